@@ -1,0 +1,84 @@
+// A stack that many push and the sender empties.
+// Runs on: see announcements.h.  May not: run in a hook in steady state.
+#include "agent/core/announcements.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <protozero/pbf_writer.hpp>
+#include <utility>
+
+namespace ranktap::agent {
+namespace {
+
+constinit std::atomic<Announcement*> g_newest{nullptr};
+
+}  // namespace
+
+void Announce(proto::FrameType type, bool keep, std::string payload) {
+  auto* added = new Announcement{.type = type, .keep = keep, .payload = std::move(payload)};
+  added->next = g_newest.load(std::memory_order_relaxed);
+  while (!g_newest.compare_exchange_weak(added->next, added, std::memory_order_release,
+                                         std::memory_order_relaxed)) {
+  }
+}
+
+void AppendRank(const RankIdentity& identity, std::string& bytes) {
+  protozero::pbf_writer hello(bytes);
+  protozero::pbf_writer rank(hello, 9);
+  const auto add = [&rank](uint32_t field, const std::optional<uint32_t>& value) {
+    if (value) rank.add_uint32(field, *value);
+  };
+  add(1, identity.rank);
+  add(2, identity.local_rank);
+  add(3, identity.world_size);
+  add(4, identity.local_world_size);
+  add(5, identity.node_rank);
+  add(6, identity.restart);
+  rank.add_string(7, identity.job);
+  rank.add_string(8, identity.origin);
+}
+
+void AnnounceRank(const RankIdentity& rank) {
+  std::string bytes;
+  AppendRank(rank, bytes);
+  Announce(proto::FrameType::kAmend, true, std::move(bytes));
+}
+
+void AnnounceLevel(proto::Level level) {
+  std::string bytes;
+  protozero::pbf_writer(bytes).add_enum(8, static_cast<int32_t>(level));
+  Announce(proto::FrameType::kAmend, true, std::move(bytes));
+}
+
+void AnnounceNote(std::string_view note) {
+  std::string bytes;
+  protozero::pbf_writer(bytes).add_bytes(14, note.data(), note.size());
+  Announce(proto::FrameType::kAmend, true, std::move(bytes));
+}
+
+void AnnounceGap(const GapFields& fields) {
+  std::string bytes;
+  protozero::pbf_writer gap(bytes);
+  gap.add_enum(1, static_cast<int32_t>(fields.reason));
+  gap.add_bytes(2, fields.source.data(), fields.source.size());
+  gap.add_uint64(3, fields.start_ticks);
+  gap.add_uint64(4, fields.end_ticks);
+  gap.add_bytes(5, fields.detail.data(), fields.detail.size());
+  Announce(proto::FrameType::kGap, true, std::move(bytes));
+}
+
+std::vector<Announcement> TakeAnnouncements() {
+  std::vector<Announcement> taken;
+  Announcement* newest = g_newest.exchange(nullptr, std::memory_order_acquire);
+  while (newest != nullptr) {
+    Announcement* next = newest->next;
+    taken.push_back(std::move(*newest));
+    delete newest;
+    newest = next;
+  }
+  std::ranges::reverse(taken);
+  return taken;
+}
+
+}  // namespace ranktap::agent

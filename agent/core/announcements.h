@@ -1,0 +1,49 @@
+// What the sender should say beside events: identity amendments, clock readings, gaps. Any thread
+// of ours, or a hook that runs once in a while, posts; the sender takes. What a later collector
+// must hear too (identity, gaps) is kept and said again after a reconnect. Runs on: the starting
+// thread, the drain thread, rare hooks.  May not: be called from a hook in steady state (it
+// allocates).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/core/rank_identity.h"
+#include "proto/frame.h"
+#include "proto/modes.h"
+
+namespace ranktap::agent {
+
+struct Announcement {
+  proto::FrameType type;
+  bool keep;  // say it again to a later collector
+  std::string payload;
+  Announcement* next = nullptr;
+};
+
+// Lock-free; the newest is not seen before everything in it is.
+void Announce(proto::FrameType type, bool keep, std::string payload);
+
+// v1.Hello with one thing in it: what has changed, or what this process lacks and why.
+void AnnounceRank(const RankIdentity& rank);
+void AnnounceLevel(proto::Level level);
+void AnnounceNote(std::string_view note);
+
+struct GapFields {
+  proto::GapReason reason;
+  std::string_view source;  // empty: all
+  uint64_t start_ticks;
+  uint64_t end_ticks;  // 0: open
+  std::string_view detail;
+};
+void AnnounceGap(const GapFields& gap);
+
+// Appends the `rank` field of a v1.Hello.
+void AppendRank(const RankIdentity& rank, std::string& hello);
+
+// Everything announced since the last call, oldest first. Sender only.
+std::vector<Announcement> TakeAnnouncements();
+
+}  // namespace ranktap::agent

@@ -1,0 +1,43 @@
+// Whether to record at all: one word, tested first in every hook. It lies in a page that a fork
+// child finds zeroed (MADV_WIPEONFORK), so a child records nothing whichever way it was forked:
+// pthread_atfork handlers do not run for a raw fork system call or _Fork.
+// Runs on: any user thread.  May not: allocate, lock, log, call CUDA.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace ranktap::agent {
+
+// Bits of what is being captured.
+enum Capture : uint32_t {
+  kCaptureRanges = 1u << 0,  // NVTX
+  kCaptureCuda = 1u << 1,    // CUDA callbacks and activities
+  kCaptureAlive = 1u << 31,  // the agent runs in this process: not a fork child
+};
+
+struct CapturePage {
+  std::atomic<uint32_t> mask;
+};
+
+// Points to a zero word until Start maps the page; never unmapped.
+extern std::atomic<CapturePage*> g_capture_page;
+
+inline uint32_t CaptureMask() {
+  return g_capture_page.load(std::memory_order_relaxed)->mask.load(std::memory_order_relaxed);
+}
+inline bool Capturing(Capture what) { return (CaptureMask() & what) != 0; }
+
+// Maps the page and sets kCaptureAlive. False: no memory, or a kernel before 4.14.
+[[nodiscard]] bool MapCapturePage();
+
+// Sets and clears bits; no effect in a fork child.
+void SetCapture(uint32_t bits);
+void ClearCapture(uint32_t bits);
+
+// Stops recording for good, from any thread, without waiting: what is left to do on doubt.
+inline void GoQuiet() {
+  g_capture_page.load(std::memory_order_relaxed)->mask.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace ranktap::agent

@@ -1,0 +1,32 @@
+// Which rank this process is, by what launchers put into the environment. A pure function: the
+// environment may change while the process lives (Ray and mp.spawn set RANK from Python), so it is
+// asked again at every door.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace ranktap::agent {
+
+struct RankIdentity {
+  std::optional<uint32_t> rank;
+  std::optional<uint32_t> local_rank;
+  std::optional<uint32_t> world_size;
+  std::optional<uint32_t> local_world_size;
+  std::optional<uint32_t> node_rank;
+  std::optional<uint32_t> restart;
+  std::string job;
+  std::string origin;  // the variable the rank came from; empty: no rank
+
+  bool operator==(const RankIdentity&) const = default;
+};
+
+// `explicit_rank` is RANKTAP_RANK. Precedence: that; RANK where torchrun's or another launcher's
+// companions are set; Open MPI; PMIx; PMI; MVAPICH; Slurm, only for a step of several tasks
+// (sbatch alone sets SLURM_PROCID=0 for everything below it); RANK alone.
+RankIdentity FindRankIdentity(std::span<const char* const> environment,
+                              std::optional<uint32_t> explicit_rank);
+
+}  // namespace ranktap::agent

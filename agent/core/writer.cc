@@ -1,0 +1,137 @@
+// The slow paths of writer.h: a thread's first event, a new chunk, a thread's end.
+// Runs on: user threads, the drain thread.  May not: block. Attach makes two system calls
+// (gettid, the thread's name), and pthread_setspecific may allocate, once a thread.
+#include "agent/core/writer.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace ranktap::agent {
+
+using proto::Chunk;
+using proto::Loss;
+using proto::WriterKind;
+using proto::WriterSlot;
+using proto::WriterState;
+
+namespace {
+
+// Set once by Create, before the first event; never destroyed.
+Segment* g_segment = nullptr;
+ThreadState* g_states = nullptr;  // kWriterSlots of them, by slot; [0] is not used
+pthread_key_t g_exit_key;
+struct {
+  std::atomic<uint64_t> callbacks, sampled_callbacks, sampled_ticks;
+} g_ended_cost;
+
+}  // namespace
+
+constinit thread_local uintptr_t ThreadState::current_ = ThreadState::kNoState;
+
+bool ThreadStates::Create(Segment& segment) {
+  static_assert(std::is_trivially_destructible_v<ThreadState>);
+  constexpr size_t kBytes = sizeof(ThreadState) * proto::kWriterSlots;
+  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  if (pthread_key_create(&g_exit_key, &OnThreadExit) != 0) {
+    munmap(memory, kBytes);
+    return false;
+  }
+  g_segment = &segment;
+  g_states = static_cast<ThreadState*>(memory);
+  return true;
+}
+
+ThreadState* ThreadState::Attach(WriterKind kind) {
+  char name[16] = {};
+  prctl(PR_GET_NAME, name);
+  WriterSlot* slot = g_segment->AcquireSlot(kind, static_cast<int32_t>(gettid()), name);
+  if (slot == nullptr) {
+    current_ = kNoSlot;
+    return nullptr;
+  }
+  auto* state = new (&g_states[slot - &g_segment->slot(0)]) ThreadState;
+  state->slot_ = slot;
+  current_ = reinterpret_cast<uintptr_t>(state);
+  // A thread-local's destructor may still emit after OnThreadExit: it attaches anew, and setting
+  // the key again earns that slot its own OnThreadExit.
+  pthread_setspecific(g_exit_key, state);
+  return state;
+}
+
+void ThreadStates::OnThreadExit(void* ended) {
+  if (!Capturing(kCaptureAlive)) return;  // in a fork child the slots are the parent's
+  auto* state = static_cast<ThreadState*>(ended);
+  ThreadState::current_ = ThreadState::kNoState;
+  // The sums of threads that are gone: the slot's next thread starts at 0.
+  g_ended_cost.callbacks.fetch_add(state->produced());
+  g_ended_cost.sampled_callbacks.fetch_add(std::exchange(state->sampled_callbacks, 0));
+  g_ended_cost.sampled_ticks.fetch_add(std::exchange(state->sampled_ticks, 0));
+  state->slot_->state.store(static_cast<uint32_t>(WriterState::kEnded), std::memory_order_release);
+}
+
+void ThreadStates::LoseWithoutWriter(Loss loss) {
+  WriterSlot& shared = g_segment->shared_slot();
+  shared.produced.fetch_add(1, std::memory_order_relaxed);
+  shared.lost[static_cast<size_t>(loss)].fetch_add(1, std::memory_order_relaxed);
+}
+
+ThreadStates::OwnCost ThreadStates::SumOwnCost() {
+  // Read without synchronisation: each counter has one writer, and the sum is an estimate.
+  OwnCost cost{.callbacks = g_ended_cost.callbacks,
+               .sampled_callbacks = g_ended_cost.sampled_callbacks,
+               .sampled_ticks = g_ended_cost.sampled_ticks,
+               .max_ticks = 0};
+  for (uint32_t i = 1; i < proto::kWriterSlots; ++i) {
+    const ThreadState& state = g_states[i];
+    if (state.slot_ != nullptr && state.slot_->state.load(std::memory_order_relaxed) ==
+                                      static_cast<uint32_t>(WriterState::kLive)) {
+      cost.callbacks += state.produced();
+    }
+    cost.sampled_callbacks += state.sampled_callbacks;
+    cost.sampled_ticks += state.sampled_ticks;
+    cost.max_ticks = std::max(cost.max_ticks, state.sampled_max_ticks);
+  }
+  return cost;
+}
+
+ThreadStates::LastCalls ThreadStates::FindLastCalls() {
+  LastCalls last{};
+  for (uint32_t i = 1; i < proto::kWriterSlots; ++i) {
+    const ThreadState& state = g_states[i];
+    last.correlation = std::max(last.correlation, state.last_correlation.load());
+    last.launch = std::max(last.launch, state.last_launch.load());
+  }
+  return last;
+}
+
+bool ThreadState::TakeChunk() {
+  const uint32_t events = proto::CommittedEvents(committed_);
+  const uint64_t first = chunk_ == nullptr ? 0 : chunk_->first_event + events;
+  const uint32_t ordinal = chunk_ == nullptr ? 0 : chunk_->ordinal + 1;
+  Chunk* next = g_segment->LendChunk(writer(), first, ordinal);
+  if (next == nullptr) return false;
+  // Pairs with the acquire in the sender: after it, the old chunk grows no more.
+  auto& link = chunk_ == nullptr ? slot_->first_chunk : chunk_->next;
+  link.store(g_segment->IndexOf(*next) + 1, std::memory_order_release);
+  chunk_ = next;
+  committed_ = 0;
+  cursor_ = next->data();
+  limit_ = cursor_ + proto::kChunkCapacity;
+  return true;
+}
+
+void ThreadState::CountUnplaced(size_t bytes) {
+  const Loss loss = bytes > kMaxEventBytes ? Loss::kTooLarge : Loss::kRingFull;
+  Increment(slot_->lost[static_cast<size_t>(loss)]);
+}
+
+}  // namespace ranktap::agent

@@ -1,0 +1,68 @@
+// The exported entry points (exports.map). C code without unwind tables calls them: no exception
+// may leave. Runs on: the loader (the constructor), the thread inside cuInit, the thread of an
+// object's first NVTX call.  May not: in the constructor do anything but look at the environment.
+#include "agent/entry/doors.h"
+
+#include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "agent/core/agent_config.h"
+#include "agent/core/contain.h"
+#include "agent/entry/lifecycle.h"
+#include "agent/sources/nvtx/nvtx_source.h"
+
+extern char** environ;
+
+namespace ranktap::agent {
+namespace {
+
+constinit proto::Door g_door = proto::Door::kEnvironment;
+
+// Before main, in every process below `ranktap run`: shells, compilers, launchers. No thread, no
+// descriptor, no allocation. (`ranktap run` sets the two injection variables itself: setenv here
+// would allocate.)
+__attribute__((constructor)) void OnLoad() {
+  const char* preload = std::getenv("LD_PRELOAD");
+  if (preload != nullptr && std::strstr(preload, "libranktap.so") != nullptr) {
+    g_door = proto::Door::kPreload;
+  }
+}
+
+}  // namespace
+
+proto::Door DoorTaken() { return g_door; }
+
+}  // namespace ranktap::agent
+
+using ranktap::agent::Contain;
+
+// The driver does not care much what we return; 0 says "no profile".
+extern "C" RANKTAP_EXPORT int InitializeInjection() {
+  return Contain(0, [] {
+    if (!ranktap::agent::StartOnce()) return 0;
+    ranktap::agent::OnCudaInit();
+    return 1;
+  });
+}
+
+// NVTX 2 and 3. 0 makes NVTX turn its functions into no-ops.
+extern "C" RANKTAP_EXPORT int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table) {
+  return Contain(0, [get_export_table] {
+    return ranktap::agent::StartOnce() && ranktap::agent::InstallNvtxHandlers(get_export_table) ? 1
+                                                                                                : 0;
+  });
+}
+
+// NVTX 1 looks for this name; its tables are the same.
+extern "C" RANKTAP_EXPORT int InitializeInjectionNvtx(NvtxGetExportTableFunc_t get_export_table) {
+  return InitializeInjectionNvtx2(get_export_table);
+}
+
+extern "C" RANKTAP_EXPORT int InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t* module) {
+  return Contain(0, [module] {
+    return ranktap::agent::StartOnce() && ranktap::agent::InstallNvtxExtension(module) ? 1 : 0;
+  });
+}

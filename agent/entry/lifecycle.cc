@@ -1,0 +1,248 @@
+// Start, level changes, fork, exit.
+// Runs on: see lifecycle.h.  May not: run static destructors (everything here is leaked).
+#include "agent/entry/lifecycle.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "agent/core/agent_state.h"
+#include "agent/core/announcements.h"
+#include "agent/core/capture_state.h"
+#include "agent/core/contain.h"
+#include "agent/core/host_clock.h"
+#include "agent/core/log.h"
+#include "agent/core/segment.h"
+#include "agent/core/writer.h"
+#include "agent/entry/doors.h"
+#include "agent/sources/cupti/cupti_source.h"
+#include "agent/sources/registry.h"
+#include "agent/transport/messages.h"
+#include "agent/transport/sender.h"
+
+extern char** environ;
+
+namespace ranktap::agent {
+namespace {
+
+enum class State : uint32_t { kFresh, kStarting, kRunning, kOff };
+
+// All that the agent has, made at the start and never destroyed.
+struct Running {
+  AgentConfig config;
+  std::vector<std::string> notes;
+  std::array<uint8_t, 16> session{};
+  Segment segment;
+  Arena arena;
+  RankIdentity rank;
+  Sender* sender = nullptr;
+};
+
+constexpr uint32_t kEndedByExit = 1;  // v1.Goodbye.REASON_EXIT
+
+constinit std::atomic<State> g_state{State::kFresh};
+constinit Running* g_running = nullptr;
+constinit std::atomic<proto::Level> g_level{proto::Level::kDormant};
+constinit std::atomic<uint64_t> g_gap_since{0};  // ticks; capture has been off since then
+
+std::span<const char* const> Environment() {
+  size_t count = 0;
+  while (environ != nullptr && environ[count] != nullptr) ++count;
+  return {environ, count};
+}
+
+RankIdentity FindRank(const AgentConfig& config) {
+  std::optional<uint32_t> rank;
+  if (config.rank != AgentConfig::kNoRank) rank = config.rank;
+  return FindRankIdentity(Environment(), rank);
+}
+
+void ApplyLevel(proto::Level level, std::string_view reason) {
+  const proto::Level before = g_level.exchange(level);
+  const bool ranges = level >= proto::Level::kRanges;
+  if (ranges) {
+    SetCapture(kCaptureRanges);
+  } else {
+    ClearCapture(kCaptureRanges);
+  }
+  for (Source* source : AllSources()) source->SetLevel(level);
+  if (before == level) return;
+  AnnounceLevel(level);
+  const uint64_t now = NowTicks();
+  if (!ranges) {
+    g_gap_since.store(now);
+  } else if (const uint64_t since = g_gap_since.exchange(0); since != 0) {
+    AnnounceGap({.reason = proto::GapReason::kLevel,
+                 .source = {},
+                 .start_ticks = since,
+                 .end_ticks = now,
+                 .detail = reason});
+  }
+}
+
+void AddCost(CostFields& fields) {
+  const ThreadStates::OwnCost own = ThreadStates::SumOwnCost();
+  fields.callbacks = own.callbacks;
+  constexpr uint64_t kEnoughSamples = 8;  // one in a cold cache is no estimate
+  if (own.sampled_callbacks >= kEnoughSamples) {
+    fields.callback_ticks = static_cast<uint64_t>(static_cast<double>(own.sampled_ticks) /
+                                                  static_cast<double>(own.sampled_callbacks) *
+                                                  static_cast<double>(own.callbacks));
+  }
+  fields.stall_max_ticks = own.max_ticks;
+  SourceCost cost;
+  for (const Source* source : AllSources()) source->AddCost(cost);
+  fields.drain_cpu_ns = cost.drain_cpu_ns;
+  fields.names_missing = cost.names_missing;
+  fields.cupti_errors = cost.cupti_errors;
+  fields.flushes = cost.flushes;
+}
+
+// A fork child has none of our threads, and the rings are not its own.
+void InForkChild() {
+  GoQuiet();
+  g_state.store(State::kOff);
+  g_running->sender->CloseInForkChild();
+  g_running->segment.ReplaceInForkChild();
+}
+
+// Runs before what the program registered earlier.
+void AtExit() {
+  if (!Capturing(kCaptureAlive)) return;
+  (void)Contain(false, [] {
+    RefreshRankIdentity();
+    const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + uint64_t{Config().exit_ms} * 1'000'000;
+    for (Source* source : AllSources()) source->Finish(deadline);
+    g_running->sender->Finish(deadline);
+    g_running->segment.WriteClock(ReadClocks());
+    g_running->segment.header().last_words.ended.store(kEndedByExit);
+    return true;
+  });
+  // What other threads still do is not recorded. The rings stay: the collector drains them.
+  GoQuiet();
+}
+
+const char* ReasonToStayOff(const AgentConfig& config) {
+  if (getauxval(AT_SECURE) != 0) return "the process runs with raised privileges (AT_SECURE)";
+  if (config.disable) return "RANKTAP_DISABLE is set";
+  if (config.socket_path.empty()) return "RANKTAP_SOCKET is not set";
+  return nullptr;
+}
+
+const char* SetUp(Running& running) {
+  if (const char* reason = ReasonToStayOff(running.config)) return reason;
+  ChooseHostClock();
+  if (getrandom(running.session.data(), running.session.size(), 0) < 0) return "no random numbers";
+  if (!running.segment.Create(uint64_t{running.config.ring_mib} << 20, running.session.data())) {
+    return "no memory for the rings";
+  }
+  constexpr size_t kTableBytes = Arena::kTableSlots * sizeof(std::atomic<uint64_t>);
+  void* table = mmap(nullptr, kTableBytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (table == MAP_FAILED || !ThreadStates::Create(running.segment)) return "no memory for threads";
+  running.arena.Attach(running.segment, static_cast<std::atomic<uint64_t>*>(table));
+  g_agent = {
+      .config = &running.config, .names = &running.arena, .segment = &running.segment.header()};
+  if (!MapCapturePage()) return "this kernel has no MADV_WIPEONFORK";
+  return nullptr;
+}
+
+const char* StartSender(Running& running) {
+  running.rank = FindRank(running.config);
+  const std::string hello = EncodeHello({.session = running.session,
+                                         .process = ReadProcessInfo(running.config.redact),
+                                         .rank = running.rank,
+                                         .door = DoorTaken(),
+                                         .level = running.config.level,
+                                         .host_clock = g_host_clock,
+                                         .segment_bytes = running.segment.bytes(),
+                                         .notes = running.notes});
+  running.sender = new Sender(
+      running.segment, running.arena,
+      {.socket_path = running.config.socket_path,
+       .hello = hello,
+       .on_level = [](const LevelOrder& order) { ApplyLevel(order.level, order.reason); },
+       .add_cost = AddCost});
+  // From here on the collector holds the rings: what is in them survives this process, however
+  // soon it dies. Does not wait: a collector that is not there is tried again by the thread.
+  running.sender->TryConnect();
+  return running.sender->Start() ? nullptr : "the system gives no thread";
+}
+
+bool Start() {
+  ParsedConfig parsed = ParseAgentConfig(Environment());
+  OpenLog(parsed.config.log_path.c_str());
+  for (const std::string& warning : parsed.warnings) Log(warning);
+  auto* running = new Running;
+  running->config = std::move(parsed.config);
+  running->notes = std::move(parsed.warnings);
+  const char* failure = SetUp(*running);
+  if (failure == nullptr) {
+    g_running = running;
+    failure = StartSender(*running);
+  }
+  if (failure != nullptr) {
+    Log("off in this process", failure);
+    GoQuiet();
+    return false;
+  }
+  pthread_atfork(nullptr, nullptr, &InForkChild);
+  std::atexit(&AtExit);
+  g_level.store(running->config.level);
+  if (running->config.level >= proto::Level::kRanges) {
+    SetCapture(kCaptureRanges);
+  } else {
+    g_gap_since.store(NowTicks());
+  }
+  return true;
+}
+
+}  // namespace
+
+bool StartOnce() {
+  State state = g_state.load(std::memory_order_acquire);
+  if (state == State::kFresh &&
+      g_state.compare_exchange_strong(state, State::kStarting, std::memory_order_acquire)) {
+    const bool started = !DisabledByEnvironment(environ) && Contain(false, [] { return Start(); });
+    state = started ? State::kRunning : State::kOff;
+    g_state.store(state, std::memory_order_release);
+    return started;
+  }
+  // Another thread is at it: a few milliseconds.
+  while (state == State::kStarting) {
+    sched_yield();
+    state = g_state.load(std::memory_order_acquire);
+  }
+  return state == State::kRunning && Capturing(kCaptureAlive);
+}
+
+void OnCudaInit() {
+  static constinit std::atomic<bool> done{false};
+  if (done.exchange(true)) return;
+  RefreshRankIdentity();
+  BeginCupti(g_level.load());
+  // Registered again: when NVTX came first, CUDA's own teardown, which was registered since then,
+  // would run before ours.
+  std::atexit(&AtExit);
+}
+
+void RefreshRankIdentity() {
+  static constinit std::mutex mutex;
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock.owns_lock() || !Capturing(kCaptureAlive)) return;
+  RankIdentity rank = FindRank(g_running->config);
+  if (rank == g_running->rank) return;
+  g_running->rank = std::move(rank);
+  AnnounceRank(g_running->rank);
+}
+
+}  // namespace ranktap::agent

@@ -1,0 +1,22 @@
+// The agent's life in a process: starts once, at the first CUDA or NVTX activity; changes level;
+// ends with the process; is inert in a fork child.
+// Runs on: the thread that comes first through a door (user thread, inside cuInit or the program's
+// first NVTX call); SetLevel on the sender; Finish on the exiting thread.
+// May not: block for long, touch the job's output, start anything in a constructor.
+#pragma once
+
+namespace ranktap::agent {
+
+// Starts the agent unless it runs already. False: it is off in this process, for good (disabled, a
+// fork child, AT_SECURE, nowhere to send to, no memory); RANKTAP_LOG has the reason.
+[[nodiscard]] bool StartOnce();
+
+// The driver is initialising, in a process whose agent runs. Again: nothing.
+void OnCudaInit();
+
+// Looks for the rank again (the program may have learnt it since the start) and tells the collector
+// when it changed. Reads `environ`: only from a user's thread inside a hook, where no other thread
+// of a sane program is changing it.
+void RefreshRankIdentity();
+
+}  // namespace ranktap::agent

@@ -1,0 +1,77 @@
+// The memory that CUPTI writes its records into: a fixed pool, zeroed and touched beforehand, since
+// buffers are requested on the program's threads.
+// Runs on: TakeFree on user threads, Complete on CUPTI's or a user thread, the rest on the drain
+// thread.  May not: in the first two allocate, lock, log.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace ranktap::agent::cupti {
+
+class BufferPool {
+ public:
+  // Small, because CUPTI 13 keeps one for each thread: 24 MiB serve 96 threads at once.
+  static constexpr size_t kBufferBytes = 256u << 10;
+
+  struct Buffer {
+    uint8_t* data = nullptr;
+    size_t valid_bytes = 0;
+    void* context = nullptr;
+    bool discard = false;  // its records are lost: count them
+    uint32_t index = 0;
+    Buffer* next = nullptr;
+  };
+
+  // Maps `total_bytes` of buffers and the discard buffers. `may_refuse`: this CUPTI takes nullptr
+  // for "no buffer" and counts what it drops (from 12.9 on; before, it crashes). False: no memory.
+  [[nodiscard]] bool Create(size_t total_bytes, bool may_refuse);
+  bool created() const { return buffers_ != nullptr; }
+
+  // A zeroed buffer. When the pool is empty, one whose content will be counted and thrown away;
+  // when those are gone too, nullptr or, where CUPTI does not take that, one that all share.
+  uint8_t* TakeFree(size_t* bytes);
+
+  // True once after the pool has run low: most of it lies with CUPTI, half empty perhaps, and
+  // should be asked for.
+  bool TakeRunningLow();
+
+  // CUPTI is done with the buffer. Wakes whoever waits in WaitForCompleted.
+  void Complete(uint8_t* data, size_t valid_bytes, void* context);
+
+  // How often the shared buffer came back since the last call. Several threads write to it at once,
+  // so what it holds cannot be counted.
+  uint32_t TakeSharedCompleted();
+
+  // All completed buffers, oldest first, or nullptr.
+  Buffer* TakeCompleted();
+  // Waits until a buffer is complete, Wake is called, or `timeout_ns` has passed.
+  void WaitForCompleted(uint64_t timeout_ns);
+  void Wake();
+
+  // Zeroes what was written and gives the buffer back.
+  void Recycle(Buffer& buffer);
+
+ private:
+  static constexpr uint32_t kMaxBuffers = 1024;
+  static constexpr uint32_t kDiscardBuffers = 4;
+  static constexpr size_t kDiscardBytes = 64u << 10;
+
+  Buffer* Find(const uint8_t* data);
+
+  uint8_t* memory_ = nullptr;
+  uint8_t* discard_memory_ = nullptr;  // kDiscardBuffers of their own, then the shared one
+  Buffer* buffers_ = nullptr;          // pool, discard, shared
+  uint32_t count_ = 0;
+  std::atomic<uint64_t> free_[kMaxBuffers / 64]{};
+  std::atomic<uint32_t> free_discard_{0};
+  std::atomic<Buffer*> completed_{nullptr};
+  std::atomic<uint32_t> shared_completed_{0};
+  std::atomic<uint32_t> wake_{0};
+  std::atomic<uint32_t> free_count_{0};
+  std::atomic<bool> running_low_{false};
+  bool may_refuse_ = false;
+};
+
+}  // namespace ranktap::agent::cupti

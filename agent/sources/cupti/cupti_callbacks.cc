@@ -1,0 +1,242 @@
+// Calls, resources and buffers.
+// Runs on: user threads, inside CUDA calls.  May not: allocate, lock, log, call CUDA.
+#include "agent/sources/cupti/cupti_callbacks.h"
+
+#include <cerrno>
+
+#include "agent/core/callback_cost.h"
+#include "agent/core/capture_state.h"
+#include "agent/core/contain.h"
+#include "agent/core/host_clock.h"
+#include "agent/core/writer.h"
+#include "proto/events.h"
+
+namespace ranktap::agent::cupti {
+
+constinit CallbackState g_callbacks;
+
+namespace {
+
+using proto::ApiCallEvent;
+using proto::EventCallEvent;
+using proto::Loss;
+using proto::ResourceChange;
+using proto::ResourceEvent;
+
+// Writes the call as one event once it returns.
+void EmitCall(ThreadState& thread, const ApiCallbackData& data, const Call& call,
+              uint64_t start_ticks, uint64_t end_ticks) {
+  const int32_t status = data.return_value == nullptr ? 0 : *data.return_value;
+  if (call.arguments == EventArguments::kNone) {
+    return thread.Emit(ApiCallEvent{.header = {},
+                                    .start_ticks = start_ticks,
+                                    .end_ticks = end_ticks,
+                                    .correlation = data.correlation_id,
+                                    .api = call.api,
+                                    .status = status,
+                                    .stack = 0});
+  }
+  EventCallEvent event{.header = {},
+                       .start_ticks = start_ticks,
+                       .end_ticks = end_ticks,
+                       .correlation = data.correlation_id,
+                       .api = call.api,
+                       .status = status,
+                       .stack = 0,
+                       .event = 0,
+                       .stream = 0};
+  if (call.arguments == EventArguments::kStreamEvent) {
+    const auto* arguments = static_cast<const StreamEventParams*>(data.function_params);
+    event.stream = arguments->stream;
+    event.event = arguments->event;
+  } else {
+    const auto* arguments = static_cast<const EventStreamParams*>(data.function_params);
+    event.event = arguments->event;
+    if (call.arguments == EventArguments::kEventStream) event.stream = arguments->stream;
+  }
+  thread.Emit(event);
+}
+
+// The runtime's calls the driver's: of a pair we keep the outer one. A runtime call is never inside
+// another one, so it also mends a depth that a call left behind by longjmp has spoilt.
+bool IsOutermost(ThreadState& thread, Domain domain, Site site) {
+  if (site == Site::kEnter) {
+    if (domain == Domain::kRuntime) thread.api_depth = 0;
+    return thread.api_depth++ == 0;
+  }
+  if (domain == Domain::kRuntime) thread.api_depth = 1;
+  return thread.api_depth != 0 && --thread.api_depth == 0;
+}
+
+void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
+  const Call& call = g_callbacks.calls->Find(domain, cbid);
+  if (call.group == CallGroup::kNone) return;
+  ThreadState* thread = ThreadState::Current();
+  if (thread == nullptr) {
+    if (data.site == Site::kExit) ThreadStates::LoseWithoutWriter();
+    return;
+  }
+  if (!IsOutermost(*thread, domain, data.site)) return;
+  const uint64_t now = NowTicks();
+  const CallbackCost cost(*thread, now);
+  if (data.site == Site::kEnter) {
+    *data.correlation_data = now;
+    return thread->OpenCall(now, call.api, data.correlation_id);
+  }
+  thread->CloseCall();
+  // 0: capture began inside the call.
+  const uint64_t start = *data.correlation_data;
+  if (start == 0) return;
+  if (thread->guard_depth != 0) return thread->Lose(Loss::kNested);
+  EmitCall(*thread, data, call, start, now);
+  thread->last_correlation.store(data.correlation_id, std::memory_order_relaxed);
+  if (call.group == CallGroup::kLaunch || call.group == CallGroup::kGraphLaunch) {
+    thread->last_launch.store(data.correlation_id, std::memory_order_relaxed);
+  }
+}
+
+uint64_t Word(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }
+
+uint32_t ContextIdOf(void* context) {
+  uint32_t id = 0;
+  if (context != nullptr) g_callbacks.api->GetContextId(context, &id);
+  return id;
+}
+uint32_t GraphIdOf(void* graph) {
+  uint32_t id = 0;
+  if (graph != nullptr && g_callbacks.api->GetGraphId != nullptr) {
+    g_callbacks.api->GetGraphId(graph, &id);
+  }
+  return id;
+}
+uint32_t GraphExecIdOf(void* exec) {
+  uint32_t id = 0;
+  if (exec != nullptr && g_callbacks.api->GetGraphExecId != nullptr) {
+    g_callbacks.api->GetGraphExecId(exec, &id);
+  }
+  return id;
+}
+uint64_t NodeIdOf(void* node) {
+  uint64_t id = 0;
+  if (node != nullptr && g_callbacks.api->GetGraphNodeId != nullptr) {
+    g_callbacks.api->GetGraphNodeId(node, &id);
+  }
+  return id;
+}
+
+// Fills in what the change is about; false for resources that are not recorded.
+bool DescribeGraph(ResourceCbid cbid, const GraphData& graph, ResourceEvent& event) {
+  switch (cbid) {
+    case ResourceCbid::kGraphCreated:
+    case ResourceCbid::kGraphDestroyStarting:
+    case ResourceCbid::kGraphCloned:
+      event.change = cbid == ResourceCbid::kGraphCreated  ? ResourceChange::kGraphCreated
+                     : cbid == ResourceCbid::kGraphCloned ? ResourceChange::kGraphCloned
+                                                          : ResourceChange::kGraphDestroyed;
+      event.handle = Word(graph.graph);
+      event.id = GraphIdOf(graph.graph);
+      if (cbid == ResourceCbid::kGraphCloned) event.parent = GraphIdOf(graph.original_graph);
+      return true;
+    case ResourceCbid::kGraphExecCreated:
+    case ResourceCbid::kGraphExecDestroyStarting:
+      event.change = cbid == ResourceCbid::kGraphExecCreated ? ResourceChange::kGraphExecCreated
+                                                             : ResourceChange::kGraphExecDestroyed;
+      event.handle = Word(graph.graph_exec);
+      event.id = GraphExecIdOf(graph.graph_exec);
+      event.parent = GraphIdOf(graph.graph);
+      return true;
+    case ResourceCbid::kGraphNodeCreated:
+    case ResourceCbid::kGraphNodeDestroyStarting:
+    case ResourceCbid::kGraphNodeCloned:
+      event.change = cbid == ResourceCbid::kGraphNodeCreated  ? ResourceChange::kNodeCreated
+                     : cbid == ResourceCbid::kGraphNodeCloned ? ResourceChange::kNodeCloned
+                                                              : ResourceChange::kNodeDestroyed;
+      event.handle = Word(graph.node);
+      event.id = NodeIdOf(graph.node);
+      event.parent = cbid == ResourceCbid::kGraphNodeCloned ? NodeIdOf(graph.original_node)
+                                                            : GraphIdOf(graph.graph);
+      event.node_type = graph.node_type;
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool DescribeResource(ResourceCbid cbid, const ResourceData& data, ResourceEvent& event) {
+  switch (cbid) {
+    case ResourceCbid::kContextCreated:
+    case ResourceCbid::kContextDestroyStarting:
+      event.change = cbid == ResourceCbid::kContextCreated ? ResourceChange::kContextCreated
+                                                           : ResourceChange::kContextDestroyed;
+      event.handle = Word(data.context);
+      event.id = ContextIdOf(data.context);
+      return true;
+    case ResourceCbid::kStreamCreated:
+    case ResourceCbid::kStreamDestroyStarting: {
+      event.change = cbid == ResourceCbid::kStreamCreated ? ResourceChange::kStreamCreated
+                                                          : ResourceChange::kStreamDestroyed;
+      uint32_t id = 0;
+      g_callbacks.api->GetStreamIdEx(data.context, data.stream, 0, &id);
+      event.handle = Word(data.stream);
+      event.id = id;
+      event.parent = ContextIdOf(data.context);
+      return true;
+    }
+    case ResourceCbid::kModuleLoaded:
+    case ResourceCbid::kModuleUnloadStarting: {
+      const auto* module = static_cast<const ModuleData*>(data.descriptor);
+      if (module == nullptr) return false;
+      event.change = cbid == ResourceCbid::kModuleLoaded ? ResourceChange::kModuleLoaded
+                                                         : ResourceChange::kModuleUnloaded;
+      event.handle = module->cubin_bytes;
+      event.id = module->module_id;
+      return true;
+    }
+    default:
+      return data.descriptor != nullptr &&
+             DescribeGraph(cbid, *static_cast<const GraphData*>(data.descriptor), event);
+  }
+}
+
+void OnResource(ResourceCbid cbid, const ResourceData& data) {
+  if (cbid == ResourceCbid::kCuInitFinished) return;
+  ThreadState* thread = ThreadState::Current();
+  if (thread == nullptr) return ThreadStates::LoseWithoutWriter();
+  ResourceEvent event{};
+  event.time_ticks = NowTicks();
+  {
+    // CUPTI calls of ours, which must not show.
+    const ReentryGuard guard(*thread);
+    if (!guard.entered() || !DescribeResource(cbid, data, event)) return;
+  }
+  thread->Emit(event);
+}
+
+}  // namespace
+
+void OnCallback(void*, uint32_t domain, uint32_t cbid, const void* data) {
+  if (!Capturing(kCaptureCuda)) return;
+  const int saved_errno = errno;
+  (void)Contain(false, [=] {
+    if (domain == static_cast<uint32_t>(Domain::kResource)) {
+      OnResource(static_cast<ResourceCbid>(cbid), *static_cast<const ResourceData*>(data));
+    } else {
+      OnApiCall(static_cast<Domain>(domain), cbid, *static_cast<const ApiCallbackData*>(data));
+    }
+    return true;
+  });
+  errno = saved_errno;
+}
+
+void OnBufferRequested(uint8_t** buffer, size_t* bytes, size_t* max_records) {
+  *buffer = g_callbacks.buffers->TakeFree(bytes);
+  *max_records = 0;
+}
+
+void OnBufferCompleted(void* context, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
+  const int saved_errno = errno;
+  g_callbacks.buffers->Complete(buffer, valid_bytes, context);
+  errno = saved_errno;
+}
+
+}  // namespace ranktap::agent::cupti

@@ -1,0 +1,29 @@
+// What CUPTI calls on the program's threads: CUDA calls as they are entered and left, contexts,
+// streams and graphs as they come and go, buffers as they are wanted and full.
+// Runs on: user threads, inside CUDA calls, with CUPTI's locks held.  May not: allocate, lock, log,
+// call CUDA; call CUPTI except for the id of the object at hand.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "agent/sources/cupti/cupti_api.h"
+#include "agent/sources/cupti/cupti_buffers.h"
+#include "agent/sources/cupti/cupti_calls.h"
+
+namespace ranktap::agent::cupti {
+
+// What the callbacks use; complete before CUPTI knows of them, never destroyed.
+struct CallbackState {
+  const Api* api = nullptr;
+  const CallTable* calls = nullptr;
+  BufferPool* buffers = nullptr;
+};
+extern CallbackState g_callbacks;
+
+void OnCallback(void* user, uint32_t domain, uint32_t cbid, const void* data);
+void OnBufferRequested(uint8_t** buffer, size_t* bytes, size_t* max_records);
+void OnBufferCompleted(void* context, uint32_t stream, uint8_t* buffer, size_t bytes,
+                       size_t valid_bytes);
+
+}  // namespace ranktap::agent::cupti

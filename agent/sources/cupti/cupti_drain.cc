@@ -1,0 +1,366 @@
+// The drain thread's loop.
+// Runs on: see cupti_drain.h.  May not: force a flush while the program runs: that hands out
+// kernels that are still running, without an end, and consumes them.
+#include "agent/sources/cupti/cupti_drain.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "agent/core/agent_state.h"
+#include "agent/core/announcements.h"
+#include "agent/core/capture_state.h"
+#include "agent/core/futex.h"
+#include "agent/core/host_clock.h"
+#include "agent/core/log.h"
+#include "agent/sources/cupti/cupti_callbacks.h"
+#include "agent/sources/cupti/cupti_encode.h"
+#include "agent/sources/cupti/cupti_guest.h"
+
+namespace ranktap::agent::cupti {
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+constexpr uint64_t kRetryOwnedEvery = 60'000 * kMillisecond;
+constexpr uint64_t kWindowPatience = 2'000 * kMillisecond;
+constexpr uint64_t kClosingFlushEvery = 50 * kMillisecond;
+
+uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
+
+void Note(const std::string& text) {
+  Log(text);
+  AnnounceNote(text);
+}
+
+// The correlation id of records that belong to a call.
+std::optional<uint32_t> CorrelationOf(const Record& record) {
+  switch (record.kind) {
+    case Kind::kConcurrentKernel:
+      return reinterpret_cast<const KernelRecord&>(record).correlation;
+    case Kind::kMemcpy:
+      return reinterpret_cast<const MemcpyRecord&>(record).correlation;
+    case Kind::kMemcpy2:
+      return reinterpret_cast<const PeerMemcpyRecord&>(record).correlation;
+    case Kind::kMemset:
+      return reinterpret_cast<const MemsetRecord&>(record).correlation;
+    case Kind::kSynchronization:
+      return reinterpret_cast<const SynchronizationRecord&>(record).correlation;
+    case Kind::kGraphTrace:
+      return reinterpret_cast<const GraphTraceRecord&>(record).correlation;
+    case Kind::kMemory2:
+      return reinterpret_cast<const MemoryRecord&>(record).correlation;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+bool Drain::Prepare() {
+  loaded_ = LoadApi(Config().cupti_path);
+  Announce(proto::FrameType::kAmend, true, EncodeLibraries(loaded_, ReadDriverFacts()));
+  if (loaded_.ok() &&
+      !buffers_.Create(size_t{Config().cupti_buffers_mib} << 20, loaded_.AtLeast(kVersion129))) {
+    loaded_.failure = "no memory for CUPTI's buffers";
+  }
+  if (!loaded_.ok()) {
+    Note("no kernels: " + loaded_.failure);
+    return false;
+  }
+  calls_.Build(loaded_.api, Names());
+  g_callbacks.api = &loaded_.api;
+  g_callbacks.calls = &calls_;
+  g_callbacks.buffers = &buffers_;
+  session_.emplace(loaded_, calls_);
+  records_.emplace(loaded_.version, Names());
+  InstallGuestHooks(loaded_, {.yield = [this](const char* why) { YieldToGuest(why); },
+                              .resume = [this] { ResumeAfterGuest(); }});
+  return true;
+}
+
+void Drain::ApplyLevel(proto::Level level) {
+  wanted_.store(level);
+  if (level >= proto::Level::kKernels) {
+    if (!session_->armed() && !GuestIsActive() && NowNs() >= retry_at_ns_) Arm();
+  } else if (session_->armed()) {
+    Disarm();
+  }
+}
+
+void Drain::Arm() {
+  // Before the first callback can come, so that no call is seen by half.
+  SetCapture(kCaptureCuda);
+  const std::string failure = session_->Arm();
+  errors_.store(session_->errors());
+  if (!failure.empty()) {
+    ClearCapture(kCaptureCuda);
+    if (gap_since_ticks_ == 0) {
+      Note("no kernels: " + failure);
+      MarkGap(proto::GapReason::kOtherProfiler, failure);
+    }
+    retry_at_ns_ = NowNs() + kRetryOwnedEvery;
+    return;
+  }
+  armed_.store(true);
+  retry_at_ns_ = 0;
+  if (gap_since_ticks_ != 0) {
+    AnnounceGap({.reason = gap_reason_,
+                 .source = "cupti",
+                 .start_ticks = gap_since_ticks_,
+                 .end_ticks = NowTicks(),
+                 .detail = gap_detail_});
+    gap_since_ticks_ = 0;
+  }
+}
+
+// Announced as open at once, since the process may end in it, and again with its end.
+void Drain::MarkGap(proto::GapReason reason, std::string detail) {
+  gap_since_ticks_ = NowTicks();
+  gap_reason_ = reason;
+  gap_detail_ = std::move(detail);
+  AnnounceGap({.reason = gap_reason_,
+               .source = "cupti",
+               .start_ticks = gap_since_ticks_,
+               .end_ticks = 0,
+               .detail = gap_detail_});
+}
+
+// A window holds what was launched in it: the kinds stay on until the last launched kernel's record
+// has come, or two seconds have passed.
+void Drain::Disarm() {
+  ClearCapture(kCaptureCuda);
+  MarkGap(proto::GapReason::kLevel, "the level was lowered");
+  session_->StopCallbacks();
+  const ThreadStates::LastCalls last = ThreadStates::FindLastCalls();
+  window_last_correlation_ = last.correlation;
+  window_last_launch_ = last.launch;
+  window_last_launch_seen_ = last.launch == 0;
+  closing_ = true;
+  const uint64_t deadline = NowNs() + kWindowPatience;
+  do {
+    Flush();
+    DrainCompleted();
+  } while (!WindowIsComplete(deadline));
+  closing_ = false;
+  session_->Disarm();
+  armed_.store(false);
+  errors_.store(session_->errors());
+  DrainCompleted();
+}
+
+// Everything back from CUPTI before the program's client starts: a buffer of ours that came to its
+// callback would be one it never lent. The forced flush gives up what is running at this moment;
+// the program's session begins after it anyway.
+void Drain::HandOver() {
+  MarkGap(proto::GapReason::kOtherProfiler,
+          std::string("the program called ") + guest_wants_.load());
+  session_->StopCallbacks();
+  session_->DisableKinds();
+  (void)loaded_.api.ActivityFlushAll(kFlushForced);
+  DrainCompleted();
+  session_->Disarm();
+  DrainCompleted();
+  armed_.store(false);
+  errors_.store(session_->errors());
+}
+
+void Drain::YieldToGuest(const char* why) {
+  constexpr uint64_t kYieldPatience = 5'000 * kMillisecond;
+  ClearCapture(kCaptureCuda);
+  if (!thread_runs_.load() || !armed_.load()) return;
+  const uint32_t served = guest_served_.load();
+  guest_wants_.store(why);
+  buffers_.Wake();
+  const uint64_t deadline = NowNs() + kYieldPatience;
+  while (guest_served_.load() == served) {
+    const uint64_t now = NowNs();
+    if (now >= deadline) return Log("CUPTI was not given up in time", why);
+    FutexWait(guest_served_, served, deadline - now);
+  }
+}
+
+void Drain::ResumeAfterGuest() {
+  // A second's grace: profilers stop and start again between two steps.
+  constexpr uint64_t kGrace = 1'000 * kMillisecond;
+  retry_at_ns_.store(NowNs() + kGrace);
+}
+
+bool Drain::WindowIsComplete(uint64_t deadline_ns) {
+  if (window_last_launch_seen_ || finish_.load() || NowNs() >= deadline_ns) return true;
+  buffers_.WaitForCompleted(kClosingFlushEvery);
+  return false;
+}
+
+bool Drain::StartThread() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  // CUPTI's flush runs on it.
+  constexpr size_t kStackBytes = 1u << 20;
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  const bool started = pthread_create(&thread, &attributes, &RunThread, this) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  thread_runs_.store(started);
+  if (!started) Note("no kernels: the system gives no thread");
+  return started;
+}
+
+void* Drain::RunThread(void* drain) {
+  pthread_setname_np(pthread_self(), "ranktap-drain");
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 5);
+  static_cast<Drain*>(drain)->Run();
+  return nullptr;
+}
+
+void Drain::Run() {
+  writer_ = ThreadState::Attach(proto::WriterKind::kDrain);
+  if (writer_ == nullptr) return Note("no kernels: more threads than writers");
+  // What CUPTI and the driver call us for on this thread is our own doing.
+  writer_->guard_depth = 1;
+  const uint64_t flush_every = uint64_t{Config().flush_ms} * kMillisecond;
+  uint64_t flush_at = NowNs() + flush_every;
+  while (!finish_.load()) {
+    const uint64_t now = NowNs();
+    uint64_t wait_until = flush_at;
+    if (!session_->armed() && retry_at_ns_ > now) {
+      wait_until = std::min<uint64_t>(wait_until, retry_at_ns_);
+    }
+    buffers_.WaitForCompleted(wait_until > now ? wait_until - now : 0);
+    if (guest_wants_.load() != nullptr) {
+      if (session_->armed()) HandOver();
+      guest_wants_.store(nullptr);
+      guest_served_.fetch_add(1);
+      FutexWake(guest_served_);
+    }
+    ApplyLevel(wanted_.load());
+    DrainCompleted();
+    if (NowNs() >= flush_at || buffers_.TakeRunningLow()) {
+      flush_at = NowNs() + flush_every;
+      if (session_->armed()) Flush();
+      DrainCompleted();
+      CheckCorrelation();
+      RefreshGuestHooks();
+    }
+    cpu_ns_.store(ClockNs(CLOCK_THREAD_CPUTIME_ID));
+  }
+  if (session_->armed()) {
+    (void)loaded_.api.ActivityFlushAll(kFlushForced);
+    DrainCompleted();
+  }
+  finished_.store(1);
+  FutexWake(finished_);
+}
+
+void Drain::Flush() {
+  if (loaded_.api.ActivityFlushAll(0) != kSuccess) errors_.fetch_add(1);
+  flushes_.fetch_add(1);
+}
+
+void Drain::DrainCompleted() {
+  if (writer_ == nullptr) return;
+  BufferPool::Buffer* buffer = buffers_.TakeCompleted();
+  while (buffer != nullptr) {
+    BufferPool::Buffer* next = buffer->next;
+    if (buffer->discard) {
+      CountDiscarded(*buffer);
+    } else {
+      DrainBuffer(*buffer);
+    }
+    size_t dropped = 0;
+    if (loaded_.api.ActivityGetNumDroppedRecords(buffer->context, 0, &dropped) == kSuccess &&
+        dropped != 0) {
+      writer_->Lose(proto::Loss::kCuptiDropped, dropped);
+    }
+    buffers_.Recycle(*buffer);
+    buffer = next;
+  }
+  if (const uint32_t shared = buffers_.TakeSharedCompleted(); shared != 0) {
+    writer_->Lose(proto::Loss::kCuptiUnreadable, shared);
+  }
+  names_missing_.store(records_->names_missing());
+}
+
+void Drain::DrainBuffer(const BufferPool::Buffer& buffer) {
+  constexpr Result kErrorMaxLimit = 12;  // CUPTI's way to say: no more records
+  Record* record = nullptr;
+  Result result;
+  while ((result = loaded_.api.ActivityGetNextRecord(buffer.data, buffer.valid_bytes, &record)) ==
+         kSuccess) {
+    EmitRecord(*record);
+  }
+  if (result != kErrorMaxLimit) writer_->Lose(proto::Loss::kCuptiUnreadable);
+}
+
+void Drain::CountDiscarded(const BufferPool::Buffer& buffer) {
+  Record* record = nullptr;
+  while (loaded_.api.ActivityGetNextRecord(buffer.data, buffer.valid_bytes, &record) == kSuccess) {
+    writer_->Lose(proto::Loss::kCuptiDiscarded);
+  }
+}
+
+void Drain::EmitRecord(const Record& record) {
+  switch (record.kind) {
+    case Kind::kDevice:
+      return Announce(proto::FrameType::kAmend, true,
+                      EncodeDevice(reinterpret_cast<const DeviceRecord&>(record)));
+    case Kind::kRuntime:
+    case Kind::kDriver:
+      return;  // only on so that CUPTI gives correlation ids (EnableApiRecords)
+    default:
+      break;
+  }
+  if (closing_ && IsOutsideWindow(record)) return;
+  if (!records_->Emit(record, *writer_)) writer_->Lose(proto::Loss::kCuptiUnknown);
+}
+
+bool Drain::IsOutsideWindow(const Record& record) const {
+  const auto correlation = CorrelationOf(record);
+  return correlation && static_cast<int32_t>(*correlation - window_last_correlation_) > 0;
+}
+
+void Drain::CheckCorrelation() {
+  if (records_->uncorrelated() == 0 || !session_->armed() || session_->api_records_enabled()) {
+    return;
+  }
+  session_->EnableApiRecords();
+  Note("this CUPTI gives correlation ids only with API records on: they are on now");
+}
+
+void Drain::RequestLevel(proto::Level level) {
+  wanted_.store(level);
+  buffers_.Wake();
+}
+
+void Drain::Finish(uint64_t deadline_ns) {
+  if (!thread_runs_.load() || !armed_.load()) return;
+  finish_.store(true);
+  buffers_.Wake();
+  while (finished_.load() == 0) {
+    const uint64_t now = NowNs();
+    if (now >= deadline_ns) {
+      Log("CUPTI's last records did not come in time");
+      return;
+    }
+    FutexWait(finished_, 0, deadline_ns - now);
+  }
+}
+
+void Drain::AddCost(SourceCost& cost) const {
+  cost.drain_cpu_ns += cpu_ns_.load();
+  cost.flushes += flushes_.load();
+  cost.cupti_errors += errors_.load();
+  cost.names_missing += names_missing_.load();
+}
+
+}  // namespace ranktap::agent::cupti

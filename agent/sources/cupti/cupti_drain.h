@@ -1,0 +1,89 @@
+// The drain thread: arms and disarms CUPTI as the level asks, turns completed buffers into events,
+// asks for them once in a while, and gets the last ones out when the process ends.
+// Runs on: a thread of its own; Prepare and StartThread on the thread inside cuInit or the sender.
+// May not: wait on a user thread, force a flush while the program runs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "agent/core/agent_config.h"
+#include "agent/core/writer.h"
+#include "agent/sources/cupti/cupti_api.h"
+#include "agent/sources/cupti/cupti_buffers.h"
+#include "agent/sources/cupti/cupti_calls.h"
+#include "agent/sources/cupti/cupti_records.h"
+#include "agent/sources/cupti/cupti_session.h"
+#include "agent/sources/source.h"
+
+namespace ranktap::agent::cupti {
+
+class Drain {
+ public:
+  // Loads CUPTI and its tables. False: there is none; the reason is announced.
+  [[nodiscard]] bool Prepare();
+
+  // Makes what is armed fit the level. Before StartThread on the starting thread, then only on
+  // ours.
+  void ApplyLevel(proto::Level level);
+  [[nodiscard]] bool StartThread();
+
+  // The program's own CUPTI client wants in (cupti_guest.h). Runs on: the program's thread; returns
+  // when CUPTI is free, after kYieldPatience at the latest.
+  void YieldToGuest(const char* why);
+  void ResumeAfterGuest();
+
+  // From any thread: the level to be, the end.
+  void RequestLevel(proto::Level level);
+  void Finish(uint64_t deadline_ns);
+
+  void AddCost(SourceCost& cost) const;
+
+ private:
+  static void* RunThread(void* drain);
+  void Run();
+  void Arm();
+  void Disarm();
+  void HandOver();
+  void MarkGap(proto::GapReason reason, std::string detail);
+  bool WindowIsComplete(uint64_t deadline_ns);
+  void Flush();
+  void DrainCompleted();
+  void DrainBuffer(const BufferPool::Buffer& buffer);
+  void CountDiscarded(const BufferPool::Buffer& buffer);
+  void EmitRecord(const Record& record);
+  bool IsOutsideWindow(const Record& record) const;
+  void CheckCorrelation();
+
+  LoadedApi loaded_;
+  CallTable calls_;
+  BufferPool buffers_;
+  std::optional<Session> session_;
+  std::optional<RecordReader> records_;
+  ThreadState* writer_ = nullptr;
+  uint64_t gap_since_ticks_ = 0;  // 0: capturing
+  proto::GapReason gap_reason_ = proto::GapReason::kLevel;
+  std::string gap_detail_;
+  std::atomic<uint64_t> retry_at_ns_{0};
+  // Closing a window: records of later calls are not ours any more.
+  bool closing_ = false;
+  uint32_t window_last_correlation_ = 0;
+  uint32_t window_last_launch_ = 0;
+  bool window_last_launch_seen_ = false;
+
+  std::atomic<bool> thread_runs_{false};
+  std::atomic<bool> armed_{false};
+  std::atomic<proto::Level> wanted_{proto::Level::kDormant};
+  std::atomic<const char*> guest_wants_{nullptr};  // the call that asked
+  std::atomic<uint32_t> guest_served_{0};
+  std::atomic<bool> finish_{false};
+  std::atomic<uint32_t> finished_{0};
+  std::atomic<uint64_t> cpu_ns_{0};
+  std::atomic<uint64_t> flushes_{0};
+  std::atomic<uint64_t> errors_{0};
+  std::atomic<uint64_t> names_missing_{0};
+};
+
+}  // namespace ranktap::agent::cupti

@@ -1,0 +1,35 @@
+// The program's own CUPTI client (torch.profiler, Proton, a tool it brings): CUPTI serves one at a
+// time, and the program's comes first. Its CUPTI calls pass through here (their GOT slots are
+// patched); at the first that starts a session we get out of the way, and when its session is over
+// we come back.
+// Runs on: the program's threads, in calls it makes to CUPTI (not hot); Install and Refresh on the
+// arming and drain threads.  May not: hold a lock across a call into CUPTI.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "agent/sources/cupti/cupti_api.h"
+
+namespace ranktap::agent::cupti {
+
+// What the hooks need of the drain thread.
+struct GuestDuties {
+  // Gives CUPTI up: returns when we hold nothing of it any more, or after a bounded wait. `why` is
+  // the call that asked.
+  std::function<void(const char* why)> yield;
+  // The program's session is over.
+  std::function<void()> resume;
+};
+
+// Patches the modules that import CUPTI. Once; later modules by RefreshGuestHooks.
+void InstallGuestHooks(const LoadedApi& loaded, GuestDuties duties);
+
+// Patches modules loaded since; cheap when there are none.
+void RefreshGuestHooks();
+
+// The program has a session, or is about to.
+bool GuestIsActive();
+
+}  // namespace ranktap::agent::cupti

@@ -1,0 +1,141 @@
+// Arming and disarming.
+// Runs on: see cupti_session.h.  May not: call cuptiFinalize, ever.
+#include "agent/sources/cupti/cupti_session.h"
+
+#include <array>
+
+#include "agent/sources/cupti/cupti_callbacks.h"
+
+namespace ranktap::agent::cupti {
+namespace {
+
+constexpr std::array<Kind, 13> kKinds = {
+    Kind::kConcurrentKernel,
+    Kind::kMemcpy,
+    Kind::kMemset,
+    Kind::kGraphTrace,
+    Kind::kSynchronization,
+    Kind::kOverhead,
+    Kind::kDevice,
+    Kind::kContext,
+    Kind::kStream,
+    Kind::kMemory2,
+    Kind::kMemoryPool,
+    Kind::kMemcpy2,
+    Kind::kJit,
+};
+
+constexpr std::array<ResourceCbid, 14> kResources = {
+    ResourceCbid::kContextCreated,   ResourceCbid::kContextDestroyStarting,
+    ResourceCbid::kStreamCreated,    ResourceCbid::kStreamDestroyStarting,
+    ResourceCbid::kModuleLoaded,     ResourceCbid::kModuleUnloadStarting,
+    ResourceCbid::kGraphCreated,     ResourceCbid::kGraphDestroyStarting,
+    ResourceCbid::kGraphCloned,      ResourceCbid::kGraphNodeCreated,
+    ResourceCbid::kGraphNodeCloned,  ResourceCbid::kGraphNodeDestroyStarting,
+    ResourceCbid::kGraphExecCreated, ResourceCbid::kGraphExecDestroyStarting,
+};
+
+std::string WhyNotSubscribed(Result result) {
+  switch (result) {
+    case kErrorMultipleSubscribers:
+    case kErrorMaxLimitReached:
+      return "CUPTI is in use by another tool in this process";
+    case kErrorNotInitialized:
+      return "CUPTI does not start (is it newer than the driver?)";
+    default:
+      return "cuptiSubscribe failed with error " + std::to_string(result);
+  }
+}
+
+}  // namespace
+
+bool Session::Try(Result result) {
+  if (result == kSuccess) return true;
+  ++errors_;
+  return false;
+}
+
+void Session::SetBufferAttributes() {
+  uint8_t zeroed = 1;
+  size_t bytes = sizeof(zeroed);
+  (void)Try(loaded_.api.ActivitySetAttribute(kAttributeZeroedOutBuffer, &bytes, &zeroed));
+}
+
+std::string Session::Arm() {
+  const Api& api = loaded_.api;
+  const Result subscribed = api.Subscribe(&subscriber_, &OnCallback, nullptr);
+  if (subscribed != kSuccess) {
+    ++errors_;
+    subscriber_ = nullptr;
+    return WhyNotSubscribed(subscribed);
+  }
+  // Before any kind is on: records carry the ids of the time they were made.
+  if (api.SetThreadIdType != nullptr) (void)Try(api.SetThreadIdType(kThreadIdSystem));
+  if (!callbacks_registered_) {
+    SetBufferAttributes();
+    callbacks_registered_ =
+        Try(api.ActivityRegisterCallbacks(&OnBufferRequested, &OnBufferCompleted));
+    if (!callbacks_registered_) {
+      Disarm();
+      return "CUPTI takes no activity buffers";
+    }
+  }
+  calls_.ForEach([&](Domain domain, uint32_t cbid, const Call&) {
+    (void)Try(api.EnableCallback(1, subscriber_, static_cast<uint32_t>(domain), cbid));
+  });
+  for (const ResourceCbid cbid : kResources) {
+    (void)Try(api.EnableCallback(1, subscriber_, static_cast<uint32_t>(Domain::kResource),
+                                 static_cast<uint32_t>(cbid)));
+  }
+  for (const Kind kind : kKinds) {
+    if (Try(api.ActivityEnable(static_cast<uint32_t>(kind)))) enabled_.push_back(kind);
+  }
+  return {};
+}
+
+void Session::StopCallbacks() {
+  calls_.ForEach([&](Domain domain, uint32_t cbid, const Call&) {
+    (void)Try(loaded_.api.EnableCallback(0, subscriber_, static_cast<uint32_t>(domain), cbid));
+  });
+  for (const ResourceCbid cbid : kResources) {
+    (void)Try(loaded_.api.EnableCallback(0, subscriber_, static_cast<uint32_t>(Domain::kResource),
+                                         static_cast<uint32_t>(cbid)));
+  }
+}
+
+void Session::DisableKinds() {
+  for (const Kind kind : enabled_) {
+    (void)Try(loaded_.api.ActivityDisable(static_cast<uint32_t>(kind)));
+  }
+  enabled_.clear();
+  api_records_ = false;
+}
+
+void Session::Disarm() {
+  DisableKinds();
+  callbacks_registered_ = false;
+  if (subscriber_ != nullptr) (void)Try(loaded_.api.Unsubscribe(subscriber_));
+  subscriber_ = nullptr;
+}
+
+void Session::EnableApiRecords() {
+  api_records_ = true;
+  const auto runtime = loaded_.api.ActivityEnableRuntimeApi;
+  const auto driver = loaded_.api.ActivityEnableDriverApi;
+  if (runtime != nullptr && driver != nullptr) {
+    calls_.ForEach([&](Domain domain, uint32_t cbid, const Call& call) {
+      if (call.group != CallGroup::kLaunch && call.group != CallGroup::kGraphLaunch &&
+          call.group != CallGroup::kCopy) {
+        return;
+      }
+      (void)Try(domain == Domain::kRuntime ? runtime(cbid, 1) : driver(cbid, 1));
+    });
+    return;
+  }
+  // Before 12.5 it is all calls or none.
+  for (const Kind kind : {Kind::kRuntime, Kind::kDriver}) {
+    if (Try(loaded_.api.ActivityEnable(static_cast<uint32_t>(kind)))) enabled_.push_back(kind);
+  }
+}
+
+}  // namespace ranktap::agent::cupti

@@ -1,0 +1,52 @@
+// The subscription: what is switched on at CUPTI, and switched off again. One at a time in a
+// process; after Disarm nothing of it is left there.
+// Runs on: one thread at a time: the thread inside cuInit, later the drain thread.  May not: run in
+// a CUPTI callback.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/sources/cupti/cupti_api.h"
+#include "agent/sources/cupti/cupti_calls.h"
+
+namespace ranktap::agent::cupti {
+
+class Session {
+ public:
+  Session(const LoadedApi& loaded, const CallTable& calls) : loaded_(loaded), calls_(calls) {}
+
+  // Subscribes, enables callbacks and kinds. Empty on success, else why not; then nothing is armed.
+  // Kinds that this CUPTI lacks are skipped.
+  std::string Arm();
+  bool armed() const { return subscriber_ != nullptr; }
+
+  // No more callbacks; kinds stay on until DisableKinds, for what has been launched.
+  void StopCallbacks();
+  void DisableKinds();
+  // Gives the subscription back. The next Arm registers our buffers again: somebody else's may have
+  // come in between.
+  void Disarm();
+
+  // Makes CUPTI give correlation ids where it does only with API records on. The records themselves
+  // are thrown away.
+  void EnableApiRecords();
+  bool api_records_enabled() const { return api_records_; }
+
+  uint64_t errors() const { return errors_; }
+
+ private:
+  bool Try(Result result);
+  void SetBufferAttributes();
+
+  const LoadedApi& loaded_;
+  const CallTable& calls_;
+  Subscriber subscriber_ = nullptr;
+  bool callbacks_registered_ = false;
+  bool api_records_ = false;
+  std::vector<Kind> enabled_;
+  uint64_t errors_ = 0;
+};
+
+}  // namespace ranktap::agent::cupti

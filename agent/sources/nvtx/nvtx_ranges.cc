@@ -1,0 +1,264 @@
+// Ranges and marks into the ring.
+// Runs on: user threads.  May not: allocate, lock, log, call NVTX, make a system call.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "agent/core/callback_cost.h"
+#include "agent/core/capture_state.h"
+#include "agent/core/host_clock.h"
+#include "agent/core/writer.h"
+#include "agent/sources/nvtx/nvtx_handlers.h"
+#include "agent/sources/nvtx/nvtx_names.h"
+#include "agent/sources/nvtx/nvtx_payload.h"
+
+namespace ranktap::agent::nvtx {
+namespace {
+
+using proto::ArenaRef;
+using proto::Loss;
+using proto::MarkEvent;
+using proto::NvtxAttributes;
+using proto::RangeEndEvent;
+using proto::RangePopEvent;
+using proto::RangePushEvent;
+using proto::RangeStartEvent;
+
+// What push and pop return when no tool is there: a program that prints its nesting level prints
+// the same with us.
+constexpr int kNotTracked = NVTX_NO_PUSH_POP_TRACKING;
+
+// Counts up over the process: NVTX wants ids that are unique among all ranges.
+constinit std::atomic<uint64_t> g_next_range{1};
+
+// The thread to record on, or nullptr: capture is off, or the event is counted as lost.
+ThreadState* Enter() {
+  if (!Capturing(kCaptureRanges)) return nullptr;
+  ThreadState* thread = ThreadState::Current();
+  if (thread == nullptr) [[unlikely]] {
+    ThreadStates::LoseWithoutWriter();
+    return nullptr;
+  }
+  if (thread->guard_depth != 0) [[unlikely]] {
+    thread->Lose(Loss::kNested);
+    return nullptr;
+  }
+  return thread;
+}
+
+// Attributes of any version: what lies beyond the struct the caller knew is 0. `copy` is used only
+// for a shorter one (copying each cost 5 ns a range).
+const nvtxEventAttributes_t& Known(const nvtxEventAttributes_t* given,
+                                   nvtxEventAttributes_t& copy) {
+  if (given != nullptr && given->size >= sizeof(copy)) [[likely]]
+    return *given;
+  copy = {};
+  if (given != nullptr) std::memcpy(&copy, given, given->size);
+  return copy;
+}
+
+template <typename Event>
+inline void EmitNamed(ThreadState& thread, Event event, const EventName& name,
+                      std::span<const std::byte> payload = {}) {
+  event.nvtx.name = name.ref;
+  if (name.inline_text.empty() && payload.empty()) [[likely]]
+    return thread.Emit(event);
+  thread.EmitWith(event, std::as_bytes(std::span(name.inline_text)), payload);
+}
+
+template <typename Event>
+[[gnu::noinline]] void EmitWithPayloads(ThreadState& thread, Event event, const EventName& name,
+                                        std::span<const nvtxPayloadData_t> payloads) {
+  PayloadBlob blob;
+  blob.Append(payloads);
+  event.nvtx.payload_type = proto::kNvtxSchemaPayload;
+  event.nvtx.payload = 0;
+  event.nvtx.payload_dropped = blob.dropped();
+  EmitNamed(thread, event, name, blob.bytes());
+}
+
+template <typename Event>
+void EmitEx(ThreadState& thread, Event event, nvtxDomainHandle_t domain,
+            const nvtxEventAttributes_t* given) {
+  nvtxEventAttributes_t copy;
+  const nvtxEventAttributes_t& attributes = Known(given, copy);
+  const EventName name = NameOf(thread, attributes);
+  event.nvtx.domain = FromHandle(domain);
+  event.nvtx.category = attributes.category;
+  event.nvtx.color = attributes.colorType == NVTX_COLOR_ARGB ? attributes.color : 0;
+  event.nvtx.payload_type = static_cast<uint32_t>(attributes.payloadType);
+  if (event.nvtx.payload_type == proto::kNvtxSchemaPayload) [[unlikely]] {
+    return EmitWithPayloads(thread, event, name, ExtendedPayloads(attributes));
+  }
+  event.nvtx.payload = attributes.payload.ullValue;
+  EmitNamed(thread, event, name);
+}
+
+std::span<const nvtxPayloadData_t> Span(const nvtxPayloadData_t* payloads, size_t count) {
+  return payloads == nullptr ? std::span<const nvtxPayloadData_t>{} : std::span(payloads, count);
+}
+
+}  // namespace
+
+int RangePushA(const char* text) {
+  ThreadState* thread = Enter();
+  if (thread == nullptr) return kNotTracked;
+  const uint64_t now = NowTicks();
+  const CallbackCost cost(*thread, now);
+  EmitNamed(*thread, RangePushEvent{.header = {}, .time_ticks = now, .nvtx = {}},
+            NameOfText(*thread, text));
+  return kNotTracked;
+}
+
+int RangePushW(const wchar_t* text) {
+  ThreadState* thread = Enter();
+  if (thread == nullptr) return kNotTracked;
+  EmitNamed(*thread, RangePushEvent{.header = {}, .time_ticks = NowTicks(), .nvtx = {}},
+            NameOfWideText(text));
+  return kNotTracked;
+}
+
+int DomainRangePushEx(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes) {
+  ThreadState* thread = Enter();
+  if (thread == nullptr) return kNotTracked;
+  const uint64_t now = NowTicks();
+  const CallbackCost cost(*thread, now);
+  EmitEx(*thread, RangePushEvent{.header = {}, .time_ticks = now, .nvtx = {}}, domain, attributes);
+  return kNotTracked;
+}
+
+int RangePushEx(const nvtxEventAttributes_t* attributes) {
+  return DomainRangePushEx(nullptr, attributes);
+}
+
+int DomainRangePop(nvtxDomainHandle_t domain) {
+  ThreadState* thread = Enter();
+  if (thread == nullptr) return kNotTracked;
+  thread->Emit(RangePopEvent{
+      .header = {}, .time_ticks = NowTicks(), .domain = FromHandle(domain), .pad = 0});
+  return kNotTracked;
+}
+
+int RangePop() { return DomainRangePop(nullptr); }
+
+nvtxRangeId_t DomainRangeStartEx(nvtxDomainHandle_t domain,
+                                 const nvtxEventAttributes_t* attributes) {
+  const uint64_t range = g_next_range.fetch_add(1, std::memory_order_relaxed);
+  if (ThreadState* thread = Enter()) {
+    EmitEx(*thread,
+           RangeStartEvent{.header = {}, .time_ticks = NowTicks(), .range = range, .nvtx = {}},
+           domain, attributes);
+  }
+  return range;
+}
+
+nvtxRangeId_t RangeStartEx(const nvtxEventAttributes_t* attributes) {
+  return DomainRangeStartEx(nullptr, attributes);
+}
+
+nvtxRangeId_t RangeStartA(const char* text) {
+  const uint64_t range = g_next_range.fetch_add(1, std::memory_order_relaxed);
+  if (ThreadState* thread = Enter()) {
+    EmitNamed(*thread,
+              RangeStartEvent{.header = {}, .time_ticks = NowTicks(), .range = range, .nvtx = {}},
+              NameOfText(*thread, text));
+  }
+  return range;
+}
+
+nvtxRangeId_t RangeStartW(const wchar_t* text) {
+  const uint64_t range = g_next_range.fetch_add(1, std::memory_order_relaxed);
+  if (ThreadState* thread = Enter()) {
+    EmitNamed(*thread,
+              RangeStartEvent{.header = {}, .time_ticks = NowTicks(), .range = range, .nvtx = {}},
+              NameOfWideText(text));
+  }
+  return range;
+}
+
+void RangeEnd(nvtxRangeId_t range) {
+  if (ThreadState* thread = Enter()) {
+    thread->Emit(RangeEndEvent{.header = {}, .time_ticks = NowTicks(), .range = range});
+  }
+}
+
+void DomainRangeEnd(nvtxDomainHandle_t, nvtxRangeId_t range) { RangeEnd(range); }
+
+void DomainMarkEx(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes) {
+  if (ThreadState* thread = Enter()) {
+    EmitEx(*thread, MarkEvent{.header = {}, .time_ticks = NowTicks(), .nvtx = {}}, domain,
+           attributes);
+  }
+}
+
+void MarkEx(const nvtxEventAttributes_t* attributes) { DomainMarkEx(nullptr, attributes); }
+
+void MarkA(const char* text) {
+  if (ThreadState* thread = Enter()) {
+    EmitNamed(*thread, MarkEvent{.header = {}, .time_ticks = NowTicks(), .nvtx = {}},
+              NameOfText(*thread, text));
+  }
+}
+
+void MarkW(const wchar_t* text) {
+  if (ThreadState* thread = Enter()) {
+    EmitNamed(*thread, MarkEvent{.header = {}, .time_ticks = NowTicks(), .nvtx = {}},
+              NameOfWideText(text));
+  }
+}
+
+void MarkPayload(nvtxDomainHandle_t domain, const nvtxPayloadData_t* payloads, size_t count) {
+  if (ThreadState* thread = Enter()) {
+    MarkEvent event{.header = {}, .time_ticks = NowTicks(), .nvtx = {}};
+    event.nvtx.domain = FromHandle(domain);
+    EmitWithPayloads(*thread, event, {}, Span(payloads, count));
+  }
+}
+
+int RangePushPayload(nvtxDomainHandle_t domain, const nvtxPayloadData_t* payloads, size_t count) {
+  if (ThreadState* thread = Enter()) {
+    RangePushEvent event{.header = {}, .time_ticks = NowTicks(), .nvtx = {}};
+    event.nvtx.domain = FromHandle(domain);
+    EmitWithPayloads(*thread, event, {}, Span(payloads, count));
+  }
+  return kNotTracked;
+}
+
+int RangePopPayload(nvtxDomainHandle_t domain, const nvtxPayloadData_t* payloads, size_t count) {
+  if (ThreadState* thread = Enter()) {
+    const uint64_t now = NowTicks();
+    PayloadBlob blob;
+    blob.Append(Span(payloads, count));
+    thread->EmitWith(
+        RangePopEvent{.header = {}, .time_ticks = now, .domain = FromHandle(domain), .pad = 0}, {},
+        blob.bytes());
+  }
+  return kNotTracked;
+}
+
+nvtxRangeId_t RangeStartPayload(nvtxDomainHandle_t domain, const nvtxPayloadData_t* payloads,
+                                size_t count) {
+  const uint64_t range = g_next_range.fetch_add(1, std::memory_order_relaxed);
+  if (ThreadState* thread = Enter()) {
+    RangeStartEvent event{.header = {}, .time_ticks = NowTicks(), .range = range, .nvtx = {}};
+    event.nvtx.domain = FromHandle(domain);
+    EmitWithPayloads(*thread, event, {}, Span(payloads, count));
+  }
+  return range;
+}
+
+void RangeEndPayload(nvtxDomainHandle_t, nvtxRangeId_t range, const nvtxPayloadData_t* payloads,
+                     size_t count) {
+  if (ThreadState* thread = Enter()) {
+    const uint64_t now = NowTicks();
+    PayloadBlob blob;
+    blob.Append(Span(payloads, count));
+    thread->EmitWith(RangeEndEvent{.header = {}, .time_ticks = now, .range = range}, {},
+                     blob.bytes());
+  }
+}
+
+// Always 1: what is not captured now may be a second later, and a program asks once.
+uint8_t DomainIsEnabled(nvtxDomainHandle_t) { return 1; }
+
+}  // namespace ranktap::agent::nvtx

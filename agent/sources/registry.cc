@@ -1,0 +1,16 @@
+// Runs on: any thread.  May not: be changed after the build.
+#include "agent/sources/registry.h"
+
+#include <array>
+
+#include "agent/sources/cupti/cupti_source.h"
+#include "agent/sources/nvtx/nvtx_source.h"
+
+namespace ranktap::agent {
+
+std::span<Source* const> AllSources() {
+  static const std::array<Source*, 2> sources = {&NvtxSource(), &CuptiSource()};
+  return sources;
+}
+
+}  // namespace ranktap::agent

@@ -1,0 +1,139 @@
+// A non-blocking Unix stream socket.
+// Runs on: the sender thread.  May not: raise SIGPIPE; use write() (a reused descriptor number may
+// be a file of the program's).
+#include "agent/transport/collector_link.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace ranktap::agent {
+namespace {
+
+bool IsTrustedPeer(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         (peer.uid == 0 || peer.uid == geteuid());
+}
+
+}  // namespace
+
+bool CollectorLink::Connect(const std::string& path) {
+  Drop();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
+    errno = ENAMETOOLONG;
+    return false;
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  socket_.Adopt(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int fd = socket_.get();
+  // EAGAIN: the collector's backlog is full; the caller tries again.
+  if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      !IsTrustedPeer(fd)) {
+    const int error = errno;
+    socket_.Close();
+    errno = error;
+    return false;
+  }
+  connected_ = true;
+  frames_queued_ = 0;
+  return true;
+}
+
+void CollectorLink::Drop() {
+  socket_.Close();
+  connected_ = false;
+  out_.clear();
+  sent_ = 0;
+  pass_fd_ = -1;
+  in_.clear();
+  parsed_ = 0;
+}
+
+void CollectorLink::CloseInForkChild() { socket_.CloseInForkChild(); }
+
+void CollectorLink::Queue(const proto::FrameFields& fields, std::span<const std::byte> payload,
+                          int pass_fd) {
+  const proto::FrameHeader header = proto::MakeFrameHeader(fields, payload);
+  if (sent_ == out_.size()) {
+    out_.clear();
+    sent_ = 0;
+  }
+  if (pass_fd >= 0) pass_fd_ = pass_fd;
+  out_.append(reinterpret_cast<const char*>(&header), sizeof(header));
+  out_.append(reinterpret_cast<const char*>(payload.data()), payload.size());
+  ++frames_queued_;
+}
+
+pollfd CollectorLink::WaitingFor() const {
+  const auto events = static_cast<short>(unsent_bytes() > 0 ? POLLIN | POLLOUT : POLLIN);
+  return {.fd = socket_.get(), .events = events, .revents = 0};
+}
+
+bool CollectorLink::Exchange() {
+  const int fd = socket_.get();
+  // Received first: after a hang-up there may still be an ack to read.
+  const bool ok = fd >= 0 && ReceiveSome(fd) && SendSome(fd);
+  if (!ok) Drop();
+  return ok;
+}
+
+bool CollectorLink::SendSome(int fd) {
+  while (unsent_bytes() > 0) {
+    iovec part{.iov_base = out_.data() + sent_, .iov_len = out_.size() - sent_};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    if (pass_fd_ >= 0) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr* rights = CMSG_FIRSTHDR(&message);
+      rights->cmsg_level = SOL_SOCKET;
+      rights->cmsg_type = SCM_RIGHTS;
+      rights->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(rights), &pass_fd_, sizeof(int));
+    }
+    const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      return errno == EAGAIN;
+    }
+    pass_fd_ = -1;
+    sent_ += static_cast<size_t>(sent);
+    bytes_sent_ += static_cast<uint64_t>(sent);
+  }
+  return true;
+}
+
+bool CollectorLink::ReceiveSome(int fd) {
+  in_.erase(in_.begin(), in_.begin() + static_cast<ptrdiff_t>(parsed_));
+  parsed_ = 0;
+  std::array<std::byte, 4096> buffer;
+  while (true) {
+    const ssize_t received = recv(fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (received > 0) {
+      in_.insert(in_.end(), buffer.begin(), buffer.begin() + received);
+    } else if (received == 0) {
+      return false;
+    } else if (errno != EINTR) {
+      return errno == EAGAIN;
+    }
+    if (in_.size() > proto::kMaxPayloadBytes) return true;  // parse before taking more
+  }
+}
+
+proto::FrameView CollectorLink::NextFrame() {
+  const proto::FrameView view = proto::DecodeFrame(std::span(in_).subspan(parsed_));
+  parsed_ += view.consumed;
+  return view;
+}
+
+}  // namespace ranktap::agent

@@ -1,0 +1,64 @@
+// The socket to the collector: connects, sends whole frames in pieces, receives frames. Never
+// blocks longer than asked to; a broken link is dropped and made anew by the caller. Runs on: the
+// sender thread.  May not: log to the job, raise SIGPIPE, write to a descriptor that is no longer
+// ours.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/core/own_descriptor.h"
+#include "proto/frame.h"
+
+namespace ranktap::agent {
+
+class CollectorLink {
+ public:
+  ~CollectorLink() { Drop(); }
+
+  // Connects to the Unix socket at `path`. Refuses a server that is neither root nor this user: a
+  // stranger may have made the path. False: not now; errno says why.
+  [[nodiscard]] bool Connect(const std::string& path);
+  bool connected() const { return connected_; }
+  void Drop();
+  // Async-signal-safe: closes the child's copy of the descriptor.
+  void CloseInForkChild();
+
+  // Queues one frame; `pass_fd` >= 0 goes with its first byte.
+  void Queue(const proto::FrameFields& fields, std::span<const std::byte> payload,
+             int pass_fd = -1);
+  // Frames queued on this connection so far: what the collector's acks count.
+  uint64_t frames_queued() const { return frames_queued_; }
+  uint64_t bytes_sent() const { return bytes_sent_; }
+  size_t unsent_bytes() const { return out_.size() - sent_; }
+
+  // What to poll for: something to receive, or room to send what is unsent.
+  pollfd WaitingFor() const;
+  // Sends what fits and receives what is there, without waiting. False: the link broke and is
+  // dropped.
+  [[nodiscard]] bool Exchange();
+
+  // The next whole frame that was received, or kNeedMore. Its payload is valid until the next
+  // Exchange. Anything else means: Drop.
+  proto::FrameView NextFrame();
+
+ private:
+  bool SendSome(int fd);
+  bool ReceiveSome(int fd);
+
+  OwnDescriptor socket_;
+  bool connected_ = false;
+  std::string out_;  // frames, back to back
+  size_t sent_ = 0;
+  int pass_fd_ = -1;
+  std::vector<std::byte> in_;
+  size_t parsed_ = 0;
+  uint64_t frames_queued_ = 0;
+  uint64_t bytes_sent_ = 0;
+};
+
+}  // namespace ranktap::agent

@@ -1,0 +1,212 @@
+// Protobuf by hand, through protozero.
+// Runs on: see messages.h.  May not: run in a hook.
+#include "agent/transport/messages.h"
+
+#include <cstring>
+#include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
+
+#include "agent/core/announcements.h"
+#include "agent/core/version.h"
+
+namespace ranktap::agent {
+namespace {
+
+using protozero::pbf_reader;
+using protozero::pbf_writer;
+using protozero::tag_and_type;
+
+void AddText(pbf_writer& message, uint32_t field, std::string_view text) {
+  if (!text.empty()) message.add_bytes(field, text.data(), text.size());
+}
+
+void AddProcess(pbf_writer& hello, const ProcessInfo& info) {
+  pbf_writer process(hello, 6);
+  process.add_uint32(1, info.pid);
+  process.add_packed_uint32(2, info.ns_pids.begin(), info.ns_pids.end());
+  process.add_uint32(3, info.parent_pid);
+  process.add_uint32(4, info.uid);
+  AddText(process, 5, info.host);
+  AddText(process, 6, info.boot_id);
+  process.add_uint64(7, info.start_ticks);
+  process.add_uint64(8, info.start_realtime_ns);
+  AddText(process, 9, info.executable);
+  for (const std::string& argument : info.command_line) process.add_bytes(10, argument);
+}
+
+// Runs `read(reader)` for each field; false when the bytes are no message.
+template <typename Read>
+bool ForEachField(std::span<const std::byte> payload, Read&& read) {
+  try {
+    pbf_reader reader(reinterpret_cast<const char*>(payload.data()), payload.size());
+    while (reader.next()) read(reader);
+  } catch (const protozero::exception&) {
+    return false;
+  }
+  return true;
+}
+
+proto::Level ToLevel(uint64_t value) {
+  return value < proto::kLevelNames.size() ? static_cast<proto::Level>(value)
+                                           : proto::Level::kUnknown;
+}
+
+}  // namespace
+
+std::string EncodeHello(const HelloFields& fields) {
+  std::string bytes;
+  pbf_writer hello(bytes);
+  hello.add_uint32(1, kProtocolMin);
+  hello.add_uint32(2, kProtocolMax);
+  hello.add_bytes(4, reinterpret_cast<const char*>(fields.session.data()), fields.session.size());
+  hello.add_string(5, kVersion);
+  AddProcess(hello, fields.process);
+  hello.add_enum(7, static_cast<int32_t>(fields.door));
+  hello.add_enum(8, static_cast<int32_t>(fields.level));
+  AppendRank(fields.rank, bytes);
+  {
+    pbf_writer clock(hello, 12);
+    clock.add_enum(1, static_cast<int32_t>(fields.host_clock));
+  }
+  {
+    pbf_writer segment(hello, 13);
+    segment.add_uint32(1, proto::kSegmentVersion);
+    segment.add_uint64(2, fields.segment_bytes);
+  }
+  for (const std::string& note : fields.notes) hello.add_string(14, note);
+  return bytes;
+}
+
+std::string EncodeClock(const ClockReading& clock) {
+  std::string bytes;
+  pbf_writer readings(bytes);
+  pbf_writer reading(readings, 1);
+  reading.add_uint64(1, clock.tsc);
+  reading.add_uint64(2, clock.monotonic_raw_ns);
+  reading.add_uint64(3, clock.realtime_ns);
+  reading.add_uint32(4, clock.spread_ns);
+  reading.commit();
+  return bytes;
+}
+
+std::string EncodeCost(const CostFields& fields) {
+  std::string bytes;
+  pbf_writer cost(bytes);
+  cost.add_uint64(1, fields.callbacks);
+  cost.add_uint64(2, fields.callback_ticks);
+  cost.add_uint64(3, fields.drain_cpu_ns);
+  cost.add_uint64(4, fields.sender_cpu_ns);
+  cost.add_uint64(5, fields.frames);
+  cost.add_uint64(6, fields.bytes);
+  cost.add_uint64(7, fields.threads);
+  cost.add_uint64(8, fields.stall_max_ticks);
+  cost.add_uint64(9, fields.names_missing);
+  cost.add_uint64(10, fields.cupti_errors);
+  cost.add_uint64(11, fields.flushes);
+  return bytes;
+}
+
+std::string EncodeWriter(const proto::WriterSlot& slot) {
+  std::string bytes;
+  pbf_writer dictionary(bytes);
+  pbf_writer writer(dictionary, 9);
+  writer.add_uint32(1, slot.id.load(std::memory_order_relaxed));
+  writer.add_uint32(2, slot.kind);
+  writer.add_int32(3, slot.thread);
+  AddText(writer, 4, {slot.name, strnlen(slot.name, sizeof(slot.name))});
+  writer.commit();
+  return bytes;
+}
+
+std::string EncodeAccount(const proto::WriterSlot& slot, uint64_t committed) {
+  std::string bytes;
+  pbf_writer accounts(bytes);
+  pbf_writer account(accounts, 1);
+  account.add_uint32(1, slot.id.load(std::memory_order_relaxed));
+  account.add_uint64(2, slot.produced.load(std::memory_order_relaxed));
+  account.add_uint64(3, committed);
+  std::vector<uint64_t> lost;
+  for (const auto& count : slot.lost) lost.push_back(count.load(std::memory_order_relaxed));
+  account.add_packed_uint64(4, lost.begin(), lost.end());
+  account.add_bool(5, true);
+  account.commit();
+  return bytes;
+}
+
+std::optional<Welcome> DecodeWelcome(std::span<const std::byte> payload) {
+  Welcome welcome;
+  const bool ok = ForEachField(payload, [&welcome](pbf_reader& field) {
+    switch (field.tag_and_type()) {
+      case tag_and_type(1, protozero::pbf_wire_type::varint):
+        welcome.protocol = field.get_uint32();
+        break;
+      case tag_and_type(2, protozero::pbf_wire_type::varint):
+        welcome.required_features = field.get_uint64();
+        break;
+      case tag_and_type(5, protozero::pbf_wire_type::varint):
+        welcome.level = ToLevel(field.get_uint64());
+        break;
+      case tag_and_type(6, protozero::pbf_wire_type::length_delimited): {
+        std::pair<uint32_t, uint64_t> position;
+        pbf_reader inner = field.get_message();
+        while (inner.next()) {
+          if (inner.tag() == 1) {
+            position.first = inner.get_uint32();
+          } else if (inner.tag() == 2) {
+            position.second = inner.get_uint64();
+          } else {
+            inner.skip();
+          }
+        }
+        welcome.positions.push_back(position);
+        break;
+      }
+      case tag_and_type(7, protozero::pbf_wire_type::length_delimited):
+        welcome.refused = field.get_string();
+        break;
+      case tag_and_type(8, protozero::pbf_wire_type::varint):
+        welcome.retry_after_ms = field.get_uint32();
+        break;
+      default:
+        field.skip();
+    }
+  });
+  if (!ok) return std::nullopt;
+  return welcome;
+}
+
+std::optional<uint64_t> DecodeAck(std::span<const std::byte> payload) {
+  uint64_t frames = 0;
+  const bool ok = ForEachField(payload, [&frames](pbf_reader& field) {
+    if (field.tag_and_type() == tag_and_type(1, protozero::pbf_wire_type::varint)) {
+      frames = field.get_uint64();
+    } else {
+      field.skip();
+    }
+  });
+  if (!ok) return std::nullopt;
+  return frames;
+}
+
+std::optional<LevelOrder> DecodeLevelChange(std::span<const std::byte> payload) {
+  LevelOrder order;
+  const bool ok = ForEachField(payload, [&order](pbf_reader& field) {
+    switch (field.tag_and_type()) {
+      case tag_and_type(1, protozero::pbf_wire_type::varint):
+        order.level = ToLevel(field.get_uint64());
+        break;
+      case tag_and_type(2, protozero::pbf_wire_type::varint):
+        order.window = field.get_uint64();
+        break;
+      case tag_and_type(3, protozero::pbf_wire_type::length_delimited):
+        order.reason = field.get_string();
+        break;
+      default:
+        field.skip();
+    }
+  });
+  if (!ok) return std::nullopt;
+  return order;
+}
+
+}  // namespace ranktap::agent

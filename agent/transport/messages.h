@@ -1,0 +1,70 @@
+// The contract's plain messages, as bytes: what the agent says (Encode...) and what it understands
+// (Decode...). Field numbers are those of proto/ranktap/v1; the contract test reads these bytes
+// with protoc's classes. Runs on: the starting thread, the sender and drain threads.  May not: run
+// in a hook (allocates).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/core/host_clock.h"
+#include "agent/core/process_info.h"
+#include "agent/core/rank_identity.h"
+#include "proto/modes.h"
+#include "proto/ring.h"
+
+namespace ranktap::agent {
+
+inline constexpr uint32_t kProtocolMin = 1;
+inline constexpr uint32_t kProtocolMax = 1;
+
+struct HelloFields {
+  std::span<const uint8_t> session;
+  ProcessInfo process;
+  RankIdentity rank;
+  proto::Door door;
+  proto::Level level;
+  proto::HostClockKind host_clock;
+  uint64_t segment_bytes;
+  std::vector<std::string> notes;
+};
+std::string EncodeHello(const HelloFields& hello);
+
+std::string EncodeClock(const ClockReading& reading);
+
+struct CostFields {
+  uint64_t callbacks, callback_ticks, drain_cpu_ns, sender_cpu_ns, frames, bytes, threads,
+      stall_max_ticks, names_missing, cupti_errors, flushes;
+};
+std::string EncodeCost(const CostFields& cost);
+
+// v1.Dictionary with one writer in it.
+std::string EncodeWriter(const proto::WriterSlot& slot);
+// v1.Accounts with this writer's final counters.
+std::string EncodeAccount(const proto::WriterSlot& slot, uint64_t committed);
+
+struct Welcome {
+  uint32_t protocol = 0;
+  uint64_t required_features = 0;
+  proto::Level level = proto::Level::kUnknown;
+  std::vector<std::pair<uint32_t, uint64_t>> positions;  // writer, next event
+  std::string refused;
+  uint32_t retry_after_ms = 0;
+};
+// nullopt: not a message. Total over any input.
+std::optional<Welcome> DecodeWelcome(std::span<const std::byte> payload);
+std::optional<uint64_t> DecodeAck(std::span<const std::byte> payload);
+
+struct LevelOrder {
+  proto::Level level = proto::Level::kUnknown;
+  uint64_t window = 0;
+  std::string reason;
+};
+std::optional<LevelOrder> DecodeLevelChange(std::span<const std::byte> payload);
+
+}  // namespace ranktap::agent

@@ -1,0 +1,80 @@
+// Reads the rings for the sender: what of each writer is not sent yet, and which chunks can go back
+// once it is acknowledged. Knows positions and chunks; knows nothing of sockets.
+// Runs on: the sender thread.  May not: be used from two threads.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "agent/core/segment.h"
+#include "proto/encode.h"
+#include "proto/ring.h"
+
+namespace ranktap::agent {
+
+class RingReader {
+ public:
+  explicit RingReader(Segment& segment);
+
+  // A run of events that lie in one chunk.
+  struct Batch {
+    uint32_t slot;
+    uint32_t writer;
+    uint64_t first_event;
+    uint32_t events;
+  };
+
+  // Looks for writers that have begun since the last call.
+  void Discover();
+
+  // The next unsent run of some writer, added to `encoder`, which must be empty; nothing when every
+  // writer has less than `min_bytes` in an unfinished chunk. Fair: goes round the writers. The
+  // encoder's pointers stay good until the batch is acknowledged.
+  std::optional<Batch> TakeBatch(size_t min_bytes, proto::EventEncoder& encoder);
+
+  // Everything of the slot's writer below `next_event` is stored: chunks that lie below it go back
+  // to the pool.
+  void Acknowledge(uint32_t slot, uint64_t next_event);
+
+  // A new connection: everything not acknowledged is unsent again.
+  void Rewind();
+  // The collector's word about what it has already (Welcome.positions).
+  void SkipTo(uint32_t writer, uint64_t next_event);
+
+  // Slots whose writer has ended and whose events are all acknowledged. The caller says goodbye for
+  // the writer, then calls Release.
+  std::vector<uint32_t> FinishedSlots();
+  void Release(uint32_t slot);
+
+  // True when nothing is unsent or unacknowledged.
+  bool Empty() const;
+  // Events committed by the slot's writer so far.
+  uint64_t Committed(uint32_t slot) const;
+  // True once for each writer since the last Rewind: its name has to be told.
+  bool Introduce(uint32_t slot);
+
+ private:
+  struct Cursor {
+    uint32_t writer = 0;  // 0: no writer known in this slot
+    bool introduced = false;
+    bool farewell = false;
+    std::deque<proto::Chunk*> chunks;  // from the oldest unacknowledged; back() may still grow
+    size_t reading = 0;                // index in chunks of the one being read
+    uint32_t offset = 0;               // bytes of it that are sent
+    uint64_t sent = 0;                 // position of the next event to send
+    uint64_t acknowledged = 0;
+  };
+
+  bool AdvanceChunk(Cursor& cursor);
+  std::optional<Batch> TakeFrom(uint32_t slot, size_t min_bytes, proto::EventEncoder& encoder);
+  void ReturnFinishedChunks(Cursor& cursor);
+  static uint64_t EndOf(const proto::Chunk& chunk);
+
+  Segment& segment_;
+  std::vector<Cursor> cursors_;  // by slot
+  uint32_t next_slot_ = 1;
+};
+
+}  // namespace ranktap::agent

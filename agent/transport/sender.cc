@@ -1,0 +1,299 @@
+// The sender's loop.
+// Runs on: the sender thread.  May not: call CUPTI, CUDA or the loader; raise signals in the job.
+#include "agent/transport/sender.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/core/capture_state.h"
+#include "agent/core/host_clock.h"
+#include "agent/core/log.h"
+
+namespace ranktap::agent {
+
+using proto::FrameStatus;
+using proto::FrameType;
+
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+constexpr uint64_t kSecond = 1000 * kMillisecond;
+// A frame is worth sending at 32 KiB of ring (about 1,000 events: the header's 136 bytes are then
+// one part in fifty), or when its first event is this old.
+constexpr size_t kWorthSending = 32 << 10;
+constexpr uint64_t kFlushEvery = 100 * kMillisecond;
+constexpr int kBusyPollMs = 10;
+constexpr int kIdlePollMs = 50;
+constexpr uint32_t kEarlyReadings = 2;
+constexpr size_t kMaxQueued = 1 << 20;
+constexpr uint64_t kFirstRetry = 100 * kMillisecond;
+constexpr uint64_t kLongestRetry = 5 * kSecond;
+constexpr uint64_t kGreetingTimeout = 5 * kSecond;
+constexpr size_t kStackBytes = 256 << 10;
+
+uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
+
+void* RunThread(void* sender) {
+  pthread_setname_np(pthread_self(), "ranktap-send");
+  // Of this thread only: Linux gives each its own nice value.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
+  while (true) static_cast<Sender*>(sender)->RunOnce();
+  return nullptr;
+}
+
+}  // namespace
+
+Sender::Sender(Segment& segment, const Arena& arena, Setup setup)
+    : segment_(segment), setup_(std::move(setup)), reader_(segment), dictionary_(segment, arena) {}
+
+bool Sender::Start() {
+  // Blocked before the thread exists, so that it never takes a signal meant for the program.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  const bool started = pthread_create(&thread, &attributes, &RunThread, this) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  return started;
+}
+
+void Sender::RunOnce() {
+  pthread_mutex_lock(&round_);
+  const int wait_ms = RunRound();
+  // Of no descriptor, poll only waits.
+  pollfd wait = link_.connected() ? link_.WaitingFor() : pollfd{.fd = -1};
+  pthread_mutex_unlock(&round_);
+  poll(&wait, 1, wait_ms);
+}
+
+int Sender::RunRound() {
+  // A few chunks a round, until all are.
+  constexpr uint32_t kPrefaultChunks = 16;
+  segment_.Prefault(kPrefaultChunks);
+  if (!link_.connected()) {
+    if (NowNs() >= retry_at_ns_ && !refused_for_good_) TryConnect();
+    if (!link_.connected()) return kIdlePollMs;
+  }
+  bool busy = false;
+  if (greeted_) {
+    SendAnnouncements();
+    SendPeriodic(/*last=*/false);
+    busy = SendEvents();
+    SendFarewells();
+  } else if (NowNs() >= retry_at_ns_) {
+    Lost();
+    return kIdlePollMs;
+  }
+  if (busy) last_event_ns_ = NowNs();
+  if (!link_.Exchange()) {
+    Lost();
+    return kIdlePollMs;
+  }
+  HandleFrames();
+  return NowNs() - last_event_ns_ > kSecond ? kIdlePollMs : kBusyPollMs;
+}
+
+void Sender::Finish(uint64_t deadline_ns) {
+  constexpr uint64_t kFinishMs = 5;
+  const uint64_t last = std::min(deadline_ns, NowNs() + kFinishMs * kMillisecond);
+  const timespec until{.tv_sec = static_cast<time_t>(last / kSecond),
+                       .tv_nsec = static_cast<long>(last % kSecond)};
+  // Never unlocked: the thread's work is done.
+  if (pthread_mutex_clocklock(&round_, CLOCK_MONOTONIC, &until) != 0) return;
+  bool told = false;
+  while (link_.connected() && NowNs() < last) {
+    if (greeted_ && !std::exchange(told, true)) {
+      SendAnnouncements();
+      SendPeriodic(/*last=*/true);
+    }
+    if (!link_.Exchange()) return;
+    HandleFrames();
+    if (told && link_.unsent_bytes() == 0) return;
+    pollfd wait = link_.WaitingFor();
+    poll(&wait, 1, 1);
+  }
+}
+
+void Sender::TryConnect() {
+  retry_wait_ns_ = retry_wait_ns_ == 0 ? kFirstRetry : std::min(2 * retry_wait_ns_, kLongestRetry);
+  // Ranks that lose one collector together must not come back together.
+  const uint64_t jitter = (NowTicks() >> 4) % (retry_wait_ns_ / 4);
+  retry_at_ns_ = NowNs() + retry_wait_ns_ + jitter;
+  if (!link_.Connect(setup_.socket_path)) return;
+  greeted_ = false;
+  retry_at_ns_ = NowNs() + kGreetingTimeout;
+  const int rings = segment_.fd();
+  if (rings < 0)
+    AnnounceNote("the program closed the rings' descriptor: a kill loses what is in them");
+  link_.Queue({.type = FrameType::kHello}, std::as_bytes(std::span(setup_.hello)), rings);
+  if (!link_.Exchange()) Lost();
+}
+
+void Sender::Greet(const Welcome& welcome) {
+  if (!welcome.refused.empty() || welcome.required_features != 0 ||
+      welcome.protocol < kProtocolMin || welcome.protocol > kProtocolMax) {
+    Log("the collector refused this process", welcome.refused);
+    refused_for_good_ = welcome.retry_after_ms == 0;
+    link_.Drop();
+    retry_at_ns_ = NowNs() + welcome.retry_after_ms * kMillisecond;
+    return;
+  }
+  greeted_ = true;
+  retry_wait_ns_ = 0;
+  kept_sent_ = 0;
+  in_flight_.clear();
+  dictionary_.Forget();
+  reader_.Rewind();
+  for (const auto& [writer, next_event] : welcome.positions) reader_.SkipTo(writer, next_event);
+  if (welcome.level != proto::Level::kUnknown) {
+    setup_.on_level({.level = welcome.level, .window = 0, .reason = "welcome"});
+  }
+}
+
+void Sender::Lost() {
+  frames_total_ += link_.frames_queued();
+  bytes_total_ += link_.bytes_sent();
+  link_.Drop();
+  greeted_ = false;
+  retry_at_ns_ = NowNs() + kFirstRetry;
+}
+
+void Sender::HandleFrames() {
+  while (true) {
+    const proto::FrameView frame = link_.NextFrame();
+    if (frame.status == FrameStatus::kNeedMore) return;
+    if (frame.status != FrameStatus::kComplete) {
+      Log("the collector sent something that is no frame");
+      return Lost();
+    }
+    switch (frame.header.type) {
+      case FrameType::kWelcome:
+        if (const auto welcome = DecodeWelcome(frame.payload)) Greet(*welcome);
+        if (!link_.connected()) return;
+        break;
+      case FrameType::kAck:
+        if (const auto frames = DecodeAck(frame.payload)) HandleAck(*frames);
+        break;
+      case FrameType::kLevel:
+        if (const auto order = DecodeLevelChange(frame.payload)) setup_.on_level(*order);
+        break;
+      default:
+        break;  // of a newer collector
+    }
+  }
+}
+
+void Sender::HandleAck(uint64_t frames) {
+  while (!in_flight_.empty() && in_flight_.front().frame <= frames) {
+    const InFlight done = in_flight_.front();
+    in_flight_.pop_front();
+    if (done.farewell) {
+      reader_.Release(done.slot);
+    } else {
+      reader_.Acknowledge(done.slot, done.next_event);
+    }
+  }
+}
+
+void Sender::SendAnnouncements() {
+  for (; kept_sent_ < kept_.size(); ++kept_sent_) {
+    const Announcement& kept = kept_[kept_sent_];
+    link_.Queue({.type = kept.type}, std::as_bytes(std::span(kept.payload)));
+  }
+  for (Announcement& fresh : TakeAnnouncements()) {
+    link_.Queue({.type = fresh.type}, std::as_bytes(std::span(fresh.payload)));
+    if (fresh.keep) {
+      kept_.push_back(std::move(fresh));
+      kept_sent_ = kept_.size();
+    }
+  }
+}
+
+void Sender::SendPeriodic(bool last) {
+  const uint64_t now = NowNs();
+  if (now < periodic_at_ns_ && !last) return;
+  // Two readings close together at first: the map between the clocks needs two.
+  periodic_at_ns_ = now + (clock_readings_++ < kEarlyReadings ? kSecond / 50 : kSecond);
+  const ClockReading reading = ReadClocks();
+  segment_.WriteClock(reading);
+  const std::string clock = EncodeClock(reading);
+  link_.Queue({.type = FrameType::kClock}, std::as_bytes(std::span(clock)));
+  CostFields cost{};
+  setup_.add_cost(cost);
+  cost.sender_cpu_ns = ClockNs(CLOCK_THREAD_CPUTIME_ID);
+  cost.frames = frames_total_ + link_.frames_queued();
+  cost.bytes = bytes_total_ + link_.bytes_sent();
+  cost.threads = writers_seen_;
+  const std::string encoded = EncodeCost(cost);
+  link_.Queue({.type = FrameType::kCost}, std::as_bytes(std::span(encoded)));
+}
+
+// True when there was anything to send.
+bool Sender::SendEvents() {
+  reader_.Discover();
+  const uint64_t now = NowNs();
+  const bool flush = now >= flush_at_ns_;
+  if (flush) flush_at_ns_ = now + kFlushEvery;
+  bool any = false;
+  while (link_.unsent_bytes() < kMaxQueued) {
+    const auto batch = reader_.TakeBatch(flush ? 1 : kWorthSending, encoder_);
+    if (!batch) break;
+    SendBatch(*batch);
+    any = true;
+  }
+  return any;
+}
+
+void Sender::SendBatch(const RingReader::Batch& batch) {
+  const proto::WriterSlot& slot = segment_.slot(batch.slot);
+  if (reader_.Introduce(batch.slot)) {
+    ++writers_seen_;
+    const std::string writer = EncodeWriter(slot);
+    link_.Queue({.type = FrameType::kDictionary}, std::as_bytes(std::span(writer)));
+  }
+  payload_.clear();
+  encoder_.Encode(dictionary_, payload_);
+  for (const std::string& definitions : dictionary_.TakeDefinitions()) {
+    link_.Queue({.type = FrameType::kDictionary}, std::as_bytes(std::span(definitions)));
+  }
+  proto::LossCounts lost;
+  for (size_t i = 0; i < lost.size(); ++i) lost[i] = slot.lost[i].load(std::memory_order_relaxed);
+  link_.Queue({.type = FrameType::kEvents,
+               .writer = batch.writer,
+               .first_event = batch.first_event,
+               .events = batch.events,
+               .lost = lost},
+              std::as_bytes(std::span(payload_)));
+  in_flight_.push_back({.frame = link_.frames_queued(),
+                        .slot = batch.slot,
+                        .next_event = batch.first_event + batch.events,
+                        .farewell = false});
+}
+
+void Sender::SendFarewells() {
+  for (const uint32_t slot : reader_.FinishedSlots()) {
+    const std::string account = EncodeAccount(segment_.slot(slot), reader_.Committed(slot));
+    link_.Queue({.type = FrameType::kAccounts}, std::as_bytes(std::span(account)));
+    in_flight_.push_back(
+        {.frame = link_.frames_queued(), .slot = slot, .next_event = 0, .farewell = true});
+  }
+}
+
+void Sender::CloseInForkChild() { link_.CloseInForkChild(); }
+
+}  // namespace ranktap::agent

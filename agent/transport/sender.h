@@ -1,0 +1,102 @@
+// The agent's thread: takes events out of the rings, encodes them, sends them, gives ring space
+// back when the collector has them on disk. Keeps trying while there is no collector; the rings
+// hold what they can, and count the rest. Runs on: a thread of its own, started by Start.  May not:
+// call CUPTI, CUDA or the loader.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "agent/core/agent_config.h"
+#include "agent/core/announcements.h"
+#include "agent/core/arena.h"
+#include "agent/core/segment.h"
+#include "agent/transport/collector_link.h"
+#include "agent/transport/dictionary.h"
+#include "agent/transport/messages.h"
+#include "agent/transport/ring_reader.h"
+
+namespace ranktap::agent {
+
+class Sender {
+ public:
+  struct Setup {
+    std::string socket_path;
+    std::string hello;  // v1.Hello, encoded
+    // Called on the sender's thread when the collector asks for another level.
+    std::function<void(const LevelOrder&)> on_level;
+    // Filled in by the sources; nothing of ours is known here but sender and frame figures.
+    std::function<void(CostFields&)> add_cost;
+  };
+
+  Sender(Segment& segment, const Arena& arena, Setup setup);
+
+  // Connects and greets, without waiting. Before Start, or on the thread.
+  void TryConnect();
+
+  // Starts the thread: all signals blocked, named, at lower priority, never joined. False: the
+  // system gives us no thread.
+  [[nodiscard]] bool Start();
+
+  // One round of the loop, for tests and for Start's thread.
+  void RunOnce();
+
+  // Takes the thread's work over and sends what has been announced, at most for kFinishMs and never
+  // past `deadline_ns` (CLOCK_MONOTONIC). The thread does nothing from then on. Runs on: the
+  // exiting thread.
+  void Finish(uint64_t deadline_ns);
+
+  // In a fork child: closes the child's copy of the descriptors and nothing else.
+  void CloseInForkChild();
+
+ private:
+  struct InFlight {
+    uint64_t frame;  // number on this connection
+    uint32_t slot;
+    uint64_t next_event;  // acknowledges the slot's events below this
+    bool farewell;        // the writer's final account: the slot can go
+  };
+
+  void Greet(const Welcome& welcome);
+  void Lost();
+  void HandleFrames();
+  void HandleAck(uint64_t frames);
+  void SendAnnouncements();
+  // Returns for how many milliseconds there is nothing to do.
+  int RunRound();
+  void SendPeriodic(bool last);
+  bool SendEvents();
+  void SendBatch(const RingReader::Batch& batch);
+  void SendFarewells();
+
+  Segment& segment_;
+  Setup setup_;
+  CollectorLink link_;
+  RingReader reader_;
+  Dictionary dictionary_;
+  proto::EventEncoder encoder_;
+  std::string payload_;
+  std::deque<InFlight> in_flight_;
+  std::vector<Announcement> kept_;
+  size_t kept_sent_ = 0;
+  bool greeted_ = false;
+  bool refused_for_good_ = false;
+  uint64_t retry_at_ns_ = 0;
+  uint64_t retry_wait_ns_ = 0;
+  uint64_t flush_at_ns_ = 0;
+  uint64_t periodic_at_ns_ = 0;
+  uint64_t last_event_ns_ = 0;
+  uint64_t frames_total_ = 0;
+  uint64_t bytes_total_ = 0;
+  uint64_t writers_seen_ = 0;
+  uint32_t clock_readings_ = 0;
+  // Held while a round runs, so that the exiting thread can take over between two.
+  pthread_mutex_t round_ = PTHREAD_MUTEX_INITIALIZER;
+};
+
+}  // namespace ranktap::agent

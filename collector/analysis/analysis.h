@@ -1,0 +1,23 @@
+// The analyses: pure functions from a run to a table. They neither print nor open files.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "collector/analysis/table.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+struct Analysis {
+  std::string_view name;      // as in `ranktap report RUN NAME`
+  std::string_view question;  // one line for --help
+  Table (*run)(const Run& run);
+};
+
+// In the order in which `ranktap report` lists them (registry.cc).
+std::span<const Analysis> AllAnalyses();
+// nullptr: there is none of this name.
+const Analysis* FindAnalysis(std::string_view name);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,67 @@
+// The command that `ranktap run` runs: started as a shell would start it, its signals passed
+// through, its end waited for. One at a time; owns no thread.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collector/trace/file_descriptor.h"
+
+namespace ranktap::collector {
+
+// Exit statuses of shells.
+inline constexpr int kCannotExecute = 126;
+inline constexpr int kNotFound = 127;
+inline constexpr int kSignalled = 128;
+
+// What a command name stands for, by execvp's rules. `status`: 0, kNotFound or kCannotExecute, the
+// latter two with a message.
+struct FoundCommand {
+  int status = 0;
+  std::string path;
+  std::string message;
+};
+FoundCommand FindCommand(const std::string& name);
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+class ChildProcess {
+ public:
+  // Blocks the signals that are passed through (in this thread and those it starts), so that they
+  // wait for Wait.
+  ChildProcess();
+
+  // False with errno when the command cannot be executed. Before any thread is started.
+  [[nodiscard]] bool Start(const std::string& path, const std::vector<std::string>& command,
+                           const Variables& variables);
+
+  // Until the command has ended: its wait status. Calls `on_time` when the clock reaches the time
+  // that it returned last (CLOCK_MONOTONIC_RAW ns; nullopt: never again).
+  int Wait(const std::function<std::optional<uint64_t>()>& on_time);
+
+  pid_t pid() const { return pid_; }
+
+ private:
+  void PassSignals();
+
+  sigset_t passed_;
+  sigset_t before_;
+  FileDescriptor signals_;
+  pid_t pid_ = -1;
+};
+
+// Replaces this process by the command; returns only when that fails.
+void Become(const std::string& path, const std::vector<std::string>& command);
+
+// As a shell reports it: the command's own status, or 128 + the signal's number.
+int ExitStatusOf(int wait_status);
+
+}  // namespace ranktap::collector

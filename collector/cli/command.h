@@ -1,0 +1,32 @@
+// The verbs: argv in, exit status out. One file each, one line each in registry.cc.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ranktap::collector {
+
+inline constexpr int kSuccess = 0;
+inline constexpr int kFailure = 1;
+inline constexpr int kWrongUsage = 2;
+
+struct Command {
+  std::string_view name;
+  std::string_view help;  // one line
+  // `arguments`: what follows the verb.
+  int (*run)(const std::vector<std::string>& arguments);
+};
+
+std::span<const Command> AllCommands();
+
+int RunCommand(const std::vector<std::string>& arguments);
+int ReportCommand(const std::vector<std::string>& arguments);
+int VerifyCommand(const std::vector<std::string>& arguments);
+int ExportCommand(const std::vector<std::string>& arguments);
+
+// "ranktap: MESSAGE" on stderr.
+void Complain(std::string_view message);
+
+}  // namespace ranktap::collector

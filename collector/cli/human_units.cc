@@ -1,0 +1,76 @@
+#include "collector/cli/human_units.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+namespace ranktap::collector {
+namespace {
+
+std::string Print(const char* format, double value, const char* unit) {
+  char text[64];
+  std::snprintf(text, sizeof(text), format, value, unit);
+  return text;
+}
+
+// Four significant digits.
+std::string Scaled(double value, const char* unit) {
+  if (value < 9.9995) return Print("%.3f %s", value, unit);
+  if (value < 99.995) return Print("%.2f %s", value, unit);
+  return Print("%.1f %s", value, unit);
+}
+
+}  // namespace
+
+std::string FormatNs(int64_t ns) {
+  const double value = static_cast<double>(ns);
+  const double size = std::abs(value);
+  if (size < 1e3) return std::to_string(ns) + " ns";
+  if (size < 1e6) return Scaled(value / 1e3, "us");
+  if (size < 1e9) return Scaled(value / 1e6, "ms");
+  return Scaled(value / 1e9, "s");
+}
+
+std::string FormatCount(int64_t count) {
+  std::string digits = std::to_string(count);
+  const size_t first = digits[0] == '-' ? 1 : 0;
+  for (size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string FormatBytes(uint64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return Print(unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+}
+
+std::string FormatPercent(double percent) { return Print("%.1f%s", percent, " %"); }
+
+std::optional<uint64_t> ParseDuration(std::string_view text) {
+  double value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !(value >= 0) || !std::isfinite(value)) return std::nullopt;
+  const std::string_view unit(rest, text.data() + text.size());
+  for (const auto& [name, ns] : {std::pair<std::string_view, double>{"", 1e9},
+                                 {"s", 1e9},
+                                 {"ms", 1e6},
+                                 {"m", 60e9},
+                                 {"min", 60e9},
+                                 {"h", 3600e9}}) {
+    if (unit != name) continue;
+    const double total = value * ns;
+    // A thousand years: beyond it the number is a slip, and it would overflow.
+    if (total > 3.2e19 / 2) return std::nullopt;
+    return static_cast<uint64_t>(total);
+  }
+  return std::nullopt;
+}
+
+}  // namespace ranktap::collector

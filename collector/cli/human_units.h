@@ -1,0 +1,19 @@
+// Numbers as people read them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ranktap::collector {
+
+std::string FormatNs(int64_t ns);         // "1.234 s", "56.78 ms", "9.012 us", "345 ns"
+std::string FormatCount(int64_t count);   // "1,234,567"
+std::string FormatBytes(uint64_t bytes);  // "1.5 MiB"
+std::string FormatPercent(double percent);
+
+// "1.5", "1.5s", "200ms", "2m", "1h" -> nanoseconds; a bare number is seconds.
+std::optional<uint64_t> ParseDuration(std::string_view text);
+
+}  // namespace ranktap::collector

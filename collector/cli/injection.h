@@ -1,0 +1,37 @@
+// How a command is made to load the agent: which variables it gets, and what to tell the user where
+// that cannot be done. A pure function of the environment.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ranktap::collector {
+
+struct InjectionPlan {
+  // Set for the command; they replace what it would inherit.
+  std::vector<std::pair<std::string, std::string>> variables;
+  std::vector<std::string> messages;  // one line each
+};
+
+struct InjectionRequest {
+  std::string library;  // absolute path of libranktap.so
+  std::string socket;
+  std::string level;
+  bool preload = true;
+};
+
+// `environment`: "NAME=value" each. A variable through which another tool injects itself is never
+// replaced: two injected profilers are one too many, and that one was there first.
+InjectionPlan PlanInjection(const std::vector<std::string_view>& environment,
+                            const InjectionRequest& request);
+
+// Why nothing can be injected into this executable; empty: it can.
+std::string InjectionObstacle(const std::string& executable);
+
+// "../lib/libranktap.so" seen from this program's own binary; empty with `*why` set when it is not
+// there.
+std::string FindAgentLibrary(std::string* why);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,18 @@
+// The verbs, in the order of the help. One line each.
+#include "collector/cli/command.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"run", "run a command and trace every rank in it", &RunCommand},
+    {"report", "print one analysis of a run", &ReportCommand},
+    {"export", "write a run in another tool's format", &ExportCommand},
+    {"verify", "check every byte and every count of a run", &VerifyCommand},
+};
+
+}  // namespace
+
+std::span<const Command> AllCommands() { return kCommands; }
+
+}  // namespace ranktap::collector

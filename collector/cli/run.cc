@@ -1,0 +1,327 @@
+// `ranktap run [options] -- command …`: the command under a collector of its own. Whatever goes
+// wrong with the tracing, the command runs; its exit status is ours.
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+#include "collector/analysis/run_summary.h"
+#include "collector/cli/arguments.h"
+#include "collector/cli/child_process.h"
+#include "collector/cli/command.h"
+#include "collector/cli/human_units.h"
+#include "collector/cli/injection.h"
+#include "collector/cli/summary_text.h"
+#include "collector/cli/table_text.h"
+#include "collector/cli/terminal.h"
+#include "collector/ingest/collector.h"
+#include "collector/ingest/monotonic_clock.h"
+#include "collector/ingest/private_socket.h"
+#include "collector/version.h"
+#include "proto/environment.h"
+
+namespace ranktap::collector {
+namespace {
+
+// Processes that outlive the command (a launcher that does not wait) get this long to finish.
+constexpr uint64_t kGraceNs = 2'000'000'000;
+
+struct RunOptions {
+  std::string output, level, duration, delay, log;
+  bool quiet = false, print_env = false, no_preload = false;
+  uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
+  v1::Level wanted_level = v1::LEVEL_KERNELS;
+  std::vector<std::string> command;
+};
+
+std::string EnvironmentHelp() {
+  std::string text = "Environment of the traced processes:\n";
+  for (const proto::EnvVar& variable : proto::kEnvVars) {
+    std::string line = "  " + std::string(variable.name);
+    line.resize(std::max<size_t>(line.size() + 2, 30), ' ');
+    text += line + std::string(variable.help) + "\n";
+  }
+  return text;
+}
+
+void AddOptions(CLI::App* app, RunOptions* options) {
+  app->add_option("-o,--output", options->output,
+                  "directory of the run (default ./ranktap-COMMAND-TIME)");
+  app->add_option("--level", options->level, "dormant, ranges, kernels (default) or full");
+  app->add_option("--delay", options->delay, "capture nothing for so long: 10, 1.5s, 200ms, 2m");
+  app->add_option("--duration", options->duration, "capture for so long, then nothing");
+  app->add_option("--log", options->log, "file for the collector's own messages");
+  app->add_flag("--quiet", options->quiet, "no summary");
+  app->add_flag("--print-env", options->print_env,
+                "print the variables the command would get, and end");
+  app->add_flag("--no-preload", options->no_preload,
+                "only the injection variables of CUDA and NVTX, no LD_PRELOAD");
+  app->footer(EnvironmentHelp());
+}
+
+// Where the command begins: after "--", else at the first word that is no option of ours.
+size_t CommandStart(const CLI::App& app, const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--") return i + 1;
+    if (arguments[i].empty() || arguments[i][0] != '-') return i;
+    const CLI::Option* const option = app.get_option_no_throw(arguments[i]);
+    if (option != nullptr && option->get_items_expected_max() > 0) ++i;
+  }
+  return arguments.size();
+}
+
+// nullopt: all is well.
+std::optional<int> CheckOptions(RunOptions* options) {
+  const char* const inherited = ::getenv("RANKTAP_LEVEL");
+  if (options->level.empty()) options->level = inherited != nullptr ? inherited : "kernels";
+  const auto level = LevelNamed(options->level);
+  if (!level || *level > v1::LEVEL_FULL) {
+    Complain("no level '" + options->level + "'; it is dormant, ranges, kernels or full");
+    return kWrongUsage;
+  }
+  options->wanted_level = *level;
+  for (const auto& [name, text, ns] :
+       {std::tuple("--duration", &options->duration, &options->duration_ns),
+        std::tuple("--delay", &options->delay, &options->delay_ns)}) {
+    if (text->empty()) continue;
+    const auto parsed = ParseDuration(*text);
+    if (!parsed) {
+      Complain(std::string(name) + " '" + *text + "' is no time; write 10, 1.5s, 200ms or 2m");
+      return kWrongUsage;
+    }
+    *ns = *parsed;
+  }
+  if (options->command.empty() && !options->print_env) {
+    Complain("which command? ranktap run [options] -- COMMAND ...");
+    return kWrongUsage;
+  }
+  return std::nullopt;
+}
+
+std::optional<int> ParseRun(std::vector<std::string> arguments, RunOptions* options) {
+  CLI::App app(
+      "Runs a command and traces every process in it. The command keeps its stdin, stdout,\n"
+      "stderr and signals; ranktap ends with its exit status.\n"
+      "Usage: ranktap run [options] -- COMMAND [arguments]",
+      "ranktap run");
+  AddOptions(&app, options);
+  const size_t start = CommandStart(app, arguments);
+  options->command.assign(arguments.begin() + static_cast<ptrdiff_t>(start), arguments.end());
+  const bool has_separator = start > 0 && start <= arguments.size() && arguments[start - 1] == "--";
+  arguments.resize(start - (has_separator ? 1 : 0));
+  if (const auto status = ParseArguments(&app, std::move(arguments))) return status;
+  return CheckOptions(options);
+}
+
+std::string DirectoryName(const std::vector<std::string>& command) {
+  std::string name = command.empty() ? "" : command[0].substr(command[0].rfind('/') + 1);
+  for (char& byte : name) {
+    if (std::isalnum(static_cast<unsigned char>(byte)) == 0 && byte != '.' && byte != '_') {
+      byte = '-';
+    }
+  }
+  const time_t now = ::time(nullptr);
+  tm local{};
+  ::localtime_r(&now, &local);
+  char stamp[32];
+  std::strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
+  return "ranktap-" + name + "-" + stamp;
+}
+
+std::vector<std::string_view> Environment() {
+  std::vector<std::string_view> entries;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    entries.emplace_back(*entry);
+  }
+  return entries;
+}
+
+int RunUntraced(const FoundCommand& found, const RunOptions& options, const std::string& why) {
+  Complain(why + "; the command runs untraced");
+  Become(found.path, options.command);
+  Complain(options.command[0] + ": " + std::strerror(errno));
+  return kCannotExecute;
+}
+
+// The collector that an outer `ranktap run` or `ranktap collect` has put into the environment.
+std::string CollectorToJoin() {
+  const char* const socket = ::getenv("RANKTAP_SOCKET");
+  if (socket == nullptr || socket[0] == '\0') return {};
+  if (CanConnect(socket)) return socket;
+  Complain(std::string("RANKTAP_SOCKET names ") + socket +
+           ", where no collector listens; starting one of our own");
+  return {};
+}
+
+void PrintVariables(const InjectionPlan& plan) {
+  for (const auto& [name, value] : plan.variables) {
+    std::printf("%s=%s\n", name.c_str(), value.c_str());
+  }
+}
+
+// Switches levels at the times that were asked for.
+class LevelSchedule {
+ public:
+  LevelSchedule(const RunOptions& options, Collector* collector)
+      : options_(options), collector_(collector), start_ns_(MonotonicRawNs()) {}
+
+  // Does what is due; when to be called again.
+  std::optional<uint64_t> OnTime() {
+    const uint64_t now = MonotonicRawNs();
+    const uint64_t begin = start_ns_ + options_.delay_ns, end = begin + options_.duration_ns;
+    if (!started_ && now >= begin) {
+      started_ = true;
+      if (options_.delay_ns > 0) collector_->SetLevel(options_.wanted_level, 1, "--delay");
+    }
+    if (!started_) return begin;
+    if (options_.duration_ns == 0 || ended_) return std::nullopt;
+    if (now < end) return end;
+    ended_ = true;
+    collector_->SetLevel(v1::LEVEL_DORMANT, 0, "--duration");
+    return std::nullopt;
+  }
+
+ private:
+  const RunOptions& options_;
+  Collector* collector_;
+  uint64_t start_ns_;
+  bool started_ = false, ended_ = false;
+};
+
+v1::Level FirstLevel(const RunOptions& options) {
+  return options.delay_ns > 0 ? v1::LEVEL_DORMANT : options.wanted_level;
+}
+
+// A summary needs every trace in memory.
+bool FitsIntoMemory(const RunInfo& info) {
+  constexpr uint64_t kBytesPerEvent = 64;
+  uint64_t events = 0;
+  for (const TraceInfo& trace : info.traces) events += trace.events;
+  struct sysinfo memory {};
+  if (::sysinfo(&memory) != 0) return true;
+  return events * kBytesPerEvent < uint64_t{memory.freeram} * memory.mem_unit / 2;
+}
+
+void PrintSummary(const RunInfo& info, const std::string& path) {
+  if (info.traces.empty()) {
+    Complain("nothing was traced: no process of the command used CUDA or NVTX. See " + path +
+             "/run.json");
+    return;
+  }
+  if (!FitsIntoMemory(info)) {
+    Complain("traces: " + path + " (too many events to summarise here; try ranktap report)");
+    return;
+  }
+  const Result<Run> run = LoadRun(path);
+  if (!run) {
+    Complain(run.message());
+    return;
+  }
+  const std::string text =
+      FormatSummary(SummarizeRun(*run), info, path, OutputWidth(STDERR_FILENO));
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+RunInfo DescribeRun(const RunOptions& options) {
+  RunInfo info;
+  info.run = ToHex(RandomId());
+  info.command = options.command;
+  info.collector_version = kVersion;
+  info.level = options.level;
+  info.start_realtime_ns = RealtimeNs();
+  char host[256] = {};
+  if (::gethostname(host, sizeof(host) - 1) == 0) info.host = host;
+  return info;
+}
+
+int RunTraced(const FoundCommand& found, const RunOptions& options, const InjectionPlan& plan,
+              RunDirectory directory, PrivateSocket* socket) {
+  const std::string path = directory.path();
+  RunInfo info = DescribeRun(options);
+  ChildProcess child;
+  if (!child.Start(found.path, options.command, plan.variables)) {
+    Complain(options.command[0] + ": " + std::strerror(errno));
+    return kCannotExecute;
+  }
+  ServerOptions server;
+  server.level = FirstLevel(options);
+  server.collector_version = kVersion;
+  server.collector_id = RandomId();
+  server.owner = ::geteuid();
+  server.log_path = options.log;
+  Collector collector(socket->TakeListener(), std::move(directory), std::move(info), server);
+  LevelSchedule schedule(options, &collector);
+  const int status = child.Wait([&] { return schedule.OnTime(); });
+  const RunInfo finished = collector.Finish(kGraceNs, [&](RunInfo* run) {
+    run->end_realtime_ns = RealtimeNs();
+    if (WIFSIGNALED(status)) run->exit_signal = WTERMSIG(status);
+    if (WIFEXITED(status)) run->exit_status = WEXITSTATUS(status);
+  });
+  if (!collector.problem().empty()) Complain(collector.problem());
+  if (!options.quiet) PrintSummary(finished, path);
+  return ExitStatusOf(status);
+}
+
+int RunJoined(const FoundCommand& found, const RunOptions& options, const InjectionPlan& plan) {
+  if (!options.output.empty() || !options.delay.empty() || !options.duration.empty()) {
+    Complain("joining the collector at $RANKTAP_SOCKET: -o, --delay and --duration are its own");
+  }
+  for (const auto& [name, value] : plan.variables) ::setenv(name.c_str(), value.c_str(), 1);
+  Become(found.path, options.command);
+  Complain(options.command[0] + ": " + std::strerror(errno));
+  return kCannotExecute;
+}
+
+}  // namespace
+
+int RunCommand(const std::vector<std::string>& arguments) {
+  RunOptions options;
+  if (const auto status = ParseRun(arguments, &options)) return *status;
+  const std::string joined = CollectorToJoin();
+  std::string why;
+  InjectionRequest request{.library = FindAgentLibrary(&why),
+                           .socket = joined,
+                           .level = std::string(NameOf(FirstLevel(options))),
+                           .preload = !options.no_preload};
+  if (options.print_env) {
+    if (joined.empty()) request.socket = "(made when the command runs)";
+    PrintVariables(PlanInjection(Environment(), request));
+    return kSuccess;
+  }
+  const FoundCommand found = FindCommand(options.command[0]);
+  if (found.status != 0) {
+    Complain(found.message);
+    return found.status;
+  }
+  if (request.library.empty()) return RunUntraced(found, options, why);
+  if (const std::string obstacle = InjectionObstacle(found.path); !obstacle.empty()) {
+    Complain(obstacle);
+  }
+  Result<PrivateSocket> socket = Failure{};
+  if (joined.empty()) {
+    socket = PrivateSocket::Create();
+    if (!socket) return RunUntraced(found, options, socket.message());
+    request.socket = socket->path();
+  }
+  const InjectionPlan plan = PlanInjection(Environment(), request);
+  for (const std::string& message : plan.messages) Complain(message);
+  if (!joined.empty()) return RunJoined(found, options, plan);
+  const std::string name = DirectoryName(options.command);
+  Result<RunDirectory> directory = options.output.empty()
+                                       ? RunDirectory::CreateNew("", name)
+                                       : RunDirectory::Create(options.output, name);
+  if (!directory) {
+    // Become() runs no destructors, and the socket's directory is ours to remove.
+    const std::string problem = directory.message();
+    socket = Failure{};
+    return RunUntraced(found, options, problem);
+  }
+  return RunTraced(found, options, plan, std::move(*directory), &*socket);
+}
+
+}  // namespace ranktap::collector

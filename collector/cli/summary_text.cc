@@ -1,0 +1,124 @@
+#include "collector/cli/summary_text.h"
+
+#include <algorithm>
+
+#include "collector/cli/human_units.h"
+#include "collector/cli/table_text.h"
+#include "collector/trace/symbol_name.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr size_t kUsualWidth = 100;
+constexpr size_t kTopRows = 5;
+
+Cell Or(const std::optional<uint32_t>& value) {
+  return value ? Cell(static_cast<int64_t>(*value)) : Cell();
+}
+
+std::string FirstLine(const RunSummary& summary, const RunInfo& info) {
+  const size_t traces = summary.ranks.size();
+  std::string line = "ranktap: " + std::to_string(traces) + (traces == 1 ? " trace" : " traces");
+  if (info.end_realtime_ns) {
+    line += " in " + FormatNs(static_cast<int64_t>(*info.end_realtime_ns - info.start_realtime_ns));
+  }
+  if (info.exit_status) line += ", the command exited with " + std::to_string(*info.exit_status);
+  if (info.exit_signal) line += ", the command got signal " + std::to_string(*info.exit_signal);
+  if (summary.simulated) line += " (SIMULATED GPU: times mean nothing)";
+  return line + "\n";
+}
+
+Table RankTable(const RunSummary& summary) {
+  Table table{.name = "ranks",
+              .title = "",
+              .columns = {{"rank", Unit::kCount},
+                          {"device", Unit::kText},
+                          {"gpu_busy_percent", Unit::kPercent},
+                          {"kernels", Unit::kCount},
+                          {"kernel_ns", Unit::kNs},
+                          {"copies", Unit::kCount, true},
+                          {"api_ns", Unit::kNs},
+                          {"ranges", Unit::kCount},
+                          {"lost", Unit::kCount},
+                          {"status", Unit::kText},
+                          {"file", Unit::kText, true},
+                          {"door", Unit::kText, true}}};
+  for (const RankRow& row : summary.ranks) {
+    std::string status(NameOf(row.info.status));
+    if (!row.info.detail.empty() && row.info.status != TraceStatus::kClosed) {
+      status += ": " + row.info.detail;
+    }
+    table.rows.push_back({Or(row.info.rank), row.device, row.busy ? Cell(*row.busy) : Cell(),
+                          row.kernels, row.kernel_ns, row.copies, row.api_ns, row.ranges,
+                          static_cast<int64_t>(row.lost), std::move(status), row.info.file,
+                          row.info.door});
+  }
+  return table;
+}
+
+Table KernelTable(const RunSummary& summary) {
+  Table table{.name = "kernels",
+              .title = "",
+              .columns = {{"top kernels", Unit::kText},
+                          {"calls", Unit::kCount},
+                          {"total_ns", Unit::kNs},
+                          {"share_percent", Unit::kPercent},
+                          {"mean_ns", Unit::kNs, true}}};
+  for (const KernelRow& row : summary.kernels) {
+    const double share = summary.kernel_ns == 0 ? 0.0
+                                                : 100.0 * static_cast<double>(row.time.total_ns) /
+                                                      static_cast<double>(summary.kernel_ns);
+    table.rows.push_back({ShortKernelName(row.name), row.time.count + row.untimed,
+                          row.time.total_ns, share, row.time.mean_ns()});
+  }
+  return table;
+}
+
+Table RangeTable(const RunSummary& summary) {
+  Table table{.name = "ranges",
+              .title = "",
+              .columns = {{"top NVTX ranges", Unit::kText},
+                          {"calls", Unit::kCount},
+                          {"total_ns", Unit::kNs},
+                          {"gpu_ns", Unit::kNs},
+                          {"mean_ns", Unit::kNs, true}}};
+  for (const RangeRow& row : summary.ranges) {
+    const std::string name = row.domain.empty() ? row.name : row.domain + ": " + row.name;
+    table.rows.push_back({name, row.time.count, row.time.total_ns, row.gpu_ns, row.time.mean_ns()});
+  }
+  return table;
+}
+
+// Without the line that a report has as its title.
+std::string Body(const Table& table, size_t width, size_t limit) {
+  return table.rows.empty() ? "" : FormatText(table, width, limit);
+}
+
+}  // namespace
+
+std::string FormatSummary(const RunSummary& summary, const RunInfo& info, const std::string& path,
+                          size_t width) {
+  if (width == 0) width = kUsualWidth;
+  std::string text = FirstLine(summary, info);
+  text += Body(RankTable(summary), width, 0);
+  text += Body(KernelTable(summary), width, kTopRows);
+  text += Body(RangeTable(summary), width, kTopRows);
+  text += "\n";
+  if (summary.launches_without_kernel > 0) {
+    text += "  launches without a kernel record: " + FormatCount(summary.launches_without_kernel) +
+            "\n";
+  }
+  for (const std::string& note : summary.notes) text += "  note: " + Printable(note) + "\n";
+  for (const auto& [reason, count] : info.refused) {
+    text += "  note: " + reason + ": " + std::to_string(count) + "\n";
+  }
+  text += "  cost of ranktap: " + FormatNs(summary.cost_cpu_ns) + " CPU in its own threads, " +
+          FormatNs(summary.cost_callback_ns) + " in the program's\n";
+  if (summary.lost > 0) {
+    text += "  lost events: " + FormatCount(static_cast<int64_t>(summary.lost)) +
+            " (ranktap report " + path + " losses)\n";
+  }
+  return text + "  traces: " + path + " (ranktap report " + path + ")\n";
+}
+
+}  // namespace ranktap::collector

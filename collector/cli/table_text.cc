@@ -1,0 +1,237 @@
+#include "collector/cli/table_text.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "collector/cli/human_units.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr size_t kShortestText = 12;
+constexpr std::string_view kEllipsis = "...";
+
+bool IsContinuation(char byte) { return (static_cast<uint8_t>(byte) & 0xc0) == 0x80; }
+
+// Code points: one column each, which holds for all but wide scripts.
+size_t Width(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return !IsContinuation(byte); }));
+}
+
+// The first (or last) `count` code points.
+std::string_view Head(std::string_view text, size_t count) {
+  size_t at = 0;
+  for (; at < text.size() && (count > 0 || IsContinuation(text[at])); ++at) {
+    if (!IsContinuation(text[at])) --count;
+  }
+  return text.substr(0, at);
+}
+std::string_view Tail(std::string_view text, size_t count) {
+  return text.substr(Head(text, Width(text) - std::min(count, Width(text))).size());
+}
+
+// Both ends of a name tell more than its first half: templates begin alike.
+std::string Shortened(const std::string& text, size_t width) {
+  if (Width(text) <= width) return text;
+  const size_t kept = width > kEllipsis.size() ? width - kEllipsis.size() : 0;
+  return std::string(Head(text, kept - kept / 3)) + std::string(kEllipsis) +
+         std::string(Tail(text, kept / 3));
+}
+
+std::string CellText(const Cell& cell, Unit unit) {
+  if (std::holds_alternative<std::monostate>(cell)) return "-";
+  if (const auto* text = std::get_if<std::string>(&cell)) return Printable(*text);
+  if (const auto* real = std::get_if<double>(&cell)) {
+    return unit == Unit::kPercent ? FormatPercent(*real) : std::to_string(*real);
+  }
+  const int64_t value = std::get<int64_t>(cell);
+  if (unit == Unit::kNs) return FormatNs(value);
+  if (unit == Unit::kBytes) return FormatBytes(static_cast<uint64_t>(value));
+  return FormatCount(value);
+}
+
+// "total_ns" -> "total": the unit is in the cells.
+std::string Heading(const TableColumn& column) {
+  std::string name = column.name;
+  for (const std::string_view suffix : {"_ns", "_percent", "_bytes"}) {
+    if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+  }
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+struct TextColumn {
+  bool is_text = false;
+  bool detail = false;
+  bool empty = true;  // no cell says anything
+  size_t width = 0;
+  std::vector<std::string> cells;  // the heading first
+};
+
+std::vector<TextColumn> MakeColumns(const Table& table, size_t rows) {
+  std::vector<TextColumn> columns(table.columns.size());
+  for (size_t c = 0; c < columns.size(); ++c) {
+    TextColumn& column = columns[c];
+    column.is_text = table.columns[c].unit == Unit::kText;
+    column.detail = table.columns[c].detail;
+    column.cells.push_back(Heading(table.columns[c]));
+    for (size_t r = 0; r < rows; ++r) {
+      column.cells.push_back(CellText(table.rows[r][c], table.columns[c].unit));
+      column.empty &= column.cells.back().empty() || column.cells.back() == "-";
+    }
+    for (const std::string& cell : column.cells) column.width = std::max(column.width, Width(cell));
+  }
+  std::erase_if(columns, [](const TextColumn& column) { return column.detail && column.empty; });
+  return columns;
+}
+
+size_t TotalWidth(const std::vector<TextColumn>& columns) {
+  return std::accumulate(columns.begin(), columns.end(), size_t{0},
+                         [](size_t sum, const TextColumn& c) { return sum + c.width + 2; });
+}
+
+void Fit(std::vector<TextColumn>* columns, size_t width) {
+  const auto is_detail = [](const TextColumn& column) { return column.detail; };
+  // Long texts can be shortened; what cannot be is measured with them at their shortest.
+  const auto least_width = [&] {
+    size_t least = 0;
+    for (const TextColumn& column : *columns) {
+      least += 2 + (column.is_text ? std::min(column.width, 2 * kShortestText) : column.width);
+    }
+    return least;
+  };
+  while (least_width() > width) {
+    const auto last = std::find_if(columns->rbegin(), columns->rend(), is_detail);
+    if (last == columns->rend()) break;
+    columns->erase(std::next(last).base());
+  }
+  while (TotalWidth(*columns) > width) {
+    TextColumn* widest = nullptr;
+    for (TextColumn& column : *columns) {
+      if (column.is_text && (widest == nullptr || column.width > widest->width)) widest = &column;
+    }
+    if (widest == nullptr || widest->width <= kShortestText) return;
+    const size_t excess = TotalWidth(*columns) - width;
+    widest->width = std::max(kShortestText, widest->width - std::min(widest->width, excess));
+  }
+}
+
+std::string Line(const std::vector<TextColumn>& columns, size_t row) {
+  std::string line;
+  for (const TextColumn& column : columns) {
+    const std::string cell = Shortened(column.cells[row], column.width);
+    const std::string pad(column.width - std::min(column.width, Width(cell)), ' ');
+    line += "  " + (column.is_text ? cell + pad : pad + cell);
+  }
+  line.resize(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string_view UnitName(Unit unit) {
+  switch (unit) {
+    case Unit::kText:
+      return "text";
+    case Unit::kCount:
+      return "count";
+    case Unit::kNs:
+      return "ns";
+    case Unit::kBytes:
+      return "bytes";
+    case Unit::kPercent:
+      return "percent";
+  }
+  return "";
+}
+
+nlohmann::ordered_json ToJsonValue(const Cell& cell) {
+  if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+  if (const auto* real = std::get_if<double>(&cell)) return *real;
+  if (const auto* number = std::get_if<int64_t>(&cell)) return *number;
+  return nullptr;
+}
+
+std::string CsvCell(const Cell& cell) {
+  const auto* const text = std::get_if<std::string>(&cell);
+  if (text == nullptr) {
+    return std::holds_alternative<std::monostate>(cell) ? "" : ToJsonValue(cell).dump();
+  }
+  if (text->find_first_of(",\"\r\n") == std::string::npos) return *text;
+  std::string quoted = "\"";
+  for (const char byte : *text) quoted += byte == '"' ? "\"\"" : std::string(1, byte);
+  return quoted + "\"";
+}
+
+size_t RowsShown(const Table& table, size_t limit) {
+  return limit == 0 ? table.rows.size() : std::min(limit, table.rows.size());
+}
+
+}  // namespace
+
+std::optional<Format> FormatNamed(std::string_view name) {
+  if (name == "text") return Format::kText;
+  if (name == "json") return Format::kJson;
+  if (name == "csv") return Format::kCsv;
+  return std::nullopt;
+}
+
+std::string Printable(std::string_view text) {
+  std::string clean(text);
+  for (char& byte : clean) {
+    if (static_cast<uint8_t>(byte) < 0x20 || byte == 0x7f) byte = '?';
+  }
+  return clean;
+}
+
+std::string FormatText(const Table& table, size_t width, size_t limit) {
+  std::string text = table.title + "\n";
+  const size_t rows = RowsShown(table, limit);
+  if (!table.rows.empty()) {
+    std::vector<TextColumn> columns = MakeColumns(table, rows);
+    if (width != 0) Fit(&columns, width);
+    for (size_t row = 0; row <= rows; ++row) text += Line(columns, row);
+  }
+  if (rows < table.rows.size()) {
+    text += "  ... and " + FormatCount(static_cast<int64_t>(table.rows.size() - rows)) + " more\n";
+  }
+  for (const std::string& note : table.notes) text += "  note: " + Printable(note) + "\n";
+  return text;
+}
+
+std::string FormatJson(const Table& table, size_t limit) {
+  using Json = nlohmann::ordered_json;
+  Json object;
+  object["name"] = table.name;
+  object["columns"] = Json::array();
+  for (const TableColumn& column : table.columns) {
+    object["columns"].push_back({{"name", column.name}, {"unit", UnitName(column.unit)}});
+  }
+  object["rows"] = Json::array();
+  for (size_t r = 0; r < RowsShown(table, limit); ++r) {
+    Json row;
+    for (size_t c = 0; c < table.columns.size(); ++c) {
+      row[table.columns[c].name] = ToJsonValue(table.rows[r][c]);
+    }
+    object["rows"].push_back(std::move(row));
+  }
+  object["notes"] = table.notes;
+  return object.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string FormatCsv(const Table& table, size_t limit) {
+  std::string text;
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    text += (c == 0 ? "" : ",") + table.columns[c].name;
+  }
+  text += "\n";
+  for (size_t r = 0; r < RowsShown(table, limit); ++r) {
+    for (size_t c = 0; c < table.columns.size(); ++c) {
+      text += (c == 0 ? "" : ",") + CsvCell(table.rows[r][c]);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,28 @@
+// A table as text, JSON or CSV.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "collector/analysis/table.h"
+
+namespace ranktap::collector {
+
+enum class Format { kText, kJson, kCsv };
+std::optional<Format> FormatNamed(std::string_view name);
+
+// For people: units scaled, numbers to the right, control characters replaced. `width` 0: as wide
+// as it gets; otherwise columns marked `detail` go first, then the widest texts are shortened in
+// their middle. `limit` 0: all rows.
+std::string FormatText(const Table& table, size_t width, size_t limit);
+// {"name", "columns": [{"name", "unit"}], "rows": [{column: value}], "notes"}
+std::string FormatJson(const Table& table, size_t limit);
+// RFC 4180, with a header line. Notes are not in it.
+std::string FormatCsv(const Table& table, size_t limit);
+
+// What a program called something, fit for a terminal: control characters replaced.
+std::string Printable(std::string_view text);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,24 @@
+// The table of contents of collector/export. One line a format.
+#include "collector/export/chrome_exporter.h"
+#include "collector/export/exporter.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr Exporter kExporters[] = {
+    {"chrome", "Kineto's JSON: chrome://tracing, Perfetto, TensorBoard, HTA", ".json",
+     &WriteChrome},
+};
+
+}  // namespace
+
+std::span<const Exporter> AllExporters() { return kExporters; }
+
+const Exporter* FindExporter(std::string_view name) {
+  for (const Exporter& exporter : kExporters) {
+    if (exporter.name == name) return &exporter;
+  }
+  return nullptr;
+}
+
+}  // namespace ranktap::collector

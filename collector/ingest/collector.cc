@@ -1,0 +1,38 @@
+#include "collector/ingest/collector.h"
+
+#include <pthread.h>
+#include <sys/random.h>
+
+namespace ranktap::collector {
+
+Collector::Collector(FileDescriptor listener, RunDirectory directory, RunInfo info,
+                     ServerOptions options)
+    : server_(std::move(listener), options),
+      store_(std::move(directory), std::move(info), options.collector_id,
+             [this](StoreReply reply) { server_.OnStoreReply(std::move(reply)); }),
+      thread_([this] { server_.Run(&store_); }) {
+  (void)::pthread_setname_np(thread_.native_handle(), "ranktap-server");
+}
+
+Collector::~Collector() {
+  if (thread_.joinable()) (void)Finish(0, [](RunInfo*) {});
+}
+
+RunInfo Collector::Finish(uint64_t grace_ns, const std::function<void(RunInfo*)>& finish) {
+  server_.Stop(grace_ns);
+  thread_.join();
+  return store_.Finish([&](RunInfo* info) {
+    info->refused = server_.refused();
+    finish(info);
+  });
+}
+
+std::string RandomId() {
+  std::string id(16, '\0');
+  // Blocks only before the kernel's pool is ready, early at boot.
+  while (::getrandom(id.data(), id.size(), 0) != static_cast<ssize_t>(id.size())) {
+  }
+  return id;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,37 @@
+// A collector: the server's thread and the writer's thread over one run directory.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "collector/ingest/server.h"
+#include "collector/ingest/trace_store.h"
+
+namespace ranktap::collector {
+
+class Collector {
+ public:
+  // Serves `listener` until Finish. Throws nothing; the threads run when this returns.
+  Collector(FileDescriptor listener, RunDirectory directory, RunInfo info, ServerOptions options);
+  ~Collector();
+
+  void SetLevel(v1::Level level, uint64_t window, const std::string& reason) {
+    server_.SetLevel(level, window, reason);
+  }
+  // Waits for the processes that are still at it, at most `grace_ns`, stores what they sent, closes
+  // every file and returns what run.json says. `finish` adds what is known only now.
+  RunInfo Finish(uint64_t grace_ns, const std::function<void(RunInfo*)>& finish);
+  const std::string& problem() const { return store_.problem(); }
+
+ private:
+  Server server_;
+  TraceStore store_;
+  std::thread thread_;
+};
+
+// 16 bytes that no other collector has.
+std::string RandomId();
+
+}  // namespace ranktap::collector

@@ -1,0 +1,148 @@
+#include "collector/ingest/connection.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "collector/ingest/handshake.h"
+#include "ranktap/v1/control.pb.h"
+
+namespace ranktap::collector {
+namespace {
+
+// A handful of acks and level changes; a peer that has not read those is not reading.
+constexpr size_t kMaxOutputBytes = 64u << 10;
+constexpr int kMaxDescriptors = 4;
+
+const char* Describe(proto::FrameStatus status) {
+  switch (status) {
+    case proto::FrameStatus::kBadMagic:
+      return "not a frame";
+    case proto::FrameStatus::kBadVersion:
+      return "unknown frame version";
+    case proto::FrameStatus::kTooLarge:
+      return "frame too large";
+    case proto::FrameStatus::kBadHeaderCrc:
+      return "damaged frame header";
+    case proto::FrameStatus::kBadPayloadCrc:
+      return "damaged frame";
+    case proto::FrameStatus::kBadRange:
+      return "impossible positions";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+// Takes passed descriptors with the bytes: the first is kept, the others are closed here.
+ssize_t Connection::Receive(std::span<std::byte> into) {
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
+  iovec part{into.data(), into.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  const ssize_t size = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (size < 0) return size;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+      FileDescriptor passed(fd);
+      if (!descriptor_.valid() && session == 0) descriptor_ = std::move(passed);
+    }
+  }
+  return size;
+}
+
+Connection::ReadStatus Connection::TakeFrames(std::span<const std::byte> bytes,
+                                              const TakeFrame& take, size_t* used) {
+  *used = 0;
+  for (;;) {
+    const auto rest = bytes.subspan(*used);
+    const proto::FrameView frame = proto::DecodeFrame(rest);
+    if (frame.status == proto::FrameStatus::kNeedMore) return ReadStatus::kOpen;
+    if (frame.status != proto::FrameStatus::kComplete) {
+      problem_ = Describe(frame.status);
+      return ReadStatus::kBadFrame;
+    }
+    ++frames_;
+    *used += frame.consumed;
+    if (!take(frame, rest.first(frame.consumed))) {
+      problem_ = "frame not acceptable";
+      return ReadStatus::kBadFrame;
+    }
+    if (closing) return ReadStatus::kOpen;
+  }
+}
+
+Connection::ReadStatus Connection::Read(std::span<std::byte> scratch, size_t budget,
+                                        const TakeFrame& take, bool* drained) {
+  *drained = false;
+  for (size_t total = 0; total < budget && !closing;) {
+    const ssize_t size = Receive(scratch);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      *drained = true;
+      return ReadStatus::kOpen;
+    }
+    if (size <= 0) {
+      *drained = true;
+      return ReadStatus::kClosed;
+    }
+    total += static_cast<size_t>(size);
+    std::span<const std::byte> bytes = scratch.first(static_cast<size_t>(size));
+    const bool has_input = !input_.empty();
+    if (has_input) {
+      input_.insert(input_.end(), bytes.begin(), bytes.end());
+      bytes = input_;
+    }
+    size_t used = 0;
+    const ReadStatus status = TakeFrames(bytes, take, &used);
+    if (status != ReadStatus::kOpen) return status;
+    if (has_input) {
+      input_.erase(input_.begin(), input_.begin() + static_cast<ptrdiff_t>(used));
+      if (input_.empty()) std::vector<std::byte>().swap(input_);
+    } else {
+      const auto left = bytes.subspan(used);
+      input_.assign(left.begin(), left.end());
+    }
+  }
+  return ReadStatus::kOpen;
+}
+
+bool Connection::Send(std::span<const std::byte> frame) {
+  if (output_.size() + frame.size() > kMaxOutputBytes) return false;
+  output_.insert(output_.end(), frame.begin(), frame.end());
+  return Flush();
+}
+
+bool Connection::SendAck(uint64_t frames) {
+  ack_ = frames;
+  return Flush();
+}
+
+bool Connection::Flush() {
+  for (;;) {
+    if (output_.empty() && ack_ != acked_) {
+      v1::Ack ack;
+      ack.set_frames(ack_);
+      output_ = EncodeControl(proto::FrameType::kAck, ack.SerializeAsString());
+      acked_ = ack_;
+    }
+    if (output_.empty()) return true;
+    const ssize_t sent =
+        ::send(socket_.get(), output_.data(), output_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    output_.erase(output_.begin(), output_.begin() + sent);
+  }
+}
+
+}  // namespace ranktap::collector

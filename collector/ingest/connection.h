@@ -1,0 +1,73 @@
+// One socket of an agent: bytes in, checked frames out; control frames in, bytes out. Non-blocking;
+// lives on the server's thread. A connection that breaks a rule is closed and hurts no other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collector/ingest/peer.h"
+#include "collector/trace/file_descriptor.h"
+#include "proto/frame.h"
+
+namespace ranktap::collector {
+
+class Connection {
+ public:
+  Connection(FileDescriptor socket, uint64_t id, PeerCredentials peer)
+      : socket_(std::move(socket)), id_(id), peer_(peer) {}
+
+  enum class ReadStatus { kOpen, kClosed, kBadFrame };
+  // Returns false to stop: the frame is not acceptable.
+  using TakeFrame =
+      std::function<bool(const proto::FrameView& frame, std::span<const std::byte> bytes)>;
+  // Reads at most `budget` bytes through `scratch`, which every connection may share, and hands
+  // over each complete frame. `*drained` tells that the socket had no more.
+  ReadStatus Read(std::span<std::byte> scratch, size_t budget, const TakeFrame& take,
+                  bool* drained);
+
+  // Queues a frame; Flush sends what the socket takes. A peer that does not read is cut off when
+  // too much is waiting. False: the connection is of no more use.
+  [[nodiscard]] bool Send(std::span<const std::byte> frame);
+  // The cumulative ack: only the latest is ever waiting.
+  [[nodiscard]] bool SendAck(uint64_t frames);
+  [[nodiscard]] bool Flush();
+  bool wants_to_write() const { return !output_.empty() || ack_ != acked_; }
+
+  // The first descriptor that was passed; later ones are closed unseen.
+  FileDescriptor TakeDescriptor() { return std::move(descriptor_); }
+
+  int fd() const { return socket_.get(); }
+  uint64_t id() const { return id_; }
+  const PeerCredentials& peer() const { return peer_; }
+  // Complete frames so far, the hello included: what acks count.
+  uint64_t frames() const { return frames_; }
+  const std::string& problem() const { return problem_; }
+
+  // Which session it speaks for; 0 before the hello.
+  uint64_t session = 0;
+  // Set once the welcome (or the refusal) is on its way; no level is sent before.
+  bool welcomed = false;
+  // To be closed when the output is flushed.
+  bool closing = false;
+
+ private:
+  [[nodiscard]] ssize_t Receive(std::span<std::byte> into);
+  ReadStatus TakeFrames(std::span<const std::byte> bytes, const TakeFrame& take, size_t* used);
+
+  FileDescriptor socket_;
+  uint64_t id_;
+  PeerCredentials peer_;
+  FileDescriptor descriptor_;
+  std::vector<std::byte> input_;  // an incomplete frame; at most one
+  std::vector<std::byte> output_;
+  uint64_t frames_ = 0;
+  uint64_t ack_ = 0;    // to be told
+  uint64_t acked_ = 0;  // encoded into output_
+  std::string problem_;
+};
+
+}  // namespace ranktap::collector

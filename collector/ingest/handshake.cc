@@ -1,0 +1,44 @@
+#include "collector/ingest/handshake.h"
+
+#include <algorithm>
+
+namespace ranktap::collector {
+namespace {
+
+// A hello of a real process is some kilobytes; protobuf turns small bytes into large objects, so
+// this also bounds what a hostile one costs.
+constexpr size_t kMaxHelloFrameBytes = 256u << 10;
+
+}  // namespace
+
+bool ParseHello(std::span<const std::byte> payload, v1::Hello* hello) {
+  return payload.size() <= kMaxHelloFrameBytes &&
+         hello->ParseFromArray(payload.data(), static_cast<int>(payload.size())) &&
+         hello->session().size() == kSessionBytes;
+}
+
+std::string RefusalOf(const v1::Hello& hello) {
+  if (hello.protocol_min() > kProtocolMax || hello.protocol_max() < kProtocolMin) {
+    return "the agent speaks protocol " + std::to_string(hello.protocol_min()) + " to " +
+           std::to_string(hello.protocol_max()) + ", this collector " +
+           std::to_string(kProtocolMin) + " to " + std::to_string(kProtocolMax) +
+           "; use agent and collector of the same release";
+  }
+  const uint64_t unknown = hello.required_features() & ~kKnownFeatures;
+  if (unknown != 0) {
+    return "the agent requires features " + std::to_string(unknown) +
+           " (a bit set) that this collector does not have; use a newer collector";
+  }
+  return {};
+}
+
+std::vector<std::byte> EncodeControl(proto::FrameType type, const std::string& payload) {
+  const auto body = std::as_bytes(std::span(payload));
+  const proto::FrameHeader header = proto::MakeFrameHeader({.type = type}, body);
+  const auto head = std::as_bytes(std::span(&header, 1));
+  std::vector<std::byte> frame(head.begin(), head.end());
+  frame.insert(frame.end(), body.begin(), body.end());
+  return frame;
+}
+
+}  // namespace ranktap::collector

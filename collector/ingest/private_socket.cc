@@ -1,0 +1,73 @@
+#include "collector/ingest/private_socket.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+namespace ranktap::collector {
+namespace {
+
+// Ranks of a node start at once; with listen(8), 55 of 64 connects fail (docs/decisions/).
+constexpr int kBacklog = 4096;
+
+std::optional<sockaddr_un> AddressOf(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return std::nullopt;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+// A fresh directory 0700 (mkdtemp sees to that), empty when none could be made under `parent`.
+std::string MakeDirectory(const char* parent) {
+  if (parent == nullptr || parent[0] != '/') return {};
+  std::string path = std::string(parent) + "/ranktap-XXXXXX";
+  if (!AddressOf(path + "/socket") || ::mkdtemp(path.data()) == nullptr) return {};
+  return path;
+}
+
+}  // namespace
+
+Result<PrivateSocket> PrivateSocket::Create() {
+  PrivateSocket made;
+  const std::array<const char*, 3> parents = {::getenv("XDG_RUNTIME_DIR"), ::getenv("TMPDIR"),
+                                              "/tmp"};
+  for (const char* const parent : parents) {
+    made.directory_ = MakeDirectory(parent);
+    if (!made.directory_.empty()) break;
+  }
+  if (made.directory_.empty()) return SystemFailure("/tmp: could not make a socket there", errno);
+  made.path_ = made.directory_ + "/socket";
+  made.listener_.Reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const sockaddr_un address = *AddressOf(made.path_);
+  if (!made.listener_.valid() ||
+      ::bind(made.listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
+          0 ||
+      ::chmod(made.path_.c_str(), 0600) != 0 || ::listen(made.listener_.get(), kBacklog) != 0) {
+    return SystemFailure(made.path_ + ": could not listen", errno);
+  }
+  return made;
+}
+
+PrivateSocket::~PrivateSocket() {
+  if (directory_.empty()) return;
+  if (!path_.empty()) (void)::unlink(path_.c_str());
+  (void)::rmdir(directory_.c_str());
+}
+
+bool CanConnect(const std::string& path) {
+  const auto address = AddressOf(path);
+  if (!address) return false;
+  const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) ==
+         0;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,33 @@
+// The memfd that an agent shares, as the collector holds it: never mapped, only read with pread.
+// That way a peer that shrinks or punches it can make us read zeros or fail, and nothing else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "collector/trace/file_descriptor.h"
+
+namespace ranktap::collector {
+
+inline constexpr uint64_t kMaxSegmentBytes = 1u << 30;
+
+class Segment {
+ public:
+  Segment() = default;
+  // Takes the descriptor a hello came with. Where it is not a sealed memfd of a sensible size,
+  // `why` says so and the segment is not valid.
+  Segment(FileDescriptor fd, std::string* why);
+
+  bool valid() const { return fd_.valid(); }
+  uint64_t bytes() const { return bytes_; }
+  // False when not all of it could be read.
+  [[nodiscard]] bool ReadAt(uint64_t offset, std::span<std::byte> into) const;
+
+ private:
+  FileDescriptor fd_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace ranktap::collector

@@ -1,0 +1,129 @@
+// The epoll thread: accepts agents, checks their frames, cuts them into blocks for the store, acks
+// what is stored, notices deaths. One thread runs Run(); only the functions marked so may be called
+// from others.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <queue>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "collector/ingest/connection.h"
+#include "collector/ingest/ingest_log.h"
+#include "collector/ingest/limits.h"
+#include "collector/ingest/session.h"
+#include "collector/ingest/trace_store.h"
+#include "ranktap/v1/control.pb.h"
+
+namespace ranktap::collector {
+
+struct ServerOptions {
+  IngestLimits limits;
+  v1::Level level = v1::LEVEL_KERNELS;
+  std::string collector_version;
+  std::string collector_id;  // 16 random bytes
+  uid_t owner = 0;           // whose agents are served, beside root's
+  std::string log_path;      // empty: no log
+};
+
+class Server {
+ public:
+  Server(FileDescriptor listener, ServerOptions options);
+  ~Server();
+
+  // Until Stop has been called and every session is closed. `store` outlives the call.
+  void Run(TraceStore* store);
+
+  // Thread-safe: any of these may be called while Run runs.
+  void OnStoreReply(StoreReply reply);
+  // Tells every agent at once; later ones learn it in their welcome.
+  void SetLevel(v1::Level level, uint64_t window, const std::string& reason);
+  // Ends Run: at once when no session is open, otherwise after at most `grace_ns`. What is in the
+  // sockets by then is stored; processes that live on are abandoned.
+  void Stop(uint64_t grace_ns);
+
+  // After Run.
+  const std::map<std::string, uint64_t>& refused() const { return log_.counts(); }
+
+ private:
+  enum class TimerKind : uint8_t { kHello, kBlock, kReconnect, kEnd, kAccept, kStop };
+  struct Timer {
+    uint64_t at_ns;
+    TimerKind kind;
+    uint64_t id;      // of the connection or session
+    uint64_t number;  // of the block; attempts so far
+    bool operator>(const Timer& other) const { return at_ns > other.at_ns; }
+  };
+  using Task = std::function<void()>;
+
+  void OnEvent(uint64_t tag, uint32_t events);
+  void Post(Task task);
+  void RunTasks();
+  int TimeoutMs() const;
+  void FireTimers();
+  void Fire(const Timer& timer);
+  void AddTimer(TimerKind kind, uint64_t id, uint64_t delay_ns, uint64_t number = 0);
+  void Watch(int fd, uint64_t tag, uint32_t events, int operation);
+  void WatchPidfd(const Session& session);
+
+  void OnAccept();
+  void OnConnection(uint64_t id, uint32_t events);
+  void ReadFrom(Connection* connection, size_t budget);
+  bool OnFrame(Connection* connection, const proto::FrameView& frame,
+               std::span<const std::byte> bytes);
+  bool OnHello(Connection* connection, const proto::FrameView& frame);
+  Session* FindOrOpenSession(Connection* connection, const v1::Hello& hello);
+  void Reattach(Session* session, Connection* connection, const proto::FrameView& hello);
+  void Refuse(Connection* connection, const std::string& why);
+  void Welcome(Connection* connection, const PositionsReply* positions);
+  void FlushOrClose(Connection* connection);
+  void CloseConnection(uint64_t id);
+
+  void OnPidfd(SessionId id);
+  void DrainSocket(Session* session);
+  void TryEnd(Session* session, uint64_t attempts);
+  void EndSession(Session* session, v1::Ending::How how);
+  void OnBlockGrew(Session* session, uint64_t before);
+  void CloseBlock(Session* session);
+  void Forget(Session* session);
+
+  void OnStored(StoredReply reply);
+  void OnPositions(const PositionsReply& reply);
+  void OnClosed(const ClosedReply& reply);
+  void AbandonAll();
+  bool AllAtRest() const;
+
+  Connection* FindConnection(uint64_t id);
+  Session* FindSession(SessionId id);
+
+  ServerOptions options_;
+  IngestLog log_;
+  FileDescriptor listener_, epoll_, wake_;
+  TraceStore* store_ = nullptr;
+  std::unordered_map<uint64_t, std::unique_ptr<Connection>> connections_;
+  // Closed while they may still be on the stack; emptied between events.
+  std::vector<std::unique_ptr<Connection>> closed_connections_;
+  std::unordered_map<SessionId, std::unique_ptr<Session>> sessions_;
+  std::map<std::pair<uid_t, std::string>, SessionId> by_token_;
+  uint64_t next_id_ = 1;
+  uint64_t window_ = 0;
+  std::vector<std::byte> scratch_;
+  std::vector<FrameBlock> spare_blocks_;
+  std::deque<std::pair<SessionId, uint64_t>> open_order_;  // session, block number
+  uint64_t open_bytes_ = 0;
+  std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
+  bool stopping_ = false;
+  bool abandoned_ = false;
+
+  std::mutex mutex_;
+  std::vector<Task> tasks_;
+};
+
+}  // namespace ranktap::collector

@@ -1,0 +1,123 @@
+#include "collector/ingest/session.h"
+
+#include "collector/trace/trace_state.h"
+#include "ranktap/v1/control.pb.h"
+#include "ranktap/v1/hello.pb.h"
+
+namespace ranktap::collector {
+namespace {
+
+template <typename Message>
+bool Parses(std::span<const std::byte> payload) {
+  Message message;
+  return message.ParseFromArray(payload.data(), static_cast<int>(payload.size()));
+}
+
+bool ParsesAs(proto::FrameType type, std::span<const std::byte> payload) {
+  switch (type) {
+    case proto::FrameType::kAmend:
+      return Parses<v1::Hello>(payload);
+    case proto::FrameType::kDictionary:
+      return ForEachEntry(payload, [](uint32_t, uint64_t, std::string_view) {});
+    case proto::FrameType::kClock:
+      return Parses<v1::ClockReadings>(payload);
+    case proto::FrameType::kGap:
+      return Parses<v1::Gap>(payload);
+    case proto::FrameType::kCost:
+      return Parses<v1::Cost>(payload);
+    case proto::FrameType::kGoodbye:
+      return Parses<v1::Goodbye>(payload);
+    case proto::FrameType::kAccounts:
+      return Parses<v1::Accounts>(payload);
+    case proto::FrameType::kHello:
+    case proto::FrameType::kWelcome:
+    case proto::FrameType::kAck:
+    case proto::FrameType::kLevel:
+    case proto::FrameType::kLoss:
+    case proto::FrameType::kOpenCalls:
+      return false;  // not from an agent, or not twice
+    default:
+      return true;  // a type of a newer agent: stored, and skipped by readers
+  }
+}
+
+}  // namespace
+
+bool Session::CheckControl(const proto::FrameView& frame, std::string* why) const {
+  if (frame.header.events != 0) {
+    *why = "events in a control frame";
+  } else if (!ParsesAs(frame.header.type, frame.payload)) {
+    *why = "control frame does not parse, or is not an agent's to send";
+  } else if (frame.header.type == proto::FrameType::kDictionary &&
+             dictionary_bytes_ + frame.payload.size() > kMaxDictionaryBytes) {
+    *why = "dictionary over the limit";
+  } else if (frame.header.type == proto::FrameType::kAmend &&
+             amended_bytes_ + frame.payload.size() > kMaxHelloBytes / 2) {
+    *why = "amendments over the limit";
+  }
+  return why->empty();
+}
+
+Session::Verdict Session::CheckEvents(const proto::FrameHeader& header, const IngestLimits& limits,
+                                      std::string* why) {
+  if (header.writer == 0 || header.events == 0) {
+    *why = "events without a writer, or none";
+    return Verdict::kViolation;
+  }
+  const auto known = next_event_.find(header.writer);
+  if (known == next_event_.end() && next_event_.size() >= limits.writers_per_session) {
+    *why = "too many writers";
+    return Verdict::kViolation;
+  }
+  const uint64_t next = known == next_event_.end() ? 0 : known->second;
+  const uint64_t end = header.first_event + header.events;
+  const bool first_on_connection = seen_.insert(header.writer).second;
+  if (end <= next) return Verdict::kDuplicate;
+  if (header.first_event < next || (header.first_event > next && !first_on_connection)) {
+    *why = "writer " + std::to_string(header.writer) + " goes on at " +
+           std::to_string(header.first_event) + ", expected " + std::to_string(next);
+    return Verdict::kViolation;
+  }
+  next_event_[header.writer] = end;
+  return Verdict::kTaken;
+}
+
+Session::Verdict Session::Accept(const proto::FrameView& frame, std::span<const std::byte> bytes,
+                                 uint64_t now_ns, const IngestLimits& limits, std::string* why) {
+  if (said_goodbye) {
+    *why = "a frame after goodbye";
+    return Verdict::kViolation;
+  }
+  ++connection_frames_;
+  const proto::FrameType type = frame.header.type;
+  if (type == proto::FrameType::kEvents) {
+    const Verdict verdict = CheckEvents(frame.header, limits, why);
+    if (verdict == Verdict::kViolation) return verdict;
+    // A duplicate is acked with the block that follows, so one must be open.
+    OpenBlock();
+    if (verdict == Verdict::kDuplicate) return verdict;
+  } else {
+    if (!CheckControl(frame, why)) return Verdict::kViolation;
+    if (type == proto::FrameType::kDictionary) dictionary_bytes_ += frame.payload.size();
+    if (type == proto::FrameType::kAmend) amended_bytes_ += frame.payload.size();
+    said_goodbye = type == proto::FrameType::kGoodbye;
+  }
+  OpenBlock();
+  block_.Append(bytes, frame.header.events, now_ns);
+  return Verdict::kTaken;
+}
+
+void Session::Add(const proto::FrameFields& fields, std::span<const std::byte> payload,
+                  uint64_t now_ns) {
+  OpenBlock();
+  block_.Append(fields, payload, now_ns);
+}
+
+FrameBlock Session::TakeBlock(FrameBlock buffer) {
+  buffer.Clear();
+  std::swap(block_, buffer);
+  block_open_ = false;
+  return buffer;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,93 @@
+// One process image as ingest sees it: which positions have come, which block is open, whether the
+// process lives. Outlives its connections. Lives on the server's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "collector/ingest/frame_block.h"
+#include "collector/ingest/limits.h"
+#include "collector/ingest/peer.h"
+#include "collector/ingest/segment.h"
+#include "collector/ingest/trace_store.h"
+#include "proto/frame.h"
+
+namespace ranktap::collector {
+
+class Session {
+ public:
+  Session(SessionId id, std::string token, PeerCredentials peer, FileDescriptor pidfd)
+      : id_(id), token_(std::move(token)), peer_(peer), pidfd_(std::move(pidfd)) {}
+
+  // A new connection speaks for this session now.
+  void Attach(uint64_t connection, uint64_t frames) {
+    connection_ = connection;
+    connection_frames_ = frames;
+    seen_.clear();
+  }
+  void Detach() { connection_ = 0; }
+  uint64_t connection() const { return connection_; }
+
+  enum class Verdict { kTaken, kDuplicate, kViolation };
+  // Checks a complete frame of the attached connection and puts it into the open block.
+  //
+  // A writer's positions must follow each other. What is known already is skipped; a jump ahead is
+  // possible only in the first frame of a writer on a connection, where the process has kept what
+  // lies between elsewhere (its spool, another collector).
+  Verdict Accept(const proto::FrameView& frame, std::span<const std::byte> bytes, uint64_t now_ns,
+                 const IngestLimits& limits, std::string* why);
+  // A frame of our own making.
+  void Add(const proto::FrameFields& fields, std::span<const std::byte> payload, uint64_t now_ns);
+
+  bool has_open_block() const { return block_open_; }
+  uint64_t block_number() const { return block_number_; }
+  uint64_t open_bytes() const { return block_.bytes.size(); }
+  bool block_is_full() const { return block_.bytes.size() >= kBlockBytes; }
+  // The open block, which goes to the store; `buffer` becomes the next one's.
+  FrameBlock TakeBlock(FrameBlock buffer);
+  // Frames of the attached connection that the taken block ends with.
+  uint64_t connection_frames() const { return connection_frames_; }
+
+  SessionId id() const { return id_; }
+  const std::string& token() const { return token_; }
+  const PeerCredentials& peer() const { return peer_; }
+  int pidfd() const { return pidfd_.get(); }
+  std::shared_ptr<const Segment> segment;
+
+  bool said_goodbye = false;
+  bool is_dead = false;      // by pidfd
+  bool is_closing = false;   // given to the store; its file is being closed
+  bool is_closed = false;    // its file is closed and nothing has come since
+  uint64_t detached_at = 0;  // when its last connection ended; 0: attached
+  std::string end;           // how the process ended, where known
+
+ private:
+  void OpenBlock() {
+    if (block_open_) return;
+    block_open_ = true;
+    ++block_number_;
+  }
+  [[nodiscard]] bool CheckControl(const proto::FrameView& frame, std::string* why) const;
+  Verdict CheckEvents(const proto::FrameHeader& header, const IngestLimits& limits,
+                      std::string* why);
+
+  SessionId id_;
+  std::string token_;
+  PeerCredentials peer_;
+  FileDescriptor pidfd_;
+  uint64_t connection_ = 0;
+  uint64_t connection_frames_ = 0;
+  std::unordered_map<uint32_t, uint64_t> next_event_;
+  std::unordered_set<uint32_t> seen_;  // writers on this connection
+  size_t dictionary_bytes_ = 0;
+  size_t amended_bytes_ = 0;
+  FrameBlock block_;
+  bool block_open_ = false;
+  uint64_t block_number_ = 0;
+};
+
+}  // namespace ranktap::collector

@@ -1,0 +1,256 @@
+#include "collector/trace/event_tables.h"
+
+#include <algorithm>
+
+namespace ranktap::collector {
+namespace {
+
+using proto::Section;
+
+// The rows of kinds that are rare enough to stay structs; nullptr for those with a table.
+template <typename Event>
+std::vector<Event>* RowsOf(Trace* trace) {
+  if constexpr (std::is_same_v<Event, proto::CudaEventEvent>) return &trace->cuda_events;
+  if constexpr (std::is_same_v<Event, proto::NameEvent>) return &trace->names;
+  if constexpr (std::is_same_v<Event, proto::MemoryEvent>) return &trace->memory;
+  if constexpr (std::is_same_v<Event, proto::MemoryPoolEvent>) return &trace->memory_pools;
+  if constexpr (std::is_same_v<Event, proto::OverheadEvent>) return &trace->overheads;
+  if constexpr (std::is_same_v<Event, proto::ContextEvent>) return &trace->contexts;
+  if constexpr (std::is_same_v<Event, proto::StreamEvent>) return &trace->streams;
+  if constexpr (std::is_same_v<Event, proto::ResourceEvent>) return &trace->resources;
+  if constexpr (std::is_same_v<Event, proto::JitEvent>) return &trace->jits;
+  return nullptr;
+}
+
+}  // namespace
+
+EventTables::Sizes EventTables::Measure() {
+  Sizes sizes;
+  size_t i = 0;
+  ForEachTable(*trace_, [&](const auto& table) { sizes.tables[i++] = table.size(); });
+  i = 0;
+  ForEachRows(*trace_, [&](const auto& rows) { sizes.rows[i++] = rows.size(); });
+  sizes.ranges = matcher_.position();
+  sizes.payloads = trace_->payloads.size();
+  return sizes;
+}
+
+void EventTables::Restore(const Sizes& sizes) {
+  size_t i = 0;
+  ForEachTable(*trace_, [&](auto& table) { TruncateTable(table, sizes.tables[i++]); });
+  i = 0;
+  ForEachRows(*trace_, [&](auto& rows) { rows.resize(sizes.rows[i++]); });
+  matcher_.Rewind(sizes.ranges);
+  trace_->payloads.resize(sizes.payloads);
+}
+
+bool EventTables::AddFrame(const proto::FrameView& frame, uint16_t writer, bool events_missing) {
+  const Sizes before = Measure();
+  writer_ = writer;
+  first_push_ = trace_->ranges.size();
+  push_count_ = 0;
+  const bool ok = proto::DecodeEvents(
+      frame.payload, frame.header.events,
+      [this]<typename Event>(const Section<Event>& section) { return AddSection(section); });
+  if (!ok) Restore(before);
+  // A frame that could not be read leaves a hole like one that was lost.
+  matcher_.EndFrame(writer, first_push_, ok ? push_count_ : 0, before.ranges.pops,
+                    events_missing || !ok);
+  return ok;
+}
+
+template <typename Event>
+bool EventTables::AddSection(const Section<Event>& section) {
+  if (std::vector<Event>* const rows = RowsOf<Event>(trace_)) {
+    return proto::DecodeRows(section, rows);
+  }
+  if constexpr (requires { this->Add(section); }) return Add(section);
+  return true;
+}
+
+uint32_t EventTables::LaneOf(uint32_t device, uint32_t context, uint32_t stream) {
+  const Lane lane{device, context, stream};
+  if (last_lane_ < trace_->lanes.size() && trace_->lanes[last_lane_] == lane) return last_lane_;
+  std::vector<uint32_t>& candidates = lanes_[uint64_t{device} << 32 | stream];
+  for (const uint32_t candidate : candidates) {
+    if (trace_->lanes[candidate] == lane) return last_lane_ = candidate;
+  }
+  last_lane_ = static_cast<uint32_t>(trace_->lanes.size());
+  trace_->lanes.push_back(lane);
+  candidates.push_back(last_lane_);
+  return last_lane_;
+}
+
+template <uint32_t Device, uint32_t Context, uint32_t Stream, typename Event>
+bool EventTables::AddWork(const Section<Event>& section, DeviceWork* work) {
+  device_.resize(section.count);
+  context_.resize(section.count);
+  stream_.resize(section.count);
+  if (!AppendSpan(section, &work->start, &work->end) || !Append<4>(section, &work->correlation) ||
+      !DecodeInto<Device>(section, device_.data()) ||
+      !DecodeInto<Context>(section, context_.data()) ||
+      !DecodeInto<Stream>(section, stream_.data())) {
+    return false;
+  }
+  uint32_t* const lane = work->lane.Grow(section.count);
+  for (uint32_t i = 0; i < section.count; ++i) {
+    lane[i] = LaneOf(device_[i], context_[i], stream_[i]);
+  }
+  return true;
+}
+
+bool EventTables::Add(const Section<proto::KernelEvent>& section) {
+  Kernels& kernels = trace_->kernels;
+  const size_t rows = kernels.size();
+  return AddWork<5, 6, 7>(section, &kernels) && Append<8>(section, &kernels.name) &&
+         Append<9>(section, &kernels.shape) && AppendOptional<10>(section, rows, &kernels.graph) &&
+         AppendOptional<11>(section, rows, &kernels.graph_node) &&
+         AppendOptional<12>(section, rows, &kernels.grid_id) &&
+         AppendOptional<13>(section, rows, &kernels.channel) &&
+         AppendOptional<14>(section, rows, &kernels.channel_type) &&
+         AppendOptional<15>(section, rows, &kernels.device_launched);
+}
+
+bool EventTables::Add(const Section<proto::CopyEvent>& section) {
+  Copies& copies = trace_->copies;
+  const size_t rows = copies.size();
+  return AddWork<5, 6, 7>(section, &copies) && Append<8>(section, &copies.bytes) &&
+         Append<9>(section, &copies.copy_kind) && Append<10>(section, &copies.src_kind) &&
+         Append<11>(section, &copies.dst_kind) &&
+         AppendOptional<12>(section, rows, &copies.flags) &&
+         AppendOptional<13>(section, rows, &copies.graph) &&
+         AppendOptional<14>(section, rows, &copies.graph_node) &&
+         AppendOptional<15>(section, rows, &copies.peer) &&
+         AppendOptional<16>(section, rows, &copies.src_device) &&
+         AppendOptional<17>(section, rows, &copies.dst_device) &&
+         AppendOptional<18>(section, rows, &copies.src_context) &&
+         AppendOptional<19>(section, rows, &copies.dst_context) &&
+         AppendOptional<20>(section, rows, &copies.copies) &&
+         AppendOptional<21>(section, rows, &copies.channel) &&
+         AppendOptional<22>(section, rows, &copies.channel_type);
+}
+
+bool EventTables::Add(const Section<proto::MemsetEvent>& section) {
+  Memsets& memsets = trace_->memsets;
+  const size_t rows = memsets.size();
+  return AddWork<5, 6, 7>(section, &memsets) && Append<8>(section, &memsets.bytes) &&
+         AppendOptional<9>(section, rows, &memsets.value) &&
+         Append<10>(section, &memsets.memory_kind) &&
+         AppendOptional<11>(section, rows, &memsets.flags) &&
+         AppendOptional<12>(section, rows, &memsets.graph) &&
+         AppendOptional<13>(section, rows, &memsets.graph_node) &&
+         AppendOptional<14>(section, rows, &memsets.channel) &&
+         AppendOptional<15>(section, rows, &memsets.channel_type);
+}
+
+bool EventTables::Add(const Section<proto::GraphLaunchEvent>& section) {
+  GraphLaunches& launches = trace_->graph_launches;
+  const size_t rows = launches.size();
+  return AddWork<5, 6, 7>(section, &launches) &&
+         AppendOptional<8>(section, rows, &launches.graph) &&
+         AppendOptional<9>(section, rows, &launches.end_device) &&
+         AppendOptional<10>(section, rows, &launches.end_context);
+}
+
+bool EventTables::Add(const Section<proto::SyncEvent>& section) {
+  Syncs& syncs = trace_->syncs;
+  const size_t rows = syncs.size();
+  return AppendSpan(section, &syncs.start, &syncs.end) && Append<4>(section, &syncs.correlation) &&
+         Append<5>(section, &syncs.type) && Append<6>(section, &syncs.context) &&
+         Append<7>(section, &syncs.stream) && Append<8>(section, &syncs.cuda_event) &&
+         AppendOptional<9>(section, rows, &syncs.cuda_event_sync_id) &&
+         AppendOptional<10>(section, rows, &syncs.status);
+}
+
+template <typename Event>
+bool EventTables::AddCalls(const Section<Event>& section, ApiCalls* calls) {
+  const size_t rows = calls->size();
+  uint16_t* const writer = calls->writer.Grow(section.count);
+  std::fill_n(writer, section.count, writer_);
+  return AppendSpan(section, &calls->start, &calls->end) &&
+         Append<4>(section, &calls->correlation) && Append<5>(section, &calls->api) &&
+         AppendOptional<6>(section, rows, &calls->status) &&
+         AppendOptional<7>(section, rows, &calls->stack);
+}
+
+bool EventTables::Add(const Section<proto::ApiCallEvent>& section) {
+  return AddCalls(section, &trace_->api_calls);
+}
+
+bool EventTables::Add(const Section<proto::EventCallEvent>& section) {
+  EventCalls& calls = trace_->event_calls;
+  const size_t rows = calls.size();
+  return AddCalls(section, &calls) && AppendOptional<8>(section, rows, &calls.event) &&
+         AppendOptional<9>(section, rows, &calls.stream);
+}
+
+template <typename Event>
+bool EventTables::AddPayloads(const Section<Event>& section, size_t rows,
+                              OptionalColumn<uint32_t>* column) {
+  return proto::DecodePayloads(section, [&](uint32_t i, std::span<const std::byte> bytes) {
+    column->PadTo(rows + i + 1);
+    trace_->payloads.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    (*column)[rows + i] = static_cast<uint32_t>(trace_->payloads.size());
+  });
+}
+
+template <uint32_t Name, typename Event>
+bool EventTables::AddNvtx(const Section<Event>& section, RangeKind kind, Ranges* ranges) {
+  const size_t rows = ranges->size();
+  const uint32_t count = section.count;
+  if (!Append<2>(section, &ranges->start) || !Append<Name>(section, &ranges->name) ||
+      !Append<Name + 1>(section, &ranges->domain) ||
+      !AppendOptional<Name + 2>(section, rows, &ranges->category) ||
+      !AppendOptional<Name + 3>(section, rows, &ranges->color) ||
+      !AppendOptional<Name + 4>(section, rows, &ranges->payload_type) ||
+      !AppendOptional<Name + 5>(section, rows, &ranges->payload) ||
+      !AppendOptional<Name + 6>(section, rows, &ranges->payload_dropped)) {
+    return false;
+  }
+  std::copy_n(ranges->start.data() + rows, count, ranges->end.Grow(count));
+  std::fill_n(ranges->writer.Grow(count), count, writer_);
+  std::fill_n(ranges->depth.Grow(count), count, uint16_t{0});
+  std::fill_n(ranges->kind.Grow(count), count, static_cast<uint8_t>(kind));
+  return AddPayloads(section, rows, &ranges->inline_payload);
+}
+
+bool EventTables::Add(const Section<proto::RangePushEvent>& section) {
+  if (push_count_ != 0) return false;  // one section of a kind in a frame
+  first_push_ = trace_->ranges.size();
+  if (!AddNvtx<3>(section, RangeKind::kPushPop, &trace_->ranges)) return false;
+  push_count_ = section.count;
+  return true;
+}
+
+bool EventTables::Add(const Section<proto::RangePopEvent>& section) {
+  RangeMatcher::Pops& pops = matcher_.pops();
+  const size_t rows = pops.time.size();
+  return Append<2>(section, &pops.time) && Append<3>(section, &pops.domain) &&
+         AddPayloads(section, rows, &pops.inline_payload);
+}
+
+bool EventTables::Add(const Section<proto::RangeStartEvent>& section) {
+  const size_t rows = trace_->ranges.size();
+  if (!AddNvtx<4>(section, RangeKind::kStartEnd, &trace_->ranges)) return false;
+  std::vector<uint64_t> ids(section.count);
+  if (!DecodeInto<3>(section, ids.data())) return false;
+  for (uint32_t i = 0; i < section.count; ++i) {
+    matcher_.AddStart(ids[i], static_cast<uint32_t>(rows + i));
+  }
+  return true;
+}
+
+bool EventTables::Add(const Section<proto::RangeEndEvent>& section) {
+  std::vector<uint64_t> times(section.count), ids(section.count);
+  if (!DecodeInto<2>(section, times.data()) || !DecodeInto<3>(section, ids.data())) return false;
+  OptionalColumn<uint32_t> payloads;
+  if (!AddPayloads(section, 0, &payloads)) return false;
+  for (uint32_t i = 0; i < section.count; ++i) matcher_.AddEnd(ids[i], times[i], payloads.At(i));
+  return true;
+}
+
+bool EventTables::Add(const Section<proto::MarkEvent>& section) {
+  return AddNvtx<3>(section, RangeKind::kMark, &trace_->marks);
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,77 @@
+// The sections of one frame -> rows of a Trace's tables, times still unmapped. The loader's inner
+// part: knows every kind, and nothing of files or clocks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "collector/trace/model.h"
+#include "collector/trace/range_matcher.h"
+#include "collector/trace/section_columns.h"
+#include "collector/trace/table_columns.h"
+#include "proto/decode.h"
+
+namespace ranktap::collector {
+
+class EventTables {
+ public:
+  explicit EventTables(Trace* trace) : trace_(trace), matcher_(&trace->ranges) {}
+
+  // Adds the frame's events. False, and nothing is added, when the payload is malformed.
+  // `events_missing`: events of this writer were lost before it.
+  [[nodiscard]] bool AddFrame(const proto::FrameView& frame, uint16_t writer, bool events_missing);
+  RangeMatcher& matcher() { return matcher_; }
+
+ private:
+  // How far everything reached before a frame.
+  struct Sizes {
+    std::array<size_t, kTables> tables{};
+    std::array<size_t, kRowKinds> rows{};
+    RangeMatcher::Position ranges{};
+    size_t payloads = 0;
+  };
+  Sizes Measure();
+  void Restore(const Sizes& sizes);
+
+  template <typename Event>
+  [[nodiscard]] bool AddSection(const proto::Section<Event>& section);
+  // One overload for each kind with columns; every other kind keeps its structs.
+  [[nodiscard]] bool Add(const proto::Section<proto::KernelEvent>& section);
+  [[nodiscard]] bool Add(const proto::Section<proto::CopyEvent>& section);
+  [[nodiscard]] bool Add(const proto::Section<proto::MemsetEvent>& section);
+  [[nodiscard]] bool Add(const proto::Section<proto::GraphLaunchEvent>& section);
+  [[nodiscard]] bool Add(const proto::Section<proto::SyncEvent>& section);
+  [[nodiscard]] bool Add(const proto::Section<proto::ApiCallEvent>& section);
+  [[nodiscard]] bool Add(const proto::Section<proto::EventCallEvent>& section);
+  [[nodiscard]] bool Add(const proto::Section<proto::RangePushEvent>& section);
+  [[nodiscard]] bool Add(const proto::Section<proto::RangePopEvent>& section);
+  [[nodiscard]] bool Add(const proto::Section<proto::RangeStartEvent>& section);
+  [[nodiscard]] bool Add(const proto::Section<proto::RangeEndEvent>& section);
+  [[nodiscard]] bool Add(const proto::Section<proto::MarkEvent>& section);
+
+  template <uint32_t Device, uint32_t Context, uint32_t Stream, typename Event>
+  [[nodiscard]] bool AddWork(const proto::Section<Event>& section, DeviceWork* work);
+  template <typename Event>
+  [[nodiscard]] bool AddCalls(const proto::Section<Event>& section, ApiCalls* calls);
+  // `Name`: the number of the first NVTX column (columns.h, NvtxColumns).
+  template <uint32_t Name, typename Event>
+  [[nodiscard]] bool AddNvtx(const proto::Section<Event>& section, RangeKind kind, Ranges* ranges);
+  // Keeps the inline payloads of a section; `column` refers to them from row `rows` on.
+  template <typename Event>
+  [[nodiscard]] bool AddPayloads(const proto::Section<Event>& section, size_t rows,
+                                 OptionalColumn<uint32_t>* column);
+  uint32_t LaneOf(uint32_t device, uint32_t context, uint32_t stream);
+
+  Trace* trace_;
+  RangeMatcher matcher_;
+  uint16_t writer_ = 0;
+  size_t first_push_ = 0;
+  size_t push_count_ = 0;
+  uint32_t last_lane_ = 0;
+  std::unordered_map<uint64_t, std::vector<uint32_t>> lanes_;  // by device and stream
+  std::vector<uint32_t> device_, context_, stream_;            // scratch
+};
+
+}  // namespace ranktap::collector

@@ -1,0 +1,61 @@
+// The directory of a run, seen from the side that writes it. The only place that creates files:
+// their names come from numbers we checked, never from text a client sent. Everything is 0600 in a
+// 0700 directory whatever the umask. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "collector/trace/file_descriptor.h"
+#include "collector/trace/result.h"
+#include "collector/trace/run_info.h"
+
+namespace ranktap::collector {
+
+// What a trace file is called: "rank-00003", or "process-4711" while no rank is known.
+struct TraceName {
+  std::optional<uint32_t> rank;
+  uint32_t pid = 0;
+
+  bool operator==(const TraceName&) const = default;
+  // "rank-00003.trace", for a later incarnation of the same rank "rank-00003.1.trace".
+  std::string FileName(uint32_t incarnation) const;
+};
+
+class RunDirectory {
+ public:
+  // Creates `path` (and its parents). A directory that already holds something is left alone: the
+  // run gets a new directory within it, named `fallback`.
+  static Result<RunDirectory> Create(const std::string& path, const std::string& fallback);
+  // Creates parent + name, with a number behind it where that is taken: two runs that start at once
+  // never share a directory.
+  static Result<RunDirectory> CreateNew(const std::string& parent, const std::string& name);
+
+  const std::string& path() const { return path_; }
+
+  // A new file, named "….trace.part" until Publish. Its final name is reserved.
+  struct Part {
+    FileDescriptor file;
+    TraceName name;
+    uint32_t incarnation = 0;
+    std::string file_name() const { return name.FileName(incarnation) + ".part"; }
+  };
+  Result<Part> CreatePart(const TraceName& name);
+  // Gives a closed file its final name, which is `name`'s where that has changed since. Returns it.
+  Result<std::string> Publish(const Part& part, const TraceName& name);
+
+  // Replaces run.json in one step. Nothing when it could be written.
+  std::optional<Failure> WriteInfo(const RunInfo& info);
+
+ private:
+  RunDirectory(std::string path, FileDescriptor directory)
+      : path_(std::move(path)), directory_(std::move(directory)) {}
+  static Result<RunDirectory> Checked(std::string path, FileDescriptor directory);
+  bool Exists(const std::string& name) const;
+
+  std::string path_;
+  FileDescriptor directory_;
+};
+
+}  // namespace ranktap::collector

@@ -1,0 +1,199 @@
+#include "collector/trace/run_info.h"
+
+#include <array>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+namespace ranktap::collector {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<std::string_view, 5> kStatusNames = {"open", "closed", "died", "abandoned",
+                                                          "write failed"};
+constexpr std::array<std::string_view, 4> kDoorNames = {"unknown", "environment", "preload",
+                                                        "attach"};
+constexpr std::array<std::string_view, 6> kLevelNames = {"unknown", "dormant", "ranges",
+                                                         "kernels", "full",    "counters"};
+
+std::string Iso8601(uint64_t realtime_ns) {
+  const time_t seconds = static_cast<time_t>(realtime_ns / 1'000'000'000);
+  tm utc{};
+  gmtime_r(&seconds, &utc);
+  char text[64];
+  const size_t length = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return {text, length};
+}
+
+template <typename T>
+void Put(json& object, const char* key, const std::optional<T>& value) {
+  object[key] = value ? json(*value) : json(nullptr);
+}
+
+json ToJson(const TraceInfo& trace) {
+  json object;
+  object["file"] = trace.file;
+  Put(object, "rank", trace.rank);
+  object["rank_origin"] = trace.rank_origin;
+  Put(object, "local_rank", trace.local_rank);
+  Put(object, "world_size", trace.world_size);
+  Put(object, "node_rank", trace.node_rank);
+  object["session"] = trace.session;
+  object["pid"] = trace.pid;
+  object["host"] = trace.host;
+  object["executable"] = trace.executable;
+  object["door"] = trace.door;
+  object["level"] = trace.level;
+  object["status"] = NameOf(trace.status);
+  object["detail"] = trace.detail;
+  object["simulated"] = trace.simulated;
+  object["notes"] = trace.notes;
+  object["events"] = trace.events;
+  object["bytes"] = trace.bytes;
+  return object;
+}
+
+// Takes the member when it is there and of the right kind; otherwise leaves `value` alone.
+template <typename T>
+void Get(const json& object, const char* key, T* value) {
+  const auto member = object.find(key);
+  if (member == object.end() || member->is_null()) return;
+  try {
+    *value = member->get<T>();
+  } catch (const json::exception&) {
+  }
+}
+template <typename T>
+void Get(const json& object, const char* key, std::optional<T>* value) {
+  const auto member = object.find(key);
+  if (member != object.end() && member->is_number()) *value = member->get<T>();
+}
+
+TraceInfo ParseTrace(const json& object) {
+  TraceInfo trace;
+  Get(object, "file", &trace.file);
+  Get(object, "rank", &trace.rank);
+  Get(object, "rank_origin", &trace.rank_origin);
+  Get(object, "local_rank", &trace.local_rank);
+  Get(object, "world_size", &trace.world_size);
+  Get(object, "node_rank", &trace.node_rank);
+  Get(object, "session", &trace.session);
+  Get(object, "pid", &trace.pid);
+  Get(object, "host", &trace.host);
+  Get(object, "executable", &trace.executable);
+  Get(object, "door", &trace.door);
+  Get(object, "level", &trace.level);
+  std::string status;
+  Get(object, "status", &status);
+  for (size_t i = 0; i < kStatusNames.size(); ++i) {
+    if (status == kStatusNames[i]) trace.status = static_cast<TraceStatus>(i);
+  }
+  Get(object, "detail", &trace.detail);
+  Get(object, "simulated", &trace.simulated);
+  Get(object, "notes", &trace.notes);
+  Get(object, "events", &trace.events);
+  Get(object, "bytes", &trace.bytes);
+  return trace;
+}
+
+}  // namespace
+
+std::string_view NameOf(TraceStatus status) { return kStatusNames[static_cast<size_t>(status)]; }
+
+std::string_view NameOf(v1::Door door) {
+  const auto index = static_cast<size_t>(door);
+  return index < kDoorNames.size() ? kDoorNames[index] : kDoorNames[0];
+}
+
+std::string_view NameOf(v1::Level level) {
+  const auto index = static_cast<size_t>(level);
+  return index < kLevelNames.size() ? kLevelNames[index] : kLevelNames[0];
+}
+
+std::optional<v1::Level> LevelNamed(std::string_view name) {
+  for (size_t i = 1; i < kLevelNames.size(); ++i) {
+    if (name == kLevelNames[i]) return static_cast<v1::Level>(i);
+  }
+  return std::nullopt;
+}
+
+void Describe(const v1::Hello& hello, TraceInfo* info) {
+  const v1::RankIdentity& rank = hello.rank();
+  if (rank.has_rank()) info->rank = rank.rank();
+  if (rank.has_local_rank()) info->local_rank = rank.local_rank();
+  if (rank.has_world_size()) info->world_size = rank.world_size();
+  if (rank.has_node_rank()) info->node_rank = rank.node_rank();
+  info->rank_origin = rank.origin();
+  info->session = ToHex(hello.session());
+  info->pid = hello.process().pid();
+  info->host = hello.process().host();
+  info->executable = hello.process().executable();
+  info->door = NameOf(hello.door());
+  info->level = NameOf(hello.level());
+  info->simulated = hello.simulated();
+  info->notes.assign(hello.notes().begin(), hello.notes().end());
+}
+
+std::string ToJson(const RunInfo& info) {
+  json object;
+  object["format"] = kRunFormat;
+  object["run"] = info.run;
+  object["command"] = info.command;
+  object["host"] = info.host;
+  object["collector_version"] = info.collector_version;
+  object["level"] = info.level;
+  object["start"] = Iso8601(info.start_realtime_ns);
+  object["start_realtime_ns"] = info.start_realtime_ns;
+  object["end"] = info.end_realtime_ns ? json(Iso8601(*info.end_realtime_ns)) : json(nullptr);
+  Put(object, "end_realtime_ns", info.end_realtime_ns);
+  Put(object, "exit_status", info.exit_status);
+  Put(object, "exit_signal", info.exit_signal);
+  object["refused"] = info.refused;
+  object["simulated"] = std::any_of(info.traces.begin(), info.traces.end(),
+                                    [](const TraceInfo& trace) { return trace.simulated; });
+  object["traces"] = json::array();
+  for (const TraceInfo& trace : info.traces) object["traces"].push_back(ToJson(trace));
+  // Programs may use any bytes in their arguments; JSON must be UTF-8.
+  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+Result<RunInfo> ParseRunInfo(const std::string& text, const std::string& path) {
+  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return Failure{path + ": not a JSON object"};
+  RunInfo info;
+  int format = kRunFormat;
+  Get(object, "format", &format);
+  if (format > kRunFormat) {
+    return Failure{path + ": format " + std::to_string(format) +
+                   " is newer than this ranktap; use a newer one"};
+  }
+  Get(object, "run", &info.run);
+  Get(object, "command", &info.command);
+  Get(object, "host", &info.host);
+  Get(object, "collector_version", &info.collector_version);
+  Get(object, "level", &info.level);
+  Get(object, "start_realtime_ns", &info.start_realtime_ns);
+  Get(object, "end_realtime_ns", &info.end_realtime_ns);
+  Get(object, "exit_status", &info.exit_status);
+  Get(object, "exit_signal", &info.exit_signal);
+  Get(object, "refused", &info.refused);
+  const auto traces = object.find("traces");
+  if (traces != object.end() && traces->is_array()) {
+    for (const json& trace : *traces) {
+      if (trace.is_object()) info.traces.push_back(ParseTrace(trace));
+    }
+  }
+  return info;
+}
+
+std::string ToHex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string hex;
+  for (const char byte : bytes) {
+    hex += kDigits[static_cast<uint8_t>(byte) >> 4];
+    hex += kDigits[static_cast<uint8_t>(byte) & 15];
+  }
+  return hex;
+}
+
+}  // namespace ranktap::collector

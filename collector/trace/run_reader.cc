@@ -1,0 +1,129 @@
+#include "collector/trace/run_reader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <thread>
+#include <tuple>
+
+#include "collector/trace/trace_loader.h"
+
+namespace ranktap::collector {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsTraceName(const std::string& name) {
+  return name.ends_with(".trace") || name.ends_with(".trace.part");
+}
+
+void ReadInfo(const fs::path& directory, RunFiles* files) {
+  const fs::path path = directory / "run.json";
+  std::error_code error;
+  if (!fs::exists(path, error)) return;
+  std::ifstream input(path, std::ios::binary);
+  std::stringstream text;
+  text << input.rdbuf();
+  Result<RunInfo> info = ParseRunInfo(text.str(), path.string());
+  if (!info) {
+    files->problems.push_back(info.message());
+    return;
+  }
+  files->info = std::move(*info);
+  files->has_info = true;
+}
+
+void FindMissing(const fs::path& directory, RunFiles* files) {
+  for (const TraceInfo& trace : files->info.traces) {
+    const std::string path = (directory / trace.file).string();
+    if (std::find(files->traces.begin(), files->traces.end(), path) == files->traces.end()) {
+      files->problems.push_back(path + ": named in run.json, and missing");
+    }
+  }
+}
+
+std::string FileName(const std::string& path) { return fs::path(path).filename().string(); }
+
+}  // namespace
+
+Result<RunFiles> FindTraces(const std::string& path) {
+  RunFiles files;
+  files.path = path;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) {
+    return Failure{path + ": no such file or directory; name a run directory or a .trace file"};
+  }
+  if (!fs::is_directory(status)) {
+    files.traces.push_back(path);
+    ReadInfo(fs::path(path).parent_path(), &files);
+    return files;
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    if (IsTraceName(FileName(entry.path().string()))) files.traces.push_back(entry.path().string());
+  }
+  if (error) return Failure{path + ": could not list: " + error.message()};
+  std::sort(files.traces.begin(), files.traces.end());
+  ReadInfo(path, &files);
+  FindMissing(path, &files);
+  return files;
+}
+
+void Describe(const RunInfo& run, Trace* trace) {
+  trace->info.file = FileName(trace->path);
+  trace->info.status = trace->closed ? TraceStatus::kClosed : TraceStatus::kOpen;
+  if (trace->ending.how() == v1::Ending::HOW_DIED) trace->info.status = TraceStatus::kDied;
+  if (trace->ending.how() == v1::Ending::HOW_ABANDONED) {
+    trace->info.status = TraceStatus::kAbandoned;
+  }
+  trace->info.detail = trace->ending.detail();
+  for (const TraceInfo& known : run.traces) {
+    if (known.file != trace->info.file) continue;
+    if (!trace->closed) trace->info.status = known.status;
+    if (trace->info.detail.empty()) trace->info.detail = known.detail;
+    if (known.pid != 0) trace->info.pid = known.pid;
+  }
+}
+
+Result<Run> LoadRun(const std::string& path) {
+  Result<RunFiles> files = FindTraces(path);
+  if (!files) return Failure{files.message()};
+  if (files->traces.empty()) {
+    return Failure{path + ": no traces in it; no traced process emitted an event"};
+  }
+  std::vector<std::optional<Result<Trace>>> loaded(files->traces.size());
+  std::atomic<size_t> next = 0;
+  const auto load = [&] {
+    for (size_t i = next++; i < loaded.size(); i = next++) loaded[i] = LoadTrace(files->traces[i]);
+  };
+  {
+    std::vector<std::jthread> threads;
+    const size_t wanted =
+        std::min<size_t>(loaded.size(), std::max(1u, std::thread::hardware_concurrency()));
+    for (size_t i = 1; i < wanted; ++i) threads.emplace_back(load);
+    load();
+  }
+  Run run;
+  run.path = path;
+  run.info = std::move(files->info);
+  run.problems = std::move(files->problems);
+  for (std::optional<Result<Trace>>& trace : loaded) {
+    if (!trace->ok()) {
+      run.problems.push_back(trace->message());
+      continue;
+    }
+    Describe(run.info, &**trace);
+    run.traces.push_back(std::move(**trace));
+  }
+  if (run.traces.empty()) return Failure{run.problems.back()};
+  std::stable_sort(run.traces.begin(), run.traces.end(), [](const Trace& a, const Trace& b) {
+    return std::tuple(a.info.rank.value_or(kNone), a.path) <
+           std::tuple(b.info.rank.value_or(kNone), b.path);
+  });
+  return run;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,37 @@
+// A run (a directory of traces) or a single trace file, opened for reading.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collector/trace/model.h"
+#include "collector/trace/result.h"
+#include "collector/trace/run_info.h"
+
+namespace ranktap::collector {
+
+struct RunFiles {
+  std::string path;
+  RunInfo info;  // default-constructed where there is no run.json
+  bool has_info = false;
+  std::vector<std::string> traces;    // paths: *.trace and *.trace.part, ranks in order
+  std::vector<std::string> problems;  // run.json unreadable, a file it names missing, ...
+};
+
+struct Run {
+  std::string path;
+  RunInfo info;
+  std::vector<Trace> traces;          // in the order of their ranks; without a rank, last
+  std::vector<std::string> problems;  // also: traces that could not be opened
+};
+
+// What lies at `path`, without opening the traces.
+Result<RunFiles> FindTraces(const std::string& path);
+
+// Loads every trace, several at a time. Fails when there is none.
+Result<Run> LoadRun(const std::string& path);
+
+// Merges what run.json and the trace itself say; the trace is asked first.
+void Describe(const RunInfo& run, Trace* trace);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,67 @@
+// One column of an encoded section -> the end of a column in memory, without a struct in between.
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+
+#include "collector/trace/model.h"
+#include "proto/decode.h"
+
+namespace ranktap::collector {
+
+template <typename Event, uint32_t Field>
+constexpr size_t ColumnIndex() {
+  size_t index = 0, found = SIZE_MAX;
+  proto::ForEachColumn<Event>([&]<typename C>() {
+    if (C::kField == Field) found = index;
+    ++index;
+  });
+  return found;
+}
+
+template <typename Event, uint32_t Field>
+using ColumnOf =
+    std::tuple_element_t<ColumnIndex<Event, Field>(), typename proto::EventColumns<Event>::Rows>;
+
+// The column's bytes: none, and every value is 0.
+template <uint32_t Field, typename Event>
+std::span<const std::byte> ColumnBytes(const proto::Section<Event>& section) {
+  return section.columns[ColumnIndex<Event, Field>()];
+}
+
+// Decodes field number Field into out[0 .. section.count).
+template <uint32_t Field, typename Event, typename T>
+[[nodiscard]] bool DecodeInto(const proto::Section<Event>& section, T* out) {
+  return proto::DecodeColumn<ColumnOf<Event, Field>>(
+      ColumnBytes<Field>(section), section.count,
+      [out](uint32_t i, uint64_t value) { out[i] = static_cast<T>(value); });
+}
+
+template <uint32_t Field, typename Event, typename T>
+[[nodiscard]] bool Append(const proto::Section<Event>& section, Column<T>* column) {
+  return DecodeInto<Field>(section, column->Grow(section.count));
+}
+
+// `rows`: of the table before this section.
+template <uint32_t Field, typename Event, typename T>
+[[nodiscard]] bool AppendOptional(const proto::Section<Event>& section, size_t rows,
+                                  OptionalColumn<T>* column) {
+  if (ColumnBytes<Field>(section).empty()) return true;
+  column->PadTo(rows);
+  return Append<Field>(section, column);
+}
+
+// Start and end, the latter from its distance to the start (field 3 of every such kind).
+template <typename Event>
+[[nodiscard]] bool AppendSpan(const proto::Section<Event>& section, Column<int64_t>* start,
+                              Column<int64_t>* end) {
+  int64_t* const begin = start->Grow(section.count);
+  if (!DecodeInto<2>(section, begin)) return false;
+  int64_t* const out = end->Grow(section.count);
+  return proto::DecodeColumn<ColumnOf<Event, 3>>(
+      ColumnBytes<3>(section), section.count, [&](uint32_t i, uint64_t distance) {
+        out[i] = static_cast<int64_t>(static_cast<uint64_t>(begin[i]) + distance);
+      });
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,116 @@
+// The columns of each table, listed once: what cuts a table back, sorts it and measures it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "collector/trace/model.h"
+
+namespace ranktap::collector {
+
+// Calls visit(column) for every column of the table, optional ones included.
+template <typename Visit>
+void ForEachColumnOf(DeviceWork& work, Visit&& visit) {
+  visit(work.start), visit(work.end), visit(work.correlation), visit(work.lane);
+  visit(work.launch), visit(work.graph), visit(work.graph_node), visit(work.channel);
+  visit(work.channel_type);
+}
+template <typename Visit>
+void ForEachColumnOf(Kernels& kernels, Visit&& visit) {
+  ForEachColumnOf(static_cast<DeviceWork&>(kernels), visit);
+  visit(kernels.name), visit(kernels.shape), visit(kernels.grid_id);
+  visit(kernels.device_launched);
+}
+template <typename Visit>
+void ForEachColumnOf(Copies& copies, Visit&& visit) {
+  ForEachColumnOf(static_cast<DeviceWork&>(copies), visit);
+  visit(copies.bytes), visit(copies.copy_kind), visit(copies.src_kind), visit(copies.dst_kind);
+  visit(copies.flags), visit(copies.peer), visit(copies.src_device), visit(copies.dst_device);
+  visit(copies.src_context), visit(copies.dst_context), visit(copies.copies);
+}
+template <typename Visit>
+void ForEachColumnOf(Memsets& memsets, Visit&& visit) {
+  ForEachColumnOf(static_cast<DeviceWork&>(memsets), visit);
+  visit(memsets.bytes), visit(memsets.value), visit(memsets.memory_kind), visit(memsets.flags);
+}
+template <typename Visit>
+void ForEachColumnOf(GraphLaunches& launches, Visit&& visit) {
+  ForEachColumnOf(static_cast<DeviceWork&>(launches), visit);
+  visit(launches.end_device), visit(launches.end_context);
+}
+template <typename Visit>
+void ForEachColumnOf(Syncs& syncs, Visit&& visit) {
+  visit(syncs.start), visit(syncs.end), visit(syncs.correlation), visit(syncs.context);
+  visit(syncs.stream), visit(syncs.cuda_event), visit(syncs.type);
+  visit(syncs.cuda_event_sync_id), visit(syncs.status);
+}
+template <typename Visit>
+void ForEachColumnOf(ApiCalls& calls, Visit&& visit) {
+  visit(calls.start), visit(calls.end), visit(calls.correlation), visit(calls.api);
+  visit(calls.writer), visit(calls.status), visit(calls.stack);
+}
+template <typename Visit>
+void ForEachColumnOf(EventCalls& calls, Visit&& visit) {
+  ForEachColumnOf(static_cast<ApiCalls&>(calls), visit);
+  visit(calls.event), visit(calls.stream);
+}
+template <typename Visit>
+void ForEachColumnOf(Ranges& ranges, Visit&& visit) {
+  visit(ranges.start), visit(ranges.end), visit(ranges.name), visit(ranges.domain);
+  visit(ranges.writer), visit(ranges.depth), visit(ranges.kind), visit(ranges.unfinished);
+  visit(ranges.category), visit(ranges.color), visit(ranges.payload_type);
+  visit(ranges.payload), visit(ranges.inline_payload), visit(ranges.payload_dropped);
+}
+
+// Calls visit(table) for every table, or visit(rows) for every kind kept as structs.
+template <typename Visit>
+void ForEachTable(Trace& trace, Visit&& visit) {
+  visit(trace.kernels), visit(trace.copies), visit(trace.memsets), visit(trace.graph_launches);
+  visit(trace.syncs), visit(trace.api_calls), visit(trace.event_calls);
+  visit(trace.ranges), visit(trace.marks);
+}
+inline constexpr size_t kTables = 9;
+template <typename Visit>
+void ForEachRows(Trace& trace, Visit&& visit) {
+  visit(trace.cuda_events), visit(trace.names), visit(trace.memory), visit(trace.memory_pools);
+  visit(trace.overheads), visit(trace.contexts), visit(trace.streams), visit(trace.resources);
+  visit(trace.jits);
+}
+inline constexpr size_t kRowKinds = 9;
+
+template <typename Table>
+void TruncateTable(Table& table, size_t rows) {
+  ForEachColumnOf(table, [rows](auto& column) { column.Truncate(rows); });
+}
+
+// Sorts rows by start; rows of equal start keep their order. Columns that are not as long as the
+// table (optional, or not filled yet) read as zero beyond their end.
+template <typename Table>
+void SortTable(Table& table) {
+  const size_t rows = table.size();
+  if (std::is_sorted(table.start.begin(), table.start.end())) return;
+  std::vector<uint32_t> order(rows);
+  std::iota(order.begin(), order.end(), 0u);
+  const int64_t* const start = table.start.data();
+  std::stable_sort(order.begin(), order.end(),
+                   [start](uint32_t a, uint32_t b) { return start[a] < start[b]; });
+  ForEachColumnOf(table, [&](auto& column) {
+    if (column.empty()) return;
+    column.PadTo(rows);
+    std::remove_reference_t<decltype(column)> sorted;
+    auto* const out = sorted.Grow(rows);
+    for (size_t i = 0; i < rows; ++i) out[i] = column[order[i]];
+    column = std::move(sorted);
+  });
+}
+
+template <typename Table>
+size_t TableBytes(Table& table) {
+  size_t bytes = 0;
+  ForEachColumnOf(table, [&](const auto& column) { bytes += column.bytes(); });
+  return bytes;
+}
+
+}  // namespace ranktap::collector

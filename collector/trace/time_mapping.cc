@@ -1,0 +1,137 @@
+#include "collector/trace/time_mapping.h"
+
+#include <algorithm>
+
+#include "collector/trace/table_columns.h"
+
+namespace ranktap::collector {
+namespace {
+
+void MakeClocks(const std::vector<v1::ClockReading>& readings, Trace* trace) {
+  const v1::HostClock& host = trace->hello.host_clock();
+  std::vector<ClockPair> ticks, realtime;
+  for (const v1::ClockReading& reading : readings) {
+    const auto raw = static_cast<int64_t>(reading.monotonic_raw_ns());
+    if (reading.tsc() != 0) ticks.push_back({reading.tsc(), raw});
+    if (reading.realtime_ns() != 0) realtime.push_back({reading.realtime_ns(), raw});
+  }
+  if (!readings.empty()) {
+    const auto latest = std::max_element(
+        readings.begin(), readings.end(),
+        [](const auto& a, const auto& b) { return a.monotonic_raw_ns() < b.monotonic_raw_ns(); });
+    trace->realtime_offset_ns = static_cast<int64_t>(latest->realtime_ns()) -
+                                static_cast<int64_t>(latest->monotonic_raw_ns());
+    trace->has_clock = true;
+  }
+  trace->device_clock = ClockMap(std::move(realtime), Steps::kPossible);
+  if (host.kind() == v1::HostClock::KIND_TSC) {
+    trace->host_clock = ClockMap(std::move(ticks), Steps::kNever);
+    trace->host_ns_per_tick = trace->host_clock.ns_per_tick();
+  }
+}
+
+void MapSpans(const ClockMap& clock, Column<int64_t>* start, Column<int64_t>* end) {
+  size_t segment = 0;
+  for (size_t i = 0; i < start->size(); ++i) {
+    const auto begin = static_cast<uint64_t>((*start)[i]);
+    const auto finish = static_cast<uint64_t>((*end)[i]);
+    (*start)[i] = clock.Map(begin, &segment);
+    // CUPTI writes an end of 0 when its buffers ran out under a running kernel.
+    (*end)[i] = finish < begin ? (*start)[i] : clock.Map(finish, &segment);
+  }
+}
+
+void MapDeviceSpans(const ClockMap& clock, Column<int64_t>* start, Column<int64_t>* end) {
+  const size_t rows = start->size();
+  std::vector<uint32_t> untimed;
+  for (size_t i = 0; i < rows; ++i) {
+    if ((*start)[i] == 0) untimed.push_back(static_cast<uint32_t>(i));
+  }
+  MapSpans(clock, start, end);
+  for (const uint32_t row : untimed) (*start)[row] = (*end)[row] = kUntimed;
+}
+
+uint64_t LastTick(const Trace& trace, RangeMatcher& matcher) {
+  uint64_t last = 0;
+  const auto cover = [&last](const auto& column) {
+    for (const auto value : column) last = std::max(last, static_cast<uint64_t>(value));
+  };
+  cover(trace.api_calls.end), cover(trace.event_calls.end);
+  cover(trace.ranges.start), cover(trace.marks.start), cover(matcher.pops().time);
+  return last;
+}
+
+void MapHostTimes(const RawTimes& raw, Trace* trace) {
+  const ClockMap& clock = trace->host_clock;
+  MapSpans(clock, &trace->api_calls.start, &trace->api_calls.end);
+  MapSpans(clock, &trace->event_calls.start, &trace->event_calls.end);
+  MapSpans(clock, &trace->ranges.start, &trace->ranges.end);
+  MapSpans(clock, &trace->marks.start, &trace->marks.end);
+  const auto map = [&clock](uint64_t* ticks) { *ticks = static_cast<uint64_t>(clock.Map(*ticks)); };
+  for (auto& row : trace->names) map(&row.time_ticks);
+  for (auto& row : trace->resources) map(&row.time_ticks);
+  for (const auto& [key, gap] : raw.gaps) {
+    trace->gaps.push_back({.start = clock.Map(gap.start_ticks()),
+                           .end = gap.end_ticks() == 0 ? 0 : clock.Map(gap.end_ticks()),
+                           .open = gap.end_ticks() == 0,
+                           .reason = gap.reason(),
+                           .source = gap.source(),
+                           .detail = gap.detail()});
+  }
+  for (const v1::OpenCall& call : raw.open_calls.calls()) {
+    uint32_t writer = kNone;
+    for (uint32_t i = 0; i < trace->writers.size(); ++i) {
+      if (trace->writers[i].id == call.writer()) writer = i;
+    }
+    trace->open_calls.push_back({.writer = writer,
+                                 .api = call.api(),
+                                 .correlation = call.correlation(),
+                                 .since = clock.Map(call.since_ticks())});
+  }
+}
+
+void MapDeviceTimes(Trace* trace) {
+  const ClockMap& clock = trace->device_clock;
+  MapDeviceSpans(clock, &trace->kernels.start, &trace->kernels.end);
+  MapDeviceSpans(clock, &trace->copies.start, &trace->copies.end);
+  MapDeviceSpans(clock, &trace->memsets.start, &trace->memsets.end);
+  MapDeviceSpans(clock, &trace->graph_launches.start, &trace->graph_launches.end);
+  MapDeviceSpans(clock, &trace->syncs.start, &trace->syncs.end);
+  const auto map = [&clock](uint64_t* ns) {
+    if (*ns != 0) *ns = static_cast<uint64_t>(clock.Map(*ns));
+  };
+  for (auto& row : trace->cuda_events) map(&row.device_ns);
+  for (auto& row : trace->memory) map(&row.time_ns);
+  for (auto& row : trace->memory_pools) map(&row.time_ns);
+  for (auto& row : trace->overheads) map(&row.start_ns), map(&row.end_ns);
+  for (auto& row : trace->jits) map(&row.start_ns), map(&row.end_ns);
+}
+
+void FindBounds(Trace* trace) {
+  int64_t first = INT64_MAX, last = INT64_MIN;
+  ForEachTable(*trace, [&](const auto& table) {
+    for (const int64_t start : table.start) {
+      if (start != kUntimed) first = std::min(first, start);
+    }
+    for (const int64_t end : table.end) last = std::max(last, end);
+  });
+  if (first > last) return;
+  trace->first_ns = first;
+  trace->last_ns = last;
+}
+
+}  // namespace
+
+void MapTimes(const RawTimes& raw, RangeMatcher* matcher, Trace* trace) {
+  MakeClocks(raw.readings, trace);
+  matcher->Match(LastTick(*trace, *matcher));
+  trace->unmatched_pops = matcher->unmatched_pops();
+  MapHostTimes(raw, trace);
+  MapDeviceTimes(trace);
+  FindBounds(trace);
+  for (Gap& gap : trace->gaps) {
+    if (gap.open) gap.end = std::max(gap.start, trace->last_ns);
+  }
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,234 @@
+#include "collector/trace/trace_loader.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "collector/trace/event_tables.h"
+#include "collector/trace/launch_join.h"
+#include "collector/trace/table_columns.h"
+#include "collector/trace/time_mapping.h"
+#include "collector/trace/trace_state.h"
+
+namespace ranktap::collector {
+namespace {
+
+template <typename Message>
+bool Parse(std::span<const std::byte> payload, Message* message) {
+  return message->ParseFromArray(payload.data(), static_cast<int>(payload.size()));
+}
+
+class Loader {
+ public:
+  explicit Loader(Trace* trace) : trace_(trace), tables_(trace) {}
+
+  void AddBlock(const Block& block) {
+    switch (block.header.type) {
+      case BlockType::kFrames:
+        return AddFrames(block);
+      case BlockType::kCheckpoint:
+        if (!AddCheckpoint(block.raw)) Damaged(block.offset, "checkpoint does not parse");
+        return;
+      default:
+        return;  // the index is for those who jump; other types are of a newer version
+    }
+  }
+
+  void Finish() {
+    // Where only CUPTI was given up, ranges go on.
+    for (const auto& [key, gap] : gaps_) {
+      if (gap.source().empty() || gap.source() == "nvtx") {
+        tables_.matcher().AddGap(gap.start_ticks());
+      }
+    }
+    MapTimes({.readings = readings_, .gaps = gaps_, .open_calls = open_calls_}, &tables_.matcher(),
+             trace_);
+    ForEachTable(*trace_, [](auto& table) { SortTable(table); });
+    JoinLaunches(trace_);
+    ForEachTable(*trace_, [](auto& table) {
+      ForEachColumnOf(table, [](auto& column) { column.ShrinkToFit(); });
+    });
+  }
+
+ private:
+  void Damaged(uint64_t offset, std::string what) {
+    trace_->damage.push_back({offset, 0, std::move(what)});
+  }
+
+  void AddFrames(const Block& block) {
+    for (auto rest = block.raw; !rest.empty();) {
+      const proto::FrameView frame = proto::DecodeFrame(rest);
+      if (frame.status != proto::FrameStatus::kComplete) {
+        Damaged(block.offset, "a frame in this block is malformed");
+        return;
+      }
+      rest = rest.subspan(frame.consumed);
+      if (!AddFrame(frame)) Damaged(block.offset, "a frame's payload does not parse");
+    }
+  }
+
+  bool AddCheckpoint(std::span<const std::byte> raw) {
+    v1::Checkpoint checkpoint;
+    std::string dictionary;
+    if (!ParseCheckpoint(raw, &checkpoint, &dictionary)) return false;
+    trace_->hello = checkpoint.hello();
+    for (const v1::ClockReading& reading : checkpoint.clocks()) AddReading(reading);
+    for (const v1::Account& account : checkpoint.accounts()) AddAccount(account);
+    if (checkpoint.has_ending()) trace_->ending = checkpoint.ending();
+    return trace_->dictionary.Add(std::as_bytes(std::span(dictionary)));
+  }
+
+  // Checkpoints repeat readings that came in frames.
+  void AddReading(const v1::ClockReading& reading) {
+    if (known_readings_.insert(reading.monotonic_raw_ns()).second) readings_.push_back(reading);
+  }
+
+  uint16_t WriterIndex(uint32_t id) {
+    const auto [at, is_new] = writers_.try_emplace(id, static_cast<uint16_t>(writers_.size()));
+    if (is_new) {
+      trace_->writers.emplace_back();
+      trace_->writers.back().id = id;
+    }
+    return at->second;
+  }
+
+  void AddAccount(const v1::Account& account) {
+    if (!writers_.contains(account.writer()) && writers_.size() >= kMaxWriters) return;
+    Writer& writer = trace_->writers[WriterIndex(account.writer())];
+    writer.has_account = true;
+    writer.account = account;
+    for (int i = 0; i < std::min<int>(account.lost_size(), proto::kLossCount); ++i) {
+      writer.lost[i] = std::max(writer.lost[i], account.lost(i));
+    }
+  }
+
+  void AddLostRange(const v1::LostRange& lost) {
+    const uint16_t index = WriterIndex(lost.writer());
+    Writer& writer = trace_->writers[index];
+    const auto store = static_cast<uint32_t>(proto::Loss::kStore);
+    writer.declared[lost.loss() < proto::kLossCount ? lost.loss() : store] += lost.events();
+    writer.next_event = std::max(writer.next_event, lost.first_event() + lost.events());
+    holes_.insert(index);
+  }
+
+  bool AddEvents(const proto::FrameView& frame) {
+    const proto::FrameHeader& header = frame.header;
+    if (!writers_.contains(header.writer) && writers_.size() >= kMaxWriters) return false;
+    const uint16_t index = WriterIndex(header.writer);
+    Writer& writer = trace_->writers[index];
+    const bool is_first = writer.events == 0;
+    if (is_first) writer.first_event = header.first_event;
+    if (!is_first && header.first_event < writer.next_event) return false;
+    const bool events_missing =
+        holes_.erase(index) > 0 || (!is_first && header.first_event > writer.next_event);
+    for (size_t i = 0; i < proto::kLossCount; ++i) {
+      writer.lost[i] = std::max(writer.lost[i], header.lost[i]);
+    }
+    writer.next_event = header.first_event + header.events;
+    writer.events += header.events;
+    trace_->events += header.events;
+    return tables_.AddFrame(frame, index, events_missing);
+  }
+
+  bool AddFrame(const proto::FrameView& frame) {
+    switch (frame.header.type) {
+      case proto::FrameType::kEvents:
+        return AddEvents(frame);
+      case proto::FrameType::kDictionary:
+        return trace_->dictionary.Add(frame.payload);
+      case proto::FrameType::kAmend: {
+        v1::Hello amendment;
+        if (!Parse(frame.payload, &amendment)) return false;
+        TraceState::Amend(amendment, &trace_->hello);
+        return true;
+      }
+      case proto::FrameType::kClock: {
+        v1::ClockReadings readings;
+        if (!Parse(frame.payload, &readings)) return false;
+        for (const v1::ClockReading& reading : readings.readings()) AddReading(reading);
+        return true;
+      }
+      case proto::FrameType::kGap: {
+        v1::Gap gap;
+        if (!Parse(frame.payload, &gap)) return false;
+        v1::Gap& known = gaps_[{gap.source(), gap.start_ticks()}];  // told again when it ends
+        if (known.end_ticks() == 0) known = gap;
+        return true;
+      }
+      default:
+        return AddControl(frame);
+    }
+  }
+
+  bool AddControl(const proto::FrameView& frame) {
+    switch (frame.header.type) {
+      case proto::FrameType::kCost:
+        return Parse(frame.payload, &trace_->cost);
+      case proto::FrameType::kGoodbye: {
+        v1::Goodbye goodbye;
+        if (!Parse(frame.payload, &goodbye)) return false;
+        for (const v1::Account& account : goodbye.accounts().accounts()) AddAccount(account);
+        return true;
+      }
+      case proto::FrameType::kAccounts: {
+        v1::Accounts accounts;
+        if (!Parse(frame.payload, &accounts)) return false;
+        trace_->after_death |= accounts.after_death();
+        for (const v1::Account& account : accounts.accounts()) AddAccount(account);
+        return true;
+      }
+      case proto::FrameType::kLoss: {
+        v1::LostRange lost;
+        if (!Parse(frame.payload, &lost)) return false;
+        if (!writers_.contains(lost.writer()) && writers_.size() >= kMaxWriters) return false;
+        AddLostRange(lost);
+        return true;
+      }
+      case proto::FrameType::kOpenCalls:
+        return Parse(frame.payload, &open_calls_);
+      default:
+        return true;
+    }
+  }
+
+  Trace* trace_;
+  EventTables tables_;
+  std::map<uint32_t, uint16_t> writers_;
+  std::vector<v1::ClockReading> readings_;
+  std::set<uint64_t> known_readings_;
+  std::set<uint16_t> holes_;  // writers with events declared lost right before their next frame
+  GapsByStart gaps_;
+  v1::OpenCalls open_calls_;
+};
+
+void DescribeWriters(Trace* trace) {
+  for (Writer& writer : trace->writers) {
+    const v1::Writer* const entry = trace->dictionary.Writer(writer.id);
+    if (entry == nullptr) continue;
+    writer.kind = entry->kind();
+    writer.thread = entry->thread();
+    writer.name = entry->name();
+  }
+}
+
+}  // namespace
+
+Result<Trace> LoadTrace(const std::string& path) {
+  Result<TraceReader> reader = TraceReader::Open(path);
+  if (!reader) return Failure{reader.message()};
+  Trace trace;
+  trace.path = path;
+  Loader loader(&trace);
+  Block block;
+  while (reader->Next(&block)) loader.AddBlock(block);
+  loader.Finish();
+  trace.closed = reader->closed();
+  trace.damage.insert(trace.damage.begin(), reader->damage().begin(), reader->damage().end());
+  DescribeWriters(&trace);
+  Describe(trace.hello, &trace.info);
+  trace.info.events = trace.events;
+  trace.info.bytes = reader->file_bytes();
+  return trace;
+}
+
+}  // namespace ranktap::collector

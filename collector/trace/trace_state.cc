@@ -1,0 +1,259 @@
+#include "collector/trace/trace_state.h"
+
+#include <algorithm>
+#include <optional>
+#include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
+#include <set>
+
+namespace ranktap::collector {
+namespace {
+
+// Enough to map the events that may still be on their way, at one reading a second.
+constexpr size_t kClocksKept = 64;
+// Ids in these lists are the program's own numbers; in the others they count up from 1.
+constexpr bool HasArbitraryIds(uint32_t field) {
+  return field == static_cast<uint32_t>(proto::EntryKind::kNvtxSchema) ||
+         field == static_cast<uint32_t>(proto::EntryKind::kNvtxEnum);
+}
+
+template <typename Message>
+bool Parse(std::span<const std::byte> payload, Message* message) {
+  return message->ParseFromArray(payload.data(), static_cast<int>(payload.size()));
+}
+
+template <typename List, typename Key>
+void MergeByKey(const List& from, List* into, Key key) {
+  for (const auto& item : from) {
+    auto at = std::find_if(into->begin(), into->end(),
+                           [&](const auto& known) { return key(known) == key(item); });
+    if (at == into->end()) {
+      *into->Add() = item;
+    } else {
+      *at = item;
+    }
+  }
+}
+
+// The number that tells the entry from others of its list. Schema and enum ids are unique within a
+// domain only (static ones are chosen by libraries that know nothing of each other), so that the
+// domain goes into theirs.
+std::optional<uint64_t> EntryKey(uint32_t field, std::span<const std::byte> entry) {
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
+  std::optional<uint64_t> id;
+  uint64_t domain = 0;
+  protozero::pbf_reader reader(reinterpret_cast<const char*>(entry.data()), entry.size());
+  while (reader.next()) {
+    const bool is_number = reader.wire_type() == protozero::pbf_wire_type::varint;
+    if (reader.tag() == 1 && is_number) {
+      id = reader.get_uint64();
+      if (!HasArbitraryIds(field)) return id;
+    } else if (reader.tag() == 2 && is_number) {
+      domain = reader.get_uint64();
+    } else {
+      reader.skip();
+    }
+  }
+  return id ? std::optional(*id ^ domain * kOdd) : std::nullopt;
+}
+
+}  // namespace
+
+bool EntrySet::Insert(uint32_t field, uint64_t id) {
+  Kind& kind = kinds_[field];
+  if (HasArbitraryIds(field)) return kind.arbitrary.insert(id).second;
+  if (id >= kind.dense.size()) kind.dense.resize(std::max<size_t>(64, id + id / 2 + 1));
+  if (kind.dense[id]) return false;
+  kind.dense[id] = true;
+  kind.largest = std::max(kind.largest, id);
+  return true;
+}
+
+bool EntrySet::Contains(uint32_t field, uint64_t id) const {
+  const auto kind = kinds_.find(field);
+  if (kind == kinds_.end()) return false;
+  if (HasArbitraryIds(field)) return kind->second.arbitrary.contains(id);
+  return id < kind->second.dense.size() && kind->second.dense[id];
+}
+
+uint64_t EntrySet::LargestId(uint32_t field) const {
+  const auto kind = kinds_.find(field);
+  return kind == kinds_.end() ? 0 : kind->second.largest;
+}
+
+bool ForEachEntry(std::span<const std::byte> dictionary, const TakeEntry& take) {
+  try {
+    const auto* begin = reinterpret_cast<const char*>(dictionary.data());
+    protozero::pbf_reader reader(begin, dictionary.size());
+    const char* entry = begin;
+    while (reader.next()) {
+      const uint32_t field = reader.tag();
+      if (reader.wire_type() != protozero::pbf_wire_type::length_delimited) {
+        reader.skip();
+        entry = reader.data().data();
+        continue;
+      }
+      const protozero::data_view content = reader.get_view();
+      const auto id = EntryKey(field, std::as_bytes(std::span(content.data(), content.size())));
+      const char* const end = content.data() + content.size();
+      if (!id || (!HasArbitraryIds(field) && (*id == 0 || *id > kMaxEntryId))) return false;
+      take(field, *id, std::string_view(entry, static_cast<size_t>(end - entry)));
+      entry = end;
+    }
+  } catch (const protozero::exception&) {
+    return false;
+  }
+  return true;
+}
+
+void TraceState::Amend(const v1::Hello& amendment, v1::Hello* hello) {
+  v1::Hello plain = amendment;
+  MergeByKey(amendment.devices(), hello->mutable_devices(), [](const auto& d) { return d.id(); });
+  MergeByKey(amendment.libraries(), hello->mutable_libraries(),
+             [](const auto& library) -> const std::string& { return library.name(); });
+  MergeByKey(amendment.notes(), hello->mutable_notes(),
+             [](const std::string& note) -> const std::string& { return note; });
+  plain.clear_devices();
+  plain.clear_libraries();
+  plain.clear_notes();
+  plain.clear_session();
+  if (plain.has_process()) {
+    auto& process = *plain.mutable_process();
+    if (process.ns_pids_size() > 0) hello->mutable_process()->clear_ns_pids();
+    if (process.command_line_size() > 0) hello->mutable_process()->clear_command_line();
+  }
+  hello->MergeFrom(plain);
+}
+
+uint64_t TraceState::NextEvent(uint32_t writer) const {
+  const auto found = writers_.find(writer);
+  return found == writers_.end() ? 0 : found->second.next_event;
+}
+
+bool TraceState::TakeNewEntries(std::span<const std::byte> dictionary, std::string* fresh) {
+  const size_t room = kMaxDictionaryBytes - std::min(kMaxDictionaryBytes, dictionary_.size());
+  if (dictionary.size() > room) return false;
+  if (!ForEachEntry(dictionary, [](uint32_t, uint64_t, std::string_view) {})) return false;
+  const size_t before = fresh->size();
+  (void)ForEachEntry(dictionary, [&](uint32_t field, uint64_t id, std::string_view bytes) {
+    if (entries_.Insert(field, id)) fresh->append(bytes);
+  });
+  dictionary_.append(*fresh, before);
+  return true;
+}
+
+bool TraceState::NoteAccounts(const v1::Accounts& accounts) {
+  for (const v1::Account& account : accounts.accounts()) {
+    if (!accounts_.contains(account.writer()) && accounts_.size() >= kMaxWriters) return false;
+    accounts_[account.writer()] = account;
+  }
+  return true;
+}
+
+bool TraceState::NoteClock(std::span<const std::byte> payload) {
+  v1::ClockReadings readings;
+  if (!Parse(payload, &readings)) return false;
+  for (const v1::ClockReading& reading : readings.readings()) clocks_.push_back(reading);
+  while (clocks_.size() > kClocksKept) clocks_.pop_front();
+  return true;
+}
+
+bool TraceState::Note(const proto::FrameView& frame) {
+  switch (frame.header.type) {
+    case proto::FrameType::kEvents: {
+      if (!writers_.contains(frame.header.writer) && writers_.size() >= kMaxWriters) return false;
+      WriterState& writer = writers_[frame.header.writer];
+      writer.next_event = frame.header.first_event + frame.header.events;
+      for (size_t i = 0; i < proto::kLossCount; ++i) {
+        writer.lost[i] = std::max(writer.lost[i], frame.header.lost[i]);
+      }
+      return true;
+    }
+    case proto::FrameType::kDictionary: {
+      std::string fresh;
+      return TakeNewEntries(frame.payload, &fresh);
+    }
+    case proto::FrameType::kAmend: {
+      v1::Hello amendment;
+      if (!Parse(frame.payload, &amendment)) return false;
+      if (hello_.ByteSizeLong() + frame.payload.size() > kMaxHelloBytes) return false;
+      Amend(amendment, &hello_);
+      return true;
+    }
+    case proto::FrameType::kClock:
+      return NoteClock(frame.payload);
+    case proto::FrameType::kGoodbye: {
+      v1::Goodbye goodbye;
+      if (!Parse(frame.payload, &goodbye) || !NoteAccounts(goodbye.accounts())) return false;
+      last_words_ = goodbye;
+      goodbye_ = true;
+      return true;
+    }
+    case proto::FrameType::kAccounts: {
+      v1::Accounts accounts;
+      return Parse(frame.payload, &accounts) && NoteAccounts(accounts);
+    }
+    case proto::FrameType::kLoss: {
+      v1::LostRange lost;
+      if (!Parse(frame.payload, &lost)) return false;
+      uint64_t& next = writers_[lost.writer()].next_event;
+      next = std::max(next, lost.first_event() + lost.events());
+      return true;
+    }
+    case proto::FrameType::kGap: {
+      v1::Gap gap;
+      return Parse(frame.payload, &gap);
+    }
+    case proto::FrameType::kCost: {
+      v1::Cost cost;
+      return Parse(frame.payload, &cost);
+    }
+    default:
+      return true;
+  }
+}
+
+std::string TraceState::EncodeCheckpoint(v1::Checkpoint extra) const {
+  *extra.mutable_hello() = hello_;
+  std::set<uint32_t> given;
+  for (const v1::Position& position : extra.positions()) given.insert(position.writer());
+  for (const auto& [id, writer] : writers_) {
+    if (given.contains(id)) continue;
+    v1::Position& position = *extra.add_positions();
+    position.set_writer(id);
+    position.set_next_event(writer.next_event);
+  }
+  for (const auto& [id, account] : accounts_) *extra.add_accounts() = account;
+  for (const v1::ClockReading& reading : clocks_) *extra.add_clocks() = reading;
+  std::string bytes = extra.SerializeAsString();
+  protozero::pbf_writer(bytes).add_message(v1::Checkpoint::kDictionaryFieldNumber, dictionary_);
+  return bytes;
+}
+
+bool ParseCheckpoint(std::span<const std::byte> bytes, v1::Checkpoint* rest,
+                     std::string* dictionary) {
+  std::string others;
+  try {
+    const auto* begin = reinterpret_cast<const char*>(bytes.data());
+    protozero::pbf_reader reader(begin, bytes.size());
+    const char* field = begin;
+    while (reader.next()) {
+      const bool is_dictionary = reader.tag() == v1::Checkpoint::kDictionaryFieldNumber &&
+                                 reader.wire_type() == protozero::pbf_wire_type::length_delimited;
+      if (is_dictionary) {
+        const protozero::data_view view = reader.get_view();
+        dictionary->append(view.data(), view.size());
+      } else {
+        reader.skip();
+      }
+      const char* const next = reader.data().data();
+      if (!is_dictionary) others.append(field, next);
+      field = next;
+    }
+  } catch (const protozero::exception&) {
+    return false;
+  }
+  return rest->ParseFromString(others);
+}
+
+}  // namespace ranktap::collector

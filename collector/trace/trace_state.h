@@ -1,0 +1,104 @@
+// What must be known to read a trace from any point on: who the process is, its dictionary, where
+// each writer stands. Collected from the frames as they are stored; what a checkpoint is made of.
+// Not thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "proto/frame.h"
+#include "proto/ring.h"
+#include "ranktap/v1/trace.pb.h"
+
+namespace ranktap::collector {
+
+// Bounds on what one process can make a collector remember.
+inline constexpr size_t kMaxDictionaryBytes = 48u << 20;
+inline constexpr size_t kMaxHelloBytes = 1u << 20;
+inline constexpr uint32_t kMaxEntryId = 1u << 22;
+inline constexpr size_t kMaxWriters = 1u << 16;
+
+// Which dictionary entries are known, by kind and id.
+class EntrySet {
+ public:
+  // True when it was not there before.
+  bool Insert(uint32_t field, uint64_t id);
+  bool Contains(uint32_t field, uint64_t id) const;
+  // The largest id of the kind so far; 0: none.
+  uint64_t LargestId(uint32_t field) const;
+
+ private:
+  struct Kind {
+    std::vector<bool> dense;                 // ids that count up from 1
+    std::unordered_set<uint64_t> arbitrary;  // schema and enum ids are the program's own numbers
+    uint64_t largest = 0;
+  };
+  std::map<uint32_t, Kind> kinds_;
+};
+
+// Calls take(field, key, bytes) for each entry of a serialised v1.Dictionary; `key` is its id (of
+// schemas and enums: id and domain in one), `bytes` the entry
+// with its tag, so that concatenating them gives a dictionary again. False, and some may have been
+// taken, when malformed or when an id is out of bounds.
+using TakeEntry = std::function<void(uint32_t field, uint64_t id, std::string_view bytes)>;
+[[nodiscard]] bool ForEachEntry(std::span<const std::byte> dictionary, const TakeEntry& take);
+
+// Splits a serialised v1.Checkpoint into its dictionary's bytes and the rest, parsed. The
+// dictionary is by far the largest part, and is walked with ForEachEntry rather than built.
+[[nodiscard]] bool ParseCheckpoint(std::span<const std::byte> bytes, v1::Checkpoint* rest,
+                                   std::string* dictionary);
+
+struct WriterState {
+  uint64_t next_event = 0;
+  proto::LossCounts lost{};
+};
+
+class TraceState {
+ public:
+  // Adds what an amendment says to `hello`: lists by key (device id, library name, note), the rest
+  // as protobuf merges. The session is never changed.
+  static void Amend(const v1::Hello& amendment, v1::Hello* hello);
+
+  v1::Hello& hello() { return hello_; }
+  const v1::Hello& hello() const { return hello_; }
+  const std::map<uint32_t, WriterState>& writers() const { return writers_; }
+  const std::map<uint32_t, v1::Account>& accounts() const { return accounts_; }
+  const std::string& dictionary() const { return dictionary_; }
+  const EntrySet& entries() const { return entries_; }
+  uint64_t NextEvent(uint32_t writer) const;
+  bool said_goodbye() const { return goodbye_; }
+  const v1::Goodbye& goodbye() const { return last_words_; }
+
+  // Takes note of a complete frame that is about to be stored. False when its payload is not what
+  // its type says; nothing is noted then.
+  [[nodiscard]] bool Note(const proto::FrameView& frame);
+  // The bytes of new entries of a serialised v1.Dictionary, which become known.
+  [[nodiscard]] bool TakeNewEntries(std::span<const std::byte> dictionary, std::string* fresh);
+
+  // A serialised v1.Checkpoint. `extra` adds what the caller knows: collector, incarnation, ending,
+  // and positions that differ from what has been noted.
+  std::string EncodeCheckpoint(v1::Checkpoint extra) const;
+
+ private:
+  [[nodiscard]] bool NoteAccounts(const v1::Accounts& accounts);
+  [[nodiscard]] bool NoteClock(std::span<const std::byte> payload);
+
+  v1::Hello hello_;
+  std::string dictionary_;
+  EntrySet entries_;
+  std::map<uint32_t, WriterState> writers_;
+  std::map<uint32_t, v1::Account> accounts_;
+  std::deque<v1::ClockReading> clocks_;
+  bool goodbye_ = false;
+  v1::Goodbye last_words_;
+};
+
+}  // namespace ranktap::collector

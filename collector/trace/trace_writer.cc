@@ -1,0 +1,129 @@
+#include "collector/trace/trace_writer.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "proto/crc32c.h"
+
+namespace ranktap::collector {
+namespace {
+
+template <typename Struct>
+std::span<const std::byte> BytesOf(const Struct& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+// 0 or errno. Continues after short writes and signals.
+int WriteAll(int fd, std::span<const std::byte> head, std::span<const std::byte> body) {
+  while (!head.empty() || !body.empty()) {
+    const iovec parts[2] = {{const_cast<std::byte*>(head.data()), head.size()},
+                            {const_cast<std::byte*>(body.data()), body.size()}};
+    const ssize_t written = ::writev(fd, parts, 2);
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    if (written == 0) return EIO;
+    const size_t of_head = std::min(head.size(), static_cast<size_t>(written));
+    head = head.subspan(of_head);
+    body = body.subspan(static_cast<size_t>(written) - of_head);
+  }
+  return 0;
+}
+
+}  // namespace
+
+TraceWriter::TraceWriter(FileDescriptor file, BlockCompressor& compressor)
+    : file_(std::move(file)), compressor_(&compressor) {}
+
+bool TraceWriter::WriteHeader(std::span<const uint8_t> session, std::span<const uint8_t> collector,
+                              uint64_t created_realtime_ns) {
+  FileHeader header{};
+  header.magic = kTraceMagic;
+  header.version = kTraceVersion;
+  header.header_bytes = sizeof(header);
+  std::copy_n(session.begin(), std::min(session.size(), sizeof(header.session)), header.session);
+  std::copy_n(collector.begin(), std::min(collector.size(), sizeof(header.collector)),
+              header.collector);
+  header.created_realtime_ns = created_realtime_ns;
+  header.header_crc = proto::Crc32c(BytesOf(header).first(offsetof(FileHeader, header_crc)));
+  return Append(BytesOf(header), {});
+}
+
+bool TraceWriter::WriteFrames(std::span<const std::byte> frames, const FramesSummary& summary) {
+  if (!WriteBlock(BlockType::kFrames, frames, summary)) return false;
+  since_checkpoint_ += frames.size();
+  return true;
+}
+
+bool TraceWriter::WriteCheckpoint(std::string_view checkpoint) {
+  if (checkpoint.size() > kMaxCheckpointBytes) {
+    error_ = EFBIG;
+    return false;
+  }
+  if (!WriteBlock(BlockType::kCheckpoint, std::as_bytes(std::span(checkpoint)), {})) return false;
+  since_checkpoint_ = 0;
+  return true;
+}
+
+bool TraceWriter::Finish() {
+  const uint64_t index_offset = offset_;
+  const std::string bytes = index_.SerializeAsString();
+  if (!WriteBlock(BlockType::kIndex, std::as_bytes(std::span(bytes)), {})) return false;
+  FileTrailer trailer{};
+  trailer.magic = kTrailerMagic;
+  trailer.index_offset = index_offset;
+  trailer.file_bytes = offset_ + sizeof(trailer);
+  trailer.crc = proto::Crc32c(BytesOf(trailer).first(offsetof(FileTrailer, crc)));
+  return Append(BytesOf(trailer), {});
+}
+
+bool TraceWriter::WriteBlock(BlockType type, std::span<const std::byte> raw,
+                             const FramesSummary& summary) {
+  const BlockCompressor::Stored stored = compressor_->Compress(raw);
+  BlockHeader header{};
+  header.magic = kBlockMagic;
+  header.type = type;
+  header.codec = stored.codec;
+  header.stored_bytes = static_cast<uint32_t>(stored.bytes.size());
+  header.raw_bytes = static_cast<uint32_t>(raw.size());
+  header.sequence = sequence_;
+  header.events = summary.events;
+  header.frames = summary.frames;
+  header.first_received_ns = summary.first_received_ns;
+  header.last_received_ns = summary.last_received_ns;
+  header.stored_crc = proto::Crc32c(stored.bytes);
+  header.header_crc = proto::Crc32c(BytesOf(header).first(offsetof(BlockHeader, header_crc)));
+  const uint64_t offset = offset_;
+  if (!Append(BytesOf(header), stored.bytes)) return false;
+  ++sequence_;
+  v1::BlockEntry& entry = *index_.add_blocks();
+  entry.set_offset(offset);
+  entry.set_type(static_cast<uint32_t>(type));
+  entry.set_events(summary.events);
+  entry.set_stored_bytes(header.stored_bytes);
+  entry.set_raw_bytes(header.raw_bytes);
+  entry.set_first_received_ns(summary.first_received_ns);
+  entry.set_last_received_ns(summary.last_received_ns);
+  return true;
+}
+
+bool TraceWriter::Append(std::span<const std::byte> head, std::span<const std::byte> body) {
+  if (broken_) return false;
+  error_ = WriteAll(file_.get(), head, body);
+  if (error_ == 0) {
+    offset_ += head.size() + body.size();
+    return true;
+  }
+  if (::ftruncate(file_.get(), static_cast<off_t>(offset_)) != 0 ||
+      ::lseek(file_.get(), static_cast<off_t>(offset_), SEEK_SET) < 0) {
+    broken_ = true;
+  }
+  return false;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,65 @@
+// Writes one trace file: header, blocks, and at the end the index. Not thread-safe; lives on the
+// writer thread. Knows bytes and checksums, not what the frames say (trace_state.h does).
+//
+// A write that fails leaves the file as it was before it: what was written of the block is cut off
+// again, so that nothing is ever appended behind a torn block. If even that fails the writer is
+// broken and refuses everything.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "collector/trace/block_codec.h"
+#include "collector/trace/file_descriptor.h"
+#include "collector/trace/trace_format.h"
+#include "ranktap/v1/trace.pb.h"
+
+namespace ranktap::collector {
+
+// What a block's header says of the frames in it.
+struct FramesSummary {
+  uint32_t frames = 0;
+  uint64_t events = 0;
+  uint64_t first_received_ns = 0;
+  uint64_t last_received_ns = 0;
+};
+
+class TraceWriter {
+ public:
+  // `file` is empty and open for writing; `compressor` outlives the writer.
+  TraceWriter(FileDescriptor file, BlockCompressor& compressor);
+
+  // The first thing to call. `session` and `collector` are 16 bytes each.
+  [[nodiscard]] bool WriteHeader(std::span<const uint8_t> session,
+                                 std::span<const uint8_t> collector, uint64_t created_realtime_ns);
+  // `frames`: whole frames, at most kMaxFramesBytes.
+  [[nodiscard]] bool WriteFrames(std::span<const std::byte> frames, const FramesSummary& summary);
+  // `checkpoint`: a serialised v1.Checkpoint.
+  [[nodiscard]] bool WriteCheckpoint(std::string_view checkpoint);
+  // Index and trailer; the last thing to call.
+  [[nodiscard]] bool Finish();
+
+  uint64_t file_bytes() const { return offset_; }
+  // Raw bytes of frames since the last checkpoint.
+  uint64_t bytes_since_checkpoint() const { return since_checkpoint_; }
+  bool broken() const { return broken_; }
+  // errno of the last failure.
+  int error() const { return error_; }
+
+ private:
+  [[nodiscard]] bool WriteBlock(BlockType type, std::span<const std::byte> raw,
+                                const FramesSummary& summary);
+  [[nodiscard]] bool Append(std::span<const std::byte> head, std::span<const std::byte> body);
+
+  FileDescriptor file_;
+  BlockCompressor* compressor_;
+  uint64_t offset_ = 0;
+  uint64_t sequence_ = 0;
+  uint64_t since_checkpoint_ = 0;
+  v1::Index index_;
+  int error_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace ranktap::collector

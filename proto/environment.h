@@ -1,0 +1,54 @@
+// The environment variables of the agent: one table. The agent's parser, `ranktap run --help` and
+// docs/environment.md (scripts/gen_env_docs reads this file) are made from it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace ranktap::proto {
+
+enum class EnvKind : uint8_t { kText, kFlag, kNumber, kLevel };
+
+struct EnvVar {
+  std::string_view name;
+  EnvKind kind;
+  std::string_view default_value;  // empty: none
+  uint32_t min, max;               // of a number
+  std::string_view help;
+};
+
+// clang-format off
+inline constexpr auto kEnvVars = std::to_array<EnvVar>({
+    {"RANKTAP_DISABLE", EnvKind::kFlag, "0", 0, 0,
+     "1 keeps the agent out of the process, whatever else is set."},
+    {"RANKTAP_SOCKET", EnvKind::kText, "", 0, 0,
+     "The collector's socket. Without one nothing is captured."},
+    {"RANKTAP_LEVEL", EnvKind::kLevel, "dormant", 0, 0,
+     "First level: dormant, ranges, kernels or full."},
+    {"RANKTAP_LOG", EnvKind::kText, "", 0, 0,
+     "File for the agent's own messages; without one there are none."},
+    {"RANKTAP_RANK", EnvKind::kNumber, "", 0, 0xfffffffe,
+     "This process's rank, before anything a launcher says."},
+    {"RANKTAP_RING_MIB", EnvKind::kNumber, "32", 4, 256,
+     "Shared memory for events and names, MiB."},
+    {"RANKTAP_CUPTI_BUFFERS_MIB", EnvKind::kNumber, "24", 2, 1024,
+     "Memory lent to CUPTI, MiB."},
+    {"RANKTAP_FLUSH_MS", EnvKind::kNumber, "1000", 10, 60000,
+     "How often complete CUPTI buffers are asked for, ms."},
+    {"RANKTAP_EXIT_MS", EnvKind::kNumber, "500", 0, 10000,
+     "Longest wait for CUPTI's last records at exit, ms."},
+    {"RANKTAP_CUPTI", EnvKind::kText, "", 0, 0,
+     "Path of the libcupti to use, before any that is found."},
+    {"RANKTAP_REDACT", EnvKind::kFlag, "1", 0, 0,
+     "0 keeps values of arguments that look like secrets in the recorded command line."},
+});
+// clang-format on
+
+// Variables of our scripts and of the stand-in: not the agent's, and no typo either.
+constexpr bool IsToolVariable(std::string_view name) {
+  return name.starts_with("RANKTAP_STANDIN_") || name == "RANKTAP_BUILD" ||
+         name == "RANKTAP_CACHE" || name == "RANKTAP_CUDA_HOME";
+}
+
+}  // namespace ranktap::proto

@@ -1,0 +1,48 @@
+// Base-128 varints and zigzag, as protobuf writes them. The column codec's inner loop: protozero
+// checks its buffer at every byte, this checks once per column.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ranktap::proto {
+
+inline constexpr size_t kMaxVarintBytes = 10;
+
+constexpr uint64_t Zigzag(int64_t value) {
+  return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63);
+}
+constexpr int64_t Unzigzag(uint64_t value) {
+  return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
+}
+
+// Writes at most kMaxVarintBytes at `out`; returns the end.
+inline std::byte* WriteVarint(std::byte* out, uint64_t value) {
+  while (value >= 0x80) {
+    *out++ = static_cast<std::byte>(value | 0x80);
+    value >>= 7;
+  }
+  *out++ = static_cast<std::byte>(value);
+  return out;
+}
+
+// Reads one varint from [in, end); returns the byte after it, or nullptr when it is cut off or
+// longer than ten bytes.
+inline const std::byte* ReadVarint(const std::byte* in, const std::byte* end, uint64_t* value) {
+  if (in != end && static_cast<uint8_t>(*in) < 0x80) [[likely]] {
+    *value = static_cast<uint8_t>(*in);
+    return in + 1;
+  }
+  uint64_t result = 0;
+  for (unsigned shift = 0; shift < 64 && in != end; shift += 7) {
+    const uint8_t byte = static_cast<uint8_t>(*in++);
+    result |= uint64_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) {
+      *value = result;
+      return in;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace ranktap::proto

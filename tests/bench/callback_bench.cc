@@ -1,0 +1,120 @@
+// What a launch costs the program in our callbacks: ENTER and EXIT of one runtime call with the
+// driver's call nested in it, on a live ring whose events are thrown away as they come. The floor
+// is a callback that returns at once.
+#include "agent/core/agent_state.h"
+#include "agent/core/capture_state.h"
+#include "agent/core/host_clock.h"
+#include "agent/core/segment.h"
+#include "agent/core/writer.h"
+#include "agent/sources/cupti/cupti_callbacks.h"
+#include "agent/transport/ring_reader.h"
+#include "tests/bench/figure.h"
+
+namespace ranktap::bench {
+namespace {
+
+using agent::Arena;
+using agent::kCaptureCuda;
+using agent::RingReader;
+using agent::Segment;
+using agent::cupti::Api;
+using agent::cupti::ApiCallbackData;
+using agent::cupti::CallbackFunction;
+using agent::cupti::CallTable;
+using agent::cupti::Domain;
+using agent::cupti::kSuccess;
+using agent::cupti::Result;
+using agent::cupti::Site;
+
+constexpr uint32_t kLaunchCbid = 211;
+
+// A table with one entry: a library whose only name is cudaLaunchKernel's.
+Result OnlyLaunch(uint32_t domain, uint32_t cbid, const char** name) {
+  if (cbid != (domain == static_cast<uint32_t>(Domain::kRuntime) ? kLaunchCbid : 307u)) {
+    *name = "cudaGetDevice";
+    return cbid < 400 ? kSuccess : 1;
+  }
+  *name = domain == static_cast<uint32_t>(Domain::kRuntime) ? "cudaLaunchKernel_v7000"
+                                                            : "cuLaunchKernel";
+  return kSuccess;
+}
+
+void Empty(void*, uint32_t, uint32_t, const void* data) { Keep(data); }
+
+// One launch, as CUPTI reports it.
+void Launch(CallbackFunction callback, uint32_t correlation) {
+  int result = 0;
+  uint64_t runtime_data = 0;
+  uint64_t driver_data = 0;
+  ApiCallbackData runtime{.site = Site::kEnter,
+                          .return_value = &result,
+                          .correlation_data = &runtime_data,
+                          .correlation_id = correlation};
+  ApiCallbackData driver = runtime;
+  driver.correlation_data = &driver_data;
+  const auto runtime_domain = static_cast<uint32_t>(Domain::kRuntime);
+  const auto driver_domain = static_cast<uint32_t>(Domain::kDriver);
+  callback(nullptr, runtime_domain, kLaunchCbid, &runtime);
+  callback(nullptr, driver_domain, 307, &driver);
+  driver.site = Site::kExit;
+  callback(nullptr, driver_domain, 307, &driver);
+  runtime.site = Site::kExit;
+  callback(nullptr, runtime_domain, kLaunchCbid, &runtime);
+}
+
+void DropEverything(RingReader& reader) {
+  proto::EventEncoder encoder;
+  reader.Discover();
+  while (const auto batch = reader.TakeBatch(1, encoder)) {
+    reader.Acknowledge(batch->slot, batch->first_event + batch->events);
+    encoder = {};
+  }
+}
+
+int Main() {
+  static Segment segment;
+  static Arena arena;
+  static CallTable calls;
+  const uint8_t session[16] = {};
+  if (!segment.Create(32 << 20, session) || !agent::ThreadStates::Create(segment) ||
+      !agent::MapCapturePage()) {
+    return 1;
+  }
+  agent::ChooseHostClock();
+  arena.Attach(segment, new std::atomic<uint64_t>[Arena::kTableSlots]());
+  Api api{};
+  api.GetCallbackName = &OnlyLaunch;
+  calls.Build(api, arena);
+  agent::cupti::g_callbacks.calls = &calls;
+  agent::SetCapture(kCaptureCuda);
+
+  constexpr int kBatch = 10'000;
+  RingReader reader(segment);
+  // Interleaved, so that both see the same machine.
+  std::vector<double> ours;
+  std::vector<double> floor;
+  for (int round = 0; round < 100; ++round) {
+    const auto one = [&](CallbackFunction callback) {
+      const double start = NowNs();
+      for (uint32_t i = 0; i < kBatch; ++i) Launch(callback, i);
+      return (NowNs() - start) / kBatch;
+    };
+    floor.push_back(one(&Empty));
+    ours.push_back(one(&agent::cupti::OnCallback));
+    DropEverything(reader);
+  }
+  std::ranges::sort(ours);
+  std::ranges::sort(floor);
+  Print({.name = "launch callbacks, ENTER and EXIT with the nested driver call",
+         .value = ours[ours.size() / 2],
+         .unit = "ns",
+         .floor_name = "empty callback",
+         .floor = floor[floor.size() / 2],
+         .target = 100});
+  return 0;
+}
+
+}  // namespace
+}  // namespace ranktap::bench
+
+int main() { return ranktap::bench::Main(); }

@@ -1,0 +1,274 @@
+// The agent's hand-written messages, read by the classes that protoc generates.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "agent/core/announcements.h"
+#include "agent/sources/cupti/cupti_encode.h"
+#include "agent/sources/nvtx/nvtx_encode.h"
+#include "agent/transport/messages.h"
+#include "ranktap/v1/control.pb.h"
+#include "ranktap/v1/dictionary.pb.h"
+#include "ranktap/v1/hello.pb.h"
+
+namespace ranktap::agent {
+namespace {
+
+template <typename Message>
+Message Parse(const std::string& bytes) {
+  Message message;
+  EXPECT_TRUE(message.ParseFromString(bytes));
+  return message;
+}
+
+TEST(MessagesContractTest, Hello) {
+  const std::array<uint8_t, 16> session{1, 2, 3};
+  ProcessInfo process{};
+  process.pid = 42;
+  process.parent_pid = 41;
+  process.uid = 1000;
+  process.ns_pids = {4242, 42};
+  process.host = "node7";
+  process.boot_id = "boot";
+  process.executable = "/usr/bin/python3";
+  process.start_ticks = 99;
+  process.start_realtime_ns = 100;
+  process.command_line = {"python3", "train.py"};
+  const auto hello = Parse<v1::Hello>(EncodeHello({.session = session,
+                                                   .process = process,
+                                                   .rank = {.rank = 3,
+                                                            .local_rank = 1,
+                                                            .world_size = 8,
+                                                            .local_world_size = 4,
+                                                            .node_rank = 0,
+                                                            .restart = 2,
+                                                            .job = "job",
+                                                            .origin = "RANK"},
+                                                   .door = proto::Door::kPreload,
+                                                   .level = proto::Level::kKernels,
+                                                   .host_clock = proto::HostClockKind::kTsc,
+                                                   .segment_bytes = 1 << 25,
+                                                   .notes = {"a note"}}));
+  EXPECT_EQ(hello.protocol_min(), kProtocolMin);
+  EXPECT_EQ(hello.protocol_max(), kProtocolMax);
+  EXPECT_EQ(hello.session().size(), 16u);
+  EXPECT_FALSE(hello.agent_version().empty());
+  EXPECT_EQ(hello.process().pid(), 42u);
+  ASSERT_EQ(hello.process().ns_pids_size(), 2);
+  EXPECT_EQ(hello.process().ns_pids(0), 4242u);
+  EXPECT_EQ(hello.process().parent_pid(), 41u);
+  EXPECT_EQ(hello.process().uid(), 1000u);
+  EXPECT_EQ(hello.process().host(), "node7");
+  EXPECT_EQ(hello.process().boot_id(), "boot");
+  EXPECT_EQ(hello.process().start_ticks(), 99u);
+  EXPECT_EQ(hello.process().start_realtime_ns(), 100u);
+  EXPECT_EQ(hello.process().executable(), "/usr/bin/python3");
+  EXPECT_EQ(hello.process().command_line(1), "train.py");
+  EXPECT_EQ(hello.door(), v1::DOOR_PRELOAD);
+  EXPECT_EQ(hello.level(), v1::LEVEL_KERNELS);
+  EXPECT_EQ(hello.rank().rank(), 3u);
+  EXPECT_EQ(hello.rank().local_rank(), 1u);
+  EXPECT_EQ(hello.rank().world_size(), 8u);
+  EXPECT_EQ(hello.rank().local_world_size(), 4u);
+  EXPECT_TRUE(hello.rank().has_node_rank());
+  EXPECT_EQ(hello.rank().restart(), 2u);
+  EXPECT_EQ(hello.rank().job(), "job");
+  EXPECT_EQ(hello.rank().origin(), "RANK");
+  EXPECT_EQ(hello.host_clock().kind(), v1::HostClock::KIND_TSC);
+  EXPECT_EQ(hello.segment().version(), proto::kSegmentVersion);
+  EXPECT_EQ(hello.segment().bytes(), 1u << 25);
+  EXPECT_EQ(hello.notes(0), "a note");
+}
+
+TEST(MessagesContractTest, AnUnknownRankIsAbsentRatherThanZero) {
+  std::string bytes;
+  AppendRank(RankIdentity{}, bytes);
+  EXPECT_FALSE(Parse<v1::Hello>(bytes).rank().has_rank());
+}
+
+TEST(MessagesContractTest, Announcements) {
+  TakeAnnouncements();
+  AnnounceLevel(proto::Level::kRanges);
+  AnnounceNote("no libcupti");
+  AnnounceGap({.reason = proto::GapReason::kOtherProfiler,
+               .source = "cupti",
+               .start_ticks = 5,
+               .end_ticks = 9,
+               .detail = "Kineto"});
+  const auto announced = TakeAnnouncements();
+  ASSERT_EQ(announced.size(), 3u) << "in the order they were made";
+  EXPECT_EQ(Parse<v1::Hello>(announced[0].payload).level(), v1::LEVEL_RANGES);
+  EXPECT_EQ(Parse<v1::Hello>(announced[1].payload).notes(0), "no libcupti");
+  const auto gap = Parse<v1::Gap>(announced[2].payload);
+  EXPECT_EQ(gap.reason(), v1::Gap::REASON_OTHER_PROFILER);
+  EXPECT_EQ(gap.source(), "cupti");
+  EXPECT_EQ(gap.start_ticks(), 5u);
+  EXPECT_EQ(gap.end_ticks(), 9u);
+  EXPECT_EQ(gap.detail(), "Kineto");
+}
+
+TEST(MessagesContractTest, ClockCostWriterAccount) {
+  const auto clocks = Parse<v1::ClockReadings>(
+      EncodeClock({.tsc = 1, .monotonic_raw_ns = 2, .realtime_ns = 3, .spread_ns = 4}));
+  ASSERT_EQ(clocks.readings_size(), 1);
+  EXPECT_EQ(clocks.readings(0).tsc(), 1u);
+  EXPECT_EQ(clocks.readings(0).monotonic_raw_ns(), 2u);
+  EXPECT_EQ(clocks.readings(0).realtime_ns(), 3u);
+  EXPECT_EQ(clocks.readings(0).spread_ns(), 4u);
+
+  const auto cost = Parse<v1::Cost>(EncodeCost({.callbacks = 1,
+                                                .callback_ticks = 2,
+                                                .drain_cpu_ns = 3,
+                                                .sender_cpu_ns = 4,
+                                                .frames = 5,
+                                                .bytes = 6,
+                                                .threads = 7,
+                                                .stall_max_ticks = 8,
+                                                .names_missing = 9,
+                                                .cupti_errors = 10,
+                                                .flushes = 11}));
+  EXPECT_EQ(cost.callbacks(), 1u);
+  EXPECT_EQ(cost.callback_ticks(), 2u);
+  EXPECT_EQ(cost.drain_cpu_ns(), 3u);
+  EXPECT_EQ(cost.sender_cpu_ns(), 4u);
+  EXPECT_EQ(cost.frames(), 5u);
+  EXPECT_EQ(cost.bytes(), 6u);
+  EXPECT_EQ(cost.threads(), 7u);
+  EXPECT_EQ(cost.stall_max_ticks(), 8u);
+  EXPECT_EQ(cost.names_missing(), 9u);
+  EXPECT_EQ(cost.cupti_errors(), 10u);
+  EXPECT_EQ(cost.flushes(), 11u);
+
+  proto::WriterSlot slot{};
+  slot.id = 5;
+  slot.kind = static_cast<uint32_t>(proto::WriterKind::kDrain);
+  slot.thread = 77;
+  std::memcpy(slot.name, "python", 7);
+  slot.produced = 12;
+  slot.lost[static_cast<size_t>(proto::Loss::kNested)] = 2;
+  const auto writer = Parse<v1::Dictionary>(EncodeWriter(slot)).writers(0);
+  EXPECT_EQ(writer.id(), 5u);
+  EXPECT_EQ(writer.kind(), 2u);
+  EXPECT_EQ(writer.thread(), 77);
+  EXPECT_EQ(writer.name(), "python");
+  const auto account = Parse<v1::Accounts>(EncodeAccount(slot, 10)).accounts(0);
+  EXPECT_EQ(account.writer(), 5u);
+  EXPECT_EQ(account.produced(), 12u);
+  EXPECT_EQ(account.committed(), 10u);
+  ASSERT_EQ(account.lost_size(), static_cast<int>(proto::kLossCount));
+  EXPECT_EQ(account.lost(static_cast<int>(proto::Loss::kNested)), 2u);
+  EXPECT_TRUE(account.ended());
+}
+
+TEST(MessagesContractTest, WhatTheCollectorSays) {
+  v1::Welcome welcome;
+  welcome.set_protocol(1);
+  welcome.set_level(v1::LEVEL_FULL);
+  welcome.set_refused("no room");
+  welcome.set_retry_after_ms(500);
+  auto* position = welcome.add_positions();
+  position->set_writer(4);
+  position->set_next_event(1000);
+  const std::string welcome_bytes = welcome.SerializeAsString();
+  const auto decoded = DecodeWelcome(std::as_bytes(std::span(welcome_bytes)));
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_EQ(decoded->protocol, 1u);
+  EXPECT_EQ(decoded->level, proto::Level::kFull);
+  EXPECT_EQ(decoded->refused, "no room");
+  EXPECT_EQ(decoded->retry_after_ms, 500u);
+  ASSERT_EQ(decoded->positions.size(), 1u);
+  EXPECT_EQ(decoded->positions[0], (std::pair<uint32_t, uint64_t>{4, 1000}));
+
+  v1::Ack ack;
+  ack.set_frames(17);
+  const std::string ack_bytes = ack.SerializeAsString();
+  EXPECT_EQ(DecodeAck(std::as_bytes(std::span(ack_bytes))), 17u);
+
+  v1::LevelChange change;
+  change.set_level(v1::LEVEL_DORMANT);
+  change.set_window(3);
+  change.set_reason("stop");
+  const std::string change_bytes = change.SerializeAsString();
+  const auto order = DecodeLevelChange(std::as_bytes(std::span(change_bytes)));
+  ASSERT_TRUE(order.has_value());
+  EXPECT_EQ(order->level, proto::Level::kDormant);
+  EXPECT_EQ(order->window, 3u);
+  EXPECT_EQ(order->reason, "stop");
+
+  const std::string garbage = "\xff\xff\xff\xff\xff";
+  EXPECT_FALSE(DecodeWelcome(std::as_bytes(std::span(garbage))).has_value());
+}
+
+TEST(MessagesContractTest, PayloadSchemasAndEnums) {
+  const nvtxPayloadSchemaEntry_t entries[] = {
+      {.flags = 0, .type = NVTX_PAYLOAD_ENTRY_TYPE_UINT64, .name = "comm", .description = "hash"},
+      {.flags = 0, .type = NVTX_PAYLOAD_ENTRY_TYPE_SIZE, .name = "bytes", .offset = 8}};
+  nvtxPayloadSchemaAttr_t schema{};
+  schema.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NAME | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE |
+                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
+                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES |
+                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE;
+  schema.name = "AllReduce";
+  schema.type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC;
+  schema.entries = entries;
+  schema.numEntries = 2;
+  schema.payloadStaticSize = 16;
+  const auto parsed = Parse<v1::PayloadSchema>(EncodeSchema(1 << 24, 2, schema));
+  EXPECT_EQ(parsed.schema_id(), 1u << 24);
+  EXPECT_EQ(parsed.domain(), 2u);
+  EXPECT_EQ(parsed.name(), "AllReduce");
+  EXPECT_EQ(parsed.payload_static_size(), 16u);
+  ASSERT_EQ(parsed.entries_size(), 2);
+  EXPECT_EQ(parsed.entries(0).name(), "comm");
+  EXPECT_EQ(parsed.entries(0).description(), "hash");
+  EXPECT_EQ(parsed.entries(1).offset(), 8u);
+
+  const nvtxPayloadEnum_t values[] = {{.name = "sum", .value = 0, .isFlag = 0},
+                                      {.name = "prod", .value = 1, .isFlag = 1}};
+  nvtxPayloadEnumAttr_t enumeration{};
+  enumeration.fieldMask = NVTX_PAYLOAD_ENUM_ATTR_FIELD_NAME | NVTX_PAYLOAD_ENUM_ATTR_FIELD_ENTRIES |
+                          NVTX_PAYLOAD_ENUM_ATTR_FIELD_NUM_ENTRIES |
+                          NVTX_PAYLOAD_ENUM_ATTR_FIELD_SIZE;
+  enumeration.name = "RedOp";
+  enumeration.entries = values;
+  enumeration.numEntries = 2;
+  enumeration.sizeOfEnum = 4;
+  const auto parsed_enum = Parse<v1::PayloadEnum>(EncodeEnum(7, 0, enumeration));
+  EXPECT_EQ(parsed_enum.name(), "RedOp");
+  EXPECT_EQ(parsed_enum.size(), 4u);
+  ASSERT_EQ(parsed_enum.values_size(), 2);
+  EXPECT_EQ(parsed_enum.values(1).name(), "prod");
+  EXPECT_TRUE(parsed_enum.values(1).is_flag());
+}
+
+TEST(MessagesContractTest, Devices) {
+  cupti::DeviceRecord record{};
+  record.id = 2;
+  record.name = "NVIDIA H200";
+  record.memory_bytes = 141ull << 30;
+  record.compute_major = 9;
+  record.multiprocessors = 132;
+  record.threads_per_warp = 32;
+  record.max_warps_per_multiprocessor = 64;
+  const auto hello = Parse<v1::Hello>(cupti::EncodeDevice(record));
+  ASSERT_EQ(hello.devices_size(), 1);
+  EXPECT_EQ(hello.devices(0).id(), 2u);
+  EXPECT_EQ(hello.devices(0).name(), "NVIDIA H200");
+  EXPECT_EQ(hello.devices(0).total_global_mem(), 141ull << 30);
+  EXPECT_EQ(hello.devices(0).compute_major(), 9u);
+  EXPECT_EQ(hello.devices(0).num_sms(), 132u);
+  EXPECT_EQ(hello.devices(0).max_threads_per_multiprocessor(), 2048u);
+  EXPECT_EQ(hello.devices(0).uuid().size(), 16u);
+}
+
+TEST(MessagesContractTest, TheSmallEnumsHaveTheSchemasNumbers) {
+  EXPECT_EQ(static_cast<int>(proto::Level::kCounters), v1::LEVEL_COUNTERS);
+  EXPECT_EQ(static_cast<int>(proto::Level::kDormant), v1::LEVEL_DORMANT);
+  EXPECT_EQ(static_cast<int>(proto::Door::kAttach), v1::DOOR_ATTACH);
+  EXPECT_EQ(static_cast<int>(proto::GapReason::kBudget), v1::Gap::REASON_BUDGET);
+  EXPECT_EQ(static_cast<int>(proto::HostClockKind::kMonotonicRaw),
+            v1::HostClock::KIND_MONOTONIC_RAW);
+}
+
+}  // namespace
+}  // namespace ranktap::agent

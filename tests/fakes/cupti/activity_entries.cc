@@ -1,0 +1,245 @@
+// The activity API's entries.
+#include <string.h>
+
+#include "tests/fakes/cupti/activity_buffers.h"
+#include "tests/fakes/cupti/hook_functions.h"
+#include "tests/fakes/cupti/layout.h"
+#include "tests/fakes/cupti/refusal.h"
+#include "tests/fakes/cupti/subscription.h"
+
+using namespace ranktap::standin;
+
+namespace {
+
+bool Modelled(CUpti_ActivityKind kind) {
+  return kind == CUPTI_ACTIVITY_KIND_NAME || kind == CUPTI_ACTIVITY_KIND_NVLINK ||
+         kind == CUPTI_ACTIVITY_KIND_PCIE || RecordSize(kind) != 0;
+}
+
+CUptiResult Enable(CUpti_ActivityKind kind, bool dump) {
+  if (kind <= CUPTI_ACTIVITY_KIND_INVALID || static_cast<uint32_t>(kind) >= kMostKinds) {
+    return LastCuptiError() = CUPTI_ERROR_INVALID_KIND;
+  }
+  if (!Modelled(kind)) {
+    RefuseCupti("cuptiActivityEnable of a kind that is not modelled");
+    return LastCuptiError() = CUPTI_ERROR_NOT_COMPATIBLE;
+  }
+  ListenToMachine();
+  bool before = TheSubscription().kind_enabled[kind].exchange(true);
+  if (!HaveBufferCallbacks()) return CUPTI_SUCCESS;
+  // Before the driver is up there is nothing to tell: the records come when it is.
+  bool up = Machine()->initialized();
+  if (kind == CUPTI_ACTIVITY_KIND_DEVICE && up && (dump || !before)) WriteDeviceRecords();
+  if (!dump) return CUPTI_SUCCESS;
+  if (kind == CUPTI_ACTIVITY_KIND_CONTEXT) {
+    Machine()->for_each_resource([](const Resource& resource) {
+      if (resource.change == ResourceChange::kContextCreated) WriteContextRecord(resource);
+    });
+  } else if (kind == CUPTI_ACTIVITY_KIND_STREAM) {
+    Machine()->for_each_resource([](const Resource& resource) {
+      if (resource.change == ResourceChange::kStreamCreated) WriteStreamRecord(resource);
+    });
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult EnableApi(int domain, CUpti_CallbackId cbid, uint8_t enable) {
+  if (cbid == 0 || cbid >= kMostCallbackIds) return CUPTI_ERROR_INVALID_PARAMETER;
+  ListenToMachine();
+  TheSubscription().api_record[domain][cbid].store(enable != 0 ? 1 : 2);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Flush(uint32_t flag) {
+  if (Machine()->in_tool_callback()) {
+    Machine()->note_violation("cuptiActivityFlushAll called from a callback");
+    return LastCuptiError() = CUPTI_ERROR_INVALID_OPERATION;
+  }
+  FlushBuffers((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0);
+  return CUPTI_SUCCESS;
+}
+
+struct Attribute {
+  CUpti_ActivityAttribute id;
+  size_t bytes;
+  uint64_t value;
+};
+
+Attribute g_attributes[] = {
+    {CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, sizeof(size_t), 3'200'000},
+    {CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_CDP, sizeof(size_t), 8'388'608},
+    {CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, sizeof(size_t), 250},
+    {CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_POOL_SIZE, sizeof(size_t), 25'000},
+    {CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_POOL_LIMIT, sizeof(size_t), 250},
+    {CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, sizeof(uint8_t), 0},
+    {CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, sizeof(size_t), 3},
+    {CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_PRE_ALLOCATE_VALUE, sizeof(size_t), 3},
+    {CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED, sizeof(uint8_t), 0},
+    {CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, sizeof(uint8_t), 1},
+    {CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_DEVICE_GRAPHS, sizeof(size_t), 1'048'576},
+};
+
+Attribute* FindAttribute(CUpti_ActivityAttribute id) {
+  for (Attribute& attribute : g_attributes) {
+    if (attribute.id == id) return &attribute;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
+  RETURN_UNLESS_ADMITTED();
+  return Enable(kind, false);
+}
+
+CUptiResult cuptiActivityEnableAndDump(CUpti_ActivityKind kind) {
+  RETURN_UNLESS_ADMITTED();
+  return Enable(kind, true);
+}
+
+CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
+  RETURN_UNLESS_ADMITTED();
+  if (kind <= CUPTI_ACTIVITY_KIND_INVALID || static_cast<uint32_t>(kind) >= kMostKinds) {
+    return LastCuptiError() = CUPTI_ERROR_INVALID_KIND;
+  }
+  TheSubscription().kind_enabled[kind].store(false);
+  return CUPTI_SUCCESS;
+}
+
+// Per context: not told apart, the kind is on everywhere.
+CUptiResult cuptiActivityEnableContext(CUcontext context, CUpti_ActivityKind kind) {
+  RETURN_UNLESS_ADMITTED();
+  if (Machine()->context_id(context) == 0) return CUPTI_ERROR_INVALID_CONTEXT;
+  return Enable(kind, false);
+}
+
+CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable) {
+  RETURN_UNLESS_ADMITTED();
+  return EnableApi(CUPTI_CB_DOMAIN_RUNTIME_API, cbid, enable);
+}
+
+CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable) {
+  RETURN_UNLESS_ADMITTED();
+  return EnableApi(CUPTI_CB_DOMAIN_DRIVER_API, cbid, enable);
+}
+
+CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
+                                           CUpti_BuffersCallbackCompleteFunc complete) {
+  if (request == nullptr || complete == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  // The real library accepts this without a driver.
+  if (Machine() != nullptr) RETURN_UNLESS_ADMITTED();
+  SetBufferCallbacks(request, complete);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityFlushAll(uint32_t flag) {
+  RETURN_UNLESS_ADMITTED();
+  return Flush(flag);
+}
+
+CUptiResult cuptiActivityFlush(CUcontext, uint32_t, uint32_t flag) {
+  RETURN_UNLESS_ADMITTED();
+  return Flush(flag);
+}
+
+CUptiResult cuptiActivityFlushPeriod(uint32_t period_ms) {
+  RETURN_UNLESS_ADMITTED();
+  SetFlushPeriod(period_ms);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropped) {
+  RETURN_UNLESS_ADMITTED();
+  if (dropped == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  *dropped = TakeDroppedRecords();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, CUpti_Activity** record) {
+  if (buffer == nullptr || record == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  uint8_t* at = buffer;
+  if (*record != nullptr) {
+    at = reinterpret_cast<uint8_t*>(*record);
+    at += RecordSize((*record)->kind);
+  }
+  if (at >= buffer + valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  auto* next = reinterpret_cast<CUpti_Activity*>(at);
+  if (RecordSize(next->kind) == 0) return CUPTI_ERROR_INVALID_KIND;
+  *record = next;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityGetAttribute(CUpti_ActivityAttribute id, size_t* bytes, void* value) {
+  RETURN_UNLESS_ADMITTED();
+  const Attribute* attribute = FindAttribute(id);
+  if (attribute == nullptr || bytes == nullptr || value == nullptr) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  if (*bytes < attribute->bytes) return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
+  memcpy(value, &attribute->value, attribute->bytes);
+  *bytes = attribute->bytes;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute id, size_t* bytes, void* value) {
+  RETURN_UNLESS_ADMITTED();
+  Attribute* attribute = FindAttribute(id);
+  if (attribute == nullptr || bytes == nullptr || value == nullptr) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  if (*bytes < attribute->bytes) return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
+  attribute->value = 0;
+  memcpy(&attribute->value, value, attribute->bytes);
+  if (id == CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER) {
+    SetBuffersZeroed(attribute->value != 0);
+  } else if (id == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER) {
+    SetPerThreadBuffers(attribute->value != 0);
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnableLatencyTimestamps(uint8_t enable) {
+  RETURN_UNLESS_ADMITTED();
+  TheSubscription().latency_timestamps.store(enable != 0);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnableAllSyncRecords(uint8_t enable) {
+  RETURN_UNLESS_ADMITTED();
+  TheSubscription().all_sync_records.store(enable != 0);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable) {
+  RETURN_UNLESS_ADMITTED();
+  TheSubscription().event_device_timestamps.store(enable != 0);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnableLaunchAttributes(uint8_t) {
+  RETURN_UNLESS_ADMITTED();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnableAllocationSource(uint8_t) {
+  RETURN_UNLESS_ADMITTED();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
+  RETURN_UNLESS_ADMITTED();
+  if (type >= CUPTI_ACTIVITY_THREAD_ID_TYPE_SIZE) return CUPTI_ERROR_INVALID_PARAMETER;
+  TheSubscription().thread_id_type.store(type);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetThreadIdType(CUpti_ActivityThreadIdType* type) {
+  RETURN_UNLESS_ADMITTED();
+  *type = TheSubscription().thread_id_type.load();
+  return CUPTI_SUCCESS;
+}
+
+}  // extern "C"

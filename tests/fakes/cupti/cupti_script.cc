@@ -1,0 +1,53 @@
+#include "tests/fakes/cupti/cupti_script.h"
+
+#include <cupti.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fakes/cupti/refusal.h"
+
+namespace ranktap::standin {
+namespace {
+
+uint64_t Number(const char* name, uint64_t fallback) {
+  const char* text = Machine() == nullptr ? nullptr : Machine()->setting(name);
+  return text == nullptr ? fallback : strtoull(text, nullptr, 10);
+}
+
+bool Is(const char* name, const char* value) {
+  const char* text = Machine() == nullptr ? nullptr : Machine()->setting(name);
+  return text != nullptr && strcmp(text, value) == 0;
+}
+
+CuptiScript Read() {
+  CuptiScript script{};
+  script.version = static_cast<uint32_t>(Number("CUPTI_VERSION", CUPTI_API_VERSION));
+  script.grow_records = Number("GROW_RECORDS", 0);
+  script.drop_every = Number("DROP_EVERY", 0);
+  script.lose_every = Number("LOSE_EVERY", 0);
+  script.unknown_kind_every = Number("UNKNOWN_KIND_EVERY", 0);
+  script.zero_times_every = Number("ZERO_TIMES_EVERY", 0);
+  script.swap_times_every = Number("SWAP_TIMES_EVERY", 0);
+  script.correlation_by_api_kinds = Is("CORRELATION", "api-kinds");
+  script.reverse_buffers = Number("REVERSE_BUFFERS", 0) != 0;
+  script.reenter_on_request = Number("REENTER_ON_REQUEST", 0) != 0;
+  script.overhead_of_requests = Number("OVERHEAD_OF_REQUESTS", 0) != 0;
+  script.subscribe_owned = Is("SUBSCRIBE", "owned");
+  script.hang_in_fork_child = Number("HANG_IN_FORK_CHILD", 0) != 0;
+  return script;
+}
+
+}  // namespace
+
+const CuptiScript& Script() {
+  static thread_local CuptiScript script;
+  static thread_local uint64_t generation = 0;
+  uint64_t now = Machine() == nullptr ? 1 : Machine()->settings_generation();
+  if (generation != now) {
+    script = Read();
+    generation = now;
+  }
+  return script;
+}
+
+}  // namespace ranktap::standin

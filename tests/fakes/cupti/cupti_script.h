@@ -1,0 +1,27 @@
+// What the stand-in's CUPTI was told to do: the settings of tests/fakes/README.md that concern it.
+#pragma once
+
+#include <cstdint>
+
+namespace ranktap::standin {
+
+struct CuptiScript {
+  uint32_t version;               // CUPTI_VERSION
+  uint64_t grow_records;          // GROW_RECORDS, bytes
+  uint64_t drop_every;            // DROP_EVERY: each n-th record is lost, and counted as dropped
+  uint64_t lose_every;            // LOSE_EVERY: lost without a word
+  uint64_t unknown_kind_every;    // UNKNOWN_KIND_EVERY: a record of another kind before each n-th
+  uint64_t zero_times_every;      // ZERO_TIMES_EVERY
+  uint64_t swap_times_every;      // SWAP_TIMES_EVERY: end before start
+  bool correlation_by_api_kinds;  // CORRELATION=api-kinds
+  bool reverse_buffers;           // REVERSE_BUFFERS: newest buffer first
+  bool reenter_on_request;        // REENTER_ON_REQUEST: a callback from inside bufferRequested
+  bool overhead_of_requests;      // OVERHEAD_OF_REQUESTS: an overhead record per buffer request
+  bool subscribe_owned;           // SUBSCRIBE=owned
+  bool hang_in_fork_child;        // HANG_IN_FORK_CHILD
+};
+
+// This thread's copy, brought up to date when a setting has changed.
+const CuptiScript& Script();
+
+}  // namespace ranktap::standin

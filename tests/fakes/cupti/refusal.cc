@@ -1,0 +1,53 @@
+#include "tests/fakes/cupti/refusal.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+namespace ranktap::standin {
+namespace {
+
+const MachineLink* FindMachine() {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) return nullptr;
+  auto get_table = reinterpret_cast<CUresult (*)(const void**, const CUuuid*)>(
+      dlsym(library, "cuGetExportTable"));
+  const void* table = nullptr;
+  if (get_table == nullptr || get_table(&table, &kMachineUuid) != CUDA_SUCCESS) return nullptr;
+  return static_cast<const MachineLink*>(table);
+}
+
+}  // namespace
+
+const MachineLink* Machine() {
+  static const MachineLink* machine = FindMachine();
+  return machine;
+}
+
+int RefuseCupti(const char* function) {
+  if (Machine() != nullptr) Machine()->note_refusal(function);
+  return LastCuptiError() = CUPTI_ERROR_NOT_SUPPORTED;
+}
+
+CUptiResult Admit(const char* function) {
+  const MachineLink* machine = Machine();
+  if (machine == nullptr) return CUPTI_ERROR_UNKNOWN;
+  if (machine->in_forked_child()) {
+    machine->note_violation("CUPTI called in a fork child");
+    machine->note_violation(function);
+    // What the real library does (seen as a child stuck in cuptiActivityFlushAll).
+    if (Script().hang_in_fork_child) {
+      for (;;) pause();
+    }
+    return CUPTI_ERROR_UNKNOWN;
+  }
+  int scripted;
+  if (machine->take_failure(function, &scripted)) return static_cast<CUptiResult>(scripted);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult& LastCuptiError() {
+  static thread_local CUptiResult error = CUPTI_SUCCESS;
+  return error;
+}
+
+}  // namespace ranktap::standin

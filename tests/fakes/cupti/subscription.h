@@ -1,0 +1,47 @@
+// The one subscriber, what it wants to hear, and the state every activity record depends on.
+//
+// Read on every traced call without a lock; changed under one.
+#pragma once
+
+#include <cupti.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "tests/fakes/tool_link.h"
+
+namespace ranktap::standin {
+
+inline constexpr uint32_t kMostCallbackIds = 1024;
+inline constexpr uint32_t kMostKinds = 128;
+
+struct Subscription {
+  std::atomic<CUpti_CallbackFunc> callback{nullptr};
+  std::atomic<void*> userdata{nullptr};
+  std::atomic<uint8_t> wanted[CUPTI_CB_DOMAIN_SIZE][kMostCallbackIds];
+  std::atomic<int> callbacks_running{0};
+
+  std::atomic<bool> kind_enabled[kMostKinds];
+  // Per callback id: 0 as the kind, 1 on by itself, 2 off by itself.
+  std::atomic<uint8_t> api_record[CUPTI_CB_DOMAIN_SIZE][kMostCallbackIds];
+  std::atomic<bool> latency_timestamps{false};
+  std::atomic<bool> all_sync_records{false};
+  std::atomic<bool> event_device_timestamps{false};
+  std::atomic<CUpti_ActivityThreadIdType> thread_id_type{CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT};
+};
+
+Subscription& TheSubscription();
+bool KindEnabled(CUpti_ActivityKind kind);
+// Whether a call leaves an API record.
+bool ApiRecordWanted(ApiDomain domain, uint32_t cbid);
+// The correlation id a tool sees: the machine's, or 0 under RANKTAP_STANDIN_CORRELATION=api-kinds
+// while no API record is collected for the call.
+uint32_t VisibleCorrelation(uint32_t correlation, ApiDomain domain, uint32_t cbid);
+uint32_t RecordThreadId();
+
+// Tells the machine to call us, once. False without a machine.
+bool ListenToMachine();
+void Raise(CUpti_CallbackDomain domain, uint32_t cbid, const void* data);
+bool Wanted(CUpti_CallbackDomain domain, uint32_t cbid);
+
+}  // namespace ranktap::standin

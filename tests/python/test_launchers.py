@@ -1,0 +1,116 @@
+"""Jobs of four ranks under the launchers that people use, run for real on this machine."""
+import contextlib
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import time
+import unittest
+
+import harness
+
+LAUNCHES = 50
+PROGRAM = [harness.BUILD / 'workloads/launches', LAUNCHES]
+
+
+def needs(*programs):
+    missing = [program for program in programs if shutil.which(program) is None]
+    return unittest.skipIf(missing, f'not installed: {", ".join(missing)}; scripts/setup --launchers')
+
+
+class LauncherTest(harness.TracedTest):
+    """Every launcher's ranks, with the variable they came from."""
+
+    def check(self, launcher, origin, **environment):
+        command = [harness.ROOT / 'scripts/with-simulated-gpu', harness.RANKTAP, 'run', '-o', self.scratch / 'run',
+                   '--', *launcher, *PROGRAM]
+        done = self._run(command, {'RANKTAP_BUILD': str(harness.BUILD), **environment})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        run = self.scratch / 'run'
+        ranks = self.report(run, 'ranks')
+        self.assertEqual([row['rank'] for row in ranks], [0, 1, 2, 3])
+        for row in ranks:
+            self.assertEqual(row['rank_origin'], origin)
+            self.assertEqual(row['kernels'], LAUNCHES)
+            self.assertEqual(row['lost'], 0)
+        self.assert_verifies(run)
+
+    @needs('mpirun.openmpi')
+    def test_open_mpi(self):
+        as_root = {'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1'}
+        self.check(['mpirun.openmpi', '--oversubscribe', '-np', '4'], 'OMPI_COMM_WORLD_RANK', **as_root)
+
+    @needs('mpirun.mpich')
+    def test_mpich(self):
+        self.check(['mpirun.mpich', '-np', '4'], 'PMI_RANK')
+
+    @needs('mpirun.openmpi')
+    def test_each_rank_wrapped_joins_the_one_collector(self):
+        """`mpirun ranktap run program`: what to do where the environment does not travel."""
+        as_root = {'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1'}
+        self.check(['mpirun.openmpi', '--oversubscribe', '-np', '4', harness.RANKTAP, 'run', '--quiet', '--'],
+                   'OMPI_COMM_WORLD_RANK', **as_root)
+
+    @needs('srun', 'slurmctld', 'slurmd', 'munged')
+    def test_slurm(self):
+        if os.geteuid() != 0:
+            self.skipTest('a Slurm of our own takes root')
+        with slurm(self.scratch) as configuration:
+            self.check(['srun', '--overcommit', '-n', '4'], 'SLURM_PROCID', SLURM_CONF=str(configuration))
+
+
+@contextlib.contextmanager
+def slurm(scratch):
+    """A cluster of one node: this machine. Yields its configuration."""
+    folder = pathlib.Path(scratch) / 'slurm'
+    for name in ('spool', 'state', 'munge'):
+        (folder / name).mkdir(parents=True)
+    host = socket.gethostname()
+    munge_socket = folder / 'munge/socket'
+    configuration = folder / 'slurm.conf'
+    configuration.write_text('\n'.join([
+        'ClusterName=ranktap', f'SlurmctldHost={host}', 'AuthType=auth/munge', f'AuthInfo=socket={munge_socket}',
+        'SlurmUser=root', 'SlurmdUser=root', f'StateSaveLocation={folder}/state', f'SlurmdSpoolDir={folder}/spool',
+        f'SlurmctldPidFile={folder}/ctld.pid', f'SlurmdPidFile={folder}/d.pid', f'SlurmctldLogFile={folder}/ctld.log',
+        f'SlurmdLogFile={folder}/d.log', 'ProctrackType=proctrack/linuxproc', 'TaskPlugin=task/none',
+        'SlurmctldPort=27817', 'SlurmdPort=27818', 'SelectType=select/cons_tres', 'ReturnToService=2',
+        f'NodeName={host} CPUs=2 State=UNKNOWN', f'PartitionName=p Nodes={host} Default=YES State=UP', '']))
+    key = folder / 'munge/key'
+    key.write_bytes(os.urandom(128))
+    key.chmod(0o400)
+    os.chmod(folder / 'munge', 0o755)
+    os.chmod(folder, 0o755)
+    os.chmod(scratch, 0o755)
+    environment = {**os.environ, 'SLURM_CONF': str(configuration)}
+    servers = []
+
+    def start(*command):
+        servers.append(subprocess.Popen([str(part) for part in command], env=environment,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+    def wait_for(what, condition, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                raise unittest.SkipTest(f'Slurm of our own: no {what} within {seconds} s')
+            time.sleep(0.1)
+
+    try:
+        start('munged', '--foreground', '--force', f'--socket={munge_socket}', f'--key-file={key}',
+              f'--pid-file={folder}/munge/pid', f'--log-file={folder}/munge/log', f'--seed-file={folder}/munge/seed')
+        wait_for('munge socket', munge_socket.exists)
+        start('slurmctld', '-D')
+        start('slurmd', '-D')
+        wait_for('idle node', lambda: b'idle' in subprocess.run(['sinfo', '-h', '-o', '%T'], env=environment,
+                                                                capture_output=True, check=False).stdout)
+        yield configuration
+    finally:
+        for server in reversed(servers):
+            server.terminate()
+        for server in servers:
+            server.wait(timeout=30)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,72 @@
+"""PyTorch programs with NVTX ranges, unmodified, on the CPU."""
+import unittest
+
+import harness
+
+STEPS = 5
+
+
+@harness.needs_torch
+class GlooRangesTest(harness.TracedTest):
+    """Four ranks by torchrun over gloo."""
+
+    def setUp(self):
+        super().setUp()
+        self.command = [harness.TORCH_PYTHON.parent / 'torchrun', '--nproc-per-node=4',
+                        harness.PROGRAMS / 'gloo_ranges.py']
+        # Without it torchrun warns with the time and its pid on stderr.
+        self.environment = {'OMP_NUM_THREADS': '1'}
+
+    def test_every_rank_has_every_range_and_the_program_notices_nothing(self):
+        bare = self.run_bare(self.command, **self.environment)
+        self.assertEqual(bare.returncode, 0, bare.stderr)
+        traced, run = self.run_traced(self.command, **self.environment)
+
+        self.assert_same_to_the_user(bare, traced)
+        self.assert_verifies(run)
+        ranks = self.report(run, 'ranks')
+        self.assertEqual([row['rank'] for row in ranks], [0, 1, 2, 3])
+        for row in ranks:
+            self.assertEqual(row['rank_origin'], 'RANK')
+            self.assertEqual(row['door'], 'preload')
+            self.assertEqual(row['lost'], 0)
+            ranges = {found['name']: found['calls']
+                      for found in self.report(run / row['file'], 'ranges')}
+            expected = {f'step_{step}': 1 for step in range(STEPS)}
+            expected.update({'forward': STEPS, 'backward': STEPS, 'all_reduce': STEPS})
+            self.assertEqual(ranges, expected)
+
+    def test_torchrun_itself_leaves_no_trace(self):
+        _, run = self.run_traced(self.command, **self.environment)
+        self.assertEqual(len(list(run.glob('*.trace'))), 4)
+
+    def test_the_bare_door_gives_the_same_ranges(self):
+        traced, run = self.run_traced(self.command, ['--no-preload'], **self.environment)
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        ranks = self.report(run, 'ranks')
+        self.assertEqual([row['ranges'] for row in ranks], [STEPS * 4] * 4)
+        self.assertEqual({row['door'] for row in ranks}, {'environment'})
+
+    def test_a_failing_rank_fails_the_job_as_without_ranktap(self):
+        bare = self.run_bare(self.command, FAIL_RANK='2', **self.environment)
+        traced, _ = self.run_traced(self.command, FAIL_RANK='2', **self.environment)
+        self.assertNotEqual(bare.returncode, 0)
+        self.assertEqual(traced.returncode, bare.returncode)
+
+
+class NcclTest(harness.TracedTest):
+    """The real libnccl, as far as it goes without a GPU."""
+
+    def test_the_domain_and_the_payloads_arrive(self):
+        program = harness.BUILD / 'workloads/nccl_init'
+        if not program.exists():
+            self.skipTest(f'{program} was not built: no NCCL in the CUDA toolkit')
+        bare = self.run_bare([program])
+        traced, run = self.run_traced([program])
+        self.assert_same_to_the_user(bare, traced)
+        ranges = [row for row in self.report(run, 'ranges') if row['domain'] == 'NCCL']
+        self.assertIn('ncclCommInitRank', [row['name'] for row in ranges])
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,129 @@
+#include "agent/sources/cupti/cupti_buffers.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace ranktap::agent::cupti {
+namespace {
+
+TEST(CuptiBuffersTest, AnEmptyPoolLendsDiscardBuffersThenASharedOne) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.Create(3 * BufferPool::kBufferBytes, /*may_refuse=*/false));
+  std::set<uint8_t*> lent;
+  size_t bytes = 0;
+  for (int i = 0; i < 3; ++i) {
+    lent.insert(pool.TakeFree(&bytes));
+    EXPECT_EQ(bytes, BufferPool::kBufferBytes);
+  }
+  for (int i = 0; i < 4; ++i) {
+    lent.insert(pool.TakeFree(&bytes));
+    EXPECT_LT(bytes, BufferPool::kBufferBytes);
+  }
+  EXPECT_EQ(lent.size(), 7u) << "each is lent once";
+  uint8_t* shared = pool.TakeFree(&bytes);
+  ASSERT_NE(shared, nullptr);
+  EXPECT_EQ(pool.TakeFree(&bytes), shared);
+  EXPECT_FALSE(lent.contains(shared));
+
+  pool.Complete(shared, 10, nullptr);
+  pool.Complete(shared, 10, nullptr);
+  EXPECT_EQ(pool.TakeCompleted(), nullptr) << "what several threads wrote to is not read";
+  EXPECT_EQ(pool.TakeSharedCompleted(), 2u);
+  EXPECT_EQ(pool.TakeSharedCompleted(), 0u);
+}
+
+TEST(CuptiBuffersTest, WhereCuptiCountsItsDropsAnExhaustedPoolRefuses) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.Create(BufferPool::kBufferBytes, /*may_refuse=*/true));
+  size_t bytes = 1;
+  for (int i = 0; i < 5; ++i) EXPECT_NE(pool.TakeFree(&bytes), nullptr);
+  EXPECT_EQ(pool.TakeFree(&bytes), nullptr);
+  EXPECT_EQ(bytes, 0u);
+}
+
+TEST(CuptiBuffersTest, APoolThatRunsLowSaysSoOnce) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.Create(8 * BufferPool::kBufferBytes, false));
+  size_t bytes = 0;
+  for (int i = 0; i < 5; ++i) (void)pool.TakeFree(&bytes);
+  EXPECT_FALSE(pool.TakeRunningLow());
+  (void)pool.TakeFree(&bytes);
+  EXPECT_TRUE(pool.TakeRunningLow());
+  (void)pool.TakeFree(&bytes);
+  EXPECT_FALSE(pool.TakeRunningLow());
+}
+
+TEST(CuptiBuffersTest, CompletedBuffersComeOldestFirstAndGoBackZeroed) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.Create(2 * BufferPool::kBufferBytes, false));
+  size_t bytes = 0;
+  uint8_t* first = pool.TakeFree(&bytes);
+  uint8_t* second = pool.TakeFree(&bytes);
+  std::memset(first, 0xab, 100);
+  pool.Complete(first, 100, nullptr);
+  pool.Complete(second, 0, nullptr);
+
+  BufferPool::Buffer* completed = pool.TakeCompleted();
+  ASSERT_NE(completed, nullptr);
+  EXPECT_EQ(completed->data, first);
+  EXPECT_EQ(completed->valid_bytes, 100u);
+  EXPECT_FALSE(completed->discard);
+  ASSERT_NE(completed->next, nullptr);
+  EXPECT_EQ(completed->next->data, second);
+  EXPECT_EQ(completed->next->next, nullptr);
+
+  pool.Recycle(*completed);
+  EXPECT_EQ(pool.TakeFree(&bytes), first);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(first[i], 0) << i;
+}
+
+TEST(CuptiBuffersTest, DiscardBuffersAreMarkedAndGoBackToTheirOwn) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.Create(1 * BufferPool::kBufferBytes, false));
+  size_t bytes = 0;
+  (void)pool.TakeFree(&bytes);
+  uint8_t* discard = pool.TakeFree(&bytes);
+  std::memset(discard, 0xcd, 64);
+  pool.Complete(discard, 64, nullptr);
+  BufferPool::Buffer* completed = pool.TakeCompleted();
+  ASSERT_NE(completed, nullptr);
+  EXPECT_TRUE(completed->discard);
+  pool.Recycle(*completed);
+  EXPECT_EQ(pool.TakeFree(&bytes), discard);
+  EXPECT_EQ(discard[63], 0);
+}
+
+TEST(CuptiBuffersTest, ManyThreadsNeverShareABufferOfThePool) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.Create(64 * BufferPool::kBufferBytes, false));
+  constexpr int kThreads = 8;
+  std::atomic<int> clashes{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        for (int round = 0; round < 5000; ++round) {
+          size_t bytes = 0;
+          uint8_t* data = pool.TakeFree(&bytes);
+          if (*data != 0) ++clashes;
+          *data = static_cast<uint8_t>(t + 1);
+          if (*data != t + 1) ++clashes;
+          pool.Complete(data, 1, nullptr);
+          for (auto* done = pool.TakeCompleted(); done != nullptr;) {
+            auto* next = done->next;
+            pool.Recycle(*done);
+            done = next;
+          }
+        }
+      });
+    }
+  }
+  EXPECT_EQ(clashes.load(), 0);
+}
+
+}  // namespace
+}  // namespace ranktap::agent::cupti
