@@ -1,17 +1,25 @@
 // `ranktap export RUN --format F -o FILE`: a run in another tool's format.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
 
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/cli/human_units.h"
 #include "collector/export/exporter.h"
+#include "collector/export/run_clock.h"
 #include "collector/trace/run_reader.h"
 
 namespace ranktap::collector {
 namespace {
+
+struct Wanted {
+  std::string path, format, output, window, min_duration;
+  std::vector<uint32_t> ranks;
+};
 
 std::string FormatsHelp() {
   std::string text = "Formats:\n";
@@ -19,18 +27,7 @@ std::string FormatsHelp() {
     text += "  " + std::string(exporter.name) + std::string(10 - exporter.name.size(), ' ') +
             std::string(exporter.help) + "\n";
   }
-  return text + "A run of several ranks becomes a directory with one file each.\n";
-}
-
-// nullopt: written.
-std::optional<Failure> WriteTrace(const Exporter& exporter, const Run& run, const Trace& trace,
-                                  const std::string& path) {
-  Result<OutputFile> file = OutputFile::Create(path);
-  if (!file) return Failure{file.message()};
-  exporter.write(run, trace, &*file);
-  if (auto failure = file->Close()) return failure;
-  std::printf("%s\n", path.c_str());
-  return std::nullopt;
+  return text;
 }
 
 // "rank-00003.trace" -> "rank-00003.json"
@@ -39,22 +36,69 @@ std::string FileName(const Trace& trace, const Exporter& exporter) {
   return name.substr(0, name.find(".trace")) + std::string(exporter.extension);
 }
 
+// nullopt: written.
+std::optional<Failure> WriteOne(const Exporter& exporter, const Run& run,
+                                std::span<const Trace* const> traces, const ExportOptions& options,
+                                const std::string& path) {
+  if (auto failure = exporter.write(run, traces, options, path)) return failure;
+  std::printf("%s\n", path.c_str());
+  return std::nullopt;
+}
+
 std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
-                                const std::vector<const Trace*>& traces,
+                                std::span<const Trace* const> traces, const ExportOptions& options,
                                 const std::string& output) {
   std::error_code error;
   const bool is_directory = std::filesystem::is_directory(output, error);
+  if (exporter.ranks_in_one_file) {
+    if (!is_directory) return WriteOne(exporter, run, traces, options, output);
+    const std::string path = output + "/run" + std::string(exporter.extension);
+    return WriteOne(exporter, run, traces, options, path);
+  }
   if (traces.size() == 1 && !is_directory) {
-    return WriteTrace(exporter, run, *traces[0], output);
+    return WriteOne(exporter, run, traces, options, output);
   }
   if (!is_directory && ::mkdir(output.c_str(), 0777) != 0) {
     return SystemFailure(output + ": " + std::to_string(traces.size()) +
                              " ranks make a directory of files, which could not be created",
                          errno);
   }
-  for (const Trace* const trace : traces) {
-    const std::string path = output + "/" + FileName(*trace, exporter);
-    if (auto failure = WriteTrace(exporter, run, *trace, path)) return failure;
+  for (size_t i = 0; i < traces.size(); ++i) {
+    const std::string path = output + "/" + FileName(*traces[i], exporter);
+    if (auto failure = WriteOne(exporter, run, traces.subspan(i, 1), options, path)) {
+      return failure;
+    }
+  }
+  return std::nullopt;
+}
+
+// "FROM:TO" after the run's first event; either may be missing.
+bool ParseWindow(const std::string& text, int64_t first, ExportOptions* options) {
+  if (text.empty()) return true;
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) return false;
+  const auto read = [first](const std::string& part, int64_t* time) {
+    if (part.empty()) return true;
+    const auto after = ParseDuration(part);
+    if (!after) return false;
+    *time = first + static_cast<int64_t>(*after);
+    return true;
+  };
+  return read(text.substr(0, colon), &options->from) &&
+         read(text.substr(colon + 1), &options->to) && options->from < options->to;
+}
+
+std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
+                                        ExportOptions* options) {
+  if (!ParseWindow(wanted.window, FirstRealtime(run), options)) {
+    return "--window " + wanted.window +
+           ": not FROM:TO, two durations after the run's first event such as 1.5s:2s, 200ms: or "
+           ":1s";
+  }
+  if (!wanted.min_duration.empty()) {
+    const auto shortest = ParseDuration(wanted.min_duration);
+    if (!shortest) return "--min-duration " + wanted.min_duration + ": not a duration such as 5us";
+    options->min_duration = static_cast<int64_t>(*shortest);
   }
   return std::nullopt;
 }
@@ -62,35 +106,48 @@ std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
 }  // namespace
 
 int ExportCommand(const std::vector<std::string>& arguments) {
-  std::string path, format = "chrome", output;
-  uint32_t rank = 0;
+  Wanted wanted;
+  wanted.format = "chrome";
   CLI::App app("Writes a run in another tool's format.", "ranktap export");
-  app.add_option("RUN", path, "a run directory, or one .trace file")->required();
-  app.add_option("--format", format, "which format")->capture_default_str();
-  app.add_option("-o,--output", output, "file; a directory for several ranks")->required();
-  const CLI::Option* const by_rank = app.add_option("--rank", rank, "only this rank");
+  app.add_option("RUN", wanted.path, "a run directory, or one .trace file")->required();
+  app.add_option("--format", wanted.format, "which format")->capture_default_str();
+  app.add_option("-o,--output", wanted.output,
+                 "file; a directory where the format has a file for each rank")
+      ->required();
+  app.add_option("--rank,--ranks", wanted.ranks, "only these ranks")->delimiter(',');
+  app.add_option("--window", wanted.window,
+                 "FROM:TO after the run's first event (1.5s:2s); what overlaps it is kept");
+  app.add_option("--min-duration", wanted.min_duration, "leave out what is shorter (5us)");
   app.footer(FormatsHelp());
   if (const auto status = ParseArguments(&app, arguments)) return *status;
-  const Exporter* const exporter = FindExporter(format);
+  const Exporter* const exporter = FindExporter(wanted.format);
   if (exporter == nullptr) {
-    Complain("no format '" + format + "'; ranktap export --help lists them");
+    Complain("no format '" + wanted.format + "'; ranktap export --help lists them");
     return kWrongUsage;
   }
-  const Result<Run> run = LoadRun(path);
+  const Result<Run> run = LoadRun(wanted.path);
   if (!run) {
     Complain(run.message());
     return kFailure;
   }
+  ExportOptions options;
+  if (const auto problem = ParseOptions(wanted, *run, &options)) {
+    Complain(*problem);
+    return kWrongUsage;
+  }
   std::vector<const Trace*> traces;
   for (const Trace& trace : run->traces) {
-    if (by_rank->empty() || trace.info.rank == rank) traces.push_back(&trace);
+    if (wanted.ranks.empty() ||
+        (trace.info.rank && std::ranges::count(wanted.ranks, *trace.info.rank) != 0)) {
+      traces.push_back(&trace);
+    }
   }
   for (const std::string& problem : run->problems) Complain(problem);
   if (traces.empty()) {
-    Complain(path + ": no trace of rank " + std::to_string(rank));
+    Complain(wanted.path + ": no trace of the ranks asked for");
     return kFailure;
   }
-  if (const auto failure = WriteAll(*exporter, *run, traces, output)) {
+  if (const auto failure = WriteAll(*exporter, *run, traces, options, wanted.output)) {
     Complain(failure->message);
     return kFailure;
   }

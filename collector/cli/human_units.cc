@@ -61,6 +61,8 @@ std::optional<uint64_t> ParseDuration(std::string_view text) {
   for (const auto& [name, ns] : {std::pair<std::string_view, double>{"", 1e9},
                                  {"s", 1e9},
                                  {"ms", 1e6},
+                                 {"us", 1e3},
+                                 {"ns", 1.0},
                                  {"m", 60e9},
                                  {"min", 60e9},
                                  {"h", 3600e9}}) {

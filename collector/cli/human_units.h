@@ -13,7 +13,7 @@ std::string FormatCount(int64_t count);   // "1,234,567"
 std::string FormatBytes(uint64_t bytes);  // "1.5 MiB"
 std::string FormatPercent(double percent);
 
-// "1.5", "1.5s", "200ms", "2m", "1h" -> nanoseconds; a bare number is seconds.
+// "1.5", "1.5s", "200ms", "5us", "80ns", "2m", "1h" -> nanoseconds; a bare number is seconds.
 std::optional<uint64_t> ParseDuration(std::string_view text);
 
 }  // namespace ranktap::collector

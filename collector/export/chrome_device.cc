@@ -31,6 +31,10 @@ class DeviceWriter {
   }
 
  private:
+  bool Kept(int64_t start, int64_t end) const {
+    return start != kUntimed && events_->options().Keeps(start, end);
+  }
+
   // Quoted and escaped once per id.
   const std::string& Quoted(std::map<uint32_t, std::string>* cache, uint32_t id,
                             std::string (*readable)(std::string_view)) {
@@ -65,7 +69,7 @@ class DeviceWriter {
   void WriteKernels() {
     const Kernels& kernels = trace_.kernels;
     for (size_t i = 0; i < kernels.size(); ++i) {
-      if (kernels.start[i] == kUntimed) continue;
+      if (!Kept(kernels.start[i], kernels.end[i])) continue;
       const Lane& lane = trace_.lanes[kernels.lane[i]];
       events_->BeginSlice("kernel", Quoted(&kernel_names_, kernels.name[i], &ReadableKernelName),
                           lane.device, lane.stream, kernels.start[i], kernels.end[i]);
@@ -120,7 +124,7 @@ class DeviceWriter {
   void WriteCopies() {
     const Copies& copies = trace_.copies;
     for (size_t i = 0; i < copies.size(); ++i) {
-      if (copies.start[i] == kUntimed) continue;
+      if (!Kept(copies.start[i], copies.end[i])) continue;
       const Lane& lane = trace_.lanes[copies.lane[i]];
       std::string name = "\"Memcpy ";
       name += CopyKindName(copies.copy_kind[i]);
@@ -149,7 +153,7 @@ class DeviceWriter {
   void WriteMemsets() {
     const Memsets& memsets = trace_.memsets;
     for (size_t i = 0; i < memsets.size(); ++i) {
-      if (memsets.start[i] == kUntimed) continue;
+      if (!Kept(memsets.start[i], memsets.end[i])) continue;
       const Lane& lane = trace_.lanes[memsets.lane[i]];
       std::string name = "\"Memset (";
       name += MemoryKindName(memsets.memory_kind[i]);
@@ -167,7 +171,7 @@ class DeviceWriter {
   void WriteGraphLaunches() {
     const GraphLaunches& launches = trace_.graph_launches;
     for (size_t i = 0; i < launches.size(); ++i) {
-      if (launches.start[i] == kUntimed) continue;
+      if (!Kept(launches.start[i], launches.end[i])) continue;
       const Lane& lane = trace_.lanes[launches.lane[i]];
       events_->BeginSlice("kernel", "\"CUDA graph " + std::to_string(launches.graph.At(i)) + "\"",
                           lane.device, lane.stream, launches.start[i], launches.end[i]);
@@ -205,7 +209,7 @@ class DeviceWriter {
     }
     const Syncs& syncs = trace_.syncs;
     for (size_t i = 0; i < syncs.size(); ++i) {
-      if (syncs.start[i] == kUntimed) continue;
+      if (!Kept(syncs.start[i], syncs.end[i])) continue;
       const uint32_t device = DeviceOfContext(syncs.context[i]);
       const int64_t tid = syncs.stream[i] == kNoStream ? -1 : int64_t{syncs.stream[i]};
       const std::string kind(SyncTypeName(syncs.type[i]));
@@ -229,6 +233,7 @@ class DeviceWriter {
 
   void WriteOverheads() {
     for (const proto::OverheadEvent& event : trace_.overheads) {
+      if (!Kept(static_cast<int64_t>(event.start_ns), static_cast<int64_t>(event.end_ns))) continue;
       const std::string name = "\"" + std::string(OverheadName(event.overhead_kind)) + "\"";
       events_->BeginSlice("overhead", name, -1, static_cast<uint32_t>(event.thread),
                           static_cast<int64_t>(event.start_ns), static_cast<int64_t>(event.end_ns));
@@ -246,7 +251,10 @@ class DeviceWriter {
                                          static_cast<const DeviceWork*>(&trace_.graph_launches)}) {
       for (size_t i = 0; i < work->size(); ++i) {
         const uint32_t launch = work->launch[i];
-        if (launch == kNone || work->start[i] == kUntimed) continue;
+        if (launch == kNone || !Kept(work->start[i], work->end[i]) ||
+            !Kept(trace_.api_calls.start[launch], trace_.api_calls.end[launch])) {
+          continue;
+        }
         if (!started[launch]) {
           events_->Flow("s", work->correlation[i], trace_.info.pid,
                         ThreadOf(trace_, trace_.api_calls.writer[launch]),

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "collector/export/export_options.h"
 #include "collector/export/json_text.h"
 #include "collector/export/output_file.h"
 #include "collector/trace/model.h"
@@ -15,8 +16,11 @@ namespace ranktap::collector {
 
 class ChromeEvents {
  public:
-  // `shift_ns` is added to every time.
-  ChromeEvents(OutputFile* file, int64_t shift_ns) : file_(file), shift_ns_(shift_ns) {}
+  // `shift_ns` is added to every time; the window of `options` is on the trace's own clock.
+  ChromeEvents(OutputFile* file, int64_t shift_ns, const ExportOptions& options)
+      : file_(file), shift_ns_(shift_ns), options_(options) {}
+
+  const ExportOptions& options() const { return options_; }
 
   JsonText& json() { return json_; }
   void Flush(size_t limit = 0) {
@@ -72,6 +76,7 @@ class ChromeEvents {
 
   OutputFile* file_;
   int64_t shift_ns_;
+  ExportOptions options_;
   JsonText json_;
   bool first_event_ = true;
 };

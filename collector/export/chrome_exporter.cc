@@ -1,11 +1,12 @@
 #include "collector/export/chrome_exporter.h"
 
-#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "collector/export/chrome_events.h"
+#include "collector/export/output_file.h"
+#include "collector/export/run_clock.h"
 
 namespace ranktap::collector {
 namespace {
@@ -14,25 +15,9 @@ namespace {
 // can be laid beside each other; 90 days of nanoseconds still fit a double exactly.
 constexpr int64_t kBaseEveryNs = int64_t{90} * 86'400 * 1'000'000'000;
 
-// Ranks of one host share CLOCK_MONOTONIC_RAW: with one offset for all of them their order is
-// exact, whatever CLOCK_REALTIME did between their last readings.
-int64_t RealtimeOffset(const Run& run, const Trace& trace) {
-  for (const Trace& other : run.traces) {
-    if (other.has_clock && other.hello.process().boot_id() == trace.hello.process().boot_id()) {
-      return other.realtime_offset_ns;
-    }
-  }
-  return trace.realtime_offset_ns;
-}
-
 int64_t Base(const Run& run) {
-  int64_t first = INT64_MAX;
-  for (const Trace& trace : run.traces) {
-    if (trace.first_ns != 0 || trace.last_ns != 0) {
-      first = std::min(first, trace.first_ns + RealtimeOffset(run, trace));
-    }
-  }
-  return first == INT64_MAX || first < 0 ? 0 : first - first % kBaseEveryNs;
+  const int64_t first = FirstRealtime(run);
+  return first < 0 ? 0 : first - first % kBaseEveryNs;
 }
 
 class HeadWriter {
@@ -135,9 +120,14 @@ class HeadWriter {
 
 }  // namespace
 
-void WriteChrome(const Run& run, const Trace& trace, OutputFile* file) {
+std::optional<Failure> WriteChrome(const Run& run, std::span<const Trace* const> traces,
+                                   const ExportOptions& options, const std::string& path) {
+  Result<OutputFile> file = OutputFile::Create(path);
+  if (!file) return Failure{file.message()};
+  const Trace& trace = *traces[0];
   const int64_t base_ns = Base(run);
-  ChromeEvents events(file, RealtimeOffset(run, trace) - base_ns);
+  const int64_t shift = RealtimeOffset(run, trace);
+  ChromeEvents events(&*file, shift - base_ns, options.Shifted(shift));
   HeadWriter head(trace, base_ns, &events);
   head.WriteHead();
   head.WriteNames();
@@ -145,6 +135,7 @@ void WriteChrome(const Run& run, const Trace& trace, OutputFile* file) {
   WriteDeviceEvents(trace, &events);
   events.json().Raw("\n],\n\"traceName\": ").Text(trace.info.file).Raw("\n}\n");
   events.Flush();
+  return file->Close();
 }
 
 }  // namespace ranktap::collector

@@ -1,13 +1,20 @@
 #pragma once
 
-#include "collector/export/output_file.h"
+#include <optional>
+#include <span>
+#include <string>
+
+#include "collector/export/export_options.h"
+#include "collector/trace/result.h"
 #include "collector/trace/run_reader.h"
 
 namespace ranktap::collector {
 
 // The JSON that Kineto writes, field by field (docs/formats: the Kineto dialect): what HTA,
-// TensorBoard, chrome://tracing and Perfetto read. NVTX ranges are user_annotation; a start/end
-// range, which may overlap others on its thread, is a pair of async events.
-void WriteChrome(const Run& run, const Trace& trace, OutputFile* file);
+// TensorBoard, chrome://tracing and Perfetto read. One trace a file. NVTX ranges are
+// user_annotation; a start/end range, which may overlap others on its thread, is a pair of async
+// events.
+std::optional<Failure> WriteChrome(const Run& run, std::span<const Trace* const> traces,
+                                   const ExportOptions& options, const std::string& path);
 
 }  // namespace ranktap::collector

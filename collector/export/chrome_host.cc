@@ -38,6 +38,10 @@ class HostWriter {
   }
 
   void WriteRange(const Ranges& ranges, size_t i) {
+    const bool kept = static_cast<RangeKind>(ranges.kind[i]) == RangeKind::kMark
+                          ? events_->options().KeepsMoment(ranges.start[i])
+                          : events_->options().Keeps(ranges.start[i], ranges.end[i]);
+    if (!kept) return;
     const std::string& name = Quoted(&range_names_, ranges.name[i],
                                      [](std::string_view text) { return std::string(text); });
     const int32_t thread = ThreadOf(trace_, ranges.writer[i]);
@@ -105,6 +109,7 @@ class HostWriter {
 
   void WriteCalls(const ApiCalls& calls) {
     for (size_t i = 0; i < calls.size(); ++i) {
+      if (!events_->options().Keeps(calls.start[i], calls.end[i])) continue;
       const ApiFunction& api = trace_.dictionary.Api(calls.api[i]);
       std::string& name = api_names_[calls.api[i]];
       if (name.empty()) {

@@ -1,4 +1,4 @@
-// The exporters: a trace in another tool's format. They convert and do not aggregate.
+// The exporters: traces in another tool's format. They convert and do not aggregate.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "collector/export/output_file.h"
+#include "collector/export/export_options.h"
+#include "collector/trace/result.h"
 #include "collector/trace/run_reader.h"
 
 namespace ranktap::collector {
@@ -15,8 +16,10 @@ struct Exporter {
   std::string_view name;       // as in --format
   std::string_view help;       // one line
   std::string_view extension;  // of a file: ".json"
-  // Writes one trace of the run.
-  void (*write)(const Run& run, const Trace& trace, OutputFile* file);
+  bool ranks_in_one_file;      // false: a file for each trace
+  // Writes `traces` of the run to a new file at `path`; one trace where not ranks_in_one_file.
+  std::optional<Failure> (*write)(const Run& run, std::span<const Trace* const> traces,
+                                  const ExportOptions& options, const std::string& path);
 };
 
 std::span<const Exporter> AllExporters();

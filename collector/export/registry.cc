@@ -1,13 +1,16 @@
 // The table of contents of collector/export. One line a format.
 #include "collector/export/chrome_exporter.h"
 #include "collector/export/exporter.h"
+#include "collector/export/perfetto_exporter.h"
 
 namespace ranktap::collector {
 namespace {
 
 constexpr Exporter kExporters[] = {
-    {"chrome", "Kineto's JSON: chrome://tracing, Perfetto, TensorBoard, HTA", ".json",
+    {"chrome", "Kineto's JSON: chrome://tracing, Perfetto, TensorBoard, HTA", ".json", false,
      &WriteChrome},
+    {"perfetto", "Perfetto's protobuf trace, all ranks in one file: ui.perfetto.dev", ".pftrace",
+     true, &WritePerfetto},
 };
 
 }  // namespace

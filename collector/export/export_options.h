@@ -1,0 +1,29 @@
+// What of a run to export.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace ranktap::collector {
+
+struct ExportOptions {
+  // Nanoseconds of CLOCK_REALTIME; what overlaps the window is kept whole.
+  int64_t from = std::numeric_limits<int64_t>::min();
+  int64_t to = std::numeric_limits<int64_t>::max();
+  int64_t min_duration = 0;  // ns; shorter slices are left out, moments are not
+
+  // Both times on the clock that `from` and `to` are on.
+  bool Keeps(int64_t start, int64_t end) const {
+    return start < to && end >= from && end - start >= min_duration;
+  }
+  bool KeepsMoment(int64_t time) const { return time >= from && time < to; }
+  // The same window on a clock that `shift` has to be added to.
+  ExportOptions Shifted(int64_t shift) const {
+    ExportOptions shifted = *this;
+    if (from != std::numeric_limits<int64_t>::min()) shifted.from = from - shift;
+    if (to != std::numeric_limits<int64_t>::max()) shifted.to = to - shift;
+    return shifted;
+  }
+};
+
+}  // namespace ranktap::collector

@@ -1,0 +1,37 @@
+// Arrows from API calls to the work they launched, numbered.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "collector/export/export_options.h"
+#include "collector/trace/model.h"
+
+namespace ranktap::collector {
+
+class LaunchArrows {
+ public:
+  // Those whose two ends are both kept. `first`: number of the first arrow.
+  LaunchArrows(const Trace& trace, const ExportOptions& kept, uint64_t first);
+
+  static constexpr size_t kTables = 4;
+  // Kernels, copies, memsets, graph launches.
+  static std::array<const DeviceWork*, kTables> Tables(const Trace& trace);
+
+  // The arrow to row `row` of table `table`; 0: it has none.
+  uint64_t To(size_t table, size_t row) const {
+    return arrows_[table][row] == kNone ? 0 : first_ + arrows_[table][row];
+  }
+  // The arrows that leave the call; valid until the next call of From.
+  const std::vector<uint64_t>& From(uint32_t call);
+
+ private:
+  uint64_t first_;
+  std::array<std::vector<uint32_t>, kTables> arrows_;
+  std::vector<uint32_t> last_of_call_;  // kNone: none
+  std::vector<uint32_t> previous_;      // of the same call, by arrow
+  std::vector<uint64_t> from_;
+};
+
+}  // namespace ranktap::collector

@@ -1,0 +1,107 @@
+// Packets of a Perfetto trace.
+//
+// Each track is a packet sequence of its own: its uuid and an incremental clock are the sequence's
+// defaults, so that an event carries neither, only the nanoseconds since the event before it.
+// Events of a track therefore come in the order of time. Names are interned once in each track.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collector/export/output_file.h"
+
+namespace ranktap::collector {
+
+enum class PerfettoCategory : uint8_t {
+  kKernel = 1,
+  kCopy,
+  kMemset,
+  kRuntime,
+  kDriver,
+  kRange,
+  kSync,
+  kOverhead,
+  kGap,
+  kOperator,
+  kPython,
+  kLast = kPython,
+};
+std::string_view NameOf(PerfettoCategory category);
+
+struct PerfettoTrack {
+  uint64_t uuid = 0;
+  int64_t clock_ns = 0;  // of the last event
+  // The packet fields that are the same in each event: sequence and flags.
+  char stamp[12];
+  uint8_t stamp_bytes = 0;
+  std::vector<bool> known;  // names, by iid
+};
+
+struct PerfettoEvent {
+  uint32_t name = 0;  // iid, see Name()
+  PerfettoCategory category{};
+  std::string_view arguments = {}, more_arguments = {};  // encoded: perfetto_annotations.h
+  std::span<const uint64_t> flows = {};                  // arrows that leave here, or
+  bool flows_end = false;                                // that arrive
+};
+
+struct PerfettoPlace {
+  std::string_view name;
+  uint64_t parent = 0;  // uuid
+  int order = 0;        // among its siblings
+};
+
+class PerfettoPackets {
+ public:
+  explicit PerfettoPackets(OutputFile* file) : file_(file) {}
+
+  // Tracks that hold others; they return their uuid.
+  uint64_t AddProcess(int64_t pid, std::string_view name, std::span<const std::string> command,
+                      std::span<const std::string> labels);
+  uint64_t AddGroup(const PerfettoPlace& place);
+  // Tracks that hold events, the first of them at `start_ns` or later. The pointers stay valid.
+  PerfettoTrack* AddThread(const PerfettoPlace& place, int64_t pid, int64_t tid, int64_t start_ns);
+  PerfettoTrack* AddLane(const PerfettoPlace& place, int64_t start_ns);
+  PerfettoTrack* AddByteCounter(const PerfettoPlace& place, int64_t start_ns);
+
+  // Makes `iid` (from 1, chosen by the caller, one meaning in the whole file) known on the track.
+  template <typename TextOf>
+  void Name(PerfettoTrack* track, uint32_t iid, TextOf text_of) {
+    if (iid < track->known.size() && track->known[iid]) return;
+    WriteName(track, iid, text_of());
+  }
+
+  void Begin(PerfettoTrack* track, int64_t time_ns, const PerfettoEvent& event) {
+    Write(track, time_ns, 1, event);
+  }
+  void End(PerfettoTrack* track, int64_t time_ns);
+  void Instant(PerfettoTrack* track, int64_t time_ns, const PerfettoEvent& event) {
+    Write(track, time_ns, 3, event);
+  }
+  void Count(PerfettoTrack* track, int64_t time_ns, int64_t value);
+
+  void Flush();
+
+ private:
+  static constexpr size_t kBufferBytes = 256u << 10;
+
+  PerfettoTrack* AddSequence(uint64_t uuid, int64_t start_ns);
+  void WriteDescriptor(std::string_view descriptor);
+  void WritePacket(std::string_view packet);
+  void WriteName(PerfettoTrack* track, uint32_t iid, std::string_view text);
+  void Write(PerfettoTrack* track, int64_t time_ns, int type, const PerfettoEvent& event);
+  char* Room(size_t bytes);
+
+  OutputFile* file_;
+  std::vector<char> buffer_;
+  size_t used_ = 0;
+  std::deque<PerfettoTrack> tracks_;
+  uint64_t last_uuid_ = 0;
+  uint32_t last_sequence_ = 1;  // 1: descriptors
+};
+
+}  // namespace ranktap::collector
