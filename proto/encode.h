@@ -249,10 +249,32 @@ class EventEncoder {
       entry.add_string(4, std::string(chars(content.subspan(sizeof(function)))));
       return true;
     }
+    case EntryKind::kStack: {
+      if (content.empty()) return false;
+      protozero::pbf_writer entry(dictionary, field);
+      entry.add_uint32(1, id);
+      entry.add_bytes(2, std::string(chars(content.subspan(1))));
+      if ((std::to_integer<uint8_t>(content[0]) & kStackTruncated) != 0) entry.add_bool(3, true);
+      return true;
+    }
+    case EntryKind::kModule: {
+      if (content.size() < sizeof(ModuleEntry)) return false;
+      ModuleEntry module;
+      std::memcpy(&module, content.data(), sizeof(module));
+      const std::string_view rest = chars(content.subspan(sizeof(module)));
+      if (module.build_id_bytes > rest.size()) return false;
+      protozero::pbf_writer entry(dictionary, field);
+      entry.add_uint32(1, id);
+      entry.add_bytes(2, std::string(rest.substr(module.build_id_bytes)));
+      entry.add_bytes(3, std::string(rest.substr(0, module.build_id_bytes)));
+      entry.add_uint64(4, module.start);
+      entry.add_uint64(5, module.bytes);
+      entry.add_uint64(6, module.bias);
+      entry.add_uint32(7, module.order);
+      return true;
+    }
     case EntryKind::kNvtxSchema:
     case EntryKind::kNvtxEnum:
-    case EntryKind::kStack:
-    case EntryKind::kModule:
       dictionary.add_bytes(field, std::string(chars(content)));
       return true;
   }

@@ -8,7 +8,7 @@
 
 namespace ranktap::proto {
 
-enum class EnvKind : uint8_t { kText, kFlag, kNumber, kLevel };
+enum class EnvKind : uint8_t { kText, kFlag, kNumber, kLevel, kStacks };
 
 struct EnvVar {
   std::string_view name;
@@ -40,6 +40,10 @@ inline constexpr auto kEnvVars = std::to_array<EnvVar>({
      "Longest wait for CUPTI's last records at exit, ms."},
     {"RANKTAP_CUPTI", EnvKind::kText, "", 0, 0,
      "Path of the libcupti to use, before any that is found."},
+    {"RANKTAP_STACKS", EnvKind::kStacks, "auto", 0, 0,
+     "Native stacks at launches (launch), synchronisations too (sync), allocations and copies too (all); off; auto is all at level full."},
+    {"RANKTAP_STACKS_SAMPLE", EnvKind::kNumber, "1", 1, 1000000,
+     "Of so many calls that would have a stack, one gets it."},
     {"RANKTAP_REDACT", EnvKind::kFlag, "1", 0, 0,
      "0 keeps values of arguments that look like secrets in the recorded command line."},
 });

@@ -31,6 +31,25 @@ constexpr std::optional<Level> ParseLevel(std::string_view name) {
   return std::nullopt;
 }
 
+// At which calls native stacks are taken (RANKTAP_STACKS).
+enum class StackPolicy : uint8_t {
+  kAuto = 0,  // all at level full, off below
+  kOff = 1,
+  kLaunch = 2,  // kernel and graph launches
+  kSync = 3,    // and synchronisations
+  kAll = 4,     // and allocations and copies
+};
+
+inline constexpr std::array<std::string_view, 5> kStackPolicyNames = {"auto", "off", "launch",
+                                                                      "sync", "all"};
+
+constexpr std::optional<StackPolicy> ParseStackPolicy(std::string_view name) {
+  for (size_t i = 0; i < kStackPolicyNames.size(); ++i) {
+    if (name == kStackPolicyNames[i]) return static_cast<StackPolicy>(i);
+  }
+  return std::nullopt;
+}
+
 // By which way the agent came into the process.
 enum class Door : uint8_t { kUnknown = 0, kEnvironment = 1, kPreload = 2, kAttach = 3 };
 

@@ -40,8 +40,8 @@ enum class EntryKind : uint16_t {
   kNvtxDomain = 4,   // the name
   kNvtxSchema = 5,   // a serialised v1.PayloadSchema
   kNvtxEnum = 6,     // a serialised v1.PayloadEnum
-  kStack = 7,        // a serialised v1.Stack
-  kModule = 8,       // a serialised v1.Module
+  kStack = 7,        // a byte of kStack... flags, then v1.Stack.frames as they go on the wire
+  kModule = 8,       // struct ModuleEntry, then the build id, then the path
 };
 inline constexpr uint32_t kEntryKinds = 16;  // room in SegmentHeader::next_id
 
@@ -59,6 +59,15 @@ enum class ApiDomain : uint32_t { kRuntime = 1, kDriver = 2 };
 struct ApiFunctionEntry {
   ApiDomain domain;
   uint32_t cbid;  // CUPTI callback id within the domain
+};
+
+inline constexpr uint8_t kStackTruncated = 1;  // its outermost frames are missing
+
+struct ModuleEntry {
+  uint64_t start, bytes;  // in memory
+  uint64_t bias;          // address in memory - address in the file
+  uint32_t build_id_bytes;
+  uint32_t order;  // of loading: where two overlap, the later one took the earlier one's place
 };
 
 // What the agent knows last: read by a drain after death, when no frame can tell it any more.

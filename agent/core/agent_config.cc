@@ -18,9 +18,10 @@ namespace {
 using proto::EnvKind;
 using proto::EnvVar;
 using proto::Level;
+using proto::StackPolicy;
 
 using Field = std::variant<std::string AgentConfig::*, bool AgentConfig::*, uint32_t AgentConfig::*,
-                           Level AgentConfig::*>;
+                           Level AgentConfig::*, StackPolicy AgentConfig::*>;
 
 struct FieldOf {
   std::string_view name;
@@ -39,6 +40,8 @@ constexpr auto kFields = std::to_array<FieldOf>({
     {"RANKTAP_FLUSH_MS", &AgentConfig::flush_ms},
     {"RANKTAP_EXIT_MS", &AgentConfig::exit_ms},
     {"RANKTAP_CUPTI", &AgentConfig::cupti_path},
+    {"RANKTAP_STACKS", &AgentConfig::stacks},
+    {"RANKTAP_STACKS_SAMPLE", &AgentConfig::stacks_sample},
     {"RANKTAP_REDACT", &AgentConfig::redact},
 });
 static_assert(kFields.size() == proto::kEnvVars.size());
@@ -75,6 +78,11 @@ bool SetField(const EnvVar& variable, const Field& field, std::string_view value
       if (level) config.*std::get<Level AgentConfig::*>(field) = *level;
       return level.has_value();
     }
+    case EnvKind::kStacks: {
+      const std::optional<StackPolicy> policy = proto::ParseStackPolicy(value);
+      if (policy) config.*std::get<StackPolicy AgentConfig::*>(field) = *policy;
+      return policy.has_value();
+    }
     case EnvKind::kNumber: {
       const auto number = ParseNumber(value, variable.min, variable.max);
       if (number) config.*std::get<uint32_t AgentConfig::*>(field) = *number;
@@ -90,6 +98,8 @@ std::string ExpectedValues(const EnvVar& variable) {
       return "0 or 1";
     case EnvKind::kLevel:
       return "dormant, ranges, kernels or full";
+    case EnvKind::kStacks:
+      return "auto, off, launch, sync or all";
     default:
       return std::to_string(variable.min) + " to " + std::to_string(variable.max);
   }

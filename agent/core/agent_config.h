@@ -22,6 +22,8 @@ struct AgentConfig {
   uint32_t flush_ms = 1000;
   uint32_t exit_ms = 500;
   std::string cupti_path;
+  proto::StackPolicy stacks = proto::StackPolicy::kAuto;
+  uint32_t stacks_sample = 1;
   bool redact = true;
 
   static constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();

@@ -8,6 +8,9 @@
 #include <protozero/pbf_writer.hpp>
 #include <utility>
 
+#include "agent/core/arena.h"
+#include "proto/encode.h"
+
 namespace ranktap::agent {
 namespace {
 
@@ -66,6 +69,12 @@ void AnnounceGap(const GapFields& fields) {
   gap.add_uint64(4, fields.end_ticks);
   gap.add_bytes(5, fields.detail.data(), fields.detail.size());
   Announce(proto::FrameType::kGap, true, std::move(bytes));
+}
+
+void AppendEntry(const proto::ArenaEntry& entry, std::string& dictionary) {
+  protozero::pbf_writer writer(dictionary);
+  (void)proto::EncodeEntry(static_cast<proto::EntryKind>(entry.kind), entry.id,
+                           Arena::ContentOf(entry), writer);
 }
 
 std::vector<Announcement> TakeAnnouncements() {

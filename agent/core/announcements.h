@@ -13,6 +13,7 @@
 #include "agent/core/rank_identity.h"
 #include "proto/frame.h"
 #include "proto/modes.h"
+#include "proto/ring.h"
 
 namespace ranktap::agent {
 
@@ -39,6 +40,9 @@ struct GapFields {
   std::string_view detail;
 };
 void AnnounceGap(const GapFields& gap);
+
+// Appends an arena entry to the payload of a dictionary frame, for entries that no event refers to.
+void AppendEntry(const proto::ArenaEntry& entry, std::string& dictionary);
 
 // Appends the `rank` field of a v1.Hello.
 void AppendRank(const RankIdentity& rank, std::string& hello);

@@ -75,6 +75,8 @@ void ThreadStates::OnThreadExit(void* ended) {
   g_ended_cost.callbacks.fetch_add(state->produced());
   g_ended_cost.sampled_callbacks.fetch_add(std::exchange(state->sampled_callbacks, 0));
   g_ended_cost.sampled_ticks.fetch_add(std::exchange(state->sampled_ticks, 0));
+  if (state->lease != nullptr) state->lease->store(0, std::memory_order_release);
+  state->lease = nullptr;
   state->slot_->state.store(static_cast<uint32_t>(WriterState::kEnded), std::memory_order_release);
 }
 

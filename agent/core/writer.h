@@ -111,6 +111,8 @@ class ThreadState {
 
   // What the guards and the sources keep for a thread, here so that all of it shares one TLS word.
   uint32_t guard_depth = 0;
+  // Something lent to this thread; set to 0 when it ends.
+  std::atomic<uint32_t>* lease = nullptr;
   uint32_t api_depth = 0;  // CUDA calls we are inside of; the driver's below a runtime's is nested
   std::atomic<uint32_t> last_correlation{0};  // of the calls recorded on this thread
   std::atomic<uint32_t> last_launch{0};

@@ -105,6 +105,14 @@ void AddCost(CostFields& fields) {
   fields.names_missing = cost.names_missing;
   fields.cupti_errors = cost.cupti_errors;
   fields.flushes = cost.flushes;
+  fields.stacks = cost.stacks;
+  fields.stack_memo_hits = cost.stack_memo_hits;
+  fields.stack_memo_errors = cost.stack_memo_errors;
+  fields.stack_frames_learnt = cost.stack_frames_learnt;
+  fields.stack_slow_walks = cost.stack_slow_walks;
+  fields.stacks_truncated = cost.stacks_truncated;
+  fields.stacks_refused = cost.stacks_refused;
+  fields.stacks_unnamed = cost.stacks_unnamed;
 }
 
 // A fork child has none of our threads, and the rings are not its own.

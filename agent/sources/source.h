@@ -16,6 +16,8 @@ struct SourceCost {
   uint64_t names_missing = 0;
   uint64_t cupti_errors = 0;
   uint64_t flushes = 0;
+  uint64_t stacks = 0, stack_memo_hits = 0, stack_memo_errors = 0, stack_frames_learnt = 0;
+  uint64_t stack_slow_walks = 0, stacks_truncated = 0, stacks_refused = 0, stacks_unnamed = 0;
 };
 
 class Source {

@@ -103,6 +103,14 @@ std::string EncodeCost(const CostFields& fields) {
   cost.add_uint64(9, fields.names_missing);
   cost.add_uint64(10, fields.cupti_errors);
   cost.add_uint64(11, fields.flushes);
+  cost.add_uint64(12, fields.stacks);
+  cost.add_uint64(13, fields.stack_memo_hits);
+  cost.add_uint64(14, fields.stack_memo_errors);
+  cost.add_uint64(15, fields.stack_frames_learnt);
+  cost.add_uint64(16, fields.stack_slow_walks);
+  cost.add_uint64(17, fields.stacks_truncated);
+  cost.add_uint64(18, fields.stacks_refused);
+  cost.add_uint64(19, fields.stacks_unnamed);
   return bytes;
 }
 

@@ -39,7 +39,9 @@ std::string EncodeClock(const ClockReading& reading);
 
 struct CostFields {
   uint64_t callbacks, callback_ticks, drain_cpu_ns, sender_cpu_ns, frames, bytes, threads,
-      stall_max_ticks, names_missing, cupti_errors, flushes;
+      stall_max_ticks, names_missing, cupti_errors, flushes, stacks, stack_memo_hits,
+      stack_memo_errors, stack_frames_learnt, stack_slow_walks, stacks_truncated, stacks_refused,
+      stacks_unnamed;
 };
 std::string EncodeCost(const CostFields& cost);
 

@@ -89,6 +89,7 @@ InjectionPlan PlanInjection(const std::vector<std::string_view>& environment,
   InjectionPlan plan;
   plan.variables.emplace_back("RANKTAP_SOCKET", request.socket);
   plan.variables.emplace_back("RANKTAP_LEVEL", request.level);
+  plan.variables.insert(plan.variables.end(), request.settings.begin(), request.settings.end());
   PlanVariable(environment, "CUDA_INJECTION64_PATH", request.library,
                "the CUDA driver will load that tool only", &plan);
   PlanVariable(environment, "NVTX_INJECTION64_PATH", request.library,

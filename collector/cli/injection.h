@@ -20,6 +20,8 @@ struct InjectionRequest {
   std::string socket;
   std::string level;
   bool preload = true;
+  // Settings of the agent that the command line names, as variables.
+  std::vector<std::pair<std::string, std::string>> settings;
 };
 
 // `environment`: "NAME=value" each. A variable through which another tool injects itself is never

@@ -24,6 +24,7 @@
 #include "collector/ingest/private_socket.h"
 #include "collector/version.h"
 #include "proto/environment.h"
+#include "proto/modes.h"
 
 namespace ranktap::collector {
 namespace {
@@ -32,7 +33,8 @@ namespace {
 constexpr uint64_t kGraceNs = 2'000'000'000;
 
 struct RunOptions {
-  std::string output, level, duration, delay, log;
+  std::string output, level, duration, delay, log, stacks;
+  uint32_t stacks_sample = 0;  // 0: not given
   bool quiet = false, print_env = false, no_preload = false;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
   v1::Level wanted_level = v1::LEVEL_KERNELS;
@@ -53,6 +55,10 @@ void AddOptions(CLI::App* app, RunOptions* options) {
   app->add_option("-o,--output", options->output,
                   "directory of the run (default ./ranktap-COMMAND-TIME)");
   app->add_option("--level", options->level, "dormant, ranges, kernels (default) or full");
+  app->add_option("--stacks", options->stacks,
+                  "native stacks: off, launch, sync, all; auto (all at level full)");
+  app->add_option("--stacks-sample", options->stacks_sample, "one stack for so many calls")
+      ->check(CLI::Range(1, 1'000'000));
   app->add_option("--delay", options->delay, "capture nothing for so long: 10, 1.5s, 200ms, 2m");
   app->add_option("--duration", options->duration, "capture for so long, then nothing");
   app->add_option("--log", options->log, "file for the collector's own messages");
@@ -85,6 +91,10 @@ std::optional<int> CheckOptions(RunOptions* options) {
     return kWrongUsage;
   }
   options->wanted_level = *level;
+  if (!options->stacks.empty() && !proto::ParseStackPolicy(options->stacks)) {
+    Complain("no stack policy '" + options->stacks + "'; it is auto, off, launch, sync or all");
+    return kWrongUsage;
+  }
   for (const auto& [name, text, ns] :
        {std::tuple("--duration", &options->duration, &options->duration_ns),
         std::tuple("--delay", &options->delay, &options->delay_ns)}) {
@@ -197,6 +207,15 @@ v1::Level FirstLevel(const RunOptions& options) {
   return options.delay_ns > 0 ? v1::LEVEL_DORMANT : options.wanted_level;
 }
 
+std::vector<std::pair<std::string, std::string>> SettingsOf(const RunOptions& options) {
+  std::vector<std::pair<std::string, std::string>> settings;
+  if (!options.stacks.empty()) settings.emplace_back("RANKTAP_STACKS", options.stacks);
+  if (options.stacks_sample != 0) {
+    settings.emplace_back("RANKTAP_STACKS_SAMPLE", std::to_string(options.stacks_sample));
+  }
+  return settings;
+}
+
 // A summary needs every trace in memory.
 bool FitsIntoMemory(const RunInfo& info) {
   constexpr uint64_t kBytesPerEvent = 64;
@@ -287,7 +306,8 @@ int RunCommand(const std::vector<std::string>& arguments) {
   InjectionRequest request{.library = FindAgentLibrary(&why),
                            .socket = joined,
                            .level = std::string(NameOf(FirstLevel(options))),
-                           .preload = !options.no_preload};
+                           .preload = !options.no_preload,
+                           .settings = SettingsOf(options)};
   if (options.print_env) {
     if (joined.empty()) request.socket = "(made when the command runs)";
     PrintVariables(PlanInjection(Environment(), request));

@@ -75,7 +75,9 @@ void Dictionary::AddEntry(uint32_t field, uint64_t id, std::string_view content)
       return;
     }
     case v1::Dictionary::kStacksFieldNumber:
-      return add_message(&stacks_);
+      return AddStack(static_cast<uint32_t>(id), content);
+    case v1::Dictionary::kModulesFieldNumber:
+      return add_message(&modules_);
     case v1::Dictionary::kWritersFieldNumber:
       return add_message(&writers_);
     default:
@@ -118,9 +120,25 @@ const v1::Writer* Dictionary::Writer(uint32_t id) const {
   return found == writers_.end() ? nullptr : &found->second;
 }
 
-const v1::Stack* Dictionary::Stack(uint32_t id) const {
-  const auto found = stacks_.find(id);
-  return found == stacks_.end() ? nullptr : &found->second;
+const v1::Module* Dictionary::ModuleAt(uint64_t address) const {
+  const v1::Module* found = nullptr;
+  for (const auto& [id, module] : modules_) {
+    if (address < module.load_address() || address - module.load_address() >= module.size()) {
+      continue;
+    }
+    if (found == nullptr || module.order() > found->order()) found = &module;
+  }
+  return found;
+}
+
+void Dictionary::AddStack(uint32_t id, std::string_view content) {
+  v1::Stack stack;
+  if (!Parse(content, &stack)) return;
+  NativeStack& known = *Room(&stacks_, id);
+  known.truncated = stack.truncated();
+  known.frames.assign(stack.frames().begin(), stack.frames().end());
+  uint64_t address = 0;
+  for (uint64_t& frame : known.frames) frame = address += frame;
 }
 
 }  // namespace ranktap::collector

@@ -23,6 +23,12 @@ struct ApiFunction {
   std::string name;
 };
 
+// Innermost frame first: return addresses in the process's memory.
+struct NativeStack {
+  std::vector<uint64_t> frames;
+  bool truncated = false;  // the outermost frames are missing
+};
+
 class Dictionary {
  public:
   // Takes what parses of a serialised v1.Dictionary; false when something did not. Entries that are
@@ -38,11 +44,17 @@ class Dictionary {
   const v1::PayloadSchema* Schema(uint32_t domain, uint64_t schema_id) const;
   const v1::PayloadEnum* Enum(uint32_t domain, uint64_t enum_id) const;
   const v1::Writer* Writer(uint32_t id) const;
-  const v1::Stack* Stack(uint32_t id) const;
+  // Without frames: not known.
+  const NativeStack& Stack(uint32_t id) const { return At(stacks_, id); }
+  const std::map<uint32_t, v1::Module>& modules() const { return modules_; }
+  // The module that has this address; the one loaded last where several had it in turn. nullptr:
+  // none.
+  const v1::Module* ModuleAt(uint64_t address) const;
 
   // One more than the largest id.
   size_t strings() const { return strings_.size(); }
   size_t apis() const { return apis_.size(); }
+  size_t stacks() const { return stacks_.size(); }
   const std::map<uint32_t, v1::Writer>& writers() const { return writers_; }
 
  private:
@@ -52,6 +64,7 @@ class Dictionary {
     return id < list.size() ? list[id] : kNone;
   }
   void AddEntry(uint32_t field, uint64_t id, std::string_view content);
+  void AddStack(uint32_t id, std::string_view content);
   void AddShape(uint32_t id, const v1::LaunchShapeEntry& entry);
 
   std::vector<std::string> strings_, domains_;
@@ -61,7 +74,8 @@ class Dictionary {
   // By domain and id: ids are the program's, unique within a domain.
   std::map<std::pair<uint32_t, uint64_t>, v1::PayloadSchema> schemas_;
   std::map<std::pair<uint32_t, uint64_t>, v1::PayloadEnum> enums_;
-  std::map<uint32_t, v1::Stack> stacks_;
+  std::vector<NativeStack> stacks_;
+  std::map<uint32_t, v1::Module> modules_;
   std::map<uint32_t, v1::Writer> writers_;
 };
 

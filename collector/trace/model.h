@@ -17,6 +17,7 @@
 #include "collector/trace/column.h"
 #include "collector/trace/dictionary.h"
 #include "collector/trace/run_info.h"
+#include "collector/trace/symbol_table.h"
 #include "collector/trace/trace_reader.h"
 #include "proto/events.h"
 #include "ranktap/v1/control.pb.h"
@@ -156,6 +157,7 @@ struct Trace {
   v1::Hello hello;
   v1::Ending ending;
   Dictionary dictionary;
+  SymbolTable symbols;  // of the stacks; empty until collector/symbols fills it
   std::vector<Lane> lanes;
   std::vector<Writer> writers;
 

@@ -3,12 +3,14 @@
 #include "agent/sources/cupti/cupti_callbacks.h"
 
 #include <cerrno>
+#include <optional>
 
 #include "agent/core/callback_cost.h"
 #include "agent/core/capture_state.h"
 #include "agent/core/contain.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/writer.h"
+#include "agent/stacks/stack_capture.h"
 #include "proto/events.h"
 
 namespace ranktap::agent::cupti {
@@ -23,6 +25,34 @@ using proto::Loss;
 using proto::ResourceChange;
 using proto::ResourceEvent;
 
+using stacks::StackSite;
+
+constexpr std::optional<StackSite> StackSiteOf(CallGroup group) {
+  switch (group) {
+    case CallGroup::kLaunch:
+    case CallGroup::kGraphLaunch:
+      return StackSite::kLaunch;
+    case CallGroup::kSynchronize:
+      return StackSite::kSynchronize;
+    case CallGroup::kAllocate:
+      return StackSite::kAllocate;
+    case CallGroup::kCopy:
+      return StackSite::kCopy;
+    case CallGroup::kEvent:
+    case CallGroup::kNone:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// 0: none taken here. The kernel's name tells apart launches that have the same stack pointer.
+proto::ArenaRef StackOf(ThreadState& thread, const ApiCallbackData& data, const Call& call) {
+  const std::optional<StackSite> site = StackSiteOf(call.group);
+  if (!site) return 0;
+  const auto kernel = reinterpret_cast<uintptr_t>(data.symbol_name);
+  return stacks::CaptureStack(thread, *site, kernel != 0 ? kernel : call.api);
+}
+
 // Writes the call as one event once it returns.
 void EmitCall(ThreadState& thread, const ApiCallbackData& data, const Call& call,
               uint64_t start_ticks, uint64_t end_ticks) {
@@ -34,7 +64,7 @@ void EmitCall(ThreadState& thread, const ApiCallbackData& data, const Call& call
                                     .correlation = data.correlation_id,
                                     .api = call.api,
                                     .status = status,
-                                    .stack = 0});
+                                    .stack = StackOf(thread, data, call)});
   }
   EventCallEvent event{.header = {},
                        .start_ticks = start_ticks,
@@ -89,6 +119,9 @@ void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
   if (start == 0) return;
   if (thread->guard_depth != 0) return thread->Lose(Loss::kNested);
   EmitCall(*thread, data, call, start, now);
+  // Once for each refresh: a wake is a system call.
+  if (stacks::TakeModulesWanted()) [[unlikely]]
+    g_callbacks.buffers->Wake();
   thread->last_correlation.store(data.correlation_id, std::memory_order_relaxed);
   if (call.group == CallGroup::kLaunch || call.group == CallGroup::kGraphLaunch) {
     thread->last_launch.store(data.correlation_id, std::memory_order_relaxed);

@@ -21,6 +21,7 @@
 #include "agent/sources/cupti/cupti_callbacks.h"
 #include "agent/sources/cupti/cupti_encode.h"
 #include "agent/sources/cupti/cupti_guest.h"
+#include "agent/stacks/stack_capture.h"
 
 namespace ranktap::agent::cupti {
 namespace {
@@ -85,6 +86,7 @@ bool Drain::Prepare() {
 
 void Drain::ApplyLevel(proto::Level level) {
   wanted_.store(level);
+  if (level != stack_level_) stacks::SetStackLevel(stack_level_ = level);
   if (level >= proto::Level::kKernels) {
     if (!session_->armed() && !GuestIsActive() && NowNs() >= retry_at_ns_) Arm();
   } else if (session_->armed()) {
@@ -244,6 +246,8 @@ void Drain::Run() {
       FutexWake(guest_served_);
     }
     ApplyLevel(wanted_.load());
+    // A hook that met an unknown module has woken us for it.
+    stacks::RefreshModules();
     DrainCompleted();
     if (NowNs() >= flush_at || buffers_.TakeRunningLow()) {
       flush_at = NowNs() + flush_every;

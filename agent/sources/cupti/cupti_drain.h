@@ -63,6 +63,7 @@ class Drain {
   std::optional<Session> session_;
   std::optional<RecordReader> records_;
   ThreadState* writer_ = nullptr;
+  proto::Level stack_level_ = proto::Level::kUnknown;
   uint64_t gap_since_ticks_ = 0;  // 0: capturing
   proto::GapReason gap_reason_ = proto::GapReason::kLevel;
   std::string gap_detail_;

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "agent/sources/cupti/cupti_drain.h"
+#include "agent/stacks/stack_capture.h"
 
 namespace ranktap::agent {
 namespace {
@@ -30,6 +31,15 @@ class CuptiSourceType final : public Source {
   }
   void AddCost(SourceCost& cost) const override {
     if (const cupti::Drain* drain = drain_.load()) drain->AddCost(cost);
+    const stacks::StackCost of_stacks = stacks::SumStackCost();
+    cost.stacks += of_stacks.captured;
+    cost.stack_memo_hits += of_stacks.memo_hits;
+    cost.stack_memo_errors += of_stacks.memo_errors;
+    cost.stack_frames_learnt += of_stacks.frames_learnt;
+    cost.stack_slow_walks += of_stacks.slow_walks;
+    cost.stacks_truncated += of_stacks.truncated;
+    cost.stacks_refused += of_stacks.refused;
+    cost.stacks_unnamed += of_stacks.arena_full;
   }
 
  private:

@@ -1,0 +1,68 @@
+// Where in the program a call came from: the calling thread's stack as one arena entry.
+//
+//   event.stack = CaptureStack(*thread, StackSite::kLaunch, hint);
+//
+// Runs on: CaptureStack on user threads, the rest on the arming thread and the drain thread.  May
+// not: in CaptureStack allocate or wait; a thread's first stack reads /proc/self/maps, and a frame
+// seen for the first time costs two system calls and a few microseconds.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "agent/core/writer.h"
+#include "proto/events.h"
+#include "proto/modes.h"
+
+namespace ranktap::agent::stacks {
+
+enum class StackSite : uint8_t { kLaunch = 0, kSynchronize = 1, kAllocate = 2, kCopy = 3 };
+
+// Bits of the sites at which stacks are taken now.
+extern std::atomic<uint32_t> g_stack_sites;
+extern std::atomic<bool> g_modules_wanted;
+
+// Which sites a policy asks for at a level; kAuto asks for all at level full, for none below.
+uint32_t SitesOf(proto::StackPolicy policy, proto::Level level);
+
+// The level changed: reads policy and sampling rate from the agent's configuration. The first call
+// that asks for stacks reads the modules. Arming or drain thread.
+void SetStackLevel(proto::Level level);
+
+// What the program has loaded since. Drain thread, once in a while.
+void RefreshModules();
+// True once after a walk has ended at a module that is not known yet: RefreshModules should run
+// soon.
+bool TakeModulesWanted();
+
+proto::ArenaRef CaptureStackNow(ThreadState& thread, uint64_t hint);
+
+// 0: none wanted here, or none to be had. `hint` tells call sites apart that have the same stack
+// pointer: the kernel's or the function's address.
+inline proto::ArenaRef CaptureStack(ThreadState& thread, StackSite site, uint64_t hint) {
+  if ((g_stack_sites.load(std::memory_order_relaxed) >> static_cast<uint32_t>(site) & 1) == 0)
+      [[likely]] {
+    return 0;
+  }
+  return CaptureStackNow(thread, hint);
+}
+
+inline bool TakeModulesWanted() {
+  return g_modules_wanted.load(std::memory_order_relaxed) &&
+         g_modules_wanted.exchange(false, std::memory_order_relaxed);
+}
+
+// Cumulative; the fields of v1.Cost.
+struct StackCost {
+  uint64_t captured = 0;       // stacks that an event carries
+  uint64_t memo_hits = 0;      // of them without a walk
+  uint64_t memo_errors = 0;    // full checks that found another stack than the memo
+  uint64_t frames_learnt = 0;  // addresses looked up in unwind tables
+  uint64_t slow_walks = 0;     // by libunwind from end to end
+  uint64_t truncated = 0;      // without their outermost frames
+  uint64_t refused = 0;        // not taken: no memo for the thread, unknown stack, busy
+  uint64_t arena_full = 0;
+};
+StackCost SumStackCost();
+
+}  // namespace ranktap::agent::stacks

@@ -1,0 +1,88 @@
+// A ring of entries that is emptied when it is full.
+// Runs on: the thread it belongs to.  May not: allocate, lock.
+#include "agent/stacks/stack_memo.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ranktap::agent::stacks {
+namespace {
+
+constexpr uint32_t kHeadWords = sizeof(StackMemo::Entry) / sizeof(uint64_t);
+static_assert(sizeof(StackMemo::Entry) % sizeof(uint64_t) == 0);
+
+const uint64_t* ValuesOf(const StackMemo::Entry& entry) {
+  return reinterpret_cast<const uint64_t*>(&entry + 1);
+}
+const uint16_t* SlotsOf(const StackMemo::Entry& entry) {
+  return reinterpret_cast<const uint16_t*>(ValuesOf(entry) + entry.frames);
+}
+
+bool StillHolds(const StackMemo::Entry& entry) {
+  const auto* stack = reinterpret_cast<const uint64_t*>(entry.sp);
+  const uint64_t* values = ValuesOf(entry);
+  const uint16_t* slots = SlotsOf(entry);
+  // Four at a time: the loads are misses that can overlap.
+  uint32_t i = 0;
+  for (; i + 4 <= entry.frames; i += 4) {
+    const uint64_t differing =
+        (stack[slots[i]] ^ values[i]) | (stack[slots[i + 1]] ^ values[i + 1]) |
+        (stack[slots[i + 2]] ^ values[i + 2]) | (stack[slots[i + 3]] ^ values[i + 3]);
+    if (differing != 0) return false;
+  }
+  for (; i < entry.frames; ++i) {
+    if (stack[slots[i]] != values[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+StackMemo::Entry* StackMemo::Find(uint64_t sp, uint64_t hint, uint32_t generation) {
+  const uint32_t* set = SetFor(sp, hint);
+  for (uint32_t way = 0; way < kWays; ++way) {
+    if (set[way] == 0) continue;
+    auto* entry = reinterpret_cast<Entry*>(&words_[set[way] - 1]);
+    if (entry->sp == sp && entry->hint == hint && entry->generation == generation &&
+        StillHolds(*entry)) {
+      return entry;
+    }
+  }
+  return nullptr;
+}
+
+bool StackMemo::Keep(uint64_t sp, uint64_t hint, uint32_t generation, const RawStack& stack,
+                     proto::ArenaRef ref) {
+  // Frames below sp are those of the walk itself.
+  uint32_t first = 0;
+  while (first < stack.frames && stack.slots[first] < sp) ++first;
+  const uint32_t frames = stack.frames - first;
+  const uint32_t words = kHeadWords + frames + (frames + 3) / 4;
+  if (frames == 0 || words > kWords) return false;
+  for (uint32_t i = first; i < stack.frames; ++i) {
+    if (stack.slots[i] < sp || (stack.slots[i] - sp) / 8 > UINT16_MAX) return false;
+  }
+  if (used_words_ + words > kWords) Clear();
+  auto* entry = reinterpret_cast<Entry*>(&words_[used_words_]);
+  *entry = {
+      .sp = sp, .hint = hint, .generation = generation, .stack = ref, .uses = 0, .frames = frames};
+  auto* values = reinterpret_cast<uint64_t*>(entry + 1);
+  auto* slots = reinterpret_cast<uint16_t*>(values + frames);
+  for (uint32_t i = 0; i < frames; ++i) {
+    values[i] = stack.ips[first + i];
+    slots[i] = static_cast<uint16_t>((stack.slots[first + i] - sp) / 8);
+  }
+  uint32_t* set = SetFor(sp, hint);
+  uint32_t* way = std::find(set, set + kWays, 0u);
+  if (way == set + kWays) way = set + next_way_[(set - index_[0]) / kWays]++ % kWays;
+  *way = used_words_ + 1;
+  used_words_ += words;
+  return true;
+}
+
+void StackMemo::Clear() {
+  std::memset(index_, 0, sizeof(index_));
+  used_words_ = 0;
+}
+
+}  // namespace ranktap::agent::stacks

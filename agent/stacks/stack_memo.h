@@ -1,0 +1,48 @@
+// One thread's stacks by where they were taken: an entry is the stack pointer, the addresses of the
+// return-address slots and the values found there. While all of them still hold these values, the
+// stack is the one it was, and reading them is all it costs.
+// Runs on: the thread it belongs to.  May not: allocate, lock.
+#pragma once
+
+#include <cstdint>
+
+#include "agent/stacks/stack_walker.h"
+#include "proto/events.h"
+
+namespace ranktap::agent::stacks {
+
+class StackMemo {
+ public:
+  struct Entry {
+    uint64_t sp;
+    uint64_t hint;
+    uint32_t generation;  // of the frame rules
+    proto::ArenaRef stack;
+    uint32_t uses;
+    uint32_t frames;
+    // then `frames` values, then `frames` slots in words above sp
+  };
+
+  // nullptr: not seen, or not any more. `hint`: what else tells one call site from another.
+  Entry* Find(uint64_t sp, uint64_t hint, uint32_t generation);
+  // False when the stack has a frame that lies in no slot, or too far from sp.
+  bool Keep(uint64_t sp, uint64_t hint, uint32_t generation, const RawStack& stack,
+            proto::ArenaRef ref);
+  void Clear();
+
+ private:
+  static constexpr uint32_t kSets = 256;
+  static constexpr uint32_t kWays = 4;
+  static constexpr uint32_t kWords = 28'000;  // 224 KiB: three hundred stacks of 60 frames
+
+  uint32_t* SetFor(uint64_t sp, uint64_t hint) {
+    return index_[((sp >> 4) * 0x9e3779b97f4a7c15 ^ hint * 0xc2b2ae3d27d4eb4f) >> 56];
+  }
+
+  uint32_t index_[kSets][kWays];  // 1 + first word of the entry; 0: none
+  uint8_t next_way_[kSets];
+  uint32_t used_words_;
+  uint64_t words_[kWords];
+};
+
+}  // namespace ranktap::agent::stacks
