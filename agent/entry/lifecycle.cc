@@ -52,6 +52,7 @@ constexpr uint32_t kEndedByExit = 1;  // v1.Goodbye.REASON_EXIT
 constinit std::atomic<State> g_state{State::kFresh};
 constinit Running* g_running = nullptr;
 constinit std::atomic<proto::Level> g_level{proto::Level::kDormant};
+constinit std::atomic<bool> g_cuda_seen{false};
 constinit std::atomic<uint64_t> g_gap_since{0};  // ticks; capture has been off since then
 
 std::span<const char* const> Environment() {
@@ -128,9 +129,16 @@ void AtExit() {
   if (!Capturing(kCaptureAlive)) return;
   (void)Contain(false, [] {
     RefreshRankIdentity();
-    const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + uint64_t{Config().exit_ms} * 1'000'000;
+    constexpr uint64_t kMillisecond = 1'000'000;
+    // With CUDA, the last flush has just brought what the devices are; on a loaded machine a sender
+    // that was given 5 ms as well left 3 ranks in 16 without them.
+    constexpr uint64_t kFarewellMs = 5;
+    constexpr uint64_t kFarewellWithCudaMs = 100;
+    const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + Config().exit_ms * kMillisecond;
     for (Source* source : AllSources()) source->Finish(deadline);
-    g_running->sender->Finish(deadline);
+    const uint64_t farewell = g_cuda_seen.load() ? kFarewellWithCudaMs : kFarewellMs;
+    g_running->sender->Finish(
+        std::min(deadline, ClockNs(CLOCK_MONOTONIC) + farewell * kMillisecond));
     g_running->segment.WriteClock(ReadClocks());
     g_running->segment.header().last_words.ended.store(kEndedByExit);
     return true;
@@ -234,8 +242,7 @@ bool StartOnce() {
 }
 
 void OnCudaInit() {
-  static constinit std::atomic<bool> done{false};
-  if (done.exchange(true)) return;
+  if (g_cuda_seen.exchange(true)) return;
   RefreshRankIdentity();
   BeginCupti(g_level.load());
   // Registered again: when NVTX came first, CUDA's own teardown, which was registered since then,

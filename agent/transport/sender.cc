@@ -109,14 +109,12 @@ int Sender::RunRound() {
 }
 
 void Sender::Finish(uint64_t deadline_ns) {
-  constexpr uint64_t kFinishMs = 5;
-  const uint64_t last = std::min(deadline_ns, NowNs() + kFinishMs * kMillisecond);
-  const timespec until{.tv_sec = static_cast<time_t>(last / kSecond),
-                       .tv_nsec = static_cast<long>(last % kSecond)};
+  const timespec until{.tv_sec = static_cast<time_t>(deadline_ns / kSecond),
+                       .tv_nsec = static_cast<long>(deadline_ns % kSecond)};
   // Never unlocked: the thread's work is done.
   if (pthread_mutex_clocklock(&round_, CLOCK_MONOTONIC, &until) != 0) return;
   bool told = false;
-  while (link_.connected() && NowNs() < last) {
+  while (link_.connected() && NowNs() < deadline_ns) {
     if (greeted_ && !std::exchange(told, true)) {
       SendAnnouncements();
       SendPeriodic(/*last=*/true);

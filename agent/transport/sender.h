@@ -46,9 +46,9 @@ class Sender {
   // One round of the loop, for tests and for Start's thread.
   void RunOnce();
 
-  // Takes the thread's work over and sends what has been announced, at most for kFinishMs and never
-  // past `deadline_ns` (CLOCK_MONOTONIC). The thread does nothing from then on. Runs on: the
-  // exiting thread.
+  // Takes the thread's work over and sends what has been announced and not yet sent, until
+  // `deadline_ns` (CLOCK_MONOTONIC) at the latest. The thread does nothing from then on. Runs on:
+  // the exiting thread.
   void Finish(uint64_t deadline_ns);
 
   // In a fork child: closes the child's copy of the descriptors and nothing else.
