@@ -112,8 +112,10 @@ std::string FormatSummary(const RunSummary& summary, const RunInfo& info, const 
   for (const auto& [reason, count] : info.refused) {
     text += "  note: " + reason + ": " + std::to_string(count) + "\n";
   }
+  // One call in 64 is timed; a short program's few samples make no estimate.
   text += "  cost of ranktap: " + FormatNs(summary.cost_cpu_ns) + " CPU in its own threads, " +
-          FormatNs(summary.cost_callback_ns) + " in the program's\n";
+          (summary.cost_callback_ns > 0 ? FormatNs(summary.cost_callback_ns) : "not measured") +
+          " in the program's\n";
   if (summary.lost > 0) {
     text += "  lost events: " + FormatCount(static_cast<int64_t>(summary.lost)) +
             " (ranktap report " + path + " losses)\n";
