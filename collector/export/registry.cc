@@ -2,6 +2,7 @@
 #include "collector/export/chrome_exporter.h"
 #include "collector/export/exporter.h"
 #include "collector/export/perfetto_exporter.h"
+#include "collector/export/sqlite_exporter.h"
 
 namespace ranktap::collector {
 namespace {
@@ -11,6 +12,8 @@ constexpr Exporter kExporters[] = {
      &WriteChrome},
     {"perfetto", "Perfetto's protobuf trace, all ranks in one file: ui.perfetto.dev", ".pftrace",
      true, &WritePerfetto},
+    {"sqlite", "SQLite with the tables of nsys export, all ranks in one file", ".sqlite", true,
+     &WriteSqlite},
 };
 
 }  // namespace

@@ -1,0 +1,177 @@
+"""What `ranktap export` writes, read by others: Python's sqlite3 and json, and Perfetto's whole schema."""
+import collections
+import json
+import sqlite3
+import subprocess
+import unittest
+
+from harness import BUILD, CACHE, RANKTAP, ROOT, TracedTest
+
+TOOLS_PYTHON = CACHE / 'hta-venv/bin/python'
+TRAIN = BUILD / 'workloads/train_cuda'
+
+
+class SimulatedTraining(TracedTest):
+    """One run of four ranks on the stand-in for CUDA, exported in each format."""
+
+    def setUp(self):
+        super().setUp()
+        if not TRAIN.exists():
+            self.skipTest(f'{TRAIN} was not built: no nvcc')
+        self.run_directory = self.scratch / 'run'
+        done = self._run([ROOT / 'scripts/with-simulated-gpu', RANKTAP, 'run', '-o', self.run_directory, '--',
+                          TRAIN, '--ranks', '4', '--steps', '5'], {'RANKTAP_BUILD': str(BUILD)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def export(self, form, name, *options):
+        output = self.scratch / name
+        done = self._run([RANKTAP, 'export', self.run_directory, '--format', form, '-o', output, *options], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return output
+
+    def chrome_events(self, category):
+        """Of all ranks."""
+        for path in sorted(self.export('chrome', 'json').iterdir()):
+            for event in json.loads(path.read_text())['traceEvents']:
+                if event.get('cat') == category and event['ph'] == 'X':
+                    yield event
+
+
+class SqliteTest(SimulatedTraining):
+    def setUp(self):
+        super().setUp()
+        self.database = sqlite3.connect(self.export('sqlite', 'run.sqlite'))
+        self.addCleanup(self.database.close)
+
+    def query(self, text):
+        return self.database.execute(text).fetchall()
+
+    def test_kernel_summary_of_nsys_stats_equals_the_json_export(self):
+        """The query of nsys stats cuda_gpu_kern_sum, shortened."""
+        rows = self.query('''
+            SELECT str.value, count(*), sum(end - start) AS total, min(end - start), max(end - start)
+            FROM CUPTI_ACTIVITY_KIND_KERNEL AS k JOIN StringIds AS str ON str.id = k.demangledName
+            WHERE k.graphNodeId IS NULL OR k.graphNodeId >= 0
+            GROUP BY str.value ORDER BY total DESC''')
+        durations = collections.defaultdict(list)
+        for event in self.chrome_events('kernel'):
+            if not event['name'].startswith('CUDA graph'):
+                durations[event['name']].append(round(event['dur'] * 1000))
+        self.assertTrue(durations)
+        self.assertEqual({row[0]: row[1:] for row in rows},
+                         {name: (len(all_), sum(all_), min(all_), max(all_)) for name, all_ in durations.items()})
+
+    def test_launches_join_kernels_by_correlation_and_process(self):
+        """The join that nsys users write, over all ranks at once: correlation ids repeat between them."""
+        kernels, = self.query('SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL')[0]
+        rows = self.query('''
+            SELECT k.start, r.start, k.globalPid, s.value
+            FROM CUPTI_ACTIVITY_KIND_KERNEL AS k
+            JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS r
+              ON k.correlationId = r.correlationId AND k.globalPid = r.globalTid / 0x1000000 * 0x1000000
+            JOIN StringIds AS s ON s.id = r.nameId''')
+        self.assertEqual(len(rows), kernels)
+        self.assertEqual(len({row[2] for row in rows}), 4)
+        self.assertTrue(all(start >= launched for start, launched, _, _ in rows))
+        self.assertTrue(all('Launch' in name for _, _, _, name in rows))
+
+    def test_ranges_by_text_and_by_text_id(self):
+        rows = self.query('''
+            SELECT n.text, s.value, count(*), sum(n.end - n.start)
+            FROM NVTX_EVENTS AS n LEFT JOIN StringIds AS s ON s.id = n.textId
+            WHERE n.eventType = 59 GROUP BY n.text''')
+        totals = collections.Counter()
+        for event in self.chrome_events('user_annotation'):
+            totals[event['name']] += round(event['dur'] * 1000)
+        self.assertEqual({row[0]: row[3] for row in rows}, dict(totals))
+        self.assertTrue(all(text == by_id for text, by_id, _, _ in rows))
+        self.assertEqual({row[0]: row[2] for row in rows}['step'], 4 * 5)
+
+    def test_copies_by_direction(self):
+        """As nsys stats cuda_gpu_mem_size_sum asks."""
+        rows = self.query('''
+            SELECT oper.label, count(*), sum(bytes) FROM CUPTI_ACTIVITY_KIND_MEMCPY AS c
+            JOIN ENUM_CUDA_MEMCPY_OPER AS oper ON oper.id = c.copyKind GROUP BY oper.label''')
+        bytes_ = collections.Counter()
+        for event in self.chrome_events('gpu_memcpy'):
+            bytes_[event['name'].split()[1]] += event['args']['bytes']
+        self.assertEqual({row[0]: row[2] for row in rows}, dict(bytes_))
+
+    def test_ranks_processes_and_devices(self):
+        self.assertEqual([row[0] for row in self.query('SELECT rank FROM RANKTAP_RANKS ORDER BY rank')], [0, 1, 2, 3])
+        pids = {row[0] for row in self.query(
+            'SELECT DISTINCT globalTid / 0x1000000 % 0x1000000 FROM CUPTI_ACTIVITY_KIND_RUNTIME')}
+        self.assertEqual(pids, {row[0] for row in self.query('SELECT pid FROM PROCESSES')})
+        self.assertEqual(self.query('SELECT count(*) FROM TARGET_INFO_GPU')[0][0], 4)
+        start, = self.query('SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME')[0]
+        self.assertGreater(start, 1_600_000_000_000_000_000)
+
+
+class WindowTest(SimulatedTraining):
+    def test_formats_keep_the_same_kernels_of_a_window(self):
+        options = ['--window', '1ms:20ms', '--min-duration', '2us', '--ranks', '1,2']
+        database = sqlite3.connect(self.export('sqlite', 'some.sqlite', *options))
+        kept = database.execute('SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL').fetchone()[0]
+        database.close()
+        events = [event for path in self.export('chrome', 'some', *options).iterdir()
+                  for event in json.loads(path.read_text())['traceEvents']]
+        self.assertEqual(kept, sum(event.get('cat') == 'kernel' and 'grid' in event['args'] for event in events))
+        self.assertGreater(kept, 0)
+
+    def test_a_window_that_is_none_is_wrong_usage(self):
+        done = self._run([RANKTAP, 'export', self.run_directory, '--window', '5', '-o', self.scratch / 'x'], {})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('FROM:TO', done.stderr)
+
+
+PERFETTO_COUNTS = '''
+import collections, json, sys
+from google.protobuf.unknown_fields import UnknownFieldSet
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
+def unknown(message):
+    found = len(UnknownFieldSet(message))
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            found += sum(map(unknown, [value] if hasattr(value, 'ListFields') else value))
+    return found
+trace = Trace()
+trace.ParseFromString(open(sys.argv[1], 'rb').read())
+counts = collections.Counter(unknown=sum(map(unknown, trace.packet)))
+names = {}
+for packet in trace.packet:
+    sequence = packet.trusted_packet_sequence_id
+    for entry in packet.interned_data.event_categories:
+        names[sequence, entry.iid] = entry.name
+    if packet.HasField('track_event'):
+        event = packet.track_event
+        counts[TrackEvent.Type.Name(event.type)] += 1
+        if event.type == TrackEvent.TYPE_SLICE_BEGIN:
+            counts[names[sequence, event.category_iids[0]]] += 1
+        counts['arrows'] += len(event.flow_ids)
+        counts['arrow ends'] += len(event.terminating_flow_ids)
+print(json.dumps(counts))
+'''
+
+
+@unittest.skipUnless(TOOLS_PYTHON.exists(), f'no Perfetto schema: {TOOLS_PYTHON} is missing; scripts/setup --tools')
+class PerfettoTest(SimulatedTraining):
+    def test_perfettos_own_schema_knows_every_field_and_slice(self):
+        path = self.export('perfetto', 'run.pftrace')
+        done = subprocess.run([TOOLS_PYTHON, '-c', PERFETTO_COUNTS, path], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        counts = json.loads(done.stdout)
+        self.assertEqual(counts['unknown'], 0)
+        self.assertEqual(counts['TYPE_SLICE_BEGIN'], counts['TYPE_SLICE_END'])
+        self.assertEqual(counts['arrows'], counts['arrow ends'])
+        arrows = 0
+        for category in ('kernel', 'gpu_memcpy', 'gpu_memset', 'user_annotation', 'cuda_runtime'):
+            self.assertEqual(counts.get(category, 0), sum(1 for _ in self.chrome_events(category)), category)
+        for path in (self.scratch / 'json').iterdir():
+            arrows += sum(event.get('cat') == 'ac2g' and event['ph'] == 'f'
+                          for event in json.loads(path.read_text())['traceEvents'])
+        self.assertEqual(counts['arrows'], arrows)
+        self.assertGreater(counts['TYPE_COUNTER'], 0)
+
+
+if __name__ == '__main__':
+    unittest.main()
