@@ -46,6 +46,10 @@ inline constexpr auto kEnvVars = std::to_array<EnvVar>({
      "Of so many calls that would have a stack, one gets it."},
     {"RANKTAP_REDACT", EnvKind::kFlag, "1", 0, 0,
      "0 keeps values of arguments that look like secrets in the recorded command line."},
+    {"RANKTAP_PYTHON", EnvKind::kFlag, "0", 0, 0,
+     "1 installs the hook for PyTorch before the interpreter starts; what run --level full sets."},
+    {"RANKTAP_SCHEDULE", EnvKind::kText, "", 0, 0,
+     "Which steps are recorded operator by operator, as run --schedule writes it."},
 });
 // clang-format on
 

@@ -181,6 +181,9 @@ static_assert(sizeof(NvtxAttributes) == 32);
 
 inline constexpr uint32_t kNvtxSchemaPayload = 0xDFBD0009;
 
+// Bytes that need no schema (NVTX_TYPE_PAYLOAD_SCHEMA_RAW): what the hook for PyTorch says.
+inline constexpr uint64_t kBytesSchema = 1023;
+
 struct RangePushEvent {
   static constexpr EventKind kKind = EventKind::kRangePush;
   EventHeader header;

@@ -43,6 +43,8 @@ constexpr auto kFields = std::to_array<FieldOf>({
     {"RANKTAP_STACKS", &AgentConfig::stacks},
     {"RANKTAP_STACKS_SAMPLE", &AgentConfig::stacks_sample},
     {"RANKTAP_REDACT", &AgentConfig::redact},
+    {"RANKTAP_PYTHON", &AgentConfig::python},
+    {"RANKTAP_SCHEDULE", &AgentConfig::schedule},
 });
 static_assert(kFields.size() == proto::kEnvVars.size());
 

@@ -25,6 +25,8 @@ struct AgentConfig {
   proto::StackPolicy stacks = proto::StackPolicy::kAuto;
   uint32_t stacks_sample = 1;
   bool redact = true;
+  bool python = false;
+  std::string schedule;
 
   static constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
   bool operator==(const AgentConfig&) const = default;

@@ -11,9 +11,10 @@ namespace ranktap::agent {
 
 // Bits of what is being captured.
 enum Capture : uint32_t {
-  kCaptureRanges = 1u << 0,  // NVTX
-  kCaptureCuda = 1u << 1,    // CUDA callbacks and activities
-  kCaptureAlive = 1u << 31,  // the agent runs in this process: not a fork child
+  kCaptureRanges = 1u << 0,     // NVTX
+  kCaptureCuda = 1u << 1,       // CUDA callbacks and activities
+  kCaptureFramework = 1u << 2,  // what the framework's own hooks see
+  kCaptureAlive = 1u << 31,     // the agent runs in this process: not a fork child
 };
 
 struct CapturePage {

@@ -114,6 +114,7 @@ class ThreadState {
   // Something lent to this thread; set to 0 when it ends.
   std::atomic<uint32_t>* lease = nullptr;
   uint32_t api_depth = 0;  // CUDA calls we are inside of; the driver's below a runtime's is nested
+  uint32_t module_depth = 0;                  // forwards of framework modules we are inside of
   std::atomic<uint32_t> last_correlation{0};  // of the calls recorded on this thread
   std::atomic<uint32_t> last_launch{0};
   // Events produced so far, by which 1 in 64 hooks is timed.

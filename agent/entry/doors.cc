@@ -13,6 +13,7 @@
 #include "agent/core/contain.h"
 #include "agent/entry/lifecycle.h"
 #include "agent/sources/nvtx/nvtx_source.h"
+#include "agent/sources/torch/python_door.h"
 
 extern char** environ;
 
@@ -21,6 +22,11 @@ namespace {
 
 constinit proto::Door g_door = proto::Door::kEnvironment;
 
+bool WantsPython() {
+  const char* wanted = std::getenv("RANKTAP_PYTHON");
+  return wanted != nullptr && std::strcmp(wanted, "1") == 0 && !DisabledByEnvironment(environ);
+}
+
 // Before main, in every process below `ranktap run`: shells, compilers, launchers. No thread, no
 // descriptor, no allocation. (`ranktap run` sets the two injection variables itself: setenv here
 // would allocate.)
@@ -28,6 +34,9 @@ __attribute__((constructor)) void OnLoad() {
   const char* preload = std::getenv("LD_PRELOAD");
   if (preload != nullptr && std::strstr(preload, "libranktap.so") != nullptr) {
     g_door = proto::Door::kPreload;
+    if (WantsPython()) {
+      InstallPythonDoor({.start = &StartOnce, .refresh_rank = &RefreshRankIdentity});
+    }
   }
 }
 

@@ -67,14 +67,19 @@ RankIdentity FindRank(const AgentConfig& config) {
   return FindRankIdentity(Environment(), rank);
 }
 
+constexpr uint32_t kLevelBits = kCaptureRanges | kCaptureFramework;
+
+// What sources without a switch of their own record at a level.
+uint32_t BitsOf(proto::Level level) {
+  return (level >= proto::Level::kRanges ? kCaptureRanges : 0u) |
+         (level >= proto::Level::kFull ? kCaptureFramework : 0u);
+}
+
 void ApplyLevel(proto::Level level, std::string_view reason) {
   const proto::Level before = g_level.exchange(level);
   const bool ranges = level >= proto::Level::kRanges;
-  if (ranges) {
-    SetCapture(kCaptureRanges);
-  } else {
-    ClearCapture(kCaptureRanges);
-  }
+  SetCapture(BitsOf(level));
+  ClearCapture(kLevelBits & ~BitsOf(level));
   for (Source* source : AllSources()) source->SetLevel(level);
   if (before == level) return;
   AnnounceLevel(level);
@@ -215,7 +220,7 @@ bool Start() {
   std::atexit(&AtExit);
   g_level.store(running->config.level);
   if (running->config.level >= proto::Level::kRanges) {
-    SetCapture(kCaptureRanges);
+    SetCapture(BitsOf(running->config.level));
   } else {
     g_gap_since.store(NowTicks());
   }

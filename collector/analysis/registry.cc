@@ -4,8 +4,10 @@
 #include "collector/analysis/gap_summary.h"
 #include "collector/analysis/kernel_summary.h"
 #include "collector/analysis/loss_summary.h"
+#include "collector/analysis/module_summary.h"
 #include "collector/analysis/range_summary.h"
 #include "collector/analysis/rank_summary.h"
+#include "collector/analysis/step_summary.h"
 
 namespace ranktap::collector {
 namespace {
@@ -16,6 +18,8 @@ constexpr Analysis kAnalyses[] = {
     {"apis", "Where does the host spend its time in CUDA calls?", &TabulateApis},
     {"ranges", "How long do the program's NVTX ranges take, on the host and on the GPU?",
      &TabulateRanges},
+    {"steps", "How long does each training step take, and where does it go?", &TabulateSteps},
+    {"modules", "Where does the forward pass go, module by module?", &TabulateModules},
     {"losses", "Which events are missing, and why?", &TabulateLosses},
     {"gaps", "When was capture off on purpose, and why?", &TabulateGaps},
 };

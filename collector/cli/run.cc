@@ -33,7 +33,7 @@ namespace {
 constexpr uint64_t kGraceNs = 2'000'000'000;
 
 struct RunOptions {
-  std::string output, level, duration, delay, log, stacks;
+  std::string output, level, duration, delay, log, stacks, schedule;
   uint32_t stacks_sample = 0;  // 0: not given
   bool quiet = false, print_env = false, no_preload = false;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
@@ -61,6 +61,9 @@ void AddOptions(CLI::App* app, RunOptions* options) {
       ->check(CLI::Range(1, 1'000'000));
   app->add_option("--delay", options->delay, "capture nothing for so long: 10, 1.5s, 200ms, 2m");
   app->add_option("--duration", options->duration, "capture for so long, then nothing");
+  app->add_option("--schedule", options->schedule,
+                  "steps to record operator by operator, level full: "
+                  "wait=1,warmup=1,active=1,repeat=1 (the default), skip-first=, skip-first-wait=");
   app->add_option("--log", options->log, "file for the collector's own messages");
   app->add_flag("--quiet", options->quiet, "no summary");
   app->add_flag("--print-env", options->print_env,
@@ -213,6 +216,8 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const RunOptions& op
   if (options.stacks_sample != 0) {
     settings.emplace_back("RANKTAP_STACKS_SAMPLE", std::to_string(options.stacks_sample));
   }
+  if (options.wanted_level >= v1::LEVEL_FULL) settings.emplace_back("RANKTAP_PYTHON", "1");
+  if (!options.schedule.empty()) settings.emplace_back("RANKTAP_SCHEDULE", options.schedule);
   return settings;
 }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kPointerFlags = 0xe;  // POINTER, OFFSET_FROM_BASE, OFFSET_FROM_HERE
 constexpr uint64_t kArrayFlags = 7 << 4;
 constexpr uint64_t kFixedArray = 1 << 4, kZeroTerminated = 2 << 4;
-constexpr uint64_t kRawSchema = 1023;
+constexpr uint64_t kRawSchema = proto::kBytesSchema;
 constexpr uint64_t kCString = 75, kCStringUtf8 = 76;
 constexpr int kMaxDepth = 8;
 constexpr size_t kMaxFields = 256;

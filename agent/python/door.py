@@ -1,0 +1,83 @@
+"""Waits for torch to be imported, then installs the hooks.
+
+Executed once by the agent, in a namespace of its own, with `sources` ({module: text}) and `functions`
+(what the agent offers, agent/sources/torch/torch_functions.cc). Nothing of ours may raise into the
+program or print: what goes wrong is counted and named in RANKTAP_LOG.
+"""
+import sys
+import types
+
+
+def load(name):
+    """A module of ours from its embedded source, as `_ranktap.<name>`."""
+    full = f'_ranktap.{name}'
+    if full not in sys.modules:
+        module = types.ModuleType(full)
+        module.agent = types.SimpleNamespace(**functions)
+        module.load = load
+        exec(compile(sources[name], f'<ranktap/{name}.py>', 'exec'), module.__dict__)
+        sys.modules[full] = module
+    return sys.modules[full]
+
+
+def install():
+    try:
+        load('hooks').install(sys.modules['torch'])
+    except Exception as failure:
+        functions['contained'](f'the hooks for torch: {failure!r}')
+
+
+class Loader:
+    """Another loader, and our hooks after it."""
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        # The module keeps the loader it would have had without us.
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        install()
+
+
+class Finder:
+    """First in sys.meta_path until torch is there."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name != 'torch':
+            # torch was half imported when we came: its own imports bring us here until it is done.
+            if is_loaded():
+                cls.leave()
+                install()
+            return None
+        cls.leave()
+        for finder in sys.meta_path:
+            spec = getattr(finder, 'find_spec', lambda *_: None)(name, path, target)
+            if spec is not None:
+                if hasattr(spec.loader, 'exec_module'):
+                    spec.loader = Loader(spec.loader)
+                return spec
+        return None
+
+    @classmethod
+    def leave(cls):
+        if cls in sys.meta_path:
+            sys.meta_path.remove(cls)
+
+
+def is_loaded():
+    torch = sys.modules.get('torch')
+    return torch is not None and not getattr(getattr(torch, '__spec__', None), '_initializing', False)
+
+
+if is_loaded():
+    install()
+else:
+    sys.meta_path.insert(0, Finder)

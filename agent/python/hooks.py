@@ -1,0 +1,207 @@
+"""Steps, modules and phases of a PyTorch program, from torch's own global hooks.
+
+Every hook is a ladder of cheap exits; what can fail is in `guarded` functions. The program's modules
+are never written to: what we know about one is kept by its id, and goes when it goes.
+"""
+import sys
+import threading
+import weakref
+
+MODULE, STEP, PHASE = 'ranktap.module', 'ranktap.step', 'ranktap.phase'
+
+
+def guarded(function):
+    """Failures of ours end here; KeyboardInterrupt and SystemExit are the program's."""
+
+    def call(*arguments):
+        try:
+            return function(*arguments)
+        except Exception as failure:
+            agent.contained(f'{getattr(function, "__qualname__", function)}: {failure!r}')
+            return None
+
+    return call
+
+
+class Process:
+    """Whether this process records: settled at the first forward or optimizer step, since launchers
+    and DataLoader workers import torch too and must leave no trace."""
+
+    def __init__(self, torch):
+        self._torch = torch
+        self.state = None  # None: not settled; else whether we record
+        self.on_start = []
+
+    def records(self):
+        if self.state is None:
+            worker = sys.modules.get('torch.utils.data')
+            is_worker = worker is not None and worker.get_worker_info() is not None
+            self.state = not is_worker and agent.start() == 1
+            if self.state:
+                self.domains = {name: agent.domain(name) for name in (MODULE, STEP, PHASE)}
+                agent.set_module_domain(self.domains[MODULE])
+                agent.refresh_rank()
+                for begin in self.on_start:
+                    begin()
+        return self.state
+
+
+class Modules:
+    """A range for each forward, named from its root: `ResNet.layer1.0.conv1`.
+
+    The root is the module that runs while no other does; names are those of `named_modules`.
+    """
+
+    def __init__(self, torch, process):
+        self._process = process
+        self.names = {}       # id(module) -> the agent's name of it; 0: not recorded
+        self._alive = {}      # id(module) -> weak reference that removes both
+        self.texts = {}       # id(module) -> qualified name
+        self._root = None     # weak reference to the last root
+        self._hooks = self._make_hooks(torch)
+
+    def _make_hooks(self, torch):
+        known, enter, leave = self.names.get, agent.enter, agent.exit
+        first_seen = guarded(self._first_seen)
+        # Under dynamo these are True and the hooks trace to nothing: no graph break, no range
+        # inside of a compiled graph.
+        compiler = getattr(torch, 'compiler', None)
+        is_compiling = getattr(compiler, 'is_dynamo_compiling', None) or getattr(
+            compiler, 'is_compiling', None) or (lambda: False)
+
+        def before(module, inputs):
+            if is_compiling():
+                return
+            name = known(id(module))
+            if name is None:
+                first_seen(module)
+            elif name:
+                enter(name)
+
+        def after(module, inputs, output):
+            if not is_compiling() and known(id(module)):
+                leave()
+
+        return before, after
+
+    def install(self, torch):
+        hooked = torch.nn.modules.module
+        before, after = self._hooks
+        handles = [hooked.register_module_forward_pre_hook(before)]
+        try:  # also when the forward raises: torch 2.0
+            handles.append(hooked.register_module_forward_hook(after, always_call=True))
+        except TypeError:
+            handles.append(hooked.register_module_forward_hook(after))
+        hide_from_compile_warning(hooked, {handle.id for handle in handles})
+
+    def _first_seen(self, module):
+        if not self._process.records():
+            self.names[id(module)] = 0
+            return
+        if agent.depth() == 0:
+            self._root = weakref.ref(module)
+            self._name_all(module, type(module).__name__)
+        else:
+            root = self._root() if self._root is not None else None
+            if root is not None:
+                self._name_all(root, self.texts.get(id(root), type(root).__name__))
+            if id(module) not in self.names:  # not registered with its parent
+                self._name_all(module, type(module).__name__)
+        agent.enter(self.names[id(module)])
+
+    def _name_all(self, root, text):
+        for path, module in root.named_modules():
+            self._name(module, f'{text}.{path}' if path else text)
+
+    def _name(self, module, text):
+        key = id(module)
+        if key not in self._alive:
+            def forget(_, key=key):
+                for table in (self.names, self.texts, self._alive):
+                    table.pop(key, None)
+            self._alive[key] = weakref.ref(module, forget)
+        self.texts[key] = text
+        self.names[key] = agent.name(text)
+
+
+def hide_from_compile_warning(hooked, ours):
+    """torch.compile warns on stderr when there are global hooks; not about ours."""
+    if not hasattr(hooked, '_has_any_global_hook'):
+        return
+    tables = [table for name, table in vars(hooked).items()
+              if name.startswith('_global_') and isinstance(table, dict)]
+
+    def _has_any_global_hook():
+        return any(key not in ours for table in tables for key in table)
+
+    hooked._has_any_global_hook = _has_any_global_hook
+
+
+class Steps:
+    """Numbers the training steps: one ends with the last optimizer of an iteration.
+
+    Accumulation needs no care: its micro-batches run no optimizer. An optimizer that steps several
+    times without a forward between (ZeRO and Megatron step theirs group by group) ends one step. Of
+    several optimizers the one that came last ends it, so the first iteration of a program with k
+    optimizers counts as k steps.
+    """
+
+    def __init__(self, process):
+        self._process = process
+        process.on_start.append(self.begin)
+        self._lock = threading.Lock()
+        self._known = []       # ids of optimizers, in the order of their first step
+        self._forwards = False # whether a module was ever seen to run
+        self.number = 0
+        self._range = None
+        self.listeners = []    # called with the number of the step that begins
+
+    def install(self, torch):
+        # torch.optim hides its own submodule.
+        optimizer = sys.modules[torch.optim.Optimizer.__module__]
+        if not hasattr(optimizer, 'register_optimizer_step_pre_hook'):
+            agent.note('this PyTorch (before 2.0) has no global optimizer hooks: no steps')
+            return
+        optimizer.register_optimizer_step_pre_hook(lambda *_: self._before())
+        optimizer.register_optimizer_step_post_hook(lambda stepped, *_: self._after(stepped))
+
+    def begin(self):
+        """The first step starts with the first thing that is seen."""
+        domain = self._process.domains[STEP]
+        self._name = agent.name('step')
+        self._range = agent.open(domain, self._name, self.number)
+
+    @guarded
+    def _before(self):
+        if self._process.records():
+            agent.push(self._process.domains[PHASE], agent.name('optimizer'))
+
+    @guarded
+    def _after(self, stepped):
+        if not self._process.records():
+            return
+        agent.pop(self._process.domains[PHASE])
+        if id(stepped) not in self._known:
+            self._known.append(id(stepped))
+        elif id(stepped) != self._known[-1]:
+            return
+        forward = agent.forward_seen() == 1
+        self._forwards = self._forwards or forward
+        if forward or not self._forwards:
+            self._next()
+
+    def _next(self):
+        with self._lock:
+            agent.close(self._range)
+            self.number += 1
+            for listener in self.listeners:
+                listener(self.number)
+            self._range = agent.open(self._process.domains[STEP], self._name, self.number)
+
+
+def install(torch):
+    process = Process(torch)
+    steps = Steps(process)
+    modules = Modules(torch, process)
+    for part in (modules, steps):
+        guarded(part.install)(torch)

@@ -1,0 +1,57 @@
+// CPython, as far as we call it: looked up by name in the interpreter that is in the process, so
+// that one agent serves every version from 3.8 on and needs no libpython. Only functions of the
+// stable ABI and the audit hook; no object layout is known here. Runs on: the loader
+// (PythonApi::Load), then threads that hold the interpreter's lock. May not: be used before Load
+// has said yes.
+#pragma once
+
+#include <cstdint>
+
+namespace ranktap::agent {
+
+struct PyObject;  // CPython's; opaque
+
+// CPython's PyMethodDef (stable ABI).
+struct PyMethodDef {
+  const char* name;
+  void* function;
+  int flags;
+  const char* doc;
+};
+inline constexpr int kMethNoArgs = 0x0004;
+inline constexpr int kMethO = 0x0008;
+inline constexpr int kMethFastcall = 0x0080;
+
+using PyAuditHook = int (*)(const char* event, PyObject* arguments, void* data);
+
+// NOLINTBEGIN: CPython's own names
+struct PythonApi {
+  int (*PySys_AddAuditHook)(PyAuditHook, void*);
+  int (*Py_AddPendingCall)(int (*)(void*), void*);
+  PyObject* (*Py_CompileString)(const char*, const char*, int);
+  PyObject* (*PyEval_EvalCode)(PyObject*, PyObject*, PyObject*);
+  PyObject* (*PyEval_GetBuiltins)();
+  PyObject* (*PyDict_New)();
+  int (*PyDict_SetItemString)(PyObject*, const char*, PyObject*);
+  PyObject* (*PyCFunction_NewEx)(PyMethodDef*, PyObject*, PyObject*);
+  PyObject* (*PyUnicode_FromStringAndSize)(const char*, intptr_t);
+  const char* (*PyUnicode_AsUTF8AndSize)(PyObject*, intptr_t*);
+  PyObject* (*PyTuple_GetItem)(PyObject*, intptr_t);
+  PyObject* (*PyLong_FromUnsignedLongLong)(unsigned long long);
+  unsigned long long (*PyLong_AsUnsignedLongLongMask)(PyObject*);
+  int (*PyBytes_AsStringAndSize)(PyObject*, char**, intptr_t*);
+  PyObject* (*PyErr_Occurred)();
+  void (*PyErr_Clear)();
+  void (*Py_IncRef)(PyObject*);
+  void (*Py_DecRef)(PyObject*);
+  PyObject* _Py_NoneStruct;  // the address of None
+
+  // False: there is no CPython in the process, or one without audit hooks (before 3.8).
+  [[nodiscard]] bool Load();
+};
+// NOLINTEND
+
+// Zero until Load.
+extern constinit PythonApi g_python;
+
+}  // namespace ranktap::agent

@@ -1,0 +1,22 @@
+// The way into Python: an audit hook that is there before the interpreter starts, sees `import
+// torch`, and has our Python sources (agent/python/, embedded) run. A program that never imports
+// torch pays one string comparison for each audited event.
+// Runs on: the loader (InstallPythonDoor); then threads that hold the interpreter's lock.
+// May not: in the loader allocate or make system calls; ever raise a Python exception.
+#pragma once
+
+namespace ranktap::agent {
+
+// What the door needs of the lifecycle.
+struct PythonDoor {
+  bool (*start)();         // the agent in this process; StartOnce
+  void (*refresh_rank)();  // the program may have learnt its rank
+};
+
+// Does nothing where there is no CPython in the process.
+void InstallPythonDoor(const PythonDoor& door);
+
+// What InstallPythonDoor was given.
+const PythonDoor& InstalledPythonDoor();
+
+}  // namespace ranktap::agent

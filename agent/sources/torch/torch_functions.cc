@@ -1,0 +1,262 @@
+// Ranges, marks and names for our Python sources.
+// Runs on: threads that hold the interpreter's lock.  May not: raise, allocate in steady state,
+// lock.
+#include "agent/sources/torch/torch_functions.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <string>
+
+#include "agent/core/agent_state.h"
+#include "agent/core/announcements.h"
+#include "agent/core/callback_cost.h"
+#include "agent/core/capture_state.h"
+#include "agent/core/host_clock.h"
+#include "agent/core/log.h"
+#include "agent/core/writer.h"
+#include "agent/sources/torch/python_door.h"
+
+namespace ranktap::agent {
+namespace {
+
+using proto::ArenaRef;
+using proto::EntryKind;
+
+constexpr uint32_t kUnsignedPayload = 1;  // NVTX_PAYLOAD_TYPE_UNSIGNED_INT64
+
+// Numbers of their own, far from NVTX's, which count from 1.
+constinit std::atomic<uint64_t> g_next_range{uint64_t{1} << 62};
+// A root module ran since the last step ended.
+constinit std::atomic<bool> g_forward_seen{false};
+constinit std::atomic<ArenaRef> g_module_domain{0};
+
+PyObject* None() {
+  g_python.Py_IncRef(g_python._Py_NoneStruct);
+  return g_python._Py_NoneStruct;
+}
+
+PyObject* Number(uint64_t value) { return g_python.PyLong_FromUnsignedLongLong(value); }
+
+uint64_t ToNumber(PyObject* object) { return g_python.PyLong_AsUnsignedLongLongMask(object); }
+
+std::string_view ToText(PyObject* object) {
+  intptr_t size = 0;
+  const char* text = g_python.PyUnicode_AsUTF8AndSize(object, &size);
+  if (text != nullptr) return {text, static_cast<size_t>(size)};
+  g_python.PyErr_Clear();
+  return {};
+}
+
+// The thread to record on, or nullptr: capture is off, or the event is counted as lost.
+ThreadState* Enter() {
+  if (!Capturing(kCaptureFramework)) return nullptr;
+  ThreadState* thread = ThreadState::Current();
+  if (thread == nullptr) [[unlikely]]
+    ThreadStates::LoseWithoutWriter();
+  return thread;
+}
+
+proto::NvtxAttributes Named(uint64_t domain, uint64_t name, uint64_t payload, bool has_payload) {
+  return {.domain = static_cast<ArenaRef>(domain),
+          .name = static_cast<ArenaRef>(name),
+          .payload = payload,
+          .category = 0,
+          .color = 0,
+          .payload_type = has_payload ? kUnsignedPayload : 0,
+          .payload_dropped = 0};
+}
+
+// start() -> 1: the agent runs here, and full may come.
+PyObject* Start(PyObject*, PyObject*) {
+  const bool started = InstalledPythonDoor().start();
+  return Number(started ? 1 : 0);
+}
+
+PyObject* RefreshRank(PyObject*, PyObject*) {
+  InstalledPythonDoor().refresh_rank();
+  return None();
+}
+
+// capturing() -> 1: what is recorded now is kept.
+PyObject* IsCapturing(PyObject*, PyObject*) { return Number(Capturing(kCaptureFramework) ? 1 : 0); }
+
+PyObject* InternAs(EntryKind kind, PyObject* text) {
+  if (!Capturing(kCaptureAlive)) return Number(0);
+  const std::string_view name = ToText(text).substr(0, 4096);
+  return Number(Names().Intern(kind, std::as_bytes(std::span(name))));
+}
+
+// domain(name) -> id; name(text) -> id; 0: no room.
+PyObject* Domain(PyObject*, PyObject* text) { return InternAs(EntryKind::kNvtxDomain, text); }
+PyObject* Name(PyObject*, PyObject* text) { return InternAs(EntryKind::kString, text); }
+
+PyObject* SetModuleDomain(PyObject*, PyObject* domain) {
+  g_module_domain.store(static_cast<ArenaRef>(ToNumber(domain)));
+  return None();
+}
+
+// enter(name), exit(): a module's forward, on this thread.
+PyObject* EnterModule(PyObject*, PyObject* name) {
+  if (ThreadState* thread = Enter()) {
+    const uint64_t now = NowTicks();
+    const CallbackCost cost(*thread, now);
+    if (thread->module_depth++ == 0) g_forward_seen.store(true, std::memory_order_relaxed);
+    thread->Emit(proto::RangePushEvent{
+        .header = {},
+        .time_ticks = now,
+        .nvtx = Named(g_module_domain.load(std::memory_order_relaxed), ToNumber(name), 0, false)});
+  }
+  return None();
+}
+
+PyObject* ExitModule(PyObject*, PyObject*) {
+  if (ThreadState* thread = Enter(); thread != nullptr && thread->module_depth > 0) {
+    --thread->module_depth;
+    thread->Emit(proto::RangePopEvent{.header = {},
+                                      .time_ticks = NowTicks(),
+                                      .domain = g_module_domain.load(std::memory_order_relaxed),
+                                      .pad = 0});
+  }
+  return None();
+}
+
+// depth() -> how many modules this thread is inside of.
+PyObject* Depth(PyObject*, PyObject*) {
+  ThreadState* thread = Enter();
+  return Number(thread == nullptr ? 0 : thread->module_depth);
+}
+
+// forward_seen() -> whether a module has run since the last call.
+PyObject* ForwardSeen(PyObject*, PyObject*) {
+  return Number(g_forward_seen.exchange(false) ? 1 : 0);
+}
+
+// push(domain, name[, payload]), pop(domain): a range of this thread.
+PyObject* Push(PyObject*, PyObject* const* arguments, intptr_t count) {
+  if (count < 2) return None();
+  if (ThreadState* thread = Enter()) {
+    const uint64_t payload = count > 2 ? ToNumber(arguments[2]) : 0;
+    thread->Emit(proto::RangePushEvent{
+        .header = {},
+        .time_ticks = NowTicks(),
+        .nvtx = Named(ToNumber(arguments[0]), ToNumber(arguments[1]), payload, count > 2)});
+  }
+  return None();
+}
+
+PyObject* Pop(PyObject*, PyObject* domain) {
+  if (ThreadState* thread = Enter()) {
+    thread->Emit(proto::RangePopEvent{.header = {},
+                                      .time_ticks = NowTicks(),
+                                      .domain = static_cast<ArenaRef>(ToNumber(domain)),
+                                      .pad = 0});
+  }
+  return None();
+}
+
+// open(domain, name, payload) -> range; close(range): may be closed by another thread.
+PyObject* Open(PyObject*, PyObject* const* arguments, intptr_t count) {
+  const uint64_t range = g_next_range.fetch_add(1, std::memory_order_relaxed);
+  ThreadState* thread = count < 3 ? nullptr : Enter();
+  if (thread != nullptr) {
+    thread->Emit(proto::RangeStartEvent{
+        .header = {},
+        .time_ticks = NowTicks(),
+        .range = range,
+        .nvtx =
+            Named(ToNumber(arguments[0]), ToNumber(arguments[1]), ToNumber(arguments[2]), true)});
+  }
+  return Number(range);
+}
+
+PyObject* Close(PyObject*, PyObject* range) {
+  if (ThreadState* thread = Enter()) {
+    thread->Emit(
+        proto::RangeEndEvent{.header = {}, .time_ticks = NowTicks(), .range = ToNumber(range)});
+  }
+  return None();
+}
+
+// mark(domain, name, bytes): at most 60 KB.
+PyObject* Mark(PyObject*, PyObject* const* arguments, intptr_t count) {
+  ThreadState* thread = count < 3 ? nullptr : Enter();
+  char* data = nullptr;
+  intptr_t size = 0;
+  if (thread == nullptr) return None();
+  if (g_python.PyBytes_AsStringAndSize(arguments[2], &data, &size) != 0) {
+    g_python.PyErr_Clear();
+    return None();
+  }
+  constexpr size_t kMostBytes = 60'000;  // an event counts its bytes in 16 bits
+  const size_t bytes = std::min(static_cast<size_t>(size), kMostBytes);
+  std::string blob(16 + ((bytes + 7) & ~size_t{7}), '\0');
+  const uint64_t head[2] = {proto::kBytesSchema, bytes};
+  std::memcpy(blob.data(), head, sizeof(head));
+  std::memcpy(blob.data() + sizeof(head), data, bytes);
+  proto::MarkEvent event{.header = {},
+                         .time_ticks = NowTicks(),
+                         .nvtx = Named(ToNumber(arguments[0]), ToNumber(arguments[1]), 0, false)};
+  event.nvtx.payload_type = proto::kNvtxSchemaPayload;
+  event.nvtx.payload_dropped = static_cast<uint32_t>(static_cast<size_t>(size) - bytes);
+  thread->EmitWith(event, {}, std::as_bytes(std::span(blob)));
+  return None();
+}
+
+// note(text): what this process lacks and why, into the trace's hello and the log.
+PyObject* Note(PyObject*, PyObject* text) {
+  const std::string_view note = ToText(text);
+  Log("torch", note);
+  if (Capturing(kCaptureAlive)) AnnounceNote(note);
+  return None();
+}
+
+// contained(text): an exception of ours was stopped; counted.
+PyObject* Contained(PyObject*, PyObject* text) {
+  Log("contained in Python", ToText(text));
+  if (Capturing(kCaptureAlive)) ThreadStates::LoseWithoutWriter(proto::Loss::kContained);
+  return None();
+}
+
+template <typename Function>
+constexpr PyMethodDef Define(const char* name, Function* function, int flags) {
+  return {name, reinterpret_cast<void*>(function), flags, nullptr};
+}
+
+}  // namespace
+
+PyObject* MakeTorchFunctions() {
+  // Kept for good: a PyCFunction points to its definition.
+  static std::array methods = {
+      Define("start", &Start, kMethNoArgs),
+      Define("refresh_rank", &RefreshRank, kMethNoArgs),
+      Define("capturing", &IsCapturing, kMethNoArgs),
+      Define("domain", &Domain, kMethO),
+      Define("name", &Name, kMethO),
+      Define("set_module_domain", &SetModuleDomain, kMethO),
+      Define("enter", &EnterModule, kMethO),
+      Define("exit", &ExitModule, kMethNoArgs),
+      Define("depth", &Depth, kMethNoArgs),
+      Define("forward_seen", &ForwardSeen, kMethNoArgs),
+      Define("push", &Push, kMethFastcall),
+      Define("pop", &Pop, kMethO),
+      Define("open", &Open, kMethFastcall),
+      Define("close", &Close, kMethO),
+      Define("mark", &Mark, kMethFastcall),
+      Define("note", &Note, kMethO),
+      Define("contained", &Contained, kMethO),
+  };
+  PyObject* functions = g_python.PyDict_New();
+  if (functions == nullptr) return nullptr;
+  for (PyMethodDef& method : methods) {
+    PyObject* function = g_python.PyCFunction_NewEx(&method, nullptr, nullptr);
+    if (function == nullptr || g_python.PyDict_SetItemString(functions, method.name, function)) {
+      return nullptr;
+    }
+    g_python.Py_DecRef(function);
+  }
+  return functions;
+}
+
+}  // namespace ranktap::agent

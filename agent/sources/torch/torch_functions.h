@@ -1,0 +1,13 @@
+// What our Python sources call: ranges and marks straight into the ring, without a Python object
+// made in steady state.
+// Runs on: threads that hold the interpreter's lock.  May not: raise a Python exception.
+#pragma once
+
+#include "agent/sources/torch/python_api.h"
+
+namespace ranktap::agent {
+
+// A new dict of the functions by name; nullptr with an exception set.
+PyObject* MakeTorchFunctions();
+
+}  // namespace ranktap::agent

@@ -1,0 +1,23 @@
+// The registry's entry.
+// Runs on: the sender thread, the exiting thread.  May not: call into Python.
+#include "agent/sources/torch/torch_source.h"
+
+namespace ranktap::agent {
+namespace {
+
+class TorchSourceType final : public Source {
+ public:
+  std::string_view name() const override { return "torch"; }
+  // The level's bit decides what the functions record; the hooks stay in torch.
+  void SetLevel(proto::Level) override {}
+  void Finish(uint64_t) override {}
+  void AddCost(SourceCost&) const override {}
+};
+
+constinit TorchSourceType g_source;
+
+}  // namespace
+
+Source& TorchSource() { return g_source; }
+
+}  // namespace ranktap::agent

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collector/analysis/duration_statistics.h"
+#include "collector/analysis/table.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+struct ModuleRow {
+  std::string name;  // Root.path.of.module
+  DurationStatistics forward;
+  int64_t self_ns = 0;  // of the forwards, without the modules called in them
+  int64_t gpu_ns = 0;   // of work launched in the forwards
+  int64_t ranks = 0;
+  int64_t first = 0;  // start of the first forward
+};
+
+// Where does the forward pass go, module by module? Over all traces, parents before children, in
+// the order in which they first ran.
+std::vector<ModuleRow> SummarizeModules(const std::vector<Trace>& traces);
+
+Table TabulateModules(const Run& run);
+
+}  // namespace ranktap::collector
