@@ -75,8 +75,7 @@ inline char* PutStamp(char* at, PerfettoTrack* track, int64_t time_ns) {
 }
 
 inline char* PutBytes(char* at, std::string_view bytes) {
-  std::memcpy(at, bytes.data(), bytes.size());
-  return at + bytes.size();
+  return std::copy(bytes.begin(), bytes.end(), at);
 }
 
 }  // namespace
