@@ -34,6 +34,25 @@ bool Dictionary::Add(std::span<const std::byte> bytes) {
   });
 }
 
+uint32_t Dictionary::AppendString(std::string_view text) {
+  if (strings_.empty()) strings_.emplace_back();
+  strings_.emplace_back(text);
+  return static_cast<uint32_t>(strings_.size() - 1);
+}
+
+uint32_t Dictionary::AppendApi(ApiFunction api) {
+  if (apis_.empty()) apis_.emplace_back();
+  apis_.push_back(std::move(api));
+  return static_cast<uint32_t>(apis_.size() - 1);
+}
+
+uint32_t Dictionary::AppendShape(const proto::LaunchShape& shape) {
+  if (shapes_.empty()) shapes_.emplace_back(), known_shapes_.push_back(false);
+  shapes_.push_back(shape);
+  known_shapes_.push_back(true);
+  return static_cast<uint32_t>(shapes_.size() - 1);
+}
+
 void Dictionary::AddEntry(uint32_t field, uint64_t id, std::string_view content) {
   const auto add_text = [&](std::vector<std::string>* list) {
     v1::Text text;

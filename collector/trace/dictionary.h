@@ -35,6 +35,11 @@ class Dictionary {
   // known already stay as they are.
   bool Add(std::span<const std::byte> bytes);
 
+  // For importers, which number names themselves: the new id.
+  uint32_t AppendString(std::string_view text);
+  uint32_t AppendApi(ApiFunction api);
+  uint32_t AppendShape(const proto::LaunchShape& shape);
+
   // Id 0 is "none" in every kind.
   std::string_view String(uint32_t id) const { return At(strings_, id); }
   std::string_view Domain(uint32_t id) const { return At(domains_, id); }

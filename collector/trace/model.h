@@ -16,6 +16,7 @@
 #include "collector/trace/clock_map.h"
 #include "collector/trace/column.h"
 #include "collector/trace/dictionary.h"
+#include "collector/trace/operators.h"
 #include "collector/trace/run_info.h"
 #include "collector/trace/symbol_table.h"
 #include "collector/trace/trace_reader.h"
@@ -25,15 +26,8 @@
 
 namespace ranktap::collector {
 
-inline constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 // Start and end of a device record that CUPTI delivered without times. They sort first.
 inline constexpr int64_t kUntimed = std::numeric_limits<int64_t>::min();
-
-template <typename T>
-class OptionalColumn : public Column<T> {
- public:
-  T At(size_t i) const { return i < this->size() ? (*this)[i] : T{}; }
-};
 
 // Where work of a device runs. Numbers are CUPTI's.
 struct Lane {
@@ -51,6 +45,9 @@ struct DeviceWork {
   OptionalColumn<uint64_t> graph_node;
   OptionalColumn<uint32_t> channel;
   OptionalColumn<uint8_t> channel_type;
+  // 1 + row of the operator or annotation that caused it; 0: none is known. JoinOperators().
+  OptionalColumn<uint32_t> op;
+  OptionalColumn<uint32_t> external_id;  // Operators::external_id, where the record names one
   size_t size() const { return start.size(); }
 };
 
@@ -59,6 +56,7 @@ struct Kernels : DeviceWork {
   Column<uint32_t> shape;  // Dictionary::Shape
   OptionalColumn<uint64_t> grid_id;
   OptionalColumn<uint8_t> device_launched;
+  OptionalColumn<uint32_t> collective;  // 1 + index into Trace::collectives
 };
 
 struct Copies : DeviceWork {
@@ -96,6 +94,7 @@ struct ApiCalls {
   Column<uint16_t> writer;  // index into Trace::writers
   OptionalColumn<int32_t> status;
   OptionalColumn<uint32_t> stack;
+  OptionalColumn<uint32_t> external_id;  // Operators::external_id
   size_t size() const { return start.size(); }
 };
 
@@ -151,8 +150,12 @@ struct OpenCall {
   int64_t since = 0;
 };
 
+// Where a trace came from. Only captures have writers with accounts, gaps and losses.
+enum class TraceOrigin : uint8_t { kCapture, kKineto, kNsys };
+
 struct Trace {
   std::string path;
+  TraceOrigin origin = TraceOrigin::kCapture;
   TraceInfo info;
   v1::Hello hello;
   v1::Ending ending;
@@ -169,6 +172,14 @@ struct Trace {
   ApiCalls api_calls;
   EventCalls event_calls;
   Ranges ranges, marks;
+  Operators operators;
+  PythonCalls python_calls;
+  Flows flows;
+  DeviceAnnotations device_annotations;
+  Allocations allocations;
+  CounterSamples counters;
+  std::vector<Collective> collectives;
+  std::vector<ProcessGroup> process_groups;
   std::vector<proto::CudaEventEvent> cuda_events;
   std::vector<proto::NameEvent> names;
   std::vector<proto::MemoryEvent> memory;
@@ -192,6 +203,9 @@ struct Trace {
   double host_ns_per_tick = 1.0;
   int64_t realtime_offset_ns = 0;  // CLOCK_REALTIME - CLOCK_MONOTONIC_RAW at the last reading
   bool has_clock = false;
+  // Of an imported trace: what was taken off its times, so that the first day of them fits a
+  // double's precision; CLOCK_REALTIME where the file says what its times count from.
+  int64_t base_time_ns = 0;
   int64_t first_ns = 0, last_ns = 0;  // of all events with times; both 0 when there are none
   uint64_t events = 0;                // stored in the file
   uint64_t unmatched_pops = 0;        // ends of ranges that began before the trace

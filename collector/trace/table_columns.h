@@ -15,13 +15,13 @@ template <typename Visit>
 void ForEachColumnOf(DeviceWork& work, Visit&& visit) {
   visit(work.start), visit(work.end), visit(work.correlation), visit(work.lane);
   visit(work.launch), visit(work.graph), visit(work.graph_node), visit(work.channel);
-  visit(work.channel_type);
+  visit(work.channel_type), visit(work.op), visit(work.external_id);
 }
 template <typename Visit>
 void ForEachColumnOf(Kernels& kernels, Visit&& visit) {
   ForEachColumnOf(static_cast<DeviceWork&>(kernels), visit);
   visit(kernels.name), visit(kernels.shape), visit(kernels.grid_id);
-  visit(kernels.device_launched);
+  visit(kernels.device_launched), visit(kernels.collective);
 }
 template <typename Visit>
 void ForEachColumnOf(Copies& copies, Visit&& visit) {
@@ -49,7 +49,7 @@ void ForEachColumnOf(Syncs& syncs, Visit&& visit) {
 template <typename Visit>
 void ForEachColumnOf(ApiCalls& calls, Visit&& visit) {
   visit(calls.start), visit(calls.end), visit(calls.correlation), visit(calls.api);
-  visit(calls.writer), visit(calls.status), visit(calls.stack);
+  visit(calls.writer), visit(calls.status), visit(calls.stack), visit(calls.external_id);
 }
 template <typename Visit>
 void ForEachColumnOf(EventCalls& calls, Visit&& visit) {
@@ -64,14 +64,51 @@ void ForEachColumnOf(Ranges& ranges, Visit&& visit) {
   visit(ranges.payload), visit(ranges.inline_payload), visit(ranges.payload_dropped);
 }
 
+template <typename Visit>
+void ForEachColumnOf(Operators& ops, Visit&& visit) {
+  visit(ops.start), visit(ops.end), visit(ops.name), visit(ops.writer), visit(ops.kind);
+  visit(ops.parent), visit(ops.external_id), visit(ops.record_function), visit(ops.sequence);
+  visit(ops.forward_thread), visit(ops.scope), visit(ops.shapes), visit(ops.strides);
+  visit(ops.types), visit(ops.values), visit(ops.stack), visit(ops.module_hierarchy);
+  visit(ops.collective), visit(ops.stream), visit(ops.flops);
+}
+template <typename Visit>
+void ForEachColumnOf(PythonCalls& calls, Visit&& visit) {
+  visit(calls.start), visit(calls.end), visit(calls.name), visit(calls.writer), visit(calls.id);
+  visit(calls.parent_id), visit(calls.module_id);
+}
+template <typename Visit>
+void ForEachColumnOf(Flows& flows, Visit&& visit) {
+  visit(flows.start), visit(flows.end), visit(flows.from_writer), visit(flows.to_writer);
+  visit(flows.id), visit(flows.kind);
+}
+template <typename Visit>
+void ForEachColumnOf(DeviceAnnotations& annotations, Visit&& visit) {
+  visit(annotations.start), visit(annotations.end), visit(annotations.name);
+  visit(annotations.lane), visit(annotations.external_id);
+}
+template <typename Visit>
+void ForEachColumnOf(Allocations& allocations, Visit&& visit) {
+  visit(allocations.start), visit(allocations.end), visit(allocations.writer);
+  visit(allocations.bytes), visit(allocations.address), visit(allocations.device_type);
+  visit(allocations.device), visit(allocations.allocated), visit(allocations.reserved);
+}
+template <typename Visit>
+void ForEachColumnOf(CounterSamples& samples, Visit&& visit) {
+  visit(samples.start), visit(samples.end), visit(samples.name), visit(samples.device);
+  visit(samples.value);
+}
+
 // Calls visit(table) for every table, or visit(rows) for every kind kept as structs.
 template <typename Visit>
 void ForEachTable(Trace& trace, Visit&& visit) {
   visit(trace.kernels), visit(trace.copies), visit(trace.memsets), visit(trace.graph_launches);
   visit(trace.syncs), visit(trace.api_calls), visit(trace.event_calls);
-  visit(trace.ranges), visit(trace.marks);
+  visit(trace.ranges), visit(trace.marks), visit(trace.operators), visit(trace.python_calls);
+  visit(trace.flows), visit(trace.device_annotations), visit(trace.allocations);
+  visit(trace.counters);
 }
-inline constexpr size_t kTables = 9;
+inline constexpr size_t kTables = 15;
 template <typename Visit>
 void ForEachRows(Trace& trace, Visit&& visit) {
   visit(trace.cuda_events), visit(trace.names), visit(trace.memory), visit(trace.memory_pools);
@@ -85,6 +122,21 @@ void TruncateTable(Table& table, size_t rows) {
   ForEachColumnOf(table, [rows](auto& column) { column.Truncate(rows); });
 }
 
+// Row i becomes what row order[i] was. Columns shorter than the table read as zero beyond their
+// end.
+template <typename Table>
+void PermuteTable(Table& table, const std::vector<uint32_t>& order) {
+  const size_t rows = order.size();
+  ForEachColumnOf(table, [&](auto& column) {
+    if (column.empty()) return;
+    column.PadTo(rows);
+    std::remove_reference_t<decltype(column)> sorted;
+    auto* const out = sorted.Grow(rows);
+    for (size_t i = 0; i < rows; ++i) out[i] = column[order[i]];
+    column = std::move(sorted);
+  });
+}
+
 // Sorts rows by start; rows of equal start keep their order. Columns that are not as long as the
 // table (optional, or not filled yet) read as zero beyond their end.
 template <typename Table>
@@ -96,14 +148,22 @@ void SortTable(Table& table) {
   const int64_t* const start = table.start.data();
   std::stable_sort(order.begin(), order.end(),
                    [start](uint32_t a, uint32_t b) { return start[a] < start[b]; });
-  ForEachColumnOf(table, [&](auto& column) {
-    if (column.empty()) return;
-    column.PadTo(rows);
-    std::remove_reference_t<decltype(column)> sorted;
-    auto* const out = sorted.Grow(rows);
-    for (size_t i = 0; i < rows; ++i) out[i] = column[order[i]];
-    column = std::move(sorted);
-  });
+  PermuteTable(table, order);
+}
+
+// Nested things: by start, of equal starts the longer first; equal spans keep their order.
+template <typename Table>
+void SortNested(Table& table) {
+  const size_t rows = table.size();
+  const auto before = [&table](uint32_t a, uint32_t b) {
+    return table.start[a] != table.start[b] ? table.start[a] < table.start[b]
+                                            : table.end[a] > table.end[b];
+  };
+  std::vector<uint32_t> order(rows);
+  std::iota(order.begin(), order.end(), 0u);
+  if (std::is_sorted(order.begin(), order.end(), before)) return;
+  std::stable_sort(order.begin(), order.end(), before);
+  PermuteTable(table, order);
 }
 
 template <typename Table>

@@ -6,6 +6,7 @@
 
 #include "collector/trace/event_tables.h"
 #include "collector/trace/launch_join.h"
+#include "collector/trace/operator_join.h"
 #include "collector/trace/table_columns.h"
 #include "collector/trace/time_mapping.h"
 #include "collector/trace/trace_state.h"
@@ -44,7 +45,10 @@ class Loader {
     MapTimes({.readings = readings_, .gaps = gaps_, .open_calls = open_calls_}, &tables_.matcher(),
              trace_);
     ForEachTable(*trace_, [](auto& table) { SortTable(table); });
+    SortNested(trace_->operators);
     JoinLaunches(trace_);
+    NestOperators(trace_);
+    JoinOperators(trace_);
     ForEachTable(*trace_, [](auto& table) {
       ForEachColumnOf(table, [](auto& column) { column.ShrinkToFit(); });
     });

@@ -1,0 +1,83 @@
+#include "collector/trace/operator_join.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+namespace ranktap::collector {
+namespace {
+
+using ByExternalId = std::unordered_map<uint32_t, uint32_t>;
+
+// The innermost operator open on each API call's thread when it began; kNone: none.
+std::vector<uint32_t> OperatorsOfCalls(const Trace& trace) {
+  const Operators& ops = trace.operators;
+  std::vector<std::vector<uint32_t>> open(trace.writers.size());
+  std::vector<uint32_t> around(trace.api_calls.size(), kNone);
+  size_t next = 0;
+  for (size_t call = 0; call < trace.api_calls.size(); ++call) {
+    const int64_t at = trace.api_calls.start[call];
+    for (; next < ops.size() && ops.start[next] <= at; ++next) {
+      if (ops.writer[next] < open.size()) {
+        open[ops.writer[next]].push_back(static_cast<uint32_t>(next));
+      }
+    }
+    if (trace.api_calls.writer[call] >= open.size()) continue;
+    std::vector<uint32_t>& stack = open[trace.api_calls.writer[call]];
+    while (!stack.empty() && ops.end[stack.back()] < at) stack.pop_back();
+    if (!stack.empty()) around[call] = stack.back();
+  }
+  return around;
+}
+
+void JoinWork(const Trace& trace, const ByExternalId& by_id, const std::vector<uint32_t>& around,
+              DeviceWork* work) {
+  if (work->size() == 0) return;
+  work->op.Truncate(0);
+  work->op.PadTo(work->size());
+  for (size_t i = 0; i < work->size(); ++i) {
+    const uint32_t launch = i < work->launch.size() ? work->launch[i] : kNone;
+    uint32_t id = work->external_id.At(i);
+    if (id == 0 && launch != kNone) id = trace.api_calls.external_id.At(launch);
+    if (const auto known = by_id.find(id); id != 0 && known != by_id.end()) {
+      work->op[i] = known->second + 1;
+    } else if (launch != kNone && around[launch] != kNone) {
+      work->op[i] = around[launch] + 1;
+    }
+  }
+}
+
+}  // namespace
+
+void NestOperators(Trace* trace) {
+  Operators& ops = trace->operators;
+  ops.parent.Truncate(0);
+  uint32_t* const parent = ops.parent.Grow(ops.size());
+  std::vector<std::vector<uint32_t>> open(trace->writers.size());
+  for (uint32_t i = 0; i < ops.size(); ++i) {
+    parent[i] = kNone;
+    if (ops.writer[i] >= open.size()) continue;
+    std::vector<uint32_t>& stack = open[ops.writer[i]];
+    while (!stack.empty() && ops.end[stack.back()] < ops.end[i] &&
+           ops.end[stack.back()] <= ops.start[i]) {
+      stack.pop_back();
+    }
+    if (!stack.empty()) parent[i] = stack.back();
+    stack.push_back(i);
+  }
+}
+
+void JoinOperators(Trace* trace) {
+  if (trace->operators.size() == 0) return;
+  ByExternalId by_id;
+  for (uint32_t i = 0; i < trace->operators.external_id.size(); ++i) {
+    const uint32_t id = trace->operators.external_id[i];
+    if (id != 0) by_id.try_emplace(id, i);
+  }
+  const std::vector<uint32_t> around = OperatorsOfCalls(*trace);
+  JoinWork(*trace, by_id, around, &trace->kernels);
+  JoinWork(*trace, by_id, around, &trace->copies);
+  JoinWork(*trace, by_id, around, &trace->memsets);
+}
+
+}  // namespace ranktap::collector

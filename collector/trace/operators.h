@@ -1,0 +1,128 @@
+// What a framework tells of itself: operators, Python calls, autograd arrows, allocations, and the
+// collectives and process groups that its communication belongs to. Filled by the importers of
+// torch.profiler's files and by the loader of our own captures; read like the rest of model.h.
+//
+// Texts (shapes, dtypes, stacks, ...) are Dictionary::String ids of JSON as torch.profiler writes
+// it, "[[8, 16], []]": equal texts have equal ids, so that grouping compares numbers.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "collector/trace/column.h"
+
+namespace ranktap::collector {
+
+inline constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+
+template <typename T>
+class OptionalColumn : public Column<T> {
+ public:
+  T At(size_t i) const { return i < this->size() ? (*this)[i] : T{}; }
+};
+
+enum class OperatorKind : uint8_t {
+  kOperator,    // aten::mm, autograd nodes, c10d::allreduce_: Kineto's cpu_op
+  kAnnotation,  // record_function and ProfilerStep#N: Kineto's user_annotation
+};
+
+// Operators and annotations on host threads, by start, of equal starts the longer first.
+struct Operators {
+  Column<int64_t> start, end;
+  Column<uint32_t> name;    // Dictionary::String
+  Column<uint16_t> writer;  // index into Trace::writers: the thread
+  Column<uint8_t> kind;     // OperatorKind
+  // Row of the operator of the same thread directly around this one; kNone: none. NestOperators().
+  Column<uint32_t> parent;
+  // What launches and device work name to say who caused them: torch's correlation id ("External
+  // id"). Unique within a trace. 0: none.
+  OptionalColumn<uint32_t> external_id;
+  OptionalColumn<uint64_t> record_function;  // RecordFunction::handle(), as in an execution trace
+  // 1 + autograd sequence number. A backward operator has that of the forward one which made it.
+  OptionalColumn<uint64_t> sequence;
+  OptionalColumn<uint32_t> forward_thread;  // torch's logical id of the forward operator's thread
+  OptionalColumn<uint8_t> scope;            // at::RecordScope; 1: a node of the backward pass
+  OptionalColumn<uint32_t> shapes, strides, types, values;  // of the inputs
+  OptionalColumn<uint32_t> stack;             // Python, innermost first, ';' between the frames
+  OptionalColumn<uint32_t> module_hierarchy;  // TorchScript only
+  OptionalColumn<uint32_t> collective;        // 1 + index into Trace::collectives
+  OptionalColumn<uint32_t> stream;  // 1 + CUDA stream, where an operator names one (Triton)
+  OptionalColumn<uint64_t> flops;   // by torch's own formulas
+  size_t size() const { return start.size(); }
+};
+
+// Calls of Python functions and torch.nn.Module.__call__ (with_stack=True).
+struct PythonCalls {
+  Column<int64_t> start, end;
+  Column<uint32_t> name;  // "train.py(12): step", "nn.Module: Linear_0", "<built-in function ...>"
+  Column<uint16_t> writer;
+  OptionalColumn<uint32_t> id, parent_id;  // torch's "Python id", 1 more than written; 0: none
+  OptionalColumn<uint32_t> module_id;
+  size_t size() const { return start.size(); }
+};
+
+enum class FlowKind : uint8_t { kForwardBackward, kOther };
+
+// Arrows between threads. Those from a launch to its work are not here: DeviceWork::launch is.
+struct Flows {
+  Column<int64_t> start, end;
+  Column<uint16_t> from_writer, to_writer;
+  Column<uint64_t> id;
+  Column<uint8_t> kind;
+  size_t size() const { return start.size(); }
+};
+
+// Annotations on streams (Kineto's gpu_user_annotation): the span of the work launched inside one.
+struct DeviceAnnotations {
+  Column<int64_t> start, end;
+  Column<uint32_t> name;
+  Column<uint32_t> lane;
+  OptionalColumn<uint32_t> external_id;
+  size_t size() const { return start.size(); }
+};
+
+// What the framework's allocator did (profile_memory=True); `end` equals `start`.
+struct Allocations {
+  Column<int64_t> start, end;
+  Column<uint16_t> writer;
+  Column<int64_t> bytes;  // negative: given back
+  OptionalColumn<uint64_t> address;
+  OptionalColumn<uint8_t> device_type;           // c10::DeviceType: 0 CPU, 1 CUDA
+  OptionalColumn<uint8_t> device;                // 1 + index; 0: none
+  OptionalColumn<uint64_t> allocated, reserved;  // of the device, after it
+  size_t size() const { return start.size(); }
+};
+
+// Samples of counters; `end` equals `start`.
+struct CounterSamples {
+  Column<int64_t> start, end;
+  Column<uint32_t> name;    // Dictionary::String
+  Column<uint32_t> device;  // kNone: of the host
+  Column<double> value;
+  size_t size() const { return start.size(); }
+};
+
+// One collective or point-to-point call, as torch.distributed describes it on operators and NCCL
+// kernels. Equal descriptions are kept once.
+struct Collective {
+  std::string name;   // "allreduce", "_allgather_base", "send"
+  std::string dtype;  // "Float"
+  std::string group, group_description, group_ranks;
+  std::string in_split, out_split;
+  uint64_t in_elements = 0, out_elements = 0;
+  uint32_t group_size = 0;
+  int32_t source_rank = -1, destination_rank = -1;
+  uint64_t sequence = 0;     // 1 + number of the call in its group
+  std::string communicator;  // "Comms Id"
+  bool operator==(const Collective&) const = default;
+};
+
+struct ProcessGroup {
+  std::string name, description, backend;
+  uint32_t size = 0;
+  std::vector<uint32_t> ranks;
+};
+
+}  // namespace ranktap::collector
