@@ -8,7 +8,7 @@
 #include "collector/cli/command.h"
 #include "collector/cli/table_text.h"
 #include "collector/cli/terminal.h"
-#include "collector/trace/run_reader.h"
+#include "collector/import/open_run.h"
 
 namespace ranktap::collector {
 namespace {
@@ -58,7 +58,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
     std::fprintf(stderr, "try: ranktap report --help\n");
     return kWrongUsage;
   }
-  const Result<Run> run = LoadRun(path);
+  const Result<Run> run = OpenRun({path});
   if (!run) {
     Complain(run.message());
     return kFailure;

@@ -65,6 +65,7 @@ struct Copies : DeviceWork {
   OptionalColumn<uint8_t> flags, peer;
   OptionalColumn<uint32_t> src_device, dst_device, src_context, dst_context;
   OptionalColumn<uint64_t> copies;
+  OptionalColumn<double> reported_bandwidth;  // GB/s, where the file of another tool names one
 };
 
 struct Memsets : DeviceWork {
@@ -72,6 +73,7 @@ struct Memsets : DeviceWork {
   OptionalColumn<uint32_t> value;
   Column<uint16_t> memory_kind;
   OptionalColumn<uint16_t> flags;
+  OptionalColumn<double> reported_bandwidth;
 };
 
 struct GraphLaunches : DeviceWork {  // `graph` is the graph that ran
@@ -83,6 +85,7 @@ struct Syncs {
   Column<uint32_t> correlation, context, stream, cuda_event;
   Column<uint8_t> type;
   OptionalColumn<uint64_t> cuda_event_sync_id;
+  OptionalColumn<uint32_t> record_correlation;  // of the cudaEventRecord that is waited for
   OptionalColumn<int32_t> status;
   size_t size() const { return start.size(); }
 };

@@ -29,11 +29,13 @@ void ForEachColumnOf(Copies& copies, Visit&& visit) {
   visit(copies.bytes), visit(copies.copy_kind), visit(copies.src_kind), visit(copies.dst_kind);
   visit(copies.flags), visit(copies.peer), visit(copies.src_device), visit(copies.dst_device);
   visit(copies.src_context), visit(copies.dst_context), visit(copies.copies);
+  visit(copies.reported_bandwidth);
 }
 template <typename Visit>
 void ForEachColumnOf(Memsets& memsets, Visit&& visit) {
   ForEachColumnOf(static_cast<DeviceWork&>(memsets), visit);
   visit(memsets.bytes), visit(memsets.value), visit(memsets.memory_kind), visit(memsets.flags);
+  visit(memsets.reported_bandwidth);
 }
 template <typename Visit>
 void ForEachColumnOf(GraphLaunches& launches, Visit&& visit) {
@@ -44,7 +46,7 @@ template <typename Visit>
 void ForEachColumnOf(Syncs& syncs, Visit&& visit) {
   visit(syncs.start), visit(syncs.end), visit(syncs.correlation), visit(syncs.context);
   visit(syncs.stream), visit(syncs.cuda_event), visit(syncs.type);
-  visit(syncs.cuda_event_sync_id), visit(syncs.status);
+  visit(syncs.cuda_event_sync_id), visit(syncs.record_correlation), visit(syncs.status);
 }
 template <typename Visit>
 void ForEachColumnOf(ApiCalls& calls, Visit&& visit) {

@@ -1,0 +1,403 @@
+#include "collector/import/kineto_tables.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collector/import/cuda_names.h"
+#include "collector/trace/launch_join.h"
+#include "collector/trace/operator_join.h"
+#include "collector/trace/table_columns.h"
+
+namespace ranktap::collector {
+
+enum class KinetoTables::Category : uint8_t {
+  kUnknown,
+  kOperator,
+  kAnnotation,
+  kPython,
+  kRuntime,
+  kDriver,
+  kKernel,
+  kCopy,
+  kMemset,
+  kSync,
+  kDeviceAnnotation,
+  kOverhead,
+  kIgnored,
+};
+
+namespace {
+
+// Seven days in one event are a damaged file (HTA draws the same line).
+constexpr int64_t kLongestEvent = int64_t{7} * 24 * 3600 * 1'000'000'000;
+constexpr int64_t kFarthest = int64_t{1} << 62;
+
+// A value of an optional column, which is as long as its last value that is not 0.
+template <typename T, typename Value>
+void Set(OptionalColumn<T>* column, size_t row, Value value) {
+  if (value == Value{}) return;
+  column->PadTo(row);
+  column->push_back(static_cast<T>(value));
+}
+
+uint32_t Narrow(uint64_t value) { return static_cast<uint32_t>(std::min<uint64_t>(value, kNone)); }
+
+}  // namespace
+
+KinetoTables::Category KinetoTables::CategoryOf(std::string_view name) {
+  static const std::unordered_map<std::string_view, Category> kNames = {
+      {"cpu_op", Category::kOperator},
+      {"Operator", Category::kOperator},
+      {"user_annotation", Category::kAnnotation},
+      {"python_function", Category::kPython},
+      {"cuda_runtime", Category::kRuntime},
+      {"hip_runtime", Category::kRuntime},
+      {"Runtime", Category::kRuntime},
+      {"cuda_driver", Category::kDriver},
+      {"kernel", Category::kKernel},
+      {"Kernel", Category::kKernel},
+      {"gpu_memcpy", Category::kCopy},
+      {"Memcpy", Category::kCopy},
+      {"gpu_memset", Category::kMemset},
+      {"Memset", Category::kMemset},
+      {"cuda_sync", Category::kSync},
+      {"gpu_user_annotation", Category::kDeviceAnnotation},
+      {"overhead", Category::kOverhead},
+      {"Trace", Category::kIgnored},
+  };
+  const auto found = kNames.find(name);
+  return found == kNames.end() ? Category::kUnknown : found->second;
+}
+
+bool KinetoTables::Skip(std::string why) {
+  ++skipped_[std::move(why)];
+  return false;
+}
+
+bool KinetoTables::Add(const KinetoEvent& event) {
+  switch (event.phase) {
+    case 'X':
+      return AddSpan(event);
+    case 'M':
+      AddMetadata(event);
+      return true;
+    case 'i':
+    case 'I':
+    case 'R':
+      return AddInstant(event);
+    case 's':
+    case 'f':
+    case 't':
+      return AddFlow(event);
+    case 'C':
+      return AddCounter(event);
+    default:
+      return Skip(event.phase == 0 ? "events without a phase" : "events of other phases");
+  }
+}
+
+bool KinetoTables::AddSpan(const KinetoEvent& event) {
+  const Category category = CategoryOf(event.category);
+  if (category == Category::kIgnored) return true;
+  if (!event.has_ts || event.ts_ns < -kFarthest || event.ts_ns > kFarthest) {
+    return Skip("events without a time");
+  }
+  const int64_t duration = event.has_dur ? event.dur_ns : 0;
+  if (duration < 0 || duration > kLongestEvent) return Skip("events with an impossible duration");
+  const Span span{event.ts_ns, event.ts_ns + duration};
+  switch (category) {
+    case Category::kOperator:
+      AddOperator(event, span, OperatorKind::kOperator);
+      break;
+    case Category::kAnnotation:
+      AddOperator(event, span, OperatorKind::kAnnotation);
+      break;
+    case Category::kPython:
+      AddPython(event, span);
+      break;
+    case Category::kRuntime:
+      AddCall(event, span, proto::ApiDomain::kRuntime);
+      break;
+    case Category::kDriver:
+      AddCall(event, span, proto::ApiDomain::kDriver);
+      break;
+    case Category::kKernel:
+      AddKernel(event, span);
+      break;
+    case Category::kCopy:
+      AddCopy(event, span);
+      break;
+    case Category::kMemset:
+      AddMemset(event, span);
+      break;
+    case Category::kSync:
+      AddSync(event, span);
+      break;
+    case Category::kDeviceAnnotation:
+      AddDeviceAnnotation(event, span);
+      break;
+    case Category::kOverhead:
+      AddOverhead(event, span);
+      break;
+    default:
+      return Skip("events of category " + std::string(event.category.substr(0, 40)));
+  }
+  ++trace_->events;
+  return true;
+}
+
+uint32_t KinetoTables::ExternalIdOf(const KinetoEvent& event) {
+  const uint64_t id = event.number(Arg::kExternalId);
+  // Kineto before 2024 repeats the correlation id where nothing is linked.
+  return id == event.number(Arg::kCorrelation) ? 0 : Narrow(id);
+}
+
+void KinetoTables::AddOperator(const KinetoEvent& event, Span span, OperatorKind kind) {
+  Operators& ops = trace_->operators;
+  const size_t row = ops.size();
+  ops.start.push_back(span.start);
+  ops.end.push_back(span.end);
+  ops.name.push_back(names_.Intern(event.name));
+  ops.writer.push_back(WriterOf(event));
+  ops.kind.push_back(static_cast<uint8_t>(kind));
+  Set(&ops.external_id, row, Narrow(event.number(Arg::kExternalId)));
+  Set(&ops.record_function, row, event.number(Arg::kRecordFunctionId));
+  if (event.has(Arg::kSequence)) {
+    int64_t sequence = -1;
+    ParseInteger(event.text(Arg::kSequence), &sequence);
+    if (sequence >= 0) Set(&ops.sequence, row, static_cast<uint64_t>(sequence) + 1);
+  }
+  Set(&ops.forward_thread, row, Narrow(event.number(Arg::kForwardThread)));
+  Set(&ops.shapes, row, names_.Intern(event.text(Arg::kShapes)));
+  Set(&ops.strides, row, names_.Intern(event.text(Arg::kStrides)));
+  Set(&ops.types, row, names_.Intern(event.text(Arg::kTypes)));
+  Set(&ops.values, row, names_.Intern(event.text(Arg::kValues)));
+  Set(&ops.stack, row, names_.Intern(event.text(Arg::kCallStack)));
+  Set(&ops.module_hierarchy, row, names_.Intern(event.text(Arg::kModuleHierarchy)));
+  if (event.has(Arg::kCollective)) Set(&ops.collective, row, CollectiveOf(event));
+  if (event.has(Arg::kStream)) {
+    int64_t stream = -1;
+    if (ParseInteger(event.text(Arg::kStream), &stream) && stream >= 0) {
+      Set(&ops.stream, row, Narrow(static_cast<uint64_t>(stream) + 1));
+    }
+  }
+}
+
+void KinetoTables::AddPython(const KinetoEvent& event, Span span) {
+  PythonCalls& calls = trace_->python_calls;
+  const size_t row = calls.size();
+  calls.start.push_back(span.start);
+  calls.end.push_back(span.end);
+  calls.name.push_back(names_.Intern(event.name));
+  calls.writer.push_back(WriterOf(event));
+  const auto one_more = [&](Arg arg) { return Narrow(event.number(arg, ~uint64_t{0}) + 1); };
+  Set(&calls.id, row, one_more(Arg::kPythonId));
+  Set(&calls.parent_id, row, one_more(Arg::kPythonParentId));
+  Set(&calls.module_id, row, one_more(Arg::kPythonModuleId));
+}
+
+void KinetoTables::AddCall(const KinetoEvent& event, Span span, proto::ApiDomain domain) {
+  ApiCalls& calls = trace_->api_calls;
+  const size_t row = calls.size();
+  calls.start.push_back(span.start);
+  calls.end.push_back(span.end);
+  calls.correlation.push_back(Narrow(event.number(Arg::kCorrelation)));
+  calls.api.push_back(ApiOf(event, domain));
+  calls.writer.push_back(WriterOf(event));
+  Set(&calls.external_id, row, ExternalIdOf(event));
+}
+
+void KinetoTables::AddWork(const KinetoEvent& event, Span span, DeviceWork* work) {
+  const size_t row = work->size();
+  work->start.push_back(span.start);
+  work->end.push_back(span.end);
+  work->correlation.push_back(Narrow(event.number(Arg::kCorrelation)));
+  work->lane.push_back(LaneOf(event));
+  Set(&work->graph, row, Narrow(event.number(Arg::kGraphId)));
+  Set(&work->graph_node, row, event.number(Arg::kGraphNodeId));
+  Set(&work->channel, row, Narrow(event.number(Arg::kChannel)));
+  Set(&work->external_id, row, ExternalIdOf(event));
+}
+
+void KinetoTables::AddKernel(const KinetoEvent& event, Span span) {
+  Kernels& kernels = trace_->kernels;
+  const size_t row = kernels.size();
+  AddWork(event, span, &kernels);
+  kernels.name.push_back(names_.Intern(event.name));
+  kernels.shape.push_back(ShapeOf(event));
+  if (event.has(Arg::kCollective)) Set(&kernels.collective, row, CollectiveOf(event));
+}
+
+// "Memcpy HtoD (Pageable -> Device)"
+void KinetoTables::AddCopy(const KinetoEvent& event, Span span) {
+  Copies& copies = trace_->copies;
+  const size_t row = copies.size();
+  AddWork(event, span, &copies);
+  copies.bytes.push_back(event.number(Arg::kBytes));
+  std::string_view name = event.name;
+  if (name.starts_with("Memcpy ")) name.remove_prefix(7);
+  copies.copy_kind.push_back(CopyKindNamed(name.substr(0, 4)));
+  const size_t open = name.find('('), arrow = name.find(" -> "), close = name.rfind(')');
+  const bool has_kinds = open != name.npos && arrow != name.npos && close != name.npos &&
+                         open < arrow && arrow + 4 <= close;
+  copies.src_kind.push_back(has_kinds ? MemoryKindNamed(name.substr(open + 1, arrow - open - 1))
+                                      : 0);
+  copies.dst_kind.push_back(has_kinds ? MemoryKindNamed(name.substr(arrow + 4, close - arrow - 4))
+                                      : 0);
+  Set(&copies.src_device, row, Narrow(event.number(Arg::kFromDevice)));
+  Set(&copies.dst_device, row, Narrow(event.number(Arg::kToDevice)));
+  double bandwidth = 0;
+  if (ParseReal(event.text(Arg::kBandwidth), &bandwidth)) {
+    Set(&copies.reported_bandwidth, row, bandwidth);
+  }
+}
+
+// "Memset (Device)"
+void KinetoTables::AddMemset(const KinetoEvent& event, Span span) {
+  Memsets& memsets = trace_->memsets;
+  const size_t row = memsets.size();
+  AddWork(event, span, &memsets);
+  memsets.bytes.push_back(event.number(Arg::kBytes));
+  const size_t open = event.name.find('('), close = event.name.rfind(')');
+  const bool has_kind = open != event.name.npos && close != event.name.npos && open < close;
+  memsets.memory_kind.push_back(
+      has_kind ? MemoryKindNamed(event.name.substr(open + 1, close - open - 1)) : 0);
+  double bandwidth = 0;
+  if (ParseReal(event.text(Arg::kBandwidth), &bandwidth)) {
+    Set(&memsets.reported_bandwidth, row, bandwidth);
+  }
+}
+
+void KinetoTables::AddSync(const KinetoEvent& event, Span span) {
+  Syncs& syncs = trace_->syncs;
+  const size_t row = syncs.size();
+  const auto number = [&](Arg arg) {
+    int64_t value = -1;  // Kineto's "none"
+    return ParseInteger(event.text(arg), &value) && value >= 0
+               ? Narrow(static_cast<uint64_t>(value))
+               : kNone;
+  };
+  syncs.start.push_back(span.start);
+  syncs.end.push_back(span.end);
+  syncs.correlation.push_back(Narrow(event.number(Arg::kCorrelation)));
+  syncs.context.push_back(Narrow(event.number(Arg::kContext)));
+  syncs.stream.push_back(number(Arg::kStream));
+  syncs.cuda_event.push_back(number(Arg::kWaitOnEvent));
+  syncs.type.push_back(SyncTypeNamed(event.name));
+  Set(&syncs.record_correlation, row, Narrow(event.number(Arg::kWaitOnRecord)));
+}
+
+void KinetoTables::AddDeviceAnnotation(const KinetoEvent& event, Span span) {
+  DeviceAnnotations& annotations = trace_->device_annotations;
+  const size_t row = annotations.size();
+  annotations.start.push_back(span.start);
+  annotations.end.push_back(span.end);
+  annotations.name.push_back(names_.Intern(event.name));
+  annotations.lane.push_back(LaneOf(event));
+  Set(&annotations.external_id, row, Narrow(event.number(Arg::kExternalId)));
+}
+
+// Kineto's name is all it says; the kind stays 0.
+void KinetoTables::AddOverhead(const KinetoEvent& event, Span span) {
+  proto::OverheadEvent overhead{};
+  overhead.start_ns = static_cast<uint64_t>(span.start);
+  overhead.end_ns = static_cast<uint64_t>(span.end);
+  (void)event;
+  trace_->overheads.push_back(overhead);
+}
+
+bool KinetoTables::AddInstant(const KinetoEvent& event) {
+  if (event.name != "[memory]") return true;  // marks of the profiler itself
+  if (!event.has_ts) return Skip("events without a time");
+  Allocations& allocations = trace_->allocations;
+  const size_t row = allocations.size();
+  int64_t bytes = 0, device = -1;
+  ParseInteger(event.text(Arg::kAllocationBytes), &bytes);
+  ParseInteger(event.text(Arg::kDeviceId), &device);
+  allocations.start.push_back(event.ts_ns);
+  allocations.end.push_back(event.ts_ns);
+  allocations.writer.push_back(WriterOf(event));
+  allocations.bytes.push_back(bytes);
+  Set(&allocations.address, row, event.number(Arg::kAddress));
+  Set(&allocations.device_type, row, event.number(Arg::kDeviceType));
+  Set(&allocations.device, row, static_cast<uint8_t>(std::clamp<int64_t>(device + 1, 0, 255)));
+  Set(&allocations.allocated, row, event.number(Arg::kTotalAllocated));
+  Set(&allocations.reserved, row, event.number(Arg::kTotalReserved));
+  ++trace_->events;
+  return true;
+}
+
+bool KinetoTables::AddFlow(const KinetoEvent& event) {
+  if (event.category == "ac2g" || event.name == "ac2g") return true;  // the correlation says it
+  uint64_t id = 0;
+  if (!event.has_ts || !ParseUnsigned(event.id, &id)) return Skip("arrows without an id or a time");
+  const bool is_backward = event.category == "fwdbwd" || event.name == "fwdbwd";
+  const FlowKind kind = is_backward ? FlowKind::kForwardBackward : FlowKind::kOther;
+  OpenFlow& flow = flows_[{static_cast<uint8_t>(kind), id}];
+  if (event.phase == 's') {
+    flow.start = event.ts_ns;
+    flow.writer = WriterOf(event);
+    flow.has_start = true;
+  } else {
+    flow.end = event.ts_ns;
+    flow.to_writer = WriterOf(event);
+    flow.has_end = true;
+  }
+  return true;
+}
+
+bool KinetoTables::AddCounter(const KinetoEvent& event) {
+  double value = 0;
+  if (!event.has_ts || !ParseReal(event.text(Arg::kValue), &value)) {
+    return Skip("counters without a time or a value");
+  }
+  trace_->counters.start.push_back(event.ts_ns);
+  trace_->counters.end.push_back(event.ts_ns);
+  trace_->counters.name.push_back(names_.Intern(event.name));
+  trace_->counters.device.push_back(kNone);
+  trace_->counters.value.push_back(value);
+  ++trace_->events;
+  return true;
+}
+
+void KinetoTables::AddMetadata(const KinetoEvent& event) {
+  if (event.name != "thread_name" || !event.has(Arg::kName)) return;
+  key_.assign(event.pid).append("/").append(event.tid);
+  if (const auto known = writers_.find(key_); known != writers_.end()) {
+    trace_->writers[known->second].name = Unescaped(event.text(Arg::kName));
+  }
+}
+
+void KinetoTables::Finish() {
+  Flows& flows = trace_->flows;
+  for (const auto& [key, flow] : flows_) {
+    if (!flow.has_start || !flow.has_end) {
+      ++skipped_["arrows with one end"];
+      continue;
+    }
+    flows.start.push_back(flow.start);
+    flows.end.push_back(flow.end);
+    flows.from_writer.push_back(flow.writer);
+    flows.to_writer.push_back(flow.to_writer);
+    flows.id.push_back(key.second);
+    flows.kind.push_back(key.first);
+    ++trace_->events;
+  }
+  ForEachTable(*trace_, [](auto& table) { SortTable(table); });
+  SortNested(trace_->operators);
+  SortNested(trace_->python_calls);
+  JoinLaunches(trace_);
+  NestOperators(trace_);
+  JoinOperators(trace_);
+  bool any = false;
+  ForEachTable(*trace_, [&](auto& table) {
+    for (size_t i = 0; i < table.size(); ++i) {
+      trace_->first_ns = any ? std::min(trace_->first_ns, table.start[i]) : table.start[i];
+      trace_->last_ns = any ? std::max(trace_->last_ns, table.end[i]) : table.end[i];
+      any = true;
+    }
+    ForEachColumnOf(table, [](auto& column) { column.ShrinkToFit(); });
+  });
+}
+
+}  // namespace ranktap::collector

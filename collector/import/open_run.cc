@@ -1,0 +1,176 @@
+#include "collector/import/open_run.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <regex>
+#include <thread>
+#include <tuple>
+
+#include "collector/import/byte_source.h"
+#include "collector/import/kineto_importer.h"
+#include "collector/trace/table_columns.h"
+#include "collector/trace/trace_loader.h"
+
+namespace ranktap::collector {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsForeign(const std::string& path) {
+  const FileKind kind = KindOf(path);
+  return kind == FileKind::kKineto || kind == FileKind::kNsys;
+}
+
+std::vector<std::string> ForeignFilesIn(const std::string& directory) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_regular_file(error)) continue;
+    if (!name.ends_with(".json") && !name.ends_with(".json.gz") && !name.ends_with(".sqlite")) {
+      continue;
+    }
+    if (name != "run.json" && IsForeign(entry.path().string())) {
+      files.push_back(entry.path().string());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// "rank3.json", "trace_rank_12.json.gz", "worker-5_rank-7...": the number after the last "rank".
+std::optional<uint32_t> RankInName(const std::string& path) {
+  static const std::regex kRank("rank[-_.]?([0-9]{1,7})", std::regex::icase);
+  const std::string name = fs::path(path).filename().string();
+  std::optional<uint32_t> rank;
+  for (std::sregex_iterator at(name.begin(), name.end(), kRank), end; at != end; ++at) {
+    rank = static_cast<uint32_t>(std::stoul((*at)[1]));
+  }
+  return rank;
+}
+
+Result<Trace> Load(const std::string& path) {
+  switch (KindOf(path)) {
+    case FileKind::kKineto:
+      return ImportKineto(path);
+    case FileKind::kNsys:
+      return Failure{path + ": an SQLite database; importing nsys files is not built in yet"};
+    default:
+      return LoadTrace(path);
+  }
+}
+
+void Shift(int64_t by_ns, Trace* trace) {
+  if (by_ns == 0) return;
+  ForEachTable(*trace, [by_ns](auto& table) {
+    for (int64_t& time : table.start) time += time == kUntimed ? 0 : by_ns;
+    for (int64_t& time : table.end) time += time == kUntimed ? 0 : by_ns;
+  });
+  for (proto::OverheadEvent& event : trace->overheads) {
+    event.start_ns += static_cast<uint64_t>(by_ns);
+    event.end_ns += static_cast<uint64_t>(by_ns);
+  }
+  trace->first_ns += by_ns;
+  trace->last_ns += by_ns;
+}
+
+// baseTimeNanoseconds of the files may differ; all times count from the earliest of them.
+void ShareOneBase(std::vector<Trace>* traces) {
+  std::optional<int64_t> base;
+  for (const Trace& trace : *traces) {
+    if (trace.origin != TraceOrigin::kCapture) {
+      base = std::min(base.value_or(trace.base_time_ns), trace.base_time_ns);
+    }
+  }
+  for (Trace& trace : *traces) {
+    if (trace.origin == TraceOrigin::kCapture) continue;
+    int64_t by = 0;
+    if (__builtin_sub_overflow(trace.base_time_ns, *base, &by) || by > int64_t{1} << 61) continue;
+    Shift(by, &trace);
+    trace.base_time_ns = trace.realtime_offset_ns = *base;
+  }
+}
+
+void NameRanks(Run* run) {
+  std::map<uint32_t, std::string> seen;
+  for (Trace& trace : run->traces) {
+    if (trace.origin == TraceOrigin::kCapture) continue;
+    trace.info.file = fs::path(trace.path).filename().string();
+    if (!trace.info.rank) {
+      trace.info.rank = RankInName(trace.path);
+      if (trace.info.rank) trace.info.rank_origin = "file name";
+    }
+    if (!trace.info.rank) continue;
+    const auto [at, is_new] = seen.try_emplace(*trace.info.rank, trace.path);
+    if (!is_new) {
+      run->problems.push_back(trace.path + ": says it is rank " + std::to_string(at->first) +
+                              ", as " + at->second + " does");
+    }
+  }
+}
+
+Result<Run> LoadForeign(const std::vector<std::string>& paths) {
+  std::vector<std::optional<Result<Trace>>> loaded(paths.size());
+  std::atomic<size_t> next = 0;
+  const auto load = [&] {
+    for (size_t i = next++; i < loaded.size(); i = next++) loaded[i] = Load(paths[i]);
+  };
+  {
+    std::vector<std::jthread> threads;
+    const size_t wanted =
+        std::min<size_t>(loaded.size(), std::max(1u, std::thread::hardware_concurrency()));
+    for (size_t i = 1; i < wanted; ++i) threads.emplace_back(load);
+    load();
+  }
+  Run run;
+  run.path = paths.size() == 1 ? paths[0] : fs::path(paths[0]).parent_path().string();
+  for (std::optional<Result<Trace>>& trace : loaded) {
+    if (trace->ok()) {
+      run.traces.push_back(std::move(**trace));
+    } else {
+      run.problems.push_back(trace->message());
+    }
+  }
+  if (run.traces.empty()) return Failure{run.problems.front()};
+  NameRanks(&run);
+  ShareOneBase(&run.traces);
+  std::stable_sort(run.traces.begin(), run.traces.end(), [](const Trace& a, const Trace& b) {
+    return std::tuple(a.info.rank.value_or(kNone), a.path) <
+           std::tuple(b.info.rank.value_or(kNone), b.path);
+  });
+  return run;
+}
+
+}  // namespace
+
+FileKind KindOf(const std::string& path) {
+  Result<ByteSource> source = ByteSource::Open(path);
+  if (!source) return FileKind::kUnknown;
+  char head[64] = {};
+  const std::string_view text(head, source->Read(head, sizeof head));
+  if (text.starts_with("SQLite format 3")) return FileKind::kNsys;
+  const size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  if (first != text.npos && (text[first] == '{' || text[first] == '[')) return FileKind::kKineto;
+  return FileKind::kTrace;
+}
+
+Result<Run> OpenRun(const std::vector<std::string>& paths) {
+  if (paths.empty()) return Failure{"no file or run is named"};
+  if (paths.size() > 1) return LoadForeign(paths);
+  std::error_code error;
+  if (!fs::is_directory(paths[0], error)) {
+    return IsForeign(paths[0]) ? LoadForeign(paths) : LoadRun(paths[0]);
+  }
+  const Result<RunFiles> files = FindTraces(paths[0]);
+  if (files && !files->traces.empty()) return LoadRun(paths[0]);
+  const std::vector<std::string> foreign = ForeignFilesIn(paths[0]);
+  return foreign.empty() ? LoadRun(paths[0]) : LoadForeign(foreign);
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,23 @@
+// What a person names on a command line -> a Run: our own run or trace, or files of other tools.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collector/trace/result.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+enum class FileKind { kTrace, kKineto, kNsys, kUnknown };
+
+// By its first bytes, not by its name.
+FileKind KindOf(const std::string& path);
+
+// One path: a run directory, a trace, a file of another tool or a directory of such files (searched
+// one level deep). Several: each a file. Ranks come from the files, else from names like
+// "rank3.json"; the times of all ranks count from the same moment. Files that could not be read are
+// in Run::problems; fails when nothing could be.
+Result<Run> OpenRun(const std::vector<std::string>& paths);
+
+}  // namespace ranktap::collector
