@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "collector/analysis/options.h"
 #include "collector/analysis/table.h"
 #include "collector/trace/run_reader.h"
 
@@ -12,7 +13,13 @@ namespace ranktap::collector {
 struct Analysis {
   std::string_view name;      // as in `ranktap report RUN NAME`
   std::string_view question;  // one line for --help
-  Table (*run)(const Run& run);
+  Table (*run)(const Run& run) = nullptr;
+  // Heeds options; exactly one of the two is set.
+  Table (*run_with)(const Run& run, const AnalysisOptions& options) = nullptr;
+
+  Table operator()(const Run& of, const AnalysisOptions& options = {}) const {
+    return run_with != nullptr ? run_with(of, options) : run(of);
+  }
 };
 
 // In the order in which `ranktap report` lists them (registry.cc).

@@ -1,24 +1,51 @@
 // The table of contents of collector/analysis. One line an analysis.
 #include "collector/analysis/analysis.h"
 #include "collector/analysis/api_summary.h"
+#include "collector/analysis/bandwidth_summary.h"
 #include "collector/analysis/gap_summary.h"
+#include "collector/analysis/hta_kernels.h"
+#include "collector/analysis/idle_summary.h"
 #include "collector/analysis/kernel_summary.h"
+#include "collector/analysis/launch_summary.h"
 #include "collector/analysis/loss_summary.h"
 #include "collector/analysis/module_summary.h"
+#include "collector/analysis/op_summary.h"
+#include "collector/analysis/overlap_summary.h"
+#include "collector/analysis/queue_summary.h"
 #include "collector/analysis/range_summary.h"
 #include "collector/analysis/rank_summary.h"
-#include "collector/analysis/step_summary.h"
+#include "collector/analysis/steps.h"
+#include "collector/analysis/stragglers.h"
+#include "collector/analysis/temporal_summary.h"
+#include "collector/analysis/verdict.h"
+#include "collector/analysis/waterfall.h"
+#include "collector/analysis/work_type_summary.h"
 
 namespace ranktap::collector {
 namespace {
 
 constexpr Analysis kAnalyses[] = {
     {"ranks", "What did each rank do, and how did it end?", &TabulateRanks},
-    {"kernels", "Where does GPU time go, by kernel?", &TabulateKernels},
+    {"verdict", "What did the job lose most to?", nullptr, &TabulateVerdict},
+    {"waterfall", "Where did the mean step go, in causes that add up?", nullptr,
+     &TabulateWaterfall},
+    {"steps", "How long did each step take, and where did it go?", nullptr, &TabulateDetectedSteps},
+    {"stragglers", "Which ranks do the others wait for, and why?", nullptr, &TabulateStragglers},
+    {"temporal", "How much do the devices compute, do something else, or nothing?", nullptr,
+     &TabulateTemporal},
+    {"idle", "Why were the streams idle?", nullptr, &TabulateIdle},
+    {"overlap", "How much communication hides behind computation?", nullptr, &TabulateOverlap},
+    {"types", "What kinds of work ran, alone or together?", nullptr, &TabulateWorkTypes},
+    {"kernels", "Where does GPU time go, by kernel?", nullptr, &TabulateKernelsWith},
+    {"ops", "Where does time go, by framework operator (torch's key_averages)?", nullptr,
+     &TabulateOps},
+    {"launches", "How long do launches take, and how late does the work begin?", nullptr,
+     &TabulateLaunches},
+    {"queue", "How much launched work waits on each stream?", nullptr, &TabulateQueue},
+    {"bandwidth", "How fast are copies and memsets?", nullptr, &TabulateBandwidth},
     {"apis", "Where does the host spend its time in CUDA calls?", &TabulateApis},
     {"ranges", "How long do the program's NVTX ranges take, on the host and on the GPU?",
      &TabulateRanges},
-    {"steps", "How long does each training step take, and where does it go?", &TabulateSteps},
     {"modules", "Where does the forward pass go, module by module?", &TabulateModules},
     {"losses", "Which events are missing, and why?", &TabulateLosses},
     {"gaps", "When was capture off on purpose, and why?", &TabulateGaps},

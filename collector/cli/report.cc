@@ -1,11 +1,15 @@
-// `ranktap report RUN [NAME]`: one analysis as text, JSON or CSV.
+// `ranktap report RUN [NAME]`: one analysis as text, JSON, CSV or HTML; without a name the verdict
+// and the summary.
 #include <unistd.h>
 
 #include <cstdio>
 
 #include "collector/analysis/analysis.h"
+#include "collector/analysis/run_filter.h"
+#include "collector/analysis/table_filter.h"
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/cli/table_html.h"
 #include "collector/cli/table_text.h"
 #include "collector/cli/terminal.h"
 #include "collector/import/open_run.h"
@@ -13,20 +17,47 @@
 namespace ranktap::collector {
 namespace {
 
+constexpr std::string_view kSummary[] = {"verdict", "ranks", "waterfall", "kernels"};
+constexpr size_t kSummaryRows = 10;
+
 std::string AnalysesHelp() {
-  std::string text = "Analyses:\n";
+  std::string text = "Analyses (without a name: the verdict and a summary):\n";
   for (const Analysis& analysis : AllAnalyses()) {
-    text += "  " + std::string(analysis.name) + std::string(10 - analysis.name.size(), ' ') +
+    const size_t width = std::max<size_t>(analysis.name.size() + 1, 14);
+    text += "  " + std::string(analysis.name) + std::string(width - analysis.name.size(), ' ') +
             std::string(analysis.question) + "\n";
   }
   return text;
 }
 
-void Print(const Table& table, Format format, size_t limit) {
+struct Request {
+  std::vector<std::string> paths;
+  std::vector<const Analysis*> analyses;
+  AnalysisOptions options;
+  Format format = Format::kText;
+  size_t limit = 0;
+  std::string ranks, steps, sort;
+  std::vector<std::string> where;
+};
+
+// The last word is the analysis, unless it is the only one or a file.
+void SplitWords(std::vector<std::string> words, Request* request) {
+  if (words.size() > 1 && FindAnalysis(words.back()) != nullptr &&
+      ::access(words.back().c_str(), F_OK) != 0) {
+    request->analyses = {FindAnalysis(words.back())};
+    words.pop_back();
+  }
+  request->paths = std::move(words);
+}
+
+void PrintText(const Table& table, const Request& request) {
+  const size_t limit =
+      request.limit == 0 && request.analyses.size() > 1 ? kSummaryRows : request.limit;
   std::string text;
-  switch (format) {
+  switch (request.format) {
     case Format::kText:
       text = FormatText(table, OutputWidth(STDOUT_FILENO), limit);
+      if (request.analyses.size() > 1) text += "\n";
       break;
     case Format::kJson:
       text = FormatJson(table, limit);
@@ -35,40 +66,116 @@ void Print(const Table& table, Format format, size_t limit) {
       text = FormatCsv(table, limit);
       for (const std::string& note : table.notes) Complain(Printable(note));
       break;
+    case Format::kHtml:
+      text = FormatHtml(table, limit);
+      break;
   }
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-}  // namespace
-
-int ReportCommand(const std::vector<std::string>& arguments) {
-  std::string path, name = "ranks", format_name = "text";
-  size_t limit = 0;
-  CLI::App app("Prints one analysis of a run.", "ranktap report");
-  app.add_option("RUN", path, "a run directory, or one .trace file")->required();
-  app.add_option("NAME", name, "which analysis")->capture_default_str();
-  app.add_option("--format", format_name, "text, json or csv")->capture_default_str();
-  app.add_option("--limit", limit, "at most this many rows; 0: all")->capture_default_str();
-  app.footer(AnalysesHelp());
-  if (const auto status = ParseArguments(&app, arguments)) return *status;
-  const std::optional<Format> format = FormatNamed(format_name);
-  const Analysis* const analysis = FindAnalysis(name);
-  if (!format || analysis == nullptr) {
-    Complain(format ? "no analysis '" + name + "'" : "no format '" + format_name + "'");
-    std::fprintf(stderr, "try: ranktap report --help\n");
-    return kWrongUsage;
+// False: the filters ask for what is not there; said so.
+bool Filter(const Request& request, Run* run, std::vector<std::string>* notes) {
+  for (const std::string* const text : {&request.ranks, &request.steps}) {
+    if (text->empty()) continue;
+    const std::optional<NumberSet> set = ParseNumberSet(*text);
+    if (!set) {
+      Complain("'" + *text + "' is no list of numbers; write it as 0,2-5");
+      return false;
+    }
+    if (text == &request.ranks) {
+      KeepRanks(*set, run);
+    } else {
+      *notes = KeepSteps(*set, run);
+    }
   }
-  const Result<Run> run = OpenRun({path});
+  if (run->traces.empty()) Complain("no rank of the run is among " + request.ranks);
+  return !run->traces.empty();
+}
+
+bool FilterRows(const Request& request, Table* table) {
+  for (const std::string& condition : request.where) {
+    if (const Result<bool> kept = KeepWhere(condition, table); !kept) {
+      Complain(kept.message());
+      return false;
+    }
+  }
+  if (request.sort.empty() || table->name == "ops") return true;
+  const Result<bool> sorted = SortBy(request.sort, table);
+  if (!sorted) Complain(sorted.message());
+  return sorted.ok();
+}
+
+int Report(const Request& request) {
+  Result<Run> run = OpenRun(request.paths);
   if (!run) {
     Complain(run.message());
     return kFailure;
   }
-  Print(analysis->run(*run), *format, limit);
+  for (const std::string& problem : run->problems) Complain(Printable(problem));
+  std::vector<std::string> notes;
+  if (!Filter(request, &*run, &notes)) return kWrongUsage;
+  for (const Analysis* const analysis : request.analyses) {
+    Table table = (*analysis)(*run, request.options);
+    table.notes.insert(table.notes.end(), notes.begin(), notes.end());
+    if (!FilterRows(request, &table)) return kWrongUsage;
+    PrintText(table, request);
+  }
   if (std::fflush(stdout) != 0) {
     Complain("could not write the report");
     return kFailure;
   }
   return kSuccess;
+}
+
+}  // namespace
+
+int ReportCommand(const std::vector<std::string>& arguments) {
+  Request request;
+  std::vector<std::string> words;
+  std::string format_name = "text";
+  CLI::App app("Prints analyses of a run, or of traces that torch.profiler wrote.",
+               "ranktap report");
+  app.add_option("RUN... [NAME]", words,
+                 "a run directory, a .trace file, or torch.profiler's .json(.gz) files or a "
+                 "directory of them; then which analysis")
+      ->required();
+  app.add_option("--format", format_name, "text, json, csv or html")->capture_default_str();
+  app.add_option("--limit", request.limit, "at most this many rows; 0: all")->capture_default_str();
+  app.add_option("--ranks", request.ranks, "only these ranks: 0,2-5");
+  app.add_option("--steps", request.steps, "only these steps: 10-19");
+  app.add_option("--where", request.where,
+                 "only rows for which COLUMN OP VALUE holds (= != < <= > >= ~ !~); may be repeated")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--sort", request.sort,
+                 "by this column, the largest first (-COLUMN: the smallest); ops: torch's keys, as "
+                 "self_cpu_time_total");
+  app.add_flag("--hta-compat", request.options.hta_compat,
+               "select and define as Holistic Trace Analysis does");
+  app.add_flag("--group-by-shape", request.options.by_shape, "ops: by input shapes too");
+  app.add_option("--group-by-stack", request.options.by_stack,
+                 "ops: by this many frames of the Python stack too");
+  app.footer(AnalysesHelp());
+  if (const auto status = ParseArguments(&app, arguments)) return *status;
+  SplitWords(std::move(words), &request);
+  request.options.sort_by = request.sort;
+  if (request.analyses.empty()) {
+    for (const std::string_view name : kSummary) request.analyses.push_back(FindAnalysis(name));
+  }
+  const std::optional<Format> format = FormatNamed(format_name);
+  const std::string& last = request.paths.back();
+  const bool unknown_name = request.paths.size() > 1 && ::access(last.c_str(), F_OK) != 0;
+  if (!format || unknown_name) {
+    Complain(format ? "no analysis and no file '" + last + "'" : "no format '" + format_name + "'");
+    std::fprintf(stderr, "try: ranktap report --help\n");
+    return kWrongUsage;
+  }
+  request.format = *format;
+  if (request.analyses.size() > 1 && request.format != Format::kText &&
+      request.format != Format::kHtml) {
+    request.analyses.resize(1);  // one document
+  }
+  return Report(request);
 }
 
 }  // namespace ranktap::collector

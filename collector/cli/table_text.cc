@@ -173,6 +173,7 @@ std::optional<Format> FormatNamed(std::string_view name) {
   if (name == "text") return Format::kText;
   if (name == "json") return Format::kJson;
   if (name == "csv") return Format::kCsv;
+  if (name == "html") return Format::kHtml;
   return std::nullopt;
 }
 
@@ -183,6 +184,10 @@ std::string Printable(std::string_view text) {
   }
   return clean;
 }
+
+std::string FormatCell(const Cell& cell, Unit unit) { return CellText(cell, unit); }
+
+std::string FormatHeading(const TableColumn& column) { return Heading(column); }
 
 std::string FormatText(const Table& table, size_t width, size_t limit) {
   std::string text = table.title + "\n";
@@ -203,6 +208,7 @@ std::string FormatJson(const Table& table, size_t limit) {
   using Json = nlohmann::ordered_json;
   Json object;
   object["name"] = table.name;
+  object["title"] = table.title;
   object["columns"] = Json::array();
   for (const TableColumn& column : table.columns) {
     object["columns"].push_back({{"name", column.name}, {"unit", UnitName(column.unit)}});

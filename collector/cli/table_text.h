@@ -10,17 +10,21 @@
 
 namespace ranktap::collector {
 
-enum class Format { kText, kJson, kCsv };
+enum class Format { kText, kJson, kCsv, kHtml };
 std::optional<Format> FormatNamed(std::string_view name);
 
 // For people: units scaled, numbers to the right, control characters replaced. `width` 0: as wide
 // as it gets; otherwise columns marked `detail` go first, then the widest texts are shortened in
 // their middle. `limit` 0: all rows.
 std::string FormatText(const Table& table, size_t width, size_t limit);
-// {"name", "columns": [{"name", "unit"}], "rows": [{column: value}], "notes"}
+// {"name", "title", "columns": [{"name", "unit"}], "rows": [{column: value}], "notes"}
 std::string FormatJson(const Table& table, size_t limit);
 // RFC 4180, with a header line. Notes are not in it.
 std::string FormatCsv(const Table& table, size_t limit);
+
+// One cell as text shows it, and a column's heading: "total_ns" is "total".
+std::string FormatCell(const Cell& cell, Unit unit);
+std::string FormatHeading(const TableColumn& column);
 
 // What a program called something, fit for a terminal: control characters replaced.
 std::string Printable(std::string_view text);

@@ -75,10 +75,6 @@ class KinetoTables {
     uint16_t to_writer = 0;
   };
   std::map<std::pair<uint8_t, uint64_t>, OpenFlow> flows_;  // by kind and id
-  struct OpenSpan {
-    std::string name, category;
-    int64_t start = 0;
-  };
 };
 
 }  // namespace ranktap::collector

@@ -85,6 +85,8 @@ struct Syncs {
   Column<uint32_t> correlation, context, stream, cuda_event;
   Column<uint8_t> type;
   OptionalColumn<uint64_t> cuda_event_sync_id;
+  // 1: an older Kineto wrote the stream of a whole context as 2^32 - 1, which HTA takes for one.
+  OptionalColumn<uint8_t> stream_as_unsigned;
   OptionalColumn<uint32_t> record_correlation;  // of the cudaEventRecord that is waited for
   OptionalColumn<int32_t> status;
   size_t size() const { return start.size(); }

@@ -1,0 +1,42 @@
+// Which kernels on which ranks are one and the same collective.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+struct CollectiveMember {
+  uint32_t trace = 0;  // index into Run::traces
+  uint32_t kernel = 0;
+  int64_t start = 0, end = 0;
+  int64_t length() const { return end - start; }
+};
+
+// One collective as it ran. With all members traced, wait and transfer follow without clocks: all
+// end together, so the shortest member (the last to arrive) transferred all the time, and
+// wait_r = length_r - shortest.
+struct CollectiveRun {
+  std::string type;   // "allreduce", "allgather", "reducescatter", "broadcast", "sendrecv", ...
+  std::string group;  // its process group, or "stream N" where nothing names one
+  uint32_t group_size = 0;                // 0: not known
+  int64_t bytes = 0;                      // the full buffer, as nccl-tests count; 0: not known
+  std::vector<CollectiveMember> members;  // by trace
+  // Members of different groups may carry the same name: only equal groups are matched.
+  int64_t shortest() const;
+  // Index into members of the last one to arrive.
+  size_t last_arriver() const;
+  bool complete() const { return group_size != 0 && members.size() == group_size; }
+};
+
+// By group and number of the call in it (torch's sequence number, else the order on the stream),
+// oldest first. Point-to-point calls and kernels that only one traced rank ran have one member.
+std::vector<CollectiveRun> MatchCollectives(const Run& run);
+
+// busbw / algbw of nccl-tests (doc/PERFORMANCE.md) for a group of n.
+double BusFactor(const std::string& type, uint32_t n);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,205 @@
+#include "collector/analysis/device_timeline.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "collector/analysis/interval_set.h"
+#include "collector/trace/symbol_name.h"
+
+namespace ranktap::collector {
+namespace {
+
+using Table = DeviceSpan::Table;
+
+bool Contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+bool StartsWithAny(std::string_view text, std::initializer_list<std::string_view> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [text](std::string_view prefix) { return text.starts_with(prefix); });
+}
+
+bool IsCollective(std::string_view name) {
+  return StartsWithAny(name, {"nccl", "rccl", "hccl"}) || Contains(name, "ncclKernel") ||
+         Contains(name, "ncclDevKernel");
+}
+
+// hta/common/types.py, CommunicateKernelGroupingPattern, Memory..., Compute...
+WorkKind HtaKind(std::string_view name) {
+  if (StartsWithAny(name, {"nccl", "hip", "hccl"}) || Contains(name, "ncclKernel")) {
+    return WorkKind::kCommunication;
+  }
+  if (StartsWithAny(name, {"Memcpy", "Memset", "dma"})) return WorkKind::kMemory;
+  const bool is_other =
+      Contains(name, "Memcpy") || Contains(name, "Memset") || Contains(name, "dma") ||
+      Contains(name, "Sync") || (name.starts_with("cuda") && Contains(name, "LaunchKernel")) ||
+      StartsWithAny(name, {"Stream Wait Event", "runFunction", "job_exe", "packet", "pe_exe",
+                           "cpum_exe_subgraph", "collective_subgraph_execution"});
+  return is_other ? WorkKind::kOther : WorkKind::kCompute;
+}
+
+void AddWork(const Trace& trace, const DeviceWork& work, Table table, WorkKind kind,
+             std::vector<DeviceSpan>* spans) {
+  for (uint32_t i = 0; i < work.size(); ++i) {
+    if (work.start[i] == kUntimed) continue;
+    const Lane& lane = trace.lanes[work.lane[i]];
+    spans->push_back(
+        {work.start[i], work.end[i], lane.device, lane.stream, 0, i, work.launch[i], table, kind});
+  }
+}
+
+void AddKernels(const Trace& trace, bool as_hta, std::vector<DeviceSpan>* spans) {
+  const size_t first = spans->size();
+  AddWork(trace, trace.kernels, Table::kKernel, WorkKind::kCompute, spans);
+  std::vector<int8_t> kinds(trace.dictionary.strings() + 1, -1);  // by name
+  for (size_t i = first; i < spans->size(); ++i) {
+    DeviceSpan& span = (*spans)[i];
+    span.name = trace.kernels.name[span.row];
+    int8_t& kind = kinds[std::min<size_t>(span.name, kinds.size() - 1)];
+    if (kind < 0) {
+      const std::string name = ReadableKernelName(trace.dictionary.String(span.name));
+      kind = static_cast<int8_t>(as_hta               ? HtaKind(name)
+                                 : IsCollective(name) ? WorkKind::kCommunication
+                                                      : WorkKind::kCompute);
+    }
+    span.kind = static_cast<WorkKind>(kind);
+    if (!as_hta && trace.kernels.collective.At(span.row) != 0) {
+      span.kind = WorkKind::kCommunication;
+    }
+  }
+}
+
+void SortByStart(std::vector<DeviceSpan>* spans) {
+  const auto before = [](const DeviceSpan& a, const DeviceSpan& b) { return a.start < b.start; };
+  if (!std::is_sorted(spans->begin(), spans->end(), before)) {
+    std::stable_sort(spans->begin(), spans->end(), before);
+  }
+}
+
+// Triton's launches are operators that name the stream; HTA takes them for GPU work.
+void AddHtaExtras(const Trace& trace, std::vector<DeviceSpan>* spans) {
+  for (uint32_t i = 0; i < trace.syncs.size(); ++i) {
+    if (trace.syncs.stream[i] == kNone && trace.syncs.stream_as_unsigned.At(i) == 0) continue;
+    spans->push_back({trace.syncs.start[i], trace.syncs.end[i], 0, trace.syncs.stream[i], 0, i,
+                      kNone, Table::kSync, WorkKind::kOther});
+  }
+}
+void AddHtaOperators(const Trace& trace, std::vector<DeviceSpan>* spans) {
+  for (uint32_t i = 0; i < trace.operators.stream.size(); ++i) {
+    if (trace.operators.stream[i] == 0) continue;
+    const uint32_t name = trace.operators.name[i];
+    spans->push_back({trace.operators.start[i], trace.operators.end[i], 0,
+                      trace.operators.stream[i] - 1, name, i, kNone, Table::kOperator,
+                      HtaKind(trace.dictionary.String(name))});
+  }
+}
+
+}  // namespace
+
+std::string_view NameOf(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::kCompute:
+      return "compute";
+    case WorkKind::kCommunication:
+      return "communication";
+    case WorkKind::kMemory:
+      return "memory";
+    case WorkKind::kOther:
+      return "other";
+  }
+  return "";
+}
+
+std::vector<DeviceSpan> DeviceTimeline(const Trace& trace) {
+  std::vector<DeviceSpan> spans;
+  spans.reserve(trace.kernels.size() + trace.copies.size() + trace.memsets.size());
+  AddKernels(trace, false, &spans);
+  AddWork(trace, trace.copies, Table::kCopy, WorkKind::kMemory, &spans);
+  AddWork(trace, trace.memsets, Table::kMemset, WorkKind::kMemory, &spans);
+  AddWork(trace, trace.graph_launches, Table::kGraphLaunch, WorkKind::kCompute, &spans);
+  SortByStart(&spans);
+  return spans;
+}
+
+int64_t HtaCutoff(const Trace& trace) {
+  std::set<uint32_t> names;
+  int64_t last = INT64_MAX;
+  for (size_t i = 0; i < trace.operators.size(); ++i) {
+    if (!trace.dictionary.String(trace.operators.name[i]).starts_with("ProfilerStep#")) continue;
+    names.insert(trace.operators.name[i]);
+    last = trace.operators.start[i];  // operators are sorted
+  }
+  return names.size() > 1 ? last : INT64_MAX;
+}
+
+std::vector<DeviceSpan> HtaDeviceTimeline(const Trace& trace) {
+  std::vector<DeviceSpan> spans;
+  AddKernels(trace, true, &spans);
+  AddWork(trace, trace.copies, Table::kCopy, WorkKind::kMemory, &spans);
+  AddWork(trace, trace.memsets, Table::kMemset, WorkKind::kMemory, &spans);
+  AddHtaExtras(trace, &spans);
+  const int64_t cutoff = HtaCutoff(trace);
+  if (cutoff == INT64_MAX) {
+    AddHtaOperators(trace, &spans);
+  } else {
+    std::set<uint32_t> launched_in_time;  // correlations, for synchronisations
+    for (size_t i = 0; i < trace.api_calls.size() && trace.api_calls.start[i] < cutoff; ++i) {
+      if (trace.syncs.size() > 0) launched_in_time.insert(trace.api_calls.correlation[i]);
+    }
+    std::erase_if(spans, [&](const DeviceSpan& span) {
+      if (span.table == Table::kSync) {
+        return !launched_in_time.contains(trace.syncs.correlation[span.row]);
+      }
+      return span.launch == kNone || trace.api_calls.start[span.launch] >= cutoff;
+    });
+  }
+  SortByStart(&spans);
+  return spans;
+}
+
+std::string NameOf(const Trace& trace, const DeviceSpan& span) {
+  static constexpr std::array<std::string_view, 11> kCopies = {
+      "<unknown>", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
+  static constexpr std::array<std::string_view, 8> kMemories = {
+      "Unknown", "Pageable", "Pinned",        "Device",
+      "Array",   "Managed",  "Device Static", "Managed Static"};
+  static constexpr std::array<std::string_view, 5> kSyncs = {
+      "Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"};
+  const auto pick = [](const auto& names, size_t i) {
+    return std::string(i < names.size() ? names[i] : names[0]);
+  };
+  switch (span.table) {
+    case Table::kKernel:
+      return ReadableKernelName(trace.dictionary.String(span.name));
+    case Table::kOperator:
+      return std::string(trace.dictionary.String(span.name));
+    case Table::kCopy:
+      return "Memcpy " + pick(kCopies, trace.copies.copy_kind[span.row]) + " (" +
+             pick(kMemories, trace.copies.src_kind[span.row]) + " -> " +
+             pick(kMemories, trace.copies.dst_kind[span.row]) + ")";
+    case Table::kMemset:
+      return "Memset (" + pick(kMemories, trace.memsets.memory_kind[span.row]) + ")";
+    case Table::kSync:
+      return pick(kSyncs, trace.syncs.type[span.row]);
+    case Table::kGraphLaunch:
+      return "CUDA graph " + std::to_string(trace.graph_launches.graph.At(span.row));
+  }
+  return "";
+}
+
+std::vector<Interval> MergedIntervals(const std::vector<DeviceSpan>& spans) {
+  std::vector<Interval> intervals;
+  intervals.reserve(spans.size());
+  for (const DeviceSpan& span : spans) intervals.emplace_back(span.start, span.end);
+  return Merged(std::move(intervals));
+}
+
+std::vector<Interval> MergedIntervals(const std::vector<DeviceSpan>& spans, WorkKind kind) {
+  std::vector<Interval> intervals;
+  for (const DeviceSpan& span : spans) {
+    if (span.kind == kind) intervals.emplace_back(span.start, span.end);
+  }
+  return Merged(std::move(intervals));
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,246 @@
+#include "collector/analysis/op_summary.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "collector/analysis/cells.h"
+#include "collector/analysis/device_timeline.h"
+#include "collector/analysis/op_flops.h"
+#include "collector/analysis/op_tree.h"
+
+namespace ranktap::collector {
+namespace {
+
+std::string Rewritten(std::string_view name) {
+  return name.starts_with("ProfilerStep#") ? "ProfilerStep*" : std::string(name);
+}
+
+// torch/autograd/profiler_util.py, _filter_stack_entry.
+bool IsHiddenFrame(std::string_view frame) {
+  constexpr std::pair<std::string_view, std::string_view> kHidden[] = {
+      {"autograd/__init__", "_make_grads"},
+      {"autograd/__init__", "backward"},
+      {"torch/tensor", "backward"},
+      {"_internal/common_utils", "prof_callable"},
+      {"_internal/common_utils", "prof_func_call"},
+      {"_internal/common_utils", "prof_meth_call"}};
+  return std::any_of(std::begin(kHidden), std::end(kHidden), [frame](const auto& hidden) {
+    return frame.find(hidden.first) != frame.npos && frame.find(hidden.second) != frame.npos;
+  });
+}
+
+std::vector<std::string> Frames(std::string_view stack, size_t most) {
+  std::vector<std::string> frames;
+  while (!stack.empty() && frames.size() < most) {
+    const size_t end = std::min(stack.find(';'), stack.size());
+    if (end > 0 && !IsHiddenFrame(stack.substr(0, end))) frames.emplace_back(stack.substr(0, end));
+    stack.remove_prefix(std::min(end + 1, stack.size()));
+  }
+  return frames;
+}
+
+class Averages {
+ public:
+  explicit Averages(const AnalysisOptions& options) : options_(options) {}
+
+  OpRow& RowOf(std::string name, bool on_device, bool is_annotation, std::string_view shapes,
+               std::vector<std::string> stack) {
+    std::string key = name + '\0' + (on_device ? 'd' : 'c') + (is_annotation ? 'a' : 'o');
+    if (options_.by_shape) key.append(1, '\0').append(shapes);
+    for (const std::string& frame : stack) key.append(1, '\0').append(frame);
+    const auto [at, is_new] = by_key_.try_emplace(std::move(key), rows_.size());
+    if (is_new) {
+      OpRow& row = rows_.emplace_back();
+      row.name = std::move(name);
+      row.on_device = on_device;
+      row.is_annotation = is_annotation;
+      if (options_.by_shape) row.shapes = shapes;
+      row.stack = std::move(stack);
+    }
+    return rows_[at->second];
+  }
+  std::vector<OpRow> Take() { return std::move(rows_); }
+
+ private:
+  const AnalysisOptions& options_;
+  std::unordered_map<std::string, size_t> by_key_;
+  std::vector<OpRow> rows_;
+};
+
+void AddNode(const Trace& trace, const HostNode& node, const AnalysisOptions& options,
+             Averages* averages) {
+  std::string_view shapes, values;
+  std::vector<std::string> stack;
+  bool is_annotation = false;
+  if (node.kind == HostNode::Kind::kOperator) {
+    const Operators& ops = trace.operators;
+    shapes = trace.dictionary.String(ops.shapes.At(node.row));
+    values = trace.dictionary.String(ops.values.At(node.row));
+    is_annotation = static_cast<OperatorKind>(ops.kind[node.row]) == OperatorKind::kAnnotation;
+    if (options.by_stack > 0) {
+      stack = Frames(trace.dictionary.String(ops.stack.At(node.row)),
+                     static_cast<size_t>(options.by_stack));
+    }
+  }
+  const std::string_view name = NameOf(trace, node);
+  OpRow& row = averages->RowOf(Rewritten(name), false, is_annotation, shapes, std::move(stack));
+  const int64_t length = node.end - node.start;
+  ++row.count;
+  row.cpu_ns += length;
+  row.self_cpu_ns += length - node.children_ns;
+  row.device_ns += node.device_ns;
+  row.self_device_ns += node.own_device_ns;
+  row.cpu_bytes += node.cpu_bytes;
+  row.self_cpu_bytes += node.cpu_bytes - node.children_cpu_bytes;
+  row.device_bytes += node.device_bytes;
+  row.self_device_bytes += node.device_bytes - node.children_device_bytes;
+  row.flops += OpFlops(name, shapes, values);
+}
+
+void AddOnDevice(std::string name, bool is_annotation, int64_t length, Averages* averages) {
+  OpRow& row = averages->RowOf(std::move(name), true, is_annotation, "", {});
+  ++row.count;
+  row.device_ns += length;
+  row.self_device_ns += length;
+}
+
+// Allocations that no event was open around.
+void AddStrayMemory(const Trace& trace, const std::vector<HostNode>& nodes, Averages* averages) {
+  const Allocations& all = trace.allocations;
+  int64_t reached = INT64_MIN;
+  size_t next = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (; next < nodes.size() && nodes[next].start <= all.start[i]; ++next) {
+      reached = std::max(reached, nodes[next].end);
+    }
+    if (all.start[i] <= reached) continue;
+    OpRow& row = averages->RowOf("[memory]", false, false, "", {});
+    ++row.count;
+    int64_t OpRow::*const total =
+        all.device_type.At(i) == 0 ? &OpRow::cpu_bytes : &OpRow::device_bytes;
+    int64_t OpRow::*const self =
+        all.device_type.At(i) == 0 ? &OpRow::self_cpu_bytes : &OpRow::self_device_bytes;
+    row.*total += all.bytes[i];
+    row.*self += all.bytes[i];
+  }
+}
+
+int64_t SortValue(const OpRow& row, std::string_view key) {
+  std::string name(key);
+  if (const size_t at = name.find("cuda"); at != name.npos) name.replace(at, 4, "device");
+  const std::map<std::string_view, int64_t> values = {
+      {"cpu_time_total", row.cpu_ns},
+      {"self_cpu_time_total", row.self_cpu_ns},
+      {"device_time_total", row.device_ns},
+      {"self_device_time_total", row.self_device_ns},
+      {"cpu_time", row.count == 0 ? 0 : row.cpu_ns / row.count},
+      {"device_time", row.count == 0 ? 0 : row.device_ns / row.count},
+      {"cpu_memory_usage", row.cpu_bytes},
+      {"self_cpu_memory_usage", row.self_cpu_bytes},
+      {"device_memory_usage", row.device_bytes},
+      {"self_device_memory_usage", row.self_device_bytes},
+      {"count", row.count}};
+  const auto at = values.find(name);
+  return at == values.end() ? 0 : at->second;
+}
+
+std::string Joined(const std::vector<std::string>& frames) {
+  std::string text;
+  for (const std::string& frame : frames) text += (text.empty() ? "" : "; ") + frame;
+  return text;
+}
+
+}  // namespace
+
+std::vector<OpRow> AverageOps(const Trace& trace, const AnalysisOptions& options) {
+  const std::vector<HostNode> nodes = BuildOpTree(trace);
+  Averages averages(options);
+  const std::vector<DeviceSpan> spans = DeviceTimeline(trace);
+  size_t next = 0;
+  const auto add_spans_before = [&](int64_t time) {
+    for (; next < spans.size() && spans[next].start < time; ++next) {
+      AddOnDevice(NameOf(trace, spans[next]), false, spans[next].end - spans[next].start,
+                  &averages);
+    }
+  };
+  for (const HostNode& node : nodes) {
+    if (node.gone || node.kind == HostNode::Kind::kPython) continue;
+    add_spans_before(node.start);
+    AddNode(trace, node, options, &averages);
+  }
+  add_spans_before(INT64_MAX);
+  const DeviceAnnotations& annotations = trace.device_annotations;
+  for (size_t i = 0; i < annotations.size(); ++i) {
+    AddOnDevice(Rewritten(trace.dictionary.String(annotations.name[i])), true,
+                annotations.end[i] - annotations.start[i], &averages);
+  }
+  AddStrayMemory(trace, nodes, &averages);
+  return averages.Take();
+}
+
+Table TabulateOps(const Run& run, const AnalysisOptions& options) {
+  Table table{.name = "ops",
+              .title = "Operators, as torch's key_averages()",
+              .columns = {{"rank", Unit::kCount, true},
+                          {"name", Unit::kText},
+                          {"self_cpu_percent", Unit::kPercent},
+                          {"self_cpu_ns", Unit::kNs},
+                          {"cpu_total_percent", Unit::kPercent, true},
+                          {"cpu_total_ns", Unit::kNs},
+                          {"cpu_avg_ns", Unit::kNs, true},
+                          {"self_cuda_ns", Unit::kNs},
+                          {"self_cuda_percent", Unit::kPercent, true},
+                          {"cuda_total_ns", Unit::kNs},
+                          {"cuda_avg_ns", Unit::kNs, true},
+                          {"cpu_mem_bytes", Unit::kBytes, true},
+                          {"self_cpu_mem_bytes", Unit::kBytes, true},
+                          {"cuda_mem_bytes", Unit::kBytes, true},
+                          {"self_cuda_mem_bytes", Unit::kBytes, true},
+                          {"calls", Unit::kCount},
+                          {"input_shapes", Unit::kText, true},
+                          {"source", Unit::kText, true},
+                          {"flops", Unit::kCount, true},
+                          {"where", Unit::kText, true}}};
+  for (const Trace& trace : run.traces) {
+    std::vector<OpRow> rows = AverageOps(trace, options);
+    int64_t cpu = 0, device = 0;
+    for (const OpRow& row : rows) {
+      cpu += row.self_cpu_ns;
+      if (row.on_device && !row.is_annotation) device += row.self_device_ns;
+    }
+    const std::string sort = !options.sort_by.empty() ? options.sort_by
+                             : device > 0             ? "self_device_time_total"
+                                                      : "self_cpu_time_total";
+    std::stable_sort(rows.begin(), rows.end(), [&](const OpRow& a, const OpRow& b) {
+      return SortValue(a, sort) > SortValue(b, sort);
+    });
+    for (const OpRow& row : rows) {
+      table.rows.push_back({RankCell(trace),
+                            row.name,
+                            Percent(row.self_cpu_ns, cpu),
+                            row.self_cpu_ns,
+                            Percent(row.cpu_ns, cpu),
+                            row.cpu_ns,
+                            row.cpu_ns / row.count,
+                            row.self_device_ns,
+                            Percent(row.self_device_ns, device),
+                            row.device_ns,
+                            row.device_ns / row.count,
+                            row.cpu_bytes,
+                            row.self_cpu_bytes,
+                            row.device_bytes,
+                            row.self_device_bytes,
+                            row.count,
+                            row.shapes,
+                            Joined(row.stack),
+                            row.flops,
+                            std::string(row.on_device ? "device" : "host")});
+    }
+    table.notes.push_back(RankName(trace) + ": self CPU time total " + std::to_string(cpu) +
+                          " ns, self CUDA time total " + std::to_string(device) + " ns");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,18 @@
+// What a person may ask of an analysis beyond its name. Each analysis says which of these it heeds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ranktap::collector {
+
+struct AnalysisOptions {
+  // Answer as Holistic Trace Analysis does, with its selection and its definitions.
+  bool hta_compat = false;
+  // ops: the arguments of torch's key_averages() and table().
+  bool by_shape = false;
+  int by_stack = 0;  // frames
+  std::string sort_by;
+};
+
+}  // namespace ranktap::collector

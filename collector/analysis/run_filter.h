@@ -1,0 +1,31 @@
+// What of a run an analysis is asked about.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collector/trace/result.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+// "0,2-5": numbers and ranges of them, in the order given.
+struct NumberSet {
+  std::vector<std::pair<int64_t, int64_t>> ranges;  // both ends included
+  bool contains(int64_t number) const;
+};
+std::optional<NumberSet> ParseNumberSet(std::string_view text);
+
+// Leaves the traces of those ranks; traces without a rank go.
+void KeepRanks(const NumberSet& ranks, Run* run);
+
+// Leaves, in each trace, what steps of those numbers did: host events that began in one of them,
+// and device work that one of them launched (or that began in one, where no launch is known).
+// Traces without steps stay whole; returns a sentence for each of them.
+std::vector<std::string> KeepSteps(const NumberSet& steps, Run* run);
+
+}  // namespace ranktap::collector

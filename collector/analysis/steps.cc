@@ -1,0 +1,241 @@
+#include "collector/analysis/steps.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <map>
+
+#include "collector/analysis/cells.h"
+#include "collector/analysis/describe.h"
+#include "collector/analysis/interval_set.h"
+#include "collector/analysis/step_summary.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr double kWarmUpFactor = 1.5;
+constexpr double kSamePeriod = 0.95;
+constexpr size_t kLagsTried = 64;
+constexpr size_t kLeastSteps = 3;
+
+int64_t NumberIn(std::string_view name, int64_t otherwise) {
+  size_t first = name.size();
+  while (first > 0 && std::isdigit(static_cast<unsigned char>(name[first - 1])) != 0) --first;
+  int64_t number = otherwise;
+  std::from_chars(name.data() + first, name.data() + name.size(), number);
+  return number;
+}
+
+// Drops what overlaps the one before, numbers what has no number, marks the warm-up.
+void Complete(std::vector<Step>* steps) {
+  std::sort(steps->begin(), steps->end(), [](const Step& a, const Step& b) {
+    return a.start != b.start ? a.start < b.start : a.end > b.end;
+  });
+  std::vector<Step> kept;
+  for (const Step& step : *steps) {
+    if (step.end > step.start && (kept.empty() || step.start >= kept.back().end)) {
+      kept.push_back(step);
+    }
+  }
+  std::vector<double> lengths;
+  for (const Step& step : kept) lengths.push_back(static_cast<double>(step.length()));
+  const double limit = kWarmUpFactor * Median(std::move(lengths));
+  // At least one step counts.
+  for (size_t i = 0; i + 1 < kept.size(); ++i) {
+    if (static_cast<double>(kept[i].length()) <= limit) break;
+    kept[i].warm_up = true;
+  }
+  *steps = std::move(kept);
+}
+
+// Optimizer to optimizer, as our own hook in PyTorch saw them.
+bool FromFramework(const Trace& trace, StepList* steps) {
+  for (const StepRow& step : FindSteps(trace)) {
+    steps->list.push_back({static_cast<int64_t>(step.number), step.start, step.end, false});
+  }
+  steps->source = "optimizer steps";
+  return !steps->list.empty();
+}
+
+bool FromAnnotations(const Trace& trace, StepList* steps) {
+  const Operators& ops = trace.operators;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const std::string_view name = trace.dictionary.String(ops.name[i]);
+    if (!name.starts_with("ProfilerStep#")) continue;
+    steps->list.push_back({NumberIn(name, static_cast<int64_t>(steps->list.size())), ops.start[i],
+                           ops.end[i], false});
+  }
+  steps->source = "ProfilerStep";
+  return !steps->list.empty();
+}
+
+// "step", "train_step", "iteration 7", "ProfilerStep#3", without its number; empty: not like one.
+std::string StepLikeName(std::string_view name) {
+  while (!name.empty() &&
+         (std::isdigit(static_cast<unsigned char>(name.back())) != 0 || name.back() == ' ' ||
+          name.back() == '#' || name.back() == '_' || name.back() == ':' || name.back() == '=')) {
+    name.remove_suffix(1);
+  }
+  std::string lower(name);
+  for (char& byte : lower) byte = static_cast<char>(std::tolower(static_cast<uint8_t>(byte)));
+  for (const std::string_view word : {"step", "iteration", "iter", "batch"}) {
+    if (lower.ends_with(word) && lower.find("optim") == lower.npos) return std::string(name);
+  }
+  return "";
+}
+
+bool FromRanges(const Trace& trace, StepList* steps) {
+  const Ranges& ranges = trace.ranges;
+  struct Candidate {
+    std::vector<Step> list;
+    int64_t total = 0;
+    bool named = false;
+    uint32_t depth = UINT32_MAX;
+  };
+  std::map<std::pair<std::string, uint16_t>, Candidate> candidates;  // by name and writer
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (ranges.unfinished.At(i) != 0) continue;
+    const std::string_view full = trace.dictionary.String(ranges.name[i]);
+    const std::string like = StepLikeName(full);
+    Candidate& candidate = candidates[{like.empty() ? std::string(full) : like, ranges.writer[i]}];
+    candidate.named = !like.empty();
+    candidate.depth = std::min<uint32_t>(candidate.depth, ranges.depth[i]);
+    candidate.list.push_back({NumberIn(full, static_cast<int64_t>(candidate.list.size())),
+                              ranges.start[i], ranges.end[i], false});
+    candidate.total += ranges.end[i] - ranges.start[i];
+  }
+  const int64_t span = trace.last_ns - trace.first_ns;
+  const Candidate* best = nullptr;
+  std::string best_name;
+  for (const auto& [key, candidate] : candidates) {
+    const bool covers = candidate.total * 2 > span && candidate.depth == 0;
+    if (candidate.list.size() < kLeastSteps || (!candidate.named && !covers)) continue;
+    if (best != nullptr &&
+        std::tuple(best->named, best->total) >= std::tuple(candidate.named, candidate.total)) {
+      continue;
+    }
+    best = &candidate;
+    best_name = key.first;
+  }
+  if (best == nullptr) return false;
+  steps->list = best->list;
+  steps->source = "NVTX " + best_name;
+  return true;
+}
+
+// Distances between uses of names that are used a few times: the step's length is among them.
+std::vector<size_t> CandidateLags(const std::vector<uint32_t>& names) {
+  std::map<uint32_t, std::vector<size_t>> places;
+  for (size_t i = 0; i < names.size(); ++i) places[names[i]].push_back(i);
+  std::map<size_t, size_t> votes;
+  for (const auto& [name, at] : places) {
+    for (size_t i = 1; i < at.size() && at.size() >= kLeastSteps; ++i) {
+      ++votes[at[i] - at[i - 1]];
+      if (i >= 2) ++votes[at[i] - at[i - 2]];
+    }
+  }
+  std::vector<std::pair<size_t, size_t>> ranked;
+  for (const auto& [lag, count] : votes) ranked.emplace_back(count * lag, lag);
+  std::sort(ranked.rbegin(), ranked.rend());
+  if (ranked.size() > kLagsTried) ranked.resize(kLagsTried);
+  std::vector<size_t> lags;
+  for (const auto& [weight, lag] : ranked) lags.push_back(lag);
+  std::sort(lags.begin(), lags.end());
+  return lags;
+}
+
+bool FromPeriod(const Trace& trace, StepList* steps) {
+  const Kernels& kernels = trace.kernels;
+  std::vector<uint32_t> names, rows;
+  for (uint32_t i = 0; i < kernels.size(); ++i) {
+    if (kernels.start[i] == kUntimed) continue;
+    names.push_back(kernels.name[i]);
+    rows.push_back(i);
+  }
+  for (const size_t lag : CandidateLags(names)) {
+    if (lag < 2 || lag * kLeastSteps > names.size()) continue;
+    size_t same = 0;
+    for (size_t i = 0; i + lag < names.size(); ++i) same += names[i] == names[i + lag];
+    if (static_cast<double>(same) < kSamePeriod * static_cast<double>(names.size() - lag)) continue;
+    const auto begins = [&](size_t i) {
+      const uint32_t launch = kernels.launch[rows[i]];
+      return launch == kNone ? kernels.start[rows[i]] : trace.api_calls.start[launch];
+    };
+    for (size_t i = 0; i + lag < names.size(); i += lag) {
+      steps->list.push_back(
+          {static_cast<int64_t>(steps->list.size()), begins(i), begins(i + lag), false});
+    }
+    steps->source = "period of " + std::to_string(lag) + " kernels";
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+StepList DetectSteps(const Trace& trace) {
+  StepList steps;
+  if (!FromFramework(trace, &steps) && !FromAnnotations(trace, &steps) &&
+      !FromRanges(trace, &steps) && !FromPeriod(trace, &steps)) {
+    return {};
+  }
+  Complete(&steps.list);
+  return steps;
+}
+
+int64_t StepIndexOf(const Trace& trace, const StepList& steps, const DeviceSpan& span) {
+  const int64_t at = span.launch == kNone ? span.start : trace.api_calls.start[span.launch];
+  const auto after = std::upper_bound(steps.list.begin(), steps.list.end(), at,
+                                      [](int64_t time, const Step& s) { return time < s.start; });
+  if (after == steps.list.begin() || at >= std::prev(after)->end) return -1;
+  return std::prev(after) - steps.list.begin();
+}
+
+Table TabulateDetectedSteps(const Run& run, const AnalysisOptions&) {
+  // Where the framework told of its steps it told of their phases too.
+  for (const Trace& trace : run.traces) {
+    if (!FindSteps(trace).empty()) return TabulateSteps(run);
+  }
+  Table table{.name = "steps",
+              .title = "Steps, by rank",
+              .columns = {{"rank", Unit::kCount},
+                          {"step", Unit::kCount},
+                          {"start_ns", Unit::kNs, true},
+                          {"length_ns", Unit::kNs},
+                          {"device_busy_ns", Unit::kNs},
+                          {"device_busy_percent", Unit::kPercent},
+                          {"kernels", Unit::kCount},
+                          {"warm_up", Unit::kText, true}}};
+  for (const Trace& trace : run.traces) {
+    const StepList steps = DetectSteps(trace);
+    if (steps.list.empty()) {
+      table.notes.push_back(RankName(trace) +
+                            ": no steps: no ProfilerStep, no repeating NVTX range, no period");
+      continue;
+    }
+    const std::vector<DeviceSpan> spans = DeviceTimeline(trace);
+    const std::vector<Interval> busy = MergedIntervals(spans);
+    std::vector<int64_t> kernels(steps.list.size());
+    for (const DeviceSpan& span : spans) {
+      const int64_t step = StepIndexOf(trace, steps, span);
+      if (step >= 0) kernels[static_cast<size_t>(step)] += span.table == DeviceSpan::Table::kKernel;
+    }
+    std::vector<double> lengths;
+    for (size_t i = 0; i < steps.list.size(); ++i) {
+      const Step& step = steps.list[i];
+      const int64_t ns = Length(Within(busy, step.start, step.end));
+      if (!step.warm_up) lengths.push_back(static_cast<double>(step.length()));
+      table.rows.push_back({RankCell(trace), step.number, step.start - trace.first_ns,
+                            step.length(), ns, Percent(ns, step.length()), kernels[i],
+                            std::string(step.warm_up ? "yes" : "")});
+    }
+    const Description of = Describe(std::move(lengths));
+    table.notes.push_back(RankName(trace) + ": " + std::to_string(of.count) + " steps by " +
+                          steps.source + ", median " +
+                          std::to_string(static_cast<int64_t>(of.median) / 1000) + " us, longest " +
+                          std::to_string(static_cast<int64_t>(of.max) / 1000) + " us");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,39 @@
+// The steps (iterations) of a training loop, found in a trace.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collector/analysis/device_timeline.h"
+#include "collector/analysis/options.h"
+#include "collector/analysis/table.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+struct Step {
+  int64_t number = 0;
+  int64_t start = 0, end = 0;  // on the host, or of the first kernels where the host says nothing
+  bool warm_up = false;        // not counted in means: the first ones over 1.5 medians
+  int64_t length() const { return end - start; }
+};
+
+struct StepList {
+  std::vector<Step> list;  // by start, not overlapping
+  std::string source;  // "ProfilerStep", "NVTX train_step", "period of 312 kernels"; empty: none
+};
+
+// What our own hook in PyTorch saw; else ProfilerStep#N annotations; else the NVTX range on one
+// thread that is named like a step, or that repeats and covers most of the trace; else the period
+// of the sequence of kernel names (the first lag at which 95 % of the names are the same again, as
+// FALCON does with collectives).
+StepList DetectSteps(const Trace& trace);
+
+// The step that launched a piece of work, or in which it ran where no launch is known; -1: none.
+int64_t StepIndexOf(const Trace& trace, const StepList& steps, const DeviceSpan& span);
+
+// How long did each step take, and how busy was the device in it? One row a rank and step.
+Table TabulateDetectedSteps(const Run& run, const AnalysisOptions& options);
+
+}  // namespace ranktap::collector

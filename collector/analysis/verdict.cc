@@ -1,0 +1,177 @@
+#include "collector/analysis/verdict.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "collector/analysis/cells.h"
+#include "collector/analysis/stragglers.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr double kWorthSaying = 0.01;  // of the step
+
+std::string ThreeDigits(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 3);
+  return {text, end.ptr};
+}
+
+std::string Duration(int64_t ns) {
+  const auto value = static_cast<double>(ns);
+  if (ns >= 1'000'000'000) return ThreeDigits(value / 1e9) + " s";
+  if (ns >= 1'000'000) return ThreeDigits(value / 1e6) + " ms";
+  return ThreeDigits(value / 1e3) + " us";
+}
+
+std::string Share(int64_t part, int64_t whole) {
+  return ThreeDigits(100.0 * static_cast<double>(part) /
+                     static_cast<double>(std::max<int64_t>(whole, 1))) +
+         " %";
+}
+
+// Why no share of time can be trusted; empty: nothing is missing.
+std::string WhatIsMissing(const Run& run) {
+  for (const Trace& trace : run.traces) {
+    uint64_t lost = 0;
+    for (const Writer& writer : trace.writers) {
+      lost += proto::Total(writer.lost) + proto::Total(writer.declared);
+    }
+    if (lost > 0) return RankName(trace) + " lost " + std::to_string(lost) + " events";
+    if (!trace.damage.empty()) {
+      return RankName(trace) + "'s file is damaged at byte " +
+             std::to_string(trace.damage[0].offset) + " (" + trace.damage[0].what + ")";
+    }
+  }
+  return "";
+}
+
+std::string_view Describe(Cause cause) {
+  switch (cause) {
+    case Cause::kTransfer:
+      return "communication that nothing computes behind";
+    case Cause::kMemory:
+      return "copies and memsets that nothing computes behind";
+    case Cause::kDataLoading:
+      return "an idle device while the host loads data";
+    case Cause::kSync:
+      return "an idle device after the host waited for it (synchronisation)";
+    case Cause::kHost:
+      return "an idle device because the host launches too late (host-bound)";
+    case Cause::kLatency:
+      return "gaps between kernels that were launched in time";
+    case Cause::kDependency:
+      return "launched work that waits for something else";
+    case Cause::kNotRecorded:
+      return "time in which capture was off";
+    default:
+      return NameOf(cause);
+  }
+}
+
+std::string DescribeStraggler(const Run& run, const Straggler& straggler) {
+  const std::string rank = RankName(run.traces[straggler.trace]);
+  std::string text = "the other ranks wait for " + rank;
+  if (straggler.cause) {
+    text += ", which spends " + Duration(straggler.excess_ns) + " a step more than they do on " +
+            std::string(NameOf(*straggler.cause));
+  }
+  return text + (straggler.persistent ? "" : " (in some steps only)");
+}
+
+std::vector<Loss> FindLosses(const Run& run, const std::vector<RankWaterfall>& waterfalls,
+                             const std::vector<Straggler>& stragglers, int64_t ranks) {
+  std::vector<Loss> losses;
+  for (size_t c = 1; c < kCauses; ++c) {
+    const auto cause = static_cast<Cause>(c);
+    Loss loss{.cause = cause, .ns = 0, .trace = 0, .finding = ""};
+    int64_t most = -1;
+    for (uint32_t t = 0; t < waterfalls.size(); ++t) {
+      if (waterfalls[t].counted == 0) continue;
+      loss.ns += waterfalls[t].mean[c];
+      if (waterfalls[t].mean[c] > most) {
+        most = waterfalls[t].mean[c];
+        loss.trace = t;
+      }
+    }
+    loss.ns /= ranks;
+    if (loss.ns == 0) continue;
+    if (cause == Cause::kWait && !stragglers.empty()) {
+      loss.trace = stragglers[0].trace;
+      loss.finding = DescribeStraggler(run, stragglers[0]);
+    } else {
+      loss.finding = std::string(Describe(cause)) + (ranks > 1 ? ", most on " : ", on ") +
+                     RankName(run.traces[loss.trace]);
+    }
+    losses.push_back(std::move(loss));
+  }
+  std::stable_sort(losses.begin(), losses.end(),
+                   [](const Loss& a, const Loss& b) { return a.ns > b.ns; });
+  return losses;
+}
+
+}  // namespace
+
+Verdict Judge(const Run& run) {
+  Verdict verdict;
+  const std::string missing = WhatIsMissing(run);
+  if (!missing.empty()) {
+    verdict.refused = true;
+    verdict.sentence = "No verdict: " + missing + ", so what the time went to is not known.";
+    return verdict;
+  }
+  const std::vector<CollectiveRun> collectives = MatchCollectives(run);
+  const std::vector<RankWaterfall> waterfalls = ComputeWaterfalls(run, collectives);
+  int64_t ranks = 0, compute = 0;
+  bool has_steps = true;
+  for (const RankWaterfall& waterfall : waterfalls) {
+    if (waterfall.counted == 0) continue;
+    ++ranks;
+    verdict.mean_step += waterfall.mean_step;
+    compute += waterfall.mean[static_cast<size_t>(Cause::kCompute)];
+    has_steps &= !waterfall.steps.source.empty();
+  }
+  if (ranks == 0) {
+    verdict.refused = true;
+    verdict.sentence = "No verdict: nothing ran on a device.";
+    return verdict;
+  }
+  verdict.mean_step /= ranks;
+  compute /= ranks;
+  verdict.losses = FindLosses(run, waterfalls, FindStragglers(run, collectives, waterfalls), ranks);
+  const std::string of = has_steps ? " of each " + Duration(verdict.mean_step) + " step"
+                                   : " of " + Duration(verdict.mean_step) + " (no steps found)";
+  const auto worth = static_cast<int64_t>(kWorthSaying * static_cast<double>(verdict.mean_step));
+  if (verdict.losses.empty() || verdict.losses[0].ns < worth) {
+    verdict.sentence = "No loss is worth more than 1 %" + of + ": the devices compute " +
+                       Share(compute, verdict.mean_step) + " of the time.";
+    return verdict;
+  }
+  const Loss& largest = verdict.losses[0];
+  verdict.sentence = "The largest recoverable loss is " + Duration(largest.ns) + of + " (" +
+                     Share(largest.ns, verdict.mean_step) + "): " + largest.finding + ".";
+  return verdict;
+}
+
+Table TabulateVerdict(const Run& run, const AnalysisOptions&) {
+  Verdict verdict = Judge(run);
+  Table table{.name = "verdict",
+              .title = std::move(verdict.sentence),
+              .columns = {{"cause", Unit::kText},
+                          {"loss_ns", Unit::kNs},
+                          {"share_percent", Unit::kPercent},
+                          {"rank", Unit::kCount},
+                          {"finding", Unit::kText}}};
+  for (Loss& loss : verdict.losses) {
+    table.rows.push_back({std::string(NameOf(loss.cause)), loss.ns,
+                          Percent(loss.ns, verdict.mean_step), RankCell(run.traces[loss.trace]),
+                          std::move(loss.finding)});
+  }
+  if (verdict.refused) {
+    table.notes.push_back("ranktap report RUN losses lists what is missing");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,33 @@
+// What the job lost most to, in one sentence.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collector/analysis/options.h"
+#include "collector/analysis/table.h"
+#include "collector/analysis/waterfall.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+struct Loss {
+  Cause cause{};
+  int64_t ns = 0;      // per step, mean over the ranks: an upper bound of what can be won back
+  uint32_t trace = 0;  // the rank that loses the most, or that the others wait for
+  std::string finding;
+};
+
+struct Verdict {
+  std::string sentence;
+  bool refused = false;      // events are missing: shares of time would be wrong
+  std::vector<Loss> losses;  // the largest first; empty when refused
+  int64_t mean_step = 0;
+};
+
+Verdict Judge(const Run& run);
+
+// The sentence as the title, the losses as rows.
+Table TabulateVerdict(const Run& run, const AnalysisOptions& options);
+
+}  // namespace ranktap::collector

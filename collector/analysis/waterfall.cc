@@ -1,0 +1,222 @@
+#include "collector/analysis/waterfall.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "collector/analysis/cells.h"
+#include "collector/analysis/interval_set.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr int64_t kLatencyNs = 30'000;  // as HTA's consecutive_kernel_delay
+using Set = std::vector<Interval>;
+
+Set Union(Set a, const Set& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return Merged(std::move(a));
+}
+
+bool WaitsForDevice(std::string_view api) {
+  for (const std::string_view part : {"Synchronize", "cudaEventQuery"}) {
+    if (api.find(part) != api.npos) return true;
+  }
+  return api == "cudaMemcpy" || api == "hipMemcpy" || api == "hipMemcpyWithStream";
+}
+
+bool LoadsData(std::string_view name) {
+  for (const std::string_view part : {"DataLoader", "dataloader", "data_loader", "data loading",
+                                      "get_batch", "next_batch", "load_batch", "__next__"}) {
+    if (name.find(part) != name.npos) return true;
+  }
+  return false;
+}
+
+Set SyncCalls(const Trace& trace) {
+  std::vector<bool> waits(trace.dictionary.apis() + 1);
+  for (uint32_t id = 0; id < trace.dictionary.apis(); ++id) {
+    waits[id] = WaitsForDevice(trace.dictionary.Api(id).name);
+  }
+  Set set;
+  for (const ApiCalls* const calls :
+       {&trace.api_calls, static_cast<const ApiCalls*>(&trace.event_calls)}) {
+    for (size_t i = 0; i < calls->size(); ++i) {
+      if (waits[std::min<size_t>(calls->api[i], waits.size() - 1)]) {
+        set.emplace_back(calls->start[i], calls->end[i] + 1);
+      }
+    }
+  }
+  return Merged(std::move(set));
+}
+
+template <typename Named>
+void AddLoading(const Trace& trace, const Named& table, Set* set) {
+  std::vector<int8_t> loads(trace.dictionary.strings() + 1, -1);
+  for (size_t i = 0; i < table.size(); ++i) {
+    int8_t& known = loads[std::min<size_t>(table.name[i], loads.size() - 1)];
+    if (known < 0) known = LoadsData(trace.dictionary.String(table.name[i])) ? 1 : 0;
+    if (known == 1) set->emplace_back(table.start[i], table.end[i]);
+  }
+}
+
+Set DataLoading(const Trace& trace) {
+  Set set;
+  AddLoading(trace, trace.ranges, &set);
+  AddLoading(trace, trace.operators, &set);
+  AddLoading(trace, trace.python_calls, &set);
+  return Merged(std::move(set));
+}
+
+bool Holds(const Set& set, int64_t time) {
+  const auto after = std::upper_bound(set.begin(), set.end(), Interval{time, INT64_MAX});
+  return after != set.begin() && std::prev(after)->second > time;
+}
+
+// The gaps of a rank's devices, cut into their causes.
+struct Idle {
+  Set sync, host, latency, dependency;
+};
+
+Idle ExplainIdle(const Trace& trace, const std::vector<DeviceSpan>& spans, int64_t first,
+                 int64_t last) {
+  const Set syncs = SyncCalls(trace);
+  Idle idle;
+  int64_t reached = first;
+  const auto gap_until = [&](int64_t end, int64_t launched) {
+    if (end <= reached) return;
+    const int64_t ready = std::clamp(launched, reached, end);
+    (Holds(syncs, reached) ? idle.sync : idle.host).emplace_back(reached, ready);
+    (end - reached < kLatencyNs ? idle.latency : idle.dependency).emplace_back(ready, end);
+  };
+  for (const DeviceSpan& span : spans) {
+    const int64_t launched = span.launch == kNone ? span.start : trace.api_calls.start[span.launch];
+    gap_until(std::min(span.start, last), launched);
+    reached = std::max(reached, span.end);
+  }
+  gap_until(last, last);
+  for (Set* const set : {&idle.sync, &idle.host, &idle.latency, &idle.dependency}) {
+    *set = Merged(std::move(*set));
+  }
+  return idle;
+}
+
+Set NotRecorded(const Trace& trace) {
+  Set set;
+  for (const Gap& gap : trace.gaps) set.emplace_back(gap.start, gap.end);
+  return Merged(std::move(set));
+}
+
+StepList StepsOrAll(const Trace& trace, const std::vector<DeviceSpan>& spans) {
+  StepList steps = DetectSteps(trace);
+  if (!steps.list.empty() || spans.empty()) return steps;
+  int64_t last = spans.front().end;
+  for (const DeviceSpan& span : spans) last = std::max(last, span.end);
+  steps.list.push_back({0, spans.front().start, last, false});
+  return steps;
+}
+
+RankWaterfall Explain(const Trace& trace, Set waits) {
+  const std::vector<DeviceSpan> spans = DeviceTimeline(trace);
+  RankWaterfall waterfall;
+  waterfall.steps = StepsOrAll(trace, spans);
+  if (waterfall.steps.list.empty()) return waterfall;
+  std::array<Set, kCauses> sets;
+  const auto set_of = [&sets](Cause cause) -> Set& { return sets[static_cast<size_t>(cause)]; };
+  set_of(Cause::kCompute) = MergedIntervals(spans, WorkKind::kCompute);
+  set_of(Cause::kWait) = Difference(Merged(std::move(waits)), set_of(Cause::kCompute));
+  Set busy = Union(set_of(Cause::kCompute), set_of(Cause::kWait));
+  set_of(Cause::kTransfer) = Difference(MergedIntervals(spans, WorkKind::kCommunication), busy);
+  busy = Union(std::move(busy), set_of(Cause::kTransfer));
+  set_of(Cause::kMemory) = Difference(MergedIntervals(spans, WorkKind::kMemory), busy);
+  busy = Union(std::move(busy), set_of(Cause::kMemory));
+  set_of(Cause::kNotRecorded) = Difference(NotRecorded(trace), busy);
+
+  const std::vector<Step>& list = waterfall.steps.list;
+  Idle idle = ExplainIdle(trace, spans, list.front().start, list.back().end);
+  const Set loading = DataLoading(trace);
+  const Set not_launched = Union(idle.sync, idle.host);
+  const Set& off = set_of(Cause::kNotRecorded);
+  set_of(Cause::kDataLoading) = Difference(Intersection(loading, not_launched), off);
+  const Set above = Union(off, set_of(Cause::kDataLoading));
+  set_of(Cause::kSync) = Difference(idle.sync, above);
+  set_of(Cause::kHost) = Difference(idle.host, above);
+  set_of(Cause::kLatency) = Difference(idle.latency, off);
+  set_of(Cause::kDependency) = Difference(idle.dependency, off);
+
+  for (const Step& step : list) {
+    CauseTimes times{};
+    for (size_t c = 0; c < kCauses; ++c) times[c] = Length(Within(sets[c], step.start, step.end));
+    waterfall.times.push_back(times);
+    if (step.warm_up) continue;
+    ++waterfall.counted;
+    waterfall.mean_step += step.length();
+    for (size_t c = 0; c < kCauses; ++c) waterfall.mean[c] += times[c];
+  }
+  const auto counted = static_cast<int64_t>(waterfall.counted);
+  waterfall.mean_step /= counted;
+  for (int64_t& ns : waterfall.mean) ns /= counted;
+  return waterfall;
+}
+
+}  // namespace
+
+std::string_view NameOf(Cause cause) {
+  static constexpr std::array<std::string_view, kCauses> kNames = {
+      "compute",        "exposed transfer", "exposed wait", "memory copy",
+      "not recorded",   "data loading",     "sync",         "host",
+      "kernel latency", "dependency"};
+  return kNames[static_cast<size_t>(cause)];
+}
+
+std::vector<RankWaterfall> ComputeWaterfalls(const Run& run,
+                                             const std::vector<CollectiveRun>& collectives) {
+  std::vector<Set> waits(run.traces.size());
+  for (const CollectiveRun& collective : collectives) {
+    if (collective.members.size() < 2) continue;
+    const int64_t transfer = collective.shortest();
+    for (const CollectiveMember& member : collective.members) {
+      if (member.length() > transfer) {
+        waits[member.trace].emplace_back(member.start, member.end - transfer);
+      }
+    }
+  }
+  std::vector<RankWaterfall> waterfalls;
+  for (size_t t = 0; t < run.traces.size(); ++t) {
+    waterfalls.push_back(Explain(run.traces[t], std::move(waits[t])));
+  }
+  return waterfalls;
+}
+
+Table TabulateWaterfall(const Run& run, const AnalysisOptions&) {
+  Table table{.name = "waterfall",
+              .title = "Where the mean step went, by rank",
+              .columns = {{"rank", Unit::kCount},
+                          {"cause", Unit::kText},
+                          {"mean_ns", Unit::kNs},
+                          {"share_percent", Unit::kPercent}}};
+  const std::vector<RankWaterfall> waterfalls = ComputeWaterfalls(run, MatchCollectives(run));
+  for (size_t t = 0; t < waterfalls.size(); ++t) {
+    const Trace& trace = run.traces[t];
+    const RankWaterfall& waterfall = waterfalls[t];
+    if (waterfall.counted == 0) {
+      table.notes.push_back(RankName(trace) + ": nothing ran on a device");
+      continue;
+    }
+    const int64_t sum = std::accumulate(waterfall.mean.begin(), waterfall.mean.end(), int64_t{0});
+    for (size_t c = 0; c < kCauses; ++c) {
+      if (waterfall.mean[c] == 0) continue;
+      table.rows.push_back({RankCell(trace), std::string(NameOf(static_cast<Cause>(c))),
+                            waterfall.mean[c], Percent(waterfall.mean[c], sum)});
+    }
+    table.notes.push_back(
+        RankName(trace) + ": " +
+        (waterfall.steps.source.empty()
+             ? "no steps found; all device work counts as one"
+             : std::to_string(waterfall.counted) + " steps by " + waterfall.steps.source + ", " +
+                   std::to_string(waterfall.steps.list.size() - waterfall.counted) +
+                   " of warm-up left out"));
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,15 @@
+// A table as a section of an HTML page that needs nothing but itself.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "collector/analysis/table.h"
+
+namespace ranktap::collector {
+
+// `limit` 0: all rows. Each table brings the style it needs, so that a page is any number of them,
+// one after another.
+std::string FormatHtml(const Table& table, size_t limit);
+
+}  // namespace ranktap::collector
