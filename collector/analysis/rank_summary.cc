@@ -97,6 +97,35 @@ void SummarizeLaunches(const Trace& trace, RankRow* row) {
   }
 }
 
+// NCCL's kernels begin with its name; its NVTX domain has a range for each call of a collective,
+// which is there even where the kernel never ran.
+void FindLastCollective(const Trace& trace, RankRow* row) {
+  int64_t latest = INT64_MIN;
+  for (size_t i = 0; i < trace.ranges.size(); ++i) {
+    if (trace.ranges.start[i] < latest) continue;
+    if (trace.dictionary.Domain(trace.ranges.domain[i]) != "NCCL") continue;
+    latest = trace.ranges.start[i];
+    row->last_collective = trace.dictionary.String(trace.ranges.name[i]);
+  }
+  for (size_t i = 0; i < trace.kernels.size(); ++i) {
+    const std::string_view name = trace.dictionary.String(trace.kernels.name[i]);
+    if (!name.starts_with("nccl") && name.find("ncclDevKernel") == std::string_view::npos) continue;
+    if (trace.kernels.start[i] == kUntimed || trace.kernels.start[i] < latest) continue;
+    latest = trace.kernels.start[i];
+    row->last_collective = ShortKernelName(ReadableKernelName(name));
+  }
+}
+
+// The range that began last, finished or not.
+void FindLastRange(const Trace& trace, RankRow* row) {
+  int64_t latest = INT64_MIN;
+  for (size_t i = 0; i < trace.ranges.size(); ++i) {
+    if (trace.ranges.start[i] < latest) continue;
+    latest = trace.ranges.start[i];
+    row->last_range = trace.dictionary.String(trace.ranges.name[i]);
+  }
+}
+
 void SummarizeHost(const Trace& trace, RankRow* row) {
   for (const ApiCalls* const calls :
        {&trace.api_calls, static_cast<const ApiCalls*>(&trace.event_calls)}) {
@@ -127,6 +156,28 @@ std::string StatusText(const RankRow& row) {
   return text;
 }
 
+// How far a rank came that did not end in good order; empty for one that did.
+std::string LastWords(const RankRow& row) {
+  if (row.info.status != TraceStatus::kDied && row.info.status != TraceStatus::kOpen) return {};
+  std::string text = row.info.rank ? "rank " + std::to_string(*row.info.rank) : row.info.file;
+  text += " " + StatusText(row);
+  const auto add = [&text](std::string_view what, const std::string& name) {
+    if (!name.empty()) text += "; " + std::string(what) + " " + name;
+  };
+  add("inside the call", row.open_call);
+  add("in the range", row.open_range);
+  if (row.open_range.empty()) add("last range", row.last_range);
+  add("last launch", row.last_launch);
+  add("last collective", row.last_collective);
+  if (row.unfinished_ranges > 0) {
+    text += "; ranges that never ended: " + std::to_string(row.unfinished_ranges);
+  }
+  if (row.launches_without_kernel > 0) {
+    text += "; launches without a kernel record: " + std::to_string(row.launches_without_kernel);
+  }
+  return text;
+}
+
 Cell OrNothing(const std::optional<uint32_t>& value) {
   return value ? Cell(static_cast<int64_t>(*value)) : Cell();
 }
@@ -148,6 +199,8 @@ RankRow SummarizeRank(const Trace& trace) {
   SummarizeDevices(trace, &row);
   SummarizeLaunches(trace, &row);
   SummarizeHost(trace, &row);
+  FindLastCollective(trace, &row);
+  FindLastRange(trace, &row);
   row.span_ns = trace.last_ns - trace.first_ns;
   row.events = trace.events;
   for (const Writer& writer : trace.writers) {
@@ -176,9 +229,12 @@ Table TabulateRanks(const Run& run) {
                           {"events", Unit::kCount},
                           {"lost", Unit::kCount},
                           {"launches_without_kernel", Unit::kCount, true},
+                          {"unfinished_ranges", Unit::kCount, true},
                           {"door", Unit::kText, true},
                           {"status", Unit::kText},
                           {"last_launch", Unit::kText, true},
+                          {"last_collective", Unit::kText, true},
+                          {"last_range", Unit::kText, true},
                           {"open_call", Unit::kText, true},
                           {"open_range", Unit::kText, true},
                           {"rank_origin", Unit::kText, true},
@@ -200,13 +256,17 @@ Table TabulateRanks(const Run& run) {
                           static_cast<int64_t>(row.events),
                           static_cast<int64_t>(row.lost),
                           row.launches_without_kernel,
+                          row.unfinished_ranges,
                           row.info.door,
                           StatusText(row),
                           row.last_launch,
+                          row.last_collective,
+                          row.last_range,
                           row.open_call,
                           row.open_range,
                           row.info.rank_origin,
                           row.info.file});
+    if (std::string words = LastWords(row); !words.empty()) table.notes.push_back(std::move(words));
     for (const std::string& note : row.info.notes) {
       table.notes.push_back(row.info.file + ": " + note);
     }

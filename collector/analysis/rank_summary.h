@@ -23,7 +23,7 @@ struct RankRow {
   uint64_t lost = 0;
   size_t damaged = 0;  // places in the file that could not be read
   // What the rank was at when it ended.
-  std::string last_launch, open_call, open_range;
+  std::string last_launch, last_collective, last_range, open_call, open_range;
   // What ranktap itself cost it.
   int64_t cost_cpu_ns = 0;       // threads of ranktap's own
   int64_t cost_callback_ns = 0;  // on the program's threads, estimated from samples

@@ -48,6 +48,7 @@ constexpr Analysis kAnalyses[] = {
      &TabulateRanges},
     {"modules", "Where does the forward pass go, module by module?", &TabulateModules},
     {"losses", "Which events are missing, and why?", &TabulateLosses},
+    {"losses-by-writer", "Which thread's events are missing?", &TabulateLossesByWriter},
     {"gaps", "When was capture off on purpose, and why?", &TabulateGaps},
 };
 

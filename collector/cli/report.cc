@@ -2,6 +2,7 @@
 // and the summary.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "collector/analysis/analysis.h"
@@ -21,10 +22,11 @@ constexpr std::string_view kSummary[] = {"verdict", "ranks", "waterfall", "kerne
 constexpr size_t kSummaryRows = 10;
 
 std::string AnalysesHelp() {
+  size_t width = 0;
+  for (const Analysis& analysis : AllAnalyses()) width = std::max(width, analysis.name.size());
   std::string text = "Analyses (without a name: the verdict and a summary):\n";
   for (const Analysis& analysis : AllAnalyses()) {
-    const size_t width = std::max<size_t>(analysis.name.size() + 1, 14);
-    text += "  " + std::string(analysis.name) + std::string(width - analysis.name.size(), ' ') +
+    text += "  " + std::string(analysis.name) + std::string(width + 2 - analysis.name.size(), ' ') +
             std::string(analysis.question) + "\n";
   }
   return text;
