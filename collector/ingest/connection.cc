@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -67,7 +68,11 @@ Connection::ReadStatus Connection::TakeFrames(std::span<const std::byte> bytes,
   for (;;) {
     const auto rest = bytes.subspan(*used);
     const proto::FrameView frame = proto::DecodeFrame(rest);
-    if (frame.status == proto::FrameStatus::kNeedMore) return ReadStatus::kOpen;
+    if (frame.status == proto::FrameStatus::kNeedMore) {
+      const bool has_header = rest.size() >= sizeof(proto::FrameHeader);
+      frame_bytes_ = has_header ? sizeof(proto::FrameHeader) + frame.header.payload_bytes : 0;
+      return ReadStatus::kOpen;
+    }
     if (frame.status != proto::FrameStatus::kComplete) {
       problem_ = Describe(frame.status);
       return ReadStatus::kBadFrame;
@@ -86,7 +91,11 @@ Connection::ReadStatus Connection::Read(std::span<std::byte> scratch, size_t bud
                                         const TakeFrame& take, bool* drained) {
   *drained = false;
   for (size_t total = 0; total < budget && !closing;) {
-    const ssize_t size = Receive(scratch);
+    // Of a frame that has begun no more than its rest: what many connections hold of half frames is
+    // then their sizes, not what a vector grows to.
+    const size_t room =
+        frame_bytes_ > input_.size() ? frame_bytes_ - input_.size() : scratch.size();
+    const ssize_t size = Receive(scratch.first(std::min(room, scratch.size())));
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       *drained = true;
@@ -108,9 +117,13 @@ Connection::ReadStatus Connection::Read(std::span<std::byte> scratch, size_t bud
     if (status != ReadStatus::kOpen) return status;
     if (has_input) {
       input_.erase(input_.begin(), input_.begin() + static_cast<ptrdiff_t>(used));
-      if (input_.empty()) std::vector<std::byte>().swap(input_);
+      if (input_.empty()) {
+        std::vector<std::byte>().swap(input_);
+        frame_bytes_ = 0;
+      }
     } else {
       const auto left = bytes.subspan(used);
+      input_.reserve(left.empty() ? 0 : std::max(frame_bytes_, left.size()));
       input_.assign(left.begin(), left.end());
     }
   }

@@ -63,6 +63,7 @@ class Connection {
   PeerCredentials peer_;
   FileDescriptor descriptor_;
   std::vector<std::byte> input_;  // an incomplete frame; at most one
+  size_t frame_bytes_ = 0;        // of that frame, once its header is there; 0: not known
   std::vector<std::byte> output_;
   uint64_t frames_ = 0;
   uint64_t ack_ = 0;    // to be told

@@ -17,8 +17,8 @@ struct IngestLimits {
   // Frames in memory that are not written yet. Over the first, blocks close early; over the second
   // the sockets are not read until the disk has caught up. With 64 ranks sending at once this is
   // what keeps the collector within 64 MiB (tests/bench/ingest_bench).
-  uint64_t open_block_bytes = 16u << 20;
-  uint64_t queued_bytes = 12u << 20;
+  uint64_t open_block_bytes = 12u << 20;
+  uint64_t queued_bytes = 8u << 20;
 };
 
 }  // namespace ranktap::collector

@@ -76,6 +76,8 @@ void Server::Run(TraceStore* store) {
     }
     const int count = ::epoll_wait(epoll_.get(), events.data(), kMaxEvents, TimeoutMs());
     for (int i = 0; i < count; ++i) {
+      // Each may bring kReadBudget. What is left out here is reported again.
+      if (store_->queued_bytes() > options_.limits.queued_bytes) break;
       OnEvent(events[i].data.u64, events[i].events);
       closed_connections_.clear();
     }

@@ -35,7 +35,7 @@ Trace WithLosses(uint32_t writers) {
 }
 
 TEST(Losses, ThousandsOfWritersMakeOneRowForEachReason) {
-  Run run;
+  collector::Run run;
   run.traces.push_back(WithLosses(3000));
   const Table table = TabulateLosses(run);
   ASSERT_EQ(table.rows.size(), 2u);
@@ -49,7 +49,7 @@ TEST(Losses, ThousandsOfWritersMakeOneRowForEachReason) {
 }
 
 TEST(Losses, EachWriterHasItsRowsOnRequest) {
-  Run run;
+  collector::Run run;
   run.traces.push_back(WithLosses(3));
   EXPECT_EQ(TabulateLossesByWriter(run).rows.size(), 4u);
 }
@@ -100,7 +100,7 @@ Trace DeadRank() {
 }
 
 TEST(Ranks, ADeadRankIsNamedWithTheLastThingsItDid) {
-  Run run;
+  collector::Run run;
   run.traces.push_back(DeadRank());
   const Table table = TabulateRanks(run);
   EXPECT_EQ(CellAt<std::string>(table, 0, "last_collective"), "ncclAllGather");
@@ -114,7 +114,7 @@ TEST(Ranks, ADeadRankIsNamedWithTheLastThingsItDid) {
 }
 
 TEST(Ranks, WithoutNcclsOwnRangesTheLastCollectiveIsItsKernel) {
-  Run run;
+  collector::Run run;
   run.traces.push_back(DeadRank());
   run.traces[0].ranges.domain.Truncate(1);
   run.traces[0].ranges.domain.push_back(0);
@@ -124,7 +124,7 @@ TEST(Ranks, WithoutNcclsOwnRangesTheLastCollectiveIsItsKernel) {
 }
 
 TEST(Ranks, ARankThatEndedInOrderHasNoLastWords) {
-  Run run;
+  collector::Run run;
   run.traces.push_back(DeadRank());
   run.traces[0].info.status = TraceStatus::kClosed;
   for (const std::string& note : TabulateRanks(run).notes) {
