@@ -22,6 +22,7 @@ struct Command {
 std::span<const Command> AllCommands();
 
 int RunCommand(const std::vector<std::string>& arguments);
+int CollectCommand(const std::vector<std::string>& arguments);
 int ReportCommand(const std::vector<std::string>& arguments);
 int VerifyCommand(const std::vector<std::string>& arguments);
 int ExportCommand(const std::vector<std::string>& arguments);

@@ -6,6 +6,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"run", "run a command and trace every rank in it", &RunCommand},
+    {"collect", "collect from every program that is told of this collector", &CollectCommand},
     {"report", "print one analysis of a run", &ReportCommand},
     {"export", "write a run in another tool's format", &ExportCommand},
     {"verify", "check every byte and every count of a run", &VerifyCommand},

@@ -7,11 +7,19 @@ namespace ranktap::collector {
 
 Collector::Collector(FileDescriptor listener, RunDirectory directory, RunInfo info,
                      ServerOptions options)
+    : Collector(std::move(listener), RunShelf(std::move(directory), std::move(info)),
+                std::move(options)) {}
+
+Collector::Collector(FileDescriptor listener, RunShelf shelf, ServerOptions options)
     : server_(std::move(listener), options),
-      store_(std::move(directory), std::move(info), options.collector_id,
+      store_(std::move(shelf), options.collector_id,
              [this](StoreReply reply) { server_.OnStoreReply(std::move(reply)); }),
       thread_([this] { server_.Run(&store_); }) {
   (void)::pthread_setname_np(thread_.native_handle(), "ranktap-server");
+}
+
+void Collector::Beat() {
+  server_.Beat([this] { store_.Beat([this] { beats_.fetch_add(1, std::memory_order_relaxed); }); });
 }
 
 Collector::~Collector() {

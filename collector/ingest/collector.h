@@ -1,6 +1,7 @@
 // A collector: the server's thread and the writer's thread over one run directory.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +18,13 @@ class Collector {
   Collector(FileDescriptor listener, RunDirectory directory, RunInfo info, ServerOptions options);
   ~Collector();
 
+  // Many runs, of many users if the options say so.
+  Collector(FileDescriptor listener, RunShelf shelf, ServerOptions options);
+
+  // Asks both threads for a sign of life; beats() counts the answers.
+  void Beat();
+  uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
+
   void SetLevel(v1::Level level, uint64_t window, const std::string& reason) {
     server_.SetLevel(level, window, reason);
   }
@@ -26,6 +34,7 @@ class Collector {
   const std::string& problem() const { return store_.problem(); }
 
  private:
+  std::atomic<uint64_t> beats_ = 0;
   Server server_;
   TraceStore store_;
   std::thread thread_;

@@ -9,7 +9,9 @@ namespace ranktap::collector {
 
 struct IngestLimits {
   size_t connections = 4096;
+  size_t connections_per_user = 2048;
   size_t sessions = 8192;
+  size_t sessions_per_user = 4096;
   size_t writers_per_session = 65536;
   uint64_t hello_timeout_ns = 5'000'000'000;
   // A process that closed its socket and lives on may come back within this time.

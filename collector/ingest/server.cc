@@ -129,6 +129,7 @@ void Server::OnStoreReply(StoreReply reply) {
   Post([this, shared] {
     if (auto* const stored = std::get_if<StoredReply>(shared.get())) OnStored(std::move(*stored));
     if (auto* const positions = std::get_if<PositionsReply>(shared.get())) OnPositions(*positions);
+    if (auto* const refused = std::get_if<RefusedReply>(shared.get())) OnRefused(*refused);
     if (auto* const closed = std::get_if<ClosedReply>(shared.get())) OnClosed(*closed);
   });
 }
@@ -228,19 +229,28 @@ void Server::OnAccept() {
       return;
     }
     const auto peer = CredentialsOf(socket.get());
-    if (!peer || (peer->uid != options_.owner && peer->uid != 0)) {
-      log_.Count("another user's process", peer ? "uid " + std::to_string(peer->uid) : "unknown");
-      continue;
-    }
-    if (connections_.size() >= options_.limits.connections) {
-      log_.Count("too many connections", "pid " + std::to_string(peer->pid));
-      continue;
-    }
+    if (!peer || !IsServed(*peer)) continue;
     const uint64_t id = next_id_++;
     Watch(socket.get(), Tag(kConnectionTag, id), EPOLLIN, EPOLL_CTL_ADD);
     connections_.emplace(id, std::make_unique<Connection>(std::move(socket), id, *peer));
     AddTimer(TimerKind::kHello, id, options_.limits.hello_timeout_ns);
   }
+}
+
+bool Server::IsServed(const PeerCredentials& peer) {
+  if (!options_.all_users && peer.uid != options_.owner && peer.uid != 0) {
+    log_.Count("another user's process", "uid " + std::to_string(peer.uid));
+    return false;
+  }
+  const auto of_user =
+      std::count_if(connections_.begin(), connections_.end(),
+                    [&](const auto& entry) { return entry.second->peer().uid == peer.uid; });
+  if (connections_.size() >= options_.limits.connections ||
+      static_cast<size_t>(of_user) >= options_.limits.connections_per_user) {
+    log_.Count("too many connections", "uid " + std::to_string(peer.uid));
+    return false;
+  }
+  return true;
 }
 
 void Server::OnConnection(uint64_t id, uint32_t events) {

@@ -30,13 +30,19 @@ struct ServerOptions {
   std::string collector_version;
   std::string collector_id;  // 16 random bytes
   uid_t owner = 0;           // whose agents are served, beside root's
-  std::string log_path;      // empty: no log
+  bool all_users = false;    // everybody's
+  // A collector to come goes on where this one stops (RunShelf): processes that live on keep what
+  // is in their rings for it, and a new process may have files of an earlier one.
+  bool resumable = false;
+  std::string log_path;  // empty: no log
 };
 
 class Server {
  public:
   Server(FileDescriptor listener, ServerOptions options);
   ~Server();
+
+  using Task = std::function<void()>;
 
   // Until Stop has been called and every session is closed. `store` outlives the call.
   void Run(TraceStore* store);
@@ -45,6 +51,8 @@ class Server {
   void OnStoreReply(StoreReply reply);
   // Tells every agent at once; later ones learn it in their welcome.
   void SetLevel(v1::Level level, uint64_t window, const std::string& reason);
+  // Calls `done` on the server's thread.
+  void Beat(Task done) { Post(std::move(done)); }
   // Ends Run: at once when no session is open, otherwise after at most `grace_ns`. What is in the
   // sockets by then is stored; processes that live on are abandoned.
   void Stop(uint64_t grace_ns);
@@ -61,8 +69,6 @@ class Server {
     uint64_t number;  // of the block; attempts so far
     bool operator>(const Timer& other) const { return at_ns > other.at_ns; }
   };
-  using Task = std::function<void()>;
-
   void OnEvent(uint64_t tag, uint32_t events);
   void Post(Task task);
   void RunTasks();
@@ -74,6 +80,7 @@ class Server {
   void WatchPidfd(const Session& session);
 
   void OnAccept();
+  bool IsServed(const PeerCredentials& peer);
   void OnConnection(uint64_t id, uint32_t events);
   void ReadFrom(Connection* connection, size_t budget);
   bool OnFrame(Connection* connection, const proto::FrameView& frame,
@@ -96,6 +103,7 @@ class Server {
 
   void OnStored(StoredReply reply);
   void OnPositions(const PositionsReply& reply);
+  void OnRefused(const RefusedReply& reply);
   void OnClosed(const ClosedReply& reply);
   void AbandonAll();
   bool AllAtRest() const;

@@ -124,7 +124,12 @@ bool Server::OnHello(Connection* connection, const proto::FrameView& frame) {
     Reattach(session, connection, frame);
   } else {
     session->Attach(connection->id(), connection->frames());
-    Welcome(connection, nullptr);
+    // Only the writer thread knows whether an earlier collector has stored anything of it.
+    if (options_.resumable) {
+      store_->AskPositions(session->id(), connection->id());
+    } else {
+      Welcome(connection, nullptr);
+    }
   }
   return true;
 }
@@ -133,7 +138,11 @@ Session* Server::FindOrOpenSession(Connection* connection, const v1::Hello& hell
   const std::pair key(connection->peer().uid, hello.session());
   const auto known = by_token_.find(key);
   if (known != by_token_.end()) return FindSession(known->second);
-  if (sessions_.size() >= options_.limits.sessions) {
+  const auto of_user = std::count_if(by_token_.begin(), by_token_.end(), [&](const auto& entry) {
+    return entry.first.first == key.first;
+  });
+  if (sessions_.size() >= options_.limits.sessions ||
+      static_cast<size_t>(of_user) >= options_.limits.sessions_per_user) {
     log_.Count("too many sessions", "pid " + std::to_string(connection->peer().pid));
     return nullptr;
   }
@@ -141,7 +150,7 @@ Session* Server::FindOrOpenSession(Connection* connection, const v1::Hello& hell
   auto session = std::make_unique<Session>(id, hello.session(), connection->peer(),
                                            OpenPidfd(connection->fd(), connection->peer().pid));
   const auto pid = static_cast<uint32_t>(connection->peer().pid);
-  store_->Open(id, hello, pid != 0 ? pid : hello.process().pid());
+  store_->Open(id, hello, pid != 0 ? pid : hello.process().pid(), connection->peer().uid);
   by_token_.emplace(key, id);
   WatchPidfd(*session);
   return sessions_.emplace(id, std::move(session)).first->second.get();
@@ -265,7 +274,9 @@ void Server::EndSession(Session* session, v1::Ending::How how) {
   if (how == v1::Ending::HOW_ABANDONED) {
     ending.set_detail("the process was still running when the collector stopped");
   }
-  store_->Close(session->id(), session->segment, session->is_dead, std::move(ending));
+  const bool leave_rings = how == v1::Ending::HOW_ABANDONED && options_.resumable;
+  store_->Close(session->id(), leave_rings ? nullptr : session->segment, session->is_dead,
+                std::move(ending));
 }
 
 void Server::OnStored(StoredReply reply) {
@@ -278,7 +289,22 @@ void Server::OnStored(StoredReply reply) {
 
 void Server::OnPositions(const PositionsReply& reply) {
   Connection* const connection = FindConnection(reply.connection);
-  if (connection != nullptr && connection->session == reply.session) Welcome(connection, &reply);
+  if (connection == nullptr || connection->session != reply.session) return;
+  if (Session* const session = FindSession(reply.session)) session->Seed(reply.next_events);
+  Welcome(connection, &reply);
+}
+
+// The disk said no: another process, or this one later, may have better luck.
+void Server::OnRefused(const RefusedReply& reply) {
+  Session* const session = FindSession(reply.session);
+  if (session == nullptr) return;
+  const uint64_t connection = session->connection();
+  session->Detach();
+  if (Connection* const open = FindConnection(connection)) {
+    open->session = 0;
+    Refuse(open, reply.why);
+  }
+  Forget(session);
 }
 
 void Server::OnClosed(const ClosedReply& reply) {

@@ -2,12 +2,14 @@
 // process lives. Outlives its connections. Lives on the server's thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "collector/ingest/frame_block.h"
 #include "collector/ingest/limits.h"
@@ -30,6 +32,13 @@ class Session {
     seen_.clear();
   }
   void Detach() { connection_ = 0; }
+  // What an earlier collector has stored: each writer's next position.
+  void Seed(const std::vector<std::pair<uint32_t, uint64_t>>& positions) {
+    for (const auto& [writer, next] : positions) {
+      uint64_t& known = next_event_[writer];
+      known = std::max(known, next);
+    }
+  }
   uint64_t connection() const { return connection_; }
 
   enum class Verdict { kTaken, kDuplicate, kViolation };

@@ -36,6 +36,13 @@ SessionStore::SessionStore(StoreContext* context, const v1::Hello& hello, uint32
   state_.hello() = hello;
 }
 
+void SessionStore::GoOnFrom(const TraceTail& tail) {
+  const v1::Hello hello = state_.hello();
+  state_ = tail.state;
+  TraceState::Amend(hello, &state_.hello());
+  incarnation_ = tail.incarnation + 1;
+}
+
 TraceName SessionStore::Name() const {
   TraceName name{.rank = std::nullopt, .pid = pid_};
   if (state_.hello().rank().has_rank()) name.rank = state_.hello().rank().rank();

@@ -17,6 +17,7 @@
 #include "collector/ingest/segment.h"
 #include "collector/trace/run_directory.h"
 #include "collector/trace/trace_state.h"
+#include "collector/trace/trace_tail.h"
 #include "collector/trace/trace_writer.h"
 
 namespace ranktap::collector {
@@ -32,6 +33,9 @@ struct StoreContext {
 class SessionStore {
  public:
   SessionStore(StoreContext* context, const v1::Hello& hello, uint32_t pid);
+  // Goes on where a file of an earlier collector ends: positions and names are those, the files
+  // are new.
+  void GoOnFrom(const TraceTail& tail);
 
   // Stores the block's frames, or declares its events lost. Control frames were checked by ingest
   // (Session::Accept), so all of them can be noted.

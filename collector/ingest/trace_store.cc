@@ -6,12 +6,12 @@
 
 namespace ranktap::collector {
 
-TraceStore::TraceStore(RunDirectory directory, RunInfo info, std::string collector_id, Reply reply)
-    : directory_(std::move(directory)),
-      info_(std::move(info)),
-      context_{&directory_, &compressor_, std::move(collector_id), ReadClocks()},
+TraceStore::TraceStore(RunShelf shelf, std::string collector_id, Reply reply)
+    : shelf_(std::move(shelf)),
+      collector_id_(std::move(collector_id)),
+      first_clock_(ReadClocks()),
       reply_(std::move(reply)) {
-  WriteInfo();
+  for (const auto& book : shelf_.books()) WriteInfo(book.get());
   thread_ = std::thread([this] { Run(); });
   (void)::pthread_setname_np(thread_.native_handle(), "ranktap-writer");
 }
@@ -41,15 +41,27 @@ void TraceStore::Run() {
   }
 }
 
-SessionStore* TraceStore::Find(SessionId session) {
+TraceStore::Shelved* TraceStore::Find(SessionId session) {
   const auto found = sessions_.find(session);
   return found == sessions_.end() ? nullptr : found->second.get();
 }
 
-void TraceStore::Open(SessionId session, const v1::Hello& hello, uint32_t pid) {
-  Post([this, session, hello, pid] {
-    sessions_.emplace(session, std::make_unique<SessionStore>(&context_, hello, pid));
-  });
+void TraceStore::Open(SessionId session, const v1::Hello& hello, uint32_t pid, uid_t uid) {
+  Post([this, session, hello, pid, uid] { OpenNow(session, hello, pid, uid); });
+}
+
+void TraceStore::OpenNow(SessionId session, const v1::Hello& hello, uint32_t pid, uid_t uid) {
+  const Result<RunShelf::Place> place = shelf_.PlaceFor(hello, uid);
+  if (!place) {
+    if (problem_.empty()) problem_ = place.message();
+    reply_(RefusedReply{session, place.message()});
+    return;
+  }
+  auto shelved = std::make_unique<Shelved>(Shelved{
+      place->book, {&place->book->directory, &compressor_, collector_id_, first_clock_}, nullptr});
+  shelved->store = std::make_unique<SessionStore>(&shelved->context, hello, pid);
+  if (place->earlier) shelved->store->GoOnFrom(*place->earlier);
+  sessions_.emplace(session, std::move(shelved));
 }
 
 void TraceStore::Store(SessionId session, uint64_t connection, uint64_t frames, FrameBlock block) {
@@ -58,9 +70,9 @@ void TraceStore::Store(SessionId session, uint64_t connection, uint64_t frames, 
   // std::function wants to copy its function; the block must not be.
   auto shared = std::make_shared<FrameBlock>(std::move(block));
   Post([this, session, connection, frames, bytes, shared] {
-    if (SessionStore* const store = Find(session); store != nullptr && shared->summary.frames > 0) {
-      store->Store(*shared);
-      if (store->TakeInfoChanged()) WriteInfo();
+    if (Shelved* const found = Find(session); found != nullptr && shared->summary.frames > 0) {
+      found->store->Store(*shared);
+      if (found->store->TakeInfoChanged()) WriteInfo(found->book);
     }
     queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     reply_(StoredReply{session, connection, frames, std::move(*shared)});
@@ -70,8 +82,8 @@ void TraceStore::Store(SessionId session, uint64_t connection, uint64_t frames, 
 void TraceStore::AskPositions(SessionId session, uint64_t connection) {
   Post([this, session, connection] {
     PositionsReply reply{session, connection, {}};
-    if (const SessionStore* const store = Find(session)) {
-      for (const auto& [id, writer] : store->state().writers()) {
+    if (const Shelved* const found = Find(session)) {
+      for (const auto& [id, writer] : found->store->state().writers()) {
         reply.next_events.emplace_back(id, writer.next_event);
       }
     }
@@ -82,13 +94,14 @@ void TraceStore::AskPositions(SessionId session, uint64_t connection) {
 void TraceStore::Close(SessionId session, std::shared_ptr<const Segment> segment,
                        bool process_is_dead, v1::Ending ending) {
   Post([this, session, segment = std::move(segment), process_is_dead, ending]() mutable {
-    if (SessionStore* const store = Find(session)) {
+    if (Shelved* const found = Find(session)) {
+      SessionStore* const store = found->store.get();
       const bool all_said = store->state().said_goodbye() && store->AccountsAgree();
       if (segment && !all_said && store->Recover(*segment, process_is_dead)) {
         ending.set_how(v1::Ending::HOW_GOODBYE);
       }
       store->Close(ending);
-      if (store->TakeInfoChanged()) WriteInfo();
+      if (store->TakeInfoChanged()) WriteInfo(found->book);
     }
     reply_(ClosedReply{session});
   });
@@ -98,17 +111,25 @@ void TraceStore::Forget(SessionId session) {
   Post([this, session] {
     const auto found = sessions_.find(session);
     if (found == sessions_.end()) return;
-    for (const TraceInfo& info : found->second->infos()) forgotten_.push_back(info);
+    const std::unique_ptr<Shelved> gone = std::move(found->second);
     sessions_.erase(found);
+    for (const TraceInfo& info : gone->store->infos()) gone->book->info.traces.push_back(info);
+    shelf_.Leave(gone->book);
+    WriteInfo(gone->book);
   });
 }
 
-void TraceStore::WriteInfo() {
-  info_.traces = forgotten_;
-  for (const auto& [id, session] : sessions_) {
-    for (const TraceInfo& info : session->infos()) info_.traces.push_back(info);
+RunInfo TraceStore::InfoOf(const RunBook& book) const {
+  RunInfo info = book.info;
+  for (const auto& [id, shelved] : sessions_) {
+    if (shelved->book != &book) continue;
+    for (const TraceInfo& trace : shelved->store->infos()) info.traces.push_back(trace);
   }
-  const std::optional<Failure> failure = directory_.WriteInfo(info_);
+  return info;
+}
+
+void TraceStore::WriteInfo(RunBook* book) {
+  const std::optional<Failure> failure = book->directory.WriteInfo(InfoOf(*book));
   if (failure && problem_.empty()) problem_ = failure->message;
 }
 
@@ -119,9 +140,11 @@ RunInfo TraceStore::Finish(const std::function<void(RunInfo*)>& finish) {
   }
   wake_.notify_one();
   thread_.join();
-  finish(&info_);
-  WriteInfo();
-  return info_;
+  for (const auto& book : shelf_.books()) {
+    finish(&book->info);
+    WriteInfo(book.get());
+  }
+  return shelf_.books().empty() ? RunInfo{} : InfoOf(*shelf_.books().front());
 }
 
 }  // namespace ranktap::collector

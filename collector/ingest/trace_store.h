@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "collector/ingest/frame_block.h"
+#include "collector/ingest/run_shelf.h"
 #include "collector/ingest/segment.h"
 #include "collector/ingest/session_store.h"
-#include "collector/trace/run_directory.h"
 
 namespace ranktap::collector {
 
@@ -39,22 +39,27 @@ struct PositionsReply {
   uint64_t connection = 0;
   std::vector<std::pair<uint32_t, uint64_t>> next_events;
 };
+// No file can be made for the session: `why` goes to the agent.
+struct RefusedReply {
+  SessionId session = 0;
+  std::string why;
+};
 // The session's file is closed.
 struct ClosedReply {
   SessionId session = 0;
 };
-using StoreReply = std::variant<StoredReply, PositionsReply, ClosedReply>;
+using StoreReply = std::variant<StoredReply, PositionsReply, ClosedReply, RefusedReply>;
 
 class TraceStore {
  public:
   using Reply = std::function<void(StoreReply)>;
 
-  // Starts the thread. `info` is what run.json says but for its traces.
-  TraceStore(RunDirectory directory, RunInfo info, std::string collector_id, Reply reply);
+  // Starts the thread.
+  TraceStore(RunShelf shelf, std::string collector_id, Reply reply);
   // Waits until everything is written.
   ~TraceStore();
 
-  void Open(SessionId session, const v1::Hello& hello, uint32_t pid);
+  void Open(SessionId session, const v1::Hello& hello, uint32_t pid, uid_t uid);
   void Store(SessionId session, uint64_t connection, uint64_t frames, FrameBlock block);
   void AskPositions(SessionId session, uint64_t connection);
   // Reads the rings (unless nothing can be left in them) and closes the file.
@@ -62,9 +67,13 @@ class TraceStore {
              v1::Ending ending);
   void Forget(SessionId session);
 
-  // Ends the thread when everything is written, writes run.json a last time and returns what it
-  // says. `finish` adds what is known only now (exit status, end). Not from the server's thread.
+  // Ends the thread when everything is written, writes each run.json a last time and returns what
+  // the first one says. `finish` adds what is known only now (exit status, end). Not from the
+  // server's thread.
   RunInfo Finish(const std::function<void(RunInfo*)>& finish);
+
+  // Calls `done` when the thread has come to it: that it still moves.
+  void Beat(std::function<void()> done) { Post(std::move(done)); }
 
   // Bytes of blocks that wait to be written.
   uint64_t queued_bytes() const { return queued_bytes_.load(std::memory_order_relaxed); }
@@ -75,16 +84,23 @@ class TraceStore {
   using Job = std::function<void()>;
   void Post(Job job);
   void Run();
-  void WriteInfo();
-  SessionStore* Find(SessionId session);
+  // A session, its run, and what it writes with.
+  struct Shelved {
+    RunBook* book;
+    StoreContext context;
+    std::unique_ptr<SessionStore> store;
+  };
+  void OpenNow(SessionId session, const v1::Hello& hello, uint32_t pid, uid_t uid);
+  RunInfo InfoOf(const RunBook& book) const;
+  void WriteInfo(RunBook* book);
+  Shelved* Find(SessionId session);
 
-  RunDirectory directory_;
-  RunInfo info_;
+  RunShelf shelf_;
   BlockCompressor compressor_;
-  StoreContext context_;
+  std::string collector_id_;
+  v1::ClockReading first_clock_;
   Reply reply_;
-  std::map<SessionId, std::unique_ptr<SessionStore>> sessions_;
-  std::vector<TraceInfo> forgotten_;  // of sessions that are gone
+  std::map<SessionId, std::unique_ptr<Shelved>> sessions_;
   std::string problem_;
 
   std::atomic<uint64_t> queued_bytes_ = 0;

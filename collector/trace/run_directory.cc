@@ -101,6 +101,24 @@ Result<RunDirectory> RunDirectory::Checked(std::string path, FileDescriptor dire
   return RunDirectory(std::move(path), std::move(directory));
 }
 
+Result<RunDirectory> RunDirectory::OpenExisting(const std::string& path) {
+  FileDescriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!directory.valid()) return SystemFailure(path + ": could not open as a directory", errno);
+  return Checked(path, std::move(directory));
+}
+
+std::optional<Failure> RunDirectory::GiveTo(uid_t owner) {
+  owner_ = owner;
+  if (::fchown(directory_.get(), owner, static_cast<gid_t>(-1)) == 0) return std::nullopt;
+  return SystemFailure(path_ + ": could not give it to user " + std::to_string(owner), errno);
+}
+
+// The umask may have taken bits away.
+bool RunDirectory::SetAttributes(int file) const {
+  return ::fchmod(file, kFileMode) == 0 &&
+         (!owner_ || ::fchown(file, *owner_, static_cast<gid_t>(-1)) == 0);
+}
+
 bool RunDirectory::Exists(const std::string& name) const {
   return ::faccessat(directory_.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
@@ -114,8 +132,7 @@ Result<RunDirectory::Part> RunDirectory::CreatePart(const TraceName& name) {
     part.file.Reset(::openat(directory_.get(), file_name.c_str(),
                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
     if (part.file.valid()) {
-      // The umask may have taken bits away.
-      if (::fchmod(part.file.get(), kFileMode) == 0) return part;
+      if (SetAttributes(part.file.get())) return part;
       return SystemFailure(path_ + "/" + file_name + ": could not set its mode", errno);
     }
     if (errno != EEXIST)
@@ -146,7 +163,7 @@ std::optional<Failure> RunDirectory::WriteInfo(const RunInfo& info) {
   FileDescriptor file(::openat(directory_.get(), kTemporary,
                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
   if (!file.valid()) return SystemFailure(path_ + "/run.json: could not create", errno);
-  (void)::fchmod(file.get(), kFileMode);
+  (void)SetAttributes(file.get());
   size_t done = 0;
   while (done < text.size()) {
     const ssize_t written = ::write(file.get(), text.data() + done, text.size() - done);

@@ -3,6 +3,8 @@
 // 0700 directory whatever the umask. Not thread-safe.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,6 +34,13 @@ class RunDirectory {
   // never share a directory.
   static Result<RunDirectory> CreateNew(const std::string& parent, const std::string& name);
 
+  // A run that is there already, to go on with it.
+  static Result<RunDirectory> OpenExisting(const std::string& path);
+
+  // Gives the directory and every file made from now on to this user. For a collector that serves
+  // others; nothing when it worked.
+  std::optional<Failure> GiveTo(uid_t owner);
+
   const std::string& path() const { return path_; }
 
   // A new file, named "….trace.part" until Publish. Its final name is reserved.
@@ -54,8 +63,11 @@ class RunDirectory {
   static Result<RunDirectory> Checked(std::string path, FileDescriptor directory);
   bool Exists(const std::string& name) const;
 
+  [[nodiscard]] bool SetAttributes(int file) const;
+
   std::string path_;
   FileDescriptor directory_;
+  std::optional<uid_t> owner_;
 };
 
 }  // namespace ranktap::collector

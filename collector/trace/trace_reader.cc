@@ -143,6 +143,19 @@ uint64_t TraceReader::FindBlock(uint64_t from) {
   return blocks_end_;
 }
 
+std::vector<Block> TraceReader::ListBlocks() {
+  std::vector<Block> blocks;
+  for (uint64_t at = offset_; at + sizeof(BlockHeader) <= blocks_end_;) {
+    Block block{.offset = at};
+    if (!ReadAt(at, std::as_writable_bytes(std::span(&block.header, 1)))) break;
+    const uint64_t end = at + sizeof(BlockHeader) + block.header.stored_bytes;
+    if (!IsBlockHeader(block.header) || end > blocks_end_) break;
+    blocks.push_back(block);
+    at = end;
+  }
+  return blocks;
+}
+
 bool TraceReader::Next(Block* block) {
   while (offset_ < blocks_end_) {
     const uint64_t at = offset_;

@@ -35,6 +35,15 @@ class TraceReader {
   // header is damage, not failure, as long as blocks follow it.
   static Result<TraceReader> Open(const std::string& path);
 
+  // Headers of the blocks from the start to the first that is damaged or cut off; their bytes are
+  // neither read nor checked, and `raw` is empty.
+  std::vector<Block> ListBlocks();
+  // Next() goes on with the block at `offset`, whose number is `sequence`.
+  void Seek(uint64_t offset, uint64_t sequence) {
+    offset_ = offset;
+    next_sequence_ = sequence;
+    skipped_ = false;
+  }
   // The next block whose checksums agree. False at the end.
   bool Next(Block* block);
 

@@ -213,6 +213,24 @@ bool TraceState::Note(const proto::FrameView& frame) {
   }
 }
 
+bool TraceState::Restore(std::span<const std::byte> bytes) {
+  v1::Checkpoint checkpoint;
+  std::string dictionary, fresh;
+  if (!ParseCheckpoint(bytes, &checkpoint, &dictionary)) return false;
+  TraceState restored;
+  if (!restored.TakeNewEntries(std::as_bytes(std::span(dictionary)), &fresh)) return false;
+  restored.hello_ = checkpoint.hello();
+  for (const v1::Position& position : checkpoint.positions()) {
+    restored.writers_[position.writer()].next_event = position.next_event();
+  }
+  for (const v1::Account& account : checkpoint.accounts()) {
+    restored.accounts_[account.writer()] = account;
+  }
+  restored.clocks_.assign(checkpoint.clocks().begin(), checkpoint.clocks().end());
+  *this = std::move(restored);
+  return true;
+}
+
 std::string TraceState::EncodeCheckpoint(v1::Checkpoint extra) const {
   *extra.mutable_hello() = hello_;
   std::set<uint32_t> given;

@@ -77,6 +77,8 @@ class TraceState {
   bool said_goodbye() const { return goodbye_; }
   const v1::Goodbye& goodbye() const { return last_words_; }
 
+  // Becomes what a checkpoint says. False when it does not parse; then nothing has changed.
+  [[nodiscard]] bool Restore(std::span<const std::byte> checkpoint);
   // Takes note of a complete frame that is about to be stored. False when its payload is not what
   // its type says; nothing is noted then.
   [[nodiscard]] bool Note(const proto::FrameView& frame);

@@ -40,6 +40,14 @@ int WriteAll(int fd, std::span<const std::byte> head, std::span<const std::byte>
 TraceWriter::TraceWriter(FileDescriptor file, BlockCompressor& compressor)
     : file_(std::move(file)), compressor_(&compressor) {}
 
+TraceWriter::TraceWriter(FileDescriptor file, BlockCompressor& compressor, uint64_t offset,
+                         v1::Index index)
+    : file_(std::move(file)),
+      compressor_(&compressor),
+      offset_(offset),
+      sequence_(static_cast<uint64_t>(index.blocks_size())),
+      index_(std::move(index)) {}
+
 bool TraceWriter::WriteHeader(std::span<const uint8_t> session, std::span<const uint8_t> collector,
                               uint64_t created_realtime_ns) {
   FileHeader header{};

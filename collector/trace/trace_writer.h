@@ -30,7 +30,10 @@ class TraceWriter {
   // `file` is empty and open for writing; `compressor` outlives the writer.
   TraceWriter(FileDescriptor file, BlockCompressor& compressor);
 
-  // The first thing to call. `session` and `collector` are 16 bytes each.
+  // Goes on in a file that ends with a good block at `offset`; `index` lists its blocks.
+  TraceWriter(FileDescriptor file, BlockCompressor& compressor, uint64_t offset, v1::Index index);
+
+  // The first thing to call in an empty file. `session` and `collector` are 16 bytes each.
   [[nodiscard]] bool WriteHeader(std::span<const uint8_t> session,
                                  std::span<const uint8_t> collector, uint64_t created_realtime_ns);
   // `frames`: whole frames, at most kMaxFramesBytes.

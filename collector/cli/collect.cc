@@ -1,0 +1,165 @@
+// `ranktap collect`: a collector that stays. Programs join it through RANKTAP_SOCKET, in several
+// jobs and of several users at once.
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+
+#include "collector/cli/arguments.h"
+#include "collector/cli/command.h"
+#include "collector/cli/injection.h"
+#include "collector/cli/service_notify.h"
+#include "collector/ingest/collector.h"
+#include "collector/ingest/monotonic_clock.h"
+#include "collector/ingest/public_socket.h"
+#include "collector/version.h"
+
+namespace ranktap::collector {
+namespace {
+
+struct CollectOptions {
+  std::string socket = PublicSocket::DefaultPath();
+  std::string output = ::geteuid() == 0 ? "/var/lib/ranktap" : "ranktap-runs";
+  std::string level, log;
+  bool all_users = false, print_env = false;
+  v1::Level wanted_level = v1::LEVEL_UNKNOWN;  // each process's own
+};
+
+std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
+                                CollectOptions* options) {
+  CLI::App app(
+      "Collects from every program that RANKTAP_SOCKET leads here, until SIGTERM or SIGINT. Each\n"
+      "job becomes a run of its own: DIR/UID/JOB-TIME.",
+      "ranktap collect");
+  app.add_option("--socket", options->socket, "where to listen")->capture_default_str();
+  app.add_option("-o,--output", options->output, "directory of the runs")->capture_default_str();
+  app.add_option("--level", options->level,
+                 "dormant, ranges, kernels or full for every process; without it each process's "
+                 "own, from RANKTAP_LEVEL, which is dormant where it is not set");
+  app.add_flag("--all-users", options->all_users,
+               "serve every user of the machine, not only this one; for root");
+  app.add_option("--log", options->log, "file for the collector's own messages");
+  app.add_flag("--print-env", options->print_env,
+               "print the variables that make a program join, and end");
+  if (const auto status = ParseArguments(&app, arguments)) return status;
+  if (options->all_users && ::geteuid() != 0) {
+    Complain("--all-users: only root can give each user the own traces; run as root, or without");
+    return kWrongUsage;
+  }
+  if (options->level.empty()) return std::nullopt;
+  const auto level = LevelNamed(options->level);
+  if (!level || *level > v1::LEVEL_FULL) {
+    Complain("no level '" + options->level + "'; it is dormant, ranges, kernels or full");
+    return kWrongUsage;
+  }
+  options->wanted_level = *level;
+  return std::nullopt;
+}
+
+int PrintVariables(const CollectOptions& options) {
+  std::string why;
+  const std::string library = FindAgentLibrary(&why);
+  if (library.empty()) {
+    Complain(why);
+    return kFailure;
+  }
+  const InjectionRequest request{.library = library,
+                                 .socket = options.socket,
+                                 .level = options.level.empty() ? "kernels" : options.level,
+                                 .preload = true};
+  for (const auto& [name, value] : PlanInjection({}, request).variables) {
+    std::printf("%s=%s\n", name.c_str(), value.c_str());
+  }
+  return kSuccess;
+}
+
+RunInfo DescribeCollector(const CollectOptions& options) {
+  RunInfo info;
+  info.run = ToHex(RandomId());
+  info.collector_version = kVersion;
+  info.level = options.level;
+  info.start_realtime_ns = RealtimeNs();
+  char host[256] = {};
+  if (::gethostname(host, sizeof(host) - 1) == 0) info.host = host;
+  return info;
+}
+
+// SIGTERM and SIGINT as a descriptor; blocked, from before the threads exist.
+FileDescriptor BlockSignals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, signal);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  // A full disk or a reader that left must not end a collector.
+  for (const int signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);
+  return FileDescriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+// Until a signal comes. The watchdog hears of us only while both threads answer.
+void Serve(const FileDescriptor& signals, Collector* collector) {
+  const auto watchdog = WatchdogNs();
+  const int wait_ms = watchdog ? static_cast<int>(*watchdog / 3'000'000) : -1;
+  uint64_t heard = 0;
+  if (watchdog) collector->Beat();
+  for (;;) {
+    pollfd polled{.fd = signals.get(), .events = POLLIN, .revents = 0};
+    (void)::poll(&polled, 1, wait_ms);
+    signalfd_siginfo info{};
+    if (::read(signals.get(), &info, sizeof(info)) == sizeof(info)) return;
+    if (!watchdog || collector->beats() == heard) continue;
+    heard = collector->beats();
+    NotifyService("WATCHDOG=1");
+    collector->Beat();
+  }
+}
+
+int CollectUntilSignal(const CollectOptions& options) {
+  const FileDescriptor signals = BlockSignals();
+  Result<PublicSocket> socket = PublicSocket::Create(options.socket, options.all_users);
+  if (!socket) {
+    Complain(socket.message());
+    return kFailure;
+  }
+  Result<RunShelf> shelf = RunShelf::Open(options.output, DescribeCollector(options));
+  if (!shelf) {
+    Complain(shelf.message());
+    return kFailure;
+  }
+  for (const std::string& problem : shelf->problems()) Complain(problem);
+  for (const std::string& path : shelf->sealed()) {
+    Complain(path + ": its collector was killed; closed after its last whole block");
+  }
+  ServerOptions server;
+  server.level = options.wanted_level;
+  server.collector_version = kVersion;
+  server.collector_id = RandomId();
+  server.owner = ::geteuid();
+  server.all_users = options.all_users;
+  server.resumable = true;
+  server.log_path = options.log;
+  Collector collector(socket->TakeListener(), std::move(*shelf), server);
+  Complain("collecting at " + options.socket + " into " + options.output);
+  NotifyService("READY=1");
+  Serve(signals, &collector);
+  NotifyService("STOPPING=1");
+  // What is in the sockets is stored; processes that live on keep the rest for the next collector.
+  (void)collector.Finish(0, [](RunInfo* run) {
+    if (!run->end_realtime_ns) run->end_realtime_ns = RealtimeNs();
+  });
+  if (collector.problem().empty()) return kSuccess;
+  Complain(collector.problem());
+  return kFailure;
+}
+
+}  // namespace
+
+int CollectCommand(const std::vector<std::string>& arguments) {
+  CollectOptions options;
+  if (const auto status = ParseCollect(arguments, &options)) return *status;
+  return options.print_env ? PrintVariables(options) : CollectUntilSignal(options);
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,35 @@
+// The end of a trace file: what a collector needs to go on with a process whose earlier collector
+// is gone, and to close what that one left open. Not thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "collector/trace/result.h"
+#include "collector/trace/trace_format.h"
+#include "collector/trace/trace_state.h"
+
+namespace ranktap::collector {
+
+struct TraceTail {
+  std::string path;
+  std::string session;  // 16 bytes
+  uint64_t created_realtime_ns = 0;
+  // As of the last good block. Positions are those of events that are in the file.
+  TraceState state;
+  uint32_t incarnation = 0;  // of the session: its n-th file
+  bool closed = false;
+  // Where the last good block ends, and what lies before.
+  uint64_t end = 0;
+  v1::Index index;
+};
+
+// Reads headers up to the last checkpoint and everything behind it. Fails when there is no
+// checkpoint that can be read.
+Result<TraceTail> ReadTail(const std::string& path);
+
+// Cuts a torn end off an open file, writes a checkpoint with `ending`, index and trailer, and gives
+// it its final name where that is free. Returns the file's path. Nobody else may be writing it.
+Result<std::string> SealTrace(const TraceTail& tail, const v1::Ending& ending);
+
+}  // namespace ranktap::collector
