@@ -26,6 +26,7 @@ int CollectCommand(const std::vector<std::string>& arguments);
 int ReportCommand(const std::vector<std::string>& arguments);
 int VerifyCommand(const std::vector<std::string>& arguments);
 int ExportCommand(const std::vector<std::string>& arguments);
+int MergeCommand(const std::vector<std::string>& arguments);
 
 // "ranktap: MESSAGE" on stderr.
 void Complain(std::string_view message);

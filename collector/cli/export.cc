@@ -11,7 +11,7 @@
 #include "collector/cli/human_units.h"
 #include "collector/export/exporter.h"
 #include "collector/export/run_clock.h"
-#include "collector/trace/run_reader.h"
+#include "collector/import/open_run.h"
 
 namespace ranktap::collector {
 namespace {
@@ -33,7 +33,8 @@ std::string FormatsHelp() {
 // "rank-00003.trace" -> "rank-00003.json"
 std::string FileName(const Trace& trace, const Exporter& exporter) {
   const std::string name = trace.info.file;
-  return name.substr(0, name.find(".trace")) + std::string(exporter.extension);
+  const size_t end = std::min(name.find(".trace"), name.find(".json"));
+  return name.substr(0, end) + std::string(exporter.extension);
 }
 
 // nullopt: written.
@@ -109,7 +110,8 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   Wanted wanted;
   wanted.format = "chrome";
   CLI::App app("Writes a run in another tool's format.", "ranktap export");
-  app.add_option("RUN", wanted.path, "a run directory, or one .trace file")->required();
+  app.add_option("RUN", wanted.path, "a run directory, a .trace file, or torch.profiler's JSON")
+      ->required();
   app.add_option("--format", wanted.format, "which format")->capture_default_str();
   app.add_option("-o,--output", wanted.output,
                  "file; a directory where the format has a file for each rank")
@@ -125,7 +127,7 @@ int ExportCommand(const std::vector<std::string>& arguments) {
     Complain("no format '" + wanted.format + "'; ranktap export --help lists them");
     return kWrongUsage;
   }
-  const Result<Run> run = LoadRun(wanted.path);
+  const Result<Run> run = OpenRun({wanted.path});
   if (!run) {
     Complain(run.message());
     return kFailure;

@@ -9,6 +9,7 @@ constexpr Command kCommands[] = {
     {"collect", "collect from every program that is told of this collector", &CollectCommand},
     {"report", "print one analysis of a run", &ReportCommand},
     {"export", "write a run in another tool's format", &ExportCommand},
+    {"merge", "join runs, nodes and torch.profiler's files of several ranks", &MergeCommand},
     {"verify", "check every byte and every count of a run", &VerifyCommand},
 };
 

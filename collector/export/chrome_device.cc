@@ -54,6 +54,10 @@ class DeviceWriter {
     return nullptr;
   }
 
+  void WriteExternalId(uint32_t id) {
+    if (id != 0) events_->Arg("External id", id);
+  }
+
   void WriteLaneArgs(const Lane& lane, uint32_t correlation) {
     events_->Arg("device", lane.device);
     events_->Arg("context", lane.context);
@@ -73,10 +77,12 @@ class DeviceWriter {
       const Lane& lane = trace_.lanes[kernels.lane[i]];
       events_->BeginSlice("kernel", Quoted(&kernel_names_, kernels.name[i], &ReadableKernelName),
                           lane.device, lane.stream, kernels.start[i], kernels.end[i]);
+      WriteExternalId(kernels.external_id.At(i));
       events_->Arg("queued", 0);
       WriteLaneArgs(lane, kernels.correlation[i]);
       events_->json().Raw(ShapeArgs(kernels.shape[i], lane.device));
       WriteGraphArgs(kernels, i);
+      WriteCollectiveArgs(trace_, kernels.collective.At(i), events_);
       if (kernels.channel.At(i) != 0 || kernels.channel_type.At(i) != 0) {
         events_->Arg("channel", kernels.channel.At(i));
         events_->Arg("channel_type", kernels.channel_type.At(i));
@@ -115,8 +121,9 @@ class DeviceWriter {
     return at->second = std::move(text.buffer());
   }
 
-  void WriteBandwidth(uint64_t bytes, int64_t ns) {
+  void WriteBandwidth(uint64_t bytes, int64_t ns, double reported) {
     events_->Arg("bytes", bytes);
+    if (reported != 0) return events_->Arg("memory bandwidth (GB/s)", reported);
     if (ns <= 0) return events_->TextArg("memory bandwidth (GB/s)", "N/A");
     events_->Arg("memory bandwidth (GB/s)", static_cast<double>(bytes) / static_cast<double>(ns));
   }
@@ -143,8 +150,10 @@ class DeviceWriter {
         events_->Arg("inContext", lane.context);
         events_->Arg("toContext", copies.dst_context.At(i));
       }
+      WriteExternalId(copies.external_id.At(i));
       WriteLaneArgs(lane, copies.correlation[i]);
-      WriteBandwidth(copies.bytes[i], copies.end[i] - copies.start[i]);
+      WriteBandwidth(copies.bytes[i], copies.end[i] - copies.start[i],
+                     copies.reported_bandwidth.At(i));
       WriteGraphArgs(copies, i);
       events_->EndArgs();
     }
@@ -160,8 +169,10 @@ class DeviceWriter {
       name += ")\"";
       events_->BeginSlice("gpu_memset", name, lane.device, lane.stream, memsets.start[i],
                           memsets.end[i]);
+      WriteExternalId(memsets.external_id.At(i));
       WriteLaneArgs(lane, memsets.correlation[i]);
-      WriteBandwidth(memsets.bytes[i], memsets.end[i] - memsets.start[i]);
+      WriteBandwidth(memsets.bytes[i], memsets.end[i] - memsets.start[i],
+                     memsets.reported_bandwidth.At(i));
       WriteGraphArgs(memsets, i);
       events_->EndArgs();
     }
@@ -216,6 +227,9 @@ class DeviceWriter {
       events_->BeginSlice("cuda_sync", "\"" + kind + "\"", device, tid, syncs.start[i],
                           syncs.end[i]);
       events_->TextArg("cuda_sync_kind", kind);
+      if (syncs.record_correlation.At(i) != 0) {
+        events_->Arg("wait_on_cuda_event_record_corr_id", syncs.record_correlation.At(i));
+      }
       if (syncs.cuda_event[i] != kNoEvent) {
         if (const auto* const record = RecordOf(syncs.cuda_event[i], syncs.correlation[i])) {
           events_->Arg("wait_on_stream", record->stream);
@@ -258,11 +272,11 @@ class DeviceWriter {
         if (!started[launch]) {
           events_->Flow("s", work->correlation[i], trace_.info.pid,
                         ThreadOf(trace_, trace_.api_calls.writer[launch]),
-                        trace_.api_calls.start[launch]);
+                        trace_.api_calls.start[launch], "ac2g");
           started[launch] = true;
         }
         const Lane& lane = trace_.lanes[work->lane[i]];
-        events_->Flow("f", work->correlation[i], lane.device, lane.stream, work->start[i]);
+        events_->Flow("f", work->correlation[i], lane.device, lane.stream, work->start[i], "ac2g");
       }
     }
   }

@@ -62,13 +62,15 @@ class ChromeEvents {
     if (json_.buffer().back() != '{') json_.Raw(",");
   }
 
-  // An end of an arrow from a launch ("s") to its work ("f").
+  // An end of an arrow: "s" where it begins, "f" where it ends.
   template <typename Tid>
-  void Flow(std::string_view phase, uint32_t id, uint32_t pid, Tid tid, int64_t time) {
+  void Flow(std::string_view phase, uint64_t id, uint32_t pid, Tid tid, int64_t time,
+            std::string_view category) {
     Begin().Raw("{\"ph\":\"").Raw(phase).Raw("\",\"id\":").Number(id);
     json_.Raw(",\"pid\":").Number(pid).Raw(",\"tid\":").Number(tid).Raw(",");
     Time(time);
-    json_.Raw(",\"cat\":\"ac2g\",\"name\":\"ac2g\"").Raw(phase == "f" ? ",\"bp\":\"e\"}" : "}");
+    json_.Raw(",\"cat\":\"").Raw(category).Raw("\",\"name\":\"").Raw(category);
+    json_.Raw(phase == "f" ? "\",\"bp\":\"e\"}" : "\"}");
   }
 
  private:
@@ -86,6 +88,10 @@ inline int32_t ThreadOf(const Trace& trace, uint16_t writer) {
   return writer < trace.writers.size() ? std::abs(trace.writers[writer].thread) : 0;
 }
 
+// What a framework told of itself: operators, Python calls, autograd's arrows, allocations.
+void WriteFrameworkEvents(const Trace& trace, ChromeEvents* events);
+// Arguments of an operator or kernel that is part of a collective; `number`: 1 + its index.
+void WriteCollectiveArgs(const Trace& trace, uint32_t number, ChromeEvents* events);
 // What happened on the program's threads: NVTX and API calls.
 void WriteHostEvents(const Trace& trace, ChromeEvents* events);
 // What happened on the devices, and the arrows that lead there.

@@ -89,7 +89,11 @@ class HeadWriter {
     Metadata("process_sort_index", trace_.info.pid, 0, "sort_index", trace_.info.pid);
     for (const Writer& writer : trace_.writers) {
       if (writer.thread <= 0) continue;
-      const std::string name = "thread " + std::to_string(writer.thread) + " (" + writer.name + ")";
+      // Kineto's own names are in this form already.
+      const std::string name =
+          trace_.origin == TraceOrigin::kKineto && !writer.name.empty()
+              ? writer.name
+              : "thread " + std::to_string(writer.thread) + " (" + writer.name + ")";
       Metadata("thread_name", trace_.info.pid, writer.thread, "name", name);
       Metadata("thread_sort_index", trace_.info.pid, writer.thread, "sort_index", writer.thread);
     }
@@ -131,6 +135,7 @@ std::optional<Failure> WriteChrome(const Run& run, std::span<const Trace* const>
   HeadWriter head(trace, base_ns, &events);
   head.WriteHead();
   head.WriteNames();
+  WriteFrameworkEvents(trace, &events);
   WriteHostEvents(trace, &events);
   WriteDeviceEvents(trace, &events);
   events.json().Raw("\n],\n\"traceName\": ").Text(trace.info.file).Raw("\n}\n");

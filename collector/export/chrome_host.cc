@@ -120,6 +120,7 @@ class HostWriter {
       const bool driver = api.domain == proto::ApiDomain::kDriver;
       events_->BeginSlice(driver ? "cuda_driver" : "cuda_runtime", name, trace_.info.pid,
                           ThreadOf(trace_, calls.writer[i]), calls.start[i], calls.end[i]);
+      if (calls.external_id.At(i) != 0) events_->Arg("External id", calls.external_id.At(i));
       events_->Arg("cbid", api.cbid);
       events_->Arg("correlation", calls.correlation[i]);
       if (calls.status.At(i) != 0) events_->Arg("status", calls.status.At(i));

@@ -1,6 +1,7 @@
 // The file an exporter writes: buffered, its first error remembered until Close.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +13,7 @@ namespace ranktap::collector {
 
 class OutputFile {
  public:
-  // Replaces what is there.
+  // Replaces what is there. A path that ends with ".gz" is compressed.
   static Result<OutputFile> Create(const std::string& path);
 
   void Write(std::string_view text);
@@ -20,12 +21,20 @@ class OutputFile {
   std::optional<Failure> Close();
 
  private:
+  struct Deflater;
+  struct DeleteDeflater {
+    void operator()(Deflater* deflater) const;
+  };
+
   void Flush();
+  void WriteOut(std::string_view bytes);
+  void Compress(std::string_view bytes, bool last);
 
   std::string path_;
   FileDescriptor file_;
   std::string buffer_;
   int error_ = 0;
+  std::unique_ptr<Deflater, DeleteDeflater> deflater_;  // nullptr: not compressed
 };
 
 }  // namespace ranktap::collector

@@ -44,17 +44,6 @@ std::vector<std::string> ForeignFilesIn(const std::string& directory) {
   return files;
 }
 
-// "rank3.json", "trace_rank_12.json.gz", "worker-5_rank-7...": the number after the last "rank".
-std::optional<uint32_t> RankInName(const std::string& path) {
-  static const std::regex kRank("rank[-_.]?([0-9]{1,7})", std::regex::icase);
-  const std::string name = fs::path(path).filename().string();
-  std::optional<uint32_t> rank;
-  for (std::sregex_iterator at(name.begin(), name.end(), kRank), end; at != end; ++at) {
-    rank = static_cast<uint32_t>(std::stoul((*at)[1]));
-  }
-  return rank;
-}
-
 Result<Trace> Load(const std::string& path) {
   switch (KindOf(path)) {
     case FileKind::kKineto:
@@ -148,6 +137,16 @@ Result<Run> LoadForeign(const std::vector<std::string>& paths) {
 }
 
 }  // namespace
+
+std::optional<uint32_t> RankInName(const std::string& path) {
+  static const std::regex kRank("rank[-_.]?([0-9]{1,7})", std::regex::icase);
+  const std::string name = fs::path(path).filename().string();
+  std::optional<uint32_t> rank;
+  for (std::sregex_iterator at(name.begin(), name.end(), kRank), end; at != end; ++at) {
+    rank = static_cast<uint32_t>(std::stoul((*at)[1]));
+  }
+  return rank;
+}
 
 FileKind KindOf(const std::string& path) {
   Result<ByteSource> source = ByteSource::Open(path);

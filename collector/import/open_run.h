@@ -1,6 +1,8 @@
 // What a person names on a command line -> a Run: our own run or trace, or files of other tools.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,9 @@ enum class FileKind { kTrace, kKineto, kNsys, kUnknown };
 
 // By its first bytes, not by its name.
 FileKind KindOf(const std::string& path);
+
+// "rank3.json", "trace_rank_12.json.gz", "worker-5_rank-7...": the number after the last "rank".
+std::optional<uint32_t> RankInName(const std::string& path);
 
 // One path: a run directory, a trace, a file of another tool or a directory of such files (searched
 // one level deep). Several: each a file. Ranks come from the files, else from names like

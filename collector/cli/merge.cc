@@ -1,0 +1,158 @@
+// `ranktap merge INPUT... -o FILE`: runs, nodes and torch.profiler's files of several ranks as one.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include "collector/cli/arguments.h"
+#include "collector/cli/command.h"
+#include "collector/export/exporter.h"
+#include "collector/export/kineto_merge.h"
+#include "collector/import/open_run.h"
+#include "collector/trace/run_reader.h"
+#include "collector/trace/trace_loader.h"
+
+namespace ranktap::collector {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The files that the arguments stand for: a directory for the traces, or the JSON files, in it.
+Result<std::vector<std::string>> Expand(const std::vector<std::string>& arguments) {
+  std::vector<std::string> files;
+  for (const std::string& argument : arguments) {
+    std::error_code error;
+    if (!fs::is_directory(argument, error)) {
+      if (!fs::exists(argument, error)) return Failure{argument + ": no such file or directory"};
+      files.push_back(argument);
+      continue;
+    }
+    const size_t before = files.size();
+    if (const Result<RunFiles> run = FindTraces(argument)) {
+      files.insert(files.end(), run->traces.begin(), run->traces.end());
+    }
+    for (const fs::directory_entry& entry : fs::directory_iterator(argument, error)) {
+      const std::string name = entry.path().filename().string();
+      if (before != files.size() && name == "run.json") continue;
+      if (name.ends_with(".json") || name.ends_with(".json.gz")) files.push_back(entry.path());
+    }
+    if (files.size() == before) return Failure{argument + ": no traces and no JSON files in it"};
+    std::sort(files.begin() + static_cast<ptrdiff_t>(before), files.end());
+  }
+  return files;
+}
+
+// Removes the files that a merge made on its way.
+class Scratch {
+ public:
+  ~Scratch() {
+    for (const std::string& path : paths_) ::unlink(path.c_str());
+  }
+  std::string Next(const std::string& beside) {
+    return paths_.emplace_back(beside + ".part" + std::to_string(paths_.size()) + ".json");
+  }
+
+ private:
+  std::vector<std::string> paths_;
+};
+
+// One trace at a time becomes JSON: a merge must not need the memory of all ranks.
+Result<MergeInput> DescribeTrace(const std::string& path, const std::string& json,
+                                 std::map<std::string, int64_t>* clock_of_boot) {
+  Result<Trace> trace = LoadTrace(path);
+  if (!trace) return Failure{trace.message()};
+  Run run;
+  Describe(run.info, &*trace);
+  // Ranks of one boot of a host share a clock: the first one's offset holds for all.
+  if (trace->has_clock && !trace->hello.process().boot_id().empty()) {
+    trace->realtime_offset_ns =
+        clock_of_boot->try_emplace(trace->hello.process().boot_id(), trace->realtime_offset_ns)
+            .first->second;
+  }
+  run.traces.push_back(std::move(*trace));
+  const std::vector<const Trace*> traces = {&run.traces[0]};
+  if (const auto failure = FindExporter("chrome")->write(run, traces, {}, json)) return *failure;
+  return DescribeMergeInput(json);
+}
+
+std::optional<Failure> MergeToJson(const std::vector<std::string>& files,
+                                   const std::string& output) {
+  Scratch scratch;
+  std::map<std::string, int64_t> clock_of_boot;
+  std::vector<MergeInput> inputs;
+  for (const std::string& path : files) {
+    Result<MergeInput> input = KindOf(path) == FileKind::kTrace
+                                   ? DescribeTrace(path, scratch.Next(output), &clock_of_boot)
+                                   : DescribeMergeInput(path);
+    if (!input) {
+      Complain(input.message());
+      continue;
+    }
+    if (!input->rank) input->rank = RankInName(path);
+    input->label =
+        input->rank ? "rank " + std::to_string(*input->rank) : fs::path(path).filename().string();
+    inputs.push_back(std::move(*input));
+  }
+  if (inputs.empty()) return Failure{"nothing to merge"};
+  std::stable_sort(inputs.begin(), inputs.end(), [](const MergeInput& a, const MergeInput& b) {
+    return a.rank.value_or(kNone) < b.rank.value_or(kNone);
+  });
+  Result<OutputFile> file = OutputFile::Create(output);
+  if (!file) return Failure{file.message()};
+  MergeKineto(&inputs, &*file);
+  for (const MergeInput& input : inputs) {
+    for (const std::string& damage : input.damage) Complain(damage);
+  }
+  return file->Close();
+}
+
+// Formats that hold all ranks in one file are written from the model, with all ranks in memory.
+std::optional<Failure> MergeToModel(const Exporter& exporter, const std::vector<std::string>& files,
+                                    const std::string& output) {
+  const Result<Run> run = OpenRun(files);
+  if (!run) return Failure{run.message()};
+  for (const std::string& problem : run->problems) Complain(problem);
+  std::vector<const Trace*> traces;
+  for (const Trace& trace : run->traces) traces.push_back(&trace);
+  return exporter.write(*run, traces, {}, output);
+}
+
+}  // namespace
+
+int MergeCommand(const std::vector<std::string>& arguments) {
+  std::vector<std::string> inputs;
+  std::string output;
+  CLI::App app("Joins runs, nodes and torch.profiler's files of several ranks.", "ranktap merge");
+  app.add_option("INPUT", inputs,
+                 "run directories, .trace files, torch.profiler's .json or .json.gz, or "
+                 "directories of those")
+      ->required();
+  app.add_option("-o,--output", output, "FILE.json, FILE.json.gz, FILE.pftrace or FILE.sqlite")
+      ->required();
+  if (const auto status = ParseArguments(&app, arguments)) return *status;
+  const bool is_json = output.ends_with(".json") || output.ends_with(".json.gz");
+  const Exporter* const exporter = output.ends_with(".pftrace")  ? FindExporter("perfetto")
+                                   : output.ends_with(".sqlite") ? FindExporter("sqlite")
+                                                                 : nullptr;
+  if (!is_json && exporter == nullptr) {
+    Complain(output + ": the ending says the format: .json, .json.gz, .pftrace or .sqlite");
+    return kWrongUsage;
+  }
+  const Result<std::vector<std::string>> files = Expand(inputs);
+  if (!files) {
+    Complain(files.message());
+    return kFailure;
+  }
+  const auto failure =
+      is_json ? MergeToJson(*files, output) : MergeToModel(*exporter, *files, output);
+  if (failure) {
+    Complain(failure->message);
+    return kFailure;
+  }
+  std::printf("%s\n", output.c_str());
+  return kSuccess;
+}
+
+}  // namespace ranktap::collector

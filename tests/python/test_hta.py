@@ -1,0 +1,85 @@
+"""HTA (from PyPI) loads our JSON of an imported torch.profiler trace and answers as on the original."""
+import json
+import math
+import subprocess
+import unittest
+
+from harness import CACHE, PROGRAMS, RANKTAP, ROOT, TracedTest
+
+HTA_PYTHON = CACHE / 'hta-venv/bin/python'
+KINETO = ROOT.parent / 'shared/data/kineto'
+# Microseconds: originals with ts of 1.7e15 are held in doubles that are 0.25 us apart.
+ABSOLUTE, RELATIVE = 1.0, 1e-3
+
+
+def answers(trace):
+    done = subprocess.run([HTA_PYTHON, PROGRAMS / 'hta_answers.py', trace], capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        raise AssertionError(f'HTA could not read {trace}:\n{done.stderr[-2000:]}')
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def split_idle(found):
+    """The idle rows as streams' totals, and each category's share of its total.
+
+    HTA takes a kernel without a launch for one launched by the first event of the file, whatever that is (ours is
+    metadata), and calls a gap host_wait or kernel_wait by comparing times that the originals' doubles round to
+    0.25 us: single gaps change their category, the total does not.
+    """
+    totals, shares = {}, {}
+    for row in found.pop('idle'):
+        stream = str(row['stream'])
+        totals[stream] = totals.get(stream, 0) + row['idle_time']
+        shares.setdefault(stream, {})[row['idle_category']] = row['idle_time']
+    found['idle'] = totals
+    found['idle shares'] = {stream: {category: round(time / totals[stream] / 0.02) if totals[stream] else 0
+                                     for category, time in of.items()} for stream, of in shares.items()}
+    return found
+
+
+def differences(ours, theirs, where=''):
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for key in sorted(ours.keys() | theirs.keys()):
+            yield from differences(ours.get(key), theirs.get(key), f'{where}/{key}')
+    elif isinstance(ours, list) and isinstance(theirs, list):
+        if len(ours) != len(theirs):
+            yield f'{where}: {len(ours)} rows, {len(theirs)} of the original'
+        for i, pair in enumerate(zip(ours, theirs)):
+            yield from differences(*pair, f'{where}[{i}]')
+    elif isinstance(ours, (int, float)) and isinstance(theirs, (int, float)):
+        if not math.isclose(ours, theirs, rel_tol=RELATIVE, abs_tol=ABSOLUTE):
+            yield f'{where}: {ours}, {theirs} of the original'
+    elif ours != theirs:
+        yield f'{where}: {ours!r}, {theirs!r} of the original'
+
+
+@unittest.skipUnless(HTA_PYTHON.exists(), f'no HTA: {HTA_PYTHON} is missing; scripts/setup --tools')
+@unittest.skipUnless(KINETO.exists(), f'no real traces: {KINETO} is missing')
+class HtaTest(TracedTest):
+    def check(self, name):
+        original = KINETO / f'{name}.json.gz'
+        ours = self.scratch / f'{name}.json'
+        done = self._run([RANKTAP, 'export', original, '--format', 'chrome', '-o', ours], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = answers(ours)
+        self.assertIsInstance(found['temporal'], list, 'HTA answered nothing')
+        self.assertEqual(list(differences(split_idle(found), split_idle(answers(original)))), [])
+
+    def test_v100_with_nanoseconds(self):
+        self.check('ns-timestamps-rank0')
+
+    def test_a100_with_nccl_metadata(self):
+        self.check('nccl-metadata')
+
+    def test_one_rank_of_128(self):
+        self.check('sampled-rank0')
+
+    def test_h100_with_python_stacks(self):
+        self.check('qwen-0.5b-h100')
+
+    def test_a100_with_syncs(self):
+        self.check('alexnet-a100')
+
+
+if __name__ == '__main__':
+    unittest.main()
