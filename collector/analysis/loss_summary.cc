@@ -76,7 +76,7 @@ Table TabulateLosses(const Run& run) {
                           {"events", Unit::kCount},
                           {"writers", Unit::kCount},
                           {"of_writers", Unit::kCount, true},
-                          {"meaning", Unit::kText}}};
+                          {"meaning", Unit::kText, false, true}}};
   for (const Trace& trace : run.traces) AddReasons(trace, &table);
   AddNotes(run, &table);
   return table;

@@ -14,7 +14,7 @@
 #include "collector/analysis/queue_summary.h"
 #include "collector/analysis/range_summary.h"
 #include "collector/analysis/rank_summary.h"
-#include "collector/analysis/steps.h"
+#include "collector/analysis/step_summary.h"
 #include "collector/analysis/stragglers.h"
 #include "collector/analysis/temporal_summary.h"
 #include "collector/analysis/verdict.h"
@@ -29,7 +29,8 @@ constexpr Analysis kAnalyses[] = {
     {"verdict", "What did the job lose most to?", nullptr, &TabulateVerdict},
     {"waterfall", "Where did the mean step go, in causes that add up?", nullptr,
      &TabulateWaterfall},
-    {"steps", "How long did each step take, and where did it go?", nullptr, &TabulateDetectedSteps},
+    {"waterfall-by-rank", "The same on each rank", nullptr, &TabulateWaterfallByRank},
+    {"steps", "How long did each step take, and where did it go?", &TabulateSteps},
     {"stragglers", "Which ranks do the others wait for, and why?", nullptr, &TabulateStragglers},
     {"temporal", "How much do the devices compute, do something else, or nothing?", nullptr,
      &TabulateTemporal},

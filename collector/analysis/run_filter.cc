@@ -22,7 +22,7 @@ std::optional<int64_t> Number(std::string_view text) {
 
 class StepWindows {
  public:
-  StepWindows(const StepList& steps, const NumberSet& numbers) {
+  StepWindows(const StepList& steps, const NumberSet& numbers) : on_device(steps.on_device) {
     for (const Step& step : steps.list) {
       if (numbers.contains(step.number)) windows_.emplace_back(step.start, step.end);
     }
@@ -32,6 +32,7 @@ class StepWindows {
         std::upper_bound(windows_.begin(), windows_.end(), Interval{time, INT64_MAX});
     return after != windows_.begin() && time < std::prev(after)->second;
   }
+  const bool on_device;
 
  private:
   std::vector<Interval> windows_;
@@ -43,7 +44,8 @@ void Keep(const Trace& trace, const StepWindows& windows, Table* table) {
   for (uint32_t i = 0; i < table->size(); ++i) {
     int64_t at = table->start[i];
     if constexpr (std::is_base_of_v<DeviceWork, Table>) {
-      if (table->launch[i] != kNone) at = trace.api_calls.start[table->launch[i]];
+      if (table->launch[i] != kNone && !windows.on_device)
+        at = trace.api_calls.start[table->launch[i]];
     }
     if (windows.contain(at)) kept.push_back(i);
   }

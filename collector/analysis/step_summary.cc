@@ -2,83 +2,112 @@
 
 #include <algorithm>
 
+#include "collector/analysis/cells.h"
+#include "collector/analysis/describe.h"
 #include "collector/analysis/framework_ranges.h"
-#include "collector/analysis/launched_work.h"
+#include "collector/analysis/interval_set.h"
+#include "collector/analysis/steps.h"
+#include "collector/analysis/wording.h"
 
 namespace ranktap::collector {
 namespace {
 
-// The step in which `time` lies; nullptr: in none.
-StepRow* StepAt(std::vector<StepRow>* steps, int64_t time) {
-  const auto after =
-      std::upper_bound(steps->begin(), steps->end(), time,
-                       [](int64_t at, const StepRow& row) { return at < row.start; });
-  if (after == steps->begin() || time >= std::prev(after)->end) return nullptr;
-  return &*std::prev(after);
+// All in ns but `kernels`; phases are of the framework.
+struct StepRow {
+  int64_t gpu = 0, kernels = 0;
+  int64_t forward = 0, backward = 0, optimizer = 0, data = 0;
+};
+
+int64_t* PhaseOf(std::string_view name, StepRow* row) {
+  if (name == "optimizer") return &row->optimizer;
+  if (name == "backward") return &row->backward;
+  if (name == "data") return &row->data;
+  return nullptr;
 }
 
-int64_t* PhaseOf(std::string_view name, StepRow* step) {
-  if (name == "optimizer") return &step->optimizer_ns;
-  if (name == "backward") return &step->backward_ns;
-  if (name == "data") return &step->data_ns;
-  return nullptr;
+// False: the framework told of none.
+bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* rows) {
+  const Ranges& ranges = trace.ranges;
+  const auto row_at = [&](uint32_t range) -> StepRow* {
+    const int64_t step = StepIndexAt(steps, ranges.start[range]);
+    return step < 0 ? nullptr : &(*rows)[static_cast<size_t>(step)];
+  };
+  const std::vector<uint32_t> modules = RangesIn(trace, kModuleDomain);
+  const std::vector<uint32_t> phases = RangesIn(trace, kPhaseDomain);
+  for (const uint32_t range : modules) {
+    StepRow* const row = row_at(range);
+    if (row != nullptr && ranges.depth[range] == 0) {
+      row->forward += ranges.end[range] - ranges.start[range];
+    }
+  }
+  for (const uint32_t range : phases) {
+    StepRow* const row = row_at(range);
+    if (row == nullptr) continue;
+    if (int64_t* const phase = PhaseOf(trace.dictionary.String(ranges.name[range]), row)) {
+      *phase += ranges.end[range] - ranges.start[range];
+    }
+  }
+  return !modules.empty() || !phases.empty();
+}
+
+void AddSteps(const Trace& trace, const StepList& steps, Table* table) {
+  const std::vector<DeviceSpan> spans = DeviceTimeline(trace);
+  const std::vector<Interval> busy = MergedIntervals(spans);
+  std::vector<StepRow> rows(steps.list.size());
+  for (const DeviceSpan& span : spans) {
+    const int64_t step = StepIndexOf(trace, steps, span);
+    if (step < 0) continue;
+    rows[static_cast<size_t>(step)].gpu += span.end - span.start;
+    rows[static_cast<size_t>(step)].kernels += span.table == DeviceSpan::Table::kKernel;
+  }
+  const bool has_phases = AddPhases(trace, steps, &rows);
+  const auto phase = [has_phases](int64_t ns) { return has_phases ? Cell(ns) : Cell(); };
+  std::vector<double> lengths;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Step& step = steps.list[i];
+    const StepRow& row = rows[i];
+    const int64_t device = Length(Within(busy, step.start, step.end));
+    if (!step.warm_up) lengths.push_back(static_cast<double>(step.length()));
+    table->rows.push_back({RankCell(trace), step.number, step.start - trace.first_ns, step.length(),
+                           device, Percent(device, step.length()), row.gpu, row.kernels,
+                           phase(row.forward), phase(row.backward), phase(row.optimizer),
+                           phase(row.data), std::string(step.warm_up ? "yes" : "")});
+  }
+  const Description of = Describe(std::move(lengths));
+  const size_t warm_up = rows.size() - of.count;
+  table->notes.push_back(RankName(trace) + ": " + Counted(of.count, "step") + " by " +
+                         steps.source + ", median " + Duration(static_cast<int64_t>(of.median)) +
+                         ", longest " + Duration(static_cast<int64_t>(of.max)) +
+                         (warm_up == 0 ? "" : "; " + std::to_string(warm_up) + " of warm-up"));
 }
 
 }  // namespace
 
-std::vector<StepRow> FindSteps(const Trace& trace) {
-  const Ranges& ranges = trace.ranges;
-  const LaunchedWork work(trace);
-  std::vector<StepRow> steps;
-  for (const uint32_t row : RangesIn(trace, kStepDomain)) {
-    if (ranges.unfinished.At(row) != 0) continue;
-    StepRow step{
-        .number = ranges.payload.At(row), .start = ranges.start[row], .end = ranges.end[row]};
-    for (uint16_t writer = 0; writer < trace.writers.size(); ++writer) {
-      step.gpu_ns += work.Between(writer, step.start, step.end);
-    }
-    steps.push_back(step);
-  }
-  for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
-    StepRow* const step = StepAt(&steps, ranges.start[row]);
-    if (step != nullptr && ranges.depth[row] == 0) {
-      step->forward_ns += ranges.end[row] - ranges.start[row];
-    }
-  }
-  for (const uint32_t row : RangesIn(trace, kPhaseDomain)) {
-    StepRow* const step = StepAt(&steps, ranges.start[row]);
-    if (step == nullptr) continue;
-    if (int64_t* const phase = PhaseOf(trace.dictionary.String(ranges.name[row]), step)) {
-      *phase += ranges.end[row] - ranges.start[row];
-    }
-  }
-  return steps;
-}
-
 Table TabulateSteps(const Run& run) {
   Table table{.name = "steps",
-              .title = "training steps, each rank",
+              .title = "Training steps, by rank",
               .columns = {{"rank", Unit::kCount},
                           {"step", Unit::kCount},
                           {"start_ns", Unit::kNs, true},
                           {"total_ns", Unit::kNs},
-                          {"forward_ns", Unit::kNs},
-                          {"backward_ns", Unit::kNs},
-                          {"optimizer_ns", Unit::kNs},
-                          {"data_ns", Unit::kNs},
-                          {"gpu_ns", Unit::kNs}}};
+                          {"device_busy_ns", Unit::kNs, true},
+                          {"device_busy_percent", Unit::kPercent},
+                          {"gpu_ns", Unit::kNs},
+                          {"kernels", Unit::kCount},
+                          {"forward_ns", Unit::kNs, true},
+                          {"backward_ns", Unit::kNs, true},
+                          {"optimizer_ns", Unit::kNs, true},
+                          {"data_ns", Unit::kNs, true},
+                          {"warm_up", Unit::kText, true}}};
   for (const Trace& trace : run.traces) {
-    Cell rank;
-    if (trace.info.rank) rank = static_cast<int64_t>(*trace.info.rank);
-    for (const StepRow& step : FindSteps(trace)) {
-      table.rows.push_back({rank, static_cast<int64_t>(step.number), step.start - trace.first_ns,
-                            step.end - step.start, step.forward_ns, step.backward_ns,
-                            step.optimizer_ns, step.data_ns, step.gpu_ns});
+    const StepList steps = DetectSteps(trace);
+    if (steps.list.empty()) {
+      table.notes.push_back(RankName(trace) +
+                            ": no steps: no optimizer step (--level full), no ProfilerStep, no "
+                            "repeating NVTX range, no period of kernels");
+    } else {
+      AddSteps(trace, steps, &table);
     }
-  }
-  if (table.rows.empty()) {
-    table.notes.push_back(
-        "no training step was seen; steps come from PyTorch's optimizers, at --level full");
   }
   return table;
 }

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <functional>
 #include <map>
 
-#include "collector/analysis/cells.h"
 #include "collector/analysis/describe.h"
-#include "collector/analysis/interval_set.h"
-#include "collector/analysis/step_summary.h"
+#include "collector/analysis/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
@@ -50,8 +49,11 @@ void Complete(std::vector<Step>* steps) {
 
 // Optimizer to optimizer, as our own hook in PyTorch saw them.
 bool FromFramework(const Trace& trace, StepList* steps) {
-  for (const StepRow& step : FindSteps(trace)) {
-    steps->list.push_back({static_cast<int64_t>(step.number), step.start, step.end, false});
+  const Ranges& ranges = trace.ranges;
+  for (const uint32_t row : RangesIn(trace, kStepDomain)) {
+    if (ranges.unfinished.At(row) != 0) continue;
+    steps->list.push_back(
+        {static_cast<int64_t>(ranges.payload.At(row)), ranges.start[row], ranges.end[row], false});
   }
   steps->source = "optimizer steps";
   return !steps->list.empty();
@@ -157,13 +159,18 @@ bool FromPeriod(const Trace& trace, StepList* steps) {
     size_t same = 0;
     for (size_t i = 0; i + lag < names.size(); ++i) same += names[i] == names[i + lag];
     if (static_cast<double>(same) < kSamePeriod * static_cast<double>(names.size() - lag)) continue;
-    const auto begins = [&](size_t i) {
+    std::vector<int64_t> launched, started;
+    for (size_t i = 0; i < names.size(); i += lag) {
       const uint32_t launch = kernels.launch[rows[i]];
-      return launch == kNone ? kernels.start[rows[i]] : trace.api_calls.start[launch];
-    };
-    for (size_t i = 0; i + lag < names.size(); i += lag) {
-      steps->list.push_back(
-          {static_cast<int64_t>(steps->list.size()), begins(i), begins(i + lag), false});
+      if (launch != kNone) launched.push_back(trace.api_calls.start[launch]);
+      started.push_back(kernels.start[rows[i]]);
+    }
+    steps->on_device =
+        launched.size() != started.size() ||
+        !std::is_sorted(launched.begin(), launched.end(), std::less_equal<int64_t>());
+    const std::vector<int64_t>& begins = steps->on_device ? started : launched;
+    for (size_t i = 0; i + 1 < begins.size(); ++i) {
+      steps->list.push_back({static_cast<int64_t>(i), begins[i], begins[i + 1], false});
     }
     steps->source = "period of " + std::to_string(lag) + " kernels";
     return true;
@@ -183,59 +190,15 @@ StepList DetectSteps(const Trace& trace) {
   return steps;
 }
 
-int64_t StepIndexOf(const Trace& trace, const StepList& steps, const DeviceSpan& span) {
-  const int64_t at = span.launch == kNone ? span.start : trace.api_calls.start[span.launch];
-  const auto after = std::upper_bound(steps.list.begin(), steps.list.end(), at,
-                                      [](int64_t time, const Step& s) { return time < s.start; });
-  if (after == steps.list.begin() || at >= std::prev(after)->end) return -1;
+int64_t StepIndexAt(const StepList& steps, int64_t time) {
+  const auto after = std::upper_bound(steps.list.begin(), steps.list.end(), time,
+                                      [](int64_t at, const Step& s) { return at < s.start; });
+  if (after == steps.list.begin() || time >= std::prev(after)->end) return -1;
   return std::prev(after) - steps.list.begin();
 }
 
-Table TabulateDetectedSteps(const Run& run, const AnalysisOptions&) {
-  // Where the framework told of its steps it told of their phases too.
-  for (const Trace& trace : run.traces) {
-    if (!FindSteps(trace).empty()) return TabulateSteps(run);
-  }
-  Table table{.name = "steps",
-              .title = "Steps, by rank",
-              .columns = {{"rank", Unit::kCount},
-                          {"step", Unit::kCount},
-                          {"start_ns", Unit::kNs, true},
-                          {"length_ns", Unit::kNs},
-                          {"device_busy_ns", Unit::kNs},
-                          {"device_busy_percent", Unit::kPercent},
-                          {"kernels", Unit::kCount},
-                          {"warm_up", Unit::kText, true}}};
-  for (const Trace& trace : run.traces) {
-    const StepList steps = DetectSteps(trace);
-    if (steps.list.empty()) {
-      table.notes.push_back(RankName(trace) +
-                            ": no steps: no ProfilerStep, no repeating NVTX range, no period");
-      continue;
-    }
-    const std::vector<DeviceSpan> spans = DeviceTimeline(trace);
-    const std::vector<Interval> busy = MergedIntervals(spans);
-    std::vector<int64_t> kernels(steps.list.size());
-    for (const DeviceSpan& span : spans) {
-      const int64_t step = StepIndexOf(trace, steps, span);
-      if (step >= 0) kernels[static_cast<size_t>(step)] += span.table == DeviceSpan::Table::kKernel;
-    }
-    std::vector<double> lengths;
-    for (size_t i = 0; i < steps.list.size(); ++i) {
-      const Step& step = steps.list[i];
-      const int64_t ns = Length(Within(busy, step.start, step.end));
-      if (!step.warm_up) lengths.push_back(static_cast<double>(step.length()));
-      table.rows.push_back({RankCell(trace), step.number, step.start - trace.first_ns,
-                            step.length(), ns, Percent(ns, step.length()), kernels[i],
-                            std::string(step.warm_up ? "yes" : "")});
-    }
-    const Description of = Describe(std::move(lengths));
-    table.notes.push_back(RankName(trace) + ": " + std::to_string(of.count) + " steps by " +
-                          steps.source + ", median " +
-                          std::to_string(static_cast<int64_t>(of.median) / 1000) + " us, longest " +
-                          std::to_string(static_cast<int64_t>(of.max) / 1000) + " us");
-  }
-  return table;
+int64_t StepIndexOf(const Trace& trace, const StepList& steps, const DeviceSpan& span) {
+  return StepIndexAt(steps, span.launch == kNone ? span.start : trace.api_calls.start[span.launch]);
 }
 
 }  // namespace ranktap::collector

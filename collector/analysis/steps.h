@@ -6,15 +6,13 @@
 #include <vector>
 
 #include "collector/analysis/device_timeline.h"
-#include "collector/analysis/options.h"
-#include "collector/analysis/table.h"
 #include "collector/trace/run_reader.h"
 
 namespace ranktap::collector {
 
 struct Step {
   int64_t number = 0;
-  int64_t start = 0, end = 0;  // on the host, or of the first kernels where the host says nothing
+  int64_t start = 0, end = 0;  // on the host; see StepList::on_device
   bool warm_up = false;        // not counted in means: the first ones over 1.5 medians
   int64_t length() const { return end - start; }
 };
@@ -22,6 +20,8 @@ struct Step {
 struct StepList {
   std::vector<Step> list;  // by start, not overlapping
   std::string source;  // "ProfilerStep", "NVTX train_step", "period of 312 kernels"; empty: none
+  // Times are those of the kernels themselves: one launch, of a graph, ran several steps.
+  bool on_device = false;
 };
 
 // What our own hook in PyTorch saw; else ProfilerStep#N annotations; else the NVTX range on one
@@ -30,10 +30,10 @@ struct StepList {
 // FALCON does with collectives).
 StepList DetectSteps(const Trace& trace);
 
+// The step in which the host was at `time`; -1: none.
+int64_t StepIndexAt(const StepList& steps, int64_t time);
+
 // The step that launched a piece of work, or in which it ran where no launch is known; -1: none.
 int64_t StepIndexOf(const Trace& trace, const StepList& steps, const DeviceSpan& span);
-
-// How long did each step take, and how busy was the device in it? One row a rank and step.
-Table TabulateDetectedSteps(const Run& run, const AnalysisOptions& options);
 
 }  // namespace ranktap::collector

@@ -15,6 +15,7 @@ struct TableColumn {
   std::string name;  // as in JSON and CSV, with its unit: "total_ns"
   Unit unit = Unit::kText;
   bool detail = false;  // text leaves it out where the table would not fit otherwise
+  bool prose = false;   // sentences: text breaks them over lines and never cuts them
 };
 
 // monostate: no value.

@@ -1,35 +1,16 @@
 #include "collector/analysis/verdict.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "collector/analysis/cells.h"
 #include "collector/analysis/stragglers.h"
+#include "collector/analysis/wording.h"
 
 namespace ranktap::collector {
 namespace {
 
 constexpr double kWorthSaying = 0.01;  // of the step
-
-std::string ThreeDigits(double value) {
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 3);
-  return {text, end.ptr};
-}
-
-std::string Duration(int64_t ns) {
-  const auto value = static_cast<double>(ns);
-  if (ns >= 1'000'000'000) return ThreeDigits(value / 1e9) + " s";
-  if (ns >= 1'000'000) return ThreeDigits(value / 1e6) + " ms";
-  return ThreeDigits(value / 1e3) + " us";
-}
-
-std::string Share(int64_t part, int64_t whole) {
-  return ThreeDigits(100.0 * static_cast<double>(part) /
-                     static_cast<double>(std::max<int64_t>(whole, 1))) +
-         " %";
-}
 
 // Why no share of time can be trusted; empty: nothing is missing.
 std::string WhatIsMissing(const Run& run) {
@@ -100,15 +81,21 @@ std::vector<Loss> FindLosses(const Run& run, const std::vector<RankWaterfall>& w
     if (cause == Cause::kWait && !stragglers.empty()) {
       loss.trace = stragglers[0].trace;
       loss.finding = DescribeStraggler(run, stragglers[0]);
+      loss.blames = true;
     } else {
-      loss.finding = std::string(Describe(cause)) + (ranks > 1 ? ", most on " : ", on ") +
-                     RankName(run.traces[loss.trace]);
+      loss.finding = Describe(cause);
     }
     losses.push_back(std::move(loss));
   }
   std::stable_sort(losses.begin(), losses.end(),
                    [](const Loss& a, const Loss& b) { return a.ns > b.ns; });
   return losses;
+}
+
+std::string OnWhichRank(const Run& run, const Loss& loss, int64_t ranks) {
+  const Trace& trace = run.traces[loss.trace];
+  if (loss.blames || (ranks == 1 && !trace.info.rank)) return "";
+  return (ranks > 1 ? ", most on " : ", on ") + RankName(trace);
 }
 
 }  // namespace
@@ -150,7 +137,8 @@ Verdict Judge(const Run& run) {
   }
   const Loss& largest = verdict.losses[0];
   verdict.sentence = "The largest recoverable loss is " + Duration(largest.ns) + of + " (" +
-                     Share(largest.ns, verdict.mean_step) + "): " + largest.finding + ".";
+                     Share(largest.ns, verdict.mean_step) + "): " + largest.finding +
+                     OnWhichRank(run, largest, ranks) + ".";
   return verdict;
 }
 
@@ -162,7 +150,7 @@ Table TabulateVerdict(const Run& run, const AnalysisOptions&) {
                           {"loss_ns", Unit::kNs},
                           {"share_percent", Unit::kPercent},
                           {"rank", Unit::kCount},
-                          {"finding", Unit::kText}}};
+                          {"finding", Unit::kText, false, true}}};
   for (Loss& loss : verdict.losses) {
     table.rows.push_back({std::string(NameOf(loss.cause)), loss.ns,
                           Percent(loss.ns, verdict.mean_step), RankCell(run.traces[loss.trace]),

@@ -13,8 +13,9 @@ namespace ranktap::collector {
 
 struct Loss {
   Cause cause{};
-  int64_t ns = 0;      // per step, mean over the ranks: an upper bound of what can be won back
-  uint32_t trace = 0;  // the rank that loses the most, or that the others wait for
+  int64_t ns = 0;       // per step, mean over the ranks: an upper bound of what can be won back
+  uint32_t trace = 0;   // the rank that loses the most, or that the others wait for
+  bool blames = false;  // `finding` names the rank
   std::string finding;
 };
 

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "collector/analysis/cells.h"
 #include "collector/analysis/interval_set.h"
+#include "collector/analysis/wording.h"
 
 namespace ranktap::collector {
 namespace {
@@ -158,6 +161,29 @@ RankWaterfall Explain(const Trace& trace, Set waits) {
   return waterfall;
 }
 
+// Which steps the means are of.
+void AddStepsNote(const Run& run, const std::vector<RankWaterfall>& waterfalls, Table* table) {
+  size_t ranks = 0, counted = 0, warm_up = 0;
+  std::set<std::string> sources;
+  for (size_t t = 0; t < waterfalls.size(); ++t) {
+    if (waterfalls[t].counted == 0) {
+      table->notes.push_back(RankName(run.traces[t]) + ": nothing ran on a device");
+      continue;
+    }
+    const StepList& steps = waterfalls[t].steps;
+    sources.insert(steps.source.empty() ? "no steps found, all of its time as one" : steps.source);
+    ++ranks;
+    counted += waterfalls[t].counted;
+    warm_up += steps.list.size() - waterfalls[t].counted;
+  }
+  if (ranks == 0) return;
+  std::string note = Counted(counted, "step") + " of " + Counted(ranks, "rank") + " by ";
+  for (const std::string& source : sources)
+    note += (&source == &*sources.begin() ? "" : "; ") + source;
+  if (warm_up > 0) note += "; left out: " + std::to_string(warm_up) + " of warm-up";
+  table->notes.push_back(std::move(note));
+}
+
 }  // namespace
 
 std::string_view NameOf(Cause cause) {
@@ -189,6 +215,40 @@ std::vector<RankWaterfall> ComputeWaterfalls(const Run& run,
 
 Table TabulateWaterfall(const Run& run, const AnalysisOptions&) {
   Table table{.name = "waterfall",
+              .title = "Where the mean step went, mean of all ranks",
+              .columns = {{"cause", Unit::kText},
+                          {"mean_ns", Unit::kNs},
+                          {"share_percent", Unit::kPercent},
+                          {"least_ns", Unit::kNs, true},
+                          {"most_ns", Unit::kNs},
+                          {"most_rank", Unit::kCount}}};
+  const std::vector<RankWaterfall> waterfalls = ComputeWaterfalls(run, MatchCollectives(run));
+  std::vector<uint32_t> ranks;  // that used a device
+  CauseTimes sums{};
+  for (uint32_t t = 0; t < waterfalls.size(); ++t) {
+    if (waterfalls[t].counted == 0) continue;
+    ranks.push_back(t);
+    for (size_t c = 0; c < kCauses; ++c) sums[c] += waterfalls[t].mean[c];
+  }
+  AddStepsNote(run, waterfalls, &table);
+  const int64_t all = std::accumulate(sums.begin(), sums.end(), int64_t{0});
+  for (size_t c = 0; c < kCauses; ++c) {
+    if (sums[c] == 0) continue;
+    const auto less = [&](uint32_t a, uint32_t b) {
+      return waterfalls[a].mean[c] < waterfalls[b].mean[c];
+    };
+    const uint32_t least = *std::min_element(ranks.begin(), ranks.end(), less);
+    const uint32_t most = *std::max_element(ranks.begin(), ranks.end(), less);
+    table.rows.push_back({std::string(NameOf(static_cast<Cause>(c))),
+                          sums[c] / static_cast<int64_t>(ranks.size()), Percent(sums[c], all),
+                          waterfalls[least].mean[c], waterfalls[most].mean[c],
+                          RankCell(run.traces[most])});
+  }
+  return table;
+}
+
+Table TabulateWaterfallByRank(const Run& run, const AnalysisOptions&) {
+  Table table{.name = "waterfall-by-rank",
               .title = "Where the mean step went, by rank",
               .columns = {{"rank", Unit::kCount},
                           {"cause", Unit::kText},
@@ -196,26 +256,15 @@ Table TabulateWaterfall(const Run& run, const AnalysisOptions&) {
                           {"share_percent", Unit::kPercent}}};
   const std::vector<RankWaterfall> waterfalls = ComputeWaterfalls(run, MatchCollectives(run));
   for (size_t t = 0; t < waterfalls.size(); ++t) {
-    const Trace& trace = run.traces[t];
-    const RankWaterfall& waterfall = waterfalls[t];
-    if (waterfall.counted == 0) {
-      table.notes.push_back(RankName(trace) + ": nothing ran on a device");
-      continue;
-    }
-    const int64_t sum = std::accumulate(waterfall.mean.begin(), waterfall.mean.end(), int64_t{0});
+    const CauseTimes& mean = waterfalls[t].mean;
+    const int64_t sum = std::accumulate(mean.begin(), mean.end(), int64_t{0});
     for (size_t c = 0; c < kCauses; ++c) {
-      if (waterfall.mean[c] == 0) continue;
-      table.rows.push_back({RankCell(trace), std::string(NameOf(static_cast<Cause>(c))),
-                            waterfall.mean[c], Percent(waterfall.mean[c], sum)});
+      if (mean[c] == 0) continue;
+      table.rows.push_back({RankCell(run.traces[t]), std::string(NameOf(static_cast<Cause>(c))),
+                            mean[c], Percent(mean[c], sum)});
     }
-    table.notes.push_back(
-        RankName(trace) + ": " +
-        (waterfall.steps.source.empty()
-             ? "no steps found; all device work counts as one"
-             : std::to_string(waterfall.counted) + " steps by " + waterfall.steps.source + ", " +
-                   std::to_string(waterfall.steps.list.size() - waterfall.counted) +
-                   " of warm-up left out"));
   }
+  AddStepsNote(run, waterfalls, &table);
   return table;
 }
 

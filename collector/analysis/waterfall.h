@@ -44,6 +44,9 @@ struct RankWaterfall {
 std::vector<RankWaterfall> ComputeWaterfalls(const Run& run,
                                              const std::vector<CollectiveRun>& collectives);
 
+// A row for each cause: its mean over the ranks, and the ranks with the least and the most of it.
 Table TabulateWaterfall(const Run& run, const AnalysisOptions& options);
+// A row for each rank and cause.
+Table TabulateWaterfallByRank(const Run& run, const AnalysisOptions& options);
 
 }  // namespace ranktap::collector

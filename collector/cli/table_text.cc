@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "collector/cli/human_units.h"
+#include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
 namespace {
@@ -32,8 +33,29 @@ std::string_view Tail(std::string_view text, size_t count) {
   return text.substr(Head(text, Width(text) - std::min(count, Width(text))).size());
 }
 
-// Both ends of a name tell more than its first half: templates begin alike.
-std::string Shortened(const std::string& text, size_t width) {
+// Broken between words into lines of at most `width`; a word alone may be longer.
+std::vector<std::string> Wrapped(std::string_view text, size_t width) {
+  std::vector<std::string> lines(1);
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    std::string& line = lines.back();
+    if (line.empty()) {
+      line = word;
+    } else if (Width(line) + 1 + Width(word) <= width) {
+      line += ' ' + std::string(word);
+    } else {
+      lines.emplace_back(word);
+    }
+  }
+  return lines;
+}
+
+// A function goes without its parameters first. Both ends of a name tell more than its first half:
+// templates begin alike.
+std::string Shortened(const std::string& full, size_t width) {
+  if (Width(full) <= width) return full;
+  const std::string text = ShortKernelName(full);
   if (Width(text) <= width) return text;
   const size_t kept = width > kEllipsis.size() ? width - kEllipsis.size() : 0;
   return std::string(Head(text, kept - kept / 3)) + std::string(kEllipsis) +
@@ -65,6 +87,7 @@ std::string Heading(const TableColumn& column) {
 struct TextColumn {
   bool is_text = false;
   bool detail = false;
+  bool prose = false;
   bool empty = true;  // no cell says anything
   size_t width = 0;
   std::vector<std::string> cells;  // the heading first
@@ -76,6 +99,7 @@ std::vector<TextColumn> MakeColumns(const Table& table, size_t rows) {
     TextColumn& column = columns[c];
     column.is_text = table.columns[c].unit == Unit::kText;
     column.detail = table.columns[c].detail;
+    column.prose = table.columns[c].prose;
     column.cells.push_back(Heading(table.columns[c]));
     for (size_t r = 0; r < rows; ++r) {
       column.cells.push_back(CellText(table.rows[r][c], table.columns[c].unit));
@@ -107,26 +131,43 @@ void Fit(std::vector<TextColumn>* columns, size_t width) {
     if (last == columns->rend()) break;
     columns->erase(std::next(last).base());
   }
-  while (TotalWidth(*columns) > width) {
-    TextColumn* widest = nullptr;
-    for (TextColumn& column : *columns) {
-      if (column.is_text && (widest == nullptr || column.width > widest->width)) widest = &column;
+  // Sentences first: they lose nothing.
+  for (const bool prose : {true, false}) {
+    const size_t shortest = prose ? 2 * kShortestText : kShortestText;
+    while (TotalWidth(*columns) > width) {
+      TextColumn* widest = nullptr;
+      for (TextColumn& column : *columns) {
+        if (!column.is_text || column.prose != prose || column.width <= shortest) continue;
+        if (widest == nullptr || column.width > widest->width) widest = &column;
+      }
+      if (widest == nullptr) break;
+      const size_t excess = TotalWidth(*columns) - width;
+      widest->width = std::max(shortest, widest->width - std::min(widest->width, excess));
     }
-    if (widest == nullptr || widest->width <= kShortestText) return;
-    const size_t excess = TotalWidth(*columns) - width;
-    widest->width = std::max(kShortestText, widest->width - std::min(widest->width, excess));
   }
 }
 
+// One line, or several where a sentence was broken.
 std::string Line(const std::vector<TextColumn>& columns, size_t row) {
-  std::string line;
+  std::vector<std::vector<std::string>> cells;
+  size_t lines = 1;
   for (const TextColumn& column : columns) {
-    const std::string cell = Shortened(column.cells[row], column.width);
-    const std::string pad(column.width - std::min(column.width, Width(cell)), ' ');
-    line += "  " + (column.is_text ? cell + pad : pad + cell);
+    const std::string& cell = column.cells[row];
+    cells.push_back(column.prose ? Wrapped(cell, column.width)
+                                 : std::vector{Shortened(cell, column.width)});
+    lines = std::max(lines, cells.back().size());
   }
-  line.resize(line.find_last_not_of(' ') + 1);
-  return line + "\n";
+  std::string text;
+  for (size_t i = 0; i < lines; ++i) {
+    for (size_t c = 0; c < columns.size(); ++c) {
+      const std::string cell = i < cells[c].size() ? cells[c][i] : "";
+      const std::string pad(columns[c].width - std::min(columns[c].width, Width(cell)), ' ');
+      text += "  " + (columns[c].is_text ? cell + pad : pad + cell);
+    }
+    text.resize(text.find_last_not_of(' ') + 1);
+    text += '\n';
+  }
+  return text;
 }
 
 std::string_view UnitName(Unit unit) {
