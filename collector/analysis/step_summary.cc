@@ -90,7 +90,7 @@ Table TabulateSteps(const Run& run) {
                           {"step", Unit::kCount},
                           {"start_ns", Unit::kNs, true},
                           {"total_ns", Unit::kNs},
-                          {"device_busy_ns", Unit::kNs, true},
+                          {"device_ns", Unit::kNs, true},
                           {"device_busy_percent", Unit::kPercent},
                           {"gpu_ns", Unit::kNs},
                           {"kernels", Unit::kCount},

@@ -7,7 +7,7 @@ namespace ranktap::collector {
 
 // How long did each step take, and where did it go? One row a rank and step (steps.h finds them):
 //   total_ns        on the host
-//   device_busy_ns  of the step's time on the host, when anything ran on a device
+//   device_ns  of the step's time on the host, when anything ran on a device
 //   gpu_ns          sum of the work that the step launched, whenever it ran
 //   kernels         that it launched
 // and, where our hook in PyTorch told of them, the phases that began in the step:

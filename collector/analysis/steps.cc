@@ -198,7 +198,9 @@ int64_t StepIndexAt(const StepList& steps, int64_t time) {
 }
 
 int64_t StepIndexOf(const Trace& trace, const StepList& steps, const DeviceSpan& span) {
-  return StepIndexAt(steps, span.launch == kNone ? span.start : trace.api_calls.start[span.launch]);
+  return StepIndexAt(steps, span.launch == kNone || steps.on_device
+                                ? span.start
+                                : trace.api_calls.start[span.launch]);
 }
 
 }  // namespace ranktap::collector
