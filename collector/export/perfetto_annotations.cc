@@ -54,7 +54,20 @@ std::string_view NameOf(Note note) {
       "unfinished",
       "status",
       "reason",
-      "event"};
+      "event",
+      "External id",
+      "Sequence number",
+      "Input Dims",
+      "Input type",
+      "Concrete Inputs",
+      "Call stack",
+      "flops",
+      "Collective name",
+      "dtype",
+      "In msg nelems",
+      "Out msg nelems",
+      "Process Group Name",
+      "Group size"};
   return kNames[static_cast<size_t>(note)];
 }
 

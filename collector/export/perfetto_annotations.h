@@ -39,7 +39,20 @@ enum class Note : uint8_t {
   kStatus,
   kReason,
   kEvent,
-  kLast = kEvent,
+  kExternalId,
+  kSequence,
+  kShapes,
+  kTypes,
+  kValues,
+  kStack,
+  kFlops,
+  kCollective,
+  kDtype,
+  kInElements,
+  kOutElements,
+  kGroup,
+  kGroupSize,
+  kLast = kGroupSize,
 };
 static_assert(static_cast<int>(Note::kLast) < 128, "an iid is one byte");
 

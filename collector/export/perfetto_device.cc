@@ -1,5 +1,6 @@
 // The devices' side of a Perfetto trace.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -45,8 +46,12 @@ class DeviceWriter {
     }
     MergeTables(std::move(tables), [this](size_t table, size_t row) { WriteWork(table, row); });
     WriteSyncs();
+    WriteAnnotations();
     for (auto& [key, tracks] : lanes_) tracks->Finish();
+    for (auto& [lane, tracks] : annotations_) tracks->Finish();
     WriteMemory();
+    WriteAllocator();
+    WriteCounters();
   }
 
  private:
@@ -106,8 +111,7 @@ class DeviceWriter {
     }
     event.arguments = {arguments, static_cast<size_t>(last - arguments)};
     const uint64_t arrow = arrows_.To(table, row);
-    if (arrow != 0) event.flows = {&arrow, 1};
-    event.flows_end = true;
+    if (arrow != 0) event.ending_flows = {&arrow, 1};
     packets_.Begin(track, start + shift_, event);
   }
 
@@ -257,10 +261,79 @@ class DeviceWriter {
       const auto time = static_cast<int64_t>(event.time_ns);
       if (!state_.options.KeepsMoment(time)) continue;
       if (track == nullptr) {
-        track = packets_.AddByteCounter({"device memory", Device(event.device), 1 << 25},
-                                        time + shift_);
+        track = packets_.AddCounter({"device memory", Device(event.device), 1 << 25},
+                                    PerfettoPackets::Unit::kBytes, time + shift_);
       }
       packets_.Count(track, time + shift_, bytes);
+    }
+  }
+
+  // Beside their streams: an annotation's span is that of its work, and may cross another's.
+  void WriteAnnotations() {
+    const DeviceAnnotations& all = trace_.device_annotations;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!state_.options.Keeps(all.start[i], all.end[i])) continue;
+      auto& tracks = annotations_[all.lane[i]];
+      if (tracks == nullptr) {
+        const collector::Lane lane = trace_.lanes[all.lane[i]];
+        tracks = std::make_unique<NestedTracks>(&packets_, [this, lane](size_t, int64_t start) {
+          return packets_.AddLane(
+              {"stream " + std::to_string(lane.stream) + " annotations", Device(lane.device),
+               static_cast<int>(std::min<uint32_t>(lane.stream, 1 << 24))},
+              start);
+        });
+      }
+      PerfettoTrack* const track = tracks->Open(all.start[i] + shift_, all.end[i] + shift_);
+      const uint32_t string = all.name[i];
+      const PerfettoEvent event{.name = state_.StringName(string),
+                                .category = PerfettoCategory::kDeviceAnnotation};
+      packets_.Name(track, event.name,
+                    [&] { return SanitizedName(trace_.dictionary.String(string)); });
+      packets_.Begin(track, all.start[i] + shift_, event);
+    }
+  }
+
+  // What the framework's allocator says it has given out and reserved, of each device.
+  void WriteAllocator() {
+    const Allocations& all = trace_.allocations;
+    std::map<uint32_t, std::array<PerfettoTrack*, 2>> counters;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!state_.options.KeepsMoment(all.start[i])) continue;
+      const int64_t time = all.start[i] + shift_;
+      const bool on_gpu = all.device.At(i) != 0 && all.device_type.At(i) != 0;
+      const uint32_t device = on_gpu ? all.device.At(i) : 0;
+      const uint64_t values[] = {all.allocated.At(i), all.reserved.At(i)};
+      const OptionalColumn<uint64_t>* const columns[] = {&all.allocated, &all.reserved};
+      for (size_t which = 0; which < 2; ++which) {
+        if (columns[which]->empty()) continue;
+        PerfettoTrack*& track = counters[device][which];
+        if (track == nullptr) {
+          const std::string name = which == 0 ? "allocator: allocated" : "allocator: reserved";
+          track = packets_.AddCounter(
+              {on_gpu ? name : "CPU " + name, on_gpu ? Device(device - 1) : state_.process,
+               (1 << 25) + 1 + static_cast<int>(which)},
+              PerfettoPackets::Unit::kBytes, time);
+        }
+        packets_.Count(track, time, static_cast<int64_t>(values[which]));
+      }
+    }
+  }
+
+  void WriteCounters() {
+    const CounterSamples& samples = trace_.counters;
+    std::map<std::pair<uint32_t, uint32_t>, PerfettoTrack*> counters;
+    for (size_t i = 0; i < samples.size(); ++i) {
+      if (!state_.options.KeepsMoment(samples.start[i])) continue;
+      const int64_t time = samples.start[i] + shift_;
+      const uint32_t device = samples.device[i];
+      PerfettoTrack*& track = counters[{device, samples.name[i]}];
+      if (track == nullptr) {
+        const std::string name(SanitizedName(trace_.dictionary.String(samples.name[i])));
+        track = packets_.AddCounter(
+            {name, device == kNone ? state_.process : Device(device), (1 << 25) + 3},
+            PerfettoPackets::Unit::kNone, time);
+      }
+      packets_.Count(track, time, samples.value[i]);
     }
   }
 
@@ -272,7 +345,8 @@ class DeviceWriter {
   Annotations arguments_;
   std::map<uint32_t, uint64_t> devices_;
   std::map<std::pair<uint32_t, int64_t>, std::unique_ptr<NestedTracks>> lanes_;
-  std::vector<NestedTracks*> streams_;  // by lane
+  std::vector<NestedTracks*> streams_;                             // by lane
+  std::map<uint32_t, std::unique_ptr<NestedTracks>> annotations_;  // by lane
   std::map<uint64_t, std::string> shapes_;
   uint64_t last_key_ = 0;
   const std::string* last_shape_ = nullptr;

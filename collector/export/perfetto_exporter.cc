@@ -54,6 +54,7 @@ std::optional<Failure> WritePerfetto(const Run& run, std::span<const Trace* cons
         .pid = pid,
         .process = packets.AddProcess(pid, ProcessName(trace), command, Labels(trace, pid)),
         .arrows = {trace, options.Shifted(shift), (uint64_t{i} + 1) << 32},
+        .first_framework_arrow = ((uint64_t{i} + 1) << 32) + (uint64_t{1} << 31),
         .packets = &packets};
     WritePerfettoHost(&state);
     WritePerfettoDevices(&state);

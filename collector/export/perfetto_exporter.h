@@ -27,6 +27,7 @@ struct PerfettoTrace {
   uint64_t process;       // uuid of the process' track
   int order_in_process = 0;
   LaunchArrows arrows;
+  uint64_t first_framework_arrow;
   PerfettoPackets* packets;
 
   // Event names have one number each: the dictionary's strings as kernel names and as others, then

@@ -43,7 +43,7 @@ inline constexpr int kCount = 2, kBytes = 3;
 
 namespace event {
 inline constexpr Tag kCategories = 3, kAnnotations = 4, kType = 9, kName = 10, kTrack = 11,
-                     kCounterValue = 30, kFlows = 47, kEndingFlows = 48;
+                     kCounterValue = 30, kDoubleCounterValue = 44, kFlows = 47, kEndingFlows = 48;
 inline constexpr int kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4;
 }  // namespace event
 namespace annotation {

@@ -12,6 +12,7 @@
 #include "collector/export/nested_tracks.h"
 #include "collector/export/perfetto_annotations.h"
 #include "collector/export/perfetto_exporter.h"
+#include "collector/export/perfetto_framework.h"
 #include "collector/export/table_merge.h"
 #include "collector/trace/nvtx_payload.h"
 
@@ -21,20 +22,29 @@ namespace {
 class HostWriter {
  public:
   explicit HostWriter(PerfettoTrace* state)
-      : state_(*state), trace_(state->trace), packets_(*state->packets), arrows_(state->arrows) {
+      : state_(*state),
+        trace_(state->trace),
+        packets_(*state->packets),
+        arrows_(state->arrows),
+        framework_(state) {
     tracks_of_writer_.resize(trace_.writers.size() + 1);
   }
 
   void Write() {
     const ApiCalls* const calls[] = {&trace_.api_calls, &trace_.event_calls};
     const Ranges* const ranges[] = {&trace_.ranges, &trace_.marks};
-    MergeTables({{&trace_.ranges.start, &trace_.ranges.end},
+    // Of equal spans the caller's kind comes first.
+    MergeTables({{&trace_.python_calls.start, &trace_.python_calls.end},
+                 {&trace_.operators.start, &trace_.operators.end},
+                 {&trace_.ranges.start, &trace_.ranges.end},
                  {&trace_.marks.start, &trace_.marks.end},
                  {&trace_.api_calls.start, &trace_.api_calls.end},
                  {&trace_.event_calls.start, &trace_.event_calls.end}},
                 [&](size_t table, size_t row) {
-                  if (table < 2) return WriteRange(*ranges[table], row);
-                  WriteCall(*calls[table - 2], row, table == 2);
+                  if (table == 0) return WritePythonCall(row);
+                  if (table == 1) return WriteOperator(row);
+                  if (table < 4) return WriteRange(*ranges[table - 2], row);
+                  WriteCall(*calls[table - 4], row, table == 4);
                 });
     WriteGaps();
     WriteOverheads();
@@ -95,6 +105,28 @@ class HostWriter {
     packets_.Name(track, event.name,
                   [&] { return SanitizedName(trace_.dictionary.String(string)); });
     if (moment) return packets_.Instant(track, start + shift, event);
+    packets_.Begin(track, start + shift, event);
+  }
+
+  void WritePythonCall(size_t i) {
+    const PythonCalls& calls = trace_.python_calls;
+    if (!state_.options.Keeps(calls.start[i], calls.end[i])) return;
+    WriteNamed(calls.writer[i], calls.start[i], calls.end[i], calls.name[i],
+               framework_.PythonCall(i));
+  }
+
+  void WriteOperator(size_t i) {
+    const Operators& ops = trace_.operators;
+    if (!state_.options.Keeps(ops.start[i], ops.end[i])) return;
+    WriteNamed(ops.writer[i], ops.start[i], ops.end[i], ops.name[i], framework_.Operator(i));
+  }
+
+  void WriteNamed(uint16_t writer, int64_t start, int64_t end, uint32_t string,
+                  const PerfettoEvent& event) {
+    const int64_t shift = state_.shift_ns;
+    PerfettoTrack* const track = Thread(writer).Open(start + shift, end + shift);
+    packets_.Name(track, event.name,
+                  [&] { return SanitizedName(trace_.dictionary.String(string)); });
     packets_.Begin(track, start + shift, event);
   }
 
@@ -172,6 +204,7 @@ class HostWriter {
   const Trace& trace_;
   PerfettoPackets& packets_;
   LaunchArrows& arrows_;
+  FrameworkEvents framework_;
   Annotations arguments_;
   std::vector<NestedTracks*> tracks_of_writer_;
   std::map<int64_t, std::unique_ptr<NestedTracks>> threads_;

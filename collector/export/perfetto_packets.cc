@@ -78,6 +78,15 @@ inline char* PutBytes(char* at, std::string_view bytes) {
   return std::copy(bytes.begin(), bytes.end(), at);
 }
 
+inline char* PutFlows(char* at, perfetto::Tag tag, std::span<const uint64_t> ids) {
+  for (const uint64_t id : ids) {
+    at = PutVarint(at, tag << 3 | 1);
+    std::memcpy(at, &id, sizeof(id));
+    at += sizeof(id);
+  }
+  return at;
+}
+
 }  // namespace
 
 std::string_view NameOf(PerfettoCategory category) {
@@ -93,7 +102,8 @@ std::string_view NameOf(PerfettoCategory category) {
                 "overhead",
                 "gap",
                 "cpu_op",
-                "python_function"};
+                "python_function",
+                "gpu_user_annotation"};
   return kNames[static_cast<size_t>(category)];
 }
 
@@ -139,12 +149,14 @@ PerfettoTrack* PerfettoPackets::AddLane(const PerfettoPlace& place, int64_t star
   return AddSequence(AddGroup(place), start_ns);
 }
 
-PerfettoTrack* PerfettoPackets::AddByteCounter(const PerfettoPlace& place, int64_t start_ns) {
+PerfettoTrack* PerfettoPackets::AddCounter(const PerfettoPlace& place, Unit unit,
+                                           int64_t start_ns) {
   std::string bytes = Descriptor(++last_uuid_, place);
   {
     pbf_writer writer(bytes);
     pbf_writer counter(writer, descriptor::kCounter);
-    counter.add_int32(perfetto::counter::kUnit, perfetto::counter::kBytes);
+    counter.add_int32(perfetto::counter::kUnit,
+                      unit == Unit::kBytes ? perfetto::counter::kBytes : perfetto::counter::kCount);
   }
   WriteDescriptor(bytes);
   return AddSequence(last_uuid_, start_ns);
@@ -238,8 +250,8 @@ void PerfettoPackets::Flush() {
 
 void PerfettoPackets::Write(PerfettoTrack* track, int64_t time_ns, int type,
                             const PerfettoEvent& event) {
-  const size_t most =
-      80 + event.arguments.size() + event.more_arguments.size() + event.flows.size() * 10;
+  const size_t most = 80 + event.arguments.size() + event.more_arguments.size() +
+                      (event.flows.size() + event.ending_flows.size()) * 10;
   const size_t width = most < 1u << 14 ? 2 : 4;
   char* const start = Room(most);
   *start = perfetto::kTracePacket << 3 | 2;
@@ -254,13 +266,8 @@ void PerfettoPackets::Write(PerfettoTrack* track, int64_t time_ns, int type,
   *at++ = static_cast<char>(type);
   *at++ = perfetto::event::kName << 3;
   at = PutVarint(at, event.name);
-  const perfetto::Tag flow =
-      event.flows_end ? perfetto::event::kEndingFlows : perfetto::event::kFlows;
-  for (const uint64_t id : event.flows) {
-    at = PutVarint(at, flow << 3 | 1);
-    std::memcpy(at, &id, sizeof(id));
-    at += sizeof(id);
-  }
+  at = PutFlows(at, perfetto::event::kFlows, event.flows);
+  at = PutFlows(at, perfetto::event::kEndingFlows, event.ending_flows);
   PutWide(inner, width, static_cast<size_t>(at - inner) - width);
   PutWide(start + 1, width, static_cast<size_t>(at - start) - 1 - width);
   used_ += static_cast<size_t>(at - start);
@@ -278,7 +285,8 @@ void PerfettoPackets::End(PerfettoTrack* track, int64_t time_ns) {
   used_ += static_cast<size_t>(at - start);
 }
 
-void PerfettoPackets::Count(PerfettoTrack* track, int64_t time_ns, int64_t value) {
+template <typename PutValue>
+void PerfettoPackets::WriteCount(PerfettoTrack* track, int64_t time_ns, PutValue put_value) {
   char* const start = Room(64);
   *start = perfetto::kTracePacket << 3 | 2;
   char* at = PutStamp(start + 2, track, time_ns);
@@ -287,11 +295,25 @@ void PerfettoPackets::Count(PerfettoTrack* track, int64_t time_ns, int64_t value
   at = inner + 1;
   *at++ = perfetto::event::kType << 3;
   *at++ = perfetto::event::kCounter;
-  at = PutVarint(at, perfetto::event::kCounterValue << 3);
-  at = PutVarint(at, static_cast<uint64_t>(value));
+  at = put_value(at);
   *inner = static_cast<char>(at - inner - 1);
   start[1] = static_cast<char>(at - start - 2);
   used_ += static_cast<size_t>(at - start);
+}
+
+void PerfettoPackets::Count(PerfettoTrack* track, int64_t time_ns, int64_t value) {
+  WriteCount(track, time_ns, [value](char* at) {
+    at = PutVarint(at, perfetto::event::kCounterValue << 3);
+    return PutVarint(at, static_cast<uint64_t>(value));
+  });
+}
+
+void PerfettoPackets::Count(PerfettoTrack* track, int64_t time_ns, double value) {
+  WriteCount(track, time_ns, [value](char* at) {
+    at = PutVarint(at, perfetto::event::kDoubleCounterValue << 3 | 1);
+    std::memcpy(at, &value, sizeof(value));
+    return at + sizeof(value);
+  });
 }
 
 }  // namespace ranktap::collector

@@ -28,7 +28,8 @@ enum class PerfettoCategory : uint8_t {
   kGap,
   kOperator,
   kPython,
-  kLast = kPython,
+  kDeviceAnnotation,
+  kLast = kDeviceAnnotation,
 };
 std::string_view NameOf(PerfettoCategory category);
 
@@ -44,9 +45,8 @@ struct PerfettoTrack {
 struct PerfettoEvent {
   uint32_t name = 0;  // iid, see Name()
   PerfettoCategory category{};
-  std::string_view arguments = {}, more_arguments = {};  // encoded: perfetto_annotations.h
-  std::span<const uint64_t> flows = {};                  // arrows that leave here, or
-  bool flows_end = false;                                // that arrive
+  std::string_view arguments = {}, more_arguments = {};     // encoded: perfetto_annotations.h
+  std::span<const uint64_t> flows = {}, ending_flows = {};  // arrows that leave, that arrive
 };
 
 struct PerfettoPlace {
@@ -66,7 +66,8 @@ class PerfettoPackets {
   // Tracks that hold events, the first of them at `start_ns` or later. The pointers stay valid.
   PerfettoTrack* AddThread(const PerfettoPlace& place, int64_t pid, int64_t tid, int64_t start_ns);
   PerfettoTrack* AddLane(const PerfettoPlace& place, int64_t start_ns);
-  PerfettoTrack* AddByteCounter(const PerfettoPlace& place, int64_t start_ns);
+  enum class Unit { kNone, kBytes };
+  PerfettoTrack* AddCounter(const PerfettoPlace& place, Unit unit, int64_t start_ns);
 
   // Makes `iid` (from 1, chosen by the caller, one meaning in the whole file) known on the track.
   template <typename TextOf>
@@ -83,6 +84,7 @@ class PerfettoPackets {
     Write(track, time_ns, 3, event);
   }
   void Count(PerfettoTrack* track, int64_t time_ns, int64_t value);
+  void Count(PerfettoTrack* track, int64_t time_ns, double value);
 
   void Flush();
 
@@ -94,6 +96,8 @@ class PerfettoPackets {
   void WritePacket(std::string_view packet);
   void WriteName(PerfettoTrack* track, uint32_t iid, std::string_view text);
   void Write(PerfettoTrack* track, int64_t time_ns, int type, const PerfettoEvent& event);
+  template <typename PutValue>
+  void WriteCount(PerfettoTrack* track, int64_t time_ns, PutValue put_value);
   char* Room(size_t bytes);
 
   OutputFile* file_;

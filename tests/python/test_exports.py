@@ -1,5 +1,6 @@
 """What `ranktap export` writes, read by others: Python's sqlite3 and json, and Perfetto's whole schema."""
 import collections
+import gzip
 import json
 import sqlite3
 import subprocess
@@ -9,6 +10,7 @@ from harness import BUILD, CACHE, RANKTAP, ROOT, TracedTest
 
 TOOLS_PYTHON = CACHE / 'hta-venv/bin/python'
 TRAIN = BUILD / 'workloads/train_cuda'
+KINETO = ROOT.parent / 'shared/data/kineto'
 
 
 class SimulatedTraining(TracedTest):
@@ -154,20 +156,27 @@ for packet in trace.packet:
         event = packet.track_event
         counts[TrackEvent.Type.Name(event.type)] += 1
         if event.type == TrackEvent.TYPE_SLICE_BEGIN:
-            counts[names[sequence, event.category_iids[0]]] += 1
+            category = names[sequence, event.category_iids[0]]
+            counts[category] += 1
+            counts['arrows from ' + category] += len(event.flow_ids)
         counts['arrows'] += len(event.flow_ids)
         counts['arrow ends'] += len(event.terminating_flow_ids)
 print(json.dumps(counts))
 '''
 
 
+def perfetto_counts(path):
+    done = subprocess.run([TOOLS_PYTHON, '-c', PERFETTO_COUNTS, path], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return json.loads(done.stdout)
+
+
 @unittest.skipUnless(TOOLS_PYTHON.exists(), f'no Perfetto schema: {TOOLS_PYTHON} is missing; scripts/setup --tools')
 class PerfettoTest(SimulatedTraining):
     def test_perfettos_own_schema_knows_every_field_and_slice(self):
         path = self.export('perfetto', 'run.pftrace')
-        done = subprocess.run([TOOLS_PYTHON, '-c', PERFETTO_COUNTS, path], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        counts = json.loads(done.stdout)
+        counts = perfetto_counts(path)
         self.assertEqual(counts['unknown'], 0)
         self.assertEqual(counts['TYPE_SLICE_BEGIN'], counts['TYPE_SLICE_END'])
         self.assertEqual(counts['arrows'], counts['arrow ends'])
@@ -179,6 +188,41 @@ class PerfettoTest(SimulatedTraining):
                           for event in json.loads(path.read_text())['traceEvents'])
         self.assertEqual(counts['arrows'], arrows)
         self.assertGreater(counts['TYPE_COUNTER'], 0)
+
+
+@unittest.skipUnless(TOOLS_PYTHON.exists(), f'no Perfetto schema: {TOOLS_PYTHON} is missing; scripts/setup --tools')
+@unittest.skipUnless(KINETO.exists(), f'no real traces: {KINETO} is missing')
+class ImportedPerfettoTest(TracedTest):
+    """What torch.profiler recorded of the framework is in the Perfetto file too, kind by kind."""
+
+    def check(self, name, *kinds):
+        original = KINETO / name
+        with (gzip.open if name.endswith('.gz') else open)(original, 'rt') as file:
+            events = json.load(file)['traceEvents']
+        output = self.scratch / 'run.pftrace'
+        done = self._run([RANKTAP, 'export', original, '--format', 'perfetto', '-o', output], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        counts = perfetto_counts(output)
+        self.assertEqual(counts['unknown'], 0)
+        self.assertEqual(counts['TYPE_SLICE_BEGIN'], counts['TYPE_SLICE_END'])
+        truth = collections.Counter(event.get('cat') for event in events if event['ph'] == 'X')
+        for kind in ('cpu_op', 'python_function', 'user_annotation', 'gpu_user_annotation', 'kernel'):
+            self.assertEqual(counts.get(kind, 0), truth[kind], kind)
+        for kind in kinds:
+            self.assertGreater(counts[kind], 0)
+        return counts, events
+
+    def test_operators_collectives_annotations_and_arrows_of_autograd(self):
+        counts, events = self.check('nccl-metadata.json.gz', 'cpu_op', 'user_annotation', 'gpu_user_annotation',
+                                    'kernel')
+        self.assertEqual(counts['arrows from cpu_op'],
+                         sum(event['ph'] == 's' and event.get('cat') == 'fwdbwd' for event in events))
+        self.assertEqual(counts['arrow ends'], counts['arrows'])
+
+    def test_python_functions_and_what_the_allocator_holds(self):
+        counts, events = self.check('qwen-0.5b-h100.json.gz', 'cpu_op', 'python_function', 'kernel')
+        samples = [event['args'] for event in events if event['name'] == '[memory]']
+        self.assertEqual(counts['TYPE_COUNTER'], 2 * len(samples))
 
 
 if __name__ == '__main__':
