@@ -3,11 +3,13 @@
 Every hook is a ladder of cheap exits; what can fail is in `guarded` functions. The program's modules
 are never written to: what we know about one is kept by its id, and goes when it goes.
 """
+import atexit
+import os
 import sys
 import threading
 import weakref
 
-MODULE, STEP, PHASE = 'ranktap.module', 'ranktap.step', 'ranktap.phase'
+MODULE, STEP, PHASE, OPERATOR = 'ranktap.module', 'ranktap.step', 'ranktap.phase', 'ranktap.op'
 
 
 def guarded(function):
@@ -38,7 +40,7 @@ class Process:
             is_worker = worker is not None and worker.get_worker_info() is not None
             self.state = not is_worker and agent.start() == 1
             if self.state:
-                self.domains = {name: agent.domain(name) for name in (MODULE, STEP, PHASE)}
+                self.domains = {name: agent.domain(name) for name in (MODULE, STEP, PHASE, OPERATOR)}
                 agent.set_module_domain(self.domains[MODULE])
                 agent.refresh_rank()
                 for begin in self.on_start:
@@ -58,11 +60,14 @@ class Modules:
         self._alive = {}      # id(module) -> weak reference that removes both
         self.texts = {}       # id(module) -> qualified name
         self._root = None     # weak reference to the last root
+        self.roots = []       # weak references to all of them
+        self.on_root_output = None
         self._hooks = self._make_hooks(torch)
 
     def _make_hooks(self, torch):
         known, enter, leave = self.names.get, agent.enter, agent.exit
         first_seen = guarded(self._first_seen)
+        root_done = guarded(lambda output: self.on_root_output(output))
         # Under dynamo these are True and the hooks trace to nothing: no graph break, no range
         # inside of a compiled graph.
         compiler = getattr(torch, 'compiler', None)
@@ -79,8 +84,8 @@ class Modules:
                 enter(name)
 
         def after(module, inputs, output):
-            if not is_compiling() and known(id(module)):
-                leave()
+            if not is_compiling() and known(id(module)) and leave():
+                root_done(output)
 
         return before, after
 
@@ -100,6 +105,7 @@ class Modules:
             return
         if agent.depth() == 0:
             self._root = weakref.ref(module)
+            self.roots.append(self._root)
             self._name_all(module, type(module).__name__)
         else:
             root = self._root() if self._root is not None else None
@@ -151,6 +157,7 @@ class Steps:
         process.on_start.append(self.begin)
         self._lock = threading.Lock()
         self._known = []       # ids of optimizers, in the order of their first step
+        self._references = []  # to them, weak
         self._forwards = False # whether a module was ever seen to run
         self.number = 0
         self._range = None
@@ -164,6 +171,9 @@ class Steps:
             return
         optimizer.register_optimizer_step_pre_hook(lambda *_: self._before())
         optimizer.register_optimizer_step_post_hook(lambda stepped, *_: self._after(stepped))
+
+    def optimizers(self):
+        return [stepped for reference in self._references if (stepped := reference()) is not None]
 
     def begin(self):
         """The first step starts with the first thing that is seen."""
@@ -183,6 +193,7 @@ class Steps:
         agent.pop(self._process.domains[PHASE])
         if id(stepped) not in self._known:
             self._known.append(id(stepped))
+            self._references.append(weakref.ref(stepped))
         elif id(stepped) != self._known[-1]:
             return
         forward = agent.forward_seen() == 1
@@ -199,9 +210,128 @@ class Steps:
             self._range = agent.open(self._process.domains[STEP], self._name, self.number)
 
 
+class Trees:
+    """Tells once what each root module is made of, and once more after the first step, when there
+    are gradients and optimizer states."""
+
+    def __init__(self, process, modules, steps):
+        self._process, self._modules, self._steps = process, modules, steps
+        self._told = {}  # id(root) -> whether with states
+        steps.listeners.append(guarded(self._tell))
+
+    def _tell(self, number):
+        if not agent.capturing():
+            return
+        states = {}
+        for optimizer in self._steps.optimizers():
+            states.update(optimizer.state)
+        for reference in self._modules.roots:
+            root = reference()
+            if root is None or self._told.get(id(root)) or next(root.parameters(), None) is None:
+                continue
+            self._told[id(root)] = True
+            text = self._modules.texts.get(id(root), type(root).__name__)
+            tree = load('model_tree')
+            tree.send(self._process.domains[MODULE], agent.name('tree'), tree.rows_of(root, text, states))
+
+
+class Backward:
+    """The backward pass, from the gradient of a root module's output to the end of autograd's work."""
+
+    def __init__(self, torch, process):
+        self._engine = torch.autograd.Variable._execution_engine
+        self._process = process
+        self._tensor = torch.Tensor
+        self._range = None
+
+    def watch(self, output):
+        node = self._node_of(output)
+        if node is not None and hasattr(node, 'register_prehook') and agent.capturing():
+            node.register_prehook(guarded(self._begin))
+
+    def _node_of(self, output, depth=2):
+        if isinstance(output, self._tensor):
+            return output.grad_fn
+        if isinstance(output, dict):
+            output = list(output.values())
+        if depth and isinstance(output, (tuple, list)):
+            for part in output:
+                node = self._node_of(part, depth - 1)
+                if node is not None:
+                    return node
+        return None
+
+    def _begin(self, _):
+        if self._range is None:
+            self._engine.queue_callback(guarded(self._end))
+            self._range = agent.open(self._process.domains[PHASE], agent.name('backward'), 0)
+
+    def _end(self):
+        ended, self._range = self._range, None
+        if ended is not None:
+            agent.close(ended)
+
+
+class Data:
+    """Waiting for the next batch."""
+
+    def __init__(self, process):
+        self._process = process
+
+    def install(self):
+        loader = sys.modules.get('torch.utils.data.dataloader')
+        iterator = getattr(loader, '_BaseDataLoaderIter', None)
+        if iterator is None:
+            return
+        process, original = self._process, iterator.__next__
+
+        def __next__(self):
+            if not process.state:
+                return original(self)
+            agent.push(process.domains[PHASE], agent.name('data'))
+            try:
+                return original(self)
+            finally:
+                agent.pop(process.domains[PHASE])
+
+        iterator.__next__ = __next__
+
+
+class Windows:
+    """Opens and closes the operator window at step boundaries, by the schedule."""
+
+    def __init__(self, torch, process, steps):
+        self._torch, self._process = torch, process
+        self._schedule = load('schedule').Schedule.parse(os.environ.get('RANKTAP_SCHEDULE', ''))
+        self._window = None
+        steps.listeners.append(guarded(self._on_step))
+        process.on_start.append(guarded(lambda: self._on_step(0)))
+        atexit.register(guarded(self._close))
+
+    def _on_step(self, number):
+        wanted = self._schedule.records(number) and agent.capturing()
+        if not wanted and self._window is not None:
+            self._window.close_soon()
+        if wanted:
+            if self._window is None:
+                self._window = load('operators').Window(self._torch, self._process.domains[OPERATOR])
+            self._window.open()
+
+    def _close(self):
+        if self._window is not None:
+            self._window.close()
+
+
 def install(torch):
     process = Process(torch)
     steps = Steps(process)
     modules = Modules(torch, process)
+    modules.on_root_output = Backward(torch, process).watch
     for part in (modules, steps):
         guarded(part.install)(torch)
+    process.on_start.append(guarded(Data(process).install))
+    guarded(lambda: Trees(process, modules, steps))()
+    try:
+        Windows(torch, process, steps)
+    except ValueError as failure:
+        agent.note(f'no operators: RANKTAP_SCHEDULE: {failure}')

@@ -1,11 +1,15 @@
 #include "collector/analysis/module_summary.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_map>
 
-#include "collector/analysis/framework_ranges.h"
 #include "collector/analysis/launched_work.h"
+#include "collector/analysis/op_flops.h"
+#include "collector/analysis/op_modules.h"
+#include "collector/analysis/steps.h"
+#include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
@@ -57,6 +61,53 @@ void AddTrace(const Trace& trace, std::map<std::string, ModuleRow>* rows) {
   }
 }
 
+// How many training steps have a backward pass among the operators: a window opens and closes
+// around the end of a step, and the optimizer's tail is no step. At least 1.
+int64_t RecordedSteps(const Trace& trace, const std::vector<OpPlace>& places) {
+  std::vector<int64_t> backward;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (places[i].pass == Pass::kBackward) backward.push_back(trace.operators.start[i]);
+  }
+  int64_t steps = 0;
+  for (const Step& step : DetectSteps(trace).list) {
+    const auto first = std::lower_bound(backward.begin(), backward.end(), step.start);
+    steps += first != backward.end() && *first < step.end ? 1 : 0;
+  }
+  return std::max<int64_t>(1, steps);
+}
+
+// Each operator counts for its module and for those whose names are the beginning of its name.
+void AddFlops(const std::vector<Trace>& traces, std::map<std::string, ModuleRow>* rows) {
+  for (const Trace& trace : traces) {
+    if (trace.operators.size() == 0) continue;
+    const std::vector<FlopCount> counts = CountFlops(trace, FlopRule::kCounter);
+    const std::vector<OpPlace> places = PlaceOperators(trace);
+    std::unordered_map<uint32_t, std::array<int64_t, kPasses>> by_module;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      by_module[places[i].module][static_cast<size_t>(places[i].pass)] += counts[i].flops;
+    }
+    const int64_t steps = RecordedSteps(trace, places);
+    for (const auto& [module, flops] : by_module) {
+      std::string name(trace.dictionary.String(module));
+      while (!name.empty()) {
+        if (const auto found = rows->find(name); found != rows->end()) {
+          found->second.forward_flops += flops[0];
+          found->second.backward_flops += flops[1];
+          found->second.recompute_flops += flops[2];
+        }
+        const size_t dot = name.rfind('.');
+        name.resize(dot == std::string::npos ? 0 : dot);
+      }
+    }
+    for (auto& [name, row] : *rows) {
+      row.forward_flops /= steps;
+      row.backward_flops /= steps;
+      row.recompute_flops /= steps;
+    }
+    return;  // ranks compute the same; the first that was recorded speaks for them
+  }
+}
+
 // Roots and siblings by first forward, each subtree together.
 void AppendSubtrees(const std::map<std::string, ModuleRow>& rows,
                     const std::map<std::string, std::vector<const ModuleRow*>>& children,
@@ -83,6 +134,7 @@ std::string ParentOf(const std::map<std::string, ModuleRow>& rows, std::string n
 std::vector<ModuleRow> SummarizeModules(const std::vector<Trace>& traces) {
   std::map<std::string, ModuleRow> rows;
   for (const Trace& trace : traces) AddTrace(trace, &rows);
+  AddFlops(traces, &rows);
   std::map<std::string, std::vector<const ModuleRow*>> children;
   for (const auto& [name, row] : rows) children[ParentOf(rows, name)].push_back(&row);
   for (auto& [parent, list] : children) {
@@ -103,13 +155,17 @@ Table TabulateModules(const Run& run) {
                           {"self_ns", Unit::kNs},
                           {"gpu_ns", Unit::kNs},
                           {"mean_ns", Unit::kNs},
+                          {"forward_flops", Unit::kCount},
+                          {"backward_flops", Unit::kCount},
+                          {"recompute_flops", Unit::kCount, true},
                           {"min_ns", Unit::kNs, true},
                           {"max_ns", Unit::kNs, true},
                           {"ranks", Unit::kCount, true}}};
   for (const ModuleRow& row : SummarizeModules(run.traces)) {
     table.rows.push_back({row.name, row.forward.count, row.forward.total_ns, row.self_ns,
-                          row.gpu_ns, row.forward.mean_ns(), row.forward.shortest_ns(),
-                          row.forward.max_ns, row.ranks});
+                          row.gpu_ns, row.forward.mean_ns(), row.forward_flops, row.backward_flops,
+                          row.recompute_flops, row.forward.shortest_ns(), row.forward.max_ns,
+                          row.ranks});
   }
   if (table.rows.empty()) {
     table.notes.push_back("no module ran; modules come from PyTorch's hooks, at --level full");

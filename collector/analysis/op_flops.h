@@ -1,13 +1,41 @@
-// FLOPs of an operator from the shapes of its inputs, by torch's own formulas
-// (torch/csrc/profiler/util.cpp, computeFlops): conv2d, mm, addmm, bmm, baddbmm, mul, add.
+// The registry of formulas: arithmetic of an operator from the shapes of its inputs.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <vector>
+
+#include "collector/trace/model.h"
 
 namespace ranktap::collector {
 
-// `shapes`, `values`: Operators::shapes and ::values. 0: no formula, or the inputs are not known.
-int64_t OpFlops(std::string_view name, std::string_view shapes, std::string_view values);
+enum class FlopRule : uint8_t {
+  // torch/csrc/profiler/util.cpp, computeFlops (with_flops=True): conv2d, mm, addmm, bmm, baddbmm,
+  // mul, add; each by itself.
+  kProfiler,
+  // torch.utils.flop_counter.FlopCounterMode: matrix products, convolutions and fused attention,
+  // forward and backward; 2 a multiply-add, everything else 0.
+  kCounter,
+  // deepspeed/profiling/flops_profiler/profiler.py (0.19): functions of torch.nn.functional and the
+  // matrix products of torch and Tensor. A trace cannot tell torch.add(a, b), which DeepSpeed
+  // counts, from a + b, which it does not: neither is counted here; nor are einsum, interpolate and
+  // recurrent layers.
+  kDeepSpeed,
+};
+
+struct FlopCount {
+  int64_t flops = 0;
+  int64_t macs = 0;  // multiply-accumulates; 0 for what is elementwise
+};
+
+// `shapes`, `values`: Operators::shapes and ::values. nullopt: the rule has no formula for it, or
+// the inputs are not known.
+std::optional<FlopCount> CountOp(FlopRule rule, std::string_view name, std::string_view shapes,
+                                 std::string_view values);
+
+// For each operator of the trace its own share: with kCounter and kDeepSpeed 0 where an operator
+// around it is counted already.
+std::vector<FlopCount> CountFlops(const Trace& trace, FlopRule rule);
 
 }  // namespace ranktap::collector

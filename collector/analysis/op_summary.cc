@@ -68,8 +68,8 @@ class Averages {
   std::vector<OpRow> rows_;
 };
 
-void AddNode(const Trace& trace, const HostNode& node, const AnalysisOptions& options,
-             Averages* averages) {
+void AddNode(const Trace& trace, const HostNode& node, const std::vector<FlopCount>& counted,
+             const AnalysisOptions& options, Averages* averages) {
   std::string_view shapes, values;
   std::vector<std::string> stack;
   bool is_annotation = false;
@@ -95,7 +95,9 @@ void AddNode(const Trace& trace, const HostNode& node, const AnalysisOptions& op
   row.self_cpu_bytes += node.cpu_bytes - node.children_cpu_bytes;
   row.device_bytes += node.device_bytes;
   row.self_device_bytes += node.device_bytes - node.children_device_bytes;
-  row.flops += OpFlops(name, shapes, values);
+  if (node.kind != HostNode::Kind::kOperator) return;
+  row.flops += CountOp(FlopRule::kProfiler, name, shapes, values).value_or(FlopCount{}).flops;
+  row.counted_flops += counted[node.row].flops;
 }
 
 void AddOnDevice(std::string name, bool is_annotation, int64_t length, Averages* averages) {
@@ -155,6 +157,7 @@ std::string Joined(const std::vector<std::string>& frames) {
 
 std::vector<OpRow> AverageOps(const Trace& trace, const AnalysisOptions& options) {
   const std::vector<HostNode> nodes = BuildOpTree(trace);
+  const std::vector<FlopCount> counted = CountFlops(trace, FlopRule::kCounter);
   Averages averages(options);
   const std::vector<DeviceSpan> spans = DeviceTimeline(trace);
   size_t next = 0;
@@ -167,7 +170,7 @@ std::vector<OpRow> AverageOps(const Trace& trace, const AnalysisOptions& options
   for (const HostNode& node : nodes) {
     if (node.gone || node.kind == HostNode::Kind::kPython) continue;
     add_spans_before(node.start);
-    AddNode(trace, node, options, &averages);
+    AddNode(trace, node, counted, options, &averages);
   }
   add_spans_before(INT64_MAX);
   const DeviceAnnotations& annotations = trace.device_annotations;
@@ -201,6 +204,7 @@ Table TabulateOps(const Run& run, const AnalysisOptions& options) {
                           {"input_shapes", Unit::kText, true},
                           {"source", Unit::kText, true},
                           {"flops", Unit::kCount, true},
+                          {"counted_flops", Unit::kCount, true},
                           {"where", Unit::kText, true}}};
   for (const Trace& trace : run.traces) {
     std::vector<OpRow> rows = AverageOps(trace, options);
@@ -235,6 +239,7 @@ Table TabulateOps(const Run& run, const AnalysisOptions& options) {
                             row.shapes,
                             Joined(row.stack),
                             row.flops,
+                            row.counted_flops,
                             std::string(row.on_device ? "device" : "host")});
     }
     table.notes.push_back(RankName(trace) + ": self CPU time total " + std::to_string(cpu) +

@@ -20,7 +20,8 @@ struct OpRow {
   int64_t count = 0;
   int64_t self_cpu_ns = 0, cpu_ns = 0, self_device_ns = 0, device_ns = 0;
   int64_t cpu_bytes = 0, self_cpu_bytes = 0, device_bytes = 0, self_device_bytes = 0;
-  int64_t flops = 0;
+  int64_t flops = 0;          // FlopRule::kProfiler
+  int64_t counted_flops = 0;  // FlopRule::kCounter; those of an operator are not in its caller's
 };
 
 // In the order in which a trace first shows them. self CPU: without what runs inside; device of an

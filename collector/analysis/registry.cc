@@ -11,6 +11,7 @@
 #include "collector/analysis/module_summary.h"
 #include "collector/analysis/op_summary.h"
 #include "collector/analysis/overlap_summary.h"
+#include "collector/analysis/parameter_summary.h"
 #include "collector/analysis/queue_summary.h"
 #include "collector/analysis/range_summary.h"
 #include "collector/analysis/rank_summary.h"
@@ -48,6 +49,8 @@ constexpr Analysis kAnalyses[] = {
     {"ranges", "How long do the program's NVTX ranges take, on the host and on the GPU?",
      &TabulateRanges},
     {"modules", "Where does the forward pass go, module by module?", &TabulateModules},
+    {"parameters", "What is each module made of: parameters, gradients, optimizer state, by dtype?",
+     &TabulateParameters},
     {"losses", "Which events are missing, and why?", &TabulateLosses},
     {"losses-by-writer", "Which thread's events are missing?", &TabulateLossesByWriter},
     {"gaps", "When was capture off on purpose, and why?", &TabulateGaps},

@@ -4,10 +4,10 @@
 
 #include "collector/analysis/cells.h"
 #include "collector/analysis/describe.h"
-#include "collector/analysis/framework_ranges.h"
 #include "collector/analysis/interval_set.h"
 #include "collector/analysis/steps.h"
 #include "collector/analysis/wording.h"
+#include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "collector/analysis/describe.h"
-#include "collector/analysis/framework_ranges.h"
+#include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {

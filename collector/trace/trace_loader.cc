@@ -7,6 +7,7 @@
 #include "collector/trace/event_tables.h"
 #include "collector/trace/launch_join.h"
 #include "collector/trace/operator_join.h"
+#include "collector/trace/own_operators.h"
 #include "collector/trace/table_columns.h"
 #include "collector/trace/time_mapping.h"
 #include "collector/trace/trace_state.h"
@@ -45,6 +46,7 @@ class Loader {
     MapTimes({.readings = readings_, .gaps = gaps_, .open_calls = open_calls_}, &tables_.matcher(),
              trace_);
     ForEachTable(*trace_, [](auto& table) { SortTable(table); });
+    TakeOwnOperators(trace_);
     SortNested(trace_->operators);
     JoinLaunches(trace_);
     NestOperators(trace_);

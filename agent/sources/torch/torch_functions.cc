@@ -97,7 +97,7 @@ PyObject* SetModuleDomain(PyObject*, PyObject* domain) {
   return None();
 }
 
-// enter(name), exit(): a module's forward, on this thread.
+// enter(name), exit(): a module's forward, on this thread. exit() -> 1: it was a root.
 PyObject* EnterModule(PyObject*, PyObject* name) {
   if (ThreadState* thread = Enter()) {
     const uint64_t now = NowTicks();
@@ -112,13 +112,26 @@ PyObject* EnterModule(PyObject*, PyObject* name) {
 }
 
 PyObject* ExitModule(PyObject*, PyObject*) {
-  if (ThreadState* thread = Enter(); thread != nullptr && thread->module_depth > 0) {
-    --thread->module_depth;
-    thread->Emit(proto::RangePopEvent{.header = {},
-                                      .time_ticks = NowTicks(),
-                                      .domain = g_module_domain.load(std::memory_order_relaxed),
-                                      .pad = 0});
-  }
+  ThreadState* thread = Enter();
+  if (thread == nullptr || thread->module_depth == 0) return Number(0);
+  --thread->module_depth;
+  thread->Emit(proto::RangePopEvent{.header = {},
+                                    .time_ticks = NowTicks(),
+                                    .domain = g_module_domain.load(std::memory_order_relaxed),
+                                    .pad = 0});
+  return Number(thread->module_depth == 0 ? 1 : 0);
+}
+
+// now() -> the host clock; gap(start, end, text): another profiler's time.
+PyObject* Now(PyObject*, PyObject*) { return Number(NowTicks()); }
+
+PyObject* Gap(PyObject*, PyObject* const* arguments, intptr_t count) {
+  if (count < 3 || !Capturing(kCaptureAlive)) return None();
+  AnnounceGap({.reason = proto::GapReason::kOtherProfiler,
+               .source = "torch",
+               .start_ticks = ToNumber(arguments[0]),
+               .end_ticks = ToNumber(arguments[1]),
+               .detail = ToText(arguments[2])});
   return None();
 }
 
@@ -243,6 +256,8 @@ PyObject* MakeTorchFunctions() {
       Define("pop", &Pop, kMethO),
       Define("open", &Open, kMethFastcall),
       Define("close", &Close, kMethO),
+      Define("now", &Now, kMethNoArgs),
+      Define("gap", &Gap, kMethFastcall),
       Define("mark", &Mark, kMethFastcall),
       Define("note", &Note, kMethO),
       Define("contained", &Contained, kMethO),

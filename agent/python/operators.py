@@ -1,0 +1,220 @@
+"""Operators of chosen steps: their times from PyTorch's NVTX profiler state, which calls straight into
+our ring, their shapes and outputs from its ExecutionTraceObserver, joined by id.
+
+The state is entered directly: torch.autograd.profiler.emit_nvtx would synchronise the device. It covers
+the thread of the step and the autograd threads that inherit from it; threads that the program made
+itself are missing.
+"""
+import ctypes
+import json
+import os
+import threading
+
+MOST_BYTES = 256 << 20  # of an execution trace; beyond it shapes are dropped and the trace says so
+# Only formulas of FLOPs look at values: those of others would be most of the bytes.
+WITH_VALUES = ('aten::conv', 'aten::_conv', 'aten::batch_norm')
+
+
+class QuietLog:
+    """PyTorch announces the observer on stderr; the program did not ask for that."""
+
+    def __init__(self, torch):
+        try:
+            library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), 'lib', 'libc10.so'),
+                                  mode=os.RTLD_NOLOAD)
+            self._level = ctypes.c_int.in_dll(library, 'FLAGS_caffe2_log_level')
+        except (OSError, ValueError, AttributeError):
+            self._level = None
+
+    def __enter__(self):
+        if self._level is not None:
+            self._before = self._level.value
+            self._level.value = max(self._before, 2)  # errors only
+
+    def __exit__(self, *_):
+        if self._level is not None:
+            self._level.value = self._before
+
+    @property
+    def works(self):
+        return self._level is not None
+
+
+class Window:
+    """Operators from open() to close(), on the thread that calls both."""
+
+    def __init__(self, torch, domain):
+        self._torch, self._domain = torch, domain
+        self._quiet = QuietLog(torch)
+        self._profiler = torch.autograd.profiler
+        self._originals = {}
+        self._fd = None
+        self._gap_since = None
+        self._scopes = 0       # record_function scopes of this window that are open
+        self._closing = False
+        self.is_open = False
+
+    def open(self):
+        torch = self._torch
+        if self.is_open:  # the next cycle begins before the last has ended
+            self._closing = False
+            return
+        if torch.autograd._profiler_enabled():
+            self._gap_since = self._gap_since or agent.now()
+            return
+        self._end_gap()
+        state = torch._C._profiler
+        try:
+            config = state.ProfilerConfig(state.ProfilerState.NVTX, False, False, False, False, False,
+                                          state._ExperimentalConfig())
+        except TypeError:
+            agent.note('no operators: this PyTorch has another profiler configuration')
+            return
+        self._open_observer()
+        try:
+            torch._C._autograd._enable_profiler(config, set())
+        except RuntimeError as failure:  # built without CUDA: no NVTX inside
+            agent.note(f'no operator times: {failure}')
+            self._close_observer()
+            return
+        self.is_open = True
+        self._watch_for_profilers()
+        self._watch_scopes()
+
+    def close_soon(self):
+        """PyTorch complains on stderr when its state goes inside of a scope that began in it, and
+        optimizers run their hooks in one: then when the outermost has ended."""
+        if self.is_open and self._scopes:
+            self._closing = True
+        else:
+            self.close()
+
+    def close(self):
+        self._closing = False
+        self._end_gap()
+        if not self.is_open:
+            return
+        self.is_open = False
+        for (owner, name), original in self._originals.items():
+            setattr(owner, name, original)
+        self._originals.clear()
+        self._torch._C._autograd._disable_profiler()
+        self._close_observer()
+
+    def _watch_scopes(self):
+        scope, window, thread = self._profiler.record_function, self, threading.get_ident()
+        enter, leave = scope.__enter__, scope.__exit__
+        self._originals.update({(scope, '__enter__'): enter, (scope, '__exit__'): leave})
+        self._scopes = 0
+
+        def __enter__(self):
+            if threading.get_ident() == thread:
+                window._scopes += 1
+            return enter(self)
+
+        def __exit__(self, *failure):
+            result = leave(self, *failure)
+            if threading.get_ident() == thread and window._scopes:
+                window._scopes -= 1
+                if window._closing and not window._scopes:
+                    window.close_guarded()
+            return result
+
+        scope.__enter__, scope.__exit__ = __enter__, __exit__
+
+    def close_guarded(self):
+        try:
+            self.close()
+        except Exception as failure:
+            agent.contained(f'closing a window: {failure!r}')
+
+    # A profiler of the program's starts: ours leaves before it is there.
+    def _watch_for_profilers(self):
+        for name in ('_prepare_profiler', '_enable_profiler'):
+            original = getattr(self._profiler, name, None)
+            if original is not None:
+                self._originals[self._profiler, name] = original
+                setattr(self._profiler, name, self._yielding(original))
+
+    def _yielding(self, original):
+        def call(*arguments, **named):
+            try:
+                if self.is_open:
+                    self.close()
+                    self._gap_since = agent.now()
+            except Exception as failure:
+                agent.contained(f'yielding to another profiler: {failure!r}')
+            return original(*arguments, **named)
+        return call
+
+    def _end_gap(self):
+        if self._gap_since is not None and not self._torch.autograd._profiler_enabled():
+            agent.gap(self._gap_since, agent.now(), 'a torch profiler of the program was on')
+            self._gap_since = None
+
+    def _open_observer(self):
+        profiler = self._torch.profiler.profiler
+        add = getattr(profiler, '_add_execution_trace_observer', None)
+        if add is None or not self._quiet.works:
+            agent.note('no shapes of operators: this PyTorch has no execution trace observer that we can use')
+            return
+        fd = os.memfd_create('ranktap-operators', os.MFD_CLOEXEC)
+        with self._quiet:
+            if not add(f'/proc/self/fd/{fd}'):  # the program has one of its own
+                os.close(fd)
+                agent.note('no shapes of operators: the program observes its execution trace itself')
+                return
+            profiler._enable_execution_trace_observer()
+        self._fd = fd
+
+    def _close_observer(self):
+        if self._fd is None:
+            return
+        profiler = self._torch.profiler.profiler
+        with self._quiet:
+            profiler._disable_execution_trace_observer()
+            profiler._remove_execution_trace_observer()
+        fd, self._fd = self._fd, None
+        size = os.fstat(fd).st_size
+        try:
+            if size > MOST_BYTES:
+                agent.note(f'no shapes of operators: {size >> 20} MiB of them in one window')
+                return
+            text = os.pread(fd, size, 0)
+        finally:
+            os.close(fd)
+        tree = load('model_tree')
+        tree.send(self._domain, agent.name('operators'), compact(json.loads(text)))
+
+
+def attribute(node, name):
+    return next((entry['value'] for entry in node['attrs'] if entry['name'] == name), 0)
+
+
+def type_of(text):
+    """A type as torch.profiler writes it, from the observer's."""
+    if text.startswith('Tensor('):
+        return text[len('Tensor('):-1]
+    if text.startswith('GenericList['):
+        return 'TensorList' if 'Tensor' in text else 'ScalarList'
+    return '' if text == 'None' else 'Scalar'
+
+
+def values_of(node, types):
+    """Values as torch.profiler writes them: texts, empty for tensors and None."""
+    return [json.dumps(value) if kind.startswith('Scalar') else ''
+            for kind, value in zip(types, node['inputs']['values'])]
+
+
+def compact(trace):
+    """Rows [id, thread of the forward, scope, shapes, types, values] of operators, the last three as
+    torch.profiler's JSON (Input Dims, Input type, Concrete Inputs)."""
+    for node in trace['nodes']:
+        operator = attribute(node, 'rf_id')
+        if operator == 0:
+            continue
+        types = [type_of(text) for text in node['inputs']['types']]
+        has_values = node['name'].startswith(WITH_VALUES)
+        yield [operator, attribute(node, 'fw_tid'), attribute(node, 'scope'),
+               json.dumps(node['inputs']['shapes']), json.dumps(types),
+               json.dumps(values_of(node, types)) if has_values else '']

@@ -1,0 +1,148 @@
+#include "collector/trace/own_operators.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "collector/trace/framework_ranges.h"
+#include "collector/trace/marked_lines.h"
+#include "collector/trace/table_columns.h"
+
+namespace ranktap::collector {
+namespace {
+
+using Json = nlohmann::json;
+
+// torch/csrc/profiler/util.cpp, getNvtxStr.
+constexpr std::string_view kIdMark = ", op_id = ", kSequenceMark = ", seq = ",
+                           kSizesMark = ", sizes = ", kProducersMark = ", input_op_ids = ";
+// Autograd's evaluation of a node; its scope is known without the observer.
+constexpr std::string_view kNodePrefix = "autograd::engine::evaluate_function: ";
+constexpr uint8_t kBackwardScope = 1, kUserScope = 7;  // at::RecordScope
+
+std::optional<uint64_t> NumberAfter(std::string_view mark, std::string_view text) {
+  const size_t at = text.rfind(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + mark.size());
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} ? std::optional(number) : std::nullopt;
+}
+
+// "aten::mm" of "aten::mm, seq = 7, op_id = 12"; seq is not there without autograd.
+std::string_view PlainName(std::string_view range) {
+  const size_t id = range.rfind(kIdMark);
+  return range.substr(0, std::min(id, range.substr(0, id).rfind(kSequenceMark)));
+}
+
+std::string_view Sizes(std::string_view range) {
+  const size_t at = range.rfind(kSizesMark);
+  if (at == std::string_view::npos) return {};
+  range.remove_prefix(at + kSizesMark.size());
+  return range.substr(0, range.find(kProducersMark));
+}
+
+class OwnOperators {
+ public:
+  explicit OwnOperators(Trace* trace) : trace_(trace), ops_(trace->operators) {}
+
+  void Take() {
+    MoveRanges();
+    if (by_id_.empty()) return;
+    for (const std::string_view line : MarkedLines(*trace_, kOperatorDomain, "operators")) {
+      Describe(line);
+    }
+  }
+
+ private:
+  void MoveRanges() {
+    Ranges& ranges = trace_->ranges;
+    std::vector<uint32_t> kept;
+    for (uint32_t row = 0; row < ranges.size(); ++row) {
+      const bool is_operator =
+          trace_->dictionary.Domain(ranges.domain[row]).empty() &&
+          NumberAfter(kIdMark, trace_->dictionary.String(ranges.name[row])).has_value();
+      if (is_operator) {
+        AddOperator(ranges, row);
+      } else {
+        kept.push_back(row);
+      }
+    }
+    const size_t rows = ranges.size();
+    if (kept.size() == rows) return;
+    ForEachColumnOf(ranges, [rows](auto& column) {
+      if (!column.empty()) column.PadTo(rows);
+    });
+    PermuteTable(ranges, kept);
+  }
+
+  void AddOperator(const Ranges& ranges, uint32_t row) {
+    // A copy: interning moves the dictionary's strings.
+    const std::string text(trace_->dictionary.String(ranges.name[row]));
+    const auto op = static_cast<uint32_t>(ops_.size());
+    const std::optional<uint64_t> id = NumberAfter(kIdMark, text);
+    const std::string_view name = PlainName(text);
+    ops_.start.push_back(ranges.start[row]);
+    ops_.end.push_back(ranges.end[row]);
+    ops_.writer.push_back(ranges.writer[row]);
+    ops_.name.push_back(Intern(name));
+    ops_.kind.push_back(static_cast<uint8_t>(OperatorKind::kOperator));
+    Set(&ops_.record_function, op, id.value_or(0));
+    const std::optional<uint64_t> sequence = NumberAfter(kSequenceMark, text);
+    Set(&ops_.sequence, op, sequence ? *sequence + 1 : 0);
+    if (name.starts_with(kNodePrefix)) Set(&ops_.scope, op, kBackwardScope);
+    Set(&ops_.shapes, op, Intern(Sizes(text)));
+    if (id) by_id_.emplace(*id, op);
+  }
+
+  // [id, thread of the forward, scope, shapes, types, values]
+  void Describe(std::string_view line) {
+    const Json row = Json::parse(line, nullptr, false);
+    if (!row.is_array() || row.size() != 6) return;
+    for (size_t i = 0; i < 3; ++i) {
+      if (!row[i].is_number_unsigned()) return;
+    }
+    for (size_t i = 3; i < 6; ++i) {
+      if (!row[i].is_string()) return;
+    }
+    const auto found = by_id_.find(row[0].get<uint64_t>());
+    if (found == by_id_.end()) return;
+    const uint32_t op = found->second;
+    Set(&ops_.forward_thread, op, row[1].get<uint32_t>());
+    const auto scope = row[2].get<uint8_t>();
+    Set(&ops_.scope, op, scope);
+    if (scope == kUserScope) ops_.kind[op] = static_cast<uint8_t>(OperatorKind::kAnnotation);
+    Set(&ops_.shapes, op, Intern(row[3].get_ref<const std::string&>()));
+    Set(&ops_.types, op, Intern(row[4].get_ref<const std::string&>()));
+    Set(&ops_.values, op, Intern(row[5].get_ref<const std::string&>()));
+  }
+
+  template <typename T>
+  static void Set(OptionalColumn<T>* column, uint32_t row, T value) {
+    if (value == T{}) return;
+    column->PadTo(size_t{row} + 1);
+    (*column)[row] = value;
+  }
+
+  uint32_t Intern(std::string_view text) {
+    if (text.empty()) return 0;
+    const auto [at, is_new] = strings_.try_emplace(std::string(text), 0);
+    if (is_new) at->second = trace_->dictionary.AppendString(text);
+    return at->second;
+  }
+
+  Trace* trace_;
+  Operators& ops_;
+  std::unordered_map<uint64_t, uint32_t> by_id_;
+  std::unordered_map<std::string, uint32_t> strings_;
+};
+
+}  // namespace
+
+void TakeOwnOperators(Trace* trace) { OwnOperators(trace).Take(); }
+
+}  // namespace ranktap::collector

@@ -1,0 +1,16 @@
+// Operators of our own captures: PyTorch's NVTX profiler state makes a range of each, called
+// "aten::mm, seq = 7, op_id = 12"; agent/python/operators.py marks a line of JSON for each op_id
+// with what its execution trace observer saw. A program's own emit_nvtx makes the same ranges, its
+// shapes behind them (", sizes = [[8, 16], []]"). One step of loading, after the tables are sorted.
+#pragma once
+
+#include "collector/trace/model.h"
+
+namespace ranktap::collector {
+
+// Moves the ranges of operators from Trace::ranges to Trace::operators, which then holds what an
+// import of torch.profiler's file would. What the observer did not see, or whose marks were lost,
+// has a time and a name only.
+void TakeOwnOperators(Trace* trace);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,121 @@
+"""Operators, FLOPs and parameters of unmodified PyTorch programs, against PyTorch's own counter."""
+import json
+import unittest
+
+import harness
+
+PROGRAM = [harness.TORCH_PYTHON, harness.PROGRAMS / 'flop_models.py']
+
+
+@harness.needs_torch
+class FlopsTest(harness.TracedTest):
+
+    def check(self, model):
+        """Forward per module and everything together, with no difference to FlopCounterMode."""
+        reference = self.run_bare([*PROGRAM, model, '--reference'])
+        self.assertEqual(reference.returncode, 0, reference.stderr)
+        expected = json.loads(reference.stdout)
+        bare = self.run_bare([*PROGRAM, model])
+        traced, run = self.run_traced([*PROGRAM, model], ['--level', 'full'])
+        self.assert_same_to_the_user(bare, traced)
+        self.assert_verifies(run)
+        rows = {row['module']: row for row in self.report(run, 'modules')}
+        root = rows[next(iter(rows))]
+        for name, flops in expected['forward'].items():
+            if name != 'Global' and name in rows:
+                self.assertEqual(rows[name]['forward_flops'], flops, name)
+        self.assertEqual(root['forward_flops'], expected['forward']['Global'])
+        together = root['forward_flops'] + root['backward_flops'] + root['recompute_flops']
+        self.assertEqual(together, expected['total'])
+        return run, rows, root
+
+    def test_resnet_50(self):
+        run, _, root = self.check('resnet50')
+        self.assertEqual(root['forward_flops'], 8_178_368_512)
+        self.assertEqual(root['forward_flops'] + root['backward_flops'], 24_299_077_632)
+        parameters = self.report(run, 'parameters')[0]
+        self.assertEqual(parameters['parameters'], 25_557_032)
+        self.assertEqual(parameters['parameter_bytes'], 4 * 25_557_032)
+        self.assertEqual(parameters['gradient_bytes'], 4 * 25_557_032)
+        tensors = 161  # AdamW keeps one 4-byte step count for each
+        self.assertEqual(parameters['state_bytes'], 8 * 25_557_032 + 4 * tensors)
+
+    def test_gpt_with_fused_attention_and_tied_weights(self):
+        run, rows, root = self.check('gpt')
+        self.assertEqual(root['recompute_flops'], 0)
+        parameters = {row['module']: row for row in self.report(run, 'parameters')}
+        self.assertEqual(parameters['GPT.head']['parameters'], 0)  # counted with GPT.wte
+        self.assertEqual(parameters['GPT.wte']['parameters'], 500 * 64)
+        children = ('GPT.wte', 'GPT.h', 'GPT.head')
+        for column in ('parameters', 'parameter_bytes', 'gradient_bytes', 'state_bytes'):
+            self.assertEqual(parameters['GPT'][column], sum(parameters[name][column] for name in children))
+
+    def test_recomputed_layers_are_told_apart_from_the_backward(self):
+        _, rows, root = self.check('gpt-recompute')
+        plain, recomputing = (json.loads(self.run_bare([*PROGRAM, model, '--reference']).stdout)['total']
+                              for model in ('gpt', 'gpt-recompute'))
+        self.assertEqual(root['recompute_flops'], recomputing - plain)
+        self.assertGreater(root['recompute_flops'], 0)
+        for layer in range(3):
+            # PyTorch stops before the last product: nothing saved depends on it.
+            row, last = rows[f'GPT.h.{layer}'], rows[f'GPT.h.{layer}.mlp.2']
+            self.assertEqual(row['recompute_flops'], row['forward_flops'] - last['forward_flops'])
+            self.assertEqual(last['recompute_flops'], 0)
+
+
+@harness.needs_torch
+class ScheduleTest(harness.TracedTest):
+
+    def test_ten_thousand_random_schedules_agree_with_torch(self):
+        program = f'''
+import random, sys, warnings
+sys.path.insert(0, {str(harness.ROOT / "agent/python")!r})
+import schedule, torch
+warnings.simplefilter('ignore')
+numbers = random.Random(20261121)
+for _ in range(10_000):
+    values = dict(wait=numbers.randint(0, 9), warmup=numbers.randint(0, 4), active=numbers.randint(1, 9),
+                  repeat=numbers.randint(0, 4), skip_first=numbers.randint(0, 9),
+                  skip_first_wait=numbers.randint(0, 1))
+    theirs, ours = torch.profiler.schedule(**values), schedule.Schedule(**values)
+    for step in range(201):
+        assert theirs(step).value == ours.action(step), (values, step)
+ours = schedule.Schedule.parse('wait=5,warmup=2,active=6,repeat=2')
+assert [step for step in range(201) if ours.records(step)] == [*range(7, 13), *range(20, 26)]
+'''
+        done = self.run_bare([harness.TORCH_PYTHON, '-c', program])
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_steps_of_the_schedule_are_recorded_and_no_others(self):
+        command = [harness.TORCH_PYTHON, harness.PROGRAMS / 'train_cpu.py', '--steps', '10']
+        _, run = self.run_traced(command, ['--level', 'full', '--schedule', 'wait=2,active=1,repeat=2'])
+        calls = {row['name']: row['calls'] for row in self.report(run, 'ops')}
+        self.assertEqual(calls['aten::convolution_backward'], 2 * 3)
+
+    def test_the_programs_own_profiler_has_its_operators_and_ours_a_gap(self):
+        program = '''
+import torch
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def step():
+    model(torch.ones(4, 8)).sum().backward()
+    optimizer.step()
+for _ in range(2):
+    step()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+    for _ in range(2):
+        step()
+for _ in range(2):
+    step()
+print(sum(event.count for event in profile.key_averages() if event.key == 'aten::addmm'))
+'''
+        command = [harness.TORCH_PYTHON, '-c', program]
+        done, run = self.run_traced(command, ['--level', 'full', '--schedule', 'active=1'])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, '2\n')
+        self.assertIn('a torch profiler of the program was on', json.dumps(self.report(run, 'gaps')))
+        self.assertEqual(len(self.report(run, 'steps')), 6)
+
+
+if __name__ == '__main__':
+    unittest.main()
