@@ -2,6 +2,7 @@
 #include "collector/analysis/analysis.h"
 #include "collector/analysis/api_summary.h"
 #include "collector/analysis/bandwidth_summary.h"
+#include "collector/analysis/copy_summary.h"
 #include "collector/analysis/gap_summary.h"
 #include "collector/analysis/hta_kernels.h"
 #include "collector/analysis/idle_summary.h"
@@ -17,7 +18,9 @@
 #include "collector/analysis/rank_summary.h"
 #include "collector/analysis/step_summary.h"
 #include "collector/analysis/stragglers.h"
+#include "collector/analysis/sync_summary.h"
 #include "collector/analysis/temporal_summary.h"
+#include "collector/analysis/usage_summary.h"
 #include "collector/analysis/verdict.h"
 #include "collector/analysis/waterfall.h"
 #include "collector/analysis/work_type_summary.h"
@@ -45,6 +48,10 @@ constexpr Analysis kAnalyses[] = {
      &TabulateLaunches},
     {"queue", "How much launched work waits on each stream?", nullptr, &TabulateQueue},
     {"bandwidth", "How fast are copies and memsets?", nullptr, &TabulateBandwidth},
+    {"copies", "What is copied and set, and how fast?", &TabulateCopies},
+    {"syncs", "Where does the host wait for the device, and what does it cost?", &TabulateSyncs},
+    {"usage", "How much of its time does each device run kernels (as MegEngine)?", &TabulateUsage},
+    {"usage-over-time", "The same, window by window", &TabulateUsageOverTime},
     {"apis", "Where does the host spend its time in CUDA calls?", &TabulateApis},
     {"ranges", "How long do the program's NVTX ranges take, on the host and on the GPU?",
      &TabulateRanges},

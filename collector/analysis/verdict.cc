@@ -4,13 +4,15 @@
 #include <optional>
 
 #include "collector/analysis/cells.h"
+#include "collector/analysis/rank_summary.h"
 #include "collector/analysis/stragglers.h"
 #include "collector/analysis/wording.h"
 
 namespace ranktap::collector {
 namespace {
 
-constexpr double kWorthSaying = 0.01;  // of the step
+constexpr double kWorthSaying = 0.01;        // of the step
+constexpr double kTolerableLaunches = 0.02;  // that have no kernel, of the kernels
 
 // Why no share of time can be trusted; empty: nothing is missing.
 std::string WhatIsMissing(const Run& run) {
@@ -23,6 +25,14 @@ std::string WhatIsMissing(const Run& run) {
     if (!trace.damage.empty()) {
       return RankName(trace) + "'s file is damaged at byte " +
              std::to_string(trace.damage[0].offset) + " (" + trace.damage[0].what + ")";
+    }
+    // Of a capture: a profiler's window has launches at its end whose kernels ran after it.
+    const RankRow row = SummarizeRank(trace);
+    if (trace.origin == TraceOrigin::kCapture &&
+        static_cast<double>(row.launches_without_kernel) >
+            kTolerableLaunches * static_cast<double>(row.kernels)) {
+      return std::to_string(row.launches_without_kernel) + " launches of " + RankName(trace) +
+             " have no kernel record";
     }
   }
   return "";

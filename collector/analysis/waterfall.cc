@@ -7,6 +7,7 @@
 
 #include "collector/analysis/cells.h"
 #include "collector/analysis/interval_set.h"
+#include "collector/analysis/sync_calls.h"
 #include "collector/analysis/wording.h"
 
 namespace ranktap::collector {
@@ -20,13 +21,6 @@ Set Union(Set a, const Set& b) {
   return Merged(std::move(a));
 }
 
-bool WaitsForDevice(std::string_view api) {
-  for (const std::string_view part : {"Synchronize", "cudaEventQuery"}) {
-    if (api.find(part) != api.npos) return true;
-  }
-  return api == "cudaMemcpy" || api == "hipMemcpy" || api == "hipMemcpyWithStream";
-}
-
 bool LoadsData(std::string_view name) {
   for (const std::string_view part : {"DataLoader", "dataloader", "data_loader", "data loading",
                                       "get_batch", "next_batch", "load_batch", "__next__"}) {
@@ -36,19 +30,10 @@ bool LoadsData(std::string_view name) {
 }
 
 Set SyncCalls(const Trace& trace) {
-  std::vector<bool> waits(trace.dictionary.apis() + 1);
-  for (uint32_t id = 0; id < trace.dictionary.apis(); ++id) {
-    waits[id] = WaitsForDevice(trace.dictionary.Api(id).name);
-  }
   Set set;
-  for (const ApiCalls* const calls :
-       {&trace.api_calls, static_cast<const ApiCalls*>(&trace.event_calls)}) {
-    for (size_t i = 0; i < calls->size(); ++i) {
-      if (waits[std::min<size_t>(calls->api[i], waits.size() - 1)]) {
-        set.emplace_back(calls->start[i], calls->end[i] + 1);
-      }
-    }
-  }
+  ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {
+    set.emplace_back(calls.start[i], calls.end[i] + 1);
+  });
   return Merged(std::move(set));
 }
 
@@ -89,7 +74,7 @@ Idle ExplainIdle(const Trace& trace, const std::vector<DeviceSpan>& spans, int64
     if (end <= reached) return;
     const int64_t ready = std::clamp(launched, reached, end);
     (Holds(syncs, reached) ? idle.sync : idle.host).emplace_back(reached, ready);
-    (end - reached < kLatencyNs ? idle.latency : idle.dependency).emplace_back(ready, end);
+    (end - ready < kLatencyNs ? idle.latency : idle.dependency).emplace_back(ready, end);
   };
   for (const DeviceSpan& span : spans) {
     const int64_t launched = span.launch == kNone ? span.start : trace.api_calls.start[span.launch];

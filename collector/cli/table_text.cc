@@ -1,6 +1,8 @@
 #include "collector/cli/table_text.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -62,11 +64,20 @@ std::string Shortened(const std::string& full, size_t width) {
          std::string(Tail(text, kept / 3));
 }
 
+// "1234.5", "0.0271": at least four digits, never an exponent.
+std::string FormatReal(double value) {
+  const double size = std::abs(value);
+  char text[64];
+  const int decimals = size >= 1000 ? 1 : size >= 1 ? 3 : 5;
+  std::snprintf(text, sizeof text, size < 1e15 ? "%.*f" : "%.*g", decimals, value);
+  return text;
+}
+
 std::string CellText(const Cell& cell, Unit unit) {
   if (std::holds_alternative<std::monostate>(cell)) return "-";
   if (const auto* text = std::get_if<std::string>(&cell)) return Printable(*text);
   if (const auto* real = std::get_if<double>(&cell)) {
-    return unit == Unit::kPercent ? FormatPercent(*real) : std::to_string(*real);
+    return unit == Unit::kPercent ? FormatPercent(*real) : FormatReal(*real);
   }
   const int64_t value = std::get<int64_t>(cell);
   if (unit == Unit::kNs) return FormatNs(value);

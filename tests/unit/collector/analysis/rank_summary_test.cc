@@ -4,22 +4,10 @@
 #include "collector/analysis/loss_summary.h"
 #include "collector/analysis/rank_summary.h"
 #include "ranktap/v1/dictionary.pb.h"
+#include "tests/unit/collector/analysis/table_access.h"
 
 namespace ranktap::collector {
 namespace {
-
-size_t ColumnNamed(const Table& table, const std::string& name) {
-  for (size_t i = 0; i < table.columns.size(); ++i) {
-    if (table.columns[i].name == name) return i;
-  }
-  ADD_FAILURE() << "no column " << name;
-  return 0;
-}
-
-template <typename T>
-T CellAt(const Table& table, size_t row, const std::string& column) {
-  return std::get<T>(table.rows.at(row).at(ColumnNamed(table, column)));
-}
 
 Trace WithLosses(uint32_t writers) {
   Trace trace;
