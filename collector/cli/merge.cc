@@ -36,9 +36,12 @@ Result<std::vector<std::string>> Expand(const std::vector<std::string>& argument
     for (const fs::directory_entry& entry : fs::directory_iterator(argument, error)) {
       const std::string name = entry.path().filename().string();
       if (before != files.size() && name == "run.json") continue;
-      if (name.ends_with(".json") || name.ends_with(".json.gz")) files.push_back(entry.path());
+      if (name.ends_with(".json") || name.ends_with(".json.gz") || name.ends_with(".sqlite")) {
+        files.push_back(entry.path());
+      }
     }
-    if (files.size() == before) return Failure{argument + ": no traces and no JSON files in it"};
+    if (files.size() == before)
+      return Failure{argument + ": no traces, JSON or SQLite files in it"};
     std::sort(files.begin() + static_cast<ptrdiff_t>(before), files.end());
   }
   return files;
@@ -59,22 +62,23 @@ class Scratch {
 };
 
 // One trace at a time becomes JSON: a merge must not need the memory of all ranks.
-Result<MergeInput> DescribeTrace(const std::string& path, const std::string& json,
+Result<MergeInput> DescribeTrace(Trace* trace, const std::string& json,
                                  std::map<std::string, int64_t>* clock_of_boot) {
-  Result<Trace> trace = LoadTrace(path);
-  if (!trace) return Failure{trace.message()};
   Run run;
-  Describe(run.info, &*trace);
+  Describe(run.info, trace);
   // Ranks of one boot of a host share a clock: the first one's offset holds for all.
   if (trace->has_clock && !trace->hello.process().boot_id().empty()) {
     trace->realtime_offset_ns =
         clock_of_boot->try_emplace(trace->hello.process().boot_id(), trace->realtime_offset_ns)
             .first->second;
   }
+  const std::optional<uint32_t> rank = trace->info.rank;
   run.traces.push_back(std::move(*trace));
   const std::vector<const Trace*> traces = {&run.traces[0]};
   if (const auto failure = FindExporter("chrome")->write(run, traces, {}, json)) return *failure;
-  return DescribeMergeInput(json);
+  Result<MergeInput> input = DescribeMergeInput(json);
+  if (input && !input->rank) input->rank = rank;
+  return input;
 }
 
 std::optional<Failure> MergeToJson(const std::vector<std::string>& files,
@@ -82,18 +86,26 @@ std::optional<Failure> MergeToJson(const std::vector<std::string>& files,
   Scratch scratch;
   std::map<std::string, int64_t> clock_of_boot;
   std::vector<MergeInput> inputs;
-  for (const std::string& path : files) {
-    Result<MergeInput> input = KindOf(path) == FileKind::kTrace
-                                   ? DescribeTrace(path, scratch.Next(output), &clock_of_boot)
-                                   : DescribeMergeInput(path);
-    if (!input) {
-      Complain(input.message());
-      continue;
-    }
+  const auto add = [&inputs](Result<MergeInput> input, const std::string& path) {
+    if (!input) return Complain(input.message());
     if (!input->rank) input->rank = RankInName(path);
     input->label =
         input->rank ? "rank " + std::to_string(*input->rank) : fs::path(path).filename().string();
     inputs.push_back(std::move(*input));
+  };
+  for (const std::string& path : files) {
+    if (KindOf(path) == FileKind::kKineto) {
+      add(DescribeMergeInput(path), path);
+      continue;
+    }
+    Result<std::vector<Trace>> traces = LoadFile(path);
+    if (!traces) {
+      Complain(traces.message());
+      continue;
+    }
+    for (Trace& trace : *traces) {
+      add(DescribeTrace(&trace, scratch.Next(output), &clock_of_boot), path);
+    }
   }
   if (inputs.empty()) return Failure{"nothing to merge"};
   std::stable_sort(inputs.begin(), inputs.end(), [](const MergeInput& a, const MergeInput& b) {
@@ -126,8 +138,8 @@ int MergeCommand(const std::vector<std::string>& arguments) {
   std::string output;
   CLI::App app("Joins runs, nodes and torch.profiler's files of several ranks.", "ranktap merge");
   app.add_option("INPUT", inputs,
-                 "run directories, .trace files, torch.profiler's .json or .json.gz, or "
-                 "directories of those")
+                 "run directories, .trace files, torch.profiler's .json or .json.gz, nsys' "
+                 ".sqlite, or directories of those")
       ->required();
   app.add_option("-o,--output", output, "FILE.json, FILE.json.gz, FILE.pftrace or FILE.sqlite")
       ->required();

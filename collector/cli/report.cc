@@ -135,11 +135,11 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   Request request;
   std::vector<std::string> words;
   std::string format_name = "text";
-  CLI::App app("Prints analyses of a run, or of traces that torch.profiler wrote.",
+  CLI::App app("Prints analyses of a run, or of traces that torch.profiler or nsys wrote.",
                "ranktap report");
   app.add_option("RUN... [NAME]", words,
-                 "a run directory, a .trace file, or torch.profiler's .json(.gz) files or a "
-                 "directory of them; then which analysis")
+                 "a run directory, a .trace file, torch.profiler's .json(.gz) files, nsys' "
+                 ".sqlite or a directory of them; then which analysis")
       ->required();
   app.add_option("--format", format_name, "text, json, csv or html")->capture_default_str();
   app.add_option("--limit", request.limit, "at most this many rows; 0: all")->capture_default_str();

@@ -4,9 +4,7 @@
 #include <utility>
 
 #include "collector/import/cuda_names.h"
-#include "collector/trace/launch_join.h"
-#include "collector/trace/operator_join.h"
-#include "collector/trace/table_columns.h"
+#include "collector/import/finish_trace.h"
 
 namespace ranktap::collector {
 
@@ -322,21 +320,7 @@ void KinetoTables::Finish() {
     flows.kind.push_back(key.first);
     ++trace_->events;
   }
-  ForEachTable(*trace_, [](auto& table) { SortTable(table); });
-  SortNested(trace_->operators);
-  SortNested(trace_->python_calls);
-  JoinLaunches(trace_);
-  NestOperators(trace_);
-  JoinOperators(trace_);
-  bool any = false;
-  ForEachTable(*trace_, [&](auto& table) {
-    for (size_t i = 0; i < table.size(); ++i) {
-      trace_->first_ns = any ? std::min(trace_->first_ns, table.start[i]) : table.start[i];
-      trace_->last_ns = any ? std::max(trace_->last_ns, table.end[i]) : table.end[i];
-      any = true;
-    }
-    ForEachColumnOf(table, [](auto& column) { column.ShrinkToFit(); });
-  });
+  FinishTrace(trace_);
 }
 
 }  // namespace ranktap::collector

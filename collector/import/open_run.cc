@@ -14,6 +14,7 @@
 
 #include "collector/import/byte_source.h"
 #include "collector/import/kineto_importer.h"
+#include "collector/import/nsys_importer.h"
 #include "collector/trace/table_columns.h"
 #include "collector/trace/trace_loader.h"
 
@@ -42,17 +43,6 @@ std::vector<std::string> ForeignFilesIn(const std::string& directory) {
   }
   std::sort(files.begin(), files.end());
   return files;
-}
-
-Result<Trace> Load(const std::string& path) {
-  switch (KindOf(path)) {
-    case FileKind::kKineto:
-      return ImportKineto(path);
-    case FileKind::kNsys:
-      return Failure{path + ": an SQLite database; importing nsys files is not built in yet"};
-    default:
-      return LoadTrace(path);
-  }
 }
 
 void Shift(int64_t by_ns, Trace* trace) {
@@ -87,11 +77,13 @@ void ShareOneBase(std::vector<Trace>* traces) {
 }
 
 void NameRanks(Run* run) {
+  std::map<std::string, size_t> processes;
+  for (const Trace& trace : run->traces) ++processes[trace.path];
   std::map<uint32_t, std::string> seen;
   for (Trace& trace : run->traces) {
     if (trace.origin == TraceOrigin::kCapture) continue;
-    trace.info.file = fs::path(trace.path).filename().string();
-    if (!trace.info.rank) {
+    if (trace.info.file.empty()) trace.info.file = fs::path(trace.path).filename().string();
+    if (!trace.info.rank && processes[trace.path] == 1) {
       trace.info.rank = RankInName(trace.path);
       if (trace.info.rank) trace.info.rank_origin = "file name";
     }
@@ -105,10 +97,10 @@ void NameRanks(Run* run) {
 }
 
 Result<Run> LoadForeign(const std::vector<std::string>& paths) {
-  std::vector<std::optional<Result<Trace>>> loaded(paths.size());
+  std::vector<std::optional<Result<std::vector<Trace>>>> loaded(paths.size());
   std::atomic<size_t> next = 0;
   const auto load = [&] {
-    for (size_t i = next++; i < loaded.size(); i = next++) loaded[i] = Load(paths[i]);
+    for (size_t i = next++; i < loaded.size(); i = next++) loaded[i] = LoadFile(paths[i]);
   };
   {
     std::vector<std::jthread> threads;
@@ -119,11 +111,11 @@ Result<Run> LoadForeign(const std::vector<std::string>& paths) {
   }
   Run run;
   run.path = paths.size() == 1 ? paths[0] : fs::path(paths[0]).parent_path().string();
-  for (std::optional<Result<Trace>>& trace : loaded) {
-    if (trace->ok()) {
-      run.traces.push_back(std::move(**trace));
+  for (std::optional<Result<std::vector<Trace>>>& file : loaded) {
+    if (file->ok()) {
+      for (Trace& trace : **file) run.traces.push_back(std::move(trace));
     } else {
-      run.problems.push_back(trace->message());
+      run.problems.push_back(file->message());
     }
   }
   if (run.traces.empty()) return Failure{run.problems.front()};
@@ -157,6 +149,16 @@ FileKind KindOf(const std::string& path) {
   const size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (first != text.npos && (text[first] == '{' || text[first] == '[')) return FileKind::kKineto;
   return FileKind::kTrace;
+}
+
+Result<std::vector<Trace>> LoadFile(const std::string& path) {
+  const FileKind kind = KindOf(path);
+  if (kind == FileKind::kNsys) return ImportNsys(path);
+  Result<Trace> trace = kind == FileKind::kKineto ? ImportKineto(path) : LoadTrace(path);
+  if (!trace) return Failure{trace.message()};
+  std::vector<Trace> traces;
+  traces.push_back(std::move(*trace));
+  return traces;
 }
 
 Result<Run> OpenRun(const std::vector<std::string>& paths) {

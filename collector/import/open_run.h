@@ -19,6 +19,9 @@ FileKind KindOf(const std::string& path);
 // "rank3.json", "trace_rank_12.json.gz", "worker-5_rank-7...": the number after the last "rank".
 std::optional<uint32_t> RankInName(const std::string& path);
 
+// The traces in one file: one, but for nsys' files of several processes.
+Result<std::vector<Trace>> LoadFile(const std::string& path);
+
 // One path: a run directory, a trace, a file of another tool or a directory of such files (searched
 // one level deep). Several: each a file. Ranks come from the files, else from names like
 // "rank3.json"; the times of all ranks count from the same moment. Files that could not be read are

@@ -109,6 +109,23 @@ class SqliteTest(SimulatedTraining):
         self.assertGreater(start, 1_600_000_000_000_000_000)
 
 
+    def test_reports_on_the_exported_file_are_those_on_the_run(self):
+        """The importer of nsys' files reads what the exporter wrote, table by table."""
+        for name in ('kernels', 'apis', 'ranges', 'launches', 'queue', 'idle', 'overlap', 'steps',
+                     'waterfall-by-rank', 'bandwidth', 'temporal', 'verdict'):
+            with self.subTest(name):
+                self.assertEqual(self.report(self.scratch / 'run.sqlite', name),
+                                 self.report(self.run_directory, name))
+
+    def test_merge_takes_the_exported_file(self):
+        output = self.scratch / 'merged.json'
+        done = self._run([RANKTAP, 'merge', self.scratch / 'run.sqlite', '-o', output], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        kernels = sum(event.get('cat') == 'kernel' and event['ph'] == 'X'
+                      for event in json.loads(output.read_text())['traceEvents'])
+        self.assertEqual(kernels, sum(1 for _ in self.chrome_events('kernel')))
+
+
 class WindowTest(SimulatedTraining):
     def first_event(self):
         return min(event['ts'] for path in self.export('chrome', 'json').iterdir()
