@@ -32,6 +32,8 @@ struct FieldOf {
 constexpr auto kFields = std::to_array<FieldOf>({
     {"RANKTAP_DISABLE", &AgentConfig::disable},
     {"RANKTAP_SOCKET", &AgentConfig::socket_path},
+    {"RANKTAP_SPOOL", &AgentConfig::spool_directory},
+    {"RANKTAP_SPOOL_MIB", &AgentConfig::spool_mib},
     {"RANKTAP_LEVEL", &AgentConfig::level},
     {"RANKTAP_LOG", &AgentConfig::log_path},
     {"RANKTAP_RANK", &AgentConfig::rank},

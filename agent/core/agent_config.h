@@ -14,6 +14,8 @@ namespace ranktap::agent {
 struct AgentConfig {
   bool disable = false;
   std::string socket_path;
+  std::string spool_directory;  // empty: the user's default
+  uint32_t spool_mib = 1024;
   proto::Level level = proto::Level::kDormant;
   std::string log_path;
   uint32_t rank = kNoRank;

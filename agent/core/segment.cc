@@ -118,6 +118,12 @@ void Segment::ReturnChunk(Chunk& returned) {
   free_chunks_[index / 64].fetch_or(uint64_t{1} << (index % 64), std::memory_order_release);
 }
 
+uint32_t Segment::FreeChunks() const {
+  int free = 0;
+  for (const auto& word : free_chunks_) free += std::popcount(word.load(std::memory_order_relaxed));
+  return static_cast<uint32_t>(free);
+}
+
 WriterSlot* Segment::AcquireSlot(proto::WriterKind kind, int32_t thread, const char name[16]) {
   const uint32_t start = slot_hint_.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < proto::kWriterSlots - 1; ++i) {

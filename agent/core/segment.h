@@ -47,6 +47,9 @@ class Segment {
   // Everything in the chunk is acknowledged.
   void ReturnChunk(proto::Chunk& chunk);
 
+  // How many chunks nobody has, at some moment of the call.
+  uint32_t FreeChunks() const;
+
   // A free writer slot taken for a new writer, or nullptr. Lock-free.
   proto::WriterSlot* AcquireSlot(proto::WriterKind kind, int32_t thread, const char name[16]);
   // After the writer's end, with all its chunks returned.

@@ -28,6 +28,7 @@
 #include "agent/sources/registry.h"
 #include "agent/transport/messages.h"
 #include "agent/transport/sender.h"
+#include "proto/spool.h"
 
 extern char** environ;
 
@@ -141,9 +142,11 @@ void AtExit() {
     constexpr uint64_t kFarewellWithCudaMs = 100;
     const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + Config().exit_ms * kMillisecond;
     for (Source* source : AllSources()) source->Finish(deadline);
+    // Into a spool go final accounts: nothing may come after them.
+    ClearCapture(kCaptureRanges | kCaptureCuda);
     const uint64_t farewell = g_cuda_seen.load() ? kFarewellWithCudaMs : kFarewellMs;
     g_running->sender->Finish(
-        std::min(deadline, ClockNs(CLOCK_MONOTONIC) + farewell * kMillisecond));
+        std::min(deadline, ClockNs(CLOCK_MONOTONIC) + farewell * kMillisecond), deadline);
     g_running->segment.WriteClock(ReadClocks());
     g_running->segment.header().last_words.ended.store(kEndedByExit);
     return true;
@@ -177,6 +180,14 @@ const char* SetUp(Running& running) {
   return nullptr;
 }
 
+FileSpool::Setup SpoolOf(const Running& running) {
+  const AgentConfig& config = running.config;
+  return {.directory = config.spool_directory.empty() ? proto::SpoolDirectoryOf(geteuid())
+                                                      : config.spool_directory,
+          .session = std::string(running.session.begin(), running.session.end()),
+          .limit_bytes = uint64_t{config.spool_mib} << 20};
+}
+
 const char* StartSender(Running& running) {
   running.rank = FindRank(running.config);
   const std::string hello = EncodeHello({.session = running.session,
@@ -191,6 +202,7 @@ const char* StartSender(Running& running) {
       running.segment, running.arena,
       {.socket_path = running.config.socket_path,
        .hello = hello,
+       .spool = SpoolOf(running),
        .on_level = [](const LevelOrder& order) { ApplyLevel(order.level, order.reason); },
        .add_cost = AddCost});
   // From here on the collector holds the rings: what is in them survives this process, however

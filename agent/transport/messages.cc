@@ -141,6 +141,13 @@ std::string EncodeAccount(const proto::WriterSlot& slot, uint64_t committed) {
   return bytes;
 }
 
+std::string EncodeGoodbye() {
+  std::string bytes;
+  pbf_writer goodbye(bytes);
+  goodbye.add_enum(1, 1);  // REASON_EXIT
+  return bytes;
+}
+
 std::optional<Welcome> DecodeWelcome(std::span<const std::byte> payload) {
   Welcome welcome;
   const bool ok = ForEachField(payload, [&welcome](pbf_reader& field) {

@@ -50,6 +50,9 @@ std::string EncodeWriter(const proto::WriterSlot& slot);
 // v1.Accounts with this writer's final counters.
 std::string EncodeAccount(const proto::WriterSlot& slot, uint64_t committed);
 
+// v1.Goodbye of a process that ends in order.
+std::string EncodeGoodbye();
+
 struct Welcome {
   uint32_t protocol = 0;
   uint64_t required_features = 0;

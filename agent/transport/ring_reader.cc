@@ -77,7 +77,9 @@ std::optional<RingReader::Batch> RingReader::TakeFrom(uint32_t slot, size_t min_
     if (!closed && unsent < min_bytes) return std::nullopt;
     Batch batch{.slot = slot, .writer = cursor.writer, .first_event = cursor.sent, .events = 0};
     const uint32_t end = proto::CommittedBytes(committed);
-    while (cursor.offset < end) {
+    const auto bound = cursor.bounds.upper_bound(cursor.sent);
+    const uint64_t most = bound == cursor.bounds.end() ? UINT64_MAX : *bound - cursor.sent;
+    while (cursor.offset < end && batch.events < most) {
       const auto* event = reinterpret_cast<const EventHeader*>(chunk.data() + cursor.offset);
       // The program wrote over our memory: this writer stops here, its ring fills up and counts.
       if (!encoder.Add(event, end - cursor.offset)) break;
@@ -96,7 +98,13 @@ void RingReader::Acknowledge(uint32_t slot, uint64_t next_event) {
   ReturnFinishedChunks(cursor);
 }
 
+void RingReader::KeepBound(uint32_t slot, uint64_t next_event) {
+  Cursor& cursor = cursors_[slot];
+  if (cursor.writer != 0 && next_event > cursor.acknowledged) cursor.bounds.insert(next_event);
+}
+
 void RingReader::ReturnFinishedChunks(Cursor& cursor) {
+  cursor.bounds.erase(cursor.bounds.begin(), cursor.bounds.upper_bound(cursor.acknowledged));
   while (cursor.reading > 0 && EndOf(*cursor.chunks.front()) <= cursor.acknowledged) {
     segment_.ReturnChunk(*cursor.chunks.front());
     cursor.chunks.pop_front();
@@ -143,7 +151,11 @@ std::vector<uint32_t> RingReader::FinishedSlots() {
     if (cursor.writer == 0 || cursor.farewell) continue;
     const auto state =
         static_cast<WriterState>(segment_.slot(index).state.load(std::memory_order_acquire));
-    if (state != WriterState::kEnded || Committed(index) != cursor.acknowledged) continue;
+    if (state != WriterState::kEnded) continue;
+    // Its first chunk may have come after the last look: a short thread begins and ends between
+    // two.
+    if (cursor.chunks.empty() && segment_.slot(index).first_chunk.load() != 0) continue;
+    if (Committed(index) != cursor.acknowledged) continue;
     cursor.farewell = true;
     finished.push_back(index);
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "agent/core/segment.h"
@@ -38,6 +39,9 @@ class RingReader {
   // to the pool.
   void Acknowledge(uint32_t slot, uint64_t next_event);
 
+  // A batch of the slot's writer that ended here was sent and is not acknowledged: sent again, it
+  // ends here again, so that whoever has stored some of the frames has stored whole ones.
+  void KeepBound(uint32_t slot, uint64_t next_event);
   // A new connection: everything not acknowledged is unsent again.
   void Rewind();
   // The collector's word about what it has already (Welcome.positions).
@@ -65,6 +69,7 @@ class RingReader {
     uint32_t offset = 0;               // bytes of it that are sent
     uint64_t sent = 0;                 // position of the next event to send
     uint64_t acknowledged = 0;
+    std::set<uint64_t> bounds;  // where batches end that were sent before, above `acknowledged`
   };
 
   bool AdvanceChunk(Cursor& cursor);

@@ -34,7 +34,6 @@ constexpr uint64_t kFlushEvery = 100 * kMillisecond;
 constexpr int kBusyPollMs = 10;
 constexpr int kIdlePollMs = 50;
 constexpr uint32_t kEarlyReadings = 2;
-constexpr size_t kMaxQueued = 1 << 20;
 constexpr uint64_t kFirstRetry = 100 * kMillisecond;
 constexpr uint64_t kLongestRetry = 5 * kSecond;
 constexpr uint64_t kGreetingTimeout = 5 * kSecond;
@@ -53,7 +52,12 @@ void* RunThread(void* sender) {
 }  // namespace
 
 Sender::Sender(Segment& segment, const Arena& arena, Setup setup)
-    : segment_(segment), setup_(std::move(setup)), reader_(segment), dictionary_(segment, arena) {}
+    : segment_(segment),
+      setup_(std::move(setup)),
+      spool_(setup_.spool),
+      reader_(segment),
+      dictionary_(segment, arena),
+      alone_since_ns_(NowNs()) {}
 
 bool Sender::Start() {
   // Blocked before the thread exists, so that it never takes a signal meant for the program.
@@ -87,10 +91,16 @@ int Sender::RunRound() {
   segment_.Prefault(kPrefaultChunks);
   if (!link_.connected()) {
     if (NowNs() >= retry_at_ns_ && !refused_for_good_) TryConnect();
-    if (!link_.connected()) return kIdlePollMs;
+    if (!link_.connected()) {
+      SpoolRound();
+      return kIdlePollMs;
+    }
   }
   bool busy = false;
-  if (greeted_) {
+  if (greeted_ && replaying_) {
+    busy = true;
+    replaying_ = !Replay();
+  } else if (greeted_) {
     SendAnnouncements();
     SendPeriodic(/*last=*/false);
     busy = SendEvents();
@@ -108,11 +118,14 @@ int Sender::RunRound() {
   return NowNs() - last_event_ns_ > kSecond ? kIdlePollMs : kBusyPollMs;
 }
 
-void Sender::Finish(uint64_t deadline_ns) {
-  const timespec until{.tv_sec = static_cast<time_t>(deadline_ns / kSecond),
-                       .tv_nsec = static_cast<long>(deadline_ns % kSecond)};
+void Sender::Finish(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
+  // Alone, the thread may be at a long write of its own.
+  const uint64_t last = spool_.enabled() && alone_.load() ? spool_deadline_ns : deadline_ns;
+  const timespec until{.tv_sec = static_cast<time_t>(last / kSecond),
+                       .tv_nsec = static_cast<long>(last % kSecond)};
   // Never unlocked: the thread's work is done.
   if (pthread_mutex_clocklock(&round_, CLOCK_MONOTONIC, &until) != 0) return;
+  if (!link_.connected()) return FinishInSpool(spool_deadline_ns);
   bool told = false;
   while (link_.connected() && NowNs() < deadline_ns) {
     if (greeted_ && !std::exchange(told, true)) {
@@ -152,12 +165,18 @@ void Sender::Greet(const Welcome& welcome) {
     return;
   }
   greeted_ = true;
+  alone_.store(false);
   retry_wait_ns_ = 0;
-  kept_sent_ = 0;
-  in_flight_.clear();
-  dictionary_.Forget();
-  reader_.Rewind();
-  for (const auto& [writer, next_event] : welcome.positions) reader_.SkipTo(writer, next_event);
+  StartOver();
+  spooling_ = false;
+  stored_.clear();
+  for (const auto& [writer, next_event] : welcome.positions) {
+    reader_.SkipTo(writer, next_event);
+    stored_[writer] = next_event;
+  }
+  replaying_ = spool_.open();
+  replay_offset_ = 0;
+  replayed_by_frame_ = 0;
   if (welcome.level != proto::Level::kUnknown) {
     setup_.on_level({.level = welcome.level, .window = 0, .reason = "welcome"});
   }
@@ -167,8 +186,30 @@ void Sender::Lost() {
   frames_total_ += link_.frames_queued();
   bytes_total_ += link_.bytes_sent();
   link_.Drop();
+  if (greeted_) alone_since_ns_ = NowNs();
   greeted_ = false;
+  alone_.store(true);
+  replaying_ = false;
+  replayed_by_frame_ = 0;
   retry_at_ns_ = NowNs() + kFirstRetry;
+}
+
+void Sender::StartOver() {
+  for (const InFlight& sent : in_flight_) {
+    if (!sent.farewell) reader_.KeepBound(sent.slot, sent.next_event);
+  }
+  in_flight_.clear();
+  kept_sent_ = 0;
+  dictionary_.Forget();
+  reader_.Rewind();
+}
+
+void Sender::Put(const proto::FrameFields& fields, std::span<const std::byte> payload) {
+  if (spooling_) {
+    spool_.Queue(fields, payload);
+  } else {
+    link_.Queue(fields, payload);
+  }
 }
 
 void Sender::HandleFrames() {
@@ -197,6 +238,10 @@ void Sender::HandleFrames() {
 }
 
 void Sender::HandleAck(uint64_t frames) {
+  if (replayed_by_frame_ != 0 && frames >= replayed_by_frame_) {
+    spool_.Remove();
+    replayed_by_frame_ = 0;
+  }
   while (!in_flight_.empty() && in_flight_.front().frame <= frames) {
     const InFlight done = in_flight_.front();
     in_flight_.pop_front();
@@ -211,10 +256,10 @@ void Sender::HandleAck(uint64_t frames) {
 void Sender::SendAnnouncements() {
   for (; kept_sent_ < kept_.size(); ++kept_sent_) {
     const Announcement& kept = kept_[kept_sent_];
-    link_.Queue({.type = kept.type}, std::as_bytes(std::span(kept.payload)));
+    Put({.type = kept.type}, std::as_bytes(std::span(kept.payload)));
   }
   for (Announcement& fresh : TakeAnnouncements()) {
-    link_.Queue({.type = fresh.type}, std::as_bytes(std::span(fresh.payload)));
+    Put({.type = fresh.type}, std::as_bytes(std::span(fresh.payload)));
     if (fresh.keep) {
       kept_.push_back(std::move(fresh));
       kept_sent_ = kept_.size();
@@ -230,7 +275,7 @@ void Sender::SendPeriodic(bool last) {
   const ClockReading reading = ReadClocks();
   segment_.WriteClock(reading);
   const std::string clock = EncodeClock(reading);
-  link_.Queue({.type = FrameType::kClock}, std::as_bytes(std::span(clock)));
+  Put({.type = FrameType::kClock}, std::as_bytes(std::span(clock)));
   CostFields cost{};
   setup_.add_cost(cost);
   cost.sender_cpu_ns = ClockNs(CLOCK_THREAD_CPUTIME_ID);
@@ -238,7 +283,7 @@ void Sender::SendPeriodic(bool last) {
   cost.bytes = bytes_total_ + link_.bytes_sent();
   cost.threads = writers_seen_;
   const std::string encoded = EncodeCost(cost);
-  link_.Queue({.type = FrameType::kCost}, std::as_bytes(std::span(encoded)));
+  Put({.type = FrameType::kCost}, std::as_bytes(std::span(encoded)));
 }
 
 // True when there was anything to send.
@@ -248,50 +293,71 @@ bool Sender::SendEvents() {
   const bool flush = now >= flush_at_ns_;
   if (flush) flush_at_ns_ = now + kFlushEvery;
   bool any = false;
-  while (link_.unsent_bytes() < kMaxQueued) {
+  while (link_.unsent_bytes() < kMaxQueuedBytes) {
     const auto batch = reader_.TakeBatch(flush ? 1 : kWorthSending, encoder_);
-    if (!batch) break;
-    SendBatch(*batch);
+    if (!batch || !SendBatch(*batch)) break;
     any = true;
   }
   return any;
 }
 
-void Sender::SendBatch(const RingReader::Batch& batch) {
+bool Sender::SendBatch(const RingReader::Batch& batch) {
   const proto::WriterSlot& slot = segment_.slot(batch.slot);
   if (reader_.Introduce(batch.slot)) {
     ++writers_seen_;
     const std::string writer = EncodeWriter(slot);
-    link_.Queue({.type = FrameType::kDictionary}, std::as_bytes(std::span(writer)));
+    Put({.type = FrameType::kDictionary}, std::as_bytes(std::span(writer)));
   }
   payload_.clear();
   encoder_.Encode(dictionary_, payload_);
   for (const std::string& definitions : dictionary_.TakeDefinitions()) {
-    link_.Queue({.type = FrameType::kDictionary}, std::as_bytes(std::span(definitions)));
+    Put({.type = FrameType::kDictionary}, std::as_bytes(std::span(definitions)));
   }
   proto::LossCounts lost;
   for (size_t i = 0; i < lost.size(); ++i) lost[i] = slot.lost[i].load(std::memory_order_relaxed);
-  link_.Queue({.type = FrameType::kEvents,
-               .writer = batch.writer,
-               .first_event = batch.first_event,
-               .events = batch.events,
-               .lost = lost},
-              std::as_bytes(std::span(payload_)));
+  Put({.type = FrameType::kEvents,
+       .writer = batch.writer,
+       .first_event = batch.first_event,
+       .events = batch.events,
+       .lost = lost},
+      std::as_bytes(std::span(payload_)));
+  if (spooling_) {
+    if (!spool_.Commit()) {
+      StopSpooling();
+      return false;
+    }
+    reader_.Acknowledge(batch.slot, batch.first_event + batch.events);
+    return true;
+  }
   in_flight_.push_back({.frame = link_.frames_queued(),
                         .slot = batch.slot,
                         .next_event = batch.first_event + batch.events,
                         .farewell = false});
+  return true;
+}
+
+void Sender::PutAccount(uint32_t slot) {
+  const std::string account = EncodeAccount(segment_.slot(slot), reader_.Committed(slot));
+  Put({.type = FrameType::kAccounts}, std::as_bytes(std::span(account)));
 }
 
 void Sender::SendFarewells() {
   for (const uint32_t slot : reader_.FinishedSlots()) {
-    const std::string account = EncodeAccount(segment_.slot(slot), reader_.Committed(slot));
-    link_.Queue({.type = FrameType::kAccounts}, std::as_bytes(std::span(account)));
-    in_flight_.push_back(
-        {.frame = link_.frames_queued(), .slot = slot, .next_event = 0, .farewell = true});
+    PutAccount(slot);
+    if (!spooling_) {
+      in_flight_.push_back(
+          {.frame = link_.frames_queued(), .slot = slot, .next_event = 0, .farewell = true});
+    } else if (spool_.Commit()) {
+      reader_.Release(slot);
+    } else {
+      return StopSpooling();
+    }
   }
 }
 
-void Sender::CloseInForkChild() { link_.CloseInForkChild(); }
+void Sender::CloseInForkChild() {
+  link_.CloseInForkChild();
+  spool_.CloseInForkChild();
+}
 
 }  // namespace ranktap::agent

@@ -1,15 +1,18 @@
 // The agent's thread: takes events out of the rings, encodes them, sends them, gives ring space
-// back when the collector has them on disk. Keeps trying while there is no collector; the rings
-// hold what they can, and count the rest. Runs on: a thread of its own, started by Start.  May not:
-// call CUPTI, CUDA or the loader.
+// back when the collector has them on disk. Keeps trying while there is no collector; meanwhile the
+// frames go into the spool, and the spool to the next collector before anything new. What neither
+// takes stays in the rings, which count what they cannot hold. Runs on: a thread of its own,
+// started by Start.  May not: call CUPTI, CUDA or the loader.
 #pragma once
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "agent/core/agent_config.h"
@@ -18,6 +21,7 @@
 #include "agent/core/segment.h"
 #include "agent/transport/collector_link.h"
 #include "agent/transport/dictionary.h"
+#include "agent/transport/file_spool.h"
 #include "agent/transport/messages.h"
 #include "agent/transport/ring_reader.h"
 
@@ -28,6 +32,7 @@ class Sender {
   struct Setup {
     std::string socket_path;
     std::string hello;  // v1.Hello, encoded
+    FileSpool::Setup spool;
     // Called on the sender's thread when the collector asks for another level.
     std::function<void(const LevelOrder&)> on_level;
     // Filled in by the sources; nothing of ours is known here but sender and frame figures.
@@ -47,14 +52,17 @@ class Sender {
   void RunOnce();
 
   // Takes the thread's work over and sends what has been announced and not yet sent, until
-  // `deadline_ns` (CLOCK_MONOTONIC) at the latest. The thread does nothing from then on. Runs on:
-  // the exiting thread.
-  void Finish(uint64_t deadline_ns);
+  // `deadline_ns` (CLOCK_MONOTONIC) at the latest. Without a collector nobody else holds the rings:
+  // they are emptied into the spool, until `spool_deadline_ns`. The thread does nothing from then
+  // on. Runs on: the exiting thread.
+  void Finish(uint64_t deadline_ns, uint64_t spool_deadline_ns);
 
   // In a fork child: closes the child's copy of the descriptors and nothing else.
   void CloseInForkChild();
 
  private:
+  static constexpr size_t kMaxQueuedBytes = 1 << 20;
+
   struct InFlight {
     uint64_t frame;  // number on this connection
     uint32_t slot;
@@ -64,6 +72,18 @@ class Sender {
 
   void Greet(const Welcome& welcome);
   void Lost();
+  // Everything unacknowledged is unsent, and nothing has been told to whoever comes next.
+  void StartOver();
+  // One frame to where frames go now: the collector, or the spool.
+  void Put(const proto::FrameFields& fields, std::span<const std::byte> payload);
+  // The rest of a round without a collector.
+  void SpoolRound();
+  bool WorthSpooling();
+  void StopSpooling();
+  void FinishInSpool(uint64_t deadline_ns);
+  std::string AccountAtRest(uint32_t slot);
+  // Frames of the spool to a new collector. False: there are more.
+  bool Replay();
   void HandleFrames();
   void HandleAck(uint64_t frames);
   void SendAnnouncements();
@@ -71,12 +91,15 @@ class Sender {
   int RunRound();
   void SendPeriodic(bool last);
   bool SendEvents();
-  void SendBatch(const RingReader::Batch& batch);
+  // False: the spool did not take it.
+  bool SendBatch(const RingReader::Batch& batch);
+  void PutAccount(uint32_t slot);
   void SendFarewells();
 
   Segment& segment_;
   Setup setup_;
   CollectorLink link_;
+  FileSpool spool_;
   RingReader reader_;
   Dictionary dictionary_;
   proto::EventEncoder encoder_;
@@ -85,6 +108,14 @@ class Sender {
   std::vector<Announcement> kept_;
   size_t kept_sent_ = 0;
   bool greeted_ = false;
+  bool spooling_ = false;          // what has been told was told to the spool
+  std::atomic<bool> alone_{true};  // no collector has greeted us, or it is gone
+  uint64_t alone_since_ns_ = 0;
+  uint64_t spool_retry_at_ns_ = 0;
+  bool replaying_ = false;
+  uint64_t replay_offset_ = 0;
+  uint64_t replayed_by_frame_ = 0;  // the spool is acknowledged with this frame; 0: no spool
+  std::unordered_map<uint32_t, uint64_t> stored_;  // Welcome.positions, for the replay
   bool refused_for_good_ = false;
   uint64_t retry_at_ns_ = 0;
   uint64_t retry_wait_ns_ = 0;

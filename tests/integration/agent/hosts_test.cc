@@ -222,6 +222,7 @@ Environment ByHand(const Environment& more) {
                              {"CUDA_INJECTION64_PATH", agent},
                              {"NVTX_INJECTION64_PATH", agent},
                              {"RANKTAP_LEVEL", "kernels"},
+                             {"RANKTAP_SPOOL_MIB", "0"},
                              {"RANKTAP_EXIT_MS", "100"}};
   environment.insert(environment.end(), more.begin(), more.end());
   return environment;

@@ -137,6 +137,50 @@ TEST_F(Rings, WhatIsNotAcknowledgedIsSentAgainAfterAReconnect) {
   EXPECT_EQ(TakeAll(true)[writer], Sequence(15'010, 5'000));
 }
 
+TEST_F(Rings, AThreadThatEmitsAndEndsBetweenTwoLooksIsNotForgotten) {
+  std::latch attached(1), looked(1);
+  uint32_t writer = 0;
+  std::thread thread([&] {
+    ThreadState* state = ThreadState::Current();
+    ASSERT_NE(state, nullptr);
+    writer = state->writer();
+    attached.count_down();
+    looked.wait();
+    EmitRanges(*state, 0, 7);
+  });
+  attached.wait();
+  reader_->Discover();  // a writer without a chunk
+  looked.count_down();
+  thread.join();
+  for (const uint32_t slot : reader_->FinishedSlots()) {
+    EXPECT_NE(segment_->slot(slot).id.load(), writer) << "its 7 events are not read yet";
+  }
+  EXPECT_EQ(TakeAll(/*ack=*/true)[writer].size(), 7u);
+}
+
+TEST_F(Rings, ABatchThatWasSentKeepsItsEndWhenItIsSentAgain) {
+  OnNewThread([&](ThreadState& thread) {
+    proto::EventEncoder encoder;
+    Dictionary ids(*segment_, *arena_);
+    const auto take = [&]() -> uint64_t {
+      std::string payload;
+      reader_->Discover();
+      const auto batch = reader_->TakeBatch(1, encoder);
+      if (!batch) return 0;
+      encoder.Encode(ids, payload);
+      reader_->KeepBound(batch->slot, batch->first_event + batch->events);
+      return batch->events;
+    };
+    EmitRanges(thread, 0, 10);
+    ASSERT_EQ(take(), 10u);
+    EmitRanges(thread, 10, 5);
+    reader_->Rewind();
+    EXPECT_EQ(take(), 10u);
+    EXPECT_EQ(take(), 5u);
+  });
+  (void)TakeAll(/*ack=*/true);
+}
+
 TEST_F(Rings, ChunksComeBackWhenEverythingIsAcknowledged) {
   // Twenty times what the segment holds: it only fits if acknowledged chunks are lent again.
   (void)TakeAll(true);
