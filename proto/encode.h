@@ -201,6 +201,25 @@ class EventEncoder {
   std::string payload_;
 };
 
+// Of an entry of kind kStack: each frame's distance from the one before. What is cut off is left
+// out.
+inline std::vector<int64_t> StackDistances(std::span<const uint32_t> words) {
+  std::vector<int64_t> distances;
+  uint64_t previous = 0;
+  for (size_t i = 1; i < words.size(); ++i) {
+    int64_t distance = static_cast<int32_t>(words[i]);
+    if (distance == kFarFrame) {
+      if (words.size() - i < kMostWordsAFrame) break;
+      const uint64_t address = uint64_t{words[i + 2]} << 32 | words[i + 1];
+      distance = static_cast<int64_t>(address - previous);
+      i += 2;
+    }
+    distances.push_back(distance);
+    previous += static_cast<uint64_t>(distance);
+  }
+  return distances;
+}
+
 // Appends the arena entry to a v1.Dictionary under construction. False, and nothing is written, for
 // an unknown kind or content too short for its kind.
 [[nodiscard]] inline bool EncodeEntry(EntryKind kind, uint32_t id,
@@ -250,11 +269,14 @@ class EventEncoder {
       return true;
     }
     case EntryKind::kStack: {
-      if (content.empty()) return false;
+      std::vector<uint32_t> words(content.size() / sizeof(uint32_t));
+      std::memcpy(words.data(), content.data(), words.size() * sizeof(uint32_t));
+      if (words.empty()) return false;
+      const std::vector<int64_t> frames = StackDistances(words);
       protozero::pbf_writer entry(dictionary, field);
       entry.add_uint32(1, id);
-      entry.add_bytes(2, std::string(chars(content.subspan(1))));
-      if ((std::to_integer<uint8_t>(content[0]) & kStackTruncated) != 0) entry.add_bool(3, true);
+      entry.add_packed_sint64(2, frames.begin(), frames.end());
+      if ((words[0] & kStackTruncated) != 0) entry.add_bool(3, true);
       return true;
     }
     case EntryKind::kModule: {

@@ -40,7 +40,7 @@ enum class EntryKind : uint16_t {
   kNvtxDomain = 4,   // the name
   kNvtxSchema = 5,   // a serialised v1.PayloadSchema
   kNvtxEnum = 6,     // a serialised v1.PayloadEnum
-  kStack = 7,        // a byte of kStack... flags, then v1.Stack.frames as they go on the wire
+  kStack = 7,        // 32-bit words: flags (kStack...), then the frames (AppendStackFrame)
   kModule = 8,       // struct ModuleEntry, then the build id, then the path
 };
 inline constexpr uint32_t kEntryKinds = 16;  // room in SegmentHeader::next_id
@@ -61,7 +61,23 @@ struct ApiFunctionEntry {
   uint32_t cbid;  // CUPTI callback id within the domain
 };
 
-inline constexpr uint8_t kStackTruncated = 1;  // its outermost frames are missing
+inline constexpr uint32_t kStackTruncated = 1;  // its outermost frames are missing
+inline constexpr size_t kMostWordsAFrame = 3;
+
+// A frame is its distance from the one before, or, where that needs more than 32 bits, a mark and
+// both halves of the address. (Varints take 100 ns a stack more, on the program's thread.)
+inline constexpr int32_t kFarFrame = INT32_MIN;
+inline uint32_t* AppendStackFrame(uint32_t* end, uint64_t previous, uint64_t address) {
+  const auto distance = static_cast<int64_t>(address - previous);
+  if (distance == static_cast<int32_t>(distance) && distance != kFarFrame) {
+    *end++ = static_cast<uint32_t>(distance);
+    return end;
+  }
+  *end++ = static_cast<uint32_t>(kFarFrame);
+  *end++ = static_cast<uint32_t>(address);
+  *end++ = static_cast<uint32_t>(address >> 32);
+  return end;
+}
 
 struct ModuleEntry {
   uint64_t start, bytes;  // in memory

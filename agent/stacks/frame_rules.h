@@ -45,17 +45,16 @@ class FrameRules {
   uint32_t generation() const { return generation_.load(std::memory_order_acquire); }
 
  private:
-  static constexpr uint32_t kCells = 1u << 16;  // 1 MiB; a PyTorch process has 5,000 addresses
   static constexpr uint32_t kProbes = 16;
-
+  // By the top 16 bits of a product, and room for the probes of the last.
+  static constexpr uint32_t kCells =
+      (1u << 16) + kProbes;  // 1 MiB; a PyTorch process has 5,000 addresses
   struct Cell {
     std::atomic<uint64_t> ip;
     std::atomic<uint64_t> rule;
   };
 
-  Cell* CellFor(uint64_t ip) const {
-    return cells_ + (ip * 0x9e3779b97f4a7c15 >> 48) % (kCells - kProbes);
-  }
+  Cell* CellFor(uint64_t ip) const { return cells_ + (ip * 0x9e3779b97f4a7c15 >> 48); }
   static uint64_t Pack(const FrameRule& rule, uint32_t generation);
   // kUnknown when it is of another generation.
   FrameRule Unpack(uint64_t packed) const {

@@ -1,8 +1,10 @@
-// Parses /proc/self/maps in a small buffer.
-// Runs on: user threads.  May not: allocate; leave a descriptor behind.
+// Parses /proc/self/maps in a small buffer. By plain system calls: open, read and close are points
+// at which a thread is cancelled, and it must not be in here.
+// Runs on: user threads.  May not: allocate; leave a descriptor behind; be a cancellation point.
 #include "agent/stacks/stack_bounds.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +40,7 @@ class Lines {
     if (filled_ == sizeof(buffer_)) filled_ = sizeof(buffer_) / 2;
     ssize_t got;
     do {
-      got = read(fd_, buffer_ + filled_, sizeof(buffer_) - filled_);
+      got = syscall(SYS_read, fd_, buffer_ + filled_, sizeof(buffer_) - filled_);
     } while (got < 0 && errno == EINTR);
     if (got <= 0) return false;
     filled_ += static_cast<size_t>(got);
@@ -68,7 +70,8 @@ const char* ParseHex(const char* text, uint64_t* value) {
 
 StackBounds FindStackBounds(uint64_t address) {
   StackBounds bounds;
-  const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  const auto fd =
+      static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC));
   if (fd < 0) return bounds;
   Lines lines(fd);
   while (const char* line = lines.Next()) {
@@ -83,7 +86,7 @@ StackBounds FindStackBounds(uint64_t address) {
     bounds = {.low = grows ? std::min(low, high - kRoomToGrow) : low, .high = high};
     break;
   }
-  close(fd);
+  syscall(SYS_close, fd);
   return bounds;
 }
 

@@ -13,7 +13,6 @@
 #include "agent/stacks/module_table.h"
 #include "agent/stacks/stack_memo.h"
 #include "agent/stacks/stack_walker.h"
-#include "proto/varint.h"
 
 namespace ranktap::agent::stacks {
 
@@ -33,7 +32,7 @@ struct Block {
   StackBounds bounds;
   StackCost cost;
   RawStack stack;
-  std::byte encoded[1 + kMaxFrames * proto::kMaxVarintBytes];
+  uint32_t encoded[1 + kMaxFrames * proto::kMostWordsAFrame];
   StackMemo memo;
 };
 
@@ -92,18 +91,17 @@ bool KnowStack(Block& block, uint64_t sp) {
   return block.bounds.Contain(sp) && sp - block.bounds.low >= kRoomForAWalk;
 }
 
-// proto/ring.h, StackEntry: a flag byte, then each address as a difference to the one before.
 ArenaRef Intern(Block& block, uint32_t first) {
   const RawStack& stack = block.stack;
-  std::byte* end = block.encoded;
-  *end++ = std::byte{stack.complete ? uint8_t{0} : proto::kStackTruncated};
+  uint32_t* end = block.encoded;
+  *end++ = stack.complete ? 0 : proto::kStackTruncated;
   uint64_t previous = 0;
   for (uint32_t i = first; i < stack.frames; ++i) {
-    end = proto::WriteVarint(end, proto::Zigzag(static_cast<int64_t>(stack.ips[i] - previous)));
+    end = proto::AppendStackFrame(end, previous, stack.ips[i]);
     previous = stack.ips[i];
   }
-  const ArenaRef ref = Names().Intern(
-      proto::EntryKind::kStack, std::span(block.encoded, static_cast<size_t>(end - block.encoded)));
+  const std::span words(block.encoded, static_cast<size_t>(end - block.encoded));
+  const ArenaRef ref = Names().Intern(proto::EntryKind::kStack, std::as_bytes(words));
   if (ref == 0) ++block.cost.arena_full;
   return ref;
 }

@@ -16,6 +16,7 @@ struct Analysis {
   Table (*run)(const Run& run) = nullptr;
   // Heeds options; exactly one of the two is set.
   Table (*run_with)(const Run& run, const AnalysisOptions& options) = nullptr;
+  bool needs_symbols = false;  // reads Trace::symbols
 
   Table operator()(const Run& of, const AnalysisOptions& options = {}) const {
     return run_with != nullptr ? run_with(of, options) : run(of);

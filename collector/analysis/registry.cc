@@ -2,6 +2,7 @@
 #include "collector/analysis/analysis.h"
 #include "collector/analysis/api_summary.h"
 #include "collector/analysis/bandwidth_summary.h"
+#include "collector/analysis/call_sites.h"
 #include "collector/analysis/copy_summary.h"
 #include "collector/analysis/gap_summary.h"
 #include "collector/analysis/hta_kernels.h"
@@ -58,6 +59,7 @@ constexpr Analysis kAnalyses[] = {
     {"modules", "Where does the forward pass go, module by module?", &TabulateModules},
     {"parameters", "What is each module made of: parameters, gradients, optimizer state, by dtype?",
      &TabulateParameters},
+    {"stacks", "Where in the program do CUDA calls come from?", &TabulateCallSites, nullptr, true},
     {"losses", "Which events are missing, and why?", &TabulateLosses},
     {"losses-by-writer", "Which thread's events are missing?", &TabulateLossesByWriter},
     {"gaps", "When was capture off on purpose, and why?", &TabulateGaps},

@@ -12,6 +12,7 @@
 #include "collector/export/exporter.h"
 #include "collector/export/run_clock.h"
 #include "collector/import/open_run.h"
+#include "collector/symbols/resolve_stacks.h"
 
 namespace ranktap::collector {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 struct Wanted {
   std::string path, format, output, window, min_duration;
   std::vector<uint32_t> ranks;
+  std::vector<std::string> symbols;
 };
 
 std::string FormatsHelp() {
@@ -120,6 +122,8 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   app.add_option("--window", wanted.window,
                  "FROM:TO after the run's first event (1.5s:2s); what overlaps it is kept");
   app.add_option("--min-duration", wanted.min_duration, "leave out what is shorter (5us)");
+  app.add_option("--symbols", wanted.symbols,
+                 "folders with modules or debug information, for names on stacks");
   app.footer(FormatsHelp());
   if (const auto status = ParseArguments(&app, arguments)) return *status;
   const Exporter* const exporter = FindExporter(wanted.format);
@@ -127,7 +131,7 @@ int ExportCommand(const std::vector<std::string>& arguments) {
     Complain("no format '" + wanted.format + "'; ranktap export --help lists them");
     return kWrongUsage;
   }
-  const Result<Run> run = OpenRun({wanted.path});
+  Result<Run> run = OpenRun({wanted.path});
   if (!run) {
     Complain(run.message());
     return kFailure;
@@ -137,6 +141,7 @@ int ExportCommand(const std::vector<std::string>& arguments) {
     Complain(*problem);
     return kWrongUsage;
   }
+  if (exporter->needs_symbols) ResolveStacks(wanted.symbols, &*run);
   std::vector<const Trace*> traces;
   for (const Trace& trace : run->traces) {
     if (wanted.ranks.empty() ||

@@ -14,6 +14,7 @@
 #include "collector/cli/table_text.h"
 #include "collector/cli/terminal.h"
 #include "collector/import/open_run.h"
+#include "collector/symbols/resolve_stacks.h"
 
 namespace ranktap::collector {
 namespace {
@@ -40,6 +41,7 @@ struct Request {
   size_t limit = 0;
   std::string ranks, steps, sort;
   std::vector<std::string> where;
+  std::vector<std::string> symbols;
 };
 
 // The last word is the analysis, unless it is the only one or a file.
@@ -116,6 +118,10 @@ int Report(const Request& request) {
   for (const std::string& problem : run->problems) Complain(Printable(problem));
   std::vector<std::string> notes;
   if (!Filter(request, &*run, &notes)) return kWrongUsage;
+  const auto needs_symbols = [](const Analysis* analysis) { return analysis->needs_symbols; };
+  if (std::any_of(request.analyses.begin(), request.analyses.end(), needs_symbols)) {
+    ResolveStacks(request.symbols, &*run);
+  }
   for (const Analysis* const analysis : request.analyses) {
     Table table = (*analysis)(*run, request.options);
     table.notes.insert(table.notes.end(), notes.begin(), notes.end());
@@ -147,6 +153,10 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   app.add_option("--steps", request.steps, "only these steps: 10-19");
   app.add_option("--where", request.where,
                  "only rows for which COLUMN OP VALUE holds (= != < <= > >= ~ !~); may be repeated")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--symbols", request.symbols,
+                 "stacks: a folder with modules or debug information; may be repeated")
       ->take_all()
       ->allow_extra_args(false);
   app.add_option("--sort", request.sort,

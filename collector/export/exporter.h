@@ -20,6 +20,7 @@ struct Exporter {
   // Writes `traces` of the run to a new file at `path`; one trace where not ranks_in_one_file.
   std::optional<Failure> (*write)(const Run& run, std::span<const Trace* const> traces,
                                   const ExportOptions& options, const std::string& path);
+  bool needs_symbols = false;  // reads Trace::symbols
 };
 
 std::span<const Exporter> AllExporters();

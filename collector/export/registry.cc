@@ -1,6 +1,7 @@
 // The table of contents of collector/export. One line a format.
 #include "collector/export/chrome_exporter.h"
 #include "collector/export/exporter.h"
+#include "collector/export/folded_exporter.h"
 #include "collector/export/perfetto_exporter.h"
 #include "collector/export/sqlite_exporter.h"
 
@@ -14,6 +15,8 @@ constexpr Exporter kExporters[] = {
      true, &WritePerfetto},
     {"sqlite", "SQLite with the tables of nsys export, all ranks in one file", ".sqlite", true,
      &WriteSqlite},
+    {"folded", "folded stacks, weighted by GPU time: flamegraph.pl, speedscope", ".folded", true,
+     &WriteFolded, true},
 };
 
 }  // namespace

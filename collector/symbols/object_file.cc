@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
 #include "collector/trace/file_descriptor.h"
@@ -45,14 +46,20 @@ struct Place {
   uint32_t line = 0;
 };
 
+// Compilers write names relative to the directory they ran in.
+std::string Absolute(const char* file, const char* directory) {
+  if (file == nullptr) return {};
+  if (file[0] == '/' || directory == nullptr) return file;
+  return (std::filesystem::path(directory) / file).lexically_normal().string();
+}
+
 // Where the inlined function `die` was called.
-Place CallSiteOf(Dwarf_Die* die, Dwarf_Files* files) {
+Place CallSiteOf(Dwarf_Die* die, Dwarf_Files* files, const char* directory) {
   Place place;
   Dwarf_Attribute attribute;
   Dwarf_Word value = 0;
   if (dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &value) == 0) {
-    const char* name = dwarf_filesrc(files, value, nullptr, nullptr);
-    if (name != nullptr) place.file = name;
+    place.file = Absolute(dwarf_filesrc(files, value, nullptr, nullptr), directory);
   }
   if (dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attribute), &value) == 0) {
     place.line = static_cast<uint32_t>(value);
@@ -82,6 +89,8 @@ std::vector<SourceFrame> FramesFromDebugInformation(Dwarf_Die* unit, Dwarf_Addr 
   Scopes scopes(nullptr, &std::free);
   const int count = FindScopes(unit, address, &scopes);
   if (count == 0 || dwarf_getsrcfiles(unit, &files, &file_count) != 0) return frames;
+  Dwarf_Attribute attribute;
+  const char* const directory = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
   for (int i = 0; i < count; ++i) {
     Dwarf_Die* const die = scopes.get() + i;
     if (!IsFunction(die)) continue;
@@ -91,7 +100,7 @@ std::vector<SourceFrame> FramesFromDebugInformation(Dwarf_Die* unit, Dwarf_Addr 
                       .line = place.line,
                       .inlined = inlined});
     if (!inlined) break;
-    place = CallSiteOf(die, files);
+    place = CallSiteOf(die, files, directory);
   }
   return frames;
 }
@@ -102,7 +111,10 @@ Place LineOf(Dwfl_Module* module, Dwarf_Addr address) {
   int number = 0;
   const char* const file =
       line == nullptr ? nullptr : dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr);
-  if (file != nullptr) place = {.file = file, .line = static_cast<uint32_t>(number)};
+  if (file != nullptr) {
+    place = {.file = Absolute(file, dwfl_line_comp_dir(line)),
+             .line = static_cast<uint32_t>(number)};
+  }
   return place;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collector/trace/run_reader.h"
@@ -27,6 +28,7 @@ class TracedRun {
   const SimulatedRun& process() const { return *process_; }
   // Empty, with a reason in `load_problem`, when nothing was traced.
   const collector::Run& run() const { return run_; }
+  collector::Run TakeRun() { return std::move(run_); }
   const std::string& load_problem() const { return load_problem_; }
   const std::string& path() const { return path_; }
   // nullptr: no trace of this process.

@@ -1,0 +1,98 @@
+#include "collector/export/folded_exporter.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collector/export/output_file.h"
+#include "collector/export/run_clock.h"
+#include "collector/trace/symbol_name.h"
+
+namespace ranktap::collector {
+namespace {
+
+// ';' separates frames, a line's last blank its weight.
+std::string Clean(std::string name) {
+  std::replace(name.begin(), name.end(), ';', ':');
+  std::replace(name.begin(), name.end(), '\n', ' ');
+  return name;
+}
+
+std::string FoldedStack(const Trace& trace, uint32_t stack) {
+  std::string text;
+  const std::vector<uint64_t>& frames = trace.dictionary.Stack(stack).frames;
+  if (frames.empty()) return "(no stack)";
+  if (trace.dictionary.Stack(stack).truncated) text = "(truncated)";
+  for (size_t i = frames.size(); i-- > 0;) {
+    const ResolvedAddress* const resolved = trace.symbols.Find(frames[i]);
+    if (resolved == nullptr) continue;
+    for (size_t k = resolved->frames.size(); k-- > 0;) {
+      const SourceFrame& frame = resolved->frames[k];
+      if (!text.empty()) text += ';';
+      if (frame.function.starts_with('+')) text += resolved->module;
+      text += Clean(frame.function);
+    }
+  }
+  return text;
+}
+
+using Weights = std::map<std::pair<uint32_t, std::string>, int64_t>;  // by stack and leaf
+
+template <typename NameOf>
+void AddWork(const Trace& trace, const DeviceWork& work, const ExportOptions& options,
+             std::vector<bool>* launched, Weights* weights, NameOf&& name_of) {
+  for (size_t i = 0; i < work.size(); ++i) {
+    if (work.start[i] == kUntimed) continue;
+    const uint32_t call = work.launch[i];
+    const bool known = call < trace.api_calls.size();
+    if (known) (*launched)[call] = true;
+    if (!options.Keeps(work.start[i], work.end[i])) continue;
+    const uint32_t stack = known ? trace.api_calls.stack.At(call) : 0;
+    (*weights)[{stack, "[" + name_of(i) + "]"}] += work.end[i] - work.start[i];
+  }
+}
+
+void WriteTrace(const Trace& trace, const ExportOptions& options, OutputFile* file) {
+  Weights weights;
+  std::vector<bool> launched(trace.api_calls.size(), false);
+  std::map<uint32_t, std::string> kernels;  // by name id
+  AddWork(trace, trace.kernels, options, &launched, &weights, [&](size_t i) {
+    const uint32_t id = trace.kernels.name[i];
+    std::string& name = kernels[id];
+    if (name.empty()) name = Clean(ReadableKernelName(trace.dictionary.String(id)));
+    return name;
+  });
+  const auto named = [](const char* name) { return [name](size_t) { return std::string(name); }; };
+  AddWork(trace, trace.copies, options, &launched, &weights, named("copy"));
+  AddWork(trace, trace.memsets, options, &launched, &weights, named("memset"));
+  AddWork(trace, trace.graph_launches, options, &launched, &weights, named("graph"));
+  for (size_t i = 0; i < trace.api_calls.size(); ++i) {
+    if (launched[i] || !options.Keeps(trace.api_calls.start[i], trace.api_calls.end[i])) continue;
+    const std::string& api = trace.dictionary.Api(trace.api_calls.api[i]).name;
+    weights[{trace.api_calls.stack.At(i), api}] +=
+        trace.api_calls.end[i] - trace.api_calls.start[i];
+  }
+  const std::string root =
+      trace.info.rank ? "rank " + std::to_string(*trace.info.rank) + ";" : std::string();
+  std::map<uint32_t, std::string> stacks;
+  for (const auto& [key, ns] : weights) {
+    std::string& stack = stacks[key.first];
+    if (stack.empty()) stack = FoldedStack(trace, key.first);
+    file->Write(root + stack + ";" + key.second + " " + std::to_string(ns) + "\n");
+  }
+}
+
+}  // namespace
+
+std::optional<Failure> WriteFolded(const Run& run, std::span<const Trace* const> traces,
+                                   const ExportOptions& options, const std::string& path) {
+  Result<OutputFile> file = OutputFile::Create(path);
+  if (!file) return Failure{file.message()};
+  for (const Trace* const trace : traces) {
+    WriteTrace(*trace, options.Shifted(RealtimeOffset(run, *trace)), &*file);
+  }
+  return file->Close();
+}
+
+}  // namespace ranktap::collector
