@@ -71,7 +71,8 @@ TEST_P(CallSitesTest, EachIsFoundByFunctionFileAndLineThroughInlines) {
     SCOPED_TRACE("line " + std::to_string(line));
     ASSERT_TRUE(found.contains(line));
     EXPECT_EQ(found[line].host.count, site.calls);
-    EXPECT_EQ(found[line].frame.file, RANKTAP_SOURCE_DIR "/tests/workloads/hosts/call_sites.cc");
+    // The path as the compiler was given it; a compiler cache may know it by another checkout.
+    EXPECT_THAT(found[line].frame.file, testing::EndsWith("/tests/workloads/hosts/call_sites.cc"));
     EXPECT_THAT(found[line].frame.function, HasSubstr(site.functions[0]));
   }
   EXPECT_EQ(found.size(), planted.size());
