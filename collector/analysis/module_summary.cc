@@ -76,33 +76,47 @@ int64_t RecordedSteps(const Trace& trace, const std::vector<OpPlace>& places) {
   return std::max<int64_t>(1, steps);
 }
 
+using ModuleCounts = std::array<int64_t, kPasses + 2>;  // by pass; DeepSpeed's FLOPs and MACs
+
+std::unordered_map<uint32_t, ModuleCounts> CountByModule(const Trace& trace,
+                                                         const std::vector<OpPlace>& places) {
+  const std::vector<FlopCount> counts = CountFlops(trace, FlopRule::kCounter);
+  const std::vector<FlopCount> deepspeed = CountFlops(trace, FlopRule::kDeepSpeed);
+  std::unordered_map<uint32_t, ModuleCounts> by_module;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    ModuleCounts& sums = by_module[places[i].module];
+    sums[static_cast<size_t>(places[i].pass)] += counts[i].flops;
+    if (places[i].pass != Pass::kForward) continue;
+    sums[kPasses] += deepspeed[i].flops;
+    sums[kPasses + 1] += deepspeed[i].macs;
+  }
+  return by_module;
+}
+
 // Each operator counts for its module and for those whose names are the beginning of its name.
 void AddFlops(const std::vector<Trace>& traces, std::map<std::string, ModuleRow>* rows) {
   for (const Trace& trace : traces) {
     if (trace.operators.size() == 0) continue;
-    const std::vector<FlopCount> counts = CountFlops(trace, FlopRule::kCounter);
     const std::vector<OpPlace> places = PlaceOperators(trace);
-    std::unordered_map<uint32_t, std::array<int64_t, kPasses>> by_module;
-    for (size_t i = 0; i < counts.size(); ++i) {
-      by_module[places[i].module][static_cast<size_t>(places[i].pass)] += counts[i].flops;
-    }
-    const int64_t steps = RecordedSteps(trace, places);
-    for (const auto& [module, flops] : by_module) {
+    std::map<std::string, ModuleCounts> inclusive;
+    for (const auto& [module, counts] : CountByModule(trace, places)) {
       std::string name(trace.dictionary.String(module));
       while (!name.empty()) {
-        if (const auto found = rows->find(name); found != rows->end()) {
-          found->second.forward_flops += flops[0];
-          found->second.backward_flops += flops[1];
-          found->second.recompute_flops += flops[2];
-        }
+        ModuleCounts& sums = inclusive[name];
+        for (size_t i = 0; i < sums.size(); ++i) sums[i] += counts[i];
         const size_t dot = name.rfind('.');
         name.resize(dot == std::string::npos ? 0 : dot);
       }
     }
+    const int64_t steps = RecordedSteps(trace, places);
     for (auto& [name, row] : *rows) {
-      row.forward_flops /= steps;
-      row.backward_flops /= steps;
-      row.recompute_flops /= steps;
+      const auto found = inclusive.find(name);
+      if (found == inclusive.end()) continue;
+      row.forward_flops = found->second[0] / steps;
+      row.backward_flops = found->second[1] / steps;
+      row.recompute_flops = found->second[2] / steps;
+      row.deepspeed_flops = found->second[kPasses] / steps;
+      row.deepspeed_macs = found->second[kPasses + 1] / steps;
     }
     return;  // ranks compute the same; the first that was recorded speaks for them
   }
@@ -158,14 +172,16 @@ Table TabulateModules(const Run& run) {
                           {"forward_flops", Unit::kCount},
                           {"backward_flops", Unit::kCount},
                           {"recompute_flops", Unit::kCount, true},
+                          {"deepspeed_flops", Unit::kCount, true},
+                          {"deepspeed_macs", Unit::kCount, true},
                           {"min_ns", Unit::kNs, true},
                           {"max_ns", Unit::kNs, true},
                           {"ranks", Unit::kCount, true}}};
   for (const ModuleRow& row : SummarizeModules(run.traces)) {
     table.rows.push_back({row.name, row.forward.count, row.forward.total_ns, row.self_ns,
                           row.gpu_ns, row.forward.mean_ns(), row.forward_flops, row.backward_flops,
-                          row.recompute_flops, row.forward.shortest_ns(), row.forward.max_ns,
-                          row.ranks});
+                          row.recompute_flops, row.deepspeed_flops, row.deepspeed_macs,
+                          row.forward.shortest_ns(), row.forward.max_ns, row.ranks});
   }
   if (table.rows.empty()) {
     table.notes.push_back("no module ran; modules come from PyTorch's hooks, at --level full");

@@ -1,5 +1,5 @@
-"""ResNet-50 and a small GPT, from torch alone: trains three steps; or, with --reference, prints what
-torch.utils.flop_counter says of one step, as JSON."""
+"""Models from torch alone: trains three steps; or, with --reference, prints what others count in one
+step, as JSON: torch.utils.flop_counter, and DeepSpeed's profiler where it is installed."""
 import argparse
 import json
 
@@ -81,36 +81,74 @@ class GPT(nn.Module):
         return self.head(x)
 
 
-def counts(model, data):
+def mlp():
+    return nn.Sequential(nn.Linear(20, 64), nn.BatchNorm1d(64), nn.ReLU(inplace=True), nn.Dropout(0.1),
+                         nn.Linear(64, 48, bias=False), nn.LayerNorm(48), nn.GELU(),
+                         nn.Linear(48, 10), nn.Softmax(-1)), torch.randn(32, 20)
+
+
+def convolutions():
+    """What a convolution can be: strided, padded, dilated, grouped, transposed."""
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, stride=2, padding=1), nn.GroupNorm(4, 16), nn.SiLU(),
+        nn.Conv2d(16, 32, (3, 5), padding=(1, 2), dilation=2, groups=4, bias=False), nn.BatchNorm2d(32),
+        nn.LeakyReLU(inplace=True), nn.MaxPool2d(2),
+        nn.ConvTranspose2d(32, 8, 3, stride=2, padding=1, output_padding=1), nn.ReLU6(), nn.AvgPool2d(2),
+        nn.Flatten(2), nn.Conv1d(8, 6, 4, stride=3), nn.ELU(), nn.AdaptiveAvgPool1d(5)), torch.randn(2, 3, 40, 36)
+
+
+def resnet50():
+    return ResNet(), torch.randn(1, 3, 224, 224)
+
+
+def gpt(recompute=False):
+    return GPT(recompute), torch.randint(500, (2, 32))
+
+
+MODELS = {'mlp': mlp, 'convolutions': convolutions, 'resnet50': resnet50, 'gpt': gpt,
+          'gpt-recompute': lambda: gpt(recompute=True)}
+
+
+def count(model, data):
     from torch.utils.flop_counter import FlopCounterMode
+    root = type(model).__name__
     with FlopCounterMode(display=False) as forward:
-        output = model(data)
+        model(data)
     modules = {name: sum(by_operator.values()) for name, by_operator in forward.get_flop_counts().items()}
     with FlopCounterMode(display=False) as both:
         model(data).float().square().mean().backward()
-    return {'forward': modules, 'total': both.get_total_flops()}
+    try:
+        from deepspeed.profiling.flops_profiler import profiler
+    except ImportError:
+        return {'forward': modules, 'total': both.get_total_flops()}
+    profile = profiler.FlopsProfiler(model)
+    profile.start_profile()
+    model(data)
+    profile.stop_profile()
+    deepspeed = {f'{root}.{name}' if name else root: [profiler.get_module_flops(module), profiler.get_module_macs(module),
+                                                      module.__params__]
+                 for name, module in model.named_modules()}
+    return {'forward': modules, 'total': both.get_total_flops(), 'deepspeed': deepspeed}
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument('model', choices=['resnet50', 'gpt', 'gpt-recompute'])
+    parser.add_argument('model', choices=MODELS, nargs='*')
     parser.add_argument('--reference', action='store_true')
     options = parser.parse_args()
-    torch.manual_seed(0)
-    if options.model == 'resnet50':
-        model, data = ResNet(), torch.randn(1, 3, 224, 224)
-    else:
-        model, data = GPT(options.model == 'gpt-recompute'), torch.randint(500, (2, 32))
     if options.reference:
-        print(json.dumps(counts(model, data)))
+        print(json.dumps({name: count(*MODELS[name]()) for name in options.model}))
         return
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    for _ in range(3):
-        loss = model(data).float().square().mean()
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        print(loss.item().hex())
+    for name in options.model:
+        torch.manual_seed(0)
+        model, data = MODELS[name]()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+        for _ in range(3):
+            loss = model(data).float().square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            print(loss.item().hex())
 
 
 if __name__ == '__main__':
