@@ -3,6 +3,8 @@
 #include "collector/analysis/api_summary.h"
 #include "collector/analysis/bandwidth_summary.h"
 #include "collector/analysis/call_sites.h"
+#include "collector/analysis/clock_alignment.h"
+#include "collector/analysis/comm_summary.h"
 #include "collector/analysis/copy_summary.h"
 #include "collector/analysis/gap_summary.h"
 #include "collector/analysis/hta_kernels.h"
@@ -37,6 +39,9 @@ constexpr Analysis kAnalyses[] = {
     {"waterfall-by-rank", "The same on each rank", nullptr, &TabulateWaterfallByRank},
     {"steps", "How long did each step take, and where did it go?", &TabulateSteps},
     {"stragglers", "Which ranks do the others wait for, and why?", nullptr, &TabulateStragglers},
+    {"comm", "How long does communication take, how much is waiting, how fast is the rest?",
+     nullptr, &TabulateComm},
+    {"align", "How far apart are the ranks' clocks?", nullptr, &TabulateAlignment},
     {"temporal", "How much do the devices compute, do something else, or nothing?", nullptr,
      &TabulateTemporal},
     {"idle", "Why were the streams idle?", nullptr, &TabulateIdle},

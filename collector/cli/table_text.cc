@@ -67,6 +67,7 @@ std::string Shortened(const std::string& full, size_t width) {
 // "1234.5", "0.0271": at least four digits, never an exponent.
 std::string FormatReal(double value) {
   const double size = std::abs(value);
+  if (size == 0) return "0";
   char text[64];
   const int decimals = size >= 1000 ? 1 : size >= 1 ? 3 : 5;
   std::snprintf(text, sizeof text, size < 1e15 ? "%.*f" : "%.*g", decimals, value);
