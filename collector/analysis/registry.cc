@@ -6,6 +6,7 @@
 #include "collector/analysis/clock_alignment.h"
 #include "collector/analysis/comm_summary.h"
 #include "collector/analysis/copy_summary.h"
+#include "collector/analysis/critical_path.h"
 #include "collector/analysis/gap_summary.h"
 #include "collector/analysis/hta_kernels.h"
 #include "collector/analysis/idle_summary.h"
@@ -41,6 +42,8 @@ constexpr Analysis kAnalyses[] = {
     {"stragglers", "Which ranks do the others wait for, and why?", nullptr, &TabulateStragglers},
     {"comm", "How long does communication take, how much is waiting, how fast is the rest?",
      nullptr, &TabulateComm},
+    {"critical-path", "Which chain of work did the end of the run wait for, over all ranks?",
+     nullptr, &TabulateCriticalPath},
     {"align", "How far apart are the ranks' clocks?", nullptr, &TabulateAlignment},
     {"temporal", "How much do the devices compute, do something else, or nothing?", nullptr,
      &TabulateTemporal},

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "collector/analysis/cells.h"
+#include "collector/analysis/data_loading.h"
 #include "collector/analysis/interval_set.h"
 #include "collector/analysis/sync_calls.h"
 #include "collector/analysis/wording.h"
@@ -21,37 +22,11 @@ Set Union(Set a, const Set& b) {
   return Merged(std::move(a));
 }
 
-bool LoadsData(std::string_view name) {
-  for (const std::string_view part : {"DataLoader", "dataloader", "data_loader", "data loading",
-                                      "get_batch", "next_batch", "load_batch", "__next__"}) {
-    if (name.find(part) != name.npos) return true;
-  }
-  return false;
-}
-
 Set SyncCalls(const Trace& trace) {
   Set set;
   ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {
     set.emplace_back(calls.start[i], calls.end[i] + 1);
   });
-  return Merged(std::move(set));
-}
-
-template <typename Named>
-void AddLoading(const Trace& trace, const Named& table, Set* set) {
-  std::vector<int8_t> loads(trace.dictionary.strings() + 1, -1);
-  for (size_t i = 0; i < table.size(); ++i) {
-    int8_t& known = loads[std::min<size_t>(table.name[i], loads.size() - 1)];
-    if (known < 0) known = LoadsData(trace.dictionary.String(table.name[i])) ? 1 : 0;
-    if (known == 1) set->emplace_back(table.start[i], table.end[i]);
-  }
-}
-
-Set DataLoading(const Trace& trace) {
-  Set set;
-  AddLoading(trace, trace.ranges, &set);
-  AddLoading(trace, trace.operators, &set);
-  AddLoading(trace, trace.python_calls, &set);
   return Merged(std::move(set));
 }
 
