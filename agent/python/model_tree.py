@@ -68,5 +68,9 @@ def rows_of(root, text, states=None):
         for buffer in module._buffers.values():
             if buffer is not None:
                 tallies['buffers'].add(buffer)
+        whole = Tally(set())  # by the module alone: tied parameters count wherever they are
+        for parameter in module.parameters():
+            whole.add(parameter)
+        row['all'] = whole.sums
         row.update({kind: tally.sums for kind, tally in tallies.items() if tally.sums})
         yield row

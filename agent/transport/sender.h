@@ -120,6 +120,7 @@ class Sender {
   uint64_t retry_at_ns_ = 0;
   uint64_t retry_wait_ns_ = 0;
   uint64_t flush_at_ns_ = 0;
+  uint64_t cpu_ns_ = 0;  // of the thread, at its last round
   uint64_t periodic_at_ns_ = 0;
   uint64_t last_event_ns_ = 0;
   uint64_t frames_total_ = 0;

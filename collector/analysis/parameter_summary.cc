@@ -1,82 +1,31 @@
 #include "collector/analysis/parameter_summary.h"
 
-#include <array>
 #include <cmath>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <sstream>
-#include <string>
 
-#include "collector/trace/framework_ranges.h"
-#include "collector/trace/marked_lines.h"
+#include "collector/analysis/model_tree.h"
 
 namespace ranktap::collector {
 namespace {
 
-using Json = nlohmann::json;
-
-struct Amount {
-  int64_t elements = 0, bytes = 0;
-};
-
-constexpr std::array<const char*, 4> kKinds = {"parameters", "buffers", "gradients", "states"};
-
-struct ModuleParts {
-  std::string name, type, extra;
-  std::array<std::map<std::string, Amount>, 4> parts;  // by dtype
-
-  void Add(const ModuleParts& other) {
-    for (size_t kind = 0; kind < parts.size(); ++kind) {
-      for (const auto& [dtype, amount] : other.parts[kind]) {
-        parts[kind][dtype].elements += amount.elements;
-        parts[kind][dtype].bytes += amount.bytes;
-      }
-    }
-  }
-  Amount Sum(size_t kind) const {
-    Amount sum;
-    for (const auto& [dtype, amount] : parts[kind]) {
-      sum.elements += amount.elements;
-      sum.bytes += amount.bytes;
-    }
-    return sum;
-  }
-};
-
-ModuleParts ParseModule(const Json& row) {
-  ModuleParts module{.name = row.value("module", ""),
-                     .type = row.value("class", ""),
-                     .extra = row.value("extra", "")};
-  for (size_t kind = 0; kind < kKinds.size(); ++kind) {
-    const auto found = row.find(kKinds[kind]);
-    if (found == row.end() || !found->is_object()) continue;
-    for (const auto& [dtype, amount] : found->items()) {
-      if (!amount.is_array() || amount.size() != 2 || !amount[0].is_number_integer() ||
-          !amount[1].is_number_integer()) {
-        continue;
-      }
-      module.parts[kind][dtype] = {amount[0].get<int64_t>(), amount[1].get<int64_t>()};
-    }
-  }
-  return module;
-}
-
-// Modules in the program's order, each with everything below it.
-std::vector<ModuleParts> FindModules(const Trace& trace) {
-  std::vector<ModuleParts> modules;
-  for (const std::string_view line : MarkedLines(trace, kModuleDomain, "tree")) {
-    const Json row = Json::parse(line, nullptr, false);
-    if (row.is_object()) modules.push_back(ParseModule(row));
-  }
+// Modules in the program's order, `own` with everything below it.
+std::vector<ModelModule> WithChildren(const Trace& trace) {
+  const std::vector<ModelModule> own = DescribeModel(trace);
+  std::vector<ModelModule> modules = own;
   std::map<std::string, size_t> by_name;
   for (size_t i = 0; i < modules.size(); ++i) by_name[modules[i].name] = i;
-  const std::vector<ModuleParts> own = modules;
-  for (const ModuleParts& module : own) {
+  for (const ModelModule& module : own) {
     std::string above = module.name;
     for (size_t dot = above.rfind('.'); dot != std::string::npos; dot = above.rfind('.')) {
       above.resize(dot);
-      if (const auto found = by_name.find(above); found != by_name.end()) {
-        modules[found->second].Add(module);
+      const auto found = by_name.find(above);
+      if (found == by_name.end()) continue;
+      for (size_t part = 0; part < kParts; ++part) {
+        for (const auto& [dtype, amount] : module.own[part]) {
+          Amount& sum = modules[found->second].own[part][dtype];
+          sum.elements += amount.elements;
+          sum.bytes += amount.bytes;
+        }
       }
     }
   }
@@ -84,7 +33,7 @@ std::vector<ModuleParts> FindModules(const Trace& trace) {
 }
 
 // "475.1 M float32 + 2 k int64", decimal.
-std::string ByDtype(const std::map<std::string, Amount>& amounts) {
+std::string Elements(const ByDtype& amounts) {
   std::string text;
   for (const auto& [dtype, amount] : amounts) {
     double value = static_cast<double>(amount.elements);
@@ -107,19 +56,23 @@ Table TabulateParameters(const Run& run) {
   Table table{.name = "parameters",
               .title = "what the modules are made of, one rank",
               .columns = {{"module", Unit::kText},
-                          {"class", Unit::kText},
+                          {"class", Unit::kText, true},
                           {"parameters", Unit::kCount},
                           {"by_dtype", Unit::kText},
                           {"parameter_bytes", Unit::kBytes},
-                          {"buffer_bytes", Unit::kBytes},
+                          {"buffer_bytes", Unit::kBytes, true},
                           {"gradient_bytes", Unit::kBytes},
                           {"state_bytes", Unit::kBytes},
                           {"extra", Unit::kText, true}}};
   for (const Trace& trace : run.traces) {
-    for (const ModuleParts& module : FindModules(trace)) {
-      table.rows.push_back({module.name, module.type, module.Sum(0).elements,
-                            ByDtype(module.parts[0]), module.Sum(0).bytes, module.Sum(1).bytes,
-                            module.Sum(2).bytes, module.Sum(3).bytes, module.extra});
+    for (const ModelModule& module : WithChildren(trace)) {
+      const auto bytes = [&module](Part part) {
+        return Sum(module.own[static_cast<size_t>(part)]).bytes;
+      };
+      const ByDtype& parameters = module.own[static_cast<size_t>(Part::kParameters)];
+      table.rows.push_back({module.name, module.type, Sum(parameters).elements,
+                            Elements(parameters), bytes(Part::kParameters), bytes(Part::kBuffers),
+                            bytes(Part::kGradients), bytes(Part::kStates), module.extra});
     }
     if (!table.rows.empty()) break;
   }

@@ -10,6 +10,7 @@
 #include "collector/analysis/table_filter.h"
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/cli/deepspeed_text.h"
 #include "collector/cli/table_html.h"
 #include "collector/cli/table_text.h"
 #include "collector/cli/terminal.h"
@@ -42,6 +43,8 @@ struct Request {
   std::string ranks, steps, sort;
   std::vector<std::string> where;
   std::vector<std::string> symbols;
+  std::optional<DeepSpeedOptions> deepspeed;  // --format deepspeed...
+  std::optional<int64_t> profile_step;
 };
 
 // The last word is the analysis, unless it is the only one or a file.
@@ -109,6 +112,17 @@ bool FilterRows(const Request& request, Table* table) {
   return sorted.ok();
 }
 
+bool PrintDeepSpeed(const Request& request, const Run& run) {
+  const Result<ModelProfile> profile = ProfileModel(run, request.profile_step);
+  if (!profile) {
+    Complain(profile.message());
+    return false;
+  }
+  const std::string text = FormatDeepSpeed(*profile, *request.deepspeed);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return true;
+}
+
 int Report(const Request& request) {
   Result<Run> run = OpenRun(request.paths);
   if (!run) {
@@ -118,6 +132,7 @@ int Report(const Request& request) {
   for (const std::string& problem : run->problems) Complain(Printable(problem));
   std::vector<std::string> notes;
   if (!Filter(request, &*run, &notes)) return kWrongUsage;
+  if (request.deepspeed) return PrintDeepSpeed(request, *run) ? kSuccess : kFailure;
   const auto needs_symbols = [](const Analysis* analysis) { return analysis->needs_symbols; };
   if (std::any_of(request.analyses.begin(), request.analyses.end(), needs_symbols)) {
     ResolveStacks(request.symbols, &*run);
@@ -135,6 +150,39 @@ int Report(const Request& request) {
   return kSuccess;
 }
 
+// False: it is none of theirs.
+bool SetDeepSpeedStyle(std::string_view format, DeepSpeedOptions options, Request* request) {
+  constexpr std::pair<std::string_view, DeepSpeedStyle> kStyles[] = {
+      {"deepspeed", DeepSpeedStyle::kCurrent},
+      {"deepspeed-old", DeepSpeedStyle::kOld},
+      {"deepspeed-memory", DeepSpeedStyle::kMemory}};
+  for (const auto& [name, style] : kStyles) {
+    if (format != name) continue;
+    options.style = style;
+    request->deepspeed = options;
+  }
+  return request->deepspeed.has_value();
+}
+
+void AddDeepSpeedOptions(CLI::App* app, DeepSpeedOptions* options, Request* request) {
+  constexpr const char* kGroup = "modules --format deepspeed, deepspeed-old, deepspeed-memory";
+  app->add_option("--profile-step", request->profile_step, "latencies of this step alone")
+      ->group(kGroup);
+  app->add_option("--module-depth", options->module_depth,
+                  "how many depths the aggregated profile shows; -1: all but the deepest")
+      ->group(kGroup)
+      ->capture_default_str();
+  app->add_option("--top-modules", options->top_modules, "classes of modules at each depth")
+      ->group(kGroup)
+      ->capture_default_str();
+  app->add_flag("--detailed,!--no-detailed", options->detailed, "each module's profile")
+      ->group(kGroup);
+  app->add_option("--recompute-fwd-factor", options->recompute_fwd_factor,
+                  "added to the estimate that a backward is twice a forward")
+      ->group(kGroup)
+      ->capture_default_str();
+}
+
 }  // namespace
 
 int ReportCommand(const std::vector<std::string>& arguments) {
@@ -147,7 +195,8 @@ int ReportCommand(const std::vector<std::string>& arguments) {
                  "a run directory, a .trace file, torch.profiler's .json(.gz) files, nsys' "
                  ".sqlite or a directory of them; then which analysis")
       ->required();
-  app.add_option("--format", format_name, "text, json, csv or html")->capture_default_str();
+  app.add_option("--format", format_name, "text, json, csv or html; modules: also deepspeed")
+      ->capture_default_str();
   app.add_option("--limit", request.limit, "at most this many rows; 0: all")->capture_default_str();
   app.add_option("--ranks", request.ranks, "only these ranks: 0,2-5");
   app.add_option("--steps", request.steps, "only these steps: 10-19");
@@ -167,12 +216,21 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   app.add_flag("--group-by-shape", request.options.by_shape, "ops: by input shapes too");
   app.add_option("--group-by-stack", request.options.by_stack,
                  "ops: by this many frames of the Python stack too");
+  DeepSpeedOptions deepspeed;
+  AddDeepSpeedOptions(&app, &deepspeed, &request);
   app.footer(AnalysesHelp());
   if (const auto status = ParseArguments(&app, arguments)) return *status;
   SplitWords(std::move(words), &request);
   request.options.sort_by = request.sort;
   if (request.analyses.empty()) {
     for (const std::string_view name : kSummary) request.analyses.push_back(FindAnalysis(name));
+  }
+  if (SetDeepSpeedStyle(format_name, deepspeed, &request)) {
+    if (request.analyses.front()->name != "modules") {
+      Complain("--format " + format_name + " is one of modules: ranktap report RUN modules");
+      return kWrongUsage;
+    }
+    format_name = "text";
   }
   const std::optional<Format> format = FormatNamed(format_name);
   const std::string& last = request.paths.back();

@@ -1,5 +1,6 @@
 """Operators, FLOPs and parameters of unmodified PyTorch programs, against PyTorch's own counter."""
 import json
+import re
 import subprocess
 import unittest
 
@@ -77,6 +78,28 @@ class FlopsTest(harness.TracedTest):
         children = ('GPT.wte', 'GPT.h', 'GPT.head')
         for column in ('parameters', 'parameter_bytes', 'gradient_bytes', 'state_bytes'):
             self.assertEqual(parameters['GPT'][column], sum(parameters[name][column] for name in children))
+
+        self.check_text(run, 'gpt')
+
+    def check_text(self, run, model):
+        """Our text has every line of DeepSpeed's, in its order, but for times and what depends on them."""
+        if 'text' not in self.expected[model]:
+            self.skipTest(f'no DeepSpeed at {DEEPSPEED_PYTHON}; scripts/setup --torch --tools')
+
+        def lines(text):
+            text = re.sub(r'[\d.]+ [mu]?s\b( = [\d.]+% latency)?', 'TIME', text)
+            text = re.sub(r'[\d.]+ [KMGT]?FLOPS', 'RATE', text)
+            text = re.sub(r'(    fwd latency - ).*', r'\1', text)  # which class comes first is a matter of time
+            text = re.sub(r'(Profile Summary at step) \d+', r'\1', text)
+            return [line.rstrip() for line in text.splitlines()]
+
+        done = self._run([harness.RANKTAP, 'report', run, 'modules', '--format', 'deepspeed'], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ours = iter(lines(done.stdout))
+        for line in lines(self.expected[model]['text']):
+            if line.startswith(('3. The fwd latency', 'params of model', 'fwd flops of model')):
+                continue  # where it was measured; without an engine DeepSpeed takes 0 for the former
+            self.assertIn(line, ours)  # takes what comes before it away
 
     def test_recomputed_layers_are_told_apart_from_the_backward(self):
         _, rows, root = self.check('gpt-recompute')

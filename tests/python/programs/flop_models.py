@@ -1,6 +1,8 @@
 """Models from torch alone: trains three steps; or, with --reference, prints what others count in one
 step, as JSON: torch.utils.flop_counter, and DeepSpeed's profiler where it is installed."""
 import argparse
+import contextlib
+import io
 import json
 
 import torch
@@ -128,7 +130,10 @@ def count(model, data):
     deepspeed = {f'{root}.{name}' if name else root: [profiler.get_module_flops(module), profiler.get_module_macs(module),
                                                       module.__params__]
                  for name, module in model.named_modules()}
-    return {'forward': modules, 'total': both.get_total_flops(), 'deepspeed': deepspeed}
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        profile.print_model_profile()
+    profile.end_profile()
+    return {'forward': modules, 'total': both.get_total_flops(), 'deepspeed': deepspeed, 'text': text.getvalue()}
 
 
 def main():

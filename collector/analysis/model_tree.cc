@@ -1,0 +1,65 @@
+#include "collector/analysis/model_tree.h"
+
+#include <nlohmann/json.hpp>
+
+#include "collector/trace/framework_ranges.h"
+#include "collector/trace/marked_lines.h"
+
+namespace ranktap::collector {
+namespace {
+
+using Json = nlohmann::json;
+
+// agent/python/model_tree.py writes them.
+constexpr std::array<const char*, kParts> kKeys = {"parameters", "buffers", "gradients", "states"};
+
+// {"float32": [elements, bytes]}
+ByDtype ParseAmounts(const Json& row, const char* key) {
+  ByDtype amounts;
+  const auto found = row.find(key);
+  if (found == row.end() || !found->is_object()) return amounts;
+  for (const auto& [dtype, amount] : found->items()) {
+    if (!amount.is_array() || amount.size() != 2 || !amount[0].is_number_integer() ||
+        !amount[1].is_number_integer()) {
+      continue;
+    }
+    amounts[dtype] = {amount[0].get<int64_t>(), amount[1].get<int64_t>()};
+  }
+  return amounts;
+}
+
+std::string Text(const Json& row, const char* key) {
+  const auto found = row.find(key);
+  return found != row.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+}  // namespace
+
+Amount Sum(const ByDtype& amounts) {
+  Amount sum;
+  for (const auto& [dtype, amount] : amounts) {
+    sum.elements += amount.elements;
+    sum.bytes += amount.bytes;
+  }
+  return sum;
+}
+
+std::vector<ModelModule> DescribeModel(const Trace& trace) {
+  std::vector<ModelModule> modules;
+  for (const std::string_view line : MarkedLines(trace, kModuleDomain, "tree")) {
+    const Json row = Json::parse(line, nullptr, false);
+    if (!row.is_object()) continue;
+    ModelModule module{.name = Text(row, "module"),
+                       .type = Text(row, "class"),
+                       .extra = Text(row, "extra"),
+                       .own = {},
+                       .parameters = ParseAmounts(row, "all")};
+    for (size_t part = 0; part < kParts; ++part) {
+      module.own[part] = ParseAmounts(row, kKeys[part]);
+    }
+    modules.push_back(std::move(module));
+  }
+  return modules;
+}
+
+}  // namespace ranktap::collector

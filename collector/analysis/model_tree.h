@@ -1,0 +1,37 @@
+// What a model is made of, as the agent's hooks described it after the first step.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collector/trace/model.h"
+
+namespace ranktap::collector {
+
+struct Amount {
+  int64_t elements = 0, bytes = 0;
+};
+using ByDtype = std::map<std::string, Amount>;  // "bfloat16"
+Amount Sum(const ByDtype& amounts);
+
+enum class Part : uint8_t { kParameters, kBuffers, kGradients, kStates };
+inline constexpr size_t kParts = 4;
+
+struct ModelModule {
+  std::string name;   // Root.path
+  std::string type;   // its class
+  std::string extra;  // extra_repr()
+  // Of its own, without its children; each storage counts once in the whole model.
+  std::array<ByDtype, kParts> own;
+  // Parameters of it and all its children, each once here (as module.parameters() yields them),
+  // even where another module has them too.
+  ByDtype parameters;
+};
+
+// In the order of named_modules(), root after root. Empty: nothing was told.
+std::vector<ModelModule> DescribeModel(const Trace& trace);
+
+}  // namespace ranktap::collector
