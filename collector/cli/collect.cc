@@ -15,6 +15,7 @@
 #include "collector/ingest/collector.h"
 #include "collector/ingest/monotonic_clock.h"
 #include "collector/ingest/public_socket.h"
+#include "collector/ingest/spool_adopter.h"
 #include "collector/version.h"
 
 namespace ranktap::collector {
@@ -23,7 +24,7 @@ namespace {
 struct CollectOptions {
   std::string socket = PublicSocket::DefaultPath();
   std::string output = ::geteuid() == 0 ? "/var/lib/ranktap" : "ranktap-runs";
-  std::string level, log;
+  std::string level, log, spool;
   bool all_users = false, print_env = false;
   v1::Level wanted_level = v1::LEVEL_UNKNOWN;  // each process's own
 };
@@ -41,6 +42,9 @@ std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
                  "own, from RANKTAP_LEVEL, which is dormant where it is not set");
   app.add_flag("--all-users", options->all_users,
                "serve every user of the machine, not only this one; for root");
+  app.add_option("--spool", options->spool,
+                 "directory with what processes left that ended without a collector; by default "
+                 "this user's (RANKTAP_SPOOL), with --all-users everybody's");
   app.add_option("--log", options->log, "file for the collector's own messages");
   app.add_flag("--print-env", options->print_env,
                "print the variables that make a program join, and end");
@@ -98,6 +102,16 @@ FileDescriptor BlockSignals() {
   return FileDescriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+SpoolAdopter::FindDirectories SpoolsOf(const CollectOptions& options) {
+  const char* const named = ::getenv("RANKTAP_SPOOL");
+  const std::string path = options.spool.empty() && named != nullptr ? named : options.spool;
+  if (!path.empty()) {
+    return [path] { return std::vector<SpoolDirectory>{{path, ::geteuid()}}; };
+  }
+  if (options.all_users) return &SpoolAdopter::DirectoriesOfAll;
+  return [] { return SpoolAdopter::DirectoriesOf(::geteuid()); };
+}
+
 // Until a signal comes. The watchdog hears of us only while both threads answer.
 void Serve(const FileDescriptor& signals, Collector* collector) {
   const auto watchdog = WatchdogNs();
@@ -143,7 +157,12 @@ int CollectUntilSignal(const CollectOptions& options) {
   Collector collector(socket->TakeListener(), std::move(*shelf), server);
   Complain("collecting at " + options.socket + " into " + options.output);
   NotifyService("READY=1");
-  Serve(signals, &collector);
+  {
+    const SpoolAdopter adopter(
+        SpoolsOf(options), [&](uid_t owner) { return collector.ConnectSpool(owner); },
+        [](const std::string& what) { Complain(what); });
+    Serve(signals, &collector);
+  }
   NotifyService("STOPPING=1");
   // What is in the sockets is stored; processes that live on keep the rest for the next collector.
   (void)collector.Finish(0, [](RunInfo* run) {

@@ -28,6 +28,8 @@ class Collector {
   void SetLevel(v1::Level level, uint64_t window, const std::string& reason) {
     server_.SetLevel(level, window, reason);
   }
+  // For a SpoolAdopter, which ends before Finish.
+  FileDescriptor ConnectSpool(uid_t owner) { return server_.ConnectSpool(owner); }
   // Waits for the processes that are still at it, at most `grace_ns`, stores what they sent, closes
   // every file and returns what run.json says. `finish` adds what is known only now.
   RunInfo Finish(uint64_t grace_ns, const std::function<void(RunInfo*)>& finish);

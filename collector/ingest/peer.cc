@@ -55,7 +55,7 @@ std::optional<PeerCredentials> CredentialsOf(int socket) {
   ucred credentials{};
   socklen_t size = sizeof(credentials);
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
-  return PeerCredentials{credentials.uid, credentials.pid};
+  return PeerCredentials{.uid = credentials.uid, .pid = credentials.pid};
 }
 
 FileDescriptor OpenPidfd(int socket, pid_t pid) {

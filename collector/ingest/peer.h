@@ -12,7 +12,8 @@ namespace ranktap::collector {
 
 struct PeerCredentials {
   uid_t uid = 0;
-  pid_t pid = 0;  // in our pid namespace; 0: not visible from here
+  pid_t pid = 0;          // in our pid namespace; 0: not visible from here
+  bool is_spool = false;  // not the process itself, which has ended, but what it left behind
 };
 
 // As the kernel saw the peer when it connected.

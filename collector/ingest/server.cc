@@ -229,12 +229,24 @@ void Server::OnAccept() {
       return;
     }
     const auto peer = CredentialsOf(socket.get());
-    if (!peer || !IsServed(*peer)) continue;
-    const uint64_t id = next_id_++;
-    Watch(socket.get(), Tag(kConnectionTag, id), EPOLLIN, EPOLL_CTL_ADD);
-    connections_.emplace(id, std::make_unique<Connection>(std::move(socket), id, *peer));
-    AddTimer(TimerKind::kHello, id, options_.limits.hello_timeout_ns);
+    if (peer && IsServed(*peer)) Admit(std::move(socket), *peer);
   }
+}
+
+void Server::Admit(FileDescriptor socket, const PeerCredentials& peer) {
+  const uint64_t id = next_id_++;
+  Watch(socket.get(), Tag(kConnectionTag, id), EPOLLIN, EPOLL_CTL_ADD);
+  connections_.emplace(id, std::make_unique<Connection>(std::move(socket), id, peer));
+  AddTimer(TimerKind::kHello, id, options_.limits.hello_timeout_ns);
+}
+
+FileDescriptor Server::ConnectSpool(uid_t owner) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return {};
+  auto ours = std::make_shared<FileDescriptor>(ends[0]);
+  Post(
+      [this, ours, owner] { Admit(std::move(*ours), {.uid = owner, .pid = 0, .is_spool = true}); });
+  return FileDescriptor(ends[1]);
 }
 
 bool Server::IsServed(const PeerCredentials& peer) {

@@ -51,6 +51,8 @@ class Server {
   void OnStoreReply(StoreReply reply);
   // Tells every agent at once; later ones learn it in their welcome.
   void SetLevel(v1::Level level, uint64_t window, const std::string& reason);
+  // A socket whose other end is read as a process of `owner` that has ended.
+  FileDescriptor ConnectSpool(uid_t owner);
   // Calls `done` on the server's thread.
   void Beat(Task done) { Post(std::move(done)); }
   // Ends Run: at once when no session is open, otherwise after at most `grace_ns`. What is in the
@@ -80,6 +82,7 @@ class Server {
   void WatchPidfd(const Session& session);
 
   void OnAccept();
+  void Admit(FileDescriptor socket, const PeerCredentials& peer);
   bool IsServed(const PeerCredentials& peer);
   void OnConnection(uint64_t id, uint32_t events);
   void ReadFrom(Connection* connection, size_t budget);

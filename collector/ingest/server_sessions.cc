@@ -147,8 +147,10 @@ Session* Server::FindOrOpenSession(Connection* connection, const v1::Hello& hell
     return nullptr;
   }
   const SessionId id = next_id_++;
-  auto session = std::make_unique<Session>(id, hello.session(), connection->peer(),
-                                           OpenPidfd(connection->fd(), connection->peer().pid));
+  const bool is_spool = connection->peer().is_spool;
+  auto session = std::make_unique<Session>(
+      id, hello.session(), connection->peer(),
+      is_spool ? FileDescriptor() : OpenPidfd(connection->fd(), connection->peer().pid));
   const auto pid = static_cast<uint32_t>(connection->peer().pid);
   store_->Open(id, hello, pid != 0 ? pid : hello.process().pid(), connection->peer().uid);
   by_token_.emplace(key, id);
@@ -229,6 +231,10 @@ void Server::CloseConnection(uint64_t id) {
     EndSession(session, v1::Ending::HOW_GOODBYE);
   } else if (session->is_dead) {
     TryEnd(session, 0);
+  } else if (session->peer().is_spool) {
+    session->is_dead = true;
+    session->end = "ended while no collector was there; from its spool";
+    EndSession(session, v1::Ending::HOW_DIED);
   } else if (session->pidfd() < 0) {
     AddTimer(TimerKind::kReconnect, session->id(), options_.limits.reconnect_ns);
   }
