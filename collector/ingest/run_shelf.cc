@@ -97,6 +97,10 @@ void RunShelf::ScanRun(const std::string& path, uint32_t uid) {
     }
   }
   for (const std::string& file : files) ScanFile(file, uid);
+  // Of a collector that was killed before anything came to disk. A directory with more is left.
+  if (!files.empty()) return;
+  fs::remove(fs::path(path) / "run.json", error);
+  fs::remove(path, error);
 }
 
 void RunShelf::ScanFile(const std::string& path, uint32_t uid) {

@@ -233,8 +233,7 @@ void Server::CloseConnection(uint64_t id) {
     TryEnd(session, 0);
   } else if (session->peer().is_spool) {
     session->is_dead = true;
-    session->end = "ended while no collector was there; from its spool";
-    EndSession(session, v1::Ending::HOW_DIED);
+    EndSession(session, v1::Ending::HOW_ABANDONED);
   } else if (session->pidfd() < 0) {
     AddTimer(TimerKind::kReconnect, session->id(), options_.limits.reconnect_ns);
   }
@@ -278,7 +277,9 @@ void Server::EndSession(Session* session, v1::Ending::How how) {
   ending.set_how(how);
   ending.set_detail(session->end);
   if (how == v1::Ending::HOW_ABANDONED) {
-    ending.set_detail("the process was still running when the collector stopped");
+    ending.set_detail(session->peer().is_spool
+                          ? "ended while no collector was there; from its spool"
+                          : "the process was still running when the collector stopped");
   }
   const bool leave_rings = how == v1::Ending::HOW_ABANDONED && options_.resumable;
   store_->Close(session->id(), leave_rings ? nullptr : session->segment, session->is_dead,

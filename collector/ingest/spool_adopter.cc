@@ -23,7 +23,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr auto kLookEvery = std::chrono::seconds(30);
+constexpr auto kLookEvery = std::chrono::seconds(5);
 constexpr size_t kReadBytes = 2 * (sizeof(proto::FrameHeader) + proto::kMaxPayloadBytes);
 
 // The directory, opened, if it is its owner's alone. A stranger may have made the path first.

@@ -250,7 +250,7 @@ void CheckAccount(uint32_t id, const CheckedWriter& writer, TraceCheck* check) {
   };
   if (!writer.has_account) {
     if (check->ending.how() == v1::Ending::HOW_ABANDONED || !check->closed) {
-      check->notes.push_back(Writer(id) + ": no final counters, its process was still running");
+      check->notes.push_back(Writer(id) + ": no final counters; no collector saw the end of its process");
     } else {
       problem("its final counters are missing");
     }
@@ -323,6 +323,9 @@ Result<RunCheck> CheckRun(const std::string& path) {
   if (!files) return Failure{files.message()};
   RunCheck run;
   run.problems = files->problems;
+  if (files->traces.empty() && !files->has_info) {
+    run.problems.push_back(path + ": no run: neither run.json nor traces in it");
+  }
   for (const std::string& file : files->traces) {
     Result<TraceCheck> check = CheckTrace(file);
     if (check) {

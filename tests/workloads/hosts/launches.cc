@@ -1,6 +1,8 @@
 // Launches at a given rate, or as fast as they go; prints the rate it reached.
-// usage: launches COUNT [RATE_PER_SECOND [STREAMS]]   rate 0: as fast as possible
+// usage: launches COUNT|@FILE [RATE_PER_SECOND [STREAMS]]   rate 0: as fast as possible; @FILE: until
+// there is such a file
 #include <nvtx3/nvToolsExt.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -12,11 +14,12 @@
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: launches COUNT [RATE_PER_SECOND [STREAMS]]\n");
+    std::fprintf(stderr, "usage: launches COUNT|@FILE [RATE_PER_SECOND [STREAMS]]\n");
     return 2;
   }
   using Clock = std::chrono::steady_clock;
-  long count = std::atol(argv[1]);
+  const char* const stop = argv[1][0] == '@' ? argv[1] + 1 : nullptr;
+  long count = stop != nullptr ? 0 : std::atol(argv[1]);
   double rate = argc > 2 ? std::atof(argv[2]) : 0;
   int stream_count = argc > 3 ? std::atoi(argv[3]) : 1;
   start_device(0);
@@ -27,7 +30,8 @@ int main(int argc, char** argv) {
   nvtxRangePushA("launches");
   Clock::time_point begin = Clock::now();
   long failed = 0;
-  for (long i = 0; i < count; ++i) {
+  for (long i = 0; stop != nullptr ? access(stop, F_OK) != 0 : i < count; ++i) {
+    if (stop != nullptr) ++count;
     failed += launch_kernel(streams[static_cast<size_t>(i) % streams.size()]) != 0;
     if (rate <= 0) continue;
     std::this_thread::sleep_until(begin + std::chrono::duration_cast<Clock::duration>(

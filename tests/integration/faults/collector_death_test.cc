@@ -1,0 +1,250 @@
+// `ranktap collect` killed again and again while a program works: every event is stored once, and
+// every file opens.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/integration/agent/traced_run.h"
+#include "tests/integration/faults/fault_seed.h"
+
+extern char** environ;
+
+namespace ranktap::faults_test {
+namespace {
+
+namespace fs = std::filesystem;
+using agent_test::BuildPath;
+using agent_test::Environment;
+using agent_test::Host;
+using agent_test::SimulatedRun;
+using agent_test::SumWriters;
+
+class CollectorDeathTest : public testing::Test {
+ protected:
+  CollectorDeathTest() {
+    std::string pattern = testing::TempDir() + "/collectors.XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~CollectorDeathTest() override { fs::remove_all(folder_); }
+
+  pid_t StartCollector() const {
+    const std::string program = BuildPath("bin/ranktap"), socket = folder_ + "/socket",
+                      root = folder_ + "/runs", spool = folder_ + "/spool";
+    const char* arguments[] = {
+        program.c_str(), "collect",     "--socket", socket.c_str(), "-o",   root.c_str(),
+        "--spool",       spool.c_str(), "--log",    "/dev/null",    nullptr};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    const std::string log = folder_ + "/collector.err";
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log.c_str(),
+                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
+    pid_t child = -1;
+    EXPECT_EQ(posix_spawn(&child, program.c_str(), &actions, nullptr, const_cast<char**>(arguments),
+                          environ),
+              0);
+    posix_spawn_file_actions_destroy(&actions);
+    return child;
+  }
+
+  static int End(pid_t collector, int signal) {
+    kill(collector, signal);
+    int status = 0;
+    waitpid(collector, &status, 0);
+    return status;
+  }
+
+  Environment Joined() const {
+    const std::string agent = BuildPath("lib/libranktap.so");
+    return {{"LD_PRELOAD", agent},
+            {"CUDA_INJECTION64_PATH", agent},
+            {"NVTX_INJECTION64_PATH", agent},
+            {"RANKTAP_LEVEL", "kernels"},
+            {"RANKTAP_SOCKET", folder_ + "/socket"},
+            {"RANKTAP_SPOOL", folder_ + "/spool"}};
+  }
+
+  std::vector<std::string> Spools() const {
+    std::vector<std::string> found;
+    if (!fs::exists(folder_ + "/spool")) return found;
+    for (const auto& entry : fs::directory_iterator(folder_ + "/spool")) {
+      found.push_back(entry.path());
+    }
+    return found;
+  }
+
+  std::vector<std::string> Runs() const {
+    std::vector<std::string> found;
+    const std::string user = folder_ + "/runs/" + std::to_string(geteuid());
+    if (!fs::exists(user)) return found;
+    for (const auto& entry : fs::directory_iterator(user)) found.push_back(entry.path());
+    return found;
+  }
+
+  // Open files with events in them.
+  std::set<std::string> Growing() const {
+    std::set<std::string> found;
+    for (const std::string& run : Runs()) {
+      for (const auto& entry : fs::directory_iterator(run)) {
+        std::error_code gone;
+        if (entry.path().extension() == ".part" && entry.file_size(gone) > 4096 && !gone) {
+          found.insert(entry.path());
+        }
+      }
+    }
+    return found;
+  }
+
+  // True as soon as the condition holds; false after a minute.
+  static bool WaitUntil(const std::function<bool()>& condition) {
+    for (int i = 0; i < 6000; ++i) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
+
+  struct Stored {
+    uint64_t kernels = 0, ranges = 0, launches = 0;
+    size_t files = 0;
+  };
+  // Of all runs; each must verify.
+  Stored Count() const {
+    Stored stored;
+    for (const std::string& path : Runs()) {
+      const auto check = collector::CheckRun(path);
+      EXPECT_TRUE(check.ok()) << check.message();
+      if (!check.ok()) continue;
+      EXPECT_THAT(check->problems, testing::IsEmpty());
+      for (const auto& trace : check->traces) {
+        for (const auto& problem : trace.problems) ADD_FAILURE() << trace.path << problem.what;
+        EXPECT_EQ(trace.lost, 0u) << trace.path;
+      }
+      const auto run = collector::LoadRun(path);
+      EXPECT_TRUE(run.ok()) << run.message();
+      if (!run.ok()) continue;
+      for (const auto& trace : run->traces) {
+        ++stored.files;
+        stored.kernels += trace.kernels.size();
+        stored.launches += trace.api_calls.size();
+        for (size_t i = 0; i < trace.ranges.size(); ++i) {
+          stored.ranges += trace.ranges.unfinished.At(i) == 0 ? 1 : 0;
+        }
+      }
+    }
+    return stored;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(CollectorDeathTest, HoweverOftenItIsKilledEveryEventIsStoredOnce) {
+  const int kills = FaultCount(200);
+  const uint32_t seed = FaultSeed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::string stop = folder_ + "/stop";
+  std::thread killer([&] {
+    for (int i = 0; i < kills; ++i) {
+      const std::set<std::string> before = Growing();
+      const auto stores_something = [&] {
+        const std::set<std::string> now = Growing();
+        return std::any_of(now.begin(), now.end(),
+                           [&](const auto& path) { return !before.contains(path); });
+      };
+      const pid_t collector = StartCollector();
+      EXPECT_TRUE(WaitUntil(stores_something)) << "collector " << i;
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 30'000));
+      EXPECT_TRUE(WIFSIGNALED(End(collector, SIGKILL))) << "collector " << i << " had ended";
+    }
+    std::fclose(std::fopen(stop.c_str(), "w"));
+  });
+  const SimulatedRun traced({Host("launches"), "@" + stop, "2000"}, Joined());
+  killer.join();
+  EXPECT_TRUE(traced.exited_with(0)) << traced.errors();
+  uint64_t launches = 0;
+  ASSERT_EQ(std::sscanf(traced.output().c_str(), "counts launches=%lu", &launches), 1);
+  // Whatever is still in a spool comes in with the last collector.
+  const pid_t last = StartCollector();
+  EXPECT_TRUE(WaitUntil([&] { return Spools().empty() && !Runs().empty(); }));
+  EXPECT_EQ(End(last, SIGTERM), 0);
+  const Stored stored = Count();
+  EXPECT_EQ(stored.kernels, launches);
+  std::printf("%d collectors killed (seed %u): %lu kernels in %zu files, each once\n", kills, seed,
+              stored.kernels, stored.files);
+}
+
+class OrphanTest : public CollectorDeathTest, public testing::WithParamInterface<const char*> {};
+
+// No collector at all while the program ran and ended; one comes later.
+TEST_P(OrphanTest, TheSpoolOfAnEndedProcessIsTakenInByTheNextCollector) {
+  const bool killed = std::string(GetParam()) == "kill";
+  // Killed when it has been alone for longer than an outage that may pass.
+  const std::vector<std::string> command =
+      killed ? std::vector<std::string>{"/usr/bin/timeout", "-s",     "KILL", "4",
+                                        Host("launches"),   "100000", "1000"}
+             : std::vector<std::string>{Host("endings"), "exit", "300"};
+  const SimulatedRun alone(command, Joined());
+  ASSERT_EQ(Spools().size(), 1u);
+  const pid_t collector = StartCollector();
+  EXPECT_TRUE(WaitUntil([&] { return Spools().empty(); }));
+  EXPECT_EQ(End(collector, SIGTERM), 0);
+  ASSERT_EQ(Runs().size(), 1u);
+  const auto run = collector::LoadRun(Runs()[0]);
+  ASSERT_TRUE(run.ok()) << run.message();
+  ASSERT_EQ(run->traces.size(), 1u);
+  const collector::Trace& trace = run->traces[0];
+  EXPECT_TRUE(trace.closed);
+  const Stored stored = Count();
+  if (!killed) {
+    EXPECT_EQ(stored.kernels, 300u);
+    EXPECT_EQ(stored.ranges, 300u);
+    EXPECT_EQ(trace.ending.how(), v1::Ending::HOW_GOODBYE);
+  } else {
+    EXPECT_GT(stored.kernels, 0u);
+    EXPECT_EQ(trace.ending.how(), v1::Ending::HOW_ABANDONED);
+    EXPECT_THAT(trace.ending.detail(), testing::HasSubstr("spool"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Endings, OrphanTest, testing::Values("exit", "kill"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_F(CollectorDeathTest, ASpoolThatIsNoneIsLeftWithAReason) {
+  fs::create_directory(folder_ + "/spool");
+  fs::permissions(folder_ + "/spool", fs::perms::owner_all);
+  const std::string path = folder_ + "/spool/" + std::string(32, 'a') + "-0.spool";
+  FILE* const file = std::fopen(path.c_str(), "w");
+  std::fputs("this is not a frame", file);
+  std::fclose(file);
+  const pid_t collector = StartCollector();
+  const auto complaint = [&] {
+    FILE* const log = std::fopen((folder_ + "/collector.err").c_str(), "r");
+    if (log == nullptr) return std::string();
+    char text[4096] = {};
+    const size_t size = std::fread(text, 1, sizeof(text) - 1, log);
+    std::fclose(log);
+    return std::string(text, size);
+  };
+  EXPECT_TRUE(WaitUntil([&] { return complaint().find("aaaa-0.spool") != std::string::npos; }));
+  EXPECT_THAT(complaint(), testing::HasSubstr("no frame at offset 0"));
+  EXPECT_EQ(End(collector, SIGTERM), 0);
+  EXPECT_TRUE(fs::exists(path));
+}
+
+}  // namespace
+}  // namespace ranktap::faults_test
