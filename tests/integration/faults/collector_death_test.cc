@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/fault_seed.h"
 #include "tests/integration/agent/traced_run.h"
-#include "tests/integration/faults/fault_seed.h"
 
 extern char** environ;
 

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/fault_seed.h"
 #include "tests/integration/agent/traced_run.h"
-#include "tests/integration/faults/fault_seed.h"
 
 namespace ranktap::faults_test {
 namespace {

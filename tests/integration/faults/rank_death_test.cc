@@ -10,8 +10,8 @@
 #include <map>
 #include <string>
 
+#include "tests/fault_seed.h"
 #include "tests/integration/agent/traced_run.h"
-#include "tests/integration/faults/fault_seed.h"
 #include "tests/workloads/hosts/dies_ledger.h"
 
 namespace ranktap::faults_test {

@@ -4,8 +4,11 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <random>
+
 #include "collector/trace/trace_check.h"
 #include "collector/trace/trace_loader.h"
+#include "tests/fault_seed.h"
 #include "tests/unit/collector/temporary_directory.h"
 #include "tests/unit/collector/trace_file.h"
 
@@ -169,6 +172,44 @@ TEST(TraceFileTest, AChangedByteCostsItsBlockAndNoOther) {
       ASSERT_TRUE(check.ok());
       EXPECT_FALSE(check->ok());
     }
+  }
+}
+
+// 4,096 places over the whole file; scripts/soak tries every offset of a larger one.
+TEST(TraceFileTest, AnyChangedByteIsNoticedAndCostsOneBlockAtMost) {
+  const TemporaryDirectory directory;
+  {
+    TraceFileBuilder file(directory / "whole.trace");
+    file.AddText(1, "gemm");
+    for (uint32_t block = 0; block < 16; ++block) {
+      file.AddEvents(1, MakeKernels(40, 1'000'000 * (block + 1)));
+      file.EndBlock();
+    }
+    file.Close();
+  }
+  const std::string whole = ReadFile(directory / "whole.trace");
+  const size_t blocks = BlockOffsets(directory / "whole.trace").size();
+  const std::string path = directory / "hurt.trace";
+  const auto places = std::min(whole.size(), static_cast<size_t>(FaultCount(4096)));
+  std::mt19937 random(FaultSeed());
+  for (size_t i = 0; i < places; ++i) {
+    const size_t at = i * whole.size() / places;
+    const char flip = static_cast<char>(1u << (random() % 8));
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ flip);
+    WriteFile(path, bytes);
+    const auto check = CheckRun(path);
+    EXPECT_TRUE(!check.ok() || !check->ok()) << "nobody noticed byte " << at;
+    auto reader = TraceReader::Open(path);
+    if (!reader.ok()) {
+      ASSERT_LT(at, sizeof(FileHeader)) << reader.message();
+      continue;
+    }
+    size_t read = 0;
+    Block block;
+    while (reader->Next(&block)) ++read;
+    ASSERT_GE(read + 1, blocks) << "byte " << at;
+    (void)LoadTrace(path);
   }
 }
 

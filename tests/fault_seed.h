@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-namespace ranktap::faults_test {
+namespace ranktap {
 
 inline uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   const char* const text = std::getenv(name);
@@ -20,4 +20,4 @@ inline int FaultCount(int in_tests) {
   return static_cast<int>(FromEnvironment("FAULT_COUNT", static_cast<uint64_t>(in_tests)));
 }
 
-}  // namespace ranktap::faults_test
+}  // namespace ranktap
