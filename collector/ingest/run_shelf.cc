@@ -131,7 +131,7 @@ void RunShelf::ScanFile(const std::string& path, uint32_t uid) {
   file = {where, reader->header().created_realtime_ns};
 }
 
-Result<RunShelf::Place> RunShelf::PlaceFor(const v1::Hello& hello, uid_t uid) {
+Result<RunShelf::Place> RunShelf::PlaceFor(const v1::Hello& hello, uid_t uid, bool from_spool) {
   Place place;
   if (root_.empty()) {
     place.book = books_.front().get();
@@ -149,7 +149,7 @@ Result<RunShelf::Place> RunShelf::PlaceFor(const v1::Hello& hello, uid_t uid) {
       problems_.push_back(tail.message());
     }
   }
-  if (!book) book = OpenBook(hello, uid);
+  if (!book) book = OpenBook(hello, uid, from_spool);
   if (!book) return Failure{book.message()};
   place.book = *book;
   ++place.book->sessions;
@@ -157,9 +157,10 @@ Result<RunShelf::Place> RunShelf::PlaceFor(const v1::Hello& hello, uid_t uid) {
   return place;
 }
 
-Result<RunBook*> RunShelf::OpenBook(const v1::Hello& hello, uid_t uid) {
+Result<RunBook*> RunShelf::OpenBook(const v1::Hello& hello, uid_t uid, bool from_spool) {
   const std::string& job = hello.rank().job();
-  RunBook*& current = current_[std::to_string(uid) + "/" + job];
+  const std::string kind = !job.empty() ? "job-" + job : from_spool ? "spools" : "run";
+  RunBook*& current = current_[std::to_string(uid) + "/" + kind];
   const bool goes_on =
       current != nullptr && (!job.empty() || current->sessions > 0 ||
                              MonotonicRawNs() - current->last_closed_ns < kLingerNs);
@@ -167,7 +168,7 @@ Result<RunBook*> RunShelf::OpenBook(const v1::Hello& hello, uid_t uid) {
   const std::string parent = root_ + "/" + std::to_string(uid);
   // A user finds the own runs here and cannot make any.
   if (auto failure = MakeDirectory(parent, 0711)) return *failure;
-  const std::string name = SafeName(job.empty() ? "run" : "job-" + job) + "-" + Stamp();
+  const std::string name = SafeName(kind) + "-" + Stamp();
   Result<RunDirectory> directory = RunDirectory::CreateNew(parent + "/", name);
   if (!directory) return Failure{directory.message()};
   if (uid != ::geteuid()) {

@@ -4,7 +4,8 @@
 //   ROOT/UID/JOB-TIME/rank-00003.trace
 //
 // A job is what the launcher calls it (hello's rank.job). Processes without one are of one run as
-// long as there are any, and kLinger beyond. Lives on the writer thread.
+// long as there are any, and kLinger beyond; those of spools are of a run of their own. Lives on
+// the writer thread.
 #pragma once
 
 #include <sys/types.h>
@@ -41,7 +42,9 @@ class RunShelf {
     RunBook* book = nullptr;           // lives as long as the shelf
     std::optional<TraceTail> earlier;  // where an earlier file of this process ends
   };
-  Result<Place> PlaceFor(const v1::Hello& hello, uid_t uid);
+  // `from_spool`: the process has ended, maybe long ago; without a job it is of no run that goes
+  // on.
+  Result<Place> PlaceFor(const v1::Hello& hello, uid_t uid, bool from_spool);
   // A session of the book has ended.
   void Leave(RunBook* book);
 
@@ -58,7 +61,7 @@ class RunShelf {
   RunShelf() = default;
   void ScanRun(const std::string& path, uint32_t uid);
   void ScanFile(const std::string& path, uint32_t uid);
-  Result<RunBook*> OpenBook(const v1::Hello& hello, uid_t uid);
+  Result<RunBook*> OpenBook(const v1::Hello& hello, uid_t uid, bool from_spool);
   Result<RunBook*> ReopenBook(const std::string& path, uid_t uid);
 
   std::string root_;

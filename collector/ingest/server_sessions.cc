@@ -152,7 +152,7 @@ Session* Server::FindOrOpenSession(Connection* connection, const v1::Hello& hell
       id, hello.session(), connection->peer(),
       is_spool ? FileDescriptor() : OpenPidfd(connection->fd(), connection->peer().pid));
   const auto pid = static_cast<uint32_t>(connection->peer().pid);
-  store_->Open(id, hello, pid != 0 ? pid : hello.process().pid(), connection->peer().uid);
+  store_->Open(id, hello, pid != 0 ? pid : hello.process().pid(), connection->peer());
   by_token_.emplace(key, id);
   WatchPidfd(*session);
   return sessions_.emplace(id, std::move(session)).first->second.get();

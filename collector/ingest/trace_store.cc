@@ -46,12 +46,14 @@ TraceStore::Shelved* TraceStore::Find(SessionId session) {
   return found == sessions_.end() ? nullptr : found->second.get();
 }
 
-void TraceStore::Open(SessionId session, const v1::Hello& hello, uint32_t pid, uid_t uid) {
-  Post([this, session, hello, pid, uid] { OpenNow(session, hello, pid, uid); });
+void TraceStore::Open(SessionId session, const v1::Hello& hello, uint32_t pid,
+                      const PeerCredentials& peer) {
+  Post([this, session, hello, pid, peer] { OpenNow(session, hello, pid, peer); });
 }
 
-void TraceStore::OpenNow(SessionId session, const v1::Hello& hello, uint32_t pid, uid_t uid) {
-  const Result<RunShelf::Place> place = shelf_.PlaceFor(hello, uid);
+void TraceStore::OpenNow(SessionId session, const v1::Hello& hello, uint32_t pid,
+                         const PeerCredentials& peer) {
+  const Result<RunShelf::Place> place = shelf_.PlaceFor(hello, peer.uid, peer.is_spool);
   if (!place) {
     if (problem_.empty()) problem_ = place.message();
     reply_(RefusedReply{session, place.message()});

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "collector/ingest/frame_block.h"
+#include "collector/ingest/peer.h"
 #include "collector/ingest/run_shelf.h"
 #include "collector/ingest/segment.h"
 #include "collector/ingest/session_store.h"
@@ -59,7 +60,7 @@ class TraceStore {
   // Waits until everything is written.
   ~TraceStore();
 
-  void Open(SessionId session, const v1::Hello& hello, uint32_t pid, uid_t uid);
+  void Open(SessionId session, const v1::Hello& hello, uint32_t pid, const PeerCredentials& peer);
   void Store(SessionId session, uint64_t connection, uint64_t frames, FrameBlock block);
   void AskPositions(SessionId session, uint64_t connection);
   // Reads the rings (unless nothing can be left in them) and closes the file.
@@ -90,7 +91,8 @@ class TraceStore {
     StoreContext context;
     std::unique_ptr<SessionStore> store;
   };
-  void OpenNow(SessionId session, const v1::Hello& hello, uint32_t pid, uid_t uid);
+  void OpenNow(SessionId session, const v1::Hello& hello, uint32_t pid,
+               const PeerCredentials& peer);
   RunInfo InfoOf(const RunBook& book) const;
   void WriteInfo(RunBook* book);
   Shelved* Find(SessionId session);

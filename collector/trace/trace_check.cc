@@ -250,7 +250,8 @@ void CheckAccount(uint32_t id, const CheckedWriter& writer, TraceCheck* check) {
   };
   if (!writer.has_account) {
     if (check->ending.how() == v1::Ending::HOW_ABANDONED || !check->closed) {
-      check->notes.push_back(Writer(id) + ": no final counters; no collector saw the end of its process");
+      check->notes.push_back(Writer(id) +
+                             ": no final counters; no collector saw the end of its process");
     } else {
       problem("its final counters are missing");
     }

@@ -1,6 +1,6 @@
 // Launches at a given rate, or as fast as they go; prints the rate it reached.
-// usage: launches COUNT|@FILE [RATE_PER_SECOND [STREAMS]]   rate 0: as fast as possible; @FILE: until
-// there is such a file
+// usage: launches COUNT|@FILE [RATE_PER_SECOND [STREAMS]]   rate 0: as fast as possible; @FILE:
+// until there is such a file
 #include <nvtx3/nvToolsExt.h>
 #include <unistd.h>
 
