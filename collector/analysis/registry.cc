@@ -13,6 +13,7 @@
 #include "collector/analysis/kernel_summary.h"
 #include "collector/analysis/launch_summary.h"
 #include "collector/analysis/loss_summary.h"
+#include "collector/analysis/memory_summary.h"
 #include "collector/analysis/module_summary.h"
 #include "collector/analysis/op_summary.h"
 #include "collector/analysis/overlap_summary.h"
@@ -68,6 +69,8 @@ constexpr Analysis kAnalyses[] = {
     {"parameters", "What is each module made of: parameters, gradients, optimizer state, by dtype?",
      &TabulateParameters},
     {"stacks", "Where in the program do CUDA calls come from?", &TabulateCallSites, nullptr, true},
+    {"memory", "How much memory was given out, at most and at the end?", &TabulateMemory},
+    {"memory-peak", "What held the memory at its peak?", &TabulateMemoryPeak},
     {"losses", "Which events are missing, and why?", &TabulateLosses},
     {"losses-by-writer", "Which thread's events are missing?", &TabulateLossesByWriter},
     {"gaps", "When was capture off on purpose, and why?", &TabulateGaps},

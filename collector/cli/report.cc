@@ -21,6 +21,8 @@ namespace ranktap::collector {
 namespace {
 
 constexpr std::string_view kSummary[] = {"verdict", "ranks", "waterfall", "kernels"};
+// Of files that tell of an allocator alone.
+constexpr std::string_view kMemorySummary[] = {"memory", "memory-peak"};
 constexpr size_t kSummaryRows = 10;
 
 std::string AnalysesHelp() {
@@ -123,12 +125,24 @@ bool PrintDeepSpeed(const Request& request, const Run& run) {
   return true;
 }
 
-int Report(const Request& request) {
+std::vector<const Analysis*> SummaryOf(const Run& run) {
+  const bool memory_alone =
+      std::all_of(run.traces.begin(), run.traces.end(),
+                  [](const Trace& trace) { return trace.origin == TraceOrigin::kMemory; });
+  std::vector<const Analysis*> analyses;
+  const std::span<const std::string_view> names =
+      memory_alone ? std::span<const std::string_view>(kMemorySummary) : kSummary;
+  for (const std::string_view name : names) analyses.push_back(FindAnalysis(name));
+  return analyses;
+}
+
+int Report(Request request) {
   Result<Run> run = OpenRun(request.paths);
   if (!run) {
     Complain(run.message());
     return kFailure;
   }
+  if (request.analyses.empty()) request.analyses = SummaryOf(*run);
   for (const std::string& problem : run->problems) Complain(Printable(problem));
   std::vector<std::string> notes;
   if (!Filter(request, &*run, &notes)) return kWrongUsage;
@@ -222,11 +236,8 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   if (const auto status = ParseArguments(&app, arguments)) return *status;
   SplitWords(std::move(words), &request);
   request.options.sort_by = request.sort;
-  if (request.analyses.empty()) {
-    for (const std::string_view name : kSummary) request.analyses.push_back(FindAnalysis(name));
-  }
   if (SetDeepSpeedStyle(format_name, deepspeed, &request)) {
-    if (request.analyses.front()->name != "modules") {
+    if (request.analyses.empty() || request.analyses.front()->name != "modules") {
       Complain("--format " + format_name + " is one of modules: ranktap report RUN modules");
       return kWrongUsage;
     }
@@ -245,7 +256,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
       request.format != Format::kHtml) {
     request.analyses.resize(1);  // one document
   }
-  return Report(request);
+  return Report(std::move(request));
 }
 
 }  // namespace ranktap::collector

@@ -3,20 +3,9 @@
 #include <utility>
 
 #include "collector/import/kineto_tables.h"
+#include "collector/import/optional_values.h"
 
 namespace ranktap::collector {
-namespace {
-
-// A value of an optional column, which is as long as its last value that is not 0.
-template <typename T, typename Value>
-void Set(OptionalColumn<T>* column, size_t row, Value value) {
-  if (value == Value{}) return;
-  column->PadTo(row);
-  column->push_back(static_cast<T>(value));
-}
-
-}  // namespace
-
 bool KinetoTables::AddInstant(const KinetoEvent& event) {
   if (event.name != "[memory]") return true;  // marks of the profiler itself
   if (!event.has_ts) return Skip("events without a time");
@@ -29,11 +18,12 @@ bool KinetoTables::AddInstant(const KinetoEvent& event) {
   allocations.end.push_back(event.ts_ns);
   allocations.writer.push_back(WriterOf(event));
   allocations.bytes.push_back(bytes);
-  Set(&allocations.address, row, event.number(Arg::kAddress));
-  Set(&allocations.device_type, row, event.number(Arg::kDeviceType));
-  Set(&allocations.device, row, static_cast<uint8_t>(std::clamp<int64_t>(device + 1, 0, 255)));
-  Set(&allocations.allocated, row, event.number(Arg::kTotalAllocated));
-  Set(&allocations.reserved, row, event.number(Arg::kTotalReserved));
+  SetOptional(&allocations.address, row, event.number(Arg::kAddress));
+  SetOptional(&allocations.device_type, row, event.number(Arg::kDeviceType));
+  SetOptional(&allocations.device, row,
+              static_cast<uint8_t>(std::clamp<int64_t>(device + 1, 0, 255)));
+  SetOptional(&allocations.allocated, row, event.number(Arg::kTotalAllocated));
+  SetOptional(&allocations.reserved, row, event.number(Arg::kTotalReserved));
   ++trace_->events;
   return true;
 }

@@ -5,6 +5,7 @@
 
 #include "collector/import/cuda_names.h"
 #include "collector/import/finish_trace.h"
+#include "collector/import/optional_values.h"
 
 namespace ranktap::collector {
 
@@ -29,14 +30,6 @@ namespace {
 // Seven days in one event are a damaged file (HTA draws the same line).
 constexpr int64_t kLongestEvent = int64_t{7} * 24 * 3600 * 1'000'000'000;
 constexpr int64_t kFarthest = int64_t{1} << 62;
-
-// A value of an optional column, which is as long as its last value that is not 0.
-template <typename T, typename Value>
-void Set(OptionalColumn<T>* column, size_t row, Value value) {
-  if (value == Value{}) return;
-  column->PadTo(row);
-  column->push_back(static_cast<T>(value));
-}
 
 uint32_t Narrow(uint64_t value) { return static_cast<uint32_t>(std::min<uint64_t>(value, kNone)); }
 
@@ -158,25 +151,25 @@ void KinetoTables::AddOperator(const KinetoEvent& event, Span span, OperatorKind
   ops.name.push_back(names_.Intern(event.name));
   ops.writer.push_back(WriterOf(event));
   ops.kind.push_back(static_cast<uint8_t>(kind));
-  Set(&ops.external_id, row, Narrow(event.number(Arg::kExternalId)));
-  Set(&ops.record_function, row, event.number(Arg::kRecordFunctionId));
+  SetOptional(&ops.external_id, row, Narrow(event.number(Arg::kExternalId)));
+  SetOptional(&ops.record_function, row, event.number(Arg::kRecordFunctionId));
   if (event.has(Arg::kSequence)) {
     int64_t sequence = -1;
     ParseInteger(event.text(Arg::kSequence), &sequence);
-    if (sequence >= 0) Set(&ops.sequence, row, static_cast<uint64_t>(sequence) + 1);
+    if (sequence >= 0) SetOptional(&ops.sequence, row, static_cast<uint64_t>(sequence) + 1);
   }
-  Set(&ops.forward_thread, row, Narrow(event.number(Arg::kForwardThread)));
-  Set(&ops.shapes, row, names_.Intern(event.text(Arg::kShapes)));
-  Set(&ops.strides, row, names_.Intern(event.text(Arg::kStrides)));
-  Set(&ops.types, row, names_.Intern(event.text(Arg::kTypes)));
-  Set(&ops.values, row, names_.Intern(event.text(Arg::kValues)));
-  Set(&ops.stack, row, names_.Intern(event.text(Arg::kCallStack)));
-  Set(&ops.module_hierarchy, row, names_.Intern(event.text(Arg::kModuleHierarchy)));
-  if (event.has(Arg::kCollective)) Set(&ops.collective, row, CollectiveOf(event));
+  SetOptional(&ops.forward_thread, row, Narrow(event.number(Arg::kForwardThread)));
+  SetOptional(&ops.shapes, row, names_.Intern(event.text(Arg::kShapes)));
+  SetOptional(&ops.strides, row, names_.Intern(event.text(Arg::kStrides)));
+  SetOptional(&ops.types, row, names_.Intern(event.text(Arg::kTypes)));
+  SetOptional(&ops.values, row, names_.Intern(event.text(Arg::kValues)));
+  SetOptional(&ops.stack, row, names_.Intern(event.text(Arg::kCallStack)));
+  SetOptional(&ops.module_hierarchy, row, names_.Intern(event.text(Arg::kModuleHierarchy)));
+  if (event.has(Arg::kCollective)) SetOptional(&ops.collective, row, CollectiveOf(event));
   if (event.has(Arg::kStream)) {
     int64_t stream = -1;
     if (ParseInteger(event.text(Arg::kStream), &stream) && stream >= 0) {
-      Set(&ops.stream, row, Narrow(static_cast<uint64_t>(stream) + 1));
+      SetOptional(&ops.stream, row, Narrow(static_cast<uint64_t>(stream) + 1));
     }
   }
 }
@@ -189,9 +182,9 @@ void KinetoTables::AddPython(const KinetoEvent& event, Span span) {
   calls.name.push_back(names_.Intern(event.name));
   calls.writer.push_back(WriterOf(event));
   const auto one_more = [&](Arg arg) { return Narrow(event.number(arg, ~uint64_t{0}) + 1); };
-  Set(&calls.id, row, one_more(Arg::kPythonId));
-  Set(&calls.parent_id, row, one_more(Arg::kPythonParentId));
-  Set(&calls.module_id, row, one_more(Arg::kPythonModuleId));
+  SetOptional(&calls.id, row, one_more(Arg::kPythonId));
+  SetOptional(&calls.parent_id, row, one_more(Arg::kPythonParentId));
+  SetOptional(&calls.module_id, row, one_more(Arg::kPythonModuleId));
 }
 
 void KinetoTables::AddCall(const KinetoEvent& event, Span span, proto::ApiDomain domain) {
@@ -202,7 +195,7 @@ void KinetoTables::AddCall(const KinetoEvent& event, Span span, proto::ApiDomain
   calls.correlation.push_back(Narrow(event.number(Arg::kCorrelation)));
   calls.api.push_back(ApiOf(event, domain));
   calls.writer.push_back(WriterOf(event));
-  Set(&calls.external_id, row, ExternalIdOf(event));
+  SetOptional(&calls.external_id, row, ExternalIdOf(event));
 }
 
 void KinetoTables::AddWork(const KinetoEvent& event, Span span, DeviceWork* work) {
@@ -211,10 +204,10 @@ void KinetoTables::AddWork(const KinetoEvent& event, Span span, DeviceWork* work
   work->end.push_back(span.end);
   work->correlation.push_back(Narrow(event.number(Arg::kCorrelation)));
   work->lane.push_back(LaneOf(event));
-  Set(&work->graph, row, Narrow(event.number(Arg::kGraphId)));
-  Set(&work->graph_node, row, event.number(Arg::kGraphNodeId));
-  Set(&work->channel, row, Narrow(event.number(Arg::kChannel)));
-  Set(&work->external_id, row, ExternalIdOf(event));
+  SetOptional(&work->graph, row, Narrow(event.number(Arg::kGraphId)));
+  SetOptional(&work->graph_node, row, event.number(Arg::kGraphNodeId));
+  SetOptional(&work->channel, row, Narrow(event.number(Arg::kChannel)));
+  SetOptional(&work->external_id, row, ExternalIdOf(event));
 }
 
 void KinetoTables::AddKernel(const KinetoEvent& event, Span span) {
@@ -223,7 +216,7 @@ void KinetoTables::AddKernel(const KinetoEvent& event, Span span) {
   AddWork(event, span, &kernels);
   kernels.name.push_back(names_.Intern(event.name));
   kernels.shape.push_back(ShapeOf(event));
-  if (event.has(Arg::kCollective)) Set(&kernels.collective, row, CollectiveOf(event));
+  if (event.has(Arg::kCollective)) SetOptional(&kernels.collective, row, CollectiveOf(event));
 }
 
 // "Memcpy HtoD (Pageable -> Device)"
@@ -242,11 +235,11 @@ void KinetoTables::AddCopy(const KinetoEvent& event, Span span) {
                                       : 0);
   copies.dst_kind.push_back(has_kinds ? MemoryKindNamed(name.substr(arrow + 4, close - arrow - 4))
                                       : 0);
-  Set(&copies.src_device, row, Narrow(event.number(Arg::kFromDevice)));
-  Set(&copies.dst_device, row, Narrow(event.number(Arg::kToDevice)));
+  SetOptional(&copies.src_device, row, Narrow(event.number(Arg::kFromDevice)));
+  SetOptional(&copies.dst_device, row, Narrow(event.number(Arg::kToDevice)));
   double bandwidth = 0;
   if (ParseReal(event.text(Arg::kBandwidth), &bandwidth)) {
-    Set(&copies.reported_bandwidth, row, bandwidth);
+    SetOptional(&copies.reported_bandwidth, row, bandwidth);
   }
 }
 
@@ -262,7 +255,7 @@ void KinetoTables::AddMemset(const KinetoEvent& event, Span span) {
       has_kind ? MemoryKindNamed(event.name.substr(open + 1, close - open - 1)) : 0);
   double bandwidth = 0;
   if (ParseReal(event.text(Arg::kBandwidth), &bandwidth)) {
-    Set(&memsets.reported_bandwidth, row, bandwidth);
+    SetOptional(&memsets.reported_bandwidth, row, bandwidth);
   }
 }
 
@@ -282,8 +275,8 @@ void KinetoTables::AddSync(const KinetoEvent& event, Span span) {
   syncs.stream.push_back(number(Arg::kStream));
   syncs.cuda_event.push_back(number(Arg::kWaitOnEvent));
   syncs.type.push_back(SyncTypeNamed(event.name));
-  Set(&syncs.stream_as_unsigned, row, event.text(Arg::kStream) == "4294967295" ? 1 : 0);
-  Set(&syncs.record_correlation, row, Narrow(event.number(Arg::kWaitOnRecord)));
+  SetOptional(&syncs.stream_as_unsigned, row, event.text(Arg::kStream) == "4294967295" ? 1 : 0);
+  SetOptional(&syncs.record_correlation, row, Narrow(event.number(Arg::kWaitOnRecord)));
 }
 
 void KinetoTables::AddDeviceAnnotation(const KinetoEvent& event, Span span) {
@@ -293,7 +286,7 @@ void KinetoTables::AddDeviceAnnotation(const KinetoEvent& event, Span span) {
   annotations.end.push_back(span.end);
   annotations.name.push_back(names_.Intern(event.name));
   annotations.lane.push_back(LaneOf(event));
-  Set(&annotations.external_id, row, Narrow(event.number(Arg::kExternalId)));
+  SetOptional(&annotations.external_id, row, Narrow(event.number(Arg::kExternalId)));
 }
 
 // Kineto's name is all it says; the kind stays 0.

@@ -14,6 +14,7 @@
 
 #include "collector/import/byte_source.h"
 #include "collector/import/kineto_importer.h"
+#include "collector/import/memory_importer.h"
 #include "collector/import/nsys_importer.h"
 #include "collector/trace/table_columns.h"
 #include "collector/trace/trace_loader.h"
@@ -25,7 +26,11 @@ namespace fs = std::filesystem;
 
 bool IsForeign(const std::string& path) {
   const FileKind kind = KindOf(path);
-  return kind == FileKind::kKineto || kind == FileKind::kNsys;
+  return kind != FileKind::kTrace && kind != FileKind::kUnknown;
+}
+bool IsMemory(const std::string& path) {
+  const FileKind kind = KindOf(path);
+  return kind == FileKind::kMemorySnapshot || kind == FileKind::kMemoryTimeline;
 }
 
 std::vector<std::string> ForeignFilesIn(const std::string& directory) {
@@ -34,7 +39,10 @@ std::vector<std::string> ForeignFilesIn(const std::string& directory) {
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file(error)) continue;
-    if (!name.ends_with(".json") && !name.ends_with(".json.gz") && !name.ends_with(".sqlite")) {
+    static constexpr std::string_view kEndings[] = {".json", ".json.gz", ".sqlite", ".pickle",
+                                                    ".raw.gz"};
+    if (std::none_of(std::begin(kEndings), std::end(kEndings),
+                     [&name](std::string_view ending) { return name.ends_with(ending); })) {
       continue;
     }
     if (name != "run.json" && IsForeign(entry.path().string())) {
@@ -42,6 +50,8 @@ std::vector<std::string> ForeignFilesIn(const std::string& directory) {
     }
   }
   std::sort(files.begin(), files.end());
+  // Beside traces they are of the same ranks.
+  if (!std::all_of(files.begin(), files.end(), IsMemory)) std::erase_if(files, IsMemory);
   return files;
 }
 
@@ -146,7 +156,16 @@ FileKind KindOf(const std::string& path) {
   char head[64] = {};
   const std::string_view text(head, source->Read(head, sizeof head));
   if (text.starts_with("SQLite format 3")) return FileKind::kNsys;
-  const size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  // A pickle of protocol 2 or later.
+  if (text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5) {
+    return FileKind::kMemorySnapshot;
+  }
+  constexpr std::string_view kSpace = " \t\r\n\xef\xbb\xbf";
+  const size_t first = text.find_first_not_of(kSpace);
+  if (first != text.npos && text[first] == '[') {
+    const size_t second = text.find_first_not_of(kSpace, first + 1);
+    if (second != text.npos && text[second] == '[') return FileKind::kMemoryTimeline;
+  }
   if (first != text.npos && (text[first] == '{' || text[first] == '[')) return FileKind::kKineto;
   return FileKind::kTrace;
 }
@@ -154,7 +173,10 @@ FileKind KindOf(const std::string& path) {
 Result<std::vector<Trace>> LoadFile(const std::string& path) {
   const FileKind kind = KindOf(path);
   if (kind == FileKind::kNsys) return ImportNsys(path);
-  Result<Trace> trace = kind == FileKind::kKineto ? ImportKineto(path) : LoadTrace(path);
+  Result<Trace> trace = kind == FileKind::kKineto           ? ImportKineto(path)
+                        : kind == FileKind::kMemorySnapshot ? ImportMemorySnapshot(path)
+                        : kind == FileKind::kMemoryTimeline ? ImportMemoryTimeline(path)
+                                                            : LoadTrace(path);
   if (!trace) return Failure{trace.message()};
   std::vector<Trace> traces;
   traces.push_back(std::move(*trace));

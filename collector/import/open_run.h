@@ -11,7 +11,7 @@
 
 namespace ranktap::collector {
 
-enum class FileKind { kTrace, kKineto, kNsys, kUnknown };
+enum class FileKind { kTrace, kKineto, kNsys, kMemorySnapshot, kMemoryTimeline, kUnknown };
 
 // By its first bytes, not by its name.
 FileKind KindOf(const std::string& path);
@@ -23,9 +23,10 @@ std::optional<uint32_t> RankInName(const std::string& path);
 Result<std::vector<Trace>> LoadFile(const std::string& path);
 
 // One path: a run directory, a trace, a file of another tool or a directory of such files (searched
-// one level deep). Several: each a file. Ranks come from the files, else from names like
-// "rank3.json"; the times of all ranks count from the same moment. Files that could not be read are
-// in Run::problems; fails when nothing could be.
+// one level deep; memory snapshots and timelines count only where nothing else is in it). Several:
+// each a file. Ranks come from the files, else from names like "rank3.json"; the times of all ranks
+// count from the same moment. Files that could not be read are in Run::problems; fails when nothing
+// could be.
 Result<Run> OpenRun(const std::vector<std::string>& paths);
 
 }  // namespace ranktap::collector

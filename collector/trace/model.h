@@ -156,7 +156,7 @@ struct OpenCall {
 };
 
 // Where a trace came from. Only captures have writers with accounts, gaps and losses.
-enum class TraceOrigin : uint8_t { kCapture, kKineto, kNsys };
+enum class TraceOrigin : uint8_t { kCapture, kKineto, kNsys, kMemory };
 
 struct Trace {
   std::string path;

@@ -83,7 +83,20 @@ struct DeviceAnnotations {
   size_t size() const { return start.size(); }
 };
 
-// What the framework's allocator did (profile_memory=True); `end` equals `start`.
+// What a tensor is for, in the order in which torch's memory timelines number it.
+enum class MemoryCategory : uint8_t {
+  kParameter,
+  kOptimizerState,
+  kInput,
+  kTemporary,
+  kActivation,
+  kGradient,
+  kAutogradDetail,
+  kUnknown,
+};
+
+// What the framework's allocator did (profile_memory=True, memory timelines and snapshots); `end`
+// equals `start`.
 struct Allocations {
   Column<int64_t> start, end;
   Column<uint16_t> writer;
@@ -92,6 +105,9 @@ struct Allocations {
   OptionalColumn<uint8_t> device_type;           // c10::DeviceType: 0 CPU, 1 CUDA
   OptionalColumn<uint8_t> device;                // 1 + index; 0: none
   OptionalColumn<uint64_t> allocated, reserved;  // of the device, after it
+  OptionalColumn<uint8_t> category;              // 1 + MemoryCategory
+  OptionalColumn<uint8_t> relabelled;  // 1: bytes changed their category, none were allocated
+  OptionalColumn<uint32_t> stack;      // Python and C++, innermost first, ';' between the frames
   size_t size() const { return start.size(); }
 };
 

@@ -95,6 +95,7 @@ void ForEachColumnOf(Allocations& allocations, Visit&& visit) {
   visit(allocations.start), visit(allocations.end), visit(allocations.writer);
   visit(allocations.bytes), visit(allocations.address), visit(allocations.device_type);
   visit(allocations.device), visit(allocations.allocated), visit(allocations.reserved);
+  visit(allocations.category), visit(allocations.relabelled), visit(allocations.stack);
 }
 template <typename Visit>
 void ForEachColumnOf(CounterSamples& samples, Visit&& visit) {

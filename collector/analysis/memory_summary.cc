@@ -1,0 +1,236 @@
+#include "collector/analysis/memory_summary.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "collector/analysis/cells.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr uint32_t kDeviceMemory = 3;              // CUpti_ActivityMemoryKind
+constexpr uint32_t kAllocated = 1, kReleased = 2;  // CUpti_ActivityMemoryOperationType
+constexpr uint32_t kCpu = kNone;
+
+struct Curve {
+  int64_t now = 0, peak = 0, peak_time = 0, peak_reserved = 0;
+  size_t peak_row = 0;
+  int64_t allocations = 0, allocated = 0, largest = 0;
+  bool has_reserved = false;
+
+  void Count(int64_t bytes) {
+    if (bytes <= 0) return;
+    ++allocations;
+    allocated += bytes;
+    largest = std::max(largest, bytes);
+  }
+  void Reach(int64_t level, int64_t time, size_t row) {
+    now = level;
+    if (level <= peak) return;
+    peak = level;
+    peak_time = time;
+    peak_row = row;
+  }
+};
+
+// A memory timeline names no device, but its category says that it is of one.
+uint32_t DeviceOf(const Allocations& all, size_t row) {
+  if (all.device_type.At(row) != 0 && all.device.At(row) != 0) return all.device.At(row) - 1u;
+  return kCpu;
+}
+
+std::map<uint32_t, Curve> FrameworkCurves(const Trace& trace) {
+  const Allocations& all = trace.allocations;
+  std::map<uint32_t, Curve> curves;
+  for (size_t i = 0; i < all.size(); ++i) {
+    Curve& curve = curves[DeviceOf(all, i)];
+    if (all.relabelled.At(i) == 0) curve.Count(all.bytes[i]);
+    const int64_t level = all.allocated.empty() ? curve.now + all.bytes[i]
+                                                : static_cast<int64_t>(all.allocated.At(i));
+    curve.Reach(level, all.start[i], i);
+    if (all.reserved.empty()) continue;
+    curve.has_reserved = true;
+    curve.peak_reserved = std::max(curve.peak_reserved, static_cast<int64_t>(all.reserved.At(i)));
+  }
+  return curves;
+}
+
+std::map<uint32_t, Curve> CudaCurves(const Trace& trace) {
+  std::map<uint32_t, Curve> curves;
+  for (size_t i = 0; i < trace.memory.size(); ++i) {
+    const proto::MemoryEvent& event = trace.memory[i];
+    if (event.memory_kind != kDeviceMemory) continue;
+    const auto bytes = static_cast<int64_t>(event.bytes);
+    Curve& curve = curves[event.device];
+    if (event.operation == kAllocated) curve.Count(bytes);
+    const int64_t change = event.operation == kAllocated  ? bytes
+                           : event.operation == kReleased ? -bytes
+                                                          : 0;
+    curve.Reach(curve.now + change, static_cast<int64_t>(event.time_ns), i);
+  }
+  return curves;
+}
+
+Cell DeviceCell(const Trace& trace, uint32_t device) {
+  if (device != kCpu) return "GPU " + std::to_string(device);
+  return trace.allocations.category.empty() ? std::string("CPU") : std::string("not named");
+}
+
+void AddRows(const Trace& trace, const std::string& allocator,
+             const std::map<uint32_t, Curve>& curves, Table* table) {
+  for (const auto& [device, curve] : curves) {
+    table->rows.push_back({RankCell(trace), DeviceCell(trace, device), allocator, curve.peak,
+                           curve.peak_time - trace.first_ns,
+                           curve.has_reserved ? Cell(curve.peak_reserved) : Cell(), curve.now,
+                           curve.allocations, curve.allocated, curve.largest});
+  }
+}
+
+std::string CategoryName(uint8_t category) {
+  static constexpr const char* kNames[] = {"parameter",       "optimizer state", "input",
+                                           "temporary",       "activation",      "gradient",
+                                           "autograd detail", "unknown"};
+  return category >= 1 && category <= std::size(kNames) ? kNames[category - 1] : "unknown";
+}
+
+struct Held {
+  int64_t bytes = 0, blocks = 0;
+};
+
+std::map<std::string, Held> ByCategory(const Allocations& all, uint32_t device, size_t last) {
+  std::map<std::string, Held> held;
+  for (size_t i = 0; i <= last; ++i) {
+    if (DeviceOf(all, i) != device) continue;
+    Held& of = held[CategoryName(all.category.At(i))];
+    of.bytes += all.bytes[i];
+    of.blocks += all.bytes[i] > 0 ? 1 : all.bytes[i] < 0 ? -1 : 0;
+  }
+  return held;
+}
+
+// The innermost operator that is open on each allocation's thread.
+class AllocatingOperators {
+ public:
+  explicit AllocatingOperators(const Trace& trace)
+      : ops_(trace.operators), open_(trace.writers.size() + 1) {}
+
+  // Called with allocations in the order of time.
+  uint32_t At(int64_t time, uint16_t writer) {
+    for (; next_ < ops_.size() && ops_.start[next_] <= time; ++next_) {
+      open_[std::min<size_t>(ops_.writer[next_], open_.size() - 1)].push_back(
+          static_cast<uint32_t>(next_));
+    }
+    std::vector<uint32_t>& open = open_[std::min<size_t>(writer, open_.size() - 1)];
+    while (!open.empty() && ops_.end[open.back()] < time) open.pop_back();
+    return open.empty() ? kNone : open.back();
+  }
+
+ private:
+  const Operators& ops_;
+  std::vector<std::vector<uint32_t>> open_;
+  size_t next_ = 0;
+};
+
+std::map<std::string, Held> ByOrigin(const Trace& trace, uint32_t device, size_t last) {
+  const Allocations& all = trace.allocations;
+  struct Block {
+    int64_t bytes;
+    uint32_t name;
+  };
+  std::unordered_map<uint64_t, Block> live;
+  AllocatingOperators operators(trace);
+  for (size_t i = 0; i <= last; ++i) {
+    const uint32_t op = operators.At(all.start[i], all.writer[i]);
+    if (DeviceOf(all, i) != device || all.bytes[i] == 0) continue;
+    if (all.bytes[i] < 0) {
+      live.erase(all.address.At(i));
+    } else {
+      const uint32_t name = all.stack.At(i) != 0 ? all.stack.At(i)
+                            : op != kNone        ? trace.operators.name[op]
+                                                 : 0;
+      live[all.address.At(i)] = {all.bytes[i], name};
+    }
+  }
+  std::map<std::string, Held> held;
+  for (const auto& [address, block] : live) {
+    const std::string name(trace.dictionary.String(block.name));
+    Held& of = held[name.empty() ? "(neither a stack nor an operator is known)" : name];
+    of.bytes += block.bytes;
+    ++of.blocks;
+  }
+  return held;
+}
+
+// "a.py(3): f;b.py(9): g" -> "a.py(3): f"
+std::string Innermost(const std::string& stack) { return stack.substr(0, stack.find(';')); }
+
+}  // namespace
+
+Table TabulateMemory(const Run& run) {
+  Table table{.name = "memory",
+              .title = "Memory that was given out, by device",
+              .columns = {{"rank", Unit::kCount},
+                          {"device", Unit::kText},
+                          {"allocator", Unit::kText},
+                          {"peak_bytes", Unit::kBytes},
+                          {"peak_at_ns", Unit::kNs},
+                          {"peak_reserved_bytes", Unit::kBytes},
+                          {"at_end_bytes", Unit::kBytes},
+                          {"allocations", Unit::kCount},
+                          {"allocated_bytes", Unit::kBytes, true},
+                          {"largest_bytes", Unit::kBytes, true}}};
+  for (const Trace& trace : run.traces) {
+    AddRows(trace, "framework", FrameworkCurves(trace), &table);
+    AddRows(trace, "CUDA", CudaCurves(trace), &table);
+  }
+  if (table.rows.empty()) {
+    table.notes.push_back(
+        "no allocations were recorded: torch.profiler records them with profile_memory=True");
+  }
+  return table;
+}
+
+Table TabulateMemoryPeak(const Run& run) {
+  Table table{.name = "memory-peak",
+              .title = "What held the memory at the peak of each device",
+              .columns = {{"rank", Unit::kCount},
+                          {"device", Unit::kText},
+                          {"held_by", Unit::kText},
+                          {"bytes", Unit::kBytes},
+                          {"share_percent", Unit::kPercent},
+                          {"blocks", Unit::kCount},
+                          {"stack", Unit::kText, true}}};
+  for (const Trace& trace : run.traces) {
+    const Allocations& all = trace.allocations;
+    for (const auto& [device, curve] : FrameworkCurves(trace)) {
+      if (curve.peak == 0) continue;
+      const auto held = all.category.empty() ? ByOrigin(trace, device, curve.peak_row)
+                                             : ByCategory(all, device, curve.peak_row);
+      std::vector<std::pair<std::string, Held>> sorted(held.begin(), held.end());
+      std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+        return a.second.bytes > b.second.bytes;
+      });
+      int64_t rest = curve.peak;
+      for (const auto& [name, of] : sorted) {
+        rest -= of.bytes;
+        if (of.bytes == 0) continue;
+        table.rows.push_back({RankCell(trace), DeviceCell(trace, device), Innermost(name), of.bytes,
+                              Percent(of.bytes, curve.peak), of.blocks,
+                              name.find(';') == name.npos ? Cell() : Cell(name)});
+      }
+      if (rest > 0) {
+        table.rows.push_back({RankCell(trace), DeviceCell(trace, device),
+                              std::string("(allocated before the trace)"), rest,
+                              Percent(rest, curve.peak), Cell(), Cell()});
+      }
+    }
+  }
+  if (table.rows.empty()) {
+    table.notes.push_back(
+        "no allocations were recorded: torch.profiler records them with profile_memory=True");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector
