@@ -34,7 +34,7 @@ struct Curve {
   }
 };
 
-// A memory timeline names no device, but its category says that it is of one.
+// A memory timeline is of one device, which it does not name.
 uint32_t DeviceOf(const Allocations& all, size_t row) {
   if (all.device_type.At(row) != 0 && all.device.At(row) != 0) return all.device.At(row) - 1u;
   return kCpu;
@@ -183,6 +183,10 @@ Table TabulateMemory(const Run& run) {
   for (const Trace& trace : run.traces) {
     AddRows(trace, "framework", FrameworkCurves(trace), &table);
     AddRows(trace, "CUDA", CudaCurves(trace), &table);
+    for (const Damage& damage : trace.damage) {
+      table.notes.push_back(trace.info.file + ", offset " + std::to_string(damage.offset) + ": " +
+                            damage.what);
+    }
   }
   if (table.rows.empty()) {
     table.notes.push_back(

@@ -143,6 +143,10 @@ int Report(Request request) {
     return kFailure;
   }
   if (request.analyses.empty()) request.analyses = SummaryOf(*run);
+  if (request.analyses.size() > 1 && request.format != Format::kText &&
+      request.format != Format::kHtml) {
+    request.analyses.resize(1);  // one document
+  }
   for (const std::string& problem : run->problems) Complain(Printable(problem));
   std::vector<std::string> notes;
   if (!Filter(request, &*run, &notes)) return kWrongUsage;
@@ -252,10 +256,6 @@ int ReportCommand(const std::vector<std::string>& arguments) {
     return kWrongUsage;
   }
   request.format = *format;
-  if (request.analyses.size() > 1 && request.format != Format::kText &&
-      request.format != Format::kHtml) {
-    request.analyses.resize(1);  // one document
-  }
   return Report(std::move(request));
 }
 
