@@ -11,6 +11,7 @@
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
 #include "collector/trace/table_columns.h"
+#include "proto/operator_payload.h"
 
 namespace ranktap::collector {
 namespace {
@@ -64,8 +65,9 @@ class OwnOperators {
     std::vector<uint32_t> kept;
     for (uint32_t row = 0; row < ranges.size(); ++row) {
       const bool is_operator =
-          trace_->dictionary.Domain(ranges.domain[row]).empty() &&
-          NumberAfter(kIdMark, trace_->dictionary.String(ranges.name[row])).has_value();
+          ranges.payload_type.At(row) == proto::kOperatorPayload ||
+          (trace_->dictionary.Domain(ranges.domain[row]).empty() &&
+           NumberAfter(kIdMark, trace_->dictionary.String(ranges.name[row])).has_value());
       if (is_operator) {
         AddOperator(ranges, row);
       } else {
@@ -81,22 +83,32 @@ class OwnOperators {
   }
 
   void AddOperator(const Ranges& ranges, uint32_t row) {
-    // A copy: interning moves the dictionary's strings.
-    const std::string text(trace_->dictionary.String(ranges.name[row]));
     const auto op = static_cast<uint32_t>(ops_.size());
-    const std::optional<uint64_t> id = NumberAfter(kIdMark, text);
-    const std::string_view name = PlainName(text);
     ops_.start.push_back(ranges.start[row]);
     ops_.end.push_back(ranges.end[row]);
     ops_.writer.push_back(ranges.writer[row]);
-    ops_.name.push_back(Intern(name));
     ops_.kind.push_back(static_cast<uint8_t>(OperatorKind::kOperator));
-    Set(&ops_.record_function, op, id.value_or(0));
-    const std::optional<uint64_t> sequence = NumberAfter(kSequenceMark, text);
-    Set(&ops_.sequence, op, sequence ? *sequence + 1 : 0);
-    if (name.starts_with(kNodePrefix)) Set(&ops_.scope, op, kBackwardScope);
-    Set(&ops_.shapes, op, Intern(Sizes(text)));
-    if (id) by_id_.emplace(*id, op);
+    if (ranges.payload_type.At(row) == proto::kOperatorPayload) {
+      ops_.name.push_back(ranges.name[row]);
+      const auto sequence = uint64_t{ranges.color.At(row)} << 32 | ranges.category.At(row);
+      SetNumbers(op, ranges.payload.At(row), sequence);
+    } else {
+      // A copy: interning moves the dictionary's strings.
+      const std::string text(trace_->dictionary.String(ranges.name[row]));
+      ops_.name.push_back(Intern(PlainName(text)));
+      const std::optional<uint64_t> sequence = NumberAfter(kSequenceMark, text);
+      SetNumbers(op, *NumberAfter(kIdMark, text), sequence ? *sequence + 1 : 0);
+      Set(&ops_.shapes, op, Intern(Sizes(text)));
+    }
+    if (trace_->dictionary.String(ops_.name[op]).starts_with(kNodePrefix)) {
+      Set(&ops_.scope, op, kBackwardScope);
+    }
+  }
+
+  void SetNumbers(uint32_t op, uint64_t id, uint64_t sequence) {
+    Set(&ops_.record_function, op, id);
+    Set(&ops_.sequence, op, sequence);
+    by_id_.emplace(id, op);
   }
 
   // [id, thread of the forward, scope, shapes, types, values]

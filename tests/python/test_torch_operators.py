@@ -142,6 +142,30 @@ assert [step for step in range(201) if ours.records(step)] == [*range(7, 13), *r
         calls = {row['name']: row['calls'] for row in self.report(run, 'ops')}
         self.assertEqual(calls['aten::convolution_backward'], 2 * 3)
 
+    def test_a_hundred_thousand_operators_leave_room_for_names(self):
+        program = '''
+import torch
+class Late(torch.nn.Module):
+    def forward(self, x):
+        return x
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+numbers = torch.zeros(1)
+for step in range(3):
+    for _ in range(20_000 if step == 1 else 0):
+        numbers.add_(1)
+    if step == 2:
+        Late()(numbers)
+    model(torch.ones(4, 8)).sum().backward()
+    optimizer.step()
+'''
+        done, run = self.run_traced([harness.TORCH_PYTHON, '-c', program],
+                                    ['--level', 'full', '--schedule', 'wait=1,active=1,repeat=1'])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        operators = self.report(run, 'ops')
+        self.assertGreater(sum(row['calls'] for row in operators), 80_000)  # more than the arena has room for names
+        self.assertIn('Late', {row['module'] for row in self.report(run, 'modules')})
+
     def test_the_programs_own_profiler_has_its_operators_and_ours_a_gap(self):
         program = '''
 import torch

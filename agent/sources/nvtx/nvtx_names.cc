@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "proto/operator_payload.h"
+
 namespace ranktap::agent {
 
 using proto::ArenaRef;
@@ -48,6 +50,21 @@ class Utf8 {
 
 std::string_view Bounded(const char* text) { return {text, strnlen(text, kMaxNameBytes)}; }
 
+// Takes `mark` and the digits behind it from the end of `text`; false: they are not there.
+bool TakeNumber(std::string_view mark, std::string_view& text, uint64_t& number) {
+  size_t at = text.size();
+  uint64_t value = 0, place = 1;
+  for (; at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9'; place *= 10) {
+    value += place * static_cast<uint64_t>(text[--at] - '0');
+  }
+  if (at == text.size() || text.size() - at > 19 || !text.substr(0, at).ends_with(mark)) {
+    return false;
+  }
+  text = text.substr(0, at - mark.size());
+  number = value;
+  return true;
+}
+
 }  // namespace
 
 EventName InternName(ThreadState& thread, const char* text) {
@@ -61,6 +78,24 @@ EventName InternName(ThreadState& thread, const char* text) {
         .pointer = text, .name = reinterpret_cast<const char*>(entry + 1), .ref = ref};
   }
   return {.ref = ref};
+}
+
+EventName NameOfPushedText(ThreadState& thread, const char* text,
+                           proto::NvtxAttributes& attributes) {
+  if (text == nullptr) return {};
+  const ThreadState::NameCacheLine& line = thread.NameCacheFor(text);
+  if (line.pointer == text && std::strcmp(line.name, text) == 0) [[likely]]
+    return {.ref = line.ref};
+  std::string_view name = Bounded(text);
+  uint64_t id = 0, sequence = 0;
+  if (!TakeNumber(", op_id = ", name, id)) return InternName(thread, text);
+  if (TakeNumber(", seq = ", name, sequence)) ++sequence;
+  attributes.payload_type = proto::kOperatorPayload;
+  attributes.payload = id;
+  attributes.category = static_cast<uint32_t>(sequence);
+  attributes.color = static_cast<uint32_t>(sequence >> 32);
+  const ArenaRef ref = Names().InternText(name);
+  return ref != 0 ? EventName{.ref = ref} : EventName{.inline_text = name};
 }
 
 EventName NameOfWideText(const wchar_t* text) {

@@ -14,6 +14,7 @@
 #include "agent/core/agent_state.h"
 #include "agent/core/arena.h"
 #include "agent/core/writer.h"
+#include "proto/events.h"
 #include "proto/ring.h"
 
 namespace ranktap::agent {
@@ -49,6 +50,10 @@ inline EventName NameOfText(ThreadState& thread, const char* text) {
   }
   return InternName(thread, text);
 }
+// As NameOfText, for a text that may be an operator's (proto::kOperatorPayload): then `attributes`
+// has its numbers, and only its name is interned.
+EventName NameOfPushedText(ThreadState& thread, const char* text,
+                           proto::NvtxAttributes& attributes);
 EventName NameOfWideText(const wchar_t* text);
 EventName NameOf(ThreadState& thread, const nvtxEventAttributes_t& attributes);
 

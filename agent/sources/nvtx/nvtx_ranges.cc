@@ -105,8 +105,9 @@ int RangePushA(const char* text) {
   if (thread == nullptr) return kNotTracked;
   const uint64_t now = NowTicks();
   const CallbackCost cost(*thread, now);
-  EmitNamed(*thread, RangePushEvent{.header = {}, .time_ticks = now, .nvtx = {}},
-            NameOfText(*thread, text));
+  RangePushEvent event{.header = {}, .time_ticks = now, .nvtx = {}};
+  const EventName name = NameOfPushedText(*thread, text, event.nvtx);
+  EmitNamed(*thread, event, name);
   return kNotTracked;
 }
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "collector/trace/operator_join.h"
+#include "proto/operator_payload.h"
 
 namespace ranktap::collector {
 namespace {
@@ -61,6 +61,20 @@ TEST_F(OwnOperatorsTest, RangesWithAnOperatorsIdBecomeOperatorsAndOthersStayRang
   EXPECT_EQ(trace_.operators.start[0], 10);
   EXPECT_EQ(trace_.operators.sequence.At(0), 8u);
   EXPECT_EQ(trace_.operators.record_function.At(0), 12u);
+}
+
+TEST_F(OwnOperatorsTest, ARangeWithAnOperatorsPayloadIsOne) {
+  AddRange(&trace_.ranges, "aten::mm", 0, 10, 20);
+  Ranges& ranges = trace_.ranges;
+  ranges.payload_type.push_back(proto::kOperatorPayload);
+  ranges.payload.push_back(12);
+  ranges.category.push_back(8);
+  ranges.color.push_back(1);
+  TakeOwnOperators(&trace_);
+  EXPECT_EQ(trace_.ranges.size(), 0u);
+  EXPECT_EQ(Text(trace_.operators.name[0]), "aten::mm");
+  EXPECT_EQ(trace_.operators.record_function.At(0), 12u);
+  EXPECT_EQ(trace_.operators.sequence.At(0), (uint64_t{1} << 32) + 8);
 }
 
 TEST_F(OwnOperatorsTest, ShapesAreJoinedByIdAndDamagedLinesAreLeftOut) {
