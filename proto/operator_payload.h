@@ -6,8 +6,8 @@
 namespace ranktap::proto {
 
 // PyTorch calls the range of an operator "aten::mm, seq = 7, op_id = 12", each time a new text. The
-// event's name is "aten::mm" alone; with this as NvtxAttributes::payload_type its payload is 12, and
-// 1 + 7 (0: no seq) is in category (low half) and color (high half).
+// event's name is "aten::mm" alone; with this as NvtxAttributes::payload_type its payload is 12,
+// and 1 + 7 (0: no seq) is in category (low half) and color (high half).
 inline constexpr uint32_t kOperatorPayload = 0x72740001;
 
 }  // namespace ranktap::proto

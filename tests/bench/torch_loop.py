@@ -1,0 +1,86 @@
+"""What torch_bench.py times, in a process of its own: prints one line of JSON.
+
+  torch_loop.py import | modules [--empty-hooks] | steps [--profiler]
+"""
+import argparse
+import json
+import time
+
+MODULES = 100
+STEPS, WARM_UP = 60, 10
+
+
+def time_import():
+    start = time.perf_counter()
+    import torch  # noqa: F401
+    return {'import_s': time.perf_counter() - start}
+
+
+def time_modules(empty_hooks):
+    """The least time of a call of a module that does nothing."""
+    import torch
+    from torch import nn
+    hooked = nn.modules.module
+    if empty_hooks:
+        hooked.register_module_forward_pre_hook(lambda module, inputs: None)
+        hooked.register_module_forward_hook(lambda module, inputs, output: None)
+    model, data = nn.Sequential(*(nn.Identity() for _ in range(MODULES))), torch.ones(1)
+    times = []
+    for _ in range(3000):
+        start = time.perf_counter_ns()
+        model(data)
+        times.append(time.perf_counter_ns() - start)
+    return {'module_ns': min(times) / (MODULES + 1)}
+
+
+def time_steps(profiler):
+    """Steps of a model so small that operators are all there is: the least step, and what it takes to
+    stop recording."""
+    import torch
+    from torch import nn
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = nn.Sequential(*(layer for _ in range(10) for layer in (nn.Linear(16, 16), nn.ReLU())))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, foreach=False)
+    data = torch.randn(8, 16)
+
+    def step():
+        start = time.perf_counter_ns()
+        model(data).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return time.perf_counter_ns() - start
+
+    for _ in range(WARM_UP):
+        step()
+    result = {}
+    if profiler:
+        profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True)
+        profile.start()
+    times = [step() for _ in range(STEPS)]
+    last = step()
+    if profiler:
+        start = time.perf_counter_ns()
+        profile.stop()
+        last += time.perf_counter_ns() - start
+        result['operators'] = sum(event.count for event in profile.key_averages()) / (STEPS + 1)
+    # ranktap's window ends in the last step.
+    return {**result, 'step_ns': min(times), 'stop_ns': max(0, last - min(times))}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('what', choices=['import', 'modules', 'steps'])
+    parser.add_argument('--empty-hooks', action='store_true')
+    parser.add_argument('--profiler', action='store_true')
+    options = parser.parse_args()
+    if options.what == 'import':
+        print(json.dumps(time_import()))
+    elif options.what == 'modules':
+        print(json.dumps(time_modules(options.empty_hooks)))
+    else:
+        print(json.dumps(time_steps(options.profiler)))
+
+
+if __name__ == '__main__':
+    main()
