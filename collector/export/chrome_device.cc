@@ -1,6 +1,7 @@
 // The devices' side of a Kineto trace.
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -35,16 +36,16 @@ class DeviceWriter {
     return start != kUntimed && events_->options().Keeps(start, end);
   }
 
-  // Quoted and escaped once per id.
-  const std::string& Quoted(std::map<uint32_t, std::string>* cache, uint32_t id,
-                            std::string (*readable)(std::string_view)) {
-    auto [at, is_new] = cache->try_emplace(id);
-    if (is_new) {
+  // Quoted and escaped once.
+  const std::string& KernelName(uint32_t id) {
+    if (id >= kernel_names_.size()) kernel_names_.resize(id + 1);
+    std::string& name = kernel_names_[id];
+    if (name.empty()) {
       JsonText text;
-      text.Text(SanitizedName(readable(trace_.dictionary.String(id))));
-      at->second = std::move(text.buffer());
+      text.Text(SanitizedName(ReadableKernelName(trace_.dictionary.String(id))));
+      name = text.str();
     }
-    return at->second;
+    return name;
   }
 
   const v1::Device* DeviceNumbered(uint32_t id) const {
@@ -75,8 +76,8 @@ class DeviceWriter {
     for (size_t i = 0; i < kernels.size(); ++i) {
       if (!Kept(kernels.start[i], kernels.end[i])) continue;
       const Lane& lane = trace_.lanes[kernels.lane[i]];
-      events_->BeginSlice("kernel", Quoted(&kernel_names_, kernels.name[i], &ReadableKernelName),
-                          lane.device, lane.stream, kernels.start[i], kernels.end[i]);
+      events_->BeginSlice("kernel", KernelName(kernels.name[i]), lane.device, lane.stream,
+                          kernels.start[i], kernels.end[i]);
       WriteExternalId(kernels.external_id.At(i));
       events_->Arg("queued", 0);
       WriteLaneArgs(lane, kernels.correlation[i]);
@@ -93,7 +94,7 @@ class DeviceWriter {
 
   // The same for every launch of a shape on a device: made once.
   const std::string& ShapeArgs(uint32_t shape_id, uint32_t device_id) {
-    auto [at, is_new] = shape_args_.try_emplace({shape_id, device_id});
+    auto [at, is_new] = shape_args_.try_emplace(uint64_t{device_id} << 32 | shape_id);
     const proto::LaunchShape* const shape = trace_.dictionary.Shape(shape_id);
     if (!is_new || shape == nullptr) return at->second;
     JsonText text;
@@ -118,7 +119,7 @@ class DeviceWriter {
     }
     if (shape->cluster[0] != 0) triple("cluster", shape->cluster);
     if (shape->priority != 0) text.Raw(",\"priority\":").Number(shape->priority);
-    return at->second = std::move(text.buffer());
+    return at->second = text.str();
   }
 
   void WriteBandwidth(uint64_t bytes, int64_t ns, double reported) {
@@ -283,8 +284,8 @@ class DeviceWriter {
 
   const Trace& trace_;
   ChromeEvents* events_;
-  std::map<uint32_t, std::string> kernel_names_;
-  std::map<std::pair<uint32_t, uint32_t>, std::string> shape_args_;
+  std::vector<std::string> kernel_names_;
+  std::unordered_map<uint64_t, std::string> shape_args_;  // by device and shape
   std::map<uint32_t, std::vector<const proto::CudaEventEvent*>> events_by_id_;
 };
 

@@ -24,17 +24,17 @@ class ChromeEvents {
 
   JsonText& json() { return json_; }
   void Flush(size_t limit = 0) {
-    if (json_.buffer().size() <= limit) return;
-    file_->Write(json_.buffer());
-    json_.buffer().clear();
+    if (json_.size() <= limit) return;
+    file_->Write(json_.view());
+    json_.Truncate(0);
   }
 
   // Starts the next object; the caller writes it whole.
   JsonText& Begin() {
     Flush(kBufferBytes);
-    json_.Raw(first_event_ ? "\n" : ",\n");
+    if (!first_event_) json_.Raw(",");
     first_event_ = false;
-    return json_;
+    return json_.Raw("\n");
   }
   void Time(int64_t ns) { json_.Raw("\"ts\":").Microseconds(ns + shift_ns_); }
 
@@ -59,7 +59,7 @@ class ChromeEvents {
   }
   // Before an argument that the caller writes.
   void Separate() {
-    if (json_.buffer().back() != '{') json_.Raw(",");
+    if (json_.back() != '{') json_.Raw(",");
   }
 
   // An end of an arrow: "s" where it begins, "f" where it ends.
@@ -74,7 +74,7 @@ class ChromeEvents {
   }
 
  private:
-  static constexpr size_t kBufferBytes = 64u << 10;
+  static constexpr size_t kBufferBytes = 256u << 10;
 
   OutputFile* file_;
   int64_t shift_ns_;

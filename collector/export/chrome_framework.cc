@@ -33,7 +33,7 @@ class JsonTexts {
   static std::string Quoted(std::string_view value) {
     JsonText text;
     text.Text(value);
-    return std::move(text.buffer());
+    return text.str();
   }
   static std::string& At(std::vector<std::string>* texts, uint32_t id) {
     if (id >= texts->size()) texts->resize(id + 1);

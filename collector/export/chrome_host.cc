@@ -26,7 +26,7 @@ class HostWriter {
     if (is_new) {
       JsonText text;
       text.Text(SanitizedName(readable(trace_.dictionary.String(id))));
-      at->second = std::move(text.buffer());
+      at->second = text.str();
     }
     return at->second;
   }
@@ -94,7 +94,7 @@ class HostWriter {
     if (ranges.category.At(i) != 0) events_->Arg("category", ranges.category.At(i));
     if (ranges.unfinished.At(i) != 0) events_->Arg("unfinished", 1);
     for (const PayloadField& field : DecodePayload(trace_, ranges, i)) {
-      if (events_->json().buffer().back() != '{') events_->json().Raw(",");
+      events_->Separate();
       events_->json().Text(SanitizedName(field.name)).Raw(":");
       WritePayloadValue(field.value);
     }
@@ -115,7 +115,7 @@ class HostWriter {
       if (name.empty()) {
         JsonText text;
         text.Text(api.name.empty() ? "(name missing)" : api.name);
-        name = std::move(text.buffer());
+        name = text.str();
       }
       const bool driver = api.domain == proto::ApiDomain::kDriver;
       events_->BeginSlice(driver ? "cuda_driver" : "cuda_runtime", name, trace_.info.pid,

@@ -1,5 +1,7 @@
 #include "collector/export/json_text.h"
 
+#include <algorithm>
+
 namespace ranktap::collector {
 namespace {
 
@@ -23,28 +25,27 @@ size_t Utf8Length(std::string_view text) {
 
 }  // namespace
 
+void JsonText::Grow(size_t bytes) {
+  text_.resize(std::max(text_.size() * 2, size_ + bytes + kLongestNumber));
+}
+
 JsonText& JsonText::Text(std::string_view text) {
-  text_ += '"';
+  Raw("\"");
   for (size_t i = 0; i < text.size();) {
     const size_t length = Utf8Length(text.substr(i));
-    if (length == 0) {
-      text_ += '?';
-      ++i;
-      continue;
-    }
     const char byte = text[i];
-    if (byte == '"' || byte == '\\') {
-      text_ += '\\';
-      text_ += byte;
+    if (length == 0) {
+      Raw("?");
+    } else if (byte == '"' || byte == '\\') {
+      Raw("\\").Raw(text.substr(i, 1));
     } else if (static_cast<uint8_t>(byte) < 0x20 || byte == 0x7f) {
-      text_ += ' ';
+      Raw(" ");
     } else {
-      text_.append(text, i, length);
+      Raw(text.substr(i, length));
     }
-    i += length;
+    i += length == 0 ? 1 : length;
   }
-  text_ += '"';
-  return *this;
+  return Raw("\"");
 }
 
 std::string SanitizedName(std::string_view name) {

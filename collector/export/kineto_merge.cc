@@ -227,7 +227,7 @@ class Rewriter {
   void Labelled(std::string_view value) {
     JsonText label;
     label.Text(input_.label);
-    out_.Raw(std::string_view(label.buffer()).substr(0, label.buffer().size() - 1));
+    out_.Raw(label.view().substr(0, label.size() - 1));
     out_.Raw(": ").Raw(Bare(value)).Raw("\"");
   }
 
@@ -335,16 +335,16 @@ void MergeKineto(std::vector<MergeInput>* inputs, OutputFile* file) {
     KinetoWalk walk(&*source);
     walk.Walk([](const std::string&, std::string_view) { return true; },
               [&](std::string_view event) {
-                const size_t before = out.buffer().size();
+                const size_t before = out.size();
                 const bool was_first = first;
                 begin();
                 if (!rewriter.Event(event)) {
-                  out.buffer().resize(before);
+                  out.Truncate(before);
                   first = was_first;
                 }
-                if (out.buffer().size() > 64u << 10) {
-                  file->Write(out.buffer());
-                  out.buffer().clear();
+                if (out.size() > 64u << 10) {
+                  file->Write(out.view());
+                  out.Truncate(0);
                 }
                 return true;
               });
@@ -352,7 +352,7 @@ void MergeKineto(std::vector<MergeInput>* inputs, OutputFile* file) {
     if (!walk.damage().empty()) input.damage.push_back(input.path + ": " + walk.damage());
   }
   out.Raw("\n]\n}\n");
-  file->Write(out.buffer());
+  file->Write(out.view());
 }
 
 }  // namespace ranktap::collector

@@ -10,7 +10,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr size_t kBufferBytes = 1u << 20;
+constexpr size_t kBufferBytes = 1u << 20, kWithoutCopy = 128u << 10;
 
 }  // namespace
 
@@ -35,6 +35,10 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
 }
 
 void OutputFile::Write(std::string_view text) {
+  if (text.size() >= kWithoutCopy && deflater_ == nullptr) {
+    Flush();
+    return WriteOut(text);
+  }
   buffer_.append(text);
   if (buffer_.size() >= kBufferBytes) Flush();
 }

@@ -1,5 +1,6 @@
 // The table of contents of collector/export. One line a format.
 #include "collector/export/chrome_exporter.h"
+#include "collector/export/csv_exporter.h"
 #include "collector/export/exporter.h"
 #include "collector/export/folded_exporter.h"
 #include "collector/export/perfetto_exporter.h"
@@ -13,6 +14,8 @@ constexpr Exporter kExporters[] = {
      &WriteChrome},
     {"perfetto", "Perfetto's protobuf trace, all ranks in one file: ui.perfetto.dev", ".pftrace",
      true, &WritePerfetto},
+    {"csv", "One line an event, all ranks in one file: pandas, DuckDB, spreadsheets", ".csv", true,
+     &WriteCsv},
     {"sqlite", "SQLite with the tables of nsys export, all ranks in one file", ".sqlite", true,
      &WriteSqlite},
     {"folded", "folded stacks, weighted by GPU time: flamegraph.pl, speedscope", ".folded", true,

@@ -13,30 +13,39 @@ namespace ranktap::collector {
 struct MergedTable {
   const Column<int64_t>* start;
   const Column<int64_t>* end;
-  size_t next = 0;
 };
 
 // Calls visit(table's index, row) for every row by start; of rows with one start the longest comes
 // first, then the first table's.
 template <typename Visit>
-void MergeTables(std::vector<MergedTable> tables, Visit visit) {
-  for (;;) {
-    size_t first = tables.size();
-    int64_t start = 0, end = 0;
-    for (size_t t = 0; t < tables.size(); ++t) {
-      const MergedTable& table = tables[t];
-      if (table.next == table.start->size()) continue;
-      const int64_t its_start = (*table.start)[table.next];
-      const int64_t its_end = (*table.end)[table.next];
-      if (first != tables.size() && (its_start > start || (its_start == start && its_end <= end))) {
-        continue;
+void MergeTables(const std::vector<MergedTable>& tables, Visit visit) {
+  struct Head {
+    size_t table, next, rows;
+    const int64_t *starts, *ends;
+    int64_t start, end;  // of row `next`
+  };
+  std::vector<Head> heads;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const MergedTable& table = tables[t];
+    if (table.start->empty()) continue;
+    heads.push_back({t, 0, table.start->size(), table.start->data(), table.end->data(),
+                     (*table.start)[0], (*table.end)[0]});
+  }
+  while (!heads.empty()) {
+    Head* first = &heads[0];
+    for (size_t i = 1; i < heads.size(); ++i) {
+      Head& head = heads[i];
+      if (head.start < first->start || (head.start == first->start && head.end > first->end)) {
+        first = &head;
       }
-      first = t;
-      start = its_start;
-      end = its_end;
     }
-    if (first == tables.size()) return;
-    visit(first, tables[first].next++);
+    visit(first->table, first->next);
+    if (++first->next == first->rows) {
+      heads.erase(heads.begin() + (first - heads.data()));
+    } else {
+      first->start = first->starts[first->next];
+      first->end = first->ends[first->next];
+    }
   }
 }
 

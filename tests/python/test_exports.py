@@ -1,5 +1,6 @@
 """What `ranktap export` writes, read by others: Python's sqlite3 and json, and Perfetto's whole schema."""
 import collections
+import csv
 import gzip
 import json
 import sqlite3
@@ -124,6 +125,21 @@ class SqliteTest(SimulatedTraining):
         kernels = sum(event.get('cat') == 'kernel' and event['ph'] == 'X'
                       for event in json.loads(output.read_text())['traceEvents'])
         self.assertEqual(kernels, sum(1 for _ in self.chrome_events('kernel')))
+
+
+class CsvTest(SimulatedTraining):
+    def test_a_line_for_every_event_with_its_numbers(self):
+        with open(self.export('csv', 'run.csv'), newline='') as file:
+            rows = list(csv.DictReader(file))
+        for rank in range(4):
+            kernels = sorted(int(row['duration_ns']) for row in rows
+                             if row['kind'] in ('kernel', 'graph') and row['rank'] == str(rank))
+            events = json.loads((self.export('chrome', 'json') / f'rank-0000{rank}.json').read_text())['traceEvents']
+            self.assertEqual(kernels, sorted(round(event['dur'] * 1000) for event in events
+                                             if event.get('cat') == 'kernel' and event['ph'] == 'X'))
+        self.assertEqual(min(int(row['start_ns']) for row in rows), 0)
+        self.assertEqual(sum(int(row['bytes'] or 0) for row in rows if row['kind'] == 'memcpy'),
+                         sum(event['args']['bytes'] for event in self.chrome_events('gpu_memcpy')))
 
 
 class WindowTest(SimulatedTraining):

@@ -1,0 +1,18 @@
+"""What TensorBoard's profiler plugin finds in a trace, as JSON: operators, kernels, the step's costs."""
+import json
+import sys
+import tempfile
+
+from torch_tb_profiler.profiler.data import RunProfileData
+
+with tempfile.TemporaryDirectory() as cache:
+    data = RunProfileData.parse('worker0', 'span', sys.argv[1], cache)
+    data.process()
+    kernels = data.kernel_stat
+    print(json.dumps({
+        'operators': sorted([op.name, op.calls, round(op.host_duration, 1), round(op.device_duration, 1)]
+                            for op in data.op_list_groupby_name),
+        'kernels': [] if kernels is None else sorted([name, int(count)] for name, count
+                                                     in zip(kernels.index, kernels['count'])),
+        'costs of the mean step': [round(cost, 1) for cost in data.avg_costs.costs],
+    }))

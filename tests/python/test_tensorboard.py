@@ -1,0 +1,39 @@
+"""TensorBoard's profiler plugin (from PyPI) loads our JSON of an imported trace and answers as on the original."""
+import json
+import subprocess
+import unittest
+
+from harness import CACHE, PROGRAMS, RANKTAP, ROOT, TracedTest
+
+TOOLS_PYTHON = CACHE / 'hta-venv/bin/python'
+KINETO = ROOT.parent / 'shared/data/kineto'
+HAS_PLUGIN = TOOLS_PYTHON.exists() and subprocess.run(
+    [TOOLS_PYTHON, '-c', 'import torch_tb_profiler'], capture_output=True).returncode == 0
+
+
+def answers(trace):
+    done = subprocess.run([TOOLS_PYTHON, PROGRAMS / 'tensorboard_answers.py', trace], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise AssertionError(f'TensorBoard could not read {trace}:\n{done.stderr[-2000:]}')
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@unittest.skipUnless(HAS_PLUGIN, 'no torch_tb_profiler; scripts/setup --tools installs it')
+@unittest.skipUnless(KINETO.exists(), f'no real traces: {KINETO} is missing')
+class TensorBoardTest(TracedTest):
+    def test_operators_kernels_and_step_costs(self):
+        original = KINETO / 'nccl-metadata.json.gz'
+        ours = self.scratch / 'ours.json'
+        done = self._run([RANKTAP, 'export', original, '--format', 'chrome', '-o', ours], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found, known = answers(ours), answers(original)
+        self.assertGreater(len(known['operators']), 50)
+        self.assertGreater(len(known['kernels']), 10)
+        self.assertEqual([row[:2] for row in found['operators']], [row[:2] for row in known['operators']])
+        self.assertEqual(found['kernels'], known['kernels'])
+        for ours_, theirs in zip(found['costs of the mean step'], known['costs of the mean step']):
+            self.assertAlmostEqual(ours_, theirs, delta=1 + theirs / 1000)
+
+
+if __name__ == '__main__':
+    unittest.main()
