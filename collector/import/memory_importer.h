@@ -1,12 +1,16 @@
 // What torch tells of its allocator in files of their own: snapshots and memory timelines.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "collector/trace/model.h"
 #include "collector/trace/result.h"
 
 namespace ranktap::collector {
+
+// No allocation is larger: 4 TiB. Sums of what a damaged file says must not overflow.
+inline constexpr int64_t kLargestAllocation = int64_t{1} << 42;
 
 // torch.cuda.memory._dump_snapshot(): a pickle. Allocations with their stacks, of all GPUs of the
 // process. What was allocated before its history begins comes first, at the history's first moment.

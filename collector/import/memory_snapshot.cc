@@ -88,6 +88,9 @@ class Snapshot {
   int64_t Int(Pickle::Id dict, std::string_view key) const {
     return pickle_.Int(pickle_.Find(dict, key));
   }
+  int64_t Bytes(Pickle::Id dict, std::string_view key) const {
+    return std::clamp<int64_t>(Int(dict, key), 0, kLargestAllocation);
+  }
   std::string_view Text(Pickle::Id dict, std::string_view key) const {
     return pickle_.Text(pickle_.Find(dict, key));
   }
@@ -97,11 +100,11 @@ class Snapshot {
       if (!Spend()) return;
       const auto index = std::clamp<int64_t>(Int(segment, "device"), 0, kMostDevices - 1);
       Device& device = devices_[static_cast<uint8_t>(index)];
-      device.reserved += Int(segment, "total_size");
+      device.reserved += Bytes(segment, "total_size");
       auto address = static_cast<uint64_t>(Int(segment, "address"));
       for (const Pickle::Id block : pickle_.Items(pickle_.Find(segment, "blocks"))) {
         if (!Spend()) return;
-        const int64_t bytes = std::max<int64_t>(0, Int(block, "size"));
+        const int64_t bytes = Bytes(block, "size");
         const Pickle::Id own = pickle_.Find(block, "address");
         if (own != 0) address = static_cast<uint64_t>(pickle_.Int(own));
         if (Text(block, "state").starts_with("active")) {
@@ -147,8 +150,7 @@ class Snapshot {
       const int64_t bytes = Int(entry, "size");
       // Until torch 2.1 entries had no time: they count up.
       const int64_t told = Int(entry, "time_us");
-      if (told > INT64_MAX / 2000 || told < 0 || bytes < 0 || bytes > INT64_MAX / 1'000'000)
-        continue;
+      if (told > INT64_MAX / 2000 || told < 0 || bytes < 0 || bytes > kLargestAllocation) continue;
       time = told > 0 ? told * 1000 : time + 1;
       const auto address = static_cast<uint64_t>(Int(entry, "addr"));
       if (action == "alloc") {

@@ -95,7 +95,7 @@ class TimelineFile {
   bool Add(const std::array<int64_t, 4>& row) {
     const auto [time, action, bytes, category] = row;
     if (action < kPreexisting || action > kDestroy || category < 0 || category >= kCategories ||
-        time < -1) {
+        time < -1 || bytes < -kLargestAllocation || bytes > kLargestAllocation) {
       return false;
     }
     Allocations& all = trace_->allocations;

@@ -1,6 +1,8 @@
 // The devices' tables of an nsys file.
 #include <algorithm>
+#include <cstdlib>
 
+#include "collector/import/memory_importer.h"
 #include "collector/import/nsys_rows.h"
 
 namespace ranktap::collector {
@@ -193,11 +195,17 @@ class DeviceRows {
         "memKind", "memoryOperationType", "correlationId", "streamId"};
     to_.file->ForEachRow("CUDA_GPU_MEMORY_USAGE_EVENTS", kColumns, [&](const SqlRow& row) {
       NsysProcess* const process = to_.process_of(row.Int(kMemoryPid));
-      if (process == nullptr || row.IsNull(kMoment)) return;
+      if (process == nullptr) return;
+      const int64_t time = row.Int(kMoment), bytes = row.Int(kBytes);
+      if (row.IsNull(kMoment) || std::abs(time / 2) > kFarthestTime / 2 || bytes < 0 ||
+          bytes > kLargestAllocation) {
+        ++(*to_.skipped)["memory events without a time or a size"];
+        return;
+      }
       proto::MemoryEvent event{};
-      event.time_ns = static_cast<uint64_t>(row.Int(kMoment));
+      event.time_ns = static_cast<uint64_t>(time);
       event.address = static_cast<uint64_t>(row.Int(kAddress));
-      event.bytes = static_cast<uint64_t>(row.Int(kBytes));
+      event.bytes = static_cast<uint64_t>(bytes);
       event.correlation = row.Small(kMemoryCorrelation);
       event.device = row.Small(kMemoryDevice);
       event.context = row.Small(kMemoryContext);

@@ -12,8 +12,6 @@ namespace ranktap::collector {
 namespace {
 
 constexpr size_t kMostProcesses = 65'536;
-// Times count from the session's start: years of them are a damaged row.
-constexpr int64_t kFarthest = int64_t{1} << 61;
 constexpr std::string_view kEventTables[] = {"CUPTI_ACTIVITY_KIND_KERNEL",
                                              "CUPTI_ACTIVITY_KIND_RUNTIME",
                                              "CUPTI_ACTIVITY_KIND_MEMCPY", "NVTX_EVENTS"};
@@ -129,7 +127,7 @@ class NsysFile {
   void ReadStart() {
     static constexpr std::string_view kColumns[] = {"utcEpochNs"};
     file_->ForEachRow("TARGET_INFO_SESSION_START_TIME", kColumns, [&](const SqlRow& row) {
-      start_ns_ = std::clamp(row.Int(0), -kFarthest, kFarthest);
+      start_ns_ = std::clamp(row.Int(0), -kFarthestTime, kFarthestTime);
     });
   }
 
@@ -176,7 +174,7 @@ bool ReadSpan(const SqlRow& row, const NsysTarget& target, int64_t* start, int64
   }
   *start = row.Int(0);
   *end = row.IsNull(1) ? *start : row.Int(1);
-  if (*start < -kFarthest || *end > kFarthest || *end < *start) {
+  if (*start < -kFarthestTime || *end > kFarthestTime || *end < *start) {
     ++(*target.skipped)["rows whose times are none"];
     return false;
   }

@@ -11,6 +11,9 @@
 
 namespace ranktap::collector {
 
+// Times count from the session's start: years of them are a damaged row.
+inline constexpr int64_t kFarthestTime = int64_t{1} << 61;
+
 struct NsysTarget {
   SqlReader* file;
   const NsysStrings* strings;
