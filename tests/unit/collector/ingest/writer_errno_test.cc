@@ -148,15 +148,17 @@ int RunWithFailure(int fails_at, int error) {
     plan.armed = false;
     whole = !store.infos().empty() && store.infos().back().status == TraceStatus::kClosed;
   }
-  const std::string what =
-      "call " + std::to_string(fails_at) + ", " + std::string(std::strerror(error));
+  std::string what = "call " + std::to_string(fails_at) + ", " + std::string(std::strerror(error));
   const Result<RunCheck> check = CheckRun(temporary / "run");
   if (!check) {
     ADD_FAILURE() << what << ": " << check.message();
     return plan.call;
   }
   uint64_t stored = 0, lost = 0;
+  for (const std::string& problem : check->problems) what += "\n  " + problem;
   for (const TraceCheck& trace : check->traces) {
+    what += "\n  " + trace.path + ": " + std::to_string(trace.events) + " events";
+    for (const Damage& problem : trace.problems) what += "; " + problem.what;
     stored += trace.events;
     for (const auto& [id, writer] : trace.writers) lost += writer.declared_lost;
   }
