@@ -1,0 +1,191 @@
+// How fast traces are loaded and analysed, on one core: our own files, torch.profiler's JSON, and
+// every analysis on ten million events. Leaves DIRECTORY/run64 (64 ranks of a million events) and
+// DIRECTORY/run1 for scripts/bench, which times `ranktap report` on them.
+// Usage: analysis_bench DIRECTORY
+#include <fcntl.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "collector/analysis/analysis.h"
+#include "collector/export/exporter.h"
+#include "collector/import/kineto_importer.h"
+#include "collector/trace/trace_loader.h"
+#include "tests/bench/figure.h"
+#include "tests/bench/training_trace.h"
+
+namespace ranktap::bench {
+namespace {
+
+using namespace ranktap::collector;
+
+constexpr uint64_t kEvents = 10'000'000, kRankEvents = 1'000'000;
+constexpr int kRanks = 64;
+
+// Those that the target of 1.5 s is about.
+constexpr std::string_view kCore[] = {"kernels",   "apis",     "ranges", "copies",
+                                      "syncs",     "launches", "queue",  "steps",
+                                      "waterfall", "idle",     "overlap"};
+
+// Seconds of reading the file's bytes into memory.
+double ReadSeconds(const std::string& path) {
+  std::vector<char> bytes(1 << 20);
+  return MedianNs(3,
+                  [&] {
+                    const int file = ::open(path.c_str(), O_RDONLY);
+                    for (ssize_t got = 1; got > 0;) {
+                      got = ::read(file, bytes.data(), bytes.size());
+                      Keep(std::memchr(bytes.data(), '\xfe', bytes.size()));
+                    }
+                    ::close(file);
+                  }) /
+         1e9;
+}
+
+double Resident() {
+  std::ifstream status("/proc/self/statm");
+  uint64_t size = 0, resident = 0;
+  status >> size >> resident;
+  return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+template <typename Body>
+double Seconds(Body&& body) {
+  const double start = NowNs();
+  body();
+  return (NowNs() - start) / 1e9;
+}
+
+Trace Load(const std::string& path) {
+  Result<Trace> trace = LoadTrace(path);
+  if (!trace) {
+    std::fprintf(stderr, "%s\n", trace.message().c_str());
+    std::exit(1);
+  }
+  return std::move(*trace);
+}
+
+void MeasureKineto(const std::string& directory) {
+  const std::string small = directory + "/small.trace", json = directory + "/small.json";
+  { const TrainingTrace written(small, 0, kRankEvents); }
+  uint64_t events = 0;
+  {
+    Run run;
+    run.traces.push_back(Load(small));
+    const std::vector<const Trace*> traces = {&run.traces[0]};
+    if (FindExporter("chrome")->write(run, traces, {}, json)) std::abort();
+  }
+  const double seconds = Seconds([&] {
+    const Result<Trace> trace = ImportKineto(json);
+    if (!trace) std::abort();
+    events = trace->events;
+  });
+  const double floor = ReadSeconds(json);
+  Print({.name = "load Kineto JSON, one core",
+         .value = static_cast<double>(events) / seconds / 1e6,
+         .unit = "M events/s",
+         .floor_name = "reading its bytes",
+         .floor = static_cast<double>(events) / floor / 1e6,
+         .target = 1.5,
+         .at_least = true,
+         .note = std::to_string(std::filesystem::file_size(json) / seconds / 1e6) + " MB/s"});
+  std::filesystem::remove(small);
+  std::filesystem::remove(json);
+}
+
+// Seconds of reading and writing each column of `trace` once.
+double CopySeconds(const Trace& trace) {
+  const Kernels& kernels = trace.kernels;
+  const ApiCalls& calls = trace.api_calls;
+  std::vector<char> to(std::max(kernels.size(), calls.size()) * 8);
+  return MedianNs(3,
+                  [&] {
+                    const auto copy = [&to](const auto& column) {
+                      std::memcpy(to.data(), column.data(), column.size() * sizeof(column[0]));
+                      Keep(to.data());
+                    };
+                    copy(kernels.start), copy(kernels.end), copy(kernels.launch),
+                        copy(kernels.name);
+                    copy(calls.start), copy(calls.end), copy(calls.api), copy(calls.writer);
+                  }) /
+         1e9;
+}
+
+void MeasureAnalyses(const std::string& path) {
+  const double before = Resident();
+  Run run;
+  const double load = Seconds([&] { run.traces.push_back(Load(path)); });
+  ::malloc_trim(0);
+  const double bytes = Resident() - before;
+  const Trace& trace = run.traces[0];
+  const auto events = static_cast<double>(trace.events);
+  Print({.name = "load own trace, one core",
+         .value = events / load / 1e6,
+         .unit = "M events/s",
+         .floor_name = "reading its bytes",
+         .floor = events / ReadSeconds(path) / 1e6,
+         .target = 30,
+         .at_least = true,
+         .note = std::to_string(std::filesystem::file_size(path) / events) + " B each"});
+  Print({.name = "resident, loaded own trace",
+         .value = bytes / events,
+         .unit = "B/event",
+         .floor_name = "",
+         .target = 40});
+  double core = load, others = 0;
+  for (const Analysis& analysis : AllAnalyses()) {
+    const double seconds = Seconds([&] { Keep(analysis(run).rows.size()); });
+    const bool is_core = std::ranges::find(kCore, analysis.name) != std::end(kCore);
+    (is_core ? core : others) += seconds;
+    Print({.name = "10 M events: " + std::string(analysis.name),
+           .value = seconds,
+           .unit = "s",
+           .floor_name = ""});
+  }
+  const double floor = CopySeconds(trace);
+  Print({.name = "10 M events: load, sort and the core analyses, one core",
+         .value = core,
+         .unit = "s",
+         .floor_name = "copying the columns",
+         .floor = floor,
+         .target = 1.5});
+  Print({.name = "10 M events: all other analyses, one core",
+         .value = others,
+         .unit = "s",
+         .floor_name = "copying the columns",
+         .floor = floor,
+         .target = 10});
+}
+
+}  // namespace
+}  // namespace ranktap::bench
+
+int main(int argc, char** argv) {
+  using namespace ranktap::bench;
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: analysis_bench DIRECTORY\n");
+    return 2;
+  }
+  const std::string directory = argv[1];
+  MeasureKineto(directory);
+  const std::string large = directory + "/large.trace";
+  { const TrainingTrace written(large, 0, kEvents); }
+  MeasureAnalyses(large);
+  std::filesystem::remove(large);
+  for (const char* const run : {"/run1", "/run64"}) {
+    std::filesystem::create_directory(directory + run);
+    for (int rank = 0; rank < (run[4] == '1' ? 1 : kRanks); ++rank) {
+      char name[32];
+      std::snprintf(name, sizeof name, "/rank-%05d.trace", rank);
+      const TrainingTrace written(directory + run + name, static_cast<uint32_t>(rank), kRankEvents);
+    }
+  }
+  return 0;
+}
