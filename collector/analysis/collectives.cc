@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
-#include <set>
+#include <numeric>
+#include <unordered_map>
 
 #include "collector/analysis/device_timeline.h"
+#include "collector/analysis/each_trace.h"
 
 namespace ranktap::collector {
 namespace {
@@ -62,6 +63,119 @@ const Collective* DescriptionOf(const Trace& trace, uint32_t kernel) {
   return index == 0 || index > trace.collectives.size() ? nullptr : &trace.collectives[index - 1];
 }
 
+// A collective as one rank ran it.
+struct Call {
+  CollectiveRun as;  // without members
+  std::string key;   // equal: the same group on all ranks that say so
+  uint64_t sequence = 0;
+  CollectiveMember member;
+};
+
+// What is the same for all calls of one description, or of one kernel on one stream.
+void Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Collective* described,
+              Call* call) {
+  const Trace& trace = run.traces[t];
+  CollectiveRun& as = call->as;
+  as.type =
+      TypeOf(described != nullptr && !described->name.empty() ? std::string_view(described->name)
+                                                              : trace.dictionary.String(span.name));
+  std::string& key = call->key;
+  if (described != nullptr && !(described->group.empty() && described->group_ranks.empty())) {
+    const std::string& description = described->group_description;
+    as.group = description.empty() || description == "undefined" ? "group " + described->group
+                                                                 : description;
+    as.group_size = described->group_size;
+    as.bytes = FullBufferBytes(as.type, *described);
+    key = described->group + "|" + described->group_ranks;
+    // One name without its members may be a different group on each rank.
+    if (described->group_ranks.empty() && described->group_size != 0 &&
+        trace.info.world_size.value_or(described->group_size) != described->group_size) {
+      key += "|" + std::to_string(t);
+    }
+  } else {
+    as.group = "stream " + std::to_string(span.stream);
+    key =
+        as.group + "|" + (run.traces.size() > 1 ? "" : std::to_string(span.device) + "|") + as.type;
+  }
+  const bool is_pair = as.type == "send" || as.type == "recv" || as.type == "sendrecv";
+  if (is_pair) key += "|" + std::to_string(t);
+}
+
+std::vector<Call> CallsOf(const Run& run, uint32_t t) {
+  const Trace& trace = run.traces[t];
+  std::vector<Call> calls;
+  std::unordered_map<uint64_t, Call> undescribed;  // by stream and kernel
+  for (const DeviceSpan& span : DeviceTimeline(trace)) {
+    if (span.kind != WorkKind::kCommunication) continue;
+    const Collective* const described = DescriptionOf(trace, span.row);
+    if (described != nullptr) {
+      Identify(run, t, span, described, &calls.emplace_back());
+      calls.back().sequence = described->sequence;
+    } else {
+      const auto [known, is_new] =
+          undescribed.try_emplace(uint64_t{span.stream} << 32 | (span.name ^ span.device << 24));
+      if (is_new) Identify(run, t, span, nullptr, &known->second);
+      calls.push_back(known->second);
+    }
+    calls.back().member = {t, span.row, span.start, span.end};
+  }
+  return calls;
+}
+
+class Matcher {
+ public:
+  void Add(std::vector<Call> calls) {
+    std::unordered_map<uint32_t, uint64_t> counts;  // by key
+    for (Call& call : calls) {
+      const uint32_t key = Number(call.key);
+      const uint64_t ordinal = counts[key]++;
+      const uint64_t number = call.sequence != 0 ? call.sequence : ordinal;
+      CollectiveRun* into = &Find(key, number);
+      // A sequence number names one call, which may run several kernels.
+      if (!into->members.empty() && into->members.back().trace == call.member.trace) {
+        into = &Find(Number(call.key + "|again"), ordinal);
+      }
+      if (into->members.empty()) *into = std::move(call.as);
+      into->members.push_back(call.member);
+    }
+  }
+  std::vector<CollectiveRun> Take() {
+    // Rows of pointers first: a collective is ten words.
+    std::vector<uint32_t> order(list_.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(), [this](uint32_t a, uint32_t b) {
+      return list_[a].members[0].start < list_[b].members[0].start;
+    });
+    std::vector<CollectiveRun> sorted;
+    sorted.reserve(order.size());
+    for (const uint32_t i : order) sorted.push_back(std::move(list_[i]));
+    return sorted;
+  }
+
+ private:
+  uint32_t Number(const std::string& key) {
+    return keys_.try_emplace(key, static_cast<uint32_t>(keys_.size())).first->second;
+  }
+  CollectiveRun& Find(uint32_t key, uint64_t number) {
+    std::unordered_map<uint64_t, size_t>& of_key = by_number_[key];
+    const auto [at, is_new] = of_key.try_emplace(number, list_.size());
+    if (is_new) list_.emplace_back();
+    return list_[at->second];
+  }
+
+  std::unordered_map<std::string, uint32_t> keys_;
+  std::unordered_map<uint32_t, std::unordered_map<uint64_t, size_t>> by_number_;
+  std::vector<CollectiveRun> list_;
+};
+
+std::vector<CollectiveRun> Match(const Run& run) {
+  std::vector<std::vector<Call>> calls(run.traces.size());
+  ForEachTraceAtOnce(run, [&](uint32_t t) { calls[t] = CallsOf(run, t); });
+  Matcher matcher;
+  for (std::vector<Call>& of_trace : calls) matcher.Add(std::move(of_trace));
+  return matcher.Take();
+}
+
 }  // namespace
 
 int64_t CollectiveRun::shortest() const { return members[last_arriver()].length(); }
@@ -74,57 +188,8 @@ size_t CollectiveRun::last_arriver() const {
   return shortest;
 }
 
-std::vector<CollectiveRun> MatchCollectives(const Run& run) {
-  // By group, type where no group is known, and number in it.
-  std::map<std::pair<std::string, uint64_t>, CollectiveRun> matched;
-  for (uint32_t t = 0; t < run.traces.size(); ++t) {
-    const Trace& trace = run.traces[t];
-    std::map<std::string, uint64_t> counts;
-    for (const DeviceSpan& span : DeviceTimeline(trace)) {
-      if (span.kind != WorkKind::kCommunication) continue;
-      const Collective* const call = DescriptionOf(trace, span.row);
-      CollectiveRun found;
-      found.type =
-          TypeOf(call != nullptr && !call->name.empty() ? std::string_view(call->name)
-                                                        : trace.dictionary.String(span.name));
-      std::string key;
-      if (call != nullptr && !(call->group.empty() && call->group_ranks.empty())) {
-        found.group = call->group_description.empty() || call->group_description == "undefined"
-                          ? "group " + call->group
-                          : call->group_description;
-        found.group_size = call->group_size;
-        found.bytes = FullBufferBytes(found.type, *call);
-        key = call->group + "|" + call->group_ranks;
-        // One name without its members may be a different group on each rank.
-        if (call->group_ranks.empty() && call->group_size != 0 &&
-            trace.info.world_size.value_or(call->group_size) != call->group_size) {
-          key += "|" + std::to_string(t);
-        }
-      } else {
-        found.group = "stream " + std::to_string(span.stream);
-        key = found.group + "|" + std::to_string(span.device) + "|" + found.type;
-        if (run.traces.size() > 1) key = found.group + "|" + found.type;
-      }
-      const bool is_pair = found.type == "send" || found.type == "recv" || found.type == "sendrecv";
-      if (is_pair) key += "|" + std::to_string(t);
-      const uint64_t ordinal = counts[key]++;
-      const uint64_t number = call != nullptr && call->sequence != 0 ? call->sequence : ordinal;
-      // A sequence number names one call, which may run several kernels.
-      CollectiveRun& collective = matched[{key, number << 8}];
-      CollectiveRun* into = &collective;
-      if (!collective.members.empty() && collective.members.back().trace == t) {
-        into = &matched[{key + "|again", ordinal}];
-      }
-      if (into->members.empty()) *into = std::move(found);
-      into->members.push_back({t, span.row, span.start, span.end});
-    }
-  }
-  std::vector<CollectiveRun> list;
-  for (auto& [key, collective] : matched) list.push_back(std::move(collective));
-  std::stable_sort(list.begin(), list.end(), [](const CollectiveRun& a, const CollectiveRun& b) {
-    return a.members[0].start < b.members[0].start;
-  });
-  return list;
+const std::vector<CollectiveRun>& MatchCollectives(const Run& run) {
+  return run.memo.Get<std::vector<CollectiveRun>>([&run] { return Match(run); });
 }
 
 double BusFactor(const std::string& type, uint32_t n) {

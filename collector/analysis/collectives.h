@@ -34,7 +34,8 @@ struct CollectiveRun {
 
 // By group and number of the call in it (torch's sequence number, else the order on the stream),
 // oldest first. Point-to-point calls and kernels that only one traced rank ran have one member.
-std::vector<CollectiveRun> MatchCollectives(const Run& run);
+// Worked out once and kept in the run's memo.
+const std::vector<CollectiveRun>& MatchCollectives(const Run& run);
 
 // busbw / algbw of nccl-tests (doc/PERFORMANCE.md) for a group of n.
 double BusFactor(const std::string& type, uint32_t n);

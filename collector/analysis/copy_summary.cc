@@ -18,7 +18,7 @@ struct CopyRow {
 };
 
 void Add(const Trace& trace, std::map<std::string, CopyRow>* by_name) {
-  const std::vector<DeviceSpan> spans = DeviceTimeline(trace);
+  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   const std::vector<Interval> compute = MergedIntervals(spans, WorkKind::kCompute);
   for (const DeviceSpan& span : spans) {
     const bool is_copy = span.table == DeviceSpan::Table::kCopy;

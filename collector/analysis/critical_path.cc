@@ -77,7 +77,7 @@ class RankIndex {
 
  private:
   const Trace& trace_;
-  std::vector<DeviceSpan> spans_;
+  const std::vector<DeviceSpan>& spans_;
   std::vector<uint32_t> by_end_, before_, span_of_kernel_;
   std::vector<Interval> loading_;
   std::vector<Interval> syncs_;  // end, start

@@ -13,17 +13,29 @@ double Quantile(const std::vector<double>& sorted, double q) {
   return sorted[low] + (sorted[high] - sorted[low]) * (at - static_cast<double>(low));
 }
 
+namespace {
+
+// Quantile() of values in any order; puts them in another.
+double Select(std::vector<double>* values, double q) {
+  const double at = q * static_cast<double>(values->size() - 1);
+  const auto low = values->begin() + static_cast<std::ptrdiff_t>(at);
+  std::nth_element(values->begin(), low, values->end());
+  if (std::next(low) == values->end()) return *low;
+  const double high = *std::min_element(std::next(low), values->end());
+  return *low + (high - *low) * (at - std::floor(at));
+}
+
+}  // namespace
+
 double Median(std::vector<double> values) {
   if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return Quantile(values, 0.5);
+  return Select(&values, 0.5);
 }
 
 Description Describe(std::vector<double> values) {
   Description description;
   description.count = values.size();
   if (values.empty()) return description;
-  std::sort(values.begin(), values.end());
   const auto count = static_cast<double>(values.size());
   description.mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
   double squares = 0;
@@ -31,11 +43,12 @@ Description Describe(std::vector<double> values) {
     squares += (value - description.mean) * (value - description.mean);
   }
   description.deviation = values.size() < 2 ? 0 : std::sqrt(squares / (count - 1));
-  description.min = values.front();
-  description.quarter = Quantile(values, 0.25);
-  description.median = Quantile(values, 0.5);
-  description.three_quarters = Quantile(values, 0.75);
-  description.max = values.back();
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  description.min = *least;
+  description.max = *most;
+  description.median = Select(&values, 0.5);
+  description.quarter = Select(&values, 0.25);
+  description.three_quarters = Select(&values, 0.75);
   return description;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <tuple>
 
 #include "collector/analysis/interval_set.h"
 #include "collector/trace/symbol_name.h"
@@ -69,11 +70,54 @@ void AddKernels(const Trace& trace, bool as_hta, std::vector<DeviceSpan>* spans)
   }
 }
 
-void SortByStart(std::vector<DeviceSpan>* spans) {
-  const auto before = [](const DeviceSpan& a, const DeviceSpan& b) { return a.start < b.start; };
-  if (!std::is_sorted(spans->begin(), spans->end(), before)) {
-    std::stable_sort(spans->begin(), spans->end(), before);
+// As Merged() of interval_set.h; `spans` are sorted already.
+template <typename Where>
+std::vector<Interval> MergedWhere(const std::vector<DeviceSpan>& spans, Where&& where) {
+  std::vector<Interval> merged;
+  for (const DeviceSpan& span : spans) {
+    if (!where(span) || span.end <= span.start) continue;
+    if (!merged.empty() && span.start <= merged.back().second) {
+      merged.back().second = std::max(merged.back().second, span.end);
+    } else {
+      merged.emplace_back(span.start, span.end);
+    }
   }
+  return merged;
+}
+
+bool Before(const DeviceSpan& a, const DeviceSpan& b) { return a.start < b.start; }
+
+void SortByStart(std::vector<DeviceSpan>* spans) {
+  if (!std::is_sorted(spans->begin(), spans->end(), Before)) {
+    std::stable_sort(spans->begin(), spans->end(), Before);
+  }
+}
+
+// The tables are sorted each; merging is an eighth of the time of sorting.
+std::vector<DeviceSpan> MakeTimeline(const Trace& trace) {
+  std::vector<DeviceSpan> spans;
+  spans.reserve(trace.kernels.size() + trace.copies.size() + trace.memsets.size() +
+                trace.graph_launches.size());
+  AddKernels(trace, false, &spans);
+  const auto kernels = static_cast<std::ptrdiff_t>(spans.size());
+  AddWork(trace, trace.copies, Table::kCopy, WorkKind::kMemory, &spans);
+  const auto copies = static_cast<std::ptrdiff_t>(spans.size());
+  AddWork(trace, trace.memsets, Table::kMemset, WorkKind::kMemory, &spans);
+  const auto memsets = static_cast<std::ptrdiff_t>(spans.size());
+  AddWork(trace, trace.graph_launches, Table::kGraphLaunch, WorkKind::kCompute, &spans);
+  const auto begin = spans.begin();
+  for (auto [first, middle, last] : {std::tuple(begin, begin + kernels, begin + copies),
+                                     std::tuple(begin, begin + copies, begin + memsets),
+                                     std::tuple(begin, begin + memsets, spans.end())}) {
+    if (middle == last || (middle != first && !Before(*middle, *std::prev(middle)))) continue;
+    if (!std::is_sorted(first, middle, Before) || !std::is_sorted(middle, last, Before)) {
+      std::stable_sort(first, last, Before);
+    } else {
+      std::inplace_merge(first, middle, last, Before);
+    }
+  }
+  SortByStart(&spans);
+  return spans;
 }
 
 // Triton's launches are operators that name the stream; HTA takes them for GPU work.
@@ -110,17 +154,6 @@ std::string_view NameOf(WorkKind kind) {
   return "";
 }
 
-std::vector<DeviceSpan> DeviceTimeline(const Trace& trace) {
-  std::vector<DeviceSpan> spans;
-  spans.reserve(trace.kernels.size() + trace.copies.size() + trace.memsets.size());
-  AddKernels(trace, false, &spans);
-  AddWork(trace, trace.copies, Table::kCopy, WorkKind::kMemory, &spans);
-  AddWork(trace, trace.memsets, Table::kMemset, WorkKind::kMemory, &spans);
-  AddWork(trace, trace.graph_launches, Table::kGraphLaunch, WorkKind::kCompute, &spans);
-  SortByStart(&spans);
-  return spans;
-}
-
 int64_t HtaCutoff(const Trace& trace) {
   std::set<uint32_t> names;
   int64_t last = INT64_MAX;
@@ -132,7 +165,9 @@ int64_t HtaCutoff(const Trace& trace) {
   return names.size() > 1 ? last : INT64_MAX;
 }
 
-std::vector<DeviceSpan> HtaDeviceTimeline(const Trace& trace) {
+namespace {
+
+std::vector<DeviceSpan> MakeHtaTimeline(const Trace& trace) {
   std::vector<DeviceSpan> spans;
   AddKernels(trace, true, &spans);
   AddWork(trace, trace.copies, Table::kCopy, WorkKind::kMemory, &spans);
@@ -155,6 +190,23 @@ std::vector<DeviceSpan> HtaDeviceTimeline(const Trace& trace) {
   }
   SortByStart(&spans);
   return spans;
+}
+
+}  // namespace
+
+const std::vector<DeviceSpan>& DeviceTimeline(const Trace& trace) {
+  struct Timeline {
+    std::vector<DeviceSpan> spans;
+  };
+  return trace.memo.Get<Timeline>([&trace] { return Timeline{MakeTimeline(trace)}; }).spans;
+}
+
+const std::vector<DeviceSpan>& HtaDeviceTimeline(const Trace& trace) {
+  struct HtaTimeline {
+    std::vector<DeviceSpan> spans;
+  };
+  return trace.memo.Get<HtaTimeline>([&trace] { return HtaTimeline{MakeHtaTimeline(trace)}; })
+      .spans;
 }
 
 std::string NameOf(const Trace& trace, const DeviceSpan& span) {
@@ -188,18 +240,11 @@ std::string NameOf(const Trace& trace, const DeviceSpan& span) {
 }
 
 std::vector<Interval> MergedIntervals(const std::vector<DeviceSpan>& spans) {
-  std::vector<Interval> intervals;
-  intervals.reserve(spans.size());
-  for (const DeviceSpan& span : spans) intervals.emplace_back(span.start, span.end);
-  return Merged(std::move(intervals));
+  return MergedWhere(spans, [](const DeviceSpan&) { return true; });
 }
 
 std::vector<Interval> MergedIntervals(const std::vector<DeviceSpan>& spans, WorkKind kind) {
-  std::vector<Interval> intervals;
-  for (const DeviceSpan& span : spans) {
-    if (span.kind == kind) intervals.emplace_back(span.start, span.end);
-  }
-  return Merged(std::move(intervals));
+  return MergedWhere(spans, [kind](const DeviceSpan& span) { return span.kind == kind; });
 }
 
 }  // namespace ranktap::collector

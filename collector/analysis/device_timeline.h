@@ -28,12 +28,13 @@ struct DeviceSpan {
 // Kernels, copies and memsets, and graphs that were traced as a whole, by start. Work without times
 // is left out. What a kernel is follows from its record and its name: communication when it is a
 // collective of NCCL or RCCL, else compute.
-std::vector<DeviceSpan> DeviceTimeline(const Trace& trace);
+// Worked out once and kept in the trace's memo.
+const std::vector<DeviceSpan>& DeviceTimeline(const Trace& trace);
 
 // The same as Holistic Trace Analysis 0.6.1 selects and classifies it (docs/analyses.md): by name
 // patterns, with synchronisation records and operators that name a stream, and without what the
 // last ProfilerStep launched when there are several.
-std::vector<DeviceSpan> HtaDeviceTimeline(const Trace& trace);
+const std::vector<DeviceSpan>& HtaDeviceTimeline(const Trace& trace);
 // The start of the last ProfilerStep where HTA leaves out what follows it; INT64_MAX: nowhere.
 int64_t HtaCutoff(const Trace& trace);
 

@@ -73,7 +73,7 @@ Table TabulateIdle(const Run& run, const AnalysisOptions& options) {
                           {"share_percent", Unit::kPercent}}};
   for (const Trace& trace : run.traces) {
     std::map<std::pair<uint32_t, uint32_t>, StreamIdle> streams;
-    const std::vector<DeviceSpan> spans =
+    const std::vector<DeviceSpan>& spans =
         options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace);
     for (const DeviceSpan& span : spans) {
       if (span.table == DeviceSpan::Table::kSync || span.table == DeviceSpan::Table::kOperator) {

@@ -159,7 +159,7 @@ std::vector<OpRow> AverageOps(const Trace& trace, const AnalysisOptions& options
   const std::vector<HostNode> nodes = BuildOpTree(trace);
   const std::vector<FlopCount> counted = CountFlops(trace, FlopRule::kCounter);
   Averages averages(options);
-  const std::vector<DeviceSpan> spans = DeviceTimeline(trace);
+  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   size_t next = 0;
   const auto add_spans_before = [&](int64_t time) {
     for (; next < spans.size() && spans[next].start < time; ++next) {

@@ -15,7 +15,7 @@ Table TabulateOverlap(const Run& run, const AnalysisOptions& options) {
                           {"exposed_ns", Unit::kNs},
                           {"overlap_percent", Unit::kPercent}}};
   for (const Trace& trace : run.traces) {
-    const std::vector<DeviceSpan> spans =
+    const std::vector<DeviceSpan>& spans =
         options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace);
     const std::vector<Interval> comm = MergedIntervals(spans, WorkKind::kCommunication);
     const int64_t total = Length(comm);

@@ -34,9 +34,17 @@ struct StreamQueue {
 
 StreamQueue Follow(std::vector<Change> changes) {
   // At equal times launches come first: a queue is never shorter than empty.
-  std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+  const auto before = [](const Change& a, const Change& b) {
     return a.time != b.time ? a.time < b.time : a.by > b.by;
-  });
+  };
+  // Launches in one sorted row, starts in another, where one thread launches in order.
+  const auto starts = std::stable_partition(changes.begin(), changes.end(),
+                                            [](const Change& change) { return change.by > 0; });
+  for (const auto& [from, to] :
+       {std::pair(changes.begin(), starts), std::pair(starts, changes.end())}) {
+    if (!std::is_sorted(from, to, before)) std::stable_sort(from, to, before);
+  }
+  std::inplace_merge(changes.begin(), starts, changes.end(), before);
   StreamQueue queue;
   int64_t length = 0;
   for (size_t i = 0; i < changes.size(); ++i) {

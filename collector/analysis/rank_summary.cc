@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "collector/analysis/each_trace.h"
 #include "collector/analysis/interval_union.h"
 #include "collector/trace/symbol_name.h"
 
@@ -182,9 +183,7 @@ Cell OrNothing(const std::optional<uint32_t>& value) {
   return value ? Cell(static_cast<int64_t>(*value)) : Cell();
 }
 
-}  // namespace
-
-RankRow SummarizeRank(const Trace& trace) {
+RankRow Summarize(const Trace& trace) {
   RankRow row;
   row.info = trace.info;
   row.kernels = static_cast<int64_t>(trace.kernels.size());
@@ -213,6 +212,12 @@ RankRow SummarizeRank(const Trace& trace) {
   return row;
 }
 
+}  // namespace
+
+const RankRow& SummarizeRank(const Trace& trace) {
+  return trace.memo.Get<RankRow>([&trace] { return Summarize(trace); });
+}
+
 Table TabulateRanks(const Run& run) {
   Table table{.name = "ranks",
               .title = "Ranks",
@@ -239,9 +244,10 @@ Table TabulateRanks(const Run& run) {
                           {"open_range", Unit::kText, true},
                           {"rank_origin", Unit::kText, true},
                           {"file", Unit::kText, true}}};
+  ForEachTraceAtOnce(run, [&run](uint32_t t) { SummarizeRank(run.traces[t]); });
   bool simulated = false;
   for (const Trace& trace : run.traces) {
-    const RankRow row = SummarizeRank(trace);
+    const RankRow& row = SummarizeRank(trace);
     simulated |= row.info.simulated;
     table.rows.push_back({OrNothing(row.info.rank),
                           static_cast<int64_t>(row.info.pid),

@@ -29,7 +29,8 @@ struct RankRow {
   int64_t cost_callback_ns = 0;  // on the program's threads, estimated from samples
 };
 
-RankRow SummarizeRank(const Trace& trace);
+// Worked out once and kept in the trace's memo.
+const RankRow& SummarizeRank(const Trace& trace);
 
 // What did each rank do, and how did it end? In the order of the run.
 Table TabulateRanks(const Run& run);

@@ -21,6 +21,7 @@
 #include "collector/analysis/queue_summary.h"
 #include "collector/analysis/range_summary.h"
 #include "collector/analysis/rank_summary.h"
+#include "collector/analysis/run_diff.h"
 #include "collector/analysis/step_summary.h"
 #include "collector/analysis/stragglers.h"
 #include "collector/analysis/sync_summary.h"
@@ -71,6 +72,8 @@ constexpr Analysis kAnalyses[] = {
     {"stacks", "Where in the program do CUDA calls come from?", &TabulateCallSites, nullptr, true},
     {"memory", "How much memory was given out, at most and at the end?", &TabulateMemory},
     {"memory-peak", "What held the memory at its peak?", &TabulateMemoryPeak},
+    {"diff", "What takes longer in RUN2 than in RUN1 (report RUN1 RUN2 diff)?", nullptr, nullptr,
+     false, &TabulateDiff},
     {"losses", "Which events are missing, and why?", &TabulateLosses},
     {"losses-by-writer", "Which thread's events are missing?", &TabulateLossesByWriter},
     {"gaps", "When was capture off on purpose, and why?", &TabulateGaps},

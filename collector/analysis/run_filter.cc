@@ -76,6 +76,7 @@ std::optional<NumberSet> ParseNumberSet(std::string_view text) {
 }
 
 void KeepRanks(const NumberSet& ranks, Run* run) {
+  run->memo.Reset();
   std::erase_if(run->traces, [&ranks](const Trace& trace) {
     return !trace.info.rank || !ranks.contains(*trace.info.rank);
   });
@@ -83,6 +84,7 @@ void KeepRanks(const NumberSet& ranks, Run* run) {
 
 std::vector<std::string> KeepSteps(const NumberSet& numbers, Run* run) {
   std::vector<std::string> notes;
+  run->memo.Reset();
   for (Trace& trace : run->traces) {
     const StepList steps = DetectSteps(trace);
     if (steps.list.empty()) {
@@ -100,6 +102,7 @@ std::vector<std::string> KeepSteps(const NumberSet& numbers, Run* run) {
     JoinLaunches(&trace);
     NestOperators(&trace);
     JoinOperators(&trace);
+    trace.memo.Reset();
   }
   return notes;
 }

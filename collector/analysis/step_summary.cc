@@ -51,11 +51,12 @@ bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* 
 }
 
 void AddSteps(const Trace& trace, const StepList& steps, Table* table) {
-  const std::vector<DeviceSpan> spans = DeviceTimeline(trace);
+  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   const std::vector<Interval> busy = MergedIntervals(spans);
   std::vector<StepRow> rows(steps.list.size());
+  StepFinder finder(trace, steps);
   for (const DeviceSpan& span : spans) {
-    const int64_t step = StepIndexOf(trace, steps, span);
+    const int64_t step = finder.IndexOf(span);
     if (step < 0) continue;
     rows[static_cast<size_t>(step)].gpu += span.end - span.start;
     rows[static_cast<size_t>(step)].kernels += span.table == DeviceSpan::Table::kKernel;
@@ -100,7 +101,7 @@ Table TabulateSteps(const Run& run) {
                           {"data_ns", Unit::kNs, true},
                           {"warm_up", Unit::kText, true}}};
   for (const Trace& trace : run.traces) {
-    const StepList steps = DetectSteps(trace);
+    const StepList& steps = DetectSteps(trace);
     if (steps.list.empty()) {
       table.notes.push_back(RankName(trace) +
                             ": no steps: no optimizer step (--level full), no ProfilerStep, no "

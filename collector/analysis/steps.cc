@@ -5,6 +5,7 @@
 #include <charconv>
 #include <functional>
 #include <map>
+#include <unordered_map>
 
 #include "collector/analysis/describe.h"
 #include "collector/trace/framework_ranges.h"
@@ -95,12 +96,17 @@ bool FromRanges(const Trace& trace, StepList* steps) {
     uint32_t depth = UINT32_MAX;
   };
   std::map<std::pair<std::string, uint16_t>, Candidate> candidates;  // by name and writer
+  std::unordered_map<uint64_t, Candidate*> known;                    // by name's id and writer
   for (size_t i = 0; i < ranges.size(); ++i) {
     if (ranges.unfinished.At(i) != 0) continue;
     const std::string_view full = trace.dictionary.String(ranges.name[i]);
-    const std::string like = StepLikeName(full);
-    Candidate& candidate = candidates[{like.empty() ? std::string(full) : like, ranges.writer[i]}];
-    candidate.named = !like.empty();
+    Candidate*& at = known[uint64_t{ranges.name[i]} << 16 | ranges.writer[i]];
+    if (at == nullptr) {
+      const std::string like = StepLikeName(full);
+      at = &candidates[{like.empty() ? std::string(full) : like, ranges.writer[i]}];
+      at->named = !like.empty();
+    }
+    Candidate& candidate = *at;
     candidate.depth = std::min<uint32_t>(candidate.depth, ranges.depth[i]);
     candidate.list.push_back({NumberIn(full, static_cast<int64_t>(candidate.list.size())),
                               ranges.start[i], ranges.end[i], false});
@@ -178,9 +184,7 @@ bool FromPeriod(const Trace& trace, StepList* steps) {
   return false;
 }
 
-}  // namespace
-
-StepList DetectSteps(const Trace& trace) {
+StepList Detect(const Trace& trace) {
   StepList steps;
   if (!FromFramework(trace, &steps) && !FromAnnotations(trace, &steps) &&
       !FromRanges(trace, &steps) && !FromPeriod(trace, &steps)) {
@@ -190,6 +194,12 @@ StepList DetectSteps(const Trace& trace) {
   return steps;
 }
 
+}  // namespace
+
+const StepList& DetectSteps(const Trace& trace) {
+  return trace.memo.Get<StepList>([&trace] { return Detect(trace); });
+}
+
 int64_t StepIndexAt(const StepList& steps, int64_t time) {
   const auto after = std::upper_bound(steps.list.begin(), steps.list.end(), time,
                                       [](int64_t at, const Step& s) { return at < s.start; });
@@ -197,10 +207,20 @@ int64_t StepIndexAt(const StepList& steps, int64_t time) {
   return std::prev(after) - steps.list.begin();
 }
 
-int64_t StepIndexOf(const Trace& trace, const StepList& steps, const DeviceSpan& span) {
-  return StepIndexAt(steps, span.launch == kNone || steps.on_device
-                                ? span.start
-                                : trace.api_calls.start[span.launch]);
+int64_t StepFinder::IndexAt(int64_t time) {
+  const auto holds = [&](size_t i) {
+    return i < steps_.list.size() && steps_.list[i].start <= time && time < steps_.list[i].end;
+  };
+  if (holds(last_)) return static_cast<int64_t>(last_);
+  if (holds(last_ + 1)) return static_cast<int64_t>(++last_);
+  const int64_t index = StepIndexAt(steps_, time);
+  if (index >= 0) last_ = static_cast<size_t>(index);
+  return index;
+}
+
+int64_t StepFinder::IndexOf(const DeviceSpan& span) {
+  return IndexAt(span.launch == kNone || steps_.on_device ? span.start
+                                                          : trace_.api_calls.start[span.launch]);
 }
 
 }  // namespace ranktap::collector

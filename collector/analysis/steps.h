@@ -28,12 +28,24 @@ struct StepList {
 // thread that is named like a step, or that repeats and covers most of the trace; else the period
 // of the sequence of kernel names (the first lag at which 95 % of the names are the same again, as
 // FALCON does with collectives).
-StepList DetectSteps(const Trace& trace);
+// Worked out once and kept in the trace's memo.
+const StepList& DetectSteps(const Trace& trace);
 
 // The step in which the host was at `time`; -1: none.
 int64_t StepIndexAt(const StepList& steps, int64_t time);
 
-// The step that launched a piece of work, or in which it ran where no launch is known; -1: none.
-int64_t StepIndexOf(const Trace& trace, const StepList& steps, const DeviceSpan& span);
+// The same for times and work that come nearly in order; both must outlive it.
+class StepFinder {
+ public:
+  StepFinder(const Trace& trace, const StepList& steps) : trace_(trace), steps_(steps) {}
+  int64_t IndexAt(int64_t time);
+  // The step that launched the work, or in which it ran where no launch is known.
+  int64_t IndexOf(const DeviceSpan& span);
+
+ private:
+  const Trace& trace_;
+  const StepList& steps_;
+  size_t last_ = 0;
+};
 
 }  // namespace ranktap::collector

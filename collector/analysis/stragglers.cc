@@ -100,8 +100,8 @@ Table TabulateStragglers(const Run& run, const AnalysisOptions&) {
                           {"kind", Unit::kText},
                           {"cause", Unit::kText},
                           {"excess_ns", Unit::kNs}}};
-  const std::vector<CollectiveRun> collectives = MatchCollectives(run);
-  const std::vector<RankWaterfall> waterfalls = ComputeWaterfalls(run, collectives);
+  const std::vector<CollectiveRun>& collectives = MatchCollectives(run);
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   for (const Straggler& s : FindStragglers(run, collectives, waterfalls)) {
     table.rows.push_back({RankCell(run.traces[s.trace]), s.caused_wait_ns,
                           Percent(s.caused_wait_ns, waterfalls[s.trace].mean_step), s.last_arrivals,

@@ -34,13 +34,14 @@ Table TabulateSyncs(const Run& run) {
   int64_t steps_seen = 0;
   for (const Trace& trace : run.traces) {
     const std::vector<Interval> busy = MergedIntervals(DeviceTimeline(trace));
-    const StepList steps = DetectSteps(trace);
+    const StepList& steps = DetectSteps(trace);
+    StepFinder finder(trace, steps);
     steps_seen += static_cast<int64_t>(steps.list.size());
     int64_t told = INT64_MIN;  // the runtime's call and the driver's inside it share one gap
     ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {
       SyncRow& row = by_call[trace.dictionary.Api(calls.api[i]).name];
       row.time.Add(calls.end[i] - calls.start[i]);
-      row.in_steps += StepIndexAt(steps, calls.start[i]) >= 0;
+      row.in_steps += finder.IndexAt(calls.start[i]) >= 0;
       row.ranks.insert(&trace);
       if (calls.start[i] < told) return;
       row.idle_ns += IdleAfter(busy, calls.start[i], calls.end[i]);

@@ -18,7 +18,7 @@ Table TabulateTemporal(const Run& run, const AnalysisOptions& options) {
                           {"non_compute_percent", Unit::kPercent},
                           {"idle_percent", Unit::kPercent}}};
   for (const Trace& trace : run.traces) {
-    const std::vector<DeviceSpan> spans =
+    const std::vector<DeviceSpan>& spans =
         options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace);
     const std::vector<Interval> all = MergedIntervals(spans);
     if (all.empty()) {

@@ -24,14 +24,14 @@ bool IsKernel(const DeviceSpan& span) {
 
 // By device; only those that ran a kernel.
 std::map<uint32_t, DeviceUse> FindUse(const Trace& trace) {
-  const StepList steps = DetectSteps(trace);
+  StepFinder steps(trace, DetectSteps(trace));
   std::map<uint32_t, DeviceUse> devices;
   for (const DeviceSpan& span : DeviceTimeline(trace)) {
     DeviceUse& use = devices[span.device];
     use.work.emplace_back(span.start, span.end);
     if (!IsKernel(span)) continue;
     use.kernels.emplace_back(span.start, span.end);
-    const int64_t step = StepIndexOf(trace, steps, span);
+    const int64_t step = steps.IndexOf(span);
     if (step < 0) continue;
     const auto [at, is_new] = use.steps.try_emplace(step, Interval{span.start, span.end});
     at->second.second = std::max(at->second.second, span.end);

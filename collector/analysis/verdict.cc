@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "collector/analysis/cells.h"
+#include "collector/analysis/each_trace.h"
 #include "collector/analysis/rank_summary.h"
 #include "collector/analysis/stragglers.h"
 #include "collector/analysis/wording.h"
@@ -16,6 +17,7 @@ constexpr double kTolerableLaunches = 0.02;  // that have no kernel, of the kern
 
 // Why no share of time can be trusted; empty: nothing is missing.
 std::string WhatIsMissing(const Run& run) {
+  ForEachTraceAtOnce(run, [&run](uint32_t t) { SummarizeRank(run.traces[t]); });
   for (const Trace& trace : run.traces) {
     uint64_t lost = 0;
     for (const Writer& writer : trace.writers) {
@@ -27,7 +29,7 @@ std::string WhatIsMissing(const Run& run) {
              std::to_string(trace.damage[0].offset) + " (" + trace.damage[0].what + ")";
     }
     // Of a capture: a profiler's window has launches at its end whose kernels ran after it.
-    const RankRow row = SummarizeRank(trace);
+    const RankRow& row = SummarizeRank(trace);
     if (trace.origin == TraceOrigin::kCapture &&
         static_cast<double>(row.launches_without_kernel) >
             kTolerableLaunches * static_cast<double>(row.kernels)) {
@@ -118,8 +120,8 @@ Verdict Judge(const Run& run) {
     verdict.sentence = "No verdict: " + missing + ", so what the time went to is not known.";
     return verdict;
   }
-  const std::vector<CollectiveRun> collectives = MatchCollectives(run);
-  const std::vector<RankWaterfall> waterfalls = ComputeWaterfalls(run, collectives);
+  const std::vector<CollectiveRun>& collectives = MatchCollectives(run);
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   int64_t ranks = 0, compute = 0;
   bool has_steps = true;
   for (const RankWaterfall& waterfall : waterfalls) {

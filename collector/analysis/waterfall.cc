@@ -7,6 +7,7 @@
 
 #include "collector/analysis/cells.h"
 #include "collector/analysis/data_loading.h"
+#include "collector/analysis/each_trace.h"
 #include "collector/analysis/interval_set.h"
 #include "collector/analysis/sync_calls.h"
 #include "collector/analysis/wording.h"
@@ -17,9 +18,10 @@ namespace {
 constexpr int64_t kLatencyNs = 30'000;  // as HTA's consecutive_kernel_delay
 using Set = std::vector<Interval>;
 
-Set Union(Set a, const Set& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return Merged(std::move(a));
+Set Union(const Set& a, const Set& b) {
+  Set both(a.size() + b.size());
+  std::merge(a.begin(), a.end(), b.begin(), b.end(), both.begin());
+  return Merged(std::move(both));
 }
 
 Set SyncCalls(const Trace& trace) {
@@ -79,7 +81,7 @@ StepList StepsOrAll(const Trace& trace, const std::vector<DeviceSpan>& spans) {
 }
 
 RankWaterfall Explain(const Trace& trace, Set waits) {
-  const std::vector<DeviceSpan> spans = DeviceTimeline(trace);
+  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   RankWaterfall waterfall;
   waterfall.steps = StepsOrAll(trace, spans);
   if (waterfall.steps.list.empty()) return waterfall;
@@ -89,9 +91,9 @@ RankWaterfall Explain(const Trace& trace, Set waits) {
   set_of(Cause::kWait) = Difference(Merged(std::move(waits)), set_of(Cause::kCompute));
   Set busy = Union(set_of(Cause::kCompute), set_of(Cause::kWait));
   set_of(Cause::kTransfer) = Difference(MergedIntervals(spans, WorkKind::kCommunication), busy);
-  busy = Union(std::move(busy), set_of(Cause::kTransfer));
+  busy = Union(busy, set_of(Cause::kTransfer));
   set_of(Cause::kMemory) = Difference(MergedIntervals(spans, WorkKind::kMemory), busy);
-  busy = Union(std::move(busy), set_of(Cause::kMemory));
+  busy = Union(busy, set_of(Cause::kMemory));
   set_of(Cause::kNotRecorded) = Difference(NotRecorded(trace), busy);
 
   const std::vector<Step>& list = waterfall.steps.list;
@@ -154,23 +156,23 @@ std::string_view NameOf(Cause cause) {
   return kNames[static_cast<size_t>(cause)];
 }
 
-std::vector<RankWaterfall> ComputeWaterfalls(const Run& run,
-                                             const std::vector<CollectiveRun>& collectives) {
-  std::vector<Set> waits(run.traces.size());
-  for (const CollectiveRun& collective : collectives) {
-    if (collective.members.size() < 2) continue;
-    const int64_t transfer = collective.shortest();
-    for (const CollectiveMember& member : collective.members) {
-      if (member.length() > transfer) {
-        waits[member.trace].emplace_back(member.start, member.end - transfer);
+const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run) {
+  return run.memo.Get<std::vector<RankWaterfall>>([&run] {
+    std::vector<Set> waits(run.traces.size());
+    for (const CollectiveRun& collective : MatchCollectives(run)) {
+      if (collective.members.size() < 2) continue;
+      const int64_t transfer = collective.shortest();
+      for (const CollectiveMember& member : collective.members) {
+        if (member.length() > transfer) {
+          waits[member.trace].emplace_back(member.start, member.end - transfer);
+        }
       }
     }
-  }
-  std::vector<RankWaterfall> waterfalls;
-  for (size_t t = 0; t < run.traces.size(); ++t) {
-    waterfalls.push_back(Explain(run.traces[t], std::move(waits[t])));
-  }
-  return waterfalls;
+    std::vector<RankWaterfall> waterfalls(run.traces.size());
+    ForEachTraceAtOnce(
+        run, [&](uint32_t t) { waterfalls[t] = Explain(run.traces[t], std::move(waits[t])); });
+    return waterfalls;
+  });
 }
 
 Table TabulateWaterfall(const Run& run, const AnalysisOptions&) {
@@ -182,7 +184,7 @@ Table TabulateWaterfall(const Run& run, const AnalysisOptions&) {
                           {"least_ns", Unit::kNs, true},
                           {"most_ns", Unit::kNs},
                           {"most_rank", Unit::kCount}}};
-  const std::vector<RankWaterfall> waterfalls = ComputeWaterfalls(run, MatchCollectives(run));
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   std::vector<uint32_t> ranks;  // that used a device
   CauseTimes sums{};
   for (uint32_t t = 0; t < waterfalls.size(); ++t) {
@@ -214,7 +216,7 @@ Table TabulateWaterfallByRank(const Run& run, const AnalysisOptions&) {
                           {"cause", Unit::kText},
                           {"mean_ns", Unit::kNs},
                           {"share_percent", Unit::kPercent}}};
-  const std::vector<RankWaterfall> waterfalls = ComputeWaterfalls(run, MatchCollectives(run));
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   for (size_t t = 0; t < waterfalls.size(); ++t) {
     const CauseTimes& mean = waterfalls[t].mean;
     const int64_t sum = std::accumulate(mean.begin(), mean.end(), int64_t{0});

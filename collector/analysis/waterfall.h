@@ -40,9 +40,8 @@ struct RankWaterfall {
   size_t counted = 0;
 };
 
-// One for each trace of the run. `collectives`: MatchCollectives(run).
-std::vector<RankWaterfall> ComputeWaterfalls(const Run& run,
-                                             const std::vector<CollectiveRun>& collectives);
+// One for each trace of the run. Worked out once and kept in the run's memo.
+const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run);
 
 // A row for each cause: its mean over the ranks, and the ranks with the least and the most of it.
 Table TabulateWaterfall(const Run& run, const AnalysisOptions& options);

@@ -136,36 +136,70 @@ std::vector<const Analysis*> SummaryOf(const Run& run) {
   return analyses;
 }
 
-int Report(Request request) {
-  Result<Run> run = OpenRun(request.paths);
-  if (!run) {
-    Complain(run.message());
+// Opens the run and leaves what the filters ask for. kSuccess, or the exit status; said why.
+int Open(const Request& request, const std::vector<std::string>& paths, Run* run,
+         std::vector<std::string>* notes) {
+  Result<Run> opened = OpenRun(paths);
+  if (!opened) {
+    Complain(opened.message());
     return kFailure;
   }
-  if (request.analyses.empty()) request.analyses = SummaryOf(*run);
+  for (const std::string& problem : opened->problems) Complain(Printable(problem));
+  *run = std::move(*opened);
+  return Filter(request, run, notes) ? kSuccess : kWrongUsage;
+}
+
+int Finish() {
+  if (std::fflush(stdout) == 0) return kSuccess;
+  Complain("could not write the report");
+  return kFailure;
+}
+
+int Compare(const Request& request) {
+  if (request.paths.size() != 2) {
+    Complain("diff wants two runs: ranktap report RUN1 RUN2 diff");
+    return kWrongUsage;
+  }
+  Run runs[2];
+  std::vector<std::string> notes;
+  for (size_t i = 0; i < 2; ++i) {
+    const int status = Open(request, {request.paths[i]}, &runs[i], &notes);
+    if (status != kSuccess) return status;
+  }
+  Table table = request.analyses[0]->compare(runs[0], runs[1]);
+  table.notes.insert(table.notes.end(), notes.begin(), notes.end());
+  if (!FilterRows(request, &table)) return kWrongUsage;
+  PrintText(table, request);
+  return Finish();
+}
+
+int Report(Request request) {
+  if (!request.analyses.empty() && request.analyses[0]->compare != nullptr) {
+    return Compare(request);
+  }
+  Run run;
+  std::vector<std::string> notes;
+  if (const int status = Open(request, request.paths, &run, &notes); status != kSuccess) {
+    return status;
+  }
+  if (request.analyses.empty()) request.analyses = SummaryOf(run);
   if (request.analyses.size() > 1 && request.format != Format::kText &&
       request.format != Format::kHtml) {
     request.analyses.resize(1);  // one document
   }
-  for (const std::string& problem : run->problems) Complain(Printable(problem));
-  std::vector<std::string> notes;
-  if (!Filter(request, &*run, &notes)) return kWrongUsage;
-  if (request.deepspeed) return PrintDeepSpeed(request, *run) ? kSuccess : kFailure;
+  if (request.deepspeed) return PrintDeepSpeed(request, run) ? kSuccess : kFailure;
   const auto needs_symbols = [](const Analysis* analysis) { return analysis->needs_symbols; };
   if (std::any_of(request.analyses.begin(), request.analyses.end(), needs_symbols)) {
-    ResolveStacks(request.symbols, &*run);
+    ResolveStacks(request.symbols, &run);
   }
   for (const Analysis* const analysis : request.analyses) {
-    Table table = (*analysis)(*run, request.options);
+    Table table = (*analysis)(run, request.options);
     table.notes.insert(table.notes.end(), notes.begin(), notes.end());
     if (!FilterRows(request, &table)) return kWrongUsage;
     PrintText(table, request);
+    if (std::fflush(stdout) != 0) break;  // a table at a time: the verdict is there first
   }
-  if (std::fflush(stdout) != 0) {
-    Complain("could not write the report");
-    return kFailure;
-  }
-  return kSuccess;
+  return Finish();
 }
 
 // False: it is none of theirs.

@@ -16,6 +16,7 @@
 #include "collector/trace/clock_map.h"
 #include "collector/trace/column.h"
 #include "collector/trace/dictionary.h"
+#include "collector/trace/memo.h"
 #include "collector/trace/operators.h"
 #include "collector/trace/run_info.h"
 #include "collector/trace/symbol_table.h"
@@ -215,6 +216,8 @@ struct Trace {
   uint64_t events = 0;                // stored in the file
   uint64_t unmatched_pops = 0;        // ends of ranges that began before the trace
   uint64_t unknown_events = 0;        // of kinds newer than this build
+
+  Memo memo;  // of the analyses; reset by whoever changes a table after one has run
 };
 
 }  // namespace ranktap::collector

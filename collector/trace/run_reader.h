@@ -23,6 +23,7 @@ struct Run {
   RunInfo info;
   std::vector<Trace> traces;          // in the order of their ranks; without a rank, last
   std::vector<std::string> problems;  // also: traces that could not be opened
+  Memo memo;                          // as Trace::memo, of all traces
 };
 
 // What lies at `path`, without opening the traces.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -145,13 +146,30 @@ void PermuteTable(Table& table, const std::vector<uint32_t>& order) {
 // table (optional, or not filled yet) read as zero beyond their end.
 template <typename Table>
 void SortTable(Table& table) {
-  const size_t rows = table.size();
-  if (std::is_sorted(table.start.begin(), table.start.end())) return;
-  std::vector<uint32_t> order(rows);
-  std::iota(order.begin(), order.end(), 0u);
+  const auto rows = static_cast<uint32_t>(table.size());
   const int64_t* const start = table.start.data();
-  std::stable_sort(order.begin(), order.end(),
-                   [start](uint32_t a, uint32_t b) { return start[a] < start[b]; });
+  // A trace is a few sorted rows woven together: what is behind the latest so far is sorted alone
+  // and merged in, which is several times faster than sorting everything.
+  std::vector<uint32_t> ahead, behind;
+  int64_t latest = std::numeric_limits<int64_t>::min();
+  for (uint32_t i = 0; i < rows; ++i) {
+    if (start[i] >= latest) {
+      latest = start[i];
+      continue;
+    }
+    if (behind.empty()) ahead.reserve(rows);
+    behind.push_back(i);
+  }
+  if (behind.empty()) return;
+  for (uint32_t i = 0, b = 0; i < rows; ++i) {
+    b < behind.size() && behind[b] == i ? static_cast<void>(++b) : ahead.push_back(i);
+  }
+  const auto before = [start](uint32_t a, uint32_t b) {
+    return start[a] != start[b] ? start[a] < start[b] : a < b;
+  };
+  std::sort(behind.begin(), behind.end(), before);
+  std::vector<uint32_t> order(rows);
+  std::merge(ahead.begin(), ahead.end(), behind.begin(), behind.end(), order.begin(), before);
   PermuteTable(table, order);
 }
 

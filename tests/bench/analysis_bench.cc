@@ -141,6 +141,7 @@ void MeasureAnalyses(const std::string& path) {
          .target = 40});
   double core = load, others = 0;
   for (const Analysis& analysis : AllAnalyses()) {
+    if (analysis.compare != nullptr) continue;
     const double seconds = Seconds([&] { Keep(analysis(run).rows.size()); });
     const bool is_core = std::ranges::find(kCore, analysis.name) != std::end(kCore);
     (is_core ? core : others) += seconds;

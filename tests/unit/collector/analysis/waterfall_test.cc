@@ -34,8 +34,7 @@ TEST(Waterfall, EachStepOfEachRankIsExactlyWhatWasPlanted) {
   for (uint32_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SyntheticJob job(Jittered(seed));
-    const std::vector<RankWaterfall> found =
-        ComputeWaterfalls(job.run(), MatchCollectives(job.run()));
+    const std::vector<RankWaterfall> found = ComputeWaterfalls(job.run());
     ASSERT_EQ(found.size(), job.causes().size());
     for (size_t rank = 0; rank < found.size(); ++rank) {
       ASSERT_EQ(found[rank].times.size(), job.causes()[rank].size());
@@ -71,7 +70,7 @@ TEST_P(PlantedStraggler, IsFoundWithItsCauseAndItsCost) {
                     .syncs = false,
                     .late = {{.rank = 2, .cause = cause, .ns = 150'000}}});
   const std::vector<CollectiveRun> collectives = MatchCollectives(job.run());
-  const std::vector<RankWaterfall> waterfalls = ComputeWaterfalls(job.run(), collectives);
+  const std::vector<RankWaterfall> waterfalls = ComputeWaterfalls(job.run());
   const std::vector<Straggler> found = FindStragglers(job.run(), collectives, waterfalls);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].trace, 2u);
