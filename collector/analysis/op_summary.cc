@@ -55,7 +55,7 @@ class Averages {
       row.name = std::move(name);
       row.on_device = on_device;
       row.is_annotation = is_annotation;
-      if (options_.by_shape) row.shapes = shapes;
+      if (options_.by_shape) row.shapes = shapes.empty() ? "[]" : shapes;  // as torch's table
       row.stack = std::move(stack);
     }
     return rows_[at->second];

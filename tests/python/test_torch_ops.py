@@ -1,0 +1,57 @@
+"""`report ops` on a trace that torch.profiler wrote says what torch's own key_averages() says of it."""
+import collections
+import json
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import harness
+
+PROGRAM = harness.PROGRAMS / 'profile_ops.py'
+
+
+@harness.needs_torch
+class OpsParityTest(harness.TracedTest):
+
+    @classmethod
+    def setUpClass(cls):
+        """One run for all: most of its time goes into importing torch."""
+        folder = tempfile.TemporaryDirectory(prefix='ranktap-test-')
+        cls.addClassCleanup(folder.cleanup)
+        cls.trace = pathlib.Path(folder.name) / 'trace.json'
+        rows = cls.trace.with_name('rows.json')
+        subprocess.run([harness.TORCH_PYTHON, PROGRAM, cls.trace, rows], check=True, capture_output=True)
+        cls.torch = json.loads(rows.read_text())
+
+    def ours(self, *options):
+        done = self.run_bare([harness.RANKTAP, 'report', self.trace, 'ops', '--format', 'json', *options])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)['rows']
+
+    def assert_same_cells(self, ours, theirs, by_shape):
+        def cells_of_ours(row):
+            return (row['name'], row['input_shapes'] if by_shape else '', row['calls'], row['self_cpu_ns'],
+                    row['cpu_total_ns'], row['self_cpu_mem_bytes'], row['cpu_mem_bytes'], row['flops'] or 0)
+
+        def cells_of_theirs(row):  # microseconds with three decimals
+            return (row['name'], row['shapes'] if by_shape else '', row['calls'], round(row['self_cpu'] * 1000),
+                    round(row['cpu'] * 1000), row['self_memory'], row['memory'], row['flops'])
+
+        self.assertGreater(len(theirs), 50)
+        self.assertEqual(collections.Counter(map(cells_of_ours, ours)), collections.Counter(map(cells_of_theirs, theirs)))
+
+    def test_every_cell_with_memory_and_flops(self):
+        self.assert_same_cells(self.ours(), self.torch['plain'], by_shape=False)
+
+    def test_every_cell_by_input_shape(self):
+        self.assert_same_cells(self.ours('--group-by-shape'), self.torch['shapes'], by_shape=True)
+
+    def test_the_percentages_are_of_torchs_total(self):
+        for row in self.ours():
+            share = 100 * row['self_cpu_ns'] / (self.torch['self_cpu_time_total'] * 1000)
+            self.assertAlmostEqual(row['self_cpu_percent'], share, places=3, msg=row['name'])
+
+
+if __name__ == '__main__':
+    unittest.main()
