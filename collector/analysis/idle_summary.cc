@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 3> kCauses = {"host_wait", "kernel_wait",
 struct StreamIdle {
   std::array<int64_t, 3> ns{}, gaps{};
   int64_t end = 0;
-  double hta_end_us = 0;
+  double hta_base_us = 0, hta_end_us = 0;
   bool any = false;
 
   void Add(size_t cause, int64_t gap) {
@@ -36,20 +36,26 @@ void AddSpan(const Trace& trace, const DeviceSpan& span, StreamIdle* idle) {
   idle->any = true;
 }
 
-// A time as HTA has it: a double of the file's microseconds, which resolves 0.25 us in traces whose
-// times count from 1970. Whether a launch began before an end differs in the last digits.
+// A time as HTA reads it: a double of the file's microseconds, which resolves 0.25 us in traces
+// whose times count from 1970. Whether a launch began before an end differs in the last digits.
 double HtaMicroseconds(int64_t ns) {
   return static_cast<double>(static_cast<long double>(ns) / 1000.0L);
 }
 
 // HTA counts from the end of the piece before, and a stream's first piece as a gap of 0 of category
-// other.
+// other. It subtracts the trace's first time before it adds durations, so that ends resolve more
+// than starts; any base does the same.
 void AddHtaSpan(const Trace& trace, const DeviceSpan& span, StreamIdle* idle) {
-  const double start = HtaMicroseconds(span.start);
+  const double read = HtaMicroseconds(span.start);
+  if (!idle->any) idle->hta_base_us = read;
+  const double start = read - idle->hta_base_us;
   if (idle->any) {
     const double gap = start - idle->hta_end_us;
-    const bool host_waited = span.launch != kNone &&
-                             HtaMicroseconds(trace.api_calls.start[span.launch]) > idle->hta_end_us;
+    // Work whose launch is not in the file HTA joins with the file's first row, whatever that is.
+    const int64_t launch =
+        span.launch != kNone ? trace.api_calls.start[span.launch] : trace.first_in_file;
+    const bool host_waited =
+        launch != kUntimed && HtaMicroseconds(launch) - idle->hta_base_us > idle->hta_end_us;
     const bool is_short = gap * 1000 < static_cast<double>(kConsecutiveKernelDelayNs);
     idle->Add(host_waited ? 0 : is_short ? 1 : 2, std::llround(gap * 1000));
   } else {

@@ -96,6 +96,7 @@ bool KinetoTables::AddSpan(const KinetoEvent& event) {
   const int64_t duration = event.has_dur ? event.dur_ns : 0;
   if (duration < 0 || duration > kLongestEvent) return Skip("events with an impossible duration");
   const Span span{event.ts_ns, event.ts_ns + duration};
+  if (trace_->first_in_file == kUntimed) trace_->first_in_file = span.start;
   switch (category) {
     case Category::kOperator:
       AddOperator(event, span, OperatorKind::kOperator);

@@ -167,6 +167,8 @@ struct Trace {
   v1::Ending ending;
   Dictionary dictionary;
   SymbolTable symbols;  // of the stacks; empty until collector/symbols fills it
+  // Start of the first slice in a file of Kineto's; kUntimed: not read from one. For --hta-compat.
+  int64_t first_in_file = kUntimed;
   std::vector<Lane> lanes;
   std::vector<Writer> writers;
 
