@@ -31,9 +31,9 @@ struct DeviceSpan {
 // Worked out once and kept in the trace's memo.
 const std::vector<DeviceSpan>& DeviceTimeline(const Trace& trace);
 
-// The same as Holistic Trace Analysis 0.6.1 selects and classifies it (docs/analyses.md): by name
-// patterns, with synchronisation records and operators that name a stream, and without what the
-// last ProfilerStep launched when there are several.
+// The same as Holistic Trace Analysis 0.6.1 selects and classifies it (docs/commands/report.md): by
+// name patterns, with synchronisation records and operators that name a stream, and without what
+// the last ProfilerStep launched when there are several.
 const std::vector<DeviceSpan>& HtaDeviceTimeline(const Trace& trace);
 // The start of the last ProfilerStep where HTA leaves out what follows it; INT64_MAX: nowhere.
 int64_t HtaCutoff(const Trace& trace);
