@@ -58,7 +58,7 @@ struct Latency {
 
 class Latencies {
  public:
-  Latencies(const Trace& trace, const std::vector<Step>& steps) : trace_(trace), steps_(steps) {
+  Latencies(const Trace& trace, const std::vector<Step>& steps) : steps_(steps) {
     const LaunchedWork work(trace);
     const Ranges& ranges = trace.ranges;
     std::vector<std::pair<int64_t, int64_t>> backward;
@@ -102,7 +102,6 @@ class Latencies {
     return {found->second.host / steps, found->second.device / steps};
   }
 
-  const Trace& trace_;
   const std::vector<Step>& steps_;
   std::map<std::string, Latency> modules_, phases_;
 };
