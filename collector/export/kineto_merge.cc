@@ -33,25 +33,27 @@ class KinetoWalk {
   // on_member(key, value text) returns false to stop; on_event(text) likewise.
   template <typename OnMember, typename OnEvent>
   void Walk(OnMember on_member, OnEvent on_event) {
-    if (Peek() == '[') {
+    if (window_.Peek() == '[') {
       Events(on_event);
       return;
     }
-    if (Peek() != '{') return Damaged("no JSON object");
+    if (window_.Peek() != '{') return Damaged("no JSON object");
     Step();
     while (true) {
-      while (Peek() == ',') Step();
-      const char next = Peek();
+      while (window_.Peek() == ',') Step();
+      const char next = window_.Peek();
       if (next == '}') return;
-      const std::string key(next == '"' ? Bare(Take()) : std::string_view());
-      if (key.empty() || Peek() != ':') return Damaged("a member without a name or a colon");
+      const std::string key(next == '"' ? Bare(window_.TakeValue()) : std::string_view());
+      if (key.empty() || window_.Peek() != ':') {
+        return Damaged("a member without a name or a colon");
+      }
       Step();
-      if (key == "traceEvents" && Peek() == '[') {
+      if (key == "traceEvents" && window_.Peek() == '[') {
         if (!on_member(key, "") || !Events(on_event)) return;
         continue;
       }
-      Peek();
-      const std::string_view value = Take();
+      window_.Peek();
+      const std::string_view value = window_.TakeValue();
       if (value.empty()) return Damaged("the value of " + key + " is cut off");
       if (!on_member(key, value)) return;
     }
@@ -60,24 +62,6 @@ class KinetoWalk {
 
  private:
   void Step() { window_.MoveTo(window_.begin() + 1); }
-  char Peek() {
-    while (true) {
-      window_.MoveTo(std::min(SkipSpace(window_.begin()), window_.end()));
-      if (window_.begin() != window_.end()) return *window_.begin();
-      if (!window_.Extend()) return 0;
-    }
-  }
-  std::string_view Take() {
-    while (true) {
-      const char* const start = window_.begin();
-      const char* const after = SkipValue(start, window_.end());
-      if (after != nullptr) {
-        window_.MoveTo(after);
-        return {start, static_cast<size_t>(after - start)};
-      }
-      if (!window_.Extend()) return {};
-    }
-  }
   void Damaged(std::string what) {
     if (!source_->damage().empty()) what = source_->damage();
     damage_ = "offset " + std::to_string(window_.OffsetOf(window_.begin())) + ": " + what +
@@ -88,14 +72,14 @@ class KinetoWalk {
   bool Events(OnEvent on_event) {
     Step();
     while (true) {
-      const char next = Peek();
+      const char next = window_.Peek();
       if (next == ',') {
         Step();
       } else if (next == ']') {
         Step();
         return true;
       } else if (next == '{') {
-        const std::string_view event = Take();
+        const std::string_view event = window_.TakeValue();
         if (event.empty()) {
           Damaged("an event is cut off or malformed");
           return false;

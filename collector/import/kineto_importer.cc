@@ -89,7 +89,7 @@ class KinetoFile {
   void Read() {
     // A byte order mark, as Windows tools write it.
     if (std::string_view(window_.begin(), 3) == "\xef\xbb\xbf") window_.MoveTo(window_.begin() + 3);
-    Peek();
+    window_.Peek();
     if (*window_.begin() == '[') {
       ReadEvents();
     } else if (*window_.begin() == '{') {
@@ -108,51 +108,29 @@ class KinetoFile {
     }
   }
 
-  // Moves to the next byte that is not space; 0 there: the end.
-  char Peek() {
-    while (true) {
-      window_.MoveTo(std::min(SkipSpace(window_.begin()), window_.end()));
-      if (window_.begin() != window_.end()) return *window_.begin();
-      if (!window_.Extend()) return 0;
-    }
-  }
-
-  // Takes the value that begins at begin(); empty: there is none.
-  std::string_view TakeValue() {
-    while (true) {
-      const char* const start = window_.begin();
-      const char* const after = SkipValue(start, window_.end());
-      if (after != nullptr) {
-        window_.MoveTo(after);
-        return {start, static_cast<size_t>(after - start)};
-      }
-      if (!window_.Extend()) return {};
-    }
-  }
-
   // One "key": value of the outermost object. False: that was all.
   bool ReadMember() {
-    char next = Peek();
+    char next = window_.Peek();
     if (next == ',') {
       window_.MoveTo(window_.begin() + 1);
-      next = Peek();
+      next = window_.Peek();
     }
     if (next == '}') return false;
     const uint64_t offset = window_.OffsetOf(window_.begin());
-    const std::string key(next == '"' ? TakeValue() : std::string_view());
-    if (key.size() < 2 || Peek() != ':') {
+    const std::string key(next == '"' ? window_.TakeValue() : std::string_view());
+    if (key.size() < 2 || window_.Peek() != ':') {
       Damaged(offset, next == 0 ? "the file ends before its last bracket"
                                 : "not a member of the outermost object; the rest is not read");
       return false;
     }
     window_.MoveTo(window_.begin() + 1);
-    next = Peek();
+    next = window_.Peek();
     if (key == "\"traceEvents\"" && next == '[') {
       ReadEvents();
       return !ended_;
     }
     const uint64_t value_offset = window_.OffsetOf(window_.begin());
-    const std::string_view value = TakeValue();
+    const std::string_view value = window_.TakeValue();
     if (value.empty()) {
       Damaged(value_offset, "the value of " + key + " is cut off or malformed");
       return false;
@@ -177,7 +155,7 @@ class KinetoFile {
     window_.MoveTo(window_.begin() + 1);
     KinetoEvent event;
     while (true) {
-      const char next = Peek();
+      const char next = window_.Peek();
       if (next == '{') {
         if (!ReadEvent(&event)) return;
       } else if (next == ',') {

@@ -22,9 +22,9 @@ class TimelineFile {
       : source_(source), window_(source), trace_(trace) {}
 
   void Read() {
-    if (Peek() == '[') window_.MoveTo(window_.begin() + 1);
+    if (window_.Peek() == '[') window_.MoveTo(window_.begin() + 1);
     while (true) {
-      const char next = Peek();
+      const char next = window_.Peek();
       if (next == ',') {
         window_.MoveTo(window_.begin() + 1);
       } else if (next == '[') {
@@ -47,14 +47,6 @@ class TimelineFile {
   size_t rows() const { return trace_->allocations.size(); }
 
  private:
-  char Peek() {
-    while (true) {
-      window_.MoveTo(std::min(SkipSpace(window_.begin()), window_.end()));
-      if (window_.begin() != window_.end()) return *window_.begin();
-      if (!window_.Extend()) return 0;
-    }
-  }
-
   // False: the file ends inside the row.
   bool ReadRow() {
     const char* close = nullptr;

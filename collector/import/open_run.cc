@@ -4,18 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <regex>
-#include <thread>
 #include <tuple>
 
 #include "collector/import/byte_source.h"
 #include "collector/import/kineto_importer.h"
 #include "collector/import/memory_importer.h"
 #include "collector/import/nsys_importer.h"
+#include "collector/trace/parallel_load.h"
 #include "collector/trace/table_columns.h"
 #include "collector/trace/trace_loader.h"
 
@@ -107,18 +106,7 @@ void NameRanks(Run* run) {
 }
 
 Result<Run> LoadForeign(const std::vector<std::string>& paths) {
-  std::vector<std::optional<Result<std::vector<Trace>>>> loaded(paths.size());
-  std::atomic<size_t> next = 0;
-  const auto load = [&] {
-    for (size_t i = next++; i < loaded.size(); i = next++) loaded[i] = LoadFile(paths[i]);
-  };
-  {
-    std::vector<std::jthread> threads;
-    const size_t wanted =
-        std::min<size_t>(loaded.size(), std::max(1u, std::thread::hardware_concurrency()));
-    for (size_t i = 1; i < wanted; ++i) threads.emplace_back(load);
-    load();
-  }
+  auto loaded = LoadInParallel(paths, &LoadFile);
   Run run;
   run.path = paths.size() == 1 ? paths[0] : fs::path(paths[0]).parent_path().string();
   for (std::optional<Result<std::vector<Trace>>>& file : loaded) {

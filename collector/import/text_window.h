@@ -1,8 +1,10 @@
 // A moving window over a text of any length: what is being looked at always lies in one piece.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "collector/import/byte_source.h"
@@ -28,6 +30,27 @@ class TextWindow {
   void MoveTo(const char* p) { at_ = static_cast<size_t>(p - text_.data()); }
   // Gets more text behind end(); begin() may move in memory. False: there is no more.
   bool Extend() { return size_ - at_ < largest_ && Fill(); }
+
+  // Moves to the next byte that is not space; 0 there: the end.
+  char Peek() {
+    while (true) {
+      MoveTo(std::min(SkipSpace(begin()), end()));
+      if (begin() != end()) return *begin();
+      if (!Extend()) return 0;
+    }
+  }
+  // Takes the JSON value that begins at begin(), valid until the next Extend; empty: there is none.
+  std::string_view TakeValue() {
+    while (true) {
+      const char* const start = begin();
+      const char* const after = SkipValue(start, end());
+      if (after != nullptr) {
+        MoveTo(after);
+        return {start, static_cast<size_t>(after - start)};
+      }
+      if (!Extend()) return {};
+    }
+  }
 
  private:
   bool Fill() {

@@ -1,14 +1,13 @@
 #include "collector/trace/run_reader.h"
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <thread>
 #include <tuple>
 
+#include "collector/trace/parallel_load.h"
 #include "collector/trace/trace_loader.h"
 
 namespace ranktap::collector {
@@ -94,18 +93,7 @@ Result<Run> LoadRun(const std::string& path) {
   if (files->traces.empty()) {
     return Failure{path + ": no traces in it; no traced process emitted an event"};
   }
-  std::vector<std::optional<Result<Trace>>> loaded(files->traces.size());
-  std::atomic<size_t> next = 0;
-  const auto load = [&] {
-    for (size_t i = next++; i < loaded.size(); i = next++) loaded[i] = LoadTrace(files->traces[i]);
-  };
-  {
-    std::vector<std::jthread> threads;
-    const size_t wanted =
-        std::min<size_t>(loaded.size(), std::max(1u, std::thread::hardware_concurrency()));
-    for (size_t i = 1; i < wanted; ++i) threads.emplace_back(load);
-    load();
-  }
+  auto loaded = LoadInParallel(files->traces, &LoadTrace);
   Run run;
   run.path = path;
   run.info = std::move(files->info);
