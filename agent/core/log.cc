@@ -3,6 +3,7 @@
 #include "agent/core/log.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include <cerrno>
 #include <charconv>
 #include <string>
+
+#include "agent/core/file_size_limit.h"
 
 namespace ranktap::agent {
 namespace {
@@ -57,15 +60,20 @@ void Log(std::string_view text, std::string_view detail) {
   if (path == nullptr || g_lines.fetch_add(1) >= kMaxLines) return;
   const int saved_errno = errno;
   // Opened each time: a program may close descriptors that it does not know, and reuse the number.
-  const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd >= 0) {
+  // O_NONBLOCK: a FIFO that nobody reads would hold the program.
+  const int fd =
+      open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+  struct stat status;
+  const bool fits = fd >= 0 && fstat(fd, &status) == 0 &&
+                    static_cast<uint64_t>(status.st_size) + sizeof(Line) <= LargestFile();
+  if (fits) {
     Line line;
     line << "ranktap[" << static_cast<int>(getpid()) << "] " << text;
     if (!detail.empty()) line << ": " << detail;
     const std::string_view whole = line.Finish();
     [[maybe_unused]] const ssize_t written = ::write(fd, whole.data(), whole.size());
-    close(fd);
   }
+  if (fd >= 0) close(fd);
   errno = saved_errno;
 }
 

@@ -19,6 +19,7 @@
 #include "agent/core/announcements.h"
 #include "agent/core/capture_state.h"
 #include "agent/core/contain.h"
+#include "agent/core/file_size_limit.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
 #include "agent/core/segment.h"
@@ -155,20 +156,39 @@ void AtExit() {
   GoQuiet();
 }
 
+// Ours would be missing to a program that needs all it may have.
+bool HasFewDescriptors() {
+  constexpr rlim_t kEnough = 64;
+  rlimit limit;
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kEnough;
+}
+
 const char* ReasonToStayOff(const AgentConfig& config) {
   if (getauxval(AT_SECURE) != 0) return "the process runs with raised privileges (AT_SECURE)";
   if (config.disable) return "RANKTAP_DISABLE is set";
   if (config.socket_path.empty()) return "RANKTAP_SOCKET is not set";
+  if (HasFewDescriptors())
+    return "RLIMIT_NOFILE (ulimit -n) leaves the program too few descriptors";
   return nullptr;
+}
+
+const char* MakeRings(Running& running) {
+  uint64_t mib = running.config.ring_mib;
+  if (const uint64_t allowed = LargestFile() >> 20; allowed < mib) {
+    if (allowed == 0) return "RLIMIT_FSIZE (ulimit -f) leaves no room for the rings";
+    running.notes.push_back("RLIMIT_FSIZE (ulimit -f): rings of " + std::to_string(allowed) +
+                            " MiB instead of " + std::to_string(mib));
+    mib = allowed;
+  }
+  return running.segment.Create(mib << 20, running.session.data()) ? nullptr
+                                                                   : "no memory for the rings";
 }
 
 const char* SetUp(Running& running) {
   if (const char* reason = ReasonToStayOff(running.config)) return reason;
   ChooseHostClock();
   if (getrandom(running.session.data(), running.session.size(), 0) < 0) return "no random numbers";
-  if (!running.segment.Create(uint64_t{running.config.ring_mib} << 20, running.session.data())) {
-    return "no memory for the rings";
-  }
+  if (const char* reason = MakeRings(running)) return reason;
   constexpr size_t kTableBytes = Arena::kTableSlots * sizeof(std::atomic<uint64_t>);
   void* table = mmap(nullptr, kTableBytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

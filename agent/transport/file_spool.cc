@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "agent/core/file_size_limit.h"
 #include "agent/core/log.h"
 #include "proto/spool.h"
 
@@ -97,7 +98,7 @@ void FileSpool::Queue(const proto::FrameFields& fields, std::span<const std::byt
 
 bool FileSpool::HasRoom(size_t bytes, Room room) {
   const uint64_t kept = room == Room::kEvents ? kLastWordsBytes : 0;
-  if (end_ + bytes + kept > setup_.limit_bytes) return false;
+  if (end_ + bytes + kept > std::min(setup_.limit_bytes, LargestFile())) return false;
   if (room == Room::kLastWords) return true;
   if (end_ != 0 && end_ - looked_at_ < kLookAtSpaceEvery) return true;
   looked_at_ = end_;

@@ -17,6 +17,7 @@
 #include "agent/core/capture_state.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
+#include "agent/core/sanitizers.h"
 
 namespace ranktap::agent {
 
@@ -43,6 +44,7 @@ uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
 
 void* RunThread(void* sender) {
   pthread_setname_np(pthread_self(), "ranktap-send");
+  const HiddenFromTsan hidden;
   // Of this thread only: Linux gives each its own nice value.
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
   while (true) static_cast<Sender*>(sender)->RunOnce();

@@ -2,6 +2,8 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <gelf.h>
+#include <libelf.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -113,6 +116,28 @@ std::string InjectionObstacle(const std::string& executable) {
     return executable + " is statically linked: it can load no agent";
   }
   return {};
+}
+
+bool WantsToBeFirst(const std::string& executable) {
+  const FileDescriptor file(::open(executable.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid() || elf_version(EV_CURRENT) == EV_NONE) return false;
+  const std::unique_ptr<Elf, int (*)(Elf*)> elf(elf_begin(file.get(), ELF_C_READ, nullptr),
+                                                elf_end);
+  if (elf == nullptr) return false;
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf.get(), section)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_DYNAMIC) continue;
+    Elf_Data* const data = elf_getdata(section, nullptr);
+    GElf_Dyn entry;
+    for (int i = 0; data != nullptr && gelf_getdyn(data, i, &entry) != nullptr; ++i) {
+      if (entry.d_tag != DT_NEEDED) continue;
+      const char* const name = elf_strptr(elf.get(), header.sh_link, entry.d_un.d_val);
+      if (name == nullptr) continue;
+      const std::string_view needed = name;
+      if (needed.starts_with("libasan.so") || needed.starts_with("libclang_rt.asan")) return true;
+    }
+  }
+  return false;
 }
 
 std::string FindAgentLibrary(std::string* why) {

@@ -32,6 +32,10 @@ InjectionPlan PlanInjection(const std::vector<std::string_view>& environment,
 // Why nothing can be injected into this executable; empty: it can.
 std::string InjectionObstacle(const std::string& executable);
 
+// Whether the executable is linked with AddressSanitizer's shared library, which ends a program in
+// which it is not the first of all libraries: a preloaded one comes before it.
+bool WantsToBeFirst(const std::string& executable);
+
 // "../lib/libranktap.so" seen from this program's own binary; empty with `*why` set when it is not
 // there.
 std::string FindAgentLibrary(std::string* why);

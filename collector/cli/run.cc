@@ -233,8 +233,10 @@ bool FitsIntoMemory(const RunInfo& info) {
 
 void PrintSummary(const RunInfo& info, const std::string& path) {
   if (info.traces.empty()) {
-    Complain("nothing was traced: no process of the command used CUDA or NVTX. See " + path +
-             "/run.json");
+    Complain(
+        "nothing was traced: no process of the command used CUDA or NVTX, or the agent stayed "
+        "off (RANKTAP_LOG=FILE gets its reason). See " +
+        path + "/run.json");
     return;
   }
   if (!FitsIntoMemory(info)) {
@@ -326,6 +328,12 @@ int RunCommand(const std::vector<std::string>& arguments) {
   if (request.library.empty()) return RunUntraced(found, options, why);
   if (const std::string obstacle = InjectionObstacle(found.path); !obstacle.empty()) {
     Complain(obstacle);
+  }
+  if (request.preload && WantsToBeFirst(found.path)) {
+    request.preload = false;
+    Complain(found.path +
+             " uses AddressSanitizer, which allows nothing before it: no LD_PRELOAD, only the "
+             "injection variables of CUDA and NVTX");
   }
   Result<PrivateSocket> socket = Failure{};
   if (joined.empty()) {

@@ -18,6 +18,7 @@
 #include "agent/core/futex.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
+#include "agent/core/sanitizers.h"
 #include "agent/sources/cupti/cupti_callbacks.h"
 #include "agent/sources/cupti/cupti_encode.h"
 #include "agent/sources/cupti/cupti_guest.h"
@@ -220,6 +221,7 @@ bool Drain::StartThread() {
 
 void* Drain::RunThread(void* drain) {
   pthread_setname_np(pthread_self(), "ranktap-drain");
+  const HiddenFromTsan hidden;
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 5);
   static_cast<Drain*>(drain)->Run();
   return nullptr;
@@ -316,6 +318,7 @@ void Drain::CountDiscarded(const BufferPool::Buffer& buffer) {
 void Drain::EmitRecord(const Record& record) {
   switch (record.kind) {
     case Kind::kDevice:
+      HideFromLeakCheck(reinterpret_cast<const DeviceRecord&>(record).name);
       return Announce(proto::FrameType::kAmend, true,
                       EncodeDevice(reinterpret_cast<const DeviceRecord&>(record)));
     case Kind::kRuntime:

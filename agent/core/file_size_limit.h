@@ -1,0 +1,22 @@
+// RLIMIT_FSIZE. What goes beyond it in a file, a memfd included, gets SIGXFSZ from the kernel,
+// which ends the program: so it is asked first. Runs on: any thread that makes or writes a file.
+// May not: run in a hook in steady state (it is a system call).
+#pragma once
+
+#include <sys/resource.h>
+
+#include <cstdint>
+#include <limits>
+
+namespace ranktap::agent {
+
+// The largest size in bytes that a file of this process may have now.
+inline uint64_t LargestFile() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return std::numeric_limits<uint64_t>::max();
+  }
+  return limit.rlim_cur;
+}
+
+}  // namespace ranktap::agent

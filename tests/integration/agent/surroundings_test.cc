@@ -1,0 +1,209 @@
+// Programs in surroundings where little works: limits, denied system calls, other allocators,
+// sanitizers, namespaces, small file systems. To the user each ends as without ranktap, and what
+// was recorded verifies.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/integration/agent/traced_run.h"
+
+namespace ranktap::agent_test {
+namespace {
+
+using collector::Trace;
+using testing::HasSubstr;
+
+// As a shell says it.
+int ExitStatus(const SimulatedRun& run) {
+  return WIFSIGNALED(run.status()) ? 128 + WTERMSIG(run.status()) : WEXITSTATUS(run.status());
+}
+
+void ExpectSameToTheUser(const SimulatedRun& bare, const SimulatedRun& traced) {
+  EXPECT_EQ(ExitStatus(traced), ExitStatus(bare));
+  EXPECT_EQ(traced.output(), bare.output());
+  EXPECT_EQ(traced.errors(), bare.errors());
+}
+
+void ExpectEverythingAccounted(const TracedRun& traced) {
+  if (traced.run().traces.empty()) return;  // the agent stayed off
+  EXPECT_EQ(traced.Problems(), "");
+  for (const Trace& trace : traced.run().traces) {
+    const Sums sums = SumWriters(trace);
+    EXPECT_EQ(sums.produced, sums.stored + sums.lost);
+  }
+}
+
+// Every kernel of a run whose one process made so many.
+void ExpectKernels(const TracedRun& traced, uint64_t kernels) {
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  EXPECT_EQ(traced.run().traces[0].kernels.size(), kernels);
+  EXPECT_EQ(SumWriters(traced.run().traces[0]).lost, 0u);
+}
+
+std::string CaseName(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
+}
+
+class ConfinedTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(ConfinedTest, TheProgramEndsAsBare) {
+  const std::vector<std::string> command = {Host("confined"), GetParam(), "--",
+                                            Host("endings"),  "return",   "200"};
+  const SimulatedRun bare(command, {});
+  const TracedRun traced(command);
+  ExpectSameToTheUser(bare, traced.process());
+  ExpectEverythingAccounted(traced);
+}
+
+INSTANTIATE_TEST_SUITE_P(Limits, ConfinedTest,
+                         testing::Values("limit=nofile:5", "limit=nofile:6", "limit=nofile:8",
+                                         "limit=nofile:16", "limit=fsize:0", "limit=fsize:4096",
+                                         "limit=fsize:1048576", "limit=fsize:8388608",
+                                         "limit=as:200000000", "limit=as:300000000",
+                                         "limit=data:20000000", "limit=stack:65536",
+                                         "limit=nproc:0", "limit=memlock:0", "limit=sigpending:0"),
+                         CaseName);
+
+INSTANTIATE_TEST_SUITE_P(Denied, ConfinedTest,
+                         testing::Values("deny=socket", "deny=connect", "deny=sendmsg",
+                                         "deny=recvfrom", "deny=poll", "deny=memfd_create",
+                                         "deny=fcntl", "deny=madvise", "deny=getrandom",
+                                         "deny=prctl", "deny=getrlimit", "deny=setpriority",
+                                         "deny=sched_setscheduler", "deny=process_vm_readv",
+                                         "deny=membarrier", "deny=uname", "deny=readlink",
+                                         "deny=clone3"),
+                         CaseName);
+
+TEST(SurroundingsTest, RingsShrinkToTheLargestFileAllowedAndSaySo) {
+  const TracedRun traced(
+      {Host("confined"), "limit=fsize:4194304", "--", Host("endings"), "return", "200"});
+  ExpectKernels(traced, 200);
+  EXPECT_THAT(traced.run().traces[0].info.notes, testing::Contains(HasSubstr("RLIMIT_FSIZE")));
+}
+
+TEST(SurroundingsTest, AProgramThatLocksItselfUpLivesOnAndIsRecordedToItsEnd) {
+  const std::vector<std::string> command = {Host("sandboxed"), "300"};
+  const SimulatedRun bare(command, {});
+  if (!bare.exited_with(0)) GTEST_SKIP() << "no seccomp here: " << bare.errors();
+  const TracedRun traced(command);
+  ExpectSameToTheUser(bare, traced.process());
+  EXPECT_EQ(traced.Problems(), "");
+  ExpectKernels(traced, 600);
+}
+
+TEST(SurroundingsTest, SignalsReachWhomTheyAreMeantFor) {
+  const std::vector<std::string> command = {Host("signals"), "200"};
+  const SimulatedRun bare(command, {});
+  ASSERT_TRUE(bare.exited_with(0)) << bare.output() << bare.errors();
+  const TracedRun traced(command);
+  ExpectSameToTheUser(bare, traced.process());
+  EXPECT_EQ(traced.Problems(), "");
+}
+
+class AllocatorTest : public testing::TestWithParam<std::string> {};
+
+// Before us and behind us.
+TEST_P(AllocatorTest, TheProgramsAllocatorServesUsTooInEitherOrder) {
+  const std::string library = "/usr/lib/x86_64-linux-gnu/" + GetParam();
+  if (!std::filesystem::exists(library)) GTEST_SKIP() << library << " is not installed";
+  const std::string agent = BuildPath("lib/libranktap.so");
+  for (const std::string& preload : {library, agent + ":" + library}) {
+    SCOPED_TRACE(preload);
+    const std::vector<std::string> command = {Host("throws"), "ranges", "50"};
+    const SimulatedRun bare(command, {{"LD_PRELOAD", library}});
+    const TracedRun traced(command, {{"LD_PRELOAD", preload}});
+    ExpectSameToTheUser(bare, traced.process());
+    ASSERT_EQ(traced.run().traces.size(), 1u);
+    ExpectEverythingAccounted(traced);
+  }
+  const TracedRun forks({Host("forks"), "fork", "40", "8", "touch"}, {{"LD_PRELOAD", library}});
+  EXPECT_TRUE(forks.process().exited_with(0)) << forks.process().errors();
+  ExpectEverythingAccounted(forks);
+}
+
+INSTANTIATE_TEST_SUITE_P(Allocators, AllocatorTest,
+                         testing::Values("libjemalloc.so.2", "libtcmalloc_minimal.so.4",
+                                         "libmimalloc.so.2.0"),
+                         CaseName);
+
+class SanitizedTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(SanitizedTest, ASanitizedProgramEndsAsBareAndIsRecorded) {
+  const std::vector<std::string> command = {Host("endings_" + GetParam()), "return", "100"};
+  const SimulatedRun bare(command, {});
+  if (!bare.exited_with(0)) GTEST_SKIP() << "does not run here at all: " << bare.errors();
+  const TracedRun traced(command);
+  EXPECT_EQ(traced.process().status(), bare.status()) << traced.process().errors();
+  EXPECT_EQ(traced.process().output(), bare.output());
+  if (GetParam() == "address") {
+    // AddressSanitizer ends a program in which another library comes first.
+    EXPECT_THAT(traced.process().errors(), HasSubstr("no LD_PRELOAD"));
+  } else {
+    EXPECT_EQ(traced.process().errors(), bare.errors());
+  }
+  EXPECT_EQ(traced.Problems(), "");
+  ExpectKernels(traced, 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sanitizers, SanitizedTest,
+                         testing::Values("address", "thread", "undefined"), CaseName);
+
+TEST(SurroundingsTest, AStaticProgramRunsAsBare) {
+  const TracedRun traced({Host("plain_static"), "7"});
+  EXPECT_TRUE(traced.process().exited_with(7));
+  EXPECT_EQ(traced.process().output(), SimulatedRun({Host("plain_static"), "7"}, {}).output());
+  EXPECT_THAT(traced.process().errors(), HasSubstr("statically linked"));
+}
+
+class NamespaceTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(NamespaceTest, AProgramInANamespaceOfItsOwnIsRecorded) {
+  const std::vector<std::string> command = {
+      "/bin/sh", "-c", "exec unshare " + GetParam() + " " + Host("endings") + " return 100"};
+  const SimulatedRun bare(command, {});
+  if (!bare.exited_with(0)) GTEST_SKIP() << "no namespaces here: " << bare.errors();
+  const TracedRun traced(command);
+  ExpectSameToTheUser(bare, traced.process());
+  EXPECT_EQ(traced.Problems(), "");
+  ExpectKernels(traced, 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(Namespaces, NamespaceTest,
+                         testing::Values("-n", "-m", "-u", "-i", "-pf", "-U -r", "-U -r -n -pf"),
+                         CaseName);
+
+// The traces do not fit: the program ends as bare, and the file system holds what verifies.
+class SmallFileSystemTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(SmallFileSystemTest, AFullFileSystemHoldsAVerifiedPrefixAndTheProgramDoesNotNotice) {
+  std::string folder = testing::TempDir() + "/small.XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const auto mounted = [&](const std::string& script) {
+    return SimulatedRun(
+        {"/usr/bin/unshare", "-m", "/bin/sh", "-c",
+         "mount -t tmpfs -o size=" + GetParam() + " none " + folder + " || exit 77; " + script},
+        {});
+  };
+  if (!mounted("exit 0").exited_with(0)) GTEST_SKIP() << "not allowed to mount a tmpfs";
+  const std::string ranktap = BuildPath("bin/ranktap"), run = folder + "/run";
+  const SimulatedRun full =
+      mounted(ranktap + " run --quiet -o " + run + " -- " + Host("threads") + " 4 4 0 200000; " +
+              "echo ended $?; " + ranktap + " verify " + run + "; echo verified $?; " + ranktap +
+              " report " + run + " losses > /dev/null; echo reported $?");
+  EXPECT_THAT(full.output(), HasSubstr("ended 0")) << full.errors();
+  EXPECT_THAT(full.output(), HasSubstr("verified 0")) << full.errors();
+  EXPECT_THAT(full.output(), HasSubstr("reported 0")) << full.errors();
+  std::filesystem::remove_all(folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, SmallFileSystemTest, testing::Values("256k", "1m", "4m"), CaseName);
+
+}  // namespace
+}  // namespace ranktap::agent_test
