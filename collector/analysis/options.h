@@ -13,6 +13,9 @@ struct AnalysisOptions {
   bool by_shape = false;
   int by_stack = 0;  // frames
   std::string sort_by;
+  // patterns: operators whose name contains this; device operations in a sequence at least.
+  std::string operator_name;
+  int shortest_pattern = 3;
 };
 
 }  // namespace ranktap::collector

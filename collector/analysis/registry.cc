@@ -18,6 +18,7 @@
 #include "collector/analysis/op_summary.h"
 #include "collector/analysis/overlap_summary.h"
 #include "collector/analysis/parameter_summary.h"
+#include "collector/analysis/patterns.h"
 #include "collector/analysis/queue_summary.h"
 #include "collector/analysis/range_summary.h"
 #include "collector/analysis/rank_summary.h"
@@ -55,6 +56,8 @@ constexpr Analysis kAnalyses[] = {
     {"kernels", "Where does GPU time go, by kernel?", nullptr, &TabulateKernelsWith},
     {"ops", "Where does time go, by framework operator (torch's key_averages)?", nullptr,
      &TabulateOps},
+    {"patterns", "Which sequences of kernels recur, on streams and in operators?", nullptr,
+     &TabulatePatterns},
     {"launches", "How long do launches take, and how late does the work begin?", nullptr,
      &TabulateLaunches},
     {"queue", "How much launched work waits on each stream?", nullptr, &TabulateQueue},

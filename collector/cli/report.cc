@@ -268,6 +268,11 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   app.add_flag("--group-by-shape", request.options.by_shape, "ops: by input shapes too");
   app.add_option("--group-by-stack", request.options.by_stack,
                  "ops: by this many frames of the Python stack too");
+  app.add_option("--operator", request.options.operator_name,
+                 "patterns: of the shallowest operators whose name contains this");
+  app.add_option("--min-length", request.options.shortest_pattern,
+                 "patterns: kernels in a sequence at least")
+      ->capture_default_str();
   DeepSpeedOptions deepspeed;
   AddDeepSpeedOptions(&app, &deepspeed, &request);
   app.footer(AnalysesHelp());

@@ -57,7 +57,8 @@ std::vector<std::string> Wrapped(std::string_view text, size_t width) {
 // templates begin alike.
 std::string Shortened(const std::string& full, size_t width) {
   if (Width(full) <= width) return full;
-  const std::string text = ShortKernelName(full);
+  const bool is_sequence = full.find(" | ") != full.npos;  // of patterns
+  const std::string text = is_sequence ? full : ShortKernelName(full);
   if (Width(text) <= width) return text;
   const size_t kept = width > kEllipsis.size() ? width - kEllipsis.size() : 0;
   return std::string(Head(text, kept - kept / 3)) + std::string(kEllipsis) +

@@ -81,5 +81,36 @@ class HtaTest(TracedTest):
         self.check('alexnet-a100')
 
 
+@unittest.skipUnless(HTA_PYTHON.exists(), f'no HTA: {HTA_PYTHON} is missing; scripts/setup --tools')
+@unittest.skipUnless(KINETO.exists(), f'no real traces: {KINETO} is missing')
+class HtaPatternsTest(TracedTest):
+    """`patterns --operator NAME --hta-compat` is HTA's get_frequent_cuda_kernel_sequences."""
+
+    def check(self, name, *operators):
+        trace = KINETO / f'{name}.json.gz'
+        command = [HTA_PYTHON, PROGRAMS / 'hta_patterns.py', trace, *operators]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+        theirs = json.loads(done.stdout.splitlines()[-1])
+        self.assertGreater(sum(len(rows) for rows in theirs.values()), 0, 'HTA found nothing: the test tests nothing')
+        for operator, rows in theirs.items():
+            command = [RANKTAP, 'report', trace, 'patterns', '--operator', operator, '--hta-compat', '--format', 'json']
+            ours = self._run(command, {})
+            self.assertEqual(ours.returncode, 0, ours.stderr)
+            ours = {row['pattern']: row for row in json.loads(ours.stdout)['rows']}
+            self.assertEqual(sorted(ours), sorted(row[0] for row in rows), operator)
+            for pattern, count, gpu_us, cpu_us in rows:
+                row = ours[pattern]
+                self.assertEqual(row['count'], count, pattern)
+                self.assertAlmostEqual(row['gpu_ns'] / 1e3, gpu_us, delta=1 + RELATIVE * gpu_us, msg=pattern)
+                self.assertAlmostEqual(row['cpu_ns'] / 1e3, cpu_us, delta=count + RELATIVE * cpu_us, msg=pattern)
+
+    def test_v100(self):
+        self.check('ns-timestamps-rank0', 'aten::conv', 'ConvolutionBackward0')
+
+    def test_a100_with_nccl(self):
+        self.check('nccl-metadata', 'aten::', 'autograd::engine', 'no such operator')
+
+
 if __name__ == '__main__':
     unittest.main()
