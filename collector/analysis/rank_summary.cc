@@ -43,6 +43,8 @@ void SummarizeDevices(const Trace& trace, RankRow* row) {
 }
 
 bool IsLaunch(std::string_view api) {
+  // nvcc 13 compiles <<<>>> to __cudaLaunchKernel.
+  api.remove_prefix(std::min(api.find_first_not_of('_'), api.size()));
   for (const std::string_view prefix :
        {"cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cuLaunchKernel",
         "cuLaunchCooperativeKernel", "cudaGraphLaunch", "cuGraphLaunch", "cuLaunch"}) {

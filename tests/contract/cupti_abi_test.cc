@@ -13,7 +13,13 @@ namespace ranktap::agent::cupti {
 namespace {
 
 // What each version of the headers calls the newest of a family.
-#if CUPTI_API_VERSION >= 130000
+#if CUPTI_API_VERSION >= 130400
+using Kernel = CUpti_ActivityKernel13;
+using Pool = CUpti_ActivityMemoryPool3;
+#elif CUPTI_API_VERSION >= 130100
+using Kernel = CUpti_ActivityKernel11;
+using Pool = CUpti_ActivityMemoryPool3;
+#elif CUPTI_API_VERSION >= 130000
 using Kernel = CUpti_ActivityKernel10;
 using Pool = CUpti_ActivityMemoryPool3;
 #elif CUPTI_API_VERSION >= 19
@@ -23,7 +29,11 @@ using Pool = CUpti_ActivityMemoryPool2;
 using Kernel = CUpti_ActivityKernel8;
 using Pool = CUpti_ActivityMemoryPool2;
 #endif
-#if CUPTI_API_VERSION >= 26
+#if CUPTI_API_VERSION >= 130500
+using Copy = CUpti_ActivityMemcpy7;
+using Sync = CUpti_ActivitySynchronization2;
+using Event = CUpti_ActivityCudaEvent3;
+#elif CUPTI_API_VERSION >= 26
 using Copy = CUpti_ActivityMemcpy6;
 using Sync = CUpti_ActivitySynchronization2;
 using Event = CUpti_ActivityCudaEvent2;
@@ -37,7 +47,9 @@ using Memory = CUpti_ActivityMemory4;
 #else
 using Memory = CUpti_ActivityMemory3;
 #endif
-#if CUPTI_API_VERSION >= 23
+#if CUPTI_API_VERSION >= 130100
+using Context = CUpti_ActivityContext4;
+#elif CUPTI_API_VERSION >= 23
 using Context = CUpti_ActivityContext3;
 #elif CUPTI_API_VERSION >= 22
 using Context = CUpti_ActivityContext2;
@@ -59,7 +71,9 @@ using Graph = CUpti_ActivityGraphTrace2;
 #else
 using Graph = CUpti_ActivityGraphTrace;
 #endif
-#if CUPTI_API_VERSION >= 26
+#if CUPTI_API_VERSION >= 130200
+using Device = CUpti_ActivityDevice6;
+#elif CUPTI_API_VERSION >= 26
 using Device = CUpti_ActivityDevice5;
 #else
 using Device = CUpti_ActivityDevice4;
@@ -137,7 +151,11 @@ TEST(CuptiAbiTest, CopyRecords) {
   EXPECT_SAME_FIELD(PeerMemcpyRecord, graph_node, Peer, graphNodeId);
   EXPECT_SAME_FIELD(PeerMemcpyRecord, graph, Peer, graphId);
   EXPECT_SAME_FIELD(PeerMemcpyRecord, channel_type, Peer, channelType);
+#if CUPTI_API_VERSION >= 130500
+  using Set = CUpti_ActivityMemset5;
+#else
   using Set = CUpti_ActivityMemset4;
+#endif
   EXPECT_SAME_FIELD(MemsetRecord, value, Set, value);
   EXPECT_SAME_FIELD(MemsetRecord, bytes, Set, bytes);
   EXPECT_SAME_FIELD(MemsetRecord, start, Set, start);

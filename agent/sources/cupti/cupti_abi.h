@@ -56,6 +56,7 @@ enum class ResourceCbid : uint32_t {
 };
 
 inline constexpr int kAttributeZeroedOutBuffer = 5;
+inline constexpr int kAttributePerThreadBuffer = 9;  // since kVersion123
 inline constexpr uint32_t kFlushForced = 1;
 inline constexpr uint32_t kThreadIdSystem = 1;
 
@@ -69,6 +70,9 @@ inline constexpr uint32_t kVersion125 = 23;
 inline constexpr uint32_t kVersion128 = 26;
 inline constexpr uint32_t kVersion129 = 27;
 inline constexpr uint32_t kVersion130 = 130000;
+inline constexpr uint32_t kVersion131u1 = 130101;
+inline constexpr uint32_t kVersion132 = 130200;
+inline constexpr uint32_t kVersion133 = 130300;
 // A major version that nobody has seen may have changed anything.
 inline constexpr uint32_t kFirstUnknownVersion = 140000;
 

@@ -107,6 +107,7 @@ const char* FindAll(void* handle, Api& api) {
   RANKTAP_NEED(GetDeviceId);
   RANKTAP_NEED(GetStreamIdEx);
 #undef RANKTAP_NEED
+  Find(handle, "cuptiActivityEnableAndDump", api.ActivityEnableAndDump);
   Find(handle, "cuptiSetThreadIdType", api.SetThreadIdType);
   Find(handle, "cuptiGetGraphId", api.GetGraphId);
   Find(handle, "cuptiGetGraphNodeId", api.GetGraphNodeId);
@@ -119,6 +120,15 @@ const char* FindAll(void* handle, Api& api) {
 std::string PathOf(const void* symbol) {
   Dl_info info;
   return dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+// 13.3 and later do not say their version before the driver is up. The first of a major version is
+// the prefix that all of them have.
+uint32_t VersionBySoname(std::string_view path) {
+  const std::string_view file = path.substr(path.rfind('/') + 1);
+  if (file.starts_with("libcupti.so.13")) return kVersion130;
+  if (file.starts_with("libcupti.so.12")) return kVersion120;
+  return file.starts_with("libcupti.so.11") ? kVersion118 : 0;
 }
 
 void* Driver() {
@@ -148,8 +158,12 @@ LoadedApi LoadApi(const std::string& preferred) {
     return loaded;
   }
   loaded.path = PathOf(reinterpret_cast<const void*>(loaded.api.GetVersion));
-  if (loaded.api.GetVersion(&loaded.version) != kSuccess || loaded.version < kVersion118 ||
-      loaded.version >= kFirstUnknownVersion) {
+  if (const Result result = loaded.api.GetVersion(&loaded.version); result != kSuccess) {
+    loaded.version = VersionBySoname(loaded.path);
+    loaded.doubt = "cuptiGetVersion failed with error " + std::to_string(result) +
+                   ": taken for the first of its major version (" + loaded.path + ")";
+  }
+  if (loaded.version < kVersion118 || loaded.version >= kFirstUnknownVersion) {
     loaded.failure = "libcupti has version " + std::to_string(loaded.version) +
                      ", which this ranktap does not know (" + loaded.path + ")";
   }

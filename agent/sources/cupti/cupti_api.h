@@ -34,6 +34,7 @@ struct Api {
   Result (*GetDeviceId)(void* context, uint32_t* id);
   Result (*GetStreamIdEx)(void* context, void* stream, uint8_t per_thread, uint32_t* id);
   // The rest may be nullptr: older libraries have no such function.
+  Result (*ActivityEnableAndDump)(uint32_t kind);
   Result (*SetThreadIdType)(uint32_t type);
   Result (*GetGraphId)(void* graph, uint32_t* id);
   Result (*GetGraphNodeId)(void* node, uint64_t* id);
@@ -47,6 +48,7 @@ struct LoadedApi {
   uint32_t version = 0;
   std::string path;
   std::string failure;  // not empty: there is no API, for this reason
+  std::string doubt;    // not empty: what is only assumed about this library
 
   bool ok() const { return failure.empty(); }
   bool AtLeast(uint32_t wanted) const { return version >= wanted; }

@@ -124,6 +124,10 @@ void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
     g_callbacks.buffers->Wake();
   thread->last_correlation.store(data.correlation_id, std::memory_order_relaxed);
   if (call.group == CallGroup::kLaunch || call.group == CallGroup::kGraphLaunch) {
+    if (data.correlation_id == 0 && g_callbacks.wants_correlation != nullptr &&
+        !g_callbacks.wants_correlation->exchange(true, std::memory_order_relaxed)) {
+      g_callbacks.buffers->Wake();
+    }
     thread->last_launch.store(data.correlation_id, std::memory_order_relaxed);
   }
 }

@@ -4,6 +4,7 @@
 // call CUDA; call CUPTI except for the id of the object at hand.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,6 +19,8 @@ struct CallbackState {
   const Api* api = nullptr;
   const CallTable* calls = nullptr;
   BufferPool* buffers = nullptr;
+  // Set, and the drain thread woken, once: a launch came without a correlation id.
+  std::atomic<bool>* wants_correlation = nullptr;
 };
 extern CallbackState g_callbacks;
 

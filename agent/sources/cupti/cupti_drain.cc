@@ -66,10 +66,11 @@ std::optional<uint32_t> CorrelationOf(const Record& record) {
 bool Drain::Prepare() {
   loaded_ = LoadApi(Config().cupti_path);
   Announce(proto::FrameType::kAmend, true, EncodeLibraries(loaded_, ReadDriverFacts()));
-  if (loaded_.ok() &&
-      !buffers_.Create(size_t{Config().cupti_buffers_mib} << 20, loaded_.AtLeast(kVersion129))) {
+  if (loaded_.ok() && !buffers_.Create(size_t{Config().cupti_buffers_mib} << 20,
+                                       FeaturesOf(loaded_.version).may_refuse_buffers)) {
     loaded_.failure = "no memory for CUPTI's buffers";
   }
+  if (!loaded_.doubt.empty()) Note(loaded_.doubt);
   if (!loaded_.ok()) {
     Note("no kernels: " + loaded_.failure);
     return false;
@@ -78,6 +79,7 @@ bool Drain::Prepare() {
   g_callbacks.api = &loaded_.api;
   g_callbacks.calls = &calls_;
   g_callbacks.buffers = &buffers_;
+  g_callbacks.wants_correlation = &wants_correlation_;
   session_.emplace(loaded_, calls_);
   records_.emplace(loaded_.version, Names());
   InstallGuestHooks(loaded_, {.yield = [this](const char* why) { YieldToGuest(why); },
@@ -98,7 +100,7 @@ void Drain::ApplyLevel(proto::Level level) {
 void Drain::Arm() {
   // Before the first callback can come, so that no call is seen by half.
   SetCapture(kCaptureCuda);
-  const std::string failure = session_->Arm();
+  const std::string failure = session_->Arm(/*late=*/writer_ != nullptr);
   errors_.store(session_->errors());
   if (!failure.empty()) {
     ClearCapture(kCaptureCuda);
@@ -118,6 +120,12 @@ void Drain::Arm() {
                  .end_ticks = NowTicks(),
                  .detail = gap_detail_});
     gap_since_ticks_ = 0;
+  }
+  if (sessions_++ == 1 && FeaturesOf(loaded_.version).graph_ids_wrong_in_later_sessions) {
+    Note(
+        "after a gap, CUPTI 13.0 and 13.1 may give graph launches the ids of other calls (mended "
+        "in "
+        "13.1 U1)");
   }
 }
 
@@ -232,7 +240,11 @@ void Drain::Run() {
   if (writer_ == nullptr) return Note("no kernels: more threads than writers");
   // What CUPTI and the driver call us for on this thread is our own doing.
   writer_->guard_depth = 1;
-  const uint64_t flush_every = uint64_t{Config().flush_ms} * kMillisecond;
+  constexpr uint64_t kSlowFlushEvery = 5'000 * kMillisecond;
+  uint64_t flush_every = uint64_t{Config().flush_ms} * kMillisecond;
+  if (FeaturesOf(loaded_.version).calls_slow_down) {
+    flush_every = std::max(flush_every, kSlowFlushEvery);
+  }
   uint64_t flush_at = NowNs() + flush_every;
   while (!finish_.load()) {
     const uint64_t now = NowNs();
@@ -251,11 +263,11 @@ void Drain::Run() {
     // A hook that met an unknown module has woken us for it.
     stacks::RefreshModules();
     DrainCompleted();
+    CheckCorrelation();
     if (NowNs() >= flush_at || buffers_.TakeRunningLow()) {
       flush_at = NowNs() + flush_every;
       if (session_->armed()) Flush();
       DrainCompleted();
-      CheckCorrelation();
       RefreshGuestHooks();
     }
     cpu_ns_.store(ClockNs(CLOCK_THREAD_CPUTIME_ID));
@@ -337,9 +349,9 @@ bool Drain::IsOutsideWindow(const Record& record) const {
 }
 
 void Drain::CheckCorrelation() {
-  if (records_->uncorrelated() == 0 || !session_->armed() || session_->api_records_enabled()) {
-    return;
-  }
+  // A launch's callback says so at once, a record only when its buffer comes back.
+  const bool lacking = records_->uncorrelated() != 0 || wants_correlation_.load();
+  if (!lacking || !session_->armed() || session_->api_records_enabled()) return;
   session_->EnableApiRecords();
   Note("this CUPTI gives correlation ids only with API records on: they are on now");
 }

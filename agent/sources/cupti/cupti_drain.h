@@ -63,6 +63,7 @@ class Drain {
   std::optional<Session> session_;
   std::optional<RecordReader> records_;
   ThreadState* writer_ = nullptr;
+  uint64_t sessions_ = 0;
   proto::Level stack_level_ = proto::Level::kUnknown;
   uint64_t gap_since_ticks_ = 0;  // 0: capturing
   proto::GapReason gap_reason_ = proto::GapReason::kLevel;
@@ -76,6 +77,7 @@ class Drain {
 
   std::atomic<bool> thread_runs_{false};
   std::atomic<bool> armed_{false};
+  std::atomic<bool> wants_correlation_{false};
   std::atomic<proto::Level> wanted_{proto::Level::kDormant};
   std::atomic<const char*> guest_wants_{nullptr};  // the call that asked
   std::atomic<uint32_t> guest_served_{0};

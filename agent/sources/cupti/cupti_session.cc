@@ -55,13 +55,39 @@ bool Session::Try(Result result) {
   return false;
 }
 
-void Session::SetBufferAttributes() {
-  uint8_t zeroed = 1;
-  size_t bytes = sizeof(zeroed);
-  (void)Try(loaded_.api.ActivitySetAttribute(kAttributeZeroedOutBuffer, &bytes, &zeroed));
+void Session::SetThreadIds() {
+  if (loaded_.api.SetThreadIdType == nullptr) return;
+  if (thread_ids_set_ && features_.thread_id_type_once) return;
+  // Before any kind is on: records carry the ids of the time they were made.
+  thread_ids_set_ = Try(loaded_.api.SetThreadIdType(kThreadIdSystem));
 }
 
-std::string Session::Arm() {
+void Session::SetAttribute(int attribute) {
+  uint8_t on = 1;
+  size_t bytes = sizeof(on);
+  (void)Try(loaded_.api.ActivitySetAttribute(attribute, &bytes, &on));
+}
+
+bool Session::RegisterBuffers() {
+  if (callbacks_registered_) return true;
+  // Attributes first: they must not change while there are buffers.
+  SetAttribute(kAttributeZeroedOutBuffer);
+  if (features_.ask_for_buffers_per_thread) SetAttribute(kAttributePerThreadBuffer);
+  callbacks_registered_ =
+      Try(loaded_.api.ActivityRegisterCallbacks(&OnBufferRequested, &OnBufferCompleted));
+  return callbacks_registered_;
+}
+
+bool Session::Enable(Kind kind, bool late) {
+  const bool has_past = kind == Kind::kDevice || kind == Kind::kContext || kind == Kind::kStream;
+  if (late && has_past && loaded_.api.ActivityEnableAndDump != nullptr &&
+      Try(loaded_.api.ActivityEnableAndDump(static_cast<uint32_t>(kind)))) {
+    return true;
+  }
+  return Try(loaded_.api.ActivityEnable(static_cast<uint32_t>(kind)));
+}
+
+std::string Session::Arm(bool late) {
   const Api& api = loaded_.api;
   const Result subscribed = api.Subscribe(&subscriber_, &OnCallback, nullptr);
   if (subscribed != kSuccess) {
@@ -69,16 +95,10 @@ std::string Session::Arm() {
     subscriber_ = nullptr;
     return WhyNotSubscribed(subscribed);
   }
-  // Before any kind is on: records carry the ids of the time they were made.
-  if (api.SetThreadIdType != nullptr) (void)Try(api.SetThreadIdType(kThreadIdSystem));
-  if (!callbacks_registered_) {
-    SetBufferAttributes();
-    callbacks_registered_ =
-        Try(api.ActivityRegisterCallbacks(&OnBufferRequested, &OnBufferCompleted));
-    if (!callbacks_registered_) {
-      Disarm();
-      return "CUPTI takes no activity buffers";
-    }
+  SetThreadIds();
+  if (!RegisterBuffers()) {
+    Disarm();
+    return "CUPTI takes no activity buffers";
   }
   calls_.ForEach([&](Domain domain, uint32_t cbid, const Call&) {
     (void)Try(api.EnableCallback(1, subscriber_, static_cast<uint32_t>(domain), cbid));
@@ -88,7 +108,7 @@ std::string Session::Arm() {
                                  static_cast<uint32_t>(cbid)));
   }
   for (const Kind kind : kKinds) {
-    if (Try(api.ActivityEnable(static_cast<uint32_t>(kind)))) enabled_.push_back(kind);
+    if (Enable(kind, late)) enabled_.push_back(kind);
   }
   return {};
 }
@@ -122,7 +142,7 @@ void Session::EnableApiRecords() {
   api_records_ = true;
   const auto runtime = loaded_.api.ActivityEnableRuntimeApi;
   const auto driver = loaded_.api.ActivityEnableDriverApi;
-  if (runtime != nullptr && driver != nullptr) {
+  if (features_.api_records_by_call && runtime != nullptr && driver != nullptr) {
     calls_.ForEach([&](Domain domain, uint32_t cbid, const Call& call) {
       if (call.group != CallGroup::kLaunch && call.group != CallGroup::kGraphLaunch &&
           call.group != CallGroup::kCopy) {
@@ -132,7 +152,6 @@ void Session::EnableApiRecords() {
     });
     return;
   }
-  // Before 12.5 it is all calls or none.
   for (const Kind kind : {Kind::kRuntime, Kind::kDriver}) {
     if (Try(loaded_.api.ActivityEnable(static_cast<uint32_t>(kind)))) enabled_.push_back(kind);
   }

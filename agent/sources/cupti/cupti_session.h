@@ -10,16 +10,19 @@
 
 #include "agent/sources/cupti/cupti_api.h"
 #include "agent/sources/cupti/cupti_calls.h"
+#include "agent/sources/cupti/cupti_features.h"
 
 namespace ranktap::agent::cupti {
 
 class Session {
  public:
-  Session(const LoadedApi& loaded, const CallTable& calls) : loaded_(loaded), calls_(calls) {}
+  Session(const LoadedApi& loaded, const CallTable& calls)
+      : loaded_(loaded), features_(FeaturesOf(loaded.version)), calls_(calls) {}
 
   // Subscribes, enables callbacks and kinds. Empty on success, else why not; then nothing is armed.
-  // Kinds that this CUPTI lacks are skipped.
-  std::string Arm();
+  // Kinds that this CUPTI lacks are skipped. `late`: the driver is up, and what exists already
+  // (devices, contexts, streams) is to be told.
+  std::string Arm(bool late);
   bool armed() const { return subscriber_ != nullptr; }
 
   // No more callbacks; kinds stay on until DisableKinds, for what has been launched.
@@ -38,12 +41,17 @@ class Session {
 
  private:
   bool Try(Result result);
-  void SetBufferAttributes();
+  void SetThreadIds();
+  void SetAttribute(int attribute);
+  bool RegisterBuffers();
+  bool Enable(Kind kind, bool late);
 
   const LoadedApi& loaded_;
+  const Features features_;
   const CallTable& calls_;
   Subscriber subscriber_ = nullptr;
   bool callbacks_registered_ = false;
+  bool thread_ids_set_ = false;
   bool api_records_ = false;
   std::vector<Kind> enabled_;
   uint64_t errors_ = 0;

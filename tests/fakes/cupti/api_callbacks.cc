@@ -16,7 +16,8 @@ CUpti_CallbackDomain DomainOf(const ApiCall& call) {
 }
 
 void RaiseApi(ApiCall& call, CUpti_ApiCallbackSite site) {
-  if (!Wanted(DomainOf(call), call.cbid)) return;
+  const uint32_t cbid = CallbackIdOf(call.domain, call.cbid);
+  if (!Wanted(DomainOf(call), cbid)) return;
   CUpti_CallbackData data{};
   data.callbackSite = site;
   data.functionName = call.name;
@@ -27,7 +28,7 @@ void RaiseApi(ApiCall& call, CUpti_ApiCallbackSite site) {
   data.contextUid = call.context_id;
   data.correlationData = &call.correlation_data;
   data.correlationId = VisibleCorrelation(call.correlation, call.domain, call.cbid);
-  Raise(DomainOf(call), call.cbid, &data);
+  Raise(DomainOf(call), cbid, &data);
 }
 
 }  // namespace
@@ -36,12 +37,12 @@ void OnEnter(ApiCall& call) { RaiseApi(call, CUPTI_API_ENTER); }
 
 void OnExit(ApiCall& call) {
   if (call.enter_device_ns != 0 && HaveBufferCallbacks() &&
-      ApiRecordWanted(call.domain, call.cbid)) {
+      ApiRecordWanted(call.domain, CallbackIdOf(call.domain, call.cbid))) {
     WriteExternalCorrelations(call.correlation);
     CUpti_ActivityAPI record{};
     record.kind = call.domain == ApiDomain::kDriver ? CUPTI_ACTIVITY_KIND_DRIVER
                                                     : CUPTI_ACTIVITY_KIND_RUNTIME;
-    record.cbid = call.cbid;
+    record.cbid = CallbackIdOf(call.domain, call.cbid);
     record.start = call.enter_device_ns;
     record.end = Machine()->device_clock_ns();
     record.processId = static_cast<uint32_t>(getpid());

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fakes/cupti/callback_names.h"
 #include "tests/fakes/cupti/refusal.h"
 
 namespace ranktap::standin {
@@ -21,7 +22,8 @@ bool Is(const char* name, const char* value) {
 
 CuptiScript Read() {
   CuptiScript script{};
-  script.version = static_cast<uint32_t>(Number("CUPTI_VERSION", CUPTI_API_VERSION));
+  script.version = static_cast<uint32_t>(Number("CUPTI_VERSION", kLibraryVersion));
+  script.layout = static_cast<uint32_t>(Number("CUPTI_VERSION", kLibraryLayout));
   script.grow_records = Number("GROW_RECORDS", 0);
   script.drop_every = Number("DROP_EVERY", 0);
   script.lose_every = Number("LOSE_EVERY", 0);

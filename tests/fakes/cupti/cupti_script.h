@@ -7,6 +7,7 @@ namespace ranktap::standin {
 
 struct CuptiScript {
   uint32_t version;               // CUPTI_VERSION
+  uint32_t layout;                // the version whose records are written
   uint64_t grow_records;          // GROW_RECORDS, bytes
   uint64_t drop_every;            // DROP_EVERY: each n-th record is lost, and counted as dropped
   uint64_t lose_every;            // LOSE_EVERY: lost without a word

@@ -54,7 +54,7 @@ const size_t kLayoutsCount = sizeof kLayouts / sizeof kLayouts[0];
 
 size_t RecordSize(uint32_t kind) {
   // A version from nowhere (0, 99) has the newest layout: the reader must not trust the number.
-  uint32_t version = Script().version;
+  uint32_t version = Script().layout;
   if (version < kFirst || (version > kLastOfTwelve && version < kThirteen)) version = UINT32_MAX;
   size_t bytes = 0;
   for (const LayoutRow& row : kLayouts) {

@@ -35,7 +35,7 @@ bool ApiRecordWanted(ApiDomain domain, uint32_t cbid) {
 
 uint32_t VisibleCorrelation(uint32_t correlation, ApiDomain domain, uint32_t cbid) {
   if (!Script().correlation_by_api_kinds) return correlation;
-  return ApiRecordWanted(domain, cbid) ? correlation : 0;
+  return ApiRecordWanted(domain, CallbackIdOf(domain, cbid)) ? correlation : 0;
 }
 
 uint32_t RecordThreadId() {
@@ -44,6 +44,15 @@ uint32_t RecordThreadId() {
     return static_cast<uint32_t>(Machine()->thread_id());
   }
   return static_cast<uint32_t>(pthread_self());
+}
+
+uint32_t CallbackIdOf(ApiDomain domain, uint32_t cbid) {
+  constexpr uint32_t kByHandle = CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000;
+  constexpr uint32_t kByHandlePerThread = CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_ptsz_v13000;
+  if (domain != ApiDomain::kRuntime || kByHandle < kRuntimeNamesCount) return cbid;
+  if (cbid == kByHandle) return CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000;
+  if (cbid == kByHandlePerThread) return CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_ptsz_v7000;
+  return cbid;
 }
 
 bool ListenToMachine() {

@@ -42,6 +42,9 @@ uint32_t RecordThreadId();
 // Tells the machine to call us, once. False without a machine.
 bool ListenToMachine();
 void Raise(CUpti_CallbackDomain domain, uint32_t cbid, const void* data);
+// The id this CUPTI has for a call of the machine, which is of the newest version: a launch that
+// nvcc 13 compiled to __cudaLaunchKernel is cudaLaunchKernel before 13.
+uint32_t CallbackIdOf(ApiDomain domain, uint32_t cbid);
 bool Wanted(CUpti_CallbackDomain domain, uint32_t cbid);
 
 }  // namespace ranktap::standin

@@ -2,7 +2,7 @@
 """Writes the parts of the stand-in's libcupti that follow from the vendor's headers and library.
 
 The names of callbacks and results; a weak refusal for every exported function (what is written by hand is strong and
-wins); the version script.
+wins); the version script; the version it says it has.
 """
 
 import argparse
@@ -32,6 +32,12 @@ def write_names(path, include):
                 name = by_number.get(number)
                 out.write(f'    "{name}",\n' if name else "    nullptr,\n")
             out.write(f"}};\nconst uint32_t {table}Count = {size};\n\n")
+        version = re.search(r"define CUPTI_API_VERSION (\d+)", open(f"{include}/cupti_version.h", encoding="utf-8").read())
+        out.write(f"const uint32_t kLibraryVersion = {version[1]};\n")
+        # 12.0 says 18, as 11.8 does, but its records are longer.
+        activities = open(f"{include}/cupti_activity.h", encoding="utf-8").read()
+        layout = 19 if version[1] == "18" and "CUpti_ActivityKernel9;" in activities else version[1]
+        out.write(f"const uint32_t kLibraryLayout = {layout};\n\n")
         out.write("}  // namespace ranktap::standin\n")
 
 

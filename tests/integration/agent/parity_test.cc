@@ -1,9 +1,12 @@
 // The training program under the real agent and collector: the trace says what the stand-in's truth
-// log says, event by event, no more and no less.
+// log says, event by event, no more and no less. Once for each CUPTI there is a stand-in of: its
+// records are as long, its functions as many and its callback ids as high as in the vendor's
+// library.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
@@ -155,9 +158,10 @@ Events SyncsOf(const Trace& trace) {
   return events;
 }
 
-std::string SyncKey(const Json& line) {
-  return Key(line["kind"], line["context"], line["stream"], line["event"], line["event_sync"],
-             line["correlation"]);
+// Which recording of an event was waited for: records say so since 12.8.
+std::string SyncKey(const Json& line, bool has_event_sync) {
+  return Key(line["kind"], line["context"], line["stream"], line["event"],
+             has_event_sync ? line["event_sync"] : Json(0), line["correlation"]);
 }
 
 Events MemoryOf(const Trace& trace) {
@@ -182,24 +186,56 @@ Span AtDeviceTime(const Json& line) {
   return {at, at};
 }
 
-class ParityTest : public testing::Test {
+struct Version {
+  const char* name;
+  uint32_t number;     // cuptiGetVersion
+  const char* folder;  // of the stand-in, below the build tree
+};
+void PrintTo(const Version& version, std::ostream* out) { *out << version.name; }
+
+// 12.0 calls itself 18, as 11.8 does.
+constexpr Version kVersions[] = {
+    {"11.8", 18, "fakes/cupti-11.8"}, {"12.0", 18, "fakes/cupti-12.0"},
+    {"12.4", 22, "fakes/cupti-12.4"}, {"12.8", 26, "fakes/cupti-12.8"},
+    {"12.9", 28, "fakes/cupti-12.9"}, {"13.0", 130001, "fakes"},
+};
+constexpr uint32_t kSyncIdsSince = 26, kLaunchByHandleSince = 130000;
+
+Environment EnvironmentOf(const Version& version) {
+  return {{"LD_LIBRARY_PATH", BuildPath(version.folder) + ":" + BuildPath("fakes")}};
+}
+
+class ParityTest : public testing::TestWithParam<Version> {
  protected:
-  // One run for all: four processes take a while.
-  static void SetUpTestSuite() {
-    run_ = new TracedRun(
-        {Host("train_cuda"), "--ranks", std::to_string(kRanks), "--steps", std::to_string(kSteps)});
-  }
-  static void TearDownTestSuite() {
-    delete run_;
-    run_ = nullptr;
-  }
   void SetUp() override {
+    if (!HasStandIn(GetParam())) {
+      GTEST_SKIP() << "no stand-in for CUPTI " << GetParam().name << ": run scripts/setup";
+    }
+    // One run for all tests of a version: four processes take a while.
+    std::unique_ptr<TracedRun>& run = runs_[GetParam().name];
+    if (run == nullptr) {
+      run = std::make_unique<TracedRun>(
+          std::vector<std::string>{Host("train_cuda"), "--ranks", std::to_string(kRanks), "--steps",
+                                   std::to_string(kSteps)},
+          EnvironmentOf(GetParam()));
+    }
+    run_ = run.get();
     ASSERT_TRUE(run_->process().exited_with(0)) << run_->process().errors();
     ASSERT_EQ(run_->run().traces.size(), size_t{kRanks}) << run_->load_problem();
   }
+  static void TearDownTestSuite() { runs_.clear(); }
+
+  static bool HasStandIn(const Version& version) {
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(BuildPath(version.folder), none)) {
+      if (entry.path().filename().string().starts_with("libcupti.so")) return true;
+    }
+    return false;
+  }
 
   void ExpectEveryRank(const std::string& type, Events (*traced)(const Trace&),
-                       std::string (*key)(const Json&), Span (*span)(const Json&) = &SpanOf) {
+                       const std::function<std::string(const Json&)>& key,
+                       Span (*span)(const Json&) = &SpanOf) {
     for (const Trace& trace : run_->run().traces) {
       SCOPED_TRACE("rank " + std::to_string(trace.info.rank.value_or(99)));
       ExpectSame(type, traced(trace),
@@ -207,12 +243,29 @@ class ParityTest : public testing::Test {
     }
   }
 
-  static TracedRun* run_;
+  static std::map<std::string, std::unique_ptr<TracedRun>> runs_;
+  TracedRun* run_ = nullptr;
 };
 
-TracedRun* ParityTest::run_ = nullptr;
+std::map<std::string, std::unique_ptr<TracedRun>> ParityTest::runs_;
 
-TEST_F(ParityTest, EveryRankHasATraceAndEveryTraceVerifies) {
+INSTANTIATE_TEST_SUITE_P(Cupti, ParityTest, testing::ValuesIn(kVersions), [](const auto& info) {
+  std::string name = info.param.name;
+  std::ranges::replace(name, '.', '_');
+  return name;
+});
+
+TEST_P(ParityTest, TheTraceNamesTheCuptiThatItCameFrom) {
+  for (const Trace& trace : run_->run().traces) {
+    std::string version;
+    for (const v1::Library& library : trace.hello.libraries()) {
+      if (library.name() == "cupti") version = library.version();
+    }
+    EXPECT_EQ(version, std::to_string(GetParam().number));
+  }
+}
+
+TEST_P(ParityTest, EveryRankHasATraceAndEveryTraceVerifies) {
   std::set<uint32_t> ranks;
   for (const Trace& trace : run_->run().traces) ranks.insert(trace.info.rank.value());
   EXPECT_THAT(ranks, testing::ElementsAre(0, 1, 2, 3));
@@ -220,21 +273,23 @@ TEST_F(ParityTest, EveryRankHasATraceAndEveryTraceVerifies) {
   for (const Trace& trace : run_->run().traces) EXPECT_EQ(SumWriters(trace).lost, 0u);
 }
 
-TEST_F(ParityTest, KernelsAreTheTruthsKernels) {
+TEST_P(ParityTest, KernelsAreTheTruthsKernels) {
   ExpectEveryRank("kernel", &KernelsOf, &KernelKey);
 }
-TEST_F(ParityTest, CopiesAreTheTruthsCopies) { ExpectEveryRank("copy", &CopiesOf, &CopyKey); }
-TEST_F(ParityTest, MemsetsAreTheTruthsMemsets) {
+TEST_P(ParityTest, CopiesAreTheTruthsCopies) { ExpectEveryRank("copy", &CopiesOf, &CopyKey); }
+TEST_P(ParityTest, MemsetsAreTheTruthsMemsets) {
   ExpectEveryRank("memset", &MemsetsOf, &MemsetKey);
 }
-TEST_F(ParityTest, GraphLaunchesAreTheTruthsGraphLaunches) {
+TEST_P(ParityTest, GraphLaunchesAreTheTruthsGraphLaunches) {
   ExpectEveryRank("graph_launch", &GraphLaunchesOf, &GraphLaunchKey);
 }
-TEST_F(ParityTest, SynchronisationsAreTheTruths) {
-  ExpectEveryRank("synchronization", &SyncsOf, &SyncKey);
+TEST_P(ParityTest, SynchronisationsAreTheTruths) {
+  const bool has_event_sync = GetParam().number >= kSyncIdsSince;
+  ExpectEveryRank("synchronization", &SyncsOf,
+                  [has_event_sync](const Json& line) { return SyncKey(line, has_event_sync); });
 }
 // CUPTI's kind CUDA_EVENT is off: the calls have the event and the stream as arguments.
-TEST_F(ParityTest, EveryRecordedEventIsThereAsItsCallWithBothHandles) {
+TEST_P(ParityTest, EveryRecordedEventIsThereAsItsCallWithBothHandles) {
   for (const Trace& trace : run_->run().traces) {
     std::multiset<uint32_t> truth, traced;
     for (const Json& line :
@@ -252,7 +307,7 @@ TEST_F(ParityTest, EveryRecordedEventIsThereAsItsCallWithBothHandles) {
     EXPECT_EQ(traced, truth);
   }
 }
-TEST_F(ParityTest, MemoryOperationsAreTheTruths) {
+TEST_P(ParityTest, MemoryOperationsAreTheTruths) {
   ExpectEveryRank("memory", &MemoryOf, &MemoryKey, &AtDeviceTime);
 }
 
@@ -280,7 +335,17 @@ Calls CallsOf(const Trace& trace) {
   return calls;
 }
 
-TEST_F(ParityTest, EveryCallOfARecordedKindIsThereOnceWithItsThreadAndTimes) {
+// The truth has the newest runtime's ids.
+Json CallbackIdOf(const Json& line, const Version& version) {
+  constexpr uint32_t kLaunchByHandle = 505, kLaunch = 211;
+  if (version.number < kLaunchByHandleSince && line["domain"] == "runtime" &&
+      line["cbid"] == kLaunchByHandle) {
+    return kLaunch;
+  }
+  return line["cbid"];
+}
+
+TEST_P(ParityTest, EveryCallOfARecordedKindIsThereOnceWithItsThreadAndTimes) {
   for (const Trace& trace : run_->run().traces) {
     const Calls traced = CallsOf(trace);
     EXPECT_THAT(traced.names,
@@ -290,13 +355,12 @@ TEST_F(ParityTest, EveryCallOfARecordedKindIsThereOnceWithItsThreadAndTimes) {
                                        "cudaDeviceSynchronize", "cudaMalloc", "cudaFree"}));
     Events truth;
     for (const Json& line : run_->process().Truth(static_cast<int>(trace.info.pid), "api")) {
-      if (line["nested"] ||
-          !traced.recorded.contains({line["domain"].get<std::string>(), line["cbid"]})) {
+      const Json cbid = CallbackIdOf(line, GetParam());
+      if (line["nested"] || !traced.recorded.contains({line["domain"].get<std::string>(), cbid})) {
         continue;
       }
-      truth.emplace(
-          Key(line["domain"], line["cbid"], line["correlation"], line["thread"], line["status"]),
-          Span{line["enter_raw_ns"].get<int64_t>(), line["exit_raw_ns"].get<int64_t>()});
+      truth.emplace(Key(line["domain"], cbid, line["correlation"], line["thread"], line["status"]),
+                    Span{line["enter_raw_ns"].get<int64_t>(), line["exit_raw_ns"].get<int64_t>()});
     }
     std::multiset<std::string> traced_keys, truth_keys;
     for (const auto& [key, span] : traced.events) traced_keys.insert(key);
@@ -313,7 +377,7 @@ TEST_F(ParityTest, EveryCallOfARecordedKindIsThereOnceWithItsThreadAndTimes) {
   }
 }
 
-TEST_F(ParityTest, EveryKernelIsJoinedToItsLaunchAndStartsAfterIt) {
+TEST_P(ParityTest, EveryKernelIsJoinedToItsLaunchAndStartsAfterIt) {
   for (const Trace& trace : run_->run().traces) {
     for (size_t i = 0; i < trace.kernels.size(); ++i) {
       const uint32_t launch = trace.kernels.launch[i];
@@ -325,7 +389,7 @@ TEST_F(ParityTest, EveryKernelIsJoinedToItsLaunchAndStartsAfterIt) {
   }
 }
 
-TEST_F(ParityTest, RangesAreTheProgramsOwnWithDomainPayloadAndOrder) {
+TEST_P(ParityTest, RangesAreTheProgramsOwnWithDomainPayloadAndOrder) {
   for (const Trace& trace : run_->run().traces) {
     std::map<std::string, std::vector<int64_t>> payloads;
     std::map<std::string, int> counts;

@@ -1,0 +1,41 @@
+// What to do and what to avoid with a CUPTI of a given version: one table, read once a session.
+#pragma once
+
+#include <cstdint>
+
+#include "agent/sources/cupti/cupti_abi.h"
+
+namespace ranktap::agent::cupti {
+
+struct Features {
+  // A null buffer is a refusal from 12.9 on; before, CUPTI writes to it.
+  bool may_refuse_buffers;
+  // A buffer for each thread instead of one that all lock. The attribute came with 12.3, but until
+  // 12.6 U2 a flush was not safe beside it, and U1 and U2 have one number: on from 12.8; from 13.0
+  // it is what CUPTI does by itself.
+  bool ask_for_buffers_per_thread;
+  // Until 12.3 the type of thread ids may be set once only: a change raced with records being made.
+  bool thread_id_type_once;
+  // API records for single entry points (12.5); before, it is all of a domain or none.
+  bool api_records_by_call;
+  // 12.6 to 12.9 and 13.0 want no timestamp callback (kernels without times), and 13.x before 13.4
+  // U1 no hardware tracing (heap corruption): neither is ever used, so neither is a column here.
+  //
+  // Correlation ids of graph launches are wrong in the second session of a process (13.1 U1 mends
+  // it; since when is not said: 13.0 is our reading).
+  bool graph_ids_wrong_in_later_sessions;
+  // Every call into CUPTI is slower than the last (13.2, mended in 13.3): flush less often.
+  bool calls_slow_down;
+};
+
+// Pure. A version between two known ones is treated as the older.
+constexpr Features FeaturesOf(uint32_t version) {
+  return {.may_refuse_buffers = version >= kVersion129,
+          .ask_for_buffers_per_thread = version >= kVersion128 && version < kVersion130,
+          .thread_id_type_once = version < kVersion123,
+          .api_records_by_call = version >= kVersion125,
+          .graph_ids_wrong_in_later_sessions = version >= kVersion130 && version < kVersion131u1,
+          .calls_slow_down = version >= kVersion132 && version < kVersion133};
+}
+
+}  // namespace ranktap::agent::cupti

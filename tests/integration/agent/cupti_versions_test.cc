@@ -1,0 +1,87 @@
+// What the agent does with a CUPTI that is not as it likes it: one that gives correlation ids only
+// with API records on, in each version; and NVIDIA's own libraries, which need a driver and have
+// none.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "tests/integration/agent/traced_run.h"
+
+namespace ranktap::agent_test {
+namespace {
+
+using collector::Trace;
+using testing::HasSubstr;
+
+// Of the only file in `folder` that is a libcupti.
+std::optional<std::string> LibraryIn(const std::string& folder) {
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    if (entry.path().filename().string().starts_with("libcupti.so")) return entry.path().string();
+  }
+  return std::nullopt;
+}
+
+std::string NameOf(const testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  std::ranges::replace(name, '.', '_');
+  return name;
+}
+
+class CorrelationTest : public testing::TestWithParam<const char*> {};
+
+// The first launches have no id yet: after them every kernel has its launch.
+TEST_P(CorrelationTest, ApiRecordsAreSwitchedOnWhereIdsComeOnlyWithThem) {
+  const std::string version = GetParam();
+  const std::string folder = BuildPath(version == "13.0" ? "fakes" : "fakes/cupti-" + version);
+  if (!LibraryIn(folder))
+    GTEST_SKIP() << "no stand-in for CUPTI " << version << ": run scripts/setup";
+  const TracedRun traced({Host("launches"), "2000", "4000"},
+                         {{"LD_LIBRARY_PATH", folder + ":" + BuildPath("fakes")},
+                          {"RANKTAP_STANDIN_CORRELATION", "api-kinds"}});
+  ASSERT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const Trace& trace = traced.run().traces[0];
+  ASSERT_EQ(trace.kernels.size(), 2000u);
+  size_t without_id = 0;
+  for (size_t i = 0; i < trace.kernels.size(); ++i) {
+    if (trace.kernels.correlation[i] == 0) {
+      ++without_id;
+    } else {
+      EXPECT_NE(trace.kernels.launch[i], collector::kNone);
+    }
+  }
+  EXPECT_LT(without_id, 2000u);
+  EXPECT_THAT(trace.hello.notes(), testing::Contains(HasSubstr("only with API records on")));
+  EXPECT_EQ(traced.Problems(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Cupti, CorrelationTest,
+                         testing::Values("11.8", "12.0", "12.4", "12.8", "12.9", "13.0"), NameOf);
+
+class RealLibraryTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(RealLibraryTest, WithoutADriverItIsGivenUpWithAReasonAndRangesGoOn) {
+  const std::string version = GetParam();
+  const auto library = LibraryIn(std::string(RANKTAP_CACHE) + "/cupti-" + version + "/lib");
+  if (!library) GTEST_SKIP() << "CUPTI " << version << " is not there: run scripts/setup";
+  const std::vector<std::string> command = {Host("launches"), "20"};
+  const TracedRun traced(command, {{"RANKTAP_CUPTI", *library}});
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  EXPECT_THAT(traced.process().output(), HasSubstr("launches=20 ranges=1 failed=0"));
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const Trace& trace = traced.run().traces[0];
+  EXPECT_EQ(trace.ranges.size(), 1u);
+  EXPECT_EQ(trace.kernels.size(), 0u);
+  EXPECT_THAT(trace.hello.notes(), testing::Contains(HasSubstr("no kernels: ")));
+  EXPECT_EQ(traced.Problems(), "");
+}
+
+// Not 13.2: there NVIDIA's library itself ends a program that asks its version without a driver.
+INSTANTIATE_TEST_SUITE_P(Cupti, RealLibraryTest,
+                         testing::Values("11.8", "12.0", "12.4", "12.8", "12.9", "13.5"), NameOf);
+
+}  // namespace
+}  // namespace ranktap::agent_test

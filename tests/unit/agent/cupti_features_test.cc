@@ -1,0 +1,35 @@
+#include "agent/sources/cupti/cupti_features.h"
+
+#include <gtest/gtest.h>
+
+namespace ranktap::agent::cupti {
+namespace {
+
+TEST(CuptiFeaturesTest, BuffersPerThreadOnlyWhereAFlushIsSafeBesideThemAndTheyAreNotTheDefault) {
+  for (const uint32_t version : {kVersion118, kVersion120, kVersion124, kVersion125, 24u, 25u}) {
+    EXPECT_FALSE(FeaturesOf(version).ask_for_buffers_per_thread) << version;
+  }
+  EXPECT_TRUE(FeaturesOf(kVersion128).ask_for_buffers_per_thread);
+  EXPECT_TRUE(FeaturesOf(kVersion129).ask_for_buffers_per_thread);
+  EXPECT_FALSE(FeaturesOf(kVersion130).ask_for_buffers_per_thread);
+}
+
+TEST(CuptiFeaturesTest, ABufferIsRefusedOnlyWhereCuptiTakesNoForAnAnswer) {
+  EXPECT_FALSE(FeaturesOf(kVersion118).may_refuse_buffers);
+  EXPECT_FALSE(FeaturesOf(kVersion128).may_refuse_buffers);
+  EXPECT_TRUE(FeaturesOf(kVersion129).may_refuse_buffers);
+  EXPECT_TRUE(FeaturesOf(kVersion130).may_refuse_buffers);
+}
+
+TEST(CuptiFeaturesTest, KnownFaultsEndWhereNvidiaSaysTheyDo) {
+  EXPECT_TRUE(FeaturesOf(kVersion122).thread_id_type_once);
+  EXPECT_FALSE(FeaturesOf(kVersion123).thread_id_type_once);
+  EXPECT_TRUE(FeaturesOf(kVersion130).graph_ids_wrong_in_later_sessions);
+  EXPECT_FALSE(FeaturesOf(kVersion131u1).graph_ids_wrong_in_later_sessions);
+  EXPECT_FALSE(FeaturesOf(kVersion130).calls_slow_down);
+  EXPECT_TRUE(FeaturesOf(kVersion132 + 1).calls_slow_down);
+  EXPECT_FALSE(FeaturesOf(kVersion133).calls_slow_down);
+}
+
+}  // namespace
+}  // namespace ranktap::agent::cupti
