@@ -64,7 +64,7 @@ std::string Fold(std::span<const uint32_t> symbols, const DeviceNames& names, bo
 std::string Brief(std::span<const uint32_t> symbols, const DeviceNames& names) {
   std::string text = Fold(symbols, names, true);
   if (text.size() <= kLongestText) return text;
-  text.resize(text.rfind(" | ", kLongestText));
+  text.resize(std::min(text.rfind(" | ", kLongestText), kLongestText));
   return text + " | ...";
 }
 
