@@ -44,6 +44,8 @@ inline constexpr auto kEnvVars = std::to_array<EnvVar>({
      "Longest wait for CUPTI's last records at exit, ms."},
     {"RANKTAP_CUPTI", EnvKind::kText, "", 0, 0,
      "Path of the libcupti to use, before any that is found."},
+    {"RANKTAP_RETURN_MS", EnvKind::kNumber, "1000", 0, 600000,
+     "How long after a profiler of the program has let CUPTI go we take it again, ms."},
     {"RANKTAP_STACKS", EnvKind::kStacks, "auto", 0, 0,
      "Native stacks at launches (launch), synchronisations too (sync), allocations and copies too (all); off; auto is all at level full."},
     {"RANKTAP_STACKS_SAMPLE", EnvKind::kNumber, "1", 1, 1000000,

@@ -30,6 +30,7 @@ namespace {
 constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kRetryOwnedEvery = 60'000 * kMillisecond;
 constexpr uint64_t kWindowPatience = 2'000 * kMillisecond;
+constexpr uint64_t kHandOverPatience = 200 * kMillisecond;
 constexpr uint64_t kClosingFlushEvery = 50 * kMillisecond;
 
 uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
@@ -109,8 +110,10 @@ void Drain::Arm() {
       MarkGap(proto::GapReason::kOtherProfiler, failure);
     }
     retry_at_ns_ = NowNs() + kRetryOwnedEvery;
+    if (session_->owned_by_other()) SetGuestWasFirst(true);
     return;
   }
+  SetGuestWasFirst(false);
   armed_.store(true);
   retry_at_ns_ = 0;
   if (gap_since_ticks_ != 0) {
@@ -147,16 +150,7 @@ void Drain::Disarm() {
   ClearCapture(kCaptureCuda);
   MarkGap(proto::GapReason::kLevel, "the level was lowered");
   session_->StopCallbacks();
-  const ThreadStates::LastCalls last = ThreadStates::FindLastCalls();
-  window_last_correlation_ = last.correlation;
-  window_last_launch_ = last.launch;
-  window_last_launch_seen_ = last.launch == 0;
-  closing_ = true;
-  const uint64_t deadline = NowNs() + kWindowPatience;
-  do {
-    Flush();
-    DrainCompleted();
-  } while (!WindowIsComplete(deadline));
+  CompleteWindow(kWindowPatience);
   closing_ = false;
   session_->Disarm();
   armed_.store(false);
@@ -164,16 +158,37 @@ void Drain::Disarm() {
   DrainCompleted();
 }
 
+// Records of a graph's nodes come in no order: complete is when the last launch has been seen and
+// another flush brings nothing.
+void Drain::CompleteWindow(uint64_t patience_ns) {
+  const ThreadStates::LastCalls last = ThreadStates::FindLastCalls();
+  window_last_correlation_ = last.correlation;
+  window_last_launch_ = last.launch;
+  window_last_launch_seen_ = last.launch == 0;
+  closing_ = true;
+  const uint64_t deadline = NowNs() + patience_ns;
+  for (;;) {
+    const uint64_t before = window_records_;
+    Flush();
+    DrainCompleted();
+    if (window_last_launch_seen_ && window_records_ == before) return;
+    if (finish_.load() || NowNs() >= deadline) return;
+    buffers_.WaitForCompleted(kClosingFlushEvery);
+  }
+}
+
 // Everything back from CUPTI before the program's client starts: a buffer of ours that came to its
-// callback would be one it never lent. The forced flush gives up what is running at this moment;
-// the program's session begins after it anyway.
+// callback would be one it never lent. What is on the device at this moment gets a moment to end;
+// the forced flush gives up the rest.
 void Drain::HandOver() {
   MarkGap(proto::GapReason::kOtherProfiler,
           std::string("the program called ") + guest_wants_.load());
   session_->StopCallbacks();
+  CompleteWindow(kHandOverPatience);
   session_->DisableKinds();
   (void)loaded_.api.ActivityFlushAll(kFlushForced);
   DrainCompleted();
+  closing_ = false;
   session_->Disarm();
   DrainCompleted();
   armed_.store(false);
@@ -196,15 +211,9 @@ void Drain::YieldToGuest(const char* why) {
 }
 
 void Drain::ResumeAfterGuest() {
-  // A second's grace: profilers stop and start again between two steps.
-  constexpr uint64_t kGrace = 1'000 * kMillisecond;
-  retry_at_ns_.store(NowNs() + kGrace);
-}
-
-bool Drain::WindowIsComplete(uint64_t deadline_ns) {
-  if (window_last_launch_seen_ || finish_.load() || NowNs() >= deadline_ns) return true;
-  buffers_.WaitForCompleted(kClosingFlushEvery);
-  return false;
+  // Some grace: profilers stop and start again between two steps.
+  retry_at_ns_.store(NowNs() + Config().return_ms * kMillisecond);
+  buffers_.Wake();
 }
 
 bool Drain::StartThread() {
@@ -339,7 +348,11 @@ void Drain::EmitRecord(const Record& record) {
     default:
       break;
   }
-  if (closing_ && IsOutsideWindow(record)) return;
+  if (closing_) {
+    if (IsOutsideWindow(record)) return;
+    ++window_records_;
+    window_last_launch_seen_ |= CorrelationOf(record) == window_last_launch_;
+  }
   if (!records_->Emit(record, *writer_)) writer_->Lose(proto::Loss::kCuptiUnknown);
 }
 

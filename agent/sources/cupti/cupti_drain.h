@@ -48,7 +48,7 @@ class Drain {
   void Disarm();
   void HandOver();
   void MarkGap(proto::GapReason reason, std::string detail);
-  bool WindowIsComplete(uint64_t deadline_ns);
+  void CompleteWindow(uint64_t patience_ns);
   void Flush();
   void DrainCompleted();
   void DrainBuffer(const BufferPool::Buffer& buffer);
@@ -74,6 +74,7 @@ class Drain {
   uint32_t window_last_correlation_ = 0;
   uint32_t window_last_launch_ = 0;
   bool window_last_launch_seen_ = false;
+  uint64_t window_records_ = 0;
 
   std::atomic<bool> thread_runs_{false};
   std::atomic<bool> armed_{false};

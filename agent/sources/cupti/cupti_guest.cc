@@ -29,6 +29,7 @@ struct Guest {
   BufferRequested requested = nullptr;
   BufferCompleted completed = nullptr;
   bool active = false;      // we have yielded
+  bool first = false;       // active from before our hooks: what it holds is a guess
   bool registered = false;  // CUPTI has its callbacks, not ours
   uint64_t modules_seen = 0;
 };
@@ -78,6 +79,7 @@ void AfterRelease() {
     const std::lock_guard lock(guest.mutex);
     if (!guest.active || guest.subscriptions > 0 || guest.kinds.any()) return;
     guest.active = false;
+    guest.first = false;
     guest.registered = false;
   }
   guest.duties.resume();
@@ -255,10 +257,18 @@ void RefreshGuestHooks() {
   Patch();
 }
 
+void SetGuestWasFirst(bool first) {
+  if (g_guest == nullptr) return;
+  const std::lock_guard lock(g_guest->mutex);
+  if (g_guest->first == first || (first && g_guest->active)) return;
+  g_guest->first = g_guest->active = g_guest->registered = first;
+  g_guest->subscriptions = first ? 1 : 0;
+}
+
 bool GuestIsActive() {
   if (g_guest == nullptr) return false;
   const std::lock_guard lock(g_guest->mutex);
-  return g_guest->active;
+  return g_guest->active && !g_guest->first;
 }
 
 }  // namespace ranktap::agent::cupti

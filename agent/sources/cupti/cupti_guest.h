@@ -29,7 +29,12 @@ void InstallGuestHooks(const LoadedApi& loaded, GuestDuties duties);
 // Patches modules loaded since; cheap when there are none.
 void RefreshGuestHooks();
 
-// The program has a session, or is about to.
+// true: CUPTI refused our subscription, since a client had one before our hooks were there. If it
+// is the program's, its end will be seen like that of any other; it may also be one that we never
+// see, so it is no reason not to try again. false: our subscription was taken.
+void SetGuestWasFirst(bool first);
+
+// The program has a session that began under our eyes, or is about to.
 bool GuestIsActive();
 
 }  // namespace ranktap::agent::cupti

@@ -90,6 +90,7 @@ bool Session::Enable(Kind kind, bool late) {
 std::string Session::Arm(bool late) {
   const Api& api = loaded_.api;
   const Result subscribed = api.Subscribe(&subscriber_, &OnCallback, nullptr);
+  owned_by_other_ = subscribed == kErrorMultipleSubscribers || subscribed == kErrorMaxLimitReached;
   if (subscribed != kSuccess) {
     ++errors_;
     subscriber_ = nullptr;

@@ -23,6 +23,8 @@ class Session {
   // Kinds that this CUPTI lacks are skipped. `late`: the driver is up, and what exists already
   // (devices, contexts, streams) is to be told.
   std::string Arm(bool late);
+  // The last Arm failed because another client has the subscription.
+  bool owned_by_other() const { return owned_by_other_; }
   bool armed() const { return subscriber_ != nullptr; }
 
   // No more callbacks; kinds stay on until DisableKinds, for what has been launched.
@@ -52,6 +54,7 @@ class Session {
   Subscriber subscriber_ = nullptr;
   bool callbacks_registered_ = false;
   bool thread_ids_set_ = false;
+  bool owned_by_other_ = false;
   bool api_records_ = false;
   std::vector<Kind> enabled_;
   uint64_t errors_ = 0;

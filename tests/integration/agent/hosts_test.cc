@@ -161,17 +161,6 @@ TEST(HostsTest, OfTwoThousandShortThreadsEveryEventIsStoredOrCounted) {
   EXPECT_GE(trace.ranges.size() * 2 + sums.lost, 2000u * 2);
 }
 
-TEST(HostsTest, AProgramThatProfilesItselfGetsItsOwnRecords) {
-  const std::vector<std::string> command = {Host("profiles_itself"), "20", "2", "50"};
-  const SimulatedRun bare(command, {});
-  const TracedRun traced(command);
-  ExpectSameToTheUser(bare, traced.process());
-  EXPECT_EQ(Count(traced.process(), "ok"), 1u);
-  const Trace& trace = TheTrace(traced);
-  ASSERT_FALSE(trace.gaps.empty()) << "while the program had CUPTI, we had not";
-  EXPECT_EQ(trace.gaps[0].reason, v1::Gap::REASON_OTHER_PROFILER);
-}
-
 TEST(HostsTest, EveryNvtxCallArrives) {
   const TracedRun traced({Host("nvtx_everything"), "3"});
   ASSERT_TRUE(traced.process().exited_with(0)) << traced.process().errors();

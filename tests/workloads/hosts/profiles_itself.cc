@@ -1,15 +1,20 @@
 // A program with a profiler of its own, which uses CUPTI the way PyTorch's does: callbacks for
 // buffers registered once, activity kinds on for a while, a flush, kinds off. Checks that it gets
 // every kernel of its own window and no buffer that it did not lend.
-// usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS
+// usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS [WAY]
 //   each session: LAUNCHES outside, LAUNCHES profiled; a pause after each; LAUNCHES at the end
+//   WAY: kinds (activity kinds only, as torch.profiler since 2025), subscribe (with a subscription
+//   and its callbacks, as before), finalize (cuptiFinalize after each session, TEARDOWN_CUPTI=1),
+//   subscribed (one subscription, from before the driver is up to the end of the last session)
 #include <cupti.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 
 #include "tests/workloads/hosts/device_work.h"
@@ -22,6 +27,7 @@ std::mutex mutex;
 std::set<uint8_t*> lent;
 int strangers = 0;
 int kernels = 0;
+int launches_called_back = 0;
 
 void CUPTIAPI OnRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
   const std::lock_guard lock(mutex);
@@ -49,7 +55,19 @@ void Launch(int count) {
   cudaDeviceSynchronize();
 }
 
+void CUPTIAPI OnCallback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void* data) {
+  const auto* call = static_cast<const CUpti_CallbackData*>(data);
+  if (call->callbackSite == CUPTI_API_ENTER) ++launches_called_back;
+}
+
+bool Subscribe(CUpti_SubscriberHandle* subscriber) {
+  return cuptiSubscribe(subscriber, &OnCallback, nullptr) == CUPTI_SUCCESS &&
+         cuptiEnableCallback(1, *subscriber, CUPTI_CB_DOMAIN_RUNTIME_API,
+                             CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000) == CUPTI_SUCCESS;
+}
+
 bool Profile(int count) {
+  nvtxRangePushA("session");
   bool ok = cuptiActivityRegisterCallbacks(&OnRequested, &OnCompleted) == CUPTI_SUCCESS &&
             cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS &&
             cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS;
@@ -57,27 +75,47 @@ bool Profile(int count) {
   ok = cuptiActivityFlushAll(1) == CUPTI_SUCCESS && ok;
   ok = cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS && ok;
   ok = cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS && ok;
+  nvtxRangePop();
+  return ok;
+}
+
+bool Session(const std::string& way, int count) {
+  CUpti_SubscriberHandle subscriber = nullptr;
+  bool ok = way != "subscribe" || Subscribe(&subscriber);
+  ok = Profile(count) && ok;
+  if (way == "subscribe") ok = cuptiUnsubscribe(subscriber) == CUPTI_SUCCESS && ok;
+  if (way == "finalize") ok = cuptiFinalize() == CUPTI_SUCCESS && ok;
   return ok;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS\n");
+  if (argc != 4 && argc != 5) {
+    std::fprintf(stderr, "usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS [WAY]\n");
     return 2;
   }
   const int launches = std::atoi(argv[1]);
   const int sessions = std::atoi(argv[2]);
+  const std::string way = argc == 5 ? argv[4] : "kinds";
+  CUpti_SubscriberHandle subscriber = nullptr;
+  bool ok = way != "subscribed" || Subscribe(&subscriber);
   start_device(0);
-  bool ok = true;
   for (int i = 0; i < sessions; ++i) {
     Launch(launches);
-    ok = Profile(launches) && ok;
+    ok = Session(way, launches) && ok;
+    if (way == "subscribed" && i + 1 == sessions) {
+      ok = cuptiUnsubscribe(subscriber) == CUPTI_SUCCESS && ok;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(argv[3])));
   }
   Launch(launches);
   const std::lock_guard lock(mutex);
-  std::printf("counts own_kernels=%d strangers=%d ok=%d\n", kernels, strangers, ok ? 1 : 0);
+  const int expected_callbacks = way == "subscribe"    ? launches * sessions
+                                 : way == "subscribed" ? 2 * launches * sessions
+                                                       : 0;
+  ok = ok && launches_called_back == expected_callbacks;
+  std::printf("counts own_kernels=%d callbacks=%d strangers=%d ok=%d\n", kernels,
+              launches_called_back, strangers, ok ? 1 : 0);
   return ok && strangers == 0 && kernels == launches * sessions ? 0 : 1;
 }
