@@ -15,6 +15,7 @@
 #include <functional>
 #include <random>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -185,6 +186,49 @@ TEST_F(CollectorDeathTest, HoweverOftenItIsKilledEveryEventIsStoredOnce) {
   const Stored stored = Count();
   EXPECT_EQ(stored.kernels, launches);
   std::printf("%d collectors killed (seed %u): %lu kernels in %zu files, each once\n", kills, seed,
+              stored.kernels, stored.files);
+}
+
+// A node full of ranks: each kill or end meets 64 of them, all of which come back at once.
+TEST_F(CollectorDeathTest, SixtyFourRanksOutliveACollectorThatIsRestartedEveryTwoSeconds) {
+  constexpr int kRanks = 64;
+  const int restarts = FaultCount(5);
+  const std::string stop = folder_ + "/stop";
+  std::thread restarter([&] {
+    for (int i = 0; i < restarts; ++i) {
+      const pid_t collector = StartCollector();
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+      End(collector, i % 2 == 0 ? SIGKILL : SIGTERM);
+    }
+    std::fclose(std::fopen(stop.c_str(), "w"));
+  });
+  Environment environment = Joined();
+  environment.emplace_back("RANKTAP_RING_MIB", "8");
+  const SimulatedRun traced({"/bin/sh", "-c",
+                             "for rank in $(seq " + std::to_string(kRanks) + "); do " +
+                                 Host("launches") + " @" + stop + " 200 & done; wait"},
+                            environment);
+  restarter.join();
+  uint64_t launches = 0;
+  int ended = 0;
+  std::istringstream lines(traced.output());
+  for (std::string line; std::getline(lines, line);) {
+    uint64_t of_rank = 0, failed = 0;
+    ASSERT_EQ(
+        std::sscanf(line.c_str(), "counts launches=%lu ranges=1 failed=%lu", &of_rank, &failed), 2)
+        << line;
+    EXPECT_EQ(failed, 0u);
+    launches += of_rank;
+    ++ended;
+  }
+  EXPECT_EQ(ended, kRanks) << traced.errors();
+  const pid_t last = StartCollector();
+  EXPECT_TRUE(WaitUntil([&] { return Spools().empty() && !Runs().empty(); }));
+  EXPECT_EQ(End(last, SIGTERM), 0);
+  const Stored stored = Count();
+  EXPECT_EQ(stored.kernels, launches);
+  EXPECT_EQ(stored.launches, launches + kRanks) << "each made one stream besides";
+  std::printf("%d restarts under %d ranks: %lu kernels in %zu files, each once\n", restarts, kRanks,
               stored.kernels, stored.files);
 }
 
