@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include "collector/trace/dictionary.h"
 #include "proto/encode.h"
 #include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/dictionary.pb.h"
@@ -76,10 +75,13 @@ class RingRecovery::Ids {
   // What is stored already, by content; built when the first inline text is met.
   std::map<std::string, uint32_t, std::less<>>& Texts() {
     if (!std::exchange(recovery_->texts_known_, true)) {
-      Dictionary known;
-      (void)known.Add(Bytes(recovery_->state_.dictionary()));
-      for (uint32_t id = 1; id < known.strings(); ++id) {
-        recovery_->texts_.emplace(known.String(id), id);
+      // Not by a Dictionary, which has room for every id up to the largest: a damaged ring may say
+      // four million.
+      v1::Dictionary known;
+      const std::string& bytes = recovery_->state_.dictionary();
+      (void)known.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size()));
+      for (const v1::Text& text : known.strings()) {
+        recovery_->texts_.emplace(text.text(), text.id());
       }
     }
     return recovery_->texts_;

@@ -123,9 +123,10 @@ std::string TraceReader::TryBlock(uint64_t offset, Block* block) {
 }
 
 uint64_t TraceReader::FindBlock(uint64_t from) {
-  std::vector<std::byte> window(kScanBytes);
+  std::vector<std::byte> window(
+      std::min<uint64_t>(kScanBytes, blocks_end_ - std::min(from, blocks_end_)));
   for (uint64_t at = from; at + sizeof(BlockHeader) <= blocks_end_;) {
-    const size_t size = std::min<uint64_t>(kScanBytes, blocks_end_ - at);
+    const size_t size = std::min<uint64_t>(window.size(), blocks_end_ - at);
     if (!ReadAt(at, std::span(window).first(size))) break;
     for (size_t i = 0; i + sizeof(BlockHeader) <= size; ++i) {
       const void* const hit =
