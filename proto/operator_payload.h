@@ -1,4 +1,5 @@
-// How the agent passes the range of an operator of PyTorch on.
+// How the agent passes on what it sees of PyTorch's operators and allocations, in events of NVTX's
+// kinds.
 #pragma once
 
 #include <cstdint>
@@ -9,5 +10,10 @@ namespace ranktap::proto {
 // event's name is "aten::mm" alone; with this as NvtxAttributes::payload_type its payload is 12,
 // and 1 + 7 (0: no seq) is in category (low half) and color (high half).
 inline constexpr uint32_t kOperatorPayload = 0x72740001;
+
+// A mark: PyTorch's CPU allocator gave out `payload` bytes, took a block back (0), or had none to
+// give (the mark is called "out of memory"). The address is in category (low half) and color (high
+// half).
+inline constexpr uint32_t kAllocationPayload = 0x72740002;
 
 }  // namespace ranktap::proto

@@ -35,6 +35,7 @@ struct Module {
 struct Work {
   std::span<const GotHook> hooks;
   std::span<const std::string_view> except;
+  std::string_view only;
   GotPatchResult result;
 };
 
@@ -107,11 +108,11 @@ void PatchRelocations(const Module& module, const ElfW(Rela) * first, size_t byt
     const auto type = static_cast<uint32_t>(ELF64_R_TYPE(relocation.r_info));
     if (type != kJumpSlot && type != kGlobDat && type != kAddress64) continue;
     const ElfW(Sym)& symbol = module.tables.symbols[ELF64_R_SYM(relocation.r_info)];
-    // A module's own definition is not an import.
-    if (symbol.st_shndx != SHN_UNDEF) continue;
     const std::string_view name = module.tables.strings + symbol.st_name;
     const auto hook = std::ranges::find(work.hooks, name, &GotHook::symbol);
     if (hook == work.hooks.end()) continue;
+    // A module's own definition is not an import.
+    if (symbol.st_shndx != SHN_UNDEF && !hook->also_at_home) continue;
     imports = true;
     const uintptr_t slot = module.base + relocation.r_offset;
     if (*reinterpret_cast<void**>(slot) == hook->replacement) continue;
@@ -126,7 +127,7 @@ void PatchRelocations(const Module& module, const ElfW(Rela) * first, size_t byt
 bool IsExcepted(const dl_phdr_info& info, const Work& work) {
   const std::string_view path = info.dlpi_name;
   const std::string_view file = path.substr(path.rfind('/') + 1);
-  if (file.starts_with("libranktap")) return true;
+  if (file.starts_with("libranktap") || !file.starts_with(work.only)) return true;
   return std::ranges::any_of(work.except,
                              [file](std::string_view prefix) { return file.starts_with(prefix); });
 }
@@ -145,8 +146,9 @@ int VisitModule(dl_phdr_info* info, size_t, void* data) {
 }  // namespace
 
 GotPatchResult PatchGlobalOffsetTables(std::span<const GotHook> hooks,
-                                       std::span<const std::string_view> except) {
-  Work work{.hooks = hooks, .except = except, .result = {}};
+                                       std::span<const std::string_view> except,
+                                       std::string_view only) {
+  Work work{.hooks = hooks, .except = except, .only = only, .result = {}};
   dl_iterate_phdr(&VisitModule, &work);
   return work.result;
 }

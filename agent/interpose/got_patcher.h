@@ -1,8 +1,8 @@
 // Redirects calls that modules of this process make through their global offset tables: to a
 // function of ours, whatever the module was linked with. Calls inside a library, and addresses that
 // a program got from dlsym, are not seen.
-// Runs on: the thread inside cuInit, the drain thread.  May not: run in a hook (takes the loader's
-// lock, changes page protections).
+// Runs on: the thread inside cuInit or `import torch`, the drain thread.  May not: run in a hook
+// (takes the loader's lock, changes page protections).
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,8 @@ namespace ranktap::agent {
 struct GotHook {
   std::string_view symbol;
   void* replacement;
+  // Also in the module that defines it, where that calls itself through its table.
+  bool also_at_home = false;
 };
 
 struct GotPatchResult {
@@ -23,10 +25,11 @@ struct GotPatchResult {
 };
 
 // Patches every module that is loaded now, but for the one we are in and those whose file name
-// begins with one of `except`. Again after the program has loaded more: slots already ours are
-// left.
+// begins with one of `except`, or, where `only` names something, does not begin with that. Again
+// after the program has loaded more: slots already ours are left.
 GotPatchResult PatchGlobalOffsetTables(std::span<const GotHook> hooks,
-                                       std::span<const std::string_view> except);
+                                       std::span<const std::string_view> except,
+                                       std::string_view only = {});
 
 // Changes whenever the program loads a module.
 uint64_t ModuleLoadCount();

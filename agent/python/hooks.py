@@ -9,7 +9,8 @@ import sys
 import threading
 import weakref
 
-MODULE, STEP, PHASE, OPERATOR = 'ranktap.module', 'ranktap.step', 'ranktap.phase', 'ranktap.op'
+MODULE, STEP, PHASE, OPERATOR, MEMORY = DOMAINS = (
+    'ranktap.module', 'ranktap.step', 'ranktap.phase', 'ranktap.op', 'ranktap.memory')
 
 
 def guarded(function):
@@ -40,7 +41,7 @@ class Process:
             is_worker = worker is not None and worker.get_worker_info() is not None
             self.state = not is_worker and agent.start() == 1
             if self.state:
-                self.domains = {name: agent.domain(name) for name in (MODULE, STEP, PHASE, OPERATOR)}
+                self.domains = {name: agent.domain(name) for name in DOMAINS}
                 agent.set_module_domain(self.domains[MODULE])
                 agent.refresh_rank()
                 for begin in self.on_start:
@@ -162,6 +163,7 @@ class Steps:
         self.number = 0
         self._range = None
         self.listeners = []    # called with the number of the step that begins
+        self.before_optimizer = []
 
     def install(self, torch):
         # torch.optim hides its own submodule.
@@ -184,6 +186,8 @@ class Steps:
     @guarded
     def _before(self):
         if self._process.records():
+            for listener in self.before_optimizer:
+                listener()
             agent.push(self._process.domains[PHASE], agent.name('optimizer'))
 
     @guarded
@@ -298,27 +302,34 @@ class Data:
 
 
 class Windows:
-    """Opens and closes the operator window at step boundaries, by the schedule."""
+    """Opens and closes the window of operators and memory at step boundaries, by the schedule."""
 
-    def __init__(self, torch, process, steps):
+    def __init__(self, torch, process, modules, steps):
         self._torch, self._process = torch, process
+        self._modules, self._steps = modules, steps
         self._schedule = load('schedule').Schedule.parse(os.environ.get('RANKTAP_SCHEDULE', ''))
-        self._window = None
+        self._window = self._memory = None
         steps.listeners.append(guarded(self._on_step))
+        steps.before_optimizer.append(guarded(lambda: self._memory and self._memory.tell()))
         process.on_start.append(guarded(lambda: self._on_step(0)))
         atexit.register(guarded(self._close))
 
     def _on_step(self, number):
         wanted = self._schedule.records(number) and agent.capturing()
         if not wanted and self._window is not None:
+            guarded(self._memory.close)()
             self._window.close_soon()
         if wanted:
             if self._window is None:
                 self._window = load('operators').Window(self._torch, self._process.domains[OPERATOR])
+                self._memory = load('memory').Memory(self._torch, self._process.domains[MEMORY],
+                                                     self._modules, self._steps)
+            guarded(self._memory.open)()
             self._window.open()
 
     def _close(self):
         if self._window is not None:
+            guarded(self._memory.close)()
             self._window.close()
 
 
@@ -332,6 +343,6 @@ def install(torch):
     process.on_start.append(guarded(Data(process).install))
     guarded(lambda: Trees(process, modules, steps))()
     try:
-        Windows(torch, process, steps)
+        Windows(torch, process, modules, steps)
     except ValueError as failure:
         agent.note(f'no operators: RANKTAP_SCHEDULE: {failure}')

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "collector/analysis/cells.h"
+#include "collector/analysis/memory_blocks.h"
 
 namespace ranktap::collector {
 namespace {
@@ -34,17 +35,11 @@ struct Curve {
   }
 };
 
-// A memory timeline is of one device, which it does not name.
-uint32_t DeviceOf(const Allocations& all, size_t row) {
-  if (all.device_type.At(row) != 0 && all.device.At(row) != 0) return all.device.At(row) - 1u;
-  return kCpu;
-}
-
 std::map<uint32_t, Curve> FrameworkCurves(const Trace& trace) {
   const Allocations& all = trace.allocations;
   std::map<uint32_t, Curve> curves;
   for (size_t i = 0; i < all.size(); ++i) {
-    Curve& curve = curves[DeviceOf(all, i)];
+    Curve& curve = curves[MemoryDeviceOf(all, i)];
     if (all.relabelled.At(i) == 0) curve.Count(all.bytes[i]);
     const int64_t level = all.allocated.empty() ? curve.now + all.bytes[i]
                                                 : static_cast<int64_t>(all.allocated.At(i));
@@ -74,7 +69,9 @@ std::map<uint32_t, Curve> CudaCurves(const Trace& trace) {
 
 Cell DeviceCell(const Trace& trace, uint32_t device) {
   if (device != kCpu) return "GPU " + std::to_string(device);
-  return trace.allocations.category.empty() ? std::string("CPU") : std::string("not named");
+  // A memory timeline is of one device, which it does not name.
+  const bool named = trace.allocations.category.empty() || trace.origin == TraceOrigin::kCapture;
+  return std::string(named ? "CPU" : "not named");
 }
 
 void AddRows(const Trace& trace, const std::string& allocator,
@@ -87,11 +84,8 @@ void AddRows(const Trace& trace, const std::string& allocator,
   }
 }
 
-std::string CategoryName(uint8_t category) {
-  static constexpr const char* kNames[] = {"parameter",       "optimizer state", "input",
-                                           "temporary",       "activation",      "gradient",
-                                           "autograd detail", "unknown"};
-  return category >= 1 && category <= std::size(kNames) ? kNames[category - 1] : "unknown";
+MemoryCategory CategoryOf(uint8_t told) {
+  return told == 0 ? MemoryCategory::kUnknown : static_cast<MemoryCategory>(told - 1);
 }
 
 struct Held {
@@ -101,8 +95,8 @@ struct Held {
 std::map<std::string, Held> ByCategory(const Allocations& all, uint32_t device, size_t last) {
   std::map<std::string, Held> held;
   for (size_t i = 0; i <= last; ++i) {
-    if (DeviceOf(all, i) != device) continue;
-    Held& of = held[CategoryName(all.category.At(i))];
+    if (MemoryDeviceOf(all, i) != device) continue;
+    Held& of = held[CategoryName(CategoryOf(all.category.At(i)))];
     of.bytes += all.bytes[i];
     of.blocks += all.bytes[i] > 0 ? 1 : all.bytes[i] < 0 ? -1 : 0;
   }
@@ -142,7 +136,7 @@ std::map<std::string, Held> ByOrigin(const Trace& trace, uint32_t device, size_t
   AllocatingOperators operators(trace);
   for (size_t i = 0; i <= last; ++i) {
     const uint32_t op = operators.At(all.start[i], all.writer[i]);
-    if (DeviceOf(all, i) != device || all.bytes[i] == 0) continue;
+    if (MemoryDeviceOf(all, i) != device || all.bytes[i] == 0) continue;
     if (all.bytes[i] < 0) {
       live.erase(all.address.At(i));
     } else {
@@ -190,7 +184,8 @@ Table TabulateMemory(const Run& run) {
   }
   if (table.rows.empty()) {
     table.notes.push_back(
-        "no allocations were recorded: torch.profiler records them with profile_memory=True");
+        "no allocations were recorded: ranktap run --level full records them in the steps of "
+        "--schedule, torch.profiler with profile_memory=True");
   }
   return table;
 }
@@ -232,7 +227,8 @@ Table TabulateMemoryPeak(const Run& run) {
   }
   if (table.rows.empty()) {
     table.notes.push_back(
-        "no allocations were recorded: torch.profiler records them with profile_memory=True");
+        "no allocations were recorded: ranktap run --level full records them in the steps of "
+        "--schedule, torch.profiler with profile_memory=True");
   }
   return table;
 }

@@ -14,6 +14,7 @@
 #include "collector/analysis/launch_summary.h"
 #include "collector/analysis/loss_summary.h"
 #include "collector/analysis/memory_summary.h"
+#include "collector/analysis/memory_tables.h"
 #include "collector/analysis/module_summary.h"
 #include "collector/analysis/op_summary.h"
 #include "collector/analysis/overlap_summary.h"
@@ -75,6 +76,11 @@ constexpr Analysis kAnalyses[] = {
     {"stacks", "Where in the program do CUDA calls come from?", &TabulateCallSites, nullptr, true},
     {"memory", "How much memory was given out, at most and at the end?", &TabulateMemory},
     {"memory-peak", "What held the memory at its peak?", &TabulateMemoryPeak},
+    {"memory-modules", "Which modules held it, and what for?", &TabulateMemoryModules},
+    {"memory-steps", "How much did each step need, save for its backward and leave behind?",
+     &TabulateMemorySteps},
+    {"memory-over-time", "How much was held from moment to moment, by category?",
+     &TabulateMemoryOverTime},
     {"diff", "What takes longer in RUN2 than in RUN1 (report RUN1 RUN2 diff)?", nullptr, nullptr,
      false, &TabulateDiff},
     {"losses", "Which events are missing, and why?", &TabulateLosses},

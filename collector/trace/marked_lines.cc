@@ -8,7 +8,16 @@ namespace ranktap::collector {
 std::vector<std::string_view> MarkedLines(const Trace& trace, std::string_view domain,
                                           std::string_view name) {
   std::vector<std::string_view> lines;
-  for (size_t i = 0; i < trace.marks.size(); ++i) {
+  for (const MarkedLine& line : MarkedLinesWithRows(trace, domain, name)) {
+    lines.push_back(line.text);
+  }
+  return lines;
+}
+
+std::vector<MarkedLine> MarkedLinesWithRows(const Trace& trace, std::string_view domain,
+                                            std::string_view name) {
+  std::vector<MarkedLine> lines;
+  for (uint32_t i = 0; i < trace.marks.size(); ++i) {
     const uint32_t payload = trace.marks.inline_payload.At(i);
     if (payload == 0 || payload > trace.payloads.size() ||
         trace.dictionary.Domain(trace.marks.domain[i]) != domain ||
@@ -22,7 +31,7 @@ std::vector<std::string_view> MarkedLines(const Trace& trace, std::string_view d
     text = text.substr(sizeof(head), head[1]);
     while (!text.empty()) {
       const size_t end = std::min(text.find('\n'), text.size());
-      lines.push_back(text.substr(0, end));
+      lines.push_back({i, text.substr(0, end)});
       text.remove_prefix(std::min(end + 1, text.size()));
     }
   }

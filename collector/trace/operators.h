@@ -108,6 +108,9 @@ struct Allocations {
   OptionalColumn<uint8_t> category;              // 1 + MemoryCategory
   OptionalColumn<uint8_t> relabelled;  // 1: bytes changed their category, none were allocated
   OptionalColumn<uint32_t> stack;      // Python and C++, innermost first, ';' between the frames
+  // Dictionary::String: what a parameter, buffer, gradient or state is called, else the module that
+  // was open.
+  OptionalColumn<uint32_t> owner;
   size_t size() const { return start.size(); }
 };
 

@@ -97,6 +97,7 @@ void ForEachColumnOf(Allocations& allocations, Visit&& visit) {
   visit(allocations.bytes), visit(allocations.address), visit(allocations.device_type);
   visit(allocations.device), visit(allocations.allocated), visit(allocations.reserved);
   visit(allocations.category), visit(allocations.relabelled), visit(allocations.stack);
+  visit(allocations.owner);
 }
 template <typename Visit>
 void ForEachColumnOf(CounterSamples& samples, Visit&& visit) {

@@ -7,6 +7,7 @@
 #include "collector/trace/event_tables.h"
 #include "collector/trace/launch_join.h"
 #include "collector/trace/operator_join.h"
+#include "collector/trace/own_allocations.h"
 #include "collector/trace/own_operators.h"
 #include "collector/trace/table_columns.h"
 #include "collector/trace/time_mapping.h"
@@ -50,6 +51,7 @@ class Loader {
     SortNested(trace_->operators);
     JoinLaunches(trace_);
     NestOperators(trace_);
+    TakeOwnAllocations(trace_);
     JoinOperators(trace_);
     ForEachTable(*trace_, [](auto& table) {
       ForEachColumnOf(table, [](auto& column) { column.ShrinkToFit(); });

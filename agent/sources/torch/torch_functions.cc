@@ -17,6 +17,7 @@
 #include "agent/core/log.h"
 #include "agent/core/writer.h"
 #include "agent/sources/torch/python_door.h"
+#include "agent/sources/torch/torch_memory.h"
 
 namespace ranktap::agent {
 namespace {
@@ -217,6 +218,15 @@ PyObject* Mark(PyObject*, PyObject* const* arguments, intptr_t count) {
   return None();
 }
 
+// watch_memory(domain, name of an out-of-memory) -> 1: PyTorch's CPU allocator is watched from now
+// on; domain 0: no longer.
+PyObject* WatchCpuMemory(PyObject*, PyObject* const* arguments, intptr_t count) {
+  if (count < 2 || !InstallMemoryHooks()) return Number(0);
+  WatchMemory(static_cast<ArenaRef>(ToNumber(arguments[0])),
+              static_cast<ArenaRef>(ToNumber(arguments[1])));
+  return Number(1);
+}
+
 // note(text): what this process lacks and why, into the trace's hello and the log.
 PyObject* Note(PyObject*, PyObject* text) {
   const std::string_view note = ToText(text);
@@ -259,6 +269,7 @@ PyObject* MakeTorchFunctions() {
       Define("now", &Now, kMethNoArgs),
       Define("gap", &Gap, kMethFastcall),
       Define("mark", &Mark, kMethFastcall),
+      Define("watch_memory", &WatchCpuMemory, kMethFastcall),
       Define("note", &Note, kMethO),
       Define("contained", &Contained, kMethO),
   };

@@ -1,0 +1,65 @@
+"""Memory of unmodified PyTorch programs on the CPU, against closed forms."""
+import unittest
+
+import harness
+
+PROGRAM = harness.PROGRAMS / 'memory_model.py'
+# memory_model.py's
+BATCH, INPUT, HIDDEN, OUTPUT = 32, 48, 64, 16
+PARAMETERS = 4 * (INPUT * HIDDEN + HIDDEN + HIDDEN * OUTPUT + OUTPUT)
+STATES = 2 * PARAMETERS + 4 * 4  # Adam's two moments, and a step count for each of 4 tensors
+INPUTS = 4 * BATCH * (INPUT + OUTPUT)
+
+
+@harness.needs_torch
+class MemoryTest(harness.TracedTest):
+
+    def trace(self, *options, schedule='wait=1,active=2,repeat=1'):
+        command = [harness.TORCH_PYTHON, PROGRAM, *options]
+        traced, run = self.run_traced(command, ['--level', 'full', '--schedule', schedule])
+        self.assert_same_to_the_user(self.run_bare(command), traced)
+        self.assert_verifies(run)
+        return run
+
+    def test_parameters_gradients_and_adams_states_are_exact(self):
+        run = self.trace()
+        held = {row['held_by']: row['bytes'] for row in self.report(run, 'memory-peak')}
+        self.assertEqual(held['parameter'], PARAMETERS)
+        self.assertEqual(held['gradient'], PARAMETERS)
+        self.assertEqual(held['optimizer state'], STATES)
+        self.assertEqual(held['input'], INPUTS)
+        peak = self.report(run, 'memory')[0]['peak_bytes']
+        self.assertEqual(sum(held.values()), peak)
+        curve = self.report(run, 'memory-over-time')
+        self.assertEqual(max(row['bytes'] for row in curve), peak)
+        for row in curve:
+            self.assertEqual(row['bytes'], sum(value for name, value in row.items()
+                                               if name.endswith('_bytes')))
+        modules = self.report(run, 'memory-modules')
+        self.assertEqual(sum(row['bytes'] for row in modules), peak)
+        first = next(row for row in modules if row['module'] == 'Net.first')
+        weights = 4 * (INPUT * HIDDEN + HIDDEN)
+        self.assertEqual((first['parameter_bytes'], first['gradient_bytes'], first['state_bytes']),
+                         (weights, weights, 2 * weights + 8))
+
+    def test_what_is_saved_for_the_backward_is_the_relus_output_and_what_the_loss_needs(self):
+        run = self.trace()
+        saved = {row['module']: row['saved_bytes'] for row in self.report(run, 'memory-modules')}
+        self.assertEqual(saved['Net.act'], 4 * BATCH * HIDDEN)
+        self.assertEqual(saved.get('Net.first', 0), 0)  # its output is free once the ReLU has run
+        steps = self.report(run, 'memory-steps')
+        self.assertEqual([row['step'] for row in steps], [1, 2])
+        for row in steps:
+            self.assertEqual(row['saved_bytes'], sum(saved.values()))
+
+    def test_what_a_step_leaves_behind_is_named(self):
+        kept = self.report(self.trace(), 'memory-steps')
+        (self.scratch / 'run').rename(self.scratch / 'kept')
+        leaking = self.report(self.trace('--leak'), 'memory-steps')
+        for step in range(2):
+            self.assertEqual(leaking[step]['new_unfreed_bytes'], kept[step]['new_unfreed_bytes'] + 4000)
+        self.assertEqual(leaking[1]['start_bytes'], kept[1]['start_bytes'] + 4000)
+
+
+if __name__ == '__main__':
+    unittest.main()
