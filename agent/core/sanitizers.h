@@ -7,12 +7,15 @@
 extern "C" {
 [[gnu::weak, gnu::visibility("default")]] void __tsan_ignore_thread_begin();
 [[gnu::weak, gnu::visibility("default")]] void __tsan_ignore_thread_end();
+[[gnu::weak, gnu::visibility("default")]] void __tsan_acquire(void* address);
 [[gnu::weak, gnu::visibility("default")]] void __lsan_ignore_object(const void* object);
 }
 
 namespace ranktap::agent {
 
-#if defined(__has_feature)
+#if defined(__SANITIZE_THREAD__)
+#define RANKTAP_UNDER_TSAN
+#elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define RANKTAP_UNDER_TSAN
 #endif
@@ -21,7 +24,7 @@ namespace ranktap::agent {
 // While this lives, nothing that its thread does is looked at; unless we are built with TSan.
 class HiddenFromTsan {
  public:
-#if defined(RANKTAP_UNDER_TSAN) || defined(__SANITIZE_THREAD__)
+#if defined(RANKTAP_UNDER_TSAN)
   HiddenFromTsan() {}
 #else
   HiddenFromTsan() {
@@ -34,6 +37,13 @@ class HiddenFromTsan {
   HiddenFromTsan(const HiddenFromTsan&) = delete;
   HiddenFromTsan& operator=(const HiddenFromTsan&) = delete;
 };
+
+// TSan does not know pthread_mutex_clocklock: after it, this says that the mutex is held.
+inline void TellTsanLocked([[maybe_unused]] void* mutex) {
+#if defined(RANKTAP_UNDER_TSAN)
+  __tsan_acquire(mutex);
+#endif
+}
 
 // The block at `object` is not a leak of the program's.
 inline void HideFromLeakCheck(const void* object) {

@@ -129,6 +129,7 @@ void Sender::Finish(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
                        .tv_nsec = static_cast<long>(last % kSecond)};
   // Never unlocked: the thread's work is done.
   if (pthread_mutex_clocklock(&round_, CLOCK_MONOTONIC, &until) != 0) return;
+  TellTsanLocked(&round_);
   if (!link_.connected()) return FinishInSpool(spool_deadline_ns);
   bool told = false;
   while (link_.connected() && NowNs() < deadline_ns) {
