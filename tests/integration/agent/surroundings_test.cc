@@ -162,6 +162,35 @@ TEST(SurroundingsTest, AStaticProgramRunsAsBare) {
   EXPECT_THAT(traced.process().errors(), HasSubstr("statically linked"));
 }
 
+// scripts/install again and again, of two builds in turn, while programs start.
+TEST(SurroundingsTest, ProgramsThatStartWhileTheAgentIsReplacedRunAsBare) {
+  std::string folder = testing::TempDir() + "/install.XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string script = R"(
+    for build in a b; do
+      mkdir -p $build/bin $build/lib
+      printf '#!/bin/sh\necho ranktap 1.0\n' > $build/bin/ranktap; chmod +x $build/bin/ranktap
+      cp $AGENT $build/lib; echo $build >> $build/lib/libranktap.so
+    done
+    install() { $SOURCE/scripts/install $PWD/prefix $PWD/$1 2>> installs; }
+    install a
+    (while [ ! -e stop ]; do install b; install a; done) &
+    export RANKTAP_SOCKET=$PWD/none RANKTAP_SPOOL_MIB=0 RANKTAP_EXIT_MS=1
+    agent=$PWD/prefix/current/lib/libranktap.so failed=0
+    for i in $(seq 60); do
+      LD_PRELOAD=$agent CUDA_INJECTION64_PATH=$agent $PROGRAM return 10 > out || failed=$((failed + 1))
+    done
+    touch stop; wait
+    echo failed $failed, versions $(ls prefix/versions | wc -l))";
+  const SimulatedRun storm({"/bin/bash", "-ec", "cd " + folder + script},
+                           {{"AGENT", BuildPath("lib/libranktap.so")},
+                            {"SOURCE", RANKTAP_SOURCE_DIR},
+                            {"PROGRAM", Host("endings")}});
+  EXPECT_EQ(storm.output(), "failed 0, versions 2\n");
+  EXPECT_EQ(storm.errors(), "");
+  std::filesystem::remove_all(folder);
+}
+
 class NamespaceTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(NamespaceTest, AProgramInANamespaceOfItsOwnIsRecorded) {
