@@ -3,7 +3,12 @@
 // was recorded verifies.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -105,6 +110,70 @@ TEST(SurroundingsTest, SignalsReachWhomTheyAreMeantFor) {
   const TracedRun traced(command);
   ExpectSameToTheUser(bare, traced.process());
   EXPECT_EQ(traced.Problems(), "");
+}
+
+TEST(SurroundingsTest, CallsLeaveErrnoFloatingPointAndMasksAsTheyWereOnSmallStacks) {
+  const std::vector<std::string> command = {Host("delicate"), "500"};
+  const SimulatedRun bare(command, {});
+  ASSERT_THAT(bare.output(), HasSubstr("changed=0"));
+  for (const char* stacks : {"off", "all"}) {
+    const TracedRun traced(command, {{"RANKTAP_STACKS", stacks}});
+    ExpectSameToTheUser(bare, traced.process());
+    EXPECT_EQ(traced.Problems(), "");
+    ExpectKernels(traced, 4 * 501);
+  }
+}
+
+TEST(SurroundingsTest, ChildrenThatWereForkedBeforeCudaAreProcessesOfTheirOwn) {
+  const TracedRun traced({Host("forks_first"), "4", "50"});
+  ASSERT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  EXPECT_EQ(traced.Problems(), "");
+  ASSERT_EQ(traced.run().traces.size(), 4u);
+  for (const Trace& trace : traced.run().traces) EXPECT_EQ(trace.kernels.size(), 50u);
+}
+
+// Whoever was there first has the name: what an agent sends is not for everybody.
+TEST(SurroundingsTest, ACollectorThatRunsAsAnotherUserGetsNotAByte) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  std::string folder = testing::TempDir() + "/squatter.XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  ASSERT_EQ(chmod(folder.c_str(), 0777), 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string path = folder + "/socket";
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  int ready[2], received[2];
+  ASSERT_EQ(pipe(ready) + pipe(received), 0);
+  const pid_t squatter = fork();
+  if (squatter == 0) {
+    const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    char bytes[64] = {};
+    if (setuid(65534) != 0 ||
+        bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)) ||
+        listen(listener, 8) != 0 || chmod(path.c_str(), 0777) != 0 ||
+        write(ready[1], bytes, 1) != 1) {
+      _exit(1);
+    }
+    for (;;) {
+      const int connection = accept(listener, nullptr, nullptr);
+      const ssize_t size = recv(connection, bytes, sizeof(bytes), 0);
+      if (size > 0) (void)!write(received[1], bytes, static_cast<size_t>(size));
+      close(connection);
+    }
+  }
+  close(ready[1]), close(received[1]);
+  char byte;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  const std::string agent = BuildPath("lib/libranktap.so");
+  const SimulatedRun traced({Host("launches"), "2000", "2000"}, {{"LD_PRELOAD", agent},
+                                                                 {"CUDA_INJECTION64_PATH", agent},
+                                                                 {"NVTX_INJECTION64_PATH", agent},
+                                                                 {"RANKTAP_SOCKET", path},
+                                                                 {"RANKTAP_SPOOL_MIB", "0"}});
+  EXPECT_TRUE(traced.exited_with(0));
+  kill(squatter, SIGKILL);
+  waitpid(squatter, nullptr, 0);
+  EXPECT_EQ(read(received[0], &byte, 1), 0) << "nothing was written before the end of the pipe";
+  std::filesystem::remove_all(folder);
 }
 
 class AllocatorTest : public testing::TestWithParam<std::string> {};
