@@ -22,9 +22,9 @@ bool IsHtaEnqueue(std::string_view api) {
   return false;
 }
 
-struct Change {
-  int64_t time;
-  int32_t by;
+// Of one stream: when each piece of work was launched, and when it began.
+struct Waiting {
+  std::vector<int64_t> launched, began;
 };
 
 struct StreamQueue {
@@ -32,33 +32,38 @@ struct StreamQueue {
   int64_t full_ns = 0, span_ns = 0;
 };
 
-StreamQueue Follow(std::vector<Change> changes) {
-  // At equal times launches come first: a queue is never shorter than empty.
-  const auto before = [](const Change& a, const Change& b) {
-    return a.time != b.time ? a.time < b.time : a.by > b.by;
-  };
-  // Launches in one sorted row, starts in another, where one thread launches in order.
-  const auto starts = std::stable_partition(changes.begin(), changes.end(),
-                                            [](const Change& change) { return change.by > 0; });
-  for (const auto& [from, to] :
-       {std::pair(changes.begin(), starts), std::pair(starts, changes.end())}) {
-    if (!std::is_sorted(from, to, before)) std::stable_sort(from, to, before);
+StreamQueue Follow(Waiting waiting) {
+  // Sorted already where one thread launches in order.
+  for (std::vector<int64_t>* const times : {&waiting.launched, &waiting.began}) {
+    if (!std::is_sorted(times->begin(), times->end())) std::sort(times->begin(), times->end());
   }
-  std::inplace_merge(changes.begin(), starts, changes.end(), before);
   StreamQueue queue;
-  int64_t length = 0;
-  for (size_t i = 0; i < changes.size(); ++i) {
-    length += changes[i].by;
+  queue.lengths.reserve(2 * waiting.launched.size());
+  const size_t count = waiting.launched.size();
+  const int64_t first = std::min(waiting.launched[0], waiting.began[0]);
+  int64_t length = 0, since = first;
+  for (size_t launched = 0, began = 0; began < count;) {
+    // At equal times launches come first: a queue is never shorter than empty.
+    const bool is_launch = launched < count && waiting.launched[launched] <= waiting.began[began];
+    const int64_t time = is_launch ? waiting.launched[launched++] : waiting.began[began++];
+    if (length >= kFull) queue.full_ns += time - since;
+    length += is_launch ? 1 : -1;
+    since = time;
     queue.lengths.push_back(static_cast<double>(length));
-    if (i + 1 < changes.size() && length >= kFull) {
-      queue.full_ns += changes[i + 1].time - changes[i].time;
+    // HTA's selection may let work begin before its launch: the launches behind the last begin.
+    if (began == count) {
+      for (; launched < count; ++launched) {
+        if (length >= kFull) queue.full_ns += waiting.launched[launched] - since;
+        since = waiting.launched[launched];
+        queue.lengths.push_back(static_cast<double>(++length));
+      }
     }
   }
-  queue.span_ns = changes.back().time - changes.front().time;
+  queue.span_ns = since - first;
   return queue;
 }
 
-using Streams = std::map<std::pair<uint32_t, uint32_t>, std::vector<Change>>;
+using Streams = std::map<std::pair<uint32_t, uint32_t>, Waiting>;
 
 Streams CollectChanges(const Trace& trace, bool as_hta) {
   std::vector<bool> counts(trace.dictionary.apis() + 1, !as_hta);
@@ -68,14 +73,20 @@ Streams CollectChanges(const Trace& trace, bool as_hta) {
   Streams streams;
   const ApiCalls& calls = trace.api_calls;
   std::vector<bool> seen(as_hta ? 0 : calls.size());  // a graph is one launch of many kernels
+  Waiting* last = nullptr;
+  std::pair<uint32_t, uint32_t> last_stream;
   for (const DeviceSpan& span : as_hta ? HtaDeviceTimeline(trace) : DeviceTimeline(trace)) {
     if (span.launch == kNone) continue;
     if (!counts[std::min<size_t>(calls.api[span.launch], counts.size() - 1)]) continue;
     if (!as_hta && seen[span.launch]) continue;
     if (!as_hta) seen[span.launch] = true;
-    std::vector<Change>& changes = streams[{as_hta ? 0 : span.device, span.stream}];
-    changes.push_back({calls.start[span.launch], 1});
-    changes.push_back({span.start, -1});
+    const std::pair<uint32_t, uint32_t> stream = {as_hta ? 0 : span.device, span.stream};
+    if (last == nullptr || stream != last_stream) {
+      last = &streams[stream];
+      last_stream = stream;
+    }
+    last->launched.push_back(calls.start[span.launch]);
+    last->began.push_back(span.start);
   }
   return streams;
 }
@@ -93,8 +104,8 @@ Table TabulateQueue(const Run& run, const AnalysisOptions& options) {
   table.columns.push_back({"full_ns", Unit::kNs});
   table.columns.push_back({"full_percent", Unit::kPercent, true});
   for (const Trace& trace : run.traces) {
-    for (auto& [stream, changes] : CollectChanges(trace, options.hta_compat)) {
-      StreamQueue queue = Follow(std::move(changes));
+    for (auto& [stream, waiting] : CollectChanges(trace, options.hta_compat)) {
+      StreamQueue queue = Follow(std::move(waiting));
       std::vector<Cell> row = {RankCell(trace), int64_t{stream.first}, int64_t{stream.second},
                                static_cast<int64_t>(queue.lengths.size())};
       AddDescriptionCells(Describe(std::move(queue.lengths)), Unit::kCount, &row);

@@ -132,18 +132,31 @@ bool FromRanges(const Trace& trace, StepList* steps) {
 }
 
 // Distances between uses of names that are used a few times: the step's length is among them.
+// `names` count from 0 with few holes.
 std::vector<size_t> CandidateLags(const std::vector<uint32_t>& names) {
-  std::map<uint32_t, std::vector<size_t>> places;
-  for (size_t i = 0; i < names.size(); ++i) places[names[i]].push_back(i);
-  std::map<size_t, size_t> votes;
-  for (const auto& [name, at] : places) {
-    for (size_t i = 1; i < at.size() && at.size() >= kLeastSteps; ++i) {
-      ++votes[at[i] - at[i - 1]];
-      if (i >= 2) ++votes[at[i] - at[i - 2]];
-    }
+  constexpr uint32_t kNever = UINT32_MAX;
+  struct Uses {
+    uint32_t last = kNever, before_last = kNever;
+    uint32_t count = 0;
+  };
+  std::vector<Uses> uses;
+  for (const uint32_t name : names) {
+    if (name >= uses.size()) uses.resize(name + 1);
+    ++uses[name].count;
+  }
+  std::vector<uint32_t> votes(names.size(), 0);  // by lag
+  for (uint32_t i = 0; i < names.size(); ++i) {
+    Uses& of = uses[names[i]];
+    if (of.count < kLeastSteps) continue;
+    if (of.last != kNever) ++votes[i - of.last];
+    if (of.before_last != kNever) ++votes[i - of.before_last];
+    of.before_last = of.last;
+    of.last = i;
   }
   std::vector<std::pair<size_t, size_t>> ranked;
-  for (const auto& [lag, count] : votes) ranked.emplace_back(count * lag, lag);
+  for (size_t lag = 1; lag < votes.size(); ++lag) {
+    if (votes[lag] != 0) ranked.emplace_back(votes[lag] * lag, lag);
+  }
   std::sort(ranked.rbegin(), ranked.rend());
   if (ranked.size() > kLagsTried) ranked.resize(kLagsTried);
   std::vector<size_t> lags;
@@ -157,14 +170,18 @@ bool FromPeriod(const Trace& trace, StepList* steps) {
   std::vector<uint32_t> names, rows;
   for (uint32_t i = 0; i < kernels.size(); ++i) {
     if (kernels.start[i] == kUntimed) continue;
-    names.push_back(kernels.name[i]);
+    names.push_back(std::min<uint32_t>(kernels.name[i], trace.dictionary.strings()));
     rows.push_back(i);
   }
   for (const size_t lag : CandidateLags(names)) {
     if (lag < 2 || lag * kLeastSteps > names.size()) continue;
-    size_t same = 0;
-    for (size_t i = 0; i + lag < names.size(); ++i) same += names[i] == names[i + lag];
-    if (static_cast<double>(same) < kSamePeriod * static_cast<double>(names.size() - lag)) continue;
+    const auto allowed =
+        static_cast<size_t>((1 - kSamePeriod) * static_cast<double>(names.size() - lag));
+    size_t other = 0;
+    for (size_t i = 0; i + lag < names.size() && other <= allowed; ++i) {
+      other += names[i] != names[i + lag];
+    }
+    if (other > allowed) continue;
     std::vector<int64_t> launched, started;
     for (size_t i = 0; i < names.size(); i += lag) {
       const uint32_t launch = kernels.launch[rows[i]];

@@ -21,9 +21,33 @@ bool Parse(std::span<const std::byte> payload, Message* message) {
   return message->ParseFromArray(payload.data(), static_cast<int>(payload.size()));
 }
 
+// What a table that may hold all events needs, at once: columns do not move while they grow.
+// Untouched, it costs address space alone, and Finish() gives it back.
+constexpr uint64_t kFewEvents = 1 << 18, kMostReserved = 1 << 26;
+
+template <typename Table>
+void Reserve(Table& table, size_t rows) {
+  const auto reserve = [rows](auto& column) {
+    column.Grow(rows);
+    column.Truncate(0);
+  };
+  reserve(table.start), reserve(table.end), reserve(table.correlation);
+  if constexpr (std::is_base_of_v<DeviceWork, Table>) {
+    reserve(table.lane), reserve(table.name);
+  } else {
+    reserve(table.api), reserve(table.writer);
+  }
+}
+
 class Loader {
  public:
-  explicit Loader(Trace* trace) : trace_(trace), tables_(trace) {}
+  // `events`: that the file says it holds; 0: not known.
+  Loader(Trace* trace, uint64_t events) : trace_(trace), tables_(trace) {
+    if (events < kFewEvents) return;
+    const size_t rows = std::min(events, kMostReserved);
+    Reserve(trace->kernels, rows);
+    Reserve(trace->api_calls, rows);
+  }
 
   void AddBlock(const Block& block) {
     switch (block.header.type) {
@@ -221,12 +245,23 @@ void DescribeWriters(Trace* trace) {
 
 }  // namespace
 
+namespace {
+
+// Of the blocks that follow each other undamaged. An event takes a byte or more.
+uint64_t EventsIn(TraceReader* reader) {
+  uint64_t events = 0;
+  for (const Block& block : reader->ListBlocks()) events += block.header.events;
+  return std::min(events, reader->file_bytes());
+}
+
+}  // namespace
+
 Result<Trace> LoadTrace(const std::string& path) {
   Result<TraceReader> reader = TraceReader::Open(path);
   if (!reader) return Failure{reader.message()};
   Trace trace;
   trace.path = path;
-  Loader loader(&trace);
+  Loader loader(&trace, EventsIn(&*reader));
   Block block;
   while (reader->Next(&block)) loader.AddBlock(block);
   loader.Finish();
