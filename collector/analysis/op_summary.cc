@@ -68,8 +68,49 @@ class Averages {
   std::vector<OpRow> rows_;
 };
 
-void AddNode(const Trace& trace, const HostNode& node, const std::vector<FlopCount>& counted,
-             const AnalysisOptions& options, Averages* averages) {
+// A node of the backward pass; the engine's evaluation around it is none. Files say whose thread
+// made it, but not the scope that torch goes by.
+bool IsBackward(const Trace& trace, uint32_t op) {
+  const Operators& ops = trace.operators;
+  const std::string_view name = trace.dictionary.String(ops.name[op]);
+  if (name.starts_with("autograd::engine::")) return false;
+  return ops.scope.At(op) == 1 || ops.forward_thread.At(op) != 0 ||
+         name.starts_with("torch::autograd::");
+}
+
+// The stack of each node, by its text's id. What runs inside a node of the backward pass has the
+// stack of the forward operator of the same sequence number (torch/autograd/profiler_util.py,
+// _set_backward_stacktraces). Sequence numbers count by thread: where several threads run forward
+// operators, the first of a number counts, as files do not name their threads as torch does.
+std::vector<uint32_t> StacksOf(const Trace& trace, const std::vector<HostNode>& nodes) {
+  const Operators& ops = trace.operators;
+  std::vector<uint32_t> backward(nodes.size(), kNone);  // the node of the backward pass around it
+  std::vector<uint32_t> stacks(nodes.size(), 0);
+  std::unordered_map<uint64_t, uint32_t> forward;  // by sequence number
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const bool is_op = nodes[i].kind == HostNode::Kind::kOperator;
+    const uint32_t row = nodes[i].row;
+    if (is_op && IsBackward(trace, row)) {
+      backward[i] = row;
+    } else if (nodes[i].parent != kNone) {
+      backward[i] = backward[nodes[i].parent];
+    }
+    if (!is_op || backward[i] != kNone) continue;
+    stacks[i] = ops.stack.At(row);
+    if (!nodes[i].gone) forward.try_emplace(ops.sequence.At(row), stacks[i]);
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (backward[i] == kNone) continue;
+    const uint64_t sequence = ops.sequence.At(backward[i]);
+    const auto of = forward.find(sequence);
+    stacks[i] = sequence == 0 || of == forward.end() ? 0 : of->second;
+  }
+  return stacks;
+}
+
+void AddNode(const Trace& trace, const HostNode& node, uint32_t stack_id,
+             const std::vector<FlopCount>& counted, const AnalysisOptions& options,
+             Averages* averages) {
   std::string_view shapes, values;
   std::vector<std::string> stack;
   bool is_annotation = false;
@@ -78,10 +119,9 @@ void AddNode(const Trace& trace, const HostNode& node, const std::vector<FlopCou
     shapes = trace.dictionary.String(ops.shapes.At(node.row));
     values = trace.dictionary.String(ops.values.At(node.row));
     is_annotation = static_cast<OperatorKind>(ops.kind[node.row]) == OperatorKind::kAnnotation;
-    if (options.by_stack > 0) {
-      stack = Frames(trace.dictionary.String(ops.stack.At(node.row)),
-                     static_cast<size_t>(options.by_stack));
-    }
+  }
+  if (stack_id != 0) {
+    stack = Frames(trace.dictionary.String(stack_id), static_cast<size_t>(options.by_stack));
   }
   const std::string_view name = NameOf(trace, node);
   OpRow& row = averages->RowOf(Rewritten(name), false, is_annotation, shapes, std::move(stack));
@@ -167,10 +207,13 @@ std::vector<OpRow> AverageOps(const Trace& trace, const AnalysisOptions& options
                   &averages);
     }
   };
-  for (const HostNode& node : nodes) {
+  const std::vector<uint32_t> stacks =
+      options.by_stack > 0 ? StacksOf(trace, nodes) : std::vector<uint32_t>(nodes.size(), 0);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const HostNode& node = nodes[i];
     if (node.gone || node.kind == HostNode::Kind::kPython) continue;
     add_spans_before(node.start);
-    AddNode(trace, node, counted, options, &averages);
+    AddNode(trace, node, stacks[i], counted, options, &averages);
   }
   add_spans_before(INT64_MAX);
   const DeviceAnnotations& annotations = trace.device_annotations;

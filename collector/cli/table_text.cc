@@ -35,12 +35,10 @@ std::string_view Tail(std::string_view text, size_t count) {
   return text.substr(Head(text, Width(text) - std::min(count, Width(text))).size());
 }
 
-// Broken between words into lines of at most `width`; a word alone may be longer.
+// Broken into lines of at most `width`, between words where they are not longer.
 std::vector<std::string> Wrapped(std::string_view text, size_t width) {
   std::vector<std::string> lines(1);
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
+  const auto add = [&](std::string_view word) {
     std::string& line = lines.back();
     if (line.empty()) {
       line = word;
@@ -49,6 +47,14 @@ std::vector<std::string> Wrapped(std::string_view text, size_t width) {
     } else {
       lines.emplace_back(word);
     }
+  };
+  while (!text.empty()) {
+    std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    for (; Width(word) > width; word.remove_prefix(Head(word, width).size())) {
+      add(Head(word, width));
+    }
+    add(word);
   }
   return lines;
 }
@@ -144,9 +150,10 @@ void Fit(std::vector<TextColumn>* columns, size_t width) {
     if (last == columns->rend()) break;
     columns->erase(std::next(last).base());
   }
-  // Sentences first: they lose nothing.
-  for (const bool prose : {true, false}) {
-    const size_t shortest = prose ? 2 * kShortestText : kShortestText;
+  // Sentences first: they lose nothing. As narrow as names get they only where that is not enough.
+  constexpr std::pair<bool, size_t> kInTurn[] = {
+      {true, 2 * kShortestText}, {false, kShortestText}, {true, kShortestText}};
+  for (const auto& [prose, shortest] : kInTurn) {
     while (TotalWidth(*columns) > width) {
       TextColumn* widest = nullptr;
       for (TextColumn& column : *columns) {

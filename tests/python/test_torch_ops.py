@@ -16,27 +16,34 @@ class OpsParityTest(harness.TracedTest):
 
     @classmethod
     def setUpClass(cls):
-        """One run for all: most of its time goes into importing torch."""
+        """One run each, with stacks and without, for all: most of its time goes into importing torch."""
         folder = tempfile.TemporaryDirectory(prefix='ranktap-test-')
         cls.addClassCleanup(folder.cleanup)
-        cls.trace = pathlib.Path(folder.name) / 'trace.json'
-        rows = cls.trace.with_name('rows.json')
-        subprocess.run([harness.TORCH_PYTHON, PROGRAM, cls.trace, rows], check=True, capture_output=True)
-        cls.torch = json.loads(rows.read_text())
+        cls.trace, cls.torch = cls.profiled(pathlib.Path(folder.name) / 'trace.json')
+        cls.stack_trace, cls.torch_with_stacks = cls.profiled(pathlib.Path(folder.name) / 'stacks.json', '--stacks')
 
-    def ours(self, *options):
-        done = self.run_bare([harness.RANKTAP, 'report', self.trace, 'ops', '--format', 'json', *options])
+    @classmethod
+    def profiled(cls, trace, *options):
+        rows = trace.with_suffix('.rows')
+        subprocess.run([harness.TORCH_PYTHON, PROGRAM, trace, rows, *options], check=True, capture_output=True)
+        return trace, json.loads(rows.read_text())
+
+    def ours(self, *options, trace=None):
+        command = [harness.RANKTAP, 'report', trace or self.trace, 'ops', '--format', 'json', *options]
+        done = self.run_bare(command)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)['rows']
 
-    def assert_same_cells(self, ours, theirs, by_shape):
+    def assert_same_cells(self, ours, theirs, by_shape, by_stack=False):
         def cells_of_ours(row):
             return (row['name'], row['input_shapes'] if by_shape else '', row['calls'], row['self_cpu_ns'],
-                    row['cpu_total_ns'], row['self_cpu_mem_bytes'], row['cpu_mem_bytes'], row['flops'] or 0)
+                    row['cpu_total_ns'], row['self_cpu_mem_bytes'], row['cpu_mem_bytes'], row['flops'] or 0,
+                    row['source'] if by_stack else '')
 
         def cells_of_theirs(row):  # microseconds with three decimals
             return (row['name'], row['shapes'] if by_shape else '', row['calls'], round(row['self_cpu'] * 1000),
-                    round(row['cpu'] * 1000), row['self_memory'], row['memory'], row['flops'])
+                    round(row['cpu'] * 1000), row['self_memory'], row['memory'], row['flops'],
+                    row['stack'] if by_stack else '')
 
         self.assertGreater(len(theirs), 50)
         self.assertEqual(collections.Counter(map(cells_of_ours, ours)), collections.Counter(map(cells_of_theirs, theirs)))
@@ -46,6 +53,20 @@ class OpsParityTest(harness.TracedTest):
 
     def test_every_cell_by_input_shape(self):
         self.assert_same_cells(self.ours('--group-by-shape'), self.torch['shapes'], by_shape=True)
+
+    def test_every_cell_by_stack(self):
+        for frames in (1, 3, 8):
+            theirs = self.torch_with_stacks[f'stack {frames}']
+            self.assertTrue(any(row['stack'] for row in theirs), 'torch recorded no stacks')
+            ours = self.ours('--group-by-stack', str(frames), trace=self.stack_trace)
+            self.assert_same_cells(ours, theirs, by_shape=False, by_stack=True)
+
+    def test_every_cell_by_shape_and_stack(self):
+        ours = self.ours('--group-by-shape', '--group-by-stack', '5', trace=self.stack_trace)
+        self.assert_same_cells(ours, self.torch_with_stacks['shapes and stack'], by_shape=True, by_stack=True)
+
+    def test_every_cell_where_stacks_were_recorded(self):
+        self.assert_same_cells(self.ours(trace=self.stack_trace), self.torch_with_stacks['plain'], by_shape=False)
 
     def test_the_percentages_are_of_torchs_total(self):
         for row in self.ours():

@@ -1,6 +1,6 @@
 """Profiles a small training loop on the CPU: writes torch.profiler's trace, and its own key_averages() of it.
 
-usage: profile_ops.py TRACE.json ROWS.json
+usage: profile_ops.py TRACE.json ROWS.json [--stacks]
 """
 import json
 import sys
@@ -8,11 +8,13 @@ import sys
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
+STACKS = (1, 3, 8)
+
 
 def rows(averages):
     return [{'name': row.key, 'calls': row.count, 'self_cpu': row.self_cpu_time_total, 'cpu': row.cpu_time_total,
              'self_memory': row.self_cpu_memory_usage, 'memory': row.cpu_memory_usage, 'flops': row.flops or 0,
-             'shapes': str(row.input_shapes)} for row in averages]
+             'shapes': str(row.input_shapes), 'stack': '; '.join(row.stack or [])} for row in averages]
 
 
 def main():
@@ -21,7 +23,10 @@ def main():
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 36, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     data = torch.randn(4, 3, 8, 8)
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True, with_flops=True) as profiler:
+    with_stack = '--stacks' in sys.argv
+    verbose = torch._C._profiler._ExperimentalConfig(verbose=with_stack)  # without it torch keeps no stacks of its own
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True, with_flops=True,
+                 with_stack=with_stack, experimental_config=verbose) as profiler:
         for _ in range(4):
             with record_function('forward'):
                 loss = model(data).square().mean()
@@ -33,6 +38,8 @@ def main():
     with open(sys.argv[2], 'w') as file:
         json.dump({'plain': rows(profiler.key_averages()),
                    'shapes': rows(profiler.key_averages(group_by_input_shape=True)),
+                   **{f'stack {n}': rows(profiler.key_averages(group_by_stack_n=n)) for n in STACKS if with_stack},
+                   'shapes and stack': rows(profiler.key_averages(group_by_input_shape=True, group_by_stack_n=5)),
                    'self_cpu_time_total': profiler.key_averages().self_cpu_time_total}, file)
 
 
