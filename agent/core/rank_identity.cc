@@ -46,13 +46,19 @@ bool Always(const Environment&) { return true; }
 bool HasTorchCompanions(const Environment& environment) {
   return environment.Has("LOCAL_RANK") || environment.Has("TORCHELASTIC_RUN_ID");
 }
+bool IsRayWorker(const Environment& environment) {
+  return environment.Has("RAY_JOB_ID") && environment.Has("LOCAL_RANK");
+}
 bool IsSlurmStepOfSeveral(const Environment& environment) {
   return environment.Has("SLURM_STEP_ID") && environment.Number("SLURM_NTASKS").value_or(0) > 1;
 }
 
 constexpr std::string_view kNone;
 // In order of precedence; OMPI_COMM_WORLD_NODE_RANK is not a node's rank and not used.
-constexpr std::array<Launcher, 7> kLaunchers = {{
+constexpr std::array<Launcher, 8> kLaunchers = {{
+    // Ray Train sets torchrun's names from Python, in a worker that has long begun.
+    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", kNone, "RAY_JOB_ID",
+     IsRayWorker},
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK",
      "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID", HasTorchCompanions},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE",
@@ -63,6 +69,7 @@ constexpr std::array<Launcher, 7> kLaunchers = {{
      "MV2_COMM_WORLD_LOCAL_SIZE", kNone, kNone, kNone, Always},
     {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", kNone, "SLURM_NODEID", "SLURM_RESTART_COUNT",
      "SLURM_JOB_ID", IsSlurmStepOfSeveral},
+    // Last: Kubeflow's RANK is that of the pod, whose torchrun gives its ranks their own.
     {"RANK", kNone, "WORLD_SIZE", kNone, "NODE_RANK", kNone, kNone, Always},
 }};
 
@@ -91,6 +98,23 @@ RankIdentity FindRankIdentity(std::span<const char* const> entries,
     identity.origin = "RANKTAP_RANK";
   }
   return identity;
+}
+
+RankIdentity WithToldRank(RankIdentity found, std::optional<ToldRank> told) {
+  if (!told || found.origin == "RANKTAP_RANK") return found;
+  if (found.rank == told->rank) {
+    found.world_size = told->world_size;
+    return found;
+  }
+  // The launcher's other numbers are those of another process, too; the job is the same.
+  return {.rank = told->rank,
+          .local_rank = std::nullopt,
+          .world_size = told->world_size,
+          .local_world_size = std::nullopt,
+          .node_rank = std::nullopt,
+          .restart = found.restart,
+          .job = found.job,
+          .origin = "torch.distributed"};
 }
 
 }  // namespace ranktap::agent

@@ -35,7 +35,8 @@ __attribute__((constructor)) void OnLoad() {
   if (preload != nullptr && std::strstr(preload, "libranktap.so") != nullptr) {
     g_door = proto::Door::kPreload;
     if (WantsPython()) {
-      InstallPythonDoor({.start = &StartOnce, .refresh_rank = &RefreshRankIdentity});
+      InstallPythonDoor(
+          {.start = &StartOnce, .refresh_rank = &RefreshRankIdentity, .tell_rank = &TellRank});
     }
   }
 }

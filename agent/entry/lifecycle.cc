@@ -63,10 +63,20 @@ std::span<const char* const> Environment() {
   return {environ, count};
 }
 
+constexpr uint64_t kNotTold = ~uint64_t{0};
+constinit std::atomic<uint64_t> g_told_rank{kNotTold};  // world size << 32 | rank
+
+std::optional<ToldRank> RankTold() {
+  const uint64_t told = g_told_rank.load(std::memory_order_relaxed);
+  if (told == kNotTold) return std::nullopt;
+  return ToldRank{.rank = static_cast<uint32_t>(told),
+                  .world_size = static_cast<uint32_t>(told >> 32)};
+}
+
 RankIdentity FindRank(const AgentConfig& config) {
   std::optional<uint32_t> rank;
   if (config.rank != AgentConfig::kNoRank) rank = config.rank;
-  return FindRankIdentity(Environment(), rank);
+  return WithToldRank(FindRankIdentity(Environment(), rank), RankTold());
 }
 
 constexpr uint32_t kLevelBits = kCaptureRanges | kCaptureFramework;
@@ -295,6 +305,11 @@ void RefreshRankIdentity() {
   if (rank == g_running->rank) return;
   g_running->rank = std::move(rank);
   AnnounceRank(g_running->rank);
+}
+
+void TellRank(uint32_t rank, uint32_t world_size) {
+  g_told_rank.store(uint64_t{world_size} << 32 | rank, std::memory_order_relaxed);
+  RefreshRankIdentity();
 }
 
 }  // namespace ranktap::agent

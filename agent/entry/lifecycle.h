@@ -5,6 +5,8 @@
 // May not: block for long, touch the job's output, start anything in a constructor.
 #pragma once
 
+#include <cstdint>
+
 namespace ranktap::agent {
 
 // Starts the agent unless it runs already. False: it is off in this process, for good (disabled, a
@@ -18,5 +20,9 @@ void OnCudaInit();
 // when it changed. Reads `environ`: only from a user's thread inside a hook, where no other thread
 // of a sane program is changing it.
 void RefreshRankIdentity();
+
+// What torch.distributed told the program; kept, and looked at by every refresh. Runs on: a user's
+// thread inside a hook of ours in Python.
+void TellRank(uint32_t rank, uint32_t world_size);
 
 }  // namespace ranktap::agent

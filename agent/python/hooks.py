@@ -33,6 +33,7 @@ class Process:
     def __init__(self, torch):
         self._torch = torch
         self.state = None  # None: not settled; else whether we record
+        self._knows_rank = False
         self.on_start = []
 
     def records(self):
@@ -44,9 +45,20 @@ class Process:
                 self.domains = {name: agent.domain(name) for name in DOMAINS}
                 agent.set_module_domain(self.domains[MODULE])
                 agent.refresh_rank()
+                self.learn_rank()
                 for begin in self.on_start:
                     begin()
         return self.state
+
+    @guarded
+    def learn_rank(self, *_):
+        """mp.spawn hands the rank to a function: no variable has it, torch.distributed does."""
+        if self._knows_rank:
+            return
+        distributed = sys.modules.get('torch.distributed')
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            agent.tell_rank(distributed.get_rank(), distributed.get_world_size())
+            self._knows_rank = True
 
 
 class Modules:
@@ -162,7 +174,7 @@ class Steps:
         self._forwards = False # whether a module was ever seen to run
         self.number = 0
         self._range = None
-        self.listeners = []    # called with the number of the step that begins
+        self.listeners = [process.learn_rank]  # called with the number of the step that begins
         self.before_optimizer = []
 
     def install(self, torch):

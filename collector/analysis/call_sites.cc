@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "collector/analysis/graph_nodes.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -37,15 +39,19 @@ Place PlaceOf(const Trace& trace, uint32_t stack) {
 
 using Key = std::tuple<std::string, std::string, uint32_t, std::string, std::string>;
 
-// Sites by row of api_calls; nullptr for calls without a stack.
-std::vector<CallSite*> CountCalls(const Trace& trace, std::map<Key, CallSite>* sites) {
+struct Sites {
+  std::vector<CallSite*> by_call;                               // row of api_calls; may be nullptr
+  std::map<std::pair<uint32_t, uint32_t>, CallSite*> by_stack;  // and api
+};
+
+Sites CountCalls(const Trace& trace, std::map<Key, CallSite>* sites) {
   const ApiCalls& calls = trace.api_calls;
-  std::vector<CallSite*> by_call(calls.size(), nullptr);
-  std::map<std::pair<uint32_t, uint32_t>, CallSite*> known;  // by stack and api
+  Sites found;
+  found.by_call.resize(calls.size(), nullptr);
   for (size_t i = 0; i < calls.size(); ++i) {
     const uint32_t stack = calls.stack.At(i);
     if (stack == 0) continue;
-    CallSite*& site = known[{stack, calls.api[i]}];
+    CallSite*& site = found.by_stack[{stack, calls.api[i]}];
     if (site == nullptr) {
       const Place place = PlaceOf(trace, stack);
       const std::string& api = trace.dictionary.Api(calls.api[i]).name;
@@ -56,24 +62,30 @@ std::vector<CallSite*> CountCalls(const Trace& trace, std::map<Key, CallSite>* s
       site->api = api;
     }
     site->host.Add(calls.end[i] - calls.start[i]);
-    by_call[i] = site;
+    found.by_call[i] = site;
   }
-  return by_call;
+  return found;
 }
 
-void CountWork(const DeviceWork& work, const std::vector<CallSite*>& by_call) {
+// A node of a graph belongs to the call that captured it: what launches the graph did not write it.
+CallSite* SiteOf(const Trace& trace, const DeviceWork& work, size_t row, const Sites& sites) {
+  if (const uint64_t node = work.graph_node.At(row); node != 0) {
+    const GraphNode* const made = FindGraphNode(trace, node);
+    const auto site =
+        made == nullptr ? sites.by_stack.end() : sites.by_stack.find({made->stack, made->api});
+    if (site != sites.by_stack.end()) return site->second;
+  }
+  const uint32_t launch = work.launch[row];
+  return launch < sites.by_call.size() ? sites.by_call[launch] : nullptr;
+}
+
+void CountWork(const Trace& trace, const DeviceWork& work, const Sites& sites) {
   for (size_t i = 0; i < work.size(); ++i) {
-    const uint32_t launch = work.launch[i];
-    if (launch >= by_call.size() || by_call[launch] == nullptr || work.start[i] == kUntimed) {
-      continue;
+    if (work.start[i] == kUntimed) continue;
+    if (CallSite* const site = SiteOf(trace, work, i, sites)) {
+      site->gpu_ns += work.end[i] - work.start[i];
     }
-    by_call[launch]->gpu_ns += work.end[i] - work.start[i];
   }
-}
-
-std::string SourceText(const SourceFrame& frame) {
-  if (frame.file.empty()) return {};
-  return frame.file.substr(frame.file.rfind('/') + 1) + ":" + std::to_string(frame.line);
 }
 
 std::string Counted(uint64_t count, std::string_view text) {
@@ -114,6 +126,13 @@ void AddNotes(const Run& run, Table* table) {
 
 }  // namespace
 
+SourceFrame FrameOfStack(const Trace& trace, uint32_t stack) { return PlaceOf(trace, stack).frame; }
+
+std::string SourceText(const SourceFrame& frame) {
+  if (frame.file.empty()) return {};
+  return frame.file.substr(frame.file.rfind('/') + 1) + ":" + std::to_string(frame.line);
+}
+
 bool IsCudaFrame(const SourceFrame& frame, std::string_view module) {
   for (const std::string_view library : {"libcuda.so", "libcudart", "libcupti", "libranktap"}) {
     if (module.starts_with(library)) return true;
@@ -129,11 +148,11 @@ std::vector<CallSite> FindCallSites(const std::vector<Trace>& traces) {
   std::map<Key, CallSite> all;
   for (const Trace& trace : traces) {
     std::map<Key, CallSite> of_trace;
-    const std::vector<CallSite*> by_call = CountCalls(trace, &of_trace);
-    CountWork(trace.kernels, by_call);
-    CountWork(trace.copies, by_call);
-    CountWork(trace.memsets, by_call);
-    CountWork(trace.graph_launches, by_call);
+    const Sites sites = CountCalls(trace, &of_trace);
+    CountWork(trace, trace.kernels, sites);
+    CountWork(trace, trace.copies, sites);
+    CountWork(trace, trace.memsets, sites);
+    CountWork(trace, trace.graph_launches, sites);
     for (auto& [key, site] : of_trace) {
       CallSite& sum = all[key];
       sum.frame = site.frame;

@@ -112,8 +112,16 @@ class Walk {
     if (!ranks_[trace_]) ranks_[trace_].emplace(run_.traces[trace_]);
     return *ranks_[trace_];
   }
-  void Add(Cause cause, int64_t ns, uint32_t kernel = kNone) {
-    if (ns > 0) path_.push_back({trace_, cause, kernel, ns});
+  void Add(Cause cause, int64_t ns, uint32_t kernel = kNone, uint32_t graph = kNone) {
+    if (ns > 0) path_.push_back({trace_, cause, kernel, ns, graph});
+  }
+
+  void AddWork(Cause cause, const DeviceSpan& span) {
+    using Table = DeviceSpan::Table;
+    const uint32_t graph = span.table == Table::kGraphLaunch
+                               ? run_.traces[trace_].graph_launches.graph.At(span.row)
+                               : kNone;
+    Add(cause, span.end - span.start, span.table == Table::kKernel ? span.name : kNone, graph);
   }
 
   // Adds work `i`; returns what it waited for.
@@ -132,7 +140,7 @@ class Walk {
     const Cause cause = span.kind == WorkKind::kMemory          ? Cause::kMemory
                         : span.kind == WorkKind::kCommunication ? Cause::kTransfer
                                                                 : Cause::kCompute;
-    Add(cause, span.end - span.start, span.table == DeviceSpan::Table::kKernel ? span.name : kNone);
+    AddWork(cause, span);
     return FollowStart(i);
   }
 
@@ -224,27 +232,30 @@ Table TabulateCriticalPath(const Run& run, const AnalysisOptions&) {
   struct Piece {
     int64_t ns = 0, count = 0;
   };
-  std::map<std::tuple<uint32_t, Cause, uint32_t>, Piece> pieces;
+  using Key = std::tuple<uint32_t, Cause, uint32_t, uint32_t>;
+  std::map<Key, Piece> pieces;
   std::vector<int64_t> by_rank(run.traces.size());
   int64_t total = 0;
   for (const PathSegment& segment : FindCriticalPath(run, MatchCollectives(run))) {
-    Piece& piece = pieces[{segment.trace, segment.cause, segment.kernel}];
+    Piece& piece = pieces[{segment.trace, segment.cause, segment.kernel, segment.graph}];
     piece.ns += segment.ns;
     ++piece.count;
     by_rank[segment.trace] += segment.ns;
     total += segment.ns;
   }
-  std::vector<std::pair<std::tuple<uint32_t, Cause, uint32_t>, Piece>> rows(pieces.begin(),
-                                                                            pieces.end());
+  std::vector<std::pair<Key, Piece>> rows(pieces.begin(), pieces.end());
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
   for (const auto& [key, piece] : rows) {
-    const auto& [trace, cause, kernel] = key;
-    table.rows.push_back({RankCell(run.traces[trace]), std::string(NameOf(cause)),
-                          kernel == kNone
-                              ? std::string()
-                              : ReadableKernelName(run.traces[trace].dictionary.String(kernel)),
-                          piece.ns, Percent(piece.ns, total), piece.count});
+    const auto& [trace, cause, kernel, graph] = key;
+    std::string name;
+    if (kernel != kNone) {
+      name = ReadableKernelName(run.traces[trace].dictionary.String(kernel));
+    } else if (graph != kNone) {
+      name = "CUDA graph " + std::to_string(graph);
+    }
+    table.rows.push_back({RankCell(run.traces[trace]), std::string(NameOf(cause)), name, piece.ns,
+                          Percent(piece.ns, total), piece.count});
   }
   if (rows.empty()) {
     table.notes.push_back("nothing ran on a device");

@@ -18,6 +18,7 @@ struct PathSegment {
   Cause cause{};  // kCompute, kTransfer, kMemory, kDataLoading, kSync, kHost, kLatency, kDependency
   uint32_t kernel = kNone;  // Dictionary::String of the kernel, where it is one
   int64_t ns = 0;
+  uint32_t graph = kNone;  // CUPTI's id of the graph, where it is one that was traced as a whole
 };
 
 // From the last work to the first, each piece followed by what it waited for:

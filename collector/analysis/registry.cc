@@ -8,6 +8,7 @@
 #include "collector/analysis/copy_summary.h"
 #include "collector/analysis/critical_path.h"
 #include "collector/analysis/gap_summary.h"
+#include "collector/analysis/graph_summary.h"
 #include "collector/analysis/hta_kernels.h"
 #include "collector/analysis/idle_summary.h"
 #include "collector/analysis/kernel_summary.h"
@@ -74,6 +75,8 @@ constexpr Analysis kAnalyses[] = {
     {"parameters", "What is each module made of: parameters, gradients, optimizer state, by dtype?",
      &TabulateParameters},
     {"stacks", "Where in the program do CUDA calls come from?", &TabulateCallSites, nullptr, true},
+    {"graphs", "What ran in CUDA graphs, and which line put it there?", &TabulateGraphs, nullptr,
+     true},
     {"memory", "How much memory was given out, at most and at the end?", &TabulateMemory},
     {"memory-peak", "What held the memory at its peak?", &TabulateMemoryPeak},
     {"memory-modules", "Which modules held it, and what for?", &TabulateMemoryModules},

@@ -62,7 +62,13 @@ bool EventTables::AddFrame(const proto::FrameView& frame, uint16_t writer, bool 
 template <typename Event>
 bool EventTables::AddSection(const Section<Event>& section) {
   if (std::vector<Event>* const rows = RowsOf<Event>(trace_)) {
-    return proto::DecodeRows(section, rows);
+    const size_t before = rows->size();
+    const bool ok = proto::DecodeRows(section, rows);
+    if constexpr (std::is_same_v<Event, proto::ResourceEvent>) {
+      // It has no text: in a decoded row the field says who wrote it (an index into writers).
+      for (size_t i = before; i < rows->size(); ++i) (*rows)[i].header.text_bytes = writer_;
+    }
+    return ok;
   }
   if constexpr (requires { this->Add(section); }) return Add(section);
   return true;

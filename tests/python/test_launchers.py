@@ -60,6 +60,48 @@ class LauncherTest(harness.TracedTest):
             self.check(['srun', '--overcommit', '-n', '4'], 'SLURM_PROCID', SLURM_CONF=str(configuration))
 
 
+class TorchLauncherTest(harness.TracedTest):
+    """Launchers that give the rank to Python, on the CPU."""
+
+    def ranks_of(self, command, count, **environment):
+        done, run = self.run_traced(command, ['--level', 'full'], **environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ranks = self.report(run, 'ranks')
+        self.assertEqual([row['rank'] for row in ranks], list(range(count)), ranks)
+        self.assert_verifies(run)
+        return {row['rank_origin'] for row in ranks}
+
+    @harness.needs_torch
+    def test_mp_spawn_whose_ranks_no_variable_has(self):
+        program = [harness.TORCH_PYTHON, harness.PROGRAMS / 'spawn_ranks.py', self.scratch / 'store']
+        self.assertEqual(self.ranks_of(program, 4), {'torch.distributed'})
+
+    @harness.needs_torch
+    def test_variables_that_the_program_sets_itself_as_ray_train_does(self):
+        """Not Ray itself: a worker of Ray Train gets these from Python, long after it began."""
+        done, run = self.run_traced([harness.TORCH_PYTHON, harness.PROGRAMS / 'launched.py', 'late'], ['--level', 'full'])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        row, = self.report(run, 'ranks')
+        self.assertEqual((row['rank'], row['rank_origin']), (2, 'RANK'))
+
+    @unittest.skipUnless((harness.CACHE / 'deepspeed-venv/bin/deepspeed').exists(),
+                         'no DeepSpeed; scripts/setup --torch --tools installs it')
+    def test_deepspeed(self):
+        binaries = harness.CACHE / 'deepspeed-venv/bin'
+        origins = self.ranks_of([binaries / 'deepspeed', '--num_gpus', '2', harness.PROGRAMS / 'launched.py'], 2,
+                                DS_ACCELERATOR='cpu', PATH=f'{binaries}:{os.environ["PATH"]}')
+        self.assertEqual(origins, {'RANK'})
+
+    @unittest.skipUnless((harness.CACHE / 'launchers-venv/bin/accelerate').exists(),
+                         'no Accelerate; scripts/setup --torch --launchers installs it')
+    def test_accelerate(self):
+        # Its launcher for GPUs, which is torchrun; the program itself stays on the CPU.
+        origins = self.ranks_of([harness.CACHE / 'launchers-venv/bin/accelerate', 'launch', '--multi_gpu',
+                                 '--num_processes', '2', '--num_machines', '1', '--mixed_precision', 'no',
+                                 '--dynamo_backend', 'no', '--main_process_port', '0', harness.PROGRAMS / 'launched.py'], 2)
+        self.assertEqual(origins, {'RANK'})
+
+
 @contextlib.contextmanager
 def slurm(scratch):
     """A cluster of one node: this machine. Yields its configuration."""

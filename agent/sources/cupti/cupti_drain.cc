@@ -91,6 +91,7 @@ bool Drain::Prepare() {
 void Drain::ApplyLevel(proto::Level level) {
   wanted_.store(level);
   if (level != stack_level_) stacks::SetStackLevel(stack_level_ = level);
+  session_->SetGraphNodes(level >= proto::Level::kFull);
   if (level >= proto::Level::kKernels) {
     if (!session_->armed() && !GuestIsActive() && NowNs() >= retry_at_ns_) Arm();
   } else if (session_->armed()) {

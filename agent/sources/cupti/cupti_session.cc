@@ -9,20 +9,10 @@
 namespace ranktap::agent::cupti {
 namespace {
 
-constexpr std::array<Kind, 13> kKinds = {
-    Kind::kConcurrentKernel,
-    Kind::kMemcpy,
-    Kind::kMemset,
-    Kind::kGraphTrace,
-    Kind::kSynchronization,
-    Kind::kOverhead,
-    Kind::kDevice,
-    Kind::kContext,
-    Kind::kStream,
-    Kind::kMemory2,
-    Kind::kMemoryPool,
-    Kind::kMemcpy2,
-    Kind::kJit,
+constexpr std::array<Kind, 12> kKinds = {
+    Kind::kConcurrentKernel, Kind::kMemcpy,     Kind::kMemset,  Kind::kSynchronization,
+    Kind::kOverhead,         Kind::kDevice,     Kind::kContext, Kind::kStream,
+    Kind::kMemory2,          Kind::kMemoryPool, Kind::kMemcpy2, Kind::kJit,
 };
 
 constexpr std::array<ResourceCbid, 14> kResources = {
@@ -48,6 +38,9 @@ std::string WhyNotSubscribed(Result result) {
 }
 
 }  // namespace
+
+std::span<const Kind> RecordedKinds() { return kKinds; }
+std::span<const ResourceCbid> RecordedResources() { return kResources; }
 
 bool Session::Try(Result result) {
   if (result == kSuccess) return true;
@@ -87,6 +80,18 @@ bool Session::Enable(Kind kind, bool late) {
   return Try(loaded_.api.ActivityEnable(static_cast<uint32_t>(kind)));
 }
 
+void Session::SetGraphNodes(bool nodes) {
+  if (nodes == graph_nodes_) return;
+  graph_nodes_ = nodes;
+  if (subscriber_ == nullptr) return;
+  if (nodes) {
+    (void)Try(loaded_.api.ActivityDisable(static_cast<uint32_t>(Kind::kGraphTrace)));
+    std::erase(enabled_, Kind::kGraphTrace);
+  } else if (Enable(Kind::kGraphTrace, false)) {
+    enabled_.push_back(Kind::kGraphTrace);
+  }
+}
+
 std::string Session::Arm(bool late) {
   const Api& api = loaded_.api;
   const Result subscribed = api.Subscribe(&subscriber_, &OnCallback, nullptr);
@@ -111,6 +116,7 @@ std::string Session::Arm(bool late) {
   for (const Kind kind : kKinds) {
     if (Enable(kind, late)) enabled_.push_back(kind);
   }
+  if (!graph_nodes_ && Enable(Kind::kGraphTrace, late)) enabled_.push_back(Kind::kGraphTrace);
   return {};
 }
 

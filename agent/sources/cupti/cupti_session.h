@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,10 @@
 #include "agent/sources/cupti/cupti_features.h"
 
 namespace ranktap::agent::cupti {
+
+// What a session enables, but for GRAPH_TRACE, which depends on the level.
+std::span<const Kind> RecordedKinds();
+std::span<const ResourceCbid> RecordedResources();
 
 class Session {
  public:
@@ -23,6 +28,10 @@ class Session {
   // Kinds that this CUPTI lacks are skipped. `late`: the driver is up, and what exists already
   // (devices, contexts, streams) is to be told.
   std::string Arm(bool late);
+  // Whether a graph's nodes are recorded one by one, or each launch as a whole (the default): with
+  // GRAPH_TRACE on, CUPTI tells of the whole only. Of graphs that were instantiated under the other
+  // setting a library may tell less.
+  void SetGraphNodes(bool nodes);
   // The last Arm failed because another client has the subscription.
   bool owned_by_other() const { return owned_by_other_; }
   bool armed() const { return subscriber_ != nullptr; }
@@ -55,6 +64,7 @@ class Session {
   bool callbacks_registered_ = false;
   bool thread_ids_set_ = false;
   bool owned_by_other_ = false;
+  bool graph_nodes_ = false;
   bool api_records_ = false;
   std::vector<Kind> enabled_;
   uint64_t errors_ = 0;

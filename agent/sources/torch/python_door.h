@@ -5,12 +5,15 @@
 // May not: in the loader allocate or make system calls; ever raise a Python exception.
 #pragma once
 
+#include <cstdint>
+
 namespace ranktap::agent {
 
 // What the door needs of the lifecycle.
 struct PythonDoor {
   bool (*start)();         // the agent in this process; StartOnce
   void (*refresh_rank)();  // the program may have learnt its rank
+  void (*tell_rank)(uint32_t rank, uint32_t world_size);
 };
 
 // Does nothing where there is no CPython in the process.

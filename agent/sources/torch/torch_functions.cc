@@ -80,6 +80,14 @@ PyObject* RefreshRank(PyObject*, PyObject*) {
   return None();
 }
 
+// tell_rank(rank, world size)
+PyObject* TellRank(PyObject*, PyObject* const* arguments, intptr_t count) {
+  if (count < 2 || !Capturing(kCaptureAlive)) return None();
+  InstalledPythonDoor().tell_rank(static_cast<uint32_t>(ToNumber(arguments[0])),
+                                  static_cast<uint32_t>(ToNumber(arguments[1])));
+  return None();
+}
+
 // capturing() -> 1: what is recorded now is kept.
 PyObject* IsCapturing(PyObject*, PyObject*) { return Number(Capturing(kCaptureFramework) ? 1 : 0); }
 
@@ -254,6 +262,7 @@ PyObject* MakeTorchFunctions() {
   static std::array methods = {
       Define("start", &Start, kMethNoArgs),
       Define("refresh_rank", &RefreshRank, kMethNoArgs),
+      Define("tell_rank", &TellRank, kMethFastcall),
       Define("capturing", &IsCapturing, kMethNoArgs),
       Define("domain", &Domain, kMethO),
       Define("name", &Name, kMethO),

@@ -406,7 +406,8 @@ TEST_P(ParityTest, RangesAreTheProgramsOwnWithDomainPayloadAndOrder) {
                 testing::UnorderedElementsAre(
                     testing::Pair("train/step", kSteps), testing::Pair("train/load", kSteps),
                     testing::Pair("train/all_reduce", kSteps), testing::Pair("/forward", kSteps),
-                    testing::Pair("/backward", kSteps), testing::Pair("/optimizer", kSteps)));
+                    testing::Pair("/backward", kSteps), testing::Pair("/optimizer", kSteps),
+                    testing::Pair("/capture", 1)));
     for (const auto& [name, steps] : payloads) {
       EXPECT_THAT(steps, testing::ElementsAre(0, 1, 2)) << name;
     }

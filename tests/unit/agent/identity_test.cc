@@ -62,6 +62,55 @@ TEST(RankIdentityTest, AnExplicitRankWinsAndKeepsTheRest) {
   EXPECT_EQ(identity.origin, "RANKTAP_RANK");
 }
 
+TEST(RankIdentityTest, RaySetsTorchrunsNamesAndItsOwnJob) {
+  const auto identity = Find({"RAY_JOB_ID=01000000", "RANK=3", "LOCAL_RANK=1", "WORLD_SIZE=4",
+                              "LOCAL_WORLD_SIZE=2", "NODE_RANK=1"});
+  EXPECT_EQ(identity.rank, 3u);
+  EXPECT_EQ(identity.node_rank, 1u);
+  EXPECT_EQ(identity.job, "01000000");
+}
+
+TEST(RankIdentityTest, MpichAndPmix) {
+  const auto mpich = Find({"PMI_RANK=1", "PMI_SIZE=4", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=4"});
+  EXPECT_EQ(mpich.rank, 1u);
+  EXPECT_EQ(mpich.local_world_size, 4u);
+  const auto pmix = Find({"PMIX_RANK=2", "PMIX_NAMESPACE=job@1", "SLURM_PROCID=0"});
+  EXPECT_EQ(pmix.rank, 2u);
+  EXPECT_EQ(pmix.job, "job@1");
+}
+
+TEST(RankIdentityTest, DeepSpeedAndAccelerateAreTorchrunsVariables) {
+  const auto identity = Find(
+      {"RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2", "CROSS_RANK=0", "CROSS_SIZE=1", "LOCAL_SIZE=2"});
+  EXPECT_EQ(identity.rank, 1u);
+  EXPECT_EQ(identity.origin, "RANK");
+}
+
+TEST(RankIdentityTest, APodsRankIsTakenOnlyWhenNothingElseIsThere) {
+  EXPECT_EQ(Find({"RANK=2", "WORLD_SIZE=4"}).rank, 2u);
+  EXPECT_EQ(Find({"RANK=2", "PMI_RANK=7"}).rank, 7u);
+}
+
+TEST(RankIdentityTest, WhatTorchDistributedSaysIsRightWhereTheyDiffer) {
+  // One task of srun a node, which spawns the ranks of the node.
+  const auto found = Find({"SLURM_PROCID=1", "SLURM_STEP_ID=0", "SLURM_NTASKS=2", "SLURM_LOCALID=0",
+                           "SLURM_JOB_ID=99"});
+  const auto told = WithToldRank(found, ToldRank{.rank = 6, .world_size = 8});
+  EXPECT_EQ(told.rank, 6u);
+  EXPECT_EQ(told.world_size, 8u);
+  EXPECT_FALSE(told.local_rank.has_value()) << "that of the task, not of the rank";
+  EXPECT_EQ(told.job, "99");
+  EXPECT_EQ(told.origin, "torch.distributed");
+}
+
+TEST(RankIdentityTest, WhatTorchDistributedSaysLeavesTheSameRankAndAnExplicitOneAlone) {
+  const auto torchrun = Find({"RANK=5", "LOCAL_RANK=1", "WORLD_SIZE=8"});
+  EXPECT_EQ(WithToldRank(torchrun, ToldRank{.rank = 5, .world_size = 8}), torchrun);
+  EXPECT_EQ(WithToldRank(torchrun, std::nullopt), torchrun);
+  const auto explicit_rank = Find({"RANK=5", "LOCAL_RANK=1"}, 0);
+  EXPECT_EQ(WithToldRank(explicit_rank, ToldRank{.rank = 3, .world_size = 8}).rank, 0u);
+}
+
 TEST(RankIdentityTest, GarbageIsNoRank) {
   EXPECT_FALSE(Find({"RANK=banana", "LOCAL_RANK=0"}).rank.has_value());
   EXPECT_FALSE(Find({"RANK=", "LOCAL_RANK=0"}).rank.has_value());

@@ -161,10 +161,12 @@ class Trainer {
   void CaptureUpdate() {
     cudaGraph_t graph;
     float rate = 0.5f / static_cast<float>(rank_.world_size);
+    nvtxRangePushA("capture");
     CHECK(cudaStreamBeginCapture(compute_, cudaStreamCaptureModeThreadLocal));
     train::Optimize(model_, rate, compute_);
     CHECK(cudaMemsetAsync(model_.loss, 0, sizeof(float), compute_));
     CHECK(cudaStreamEndCapture(compute_, &graph));
+    nvtxRangePop();
     CHECK(cudaGraphInstantiate(&update_, graph, 0));
     CHECK(cudaGraphDestroy(graph));
   }

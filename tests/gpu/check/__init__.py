@@ -1,0 +1,1 @@
+"""The checks of scripts/gpu-check, one file a subject."""

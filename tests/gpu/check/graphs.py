@@ -1,0 +1,37 @@
+"""CUDA graphs: as a whole at level kernels, node by node at level full, and what each costs."""
+from check.base import WORKLOADS, last_json, why
+
+
+def graph_program(check):
+    if check.stand_in:
+        return [WORKLOADS / 'train_cuda', '--ranks', '1', '--steps', '20']
+    return check.model('mlp', 100, '--graph')
+
+
+def run(check):
+    command = graph_program(check)
+    bare = check.run(command)
+    if bare.returncode != 0:
+        check.note('graphs', False, f'does not run bare: {why(bare)}')
+        return
+    found = {}
+    for level in ('kernels', 'full'):
+        done, run_folder = check.traced(command, '--quiet', '--level', level)
+        rows = check.report(run_folder, 'graphs')
+        found[level] = rows
+        if done.returncode != 0:
+            check.note(f'graphs at level {level}', False, why(done))
+            return
+    whole = [row for row in found['kernels'] if row['work'].startswith('CUDA graph')]
+    check.note('graphs as a whole at level kernels', len(whole) > 0 and len(whole) == len(found['kernels']),
+               f'{sum(row["calls"] for row in whole)} launches of {len(whole)} graphs, '
+               f'{sum(row["gpu_ns"] for row in whole) / 1e6:.3f} ms', rows=whole)
+    nodes = found['full']
+    tied = [row for row in nodes if row['api']]
+    with_source = [row for row in nodes if row['source'] or row['function']]
+    check.note('graphs node by node at level full', len(nodes) > 0 and len(tied) == len(nodes),
+               f'{len(nodes)} kinds of nodes, {len(tied)} with the call that captured them, {len(with_source)} with a line',
+               rows=nodes[:20])
+    said = last_json(bare)
+    if said:
+        check.note('graphs: bare', None, f'{said["ns_per_step"] / 1e6:.3f} ms a step')

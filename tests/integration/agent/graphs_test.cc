@@ -1,0 +1,117 @@
+// CUDA graphs under the real agent: as a whole by default, node by node at level full, and each
+// node with the line and the range of the program that captured it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "collector/analysis/call_sites.h"
+#include "collector/analysis/graph_nodes.h"
+#include "collector/analysis/graph_summary.h"
+#include "collector/symbols/resolve_stacks.h"
+#include "tests/integration/agent/traced_run.h"
+
+namespace ranktap::agent_test {
+namespace {
+
+using collector::GraphNode;
+using collector::Trace;
+
+constexpr int kSteps = 4;
+
+// Graph nodes that ran, by their CUPTI id, with how often.
+using Nodes = std::map<uint64_t, int>;
+
+Nodes NodesIn(const Trace& trace) {
+  Nodes nodes;
+  for (const collector::DeviceWork* work :
+       {static_cast<const collector::DeviceWork*>(&trace.kernels),
+        static_cast<const collector::DeviceWork*>(&trace.memsets)}) {
+    for (size_t i = 0; i < work->size(); ++i) {
+      if (const uint64_t node = work->graph_node.At(i); node != 0) ++nodes[node];
+    }
+  }
+  return nodes;
+}
+
+Nodes NodesInTruth(const TracedRun& run, const Trace& trace) {
+  Nodes nodes;
+  for (const char* type : {"kernel", "memset"}) {
+    for (const Json& line : run.process().Truth(static_cast<int>(trace.info.pid), type)) {
+      if (line["graph_node"] != 0) ++nodes[line["graph_node"].get<uint64_t>()];
+    }
+  }
+  return nodes;
+}
+
+TracedRun TrainAtLevel(const char* level) {
+  return TracedRun({Host("train_cuda"), "--ranks", "1", "--steps", std::to_string(kSteps)}, {},
+                   {"--level", level});
+}
+
+class GraphsTest : public testing::Test {};
+
+TEST_F(GraphsTest, ByDefaultEachLaunchIsOneRecordAndNoNodeIsSeen) {
+  const TracedRun run = TrainAtLevel("kernels");
+  ASSERT_EQ(run.run().traces.size(), 1u) << run.load_problem();
+  EXPECT_EQ(run.run().traces[0].graph_launches.size(), size_t{kSteps});
+  EXPECT_TRUE(NodesIn(run.run().traces[0]).empty());
+}
+
+TEST_F(GraphsTest, AtLevelFullEveryNodeOfEveryLaunchIsThereWithItsLaunch) {
+  const TracedRun run = TrainAtLevel("full");
+  ASSERT_EQ(run.run().traces.size(), 1u) << run.load_problem();
+  const Trace& trace = run.run().traces[0];
+  EXPECT_EQ(trace.graph_launches.size(), 0u);
+  const Nodes truth = NodesInTruth(run, trace);
+  ASSERT_GE(truth.size(), 2u);
+  EXPECT_EQ(NodesIn(trace), truth);
+  for (size_t i = 0; i < trace.kernels.size(); ++i) {
+    if (trace.kernels.graph_node.At(i) == 0) continue;
+    ASSERT_NE(trace.kernels.launch[i], collector::kNone);
+    EXPECT_EQ(trace.dictionary.Api(trace.api_calls.api[trace.kernels.launch[i]]).name,
+              "cudaGraphLaunch");
+  }
+  EXPECT_EQ(run.Problems(), "");
+}
+
+TEST_F(GraphsTest, ANodeKnowsTheCallTheLineAndTheRangeThatCapturedIt) {
+  TracedRun traced = TrainAtLevel("full");
+  collector::Run run = traced.TakeRun();
+  ASSERT_EQ(run.traces.size(), 1u);
+  collector::ResolveStacks({}, &run);
+  const Trace& trace = run.traces[0];
+  std::set<std::string> calls, files;
+  for (const auto& [id, times] : NodesIn(trace)) {
+    const GraphNode* node = FindGraphNode(trace, id);
+    ASSERT_NE(node, nullptr) << id;
+    ASSERT_TRUE(node->has_call);
+    ASSERT_TRUE(node->has_range);
+    EXPECT_EQ(trace.dictionary.String(node->range), "capture");
+    calls.insert(trace.dictionary.Api(node->api).name);
+    ASSERT_NE(node->stack, 0u);
+    const std::string& file = FrameOfStack(trace, node->stack).file;
+    files.insert(file.substr(file.rfind('/') + 1));
+    EXPECT_EQ(times, kSteps);
+  }
+  EXPECT_THAT(calls, testing::UnorderedElementsAre("__cudaLaunchKernel", "cudaMemsetAsync"));
+  EXPECT_THAT(files, testing::UnorderedElementsAre("model.cu", "train.cu"));
+
+  // In the reports: a row for each line, and the GPU time with the line that wrote the kernel.
+  const collector::Table table = collector::TabulateGraphs(run);
+  EXPECT_EQ(table.rows.size(), 2u);
+  int64_t launching_ns = 0, capturing_ns = 0;
+  for (const collector::CallSite& site : collector::FindCallSites(run.traces)) {
+    if (site.api == "cudaGraphLaunch") launching_ns += site.gpu_ns;
+    if (site.frame.file.ends_with("train.cu") && site.api == "cudaMemsetAsync") {
+      capturing_ns += site.gpu_ns;
+    }
+  }
+  EXPECT_EQ(launching_ns, 0);
+  EXPECT_GT(capturing_ns, 0);
+}
+
+}  // namespace
+}  // namespace ranktap::agent_test
