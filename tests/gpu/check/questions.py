@@ -16,7 +16,7 @@ def answer(check, beginning, text=None):
 
 def answers(check):
     """(question, answer or None, why there is none)."""
-    no_run = 'that check was not run here'
+    no_run = 'this was the stand-in' if check.stand_in else 'that check was not run here'
     return [
         ('1. Correlation ids without API kinds, with this CUPTI', answer(check, 'C++ kernels joined'), no_run),
         ('2. Cost per launch and per step, graphs as a whole and by node', answer(check, 'overhead'), no_run),
