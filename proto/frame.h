@@ -43,6 +43,10 @@ enum class FrameType : uint8_t {
   kLoss = 12,       // collector -> file: v1.LostRange, positions that will never come
   kAccounts = 13,   // collector -> file: v1.Accounts, the writers' final counters
   kOpenCalls = 14,  // collector -> file: v1.OpenCalls, launches open at death
+  kControl = 15,    // tool -> collector, in place of a hello: v1.ControlRequest
+  kReport = 16,     // collector -> tool: v1.ControlReply
+  kDeviceSamples =
+      17,  // collector -> file: v1.DeviceSamples, what NVML said of this rank's devices
 };
 
 struct FrameHeader {

@@ -28,8 +28,18 @@ Segment* g_segment = nullptr;
 ThreadState* g_states = nullptr;  // kWriterSlots of them, by slot; [0] is not used
 pthread_key_t g_exit_key;
 struct {
-  std::atomic<uint64_t> callbacks, sampled_callbacks, sampled_ticks;
+  std::atomic<uint64_t> callbacks, sampled_callbacks, callback_ticks;
 } g_ended_cost;
+
+// Of one thread. Every 64th event's hooks were timed, from the first on: both, where entering and
+// leaving a call are two.
+uint64_t EstimateTicks(uint64_t sampled_ticks, uint64_t produced) {
+  if (produced == 0) return 0;
+  const uint64_t sampled_events = (produced - 1) / 64 + 1;
+  return static_cast<uint64_t>(
+      static_cast<double>(sampled_ticks) *
+      (static_cast<double>(produced) / static_cast<double>(sampled_events)));
+}
 
 }  // namespace
 
@@ -72,9 +82,12 @@ void ThreadStates::OnThreadExit(void* ended) {
   auto* state = static_cast<ThreadState*>(ended);
   ThreadState::current_ = ThreadState::kNoState;
   // The sums of threads that are gone: the slot's next thread starts at 0.
-  g_ended_cost.callbacks.fetch_add(state->produced());
+  if (state->slot_->kind != static_cast<uint32_t>(WriterKind::kDrain)) {
+    g_ended_cost.callbacks.fetch_add(state->produced());
+  }
   g_ended_cost.sampled_callbacks.fetch_add(std::exchange(state->sampled_callbacks, 0));
-  g_ended_cost.sampled_ticks.fetch_add(std::exchange(state->sampled_ticks, 0));
+  g_ended_cost.callback_ticks.fetch_add(
+      EstimateTicks(std::exchange(state->sampled_ticks, 0), state->produced()));
   if (state->lease != nullptr) state->lease->store(0, std::memory_order_release);
   state->lease = nullptr;
   state->slot_->state.store(static_cast<uint32_t>(WriterState::kEnded), std::memory_order_release);
@@ -90,16 +103,19 @@ ThreadStates::OwnCost ThreadStates::SumOwnCost() {
   // Read without synchronisation: each counter has one writer, and the sum is an estimate.
   OwnCost cost{.callbacks = g_ended_cost.callbacks,
                .sampled_callbacks = g_ended_cost.sampled_callbacks,
-               .sampled_ticks = g_ended_cost.sampled_ticks,
+               .callback_ticks = g_ended_cost.callback_ticks,
                .max_ticks = 0};
   for (uint32_t i = 1; i < proto::kWriterSlots; ++i) {
     const ThreadState& state = g_states[i];
-    if (state.slot_ != nullptr && state.slot_->state.load(std::memory_order_relaxed) ==
-                                      static_cast<uint32_t>(WriterState::kLive)) {
+    const bool is_live =
+        state.slot_ != nullptr && state.slot_->state.load(std::memory_order_relaxed) ==
+                                      static_cast<uint32_t>(WriterState::kLive);
+    // What the drain thread makes of CUPTI's records is no call of the program's.
+    if (is_live && state.slot_->kind != static_cast<uint32_t>(WriterKind::kDrain)) {
       cost.callbacks += state.produced();
+      cost.callback_ticks += EstimateTicks(state.sampled_ticks, state.produced());
     }
     cost.sampled_callbacks += state.sampled_callbacks;
-    cost.sampled_ticks += state.sampled_ticks;
     cost.max_ticks = std::max(cost.max_ticks, state.sampled_max_ticks);
   }
   return cost;

@@ -190,7 +190,10 @@ class ThreadStates {
 
   // Sums over all writers since the start.
   struct OwnCost {
-    uint64_t callbacks, sampled_callbacks, sampled_ticks, max_ticks;
+    uint64_t callbacks;          // events that the program's threads made
+    uint64_t sampled_callbacks;  // hooks that were timed
+    uint64_t callback_ticks;     // in all hooks, estimated from those
+    uint64_t max_ticks;
   };
   static OwnCost SumOwnCost();
 

@@ -55,7 +55,8 @@ constinit std::atomic<State> g_state{State::kFresh};
 constinit Running* g_running = nullptr;
 constinit std::atomic<proto::Level> g_level{proto::Level::kDormant};
 constinit std::atomic<bool> g_cuda_seen{false};
-constinit std::atomic<uint64_t> g_gap_since{0};  // ticks; capture has been off since then
+constinit std::atomic<uint64_t> g_started_ns{0};  // CLOCK_MONOTONIC
+constinit std::atomic<uint64_t> g_gap_since{0};   // ticks; capture has been off since then
 
 std::span<const char* const> Environment() {
   size_t count = 0;
@@ -97,7 +98,13 @@ void ApplyLevel(proto::Level level, std::string_view reason) {
   AnnounceLevel(level);
   const uint64_t now = NowTicks();
   if (!ranges) {
+    // Open at first: the process may end in it.
     g_gap_since.store(now);
+    AnnounceGap({.reason = proto::GapReason::kLevel,
+                 .source = {},
+                 .start_ticks = now,
+                 .end_ticks = 0,
+                 .detail = reason});
   } else if (const uint64_t since = g_gap_since.exchange(0); since != 0) {
     AnnounceGap({.reason = proto::GapReason::kLevel,
                  .source = {},
@@ -111,11 +118,8 @@ void AddCost(CostFields& fields) {
   const ThreadStates::OwnCost own = ThreadStates::SumOwnCost();
   fields.callbacks = own.callbacks;
   constexpr uint64_t kEnoughSamples = 8;  // one in a cold cache is no estimate
-  if (own.sampled_callbacks >= kEnoughSamples) {
-    fields.callback_ticks = static_cast<uint64_t>(static_cast<double>(own.sampled_ticks) /
-                                                  static_cast<double>(own.sampled_callbacks) *
-                                                  static_cast<double>(own.callbacks));
-  }
+  if (own.sampled_callbacks >= kEnoughSamples) fields.callback_ticks = own.callback_ticks;
+  fields.watched_ns = ClockNs(CLOCK_MONOTONIC) - g_started_ns.load();
   fields.stall_max_ticks = own.max_ticks;
   SourceCost cost;
   for (const Source* source : AllSources()) source->AddCost(cost);
@@ -242,6 +246,7 @@ const char* StartSender(Running& running) {
 }
 
 bool Start() {
+  g_started_ns.store(ClockNs(CLOCK_MONOTONIC));
   ParsedConfig parsed = ParseAgentConfig(Environment());
   OpenLog(parsed.config.log_path.c_str());
   for (const std::string& warning : parsed.warnings) Log(warning);

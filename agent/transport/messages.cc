@@ -111,6 +111,9 @@ std::string EncodeCost(const CostFields& fields) {
   cost.add_uint64(17, fields.stacks_truncated);
   cost.add_uint64(18, fields.stacks_refused);
   cost.add_uint64(19, fields.stacks_unnamed);
+  cost.add_uint32(20, static_cast<uint32_t>(fields.budget_ppm));
+  cost.add_uint32(21, static_cast<uint32_t>(fields.steps_down));
+  cost.add_uint64(22, fields.watched_ns);
   return bytes;
 }
 
@@ -215,6 +218,15 @@ std::optional<LevelOrder> DecodeLevelChange(std::span<const std::byte> payload) 
         break;
       case tag_and_type(3, protozero::pbf_wire_type::length_delimited):
         order.reason = field.get_string();
+        break;
+      case tag_and_type(4, protozero::pbf_wire_type::varint):
+        order.at_realtime_ns = field.get_uint64();
+        break;
+      case tag_and_type(5, protozero::pbf_wire_type::varint):
+        order.until_realtime_ns = field.get_uint64();
+        break;
+      case tag_and_type(6, protozero::pbf_wire_type::varint):
+        order.level_after = ToLevel(field.get_uint64());
         break;
       default:
         field.skip();

@@ -41,7 +41,7 @@ struct CostFields {
   uint64_t callbacks, callback_ticks, drain_cpu_ns, sender_cpu_ns, frames, bytes, threads,
       stall_max_ticks, names_missing, cupti_errors, flushes, stacks, stack_memo_hits,
       stack_memo_errors, stack_frames_learnt, stack_slow_walks, stacks_truncated, stacks_refused,
-      stacks_unnamed;
+      stacks_unnamed, budget_ppm, steps_down, watched_ns;
 };
 std::string EncodeCost(const CostFields& cost);
 
@@ -69,6 +69,9 @@ struct LevelOrder {
   proto::Level level = proto::Level::kUnknown;
   uint64_t window = 0;
   std::string reason;
+  uint64_t at_realtime_ns = 0;     // 0: at once
+  uint64_t until_realtime_ns = 0;  // 0: until told otherwise
+  proto::Level level_after = proto::Level::kUnknown;
 };
 std::optional<LevelOrder> DecodeLevelChange(std::span<const std::byte> payload);
 

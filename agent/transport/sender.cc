@@ -83,8 +83,24 @@ void Sender::RunOnce() {
   const int wait_ms = RunRound();
   // Of no descriptor, poll only waits.
   pollfd wait = link_.connected() ? link_.WaitingFor() : pollfd{.fd = -1};
+  const uint64_t level_due_ns = levels_.next_ns();
   pthread_mutex_unlock(&round_);
-  poll(&wait, 1, wait_ms);
+  WaitForWork(&wait, wait_ms, level_due_ns);
+}
+
+void Sender::WaitForWork(pollfd* peer, int wait_ms, uint64_t level_due_ns) {
+  uint64_t wait_ns = static_cast<uint64_t>(wait_ms) * kMillisecond;
+  if (level_due_ns != LevelSchedule::kNever) {
+    const uint64_t now = NowNs();
+    wait_ns = std::min(wait_ns, level_due_ns > now ? level_due_ns - now : 0);
+  }
+  const timespec timeout{.tv_sec = static_cast<time_t>(wait_ns / kSecond),
+                         .tv_nsec = static_cast<long>(wait_ns % kSecond)};
+  ppoll(peer, 1, &timeout, nullptr);
+}
+
+void Sender::ApplyDueLevel() {
+  if (const auto order = levels_.TakeDue(NowNs())) setup_.on_level(*order);
 }
 
 int Sender::RunRound() {
@@ -93,6 +109,7 @@ int Sender::RunRound() {
   // A few chunks a round, until all are.
   constexpr uint32_t kPrefaultChunks = 16;
   segment_.Prefault(kPrefaultChunks);
+  ApplyDueLevel();
   if (!link_.connected()) {
     if (NowNs() >= retry_at_ns_ && !refused_for_good_) TryConnect();
     if (!link_.connected()) {
@@ -183,7 +200,10 @@ void Sender::Greet(const Welcome& welcome) {
   replay_offset_ = 0;
   replayed_by_frame_ = 0;
   if (welcome.level != proto::Level::kUnknown) {
-    setup_.on_level({.level = welcome.level, .window = 0, .reason = "welcome"});
+    LevelOrder order;
+    order.level = welcome.level;
+    order.reason = "welcome";
+    setup_.on_level(order);
   }
 }
 
@@ -234,7 +254,10 @@ void Sender::HandleFrames() {
         if (const auto frames = DecodeAck(frame.payload)) HandleAck(*frames);
         break;
       case FrameType::kLevel:
-        if (const auto order = DecodeLevelChange(frame.payload)) setup_.on_level(*order);
+        if (const auto order = DecodeLevelChange(frame.payload)) {
+          levels_.Take(*order, NowNs(), ClockNs(CLOCK_REALTIME));
+          ApplyDueLevel();
+        }
         break;
       default:
         break;  // of a newer collector

@@ -5,6 +5,7 @@
 // started by Start.  May not: call CUPTI, CUDA or the loader.
 #pragma once
 
+#include <poll.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -22,6 +23,7 @@
 #include "agent/transport/collector_link.h"
 #include "agent/transport/dictionary.h"
 #include "agent/transport/file_spool.h"
+#include "agent/transport/level_schedule.h"
 #include "agent/transport/messages.h"
 #include "agent/transport/ring_reader.h"
 
@@ -33,7 +35,7 @@ class Sender {
     std::string socket_path;
     std::string hello;  // v1.Hello, encoded
     FileSpool::Setup spool;
-    // Called on the sender's thread when the collector asks for another level.
+    // Called on the sender's thread at the instant for which the collector has ordered a level.
     std::function<void(const LevelOrder&)> on_level;
     // Filled in by the sources; nothing of ours is known here but sender and frame figures.
     std::function<void(CostFields&)> add_cost;
@@ -85,6 +87,9 @@ class Sender {
   // Frames of the spool to a new collector. False: there are more.
   bool Replay();
   void HandleFrames();
+  void ApplyDueLevel();
+  // Until the peer has something for us, `wait_ms` have passed, or a level is due.
+  void WaitForWork(pollfd* peer, int wait_ms, uint64_t level_due_ns);
   void HandleAck(uint64_t frames);
   void SendAnnouncements();
   // Returns for how many milliseconds there is nothing to do.
@@ -102,6 +107,7 @@ class Sender {
   FileSpool spool_;
   RingReader reader_;
   Dictionary dictionary_;
+  LevelSchedule levels_;
   proto::EventEncoder encoder_;
   std::string payload_;
   std::deque<InFlight> in_flight_;

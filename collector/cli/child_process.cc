@@ -15,8 +15,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "collector/ingest/monotonic_clock.h"
-
 namespace ranktap::collector {
 namespace {
 
@@ -162,27 +160,18 @@ void ChildProcess::PassSignals() {
   }
 }
 
-int ChildProcess::Wait(const std::function<std::optional<uint64_t>()>& on_time) {
+int ChildProcess::Wait() {
   const FileDescriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   // Without pidfds (before Linux 5.3) the end is noticed a little later.
   constexpr int kPollMs = 20;
-  std::optional<uint64_t> next = on_time();
   for (;;) {
-    int timeout = pidfd.valid() ? -1 : kPollMs;
-    if (next) {
-      const uint64_t now = MonotonicRawNs();
-      const uint64_t wait_ms = *next <= now ? 0 : (*next - now) / 1'000'000 + 1;
-      const int bound = static_cast<int>(std::min<uint64_t>(wait_ms, 3'600'000));
-      timeout = timeout < 0 ? bound : std::min(timeout, bound);
-    }
     pollfd polled[2] = {{.fd = signals_.get(), .events = POLLIN, .revents = 0},
                         {.fd = pidfd.get(), .events = POLLIN, .revents = 0}};
-    (void)::poll(polled, 2, timeout);
+    (void)::poll(polled, 2, pidfd.valid() ? -1 : kPollMs);
     PassSignals();
     int status = 0;
     const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
     if (ended == pid_) return status;
-    if (next && MonotonicRawNs() >= *next) next = on_time();
   }
 }
 

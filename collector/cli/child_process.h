@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,9 +42,8 @@ class ChildProcess {
   [[nodiscard]] bool Start(const std::string& path, const std::vector<std::string>& command,
                            const Variables& variables);
 
-  // Until the command has ended: its wait status. Calls `on_time` when the clock reaches the time
-  // that it returned last (CLOCK_MONOTONIC_RAW ns; nullopt: never again).
-  int Wait(const std::function<std::optional<uint64_t>()>& on_time);
+  // Until the command has ended: its wait status.
+  int Wait();
 
   pid_t pid() const { return pid_; }
 

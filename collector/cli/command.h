@@ -23,6 +23,9 @@ std::span<const Command> AllCommands();
 
 int RunCommand(const std::vector<std::string>& arguments);
 int CollectCommand(const std::vector<std::string>& arguments);
+int StartCommand(const std::vector<std::string>& arguments);
+int StopCommand(const std::vector<std::string>& arguments);
+int StatusCommand(const std::vector<std::string>& arguments);
 int ReportCommand(const std::vector<std::string>& arguments);
 int VerifyCommand(const std::vector<std::string>& arguments);
 int ExportCommand(const std::vector<std::string>& arguments);

@@ -7,6 +7,9 @@ namespace {
 constexpr Command kCommands[] = {
     {"run", "run a command and trace every rank in it", &RunCommand},
     {"collect", "collect from every program that is told of this collector", &CollectCommand},
+    {"start", "begin to capture, on all ranks at the same instant", &StartCommand},
+    {"stop", "end capture, on all ranks at the same instant", &StopCommand},
+    {"status", "what is being traced now, and what that costs", &StatusCommand},
     {"report", "print one analysis of a run", &ReportCommand},
     {"export", "write a run in another tool's format", &ExportCommand},
     {"merge", "join runs, nodes and torch.profiler's files of several ranks", &MergeCommand},

@@ -35,7 +35,7 @@ constexpr uint64_t kGraceNs = 2'000'000'000;
 struct RunOptions {
   std::string output, level, duration, delay, log, stacks, schedule;
   uint32_t stacks_sample = 0;  // 0: not given
-  bool quiet = false, print_env = false, no_preload = false;
+  bool quiet = false, print_env = false, no_preload = false, dormant = false;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
   v1::Level wanted_level = v1::LEVEL_KERNELS;
   std::vector<std::string> command;
@@ -61,6 +61,8 @@ void AddOptions(CLI::App* app, RunOptions* options) {
       ->check(CLI::Range(1, 1'000'000));
   app->add_option("--delay", options->delay, "capture nothing for so long: 10, 1.5s, 200ms, 2m");
   app->add_option("--duration", options->duration, "capture for so long, then nothing");
+  app->add_flag("--dormant", options->dormant,
+                "capture nothing until `ranktap start`, which then means --level");
   app->add_option("--schedule", options->schedule,
                   "steps to record operator by operator, level full: "
                   "wait=1,warmup=1,active=1,repeat=1 (the default), skip-first=, skip-first-wait=");
@@ -108,6 +110,10 @@ std::optional<int> CheckOptions(RunOptions* options) {
       return kWrongUsage;
     }
     *ns = *parsed;
+  }
+  if (options->dormant && options->delay_ns + options->duration_ns > 0) {
+    Complain("--dormant waits for ranktap start; give --delay and --duration to that");
+    return kWrongUsage;
   }
   if (options->command.empty() && !options->print_env) {
     Complain("which command? ranktap run [options] -- COMMAND ...");
@@ -177,37 +183,24 @@ void PrintVariables(const InjectionPlan& plan) {
   }
 }
 
-// Switches levels at the times that were asked for.
-class LevelSchedule {
- public:
-  LevelSchedule(const RunOptions& options, Collector* collector)
-      : options_(options), collector_(collector), start_ns_(MonotonicRawNs()) {}
-
-  // Does what is due; when to be called again.
-  std::optional<uint64_t> OnTime() {
-    const uint64_t now = MonotonicRawNs();
-    const uint64_t begin = start_ns_ + options_.delay_ns, end = begin + options_.duration_ns;
-    if (!started_ && now >= begin) {
-      started_ = true;
-      if (options_.delay_ns > 0) collector_->SetLevel(options_.wanted_level, 1, "--delay");
-    }
-    if (!started_) return begin;
-    if (options_.duration_ns == 0 || ended_) return std::nullopt;
-    if (now < end) return end;
-    ended_ = true;
-    collector_->SetLevel(v1::LEVEL_DORMANT, 0, "--duration");
-    return std::nullopt;
+// The window that --delay and --duration ask for: every process hears of it before it begins, or
+// when it comes.
+std::optional<v1::LevelChange> WindowOf(const RunOptions& options) {
+  if (options.delay_ns == 0 && options.duration_ns == 0) return std::nullopt;
+  const uint64_t begin = RealtimeNs() + options.delay_ns;
+  v1::LevelChange change;
+  change.set_level(options.wanted_level);
+  change.set_reason(options.delay_ns > 0 ? "--delay" : "--duration");
+  change.set_at_realtime_ns(begin);
+  if (options.duration_ns > 0) {
+    change.set_reason("--duration");
+    change.set_until_realtime_ns(begin + options.duration_ns);
   }
-
- private:
-  const RunOptions& options_;
-  Collector* collector_;
-  uint64_t start_ns_;
-  bool started_ = false, ended_ = false;
-};
+  return change;
+}
 
 v1::Level FirstLevel(const RunOptions& options) {
-  return options.delay_ns > 0 ? v1::LEVEL_DORMANT : options.wanted_level;
+  return options.delay_ns > 0 || options.dormant ? v1::LEVEL_DORMANT : options.wanted_level;
 }
 
 std::vector<std::pair<std::string, std::string>> SettingsOf(const RunOptions& options) {
@@ -276,13 +269,14 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   }
   ServerOptions server;
   server.level = FirstLevel(options);
+  server.start_level = std::max(options.wanted_level, v1::LEVEL_RANGES);
   server.collector_version = kVersion;
   server.collector_id = RandomId();
   server.owner = ::geteuid();
   server.log_path = options.log;
   Collector collector(socket->TakeListener(), std::move(directory), std::move(info), server);
-  LevelSchedule schedule(options, &collector);
-  const int status = child.Wait([&] { return schedule.OnTime(); });
+  if (const auto window = WindowOf(options)) collector.SetLevel(*window);
+  const int status = child.Wait();
   const RunInfo finished = collector.Finish(kGraceNs, [&](RunInfo* run) {
     run->end_realtime_ns = RealtimeNs();
     if (WIFSIGNALED(status)) run->exit_signal = WTERMSIG(status);

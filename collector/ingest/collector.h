@@ -25,9 +25,7 @@ class Collector {
   void Beat();
   uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
 
-  void SetLevel(v1::Level level, uint64_t window, const std::string& reason) {
-    server_.SetLevel(level, window, reason);
-  }
+  void SetLevel(v1::LevelChange change) { server_.SetLevel(std::move(change)); }
   // For a SpoolAdopter, which ends before Finish.
   FileDescriptor ConnectSpool(uid_t owner) { return server_.ConnectSpool(owner); }
   // Waits for the processes that are still at it, at most `grace_ns`, stores what they sent, closes

@@ -136,6 +136,12 @@ bool Connection::Send(std::span<const std::byte> frame) {
   return Flush();
 }
 
+bool Connection::SendReply(std::span<const std::byte> frame) {
+  if (!output_.empty()) return false;
+  output_.assign(frame.begin(), frame.end());
+  return Flush();
+}
+
 bool Connection::SendAck(uint64_t frames) {
   ack_ = frames;
   return Flush();

@@ -32,6 +32,8 @@ class Connection {
   // Queues a frame; Flush sends what the socket takes. A peer that does not read is cut off when
   // too much is waiting. False: the connection is of no more use.
   [[nodiscard]] bool Send(std::span<const std::byte> frame);
+  // The same where nothing else waits: an answer of any size.
+  [[nodiscard]] bool SendReply(std::span<const std::byte> frame);
   // The cumulative ack: only the latest is ever waiting.
   [[nodiscard]] bool SendAck(uint64_t frames);
   [[nodiscard]] bool Flush();

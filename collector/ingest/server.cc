@@ -128,28 +128,17 @@ void Server::OnStoreReply(StoreReply reply) {
   auto shared = std::make_shared<StoreReply>(std::move(reply));
   Post([this, shared] {
     if (auto* const stored = std::get_if<StoredReply>(shared.get())) OnStored(std::move(*stored));
+    if (auto* const opened = std::get_if<OpenedReply>(shared.get())) OnOpened(*opened);
     if (auto* const positions = std::get_if<PositionsReply>(shared.get())) OnPositions(*positions);
     if (auto* const refused = std::get_if<RefusedReply>(shared.get())) OnRefused(*refused);
     if (auto* const closed = std::get_if<ClosedReply>(shared.get())) OnClosed(*closed);
   });
 }
 
-void Server::SetLevel(v1::Level level, uint64_t window, const std::string& reason) {
-  Post([this, level, window, reason] {
-    options_.level = level;
-    window_ = window;
-    v1::LevelChange change;
-    change.set_level(level);
-    change.set_window(window);
-    change.set_reason(reason);
-    const auto frame = EncodeControl(proto::FrameType::kLevel, change.SerializeAsString());
-    std::vector<uint64_t> failed;
-    for (auto& [id, connection] : connections_) {
-      if (connection->welcomed && !connection->closing && !connection->Send(frame)) {
-        failed.push_back(id);
-      }
-    }
-    for (const uint64_t id : failed) CloseConnection(id);
+void Server::SetLevel(v1::LevelChange change) {
+  Post([this, change] {
+    Order(
+        change, [](const Session&) { return true; }, "");
   });
 }
 

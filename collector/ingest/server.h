@@ -21,12 +21,15 @@
 #include "collector/ingest/session.h"
 #include "collector/ingest/trace_store.h"
 #include "ranktap/v1/control.pb.h"
+#include "ranktap/v1/status.pb.h"
 
 namespace ranktap::collector {
 
 struct ServerOptions {
   IngestLimits limits;
   v1::Level level = v1::LEVEL_KERNELS;
+  // What `ranktap start` means where it names no level.
+  v1::Level start_level = v1::LEVEL_KERNELS;
   std::string collector_version;
   std::string collector_id;  // 16 random bytes
   uid_t owner = 0;           // whose agents are served, beside root's
@@ -49,8 +52,8 @@ class Server {
 
   // Thread-safe: any of these may be called while Run runs.
   void OnStoreReply(StoreReply reply);
-  // Tells every agent at once; later ones learn it in their welcome.
-  void SetLevel(v1::Level level, uint64_t window, const std::string& reason);
+  // Tells every agent; later ones learn it with their welcome.
+  void SetLevel(v1::LevelChange change);
   // A socket whose other end is read as a process of `owner` that has ended.
   FileDescriptor ConnectSpool(uid_t owner);
   // Calls `done` on the server's thread.
@@ -104,7 +107,28 @@ class Server {
   void CloseBlock(Session* session);
   void Forget(Session* session);
 
+  // server_control.cc: levels, and what `ranktap status`, `start` and `stop` ask for.
+  struct LevelPlan {
+    v1::Level before = v1::LEVEL_UNKNOWN;  // until `change` begins
+    v1::LevelChange change;
+  };
+  // The plan becomes that of the run (empty: of all), and those sessions hear of it. How many did.
+  size_t Order(const v1::LevelChange& change, const std::function<bool(const Session&)>& wanted,
+               const std::string& run);
+  const LevelPlan* PlanOf(const Session& session) const;
+  static v1::Level LevelNow(const LevelPlan& plan);
+  static v1::Level LevelAtTheEnd(const LevelPlan& plan);
+  [[nodiscard]] bool Tell(Session* session, Connection* connection, const v1::LevelChange& change);
+  bool OnControl(Connection* connection, const proto::FrameView& frame);
+  v1::ControlReply Answer(const v1::ControlRequest& request, const PeerCredentials& caller);
+  bool ChangeLevels(const v1::ControlRequest& request, const PeerCredentials& caller,
+                    v1::ControlReply* reply);
+  void DescribeSessions(const v1::ControlRequest& request, const PeerCredentials& caller,
+                        v1::ControlReply* reply) const;
+  bool MayControl(const PeerCredentials& caller, const Session& session) const;
+
   void OnStored(StoredReply reply);
+  void OnOpened(const OpenedReply& reply);
   void OnPositions(const PositionsReply& reply);
   void OnRefused(const RefusedReply& reply);
   void OnClosed(const ClosedReply& reply);
@@ -124,7 +148,8 @@ class Server {
   std::unordered_map<SessionId, std::unique_ptr<Session>> sessions_;
   std::map<std::pair<uid_t, std::string>, SessionId> by_token_;
   uint64_t next_id_ = 1;
-  uint64_t window_ = 0;
+  uint64_t window_ = 0;                     // the last that was opened
+  std::map<std::string, LevelPlan> plans_;  // by run; "": of runs without one of their own
   std::vector<std::byte> scratch_;
   std::vector<FrameBlock> spare_blocks_;
   std::deque<std::pair<SessionId, uint64_t>> open_order_;  // session, block number

@@ -42,7 +42,10 @@ void Server::ReadFrom(Connection* connection, size_t budget) {
 
 bool Server::OnFrame(Connection* connection, const proto::FrameView& frame,
                      std::span<const std::byte> bytes) {
-  if (connection->session == 0) return OnHello(connection, frame);
+  if (connection->session == 0) {
+    return frame.header.type == proto::FrameType::kControl ? OnControl(connection, frame)
+                                                           : OnHello(connection, frame);
+  }
   Session* const session = FindSession(connection->session);
   if (session == nullptr || session->connection() != connection->id()) return false;
   std::string why;
@@ -149,7 +152,7 @@ Session* Server::FindOrOpenSession(Connection* connection, const v1::Hello& hell
   const SessionId id = next_id_++;
   const bool is_spool = connection->peer().is_spool;
   auto session = std::make_unique<Session>(
-      id, hello.session(), connection->peer(),
+      id, hello, connection->peer(),
       is_spool ? FileDescriptor() : OpenPidfd(connection->fd(), connection->peer().pid));
   const auto pid = static_cast<uint32_t>(connection->peer().pid);
   store_->Open(id, hello, pid != 0 ? pid : hello.process().pid(), connection->peer());
@@ -200,7 +203,9 @@ void Server::Welcome(Connection* connection, const PositionsReply* positions) {
   welcome.set_protocol(kProtocolMax);
   welcome.set_collector_version(options_.collector_version);
   welcome.set_collector(options_.collector_id);
-  welcome.set_level(options_.level);
+  Session* const session = FindSession(connection->session);
+  const LevelPlan* const plan = session == nullptr ? nullptr : PlanOf(*session);
+  welcome.set_level(plan == nullptr ? options_.level : LevelNow(*plan));
   if (positions != nullptr) {
     for (const auto& [writer, next] : positions->next_events) {
       v1::Position& position = *welcome.add_positions();
@@ -211,6 +216,8 @@ void Server::Welcome(Connection* connection, const PositionsReply* positions) {
   connection->welcomed = true;
   const auto frame = EncodeControl(proto::FrameType::kWelcome, welcome.SerializeAsString());
   if (!connection->Send(frame)) return;  // EPOLLHUP follows
+  const bool has_more = plan != nullptr && LevelNow(*plan) != LevelAtTheEnd(*plan);
+  if (has_more && !Tell(session, connection, plan->change)) return;
   if (connection->wants_to_write()) FlushOrClose(connection);
 }
 

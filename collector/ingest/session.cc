@@ -35,6 +35,9 @@ bool ParsesAs(proto::FrameType type, std::span<const std::byte> payload) {
     case proto::FrameType::kLevel:
     case proto::FrameType::kLoss:
     case proto::FrameType::kOpenCalls:
+    case proto::FrameType::kControl:
+    case proto::FrameType::kReport:
+    case proto::FrameType::kDeviceSamples:
       return false;  // not from an agent, or not twice
     default:
       return true;  // a type of a newer agent: stored, and skipped by readers
@@ -104,6 +107,7 @@ Session::Verdict Session::Accept(const proto::FrameView& frame, std::span<const 
   }
   OpenBlock();
   block_.Append(bytes, frame.header.events, now_ns);
+  ledger_.Note(frame, bytes.size(), now_ns);
   return Verdict::kTaken;
 }
 

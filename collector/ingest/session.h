@@ -15,6 +15,7 @@
 #include "collector/ingest/limits.h"
 #include "collector/ingest/peer.h"
 #include "collector/ingest/segment.h"
+#include "collector/ingest/session_ledger.h"
 #include "collector/ingest/trace_store.h"
 #include "proto/frame.h"
 
@@ -22,8 +23,8 @@ namespace ranktap::collector {
 
 class Session {
  public:
-  Session(SessionId id, std::string token, PeerCredentials peer, FileDescriptor pidfd)
-      : id_(id), token_(std::move(token)), peer_(peer), pidfd_(std::move(pidfd)) {}
+  Session(SessionId id, const v1::Hello& hello, PeerCredentials peer, FileDescriptor pidfd)
+      : id_(id), token_(hello.session()), peer_(peer), pidfd_(std::move(pidfd)), ledger_(hello) {}
 
   // A new connection speaks for this session now.
   void Attach(uint64_t connection, uint64_t frames) {
@@ -65,7 +66,11 @@ class Session {
   const std::string& token() const { return token_; }
   const PeerCredentials& peer() const { return peer_; }
   int pidfd() const { return pidfd_.get(); }
+  SessionLedger& ledger() { return ledger_; }
+  const SessionLedger& ledger() const { return ledger_; }
   std::shared_ptr<const Segment> segment;
+  std::string run;      // its directory; empty until the store has found one
+  uint64_t window = 0;  // the last one it was told of; 0: none
 
   bool said_goodbye = false;
   bool is_dead = false;      // by pidfd
@@ -94,6 +99,7 @@ class Session {
   std::unordered_set<uint32_t> seen_;  // writers on this connection
   size_t dictionary_bytes_ = 0;
   size_t amended_bytes_ = 0;
+  SessionLedger ledger_;
   FrameBlock block_;
   bool block_open_ = false;
   uint64_t block_number_ = 0;

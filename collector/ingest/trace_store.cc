@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <filesystem>
+
 #include "collector/ingest/host_clock.h"
 
 namespace ranktap::collector {
@@ -64,6 +66,10 @@ void TraceStore::OpenNow(SessionId session, const v1::Hello& hello, uint32_t pid
   shelved->store = std::make_unique<SessionStore>(&shelved->context, hello, pid);
   if (place->earlier) shelved->store->GoOnFrom(*place->earlier);
   sessions_.emplace(session, std::move(shelved));
+  const std::string& path = place->book->directory.path();
+  std::error_code error;
+  const auto canonical = std::filesystem::canonical(path, error);
+  reply_(OpenedReply{session, error ? path : canonical.string()});
 }
 
 void TraceStore::Store(SessionId session, uint64_t connection, uint64_t frames, FrameBlock block) {

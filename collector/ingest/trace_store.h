@@ -34,6 +34,11 @@ struct StoredReply {
   uint64_t frames = 0;
   FrameBlock block;  // the buffer, for reuse
 };
+// The session's file will lie in this directory.
+struct OpenedReply {
+  SessionId session = 0;
+  std::string run;
+};
 // Where each writer of a session goes on.
 struct PositionsReply {
   SessionId session = 0;
@@ -49,7 +54,8 @@ struct RefusedReply {
 struct ClosedReply {
   SessionId session = 0;
 };
-using StoreReply = std::variant<StoredReply, PositionsReply, ClosedReply, RefusedReply>;
+using StoreReply =
+    std::variant<StoredReply, OpenedReply, PositionsReply, ClosedReply, RefusedReply>;
 
 class TraceStore {
  public:

@@ -188,12 +188,18 @@ TEST(MessagesContractTest, WhatTheCollectorSays) {
   change.set_level(v1::LEVEL_DORMANT);
   change.set_window(3);
   change.set_reason("stop");
+  change.set_at_realtime_ns(1'700'000'000'000'000'000);
+  change.set_until_realtime_ns(1'700'000'001'000'000'000);
+  change.set_level_after(v1::LEVEL_RANGES);
   const std::string change_bytes = change.SerializeAsString();
   const auto order = DecodeLevelChange(std::as_bytes(std::span(change_bytes)));
   ASSERT_TRUE(order.has_value());
   EXPECT_EQ(order->level, proto::Level::kDormant);
   EXPECT_EQ(order->window, 3u);
   EXPECT_EQ(order->reason, "stop");
+  EXPECT_EQ(order->at_realtime_ns, 1'700'000'000'000'000'000u);
+  EXPECT_EQ(order->until_realtime_ns, 1'700'000'001'000'000'000u);
+  EXPECT_EQ(order->level_after, proto::Level::kRanges);
 
   const std::string garbage = "\xff\xff\xff\xff\xff";
   EXPECT_FALSE(DecodeWelcome(std::as_bytes(std::span(garbage))).has_value());

@@ -259,6 +259,7 @@ struct MachineLink {
   // Calls back once for every context and stream that lives now.
   void (*for_each_resource)(void (*visit)(const Resource&));
   const char* (*function_name)(CUfunction function);
+  void (*note_subscription)(bool subscribed);
 };
 
 }  // namespace ranktap::standin

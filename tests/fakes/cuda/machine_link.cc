@@ -115,6 +115,7 @@ const MachineLink* TheMachineLink() {
       .graph_node_id = NodeId,
       .for_each_resource = ForEachResource,
       .function_name = FunctionName,
+      .note_subscription = LogSubscription,
   };
   return &link;
 }

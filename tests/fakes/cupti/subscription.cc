@@ -153,7 +153,7 @@ CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_Callback
   TheSubscription().userdata.store(userdata);
   TheSubscription().callback.store(callback);
   *subscriber = TheHandle();
-  ListenToMachine();
+  if (ListenToMachine()) Machine()->note_subscription(true);
   return CUPTI_SUCCESS;
 }
 
@@ -177,6 +177,7 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {
   // No callback may be running when this returns, but for the one it is called from.
   int own = Machine()->in_tool_callback() ? 1 : 0;
   while (subscription.callbacks_running.load() > own) std::this_thread::yield();
+  Machine()->note_subscription(false);
   return CUPTI_SUCCESS;
 }
 

@@ -270,6 +270,15 @@ void LogHostFunction(uint32_t stream_id, uint32_t context_id, uint32_t correlati
       context_id, stream_id, correlation, start_ns, end_ns);
 }
 
+void LogSubscription(bool subscribed) {
+  if (!TruthIsLogged()) return;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  Line("{\"type\":\"subscription\",\"subscribed\":%s,\"raw_ns\":%lu}",
+       subscribed ? "true" : "false",
+       static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec));
+}
+
 void LogRefusal(const char* function) {
   Counts& counts = GetCounts();
   bool first;

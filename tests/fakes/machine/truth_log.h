@@ -22,6 +22,8 @@ void LogCompilation(const Compilation& compilation);
 void LogOverhead(const Overhead& overhead);
 void LogHostFunction(uint32_t stream_id, uint32_t context_id, uint32_t correlation,
                      uint64_t start_ns, uint64_t end_ns);
+// A CUPTI client subscribed, or went.
+void LogSubscription(bool subscribed);
 // Something was called that is not modelled. Counted always; on stderr once per name when
 // RANKTAP_STANDIN_VERBOSE=1.
 void LogRefusal(const char* function);

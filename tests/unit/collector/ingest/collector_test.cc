@@ -288,10 +288,13 @@ TEST(CollectorTest, ALevelReachesEveryAgentAndLaterOnesInTheirWelcome) {
   TestCollector collector;
   FakeAgent first({.rank = 0}), second({.rank = 1});
   EXPECT_EQ(first.Join(collector.socket()).level(), v1::LEVEL_KERNELS);
-  collector.collector().SetLevel(v1::LEVEL_DORMANT, 2, "test");
+  v1::LevelChange change;
+  change.set_level(v1::LEVEL_DORMANT);
+  change.set_window(2);
+  collector.collector().SetLevel(change);
+  change.Clear();
   const auto frame = first.Receive();
   ASSERT_TRUE(frame);
-  v1::LevelChange change;
   ASSERT_EQ(frame->header.type, proto::FrameType::kLevel);
   ASSERT_TRUE(change.ParseFromString(frame->payload));
   EXPECT_EQ(change.level(), v1::LEVEL_DORMANT);

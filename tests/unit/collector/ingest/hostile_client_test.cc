@@ -360,8 +360,10 @@ TEST_F(HostileClientTest, APeerThatNeverReadsIsCutOffAndServedNoMore) {
   const int small = 2304;
   (void)::setsockopt(deaf.socket(), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
   for (int i = 0; i < 5000; ++i) {
-    collector_.collector().SetLevel(i % 2 == 0 ? v1::LEVEL_DORMANT : v1::LEVEL_KERNELS, 1,
-                                    std::string(200, 'r'));
+    v1::LevelChange change;
+    change.set_level(i % 2 == 0 ? v1::LEVEL_DORMANT : v1::LEVEL_KERNELS);
+    change.set_reason(std::string(200, 'r'));
+    collector_.collector().SetLevel(change);
     // The honest one reads them all.
     for (int seen = 0; i % 50 == 49 && seen < 50;) {
       const auto frame = honest_.Receive();

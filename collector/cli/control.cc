@@ -1,0 +1,201 @@
+#include "collector/cli/control.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "collector/cli/command.h"
+#include "collector/cli/human_units.h"
+#include "collector/cli/table_text.h"
+#include "collector/ingest/control_client.h"
+#include "collector/ingest/monotonic_clock.h"
+#include "collector/trace/run_info.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr auto kAskEvery = std::chrono::milliseconds(20);
+// From the instant on: a process that has not confirmed by then is reported.
+constexpr uint64_t kPatienceNs = 5'000'000'000;
+
+// A run may be named by any path that leads to it.
+std::string Canonical(const std::string& job) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(job, error);
+  return error || !std::filesystem::is_directory(path, error) ? job : path.string();
+}
+
+std::string ClockTime(uint64_t realtime_ns) {
+  const time_t seconds = static_cast<time_t>(realtime_ns / 1'000'000'000);
+  tm local{};
+  ::localtime_r(&seconds, &local);
+  char text[32], whole[48];
+  std::strftime(text, sizeof(text), "%H:%M:%S", &local);
+  std::snprintf(whole, sizeof(whole), "%s.%03u", text,
+                static_cast<unsigned>(realtime_ns % 1'000'000'000 / 1'000'000));
+  return whole;
+}
+
+struct Confirmations {
+  std::vector<std::string> confirmed, ended, silent;
+};
+
+// One look: who of those that were told is at the level by now.
+Confirmations Look(const v1::ControlReply& order, const v1::ControlReply& now) {
+  std::map<uint64_t, const v1::ProcessStatus*> alive;
+  for (const v1::ProcessStatus& process : now.processes()) {
+    if (process.state() != v1::ProcessStatus::STATE_ENDING) alive[process.session()] = &process;
+  }
+  const bool is_over = order.until_realtime_ns() != 0 && RealtimeNs() >= order.until_realtime_ns();
+  Confirmations found;
+  for (const v1::ProcessStatus& told : order.processes()) {
+    if (told.state() != v1::ProcessStatus::STATE_CONNECTED) continue;
+    const auto process = alive.find(told.session());
+    std::string name = ProcessNameOf(told);
+    if (process == alive.end()) {
+      found.ended.push_back(std::move(name));
+    } else if (is_over || process->second->level() == order.level() ||
+               process->second->window() > order.window()) {
+      found.confirmed.push_back(std::move(name));
+    } else {
+      found.silent.push_back(std::move(name));
+    }
+  }
+  return found;
+}
+
+Confirmations AwaitConfirmations(const CollectorAnswer& order, const std::string& job) {
+  v1::ControlRequest question;
+  question.set_verb(v1::ControlRequest::VERB_STATUS);
+  question.set_job(job);
+  Confirmations found = Look(order.reply, order.reply);
+  while (RealtimeNs() < order.reply.at_realtime_ns() + kPatienceNs) {
+    const Result<v1::ControlReply> now = AskCollector(order.socket, question);
+    // The collector went with its last process.
+    found = Look(order.reply, now ? *now : v1::ControlReply());
+    const bool early = RealtimeNs() < order.reply.at_realtime_ns();
+    if (!now || (found.silent.empty() && !early)) break;
+    std::this_thread::sleep_for(kAskEvery);
+  }
+  return found;
+}
+
+std::string Listed(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 8;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kMost; ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
+  return text;
+}
+
+std::string Describe(const v1::ControlReply& order, const Confirmations& found, bool waited) {
+  const bool is_start = order.level() != v1::LEVEL_DORMANT;
+  std::string text = "window " + std::to_string(order.window()) + ": ";
+  text += is_start ? std::string(NameOf(order.level())) : std::string("off");
+  const size_t count =
+      waited ? found.confirmed.size() : static_cast<size_t>(order.processes_size());
+  text += " on " + std::to_string(count) + (count == 1 ? " process" : " processes") + " from " +
+          ClockTime(order.at_realtime_ns());
+  if (order.until_realtime_ns() != 0) {
+    text += " for " +
+            FormatNs(static_cast<int64_t>(order.until_realtime_ns() - order.at_realtime_ns()));
+  }
+  if (count == 0 && is_start) text += "; processes that come join it";
+  return text;
+}
+
+}  // namespace
+
+void AddTargetOptions(CLI::App* app, ControlTarget* target) {
+  app->add_option("job", target->job,
+                  "a job as its launcher calls it, or a run's directory or its name");
+  app->add_option("--socket", target->socket,
+                  "the collector's socket; without it those of this user are looked for");
+}
+
+std::string JobNameOf(const v1::ProcessStatus& process) {
+  const std::string& run = process.run();
+  return process.job().empty() ? run.substr(run.rfind('/') + 1) : process.job();
+}
+
+std::string ProcessNameOf(const v1::ProcessStatus& process) {
+  return process.has_rank() ? "rank " + std::to_string(process.rank())
+                            : "pid " + std::to_string(process.pid());
+}
+
+std::vector<CollectorAnswer> FindTarget(const ControlTarget& target) {
+  v1::ControlRequest request;
+  request.set_verb(v1::ControlRequest::VERB_STATUS);
+  request.set_job(Canonical(target.job));
+  const std::vector<std::string> sockets =
+      target.socket.empty() ? CandidateSockets() : std::vector{target.socket};
+  std::vector<CollectorAnswer> found;
+  std::string problems;
+  for (const std::string& socket : sockets) {
+    Result<v1::ControlReply> reply = AskCollector(socket, request);
+    if (!reply) {
+      if (!target.socket.empty()) problems = reply.message();
+    } else if (!reply->problem().empty()) {
+      problems += (problems.empty() ? "" : "\nranktap: ") + socket + ": " + reply->problem();
+    } else {
+      found.push_back({socket, std::move(*reply)});
+    }
+  }
+  if (found.empty()) {
+    Complain(problems.empty() ? "no collector of yours runs here; `ranktap run -- COMMAND` starts "
+                                "one for a command, `ranktap collect` one that stays"
+                              : problems);
+  }
+  return found;
+}
+
+bool IsAmbiguous(const ControlTarget& target, const std::vector<CollectorAnswer>& found) {
+  if (target.all || !target.job.empty()) return false;
+  std::set<std::string> jobs;
+  for (const CollectorAnswer& answer : found) {
+    for (const v1::ProcessStatus& process : answer.reply.processes()) {
+      jobs.insert(JobNameOf(process));
+    }
+  }
+  if (jobs.size() < 2 && (found.size() < 2 || !target.socket.empty())) return false;
+  std::string names;
+  for (const std::string& job : jobs) names += (names.empty() ? "" : ", ") + job;
+  Complain("several collectors or jobs are here (" + names + "); name a job, or use --all");
+  return true;
+}
+
+int OrderLevels(const ControlTarget& target, v1::ControlRequest request, bool wait) {
+  const std::vector<CollectorAnswer> found = FindTarget(target);
+  if (found.empty()) return kFailure;
+  if (IsAmbiguous(target, found)) return kWrongUsage;
+  request.set_job(Canonical(target.job));
+  int status = kSuccess;
+  for (const CollectorAnswer& collector : found) {
+    const Result<v1::ControlReply> reply = AskCollector(collector.socket, request);
+    if (!reply || !reply->problem().empty()) {
+      Complain(!reply ? reply.message() : collector.socket + ": " + reply->problem());
+      status = kFailure;
+      continue;
+    }
+    const Confirmations confirmations =
+        wait ? AwaitConfirmations({collector.socket, *reply}, request.job()) : Confirmations{};
+    std::printf("%s\n", Printable(Describe(*reply, confirmations, wait)).c_str());
+    if (!confirmations.ended.empty()) {
+      Complain(Listed(confirmations.ended) + " ended before the window was confirmed");
+    }
+    if (!confirmations.silent.empty()) {
+      Complain(Listed(confirmations.silent) + " did not confirm within 5 s; see ranktap status");
+      status = kFailure;
+    }
+  }
+  return status;
+}
+
+}  // namespace ranktap::collector

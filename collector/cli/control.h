@@ -1,0 +1,40 @@
+// What `start`, `stop` and `status` have in common: which collector is meant, and the talk with it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ranktap/v1/status.pb.h"
+
+namespace ranktap::collector {
+
+struct ControlTarget {
+  std::string socket;  // empty: every collector of this user that is found
+  std::string job;     // empty: the only one there is
+  bool all = false;    // every job
+};
+void AddTargetOptions(CLI::App* app, ControlTarget* target);
+
+struct CollectorAnswer {
+  std::string socket;
+  v1::ControlReply reply;
+};
+// The collectors that know the target's job (any job: all that answer), with what they say of it.
+// Empty, after a complaint, where there is none.
+std::vector<CollectorAnswer> FindTarget(const ControlTarget& target);
+
+// True, after a complaint that names them, when there are several jobs and the target names none.
+bool IsAmbiguous(const ControlTarget& target, const std::vector<CollectorAnswer>& found);
+
+// What a job is called on the command line: its launcher's name for it, else its run's directory.
+std::string JobNameOf(const v1::ProcessStatus& process);
+// "rank 3", "pid 4711"
+std::string ProcessNameOf(const v1::ProcessStatus& process);
+
+// Sends `request`, with the target's job, to each collector, and waits until every process that was
+// told has confirmed, or has ended. An exit status; prints one line a collector.
+int OrderLevels(const ControlTarget& target, v1::ControlRequest request, bool wait);
+
+}  // namespace ranktap::collector

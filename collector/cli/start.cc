@@ -1,0 +1,95 @@
+// `ranktap start`: capture begins on all ranks of a job at the same instant.
+#include <charconv>
+#include <cmath>
+
+#include "collector/cli/arguments.h"
+#include "collector/cli/command.h"
+#include "collector/cli/control.h"
+#include "collector/cli/human_units.h"
+#include "collector/ingest/monotonic_clock.h"
+#include "collector/trace/run_info.h"
+
+namespace ranktap::collector {
+namespace {
+
+struct StartOptions {
+  ControlTarget target;
+  std::string level, delay, duration, at;
+  bool no_wait = false;
+};
+
+// Seconds of CLOCK_REALTIME, as `date +%s.%N` prints them.
+std::optional<uint64_t> ParseInstant(const std::string& text) {
+  double seconds = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || rest != text.data() + text.size() || !(seconds > 0) ||
+      seconds > 9e9) {
+    return std::nullopt;
+  }
+  return static_cast<uint64_t>(std::llround(seconds * 1e9));
+}
+
+bool AskFor(const char* option, const std::string& text, uint64_t* ns) {
+  if (text.empty()) return true;
+  const auto parsed = ParseDuration(text);
+  if (parsed) *ns = *parsed;
+  if (!parsed) {
+    Complain(std::string(option) + " '" + text + "' is no time; write 10, 1.5s, 200ms or 2m");
+  }
+  return parsed.has_value();
+}
+
+std::optional<int> Fill(const StartOptions& options, v1::ControlRequest* request) {
+  request->set_verb(v1::ControlRequest::VERB_START);
+  if (!options.level.empty()) {
+    const auto level = LevelNamed(options.level);
+    if (!level || *level < v1::LEVEL_RANGES || *level > v1::LEVEL_FULL) {
+      Complain("no level '" + options.level + "' to start at; it is ranges, kernels or full");
+      return kWrongUsage;
+    }
+    request->set_level(*level);
+  }
+  uint64_t delay = 0, duration = 0;
+  if (!AskFor("--delay", options.delay, &delay)) return kWrongUsage;
+  if (!AskFor("--duration", options.duration, &duration)) return kWrongUsage;
+  if (!options.duration.empty() && duration == 0) {
+    Complain("--duration 0 captures nothing");
+    return kWrongUsage;
+  }
+  request->set_duration_ns(duration);
+  if (delay != 0) request->set_at_realtime_ns(RealtimeNs() + delay);
+  if (options.at.empty()) return std::nullopt;
+  const auto at = ParseInstant(options.at);
+  if (!at || *at < RealtimeNs()) {
+    Complain("--at '" + options.at + "' is no instant to come; write seconds as `date +%s` does");
+    return kWrongUsage;
+  }
+  request->set_at_realtime_ns(*at);
+  return std::nullopt;
+}
+
+}  // namespace
+
+int StartCommand(const std::vector<std::string>& arguments) {
+  StartOptions options;
+  CLI::App app(
+      "Begins to capture on every rank of a job at the same instant: a window, which ends after\n"
+      "--duration or with `ranktap stop`. Ranks that come meanwhile join it.",
+      "ranktap start");
+  AddTargetOptions(&app, &options.target);
+  app.add_option("--level", options.level,
+                 "ranges, kernels or full; without it what the collector was started for");
+  app.add_option("--duration", options.duration, "end after so long: 10, 1.5s, 200ms, 2m");
+  CLI::Option* const delay = app.add_option("--delay", options.delay, "begin so long from now");
+  app.add_option("--at", options.at,
+                 "begin at this time, in seconds as `date +%s` prints them: the same on all nodes")
+      ->excludes(delay);
+  app.add_flag("--all", options.target.all, "every job of every collector that is found");
+  app.add_flag("--no-wait", options.no_wait, "do not wait for the ranks to confirm");
+  if (const auto status = ParseArguments(&app, arguments)) return *status;
+  v1::ControlRequest request;
+  if (const auto status = Fill(options, &request)) return *status;
+  return OrderLevels(options.target, request, !options.no_wait);
+}
+
+}  // namespace ranktap::collector

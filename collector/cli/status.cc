@@ -1,0 +1,139 @@
+// `ranktap status`: what is being traced now.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "collector/cli/arguments.h"
+#include "collector/cli/command.h"
+#include "collector/cli/control.h"
+#include "collector/cli/human_units.h"
+#include "collector/cli/table_text.h"
+#include "collector/cli/terminal.h"
+#include "collector/trace/run_info.h"
+
+namespace ranktap::collector {
+namespace {
+
+std::string NameOf(v1::ProcessStatus::State state) {
+  switch (state) {
+    case v1::ProcessStatus::STATE_CONNECTED:
+      return "connected";
+    case v1::ProcessStatus::STATE_AWAY:
+      return "away";
+    case v1::ProcessStatus::STATE_ENDING:
+      return "ending";
+    default:
+      return "unknown";
+  }
+}
+
+int64_t Signed(uint64_t value) { return static_cast<int64_t>(value); }
+
+std::vector<Cell> RowOf(const std::string& socket, const v1::ProcessStatus& process) {
+  const v1::Cost& cost = process.cost();
+  Cell share;
+  if (cost.watched_ns() > 0) {
+    share =
+        100.0 * static_cast<double>(process.callback_ns()) / static_cast<double>(cost.watched_ns());
+  }
+  return {JobNameOf(process),
+          process.has_rank() ? Cell(int64_t{process.rank()}) : Cell(),
+          std::to_string(process.pid()),
+          NameOf(process.state()),
+          std::string(collector::NameOf(process.level())),
+          process.window() == 0 ? Cell() : Cell(Signed(process.window())),
+          Signed(process.events()),
+          Signed(process.events_per_second()),
+          Signed(process.bytes()),
+          Signed(process.lost()),
+          share,
+          Signed(cost.drain_cpu_ns() + cost.sender_cpu_ns()),
+          int64_t{cost.steps_down()},
+          process.host(),
+          process.run(),
+          socket};
+}
+
+void AddNotes(const v1::ProcessStatus& process, Table* table) {
+  for (const std::string& note : process.notes()) {
+    const std::string text = ProcessNameOf(process) + ": " + note;
+    if (std::find(table->notes.begin(), table->notes.end(), text) == table->notes.end()) {
+      table->notes.push_back(text);
+    }
+  }
+}
+
+Table Tabulate(std::vector<CollectorAnswer> answers) {
+  Table table{.name = "status",
+              .title = "Processes that are connected now",
+              .columns = {{"job", Unit::kText},
+                          {"rank", Unit::kCount},
+                          {"pid", Unit::kText},
+                          {"state", Unit::kText},
+                          {"level", Unit::kText},
+                          {"window", Unit::kCount, true},
+                          {"events", Unit::kCount},
+                          {"events_per_second", Unit::kCount, true},
+                          {"bytes", Unit::kBytes},
+                          {"lost", Unit::kCount},
+                          {"callbacks_percent", Unit::kPercent},
+                          {"own_cpu_ns", Unit::kNs, true},
+                          {"steps_down", Unit::kCount, true},
+                          {"host", Unit::kText, true},
+                          {"run", Unit::kText, true},
+                          {"socket", Unit::kText, true}}};
+  for (CollectorAnswer& answer : answers) {
+    auto& processes = *answer.reply.mutable_processes();
+    std::sort(processes.begin(), processes.end(), [](const auto& a, const auto& b) {
+      const auto key = [](const v1::ProcessStatus& process) {
+        return std::tuple(JobNameOf(process), !process.has_rank(), process.rank(), process.pid());
+      };
+      return key(a) < key(b);
+    });
+    for (const v1::ProcessStatus& process : processes) {
+      table.rows.push_back(RowOf(answer.socket, process));
+      AddNotes(process, &table);
+    }
+    for (const v1::Refusal& refusal : answer.reply.refused()) {
+      table.notes.push_back("turned away: " + refusal.reason() + ", " +
+                            FormatCount(Signed(refusal.count())) + " times");
+    }
+    if (answer.reply.processes_left_out() > 0) {
+      table.notes.push_back(FormatCount(Signed(answer.reply.processes_left_out())) +
+                            " more processes are not shown");
+    }
+    const std::string who = "collector " + answer.reply.collector_version() + ", pid " +
+                            std::to_string(answer.reply.collector_pid()) + ", at " + answer.socket;
+    table.notes.push_back(processes.empty() ? who + ": no process is connected" : who);
+  }
+  return table;
+}
+
+}  // namespace
+
+int StatusCommand(const std::vector<std::string>& arguments) {
+  ControlTarget target;
+  std::string format_name = "text";
+  CLI::App app("Prints the processes that are connected to this user's collectors, and their cost.",
+               "ranktap status");
+  AddTargetOptions(&app, &target);
+  app.add_option("--format", format_name, "text, json or csv")->capture_default_str();
+  if (const auto status = ParseArguments(&app, arguments)) return *status;
+  const auto format = FormatNamed(format_name);
+  if (!format || *format == Format::kHtml) {
+    Complain("no format '" + format_name + "'; it is text, json or csv");
+    return kWrongUsage;
+  }
+  std::vector<CollectorAnswer> found = FindTarget(target);
+  if (found.empty()) return kFailure;
+  const Table table = Tabulate(std::move(found));
+  const std::string text = *format == Format::kJson ? FormatJson(table, 0)
+                           : *format == Format::kCsv
+                               ? FormatCsv(table, 0)
+                               : FormatText(table, OutputWidth(STDOUT_FILENO), 0);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return kSuccess;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,24 @@
+// `ranktap stop`: capture ends on all ranks of a job at the same instant.
+#include "collector/cli/arguments.h"
+#include "collector/cli/command.h"
+#include "collector/cli/control.h"
+
+namespace ranktap::collector {
+
+int StopCommand(const std::vector<std::string>& arguments) {
+  ControlTarget target;
+  bool no_wait = false;
+  CLI::App app(
+      "Ends capture on every rank of a job at the same instant: nothing stays armed, and what was\n"
+      "launched by then is still recorded. The job and its collector go on.",
+      "ranktap stop");
+  AddTargetOptions(&app, &target);
+  app.add_flag("--all", target.all, "every job of every collector that is found");
+  app.add_flag("--no-wait", no_wait, "do not wait for the ranks to confirm");
+  if (const auto status = ParseArguments(&app, arguments)) return *status;
+  v1::ControlRequest request;
+  request.set_verb(v1::ControlRequest::VERB_STOP);
+  return OrderLevels(target, request, !no_wait);
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,199 @@
+// `ranktap start`, `stop` and `status` against ranks that are at work on the stand-in.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "collector/trace/trace_check.h"
+#include "tests/integration/control/live_run.h"
+
+namespace ranktap::control_test {
+namespace {
+
+using collector::Gap;
+using collector::Trace;
+using ::testing::HasSubstr;
+
+int64_t RealtimeNs() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// Capture as a whole, in the order in which it was off.
+std::vector<Gap> GapsOfAll(const Trace& trace) {
+  std::vector<Gap> gaps;
+  for (const Gap& gap : trace.gaps) {
+    if (gap.source.empty()) gaps.push_back(gap);
+  }
+  std::sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.start < b.start; });
+  return gaps;
+}
+
+struct Window {
+  int64_t begin = 0, end = 0;  // CLOCK_REALTIME
+};
+std::vector<Window> WindowsOf(const Trace& trace) {
+  std::vector<Window> windows;
+  const std::vector<Gap> gaps = GapsOfAll(trace);
+  for (size_t i = 0; i + 1 < gaps.size(); ++i) {
+    windows.push_back(
+        {gaps[i].end + trace.realtime_offset_ns, gaps[i + 1].start + trace.realtime_offset_ns});
+  }
+  return windows;
+}
+
+int Subscriptions(const LiveRun& job, const Trace& trace, bool subscribed) {
+  int count = 0;
+  for (const Json& line : job.process().Truth(static_cast<int>(trace.info.pid), "subscription")) {
+    count += line["subscribed"].get<bool>() == subscribed ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(ControlTest, AWindowBeginsAndEndsOnAllRanksTogetherAndOutsideItNothingIsArmed) {
+  LiveRun job(3, 500, {"--dormant"});
+  ASSERT_TRUE(job.AwaitRanks(3));
+  for (const auto& [rank, row] : job.Status()) EXPECT_EQ(row["level"], "dormant") << rank;
+
+  // Both clocks are this machine's; 2 s are enough for all to hear of it, or the test still holds.
+  const int64_t at = (RealtimeNs() / 1'000'000'000 + 2) * 1'000'000'000;
+  const auto start = Ranktap(
+      {"start", job.path(), "--at", std::to_string(at / 1'000'000'000), "--duration", "2s"});
+  EXPECT_TRUE(start->exited_with(0)) << start->errors();
+  EXPECT_THAT(start->output(), HasSubstr("window 1: kernels on 3 processes from "));
+  EXPECT_THAT(start->output(), HasSubstr(" for 2.000 s"));
+  EXPECT_EQ(start->errors(), "");
+  ASSERT_TRUE(job.AwaitLevel("dormant")) << "the window ends by itself";
+  job.End();
+  EXPECT_EQ(job.process().errors().find("ranktap:"), std::string::npos);
+
+  int64_t last_begin = 0, first_end = INT64_MAX, first_begin = INT64_MAX;
+  ASSERT_EQ(job.run().traces.size(), 3u);
+  for (const Trace& trace : job.run().traces) {
+    const auto windows = WindowsOf(trace);
+    ASSERT_EQ(windows.size(), 1u);
+    // The clock of the trace is good to some microseconds; an order may be late, never early.
+    constexpr int64_t kClocks = 1'000'000;
+    EXPECT_GE(windows[0].begin, at - kClocks);
+    EXPECT_GE(windows[0].end, at + 2'000'000'000 - kClocks);
+    first_begin = std::min(first_begin, windows[0].begin);
+    last_begin = std::max(last_begin, windows[0].begin);
+    first_end = std::min(first_end, windows[0].end);
+    EXPECT_THAT(GapsOfAll(trace)[0].detail, HasSubstr("window 1"));
+
+    EXPECT_GT(trace.kernels.size(), 0u);
+    EXPECT_EQ(Subscriptions(job, trace, true), 1);
+    EXPECT_EQ(Subscriptions(job, trace, false), 1);
+    const auto truth = job.process().Truth(static_cast<int>(trace.info.pid), "kernel");
+    EXPECT_GT(truth.size(), trace.kernels.size()) << "the ranks worked outside the window too";
+    for (size_t i = 0; i < trace.api_calls.size(); ++i) {
+      const int64_t when = trace.api_calls.start[i] + trace.realtime_offset_ns;
+      EXPECT_GE(when, windows[0].begin - kClocks);
+    }
+  }
+  EXPECT_LT(last_begin, first_end) << "the ranks' windows overlap";
+  std::printf("3 ranks began within %.3f ms\n",
+              static_cast<double>(last_begin - first_begin) / 1e6);
+  const auto check = collector::CheckRun(job.path());
+  ASSERT_TRUE(check.ok());
+  EXPECT_TRUE(check->ok());
+}
+
+TEST(ControlTest, StartStopStartMakesTwoWindowsAndARankThatComesLateJoins) {
+  LiveRun job(2, 500, {"--level", "ranges", "--dormant"});
+  ASSERT_TRUE(job.AwaitRanks(2));
+  for (int window = 1; window <= 2; ++window) {
+    const auto start = Ranktap({"start", job.path()});
+    EXPECT_THAT(start->output(),
+                HasSubstr("window " + std::to_string(window) + ": ranges on 2 processes"));
+    const auto rows = job.Status();
+    EXPECT_EQ(rows.at(0)["level"], "ranges");
+    EXPECT_EQ(rows.at(1)["window"], window);
+    const auto stop = Ranktap({"stop", job.path()});
+    EXPECT_THAT(stop->output(),
+                HasSubstr("window " + std::to_string(window) + ": off on 2 processes"));
+  }
+  job.End();
+  // Nothing was pushed inside the windows: there need not be a trace. Where there is one, it says
+  // when capture was on.
+  for (const Trace& trace : job.run().traces) EXPECT_EQ(WindowsOf(trace).size(), 2u);
+}
+
+TEST(ControlTest, ARankThatDiesBeforeTheWindowIsNamedAndTheOthersBegin) {
+  LiveRun job(3, 500, {"--dormant"});
+  ASSERT_TRUE(job.AwaitRanks(3));
+  std::unique_ptr<SimulatedRun> start;
+  std::jthread starter([&] { start = Ranktap({"start", job.path(), "--delay", "3s"}); });
+  // Told, and not begun.
+  ASSERT_TRUE(WaitUntil([&] {
+    const auto rows = job.Status();
+    return rows.contains(1) && rows.at(1)["window"] == 1;
+  }));
+  EXPECT_EQ(kill(std::stoi(job.Status().at(1)["pid"].get<std::string>()), SIGKILL), 0);
+  starter.join();
+  EXPECT_TRUE(start->exited_with(0));
+  EXPECT_THAT(start->output(), HasSubstr("kernels on 2 processes"));
+  EXPECT_THAT(start->errors(), HasSubstr("rank 1 ended before the window was confirmed"));
+  ASSERT_TRUE(job.AwaitLevel("kernels"));
+  ASSERT_TRUE(WaitUntil([&] { return job.Status().at(0)["events"] > 0; }));
+  job.End();
+  EXPECT_NE(job.TraceOf(0), nullptr);
+  EXPECT_EQ(job.TraceOf(1), nullptr) << "it recorded nothing, so it is no rank of the run";
+}
+
+TEST(ControlTest, StatusCountsWhatComesAndWhatItCosts) {
+  LiveRun job(1, 2000, {});
+  ASSERT_TRUE(WaitUntil([&] {
+    const auto rows = job.Status();
+    return rows.contains(0) && rows.at(0)["events_per_second"] > 0 &&
+           rows.at(0)["callbacks_percent"].is_number() && rows.at(0)["callbacks_percent"] > 0;
+  }));
+  const Json row = job.Status().at(0);
+  EXPECT_EQ(row["state"], "connected");
+  EXPECT_EQ(row["level"], "kernels");
+  EXPECT_EQ(row["lost"], 0);
+  EXPECT_GT(row["bytes"], 0);
+  EXPECT_LT(row["callbacks_percent"], 100);
+  const auto text = Ranktap({"status", job.path()});
+  EXPECT_THAT(text->output(), HasSubstr("run"));
+  EXPECT_THAT(text->output(), HasSubstr("collector "));
+}
+
+TEST(ControlTest, AnUnknownJobIsRefusedAndThoseThatAreThereAreNamed) {
+  LiveRun job(1, 100, {"--dormant"});
+  ASSERT_TRUE(job.AwaitRanks(1));
+  for (const char* verb : {"start", "stop", "status"}) {
+    const auto refused = Ranktap({verb, "no-such-job"});
+    EXPECT_TRUE(refused->exited_with(1));
+    EXPECT_THAT(refused->errors(), HasSubstr("no process of 'no-such-job' is connected here; "
+                                             "there are: run"));
+  }
+}
+
+TEST(ControlTest, WrongUsageIsStatusTwoAndSaysWhatToWrite) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"start", "--level", "dormant"}, "no level 'dormant' to start at"},
+      {{"start", "--duration", "soon"}, "--duration 'soon' is no time; write 10"},
+      {{"start", "--duration", "0"}, "--duration 0 captures nothing"},
+      {{"start", "--at", "5"}, "--at '5' is no instant to come"},
+      {{"start", "--at", "9", "--delay", "1"}, "--delay excludes --at"},
+      {{"start", "--no-such"}, "--no-such"},
+      {{"stop", "--level", "full"}, "--level"},
+      {{"status", "--format", "html"}, "no format 'html'"},
+      {{"run", "--dormant", "--delay", "1", "--", "true"}, "--dormant waits for ranktap start"}};
+  for (const auto& [arguments, message] : cases) {
+    const auto wrong = Ranktap(arguments);
+    EXPECT_TRUE(wrong->exited_with(2)) << message;
+    EXPECT_THAT(wrong->errors(), HasSubstr(message));
+  }
+  const auto nobody = Ranktap({"status", "--socket", "/nonexistent/socket"});
+  EXPECT_TRUE(nobody->exited_with(1));
+  EXPECT_THAT(nobody->errors(), HasSubstr("/nonexistent/socket: no collector answers there"));
+}
+
+}  // namespace
+}  // namespace ranktap::control_test
