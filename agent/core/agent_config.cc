@@ -45,6 +45,7 @@ constexpr auto kFields = std::to_array<FieldOf>({
     {"RANKTAP_CUPTI", &AgentConfig::cupti_path},
     {"RANKTAP_STACKS", &AgentConfig::stacks},
     {"RANKTAP_STACKS_SAMPLE", &AgentConfig::stacks_sample},
+    {"RANKTAP_BUDGET_PPM", &AgentConfig::budget_ppm},
     {"RANKTAP_REDACT", &AgentConfig::redact},
     {"RANKTAP_PYTHON", &AgentConfig::python},
     {"RANKTAP_SCHEDULE", &AgentConfig::schedule},

@@ -27,6 +27,7 @@ struct AgentConfig {
   std::string cupti_path;
   proto::StackPolicy stacks = proto::StackPolicy::kAuto;
   uint32_t stacks_sample = 1;
+  uint32_t budget_ppm = 0;
   bool redact = true;
   bool python = false;
   std::string schedule;

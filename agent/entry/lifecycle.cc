@@ -9,11 +9,14 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "agent/core/agent_state.h"
 #include "agent/core/announcements.h"
@@ -22,6 +25,7 @@
 #include "agent/core/file_size_limit.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
+#include "agent/core/overhead_budget.h"
 #include "agent/core/segment.h"
 #include "agent/core/writer.h"
 #include "agent/entry/doors.h"
@@ -55,8 +59,13 @@ constinit std::atomic<State> g_state{State::kFresh};
 constinit Running* g_running = nullptr;
 constinit std::atomic<proto::Level> g_level{proto::Level::kDormant};
 constinit std::atomic<bool> g_cuda_seen{false};
-constinit std::atomic<uint64_t> g_started_ns{0};  // CLOCK_MONOTONIC
-constinit std::atomic<uint64_t> g_gap_since{0};   // ticks; capture has been off since then
+constinit std::atomic<uint64_t> g_started_ns{0};                  // CLOCK_MONOTONIC
+constinit OverheadBudget g_budget;                                // the sender's
+constinit proto::Level g_budget_level = proto::Level::kCounters;  // the highest that it allows
+constinit uint32_t g_steps_down = 0;
+constinit std::atomic<bool> g_ending{false};
+constinit std::atomic<uint64_t> g_full_gap_since{0};  // ticks; the budget has taken level full away
+constinit std::atomic<uint64_t> g_gap_since{0};       // ticks; capture has been off since then
 
 std::span<const char* const> Environment() {
   size_t count = 0;
@@ -88,13 +97,35 @@ uint32_t BitsOf(proto::Level level) {
          (level >= proto::Level::kFull ? kCaptureFramework : 0u);
 }
 
-void ApplyLevel(proto::Level level, std::string_view reason) {
+// What only level full has, given up for the budget's sake, or back.
+void MarkFullGap(proto::Level before, proto::Level level, std::string_view detail,
+                 proto::GapReason reason) {
+  GapFields gap{.reason = proto::GapReason::kBudget,
+                .source = "full",
+                .start_ticks = NowTicks(),
+                .end_ticks = 0,
+                .detail = detail};
+  if (reason == proto::GapReason::kBudget && before >= proto::Level::kFull) {
+    g_full_gap_since.store(gap.start_ticks);
+    AnnounceGap(gap);
+  } else if (level >= proto::Level::kFull) {
+    const uint64_t since = g_full_gap_since.exchange(0);
+    if (since == 0) return;
+    gap.end_ticks = std::exchange(gap.start_ticks, since);
+    AnnounceGap(gap);
+  }
+}
+
+void ApplyLevel(proto::Level level, std::string_view reason,
+                proto::GapReason why = proto::GapReason::kLevel) {
   const proto::Level before = g_level.exchange(level);
   const bool ranges = level >= proto::Level::kRanges;
   SetCapture(BitsOf(level));
   ClearCapture(kLevelBits & ~BitsOf(level));
-  for (Source* source : AllSources()) source->SetLevel(level);
+  for (Source* source : AllSources()) source->SetLevel(level, why);
   if (before == level) return;
+  g_budget.Restart();
+  MarkFullGap(before, level, reason, why);
   AnnounceLevel(level);
   const uint64_t now = NowTicks();
   if (!ranges) {
@@ -112,6 +143,31 @@ void ApplyLevel(proto::Level level, std::string_view reason) {
                  .end_ticks = now,
                  .detail = reason});
   }
+}
+
+// The collector's order; a welcome does not undo what the budget has decided.
+void OnLevelOrder(const LevelOrder& order) {
+  if (!order.is_greeting) g_budget_level = proto::Level::kCounters;
+  ApplyLevel(std::min(order.level, g_budget_level), order.reason);
+}
+
+// One level down, never below ranges: NVTX costs what the program asks for, and the counting of
+// events and of our own cost goes on at every level.
+void StepDown() {
+  const proto::Level before = g_level.load();
+  if (before <= proto::Level::kRanges || g_ending.load()) return;
+  const auto level = static_cast<proto::Level>(static_cast<int>(before) - 1);
+  char text[160];
+  std::snprintf(text, sizeof(text),
+                "over the overhead budget: hooks took %.2f %% of the time for 3 s, %.2f %% are "
+                "allowed: level %s became %s",
+                g_budget.share_ppm() / 1e4, g_budget.limit_ppm() / 1e4,
+                std::string(NameOf(before)).c_str(), std::string(NameOf(level)).c_str());
+  Log(text);
+  AnnounceNote(text);
+  g_budget_level = level;
+  ++g_steps_down;
+  ApplyLevel(level, text, proto::GapReason::kBudget);
 }
 
 void AddCost(CostFields& fields) {
@@ -135,6 +191,9 @@ void AddCost(CostFields& fields) {
   fields.stacks_truncated = cost.stacks_truncated;
   fields.stacks_refused = cost.stacks_refused;
   fields.stacks_unnamed = cost.stacks_unnamed;
+  if (g_budget.IsExceeded(fields.callback_ticks, NowTicks())) StepDown();
+  fields.budget_ppm = g_budget.limit_ppm();
+  fields.steps_down = g_steps_down;
 }
 
 // A fork child has none of our threads, and the rings are not its own.
@@ -148,6 +207,7 @@ void InForkChild() {
 // Runs before what the program registered earlier.
 void AtExit() {
   if (!Capturing(kCaptureAlive)) return;
+  g_ending.store(true);
   (void)Contain(false, [] {
     RefreshRankIdentity();
     constexpr uint64_t kMillisecond = 1'000'000;
@@ -232,13 +292,12 @@ const char* StartSender(Running& running) {
                                          .host_clock = g_host_clock,
                                          .segment_bytes = running.segment.bytes(),
                                          .notes = running.notes});
-  running.sender = new Sender(
-      running.segment, running.arena,
-      {.socket_path = running.config.socket_path,
-       .hello = hello,
-       .spool = SpoolOf(running),
-       .on_level = [](const LevelOrder& order) { ApplyLevel(order.level, order.reason); },
-       .add_cost = AddCost});
+  running.sender = new Sender(running.segment, running.arena,
+                              {.socket_path = running.config.socket_path,
+                               .hello = hello,
+                               .spool = SpoolOf(running),
+                               .on_level = OnLevelOrder,
+                               .add_cost = AddCost});
   // From here on the collector holds the rings: what is in them survives this process, however
   // soon it dies. Does not wait: a collector that is not there is tried again by the thread.
   running.sender->TryConnect();
@@ -265,6 +324,7 @@ bool Start() {
   }
   pthread_atfork(nullptr, nullptr, &InForkChild);
   std::atexit(&AtExit);
+  g_budget.SetLimit(running->config.budget_ppm);
   g_level.store(running->config.level);
   if (running->config.level >= proto::Level::kRanges) {
     SetCapture(BitsOf(running->config.level));

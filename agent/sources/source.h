@@ -23,9 +23,8 @@ struct SourceCost {
 class Source {
  public:
   virtual std::string_view name() const = 0;
-  // The level changed, or the source's library came up while it was in force. Runs on: the sender
-  // thread, or the thread that brought the library up. May not wait for a user thread.
-  virtual void SetLevel(proto::Level level) = 0;
+  // The level changed, for this reason. Runs on: the sender thread. May not wait for a user thread.
+  virtual void SetLevel(proto::Level level, proto::GapReason reason) = 0;
   // The process is ending: bring what is still outside the rings into them, until `deadline_ns`
   // (CLOCK_MONOTONIC) at the latest. Runs on: the exiting thread.
   virtual void Finish(uint64_t deadline_ns) = 0;

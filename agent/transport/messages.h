@@ -72,6 +72,7 @@ struct LevelOrder {
   uint64_t at_realtime_ns = 0;     // 0: at once
   uint64_t until_realtime_ns = 0;  // 0: until told otherwise
   proto::Level level_after = proto::Level::kUnknown;
+  bool is_greeting = false;  // of a welcome: what is in force, and no new order
 };
 std::optional<LevelOrder> DecodeLevelChange(std::span<const std::byte> payload);
 

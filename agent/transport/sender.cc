@@ -203,6 +203,7 @@ void Sender::Greet(const Welcome& welcome) {
     LevelOrder order;
     order.level = welcome.level;
     order.reason = "welcome";
+    order.is_greeting = true;
     setup_.on_level(order);
   }
 }

@@ -6,7 +6,9 @@
 #include "collector/analysis/clock_alignment.h"
 #include "collector/analysis/comm_summary.h"
 #include "collector/analysis/copy_summary.h"
+#include "collector/analysis/cost_summary.h"
 #include "collector/analysis/critical_path.h"
+#include "collector/analysis/device_summary.h"
 #include "collector/analysis/gap_summary.h"
 #include "collector/analysis/graph_summary.h"
 #include "collector/analysis/hta_kernels.h"
@@ -68,6 +70,8 @@ constexpr Analysis kAnalyses[] = {
     {"syncs", "Where does the host wait for the device, and what does it cost?", &TabulateSyncs},
     {"usage", "How much of its time does each device run kernels (as MegEngine)?", &TabulateUsage},
     {"usage-over-time", "The same, window by window", &TabulateUsageOverTime},
+    {"devices", "How did clocks, power, temperature and memory of the devices go?",
+     &TabulateDevices},
     {"apis", "Where does the host spend its time in CUDA calls?", &TabulateApis},
     {"ranges", "How long do the program's NVTX ranges take, on the host and on the GPU?",
      &TabulateRanges},
@@ -88,6 +92,7 @@ constexpr Analysis kAnalyses[] = {
      false, &TabulateDiff},
     {"losses", "Which events are missing, and why?", &TabulateLosses},
     {"losses-by-writer", "Which thread's events are missing?", &TabulateLossesByWriter},
+    {"cost", "What did ranktap itself cost, and did it keep to its budget?", &TabulateCost},
     {"gaps", "When was capture off on purpose, and why?", &TabulateGaps},
 };
 

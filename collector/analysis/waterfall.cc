@@ -67,7 +67,10 @@ Idle ExplainIdle(const Trace& trace, const std::vector<DeviceSpan>& spans, int64
 
 Set NotRecorded(const Trace& trace) {
   Set set;
-  for (const Gap& gap : trace.gaps) set.emplace_back(gap.start, gap.end);
+  for (const Gap& gap : trace.gaps) {
+    // Without what level full adds the device's work is there all the same.
+    if (gap.source != "full") set.emplace_back(gap.start, gap.end);
+  }
   return Merged(std::move(set));
 }
 

@@ -148,9 +148,11 @@ int CollectUntilSignal(const CollectOptions& options) {
   }
   ServerOptions server;
   server.level = options.wanted_level;
+  if (options.wanted_level >= v1::LEVEL_RANGES) server.start_level = options.wanted_level;
   server.collector_version = kVersion;
   server.collector_id = RandomId();
   server.owner = ::geteuid();
+  server.sample_devices = true;
   server.all_users = options.all_users;
   server.resumable = true;
   server.log_path = options.log;

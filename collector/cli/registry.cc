@@ -10,6 +10,7 @@ constexpr Command kCommands[] = {
     {"start", "begin to capture, on all ranks at the same instant", &StartCommand},
     {"stop", "end capture, on all ranks at the same instant", &StopCommand},
     {"status", "what is being traced now, and what that costs", &StatusCommand},
+    {"doctor", "what keeps this machine from tracing, and what to do about it", &DoctorCommand},
     {"report", "print one analysis of a run", &ReportCommand},
     {"export", "write a run in another tool's format", &ExportCommand},
     {"merge", "join runs, nodes and torch.profiler's files of several ranks", &MergeCommand},

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -33,7 +34,8 @@ namespace {
 constexpr uint64_t kGraceNs = 2'000'000'000;
 
 struct RunOptions {
-  std::string output, level, duration, delay, log, stacks, schedule;
+  std::string output, level, duration, delay, log, stacks, schedule, budget;
+  uint32_t budget_ppm = 0;     // 0: no limit
   uint32_t stacks_sample = 0;  // 0: not given
   bool quiet = false, print_env = false, no_preload = false, dormant = false;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
@@ -61,6 +63,9 @@ void AddOptions(CLI::App* app, RunOptions* options) {
       ->check(CLI::Range(1, 1'000'000));
   app->add_option("--delay", options->delay, "capture nothing for so long: 10, 1.5s, 200ms, 2m");
   app->add_option("--duration", options->duration, "capture for so long, then nothing");
+  app->add_option("--budget", options->budget,
+                  "most of the time that hooks may take, as 2% or 0.5%; past it, for 3 s, a rank "
+                  "gives up one level, never below ranges");
   app->add_flag("--dormant", options->dormant,
                 "capture nothing until `ranktap start`, which then means --level");
   app->add_option("--schedule", options->schedule,
@@ -84,6 +89,18 @@ size_t CommandStart(const CLI::App& app, const std::vector<std::string>& argumen
     if (option != nullptr && option->get_items_expected_max() > 0) ++i;
   }
   return arguments.size();
+}
+
+// "2%" or "2": percent, in millionths.
+std::optional<uint32_t> ParseBudget(std::string_view text) {
+  double percent = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  const std::string_view unit(rest, text.data() + text.size());
+  if (error != std::errc() || (unit != "" && unit != "%") || !(percent >= 0.0001) ||
+      percent > 100) {
+    return std::nullopt;
+  }
+  return static_cast<uint32_t>(percent * 1e4);
 }
 
 // nullopt: all is well.
@@ -110,6 +127,14 @@ std::optional<int> CheckOptions(RunOptions* options) {
       return kWrongUsage;
     }
     *ns = *parsed;
+  }
+  if (!options->budget.empty()) {
+    const auto budget = ParseBudget(options->budget);
+    if (!budget) {
+      Complain("--budget '" + options->budget + "' is no share of the time; write 2% or 0.5%");
+      return kWrongUsage;
+    }
+    options->budget_ppm = *budget;
   }
   if (options->dormant && options->delay_ns + options->duration_ns > 0) {
     Complain("--dormant waits for ranktap start; give --delay and --duration to that");
@@ -209,6 +234,9 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const RunOptions& op
   if (options.stacks_sample != 0) {
     settings.emplace_back("RANKTAP_STACKS_SAMPLE", std::to_string(options.stacks_sample));
   }
+  if (options.budget_ppm != 0) {
+    settings.emplace_back("RANKTAP_BUDGET_PPM", std::to_string(options.budget_ppm));
+  }
   if (options.wanted_level >= v1::LEVEL_FULL) settings.emplace_back("RANKTAP_PYTHON", "1");
   if (!options.schedule.empty()) settings.emplace_back("RANKTAP_SCHEDULE", options.schedule);
   return settings;
@@ -273,6 +301,7 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   server.collector_version = kVersion;
   server.collector_id = RandomId();
   server.owner = ::geteuid();
+  server.sample_devices = true;
   server.log_path = options.log;
   Collector collector(socket->TakeListener(), std::move(directory), std::move(info), server);
   if (const auto window = WindowOf(options)) collector.SetLevel(*window);

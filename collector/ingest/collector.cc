@@ -16,6 +16,10 @@ Collector::Collector(FileDescriptor listener, RunShelf shelf, ServerOptions opti
              [this](StoreReply reply) { server_.OnStoreReply(std::move(reply)); }),
       thread_([this] { server_.Run(&store_); }) {
   (void)::pthread_setname_np(thread_.native_handle(), "ranktap-server");
+  if (!options.sample_devices) return;
+  devices_ = std::make_unique<DeviceSampler>([this](std::vector<DeviceReading> readings) {
+    server_.OnDeviceReadings(std::move(readings));
+  });
 }
 
 void Collector::Beat() {
@@ -27,6 +31,7 @@ Collector::~Collector() {
 }
 
 RunInfo Collector::Finish(uint64_t grace_ns, const std::function<void(RunInfo*)>& finish) {
+  devices_.reset();
   server_.Stop(grace_ns);
   thread_.join();
   return store_.Finish([&](RunInfo* info) {

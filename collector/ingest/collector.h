@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "collector/ingest/device_sampler.h"
 #include "collector/ingest/server.h"
 #include "collector/ingest/trace_store.h"
 
@@ -38,6 +39,7 @@ class Collector {
   Server server_;
   TraceStore store_;
   std::thread thread_;
+  std::unique_ptr<DeviceSampler> devices_;  // none unless asked for
 };
 
 // 16 bytes that no other collector has.

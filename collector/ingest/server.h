@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "collector/ingest/connection.h"
+#include "collector/ingest/device_sampler.h"
 #include "collector/ingest/ingest_log.h"
 #include "collector/ingest/limits.h"
 #include "collector/ingest/session.h"
@@ -37,7 +38,8 @@ struct ServerOptions {
   // A collector to come goes on where this one stops (RunShelf): processes that live on keep what
   // is in their rings for it, and a new process may have files of an earlier one.
   bool resumable = false;
-  std::string log_path;  // empty: no log
+  std::string log_path;         // empty: no log
+  bool sample_devices = false;  // ask NVML once a second
 };
 
 class Server {
@@ -56,6 +58,8 @@ class Server {
   void SetLevel(v1::LevelChange change);
   // A socket whose other end is read as a process of `owner` that has ended.
   FileDescriptor ConnectSpool(uid_t owner);
+  // What NVML says goes to the traces of the processes that see the devices.
+  void OnDeviceReadings(std::vector<DeviceReading> readings);
   // Calls `done` on the server's thread.
   void Beat(Task done) { Post(std::move(done)); }
   // Ends Run: at once when no session is open, otherwise after at most `grace_ns`. What is in the
@@ -125,6 +129,10 @@ class Server {
                     v1::ControlReply* reply);
   void DescribeSessions(const v1::ControlRequest& request, const PeerCredentials& caller,
                         v1::ControlReply* reply) const;
+  void StoreReadings(const std::vector<DeviceReading>& readings);
+  // Puts a frame of our own making into the session's open block.
+  void AddFrame(Session* session, const proto::FrameFields& fields,
+                std::span<const std::byte> payload);
   bool MayControl(const PeerCredentials& caller, const Session& session) const;
 
   void OnStored(StoredReply reply);

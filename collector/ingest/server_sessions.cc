@@ -173,16 +173,21 @@ void Server::Reattach(Session* session, Connection* connection, const proto::Fra
   session->said_goodbye = false;
   // Its hello may say more than the first one did.
   if (hello.payload.size() < kMaxHelloBytes / 8) {
-    const bool was_open = session->has_open_block();
-    const uint64_t before = session->open_bytes();
-    session->Add({.type = proto::FrameType::kAmend}, hello.payload, MonotonicRawNs());
-    if (!was_open) {
-      AddTimer(TimerKind::kBlock, session->id(), kBlockAgeNs, session->block_number());
-      open_order_.emplace_back(session->id(), session->block_number());
-    }
-    OnBlockGrew(session, before);
+    AddFrame(session, {.type = proto::FrameType::kAmend}, hello.payload);
   }
   store_->AskPositions(session->id(), connection->id());
+}
+
+void Server::AddFrame(Session* session, const proto::FrameFields& fields,
+                      std::span<const std::byte> payload) {
+  const bool was_open = session->has_open_block();
+  const uint64_t before = session->open_bytes();
+  session->Add(fields, payload, MonotonicRawNs());
+  if (!was_open) {
+    AddTimer(TimerKind::kBlock, session->id(), kBlockAgeNs, session->block_number());
+    open_order_.emplace_back(session->id(), session->block_number());
+  }
+  OnBlockGrew(session, before);
 }
 
 void Server::Refuse(Connection* connection, const std::string& why) {

@@ -22,6 +22,7 @@ class SessionLedger {
 
   // The hello with all amendments so far.
   const v1::Hello& hello() const { return hello_; }
+  bool has_events() const { return events_ > 0; }
   // Everything but what only the server knows (session, run, state, window).
   void Describe(v1::ProcessStatus* status) const;
 

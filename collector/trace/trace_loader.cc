@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "collector/trace/device_counters.h"
 #include "collector/trace/event_tables.h"
 #include "collector/trace/launch_join.h"
 #include "collector/trace/operator_join.h"
@@ -70,6 +71,7 @@ class Loader {
     }
     MapTimes({.readings = readings_, .gaps = gaps_, .open_calls = open_calls_}, &tables_.matcher(),
              trace_);
+    AddDeviceCounters(device_samples_, trace_);
     ForEachTable(*trace_, [](auto& table) { SortTable(table); });
     TakeOwnOperators(trace_);
     SortNested(trace_->operators);
@@ -218,6 +220,12 @@ class Loader {
       }
       case proto::FrameType::kOpenCalls:
         return Parse(frame.payload, &open_calls_);
+      case proto::FrameType::kDeviceSamples: {
+        v1::DeviceSamples samples;
+        if (!Parse(frame.payload, &samples)) return false;
+        device_samples_.MergeFrom(samples);
+        return true;
+      }
       default:
         return true;
     }
@@ -229,6 +237,7 @@ class Loader {
   std::vector<v1::ClockReading> readings_;
   std::set<uint64_t> known_readings_;
   std::set<uint16_t> holes_;  // writers with events declared lost right before their next frame
+  v1::DeviceSamples device_samples_;
   GapsByStart gaps_;
   v1::OpenCalls open_calls_;
 };

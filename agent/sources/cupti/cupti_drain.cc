@@ -149,7 +149,7 @@ void Drain::MarkGap(proto::GapReason reason, std::string detail) {
 // has come, or two seconds have passed.
 void Drain::Disarm() {
   ClearCapture(kCaptureCuda);
-  MarkGap(proto::GapReason::kLevel, "the level was lowered");
+  MarkGap(wanted_because_.load(), "the level was lowered");
   session_->StopCallbacks();
   CompleteWindow(kWindowPatience);
   closing_ = false;
@@ -370,7 +370,8 @@ void Drain::CheckCorrelation() {
   Note("this CUPTI gives correlation ids only with API records on: they are on now");
 }
 
-void Drain::RequestLevel(proto::Level level) {
+void Drain::RequestLevel(proto::Level level, proto::GapReason reason) {
+  wanted_because_.store(reason);
   wanted_.store(level);
   buffers_.Wake();
 }

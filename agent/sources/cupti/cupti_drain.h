@@ -36,7 +36,7 @@ class Drain {
   void ResumeAfterGuest();
 
   // From any thread: the level to be, the end.
-  void RequestLevel(proto::Level level);
+  void RequestLevel(proto::Level level, proto::GapReason reason);
   void Finish(uint64_t deadline_ns);
 
   void AddCost(SourceCost& cost) const;
@@ -80,6 +80,7 @@ class Drain {
   std::atomic<bool> armed_{false};
   std::atomic<bool> wants_correlation_{false};
   std::atomic<proto::Level> wanted_{proto::Level::kDormant};
+  std::atomic<proto::GapReason> wanted_because_{proto::GapReason::kLevel};
   std::atomic<const char*> guest_wants_{nullptr};  // the call that asked
   std::atomic<uint32_t> guest_served_{0};
   std::atomic<bool> finish_{false};

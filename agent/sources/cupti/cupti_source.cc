@@ -23,8 +23,8 @@ class CuptiSourceType final : public Source {
     drain_.store(drain);
   }
 
-  void SetLevel(proto::Level level) override {
-    if (cupti::Drain* drain = drain_.load()) drain->RequestLevel(level);
+  void SetLevel(proto::Level level, proto::GapReason reason) override {
+    if (cupti::Drain* drain = drain_.load()) drain->RequestLevel(level, reason);
   }
   void Finish(uint64_t deadline_ns) override {
     if (cupti::Drain* drain = drain_.load()) drain->Finish(deadline_ns);

@@ -12,7 +12,7 @@ class NvtxSourceType final : public Source {
  public:
   std::string_view name() const override { return "nvtx"; }
   // The level's bit decides what the handlers record; they stay installed.
-  void SetLevel(proto::Level) override {}
+  void SetLevel(proto::Level, proto::GapReason) override {}
   void Finish(uint64_t) override {}
   void AddCost(SourceCost&) const override {}
 };

@@ -9,7 +9,7 @@ class TorchSourceType final : public Source {
  public:
   std::string_view name() const override { return "torch"; }
   // The level's bit decides what the functions record; the hooks stay in torch.
-  void SetLevel(proto::Level) override {}
+  void SetLevel(proto::Level, proto::GapReason) override {}
   void Finish(uint64_t) override {}
   void AddCost(SourceCost&) const override {}
 };

@@ -1,0 +1,128 @@
+// `ranktap doctor`: what stands between this machine and a good trace.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "collector/cli/arguments.h"
+#include "collector/cli/command.h"
+#include "collector/cli/injection.h"
+#include "collector/cli/table_text.h"
+#include "collector/cli/terminal.h"
+#include "collector/doctor/finding.h"
+#include "collector/version.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr size_t kUsualWidth = 80;
+
+struct Found {
+  const Check* check;
+  std::vector<Finding> findings;
+};
+
+// `text` broken over lines of `width`, each after the first behind `indent` spaces.
+std::string Wrapped(const std::string& text, size_t width, size_t indent) {
+  std::istringstream words(text);
+  std::string result;
+  size_t column = indent;
+  for (std::string word; words >> word;) {
+    if (column > indent && column + 1 + word.size() > width) {
+      result += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+  }
+  return result;
+}
+
+std::string FormatFindings(const std::vector<Found>& found, size_t width) {
+  constexpr size_t kIndent = 19;
+  std::string text;
+  for (const Found& of_check : found) {
+    for (const Finding& finding : of_check.findings) {
+      char head[32];
+      std::snprintf(head, sizeof(head), "%-8s %-9s ", std::string(NameOf(finding.severity)).c_str(),
+                    std::string(of_check.check->name).c_str());
+      text += head + Wrapped(Printable(finding.what), width, kIndent) + "\n";
+      if (finding.advice.empty()) continue;
+      text += std::string(kIndent, ' ') +
+              Wrapped("-> " + Printable(finding.advice), width, kIndent) + "\n";
+    }
+  }
+  return text;
+}
+
+std::string FormatFindingsJson(const std::vector<Found>& found, bool healthy) {
+  nlohmann::json object;
+  object["ranktap"] = kVersion;
+  object["healthy"] = healthy;
+  object["findings"] = nlohmann::json::array();
+  for (const Found& of_check : found) {
+    for (const Finding& finding : of_check.findings) {
+      object["findings"].push_back({{"check", of_check.check->name},
+                                    {"severity", NameOf(finding.severity)},
+                                    {"what", finding.what},
+                                    {"advice", finding.advice}});
+    }
+  }
+  return object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string ChecksHelp() {
+  std::string text = "Checks:\n";
+  for (const Check& check : AllChecks()) {
+    std::string line = "  " + std::string(check.name);
+    line.resize(14, ' ');
+    text += line + std::string(check.question) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+int DoctorCommand(const std::vector<std::string>& arguments) {
+  std::string format = "text", root, run;
+  CLI::App app("Looks for what would keep ranktap from tracing here, and says what to do about it.",
+               "ranktap doctor");
+  app.add_option("--run", run, "the run to look at; without it the newest one here");
+  app.add_option("--format", format, "text or json")->capture_default_str();
+  app.add_option("--root", root, "look at this directory instead of the machine: for tests");
+  app.footer(ChecksHelp());
+  if (const auto status = ParseArguments(&app, arguments)) return *status;
+  if (format != "text" && format != "json") {
+    Complain("no format '" + format + "'; it is text or json");
+    return kWrongUsage;
+  }
+  std::vector<std::string_view> environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    environment.emplace_back(*entry);
+  }
+  HostView host(root, environment);
+  host.agent_library = FindAgentLibrary(&host.agent_problem);
+  host.run = run;
+  std::vector<Found> found;
+  bool healthy = true;
+  for (const Check& check : AllChecks()) {
+    found.push_back({&check, check.run(host)});
+    for (const Finding& finding : found.back().findings) {
+      healthy = healthy && finding.severity != Severity::kProblem;
+    }
+  }
+  const size_t width = OutputWidth(STDOUT_FILENO);
+  const std::string text =
+      format == "json" ? FormatFindingsJson(found, healthy)
+                       : FormatFindings(found, width == kUnlimitedWidth ? kUsualWidth : width);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return healthy ? kSuccess : kFailure;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,241 @@
+// The driver, CUPTI, counters, NVML.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include "collector/doctor/finding.h"
+#include "collector/trace/file_descriptor.h"
+
+namespace ranktap::collector {
+namespace {
+
+// The first number with dots in the line: "NVRM version: ... Kernel Module  550.54.14  ...".
+std::string DriverVersion(const HostView& host) {
+  std::istringstream words(host.Read("/proc/driver/nvidia/version").value_or(""));
+  for (std::string word; words >> word;) {
+    const bool is_number = word.find_first_not_of("0123456789.") == std::string::npos;
+    if (is_number && word.find('.') != std::string::npos) return word;
+  }
+  return {};
+}
+
+int Major(const std::string& version) {
+  int major = 0;
+  (void)std::from_chars(version.data(), version.data() + version.size(), major);
+  return major;
+}
+
+// Of CUDA, by the driver's branch: what NVIDIA's release notes pair with it.
+int CudaMajorOf(int driver_major) {
+  return driver_major >= 580 ? 13 : driver_major >= 525 ? 12 : driver_major >= 450 ? 11 : 0;
+}
+
+// cuptiGetVersion's number: 18 is 11.8, 19 to 99 are 12's, from 13 on it is the version itself.
+std::string CuptiVersionName(uint32_t version) {
+  if (version >= 100000) {
+    return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100);
+  }
+  if (version == 18) return "11.8";
+  return version > 18 ? "12 (API " + std::to_string(version) + ")"
+                      : "before 11.8 (API " + std::to_string(version) + ")";
+}
+int CuptiMajor(uint32_t version) {
+  return version >= 100000 ? static_cast<int>(version / 10000) : version > 18 ? 12 : 11;
+}
+
+// In a child: somebody else's library may do anything when it is opened.
+std::optional<uint32_t> AskCuptiVersion(const std::string& path) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  const FileDescriptor read(ends[0]);
+  FileDescriptor write(ends[1]);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    uint32_t version = 0;
+    void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    using GetVersion = int (*)(uint32_t*);
+    auto* const get = library == nullptr
+                          ? nullptr
+                          : reinterpret_cast<GetVersion>(::dlsym(library, "cuptiGetVersion"));
+    if (get != nullptr && get(&version) == 0) {
+      (void)!::write(write.get(), &version, sizeof(version));
+    }
+    ::_exit(0);
+  }
+  write.Reset();
+  if (child < 0) return std::nullopt;
+  constexpr int kPatienceMs = 5000;
+  pollfd polled{.fd = read.get(), .events = POLLIN, .revents = 0};
+  uint32_t version = 0;
+  const bool answered = ::poll(&polled, 1, kPatienceMs) == 1 &&
+                        ::read(read.get(), &version, sizeof(version)) == sizeof(version);
+  if (!answered) (void)::kill(child, SIGKILL);
+  (void)::waitpid(child, nullptr, 0);
+  return answered ? std::optional(version) : std::nullopt;
+}
+
+void AddDirectory(const HostView& host, const std::string& directory,
+                  std::set<std::string>* found) {
+  for (const std::string& name : host.List(directory)) {
+    if (!name.starts_with("libcupti.so")) continue;
+    std::error_code error;
+    const auto file = std::filesystem::canonical(host.Path(directory) + "/" + name, error);
+    if (!error) found->insert(file.string());
+  }
+}
+
+// Where the agent looks and where Python's wheels put it. What a program brings along is not known
+// before it runs.
+std::vector<std::string> FindCuptiCopies(const HostView& host) {
+  std::set<std::string> found;
+  for (const std::string& name : host.List("/usr/local")) {
+    if (!name.starts_with("cuda")) continue;
+    AddDirectory(host, "/usr/local/" + name + "/extras/CUPTI/lib64", &found);
+    AddDirectory(host, "/usr/local/" + name + "/lib64", &found);
+  }
+  AddDirectory(host, "/usr/lib/x86_64-linux-gnu", &found);
+  std::istringstream paths(host.Variable("LD_LIBRARY_PATH").value_or(""));
+  for (std::string path; std::getline(paths, path, ':');) {
+    if (!path.empty()) AddDirectory(host, path, &found);
+  }
+  const std::string environment = host.Variable("VIRTUAL_ENV").value_or("/usr/local");
+  for (const std::string& prefix : {environment, host.Variable("CONDA_PREFIX").value_or("")}) {
+    if (prefix.empty()) continue;
+    for (const std::string& python : host.List(prefix + "/lib")) {
+      if (!python.starts_with("python")) continue;
+      const std::string nvidia = prefix + "/lib/" + python + "/site-packages/nvidia";
+      for (const std::string& package : host.List(nvidia)) {
+        AddDirectory(host, nvidia + "/" + package + "/lib", &found);
+      }
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
+std::vector<Finding> CheckDevices(const HostView& host) {
+  int devices = 0;
+  for (const std::string& name : host.List("/dev")) {
+    if (!name.starts_with("nvidia") || name.size() == 6 ||
+        name.find_first_not_of("0123456789", 6) != std::string::npos) {
+      continue;
+    }
+    ++devices;
+    const std::string path = "/dev/" + name;
+    if (host.Access(path, R_OK | W_OK) != 0) {
+      return {{Severity::kProblem, path + " cannot be opened by this user",
+               "join the group that owns it (ls -l " + path + "), or ask who runs the machine"}};
+    }
+  }
+  if (devices > 0) {
+    return {{Severity::kOk, std::to_string(devices) + (devices == 1 ? " device" : " devices"), ""}};
+  }
+  return {{Severity::kProblem, "the driver is loaded, and /dev has no nvidia0 here",
+           "give the container its GPUs (docker run --gpus all; Slurm: --gres=gpu)"}};
+}
+
+}  // namespace
+
+std::vector<Finding> CheckDriver(const HostView& host) {
+  const std::string version = DriverVersion(host);
+  if (version.empty()) {
+    return {{Severity::kProblem,
+             "no NVIDIA driver is loaded (/proc/driver/nvidia/version is not there): no kernel "
+             "can be traced here, only NVTX ranges",
+             "run on a machine with a GPU; traces can be read anywhere"}};
+  }
+  std::vector<Finding> findings = {{Severity::kOk, "NVIDIA driver " + version, ""}};
+  if (CudaMajorOf(Major(version)) == 0) {
+    findings[0] = {Severity::kWarning,
+                   "NVIDIA driver " + version +
+                       " is older than CUDA 11.8, the first that ranktap "
+                       "knows",
+                   "use driver 520 or newer"};
+  }
+  for (Finding& finding : CheckDevices(host)) findings.push_back(std::move(finding));
+  return findings;
+}
+
+std::vector<Finding> CheckCupti(const HostView& host) {
+  std::vector<Finding> findings;
+  const int driver = CudaMajorOf(Major(DriverVersion(host)));
+  std::vector<std::string> copies = FindCuptiCopies(host);
+  if (const auto named = host.Variable("RANKTAP_CUPTI")) {
+    if (!host.Exists(*named)) {
+      findings.push_back({Severity::kProblem,
+                          "RANKTAP_CUPTI names " + *named +
+                              ", which is not "
+                              "there",
+                          "unset it, or name a libcupti.so"});
+    } else if (std::find(copies.begin(), copies.end(), host.Path(*named)) == copies.end()) {
+      copies.push_back(host.Path(*named));
+    }
+  }
+  for (const std::string& path : copies) {
+    const auto version = AskCuptiVersion(path);
+    if (!version) {
+      findings.push_back({Severity::kWarning,
+                          path + " cannot be loaded, or does not say which "
+                                 "version it is",
+                          "remove it, or name another with RANKTAP_CUPTI"});
+    } else if (*version < 18) {
+      findings.push_back(
+          {Severity::kWarning,
+           path + ": CUPTI " + CuptiVersionName(*version) + ", which ranktap does not know",
+           "install CUPTI 11.8 or newer"});
+    } else if (driver != 0 && CuptiMajor(*version) > driver) {
+      findings.push_back({Severity::kWarning,
+                          path + ": CUPTI " + CuptiVersionName(*version) +
+                              " is newer than the driver, which ends with "
+                              "CUDA " +
+                              std::to_string(driver),
+                          "use a CUPTI of CUDA " + std::to_string(driver) +
+                              " (RANKTAP_CUPTI), or a newer driver"});
+    } else {
+      findings.push_back({Severity::kOk, path + ": CUPTI " + CuptiVersionName(*version), ""});
+    }
+  }
+  if (findings.empty()) {
+    findings.push_back({Severity::kWarning,
+                        "no libcupti in the usual places; the agent takes the copy that the "
+                        "program has loaded (PyTorch brings one), and without any there are no "
+                        "kernels",
+                        "install CUPTI, or set RANKTAP_CUPTI to its path"});
+  }
+  return findings;
+}
+
+std::vector<Finding> CheckCounterPermission(const HostView& host) {
+  const auto params = host.Read("/proc/driver/nvidia/params");
+  if (!params) return {{Severity::kNote, "not known: /proc/driver/nvidia/params is not there", ""}};
+  const std::string restricted = HostView::Field(*params, "RmProfilingAdminOnly").value_or("0");
+  if (restricted == "0" || host.user() == 0) {
+    return {{Severity::kOk, "hardware counters are open to this user", ""}};
+  }
+  return {{Severity::kNote,
+           "hardware counters are for administrators (RmProfilingAdminOnly: 1); kernels, copies "
+           "and ranges need no such permission",
+           "for counters: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, "
+           "then reload the driver"}};
+}
+
+std::vector<Finding> CheckNvml(const HostView& host) {
+  const int failed = host.Probe("nvml", [] {
+    void* const library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    return library == nullptr ? ENOENT : 0;
+  });
+  if (failed == 0) return {{Severity::kOk, "libnvidia-ml.so.1 can be loaded", ""}};
+  return {{Severity::kNote,
+           "libnvidia-ml.so.1 cannot be loaded: no clocks, power or temperature in the runs",
+           "in a container add the utility capability (NVIDIA_DRIVER_CAPABILITIES=all)"}};
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,154 @@
+// The last run: through which door each rank came, and what it lacked.
+#include <array>
+#include <filesystem>
+#include <map>
+
+#include "collector/doctor/finding.h"
+#include "collector/trace/run_info.h"
+
+namespace ranktap::collector {
+namespace {
+
+struct KnownNote {
+  std::string_view mark;  // in what the agent says
+  std::string_view advice;
+};
+constexpr std::array<KnownNote, 9> kKnownNotes = {{
+    {"CUPTI is in use by another tool",
+     "end the other tool (nsys, torch.profiler) in that process; the agent tries again each "
+     "minute"},
+    {"no libcupti found",
+     "set RANKTAP_CUPTI to the path of a libcupti.so; PyTorch's lies in "
+     "site-packages/nvidia/cuda_cupti/lib"},
+    {"CUPTI does not start", "use a CUPTI that is not newer than the driver (RANKTAP_CUPTI)"},
+    {"cannot be opened", "correct RANKTAP_CUPTI, or unset it"},
+    {"which this ranktap does not know", "use a newer ranktap, or another CUPTI (RANKTAP_CUPTI)"},
+    {"no memory for CUPTI's buffers", "lower RANKTAP_CUPTI_BUFFERS_MIB"},
+    {"the system gives no thread",
+     "raise the limit of processes (ulimit -u, or the cgroup's "
+     "pids.max)"},
+    {"closed the rings' descriptor", "only a kill loses something; nothing needs to be done"},
+    {"over the overhead budget", "raise --budget, or ask for a lower --level from the start"},
+}};
+
+std::string AdviceFor(const std::string& note) {
+  for (const KnownNote& known : kKnownNotes) {
+    if (note.find(known.mark) != std::string::npos) return std::string(known.advice);
+  }
+  return {};
+}
+
+// The newest run.json below the working directory: what `ranktap run` and `collect` make there.
+std::string NewestRun(const HostView& host) {
+  namespace fs = std::filesystem;
+  std::string newest;
+  fs::file_time_type time{};
+  const auto look = [&](const fs::path& directory) {
+    std::error_code error;
+    const auto written = fs::last_write_time(directory / "run.json", error);
+    if (!error && (newest.empty() || written > time)) {
+      newest = directory.string();
+      time = written;
+    }
+  };
+  std::error_code error;
+  const std::string here = host.is_this_machine() ? "." : host.Path("/runs");
+  for (fs::directory_iterator entry(here, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().filename().string().starts_with("ranktap-")) look(entry->path());
+  }
+  const fs::path kept = fs::path(here) / "ranktap-runs" / std::to_string(host.user());
+  for (fs::directory_iterator entry(kept, error), end; !error && entry != end;
+       entry.increment(error)) {
+    look(entry->path());
+  }
+  return newest;
+}
+
+std::string NameOfRank(const TraceInfo& trace) {
+  return trace.rank ? "rank " + std::to_string(*trace.rank) : "pid " + std::to_string(trace.pid);
+}
+
+// "ranks 0-3, 5" of those that share something.
+std::string Joined(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 4;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kMost; ++i) text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
+  return text;
+}
+
+void AddEndings(const RunInfo& info, std::vector<Finding>* findings) {
+  std::map<std::string, std::vector<std::string>> ways;
+  for (const TraceInfo& trace : info.traces) {
+    ways["came in by " + trace.door + ", level " + trace.level + ", " +
+         std::string(NameOf(trace.status)) + (trace.detail.empty() ? "" : ": " + trace.detail)]
+        .push_back(NameOfRank(trace));
+  }
+  for (const auto& [way, ranks] : ways) {
+    const bool is_fine = way.ends_with(", closed") || way.find(", closed: ") != std::string::npos ||
+                         way.ends_with(", open");
+    const bool failed = way.find("write failed") != std::string::npos;
+    findings->push_back({failed    ? Severity::kProblem
+                         : is_fine ? Severity::kOk
+                                   : Severity::kNote,
+                         Joined(ranks) + " " + way,
+                         failed ? "make room on the disk of the run's directory" : ""});
+  }
+}
+
+void AddNotes(const RunInfo& info, std::vector<Finding>* findings) {
+  std::map<std::string, std::vector<std::string>> notes;
+  for (const TraceInfo& trace : info.traces) {
+    for (const std::string& note : trace.notes) notes[note].push_back(NameOfRank(trace));
+    if (trace.door == "environment") {
+      notes
+          ["came in by CUDA's and NVTX's variables alone: without LD_PRELOAD there is no hook for "
+           "PyTorch"]
+              .push_back(NameOfRank(trace));
+    }
+  }
+  for (const auto& [note, ranks] : notes) {
+    const bool lacks_kernels = note.starts_with("no kernels");
+    findings->push_back({lacks_kernels ? Severity::kProblem : Severity::kNote,
+                         Joined(ranks) + ": " + note, AdviceFor(note)});
+  }
+  for (const auto& [reason, count] : info.refused) {
+    findings->push_back(
+        {Severity::kWarning,
+         "the collector turned away: " + reason + ", " + std::to_string(count) + " times", ""});
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> CheckLastRun(const HostView& host) {
+  const std::string path = host.run.empty() ? NewestRun(host) : host.run;
+  if (path.empty()) return {{Severity::kOk, "there is no run here yet", ""}};
+  const std::string file = path + "/run.json";
+  // A run is named as it is, not below a test's root.
+  const auto text = HostView("", {}).Read(file);
+  if (!text) {
+    return {{Severity::kProblem, file + " cannot be read", "name a run's directory with --run"}};
+  }
+  const Result<RunInfo> info = ParseRunInfo(*text, file);
+  if (!info) return {{Severity::kProblem, info.message(), ""}};
+  std::vector<Finding> findings;
+  if (info->traces.empty()) {
+    findings.push_back({Severity::kProblem,
+                        path + ": no process of the command used CUDA or NVTX, or none could load "
+                               "the agent",
+                        "see the other findings; `RANKTAP_LOG=/tmp/agent.log ranktap run ...` has "
+                        "the agent's own words"});
+  } else {
+    const size_t count = info->traces.size();
+    findings.push_back({Severity::kOk,
+                        path + ": " + std::to_string(count) + (count == 1 ? " trace" : " traces"),
+                        ""});
+  }
+  AddEndings(*info, &findings);
+  AddNotes(*info, &findings);
+  return findings;
+}
+
+}  // namespace ranktap::collector
