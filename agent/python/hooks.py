@@ -9,8 +9,8 @@ import sys
 import threading
 import weakref
 
-MODULE, STEP, PHASE, OPERATOR, MEMORY = DOMAINS = (
-    'ranktap.module', 'ranktap.step', 'ranktap.phase', 'ranktap.op', 'ranktap.memory')
+MODULE, STEP, PHASE, OPERATOR, MEMORY, COMM = DOMAINS = (
+    'ranktap.module', 'ranktap.step', 'ranktap.phase', 'ranktap.op', 'ranktap.memory', 'ranktap.comm')
 
 
 def guarded(function):
@@ -59,101 +59,6 @@ class Process:
         if distributed is not None and distributed.is_available() and distributed.is_initialized():
             agent.tell_rank(distributed.get_rank(), distributed.get_world_size())
             self._knows_rank = True
-
-
-class Modules:
-    """A range for each forward, named from its root: `ResNet.layer1.0.conv1`.
-
-    The root is the module that runs while no other does; names are those of `named_modules`.
-    """
-
-    def __init__(self, torch, process):
-        self._process = process
-        self.names = {}       # id(module) -> the agent's name of it; 0: not recorded
-        self._alive = {}      # id(module) -> weak reference that removes both
-        self.texts = {}       # id(module) -> qualified name
-        self._root = None     # weak reference to the last root
-        self.roots = []       # weak references to all of them
-        self.on_root_output = None
-        self._hooks = self._make_hooks(torch)
-
-    def _make_hooks(self, torch):
-        known, enter, leave = self.names.get, agent.enter, agent.exit
-        first_seen = guarded(self._first_seen)
-        root_done = guarded(lambda output: self.on_root_output(output))
-        # Under dynamo these are True and the hooks trace to nothing: no graph break, no range
-        # inside of a compiled graph.
-        compiler = getattr(torch, 'compiler', None)
-        is_compiling = getattr(compiler, 'is_dynamo_compiling', None) or getattr(
-            compiler, 'is_compiling', None) or (lambda: False)
-
-        def before(module, inputs):
-            if is_compiling():
-                return
-            name = known(id(module))
-            if name is None:
-                first_seen(module)
-            elif name:
-                enter(name)
-
-        def after(module, inputs, output):
-            if not is_compiling() and known(id(module)) and leave():
-                root_done(output)
-
-        return before, after
-
-    def install(self, torch):
-        hooked = torch.nn.modules.module
-        before, after = self._hooks
-        handles = [hooked.register_module_forward_pre_hook(before)]
-        try:  # also when the forward raises: torch 2.0
-            handles.append(hooked.register_module_forward_hook(after, always_call=True))
-        except TypeError:
-            handles.append(hooked.register_module_forward_hook(after))
-        hide_from_compile_warning(hooked, {handle.id for handle in handles})
-
-    def _first_seen(self, module):
-        if not self._process.records():
-            self.names[id(module)] = 0
-            return
-        if agent.depth() == 0:
-            self._root = weakref.ref(module)
-            self.roots.append(self._root)
-            self._name_all(module, type(module).__name__)
-        else:
-            root = self._root() if self._root is not None else None
-            if root is not None:
-                self._name_all(root, self.texts.get(id(root), type(root).__name__))
-            if id(module) not in self.names:  # not registered with its parent
-                self._name_all(module, type(module).__name__)
-        agent.enter(self.names[id(module)])
-
-    def _name_all(self, root, text):
-        for path, module in root.named_modules():
-            self._name(module, f'{text}.{path}' if path else text)
-
-    def _name(self, module, text):
-        key = id(module)
-        if key not in self._alive:
-            def forget(_, key=key):
-                for table in (self.names, self.texts, self._alive):
-                    table.pop(key, None)
-            self._alive[key] = weakref.ref(module, forget)
-        self.texts[key] = text
-        self.names[key] = agent.name(text)
-
-
-def hide_from_compile_warning(hooked, ours):
-    """torch.compile warns on stderr when there are global hooks; not about ours."""
-    if not hasattr(hooked, '_has_any_global_hook'):
-        return
-    tables = [table for name, table in vars(hooked).items()
-              if name.startswith('_global_') and isinstance(table, dict)]
-
-    def _has_any_global_hook():
-        return any(key not in ours for table in tables for key in table)
-
-    hooked._has_any_global_hook = _has_any_global_hook
 
 
 class Steps:
@@ -345,14 +250,25 @@ class Windows:
             self._window.close()
 
 
+def install_others(process, steps):
+    """What is looked for when recording begins, and again at each step."""
+    pauses = load('pauses').Pauses(process, process.domains[PHASE])
+    distributed = load('distributed').Distributed(process, process.domains[COMM])
+    guarded(pauses.start)()
+    for part in (pauses, distributed):
+        guarded(part.look)()
+        steps.listeners.append(guarded(part.look))
+
+
 def install(torch):
     process = Process(torch)
     steps = Steps(process)
-    modules = Modules(torch, process)
+    modules = load('modules').Modules(torch, process, guarded)
     modules.on_root_output = Backward(torch, process).watch
     for part in (modules, steps):
         guarded(part.install)(torch)
     process.on_start.append(guarded(Data(process).install))
+    process.on_start.append(guarded(lambda: install_others(process, steps)))
     guarded(lambda: Trees(process, modules, steps))()
     try:
         Windows(torch, process, modules, steps)

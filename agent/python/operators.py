@@ -1,5 +1,5 @@
 """Operators of chosen steps: their times from PyTorch's NVTX profiler state, which calls straight into
-our ring, their shapes and outputs from its ExecutionTraceObserver, joined by id.
+our ring, their shapes and types, in a window's first step, from its ExecutionTraceObserver, joined by id.
 
 The state is entered directly: torch.autograd.profiler.emit_nvtx would synchronise the device. It covers
 the thread of the step and the autograd threads that inherit from it; threads that the program made
@@ -54,7 +54,7 @@ class CollectorPaused:
 
 
 class Window:
-    """Operators from open() to close(), on the thread that calls both."""
+    """Operators from open() to close(), on the thread that calls both. open() again at each step."""
 
     def __init__(self, torch, domain):
         self._torch, self._domain = torch, domain
@@ -69,8 +69,11 @@ class Window:
 
     def open(self):
         torch = self._torch
-        if self.is_open:  # the next cycle begins before the last has ended
+        if self.is_open:  # a later step of the window, or the next cycle begins before the last has ended
             self._closing = False
+            # An observed operator costs ten times one that is only timed: one step is enough, the
+            # collector gives later ones the shapes of the same operators.
+            self._close_observer()
             return
         if torch.autograd._profiler_enabled():
             self._gap_since = self._gap_since or agent.now()

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <numeric>
 #include <unordered_map>
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/each_trace.h"
+#include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
@@ -168,9 +170,47 @@ class Matcher {
   std::vector<CollectiveRun> list_;
 };
 
-std::vector<CollectiveRun> Match(const Run& run) {
+// The name of the only gloo group of this size, else what is known of it.
+std::string HostGroupName(const Trace& trace, uint32_t size) {
+  const ProcessGroup* of_size = nullptr;
+  for (const ProcessGroup& group : trace.process_groups) {
+    if (group.size != size || group.backend.find("gloo") == group.backend.npos) continue;
+    if (of_size != nullptr) return "gloo group of " + std::to_string(size);
+    of_size = &group;
+  }
+  if (of_size == nullptr) return "gloo group of " + std::to_string(size);
+  const std::string& description = of_size->description;
+  return description.empty() || description == "undefined" ? "group " + of_size->name : description;
+}
+
+// What gloo ran: the agent's ranges (proto::kCollectivePayload).
+std::vector<Call> HostCallsOf(const Run& run, uint32_t t) {
+  const Trace& trace = run.traces[t];
+  const Ranges& ranges = trace.ranges;
+  std::vector<Call> calls;
+  std::map<std::pair<uint32_t, uint32_t>, size_t>
+      contexts;  // by size and context: which of that size
+  std::map<uint32_t, size_t> of_size;
+  for (const uint32_t row : RangesIn(trace, kCommDomain)) {
+    const uint32_t size = ranges.category.At(row);
+    const auto [at, is_new] = contexts.try_emplace({size, ranges.color.At(row)}, of_size[size]);
+    if (is_new) ++of_size[size];
+    Call& call = calls.emplace_back();
+    call.as.type = TypeOf(trace.dictionary.String(ranges.name[row]));
+    call.as.group = HostGroupName(trace, size);
+    call.as.group_size = size;
+    call.as.bytes =
+        static_cast<int64_t>(std::min<uint64_t>(ranges.payload.At(row), uint64_t{1} << 50));
+    call.key = "host|" + std::to_string(size) + "|" + std::to_string(at->second);
+    call.member = {t, kNone, ranges.start[row], ranges.end[row]};
+  }
+  return calls;
+}
+
+template <typename CallsOfTrace>
+std::vector<CollectiveRun> Match(const Run& run, CallsOfTrace&& calls_of) {
   std::vector<std::vector<Call>> calls(run.traces.size());
-  ForEachTraceAtOnce(run, [&](uint32_t t) { calls[t] = CallsOf(run, t); });
+  ForEachTraceAtOnce(run, [&](uint32_t t) { calls[t] = calls_of(run, t); });
   Matcher matcher;
   for (std::vector<Call>& of_trace : calls) matcher.Add(std::move(of_trace));
   return matcher.Take();
@@ -189,7 +229,14 @@ size_t CollectiveRun::last_arriver() const {
 }
 
 const std::vector<CollectiveRun>& MatchCollectives(const Run& run) {
-  return run.memo.Get<std::vector<CollectiveRun>>([&run] { return Match(run); });
+  return run.memo.Get<std::vector<CollectiveRun>>([&run] { return Match(run, CallsOf); });
+}
+
+const std::vector<CollectiveRun>& MatchHostCollectives(const Run& run) {
+  struct OnHost {
+    std::vector<CollectiveRun> list;
+  };
+  return run.memo.Get<OnHost>([&run] { return OnHost{Match(run, HostCallsOf)}; }).list;
 }
 
 double BusFactor(const std::string& type, uint32_t n) {

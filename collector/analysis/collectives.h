@@ -10,8 +10,8 @@
 namespace ranktap::collector {
 
 struct CollectiveMember {
-  uint32_t trace = 0;  // index into Run::traces
-  uint32_t kernel = 0;
+  uint32_t trace = 0;   // index into Run::traces
+  uint32_t kernel = 0;  // kNone: it ran on the host
   int64_t start = 0, end = 0;
   int64_t length() const { return end - start; }
 };
@@ -36,6 +36,9 @@ struct CollectiveRun {
 // oldest first. Point-to-point calls and kernels that only one traced rank ran have one member.
 // Worked out once and kept in the run's memo.
 const std::vector<CollectiveRun>& MatchCollectives(const Run& run);
+
+// The same of those that ran on the host (gloo), by the order of the calls in their group.
+const std::vector<CollectiveRun>& MatchHostCollectives(const Run& run);
 
 // busbw / algbw of nccl-tests (doc/PERFORMANCE.md) for a group of n.
 double BusFactor(const std::string& type, uint32_t n);

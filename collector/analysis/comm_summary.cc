@@ -56,9 +56,11 @@ Table TabulateComm(const Run& run, const AnalysisOptions&) {
   }
   std::map<Key, CommRow> by_key;
   size_t alone = 0;
-  for (const CollectiveRun& call : MatchCollectives(run)) {
-    Add(call, compute, &by_key[{call.group, call.type, call.bytes}]);
-    alone += call.members.size() < 2;
+  for (const auto* const calls : {&MatchCollectives(run), &MatchHostCollectives(run)}) {
+    for (const CollectiveRun& call : *calls) {
+      Add(call, compute, &by_key[{call.group, call.type, call.bytes}]);
+      alone += call.members.size() < 2;
+    }
   }
   std::vector<std::pair<Key, CommRow>> rows(by_key.begin(), by_key.end());
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
@@ -96,7 +98,8 @@ Table TabulateComm(const Run& run, const AnalysisOptions&) {
          row.has_wait ? RankCell(run.traces[most->first]) : Cell(),
          row.has_wait ? Percent(most->second, row.calls) : Cell()});
   }
-  if (rows.empty()) table.notes.push_back("no collective ran on a device");
+  if (rows.empty())
+    table.notes.push_back("no collective ran on a device, and none of gloo's was seen");
   if (alone > 0) {
     table.notes.push_back(Counted(alone, "call") +
                           " with one traced member: waiting and transfer cannot be told apart, "

@@ -91,6 +91,7 @@ std::vector<DeviceMemory> Hold(const Trace& trace) {
          .bytes = all.bytes[i],
          .address = all.address.At(i),
          .row = i,
+         .op = op,
          .category = category,
          .module = ModuleOf(trace, i, category, op == kNone ? 0 : places[op].module)});
   }

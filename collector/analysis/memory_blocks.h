@@ -14,7 +14,8 @@ struct HeldBlock {
   bool alive = false;          // it was not seen to go
   int64_t bytes = 0;
   uint64_t address = 0;
-  uint32_t row = 0;  // of Trace::allocations, that of its allocation
+  uint32_t row = 0;     // of Trace::allocations, that of its allocation
+  uint32_t op = kNone;  // row of the operator that allocated it
   MemoryCategory category = MemoryCategory::kUnknown;
   // The module that its tensor belongs to, or whose operator allocated it; else empty.
   std::string module;

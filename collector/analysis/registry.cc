@@ -11,6 +11,7 @@
 #include "collector/analysis/device_summary.h"
 #include "collector/analysis/gap_summary.h"
 #include "collector/analysis/graph_summary.h"
+#include "collector/analysis/group_summary.h"
 #include "collector/analysis/hta_kernels.h"
 #include "collector/analysis/idle_summary.h"
 #include "collector/analysis/kernel_summary.h"
@@ -49,6 +50,7 @@ constexpr Analysis kAnalyses[] = {
     {"stragglers", "Which ranks do the others wait for, and why?", nullptr, &TabulateStragglers},
     {"comm", "How long does communication take, how much is waiting, how fast is the rest?",
      nullptr, &TabulateComm},
+    {"groups", "Which process groups are there, of which ranks?", &TabulateGroups},
     {"critical-path", "Which chain of work did the end of the run wait for, over all ranks?",
      nullptr, &TabulateCriticalPath},
     {"align", "How far apart are the ranks' clocks?", nullptr, &TabulateAlignment},

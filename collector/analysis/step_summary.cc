@@ -15,13 +15,15 @@ namespace {
 // All in ns but `kernels`; phases are of the framework.
 struct StepRow {
   int64_t gpu = 0, kernels = 0;
-  int64_t forward = 0, backward = 0, optimizer = 0, data = 0;
+  int64_t forward = 0, backward = 0, optimizer = 0, data = 0, collection = 0, checkpoint = 0;
 };
 
 int64_t* PhaseOf(std::string_view name, StepRow* row) {
   if (name == "optimizer") return &row->optimizer;
   if (name == "backward") return &row->backward;
   if (name == "data") return &row->data;
+  if (name == "garbage collection") return &row->collection;
+  if (name == "checkpoint") return &row->checkpoint;
   return nullptr;
 }
 
@@ -72,7 +74,8 @@ void AddSteps(const Trace& trace, const StepList& steps, Table* table) {
     table->rows.push_back({RankCell(trace), step.number, step.start - trace.first_ns, step.length(),
                            device, Percent(device, step.length()), row.gpu, row.kernels,
                            phase(row.forward), phase(row.backward), phase(row.optimizer),
-                           phase(row.data), std::string(step.warm_up ? "yes" : "")});
+                           phase(row.data), phase(row.collection), phase(row.checkpoint),
+                           std::string(step.warm_up ? "yes" : "")});
   }
   const Description of = Describe(std::move(lengths));
   const size_t warm_up = rows.size() - of.count;
@@ -99,6 +102,8 @@ Table TabulateSteps(const Run& run) {
                           {"backward_ns", Unit::kNs, true},
                           {"optimizer_ns", Unit::kNs, true},
                           {"data_ns", Unit::kNs, true},
+                          {"collection_ns", Unit::kNs, true},
+                          {"checkpoint_ns", Unit::kNs, true},
                           {"warm_up", Unit::kText, true}}};
   for (const Trace& trace : run.traces) {
     const StepList& steps = DetectSteps(trace);

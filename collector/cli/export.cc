@@ -26,7 +26,7 @@ struct Wanted {
 std::string FormatsHelp() {
   std::string text = "Formats:\n";
   for (const Exporter& exporter : AllExporters()) {
-    text += "  " + std::string(exporter.name) + std::string(10 - exporter.name.size(), ' ') +
+    text += "  " + std::string(exporter.name) + std::string(17 - exporter.name.size(), ' ') +
             std::string(exporter.help) + "\n";
   }
   return text;

@@ -3,6 +3,7 @@
 #include "collector/export/csv_exporter.h"
 #include "collector/export/exporter.h"
 #include "collector/export/folded_exporter.h"
+#include "collector/export/memory_flow_exporter.h"
 #include "collector/export/perfetto_exporter.h"
 #include "collector/export/sqlite_exporter.h"
 
@@ -20,6 +21,10 @@ constexpr Exporter kExporters[] = {
      &WriteSqlite},
     {"folded", "folded stacks, weighted by GPU time: flamegraph.pl, speedscope", ".folded", true,
      &WriteFolded, true},
+    {"memory-flow", "MegEngine's memory_flow.svg: a rectangle for each block of memory", ".svg",
+     false, &WriteMemoryFlow},
+    {"memory-timeline", "torch's export_memory_timeline: .raw.json[.gz] rows, .json[.gz] curves",
+     ".raw.json.gz", false, &WriteMemoryTimeline},
 };
 
 }  // namespace

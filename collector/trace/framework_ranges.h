@@ -13,6 +13,7 @@ inline constexpr std::string_view kStepDomain = "ranktap.step";      // payload:
 inline constexpr std::string_view kModuleDomain = "ranktap.module";  // name: Root.path.of.module
 inline constexpr std::string_view kPhaseDomain = "ranktap.phase";    // optimizer, backward, ...
 inline constexpr std::string_view kOperatorDomain = "ranktap.op";
+inline constexpr std::string_view kCommDomain = "ranktap.comm";  // payload: kCollectivePayload
 inline constexpr std::string_view kMemoryDomain = "ranktap.memory";
 
 // Rows of trace.ranges in this domain, by start.

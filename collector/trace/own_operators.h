@@ -11,7 +11,9 @@ namespace ranktap::collector {
 
 // Moves the ranges of operators from Trace::ranges to Trace::operators, which then holds what an
 // import of torch.profiler's file would. What the observer did not see, or whose marks were lost,
-// has a time and a name only.
+// has a time and a name only, but for this: the agent observes the first step of a window, and
+// where a thread runs as many operators of one name in a later step, these have what the first
+// step's have, one by one.
 void TakeOwnOperators(Trace* trace);
 
 }  // namespace ranktap::collector

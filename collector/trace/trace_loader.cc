@@ -9,6 +9,7 @@
 #include "collector/trace/launch_join.h"
 #include "collector/trace/operator_join.h"
 #include "collector/trace/own_allocations.h"
+#include "collector/trace/own_groups.h"
 #include "collector/trace/own_operators.h"
 #include "collector/trace/table_columns.h"
 #include "collector/trace/time_mapping.h"
@@ -78,6 +79,7 @@ class Loader {
     JoinLaunches(trace_);
     NestOperators(trace_);
     TakeOwnAllocations(trace_);
+    TakeOwnGroups(trace_);
     JoinOperators(trace_);
     ForEachTable(*trace_, [](auto& table) {
       ForEachColumnOf(table, [](auto& column) { column.ShrinkToFit(); });

@@ -1,5 +1,8 @@
 """Memory of unmodified PyTorch programs on the CPU, against closed forms."""
+import gzip
+import json
 import unittest
+import xml.etree.ElementTree
 
 import harness
 
@@ -37,10 +40,43 @@ class MemoryTest(harness.TracedTest):
                                                if name.endswith('_bytes')))
         modules = self.report(run, 'memory-modules')
         self.assertEqual(sum(row['bytes'] for row in modules), peak)
+        self.check_exports(run, peak)
         first = next(row for row in modules if row['module'] == 'Net.first')
         weights = 4 * (INPUT * HIDDEN + HIDDEN)
         self.assertEqual((first['parameter_bytes'], first['gradient_bytes'], first['state_bytes']),
                          (weights, weights, 2 * weights + 8))
+
+    def check_exports(self, run, peak):
+        """memory_flow.svg has one rectangle per tensor, and the heights of one moment reach the peak; so
+        do the timelines, and ours can be read again."""
+        tag = '{https://megengine.org.cn}'
+        picture = xml.etree.ElementTree.parse(self.export(run, 'memory-flow', 'flow.svg')).getroot()
+        tensors = [{name.replace(tag, ''): value for name, value in rectangle.items()}
+                   for rectangle in picture if rectangle.get(f'{tag}type') == 'tensor']
+        self.assertEqual(len(tensors), self.report(run, 'memory')[0]['allocations'])
+        # At one moment what goes goes first.
+        changes = [(int(tensor['produced']), int(tensor['size'])) for tensor in tensors]
+        changes += [(int(tensor['erased']), -int(tensor['size'])) for tensor in tensors if tensor['erased']]
+        now = highest = 0
+        for _, size in sorted(changes):
+            now += size
+            highest = max(highest, now)
+        self.assertEqual(highest, peak)
+        for tensor in tensors:
+            self.assertAlmostEqual(float(tensor['height']) * 1e6, int(tensor['size']), places=3)
+
+        raw = self.export(run, 'memory-timeline', 'memory.raw.json.gz')
+        self.assertEqual(len(json.loads(gzip.open(raw).read())) , len(changes))
+        self.assertEqual(self.report(raw, 'memory')[0]['peak_bytes'], peak)
+        times, sizes = json.loads(self.export(run, 'memory-timeline', 'memory.json').read_text())
+        self.assertEqual(len(times), len(sizes))
+        self.assertEqual({len(row) for row in sizes}, {9})
+
+    def export(self, run, form, name):
+        path = self.scratch / name
+        done = self.run_bare([harness.RANKTAP, 'export', run, '--format', form, '-o', path])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return path
 
     def test_what_is_saved_for_the_backward_is_the_relus_output_and_what_the_loss_needs(self):
         run = self.trace()

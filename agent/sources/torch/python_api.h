@@ -5,6 +5,7 @@
 // has said yes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace ranktap::agent {
@@ -20,6 +21,7 @@ struct PyMethodDef {
 };
 inline constexpr int kMethNoArgs = 0x0004;
 inline constexpr int kMethO = 0x0008;
+inline constexpr int kMethKeywords = 0x0002;
 inline constexpr int kMethFastcall = 0x0080;
 
 using PyAuditHook = int (*)(const char* event, PyObject* arguments, void* data);
@@ -45,6 +47,10 @@ struct PythonApi {
   void (*Py_IncRef)(PyObject*);
   void (*Py_DecRef)(PyObject*);
   PyObject* _Py_NoneStruct;  // the address of None
+  // nullptr where this CPython has them not (before 3.9).
+  PyObject* (*PyObject_Vectorcall)(PyObject*, PyObject* const*, size_t, PyObject*);
+  PyObject* (*PyDescr_NewMethod)(PyObject*, PyMethodDef*);
+  intptr_t (*PyTuple_Size)(PyObject*);
 
   // False: there is no CPython in the process, or one without audit hooks (before 3.8).
   [[nodiscard]] bool Load();

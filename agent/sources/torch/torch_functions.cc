@@ -17,7 +17,9 @@
 #include "agent/core/log.h"
 #include "agent/core/writer.h"
 #include "agent/sources/torch/python_door.h"
+#include "agent/sources/torch/torch_gloo.h"
 #include "agent/sources/torch/torch_memory.h"
+#include "agent/sources/torch/torch_modules.h"
 
 namespace ranktap::agent {
 namespace {
@@ -108,27 +110,30 @@ PyObject* SetModuleDomain(PyObject*, PyObject* domain) {
 
 // enter(name), exit(): a module's forward, on this thread. exit() -> 1: it was a root.
 PyObject* EnterModule(PyObject*, PyObject* name) {
-  if (ThreadState* thread = Enter()) {
-    const uint64_t now = NowTicks();
-    const CallbackCost cost(*thread, now);
-    if (thread->module_depth++ == 0) g_forward_seen.store(true, std::memory_order_relaxed);
-    thread->Emit(proto::RangePushEvent{
-        .header = {},
-        .time_ticks = now,
-        .nvtx = Named(g_module_domain.load(std::memory_order_relaxed), ToNumber(name), 0, false)});
-  }
+  (void)BeginModule(static_cast<ArenaRef>(ToNumber(name)));
   return None();
 }
 
-PyObject* ExitModule(PyObject*, PyObject*) {
-  ThreadState* thread = Enter();
-  if (thread == nullptr || thread->module_depth == 0) return Number(0);
-  --thread->module_depth;
-  thread->Emit(proto::RangePopEvent{.header = {},
-                                    .time_ticks = NowTicks(),
-                                    .domain = g_module_domain.load(std::memory_order_relaxed),
-                                    .pad = 0});
-  return Number(thread->module_depth == 0 ? 1 : 0);
+PyObject* ExitModule(PyObject*, PyObject*) { return Number(EndModule() ? 1 : 0); }
+
+// module_call(class, original, first seen, root done) -> its new __call__, or None.
+PyObject* NewModuleCall(PyObject*, PyObject* const* arguments, intptr_t count) {
+  PyObject* const call =
+      count < 4 ? nullptr : MakeModuleCall(arguments[0], arguments[1], arguments[2], arguments[3]);
+  return call == nullptr ? None() : call;
+}
+
+// name_module(module's id, name), forget_module(module's id)
+PyObject* NameModuleById(PyObject*, PyObject* const* arguments, intptr_t count) {
+  if (count >= 2) {
+    NameModule(reinterpret_cast<const PyObject*>(ToNumber(arguments[0])),
+               static_cast<ArenaRef>(ToNumber(arguments[1])));
+  }
+  return None();
+}
+PyObject* ForgetModuleById(PyObject*, PyObject* module) {
+  ForgetModule(reinterpret_cast<const PyObject*>(ToNumber(module)));
+  return None();
 }
 
 // now() -> the host clock; gap(start, end, text): another profiler's time.
@@ -235,6 +240,12 @@ PyObject* WatchCpuMemory(PyObject*, PyObject* const* arguments, intptr_t count) 
   return Number(1);
 }
 
+// watch_gloo(domain) -> 1: its collectives are recorded from now on.
+PyObject* WatchGlooIn(PyObject*, PyObject* domain) {
+  if (!Capturing(kCaptureAlive)) return Number(0);
+  return Number(WatchGloo(static_cast<ArenaRef>(ToNumber(domain))) ? 1 : 0);
+}
+
 // note(text): what this process lacks and why, into the trace's hello and the log.
 PyObject* Note(PyObject*, PyObject* text) {
   const std::string_view note = ToText(text);
@@ -257,6 +268,30 @@ constexpr PyMethodDef Define(const char* name, Function* function, int flags) {
 
 }  // namespace
 
+bool BeginModule(ArenaRef name) {
+  ThreadState* const thread = Enter();
+  if (thread == nullptr) return false;
+  const uint64_t now = NowTicks();
+  const CallbackCost cost(*thread, now);
+  if (thread->module_depth++ == 0) g_forward_seen.store(true, std::memory_order_relaxed);
+  thread->Emit(proto::RangePushEvent{
+      .header = {},
+      .time_ticks = now,
+      .nvtx = Named(g_module_domain.load(std::memory_order_relaxed), name, 0, false)});
+  return true;
+}
+
+bool EndModule() {
+  ThreadState* const thread = Enter();
+  if (thread == nullptr || thread->module_depth == 0) return false;
+  --thread->module_depth;
+  thread->Emit(proto::RangePopEvent{.header = {},
+                                    .time_ticks = NowTicks(),
+                                    .domain = g_module_domain.load(std::memory_order_relaxed),
+                                    .pad = 0});
+  return thread->module_depth == 0;
+}
+
 PyObject* MakeTorchFunctions() {
   // Kept for good: a PyCFunction points to its definition.
   static std::array methods = {
@@ -269,6 +304,9 @@ PyObject* MakeTorchFunctions() {
       Define("set_module_domain", &SetModuleDomain, kMethO),
       Define("enter", &EnterModule, kMethO),
       Define("exit", &ExitModule, kMethNoArgs),
+      Define("module_call", &NewModuleCall, kMethFastcall),
+      Define("name_module", &NameModuleById, kMethFastcall),
+      Define("forget_module", &ForgetModuleById, kMethO),
       Define("depth", &Depth, kMethNoArgs),
       Define("forward_seen", &ForwardSeen, kMethNoArgs),
       Define("push", &Push, kMethFastcall),
@@ -279,6 +317,7 @@ PyObject* MakeTorchFunctions() {
       Define("gap", &Gap, kMethFastcall),
       Define("mark", &Mark, kMethFastcall),
       Define("watch_memory", &WatchCpuMemory, kMethFastcall),
+      Define("watch_gloo", &WatchGlooIn, kMethO),
       Define("note", &Note, kMethO),
       Define("contained", &Contained, kMethO),
   };

@@ -1,0 +1,37 @@
+"""torch.distributed: with whom this rank talks. Lines of JSON in marks called "groups" in
+the domain `ranktap.comm`: {name, description, backend, ranks, size}. gloo's collectives are ranges of
+the same domain (agent/sources/torch/torch_gloo.h)."""
+import sys
+
+
+class Distributed:
+    """Looks at step boundaries whether there are process groups that were not told yet."""
+
+    def __init__(self, process, domain):
+        self._process, self._domain = process, domain
+        self._told = set()
+        self._has_gloo = False
+
+    def look(self, *_):
+        c10d = sys.modules.get('torch.distributed.distributed_c10d')
+        if c10d is None or not c10d.is_initialized():
+            return
+        world = getattr(c10d, '_world', None)
+        groups = list(getattr(world, 'pg_map', None) or ())
+        new = [group for group in groups if id(group) not in self._told]
+        if not new:
+            return
+        rows = []
+        for group in new:
+            self._told.add(id(group))
+            members = world.pg_group_ranks.get(group, {})
+            backend = world.pg_map[group][0]
+            rows.append({'name': world.pg_names.get(group, ''),
+                         'description': getattr(group, 'group_desc', '') or '',
+                         'backend': str(backend),
+                         'ranks': sorted(members), 'size': len(members) or group.size()})
+            if 'gloo' in rows[-1]['backend'] and not self._has_gloo:
+                self._has_gloo = True
+                if not agent.watch_gloo(self._domain):
+                    agent.note('no collectives of gloo: this PyTorch calls it in a way that cannot be seen')
+        load('model_tree').send(self._domain, agent.name('groups'), rows)

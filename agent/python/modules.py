@@ -1,0 +1,210 @@
+"""A range for each forward of a module.
+
+Global hooks would take PyTorch through the slow way of Module.__call__, 1.5 us before they have done
+anything. So Module.__call__ is replaced by a function of the agent's that calls PyTorch's own
+(agent/sources/torch/torch_modules.h). Dynamo cannot look into it: before it traces anything, PyTorch's
+own is put back and hooks take over, for good.
+"""
+import sys
+import types
+import weakref
+
+
+class Modules:
+    """Named from the root: `ResNet.layer1.0.conv1`. The root is the module that runs while no other
+    does; names are those of `named_modules`."""
+
+    def __init__(self, torch, process, guarded):
+        self._torch, self._process, self._guarded = torch, process, guarded
+        self.names = {}       # id(module) -> the agent's name of it; 0: not recorded
+        self._alive = {}      # id(module) -> weak reference that removes both
+        self.texts = {}       # id(module) -> qualified name
+        self._root = None     # weak reference to the last root
+        self.roots = []       # weak references to all of them
+        self.on_root_output = None
+        self._own_call = None
+
+    def install(self, torch):
+        if not self._replace_call():
+            self._install_hooks()
+
+    def _replace_call(self):
+        module = self._torch.nn.Module
+        self._original = module.__dict__.get('__call__')
+        has_lock = getattr(sys, '_is_gil_enabled', lambda: True)()
+        if not isinstance(self._original, types.FunctionType) or not has_lock:
+            return False
+        guarded = self._guarded
+        self._own_call = agent.module_call(module, self._original, guarded(self._first_seen),
+                                           guarded(lambda output: self.on_root_output(output)))
+        if self._own_call is None:
+            return False
+        module.__call__ = self._own_call
+        DynamoWatch(self, guarded).install()
+        return True
+
+    def with_pytorchs_call(self, function, *arguments):
+        """Calls the function while Module.__call__ is PyTorch's own."""
+        module = self._torch.nn.Module
+        is_ours = module.__dict__.get('__call__') is self._own_call
+        if is_ours:
+            module.__call__ = self._original
+        try:
+            return function(*arguments)
+        finally:
+            if is_ours:
+                module.__call__ = self._own_call
+
+    def switch_to_hooks(self):
+        module = self._torch.nn.Module
+        # Who has replaced it after us calls ours, which goes on.
+        if self._own_call is not None and module.__dict__.get('__call__') is self._own_call:
+            module.__call__ = self._original
+            self._own_call = None
+            self._install_hooks()
+
+    def _install_hooks(self):
+        hooked = self._torch.nn.modules.module
+        before, after = self._make_hooks()
+        handles = [hooked.register_module_forward_pre_hook(before)]
+        try:  # also when the forward raises: torch 2.0
+            handles.append(hooked.register_module_forward_hook(after, always_call=True))
+        except TypeError:
+            handles.append(hooked.register_module_forward_hook(after))
+        hide_from_compile_warning(hooked, {handle.id for handle in handles})
+
+    def _make_hooks(self):
+        known, enter, leave = self.names.get, agent.enter, agent.exit
+        first_seen = self._guarded(self._first_seen)
+        root_done = self._guarded(lambda output: self.on_root_output(output))
+        # Under dynamo these are True and the hooks trace to nothing: no graph break, no range
+        # inside of a compiled graph.
+        compiler = getattr(self._torch, 'compiler', None)
+        is_compiling = getattr(compiler, 'is_dynamo_compiling', None) or getattr(
+            compiler, 'is_compiling', None) or (lambda: False)
+
+        def before(module, inputs):
+            if is_compiling():
+                return
+            name = known(id(module))
+            if name is None:
+                first_seen(module)
+                name = known(id(module))
+            if name:
+                enter(name)
+
+        def after(module, inputs, output):
+            if not is_compiling() and known(id(module)) and leave():
+                root_done(output)
+
+        return before, after
+
+    def _first_seen(self, module):
+        if not self._process.records():
+            self._set_name(id(module), 0)
+            return
+        if agent.depth() == 0:
+            self._root = weakref.ref(module)
+            self.roots.append(self._root)
+            self._name_all(module, type(module).__name__)
+        else:
+            root = self._root() if self._root is not None else None
+            if root is not None:
+                self._name_all(root, self.texts.get(id(root), type(root).__name__))
+            if id(module) not in self.names:  # not registered with its parent
+                self._name_all(module, type(module).__name__)
+
+    def _name_all(self, root, text):
+        for path, module in root.named_modules():
+            self._name(module, f'{text}.{path}' if path else text)
+
+    def _name(self, module, text):
+        key = id(module)
+        if key not in self._alive:
+            def forget(_, key=key):
+                for table in (self.names, self.texts, self._alive):
+                    table.pop(key, None)
+                agent.forget_module(key)
+            self._alive[key] = weakref.ref(module, forget)
+        self.texts[key] = text
+        self._set_name(key, agent.name(text))
+
+    def _set_name(self, key, name):
+        self.names[key] = name
+        agent.name_module(key, name)
+
+
+class DynamoWatch:
+    """Sees torch._dynamo come, which remembers PyTorch's Module.__call__ as it is imported, and its
+    first use."""
+
+    def __init__(self, modules, guarded):
+        self._modules = modules
+        self._watch = guarded(self._watch_contexts)
+
+    def install(self):
+        if 'torch._dynamo' in sys.modules:
+            self._watch()
+        else:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(self, name, path=None, target=None):
+        if name != 'torch._dynamo':
+            return None
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        for finder in sys.meta_path:
+            spec = getattr(finder, 'find_spec', lambda *_: None)(name, path, target)
+            if spec is not None:
+                if hasattr(spec.loader, 'exec_module'):
+                    spec.loader = Loader(spec.loader, self._modules, self._watch)
+                else:
+                    self._modules.switch_to_hooks()
+                return spec
+        return None
+
+    def _watch_contexts(self):
+        context = getattr(sys.modules.get('torch._dynamo.eval_frame'), '_TorchDynamoContext', None)
+        if context is None:
+            self._modules.switch_to_hooks()
+            return
+        modules, original = self._modules, context.__init__
+
+        def __init__(self, *arguments, **named):
+            if type(self).__name__ != 'DisableContext':  # made by the dozen by who never compiles
+                context.__init__ = original
+                modules.switch_to_hooks()
+            return original(self, *arguments, **named)
+
+        context.__init__ = __init__
+
+
+class Loader:
+    """Dynamo's loader, run with PyTorch's own Module.__call__."""
+
+    def __init__(self, loader, modules, done):
+        self._loader, self._modules, self._done = loader, modules, done
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._modules.with_pytorchs_call(self._loader.exec_module, module)
+        self._done()
+
+
+def hide_from_compile_warning(hooked, ours):
+    """torch.compile warns on stderr when there are global hooks; not about ours."""
+    if not hasattr(hooked, '_has_any_global_hook'):
+        return
+    tables = [table for name, table in vars(hooked).items()
+              if name.startswith('_global_') and isinstance(table, dict)]
+
+    def _has_any_global_hook():
+        return any(key not in ours for table in tables for key in table)
+
+    hooked._has_any_global_hook = _has_any_global_hook

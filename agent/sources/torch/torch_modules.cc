@@ -1,0 +1,101 @@
+// The call of a module, and which name each has.
+// Runs on: threads that hold the interpreter's lock.  May not: raise an exception of its own;
+// allocate but when a module is named, or called with more arguments than kFewArguments.
+#include "agent/sources/torch/torch_modules.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <vector>
+
+namespace ranktap::agent {
+namespace {
+
+using proto::ArenaRef;
+
+constexpr intptr_t kFewArguments = 12;
+
+// Guarded by the interpreter's lock. Leaked: modules are called until the end.
+using NameTable = std::unordered_map<const PyObject*, ArenaRef>;
+NameTable& ModuleNames() {
+  static NameTable& names = *new NameTable;
+  return names;
+}
+
+struct ModuleCall {
+  PyObject* original = nullptr;
+  PyObject* first_seen = nullptr;
+  PyObject* root_done = nullptr;
+};
+constinit ModuleCall g_call{};
+
+// Calls one of our own Python functions, which contain their failures.
+void Tell(PyObject* function, PyObject* argument) {
+  PyObject* const arguments[] = {argument};
+  PyObject* const result = g_python.PyObject_Vectorcall(function, arguments, 1, nullptr);
+  if (result == nullptr) {
+    g_python.PyErr_Clear();
+  } else {
+    g_python.Py_DecRef(result);
+  }
+}
+
+PyObject* CallOriginal(PyObject* self, PyObject* const* arguments, intptr_t count,
+                       PyObject* keywords) {
+  const intptr_t named = keywords == nullptr ? 0 : g_python.PyTuple_Size(keywords);
+  const intptr_t all = count + named;
+  if (all < kFewArguments) {
+    std::array<PyObject*, kFewArguments> few;
+    few[0] = self;
+    std::copy_n(arguments, all, few.begin() + 1);
+    return g_python.PyObject_Vectorcall(g_call.original, few.data(), static_cast<size_t>(count) + 1,
+                                        keywords);
+  }
+  std::vector<PyObject*> many(static_cast<size_t>(all) + 1);
+  many[0] = self;
+  std::copy_n(arguments, all, many.begin() + 1);
+  return g_python.PyObject_Vectorcall(g_call.original, many.data(), static_cast<size_t>(count) + 1,
+                                      keywords);
+}
+
+ArenaRef NameOf(PyObject* self) {
+  const NameTable& names = ModuleNames();
+  if (const auto known = names.find(self); known != names.end()) return known->second;
+  Tell(g_call.first_seen, self);
+  const auto known = names.find(self);
+  return known == names.end() ? 0 : known->second;
+}
+
+PyObject* CallModule(PyObject* self, PyObject* const* arguments, intptr_t count,
+                     PyObject* keywords) {
+  const ArenaRef name = NameOf(self);
+  if (name == 0) return CallOriginal(self, arguments, count, keywords);
+  const bool begun = BeginModule(name);
+  PyObject* const result = CallOriginal(self, arguments, count, keywords);
+  // Also when the forward raised; then no other Python code may run here.
+  if (begun && EndModule() && result != nullptr) Tell(g_call.root_done, result);
+  return result;
+}
+
+}  // namespace
+
+PyObject* MakeModuleCall(PyObject* type, PyObject* original, PyObject* first_seen,
+                         PyObject* root_done) {
+  if (g_python.PyDescr_NewMethod == nullptr || g_python.PyObject_Vectorcall == nullptr ||
+      g_python.PyTuple_Size == nullptr) {
+    return nullptr;
+  }
+  for (PyObject* object : {original, first_seen, root_done}) g_python.Py_IncRef(object);
+  g_call = {.original = original, .first_seen = first_seen, .root_done = root_done};
+  static PyMethodDef method = {"__call__", reinterpret_cast<void*>(&CallModule),
+                               kMethFastcall | kMethKeywords, nullptr};
+  PyObject* const descriptor = g_python.PyDescr_NewMethod(type, &method);
+  if (descriptor == nullptr) g_python.PyErr_Clear();
+  return descriptor;
+}
+
+void NameModule(const PyObject* module, ArenaRef name) { ModuleNames()[module] = name; }
+
+void ForgetModule(const PyObject* module) { ModuleNames().erase(module); }
+
+}  // namespace ranktap::agent

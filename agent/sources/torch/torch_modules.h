@@ -1,0 +1,28 @@
+// torch.nn.Module.__call__ as a function of ours around PyTorch's own: global hooks take PyTorch
+// through the slow way of its call, 1.5 us before they have done anything.
+// Runs on: threads that hold the interpreter's lock.  May not: raise an exception of its own.
+#pragma once
+
+#include "agent/sources/torch/python_api.h"
+#include "proto/events.h"
+
+namespace ranktap::agent {
+
+// A new method of the class `type` that calls `original` with the same arguments, with a range
+// around it. `first_seen(module)` is asked about a module that has no name yet and names it;
+// `root_done(output)` hears of what a root returned. All are kept for good. nullptr: this CPython
+// lacks what it needs; no exception is set.
+PyObject* MakeModuleCall(PyObject* type, PyObject* original, PyObject* first_seen,
+                         PyObject* root_done);
+
+// The name of its ranges from now on; 0: it has none.
+void NameModule(const PyObject* module, proto::ArenaRef name);
+// It is gone: another may get its address.
+void ForgetModule(const PyObject* module);
+
+// A module's forward begins and ends on this thread; EndModule -> it was a root.
+// False: nothing is recorded, and nothing is to be ended.
+bool BeginModule(proto::ArenaRef name);
+bool EndModule();
+
+}  // namespace ranktap::agent

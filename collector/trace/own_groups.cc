@@ -1,0 +1,40 @@
+#include "collector/trace/own_groups.h"
+
+#include <nlohmann/json.hpp>
+
+#include "collector/trace/framework_ranges.h"
+#include "collector/trace/marked_lines.h"
+
+namespace ranktap::collector {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string Text(const Json& row, const char* key) {
+  const auto found = row.find(key);
+  return found != row.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+}  // namespace
+
+void TakeOwnGroups(Trace* trace) {
+  for (const std::string_view line : MarkedLines(*trace, kCommDomain, "groups")) {
+    const Json row = Json::parse(line, nullptr, false);
+    if (!row.is_object()) continue;
+    ProcessGroup group{.name = Text(row, "name"),
+                       .description = Text(row, "description"),
+                       .backend = Text(row, "backend"),
+                       .size = 0,
+                       .ranks = {}};
+    const auto size = row.find("size"), ranks = row.find("ranks");
+    if (size != row.end() && size->is_number_unsigned()) group.size = size->get<uint32_t>();
+    if (ranks != row.end() && ranks->is_array()) {
+      for (const Json& rank : *ranks) {
+        if (rank.is_number_unsigned()) group.ranks.push_back(rank.get<uint32_t>());
+      }
+    }
+    trace->process_groups.push_back(std::move(group));
+  }
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,11 @@
+// Process groups of our own captures, as agent/python/distributed.py told them: one step of loading.
+#pragma once
+
+#include "collector/trace/model.h"
+
+namespace ranktap::collector {
+
+// Fills Trace::process_groups.
+void TakeOwnGroups(Trace* trace);
+
+}  // namespace ranktap::collector
