@@ -11,8 +11,8 @@ namespace ranktap::proto {
 // and 1 + 7 (0: no seq) is in category (low half) and color (high half).
 inline constexpr uint32_t kOperatorPayload = 0x72740001;
 
-// The range of a collective of gloo: payload is the bytes of the buffer (0: not known), category the
-// ranks in the group (0: not known), color tells groups of a process apart.
+// The range of a collective of gloo: payload is the bytes of the buffer (0: not known), category
+// the ranks in the group (0: not known), color tells groups of a process apart.
 inline constexpr uint32_t kCollectivePayload = 0x72740003;
 
 // A mark: PyTorch's CPU allocator gave out `payload` bytes, took a block back (0), or had none to

@@ -73,7 +73,9 @@ class Window:
             self._closing = False
             # An observed operator costs ten times one that is only timed: one step is enough, the
             # collector gives later ones the shapes of the same operators.
-            self._close_observer()
+            if self._fd is not None:
+                agent.note('operators of later steps of a window have the shapes of its first')
+                self._close_observer()
             return
         if torch.autograd._profiler_enabled():
             self._gap_since = self._gap_since or agent.now()

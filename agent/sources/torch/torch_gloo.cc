@@ -65,11 +65,12 @@ uint64_t BytesOf(const void* options, int elements_at) {
   return plausible ? elements * size : 0;
 }
 
-// gloo/context.h: a virtual destructor, then rank and size. 0: not known.
+// gloo/context.h begins with rank, size and base, which is 2. 0: not known.
 uint32_t GroupSizeOf(const void* context) {
   if (context == nullptr) return 0;
-  const auto rank = ReadAt<int32_t>(context, 8), size = ReadAt<int32_t>(context, 12);
-  return rank >= 0 && rank < size && size < (1 << 20) ? static_cast<uint32_t>(size) : 0;
+  const auto rank = ReadAt<int32_t>(context, 0), size = ReadAt<int32_t>(context, 4);
+  const bool plausible = rank >= 0 && rank < size && ReadAt<int32_t>(context, 8) == 2;
+  return plausible ? static_cast<uint32_t>(size) : 0;
 }
 
 // Ends the range also when gloo throws: a peer is gone, or a timeout.
