@@ -13,6 +13,7 @@
 #include "collector/export/run_clock.h"
 #include "collector/import/open_run.h"
 #include "collector/symbols/resolve_stacks.h"
+#include "collector/trace/large_blocks.h"
 
 namespace ranktap::collector {
 namespace {
@@ -109,6 +110,7 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
 }  // namespace
 
 int ExportCommand(const std::vector<std::string>& arguments) {
+  KeepLargeBlocks();
   Wanted wanted;
   wanted.format = "chrome";
   CLI::App app("Writes a run in another tool's format.", "ranktap export");

@@ -11,6 +11,7 @@
 #include "collector/export/exporter.h"
 #include "collector/export/kineto_merge.h"
 #include "collector/import/open_run.h"
+#include "collector/trace/large_blocks.h"
 #include "collector/trace/run_reader.h"
 #include "collector/trace/trace_loader.h"
 
@@ -134,6 +135,7 @@ std::optional<Failure> MergeToModel(const Exporter& exporter, const std::vector<
 }  // namespace
 
 int MergeCommand(const std::vector<std::string>& arguments) {
+  KeepLargeBlocks();
   std::vector<std::string> inputs;
   std::string output;
   CLI::App app("Joins runs, nodes and torch.profiler's files of several ranks.", "ranktap merge");

@@ -16,6 +16,7 @@
 #include "collector/cli/terminal.h"
 #include "collector/import/open_run.h"
 #include "collector/symbols/resolve_stacks.h"
+#include "collector/trace/large_blocks.h"
 
 namespace ranktap::collector {
 namespace {
@@ -238,6 +239,7 @@ void AddDeepSpeedOptions(CLI::App* app, DeepSpeedOptions* options, Request* requ
 }  // namespace
 
 int ReportCommand(const std::vector<std::string>& arguments) {
+  KeepLargeBlocks();
   Request request;
   std::vector<std::string> words;
   std::string format_name = "text";

@@ -1,13 +1,16 @@
-// The global operator new of the program this is linked into: large blocks that were given back are
-// kept for the next that asks.
+// The global operator new of the program this is linked into: after KeepLargeBlocks, large blocks
+// that were given back are kept for the next that asks.
 //
 // Analyses make and drop arrays of tens of megabytes. malloc returns each to the kernel at once,
 // and the next one is faulted in and cleared page by page: half of the time of the core analyses of
 // 10 M events. Huge pages (madvise) were tried and rejected: where memory is fragmented the kernel
 // compacts it inside the fault, and loading took twice as long.
+#include "collector/trace/large_blocks.h"
+
 #include <malloc.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -63,11 +66,14 @@ class LargeBlocks {
 };
 
 constinit LargeBlocks large_blocks;
+constinit std::atomic<bool> keeping{false};
 
 }  // namespace
 
+void ranktap::collector::KeepLargeBlocks() { keeping.store(true); }
+
 void* operator new(size_t bytes) {
-  if (bytes >= kLarge) {
+  if (bytes >= kLarge && keeping.load(std::memory_order_relaxed)) {
     if (void* const kept = large_blocks.Take(bytes)) return kept;
   }
   void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
@@ -77,10 +83,17 @@ void* operator new(size_t bytes) {
 void operator delete(void* memory) noexcept {
   if (memory == nullptr) return;
   const size_t bytes = ::malloc_usable_size(memory);
-  if (bytes < kLarge || !large_blocks.Keep(memory, bytes)) std::free(memory);
+  if (bytes < kLarge || !keeping.load(std::memory_order_relaxed) ||
+      !large_blocks.Keep(memory, bytes)) {
+    std::free(memory);
+  }
 }
 void operator delete(void* memory, size_t bytes) noexcept {
   bytes < kLarge ? std::free(memory) : operator delete(memory);
 }
+
+#else
+
+void ranktap::collector::KeepLargeBlocks() {}
 
 #endif

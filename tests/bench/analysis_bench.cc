@@ -19,6 +19,7 @@
 #include "collector/analysis/analysis.h"
 #include "collector/export/exporter.h"
 #include "collector/import/kineto_importer.h"
+#include "collector/trace/large_blocks.h"
 #include "collector/trace/trace_loader.h"
 #include "tests/bench/figure.h"
 #include "tests/bench/training_trace.h"
@@ -188,6 +189,7 @@ void MeasureAnalyses(const std::string& path) {
 
 int main(int argc, char** argv) {
   using namespace ranktap::bench;
+  ranktap::collector::KeepLargeBlocks();  // as report, export and merge do
   if (argc == 3 && std::string_view(argv[1]) == "--kineto") {
     const std::string file = argv[2];
     std::printf("%.6f\n", LeastSeconds(9, [&file] {

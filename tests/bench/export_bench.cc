@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collector/export/exporter.h"
+#include "collector/trace/large_blocks.h"
 #include "collector/trace/model.h"
 #include "ranktap/v1/dictionary.pb.h"
 #include "tests/bench/figure.h"
@@ -133,6 +134,7 @@ void Measure(const Run& run, const char* format, const char* what, double count,
 
 int main(int argc, char** argv) {
   using namespace ranktap::bench;
+  ranktap::collector::KeepLargeBlocks();  // as report, export and merge do
   if (argc != 2) {
     std::fprintf(stderr, "usage: export_bench DIRECTORY\n");
     return 2;

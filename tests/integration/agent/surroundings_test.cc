@@ -68,12 +68,12 @@ TEST_P(ConfinedTest, TheProgramEndsAsBare) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Limits, ConfinedTest,
-                         testing::Values("limit=nofile:5", "limit=nofile:6", "limit=nofile:8",
-                                         "limit=nofile:16", "limit=fsize:0", "limit=fsize:4096",
-                                         "limit=fsize:1048576", "limit=fsize:8388608",
-                                         "limit=as:200000000", "limit=as:300000000",
-                                         "limit=data:20000000", "limit=stack:65536",
-                                         "limit=nproc:0", "limit=memlock:0", "limit=sigpending:0"),
+                         testing::Values("limit=nofile:24", "limit=nofile:64", "limit=fsize:0",
+                                         "limit=fsize:4096", "limit=fsize:1048576",
+                                         "limit=fsize:8388608", "limit=as:200000000",
+                                         "limit=as:300000000", "limit=data:20000000",
+                                         "limit=stack:65536", "limit=nproc:0", "limit=memlock:0",
+                                         "limit=sigpending:0"),
                          CaseName);
 
 INSTANTIATE_TEST_SUITE_P(Denied, ConfinedTest,
