@@ -1,5 +1,5 @@
 """Operators of chosen steps: their times from PyTorch's NVTX profiler state, which calls straight into
-our ring, their shapes and types, in a window's first step, from its ExecutionTraceObserver, joined by id.
+our ring, their shapes and types from its ExecutionTraceObserver, joined by id.
 
 The state is entered directly: torch.autograd.profiler.emit_nvtx would synchronise the device. It covers
 the thread of the step and the autograd threads that inherit from it; threads that the program made
@@ -71,9 +71,9 @@ class Window:
         torch = self._torch
         if self.is_open:  # a later step of the window, or the next cycle begins before the last has ended
             self._closing = False
-            # An observed operator costs ten times one that is only timed: one step is enough, the
-            # collector gives later ones the shapes of the same operators.
-            if self._fd is not None:
+            # An observed operator costs ten times one that is only timed. Where shapes stay, one step is
+            # enough: the collector gives later ones the shapes of the same operators.
+            if self._fd is not None and os.environ.get('RANKTAP_SHAPES_ONCE') == '1':
                 agent.note('operators of later steps of a window have the shapes of its first')
                 self._close_observer()
             return
