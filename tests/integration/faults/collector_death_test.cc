@@ -201,10 +201,15 @@ TEST_F(CollectorDeathTest, SixtyFourRanksOutliveACollectorThatIsRestartedEveryTw
       std::this_thread::sleep_for(std::chrono::seconds(2));
       End(collector, i % 2 == 0 ? SIGKILL : SIGTERM);
     }
-    // The ranks end with a collector there: 64 that end at once without one share two cores for the
-    // half second that each may take to fill its spool, and lose what does not fit into it.
+    // The ranks end when each has found the last collector: 64 that end at once without one share
+    // two cores for the half second that each may take to fill its spool, and lose the rest.
+    const std::set<std::string> before = Growing();
     last = StartCollector();
-    EXPECT_TRUE(WaitUntil([&] { return Growing().size() >= kRanks; }));
+    EXPECT_TRUE(WaitUntil([&] {
+      const std::set<std::string> now = Growing();
+      return std::count_if(now.begin(), now.end(),
+                           [&](const auto& path) { return !before.contains(path); }) >= kRanks;
+    }));
     std::fclose(std::fopen(stop.c_str(), "w"));
   });
   Environment environment = Joined();
