@@ -24,9 +24,10 @@ const unsigned kAllowed[] = {
     __NR_clock_nanosleep, __NR_sched_yield, __NR_ftruncate, __NR_pwrite64, __NR_truncate,
     __NR_clone3, __NR_prctl, __NR_rseq, __NR_set_robust_list,
     // A traced process.
-    __NR_newfstatat, __NR_fstat, __NR_recvfrom, __NR_sendmsg, __NR_poll, __NR_clock_gettime,
-    __NR_futex, __NR_madvise, __NR_mmap, __NR_munmap, __NR_mprotect, __NR_mremap, __NR_brk,
-    __NR_rt_sigprocmask, __NR_rt_sigreturn, __NR_getpid, __NR_gettid, __NR_setpriority};
+    __NR_newfstatat, __NR_fstat, __NR_recvfrom, __NR_sendmsg, __NR_poll, __NR_ppoll,
+    __NR_clock_gettime, __NR_futex, __NR_madvise, __NR_mmap, __NR_munmap, __NR_mprotect,
+    __NR_mremap, __NR_brk, __NR_rt_sigprocmask, __NR_rt_sigreturn, __NR_getpid, __NR_gettid,
+    __NR_setpriority};
 
 bool LockUp() {
   std::vector<sock_filter> program = {
