@@ -25,7 +25,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::string samples[] = {fuzz::EventFrame(0), fuzz::EventFrame(120),
                                         fuzz::DictionaryFrame(), fuzz::ClockFrame()};
   fuzz::Input input(data, size);
-  Session session(1, "0123456789abcdef", {}, FileDescriptor());
+  static const v1::Hello hello = [] {
+    v1::Hello made;
+    made.set_session("0123456789abcdef");
+    return made;
+  }();
+  Session session(1, hello, {}, FileDescriptor());
   TraceState state;
   session.Attach(1, 1);
   for (int i = 0; i < 16 && !input.empty(); ++i) {
