@@ -154,12 +154,17 @@ void Sender::Finish(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
       SendAnnouncements();
       SendPeriodic(/*last=*/true);
     }
-    if (!link_.Exchange()) return;
+    if (!link_.Exchange()) {
+      // It died, and nobody had noticed: what it has not stored is in the rings.
+      Lost();
+      return FinishInSpool(spool_deadline_ns);
+    }
     HandleFrames();
     if (told && link_.unsent_bytes() == 0) return;
     pollfd wait = link_.WaitingFor();
     poll(&wait, 1, 1);
   }
+  if (!link_.connected()) FinishInSpool(spool_deadline_ns);
 }
 
 void Sender::TryConnect() {

@@ -38,7 +38,14 @@ void ReadInfo(const fs::path& directory, RunFiles* files) {
 void FindMissing(const fs::path& directory, RunFiles* files) {
   for (const TraceInfo& trace : files->info.traces) {
     const std::string path = (directory / trace.file).string();
-    if (std::find(files->traces.begin(), files->traces.end(), path) == files->traces.end()) {
+    const auto is_there = [&](const std::string& name) {
+      return std::find(files->traces.begin(), files->traces.end(), name) != files->traces.end();
+    };
+    // A collector that was killed had no time to write that a file has its final name.
+    constexpr std::string_view kPart = ".part";
+    const bool published =
+        path.ends_with(kPart) && is_there(path.substr(0, path.size() - kPart.size()));
+    if (!is_there(path) && !published) {
       files->problems.push_back(path + ": named in run.json, and missing");
     }
   }
