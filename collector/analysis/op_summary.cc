@@ -1,16 +1,20 @@
 #include "collector/analysis/op_summary.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_map>
 
 #include "collector/analysis/cells.h"
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/op_flops.h"
+#include "collector/analysis/op_modules.h"
 #include "collector/analysis/op_tree.h"
 
 namespace ranktap::collector {
 namespace {
+
+constexpr std::array<std::string_view, kPasses> kPassNames = {"forward", "backward", "recompute"};
 
 std::string Rewritten(std::string_view name) {
   return name.starts_with("ProfilerStep#") ? "ProfilerStep*" : std::string(name);
@@ -45,9 +49,11 @@ class Averages {
   explicit Averages(const AnalysisOptions& options) : options_(options) {}
 
   OpRow& RowOf(std::string name, bool on_device, bool is_annotation, std::string_view shapes,
-               std::vector<std::string> stack) {
+               std::vector<std::string> stack, std::string_view module = {},
+               std::string_view pass = {}) {
     std::string key = name + '\0' + (on_device ? 'd' : 'c') + (is_annotation ? 'a' : 'o');
     if (options_.by_shape) key.append(1, '\0').append(shapes);
+    if (options_.by_module) key.append(1, '\0').append(module).append(1, '\0').append(pass);
     for (const std::string& frame : stack) key.append(1, '\0').append(frame);
     const auto [at, is_new] = by_key_.try_emplace(std::move(key), rows_.size());
     if (is_new) {
@@ -57,6 +63,8 @@ class Averages {
       row.is_annotation = is_annotation;
       if (options_.by_shape) row.shapes = shapes.empty() ? "[]" : shapes;  // as torch's table
       row.stack = std::move(stack);
+      row.module = module;
+      row.pass = pass;
     }
     return rows_[at->second];
   }
@@ -109,9 +117,9 @@ std::vector<uint32_t> StacksOf(const Trace& trace, const std::vector<HostNode>& 
 }
 
 void AddNode(const Trace& trace, const HostNode& node, uint32_t stack_id,
-             const std::vector<FlopCount>& counted, const AnalysisOptions& options,
-             Averages* averages) {
-  std::string_view shapes, values;
+             const std::vector<FlopCount>& counted, const std::vector<OpPlace>& places,
+             const AnalysisOptions& options, Averages* averages) {
+  std::string_view shapes, values, module, pass;
   std::vector<std::string> stack;
   bool is_annotation = false;
   if (node.kind == HostNode::Kind::kOperator) {
@@ -119,12 +127,17 @@ void AddNode(const Trace& trace, const HostNode& node, uint32_t stack_id,
     shapes = trace.dictionary.String(ops.shapes.At(node.row));
     values = trace.dictionary.String(ops.values.At(node.row));
     is_annotation = static_cast<OperatorKind>(ops.kind[node.row]) == OperatorKind::kAnnotation;
+    if (!places.empty()) {
+      module = trace.dictionary.String(places[node.row].module);
+      pass = kPassNames[static_cast<size_t>(places[node.row].pass)];
+    }
   }
   if (stack_id != 0) {
     stack = Frames(trace.dictionary.String(stack_id), static_cast<size_t>(options.by_stack));
   }
   const std::string_view name = NameOf(trace, node);
-  OpRow& row = averages->RowOf(Rewritten(name), false, is_annotation, shapes, std::move(stack));
+  OpRow& row = averages->RowOf(Rewritten(name), false, is_annotation, shapes, std::move(stack),
+                               module, pass);
   const int64_t length = node.end - node.start;
   ++row.count;
   row.cpu_ns += length;
@@ -209,11 +222,13 @@ std::vector<OpRow> AverageOps(const Trace& trace, const AnalysisOptions& options
   };
   const std::vector<uint32_t> stacks =
       options.by_stack > 0 ? StacksOf(trace, nodes) : std::vector<uint32_t>(nodes.size(), 0);
+  const std::vector<OpPlace> places =
+      options.by_module ? PlaceOperators(trace) : std::vector<OpPlace>();
   for (size_t i = 0; i < nodes.size(); ++i) {
     const HostNode& node = nodes[i];
     if (node.gone || node.kind == HostNode::Kind::kPython) continue;
     add_spans_before(node.start);
-    AddNode(trace, node, stacks[i], counted, options, &averages);
+    AddNode(trace, node, stacks[i], counted, places, options, &averages);
   }
   add_spans_before(INT64_MAX);
   const DeviceAnnotations& annotations = trace.device_annotations;
@@ -246,6 +261,8 @@ Table TabulateOps(const Run& run, const AnalysisOptions& options) {
                           {"calls", Unit::kCount},
                           {"input_shapes", Unit::kText, true},
                           {"source", Unit::kText, true},
+                          {"module", Unit::kText, true},
+                          {"pass", Unit::kText, true},
                           {"flops", Unit::kCount, true},
                           {"counted_flops", Unit::kCount, true},
                           {"where", Unit::kText, true}}};
@@ -281,6 +298,8 @@ Table TabulateOps(const Run& run, const AnalysisOptions& options) {
                             row.count,
                             row.shapes,
                             Joined(row.stack),
+                            row.module,
+                            row.pass,
                             row.flops,
                             row.counted_flops,
                             std::string(row.on_device ? "device" : "host")});

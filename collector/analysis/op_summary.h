@@ -17,6 +17,8 @@ struct OpRow {
   bool is_annotation = false;
   std::string shapes;              // JSON; only when grouped by shape
   std::vector<std::string> stack;  // only when grouped by stack
+  std::string module;              // Root.path; only when grouped by module, as the pass
+  std::string pass;                // forward, backward or recompute
   int64_t count = 0;
   int64_t self_cpu_ns = 0, cpu_ns = 0, self_device_ns = 0, device_ns = 0;
   int64_t cpu_bytes = 0, self_cpu_bytes = 0, device_bytes = 0, self_device_bytes = 0;

@@ -12,6 +12,7 @@ struct AnalysisOptions {
   // ops: the arguments of torch's key_averages() and table().
   bool by_shape = false;
   int by_stack = 0;  // frames
+  bool by_module = false;
   std::string sort_by;
   // patterns: operators whose name contains this; device operations in a sequence at least.
   std::string operator_name;

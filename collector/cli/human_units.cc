@@ -40,6 +40,11 @@ std::string FormatCount(int64_t count) {
   return digits;
 }
 
+std::string FormatSignedBytes(int64_t bytes) {
+  const auto size = static_cast<uint64_t>(bytes);
+  return bytes < 0 ? "-" + FormatBytes(0 - size) : FormatBytes(size);
+}
+
 std::string FormatBytes(uint64_t bytes) {
   constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);

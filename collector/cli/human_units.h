@@ -8,9 +8,10 @@
 
 namespace ranktap::collector {
 
-std::string FormatNs(int64_t ns);         // "1.234 s", "56.78 ms", "9.012 us", "345 ns"
-std::string FormatCount(int64_t count);   // "1,234,567"
-std::string FormatBytes(uint64_t bytes);  // "1.5 MiB"
+std::string FormatNs(int64_t ns);              // "1.234 s", "56.78 ms", "9.012 us", "345 ns"
+std::string FormatCount(int64_t count);        // "1,234,567"
+std::string FormatBytes(uint64_t bytes);       // "1.5 MiB"
+std::string FormatSignedBytes(int64_t bytes);  // "-1.5 MiB"
 std::string FormatPercent(double percent);
 
 // "1.5", "1.5s", "200ms", "5us", "80ns", "2m", "1h" -> nanoseconds; a bare number is seconds.

@@ -89,7 +89,7 @@ std::string CellText(const Cell& cell, Unit unit) {
   }
   const int64_t value = std::get<int64_t>(cell);
   if (unit == Unit::kNs) return FormatNs(value);
-  if (unit == Unit::kBytes) return FormatBytes(static_cast<uint64_t>(value));
+  if (unit == Unit::kBytes) return FormatSignedBytes(value);
   return FormatCount(value);
 }
 

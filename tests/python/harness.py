@@ -49,9 +49,9 @@ class TracedTest(unittest.TestCase):
         return subprocess.run([str(part) for part in command], capture_output=True, text=True,
                               timeout=TIMEOUT_S, cwd=self.scratch, env={**os.environ, **environment})
 
-    def report(self, path, name):
+    def report(self, path, name, *options):
         """The rows of one analysis."""
-        done = self._run([RANKTAP, 'report', path, name, '--format', 'json'], {})
+        done = self._run([RANKTAP, 'report', path, name, '--format', 'json', *options], {})
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)['rows']
 

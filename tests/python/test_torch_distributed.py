@@ -46,6 +46,10 @@ class SpawnedRanksTest(harness.TracedTest):
         # One bucket of gradients a step.
         self.assertEqual(calls['allreduce', 4 * PARAMETERS, 4], EPOCHS * STEPS)
         self.assertEqual(calls['broadcast', 4000, 2], 1)
+        for rank in range(4):
+            ranges = {row['name']: row['calls'] for row in self.report(run, 'ranges', '--ranks', str(rank))
+                      if row['domain'] == 'ranktap.comm'}
+            self.assertEqual(ranges['gloo:allreduce'], EPOCHS * STEPS)
 
     def check_pauses(self, run):
         steps = self.report(run, 'steps')

@@ -1,4 +1,7 @@
 """Steps, modules and phases of unmodified PyTorch programs at level full, on the CPU."""
+import os
+import signal
+import subprocess
 import unittest
 
 import harness
@@ -43,6 +46,55 @@ class TrainingTest(harness.TracedTest):
         self.assertEqual(calls['Net.head'], STEPS)
         unfinished = {row['name']: row['unfinished'] for row in self.report(run, 'ranges')}
         self.assertEqual(unfinished['Net'], 0)
+
+    def test_ctrl_c_in_a_forward_is_the_programs_and_ends_its_ranges(self):
+        command = [harness.TORCH_PYTHON, harness.PROGRAMS / 'interrupted.py', '2']
+        for options in ([], ['--raise']):
+            with self.subTest(options=options):
+                bare = self.run_bare([*command, *options])
+                self.assertIn('caught at 1', bare.stdout)
+                traced, run = self.run_traced([*command, *options], ['--level', 'full'])
+                self.check_interrupted(bare, traced, run, caught=not options)
+                self._clean_run(run)
+
+    def test_ctrl_c_at_the_terminal_ends_the_job_as_without_ranktap_and_the_trace_is_whole(self):
+        """The terminal sends it to every process of the job, `ranktap run` among them."""
+        program = [harness.TORCH_PYTHON, harness.PROGRAMS / 'interrupted.py', '2', '--raise', '--wait']
+        run = self.scratch / 'run'
+        bare = self.interrupt(program)
+        traced = self.interrupt([harness.RANKTAP, 'run', '-o', run, '--level', 'full', '--', *program])
+        self.assertIn('KeyboardInterrupt', bare.stderr)
+        self.check_interrupted(bare, traced, run, caught=False)
+
+    def interrupt(self, command):
+        process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, cwd=self.scratch, start_new_session=True)
+        first = ''
+        while 'in forward' not in first:
+            line = process.stdout.readline()
+            self.assertTrue(line, 'the program never came to its forward')
+            first += line
+        os.killpg(process.pid, signal.SIGINT)
+        rest, errors = process.communicate(timeout=harness.TIMEOUT_S)
+        return subprocess.CompletedProcess(command, process.returncode, first + rest, errors)
+
+    def check_interrupted(self, bare, traced, run, caught):
+        def shell_status(done):  # a signal's death, as a shell tells it
+            return done.returncode if done.returncode >= 0 else 128 - done.returncode
+
+        self.assertEqual(traced.stdout, bare.stdout)
+        self.assertEqual(shell_status(traced), shell_status(bare))
+        # The innermost frame is where the signal found the program.
+        theirs, _, _ = traced.stderr.partition('ranktap: ')
+        self.assertEqual(theirs.rpartition('  File ')[0], bare.stderr.rpartition('  File ')[0])
+        self.assertIn('KeyboardInterrupt' if not caught else '', traced.stderr)
+        self.assert_verifies(run)
+        calls = self.calls(run)
+        self.assertEqual(calls['Sequential'], 4 if caught else 2)
+        self.assertEqual(calls['Sequential.1.inner'], 3 if caught else 1)
+        self.assertEqual(calls['Sequential.2'], 3 if caught else 1)
+        unfinished = {row['name']: row['unfinished'] for row in self.report(run, 'ranges')}
+        self.assertEqual((unfinished['Sequential'], unfinished['Sequential.1']), (0, 0))
 
     def test_accumulation_and_several_optimizers_make_one_step(self):
         run = self.trace('--accumulate', '3', '--optimizers', '2')
