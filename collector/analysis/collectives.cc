@@ -65,23 +65,30 @@ const Collective* DescriptionOf(const Trace& trace, uint32_t kernel) {
   return index == 0 || index > trace.collectives.size() ? nullptr : &trace.collectives[index - 1];
 }
 
-// A collective as one rank ran it.
-struct Call {
+// What calls have in common: those of one description, or of one kernel on one stream.
+struct Identity {
   CollectiveRun as;  // without members
   std::string key;   // equal: the same group on all ranks that say so
+};
+// A collective as one rank ran it.
+struct Call {
+  uint32_t identity = 0;  // index into Calls::identities
   uint64_t sequence = 0;
   CollectiveMember member;
 };
+struct Calls {
+  std::vector<Identity> identities;
+  std::vector<Call> list;
+};
 
-// What is the same for all calls of one description, or of one kernel on one stream.
-void Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Collective* described,
-              Call* call) {
+Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Collective* described) {
   const Trace& trace = run.traces[t];
-  CollectiveRun& as = call->as;
+  Identity identity;
+  CollectiveRun& as = identity.as;
   as.type =
       TypeOf(described != nullptr && !described->name.empty() ? std::string_view(described->name)
                                                               : trace.dictionary.String(span.name));
-  std::string& key = call->key;
+  std::string& key = identity.key;
   if (described != nullptr && !(described->group.empty() && described->group_ranks.empty())) {
     const std::string& description = described->group_description;
     as.group = description.empty() || description == "undefined" ? "group " + described->group
@@ -101,53 +108,61 @@ void Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Collecti
   }
   const bool is_pair = as.type == "send" || as.type == "recv" || as.type == "sendrecv";
   if (is_pair) key += "|" + std::to_string(t);
+  return identity;
 }
 
-std::vector<Call> CallsOf(const Run& run, uint32_t t) {
+Calls CallsOf(const Run& run, uint32_t t) {
   const Trace& trace = run.traces[t];
-  std::vector<Call> calls;
-  std::unordered_map<uint64_t, Call> undescribed;  // by stream and kernel
+  Calls calls;
+  std::unordered_map<uint64_t, uint32_t> undescribed;  // by stream and kernel
+  std::unordered_map<const Collective*, uint32_t> by_description;
   for (const DeviceSpan& span : DeviceTimeline(trace)) {
     if (span.kind != WorkKind::kCommunication) continue;
     const Collective* const described = DescriptionOf(trace, span.row);
-    if (described != nullptr) {
-      Identify(run, t, span, described, &calls.emplace_back());
-      calls.back().sequence = described->sequence;
-    } else {
-      const auto [known, is_new] =
-          undescribed.try_emplace(uint64_t{span.stream} << 32 | (span.name ^ span.device << 24));
-      if (is_new) Identify(run, t, span, nullptr, &known->second);
-      calls.push_back(known->second);
-    }
-    calls.back().member = {t, span.row, span.start, span.end};
+    const auto next = static_cast<uint32_t>(calls.identities.size());
+    const uint32_t identity =
+        described != nullptr
+            ? by_description.try_emplace(described, next).first->second
+            : undescribed
+                  .try_emplace(uint64_t{span.stream} << 32 | (span.name ^ span.device << 24), next)
+                  .first->second;
+    if (identity == next) calls.identities.push_back(Identify(run, t, span, described));
+    calls.list.push_back({identity,
+                          described == nullptr ? 0 : described->sequence,
+                          {t, span.row, span.start, span.end}});
   }
   return calls;
 }
 
 class Matcher {
  public:
-  void Add(std::vector<Call> calls) {
-    std::unordered_map<uint32_t, uint64_t> counts;  // by key
-    for (Call& call : calls) {
-      const uint32_t key = Number(call.key);
+  // Of one trace.
+  void Add(const Calls& calls) {
+    std::vector<uint32_t> numbers;  // of the keys, by identity
+    for (const Identity& identity : calls.identities) numbers.push_back(Number(identity.key));
+    std::vector<uint64_t> counts(keys_.size());  // by key
+    for (const Call& call : calls.list) {
+      const Identity& identity = calls.identities[call.identity];
+      const uint32_t key = numbers[call.identity];
       const uint64_t ordinal = counts[key]++;
-      const uint64_t number = call.sequence != 0 ? call.sequence : ordinal;
-      CollectiveRun* into = &Find(key, number);
+      CollectiveRun* into = &Find(key, call.sequence != 0 ? call.sequence : ordinal);
       // A sequence number names one call, which may run several kernels.
       if (!into->members.empty() && into->members.back().trace == call.member.trace) {
-        into = &Find(Number(call.key + "|again"), ordinal);
+        into = &Find(Number(identity.key + "|again"), ordinal);
       }
-      if (into->members.empty()) *into = std::move(call.as);
+      if (into->members.empty()) *into = identity.as;
       into->members.push_back(call.member);
     }
   }
+  // Oldest first.
   std::vector<CollectiveRun> Take() {
-    // Rows of pointers first: a collective is ten words.
+    const auto start = [this](uint32_t i) { return list_[i].members[0].start; };
     std::vector<uint32_t> order(list_.size());
     std::iota(order.begin(), order.end(), 0u);
-    std::stable_sort(order.begin(), order.end(), [this](uint32_t a, uint32_t b) {
-      return list_[a].members[0].start < list_[b].members[0].start;
-    });
+    const auto before = [&](uint32_t a, uint32_t b) { return start(a) < start(b); };
+    if (std::is_sorted(order.begin(), order.end(), before)) return std::move(list_);
+    // Rows first: a collective is ten words.
+    std::stable_sort(order.begin(), order.end(), before);
     std::vector<CollectiveRun> sorted;
     sorted.reserve(order.size());
     for (const uint32_t i : order) sorted.push_back(std::move(list_[i]));
@@ -155,18 +170,32 @@ class Matcher {
   }
 
  private:
+  // Rows of list_ of one key. Calls that carry no number count up from 0.
+  struct Rows {
+    std::vector<size_t> counted;
+    std::unordered_map<uint64_t, size_t> numbered;
+  };
+
   uint32_t Number(const std::string& key) {
     return keys_.try_emplace(key, static_cast<uint32_t>(keys_.size())).first->second;
   }
   CollectiveRun& Find(uint32_t key, uint64_t number) {
-    std::unordered_map<uint64_t, size_t>& of_key = by_number_[key];
-    const auto [at, is_new] = of_key.try_emplace(number, list_.size());
-    if (is_new) list_.emplace_back();
-    return list_[at->second];
+    if (key >= rows_.size()) rows_.resize(key + 1);
+    Rows& rows = rows_[key];
+    if (number < rows.counted.size()) return list_[rows.counted[number]];
+    if (const auto found = rows.numbered.find(number); found != rows.numbered.end()) {
+      return list_[found->second];
+    }
+    if (number == rows.counted.size()) {
+      rows.counted.push_back(list_.size());
+    } else {
+      rows.numbered.emplace(number, list_.size());
+    }
+    return list_.emplace_back();
   }
 
   std::unordered_map<std::string, uint32_t> keys_;
-  std::unordered_map<uint32_t, std::unordered_map<uint64_t, size_t>> by_number_;
+  std::vector<Rows> rows_;  // by key
   std::vector<CollectiveRun> list_;
 };
 
@@ -184,10 +213,10 @@ std::string HostGroupName(const Trace& trace, uint32_t size) {
 }
 
 // What gloo ran: the agent's ranges (proto::kCollectivePayload).
-std::vector<Call> HostCallsOf(const Run& run, uint32_t t) {
+Calls HostCallsOf(const Run& run, uint32_t t) {
   const Trace& trace = run.traces[t];
   const Ranges& ranges = trace.ranges;
-  std::vector<Call> calls;
+  Calls calls;
   std::map<std::pair<uint32_t, uint32_t>, size_t>
       contexts;  // by size and context: which of that size
   std::map<uint32_t, size_t> of_size;
@@ -195,24 +224,26 @@ std::vector<Call> HostCallsOf(const Run& run, uint32_t t) {
     const uint32_t size = ranges.category.At(row);
     const auto [at, is_new] = contexts.try_emplace({size, ranges.color.At(row)}, of_size[size]);
     if (is_new) ++of_size[size];
-    Call& call = calls.emplace_back();
-    call.as.type = TypeOf(trace.dictionary.String(ranges.name[row]));
-    call.as.group = HostGroupName(trace, size);
-    call.as.group_size = size;
-    call.as.bytes =
+    Identity& identity = calls.identities.emplace_back();
+    identity.as.type = TypeOf(trace.dictionary.String(ranges.name[row]));
+    identity.as.group = HostGroupName(trace, size);
+    identity.as.group_size = size;
+    identity.as.bytes =
         static_cast<int64_t>(std::min<uint64_t>(ranges.payload.At(row), uint64_t{1} << 50));
-    call.key = "host|" + std::to_string(size) + "|" + std::to_string(at->second);
-    call.member = {t, kNone, ranges.start[row], ranges.end[row]};
+    identity.key = "host|" + std::to_string(size) + "|" + std::to_string(at->second);
+    calls.list.push_back({static_cast<uint32_t>(calls.list.size()),
+                          0,
+                          {t, kNone, ranges.start[row], ranges.end[row]}});
   }
   return calls;
 }
 
 template <typename CallsOfTrace>
 std::vector<CollectiveRun> Match(const Run& run, CallsOfTrace&& calls_of) {
-  std::vector<std::vector<Call>> calls(run.traces.size());
+  std::vector<Calls> calls(run.traces.size());
   ForEachTraceAtOnce(run, [&](uint32_t t) { calls[t] = calls_of(run, t); });
   Matcher matcher;
-  for (std::vector<Call>& of_trace : calls) matcher.Add(std::move(of_trace));
+  for (const Calls& of_trace : calls) matcher.Add(of_trace);
   return matcher.Take();
 }
 

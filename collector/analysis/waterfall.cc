@@ -18,51 +18,12 @@ namespace {
 constexpr int64_t kLatencyNs = 30'000;  // as HTA's consecutive_kernel_delay
 using Set = std::vector<Interval>;
 
-Set Union(const Set& a, const Set& b) {
-  Set both(a.size() + b.size());
-  std::merge(a.begin(), a.end(), b.begin(), b.end(), both.begin());
-  return Merged(std::move(both));
-}
-
 Set SyncCalls(const Trace& trace) {
   Set set;
   ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {
     set.emplace_back(calls.start[i], calls.end[i] + 1);
   });
   return Merged(std::move(set));
-}
-
-bool Holds(const Set& set, int64_t time) {
-  const auto after = std::upper_bound(set.begin(), set.end(), Interval{time, INT64_MAX});
-  return after != set.begin() && std::prev(after)->second > time;
-}
-
-// The gaps of a rank's devices, cut into their causes.
-struct Idle {
-  Set sync, host, latency, dependency;
-};
-
-Idle ExplainIdle(const Trace& trace, const std::vector<DeviceSpan>& spans, int64_t first,
-                 int64_t last) {
-  const Set syncs = SyncCalls(trace);
-  Idle idle;
-  int64_t reached = first;
-  const auto gap_until = [&](int64_t end, int64_t launched) {
-    if (end <= reached) return;
-    const int64_t ready = std::clamp(launched, reached, end);
-    (Holds(syncs, reached) ? idle.sync : idle.host).emplace_back(reached, ready);
-    (end - ready < kLatencyNs ? idle.latency : idle.dependency).emplace_back(ready, end);
-  };
-  for (const DeviceSpan& span : spans) {
-    const int64_t launched = span.launch == kNone ? span.start : trace.api_calls.start[span.launch];
-    gap_until(std::min(span.start, last), launched);
-    reached = std::max(reached, span.end);
-  }
-  gap_until(last, last);
-  for (Set* const set : {&idle.sync, &idle.host, &idle.latency, &idle.dependency}) {
-    *set = Merged(std::move(*set));
-  }
-  return idle;
 }
 
 Set NotRecorded(const Trace& trace) {
@@ -83,42 +44,134 @@ StepList StepsOrAll(const Trace& trace, const std::vector<DeviceSpan>& spans) {
   return steps;
 }
 
+// Walks a set by times that only grow.
+class Cursor {
+ public:
+  explicit Cursor(Set set) : set_(std::move(set)) {}
+  bool Holds(int64_t time) {
+    while (at_ < set_.size() && set_[at_].second <= time) ++at_;
+    return at_ < set_.size() && set_[at_].first <= time;
+  }
+  // Calls visit(start, end, whether the set holds there) for [start, end), piece by piece.
+  template <typename Visit>
+  void Split(int64_t start, int64_t end, Visit&& visit) {
+    while (start < end) {
+      const bool holds = Holds(start);
+      const int64_t change = at_ == set_.size() ? end : holds ? set_[at_].second : set_[at_].first;
+      const int64_t until = std::min(end, change);
+      visit(start, until, holds);
+      start = until;
+    }
+  }
+
+ private:
+  Set set_;
+  size_t at_ = 0;
+};
+
+// Gives each moment its cause in one pass over the work by start. Sets for each cause, and what is
+// left of them without those above, took four times as long: most of it in pages written once.
+class Sweep {
+ public:
+  Sweep(const Trace& trace, Set waits, const std::vector<Step>& steps,
+        std::vector<CauseTimes>* times)
+      : trace_(trace),
+        steps_(steps),
+        times_(*times),
+        at_(steps.front().start),
+        last_(steps.back().end),
+        waits_(Merged(std::move(waits))),
+        syncs_(SyncCalls(trace)),
+        loading_(DataLoading(trace)),
+        off_(NotRecorded(trace)) {
+    times_.assign(steps.size(), CauseTimes{});
+  }
+
+  void Run(const std::vector<DeviceSpan>& spans) {
+    for (const DeviceSpan& span : spans) {
+      if (at_ >= last_) return;
+      const int64_t launched =
+          span.launch == kNone ? span.start : trace_.api_calls.start[span.launch];
+      MoveTo(std::min(span.start, last_), launched);
+      int64_t& reached = reached_[static_cast<size_t>(span.kind)];
+      reached = std::max(reached, span.end);
+    }
+    MoveTo(last_, last_);
+  }
+
+ private:
+  // `launched`: when the work was that begins at `until`.
+  void MoveTo(int64_t until, int64_t launched) {
+    while (at_ < until) {
+      const int64_t from = at_;
+      if (from < Reached(WorkKind::kCompute)) {
+        at_ = std::min(until, Reached(WorkKind::kCompute));
+        Add(Cause::kCompute, from, at_);
+      } else if (from < Reached(WorkKind::kCommunication)) {
+        at_ = std::min(until, Reached(WorkKind::kCommunication));
+        waits_.Split(from, at_, [this](int64_t start, int64_t end, bool waits) {
+          Add(waits ? Cause::kWait : Cause::kTransfer, start, end);
+        });
+      } else if (from < Reached(WorkKind::kMemory)) {
+        at_ = std::min(until, Reached(WorkKind::kMemory));
+        Add(Cause::kMemory, from, at_);
+      } else {
+        at_ = until;
+        AddIdle(from, until, launched);
+      }
+    }
+  }
+  int64_t Reached(WorkKind kind) const { return reached_[static_cast<size_t>(kind)]; }
+
+  void AddIdle(int64_t start, int64_t end, int64_t launched) {
+    const int64_t ready = std::clamp(launched, start, end);
+    const Cause host = syncs_.Holds(start) ? Cause::kSync : Cause::kHost;
+    AddRecorded(start, ready, [this, host](int64_t from, int64_t until) {
+      loading_.Split(from, until, [this, host](int64_t a, int64_t b, bool loading) {
+        Add(loading ? Cause::kDataLoading : host, a, b);
+      });
+    });
+    const Cause device = end - ready < kLatencyNs ? Cause::kLatency : Cause::kDependency;
+    AddRecorded(ready, end,
+                [this, device](int64_t from, int64_t until) { Add(device, from, until); });
+  }
+  template <typename Visit>
+  void AddRecorded(int64_t start, int64_t end, Visit&& visit) {
+    off_.Split(start, end, [&](int64_t from, int64_t until, bool off) {
+      off ? Add(Cause::kNotRecorded, from, until) : visit(from, until);
+    });
+  }
+
+  // Pieces come in the order of time; what lies between two steps is nobody's.
+  void Add(Cause cause, int64_t start, int64_t end) {
+    while (step_ < steps_.size() && steps_[step_].end <= start) ++step_;
+    for (size_t i = step_; i < steps_.size() && steps_[i].start < end; ++i) {
+      times_[i][static_cast<size_t>(cause)] +=
+          std::min(end, steps_[i].end) - std::max(start, steps_[i].start);
+    }
+  }
+
+  const Trace& trace_;
+  const std::vector<Step>& steps_;
+  std::vector<CauseTimes>& times_;
+  int64_t at_, last_;
+  std::array<int64_t, 4> reached_ = {INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN};  // by kind
+  size_t step_ = 0;
+  Cursor waits_, syncs_, loading_, off_;
+};
+
 RankWaterfall Explain(const Trace& trace, Set waits) {
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   RankWaterfall waterfall;
   waterfall.steps = StepsOrAll(trace, spans);
-  if (waterfall.steps.list.empty()) return waterfall;
-  std::array<Set, kCauses> sets;
-  const auto set_of = [&sets](Cause cause) -> Set& { return sets[static_cast<size_t>(cause)]; };
-  set_of(Cause::kCompute) = MergedIntervals(spans, WorkKind::kCompute);
-  set_of(Cause::kWait) = Difference(Merged(std::move(waits)), set_of(Cause::kCompute));
-  Set busy = Union(set_of(Cause::kCompute), set_of(Cause::kWait));
-  set_of(Cause::kTransfer) = Difference(MergedIntervals(spans, WorkKind::kCommunication), busy);
-  busy = Union(busy, set_of(Cause::kTransfer));
-  set_of(Cause::kMemory) = Difference(MergedIntervals(spans, WorkKind::kMemory), busy);
-  busy = Union(busy, set_of(Cause::kMemory));
-  set_of(Cause::kNotRecorded) = Difference(NotRecorded(trace), busy);
-
   const std::vector<Step>& list = waterfall.steps.list;
-  Idle idle = ExplainIdle(trace, spans, list.front().start, list.back().end);
-  const Set loading = DataLoading(trace);
-  const Set not_launched = Union(idle.sync, idle.host);
-  const Set& off = set_of(Cause::kNotRecorded);
-  set_of(Cause::kDataLoading) = Difference(Intersection(loading, not_launched), off);
-  const Set above = Union(off, set_of(Cause::kDataLoading));
-  set_of(Cause::kSync) = Difference(idle.sync, above);
-  set_of(Cause::kHost) = Difference(idle.host, above);
-  set_of(Cause::kLatency) = Difference(idle.latency, off);
-  set_of(Cause::kDependency) = Difference(idle.dependency, off);
-
-  for (const Step& step : list) {
-    CauseTimes times{};
-    for (size_t c = 0; c < kCauses; ++c) times[c] = Length(Within(sets[c], step.start, step.end));
-    waterfall.times.push_back(times);
-    if (step.warm_up) continue;
+  if (list.empty()) return waterfall;
+  Sweep(trace, std::move(waits), list, &waterfall.times).Run(spans);
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].warm_up) continue;
     ++waterfall.counted;
-    waterfall.mean_step += step.length();
-    for (size_t c = 0; c < kCauses; ++c) waterfall.mean[c] += times[c];
+    waterfall.mean_step += list[i].length();
+    for (size_t c = 0; c < kCauses; ++c) waterfall.mean[c] += waterfall.times[i][c];
   }
   const auto counted = static_cast<int64_t>(waterfall.counted);
   waterfall.mean_step /= counted;
@@ -162,7 +215,9 @@ std::string_view NameOf(Cause cause) {
 const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run) {
   return run.memo.Get<std::vector<RankWaterfall>>([&run] {
     std::vector<Set> waits(run.traces.size());
-    for (const CollectiveRun& collective : MatchCollectives(run)) {
+    static const std::vector<CollectiveRun> nobody_to_wait_for;
+    for (const CollectiveRun& collective :
+         run.traces.size() > 1 ? MatchCollectives(run) : nobody_to_wait_for) {
       if (collective.members.size() < 2) continue;
       const int64_t transfer = collective.shortest();
       for (const CollectiveMember& member : collective.members) {

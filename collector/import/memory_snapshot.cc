@@ -2,6 +2,7 @@
 #include <array>
 #include <map>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collector/import/byte_source.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr size_t kLargestFile = size_t{2} << 30;
 constexpr size_t kMostFrames = 64, kMostDevices = 254;
 constexpr uint8_t kCuda = 1;  // c10::DeviceType
+// Bytes of stacks: real snapshots have up to 30 for a byte of the file.
+constexpr size_t kStackTextPerByte = 32, kLeastStackText = 16u << 20;
 
 // torch.cuda._memory_viz leaves these frames out: the interpreter's, the unwinder's.
 bool IsNoise(std::string_view function, std::string_view file) {
@@ -45,7 +48,10 @@ bool IsNoise(std::string_view function, std::string_view file) {
 class Snapshot {
  public:
   Snapshot(const Pickle& pickle, size_t file_bytes, Trace* trace)
-      : pickle_(pickle), trace_(trace), budget_(file_bytes) {}
+      : pickle_(pickle),
+        trace_(trace),
+        budget_(file_bytes),
+        text_budget_(kLeastStackText + file_bytes * kStackTextPerByte) {}
 
   void Read() {
     const Pickle::Id root = pickle_.root();
@@ -136,9 +142,20 @@ class Snapshot {
       text.append("): ").append(function.substr(0, 1024));
     }
     if (text.empty()) return 0;
-    const auto [at, unseen] = stacks_.try_emplace(text, 0);
-    if (unseen) at->second = trace_->dictionary.AppendString(text);
-    return stack_of_list_[frames] = at->second;
+    const auto same = stacks_.find(text);
+    return stack_of_list_[frames] = same == stacks_.end() ? AddStack(text) : same->second;
+  }
+
+  // Frames are shared: a file may ask for far more text of stacks than it has bytes.
+  uint32_t AddStack(const std::string& stack) {
+    if (stack.size() > text_budget_) {
+      if (!std::exchange(out_of_text_, true)) {
+        trace_->damage.push_back({0, 0, "stacks of far more text than the file has; left out"});
+      }
+      return 0;
+    }
+    text_budget_ -= stack.size();
+    return stacks_[stack] = trace_->dictionary.AppendString(stack);
   }
 
   void ReadHistory(Pickle::Id history, Device* device) {
@@ -227,8 +244,8 @@ class Snapshot {
 
   const Pickle& pickle_;
   Trace* trace_;
-  size_t budget_;
-  bool overspent_ = false;
+  size_t budget_, text_budget_;
+  bool overspent_ = false, out_of_text_ = false;
   std::map<uint8_t, Device> devices_;
   std::unordered_map<Pickle::Id, uint32_t> stack_of_list_;
   std::unordered_map<std::string, uint32_t> stacks_;
@@ -242,7 +259,7 @@ Result<Trace> ImportMemorySnapshot(const std::string& path) {
   std::string bytes;
   while (bytes.size() < kLargestFile) {
     const size_t before = bytes.size();
-    bytes.resize(before + (8u << 20));
+    bytes.resize(before + std::clamp<size_t>(before, 64u << 10, 8u << 20));
     const size_t got = source->Read(bytes.data() + before, bytes.size() - before);
     bytes.resize(before + got);
     if (got == 0) break;

@@ -8,6 +8,10 @@
 namespace ranktap::collector {
 namespace {
 
+// That are looked at in search of one: the dicts of snapshots have a dozen, and a hostile file may
+// name one large dict a million times.
+constexpr size_t kMostKeys = 64;
+
 // What would run code, and other things that plain values do not need.
 std::string_view NameOfRefused(uint8_t opcode) {
   switch (opcode) {
@@ -75,7 +79,7 @@ std::span<const Pickle::Id> Pickle::Items(Id id) const {
 Pickle::Id Pickle::Find(Id dict, std::string_view key) const {
   if (values_[dict].kind != Kind::kDict) return 0;
   const std::span<const Id> items = Items(dict);
-  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+  for (size_t i = 0; i + 1 < std::min(items.size(), 2 * kMostKeys); i += 2) {
     if (Text(items[i]) == key) return items[i + 1];
   }
   return 0;

@@ -17,7 +17,10 @@ class TextWindow {
   // `largest`: how long one thing may be; a longer one is cut there, so that a damaged file cannot
   // take all memory.
   explicit TextWindow(ByteSource* source, size_t chunk = 4 << 20, size_t largest = 256 << 20)
-      : source_(source), chunk_(chunk), largest_(largest) {
+      : source_(source),
+        chunk_(std::min(kFirstChunk, chunk)),
+        last_chunk_(chunk),
+        largest_(largest) {
     Fill();
   }
 
@@ -64,14 +67,17 @@ class TextWindow {
     }
     before_ += at_;
     at_ = 0;
+    chunk_ = std::min(chunk_ * 4, last_chunk_);
     const size_t got = source_->Read(text_.data() + kept, text_.size() - kJsonPadding - kept);
     size_ = kept + got;
     std::memset(text_.data() + size_, 0, kJsonPadding);
     return got > 0;
   }
 
+  static constexpr size_t kFirstChunk = 64 << 10;  // small files are many
+
   ByteSource* source_;
-  size_t chunk_, largest_;
+  size_t chunk_, last_chunk_, largest_;
   std::vector<char> text_;
   size_t at_ = 0, size_ = 0;
   uint64_t before_ = 0;  // bytes of the text that are no longer here

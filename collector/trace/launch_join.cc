@@ -1,18 +1,23 @@
 #include "collector/trace/launch_join.h"
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 namespace ranktap::collector {
 namespace {
 
-// Rows of the API calls by correlation id. Ids of one process count up with few holes, so a plain
-// array does for all but hostile or very sparse traces, which get a sorted list.
+// Rows of the API calls by correlation id. Ids of one thread count up with the time: the column
+// itself is the index. Those of one process have few holes, so a plain array does for all others
+// but hostile or very sparse traces, which get a sorted list.
 class CallIndex {
  public:
   explicit CallIndex(const ApiCalls& calls) : calls_(calls) {
     const size_t rows = calls.size();
     if (rows == 0) return;
+    const auto end = calls.correlation.end();
+    counts_up_ = std::adjacent_find(calls.correlation.begin(), end, std::greater_equal()) == end;
+    if (counts_up_) return;
     const auto [low, high] =
         std::minmax_element(calls.correlation.begin(), calls.correlation.end());
     low_ = *low;
@@ -24,7 +29,9 @@ class CallIndex {
     }
   }
 
-  uint32_t Find(uint32_t correlation, int64_t start) const {
+  // Fastest for ids that nearly count up.
+  uint32_t Find(uint32_t correlation, int64_t start) {
+    if (counts_up_) return FindAround(correlation);
     if (!dense_.empty()) {
       const uint64_t at = uint64_t{correlation} - low_;
       if (correlation < low_ || at >= dense_.size() || dense_[at] == kNone) return kNone;
@@ -41,6 +48,16 @@ class CallIndex {
   }
 
  private:
+  uint32_t FindAround(uint32_t correlation) {
+    constexpr size_t kNear = 16;
+    const Column<uint32_t>& ids = calls_.correlation;
+    size_t from = last_ < kNear ? 0 : last_ - kNear, to = std::min(ids.size(), last_ + kNear);
+    if (from > 0 && ids[from] > correlation) from = 0;
+    if (to < ids.size() && ids[to] <= correlation) to = ids.size();
+    last_ = static_cast<size_t>(
+        std::lower_bound(ids.begin() + from, ids.begin() + to, correlation) - ids.begin());
+    return last_ < ids.size() && ids[last_] == correlation ? static_cast<uint32_t>(last_) : kNone;
+  }
   void FillDense(uint64_t width) {
     dense_.assign(width, kNone);
     for (uint32_t row = 0; row < calls_.size(); ++row) {
@@ -65,31 +82,33 @@ class CallIndex {
   }
 
   const ApiCalls& calls_;
+  bool counts_up_ = false;
+  size_t last_ = 0;  // row that was found
   uint32_t low_ = 0;
   std::vector<uint32_t> dense_;     // by correlation - low_: the last row
   std::vector<uint32_t> previous_;  // by row: the one before with the same id; empty: all unique
   std::vector<std::pair<uint32_t, uint32_t>> sorted_;
 };
 
-void Join(const CallIndex& calls, DeviceWork* work) {
+void Join(CallIndex* calls, DeviceWork* work) {
   const size_t rows = work->size();
   work->launch.Truncate(0);
   uint32_t* const launch = work->launch.Grow(rows);
   for (size_t i = 0; i < rows; ++i) {
     // 0 is no correlation: work that a device launched itself.
     launch[i] =
-        work->correlation[i] == 0 ? kNone : calls.Find(work->correlation[i], work->start[i]);
+        work->correlation[i] == 0 ? kNone : calls->Find(work->correlation[i], work->start[i]);
   }
 }
 
 }  // namespace
 
 void JoinLaunches(Trace* trace) {
-  const CallIndex calls(trace->api_calls);
-  Join(calls, &trace->kernels);
-  Join(calls, &trace->copies);
-  Join(calls, &trace->memsets);
-  Join(calls, &trace->graph_launches);
+  CallIndex calls(trace->api_calls);
+  Join(&calls, &trace->kernels);
+  Join(&calls, &trace->copies);
+  Join(&calls, &trace->memsets);
+  Join(&calls, &trace->graph_launches);
 }
 
 }  // namespace ranktap::collector

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -143,35 +145,79 @@ void PermuteTable(Table& table, const std::vector<uint32_t>& order) {
   });
 }
 
-// Sorts rows by start; rows of equal start keep their order. Columns that are not as long as the
-// table (optional, or not filled yet) read as zero beyond their end.
+// Rows [begin, end) that are not sorted by start, while all before them begin no later than any of
+// them, and all behind them no earlier.
+struct UnsortedRows {
+  uint32_t begin = 0, end = 0;
+  int64_t latest = 0;  // start
+};
+
+// Few and short in traces: a trace is a few sorted rows woven together.
 template <typename Table>
-void SortTable(Table& table) {
-  const auto rows = static_cast<uint32_t>(table.size());
+std::vector<UnsortedRows> FindUnsorted(const Table& table) {
+  std::vector<UnsortedRows> found;
   const int64_t* const start = table.start.data();
-  // A trace is a few sorted rows woven together: what is behind the latest so far is sorted alone
-  // and merged in, which is several times faster than sorting everything.
-  std::vector<uint32_t> ahead, behind;
   int64_t latest = std::numeric_limits<int64_t>::min();
-  for (uint32_t i = 0; i < rows; ++i) {
+  for (uint32_t i = 0, rows = static_cast<uint32_t>(table.size()); i < rows; ++i) {
     if (start[i] >= latest) {
       latest = start[i];
       continue;
     }
-    if (behind.empty()) ahead.reserve(rows);
-    behind.push_back(i);
+    UnsortedRows grown{i, i + 1, latest};
+    while (true) {  // back to the first row that begins later
+      const uint32_t sorted_from = found.empty() ? 0 : found.back().end;
+      grown.begin = static_cast<uint32_t>(
+          std::upper_bound(start + sorted_from, start + grown.begin, start[i]) - start);
+      if (grown.begin > sorted_from || found.empty() || found.back().latest <= start[i]) break;
+      grown.begin = found.back().begin;
+      found.pop_back();
+    }
+    found.push_back(grown);
   }
-  if (behind.empty()) return;
-  for (uint32_t i = 0, b = 0; i < rows; ++i) {
-    b < behind.size() && behind[b] == i ? static_cast<void>(++b) : ahead.push_back(i);
+  return found;
+}
+
+// Rows begin + i become what rows begin + order[i] were; `scratch` is reused.
+template <typename Table>
+void PermuteRows(Table& table, uint32_t begin, const std::vector<uint32_t>& order,
+                 std::vector<std::byte>* scratch) {
+  scratch->resize(order.size() * sizeof(uint64_t));
+  ForEachColumnOf(table, [&](auto& column) {
+    if (column.size() <= begin) return;
+    column.PadTo(begin + order.size());
+    auto* const values = column.data() + begin;
+    using Value = std::remove_reference_t<decltype(values[0])>;
+    static_assert(sizeof(Value) <= sizeof(uint64_t));
+    auto* const copy = reinterpret_cast<Value*>(scratch->data());
+    std::memcpy(copy, values, order.size() * sizeof(Value));
+    for (size_t i = 0; i < order.size(); ++i) values[i] = copy[order[i]];
+  });
+}
+
+// Sorts rows by start; rows of equal start keep their order. Columns that are not as long as the
+// table (optional, or not filled yet) read as zero beyond their end.
+template <typename Table>
+void SortTable(Table& table) {
+  std::vector<uint32_t> ahead, behind, order;
+  std::vector<std::byte> scratch;
+  for (const UnsortedRows& rows : FindUnsorted(table)) {
+    const int64_t* const start = table.start.data() + rows.begin;
+    const auto before = [start](uint32_t a, uint32_t b) {
+      return start[a] != start[b] ? start[a] < start[b] : a < b;
+    };
+    // What is behind the latest so far is sorted alone and merged in, which is several times faster
+    // than sorting everything.
+    ahead.clear(), behind.clear();
+    int64_t latest = std::numeric_limits<int64_t>::min();
+    for (uint32_t i = 0; i < rows.end - rows.begin; ++i) {
+      (start[i] >= latest ? ahead : behind).push_back(i);
+      latest = std::max(latest, start[i]);
+    }
+    std::sort(behind.begin(), behind.end(), before);
+    order.resize(rows.end - rows.begin);
+    std::merge(ahead.begin(), ahead.end(), behind.begin(), behind.end(), order.begin(), before);
+    PermuteRows(table, rows.begin, order, &scratch);
   }
-  const auto before = [start](uint32_t a, uint32_t b) {
-    return start[a] != start[b] ? start[a] < start[b] : a < b;
-  };
-  std::sort(behind.begin(), behind.end(), before);
-  std::vector<uint32_t> order(rows);
-  std::merge(ahead.begin(), ahead.end(), behind.begin(), behind.end(), order.begin(), before);
-  PermuteTable(table, order);
 }
 
 // Nested things: by start, of equal starts the longer first; equal spans keep their order.

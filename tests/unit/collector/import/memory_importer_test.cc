@@ -146,6 +146,47 @@ TEST_F(MemoryImporterTest, AFileThatNamesOneListManyTimesIsReadNoFurtherThanItsS
   EXPECT_THAT(trace->damage[0].what, HasSubstr("repeat themselves"));
 }
 
+// A dict is searched from its beginning: a file may name one of a million keys a million times.
+TEST_F(MemoryImporterTest, AKeyFarDownInADictIsNotLookedFor) {
+  const std::string history = List({List({Entry("alloc", 4096, 512, 1)})});
+  for (const size_t before : {10u, 64u}) {
+    std::vector<std::pair<std::string, std::string>> items;
+    for (size_t i = 0; i < before; ++i) items.emplace_back("key " + std::to_string(i), Int(0));
+    items.emplace_back("device_traces", history);
+    EXPECT_EQ(ImportMemorySnapshot(Write("s.pickle", File(Dict(items)))).ok(), before == 10);
+  }
+}
+
+// 1,000 stacks of 64 times one of two frames of 2 kB: 128 MiB of text in 0.4 MB.
+TEST_F(MemoryImporterTest, StacksThatShareLongFramesTakeBoundedMemory) {
+  const auto long_text = [](char letter) {
+    return "X" + std::string("\x00\x04\x00\x00", 4) + std::string(1024, letter);
+  };
+  std::string history = "](";
+  for (const char letter : {'a', 'b'}) {
+    history += Dict({{"filename", long_text(letter)}, {"name", long_text(letter)}}) + "r" +
+               std::string(1, letter) + std::string(3, '\0');
+  }
+  for (uint32_t i = 0; i < 1000; ++i) {
+    std::string frames = "](";
+    for (uint32_t bit = 0; bit < 64; ++bit) {
+      frames += "j" + std::string(1, (i >> bit % 10 & 1) != 0 ? 'a' : 'b') + std::string(3, '\0');
+    }
+    history += Entry("alloc", i, 512, 1, frames + "e");
+  }
+  const std::string bytes = File(Dict({{"device_traces", List({history + "e"})}}));
+  const Result<Trace> trace = ImportMemorySnapshot(Write("s.pickle", bytes));
+  ASSERT_TRUE(trace.ok()) << trace.message();
+  EXPECT_EQ(trace->events, 1000u);
+  size_t text = 0;
+  for (uint32_t id = 1; id <= trace->dictionary.strings(); ++id) {
+    text += trace->dictionary.String(id).size();
+  }
+  EXPECT_LE(text, (16u << 20) + 32 * bytes.size());
+  ASSERT_EQ(trace->damage.size(), 1u);
+  EXPECT_THAT(trace->damage[0].what, HasSubstr("far more text"));
+}
+
 constexpr char kTimeline[] =
     "[[-1, 1, 100, 0], [5000, 2, 40, 4],\n [6000, 3, -40, 4], [6000, 3, 40, 5], [7000, 4, -40, 5]]";
 
