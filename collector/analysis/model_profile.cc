@@ -6,50 +6,11 @@
 
 #include "collector/analysis/launched_work.h"
 #include "collector/analysis/module_summary.h"
-#include "collector/analysis/steps.h"
+#include "collector/analysis/timed_steps.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
-
-bool HasOperators(const Trace& trace, const Step& step) {
-  const Column<int64_t>& starts = trace.operators.start;
-  const int64_t* const first = std::lower_bound(starts.begin(), starts.end(), step.start);
-  return first != starts.end() && *first < step.end;
-}
-
-struct Selection {
-  std::vector<Step> timed;
-  int64_t profiled = 0;
-};
-
-// Not warm-up, and not slowed by recording operators. The first ones of the step after a window may
-// be recorded too; it is left out with them.
-Result<Selection> SelectSteps(const Trace& trace, std::optional<int64_t> wanted) {
-  const StepList steps = DetectSteps(trace);
-  Selection selection;
-  std::vector<Step> steady;
-  bool found_recorded = false;
-  for (const Step& step : steps.list) {
-    const bool recorded = HasOperators(trace, step);
-    if (recorded && !found_recorded) selection.profiled = step.number;
-    found_recorded |= recorded;
-    if (!recorded && !step.warm_up) steady.push_back(step);
-    if (wanted && step.number == *wanted) selection.timed = {step};
-  }
-  if (wanted) {
-    selection.profiled = *wanted;
-    if (selection.timed.empty()) {
-      return Failure{"there is no step " + std::to_string(*wanted) +
-                     " in the trace; steps lists them"};
-    }
-  } else {
-    selection.timed = steady.empty() ? steps.list : std::move(steady);
-  }
-  if (selection.timed.empty())
-    return Failure{"no training step was seen, so there are no latencies"};
-  return selection;
-}
 
 // Nanoseconds of one step by what ran: on the host, and of the work launched meanwhile.
 struct Latency {
@@ -58,12 +19,12 @@ struct Latency {
 
 class Latencies {
  public:
-  Latencies(const Trace& trace, const std::vector<Step>& steps) : steps_(steps) {
+  Latencies(const Trace& trace, const TimedSteps& steps) : steps_(steps) {
     const LaunchedWork work(trace);
     const Ranges& ranges = trace.ranges;
     std::vector<std::pair<int64_t, int64_t>> backward;
     for (const uint32_t row : RangesIn(trace, kPhaseDomain)) {
-      if (!IsTimed(ranges.start[row])) continue;
+      if (!steps_.Has(ranges.start[row])) continue;
       const std::string_view name = trace.dictionary.String(ranges.name[row]);
       if (name == "backward") backward.emplace_back(ranges.start[row], ranges.end[row]);
       // Autograd launches from threads of its own.
@@ -79,7 +40,7 @@ class Latencies {
       const auto after = std::upper_bound(backward.begin(), backward.end(),
                                           std::pair(start, std::numeric_limits<int64_t>::max()));
       const bool again = after != backward.begin() && start < std::prev(after)->second;
-      if (again || !IsTimed(start)) continue;
+      if (again || !steps_.Has(start)) continue;
       Latency& module = modules_[std::string(trace.dictionary.String(ranges.name[row]))];
       module.host += ranges.end[row] - start;
       module.device += work.Between(ranges.writer[row], start, ranges.end[row]);
@@ -90,19 +51,14 @@ class Latencies {
   Latency Phase(const std::string& name) const { return PerStep(phases_, name); }
 
  private:
-  bool IsTimed(int64_t time) const {
-    const auto after = std::upper_bound(steps_.begin(), steps_.end(), time,
-                                        [](int64_t t, const Step& step) { return t < step.start; });
-    return after != steps_.begin() && time < std::prev(after)->end;
-  }
   Latency PerStep(const std::map<std::string, Latency>& sums, const std::string& name) const {
     const auto found = sums.find(name);
     if (found == sums.end()) return {};
-    const auto steps = static_cast<int64_t>(steps_.size());
+    const auto steps = static_cast<int64_t>(steps_.list.size());
     return {found->second.host / steps, found->second.device / steps};
   }
 
-  const std::vector<Step>& steps_;
+  const TimedSteps& steps_;
   std::map<std::string, Latency> modules_, phases_;
 };
 
@@ -157,6 +113,8 @@ void AddModules(const std::vector<ModelModule>& model, size_t root,
          .extra = from.extra,
          .children = {},
          .parameters = from.parameters,
+         .gradients = from.own[static_cast<size_t>(Part::kGradients)],
+         .states = from.own[static_cast<size_t>(Part::kStates)],
          .flops = row == rows.end() ? 0 : row->second.deepspeed_flops,
          .macs = row == rows.end() ? 0 : row->second.deepspeed_macs,
          .forward_ns = profile->on_device ? latency.device : latency.host});
@@ -176,19 +134,20 @@ void AddModules(const std::vector<ModelModule>& model, size_t root,
 
 }  // namespace
 
-Result<ModelProfile> ProfileModel(const Run& run, std::optional<int64_t> step) {
+Result<ModelProfile> ProfileModel(const Run& run, const AnalysisOptions& options,
+                                  std::optional<int64_t> step) {
   for (const Trace& trace : run.traces) {
-    const std::vector<ModelModule> model = DescribeModel(trace);
+    const std::vector<ModelModule> model = DescribeModelWithChildren(trace);
     if (model.empty()) continue;
-    const Result<Selection> selection = SelectSteps(trace, step);
-    if (!selection) return Failure{selection.message()};
+    const Result<TimedSteps> timed = SelectTimedSteps(trace, step);
+    if (!timed) return Failure{timed.message()};
     std::map<std::string, ModuleRow> rows;
     for (ModuleRow& row : SummarizeModules(run.traces)) rows.emplace(row.name, row);
-    const Latencies latencies(trace, selection->timed);
+    const Latencies latencies(trace, *timed);
     const size_t root = MainRoot(model, rows);
-    ModelProfile profile{.step = selection->profiled,
-                         .ranks = static_cast<int64_t>(run.traces.size()),
-                         .steps_timed = selection->timed.size()};
+    ModelProfile profile{.step = timed->profiled,
+                         .throughput = MeasureThroughput(run, trace, options, step),
+                         .steps_timed = timed->list.size()};
     AddModules(model, root, rows, latencies, &profile);
     const auto phase = [&](const char* name) {
       const Latency latency = latencies.Phase(name);

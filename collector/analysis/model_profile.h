@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collector/analysis/model_tree.h"
+#include "collector/analysis/throughput.h"
 #include "collector/trace/result.h"
 #include "collector/trace/run_reader.h"
 
@@ -18,13 +19,14 @@ struct ModuleProfile {
   std::string type, extra;
   std::vector<uint32_t> children;  // rows of ModelProfile::modules
   ByDtype parameters;              // ModelModule::parameters
+  ByDtype gradients, states;       // with the children; each storage once in the whole model
   int64_t flops = 0, macs = 0;     // of one step's forward, FlopRule::kDeepSpeed; with the children
   int64_t forward_ns = 0;          // of one step; of one that never runs itself, its children's sum
 };
 
 struct ModelProfile {
-  int64_t step = 0;        // the one that was recorded operator by operator
-  int64_t ranks = 0;       // in the run
+  int64_t step = 0;  // the one that was recorded operator by operator
+  std::optional<Throughput> throughput;
   bool on_device = false;  // latencies are of the work launched on the device, else of the host
   size_t steps_timed = 0;
   std::vector<ModuleProfile> modules;         // the root first
@@ -35,7 +37,9 @@ struct ModelProfile {
 
 // The root module with most arithmetic, on the first rank that described its model. Latencies are
 // means over the steps after the warm-up that were not recorded operator by operator, which is
-// slower; with `step` they are that step's. Fails with a sentence when nothing was described.
-Result<ModelProfile> ProfileModel(const Run& run, std::optional<int64_t> step);
+// slower; with `step` they are that step's. Heeds what MeasureThroughput() does. Fails with a
+// sentence when nothing was described.
+Result<ModelProfile> ProfileModel(const Run& run, const AnalysisOptions& options,
+                                  std::optional<int64_t> step);
 
 }  // namespace ranktap::collector

@@ -62,4 +62,27 @@ std::vector<ModelModule> DescribeModel(const Trace& trace) {
   return modules;
 }
 
+std::vector<ModelModule> DescribeModelWithChildren(const Trace& trace) {
+  const std::vector<ModelModule> own = DescribeModel(trace);
+  std::vector<ModelModule> modules = own;
+  std::map<std::string, size_t> by_name;
+  for (size_t i = 0; i < modules.size(); ++i) by_name[modules[i].name] = i;
+  for (const ModelModule& module : own) {
+    std::string above = module.name;
+    for (size_t dot = above.rfind('.'); dot != std::string::npos; dot = above.rfind('.')) {
+      above.resize(dot);
+      const auto found = by_name.find(above);
+      if (found == by_name.end()) continue;
+      for (size_t part = 0; part < kParts; ++part) {
+        for (const auto& [dtype, amount] : module.own[part]) {
+          Amount& sum = modules[found->second].own[part][dtype];
+          sum.elements += amount.elements;
+          sum.bytes += amount.bytes;
+        }
+      }
+    }
+  }
+  return modules;
+}
+
 }  // namespace ranktap::collector

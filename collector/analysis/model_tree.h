@@ -33,5 +33,7 @@ struct ModelModule {
 
 // In the order of named_modules(), root after root. Empty: nothing was told.
 std::vector<ModelModule> DescribeModel(const Trace& trace);
+// The same, `own` with everything below each module: of children and parent the sums agree.
+std::vector<ModelModule> DescribeModelWithChildren(const Trace& trace);
 
 }  // namespace ranktap::collector

@@ -8,7 +8,7 @@
 #include "collector/analysis/launched_work.h"
 #include "collector/analysis/op_flops.h"
 #include "collector/analysis/op_modules.h"
-#include "collector/analysis/steps.h"
+#include "collector/analysis/timed_steps.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -61,21 +61,6 @@ void AddTrace(const Trace& trace, std::map<std::string, ModuleRow>* rows) {
   }
 }
 
-// How many training steps have a backward pass among the operators: a window opens and closes
-// around the end of a step, and the optimizer's tail is no step. At least 1.
-int64_t RecordedSteps(const Trace& trace, const std::vector<OpPlace>& places) {
-  std::vector<int64_t> backward;
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (places[i].pass == Pass::kBackward) backward.push_back(trace.operators.start[i]);
-  }
-  int64_t steps = 0;
-  for (const Step& step : DetectSteps(trace).list) {
-    const auto first = std::lower_bound(backward.begin(), backward.end(), step.start);
-    steps += first != backward.end() && *first < step.end ? 1 : 0;
-  }
-  return std::max<int64_t>(1, steps);
-}
-
 using ModuleCounts = std::array<int64_t, kPasses + 2>;  // by pass; DeepSpeed's FLOPs and MACs
 
 std::unordered_map<uint32_t, ModuleCounts> CountByModule(const Trace& trace,
@@ -108,7 +93,7 @@ void AddFlops(const std::vector<Trace>& traces, std::map<std::string, ModuleRow>
         name.resize(dot == std::string::npos ? 0 : dot);
       }
     }
-    const int64_t steps = RecordedSteps(trace, places);
+    const int64_t steps = CountRecordedSteps(trace, places);
     for (auto& [name, row] : *rows) {
       const auto found = inclusive.find(name);
       if (found == inclusive.end()) continue;

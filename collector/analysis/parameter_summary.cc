@@ -8,30 +8,6 @@
 namespace ranktap::collector {
 namespace {
 
-// Modules in the program's order, `own` with everything below it.
-std::vector<ModelModule> WithChildren(const Trace& trace) {
-  const std::vector<ModelModule> own = DescribeModel(trace);
-  std::vector<ModelModule> modules = own;
-  std::map<std::string, size_t> by_name;
-  for (size_t i = 0; i < modules.size(); ++i) by_name[modules[i].name] = i;
-  for (const ModelModule& module : own) {
-    std::string above = module.name;
-    for (size_t dot = above.rfind('.'); dot != std::string::npos; dot = above.rfind('.')) {
-      above.resize(dot);
-      const auto found = by_name.find(above);
-      if (found == by_name.end()) continue;
-      for (size_t part = 0; part < kParts; ++part) {
-        for (const auto& [dtype, amount] : module.own[part]) {
-          Amount& sum = modules[found->second].own[part][dtype];
-          sum.elements += amount.elements;
-          sum.bytes += amount.bytes;
-        }
-      }
-    }
-  }
-  return modules;
-}
-
 // "475.1 M float32 + 2 k int64", decimal.
 std::string Elements(const ByDtype& amounts) {
   std::string text;
@@ -65,7 +41,7 @@ Table TabulateParameters(const Run& run) {
                           {"state_bytes", Unit::kBytes},
                           {"extra", Unit::kText, true}}};
   for (const Trace& trace : run.traces) {
-    for (const ModelModule& module : WithChildren(trace)) {
+    for (const ModelModule& module : DescribeModelWithChildren(trace)) {
       const auto bytes = [&module](Part part) {
         return Sum(module.own[static_cast<size_t>(part)]).bytes;
       };

@@ -32,6 +32,7 @@
 #include "collector/analysis/stragglers.h"
 #include "collector/analysis/sync_summary.h"
 #include "collector/analysis/temporal_summary.h"
+#include "collector/analysis/throughput.h"
 #include "collector/analysis/usage_summary.h"
 #include "collector/analysis/verdict.h"
 #include "collector/analysis/waterfall.h"
@@ -78,6 +79,8 @@ constexpr Analysis kAnalyses[] = {
     {"ranges", "How long do the program's NVTX ranges take, on the host and on the GPU?",
      &TabulateRanges},
     {"modules", "Where does the forward pass go, module by module?", &TabulateModules},
+    {"throughput", "How many samples a second, and how much of the peak (MFU, HFU)?", nullptr,
+     &TabulateThroughput},
     {"parameters", "What is each module made of: parameters, gradients, optimizer state, by dtype?",
      &TabulateParameters},
     {"stacks", "Where in the program do CUDA calls come from?", &TabulateCallSites, nullptr, true},

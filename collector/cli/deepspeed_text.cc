@@ -64,6 +64,22 @@ std::string Line(const std::string& label, const std::string& value) {
   return Format("%-70s  ", label.c_str()) + Format("%-8s\n", value.c_str());
 }
 
+// DeepSpeed's own formula takes the world for the data parallel size, one micro-batch for a step's
+// and leaves out what is between the phases.
+std::string Samples(const ModelProfile& profile, int64_t iteration_ns) {
+  if (!profile.throughput) return "";
+  const Throughput& of = *profile.throughput;
+  const std::optional<double> right = of.SamplesPerSecond();
+  std::string text =
+      Line("samples/second: ",
+           right ? Format("%.2f", *right)
+                 : "unknown (" + (of.batch == 0 ? of.batch_known : of.parallel.known) + ")");
+  if (of.batch == 0) return text;
+  const auto samples = static_cast<double>(of.batch) * static_cast<double>(of.parallel.world);
+  return text + Line("samples/second by DeepSpeed's formula (batch * world / iter latency): ",
+                     Format("%.2f", PerSecond(samples, iteration_ns)));
+}
+
 std::string Latencies(const ModelProfile& profile, const DeepSpeedOptions& options) {
   const ModuleProfile& root = profile.modules.front();
   const double flops = static_cast<double>(root.flops), factor = 2 + options.recompute_fwd_factor;
@@ -81,8 +97,9 @@ std::string Latencies(const ModelProfile& profile, const DeepSpeedOptions& optio
       Flops(PerSecond((factor + 1) * flops, forward + backward)));
   text += Line("step latency: ", Seconds(profile.optimizer_ns));
   text += Line("iter latency: ", Seconds(iteration));
-  return text + Line(Format("FLOPS per GPU = %g * fwd flops per GPU / iter latency: ", factor + 1),
-                     Flops(PerSecond((factor + 1) * flops, iteration)));
+  text += Line(Format("FLOPS per GPU = %g * fwd flops per GPU / iter latency: ", factor + 1),
+               Flops(PerSecond((factor + 1) * flops, iteration)));
+  return text + Samples(profile, iteration);
 }
 
 // What DeepSpeed does not measure; in FlopCounterMode's rule, forward included, to be comparable.
@@ -101,6 +118,33 @@ std::string Measured(const ModelProfile& profile) {
   return text;
 }
 
+// Of whole steps, from one optimizer to the next.
+std::string Utilisation(const ModelProfile& profile) {
+  if (!profile.throughput || profile.throughput->forward_flops == 0) return "";
+  const Throughput& of = *profile.throughput;
+  std::string text = Line("time of a step (measured): ", Seconds(of.step_ns)) +
+                     Line("micro-batches of a step (measured): ", std::to_string(of.micro_batches));
+  const std::optional<double> mfu = of.Mfu(), hfu = of.Hfu();
+  if (!mfu) return text + Line("MFU, HFU: ", "unknown (" + of.peak_known + ")");
+  return text + Line("peak FLOPS per GPU (" + of.peak_known + "): ", Flops(of.peak_flops)) +
+         Line("MFU = (fwd + bwd) flops / time of a step / peak: ", Rounded(100 * *mfu) + " %") +
+         Line("HFU = with recomputed flops: ", Rounded(100 * *hfu) + " %");
+}
+
+// What DeepSpeed prints with an engine.
+std::string Sizes(const ModelProfile& profile) {
+  if (!profile.throughput) return "";
+  const Throughput& of = *profile.throughput;
+  const bool known = of.parallel.data > 0;
+  const std::string why = " (" + of.parallel.known + ")";
+  return Line("world size: ", std::to_string(of.parallel.world)) +
+         Line("data parallel size: ", known ? std::to_string(of.parallel.data) : "unknown" + why) +
+         Line("model parallel size: ",
+              std::to_string(of.parallel.model()) + (known ? "" : " (assumed)")) +
+         Line("batch size per GPU: ",
+              of.batch > 0 ? std::to_string(of.batch) : "unknown (" + of.batch_known + ")");
+}
+
 std::string Summary(const ModelProfile& profile, const DeepSpeedOptions& options) {
   const ModuleProfile& root = profile.modules.front();
   std::string text =
@@ -115,21 +159,25 @@ std::string Summary(const ModelProfile& profile, const DeepSpeedOptions& options
       "fwd latency (forward propagation latency), bwd latency (backward propagation latency),\n"
       "step (weights update latency), iter latency (sum of fwd, bwd and step latency)\n\n";
   const auto parameters = static_cast<double>(Parameters(root));
-  text += Line("world size: ", std::to_string(profile.ranks));
-  text += Line("model parallel size: ", "1 (assumed: not recorded)");
+  const auto ranks = static_cast<double>(profile.throughput ? profile.throughput->parallel.model()
+                                                            : 1);  // a model's copy has
+  text += Sizes(profile);
   text += Line("params per GPU: ", Params(parameters));
-  text += Line("params of model = params per GPU * mp_size: ", Params(parameters));
+  text += Line("params of model = params per GPU * mp_size: ", Params(parameters * ranks));
   text += Line("fwd MACs per GPU: ", Macs(static_cast<double>(root.macs)));
   text += Line("fwd flops per GPU: ", Number(static_cast<double>(root.flops)));
   text += Line("fwd flops of model = fwd flops per GPU * mp_size: ",
-               Number(static_cast<double>(root.flops)));
-  return text + Latencies(profile, options) + Measured(profile);
+               Number(static_cast<double>(root.flops) * ranks));
+  return text + Latencies(profile, options) + Measured(profile) + Utilisation(profile);
 }
 
-// "475.1 M bfp16 + 2 K fp32"; `bytes`: of the memory instead of the elements.
-std::string ByType(const ByDtype& amounts, bool bytes) {
+// "475.1 M bfp16 + 2 K fp32"; `bytes`: of the memory instead of the elements. Of nothing: "0
+// bfp16", by the types that `all` has.
+std::string ByType(const ByDtype& amounts, const ByDtype& all, bool bytes) {
   std::string text;
-  for (const auto& [dtype, amount] : amounts) {
+  for (const auto& [dtype, ignored] : amounts.empty() ? all : amounts) {
+    const auto found = amounts.find(dtype);
+    const Amount amount = found == amounts.end() ? Amount{} : found->second;
     std::string name = dtype;
     if (name.starts_with("float")) name = "fp" + name.substr(5);
     if (name == "bfloat16") name = "bfp16";
@@ -139,6 +187,14 @@ std::string ByType(const ByDtype& amounts, bool bytes) {
     text += " " + name;
   }
   return text.empty() ? "0" : text;
+}
+
+// ", 950.2 MB = 950.2 MB fp32 = 100% Gradients"; empty: there are none.
+std::string Held(const ByDtype& amounts, const ByDtype& all, const char* of) {
+  const auto bytes = static_cast<double>(Sum(amounts).bytes);
+  if (bytes == 0) return "";
+  return ", " + Number(bytes) + "B = " + ByType(amounts, all, true) + " = " +
+         Rounded(100 * Ratio(bytes, static_cast<double>(Sum(all).bytes))) + "% " + of;
 }
 
 // flops_repr: what comes between the parentheses of a module, before its own extra_repr().
@@ -158,9 +214,9 @@ std::string ModuleItems(const ModuleProfile& module, const ModuleProfile& root,
       {Macs(static_cast<double>(module.macs)), percent(module.macs, root.macs), "MACs"},
       {Seconds(module.forward_ns), percent(module.forward_ns, root.forward_ns), "latency"}};
   if (style == DeepSpeedStyle::kMemory) {
-    items[0].amount += " = " + ByType(module.parameters, false);
+    items[0].amount += " = " + ByType(module.parameters, root.parameters, false);
     items.insert(items.begin() + 2, {Number(static_cast<double>(held.bytes)) +
-                                         "B = " + ByType(module.parameters, true),
+                                         "B = " + ByType(module.parameters, root.parameters, true),
                                      percent(held.bytes, all.bytes), "Memory"});
   }
   std::string text;
@@ -171,6 +227,10 @@ std::string ModuleItems(const ModuleProfile& module, const ModuleProfile& root,
     text += std::string("% ") + item.of + ", ";
   }
   text += Flops(PerSecond(static_cast<double>(module.flops), module.forward_ns));
+  if (style == DeepSpeedStyle::kMemory) {
+    text += Held(module.gradients, root.gradients, "Gradients");
+    text += Held(module.states, root.states, "States");
+  }
   if (!module.extra.empty()) text += ", " + module.extra;
   return text;
 }

@@ -116,7 +116,7 @@ bool FilterRows(const Request& request, Table* table) {
 }
 
 bool PrintDeepSpeed(const Request& request, const Run& run) {
-  const Result<ModelProfile> profile = ProfileModel(run, request.profile_step);
+  const Result<ModelProfile> profile = ProfileModel(run, request.options, request.profile_step);
   if (!profile) {
     Complain(profile.message());
     return false;
@@ -203,6 +203,22 @@ int Report(Request request) {
   return Finish();
 }
 
+void AddThroughputOptions(CLI::App* app, AnalysisOptions* options) {
+  constexpr const char* kGroup = "throughput, modules --format deepspeed...";
+  app->add_option("--peak-flops", options->peak_flops,
+                  "most FLOP/s of one rank's device, as 989e12; else its data sheet's")
+      ->check(CLI::PositiveNumber)
+      ->group(kGroup);
+  app->add_option("--batch-size", options->batch_size,
+                  "samples in a micro-batch of one rank; else read off the first layer's input")
+      ->check(CLI::PositiveNumber)
+      ->group(kGroup);
+  app->add_option("--data-parallel-size", options->data_parallel,
+                  "ranks that train on different data; else told by the process groups")
+      ->check(CLI::PositiveNumber)
+      ->group(kGroup);
+}
+
 // False: it is none of theirs.
 bool SetDeepSpeedStyle(std::string_view format, DeepSpeedOptions options, Request* request) {
   constexpr std::pair<std::string_view, DeepSpeedStyle> kStyles[] = {
@@ -279,6 +295,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
       ->capture_default_str();
   DeepSpeedOptions deepspeed;
   AddDeepSpeedOptions(&app, &deepspeed, &request);
+  AddThroughputOptions(&app, &request.options);
   app.footer(AnalysesHelp());
   if (const auto status = ParseArguments(&app, arguments)) return *status;
   SplitWords(std::move(words), &request);
