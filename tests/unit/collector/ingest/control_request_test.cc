@@ -81,6 +81,10 @@ TEST(ControlRequestTest, AJobIsKnownByItsLaunchersNameAndByItsRun) {
   FakeAgent agent({.rank = 3});
   agent.hello.mutable_rank()->set_job("42");
   agent.Join(collector.socket());
+  // Its run's name comes back from the store, which may be after the welcome.
+  while (Ask(collector, Make(Request::VERB_STATUS, "run")).processes_size() == 0) {
+    std::this_thread::yield();
+  }
   for (const std::string& name : {std::string("42"), collector.run_path(), std::string("run")}) {
     const auto reply = Ask(collector, Make(Request::VERB_STATUS, name));
     ASSERT_EQ(reply.processes_size(), 1) << name << ": " << reply.problem();
