@@ -250,12 +250,14 @@ class Windows:
             self._window.close()
 
 
-def install_others(process, steps):
+def install_others(torch, process, steps):
     """What is looked for when recording begins, and again at each step."""
     pauses = load('pauses').Pauses(process, process.domains[PHASE])
     distributed = load('distributed').Distributed(process, process.domains[COMM])
-    guarded(pauses.start)()
-    for part in (pauses, distributed):
+    failures = load('memory').OutOfMemory(torch, process.domains[MEMORY])
+    for part in (pauses, failures):
+        guarded(part.start)()
+    for part in (pauses, distributed, failures):
         guarded(part.look)()
         steps.listeners.append(guarded(part.look))
 
@@ -268,7 +270,7 @@ def install(torch):
     for part in (modules, steps):
         guarded(part.install)(torch)
     process.on_start.append(guarded(Data(process).install))
-    process.on_start.append(guarded(lambda: install_others(process, steps)))
+    process.on_start.append(guarded(lambda: install_others(torch, process, steps)))
     guarded(lambda: Trees(process, modules, steps))()
     try:
         Windows(torch, process, modules, steps)

@@ -5,13 +5,17 @@ of parameters, buffers, gradients and optimizer states, told while they are aliv
 collector/trace/own_allocations.cc reads it. Marks in the domain `ranktap.memory`:
   "window"    payload "1" from here on everything is seen, "0" nothing any more
   "tensors"   lines [address, bytes, kind, device, name]; kind of KINDS, device 0: CPU, 1 + index: CUDA
-  "history"   lines [device, time in us of CLOCK_REALTIME, action, address, bytes]; action of ACTIONS
+  "history"   lines [device, time in us of CLOCK_REALTIME, action, address, bytes, stack]; action of ACTIONS
+  "out of memory"
 """
+import os
+
 MOST_ENTRIES = 200_000  # of the CUDA allocator's history
+MOST_FRAMES = 64
 PARAMETER, BUFFER, GRADIENT, STATE = KINDS = ('p', 'b', 'g', 's')
 # 0: allocated when the window ended, whenever that was.
 ACTIONS = {'alloc': 1, 'free_completed': 2, 'segment_alloc': 3, 'segment_map': 3, 'segment_free': 4,
-           'segment_unmap': 4, 'oom': 5}
+           'segment_unmap': 4}
 
 
 def storage_of(tensor):
@@ -38,8 +42,9 @@ class Memory:
 
     def open(self):
         if self.is_open:
+            self._send_history(self._cuda.read())
             return
-        if not agent.watch_memory(self._domain, agent.name('out of memory')):
+        if not agent.watch_memory(self._domain):
             agent.note("no memory of the CPU: this PyTorch's allocator does not report to itself")
         self._cuda.start()
         agent.mark(self._domain, agent.name('window'), b'1')
@@ -52,8 +57,11 @@ class Memory:
         self.is_open = False
         self.tell()
         agent.mark(self._domain, agent.name('window'), b'0')
-        agent.watch_memory(0, 0)
-        load('model_tree').send(self._domain, agent.name('history'), self._cuda.stop())
+        agent.watch_memory(0)
+        self._send_history(self._cuda.stop())
+
+    def _send_history(self, rows):
+        load('model_tree').send(self._domain, agent.name('history'), rows)
 
     def tell(self):
         """What lives now. Called at step boundaries and, when the gradients are there, before each
@@ -92,11 +100,15 @@ class Memory:
 
 
 class CudaHistory:
-    """The CUDA caching allocator's own history, where there is one and the program does not use it."""
+    """The CUDA caching allocator's own history, where there is one and the program does not use it. Read at
+    each step boundary, what is new of it. With RANKTAP_STACKS=all each allocation has its Python stack, which
+    takes PyTorch about 2 us."""
 
     def __init__(self, torch):
         self._torch = torch
         self._memory = None
+        self._seen = {}  # device -> (entries read, time in us of the last)
+        self._is_full = False
 
     def start(self):
         torch = self._torch
@@ -111,11 +123,19 @@ class CudaHistory:
             if enabled is not None and enabled():
                 agent.note('no memory of the GPU: the program records the history of its allocations itself')
                 return
-            # No stacks: they would cost more than all the rest of a window.
-            memory._record_memory_history(enabled='all', context=None, max_entries=MOST_ENTRIES)
+            with_stacks = os.environ.get('RANKTAP_STACKS') == 'all'
+            memory._record_memory_history(enabled='all', context='alloc' if with_stacks else None, stacks='python',
+                                          max_entries=MOST_ENTRIES)
             self._memory = memory
+            self._seen.clear()
+            for index, entries in enumerate(memory._snapshot().get('device_traces', ())):
+                self._advance(index, entries)  # a history from before: of the program's, or of our last window
         except Exception as failure:
             agent.note(f'no memory of the GPU: {failure!r}')
+
+    def read(self):
+        """Rows of what happened since the last call."""
+        return [] if self._memory is None else self._changes(self._memory._snapshot())
 
     def stop(self):
         memory, self._memory = self._memory, None
@@ -125,21 +145,72 @@ class CudaHistory:
             snapshot = memory._snapshot()
         finally:
             memory._record_memory_history(enabled=None)
-        return self._rows(snapshot)
+        return [*self._held(snapshot), *self._changes(snapshot)]
 
     @staticmethod
-    def _rows(snapshot):
+    def _held(snapshot):
         for segment in snapshot['segments']:
             device = 1 + segment['device']
-            yield [device, 0, 3, segment['address'], segment['total_size']]
+            yield [device, 0, 3, segment['address'], segment['total_size'], '']
             address = segment['address']
             for block in segment['blocks']:
                 address = block.get('address', address)
                 if block['state'].startswith('active'):
-                    yield [device, 0, 0, address, block['size']]
+                    yield [device, 0, 0, address, block['size'], stack_of(block)]
                 address += block['size']
+
+    def _changes(self, snapshot):
         for index, entries in enumerate(snapshot.get('device_traces', ())):
-            for entry in entries:
+            for entry in self._advance(index, entries):
                 action = ACTIONS.get(entry['action'])
                 if action is not None:
-                    yield [1 + index, entry.get('time_us', 0), action, entry.get('addr', 0), entry['size']]
+                    yield [1 + index, entry.get('time_us', 0), action, entry.get('addr', 0), entry['size'],
+                           stack_of(entry)]
+
+    def _advance(self, index, entries):
+        """The entries that were not read yet. PyTorch keeps the last MOST_ENTRIES, in order; once there are
+        as many, only times tell."""
+        read, last = self._seen.get(index, (0, 0))
+        if len(entries) < MOST_ENTRIES and read <= len(entries):
+            new = entries[read:]
+        else:
+            new = [entry for entry in entries if entry.get('time_us', 0) > last]
+            if len(new) == len(entries) and not self._is_full:
+                self._is_full = True
+                agent.note(f'of the GPU\'s allocations the last {MOST_ENTRIES} of each step are there')
+        if entries:
+            self._seen[index] = len(entries), entries[-1].get('time_us', 0)
+        return new
+
+
+def stack_of(entry):
+    """Python frames, the innermost first, as torch.profiler writes them."""
+    return ';'.join(f"{frame['filename']}({frame['line']}): {frame['name']}"
+                    for frame in entry.get('frames', ())[:MOST_FRAMES])
+
+
+class OutOfMemory:
+    """Allocations that failed, in windows and outside of them, on the CPU and on the GPU. Lines of JSON in
+    marks called "out of memory": [device, bytes asked for, bytes PyTorch holds, bytes free]; the CPU's come
+    from torch_memory.h."""
+
+    def __init__(self, torch, domain):
+        self._torch, self._domain = torch, domain
+        self._is_attached = False
+
+    def start(self):
+        agent.watch_out_of_memory(self._domain, agent.name('out of memory'))
+
+    def look(self, *_):
+        """PyTorch takes an observer only once CUDA is there, and never gives it back."""
+        attach = getattr(self._torch._C, '_cuda_attach_out_of_memory_observer', None)
+        if self._is_attached or attach is None or not self._torch.cuda.is_initialized():
+            return
+        self._is_attached = True
+        attach(self._on_failure)
+
+    def _on_failure(self, device, asked, held, free):
+        try:
+            load('model_tree').send(self._domain, agent.name('out of memory'), [[1 + device, asked, held, free]])
+        except Exception as failure:
+            agent.contained(f'telling of an allocation that failed: {failure!r}')

@@ -190,7 +190,7 @@ Table TabulateMemory(const Run& run) {
   return table;
 }
 
-Table TabulateMemoryPeak(const Run& run) {
+Table TabulateMemoryPeak(const Run& run, const AnalysisOptions& options) {
   Table table{.name = "memory-peak",
               .title = "What held the memory at the peak of each device",
               .columns = {{"rank", Unit::kCount},
@@ -204,8 +204,9 @@ Table TabulateMemoryPeak(const Run& run) {
     const Allocations& all = trace.allocations;
     for (const auto& [device, curve] : FrameworkCurves(trace)) {
       if (curve.peak == 0) continue;
-      const auto held = all.category.empty() ? ByOrigin(trace, device, curve.peak_row)
-                                             : ByCategory(all, device, curve.peak_row);
+      const bool by_origin = options.by_stack > 0 || all.category.empty();
+      const auto held = by_origin ? ByOrigin(trace, device, curve.peak_row)
+                                  : ByCategory(all, device, curve.peak_row);
       std::vector<std::pair<std::string, Held>> sorted(held.begin(), held.end());
       std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
         return a.second.bytes > b.second.bytes;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "collector/analysis/options.h"
 #include "collector/analysis/table.h"
 #include "collector/trace/run_reader.h"
 
@@ -12,7 +13,8 @@ namespace ranktap::collector {
 Table TabulateMemory(const Run& run);
 
 // What held the framework's memory at each device's peak: categories where the file has them, else
-// the stacks or the operators that allocated what was not given back by then.
-Table TabulateMemoryPeak(const Run& run);
+// the stacks or the operators that allocated what was not given back by then; these too with
+// options.by_stack.
+Table TabulateMemoryPeak(const Run& run, const AnalysisOptions& options = {});
 
 }  // namespace ranktap::collector

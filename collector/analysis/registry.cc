@@ -87,7 +87,7 @@ constexpr Analysis kAnalyses[] = {
     {"graphs", "What ran in CUDA graphs, and which line put it there?", &TabulateGraphs, nullptr,
      true},
     {"memory", "How much memory was given out, at most and at the end?", &TabulateMemory},
-    {"memory-peak", "What held the memory at its peak?", &TabulateMemoryPeak},
+    {"memory-peak", "What held the memory at its peak?", nullptr, &TabulateMemoryPeak},
     {"memory-modules", "Which modules held it, and what for?", &TabulateMemoryModules},
     {"memory-steps", "How much did each step need, save for its backward and leave behind?",
      &TabulateMemorySteps},

@@ -285,7 +285,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
                "select and define as Holistic Trace Analysis does");
   app.add_flag("--group-by-shape", request.options.by_shape, "ops: by input shapes too");
   app.add_option("--group-by-stack", request.options.by_stack,
-                 "ops: by this many frames of the Python stack too");
+                 "ops: by this many frames of the Python stack too; memory-peak: by stack");
   app.add_flag("--group-by-module", request.options.by_module,
                "ops: by the torch.nn.Module whose forward they belong to too");
   app.add_option("--operator", request.options.operator_name,

@@ -15,6 +15,7 @@ struct MemoryBlock {
   int64_t start = 0, end = kNeverFreed;
   int64_t bytes = 0;
   uint64_t address = 0;
+  uint32_t stack = 0;            // Dictionary::String: of its allocation; 0: not known
   uint16_t writer = kAnyWriter;  // kAnyWriter: which thread allocated it is not known
   uint8_t device = 0;            // 0: CPU, 1 + index: CUDA
   bool preexisting = false;

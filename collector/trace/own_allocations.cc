@@ -31,6 +31,7 @@ struct Step {
   char told = 0;
   uint16_t writer = kAnyWriter;
   uint32_t name = 0;
+  uint32_t stack = 0;
   uint64_t address = 0;
   int64_t bytes = 0;  // kReserve: the change
 };
@@ -45,6 +46,7 @@ class OwnAllocations {
   void Take() {
     ReadTensors();
     ReadHistory();
+    ReadFailures();
     MoveMarks();
     if (steps_.empty()) return;
     std::stable_sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) {
@@ -82,7 +84,7 @@ class OwnAllocations {
     }
   }
 
-  // [device, time in us of CLOCK_REALTIME, action, address, bytes]
+  // [device, time in us of CLOCK_REALTIME, action, address, bytes, stack]
   void ReadHistory() {
     for (const MarkedLine& line : MarkedLinesWithRows(*trace_, kMemoryDomain, "history")) {
       const Json row = Json::parse(line.text, nullptr, false);
@@ -96,6 +98,9 @@ class OwnAllocations {
                 .device = device,
                 .address = row[3].get<uint64_t>(),
                 .bytes = bytes};
+      if (row.size() > 5 && row[5].is_string()) {
+        step.stack = Intern(row[5].get_ref<const std::string&>());
+      }
       switch (row[2].get<int>()) {
         case kActive:
           step.change = Change::kAlive;
@@ -124,6 +129,17 @@ class OwnAllocations {
           continue;
       }
       steps_.push_back(step);
+    }
+  }
+
+  // [device, bytes asked for, held by PyTorch, free]: what the GPU's allocator told as it failed.
+  void ReadFailures() {
+    for (const std::string_view line : MarkedLines(*trace_, kMemoryDomain, "out of memory")) {
+      const Json row = Json::parse(line, nullptr, false);
+      if (!IsNumbers(row, 4)) continue;
+      OutOfMemory(Bounded(row[1].get<int64_t>()), row[0].get<uint8_t>(),
+                  "; PyTorch held " + std::to_string(row[2].get<uint64_t>()) + ", free were " +
+                      std::to_string(row[3].get<uint64_t>()));
     }
   }
 
@@ -159,10 +175,10 @@ class OwnAllocations {
                       .bytes = bytes});
   }
 
-  void OutOfMemory(int64_t bytes, uint8_t device) {
-    trace_->info.notes.push_back("out of memory: " + std::to_string(bytes) +
-                                 " bytes were asked for" +
-                                 (device == 0 ? "" : " of GPU " + std::to_string(device - 1)));
+  void OutOfMemory(int64_t bytes, uint8_t device, const std::string& detail = {}) {
+    // With what the process told of itself: the reader makes TraceInfo::notes of these.
+    trace_->hello.add_notes("out of memory: " + std::to_string(bytes) + " bytes were asked for" +
+                            (device == 0 ? "" : " of GPU " + std::to_string(device - 1)) + detail);
   }
 
   void Apply(const Step& step) {
@@ -211,6 +227,7 @@ class OwnAllocations {
     blocks_.push_back({.start = start,
                        .bytes = step.bytes,
                        .address = step.address,
+                       .stack = step.stack,
                        .writer = step.writer,
                        .device = step.device,
                        .preexisting = preexisting});
@@ -268,6 +285,7 @@ class OwnAllocations {
     }
     Set(&all.category, at, static_cast<uint8_t>(static_cast<uint8_t>(category) + 1));
     Set(&all.owner, at, block.owner);
+    Set(&all.stack, at, block.stack);
   }
 
   template <typename T>

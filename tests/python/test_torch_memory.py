@@ -97,5 +97,51 @@ class MemoryTest(harness.TracedTest):
         self.assertEqual(leaking[1]['start_bytes'], kept[1]['start_bytes'] + 4000)
 
 
+@harness.needs_torch
+class CudaAllocatorTest(harness.TracedTest):
+    """The history of the CUDA caching allocator, from a made-up allocator: no real one has been read yet."""
+
+    def trace(self, *options, **environment):
+        command = [harness.TORCH_PYTHON, harness.PROGRAMS / 'cuda_allocator.py', *options]
+        bare = self.run_bare(command)
+        done, run = self.run_traced(command, ['--level', 'full', '--schedule', 'wait=1,active=2,repeat=1'], **environment)
+        self.assertEqual((done.returncode, done.stdout), (bare.returncode, bare.stdout), done.stderr)
+        self.assert_verifies(run)
+        return done, run
+
+    def of_gpu(self, rows):
+        return [row for row in rows if row['device'] not in ('CPU', 'cpu', 'host')]
+
+    def test_blocks_and_segments_of_the_windows_steps(self):
+        done, run = self.trace()
+        self.assertIn('history all None\nhistory None', done.stderr)
+        gpu, = self.of_gpu(self.report(run, 'memory'))
+        # A block from before, one a step that goes after the optimizer, one inside; the window has two steps and
+        # the rest of the one before. The second segment is the window's.
+        self.assertEqual(gpu['peak_bytes'], 1000 + 500_002 + 100_000)
+        self.assertEqual(gpu['peak_reserved_bytes'], (1 << 20) + (2 << 20))
+        self.assertEqual(gpu['at_end_bytes'], 1000 + 500_002)
+        self.assertEqual(gpu['allocations'], 2 + 2 * 2)
+
+    def test_stacks_by_policy(self):
+        done, run = self.trace(RANKTAP_STACKS='all')
+        self.assertIn('history all alloc', done.stderr)
+        peak = self.of_gpu(self.report(run, 'memory-peak', '--group-by-stack', '1'))
+        self.assertEqual({row['held_by'] for row in peak}, {'train.py(12): forward'})
+        self.assertEqual(sum(row['bytes'] for row in peak), 1000 + 500_002 + 100_000)
+        self.assertEqual(peak[0]['stack'], 'train.py(12): forward;train.py(40): main')
+
+    def test_a_program_that_records_the_history_keeps_it(self):
+        done, run = self.trace('--own-history')
+        self.assertEqual(done.stderr.count('history all'), 1)
+        self.assertEqual(self.of_gpu(self.report(run, 'memory')), [])
+
+    def test_allocations_that_fail_are_told_in_windows_and_outside(self):
+        _, run = self.trace('--fail')
+        summary = self.run_bare([harness.RANKTAP, 'report', run, 'ranks', '--format', 'json']).stdout
+        self.assertIn(f'out of memory: {7 << 30} bytes were asked for of GPU 0; PyTorch held {3 << 20}, free were 4096', summary)
+        self.assertIn(f'out of memory: {1 << 41} bytes were asked for"', summary)
+
+
 if __name__ == '__main__':
     unittest.main()

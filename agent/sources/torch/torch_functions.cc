@@ -231,13 +231,19 @@ PyObject* Mark(PyObject*, PyObject* const* arguments, intptr_t count) {
   return None();
 }
 
-// watch_memory(domain, name of an out-of-memory) -> 1: PyTorch's CPU allocator is watched from now
-// on; domain 0: no longer.
-PyObject* WatchCpuMemory(PyObject*, PyObject* const* arguments, intptr_t count) {
-  if (count < 2 || !InstallMemoryHooks()) return Number(0);
-  WatchMemory(static_cast<ArenaRef>(ToNumber(arguments[0])),
-              static_cast<ArenaRef>(ToNumber(arguments[1])));
+// watch_memory(domain) -> 1: PyTorch's CPU allocator is watched from now on; domain 0: no longer.
+PyObject* WatchCpuMemory(PyObject*, PyObject* domain) {
+  if (!InstallMemoryHooks()) return Number(0);
+  WatchMemory(static_cast<ArenaRef>(ToNumber(domain)));
   return Number(1);
+}
+
+// watch_out_of_memory(domain, name) -> 1: allocations of the CPU that fail are recorded.
+PyObject* WatchFailedAllocations(PyObject*, PyObject* const* arguments, intptr_t count) {
+  if (count < 2 || !Capturing(kCaptureAlive)) return Number(0);
+  const bool watched = WatchOutOfMemory(static_cast<ArenaRef>(ToNumber(arguments[0])),
+                                        static_cast<ArenaRef>(ToNumber(arguments[1])));
+  return Number(watched ? 1 : 0);
 }
 
 // watch_gloo(domain) -> 1: its collectives are recorded from now on.
@@ -316,7 +322,8 @@ PyObject* MakeTorchFunctions() {
       Define("now", &Now, kMethNoArgs),
       Define("gap", &Gap, kMethFastcall),
       Define("mark", &Mark, kMethFastcall),
-      Define("watch_memory", &WatchCpuMemory, kMethFastcall),
+      Define("watch_memory", &WatchCpuMemory, kMethO),
+      Define("watch_out_of_memory", &WatchFailedAllocations, kMethFastcall),
       Define("watch_gloo", &WatchGlooIn, kMethO),
       Define("note", &Note, kMethO),
       Define("contained", &Contained, kMethO),

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <span>
 
 #include "agent/core/capture_state.h"
 #include "agent/core/host_clock.h"
@@ -34,10 +35,11 @@ constinit DeleteFunction g_delete = nullptr;
 constinit OutOfMemoryFunction g_out_of_memory = nullptr;
 
 constinit std::atomic<ArenaRef> g_domain{0};  // 0: not watching
+constinit std::atomic<ArenaRef> g_out_of_memory_domain{0};
 constinit std::atomic<ArenaRef> g_out_of_memory_name{0};
 
-void Record(const void* block, uint64_t bytes, ArenaRef name) {
-  const ArenaRef domain = g_domain.load(std::memory_order_relaxed);
+void Record(const std::atomic<ArenaRef>& where, const void* block, uint64_t bytes, ArenaRef name) {
+  const ArenaRef domain = where.load(std::memory_order_relaxed);
   if (domain == 0 || !Capturing(kCaptureFramework)) return;
   ThreadState* const thread = ThreadState::Current();
   if (thread == nullptr) return ThreadStates::LoseWithoutWriter();
@@ -54,18 +56,19 @@ void Record(const void* block, uint64_t bytes, ArenaRef name) {
 }
 
 void OnNew(void* self, void* block, size_t bytes) {
-  if (bytes != 0) Record(block, bytes, 0);
+  if (bytes != 0) Record(g_domain, block, bytes, 0);
   g_new(self, block, bytes);
 }
 
 // Called before the block is free, so that its next owner's event is later.
 void OnDelete(void* self, void* block) {
-  Record(block, 0, 0);
+  Record(g_domain, block, 0, 0);
   g_delete(self, block);
 }
 
 void OnOutOfMemory(void* self, size_t bytes) {
-  Record(nullptr, bytes, g_out_of_memory_name.load(std::memory_order_relaxed));
+  Record(g_out_of_memory_domain, nullptr, bytes,
+         g_out_of_memory_name.load(std::memory_order_relaxed));
   g_out_of_memory(self, bytes);
 }
 
@@ -75,21 +78,30 @@ bool Find(void* library, const char* symbol, Function& function) {
   return function != nullptr;
 }
 
+// A build that calls itself directly has no slots.
+bool Redirect(std::span<const GotHook> hooks) {
+  const GotPatchResult result = PatchGlobalOffsetTables(hooks, {}, "libc10.so");
+  return result.slots >= hooks.size() && result.failures == 0;
+}
+
 bool Install() {
   void* const library = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return false;
-  if (!Find(library, kNew, g_new) || !Find(library, kDelete, g_delete) ||
-      !Find(library, kOutOfMemory, g_out_of_memory)) {
-    return false;
-  }
+  if (!Find(library, kNew, g_new) || !Find(library, kDelete, g_delete)) return false;
   const std::array hooks = {
       GotHook{kNew, reinterpret_cast<void*>(&OnNew), true},
       GotHook{kDelete, reinterpret_cast<void*>(&OnDelete), true},
+  };
+  return Redirect(hooks);
+}
+
+bool InstallOutOfMemoryHook() {
+  void* const library = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr || !Find(library, kOutOfMemory, g_out_of_memory)) return false;
+  const std::array hooks = {
       GotHook{kOutOfMemory, reinterpret_cast<void*>(&OnOutOfMemory), true},
   };
-  const GotPatchResult result = PatchGlobalOffsetTables(hooks, {}, "libc10.so");
-  // A build that calls itself directly has no slots.
-  return result.slots >= hooks.size() && result.failures == 0;
+  return Redirect(hooks);
 }
 
 }  // namespace
@@ -99,9 +111,13 @@ bool InstallMemoryHooks() {
   return installed;
 }
 
-void WatchMemory(ArenaRef domain, ArenaRef out_of_memory) {
-  g_out_of_memory_name.store(out_of_memory, std::memory_order_relaxed);
-  g_domain.store(domain, std::memory_order_relaxed);
+void WatchMemory(ArenaRef domain) { g_domain.store(domain, std::memory_order_relaxed); }
+
+bool WatchOutOfMemory(ArenaRef domain, ArenaRef name) {
+  static const bool installed = InstallOutOfMemoryHook();
+  g_out_of_memory_name.store(name, std::memory_order_relaxed);
+  g_out_of_memory_domain.store(installed ? domain : 0, std::memory_order_relaxed);
+  return installed;
 }
 
 }  // namespace ranktap::agent

@@ -11,6 +11,10 @@ namespace ranktap::agent {
 [[nodiscard]] bool InstallMemoryHooks();
 
 // From now on blocks are recorded, as marks in `domain`; 0: no longer.
-void WatchMemory(proto::ArenaRef domain, proto::ArenaRef out_of_memory);
+void WatchMemory(proto::ArenaRef domain);
+
+// From now on allocations that fail are recorded, as marks called `name` in `domain`, whether
+// blocks are or not. False: this PyTorch has no such reporter.
+[[nodiscard]] bool WatchOutOfMemory(proto::ArenaRef domain, proto::ArenaRef name);
 
 }  // namespace ranktap::agent
