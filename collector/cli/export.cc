@@ -19,7 +19,8 @@ namespace ranktap::collector {
 namespace {
 
 struct Wanted {
-  std::string path, format, output, window, min_duration;
+  std::string path, format, output, window, min_duration, nvtx_as;
+  bool hta_compat = false;
   std::vector<uint32_t> ranks;
   std::vector<std::string> symbols;
 };
@@ -104,6 +105,12 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
     if (!shortest) return "--min-duration " + wanted.min_duration + ": not a duration such as 5us";
     options->min_duration = static_cast<int64_t>(*shortest);
   }
+  if ((wanted.hta_compat || !wanted.nvtx_as.empty()) && wanted.format != "chrome") {
+    return "--hta-compat and --nvtx-as are of --format chrome, not of " + wanted.format;
+  }
+  options->hta_compat = wanted.hta_compat;
+  options->ranges_as_operators =
+      wanted.nvtx_as == "cpu_op" || (wanted.hta_compat && wanted.nvtx_as.empty());
   return std::nullopt;
 }
 
@@ -124,6 +131,11 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   app.add_option("--window", wanted.window,
                  "FROM:TO after the run's first event (1.5s:2s); what overlaps it is kept");
   app.add_option("--min-duration", wanted.min_duration, "leave out what is shorter (5us)");
+  app.add_flag("--hta-compat", wanted.hta_compat,
+               "chrome: the names, steps and operators that Holistic Trace Analysis looks for");
+  app.add_option("--nvtx-as", wanted.nvtx_as,
+                 "chrome: the category of NVTX ranges, user_annotation or cpu_op")
+      ->check(CLI::IsMember({"user_annotation", "cpu_op"}));
   app.add_option("--symbols", wanted.symbols,
                  "folders with modules or debug information, for names on stacks");
   app.footer(FormatsHelp());

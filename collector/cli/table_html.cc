@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collector/cli/human_units.h"
 #include "collector/cli/table_text.h"
 
 namespace ranktap::collector {
@@ -10,8 +11,12 @@ namespace {
 constexpr std::string_view kStyle =
     "<!doctype html><meta charset=\"utf-8\"><style>body{font:14px sans-serif;margin:2em}"
     "table{border-collapse:collapse}td,th{padding:.2em .8em;border-bottom:1px solid #ddd;"
-    "text-align:right}.text{text-align:left;max-width:60em;overflow-wrap:anywhere}"
-    "h2{font-size:1.2em}p{color:#555}</style>\n";
+    "text-align:right;vertical-align:top}td{white-space:nowrap}th{vertical-align:bottom}"
+    ".text{text-align:left}.long{white-space:normal;min-width:24em;max-width:60em}"
+    ".long div{overflow-wrap:anywhere;overflow:hidden;display:-webkit-box;-webkit-line-clamp:3;"
+    "-webkit-box-orient:vertical}section{overflow-x:auto}h2{font-size:1.2em}p{color:#555}"
+    "</style>\n";
+constexpr size_t kLong = 40;  // bytes: of a text that may take several lines
 
 std::string Escaped(std::string_view text) {
   std::string out;
@@ -41,11 +46,17 @@ std::string Tag(std::string_view name, bool is_text, std::string_view content) {
          std::string(name) + ">";
 }
 
+// A long text shows three lines, and all of it when it is pointed at.
+std::string LongCell(std::string_view text) {
+  const std::string escaped = Escaped(text);
+  return "<td class=\"text long\" title=\"" + escaped + "\"><div>" + escaped + "</div></td>";
+}
+
 }  // namespace
 
 std::string FormatHtml(const Table& table, size_t limit) {
   std::string html(kStyle);
-  html += "<h2>" + Escaped(Printable(table.title)) + "</h2>\n<table><tr>";
+  html += "<h2>" + Escaped(Printable(table.title)) + "</h2>\n<section><table><tr>";
   for (const TableColumn& column : table.columns) {
     html += Tag("th", column.unit == Unit::kText, FormatHeading(column));
   }
@@ -55,11 +66,17 @@ std::string FormatHtml(const Table& table, size_t limit) {
     html += "<tr>";
     for (size_t c = 0; c < table.columns.size(); ++c) {
       const Unit unit = table.columns[c].unit;
-      html += Tag("td", unit == Unit::kText, FormatCell(table.rows[r][c], unit));
+      const std::string text = FormatCell(table.rows[r][c], unit);
+      html += unit == Unit::kText && text.size() > kLong ? LongCell(text)
+                                                         : Tag("td", unit == Unit::kText, text);
     }
     html += "</tr>\n";
   }
-  html += "</table>\n";
+  html += "</table></section>\n";
+  if (rows < table.rows.size()) {
+    html +=
+        "<p>... and " + FormatCount(static_cast<int64_t>(table.rows.size() - rows)) + " more</p>\n";
+  }
   for (const std::string& note : table.notes) html += "<p>" + Escaped(Printable(note)) + "</p>\n";
   return html;
 }

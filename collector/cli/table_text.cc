@@ -250,8 +250,24 @@ std::string FormatCell(const Cell& cell, Unit unit) { return CellText(cell, unit
 
 std::string FormatHeading(const TableColumn& column) { return Heading(column); }
 
+namespace {
+
+// Lines of `width` at most (0: one line), all but the first indented like what follows `head`.
+std::string Paragraph(std::string_view head, std::string_view prose, size_t width) {
+  const std::string text = Printable(prose);
+  if (width == 0) return std::string(head) + text + "\n";
+  std::string paragraph;
+  for (const std::string& line : Wrapped(text, std::max<size_t>(width - head.size(), 20))) {
+    paragraph += paragraph.empty() ? std::string(head) : std::string(head.size(), ' ');
+    paragraph += line + "\n";
+  }
+  return paragraph;
+}
+
+}  // namespace
+
 std::string FormatText(const Table& table, size_t width, size_t limit) {
-  std::string text = table.title + "\n";
+  std::string text = Paragraph("", table.title, width);
   const size_t rows = RowsShown(table, limit);
   if (!table.rows.empty()) {
     std::vector<TextColumn> columns = MakeColumns(table, rows);
@@ -261,7 +277,7 @@ std::string FormatText(const Table& table, size_t width, size_t limit) {
   if (rows < table.rows.size()) {
     text += "  ... and " + FormatCount(static_cast<int64_t>(table.rows.size() - rows)) + " more\n";
   }
-  for (const std::string& note : table.notes) text += "  note: " + Printable(note) + "\n";
+  for (const std::string& note : table.notes) text += Paragraph("  note: ", note, width);
   return text;
 }
 

@@ -42,7 +42,12 @@ class DeviceWriter {
     std::string& name = kernel_names_[id];
     if (name.empty()) {
       JsonText text;
-      text.Text(SanitizedName(ReadableKernelName(trace_.dictionary.String(id))));
+      std::string readable = SanitizedName(ReadableKernelName(trace_.dictionary.String(id)));
+      constexpr std::string_view kToday = "ncclDevKernel", kBefore = "ncclKernel";
+      if (events_->options().hta_compat && readable.starts_with(kToday)) {
+        readable.replace(0, kToday.size(), kBefore);
+      }
+      text.Text(readable);
       name = text.str();
     }
     return name;

@@ -1,9 +1,12 @@
 #include "collector/export/chrome_exporter.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "collector/analysis/steps.h"
 #include "collector/export/chrome_events.h"
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
@@ -122,6 +125,30 @@ class HeadWriter {
   JsonText& json_;
 };
 
+// The thread that made the most API calls of CUDA: that of the training loop.
+int32_t LaunchingThread(const Trace& trace) {
+  std::vector<size_t> calls(trace.writers.size() + 1);
+  for (const uint16_t writer : trace.api_calls.writer) {
+    ++calls[std::min<size_t>(writer, trace.writers.size())];
+  }
+  const auto most = std::max_element(calls.begin(), calls.end()) - calls.begin();
+  return ThreadOf(trace, static_cast<uint16_t>(most));
+}
+
+void WriteSteps(const Trace& trace, ChromeEvents* events) {
+  constexpr std::string_view kStep = "ProfilerStep";
+  const StepList& steps = DetectSteps(trace);
+  if (steps.source.empty() || steps.source.starts_with(kStep)) return;
+  const int32_t thread = LaunchingThread(trace);
+  for (const Step& step : steps.list) {
+    if (!events->options().Keeps(step.start, step.end)) continue;
+    JsonText name;
+    name.Text(std::string(kStep) + "#" + std::to_string(step.number));
+    events->BeginSlice("user_annotation", name.str(), trace.info.pid, thread, step.start, step.end);
+    events->EndArgs();
+  }
+}
+
 }  // namespace
 
 std::optional<Failure> WriteChrome(const Run& run, std::span<const Trace* const> traces,
@@ -135,6 +162,7 @@ std::optional<Failure> WriteChrome(const Run& run, std::span<const Trace* const>
   HeadWriter head(trace, base_ns, &events);
   head.WriteHead();
   head.WriteNames();
+  if (options.hta_compat) WriteSteps(trace, &events);
   WriteFrameworkEvents(trace, &events);
   WriteHostEvents(trace, &events);
   WriteDeviceEvents(trace, &events);

@@ -47,8 +47,8 @@ class HostWriter {
     const int32_t thread = ThreadOf(trace_, ranges.writer[i]);
     switch (static_cast<RangeKind>(ranges.kind[i])) {
       case RangeKind::kPushPop:
-        events_->BeginSlice("user_annotation", name, trace_.info.pid, thread, ranges.start[i],
-                            ranges.end[i]);
+        events_->BeginSlice(events_->options().ranges_as_operators ? "cpu_op" : "user_annotation",
+                            name, trace_.info.pid, thread, ranges.start[i], ranges.end[i]);
         WriteRangeArgs(ranges, i);
         return events_->EndArgs();
       case RangeKind::kStartEnd:

@@ -11,6 +11,9 @@ struct ExportOptions {
   int64_t from = std::numeric_limits<int64_t>::min();
   int64_t to = std::numeric_limits<int64_t>::max();
   int64_t min_duration = 0;  // ns; shorter slices are left out, moments are not
+  // chrome: names and steps that Holistic Trace Analysis looks for (chrome_exporter.h).
+  bool hta_compat = false;
+  bool ranges_as_operators = false;  // chrome: NVTX ranges are cpu_op, not user_annotation
 
   // Both times on the clock that `from` and `to` are on.
   bool Keeps(int64_t start, int64_t end) const {

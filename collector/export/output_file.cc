@@ -35,6 +35,7 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
 }
 
 void OutputFile::Write(std::string_view text) {
+  written_ += text.size();
   if (text.size() >= kWithoutCopy && deflater_ == nullptr) {
     Flush();
     return WriteOut(text);

@@ -1,6 +1,7 @@
 // The file an exporter writes: buffered, its first error remembered until Close.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@ class OutputFile {
   static Result<OutputFile> Create(const std::string& path);
 
   void Write(std::string_view text);
+  uint64_t written() const { return written_; }  // bytes, before they were compressed
   // Writes what is buffered; nothing when all went well.
   std::optional<Failure> Close();
 
@@ -33,6 +35,7 @@ class OutputFile {
   std::string path_;
   FileDescriptor file_;
   std::string buffer_;
+  uint64_t written_ = 0;
   int error_ = 0;
   std::unique_ptr<Deflater, DeleteDeflater> deflater_;  // nullptr: not compressed
 };

@@ -207,7 +207,7 @@ PerfettoTrack* PerfettoPackets::AddSequence(uint64_t uuid, int64_t start_ns) {
 void PerfettoPackets::WriteDescriptor(std::string_view bytes) {
   std::string body;
   pbf_writer writer(body);
-  writer.add_uint32(packet::kSequence, 1);
+  writer.add_uint32(packet::kSequence, descriptors_);
   writer.add_message(packet::kTrackDescriptor, bytes.data(), bytes.size());
   WritePacket(body);
 }

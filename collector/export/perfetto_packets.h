@@ -57,7 +57,12 @@ struct PerfettoPlace {
 
 class PerfettoPackets {
  public:
-  explicit PerfettoPackets(OutputFile* file) : file_(file) {}
+  // `first`: tracks and sequences are numbered from there, for files that are read together.
+  explicit PerfettoPackets(OutputFile* file, uint32_t first = 0)
+      : file_(file),
+        last_uuid_(uint64_t{first} << 32),
+        last_sequence_(1 + first),
+        descriptors_(1 + first) {}
 
   // Tracks that hold others; they return their uuid.
   uint64_t AddProcess(int64_t pid, std::string_view name, std::span<const std::string> command,
@@ -104,8 +109,9 @@ class PerfettoPackets {
   std::vector<char> buffer_;
   size_t used_ = 0;
   std::deque<PerfettoTrack> tracks_;
-  uint64_t last_uuid_ = 0;
-  uint32_t last_sequence_ = 1;  // 1: descriptors
+  uint64_t last_uuid_;
+  uint32_t last_sequence_;
+  const uint32_t descriptors_;  // their sequence
 };
 
 }  // namespace ranktap::collector

@@ -51,6 +51,9 @@ class CallIndex {
   uint32_t FindAround(uint32_t correlation) {
     constexpr size_t kNear = 16;
     const Column<uint32_t>& ids = calls_.correlation;
+    for (const size_t end = std::min(last_ + 4, ids.size()); last_ < end; ++last_) {
+      if (ids[last_] == correlation) return static_cast<uint32_t>(last_++);
+    }
     size_t from = last_ < kNear ? 0 : last_ - kNear, to = std::min(ids.size(), last_ + kNear);
     if (from > 0 && ids[from] > correlation) from = 0;
     if (to < ids.size() && ids[to] <= correlation) to = ids.size();

@@ -1,6 +1,7 @@
 #include "collector/trace/trace_loader.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -11,6 +12,7 @@
 #include "collector/trace/own_allocations.h"
 #include "collector/trace/own_groups.h"
 #include "collector/trace/own_operators.h"
+#include "collector/trace/pages_ahead.h"
 #include "collector/trace/table_columns.h"
 #include "collector/trace/time_mapping.h"
 #include "collector/trace/trace_state.h"
@@ -27,19 +29,15 @@ bool Parse(std::span<const std::byte> payload, Message* message) {
 // Untouched, it costs address space alone, and Finish() gives it back.
 constexpr uint64_t kFewEvents = 1 << 18, kMostReserved = 1 << 26;
 
-template <typename Table>
-void Reserve(Table& table, size_t rows) {
-  const auto reserve = [rows](auto& column) {
-    column.Grow(rows);
-    column.Truncate(0);
-  };
-  reserve(table.start), reserve(table.end), reserve(table.correlation);
-  if constexpr (std::is_base_of_v<DeviceWork, Table>) {
-    reserve(table.lane), reserve(table.name);
-  } else {
-    reserve(table.api), reserve(table.writer);
-  }
+void ForEachReserved(Trace& trace, auto&& visit) {
+  Kernels& kernels = trace.kernels;
+  visit(kernels.start), visit(kernels.end), visit(kernels.correlation), visit(kernels.lane);
+  visit(kernels.name), visit(kernels.shape);
+  ApiCalls& calls = trace.api_calls;
+  visit(calls.start), visit(calls.end), visit(calls.correlation), visit(calls.api);
+  visit(calls.writer);
 }
+constexpr size_t kReserved = 11;
 
 class Loader {
  public:
@@ -47,11 +45,15 @@ class Loader {
   Loader(Trace* trace, uint64_t events) : trace_(trace), tables_(trace) {
     if (events < kFewEvents) return;
     const size_t rows = std::min(events, kMostReserved);
-    Reserve(trace->kernels, rows);
-    Reserve(trace->api_calls, rows);
+    ForEachReserved(*trace, [rows](auto& column) {
+      column.Grow(rows);
+      column.Truncate(0);
+    });
+    reserved_ = true;
   }
 
   void AddBlock(const Block& block) {
+    if (reserved_) TakePages();
     switch (block.header.type) {
       case BlockType::kFrames:
         return AddFrames(block);
@@ -87,6 +89,12 @@ class Loader {
   }
 
  private:
+  void TakePages() {
+    size_t i = 0;
+    ForEachReserved(*trace_, [&](auto& column) {
+      pages_[i++].Prepare(column.data(), column.size() * sizeof(column[0]), column.bytes());
+    });
+  }
   void Damaged(uint64_t offset, std::string what) {
     trace_->damage.push_back({offset, 0, std::move(what)});
   }
@@ -235,6 +243,8 @@ class Loader {
 
   Trace* trace_;
   EventTables tables_;
+  bool reserved_ = false;
+  std::array<PagesAhead, kReserved> pages_;
   std::map<uint32_t, uint16_t> writers_;
   std::vector<v1::ClockReading> readings_;
   std::set<uint64_t> known_readings_;

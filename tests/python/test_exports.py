@@ -3,8 +3,10 @@ import collections
 import csv
 import gzip
 import json
+import socket
 import sqlite3
 import subprocess
+import tarfile
 import unittest
 
 from harness import BUILD, CACHE, RANKTAP, ROOT, TracedTest
@@ -198,6 +200,22 @@ print(json.dumps(counts))
 '''
 
 
+PERFETTO_TRACKS = '''
+import json, sys
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
+trace = Trace()
+trace.ParseFromString(open(sys.argv[1], 'rb').read())
+print(json.dumps([packet.track_descriptor.uuid for packet in trace.packet if packet.HasField('track_descriptor')]))
+'''
+
+
+def perfetto_tracks(path):
+    done = subprocess.run([TOOLS_PYTHON, '-c', PERFETTO_TRACKS, path], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return json.loads(done.stdout)
+
+
 def perfetto_counts(path):
     done = subprocess.run([TOOLS_PYTHON, '-c', PERFETTO_COUNTS, path], capture_output=True, text=True)
     if done.returncode != 0:
@@ -221,6 +239,26 @@ class PerfettoTest(SimulatedTraining):
                           for event in json.loads(path.read_text())['traceEvents'])
         self.assertEqual(counts['arrows'], arrows)
         self.assertGreater(counts['TYPE_COUNTER'], 0)
+
+
+    def test_a_tar_has_a_file_for_each_rank_and_says_where_it_ran(self):
+        whole = collections.Counter(perfetto_counts(self.export('perfetto', 'run.pftrace')))
+        parts, tracks = collections.Counter(), []
+        with tarfile.open(self.export('perfetto', 'run.tar')) as archive:
+            archive.extractall(self.scratch / 'tar')
+            names = archive.getnames()
+        self.assertEqual(names, [f'rank-0000{rank}.pftrace' for rank in range(4)] + ['perfetto_manifest.json'])
+        text = (self.scratch / 'tar/perfetto_manifest.json').read_text()
+        self.assertTrue(text.startswith('{"perfetto_manifest"'), 'it is told by its first bytes')
+        manifest = json.loads(text)['perfetto_manifest']
+        self.assertEqual((manifest['version'], manifest['trace_time']), (1, {'clock': 'REALTIME'}))
+        self.assertEqual([entry['path'] for entry in manifest['files']], names[:4])
+        self.assertEqual([entry['machine'] for entry in manifest['files']], [{'name': socket.gethostname()}] * 4)
+        for name in names[:4]:
+            parts.update(perfetto_counts(self.scratch / 'tar' / name))
+            tracks += perfetto_tracks(self.scratch / 'tar' / name)
+        self.assertEqual(parts, whole)
+        self.assertEqual(len(tracks), len(set(tracks)), 'a track of one rank is taken for one of another')
 
 
 @unittest.skipUnless(TOOLS_PYTHON.exists(), f'no Perfetto schema: {TOOLS_PYTHON} is missing; scripts/setup --tools')

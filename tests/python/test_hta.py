@@ -1,10 +1,11 @@
 """HTA (from PyPI) loads our JSON of an imported torch.profiler trace and answers as on the original."""
+import gzip
 import json
 import math
 import subprocess
 import unittest
 
-from harness import CACHE, PROGRAMS, RANKTAP, ROOT, TracedTest
+from harness import BUILD, CACHE, PROGRAMS, RANKTAP, ROOT, TracedTest
 
 HTA_PYTHON = CACHE / 'hta-venv/bin/python'
 KINETO = ROOT.parent / 'shared/data/kineto'
@@ -79,6 +80,82 @@ class HtaTest(TracedTest):
 
     def test_a100_with_syncs(self):
         self.check('alexnet-a100')
+
+
+HTA_OF_ALL_RANKS = """
+import json, logging, os, sys
+os.environ['HTA_DISABLE_NS_ROUNDING'] = '1'
+logging.disable(logging.CRITICAL)
+from hta.trace_analysis import TraceAnalysis
+analysis = TraceAnalysis(trace_files={rank: path for rank, path in enumerate(sys.argv[1:])})
+def attempt(question):
+    try:
+        return question()
+    except Exception as error:
+        return type(error).__name__
+def names(wanted):
+    table = analysis.t.symbol_table.get_sym_table()
+    return sorted({table[i] for i in analysis.t.get_trace(0)['name'] if table[i].startswith(wanted)})
+print(json.dumps({
+    'steps': names('ProfilerStep#'),
+    'collectives': names('nccl'),
+    'iterations': sorted(int(i) for i in analysis.t.get_iterations(0)),
+    'stragglers': attempt(lambda: [int(rank) for rank in analysis.get_potential_stragglers(num_candidates=1)])}))
+"""
+
+
+@unittest.skipUnless(HTA_PYTHON.exists(), f'no HTA: {HTA_PYTHON} is missing; scripts/setup --tools')
+class HtaCompatibleExportTest(TracedTest):
+    """`export --hta-compat`: HTA knows modern collectives and the steps of programs without torch.profiler."""
+
+    def hta_of(self, *files):
+        done = subprocess.run([HTA_PYTHON, '-c', HTA_OF_ALL_RANKS, *map(str, files)], capture_output=True, text=True,
+                              timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def export(self, source, name, *options):
+        done = self._run([RANKTAP, 'export', source, '-o', self.scratch / name, *options], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.scratch / name
+
+    @unittest.skipUnless(KINETO.exists(), f'no real traces: {KINETO} is missing')
+    def test_collectives_have_the_names_that_hta_looks_for(self):
+        """As NCCL names them since 2.19: HTA 0.6.1 asks for names that begin with ncclKernel."""
+        originals = [KINETO / f'sampled-rank{rank}.json.gz' for rank in range(2)]
+        modern = [self.scratch / f'modern-{rank}.json' for rank in range(2)]
+        for original, path in zip(originals, modern):
+            with gzip.open(original, 'rt') as file:
+                path.write_text(file.read().replace('ncclKernel_', 'ncclDevKernel_'))
+        plain = self.hta_of(*[self.export(path, f'plain-{path.name}') for path in modern])
+        compatible = self.hta_of(*[self.export(path, f'compatible-{path.name}', '--hta-compat') for path in modern])
+        self.assertTrue(any(name.startswith('ncclDevKernel') for name in plain['collectives']), plain['collectives'])
+        self.assertEqual([name.replace('ncclDevKernel', 'ncclKernel') for name in plain['collectives']],
+                         compatible['collectives'])
+        self.assertEqual(plain['stragglers'], 'ValueError')
+        self.assertEqual(compatible['stragglers'], self.hta_of(*originals)['stragglers'])
+        self.assertEqual(len(compatible['stragglers']), 1)
+
+    def test_hta_finds_the_steps_of_a_program_that_names_none(self):
+        train = BUILD / 'workloads/train_cuda'
+        if not train.exists():
+            self.skipTest(f'{train} was not built: no nvcc')
+        run = self.scratch / 'run'
+        done = self._run([ROOT / 'scripts/with-simulated-gpu', RANKTAP, 'run', '-o', run, '--', train, '--ranks', '2',
+                          '--steps', '6'], {'RANKTAP_BUILD': str(BUILD)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plain = self.hta_of(*sorted(self.export(run, 'plain').iterdir()))
+        self.assertEqual((plain['steps'], plain['iterations']), ([], []))
+        ours = {row['step'] for row in self.report(run, 'steps', '--ranks', '0', '--limit', '0')}
+        compatible = self.hta_of(*sorted(self.export(run, 'compatible', '--hta-compat').iterdir()))
+        ours.remove(max(ours))  # HTA leaves out the last step
+        self.assertGreater(len(ours), 3)
+        self.assertEqual(compatible['steps'], sorted(f'ProfilerStep#{step}' for step in ours))
+        self.assertEqual(compatible['iterations'], sorted(ours))
+
+    def test_the_options_are_of_one_format(self):
+        done = self._run([RANKTAP, 'export', self.scratch, '--format', 'csv', '--hta-compat', '-o', 'x'], {})
+        self.assertNotEqual(done.returncode, 0)
 
 
 @unittest.skipUnless(HTA_PYTHON.exists(), f'no HTA: {HTA_PYTHON} is missing; scripts/setup --tools')
