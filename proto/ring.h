@@ -21,7 +21,8 @@ namespace ranktap::proto {
 
 inline constexpr uint64_t kSegmentMagic = 0x31474553'50544b52;  // "RKTPSEG1"
 // Changes with the layout here and with any struct in events.h. A collector of another version can
-// still take frames from the socket; it cannot drain the rings of a dead process, and says so.
+// still take frames from the socket; it cannot drain the rings of a dead process, and says so. What
+// is appended to LastWords does not change it: there is 0 where an older agent wrote nothing.
 inline constexpr uint32_t kSegmentVersion = 1;
 
 inline constexpr uint32_t kChunkBytes = 256u << 10;
@@ -92,6 +93,10 @@ struct LastWords {
   std::atomic<uint32_t> clock_sequence;
   std::atomic<uint32_t> ended;  // v1.Goodbye.Reason; 0: the process did not get to say
   std::atomic<uint64_t> tsc, monotonic_raw_ns, realtime_ns, spread_ns;
+  // v1.Hello with nothing but the rank, where the process learnt it after its Hello. 0 bytes: it
+  // did not, or they are being written.
+  std::atomic<uint32_t> rank_bytes;
+  char rank[508];
 };
 
 struct SegmentHeader {

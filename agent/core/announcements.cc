@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <optional>
 #include <protozero/pbf_writer.hpp>
 #include <utility>
 
+#include "agent/core/agent_state.h"
 #include "agent/core/arena.h"
 #include "proto/encode.h"
 
@@ -45,6 +47,12 @@ void AppendRank(const RankIdentity& identity, std::string& bytes) {
 void AnnounceRank(const RankIdentity& rank) {
   std::string bytes;
   AppendRank(rank, bytes);
+  proto::LastWords& words = g_agent.segment->last_words;
+  words.rank_bytes.store(0);
+  if (bytes.size() <= sizeof(words.rank)) {
+    std::memcpy(words.rank, bytes.data(), bytes.size());
+    words.rank_bytes.store(static_cast<uint32_t>(bytes.size()));
+  }
   Announce(proto::FrameType::kAmend, true, std::move(bytes));
 }
 

@@ -27,7 +27,9 @@ struct Announcement {
 // Lock-free; the newest is not seen before everything in it is.
 void Announce(proto::FrameType type, bool keep, std::string payload);
 
-// v1.Hello with one thing in it: what has changed, or what this process lacks and why.
+// v1.Hello with one thing in it: what has changed, or what this process lacks and why. A rank goes
+// into the segment's last words as well: a short process ends before a frame with it is sent. One
+// thread at a time.
 void AnnounceRank(const RankIdentity& rank);
 void AnnounceLevel(proto::Level level);
 void AnnounceNote(std::string_view note);

@@ -117,4 +117,20 @@ RankIdentity WithToldRank(RankIdentity found, std::optional<ToldRank> told) {
           .origin = "torch.distributed"};
 }
 
+RankIdentity WithNcclRank(RankIdentity found, std::optional<ToldRank> communicator) {
+  if (!communicator || found.origin == "RANKTAP_RANK" || found.origin == "torch.distributed") {
+    return found;
+  }
+  const bool is_smaller = found.world_size && *found.world_size < communicator->world_size;
+  if (found.rank && !is_smaller) return found;
+  return {.rank = communicator->rank,
+          .local_rank = std::nullopt,
+          .world_size = communicator->world_size,
+          .local_world_size = std::nullopt,
+          .node_rank = std::nullopt,
+          .restart = found.restart,
+          .job = found.job,
+          .origin = "NCCL"};
+}
+
 }  // namespace ranktap::agent

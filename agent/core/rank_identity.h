@@ -23,8 +23,8 @@ struct RankIdentity {
   bool operator==(const RankIdentity&) const = default;
 };
 
-// What the program was told by torch.distributed, which no variable need say: mp.spawn hands the
-// rank to a function.
+// What the program was told by torch.distributed or told NCCL, which no variable need say: mp.spawn
+// hands the rank to a function.
 struct ToldRank {
   uint32_t rank = 0;
   uint32_t world_size = 0;
@@ -33,6 +33,10 @@ struct ToldRank {
 // `found` with what the program was told, which is right where the two differ: a variable may be
 // that of the launcher's process on this node. An explicit RANKTAP_RANK stays.
 RankIdentity WithToldRank(RankIdentity found, std::optional<ToldRank> told);
+
+// `found` with the rank in NCCL's largest communicator, where `found` has no rank or its job is
+// smaller than that communicator: a pod's RANK counts pods.
+RankIdentity WithNcclRank(RankIdentity found, std::optional<ToldRank> communicator);
 
 // `explicit_rank` is RANKTAP_RANK. Precedence: that; RANK where torchrun's or another launcher's
 // companions are set; Open MPI; PMIx; PMI; MVAPICH; Slurm, only for a step of several tasks

@@ -12,6 +12,7 @@
 #include "agent/core/agent_config.h"
 #include "agent/core/contain.h"
 #include "agent/entry/lifecycle.h"
+#include "agent/entry/process_rank.h"
 #include "agent/sources/nvtx/nvtx_source.h"
 #include "agent/sources/torch/python_door.h"
 

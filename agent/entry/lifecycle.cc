@@ -15,7 +15,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "agent/core/agent_state.h"
@@ -29,13 +28,12 @@
 #include "agent/core/segment.h"
 #include "agent/core/writer.h"
 #include "agent/entry/doors.h"
+#include "agent/entry/process_rank.h"
 #include "agent/sources/cupti/cupti_source.h"
 #include "agent/sources/registry.h"
 #include "agent/transport/messages.h"
 #include "agent/transport/sender.h"
 #include "proto/spool.h"
-
-extern char** environ;
 
 namespace ranktap::agent {
 namespace {
@@ -49,7 +47,6 @@ struct Running {
   std::array<uint8_t, 16> session{};
   Segment segment;
   Arena arena;
-  RankIdentity rank;
   Sender* sender = nullptr;
 };
 
@@ -66,28 +63,6 @@ constinit uint32_t g_steps_down = 0;
 constinit std::atomic<bool> g_ending{false};
 constinit std::atomic<uint64_t> g_full_gap_since{0};  // ticks; the budget has taken level full away
 constinit std::atomic<uint64_t> g_gap_since{0};       // ticks; capture has been off since then
-
-std::span<const char* const> Environment() {
-  size_t count = 0;
-  while (environ != nullptr && environ[count] != nullptr) ++count;
-  return {environ, count};
-}
-
-constexpr uint64_t kNotTold = ~uint64_t{0};
-constinit std::atomic<uint64_t> g_told_rank{kNotTold};  // world size << 32 | rank
-
-std::optional<ToldRank> RankTold() {
-  const uint64_t told = g_told_rank.load(std::memory_order_relaxed);
-  if (told == kNotTold) return std::nullopt;
-  return ToldRank{.rank = static_cast<uint32_t>(told),
-                  .world_size = static_cast<uint32_t>(told >> 32)};
-}
-
-RankIdentity FindRank(const AgentConfig& config) {
-  std::optional<uint32_t> rank;
-  if (config.rank != AgentConfig::kNoRank) rank = config.rank;
-  return WithToldRank(FindRankIdentity(Environment(), rank), RankTold());
-}
 
 constexpr uint32_t kLevelBits = kCaptureRanges | kCaptureFramework;
 
@@ -283,10 +258,9 @@ FileSpool::Setup SpoolOf(const Running& running) {
 }
 
 const char* StartSender(Running& running) {
-  running.rank = FindRank(running.config);
   const std::string hello = EncodeHello({.session = running.session,
                                          .process = ReadProcessInfo(running.config.redact),
-                                         .rank = running.rank,
+                                         .rank = FindRankAtStart(),
                                          .door = DoorTaken(),
                                          .level = running.config.level,
                                          .host_clock = g_host_clock,
@@ -297,6 +271,7 @@ const char* StartSender(Running& running) {
                                .hello = hello,
                                .spool = SpoolOf(running),
                                .on_level = OnLevelOrder,
+                               .on_beat = RefreshNcclRank,
                                .add_cost = AddCost});
   // From here on the collector holds the rings: what is in them survives this process, however
   // soon it dies. Does not wait: a collector that is not there is tried again by the thread.
@@ -306,7 +281,7 @@ const char* StartSender(Running& running) {
 
 bool Start() {
   g_started_ns.store(ClockNs(CLOCK_MONOTONIC));
-  ParsedConfig parsed = ParseAgentConfig(Environment());
+  ParsedConfig parsed = ParseAgentConfig(EnvironmentNow());
   OpenLog(parsed.config.log_path.c_str());
   for (const std::string& warning : parsed.warnings) Log(warning);
   auto* running = new Running;
@@ -360,21 +335,6 @@ void OnCudaInit() {
   // Registered again: when NVTX came first, CUDA's own teardown, which was registered since then,
   // would run before ours.
   std::atexit(&AtExit);
-}
-
-void RefreshRankIdentity() {
-  static constinit std::mutex mutex;
-  const std::unique_lock lock(mutex, std::try_to_lock);
-  if (!lock.owns_lock() || !Capturing(kCaptureAlive)) return;
-  RankIdentity rank = FindRank(g_running->config);
-  if (rank == g_running->rank) return;
-  g_running->rank = std::move(rank);
-  AnnounceRank(g_running->rank);
-}
-
-void TellRank(uint32_t rank, uint32_t world_size) {
-  g_told_rank.store(uint64_t{world_size} << 32 | rank, std::memory_order_relaxed);
-  RefreshRankIdentity();
 }
 
 }  // namespace ranktap::agent

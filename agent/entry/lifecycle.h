@@ -16,13 +16,4 @@ namespace ranktap::agent {
 // The driver is initialising, in a process whose agent runs. Again: nothing.
 void OnCudaInit();
 
-// Looks for the rank again (the program may have learnt it since the start) and tells the collector
-// when it changed. Reads `environ`: only from a user's thread inside a hook, where no other thread
-// of a sane program is changing it.
-void RefreshRankIdentity();
-
-// What torch.distributed told the program; kept, and looked at by every refresh. Runs on: a user's
-// thread inside a hook of ours in Python.
-void TellRank(uint32_t rank, uint32_t world_size);
-
 }  // namespace ranktap::agent

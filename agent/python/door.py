@@ -27,23 +27,9 @@ def install():
         functions['contained'](f'the hooks for torch: {failure!r}')
 
 
-class Loader:
-    """Another loader, and our hooks after it."""
-
-    def __init__(self, loader):
-        self._loader = loader
-
-    def __getattr__(self, name):
-        return getattr(self._loader, name)
-
-    def create_module(self, spec):
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module):
-        # The module keeps the loader it would have had without us.
-        module.__spec__.loader = module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        install()
+def run_and_install(exec_module, module):
+    exec_module(module)
+    install()
 
 
 class Finder:
@@ -62,7 +48,7 @@ class Finder:
             spec = getattr(finder, 'find_spec', lambda *_: None)(name, path, target)
             if spec is not None:
                 if hasattr(spec.loader, 'exec_module'):
-                    spec.loader = Loader(spec.loader)
+                    spec.loader = load('imports').Loader(spec.loader, run_and_install)
                 return spec
         return None
 

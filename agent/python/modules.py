@@ -157,11 +157,15 @@ class DynamoWatch:
             spec = getattr(finder, 'find_spec', lambda *_: None)(name, path, target)
             if spec is not None:
                 if hasattr(spec.loader, 'exec_module'):
-                    spec.loader = Loader(spec.loader, self._modules, self._watch)
+                    spec.loader = load('imports').Loader(spec.loader, self._run)
                 else:
                     self._modules.switch_to_hooks()
                 return spec
         return None
+
+    def _run(self, exec_module, module):
+        self._modules.with_pytorchs_call(exec_module, module)
+        self._watch()
 
     def _watch_contexts(self):
         context = getattr(sys.modules.get('torch._dynamo.eval_frame'), '_TorchDynamoContext', None)
@@ -177,24 +181,6 @@ class DynamoWatch:
             return original(self, *arguments, **named)
 
         context.__init__ = __init__
-
-
-class Loader:
-    """Dynamo's loader, run with PyTorch's own Module.__call__."""
-
-    def __init__(self, loader, modules, done):
-        self._loader, self._modules, self._done = loader, modules, done
-
-    def __getattr__(self, name):
-        return getattr(self._loader, name)
-
-    def create_module(self, spec):
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module):
-        module.__spec__.loader = module.__loader__ = self._loader
-        self._modules.with_pytorchs_call(self._loader.exec_module, module)
-        self._done()
 
 
 def hide_from_compile_warning(hooked, ours):

@@ -306,6 +306,7 @@ void Sender::SendPeriodic(bool last) {
   if (now < periodic_at_ns_ && !last) return;
   // Two readings close together at first: the map between the clocks needs two.
   periodic_at_ns_ = now + (clock_readings_++ < kEarlyReadings ? kSecond / 50 : kSecond);
+  setup_.on_beat();
   const ClockReading reading = ReadClocks();
   segment_.WriteClock(reading);
   const std::string clock = EncodeClock(reading);

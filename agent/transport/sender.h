@@ -37,6 +37,8 @@ class Sender {
     FileSpool::Setup spool;
     // Called on the sender's thread at the instant for which the collector has ordered a level.
     std::function<void(const LevelOrder&)> on_level;
+    // Called on the sender's thread about once a second, and at the end on the thread that ends.
+    std::function<void()> on_beat;
     // Filled in by the sources; nothing of ours is known here but sender and frame figures.
     std::function<void(CostFields&)> add_cost;
   };

@@ -155,8 +155,13 @@ bool ChildProcess::Start(const std::string& path, const std::vector<std::string>
 void ChildProcess::PassSignals() {
   signalfd_siginfo info{};
   while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    const int signal = static_cast<int>(info.ssi_signo);
     const bool from_kernel = info.ssi_code > 0;
-    if (!from_kernel) (void)::kill(pid_, static_cast<int>(info.ssi_signo));
+    if (const auto kept = kept_.find(signal); kept != kept_.end()) {
+      kept->second();
+    } else if (!from_kernel) {
+      (void)::kill(pid_, signal);
+    }
   }
 }
 

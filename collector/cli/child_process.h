@@ -6,6 +6,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +44,9 @@ class ChildProcess {
   [[nodiscard]] bool Start(const std::string& path, const std::vector<std::string>& command,
                            const Variables& variables);
 
+  // `handle` instead of passing this signal on, on the thread that waits. Before Wait.
+  void Keep(int signal, std::function<void()> handle) { kept_[signal] = std::move(handle); }
+
   // Until the command has ended: its wait status.
   int Wait();
 
@@ -50,6 +55,7 @@ class ChildProcess {
  private:
   void PassSignals();
 
+  std::map<int, std::function<void()>> kept_;
   sigset_t passed_;
   sigset_t before_;
   FileDescriptor signals_;

@@ -11,6 +11,7 @@
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/injection.h"
+#include "collector/cli/new_run.h"
 #include "collector/cli/service_notify.h"
 #include "collector/ingest/collector.h"
 #include "collector/ingest/monotonic_clock.h"
@@ -80,22 +81,12 @@ int PrintVariables(const CollectOptions& options) {
   return kSuccess;
 }
 
-RunInfo DescribeCollector(const CollectOptions& options) {
-  RunInfo info;
-  info.run = ToHex(RandomId());
-  info.collector_version = kVersion;
-  info.level = options.level;
-  info.start_realtime_ns = RealtimeNs();
-  char host[256] = {};
-  if (::gethostname(host, sizeof(host) - 1) == 0) info.host = host;
-  return info;
-}
-
-// SIGTERM and SIGINT as a descriptor; blocked, from before the threads exist.
+// The signals that are ours, as a descriptor; blocked, from before the threads exist.
 FileDescriptor BlockSignals() {
   sigset_t signals;
   ::sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
+    ::sigaddset(&signals, signal);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   // A full disk or a reader that left must not end a collector.
   for (const int signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);
@@ -112,7 +103,8 @@ SpoolAdopter::FindDirectories SpoolsOf(const CollectOptions& options) {
   return [] { return SpoolAdopter::DirectoriesOf(::geteuid()); };
 }
 
-// Until a signal comes. The watchdog hears of us only while both threads answer.
+// Until a signal comes that ends us; SIGUSR1 begins a window, SIGUSR2 ends it. The watchdog hears
+// of us only while both threads answer.
 void Serve(const FileDescriptor& signals, Collector* collector) {
   const auto watchdog = WatchdogNs();
   const int wait_ms = watchdog ? static_cast<int>(*watchdog / 3'000'000) : -1;
@@ -122,7 +114,10 @@ void Serve(const FileDescriptor& signals, Collector* collector) {
     pollfd polled{.fd = signals.get(), .events = POLLIN, .revents = 0};
     (void)::poll(&polled, 1, wait_ms);
     signalfd_siginfo info{};
-    if (::read(signals.get(), &info, sizeof(info)) == sizeof(info)) return;
+    if (::read(signals.get(), &info, sizeof(info)) == sizeof(info)) {
+      if (info.ssi_signo != SIGUSR1 && info.ssi_signo != SIGUSR2) return;
+      info.ssi_signo == SIGUSR1 ? collector->BeginWindow() : collector->EndWindow();
+    }
     if (!watchdog || collector->beats() == heard) continue;
     heard = collector->beats();
     NotifyService("WATCHDOG=1");
@@ -137,7 +132,7 @@ int CollectUntilSignal(const CollectOptions& options) {
     Complain(socket.message());
     return kFailure;
   }
-  Result<RunShelf> shelf = RunShelf::Open(options.output, DescribeCollector(options));
+  Result<RunShelf> shelf = RunShelf::Open(options.output, DescribeNewRun(options.level));
   if (!shelf) {
     Complain(shelf.message());
     return kFailure;

@@ -20,16 +20,6 @@
 namespace ranktap::collector {
 namespace {
 
-std::optional<std::string_view> Find(const std::vector<std::string_view>& environment,
-                                     std::string_view name) {
-  for (const std::string_view entry : environment) {
-    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') {
-      return entry.substr(name.size() + 1);
-    }
-  }
-  return std::nullopt;
-}
-
 // Whether a list separated by colons or spaces, as LD_PRELOAD is, has this item.
 bool Lists(std::string_view list, std::string_view item) {
   while (!list.empty()) {
@@ -42,7 +32,7 @@ bool Lists(std::string_view list, std::string_view item) {
 
 void PlanVariable(const std::vector<std::string_view>& environment, const std::string& name,
                   const std::string& library, std::string_view consequence, InjectionPlan* plan) {
-  const auto present = Find(environment, name);
+  const auto present = FindVariable(environment, name);
   if (!present || present->empty() || *present == library) {
     plan->variables.emplace_back(name, library);
     return;
@@ -59,7 +49,7 @@ void PlanPreload(const std::vector<std::string_view>& environment, const std::st
                              ", its path has a colon or a space: not preloaded");
     return;
   }
-  const std::string_view present = Find(environment, "LD_PRELOAD").value_or("");
+  const std::string_view present = FindVariable(environment, "LD_PRELOAD").value_or("");
   if (Lists(present, library)) return;
   plan->variables.emplace_back("LD_PRELOAD",
                                present.empty() ? library : std::string(present) + ":" + library);
@@ -87,6 +77,16 @@ std::optional<bool> HasInterpreter(int fd) {
 
 }  // namespace
 
+std::optional<std::string_view> FindVariable(const std::vector<std::string_view>& environment,
+                                             std::string_view name) {
+  for (const std::string_view entry : environment) {
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return std::nullopt;
+}
+
 InjectionPlan PlanInjection(const std::vector<std::string_view>& environment,
                             const InjectionRequest& request) {
   InjectionPlan plan;
@@ -98,7 +98,7 @@ InjectionPlan PlanInjection(const std::vector<std::string_view>& environment,
   PlanVariable(environment, "NVTX_INJECTION64_PATH", request.library,
                "NVTX ranges go to that tool only", &plan);
   if (request.preload) PlanPreload(environment, request.library, &plan);
-  if (Find(environment, "RANKTAP_DISABLE").value_or("0") == "1") {
+  if (FindVariable(environment, "RANKTAP_DISABLE").value_or("0") == "1") {
     plan.messages.push_back("RANKTAP_DISABLE=1 is set: nothing will be traced");
   }
   return plan;

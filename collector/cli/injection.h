@@ -2,12 +2,17 @@
 // that cannot be done. A pure function of the environment.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace ranktap::collector {
+
+// The value of "NAME=value" among them.
+std::optional<std::string_view> FindVariable(const std::vector<std::string_view>& environment,
+                                             std::string_view name);
 
 struct InjectionPlan {
   // Set for the command; they replace what it would inherit.

@@ -15,8 +15,10 @@
 #include "collector/cli/arguments.h"
 #include "collector/cli/child_process.h"
 #include "collector/cli/command.h"
+#include "collector/cli/forwarding.h"
 #include "collector/cli/human_units.h"
 #include "collector/cli/injection.h"
+#include "collector/cli/new_run.h"
 #include "collector/cli/summary_text.h"
 #include "collector/cli/table_text.h"
 #include "collector/cli/terminal.h"
@@ -38,6 +40,7 @@ struct RunOptions {
   uint32_t budget_ppm = 0;     // 0: no limit
   uint32_t stacks_sample = 0;  // 0: not given
   bool quiet = false, print_env = false, no_preload = false, dormant = false;
+  bool window_signals = false;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
   v1::Level wanted_level = v1::LEVEL_KERNELS;
   std::vector<std::string> command;
@@ -68,6 +71,9 @@ void AddOptions(CLI::App* app, RunOptions* options) {
                   "gives up one level, never below ranges");
   app->add_flag("--dormant", options->dormant,
                 "capture nothing until `ranktap start`, which then means --level");
+  app->add_flag("--window-signals", options->window_signals,
+                "SIGUSR1 to ranktap begins a window on all ranks, SIGUSR2 ends it; neither is "
+                "passed on to the command");
   app->add_option("--schedule", options->schedule,
                   "steps to record operator by operator, level full: "
                   "wait=1,warmup=1,active=1,repeat=1 (the default), skip-first=, skip-first-wait=");
@@ -274,24 +280,16 @@ void PrintSummary(const RunInfo& info, const std::string& path) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-RunInfo DescribeRun(const RunOptions& options) {
-  RunInfo info;
-  info.run = ToHex(RandomId());
-  info.command = options.command;
-  info.collector_version = kVersion;
-  info.level = options.level;
-  info.start_realtime_ns = RealtimeNs();
-  char host[256] = {};
-  if (::gethostname(host, sizeof(host) - 1) == 0) info.host = host;
-  return info;
-}
-
 int RunTraced(const FoundCommand& found, const RunOptions& options, const InjectionPlan& plan,
               RunDirectory directory, PrivateSocket* socket) {
   const std::string path = directory.path();
-  RunInfo info = DescribeRun(options);
+  const Forwarding forwarding =
+      PrepareForwarding(found.path, options.command, Environment(), plan.variables, path);
+  for (const std::string& message : forwarding.messages) Complain(message);
+  RunInfo info = DescribeNewRun(options.level);
+  info.command = options.command;
   ChildProcess child;
-  if (!child.Start(found.path, options.command, plan.variables)) {
+  if (!child.Start(found.path, forwarding.command, forwarding.variables)) {
     Complain(options.command[0] + ": " + std::strerror(errno));
     return kCannotExecute;
   }
@@ -305,6 +303,10 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   server.log_path = options.log;
   Collector collector(socket->TakeListener(), std::move(directory), std::move(info), server);
   if (const auto window = WindowOf(options)) collector.SetLevel(*window);
+  if (options.window_signals) {
+    child.Keep(SIGUSR1, [&] { collector.BeginWindow(); });
+    child.Keep(SIGUSR2, [&] { collector.EndWindow(); });
+  }
   const int status = child.Wait();
   const RunInfo finished = collector.Finish(kGraceNs, [&](RunInfo* run) {
     run->end_realtime_ns = RealtimeNs();
@@ -320,8 +322,11 @@ int RunJoined(const FoundCommand& found, const RunOptions& options, const Inject
   if (!options.output.empty() || !options.delay.empty() || !options.duration.empty()) {
     Complain("joining the collector at $RANKTAP_SOCKET: -o, --delay and --duration are its own");
   }
-  for (const auto& [name, value] : plan.variables) ::setenv(name.c_str(), value.c_str(), 1);
-  Become(found.path, options.command);
+  const Forwarding forwarding =
+      PrepareForwarding(found.path, options.command, Environment(), plan.variables, "");
+  for (const std::string& message : forwarding.messages) Complain(message);
+  for (const auto& [name, value] : forwarding.variables) ::setenv(name.c_str(), value.c_str(), 1);
+  Become(found.path, forwarding.command);
   Complain(options.command[0] + ": " + std::strerror(errno));
   return kCannotExecute;
 }

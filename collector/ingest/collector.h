@@ -27,6 +27,9 @@ class Collector {
   uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
 
   void SetLevel(v1::LevelChange change) { server_.SetLevel(std::move(change)); }
+  // What `ranktap start` and `ranktap stop` without options do to every process here.
+  void BeginWindow() { server_.Control(v1::ControlRequest::VERB_START); }
+  void EndWindow() { server_.Control(v1::ControlRequest::VERB_STOP); }
   // For a SpoolAdopter, which ends before Finish.
   FileDescriptor ConnectSpool(uid_t owner) { return server_.ConnectSpool(owner); }
   // Waits for the processes that are still at it, at most `grace_ns`, stores what they sent, closes

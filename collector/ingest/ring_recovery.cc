@@ -96,6 +96,8 @@ RingRecovery::RingRecovery(const Segment& segment, const TraceState& state, Take
 
 bool RingRecovery::Run(bool process_is_dead) {
   if (!ReadHeader() || !ReadSlots() || !ReadArena()) return false;
+  // Before the first event, after which a trace has its name.
+  if (!rank_.empty()) take_({.type = proto::FrameType::kAmend}, Bytes(rank_));
   SendNewEntries();
   std::vector<ChunkInfo> chunks = ListChunks();
   std::sort(chunks.begin(), chunks.end(), [](const ChunkInfo& a, const ChunkInfo& b) {
@@ -141,8 +143,20 @@ bool RingRecovery::ReadHeader() {
   return true;
 }
 
+void RingRecovery::ReadRank(const proto::LastWords& words) {
+  v1::Hello told, rank;
+  const size_t bytes = std::min<size_t>(Plain(words.rank_bytes), sizeof(words.rank));
+  if (bytes == 0 || !told.ParseFromArray(words.rank, static_cast<int>(bytes))) return;
+  if (!told.has_rank() ||
+      told.rank().SerializeAsString() == state_.hello().rank().SerializeAsString())
+    return;
+  *rank.mutable_rank() = told.rank();
+  rank_ = rank.SerializeAsString();
+}
+
 void RingRecovery::ReadLastWords(const proto::LastWords& words) {
   said_last_words_ = Plain(words.ended) != 0;
+  ReadRank(words);
   const uint32_t sequence = Plain(words.clock_sequence);
   if (sequence == 0 || sequence % 2 != 0) return;
   v1::ClockReadings readings;

@@ -68,6 +68,7 @@ class RingRecovery {
   void SendAccounts(bool process_is_dead);
   void SendOpenCalls();
   void ReadLastWords(const proto::LastWords& words);
+  void ReadRank(const proto::LastWords& words);
   proto::LossCounts LossesOf(uint32_t writer) const;
 
   const Segment& segment_;
@@ -77,6 +78,7 @@ class RingRecovery {
   uint64_t events_ = 0;
   uint64_t lost_ = 0;
   bool said_last_words_ = false;
+  std::string rank_;        // v1.Hello with the rank alone; empty: none but the known one
   std::string last_clock_;  // v1.ClockReadings; empty: none, or half written
   proto::SegmentLayout layout_{};
   uint32_t chunk_count_ = 0;

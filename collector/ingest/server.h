@@ -56,6 +56,8 @@ class Server {
   void OnStoreReply(StoreReply reply);
   // Tells every agent; later ones learn it with their welcome.
   void SetLevel(v1::LevelChange change);
+  // A start or stop of everything, as the owner would ask for it.
+  void Control(v1::ControlRequest::Verb verb);
   // A socket whose other end is read as a process of `owner` that has ended.
   FileDescriptor ConnectSpool(uid_t owner);
   // What NVML says goes to the traces of the processes that see the devices.

@@ -115,6 +115,15 @@ bool Server::OnControl(Connection* connection, const proto::FrameView& frame) {
   return true;
 }
 
+void Server::Control(v1::ControlRequest::Verb verb) {
+  Post([this, verb] {
+    v1::ControlRequest request;
+    request.set_verb(verb);
+    v1::ControlReply reply;
+    (void)ChangeLevels(request, {.uid = options_.owner, .pid = ::getpid()}, &reply);
+  });
+}
+
 v1::ControlReply Server::Answer(const v1::ControlRequest& request, const PeerCredentials& caller) {
   v1::ControlReply reply;
   reply.set_collector_version(options_.collector_version);

@@ -60,6 +60,104 @@ class LauncherTest(harness.TracedTest):
             self.check(['srun', '--overcommit', '-n', '4'], 'SLURM_PROCID', SLURM_CONF=str(configuration))
 
 
+# As ssh to a machine that has the same files: runs the command without any of our environment.
+REMOTE_SHELL = """#!/bin/sh
+shift
+exec env -i PATH="$PATH" HOME="$HOME" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 sh -c "$*"
+"""
+
+# As pdsh, on two machines which are this one.
+REMOTE_SHELLS = """#!/bin/sh
+while [ "$1" != -w ]; do shift; done
+shift 2
+for node in 0 1; do
+    command=$(printf '%s ' "$@" | sed "s/%n/$node/")
+    env -i PATH="$PATH" HOME="$HOME" DS_ACCELERATOR=cpu bash -c "$command" &
+done
+wait
+"""
+
+
+class ElsewhereTest(harness.TracedTest):
+    """Ranks whose machine gets no environment but what the launcher is told to take along."""
+
+    def script(self, name, text):
+        path = self.scratch / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return path
+
+    def run_simulated(self, launcher, program, **environment):
+        run = self.scratch / 'run'
+        done = self._run([harness.ROOT / 'scripts/with-simulated-gpu', harness.RANKTAP, 'run', '-o', run, '--',
+                          *launcher, *program], {'RANKTAP_BUILD': str(harness.BUILD), **environment})
+        return done, run
+
+    def open_mpi(self, *options, **environment):
+        shell = self.script('remote-shell', REMOTE_SHELL)
+        return self.run_simulated(
+            ['mpirun.openmpi', *options, '-np', '2', '--host', 'elsewhere1:1,elsewhere2:1', '--mca', 'plm_rsh_agent',
+             shell, '-x', 'LD_LIBRARY_PATH'],
+            PROGRAM, OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1', **environment)
+
+    @needs('mpirun.openmpi')
+    def test_open_mpi_is_told_to_take_our_variables_along(self):
+        done, run = self.open_mpi()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([(row['rank'], row['kernels']) for row in self.report(run, 'ranks')],
+                         [(0, LAUNCHES), (1, LAUNCHES)])
+        self.assert_verifies(run)
+
+    @needs('mpirun.openmpi')
+    def test_a_list_for_open_mpi_that_excludes_ours_is_the_users_and_said(self):
+        done, _ = self.run_simulated(['mpirun.openmpi', '-np', '2', '--oversubscribe'], PROGRAM,
+                                     OMPI_MCA_mca_base_env_list='HOME', OMPI_ALLOW_RUN_AS_ROOT='1',
+                                     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('mca_base_env_list is in use', done.stderr)
+
+    @needs('srun', 'slurmctld', 'slurmd', 'munged')
+    def test_slurms_lists_of_variables_get_ours(self):
+        if os.geteuid() != 0:
+            self.skipTest('a Slurm of our own takes root')
+        with slurm(self.scratch) as configuration:
+            for number, (options, environment) in enumerate([
+                    (['--export=LD_LIBRARY_PATH,PATH'], {}),
+                    (['--export', 'LD_LIBRARY_PATH,PATH'], {}),
+                    ([], {'SLURM_EXPORT_ENV': 'LD_LIBRARY_PATH,PATH'})]):
+                with self.subTest(options=options, environment=environment):
+                    done, run = self.run_simulated(['srun', '--overcommit', '-n', '2', *options], PROGRAM,
+                                                   SLURM_CONF=str(configuration), **environment)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertEqual([row['kernels'] for row in self.report(run, 'ranks')], [LAUNCHES] * 2)
+                    run.rename(self.scratch / f'run{number}')
+            done, _ = self.run_simulated(['srun', '--overcommit', '-n', '2', '--export=NONE'], ['/bin/true'],
+                                         SLURM_CONF=str(configuration))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn('--export=NONE leaves our variables behind', done.stderr)
+
+    @unittest.skipUnless((harness.CACHE / 'deepspeed-venv/bin/deepspeed').exists(),
+                         'no DeepSpeed; scripts/setup --torch --tools installs it')
+    def test_deepspeed_reads_our_variables_from_its_file_beside_the_users_own(self):
+        binaries = harness.CACHE / 'deepspeed-venv/bin'
+        self.script('pdsh', REMOTE_SHELLS)
+        (self.scratch / 'hosts').write_text('elsewhere1 slots=1\nelsewhere2 slots=1\n')
+        (self.scratch / '.deepspeed_env').write_text('USERS_OWN=kept\n')
+        done, run = self.run_traced(
+            [binaries / 'deepspeed', '--hostfile', self.scratch / 'hosts', '--no_ssh_check', '--master_addr', '127.0.0.1',
+             '--master_port', free_port(), harness.PROGRAMS / 'launched.py', 'print', 'USERS_OWN'], ['--level', 'full'],
+            DS_ACCELERATOR='cpu', HOME=str(self.scratch), PATH=f'{self.scratch}:{binaries}:{os.environ["PATH"]}')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines().count('USERS_OWN=kept'), 2, done.stdout)
+        self.assertEqual([row['rank'] for row in self.report(run, 'ranks')], [0, 1])
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
 class TorchLauncherTest(harness.TracedTest):
     """Launchers that give the rank to Python, on the CPU."""
 

@@ -10,6 +10,7 @@
 
 #include "agent/core/agent_state.h"
 #include "agent/core/announcements.h"
+#include "agent/sources/nvtx/nccl_rank.h"
 #include "agent/sources/nvtx/nvtx_encode.h"
 #include "agent/sources/nvtx/nvtx_names.h"
 
@@ -95,6 +96,7 @@ uint64_t RegisterPayloadSchema(nvtxDomainHandle_t domain, const nvtxPayloadSchem
   if ((schema->fieldMask & NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE) != 0) {
     RememberSize(id, schema->payloadStaticSize);
   }
+  LearnNcclSchema(domain, id, *schema);
   return Publish(EntryKind::kNvtxSchema, id, domain, EncodeSchema(id, DomainId(domain), *schema));
 }
 

@@ -8,6 +8,7 @@
 #include "agent/core/capture_state.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/writer.h"
+#include "agent/sources/nvtx/nccl_rank.h"
 #include "agent/sources/nvtx/nvtx_handlers.h"
 #include "agent/sources/nvtx/nvtx_names.h"
 #include "agent/sources/nvtx/nvtx_payload.h"
@@ -69,6 +70,7 @@ inline void EmitNamed(ThreadState& thread, Event event, const EventName& name,
 template <typename Event>
 [[gnu::noinline]] void EmitWithPayloads(ThreadState& thread, Event event, const EventName& name,
                                         std::span<const nvtxPayloadData_t> payloads) {
+  NoteNcclRank(payloads);
   PayloadBlob blob;
   blob.Append(payloads);
   event.nvtx.payload_type = proto::kNvtxSchemaPayload;
@@ -226,6 +228,8 @@ int RangePushPayload(nvtxDomainHandle_t domain, const nvtxPayloadData_t* payload
 }
 
 int RangePopPayload(nvtxDomainHandle_t domain, const nvtxPayloadData_t* payloads, size_t count) {
+  // At every level: a rank is known before anybody asks for events.
+  NoteNcclRank(Span(payloads, count));
   if (ThreadState* thread = Enter()) {
     const uint64_t now = NowTicks();
     PayloadBlob blob;

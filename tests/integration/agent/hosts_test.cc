@@ -15,17 +15,6 @@ namespace {
 using collector::Trace;
 using testing::HasSubstr;
 
-// As a shell says it.
-int ExitStatus(const SimulatedRun& run) {
-  return WIFSIGNALED(run.status()) ? 128 + WTERMSIG(run.status()) : WEXITSTATUS(run.status());
-}
-
-void ExpectSameToTheUser(const SimulatedRun& bare, const SimulatedRun& traced) {
-  EXPECT_EQ(ExitStatus(traced), ExitStatus(bare));
-  EXPECT_EQ(traced.output(), bare.output());
-  EXPECT_EQ(traced.errors(), bare.errors());
-}
-
 // The number behind "key=" in the host's "counts" line.
 uint64_t Count(const SimulatedRun& run, const std::string& key) {
   const size_t at = run.output().find(" " + key + "=");

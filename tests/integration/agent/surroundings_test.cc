@@ -21,17 +21,6 @@ namespace {
 using collector::Trace;
 using testing::HasSubstr;
 
-// As a shell says it.
-int ExitStatus(const SimulatedRun& run) {
-  return WIFSIGNALED(run.status()) ? 128 + WTERMSIG(run.status()) : WEXITSTATUS(run.status());
-}
-
-void ExpectSameToTheUser(const SimulatedRun& bare, const SimulatedRun& traced) {
-  EXPECT_EQ(ExitStatus(traced), ExitStatus(bare));
-  EXPECT_EQ(traced.output(), bare.output());
-  EXPECT_EQ(traced.errors(), bare.errors());
-}
-
 void ExpectEverythingAccounted(const TracedRun& traced) {
   if (traced.run().traces.empty()) return;  // the agent stayed off
   EXPECT_EQ(traced.Problems(), "");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 #include <filesystem>
 
@@ -56,6 +57,16 @@ std::string TracedRun::Problems() const {
 }
 
 std::string Host(const std::string& name) { return BuildPath("workloads/" + name); }
+
+int ExitStatus(const SimulatedRun& run) {
+  return WIFSIGNALED(run.status()) ? 128 + WTERMSIG(run.status()) : WEXITSTATUS(run.status());
+}
+
+void ExpectSameToTheUser(const SimulatedRun& bare, const SimulatedRun& traced) {
+  EXPECT_EQ(ExitStatus(traced), ExitStatus(bare));
+  EXPECT_EQ(traced.output(), bare.output());
+  EXPECT_EQ(traced.errors(), bare.errors());
+}
 
 Sums SumWriters(const collector::Trace& trace) {
   Sums sums;

@@ -46,6 +46,11 @@ class TracedRun {
 
 std::string Host(const std::string& name);
 
+// Of a run that was not waited for by a shell, as a shell says it.
+int ExitStatus(const SimulatedRun& run);
+// The same exit status, stdout and stderr.
+void ExpectSameToTheUser(const SimulatedRun& bare, const SimulatedRun& traced);
+
 // Of all the trace's writers: stored, and lost by the agent's or the collector's word.
 struct Sums {
   uint64_t produced = 0, stored = 0, lost = 0;

@@ -123,6 +123,24 @@ TEST(ControlTest, StartStopStartMakesTwoWindowsAndARankThatComesLateJoins) {
   for (const Trace& trace : job.run().traces) EXPECT_EQ(WindowsOf(trace).size(), 2u);
 }
 
+TEST(ControlTest, SignalsBeginAndEndAWindowAsTheVerbsDo) {
+  LiveRun job(2, 500, {"--level", "ranges", "--dormant", "--window-signals"});
+  ASSERT_TRUE(job.AwaitRanks(2));
+  const std::string text = Ranktap({"status", job.path()})->output();
+  const size_t at = text.rfind(", pid ");
+  ASSERT_NE(at, std::string::npos) << text;
+  const pid_t collector = std::stoi(text.substr(at + 6));
+  for (int window = 1; window <= 2; ++window) {
+    ASSERT_EQ(::kill(collector, SIGUSR1), 0);
+    EXPECT_TRUE(job.AwaitLevel("ranges"));
+    EXPECT_EQ(job.Status().at(1)["window"], window);
+    ASSERT_EQ(::kill(collector, SIGUSR2), 0);
+    EXPECT_TRUE(job.AwaitLevel("dormant"));
+  }
+  job.End();
+  EXPECT_TRUE(job.process().exited_with(0)) << "SIGUSR1 and SIGUSR2 end the shell, had it got them";
+}
+
 TEST(ControlTest, ARankThatDiesBeforeTheWindowIsNamedAndTheOthersBegin) {
   LiveRun job(3, 500, {"--dormant"});
   ASSERT_TRUE(job.AwaitRanks(3));

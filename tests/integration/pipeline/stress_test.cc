@@ -72,6 +72,7 @@ TEST(PipelineStressTest, EveryEventOfThreadsThatComeAndGoIsStoredOrCounted) {
                                           .hello = hello,
                                           .spool = {},
                                           .on_level = [](const agent::LevelOrder&) {},
+                                          .on_beat = [] {},
                                           .add_cost = [](agent::CostFields&) {}});
   sender->TryConnect();
   ASSERT_TRUE(sender->Start());

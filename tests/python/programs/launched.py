@@ -1,4 +1,5 @@
-"""What a launcher starts: a few steps on the CPU. With `late`, variables are set by the program, as Ray Train does."""
+"""What a launcher starts: a few steps on the CPU. With `late`, variables are set by the program, as Ray Train does; with
+`print NAME`, the variable of that name is printed first."""
 import os
 import sys
 
@@ -9,6 +10,9 @@ import torch  # noqa: E402
 
 
 def main():
+    if 'print' in sys.argv:
+        name = sys.argv[sys.argv.index('print') + 1]
+        print(f'{name}={os.environ.get(name)}')
     torch.set_num_threads(1)
     model = torch.nn.Linear(4, 4)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

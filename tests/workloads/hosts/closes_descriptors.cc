@@ -2,7 +2,6 @@
 // opens files of its own under the same numbers and checks that nobody wrote into them. usage:
 // closes_descriptors LAUNCHES
 #include <fcntl.h>
-#include <nvtx3/nvToolsExt.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,25 +16,16 @@ namespace {
 
 constexpr int kOwnFiles = 64;
 
-void Work(int launches) {
-  for (int i = 0; i < launches; ++i) {
-    nvtxRangePushA("work");
-    launch_kernel(nullptr);
-    nvtxRangePop();
-  }
-  cudaDeviceSynchronize();
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   int launches = argc > 1 ? std::atoi(argv[1]) : 100;
   start_device(0);
-  Work(launches);
+  launch_in_ranges(launches);
   syscall(SYS_close_range, 3, ~0u, 0);
   std::vector<int> own;
   for (int i = 0; i < kOwnFiles; ++i) own.push_back(open("/tmp", O_TMPFILE | O_RDWR, 0600));
-  Work(launches);
+  launch_in_ranges(launches);
   int disturbed = 0;
   for (int file : own) {
     struct stat status {};

@@ -1,5 +1,7 @@
 #include "tests/workloads/hosts/device_work.h"
 
+#include <nvtx3/nvToolsExt.h>
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -28,6 +30,15 @@ int launch_kernel(cudaStream_t stream) {
   cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) g_launches.fetch_add(1);
   return error;
+}
+
+void launch_in_ranges(int launches) {
+  for (int i = 0; i < launches; ++i) {
+    nvtxRangePushA("work");
+    launch_kernel(nullptr);
+    nvtxRangePop();
+  }
+  cudaDeviceSynchronize();
 }
 
 const char* kernel_name(void) { return "host_kernel"; }

@@ -4,7 +4,6 @@
 // usage: sandboxed LAUNCHES   before and after each
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <nvtx3/nvToolsExt.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,15 +41,6 @@ bool LockUp() {
          syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
 }
 
-void Work(int launches) {
-  for (int i = 0; i < launches; ++i) {
-    nvtxRangePushA("work");
-    launch_kernel(nullptr);
-    nvtxRangePop();
-  }
-  cudaDeviceSynchronize();
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -59,12 +49,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   start_device(0);
-  Work(std::atoi(argv[1]));
+  launch_in_ranges(std::atoi(argv[1]));
   if (!LockUp()) {
     std::perror("sandboxed: seccomp");
     return 77;
   }
-  Work(std::atoi(argv[1]));
+  launch_in_ranges(std::atoi(argv[1]));
   std::printf("counts launches=%lu\n", launches_made());
   return 0;
 }

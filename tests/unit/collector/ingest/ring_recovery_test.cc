@@ -203,6 +203,27 @@ TEST_F(RingRecoveryTest, OfALivingProcessNoCallIsOpen) {
   EXPECT_EQ(Recover(&agent, /*dead=*/true).open_calls.calls_size(), 1);
 }
 
+TEST_F(RingRecoveryTest, ARankThatWasLearntTooLateForAFrameIsInTheLastWords) {
+  FakeAgent agent;
+  EmitRanges(&agent, agent.AddWriter(), 1);
+  EXPECT_TRUE(Recover(&agent).readable);
+  EXPECT_FALSE(state_.hello().has_rank());
+  v1::Hello told;
+  told.mutable_rank()->set_rank(6);
+  told.set_level(v1::LEVEL_FULL);  // not a rank's to say
+  const std::string encoded = told.SerializeAsString();
+  proto::LastWords& words = agent.segment().last_words;
+  std::memcpy(words.rank, encoded.data(), encoded.size());
+  words.rank_bytes = static_cast<uint32_t>(encoded.size());
+  EXPECT_TRUE(Recover(&agent).readable);
+  EXPECT_EQ(state_.hello().rank().rank(), 6u);
+  EXPECT_EQ(state_.hello().level(), v1::Hello().level());
+  words.rank_bytes = 0xffffffff;
+  words.rank[0] = 0x7f;
+  EXPECT_TRUE(Recover(&agent).readable);
+  EXPECT_EQ(state_.hello().rank().rank(), 6u);
+}
+
 TEST_F(RingRecoveryTest, RingsOfAnotherVersionAreLeftAloneWithAReason) {
   FakeAgent agent;
   agent.segment().version = proto::kSegmentVersion + 1;
