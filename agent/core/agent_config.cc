@@ -49,6 +49,7 @@ constexpr auto kFields = std::to_array<FieldOf>({
     {"RANKTAP_REDACT", &AgentConfig::redact},
     {"RANKTAP_PYTHON", &AgentConfig::python},
     {"RANKTAP_SCHEDULE", &AgentConfig::schedule},
+    {"RANKTAP_FLOP_CHECK", &AgentConfig::flop_check},
     {"RANKTAP_SHAPES_ONCE", &AgentConfig::shapes_once},
 });
 static_assert(kFields.size() == proto::kEnvVars.size());

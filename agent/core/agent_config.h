@@ -31,6 +31,7 @@ struct AgentConfig {
   bool redact = true;
   bool python = false;
   std::string schedule;
+  bool flop_check = false;
   bool shapes_once = false;  // read by agent/python
 
   static constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();

@@ -225,7 +225,7 @@ class Windows:
         self._torch, self._process = torch, process
         self._modules, self._steps = modules, steps
         self._schedule = load('schedule').Schedule.parse(os.environ.get('RANKTAP_SCHEDULE', ''))
-        self._window = self._memory = None
+        self._window = self._memory = self._check = None
         steps.listeners.append(guarded(self._on_step))
         steps.before_optimizer.append(guarded(lambda: self._memory and self._memory.tell()))
         process.on_start.append(guarded(lambda: self._on_step(0)))
@@ -233,6 +233,8 @@ class Windows:
 
     def _on_step(self, number):
         wanted = self._schedule.records(number) and agent.capturing()
+        if self._check is not None:
+            guarded(self._check.end)()
         if not wanted and self._window is not None:
             guarded(self._memory.close)()
             self._window.close_soon()
@@ -243,8 +245,18 @@ class Windows:
                                                      self._modules, self._steps)
             guarded(self._memory.open)()
             self._window.open()
+            self._check_flops()
+
+    def _check_flops(self):
+        if os.environ.get('RANKTAP_FLOP_CHECK') != '1' or not self._window.is_open:
+            return
+        if self._check is None:
+            self._check = load('flop_check').FlopCheck(self._torch, self._process.domains[OPERATOR])
+        guarded(self._check.begin)(self._modules.compiles)
 
     def _close(self):
+        if self._check is not None:
+            guarded(self._check.end)()
         if self._window is not None:
             guarded(self._memory.close)()
             self._window.close()

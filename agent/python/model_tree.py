@@ -37,7 +37,9 @@ class Tally:
         held = local(tensor)
         try:
             key = (held.device.type, held.device.index, held.untyped_storage().data_ptr(), held.storage_offset())
-            if key[2] != 0 and key in self._seen:
+            if key[2] == 0:  # on meta, or ZeRO-3's empty one
+                key = id(tensor)
+            if key in self._seen:
                 return
             self._seen.add(key)
         except Exception:  # meta, sparse and subclass tensors have no storage

@@ -23,6 +23,7 @@ class Modules:
         self.roots = []       # weak references to all of them
         self.on_root_output = None
         self._own_call = None
+        self.compiles = False  # dynamo was used
 
     def install(self, torch):
         if not self._replace_call():
@@ -56,6 +57,7 @@ class Modules:
                 module.__call__ = self._own_call
 
     def switch_to_hooks(self):
+        self.compiles = True
         module = self._torch.nn.Module
         # Who has replaced it after us calls ours, which goes on.
         if self._own_call is not None and module.__dict__.get('__call__') is self._own_call:

@@ -61,12 +61,14 @@ void AddTrace(const Trace& trace, std::map<std::string, ModuleRow>* rows) {
   }
 }
 
-using ModuleCounts = std::array<int64_t, kPasses + 2>;  // by pass; DeepSpeed's FLOPs and MACs
+using ModuleCounts =
+    std::array<int64_t, kPasses + 3>;  // by pass; DeepSpeed's FLOPs, MACs, old MACs
 
 std::unordered_map<uint32_t, ModuleCounts> CountByModule(const Trace& trace,
                                                          const std::vector<OpPlace>& places) {
   const std::vector<FlopCount> counts = CountFlops(trace, FlopRule::kCounter);
   const std::vector<FlopCount> deepspeed = CountFlops(trace, FlopRule::kDeepSpeed);
+  const std::vector<FlopCount> old = CountFlops(trace, FlopRule::kDeepSpeedOld);
   std::unordered_map<uint32_t, ModuleCounts> by_module;
   for (size_t i = 0; i < counts.size(); ++i) {
     ModuleCounts& sums = by_module[places[i].module];
@@ -74,6 +76,7 @@ std::unordered_map<uint32_t, ModuleCounts> CountByModule(const Trace& trace,
     if (places[i].pass != Pass::kForward) continue;
     sums[kPasses] += deepspeed[i].flops;
     sums[kPasses + 1] += deepspeed[i].macs;
+    sums[kPasses + 2] += old[i].macs;
   }
   return by_module;
 }
@@ -102,6 +105,7 @@ void AddFlops(const std::vector<Trace>& traces, std::map<std::string, ModuleRow>
       row.recompute_flops = found->second[2] / steps;
       row.deepspeed_flops = found->second[kPasses] / steps;
       row.deepspeed_macs = found->second[kPasses + 1] / steps;
+      row.deepspeed_old_macs = found->second[kPasses + 2] / steps;
     }
     return;  // ranks compute the same; the first that was recorded speaks for them
   }
@@ -159,6 +163,7 @@ Table TabulateModules(const Run& run) {
                           {"recompute_flops", Unit::kCount, true},
                           {"deepspeed_flops", Unit::kCount, true},
                           {"deepspeed_macs", Unit::kCount, true},
+                          {"deepspeed_old_macs", Unit::kCount, true},
                           {"min_ns", Unit::kNs, true},
                           {"max_ns", Unit::kNs, true},
                           {"ranks", Unit::kCount, true}}};
@@ -166,7 +171,8 @@ Table TabulateModules(const Run& run) {
     table.rows.push_back({row.name, row.forward.count, row.forward.total_ns, row.self_ns,
                           row.gpu_ns, row.forward.mean_ns(), row.forward_flops, row.backward_flops,
                           row.recompute_flops, row.deepspeed_flops, row.deepspeed_macs,
-                          row.forward.shortest_ns(), row.forward.max_ns, row.ranks});
+                          row.deepspeed_old_macs, row.forward.shortest_ns(), row.forward.max_ns,
+                          row.ranks});
   }
   if (table.rows.empty()) {
     table.notes.push_back("no module ran; modules come from PyTorch's hooks, at --level full");

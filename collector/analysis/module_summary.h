@@ -19,7 +19,7 @@ struct ModuleRow {
   // Of one step and rank, with the modules called in it; zero where no operators were recorded.
   int64_t forward_flops = 0, backward_flops = 0, recompute_flops = 0;
   // The same forward by DeepSpeed's rule (FlopRule::kDeepSpeed).
-  int64_t deepspeed_flops = 0, deepspeed_macs = 0;
+  int64_t deepspeed_flops = 0, deepspeed_macs = 0, deepspeed_old_macs = 0;
 };
 
 // Where does the forward pass go, module by module? Over all traces, parents before children, in

@@ -119,6 +119,11 @@ Count Elements(const OpInputs& in) {
   return FlopCount{.flops = Numel(in, 0), .macs = 0};
 }
 
+Count ElementsAsMacs(const OpInputs& in) {
+  if (in.Tensor(0, 1) == nullptr) return std::nullopt;
+  return FlopCount{.flops = Numel(in, 0), .macs = Numel(in, 0)};
+}
+
 // `Weight`: where the affine weight is; `Training`: the flag, where there is one.
 template <size_t Weight>
 Count Normalisation(const OpInputs& in) {
@@ -198,11 +203,11 @@ Count Nothing(const OpInputs&) { return FlopCount{}; }
 
 struct Entry {
   std::string_view name;           // without aten::
-  std::array<Formula, 3> by_rule;  // kProfiler, kCounter, kDeepSpeed; nullptr: none
+  std::array<Formula, 4> by_rule;  // in FlopRule's order; nullptr: none
 };
 
 constexpr Entry Counter(std::string_view name, Formula formula) {
-  return {name, {nullptr, formula, nullptr}};
+  return {name, {nullptr, formula}};
 }
 constexpr Entry DeepSpeed(std::string_view name, Formula formula) {
   return {name, {nullptr, nullptr, formula}};
@@ -229,7 +234,7 @@ constexpr Entry kFormulas[] = {
     Counter("_scaled_dot_product_flash_attention_backward", &Attention<1, 3, 2>),
     Counter("_scaled_dot_product_flash_attention_for_cpu_backward", &Attention<1, 3, 2>),
     Counter("_scaled_dot_product_cudnn_attention_backward", &Attention<1, 3, 2>),
-    DeepSpeed("linear", &Linear),
+    {"linear", {nullptr, nullptr, &Linear, &Linear}},
     DeepSpeed("matmul", &Matmul),
     DeepSpeed("conv1d", &BiasedConvolution),
     DeepSpeed("conv3d", &BiasedConvolution),
@@ -249,7 +254,7 @@ constexpr Entry kFormulas[] = {
     DeepSpeed("silu", &Elements),
     DeepSpeed("silu_", &Elements),
     DeepSpeed("gelu", &Elements),
-    DeepSpeed("softmax", &Elements),
+    {"softmax", {nullptr, nullptr, &Elements, &ElementsAsMacs}},
     DeepSpeed("batch_norm", &BatchNorm),
     DeepSpeed("layer_norm", &Normalisation<2>),
     DeepSpeed("group_norm", &Normalisation<2>),

@@ -9,6 +9,7 @@
 #include "collector/analysis/cost_summary.h"
 #include "collector/analysis/critical_path.h"
 #include "collector/analysis/device_summary.h"
+#include "collector/analysis/flop_check.h"
 #include "collector/analysis/gap_summary.h"
 #include "collector/analysis/graph_summary.h"
 #include "collector/analysis/group_summary.h"
@@ -81,6 +82,8 @@ constexpr Analysis kAnalyses[] = {
     {"modules", "Where does the forward pass go, module by module?", &TabulateModules},
     {"throughput", "How many samples a second, and how much of the peak (MFU, HFU)?", nullptr,
      &TabulateThroughput},
+    {"flop-check", "Do our FLOPs agree with PyTorch's FlopCounterMode (run --flop-check)?",
+     &TabulateFlopCheck},
     {"parameters", "What is each module made of: parameters, gradients, optimizer state, by dtype?",
      &TabulateParameters},
     {"stacks", "Where in the program do CUDA calls come from?", &TabulateCallSites, nullptr, true},

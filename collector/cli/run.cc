@@ -41,6 +41,7 @@ struct RunOptions {
   uint32_t stacks_sample = 0;  // 0: not given
   bool quiet = false, print_env = false, no_preload = false, dormant = false;
   bool window_signals = false;
+  bool flop_check = false;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
   v1::Level wanted_level = v1::LEVEL_KERNELS;
   std::vector<std::string> command;
@@ -77,6 +78,10 @@ void AddOptions(CLI::App* app, RunOptions* options) {
   app->add_option("--schedule", options->schedule,
                   "steps to record operator by operator, level full: "
                   "wait=1,warmup=1,active=1,repeat=1 (the default), skip-first=, skip-first-wait=");
+  app->add_flag(
+      "--flop-check", options->flop_check,
+      "level full: PyTorch's FlopCounterMode runs in one recorded step, report flop-check "
+      "compares");
   app->add_option("--log", options->log, "file for the collector's own messages");
   app->add_flag("--quiet", options->quiet, "no summary");
   app->add_flag("--print-env", options->print_env,
@@ -121,6 +126,10 @@ std::optional<int> CheckOptions(RunOptions* options) {
   options->wanted_level = *level;
   if (!options->stacks.empty() && !proto::ParseStackPolicy(options->stacks)) {
     Complain("no stack policy '" + options->stacks + "'; it is auto, off, launch, sync or all");
+    return kWrongUsage;
+  }
+  if (options->flop_check && *level != v1::LEVEL_FULL) {
+    Complain("--flop-check is of level full: add --level full");
     return kWrongUsage;
   }
   for (const auto& [name, text, ns] :
@@ -245,6 +254,7 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const RunOptions& op
   }
   if (options.wanted_level >= v1::LEVEL_FULL) settings.emplace_back("RANKTAP_PYTHON", "1");
   if (!options.schedule.empty()) settings.emplace_back("RANKTAP_SCHEDULE", options.schedule);
+  if (options.flop_check) settings.emplace_back("RANKTAP_FLOP_CHECK", "1");
   return settings;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "collector/ingest/control_client.h"
 #include "collector/ingest/monotonic_clock.h"
