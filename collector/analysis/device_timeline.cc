@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "collector/analysis/interval_set.h"
+#include "collector/trace/pages_ahead.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -41,7 +42,13 @@ WorkKind HtaKind(std::string_view name) {
 
 void AddWork(const Trace& trace, const DeviceWork& work, Table table, WorkKind kind,
              std::vector<DeviceSpan>* spans) {
+  constexpr uint32_t kAtOnce = 2048;
+  PagesAhead pages;
   for (uint32_t i = 0; i < work.size(); ++i) {
+    if (i % kAtOnce == 0) {
+      pages.Prepare(spans->data(), spans->size() * sizeof(DeviceSpan),
+                    spans->capacity() * sizeof(DeviceSpan));
+    }
     if (work.start[i] == kUntimed) continue;
     const Lane& lane = trace.lanes[work.lane[i]];
     spans->push_back(

@@ -24,6 +24,8 @@ bool IsHtaLaunch(std::string_view api) {
 
 Launches Collect(const Trace& trace, bool as_hta) {
   Launches launches;
+  const size_t most = trace.kernels.size() + trace.copies.size() + trace.memsets.size();
+  for (auto* const values : {&launches.cpu, &launches.gpu, &launches.delay}) values->reserve(most);
   std::vector<bool> counts(trace.dictionary.apis() + 1, !as_hta);
   for (uint32_t id = 0; as_hta && id < trace.dictionary.apis(); ++id) {
     counts[id] = IsHtaLaunch(trace.dictionary.Api(id).name);

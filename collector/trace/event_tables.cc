@@ -76,15 +76,16 @@ bool EventTables::AddSection(const Section<Event>& section) {
 
 uint32_t EventTables::LaneOf(uint32_t device, uint32_t context, uint32_t stream) {
   const Lane lane{device, context, stream};
-  if (last_lane_ < trace_->lanes.size() && trace_->lanes[last_lane_] == lane) return last_lane_;
+  uint32_t& last = last_lanes_[stream % last_lanes_.size()];
+  if (last < trace_->lanes.size() && trace_->lanes[last] == lane) return last;
   std::vector<uint32_t>& candidates = lanes_[uint64_t{device} << 32 | stream];
   for (const uint32_t candidate : candidates) {
-    if (trace_->lanes[candidate] == lane) return last_lane_ = candidate;
+    if (trace_->lanes[candidate] == lane) return last = candidate;
   }
-  last_lane_ = static_cast<uint32_t>(trace_->lanes.size());
+  last = static_cast<uint32_t>(trace_->lanes.size());
   trace_->lanes.push_back(lane);
-  candidates.push_back(last_lane_);
-  return last_lane_;
+  candidates.push_back(last);
+  return last;
 }
 
 template <uint32_t Device, uint32_t Context, uint32_t Stream, typename Event>

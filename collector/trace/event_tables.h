@@ -69,7 +69,7 @@ class EventTables {
   uint16_t writer_ = 0;
   size_t first_push_ = 0;
   size_t push_count_ = 0;
-  uint32_t last_lane_ = 0;
+  std::array<uint32_t, 8> last_lanes_{};                       // by stream: where it was found
   std::unordered_map<uint64_t, std::vector<uint32_t>> lanes_;  // by device and stream
   std::vector<uint32_t> device_, context_, stream_;            // scratch
 };

@@ -1,4 +1,5 @@
-// How fast exporters write: slices and rows a second of one core, beside writing the same bytes.
+// How fast exporters write: slices and rows a second of one core (user and system time, not that of
+// the disk), beside writing the same bytes.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -95,7 +96,7 @@ double FloorSeconds(const std::string& path) {
   const size_t bytes = std::filesystem::file_size(path);
   const std::vector<char> data(1u << 20, 'x');
   const std::string floor = path + ".floor";
-  const double ns = MedianNs(3, [&] {
+  const double seconds = LeastCpuSeconds(3, [&] {
     const int file = ::open(floor.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     for (size_t at = 0; at < bytes; at += data.size()) {
       if (::write(file, data.data(), std::min(data.size(), bytes - at)) < 0) std::abort();
@@ -103,7 +104,7 @@ double FloorSeconds(const std::string& path) {
     ::close(file);
   });
   std::filesystem::remove(floor);
-  return ns / 1e9;
+  return seconds;
 }
 
 void Measure(const Run& run, const char* format, const char* what, double count, double target,
@@ -111,7 +112,7 @@ void Measure(const Run& run, const char* format, const char* what, double count,
   const Exporter& exporter = *FindExporter(format);
   const std::string path = directory + "/bench" + std::string(exporter.extension);
   const std::vector<const Trace*> traces = {&run.traces[0]};
-  const double ns = MedianNs(3, [&] {
+  const double seconds = LeastCpuSeconds(3, [&] {
     if (exporter.write(run, traces, {}, path)) std::abort();
   });
   const double floor = FloorSeconds(path);
@@ -120,7 +121,7 @@ void Measure(const Run& run, const char* format, const char* what, double count,
                 static_cast<double>(std::filesystem::file_size(path)) / count);
   std::filesystem::remove(path);
   Print({.name = "export to " + std::string(format) + ", one core",
-         .value = count / ns * 1e3,
+         .value = count / seconds / 1e6,
          .unit = std::string("M ") + what + "/s",
          .floor_name = "writing those bytes",
          .floor = count / floor / 1e6,

@@ -37,6 +37,29 @@ inline double NowNs() {
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
+// Of this process' processors: other programs on the machine do not count, as long as they leave
+// memory and caches alone.
+inline double CpuSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+template <typename Body>
+double CpuSecondsOf(Body&& body) {
+  const double start = CpuSeconds();
+  body();
+  return CpuSeconds() - start;
+}
+
+// Least of several: what is measured is the work, not who else was there.
+template <typename Body>
+double LeastCpuSeconds(int rounds, Body&& body) {
+  double least = CpuSecondsOf(body);
+  for (int i = 1; i < rounds; ++i) least = std::min(least, CpuSecondsOf(body));
+  return least;
+}
+
 // Median over `rounds` of body's time, in ns.
 template <typename Body>
 double MedianNs(int rounds, Body&& body) {
