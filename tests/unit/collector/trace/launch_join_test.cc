@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace ranktap::collector {
 namespace {
 
@@ -36,6 +38,20 @@ TEST(LaunchJoinTest, WorkFindsItsCallByCorrelation) {
   EXPECT_EQ(trace.kernels.launch[3], kNone) << "0 is no correlation";
   EXPECT_EQ(trace.kernels.launch[4], kNone);
   EXPECT_EQ(trace.kernels.launch[5], 1u) << "a graph: one call, many kernels";
+}
+
+// Seed 42.
+TEST(LaunchJoinTest, IdsThatCountUpAreFoundHoweverFarApartTheWorkIs) {
+  Trace trace;
+  for (uint32_t i = 0; i < 1000; ++i) AddCall(&trace, 5 + 3 * i, i);
+  std::mt19937 random(42);
+  for (uint32_t i = 0; i < 2000; ++i) AddKernel(&trace, 1 + random() % 3100, 2000 + i);
+  JoinLaunches(&trace);
+  for (size_t i = 0; i < trace.kernels.size(); ++i) {
+    const uint32_t id = trace.kernels.correlation[i];
+    const bool exists = id >= 5 && id % 3 == 2 && id < 3005;
+    ASSERT_EQ(trace.kernels.launch[i], exists ? (id - 5) / 3 : kNone) << id;
+  }
 }
 
 TEST(LaunchJoinTest, AfterAWrapTheCallBeforeTheWorkIsTaken) {

@@ -1,0 +1,71 @@
+#include "collector/trace/table_columns.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <vector>
+
+namespace ranktap::collector {
+namespace {
+
+// A few sorted rows woven together, as a trace's are; `jitter` is how far a row may lie behind.
+Syncs Woven(std::mt19937* random, size_t rows, int64_t jitter) {
+  Syncs table;
+  int64_t time = -1000;
+  for (size_t i = 0; i < rows; ++i) {
+    time += static_cast<int64_t>((*random)() % 3);
+    const int64_t behind = jitter == 0 ? 0 : static_cast<int64_t>((*random)()) % jitter;
+    table.start.push_back(i % 7 == 0 ? time - behind : time);
+    table.end.push_back(static_cast<int64_t>(i));
+    table.correlation.push_back(static_cast<uint32_t>(i));
+    for (auto* const column : {&table.context, &table.stream, &table.cuda_event}) {
+      column->push_back(static_cast<uint32_t>(3 * i));
+    }
+    table.type.push_back(static_cast<uint8_t>(i));
+    // As long as its last value that is not 0.
+    if (i == rows / 2) {
+      table.record_correlation.PadTo(i);
+      table.record_correlation.push_back(77);
+    }
+  }
+  return table;
+}
+
+// Seed 41: against a stable sort of all rows, every column.
+TEST(TableColumnsTest, RowsAreSortedByStartAndThoseOfOneStartKeepTheirOrder) {
+  std::mt19937 random(41);
+  for (int round = 0; round < 200; ++round) {
+    const size_t rows = random() % 200;
+    Syncs table = Woven(&random, rows, std::vector<int64_t>{0, 2, 20, 1000}[round % 4]);
+    std::vector<uint32_t> order(rows);
+    std::iota(order.begin(), order.end(), 0u);
+    const std::vector<int64_t> starts(table.start.begin(), table.start.end());
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return starts[a] < starts[b]; });
+    SortTable(table);
+    ASSERT_EQ(table.size(), rows);
+    for (size_t i = 0; i < rows; ++i) {
+      const uint32_t was = order[i];
+      ASSERT_EQ(table.start[i], starts[was]) << "round " << round << " row " << i;
+      ASSERT_EQ(table.correlation[i], was);
+      ASSERT_EQ(table.end[i], int64_t{was});
+      ASSERT_EQ(table.stream[i], 3 * was);
+      ASSERT_EQ(table.type[i], static_cast<uint8_t>(was));
+      ASSERT_EQ(table.record_correlation.At(i), was == rows / 2 ? 77u : 0u);
+    }
+  }
+}
+
+TEST(TableColumnsTest, WhatIsSortedIsNotTouchedAndOneLateRowMovesOnlyWhatItPasses) {
+  Syncs table;
+  for (const int64_t start : {1, 2, 5, 7, 6, 8, 9}) table.start.push_back(start);
+  const std::vector<UnsortedRows> unsorted = FindUnsorted(table);
+  ASSERT_EQ(unsorted.size(), 1u);
+  EXPECT_EQ(unsorted[0].begin, 3u);
+  EXPECT_EQ(unsorted[0].end, 5u);
+}
+
+}  // namespace
+}  // namespace ranktap::collector
