@@ -6,7 +6,6 @@
 
 #include "collector/analysis/memory_blocks.h"
 #include "collector/export/output_file.h"
-#include "collector/export/run_clock.h"
 
 namespace ranktap::collector {
 namespace {
@@ -175,67 +174,6 @@ std::optional<Failure> Missing(const Trace& trace) {
                  "torch.profiler's profile_memory=True"};
 }
 
-// torch.profiler._memory_profiler.Action
-enum Action { kPreexisting = 1, kCreate, kIncrementVersion, kDestroy };
-
-class Timeline {
- public:
-  Timeline(const Trace& trace, int64_t shift, OutputFile* file)
-      : all_(trace.allocations), shift_(shift), file_(file) {
-    for (size_t i = 0; i < all_.size(); ++i) {
-      // The first device that is named, as torch writes one device a file.
-      if (rows_.empty() || MemoryDeviceOf(all_, i) == MemoryDeviceOf(all_, rows_[0])) {
-        rows_.push_back(i);
-      }
-    }
-  }
-
-  void WriteRaw() {
-    file_->Write("[");
-    for (size_t k = 0; k < rows_.size(); ++k) {
-      const size_t i = rows_[k];
-      const int64_t bytes = all_.bytes[i];
-      const bool existed = bytes > 0 && all_.start[i] == all_.start[rows_[0]];
-      const int action = all_.relabelled.At(i) != 0 ? kIncrementVersion
-                         : bytes < 0                ? kDestroy
-                         : existed                  ? kPreexisting
-                                                    : kCreate;
-      file_->Write((k == 0 ? "[" : ", [") + std::to_string(existed ? -1 : all_.start[i] + shift_) +
-                   ", " + std::to_string(action) + ", " + std::to_string(bytes) + ", " +
-                   std::to_string(CategoryAt(i)) + "]");
-    }
-    file_->Write("]");
-  }
-
-  void WriteCurves() {
-    std::string times, sizes;
-    std::array<int64_t, kMemoryCategories> levels{};
-    for (size_t k = 0; k < rows_.size(); ++k) {
-      const size_t i = rows_[k];
-      levels[CategoryAt(i)] += all_.bytes[i];
-      const int64_t us = (all_.start[i] + shift_) / 1000;
-      const bool more = k + 1 < rows_.size() && (all_.start[rows_[k + 1]] + shift_) / 1000 == us;
-      if (more) continue;
-      times += (times.empty() ? "" : ", ") + std::to_string(us);
-      sizes += sizes.empty() ? "[0" : ", [0";
-      for (const int64_t level : levels) sizes += ", " + std::to_string(level);
-      sizes += "]";
-    }
-    file_->Write("[[" + times + "], [" + sizes + "]]");
-  }
-
- private:
-  size_t CategoryAt(size_t row) const {
-    const uint8_t told = all_.category.At(row);
-    return told == 0 ? kMemoryCategories - 1 : std::min<size_t>(told - 1u, kMemoryCategories - 1);
-  }
-
-  const Allocations& all_;
-  int64_t shift_;
-  OutputFile* file_;
-  std::vector<size_t> rows_;
-};
-
 }  // namespace
 
 std::optional<Failure> WriteMemoryFlow(const Run&, std::span<const Trace* const> traces,
@@ -244,18 +182,6 @@ std::optional<Failure> WriteMemoryFlow(const Run&, std::span<const Trace* const>
   Result<OutputFile> file = OutputFile::Create(path);
   if (!file) return Failure{file.message()};
   Picture(*traces[0], &*file).Draw();
-  return file->Close();
-}
-
-std::optional<Failure> WriteMemoryTimeline(const Run& run, std::span<const Trace* const> traces,
-                                           const ExportOptions&, const std::string& path) {
-  const Trace& trace = *traces[0];
-  if (trace.allocations.size() == 0) return Missing(trace);
-  Result<OutputFile> file = OutputFile::Create(path);
-  if (!file) return Failure{file.message()};
-  Timeline timeline(trace, RealtimeOffset(run, trace), &*file);
-  const bool raw = path.substr(path.rfind('/') + 1).find(".raw") != std::string::npos;
-  raw ? timeline.WriteRaw() : timeline.WriteCurves();
   return file->Close();
 }
 

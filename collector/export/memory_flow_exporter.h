@@ -18,9 +18,4 @@ namespace ranktap::collector {
 std::optional<Failure> WriteMemoryFlow(const Run& run, std::span<const Trace* const> traces,
                                        const ExportOptions& options, const std::string& path);
 
-// torch.profiler's export_memory_timeline of the first device: a path with ".raw" in its name is of
-// [ns, action, bytes, category] rows, any other of [[us, ...], [[0, bytes by category], ...]].
-std::optional<Failure> WriteMemoryTimeline(const Run& run, std::span<const Trace* const> traces,
-                                           const ExportOptions& options, const std::string& path);
-
 }  // namespace ranktap::collector

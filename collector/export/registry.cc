@@ -4,6 +4,8 @@
 #include "collector/export/exporter.h"
 #include "collector/export/folded_exporter.h"
 #include "collector/export/memory_flow_exporter.h"
+#include "collector/export/memory_snapshot_exporter.h"
+#include "collector/export/memory_timeline_exporter.h"
 #include "collector/export/perfetto_exporter.h"
 #include "collector/export/sqlite_exporter.h"
 
@@ -23,8 +25,12 @@ constexpr Exporter kExporters[] = {
      &WriteFolded, true},
     {"memory-flow", "MegEngine's memory_flow.svg: a rectangle for each block of memory", ".svg",
      false, &WriteMemoryFlow},
-    {"memory-timeline", "torch's export_memory_timeline: .raw.json[.gz] rows, .json[.gz] curves",
+    {"memory-timeline",
+     "torch's export_memory_timeline: .html, .raw.json[.gz] rows, .json[.gz] curves",
      ".raw.json.gz", false, &WriteMemoryTimeline},
+    {"memory-snapshot",
+     "torch.cuda.memory._snapshot(): torch.cuda._memory_viz, pytorch.org/memory_viz", ".pickle",
+     false, &WriteMemorySnapshot},
 };
 
 }  // namespace

@@ -115,6 +115,26 @@ class OwnOperators {
     by_id_.emplace(id, op);
   }
 
+  // The observer writes a list of two numbers as [[], []], torch.profiler, and so the model, as [].
+  uint32_t ShapesId(const std::string& shapes, const std::string& types) {
+    if (shapes.find("[[]", 1) == std::string::npos) return Intern(shapes);
+    const auto [known, is_new] = plain_shapes_.try_emplace(shapes + types, 0);
+    if (!is_new) return known->second;
+    Json lists = Json::parse(shapes, nullptr, false);
+    const Json kinds = Json::parse(types, nullptr, false);
+    if (!lists.is_array() || !kinds.is_array()) return known->second = Intern(shapes);
+    std::string text = "[";
+    for (size_t i = 0; i < lists.size(); ++i) {
+      const bool numbers = i < kinds.size() && kinds[i] == "ScalarList";
+      text += (i == 0 ? "" : ", ") + (numbers ? "[]" : lists[i].dump());
+    }
+    // Between the numbers of one list.
+    for (size_t at = text.find(','); at != std::string::npos; at = text.find(',', at + 1)) {
+      if (text[at + 1] != ' ') text.insert(at + 1, " ");
+    }
+    return known->second = Intern(text + "]");
+  }
+
   // [id, thread of the forward, scope, shapes, types, values]
   void Describe(std::string_view line) {
     const Json row = Json::parse(line, nullptr, false);
@@ -133,7 +153,8 @@ class OwnOperators {
     const auto scope = row[2].get<uint8_t>();
     Set(&ops_.scope, op, scope);
     if (scope == kUserScope) ops_.kind[op] = static_cast<uint8_t>(OperatorKind::kAnnotation);
-    Set(&ops_.shapes, op, Intern(row[3].get_ref<const std::string&>()));
+    Set(&ops_.shapes, op,
+        ShapesId(row[3].get_ref<const std::string&>(), row[4].get_ref<const std::string&>()));
     Set(&ops_.types, op, Intern(row[4].get_ref<const std::string&>()));
     Set(&ops_.values, op, Intern(row[5].get_ref<const std::string&>()));
   }
@@ -199,6 +220,7 @@ class OwnOperators {
 
   Trace* trace_;
   Operators& ops_;
+  std::unordered_map<std::string, uint32_t> plain_shapes_;  // by shapes and types
   std::unordered_map<uint64_t, uint32_t> by_id_;
   std::unordered_set<uint32_t> described_;  // rows that the observer saw
   std::unordered_map<std::string, uint32_t> strings_;

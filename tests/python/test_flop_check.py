@@ -33,6 +33,11 @@ class FlopCheckTest(harness.TracedTest):
         forward, backward = sorted(flops)
         self.assertEqual(2 * flops[backward], 5 * flops[forward] // 2)  # recomputed: twice forward
 
+    def test_convolutions_agree_by_shapes(self):
+        rows, _ = self.check([harness.TORCH_PYTHON, MODELS, 'convolutions'])
+        self.assertEqual({row['verdict'] for row in rows}, {'agree'})
+        self.assertLessEqual({'aten::convolution', 'aten::convolution_backward'}, {row['operator'] for row in rows})
+
     def test_what_only_pytorch_has_a_formula_for_is_named_and_one_that_fails_does_no_harm(self):
         program = '''
 import torch
