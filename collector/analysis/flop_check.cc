@@ -121,13 +121,13 @@ Table TabulateFlopCheck(const Run& run) {
   Table table{.name = "flop-check",
               .title = "FLOPs of one step, by our formulas and by PyTorch's FlopCounterMode",
               .columns = {{"rank", Unit::kCount, true},
-                          {"operator", Unit::kText},
-                          {"input_shapes", Unit::kText},
+                          {"operator", Unit::kText, false, true},
+                          {"input_shapes", Unit::kText, false, true},
                           {"calls", Unit::kCount},
                           {"counter_calls", Unit::kCount, true},
                           {"flops", Unit::kCount},
                           {"counter_flops", Unit::kCount},
-                          {"difference", Unit::kCount},
+                          {"difference", Unit::kCount, true},
                           {"verdict", Unit::kText}}};
   for (const Trace& trace : run.traces) {
     Check check;

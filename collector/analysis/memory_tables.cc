@@ -159,15 +159,15 @@ Table TabulateMemoryModules(const Run& run) {
   Table table{.name = "memory-modules",
               .title = "What each module held at the peak",
               .columns = {{"rank", Unit::kCount, true},
-                          {"device", Unit::kText},
-                          {"module", Unit::kText},
+                          {"device", Unit::kText, true},
+                          {"module", Unit::kText, false, true},
                           {"bytes", Unit::kBytes},
-                          {"share_percent", Unit::kPercent},
+                          {"share_percent", Unit::kPercent, true},
                           {"parameter_bytes", Unit::kBytes},
                           {"gradient_bytes", Unit::kBytes},
                           {"state_bytes", Unit::kBytes},
                           {"activation_bytes", Unit::kBytes},
-                          {"other_bytes", Unit::kBytes},
+                          {"other_bytes", Unit::kBytes, true},
                           {"saved_bytes", Unit::kBytes}}};
   for (const Trace& trace : run.traces) {
     const std::vector<int64_t> backwards = BackwardStarts(trace);

@@ -214,10 +214,10 @@ Table TabulateThroughput(const Run& run, const AnalysisOptions& options) {
     const std::optional<Throughput> of = MeasureThroughput(run, trace, options);
     if (!of) continue;
     const int64_t flops = of->forward_flops + of->backward_flops;
-    const Cell rate =
-        flops == 0 || of->step_ns <= 0
-            ? Cell()
-            : Cell(static_cast<double>(flops) * kNsPerSecond / static_cast<double>(of->step_ns));
+    const Cell rate = flops == 0 || of->step_ns <= 0
+                          ? Cell()
+                          : Cell(int64_t{std::llround(static_cast<double>(flops) * kNsPerSecond /
+                                                      static_cast<double>(of->step_ns))});
     const std::optional<double> samples = of->SamplesPerSecond();
     table.rows.push_back(
         {RankCell(trace), static_cast<int64_t>(of->steps), of->step_ns, CountCell(of->batch),

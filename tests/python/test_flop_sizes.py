@@ -70,6 +70,19 @@ class PublishedSizesTest(harness.TracedTest):
     def test_gpt_2_as_deepspeed_counts_it(self):
         self.root('gpt2-one')
 
+    def test_the_backward_of_gpt_2_with_fused_attention_computes_the_scores_again(self):
+        row, run = self.root('gpt2-fused')
+        fused = 'aten::_scaled_dot_product_flash_attention_for_cpu'
+        attention = sum(op['counted_flops'] for op in self.report(run, 'ops') if op['name'] == fused)
+        self.assertEqual(attention, 12 * 4 * 2 * 64 * 64 * 120)
+        rest = row['forward_flops'] - attention
+        self.assertEqual(row['backward_flops'], 2 * rest + 5 * attention // 2)
+        # The same at the published size, where nothing but the sizes differs.
+        forward, attention = 2_333_186_457_600, 12 * 4 * 8 * 1024 * 1024 * 768
+        together = forward + 2 * (forward - attention) + 5 * attention // 2
+        self.assertEqual(together, 7_154_178_195_456)
+        self.assertAlmostEqual(together / forward - 1, 2.066, places=3)
+
     def test_the_old_rule_gives_the_published_samples(self):
         for model, published in (('article-bert', 3139.93), ('article-megatron', 41271.95)):
             with self.subTest(model):

@@ -32,6 +32,13 @@ def gpt2(batch=8):
     return lambda: transformers.GPT2LMHeadModel(transformers.GPT2Config()), tokens(1024), batch
 
 
+def gpt2_fused():
+    """Small, as it runs on the CPU, where attention is fused."""
+    import transformers
+    config = transformers.GPT2Config(vocab_size=1000, n_embd=120, n_positions=64)
+    return lambda: transformers.GPT2LMHeadModel(config), tokens(64), 2
+
+
 class Attention(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
@@ -86,7 +93,7 @@ def article_megatron():
 
 
 MODELS = {'resnet18': resnet18, 'alexnet': alexnet, 'bert-base': bert_base, 'gpt2': gpt2,
-          'gpt2-one': lambda: gpt2(batch=1), 'article-bert': article_bert, 'article-megatron': article_megatron}
+          'gpt2-one': lambda: gpt2(batch=1), 'gpt2-fused': gpt2_fused, 'article-bert': article_bert, 'article-megatron': article_megatron}
 
 
 def output_of(model, data):
@@ -124,7 +131,7 @@ def main():
         print(json.dumps({name: count(*MODELS[name]()) for name in options.model}))
         return
     make, data, batch = MODELS[options.model[0]]()
-    with torch.device('meta'):
+    with torch.device('cpu' if options.model[0] == 'gpt2-fused' else 'meta'):
         model, whole = make().eval(), data(batch)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(3):
