@@ -37,6 +37,7 @@
 #include "collector/analysis/usage_summary.h"
 #include "collector/analysis/verdict.h"
 #include "collector/analysis/waterfall.h"
+#include "collector/analysis/window_summary.h"
 #include "collector/analysis/work_type_summary.h"
 
 namespace ranktap::collector {
@@ -101,6 +102,8 @@ constexpr Analysis kAnalyses[] = {
     {"losses", "Which events are missing, and why?", &TabulateLosses},
     {"losses-by-writer", "Which thread's events are missing?", &TabulateLossesByWriter},
     {"cost", "What did ranktap itself cost, and did it keep to its budget?", &TabulateCost},
+    {"windows", "Which windows were captured, and how far apart did the ranks begin and end?",
+     &TabulateWindows},
     {"gaps", "When was capture off on purpose, and why?", &TabulateGaps},
 };
 

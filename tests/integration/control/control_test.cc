@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "collector/analysis/window_summary.h"
 #include "collector/trace/trace_check.h"
 #include "tests/integration/control/live_run.h"
 
@@ -96,6 +97,11 @@ TEST(ControlTest, AWindowBeginsAndEndsOnAllRanksTogetherAndOutsideItNothingIsArm
     }
   }
   EXPECT_LT(last_begin, first_end) << "the ranks' windows overlap";
+  const collector::Table windows = collector::TabulateWindows(job.run());
+  ASSERT_EQ(windows.rows.size(), 1u);
+  EXPECT_EQ(std::get<std::string>(windows.rows[0][0]), "window 1");
+  EXPECT_EQ(std::get<int64_t>(windows.rows[0][1]), 3);
+  EXPECT_EQ(std::get<int64_t>(windows.rows[0][3]), last_begin - first_begin);
   std::printf("3 ranks began within %.3f ms\n",
               static_cast<double>(last_begin - first_begin) / 1e6);
   const auto check = collector::CheckRun(job.path());
