@@ -123,7 +123,8 @@ class Server {
                const std::string& run);
   const LevelPlan* PlanOf(const Session& session) const;
   static v1::Level LevelNow(const LevelPlan& plan);
-  static v1::Level LevelAtTheEnd(const LevelPlan& plan);
+  // A process that comes now has to hear of an instant that lies ahead.
+  static bool HasMore(const LevelPlan& plan);
   [[nodiscard]] bool Tell(Session* session, Connection* connection, const v1::LevelChange& change);
   bool OnControl(Connection* connection, const proto::FrameView& frame);
   v1::ControlReply Answer(const v1::ControlRequest& request, const PeerCredentials& caller);

@@ -50,8 +50,9 @@ v1::Level Server::LevelNow(const LevelPlan& plan) {
   return now >= change.at_realtime_ns() ? change.level() : plan.before;
 }
 
-v1::Level Server::LevelAtTheEnd(const LevelPlan& plan) {
-  return plan.change.until_realtime_ns() != 0 ? After(plan.change) : plan.change.level();
+bool Server::HasMore(const LevelPlan& plan) {
+  const uint64_t now = RealtimeNs();
+  return now < plan.change.at_realtime_ns() || now < plan.change.until_realtime_ns();
 }
 
 const Server::LevelPlan* Server::PlanOf(const Session& session) const {

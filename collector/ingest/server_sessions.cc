@@ -221,8 +221,7 @@ void Server::Welcome(Connection* connection, const PositionsReply* positions) {
   connection->welcomed = true;
   const auto frame = EncodeControl(proto::FrameType::kWelcome, welcome.SerializeAsString());
   if (!connection->Send(frame)) return;  // EPOLLHUP follows
-  const bool has_more = plan != nullptr && LevelNow(*plan) != LevelAtTheEnd(*plan);
-  if (has_more && !Tell(session, connection, plan->change)) return;
+  if (plan != nullptr && HasMore(*plan) && !Tell(session, connection, plan->change)) return;
   if (connection->wants_to_write()) FlushOrClose(connection);
 }
 

@@ -21,9 +21,15 @@ class CuptiSourceType final : public Source {
     drain->ApplyLevel(level);
     if (!drain->StartThread()) return;
     drain_.store(drain);
+    // Loading CUPTI takes milliseconds: a window that began meanwhile found no drain to tell.
+    const proto::Level now = wanted_.load();
+    if (now != proto::Level::kUnknown && now != level) {
+      drain->RequestLevel(now, proto::GapReason::kLevel);
+    }
   }
 
   void SetLevel(proto::Level level, proto::GapReason reason) override {
+    wanted_.store(level);
     if (cupti::Drain* drain = drain_.load()) drain->RequestLevel(level, reason);
   }
   void Finish(uint64_t deadline_ns) override {
@@ -44,6 +50,7 @@ class CuptiSourceType final : public Source {
 
  private:
   std::atomic<cupti::Drain*> drain_{nullptr};
+  std::atomic<proto::Level> wanted_{proto::Level::kUnknown};
 };
 
 constinit CuptiSourceType g_source;

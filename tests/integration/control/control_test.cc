@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 
 #include "collector/analysis/window_summary.h"
 #include "collector/trace/trace_check.h"
@@ -145,6 +147,38 @@ TEST(ControlTest, SignalsBeginAndEndAWindowAsTheVerbsDo) {
   }
   job.End();
   EXPECT_TRUE(job.process().exited_with(0)) << "SIGUSR1 and SIGUSR2 end the shell, had it got them";
+}
+
+// The ranks come when the window is known already, and the level at its end is that before it.
+TEST(ControlTest, RunsOwnDelayAndDurationAreAWindowOnEveryRank) {
+  LiveRun job(2, 500, {"--delay", "5s", "--duration", "3s"});
+  ASSERT_TRUE(job.AwaitLevel("kernels"));
+  ASSERT_TRUE(job.AwaitLevel("dormant"));
+  job.End();
+  ASSERT_EQ(job.run().traces.size(), 2u);
+  for (const Trace& trace : job.run().traces) {
+    EXPECT_GT(trace.kernels.size(), 0u);
+    EXPECT_EQ(WindowsOf(trace).size(), 1u);
+  }
+  const collector::Table windows = collector::TabulateWindows(job.run());
+  ASSERT_EQ(windows.rows.size(), 1u);
+  EXPECT_EQ(std::get<int64_t>(windows.rows[0][1]), 2);
+}
+
+TEST(ControlTest, AWindowThatBeginsWhileARankLoadsCuptiIsCapturedThereToo) {
+  const std::string gate = testing::TempDir() + "/gate." + std::to_string(::getpid());
+  LiveRun job(1, 500, {"--dormant"},
+              {{"RANKTAP_CUPTI", agent_test::BuildPath("fakes/gated/libgated_cupti.so")},
+               {"RANKTAP_STANDIN_GATE", gate}});
+  ASSERT_TRUE(job.AwaitRanks(1));
+  EXPECT_TRUE(Ranktap({"start", job.path()})->exited_with(0));
+  ASSERT_TRUE(job.AwaitLevel("kernels"));
+  std::ofstream(gate) << "open";
+  EXPECT_TRUE(WaitUntil([&] { return job.Status().at(0)["events"].get<int64_t>() > 100; }));
+  job.End();
+  ::unlink(gate.c_str());
+  ASSERT_EQ(job.run().traces.size(), 1u);
+  EXPECT_GT(job.run().traces[0].kernels.size(), 0u);
 }
 
 TEST(ControlTest, ARankThatDiesBeforeTheWindowIsNamedAndTheOthersBegin) {
