@@ -79,7 +79,7 @@ Table TabulateComm(const Run& run, const AnalysisOptions&) {
                           {"exposed_ns", Unit::kNs, true},
                           {"algbw_gb_per_s", Unit::kCount, true},
                           {"busbw_gb_per_s", Unit::kCount},
-                          {"last_rank", Unit::kCount},
+                          {"last_rank", Unit::kCount, true},
                           {"last_percent", Unit::kPercent, true}}};
   for (const auto& [key, row] : rows) {
     const auto& [group, type, bytes] = key;

@@ -56,7 +56,7 @@ Table TabulateUsage(const Run& run) {
                           {"busy_percent", Unit::kPercent},
                           {"kernel_ns", Unit::kNs},
                           {"span_ns", Unit::kNs},
-                          {"steps", Unit::kCount}}};
+                          {"steps", Unit::kCount, true}}};
   for (const Trace& trace : run.traces) {
     for (const auto& [device, use] : FindUse(trace)) {
       const int64_t span = use.end() - use.start();
