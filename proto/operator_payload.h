@@ -11,6 +11,16 @@ namespace ranktap::proto {
 // and 1 + 7 (0: no seq) is in category (low half) and color (high half).
 inline constexpr uint32_t kOperatorPayload = 0x72740001;
 
+// The range of an operator that our own callback saw: payload is the number of its signature (0:
+// none), which a mark explains, and from kOperatorScopeShift on its at::RecordScope; 1 + seq as
+// above.
+inline constexpr uint32_t kDescribedOperatorPayload = 0x72740004;
+inline constexpr unsigned kOperatorScopeShift = 56;
+
+// A mark at the end of such an operator of the same thread: it ended by an exception, and did not
+// do its work (a checkpoint stops its recomputation so).
+inline constexpr uint32_t kRaisedOperatorPayload = 0x72740005;
+
 // The range of a collective of gloo: payload is the bytes of the buffer (0: not known), category
 // the ranks in the group (0: not known), color tells groups of a process apart.
 inline constexpr uint32_t kCollectivePayload = 0x72740003;

@@ -1,7 +1,9 @@
-"""Operators of chosen steps: their times from PyTorch's NVTX profiler state, which calls straight into
-our ring, their shapes and types from its ExecutionTraceObserver, joined by id.
+"""Operators of chosen steps, with shapes and types, from a callback of the agent's at at::RecordFunction
+(agent/sources/torch/torch_operators.h), where it finds its way in this PyTorch. Else their times are from
+PyTorch's NVTX profiler state, which calls straight into our ring, and shapes and types from its
+ExecutionTraceObserver, joined by id, at many times the cost.
 
-The state is entered directly: torch.autograd.profiler.emit_nvtx would synchronise the device. It covers
+The state is entered directly: torch.autograd.profiler.emit_nvtx would synchronise the device. Either covers
 the thread of the step and the autograd threads that inherit from it; threads that the program made
 itself are missing.
 """
@@ -53,6 +55,31 @@ class CollectorPaused:
             gc.enable()
 
 
+def can_observe(torch):
+    """Whether the agent finds an operator's inputs in this PyTorch. It looks for them while operators run
+    that have known ones, see LayoutProbe in agent/sources/torch/torch_layout.h."""
+    stacks = (getattr(torch._C, name, None) for name in ('_len_torch_dispatch_stack', '_len_torch_function_stack'))
+    if any(length is not None and length() for length in stacks):
+        return False  # the program looks at operators itself, and would see ours
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast('cpu', enabled=False):
+        def tensor(*sizes, dtype=torch.float32):
+            return torch.zeros(sizes, dtype=dtype, device='cpu')
+
+        x, weight = tensor(3, 5, 17, 19).requires_grad_(), tensor(7, 5, 3, 3)
+        others = tensor(1, dtype=torch.float64), tensor(1, dtype=torch.int64), tensor(1, dtype=torch.bfloat16)
+        kept = (x, weight, *others, tensor(2, 1, 3, 1, 2, 7))
+        if not agent.probe_operators(*(each._cdata for each in kept)):
+            return False
+        sequences = [0, 0]
+        try:
+            sequences = [torch.convolution(x, weight, None, [2, 3], [4, 5], [1, 1], False, [0, 0], 1)
+                         .grad_fn._sequence_nr() for _ in range(2)]
+            torch.dropout(x, 0.5, False)
+        finally:
+            found = agent.probed_operators(*sequences)
+        return bool(found)
+
+
 class Window:
     """Operators from open() to close(), on the thread that calls both. open() again at each step."""
 
@@ -65,6 +92,7 @@ class Window:
         self._gap_since = None
         self._scopes = 0       # record_function scopes of this window that are open
         self._closing = False
+        self._observes = None  # whether the agent's own callback works here
         self.is_open = False
 
     def open(self):
@@ -81,23 +109,41 @@ class Window:
             self._gap_since = self._gap_since or agent.now()
             return
         self._end_gap()
+        if self._start():
+            self.is_open = True
+            self._watch_for_profilers()
+            self._watch_scopes()
+
+    def _start(self):
+        if self._observes is None:
+            self._observes = False
+            try:
+                self._observes = can_observe(self._torch)
+            except Exception as failure:
+                agent.note(f'operators by PyTorch\'s own observers: {failure!r}')
+        if self._observes:
+            agent.start_operators(self._domain, agent.name('signatures'))
+            return True
+        return self._start_pytorchs()
+
+    def _start_pytorchs(self):
+        """PyTorch's NVTX state and execution trace observer."""
+        torch = self._torch
         state = torch._C._profiler
         try:
             config = state.ProfilerConfig(state.ProfilerState.NVTX, False, False, False, False, False,
                                           state._ExperimentalConfig())
         except TypeError:
             agent.note('no operators: this PyTorch has another profiler configuration')
-            return
+            return False
         self._open_observer()
         try:
             torch._C._autograd._enable_profiler(config, set())
         except RuntimeError as failure:  # built without CUDA: no NVTX inside
             agent.note(f'no operator times: {failure}')
             self._close_observer()
-            return
-        self.is_open = True
-        self._watch_for_profilers()
-        self._watch_scopes()
+            return False
+        return True
 
     def close_soon(self):
         """PyTorch complains on stderr when its state goes inside of a scope that began in it, and
@@ -116,6 +162,9 @@ class Window:
         for (owner, name), original in self._originals.items():
             setattr(owner, name, original)
         self._originals.clear()
+        if self._observes:
+            agent.stop_operators()
+            return
         self._torch._C._autograd._disable_profiler()
         self._close_observer()
 

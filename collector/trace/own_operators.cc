@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -55,7 +56,9 @@ class OwnOperators {
   explicit OwnOperators(Trace* trace) : trace_(trace), ops_(trace->operators) {}
 
   void Take() {
+    FindRaised();
     MoveRanges();
+    ReadSignatures();
     if (by_id_.empty()) return;
     for (const std::string_view line : MarkedLines(*trace_, kOperatorDomain, "operators")) {
       Describe(line);
@@ -64,12 +67,22 @@ class OwnOperators {
   }
 
  private:
+  void FindRaised() {
+    const Ranges& marks = trace_->marks;
+    for (uint32_t row = 0; row < marks.size(); ++row) {
+      if (marks.payload_type.At(row) == proto::kRaisedOperatorPayload) {
+        raised_.emplace(marks.writer[row], marks.start[row]);
+      }
+    }
+  }
+
   void MoveRanges() {
     Ranges& ranges = trace_->ranges;
     std::vector<uint32_t> kept;
     for (uint32_t row = 0; row < ranges.size(); ++row) {
       const bool is_operator =
           ranges.payload_type.At(row) == proto::kOperatorPayload ||
+          ranges.payload_type.At(row) == proto::kDescribedOperatorPayload ||
           (trace_->dictionary.Domain(ranges.domain[row]).empty() &&
            NumberAfter(kIdMark, trace_->dictionary.String(ranges.name[row])).has_value());
       if (is_operator) {
@@ -92,7 +105,15 @@ class OwnOperators {
     ops_.end.push_back(ranges.end[row]);
     ops_.writer.push_back(ranges.writer[row]);
     ops_.kind.push_back(static_cast<uint8_t>(OperatorKind::kOperator));
-    if (ranges.payload_type.At(row) == proto::kOperatorPayload) {
+    if (ranges.payload_type.At(row) == proto::kDescribedOperatorPayload) {
+      ops_.name.push_back(ranges.name[row]);
+      const uint64_t payload = ranges.payload.At(row);
+      SetScope(op, static_cast<uint8_t>(payload >> proto::kOperatorScopeShift));
+      Set(&ops_.sequence, op, uint64_t{ranges.color.At(row)} << 32 | ranges.category.At(row));
+      const uint64_t signature = payload & ((uint64_t{1} << proto::kOperatorScopeShift) - 1);
+      if (signature != 0 && !raised_.contains({ranges.writer[row], ranges.end[row]}))
+        with_signature_.emplace_back(op, signature);
+    } else if (ranges.payload_type.At(row) == proto::kOperatorPayload) {
       ops_.name.push_back(ranges.name[row]);
       const auto sequence = uint64_t{ranges.color.At(row)} << 32 | ranges.category.At(row);
       SetNumbers(op, ranges.payload.At(row), sequence);
@@ -106,6 +127,34 @@ class OwnOperators {
     }
     if (trace_->dictionary.String(ops_.name[op]).starts_with(kNodePrefix)) {
       Set(&ops_.scope, op, kBackwardScope);
+    }
+  }
+
+  void SetScope(uint32_t op, uint8_t scope) {
+    Set(&ops_.scope, op, scope);
+    if (scope == kUserScope) ops_.kind[op] = static_cast<uint8_t>(OperatorKind::kAnnotation);
+  }
+
+  // [number, shapes, types, values], once for each; operators name it.
+  void ReadSignatures() {
+    struct Signature {
+      uint32_t shapes = 0, types = 0, values = 0;
+    };
+    std::unordered_map<uint64_t, Signature> signatures;
+    for (const std::string_view line : MarkedLines(*trace_, kOperatorDomain, "signatures")) {
+      const Json row = Json::parse(line, nullptr, false);
+      if (!row.is_array() || row.size() != 4 || !row[0].is_number_unsigned()) continue;
+      if (!row[1].is_string() || !row[2].is_string() || !row[3].is_string()) continue;
+      signatures[row[0].get<uint64_t>()] = {.shapes = Intern(row[1].get_ref<const std::string&>()),
+                                            .types = Intern(row[2].get_ref<const std::string&>()),
+                                            .values = Intern(row[3].get_ref<const std::string&>())};
+    }
+    for (const auto& [op, number] : with_signature_) {
+      const auto found = signatures.find(number);
+      if (found == signatures.end()) continue;
+      Set(&ops_.shapes, op, found->second.shapes);
+      Set(&ops_.types, op, found->second.types);
+      Set(&ops_.values, op, found->second.values);
     }
   }
 
@@ -150,9 +199,7 @@ class OwnOperators {
     const uint32_t op = found->second;
     described_.insert(op);
     Set(&ops_.forward_thread, op, row[1].get<uint32_t>());
-    const auto scope = row[2].get<uint8_t>();
-    Set(&ops_.scope, op, scope);
-    if (scope == kUserScope) ops_.kind[op] = static_cast<uint8_t>(OperatorKind::kAnnotation);
+    SetScope(op, row[2].get<uint8_t>());
     Set(&ops_.shapes, op,
         ShapesId(row[3].get_ref<const std::string&>(), row[4].get_ref<const std::string&>()));
     Set(&ops_.types, op, Intern(row[4].get_ref<const std::string&>()));
@@ -222,7 +269,9 @@ class OwnOperators {
   Operators& ops_;
   std::unordered_map<std::string, uint32_t> plain_shapes_;  // by shapes and types
   std::unordered_map<uint64_t, uint32_t> by_id_;
-  std::unordered_set<uint32_t> described_;  // rows that the observer saw
+  std::vector<std::pair<uint32_t, uint64_t>> with_signature_;  // operator, number
+  std::set<std::pair<uint16_t, int64_t>> raised_;              // writer, end
+  std::unordered_set<uint32_t> described_;                     // rows that the observer saw
   std::unordered_map<std::string, uint32_t> strings_;
 };
 

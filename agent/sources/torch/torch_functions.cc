@@ -20,6 +20,7 @@
 #include "agent/sources/torch/torch_gloo.h"
 #include "agent/sources/torch/torch_memory.h"
 #include "agent/sources/torch/torch_modules.h"
+#include "agent/sources/torch/torch_operators.h"
 
 namespace ranktap::agent {
 namespace {
@@ -246,6 +247,35 @@ PyObject* WatchFailedAllocations(PyObject*, PyObject* const* arguments, intptr_t
   return Number(watched ? 1 : 0);
 }
 
+// probe_operators(ids of the tensors of a LayoutProbe) -> 1: the caller may run its operators, then
+// call probed_operators(their sequence numbers) -> 1: start_operators works here.
+template <size_t kCount, typename Function>
+PyObject* CallWithNumbers(PyObject* const* arguments, intptr_t count, Function function) {
+  if (count != kCount) return Number(0);
+  std::array<uint64_t, kCount> numbers{};
+  std::transform(arguments, arguments + count, numbers.begin(), ToNumber);
+  return Number(function(numbers) ? 1 : 0);
+}
+PyObject* ProbeOperators(PyObject*, PyObject* const* arguments, intptr_t count) {
+  return CallWithNumbers<6>(arguments, count, BeginOperatorProbe);
+}
+PyObject* ProbedOperators(PyObject*, PyObject* const* arguments, intptr_t count) {
+  return CallWithNumbers<2>(arguments, count, EndOperatorProbe);
+}
+
+// start_operators(domain, name of signatures), stop_operators(): those of this thread.
+PyObject* StartOwnOperators(PyObject*, PyObject* const* arguments, intptr_t count) {
+  if (count >= 2 && Capturing(kCaptureAlive)) {
+    StartOperators(static_cast<ArenaRef>(ToNumber(arguments[0])),
+                   static_cast<ArenaRef>(ToNumber(arguments[1])));
+  }
+  return None();
+}
+PyObject* StopOwnOperators(PyObject*, PyObject*) {
+  StopOperators();
+  return None();
+}
+
 // watch_gloo(domain) -> 1: its collectives are recorded from now on.
 PyObject* WatchGlooIn(PyObject*, PyObject* domain) {
   if (!Capturing(kCaptureAlive)) return Number(0);
@@ -324,6 +354,10 @@ PyObject* MakeTorchFunctions() {
       Define("mark", &Mark, kMethFastcall),
       Define("watch_memory", &WatchCpuMemory, kMethO),
       Define("watch_out_of_memory", &WatchFailedAllocations, kMethFastcall),
+      Define("probe_operators", &ProbeOperators, kMethFastcall),
+      Define("probed_operators", &ProbedOperators, kMethFastcall),
+      Define("start_operators", &StartOwnOperators, kMethFastcall),
+      Define("stop_operators", &StopOwnOperators, kMethNoArgs),
       Define("watch_gloo", &WatchGlooIn, kMethO),
       Define("note", &Note, kMethO),
       Define("contained", &Contained, kMethO),

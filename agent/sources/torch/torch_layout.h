@@ -1,0 +1,55 @@
+// Where PyTorch keeps an operator's inputs: the offsets in at::RecordFunction, c10::IValue and
+// c10::TensorImpl, which differ between versions and are no interface. They are found, not known: a
+// few operators are called with inputs whose sizes, types and values are known, and the memory is
+// searched for these. What is not found in one way only leaves `found` false.
+// Runs on: threads that hold the interpreter's lock.  May not: read memory that may not be there
+// but through the kernel.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ranktap::agent {
+
+inline constexpr size_t kRecordFunctionBytes = 640;  // looked through; more than it has
+inline constexpr size_t kIValueBytes = 16;           // a payload of 8, then the tag
+inline constexpr size_t kInlineSizes = 5;            // c10::SizesAndStrides: more are elsewhere
+
+struct TorchLayout {
+  bool found = false;
+  size_t inputs = 0;    // of the pointer in at::RecordFunction; the count follows
+  size_t sequence = 0;  // in at::RecordFunction
+  size_t sizes = 0;     // in c10::TensorImpl: the count, then the sizes or a pointer to them
+  size_t dtype = 0;     // in c10::TensorImpl, 2 bytes: the number of a c10::ScalarType
+  size_t list = 0;      // in c10::detail::ListImpl: the pointers to begin and end
+  uint32_t none = 0, tensor = 0, number = 0, real = 0, flag = 0, generic_list = 0;  // tags
+};
+
+// What agent/python/operators.py calls, and what our observer kept of it.
+struct LayoutProbe {
+  // x [3, 5, 17, 19] of float, w [7, 5, 3, 3] of float, of double, of long, of bfloat16, and
+  // [2, 1, 3, 1, 2, 7]: c10::TensorImpl.
+  std::array<uint64_t, 6> tensors{};
+  // at::RecordFunction as aten::convolution(x, w, None, [2, 3], [4, 5], [1, 1], False, [0, 0], 1)
+  // began, twice, and the sequence number of either's node.
+  std::array<std::array<std::byte, kRecordFunctionBytes>, 2> functions{};
+  std::array<uint64_t, 2> sequences{};
+  size_t seen = 0;
+  // Found while the operator runs, as its inputs go with it: the place of the inputs, and them.
+  size_t inputs = 0;
+  std::array<std::byte, 9 * kIValueBytes> convolution{};
+  uint64_t list_begin = 0;                            // place in the list of [2, 3]
+  std::array<std::byte, 3 * kIValueBytes> dropout{};  // aten::dropout(x, 0.5, False)
+};
+
+// At the start of an operator of the probe.
+void ProbeConvolution(const void* function, LayoutProbe& probe);
+void ProbeDropout(const void* function, LayoutProbe& probe);
+TorchLayout FindLayout(const LayoutProbe& probe);
+
+// False: not all of it is mapped.
+bool ReadSafely(uint64_t address, std::span<std::byte> into);
+
+}  // namespace ranktap::agent

@@ -1,0 +1,221 @@
+// The callbacks at at::RecordFunction.
+// Runs on: threads that run operators.  May not: allocate but at a signature's first time, lock,
+// wait, call Python.
+#include "agent/sources/torch/torch_operators.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "agent/core/agent_state.h"
+#include "agent/core/capture_state.h"
+#include "agent/core/host_clock.h"
+#include "agent/core/writer.h"
+#include "agent/sources/torch/torch_signature.h"
+#include "proto/operator_payload.h"
+
+namespace ranktap::agent {
+namespace {
+
+using proto::ArenaRef;
+
+// ATen/record_function.h, the same from PyTorch 1.11 to 2.15. Passed by value, in memory.
+struct Context {
+  virtual ~Context() = default;
+};
+using StartFunction = std::unique_ptr<Context> (*)(const void* function);
+using EndFunction = void (*)(const void* function, Context* context);
+struct Callback {
+  StartFunction start;
+  EndFunction end;
+  double probability = 1.0;
+  std::array<bool, 10> scopes{};
+  bool needs_inputs = true;
+  bool needs_outputs = false;
+  bool needs_ids = false;
+};
+static_assert(sizeof(Callback) == 40);
+
+enum Scope : uint8_t { kFunction = 0, kBackward = 1, kScript = 2, kUser = 7 };
+
+using AddFunction = uint64_t (*)(Callback callback);
+using RemoveFunction = void (*)(uint64_t handle);
+using NameFunction = const char* (*)(const void* function);
+using UncaughtFunction = int (*)();
+
+// Written with the interpreter's lock, before a callback is added.
+struct Observer {
+  AddFunction add = nullptr;
+  RemoveFunction remove = nullptr;
+  NameFunction name = nullptr;
+  // The program's std::uncaught_exceptions: ours is linked statically and knows of our own only.
+  UncaughtFunction uncaught = nullptr;
+  TorchLayout layout;
+  ArenaRef domain = 0;
+  ArenaRef signatures = 0;
+  ArenaRef raised = 0;
+  std::array<uint64_t, 3> handles{};
+};
+constinit Observer g_observer{};
+constinit LayoutProbe* g_probe = nullptr;
+
+EventNameRef NameOf(ThreadState& thread, const char* text) {
+  if (text == nullptr) return {};
+  ThreadState::NameCacheLine& line = thread.NameCacheFor(text);
+  if (line.pointer == text && std::strcmp(line.name, text) == 0) [[likely]]
+    return {.ref = line.ref, .text = {}};
+  const std::string_view name = std::string_view(text).substr(0, 4096);
+  const ArenaRef ref = Names().InternText(name);
+  if (ref == 0) return {.ref = 0, .text = name};
+  const auto* entry = Names().Find(ref);
+  line = {.pointer = text, .name = reinterpret_cast<const char*>(entry + 1), .ref = ref};
+  return {.ref = ref, .text = {}};
+}
+
+template <typename Value>
+Value Read(const void* object, size_t offset) {
+  Value value;
+  std::memcpy(&value, static_cast<const std::byte*>(object) + offset, sizeof(value));
+  return value;
+}
+
+template <Scope scope>
+std::unique_ptr<Context> OnStart(const void* function) {
+  if (!Capturing(kCaptureFramework)) return nullptr;
+  ThreadState* const thread = ThreadState::Current();
+  if (thread == nullptr) {
+    ThreadStates::LoseWithoutWriter();
+    return nullptr;
+  }
+  const Observer& observer = g_observer;
+  const uint64_t now = NowTicks();
+  const char* const text = observer.name(function);
+  const EventNameRef name = NameOf(*thread, text);
+  const TorchInputs inputs{
+      .values = Read<const std::byte*>(function, observer.layout.inputs),
+      .count = Read<size_t>(function, observer.layout.inputs + sizeof(void*)),
+      .layout = &observer.layout,
+  };
+  const uint64_t signature =
+      SignatureOf(*thread, inputs, text, observer.domain, observer.signatures);
+  const auto sequence =
+      static_cast<uint64_t>(Read<int64_t>(function, observer.layout.sequence) + 1);
+  const proto::RangePushEvent event{
+      .header = {},
+      .time_ticks = now,
+      .nvtx = {.domain = observer.domain,
+               .name = name.ref,
+               .payload = uint64_t{scope} << proto::kOperatorScopeShift | signature,
+               .category = static_cast<uint32_t>(sequence),
+               .color = static_cast<uint32_t>(sequence >> 32),
+               .payload_type = proto::kDescribedOperatorPayload,
+               .payload_dropped = 0}};
+  if (name.ref != 0) {
+    thread->Emit(event);
+  } else {
+    thread->EmitWith(event, std::as_bytes(std::span(name.text)), {});
+  }
+  return nullptr;
+}
+
+void OnEnd(const void*, Context*) {
+  if (!Capturing(kCaptureFramework)) return;
+  ThreadState* const thread = ThreadState::Current();
+  if (thread == nullptr) return ThreadStates::LoseWithoutWriter();
+  const Observer& observer = g_observer;
+  const uint64_t now = NowTicks();
+  if (observer.uncaught != nullptr && observer.uncaught() != 0) [[unlikely]] {
+    thread->Emit(proto::MarkEvent{.header = {},
+                                  .time_ticks = now,
+                                  .nvtx = {.domain = observer.domain,
+                                           .name = observer.raised,
+                                           .payload = 0,
+                                           .category = 0,
+                                           .color = 0,
+                                           .payload_type = proto::kRaisedOperatorPayload,
+                                           .payload_dropped = 0}});
+  }
+  thread->Emit(
+      proto::RangePopEvent{.header = {}, .time_ticks = now, .domain = observer.domain, .pad = 0});
+}
+
+std::unique_ptr<Context> OnProbe(const void* function) {
+  const char* const name = g_observer.name(function);
+  if (g_probe == nullptr || name == nullptr) return nullptr;
+  if (std::strcmp(name, "aten::convolution") == 0) ProbeConvolution(function, *g_probe);
+  if (std::strcmp(name, "aten::dropout") == 0) ProbeDropout(function, *g_probe);
+  return nullptr;
+}
+
+void OnProbeEnd(const void*, Context*) {}
+
+uint64_t Add(StartFunction start, EndFunction end, std::initializer_list<Scope> scopes) {
+  Callback callback{.start = start, .end = end};
+  for (const Scope scope : scopes) callback.scopes[scope] = true;
+  return g_observer.add(callback);
+}
+
+template <typename Function>
+bool Find(void* library, const char* symbol, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, symbol));
+  return function != nullptr;
+}
+
+bool FindFunctions() {
+  void* const library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+  if (void* const standard = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD)) {
+    (void)Find(standard, "_ZSt19uncaught_exceptionsv", g_observer.uncaught);
+  }
+  return library != nullptr &&
+         Find(library, "_ZN2at22addThreadLocalCallbackENS_22RecordFunctionCallbackE",
+              g_observer.add) &&
+         Find(library, "_ZN2at14removeCallbackEm", g_observer.remove) &&
+         Find(library, "_ZNK2at14RecordFunction4nameEv", g_observer.name);
+}
+
+}  // namespace
+
+bool BeginOperatorProbe(std::span<const uint64_t> tensors) {
+  if (!FindFunctions()) return false;
+  static LayoutProbe& probe = *new LayoutProbe;
+  probe = {};
+  if (tensors.size() != probe.tensors.size()) return false;
+  std::copy(tensors.begin(), tensors.end(), probe.tensors.begin());
+  g_probe = &probe;
+  g_observer.handles[0] = Add(&OnProbe, &OnProbeEnd, {kFunction});
+  return true;
+}
+
+bool EndOperatorProbe(std::span<const uint64_t> sequences) {
+  if (g_probe == nullptr) return false;
+  g_observer.remove(g_observer.handles[0]);
+  if (sequences.size() != g_probe->sequences.size()) return false;
+  std::copy(sequences.begin(), sequences.end(), g_probe->sequences.begin());
+  g_observer.layout = FindLayout(*g_probe);
+  g_probe = nullptr;
+  return g_observer.layout.found;
+}
+
+void StartOperators(ArenaRef domain, ArenaRef signatures) {
+  if (!g_observer.layout.found) return;
+  g_observer.domain = domain;
+  g_observer.signatures = signatures;
+  g_observer.raised = Names().InternText("operator raised");
+  ForgetSignatures();
+  g_observer.handles = {Add(&OnStart<kFunction>, &OnEnd, {kFunction, kScript}),
+                        Add(&OnStart<kBackward>, &OnEnd, {kBackward}),
+                        Add(&OnStart<kUser>, &OnEnd, {kUser})};
+}
+
+void StopOperators() {
+  for (uint64_t& handle : g_observer.handles) {
+    if (handle != 0) g_observer.remove(handle);
+    handle = 0;
+  }
+}
+
+}  // namespace ranktap::agent

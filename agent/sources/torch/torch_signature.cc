@@ -1,0 +1,279 @@
+// Numbers and words of signatures.
+// Runs on: threads that run operators.  May not: allocate but when a signature is new.
+#include "agent/sources/torch/torch_signature.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "agent/core/host_clock.h"
+#include "proto/events.h"
+
+namespace ranktap::agent {
+namespace {
+
+constexpr size_t kMostInputs = 64, kMostDims = 64, kMostElements = 4096, kMostBytes = 56'000;
+constexpr size_t kSlots = 1 << 14, kMostProbes = 32;
+
+// Hashes; a signature's number is its slot's. The epoch keeps those of several windows apart.
+constinit std::array<std::atomic<uint64_t>, kSlots> g_signatures{};
+constinit uint64_t g_epoch = 0;
+
+template <typename Value>
+Value Read(const std::byte* at) {
+  Value value;
+  std::memcpy(&value, at, sizeof(value));
+  return value;
+}
+
+// One input: the payload and what it is.
+struct Input {
+  const std::byte* at;
+  uint32_t tag() const { return Read<uint32_t>(at + 8); }
+  uint64_t payload() const { return Read<uint64_t>(at); }
+};
+
+struct Tensor {
+  const int64_t* sizes = nullptr;
+  size_t dims = 0;
+  uint16_t dtype = 0;
+};
+
+// c10::ScalarType's numbers, as PyTorch's observers write them.
+std::string_view TypeName(uint16_t dtype) {
+  constexpr std::array<std::string_view, 16> kNames = {"unsigned char",
+                                                       "signed char",
+                                                       "short int",
+                                                       "int",
+                                                       "long int",
+                                                       "c10::Half",
+                                                       "float",
+                                                       "double",
+                                                       "c10::complex<c10::Half>",
+                                                       "c10::complex<float>",
+                                                       "c10::complex<double>",
+                                                       "bool",
+                                                       "c10::qint8",
+                                                       "c10::quint8",
+                                                       "c10::qint32",
+                                                       "c10::BFloat16"};
+  if (dtype < kNames.size()) return kNames[dtype];
+  if (dtype == 23) return "c10::Float8_e5m2";
+  if (dtype == 24) return "c10::Float8_e4m3fn";
+  return {};  // an undefined tensor, or a type of later versions
+}
+
+Tensor TensorOf(const TorchLayout& layout, uint64_t payload) {
+  const auto* const impl = reinterpret_cast<const std::byte*>(payload);
+  Tensor tensor{.sizes = nullptr,
+                .dims = Read<size_t>(impl + layout.sizes),
+                .dtype = Read<uint16_t>(impl + layout.dtype)};
+  // An undefined tensor has a size, but it is none.
+  if (tensor.dims > kMostDims || TypeName(tensor.dtype).empty()) tensor.dims = 0;
+  const std::byte* const sizes = impl + layout.sizes + sizeof(size_t);
+  tensor.sizes = tensor.dims > kInlineSizes ? Read<const int64_t*>(sizes)
+                                            : reinterpret_cast<const int64_t*>(sizes);
+  return tensor;
+}
+
+std::span<const std::byte> ElementsOf(const TorchLayout& layout, uint64_t payload) {
+  const auto* const list = reinterpret_cast<const std::byte*>(payload);
+  const auto* const begin = Read<const std::byte*>(list + layout.list);
+  const auto* const end = Read<const std::byte*>(list + layout.list + sizeof(void*));
+  const auto bytes = static_cast<size_t>(end - begin);
+  return {begin, std::min(bytes, kMostElements * kIValueBytes)};
+}
+
+// Only formulas of FLOPs look at values: of other operators they would make signatures without end.
+bool HasValues(std::string_view name) {
+  return name.starts_with("aten::conv") || name.starts_with("aten::_conv") ||
+         name.starts_with("aten::batch_norm");
+}
+
+class Hash {
+ public:
+  void Add(uint64_t value) {
+    state_ = (state_ ^ value) * 0x9e37'79b9'7f4a'7c15;
+    state_ ^= state_ >> 29;
+  }
+  uint64_t value() const { return state_ == 0 ? 1 : state_; }
+
+ private:
+  uint64_t state_ = 0x243f'6a88'85a3'08d3;
+};
+
+void AddTensor(const Tensor& tensor, Hash& hash) {
+  hash.Add(uint64_t{tensor.dtype} << 32 | tensor.dims);
+  for (size_t i = 0; i < tensor.dims; ++i) hash.Add(static_cast<uint64_t>(tensor.sizes[i]));
+}
+
+uint64_t HashOf(const TorchInputs& inputs, bool with_values) {
+  const TorchLayout& layout = *inputs.layout;
+  Hash hash;
+  const auto add = [&](const Input& input) {
+    const uint32_t tag = input.tag();
+    hash.Add(tag);
+    if (tag == layout.tensor) {
+      AddTensor(TensorOf(layout, input.payload()), hash);
+    } else if (with_values && (tag == layout.number || tag == layout.real || tag == layout.flag)) {
+      hash.Add(tag == layout.flag ? input.payload() & 1 : input.payload());
+    }
+  };
+  hash.Add(with_values ? inputs.count | uint64_t{1} << 32 : inputs.count);
+  for (size_t i = 0; i < inputs.count; ++i) {
+    const Input input{inputs.values + i * kIValueBytes};
+    add(input);
+    if (input.tag() != layout.generic_list) continue;
+    const auto elements = ElementsOf(layout, input.payload());
+    hash.Add(elements.size());
+    for (size_t at = 0; at < elements.size(); at += kIValueBytes) add({elements.data() + at});
+  }
+  return hash.value();
+}
+
+void AddNumber(int64_t number, std::string& text) {
+  std::array<char, 24> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  text.append(digits.data(), end);
+}
+
+// The texts of one signature, each with what JSON within JSON needs.
+class Words {
+ public:
+  explicit Words(const TorchLayout& layout) : layout_(layout) {}
+
+  void Add(const Input& input, bool with_values) {
+    const uint32_t tag = input.tag();
+    Separate();
+    if (tag == layout_.tensor) {
+      const Tensor tensor = TensorOf(layout_, input.payload());
+      AddShape(tensor);
+      AddType(TypeName(tensor.dtype));
+      AddQuoted({});
+    } else if (tag == layout_.generic_list) {
+      AddList(ElementsOf(layout_, input.payload()), with_values);
+    } else {
+      shapes_ += "[]";
+      AddType(tag == layout_.none ? "" : "Scalar");
+      value_.clear();
+      if (with_values) AddValue(input);
+      AddQuoted(value_);
+    }
+  }
+
+  std::string Line(uint64_t number, bool with_values) const {
+    std::string line = "[";
+    AddNumber(static_cast<int64_t>(number), line);
+    line.append(",\"[").append(shapes_).append("]\",\"[").append(types_).append("]\",\"");
+    if (with_values) line.append("[").append(values_).append("]");
+    return line.append("\"]");
+  }
+
+ private:
+  void Separate() {
+    if (shapes_.empty()) return;
+    for (std::string* text : {&shapes_, &types_, &values_}) *text += ", ";
+  }
+  void AddShape(const Tensor& tensor) {
+    shapes_ += '[';
+    for (size_t i = 0; i < tensor.dims; ++i) {
+      if (i != 0) shapes_ += ", ";
+      AddNumber(tensor.sizes[i], shapes_);
+    }
+    shapes_ += ']';
+  }
+  void AddType(std::string_view type) { types_.append("\\\"").append(type).append("\\\""); }
+  void AddQuoted(std::string_view value) { values_.append("\\\"").append(value).append("\\\""); }
+
+  void AddList(std::span<const std::byte> elements, bool with_values) {
+    const bool of_tensors = !elements.empty() && Input{elements.data()}.tag() == layout_.tensor;
+    AddType(of_tensors ? "TensorList" : "ScalarList");
+    shapes_ += '[';
+    value_ = "[";
+    for (size_t at = 0; at < elements.size(); at += kIValueBytes) {
+      const Input element{elements.data() + at};
+      if (of_tensors && element.tag() == layout_.tensor) {
+        if (at != 0) shapes_ += ", ";
+        AddShape(TensorOf(layout_, element.payload()));
+      } else if (with_values) {
+        if (at != 0) value_ += ", ";
+        AddValue(element);
+      }
+    }
+    shapes_ += ']';
+    AddQuoted(with_values && !of_tensors ? value_ + "]" : std::string());
+  }
+
+  void AddValue(const Input& input) {
+    const uint32_t tag = input.tag();
+    if (tag == layout_.number) AddNumber(static_cast<int64_t>(input.payload()), value_);
+    if (tag == layout_.flag) value_ += (input.payload() & 1) != 0 ? "true" : "false";
+    if (tag == layout_.real) {
+      const uint64_t bits = input.payload();
+      double real = 0;
+      std::memcpy(&real, &bits, sizeof(real));
+      value_ += std::to_string(real);
+    }
+  }
+
+  const TorchLayout& layout_;
+  std::string shapes_, types_, values_, value_;
+};
+
+void Tell(ThreadState& thread, const TorchInputs& inputs, bool with_values, uint64_t number,
+          proto::ArenaRef domain, proto::ArenaRef mark) {
+  Words words(*inputs.layout);
+  for (size_t i = 0; i < inputs.count; ++i) {
+    words.Add({inputs.values + i * kIValueBytes}, with_values);
+  }
+  const std::string line = words.Line(number, with_values);
+  if (line.size() > kMostBytes) return;  // of hundreds of tensors: the operator keeps its time
+  std::string blob(16 + ((line.size() + 7) & ~size_t{7}), '\0');
+  const uint64_t head[2] = {proto::kBytesSchema, line.size()};
+  std::memcpy(blob.data(), head, sizeof(head));
+  std::memcpy(blob.data() + sizeof(head), line.data(), line.size());
+  const proto::MarkEvent event{.header = {},
+                               .time_ticks = NowTicks(),
+                               .nvtx = {.domain = domain,
+                                        .name = mark,
+                                        .payload = 0,
+                                        .category = 0,
+                                        .color = 0,
+                                        .payload_type = proto::kNvtxSchemaPayload,
+                                        .payload_dropped = 0}};
+  thread.EmitWith(event, {}, std::as_bytes(std::span(blob)));
+}
+
+}  // namespace
+
+uint64_t SignatureOf(ThreadState& thread, const TorchInputs& inputs, const char* name,
+                     proto::ArenaRef domain, proto::ArenaRef mark) {
+  if (inputs.count == 0 || inputs.count > kMostInputs || inputs.values == nullptr) return 0;
+  const bool with_values = HasValues(name);
+  const uint64_t hash = HashOf(inputs, with_values);
+  for (size_t probe = 0; probe < kMostProbes; ++probe) {
+    const size_t slot = (hash + probe) % kSlots;
+    const uint64_t number = g_epoch * kSlots + slot + 1;
+    uint64_t known = g_signatures[slot].load(std::memory_order_relaxed);
+    if (known == hash) [[likely]]
+      return number;
+    if (known != 0) continue;
+    if (g_signatures[slot].compare_exchange_strong(known, hash, std::memory_order_relaxed)) {
+      Tell(thread, inputs, with_values, number, domain, mark);
+      return number;
+    }
+    if (known == hash) return number;
+  }
+  return 0;
+}
+
+void ForgetSignatures() {
+  for (auto& slot : g_signatures) slot.store(0, std::memory_order_relaxed);
+  ++g_epoch;
+}
+
+}  // namespace ranktap::agent
