@@ -241,6 +241,7 @@ class Windows:
         if wanted:
             if self._window is None:
                 self._window = load('operators').Window(self._torch, self._process.domains[OPERATOR])
+                guarded(self._window.prepare)()  # before memory is watched: it makes tensors
                 self._memory = load('memory').Memory(self._torch, self._process.domains[MEMORY],
                                                      self._modules, self._steps)
             guarded(self._memory.open)()

@@ -92,7 +92,7 @@ class Window:
         self._gap_since = None
         self._scopes = 0       # record_function scopes of this window that are open
         self._closing = False
-        self._observes = None  # whether the agent's own callback works here
+        self._observes = False  # whether the agent's own callback works here
         self.is_open = False
 
     def open(self):
@@ -114,13 +114,16 @@ class Window:
             self._watch_for_profilers()
             self._watch_scopes()
 
+    def prepare(self):
+        """Once, before the first open()."""
+        if self._torch.autograd._profiler_enabled():
+            return  # the program's profiler would see our operators
+        try:
+            self._observes = can_observe(self._torch)
+        except Exception as failure:
+            agent.note(f"operators by PyTorch's own observers: {failure!r}")
+
     def _start(self):
-        if self._observes is None:
-            self._observes = False
-            try:
-                self._observes = can_observe(self._torch)
-            except Exception as failure:
-                agent.note(f'operators by PyTorch\'s own observers: {failure!r}')
         if self._observes:
             agent.start_operators(self._domain, agent.name('signatures'))
             return True

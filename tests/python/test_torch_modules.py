@@ -1,7 +1,8 @@
 """Steps, modules and phases of unmodified PyTorch programs at level full, on the CPU."""
+import fcntl
 import os
-import signal
 import subprocess
+import termios
 import unittest
 
 import harness
@@ -67,14 +68,18 @@ class TrainingTest(harness.TracedTest):
         self.check_interrupted(bare, traced, run, caught=False)
 
     def interrupt(self, command):
-        process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   text=True, cwd=self.scratch, start_new_session=True)
+        keyboard, terminal = os.openpty()
+        self.addCleanup(os.close, keyboard)
+        process = subprocess.Popen([str(part) for part in command], stdin=terminal, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, cwd=self.scratch, start_new_session=True,
+                                   preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(terminal)
         first = ''
         while 'in forward' not in first:
             line = process.stdout.readline()
             self.assertTrue(line, 'the program never came to its forward')
             first += line
-        os.killpg(process.pid, signal.SIGINT)
+        os.write(keyboard, b'\x03')
         rest, errors = process.communicate(timeout=harness.TIMEOUT_S)
         return subprocess.CompletedProcess(command, process.returncode, first + rest, errors)
 
