@@ -4,7 +4,6 @@
 """
 import itertools
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -23,15 +22,13 @@ class Bench:
     def bare(self, *arguments):
         return self._measure([], arguments)
 
-    def traced(self, *arguments, options=(), shapes_once=False):
+    def traced(self, *arguments, options=()):
         run = self._scratch / f'torch-{next(self._runs)}'
-        return self._measure([self._ranktap, 'run', '--quiet', '-o', run, '--level', 'full', *options, '--'], arguments,
-                             {'RANKTAP_SHAPES_ONCE': '1' if shapes_once else '0'})
+        return self._measure([self._ranktap, 'run', '--quiet', '-o', run, '--level', 'full', *options, '--'], arguments)
 
-    def _measure(self, before, arguments, environment=None):
+    def _measure(self, before, arguments):
         command = [*before, self._python, LOOP, *arguments]
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True,
-                              env={**os.environ, **(environment or {})})
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True)
         return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -60,16 +57,13 @@ def modules(bench):
 def operators(bench):
     window = ('--schedule', f'wait={torch_loop.WARM_UP},active={torch_loop.STEPS + 1},repeat=1')
     rounds = [(bench.bare('steps'), bench.traced('steps', options=('--schedule', 'wait=1000000,active=1')),
-               bench.traced('steps', options=window), bench.bare('steps', '--profiler'),
-               bench.traced('steps', options=window, shapes_once=True)) for _ in range(ROUNDS)]
-    bare, outside, inside, profiler, once = (least(rounds, which, 'step_ns') for which in range(5))
+               bench.traced('steps', options=window), bench.bare('steps', '--profiler')) for _ in range(ROUNDS)]
+    bare, outside, inside, profiler = (least(rounds, which, 'step_ns') for which in range(4))
     count = rounds[0][3]['operators']
     show('training step outside of windows', outside / 1e3, 'us', 'bare', bare / 1e3,
          note=f'{count:.0f} operators a step')
     show('operator in a window, with shapes', (inside - bare) / count, 'ns', 'torch.profiler',
          (profiler - bare) / count, note=f'bare {bare / count:.0f} ns an operator')
-    show("operator in a window's later steps, RANKTAP_SHAPES_ONCE=1", (once - bare) / count, 'ns', 'torch.profiler',
-         (profiler - bare) / count, note='the observed first step is not in it')
     steps = torch_loop.STEPS + 1
     show("a window's end, for each operator in it", least(rounds, 2, 'stop_ns') / count / steps, 'ns',
          "torch.profiler's stop", least(rounds, 3, 'stop_ns') / count / steps)

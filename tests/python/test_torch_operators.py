@@ -166,6 +166,30 @@ for step in range(3):
         self.assertGreater(sum(row['calls'] for row in operators), 80_000)  # more than the arena has room for names
         self.assertIn('Late', {row['module'] for row in self.report(run, 'modules')})
 
+    def test_where_inputs_are_not_found_pytorchs_observers_say_the_same(self):
+        """A program without torch.convolution: what the agent looks for offsets with does not run."""
+        rows = []
+        for before in ('', 'del torch.convolution'):
+            program = f'''
+import torch
+{before}
+model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    model(torch.ones(4, 8)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+'''
+            done, run = self.run_traced([harness.TORCH_PYTHON, '-c', program], ['--level', 'full'])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            rows.append(sorted((row['name'], row['input_shapes'], row['calls'], row['counted_flops'])
+                               for row in self.report(run, 'ops', '--group-by-shape') if row['name'].startswith('aten::')))
+            notes = self.run_bare([harness.RANKTAP, 'report', run, 'ranks', '--format', 'json']).stdout
+            self.assertEqual("operators by PyTorch's own observers" in notes, before != '')
+            run.rename(run.with_name(f'run {len(rows)}'))
+        self.assertEqual(rows[0], rows[1])
+        self.assertIn(('aten::addmm', '[[4], [4, 8], [8, 4], [], []]', 1, 256), rows[0])
+
     def test_the_programs_own_profiler_has_its_operators_and_ours_a_gap_for_each_time(self):
         program = '''
 import json, torch
