@@ -59,8 +59,8 @@ void ReadTheirs(const Trace& trace, Check* check) {
       continue;
     }
     Counts& theirs = check->pairs[{row[0].get<std::string>(), row[1].get<std::string>()}].theirs;
-    theirs.calls += row[2].get<int64_t>();
-    theirs.flops += row[3].get<int64_t>();
+    AddCapped(std::max<int64_t>(row[2].get<int64_t>(), 0), &theirs.calls);
+    AddCapped(std::max<int64_t>(row[3].get<int64_t>(), 0), &theirs.flops);
   }
 }
 
@@ -74,7 +74,7 @@ void CountOurs(const Trace& trace, Check* check) {
                                 WithoutEmptyEnds(trace.dictionary.String(ops.shapes.At(i)))}]
                        .ours;
     ++ours.calls;
-    ours.flops += counts[i].flops;
+    AddCapped(counts[i].flops, &ours.flops);
   }
 }
 
@@ -91,8 +91,8 @@ void AddRows(const Trace& trace, const Check& check, Table* table) {
     if (pair.ours.flops == 0 && pair.theirs.flops == 0) continue;
     rows.emplace_back(operation, pair);
     differing += pair.difference() == 0 ? 0 : 1;
-    ours += pair.ours.flops;
-    theirs += pair.theirs.flops;
+    AddCapped(pair.ours.flops, &ours);
+    AddCapped(pair.theirs.flops, &theirs);
   }
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
     const auto key = [](const Pair& pair) {

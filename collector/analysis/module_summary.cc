@@ -72,11 +72,11 @@ std::unordered_map<uint32_t, ModuleCounts> CountByModule(const Trace& trace,
   std::unordered_map<uint32_t, ModuleCounts> by_module;
   for (size_t i = 0; i < counts.size(); ++i) {
     ModuleCounts& sums = by_module[places[i].module];
-    sums[static_cast<size_t>(places[i].pass)] += counts[i].flops;
+    AddCapped(counts[i].flops, &sums[static_cast<size_t>(places[i].pass)]);
     if (places[i].pass != Pass::kForward) continue;
-    sums[kPasses] += deepspeed[i].flops;
-    sums[kPasses + 1] += deepspeed[i].macs;
-    sums[kPasses + 2] += old[i].macs;
+    AddCapped(deepspeed[i].flops, &sums[kPasses]);
+    AddCapped(deepspeed[i].macs, &sums[kPasses + 1]);
+    AddCapped(old[i].macs, &sums[kPasses + 2]);
   }
   return by_module;
 }
@@ -91,7 +91,7 @@ void AddFlops(const std::vector<Trace>& traces, std::map<std::string, ModuleRow>
       std::string name(trace.dictionary.String(module));
       while (!name.empty()) {
         ModuleCounts& sums = inclusive[name];
-        for (size_t i = 0; i < sums.size(); ++i) sums[i] += counts[i];
+        for (size_t i = 0; i < sums.size(); ++i) AddCapped(counts[i], &sums[i]);
         const size_t dot = name.rfind('.');
         name.resize(dot == std::string::npos ? 0 : dot);
       }

@@ -43,11 +43,11 @@ Work Count(const Trace& trace) {
   for (size_t i = 0; i < work.counts.size(); ++i) {
     const int64_t flops = work.counts[i].flops;
     if (flops == 0) continue;
-    work.flops[static_cast<size_t>(work.places[i].pass)] += flops;
+    AddCapped(flops, &work.flops[static_cast<size_t>(work.places[i].pass)]);
     work.by_type[FirstType(trace.dictionary.String(trace.operators.types.At(i)))] +=
         static_cast<double>(flops);
     const std::string_view module = trace.dictionary.String(work.places[i].module);
-    by_root[std::string(module.substr(0, module.find('.')))] += flops;
+    AddCapped(flops, &by_root[std::string(module.substr(0, module.find('.')))]);
   }
   const int64_t steps = CountRecordedSteps(trace, work.places);
   for (int64_t& flops : work.flops) flops /= steps;
