@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 namespace ranktap::agent {
 namespace {
@@ -73,6 +74,17 @@ constexpr std::array<Launcher, 8> kLaunchers = {{
     {"RANK", kNone, "WORLD_SIZE", kNone, "NODE_RANK", kNone, kNone, Always},
 }};
 
+// The launcher's other numbers are those of another process, too; the job is the same.
+RankIdentity Replaced(RankIdentity found, const ToldRank& told, std::string origin) {
+  RankIdentity identity;
+  identity.rank = told.rank;
+  identity.world_size = told.world_size;
+  identity.restart = found.restart;
+  identity.job = std::move(found.job);
+  identity.origin = std::move(origin);
+  return identity;
+}
+
 }  // namespace
 
 RankIdentity FindRankIdentity(std::span<const char* const> entries,
@@ -106,15 +118,7 @@ RankIdentity WithToldRank(RankIdentity found, std::optional<ToldRank> told) {
     found.world_size = told->world_size;
     return found;
   }
-  // The launcher's other numbers are those of another process, too; the job is the same.
-  return {.rank = told->rank,
-          .local_rank = std::nullopt,
-          .world_size = told->world_size,
-          .local_world_size = std::nullopt,
-          .node_rank = std::nullopt,
-          .restart = found.restart,
-          .job = found.job,
-          .origin = "torch.distributed"};
+  return Replaced(std::move(found), *told, "torch.distributed");
 }
 
 RankIdentity WithNcclRank(RankIdentity found, std::optional<ToldRank> communicator) {
@@ -123,14 +127,7 @@ RankIdentity WithNcclRank(RankIdentity found, std::optional<ToldRank> communicat
   }
   const bool is_smaller = found.world_size && *found.world_size < communicator->world_size;
   if (found.rank && !is_smaller) return found;
-  return {.rank = communicator->rank,
-          .local_rank = std::nullopt,
-          .world_size = communicator->world_size,
-          .local_world_size = std::nullopt,
-          .node_rank = std::nullopt,
-          .restart = found.restart,
-          .job = found.job,
-          .origin = "NCCL"};
+  return Replaced(std::move(found), *communicator, "NCCL");
 }
 
 }  // namespace ranktap::agent
