@@ -33,6 +33,14 @@ class OwnOpsTest(harness.TracedTest):
         self.assertEqual(ours, expected)
         self.assertEqual(+our_flops, +flops)
 
+    def test_an_operator_without_room_for_its_shapes_keeps_its_time_and_is_noted(self):
+        done, run = self.run_traced([harness.TORCH_PYTHON, harness.PROGRAMS / 'many_inputs.py'], ['--level', 'full'])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [row for row in self.report(run, 'ops', '--group-by-shape') if row['name'] == 'aten::cat']
+        self.assertEqual(sum(row['calls'] for row in rows), 1)
+        notes = [note for trace in json.loads((run / 'run.json').read_text())['traces'] for note in trace['notes']]
+        self.assertTrue(any(note.startswith('shapes are missing in a window') for note in notes), notes)
+
     @staticmethod
     def is_compared(name):
         return name.startswith('aten::') or name.endswith('Backward0') or 'AccumulateGrad' in name

@@ -21,6 +21,7 @@
 #include "agent/sources/torch/torch_memory.h"
 #include "agent/sources/torch/torch_modules.h"
 #include "agent/sources/torch/torch_operators.h"
+#include "agent/sources/torch/torch_signature.h"
 
 namespace ranktap::agent {
 namespace {
@@ -273,6 +274,8 @@ PyObject* StartOwnOperators(PyObject*, PyObject* const* arguments, intptr_t coun
 }
 PyObject* StopOwnOperators(PyObject*, PyObject*) {
   StopOperators();
+  const std::string missing = TakeWhatIsNotDescribed();
+  if (!missing.empty() && Capturing(kCaptureAlive)) AnnounceNote(missing);
   return None();
 }
 

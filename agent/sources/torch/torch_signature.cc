@@ -22,6 +22,8 @@ constexpr size_t kSlots = 1 << 14, kMostProbes = 32;
 // Hashes; a signature's number is its slot's. The epoch keeps those of several windows apart.
 constinit std::array<std::atomic<uint64_t>, kSlots> g_signatures{};
 constinit uint64_t g_epoch = 0;
+// In this window: operators without a signature, signatures without a text.
+constinit std::atomic<uint64_t> g_unsigned_operators{0}, g_untold_signatures{0};
 
 template <typename Value>
 Value Read(const std::byte* at) {
@@ -173,6 +175,9 @@ class Words {
     return line.append("\"]");
   }
 
+  // A list was longer than is looked at.
+  bool is_cut() const { return is_cut_; }
+
  private:
   void Separate() {
     if (shapes_.empty()) return;
@@ -190,6 +195,7 @@ class Words {
   void AddQuoted(std::string_view value) { values_.append("\\\"").append(value).append("\\\""); }
 
   void AddList(std::span<const std::byte> elements, bool with_values) {
+    is_cut_ = is_cut_ || elements.size() >= kMostElements * kIValueBytes;
     const bool of_tensors = !elements.empty() && Input{elements.data()}.tag() == layout_.tensor;
     AddType(of_tensors ? "TensorList" : "ScalarList");
     shapes_ += '[';
@@ -221,6 +227,7 @@ class Words {
   }
 
   const TorchLayout& layout_;
+  bool is_cut_ = false;
   std::string shapes_, types_, values_, value_;
 };
 
@@ -231,7 +238,10 @@ void Tell(ThreadState& thread, const TorchInputs& inputs, bool with_values, uint
     words.Add({inputs.values + i * kIValueBytes}, with_values);
   }
   const std::string line = words.Line(number, with_values);
-  if (line.size() > kMostBytes) return;  // of hundreds of tensors: the operator keeps its time
+  if (words.is_cut() || line.size() > kMostBytes) {  // of hundreds of tensors: the operators keep their times
+    g_untold_signatures.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
   std::string blob(16 + ((line.size() + 7) & ~size_t{7}), '\0');
   const uint64_t head[2] = {proto::kBytesSchema, line.size()};
   std::memcpy(blob.data(), head, sizeof(head));
@@ -252,7 +262,11 @@ void Tell(ThreadState& thread, const TorchInputs& inputs, bool with_values, uint
 
 uint64_t SignatureOf(ThreadState& thread, const TorchInputs& inputs, const char* name,
                      proto::ArenaRef domain, proto::ArenaRef mark) {
-  if (inputs.count == 0 || inputs.count > kMostInputs || inputs.values == nullptr) return 0;
+  if (inputs.count == 0 || inputs.values == nullptr) return 0;
+  if (inputs.count > kMostInputs) {
+    g_unsigned_operators.fetch_add(1, std::memory_order_relaxed);
+    return 0;
+  }
   const bool with_values = HasValues(name);
   const uint64_t hash = HashOf(inputs, with_values);
   for (size_t probe = 0; probe < kMostProbes; ++probe) {
@@ -268,7 +282,19 @@ uint64_t SignatureOf(ThreadState& thread, const TorchInputs& inputs, const char*
     }
     if (known == hash) return number;
   }
+  g_unsigned_operators.fetch_add(1, std::memory_order_relaxed);
   return 0;
+}
+
+std::string TakeWhatIsNotDescribed() {
+  const uint64_t operators = g_unsigned_operators.exchange(0),
+                 texts = g_untold_signatures.exchange(0);
+  if (operators == 0 && texts == 0) return {};
+  return "shapes are missing in a window: of " + std::to_string(operators) +
+         " operator calls with more than " + std::to_string(kMostInputs) + " inputs or beyond " +
+         std::to_string(kSlots) + " signatures, and of " + std::to_string(texts) +
+         " signatures longer than " + std::to_string(kMostBytes) +
+         " bytes; their times are complete";
 }
 
 void ForgetSignatures() {

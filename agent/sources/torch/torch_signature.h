@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "agent/core/writer.h"
@@ -29,6 +30,10 @@ struct TorchInputs {
 // formula of FLOPs looks at them, which the operator's name says.
 uint64_t SignatureOf(ThreadState& thread, const TorchInputs& inputs, const char* name,
                      proto::ArenaRef domain, proto::ArenaRef mark);
+
+// A sentence on the operators since the last call that have no shapes; empty: all have. While no
+// operator is observed.
+std::string TakeWhatIsNotDescribed();
 
 // All are new again: a collector that came later has not heard the old ones. While no operator is
 // observed.
