@@ -238,7 +238,8 @@ void Tell(ThreadState& thread, const TorchInputs& inputs, bool with_values, uint
     words.Add({inputs.values + i * kIValueBytes}, with_values);
   }
   const std::string line = words.Line(number, with_values);
-  if (words.is_cut() || line.size() > kMostBytes) {  // of hundreds of tensors: the operators keep their times
+  if (words.is_cut() ||
+      line.size() > kMostBytes) {  // of hundreds of tensors: the operators keep their times
     g_untold_signatures.fetch_add(1, std::memory_order_relaxed);
     return;
   }
