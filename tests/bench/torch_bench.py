@@ -5,12 +5,14 @@
 import itertools
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 
 import torch_loop
 
 ROUNDS = 3
+PAIRS = 9
 LOOP = pathlib.Path(__file__).with_name('torch_loop.py')
 
 
@@ -57,21 +59,32 @@ def modules(bench):
 def operators(bench):
     window = ('--schedule', f'wait={torch_loop.WARM_UP},active={torch_loop.STEPS + 1},repeat=1')
     rounds = [(bench.bare('steps'), bench.traced('steps', options=('--schedule', 'wait=1000000,active=1')),
-               bench.traced('steps', options=window), bench.bare('steps', '--profiler')) for _ in range(ROUNDS)]
-    bare, outside, inside, profiler = (least(rounds, which, 'step_ns') for which in range(4))
+               bench.traced('steps', options=window), bench.bare('steps', '--profiler'),
+               bench.bare('steps', '--profiler', '--memory')) for _ in range(ROUNDS)]
+    bare, outside, inside, profiler, with_memory = (least(rounds, which, 'step_ns') for which in range(5))
     count = rounds[0][3]['operators']
     show('training step outside of windows', outside / 1e3, 'us', 'bare', bare / 1e3,
          note=f'{count:.0f} operators a step')
-    show('operator in a window, with shapes', (inside - bare) / count, 'ns', 'torch.profiler',
-         (profiler - bare) / count, note=f'bare {bare / count:.0f} ns an operator')
+    show('operator in a window, shapes and memory', (inside - bare) / count, 'ns', 'torch.profiler, the same',
+         (with_memory - bare) / count, note=f'bare {bare / count:.0f} ns an operator')
+    show('the same, beside less', (inside - bare) / count, 'ns', 'torch.profiler, without memory',
+         (profiler - bare) / count)
     steps = torch_loop.STEPS + 1
     show("a window's end, for each operator in it", least(rounds, 2, 'stop_ns') / count / steps, 'ns',
          "torch.profiler's stop", least(rounds, 3, 'stop_ns') / count / steps)
 
 
+def dormant(bench):
+    """In turn, each pair a reading: nothing else tells a cost of this size from the machine's moods."""
+    pairs = [(bench.bare('steps'), bench.traced('steps', options=('--dormant',))) for _ in range(PAIRS)]
+    shares = sorted(100 * (traced['step_ns'] / bare['step_ns'] - 1) for bare, traced in pairs)
+    show('dormant in a training loop', statistics.median(shares), '%', target=0.3,
+         note=f'{PAIRS} pairs: {shares[0]:+.2f} to {shares[-1]:+.2f} %')
+
+
 def main():
     bench = Bench(*sys.argv[1:4])
-    for measure in (imports, modules, operators):
+    for measure in (imports, modules, operators, dormant):
         measure(bench)
 
 

@@ -1,6 +1,6 @@
 """What torch_bench.py times, in a process of its own: prints one line of JSON.
 
-  torch_loop.py import | modules [--empty-hooks] | steps [--profiler]
+  torch_loop.py import | modules [--empty-hooks] | steps [--profiler [--memory]]
 """
 import argparse
 import json
@@ -33,7 +33,7 @@ def time_modules(empty_hooks):
     return {'module_ns': min(times) / (MODULES + 1)}
 
 
-def time_steps(profiler):
+def time_steps(profiler, memory):
     """Steps of a model so small that operators are all there is: the least step, and what it takes to
     stop recording."""
     import torch
@@ -55,7 +55,8 @@ def time_steps(profiler):
         step()
     result = {}
     if profiler:
-        profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True)
+        profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True,
+                                         profile_memory=memory)
         profile.start()
     times = [step() for _ in range(STEPS)]
     last = step()
@@ -73,13 +74,14 @@ def main():
     parser.add_argument('what', choices=['import', 'modules', 'steps'])
     parser.add_argument('--empty-hooks', action='store_true')
     parser.add_argument('--profiler', action='store_true')
+    parser.add_argument('--memory', action='store_true', help='torch.profiler with profile_memory')
     options = parser.parse_args()
     if options.what == 'import':
         print(json.dumps(time_import()))
     elif options.what == 'modules':
         print(json.dumps(time_modules(options.empty_hooks)))
     else:
-        print(json.dumps(time_steps(options.profiler)))
+        print(json.dumps(time_steps(options.profiler, options.memory)))
 
 
 if __name__ == '__main__':
