@@ -329,8 +329,9 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
 }
 
 int RunJoined(const FoundCommand& found, const RunOptions& options, const InjectionPlan& plan) {
-  if (!options.output.empty() || !options.delay.empty() || !options.duration.empty()) {
-    Complain("joining the collector at $RANKTAP_SOCKET: -o, --delay and --duration are its own");
+  if (!options.output.empty() || !options.delay.empty() || !options.duration.empty() ||
+      options.window_signals) {
+    Complain("$RANKTAP_SOCKET's collector keeps its own -o, --delay, --duration, --window-signals");
   }
   const Forwarding forwarding =
       PrepareForwarding(found.path, options.command, Environment(), plan.variables, "");
