@@ -31,7 +31,8 @@ struct Block {
   uint64_t calls;              // for the sampling rate
   StackBounds bounds;
   StackCost cost;
-  RawStack stack;
+  RawStack stacks[2];  // the last two walks, in turn
+  uint32_t current;    // of them
   uint32_t encoded[1 + kMaxFrames * proto::kMostWordsAFrame];
   StackMemo memo;
 };
@@ -75,6 +76,7 @@ Block* BlockOf(ThreadState& thread) {
     block.busy = false;
     block.bounds = {};
     block.lookups_left = kMostBoundsLookups;
+    block.stacks[block.current].by_rules = false;  // another thread's
     block.memo.Clear();
     thread.lease = &block.lent;
     return &block;
@@ -92,7 +94,7 @@ bool KnowStack(Block& block, uint64_t sp) {
 }
 
 ArenaRef Intern(Block& block, uint32_t first) {
-  const RawStack& stack = block.stack;
+  const RawStack& stack = block.stacks[block.current];
   uint32_t* end = block.encoded;
   *end++ = stack.complete ? 0 : proto::kStackTruncated;
   uint64_t previous = 0;
@@ -106,9 +108,12 @@ ArenaRef Intern(Block& block, uint32_t first) {
   return ref;
 }
 
-ArenaRef WalkAndIntern(Block& block, const Registers& registers, uint64_t hint) {
+ArenaRef WalkAndIntern(Block& block, const Registers& registers, uint64_t hint, bool with_last) {
   const uint32_t generation = g_walker.rules().generation();
-  const WalkEnd end = g_walker.Walk(registers, block.bounds, block.stack);
+  const RawStack& last = block.stacks[block.current];
+  block.current ^= 1;
+  RawStack& stack = block.stacks[block.current];
+  const WalkEnd end = g_walker.Walk(registers, block.bounds, with_last ? &last : nullptr, stack);
   if (end == WalkEnd::kBusy) {
     ++block.cost.refused;
     return 0;
@@ -116,12 +121,12 @@ ArenaRef WalkAndIntern(Block& block, const Registers& registers, uint64_t hint) 
   if (end == WalkEnd::kUnknownModule) g_modules_wanted.store(true, std::memory_order_relaxed);
   if (end != WalkEnd::kComplete) ++block.cost.truncated;
   uint32_t first = 0;
-  while (first < block.stack.frames && ModuleTable::IsOwn(block.stack.ips[first])) ++first;
-  if (first == block.stack.frames) return 0;
+  while (first < stack.frames && ModuleTable::IsOwn(stack.ips[first])) ++first;
+  if (first == stack.frames) return 0;
   const ArenaRef ref = Intern(block, first);
   // What is cut short by a module that comes into the table in a moment is not kept.
   if (ref != 0 && end != WalkEnd::kUnknownModule) {
-    (void)block.memo.Keep(registers.sp, hint, generation, block.stack, ref);
+    (void)block.memo.Keep(registers.sp, hint, generation, stack, ref);
   }
   return ref;
 }
@@ -204,7 +209,8 @@ __attribute__((noinline)) ArenaRef CaptureStackNow(ThreadState& thread, uint64_t
     return known->stack;
   }
   const ArenaRef remembered = known == nullptr ? 0 : known->stack;
-  const ArenaRef ref = WalkAndIntern(*block, registers, hint);
+  // A full check trusts nothing that was seen before.
+  const ArenaRef ref = WalkAndIntern(*block, registers, hint, known == nullptr);
   if (remembered != 0 && ref != 0 && ref != remembered) {
     ++block->cost.memo_errors;
     block->memo.Clear();

@@ -18,22 +18,22 @@ const uint16_t* SlotsOf(const StackMemo::Entry& entry) {
   return reinterpret_cast<const uint16_t*>(ValuesOf(entry) + entry.frames);
 }
 
-bool StillHolds(const StackMemo::Entry& entry) {
+bool StillHolds(StackMemo::Entry& entry) {
   const auto* stack = reinterpret_cast<const uint64_t*>(entry.sp);
   const uint64_t* values = ValuesOf(entry);
   const uint16_t* slots = SlotsOf(entry);
+  const auto differs = [&](uint32_t i) { return stack[slots[i]] ^ values[i]; };
+  if (differs(entry.differed) != 0) return false;
   // Four at a time: the loads are misses that can overlap.
   uint32_t i = 0;
-  for (; i + 4 <= entry.frames; i += 4) {
-    const uint64_t differing =
-        (stack[slots[i]] ^ values[i]) | (stack[slots[i + 1]] ^ values[i + 1]) |
-        (stack[slots[i + 2]] ^ values[i + 2]) | (stack[slots[i + 3]] ^ values[i + 3]);
-    if (differing != 0) return false;
+  while (i + 4 <= entry.frames &&
+         (differs(i) | differs(i + 1) | differs(i + 2) | differs(i + 3)) == 0) {
+    i += 4;
   }
-  for (; i < entry.frames; ++i) {
-    if (stack[slots[i]] != values[i]) return false;
-  }
-  return true;
+  while (i < entry.frames && differs(i) == 0) ++i;
+  if (i == entry.frames) return true;
+  entry.differed = static_cast<uint16_t>(i);
+  return false;
 }
 
 }  // namespace
@@ -64,8 +64,13 @@ bool StackMemo::Keep(uint64_t sp, uint64_t hint, uint32_t generation, const RawS
   }
   if (used_words_ + words > kWords) Clear();
   auto* entry = reinterpret_cast<Entry*>(&words_[used_words_]);
-  *entry = {
-      .sp = sp, .hint = hint, .generation = generation, .stack = ref, .uses = 0, .frames = frames};
+  *entry = {.sp = sp,
+            .hint = hint,
+            .generation = generation,
+            .stack = ref,
+            .uses = 0,
+            .frames = static_cast<uint16_t>(frames),
+            .differed = 0};
   auto* values = reinterpret_cast<uint64_t*>(entry + 1);
   auto* slots = reinterpret_cast<uint16_t*>(values + frames);
   for (uint32_t i = 0; i < frames; ++i) {

@@ -19,7 +19,8 @@ class StackMemo {
     uint32_t generation;  // of the frame rules
     proto::ArenaRef stack;
     uint32_t uses;
-    uint32_t frames;
+    uint16_t frames;
+    uint16_t differed;  // which frame did not hold when asked last: looked at first
     // then `frames` values, then `frames` slots in words above sp
   };
 

@@ -13,12 +13,20 @@ namespace ranktap::agent::stacks {
 
 inline constexpr uint32_t kMaxFrames = 192;
 
-// Innermost frame first. slots[i]: where on the stack ips[i] was found, 0 where it was not there.
+// Innermost frame first. slots[i]: where on the stack ips[i] was found, below which the frame of
+// its caller begins; of the first one the word below its stack pointer; 0 where it was not there.
 struct RawStack {
   uint32_t frames;
   bool complete;  // reached the outermost frame
   uint64_t ips[kMaxFrames];
   uint64_t slots[kMaxFrames];
+
+  // For the next walk. bps[i]: rbp in that frame; saves[i]: where its caller's rbp lies, 0: in rbp.
+  bool by_rules;        // from end to end, with the rules of `generation`
+  uint32_t generation;  // of the frame rules
+  StackBounds bounds;
+  uint64_t bps[kMaxFrames];
+  uint64_t saves[kMaxFrames];
 };
 
 struct Registers {
@@ -38,7 +46,11 @@ class StackWalker {
  public:
   [[nodiscard]] bool Create();
 
-  WalkEnd Walk(const Registers& registers, const StackBounds& bounds, RawStack& stack);
+  // `last`: what the same thread's last walk left, another object than `stack`, or nullptr. Where
+  // the two stacks are in the same frame, and the words that lead to the next one are those they
+  // were, the next frame is known without its rule.
+  WalkEnd Walk(const Registers& registers, const StackBounds& bounds, const RawStack* last,
+               RawStack& stack);
 
   FrameRules& rules() { return rules_; }
   uint64_t frames_learnt() const { return learnt_.load(std::memory_order_relaxed); }

@@ -96,11 +96,24 @@ double Median(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
-double Run(void (*body)(Leaf&), agent::ThreadState* thread, uint64_t first, int rounds, bool turn) {
+using Turns = uint64_t (*)(uint64_t round);
+constexpr uint64_t kEveryLevel = (uint64_t{1} << (kFrames - kOthers + 1) / 2) - 1;
+
+template <uint64_t turns>
+uint64_t Same(uint64_t) {
+  return turns;
+}
+uint64_t All(uint64_t round) { return round; }
+// Two levels differ from the stack before, on average.
+uint64_t Next(uint64_t round) { return 0x1000 + round; }
+// All levels do.
+uint64_t Opposite(uint64_t round) {
+  return (0x8000 + round / 2) ^ (round % 2 == 0 ? 0 : kEveryLevel);
+}
+
+double Run(void (*body)(Leaf&), agent::ThreadState* thread, Turns turns, uint64_t rounds) {
   Leaf leaf{.body = body, .thread = thread, .times = {}};
-  for (int i = 0; i < rounds; ++i) {
-    Descend(kFrames - kOthers, turn ? first + static_cast<uint64_t>(i) : first, leaf);
-  }
+  for (uint64_t i = 0; i < rounds; ++i) Descend(kFrames - kOthers, turns(i), leaf);
   return Median(leaf.times);
 }
 
@@ -111,7 +124,7 @@ proto::ArenaRef CaptureFrom(agent::ThreadState* thread) {
       [](Leaf& leaf) {
         g_last = CaptureStackNow(*leaf.thread, leaf.hint), leaf.times.push_back(0);
       },
-      thread, 0b1010, 1, false);
+      thread, &Same<0b1010>, 1);
   return g_last;
 }
 
@@ -131,9 +144,9 @@ int Main() {
   agent::stacks::SetStackLevel(proto::Level::kFull);
   agent::ThreadState* thread = agent::ThreadState::Current();
 
-  const double first = Run(&CaptureOnce, thread, 0b1010, 1, false);
+  const double first = Run(&CaptureOnce, thread, &Same<0b1010>, 1);
   const uint64_t learnt = agent::stacks::SumStackCost().frames_learnt;
-  const double second_thread_free = Run(&CaptureOnce, thread, 0b1010, 1, false);
+  const double second_thread_free = Run(&CaptureOnce, thread, &Same<0b1010>, 1);
   // As many as it says: of the stack that both of the above are.
   const auto* entry = arena.Find(CaptureFrom(thread));
   if (entry == nullptr || entry->bytes == 0) return 1;
@@ -141,14 +154,15 @@ int Main() {
   std::vector<uint32_t> words(content.size() / sizeof(uint32_t));
   std::memcpy(words.data(), content.data(), words.size() * sizeof(uint32_t));
   const size_t frames = proto::StackDistances(words).size();
-  const double clock = Run(&ReadClockTwice, thread, 0, 101, false);
-  const double floor = Run(&ReadSlots, thread, 0, 51, false);
-  const double hit = Run(&CaptureInLoop, thread, 0b1010, 51, false);
-  (void)Run(&CaptureOnce, thread, 0, 256, true);  // both ways at every level are known after it
-  (void)Run(&CaptureOnce, thread, 0xffffff, 1, false);
+  const double clock = Run(&ReadClockTwice, thread, &Same<0>, 101);
+  const double floor = Run(&ReadSlots, thread, &Same<0>, 51);
+  const double hit = Run(&CaptureInLoop, thread, &Same<0b1010>, 51);
+  (void)Run(&CaptureOnce, thread, &All, 256);  // both ways at every level are known after it
+  (void)Run(&CaptureOnce, thread, &Same<kEveryLevel>, 1);
   const StackCost before = agent::stacks::SumStackCost();
-  constexpr int kNew = 4000;
-  const double combination = Run(&CaptureOnce, thread, 0x1000, kNew, true) - clock;
+  constexpr uint64_t kNew = 4000;
+  const double combination = Run(&CaptureOnce, thread, &Next, kNew) - clock;
+  const double opposite = Run(&CaptureOnce, thread, &Opposite, kNew) - clock;
   const StackCost after = agent::stacks::SumStackCost();
 
   Print({.name = "stack of 50 frames, memo hit",
@@ -162,11 +176,17 @@ int Main() {
          .unit = "ns",
          .floor_name = "reading 50 words",
          .floor = floor,
+         .target = 600});
+  Print({.name = "the same, with no frame in common with the last stack",
+         .value = opposite,
+         .unit = "ns",
+         .floor_name = "reading 50 words",
+         .floor = floor,
          .target = 600,
-         .note = std::to_string(frames) + " frames, " +
+         .note = std::to_string(frames) + " frames; of both " +
                  std::to_string(after.frames_learnt - before.frames_learnt) +
                  " addresses learnt, " + std::to_string(after.memo_hits - before.memo_hits) +
-                 " memo hits in it"});
+                 " memo hits"});
   Print({.name = "first sight of a frame, in the first stack of a thread",
          .value = (first - second_thread_free) / static_cast<double>(learnt),
          .unit = "ns",

@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -51,11 +53,12 @@ struct Walked {
   std::vector<void*> truth;  // return addresses, innermost first
 };
 
-__attribute__((noinline)) void WalkHere(Walked& walked) {
+__attribute__((noinline)) void WalkHere(Walked& walked, const RawStack* last = nullptr) {
   Registers registers;
   asm volatile("leaq 1f(%%rip), %0\n1:\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
                : "=&r"(registers.ip), "=&r"(registers.sp), "=&r"(registers.bp));
-  walked.end = World::Get().walker.Walk(registers, FindStackBounds(registers.sp), walked.stack);
+  walked.end =
+      World::Get().walker.Walk(registers, FindStackBounds(registers.sp), last, walked.stack);
   walked.truth.resize(kMaxFrames);
   walked.truth.resize(
       static_cast<size_t>(backtrace(walked.truth.data(), static_cast<int>(kMaxFrames))));
@@ -113,6 +116,54 @@ TEST(StackWalkerTest, StopsWhenThereAreTooManyFrames) {
   EXPECT_FALSE(walked.stack.complete);
 }
 
+void Wander(uint64_t way, Walked& walked, const RawStack* last);
+
+__attribute__((noinline)) void Small(uint64_t way, Walked& walked, const RawStack* last) {
+  Wander(way, walked, last);
+  asm volatile("" : : : "memory");
+}
+// Its frame has another size, and its callers another rbp.
+__attribute__((noinline)) void Large(uint64_t way, Walked& walked, const RawStack* last) {
+  auto* room = static_cast<char*>(__builtin_alloca(16 + way % 64));
+  asm volatile("" : : "r"(room) : "memory");
+  Wander(way, walked, last);
+  asm volatile("" : : "r"(room) : "memory");
+}
+// Two bits of `way` choose each call; 0b11 ends it.
+__attribute__((noinline)) void Wander(uint64_t way, Walked& walked, const RawStack* last) {
+  switch (way & 3) {
+    case 0:
+      Small(way >> 2, walked, last);
+      break;
+    case 1:
+      Large(way >> 2, walked, last);
+      break;
+    case 2:
+      Wander(way >> 2, walked, last);
+      break;
+    default:
+      WalkHere(walked, last);
+  }
+  asm volatile("" : : : "memory");
+}
+
+TEST(StackWalkerTest, TheLastWalkChangesNothingButTheTime) {
+  constexpr uint64_t kSeed = 20261122;
+  std::mt19937_64 random(kSeed);
+  std::array<Walked, 2> walks;
+  uint64_t way = 0;
+  for (int round = 0; round < 3000; ++round) {
+    Walked& walked = walks[static_cast<size_t>(round % 2)];
+    const RawStack* last = round == 0 ? nullptr : &walks[static_cast<size_t>(1 - round % 2)].stack;
+    // Mostly the way before with some bits changed; it ends after 20 calls at the latest.
+    way = round % 7 == 0 ? random() : way ^ (random() & random() & random() & random());
+    Wander(way | uint64_t{3} << 40, walked, last);
+    ASSERT_EQ(walked.end, WalkEnd::kComplete) << "seed " << kSeed << ", round " << round;
+    ExpectSameFrames(walked);
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << kSeed << ", round " << round;
+  }
+}
+
 TEST(StackWalkerTest, RegistersThatLieEndTheWalkAndNothingElse) {
   RawStack stack;
   uint64_t on_stack[64] = {};
@@ -121,7 +172,8 @@ TEST(StackWalkerTest, RegistersThatLieEndTheWalkAndNothingElse) {
   const auto in_code = reinterpret_cast<uint64_t>(&WalkHere) + 8;
   for (const uint64_t bp : {uint64_t{0}, uint64_t{8}, sp + 3, sp - 4096, ~uint64_t{0} - 7}) {
     for (const uint64_t ip : {uint64_t{0}, uint64_t{1}, in_code, sp, ~uint64_t{0}}) {
-      const WalkEnd end = World::Get().walker.Walk({.ip = ip, .sp = sp, .bp = bp}, bounds, stack);
+      const WalkEnd end =
+          World::Get().walker.Walk({.ip = ip, .sp = sp, .bp = bp}, bounds, nullptr, stack);
       EXPECT_NE(end, WalkEnd::kBusy);
       EXPECT_LT(stack.frames, kMaxFrames);
     }
@@ -133,7 +185,7 @@ TEST(StackWalkerTest, AnAddressInNoModuleEndsTheStack) {
   uint64_t word = 0;
   const auto sp = reinterpret_cast<uint64_t>(&word);
   EXPECT_EQ(World::Get().walker.Walk({.ip = sp, .sp = sp, .bp = sp},
-                                     {.low = sp - 64, .high = sp + 64}, stack),
+                                     {.low = sp - 64, .high = sp + 64}, nullptr, stack),
             WalkEnd::kUnknownModule);
   EXPECT_EQ(stack.frames, 1u);
 }
