@@ -3,14 +3,21 @@ optimizer state of its own, in elements and bytes by dtype. Sent as marks of lin
 import json
 
 MARK_BYTES = 56_000  # below what one event holds
+_encode = json.JSONEncoder(separators=(',', ':')).encode
+
+
+def line_of(row):
+    return _encode(row).encode()[:MARK_BYTES]
 
 
 def send(domain, name, rows):
+    send_lines(domain, name, map(line_of, rows))
+
+
+def send_lines(domain, name, lines):
     """Lines of JSON as as few marks as they fit into."""
     chunk, size = [], 0
-    encode = json.JSONEncoder(separators=(',', ':')).encode
-    for row in rows:
-        line = encode(row).encode()[:MARK_BYTES]
+    for line in lines:
         if size + len(line) + 1 > MARK_BYTES:
             agent.mark(domain, name, b'\n'.join(chunk))
             chunk, size = [], 0
