@@ -53,6 +53,14 @@ std::map<int32_t, Done> InTrace(const Trace& trace) {
   return done;
 }
 
+// Losses that a death does not explain: it may come between counting an event and committing it,
+// which is one event of each thread.
+uint64_t UnexplainedLosses(const collector::Writer& writer) {
+  const uint64_t half_written = writer.lost[static_cast<size_t>(proto::Loss::kDeath)];
+  return proto::Total(writer.lost) + proto::Total(writer.declared) -
+         std::min<uint64_t>(half_written, 1);
+}
+
 class RankDeathTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(RankDeathTest, EveryCompletedCallOfEveryThreadIsInTheTraceOnce) {
@@ -70,12 +78,16 @@ TEST_P(RankDeathTest, EveryCompletedCallOfEveryThreadIsInTheTraceOnce) {
 
   // By the thread that a process begins with, which has its pid.
   std::map<int32_t, std::map<int32_t, Done>> traces;
-  uint64_t events = 0;
+  uint64_t events = 0, half_written = 0;
   for (const Trace& trace : traced.run().traces) {
     const auto sums = SumWriters(trace);
     EXPECT_EQ(sums.produced, sums.stored + sums.lost) << "pid " << trace.info.pid;
-    EXPECT_EQ(sums.lost, 0u) << "pid " << trace.info.pid;
+    for (const collector::Writer& writer : trace.writers) {
+      EXPECT_EQ(UnexplainedLosses(writer), 0u)
+          << "pid " << trace.info.pid << " thread " << writer.thread;
+    }
     events += sums.stored;
+    half_written += sums.lost;
     traces[static_cast<int32_t>(trace.info.pid)] = InTrace(trace);
   }
   int ledgers = 0;
@@ -97,8 +109,8 @@ TEST_P(RankDeathTest, EveryCompletedCallOfEveryThreadIsInTheTraceOnce) {
   }
   EXPECT_EQ(ledgers, count);
   EXPECT_EQ(traces.size(), static_cast<size_t>(count));
-  std::printf("%d processes died by %s (seed %u): %lu events stored, none lost\n", count,
-              GetParam(), seed, events);
+  std::printf("%d processes died by %s (seed %u): %lu events stored, %lu half written, none lost\n",
+              count, GetParam(), seed, events, half_written);
   fs::remove_all(folder);
 }
 
