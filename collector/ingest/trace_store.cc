@@ -8,6 +8,8 @@
 
 namespace ranktap::collector {
 
+using std::chrono::steady_clock;
+
 TraceStore::TraceStore(RunShelf shelf, std::string collector_id, Reply reply)
     : shelf_(std::move(shelf)),
       collector_id_(std::move(collector_id)),
@@ -33,7 +35,15 @@ void TraceStore::Post(Job job) {
 void TraceStore::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return !jobs_.empty() || finished_; });
+    const auto woken = [this] { return !jobs_.empty() || finished_; };
+    if (stale_.empty()) {
+      wake_.wait(lock, woken);
+    } else if (steady_clock::now() >= next_info_ || !wake_.wait_until(lock, next_info_, woken)) {
+      lock.unlock();
+      WriteStaleInfos();
+      lock.lock();
+      continue;
+    }
     if (jobs_.empty()) return;
     const Job job = std::move(jobs_.front());
     jobs_.pop_front();
@@ -80,7 +90,7 @@ void TraceStore::Store(SessionId session, uint64_t connection, uint64_t frames, 
   Post([this, session, connection, frames, bytes, shared] {
     if (Shelved* const found = Find(session); found != nullptr && shared->summary.frames > 0) {
       found->store->Store(*shared);
-      if (found->store->TakeInfoChanged()) WriteInfo(found->book);
+      if (found->store->TakeInfoChanged()) stale_.insert(found->book);
     }
     queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     reply_(StoredReply{session, connection, frames, std::move(*shared)});
@@ -109,7 +119,7 @@ void TraceStore::Close(SessionId session, std::shared_ptr<const Segment> segment
         ending.set_how(v1::Ending::HOW_GOODBYE);
       }
       store->Close(ending);
-      if (store->TakeInfoChanged()) WriteInfo(found->book);
+      if (store->TakeInfoChanged()) stale_.insert(found->book);
     }
     reply_(ClosedReply{session});
   });
@@ -123,7 +133,7 @@ void TraceStore::Forget(SessionId session) {
     sessions_.erase(found);
     for (const TraceInfo& info : gone->store->infos()) gone->book->info.traces.push_back(info);
     shelf_.Leave(gone->book);
-    WriteInfo(gone->book);
+    stale_.insert(gone->book);
   });
 }
 
@@ -134,6 +144,14 @@ RunInfo TraceStore::InfoOf(const RunBook& book) const {
     for (const TraceInfo& trace : shelved->store->infos()) info.traces.push_back(trace);
   }
   return info;
+}
+
+void TraceStore::WriteStaleInfos() {
+  const auto start = steady_clock::now();
+  for (RunBook* const book : std::exchange(stale_, {})) WriteInfo(book);
+  const auto end = steady_clock::now();
+  constexpr int kShareOfTime = 20;
+  next_info_ = end + kShareOfTime * (end - start);
 }
 
 void TraceStore::WriteInfo(RunBook* book) {

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -11,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -101,6 +104,7 @@ class TraceStore {
                const PeerCredentials& peer);
   RunInfo InfoOf(const RunBook& book) const;
   void WriteInfo(RunBook* book);
+  void WriteStaleInfos();
   Shelved* Find(SessionId session);
 
   RunShelf shelf_;
@@ -110,6 +114,11 @@ class TraceStore {
   Reply reply_;
   std::map<SessionId, std::unique_ptr<Shelved>> sessions_;
   std::string problem_;
+
+  // Runs whose run.json is behind. All of it is written anew, so that no more than a twentieth of
+  // this thread's time goes into it: a run of 2,000 short processes spent minutes there.
+  std::set<RunBook*> stale_;
+  std::chrono::steady_clock::time_point next_info_{};
 
   std::atomic<uint64_t> queued_bytes_ = 0;
   std::mutex mutex_;
