@@ -2,8 +2,10 @@
 // checks its buffer at every byte, this checks once per column.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace ranktap::proto {
 
@@ -32,6 +34,21 @@ inline const std::byte* ReadVarint(const std::byte* in, const std::byte* end, ui
   if (in != end && static_cast<uint8_t>(*in) < 0x80) [[likely]] {
     *value = static_cast<uint8_t>(*in);
     return in + 1;
+  }
+  if (std::endian::native == std::endian::little && end - in >= 4) {
+    // A branch for each length: neighbours in a column are as long as each other, and a guess that
+    // is right does not wait for this value to find the next.
+    uint32_t word;
+    std::memcpy(&word, in, sizeof(word));
+    const uint32_t two = (word & 0x7f) | (word >> 1 & 0x3f80);
+    if ((word & 0x8000) == 0) {
+      *value = two;
+      return in + 2;
+    }
+    if ((word & 0x800000) == 0) {
+      *value = two | (word >> 2 & 0x1fc000);
+      return in + 3;
+    }
   }
   uint64_t result = 0;
   for (unsigned shift = 0; shift < 64 && in != end; shift += 7) {

@@ -101,7 +101,9 @@ bool EventTables::AddWork(const Section<Event>& section, DeviceWork* work) {
   }
   uint32_t* const lane = work->lane.Grow(section.count);
   for (uint32_t i = 0; i < section.count; ++i) {
-    lane[i] = LaneOf(device_[i], context_[i], stream_[i]);
+    const bool as_before = i > 0 && device_[i] == device_[i - 1] &&
+                           context_[i] == context_[i - 1] && stream_[i] == stream_[i - 1];
+    lane[i] = as_before ? lane[i - 1] : LaneOf(device_[i], context_[i], stream_[i]);
   }
   return true;
 }

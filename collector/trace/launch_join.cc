@@ -4,6 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "collector/trace/pages_ahead.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -93,11 +95,15 @@ class CallIndex {
   std::vector<std::pair<uint32_t, uint32_t>> sorted_;
 };
 
+constexpr size_t kRowsAPage = 4096 / sizeof(uint32_t);
+
 void Join(CallIndex* calls, DeviceWork* work) {
   const size_t rows = work->size();
   work->launch.Truncate(0);
   uint32_t* const launch = work->launch.Grow(rows);
+  PagesAhead pages;
   for (size_t i = 0; i < rows; ++i) {
+    if (i % kRowsAPage == 0) pages.Prepare(launch, i * sizeof(*launch), work->launch.bytes());
     // 0 is no correlation: work that a device launched itself.
     launch[i] =
         work->correlation[i] == 0 ? kNone : calls->Find(work->correlation[i], work->start[i]);

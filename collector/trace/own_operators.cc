@@ -83,8 +83,7 @@ class OwnOperators {
       const bool is_operator =
           ranges.payload_type.At(row) == proto::kOperatorPayload ||
           ranges.payload_type.At(row) == proto::kDescribedOperatorPayload ||
-          (trace_->dictionary.Domain(ranges.domain[row]).empty() &&
-           NumberAfter(kIdMark, trace_->dictionary.String(ranges.name[row])).has_value());
+          (trace_->dictionary.Domain(ranges.domain[row]).empty() && HasId(ranges.name[row]));
       if (is_operator) {
         AddOperator(ranges, row);
       } else {
@@ -97,6 +96,15 @@ class OwnOperators {
       if (!column.empty()) column.PadTo(rows);
     });
     PermuteTable(ranges, kept);
+  }
+
+  // Many ranges share few names.
+  bool HasId(uint32_t name) {
+    if (trace_->dictionary.String(name).empty()) return false;  // nor is there such a number
+    if (name >= has_id_.size()) has_id_.resize(size_t{name} + 1);
+    std::optional<bool>& known = has_id_[name];
+    if (!known) known = NumberAfter(kIdMark, trace_->dictionary.String(name)).has_value();
+    return *known;
   }
 
   void AddOperator(const Ranges& ranges, uint32_t row) {
@@ -267,6 +275,7 @@ class OwnOperators {
 
   Trace* trace_;
   Operators& ops_;
+  std::vector<std::optional<bool>> has_id_;                 // by name
   std::unordered_map<std::string, uint32_t> plain_shapes_;  // by shapes and types
   std::unordered_map<uint64_t, uint32_t> by_id_;
   std::vector<std::pair<uint32_t, uint64_t>> with_signature_;  // operator, number

@@ -1,8 +1,8 @@
 // Pages of a large array that is about to be written, taken from the kernel many at once.
 //
 // A page fault for every 4 KiB costs 2.4 us on the machine of docs/measurements/analysis.md, and
-// the same pages taken 64 at a time 1.5 us each. Huge pages (MADV_HUGEPAGE) cost 0.5 us where
-// memory is whole and 9 us where it is fragmented, which a process cannot know beforehand.
+// the same pages taken 64 at a time or more 1.5 us each. Huge pages (MADV_HUGEPAGE) cost 0.5 us
+// where memory is whole and 9 us where it is fragmented, which a process cannot know beforehand.
 #pragma once
 
 #include <sys/mman.h>
@@ -34,7 +34,7 @@ class PagesAhead {
   }
 
  private:
-  static constexpr size_t kPage = 4096, kAhead = 256 << 10;
+  static constexpr size_t kPage = 4096, kAhead = 512 << 10;
   uintptr_t begin_ = 0, taken_ = 0;
   bool works_ = true;  // false: an older kernel
 };

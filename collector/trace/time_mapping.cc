@@ -30,25 +30,39 @@ void MakeClocks(const std::vector<v1::ClockReading>& readings, Trace* trace) {
   }
 }
 
-void MapSpans(const ClockMap& clock, Column<int64_t>* start, Column<int64_t>* end) {
-  size_t segment = 0;
-  for (size_t i = 0; i < start->size(); ++i) {
-    const auto begin = static_cast<uint64_t>((*start)[i]);
-    const auto finish = static_cast<uint64_t>((*end)[i]);
-    (*start)[i] = clock.Map(begin, &segment);
-    // CUPTI writes an end of 0 when its buffers ran out under a running kernel.
-    (*end)[i] = finish < begin ? (*start)[i] : clock.Map(finish, &segment);
-  }
-}
+// First start and last end of what has times.
+struct Bounds {
+  int64_t first = INT64_MAX, last = INT64_MIN;
 
-void MapDeviceSpans(const ClockMap& clock, Column<int64_t>* start, Column<int64_t>* end) {
-  const size_t rows = start->size();
-  std::vector<uint32_t> untimed;
-  for (size_t i = 0; i < rows; ++i) {
-    if ((*start)[i] == 0) untimed.push_back(static_cast<uint32_t>(i));
+  void Cover(int64_t start, int64_t end) {
+    first = std::min(first, start);
+    last = std::max(last, end);
   }
-  MapSpans(clock, start, end);
-  for (const uint32_t row : untimed) (*start)[row] = (*end)[row] = kUntimed;
+};
+
+enum class Zero { kIsATime, kMeansUntimed };
+
+// One pass over the columns, which are larger than any cache.
+void MapSpans(const ClockMap& clock, Zero zero, Column<int64_t>* starts, Column<int64_t>* ends,
+              Bounds* bounds) {
+  int64_t* const start = starts->data();
+  int64_t* const end = ends->data();
+  Bounds seen = *bounds;
+  size_t segment = 0;
+  for (size_t i = 0, rows = starts->size(); i < rows; ++i) {
+    const auto begin = static_cast<uint64_t>(start[i]), finish = static_cast<uint64_t>(end[i]);
+    if (begin == 0 && zero == Zero::kMeansUntimed) {
+      start[i] = end[i] = kUntimed;
+      continue;
+    }
+    const int64_t mapped = clock.Map(begin, &segment);
+    // CUPTI writes an end of 0 when its buffers ran out under a running kernel.
+    const int64_t last = finish < begin ? mapped : clock.Map(finish, &segment);
+    start[i] = mapped;
+    end[i] = last;
+    seen.Cover(mapped, last);
+  }
+  *bounds = seen;
 }
 
 uint64_t LastTick(const Trace& trace, RangeMatcher& matcher) {
@@ -61,12 +75,15 @@ uint64_t LastTick(const Trace& trace, RangeMatcher& matcher) {
   return last;
 }
 
-void MapHostTimes(const RawTimes& raw, Trace* trace) {
+void MapHostTimes(const RawTimes& raw, Trace* trace, Bounds* bounds) {
   const ClockMap& clock = trace->host_clock;
-  MapSpans(clock, &trace->api_calls.start, &trace->api_calls.end);
-  MapSpans(clock, &trace->event_calls.start, &trace->event_calls.end);
-  MapSpans(clock, &trace->ranges.start, &trace->ranges.end);
-  MapSpans(clock, &trace->marks.start, &trace->marks.end);
+  const auto map_spans = [&](auto& table) {
+    MapSpans(clock, Zero::kIsATime, &table.start, &table.end, bounds);
+  };
+  map_spans(trace->api_calls);
+  map_spans(trace->event_calls);
+  map_spans(trace->ranges);
+  map_spans(trace->marks);
   const auto map = [&clock](uint64_t* ticks) { *ticks = static_cast<uint64_t>(clock.Map(*ticks)); };
   for (auto& row : trace->names) map(&row.time_ticks);
   for (auto& row : trace->resources) map(&row.time_ticks);
@@ -90,13 +107,16 @@ void MapHostTimes(const RawTimes& raw, Trace* trace) {
   }
 }
 
-void MapDeviceTimes(Trace* trace) {
+void MapDeviceTimes(Trace* trace, Bounds* bounds) {
   const ClockMap& clock = trace->device_clock;
-  MapDeviceSpans(clock, &trace->kernels.start, &trace->kernels.end);
-  MapDeviceSpans(clock, &trace->copies.start, &trace->copies.end);
-  MapDeviceSpans(clock, &trace->memsets.start, &trace->memsets.end);
-  MapDeviceSpans(clock, &trace->graph_launches.start, &trace->graph_launches.end);
-  MapDeviceSpans(clock, &trace->syncs.start, &trace->syncs.end);
+  const auto map_spans = [&](auto& table) {
+    MapSpans(clock, Zero::kMeansUntimed, &table.start, &table.end, bounds);
+  };
+  map_spans(trace->kernels);
+  map_spans(trace->copies);
+  map_spans(trace->memsets);
+  map_spans(trace->graph_launches);
+  map_spans(trace->syncs);
   const auto map = [&clock](uint64_t* ns) {
     if (*ns != 0) *ns = static_cast<uint64_t>(clock.Map(*ns));
   };
@@ -107,28 +127,19 @@ void MapDeviceTimes(Trace* trace) {
   for (auto& row : trace->jits) map(&row.start_ns), map(&row.end_ns);
 }
 
-void FindBounds(Trace* trace) {
-  int64_t first = INT64_MAX, last = INT64_MIN;
-  ForEachTable(*trace, [&](const auto& table) {
-    for (const int64_t start : table.start) {
-      if (start != kUntimed) first = std::min(first, start);
-    }
-    for (const int64_t end : table.end) last = std::max(last, end);
-  });
-  if (first > last) return;
-  trace->first_ns = first;
-  trace->last_ns = last;
-}
-
 }  // namespace
 
 void MapTimes(const RawTimes& raw, RangeMatcher* matcher, Trace* trace) {
   MakeClocks(raw.readings, trace);
   matcher->Match(LastTick(*trace, *matcher));
   trace->unmatched_pops = matcher->unmatched_pops();
-  MapHostTimes(raw, trace);
-  MapDeviceTimes(trace);
-  FindBounds(trace);
+  Bounds bounds;
+  MapHostTimes(raw, trace, &bounds);
+  MapDeviceTimes(trace, &bounds);
+  if (bounds.first <= bounds.last) {
+    trace->first_ns = bounds.first;
+    trace->last_ns = bounds.last;
+  }
   for (Gap& gap : trace->gaps) {
     if (gap.open) gap.end = std::max(gap.start, trace->last_ns);
   }

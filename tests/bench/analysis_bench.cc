@@ -4,10 +4,12 @@
 // Usage: analysis_bench DIRECTORY
 //        analysis_bench --kineto FILE, prints the seconds that reading a trace of torch.profiler
 //        takes
-//        analysis_bench --own FILE, what is measured of our own traces alone; FILE is made where it
-//        is not there, and stays
+//        analysis_bench --load FILE, prints the user and the system seconds of each of nine loads
+//        of an own trace, for a profiler to look at analysis_bench --own FILE, what is measured of
+//        our own traces alone; FILE is made where it is not there, and stays
 #include <fcntl.h>
 #include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -185,6 +187,20 @@ void MeasureAnalyses(const std::string& path) {
          .target = 10});
 }
 
+void LoadForAProfiler(const std::string& path) {
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  for (int i = 0; i < 9; ++i) {
+    rusage before, after;
+    ::getrusage(RUSAGE_SELF, &before);
+    const Trace trace = Load(path);
+    ::getrusage(RUSAGE_SELF, &after);
+    std::printf("%.3f user %.3f system\n", seconds(after.ru_utime) - seconds(before.ru_utime),
+                seconds(after.ru_stime) - seconds(before.ru_stime));
+  }
+}
+
 }  // namespace
 }  // namespace ranktap::bench
 
@@ -196,6 +212,10 @@ int main(int argc, char** argv) {
     std::printf("%.6f\n", LeastCpuSeconds(9, [&file] {
                   if (!ranktap::collector::ImportKineto(file)) std::abort();
                 }));
+    return 0;
+  }
+  if (argc == 3 && std::string_view(argv[1]) == "--load") {
+    LoadForAProfiler(argv[2]);
     return 0;
   }
   if (argc == 3 && std::string_view(argv[1]) == "--own") {
