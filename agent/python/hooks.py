@@ -76,11 +76,12 @@ class Steps:
         self._lock = threading.Lock()
         self._known = []       # ids of optimizers, in the order of their first step
         self._references = []  # to them, weak
-        self._forwards = False # whether a module was ever seen to run
         self.number = 0
         self._range = None
-        self.listeners = [process.learn_rank]  # called with the number of the step that begins
+        self.listeners = []  # called with the number of the step that begins
         self.before_optimizer = []
+        self.modules = None
+        self._is_regular = True  # each step of the last optimizer has a forward before it
 
     def install(self, torch):
         # torch.optim hides its own submodule.
@@ -88,8 +89,13 @@ class Steps:
         if not hasattr(optimizer, 'register_optimizer_step_pre_hook'):
             agent.note('this PyTorch (before 2.0) has no global optimizer hooks: no steps')
             return
-        optimizer.register_optimizer_step_pre_hook(lambda *_: self._before())
-        optimizer.register_optimizer_step_post_hook(lambda stepped, *_: self._after(stepped))
+        before, after = guarded(self._before), guarded(self._after)
+        if agent.on_steps(before, after):
+            before, after = agent.before_step, agent.after_step
+        else:
+            before, after = (lambda stepped, *_, call=call: call(stepped) for call in (before, after))
+        optimizer.register_optimizer_step_pre_hook(before)
+        optimizer.register_optimizer_step_post_hook(after)
 
     def optimizers(self):
         return [stepped for reference in self._references if (stepped := reference()) is not None]
@@ -98,59 +104,67 @@ class Steps:
         """The first step starts with the first thing that is seen."""
         domain = self._process.domains[STEP]
         self._name = agent.name('step')
+        self._phase, self._optimizer = self._process.domains[PHASE], agent.name('optimizer')
         self._range = agent.open(domain, self._name, self.number)
 
-    @guarded
-    def _before(self):
-        if self._process.records():
+    def _before(self, _):
+        if self._process.state or self._process.records():
             for listener in self.before_optimizer:
                 listener()
-            agent.push(self._process.domains[PHASE], agent.name('optimizer'))
+            agent.push(self._phase, self._optimizer)
 
-    @guarded
     def _after(self, stepped):
-        if not self._process.records():
+        if not self._process.state and not self._process.records():
             return
-        agent.pop(self._process.domains[PHASE])
-        if id(stepped) not in self._known:
-            self._known.append(id(stepped))
+        agent.pop(self._phase)
+        key = id(stepped)
+        if key not in self._known:
+            self._known.append(key)
             self._references.append(weakref.ref(stepped))
-        elif id(stepped) != self._known[-1]:
+            agent.last_optimizer(key)
+        elif key != self._known[-1]:
             return
-        forward = agent.forward_seen() == 1
-        self._forwards = self._forwards or forward
-        if forward or not self._forwards:
+        if agent.ends_step():
             self._next()
+        else:
+            self._is_regular = False
+        if agent.capturing():
+            self.modules.wake()
+        elif self._is_regular:
+            self.modules.sleep()
 
     def _next(self):
         with self._lock:
             agent.close(self._range)
-            self.number += 1
+            self.number += 1 + agent.skipped_steps()
             for listener in self.listeners:
                 listener(self.number)
             self._range = agent.open(self._process.domains[STEP], self._name, self.number)
 
 
 class Trees:
-    """Tells once what each root module is made of, and once more after the first step, when there
-    are gradients and optimizer states."""
+    """Tells once what each root module is made of, after the first step that it ran in, when there are
+    gradients and optimizer states."""
 
     def __init__(self, process, modules, steps):
         self._process, self._modules, self._steps = process, modules, steps
-        self._told = {}  # id(root) -> whether with states
+        self._told = set()  # ids of roots
+        self._looked_at = 0  # how many of the roots
         steps.listeners.append(guarded(self._tell))
 
     def _tell(self, number):
-        if not agent.capturing():
+        roots = self._modules.roots
+        if len(roots) == self._looked_at or not agent.capturing():
             return
+        self._looked_at = len(roots)
         states = {}
         for optimizer in self._steps.optimizers():
             states.update(optimizer.state)
-        for reference in self._modules.roots:
+        for reference in roots:
             root = reference()
-            if root is None or self._told.get(id(root)) or next(root.parameters(), None) is None:
+            if root is None or id(root) in self._told or next(root.parameters(), None) is None:
                 continue
-            self._told[id(root)] = True
+            self._told.add(id(root))
             text = self._modules.texts.get(id(root), type(root).__name__)
             tree = load('model_tree')
             tree.send(self._process.domains[MODULE], agent.name('tree'), tree.rows_of(root, text, states))
@@ -164,11 +178,16 @@ class Backward:
         self._process = process
         self._tensor = torch.Tensor
         self._range = None
+        self._on_begin, self._on_end = guarded(self._begin), guarded(self._end)
+        process.on_start.append(self._learn_name)
+
+    def _learn_name(self):
+        self._phase, self._name = self._process.domains[PHASE], agent.name('backward')
 
     def watch(self, output):
         node = self._node_of(output)
-        if node is not None and hasattr(node, 'register_prehook') and agent.capturing():
-            node.register_prehook(guarded(self._begin))
+        if node is not None and hasattr(node, 'register_prehook'):
+            node.register_prehook(self._on_begin)
 
     def _node_of(self, output, depth=2):
         if isinstance(output, self._tensor):
@@ -184,8 +203,8 @@ class Backward:
 
     def _begin(self, _):
         if self._range is None:
-            self._engine.queue_callback(guarded(self._end))
-            self._range = agent.open(self._process.domains[PHASE], agent.name('backward'), 0)
+            self._engine.queue_callback(self._on_end)
+            self._range = agent.open(self._phase, self._name, 0)
 
     def _end(self):
         ended, self._range = self._range, None
@@ -263,16 +282,35 @@ class Windows:
             self._window.close()
 
 
+class Changes:
+    """What is looked for when recording begins, and again at the first step after something came that
+    it could be in: modules, process groups, CUDA."""
+
+    def __init__(self, torch, looks):
+        self._cuda = vars(torch.cuda)
+        self._looks = [guarded(look) for look in looks]
+        self._seen = None
+
+    def look(self, *_):
+        c10d = sys.modules.get('torch.distributed.distributed_c10d')
+        world = getattr(c10d, '_world', None)
+        groups = None if world is None else tuple(map(id, world.pg_map))
+        seen = len(sys.modules), groups, self._cuda.get('_initialized')
+        if seen != self._seen:
+            self._seen = seen
+            for look in self._looks:
+                look()
+
+
 def install_others(torch, process, steps):
-    """What is looked for when recording begins, and again at each step."""
     pauses = load('pauses').Pauses(process, process.domains[PHASE])
     distributed = load('distributed').Distributed(process, process.domains[COMM])
     failures = load('memory').OutOfMemory(torch, process.domains[MEMORY])
     for part in (pauses, failures):
         guarded(part.start)()
-    for part in (pauses, distributed, failures):
-        guarded(part.look)()
-        steps.listeners.append(guarded(part.look))
+    changes = Changes(torch, [process.learn_rank, pauses.look, distributed.look, failures.look])
+    changes.look()
+    steps.listeners.append(guarded(changes.look))
 
 
 def install(torch):
@@ -280,6 +318,8 @@ def install(torch):
     steps = Steps(process)
     modules = load('modules').Modules(torch, process, guarded)
     modules.on_root_output = Backward(torch, process).watch
+    steps.modules = modules
+    atexit.register(guarded(modules.wake))  # nobody is woken in an interpreter that is going
     for part in (modules, steps):
         guarded(part.install)(torch)
     process.on_start.append(guarded(Data(process).install))

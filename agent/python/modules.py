@@ -4,6 +4,9 @@ Global hooks would take PyTorch through the slow way of Module.__call__, 1.5 us 
 anything. So Module.__call__ is replaced by a function of the agent's that calls PyTorch's own
 (agent/sources/torch/torch_modules.h). Dynamo cannot look into it: before it traces anything, PyTorch's
 own is put back and hooks take over, for good.
+
+PyTorch's own is there too while nothing is recorded, from the end of the first such step: ours would cost
+each module 0.3 us (sleep, wake).
 """
 import sys
 import types
@@ -23,6 +26,7 @@ class Modules:
         self.roots = []       # weak references to all of them
         self.on_root_output = None
         self._own_call = None
+        self._is_asleep = False
         self.compiles = False  # dynamo was used
 
     def install(self, torch):
@@ -36,8 +40,9 @@ class Modules:
         if not isinstance(self._original, types.FunctionType) or not has_lock:
             return False
         guarded = self._guarded
+        self._wake = guarded(self.wake)
         self._own_call = agent.module_call(module, self._original, guarded(self._first_seen),
-                                           guarded(lambda output: self.on_root_output(output)))
+                                           guarded(self.on_root_output))
         if self._own_call is None:
             return False
         module.__call__ = self._own_call
@@ -56,8 +61,30 @@ class Modules:
             if is_ours:
                 module.__call__ = self._own_call
 
+    def sleep(self):
+        """Who has replaced the call after us calls ours, which stays."""
+        module = self._torch.nn.Module
+        if self._own_call is not None and module.__dict__.get('__call__') is self._own_call:
+            if agent.wake_by(self._wake):
+                self._is_asleep = True
+                module.__call__ = self._original
+
+    def wake(self):
+        if not self._is_asleep:
+            return
+        self._is_asleep = False
+        agent.wake_by(None)
+        module = self._torch.nn.Module
+        if self._own_call is None:
+            return
+        if module.__dict__.get('__call__') is self._original:
+            module.__call__ = self._own_call
+        elif module.__dict__.get('__call__') is not self._own_call:
+            agent.note('no modules any more: the program has replaced torch.nn.Module.__call__')
+
     def switch_to_hooks(self):
         self.compiles = True
+        self.wake()
         module = self._torch.nn.Module
         # Who has replaced it after us calls ours, which goes on.
         if self._own_call is not None and module.__dict__.get('__call__') is self._own_call:
@@ -78,7 +105,7 @@ class Modules:
     def _make_hooks(self):
         known, enter, leave = self.names.get, agent.enter, agent.exit
         first_seen = self._guarded(self._first_seen)
-        root_done = self._guarded(lambda output: self.on_root_output(output))
+        root_done = self._guarded(self.on_root_output)
         # Under dynamo these are True and the hooks trace to nothing: no graph break, no range
         # inside of a compiled graph.
         compiler = getattr(self._torch, 'compiler', None)

@@ -5,15 +5,14 @@
 import itertools
 import json
 import pathlib
-import statistics
 import subprocess
 import sys
 
 import torch_loop
 
 ROUNDS = 3
-PAIRS = 9
 LOOP = pathlib.Path(__file__).with_name('torch_loop.py')
+TURNS = pathlib.Path(__file__).with_name('torch_turns.py')
 
 
 class Bench:
@@ -24,12 +23,12 @@ class Bench:
     def bare(self, *arguments):
         return self._measure([], arguments)
 
-    def traced(self, *arguments, options=()):
+    def traced(self, *arguments, options=(), program=LOOP):
         run = self._scratch / f'torch-{next(self._runs)}'
-        return self._measure([self._ranktap, 'run', '--quiet', '-o', run, '--level', 'full', *options, '--'], arguments)
+        return self._measure([self._ranktap, 'run', '--quiet', '-o', run, '--level', 'full', *options, '--'], arguments, program)
 
-    def _measure(self, before, arguments):
-        command = [*before, self._python, LOOP, *arguments]
+    def _measure(self, before, arguments, program=LOOP):
+        command = [*before, self._python, program, *arguments]
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True)
         return json.loads(done.stdout.splitlines()[-1])
 
@@ -74,17 +73,22 @@ def operators(bench):
          "torch.profiler's stop", least(rounds, 3, 'stop_ns') / count / steps)
 
 
-def dormant(bench):
-    """In turn, each pair a reading: nothing else tells a cost of this size from the machine's moods."""
-    pairs = [(bench.bare('steps'), bench.traced('steps', options=('--dormant',))) for _ in range(PAIRS)]
-    shares = sorted(100 * (traced['step_ns'] / bare['step_ns'] - 1) for bare, traced in pairs)
-    show('dormant in a training loop', statistics.median(shares), '%', target=0.3,
-         note=f'{PAIRS} pairs: {shares[0]:+.2f} to {shares[-1]:+.2f} %')
+def turns(bench):
+    """In one process: two of them differ by far more than what is looked for."""
+    for name, options, target in (('dormant in a training loop', ('--dormant',), 0.3),
+                                  ('a training step outside of windows', ('--schedule', 'wait=1000000,active=1'), 0)):
+        found = bench.traced(options=options, program=TURNS)
+        calls, sees = len(found['calls']), 'observed' if found['operators'] else 'not observed'
+        for key, what in (('floor', ', floor: bare beside bare'), ('cost', '')):
+            share, low, high = found[key]['share']
+            show(name + what, share, '%', target=0 if what else target,
+                 note=f'95 %: {low:+.2f} to {high:+.2f} %, {found[key]["ns"][0] / 1e3:+.1f} us of '
+                      f'{found[key]["bare_ns"] / 1e3:.0f}; {calls} Python functions of ours a step, operators {sees}')
 
 
 def main():
     bench = Bench(*sys.argv[1:4])
-    for measure in (imports, modules, operators, dormant):
+    for measure in (imports, modules, operators, turns):
         measure(bench)
 
 

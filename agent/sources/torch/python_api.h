@@ -51,6 +51,7 @@ struct PythonApi {
   PyObject* (*PyObject_Vectorcall)(PyObject*, PyObject* const*, size_t, PyObject*);
   PyObject* (*PyDescr_NewMethod)(PyObject*, PyMethodDef*);
   intptr_t (*PyTuple_Size)(PyObject*);
+  int (*Py_IsInitialized)();
 
   // False: there is no CPython in the process, or one without audit hooks (before 3.8).
   [[nodiscard]] bool Load();

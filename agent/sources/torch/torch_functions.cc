@@ -22,6 +22,7 @@
 #include "agent/sources/torch/torch_modules.h"
 #include "agent/sources/torch/torch_operators.h"
 #include "agent/sources/torch/torch_signature.h"
+#include "agent/sources/torch/torch_steps.h"
 
 namespace ranktap::agent {
 namespace {
@@ -33,8 +34,6 @@ constexpr uint32_t kUnsignedPayload = 1;  // NVTX_PAYLOAD_TYPE_UNSIGNED_INT64
 
 // Numbers of their own, far from NVTX's, which count from 1.
 constinit std::atomic<uint64_t> g_next_range{uint64_t{1} << 62};
-// A root module ran since the last step ended.
-constinit std::atomic<bool> g_forward_seen{false};
 constinit std::atomic<ArenaRef> g_module_domain{0};
 
 PyObject* None() {
@@ -155,11 +154,6 @@ PyObject* Gap(PyObject*, PyObject* const* arguments, intptr_t count) {
 PyObject* Depth(PyObject*, PyObject*) {
   ThreadState* thread = Enter();
   return Number(thread == nullptr ? 0 : thread->module_depth);
-}
-
-// forward_seen() -> whether a module has run since the last call.
-PyObject* ForwardSeen(PyObject*, PyObject*) {
-  return Number(g_forward_seen.exchange(false) ? 1 : 0);
 }
 
 // push(domain, name[, payload]), pop(domain): a range of this thread.
@@ -308,11 +302,12 @@ constexpr PyMethodDef Define(const char* name, Function* function, int flags) {
 }  // namespace
 
 bool BeginModule(ArenaRef name) {
+  NoteForward();
   ThreadState* const thread = Enter();
   if (thread == nullptr) return false;
   const uint64_t now = NowTicks();
   const CallbackCost cost(*thread, now);
-  if (thread->module_depth++ == 0) g_forward_seen.store(true, std::memory_order_relaxed);
+  ++thread->module_depth;
   thread->Emit(proto::RangePushEvent{
       .header = {},
       .time_ticks = now,
@@ -347,7 +342,13 @@ PyObject* MakeTorchFunctions() {
       Define("name_module", &NameModuleById, kMethFastcall),
       Define("forget_module", &ForgetModuleById, kMethO),
       Define("depth", &Depth, kMethNoArgs),
-      Define("forward_seen", &ForwardSeen, kMethNoArgs),
+      Define("on_steps", &OnSteps, kMethFastcall),
+      Define("before_step", &BeforeStep, kMethFastcall),
+      Define("after_step", &AfterStep, kMethFastcall),
+      Define("last_optimizer", &SetLastOptimizer, kMethO),
+      Define("wake_by", &WakeBy, kMethO),
+      Define("ends_step", &EndsStep, kMethNoArgs),
+      Define("skipped_steps", &TakeSkippedSteps, kMethNoArgs),
       Define("push", &Push, kMethFastcall),
       Define("pop", &Pop, kMethO),
       Define("open", &Open, kMethFastcall),

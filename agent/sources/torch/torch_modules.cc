@@ -22,6 +22,17 @@ NameTable& ModuleNames() {
   return names;
 }
 
+// In front of it, since its look-up divides by a prime: 20 ns.
+struct NameLine {
+  const PyObject* module;
+  ArenaRef name;
+};
+constinit std::array<NameLine, 512> g_name_lines{};
+NameLine& LineOf(const PyObject* module) {
+  const auto bits = reinterpret_cast<uintptr_t>(module);
+  return g_name_lines[(bits >> 4 ^ bits >> 13) % g_name_lines.size()];
+}
+
 struct ModuleCall {
   PyObject* original = nullptr;
   PyObject* first_seen = nullptr;
@@ -59,11 +70,18 @@ PyObject* CallOriginal(PyObject* self, PyObject* const* arguments, intptr_t coun
 }
 
 ArenaRef NameOf(PyObject* self) {
+  NameLine& line = LineOf(self);
+  if (line.module == self) [[likely]]
+    return line.name;
   const NameTable& names = ModuleNames();
-  if (const auto known = names.find(self); known != names.end()) return known->second;
-  Tell(g_call.first_seen, self);
-  const auto known = names.find(self);
-  return known == names.end() ? 0 : known->second;
+  auto known = names.find(self);
+  if (known == names.end()) {
+    Tell(g_call.first_seen, self);
+    known = names.find(self);
+  }
+  if (known == names.end()) return 0;
+  line = {.module = self, .name = known->second};
+  return known->second;
 }
 
 PyObject* CallModule(PyObject* self, PyObject* const* arguments, intptr_t count,
@@ -94,8 +112,14 @@ PyObject* MakeModuleCall(PyObject* type, PyObject* original, PyObject* first_see
   return descriptor;
 }
 
-void NameModule(const PyObject* module, ArenaRef name) { ModuleNames()[module] = name; }
+void NameModule(const PyObject* module, ArenaRef name) {
+  LineOf(module) = {};
+  ModuleNames()[module] = name;
+}
 
-void ForgetModule(const PyObject* module) { ModuleNames().erase(module); }
+void ForgetModule(const PyObject* module) {
+  LineOf(module) = {};
+  ModuleNames().erase(module);
+}
 
 }  // namespace ranktap::agent

@@ -1,0 +1,72 @@
+"""Trains while the job is asleep, wakes it, and puts it to sleep again: `asleep.py RANKTAP RUN`. Prints what
+stands in Module.__call__'s place meanwhile, and the steps between which the window was."""
+import ctypes
+import pathlib
+import subprocess
+import sys
+
+import torch
+from torch import nn
+
+MOST_STEPS = 200_000
+
+
+class Training:
+    def __init__(self):
+        torch.manual_seed(0)
+        torch.set_num_threads(1)
+        self._model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))
+        self._optimizer = torch.optim.SGD(self._model.parameters(), lr=1e-3)
+        self._data = torch.ones(2, 4)
+        self.steps = 0
+
+    def step(self):
+        self._model(self._data).sum().backward()
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        self.steps += 1
+
+    def step_until(self, condition):
+        while not condition() and self.steps < MOST_STEPS:
+            self.step()
+
+
+def is_asleep():
+    return nn.Module.__dict__['__call__'] is nn.Module._wrapped_call_impl
+
+
+def observes_operators():
+    has = ctypes.CDLL(str(pathlib.Path(torch.__file__).parent / 'lib/libtorch_cpu.so'))['_ZN2at12hasCallbacksEv']
+    has.restype = ctypes.c_bool
+    return has()
+
+
+def calls_of_ours(step):
+    names = []
+    sys.setprofile(lambda frame, event, _: names.append(frame.f_code.co_filename) if event == 'call' else None)
+    step()
+    sys.setprofile(None)
+    return sum(name.startswith('<ranktap/') for name in names)
+
+
+def main():
+    ranktap, run = sys.argv[1:3]
+    training = Training()
+    training.step_until(lambda: training.steps >= 3)
+    print('asleep', is_asleep(), observes_operators(), calls_of_ours(training.step))
+    subprocess.run([ranktap, 'start', run], check=True, stdout=subprocess.DEVNULL)
+    first = training.steps
+    training.step_until(lambda: not is_asleep())
+    print('awake', not is_asleep())
+    for _ in range(5):
+        training.step()
+    last = training.steps
+    subprocess.run([ranktap, 'stop', run], check=True, stdout=subprocess.DEVNULL)
+    training.step_until(is_asleep)
+    training.step()
+    print('asleep', is_asleep(), observes_operators(), calls_of_ours(training.step))
+    print('window', first, last)
+
+
+if __name__ == '__main__':
+    main()
