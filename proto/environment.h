@@ -47,7 +47,7 @@ inline constexpr auto kEnvVars = std::to_array<EnvVar>({
     {"RANKTAP_RETURN_MS", EnvKind::kNumber, "1000", 0, 600000,
      "How long after a profiler of the program has let CUPTI go we take it again, ms."},
     {"RANKTAP_STACKS", EnvKind::kStacks, "auto", 0, 0,
-     "Native stacks at launches (launch), synchronisations too (sync), allocations and copies too (all); off; auto is all at level full."},
+     "Native stacks at launches (launch), synchronisations too (sync), allocations and copies too (all); off; auto is all at level full. With all itself, Python stacks of PyTorch's operators too."},
     {"RANKTAP_STACKS_SAMPLE", EnvKind::kNumber, "1", 1, 1000000,
      "Of so many calls that would have a stack, one gets it."},
     {"RANKTAP_BUDGET_PPM", EnvKind::kNumber, "0", 0, 1000000,

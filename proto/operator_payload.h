@@ -12,10 +12,11 @@ namespace ranktap::proto {
 inline constexpr uint32_t kOperatorPayload = 0x72740001;
 
 // The range of an operator that our own callback saw: payload is the number of its signature (0:
-// none), which a mark explains, and from kOperatorScopeShift on its at::RecordScope; 1 + seq as
-// above.
+// none), which a mark explains, from kOperatorStackShift on that of its Python stack (0: none), and
+// from kOperatorScopeShift on its at::RecordScope; 1 + seq as above.
 inline constexpr uint32_t kDescribedOperatorPayload = 0x72740004;
-inline constexpr unsigned kOperatorScopeShift = 56;
+inline constexpr unsigned kOperatorScopeShift = 56, kOperatorStackShift = 28;
+inline constexpr uint32_t kMostOperatorStacks = (1u << 28) - 1;  // and signatures
 
 // A mark at the end of such an operator of the same thread: it ended by an exception, and did not
 // do its work (a checkpoint stops its recomputation so).

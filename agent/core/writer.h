@@ -34,6 +34,10 @@ class ThreadState {
       return reinterpret_cast<ThreadState*>(current_);
     return current_ == kNoSlot ? nullptr : Attach(proto::WriterKind::kThread);
   }
+  // The same, without making one: nullptr where this thread has made no event yet.
+  static ThreadState* Existing() {
+    return current_ > kNoSlot ? reinterpret_cast<ThreadState*>(current_) : nullptr;
+  }
   // For threads of ours, before they emit.
   static ThreadState* Attach(proto::WriterKind kind);
 
@@ -114,7 +118,8 @@ class ThreadState {
   // Something lent to this thread; set to 0 when it ends.
   std::atomic<uint32_t>* lease = nullptr;
   uint32_t api_depth = 0;  // CUDA calls we are inside of; the driver's below a runtime's is nested
-  uint32_t module_depth = 0;                  // forwards of framework modules we are inside of
+  uint32_t module_depth = 0;  // forwards of framework modules we are inside of
+  uint32_t python_stack = 0;  // from where the interpreter's lock was given back; 0: not known
   std::atomic<uint32_t> last_correlation{0};  // of the calls recorded on this thread
   std::atomic<uint32_t> last_launch{0};
   // Events produced so far, by which 1 in 64 hooks is timed.

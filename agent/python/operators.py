@@ -11,6 +11,7 @@ import ctypes
 import gc
 import json
 import os
+import sys
 import threading
 
 MOST_BYTES = 256 << 20  # of an execution trace; beyond it shapes are dropped and the trace says so
@@ -125,9 +126,21 @@ class Window:
 
     def _start(self):
         if self._observes:
+            if os.environ.get('RANKTAP_STACKS') == 'all':
+                self._start_stacks()
             agent.start_operators(self._domain, agent.name('signatures'))
             return True
         return self._start_pytorchs()
+
+    def _start_stacks(self):
+        """Python stacks, with the names of files as torch.profiler writes them: from the folder on that
+        Python found them in."""
+        prefixes = sorted({os.path.join(path, '') for path in map(str, sys.path) if path}, key=len, reverse=True)
+        has_lock = getattr(sys, '_is_gil_enabled', lambda: True)()
+        if not has_lock:
+            agent.note('no Python stacks of operators: this Python has no interpreter lock')
+        elif not agent.start_stacks(self._domain, agent.name('stacks'), '\n'.join(prefixes)):
+            agent.note('no Python stacks of operators: this Python (before 3.9) or this PyTorch does not allow it')
 
     def _start_pytorchs(self):
         """PyTorch's NVTX state and execution trace observer."""
@@ -167,6 +180,7 @@ class Window:
         self._originals.clear()
         if self._observes:
             agent.stop_operators()
+            agent.stop_stacks()
             return
         self._torch._C._autograd._disable_profiler()
         self._close_observer()

@@ -27,6 +27,8 @@ constexpr std::string_view kIdMark = ", op_id = ", kSequenceMark = ", seq = ",
                            kSizesMark = ", sizes = ", kProducersMark = ", input_op_ids = ";
 // Autograd's evaluation of a node; its scope is known without the observer.
 constexpr std::string_view kNodePrefix = "autograd::engine::evaluate_function: ";
+// As agent/python/door.py calls our own files.
+constexpr std::string_view kOwnFile = "<ranktap/";
 constexpr uint8_t kBackwardScope = 1, kUserScope = 7;  // at::RecordScope
 
 std::optional<uint64_t> NumberAfter(std::string_view mark, std::string_view text) {
@@ -59,6 +61,7 @@ class OwnOperators {
     FindRaised();
     MoveRanges();
     ReadSignatures();
+    ReadStacks();
     if (by_id_.empty()) return;
     for (const std::string_view line : MarkedLines(*trace_, kOperatorDomain, "operators")) {
       Describe(line);
@@ -118,7 +121,9 @@ class OwnOperators {
       const uint64_t payload = ranges.payload.At(row);
       SetScope(op, static_cast<uint8_t>(payload >> proto::kOperatorScopeShift));
       Set(&ops_.sequence, op, uint64_t{ranges.color.At(row)} << 32 | ranges.category.At(row));
-      const uint64_t signature = payload & ((uint64_t{1} << proto::kOperatorScopeShift) - 1);
+      const uint64_t signature = payload & proto::kMostOperatorStacks;
+      const uint64_t stack = payload >> proto::kOperatorStackShift & proto::kMostOperatorStacks;
+      if (stack != 0) with_stack_.emplace_back(op, stack);
       if (signature != 0 && !raised_.contains({ranges.writer[row], ranges.end[row]}))
         with_signature_.emplace_back(op, signature);
     } else if (ranges.payload_type.At(row) == proto::kOperatorPayload) {
@@ -164,6 +169,36 @@ class OwnOperators {
       Set(&ops_.types, op, found->second.types);
       Set(&ops_.values, op, found->second.values);
     }
+  }
+
+  // [number, "file.py(12): name"] of frames, [number, [frames, the innermost first]] of stacks; a
+  // last frame 0 stands for what was cut off.
+  void ReadStacks() {
+    std::unordered_map<uint64_t, std::string> frames = {{0, "(truncated)"}};
+    std::unordered_map<uint64_t, uint32_t> stacks;
+    for (const std::string_view line : MarkedLines(*trace_, kOperatorDomain, "stacks")) {
+      const Json row = Json::parse(line, nullptr, false);
+      if (!row.is_array() || row.size() != 2 || !row[0].is_number_unsigned()) continue;
+      if (row[1].is_string()) frames[row[0].get<uint64_t>()] = row[1].get<std::string>();
+      if (row[1].is_array()) stacks[row[0].get<uint64_t>()] = Intern(JoinFrames(row[1], frames));
+    }
+    for (const auto& [op, number] : with_stack_) {
+      const auto found = stacks.find(number);
+      if (found != stacks.end()) Set(&ops_.stack, op, found->second);
+    }
+  }
+
+  static std::string JoinFrames(const Json& numbers,
+                                const std::unordered_map<uint64_t, std::string>& frames) {
+    std::string text;
+    for (const Json& number : numbers) {
+      const auto frame =
+          number.is_number_unsigned() ? frames.find(number.get<uint64_t>()) : frames.end();
+      if (frame == frames.end() || frame->second.starts_with(kOwnFile)) continue;
+      if (!text.empty()) text += ';';
+      text += frame->second;
+    }
+    return text;
   }
 
   void SetNumbers(uint32_t op, uint64_t id, uint64_t sequence) {
@@ -278,9 +313,9 @@ class OwnOperators {
   std::vector<std::optional<bool>> has_id_;                 // by name
   std::unordered_map<std::string, uint32_t> plain_shapes_;  // by shapes and types
   std::unordered_map<uint64_t, uint32_t> by_id_;
-  std::vector<std::pair<uint32_t, uint64_t>> with_signature_;  // operator, number
-  std::set<std::pair<uint16_t, int64_t>> raised_;              // writer, end
-  std::unordered_set<uint32_t> described_;                     // rows that the observer saw
+  std::vector<std::pair<uint32_t, uint64_t>> with_signature_, with_stack_;  // operator, number
+  std::set<std::pair<uint16_t, int64_t>> raised_;                           // writer, end
+  std::unordered_set<uint32_t> described_;  // rows that the observer saw
   std::unordered_map<std::string, uint32_t> strings_;
 };
 

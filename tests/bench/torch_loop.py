@@ -1,6 +1,6 @@
 """What torch_bench.py times, in a process of its own: prints one line of JSON.
 
-  torch_loop.py import | modules [--empty-hooks] | steps [--profiler [--memory]]
+  torch_loop.py import | modules [--empty-hooks] | steps [--profiler [--memory] [--stacks]]
 """
 import argparse
 import json
@@ -33,7 +33,7 @@ def time_modules(empty_hooks):
     return {'module_ns': min(times) / (MODULES + 1)}
 
 
-def time_steps(profiler, memory):
+def time_steps(profiler, memory, stacks):
     """Steps of a model so small that operators are all there is: the least step, and what it takes to
     stop recording."""
     import torch
@@ -56,7 +56,7 @@ def time_steps(profiler, memory):
     result = {}
     if profiler:
         profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True,
-                                         profile_memory=memory)
+                                         profile_memory=memory, with_stack=stacks)
         profile.start()
     times = [step() for _ in range(STEPS)]
     last = step()
@@ -75,13 +75,14 @@ def main():
     parser.add_argument('--empty-hooks', action='store_true')
     parser.add_argument('--profiler', action='store_true')
     parser.add_argument('--memory', action='store_true', help='torch.profiler with profile_memory')
+    parser.add_argument('--stacks', action='store_true', help='torch.profiler with_stack')
     options = parser.parse_args()
     if options.what == 'import':
         print(json.dumps(time_import()))
     elif options.what == 'modules':
         print(json.dumps(time_modules(options.empty_hooks)))
     else:
-        print(json.dumps(time_steps(options.profiler, options.memory)))
+        print(json.dumps(time_steps(options.profiler, options.memory, options.stacks)))
 
 
 if __name__ == '__main__':

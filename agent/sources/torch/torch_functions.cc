@@ -22,6 +22,7 @@
 #include "agent/sources/torch/torch_modules.h"
 #include "agent/sources/torch/torch_operators.h"
 #include "agent/sources/torch/torch_signature.h"
+#include "agent/sources/torch/torch_stacks.h"
 #include "agent/sources/torch/torch_steps.h"
 
 namespace ranktap::agent {
@@ -273,6 +274,20 @@ PyObject* StopOwnOperators(PyObject*, PyObject*) {
   return None();
 }
 
+// start_stacks(domain, name of stacks, prefixes of files) -> 1: operators have Python stacks until
+// stop_stacks().
+PyObject* StartStacks(PyObject*, PyObject* const* arguments, intptr_t count) {
+  if (count < 3 || !Capturing(kCaptureAlive)) return Number(0);
+  const bool started =
+      StartPythonStacks(static_cast<ArenaRef>(ToNumber(arguments[0])),
+                        static_cast<ArenaRef>(ToNumber(arguments[1])), ToText(arguments[2]));
+  return Number(started ? 1 : 0);
+}
+PyObject* StopStacks(PyObject*, PyObject*) {
+  StopPythonStacks();
+  return None();
+}
+
 // watch_gloo(domain) -> 1: its collectives are recorded from now on.
 PyObject* WatchGlooIn(PyObject*, PyObject* domain) {
   if (!Capturing(kCaptureAlive)) return Number(0);
@@ -362,6 +377,8 @@ PyObject* MakeTorchFunctions() {
       Define("probed_operators", &ProbedOperators, kMethFastcall),
       Define("start_operators", &StartOwnOperators, kMethFastcall),
       Define("stop_operators", &StopOwnOperators, kMethNoArgs),
+      Define("start_stacks", &StartStacks, kMethFastcall),
+      Define("stop_stacks", &StopStacks, kMethNoArgs),
       Define("watch_gloo", &WatchGlooIn, kMethO),
       Define("note", &Note, kMethO),
       Define("contained", &Contained, kMethO),

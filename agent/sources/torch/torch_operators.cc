@@ -16,6 +16,7 @@
 #include "agent/core/host_clock.h"
 #include "agent/core/writer.h"
 #include "agent/sources/torch/torch_signature.h"
+#include "agent/sources/torch/torch_stacks.h"
 #include "proto/operator_payload.h"
 
 namespace ranktap::agent {
@@ -109,7 +110,8 @@ std::unique_ptr<Context> OnStart(const void* function) {
       .time_ticks = now,
       .nvtx = {.domain = observer.domain,
                .name = name.ref,
-               .payload = uint64_t{scope} << proto::kOperatorScopeShift | signature,
+               .payload = uint64_t{scope} << proto::kOperatorScopeShift |
+                          PythonStack(*thread) << proto::kOperatorStackShift | signature,
                .category = static_cast<uint32_t>(sequence),
                .color = static_cast<uint32_t>(sequence >> 32),
                .payload_type = proto::kDescribedOperatorPayload,

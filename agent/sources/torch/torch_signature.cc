@@ -12,6 +12,7 @@
 
 #include "agent/core/host_clock.h"
 #include "proto/events.h"
+#include "proto/operator_payload.h"
 
 namespace ranktap::agent {
 namespace {
@@ -265,6 +266,10 @@ uint64_t SignatureOf(ThreadState& thread, const TorchInputs& inputs, const char*
                      proto::ArenaRef domain, proto::ArenaRef mark) {
   if (inputs.count == 0 || inputs.values == nullptr) return 0;
   if (inputs.count > kMostInputs) {
+    g_unsigned_operators.fetch_add(1, std::memory_order_relaxed);
+    return 0;
+  }
+  if (g_epoch * kSlots + kSlots > proto::kMostOperatorStacks) {  // after 16,000 windows
     g_unsigned_operators.fetch_add(1, std::memory_order_relaxed);
     return 0;
   }

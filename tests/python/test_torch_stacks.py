@@ -1,0 +1,99 @@
+"""Python stacks of operators of unmodified PyTorch programs, against torch.profiler's."""
+import collections
+import json
+import re
+import tempfile
+import unittest
+
+import harness
+
+PROGRAM = harness.PROGRAMS / 'operator_stacks.py'
+STEPS = 3
+WINDOW = ('--level', 'full', '--schedule', f'wait=1,active={STEPS},repeat=1')
+
+
+def functions_in(stack):
+    """As operator_stacks.py has it."""
+    found = (re.match(r'(.*)\(\d+\): ([\w<>]+)$', frame) for frame in stack)
+    return [frame[2] for frame in found if frame and frame[1] == PROGRAM.name and frame[2] != '<module>']
+
+
+@harness.needs_torch
+class StacksTest(harness.TracedTest):
+    maxDiff = None
+
+    def trace(self, *options, program=()):
+        command = [harness.TORCH_PYTHON, PROGRAM, *program]
+        traced, run = self.run_traced(command, [*WINDOW, *options])
+        self.assert_same_to_the_user(self.run_bare(command), traced)
+        self.assert_verifies(run)
+        return run
+
+    def operators(self, run):
+        with open(self.export(run, 'chrome', 'trace.json'), encoding='utf-8') as file:
+            events = json.load(file)['traceEvents']
+        return [event for event in events if event.get('cat') == 'cpu_op']
+
+    def export(self, run, form, name):
+        path = run / name
+        done = self._run([harness.RANKTAP, 'export', run, '--format', form, '-o', path], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return path
+
+    def test_forward_operators_have_the_functions_that_torchs_profiler_has(self):
+        with tempfile.NamedTemporaryFile('r', encoding='utf-8') as file:
+            done = self.run_bare([harness.TORCH_PYTHON, PROGRAM, '--profiler', file.name])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            theirs = json.load(file)
+        run = self.trace('--stacks', 'all')
+        ours, backward = collections.Counter(), []
+        around = []
+        for event in sorted(self.operators(run), key=lambda event: (event['ts'], -event['dur'])):
+            stack = event['args'].get('Call stack', '').split(';')
+            around = [other for other in around if other['ts'] + other['dur'] > event['ts']] + [event]
+            if around[0]['name'].startswith('autograd::engine::'):
+                backward.append(functions_in(stack))
+            elif len(around) > 1 and around[-2]['name'] == event['name']:
+                continue  # an overload that calls another one: torch.profiler leaves it out
+            elif event['name'].startswith('aten::') and stack != ['']:
+                ours[' '.join([event['name'], *functions_in(stack)])] += 1
+        # Their window begins and ends within main().
+        self.assertEqual({key: count for key, count in ours.items() if 'train_step' in key},
+                         {key: count for key, count in theirs.items() if 'train_step' in key})
+        self.assertEqual(ours['aten::mm first_place second_place forward train_step main'], STEPS)
+        self.assertEqual(ours['aten::cos ' + 'deep ' * 41 + 'train_step main'], STEPS)
+        # Where backward() was called, on the thread that called it.
+        self.assertTrue(backward)
+        self.assertEqual({tuple(functions) for functions in backward}, {('train_step', 'main')})
+
+    def test_lines_are_those_that_run_and_group_operators(self):
+        run = self.trace('--stacks', 'all')
+        lines = PROGRAM.read_text(encoding='utf-8').splitlines()
+        place = next(number for number, line in enumerate(lines, 1) if 'first_place(x) + ' in line)
+        inner = next(number for number, line in enumerate(lines, 1) if line.strip() == 'return torch.mm(x, x)')
+        sources = collections.Counter()
+        for row in self.report(run, 'ops', '--group-by-stack', '2'):
+            if row['name'] == 'aten::mm':
+                sources[row['source']] += row['calls']
+        name = PROGRAM.name
+        # Each with the two products of its backward, which have the stack of their forward.
+        self.assertEqual(sources[f'{name}({inner}): first_place; {name}({place}): second_place'], 3 * STEPS)
+
+    def test_what_is_too_deep_is_cut_and_says_so(self):
+        run = self.trace('--stacks', 'all', program=['--depth', '200'])
+        stacks = [event['args']['Call stack'].split(';') for event in self.operators(run) if event['name'] == 'aten::cos'
+                  and 'deep' in event['args'].get('Call stack', '')]
+        self.assertEqual(len(stacks), STEPS)
+        for stack in stacks:
+            self.assertEqual(functions_in(stack), ['deep'] * 128)
+            self.assertEqual(stack[-1], '(truncated)')
+
+    def test_none_are_taken_unless_asked_for(self):
+        run = self.trace()
+        operators = self.operators(run)
+        self.assertTrue(operators)
+        self.assertFalse([event for event in operators if 'Call stack' in event['args']])
+
+
+if __name__ == '__main__':
+    unittest.main()
