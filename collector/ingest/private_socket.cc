@@ -1,5 +1,6 @@
 #include "collector/ingest/private_socket.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -9,7 +10,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <filesystem>
 #include <optional>
+#include <string_view>
+#include <system_error>
 
 namespace ranktap::collector {
 namespace {
@@ -25,10 +30,31 @@ std::optional<sockaddr_un> AddressOf(const std::string& path) {
   return address;
 }
 
+constexpr std::string_view kPrefix = "ranktap-";
+constexpr size_t kRandom = 6;  // letters of mkdtemp
+constexpr time_t kYoungSeconds = 60;
+
+void RemoveIfDead(const std::filesystem::path& directory) {
+  const std::string name = directory.filename();
+  if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + kRandom) return;
+  const FileDescriptor opened(
+      ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (!opened.valid() || ::fstat(opened.get(), &status) != 0 || status.st_uid != ::geteuid() ||
+      (status.st_mode & 077) != 0 || status.st_mtime + kYoungSeconds > ::time(nullptr)) {
+    return;
+  }
+  if (::fstatat(opened.get(), "socket", &status, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (!S_ISSOCK(status.st_mode) || CanConnect(directory / "socket")) return;
+    (void)::unlinkat(opened.get(), "socket", 0);
+  }
+  (void)::rmdir(directory.c_str());  // refuses where something else is in it
+}
+
 // A fresh directory 0700 (mkdtemp sees to that), empty when none could be made under `parent`.
 std::string MakeDirectory(const char* parent) {
   if (parent == nullptr || parent[0] != '/') return {};
-  std::string path = std::string(parent) + "/ranktap-XXXXXX";
+  std::string path = std::string(parent) + "/" + std::string(kPrefix) + "XXXXXX";
   if (!AddressOf(path + "/socket") || ::mkdtemp(path.data()) == nullptr) return {};
   return path;
 }
@@ -40,6 +66,7 @@ Result<PrivateSocket> PrivateSocket::Create() {
   const std::array<const char*, 3> parents = {::getenv("XDG_RUNTIME_DIR"), ::getenv("TMPDIR"),
                                               "/tmp"};
   for (const char* const parent : parents) {
+    if (parent != nullptr && parent[0] == '/') RemoveDeadSockets(parent);
     made.directory_ = MakeDirectory(parent);
     if (!made.directory_.empty()) break;
   }
@@ -60,6 +87,14 @@ PrivateSocket::~PrivateSocket() {
   if (directory_.empty()) return;
   if (!path_.empty()) (void)::unlink(path_.c_str());
   (void)::rmdir(directory_.c_str());
+}
+
+void RemoveDeadSockets(const std::string& parent) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(parent, error), end; !error && at != end;
+       at.increment(error)) {
+    RemoveIfDead(at->path());
+  }
 }
 
 bool CanConnect(const std::string& path) {

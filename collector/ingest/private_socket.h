@@ -1,5 +1,5 @@
 // A listening Unix socket in a directory of its own, 0700, that only this user can reach. Removed
-// with the object.
+// with the object; what a process that was killed left behind, by the next one of the same user.
 #pragma once
 
 #include <string>
@@ -25,6 +25,11 @@ class PrivateSocket {
   std::string directory_, path_;
   FileDescriptor listener_;
 };
+
+// Removes PrivateSocket's directories in `parent` in which nobody listens. Only this user's, at
+// least a minute old (who makes one listens a moment later); what else is in one stays, and so does
+// it.
+void RemoveDeadSockets(const std::string& parent);
 
 // Connects to `path`; false when nobody listens there.
 bool CanConnect(const std::string& path);
