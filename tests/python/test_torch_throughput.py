@@ -70,6 +70,24 @@ class ThroughputTest(harness.TracedTest):
         samples = MICRO_BATCHES * 4 / (given['step_ns'] / 1e9)
         self.assertAlmostEqual(given['samples_per_second'] / samples, 1, places=6)
 
+    def test_samples_a_second_under_accumulation_are_those_of_the_programs_own_clock(self):
+        """From the end of the window on: until there the program's clock holds our preparations, steps do not."""
+        done, run = self.run_traced([harness.TORCH_PYTHON, harness.PROGRAMS / 'accumulates.py'], ['--level', 'full'])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        micro_batches, batch = 4, 32  # accumulates.py's
+        lengths = {step: float(text) for step, text in enumerate(done.stdout.split(), 1)}
+        total = {row['step']: row['total_ns'] / 1e9 for row in self.report(run, 'steps')}
+        self.assertEqual(sorted(total), list(range(len(lengths) + 1)))
+        row, = self.throughput(run)
+        self.assertEqual((row['batch'], row['micro_batches']), (batch, micro_batches))
+        recorded = 2  # by the default schedule; the rest are timed
+        timed = [length for step, length in total.items() if step != recorded]
+        self.assertEqual(row['steps'], len(timed))
+        self.assertAlmostEqual(row['samples_per_second'] * sum(timed) / len(timed) / (batch * micro_batches), 1, places=6)
+        last = [step for step in total if step > recorded]
+        ours, theirs = (batch * micro_batches * len(last) / sum(of[step] for step in last) for of in (total, lengths))
+        self.assertAlmostEqual(ours / theirs, 1, delta=0.02)
+
     def test_recomputed_arithmetic_counts_for_the_hardware_and_not_for_the_model(self):
         command = [harness.TORCH_PYTHON, harness.PROGRAMS / 'flop_models.py', 'gpt-recompute']
         done, run = self.run_traced(command, ['--level', 'full'])

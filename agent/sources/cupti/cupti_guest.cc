@@ -8,6 +8,8 @@
 #include <atomic>
 #include <bitset>
 #include <mutex>
+#include <string>
+#include <string_view>
 
 #include "agent/core/capture_state.h"
 #include "agent/core/contain.h"
@@ -216,6 +218,48 @@ const std::array<GotHook, 10>& Hooks() {
   return hooks;
 }
 
+// By their places in Hooks(): the functions of the library that we use.
+constinit std::array<void*, 10> g_hooked{};
+
+}  // namespace
+
+// Named in assembly.
+extern "C" {
+__attribute__((visibility("hidden"), used)) void* (*ranktap_dlsym)(void*, const char*) = &dlsym;
+
+// What dlsym finds, but for the functions above. Another copy of CUPTI keeps its own.
+__attribute__((visibility("hidden"), used)) void* RanktapFindCupti(void* handle, const char* name) {
+  void* const found = ranktap_dlsym(handle, name);
+  for (size_t i = 0; found != nullptr && i < g_hooked.size(); ++i) {
+    if (g_hooked[i] == found) return Hooks()[i].replacement;
+  }
+  return found;
+}
+}
+
+namespace {
+
+// The program's calls of dlsym. All names that do not begin with "cupti" go on to it by a jump,
+// with their return address: by that dlsym decides what RTLD_NEXT is.
+__attribute__((naked)) void* HookDlsym(void*, const char*) {
+  asm(R"(
+      test %rsi, %rsi
+      jz 1f
+      cmpb $'c', (%rsi)
+      jne 1f
+      cmpb $'u', 1(%rsi)
+      jne 1f
+      cmpb $'p', 2(%rsi)
+      jne 1f
+      cmpb $'t', 3(%rsi)
+      jne 1f
+      cmpb $'i', 4(%rsi)
+      je RanktapFindCupti
+    1:
+      jmp *ranktap_dlsym(%rip)
+  )");
+}
+
 template <typename Function>
 void Find(void* handle, const char* name, Function*& function) {
   function = reinterpret_cast<Function*>(dlsym(handle, name));
@@ -223,8 +267,12 @@ void Find(void* handle, const char* name, Function*& function) {
 
 void Patch() {
   constexpr std::array<std::string_view, 1> kExcept = {"libcupti"};
+  const std::array<GotHook, 1> lookups = {{{"dlsym", Hook(&HookDlsym)}}};
   const GotPatchResult result = PatchGlobalOffsetTables(Hooks(), kExcept);
-  if (result.failures != 0) Log("some modules' CUPTI calls could not be redirected");
+  const GotPatchResult found = PatchGlobalOffsetTables(lookups, kExcept);
+  if (result.failures + found.failures != 0) {
+    Log("some modules' CUPTI calls could not be redirected");
+  }
 }
 
 }  // namespace
@@ -242,6 +290,9 @@ void InstallGuestHooks(const LoadedApi& loaded, GuestDuties duties) {
   Find(handle, "cuptiActivityDisable", g_real.ActivityDisable);
   Find(handle, "cuptiActivityDisableContext", g_real.ActivityDisableContext);
   Find(handle, "cuptiFinalize", g_real.Finalize);
+  for (size_t i = 0; i < g_hooked.size(); ++i) {
+    g_hooked[i] = dlsym(handle, std::string(Hooks()[i].symbol).c_str());
+  }
   auto* guest = new Guest;
   guest->duties = std::move(duties);
   guest->modules_seen = ModuleLoadCount();

@@ -106,8 +106,8 @@ TEST_P(GuestTest, TheProgramsProfileIsWholeAndOursHasAGapForEachSessionAndAllThe
 
 INSTANTIATE_TEST_SUITE_P(Doors, GuestTest,
                          testing::Combine(testing::Values("", "--no-preload"),
-                                          testing::Values("kinds", "subscribe", "finalize",
-                                                          "subscribed")),
+                                          testing::Values("kinds", "lookup", "subscribe",
+                                                          "finalize", "subscribed")),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)[0] == '\0' ? "preload_"
                                                                                  : "environment_") +

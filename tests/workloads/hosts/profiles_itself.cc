@@ -5,8 +5,10 @@
 //   each session: LAUNCHES outside, LAUNCHES profiled; a pause after each; LAUNCHES at the end
 //   WAY: kinds (activity kinds only, as torch.profiler since 2025), subscribe (with a subscription
 //   and its callbacks, as before), finalize (cuptiFinalize after each session, TEARDOWN_CUPTI=1),
-//   subscribed (one subscription, from before the driver is up to the end of the last session)
+//   lookup (kinds, by addresses from dlsym, as Triton's Proton), subscribed (one subscription,
+//   from before the driver is up to the end of the last session)
 #include <cupti.h>
+#include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 
 #include <chrono>
@@ -28,6 +30,28 @@ std::set<uint8_t*> lent;
 int strangers = 0;
 int kernels = 0;
 int launches_called_back = 0;
+
+// Of the calls that a session of kinds makes.
+struct Calls {
+  decltype(&cuptiActivityRegisterCallbacks) Register = &cuptiActivityRegisterCallbacks;
+  decltype(&cuptiActivityEnable) Enable = &cuptiActivityEnable;
+  decltype(&cuptiActivityDisable) Disable = &cuptiActivityDisable;
+};
+Calls calls;
+
+template <typename Function>
+bool LookUp(const char* name, Function*& function) {
+  function = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+  return function != nullptr;
+}
+
+bool LookUpAll() {
+  // RTLD_NEXT is relative to who calls: nothing of the program itself is found.
+  return LookUp("cuptiActivityRegisterCallbacks", calls.Register) &&
+         LookUp("cuptiActivityEnable", calls.Enable) &&
+         LookUp("cuptiActivityDisable", calls.Disable) && dlsym(RTLD_NEXT, "main") == nullptr &&
+         dlsym(RTLD_NEXT, "cudaFree") != nullptr;
+}
 
 void CUPTIAPI OnRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
   const std::lock_guard lock(mutex);
@@ -68,13 +92,13 @@ bool Subscribe(CUpti_SubscriberHandle* subscriber) {
 
 bool Profile(int count) {
   nvtxRangePushA("session");
-  bool ok = cuptiActivityRegisterCallbacks(&OnRequested, &OnCompleted) == CUPTI_SUCCESS &&
-            cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS &&
-            cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS;
+  bool ok = calls.Register(&OnRequested, &OnCompleted) == CUPTI_SUCCESS &&
+            calls.Enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS &&
+            calls.Enable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS;
   Launch(count);
   ok = cuptiActivityFlushAll(1) == CUPTI_SUCCESS && ok;
-  ok = cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS && ok;
-  ok = cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS && ok;
+  ok = calls.Disable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS && ok;
+  ok = calls.Disable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS && ok;
   nvtxRangePop();
   return ok;
 }
@@ -82,6 +106,7 @@ bool Profile(int count) {
 bool Session(const std::string& way, int count) {
   CUpti_SubscriberHandle subscriber = nullptr;
   bool ok = way != "subscribe" || Subscribe(&subscriber);
+  if (way == "lookup") ok = LookUpAll() && ok;
   ok = Profile(count) && ok;
   if (way == "subscribe") ok = cuptiUnsubscribe(subscriber) == CUPTI_SUCCESS && ok;
   if (way == "finalize") ok = cuptiFinalize() == CUPTI_SUCCESS && ok;
