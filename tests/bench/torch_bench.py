@@ -17,8 +17,9 @@ TURNS = pathlib.Path(__file__).with_name('torch_turns.py')
 
 class Bench:
     def __init__(self, ranktap, python, scratch):
-        self._ranktap, self._python, self._scratch = ranktap, python, pathlib.Path(scratch)
+        self._ranktap, self._python, self._scratch = pathlib.Path(ranktap), python, pathlib.Path(scratch)
         self._runs = itertools.count()
+        self.noop = self._ranktap.parent.parent / 'bench/noop_operators.so'
 
     def bare(self, *arguments):
         return self._measure([], arguments)
@@ -57,20 +58,32 @@ def modules(bench):
 
 def operators(bench):
     window = ('--schedule', f'wait={torch_loop.WARM_UP},active={torch_loop.STEPS + 1},repeat=1')
-    rounds = [(bench.bare('steps'), bench.traced('steps', options=('--schedule', 'wait=1000000,active=1')),
-               bench.traced('steps', options=window), bench.bare('steps', '--profiler'),
-               bench.bare('steps', '--profiler', '--memory')) for _ in range(ROUNDS)]
-    bare, outside, inside, profiler, with_memory = (least(rounds, which, 'step_ns') for which in range(5))
-    count = rounds[0][3]['operators']
-    show('training step outside of windows', outside / 1e3, 'us', 'bare', bare / 1e3,
+    runs = {'bare': lambda: bench.bare('steps'),
+            'noop': lambda: bench.bare('steps', '--noop', bench.noop),
+            'outside': lambda: bench.traced('steps', options=('--schedule', 'wait=1000000,active=1')),
+            'inside': lambda: bench.traced('steps', options=window),
+            'stacks': lambda: bench.traced('steps', options=(*window, '--stacks', 'all')),
+            'profiler': lambda: bench.bare('steps', '--profiler'),
+            'its memory': lambda: bench.bare('steps', '--profiler', '--memory'),
+            'its stacks': lambda: bench.bare('steps', '--profiler', '--memory', '--stacks')}
+    rounds = [{name: run() for name, run in runs.items()} for _ in range(ROUNDS)]
+    step = {name: least(rounds, name, 'step_ns') for name in runs}
+    count = rounds[0]['profiler']['operators']
+    beyond = {name: (step[name] - step['bare']) / count for name in runs}
+    show('training step outside of windows', step['outside'] / 1e3, 'us', 'bare', step['bare'] / 1e3,
          note=f'{count:.0f} operators a step')
-    show('operator in a window, shapes and memory', (inside - bare) / count, 'ns', 'torch.profiler, the same',
-         (with_memory - bare) / count, note=f'bare {bare / count:.0f} ns an operator')
-    show('the same, beside less', (inside - bare) / count, 'ns', 'torch.profiler, without memory',
-         (profiler - bare) / count)
+    show('operator under callbacks that do nothing', beyond['noop'], 'ns', 'bare', step['bare'] / count,
+         note='what PyTorch itself takes for any profiler with shapes')
+    for name, ours, theirs, other in (
+            ('operator in a window, shapes and memory', 'inside', 'its memory', 'torch.profiler, the same'),
+            ('the same, beside less', 'inside', 'profiler', 'torch.profiler, without memory'),
+            ('operator in a window, stacks too', 'stacks', 'its stacks', 'torch.profiler, the same')):
+        more = [beyond[which] - beyond['noop'] for which in (ours, theirs)]
+        show(name, beyond[ours], 'ns', other, beyond[theirs], target=beyond[theirs] / 2,
+             note=f'beyond callbacks that do nothing {more[0]:.0f} and {more[1]:.0f} ns')
     steps = torch_loop.STEPS + 1
-    show("a window's end, for each operator in it", least(rounds, 2, 'stop_ns') / count / steps, 'ns',
-         "torch.profiler's stop", least(rounds, 3, 'stop_ns') / count / steps)
+    show("a window's end, for each operator in it", least(rounds, 'inside', 'stop_ns') / count / steps, 'ns',
+         "torch.profiler's stop", least(rounds, 'profiler', 'stop_ns') / count / steps)
 
 
 def turns(bench):

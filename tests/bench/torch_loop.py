@@ -1,8 +1,9 @@
 """What torch_bench.py times, in a process of its own: prints one line of JSON.
 
-  torch_loop.py import | modules [--empty-hooks] | steps [--profiler [--memory] [--stacks]]
+  torch_loop.py import | modules [--empty-hooks] | steps [--profiler [--memory] [--stacks] | --noop LIBRARY]
 """
 import argparse
+import ctypes
 import json
 import time
 
@@ -33,7 +34,7 @@ def time_modules(empty_hooks):
     return {'module_ns': min(times) / (MODULES + 1)}
 
 
-def time_steps(profiler, memory, stacks):
+def time_steps(profiler, memory, stacks, noop):
     """Steps of a model so small that operators are all there is: the least step, and what it takes to
     stop recording."""
     import torch
@@ -58,6 +59,8 @@ def time_steps(profiler, memory, stacks):
         profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True,
                                          profile_memory=memory, with_stack=stacks)
         profile.start()
+    if noop and not ctypes.CDLL(noop).Begin():
+        raise SystemExit(f'{noop}: this PyTorch has no callbacks')
     times = [step() for _ in range(STEPS)]
     last = step()
     if profiler:
@@ -76,13 +79,14 @@ def main():
     parser.add_argument('--profiler', action='store_true')
     parser.add_argument('--memory', action='store_true', help='torch.profiler with profile_memory')
     parser.add_argument('--stacks', action='store_true', help='torch.profiler with_stack')
+    parser.add_argument('--noop', help='the library whose callbacks at operators do nothing')
     options = parser.parse_args()
     if options.what == 'import':
         print(json.dumps(time_import()))
     elif options.what == 'modules':
         print(json.dumps(time_modules(options.empty_hooks)))
     else:
-        print(json.dumps(time_steps(options.profiler, options.memory, options.stacks)))
+        print(json.dumps(time_steps(options.profiler, options.memory, options.stacks, options.noop)))
 
 
 if __name__ == '__main__':
