@@ -39,6 +39,19 @@ def local(tensor):
     return tensor if part is None else part
 
 
+def elements_of(tensor):
+    """ZeRO-3 leaves an empty tensor and its true size beside it; a DTensor's numel() is the whole's."""
+    return getattr(tensor, 'ds_numel', None) or tensor.numel()
+
+
+def expert_ranks(parameter):
+    """Over how many ranks DeepSpeed has shared out the experts that it is of; 0: it is of none."""
+    group = getattr(parameter, 'group_name', None)
+    if not isinstance(group, str) or not group.startswith('ep_size_') or not group[8:].isdigit():
+        return 0
+    return int(group[8:])
+
+
 class Tally:
     """Elements and bytes by dtype. Each storage counts once in the whole model."""
 
@@ -59,9 +72,7 @@ class Tally:
             pass
         dtype = str(tensor.dtype).replace('torch.', '')
         elements, size = self.sums.get(dtype, (0, 0))
-        # ZeRO-3 leaves an empty tensor and its true size beside it.
-        numel = getattr(tensor, 'ds_numel', None) or tensor.numel()
-        self.sums[dtype] = (elements + numel, size + held.numel() * held.element_size())
+        self.sums[dtype] = (elements + elements_of(tensor), size + held.numel() * held.element_size())
 
 
 def rows_of(root, text, states=None):
@@ -85,8 +96,16 @@ def rows_of(root, text, states=None):
             if buffer is not None:
                 tallies['buffers'].add(buffer)
         whole = Tally(set())  # by the module alone: tied parameters count wherever they are
+        experts = {}  # elements by how many ranks share the experts out
         for parameter in module.parameters():
             whole.add(parameter)
+            ranks = expert_ranks(parameter)
+            if ranks:
+                experts[ranks] = experts.get(ranks, 0) + elements_of(parameter)
         row['all'] = whole.sums
+        if experts:
+            row['experts'] = experts
+        if getattr(module, 'enable_expert_tensor_parallelism', False) is True:  # deepspeed.moe.layer.MoE
+            row['expert_tensors_split'] = True
         row.update({kind: tally.sums for kind, tally in tallies.items() if tally.sums})
         yield row

@@ -17,11 +17,13 @@ namespace ranktap::collector {
 struct ModuleProfile {
   std::string attribute;  // what its parent calls it
   std::string type, extra;
-  std::vector<uint32_t> children;  // rows of ModelProfile::modules
-  ByDtype parameters;              // ModelModule::parameters
-  ByDtype gradients, states;       // with the children; each storage once in the whole model
-  int64_t flops = 0, macs = 0;     // of one step's forward, FlopRule::kDeepSpeed; with the children
-  int64_t forward_ns = 0;          // of one step; of one that never runs itself, its children's sum
+  std::vector<uint32_t> children;                                 // rows of ModelProfile::modules
+  ByDtype parameters;                                             // ModelModule::parameters
+  int64_t expert_parameters = 0, expert_parameters_of_model = 0;  // as ModelModule's
+  bool expert_tensors_split = false;
+  ByDtype gradients, states;    // with the children; each storage once in the whole model
+  int64_t flops = 0, macs = 0;  // of one step's forward, FlopRule::kDeepSpeed; with the children
+  int64_t forward_ns = 0;       // of one step; of one that never runs itself, its children's sum
 };
 
 struct ModelProfile {

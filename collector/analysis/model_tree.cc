@@ -1,5 +1,6 @@
 #include "collector/analysis/model_tree.h"
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "collector/trace/framework_ranges.h"
@@ -26,6 +27,22 @@ ByDtype ParseAmounts(const Json& row, const char* key) {
     amounts[dtype] = {amount[0].get<int64_t>(), amount[1].get<int64_t>()};
   }
   return amounts;
+}
+
+// {"4": elements}: of experts that four ranks share out.
+void ParseExperts(const Json& row, ModelModule* module) {
+  const auto found = row.find("experts");
+  if (found == row.end() || !found->is_object()) return;
+  for (const auto& [ranks, elements] : found->items()) {
+    if (!elements.is_number_integer()) continue;
+    const auto here = elements.get<int64_t>();
+    int64_t everywhere = 0;
+    if (__builtin_mul_overflow(here, std::strtoll(ranks.c_str(), nullptr, 10), &everywhere)) {
+      continue;
+    }
+    module->expert_parameters += here;
+    module->expert_parameters_of_model += everywhere;
+  }
 }
 
 std::string Text(const Json& row, const char* key) {
@@ -57,6 +74,8 @@ std::vector<ModelModule> DescribeModel(const Trace& trace) {
     for (size_t part = 0; part < kParts; ++part) {
       module.own[part] = ParseAmounts(row, kKeys[part]);
     }
+    ParseExperts(row, &module);
+    module.expert_tensors_split = row.value("expert_tensors_split", Json()) == true;
     modules.push_back(std::move(module));
   }
   return modules;

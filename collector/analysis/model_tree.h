@@ -29,6 +29,10 @@ struct ModelModule {
   // Parameters of it and all its children, each once here (as module.parameters() yields them),
   // even where another module has them too.
   ByDtype parameters;
+  // Of these, elements that belong to experts of a mixture; and those of all ranks together, which
+  // have other experts.
+  int64_t expert_parameters = 0, expert_parameters_of_model = 0;
+  bool expert_tensors_split = false;  // DeepSpeed's enable_expert_tensor_parallelism, of the layer
 };
 
 // In the order of named_modules(), root after root. Empty: nothing was told.

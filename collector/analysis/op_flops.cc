@@ -5,7 +5,9 @@
 #include <map>
 #include <tuple>
 
+#include "collector/analysis/einsum_flops.h"
 #include "collector/analysis/op_inputs.h"
+#include "collector/analysis/recurrent_flops.h"
 
 namespace ranktap::collector {
 namespace {
@@ -199,6 +201,18 @@ Count FunctionalAttention(const OpInputs& in) {
   return MultiplyAdds(Product({scores, q->back() + v->back()}));
 }
 
+// interpolate: the spatial size asked for, or all elements times the scale. `Scales`: where it is.
+template <size_t Scales>
+Count Interpolation(const OpInputs& in) {
+  if (in.Tensor(0, 3) == nullptr) return std::nullopt;
+  const Dims size = in.Integers(1);
+  if (!size.empty()) return FlopCount{.flops = Product(size)};
+  auto elements = static_cast<double>(Numel(in, 0));
+  for (const double scale : in.Reals(Scales)) elements *= scale;
+  constexpr double kMost = 9e18;
+  return FlopCount{.flops = elements >= 0 && elements < kMost ? static_cast<int64_t>(elements) : 0};
+}
+
 Count Nothing(const OpInputs&) { return FlopCount{}; }
 
 struct Entry {
@@ -277,7 +291,27 @@ constexpr Entry kFormulas[] = {
     // Counted as 0, whatever runs inside.
     DeepSpeed("embedding", &Nothing),
     DeepSpeed("dropout", &Nothing),
-    DeepSpeed("einsum", &Nothing),
+    DeepSpeed("upsample_nearest1d", &Interpolation<2>),
+    DeepSpeed("upsample_nearest2d", &Interpolation<2>),
+    DeepSpeed("upsample_nearest3d", &Interpolation<2>),
+    DeepSpeed("_upsample_nearest_exact1d", &Interpolation<2>),
+    DeepSpeed("_upsample_nearest_exact2d", &Interpolation<2>),
+    DeepSpeed("_upsample_nearest_exact3d", &Interpolation<2>),
+    DeepSpeed("upsample_linear1d", &Interpolation<3>),
+    DeepSpeed("upsample_bilinear2d", &Interpolation<3>),
+    DeepSpeed("upsample_trilinear3d", &Interpolation<3>),
+    DeepSpeed("upsample_bicubic2d", &Interpolation<3>),
+    DeepSpeed("_upsample_bilinear2d_aa", &Interpolation<3>),
+    DeepSpeed("_upsample_bicubic2d_aa", &Interpolation<3>),
+    DeepSpeed("rnn_tanh", &Recurrent<kRnn>),
+    DeepSpeed("rnn_relu", &Recurrent<kRnn>),
+    DeepSpeed("gru", &Recurrent<kGru>),
+    DeepSpeed("lstm", &Recurrent<kLstm>),
+    DeepSpeed("rnn_tanh_cell", &RecurrentCell<kRnn>),
+    DeepSpeed("rnn_relu_cell", &RecurrentCell<kRnn>),
+    DeepSpeed("gru_cell", &RecurrentCell<kGru>),
+    DeepSpeed("lstm_cell", &RecurrentCell<kLstm>),
+    DeepSpeed("einsum", &Nothing),  // EinsumCounts adds what is inside
 };
 
 }  // namespace
@@ -298,7 +332,10 @@ std::vector<FlopCount> CountFlops(const Trace& trace, FlopRule rule) {
   std::vector<FlopCount> counts(ops.size());
   std::vector<bool> covered(ops.size(), false);  // it, or an operator around it, is counted
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Count> known;  // equal texts have equal ids
+  std::optional<EinsumCounts> einsums;
+  if (rule == FlopRule::kDeepSpeed) einsums.emplace(trace);
   for (size_t i = 0; i < ops.size(); ++i) {
+    if (einsums && einsums->Take(static_cast<uint32_t>(i))) continue;
     const uint32_t parent = ops.parent[i];
     covered[i] = rule != FlopRule::kProfiler && parent != kNone && covered[parent];
     if (covered[i]) continue;
@@ -313,6 +350,7 @@ std::vector<FlopCount> CountFlops(const Trace& trace, FlopRule rule) {
     counts[i] = *at->second;
     covered[i] = true;
   }
+  if (einsums) einsums->AddTo(&counts);
   return counts;
 }
 

@@ -20,8 +20,10 @@ enum class FlopRule : uint8_t {
   kCounter,
   // deepspeed/profiling/flops_profiler/profiler.py (0.19): functions of torch.nn.functional and the
   // matrix products of torch and Tensor. A trace cannot tell torch.add(a, b), which DeepSpeed
-  // counts, from a + b, which it does not: neither is counted here; nor are einsum, interpolate and
-  // recurrent layers.
+  // counts, from a + b, which it does not: neither is counted here. Nor can it tell
+  // interpolate(size=9), which counts as 9, from size=(9, 9), which counts as 81 and does so here.
+  // einsum is told from the products inside, which are in the order that numpy calls optimal where
+  // there are two operands.
   kDeepSpeed,
   // The DeepSpeed of its published samples (BERT-Large: 3139.93 GMACs, Megatron: 41271.95): torch's
   // matrix products were not patched, so attention's are missing, and softmax counts as

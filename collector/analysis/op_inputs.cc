@@ -44,10 +44,11 @@ std::vector<std::string_view> Elements(std::string_view list) {
 
 OpInputs::OpInputs(std::string_view shapes_text, std::string_view values_text) {
   for (const std::string_view element : Elements(shapes_text)) {
-    // A list of tensors nests deeper; no formula wants one.
+    // A list of tensors nests deeper.
     const bool is_list =
         element.substr(std::min<size_t>(1, element.size())).find('[') != std::string_view::npos;
     shapes.push_back(is_list ? Dims{} : IntegersOf(element));
+    lists_.push_back(is_list ? element : std::string_view());
   }
   for (std::string_view element : Elements(values_text)) {
     if (element.size() >= 2 && element.front() == '"') {
@@ -61,8 +62,28 @@ const Dims* OpInputs::Tensor(size_t index, size_t least_rank) const {
   return index < shapes.size() && shapes[index].size() >= least_rank ? &shapes[index] : nullptr;
 }
 
+std::vector<Dims> OpInputs::Tensors(size_t index) const {
+  std::vector<Dims> tensors;
+  if (index >= lists_.size()) return tensors;
+  for (const std::string_view element : Elements(lists_[index])) {
+    tensors.push_back(IntegersOf(element));
+  }
+  return tensors;
+}
+
 Dims OpInputs::Integers(size_t index) const {
   return index < values.size() ? IntegersOf(values[index]) : Dims{};
+}
+
+std::vector<double> OpInputs::Reals(size_t index) const {
+  std::vector<double> reals;
+  if (index >= values.size()) return reals;
+  for (const std::string_view element : Elements(values[index])) {
+    double value = 0;
+    std::from_chars(element.data(), element.data() + element.size(), value);
+    reals.push_back(value);
+  }
+  return reals;
 }
 
 bool OpInputs::Flag(size_t index, size_t element, bool otherwise) const {

@@ -19,8 +19,14 @@ struct OpInputs {
 
   // nullptr: there is none, or with fewer dimensions.
   const Dims* Tensor(size_t index, size_t least_rank) const;
+  // Of a list of tensors; empty for what is none.
+  std::vector<Dims> Tensors(size_t index) const;
   Dims Integers(size_t index) const;
+  std::vector<double> Reals(size_t index) const;
   bool Flag(size_t index, size_t element, bool otherwise) const;
+
+ private:
+  std::vector<std::string_view> lists_;  // by input: the text of a list of tensors
 };
 
 // All of them multiplied; 0 when one is negative or the product does not fit.

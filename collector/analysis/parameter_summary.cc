@@ -35,6 +35,7 @@ Table TabulateParameters(const Run& run) {
                           {"class", Unit::kText, true},
                           {"parameters", Unit::kCount},
                           {"by_dtype", Unit::kText},
+                          {"expert_parameters", Unit::kCount},
                           {"parameter_bytes", Unit::kBytes},
                           {"buffer_bytes", Unit::kBytes, true},
                           {"gradient_bytes", Unit::kBytes},
@@ -47,7 +48,8 @@ Table TabulateParameters(const Run& run) {
       };
       const ByDtype& parameters = module.own[static_cast<size_t>(Part::kParameters)];
       table.rows.push_back({module.name, module.type, Sum(parameters).elements,
-                            Elements(parameters), bytes(Part::kParameters), bytes(Part::kBuffers),
+                            Elements(parameters), module.expert_parameters,
+                            bytes(Part::kParameters), bytes(Part::kBuffers),
                             bytes(Part::kGradients), bytes(Part::kStates), module.extra});
     }
     if (!table.rows.empty()) break;

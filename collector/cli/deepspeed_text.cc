@@ -145,6 +145,26 @@ std::string Sizes(const ModelProfile& profile) {
               of.batch > 0 ? std::to_string(of.batch) : "unknown (" + of.batch_known + ")");
 }
 
+// `ranks`: those that hold one copy of the model's dense part.
+std::string ParametersOf(const ModelProfile& profile, double ranks) {
+  const ModuleProfile& root = profile.modules.front();
+  const auto all = static_cast<double>(Parameters(root));
+  if (root.expert_parameters_of_model == 0) {
+    return Line("params per GPU: ", Params(all)) +
+           Line("params of model = params per GPU * mp_size: ", Params(all * ranks));
+  }
+  const bool split = std::any_of(profile.modules.begin(), profile.modules.end(),
+                                 [](const ModuleProfile& m) { return m.expert_tensors_split; }) &&
+                     ranks > 1;
+  const double dense = (all - static_cast<double>(root.expert_parameters)) * ranks;
+  const double experts = static_cast<double>(root.expert_parameters_of_model) * (split ? ranks : 1);
+  return Line("expert tensor parallelism enabled: ", split ? "True" : "False") +
+         Line("params per GPU: ", Params(all)) +
+         Line("params of model: ", Params(dense + experts)) +
+         Line("   non-expert params of model: ", Params(dense)) +
+         Line("   expert params of model: ", Params(experts));
+}
+
 std::string Summary(const ModelProfile& profile, const DeepSpeedOptions& options) {
   const ModuleProfile& root = profile.modules.front();
   std::string text =
@@ -158,12 +178,10 @@ std::string Summary(const ModelProfile& profile, const DeepSpeedOptions& options
       "number of floating-point operations (flops), floating-point operations per second (FLOPS),\n"
       "fwd latency (forward propagation latency), bwd latency (backward propagation latency),\n"
       "step (weights update latency), iter latency (sum of fwd, bwd and step latency)\n\n";
-  const auto parameters = static_cast<double>(Parameters(root));
   const auto ranks = static_cast<double>(profile.throughput ? profile.throughput->parallel.model()
                                                             : 1);  // a model's copy has
   text += Sizes(profile);
-  text += Line("params per GPU: ", Params(parameters));
-  text += Line("params of model = params per GPU * mp_size: ", Params(parameters * ranks));
+  text += ParametersOf(profile, ranks);
   text += Line("fwd MACs per GPU: ", Macs(static_cast<double>(root.macs)));
   text += Line("fwd flops per GPU: ", Number(static_cast<double>(root.flops)));
   text += Line("fwd flops of model = fwd flops per GPU * mp_size: ",
@@ -228,6 +246,11 @@ std::string ModuleItems(const ModuleProfile& module, const ModuleProfile& root,
   }
   text += Flops(PerSecond(static_cast<double>(module.flops), module.forward_ns));
   if (style == DeepSpeedStyle::kMemory) {
+    if (module.expert_parameters != 0) {
+      text += ", " + Params(static_cast<double>(module.expert_parameters)) + " = " +
+              Rounded(percent(module.expert_parameters, root.expert_parameters)) +
+              "% Expert Params";
+    }
     text += Held(module.gradients, root.gradients, "Gradients");
     text += Held(module.states, root.states, "States");
   }

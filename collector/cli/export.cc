@@ -11,6 +11,7 @@
 #include "collector/cli/human_units.h"
 #include "collector/export/exporter.h"
 #include "collector/export/run_clock.h"
+#include "collector/export/split_export.h"
 #include "collector/import/open_run.h"
 #include "collector/symbols/resolve_stacks.h"
 #include "collector/trace/large_blocks.h"
@@ -21,6 +22,7 @@ namespace {
 struct Wanted {
   std::string path, format, output, window, min_duration, nvtx_as;
   bool hta_compat = false;
+  uint64_t split_mb = 0;
   std::vector<uint32_t> ranks;
   std::vector<std::string> symbols;
 };
@@ -45,6 +47,12 @@ std::string FileName(const Trace& trace, const Exporter& exporter) {
 std::optional<Failure> WriteOne(const Exporter& exporter, const Run& run,
                                 std::span<const Trace* const> traces, const ExportOptions& options,
                                 const std::string& path) {
+  if (options.split_bytes != 0) {
+    const auto pieces = WriteSplit(exporter, run, traces, options, path, options.split_bytes);
+    if (!pieces) return Failure{pieces.message()};
+    for (const std::string& piece : *pieces) std::printf("%s\n", piece.c_str());
+    return std::nullopt;
+  }
   if (auto failure = exporter.write(run, traces, options, path)) return failure;
   std::printf("%s\n", path.c_str());
   return std::nullopt;
@@ -108,6 +116,12 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
   if ((wanted.hta_compat || !wanted.nvtx_as.empty()) && wanted.format != "chrome") {
     return "--hta-compat and --nvtx-as are of --format chrome, not of " + wanted.format;
   }
+  const bool can_be_split = wanted.format == "chrome" ||
+                            (wanted.format == "perfetto" && !wanted.output.ends_with(".tar"));
+  if (wanted.split_mb != 0 && !can_be_split) {
+    return "--split-mb is of --format chrome and, without .tar, of perfetto";
+  }
+  options->split_bytes = wanted.split_mb * 1'000'000;
   options->hta_compat = wanted.hta_compat;
   options->ranges_as_operators =
       wanted.nvtx_as == "cpu_op" || (wanted.hta_compat && wanted.nvtx_as.empty());
@@ -131,6 +145,9 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   app.add_option("--window", wanted.window,
                  "FROM:TO after the run's first event (1.5s:2s); what overlaps it is kept");
   app.add_option("--min-duration", wanted.min_duration, "leave out what is shorter (5us)");
+  app.add_option("--split-mb", wanted.split_mb,
+                 "chrome, perfetto: files of at most this many MB, one after the other in time")
+      ->check(CLI::Range(1, 1'000'000));
   app.add_flag("--hta-compat", wanted.hta_compat,
                "chrome: the names, steps and operators that Holistic Trace Analysis looks for");
   app.add_option("--nvtx-as", wanted.nvtx_as,

@@ -10,14 +10,16 @@ struct ExportOptions {
   // Nanoseconds of CLOCK_REALTIME; what overlaps the window is kept whole.
   int64_t from = std::numeric_limits<int64_t>::min();
   int64_t to = std::numeric_limits<int64_t>::max();
-  int64_t min_duration = 0;  // ns; shorter slices are left out, moments are not
+  uint64_t split_bytes = 0;    // larger files are cut (split_export.h); 0: they are not
+  int64_t min_duration = 0;    // ns; shorter slices are left out, moments are not
+  bool starts_inside = false;  // of what overlaps the window only what starts in it: for pieces
   // chrome: names and steps that Holistic Trace Analysis looks for (chrome_exporter.h).
   bool hta_compat = false;
   bool ranges_as_operators = false;  // chrome: NVTX ranges are cpu_op, not user_annotation
 
   // Both times on the clock that `from` and `to` are on.
   bool Keeps(int64_t start, int64_t end) const {
-    return start < to && end >= from && end - start >= min_duration;
+    return start < to && (starts_inside ? start : end) >= from && end - start >= min_duration;
   }
   bool KeepsMoment(int64_t time) const { return time >= from && time < to; }
   // The same window on a clock that `shift` has to be added to.

@@ -1,6 +1,7 @@
 #include "collector/trace/operator_join.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 #include <vector>
 
@@ -47,6 +48,37 @@ void JoinWork(const Trace& trace, const ByExternalId& by_id, const std::vector<u
   }
 }
 
+// What an importer reads from the file: ids, by which tools join an operator to its launches and
+// their work, and the thread that a backward operator's forward ran on.
+void NumberOwn(const std::vector<uint32_t>& around, Trace* trace) {
+  Operators& ops = trace->operators;
+  ops.external_id.Truncate(0);
+  uint32_t* const of_operator = ops.external_id.Grow(ops.size());
+  std::iota(of_operator, of_operator + ops.size(), 1u);
+  trace->api_calls.external_id.Truncate(0);
+  uint32_t* const of_call = trace->api_calls.external_id.Grow(around.size());
+  for (size_t i = 0; i < around.size(); ++i) of_call[i] = around[i] + 1;  // kNone + 1 is 0
+  for (DeviceWork* const work :
+       {static_cast<DeviceWork*>(&trace->kernels), static_cast<DeviceWork*>(&trace->copies),
+        static_cast<DeviceWork*>(&trace->memsets)}) {
+    work->external_id.Truncate(0);
+    std::copy(work->op.begin(), work->op.end(), work->external_id.Grow(work->op.size()));
+  }
+  constexpr uint8_t kBackward = 1;
+  std::unordered_map<uint64_t, uint32_t> forward;  // sequence -> 1 + writer
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const uint64_t sequence = ops.sequence.At(i);
+    if (sequence == 0) continue;
+    if (ops.scope.At(i) != kBackward) {
+      forward[sequence] = ops.writer[i] + 1u;
+    } else if (const auto found = forward.find(sequence);
+               found != forward.end() && ops.forward_thread.At(i) == 0) {
+      ops.forward_thread.PadTo(i + 1);
+      ops.forward_thread[i] = found->second;
+    }
+  }
+}
+
 }  // namespace
 
 void NestOperators(Trace* trace) {
@@ -78,6 +110,7 @@ void JoinOperators(Trace* trace) {
   JoinWork(*trace, by_id, around, &trace->kernels);
   JoinWork(*trace, by_id, around, &trace->copies);
   JoinWork(*trace, by_id, around, &trace->memsets);
+  if (trace->origin == TraceOrigin::kCapture) NumberOwn(around, trace);
 }
 
 }  // namespace ranktap::collector

@@ -108,8 +108,8 @@ void ForEachColumnOf(CounterSamples& samples, Visit&& visit) {
 }
 
 // Calls visit(table) for every table, or visit(rows) for every kind kept as structs.
-template <typename Visit>
-void ForEachTable(Trace& trace, Visit&& visit) {
+template <typename AnyTrace, typename Visit>  // Trace or const Trace
+void ForEachTable(AnyTrace& trace, Visit&& visit) {
   visit(trace.kernels), visit(trace.copies), visit(trace.memsets), visit(trace.graph_launches);
   visit(trace.syncs), visit(trace.api_calls), visit(trace.event_calls);
   visit(trace.ranges), visit(trace.marks), visit(trace.operators), visit(trace.python_calls);

@@ -30,6 +30,30 @@ class ShardedTest(harness.TracedTest):
         row = self.report(run, 'throughput')[0]
         self.assertEqual((row['data_parallel'], row['batch']), (RANKS, 4))
 
+    def test_experts_stand_apart_and_what_zero_3_left_empty_counts_whole(self):
+        done, run = self.run_traced([harness.TORCH_PYTHON, harness.PROGRAMS / 'experts.py'], ['--level', 'full'])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = {row['module']: row for row in self.report(run, 'parameters')}
+        linear, experts, gate = 8 * 8 + 8, 2 * (8 * 8 + 8), 8 * 2 + 2
+        self.assertEqual(rows['Mixture.first']['parameters'], linear)
+        self.assertEqual(rows['Mixture.first']['parameter_bytes'], 4 * 8)  # the bias; the weight is not here
+        self.assertEqual({name: row['expert_parameters'] for name, row in rows.items()},
+                         {'Mixture': experts, 'Mixture.first': 0, 'Mixture.gate': 0, 'Mixture.experts': experts,
+                          'Mixture.experts.0': linear, 'Mixture.experts.1': linear})
+        text = self.run_bare([harness.RANKTAP, 'report', run, 'modules', '--format', 'deepspeed']).stdout
+        lines = [line.rstrip() for line in text.splitlines() if 'params' in line.split(':')[0] and 'of' not in line[:3]]
+        dense = linear + gate
+        # The labels, their order and the form of a line are DeepSpeed's: print_model_profile().
+        expected = ['{:<70}  {:<8}'.format(label, value).rstrip() for label, value in (
+            ('params per GPU: ', dense + experts), ('params of model: ', dense + 4 * experts),
+            ('   non-expert params of model: ', dense), ('   expert params of model: ', 4 * experts))]
+        at = lines.index(expected[0])
+        self.assertEqual(lines[at:at + 4], expected)
+        self.assertIn('expert tensor parallelism enabled: ', text)
+        memory = self.run_bare([harness.RANKTAP, 'report', run, 'modules', '--format', 'deepspeed-memory']).stdout
+        self.assertIn(f', {experts} = 100% Expert Params', memory)
+        self.assertIn(f', {linear} = 50% Expert Params', memory)
+
 
 if __name__ == '__main__':
     unittest.main()

@@ -1,6 +1,7 @@
 """`report ops` of our own capture against torch's profiler on the same program: counts, shapes, FLOPs."""
 import collections
 import json
+import pathlib
 import unittest
 
 import harness
@@ -32,6 +33,33 @@ class OwnOpsTest(harness.TracedTest):
         self.assertGreater(len(expected), 60)
         self.assertEqual(ours, expected)
         self.assertEqual(+our_flops, +flops)
+        self.check_export(run)
+
+    def check_export(self, run):
+        """What torch.profiler's JSON says of an operator; and in pieces, each event once."""
+        def export(name, *options):
+            done = self.run_bare([harness.RANKTAP, 'export', run, '-o', self.scratch / name, *options])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [json.loads(pathlib.Path(path).read_text())['traceEvents'] for path in done.stdout.splitlines()]
+
+        whole, = export('whole.json')
+        operators = [event for event in whole if event.get('cat') == 'cpu_op']
+        ids = [event['args']['External id'] for event in operators]
+        self.assertEqual(len(set(ids)), len(ids))
+        forward = {event['args']['Sequence number']: event for event in operators
+                   if 'Sequence number' in event['args'] and 'Fwd thread id' not in event['args']}
+        backward = [event['args'] for event in operators if 'Fwd thread id' in event['args']]
+        self.assertGreater(len(backward), 10)
+        for args in backward:
+            self.assertIn(args['Sequence number'], forward)
+        self.assertTrue(all('Input Dims' in event['args'] for event in operators if event['name'] == 'aten::mm'))
+
+        def slices(events):
+            return collections.Counter(json.dumps(event, sort_keys=True) for event in events if event['ph'] == 'X')
+
+        pieces = export('pieces.json', '--split-mb', '1')
+        self.assertEqual(sum(map(slices, pieces), collections.Counter()), slices(whole))
+        self.assertGreater(len(pieces), 1 if len(json.dumps(whole)) > 2_000_000 else 0)
 
     def test_an_operator_without_room_for_its_shapes_keeps_its_time_and_is_noted(self):
         done, run = self.run_traced([harness.TORCH_PYTHON, harness.PROGRAMS / 'many_inputs.py'], ['--level', 'full'])

@@ -94,7 +94,8 @@ std::span<const std::byte> ElementsOf(const TorchLayout& layout, uint64_t payloa
 // Only formulas of FLOPs look at values: of other operators they would make signatures without end.
 bool HasValues(std::string_view name) {
   return name.starts_with("aten::conv") || name.starts_with("aten::_conv") ||
-         name.starts_with("aten::batch_norm");
+         name.starts_with("aten::batch_norm") || name.starts_with("aten::upsample") ||
+         name.starts_with("aten::_upsample");
 }
 
 class Hash {

@@ -83,6 +83,28 @@ class GPT(nn.Module):
         return self.head(x)
 
 
+class Functions(nn.Module):
+    """What DeepSpeed counts beside layers: sums over named indices, other sizes of an image, recurrent layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(20, 32, 2, batch_first=True, bidirectional=True)
+        self.projected, self.gru, self.rnn = nn.LSTM(64, 40, proj_size=24), nn.GRU(24, 16), nn.RNN(16, 8, bias=False)
+        self.cells = nn.ModuleList([nn.LSTMCell(8, 12), nn.GRUCell(12, 6), nn.RNNCell(6, 5, nonlinearity='relu')])
+        self.larger, self.other = nn.Upsample(scale_factor=2.5), nn.Upsample(size=(9, 7), mode='bilinear')
+        self.weight = nn.Parameter(torch.randn(20, 20))
+
+    def forward(self, x):
+        x = torch.einsum('bij,jk->bik', x, self.weight) + torch.einsum('bij,b->bij', x, x[:, 0, 0])
+        y = self.rnn(self.gru(self.projected(self.lstm(x)[0])[0])[0])[0]
+        h = self.cells[2](self.cells[1](self.cells[0](y[0])[0]))
+        return h.mean() + self.other(self.larger(y[None])).mean() + torch.einsum('ii', self.weight)
+
+
+def functions():
+    return Functions(), torch.randn(4, 6, 20)
+
+
 def mlp():
     return nn.Sequential(nn.Linear(20, 64), nn.BatchNorm1d(64), nn.ReLU(inplace=True), nn.Dropout(0.1),
                          nn.Linear(64, 48, bias=False), nn.LayerNorm(48), nn.GELU(),
@@ -107,7 +129,7 @@ def gpt(recompute=False):
     return GPT(recompute), torch.randint(500, (2, 32))
 
 
-MODELS = {'mlp': mlp, 'convolutions': convolutions, 'resnet50': resnet50, 'gpt': gpt,
+MODELS = {'mlp': mlp, 'functions': functions, 'convolutions': convolutions, 'resnet50': resnet50, 'gpt': gpt,
           'gpt-recompute': lambda: gpt(recompute=True)}
 
 
