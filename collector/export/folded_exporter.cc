@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collector/export/output_file.h"
@@ -53,6 +54,44 @@ void AddWork(const Trace& trace, const DeviceWork& work, const ExportOptions& op
   }
 }
 
+// Python's frames, the innermost first in a trace, as "main;step".
+std::string FoldedPython(std::string_view stack) {
+  std::string text;
+  while (!stack.empty()) {
+    const size_t at = stack.rfind(';');
+    const size_t begin = at == std::string_view::npos ? 0 : at + 1;
+    if (!text.empty()) text += ';';
+    text += Clean(std::string(stack.substr(begin)));
+    stack = stack.substr(0, at == std::string_view::npos ? 0 : at);
+  }
+  return text;
+}
+
+// Operators that have a Python stack: below it those around them, and the time that is in none of
+// those inside.
+void WriteOperators(const Trace& trace, const ExportOptions& options, const std::string& root,
+                    OutputFile* file) {
+  const Operators& ops = trace.operators;
+  std::vector<int64_t> own(ops.size());
+  for (size_t i = 0; i < ops.size(); ++i) {
+    own[i] += ops.end[i] - ops.start[i];
+    if (i < ops.parent.size() && ops.parent[i] != kNone) {
+      own[ops.parent[i]] -= ops.end[i] - ops.start[i];
+    }
+  }
+  std::map<std::string, int64_t> weights;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (ops.stack.At(i) == 0 || !options.Keeps(ops.start[i], ops.end[i])) continue;
+    std::string names;
+    for (size_t at = i; at != kNone; at = at < ops.parent.size() ? ops.parent[at] : kNone) {
+      names = ";" + Clean(std::string(trace.dictionary.String(ops.name[at]))) + names;
+    }
+    weights[FoldedPython(trace.dictionary.String(ops.stack.At(i))) + names] +=
+        std::max<int64_t>(own[i], 0);
+  }
+  for (const auto& [text, ns] : weights) file->Write(root + text + " " + std::to_string(ns) + "\n");
+}
+
 void WriteTrace(const Trace& trace, const ExportOptions& options, OutputFile* file) {
   Weights weights;
   std::vector<bool> launched(trace.api_calls.size(), false);
@@ -81,6 +120,7 @@ void WriteTrace(const Trace& trace, const ExportOptions& options, OutputFile* fi
     if (stack.empty()) stack = FoldedStack(trace, key.first);
     file->Write(root + stack + ";" + key.second + " " + std::to_string(ns) + "\n");
   }
+  WriteOperators(trace, options, root, file);
 }
 
 }  // namespace

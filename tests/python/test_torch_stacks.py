@@ -79,6 +79,18 @@ class StacksTest(harness.TracedTest):
         # Each with the two products of its backward, which have the stack of their forward.
         self.assertEqual(sources[f'{name}({inner}): first_place; {name}({place}): second_place'], 3 * STEPS)
 
+    def test_folded_stacks_end_in_operators_and_sum_up_to_the_outermost(self):
+        run = self.trace('--stacks', 'all')
+        lines = self.export(run, 'folded', 'stacks.folded').read_text(encoding='utf-8').splitlines()
+        weights = {stack: int(weight) for stack, weight in (line.rsplit(' ', 1) for line in lines)}
+        ours = [stack for stack in weights if stack.endswith(';aten::mm') and 'first_place' in stack]
+        self.assertEqual(len(ours), 1)
+        functions = functions_in(ours[0].split(';'))
+        self.assertEqual(functions, ['main', 'train_step', 'forward', 'second_place', 'first_place'])
+        linear = sum(weight for stack, weight in weights.items() if ';aten::linear' in stack)
+        calls = [event for event in self.operators(run) if event['name'] == 'aten::linear']
+        self.assertAlmostEqual(linear / 1000, sum(event['dur'] for event in calls), delta=0.1)
+
     def test_what_is_too_deep_is_cut_and_says_so(self):
         run = self.trace('--stacks', 'all', program=['--depth', '200'])
         stacks = [event['args']['Call stack'].split(';') for event in self.operators(run) if event['name'] == 'aten::cos'
