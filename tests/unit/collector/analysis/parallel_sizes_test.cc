@@ -73,6 +73,8 @@ TEST(ParallelSizesTest, NamelessGroupsAreUnderstoodWhereBothSidesOfTheGridAreEqu
 TEST(PeakFlopsTest, IsTheDataSheetsDensePeakOfTheType) {
   EXPECT_EQ(PeakFlops("NVIDIA H100 80GB HBM3", "c10::BFloat16"), 989.4e12);
   EXPECT_EQ(PeakFlops("NVIDIA H100 PCIe", "c10::Half"), 756e12);
+  EXPECT_EQ(PeakFlops("Tesla V100-SXM2-32GB", "c10::Half"), 125e12);
+  EXPECT_EQ(PeakFlops("Tesla V100-PCIE-16GB", "c10::Half"), 112e12);
   EXPECT_EQ(PeakFlops("NVIDIA A100-SXM4-80GB", "float"), 19.5e12);
   EXPECT_EQ(PeakFlops("NVIDIA A100-SXM4-80GB", "c10::Float8_e4m3fn"), 0);
   EXPECT_EQ(PeakFlops("NVIDIA A10G", "float"), 0);  // another device than the A10
