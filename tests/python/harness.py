@@ -12,6 +12,7 @@ BUILD = pathlib.Path(os.environ.get('RANKTAP_BUILD', ROOT / 'build/release'))
 RANKTAP = BUILD / 'bin/ranktap'
 CACHE = pathlib.Path(os.environ.get('RANKTAP_CACHE', pathlib.Path.home() / '.cache/ranktap'))
 TORCH_PYTHON = CACHE / 'torch-venv/bin/python'
+DEEPSPEED_PYTHON = CACHE / 'deepspeed-venv/bin/python'
 PROGRAMS = ROOT / 'tests/python/programs'
 TIMEOUT_S = 300
 
@@ -19,6 +20,31 @@ TIMEOUT_S = 300
 def needs_torch(test):
     reason = f'no PyTorch at {TORCH_PYTHON}; scripts/setup --torch installs it'
     return unittest.skipUnless(TORCH_PYTHON.exists(), reason)(test)
+
+
+def needs_deepspeed(test):
+    reason = f'no DeepSpeed at {DEEPSPEED_PYTHON}; scripts/setup --torch --tools'
+    return unittest.skipUnless(DEEPSPEED_PYTHON.exists(), reason)(test)
+
+
+def counted_by_others(program, models):
+    """What the program says with --reference: FLOPs by PyTorch, and by DeepSpeed where it is installed. All models at
+    once: most of the time goes into imports."""
+    python = DEEPSPEED_PYTHON if DEEPSPEED_PYTHON.exists() else TORCH_PYTHON
+    done = subprocess.run([python, program, *models, '--reference'], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def trace_once(test_class, program, *options):
+    """One run at level full for all tests of the class; its directory."""
+    folder = tempfile.TemporaryDirectory(prefix='ranktap-test-')
+    test_class.addClassCleanup(folder.cleanup)
+    run = pathlib.Path(folder.name) / 'run'
+    command = [RANKTAP, 'run', '-o', run, '--level', 'full', *options, '--', TORCH_PYTHON, program]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return run
 
 
 class TracedTest(unittest.TestCase):

@@ -1,9 +1,6 @@
 """The text of DeepSpeed's Flops Profiler, against what DeepSpeed's own source prints."""
 import ast
-import pathlib
 import re
-import subprocess
-import tempfile
 import unittest
 
 import harness
@@ -60,13 +57,7 @@ class DeepSpeedTextTest(harness.TracedTest):
 
     @classmethod
     def setUpClass(cls):
-        """One run for all."""
-        folder = tempfile.TemporaryDirectory(prefix='ranktap-test-')
-        cls.addClassCleanup(folder.cleanup)
-        cls.trace = pathlib.Path(folder.name) / 'run'
-        command = [harness.RANKTAP, 'run', '-o', cls.trace, '--level', 'full', '--', harness.TORCH_PYTHON, PROGRAM]
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        cls.trace = harness.trace_once(cls, PROGRAM)
 
     def text(self, form='deepspeed', *options):
         done = self.run_bare([harness.RANKTAP, 'report', self.trace, 'modules', '--format', form, *options])

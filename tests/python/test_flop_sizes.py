@@ -1,13 +1,10 @@
 """FLOPs of public models at their published sizes, against FlopCounterMode, a real DeepSpeed and the published
 numbers."""
-import json
-import subprocess
 import unittest
 
 import harness
 
 PROGRAM = harness.PROGRAMS / 'flop_sizes.py'
-DEEPSPEED_PYTHON = harness.CACHE / 'deepspeed-venv/bin/python'
 COMPARED = ('resnet18', 'alexnet', 'bert-base', 'gpt2', 'gpt2-one')
 # Functions that transformers bound to names of its own before DeepSpeed replaced them: it does not count them.
 MISSED = {'bert-base': 12 * 4 * 128 * 3072}  # GELU
@@ -18,10 +15,7 @@ class PublishedSizesTest(harness.TracedTest):
 
     @classmethod
     def setUpClass(cls):
-        python = DEEPSPEED_PYTHON if DEEPSPEED_PYTHON.exists() else harness.TORCH_PYTHON
-        done = subprocess.run([python, PROGRAM, *COMPARED, '--reference'], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        cls.expected = json.loads(done.stdout.splitlines()[-1])
+        cls.expected = harness.counted_by_others(PROGRAM, COMPARED)
 
     def root(self, model, *options):
         """The row of the root module, with no difference to what others count."""
@@ -38,7 +32,7 @@ class PublishedSizesTest(harness.TracedTest):
                 self.assertEqual([row['deepspeed_flops'] - MISSED.get(model, 0), row['deepspeed_macs'], parameters], expected['deepspeed'])
         return row, run
 
-    @unittest.skipUnless(DEEPSPEED_PYTHON.exists(), f'no DeepSpeed at {DEEPSPEED_PYTHON}; scripts/setup --torch --tools')
+    @harness.needs_deepspeed
     def test_deepspeed_took_part(self):
         for model in COMPARED:
             self.assertEqual('deepspeed' in self.expected[model], model != 'gpt2')

@@ -1,8 +1,5 @@
 """Memory of an unmodified program in the formats of PyTorch's tools, read by these tools."""
 import json
-import pathlib
-import subprocess
-import tempfile
 import unittest
 import xml.etree.ElementTree
 
@@ -46,14 +43,7 @@ class MemoryExportsTest(harness.TracedTest):
 
     @classmethod
     def setUpClass(cls):
-        """One run for all."""
-        folder = tempfile.TemporaryDirectory(prefix='ranktap-test-')
-        cls.addClassCleanup(folder.cleanup)
-        cls.trace = pathlib.Path(folder.name) / 'run'
-        command = [harness.RANKTAP, 'run', '-o', cls.trace, '--level', 'full', '--schedule', 'wait=1,active=2,repeat=1', '--',
-                   harness.TORCH_PYTHON, PROGRAM]
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        cls.trace = harness.trace_once(cls, PROGRAM, '--schedule', 'wait=1,active=2,repeat=1')
 
     def export(self, form, name):
         path = self.scratch / name

@@ -1,14 +1,12 @@
 """Operators, FLOPs and parameters of unmodified PyTorch programs, against PyTorch's own counter."""
 import json
 import re
-import subprocess
 import unittest
 
 import harness
 
 PROGRAM = harness.PROGRAMS / 'flop_models.py'
 MODELS = ('mlp', 'functions', 'convolutions', 'resnet50', 'gpt', 'gpt-recompute')
-DEEPSPEED_PYTHON = harness.CACHE / 'deepspeed-venv/bin/python'
 
 
 @harness.needs_torch
@@ -16,11 +14,7 @@ class FlopsTest(harness.TracedTest):
 
     @classmethod
     def setUpClass(cls):
-        """What the others count, all models at once: most of the time goes into imports."""
-        python = DEEPSPEED_PYTHON if DEEPSPEED_PYTHON.exists() else harness.TORCH_PYTHON
-        done = subprocess.run([python, PROGRAM, *MODELS, '--reference'], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        cls.expected = json.loads(done.stdout.splitlines()[-1])
+        cls.expected = harness.counted_by_others(PROGRAM, MODELS)
 
     def check(self, model):
         """Each module's forward and everything together, with no difference to FlopCounterMode; each
@@ -42,7 +36,7 @@ class FlopsTest(harness.TracedTest):
                 self.assertEqual((rows[name]['deepspeed_flops'], rows[name]['deepspeed_macs']), (flops, macs), name)
         return run, rows, root
 
-    @unittest.skipUnless(DEEPSPEED_PYTHON.exists(), f'no DeepSpeed at {DEEPSPEED_PYTHON}; scripts/setup --torch --tools')
+    @harness.needs_deepspeed
     def test_deepspeed_took_part(self):
         for model in MODELS:
             self.assertIn('deepspeed', self.expected[model])
@@ -87,7 +81,7 @@ class FlopsTest(harness.TracedTest):
     def check_text(self, run, model):
         """Our text has every line of DeepSpeed's, in its order, but for times and what depends on them."""
         if 'text' not in self.expected[model]:
-            self.skipTest(f'no DeepSpeed at {DEEPSPEED_PYTHON}; scripts/setup --torch --tools')
+            self.skipTest(f'no DeepSpeed at {harness.DEEPSPEED_PYTHON}; scripts/setup --torch --tools')
 
         def lines(text):
             text = re.sub(r'[\d.]+ [mu]?s\b( = [\d.]+% latency)?', 'TIME', text)
