@@ -241,18 +241,19 @@ std::vector<OpRow> AverageOps(const Trace& trace, const AnalysisOptions& options
 }
 
 Table TabulateOps(const Run& run, const AnalysisOptions& options) {
+  const bool by_stack = options.by_stack > 0;
   Table table{.name = "ops",
               .title = "Operators, as torch's key_averages()",
               .columns = {{"rank", Unit::kCount, true},
                           {"name", Unit::kText},
-                          {"self_cpu_percent", Unit::kPercent},
+                          {"self_cpu_percent", Unit::kPercent, by_stack},
                           {"self_cpu_ns", Unit::kNs},
                           {"cpu_total_percent", Unit::kPercent, true},
-                          {"cpu_total_ns", Unit::kNs},
+                          {"cpu_total_ns", Unit::kNs, by_stack},
                           {"cpu_avg_ns", Unit::kNs, true},
-                          {"self_cuda_ns", Unit::kNs},
+                          {"self_cuda_ns", Unit::kNs, by_stack},
                           {"self_cuda_percent", Unit::kPercent, true},
-                          {"cuda_total_ns", Unit::kNs},
+                          {"cuda_total_ns", Unit::kNs, by_stack},
                           {"cuda_avg_ns", Unit::kNs, true},
                           {"cpu_mem_bytes", Unit::kBytes, true},
                           {"self_cpu_mem_bytes", Unit::kBytes, true},
@@ -260,7 +261,7 @@ Table TabulateOps(const Run& run, const AnalysisOptions& options) {
                           {"self_cuda_mem_bytes", Unit::kBytes, true},
                           {"calls", Unit::kCount},
                           {"input_shapes", Unit::kText, true},
-                          {"source", Unit::kText, true},
+                          {"source", Unit::kText, !by_stack, by_stack},
                           {"module", Unit::kText, true},
                           {"pass", Unit::kText, true},
                           {"flops", Unit::kCount, true},

@@ -104,6 +104,29 @@ std::vector<Loss> FindLosses(const Run& run, const std::vector<RankWaterfall>& w
   return losses;
 }
 
+bool AnythingRanOnADevice(const Run& run) {
+  return std::any_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
+    return trace.kernels.size() + trace.copies.size() + trace.memsets.size() > 0;
+  });
+}
+
+// Of a run in which no device has anything to lose.
+std::string DescribeHostTime(const std::vector<RankWaterfall>& waterfalls, int64_t mean_step,
+                             const std::string& of) {
+  int64_t loading = 0, ranks = 0;
+  for (const RankWaterfall& waterfall : waterfalls) {
+    if (waterfall.counted == 0) continue;
+    ++ranks;
+    loading += waterfall.mean[static_cast<size_t>(Cause::kDataLoading)];
+  }
+  std::string text = "Nothing ran on a device: all" + of + " is the host's time";
+  if (loading > 0) {
+    text += ", " + Duration(loading / ranks) + " (" + Share(loading / ranks, mean_step) +
+            ") of it waiting for data";
+  }
+  return text + ".";
+}
+
 std::string OnWhichRank(const Run& run, const Loss& loss, int64_t ranks) {
   const Trace& trace = run.traces[loss.trace];
   if (loss.blames || (ranks == 1 && !trace.info.rank)) return "";
@@ -132,7 +155,7 @@ Verdict Judge(const Run& run) {
     has_steps &= !waterfall.steps.source.empty();
   }
   if (ranks == 0) {
-    verdict.refused = true;
+    verdict.on_host = true;
     verdict.sentence = "No verdict: nothing ran on a device.";
     return verdict;
   }
@@ -141,6 +164,12 @@ Verdict Judge(const Run& run) {
   verdict.losses = FindLosses(run, waterfalls, FindStragglers(run, collectives, waterfalls), ranks);
   const std::string of = has_steps ? " of each " + Duration(verdict.mean_step) + " step"
                                    : " of " + Duration(verdict.mean_step) + " (no steps found)";
+  if (!AnythingRanOnADevice(run)) {
+    verdict.losses.clear();
+    verdict.on_host = true;
+    verdict.sentence = DescribeHostTime(waterfalls, verdict.mean_step, of);
+    return verdict;
+  }
   const auto worth = static_cast<int64_t>(kWorthSaying * static_cast<double>(verdict.mean_step));
   if (verdict.losses.empty() || verdict.losses[0].ns < worth) {
     verdict.sentence = "No loss is worth more than 1 %" + of + ": the devices compute " +
@@ -170,6 +199,9 @@ Table TabulateVerdict(const Run& run, const AnalysisOptions&) {
   }
   if (verdict.refused) {
     table.notes.push_back("ranktap report RUN losses lists what is missing");
+  }
+  if (verdict.on_host) {
+    table.notes.push_back("ranktap report RUN ops, modules and ranges say what the host does");
   }
   return table;
 }

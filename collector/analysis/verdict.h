@@ -22,7 +22,8 @@ struct Loss {
 struct Verdict {
   std::string sentence;
   bool refused = false;      // events are missing: shares of time would be wrong
-  std::vector<Loss> losses;  // the largest first; empty when refused
+  bool on_host = false;      // no device did anything: there is nothing that one could lose
+  std::vector<Loss> losses;  // the largest first; empty when refused or on_host
   int64_t mean_step = 0;
 };
 

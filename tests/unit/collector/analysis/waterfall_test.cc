@@ -127,5 +127,18 @@ TEST(Verdict, RefusesWhereKernelsOfLaunchesAreMissing) {
   EXPECT_NE(verdict.sentence.find("rank 2"), std::string::npos) << verdict.sentence;
 }
 
+TEST(Verdict, BlamesNoDeviceWhereNoneDidAnything) {
+  SyntheticJob job({.ranks = 1});
+  job.run().traces[0].copies = {};
+  job.run().traces[0].kernels = {};
+  job.run().traces[0].api_calls = {};
+  const Verdict verdict = Judge(job.run());
+  EXPECT_TRUE(verdict.on_host);
+  EXPECT_TRUE(verdict.losses.empty());
+  EXPECT_NE(verdict.sentence.find("Nothing ran on a device: all of each"), std::string::npos)
+      << verdict.sentence;
+  EXPECT_NE(verdict.sentence.find("of it waiting for data"), std::string::npos) << verdict.sentence;
+}
+
 }  // namespace
 }  // namespace ranktap::collector
