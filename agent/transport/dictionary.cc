@@ -53,7 +53,7 @@ uint32_t Dictionary::IdOfText(std::span<const std::byte> text) {
 
 void Dictionary::Forget() {
   for (auto& told : told_) told.clear();
-  recent_ = {};
+  for (auto& recent : recent_) recent.fill({});
   definitions_.clear();
 }
 
