@@ -82,7 +82,8 @@ Table TabulateKernels(const Run& run) {
     table.rows.push_back({row.name, row.time.count + row.untimed, row.time.total_ns, share,
                           row.time.mean_ns(), row.time.shortest_ns(), row.time.max_ns, row.ranks});
   }
-  if (rows.empty()) table.notes.push_back("no kernel ran while capture was at level kernels or full");
+  if (rows.empty())
+    table.notes.push_back("no kernel ran while capture was at level kernels or full");
   if (untimed > 0) {
     table.notes.push_back(
         std::to_string(untimed) +

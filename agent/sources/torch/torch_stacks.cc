@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "agent/core/capture_state.h"
+#include "agent/core/contain.h"
 #include "agent/core/host_clock.h"
 #include "agent/interpose/got_patcher.h"
 #include "agent/sources/torch/python_api.h"
@@ -214,7 +215,7 @@ void Tell(ThreadState& thread, const Walk& walk, uint32_t number) {
   Send(thread, lines);
 }
 
-uint32_t TakeStack(ThreadState& thread) {
+uint32_t FindStack(ThreadState& thread) {
   Walk walk;
   WalkFrames(walk);
   if (walk.count == 0) return 0;
@@ -232,6 +233,11 @@ uint32_t TakeStack(ThreadState& thread) {
     return slot.number;
   }
   return 0;
+}
+
+// Its callers are PyTorch and CPython, which no exception of ours may enter.
+uint32_t TakeStack(ThreadState& thread) {
+  return Contain(uint32_t{0}, [&thread] { return FindStack(thread); });
 }
 
 bool HoldsLock() {
