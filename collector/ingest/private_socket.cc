@@ -100,9 +100,11 @@ void RemoveDeadSockets(const std::string& parent) {
 bool CanConnect(const std::string& path) {
   const auto address = AddressOf(path);
   if (!address) return false;
-  const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  // EAGAIN: somebody listens whose queue is full, as of a collector that is stopped.
   return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) ==
-         0;
+             0 ||
+         errno == EAGAIN;
 }
 
 }  // namespace ranktap::collector

@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +14,9 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
+
+#include "collector/trace/file_descriptor.h"
 
 namespace ranktap::collector {
 namespace {
@@ -73,6 +78,27 @@ TEST_F(PrivateSocketTest, WhoListensIsLeftAlone) {
   MakeOld(fs::path(living->path()).parent_path());
   RemoveDeadSockets(parent_);
   EXPECT_TRUE(CanConnect(living->path()));
+}
+
+TEST_F(PrivateSocketTest, WhoHasNoTimeToListenIsLeftAlone) {
+  const fs::path directory = fs::path(parent_) / "ranktap-abcdef";
+  ASSERT_EQ(::mkdir(directory.c_str(), 0700), 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  (directory / "socket").string().copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const auto* const at = reinterpret_cast<const sockaddr*>(&address);
+  const FileDescriptor listening(::socket(AF_UNIX, SOCK_STREAM, 0));
+  ASSERT_EQ(::bind(listening.get(), at, sizeof(address)), 0);
+  ASSERT_EQ(::listen(listening.get(), 0), 0);
+  std::vector<FileDescriptor> waiting;
+  int result = 0;
+  while (result == 0 && waiting.size() < 100) {
+    waiting.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    result = ::connect(waiting.back().get(), at, sizeof(address));
+  }
+  ASSERT_NE(result, 0);
+  MakeOld(directory);
+  RemoveDeadSockets(parent_);
+  EXPECT_TRUE(fs::exists(directory / "socket"));
 }
 
 TEST_F(PrivateSocketTest, WhatIsYoungOrNotOursToJudgeIsLeftAlone) {
