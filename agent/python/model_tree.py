@@ -39,6 +39,31 @@ def local(tensor):
     return tensor if part is None else part
 
 
+class ZeroShare:
+    """What a rank has of a parameter that ZeRO-3 has split and left empty. Its gradients and the optimizer's state
+    lie in flat tensors of many parameters, of which its share is as long as the parameter's own."""
+
+    def __init__(self, torch, parameter):
+        self.elements, self.held = elements_of(parameter), parameter.ds_tensor.numel()
+        self.dtype = parameter.ds_tensor.dtype
+        self._tensor = torch.Tensor
+        zero = getattr(parameter, '_z3_optimizer', None)
+        self.gradients = self._types([getattr(zero, 'grad_partitions_flat_buffer', None)])
+        self.states = []
+        for state in getattr(getattr(zero, 'optimizer', None), 'state', {}).values():
+            master = getattr(zero, 'fp32_partitioned_groups_flat', [])[:1]
+            self.states = self._types([*master, *state.values()])
+            break
+
+    def _types(self, tensors):
+        return [tensor.dtype for tensor in tensors if isinstance(tensor, self._tensor) and tensor.dim() > 0]
+
+    @staticmethod
+    def of(torch, parameter):
+        """None: ZeRO-3 has not split it, or it is whole just now."""
+        return ZeroShare(torch, parameter) if parameter.numel() == 0 and hasattr(parameter, 'ds_tensor') else None
+
+
 def elements_of(tensor):
     """ZeRO-3 leaves an empty tensor and its true size beside it; a DTensor's numel() is the whole's."""
     return getattr(tensor, 'ds_numel', None) or tensor.numel()
@@ -70,9 +95,16 @@ class Tally:
             self._seen.add(key)
         except Exception:  # meta, sparse and subclass tensors have no storage
             pass
-        dtype = str(tensor.dtype).replace('torch.', '')
-        elements, size = self.sums.get(dtype, (0, 0))
-        self.sums[dtype] = (elements + elements_of(tensor), size + held.numel() * held.element_size())
+        self._add(tensor.dtype, elements_of(tensor), held.numel() * held.element_size())
+
+    def add_share(self, share, dtypes):
+        for dtype in dtypes:
+            self._add(dtype, share.elements, share.held * dtype.itemsize)
+
+    def _add(self, dtype, elements, size):
+        name = str(dtype).replace('torch.', '')
+        before = self.sums.get(name, (0, 0))
+        self.sums[name] = (before[0] + elements, before[1] + size)
 
 
 def rows_of(root, text, states=None):
@@ -86,6 +118,14 @@ def rows_of(root, text, states=None):
         for parameter in module._parameters.values():
             if parameter is None:
                 continue
+            share = ZeroShare.of(torch, parameter)
+            if share is not None:
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    tallies['parameters'].add_share(share, [share.dtype])
+                    tallies['gradients'].add_share(share, share.gradients)
+                    tallies['states'].add_share(share, share.states)
+                continue
             tallies['parameters'].add(parameter)
             if parameter.grad is not None:
                 tallies['gradients'].add(parameter.grad)
@@ -98,7 +138,11 @@ def rows_of(root, text, states=None):
         whole = Tally(set())  # by the module alone: tied parameters count wherever they are
         experts = {}  # elements by how many ranks share the experts out
         for parameter in module.parameters():
-            whole.add(parameter)
+            share = ZeroShare.of(torch, parameter)
+            if share is None:
+                whole.add(parameter)
+            else:
+                whole.add_share(share, [share.dtype])
             ranks = expert_ranks(parameter)
             if ranks:
                 experts[ranks] = experts.get(ranks, 0) + elements_of(parameter)

@@ -36,7 +36,11 @@ class ShardedTest(harness.TracedTest):
         rows = {row['module']: row for row in self.report(run, 'parameters')}
         linear, experts, gate = 8 * 8 + 8, 2 * (8 * 8 + 8), 8 * 2 + 2
         self.assertEqual(rows['Mixture.first']['parameters'], linear)
-        self.assertEqual(rows['Mixture.first']['parameter_bytes'], 4 * 8)  # the bias; the weight is not here
+        bias, share = 8, 8 * 8 // 4  # float, and what this rank has of the weight, bfloat16
+        first = rows['Mixture.first']
+        self.assertEqual(first['parameter_bytes'], 4 * bias + 2 * share)
+        self.assertEqual(first['gradient_bytes'], 4 * bias + 2 * share)
+        self.assertEqual(first['state_bytes'], (4 + 4 + 4) * share)  # master, and Adam's two
         self.assertEqual({name: row['expert_parameters'] for name, row in rows.items()},
                          {'Mixture': experts, 'Mixture.first': 0, 'Mixture.gate': 0, 'Mixture.experts': experts,
                           'Mixture.experts.0': linear, 'Mixture.experts.1': linear})

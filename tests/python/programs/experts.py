@@ -1,5 +1,7 @@
 """A mixture whose experts four ranks would share, marked as DeepSpeed marks them, after a layer that ZeRO-3 would
-leave empty between its forwards."""
+leave empty between its forwards, with a quarter of it on this rank."""
+import types
+
 import torch
 from torch import nn
 
@@ -25,6 +27,13 @@ def leave_empty(layer):
     weight, whole = layer.weight.requires_grad_(False), layer.weight.data
     weight.ds_numel = whole.numel()
     weight.data = torch.empty(0)
+    weight.ds_tensor = whole.flatten()[:whole.numel() // RANKS].bfloat16()
+    # DeepSpeed's are longer: they hold many parameters. Their types and names are what counts.
+    flat = weight.ds_tensor.float()
+    adam = {'step': torch.tensor(1.0), 'exp_avg': flat, 'exp_avg_sq': flat}
+    weight._z3_optimizer = types.SimpleNamespace(
+        grad_partitions_flat_buffer=weight.ds_tensor, fp32_partitioned_groups_flat=[flat],
+        optimizer=types.SimpleNamespace(state={flat: adam}))
 
     def fill(*_):
         weight.data = whole
