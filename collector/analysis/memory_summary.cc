@@ -6,6 +6,7 @@
 
 #include "collector/analysis/cells.h"
 #include "collector/analysis/memory_blocks.h"
+#include "collector/analysis/python_stacks.h"
 
 namespace ranktap::collector {
 namespace {
@@ -126,7 +127,8 @@ class AllocatingOperators {
   size_t next_ = 0;
 };
 
-std::map<std::string, Held> ByOrigin(const Trace& trace, uint32_t device, size_t last) {
+// frames: of a stack, 0 for all.
+std::map<std::string, Held> ByOrigin(const Trace& trace, uint32_t device, size_t last, int frames) {
   const Allocations& all = trace.allocations;
   struct Block {
     int64_t bytes;
@@ -140,15 +142,16 @@ std::map<std::string, Held> ByOrigin(const Trace& trace, uint32_t device, size_t
     if (all.bytes[i] < 0) {
       live.erase(all.address.At(i));
     } else {
-      const uint32_t name = all.stack.At(i) != 0 ? all.stack.At(i)
-                            : op != kNone        ? trace.operators.name[op]
-                                                 : 0;
+      const uint32_t stack =
+          all.stack.At(i) != 0 || op == kNone ? all.stack.At(i) : trace.operators.stack.At(op);
+      const uint32_t name = stack != 0 || op == kNone ? stack : trace.operators.name[op];
       live[all.address.At(i)] = {all.bytes[i], name};
     }
   }
   std::map<std::string, Held> held;
   for (const auto& [address, block] : live) {
-    const std::string name(trace.dictionary.String(block.name));
+    std::string name(trace.dictionary.String(block.name));
+    if (frames > 0) name = Joined(InnermostFrames(name, static_cast<size_t>(frames)));
     Held& of = held[name.empty() ? "(neither a stack nor an operator is known)" : name];
     of.bytes += block.bytes;
     ++of.blocks;
@@ -199,13 +202,13 @@ Table TabulateMemoryPeak(const Run& run, const AnalysisOptions& options) {
                           {"bytes", Unit::kBytes},
                           {"share_percent", Unit::kPercent},
                           {"blocks", Unit::kCount},
-                          {"stack", Unit::kText, true}}};
+                          {"stack", Unit::kText, options.by_stack == 0, options.by_stack > 0}}};
   for (const Trace& trace : run.traces) {
     const Allocations& all = trace.allocations;
     for (const auto& [device, curve] : FrameworkCurves(trace)) {
       if (curve.peak == 0) continue;
       const bool by_origin = options.by_stack > 0 || all.category.empty();
-      const auto held = by_origin ? ByOrigin(trace, device, curve.peak_row)
+      const auto held = by_origin ? ByOrigin(trace, device, curve.peak_row, options.by_stack)
                                   : ByCategory(all, device, curve.peak_row);
       std::vector<std::pair<std::string, Held>> sorted(held.begin(), held.end());
       std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {

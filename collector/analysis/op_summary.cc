@@ -10,6 +10,7 @@
 #include "collector/analysis/op_flops.h"
 #include "collector/analysis/op_modules.h"
 #include "collector/analysis/op_tree.h"
+#include "collector/analysis/python_stacks.h"
 
 namespace ranktap::collector {
 namespace {
@@ -18,30 +19,6 @@ constexpr std::array<std::string_view, kPasses> kPassNames = {"forward", "backwa
 
 std::string Rewritten(std::string_view name) {
   return name.starts_with("ProfilerStep#") ? "ProfilerStep*" : std::string(name);
-}
-
-// torch/autograd/profiler_util.py, _filter_stack_entry.
-bool IsHiddenFrame(std::string_view frame) {
-  constexpr std::pair<std::string_view, std::string_view> kHidden[] = {
-      {"autograd/__init__", "_make_grads"},
-      {"autograd/__init__", "backward"},
-      {"torch/tensor", "backward"},
-      {"_internal/common_utils", "prof_callable"},
-      {"_internal/common_utils", "prof_func_call"},
-      {"_internal/common_utils", "prof_meth_call"}};
-  return std::any_of(std::begin(kHidden), std::end(kHidden), [frame](const auto& hidden) {
-    return frame.find(hidden.first) != frame.npos && frame.find(hidden.second) != frame.npos;
-  });
-}
-
-std::vector<std::string> Frames(std::string_view stack, size_t most) {
-  std::vector<std::string> frames;
-  while (!stack.empty() && frames.size() < most) {
-    const size_t end = std::min(stack.find(';'), stack.size());
-    if (end > 0 && !IsHiddenFrame(stack.substr(0, end))) frames.emplace_back(stack.substr(0, end));
-    stack.remove_prefix(std::min(end + 1, stack.size()));
-  }
-  return frames;
 }
 
 class Averages {
@@ -133,7 +110,8 @@ void AddNode(const Trace& trace, const HostNode& node, uint32_t stack_id,
     }
   }
   if (stack_id != 0) {
-    stack = Frames(trace.dictionary.String(stack_id), static_cast<size_t>(options.by_stack));
+    stack =
+        InnermostFrames(trace.dictionary.String(stack_id), static_cast<size_t>(options.by_stack));
   }
   const std::string_view name = NameOf(trace, node);
   OpRow& row = averages->RowOf(Rewritten(name), false, is_annotation, shapes, std::move(stack),
@@ -198,12 +176,6 @@ int64_t SortValue(const OpRow& row, std::string_view key) {
       {"count", row.count}};
   const auto at = values.find(name);
   return at == values.end() ? 0 : at->second;
-}
-
-std::string Joined(const std::vector<std::string>& frames) {
-  std::string text;
-  for (const std::string& frame : frames) text += (text.empty() ? "" : "; ") + frame;
-  return text;
 }
 
 }  // namespace

@@ -78,6 +78,9 @@ class StacksTest(harness.TracedTest):
         name = PROGRAM.name
         # Each with the two products of its backward, which have the stack of their forward.
         self.assertEqual(sources[f'{name}({inner}): first_place; {name}({place}): second_place'], 3 * STEPS)
+        held = {row['held_by']: row['stack'] for row in self.report(run, 'memory-peak', '--group-by-stack', '2')}
+        sine = next(number for number, line in enumerate(lines, 1) if 'self.layer(x).sin()' in line)
+        self.assertIn(f'{name}({sine}): forward', held)
 
     def test_folded_stacks_end_in_operators_and_sum_up_to_the_outermost(self):
         run = self.trace('--stacks', 'all')
