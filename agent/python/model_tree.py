@@ -46,22 +46,30 @@ class ZeroShare:
     def __init__(self, torch, parameter):
         self.elements, self.held = elements_of(parameter), parameter.ds_tensor.numel()
         self.dtype = parameter.ds_tensor.dtype
-        self._tensor = torch.Tensor
         zero = getattr(parameter, '_z3_optimizer', None)
-        self.gradients = self._types([getattr(zero, 'grad_partitions_flat_buffer', None)])
-        self.states = []
-        for state in getattr(getattr(zero, 'optimizer', None), 'state', {}).values():
-            master = getattr(zero, 'fp32_partitioned_groups_flat', [])[:1]
-            self.states = self._types([*master, *state.values()])
-            break
-
-    def _types(self, tensors):
-        return [tensor.dtype for tensor in tensors if isinstance(tensor, self._tensor) and tensor.dim() > 0]
+        flat = getattr(zero, 'grad_partitions_flat_buffer', None)
+        self.gradients = [flat.dtype] if isinstance(flat, torch.Tensor) else []
+        masters = getattr(zero, 'fp32_partitioned_groups_flat', [])
+        states = types_of_flat_states(torch, getattr(getattr(zero, 'optimizer', None), 'state', {}))
+        self.states = [masters[0].dtype, *states] if masters else states
 
     @staticmethod
     def of(torch, parameter):
         """None: ZeRO-3 has not split it, or it is whole just now."""
         return ZeroShare(torch, parameter) if parameter.numel() == 0 and hasattr(parameter, 'ds_tensor') else None
+
+
+def master_of(torch, parameter):
+    """This rank's part of the master copy that ZeRO-1 and -2 keep of a parameter; None: there is none here."""
+    fragment = getattr(getattr(parameter, '_hp_mapping', None), 'hp_fragment', None)
+    return fragment if isinstance(fragment, torch.Tensor) else None
+
+
+def types_of_flat_states(torch, states):
+    """Of what an optimizer keeps for each element, where its parameters are flat tensors of many."""
+    for state in states.values():
+        return [value.dtype for value in state.values() if isinstance(value, torch.Tensor) and value.dim() > 0]
+    return []
 
 
 def elements_of(tensor):
@@ -85,23 +93,25 @@ class Tally:
         self.sums = {}
 
     def add(self, tensor):
+        """False: its storage has counted already."""
         held = local(tensor)
         try:
             key = (held.device.type, held.device.index, held.untyped_storage().data_ptr(), held.storage_offset())
             if key[2] == 0:  # on meta, or ZeRO-3's empty one
                 key = id(tensor)
             if key in self._seen:
-                return
+                return False
             self._seen.add(key)
         except Exception:  # meta, sparse and subclass tensors have no storage
             pass
-        self._add(tensor.dtype, elements_of(tensor), held.numel() * held.element_size())
+        self.add_elements(tensor.dtype, elements_of(tensor), held.numel() * held.element_size())
+        return True
 
     def add_share(self, share, dtypes):
         for dtype in dtypes:
-            self._add(dtype, share.elements, share.held * dtype.itemsize)
+            self.add_elements(dtype, share.elements, share.held * dtype.itemsize)
 
-    def _add(self, dtype, elements, size):
+    def add_elements(self, dtype, elements, size):
         name = str(dtype).replace('torch.', '')
         before = self.sums.get(name, (0, 0))
         self.sums[name] = (before[0] + elements, before[1] + size)
@@ -110,6 +120,7 @@ class Tally:
 def rows_of(root, text, states=None):
     """One row a module, in the order of named_modules; states: parameter -> optimizer's dict."""
     import torch
+    states = states or {}
     seen = set()
     for path, module in root.named_modules():
         row = {'module': f'{text}.{path}' if path else text, 'class': type(module).__name__,
@@ -129,9 +140,13 @@ def rows_of(root, text, states=None):
             tallies['parameters'].add(parameter)
             if parameter.grad is not None:
                 tallies['gradients'].add(parameter.grad)
-            for value in (states or {}).get(parameter, {}).values():
+            for value in states.get(parameter, {}).values():
                 if isinstance(value, torch.Tensor):
                     tallies['states'].add(value)
+            master = master_of(torch, parameter)
+            if master is not None and tallies['states'].add(master):
+                for dtype in types_of_flat_states(torch, states):
+                    tallies['states'].add_elements(dtype, master.numel(), master.numel() * dtype.itemsize)
         for buffer in module._buffers.values():
             if buffer is not None:
                 tallies['buffers'].add(buffer)

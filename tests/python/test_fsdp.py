@@ -41,6 +41,7 @@ class ShardedTest(harness.TracedTest):
         self.assertEqual(first['parameter_bytes'], 4 * bias + 2 * share)
         self.assertEqual(first['gradient_bytes'], 4 * bias + 2 * share)
         self.assertEqual(first['state_bytes'], (4 + 4 + 4) * share)  # master, and Adam's two
+        self.assertEqual(rows['Mixture.gate']['state_bytes'], 4 * 8 * 2 // 2)  # half a master copy; SGD has no state
         self.assertEqual({name: row['expert_parameters'] for name, row in rows.items()},
                          {'Mixture': experts, 'Mixture.first': 0, 'Mixture.gate': 0, 'Mixture.experts': experts,
                           'Mixture.experts.0': linear, 'Mixture.experts.1': linear})

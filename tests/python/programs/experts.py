@@ -49,6 +49,9 @@ def main():
     torch.manual_seed(0)
     model = Mixture()
     leave_empty(model.first)
+    # As ZeRO-1 and -2 do it: this rank keeps the master copy of the first half of the gate's weight.
+    half = model.gate.weight.data.flatten()[:WIDTH * EXPERTS // 2].clone()
+    model.gate.weight._hp_mapping = types.SimpleNamespace(hp_fragment=half)
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
     for _ in range(4):
         model(torch.randn(5, WIDTH)).square().mean().backward()
