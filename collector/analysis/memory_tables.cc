@@ -213,7 +213,48 @@ Table TabulateMemoryModules(const Run& run) {
   return table;
 }
 
-Table TabulateMemoryOverTime(const Run& run) {
+namespace {
+
+void AddLevels(const Trace& trace, uint32_t device, int64_t time, const Levels& levels,
+               Table* table) {
+  std::vector<Cell> row = {RankCell(trace), DeviceCell(device), time - trace.first_ns, Sum(levels)};
+  for (const int64_t level : levels) row.emplace_back(level);
+  table->rows.push_back(std::move(row));
+}
+
+void Apply(const Allocations& all, size_t row, Levels* levels) {
+  const uint8_t told = all.category.At(row);
+  Of(levels, told == 0 ? MemoryCategory::kUnknown : static_cast<MemoryCategory>(told - 1)) +=
+      all.bytes[row];
+}
+
+// The end of every `rate`th operator, in the order of their ends.
+std::vector<int64_t> SampledEnds(const Operators& ops, size_t rate) {
+  std::vector<int64_t> ends, sampled;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const bool counts = static_cast<OperatorKind>(ops.kind[i]) == OperatorKind::kOperator;
+    if (counts && ops.end[i] != kUntimed) ends.push_back(ops.end[i]);
+  }
+  std::sort(ends.begin(), ends.end());
+  for (size_t i = rate; i <= ends.size(); i += rate) sampled.push_back(ends[i - 1]);
+  return sampled;
+}
+
+void AddAfterOperators(const Trace& trace, size_t rate, Table* table) {
+  const Allocations& all = trace.allocations;
+  std::map<uint32_t, Levels> devices;
+  size_t next = 0;
+  for (const int64_t end : SampledEnds(trace.operators, rate)) {
+    for (; next < all.size() && all.start[next] <= end; ++next) {
+      Apply(all, next, &devices[MemoryDeviceOf(all, next)]);
+    }
+    for (const auto& [device, levels] : devices) AddLevels(trace, device, end, levels, table);
+  }
+}
+
+}  // namespace
+
+Table TabulateMemoryOverTime(const Run& run, const AnalysisOptions& options) {
   Table table{.name = "memory-over-time",
               .title = "Memory over time, by category",
               .columns = {{"rank", Unit::kCount},
@@ -227,6 +268,10 @@ Table TabulateMemoryOverTime(const Run& run) {
   }
   for (const Trace& trace : run.traces) {
     const Allocations& all = trace.allocations;
+    if (options.sample_rate > 0) {
+      AddAfterOperators(trace, static_cast<size_t>(options.sample_rate), &table);
+      continue;
+    }
     struct Curve {
       Levels levels{}, best{};
       int64_t part = -1, best_time = 0;
@@ -235,17 +280,11 @@ Table TabulateMemoryOverTime(const Run& run) {
     if (all.size() == 0) continue;
     const int64_t first = all.start[0], span = all.start[all.size() - 1] - first + 1;
     const auto emit = [&](uint32_t device, const Curve& curve) {
-      if (curve.part < 0) return;
-      std::vector<Cell> row = {RankCell(trace), DeviceCell(device),
-                               curve.best_time - trace.first_ns, Sum(curve.best)};
-      for (const int64_t level : curve.best) row.emplace_back(level);
-      table.rows.push_back(std::move(row));
+      if (curve.part >= 0) AddLevels(trace, device, curve.best_time, curve.best, &table);
     };
     for (size_t i = 0; i < all.size(); ++i) {
       Curve& curve = curves[MemoryDeviceOf(all, i)];
-      const uint8_t told = all.category.At(i);
-      Of(&curve.levels, told == 0 ? MemoryCategory::kUnknown
-                                  : static_cast<MemoryCategory>(told - 1)) += all.bytes[i];
+      Apply(all, i, &curve.levels);
       const auto part = static_cast<int64_t>(static_cast<double>(all.start[i] - first) /
                                              static_cast<double>(span) * kMemorySamples);
       if (part == curve.part && Sum(curve.levels) <= Sum(curve.best)) continue;

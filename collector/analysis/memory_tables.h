@@ -1,6 +1,7 @@
 // Memory by step, by module and over time, from the framework's blocks (memory_blocks.h).
 #pragma once
 
+#include "collector/analysis/options.h"
 #include "collector/analysis/table.h"
 #include "collector/trace/run_reader.h"
 
@@ -18,8 +19,10 @@ Table TabulateMemorySteps(const Run& run);
 Table TabulateMemoryModules(const Run& run);
 
 // The curve by category, at most kMemorySamples moments a device: of each equal part of the time
-// the moment at which most was held, so that the highest sample is the peak.
+// the moment at which most was held, so that the highest sample is the peak. With
+// AnalysisOptions::sample_rate N, as MegEngine's sample_rate: what is held at the end of every Nth
+// operator, in the order of their ends.
 inline constexpr int64_t kMemorySamples = 400;
-Table TabulateMemoryOverTime(const Run& run);
+Table TabulateMemoryOverTime(const Run& run, const AnalysisOptions& options);
 
 }  // namespace ranktap::collector

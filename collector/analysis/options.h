@@ -17,6 +17,8 @@ struct AnalysisOptions {
   // patterns: operators whose name contains this; device operations in a sequence at least.
   std::string operator_name;
   int shortest_pattern = 3;
+  // memory-over-time: after every so many operators; 0: at moments of equal distance.
+  int sample_rate = 0;
   // throughput, modules: what a trace does not know. 0: not given.
   double peak_flops = 0;      // FLOP/s of one rank
   int64_t batch_size = 0;     // samples in a micro-batch of one rank

@@ -95,7 +95,7 @@ constexpr Analysis kAnalyses[] = {
     {"memory-modules", "Which modules held it, and what for?", &TabulateMemoryModules},
     {"memory-steps", "How much did each step need, save for its backward and leave behind?",
      &TabulateMemorySteps},
-    {"memory-over-time", "How much was held from moment to moment, by category?",
+    {"memory-over-time", "How much was held from moment to moment, by category?", nullptr,
      &TabulateMemoryOverTime},
     {"diff", "What takes longer in RUN2 than in RUN1 (report RUN1 RUN2 diff)?", nullptr, nullptr,
      false, &TabulateDiff},

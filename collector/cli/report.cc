@@ -293,6 +293,9 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   app.add_option("--min-length", request.options.shortest_pattern,
                  "patterns: kernels in a sequence at least")
       ->capture_default_str();
+  app.add_option("--sample-rate", request.options.sample_rate,
+                 "memory-over-time: after every so many operators, not at 400 moments")
+      ->check(CLI::PositiveNumber);
   DeepSpeedOptions deepspeed;
   AddDeepSpeedOptions(&app, &deepspeed, &request);
   AddThroughputOptions(&app, &request.options);

@@ -46,6 +46,24 @@ class MemoryTest(harness.TracedTest):
         self.assertEqual((first['parameter_bytes'], first['gradient_bytes'], first['state_bytes']),
                          (weights, weights, 2 * weights + 8))
 
+    def test_the_curve_sampled_by_operators_is_the_allocators(self):
+        run = self.trace()
+        every = [row['bytes'] for row in self.report(run, 'memory-over-time', '--sample-rate', '1')]
+        third = [row['bytes'] for row in self.report(run, 'memory-over-time', '--sample-rate', '3')]
+        self.assertEqual(third, every[2::3])
+        with open(self.export(run, 'chrome', 'trace.json'), encoding='utf-8') as file:
+            events = json.load(file)['traceEvents']
+        # In nanoseconds, which is what the decimals are.
+        at = lambda event: round((event['ts'] + event.get('dur', 0)) * 1000)
+        changes = sorted((at(event), event['args']['Bytes']) for event in events if event['name'] == '[memory]')
+        expected, held, ends = [], 0, sorted(at(event) for event in events if event.get('cat') == 'cpu_op')
+        for end in ends:
+            while changes and changes[0][0] <= end:
+                held += changes.pop(0)[1]
+            expected.append(held)
+        self.assertGreater(len(set(expected)), 10)
+        self.assertEqual(every, expected)
+
     def check_exports(self, run, peak):
         """memory_flow.svg has one rectangle per tensor, and the heights of one moment reach the peak; so
         do the timelines, and ours can be read again."""
