@@ -180,7 +180,10 @@ class Window:
         self._originals.clear()
         if self._observes:
             agent.stop_operators()
-            agent.stop_stacks()
+            untaken = agent.stop_stacks()
+            if untaken:
+                agent.note(f'{untaken} times no Python stack of an operator was taken: there were more different ones '
+                           'than a window has room for, or an exception was pending')
             return
         self._torch._C._autograd._disable_profiler()
         self._close_observer()

@@ -103,6 +103,15 @@ class StacksTest(harness.TracedTest):
             self.assertEqual(functions_in(stack), ['deep'] * 128)
             self.assertEqual(stack[-1], '(truncated)')
 
+    def test_stacks_beyond_the_room_are_counted(self):
+        places, room = 20_000, 1 << 14
+        run = self.trace('--stacks', 'all', program=['--places', str(places)])
+        with open(run / 'run.json', encoding='utf-8') as file:
+            notes = '\n'.join(note for trace in json.load(file)['traces'] for note in trace['notes'])
+        missing = re.search(r'(\d+) times no Python stack of an operator was taken', notes)
+        self.assertTrue(missing, notes)
+        self.assertGreaterEqual(int(missing[1]), STEPS * (places - room))
+
     def test_none_are_taken_unless_asked_for(self):
         run = self.trace()
         operators = self.operators(run)

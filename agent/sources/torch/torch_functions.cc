@@ -17,6 +17,7 @@
 #include "agent/core/log.h"
 #include "agent/core/writer.h"
 #include "agent/sources/torch/python_door.h"
+#include "agent/sources/torch/text_mark.h"
 #include "agent/sources/torch/torch_gloo.h"
 #include "agent/sources/torch/torch_memory.h"
 #include "agent/sources/torch/torch_modules.h"
@@ -213,18 +214,8 @@ PyObject* Mark(PyObject*, PyObject* const* arguments, intptr_t count) {
     g_python.PyErr_Clear();
     return None();
   }
-  constexpr size_t kMostBytes = 60'000;  // an event counts its bytes in 16 bits
-  const size_t bytes = std::min(static_cast<size_t>(size), kMostBytes);
-  std::string blob(16 + ((bytes + 7) & ~size_t{7}), '\0');
-  const uint64_t head[2] = {proto::kBytesSchema, bytes};
-  std::memcpy(blob.data(), head, sizeof(head));
-  std::memcpy(blob.data() + sizeof(head), data, bytes);
-  proto::MarkEvent event{.header = {},
-                         .time_ticks = NowTicks(),
-                         .nvtx = Named(ToNumber(arguments[0]), ToNumber(arguments[1]), 0, false)};
-  event.nvtx.payload_type = proto::kNvtxSchemaPayload;
-  event.nvtx.payload_dropped = static_cast<uint32_t>(static_cast<size_t>(size) - bytes);
-  thread->EmitWith(event, {}, std::as_bytes(std::span(blob)));
+  EmitTextMark(*thread, static_cast<ArenaRef>(ToNumber(arguments[0])),
+               static_cast<ArenaRef>(ToNumber(arguments[1])), {data, static_cast<size_t>(size)});
   return None();
 }
 
@@ -275,7 +266,7 @@ PyObject* StopOwnOperators(PyObject*, PyObject*) {
 }
 
 // start_stacks(domain, name of stacks, prefixes of files) -> 1: operators have Python stacks until
-// stop_stacks().
+// stop_stacks() -> how many were not taken.
 PyObject* StartStacks(PyObject*, PyObject* const* arguments, intptr_t count) {
   if (count < 3 || !Capturing(kCaptureAlive)) return Number(0);
   const bool started =
@@ -283,10 +274,7 @@ PyObject* StartStacks(PyObject*, PyObject* const* arguments, intptr_t count) {
                         static_cast<ArenaRef>(ToNumber(arguments[1])), ToText(arguments[2]));
   return Number(started ? 1 : 0);
 }
-PyObject* StopStacks(PyObject*, PyObject*) {
-  StopPythonStacks();
-  return None();
-}
+PyObject* StopStacks(PyObject*, PyObject*) { return Number(StopPythonStacks()); }
 
 // watch_gloo(domain) -> 1: its collectives are recorded from now on.
 PyObject* WatchGlooIn(PyObject*, PyObject* domain) {

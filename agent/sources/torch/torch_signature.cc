@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "agent/core/host_clock.h"
+#include "agent/sources/torch/text_mark.h"
 #include "proto/events.h"
 #include "proto/operator_payload.h"
 
@@ -245,20 +245,7 @@ void Tell(ThreadState& thread, const TorchInputs& inputs, bool with_values, uint
     g_untold_signatures.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  std::string blob(16 + ((line.size() + 7) & ~size_t{7}), '\0');
-  const uint64_t head[2] = {proto::kBytesSchema, line.size()};
-  std::memcpy(blob.data(), head, sizeof(head));
-  std::memcpy(blob.data() + sizeof(head), line.data(), line.size());
-  const proto::MarkEvent event{.header = {},
-                               .time_ticks = NowTicks(),
-                               .nvtx = {.domain = domain,
-                                        .name = mark,
-                                        .payload = 0,
-                                        .category = 0,
-                                        .color = 0,
-                                        .payload_type = proto::kNvtxSchemaPayload,
-                                        .payload_dropped = 0}};
-  thread.EmitWith(event, {}, std::as_bytes(std::span(blob)));
+  EmitTextMark(thread, domain, mark, line);
 }
 
 }  // namespace

@@ -9,16 +9,15 @@
 #include <array>
 #include <cstring>
 #include <map>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "agent/core/capture_state.h"
 #include "agent/core/contain.h"
-#include "agent/core/host_clock.h"
 #include "agent/interpose/got_patcher.h"
 #include "agent/sources/torch/python_api.h"
+#include "agent/sources/torch/text_mark.h"
 #include "proto/operator_payload.h"
 
 namespace ranktap::agent {
@@ -75,6 +74,7 @@ struct Stacks {
   proto::ArenaRef domain = 0, mark = 0;
 };
 constinit Stacks* g_stacks = nullptr;
+constinit std::atomic<uint64_t> g_untaken_stacks{0};
 
 struct Walk {
   std::array<Place, kMostFrames> places;
@@ -168,20 +168,7 @@ std::string FrameText(const Place& place) {
 }
 
 void Send(ThreadState& thread, const std::string& lines) {
-  std::string blob(16 + ((lines.size() + 7) & ~size_t{7}), '\0');
-  const uint64_t head[2] = {proto::kBytesSchema, lines.size()};
-  std::memcpy(blob.data(), head, sizeof(head));
-  std::memcpy(blob.data() + sizeof(head), lines.data(), lines.size());
-  const proto::MarkEvent event{.header = {},
-                               .time_ticks = NowTicks(),
-                               .nvtx = {.domain = g_stacks->domain,
-                                        .name = g_stacks->mark,
-                                        .payload = 0,
-                                        .category = 0,
-                                        .color = 0,
-                                        .payload_type = proto::kNvtxSchemaPayload,
-                                        .payload_dropped = 0}};
-  thread.EmitWith(event, {}, std::as_bytes(std::span(blob)));
+  EmitTextMark(thread, g_stacks->domain, g_stacks->mark, lines);
 }
 
 void AddLine(ThreadState& thread, const std::string& line, std::string& lines) {
@@ -227,11 +214,12 @@ uint32_t FindStack(ThreadState& thread) {
     if (slot.hash != 0) continue;
     // Naming frames looks at attributes, which must not meet an exception of the program's.
     if (g_stacks->last_stack == proto::kMostOperatorStacks || g_python.PyErr_Occurred() != nullptr)
-      return 0;
+      break;
     slot = {.hash = hash, .number = ++g_stacks->last_stack};
     Tell(thread, walk, slot.number);
     return slot.number;
   }
+  g_untaken_stacks.fetch_add(1, std::memory_order_relaxed);
   return 0;
 }
 
@@ -320,7 +308,10 @@ bool StartPythonStacks(proto::ArenaRef domain, proto::ArenaRef mark, std::string
   return true;
 }
 
-void StopPythonStacks() { g_python_stacks.store(false); }
+uint64_t StopPythonStacks() {
+  g_python_stacks.store(false);
+  return g_untaken_stacks.exchange(0);
+}
 
 uint64_t PythonStackNow(ThreadState& thread) {
   return HoldsLock() ? TakeStack(thread) : thread.python_stack;

@@ -29,7 +29,9 @@ extern std::atomic<bool> g_python_stacks;
 // is needed.
 [[nodiscard]] bool StartPythonStacks(proto::ArenaRef domain, proto::ArenaRef mark,
                                      std::string_view prefixes);
-void StopPythonStacks();
+// How many stacks were not taken since the last call: more different ones than there is room for,
+// or new while an exception of the program's was pending.
+uint64_t StopPythonStacks();
 
 uint64_t PythonStackNow(ThreadState& thread);
 

@@ -1,5 +1,5 @@
 """Operators called from several places. `--profiler FILE` writes how often torch.profiler(with_stack=True) sees each
-operator below which functions of this file; --depth: of the deepest."""
+operator below which functions of this file; --depth: of the deepest; --places: how many more ways lead to one."""
 import argparse
 import collections
 import json
@@ -34,7 +34,23 @@ def deep(depth, x):
     return x.cos() if depth == 0 else deep(depth - 1, x)
 
 
-def train_step(model, optimizer, data, depth):
+def turn_left(way, turns):
+    return go(way, turns)
+
+
+def turn_right(way, turns):
+    return go(way, turns)
+
+
+def go(way, turns):
+    if turns == 0:
+        return torch.zeros(1)
+    return (turn_left if way & 1 else turn_right)(way >> 1, turns - 1)
+
+
+def train_step(model, optimizer, data, depth, places):
+    for way in range(places):
+        go(way, 15)
     loss = model(data).square().mean() + deep(depth, data).sum()
     loss.backward()
     optimizer.step()
@@ -58,21 +74,22 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--profiler')
     parser.add_argument('--depth', type=int, default=40)
+    parser.add_argument('--places', type=int, default=0)
     options = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, foreach=False)
     data = torch.randn(8, 8)
-    train_step(model, optimizer, data, options.depth)
+    train_step(model, optimizer, data, options.depth, options.places)
     if options.profiler is None:
         for _ in range(STEPS):
-            print(train_step(model, optimizer, data, options.depth))
+            print(train_step(model, optimizer, data, options.depth, options.places))
         return
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True,
                                 experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True)) as profile:
         for _ in range(STEPS):
-            train_step(model, optimizer, data, options.depth)
+            train_step(model, optimizer, data, options.depth, options.places)
     counts = collections.Counter()
     for event in profile.events():
         if event.name.startswith('aten::') and event.stack and not in_backward(event):
