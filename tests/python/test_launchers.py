@@ -13,6 +13,10 @@ import harness
 LAUNCHES = 50
 PROGRAM = [harness.BUILD / 'workloads/launches', LAUNCHES]
 
+# vmhole: the daemons of Open MPI 4.1 put hwloc's tree into a hole of their own address space, where it can hit their
+# stack: without ranktap 32 of 250 jobs on two hosts ended with SIGSEGV in hwloc_shmem_topology_write, with `none` 0 of 200.
+OPEN_MPI = {'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1', 'OMPI_MCA_rtc_hwloc_vmhole': 'none'}
+
 
 def needs(*programs):
     missing = [program for program in programs if shutil.which(program) is None]
@@ -38,8 +42,7 @@ class LauncherTest(harness.TracedTest):
 
     @needs('mpirun.openmpi')
     def test_open_mpi(self):
-        as_root = {'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1'}
-        self.check(['mpirun.openmpi', '--oversubscribe', '-np', '4'], 'OMPI_COMM_WORLD_RANK', **as_root)
+        self.check(['mpirun.openmpi', '--oversubscribe', '-np', '4'], 'OMPI_COMM_WORLD_RANK', **OPEN_MPI)
 
     @needs('mpirun.mpich')
     def test_mpich(self):
@@ -48,9 +51,8 @@ class LauncherTest(harness.TracedTest):
     @needs('mpirun.openmpi')
     def test_each_rank_wrapped_joins_the_one_collector(self):
         """`mpirun ranktap run program`: what to do where the environment does not travel."""
-        as_root = {'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1'}
         self.check(['mpirun.openmpi', '--oversubscribe', '-np', '4', harness.RANKTAP, 'run', '--quiet', '--'],
-                   'OMPI_COMM_WORLD_RANK', **as_root)
+                   'OMPI_COMM_WORLD_RANK', **OPEN_MPI)
 
     @needs('srun', 'slurmctld', 'slurmd', 'munged')
     def test_slurm(self):
@@ -61,9 +63,9 @@ class LauncherTest(harness.TracedTest):
 
 
 # As ssh to a machine that has the same files: runs the command without any of our environment.
-REMOTE_SHELL = """#!/bin/sh
+REMOTE_SHELL = f"""#!/bin/sh
 shift
-exec env -i PATH="$PATH" HOME="$HOME" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 sh -c "$*"
+exec env -i PATH="$PATH" HOME="$HOME" {' '.join(f'{name}={value}' for name, value in OPEN_MPI.items())} sh -c "$*"
 """
 
 # As pdsh, on two machines which are this one.
@@ -98,7 +100,7 @@ class ElsewhereTest(harness.TracedTest):
         return self.run_simulated(
             ['mpirun.openmpi', *options, '-np', '2', '--host', 'elsewhere1:1,elsewhere2:1', '--mca', 'plm_rsh_agent',
              shell, '-x', 'LD_LIBRARY_PATH'],
-            PROGRAM, OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1', **environment)
+            PROGRAM, **OPEN_MPI, **environment)
 
     @needs('mpirun.openmpi')
     def test_open_mpi_is_told_to_take_our_variables_along(self):
@@ -111,8 +113,7 @@ class ElsewhereTest(harness.TracedTest):
     @needs('mpirun.openmpi')
     def test_a_list_for_open_mpi_that_excludes_ours_is_the_users_and_said(self):
         done, _ = self.run_simulated(['mpirun.openmpi', '-np', '2', '--oversubscribe'], PROGRAM,
-                                     OMPI_MCA_mca_base_env_list='HOME', OMPI_ALLOW_RUN_AS_ROOT='1',
-                                     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1')
+                                     OMPI_MCA_mca_base_env_list='HOME', **OPEN_MPI)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('mca_base_env_list is in use', done.stderr)
 
