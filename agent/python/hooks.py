@@ -244,6 +244,7 @@ class Windows:
         self._torch, self._process = torch, process
         self._modules, self._steps = modules, steps
         self._schedule = load('schedule').Schedule.parse(os.environ.get('RANKTAP_SCHEDULE', ''))
+        self._checks_flops = os.environ.get('RANKTAP_FLOP_CHECK') == '1'
         self._window = self._memory = self._check = None
         steps.listeners.append(guarded(self._on_step))
         steps.before_optimizer.append(guarded(lambda: self._memory and self._memory.tell()))
@@ -268,7 +269,7 @@ class Windows:
             self._check_flops()
 
     def _check_flops(self):
-        if os.environ.get('RANKTAP_FLOP_CHECK') != '1' or not self._window.is_open:
+        if not self._checks_flops or not self._window.is_open:
             return
         if self._check is None:
             self._check = load('flop_check').FlopCheck(self._torch, self._process.domains[OPERATOR])

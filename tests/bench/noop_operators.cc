@@ -25,21 +25,35 @@ struct Callback {
 std::unique_ptr<Context> OnStart(const void*) { return nullptr; }
 void OnEnd(const void*, Context*) {}
 
+std::array<uint64_t, 3> g_handles{};
+
+template <typename Function>
+Function Find(const char* symbol) {
+  void* const library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+  return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, symbol));
+}
+
 }  // namespace
 
-// 1: from now on the operators of this thread call them.
-extern "C" __attribute__((visibility("default"))) int Begin() {
-  void* const library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+// 1: from now on, until End, the operators of this thread call them.
+extern "C" __attribute__((visibility("default"))) int Begin(bool inputs, bool backward) {
   const auto add =
-      library == nullptr
-          ? nullptr
-          : reinterpret_cast<uint64_t (*)(Callback)>(
-                dlsym(library, "_ZN2at22addThreadLocalCallbackENS_22RecordFunctionCallbackE"));
+      Find<uint64_t (*)(Callback)>("_ZN2at22addThreadLocalCallbackENS_22RecordFunctionCallbackE");
   if (add == nullptr) return 0;
-  for (const auto scopes : {std::array{0, 2}, std::array{1, 1}, std::array{7, 7}}) {
-    Callback callback{.start = &OnStart, .end = &OnEnd};
+  size_t at = 0;
+  for (const auto scopes : {std::array{0, 2}, std::array{7, 7}, std::array{1, 1}}) {
+    if (scopes[0] == 1 && !backward) break;
+    Callback callback{.start = &OnStart, .end = &OnEnd, .needs_inputs = inputs};
     for (const int scope : scopes) callback.scopes[static_cast<size_t>(scope)] = true;
-    add(callback);
+    g_handles[at++] = add(callback);
   }
   return 1;
+}
+
+extern "C" __attribute__((visibility("default"))) void End() {
+  const auto remove = Find<void (*)(uint64_t)>("_ZN2at14removeCallbackEm");
+  for (uint64_t& handle : g_handles) {
+    if (handle != 0 && remove != nullptr) remove(handle);
+    handle = 0;
+  }
 }

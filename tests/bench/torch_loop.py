@@ -59,7 +59,7 @@ def time_steps(profiler, memory, stacks, noop):
         profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True,
                                          profile_memory=memory, with_stack=stacks)
         profile.start()
-    if noop and not ctypes.CDLL(noop).Begin():
+    if noop and not ctypes.CDLL(noop).Begin(True, True):
         raise SystemExit(f'{noop}: this PyTorch has no callbacks')
     times = [step() for _ in range(STEPS)]
     last = step()
