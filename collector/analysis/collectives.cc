@@ -8,6 +8,8 @@
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/each_trace.h"
+#include "collector/analysis/op_inputs.h"
+#include "collector/analysis/rank_windows.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -36,7 +38,10 @@ std::string TypeOf(std::string_view name) {
 
 int64_t BytesPerElement(std::string_view dtype) {
   const std::string type = Letters(dtype);
-  if (type == "double" || type == "long") return 8;
+  if (dtype.starts_with("Float8") || dtype.starts_with("float8")) return 1;
+  if (type == "uint") return dtype.ends_with("64") ? 8 : dtype.ends_with("32") ? 4 : 2;
+  if (type == "complexdouble") return 16;
+  if (type == "double" || type == "long" || type == "complexfloat") return 8;
   if (type == "float" || type == "int") return 4;
   if (type == "half" || type == "bfloat" || type == "short") return 2;
   if (type == "byte" || type == "char" || type == "bool") return 1;
@@ -108,6 +113,12 @@ Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Coll
   }
   const bool is_pair = as.type == "send" || as.type == "recv" || as.type == "sendrecv";
   if (is_pair) key += "|" + std::to_string(t);
+  // Calls without a number are counted within a window.
+  if (described == nullptr || described->sequence == 0) {
+    if (const uint32_t window = WindowOf(run, t); window > 0) {
+      key += "|window " + std::to_string(window);
+    }
+  }
   return identity;
 }
 
@@ -199,11 +210,13 @@ class Matcher {
   std::vector<CollectiveRun> list_;
 };
 
+bool OfGloo(const ProcessGroup& group) { return group.backend.find("gloo") != group.backend.npos; }
+
 // The name of the only gloo group of this size, else what is known of it.
 std::string HostGroupName(const Trace& trace, uint32_t size) {
   const ProcessGroup* of_size = nullptr;
   for (const ProcessGroup& group : trace.process_groups) {
-    if (group.size != size || group.backend.find("gloo") == group.backend.npos) continue;
+    if (group.size != size || !OfGloo(group)) continue;
     if (of_size != nullptr) return "gloo group of " + std::to_string(size);
     of_size = &group;
   }
@@ -212,9 +225,72 @@ std::string HostGroupName(const Trace& trace, uint32_t size) {
   return description.empty() || description == "undefined" ? "group " + of_size->name : description;
 }
 
+// Of a type as torch.profiler names it among an operator's inputs: "c10::BFloat16", "long int".
+int64_t BytesOfInput(std::string_view type) {
+  if (type.starts_with("c10::")) type.remove_prefix(5);
+  if (type == "long int") return 8;
+  if (type == "unsigned char" || type == "signed char") return 1;
+  return BytesPerElement(type);
+}
+
+// Of all tensors that go into an operator; 0 where shapes or types were not recorded.
+int64_t BytesIn(const Trace& trace, uint32_t op) {
+  const Operators& ops = trace.operators;
+  const OpInputs inputs(trace.dictionary.String(ops.shapes.At(op)), "");
+  std::string_view types = trace.dictionary.String(ops.types.At(op));  // ["float", "long int"]
+  int64_t bytes = 0;
+  for (const Dims& dims : inputs.shapes) {
+    const size_t open = types.find('"');
+    const size_t close = open == types.npos ? open : types.find('"', open + 1);
+    if (close == types.npos) return 0;
+    const int64_t of_type = BytesOfInput(types.substr(open + 1, close - open - 1));
+    types.remove_prefix(close + 1);
+    int64_t tensor = 0;
+    if (dims.empty()) continue;
+    if (__builtin_mul_overflow(Product(dims), of_type, &tensor) ||
+        __builtin_add_overflow(bytes, tensor, &bytes)) {
+      return 0;
+    }
+  }
+  return bytes;
+}
+
+// What torch.profiler saw of gloo: "gloo:all_reduce" on gloo's threads, with its inputs and without
+// its group. So nothing where gloo has several.
+Calls ProfiledGlooOf(const Run& run, uint32_t t) {
+  const Trace& trace = run.traces[t];
+  Calls calls;
+  if (HasSeveralProfiledGlooGroups(run)) return calls;
+  uint32_t size = trace.info.world_size.value_or(0);
+  for (const ProcessGroup& group : trace.process_groups) {
+    if (OfGloo(group)) size = group.size;
+  }
+  const std::string window = "|window " + std::to_string(WindowOf(run, t));
+  const Operators& ops = trace.operators;
+  for (uint32_t op = 0; op < ops.size(); ++op) {
+    const std::string_view name = trace.dictionary.String(ops.name[op]);
+    if (!name.starts_with("gloo:")) continue;
+    Identity& identity = calls.identities.emplace_back();
+    CollectiveRun& as = identity.as;
+    as.type = TypeOf(name);
+    as.group = HostGroupName(trace, size);
+    as.group_size = size;
+    as.bytes = BytesIn(trace, op);
+    if (as.type == "allgather" || as.type == "gather") as.bytes *= std::min(size, 1u << 20);
+    const bool is_pair = as.type == "send" || as.type == "recv";
+    // Counted by type and size: a window may begin amid calls.
+    identity.key = "gloo|" + std::to_string(size) + "|" + as.type + "|" + std::to_string(as.bytes) +
+                   window + (is_pair ? "|" + std::to_string(t) : "");
+    calls.list.push_back(
+        {static_cast<uint32_t>(calls.list.size()), 0, {t, kNone, ops.start[op], ops.end[op]}});
+  }
+  return calls;
+}
+
 // What gloo ran: the agent's ranges (proto::kCollectivePayload).
 Calls HostCallsOf(const Run& run, uint32_t t) {
   const Trace& trace = run.traces[t];
+  if (trace.origin != TraceOrigin::kCapture) return ProfiledGlooOf(run, t);
   const Ranges& ranges = trace.ranges;
   Calls calls;
   std::map<std::pair<uint32_t, uint32_t>, size_t>
@@ -268,6 +344,18 @@ const std::vector<CollectiveRun>& MatchHostCollectives(const Run& run) {
     std::vector<CollectiveRun> list;
   };
   return run.memo.Get<OnHost>([&run] { return OnHost{Match(run, HostCallsOf)}; }).list;
+}
+
+bool HasSeveralProfiledGlooGroups(const Run& run) {
+  return std::any_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
+    return trace.origin != TraceOrigin::kCapture &&
+           std::count_if(trace.process_groups.begin(), trace.process_groups.end(), OfGloo) > 1;
+  });
+}
+
+const std::vector<CollectiveRun>& MatchDeviceOrHostCollectives(const Run& run) {
+  const std::vector<CollectiveRun>& on_device = MatchCollectives(run);
+  return on_device.empty() ? MatchHostCollectives(run) : on_device;
 }
 
 double BusFactor(const std::string& type, uint32_t n) {

@@ -37,8 +37,13 @@ struct CollectiveRun {
 // Worked out once and kept in the run's memo.
 const std::vector<CollectiveRun>& MatchCollectives(const Run& run);
 
-// The same of those that ran on the host (gloo), by the order of the calls in their group.
+// The same of those that ran on the host (gloo), by the order of the calls in their group. Of
+// torch.profiler's files only where gloo has one group: its events do not name it.
 const std::vector<CollectiveRun>& MatchHostCollectives(const Run& run);
+bool HasSeveralProfiledGlooGroups(const Run& run);
+
+// Those on devices; of a run that has none, those on the host.
+const std::vector<CollectiveRun>& MatchDeviceOrHostCollectives(const Run& run);
 
 // busbw / algbw of nccl-tests (doc/PERFORMANCE.md) for a group of n.
 double BusFactor(const std::string& type, uint32_t n);

@@ -98,8 +98,13 @@ Table TabulateComm(const Run& run, const AnalysisOptions&) {
          row.has_wait ? RankCell(run.traces[most->first]) : Cell(),
          row.has_wait ? Percent(most->second, row.calls) : Cell()});
   }
-  if (rows.empty())
+  if (rows.empty()) {
     table.notes.push_back("no collective ran on a device, and none of gloo's was seen");
+    if (HasSeveralProfiledGlooGroups(run)) {
+      table.notes.push_back(
+          "gloo's calls in torch.profiler's files do not say their group, and here it has several");
+    }
+  }
   if (alone > 0) {
     table.notes.push_back(Counted(alone, "call") +
                           " with one traced member: waiting and transfer cannot be told apart, "

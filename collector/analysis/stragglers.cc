@@ -5,6 +5,8 @@
 
 #include "collector/analysis/cells.h"
 #include "collector/analysis/describe.h"
+#include "collector/analysis/device_timeline.h"
+#include "collector/analysis/rank_windows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -42,9 +44,16 @@ void FindCause(const std::vector<RankWaterfall>& waterfalls, Straggler* straggle
 std::vector<Straggler> FindStragglers(const Run& run, const std::vector<CollectiveRun>& collectives,
                                       const std::vector<RankWaterfall>& waterfalls) {
   std::vector<Straggler> all(run.traces.size());
-  std::map<int64_t, std::vector<int64_t>> by_step;  // wait that each rank caused
-  size_t steps = 0;
-  for (const RankWaterfall& waterfall : waterfalls) steps = std::max(steps, waterfall.counted);
+  std::vector<uint32_t> first, window;  // of its rank, by trace
+  std::vector<size_t> steps_of(run.traces.size());
+  for (uint32_t t = 0; t < all.size(); ++t) {
+    first.push_back(FirstOfRank(run, t));
+    window.push_back(WindowOf(run, t));
+    steps_of[first[t]] += waterfalls[t].counted;
+  }
+  const size_t steps = all.empty() ? 0 : *std::max_element(steps_of.begin(), steps_of.end());
+  // Wait that each rank caused, by window and step.
+  std::map<std::pair<uint32_t, int64_t>, std::vector<int64_t>> by_step;
   for (const CollectiveRun& collective : collectives) {
     if (collective.members.size() < 2) continue;
     const size_t last = collective.last_arriver();
@@ -57,15 +66,16 @@ std::vector<Straggler> FindStragglers(const Run& run, const std::vector<Collecti
     for (const CollectiveMember& member : collective.members) {
       longest = std::max(longest, member.length() - transfer);
       sum += member.length() - transfer;
-      ++all[member.trace].collectives;
+      ++all[first[member.trace]].collectives;
     }
     if (longest < kLeastWaitNs) continue;
-    ++all[late].last_arrivals;
+    const uint32_t rank = first[late];
+    ++all[rank].last_arrivals;
     const int64_t wait = sum / static_cast<int64_t>(collective.members.size() - 1);
-    all[late].caused_wait_ns += wait;
-    std::vector<int64_t>& of_step = by_step[step];
+    all[rank].caused_wait_ns += wait;
+    std::vector<int64_t>& of_step = by_step[{window[late], step}];
     of_step.resize(run.traces.size());
-    of_step[late] += wait;
+    of_step[rank] += wait;
   }
   for (const auto& [step, waits] : by_step) {
     const auto worst = std::max_element(waits.begin(), waits.end());
@@ -78,7 +88,7 @@ std::vector<Straggler> FindStragglers(const Run& run, const std::vector<Collecti
     all[t].steps = steps;
     all[t].caused_wait_ns /= static_cast<int64_t>(std::max<size_t>(steps, 1));
     all[t].persistent = all[t].steps_late * 2 >= steps;
-    FindCause(waterfalls, &all[t]);
+    if (!DeviceTimeline(run.traces[t]).empty()) FindCause(waterfalls, &all[t]);
     found.push_back(all[t]);
   }
   std::stable_sort(found.begin(), found.end(), [](const Straggler& a, const Straggler& b) {
@@ -100,7 +110,7 @@ Table TabulateStragglers(const Run& run, const AnalysisOptions&) {
                           {"kind", Unit::kText},
                           {"cause", Unit::kText},
                           {"excess_ns", Unit::kNs}}};
-  const std::vector<CollectiveRun>& collectives = MatchCollectives(run);
+  const std::vector<CollectiveRun>& collectives = MatchDeviceOrHostCollectives(run);
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   for (const Straggler& s : FindStragglers(run, collectives, waterfalls)) {
     table.rows.push_back({RankCell(run.traces[s.trace]), s.caused_wait_ns,

@@ -14,7 +14,7 @@
 namespace ranktap::collector {
 
 struct Straggler {
-  uint32_t trace = 0;
+  uint32_t trace = 0;          // the rank's first
   int64_t caused_wait_ns = 0;  // per step and waiting rank, in collectives it came last to
   int64_t last_arrivals = 0, collectives = 0;
   size_t steps_late = 0, steps = 0;  // steps in which it caused the most wait of all ranks

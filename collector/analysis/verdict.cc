@@ -143,7 +143,7 @@ Verdict Judge(const Run& run) {
     verdict.sentence = "No verdict: " + missing + ", so what the time went to is not known.";
     return verdict;
   }
-  const std::vector<CollectiveRun>& collectives = MatchCollectives(run);
+  const std::vector<CollectiveRun>& collectives = MatchDeviceOrHostCollectives(run);
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   int64_t ranks = 0, compute = 0;
   bool has_steps = true;
@@ -161,16 +161,25 @@ Verdict Judge(const Run& run) {
   }
   verdict.mean_step /= ranks;
   compute /= ranks;
-  verdict.losses = FindLosses(run, waterfalls, FindStragglers(run, collectives, waterfalls), ranks);
+  const std::vector<Straggler> stragglers = FindStragglers(run, collectives, waterfalls);
+  verdict.losses = FindLosses(run, waterfalls, stragglers, ranks);
   const std::string of = has_steps ? " of each " + Duration(verdict.mean_step) + " step"
                                    : " of " + Duration(verdict.mean_step) + " (no steps found)";
+  const auto worth = static_cast<int64_t>(kWorthSaying * static_cast<double>(verdict.mean_step));
   if (!AnythingRanOnADevice(run)) {
     verdict.losses.clear();
     verdict.on_host = true;
     verdict.sentence = DescribeHostTime(waterfalls, verdict.mean_step, of);
+    if (!stragglers.empty() && stragglers[0].caused_wait_ns >= worth) {
+      const int64_t wait = stragglers[0].caused_wait_ns;
+      const std::string finding = DescribeStraggler(run, stragglers[0]);
+      verdict.sentence.back() = ';';
+      verdict.sentence += " in " + Duration(wait) + " (" + Share(wait, verdict.mean_step) +
+                          ") of it " + finding + ".";
+      verdict.losses.push_back({Cause::kWait, wait, stragglers[0].trace, true, finding});
+    }
     return verdict;
   }
-  const auto worth = static_cast<int64_t>(kWorthSaying * static_cast<double>(verdict.mean_step));
   if (verdict.losses.empty() || verdict.losses[0].ns < worth) {
     verdict.sentence = "No loss is worth more than 1 %" + of + ": the devices compute " +
                        Share(compute, verdict.mean_step) + " of the time.";

@@ -23,7 +23,8 @@ struct Verdict {
   std::string sentence;
   bool refused = false;      // events are missing: shares of time would be wrong
   bool on_host = false;      // no device did anything: there is nothing that one could lose
-  std::vector<Loss> losses;  // the largest first; empty when refused or on_host
+  std::vector<Loss> losses;  // the largest first; empty when refused; when on_host, what
+                             // the others wait for on the host
   int64_t mean_step = 0;
 };
 

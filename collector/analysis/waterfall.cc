@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -181,7 +182,8 @@ RankWaterfall Explain(const Trace& trace, Set waits) {
 
 // Which steps the means are of.
 void AddStepsNote(const Run& run, const std::vector<RankWaterfall>& waterfalls, Table* table) {
-  size_t ranks = 0, counted = 0, warm_up = 0;
+  size_t unnamed = 0, counted = 0, warm_up = 0;
+  std::set<uint32_t> named;  // a rank may have several traces: windows one after the other
   std::set<std::string> sources;
   for (size_t t = 0; t < waterfalls.size(); ++t) {
     if (waterfalls[t].counted == 0) {
@@ -190,10 +192,12 @@ void AddStepsNote(const Run& run, const std::vector<RankWaterfall>& waterfalls, 
     }
     const StepList& steps = waterfalls[t].steps;
     sources.insert(steps.source.empty() ? "no steps found, all of its time as one" : steps.source);
-    ++ranks;
+    const std::optional<uint32_t> rank = run.traces[t].info.rank;
+    rank ? static_cast<void>(named.insert(*rank)) : static_cast<void>(++unnamed);
     counted += waterfalls[t].counted;
     warm_up += steps.list.size() - waterfalls[t].counted;
   }
+  const size_t ranks = named.size() + unnamed;
   if (ranks == 0) return;
   std::string note = Counted(counted, "step") + " of " + Counted(ranks, "rank") + " by ";
   for (const std::string& source : sources)

@@ -75,7 +75,12 @@ size_t ByteSource::Inflate(char* into, size_t size) {
       stream.next_in = reinterpret_cast<Bytef*>(inflater_->input.data());
       stream.avail_in = static_cast<uInt>(got);
     }
-    if (inflater_->ended) {  // gzip files may be several, one after another
+    if (inflater_->ended) {  // gzip files may be several, one after another, and padded with zeros
+      while (stream.avail_in > 0 && *stream.next_in == 0) {
+        ++stream.next_in;
+        --stream.avail_in;
+      }
+      if (stream.avail_in == 0) continue;
       if (inflateReset(&stream) != Z_OK) break;
       inflater_->ended = false;
     }

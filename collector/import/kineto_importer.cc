@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "collector/import/kineto_event.h"
 #include "collector/import/kineto_tables.h"
@@ -23,6 +24,18 @@ uint64_t Unsigned(const Json& object, const char* key) {
 std::string Text(const Json& object, const char* key) {
   const auto at = object.find(key);
   return at != object.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+// Also of a text: what add_metadata writes.
+std::optional<uint32_t> Number(const Json& object, const char* key) {
+  const auto at = object.find(key);
+  uint64_t number = 0;
+  if (at == object.end() || !(at->is_string() || at->is_number_unsigned()) ||
+      !ParseUnsigned(at->is_string() ? at->get<std::string>() : at->dump(), &number) ||
+      number >= kNone) {
+    return std::nullopt;
+  }
+  return static_cast<uint32_t>(number);
 }
 
 void AddDevices(const Json& list, Trace* trace) {
@@ -71,13 +84,9 @@ void AddProcessGroups(const Json& list, Trace* trace) {
 
 void AddDistributed(const Json& info, Trace* trace) {
   if (!info.is_object()) return;
-  if (info.contains("rank") && info["rank"].is_number_unsigned()) {
-    trace->info.rank = info["rank"].get<uint32_t>();
-    trace->info.rank_origin = "distributedInfo";
-  }
-  if (info.contains("world_size") && info["world_size"].is_number_unsigned()) {
-    trace->info.world_size = info["world_size"].get<uint32_t>();
-  }
+  trace->info.rank = Number(info, "rank");
+  if (trace->info.rank) trace->info.rank_origin = "distributedInfo";
+  trace->info.world_size = Number(info, "world_size");
   if (info.contains("pg_config")) AddProcessGroups(info["pg_config"], trace);
 }
 

@@ -63,10 +63,9 @@ bool KinetoTables::AddCounter(const KinetoEvent& event) {
 
 void KinetoTables::AddMetadata(const KinetoEvent& event) {
   if (event.name != "thread_name" || !event.has(Arg::kName)) return;
+  // Before or after the thread's events.
   key_.assign(event.pid).append("/").append(event.tid);
-  if (const auto known = writers_.find(key_); known != writers_.end()) {
-    trace_->writers[known->second].name = Unescaped(event.text(Arg::kName));
-  }
+  if (thread_names_.size() < 0xffff) thread_names_[key_] = Unescaped(event.text(Arg::kName));
 }
 
 }  // namespace ranktap::collector

@@ -314,6 +314,10 @@ void KinetoTables::Finish() {
     flows.kind.push_back(key.first);
     ++trace_->events;
   }
+  for (const auto& [thread, writer] : writers_) {
+    const auto name = thread_names_.find(thread);
+    if (name != thread_names_.end()) trace_->writers[writer].name = name->second;
+  }
   FinishTrace(trace_);
 }
 

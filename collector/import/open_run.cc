@@ -37,7 +37,7 @@ std::vector<std::string> ForeignFilesIn(const std::string& directory) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename().string();
-    if (!entry.is_regular_file(error)) continue;
+    if (!entry.is_regular_file(error) || name.starts_with(".")) continue;
     static constexpr std::string_view kEndings[] = {".json", ".json.gz", ".sqlite", ".pickle",
                                                     ".raw.gz"};
     if (std::none_of(std::begin(kEndings), std::end(kEndings),
@@ -88,7 +88,8 @@ void ShareOneBase(std::vector<Trace>* traces) {
 void NameRanks(Run* run) {
   std::map<std::string, size_t> processes;
   for (const Trace& trace : run->traces) ++processes[trace.path];
-  std::map<uint32_t, std::string> seen;
+  std::map<uint32_t, std::pair<std::string, uint32_t>> seen;  // file and process, by rank
+  size_t windows = 0;                                         // more than one of a process
   for (Trace& trace : run->traces) {
     if (trace.origin == TraceOrigin::kCapture) continue;
     if (trace.info.file.empty()) trace.info.file = fs::path(trace.path).filename().string();
@@ -97,11 +98,19 @@ void NameRanks(Run* run) {
       if (trace.info.rank) trace.info.rank_origin = "file name";
     }
     if (!trace.info.rank) continue;
-    const auto [at, is_new] = seen.try_emplace(*trace.info.rank, trace.path);
-    if (!is_new) {
+    const auto [at, is_new] = seen.try_emplace(*trace.info.rank, trace.path, trace.info.pid);
+    if (is_new) continue;
+    if (trace.info.pid != 0 && trace.info.pid == at->second.second) {
+      ++windows;
+    } else {
       run->problems.push_back(trace.path + ": says it is rank " + std::to_string(at->first) +
-                              ", as " + at->second + " does");
+                              ", as " + at->second.first + " does");
     }
+  }
+  if (windows > 0) {
+    run->traces.front().info.notes.push_back(
+        "with the others: " + std::to_string(windows) +
+        " of the files are later windows of a process that is here already; each has its own row");
   }
 }
 
@@ -171,17 +180,43 @@ Result<std::vector<Trace>> LoadFile(const std::string& path) {
   return traces;
 }
 
+namespace {
+
+// What to say of a directory without any file that is read.
+std::string NothingIn(const std::string& directory) {
+  std::string text = directory + ": no file of ranktap, torch.profiler, nsys or PyTorch's memory " +
+                     "profiler in it";
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    const std::string inside = entry.path().string();
+    if (!entry.is_directory(error)) continue;
+    const Result<RunFiles> files = FindTraces(inside);
+    if ((files && !files->traces.empty()) || !ForeignFilesIn(inside).empty()) {
+      return text + "; " + inside + " has some: name that";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
 Result<Run> OpenRun(const std::vector<std::string>& paths) {
   if (paths.empty()) return Failure{"no file or run is named"};
   if (paths.size() > 1) return LoadForeign(paths);
   std::error_code error;
   if (!fs::is_directory(paths[0], error)) {
+    if (!paths[0].ends_with(".trace") && fs::is_regular_file(paths[0], error) &&
+        fs::file_size(paths[0], error) == 0) {
+      return Failure{paths[0] + ": is empty"};
+    }
     return IsForeign(paths[0]) ? LoadForeign(paths) : LoadRun(paths[0]);
   }
   const Result<RunFiles> files = FindTraces(paths[0]);
   if (files && !files->traces.empty()) return LoadRun(paths[0]);
   const std::vector<std::string> foreign = ForeignFilesIn(paths[0]);
-  return foreign.empty() ? LoadRun(paths[0]) : LoadForeign(foreign);
+  if (!foreign.empty()) return LoadForeign(foreign);
+  if (!fs::exists(fs::path(paths[0]) / "run.json", error)) return Failure{NothingIn(paths[0])};
+  return LoadRun(paths[0]);
 }
 
 }  // namespace ranktap::collector

@@ -55,7 +55,9 @@ Result<TraceReader> TraceReader::Open(const std::string& path) {
     const bool cut_off = reader.file_bytes_ < sizeof(FileHeader);
     const uint64_t first = cut_off ? reader.file_bytes_ : reader.FindBlock(0);
     if (cut_off ? !reader.StartsLikeATrace() : first >= reader.blocks_end_) {
-      return Failure{path + ": not a ranktap trace"};
+      return Failure{path +
+                     ": not a ranktap trace, nor a file of torch.profiler, nsys or "
+                     "PyTorch's memory profiler"};
     }
     reader.damage_.push_back(
         {0, first, cut_off ? "cut off in the file header" : "damaged file header"});
