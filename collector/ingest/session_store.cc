@@ -14,6 +14,9 @@ namespace {
 // costs no more than this.
 constexpr size_t kMaxHeldBytes = 64u << 10;
 
+// Beside a checkpoint: the losses owed, the trailer, and what run.json takes to be written anew.
+constexpr uint64_t kEndBytes = 32u << 10;
+
 bool IsHeld(proto::FrameType type) {
   return type == proto::FrameType::kGap || type == proto::FrameType::kCost;
 }
@@ -58,6 +61,7 @@ void SessionStore::Store(const FrameBlock& block) {
   }
   const bool wants_file = block.summary.events > 0;
   const bool has_file = stage_ != Stage::kNoFile || (wants_file && CreateFile());
+  if (has_file) writer_->KeepRoom(state_.CheckpointBytes() + kEndBytes);
   // What precedes the block in the file says where it begins, so the block is noted after it.
   const bool written = has_file && WritePreamble() && WriteBlock(block);
   Note(block);
@@ -219,6 +223,8 @@ void SessionStore::Close(const v1::Ending& ending) {
   if (stage_ == Stage::kNoFile) return;
   v1::Checkpoint last;
   *last.mutable_ending() = ending;
+  lost_names_ = false;  // the last checkpoint has them
+  writer_->KeepRoom(0);
   bool ok = !writer_->broken() && WritePreamble() && WriteCheckpoint(std::move(last)) &&
             writer_->Finish();
   UpdateInfo();

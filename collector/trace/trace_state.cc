@@ -248,6 +248,16 @@ std::string TraceState::EncodeCheckpoint(v1::Checkpoint extra) const {
   return bytes;
 }
 
+uint64_t TraceState::CheckpointBytes() const {
+  constexpr uint64_t kFieldBytes = 6;      // a tag and a length
+  constexpr uint64_t kPositionBytes = 24;  // of two numbers
+  uint64_t bytes = hello_.ByteSizeLong() + kFieldBytes + dictionary_.size() + kFieldBytes;
+  bytes += writers_.size() * kPositionBytes;
+  for (const auto& [id, account] : accounts_) bytes += account.ByteSizeLong() + kFieldBytes;
+  for (const v1::ClockReading& reading : clocks_) bytes += reading.ByteSizeLong() + kFieldBytes;
+  return bytes;
+}
+
 bool ParseCheckpoint(std::span<const std::byte> bytes, v1::Checkpoint* rest,
                      std::string* dictionary) {
   std::string others;

@@ -88,6 +88,8 @@ class TraceState {
   // A serialised v1.Checkpoint. `extra` adds what the caller knows: collector, incarnation, ending,
   // and positions that differ from what has been noted.
   std::string EncodeCheckpoint(v1::Checkpoint extra) const;
+  // At least what EncodeCheckpoint({}) gives, and little more.
+  uint64_t CheckpointBytes() const;
 
  private:
   [[nodiscard]] bool NoteAccounts(const v1::Accounts& accounts);

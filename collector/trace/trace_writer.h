@@ -40,7 +40,11 @@ class TraceWriter {
   [[nodiscard]] bool WriteFrames(std::span<const std::byte> frames, const FramesSummary& summary);
   // `checkpoint`: a serialised v1.Checkpoint.
   [[nodiscard]] bool WriteCheckpoint(std::string_view checkpoint);
-  // Index and trailer; the last thing to call.
+  // From now on a block is written only where this many bytes are left behind it, besides those of
+  // the index; otherwise it fails with ENOSPC. So a full file system still takes the file's end. 0:
+  // no longer. Where plenty is free, or the file system cannot set room aside, none is kept.
+  void KeepRoom(uint64_t bytes) { room_ = bytes; }
+  // Index and trailer; the last thing to call. Gives back what room is left.
   [[nodiscard]] bool Finish();
 
   uint64_t file_bytes() const { return offset_; }
@@ -53,6 +57,9 @@ class TraceWriter {
  private:
   [[nodiscard]] bool WriteBlock(BlockType type, std::span<const std::byte> raw,
                                 const FramesSummary& summary);
+  [[nodiscard]] bool HasRoom(uint64_t block_bytes);
+  // Sets aside the file's bytes up to `end`. False only where that much is not left.
+  [[nodiscard]] bool SetAside(uint64_t end);
   [[nodiscard]] bool Append(std::span<const std::byte> head, std::span<const std::byte> body);
 
   FileDescriptor file_;
@@ -60,6 +67,8 @@ class TraceWriter {
   uint64_t offset_ = 0;
   uint64_t sequence_ = 0;
   uint64_t since_checkpoint_ = 0;
+  uint64_t room_ = 0;
+  uint64_t set_aside_ = 0;  // up to this offset the file system has taken room for the file
   v1::Index index_;
   int error_ = 0;
   bool broken_ = false;

@@ -286,6 +286,7 @@ TEST_P(SmallFileSystemTest, AFullFileSystemHoldsAVerifiedPrefixAndTheProgramDoes
               " report " + run + " losses > /dev/null; echo reported $?");
   EXPECT_THAT(full.output(), HasSubstr("ended 0")) << full.errors();
   EXPECT_THAT(full.output(), HasSubstr("verified 0")) << full.errors();
+  EXPECT_THAT(full.output(), HasSubstr(" declared lost")) << full.errors();
   EXPECT_THAT(full.output(), HasSubstr("reported 0")) << full.errors();
   std::filesystem::remove_all(folder);
 }

@@ -116,6 +116,9 @@ TEST(TraceStateTest, ACheckpointHoldsWhatTheFramesSaid) {
 
   v1::Checkpoint extra;
   extra.set_incarnation(2);
+  const uint64_t least = state.EncodeCheckpoint({}).size();
+  EXPECT_GE(state.CheckpointBytes(), least);
+  EXPECT_LE(state.CheckpointBytes(), least + 100);
   const std::string bytes = state.EncodeCheckpoint(extra);
   v1::Checkpoint checkpoint;
   std::string dictionary;
