@@ -29,6 +29,17 @@ std::vector<ByName> CountKernels(const Trace& trace) {
   return by_id;
 }
 
+std::string WhyNoKernels(const Run& run) {
+  bool captured = false, graphs = false;
+  for (const Trace& trace : run.traces) {
+    captured |= trace.origin == TraceOrigin::kCapture;
+    graphs |= trace.graph_launches.size() > 0;
+  }
+  if (graphs) return "kernels ran in CUDA graphs only, timed as a whole: ranktap report RUN graphs";
+  return captured ? "no kernel ran while capture was at level kernels or full"
+                  : "no kernel is in it";
+}
+
 }  // namespace
 
 std::vector<KernelRow> SummarizeKernels(const std::vector<Trace>& traces) {
@@ -82,8 +93,7 @@ Table TabulateKernels(const Run& run) {
     table.rows.push_back({row.name, row.time.count + row.untimed, row.time.total_ns, share,
                           row.time.mean_ns(), row.time.shortest_ns(), row.time.max_ns, row.ranks});
   }
-  if (rows.empty())
-    table.notes.push_back("no kernel ran while capture was at level kernels or full");
+  if (rows.empty()) table.notes.push_back(WhyNoKernels(run));
   if (untimed > 0) {
     table.notes.push_back(
         std::to_string(untimed) +

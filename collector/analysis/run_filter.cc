@@ -75,6 +75,18 @@ std::optional<NumberSet> ParseNumberSet(std::string_view text) {
   }
 }
 
+std::string ListOf(const std::set<int64_t>& numbers) {
+  std::string text;
+  for (auto at = numbers.begin(); at != numbers.end();) {
+    const int64_t first = *at;
+    int64_t last = first;
+    while (++at != numbers.end() && *at == last + 1) last = *at;
+    text += (text.empty() ? "" : ",") + std::to_string(first);
+    if (last != first) text += "-" + std::to_string(last);
+  }
+  return text;
+}
+
 void KeepRanks(const NumberSet& ranks, Run* run) {
   run->memo.Reset();
   std::erase_if(run->traces, [&ranks](const Trace& trace) {
@@ -82,8 +94,17 @@ void KeepRanks(const NumberSet& ranks, Run* run) {
   });
 }
 
-std::vector<std::string> KeepSteps(const NumberSet& numbers, Run* run) {
+Result<std::vector<std::string>> KeepSteps(const NumberSet& numbers, Run* run) {
   std::vector<std::string> notes;
+  std::set<int64_t> known;
+  for (const Trace& trace : run->traces) {
+    for (const Step& step : DetectSteps(trace).list) known.insert(step.number);
+  }
+  if (!known.empty() && std::none_of(known.begin(), known.end(), [&numbers](int64_t number) {
+        return numbers.contains(number);
+      })) {
+    return Failure{"none of these steps is in the run; it has " + ListOf(known)};
+  }
   run->memo.Reset();
   for (Trace& trace : run->traces) {
     const StepList steps = DetectSteps(trace);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,12 +21,16 @@ struct NumberSet {
 };
 std::optional<NumberSet> ParseNumberSet(std::string_view text);
 
+// "0,2-5"
+std::string ListOf(const std::set<int64_t>& numbers);
+
 // Leaves the traces of those ranks; traces without a rank go.
 void KeepRanks(const NumberSet& ranks, Run* run);
 
 // Leaves, in each trace, what steps of those numbers did: host events that began in one of them,
 // and device work that one of them launched (or that began in one, where no launch is known).
-// Traces without steps stay whole; returns a sentence for each of them.
-std::vector<std::string> KeepSteps(const NumberSet& steps, Run* run);
+// Traces without steps stay whole; returns a sentence for each of them. An error, and nothing is
+// taken, when the run has steps and none of those.
+Result<std::vector<std::string>> KeepSteps(const NumberSet& steps, Run* run);
 
 }  // namespace ranktap::collector

@@ -20,13 +20,47 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
+// By its name, or as text shows it: "gpu busy" for gpu_busy_percent.
 Result<size_t> ColumnNamed(std::string_view name, const Table& table) {
-  std::string known;
+  std::string spelled(name);
+  std::replace(spelled.begin(), spelled.end(), ' ', '_');
+  std::string known, shown;
+  std::optional<size_t> found;
   for (size_t c = 0; c < table.columns.size(); ++c) {
-    if (table.columns[c].name == name) return c;
-    known += (known.empty() ? "" : ", ") + table.columns[c].name;
+    const std::string& column = table.columns[c].name;
+    if (column == name) return c;
+    known += (known.empty() ? "" : ", ") + column;
+    for (const char* const unit : {"", "_ns", "_bytes", "_percent"}) {
+      if (column != spelled + unit) continue;
+      shown += (shown.empty() ? "" : " or ") + column;
+      found = c;
+    }
   }
+  if (found && shown == table.columns[*found].name) return *found;
+  if (found) return Failure{"'" + std::string(name) + "' may be " + shown};
   return Failure{"no column '" + std::string(name) + "' in " + table.name + "; it has " + known};
+}
+
+// "10", in a column of times also "10 ms", of sizes "2MiB".
+std::optional<double> NumberIn(std::string_view text, Unit unit) {
+  struct Size {
+    Unit of;
+    std::string_view name;
+    double factor;
+  };
+  static constexpr Size kSizes[] = {
+      {Unit::kNs, "ns", 1},           {Unit::kNs, "us", 1e3},         {Unit::kNs, "ms", 1e6},
+      {Unit::kNs, "s", 1e9},          {Unit::kBytes, "B", 1},         {Unit::kBytes, "KiB", 1024},
+      {Unit::kBytes, "MiB", 1 << 20}, {Unit::kBytes, "GiB", 1 << 30}, {Unit::kPercent, "%", 1}};
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  const std::string_view rest = Trimmed(text.substr(static_cast<size_t>(end - text.data())));
+  if (rest.empty()) return number;
+  for (const Size& size : kSizes) {
+    if (size.of == unit && size.name == rest) return number * size.factor;
+  }
+  return std::nullopt;
 }
 
 constexpr std::string_view kOperators[] = {"!=", "<=", ">=", "!~", "=", "<", ">", "~"};
@@ -66,15 +100,17 @@ Result<bool> KeepWhere(const std::string& condition, Table* table) {
   const Result<size_t> column = ColumnNamed(Trimmed(condition.substr(0, at)), *table);
   if (!column) return Failure{column.message()};
   const std::string value(Trimmed(rest.substr(op->size())));
-  double parsed = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), parsed);
-  const bool is_number = error == std::errc() && end == value.data() + value.size();
-  if (!is_number && table->columns[*column].unit != Unit::kText) {
+  const Unit unit = table->columns[*column].unit;
+  const std::optional<double> number = NumberIn(value, unit);
+  if (!number && unit != Unit::kText) {
     return Failure{"'" + condition + "': " + table->columns[*column].name + " is a number, and '" +
-                   value + "' is none"};
+                   value + "' is none" +
+                   (unit == Unit::kNs      ? "; write ns, or 1.5us, 10ms, 2s"
+                    : unit == Unit::kBytes ? "; write bytes, or 512KiB, 25MiB, 1GiB"
+                                           : "")};
   }
   std::erase_if(table->rows, [&](const std::vector<Cell>& row) {
-    return !Holds(row[*column], *op, value, is_number ? std::optional(parsed) : std::nullopt);
+    return !Holds(row[*column], *op, value, number);
   });
   return true;
 }

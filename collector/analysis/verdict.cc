@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "collector/analysis/cells.h"
+#include "collector/analysis/device_timeline.h"
 #include "collector/analysis/each_trace.h"
 #include "collector/analysis/rank_summary.h"
 #include "collector/analysis/stragglers.h"
@@ -73,6 +74,15 @@ std::string DescribeStraggler(const Run& run, const Straggler& straggler) {
   return text + (straggler.persistent ? "" : " (in some steps only)");
 }
 
+// Of the work on devices: a file without the host's calls.
+bool HasNoLaunches(const Run& run) {
+  return std::none_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
+    const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+    return std::any_of(spans.begin(), spans.end(),
+                       [](const DeviceSpan& span) { return span.launch != kNone; });
+  });
+}
+
 std::vector<Loss> FindLosses(const Run& run, const std::vector<RankWaterfall>& waterfalls,
                              const std::vector<Straggler>& stragglers, int64_t ranks) {
   std::vector<Loss> losses;
@@ -94,6 +104,8 @@ std::vector<Loss> FindLosses(const Run& run, const std::vector<RankWaterfall>& w
       loss.trace = stragglers[0].trace;
       loss.finding = DescribeStraggler(run, stragglers[0]);
       loss.blames = true;
+    } else if (cause == Cause::kHost && HasNoLaunches(run)) {
+      loss.finding = "an idle device, why is not known: no launches are recorded";
     } else {
       loss.finding = Describe(cause);
     }

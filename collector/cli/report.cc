@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "collector/analysis/analysis.h"
 #include "collector/analysis/run_filter.h"
@@ -93,13 +94,24 @@ bool Filter(const Request& request, Run* run, std::vector<std::string>* notes) {
       return false;
     }
     if (text == &request.ranks) {
+      std::set<int64_t> known;
+      for (const Trace& trace : run->traces) {
+        if (trace.info.rank) known.insert(*trace.info.rank);
+      }
       KeepRanks(*set, run);
-    } else {
-      *notes = KeepSteps(*set, run);
+      if (!run->traces.empty()) continue;
+      Complain("no rank of the run is among " + request.ranks + "; it has " +
+               (known.empty() ? "files that do not say their rank" : ListOf(known)));
+      return false;
     }
+    Result<std::vector<std::string>> kept = KeepSteps(*set, run);
+    if (!kept) {
+      Complain(kept.message());
+      return false;
+    }
+    *notes = std::move(*kept);
   }
-  if (run->traces.empty()) Complain("no rank of the run is among " + request.ranks);
-  return !run->traces.empty();
+  return true;
 }
 
 bool FilterRows(const Request& request, Table* table) {
@@ -267,7 +279,9 @@ int ReportCommand(const std::vector<std::string>& arguments) {
       ->required();
   app.add_option("--format", format_name, "text, json, csv or html; modules: also deepspeed")
       ->capture_default_str();
-  app.add_option("--limit", request.limit, "at most this many rows; 0: all")->capture_default_str();
+  app.add_option("--limit", request.limit, "at most this many rows; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--ranks", request.ranks, "only these ranks: 0,2-5");
   app.add_option("--steps", request.steps, "only these steps: 10-19");
   app.add_option("--where", request.where,

@@ -25,7 +25,7 @@ class NsysFile {
     file_->ForEachRow("StringIds", kStrings,
                       [&](const SqlRow& row) { strings_.Add(row.Int(0), row.Text(1)); });
     const NsysTarget target{file_, &strings_, [this](int64_t id) { return ProcessOf(id); },
-                            &skipped_};
+                            [this](int64_t id) { return Known(id); }, &skipped_};
     ReadNsysDevices(target);
     ReadNsysHost(target);
     ReadProcesses();

@@ -17,8 +17,9 @@ inline constexpr int64_t kFarthestTime = int64_t{1} << 61;
 struct NsysTarget {
   SqlReader* file;
   const NsysStrings* strings;
-  std::function<NsysProcess*(int64_t global_id)> process_of;  // of a globalPid or a globalTid
-  std::map<std::string, uint64_t>* skipped;                   // rows, by what was wrong
+  std::function<NsysProcess*(int64_t global_id)> process_of;     // of a globalPid or a globalTid
+  std::function<NsysProcess*(int64_t global_id)> known_process;  // nullptr: no event was of it
+  std::map<std::string, uint64_t>* skipped;                      // rows, by what was wrong
 };
 
 // Kernels, copies, memsets, graph launches, synchronisation, allocations.

@@ -38,8 +38,8 @@ std::vector<std::string> ForeignFilesIn(const std::string& directory) {
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file(error) || name.starts_with(".")) continue;
-    static constexpr std::string_view kEndings[] = {".json", ".json.gz", ".sqlite", ".pickle",
-                                                    ".raw.gz"};
+    static constexpr std::string_view kEndings[] = {".json",   ".json.gz", ".sqlite",
+                                                    ".pickle", ".pkl",     ".raw.gz"};
     if (std::none_of(std::begin(kEndings), std::end(kEndings),
                      [&name](std::string_view ending) { return name.ends_with(ending); })) {
       continue;

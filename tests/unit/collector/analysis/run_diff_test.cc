@@ -11,7 +11,12 @@ namespace {
 TEST(MannWhitneyTest, GivesThePValuesOfScipy) {
   // scipy.stats.mannwhitneyu(a, b, method='asymptotic').pvalue
   EXPECT_NEAR(MannWhitney({1, 2, 3, 4, 5, 6}, {4, 5, 6, 7, 8, 9}), 0.03637858, 1e-6);
-  EXPECT_NEAR(MannWhitney({1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}), 0.01218578, 1e-6);
+  // Without ties exact, as scipy's method="auto".
+  EXPECT_NEAR(MannWhitney({1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}), 2 / 252.0, 1e-12);
+  EXPECT_NEAR(MannWhitney({6, 7, 8, 9, 10}, {1, 2, 3, 4, 5}), 2 / 252.0, 1e-12);
+  EXPECT_NEAR(MannWhitney({1, 3, 5, 7, 9}, {2, 4, 6, 8, 10, 12}), 0.42857142857142855, 1e-9);
+  EXPECT_NEAR(MannWhitney({1, 2, 3, 4, 5, 6, 7, 8, 9}, {10, 11, 12, 13, 14, 15, 16, 17, 18}),
+              0.0004122948020616911, 1e-9);
   EXPECT_NEAR(MannWhitney({5, 5, 5}, {5, 5, 5}), 1, 1e-12);
 }
 
