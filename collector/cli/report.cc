@@ -280,7 +280,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   app.add_option("--format", format_name, "text, json, csv or html; modules: also deepspeed")
       ->capture_default_str();
   app.add_option("--limit", request.limit, "at most this many rows; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, 1'000'000'000))
       ->capture_default_str();
   app.add_option("--ranks", request.ranks, "only these ranks: 0,2-5");
   app.add_option("--steps", request.steps, "only these steps: 10-19");
