@@ -1,5 +1,6 @@
 """Jobs of four ranks under the launchers that people use, run for real on this machine."""
 import contextlib
+import glob
 import os
 import pathlib
 import shutil
@@ -60,6 +61,15 @@ class LauncherTest(harness.TracedTest):
             self.skipTest('a Slurm of our own takes root')
         with slurm(self.scratch) as configuration:
             self.check(['srun', '--overcommit', '-n', '4'], 'SLURM_PROCID', SLURM_CONF=str(configuration))
+
+    # Slurm's plugin opens the library by its name without a version.
+    @unittest.skipUnless(glob.glob('/usr/lib/*/pmix2/lib/libpmix.so'), 'no libpmix-dev; scripts/setup --launchers')
+    @needs('srun', 'slurmctld', 'slurmd', 'munged')
+    def test_pmix(self):
+        if os.geteuid() != 0:
+            self.skipTest('a Slurm of our own takes root')
+        with slurm(self.scratch) as configuration:
+            self.check(['srun', '--mpi=pmix', '--overcommit', '-n', '4'], 'PMIX_RANK', SLURM_CONF=str(configuration))
 
 
 # As ssh to a machine that has the same files: runs the command without any of our environment.
