@@ -72,10 +72,13 @@ class LauncherTest(harness.TracedTest):
             self.check(['srun', '--mpi=pmix', '--overcommit', '-n', '4'], 'PMIX_RANK', SLURM_CONF=str(configuration))
 
 
-# As ssh to a machine that has the same files: runs the command without any of our environment.
+# As ssh to a machine that has the same files: runs the command without any of our environment. A TMPDIR for each, in
+# which daemons of Open MPI on one machine would otherwise make the same directories at once, and one would give up.
 REMOTE_SHELL = f"""#!/bin/sh
+temporary="$(dirname "$0")/$1"
+mkdir "$temporary"
 shift
-exec env -i PATH="$PATH" HOME="$HOME" {' '.join(f'{name}={value}' for name, value in OPEN_MPI.items())} sh -c "$*"
+exec env -i PATH="$PATH" HOME="$HOME" TMPDIR="$temporary" {' '.join(f'{name}={value}' for name, value in OPEN_MPI.items())} sh -c "$*"
 """
 
 # As pdsh, on two machines which are this one.
