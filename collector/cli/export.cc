@@ -20,7 +20,7 @@ namespace ranktap::collector {
 namespace {
 
 struct Wanted {
-  std::string path, format, output, window, min_duration, nvtx_as;
+  std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu;
   bool hta_compat = false;
   uint64_t split_mb = 0;
   std::vector<uint32_t> ranks;
@@ -116,6 +116,10 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
   if ((wanted.hta_compat || !wanted.nvtx_as.empty()) && wanted.format != "chrome") {
     return "--hta-compat and --nvtx-as are of --format chrome, not of " + wanted.format;
   }
+  if (!wanted.pftrace_gpu.empty() && wanted.format != "perfetto") {
+    return "--pftrace-gpu is of --format perfetto, not of " + wanted.format;
+  }
+  options->render_stages = wanted.pftrace_gpu == "renderstage";
   const bool can_be_split = wanted.format == "chrome" ||
                             (wanted.format == "perfetto" && !wanted.output.ends_with(".tar"));
   if (wanted.split_mb != 0 && !can_be_split) {
@@ -153,6 +157,10 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   app.add_option("--nvtx-as", wanted.nvtx_as,
                  "chrome: the category of NVTX ranges, user_annotation or cpu_op")
       ->check(CLI::IsMember({"user_annotation", "cpu_op"}));
+  app.add_option("--pftrace-gpu", wanted.pftrace_gpu,
+                 "perfetto: device work as trackevent (default) or as renderstage, for the GPU "
+                 "views of trace processors of 2026")
+      ->check(CLI::IsMember({"trackevent", "renderstage"}));
   app.add_option("--symbols", wanted.symbols,
                  "folders with modules or debug information, for names on stacks");
   app.footer(FormatsHelp());

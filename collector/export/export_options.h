@@ -16,6 +16,7 @@ struct ExportOptions {
   // chrome: names and steps that Holistic Trace Analysis looks for (chrome_exporter.h).
   bool hta_compat = false;
   bool ranges_as_operators = false;  // chrome: NVTX ranges are cpu_op, not user_annotation
+  bool render_stages = false;        // perfetto: device work as GpuRenderStageEvent
 
   // Both times on the clock that `from` and `to` are on.
   bool Keeps(int64_t start, int64_t end) const {

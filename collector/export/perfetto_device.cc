@@ -33,18 +33,14 @@ class DeviceWriter {
         trace_(state->trace),
         packets_(*state->packets),
         arrows_(state->arrows),
-        shift_(state->shift_ns) {
-    for (size_t i = 0; i < trace_.lanes.size(); ++i) {
-      streams_.push_back(Stream(trace_.lanes[i].device, trace_.lanes[i].stream));
-    }
-  }
+        shift_(state->shift_ns) {}
 
   void Write() {
-    std::vector<MergedTable> tables;
-    for (const DeviceWork* const work : LaunchArrows::Tables(trace_)) {
-      tables.push_back({&work->start, &work->end});
+    if (state_.options.render_stages) {
+      WritePerfettoStages(&state_);
+    } else {
+      WriteStreams();
     }
-    MergeTables(std::move(tables), [this](size_t table, size_t row) { WriteWork(table, row); });
     WriteSyncs();
     WriteAnnotations();
     for (auto& [key, tracks] : lanes_) tracks->Finish();
@@ -55,6 +51,17 @@ class DeviceWriter {
   }
 
  private:
+  void WriteStreams() {
+    for (size_t i = 0; i < trace_.lanes.size(); ++i) {
+      streams_.push_back(Stream(trace_.lanes[i].device, trace_.lanes[i].stream));
+    }
+    std::vector<MergedTable> tables;
+    for (const DeviceWork* const work : LaunchArrows::Tables(trace_)) {
+      tables.push_back({&work->start, &work->end});
+    }
+    MergeTables(std::move(tables), [this](size_t table, size_t row) { WriteWork(table, row); });
+  }
+
   uint64_t Device(uint32_t device) {
     uint64_t& uuid = devices_[device];
     if (uuid == 0) {

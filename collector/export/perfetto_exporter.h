@@ -48,5 +48,7 @@ struct PerfettoTrace {
 void WritePerfettoHost(PerfettoTrace* state);
 // What happened on the devices, and the ends of the arrows.
 void WritePerfettoDevices(PerfettoTrace* state);
+// The part of that which is work on streams, as GpuRenderStageEvent.
+void WritePerfettoStages(PerfettoTrace* state);
 
 }  // namespace ranktap::collector

@@ -11,8 +11,9 @@ inline constexpr Tag kTracePacket = 1;
 
 namespace packet {
 inline constexpr Tag kClockSnapshot = 6, kTimestamp = 8, kSequence = 10, kTrackEvent = 11,
-                     kInternedData = 12, kSequenceFlags = 13, kTimestampClock = 58, kDefaults = 59,
-                     kTrackDescriptor = 60, kFirstOnSequence = 87;
+                     kInternedData = 12, kSequenceFlags = 13, kRenderStage = 53,
+                     kTimestampClock = 58, kDefaults = 59, kTrackDescriptor = 60,
+                     kFirstOnSequence = 87;
 inline constexpr int kStateCleared = 1, kNeedsState = 2;
 }  // namespace packet
 
@@ -43,7 +44,9 @@ inline constexpr int kCount = 2, kBytes = 3;
 
 namespace event {
 inline constexpr Tag kCategories = 3, kAnnotations = 4, kType = 9, kName = 10, kTrack = 11,
-                     kCounterValue = 30, kDoubleCounterValue = 44, kFlows = 47, kEndingFlows = 48;
+                     kCounterValue = 30, kDoubleCounterValue = 44, kFlows = 47, kEndingFlows = 48,
+                     kGpuCorrelation = 3000;
+inline constexpr Tag kSubmissions = 1;  // of GpuCorrelation: render_stage_submission_event_ids
 inline constexpr int kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4;
 }  // namespace event
 namespace annotation {
@@ -51,8 +54,21 @@ inline constexpr Tag kNameId = 1, kUint = 3, kInt = 4, kDouble = 5, kString = 6,
                      kArray = 12;
 }
 namespace interned {
-inline constexpr Tag kCategories = 1, kEventNames = 2, kAnnotationNames = 3;
+inline constexpr Tag kCategories = 1, kEventNames = 2, kAnnotationNames = 3, kGraphicsContexts = 23,
+                     kGpuSpecifications = 24, kComputeKernels = 1000;
 inline constexpr Tag kId = 1, kText = 2;
+inline constexpr Tag kContextPid = 2, kContextApi = 3;  // of InternedGraphicsContext
+inline constexpr Tag kSpecificationCategory = 4;        // of InternedGpuRenderStageSpecification
+inline constexpr Tag kDemangled = 3;                    // of InternedComputeKernel
+inline constexpr int kCuda = 4, kOtherStage = 0, kComputeStage = 2;
 }  // namespace interned
+
+namespace stage {  // GpuRenderStageEvent
+inline constexpr Tag kEventId = 1, kDuration = 2, kContext = 5, kExtraData = 6, kGpu = 11,
+                     kQueue = 13, kStage = 14, kKernel = 19, kNameId = 20, kLaunch = 21;
+inline constexpr Tag kExtraName = 1, kExtraValue = 2;
+inline constexpr Tag kGrid = 1, kBlock = 2, kArguments = 3;  // of the launch
+inline constexpr Tag kArgumentName = 2, kArgumentUint = 4;
+}  // namespace stage
 
 }  // namespace ranktap::collector::perfetto

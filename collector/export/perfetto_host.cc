@@ -160,7 +160,10 @@ class HostWriter {
                                         ? PerfettoCategory::kDriver
                                         : PerfettoCategory::kRuntime,
                         .arguments = {arguments, static_cast<size_t>(last - arguments)}};
-    if (launches) event.flows = arrows_.From(static_cast<uint32_t>(i));
+    if (launches) {
+      (state_.options.render_stages ? event.submissions : event.flows) =
+          arrows_.From(static_cast<uint32_t>(i));
+    }
     const int64_t shift = state_.shift_ns;
     PerfettoTrack* const track = Thread(calls.writer[i]).Open(start + shift, end + shift);
     packets_.Name(track, event.name, [&]() -> std::string_view {

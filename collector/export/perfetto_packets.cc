@@ -142,11 +142,11 @@ PerfettoTrack* PerfettoPackets::AddThread(const PerfettoPlace& place, int64_t pi
     AddText(&thread, perfetto::thread::kName, place.name);
   }
   WriteDescriptor(bytes);
-  return AddSequence(last_uuid_, start_ns);
+  return AddSequence(last_uuid_, {}, start_ns);
 }
 
 PerfettoTrack* PerfettoPackets::AddLane(const PerfettoPlace& place, int64_t start_ns) {
-  return AddSequence(AddGroup(place), start_ns);
+  return AddSequence(AddGroup(place), {}, start_ns);
 }
 
 PerfettoTrack* PerfettoPackets::AddCounter(const PerfettoPlace& place, Unit unit,
@@ -159,10 +159,11 @@ PerfettoTrack* PerfettoPackets::AddCounter(const PerfettoPlace& place, Unit unit
                       unit == Unit::kBytes ? perfetto::counter::kBytes : perfetto::counter::kCount);
   }
   WriteDescriptor(bytes);
-  return AddSequence(last_uuid_, start_ns);
+  return AddSequence(last_uuid_, {}, start_ns);
 }
 
-PerfettoTrack* PerfettoPackets::AddSequence(uint64_t uuid, int64_t start_ns) {
+PerfettoTrack* PerfettoPackets::AddSequence(uint64_t uuid, std::string_view interned,
+                                            int64_t start_ns) {
   const uint32_t sequence = ++last_sequence_;
   std::string bytes;
   pbf_writer first(bytes);
@@ -179,11 +180,11 @@ PerfettoTrack* PerfettoPackets::AddSequence(uint64_t uuid, int64_t start_ns) {
     clocks.add_int32(perfetto::snapshot::kPrimaryClock, perfetto::snapshot::kRealtime);
   }
   first.add_uint32(packet::kSequence, sequence);
-  first.add_message(packet::kInternedData, CommonNames());
+  first.add_message(packet::kInternedData, CommonNames() + std::string(interned));
   first.add_uint32(packet::kSequenceFlags, packet::kStateCleared);
   {
     pbf_writer defaults(first, packet::kDefaults);
-    {
+    if (uuid != 0) {
       pbf_writer event(defaults, perfetto::defaults::kTrackEvent);
       event.add_uint64(perfetto::event::kTrack, uuid);
     }
@@ -215,15 +216,29 @@ void PerfettoPackets::WriteDescriptor(std::string_view bytes) {
 void PerfettoPackets::WriteName(PerfettoTrack* track, uint32_t iid, std::string_view text) {
   if (track->known.size() <= iid) track->known.resize(iid + 1);
   track->known[iid] = true;
-  std::string body;
-  pbf_writer writer(body);
+  std::string interned;
   {
-    pbf_writer interned(writer, packet::kInternedData);
-    pbf_writer entry(interned, perfetto::interned::kEventNames);
+    pbf_writer writer(interned);
+    pbf_writer entry(writer, perfetto::interned::kEventNames);
     entry.add_uint64(perfetto::interned::kId, iid);
     AddText(&entry, perfetto::interned::kText, text);
   }
+  Intern(track, interned);
+}
+
+void PerfettoPackets::Intern(PerfettoTrack* track, std::string_view interned) {
+  std::string body;
+  pbf_writer writer(body);
+  writer.add_message(packet::kInternedData, interned.data(), interned.size());
   body.append(track->stamp, track->stamp_bytes);
+  WritePacket(body);
+}
+
+void PerfettoPackets::Stage(PerfettoTrack* track, int64_t time_ns, std::string_view event) {
+  char stamp[32];
+  std::string body(stamp, PutStamp(stamp, track, time_ns));
+  pbf_writer writer(body);
+  writer.add_message(packet::kRenderStage, event.data(), event.size());
   WritePacket(body);
 }
 
@@ -251,7 +266,8 @@ void PerfettoPackets::Flush() {
 void PerfettoPackets::Write(PerfettoTrack* track, int64_t time_ns, int type,
                             const PerfettoEvent& event) {
   const size_t most = 80 + event.arguments.size() + event.more_arguments.size() +
-                      (event.flows.size() + event.ending_flows.size()) * 10;
+                      (event.flows.size() + event.ending_flows.size()) * 10 +
+                      event.submissions.size() * 16;
   const size_t width = most < 1u << 14 ? 2 : 4;
   char* const start = Room(most);
   *start = perfetto::kTracePacket << 3 | 2;
@@ -268,6 +284,13 @@ void PerfettoPackets::Write(PerfettoTrack* track, int64_t time_ns, int type,
   at = PutVarint(at, event.name);
   at = PutFlows(at, perfetto::event::kFlows, event.flows);
   at = PutFlows(at, perfetto::event::kEndingFlows, event.ending_flows);
+  for (const uint64_t id : event.submissions) {  // a message of one id each: they are merged
+    at = PutVarint(at, uint64_t{perfetto::event::kGpuCorrelation} << 3 | 2);
+    char* const length = at++;
+    *at++ = perfetto::event::kSubmissions << 3;
+    at = PutVarint(at, id);
+    *length = static_cast<char>(at - length - 1);
+  }
   PutWide(inner, width, static_cast<size_t>(at - inner) - width);
   PutWide(start + 1, width, static_cast<size_t>(at - start) - 1 - width);
   used_ += static_cast<size_t>(at - start);

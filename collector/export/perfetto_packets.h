@@ -47,6 +47,7 @@ struct PerfettoEvent {
   PerfettoCategory category{};
   std::string_view arguments = {}, more_arguments = {};     // encoded: perfetto_annotations.h
   std::span<const uint64_t> flows = {}, ending_flows = {};  // arrows that leave, that arrive
+  std::span<const uint64_t> submissions = {};               // render stages that it launched
 };
 
 struct PerfettoPlace {
@@ -81,6 +82,15 @@ class PerfettoPackets {
     WriteName(track, iid, text_of());
   }
 
+  // A sequence of render stages, on no track. `interned`: fields of InternedData that its events
+  // refer to.
+  PerfettoTrack* AddStages(std::string_view interned, int64_t start_ns) {
+    return AddSequence(0, interned, start_ns);
+  }
+  void Intern(PerfettoTrack* track, std::string_view interned);
+  // `event`: an encoded GpuRenderStageEvent.
+  void Stage(PerfettoTrack* track, int64_t time_ns, std::string_view event);
+
   void Begin(PerfettoTrack* track, int64_t time_ns, const PerfettoEvent& event) {
     Write(track, time_ns, 1, event);
   }
@@ -96,7 +106,7 @@ class PerfettoPackets {
  private:
   static constexpr size_t kBufferBytes = 256u << 10;
 
-  PerfettoTrack* AddSequence(uint64_t uuid, int64_t start_ns);
+  PerfettoTrack* AddSequence(uint64_t uuid, std::string_view interned, int64_t start_ns);
   void WriteDescriptor(std::string_view descriptor);
   void WritePacket(std::string_view packet);
   void WriteName(PerfettoTrack* track, uint32_t iid, std::string_view text);

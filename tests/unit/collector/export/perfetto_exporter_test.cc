@@ -141,6 +141,23 @@ TEST(PerfettoExporterTest, ArgumentsComeBack) {
   EXPECT_EQ(kernels, run.traces[0].kernels.size());
 }
 
+TEST(PerfettoExporterTest, WorkAsRenderStagesIsTheSameWorkWithItsLaunches) {
+  const auto run = SampleRun(3, 100);
+  ExportOptions options;
+  options.render_stages = true;
+  const PerfettoContent read = Export(run, options);
+  ExpectSame(read, TruthOf(run));
+  size_t kernels = 0;
+  for (const PerfettoSlice& slice : read.slices) {
+    if (slice.category != "kernel") continue;
+    ++kernels;
+    EXPECT_EQ(slice.arguments.at("grid"), "4,2,1");
+    EXPECT_EQ(slice.arguments.at("registers_per_thread"), "32");
+    EXPECT_THAT(slice.track, testing::StartsWith("GPU 0/rank "));
+  }
+  EXPECT_GT(kernels, 0u);
+}
+
 TEST(PerfettoExporterTest, DeviceMemoryIsACounterOfWhatIsAllocated) {
   const auto run = SampleRun(1, 1);
   const PerfettoContent read = Export(run);

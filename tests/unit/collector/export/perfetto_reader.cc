@@ -3,6 +3,8 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
 
+#include <set>
+
 #include "perfetto_trace.pb.h"
 
 namespace ranktap::collector {
@@ -34,7 +36,8 @@ struct Sequence {
   bool valid = false;
   uint64_t track = 0;
   int64_t clock = 0;
-  std::map<uint64_t, std::string> categories, names, notes;
+  std::map<uint64_t, std::string> categories, names, notes, stages, kernels;
+  std::map<uint64_t, int32_t> contexts;  // pid
 };
 
 struct Track {
@@ -77,7 +80,17 @@ class Reader {
     for (const auto& entry : packet.interned_data().debug_annotation_names()) {
       sequence.notes[entry.iid()] = entry.name();
     }
+    for (const auto& entry : packet.interned_data().gpu_specifications()) {
+      sequence.stages[entry.iid()] = entry.name();
+    }
+    for (const auto& entry : packet.interned_data().graphics_contexts()) {
+      sequence.contexts[entry.iid()] = entry.pid();
+    }
+    for (const auto& entry : packet.interned_data().compute_kernels()) {
+      sequence.kernels[entry.iid()] = entry.demangled_name();
+    }
     if (packet.has_track_event()) ReadEvent(packet, &sequence);
+    if (packet.has_gpu_render_stage_event()) ReadStage(packet, &sequence);
   }
 
   void Reset(const pb::TracePacket& packet, Sequence* sequence) {
@@ -99,6 +112,7 @@ class Reader {
     track.name = descriptor.has_thread() ? descriptor.thread().thread_name() : descriptor.name();
     if (descriptor.has_process()) {
       track.process = descriptor.process().process_name();
+      processes_[descriptor.process().pid()] = track.process;
       return;
     }
     const auto parent = tracks_.find(descriptor.parent_uuid());
@@ -143,10 +157,46 @@ class Reader {
     ReadArrows(event, index);
   }
 
+  // As a slice, in the category that it has as one.
+  void ReadStage(const pb::TracePacket& packet, Sequence* sequence) {
+    if (!packet.has_timestamp()) return Error("stage without a time");
+    sequence->clock += static_cast<int64_t>(packet.timestamp());
+    const pb::GpuRenderStageEvent& event = packet.gpu_render_stage_event();
+    if (!stages_.insert(event.event_id()).second) Error("two stages of one id");
+    const auto context = sequence->contexts.find(event.context());
+    if (context == sequence->contexts.end()) return Error("a context that was not interned");
+    PerfettoSlice slice;
+    slice.process = processes_[context->second];
+    slice.track = "GPU " + std::to_string(event.gpu_id()) + "/" +
+                  Find(sequence->stages, event.hw_queue_iid());
+    slice.start = sequence->clock;
+    slice.end = slice.start + static_cast<int64_t>(event.duration());
+    slice.name = Find(sequence->names, event.name_iid());
+    const std::string& kind = Find(sequence->stages, event.stage_iid());
+    slice.category = kind == "Memcpy" ? "gpu_memcpy" : kind == "Memset" ? "gpu_memset" : "kernel";
+    if (event.has_kernel_iid() && Find(sequence->kernels, event.kernel_iid()) != slice.name) {
+      Error("a kernel of another name: " + slice.name);
+    }
+    for (const auto& argument : event.launch().args()) {
+      slice.arguments[argument.name()] = std::to_string(argument.uint_value());
+    }
+    const auto& grid = event.launch().grid_size();
+    slice.arguments["grid"] =
+        std::to_string(grid.x()) + "," + std::to_string(grid.y()) + "," + std::to_string(grid.z());
+    content_.slices.push_back(std::move(slice));
+    if (const auto from = begun_.find(event.event_id()); from != begun_.end()) {
+      content_.arrows.push_back({from->second, content_.slices.size() - 1});
+      begun_.erase(from);
+    }
+  }
+
   // Arrows come in any order in the file; trace_processor sorts by time.
   void ReadArrows(const pb::TrackEvent& event, size_t slice) {
     for (const uint64_t id : event.flow_ids()) {
       if (!begun_.try_emplace(id, slice).second) Error("an arrow begins twice");
+    }
+    for (const uint64_t id : event.gpu_correlation().render_stage_submission_event_ids()) {
+      if (!begun_.try_emplace(id, slice).second) Error("a stage is submitted twice");
     }
     for (const uint64_t id : event.terminating_flow_ids()) {
       const auto from = begun_.find(id);
@@ -181,6 +231,8 @@ class Reader {
   std::map<uint32_t, Sequence> sequences_;
   std::map<uint64_t, Track> tracks_;
   std::map<uint64_t, size_t> begun_;
+  std::map<int32_t, std::string> processes_;  // by pid
+  std::set<uint64_t> stages_;                 // event ids
 };
 
 }  // namespace
