@@ -88,12 +88,28 @@ class Blocks:
     def operators_with_stacks(self):
         return self.operators(stacks=True)
 
+    def same_content(self, stacks=False):
+        """What torch.profiler has too: operators and allocations, no modules, phases and owners."""
+        end, agent = self.operators(stacks), sys.modules['_ranktap.memory'].agent
+        agent.watch_memory(self._windows._memory._domain)
+
+        def put_back():
+            agent.watch_memory(0)
+            end()
+        return put_back
+
+    def same_content_with_stacks(self):
+        return self.same_content(stacks=True)
+
     def window_without_memory(self):
         memory = self._windows._memory
         opened, memory.open = memory.open, lambda: None
         end = self.window()
-        memory.open = opened
-        return end
+
+        def put_back():
+            memory.open = opened
+            end()
+        return put_back
 
     def window_without_owners(self):
         """Allocations, but nobody tells whose they are."""
@@ -119,7 +135,8 @@ class Blocks:
 
 
 ALL = ['bare', 'noop', 'noop_without_inputs', 'noop_without_backward', 'noop_without_both', 'outside', 'window',
-       'window_with_stacks', 'operators', 'operators_with_stacks', 'window_without_memory', 'window_without_owners',
+       'window_with_stacks', 'operators', 'operators_with_stacks', 'same_content', 'same_content_with_stacks',
+       'window_without_memory', 'window_without_owners',
        'profiler', 'profiler_with_stacks']
 
 
