@@ -220,7 +220,7 @@ std::string HostGroupName(const Trace& trace, uint32_t size) {
     if (of_size != nullptr) return "gloo group of " + std::to_string(size);
     of_size = &group;
   }
-  if (of_size == nullptr) return "gloo group of " + std::to_string(size);
+  if (of_size == nullptr) return size == 0 ? "gloo" : "gloo group of " + std::to_string(size);
   const std::string& description = of_size->description;
   return description.empty() || description == "undefined" ? "group " + of_size->name : description;
 }

@@ -109,6 +109,8 @@ class KinetoFile {
     Finish();
   }
   bool saw_events() const { return saw_events_; }
+  // By ranktap merge: of how many files.
+  size_t joined() const { return joined_; }
 
  private:
   void Damaged(uint64_t offset, std::string what, uint64_t bytes = 0) {
@@ -152,6 +154,7 @@ class KinetoFile {
     if (key == "deviceProperties") AddDevices(Json::parse(value, nullptr, false), trace_);
     if (key == "distributedInfo") AddDistributed(Json::parse(value, nullptr, false), trace_);
     if (key == "baseTimeNanoseconds") ParseInteger(value, &base_ns_);
+    if (key == "mergedRanks") joined_ = Json::parse(value, nullptr, false).size();
     if (key == "host_name") trace_->info.host = Unescaped(Bare(value));
   }
   static std::string_view Bare(std::string_view value) {
@@ -243,6 +246,7 @@ class KinetoFile {
   Trace* trace_;
   KinetoTables tables_;
   int64_t base_ns_ = 0;
+  size_t joined_ = 0;
   bool saw_events_ = false;
   bool ended_ = false;
 };
@@ -262,6 +266,10 @@ Result<Trace> ImportKineto(const std::string& path) {
                    (trace.damage.empty() ? ""
                                          : " (at byte " + std::to_string(trace.damage[0].offset) +
                                                ": " + trace.damage[0].what + ")")};
+  }
+  if (file.joined() > 1) {  // their streams and correlation ids would be taken for one rank's
+    return Failure{path + ": joined from " + std::to_string(file.joined()) +
+                   " files by ranktap merge, for viewers; name those files or their directory"};
   }
   trace.closed = true;
   trace.info.events = trace.events;

@@ -62,6 +62,14 @@ TEST(KinetoImporter, TheRankMayBeAText) {
   }
 }
 
+TEST(KinetoImporter, AFileJoinedFromSeveralRanksIsNotReadAsOne) {
+  TemporaryDirectory directory;
+  Write(directory / "x.json", R"({"mergedRanks":[{"label":"rank 0"},{"label":"rank 1"}],)"
+                              R"("traceEvents":[]})");
+  EXPECT_THAT(ImportKineto(directory / "x.json").message(), HasSubstr("joined from 2 files"));
+  EXPECT_EQ(Import(R"({"mergedRanks":[{"label":"rank 0"}],"traceEvents":[]})").kernels.size(), 0u);
+}
+
 TEST(KinetoImporter, ZerosAfterAGzipStreamArePadding) {
   TemporaryDirectory directory;
   const std::string path = directory / "x.json.gz";
