@@ -60,6 +60,8 @@ inline constexpr auto kEnvVars = std::to_array<EnvVar>({
      "Which steps are recorded operator by operator, as run --schedule writes it."},
     {"RANKTAP_FLOP_CHECK", EnvKind::kFlag, "0", 0, 0,
      "1 runs PyTorch's FlopCounterMode in one recorded step, beside the operators; what run --flop-check sets."},
+    {"RANKTAP_TENSORS", EnvKind::kFlag, "0", 0, 0,
+     "1 records what operators return and which tensors they share, level full; what run --tensors sets."},
     {"RANKTAP_SHAPES_ONCE", EnvKind::kFlag, "0", 0, 0,
      "1 asks for operators' shapes in a window's first step only and gives them to the same operators of its other steps: cheaper, and wrong where shapes change from step to step."},
 });

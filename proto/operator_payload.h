@@ -22,6 +22,20 @@ inline constexpr uint32_t kMostOperatorStacks = (1u << 28) - 1;  // and signatur
 // do its work (a checkpoint stops its recomputation so).
 inline constexpr uint32_t kRaisedOperatorPayload = 0x72740005;
 
+// With what was asked for by RANKTAP_TENSORS, a mark at the end of an operator of the same thread
+// that returned something: payload is the signature of its outputs (0: none), category and color
+// PyTorch's id of the record function (0: not known).
+inline constexpr uint32_t kOutputsPayload = 0x72740006;
+
+// And a mark for each tensor of an operator, an input at its start, an output at its end. Payload:
+// the address of the c10::TensorImpl, from kTensorElementShift on its place in a list, from
+// kTensorPlaceShift on that of the tensor or the list among the inputs or outputs,
+// kTensorIsOutput. Category and color: the address where its storage's memory begins.
+inline constexpr uint32_t kTensorPayload = 0x72740007;
+inline constexpr unsigned kTensorElementShift = 48, kTensorPlaceShift = 57;
+inline constexpr uint64_t kMostTensorElements = 512, kMostTensorPlaces = 64;
+inline constexpr uint64_t kTensorIsOutput = uint64_t{1} << 63;
+
 // The range of a collective of gloo: payload is the bytes of the buffer (0: not known), category
 // the ranks in the group (0: not known), color tells groups of a process apart.
 inline constexpr uint32_t kCollectivePayload = 0x72740003;

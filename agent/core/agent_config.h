@@ -32,6 +32,7 @@ struct AgentConfig {
   bool python = false;
   std::string schedule;
   bool flop_check = false;
+  bool tensors = false;      // read by agent/python
   bool shapes_once = false;  // read by agent/python
 
   static constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();

@@ -73,12 +73,26 @@ def can_observe(torch):
             return False
         sequences = [0, 0]
         try:
-            sequences = [torch.convolution(x, weight, None, [2, 3], [4, 5], [1, 1], False, [0, 0], 1)
-                         .grad_fn._sequence_nr() for _ in range(2)]
+            outputs = [torch.convolution(x, weight, None, [2, 3], [4, 5], [1, 1], False, [0, 0], 1)
+                       for _ in range(2)]
+            sequences = [output.grad_fn._sequence_nr() for output in outputs]
             torch.dropout(x, 0.5, False)
+            probe_tensors(torch, outputs)
         finally:
             found = agent.probed_operators(*sequences)
         return bool(found)
+
+
+def probe_tensors(torch, outputs):
+    """Where operators keep what they return, and tensors their memory: what RANKTAP_TENSORS=1 needs."""
+    try:
+        bytes_of_our_own = bytearray(64)
+        borrowed = torch.frombuffer(bytes_of_our_own, dtype=torch.float32)
+        own, other = outputs[0].untyped_storage(), borrowed.untyped_storage()
+        agent.probed_tensors(*(output._cdata for output in outputs), outputs[0]._cdata, own._cdata, own.data_ptr(),
+                             borrowed._cdata, other._cdata, other.data_ptr())
+    except (AttributeError, TypeError, RuntimeError):
+        return  # a PyTorch without one of these: operators have no tensors
 
 
 class Window:
@@ -128,7 +142,9 @@ class Window:
         if self._observes:
             if os.environ.get('RANKTAP_STACKS') == 'all':
                 self._start_stacks()
-            agent.start_operators(self._domain, agent.name('signatures'))
+            with_tensors = os.environ.get('RANKTAP_TENSORS') == '1'
+            if not agent.start_operators(self._domain, agent.name('signatures'), int(with_tensors)) and with_tensors:
+                agent.note("no outputs of operators: the agent does not find them in this PyTorch")
             return True
         return self._start_pytorchs()
 

@@ -20,7 +20,7 @@ namespace ranktap::collector {
 namespace {
 
 struct Wanted {
-  std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu;
+  std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows;
   bool hta_compat = false;
   uint64_t split_mb = 0;
   std::vector<uint32_t> ranks;
@@ -120,6 +120,13 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
     return "--pftrace-gpu is of --format perfetto, not of " + wanted.format;
   }
   options->render_stages = wanted.pftrace_gpu == "renderstage";
+  if (!wanted.arrows.empty() && wanted.arrows != "tensors") {
+    return "--arrows " + wanted.arrows + ": it is tensors";
+  }
+  if (!wanted.arrows.empty() && wanted.format != "chrome" && wanted.format != "perfetto") {
+    return "--arrows is of --format chrome and perfetto, not of " + wanted.format;
+  }
+  options->tensor_arrows = !wanted.arrows.empty();
   const bool can_be_split = wanted.format == "chrome" ||
                             (wanted.format == "perfetto" && !wanted.output.ends_with(".tar"));
   if (wanted.split_mb != 0 && !can_be_split) {
@@ -148,6 +155,9 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   app.add_option("--rank,--ranks", wanted.ranks, "only these ranks")->delimiter(',');
   app.add_option("--window", wanted.window,
                  "FROM:TO after the run's first event (1.5s:2s); what overlaps it is kept");
+  app.add_option("--arrows", wanted.arrows,
+                 "chrome, perfetto: tensors, for arrows from the operator that made a tensor to "
+                 "those that take it, in runs of ranktap run --tensors");
   app.add_option("--min-duration", wanted.min_duration, "leave out what is shorter (5us)");
   app.add_option("--split-mb", wanted.split_mb,
                  "chrome, perfetto: files of at most this many MB, one after the other in time")

@@ -42,6 +42,7 @@ struct RunOptions {
   bool quiet = false, print_env = false, no_preload = false, dormant = false;
   bool window_signals = false;
   bool flop_check = false;
+  bool tensors = false;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
   v1::Level wanted_level = v1::LEVEL_KERNELS;
   std::vector<std::string> command;
@@ -82,6 +83,8 @@ void AddOptions(CLI::App* app, RunOptions* options) {
       "--flop-check", options->flop_check,
       "level full: PyTorch's FlopCounterMode runs in one recorded step, report flop-check "
       "compares");
+  app->add_flag("--tensors", options->tensors,
+                "level full: what operators return, and which tensors they hand to each other");
   app->add_option("--log", options->log, "file for the collector's own messages");
   app->add_flag("--quiet", options->quiet, "no summary");
   app->add_flag("--print-env", options->print_env,
@@ -130,6 +133,10 @@ std::optional<int> CheckOptions(RunOptions* options) {
   }
   if (options->flop_check && *level != v1::LEVEL_FULL) {
     Complain("--flop-check is of level full: add --level full");
+    return kWrongUsage;
+  }
+  if (options->tensors && *level != v1::LEVEL_FULL) {
+    Complain("--tensors is of level full: add --level full");
     return kWrongUsage;
   }
   for (const auto& [name, text, ns] :
@@ -255,6 +262,7 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const RunOptions& op
   if (options.wanted_level >= v1::LEVEL_FULL) settings.emplace_back("RANKTAP_PYTHON", "1");
   if (!options.schedule.empty()) settings.emplace_back("RANKTAP_SCHEDULE", options.schedule);
   if (options.flop_check) settings.emplace_back("RANKTAP_FLOP_CHECK", "1");
+  if (options.tensors) settings.emplace_back("RANKTAP_TENSORS", "1");
   return settings;
 }
 

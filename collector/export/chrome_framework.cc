@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/analysis/tensor_arrows.h"
 #include "collector/export/chrome_events.h"
 
 namespace ranktap::collector {
@@ -56,6 +57,7 @@ class FrameworkWriter {
     WriteAllocations();
     WriteCounters();
     WriteArrows();
+    if (events_->options().tensor_arrows) WriteTensorArrows();
   }
 
  private:
@@ -85,6 +87,8 @@ class FrameworkWriter {
       ValueArg("Input Strides", ops.strides.At(i));
       ValueArg("Input type", ops.types.At(i));
       ValueArg("Concrete Inputs", ops.values.At(i));
+      ValueArg("Output Dims", ops.output_shapes.At(i));
+      ValueArg("Output type", ops.output_types.At(i));
       ValueArg("Call stack", ops.stack.At(i));
       ValueArg("Module Hierarchy", ops.module_hierarchy.At(i));
       if (ops.flops.At(i) != 0) events_->Arg("flops", ops.flops.At(i));
@@ -172,6 +176,23 @@ class FrameworkWriter {
                     flows.start[i], category);
       events_->Flow("f", flows.id[i], trace_.info.pid, ThreadOf(trace_, flows.to_writer[i]),
                     flows.end[i], category);
+    }
+  }
+
+  void WriteTensorArrows() {
+    const Operators& ops = trace_.operators;
+    const auto write = [&](std::string_view phase, uint64_t id, uint32_t op) {
+      events_->Flow(phase, id, trace_.info.pid, ThreadOf(trace_, ops.writer[op]), ops.start[op],
+                    "tensor");
+    };
+    uint64_t id = 0;
+    for (const TensorArrow& arrow : TensorArrows(trace_)) {
+      if (!Kept(ops.start[arrow.from], ops.end[arrow.from]) ||
+          !Kept(ops.start[arrow.to], ops.end[arrow.to])) {
+        continue;
+      }
+      write("s", ++id, arrow.from);
+      write("f", id, arrow.to);
     }
   }
 

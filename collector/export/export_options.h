@@ -18,6 +18,8 @@ struct ExportOptions {
   bool ranges_as_operators = false;  // chrome: NVTX ranges are cpu_op, not user_annotation
   bool render_stages = false;        // perfetto: device work as GpuRenderStageEvent
 
+  bool tensor_arrows = false;  // from the operator that made a tensor to those that take it
+
   // Both times on the clock that `from` and `to` are on.
   bool Keeps(int64_t start, int64_t end) const {
     return start < to && (starts_inside ? start : end) >= from && end - start >= min_duration;

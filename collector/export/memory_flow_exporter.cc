@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "collector/analysis/block_layouts.h"
 #include "collector/analysis/memory_blocks.h"
 #include "collector/export/output_file.h"
 
@@ -99,7 +100,7 @@ class Addresses {
 
 class Picture {
  public:
-  Picture(const Trace& trace, OutputFile* file) : trace_(trace), file_(file) {}
+  Picture(const Trace& trace, OutputFile* file) : trace_(trace), layouts_(trace), file_(file) {}
 
   void Draw() {
     const std::vector<DeviceMemory>& devices = HeldMemory(trace_);
@@ -151,7 +152,7 @@ class Picture {
     add("tag:name", Escaped(owner.empty() ? block.module : owner));
     add("tag:address", std::to_string(block.address));
     add("tag:size", std::to_string(block.bytes));
-    add("tag:layout", "");  // an allocator knows bytes only
+    add("tag:layout", Escaped(layouts_.Of(block)));
     add("tag:produced", std::to_string(block.start - first_));
     add("tag:erased", block.alive ? "" : std::to_string(block.end - first_));
     add("tag:duration", std::to_string(lifetime));
@@ -163,6 +164,7 @@ class Picture {
   }
 
   const Trace& trace_;
+  const BlockLayouts layouts_;
   OutputFile* file_;
   int64_t first_ = INT64_MAX, last_ = INT64_MIN;
 };

@@ -67,7 +67,11 @@ std::string_view NameOf(Note note) {
       "In msg nelems",
       "Out msg nelems",
       "Process Group Name",
-      "Group size"};
+      "Group size",
+      "Record function id",
+      "Fwd thread id",
+      "Output Dims",
+      "Output type"};
   return kNames[static_cast<size_t>(note)];
 }
 

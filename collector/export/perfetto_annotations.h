@@ -52,7 +52,11 @@ enum class Note : uint8_t {
   kOutElements,
   kGroup,
   kGroupSize,
-  kLast = kGroupSize,
+  kRecordFunction,
+  kForwardThread,
+  kOutputShapes,
+  kOutputTypes,
+  kLast = kOutputTypes,
 };
 static_assert(static_cast<int>(Note::kLast) < 128, "an iid is one byte");
 

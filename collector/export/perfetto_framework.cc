@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collector/analysis/tensor_arrows.h"
 #include "collector/export/json_text.h"
 
 namespace ranktap::collector {
@@ -35,9 +36,22 @@ void FrameworkEvents::FindArrows() {
     from_.push_back({from, id});
     to_.push_back({to, id});
   }
+  FindTensorArrows();
   const auto by_op = [](const Arrow& a, const Arrow& b) { return a.op < b.op; };
   std::stable_sort(from_.begin(), from_.end(), by_op);
   std::stable_sort(to_.begin(), to_.end(), by_op);
+}
+
+void FrameworkEvents::FindTensorArrows() {
+  if (!state_.options.tensor_arrows) return;
+  const Operators& ops = trace_.operators;
+  const auto kept = [&](uint32_t op) { return state_.options.Keeps(ops.start[op], ops.end[op]); };
+  uint64_t id = state_.first_framework_arrow + trace_.flows.size();
+  for (const TensorArrow& arrow : TensorArrows(trace_)) {
+    if (!kept(arrow.from) || !kept(arrow.to)) continue;
+    from_.push_back({arrow.from, id});
+    to_.push_back({arrow.to, id++});
+  }
 }
 
 std::span<const uint64_t> FrameworkEvents::Take(const std::vector<Arrow>& arrows, uint32_t op,
@@ -68,10 +82,18 @@ PerfettoEvent FrameworkEvents::Operator(size_t row) {
   const Operators& ops = trace_.operators;
   arguments_.Clear();
   if (ops.external_id.At(row) != 0) arguments_.Add(Note::kExternalId, ops.external_id.At(row));
+  if (ops.record_function.At(row) != 0) {
+    arguments_.Add(Note::kRecordFunction, ops.record_function.At(row));
+  }
   if (ops.sequence.At(row) != 0) arguments_.Add(Note::kSequence, ops.sequence.At(row) - 1);
+  if (ops.forward_thread.At(row) != 0) {
+    arguments_.Add(Note::kForwardThread, uint64_t{ops.forward_thread.At(row)});
+  }
   AddText(Note::kShapes, ops.shapes.At(row));
   AddText(Note::kTypes, ops.types.At(row));
   AddText(Note::kValues, ops.values.At(row));
+  AddText(Note::kOutputShapes, ops.output_shapes.At(row));
+  AddText(Note::kOutputTypes, ops.output_types.At(row));
   AddText(Note::kStack, ops.stack.At(row));
   if (ops.flops.At(row) != 0) arguments_.Add(Note::kFlops, ops.flops.At(row));
   AddCollective(ops.collective.At(row));

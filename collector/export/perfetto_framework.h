@@ -25,6 +25,7 @@ class FrameworkEvents {
     uint64_t id;
   };
   void FindArrows();
+  void FindTensorArrows();
   // The operator that begins at this moment on the thread; kNone: none that is kept.
   uint32_t OperatorAt(int64_t start, uint16_t writer) const;
   std::span<const uint64_t> Take(const std::vector<Arrow>& arrows, uint32_t op,

@@ -181,6 +181,7 @@ struct Trace {
   EventCalls event_calls;
   Ranges ranges, marks;
   Operators operators;
+  std::vector<TensorUse> tensor_uses;
   PythonCalls python_calls;
   Flows flows;
   DeviceAnnotations device_annotations;

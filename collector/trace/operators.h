@@ -50,7 +50,20 @@ struct Operators {
   OptionalColumn<uint32_t> collective;        // 1 + index into Trace::collectives
   OptionalColumn<uint32_t> stream;  // 1 + CUDA stream, where an operator names one (Triton)
   OptionalColumn<uint64_t> flops;   // by torch's own formulas
+  OptionalColumn<uint32_t> output_shapes, output_types;  // as those of the inputs
   size_t size() const { return start.size(); }
+};
+
+// A tensor that an operator took as it started, or returned as it ended; by time, of equal times as
+// they were said.
+struct TensorUse {
+  int64_t time = 0;
+  uint32_t op = 0;       // row of Operators
+  uint8_t place = 0;     // among the inputs or outputs
+  uint16_t element = 0;  // in a list
+  bool is_output = false;
+  uint64_t tensor = 0;  // address of the c10::TensorImpl: whose it is changes with time
+  uint64_t memory = 0;  // where its storage's memory begins
 };
 
 // Calls of Python functions and torch.nn.Module.__call__ (with_stack=True).

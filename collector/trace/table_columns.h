@@ -76,7 +76,8 @@ void ForEachColumnOf(Operators& ops, Visit&& visit) {
   visit(ops.parent), visit(ops.external_id), visit(ops.record_function), visit(ops.sequence);
   visit(ops.forward_thread), visit(ops.scope), visit(ops.shapes), visit(ops.strides);
   visit(ops.types), visit(ops.values), visit(ops.stack), visit(ops.module_hierarchy);
-  visit(ops.collective), visit(ops.stream), visit(ops.flops);
+  visit(ops.collective), visit(ops.stream), visit(ops.flops), visit(ops.output_shapes);
+  visit(ops.output_types);
 }
 template <typename Visit>
 void ForEachColumnOf(PythonCalls& calls, Visit&& visit) {

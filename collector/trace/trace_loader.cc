@@ -12,6 +12,7 @@
 #include "collector/trace/own_allocations.h"
 #include "collector/trace/own_groups.h"
 #include "collector/trace/own_operators.h"
+#include "collector/trace/own_tensors.h"
 #include "collector/trace/pages_ahead.h"
 #include "collector/trace/table_columns.h"
 #include "collector/trace/time_mapping.h"
@@ -80,6 +81,7 @@ class Loader {
     SortNested(trace_->operators);
     JoinLaunches(trace_);
     NestOperators(trace_);
+    TakeOwnTensors(trace_);
     TakeOwnAllocations(trace_);
     TakeOwnGroups(trace_);
     JoinOperators(trace_);

@@ -35,8 +35,10 @@ Function Find(const char* symbol) {
 
 }  // namespace
 
-// 1: from now on, until End, the operators of this thread call them.
-extern "C" __attribute__((visibility("default"))) int Begin(bool inputs, bool backward) {
+// 1: from now on, until End, the operators of this thread call them. `outputs`: and are asked what
+// they return.
+extern "C" __attribute__((visibility("default"))) int Begin(bool inputs, bool backward,
+                                                            bool outputs) {
   const auto add =
       Find<uint64_t (*)(Callback)>("_ZN2at22addThreadLocalCallbackENS_22RecordFunctionCallbackE");
   if (add == nullptr) return 0;
@@ -44,6 +46,7 @@ extern "C" __attribute__((visibility("default"))) int Begin(bool inputs, bool ba
   for (const auto scopes : {std::array{0, 2}, std::array{7, 7}, std::array{1, 1}}) {
     if (scopes[0] == 1 && !backward) break;
     Callback callback{.start = &OnStart, .end = &OnEnd, .needs_inputs = inputs};
+    callback.needs_outputs = callback.needs_ids = outputs;
     for (const int scope : scopes) callback.scopes[static_cast<size_t>(scope)] = true;
     g_handles[at++] = add(callback);
   }

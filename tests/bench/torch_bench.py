@@ -60,9 +60,11 @@ def operators(bench):
     window = ('--schedule', f'wait={torch_loop.WARM_UP},active={torch_loop.STEPS + 1},repeat=1')
     runs = {'bare': lambda: bench.bare('steps'),
             'noop': lambda: bench.bare('steps', '--noop', bench.noop),
+            'noop, outputs': lambda: bench.bare('steps', '--noop', bench.noop, '--outputs'),
             'outside': lambda: bench.traced('steps', options=('--schedule', 'wait=1000000,active=1')),
             'inside': lambda: bench.traced('steps', options=window),
             'stacks': lambda: bench.traced('steps', options=(*window, '--stacks', 'all')),
+            'tensors': lambda: bench.traced('steps', options=(*window, '--tensors')),
             'profiler': lambda: bench.bare('steps', '--profiler'),
             'its memory': lambda: bench.bare('steps', '--profiler', '--memory'),
             'its stacks': lambda: bench.bare('steps', '--profiler', '--memory', '--stacks')}
@@ -74,6 +76,9 @@ def operators(bench):
          note=f'{count:.0f} operators a step')
     show('operator under callbacks that do nothing', beyond['noop'], 'ns', 'bare', step['bare'] / count,
          note='what PyTorch itself takes for any profiler with shapes')
+    show('the same, which ask for outputs', beyond['noop, outputs'], 'ns', 'bare', step['bare'] / count)
+    show('operator in a window, tensors too', beyond['tensors'], 'ns', 'without (--tensors)', beyond['inside'],
+         note=f"beyond callbacks that do nothing {beyond['tensors'] - beyond['noop, outputs']:.0f} ns")
     for name, ours, theirs, other in (
             ('operator in a window, shapes and memory', 'inside', 'its memory', 'torch.profiler, the same'),
             ('the same, beside less', 'inside', 'profiler', 'torch.profiler, without memory'),

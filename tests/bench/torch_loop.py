@@ -1,6 +1,6 @@
 """What torch_bench.py times, in a process of its own: prints one line of JSON.
 
-  torch_loop.py import | modules [--empty-hooks] | steps [--profiler [--memory] [--stacks] | --noop LIBRARY]
+  torch_loop.py import | modules [--empty-hooks] | steps [--profiler [--memory] [--stacks] | --noop LIBRARY [--outputs]]
 """
 import argparse
 import ctypes
@@ -34,7 +34,7 @@ def time_modules(empty_hooks):
     return {'module_ns': min(times) / (MODULES + 1)}
 
 
-def time_steps(profiler, memory, stacks, noop):
+def time_steps(profiler, memory, stacks, noop, outputs):
     """Steps of a model so small that operators are all there is: the least step, and what it takes to
     stop recording."""
     import torch
@@ -59,7 +59,7 @@ def time_steps(profiler, memory, stacks, noop):
         profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True,
                                          profile_memory=memory, with_stack=stacks)
         profile.start()
-    if noop and not ctypes.CDLL(noop).Begin(True, True):
+    if noop and not ctypes.CDLL(noop).Begin(True, True, outputs):
         raise SystemExit(f'{noop}: this PyTorch has no callbacks')
     times = [step() for _ in range(STEPS)]
     last = step()
@@ -80,13 +80,14 @@ def main():
     parser.add_argument('--memory', action='store_true', help='torch.profiler with profile_memory')
     parser.add_argument('--stacks', action='store_true', help='torch.profiler with_stack')
     parser.add_argument('--noop', help='the library whose callbacks at operators do nothing')
+    parser.add_argument('--outputs', action='store_true', help='they ask for outputs too')
     options = parser.parse_args()
     if options.what == 'import':
         print(json.dumps(time_import()))
     elif options.what == 'modules':
         print(json.dumps(time_modules(options.empty_hooks)))
     else:
-        print(json.dumps(time_steps(options.profiler, options.memory, options.stacks, options.noop)))
+        print(json.dumps(time_steps(options.profiler, options.memory, options.stacks, options.noop, options.outputs)))
 
 
 if __name__ == '__main__':

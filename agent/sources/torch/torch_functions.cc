@@ -25,6 +25,7 @@
 #include "agent/sources/torch/torch_signature.h"
 #include "agent/sources/torch/torch_stacks.h"
 #include "agent/sources/torch/torch_steps.h"
+#include "agent/sources/torch/torch_tensors.h"
 
 namespace ranktap::agent {
 namespace {
@@ -250,18 +251,34 @@ PyObject* ProbedOperators(PyObject*, PyObject* const* arguments, intptr_t count)
   return CallWithNumbers<2>(arguments, count, EndOperatorProbe);
 }
 
-// start_operators(domain, name of signatures), stop_operators(): those of this thread.
+// probed_tensors(the numbers of a ProbedTensors), before probed_operators.
+PyObject* ProbedTensorsAre(PyObject*, PyObject* const* arguments, intptr_t count) {
+  return CallWithNumbers<8>(arguments, count, [](const std::array<uint64_t, 8>& made) {
+    ProbeTensors({.outputs = {made[0], made[1]},
+                  .own = made[2],
+                  .own_storage = made[3],
+                  .own_data = made[4],
+                  .borrowed = made[5],
+                  .borrowed_storage = made[6],
+                  .borrowed_data = made[7]});
+    return true;
+  });
+}
+
+// start_operators(domain, name of signatures, 1: with tensors) -> 1: it is with tensors.
+// stop_operators(). Those of this thread.
 PyObject* StartOwnOperators(PyObject*, PyObject* const* arguments, intptr_t count) {
-  if (count >= 2 && Capturing(kCaptureAlive)) {
-    StartOperators(static_cast<ArenaRef>(ToNumber(arguments[0])),
-                   static_cast<ArenaRef>(ToNumber(arguments[1])));
-  }
-  return None();
+  if (count < 3 || !Capturing(kCaptureAlive)) return Number(0);
+  const bool with_tensors =
+      StartOperators(static_cast<ArenaRef>(ToNumber(arguments[0])),
+                     static_cast<ArenaRef>(ToNumber(arguments[1])), ToNumber(arguments[2]) != 0);
+  return Number(with_tensors ? 1 : 0);
 }
 PyObject* StopOwnOperators(PyObject*, PyObject*) {
   StopOperators();
-  const std::string missing = TakeWhatIsNotDescribed();
-  if (!missing.empty() && Capturing(kCaptureAlive)) AnnounceNote(missing);
+  for (const std::string& missing : {TakeWhatIsNotDescribed(), TakeTensorsLeftOut()}) {
+    if (!missing.empty() && Capturing(kCaptureAlive)) AnnounceNote(missing);
+  }
   return None();
 }
 
@@ -363,6 +380,7 @@ PyObject* MakeTorchFunctions() {
       Define("watch_out_of_memory", &WatchFailedAllocations, kMethFastcall),
       Define("probe_operators", &ProbeOperators, kMethFastcall),
       Define("probed_operators", &ProbedOperators, kMethFastcall),
+      Define("probed_tensors", &ProbedTensorsAre, kMethFastcall),
       Define("start_operators", &StartOwnOperators, kMethFastcall),
       Define("stop_operators", &StopOwnOperators, kMethNoArgs),
       Define("start_stacks", &StartStacks, kMethFastcall),

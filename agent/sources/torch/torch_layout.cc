@@ -99,6 +99,50 @@ std::optional<size_t> FindListBegin(uint64_t list, uint32_t number) {
   });
 }
 
+// The handle grows by one with each operator.
+std::optional<size_t> FindHandle(const LayoutProbe& probe, const TorchLayout& layout) {
+  constexpr uint64_t kMost = uint64_t{1} << 40;
+  return OnlyOffset(8, kRecordFunctionBytes, 8, [&](size_t offset) {
+    const auto first = At<uint64_t>(probe.functions[0], offset),
+               second = At<uint64_t>(probe.functions[1], offset);
+    return offset != layout.sequence && first != 0 && first < kMost &&
+           second - first == probe.begun[1] - probe.begun[0];
+  });
+}
+
+void FindTensors(const LayoutProbe& probe, TorchLayout& layout) {
+  const ProbedTensors& made = probe.made;
+  std::array<Impl, 2> impls{};
+  std::array<std::array<std::byte, 64>, 2> storages{};
+  if (probe.ended != probe.ends.size() || made.outputs[0] == 0 || !ReadSafely(made.own, impls[0]) ||
+      !ReadSafely(made.borrowed, impls[1]) || !ReadSafely(made.own_storage, storages[0]) ||
+      !ReadSafely(made.borrowed_storage, storages[1])) {
+    return;
+  }
+  const auto outputs = OnlyOffset(0, kRecordFunctionBytes, 8, [&](size_t offset) {
+    for (size_t i = 0; i < probe.ends.size(); ++i) {
+      const auto& value = probe.ends[i][offset / 8];
+      if (Payload(value, 0) != made.outputs[i] || Tag(value, 0) != layout.tensor) return false;
+    }
+    return true;
+  });
+  const auto storage = OnlyOffset(8, layout.sizes, 8, [&](size_t offset) {
+    return At<uint64_t>(impls[0], offset) == made.own_storage &&
+           At<uint64_t>(impls[1], offset) == made.borrowed_storage;
+  });
+  // What frees memory of its own points to it too; to borrowed memory one pointer leads.
+  const auto data = OnlyOffset(8, storages[0].size(), 8, [&](size_t offset) {
+    return At<uint64_t>(storages[0], offset) == made.own_data &&
+           At<uint64_t>(storages[1], offset) == made.borrowed_data;
+  });
+  if (!outputs || !storage || !data) return;
+  layout.outputs = *outputs;
+  layout.handle = FindHandle(probe, layout).value_or(0);
+  layout.storage = *storage;
+  layout.data = *data;
+  layout.finds_tensors = true;
+}
+
 }  // namespace
 
 bool ReadSafely(uint64_t address, std::span<std::byte> into) {
@@ -122,7 +166,21 @@ void ProbeConvolution(const void* function, LayoutProbe& probe) {
   if (const auto begin = FindListBegin(Payload(probe.convolution, 3), Tag(probe.convolution, 8))) {
     probe.list_begin = *begin;
   }
+  probe.begun[probe.seen] = probe.operators;
   ++probe.seen;
+}
+
+void ProbeConvolutionsEnd(const void* function, LayoutProbe& probe) {
+  std::array<std::byte, kRecordFunctionBytes> bytes{};
+  if (probe.ended >= probe.ends.size() ||
+      !ReadSafely(reinterpret_cast<uintptr_t>(function), bytes)) {
+    return;
+  }
+  LayoutProbe::Ends& ends = probe.ends[probe.ended++];
+  for (size_t offset = 0; offset + 16 <= bytes.size(); offset += 8) {
+    const auto begin = At<uint64_t>(bytes, offset), end = At<uint64_t>(bytes, offset + 8);
+    if (end - begin == kIValueBytes) (void)ReadSafely(begin, ends[offset / 8]);
+  }
 }
 
 void ProbeDropout(const void* function, LayoutProbe& probe) {
@@ -165,6 +223,7 @@ TorchLayout FindLayout(const LayoutProbe& probe) {
                  Tag(conv, 4) == layout.generic_list && Payload(conv, 8) == 1 &&
                  Payload(probe.dropout, 0) == probe.tensors[0] &&
                  Payload(probe.dropout, 1) == half_bits && Tag(probe.dropout, 2) == layout.flag;
+  if (layout.found) FindTensors(probe, layout);
   return layout;
 }
 

@@ -25,6 +25,20 @@ struct TorchLayout {
   size_t dtype = 0;     // in c10::TensorImpl, 2 bytes: the number of a c10::ScalarType
   size_t list = 0;      // in c10::detail::ListImpl: the pointers to begin and end
   uint32_t none = 0, tensor = 0, number = 0, real = 0, flag = 0, generic_list = 0;  // tags
+
+  bool finds_tensors = false;  // what follows is found
+  size_t outputs = 0;          // in at::RecordFunction: the pointers to begin and end
+  size_t handle = 0;           // in at::RecordFunction; 0: not found
+  size_t storage = 0;          // in c10::TensorImpl: of the pointer to a c10::StorageImpl, or null
+  size_t data = 0;             // in c10::StorageImpl: of the pointer to its memory
+};
+
+// Of the tensors that the probe made: three c10::TensorImpl, the c10::StorageImpl of the last two
+// and where their memory is. The last one borrows its memory from an object of Python's.
+struct ProbedTensors {
+  std::array<uint64_t, 2> outputs{};  // of the two convolutions
+  uint64_t own = 0, own_storage = 0, own_data = 0;
+  uint64_t borrowed = 0, borrowed_storage = 0, borrowed_data = 0;
 };
 
 // What agent/python/operators.py calls, and what our observer kept of it.
@@ -42,10 +56,19 @@ struct LayoutProbe {
   std::array<std::byte, 9 * kIValueBytes> convolution{};
   uint64_t list_begin = 0;                            // place in the list of [2, 3]
   std::array<std::byte, 3 * kIValueBytes> dropout{};  // aten::dropout(x, 0.5, False)
+  // Of either convolution as it ended: at each offset that could be of a list of one, what is in
+  // it. And how many operators had begun as it began.
+  using Ends = std::array<std::array<std::byte, kIValueBytes>, kRecordFunctionBytes / 8>;
+  std::array<Ends, 2> ends{};
+  std::array<uint64_t, 2> begun{};
+  size_t ended = 0;
+  uint64_t operators = 0;
+  ProbedTensors made;
 };
 
 // At the start of an operator of the probe.
 void ProbeConvolution(const void* function, LayoutProbe& probe);
+void ProbeConvolutionsEnd(const void* function, LayoutProbe& probe);
 void ProbeDropout(const void* function, LayoutProbe& probe);
 TorchLayout FindLayout(const LayoutProbe& probe);
 

@@ -17,6 +17,7 @@
 #include "agent/core/writer.h"
 #include "agent/sources/torch/torch_signature.h"
 #include "agent/sources/torch/torch_stacks.h"
+#include "agent/sources/torch/torch_tensors.h"
 #include "proto/operator_payload.h"
 
 namespace ranktap::agent {
@@ -77,14 +78,10 @@ EventNameRef NameOf(ThreadState& thread, const char* text) {
   return {.ref = ref, .text = {}};
 }
 
-template <typename Value>
-Value Read(const void* object, size_t offset) {
-  Value value;
-  std::memcpy(&value, static_cast<const std::byte*>(object) + offset, sizeof(value));
-  return value;
-}
+// Whether the marks of an operator's tensors go with it: a set of callbacks of its own.
+enum class Content : uint8_t { kOperators, kTensors };
 
-template <Scope scope>
+template <Scope scope, Content content>
 std::unique_ptr<Context> OnStart(const void* function) {
   if (!Capturing(kCaptureFramework)) return nullptr;
   ThreadState* const thread = ThreadState::Current();
@@ -97,14 +94,14 @@ std::unique_ptr<Context> OnStart(const void* function) {
   const char* const text = observer.name(function);
   const EventNameRef name = NameOf(*thread, text);
   const TorchInputs inputs{
-      .values = Read<const std::byte*>(function, observer.layout.inputs),
-      .count = Read<size_t>(function, observer.layout.inputs + sizeof(void*)),
+      .values = ReadTorch<const std::byte*>(function, observer.layout.inputs),
+      .count = ReadTorch<size_t>(function, observer.layout.inputs + sizeof(void*)),
       .layout = &observer.layout,
   };
   const uint64_t signature =
       SignatureOf(*thread, inputs, text, observer.domain, observer.signatures);
   const auto sequence =
-      static_cast<uint64_t>(Read<int64_t>(function, observer.layout.sequence) + 1);
+      static_cast<uint64_t>(ReadTorch<int64_t>(function, observer.layout.sequence) + 1);
   const proto::RangePushEvent event{
       .header = {},
       .time_ticks = now,
@@ -121,10 +118,37 @@ std::unique_ptr<Context> OnStart(const void* function) {
   } else {
     thread->EmitWith(event, std::as_bytes(std::span(name.text)), {});
   }
+  if constexpr (content == Content::kTensors) {
+    EmitTensors(*thread, inputs, TensorSide::kInput, observer.domain, now);
+  }
   return nullptr;
 }
 
-void OnEnd(const void*, Context*) {
+// Where the operator raised there are no outputs.
+void EmitOutputs(ThreadState& thread, const void* function, uint64_t now) {
+  const Observer& observer = g_observer;
+  const TorchLayout& layout = observer.layout;
+  const auto* const begin = ReadTorch<const std::byte*>(function, layout.outputs);
+  const auto* const end = ReadTorch<const std::byte*>(function, layout.outputs + sizeof(void*));
+  if (begin == end) return;
+  const TorchInputs outputs{
+      .values = begin, .count = static_cast<size_t>(end - begin) / kIValueBytes, .layout = &layout};
+  const uint64_t id = layout.handle == 0 ? 0 : ReadTorch<uint64_t>(function, layout.handle);
+  const uint64_t signature = SignatureOf(thread, outputs, "", observer.domain, observer.signatures);
+  thread.Emit(proto::MarkEvent{.header = {},
+                               .time_ticks = now,
+                               .nvtx = {.domain = observer.domain,
+                                        .name = 0,
+                                        .payload = signature,
+                                        .category = static_cast<uint32_t>(id),
+                                        .color = static_cast<uint32_t>(id >> 32),
+                                        .payload_type = proto::kOutputsPayload,
+                                        .payload_dropped = 0}});
+  EmitTensors(thread, outputs, TensorSide::kOutput, observer.domain, now);
+}
+
+template <Content content>
+void OnEnd([[maybe_unused]] const void* function, Context*) {
   if (!Capturing(kCaptureFramework)) return;
   ThreadState* const thread = ThreadState::Current();
   if (thread == nullptr) return ThreadStates::LoseWithoutWriter();
@@ -141,6 +165,7 @@ void OnEnd(const void*, Context*) {
                                            .payload_type = proto::kRaisedOperatorPayload,
                                            .payload_dropped = 0}});
   }
+  if constexpr (content == Content::kTensors) EmitOutputs(*thread, function, now);
   thread->Emit(
       proto::RangePopEvent{.header = {}, .time_ticks = now, .domain = observer.domain, .pad = 0});
 }
@@ -148,17 +173,32 @@ void OnEnd(const void*, Context*) {
 std::unique_ptr<Context> OnProbe(const void* function) {
   const char* const name = g_observer.name(function);
   if (g_probe == nullptr || name == nullptr) return nullptr;
+  ++g_probe->operators;
   if (std::strcmp(name, "aten::convolution") == 0) ProbeConvolution(function, *g_probe);
   if (std::strcmp(name, "aten::dropout") == 0) ProbeDropout(function, *g_probe);
   return nullptr;
 }
 
-void OnProbeEnd(const void*, Context*) {}
+void OnProbeEnd(const void* function, Context*) {
+  const char* const name = g_observer.name(function);
+  if (g_probe == nullptr || name == nullptr) return;
+  if (std::strcmp(name, "aten::convolution") == 0) ProbeConvolutionsEnd(function, *g_probe);
+}
 
-uint64_t Add(StartFunction start, EndFunction end, std::initializer_list<Scope> scopes) {
+uint64_t Add(StartFunction start, EndFunction end, std::initializer_list<Scope> scopes,
+             Content content) {
   Callback callback{.start = start, .end = end};
+  callback.needs_outputs = callback.needs_ids = content == Content::kTensors;
   for (const Scope scope : scopes) callback.scopes[scope] = true;
   return g_observer.add(callback);
+}
+
+template <Content content>
+void AddCallbacks() {
+  g_observer.handles = {
+      Add(&OnStart<kFunction, content>, &OnEnd<content>, {kFunction, kScript}, content),
+      Add(&OnStart<kBackward, content>, &OnEnd<content>, {kBackward}, content),
+      Add(&OnStart<kUser, content>, &OnEnd<content>, {kUser}, content)};
 }
 
 template <typename Function>
@@ -188,8 +228,12 @@ bool BeginOperatorProbe(std::span<const uint64_t> tensors) {
   if (tensors.size() != probe.tensors.size()) return false;
   std::copy(tensors.begin(), tensors.end(), probe.tensors.begin());
   g_probe = &probe;
-  g_observer.handles[0] = Add(&OnProbe, &OnProbeEnd, {kFunction});
+  g_observer.handles[0] = Add(&OnProbe, &OnProbeEnd, {kFunction}, Content::kTensors);
   return true;
+}
+
+void ProbeTensors(const ProbedTensors& made) {
+  if (g_probe != nullptr) g_probe->made = made;
 }
 
 bool EndOperatorProbe(std::span<const uint64_t> sequences) {
@@ -202,15 +246,18 @@ bool EndOperatorProbe(std::span<const uint64_t> sequences) {
   return g_observer.layout.found;
 }
 
-void StartOperators(ArenaRef domain, ArenaRef signatures) {
-  if (!g_observer.layout.found) return;
+bool StartOperators(ArenaRef domain, ArenaRef signatures, bool with_tensors) {
+  if (!g_observer.layout.found) return false;
   g_observer.domain = domain;
   g_observer.signatures = signatures;
   g_observer.raised = Names().InternText("operator raised");
   ForgetSignatures();
-  g_observer.handles = {Add(&OnStart<kFunction>, &OnEnd, {kFunction, kScript}),
-                        Add(&OnStart<kBackward>, &OnEnd, {kBackward}),
-                        Add(&OnStart<kUser>, &OnEnd, {kUser})};
+  if (!with_tensors || !g_observer.layout.finds_tensors) {
+    AddCallbacks<Content::kOperators>();
+    return false;
+  }
+  AddCallbacks<Content::kTensors>();
+  return true;
 }
 
 void StopOperators() {

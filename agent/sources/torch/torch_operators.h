@@ -15,12 +15,14 @@ namespace ranktap::agent {
 // Begins a search for PyTorch's offsets: the caller now runs the operators that LayoutProbe names,
 // with these tensors. False: this PyTorch does not offer what is needed.
 [[nodiscard]] bool BeginOperatorProbe(std::span<const uint64_t> tensors);
+// Before the end: of tensors that the operators left. Without it their outputs are not found.
+void ProbeTensors(const ProbedTensors& made);
 // Ends it. True: operators can be observed from now on.
 [[nodiscard]] bool EndOperatorProbe(std::span<const uint64_t> sequences);
 
 // From now on the operators of this thread, and of the autograd threads that work for it, are
-// recorded. Signatures are marks called `signatures` in `domain`.
-void StartOperators(proto::ArenaRef domain, proto::ArenaRef signatures);
+// recorded. Signatures are marks called `signatures` in `domain`. True: with their tensors.
+bool StartOperators(proto::ArenaRef domain, proto::ArenaRef signatures, bool with_tensors);
 // No longer. On the thread that started it.
 void StopOperators();
 

@@ -17,7 +17,7 @@
 namespace ranktap::agent {
 namespace {
 
-constexpr size_t kMostInputs = 64, kMostDims = 64, kMostElements = 4096, kMostBytes = 56'000;
+constexpr size_t kMostInputs = 64, kMostDims = 64, kMostBytes = 56'000;
 constexpr size_t kSlots = 1 << 14, kMostProbes = 32;
 
 // Hashes; a signature's number is its slot's. The epoch keeps those of several windows apart.
@@ -26,19 +26,7 @@ constinit uint64_t g_epoch = 0;
 // In this window: operators without a signature, signatures without a text.
 constinit std::atomic<uint64_t> g_unsigned_operators{0}, g_untold_signatures{0};
 
-template <typename Value>
-Value Read(const std::byte* at) {
-  Value value;
-  std::memcpy(&value, at, sizeof(value));
-  return value;
-}
-
-// One input: the payload and what it is.
-struct Input {
-  const std::byte* at;
-  uint32_t tag() const { return Read<uint32_t>(at + 8); }
-  uint64_t payload() const { return Read<uint64_t>(at); }
-};
+using Input = TorchValue;
 
 struct Tensor {
   const int64_t* sizes = nullptr;
@@ -73,22 +61,14 @@ std::string_view TypeName(uint16_t dtype) {
 Tensor TensorOf(const TorchLayout& layout, uint64_t payload) {
   const auto* const impl = reinterpret_cast<const std::byte*>(payload);
   Tensor tensor{.sizes = nullptr,
-                .dims = Read<size_t>(impl + layout.sizes),
-                .dtype = Read<uint16_t>(impl + layout.dtype)};
+                .dims = ReadTorch<size_t>(impl, layout.sizes),
+                .dtype = ReadTorch<uint16_t>(impl, layout.dtype)};
   // An undefined tensor has a size, but it is none.
   if (tensor.dims > kMostDims || TypeName(tensor.dtype).empty()) tensor.dims = 0;
   const std::byte* const sizes = impl + layout.sizes + sizeof(size_t);
-  tensor.sizes = tensor.dims > kInlineSizes ? Read<const int64_t*>(sizes)
+  tensor.sizes = tensor.dims > kInlineSizes ? ReadTorch<const int64_t*>(sizes)
                                             : reinterpret_cast<const int64_t*>(sizes);
   return tensor;
-}
-
-std::span<const std::byte> ElementsOf(const TorchLayout& layout, uint64_t payload) {
-  const auto* const list = reinterpret_cast<const std::byte*>(payload);
-  const auto* const begin = Read<const std::byte*>(list + layout.list);
-  const auto* const end = Read<const std::byte*>(list + layout.list + sizeof(void*));
-  const auto bytes = static_cast<size_t>(end - begin);
-  return {begin, std::min(bytes, kMostElements * kIValueBytes)};
 }
 
 // Only formulas of FLOPs look at values: of other operators they would make signatures without end.
@@ -197,7 +177,7 @@ class Words {
   void AddQuoted(std::string_view value) { values_.append("\\\"").append(value).append("\\\""); }
 
   void AddList(std::span<const std::byte> elements, bool with_values) {
-    is_cut_ = is_cut_ || elements.size() >= kMostElements * kIValueBytes;
+    is_cut_ = is_cut_ || elements.size() >= kMostListElements * kIValueBytes;
     const bool of_tensors = !elements.empty() && Input{elements.data()}.tag() == layout_.tensor;
     AddType(of_tensors ? "TensorList" : "ScalarList");
     shapes_ += '[';

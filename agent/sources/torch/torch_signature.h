@@ -4,13 +4,12 @@
 // Runs on: threads that run operators.  May not: allocate but when a signature is new.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "agent/core/writer.h"
-#include "agent/sources/torch/torch_layout.h"
+#include "agent/sources/torch/torch_values.h"
 
 namespace ranktap::agent {
 
@@ -18,12 +17,6 @@ namespace ranktap::agent {
 struct EventNameRef {
   proto::ArenaRef ref = 0;
   std::string_view text;
-};
-
-struct TorchInputs {
-  const std::byte* values = nullptr;  // c10::IValue
-  size_t count = 0;
-  const TorchLayout* layout = nullptr;
 };
 
 // 0: there are no inputs, or more signatures than a window has room for. Values count only where a
