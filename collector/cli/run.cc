@@ -40,9 +40,7 @@ struct RunOptions {
   uint32_t budget_ppm = 0;     // 0: no limit
   uint32_t stacks_sample = 0;  // 0: not given
   bool quiet = false, print_env = false, no_preload = false, dormant = false;
-  bool window_signals = false;
-  bool flop_check = false;
-  bool tensors = false;
+  bool window_signals = false, flop_check = false, tensors = false;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
   v1::Level wanted_level = v1::LEVEL_KERNELS;
   std::vector<std::string> command;
@@ -79,12 +77,10 @@ void AddOptions(CLI::App* app, RunOptions* options) {
   app->add_option("--schedule", options->schedule,
                   "steps to record operator by operator, level full: "
                   "wait=1,warmup=1,active=1,repeat=1 (the default), skip-first=, skip-first-wait=");
-  app->add_flag(
-      "--flop-check", options->flop_check,
-      "level full: PyTorch's FlopCounterMode runs in one recorded step, report flop-check "
-      "compares");
+  app->add_flag("--flop-check", options->flop_check,
+                "level full: FlopCounterMode runs in one recorded step; see report flop-check");
   app->add_flag("--tensors", options->tensors,
-                "level full: what operators return, and which tensors they hand to each other");
+                "level full: what operators return, which tensors they hand on");
   app->add_option("--log", options->log, "file for the collector's own messages");
   app->add_flag("--quiet", options->quiet, "no summary");
   app->add_flag("--print-env", options->print_env,
@@ -131,12 +127,8 @@ std::optional<int> CheckOptions(RunOptions* options) {
     Complain("no stack policy '" + options->stacks + "'; it is auto, off, launch, sync or all");
     return kWrongUsage;
   }
-  if (options->flop_check && *level != v1::LEVEL_FULL) {
-    Complain("--flop-check is of level full: add --level full");
-    return kWrongUsage;
-  }
-  if (options->tensors && *level != v1::LEVEL_FULL) {
-    Complain("--tensors is of level full: add --level full");
+  if ((options->flop_check || options->tensors) && *level != v1::LEVEL_FULL) {
+    Complain("--flop-check and --tensors are of level full: add --level full");
     return kWrongUsage;
   }
   for (const auto& [name, text, ns] :

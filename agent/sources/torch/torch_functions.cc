@@ -253,16 +253,7 @@ PyObject* ProbedOperators(PyObject*, PyObject* const* arguments, intptr_t count)
 
 // probed_tensors(the numbers of a ProbedTensors), before probed_operators.
 PyObject* ProbedTensorsAre(PyObject*, PyObject* const* arguments, intptr_t count) {
-  return CallWithNumbers<8>(arguments, count, [](const std::array<uint64_t, 8>& made) {
-    ProbeTensors({.outputs = {made[0], made[1]},
-                  .own = made[2],
-                  .own_storage = made[3],
-                  .own_data = made[4],
-                  .borrowed = made[5],
-                  .borrowed_storage = made[6],
-                  .borrowed_data = made[7]});
-    return true;
-  });
+  return CallWithNumbers<8>(arguments, count, ProbeTensors);
 }
 
 // start_operators(domain, name of signatures, 1: with tensors) -> 1: it is with tensors.

@@ -232,8 +232,16 @@ bool BeginOperatorProbe(std::span<const uint64_t> tensors) {
   return true;
 }
 
-void ProbeTensors(const ProbedTensors& made) {
-  if (g_probe != nullptr) g_probe->made = made;
+bool ProbeTensors(std::span<const uint64_t> made) {
+  if (g_probe == nullptr || made.size() != 8) return false;
+  g_probe->made = {.outputs = {made[0], made[1]},
+                   .own = made[2],
+                   .own_storage = made[3],
+                   .own_data = made[4],
+                   .borrowed = made[5],
+                   .borrowed_storage = made[6],
+                   .borrowed_data = made[7]};
+  return true;
 }
 
 bool EndOperatorProbe(std::span<const uint64_t> sequences) {

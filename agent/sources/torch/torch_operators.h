@@ -16,7 +16,8 @@ namespace ranktap::agent {
 // with these tensors. False: this PyTorch does not offer what is needed.
 [[nodiscard]] bool BeginOperatorProbe(std::span<const uint64_t> tensors);
 // Before the end: of tensors that the operators left. Without it their outputs are not found.
-void ProbeTensors(const ProbedTensors& made);
+// The numbers are those of a ProbedTensors.
+bool ProbeTensors(std::span<const uint64_t> made);
 // Ends it. True: operators can be observed from now on.
 [[nodiscard]] bool EndOperatorProbe(std::span<const uint64_t> sequences);
 
