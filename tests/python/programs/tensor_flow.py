@@ -39,10 +39,11 @@ def by_hand():
 
 def step(net, optimizer, data):
     loss = net(data).square().mean() + by_hand().sum()
+    value = loss.item()
     loss.backward()
-    optimizer.step()
+    optimizer.step()  # a step ends here
     optimizer.zero_grad()
-    return loss.item()
+    return value
 
 
 def main():
