@@ -47,6 +47,11 @@ class Observed:
         while (row := self.parents[row]) is not None:
             yield row
 
+    def shared_bytes(self, source, row):
+        """Of the largest input that is in memory which the source had; 0: none is."""
+        had = {entry.storage for entry in (*self.outputs[source], *self.inputs[source])}
+        return max((entry.bytes for entry in self.inputs[row] if entry.storage in had), default=0)
+
     def _visit(self, children, parent):
         for row in children[parent]:
             self._start(row)
@@ -77,10 +82,8 @@ class Observed:
         self.outputs[row] = [self._storage(entry) for entry in self.outputs[row]]
         for entry in self.outputs[row]:
             self._returned[entry.tensor, entry.storage] = made
-            before = self._made.get(entry.storage)
-            given = any(storage == entry.storage for _, storage in self._taken[row])
-            if (before is None and not given) or (before is not None and row in self.around(before[1])):
-                self._made[entry.storage] = made
+            if all(storage != entry.storage for _, storage in self._taken[row]):
+                self._made[entry.storage] = made  # and no view of what it was given
         if self.names[row].endswith('_'):
             for entry in self.inputs[row]:
                 if entry.place == 0:
@@ -128,7 +131,8 @@ class TensorsTest(harness.TracedTest):
             expected = [[list(sizes) for sizes in shape] if shape and isinstance(shape[0], list) else shape
                         for shape in node['outputs']['shapes']]
             self.assertEqual(event['args'].get('Output Dims', []), expected, node['name'])
-            types = ['TensorList' if text.startswith('GenericList') else text.removeprefix('Tensor(').removesuffix(')')
+            types = [text[len('Tensor('):-1] if text.startswith('Tensor(') else
+                     'TensorList' if text.startswith('GenericList') else 'Scalar'
                      for text in node['outputs']['types']]
             self.assertEqual(event['args'].get('Output type', []), types, node['name'])
 
@@ -140,6 +144,11 @@ class TensorsTest(harness.TracedTest):
                 ends[event['id']][event['ph']] = at[event['tid'], event['ts']]
         ours = collections.Counter((pair['s'], pair['f']) for pair in ends.values())
         truth = collections.Counter((source, row) for (row, _, _), source in observed.arrows.items())
+        sizes = {pair: observed.shared_bytes(*pair) for pair in {*ours, *truth}}
+        for pair in ours:
+            self.assertGreater(sizes[pair], 0, [observed.names[row] for row in pair])
+        # Numbers that an operator makes a tensor of inside are where others were: the observer takes them for these.
+        ours, truth = ({pair: count for pair, count in arrows.items() if sizes[pair] > 8} for arrows in (ours, truth))
         self.assertGreater(len(truth), 60)
         backward = {row for row, name in enumerate(observed.names)
                     if any(observed.names[other].startswith('autograd::') for other in (row, *observed.around(row)))}
@@ -149,16 +158,12 @@ class TensorsTest(harness.TracedTest):
 
         self.assertEqual(forward(ours), forward(truth))
         # What was saved for the backward comes as a new tensor where an old one was: it may be from the
-        # maker of its memory or from a view of that, but from no other memory.
+        # maker of its memory or from a view of that.
         takers = [collections.Counter(), collections.Counter()]
         for counter, arrows in zip(takers, (ours, truth)):
             for (_, row), count in arrows.items():
                 counter[row] += count
         self.assertEqual(*takers)
-        for source, row in ours:
-            made = {entry.storage for entry in (*observed.outputs[source], *observed.inputs[source])}
-            self.assertTrue(made & {entry.storage for entry in observed.inputs[row]},
-                            (observed.names[source], observed.names[row]))
         named = {(observed.names[source], observed.names[row]) for source, row in ours}
         for pair in (('aten::mul_', 'aten::sum'), ('aten::_foreach_add_', 'aten::add'), ('aten::split', 'aten::cat'),
                      ('aten::relu_', 'aten::split'), ('aten::linear', 'aten::layer_norm')):
