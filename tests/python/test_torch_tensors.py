@@ -6,6 +6,7 @@ import unittest
 import xml.etree.ElementTree
 
 import harness
+import test_exports
 
 PROGRAM = harness.PROGRAMS / 'tensor_flow.py'
 OPTIONS = ['--level', 'full', '--schedule', 'wait=1,active=1,repeat=1']
@@ -125,6 +126,15 @@ class TensorsTest(harness.TracedTest):
         self.assertFalse([event for event in self.events(run) if event.get('cat') == 'tensor'])
         self.check_ids(operators)
         self.check_layouts(run)
+        if test_exports.TOOLS_PYTHON.exists():
+            arrows = sum(event.get('cat') == 'tensor' and event['ph'] == 's' for event in events)
+            self.assertEqual(self.perfetto_arrows(run, '--arrows', 'tensors') - self.perfetto_arrows(run), arrows)
+
+    def perfetto_arrows(self, run, *options):
+        counts = test_exports.perfetto_counts(
+            self.export(run, '--format', 'perfetto', *options, name='trace.pftrace'))
+        self.assertEqual(counts['arrows'], counts['arrow ends'])
+        return counts['arrows']
 
     def check_outputs(self, operators, observed):
         for event, node in zip(operators, observed.nodes):
