@@ -200,7 +200,7 @@ class TensorsTest(harness.TracedTest):
                 for number in numbers:
                     elements *= number
                 self.assertEqual(4 * elements, size, layout)
-        self.assertLessEqual(layouts[''], len(blocks) // 10, layouts)
+        self.assertLessEqual(layouts[''], len(blocks) // 5, layouts)
         self.assertGreaterEqual(layouts['{5} float'], 7)   # zeros, what the loop made, and neg
         self.assertGreaterEqual(layouts['{8,6} float'], 1)  # a weight
 
