@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace ranktap::collector {
@@ -49,7 +50,7 @@ void JoinWork(const Trace& trace, const ByExternalId& by_id, const std::vector<u
 }
 
 // What an importer reads from the file: ids, by which tools join an operator to its launches and
-// their work, and the thread that a backward operator's forward ran on.
+// their work.
 void NumberOwn(const std::vector<uint32_t>& around, Trace* trace) {
   Operators& ops = trace->operators;
   ops.external_id.Truncate(0);
@@ -64,18 +65,41 @@ void NumberOwn(const std::vector<uint32_t>& around, Trace* trace) {
     work->external_id.Truncate(0);
     std::copy(work->op.begin(), work->op.end(), work->external_id.Grow(work->op.size()));
   }
+}
+
+// The thread that each backward operator's forward ran on, and the arrow between the two: from the
+// last operator of the sequence number, which made the node, to the first of the backward pass, as
+// torch.profiler draws it.
+void JoinBackward(Trace* trace) {
   constexpr uint8_t kBackward = 1;
-  std::unordered_map<uint64_t, uint32_t> forward;  // sequence -> 1 + writer
-  for (size_t i = 0; i < ops.size(); ++i) {
+  struct Forward {
+    uint32_t op;
+    bool has_arrow;
+  };
+  Operators& ops = trace->operators;
+  trace->flows = {};
+  std::unordered_map<uint64_t, Forward> forward;  // by sequence
+  for (uint32_t i = 0; i < ops.size(); ++i) {
     const uint64_t sequence = ops.sequence.At(i);
     if (sequence == 0) continue;
     if (ops.scope.At(i) != kBackward) {
-      forward[sequence] = ops.writer[i] + 1u;
-    } else if (const auto found = forward.find(sequence);
-               found != forward.end() && ops.forward_thread.At(i) == 0) {
-      ops.forward_thread.PadTo(i + 1);
-      ops.forward_thread[i] = found->second;
+      forward[sequence] = {i, false};
+      continue;
     }
+    const auto found = forward.find(sequence);
+    if (found == forward.end()) continue;
+    auto& [from, has_arrow] = found->second;
+    if (ops.forward_thread.At(i) == 0) {
+      ops.forward_thread.PadTo(i + 1);
+      ops.forward_thread[i] = ops.writer[from] + 1u;
+    }
+    if (std::exchange(has_arrow, true)) continue;
+    trace->flows.start.push_back(ops.start[from]);
+    trace->flows.end.push_back(ops.start[i]);
+    trace->flows.from_writer.push_back(ops.writer[from]);
+    trace->flows.to_writer.push_back(ops.writer[i]);
+    trace->flows.id.push_back(sequence);
+    trace->flows.kind.push_back(static_cast<uint8_t>(FlowKind::kForwardBackward));
   }
 }
 
@@ -110,7 +134,10 @@ void JoinOperators(Trace* trace) {
   JoinWork(*trace, by_id, around, &trace->kernels);
   JoinWork(*trace, by_id, around, &trace->copies);
   JoinWork(*trace, by_id, around, &trace->memsets);
-  if (trace->origin == TraceOrigin::kCapture) NumberOwn(around, trace);
+  if (trace->origin == TraceOrigin::kCapture) {
+    NumberOwn(around, trace);
+    JoinBackward(trace);
+  }
 }
 
 }  // namespace ranktap::collector

@@ -12,7 +12,8 @@ namespace ranktap::collector {
 void NestOperators(Trace* trace);
 
 // Fills DeviceWork::op of kernels, copies and memsets: by external id, where the work or its launch
-// names one; else the innermost operator that was open on the launching thread.
+// names one; else the innermost operator that was open on the launching thread. In captures also
+// what files of torch.profiler say themselves: ids, threads of forward operators, Trace::flows.
 void JoinOperators(Trace* trace);
 
 }  // namespace ranktap::collector

@@ -9,6 +9,16 @@ import harness
 PROGRAM = harness.PROGRAMS / 'own_ops.py'
 
 
+def arrows_of_autograd(events):
+    """How often a forward operator has an arrow to which operator of the backward pass."""
+    starting = {(event['tid'], event['ts']): event['name'] for event in sorted(
+        (event for event in events if event.get('cat') == 'cpu_op'), key=lambda event: -event['dur'])}
+    ends = {phase: {event['id']: starting[event['tid'], event['ts']] for event in events
+                    if event.get('cat') == 'fwdbwd' and event['ph'] == phase} for phase in 'sf'}
+    assert ends['s'].keys() == ends['f'].keys()
+    return collections.Counter((ends['s'][arrow], ends['f'][arrow]) for arrow in ends['s'])
+
+
 @harness.needs_torch
 class OwnOpsTest(harness.TracedTest):
 
@@ -33,9 +43,9 @@ class OwnOpsTest(harness.TracedTest):
         self.assertGreater(len(expected), 60)
         self.assertEqual(ours, expected)
         self.assertEqual(+our_flops, +flops)
-        self.check_export(run)
+        self.check_export(run, theirs.with_suffix('.trace.json'))
 
-    def check_export(self, run):
+    def check_export(self, run, reference):
         """What torch.profiler's JSON says of an operator; and in pieces, each event once."""
         def export(name, *options):
             done = self.run_bare([harness.RANKTAP, 'export', run, '-o', self.scratch / name, *options])
@@ -52,6 +62,9 @@ class OwnOpsTest(harness.TracedTest):
         self.assertGreater(len(backward), 10)
         for args in backward:
             self.assertIn(args['Sequence number'], forward)
+        arrows = arrows_of_autograd(json.loads(reference.read_text())['traceEvents'])
+        self.assertGreater(len(arrows), 5)
+        self.assertEqual(arrows_of_autograd(whole), arrows)
         self.assertTrue(all('Input Dims' in event['args'] for event in operators if event['name'] == 'aten::mm'))
 
         def slices(events):

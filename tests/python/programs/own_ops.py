@@ -1,6 +1,7 @@
 """Trains a small model for four steps. With a path: the third is under the program's own torch.profiler, whose
-operators by input shapes are written there."""
+operators by input shapes are written there, its trace beside them."""
 import json
+import pathlib
 import sys
 
 import torch
@@ -32,6 +33,7 @@ def main():
                 for event in profiler.key_averages(group_by_input_shape=True)]
         with open(sys.argv[1], 'w') as file:
             json.dump(rows, file)
+        profiler.export_chrome_trace(str(pathlib.Path(sys.argv[1]).with_suffix('.trace.json')))
     else:
         step()
     step()
