@@ -117,7 +117,7 @@ class LivingTensors:
                 if gradient is not None:
                     add(lines, gradient, of_gradient)
                 # What add() does with one that is where it was, which is most of them.
-                if type(parameter) in plain and slot[0] == data_ptr(parameter) != 0:
+                if slot[0] != 0 and type(parameter) in plain and slot[0] == data_ptr(parameter):
                     lines.append(slot[1])
                 else:
                     add(lines, parameter, slot)

@@ -46,6 +46,14 @@ class MemoryTest(harness.TracedTest):
         self.assertEqual((first['parameter_bytes'], first['gradient_bytes'], first['state_bytes']),
                          (weights, weights, 2 * weights + 8))
 
+    def test_a_parameter_without_an_address_is_no_error_and_hides_no_other(self):
+        traced, run = self.run_traced([harness.TORCH_PYTHON, harness.PROGRAMS / 'sparse_parameter.py'],
+                                      ['--level', 'full', '--schedule', 'wait=1,active=2,repeat=1'])
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        self.assertEqual([row['lost'] for row in self.report(run, 'ranks')], [0])
+        held = {row['held_by']: row['bytes'] for row in self.report(run, 'memory-peak')}
+        self.assertEqual(held['parameter'], 4 * (16 * 16 + 16))
+
     def test_the_curve_sampled_by_operators_is_the_allocators(self):
         run = self.trace()
         every = [row['bytes'] for row in self.report(run, 'memory-over-time', '--sample-rate', '1')]
