@@ -1,40 +1,11 @@
 #include "collector/analysis/block_layouts.h"
 
 #include <algorithm>
-#include <array>
 
+#include "collector/analysis/dtype_sizes.h"
 #include "collector/analysis/op_inputs.h"
 
 namespace ranktap::collector {
-namespace {
-
-// As torch.profiler calls them.
-int64_t BytesOf(std::string_view dtype) {
-  struct Type {
-    std::string_view name;
-    int64_t bytes;
-  };
-  static constexpr std::array<Type, 14> kTypes = {{{"unsigned char", 1},
-                                                   {"signed char", 1},
-                                                   {"bool", 1},
-                                                   {"short int", 2},
-                                                   {"int", 4},
-                                                   {"long int", 8},
-                                                   {"c10::Half", 2},
-                                                   {"c10::BFloat16", 2},
-                                                   {"float", 4},
-                                                   {"double", 8},
-                                                   {"c10::complex<float>", 8},
-                                                   {"c10::complex<double>", 16},
-                                                   {"c10::Float8_e5m2", 1},
-                                                   {"c10::Float8_e4m3fn", 1}}};
-  for (const Type& type : kTypes) {
-    if (type.name == dtype) return type.bytes;
-  }
-  return 0;
-}
-
-}  // namespace
 
 BlockLayouts::BlockLayouts(const Trace& trace) : trace_(trace) {
   for (const TensorUse& use : trace.tensor_uses) uses_[use.memory].push_back(&use);
@@ -50,7 +21,7 @@ BlockLayouts::Tensor BlockLayouts::TensorOf(const TensorUse& use) const {
   tensor.dtype = side.values[use.place];
   if (tensor.dtype != "TensorList") {
     tensor.sizes = side.shapes[use.place];
-    tensor.bytes = BytesOf(tensor.dtype) * Product(tensor.sizes);
+    tensor.bytes = BytesPerElement(tensor.dtype) * Product(tensor.sizes);
     return tensor;
   }
   tensor.dtype = {};  // a list's text has none of its tensors

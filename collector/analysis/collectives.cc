@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "collector/analysis/device_timeline.h"
+#include "collector/analysis/dtype_sizes.h"
 #include "collector/analysis/each_trace.h"
 #include "collector/analysis/op_inputs.h"
 #include "collector/analysis/rank_windows.h"
@@ -34,18 +35,6 @@ std::string TypeOf(std::string_view name) {
     if (letters.find(type) != letters.npos) return std::string(type);
   }
   return "other";
-}
-
-int64_t BytesPerElement(std::string_view dtype) {
-  const std::string type = Letters(dtype);
-  if (dtype.starts_with("Float8") || dtype.starts_with("float8")) return 1;
-  if (type == "uint") return dtype.ends_with("64") ? 8 : dtype.ends_with("32") ? 4 : 2;
-  if (type == "complexdouble") return 16;
-  if (type == "double" || type == "long" || type == "complexfloat") return 8;
-  if (type == "float" || type == "int") return 4;
-  if (type == "half" || type == "bfloat" || type == "short") return 2;
-  if (type == "byte" || type == "char" || type == "bool") return 1;
-  return 0;
 }
 
 int64_t FullBufferBytes(const std::string& type, const Collective& call) {
@@ -225,14 +214,6 @@ std::string HostGroupName(const Trace& trace, uint32_t size) {
   return description.empty() || description == "undefined" ? "group " + of_size->name : description;
 }
 
-// Of a type as torch.profiler names it among an operator's inputs: "c10::BFloat16", "long int".
-int64_t BytesOfInput(std::string_view type) {
-  if (type.starts_with("c10::")) type.remove_prefix(5);
-  if (type == "long int") return 8;
-  if (type == "unsigned char" || type == "signed char") return 1;
-  return BytesPerElement(type);
-}
-
 // Of all tensors that go into an operator; 0 where shapes or types were not recorded.
 int64_t BytesIn(const Trace& trace, uint32_t op) {
   const Operators& ops = trace.operators;
@@ -243,7 +224,7 @@ int64_t BytesIn(const Trace& trace, uint32_t op) {
     const size_t open = types.find('"');
     const size_t close = open == types.npos ? open : types.find('"', open + 1);
     if (close == types.npos) return 0;
-    const int64_t of_type = BytesOfInput(types.substr(open + 1, close - open - 1));
+    const int64_t of_type = BytesPerElement(types.substr(open + 1, close - open - 1));
     types.remove_prefix(close + 1);
     int64_t tensor = 0;
     if (dims.empty()) continue;
