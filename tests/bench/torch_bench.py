@@ -5,12 +5,13 @@
 import itertools
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 
 import torch_loop
 
-ROUNDS = 3
+ROUNDS, IMPORT_PAIRS = 3, 16
 LOOP = pathlib.Path(__file__).with_name('torch_loop.py')
 TURNS = pathlib.Path(__file__).with_name('torch_turns.py')
 
@@ -44,9 +45,17 @@ def show(name, value, unit, floor_name='', floor=0, target=0, note=''):
 
 
 def imports(bench):
-    rounds = [(bench.bare('import'), bench.traced('import')) for _ in range(ROUNDS)]
-    bare, traced = (least(rounds, which, 'import_s') * 1e3 for which in range(2))
-    show('import torch, ranktap beside', traced - bare, 'ms', target=30, note=f'bare {bare:.0f} ms')
+    """The median of pairs in turn: the bare import alone differs by hundreds of ms from one to the next."""
+    bare, beyond = [], []
+    for pair in range(IMPORT_PAIRS):
+        measure = [lambda: bench.bare('import'), lambda: bench.traced('import')]
+        first = pair % 2
+        times = {which: measure[which]()['import_s'] * 1e3 for which in (first, 1 - first)}
+        bare.append(times[0])
+        beyond.append(times[1] - times[0])
+    low, middle, high = statistics.quantiles(beyond, n=4)
+    show('import torch, ranktap beside', middle, 'ms', target=30,
+         note=f'half of {IMPORT_PAIRS} pairs: {low:+.0f} to {high:+.0f} ms; bare {statistics.median(bare):.0f} ms')
 
 
 def modules(bench):

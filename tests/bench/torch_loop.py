@@ -34,11 +34,9 @@ def time_modules(empty_hooks):
     return {'module_ns': min(times) / (MODULES + 1)}
 
 
-def time_steps(profiler, memory, stacks, noop, outputs):
-    """Steps of a model so small that operators are all there is: the least step, and what it takes to
-    stop recording."""
-    import torch
-    from torch import nn
+def make_step(torch):
+    """A step of a model so small that operators are all there is."""
+    nn = torch.nn
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = nn.Sequential(*(layer for _ in range(10) for layer in (nn.Linear(16, 16), nn.ReLU())))
@@ -46,10 +44,21 @@ def time_steps(profiler, memory, stacks, noop, outputs):
     data = torch.randn(8, 16)
 
     def step():
-        start = time.perf_counter_ns()
         model(data).square().mean().backward()
         optimizer.step()
         optimizer.zero_grad()
+
+    return step
+
+
+def time_steps(profiler, memory, stacks, noop, outputs):
+    """The least step, and what it takes to stop recording."""
+    import torch
+    run = make_step(torch)
+
+    def step():
+        start = time.perf_counter_ns()
+        run()
         return time.perf_counter_ns() - start
 
     for _ in range(WARM_UP):

@@ -14,6 +14,8 @@ import statistics
 import sys
 import time
 
+import torch_loop
+
 ROUNDS = 400
 STEPS = 10  # of a block
 SETTLE = 4  # before them, while the interpreter's caches fill again
@@ -40,22 +42,6 @@ class Hooks:
             table.clear()
             if there:
                 table.update(entries)
-
-
-def make_step(torch):
-    nn = torch.nn
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    model = nn.Sequential(*(layer for _ in range(10) for layer in (nn.Linear(16, 16), nn.ReLU())))
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, foreach=False)
-    data = torch.randn(8, 16)
-
-    def step():
-        model(data).square().mean().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    return step
 
 
 def time_block(step):
@@ -116,7 +102,7 @@ def observes_operators(torch):
 
 def main():
     import torch
-    step = make_step(torch)
+    step = torch_loop.make_step(torch)
     for _ in range(20):
         step()
     hooks = Hooks(torch)

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 
+import torch_loop
 import torch_turns
 
 ROUNDS = 60
@@ -144,7 +145,7 @@ def main():
     import torch
     noop, *names = sys.argv[1:]
     names = ['bare', *(name for name in names or ALL if name != 'bare')]
-    step = torch_turns.make_step(torch)
+    step = torch_loop.make_step(torch)
     for _ in range(20):
         step()
     blocks = Blocks(torch, noop)
