@@ -185,7 +185,7 @@ class LivingTensors:
                     return
                 slot[0], slot[1] = address, b'[%d,%d,"%c",%d,%b' % (where, size, slot[2], device, slot[3])
             lines.append(slot[1])
-        except Exception:  # sparse
+        except RuntimeError:  # sparse
             return
 
     @staticmethod
