@@ -1,0 +1,102 @@
+// Writes what every table and every exporter answers about one input, a file each; scripts/golden
+// compares them with what they answered before.
+//
+// usage: answers FOLDER INPUT...    the inputs are opened together, as `ranktap report INPUT...` does
+//
+// FOLDER/NAME.json           ranktap report INPUT NAME --format json
+// FOLDER/NAME.hta.json       the same with --hta-compat, where that says something else
+// FOLDER/FORMAT.EXTENSION    ranktap export INPUT --format FORMAT, of all ranks or of the first
+// FOLDER/FORMAT.hta...       the same with --hta-compat, where that says something else
+// FOLDER/...error            the sentence that came instead
+//
+// Stacks are left without names: those depend on the modules of the machine that reads the trace.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "collector/analysis/analysis.h"
+#include "collector/cli/table_text.h"
+#include "collector/export/exporter.h"
+#include "collector/import/open_run.h"
+
+namespace ranktap::collector {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void Write(const std::string& path, std::string_view text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+void WriteTable(const Analysis& analysis, const Run& run, const std::string& path) {
+  const auto answer = [&](bool hta_compat) {
+    if (analysis.compare != nullptr) return FormatJson(analysis.compare(run, run), 0);
+    return FormatJson(analysis(run, {.hta_compat = hta_compat}), 0);
+  };
+  const std::string plain = answer(false), hta = answer(true);
+  Write(path + ".json", plain);
+  if (hta != plain) Write(path + ".hta.json", hta);
+}
+
+// The file's name is in some of the files' text, so both variants are written under one.
+std::string Exported(const Exporter& exporter, const Run& run, const ExportOptions& options,
+                     const std::string& path) {
+  std::vector<const Trace*> traces;
+  for (const Trace& trace : run.traces) traces.push_back(&trace);
+  if (!exporter.ranks_in_one_file) traces.resize(1);
+  if (const auto failure = exporter.write(run, traces, options, path)) {
+    fs::remove(path);
+    return failure->message;
+  }
+  return "";
+}
+
+void WriteExport(const Exporter& exporter, const Run& run, const std::string& folder) {
+  const std::string path = folder + "/" + std::string(exporter.name);
+  const std::string file = path + std::string(exporter.extension);
+  const std::string hta_file = path + ".hta" + std::string(exporter.extension);
+  if (const std::string error =
+          Exported(exporter, run, {.hta_compat = true, .ranges_as_operators = true}, file);
+      !error.empty()) {
+    Write(path + ".error", error + "\n");
+    return;
+  }
+  fs::rename(file, hta_file);
+  if (const std::string error = Exported(exporter, run, {}, file); !error.empty()) {
+    Write(path + ".error", error + "\n");
+  }
+  if (Read(file) == Read(hta_file)) fs::remove(hta_file);
+}
+
+int Answer(const std::string& folder, const std::vector<std::string>& inputs) {
+  const Result<Run> run = OpenRun(inputs);
+  if (!run) {
+    Write(folder + "/open.error", run.message() + "\n");
+    return 0;
+  }
+  std::string problems;
+  for (const std::string& problem : run->problems) problems += problem + "\n";
+  if (!problems.empty()) Write(folder + "/open.problems", problems);
+  for (const Analysis& analysis : AllAnalyses()) {
+    WriteTable(analysis, *run, folder + "/" + std::string(analysis.name));
+  }
+  for (const Exporter& exporter : AllExporters()) WriteExport(exporter, *run, folder);
+  return 0;
+}
+
+}  // namespace
+}  // namespace ranktap::collector
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: %s FOLDER INPUT...\n", argv[0]);
+    return 2;
+  }
+  return ranktap::collector::Answer(argv[1], {argv + 2, argv + argc});
+}
