@@ -1,14 +1,69 @@
-// CLI11, the same way for every verb.
+// A verb's options: CLI11 behind one file of ours, which alone pays for compiling it.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace ranktap::collector {
 
-// Parses; an exit status where the verb is done already: help was asked for, or the usage is wrong.
-std::optional<int> ParseArguments(CLI::App* app, std::vector<std::string> arguments);
+// What ParseArguments fills lives as long as the Arguments do. One thread.
+class Arguments {
+ public:
+  // What may follow Add(); each returns the option again.
+  class Option {
+   public:
+    Option& Required();
+    Option& ShowsDefault();                     // in --help: what the value is now
+    Option& Group(const std::string& heading);  // in --help
+    Option& Excludes(const Option& other);      // both: wrong usage
+    Option& OneOf(std::vector<std::string> values);
+    Option& From(int64_t least, int64_t most);
+    Option& Positive();
+    Option& Repeatable();  // --x A --x B; takes no second word by itself
+    Option& CommaSeparated();
+
+   private:
+    friend class Arguments;
+    explicit Option(void* option) : option_(option) {}
+    void* option_;  // a CLI::Option
+  };
+
+  // `name` as a person types it: "ranktap report".
+  Arguments(const std::string& description, const std::string& name);
+  ~Arguments();
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  // `names`: "-o,--output", or "RUN" for a word without a dash.
+  Option Add(const std::string& names, std::string* value, const std::string& help);
+  Option Add(const std::string& names, int* value, const std::string& help);
+  Option Add(const std::string& names, uint32_t* value, const std::string& help);
+  Option Add(const std::string& names, int64_t* value, const std::string& help);
+  Option Add(const std::string& names, uint64_t* value, const std::string& help);
+  Option Add(const std::string& names, double* value, const std::string& help);
+  Option Add(const std::string& names, std::optional<int64_t>* value, const std::string& help);
+  Option Add(const std::string& names, std::vector<std::string>* values, const std::string& help);
+  Option Add(const std::string& names, std::vector<uint32_t>* values, const std::string& help);
+  // True where it was given; "--x,!--no-x" for one that can be taken back.
+  Option AddFlag(const std::string& names, bool* given, const std::string& help);
+  // Below the options in --help.
+  void AddFooter(const std::string& text);
+
+  // True where `name` is an option that takes the word after it.
+  bool TakesWord(const std::string& name) const;
+
+  // An exit status where the verb is done already: help was asked for, or the usage is wrong.
+  std::optional<int> Parse(std::vector<std::string> arguments);
+
+ private:
+  template <typename T>
+  Option AddOption(const std::string& names, T* value, const std::string& help);
+
+  struct Parser;
+  std::unique_ptr<Parser> parser_;
+};
 
 }  // namespace ranktap::collector

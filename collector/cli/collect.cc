@@ -32,24 +32,24 @@ struct CollectOptions {
 
 std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
                                 CollectOptions* options) {
-  CLI::App app(
+  Arguments app(
       "Collects from every program that RANKTAP_SOCKET leads here, until SIGTERM or SIGINT. Each\n"
       "job becomes a run of its own: DIR/UID/JOB-TIME.",
       "ranktap collect");
-  app.add_option("--socket", options->socket, "where to listen")->capture_default_str();
-  app.add_option("-o,--output", options->output, "directory of the runs")->capture_default_str();
-  app.add_option("--level", options->level,
-                 "dormant, ranges, kernels or full for every process; without it each process's "
-                 "own, from RANKTAP_LEVEL, which is dormant where it is not set");
-  app.add_flag("--all-users", options->all_users,
-               "serve every user of the machine, not only this one; for root");
-  app.add_option("--spool", options->spool,
-                 "directory with what processes left that ended without a collector; by default "
-                 "this user's (RANKTAP_SPOOL), with --all-users everybody's");
-  app.add_option("--log", options->log, "file for the collector's own messages");
-  app.add_flag("--print-env", options->print_env,
-               "print the variables that make a program join, and end");
-  if (const auto status = ParseArguments(&app, arguments)) return status;
+  app.Add("--socket", &options->socket, "where to listen").ShowsDefault();
+  app.Add("-o,--output", &options->output, "directory of the runs").ShowsDefault();
+  app.Add("--level", &options->level,
+          "dormant, ranges, kernels or full for every process; without it each process's "
+          "own, from RANKTAP_LEVEL, which is dormant where it is not set");
+  app.AddFlag("--all-users", &options->all_users,
+              "serve every user of the machine, not only this one; for root");
+  app.Add("--spool", &options->spool,
+          "directory with what processes left that ended without a collector; by default "
+          "this user's (RANKTAP_SPOOL), with --all-users everybody's");
+  app.Add("--log", &options->log, "file for the collector's own messages");
+  app.AddFlag("--print-env", &options->print_env,
+              "print the variables that make a program join, and end");
+  if (const auto status = app.Parse(arguments)) return status;
   if (options->all_users && ::geteuid() != 0) {
     Complain("--all-users: only root can give each user the own traces; run as root, or without");
     return kWrongUsage;

@@ -113,11 +113,10 @@ std::string Describe(const v1::ControlReply& order, const Confirmations& found, 
 
 }  // namespace
 
-void AddTargetOptions(CLI::App* app, ControlTarget* target) {
-  app->add_option("job", target->job,
-                  "a job as its launcher calls it, or a run's directory or its name");
-  app->add_option("--socket", target->socket,
-                  "the collector's socket; without it those of this user are looked for");
+void AddTargetOptions(Arguments* app, ControlTarget* target) {
+  app->Add("job", &target->job, "a job as its launcher calls it, or a run's directory or its name");
+  app->Add("--socket", &target->socket,
+           "the collector's socket; without it those of this user are looked for");
 }
 
 std::string JobNameOf(const v1::ProcessStatus& process) {

@@ -1,11 +1,10 @@
 // What `start`, `stop` and `status` have in common: which collector is meant, and the talk with it.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "collector/cli/arguments.h"
 #include "ranktap/v1/status.pb.h"
 
 namespace ranktap::collector {
@@ -15,7 +14,7 @@ struct ControlTarget {
   std::string job;     // empty: the only one there is
   bool all = false;    // every job
 };
-void AddTargetOptions(CLI::App* app, ControlTarget* target);
+void AddTargetOptions(Arguments* app, ControlTarget* target);
 
 struct CollectorAnswer {
   std::string socket;

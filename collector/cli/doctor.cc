@@ -91,13 +91,14 @@ std::string ChecksHelp() {
 
 int DoctorCommand(const std::vector<std::string>& arguments) {
   std::string format = "text", root, run;
-  CLI::App app("Looks for what would keep ranktap from tracing here, and says what to do about it.",
-               "ranktap doctor");
-  app.add_option("--run", run, "the run to look at; without it the newest one here");
-  app.add_option("--format", format, "text or json")->capture_default_str();
-  app.add_option("--root", root, "look at this directory instead of the machine: for tests");
-  app.footer(ChecksHelp());
-  if (const auto status = ParseArguments(&app, arguments)) return *status;
+  Arguments app(
+      "Looks for what would keep ranktap from tracing here, and says what to do about it.",
+      "ranktap doctor");
+  app.Add("--run", &run, "the run to look at; without it the newest one here");
+  app.Add("--format", &format, "text or json").ShowsDefault();
+  app.Add("--root", &root, "look at this directory instead of the machine: for tests");
+  app.AddFooter(ChecksHelp());
+  if (const auto status = app.Parse(arguments)) return *status;
   if (format != "text" && format != "json") {
     Complain("no format '" + format + "'; it is text or json");
     return kWrongUsage;

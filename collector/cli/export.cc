@@ -145,36 +145,36 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   KeepLargeBlocks();
   Wanted wanted;
   wanted.format = "chrome";
-  CLI::App app("Writes a run in another tool's format.", "ranktap export");
-  app.add_option("RUN", wanted.path, "a run directory, a .trace file, or torch.profiler's JSON")
-      ->required();
-  app.add_option("--format", wanted.format, "which format")->capture_default_str();
-  app.add_option("-o,--output", wanted.output,
-                 "file; a directory where the format has a file for each rank")
-      ->required();
-  app.add_option("--rank,--ranks", wanted.ranks, "only these ranks")->delimiter(',');
-  app.add_option("--window", wanted.window,
-                 "FROM:TO after the run's first event (1.5s:2s); what overlaps it is kept");
-  app.add_option("--arrows", wanted.arrows,
-                 "chrome, perfetto: tensors, for arrows from the operator that made a tensor to "
-                 "those that take it, in runs of ranktap run --tensors");
-  app.add_option("--min-duration", wanted.min_duration, "leave out what is shorter (5us)");
-  app.add_option("--split-mb", wanted.split_mb,
-                 "chrome, perfetto: files of at most this many MB, one after the other in time")
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_flag("--hta-compat", wanted.hta_compat,
-               "chrome: the names, steps and operators that Holistic Trace Analysis looks for");
-  app.add_option("--nvtx-as", wanted.nvtx_as,
-                 "chrome: the category of NVTX ranges, user_annotation or cpu_op")
-      ->check(CLI::IsMember({"user_annotation", "cpu_op"}));
-  app.add_option("--pftrace-gpu", wanted.pftrace_gpu,
-                 "perfetto: device work as trackevent (default) or as renderstage, for the GPU "
-                 "views of trace processors of 2026")
-      ->check(CLI::IsMember({"trackevent", "renderstage"}));
-  app.add_option("--symbols", wanted.symbols,
-                 "folders with modules or debug information, for names on stacks");
-  app.footer(FormatsHelp());
-  if (const auto status = ParseArguments(&app, arguments)) return *status;
+  Arguments app("Writes a run in another tool's format.", "ranktap export");
+  app.Add("RUN", &wanted.path, "a run directory, a .trace file, or torch.profiler's JSON")
+      .Required();
+  app.Add("--format", &wanted.format, "which format").ShowsDefault();
+  app.Add("-o,--output", &wanted.output,
+          "file; a directory where the format has a file for each rank")
+      .Required();
+  app.Add("--rank,--ranks", &wanted.ranks, "only these ranks").CommaSeparated();
+  app.Add("--window", &wanted.window,
+          "FROM:TO after the run's first event (1.5s:2s); what overlaps it is kept");
+  app.Add("--arrows", &wanted.arrows,
+          "chrome, perfetto: tensors, for arrows from the operator that made a tensor to "
+          "those that take it, in runs of ranktap run --tensors");
+  app.Add("--min-duration", &wanted.min_duration, "leave out what is shorter (5us)");
+  app.Add("--split-mb", &wanted.split_mb,
+          "chrome, perfetto: files of at most this many MB, one after the other in time")
+      .From(1, 1'000'000);
+  app.AddFlag("--hta-compat", &wanted.hta_compat,
+              "chrome: the names, steps and operators that Holistic Trace Analysis looks for");
+  app.Add("--nvtx-as", &wanted.nvtx_as,
+          "chrome: the category of NVTX ranges, user_annotation or cpu_op")
+      .OneOf({"user_annotation", "cpu_op"});
+  app.Add("--pftrace-gpu", &wanted.pftrace_gpu,
+          "perfetto: device work as trackevent (default) or as renderstage, for the GPU "
+          "views of trace processors of 2026")
+      .OneOf({"trackevent", "renderstage"});
+  app.Add("--symbols", &wanted.symbols,
+          "folders with modules or debug information, for names on stacks");
+  app.AddFooter(FormatsHelp());
+  if (const auto status = app.Parse(arguments)) return *status;
   const Exporter* const exporter = FindExporter(wanted.format);
   if (exporter == nullptr) {
     Complain("no format '" + wanted.format + "'; ranktap export --help lists them");

@@ -138,14 +138,14 @@ int MergeCommand(const std::vector<std::string>& arguments) {
   KeepLargeBlocks();
   std::vector<std::string> inputs;
   std::string output;
-  CLI::App app("Joins runs, nodes and torch.profiler's files of several ranks.", "ranktap merge");
-  app.add_option("INPUT", inputs,
-                 "run directories, .trace files, torch.profiler's .json or .json.gz, nsys' "
-                 ".sqlite, or directories of those")
-      ->required();
-  app.add_option("-o,--output", output, "FILE.json, FILE.json.gz, FILE.pftrace or FILE.sqlite")
-      ->required();
-  if (const auto status = ParseArguments(&app, arguments)) return *status;
+  Arguments app("Joins runs, nodes and torch.profiler's files of several ranks.", "ranktap merge");
+  app.Add("INPUT", &inputs,
+          "run directories, .trace files, torch.profiler's .json or .json.gz, nsys' "
+          ".sqlite, or directories of those")
+      .Required();
+  app.Add("-o,--output", &output, "FILE.json, FILE.json.gz, FILE.pftrace or FILE.sqlite")
+      .Required();
+  if (const auto status = app.Parse(arguments)) return *status;
   const bool is_json = output.ends_with(".json") || output.ends_with(".json.gz");
   const Exporter* const exporter = output.ends_with(".pftrace")  ? FindExporter("perfetto")
                                    : output.ends_with(".sqlite") ? FindExporter("sqlite")

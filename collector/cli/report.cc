@@ -215,20 +215,20 @@ int Report(Request request) {
   return Finish();
 }
 
-void AddThroughputOptions(CLI::App* app, AnalysisOptions* options) {
+void AddThroughputOptions(Arguments* app, AnalysisOptions* options) {
   constexpr const char* kGroup = "throughput, modules --format deepspeed...";
-  app->add_option("--peak-flops", options->peak_flops,
-                  "most FLOP/s of one rank's device, as 989e12; else its data sheet's")
-      ->check(CLI::PositiveNumber)
-      ->group(kGroup);
-  app->add_option("--batch-size", options->batch_size,
-                  "samples in a micro-batch of one rank; else read off the first layer's input")
-      ->check(CLI::PositiveNumber)
-      ->group(kGroup);
-  app->add_option("--data-parallel-size", options->data_parallel,
-                  "ranks that train on different data; else told by the process groups")
-      ->check(CLI::PositiveNumber)
-      ->group(kGroup);
+  app->Add("--peak-flops", &options->peak_flops,
+           "most FLOP/s of one rank's device, as 989e12; else its data sheet's")
+      .Positive()
+      .Group(kGroup);
+  app->Add("--batch-size", &options->batch_size,
+           "samples in a micro-batch of one rank; else read off the first layer's input")
+      .Positive()
+      .Group(kGroup);
+  app->Add("--data-parallel-size", &options->data_parallel,
+           "ranks that train on different data; else told by the process groups")
+      .Positive()
+      .Group(kGroup);
 }
 
 // False: it is none of theirs.
@@ -245,23 +245,22 @@ bool SetDeepSpeedStyle(std::string_view format, DeepSpeedOptions options, Reques
   return request->deepspeed.has_value();
 }
 
-void AddDeepSpeedOptions(CLI::App* app, DeepSpeedOptions* options, Request* request) {
+void AddDeepSpeedOptions(Arguments* app, DeepSpeedOptions* options, Request* request) {
   constexpr const char* kGroup = "modules --format deepspeed, deepspeed-old, deepspeed-memory";
-  app->add_option("--profile-step", request->profile_step, "latencies of this step alone")
-      ->group(kGroup);
-  app->add_option("--module-depth", options->module_depth,
-                  "how many depths the aggregated profile shows; -1: all but the deepest")
-      ->group(kGroup)
-      ->capture_default_str();
-  app->add_option("--top-modules", options->top_modules, "classes of modules at each depth")
-      ->group(kGroup)
-      ->capture_default_str();
-  app->add_flag("--detailed,!--no-detailed", options->detailed, "each module's profile")
-      ->group(kGroup);
-  app->add_option("--recompute-fwd-factor", options->recompute_fwd_factor,
-                  "added to the estimate that a backward is twice a forward")
-      ->group(kGroup)
-      ->capture_default_str();
+  app->Add("--profile-step", &request->profile_step, "latencies of this step alone").Group(kGroup);
+  app->Add("--module-depth", &options->module_depth,
+           "how many depths the aggregated profile shows; -1: all but the deepest")
+      .Group(kGroup)
+      .ShowsDefault();
+  app->Add("--top-modules", &options->top_modules, "classes of modules at each depth")
+      .Group(kGroup)
+      .ShowsDefault();
+  app->AddFlag("--detailed,!--no-detailed", &options->detailed, "each module's profile")
+      .Group(kGroup);
+  app->Add("--recompute-fwd-factor", &options->recompute_fwd_factor,
+           "added to the estimate that a backward is twice a forward")
+      .Group(kGroup)
+      .ShowsDefault();
 }
 
 }  // namespace
@@ -271,50 +270,48 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   Request request;
   std::vector<std::string> words;
   std::string format_name = "text";
-  CLI::App app("Prints analyses of a run, or of traces that torch.profiler or nsys wrote.",
-               "ranktap report");
-  app.add_option("RUN... [NAME]", words,
-                 "a run directory, a .trace file, torch.profiler's .json(.gz) files, nsys' "
-                 ".sqlite or a directory of them; then which analysis")
-      ->required();
-  app.add_option("--format", format_name, "text, json, csv or html; modules: also deepspeed")
-      ->capture_default_str();
-  app.add_option("--limit", request.limit, "at most this many rows; 0: all")
-      ->check(CLI::Range(0, 1'000'000'000))
-      ->capture_default_str();
-  app.add_option("--ranks", request.ranks, "only these ranks: 0,2-5");
-  app.add_option("--steps", request.steps, "only these steps: 10-19");
-  app.add_option("--where", request.where,
-                 "only rows for which COLUMN OP VALUE holds (= != < <= > >= ~ !~); may be repeated")
-      ->take_all()
-      ->allow_extra_args(false);
-  app.add_option("--symbols", request.symbols,
-                 "stacks: a folder with modules or debug information; may be repeated")
-      ->take_all()
-      ->allow_extra_args(false);
-  app.add_option("--sort", request.sort,
-                 "by this column, the largest first (-COLUMN: the smallest); ops: torch's keys, as "
-                 "self_cpu_time_total");
-  app.add_flag("--hta-compat", request.options.hta_compat,
-               "select and define as Holistic Trace Analysis does");
-  app.add_flag("--group-by-shape", request.options.by_shape, "ops: by input shapes too");
-  app.add_option("--group-by-stack", request.options.by_stack,
-                 "ops: by this many frames of the Python stack too; memory-peak: by stack");
-  app.add_flag("--group-by-module", request.options.by_module,
-               "ops: by the torch.nn.Module whose forward they belong to too");
-  app.add_option("--operator", request.options.operator_name,
-                 "patterns: of the shallowest operators whose name contains this");
-  app.add_option("--min-length", request.options.shortest_pattern,
-                 "patterns: kernels in a sequence at least")
-      ->capture_default_str();
-  app.add_option("--sample-rate", request.options.sample_rate,
-                 "memory-over-time: after every so many operators, not at 400 moments")
-      ->check(CLI::PositiveNumber);
+  Arguments app("Prints analyses of a run, or of traces that torch.profiler or nsys wrote.",
+                "ranktap report");
+  app.Add("RUN... [NAME]", &words,
+          "a run directory, a .trace file, torch.profiler's .json(.gz) files, nsys' "
+          ".sqlite or a directory of them; then which analysis")
+      .Required();
+  app.Add("--format", &format_name, "text, json, csv or html; modules: also deepspeed")
+      .ShowsDefault();
+  app.Add("--limit", &request.limit, "at most this many rows; 0: all")
+      .From(0, 1'000'000'000)
+      .ShowsDefault();
+  app.Add("--ranks", &request.ranks, "only these ranks: 0,2-5");
+  app.Add("--steps", &request.steps, "only these steps: 10-19");
+  app.Add("--where", &request.where,
+          "only rows for which COLUMN OP VALUE holds (= != < <= > >= ~ !~); may be repeated")
+      .Repeatable();
+  app.Add("--symbols", &request.symbols,
+          "stacks: a folder with modules or debug information; may be repeated")
+      .Repeatable();
+  app.Add("--sort", &request.sort,
+          "by this column, the largest first (-COLUMN: the smallest); ops: torch's keys, as "
+          "self_cpu_time_total");
+  app.AddFlag("--hta-compat", &request.options.hta_compat,
+              "select and define as Holistic Trace Analysis does");
+  app.AddFlag("--group-by-shape", &request.options.by_shape, "ops: by input shapes too");
+  app.Add("--group-by-stack", &request.options.by_stack,
+          "ops: by this many frames of the Python stack too; memory-peak: by stack");
+  app.AddFlag("--group-by-module", &request.options.by_module,
+              "ops: by the torch.nn.Module whose forward they belong to too");
+  app.Add("--operator", &request.options.operator_name,
+          "patterns: of the shallowest operators whose name contains this");
+  app.Add("--min-length", &request.options.shortest_pattern,
+          "patterns: kernels in a sequence at least")
+      .ShowsDefault();
+  app.Add("--sample-rate", &request.options.sample_rate,
+          "memory-over-time: after every so many operators, not at 400 moments")
+      .Positive();
   DeepSpeedOptions deepspeed;
   AddDeepSpeedOptions(&app, &deepspeed, &request);
   AddThroughputOptions(&app, &request.options);
-  app.footer(AnalysesHelp());
-  if (const auto status = ParseArguments(&app, arguments)) return *status;
+  app.AddFooter(AnalysesHelp());
+  if (const auto status = app.Parse(arguments)) return *status;
   SplitWords(std::move(words), &request);
   request.options.sort_by = request.sort;
   if (SetDeepSpeedStyle(format_name, deepspeed, &request)) {

@@ -56,47 +56,46 @@ std::string EnvironmentHelp() {
   return text;
 }
 
-void AddOptions(CLI::App* app, RunOptions* options) {
-  app->add_option("-o,--output", options->output,
-                  "directory of the run (default ./ranktap-COMMAND-TIME)");
-  app->add_option("--level", options->level, "dormant, ranges, kernels (default) or full");
-  app->add_option("--stacks", options->stacks,
-                  "native stacks: off, launch, sync, all; auto (all at level full)");
-  app->add_option("--stacks-sample", options->stacks_sample, "one stack for so many calls")
-      ->check(CLI::Range(1, 1'000'000));
-  app->add_option("--delay", options->delay, "capture nothing for so long: 10, 1.5s, 200ms, 2m");
-  app->add_option("--duration", options->duration, "capture for so long, then nothing");
-  app->add_option("--budget", options->budget,
-                  "most of the time that hooks may take, as 2% or 0.5%; past it, for 3 s, a rank "
-                  "gives up one level, never below ranges");
-  app->add_flag("--dormant", options->dormant,
-                "capture nothing until `ranktap start`, which then means --level");
-  app->add_flag("--window-signals", options->window_signals,
-                "SIGUSR1 to ranktap begins a window on all ranks, SIGUSR2 ends it; neither is "
-                "passed on to the command");
-  app->add_option("--schedule", options->schedule,
-                  "steps to record operator by operator, level full: "
-                  "wait=1,warmup=1,active=1,repeat=1 (the default), skip-first=, skip-first-wait=");
-  app->add_flag("--flop-check", options->flop_check,
-                "level full: FlopCounterMode runs in one recorded step; see report flop-check");
-  app->add_flag("--tensors", options->tensors,
-                "level full: what operators return, which tensors they hand on");
-  app->add_option("--log", options->log, "file for the collector's own messages");
-  app->add_flag("--quiet", options->quiet, "no summary");
-  app->add_flag("--print-env", options->print_env,
-                "print the variables the command would get, and end");
-  app->add_flag("--no-preload", options->no_preload,
-                "only the injection variables of CUDA and NVTX, no LD_PRELOAD");
-  app->footer(EnvironmentHelp());
+void AddOptions(Arguments* app, RunOptions* options) {
+  app->Add("-o,--output", &options->output,
+           "directory of the run (default ./ranktap-COMMAND-TIME)");
+  app->Add("--level", &options->level, "dormant, ranges, kernels (default) or full");
+  app->Add("--stacks", &options->stacks,
+           "native stacks: off, launch, sync, all; auto (all at level full)");
+  app->Add("--stacks-sample", &options->stacks_sample, "one stack for so many calls")
+      .From(1, 1'000'000);
+  app->Add("--delay", &options->delay, "capture nothing for so long: 10, 1.5s, 200ms, 2m");
+  app->Add("--duration", &options->duration, "capture for so long, then nothing");
+  app->Add("--budget", &options->budget,
+           "most of the time that hooks may take, as 2% or 0.5%; past it, for 3 s, a rank "
+           "gives up one level, never below ranges");
+  app->AddFlag("--dormant", &options->dormant,
+               "capture nothing until `ranktap start`, which then means --level");
+  app->AddFlag("--window-signals", &options->window_signals,
+               "SIGUSR1 to ranktap begins a window on all ranks, SIGUSR2 ends it; neither is "
+               "passed on to the command");
+  app->Add("--schedule", &options->schedule,
+           "steps to record operator by operator, level full: "
+           "wait=1,warmup=1,active=1,repeat=1 (the default), skip-first=, skip-first-wait=");
+  app->AddFlag("--flop-check", &options->flop_check,
+               "level full: FlopCounterMode runs in one recorded step; see report flop-check");
+  app->AddFlag("--tensors", &options->tensors,
+               "level full: what operators return, which tensors they hand on");
+  app->Add("--log", &options->log, "file for the collector's own messages");
+  app->AddFlag("--quiet", &options->quiet, "no summary");
+  app->AddFlag("--print-env", &options->print_env,
+               "print the variables the command would get, and end");
+  app->AddFlag("--no-preload", &options->no_preload,
+               "only the injection variables of CUDA and NVTX, no LD_PRELOAD");
+  app->AddFooter(EnvironmentHelp());
 }
 
 // Where the command begins: after "--", else at the first word that is no option of ours.
-size_t CommandStart(const CLI::App& app, const std::vector<std::string>& arguments) {
+size_t CommandStart(const Arguments& app, const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--") return i + 1;
     if (arguments[i].empty() || arguments[i][0] != '-') return i;
-    const CLI::Option* const option = app.get_option_no_throw(arguments[i]);
-    if (option != nullptr && option->get_items_expected_max() > 0) ++i;
+    if (app.TakesWord(arguments[i])) ++i;
   }
   return arguments.size();
 }
@@ -162,7 +161,7 @@ std::optional<int> CheckOptions(RunOptions* options) {
 }
 
 std::optional<int> ParseRun(std::vector<std::string> arguments, RunOptions* options) {
-  CLI::App app(
+  Arguments app(
       "Runs a command and traces every process in it. The command keeps its stdin, stdout,\n"
       "stderr and signals; ranktap ends with its exit status.\n"
       "Usage: ranktap run [options] -- COMMAND [arguments]",
@@ -172,7 +171,7 @@ std::optional<int> ParseRun(std::vector<std::string> arguments, RunOptions* opti
   options->command.assign(arguments.begin() + static_cast<ptrdiff_t>(start), arguments.end());
   const bool has_separator = start > 0 && start <= arguments.size() && arguments[start - 1] == "--";
   arguments.resize(start - (has_separator ? 1 : 0));
-  if (const auto status = ParseArguments(&app, std::move(arguments))) return status;
+  if (const auto status = app.Parse(std::move(arguments))) return status;
   return CheckOptions(options);
 }
 

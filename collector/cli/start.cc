@@ -72,21 +72,21 @@ std::optional<int> Fill(const StartOptions& options, v1::ControlRequest* request
 
 int StartCommand(const std::vector<std::string>& arguments) {
   StartOptions options;
-  CLI::App app(
+  Arguments app(
       "Begins to capture on every rank of a job at the same instant: a window, which ends after\n"
       "--duration or with `ranktap stop`. Ranks that come meanwhile join it.",
       "ranktap start");
   AddTargetOptions(&app, &options.target);
-  app.add_option("--level", options.level,
-                 "ranges, kernels or full; without it what the collector was started for");
-  app.add_option("--duration", options.duration, "end after so long: 10, 1.5s, 200ms, 2m");
-  CLI::Option* const delay = app.add_option("--delay", options.delay, "begin so long from now");
-  app.add_option("--at", options.at,
-                 "begin at this time, in seconds as `date +%s` prints them: the same on all nodes")
-      ->excludes(delay);
-  app.add_flag("--all", options.target.all, "every job of every collector that is found");
-  app.add_flag("--no-wait", options.no_wait, "do not wait for the ranks to confirm");
-  if (const auto status = ParseArguments(&app, arguments)) return *status;
+  app.Add("--level", &options.level,
+          "ranges, kernels or full; without it what the collector was started for");
+  app.Add("--duration", &options.duration, "end after so long: 10, 1.5s, 200ms, 2m");
+  const Arguments::Option delay = app.Add("--delay", &options.delay, "begin so long from now");
+  app.Add("--at", &options.at,
+          "begin at this time, in seconds as `date +%s` prints them: the same on all nodes")
+      .Excludes(delay);
+  app.AddFlag("--all", &options.target.all, "every job of every collector that is found");
+  app.AddFlag("--no-wait", &options.no_wait, "do not wait for the ranks to confirm");
+  if (const auto status = app.Parse(arguments)) return *status;
   v1::ControlRequest request;
   if (const auto status = Fill(options, &request)) return *status;
   return OrderLevels(options.target, request, !options.no_wait);

@@ -115,11 +115,12 @@ Table Tabulate(std::vector<CollectorAnswer> answers) {
 int StatusCommand(const std::vector<std::string>& arguments) {
   ControlTarget target;
   std::string format_name = "text";
-  CLI::App app("Prints the processes that are connected to this user's collectors, and their cost.",
-               "ranktap status");
+  Arguments app(
+      "Prints the processes that are connected to this user's collectors, and their cost.",
+      "ranktap status");
   AddTargetOptions(&app, &target);
-  app.add_option("--format", format_name, "text, json or csv")->capture_default_str();
-  if (const auto status = ParseArguments(&app, arguments)) return *status;
+  app.Add("--format", &format_name, "text, json or csv").ShowsDefault();
+  if (const auto status = app.Parse(arguments)) return *status;
   const auto format = FormatNamed(format_name);
   if (!format || *format == Format::kHtml) {
     Complain("no format '" + format_name + "'; it is text, json or csv");

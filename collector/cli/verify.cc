@@ -30,12 +30,12 @@ void Print(const TraceCheck& check) {
 
 int VerifyCommand(const std::vector<std::string>& arguments) {
   std::string path;
-  CLI::App app(
+  Arguments app(
       "Checks a run: checksums, that every writer's events follow each other without a hole, and\n"
       "that what was produced is what is stored or declared lost. Exit status 1 when it is not.",
       "ranktap verify");
-  app.add_option("RUN", path, "a run directory, or one .trace file")->required();
-  if (const auto status = ParseArguments(&app, arguments)) return *status;
+  app.Add("RUN", &path, "a run directory, or one .trace file").Required();
+  if (const auto status = app.Parse(arguments)) return *status;
   const Result<RunCheck> run = CheckRun(path);
   if (!run) {
     Complain(run.message());
