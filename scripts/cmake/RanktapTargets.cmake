@@ -25,23 +25,61 @@ function(ranktap_compile_options target)
   target_link_options(${target} PUBLIC ${flags})
 endfunction()
 
-# ranktap_library(NAME SOURCES... [PUBLIC libs...]): a static library, fit for a shared object too.
+# ranktap_headers(NAME [LINK libs...] [HEADERS headers...]): a header that is precompiled once, for every
+# target of the same flags that names NAME as PRECOMPILED_BY. It holds standard headers, which cost a file
+# half its time; of ours only such as every file behind the same layering rules may include.
+function(ranktap_headers name)
+  cmake_parse_arguments(arg "" "" "LINK;HEADERS" ${ARGN})
+  add_library(${name} STATIC "${CMAKE_SOURCE_DIR}/scripts/cmake/empty.cc")
+  ranktap_compile_options(${name})
+  target_link_libraries(${name} PUBLIC ${arg_LINK})
+  target_precompile_headers(${name} PRIVATE
+    <algorithm> <array> <atomic> <charconv> <cstdint> <cstring> <filesystem> <functional> <map> <memory>
+    <numeric> <optional> <set> <span> <string> <string_view> <thread> <tuple> <unordered_map> <utility>
+    <variant> <vector> ${arg_HEADERS})
+endfunction()
+
+# ranktap_library(NAME SOURCES... [LINK libs...] [PRECOMPILED_BY headers]): a static library, fit for a
+# shared object too.
 function(ranktap_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "PRECOMPILED_BY" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   ranktap_compile_options(${name})
   target_link_libraries(${name} PUBLIC ${arg_LINK})
+  if(arg_PRECOMPILED_BY)
+    target_precompile_headers(${name} REUSE_FROM ${arg_PRECOMPILED_BY})
+  endif()
+endfunction()
+
+# What is built to be run a few times: optimising it costs more than it saves.
+function(ranktap_compile_quickly target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+endfunction()
+
+# ranktap_test_library(NAME SOURCES... LINK libs...): what several tests share.
+function(ranktap_test_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  ranktap_compile_options(${name})
+  ranktap_compile_quickly(${name})
+  target_precompile_headers(${name} REUSE_FROM ranktap_test_headers)
+  target_link_libraries(${name} PUBLIC ${arg_LINK} GTest::gmock)
 endfunction()
 
 # ranktap_test(NAME SOURCES... LINK libs... LABELS labels...): one GoogleTest program. Label
-# `sanitize` puts it into the asan and tsan presets.
+# `sanitize` puts it into the target `sanitized`, which is what the asan and tsan presets build.
 function(ranktap_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   ranktap_compile_options(${name})
+  ranktap_compile_quickly(${name})
+  target_precompile_headers(${name} REUSE_FROM ranktap_test_headers)
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main)
+  if("sanitize" IN_LIST arg_LABELS)
+    add_dependencies(sanitized ${name})
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
