@@ -6,6 +6,7 @@
 #include "collector/analysis/cells.h"
 #include "collector/analysis/describe.h"
 #include "collector/analysis/device_timeline.h"
+#include "collector/report/description_columns.h"
 
 namespace ranktap::collector {
 namespace {

@@ -5,8 +5,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "collector/analysis/table.h"
-
 namespace ranktap::collector {
 
 struct Description {
@@ -17,10 +15,5 @@ struct Description {
 Description Describe(std::vector<double> values);
 double Quantile(const std::vector<double>& sorted, double q);  // of at least one
 double Median(std::vector<double> values);                     // 0 of none
-
-// Columns PREFIXcount, PREFIXmean, ... all in `unit`, and their cells: nothing where there were no
-// values, no deviation of fewer than two.
-void AddDescriptionColumns(const std::string& suffix, Unit unit, std::vector<TableColumn>* columns);
-void AddDescriptionCells(const Description& description, Unit unit, std::vector<Cell>* row);
 
 }  // namespace ranktap::collector
