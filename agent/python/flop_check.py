@@ -1,6 +1,6 @@
 """What PyTorch's own FlopCounterMode counts in one step, beside the operators that are recorded.
 
-collector/analysis/flop_check.h compares. Marks called "flop-check" in the domain `ranktap.op`: one
+collector/report/framework/flop_check.h compares. Marks called "flop-check" in the domain `ranktap.op`: one
 without lines as the step begins, and as it ends one with lines of JSON [operator, shapes, calls, FLOPs],
 shapes as in `operators`. Empty lists at the end of the shapes are left out.
 """

@@ -7,9 +7,9 @@
 #include <unordered_map>
 
 #include "collector/analysis/device_timeline.h"
-#include "collector/analysis/dtype_sizes.h"
 #include "collector/analysis/each_trace.h"
-#include "collector/analysis/op_inputs.h"
+#include "collector/analysis/flops/dtype_sizes.h"
+#include "collector/analysis/flops/op_inputs.h"
 #include "collector/analysis/rank_windows.h"
 #include "collector/trace/framework_ranges.h"
 

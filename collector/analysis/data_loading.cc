@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "collector/analysis/interval_set.h"
+#include "collector/analysis/numbers/interval_set.h"
 
 namespace ranktap::collector {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "collector/analysis/interval_union.h"
+#include "collector/analysis/numbers/interval_union.h"
 #include "collector/trace/model.h"
 
 namespace ranktap::collector {

@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "collector/analysis/interval_set.h"
+#include "collector/analysis/numbers/interval_set.h"
 #include "collector/trace/pages_ahead.h"
 #include "collector/trace/symbol_name.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/analysis/interval_union.h"
+#include "collector/analysis/numbers/interval_union.h"
 #include "collector/trace/model.h"
 
 namespace ranktap::collector {

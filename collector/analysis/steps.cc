@@ -7,7 +7,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "collector/analysis/describe.h"
+#include "collector/analysis/numbers/describe.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {

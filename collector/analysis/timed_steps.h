@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "collector/analysis/op_modules.h"
+#include "collector/analysis/framework/op_modules.h"
 #include "collector/analysis/steps.h"
 #include "collector/trace/result.h"
 

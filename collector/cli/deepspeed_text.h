@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "collector/analysis/model_profile.h"
+#include "collector/report/framework/model_profile.h"
 
 namespace ranktap::collector {
 

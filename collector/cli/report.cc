@@ -6,9 +6,6 @@
 #include <cstdio>
 #include <set>
 
-#include "collector/analysis/analysis.h"
-#include "collector/analysis/run_filter.h"
-#include "collector/analysis/table_filter.h"
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/deepspeed_text.h"
@@ -16,6 +13,9 @@
 #include "collector/cli/table_text.h"
 #include "collector/cli/terminal.h"
 #include "collector/import/open_run.h"
+#include "collector/report/analysis.h"
+#include "collector/report/run_filter.h"
+#include "collector/report/table_filter.h"
 #include "collector/symbols/resolve_stacks.h"
 #include "collector/trace/large_blocks.h"
 

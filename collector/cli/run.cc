@@ -11,7 +11,6 @@
 #include <cstring>
 #include <ctime>
 
-#include "collector/analysis/run_summary.h"
 #include "collector/cli/arguments.h"
 #include "collector/cli/child_process.h"
 #include "collector/cli/command.h"
@@ -25,6 +24,7 @@
 #include "collector/ingest/collector.h"
 #include "collector/ingest/monotonic_clock.h"
 #include "collector/ingest/private_socket.h"
+#include "collector/report/run_summary.h"
 #include "collector/version.h"
 #include "proto/environment.h"
 #include "proto/modes.h"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "collector/analysis/run_summary.h"
+#include "collector/report/run_summary.h"
 #include "collector/trace/run_info.h"
 
 namespace ranktap::collector {

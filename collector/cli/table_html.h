@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "collector/analysis/table.h"
+#include "collector/report/table.h"
 
 namespace ranktap::collector {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "collector/analysis/table.h"
+#include "collector/report/table.h"
 
 namespace ranktap::collector {
 

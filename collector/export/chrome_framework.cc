@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/tensor_arrows.h"
+#include "collector/analysis/framework/tensor_arrows.h"
 #include "collector/export/chrome_events.h"
 
 namespace ranktap::collector {

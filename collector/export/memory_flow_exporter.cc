@@ -4,8 +4,8 @@
 #include <array>
 #include <charconv>
 
-#include "collector/analysis/block_layouts.h"
-#include "collector/analysis/memory_blocks.h"
+#include "collector/analysis/framework/block_layouts.h"
+#include "collector/analysis/framework/memory_blocks.h"
 #include "collector/export/output_file.h"
 
 namespace ranktap::collector {

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "collector/analysis/memory_blocks.h"
+#include "collector/analysis/framework/memory_blocks.h"
 #include "collector/export/output_file.h"
 #include "collector/export/pickle_text.h"
 #include "collector/export/run_clock.h"

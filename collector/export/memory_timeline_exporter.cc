@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "collector/analysis/memory_blocks.h"
+#include "collector/analysis/framework/memory_blocks.h"
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collector/analysis/tensor_arrows.h"
+#include "collector/analysis/framework/tensor_arrows.h"
 #include "collector/export/json_text.h"
 
 namespace ranktap::collector {

@@ -1,11 +1,11 @@
-// A description (analysis/describe.h) as columns of a table.
+// A description (analysis/numbers/describe.h) as columns of a table.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "collector/analysis/describe.h"
-#include "collector/analysis/table.h"
+#include "collector/analysis/numbers/describe.h"
+#include "collector/report/table.h"
 
 namespace ranktap::collector {
 

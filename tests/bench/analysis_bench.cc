@@ -20,10 +20,10 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/analysis.h"
 #include "collector/analysis/device_timeline.h"
 #include "collector/export/exporter.h"
 #include "collector/import/kineto_importer.h"
+#include "collector/report/analysis.h"
 #include "collector/trace/large_blocks.h"
 #include "collector/trace/pages_ahead.h"
 #include "collector/trace/trace_loader.h"

@@ -1,7 +1,8 @@
 // Writes what every table and every exporter answers about one input, a file each; scripts/golden
 // compares them with what they answered before.
 //
-// usage: answers FOLDER INPUT...    the inputs are opened together, as `ranktap report INPUT...` does
+// usage: answers FOLDER INPUT...    the inputs are opened together, as `ranktap report INPUT...`
+// does
 //
 // FOLDER/NAME.json           ranktap report INPUT NAME --format json
 // FOLDER/NAME.hta.json       the same with --hta-compat, where that says something else
@@ -15,10 +16,10 @@
 #include <fstream>
 #include <iterator>
 
-#include "collector/analysis/analysis.h"
 #include "collector/cli/table_text.h"
 #include "collector/export/exporter.h"
 #include "collector/import/open_run.h"
+#include "collector/report/analysis.h"
 
 namespace ranktap::collector {
 namespace {

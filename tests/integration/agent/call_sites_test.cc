@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/call_sites.h"
+#include "collector/report/host/call_sites.h"
 #include "collector/symbols/resolve_stacks.h"
 #include "tests/integration/agent/traced_run.h"
 

@@ -7,9 +7,9 @@
 #include <set>
 #include <string>
 
-#include "collector/analysis/call_sites.h"
 #include "collector/analysis/graph_nodes.h"
-#include "collector/analysis/graph_summary.h"
+#include "collector/report/device/graph_summary.h"
+#include "collector/report/host/call_sites.h"
 #include "collector/symbols/resolve_stacks.h"
 #include "tests/integration/agent/traced_run.h"
 

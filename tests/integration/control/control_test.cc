@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "collector/analysis/window_summary.h"
+#include "collector/report/capture/window_summary.h"
 #include "collector/trace/trace_check.h"
 #include "tests/integration/control/live_run.h"
 

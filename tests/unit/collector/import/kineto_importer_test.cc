@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "collector/analysis/comm_summary.h"
-#include "collector/analysis/stragglers.h"
-#include "collector/analysis/verdict.h"
-#include "collector/analysis/waterfall.h"
 #include "collector/import/open_run.h"
-#include "tests/unit/collector/analysis/table_access.h"
+#include "collector/report/ranks/comm_summary.h"
+#include "collector/report/steps/stragglers.h"
+#include "collector/report/steps/verdict.h"
+#include "collector/report/steps/waterfall.h"
+#include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/temporary_directory.h"
 
 namespace ranktap::collector {

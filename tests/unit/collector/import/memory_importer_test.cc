@@ -5,8 +5,8 @@
 
 #include <random>
 
-#include "collector/analysis/memory_summary.h"
 #include "collector/import/open_run.h"
+#include "collector/report/memory/memory_summary.h"
 #include "tests/unit/collector/import/pickle_text.h"
 #include "tests/unit/collector/temporary_directory.h"
 #include "tests/unit/collector/trace_file.h"

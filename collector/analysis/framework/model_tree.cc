@@ -1,0 +1,107 @@
+#include "collector/analysis/framework/model_tree.h"
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "collector/trace/framework_ranges.h"
+#include "collector/trace/marked_lines.h"
+
+namespace ranktap::collector {
+namespace {
+
+using Json = nlohmann::json;
+
+// agent/python/model_tree.py writes them.
+constexpr std::array<const char*, kParts> kKeys = {"parameters", "buffers", "gradients", "states"};
+
+// {"float32": [elements, bytes]}
+ByDtype ParseAmounts(const Json& row, const char* key) {
+  ByDtype amounts;
+  const auto found = row.find(key);
+  if (found == row.end() || !found->is_object()) return amounts;
+  for (const auto& [dtype, amount] : found->items()) {
+    if (!amount.is_array() || amount.size() != 2 || !amount[0].is_number_integer() ||
+        !amount[1].is_number_integer()) {
+      continue;
+    }
+    amounts[dtype] = {amount[0].get<int64_t>(), amount[1].get<int64_t>()};
+  }
+  return amounts;
+}
+
+// {"4": elements}: of experts that four ranks share out.
+void ParseExperts(const Json& row, ModelModule* module) {
+  const auto found = row.find("experts");
+  if (found == row.end() || !found->is_object()) return;
+  for (const auto& [ranks, elements] : found->items()) {
+    if (!elements.is_number_integer()) continue;
+    const auto here = elements.get<int64_t>();
+    int64_t everywhere = 0;
+    if (__builtin_mul_overflow(here, std::strtoll(ranks.c_str(), nullptr, 10), &everywhere)) {
+      continue;
+    }
+    module->expert_parameters += here;
+    module->expert_parameters_of_model += everywhere;
+  }
+}
+
+std::string Text(const Json& row, const char* key) {
+  const auto found = row.find(key);
+  return found != row.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+}  // namespace
+
+Amount Sum(const ByDtype& amounts) {
+  Amount sum;
+  for (const auto& [dtype, amount] : amounts) {
+    sum.elements += amount.elements;
+    sum.bytes += amount.bytes;
+  }
+  return sum;
+}
+
+std::vector<ModelModule> DescribeModel(const Trace& trace) {
+  std::vector<ModelModule> modules;
+  for (const std::string_view line : MarkedLines(trace, kModuleDomain, "tree")) {
+    const Json row = Json::parse(line, nullptr, false);
+    if (!row.is_object()) continue;
+    ModelModule module{.name = Text(row, "module"),
+                       .type = Text(row, "class"),
+                       .extra = Text(row, "extra"),
+                       .own = {},
+                       .parameters = ParseAmounts(row, "all")};
+    for (size_t part = 0; part < kParts; ++part) {
+      module.own[part] = ParseAmounts(row, kKeys[part]);
+    }
+    ParseExperts(row, &module);
+    module.expert_tensors_split = row.value("expert_tensors_split", Json()) == true;
+    modules.push_back(std::move(module));
+  }
+  return modules;
+}
+
+std::vector<ModelModule> DescribeModelWithChildren(const Trace& trace) {
+  const std::vector<ModelModule> own = DescribeModel(trace);
+  std::vector<ModelModule> modules = own;
+  std::map<std::string, size_t> by_name;
+  for (size_t i = 0; i < modules.size(); ++i) by_name[modules[i].name] = i;
+  for (const ModelModule& module : own) {
+    std::string above = module.name;
+    for (size_t dot = above.rfind('.'); dot != std::string::npos; dot = above.rfind('.')) {
+      above.resize(dot);
+      const auto found = by_name.find(above);
+      if (found == by_name.end()) continue;
+      for (size_t part = 0; part < kParts; ++part) {
+        for (const auto& [dtype, amount] : module.own[part]) {
+          Amount& sum = modules[found->second].own[part][dtype];
+          sum.elements += amount.elements;
+          sum.bytes += amount.bytes;
+        }
+      }
+    }
+  }
+  return modules;
+}
+
+}  // namespace ranktap::collector

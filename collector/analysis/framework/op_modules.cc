@@ -1,0 +1,84 @@
+#include "collector/analysis/framework/op_modules.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "collector/trace/framework_ranges.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr uint8_t kBackwardScope = 1;  // at::RecordScope::BACKWARD_FUNCTION
+
+// The modules around a moment of a writer.
+class ModuleFinder {
+ public:
+  explicit ModuleFinder(const Trace& trace) : ranges_(trace.ranges) {
+    for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
+      by_writer_[ranges_.writer[row]].push_back(row);
+    }
+  }
+
+  // The innermost module range open at `time`; kNone: none.
+  uint32_t At(uint16_t writer, int64_t time) const {
+    const auto found = by_writer_.find(writer);
+    if (found == by_writer_.end()) return kNone;
+    const std::vector<uint32_t>& rows = found->second;
+    auto at = std::upper_bound(rows.begin(), rows.end(), time,
+                               [this](int64_t t, uint32_t row) { return t < ranges_.start[row]; });
+    while (at != rows.begin()) {
+      const uint32_t row = *--at;
+      if (ranges_.end[row] > time) return row;
+      if (ranges_.depth[row] == 0) break;  // a root that has ended: none is open
+    }
+    return kNone;
+  }
+
+ private:
+  const Ranges& ranges_;
+  std::unordered_map<uint16_t, std::vector<uint32_t>> by_writer_;
+};
+
+// The autograd node directly or further around each operator, itself included; kNone: a forward.
+std::vector<uint32_t> NodesAround(const Operators& ops) {
+  std::vector<uint32_t> nodes(ops.size(), kNone);
+  for (uint32_t i = 0; i < ops.size(); ++i) {
+    if (ops.scope.At(i) == kBackwardScope) {
+      nodes[i] = i;
+    } else if (ops.parent[i] != kNone) {
+      nodes[i] = nodes[ops.parent[i]];
+    }
+  }
+  return nodes;
+}
+
+}  // namespace
+
+std::vector<OpPlace> PlaceOperators(const Trace& trace) {
+  const Operators& ops = trace.operators;
+  const ModuleFinder finder(trace);
+  const std::vector<uint32_t> nodes = NodesAround(ops);
+  std::vector<OpPlace> places(ops.size());
+  std::unordered_map<uint64_t, uint32_t> by_sequence;  // the last one: it made the node
+  for (uint32_t i = 0; i < ops.size(); ++i) {
+    const uint32_t row = finder.At(ops.writer[i], ops.start[i]);
+    if (row != kNone) places[i].module = trace.ranges.name[row];
+    const uint32_t node = nodes[i];
+    if (node == kNone) {
+      if (ops.sequence.At(i) != 0) by_sequence[ops.sequence[i]] = places[i].module;
+      continue;
+    }
+    const bool again = row != kNone && trace.ranges.start[row] > ops.start[node];
+    places[i].pass = again ? Pass::kRecompute : Pass::kBackward;
+    if (again) {
+      // What is recomputed has nodes of its own, and their backward follows.
+      if (ops.sequence.At(i) != 0 && node != i) by_sequence[ops.sequence[i]] = places[i].module;
+      continue;
+    }
+    const auto forward = by_sequence.find(ops.sequence.At(node));
+    places[i].module = forward == by_sequence.end() ? 0 : forward->second;
+  }
+  return places;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "collector/report/table.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+// When was capture off on purpose, and why? Times count from the trace's first event.
+Table TabulateGaps(const Run& run);
+
+}  // namespace ranktap::collector

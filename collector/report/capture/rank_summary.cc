@@ -1,0 +1,287 @@
+#include "collector/report/capture/rank_summary.h"
+
+#include <algorithm>
+#include <map>
+
+#include "collector/analysis/each_trace.h"
+#include "collector/analysis/numbers/interval_union.h"
+#include "collector/trace/symbol_name.h"
+
+namespace ranktap::collector {
+namespace {
+
+template <typename Visit>
+void ForEachWork(const Trace& trace, Visit&& visit) {
+  visit(trace.kernels), visit(trace.copies), visit(trace.memsets), visit(trace.graph_launches);
+}
+
+void SummarizeDevices(const Trace& trace, RankRow* row) {
+  std::map<uint32_t, std::vector<Interval>> by_device;
+  ForEachWork(trace, [&](const DeviceWork& work) {
+    for (size_t i = 0; i < work.size(); ++i) {
+      if (work.start[i] == kUntimed) continue;
+      by_device[trace.lanes[work.lane[i]].device].emplace_back(work.start[i], work.end[i]);
+    }
+  });
+  size_t most = 0;
+  int64_t busy = 0, span = 0;
+  for (auto& [device, intervals] : by_device) {
+    std::sort(intervals.begin(), intervals.end());
+    int64_t last = INT64_MIN;
+    for (const Interval& interval : intervals) last = std::max(last, interval.second);
+    span += last - intervals.front().first;
+    busy += UnionLength(intervals);
+    if (intervals.size() <= most) continue;
+    most = intervals.size();
+    row->device = std::to_string(device);
+    for (const v1::Device& known : trace.hello.devices()) {
+      if (known.id() == device) row->device += " " + known.name();
+    }
+  }
+  if (by_device.size() > 1) row->device += " +" + std::to_string(by_device.size() - 1);
+  if (span > 0) row->busy = 100.0 * static_cast<double>(busy) / static_cast<double>(span);
+}
+
+bool IsLaunch(std::string_view api) {
+  // nvcc 13 compiles <<<>>> to __cudaLaunchKernel.
+  api.remove_prefix(std::min(api.find_first_not_of('_'), api.size()));
+  for (const std::string_view prefix :
+       {"cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cuLaunchKernel",
+        "cuLaunchCooperativeKernel", "cudaGraphLaunch", "cuGraphLaunch", "cuLaunch"}) {
+    if (api.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+// When graph nodes were made: a launch during which one was only captured, and ran nothing.
+std::vector<int64_t> NodeCreations(const Trace& trace) {
+  std::vector<int64_t> times;
+  for (const proto::ResourceEvent& event : trace.resources) {
+    if (event.change == proto::ResourceChange::kNodeCreated) {
+      times.push_back(static_cast<int64_t>(event.time_ticks));
+    }
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+bool AnyWithin(const std::vector<int64_t>& times, int64_t start, int64_t end) {
+  const auto first = std::lower_bound(times.begin(), times.end(), start);
+  return first != times.end() && *first <= end;
+}
+
+void SummarizeLaunches(const Trace& trace, RankRow* row) {
+  std::vector<bool> is_launch(trace.dictionary.apis() + 1);
+  for (uint32_t id = 0; id < trace.dictionary.apis(); ++id) {
+    is_launch[id] = IsLaunch(trace.dictionary.Api(id).name);
+  }
+  std::vector<bool> joined(trace.api_calls.size());
+  ForEachWork(trace, [&](const DeviceWork& work) {
+    for (const uint32_t launch : work.launch) {
+      if (launch != kNone) joined[launch] = true;
+    }
+  });
+  const std::vector<int64_t> nodes = NodeCreations(trace);
+  uint32_t last = kNone;
+  for (uint32_t i = 0; i < trace.api_calls.size(); ++i) {
+    const uint32_t api = trace.api_calls.api[i];
+    if (api >= is_launch.size() || !is_launch[api] || trace.api_calls.status.At(i) != 0) continue;
+    if (!joined[i] && AnyWithin(nodes, trace.api_calls.start[i], trace.api_calls.end[i])) continue;
+    row->launches_without_kernel += joined[i] ? 0 : 1;
+    last = i;
+  }
+  if (last == kNone) return;
+  row->last_launch = trace.dictionary.Api(trace.api_calls.api[last]).name;
+  for (size_t i = trace.kernels.size(); i-- > 0;) {
+    if (trace.kernels.launch[i] != last) continue;
+    row->last_launch =
+        ShortKernelName(ReadableKernelName(trace.dictionary.String(trace.kernels.name[i])));
+    break;
+  }
+}
+
+// NCCL's kernels begin with its name; its NVTX domain has a range for each call of a collective,
+// which is there even where the kernel never ran.
+void FindLastCollective(const Trace& trace, RankRow* row) {
+  int64_t latest = INT64_MIN;
+  for (size_t i = 0; i < trace.ranges.size(); ++i) {
+    if (trace.ranges.start[i] < latest) continue;
+    if (trace.dictionary.Domain(trace.ranges.domain[i]) != "NCCL") continue;
+    latest = trace.ranges.start[i];
+    row->last_collective = trace.dictionary.String(trace.ranges.name[i]);
+  }
+  for (size_t i = 0; i < trace.kernels.size(); ++i) {
+    const std::string_view name = trace.dictionary.String(trace.kernels.name[i]);
+    if (!name.starts_with("nccl") && name.find("ncclDevKernel") == std::string_view::npos) continue;
+    if (trace.kernels.start[i] == kUntimed || trace.kernels.start[i] < latest) continue;
+    latest = trace.kernels.start[i];
+    row->last_collective = ShortKernelName(ReadableKernelName(name));
+  }
+}
+
+// The range that began last, finished or not.
+void FindLastRange(const Trace& trace, RankRow* row) {
+  int64_t latest = INT64_MIN;
+  for (size_t i = 0; i < trace.ranges.size(); ++i) {
+    if (trace.ranges.start[i] < latest) continue;
+    latest = trace.ranges.start[i];
+    row->last_range = trace.dictionary.String(trace.ranges.name[i]);
+  }
+}
+
+void SummarizeHost(const Trace& trace, RankRow* row) {
+  for (const ApiCalls* const calls :
+       {&trace.api_calls, static_cast<const ApiCalls*>(&trace.event_calls)}) {
+    row->api_calls += static_cast<int64_t>(calls->size());
+    for (size_t i = 0; i < calls->size(); ++i) row->api_ns += calls->end[i] - calls->start[i];
+  }
+  row->ranges = static_cast<int64_t>(trace.ranges.size());
+  int64_t latest = INT64_MIN;
+  for (size_t i = 0; i < trace.ranges.unfinished.size(); ++i) {
+    if (trace.ranges.unfinished[i] == 0) continue;
+    ++row->unfinished_ranges;
+    if (trace.ranges.start[i] < latest) continue;
+    latest = trace.ranges.start[i];
+    row->open_range = trace.dictionary.String(trace.ranges.name[i]);
+  }
+  latest = INT64_MIN;
+  for (const OpenCall& call : trace.open_calls) {
+    if (call.since < latest) continue;
+    latest = call.since;
+    row->open_call = trace.dictionary.Api(call.api).name;
+  }
+}
+
+std::string StatusText(const RankRow& row) {
+  std::string text(NameOf(row.info.status));
+  if (!row.info.detail.empty()) text += ": " + row.info.detail;
+  if (row.damaged > 0) text += " (damaged)";
+  return text;
+}
+
+// How far a rank came that did not end in good order; empty for one that did.
+std::string LastWords(const RankRow& row) {
+  if (row.info.status != TraceStatus::kDied && row.info.status != TraceStatus::kOpen) return {};
+  std::string text = row.info.rank ? "rank " + std::to_string(*row.info.rank) : row.info.file;
+  text += " " + StatusText(row);
+  const auto add = [&text](std::string_view what, const std::string& name) {
+    if (!name.empty()) text += "; " + std::string(what) + " " + name;
+  };
+  add("inside the call", row.open_call);
+  add("in the range", row.open_range);
+  if (row.open_range.empty()) add("last range", row.last_range);
+  add("last launch", row.last_launch);
+  add("last collective", row.last_collective);
+  if (row.unfinished_ranges > 0) {
+    text += "; ranges that never ended: " + std::to_string(row.unfinished_ranges);
+  }
+  if (row.launches_without_kernel > 0) {
+    text += "; launches without a kernel record: " + std::to_string(row.launches_without_kernel);
+  }
+  return text;
+}
+
+Cell OrNothing(const std::optional<uint32_t>& value) {
+  return value ? Cell(static_cast<int64_t>(*value)) : Cell();
+}
+
+RankRow Summarize(const Trace& trace) {
+  RankRow row;
+  row.info = trace.info;
+  row.kernels = static_cast<int64_t>(trace.kernels.size());
+  row.copies = static_cast<int64_t>(trace.copies.size());
+  row.memsets = static_cast<int64_t>(trace.memsets.size());
+  row.graph_launches = static_cast<int64_t>(trace.graph_launches.size());
+  for (size_t i = 0; i < trace.kernels.size(); ++i) {
+    if (trace.kernels.start[i] != kUntimed) {
+      row.kernel_ns += trace.kernels.end[i] - trace.kernels.start[i];
+    }
+  }
+  SummarizeDevices(trace, &row);
+  SummarizeLaunches(trace, &row);
+  SummarizeHost(trace, &row);
+  FindLastCollective(trace, &row);
+  FindLastRange(trace, &row);
+  row.span_ns = trace.last_ns - trace.first_ns;
+  row.events = trace.events;
+  for (const Writer& writer : trace.writers) {
+    row.lost += proto::Total(writer.lost) + proto::Total(writer.declared);
+  }
+  row.damaged = trace.damage.size();
+  row.cost_cpu_ns = static_cast<int64_t>(trace.cost.drain_cpu_ns() + trace.cost.sender_cpu_ns());
+  row.cost_callback_ns = static_cast<int64_t>(static_cast<double>(trace.cost.callback_ticks()) *
+                                              trace.host_ns_per_tick);
+  return row;
+}
+
+}  // namespace
+
+const RankRow& SummarizeRank(const Trace& trace) {
+  return trace.memo.Get<RankRow>([&trace] { return Summarize(trace); });
+}
+
+Table TabulateRanks(const Run& run) {
+  Table table{.name = "ranks",
+              .title = "Ranks",
+              .columns = {{"rank", Unit::kCount},
+                          {"pid", Unit::kCount, true},
+                          {"device", Unit::kText, false, true},
+                          {"gpu_busy_percent", Unit::kPercent},
+                          {"kernels", Unit::kCount},
+                          {"kernel_ns", Unit::kNs, true},
+                          {"copies", Unit::kCount, true},
+                          {"api_ns", Unit::kNs},
+                          {"ranges", Unit::kCount, true},
+                          {"span_ns", Unit::kNs, true},
+                          {"events", Unit::kCount},
+                          {"lost", Unit::kCount},
+                          {"launches_without_kernel", Unit::kCount, true},
+                          {"unfinished_ranges", Unit::kCount, true},
+                          {"door", Unit::kText, true},
+                          {"status", Unit::kText, false, true},
+                          {"last_launch", Unit::kText, true},
+                          {"last_collective", Unit::kText, true},
+                          {"last_range", Unit::kText, true},
+                          {"open_call", Unit::kText, true},
+                          {"open_range", Unit::kText, true},
+                          {"rank_origin", Unit::kText, true},
+                          {"file", Unit::kText, true}}};
+  ForEachTraceAtOnce(run, [&run](uint32_t t) { SummarizeRank(run.traces[t]); });
+  bool simulated = false;
+  for (const Trace& trace : run.traces) {
+    const RankRow& row = SummarizeRank(trace);
+    simulated |= row.info.simulated;
+    table.rows.push_back({OrNothing(row.info.rank),
+                          static_cast<int64_t>(row.info.pid),
+                          row.device,
+                          row.busy ? Cell(*row.busy) : Cell(),
+                          row.kernels,
+                          row.kernel_ns,
+                          row.copies,
+                          row.api_ns,
+                          row.ranges,
+                          row.span_ns,
+                          static_cast<int64_t>(row.events),
+                          static_cast<int64_t>(row.lost),
+                          row.launches_without_kernel,
+                          row.unfinished_ranges,
+                          row.info.door,
+                          StatusText(row),
+                          row.last_launch,
+                          row.last_collective,
+                          row.last_range,
+                          row.open_call,
+                          row.open_range,
+                          row.info.rank_origin,
+                          row.info.file});
+    if (std::string words = LastWords(row); !words.empty()) table.notes.push_back(std::move(words));
+    for (const std::string& note : row.info.notes) {
+      table.notes.push_back(row.info.file + ": " + note);
+    }
+  }
+  if (simulated) table.notes.push_back("device records come from a simulated GPU");
+  for (const std::string& problem : run.problems) table.notes.push_back(problem);
+  return table;
+}
+
+}  // namespace ranktap::collector

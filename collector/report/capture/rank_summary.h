@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collector/report/table.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+struct RankRow {
+  TraceInfo info;
+  std::string device;          // of most of its work: "0 NVIDIA H100"; empty: none
+  std::optional<double> busy;  // percent of the time from first to last device work; none: no work
+  int64_t kernels = 0, copies = 0, memsets = 0, graph_launches = 0;
+  int64_t kernel_ns = 0;
+  int64_t api_calls = 0, api_ns = 0;
+  int64_t ranges = 0, unfinished_ranges = 0;
+  int64_t launches_without_kernel = 0;  // GPU records that never reached a ring
+  int64_t span_ns = 0;                  // from its first event to its last
+  uint64_t events = 0;
+  uint64_t lost = 0;
+  size_t damaged = 0;  // places in the file that could not be read
+  // What the rank was at when it ended.
+  std::string last_launch, last_collective, last_range, open_call, open_range;
+  // What ranktap itself cost it.
+  int64_t cost_cpu_ns = 0;       // threads of ranktap's own
+  int64_t cost_callback_ns = 0;  // on the program's threads, estimated from samples
+};
+
+// Worked out once and kept in the trace's memo.
+const RankRow& SummarizeRank(const Trace& trace);
+
+// What did each rank do, and how did it end? In the order of the run.
+Table TabulateRanks(const Run& run);
+
+}  // namespace ranktap::collector

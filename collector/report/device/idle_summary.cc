@@ -1,0 +1,105 @@
+#include "collector/report/device/idle_summary.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "collector/analysis/device_timeline.h"
+#include "collector/report/cells.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr int64_t kConsecutiveKernelDelayNs = 30'000;
+constexpr std::array<std::string_view, 3> kCauses = {"host_wait", "kernel_wait", "other"};
+
+struct StreamIdle {
+  std::array<int64_t, 3> ns{}, gaps{};
+  int64_t end = 0;
+  double hta_base_us = 0, hta_end_us = 0;
+  bool any = false;
+
+  void Add(size_t cause, int64_t gap) {
+    ns[cause] += gap;
+    ++gaps[cause];
+  }
+};
+
+void AddSpan(const Trace& trace, const DeviceSpan& span, StreamIdle* idle) {
+  if (idle->any && span.start > idle->end) {
+    const int64_t gap = span.start - idle->end;
+    const bool host_waited = span.launch != kNone && trace.api_calls.start[span.launch] > idle->end;
+    idle->Add(host_waited ? 0 : gap < kConsecutiveKernelDelayNs ? 1 : 2, gap);
+  }
+  idle->end = idle->any ? std::max(idle->end, span.end) : span.end;
+  idle->any = true;
+}
+
+// A time as HTA reads it: a double of the file's microseconds, which resolves 0.25 us in traces
+// whose times count from 1970. Whether a launch began before an end differs in the last digits.
+double HtaMicroseconds(int64_t ns) {
+  return static_cast<double>(static_cast<long double>(ns) / 1000.0L);
+}
+
+// HTA counts from the end of the piece before, and a stream's first piece as a gap of 0 of category
+// other. It subtracts the trace's first time before it adds durations, so that ends resolve more
+// than starts; any base does the same.
+void AddHtaSpan(const Trace& trace, const DeviceSpan& span, StreamIdle* idle) {
+  const double read = HtaMicroseconds(span.start);
+  if (!idle->any) idle->hta_base_us = read;
+  const double start = read - idle->hta_base_us;
+  if (idle->any) {
+    const double gap = start - idle->hta_end_us;
+    // Work whose launch is not in the file HTA joins with the file's first row, whatever that is.
+    const int64_t launch =
+        span.launch != kNone ? trace.api_calls.start[span.launch] : trace.first_in_file;
+    const bool host_waited =
+        launch != kUntimed && HtaMicroseconds(launch) - idle->hta_base_us > idle->hta_end_us;
+    const bool is_short = gap * 1000 < static_cast<double>(kConsecutiveKernelDelayNs);
+    idle->Add(host_waited ? 0 : is_short ? 1 : 2, std::llround(gap * 1000));
+  } else {
+    idle->Add(2, 0);
+  }
+  idle->hta_end_us = start + static_cast<double>(span.end - span.start) / 1000;
+  idle->any = true;
+}
+
+}  // namespace
+
+Table TabulateIdle(const Run& run, const AnalysisOptions& options) {
+  Table table{.name = "idle",
+              .title = "Idle time of each stream, by cause",
+              .columns = {{"rank", Unit::kCount},
+                          {"device", Unit::kCount, true},
+                          {"stream", Unit::kCount},
+                          {"cause", Unit::kText},
+                          {"gaps", Unit::kCount},
+                          {"idle_ns", Unit::kNs},
+                          {"share_percent", Unit::kPercent}}};
+  for (const Trace& trace : run.traces) {
+    std::map<std::pair<uint32_t, uint32_t>, StreamIdle> streams;
+    const std::vector<DeviceSpan>& spans =
+        options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace);
+    for (const DeviceSpan& span : spans) {
+      if (span.table == DeviceSpan::Table::kSync || span.table == DeviceSpan::Table::kOperator) {
+        continue;
+      }
+      const uint32_t device = options.hta_compat ? 0 : span.device;
+      (options.hta_compat ? AddHtaSpan : AddSpan)(trace, span, &streams[{device, span.stream}]);
+    }
+    for (const auto& [stream, idle] : streams) {
+      const int64_t total = idle.ns[0] + idle.ns[1] + idle.ns[2];
+      for (size_t cause = 0; cause < kCauses.size(); ++cause) {
+        if (idle.gaps[cause] == 0) continue;
+        table.rows.push_back({RankCell(trace), int64_t{stream.first}, int64_t{stream.second},
+                              std::string(kCauses[cause]), idle.gaps[cause], idle.ns[cause],
+                              Percent(idle.ns[cause], total)});
+      }
+    }
+  }
+  if (table.rows.empty()) table.notes.push_back("no stream was idle between two pieces of work");
+  return table;
+}
+
+}  // namespace ranktap::collector

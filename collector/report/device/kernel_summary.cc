@@ -1,0 +1,105 @@
+#include "collector/report/device/kernel_summary.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "collector/trace/symbol_name.h"
+
+namespace ranktap::collector {
+namespace {
+
+struct ByName {
+  DurationStatistics time;
+  int64_t untimed = 0;
+};
+
+// By name id, which costs an array index an event; names are looked at once per id.
+std::vector<ByName> CountKernels(const Trace& trace) {
+  std::vector<ByName> by_id(trace.dictionary.strings() + 1);
+  const Kernels& kernels = trace.kernels;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const size_t id = std::min<size_t>(kernels.name[i], by_id.size() - 1);
+    if (kernels.start[i] == kUntimed) {
+      ++by_id[id].untimed;
+    } else {
+      by_id[id].time.Add(kernels.end[i] - kernels.start[i]);
+    }
+  }
+  return by_id;
+}
+
+std::string WhyNoKernels(const Run& run) {
+  bool captured = false, graphs = false;
+  for (const Trace& trace : run.traces) {
+    captured |= trace.origin == TraceOrigin::kCapture;
+    graphs |= trace.graph_launches.size() > 0;
+  }
+  if (graphs) return "kernels ran in CUDA graphs only, timed as a whole: ranktap report RUN graphs";
+  return captured ? "no kernel ran while capture was at level kernels or full"
+                  : "no kernel is in it";
+}
+
+}  // namespace
+
+std::vector<KernelRow> SummarizeKernels(const std::vector<Trace>& traces) {
+  std::map<std::string, KernelRow> rows;
+  for (const Trace& trace : traces) {
+    std::map<std::string, ByName> of_trace;
+    const std::vector<ByName> by_id = CountKernels(trace);
+    for (uint32_t id = 0; id < by_id.size(); ++id) {
+      if (by_id[id].time.count + by_id[id].untimed == 0) continue;
+      ByName& sum = of_trace[ReadableKernelName(trace.dictionary.String(id))];
+      sum.time.Add(by_id[id].time);
+      sum.untimed += by_id[id].untimed;
+    }
+    for (const auto& [name, sum] : of_trace) {
+      KernelRow& row = rows[name];
+      row.name = name;
+      row.time.Add(sum.time);
+      row.untimed += sum.untimed;
+      ++row.ranks;
+    }
+  }
+  std::vector<KernelRow> sorted;
+  for (auto& [name, row] : rows) sorted.push_back(std::move(row));
+  std::sort(sorted.begin(), sorted.end(), [](const KernelRow& a, const KernelRow& b) {
+    return std::tie(b.time.total_ns, a.name) < std::tie(a.time.total_ns, b.name);
+  });
+  return sorted;
+}
+
+Table TabulateKernels(const Run& run) {
+  Table table{.name = "kernels",
+              .title = "GPU kernels, all ranks",
+              .columns = {{"name", Unit::kText},
+                          {"calls", Unit::kCount},
+                          {"total_ns", Unit::kNs},
+                          {"share_percent", Unit::kPercent},
+                          {"mean_ns", Unit::kNs},
+                          {"min_ns", Unit::kNs, true},
+                          {"max_ns", Unit::kNs, true},
+                          {"ranks", Unit::kCount, true}}};
+  const std::vector<KernelRow> rows = SummarizeKernels(run.traces);
+  int64_t total = 0, untimed = 0;
+  for (const KernelRow& row : rows) {
+    total += row.time.total_ns;
+    untimed += row.untimed;
+  }
+  for (const KernelRow& row : rows) {
+    const double share =
+        total == 0 ? 0.0
+                   : 100.0 * static_cast<double>(row.time.total_ns) / static_cast<double>(total);
+    table.rows.push_back({row.name, row.time.count + row.untimed, row.time.total_ns, share,
+                          row.time.mean_ns(), row.time.shortest_ns(), row.time.max_ns, row.ranks});
+  }
+  if (rows.empty()) table.notes.push_back(WhyNoKernels(run));
+  if (untimed > 0) {
+    table.notes.push_back(
+        std::to_string(untimed) +
+        " kernel records came from CUPTI without times; they count as calls only");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

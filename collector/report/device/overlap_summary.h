@@ -1,0 +1,13 @@
+#pragma once
+
+#include "collector/report/options.h"
+#include "collector/report/table.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+// How much of the communication hides behind computation? overlap = |comm and compute| / |comm|,
+// exposed = |comm without compute|. --hta-compat: get_comm_comp_overlap.
+Table TabulateOverlap(const Run& run, const AnalysisOptions& options);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,234 @@
+#include "collector/report/device/patterns.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "collector/analysis/device_names.h"
+#include "collector/analysis/sequences/repeated_sequences.h"
+#include "collector/report/cells.h"
+#include "collector/report/device/operator_patterns.h"
+#include "collector/trace/symbol_name.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr size_t kLongestUnit = 64;
+
+// Longer than this a pattern is cut in its short form; `kernels` has all of it.
+constexpr size_t kLongestText = 400;
+
+// "void at::native::copy_kernel<4>(float*)" is "copy_kernel", "Memset (Device)" is "Memset".
+std::string ShortName(const std::string& full) {
+  std::string name = ShortKernelName(full);
+  for (const std::string_view end : {" (", "<"}) {
+    if (const size_t at = name.find(end); at != 0 && at != name.npos) name.resize(at);
+  }
+  if (const size_t space = name.rfind("::"); space != name.npos) name.erase(0, space + 2);
+  while (name.ends_with(' ')) name.pop_back();
+  return name.empty() ? full : name;
+}
+
+// What repeats at the front of `symbols`: the unit whose repetitions cover most, of equals the
+// shortest. {length of the unit, times}.
+std::pair<size_t, size_t> RepetitionAt(std::span<const uint32_t> symbols) {
+  std::pair<size_t, size_t> best = {1, 1};
+  for (size_t unit = 1; unit <= std::min(kLongestUnit, symbols.size() / 2); ++unit) {
+    size_t same = 0;  // symbols that equal the one a unit before
+    while (unit + same < symbols.size() && symbols[same] == symbols[unit + same]) ++same;
+    const size_t times = 1 + same / unit;
+    if (times > 1 && times * unit > best.first * best.second) best = {unit, times};
+  }
+  return best;
+}
+
+// "a | b x3 | (c | d) x12"
+std::string Fold(std::span<const uint32_t> symbols, const DeviceNames& names, bool brief) {
+  std::string text;
+  while (!symbols.empty()) {
+    const auto [unit, times] = RepetitionAt(symbols);
+    if (!text.empty()) text += " | ";
+    if (unit == 1) {
+      const std::string& name = names.Text(symbols[0]);
+      text += brief ? ShortName(name) : name;
+    } else {
+      text += "(" + Fold(symbols.first(unit), names, brief) + ")";
+    }
+    if (times > 1) text += " x" + std::to_string(times);
+    symbols = symbols.subspan(unit * times);
+  }
+  return text;
+}
+
+std::string Brief(std::span<const uint32_t> symbols, const DeviceNames& names) {
+  std::string text = Fold(symbols, names, true);
+  if (text.size() <= kLongestText) return text;
+  text.resize(std::min(text.rfind(" | ", kLongestText), kLongestText));
+  return text + " | ...";
+}
+
+struct Row {
+  bool of_stream = false;
+  std::string name, pattern, kernels;
+  size_t length = 0, ranks = 0;
+  int64_t count = 0, gpu_ns = 0, cpu_ns = 0, span_ns = 0;
+};
+
+struct StreamText {
+  std::vector<uint32_t> symbols;
+  std::vector<int64_t> weights;
+  std::vector<const DeviceSpan*> spans;  // null at separators
+  std::vector<size_t> traces;
+};
+
+// Streams one after the other, by rank; their work by start.
+StreamText WriteStreams(const Run& run, const DeviceNames& names) {
+  StreamText text;
+  std::vector<std::tuple<uint32_t, std::string, size_t>> order;
+  for (size_t t = 0; t < run.traces.size(); ++t) {
+    order.emplace_back(run.traces[t].info.rank.value_or(UINT32_MAX), run.traces[t].info.file, t);
+  }
+  std::sort(order.begin(), order.end());
+  const auto add = [&text](uint32_t symbol, const DeviceSpan* span, size_t trace) {
+    text.symbols.push_back(symbol);
+    text.weights.push_back(span == nullptr ? 0 : span->end - span->start);
+    text.spans.push_back(span);
+    text.traces.push_back(trace);
+  };
+  for (const auto& [rank, file, t] : order) {
+    std::map<std::pair<uint32_t, uint32_t>, std::vector<std::pair<uint32_t, const DeviceSpan*>>>
+        streams;
+    for (const DeviceSpan& span : DeviceTimeline(run.traces[t])) {
+      streams[{span.device, span.stream}].emplace_back(names.Of(t, span), &span);
+    }
+    for (auto& [lane, work] : streams) {
+      const auto before = [](const auto& a, const auto& b) {
+        return std::tie(a.second->start, a.second->end, a.first) <
+               std::tie(b.second->start, b.second->end, b.first);
+      };
+      if (!std::is_sorted(work.begin(), work.end(), before)) {
+        std::stable_sort(work.begin(), work.end(), before);
+      }
+      for (const auto& [symbol, span] : work) add(symbol, span, t);
+      add(kSeparator, nullptr, t);
+    }
+  }
+  return text;
+}
+
+std::vector<Row> StreamRows(const Run& run, const DeviceNames& names, size_t shortest) {
+  const StreamText text = WriteStreams(run, names);
+  std::vector<Row> rows;
+  for (const RepeatedSequence& sequence : FindRepeatedSequences(
+           text.symbols, text.weights, {.shortest = shortest, .most = kMostPatterns})) {
+    Row& row = rows.emplace_back();
+    row.of_stream = true;
+    row.length = sequence.symbols.size();
+    row.pattern = Brief(sequence.symbols, names);
+    row.kernels = Fold(sequence.symbols, names, false);
+    row.count = static_cast<int64_t>(sequence.places.size());
+    std::set<size_t> traces;
+    for (const size_t place : sequence.places) {
+      int64_t end = text.spans[place]->end;
+      for (size_t i = place; i < place + row.length; ++i) {
+        row.gpu_ns += text.weights[i];
+        end = std::max(end, text.spans[i]->end);
+      }
+      row.span_ns += end - text.spans[place]->start;
+      traces.insert(text.traces[place]);
+    }
+    row.ranks = traces.size();
+  }
+  return rows;
+}
+
+std::string JoinedAsHta(const OperatorPattern& pattern, const DeviceNames& names) {
+  std::string text = pattern.name;
+  for (const uint32_t symbol : pattern.symbols) text += "|" + names.Text(symbol);
+  return text;
+}
+
+std::vector<Row> OperatorRows(const Run& run, const DeviceNames& names,
+                              DeviceNames::Timeline timeline, const OperatorChoice& choice) {
+  std::vector<Row> rows;
+  for (const OperatorPattern& pattern : FindOperatorPatterns(run, names, timeline, choice)) {
+    rows.push_back(
+        {.name = pattern.name,
+         .pattern = choice.as_hta ? JoinedAsHta(pattern, names) : Brief(pattern.symbols, names),
+         .kernels = Fold(pattern.symbols, names, false),
+         .length = pattern.symbols.size(),
+         .ranks = pattern.traces.size(),
+         .count = pattern.count,
+         .gpu_ns = pattern.gpu_ns,
+         .cpu_ns = pattern.cpu_ns});
+  }
+  std::sort(rows.begin(), rows.end(), [&choice](const Row& a, const Row& b) {
+    const int64_t first = choice.as_hta ? a.count : a.gpu_ns;
+    const int64_t second = choice.as_hta ? b.count : b.gpu_ns;
+    return std::tie(second, a.name, a.kernels) < std::tie(first, b.name, b.kernels);
+  });
+  return rows;
+}
+
+int64_t DeviceTime(const Run& run, DeviceNames::Timeline timeline) {
+  int64_t total = 0;
+  for (const Trace& trace : run.traces) {
+    for (const DeviceSpan& span : timeline(trace)) total += span.end - span.start;
+  }
+  return total;
+}
+
+}  // namespace
+
+Table TabulatePatterns(const Run& run, const AnalysisOptions& options) {
+  Table table{.name = "patterns",
+              .title = "Sequences of kernels that recur",
+              .columns = {{"kind", Unit::kText},
+                          {"operator", Unit::kText},
+                          {"pattern", Unit::kText},
+                          {"length", Unit::kCount},
+                          {"count", Unit::kCount},
+                          {"gpu_ns", Unit::kNs},
+                          {"share_percent", Unit::kPercent},
+                          {"span_ns", Unit::kNs, true},
+                          {"cpu_ns", Unit::kNs, true},
+                          {"ranks", Unit::kCount, true},
+                          {"kernels", Unit::kText, true}}};
+  const DeviceNames::Timeline timeline = options.hta_compat ? &HtaDeviceTimeline : &DeviceTimeline;
+  const DeviceNames names(run, timeline);
+  const auto shortest = static_cast<size_t>(std::max(options.shortest_pattern, 2));
+  std::vector<Row> rows;
+  if (!options.hta_compat && options.operator_name.empty()) {
+    rows = StreamRows(run, names, shortest);
+  }
+  std::vector<Row> of_operators =
+      OperatorRows(run, names, timeline, {options.operator_name, shortest, options.hta_compat});
+  if (!options.hta_compat && options.operator_name.empty() && of_operators.size() > kMostPatterns) {
+    table.notes.push_back("the " + std::to_string(kMostPatterns) + " operators' sequences of " +
+                          std::to_string(of_operators.size()) +
+                          " with the most device time; --operator NAME shows all of one");
+    of_operators.resize(kMostPatterns);
+  }
+  std::move(of_operators.begin(), of_operators.end(), std::back_inserter(rows));
+  const int64_t total = DeviceTime(run, timeline);
+  for (const Row& row : rows) {
+    table.rows.push_back({std::string(row.of_stream ? "stream" : "operator"),
+                          row.of_stream ? Cell() : Cell(row.name), row.pattern,
+                          static_cast<int64_t>(row.length), row.count, row.gpu_ns,
+                          Percent(row.gpu_ns, total), row.of_stream ? Cell(row.span_ns) : Cell(),
+                          row.of_stream ? Cell() : Cell(row.cpu_ns),
+                          static_cast<int64_t>(row.ranks), row.kernels});
+  }
+  if (rows.empty()) {
+    table.notes.push_back(options.operator_name.empty()
+                              ? "no sequence of " + std::to_string(shortest) +
+                                    " or more kernels came twice (--min-length)"
+                              : "no operator whose name contains '" + options.operator_name +
+                                    "' launched " + std::to_string(shortest) +
+                                    " or more kernels (--min-length)");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

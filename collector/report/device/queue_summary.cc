@@ -1,0 +1,122 @@
+#include "collector/report/device/queue_summary.h"
+
+#include <algorithm>
+#include <map>
+
+#include "collector/analysis/device_timeline.h"
+#include "collector/analysis/numbers/describe.h"
+#include "collector/report/cells.h"
+#include "collector/report/description_columns.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr int64_t kFull = 1024;  // launches a stream's queue holds before the next one blocks
+
+bool IsHtaEnqueue(std::string_view api) {
+  for (const std::string_view name :
+       {"cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx",
+        "cudaMemcpyAsync", "cudaMemsetAsync", "hipLaunchKernel", "hipExtModuleLaunchKernel",
+        "hipMemsetAsync", "hipMemcpyAsync", "hipMemcpyWithStream"}) {
+    if (api == name) return true;
+  }
+  return false;
+}
+
+// Of one stream: when each piece of work was launched, and when it began.
+struct Waiting {
+  std::vector<int64_t> launched, began;
+};
+
+struct StreamQueue {
+  std::vector<double> lengths;
+  int64_t full_ns = 0, span_ns = 0;
+};
+
+StreamQueue Follow(Waiting waiting) {
+  // Sorted already where one thread launches in order.
+  for (std::vector<int64_t>* const times : {&waiting.launched, &waiting.began}) {
+    if (!std::is_sorted(times->begin(), times->end())) std::sort(times->begin(), times->end());
+  }
+  StreamQueue queue;
+  queue.lengths.reserve(2 * waiting.launched.size());
+  const size_t count = waiting.launched.size();
+  const int64_t first = std::min(waiting.launched[0], waiting.began[0]);
+  int64_t length = 0, since = first;
+  for (size_t launched = 0, began = 0; began < count;) {
+    // At equal times launches come first: a queue is never shorter than empty.
+    const bool is_launch = launched < count && waiting.launched[launched] <= waiting.began[began];
+    const int64_t time = is_launch ? waiting.launched[launched++] : waiting.began[began++];
+    if (length >= kFull) queue.full_ns += time - since;
+    length += is_launch ? 1 : -1;
+    since = time;
+    queue.lengths.push_back(static_cast<double>(length));
+    // HTA's selection may let work begin before its launch: the launches behind the last begin.
+    if (began == count) {
+      for (; launched < count; ++launched) {
+        if (length >= kFull) queue.full_ns += waiting.launched[launched] - since;
+        since = waiting.launched[launched];
+        queue.lengths.push_back(static_cast<double>(++length));
+      }
+    }
+  }
+  queue.span_ns = since - first;
+  return queue;
+}
+
+using Streams = std::map<std::pair<uint32_t, uint32_t>, Waiting>;
+
+Streams CollectChanges(const Trace& trace, bool as_hta) {
+  std::vector<bool> counts(trace.dictionary.apis() + 1, !as_hta);
+  for (uint32_t id = 0; as_hta && id < trace.dictionary.apis(); ++id) {
+    counts[id] = IsHtaEnqueue(trace.dictionary.Api(id).name);
+  }
+  Streams streams;
+  const ApiCalls& calls = trace.api_calls;
+  std::vector<bool> seen(as_hta ? 0 : calls.size());  // a graph is one launch of many kernels
+  Waiting* last = nullptr;
+  std::pair<uint32_t, uint32_t> last_stream;
+  for (const DeviceSpan& span : as_hta ? HtaDeviceTimeline(trace) : DeviceTimeline(trace)) {
+    if (span.launch == kNone) continue;
+    if (!counts[std::min<size_t>(calls.api[span.launch], counts.size() - 1)]) continue;
+    if (!as_hta && seen[span.launch]) continue;
+    if (!as_hta) seen[span.launch] = true;
+    const std::pair<uint32_t, uint32_t> stream = {as_hta ? 0 : span.device, span.stream};
+    if (last == nullptr || stream != last_stream) {
+      last = &streams[stream];
+      last_stream = stream;
+    }
+    last->launched.push_back(calls.start[span.launch]);
+    last->began.push_back(span.start);
+  }
+  return streams;
+}
+
+}  // namespace
+
+Table TabulateQueue(const Run& run, const AnalysisOptions& options) {
+  Table table{.name = "queue",
+              .title = "Launched work waiting on each stream",
+              .columns = {{"rank", Unit::kCount},
+                          {"device", Unit::kCount, true},
+                          {"stream", Unit::kCount},
+                          {"count", Unit::kCount}}};
+  AddDescriptionColumns("", Unit::kCount, &table.columns);
+  table.columns.push_back({"full_ns", Unit::kNs});
+  table.columns.push_back({"full_percent", Unit::kPercent, true});
+  for (const Trace& trace : run.traces) {
+    for (auto& [stream, waiting] : CollectChanges(trace, options.hta_compat)) {
+      StreamQueue queue = Follow(std::move(waiting));
+      std::vector<Cell> row = {RankCell(trace), int64_t{stream.first}, int64_t{stream.second},
+                               static_cast<int64_t>(queue.lengths.size())};
+      AddDescriptionCells(Describe(std::move(queue.lengths)), Unit::kCount, &row);
+      row.push_back(queue.full_ns);
+      row.push_back(Percent(queue.full_ns, queue.span_ns));
+      table.rows.push_back(std::move(row));
+    }
+  }
+  if (table.rows.empty()) table.notes.push_back("no work was joined to its launch");
+  return table;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,151 @@
+#include "collector/report/framework/flop_check.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "collector/analysis/flops/op_flops.h"
+#include "collector/report/cells.h"
+#include "collector/trace/framework_ranges.h"
+#include "collector/trace/marked_lines.h"
+
+namespace ranktap::collector {
+namespace {
+
+using Json = nlohmann::json;
+constexpr std::string_view kMark = "flop-check";
+
+struct Counts {
+  int64_t calls = 0, flops = 0;
+};
+struct Pair {
+  Counts ours, theirs;
+  int64_t difference() const { return ours.flops - theirs.flops; }
+};
+using Operation = std::pair<std::string, std::string>;  // operator, shapes
+
+// "[[2, 3], [], []]" -> "[[2, 3]]": what is no tensor comes last, or is told apart by the operator.
+std::string WithoutEmptyEnds(std::string_view shapes) {
+  std::string text(shapes);
+  while (text.ends_with(", []]")) text.replace(text.size() - 5, 5, "]");
+  return text == "[[]]" ? "[]" : text;
+}
+
+struct Check {
+  int64_t start = kUntimed, end = kUntimed;
+  std::map<Operation, Pair> pairs;
+};
+
+// agent/python/flop_check.py writes [operator, shapes, calls, FLOPs].
+void ReadTheirs(const Trace& trace, Check* check) {
+  const Ranges& marks = trace.marks;
+  for (uint32_t row = 0; row < marks.size(); ++row) {
+    if (trace.dictionary.Domain(marks.domain[row]) != kOperatorDomain ||
+        trace.dictionary.String(marks.name[row]) != kMark) {
+      continue;
+    }
+    if (check->start == kUntimed) {
+      check->start = marks.start[row];
+    } else {
+      check->end = marks.start[row];
+    }
+  }
+  for (const std::string_view line : MarkedLines(trace, kOperatorDomain, kMark)) {
+    const Json row = Json::parse(line, nullptr, false);
+    if (!row.is_array() || row.size() != 4 || !row[0].is_string() || !row[1].is_string() ||
+        !row[2].is_number_integer() || !row[3].is_number_integer()) {
+      continue;
+    }
+    Counts& theirs = check->pairs[{row[0].get<std::string>(), row[1].get<std::string>()}].theirs;
+    AddCapped(std::max<int64_t>(row[2].get<int64_t>(), 0), &theirs.calls);
+    AddCapped(std::max<int64_t>(row[3].get<int64_t>(), 0), &theirs.flops);
+  }
+}
+
+void CountOurs(const Trace& trace, Check* check) {
+  const Operators& ops = trace.operators;
+  const std::vector<FlopCount> counts = CountFlops(trace, FlopRule::kCounter);
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i].flops == 0 || ops.start[i] < check->start || ops.start[i] > check->end) continue;
+    Counts& ours = check
+                       ->pairs[{std::string(trace.dictionary.String(ops.name[i])),
+                                WithoutEmptyEnds(trace.dictionary.String(ops.shapes.At(i)))}]
+                       .ours;
+    ++ours.calls;
+    AddCapped(counts[i].flops, &ours.flops);
+  }
+}
+
+std::string Verdict(const Pair& pair) {
+  if (pair.theirs.flops == 0) return "only ours";
+  if (pair.ours.flops == 0) return "only FlopCounterMode's";
+  return pair.difference() == 0 ? "agree" : "differ";
+}
+
+void AddRows(const Trace& trace, const Check& check, Table* table) {
+  std::vector<std::pair<Operation, Pair>> rows;
+  int64_t differing = 0, ours = 0, theirs = 0;
+  for (const auto& [operation, pair] : check.pairs) {
+    if (pair.ours.flops == 0 && pair.theirs.flops == 0) continue;
+    rows.emplace_back(operation, pair);
+    differing += pair.difference() == 0 ? 0 : 1;
+    AddCapped(pair.ours.flops, &ours);
+    AddCapped(pair.theirs.flops, &theirs);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    const auto key = [](const Pair& pair) {
+      return std::pair(std::abs(pair.difference()), std::max(pair.ours.flops, pair.theirs.flops));
+    };
+    return key(a.second) > key(b.second);
+  });
+  for (const auto& [operation, pair] : rows) {
+    table->rows.push_back({RankCell(trace), operation.first, operation.second, pair.ours.calls,
+                           pair.theirs.calls, pair.ours.flops, pair.theirs.flops, pair.difference(),
+                           Verdict(pair)});
+  }
+  const std::string of = table->rows.size() == rows.size() ? "" : RankName(trace) + ": ";
+  table->notes.push_back(
+      of +
+      (differing == 0
+           ? "all " + std::to_string(rows.size()) + " agree: " + std::to_string(ours) + " FLOPs"
+           : std::to_string(differing) + " of " + std::to_string(rows.size()) +
+                 " do not agree: " + std::to_string(ours) + " FLOPs by our formulas, " +
+                 std::to_string(theirs) + " by FlopCounterMode"));
+}
+
+}  // namespace
+
+Table TabulateFlopCheck(const Run& run) {
+  Table table{.name = "flop-check",
+              .title = "FLOPs of one step, by our formulas and by PyTorch's FlopCounterMode",
+              .columns = {{"rank", Unit::kCount, true},
+                          {"operator", Unit::kText, false, true},
+                          {"input_shapes", Unit::kText, false, true},
+                          {"calls", Unit::kCount},
+                          {"counter_calls", Unit::kCount, true},
+                          {"flops", Unit::kCount},
+                          {"counter_flops", Unit::kCount},
+                          {"difference", Unit::kCount, true},
+                          {"verdict", Unit::kText}}};
+  for (const Trace& trace : run.traces) {
+    Check check;
+    ReadTheirs(trace, &check);
+    if (check.start == kUntimed) continue;
+    if (check.end == kUntimed) {
+      table.notes.push_back(RankName(trace) + ": the check did not end");
+      continue;
+    }
+    CountOurs(trace, &check);
+    AddRows(trace, check, &table);
+  }
+  if (table.rows.empty() && table.notes.empty()) {
+    table.notes.emplace_back(
+        "nothing was checked: ranktap run --level full --flop-check does it, in one step; ranks "
+        "says why not");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

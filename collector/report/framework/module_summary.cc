@@ -1,0 +1,183 @@
+#include "collector/report/framework/module_summary.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+
+#include "collector/analysis/flops/op_flops.h"
+#include "collector/analysis/framework/op_modules.h"
+#include "collector/analysis/launched_work.h"
+#include "collector/analysis/timed_steps.h"
+#include "collector/trace/framework_ranges.h"
+
+namespace ranktap::collector {
+namespace {
+
+// What runs inside of a module's forward counts for the innermost module only.
+class SelfTimes {
+ public:
+  explicit SelfTimes(const Trace& trace) : ranges_(trace.ranges) {}
+
+  // Rows come by start. Returns the row of the module around this one; kNone: a root.
+  uint32_t Enter(uint32_t row) {
+    std::vector<uint32_t>& open = open_[ranges_.writer[row]];
+    while (!open.empty() && ranges_.end[open.back()] <= ranges_.start[row]) open.pop_back();
+    while (open.size() > ranges_.depth[row]) open.pop_back();
+    const uint32_t parent = open.empty() ? kNone : open.back();
+    open.push_back(row);
+    return parent;
+  }
+
+ private:
+  const Ranges& ranges_;
+  std::unordered_map<uint16_t, std::vector<uint32_t>> open_;
+};
+
+void AddTrace(const Trace& trace, std::map<std::string, ModuleRow>* rows) {
+  const Ranges& ranges = trace.ranges;
+  const LaunchedWork work(trace);
+  SelfTimes nesting(trace);
+  std::unordered_map<uint32_t, ModuleRow> by_name;
+  for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
+    const int64_t ns = ranges.end[row] - ranges.start[row];
+    ModuleRow& module = by_name[ranges.name[row]];
+    if (module.forward.count == 0) module.first = ranges.start[row] - trace.first_ns;
+    module.forward.Add(ns);
+    module.self_ns += ns;
+    module.gpu_ns += work.Between(ranges.writer[row], ranges.start[row], ranges.end[row]);
+    const uint32_t parent = nesting.Enter(row);
+    if (parent != kNone) by_name[ranges.name[parent]].self_ns -= ns;
+  }
+  for (const auto& [id, counted] : by_name) {
+    const std::string name(trace.dictionary.String(id));
+    ModuleRow& module = (*rows)[name];
+    module.first = module.ranks == 0 ? counted.first : std::min(module.first, counted.first);
+    module.name = name;
+    module.forward.Add(counted.forward);
+    module.self_ns += counted.self_ns;
+    module.gpu_ns += counted.gpu_ns;
+    ++module.ranks;
+  }
+}
+
+using ModuleCounts =
+    std::array<int64_t, kPasses + 3>;  // by pass; DeepSpeed's FLOPs, MACs, old MACs
+
+std::unordered_map<uint32_t, ModuleCounts> CountByModule(const Trace& trace,
+                                                         const std::vector<OpPlace>& places) {
+  const std::vector<FlopCount> counts = CountFlops(trace, FlopRule::kCounter);
+  const std::vector<FlopCount> deepspeed = CountFlops(trace, FlopRule::kDeepSpeed);
+  const std::vector<FlopCount> old = CountFlops(trace, FlopRule::kDeepSpeedOld);
+  std::unordered_map<uint32_t, ModuleCounts> by_module;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    ModuleCounts& sums = by_module[places[i].module];
+    AddCapped(counts[i].flops, &sums[static_cast<size_t>(places[i].pass)]);
+    if (places[i].pass != Pass::kForward) continue;
+    AddCapped(deepspeed[i].flops, &sums[kPasses]);
+    AddCapped(deepspeed[i].macs, &sums[kPasses + 1]);
+    AddCapped(old[i].macs, &sums[kPasses + 2]);
+  }
+  return by_module;
+}
+
+// Each operator counts for its module and for those whose names are the beginning of its name.
+void AddFlops(const std::vector<Trace>& traces, std::map<std::string, ModuleRow>* rows) {
+  for (const Trace& trace : traces) {
+    if (trace.operators.size() == 0) continue;
+    const std::vector<OpPlace> places = PlaceOperators(trace);
+    std::map<std::string, ModuleCounts> inclusive;
+    for (const auto& [module, counts] : CountByModule(trace, places)) {
+      std::string name(trace.dictionary.String(module));
+      while (!name.empty()) {
+        ModuleCounts& sums = inclusive[name];
+        for (size_t i = 0; i < sums.size(); ++i) AddCapped(counts[i], &sums[i]);
+        const size_t dot = name.rfind('.');
+        name.resize(dot == std::string::npos ? 0 : dot);
+      }
+    }
+    const int64_t steps = CountRecordedSteps(trace, places);
+    for (auto& [name, row] : *rows) {
+      const auto found = inclusive.find(name);
+      if (found == inclusive.end()) continue;
+      row.forward_flops = found->second[0] / steps;
+      row.backward_flops = found->second[1] / steps;
+      row.recompute_flops = found->second[2] / steps;
+      row.deepspeed_flops = found->second[kPasses] / steps;
+      row.deepspeed_macs = found->second[kPasses + 1] / steps;
+      row.deepspeed_old_macs = found->second[kPasses + 2] / steps;
+    }
+    return;  // ranks compute the same; the first that was recorded speaks for them
+  }
+}
+
+// Roots and siblings by first forward, each subtree together.
+void AppendSubtrees(const std::map<std::string, ModuleRow>& rows,
+                    const std::map<std::string, std::vector<const ModuleRow*>>& children,
+                    const std::string& parent, std::vector<ModuleRow>* sorted) {
+  const auto found = children.find(parent);
+  if (found == children.end()) return;
+  for (const ModuleRow* const row : found->second) {
+    sorted->push_back(*row);
+    AppendSubtrees(rows, children, row->name, sorted);
+  }
+}
+
+// The nearest module above that ran itself; containers such as ModuleList never do.
+std::string ParentOf(const std::map<std::string, ModuleRow>& rows, std::string name) {
+  for (size_t dot = name.rfind('.'); dot != std::string::npos; dot = name.rfind('.')) {
+    name.resize(dot);
+    if (rows.contains(name)) return name;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<ModuleRow> SummarizeModules(const std::vector<Trace>& traces) {
+  std::map<std::string, ModuleRow> rows;
+  for (const Trace& trace : traces) AddTrace(trace, &rows);
+  AddFlops(traces, &rows);
+  std::map<std::string, std::vector<const ModuleRow*>> children;
+  for (const auto& [name, row] : rows) children[ParentOf(rows, name)].push_back(&row);
+  for (auto& [parent, list] : children) {
+    std::stable_sort(list.begin(), list.end(),
+                     [](const ModuleRow* a, const ModuleRow* b) { return a->first < b->first; });
+  }
+  std::vector<ModuleRow> sorted;
+  AppendSubtrees(rows, children, "", &sorted);
+  return sorted;
+}
+
+Table TabulateModules(const Run& run) {
+  Table table{.name = "modules",
+              .title = "module forwards, all ranks",
+              .columns = {{"module", Unit::kText},
+                          {"calls", Unit::kCount},
+                          {"total_ns", Unit::kNs},
+                          {"self_ns", Unit::kNs},
+                          {"gpu_ns", Unit::kNs},
+                          {"mean_ns", Unit::kNs},
+                          {"forward_flops", Unit::kCount},
+                          {"backward_flops", Unit::kCount},
+                          {"recompute_flops", Unit::kCount, true},
+                          {"deepspeed_flops", Unit::kCount, true},
+                          {"deepspeed_macs", Unit::kCount, true},
+                          {"deepspeed_old_macs", Unit::kCount, true},
+                          {"min_ns", Unit::kNs, true},
+                          {"max_ns", Unit::kNs, true},
+                          {"ranks", Unit::kCount, true}}};
+  for (const ModuleRow& row : SummarizeModules(run.traces)) {
+    table.rows.push_back({row.name, row.forward.count, row.forward.total_ns, row.self_ns,
+                          row.gpu_ns, row.forward.mean_ns(), row.forward_flops, row.backward_flops,
+                          row.recompute_flops, row.deepspeed_flops, row.deepspeed_macs,
+                          row.deepspeed_old_macs, row.forward.shortest_ns(), row.forward.max_ns,
+                          row.ranks});
+  }
+  if (table.rows.empty()) {
+    table.notes.push_back("no module ran; modules come from PyTorch's hooks, at --level full");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

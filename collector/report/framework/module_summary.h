@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collector/analysis/numbers/duration_statistics.h"
+#include "collector/report/table.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+struct ModuleRow {
+  std::string name;  // Root.path.of.module
+  DurationStatistics forward;
+  int64_t self_ns = 0;  // of the forwards, without the modules called in them
+  int64_t gpu_ns = 0;   // of work launched in the forwards
+  int64_t ranks = 0;
+  int64_t first = 0;  // start of the first forward
+  // Of one step and rank, with the modules called in it; zero where no operators were recorded.
+  int64_t forward_flops = 0, backward_flops = 0, recompute_flops = 0;
+  // The same forward by DeepSpeed's rule (FlopRule::kDeepSpeed).
+  int64_t deepspeed_flops = 0, deepspeed_macs = 0, deepspeed_old_macs = 0;
+};
+
+// Where does the forward pass go, module by module? Over all traces, parents before children, in
+// the order in which they first ran.
+std::vector<ModuleRow> SummarizeModules(const std::vector<Trace>& traces);
+
+Table TabulateModules(const Run& run);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,286 @@
+#include "collector/report/framework/op_summary.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+
+#include "collector/analysis/device_timeline.h"
+#include "collector/analysis/flops/op_flops.h"
+#include "collector/analysis/framework/op_modules.h"
+#include "collector/analysis/framework/op_tree.h"
+#include "collector/analysis/framework/python_stacks.h"
+#include "collector/report/cells.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr std::array<std::string_view, kPasses> kPassNames = {"forward", "backward", "recompute"};
+
+std::string Rewritten(std::string_view name) {
+  return name.starts_with("ProfilerStep#") ? "ProfilerStep*" : std::string(name);
+}
+
+class Averages {
+ public:
+  explicit Averages(const AnalysisOptions& options) : options_(options) {}
+
+  OpRow& RowOf(std::string name, bool on_device, bool is_annotation, std::string_view shapes,
+               std::vector<std::string> stack, std::string_view module = {},
+               std::string_view pass = {}) {
+    std::string key = name + '\0' + (on_device ? 'd' : 'c') + (is_annotation ? 'a' : 'o');
+    if (options_.by_shape) key.append(1, '\0').append(shapes);
+    if (options_.by_module) key.append(1, '\0').append(module).append(1, '\0').append(pass);
+    for (const std::string& frame : stack) key.append(1, '\0').append(frame);
+    const auto [at, is_new] = by_key_.try_emplace(std::move(key), rows_.size());
+    if (is_new) {
+      OpRow& row = rows_.emplace_back();
+      row.name = std::move(name);
+      row.on_device = on_device;
+      row.is_annotation = is_annotation;
+      if (options_.by_shape) row.shapes = shapes.empty() ? "[]" : shapes;  // as torch's table
+      row.stack = std::move(stack);
+      row.module = module;
+      row.pass = pass;
+    }
+    return rows_[at->second];
+  }
+  std::vector<OpRow> Take() { return std::move(rows_); }
+
+ private:
+  const AnalysisOptions& options_;
+  std::unordered_map<std::string, size_t> by_key_;
+  std::vector<OpRow> rows_;
+};
+
+// A node of the backward pass; the engine's evaluation around it is none. Files say whose thread
+// made it, but not the scope that torch goes by.
+bool IsBackward(const Trace& trace, uint32_t op) {
+  const Operators& ops = trace.operators;
+  const std::string_view name = trace.dictionary.String(ops.name[op]);
+  if (name.starts_with("autograd::engine::")) return false;
+  return ops.scope.At(op) == 1 || ops.forward_thread.At(op) != 0 ||
+         name.starts_with("torch::autograd::");
+}
+
+// The stack of each node, by its text's id. What runs inside a node of the backward pass has the
+// stack of the forward operator of the same sequence number (torch/autograd/profiler_util.py,
+// _set_backward_stacktraces). Sequence numbers count by thread: where several threads run forward
+// operators, the first of a number counts, as files do not name their threads as torch does.
+std::vector<uint32_t> StacksOf(const Trace& trace, const std::vector<HostNode>& nodes) {
+  const Operators& ops = trace.operators;
+  std::vector<uint32_t> backward(nodes.size(), kNone);  // the node of the backward pass around it
+  std::vector<uint32_t> stacks(nodes.size(), 0);
+  std::unordered_map<uint64_t, uint32_t> forward;  // by sequence number
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const bool is_op = nodes[i].kind == HostNode::Kind::kOperator;
+    const uint32_t row = nodes[i].row;
+    if (is_op && IsBackward(trace, row)) {
+      backward[i] = row;
+    } else if (nodes[i].parent != kNone) {
+      backward[i] = backward[nodes[i].parent];
+    }
+    if (!is_op || backward[i] != kNone) continue;
+    stacks[i] = ops.stack.At(row);
+    if (!nodes[i].gone) forward.try_emplace(ops.sequence.At(row), stacks[i]);
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (backward[i] == kNone) continue;
+    const uint64_t sequence = ops.sequence.At(backward[i]);
+    const auto of = forward.find(sequence);
+    stacks[i] = sequence == 0 || of == forward.end() ? 0 : of->second;
+  }
+  return stacks;
+}
+
+void AddNode(const Trace& trace, const HostNode& node, uint32_t stack_id,
+             const std::vector<FlopCount>& counted, const std::vector<OpPlace>& places,
+             const AnalysisOptions& options, Averages* averages) {
+  std::string_view shapes, values, module, pass;
+  std::vector<std::string> stack;
+  bool is_annotation = false;
+  if (node.kind == HostNode::Kind::kOperator) {
+    const Operators& ops = trace.operators;
+    shapes = trace.dictionary.String(ops.shapes.At(node.row));
+    values = trace.dictionary.String(ops.values.At(node.row));
+    is_annotation = static_cast<OperatorKind>(ops.kind[node.row]) == OperatorKind::kAnnotation;
+    if (!places.empty()) {
+      module = trace.dictionary.String(places[node.row].module);
+      pass = kPassNames[static_cast<size_t>(places[node.row].pass)];
+    }
+  }
+  if (stack_id != 0) {
+    stack =
+        InnermostFrames(trace.dictionary.String(stack_id), static_cast<size_t>(options.by_stack));
+  }
+  const std::string_view name = NameOf(trace, node);
+  OpRow& row = averages->RowOf(Rewritten(name), false, is_annotation, shapes, std::move(stack),
+                               module, pass);
+  const int64_t length = node.end - node.start;
+  ++row.count;
+  row.cpu_ns += length;
+  row.self_cpu_ns += length - node.children_ns;
+  row.device_ns += node.device_ns;
+  row.self_device_ns += node.own_device_ns;
+  row.cpu_bytes += node.cpu_bytes;
+  row.self_cpu_bytes += node.cpu_bytes - node.children_cpu_bytes;
+  row.device_bytes += node.device_bytes;
+  row.self_device_bytes += node.device_bytes - node.children_device_bytes;
+  if (node.kind != HostNode::Kind::kOperator) return;
+  row.flops += CountOp(FlopRule::kProfiler, name, shapes, values).value_or(FlopCount{}).flops;
+  row.counted_flops += counted[node.row].flops;
+}
+
+void AddOnDevice(std::string name, bool is_annotation, int64_t length, Averages* averages) {
+  OpRow& row = averages->RowOf(std::move(name), true, is_annotation, "", {});
+  ++row.count;
+  row.device_ns += length;
+  row.self_device_ns += length;
+}
+
+// Allocations that no event was open around.
+void AddStrayMemory(const Trace& trace, const std::vector<HostNode>& nodes, Averages* averages) {
+  const Allocations& all = trace.allocations;
+  int64_t reached = INT64_MIN;
+  size_t next = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (; next < nodes.size() && nodes[next].start <= all.start[i]; ++next) {
+      reached = std::max(reached, nodes[next].end);
+    }
+    if (all.start[i] <= reached) continue;
+    OpRow& row = averages->RowOf("[memory]", false, false, "", {});
+    ++row.count;
+    int64_t OpRow::*const total =
+        all.device_type.At(i) == 0 ? &OpRow::cpu_bytes : &OpRow::device_bytes;
+    int64_t OpRow::*const self =
+        all.device_type.At(i) == 0 ? &OpRow::self_cpu_bytes : &OpRow::self_device_bytes;
+    row.*total += all.bytes[i];
+    row.*self += all.bytes[i];
+  }
+}
+
+int64_t SortValue(const OpRow& row, std::string_view key) {
+  std::string name(key);
+  if (const size_t at = name.find("cuda"); at != name.npos) name.replace(at, 4, "device");
+  const std::map<std::string_view, int64_t> values = {
+      {"cpu_time_total", row.cpu_ns},
+      {"self_cpu_time_total", row.self_cpu_ns},
+      {"device_time_total", row.device_ns},
+      {"self_device_time_total", row.self_device_ns},
+      {"cpu_time", row.count == 0 ? 0 : row.cpu_ns / row.count},
+      {"device_time", row.count == 0 ? 0 : row.device_ns / row.count},
+      {"cpu_memory_usage", row.cpu_bytes},
+      {"self_cpu_memory_usage", row.self_cpu_bytes},
+      {"device_memory_usage", row.device_bytes},
+      {"self_device_memory_usage", row.self_device_bytes},
+      {"count", row.count}};
+  const auto at = values.find(name);
+  return at == values.end() ? 0 : at->second;
+}
+
+}  // namespace
+
+std::vector<OpRow> AverageOps(const Trace& trace, const AnalysisOptions& options) {
+  const std::vector<HostNode> nodes = BuildOpTree(trace);
+  const std::vector<FlopCount> counted = CountFlops(trace, FlopRule::kCounter);
+  Averages averages(options);
+  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  size_t next = 0;
+  const auto add_spans_before = [&](int64_t time) {
+    for (; next < spans.size() && spans[next].start < time; ++next) {
+      AddOnDevice(NameOf(trace, spans[next]), false, spans[next].end - spans[next].start,
+                  &averages);
+    }
+  };
+  const std::vector<uint32_t> stacks =
+      options.by_stack > 0 ? StacksOf(trace, nodes) : std::vector<uint32_t>(nodes.size(), 0);
+  const std::vector<OpPlace> places =
+      options.by_module ? PlaceOperators(trace) : std::vector<OpPlace>();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const HostNode& node = nodes[i];
+    if (node.gone || node.kind == HostNode::Kind::kPython) continue;
+    add_spans_before(node.start);
+    AddNode(trace, node, stacks[i], counted, places, options, &averages);
+  }
+  add_spans_before(INT64_MAX);
+  const DeviceAnnotations& annotations = trace.device_annotations;
+  for (size_t i = 0; i < annotations.size(); ++i) {
+    AddOnDevice(Rewritten(trace.dictionary.String(annotations.name[i])), true,
+                annotations.end[i] - annotations.start[i], &averages);
+  }
+  AddStrayMemory(trace, nodes, &averages);
+  return averages.Take();
+}
+
+Table TabulateOps(const Run& run, const AnalysisOptions& options) {
+  const bool by_stack = options.by_stack > 0;
+  Table table{.name = "ops",
+              .title = "Operators, as torch's key_averages()",
+              .columns = {{"rank", Unit::kCount, true},
+                          {"name", Unit::kText},
+                          {"self_cpu_percent", Unit::kPercent, by_stack},
+                          {"self_cpu_ns", Unit::kNs},
+                          {"cpu_total_percent", Unit::kPercent, true},
+                          {"cpu_total_ns", Unit::kNs, by_stack},
+                          {"cpu_avg_ns", Unit::kNs, true},
+                          {"self_cuda_ns", Unit::kNs, by_stack},
+                          {"self_cuda_percent", Unit::kPercent, true},
+                          {"cuda_total_ns", Unit::kNs, by_stack},
+                          {"cuda_avg_ns", Unit::kNs, true},
+                          {"cpu_mem_bytes", Unit::kBytes, true},
+                          {"self_cpu_mem_bytes", Unit::kBytes, true},
+                          {"cuda_mem_bytes", Unit::kBytes, true},
+                          {"self_cuda_mem_bytes", Unit::kBytes, true},
+                          {"calls", Unit::kCount},
+                          {"input_shapes", Unit::kText, true},
+                          {"source", Unit::kText, !by_stack, by_stack},
+                          {"module", Unit::kText, true},
+                          {"pass", Unit::kText, true},
+                          {"flops", Unit::kCount, true},
+                          {"counted_flops", Unit::kCount, true},
+                          {"where", Unit::kText, true}}};
+  for (const Trace& trace : run.traces) {
+    std::vector<OpRow> rows = AverageOps(trace, options);
+    int64_t cpu = 0, device = 0;
+    for (const OpRow& row : rows) {
+      cpu += row.self_cpu_ns;
+      if (row.on_device && !row.is_annotation) device += row.self_device_ns;
+    }
+    const std::string sort = !options.sort_by.empty() ? options.sort_by
+                             : device > 0             ? "self_device_time_total"
+                                                      : "self_cpu_time_total";
+    std::stable_sort(rows.begin(), rows.end(), [&](const OpRow& a, const OpRow& b) {
+      return SortValue(a, sort) > SortValue(b, sort);
+    });
+    for (const OpRow& row : rows) {
+      table.rows.push_back({RankCell(trace),
+                            row.name,
+                            Percent(row.self_cpu_ns, cpu),
+                            row.self_cpu_ns,
+                            Percent(row.cpu_ns, cpu),
+                            row.cpu_ns,
+                            row.cpu_ns / row.count,
+                            row.self_device_ns,
+                            Percent(row.self_device_ns, device),
+                            row.device_ns,
+                            row.device_ns / row.count,
+                            row.cpu_bytes,
+                            row.self_cpu_bytes,
+                            row.device_bytes,
+                            row.self_device_bytes,
+                            row.count,
+                            row.shapes,
+                            Joined(row.stack),
+                            row.module,
+                            row.pass,
+                            row.flops,
+                            row.counted_flops,
+                            std::string(row.on_device ? "device" : "host")});
+    }
+    table.notes.push_back(RankName(trace) + ": self CPU time total " + std::to_string(cpu) +
+                          " ns, self CUDA time total " + std::to_string(device) + " ns");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

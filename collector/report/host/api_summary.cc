@@ -1,0 +1,86 @@
+#include "collector/report/host/api_summary.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace ranktap::collector {
+namespace {
+
+// cudaErrorNotReady and CUDA_ERROR_NOT_READY.
+constexpr int32_t kNotReady = 600;
+
+struct Counted {
+  DurationStatistics time;
+  int64_t errors = 0;
+};
+
+void Count(const ApiCalls& calls, std::vector<Counted>* by_id) {
+  for (size_t i = 0; i < calls.size(); ++i) {
+    Counted& counted = (*by_id)[std::min<size_t>(calls.api[i], by_id->size() - 1)];
+    counted.time.Add(calls.end[i] - calls.start[i]);
+    const int32_t status = calls.status.At(i);
+    counted.errors += status != 0 && status != kNotReady ? 1 : 0;
+  }
+}
+
+std::string DomainName(proto::ApiDomain domain) {
+  switch (domain) {
+    case proto::ApiDomain::kRuntime:
+      return "runtime";
+    case proto::ApiDomain::kDriver:
+      return "driver";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+std::vector<ApiRow> SummarizeApis(const std::vector<Trace>& traces) {
+  std::map<std::pair<std::string, std::string>, ApiRow> rows;
+  for (const Trace& trace : traces) {
+    std::vector<Counted> by_id(trace.dictionary.apis() + 1);
+    Count(trace.api_calls, &by_id);
+    Count(trace.event_calls, &by_id);
+    for (uint32_t id = 0; id < by_id.size(); ++id) {
+      if (by_id[id].time.count == 0) continue;
+      const ApiFunction& api = trace.dictionary.Api(id);
+      const std::string name = api.name.empty() ? "(name missing)" : api.name;
+      ApiRow& row = rows[{name, DomainName(api.domain)}];
+      row.name = name;
+      row.domain = DomainName(api.domain);
+      row.time.Add(by_id[id].time);
+      row.errors += by_id[id].errors;
+    }
+  }
+  std::vector<ApiRow> sorted;
+  for (auto& [key, row] : rows) sorted.push_back(std::move(row));
+  std::sort(sorted.begin(), sorted.end(), [](const ApiRow& a, const ApiRow& b) {
+    return std::tie(b.time.total_ns, a.name, a.domain) <
+           std::tie(a.time.total_ns, b.name, b.domain);
+  });
+  return sorted;
+}
+
+Table TabulateApis(const Run& run) {
+  Table table{.name = "apis",
+              .title = "CUDA API calls, all ranks and threads",
+              .columns = {{"name", Unit::kText},
+                          {"domain", Unit::kText, true},
+                          {"calls", Unit::kCount},
+                          {"total_ns", Unit::kNs},
+                          {"mean_ns", Unit::kNs},
+                          {"min_ns", Unit::kNs, true},
+                          {"max_ns", Unit::kNs, true},
+                          {"errors", Unit::kCount, true}}};
+  for (const ApiRow& row : SummarizeApis(run.traces)) {
+    table.rows.push_back({row.name, row.domain, row.time.count, row.time.total_ns,
+                          row.time.mean_ns(), row.time.shortest_ns(), row.time.max_ns, row.errors});
+  }
+  if (table.rows.empty()) {
+    table.notes.push_back("no CUDA call was made while capture was at level kernels");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collector/analysis/numbers/duration_statistics.h"
+#include "collector/report/table.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+struct ApiRow {
+  std::string name;
+  std::string domain;  // "runtime" or "driver"
+  DurationStatistics time;
+  int64_t errors = 0;  // other than "not ready", which queries return by design
+};
+
+// Where does the host spend its time in CUDA calls? Over all traces and threads, longest total
+// first.
+std::vector<ApiRow> SummarizeApis(const std::vector<Trace>& traces);
+
+Table TabulateApis(const Run& run);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,197 @@
+#include "collector/report/host/call_sites.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "collector/analysis/graph_nodes.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr std::string_view kStub = "__device_stub__";
+
+struct Place {
+  SourceFrame frame;
+  std::string module;
+};
+
+// The innermost frame of the program's own; without one, the innermost of all.
+Place PlaceOf(const Trace& trace, uint32_t stack) {
+  Place first;
+  bool any = false, after_stub = false;
+  for (const uint64_t address : trace.dictionary.Stack(stack).frames) {
+    const ResolvedAddress* const resolved = trace.symbols.Find(address);
+    if (resolved == nullptr) continue;
+    for (const SourceFrame& frame : resolved->frames) {
+      // nvcc's stub is called by a function that has the kernel's name: neither is the program's.
+      const bool kernel = std::exchange(after_stub, frame.function.starts_with(kStub));
+      if (!kernel && !IsCudaFrame(frame, resolved->module)) return {frame, resolved->module};
+      if (!any) first = {frame, resolved->module};
+      any = true;
+    }
+  }
+  if (!any) first.frame.function = "(unknown)";
+  return first;
+}
+
+using Key = std::tuple<std::string, std::string, uint32_t, std::string, std::string>;
+
+struct Sites {
+  std::vector<CallSite*> by_call;                               // row of api_calls; may be nullptr
+  std::map<std::pair<uint32_t, uint32_t>, CallSite*> by_stack;  // and api
+};
+
+Sites CountCalls(const Trace& trace, std::map<Key, CallSite>* sites) {
+  const ApiCalls& calls = trace.api_calls;
+  Sites found;
+  found.by_call.resize(calls.size(), nullptr);
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const uint32_t stack = calls.stack.At(i);
+    if (stack == 0) continue;
+    CallSite*& site = found.by_stack[{stack, calls.api[i]}];
+    if (site == nullptr) {
+      const Place place = PlaceOf(trace, stack);
+      const std::string& api = trace.dictionary.Api(calls.api[i]).name;
+      site =
+          &(*sites)[{place.frame.function, place.frame.file, place.frame.line, place.module, api}];
+      site->frame = place.frame;
+      site->module = place.module;
+      site->api = api;
+    }
+    site->host.Add(calls.end[i] - calls.start[i]);
+    found.by_call[i] = site;
+  }
+  return found;
+}
+
+// A node of a graph belongs to the call that captured it: what launches the graph did not write it.
+CallSite* SiteOf(const Trace& trace, const DeviceWork& work, size_t row, const Sites& sites) {
+  if (const uint64_t node = work.graph_node.At(row); node != 0) {
+    const GraphNode* const made = FindGraphNode(trace, node);
+    const auto site =
+        made == nullptr ? sites.by_stack.end() : sites.by_stack.find({made->stack, made->api});
+    if (site != sites.by_stack.end()) return site->second;
+  }
+  const uint32_t launch = work.launch[row];
+  return launch < sites.by_call.size() ? sites.by_call[launch] : nullptr;
+}
+
+void CountWork(const Trace& trace, const DeviceWork& work, const Sites& sites) {
+  for (size_t i = 0; i < work.size(); ++i) {
+    if (work.start[i] == kUntimed) continue;
+    if (CallSite* const site = SiteOf(trace, work, i, sites)) {
+      site->gpu_ns += work.end[i] - work.start[i];
+    }
+  }
+}
+
+std::string Counted(uint64_t count, std::string_view text) {
+  return std::to_string(count) + " " + std::string(text);
+}
+
+void AddNotes(const Run& run, Table* table) {
+  uint64_t with = 0, calls = 0;
+  v1::Cost cost;
+  std::set<std::string> problems;
+  for (const Trace& trace : run.traces) {
+    calls += trace.api_calls.size();
+    for (size_t i = 0; i < trace.api_calls.size(); ++i) with += trace.api_calls.stack.At(i) != 0;
+    cost.set_stacks(cost.stacks() + trace.cost.stacks());
+    cost.set_stack_memo_hits(cost.stack_memo_hits() + trace.cost.stack_memo_hits());
+    cost.set_stack_memo_errors(cost.stack_memo_errors() + trace.cost.stack_memo_errors());
+    cost.set_stack_frames_learnt(cost.stack_frames_learnt() + trace.cost.stack_frames_learnt());
+    cost.set_stacks_truncated(cost.stacks_truncated() + trace.cost.stacks_truncated());
+    cost.set_stacks_refused(cost.stacks_refused() + trace.cost.stacks_refused());
+    problems.insert(trace.symbols.problems().begin(), trace.symbols.problems().end());
+  }
+  if (with == 0) {
+    table->notes.push_back(
+        "no call carries a stack; record with ranktap run --stacks=launch (or sync, all)");
+    return;
+  }
+  table->notes.push_back(Counted(with, "of ") + Counted(calls, "calls carry a stack; ") +
+                         Counted(cost.stack_memo_hits(), "of ") +
+                         Counted(cost.stacks(), "came from the memo, ") +
+                         Counted(cost.stack_frames_learnt(), "addresses were looked up"));
+  if (cost.stacks_truncated() + cost.stacks_refused() + cost.stack_memo_errors() > 0) {
+    table->notes.push_back(Counted(cost.stacks_truncated(), "walks lack their outermost frames, ") +
+                           Counted(cost.stacks_refused(), "were not taken, ") +
+                           Counted(cost.stack_memo_errors(), "times the memo was found wrong"));
+  }
+  table->notes.insert(table->notes.end(), problems.begin(), problems.end());
+}
+
+}  // namespace
+
+SourceFrame FrameOfStack(const Trace& trace, uint32_t stack) { return PlaceOf(trace, stack).frame; }
+
+std::string SourceText(const SourceFrame& frame) {
+  if (frame.file.empty()) return {};
+  return frame.file.substr(frame.file.rfind('/') + 1) + ":" + std::to_string(frame.line);
+}
+
+bool IsCudaFrame(const SourceFrame& frame, std::string_view module) {
+  for (const std::string_view library : {"libcuda.so", "libcudart", "libcupti", "libranktap"}) {
+    if (module.starts_with(library)) return true;
+  }
+  for (const std::string_view file : {".cudafe1.stub.c", "/cuda_runtime.h", "/host_runtime.h"}) {
+    if (frame.file.ends_with(file)) return true;
+  }
+  return frame.function.starts_with(kStub) || frame.function.starts_with("cudaLaunchKernel") ||
+         frame.function.starts_with("__cudaLaunchKernel");
+}
+
+std::vector<CallSite> FindCallSites(const std::vector<Trace>& traces) {
+  std::map<Key, CallSite> all;
+  for (const Trace& trace : traces) {
+    std::map<Key, CallSite> of_trace;
+    const Sites sites = CountCalls(trace, &of_trace);
+    CountWork(trace, trace.kernels, sites);
+    CountWork(trace, trace.copies, sites);
+    CountWork(trace, trace.memsets, sites);
+    CountWork(trace, trace.graph_launches, sites);
+    for (auto& [key, site] : of_trace) {
+      CallSite& sum = all[key];
+      sum.frame = site.frame;
+      sum.module = site.module;
+      sum.api = site.api;
+      sum.host.Add(site.host);
+      sum.gpu_ns += site.gpu_ns;
+      ++sum.ranks;
+    }
+  }
+  std::vector<CallSite> sorted;
+  for (auto& [key, site] : all) sorted.push_back(std::move(site));
+  std::stable_sort(sorted.begin(), sorted.end(), [](const CallSite& a, const CallSite& b) {
+    return std::tie(b.gpu_ns, b.host.total_ns) < std::tie(a.gpu_ns, a.host.total_ns);
+  });
+  return sorted;
+}
+
+Table TabulateCallSites(const Run& run) {
+  Table table{.name = "stacks",
+              .title = "Where in the program CUDA calls come from, all ranks",
+              .columns = {{"function", Unit::kText},
+                          {"source", Unit::kText},
+                          {"api", Unit::kText},
+                          {"calls", Unit::kCount},
+                          {"gpu_ns", Unit::kNs},
+                          {"host_ns", Unit::kNs},
+                          {"host_mean_ns", Unit::kNs, true},
+                          {"module", Unit::kText, true},
+                          {"file", Unit::kText, true},
+                          {"line", Unit::kCount, true},
+                          {"ranks", Unit::kCount, true}}};
+  for (const CallSite& site : FindCallSites(run.traces)) {
+    table.rows.push_back({site.frame.function, SourceText(site.frame), site.api, site.host.count,
+                          site.gpu_ns, site.host.total_ns, site.host.mean_ns(), site.module,
+                          site.frame.file, int64_t{site.frame.line}, site.ranks});
+  }
+  AddNotes(run, &table);
+  return table;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,84 @@
+#include "collector/report/host/launch_summary.h"
+
+#include <algorithm>
+#include <array>
+
+#include "collector/analysis/device_timeline.h"
+#include "collector/analysis/numbers/describe.h"
+#include "collector/report/cells.h"
+#include "collector/report/description_columns.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr double kRuntimeCutoffNs = 50'000, kLaunchDelayCutoffNs = 100'000;  // HTA's
+
+struct Launches {
+  std::vector<double> cpu, gpu, delay;
+  int64_t short_kernels = 0, slow_calls = 0, late = 0;
+};
+
+bool IsHtaLaunch(std::string_view api) {
+  return api == "cudaLaunchKernel" || api == "cudaLaunchKernelExC" || api == "cudaMemcpyAsync" ||
+         api == "cudaMemsetAsync";
+}
+
+Launches Collect(const Trace& trace, bool as_hta) {
+  Launches launches;
+  const size_t most = trace.kernels.size() + trace.copies.size() + trace.memsets.size();
+  for (auto* const values : {&launches.cpu, &launches.gpu, &launches.delay}) values->reserve(most);
+  std::vector<bool> counts(trace.dictionary.apis() + 1, !as_hta);
+  for (uint32_t id = 0; as_hta && id < trace.dictionary.apis(); ++id) {
+    counts[id] = IsHtaLaunch(trace.dictionary.Api(id).name);
+  }
+  const int64_t cutoff = as_hta ? HtaCutoff(trace) : INT64_MAX;
+  const ApiCalls& calls = trace.api_calls;
+  const auto add = [&](const DeviceWork& work) {
+    for (size_t i = 0; i < work.size(); ++i) {
+      const uint32_t launch = work.launch[i];
+      if (launch == kNone || work.start[i] == kUntimed) continue;
+      if (!counts[std::min<size_t>(calls.api[launch], counts.size() - 1)]) continue;
+      if (calls.start[launch] >= cutoff) continue;
+      const auto cpu = static_cast<double>(calls.end[launch] - calls.start[launch]);
+      const auto gpu = static_cast<double>(work.end[i] - work.start[i]);
+      const auto delay =
+          static_cast<double>(std::max<int64_t>(0, work.start[i] - calls.end[launch]));
+      launches.cpu.push_back(cpu);
+      launches.gpu.push_back(gpu);
+      launches.delay.push_back(delay);
+      launches.short_kernels += gpu < cpu && cpu <= kRuntimeCutoffNs;
+      launches.slow_calls += cpu > kRuntimeCutoffNs;
+      launches.late += delay > kLaunchDelayCutoffNs;
+    }
+  };
+  add(trace.kernels), add(trace.copies), add(trace.memsets);
+  return launches;
+}
+
+}  // namespace
+
+Table TabulateLaunches(const Run& run, const AnalysisOptions& options) {
+  Table table{.name = "launches",
+              .title = "Launches: the call, the wait, the work",
+              .columns = {{"rank", Unit::kCount}, {"what", Unit::kText}, {"count", Unit::kCount}}};
+  AddDescriptionColumns("_ns", Unit::kNs, &table.columns);
+  for (const Trace& trace : run.traces) {
+    Launches launches = Collect(trace, options.hta_compat);
+    const auto add = [&](const char* what, std::vector<double> values) {
+      std::vector<Cell> row = {RankCell(trace), std::string(what),
+                               static_cast<int64_t>(values.size())};
+      AddDescriptionCells(Describe(std::move(values)), Unit::kNs, &row);
+      table.rows.push_back(std::move(row));
+    };
+    add("cpu_duration", std::move(launches.cpu));
+    add("gpu_duration", std::move(launches.gpu));
+    add("launch_delay", std::move(launches.delay));
+    table.notes.push_back(RankName(trace) + ": " + std::to_string(launches.short_kernels) +
+                          " launches took longer than their work, " +
+                          std::to_string(launches.slow_calls) + " calls over 50 us, " +
+                          std::to_string(launches.late) + " began more than 100 us late");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,86 @@
+#include "collector/report/host/range_summary.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "collector/analysis/launched_work.h"
+
+namespace ranktap::collector {
+namespace {
+
+using Key = std::pair<std::string, std::string>;
+
+void AddTrace(const Trace& trace, std::map<Key, RangeRow>* rows) {
+  const LaunchedWork work(trace);
+  std::unordered_map<uint64_t, RangeRow> by_id;  // by name and domain
+  const Ranges& ranges = trace.ranges;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    RangeRow& row = by_id[uint64_t{ranges.name[i]} << 16 | ranges.domain[i]];
+    row.time.Add(ranges.end[i] - ranges.start[i]);
+    row.unfinished += ranges.unfinished.At(i);
+    row.gpu_ns += work.Between(ranges.writer[i], ranges.start[i], ranges.end[i]);
+  }
+  std::map<Key, RangeRow> of_trace;
+  for (const auto& [id, counted] : by_id) {
+    const Key key{trace.dictionary.String(static_cast<uint32_t>(id >> 16)),
+                  trace.dictionary.Domain(static_cast<uint32_t>(id & 0xffff))};
+    RangeRow& row = of_trace[key];
+    row.time.Add(counted.time);
+    row.unfinished += counted.unfinished;
+    row.gpu_ns += counted.gpu_ns;
+  }
+  for (const auto& [key, counted] : of_trace) {
+    RangeRow& row = (*rows)[key];
+    std::tie(row.name, row.domain) = key;
+    row.time.Add(counted.time);
+    row.unfinished += counted.unfinished;
+    row.gpu_ns += counted.gpu_ns;
+    ++row.ranks;
+  }
+}
+
+}  // namespace
+
+std::vector<RangeRow> SummarizeRanges(const std::vector<Trace>& traces) {
+  std::map<Key, RangeRow> rows;
+  for (const Trace& trace : traces) AddTrace(trace, &rows);
+  std::vector<RangeRow> sorted;
+  for (auto& [key, row] : rows) sorted.push_back(std::move(row));
+  std::sort(sorted.begin(), sorted.end(), [](const RangeRow& a, const RangeRow& b) {
+    return std::tie(b.time.total_ns, a.name, a.domain) <
+           std::tie(a.time.total_ns, b.name, b.domain);
+  });
+  return sorted;
+}
+
+Table TabulateRanges(const Run& run) {
+  Table table{.name = "ranges",
+              .title = "NVTX ranges, all ranks",
+              .columns = {{"name", Unit::kText},
+                          {"domain", Unit::kText, true},
+                          {"calls", Unit::kCount},
+                          {"total_ns", Unit::kNs},
+                          {"gpu_ns", Unit::kNs},
+                          {"mean_ns", Unit::kNs},
+                          {"min_ns", Unit::kNs, true},
+                          {"max_ns", Unit::kNs, true},
+                          {"ranks", Unit::kCount, true},
+                          {"unfinished", Unit::kCount, true}}};
+  uint64_t unmatched = 0;
+  for (const Trace& trace : run.traces) unmatched += trace.unmatched_pops;
+  for (const RangeRow& row : SummarizeRanges(run.traces)) {
+    table.rows.push_back({row.name, row.domain, row.time.count, row.time.total_ns, row.gpu_ns,
+                          row.time.mean_ns(), row.time.shortest_ns(), row.time.max_ns, row.ranks,
+                          row.unfinished});
+  }
+  if (table.rows.empty()) table.notes.push_back("the program used no NVTX range");
+  if (unmatched > 0) {
+    table.notes.push_back(std::to_string(unmatched) +
+                          " ranges ended that had begun before capture did; they are not counted");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collector/analysis/numbers/duration_statistics.h"
+#include "collector/report/table.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+struct RangeRow {
+  std::string name;
+  std::string domain;  // empty: the default domain
+  DurationStatistics time;
+  int64_t gpu_ns = 0;  // of work launched by the same thread while the range was open
+  int64_t unfinished = 0;
+  int64_t ranks = 0;
+};
+
+// How long do the program's ranges take? Over all traces, longest total first. Nested ranges count
+// in each of their parents.
+std::vector<RangeRow> SummarizeRanges(const std::vector<Trace>& traces);
+
+Table TabulateRanges(const Run& run);
+
+}  // namespace ranktap::collector

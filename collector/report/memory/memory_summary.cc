@@ -1,0 +1,240 @@
+#include "collector/report/memory/memory_summary.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "collector/analysis/framework/memory_blocks.h"
+#include "collector/analysis/framework/python_stacks.h"
+#include "collector/report/cells.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr uint32_t kDeviceMemory = 3;              // CUpti_ActivityMemoryKind
+constexpr uint32_t kAllocated = 1, kReleased = 2;  // CUpti_ActivityMemoryOperationType
+constexpr uint32_t kCpu = kNone;
+
+struct Curve {
+  int64_t now = 0, peak = 0, peak_time = 0, peak_reserved = 0;
+  size_t peak_row = 0;
+  int64_t allocations = 0, allocated = 0, largest = 0;
+  bool has_reserved = false;
+
+  void Count(int64_t bytes) {
+    if (bytes <= 0) return;
+    ++allocations;
+    allocated += bytes;
+    largest = std::max(largest, bytes);
+  }
+  void Reach(int64_t level, int64_t time, size_t row) {
+    now = level;
+    if (level <= peak) return;
+    peak = level;
+    peak_time = time;
+    peak_row = row;
+  }
+};
+
+std::map<uint32_t, Curve> FrameworkCurves(const Trace& trace) {
+  const Allocations& all = trace.allocations;
+  std::map<uint32_t, Curve> curves;
+  for (size_t i = 0; i < all.size(); ++i) {
+    Curve& curve = curves[MemoryDeviceOf(all, i)];
+    if (all.relabelled.At(i) == 0) curve.Count(all.bytes[i]);
+    const int64_t level = all.allocated.empty() ? curve.now + all.bytes[i]
+                                                : static_cast<int64_t>(all.allocated.At(i));
+    curve.Reach(level, all.start[i], i);
+    if (all.reserved.empty()) continue;
+    curve.has_reserved = true;
+    curve.peak_reserved = std::max(curve.peak_reserved, static_cast<int64_t>(all.reserved.At(i)));
+  }
+  return curves;
+}
+
+std::map<uint32_t, Curve> CudaCurves(const Trace& trace) {
+  std::map<uint32_t, Curve> curves;
+  for (size_t i = 0; i < trace.memory.size(); ++i) {
+    const proto::MemoryEvent& event = trace.memory[i];
+    if (event.memory_kind != kDeviceMemory) continue;
+    const auto bytes = static_cast<int64_t>(event.bytes);
+    Curve& curve = curves[event.device];
+    if (event.operation == kAllocated) curve.Count(bytes);
+    const int64_t change = event.operation == kAllocated  ? bytes
+                           : event.operation == kReleased ? -bytes
+                                                          : 0;
+    curve.Reach(curve.now + change, static_cast<int64_t>(event.time_ns), i);
+  }
+  return curves;
+}
+
+Cell DeviceCell(const Trace& trace, uint32_t device) {
+  if (device != kCpu) return "GPU " + std::to_string(device);
+  // A memory timeline is of one device, which it does not name.
+  const bool named = trace.allocations.category.empty() || trace.origin == TraceOrigin::kCapture;
+  return std::string(named ? "CPU" : "not named");
+}
+
+void AddRows(const Trace& trace, const std::string& allocator,
+             const std::map<uint32_t, Curve>& curves, Table* table) {
+  for (const auto& [device, curve] : curves) {
+    table->rows.push_back({RankCell(trace), DeviceCell(trace, device), allocator, curve.peak,
+                           curve.peak_time - trace.first_ns,
+                           curve.has_reserved ? Cell(curve.peak_reserved) : Cell(), curve.now,
+                           curve.allocations, curve.allocated, curve.largest});
+  }
+}
+
+MemoryCategory CategoryOf(uint8_t told) {
+  return told == 0 ? MemoryCategory::kUnknown : static_cast<MemoryCategory>(told - 1);
+}
+
+struct Held {
+  int64_t bytes = 0, blocks = 0;
+};
+
+std::map<std::string, Held> ByCategory(const Allocations& all, uint32_t device, size_t last) {
+  std::map<std::string, Held> held;
+  for (size_t i = 0; i <= last; ++i) {
+    if (MemoryDeviceOf(all, i) != device) continue;
+    Held& of = held[CategoryName(CategoryOf(all.category.At(i)))];
+    of.bytes += all.bytes[i];
+    of.blocks += all.bytes[i] > 0 ? 1 : all.bytes[i] < 0 ? -1 : 0;
+  }
+  return held;
+}
+
+// The innermost operator that is open on each allocation's thread.
+class AllocatingOperators {
+ public:
+  explicit AllocatingOperators(const Trace& trace)
+      : ops_(trace.operators), open_(trace.writers.size() + 1) {}
+
+  // Called with allocations in the order of time.
+  uint32_t At(int64_t time, uint16_t writer) {
+    for (; next_ < ops_.size() && ops_.start[next_] <= time; ++next_) {
+      open_[std::min<size_t>(ops_.writer[next_], open_.size() - 1)].push_back(
+          static_cast<uint32_t>(next_));
+    }
+    std::vector<uint32_t>& open = open_[std::min<size_t>(writer, open_.size() - 1)];
+    while (!open.empty() && ops_.end[open.back()] < time) open.pop_back();
+    return open.empty() ? kNone : open.back();
+  }
+
+ private:
+  const Operators& ops_;
+  std::vector<std::vector<uint32_t>> open_;
+  size_t next_ = 0;
+};
+
+// frames: of a stack, 0 for all.
+std::map<std::string, Held> ByOrigin(const Trace& trace, uint32_t device, size_t last, int frames) {
+  const Allocations& all = trace.allocations;
+  struct Block {
+    int64_t bytes;
+    uint32_t name;
+  };
+  std::unordered_map<uint64_t, Block> live;
+  AllocatingOperators operators(trace);
+  for (size_t i = 0; i <= last; ++i) {
+    const uint32_t op = operators.At(all.start[i], all.writer[i]);
+    if (MemoryDeviceOf(all, i) != device || all.bytes[i] == 0) continue;
+    if (all.bytes[i] < 0) {
+      live.erase(all.address.At(i));
+    } else {
+      const uint32_t stack =
+          all.stack.At(i) != 0 || op == kNone ? all.stack.At(i) : trace.operators.stack.At(op);
+      const uint32_t name = stack != 0 || op == kNone ? stack : trace.operators.name[op];
+      live[all.address.At(i)] = {all.bytes[i], name};
+    }
+  }
+  std::map<std::string, Held> held;
+  for (const auto& [address, block] : live) {
+    std::string name(trace.dictionary.String(block.name));
+    if (frames > 0) name = Joined(InnermostFrames(name, static_cast<size_t>(frames)));
+    Held& of = held[name.empty() ? "(neither a stack nor an operator is known)" : name];
+    of.bytes += block.bytes;
+    ++of.blocks;
+  }
+  return held;
+}
+
+// "a.py(3): f;b.py(9): g" -> "a.py(3): f"
+std::string Innermost(const std::string& stack) { return stack.substr(0, stack.find(';')); }
+
+}  // namespace
+
+Table TabulateMemory(const Run& run) {
+  Table table{.name = "memory",
+              .title = "Memory that was given out, by device",
+              .columns = {{"rank", Unit::kCount},
+                          {"device", Unit::kText},
+                          {"allocator", Unit::kText},
+                          {"peak_bytes", Unit::kBytes},
+                          {"peak_at_ns", Unit::kNs},
+                          {"peak_reserved_bytes", Unit::kBytes},
+                          {"at_end_bytes", Unit::kBytes},
+                          {"allocations", Unit::kCount},
+                          {"allocated_bytes", Unit::kBytes, true},
+                          {"largest_bytes", Unit::kBytes, true}}};
+  for (const Trace& trace : run.traces) {
+    AddRows(trace, "framework", FrameworkCurves(trace), &table);
+    AddRows(trace, "CUDA", CudaCurves(trace), &table);
+    for (const Damage& damage : trace.damage) {
+      table.notes.push_back(trace.info.file + ", offset " + std::to_string(damage.offset) + ": " +
+                            damage.what);
+    }
+  }
+  if (table.rows.empty()) {
+    table.notes.push_back(
+        "no allocations were recorded: ranktap run --level full records them in the steps of "
+        "--schedule, torch.profiler with profile_memory=True");
+  }
+  return table;
+}
+
+Table TabulateMemoryPeak(const Run& run, const AnalysisOptions& options) {
+  Table table{.name = "memory-peak",
+              .title = "What held the memory at the peak of each device",
+              .columns = {{"rank", Unit::kCount},
+                          {"device", Unit::kText},
+                          {"held_by", Unit::kText},
+                          {"bytes", Unit::kBytes},
+                          {"share_percent", Unit::kPercent},
+                          {"blocks", Unit::kCount},
+                          {"stack", Unit::kText, options.by_stack == 0, options.by_stack > 0}}};
+  for (const Trace& trace : run.traces) {
+    const Allocations& all = trace.allocations;
+    for (const auto& [device, curve] : FrameworkCurves(trace)) {
+      if (curve.peak == 0) continue;
+      const bool by_origin = options.by_stack > 0 || all.category.empty();
+      const auto held = by_origin ? ByOrigin(trace, device, curve.peak_row, options.by_stack)
+                                  : ByCategory(all, device, curve.peak_row);
+      std::vector<std::pair<std::string, Held>> sorted(held.begin(), held.end());
+      std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+        return a.second.bytes > b.second.bytes;
+      });
+      int64_t rest = curve.peak;
+      for (const auto& [name, of] : sorted) {
+        rest -= of.bytes;
+        if (of.bytes == 0) continue;
+        table.rows.push_back({RankCell(trace), DeviceCell(trace, device), Innermost(name), of.bytes,
+                              Percent(of.bytes, curve.peak), of.blocks,
+                              name.find(';') == name.npos ? Cell() : Cell(name)});
+      }
+      if (rest > 0) {
+        table.rows.push_back({RankCell(trace), DeviceCell(trace, device),
+                              std::string("(allocated before the trace)"), rest,
+                              Percent(rest, curve.peak), Cell(), Cell()});
+      }
+    }
+  }
+  if (table.rows.empty()) {
+    table.notes.push_back(
+        "no allocations were recorded: ranktap run --level full records them in the steps of "
+        "--schedule, torch.profiler with profile_memory=True");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

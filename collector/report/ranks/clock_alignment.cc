@@ -1,0 +1,194 @@
+#include "collector/report/ranks/clock_alignment.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "collector/analysis/numbers/describe.h"
+#include "collector/report/cells.h"
+#include "collector/report/wording.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr size_t kWindows = 32;
+constexpr size_t kLeastForDrift = 8;
+
+// One collective as two ranks saw it.
+struct Meeting {
+  int64_t start[2], end[2];
+};
+using Meetings = std::vector<Meeting>;
+
+// In which everybody depends on everybody.
+bool IsFull(const std::string& type) {
+  for (const char* const full :
+       {"allreduce", "allgather", "reducescatter", "alltoall", "barrier"}) {
+    if (type == full) return true;
+  }
+  return false;
+}
+
+// By pair: the first member of each collective with each other one, which connects as many ranks
+// as all pairs would.
+std::map<std::pair<uint32_t, uint32_t>, Meetings> FindMeetings(
+    const std::vector<CollectiveRun>& collectives) {
+  std::map<std::pair<uint32_t, uint32_t>, Meetings> meetings;
+  for (const CollectiveRun& collective : collectives) {
+    if (!IsFull(collective.type)) continue;
+    const CollectiveMember& a = collective.members[0];
+    for (size_t i = 1; i < collective.members.size(); ++i) {
+      const CollectiveMember& b = collective.members[i];
+      meetings[{a.trace, b.trace}].push_back({{a.start, b.start}, {a.end, b.end}});
+    }
+  }
+  return meetings;
+}
+
+// Median differences of ends in windows of equally many meetings, by time.
+double Drift(const Meetings& meetings) {
+  if (meetings.size() < kLeastForDrift) return 0;
+  const size_t windows = std::min(kWindows, meetings.size() / 2);
+  std::vector<std::pair<double, double>> points;
+  for (size_t w = 0; w < windows; ++w) {
+    std::vector<double> times, differences;
+    for (size_t i = w * meetings.size() / windows; i < (w + 1) * meetings.size() / windows; ++i) {
+      times.push_back(static_cast<double>(meetings[i].end[0] - meetings[0].end[0]));
+      differences.push_back(static_cast<double>(meetings[i].end[1] - meetings[i].end[0]));
+    }
+    points.emplace_back(Median(std::move(times)), Median(std::move(differences)));
+  }
+  std::vector<double> slopes;
+  for (size_t i = 0; i < points.size(); ++i) {
+    for (size_t j = i + 1; j < points.size(); ++j) {
+      const double apart = points[j].first - points[i].first;
+      if (apart > 0) slopes.push_back((points[j].second - points[i].second) / apart);
+    }
+  }
+  return Median(std::move(slopes));
+}
+
+// Of the second clock against the first.
+ClockDifference Compare(const Meetings& meetings) {
+  ClockDifference difference;
+  difference.known = true;
+  difference.collectives = meetings.size();
+  difference.at = meetings[0].end[0];
+  const double drift = Drift(meetings);
+  difference.drift_ppm = drift * 1e6;
+  std::vector<double> offsets;
+  difference.low_ns = -1e300;
+  difference.high_ns = 1e300;
+  for (const Meeting& m : meetings) {
+    const double drifted = drift * static_cast<double>(m.end[0] - difference.at);
+    offsets.push_back(static_cast<double>(m.end[1] - m.end[0]) - drifted);
+    const double low = static_cast<double>(m.start[1] - m.end[0]) - drifted;
+    const double high = static_cast<double>(m.end[1] - m.start[0]) - drifted;
+    difference.low_ns = std::max(difference.low_ns, low);
+    difference.high_ns = std::min(difference.high_ns, high);
+  }
+  std::sort(offsets.begin(), offsets.end());
+  difference.offset_ns = Quantile(offsets, 0.5);
+  difference.residual_ns = Quantile(offsets, 0.75) - Quantile(offsets, 0.25);
+  if (difference.low_ns <= difference.high_ns) {
+    difference.offset_ns = std::clamp(difference.offset_ns, difference.low_ns, difference.high_ns);
+  }
+  return difference;
+}
+
+// Of a to c, from a to b and b to c.
+ClockDifference Chain(const ClockDifference& ab, const ClockDifference& bc) {
+  ClockDifference ac = bc;
+  const double moved =
+      ab.drift_ppm / 1e6 * static_cast<double>(bc.at - ab.at) - ab.drift_ppm / 1e6 * ab.offset_ns;
+  ac.at = bc.at - static_cast<int64_t>(ab.offset_ns + moved);
+  ac.offset_ns = ab.offset_ns + moved + bc.offset_ns;
+  ac.drift_ppm = ab.drift_ppm + bc.drift_ppm;
+  ac.low_ns = ab.low_ns + moved + bc.low_ns;
+  ac.high_ns = ab.high_ns + moved + bc.high_ns;
+  ac.residual_ns = std::max(ab.residual_ns, bc.residual_ns);
+  ac.collectives = std::min(ab.collectives, bc.collectives);
+  ac.through_others = true;
+  return ac;
+}
+
+Meetings Swapped(Meetings meetings) {
+  for (Meeting& m : meetings) {
+    std::swap(m.start[0], m.start[1]);
+    std::swap(m.end[0], m.end[1]);
+  }
+  return meetings;
+}
+
+}  // namespace
+
+std::vector<ClockDifference> AlignClocks(const Run& run,
+                                         const std::vector<CollectiveRun>& collectives) {
+  std::vector<ClockDifference> all(run.traces.size());
+  for (uint32_t t = 0; t < all.size(); ++t) all[t].trace = t;
+  if (all.empty()) return all;
+  const auto meetings = FindMeetings(collectives);
+  std::vector<std::vector<uint32_t>> neighbours(all.size());
+  for (const auto& [pair, met] : meetings) {
+    neighbours[pair.first].push_back(pair.second);
+    neighbours[pair.second].push_back(pair.first);
+  }
+  all[0].known = true;
+  all[0].at = run.traces[0].first_ns;
+  std::deque<uint32_t> reached = {0};
+  for (; !reached.empty(); reached.pop_front()) {
+    const uint32_t from = reached.front();
+    for (const uint32_t to : neighbours[from]) {
+      if (all[to].known) continue;
+      const auto direct = meetings.find({from, to});
+      const ClockDifference step =
+          Compare(direct != meetings.end() ? direct->second : Swapped(meetings.at({to, from})));
+      all[to] = from == 0 ? step : Chain(all[from], step);
+      all[to].trace = to;
+      all[to].reference = 0;
+      reached.push_back(to);
+    }
+  }
+  return all;
+}
+
+Table TabulateAlignment(const Run& run, const AnalysisOptions&) {
+  Table table{.name = "align",
+              .title = "Clocks against the first rank's, from collectives",
+              .columns = {{"rank", Unit::kCount},
+                          {"collectives", Unit::kCount},
+                          {"offset_ns", Unit::kNs},
+                          {"drift_ppm", Unit::kCount},
+                          {"residual_ns", Unit::kNs},
+                          {"low_ns", Unit::kNs, true},
+                          {"high_ns", Unit::kNs, true},
+                          {"host", Unit::kText, true}}};
+  const auto whole = [](double ns) { return Cell(static_cast<int64_t>(ns)); };
+  for (const ClockDifference& clock : AlignClocks(run, MatchCollectives(run))) {
+    const Trace& trace = run.traces[clock.trace];
+    const std::string& host = trace.info.host;
+    if (clock.trace == 0) {
+      table.rows.push_back(
+          {RankCell(trace), int64_t{0}, int64_t{0}, 0.0, int64_t{0}, Cell(), Cell(), host});
+    } else if (clock.known) {
+      table.rows.push_back({RankCell(trace), static_cast<int64_t>(clock.collectives),
+                            whole(clock.offset_ns), clock.drift_ppm, whole(clock.residual_ns),
+                            whole(clock.low_ns), whole(clock.high_ns), host});
+      if (clock.low_ns > clock.high_ns) {
+        table.notes.push_back(RankName(trace) +
+                              ": no offset lets every collective begin before it ends; its clock "
+                              "jumped, or collectives were matched wrongly");
+      }
+    } else {
+      table.rows.push_back(
+          {RankCell(trace), int64_t{0}, Cell(), Cell(), Cell(), Cell(), Cell(), host});
+      table.notes.push_back(RankName(trace) + ": shares no collective with the others");
+    }
+  }
+  table.notes.push_back(
+      "offset: what a rank's clock shows more than the first's when they first met; residual: the "
+      "interquartile range, below three times which no skew is a finding");
+  return table;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,232 @@
+#include "collector/report/steps/run_diff.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <string>
+
+#include "collector/analysis/device_timeline.h"
+#include "collector/analysis/steps.h"
+#include "collector/report/cells.h"
+#include "collector/report/wording.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr double kSignificant = 0.01;
+constexpr size_t kLeastSteps = 5;  // of a run, for a test of significance
+// Up to where p values are exact: by the normal distribution 5 steps against 5 are never
+// significant, whatever they took.
+constexpr size_t kExactOne = 8, kExactBoth = 40;
+
+enum class Kind : uint8_t { kStep, kKernel, kOperator };
+
+// One thing in one run: its time in each step of each rank.
+struct Samples {
+  std::vector<double> ns;
+  int64_t calls = 0;
+};
+using Key = std::pair<Kind, std::string>;
+
+struct RunSamples {
+  std::map<Key, Samples> by_key;
+  size_t steps = 0;       // of all ranks
+  bool has_steps = true;  // false: some rank's whole trace is one
+};
+
+class Sampler {
+ public:
+  explicit Sampler(const Run& run) {
+    for (const Trace& trace : run.traces) AddTrace(trace);
+    for (auto& [key, samples] : result_.by_key) samples.ns.resize(result_.steps);
+  }
+  RunSamples Take() { return std::move(result_); }
+
+ private:
+  void AddTrace(const Trace& trace) {
+    const StepList& steps = DetectSteps(trace);
+    std::vector<size_t> column(steps.list.size(), SIZE_MAX);  // by step: where its times go
+    const size_t first = result_.steps;
+    for (size_t i = 0; i < column.size(); ++i) {
+      if (steps.list[i].warm_up) continue;
+      column[i] = result_.steps++;
+      Add({Kind::kStep, "step"}, column[i], steps.list[i].length());
+    }
+    const bool whole = column.empty();
+    if (whole) {
+      result_.has_steps = false;
+      ++result_.steps;
+      Add({Kind::kStep, "step"}, first, trace.last_ns - trace.first_ns);
+    }
+    const auto column_of = [&](int64_t step) {
+      return whole ? first : step < 0 ? SIZE_MAX : column[static_cast<size_t>(step)];
+    };
+    StepFinder finder(trace, steps);
+    std::map<std::pair<uint32_t, DeviceSpan::Table>, std::string> names;
+    for (const DeviceSpan& span : DeviceTimeline(trace)) {
+      const bool is_kernel = span.table == DeviceSpan::Table::kKernel;
+      const size_t at = column_of(finder.IndexOf(span));
+      if (at == SIZE_MAX) continue;
+      if (!is_kernel) {
+        Add({Kind::kKernel, NameOf(trace, span)}, at, span.end - span.start);
+        continue;
+      }
+      std::string& name = names[{span.name, span.table}];
+      if (name.empty()) name = NameOf(trace, span);
+      Add({Kind::kKernel, name}, at, span.end - span.start);
+    }
+    const Operators& ops = trace.operators;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (ops.kind[i] != static_cast<uint8_t>(OperatorKind::kOperator)) continue;
+      const size_t at = column_of(finder.IndexAt(ops.start[i]));
+      if (at == SIZE_MAX) continue;
+      Add({Kind::kOperator, std::string(trace.dictionary.String(ops.name[i]))}, at,
+          ops.end[i] - ops.start[i]);
+    }
+  }
+  void Add(const Key& key, size_t column, int64_t ns) {
+    Samples& samples = result_.by_key[key];
+    if (samples.ns.size() <= column) samples.ns.resize(column + 1);
+    samples.ns[column] += static_cast<double>(ns);
+    ++samples.calls;
+  }
+
+  RunSamples result_;
+};
+
+double Mean(const std::vector<double>& values, size_t count) {
+  return count == 0
+             ? 0
+             : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(count);
+}
+
+// How many of the ways to pick `na` of 1..na + nb have each sum, less the smallest sum.
+std::vector<double> CountsOfU(size_t na, size_t nb) {
+  const size_t most = na * nb;
+  std::vector<std::vector<double>> ways(na + 1, std::vector<double>(most + 1));
+  ways[0][0] = 1;
+  for (size_t item = 0; item < na + nb; ++item) {
+    for (size_t picked = std::min(na, item + 1); picked > 0; --picked) {
+      // The k-th pick adds its distance from k.
+      const size_t adds = item + 1 - picked;
+      for (size_t u = most + 1; u-- > adds;) ways[picked][u] += ways[picked - 1][u - adds];
+    }
+  }
+  return ways[na];
+}
+
+// P(U >= u or U <= na nb - u) where nothing differs.
+double ExactP(double u, size_t na, size_t nb) {
+  const std::vector<double> counts = CountsOfU(na, nb);
+  const double far = std::max(u, static_cast<double>(na * nb) - u);
+  double all = 0, beyond = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    all += counts[i];
+    if (static_cast<double>(i) >= far) beyond += counts[i];
+  }
+  return std::min(1.0, 2 * beyond / all);
+}
+
+struct DiffRow {
+  Key key;
+  double before = 0, after = 0;
+  double before_calls = 0, after_calls = 0;
+  Cell p_value, significant;
+};
+
+}  // namespace
+
+double MannWhitney(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<std::pair<double, bool>> all;  // value, is of a
+  for (const double value : a) all.emplace_back(value, true);
+  for (const double value : b) all.emplace_back(value, false);
+  std::sort(all.begin(), all.end());
+  const auto n = static_cast<double>(all.size());
+  double ranks_of_a = 0, ties = 0;
+  bool any_ties = false;
+  for (size_t i = 0; i < all.size();) {
+    size_t end = i;
+    while (end < all.size() && all[end].first == all[i].first) ++end;
+    const auto equal = static_cast<double>(end - i);
+    ties += equal * equal * equal - equal;
+    any_ties |= equal > 1;
+    const double rank = (static_cast<double>(i + 1) + static_cast<double>(end)) / 2;
+    for (; i < end; ++i) ranks_of_a += all[i].second ? rank : 0;
+  }
+  const auto na = static_cast<double>(a.size()), nb = static_cast<double>(b.size());
+  const double u = ranks_of_a - na * (na + 1) / 2;
+  const double variance = na * nb / 12 * (n + 1 - ties / (n * (n - 1)));
+  if (variance <= 0) return 1;
+  if (!any_ties && std::min(a.size(), b.size()) <= kExactOne && a.size() + b.size() <= kExactBoth) {
+    return ExactP(u, a.size(), b.size());
+  }
+  const double distance = std::max(0.0, std::abs(u - na * nb / 2) - 0.5);
+  return std::erfc(distance / std::sqrt(variance) / std::sqrt(2.0));
+}
+
+Table TabulateDiff(const Run& before, const Run& after) {
+  RunSamples a = Sampler(before).Take(), b = Sampler(after).Take();
+  const bool test = a.has_steps && b.has_steps && std::min(a.steps, b.steps) >= kLeastSteps;
+  std::map<Key, int> keys;
+  for (const auto& [key, samples] : a.by_key) keys[key];
+  for (const auto& [key, samples] : b.by_key) keys[key];
+  std::vector<DiffRow> rows;
+  for (const auto& [key, unused] : keys) {
+    Samples& of_a = a.by_key[key];
+    Samples& of_b = b.by_key[key];
+    of_a.ns.resize(a.steps);
+    of_b.ns.resize(b.steps);
+    DiffRow row{.key = key, .before = Mean(of_a.ns, a.steps), .after = Mean(of_b.ns, b.steps)};
+    row.before_calls =
+        static_cast<double>(of_a.calls) / static_cast<double>(std::max<size_t>(a.steps, 1));
+    row.after_calls =
+        static_cast<double>(of_b.calls) / static_cast<double>(std::max<size_t>(b.steps, 1));
+    if (test) {
+      const double p = MannWhitney(of_a.ns, of_b.ns);
+      row.p_value = p;
+      row.significant = std::string(p < kSignificant ? "yes" : "no");
+    }
+    rows.push_back(std::move(row));
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const DiffRow& x, const DiffRow& y) {
+    const bool x_step = x.key.first == Kind::kStep, y_step = y.key.first == Kind::kStep;
+    if (x_step != y_step) return x_step;
+    return std::abs(x.after - x.before) > std::abs(y.after - y.before);
+  });
+  Table table{.name = "diff",
+              .title = "Two runs, means per step of a rank",
+              .columns = {{"kind", Unit::kText},
+                          {"name", Unit::kText},
+                          {"before_ns", Unit::kNs},
+                          {"after_ns", Unit::kNs},
+                          {"diff_ns", Unit::kNs},
+                          {"change_percent", Unit::kPercent},
+                          {"before_calls", Unit::kCount, true},
+                          {"after_calls", Unit::kCount, true},
+                          {"p_value", Unit::kCount, true},
+                          {"significant", Unit::kText}}};
+  static constexpr const char* kKinds[] = {"step", "kernel", "operator"};
+  for (DiffRow& row : rows) {
+    const double change = row.after - row.before;
+    table.rows.push_back({std::string(kKinds[static_cast<size_t>(row.key.first)]),
+                          std::move(row.key.second), std::llround(row.before),
+                          std::llround(row.after), std::llround(change),
+                          row.before == 0 ? Cell() : Cell(100 * change / row.before),
+                          row.before_calls, row.after_calls, row.p_value, row.significant});
+  }
+  for (auto [run, samples, name] :
+       {std::tuple(&before, &a, "before"), std::tuple(&after, &b, "after")}) {
+    table.notes.push_back(std::string(name) + ": " + run->path + ", " +
+                          Counted(run->traces.size(), "rank") + ", " +
+                          (samples->has_steps ? Counted(samples->steps, "step")
+                                              : "no steps found, each rank's trace as one"));
+  }
+  if (!test) {
+    table.notes.push_back("no test of significance: it needs " + std::to_string(kLeastSteps) +
+                          " steps of each run");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

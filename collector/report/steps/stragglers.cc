@@ -1,0 +1,131 @@
+#include "collector/report/steps/stragglers.h"
+
+#include <algorithm>
+#include <map>
+
+#include "collector/analysis/device_timeline.h"
+#include "collector/analysis/numbers/describe.h"
+#include "collector/analysis/rank_windows.h"
+#include "collector/report/cells.h"
+
+namespace ranktap::collector {
+namespace {
+
+// Waits as short as one launch takes are not a lateness.
+constexpr int64_t kLeastWaitNs = 10'000;
+
+int64_t StepAt(const RankWaterfall& waterfall, int64_t time) {
+  const std::vector<Step>& list = waterfall.steps.list;
+  const auto after = std::upper_bound(list.begin(), list.end(), time,
+                                      [](int64_t at, const Step& s) { return at < s.start; });
+  return after - list.begin() - 1;  // the device runs behind the host: no end is asked for
+}
+
+void FindCause(const std::vector<RankWaterfall>& waterfalls, Straggler* straggler) {
+  for (const Cause cause : {Cause::kCompute, Cause::kMemory, Cause::kDataLoading, Cause::kSync,
+                            Cause::kHost, Cause::kLatency, Cause::kDependency}) {
+    std::vector<double> others;
+    for (size_t t = 0; t < waterfalls.size(); ++t) {
+      if (t != straggler->trace && waterfalls[t].counted > 0) {
+        others.push_back(static_cast<double>(waterfalls[t].mean[static_cast<size_t>(cause)]));
+      }
+    }
+    const int64_t own = waterfalls[straggler->trace].mean[static_cast<size_t>(cause)];
+    const int64_t excess = own - static_cast<int64_t>(Median(std::move(others)));
+    if (excess > straggler->excess_ns) {
+      straggler->excess_ns = excess;
+      straggler->cause = cause;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Straggler> FindStragglers(const Run& run, const std::vector<CollectiveRun>& collectives,
+                                      const std::vector<RankWaterfall>& waterfalls) {
+  std::vector<Straggler> all(run.traces.size());
+  std::vector<uint32_t> first, window;  // of its rank, by trace
+  std::vector<size_t> steps_of(run.traces.size());
+  for (uint32_t t = 0; t < all.size(); ++t) {
+    first.push_back(FirstOfRank(run, t));
+    window.push_back(WindowOf(run, t));
+    steps_of[first[t]] += waterfalls[t].counted;
+  }
+  const size_t steps = all.empty() ? 0 : *std::max_element(steps_of.begin(), steps_of.end());
+  // Wait that each rank caused, by window and step.
+  std::map<std::pair<uint32_t, int64_t>, std::vector<int64_t>> by_step;
+  for (const CollectiveRun& collective : collectives) {
+    if (collective.members.size() < 2) continue;
+    const size_t last = collective.last_arriver();
+    const uint32_t late = collective.members[last].trace;
+    const int64_t transfer = collective.shortest();
+    const int64_t step = StepAt(waterfalls[late], collective.members[last].start);
+    const bool warm_up = step >= 0 && waterfalls[late].steps.list[step].warm_up;
+    if (step < 0 || warm_up) continue;
+    int64_t longest = 0, sum = 0;
+    for (const CollectiveMember& member : collective.members) {
+      longest = std::max(longest, member.length() - transfer);
+      sum += member.length() - transfer;
+      ++all[first[member.trace]].collectives;
+    }
+    if (longest < kLeastWaitNs) continue;
+    const uint32_t rank = first[late];
+    ++all[rank].last_arrivals;
+    const int64_t wait = sum / static_cast<int64_t>(collective.members.size() - 1);
+    all[rank].caused_wait_ns += wait;
+    std::vector<int64_t>& of_step = by_step[{window[late], step}];
+    of_step.resize(run.traces.size());
+    of_step[rank] += wait;
+  }
+  for (const auto& [step, waits] : by_step) {
+    const auto worst = std::max_element(waits.begin(), waits.end());
+    ++all[static_cast<size_t>(worst - waits.begin())].steps_late;
+  }
+  std::vector<Straggler> found;
+  for (uint32_t t = 0; t < all.size(); ++t) {
+    if (all[t].caused_wait_ns == 0) continue;
+    all[t].trace = t;
+    all[t].steps = steps;
+    all[t].caused_wait_ns /= static_cast<int64_t>(std::max<size_t>(steps, 1));
+    all[t].persistent = all[t].steps_late * 2 >= steps;
+    if (!DeviceTimeline(run.traces[t]).empty()) FindCause(waterfalls, &all[t]);
+    found.push_back(all[t]);
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Straggler& a, const Straggler& b) {
+    return a.caused_wait_ns > b.caused_wait_ns;
+  });
+  return found;
+}
+
+Table TabulateStragglers(const Run& run, const AnalysisOptions&) {
+  Table table{.name = "stragglers",
+              .title = "Ranks that the others wait for",
+              .columns = {{"rank", Unit::kCount},
+                          {"caused_wait_ns", Unit::kNs},
+                          {"step_percent", Unit::kPercent},
+                          {"last_arrivals", Unit::kCount},
+                          {"collectives", Unit::kCount, true},
+                          {"steps_late", Unit::kCount},
+                          {"steps", Unit::kCount, true},
+                          {"kind", Unit::kText},
+                          {"cause", Unit::kText},
+                          {"excess_ns", Unit::kNs}}};
+  const std::vector<CollectiveRun>& collectives = MatchDeviceOrHostCollectives(run);
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  for (const Straggler& s : FindStragglers(run, collectives, waterfalls)) {
+    table.rows.push_back({RankCell(run.traces[s.trace]), s.caused_wait_ns,
+                          Percent(s.caused_wait_ns, waterfalls[s.trace].mean_step), s.last_arrivals,
+                          s.collectives, static_cast<int64_t>(s.steps_late),
+                          static_cast<int64_t>(s.steps),
+                          std::string(s.persistent ? "persistent" : "transient"),
+                          s.cause ? Cell(std::string(NameOf(*s.cause))) : Cell(),
+                          s.cause ? Cell(s.excess_ns) : Cell()});
+  }
+  if (table.rows.empty()) {
+    table.notes.push_back(
+        "no collective with two traced members in which one waited for more than 10 us");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

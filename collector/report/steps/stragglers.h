@@ -1,0 +1,34 @@
+// Which rank makes the others wait, how much it costs, and what it does meanwhile.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collector/analysis/collectives.h"
+#include "collector/report/options.h"
+#include "collector/report/steps/waterfall.h"
+#include "collector/report/table.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+struct Straggler {
+  uint32_t trace = 0;          // the rank's first
+  int64_t caused_wait_ns = 0;  // per step and waiting rank, in collectives it came last to
+  int64_t last_arrivals = 0, collectives = 0;
+  size_t steps_late = 0, steps = 0;  // steps in which it caused the most wait of all ranks
+  bool persistent = false;           // in at least half of the steps
+  // What it spends more time on than the median of the others, the most; and how much more.
+  std::optional<Cause> cause;
+  int64_t excess_ns = 0;
+};
+
+// All ranks that any other waited for, the costliest first. Needs collectives with two traced
+// members; without clocks: all members of a collective end together.
+std::vector<Straggler> FindStragglers(const Run& run, const std::vector<CollectiveRun>& collectives,
+                                      const std::vector<RankWaterfall>& waterfalls);
+
+Table TabulateStragglers(const Run& run, const AnalysisOptions& options);
+
+}  // namespace ranktap::collector

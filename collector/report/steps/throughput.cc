@@ -1,0 +1,242 @@
+#include "collector/report/steps/throughput.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "collector/analysis/flops/op_flops.h"
+#include "collector/analysis/flops/op_inputs.h"
+#include "collector/analysis/flops/peak_flops.h"
+#include "collector/analysis/framework/op_modules.h"
+#include "collector/analysis/timed_steps.h"
+#include "collector/report/cells.h"
+#include "collector/trace/framework_ranges.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr double kNsPerSecond = 1e9;
+
+// Arithmetic of the recorded steps.
+struct Work {
+  std::vector<OpPlace> places;
+  std::vector<FlopCount> counts;
+  std::array<int64_t, kPasses> flops{};  // of one step
+  std::map<std::string, double> by_type;
+  std::string root;  // the root module with most arithmetic
+};
+
+// "float" of ["float", "float", "Scalar"]
+std::string FirstType(std::string_view types) {
+  const size_t from = types.find('"');
+  const size_t to = from == std::string_view::npos ? from : types.find('"', from + 1);
+  return to == std::string_view::npos ? "" : std::string(types.substr(from + 1, to - from - 1));
+}
+
+Work Count(const Trace& trace) {
+  Work work{.places = PlaceOperators(trace), .counts = CountFlops(trace, FlopRule::kCounter)};
+  std::map<std::string, int64_t> by_root;
+  for (size_t i = 0; i < work.counts.size(); ++i) {
+    const int64_t flops = work.counts[i].flops;
+    if (flops == 0) continue;
+    AddCapped(flops, &work.flops[static_cast<size_t>(work.places[i].pass)]);
+    work.by_type[FirstType(trace.dictionary.String(trace.operators.types.At(i)))] +=
+        static_cast<double>(flops);
+    const std::string_view module = trace.dictionary.String(work.places[i].module);
+    AddCapped(flops, &by_root[std::string(module.substr(0, module.find('.')))]);
+  }
+  const int64_t steps = CountRecordedSteps(trace, work.places);
+  for (int64_t& flops : work.flops) flops /= steps;
+  int64_t most = 0;
+  for (const auto& [root, flops] : by_root) {
+    if (flops <= most || root.empty()) continue;
+    most = flops;
+    work.root = root;
+  }
+  return work;
+}
+
+// The first dimension of what the root's first layer gets.
+int64_t FirstLayersBatch(const Trace& trace, const Work& work) {
+  struct Layer {
+    std::string_view name;
+    size_t data;  // which input
+  };
+  static constexpr Layer kLayers[] = {{"aten::embedding", 1},       {"aten::linear", 0},
+                                      {"aten::conv1d", 0},          {"aten::conv2d", 0},
+                                      {"aten::conv3d", 0},          {"aten::matmul", 0},
+                                      {"aten::conv_transpose2d", 0}};
+  const std::string prefix = work.root + ".";
+  for (size_t i = 0; i < work.places.size(); ++i) {
+    const std::string_view module = trace.dictionary.String(work.places[i].module);
+    if (work.places[i].pass != Pass::kForward ||
+        (module != work.root && !module.starts_with(prefix))) {
+      continue;
+    }
+    const std::string_view name = trace.dictionary.String(trace.operators.name[i]);
+    const auto* const layer = std::find_if(std::begin(kLayers), std::end(kLayers),
+                                           [name](const Layer& of) { return of.name == name; });
+    if (layer == std::end(kLayers)) continue;
+    const OpInputs inputs(trace.dictionary.String(trace.operators.shapes.At(i)), "");
+    const Dims* const data = inputs.Tensor(layer->data, 1);
+    return data == nullptr ? 0 : data->front();
+  }
+  return 0;
+}
+
+// The median over the steps of the forwards of this root module.
+int64_t ForwardsPerStep(const Trace& trace, const TimedSteps& steps, const std::string& root) {
+  std::map<int64_t, int64_t> by_step;
+  for (const Step& step : steps.list) by_step[step.start] = 0;
+  for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
+    const int64_t time = trace.ranges.start[row];
+    if (trace.dictionary.String(trace.ranges.name[row]) != root || !steps.Has(time)) continue;
+    ++std::prev(by_step.upper_bound(time))->second;
+  }
+  std::vector<int64_t> counts;
+  for (const auto& [start, count] : by_step) counts.push_back(count);
+  std::sort(counts.begin(), counts.end());
+  return counts.empty() ? 0 : counts[counts.size() / 2];
+}
+
+// The devices that this rank works on, else all that it says it has.
+std::vector<std::string> DeviceNames(const Trace& trace) {
+  std::set<uint32_t> used;
+  for (const Lane& lane : trace.lanes) used.insert(lane.device);
+  std::vector<std::string> names;
+  for (const v1::Device& device : trace.hello.devices()) {
+    if (used.contains(device.id())) names.push_back(device.name());
+  }
+  return names;
+}
+
+// Where several types are multiplied, what a step would need at the peak of each decides.
+void FindPeak(const Trace& trace, const Work& work, double given, Throughput* to) {
+  for (const auto& [type, flops] : work.by_type) {
+    to->types += (to->types.empty() ? "" : " + ") + type;
+  }
+  if (given > 0) {
+    to->peak_flops = given;
+    to->peak_known = "given";
+    return;
+  }
+  const std::vector<std::string> devices = DeviceNames(trace);
+  if (devices.empty()) {
+    to->peak_known = "there is no GPU: --peak-flops gives it";
+    return;
+  }
+  double flops = 0, seconds = 0;
+  for (const auto& [type, of_type] : work.by_type) {
+    double peak = 0;
+    for (const std::string& device : devices) peak += PeakFlops(device, type);
+    if (peak == 0) {
+      to->peak_known =
+          "no peak is known of " + devices[0] + " for " + type + ": --peak-flops gives it";
+      return;
+    }
+    flops += of_type;
+    seconds += of_type / peak;
+  }
+  if (seconds > 0) to->peak_flops = flops / seconds;
+  to->peak_known = "data sheet of " + devices[0];
+}
+
+std::optional<double> Utilisation(const Throughput& of, int64_t flops) {
+  if (of.peak_flops <= 0 || of.step_ns <= 0 || of.forward_flops == 0) return std::nullopt;
+  return static_cast<double>(flops) * kNsPerSecond / static_cast<double>(of.step_ns) /
+         of.peak_flops;
+}
+
+Cell PercentCell(std::optional<double> share) { return share ? Cell(100 * *share) : Cell(); }
+Cell CountCell(int64_t value) { return value == 0 ? Cell() : Cell(value); }
+
+}  // namespace
+
+std::optional<double> Throughput::SamplesPerSecond() const {
+  if (batch == 0 || micro_batches == 0 || parallel.data == 0 || step_ns <= 0) return std::nullopt;
+  return static_cast<double>(batch) * static_cast<double>(micro_batches) *
+         static_cast<double>(parallel.data) * kNsPerSecond / static_cast<double>(step_ns);
+}
+
+std::optional<double> Throughput::Mfu() const {
+  return Utilisation(*this, forward_flops + backward_flops);
+}
+
+std::optional<double> Throughput::Hfu() const {
+  return Utilisation(*this, forward_flops + backward_flops + recompute_flops);
+}
+
+std::optional<Throughput> MeasureThroughput(const Run& run, const Trace& trace,
+                                            const AnalysisOptions& options,
+                                            std::optional<int64_t> step) {
+  const Result<TimedSteps> timed = SelectTimedSteps(trace, step);
+  if (!timed) return std::nullopt;
+  const Work work = Count(trace);
+  Throughput of{.steps = timed->list.size(),
+                .step_ns = timed->mean_ns(),
+                .micro_batches = ForwardsPerStep(trace, *timed, work.root),
+                .parallel = SizeParallelism(run, trace, options.data_parallel),
+                .forward_flops = work.flops[static_cast<size_t>(Pass::kForward)],
+                .backward_flops = work.flops[static_cast<size_t>(Pass::kBackward)],
+                .recompute_flops = work.flops[static_cast<size_t>(Pass::kRecompute)]};
+  of.batch = options.batch_size > 0 ? options.batch_size : FirstLayersBatch(trace, work);
+  of.batch_known = options.batch_size > 0 ? "given"
+                   : of.batch > 0         ? "first dimension of the first layer's input"
+                                          : "no layer's input was recorded: --batch-size gives it";
+  FindPeak(trace, work, options.peak_flops, &of);
+  return of;
+}
+
+Table TabulateThroughput(const Run& run, const AnalysisOptions& options) {
+  Table table{.name = "throughput",
+              .title = "How fast the model is trained",
+              .columns = {{"rank", Unit::kCount},
+                          {"steps", Unit::kCount},
+                          {"step_ns", Unit::kNs},
+                          {"batch", Unit::kCount},
+                          {"micro_batches", Unit::kCount, true},
+                          {"data_parallel", Unit::kCount, true},
+                          {"model_parallel", Unit::kCount, true},
+                          {"samples_per_second", Unit::kCount},
+                          {"step_flops", Unit::kCount, true},
+                          {"recompute_flops", Unit::kCount, true},
+                          {"flops_per_second", Unit::kCount},
+                          {"types", Unit::kText, true},
+                          {"peak_flops", Unit::kCount, true},
+                          {"mfu_percent", Unit::kPercent},
+                          {"hfu_percent", Unit::kPercent}}};
+  std::set<std::string> notes;
+  for (const Trace& trace : run.traces) {
+    const std::optional<Throughput> of = MeasureThroughput(run, trace, options);
+    if (!of) continue;
+    const int64_t flops = of->forward_flops + of->backward_flops;
+    const Cell rate = flops == 0 || of->step_ns <= 0
+                          ? Cell()
+                          : Cell(int64_t{std::llround(static_cast<double>(flops) * kNsPerSecond /
+                                                      static_cast<double>(of->step_ns))});
+    const std::optional<double> samples = of->SamplesPerSecond();
+    table.rows.push_back(
+        {RankCell(trace), static_cast<int64_t>(of->steps), of->step_ns, CountCell(of->batch),
+         CountCell(of->micro_batches), CountCell(of->parallel.data),
+         of->parallel.data == 0 ? Cell() : Cell(of->parallel.model()),
+         samples ? Cell(*samples) : Cell(), CountCell(flops), of->recompute_flops, rate, of->types,
+         of->peak_flops == 0 ? Cell() : Cell(int64_t{std::llround(of->peak_flops)}),
+         PercentCell(of->Mfu()), PercentCell(of->Hfu())});
+    notes.insert("data parallel size: " + of->parallel.known);
+    notes.insert("batch: " + of->batch_known);
+    notes.insert("peak: " + of->peak_known);
+  }
+  if (table.rows.empty()) {
+    table.notes.push_back("no training step was seen; PyTorch's hooks see them, at --level full");
+  } else {
+    table.notes.assign(notes.begin(), notes.end());
+    table.notes.emplace_back("samples a second are of the whole job, the rest of each rank");
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,36 @@
+// What the job lost most to, in one sentence.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collector/report/options.h"
+#include "collector/report/steps/waterfall.h"
+#include "collector/report/table.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+struct Loss {
+  Cause cause{};
+  int64_t ns = 0;       // per step, mean over the ranks: an upper bound of what can be won back
+  uint32_t trace = 0;   // the rank that loses the most, or that the others wait for
+  bool blames = false;  // `finding` names the rank
+  std::string finding;
+};
+
+struct Verdict {
+  std::string sentence;
+  bool refused = false;      // events are missing: shares of time would be wrong
+  bool on_host = false;      // no device did anything: there is nothing that one could lose
+  std::vector<Loss> losses;  // the largest first; empty when refused; when on_host, what
+                             // the others wait for on the host
+  int64_t mean_step = 0;
+};
+
+Verdict Judge(const Run& run);
+
+// The sentence as the title, the losses as rows.
+Table TabulateVerdict(const Run& run, const AnalysisOptions& options);
+
+}  // namespace ranktap::collector

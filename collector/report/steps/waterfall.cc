@@ -1,0 +1,295 @@
+#include "collector/report/steps/waterfall.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "collector/analysis/data_loading.h"
+#include "collector/analysis/each_trace.h"
+#include "collector/analysis/numbers/interval_set.h"
+#include "collector/analysis/sync_calls.h"
+#include "collector/report/cells.h"
+#include "collector/report/wording.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr int64_t kLatencyNs = 30'000;  // as HTA's consecutive_kernel_delay
+using Set = std::vector<Interval>;
+
+Set SyncCalls(const Trace& trace) {
+  Set set;
+  ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {
+    set.emplace_back(calls.start[i], calls.end[i] + 1);
+  });
+  return Merged(std::move(set));
+}
+
+Set NotRecorded(const Trace& trace) {
+  Set set;
+  for (const Gap& gap : trace.gaps) {
+    // Without what level full adds the device's work is there all the same.
+    if (gap.source != "full") set.emplace_back(gap.start, gap.end);
+  }
+  return Merged(std::move(set));
+}
+
+StepList StepsOrAll(const Trace& trace, const std::vector<DeviceSpan>& spans) {
+  StepList steps = DetectSteps(trace);
+  if (!steps.list.empty() || spans.empty()) return steps;
+  int64_t last = spans.front().end;
+  for (const DeviceSpan& span : spans) last = std::max(last, span.end);
+  steps.list.push_back({0, spans.front().start, last, false});
+  return steps;
+}
+
+// Walks a set by times that only grow.
+class Cursor {
+ public:
+  explicit Cursor(Set set) : set_(std::move(set)) {}
+  bool Holds(int64_t time) {
+    while (at_ < set_.size() && set_[at_].second <= time) ++at_;
+    return at_ < set_.size() && set_[at_].first <= time;
+  }
+  // Calls visit(start, end, whether the set holds there) for [start, end), piece by piece.
+  template <typename Visit>
+  void Split(int64_t start, int64_t end, Visit&& visit) {
+    while (start < end) {
+      const bool holds = Holds(start);
+      const int64_t change = at_ == set_.size() ? end : holds ? set_[at_].second : set_[at_].first;
+      const int64_t until = std::min(end, change);
+      visit(start, until, holds);
+      start = until;
+    }
+  }
+
+ private:
+  Set set_;
+  size_t at_ = 0;
+};
+
+// Gives each moment its cause in one pass over the work by start. Sets for each cause, and what is
+// left of them without those above, took four times as long: most of it in pages written once.
+class Sweep {
+ public:
+  Sweep(const Trace& trace, Set waits, const std::vector<Step>& steps,
+        std::vector<CauseTimes>* times)
+      : trace_(trace),
+        steps_(steps),
+        times_(*times),
+        at_(steps.front().start),
+        last_(steps.back().end),
+        waits_(Merged(std::move(waits))),
+        syncs_(SyncCalls(trace)),
+        loading_(DataLoading(trace)),
+        off_(NotRecorded(trace)) {
+    times_.assign(steps.size(), CauseTimes{});
+  }
+
+  void Run(const std::vector<DeviceSpan>& spans) {
+    for (const DeviceSpan& span : spans) {
+      if (at_ >= last_) return;
+      const int64_t launched =
+          span.launch == kNone ? span.start : trace_.api_calls.start[span.launch];
+      MoveTo(std::min(span.start, last_), launched);
+      int64_t& reached = reached_[static_cast<size_t>(span.kind)];
+      reached = std::max(reached, span.end);
+    }
+    MoveTo(last_, last_);
+  }
+
+ private:
+  // `launched`: when the work was that begins at `until`.
+  void MoveTo(int64_t until, int64_t launched) {
+    while (at_ < until) {
+      const int64_t from = at_;
+      if (from < Reached(WorkKind::kCompute)) {
+        at_ = std::min(until, Reached(WorkKind::kCompute));
+        Add(Cause::kCompute, from, at_);
+      } else if (from < Reached(WorkKind::kCommunication)) {
+        at_ = std::min(until, Reached(WorkKind::kCommunication));
+        waits_.Split(from, at_, [this](int64_t start, int64_t end, bool waits) {
+          Add(waits ? Cause::kWait : Cause::kTransfer, start, end);
+        });
+      } else if (from < Reached(WorkKind::kMemory)) {
+        at_ = std::min(until, Reached(WorkKind::kMemory));
+        Add(Cause::kMemory, from, at_);
+      } else {
+        at_ = until;
+        AddIdle(from, until, launched);
+      }
+    }
+  }
+  int64_t Reached(WorkKind kind) const { return reached_[static_cast<size_t>(kind)]; }
+
+  void AddIdle(int64_t start, int64_t end, int64_t launched) {
+    const int64_t ready = std::clamp(launched, start, end);
+    const Cause host = syncs_.Holds(start) ? Cause::kSync : Cause::kHost;
+    AddRecorded(start, ready, [this, host](int64_t from, int64_t until) {
+      loading_.Split(from, until, [this, host](int64_t a, int64_t b, bool loading) {
+        Add(loading ? Cause::kDataLoading : host, a, b);
+      });
+    });
+    const Cause device = end - ready < kLatencyNs ? Cause::kLatency : Cause::kDependency;
+    AddRecorded(ready, end,
+                [this, device](int64_t from, int64_t until) { Add(device, from, until); });
+  }
+  template <typename Visit>
+  void AddRecorded(int64_t start, int64_t end, Visit&& visit) {
+    off_.Split(start, end, [&](int64_t from, int64_t until, bool off) {
+      off ? Add(Cause::kNotRecorded, from, until) : visit(from, until);
+    });
+  }
+
+  // Pieces come in the order of time; what lies between two steps is nobody's.
+  void Add(Cause cause, int64_t start, int64_t end) {
+    while (step_ < steps_.size() && steps_[step_].end <= start) ++step_;
+    for (size_t i = step_; i < steps_.size() && steps_[i].start < end; ++i) {
+      times_[i][static_cast<size_t>(cause)] +=
+          std::min(end, steps_[i].end) - std::max(start, steps_[i].start);
+    }
+  }
+
+  const Trace& trace_;
+  const std::vector<Step>& steps_;
+  std::vector<CauseTimes>& times_;
+  int64_t at_, last_;
+  std::array<int64_t, 4> reached_ = {INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN};  // by kind
+  size_t step_ = 0;
+  Cursor waits_, syncs_, loading_, off_;
+};
+
+RankWaterfall Explain(const Trace& trace, Set waits) {
+  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  RankWaterfall waterfall;
+  waterfall.steps = StepsOrAll(trace, spans);
+  const std::vector<Step>& list = waterfall.steps.list;
+  if (list.empty()) return waterfall;
+  Sweep(trace, std::move(waits), list, &waterfall.times).Run(spans);
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].warm_up) continue;
+    ++waterfall.counted;
+    waterfall.mean_step += list[i].length();
+    for (size_t c = 0; c < kCauses; ++c) waterfall.mean[c] += waterfall.times[i][c];
+  }
+  const auto counted = static_cast<int64_t>(waterfall.counted);
+  waterfall.mean_step /= counted;
+  for (int64_t& ns : waterfall.mean) ns /= counted;
+  return waterfall;
+}
+
+// Which steps the means are of.
+void AddStepsNote(const Run& run, const std::vector<RankWaterfall>& waterfalls, Table* table) {
+  size_t unnamed = 0, counted = 0, warm_up = 0;
+  std::set<uint32_t> named;  // a rank may have several traces: windows one after the other
+  std::set<std::string> sources;
+  for (size_t t = 0; t < waterfalls.size(); ++t) {
+    if (waterfalls[t].counted == 0) {
+      table->notes.push_back(RankName(run.traces[t]) + ": nothing ran on a device");
+      continue;
+    }
+    const StepList& steps = waterfalls[t].steps;
+    sources.insert(steps.source.empty() ? "no steps found, all of its time as one" : steps.source);
+    const std::optional<uint32_t> rank = run.traces[t].info.rank;
+    rank ? static_cast<void>(named.insert(*rank)) : static_cast<void>(++unnamed);
+    counted += waterfalls[t].counted;
+    warm_up += steps.list.size() - waterfalls[t].counted;
+  }
+  const size_t ranks = named.size() + unnamed;
+  if (ranks == 0) return;
+  std::string note = Counted(counted, "step") + " of " + Counted(ranks, "rank") + " by ";
+  for (const std::string& source : sources)
+    note += (&source == &*sources.begin() ? "" : "; ") + source;
+  if (warm_up > 0) note += "; left out: " + std::to_string(warm_up) + " of warm-up";
+  table->notes.push_back(std::move(note));
+}
+
+}  // namespace
+
+std::string_view NameOf(Cause cause) {
+  static constexpr std::array<std::string_view, kCauses> kNames = {
+      "compute",        "exposed transfer", "exposed wait", "memory copy",
+      "not recorded",   "data loading",     "sync",         "host",
+      "kernel latency", "dependency"};
+  return kNames[static_cast<size_t>(cause)];
+}
+
+const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run) {
+  return run.memo.Get<std::vector<RankWaterfall>>([&run] {
+    std::vector<Set> waits(run.traces.size());
+    static const std::vector<CollectiveRun> nobody_to_wait_for;
+    for (const CollectiveRun& collective :
+         run.traces.size() > 1 ? MatchCollectives(run) : nobody_to_wait_for) {
+      if (collective.members.size() < 2) continue;
+      const int64_t transfer = collective.shortest();
+      for (const CollectiveMember& member : collective.members) {
+        if (member.length() > transfer) {
+          waits[member.trace].emplace_back(member.start, member.end - transfer);
+        }
+      }
+    }
+    std::vector<RankWaterfall> waterfalls(run.traces.size());
+    ForEachTraceAtOnce(
+        run, [&](uint32_t t) { waterfalls[t] = Explain(run.traces[t], std::move(waits[t])); });
+    return waterfalls;
+  });
+}
+
+Table TabulateWaterfall(const Run& run, const AnalysisOptions&) {
+  Table table{.name = "waterfall",
+              .title = "Where the mean step went, mean of all ranks",
+              .columns = {{"cause", Unit::kText},
+                          {"mean_ns", Unit::kNs},
+                          {"share_percent", Unit::kPercent},
+                          {"least_ns", Unit::kNs, true},
+                          {"most_ns", Unit::kNs},
+                          {"most_rank", Unit::kCount}}};
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  std::vector<uint32_t> ranks;  // that used a device
+  CauseTimes sums{};
+  for (uint32_t t = 0; t < waterfalls.size(); ++t) {
+    if (waterfalls[t].counted == 0) continue;
+    ranks.push_back(t);
+    for (size_t c = 0; c < kCauses; ++c) sums[c] += waterfalls[t].mean[c];
+  }
+  AddStepsNote(run, waterfalls, &table);
+  const int64_t all = std::accumulate(sums.begin(), sums.end(), int64_t{0});
+  for (size_t c = 0; c < kCauses; ++c) {
+    if (sums[c] == 0) continue;
+    const auto less = [&](uint32_t a, uint32_t b) {
+      return waterfalls[a].mean[c] < waterfalls[b].mean[c];
+    };
+    const uint32_t least = *std::min_element(ranks.begin(), ranks.end(), less);
+    const uint32_t most = *std::max_element(ranks.begin(), ranks.end(), less);
+    table.rows.push_back({std::string(NameOf(static_cast<Cause>(c))),
+                          sums[c] / static_cast<int64_t>(ranks.size()), Percent(sums[c], all),
+                          waterfalls[least].mean[c], waterfalls[most].mean[c],
+                          RankCell(run.traces[most])});
+  }
+  return table;
+}
+
+Table TabulateWaterfallByRank(const Run& run, const AnalysisOptions&) {
+  Table table{.name = "waterfall-by-rank",
+              .title = "Where the mean step went, by rank",
+              .columns = {{"rank", Unit::kCount},
+                          {"cause", Unit::kText},
+                          {"mean_ns", Unit::kNs},
+                          {"share_percent", Unit::kPercent}}};
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  for (size_t t = 0; t < waterfalls.size(); ++t) {
+    const CauseTimes& mean = waterfalls[t].mean;
+    const int64_t sum = std::accumulate(mean.begin(), mean.end(), int64_t{0});
+    for (size_t c = 0; c < kCauses; ++c) {
+      if (mean[c] == 0) continue;
+      table.rows.push_back({RankCell(run.traces[t]), std::string(NameOf(static_cast<Cause>(c))),
+                            mean[c], Percent(mean[c], sum)});
+    }
+  }
+  AddStepsNote(run, waterfalls, &table);
+  return table;
+}
+
+}  // namespace ranktap::collector

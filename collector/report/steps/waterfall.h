@@ -1,0 +1,51 @@
+// Where each moment of a step went: causes that exclude each other and add up to the step.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "collector/analysis/collectives.h"
+#include "collector/analysis/steps.h"
+#include "collector/report/options.h"
+#include "collector/report/table.h"
+#include "collector/trace/run_reader.h"
+
+namespace ranktap::collector {
+
+// In order of precedence: a moment belongs to the first that holds on any of the rank's devices.
+enum class Cause : uint8_t {
+  kCompute,      // a compute kernel runs
+  kTransfer,     // a collective moves data, and nothing computes
+  kWait,         // a collective runs, but its last member has not arrived yet
+  kMemory,       // only copies or memsets run
+  kNotRecorded,  // nothing is known to run, and capture was off
+  kDataLoading,  // idle; the next work was not launched yet; the host was in the data loader
+  kSync,         // idle and not launched; the host had been waiting for the device when it ran dry
+  kHost,         // idle and not launched: the host was busy otherwise
+  kLatency,      // idle for less than 30 us with the next work launched already
+  kDependency,   // idle for longer with the next work launched: it waited for something
+};
+inline constexpr size_t kCauses = 10;
+std::string_view NameOf(Cause cause);
+
+using CauseTimes = std::array<int64_t, kCauses>;
+
+struct RankWaterfall {
+  StepList steps;                 // one step over all device work where none were found
+  std::vector<CauseTimes> times;  // by step; each sums to the step's length exactly
+  CauseTimes mean{};              // over the steps after warm-up
+  int64_t mean_step = 0;
+  size_t counted = 0;
+};
+
+// One for each trace of the run. Worked out once and kept in the run's memo.
+const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run);
+
+// A row for each cause: its mean over the ranks, and the ranks with the least and the most of it.
+Table TabulateWaterfall(const Run& run, const AnalysisOptions& options);
+// A row for each rank and cause.
+Table TabulateWaterfallByRank(const Run& run, const AnalysisOptions& options);
+
+}  // namespace ranktap::collector

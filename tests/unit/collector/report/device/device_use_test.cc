@@ -1,0 +1,81 @@
+// Copies, waits of the host and use of the devices on a job whose answers are known.
+#include <gtest/gtest.h>
+
+#include "collector/report/device/copy_summary.h"
+#include "collector/report/device/usage_summary.h"
+#include "collector/report/host/sync_summary.h"
+#include "collector/report/steps/step_summary.h"
+#include "tests/unit/collector/report/table_access.h"
+#include "tests/unit/collector/synthetic_job.h"
+
+namespace ranktap::collector {
+namespace {
+
+TEST(Copies, BytesTimeAndBandwidthOfAllRanks) {
+  SyntheticJob job({.ranks = 3, .steps = 5});
+  const Table table = TabulateCopies(job.run());
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(CellAt<std::string>(table, 0, "name"), "Memcpy HtoD (Pinned -> Device)");
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "calls"), 15);
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "total_ns"), 15 * 20'000);
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "total_bytes"), 15 * 400'000);
+  EXPECT_DOUBLE_EQ(CellAt<double>(table, 0, "gb_per_s"), 20);
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "alone_ns"), 15 * 20'000);
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "host_ns"), 15 * 200);
+}
+
+TEST(Syncs, TheDevicesIdleTimeAfterAWaitIsTheHostsTimeToTheNextLaunch) {
+  SyntheticJob job({.ranks = 2, .steps = 6});
+  const Table table = TabulateSyncs(job.run());
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(CellAt<std::string>(table, 0, "call"), "cudaStreamSynchronize");
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "calls"), 12);
+  EXPECT_DOUBLE_EQ(CellAt<double>(table, 0, "per_step"), 1);
+  // After the last one nothing more ran.
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "idle_after_ns"), 2 * 5 * (50'000 + 40'000 + 5'000));
+}
+
+TEST(Usage, IsMegEnginesRatioOfTheUnionOfKernelsToTheirSpan) {
+  JobShape shape{.ranks = 1, .layers = 2, .steps = 4};
+  SyntheticJob job(shape);
+  const Table table = TabulateUsage(job.run());
+  ASSERT_EQ(table.rows.size(), 1u);
+  const double kernels = 4.0 * 2 * (200'000 + 80'000);
+  const double train = kernels + 4.0 * (4 - 1) * 1'000;            // the gaps between them
+  const double before = 50'000 + 40'000 + 5'000 + 20'000 + 1'000;  // of a step, its first kernel
+  const double span = static_cast<double>(job.total_ns()) - before;
+  EXPECT_DOUBLE_EQ(CellAt<double>(table, 0, "gpu_usage_ratio"), 100 * kernels / span);
+  EXPECT_DOUBLE_EQ(CellAt<double>(table, 0, "train_time_ratio"), 100 * train / span);
+}
+
+TEST(Usage, TheWindowsAverageToTheWhole) {
+  SyntheticJob job({.ranks = 2, .steps = 9, .jitter_ns = 40'000});
+  const Table whole = TabulateUsage(job.run());
+  const Table windows = TabulateUsageOverTime(job.run());
+  ASSERT_EQ(windows.rows.size(), 2 * static_cast<size_t>(kUsageWindows));
+  for (size_t rank = 0; rank < 2; ++rank) {
+    double busy = 0, span = 0;
+    for (size_t i = 0; i < static_cast<size_t>(kUsageWindows); ++i) {
+      const size_t row = rank * static_cast<size_t>(kUsageWindows) + i;
+      const auto length = static_cast<double>(CellAt<int64_t>(windows, row, "end_ns") -
+                                              CellAt<int64_t>(windows, row, "start_ns"));
+      busy += length * CellAt<double>(windows, row, "gpu_usage_ratio");
+      span += length;
+    }
+    EXPECT_NEAR(busy / span, CellAt<double>(whole, rank, "gpu_usage_ratio"), 1e-9);
+  }
+}
+
+TEST(Steps, AreThoseOfTheRangeThatIsNamedLikeOne) {
+  SyntheticJob job({.ranks = 2, .layers = 2, .steps = 7});
+  const Table table = TabulateSteps(job.run());
+  ASSERT_EQ(table.rows.size(), 14u);
+  for (size_t row = 0; row < table.rows.size(); ++row) {
+    EXPECT_EQ(CellAt<int64_t>(table, row, "kernels"), 4);
+    EXPECT_EQ(CellAt<int64_t>(table, row, "total_ns"), job.total_ns() / 7);
+    EXPECT_EQ(CellAt<int64_t>(table, row, "gpu_ns"), 20'000 + 2 * (200'000 + 80'000));
+  }
+}
+
+}  // namespace
+}  // namespace ranktap::collector

@@ -1,0 +1,144 @@
+// The waterfall, the verdict and the stragglers on jobs whose answers are known.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+
+#include "collector/report/steps/stragglers.h"
+#include "collector/report/steps/verdict.h"
+#include "tests/unit/collector/report/table_access.h"
+#include "tests/unit/collector/synthetic_job.h"
+
+namespace ranktap::collector {
+namespace {
+
+JobShape Jittered(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto up_to = [&random](int64_t most) {
+    return std::uniform_int_distribution<int64_t>(0, most)(random);
+  };
+  return {.ranks = static_cast<uint32_t>(1 + up_to(5)),
+          .layers = static_cast<uint32_t>(1 + up_to(4)),
+          .seed = seed,
+          .steps = static_cast<int>(3 + up_to(9)),
+          .compute_ns = 100'000 + up_to(300'000),
+          .copy_ns = 10'000 + up_to(40'000),
+          .transfer_ns = 20'000 + up_to(100'000),
+          .data_ns = up_to(60'000),
+          .host_ns = 1'000 + up_to(60'000),
+          .jitter_ns = up_to(50'000),
+          .syncs = up_to(1) == 0};
+}
+
+TEST(Waterfall, EachStepOfEachRankIsExactlyWhatWasPlanted) {
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SyntheticJob job(Jittered(seed));
+    const std::vector<RankWaterfall> found = ComputeWaterfalls(job.run());
+    ASSERT_EQ(found.size(), job.causes().size());
+    for (size_t rank = 0; rank < found.size(); ++rank) {
+      ASSERT_EQ(found[rank].times.size(), job.causes()[rank].size());
+      for (size_t step = 0; step < found[rank].times.size(); ++step) {
+        const CauseTimes& times = found[rank].times[step];
+        EXPECT_EQ(std::accumulate(times.begin(), times.end(), int64_t{0}),
+                  found[rank].steps.list[step].length());
+        for (size_t c = 0; c < kCauses; ++c) {
+          EXPECT_EQ(times[c], job.causes()[rank][step][c])
+              << NameOf(static_cast<Cause>(c)) << " of rank " << rank << " in step " << step;
+        }
+      }
+    }
+  }
+}
+
+TEST(Waterfall, TheSharesOfTheTableAddUpToAllOfTheStep) {
+  SyntheticJob job(Jittered(7));
+  const Table table = TabulateWaterfall(job.run(), {});
+  double sum = 0;
+  for (size_t row = 0; row < table.rows.size(); ++row) {
+    sum += CellAt<double>(table, row, "share_percent");
+  }
+  EXPECT_NEAR(sum, 100, 1e-9);
+}
+
+class PlantedStraggler : public ::testing::TestWithParam<Cause> {};
+
+TEST_P(PlantedStraggler, IsFoundWithItsCauseAndItsCost) {
+  const Cause cause = GetParam();
+  SyntheticJob job({.steps = 10,
+                    .transfer_ns = 20'000,
+                    .syncs = false,
+                    .late = {{.rank = 2, .cause = cause, .ns = 150'000}}});
+  const std::vector<CollectiveRun> collectives = MatchCollectives(job.run());
+  const std::vector<RankWaterfall> waterfalls = ComputeWaterfalls(job.run());
+  const std::vector<Straggler> found = FindStragglers(job.run(), collectives, waterfalls);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].trace, 2u);
+  EXPECT_EQ(found[0].caused_wait_ns, 150'000);
+  EXPECT_TRUE(found[0].persistent);
+  ASSERT_TRUE(found[0].cause.has_value());
+  EXPECT_EQ(*found[0].cause, cause);
+  EXPECT_EQ(found[0].excess_ns, 150'000);
+  const Verdict verdict = Judge(job.run());
+  EXPECT_NE(verdict.sentence.find("wait for rank 2, which spends 150 us a step more than they do"),
+            std::string::npos)
+      << verdict.sentence;
+}
+INSTANTIATE_TEST_SUITE_P(Causes, PlantedStraggler,
+                         ::testing::Values(Cause::kCompute, Cause::kMemory, Cause::kHost,
+                                           Cause::kDataLoading));
+
+TEST(Stragglers, OneThatIsLateInTwoStepsOfTwentyIsTransient) {
+  SyntheticJob job(
+      {.steps = 20, .late = {{.rank = 1, .ns = 300'000, .first_step = 5, .last_step = 6}}});
+  const Table table = TabulateStragglers(job.run(), {});
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "rank"), 1);
+  EXPECT_EQ(CellAt<std::string>(table, 0, "kind"), "transient");
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "steps_late"), 2);
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "caused_wait_ns"), 30'000);
+}
+
+TEST(Stragglers, ClocksThatDifferBySecondsChangeNothing) {
+  JobShape shape{.late = {{.rank = 3, .ns = 90'000}}};
+  SyntheticJob same(shape);
+  shape.clocks = {{0}, {5'000'000'000}, {-3'000'000'000}, {77}};
+  SyntheticJob apart(shape);
+  EXPECT_EQ(TabulateStragglers(same.run(), {}).rows, TabulateStragglers(apart.run(), {}).rows);
+  EXPECT_EQ(TabulateWaterfall(same.run(), {}).rows, TabulateWaterfall(apart.run(), {}).rows);
+}
+
+TEST(Verdict, RefusesWhereEventsAreMissing) {
+  SyntheticJob job({});
+  EXPECT_FALSE(Judge(job.run()).refused);
+  job.run().traces[1].writers[0].lost[static_cast<size_t>(proto::Loss::kRingFull)] = 3;
+  const Verdict verdict = Judge(job.run());
+  EXPECT_TRUE(verdict.refused);
+  EXPECT_TRUE(verdict.losses.empty());
+  EXPECT_NE(verdict.sentence.find("rank 1 lost 3 events"), std::string::npos) << verdict.sentence;
+}
+
+TEST(Verdict, RefusesWhereKernelsOfLaunchesAreMissing) {
+  SyntheticJob job({});
+  Kernels& kernels = job.run().traces[2].kernels;
+  for (size_t i = 0; i < kernels.size(); i += 4) kernels.launch[i] = kNone;
+  const Verdict verdict = Judge(job.run());
+  EXPECT_TRUE(verdict.refused);
+  EXPECT_NE(verdict.sentence.find("rank 2"), std::string::npos) << verdict.sentence;
+}
+
+TEST(Verdict, BlamesNoDeviceWhereNoneDidAnything) {
+  SyntheticJob job({.ranks = 1});
+  job.run().traces[0].copies = {};
+  job.run().traces[0].kernels = {};
+  job.run().traces[0].api_calls = {};
+  const Verdict verdict = Judge(job.run());
+  EXPECT_TRUE(verdict.on_host);
+  EXPECT_TRUE(verdict.losses.empty());
+  EXPECT_NE(verdict.sentence.find("Nothing ran on a device: all of each"), std::string::npos)
+      << verdict.sentence;
+  EXPECT_NE(verdict.sentence.find("of it waiting for data"), std::string::npos) << verdict.sentence;
+}
+
+}  // namespace
+}  // namespace ranktap::collector
