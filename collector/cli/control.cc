@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "collector/cli/command.h"
-#include "collector/cli/human_units.h"
-#include "collector/cli/table_text.h"
 #include "collector/ingest/control_client.h"
 #include "collector/ingest/monotonic_clock.h"
+#include "collector/report/text/human_units.h"
+#include "collector/report/text/table_text.h"
 #include "collector/trace/run_info.h"
 
 namespace ranktap::collector {

@@ -10,9 +10,9 @@
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/injection.h"
-#include "collector/cli/table_text.h"
-#include "collector/cli/terminal.h"
 #include "collector/doctor/finding.h"
+#include "collector/report/text/table_text.h"
+#include "collector/report/text/terminal.h"
 #include "collector/version.h"
 
 namespace ranktap::collector {

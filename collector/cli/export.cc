@@ -8,11 +8,11 @@
 
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
-#include "collector/cli/human_units.h"
 #include "collector/export/exporter.h"
 #include "collector/export/run_clock.h"
 #include "collector/export/split_export.h"
 #include "collector/import/open_run.h"
+#include "collector/report/text/human_units.h"
 #include "collector/symbols/resolve_stacks.h"
 #include "collector/trace/large_blocks.h"
 

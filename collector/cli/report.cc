@@ -8,14 +8,14 @@
 
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
-#include "collector/cli/deepspeed_text.h"
-#include "collector/cli/table_html.h"
-#include "collector/cli/table_text.h"
-#include "collector/cli/terminal.h"
 #include "collector/import/open_run.h"
 #include "collector/report/analysis.h"
 #include "collector/report/run_filter.h"
 #include "collector/report/table_filter.h"
+#include "collector/report/text/deepspeed_text.h"
+#include "collector/report/text/table_html.h"
+#include "collector/report/text/table_text.h"
+#include "collector/report/text/terminal.h"
 #include "collector/symbols/resolve_stacks.h"
 #include "collector/trace/large_blocks.h"
 

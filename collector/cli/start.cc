@@ -5,8 +5,8 @@
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/control.h"
-#include "collector/cli/human_units.h"
 #include "collector/ingest/monotonic_clock.h"
+#include "collector/report/text/human_units.h"
 #include "collector/trace/run_info.h"
 
 namespace ranktap::collector {

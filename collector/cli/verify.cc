@@ -3,7 +3,7 @@
 
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
-#include "collector/cli/human_units.h"
+#include "collector/report/text/human_units.h"
 #include "collector/trace/trace_check.h"
 
 namespace ranktap::collector {

@@ -1,5 +1,5 @@
 // What every analysis answers with: named columns with units, rows of cells. Text, JSON and CSV are
-// made from it in one place (cli/table_text.h), so that no analysis prints.
+// made from it in one place (report/text/table_text.h), so that no analysis prints.
 #pragma once
 
 #include <cstdint>

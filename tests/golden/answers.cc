@@ -16,10 +16,10 @@
 #include <fstream>
 #include <iterator>
 
-#include "collector/cli/table_text.h"
 #include "collector/export/exporter.h"
 #include "collector/import/open_run.h"
 #include "collector/report/analysis.h"
+#include "collector/report/text/table_text.h"
 
 namespace ranktap::collector {
 namespace {

@@ -1,4 +1,4 @@
-#include "collector/cli/table_text.h"
+#include "collector/report/text/table_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "collector/cli/human_units.h"
+#include "collector/report/text/human_units.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {

@@ -1,4 +1,4 @@
-#include "collector/cli/terminal.h"
+#include "collector/report/text/terminal.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

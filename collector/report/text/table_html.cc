@@ -1,9 +1,9 @@
-#include "collector/cli/table_html.h"
+#include "collector/report/text/table_html.h"
 
 #include <algorithm>
 
-#include "collector/cli/human_units.h"
-#include "collector/cli/table_text.h"
+#include "collector/report/text/human_units.h"
+#include "collector/report/text/table_text.h"
 
 namespace ranktap::collector {
 namespace {

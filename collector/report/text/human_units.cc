@@ -1,4 +1,4 @@
-#include "collector/cli/human_units.h"
+#include "collector/report/text/human_units.h"
 
 #include <array>
 #include <charconv>

@@ -1,9 +1,9 @@
-#include "collector/cli/summary_text.h"
+#include "collector/report/text/summary_text.h"
 
 #include <algorithm>
 
-#include "collector/cli/human_units.h"
-#include "collector/cli/table_text.h"
+#include "collector/report/text/human_units.h"
+#include "collector/report/text/table_text.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {

@@ -1,13 +1,13 @@
 // Labels, order and number formats are those of deepspeed/profiling/flops_profiler/profiler.py
 // 0.19.
-#include "collector/cli/deepspeed_text.h"
+#include "collector/report/text/deepspeed_text.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
-#include "collector/cli/table_text.h"
+#include "collector/report/text/table_text.h"
 
 namespace ranktap::collector {
 namespace {
