@@ -7,7 +7,7 @@
 
 #include "collector/analysis/framework/op_modules.h"
 #include "collector/analysis/steps.h"
-#include "collector/trace/result.h"
+#include "collector/file/result.h"
 
 namespace ranktap::collector {
 

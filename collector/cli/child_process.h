@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "collector/trace/file_descriptor.h"
+#include "collector/file/file_descriptor.h"
 
 namespace ranktap::collector {
 

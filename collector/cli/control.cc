@@ -10,11 +10,11 @@
 #include <thread>
 
 #include "collector/cli/command.h"
+#include "collector/file/run_info.h"
 #include "collector/ingest/control_client.h"
 #include "collector/ingest/monotonic_clock.h"
 #include "collector/report/text/human_units.h"
 #include "collector/report/text/table_text.h"
-#include "collector/trace/run_info.h"
 
 namespace ranktap::collector {
 namespace {

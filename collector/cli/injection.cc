@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "collector/trace/file_descriptor.h"
+#include "collector/file/file_descriptor.h"
 
 namespace ranktap::collector {
 namespace {

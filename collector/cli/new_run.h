@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "collector/trace/run_info.h"
+#include "collector/file/run_info.h"
 
 namespace ranktap::collector {
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "collector/trace/file_descriptor.h"
+#include "collector/file/file_descriptor.h"
 
 namespace ranktap::collector {
 

@@ -5,9 +5,9 @@
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/control.h"
+#include "collector/file/run_info.h"
 #include "collector/ingest/monotonic_clock.h"
 #include "collector/report/text/human_units.h"
-#include "collector/trace/run_info.h"
 
 namespace ranktap::collector {
 namespace {

@@ -7,10 +7,10 @@
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/control.h"
+#include "collector/file/run_info.h"
 #include "collector/report/text/human_units.h"
 #include "collector/report/text/table_text.h"
 #include "collector/report/text/terminal.h"
-#include "collector/trace/run_info.h"
 
 namespace ranktap::collector {
 namespace {

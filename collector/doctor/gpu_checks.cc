@@ -13,7 +13,7 @@
 #include <sstream>
 
 #include "collector/doctor/finding.h"
-#include "collector/trace/file_descriptor.h"
+#include "collector/file/file_descriptor.h"
 
 namespace ranktap::collector {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "collector/doctor/finding.h"
-#include "collector/trace/run_info.h"
+#include "collector/file/run_info.h"
 
 namespace ranktap::collector {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "collector/export/export_options.h"
-#include "collector/trace/result.h"
+#include "collector/file/result.h"
 #include "collector/trace/run_reader.h"
 
 namespace ranktap::collector {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "collector/trace/file_descriptor.h"
-#include "collector/trace/result.h"
+#include "collector/file/file_descriptor.h"
+#include "collector/file/result.h"
 
 namespace ranktap::collector {
 

@@ -7,7 +7,7 @@
 #include "collector/export/export_options.h"
 #include "collector/export/launch_arrows.h"
 #include "collector/export/perfetto_packets.h"
-#include "collector/trace/result.h"
+#include "collector/file/result.h"
 #include "collector/trace/run_reader.h"
 
 namespace ranktap::collector {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/trace/result.h"
+#include "collector/file/result.h"
 
 struct sqlite3;
 struct sqlite3_context;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collector/export/output_file.h"
-#include "collector/trace/result.h"
+#include "collector/file/result.h"
 
 namespace ranktap::collector {
 

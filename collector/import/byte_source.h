@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "collector/trace/file_descriptor.h"
-#include "collector/trace/result.h"
+#include "collector/file/file_descriptor.h"
+#include "collector/file/result.h"
 
 namespace ranktap::collector {
 

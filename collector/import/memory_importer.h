@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "collector/file/result.h"
 #include "collector/trace/model.h"
-#include "collector/trace/result.h"
 
 namespace ranktap::collector {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/trace/result.h"
+#include "collector/file/result.h"
 #include "collector/trace/run_reader.h"
 
 namespace ranktap::collector {

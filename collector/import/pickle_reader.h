@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/trace/trace_reader.h"
+#include "collector/file/trace_reader.h"
 
 namespace ranktap::collector {
 

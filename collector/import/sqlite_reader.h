@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/trace/result.h"
-#include "collector/trace/trace_reader.h"
+#include "collector/file/result.h"
+#include "collector/file/trace_reader.h"
 
 struct sqlite3;
 struct sqlite3_stmt;

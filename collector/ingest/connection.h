@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "collector/file/file_descriptor.h"
 #include "collector/ingest/peer.h"
-#include "collector/trace/file_descriptor.h"
 #include "proto/frame.h"
 
 namespace ranktap::collector {

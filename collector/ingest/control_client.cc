@@ -14,10 +14,10 @@
 #include <filesystem>
 #include <span>
 
+#include "collector/file/file_descriptor.h"
 #include "collector/ingest/handshake.h"
 #include "collector/ingest/peer.h"
 #include "collector/ingest/public_socket.h"
-#include "collector/trace/file_descriptor.h"
 #include "proto/frame.h"
 
 namespace ranktap::collector {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/trace/result.h"
+#include "collector/file/result.h"
 #include "ranktap/v1/status.pb.h"
 
 namespace ranktap::collector {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collector/trace/trace_writer.h"
+#include "collector/file/trace_writer.h"
 #include "proto/frame.h"
 
 namespace ranktap::collector {

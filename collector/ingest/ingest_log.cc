@@ -5,8 +5,8 @@
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/spdlog.h>
 
+#include "collector/file/file_descriptor.h"
 #include "collector/ingest/monotonic_clock.h"
-#include "collector/trace/file_descriptor.h"
 
 namespace ranktap::collector {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "collector/trace/file_descriptor.h"
+#include "collector/file/file_descriptor.h"
 
 namespace ranktap::collector {
 

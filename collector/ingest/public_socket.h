@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "collector/trace/file_descriptor.h"
-#include "collector/trace/result.h"
+#include "collector/file/file_descriptor.h"
+#include "collector/file/result.h"
 
 namespace ranktap::collector {
 

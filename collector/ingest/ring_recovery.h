@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "collector/file/trace_state.h"
 #include "collector/ingest/segment.h"
-#include "collector/trace/trace_state.h"
 #include "proto/frame.h"
 #include "proto/ring.h"
 

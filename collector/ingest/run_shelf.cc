@@ -11,8 +11,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "collector/file/trace_reader.h"
 #include "collector/ingest/monotonic_clock.h"
-#include "collector/trace/trace_reader.h"
 
 namespace ranktap::collector {
 namespace {

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "collector/trace/run_directory.h"
-#include "collector/trace/trace_tail.h"
+#include "collector/file/run_directory.h"
+#include "collector/file/trace_tail.h"
 
 namespace ranktap::collector {
 

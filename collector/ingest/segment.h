@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "collector/trace/file_descriptor.h"
+#include "collector/file/file_descriptor.h"
 
 namespace ranktap::collector {
 

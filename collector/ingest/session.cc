@@ -1,6 +1,6 @@
 #include "collector/ingest/session.h"
 
-#include "collector/trace/trace_state.h"
+#include "collector/file/trace_state.h"
 #include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/hello.pb.h"
 

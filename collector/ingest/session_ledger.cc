@@ -1,6 +1,6 @@
 #include "collector/ingest/session_ledger.h"
 
-#include "collector/trace/trace_state.h"
+#include "collector/file/trace_state.h"
 
 namespace ranktap::collector {
 namespace {

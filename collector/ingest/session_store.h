@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "collector/file/run_directory.h"
+#include "collector/file/trace_state.h"
+#include "collector/file/trace_tail.h"
+#include "collector/file/trace_writer.h"
 #include "collector/ingest/frame_block.h"
 #include "collector/ingest/segment.h"
-#include "collector/trace/run_directory.h"
-#include "collector/trace/trace_state.h"
-#include "collector/trace/trace_tail.h"
-#include "collector/trace/trace_writer.h"
 
 namespace ranktap::collector {
 

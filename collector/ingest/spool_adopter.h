@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "collector/trace/file_descriptor.h"
+#include "collector/file/file_descriptor.h"
 #include "proto/frame.h"
 
 namespace ranktap::collector {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "collector/trace/result.h"
+#include "collector/file/result.h"
 #include "collector/trace/run_reader.h"
 
 namespace ranktap::collector {

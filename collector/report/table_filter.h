@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "collector/file/result.h"
 #include "collector/report/table.h"
-#include "collector/trace/result.h"
 
 namespace ranktap::collector {
 

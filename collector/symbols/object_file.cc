@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "collector/trace/file_descriptor.h"
+#include "collector/file/file_descriptor.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {

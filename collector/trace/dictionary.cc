@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collector/trace/trace_state.h"
+#include "collector/file/trace_state.h"
 
 namespace ranktap::collector {
 namespace {

@@ -13,14 +13,14 @@
 #include <string>
 #include <vector>
 
+#include "collector/file/run_info.h"
+#include "collector/file/trace_reader.h"
 #include "collector/trace/clock_map.h"
 #include "collector/trace/column.h"
 #include "collector/trace/dictionary.h"
 #include "collector/trace/memo.h"
 #include "collector/trace/operators.h"
-#include "collector/trace/run_info.h"
 #include "collector/trace/symbol_table.h"
-#include "collector/trace/trace_reader.h"
 #include "proto/events.h"
 #include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/trace.pb.h"

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "collector/trace/result.h"
+#include "collector/file/result.h"
 
 namespace ranktap::collector {
 

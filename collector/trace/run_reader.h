@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "collector/file/result.h"
+#include "collector/file/run_info.h"
 #include "collector/trace/model.h"
-#include "collector/trace/result.h"
-#include "collector/trace/run_info.h"
 
 namespace ranktap::collector {
 

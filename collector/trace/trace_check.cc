@@ -4,9 +4,9 @@
 #include <array>
 #include <set>
 
-#include "collector/trace/run_info.h"
+#include "collector/file/run_info.h"
+#include "collector/file/trace_state.h"
 #include "collector/trace/run_reader.h"
-#include "collector/trace/trace_state.h"
 #include "proto/decode.h"
 
 namespace ranktap::collector {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "collector/trace/result.h"
-#include "collector/trace/trace_reader.h"
+#include "collector/file/result.h"
+#include "collector/file/trace_reader.h"
 #include "ranktap/v1/trace.pb.h"
 
 namespace ranktap::collector {

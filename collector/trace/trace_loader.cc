@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "collector/file/trace_state.h"
 #include "collector/trace/device_counters.h"
 #include "collector/trace/event_tables.h"
 #include "collector/trace/launch_join.h"
@@ -16,7 +17,6 @@
 #include "collector/trace/pages_ahead.h"
 #include "collector/trace/table_columns.h"
 #include "collector/trace/time_mapping.h"
-#include "collector/trace/trace_state.h"
 
 namespace ranktap::collector {
 namespace {

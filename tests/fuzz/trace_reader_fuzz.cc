@@ -2,11 +2,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "collector/file/trace_state.h"
+#include "collector/file/trace_tail.h"
+#include "collector/file/trace_writer.h"
 #include "collector/trace/trace_check.h"
 #include "collector/trace/trace_loader.h"
-#include "collector/trace/trace_state.h"
-#include "collector/trace/trace_tail.h"
-#include "collector/trace/trace_writer.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/sample_frames.h"
 

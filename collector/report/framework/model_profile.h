@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "collector/analysis/framework/model_tree.h"
+#include "collector/file/result.h"
 #include "collector/report/steps/throughput.h"
-#include "collector/trace/result.h"
 #include "collector/trace/run_reader.h"
 
 namespace ranktap::collector {

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <string>
 
+#include "collector/file/run_info.h"
 #include "collector/report/run_summary.h"
-#include "collector/trace/run_info.h"
 
 namespace ranktap::collector {
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "collector/trace/trace_reader.h"
-#include "collector/trace/trace_state.h"
-#include "collector/trace/trace_writer.h"
+#include "collector/file/trace_reader.h"
+#include "collector/file/trace_state.h"
+#include "collector/file/trace_writer.h"
 #include "proto/encode.h"
 
 namespace ranktap::collector {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/trace/file_descriptor.h"
+#include "collector/file/file_descriptor.h"
 
 namespace ranktap::collector {
 namespace {

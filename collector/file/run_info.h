@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/trace/result.h"
+#include "collector/file/result.h"
 #include "ranktap/v1/trace.pb.h"
 
 namespace ranktap::collector {

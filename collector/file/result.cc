@@ -1,4 +1,4 @@
-#include "collector/trace/result.h"
+#include "collector/file/result.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "collector/trace/run_directory.h"
+#include "collector/file/run_directory.h"
 
 #include <dirent.h>
 #include <fcntl.h>

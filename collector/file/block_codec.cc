@@ -1,4 +1,4 @@
-#include "collector/trace/block_codec.h"
+#include "collector/file/block_codec.h"
 
 #include <zstd.h>
 

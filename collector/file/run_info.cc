@@ -1,4 +1,4 @@
-#include "collector/trace/run_info.h"
+#include "collector/file/run_info.h"
 
 #include <array>
 #include <ctime>

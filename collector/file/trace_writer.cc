@@ -1,4 +1,4 @@
-#include "collector/trace/trace_writer.h"
+#include "collector/file/trace_writer.h"
 
 #include <fcntl.h>
 #include <sys/statvfs.h>

@@ -1,4 +1,4 @@
-#include "collector/trace/trace_reader.h"
+#include "collector/file/trace_reader.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

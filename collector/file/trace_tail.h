@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "collector/trace/result.h"
-#include "collector/trace/trace_format.h"
-#include "collector/trace/trace_state.h"
+#include "collector/file/result.h"
+#include "collector/file/trace_format.h"
+#include "collector/file/trace_state.h"
 
 namespace ranktap::collector {
 

@@ -1,4 +1,4 @@
-#include "collector/trace/trace_state.h"
+#include "collector/file/trace_state.h"
 
 #include <algorithm>
 #include <optional>

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "collector/trace/trace_format.h"
+#include "collector/file/trace_format.h"
 
 struct ZSTD_CCtx_s;
 struct ZSTD_DCtx_s;

@@ -10,9 +10,9 @@
 #include <span>
 #include <string_view>
 
-#include "collector/trace/block_codec.h"
-#include "collector/trace/file_descriptor.h"
-#include "collector/trace/trace_format.h"
+#include "collector/file/block_codec.h"
+#include "collector/file/file_descriptor.h"
+#include "collector/file/trace_format.h"
 #include "ranktap/v1/trace.pb.h"
 
 namespace ranktap::collector {

@@ -1,4 +1,4 @@
-#include "collector/trace/run_directory.h"
+#include "collector/file/run_directory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "collector/trace/trace_tail.h"
+#include "collector/file/trace_tail.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -6,8 +6,8 @@
 
 #include <cerrno>
 
-#include "collector/trace/trace_reader.h"
-#include "collector/trace/trace_writer.h"
+#include "collector/file/trace_reader.h"
+#include "collector/file/trace_writer.h"
 
 namespace ranktap::collector {
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "collector/trace/block_codec.h"
-#include "collector/trace/file_descriptor.h"
-#include "collector/trace/result.h"
-#include "collector/trace/trace_format.h"
+#include "collector/file/block_codec.h"
+#include "collector/file/file_descriptor.h"
+#include "collector/file/result.h"
+#include "collector/file/trace_format.h"
 
 namespace ranktap::collector {
 

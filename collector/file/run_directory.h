@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
-#include "collector/trace/file_descriptor.h"
-#include "collector/trace/result.h"
-#include "collector/trace/run_info.h"
+#include "collector/file/file_descriptor.h"
+#include "collector/file/result.h"
+#include "collector/file/run_info.h"
 
 namespace ranktap::collector {
 
