@@ -2,7 +2,7 @@
 and the history that its CUDA allocator keeps itself. Beside both, what the blocks are for: the storages
 of parameters, buffers, gradients and optimizer states, told while they are alive.
 
-collector/trace/own_allocations.cc reads it. Marks in the domain `ranktap.memory`:
+collector/trace/framework/framework_allocations.cc reads it. Marks in the domain `ranktap.memory`:
   "window"    payload "1" from here on everything is seen, "0" nothing any more
   "tensors"   lines [address, bytes, kind, device, name]; kind of KINDS, device 0: CPU, 1 + index: CUDA
   "history"   lines [device, time in us of CLOCK_REALTIME, action, address, bytes, stack]; action of ACTIONS

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

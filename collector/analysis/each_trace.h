@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

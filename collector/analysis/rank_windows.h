@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collector/analysis/device_timeline.h"
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

@@ -12,8 +12,8 @@
 #include "collector/export/kineto_merge.h"
 #include "collector/import/open_run.h"
 #include "collector/trace/large_blocks.h"
-#include "collector/trace/run_reader.h"
-#include "collector/trace/trace_loader.h"
+#include "collector/trace/load/run_reader.h"
+#include "collector/trace/load/trace_loader.h"
 
 namespace ranktap::collector {
 namespace {

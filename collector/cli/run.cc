@@ -25,6 +25,7 @@
 #include "collector/report/text/summary_text.h"
 #include "collector/report/text/table_text.h"
 #include "collector/report/text/terminal.h"
+#include "collector/trace/load/run_reader.h"
 #include "collector/version.h"
 #include "proto/environment.h"
 #include "proto/modes.h"

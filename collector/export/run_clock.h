@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

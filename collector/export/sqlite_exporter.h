@@ -6,7 +6,7 @@
 
 #include "collector/export/export_options.h"
 #include "collector/file/result.h"
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

@@ -10,7 +10,7 @@
 
 #include "collector/export/export_options.h"
 #include "collector/export/sqlite_table.h"
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

@@ -14,9 +14,10 @@
 #include "collector/import/kineto_importer.h"
 #include "collector/import/memory_importer.h"
 #include "collector/import/nsys_importer.h"
-#include "collector/trace/parallel_load.h"
+#include "collector/trace/load/parallel_load.h"
+#include "collector/trace/load/run_reader.h"
+#include "collector/trace/load/trace_loader.h"
 #include "collector/trace/table_columns.h"
-#include "collector/trace/trace_loader.h"
 
 namespace ranktap::collector {
 namespace {

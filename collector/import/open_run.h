@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collector/file/result.h"
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

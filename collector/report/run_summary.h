@@ -5,7 +5,7 @@
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/device/kernel_summary.h"
 #include "collector/report/host/range_summary.h"
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

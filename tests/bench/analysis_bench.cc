@@ -25,8 +25,8 @@
 #include "collector/import/kineto_importer.h"
 #include "collector/report/analysis.h"
 #include "collector/trace/large_blocks.h"
+#include "collector/trace/load/trace_loader.h"
 #include "collector/trace/pages_ahead.h"
-#include "collector/trace/trace_loader.h"
 #include "tests/bench/figure.h"
 #include "tests/bench/training_trace.h"
 

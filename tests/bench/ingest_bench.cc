@@ -18,7 +18,7 @@
 
 #include "collector/ingest/collector.h"
 #include "collector/ingest/private_socket.h"
-#include "collector/trace/trace_check.h"
+#include "collector/trace/load/trace_check.h"
 #include "tests/bench/figure.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 

@@ -5,8 +5,8 @@
 #include "collector/file/trace_state.h"
 #include "collector/file/trace_tail.h"
 #include "collector/file/trace_writer.h"
-#include "collector/trace/trace_check.h"
-#include "collector/trace/trace_loader.h"
+#include "collector/trace/load/trace_check.h"
+#include "collector/trace/load/trace_loader.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/sample_frames.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collector/report/table.h"
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

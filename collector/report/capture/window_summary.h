@@ -1,7 +1,7 @@
 #pragma once
 
 #include "collector/report/table.h"
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

@@ -10,7 +10,7 @@
 #include "collector/analysis/framework/model_tree.h"
 #include "collector/file/result.h"
 #include "collector/report/steps/throughput.h"
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

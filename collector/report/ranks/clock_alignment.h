@@ -8,7 +8,7 @@
 #include "collector/analysis/collectives.h"
 #include "collector/report/options.h"
 #include "collector/report/table.h"
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

@@ -9,7 +9,7 @@
 #include "collector/report/options.h"
 #include "collector/report/steps/waterfall.h"
 #include "collector/report/table.h"
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "collector/ingest/collector.h"
+#include "collector/trace/load/run_reader.h"
 #include "proto/frame.h"
 #include "proto/spool.h"
 #include "ranktap/v1/control.pb.h"

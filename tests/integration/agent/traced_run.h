@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "collector/trace/run_reader.h"
-#include "collector/trace/trace_check.h"
+#include "collector/trace/load/trace_check.h"
+#include "collector/trace/run.h"
 #include "tests/integration/standin/simulated_run.h"
 
 namespace ranktap::agent_test {

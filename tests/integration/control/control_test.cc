@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "collector/report/capture/window_summary.h"
-#include "collector/trace/trace_check.h"
+#include "collector/trace/load/trace_check.h"
 #include "tests/integration/control/live_run.h"
 
 namespace ranktap::control_test {

@@ -1,4 +1,5 @@
 #include "tests/integration/control/live_run.h"
+#include "collector/trace/load/run_reader.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "collector/trace/load/run_reader.h"
 #include "tests/fault_seed.h"
 #include "tests/integration/agent/traced_run.h"
 

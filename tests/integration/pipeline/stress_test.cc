@@ -19,7 +19,7 @@
 #include "agent/core/writer.h"
 #include "agent/transport/messages.h"
 #include "agent/transport/sender.h"
-#include "collector/trace/trace_check.h"
+#include "collector/trace/load/trace_check.h"
 #include "tests/fault_seed.h"
 #include "tests/unit/collector/test_collector.h"
 

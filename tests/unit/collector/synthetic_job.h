@@ -16,7 +16,7 @@
 
 #include "collector/report/steps/waterfall.h"
 #include "collector/trace/operator_join.h"
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

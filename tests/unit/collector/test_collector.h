@@ -13,7 +13,7 @@
 
 #include "collector/ingest/collector.h"
 #include "collector/ingest/private_socket.h"
-#include "collector/trace/run_reader.h"
+#include "collector/trace/load/run_reader.h"
 #include "tests/unit/collector/temporary_directory.h"
 
 namespace ranktap::collector {

@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "collector/trace/run_reader.h"
+#include "collector/trace/run.h"
 #include "ranktap/v1/dictionary.pb.h"
 
 namespace ranktap::collector {

@@ -8,8 +8,8 @@
 
 #include <random>
 
-#include "collector/trace/trace_check.h"
-#include "collector/trace/trace_loader.h"
+#include "collector/trace/load/trace_check.h"
+#include "collector/trace/load/trace_loader.h"
 #include "tests/fault_seed.h"
 #include "tests/unit/collector/temporary_directory.h"
 #include "tests/unit/collector/trace_file.h"

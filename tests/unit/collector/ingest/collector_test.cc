@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "collector/ingest/monotonic_clock.h"
+#include "collector/trace/load/run_reader.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 #include "tests/unit/collector/test_collector.h"
 

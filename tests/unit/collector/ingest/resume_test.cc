@@ -4,7 +4,8 @@
 #include <signal.h>
 
 #include "collector/ingest/public_socket.h"
-#include "collector/trace/trace_check.h"
+#include "collector/trace/load/run_reader.h"
+#include "collector/trace/load/trace_check.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 #include "tests/unit/collector/test_collector.h"
 

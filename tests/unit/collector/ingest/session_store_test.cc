@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "collector/trace/trace_check.h"
-#include "collector/trace/trace_loader.h"
+#include "collector/trace/load/trace_check.h"
+#include "collector/trace/load/trace_loader.h"
 #include "tests/unit/collector/temporary_directory.h"
 #include "tests/unit/collector/trace_file.h"
 

@@ -11,7 +11,7 @@
 #include <cstdarg>
 
 #include "collector/ingest/session_store.h"
-#include "collector/trace/trace_check.h"
+#include "collector/trace/load/trace_check.h"
 #include "tests/unit/collector/temporary_directory.h"
 #include "tests/unit/collector/trace_file.h"
 

@@ -1,4 +1,4 @@
-#include "collector/trace/run_reader.h"
+#include "collector/trace/load/run_reader.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,8 +7,8 @@
 #include <sstream>
 #include <tuple>
 
-#include "collector/trace/parallel_load.h"
-#include "collector/trace/trace_loader.h"
+#include "collector/trace/load/parallel_load.h"
+#include "collector/trace/load/trace_loader.h"
 
 namespace ranktap::collector {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "collector/trace/memory_block.h"
+#include "collector/trace/framework/memory_block.h"
 
 namespace ranktap::collector {
 

@@ -1,4 +1,4 @@
-#include "collector/trace/own_operators.h"
+#include "collector/trace/framework/framework_operators.h"
 
 #include <algorithm>
 #include <charconv>
@@ -53,9 +53,9 @@ std::string_view Sizes(std::string_view range) {
   return range.substr(0, range.find(kProducersMark));
 }
 
-class OwnOperators {
+class FrameworkOperators {
  public:
-  explicit OwnOperators(Trace* trace) : trace_(trace), ops_(trace->operators) {}
+  explicit FrameworkOperators(Trace* trace) : trace_(trace), ops_(trace->operators) {}
 
   void Take() {
     FindRaised();
@@ -321,6 +321,6 @@ class OwnOperators {
 
 }  // namespace
 
-void TakeOwnOperators(Trace* trace) { OwnOperators(trace).Take(); }
+void TakeFrameworkOperators(Trace* trace) { FrameworkOperators(trace).Take(); }
 
 }  // namespace ranktap::collector

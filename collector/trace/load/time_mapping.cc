@@ -1,4 +1,4 @@
-#include "collector/trace/time_mapping.h"
+#include "collector/trace/load/time_mapping.h"
 
 #include <algorithm>
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "collector/trace/load/range_matcher.h"
 #include "collector/trace/model.h"
-#include "collector/trace/range_matcher.h"
 
 namespace ranktap::collector {
 

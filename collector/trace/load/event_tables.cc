@@ -1,4 +1,4 @@
-#include "collector/trace/event_tables.h"
+#include "collector/trace/load/event_tables.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "collector/trace/range_matcher.h"
+#include "collector/trace/load/range_matcher.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

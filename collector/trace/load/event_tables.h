@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "collector/trace/load/range_matcher.h"
+#include "collector/trace/load/section_columns.h"
 #include "collector/trace/model.h"
-#include "collector/trace/range_matcher.h"
-#include "collector/trace/section_columns.h"
 #include "collector/trace/table_columns.h"
 #include "proto/decode.h"
 

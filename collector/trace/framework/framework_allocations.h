@@ -11,6 +11,6 @@ namespace ranktap::collector {
 // before a window are allocated at its start, if the program told of them or the history does; of
 // other blocks that are only seen to go nothing is known, and they are left out. All have their
 // category.
-void TakeOwnAllocations(Trace* trace);
+void TakeFrameworkAllocations(Trace* trace);
 
 }  // namespace ranktap::collector

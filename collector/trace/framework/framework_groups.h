@@ -7,6 +7,6 @@
 namespace ranktap::collector {
 
 // Fills Trace::process_groups.
-void TakeOwnGroups(Trace* trace);
+void TakeFrameworkGroups(Trace* trace);
 
 }  // namespace ranktap::collector

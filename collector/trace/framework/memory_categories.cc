@@ -1,4 +1,4 @@
-#include "collector/trace/memory_categories.h"
+#include "collector/trace/framework/memory_categories.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "collector/trace/trace_check.h"
+#include "collector/trace/load/trace_check.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "collector/file/run_info.h"
 #include "collector/file/trace_state.h"
-#include "collector/trace/run_reader.h"
+#include "collector/trace/load/run_reader.h"
 #include "proto/decode.h"
 
 namespace ranktap::collector {

@@ -1,4 +1,4 @@
-#include "collector/trace/trace_loader.h"
+#include "collector/trace/load/trace_loader.h"
 
 #include <algorithm>
 #include <array>
@@ -7,16 +7,16 @@
 
 #include "collector/file/trace_state.h"
 #include "collector/trace/device_counters.h"
-#include "collector/trace/event_tables.h"
+#include "collector/trace/framework/framework_allocations.h"
+#include "collector/trace/framework/framework_groups.h"
+#include "collector/trace/framework/framework_operators.h"
+#include "collector/trace/framework/framework_tensors.h"
 #include "collector/trace/launch_join.h"
+#include "collector/trace/load/event_tables.h"
+#include "collector/trace/load/time_mapping.h"
 #include "collector/trace/operator_join.h"
-#include "collector/trace/own_allocations.h"
-#include "collector/trace/own_groups.h"
-#include "collector/trace/own_operators.h"
-#include "collector/trace/own_tensors.h"
 #include "collector/trace/pages_ahead.h"
 #include "collector/trace/table_columns.h"
-#include "collector/trace/time_mapping.h"
 
 namespace ranktap::collector {
 namespace {
@@ -77,13 +77,13 @@ class Loader {
              trace_);
     AddDeviceCounters(device_samples_, trace_);
     ForEachTable(*trace_, [](auto& table) { SortTable(table); });
-    TakeOwnOperators(trace_);
+    TakeFrameworkOperators(trace_);
     SortNested(trace_->operators);
     JoinLaunches(trace_);
     NestOperators(trace_);
-    TakeOwnTensors(trace_);
-    TakeOwnAllocations(trace_);
-    TakeOwnGroups(trace_);
+    TakeFrameworkTensors(trace_);
+    TakeFrameworkAllocations(trace_);
+    TakeFrameworkGroups(trace_);
     JoinOperators(trace_);
     ForEachTable(*trace_, [](auto& table) {
       ForEachColumnOf(table, [](auto& column) { column.ShrinkToFit(); });

@@ -1,4 +1,4 @@
-#include "collector/trace/own_allocations.h"
+#include "collector/trace/framework/framework_allocations.h"
 
 #include <algorithm>
 #include <map>
@@ -7,9 +7,9 @@
 #include <string>
 #include <unordered_map>
 
+#include "collector/trace/framework/memory_categories.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
-#include "collector/trace/memory_categories.h"
 #include "collector/trace/table_columns.h"
 #include "proto/operator_payload.h"
 
@@ -39,9 +39,9 @@ struct Step {
 // actions of agent/python/memory.py
 enum Action { kActive, kAlloc, kFreeCompleted, kSegmentAlloc, kSegmentFree, kOutOfMemory };
 
-class OwnAllocations {
+class FrameworkAllocations {
  public:
-  explicit OwnAllocations(Trace* trace) : trace_(trace) {}
+  explicit FrameworkAllocations(Trace* trace) : trace_(trace) {}
 
   void Take() {
     ReadTensors();
@@ -316,6 +316,6 @@ class OwnAllocations {
 
 }  // namespace
 
-void TakeOwnAllocations(Trace* trace) { OwnAllocations(trace).Take(); }
+void TakeFrameworkAllocations(Trace* trace) { FrameworkAllocations(trace).Take(); }
 
 }  // namespace ranktap::collector

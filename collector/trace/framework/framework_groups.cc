@@ -1,4 +1,4 @@
-#include "collector/trace/own_groups.h"
+#include "collector/trace/framework/framework_groups.h"
 
 #include <nlohmann/json.hpp>
 
@@ -17,7 +17,7 @@ std::string Text(const Json& row, const char* key) {
 
 }  // namespace
 
-void TakeOwnGroups(Trace* trace) {
+void TakeFrameworkGroups(Trace* trace) {
   for (const std::string_view line : MarkedLines(*trace, kCommDomain, "groups")) {
     const Json row = Json::parse(line, nullptr, false);
     if (!row.is_object()) continue;

@@ -14,6 +14,6 @@ namespace ranktap::collector {
 // has a time and a name only, but for this: the agent observes the first step of a window, and
 // where a thread runs as many operators of one name in a later step, these have what the first
 // step's have, one by one.
-void TakeOwnOperators(Trace* trace);
+void TakeFrameworkOperators(Trace* trace);
 
 }  // namespace ranktap::collector

@@ -1,4 +1,4 @@
-#include "collector/trace/own_tensors.h"
+#include "collector/trace/framework/framework_tensors.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -18,9 +18,9 @@ using Json = nlohmann::json;
 
 constexpr uint64_t kAddressMask = (uint64_t{1} << proto::kTensorElementShift) - 1;
 
-class OwnTensors {
+class FrameworkTensors {
  public:
-  explicit OwnTensors(Trace* trace) : trace_(trace) {}
+  explicit FrameworkTensors(Trace* trace) : trace_(trace) {}
 
   void Take() {
     Ranges& marks = trace_->marks;
@@ -137,6 +137,6 @@ class OwnTensors {
 
 }  // namespace
 
-void TakeOwnTensors(Trace* trace) { OwnTensors(trace).Take(); }
+void TakeFrameworkTensors(Trace* trace) { FrameworkTensors(trace).Take(); }
 
 }  // namespace ranktap::collector

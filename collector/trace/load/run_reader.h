@@ -6,7 +6,7 @@
 
 #include "collector/file/result.h"
 #include "collector/file/run_info.h"
-#include "collector/trace/model.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 
@@ -16,14 +16,6 @@ struct RunFiles {
   bool has_info = false;
   std::vector<std::string> traces;    // paths: *.trace and *.trace.part, ranks in order
   std::vector<std::string> problems;  // run.json unreadable, a file it names missing, ...
-};
-
-struct Run {
-  std::string path;
-  RunInfo info;
-  std::vector<Trace> traces;          // in the order of their ranks; without a rank, last
-  std::vector<std::string> problems;  // also: traces that could not be opened
-  Memo memo;                          // as Trace::memo, of all traces
 };
 
 // What lies at `path`, without opening the traces.

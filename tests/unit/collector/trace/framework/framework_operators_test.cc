@@ -1,4 +1,4 @@
-#include "collector/trace/own_operators.h"
+#include "collector/trace/framework/framework_operators.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 namespace ranktap::collector {
 namespace {
 
-class OwnOperatorsTest : public testing::Test {
+class FrameworkOperatorsTest : public testing::Test {
  protected:
-  OwnOperatorsTest() {
+  FrameworkOperatorsTest() {
     trace_.writers.resize(1);
     v1::Dictionary names;
     auto* const domain = names.add_nvtx_domains();
@@ -47,12 +47,12 @@ class OwnOperatorsTest : public testing::Test {
   Trace trace_;
 };
 
-TEST_F(OwnOperatorsTest, RangesWithAnOperatorsIdBecomeOperatorsAndOthersStayRanges) {
+TEST_F(FrameworkOperatorsTest, RangesWithAnOperatorsIdBecomeOperatorsAndOthersStayRanges) {
   AddRange(&trace_.ranges, "epoch 1, step 2", 0, 0, 100);
   AddRange(&trace_.ranges, "aten::mm, seq = 7, op_id = 12", 0, 10, 20);
   AddRange(&trace_.ranges, "mine, op_id = 3", 1, 10, 20);
   trace_.ranges.payload.push_back(5);
-  TakeOwnOperators(&trace_);
+  TakeFrameworkOperators(&trace_);
   ASSERT_EQ(trace_.ranges.size(), 2u);
   EXPECT_EQ(Text(trace_.ranges.name[0]), "epoch 1, step 2");
   EXPECT_EQ(trace_.ranges.payload.At(0), 5u);
@@ -63,27 +63,27 @@ TEST_F(OwnOperatorsTest, RangesWithAnOperatorsIdBecomeOperatorsAndOthersStayRang
   EXPECT_EQ(trace_.operators.record_function.At(0), 12u);
 }
 
-TEST_F(OwnOperatorsTest, ARangeWithAnOperatorsPayloadIsOne) {
+TEST_F(FrameworkOperatorsTest, ARangeWithAnOperatorsPayloadIsOne) {
   AddRange(&trace_.ranges, "aten::mm", 0, 10, 20);
   Ranges& ranges = trace_.ranges;
   ranges.payload_type.push_back(proto::kOperatorPayload);
   ranges.payload.push_back(12);
   ranges.category.push_back(8);
   ranges.color.push_back(1);
-  TakeOwnOperators(&trace_);
+  TakeFrameworkOperators(&trace_);
   EXPECT_EQ(trace_.ranges.size(), 0u);
   EXPECT_EQ(Text(trace_.operators.name[0]), "aten::mm");
   EXPECT_EQ(trace_.operators.record_function.At(0), 12u);
   EXPECT_EQ(trace_.operators.sequence.At(0), (uint64_t{1} << 32) + 8);
 }
 
-TEST_F(OwnOperatorsTest, ShapesAreJoinedByIdAndDamagedLinesAreLeftOut) {
+TEST_F(FrameworkOperatorsTest, ShapesAreJoinedByIdAndDamagedLinesAreLeftOut) {
   AddRange(&trace_.ranges, "aten::mm, seq = 7, op_id = 12", 0, 10, 20);
   AddRange(&trace_.ranges, "step, op_id = 13", 0, 30, 40);
   AddMark(
       "[12,1,1,\"[[3, 5], [5, 7]]\",\"[]\",\"\"]\n[12,\n{}\n[-1,0,0,\"\",\"\",\"\"]\n"
       "[13,0,7,\"[]\",\"[]\",\"\"]\n[99,0,0,\"[]\",\"[]\",\"\"]");
-  TakeOwnOperators(&trace_);
+  TakeFrameworkOperators(&trace_);
   const Operators& ops = trace_.operators;
   EXPECT_EQ(Text(ops.shapes.At(0)), "[[3, 5], [5, 7]]");
   EXPECT_EQ(ops.scope.At(0), 1);
@@ -91,11 +91,11 @@ TEST_F(OwnOperatorsTest, ShapesAreJoinedByIdAndDamagedLinesAreLeftOut) {
   EXPECT_EQ(static_cast<OperatorKind>(ops.kind[1]), OperatorKind::kAnnotation);
 }
 
-TEST_F(OwnOperatorsTest, ShapesOfAProgramsOwnEmitNvtxAreInTheRange) {
+TEST_F(FrameworkOperatorsTest, ShapesOfAProgramsOwnEmitNvtxAreInTheRange) {
   AddRange(&trace_.ranges,
            "aten::mm, seq = 7, op_id = 12, sizes = [[3, 5], [5, 7]], input_op_ids = [(2,0), (3,0)]",
            0, 10, 20);
-  TakeOwnOperators(&trace_);
+  TakeFrameworkOperators(&trace_);
   EXPECT_EQ(Text(trace_.operators.name[0]), "aten::mm");
   EXPECT_EQ(Text(trace_.operators.shapes.At(0)), "[[3, 5], [5, 7]]");
 }

@@ -1,4 +1,4 @@
-#include "collector/trace/range_matcher.h"
+#include "collector/trace/load/range_matcher.h"
 
 #include <algorithm>
 #include <unordered_map>

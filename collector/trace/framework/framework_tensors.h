@@ -8,6 +8,6 @@ namespace ranktap::collector {
 
 // Moves the marks of tensors from Trace::marks to Trace::tensor_uses, and gives operators the
 // shapes and types of their outputs. A mark whose operator is not in the trace goes without.
-void TakeOwnTensors(Trace* trace);
+void TakeFrameworkTensors(Trace* trace);
 
 }  // namespace ranktap::collector
