@@ -8,8 +8,8 @@
 
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/export/chrome/kineto_merge.h"
 #include "collector/export/exporter.h"
-#include "collector/export/kineto_merge.h"
 #include "collector/import/open_run.h"
 #include "collector/trace/large_blocks.h"
 #include "collector/trace/load/run_reader.h"

@@ -3,11 +3,11 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/export/chrome_events.h"
 #include "collector/export/cupti_names.h"
 #include "collector/export/json_text.h"
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
+#include "collector/export/thread_number.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {

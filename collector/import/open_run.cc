@@ -11,9 +11,9 @@
 #include <tuple>
 
 #include "collector/import/byte_source.h"
-#include "collector/import/kineto_importer.h"
-#include "collector/import/memory_importer.h"
-#include "collector/import/nsys_importer.h"
+#include "collector/import/kineto/kineto_importer.h"
+#include "collector/import/memory/memory_importer.h"
+#include "collector/import/nsys/nsys_importer.h"
 #include "collector/trace/load/parallel_load.h"
 #include "collector/trace/load/run_reader.h"
 #include "collector/trace/load/trace_loader.h"

@@ -2,10 +2,10 @@
 // edited.
 #include <iterator>
 
-#include "collector/import/memory_importer.h"
+#include "collector/import/memory/memory_importer.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/text_edits.h"
-#include "tests/unit/collector/import/pickle_text.h"
+#include "tests/unit/collector/import/memory/pickle_text.h"
 
 using namespace ranktap;
 using collector::pickled::Dict;

@@ -1,0 +1,95 @@
+// Objects of a Kineto trace's "traceEvents", one call each; times are the trace's nanoseconds. What
+// the parts of the chrome exporter write with.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "collector/export/export_options.h"
+#include "collector/export/json_text.h"
+#include "collector/export/output_file.h"
+#include "collector/export/thread_number.h"
+#include "collector/trace/model.h"
+
+namespace ranktap::collector {
+
+class ChromeEvents {
+ public:
+  // `shift_ns` is added to every time; the window of `options` is on the trace's own clock.
+  ChromeEvents(OutputFile* file, int64_t shift_ns, const ExportOptions& options)
+      : file_(file), shift_ns_(shift_ns), options_(options) {}
+
+  const ExportOptions& options() const { return options_; }
+
+  JsonText& json() { return json_; }
+  void Flush(size_t limit = 0) {
+    if (json_.size() <= limit) return;
+    file_->Write(json_.view());
+    json_.Truncate(0);
+  }
+
+  // Starts the next object; the caller writes it whole.
+  JsonText& Begin() {
+    Flush(kBufferBytes);
+    if (!first_event_) json_.Raw(",");
+    first_event_ = false;
+    return json_.Raw("\n");
+  }
+  void Time(int64_t ns) { json_.Raw("\"ts\":").Microseconds(ns + shift_ns_); }
+
+  // A slice up to and with its "args":{ ; EndArgs closes both.
+  template <typename Pid, typename Tid>
+  void BeginSlice(std::string_view category, std::string_view quoted_name, Pid pid, Tid tid,
+                  int64_t start, int64_t end) {
+    Begin().Raw("{\"ph\":\"X\",\"cat\":\"").Raw(category).Raw("\",\"name\":").Raw(quoted_name);
+    json_.Raw(",\"pid\":").Number(pid).Raw(",\"tid\":").Number(tid).Raw(",");
+    Time(start);
+    json_.Raw(",\"dur\":").Microseconds(end - start).Raw(",\"args\":{");
+  }
+  void EndArgs() { json_.Raw("}}"); }
+  template <typename Value>
+  void Arg(std::string_view name, Value value) {
+    Separate();
+    json_.Raw("\"").Raw(name).Raw("\":").Number(value);
+  }
+  void TextArg(std::string_view name, std::string_view value) {
+    Separate();
+    json_.Raw("\"").Raw(name).Raw("\":").Text(value);
+  }
+  // Before an argument that the caller writes.
+  void Separate() {
+    if (json_.back() != '{') json_.Raw(",");
+  }
+
+  // An end of an arrow: "s" where it begins, "f" where it ends.
+  template <typename Tid>
+  void Flow(std::string_view phase, uint64_t id, uint32_t pid, Tid tid, int64_t time,
+            std::string_view category) {
+    Begin().Raw("{\"ph\":\"").Raw(phase).Raw("\",\"id\":").Number(id);
+    json_.Raw(",\"pid\":").Number(pid).Raw(",\"tid\":").Number(tid).Raw(",");
+    Time(time);
+    json_.Raw(",\"cat\":\"").Raw(category).Raw("\",\"name\":\"").Raw(category);
+    json_.Raw(phase == "f" ? "\",\"bp\":\"e\"}" : "\"}");
+  }
+
+ private:
+  static constexpr size_t kBufferBytes = 256u << 10;
+
+  OutputFile* file_;
+  int64_t shift_ns_;
+  ExportOptions options_;
+  JsonText json_;
+  bool first_event_ = true;
+};
+
+// What a framework told of itself: operators, Python calls, autograd's arrows, allocations.
+void WriteFrameworkEvents(const Trace& trace, ChromeEvents* events);
+// Arguments of an operator or kernel that is part of a collective; `number`: 1 + its index.
+void WriteCollectiveArgs(const Trace& trace, uint32_t number, ChromeEvents* events);
+// What happened on the program's threads: NVTX and API calls.
+void WriteHostEvents(const Trace& trace, ChromeEvents* events);
+// What happened on the devices, and the arrows that lead there.
+void WriteDeviceEvents(const Trace& trace, ChromeEvents* events);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,174 @@
+#include "collector/export/chrome/chrome_exporter.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collector/analysis/steps.h"
+#include "collector/export/chrome/chrome_events.h"
+#include "collector/export/output_file.h"
+#include "collector/export/run_clock.h"
+
+namespace ranktap::collector {
+namespace {
+
+// Times count from a moment that all traces of a quarter share, so that files of different ranks
+// can be laid beside each other; 90 days of nanoseconds still fit a double exactly.
+constexpr int64_t kBaseEveryNs = int64_t{90} * 86'400 * 1'000'000'000;
+
+int64_t Base(const Run& run) {
+  const int64_t first = FirstRealtime(run);
+  return first < 0 ? 0 : first - first % kBaseEveryNs;
+}
+
+class HeadWriter {
+ public:
+  HeadWriter(const Trace& trace, int64_t base_ns, ChromeEvents* events)
+      : trace_(trace), base_ns_(base_ns), events_(events), json_(events->json()) {}
+
+  void WriteHead() {
+    json_.Raw("{\n\"schemaVersion\": 1,\n\"deviceProperties\": [");
+    for (int i = 0; i < trace_.hello.devices_size(); ++i) {
+      json_.Raw(i == 0 ? "\n" : ",\n");
+      WriteDevice(trace_.hello.devices(i));
+    }
+    json_.Raw("\n],\n");
+    // HTA finds the rank with a regular expression that wants the space after the colon.
+    if (trace_.info.rank) {
+      json_.Raw("\"distributedInfo\": {\"rank\": ").Number(*trace_.info.rank);
+      if (trace_.info.world_size) {
+        json_.Raw(", \"world_size\": ").Number(*trace_.info.world_size);
+      }
+      json_.Raw("},\n");
+    }
+    json_.Raw("\"host_name\": ").Text(trace_.info.host).Raw(",\n");
+    json_.Raw("\"trace_id\": ").Text(trace_.info.session).Raw(",\n");
+    if (trace_.info.simulated) json_.Raw("\"simulated_gpu\": 1,\n");
+    json_.Raw("\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ").Number(base_ns_);
+    json_.Raw(",\n\"traceEvents\": [");
+  }
+
+  void WriteDevice(const v1::Device& device) {
+    json_.Raw("  {\"id\": ").Number(device.id()).Raw(", \"name\": ").Text(device.name());
+    const std::pair<const char*, uint64_t> properties[] = {
+        {"totalGlobalMem", device.total_global_mem()},
+        {"computeMajor", device.compute_major()},
+        {"computeMinor", device.compute_minor()},
+        {"maxThreadsPerBlock", device.max_threads_per_block()},
+        {"maxThreadsPerMultiprocessor", device.max_threads_per_multiprocessor()},
+        {"regsPerBlock", device.regs_per_block()},
+        {"warpSize", device.warp_size()},
+        {"sharedMemPerBlock", device.shared_mem_per_block()},
+        {"numSms", device.num_sms()},
+        {"regsPerMultiprocessor", device.regs_per_multiprocessor()},
+        {"sharedMemPerBlockOptin", device.shared_mem_per_block_optin()},
+        {"sharedMemPerMultiprocessor", device.shared_mem_per_multiprocessor()}};
+    for (const auto& [name, value] : properties) {
+      json_.Raw(", \"").Raw(name).Raw("\": ").Number(value);
+    }
+    json_.Raw("}");
+  }
+
+  template <typename Tid, typename Value>
+  void Metadata(std::string_view what, uint32_t pid, Tid tid, std::string_view key, Value value) {
+    events_->Begin().Raw("{\"name\":\"").Raw(what).Raw("\",\"ph\":\"M\",");
+    events_->Time(trace_.first_ns);
+    json_.Raw(",\"pid\":").Number(pid).Raw(",\"tid\":").Number(tid).Raw(",\"args\":{");
+    if constexpr (std::is_integral_v<Value>) {
+      events_->Arg(key, value);
+    } else {
+      events_->TextArg(key, value);
+    }
+    events_->EndArgs();
+  }
+
+  void WriteNames() {
+    const std::string& executable = trace_.info.executable;
+    const std::string program = executable.substr(executable.rfind('/') + 1);
+    Metadata("process_name", trace_.info.pid, 0, "name", program);
+    Metadata("process_labels", trace_.info.pid, 0, "labels", "CPU");
+    Metadata("process_sort_index", trace_.info.pid, 0, "sort_index", trace_.info.pid);
+    for (const Writer& writer : trace_.writers) {
+      if (writer.thread <= 0) continue;
+      // Kineto's own names are in this form already.
+      const std::string name =
+          trace_.origin == TraceOrigin::kKineto && !writer.name.empty()
+              ? writer.name
+              : "thread " + std::to_string(writer.thread) + " (" + writer.name + ")";
+      Metadata("thread_name", trace_.info.pid, writer.thread, "name", name);
+      Metadata("thread_sort_index", trace_.info.pid, writer.thread, "sort_index", writer.thread);
+    }
+    std::set<uint32_t> devices;
+    std::set<std::pair<uint32_t, uint32_t>> streams;
+    for (const Lane& lane : trace_.lanes) {
+      devices.insert(lane.device);
+      streams.emplace(lane.device, lane.stream);
+    }
+    constexpr uint32_t kAfterProcesses = 16'777'216;
+    for (const uint32_t device : devices) {
+      Metadata("process_name", device, 0, "name", program);
+      Metadata("process_labels", device, 0, "labels", "GPU " + std::to_string(device));
+      Metadata("process_sort_index", device, 0, "sort_index", kAfterProcesses + device);
+    }
+    for (const auto& [device, stream] : streams) {
+      Metadata("thread_name", device, stream, "name", "stream " + std::to_string(stream) + " ");
+      Metadata("thread_sort_index", device, stream, "sort_index", stream);
+    }
+  }
+
+ private:
+  const Trace& trace_;
+  int64_t base_ns_;
+  ChromeEvents* events_;
+  JsonText& json_;
+};
+
+// The thread that made the most API calls of CUDA: that of the training loop.
+int32_t LaunchingThread(const Trace& trace) {
+  std::vector<size_t> calls(trace.writers.size() + 1);
+  for (const uint16_t writer : trace.api_calls.writer) {
+    ++calls[std::min<size_t>(writer, trace.writers.size())];
+  }
+  const auto most = std::max_element(calls.begin(), calls.end()) - calls.begin();
+  return ThreadOf(trace, static_cast<uint16_t>(most));
+}
+
+void WriteSteps(const Trace& trace, ChromeEvents* events) {
+  constexpr std::string_view kStep = "ProfilerStep";
+  const StepList& steps = DetectSteps(trace);
+  if (steps.source.empty() || steps.source.starts_with(kStep)) return;
+  const int32_t thread = LaunchingThread(trace);
+  for (const Step& step : steps.list) {
+    if (!events->options().Keeps(step.start, step.end)) continue;
+    JsonText name;
+    name.Text(std::string(kStep) + "#" + std::to_string(step.number));
+    events->BeginSlice("user_annotation", name.str(), trace.info.pid, thread, step.start, step.end);
+    events->EndArgs();
+  }
+}
+
+}  // namespace
+
+std::optional<Failure> WriteChrome(const Run& run, std::span<const Trace* const> traces,
+                                   const ExportOptions& options, const std::string& path) {
+  Result<OutputFile> file = OutputFile::Create(path);
+  if (!file) return Failure{file.message()};
+  const Trace& trace = *traces[0];
+  const int64_t base_ns = Base(run);
+  const int64_t shift = RealtimeOffset(run, trace);
+  ChromeEvents events(&*file, shift - base_ns, options.Shifted(shift));
+  HeadWriter head(trace, base_ns, &events);
+  head.WriteHead();
+  head.WriteNames();
+  if (options.hta_compat) WriteSteps(trace, &events);
+  WriteFrameworkEvents(trace, &events);
+  WriteHostEvents(trace, &events);
+  WriteDeviceEvents(trace, &events);
+  events.json().Raw("\n],\n\"traceName\": ").Text(trace.info.file).Raw("\n}\n");
+  events.Flush();
+  return file->Close();
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,232 @@
+// What a framework told of itself, in a Kineto trace: operators, Python calls, autograd's arrows,
+// allocations, annotations on streams, counters.
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "collector/analysis/framework/tensor_arrows.h"
+#include "collector/export/chrome/chrome_events.h"
+
+namespace ranktap::collector {
+namespace {
+
+// JSON texts of the dictionary's strings, made once each.
+class JsonTexts {
+ public:
+  explicit JsonTexts(const Dictionary& dictionary)
+      : dictionary_(dictionary), names_(dictionary.strings()), values_(dictionary.strings()) {}
+
+  const std::string& Name(uint32_t id) {
+    std::string& text = At(&names_, id);
+    if (text.empty()) text = Quoted(SanitizedName(dictionary_.String(id)));
+    return text;
+  }
+  // A list as it is, anything else as a string.
+  const std::string& Value(uint32_t id) {
+    std::string& text = At(&values_, id);
+    if (!text.empty()) return text;
+    const std::string_view value = dictionary_.String(id);
+    const bool is_list = value.starts_with("[") && nlohmann::json::accept(value);
+    return text = is_list ? std::string(value) : Quoted(value);
+  }
+
+ private:
+  static std::string Quoted(std::string_view value) {
+    JsonText text;
+    text.Text(value);
+    return text.str();
+  }
+  static std::string& At(std::vector<std::string>* texts, uint32_t id) {
+    if (id >= texts->size()) texts->resize(id + 1);
+    return (*texts)[id];
+  }
+
+  const Dictionary& dictionary_;
+  std::vector<std::string> names_, values_;
+};
+
+class FrameworkWriter {
+ public:
+  FrameworkWriter(const Trace& trace, ChromeEvents* events)
+      : trace_(trace), events_(events), texts_(trace.dictionary) {}
+
+  void Write() {
+    WriteOperators();
+    WritePython();
+    WriteDeviceAnnotations();
+    WriteAllocations();
+    WriteCounters();
+    WriteArrows();
+    if (events_->options().tensor_arrows) WriteTensorArrows();
+  }
+
+ private:
+  bool Kept(int64_t start, int64_t end) const { return events_->options().Keeps(start, end); }
+
+  void ValueArg(std::string_view name, uint32_t text) {
+    if (text == 0) return;
+    events_->Separate();
+    events_->json().Raw("\"").Raw(name).Raw("\":").Raw(texts_.Value(text));
+  }
+
+  void WriteOperators() {
+    const Operators& ops = trace_.operators;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (!Kept(ops.start[i], ops.end[i])) continue;
+      const bool is_operator = ops.kind[i] == static_cast<uint8_t>(OperatorKind::kOperator);
+      events_->BeginSlice(is_operator ? "cpu_op" : "user_annotation", texts_.Name(ops.name[i]),
+                          trace_.info.pid, ThreadOf(trace_, ops.writer[i]), ops.start[i],
+                          ops.end[i]);
+      if (ops.external_id.At(i) != 0) events_->Arg("External id", ops.external_id.At(i));
+      if (ops.record_function.At(i) != 0) {
+        events_->Arg("Record function id", ops.record_function.At(i));
+      }
+      if (ops.sequence.At(i) != 0) events_->Arg("Sequence number", ops.sequence.At(i) - 1);
+      if (ops.forward_thread.At(i) != 0) events_->Arg("Fwd thread id", ops.forward_thread.At(i));
+      ValueArg("Input Dims", ops.shapes.At(i));
+      ValueArg("Input Strides", ops.strides.At(i));
+      ValueArg("Input type", ops.types.At(i));
+      ValueArg("Concrete Inputs", ops.values.At(i));
+      ValueArg("Output Dims", ops.output_shapes.At(i));
+      ValueArg("Output type", ops.output_types.At(i));
+      ValueArg("Call stack", ops.stack.At(i));
+      ValueArg("Module Hierarchy", ops.module_hierarchy.At(i));
+      if (ops.flops.At(i) != 0) events_->Arg("flops", ops.flops.At(i));
+      if (ops.stream.At(i) != 0) events_->Arg("stream", ops.stream.At(i) - 1);
+      WriteCollectiveArgs(trace_, ops.collective.At(i), events_);
+      events_->EndArgs();
+    }
+  }
+
+  void WritePython() {
+    const PythonCalls& calls = trace_.python_calls;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      if (!Kept(calls.start[i], calls.end[i])) continue;
+      events_->BeginSlice("python_function", texts_.Name(calls.name[i]), trace_.info.pid,
+                          ThreadOf(trace_, calls.writer[i]), calls.start[i], calls.end[i]);
+      const auto one_less = [&](std::string_view name, uint32_t value) {
+        if (value != 0) events_->Arg(name, value - 1);
+      };
+      one_less("Python id", calls.id.At(i));
+      one_less("Python parent id", calls.parent_id.At(i));
+      one_less("Python module id", calls.module_id.At(i));
+      events_->EndArgs();
+    }
+  }
+
+  void WriteDeviceAnnotations() {
+    const DeviceAnnotations& annotations = trace_.device_annotations;
+    for (size_t i = 0; i < annotations.size(); ++i) {
+      if (!Kept(annotations.start[i], annotations.end[i])) continue;
+      const Lane& lane = trace_.lanes[annotations.lane[i]];
+      events_->BeginSlice("gpu_user_annotation", texts_.Name(annotations.name[i]), lane.device,
+                          lane.stream, annotations.start[i], annotations.end[i]);
+      if (annotations.external_id.At(i) != 0) {
+        events_->Arg("External id", annotations.external_id.At(i));
+      }
+      events_->EndArgs();
+    }
+  }
+
+  void WriteAllocations() {
+    const Allocations& all = trace_.allocations;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!events_->options().KeepsMoment(all.start[i])) continue;
+      events_->Begin().Raw("{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",");
+      events_->json().Raw("\"name\":\"[memory]\",\"pid\":").Number(trace_.info.pid);
+      events_->json().Raw(",\"tid\":").Number(ThreadOf(trace_, all.writer[i])).Raw(",");
+      events_->Time(all.start[i]);
+      events_->json().Raw(",\"args\":{");
+      if (all.allocated.At(i) != 0) events_->Arg("Total Allocated", all.allocated.At(i));
+      if (all.reserved.At(i) != 0) events_->Arg("Total Reserved", all.reserved.At(i));
+      events_->Arg("Bytes", all.bytes[i]);
+      events_->Arg("Addr", all.address.At(i));
+      events_->Arg("Device Id", int{all.device.At(i)} - 1);
+      events_->Arg("Device Type", int{all.device_type.At(i)});
+      events_->EndArgs();
+    }
+  }
+
+  void WriteCounters() {
+    const CounterSamples& samples = trace_.counters;
+    for (size_t i = 0; i < samples.size(); ++i) {
+      if (!events_->options().KeepsMoment(samples.start[i])) continue;
+      const uint32_t device = samples.device[i];
+      events_->Begin().Raw("{\"ph\":\"C\",\"name\":").Raw(texts_.Name(samples.name[i]));
+      events_->json().Raw(",\"pid\":").Number(device == kNone ? trace_.info.pid : device);
+      events_->json().Raw(",");
+      events_->Time(samples.start[i]);
+      events_->json().Raw(",\"args\":{");
+      events_->Arg("value", samples.value[i]);
+      events_->EndArgs();
+    }
+  }
+
+  // Ids of arrows are told apart by their category.
+  void WriteArrows() {
+    const Flows& flows = trace_.flows;
+    for (size_t i = 0; i < flows.size(); ++i) {
+      if (!events_->options().KeepsMoment(flows.start[i]) ||
+          !events_->options().KeepsMoment(flows.end[i])) {
+        continue;
+      }
+      const std::string_view category =
+          flows.kind[i] == static_cast<uint8_t>(FlowKind::kForwardBackward) ? "fwdbwd" : "async";
+      events_->Flow("s", flows.id[i], trace_.info.pid, ThreadOf(trace_, flows.from_writer[i]),
+                    flows.start[i], category);
+      events_->Flow("f", flows.id[i], trace_.info.pid, ThreadOf(trace_, flows.to_writer[i]),
+                    flows.end[i], category);
+    }
+  }
+
+  void WriteTensorArrows() {
+    const Operators& ops = trace_.operators;
+    const auto write = [&](std::string_view phase, uint64_t id, uint32_t op) {
+      events_->Flow(phase, id, trace_.info.pid, ThreadOf(trace_, ops.writer[op]), ops.start[op],
+                    "tensor");
+    };
+    uint64_t id = 0;
+    for (const TensorArrow& arrow : TensorArrows(trace_)) {
+      if (!Kept(ops.start[arrow.from], ops.end[arrow.from]) ||
+          !Kept(ops.start[arrow.to], ops.end[arrow.to])) {
+        continue;
+      }
+      write("s", ++id, arrow.from);
+      write("f", id, arrow.to);
+    }
+  }
+
+  const Trace& trace_;
+  ChromeEvents* events_;
+  JsonTexts texts_;
+};
+
+}  // namespace
+
+void WriteCollectiveArgs(const Trace& trace, uint32_t number, ChromeEvents* events) {
+  if (number == 0 || number > trace.collectives.size()) return;
+  const Collective& call = trace.collectives[number - 1];
+  events->TextArg("Collective name", call.name);
+  events->Arg("In msg nelems", call.in_elements);
+  events->Arg("Out msg nelems", call.out_elements);
+  events->Arg("Group size", call.group_size);
+  events->TextArg("dtype", call.dtype);
+  const auto text = [events](std::string_view name, const std::string& value) {
+    if (!value.empty()) events->TextArg(name, value);
+  };
+  text("In split size", call.in_split);
+  text("Out split size", call.out_split);
+  text("Process Group Name", call.group);
+  text("Process Group Description", call.group_description);
+  text("Process Group Ranks", call.group_ranks);
+  text("Comms Id", call.communicator);
+  if (call.sequence != 0) events->Arg("Seq", call.sequence - 1);
+  if (call.source_rank >= 0) events->Arg("Src Rank", call.source_rank);
+  if (call.destination_rank >= 0) events->Arg("Dst Rank", call.destination_rank);
+}
+
+void WriteFrameworkEvents(const Trace& trace, ChromeEvents* events) {
+  FrameworkWriter(trace, events).Write();
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,65 @@
+// Slices of one thread or stream, laid onto tracks where slices nest. What overlaps without nesting
+// (kernels of one stream by a jitter of the clock, ranges of two NVTX domains) goes onto a further
+// track beside the first.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "collector/export/perfetto/perfetto_packets.h"
+
+namespace ranktap::collector {
+
+class NestedTracks {
+ public:
+  // Makes the n-th track when it is first needed; its first slice begins at the time given.
+  using MakeTrack = std::function<PerfettoTrack*(size_t n, int64_t start_ns)>;
+
+  NestedTracks(PerfettoPackets* packets, MakeTrack make)
+      : packets_(packets), make_(std::move(make)) {}
+
+  // The track where a slice of these times may begin now; the caller writes its beginning and never
+  // its end. Slices come by their start, of those with one start the longest first.
+  PerfettoTrack* Open(int64_t start, int64_t end) {
+    for (Row& row : rows_) {
+      Close(&row, start);
+      if (row.ends.empty() || end <= row.ends.back()) {
+        row.ends.push_back(end);
+        return row.track;
+      }
+    }
+    rows_.push_back({make_(rows_.size(), start), {end}});
+    return rows_.back().track;
+  }
+  // The track that holds what happens at one moment.
+  PerfettoTrack* At(int64_t time) {
+    if (rows_.empty()) rows_.push_back({make_(0, time), {}});
+    Close(&rows_.front(), time);
+    return rows_.front().track;
+  }
+  // Ends what is open still.
+  void Finish() {
+    for (Row& row : rows_) Close(&row, INT64_MAX);
+  }
+
+ private:
+  struct Row {
+    PerfettoTrack* track;
+    std::vector<int64_t> ends;  // of the open slices, the innermost last
+  };
+
+  void Close(Row* row, int64_t time) {
+    while (!row->ends.empty() && row->ends.back() <= time) {
+      packets_->End(row->track, row->ends.back());
+      row->ends.pop_back();
+    }
+  }
+
+  PerfettoPackets* packets_;
+  MakeTrack make_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace ranktap::collector

@@ -1,0 +1,368 @@
+// The devices' side of a Perfetto trace.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collector/export/cupti_names.h"
+#include "collector/export/json_text.h"
+#include "collector/export/launch_arrows.h"
+#include "collector/export/occupancy.h"
+#include "collector/export/perfetto/nested_tracks.h"
+#include "collector/export/perfetto/perfetto_annotations.h"
+#include "collector/export/perfetto/perfetto_exporter.h"
+#include "collector/export/table_merge.h"
+#include "collector/trace/symbol_name.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr uint32_t kNoStream = 0xffffffff;         // CUPTI's "not about a stream"
+constexpr uint32_t kAllocated = 1, kReleased = 2;  // CUpti_ActivityMemoryOperationType
+constexpr uint32_t kDeviceMemory = 3;              // CUpti_ActivityMemoryKind
+// Below the threads of a process.
+constexpr int kDevicesFrom = 1 << 20;
+
+class DeviceWriter {
+ public:
+  explicit DeviceWriter(PerfettoTrace* state)
+      : state_(*state),
+        trace_(state->trace),
+        packets_(*state->packets),
+        arrows_(state->arrows),
+        shift_(state->shift_ns) {}
+
+  void Write() {
+    if (state_.options.render_stages) {
+      WritePerfettoStages(&state_);
+    } else {
+      WriteStreams();
+    }
+    WriteSyncs();
+    WriteAnnotations();
+    for (auto& [key, tracks] : lanes_) tracks->Finish();
+    for (auto& [lane, tracks] : annotations_) tracks->Finish();
+    WriteMemory();
+    WriteAllocator();
+    WriteCounters();
+  }
+
+ private:
+  void WriteStreams() {
+    for (size_t i = 0; i < trace_.lanes.size(); ++i) {
+      streams_.push_back(Stream(trace_.lanes[i].device, trace_.lanes[i].stream));
+    }
+    std::vector<MergedTable> tables;
+    for (const DeviceWork* const work : LaunchArrows::Tables(trace_)) {
+      tables.push_back({&work->start, &work->end});
+    }
+    MergeTables(std::move(tables), [this](size_t table, size_t row) { WriteWork(table, row); });
+  }
+
+  uint64_t Device(uint32_t device) {
+    uint64_t& uuid = devices_[device];
+    if (uuid == 0) {
+      uuid = packets_.AddGroup({"GPU " + std::to_string(device), state_.process,
+                                kDevicesFrom + static_cast<int>(device)});
+    }
+    return uuid;
+  }
+
+  NestedTracks* Tracks(uint32_t device, int64_t order, const std::string& name) {
+    auto& tracks = lanes_[{device, order}];
+    if (tracks == nullptr) {
+      const auto rank = static_cast<int>(std::clamp<int64_t>(order, -1, 1 << 24));
+      tracks = std::make_unique<NestedTracks>(
+          &packets_, [this, device, name, rank](size_t n, int64_t start) {
+            return packets_.AddLane({n == 0 ? name : name + " (overlapping)", Device(device), rank},
+                                    start);
+          });
+    }
+    return tracks.get();
+  }
+  NestedTracks* Stream(uint32_t device, uint32_t stream) {
+    return Tracks(device, stream, "stream " + std::to_string(stream));
+  }
+
+  void WriteWork(size_t table, size_t row) {
+    const DeviceWork& work = *LaunchArrows::Tables(trace_)[table];
+    const int64_t start = work.start[row], end = work.end[row];
+    if (start == kUntimed || !state_.options.Keeps(start, end)) return;
+    PerfettoTrack* const track = streams_[work.lane[row]]->Open(start + shift_, end + shift_);
+    const collector::Lane& lane = trace_.lanes[work.lane[row]];
+    char arguments[128];
+    char* last = PutNote(arguments, Note::kCorrelation, work.correlation[row]);
+    if (work.graph.At(row) != 0) last = PutNote(last, Note::kGraph, work.graph.At(row));
+    if (work.graph_node.At(row) != 0) {
+      last = PutNote(last, Note::kGraphNode, work.graph_node.At(row));
+    }
+    PerfettoEvent event;
+    switch (table) {
+      case 0:
+        event = Kernel(track, row);
+        if (work.channel.At(row) != 0) last = PutNote(last, Note::kChannel, work.channel.At(row));
+        break;
+      case 1:
+        event = Copy(track, row, lane);
+        break;
+      case 2:
+        event = Memset(track, row, lane);
+        break;
+      default:
+        event = Own(track, "CUDA graph " + std::to_string(work.graph.At(row)),
+                    PerfettoCategory::kKernel);
+        event.more_arguments = LaneArguments(lane);
+    }
+    event.arguments = {arguments, static_cast<size_t>(last - arguments)};
+    const uint64_t arrow = arrows_.To(table, row);
+    if (arrow != 0) event.ending_flows = {&arrow, 1};
+    packets_.Begin(track, start + shift_, event);
+  }
+
+  PerfettoEvent Kernel(PerfettoTrack* track, size_t row) {
+    const uint32_t string = trace_.kernels.name[row];
+    const uint32_t name = state_.KernelName(string);
+    packets_.Name(track, name, [&] {
+      return SanitizedName(ReadableKernelName(trace_.dictionary.String(string)));
+    });
+    return {.name = name,
+            .category = PerfettoCategory::kKernel,
+            .more_arguments = ShapeArguments(trace_.kernels.lane[row], trace_.kernels.shape[row])};
+  }
+
+  // The same for every launch of a shape on a lane: made once. Launches of one shape tend to follow
+  // each other on a lane.
+  std::string_view ShapeArguments(uint32_t lane_id, uint32_t shape_id) {
+    const uint64_t key = uint64_t{lane_id} << 32 | shape_id;
+    if (last_shape_ != nullptr && last_key_ == key) return *last_shape_;
+    auto [at, is_new] = shapes_.try_emplace(key);
+    if (is_new) at->second = EncodeShape(trace_.lanes[lane_id], shape_id);
+    last_key_ = key;
+    last_shape_ = &at->second;
+    return at->second;
+  }
+
+  std::string EncodeShape(const collector::Lane& lane, uint32_t shape_id) {
+    Annotations arguments;
+    AddLane(lane, &arguments);
+    const proto::LaunchShape* const shape = trace_.dictionary.Shape(shape_id);
+    if (shape == nullptr) return arguments.bytes();
+    arguments.Add(Note::kRegisters, shape->registers_per_thread);
+    arguments.Add(Note::kSharedMemory,
+                  uint64_t{shape->static_shared_bytes} + shape->dynamic_shared_bytes);
+    arguments.Add(Note::kGrid, shape->grid);
+    arguments.Add(Note::kBlock, shape->block);
+    if (shape->cluster[0] != 0) arguments.Add(Note::kCluster, shape->cluster);
+    for (const v1::Device& device : trace_.hello.devices()) {
+      if (device.id() != lane.device) continue;
+      const auto occupancy = EstimateOccupancy(device, *shape);
+      if (!occupancy) continue;
+      arguments.Add(Note::kBlocksPerSm, occupancy->blocks_per_sm);
+      arguments.Add(Note::kWarpsPerSm, occupancy->warps_per_sm);
+      if (occupancy->percent) {
+        arguments.Add(Note::kOccupancy, static_cast<uint64_t>(*occupancy->percent));
+      }
+    }
+    return arguments.bytes();
+  }
+
+  static void AddLane(const collector::Lane& lane, Annotations* arguments) {
+    arguments->Add(Note::kDevice, lane.device);
+    arguments->Add(Note::kContext, lane.context);
+    arguments->Add(Note::kStream, lane.stream);
+  }
+  std::string_view LaneArguments(const collector::Lane& lane) {
+    arguments_.Clear();
+    AddLane(lane, &arguments_);
+    return arguments_.bytes();
+  }
+
+  void AddTransfer(uint64_t bytes, int64_t ns) {
+    arguments_.Add(Note::kBytes, bytes);
+    if (ns <= 0) return;
+    arguments_.Add(Note::kBandwidth, static_cast<double>(bytes) / static_cast<double>(ns));
+  }
+
+  PerfettoEvent Copy(PerfettoTrack* track, size_t row, const collector::Lane& lane) {
+    const Copies& copies = trace_.copies;
+    const uint32_t key = uint32_t{copies.copy_kind[row]} << 16 |
+                         uint32_t{copies.src_kind[row]} << 8 | copies.dst_kind[row];
+    std::string& name = copy_names_[key];
+    if (name.empty()) {
+      name = "Memcpy " + std::string(CopyKindName(copies.copy_kind[row])) + " (" +
+             std::string(MemoryKindName(copies.src_kind[row])) + " -> " +
+             std::string(MemoryKindName(copies.dst_kind[row])) + ")";
+    }
+    PerfettoEvent event = Own(track, name, PerfettoCategory::kCopy);
+    LaneArguments(lane);
+    if (copies.peer.At(row) != 0) {
+      arguments_.Add(Note::kFromDevice, copies.src_device.At(row));
+      arguments_.Add(Note::kToDevice, copies.dst_device.At(row));
+    }
+    AddTransfer(copies.bytes[row], copies.end[row] - copies.start[row]);
+    event.more_arguments = arguments_.bytes();
+    return event;
+  }
+
+  PerfettoEvent Memset(PerfettoTrack* track, size_t row, const collector::Lane& lane) {
+    const Memsets& memsets = trace_.memsets;
+    PerfettoEvent event =
+        Own(track, "Memset (" + std::string(MemoryKindName(memsets.memory_kind[row])) + ")",
+            PerfettoCategory::kMemset);
+    LaneArguments(lane);
+    AddTransfer(memsets.bytes[row], memsets.end[row] - memsets.start[row]);
+    event.more_arguments = arguments_.bytes();
+    return event;
+  }
+
+  // A name that is not in the dictionary.
+  PerfettoEvent Own(PerfettoTrack* track, const std::string& name, PerfettoCategory category) {
+    const auto known = own_names_.try_emplace(name, own_names_.size()).first->second;
+    const uint32_t iid = state_.OwnName(2 * known + 1);  // the host's side has the even ones
+    packets_.Name(track, iid, [&]() -> std::string_view { return name; });
+    return {.name = iid, .category = category};
+  }
+
+  uint32_t DeviceOfContext(uint32_t context) const {
+    for (const collector::Lane& lane : trace_.lanes) {
+      if (lane.context == context) return lane.device;
+    }
+    for (const proto::ContextEvent& event : trace_.contexts) {
+      if (event.context == context) return event.device;
+    }
+    return 0;
+  }
+
+  // On tracks of their own: a wait overlaps the work that it waits for.
+  void WriteSyncs() {
+    const Syncs& syncs = trace_.syncs;
+    for (size_t i = 0; i < syncs.size(); ++i) {
+      const int64_t start = syncs.start[i], end = syncs.end[i];
+      if (start == kUntimed || !state_.options.Keeps(start, end)) continue;
+      const uint32_t device = DeviceOfContext(syncs.context[i]);
+      PerfettoTrack* const track =
+          Tracks(device, -1, "synchronization")->Open(start + shift_, end + shift_);
+      PerfettoEvent event =
+          Own(track, std::string(SyncTypeName(syncs.type[i])), PerfettoCategory::kSync);
+      arguments_.Clear();
+      arguments_.Add(Note::kCorrelation, syncs.correlation[i]);
+      arguments_.Add(Note::kContext, syncs.context[i]);
+      if (syncs.stream[i] != kNoStream) arguments_.Add(Note::kStream, syncs.stream[i]);
+      if (syncs.cuda_event[i] != kNone) arguments_.Add(Note::kEvent, syncs.cuda_event[i]);
+      event.arguments = arguments_.bytes();
+      packets_.Begin(track, start + shift_, event);
+    }
+  }
+
+  // What the program holds of each device's memory, from its allocations and releases.
+  void WriteMemory() {
+    std::map<uint32_t, std::pair<PerfettoTrack*, int64_t>> counters;
+    for (const proto::MemoryEvent& event : trace_.memory) {
+      if (event.memory_kind != kDeviceMemory) continue;
+      auto& [track, bytes] = counters[event.device];
+      if (event.operation == kAllocated) bytes += static_cast<int64_t>(event.bytes);
+      if (event.operation == kReleased) bytes -= static_cast<int64_t>(event.bytes);
+      const auto time = static_cast<int64_t>(event.time_ns);
+      if (!state_.options.KeepsMoment(time)) continue;
+      if (track == nullptr) {
+        track = packets_.AddCounter({"device memory", Device(event.device), 1 << 25},
+                                    PerfettoPackets::Unit::kBytes, time + shift_);
+      }
+      packets_.Count(track, time + shift_, bytes);
+    }
+  }
+
+  // Beside their streams: an annotation's span is that of its work, and may cross another's.
+  void WriteAnnotations() {
+    const DeviceAnnotations& all = trace_.device_annotations;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!state_.options.Keeps(all.start[i], all.end[i])) continue;
+      auto& tracks = annotations_[all.lane[i]];
+      if (tracks == nullptr) {
+        const collector::Lane lane = trace_.lanes[all.lane[i]];
+        tracks = std::make_unique<NestedTracks>(&packets_, [this, lane](size_t, int64_t start) {
+          return packets_.AddLane(
+              {"stream " + std::to_string(lane.stream) + " annotations", Device(lane.device),
+               static_cast<int>(std::min<uint32_t>(lane.stream, 1 << 24))},
+              start);
+        });
+      }
+      PerfettoTrack* const track = tracks->Open(all.start[i] + shift_, all.end[i] + shift_);
+      const uint32_t string = all.name[i];
+      const PerfettoEvent event{.name = state_.StringName(string),
+                                .category = PerfettoCategory::kDeviceAnnotation};
+      packets_.Name(track, event.name,
+                    [&] { return SanitizedName(trace_.dictionary.String(string)); });
+      packets_.Begin(track, all.start[i] + shift_, event);
+    }
+  }
+
+  // What the framework's allocator says it has given out and reserved, of each device.
+  void WriteAllocator() {
+    const Allocations& all = trace_.allocations;
+    std::map<uint32_t, std::array<PerfettoTrack*, 2>> counters;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!state_.options.KeepsMoment(all.start[i])) continue;
+      const int64_t time = all.start[i] + shift_;
+      const bool on_gpu = all.device.At(i) != 0 && all.device_type.At(i) != 0;
+      const uint32_t device = on_gpu ? all.device.At(i) : 0;
+      const uint64_t values[] = {all.allocated.At(i), all.reserved.At(i)};
+      const OptionalColumn<uint64_t>* const columns[] = {&all.allocated, &all.reserved};
+      for (size_t which = 0; which < 2; ++which) {
+        if (columns[which]->empty()) continue;
+        PerfettoTrack*& track = counters[device][which];
+        if (track == nullptr) {
+          const std::string name = which == 0 ? "allocator: allocated" : "allocator: reserved";
+          track = packets_.AddCounter(
+              {on_gpu ? name : "CPU " + name, on_gpu ? Device(device - 1) : state_.process,
+               (1 << 25) + 1 + static_cast<int>(which)},
+              PerfettoPackets::Unit::kBytes, time);
+        }
+        packets_.Count(track, time, static_cast<int64_t>(values[which]));
+      }
+    }
+  }
+
+  void WriteCounters() {
+    const CounterSamples& samples = trace_.counters;
+    std::map<std::pair<uint32_t, uint32_t>, PerfettoTrack*> counters;
+    for (size_t i = 0; i < samples.size(); ++i) {
+      if (!state_.options.KeepsMoment(samples.start[i])) continue;
+      const int64_t time = samples.start[i] + shift_;
+      const uint32_t device = samples.device[i];
+      PerfettoTrack*& track = counters[{device, samples.name[i]}];
+      if (track == nullptr) {
+        const std::string name(SanitizedName(trace_.dictionary.String(samples.name[i])));
+        track = packets_.AddCounter(
+            {name, device == kNone ? state_.process : Device(device), (1 << 25) + 3},
+            PerfettoPackets::Unit::kNone, time);
+      }
+      packets_.Count(track, time, samples.value[i]);
+    }
+  }
+
+  PerfettoTrace& state_;
+  const Trace& trace_;
+  PerfettoPackets& packets_;
+  LaunchArrows& arrows_;
+  int64_t shift_;
+  Annotations arguments_;
+  std::map<uint32_t, uint64_t> devices_;
+  std::map<std::pair<uint32_t, int64_t>, std::unique_ptr<NestedTracks>> lanes_;
+  std::vector<NestedTracks*> streams_;                             // by lane
+  std::map<uint32_t, std::unique_ptr<NestedTracks>> annotations_;  // by lane
+  std::map<uint64_t, std::string> shapes_;
+  uint64_t last_key_ = 0;
+  const std::string* last_shape_ = nullptr;
+  std::map<uint32_t, std::string> copy_names_;
+  std::map<std::string, uint32_t> own_names_;
+};
+
+}  // namespace
+
+void WritePerfettoDevices(PerfettoTrace* state) { DeviceWriter(state).Write(); }
+
+}  // namespace ranktap::collector

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "collector/export/export_options.h"
+#include "collector/export/launch_arrows.h"
+#include "collector/export/perfetto/perfetto_packets.h"
+#include "collector/file/result.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+// Perfetto's protobuf trace, all ranks in one file: ui.perfetto.dev, trace_processor.
+// Each rank is a process with its threads, and its GPUs with their streams below it. Times are
+// CLOCK_REALTIME. A path that ends with ".tar" becomes an archive of a file for each rank, and a
+// perfetto_manifest.json that says on which host each ran: trace_processor 58 and newer lay them
+// onto one timeline, and hosts are machines.
+std::optional<Failure> WritePerfetto(const Run& run, std::span<const Trace* const> traces,
+                                     const ExportOptions& options, const std::string& path);
+
+// What the parts of the exporter share about one trace.
+struct PerfettoTrace {
+  const Trace& trace;
+  int64_t shift_ns;       // to be added to the trace's times
+  ExportOptions options;  // the window on the trace's own clock
+  int64_t pid;            // in the file
+  uint64_t process;       // uuid of the process' track
+  int order_in_process = 0;
+  LaunchArrows arrows;
+  uint64_t first_framework_arrow;
+  PerfettoPackets* packets;
+
+  // Event names have one number each: the dictionary's strings as kernel names and as others, then
+  // API functions, then those that are made up here.
+  uint32_t KernelName(uint32_t string) const { return 1 + 2 * string; }
+  uint32_t StringName(uint32_t string) const { return 2 + 2 * string; }
+  uint32_t ApiName(uint32_t api) const {
+    return 1 + 2 * static_cast<uint32_t>(trace.dictionary.strings()) + api;
+  }
+  uint32_t OwnName(uint32_t n) const {
+    return ApiName(static_cast<uint32_t>(trace.dictionary.apis())) + n;
+  }
+};
+
+// What happened on the program's threads, and the beginnings of the arrows.
+void WritePerfettoHost(PerfettoTrace* state);
+// What happened on the devices, and the ends of the arrows.
+void WritePerfettoDevices(PerfettoTrace* state);
+// The part of that which is work on streams, as GpuRenderStageEvent.
+void WritePerfettoStages(PerfettoTrace* state);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,282 @@
+#include "collector/import/kineto/kineto_importer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "collector/import/kineto/kineto_event.h"
+#include "collector/import/kineto/kineto_tables.h"
+#include "collector/import/text_window.h"
+#include "collector/trace/table_columns.h"
+
+namespace ranktap::collector {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kDamageListed = 100;  // places; a file can be damaged everywhere
+
+uint64_t Unsigned(const Json& object, const char* key) {
+  const auto at = object.find(key);
+  return at != object.end() && at->is_number_unsigned() ? at->get<uint64_t>() : 0;
+}
+
+std::string Text(const Json& object, const char* key) {
+  const auto at = object.find(key);
+  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+// Also of a text: what add_metadata writes.
+std::optional<uint32_t> Number(const Json& object, const char* key) {
+  const auto at = object.find(key);
+  uint64_t number = 0;
+  if (at == object.end() || !(at->is_string() || at->is_number_unsigned()) ||
+      !ParseUnsigned(at->is_string() ? at->get<std::string>() : at->dump(), &number) ||
+      number >= kNone) {
+    return std::nullopt;
+  }
+  return static_cast<uint32_t>(number);
+}
+
+void AddDevices(const Json& list, Trace* trace) {
+  if (!list.is_array()) return;
+  for (const Json& entry : list) {
+    if (!entry.is_object()) continue;
+    v1::Device* const device = trace->hello.add_devices();
+    const auto small = [&](const char* key) { return static_cast<uint32_t>(Unsigned(entry, key)); };
+    device->set_id(small("id"));
+    device->set_name(Text(entry, "name"));
+    device->set_total_global_mem(Unsigned(entry, "totalGlobalMem"));
+    device->set_compute_major(small("computeMajor"));
+    device->set_compute_minor(small("computeMinor"));
+    device->set_max_threads_per_block(small("maxThreadsPerBlock"));
+    device->set_max_threads_per_multiprocessor(small("maxThreadsPerMultiprocessor"));
+    device->set_regs_per_block(small("regsPerBlock"));
+    device->set_warp_size(small("warpSize"));
+    device->set_shared_mem_per_block(Unsigned(entry, "sharedMemPerBlock"));
+    device->set_num_sms(small("numSms"));
+    device->set_regs_per_multiprocessor(small("regsPerMultiprocessor"));
+    device->set_shared_mem_per_block_optin(Unsigned(entry, "sharedMemPerBlockOptin"));
+    device->set_shared_mem_per_multiprocessor(Unsigned(entry, "sharedMemPerMultiprocessor"));
+  }
+}
+
+void AddProcessGroups(const Json& list, Trace* trace) {
+  if (!list.is_array()) return;
+  for (const Json& entry : list) {
+    if (!entry.is_object()) continue;
+    ProcessGroup group;
+    group.name = Text(entry, "pg_name");
+    group.description = Text(entry, "pg_desc");
+    group.backend = Text(entry, "backend_config");
+    group.size = static_cast<uint32_t>(Unsigned(entry, "pg_size"));
+    const auto ranks = entry.find("ranks");
+    const Json parsed = ranks == entry.end() ? Json()
+                        : ranks->is_string()
+                            ? Json::parse(ranks->get<std::string>(), nullptr, false)
+                            : *ranks;
+    for (size_t i = 0; parsed.is_array() && i < parsed.size(); ++i) {
+      if (parsed[i].is_number_unsigned()) group.ranks.push_back(parsed[i].get<uint32_t>());
+    }
+    trace->process_groups.push_back(std::move(group));
+  }
+}
+
+void AddDistributed(const Json& info, Trace* trace) {
+  if (!info.is_object()) return;
+  trace->info.rank = Number(info, "rank");
+  if (trace->info.rank) trace->info.rank_origin = "distributedInfo";
+  trace->info.world_size = Number(info, "world_size");
+  if (info.contains("pg_config")) AddProcessGroups(info["pg_config"], trace);
+}
+
+class KinetoFile {
+ public:
+  KinetoFile(ByteSource* source, Trace* trace)
+      : source_(source), window_(source), trace_(trace), tables_(trace) {}
+
+  void Read() {
+    // A byte order mark, as Windows tools write it.
+    if (std::string_view(window_.begin(), 3) == "\xef\xbb\xbf") window_.MoveTo(window_.begin() + 3);
+    window_.Peek();
+    if (*window_.begin() == '[') {
+      ReadEvents();
+    } else if (*window_.begin() == '{') {
+      window_.MoveTo(window_.begin() + 1);
+      while (ReadMember()) continue;
+    }
+    if (!source_->damage().empty()) Damaged(window_.OffsetOf(window_.end()), source_->damage());
+    Finish();
+  }
+  bool saw_events() const { return saw_events_; }
+  // By ranktap merge: of how many files.
+  size_t joined() const { return joined_; }
+
+ private:
+  void Damaged(uint64_t offset, std::string what, uint64_t bytes = 0) {
+    if (trace_->damage.size() < kDamageListed) {
+      trace_->damage.push_back({offset, bytes, std::move(what)});
+    }
+  }
+
+  // One "key": value of the outermost object. False: that was all.
+  bool ReadMember() {
+    char next = window_.Peek();
+    if (next == ',') {
+      window_.MoveTo(window_.begin() + 1);
+      next = window_.Peek();
+    }
+    if (next == '}') return false;
+    const uint64_t offset = window_.OffsetOf(window_.begin());
+    const std::string key(next == '"' ? window_.TakeValue() : std::string_view());
+    if (key.size() < 2 || window_.Peek() != ':') {
+      Damaged(offset, next == 0 ? "the file ends before its last bracket"
+                                : "not a member of the outermost object; the rest is not read");
+      return false;
+    }
+    window_.MoveTo(window_.begin() + 1);
+    next = window_.Peek();
+    if (key == "\"traceEvents\"" && next == '[') {
+      ReadEvents();
+      return !ended_;
+    }
+    const uint64_t value_offset = window_.OffsetOf(window_.begin());
+    const std::string_view value = window_.TakeValue();
+    if (value.empty()) {
+      Damaged(value_offset, "the value of " + key + " is cut off or malformed");
+      return false;
+    }
+    AddTopLevel(key.substr(1, key.size() - 2), value);
+    return true;
+  }
+
+  void AddTopLevel(const std::string& key, std::string_view value) {
+    if (key == "deviceProperties") AddDevices(Json::parse(value, nullptr, false), trace_);
+    if (key == "distributedInfo") AddDistributed(Json::parse(value, nullptr, false), trace_);
+    if (key == "baseTimeNanoseconds") ParseInteger(value, &base_ns_);
+    if (key == "mergedRanks") joined_ = Json::parse(value, nullptr, false).size();
+    if (key == "host_name") trace_->info.host = Unescaped(Bare(value));
+  }
+  static std::string_view Bare(std::string_view value) {
+    return value.size() >= 2 && value[0] == '"' ? value.substr(1, value.size() - 2) : value;
+  }
+
+  // The array that begins at begin().
+  void ReadEvents() {
+    saw_events_ = true;
+    window_.MoveTo(window_.begin() + 1);
+    KinetoEvent event;
+    while (true) {
+      const char next = window_.Peek();
+      if (next == '{') {
+        if (!ReadEvent(&event)) return;
+      } else if (next == ',') {
+        window_.MoveTo(window_.begin() + 1);
+      } else if (next == ']') {
+        window_.MoveTo(window_.begin() + 1);
+        return;
+      } else if (next == 0 && window_.begin() == window_.end()) {
+        ended_ = true;
+        if (source_->damage().empty()) {
+          Damaged(window_.OffsetOf(window_.end()), "the list of events has no end");
+        }
+        return;
+      } else if (!SkipToNextEvent(window_.begin(), "not an event")) {
+        return;
+      }
+    }
+  }
+
+  bool ReadEvent(KinetoEvent* event) {
+    while (true) {
+      const EventText text = ScanEvent(window_.begin(), window_.end(), event);
+      switch (text.status) {
+        case EventText::Status::kEvent:
+          tables_.Add(*event);
+          window_.MoveTo(text.next);
+          return true;
+        case EventText::Status::kMalformed:
+          return SkipToNextEvent(text.next, "an event is malformed");
+        case EventText::Status::kMore:
+          if (window_.Extend()) continue;
+          // An unterminated string takes the rest of the file: look for an event inside it.
+          return SkipToNextEvent(window_.begin() + 1, "an event is cut off");
+      }
+    }
+  }
+
+  // Goes on at the next place after `from` that looks like the beginning of an event.
+  bool SkipToNextEvent(const char* from, const std::string& what) {
+    const uint64_t offset = window_.OffsetOf(from);
+    window_.MoveTo(std::min(from, window_.end()));
+    while (true) {
+      const std::string_view rest(window_.begin(),
+                                  static_cast<size_t>(window_.end() - window_.begin()));
+      for (size_t at = rest.find('{'); at != rest.npos; at = rest.find('{', at + 1)) {
+        const char* const inside = SkipSpace(rest.data() + at + 1);
+        const std::string_view key(inside, 6);  // padding follows the text
+        if (!key.starts_with("\"ph\"") && !key.starts_with("\"name\"") &&
+            !key.starts_with("\"cat\"")) {
+          continue;
+        }
+        window_.MoveTo(rest.data() + at);
+        Damaged(offset, what, window_.OffsetOf(window_.begin()) - offset);
+        return true;
+      }
+      // Keep what may be the first half of a beginning.
+      window_.MoveTo(window_.end() - std::min<size_t>(rest.size(), 16));
+      if (window_.Extend()) continue;
+      Damaged(offset, what, window_.OffsetOf(window_.end()) - offset);
+      ended_ = true;
+      return false;
+    }
+  }
+
+  void Finish() {
+    tables_.Finish();
+    trace_->base_time_ns = base_ns_;
+    trace_->realtime_offset_ns = base_ns_;
+    for (const auto& [what, count] : tables_.skipped()) {
+      trace_->info.notes.push_back(what + ": " + std::to_string(count) + " not read");
+    }
+  }
+
+  ByteSource* source_;
+  TextWindow window_;
+  Trace* trace_;
+  KinetoTables tables_;
+  int64_t base_ns_ = 0;
+  size_t joined_ = 0;
+  bool saw_events_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+Result<Trace> ImportKineto(const std::string& path) {
+  Result<ByteSource> source = ByteSource::Open(path);
+  if (!source) return Failure{source.message()};
+  Trace trace;
+  trace.path = path;
+  trace.origin = TraceOrigin::kKineto;
+  KinetoFile file(&*source, &trace);
+  file.Read();
+  if (!file.saw_events()) {
+    return Failure{path + ": no \"traceEvents\" in it: not a trace of torch.profiler" +
+                   (trace.damage.empty() ? ""
+                                         : " (at byte " + std::to_string(trace.damage[0].offset) +
+                                               ": " + trace.damage[0].what + ")")};
+  }
+  if (file.joined() > 1) {  // their streams and correlation ids would be taken for one rank's
+    return Failure{path + ": joined from " + std::to_string(file.joined()) +
+                   " files by ranktap merge, for viewers; name those files or their directory"};
+  }
+  trace.closed = true;
+  trace.info.events = trace.events;
+  trace.info.bytes = source->file_bytes();
+  trace.info.status = TraceStatus::kClosed;
+  trace.info.executable = "torch.profiler";
+  return trace;
+}
+
+}  // namespace ranktap::collector

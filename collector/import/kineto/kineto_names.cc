@@ -1,0 +1,133 @@
+// The numbers that events refer to things by: threads, lanes, functions, shapes, collectives.
+#include <algorithm>
+#include <utility>
+
+#include "collector/import/kineto/kineto_tables.h"
+
+namespace ranktap::collector {
+namespace {
+
+uint32_t Narrow(uint64_t value) { return static_cast<uint32_t>(std::min<uint64_t>(value, kNone)); }
+
+void ParseTriple(std::string_view text, uint32_t (&triple)[3]) {
+  size_t i = 0;
+  bool in_number = false;
+  for (const char byte : text) {
+    if (byte >= '0' && byte <= '9') {
+      triple[i] = triple[i] * 10 + static_cast<uint32_t>(byte - '0');
+      in_number = true;
+    } else if (in_number && ++i == 3) {
+      return;
+    } else {
+      in_number = false;
+    }
+  }
+}
+
+}  // namespace
+
+uint16_t KinetoTables::WriterOf(const KinetoEvent& event) {
+  if (has_last_writer_ && event.tid == last_tid_ && event.pid == last_pid_) return last_writer_;
+  last_pid_ = event.pid;
+  last_tid_ = event.tid;
+  has_last_writer_ = true;
+  key_.assign(event.pid).append("/").append(event.tid);
+  const auto known = writers_.find(key_);
+  if (known != writers_.end()) return last_writer_ = known->second;
+  if (trace_->writers.size() >= 0xffff) return last_writer_ = 0xffff;  // a hostile file
+  last_writer_ = static_cast<uint16_t>(trace_->writers.size());
+  writers_.emplace(key_, last_writer_);
+  Writer& writer = trace_->writers.emplace_back();
+  writer.id = last_writer_;
+  int64_t thread = 0;
+  ParseInteger(event.tid, &thread);
+  writer.thread = static_cast<int32_t>(thread);
+  uint64_t pid = 0;
+  if (trace_->info.pid == 0 && ParseUnsigned(event.pid, &pid)) trace_->info.pid = Narrow(pid);
+  return last_writer_;
+}
+
+uint32_t KinetoTables::LaneOf(const KinetoEvent& event) {
+  const auto number = [&](Arg arg, std::string_view otherwise) {
+    uint64_t value = 0;
+    if (!event.has(arg) || !ParseUnsigned(event.text(arg), &value))
+      ParseUnsigned(otherwise, &value);
+    return Narrow(value);
+  };
+  const Lane lane{number(Arg::kDevice, event.pid), Narrow(event.number(Arg::kContext)),
+                  number(Arg::kStream, event.tid)};
+  if (!trace_->lanes.empty() && trace_->lanes.back() == lane) {
+    return static_cast<uint32_t>(trace_->lanes.size() - 1);
+  }
+  const uint64_t key = uint64_t{lane.device} << 48 ^ uint64_t { lane.context } << 32 ^ lane.stream;
+  const auto [at, is_new] = lanes_.try_emplace(key, static_cast<uint32_t>(trace_->lanes.size()));
+  if (is_new) trace_->lanes.push_back(lane);
+  return at->second;
+}
+
+uint32_t KinetoTables::ApiOf(const KinetoEvent& event, proto::ApiDomain domain) {
+  const uint64_t key = uint64_t{names_.Intern(event.name)} << 8 | static_cast<uint8_t>(domain);
+  const auto [at, is_new] = apis_.try_emplace(key, 0);
+  if (is_new) {
+    at->second = trace_->dictionary.AppendApi(
+        {domain, Narrow(event.number(Arg::kCbid)), Unescaped(event.name)});
+  }
+  return at->second;
+}
+
+uint32_t KinetoTables::ShapeOf(const KinetoEvent& event) {
+  if (!event.has(Arg::kGrid) && !event.has(Arg::kBlock)) return 0;
+  key_.clear();
+  for (const Arg arg :
+       {Arg::kGrid, Arg::kBlock, Arg::kRegisters, Arg::kSharedMemory, Arg::kPriority}) {
+    key_.append(event.text(arg)).append("|");
+  }
+  const auto [at, is_new] = shapes_.try_emplace(key_, 0);
+  if (is_new) {
+    proto::LaunchShape shape{};
+    ParseTriple(event.text(Arg::kGrid), shape.grid);
+    ParseTriple(event.text(Arg::kBlock), shape.block);
+    shape.registers_per_thread = Narrow(event.number(Arg::kRegisters));
+    // Kineto adds the static and the dynamic part up.
+    shape.static_shared_bytes = Narrow(event.number(Arg::kSharedMemory));
+    int64_t priority = 0;
+    ParseInteger(event.text(Arg::kPriority), &priority);
+    shape.priority = static_cast<int32_t>(priority);
+    at->second = trace_->dictionary.AppendShape(shape);
+  }
+  return at->second;
+}
+
+uint32_t KinetoTables::CollectiveOf(const KinetoEvent& event) {
+  key_.clear();
+  for (auto arg = static_cast<uint8_t>(Arg::kCollective);
+       arg <= static_cast<uint8_t>(Arg::kDestinationRank); ++arg) {
+    key_.append(event.text(static_cast<Arg>(arg))).append("|");
+  }
+  const auto [at, is_new] = collectives_.try_emplace(key_, 0);
+  if (!is_new) return at->second;
+  const auto rank = [&](Arg arg) {
+    int64_t value = -1;
+    ParseInteger(event.text(arg), &value);
+    return static_cast<int32_t>(value);
+  };
+  trace_->collectives.push_back({
+      .name = Unescaped(event.text(Arg::kCollective)),
+      .dtype = Unescaped(event.text(Arg::kDtype)),
+      .group = Unescaped(event.text(Arg::kGroupName)),
+      .group_description = Unescaped(event.text(Arg::kGroupDescription)),
+      .group_ranks = Unescaped(event.text(Arg::kGroupRanks)),
+      .in_split = Unescaped(event.text(Arg::kInSplit)),
+      .out_split = Unescaped(event.text(Arg::kOutSplit)),
+      .in_elements = event.number(Arg::kInElements),
+      .out_elements = event.number(Arg::kOutElements),
+      .group_size = Narrow(event.number(Arg::kGroupSize)),
+      .source_rank = rank(Arg::kSourceRank),
+      .destination_rank = rank(Arg::kDestinationRank),
+      .sequence = event.number(Arg::kCollectiveSequence, ~uint64_t{0}) + 1,
+      .communicator = Unescaped(event.text(Arg::kCommunicator)),
+  });
+  return at->second = static_cast<uint32_t>(trace_->collectives.size());
+}
+
+}  // namespace ranktap::collector

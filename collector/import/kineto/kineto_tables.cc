@@ -1,0 +1,324 @@
+#include "collector/import/kineto/kineto_tables.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collector/import/cuda_names.h"
+#include "collector/import/finish_trace.h"
+#include "collector/import/optional_values.h"
+
+namespace ranktap::collector {
+
+enum class KinetoTables::Category : uint8_t {
+  kUnknown,
+  kOperator,
+  kAnnotation,
+  kPython,
+  kRuntime,
+  kDriver,
+  kKernel,
+  kCopy,
+  kMemset,
+  kSync,
+  kDeviceAnnotation,
+  kOverhead,
+  kIgnored,
+};
+
+namespace {
+
+// Seven days in one event are a damaged file (HTA draws the same line).
+constexpr int64_t kLongestEvent = int64_t{7} * 24 * 3600 * 1'000'000'000;
+constexpr int64_t kFarthest = int64_t{1} << 62;
+
+uint32_t Narrow(uint64_t value) { return static_cast<uint32_t>(std::min<uint64_t>(value, kNone)); }
+
+}  // namespace
+
+KinetoTables::Category KinetoTables::CategoryOf(std::string_view name) {
+  static const std::unordered_map<std::string_view, Category> kNames = {
+      {"cpu_op", Category::kOperator},
+      {"Operator", Category::kOperator},
+      {"user_annotation", Category::kAnnotation},
+      {"python_function", Category::kPython},
+      {"cuda_runtime", Category::kRuntime},
+      {"hip_runtime", Category::kRuntime},
+      {"Runtime", Category::kRuntime},
+      {"cuda_driver", Category::kDriver},
+      {"kernel", Category::kKernel},
+      {"Kernel", Category::kKernel},
+      {"gpu_memcpy", Category::kCopy},
+      {"Memcpy", Category::kCopy},
+      {"gpu_memset", Category::kMemset},
+      {"Memset", Category::kMemset},
+      {"cuda_sync", Category::kSync},
+      {"gpu_user_annotation", Category::kDeviceAnnotation},
+      {"overhead", Category::kOverhead},
+      {"Trace", Category::kIgnored},
+  };
+  const auto found = kNames.find(name);
+  return found == kNames.end() ? Category::kUnknown : found->second;
+}
+
+bool KinetoTables::Skip(std::string why) {
+  ++skipped_[std::move(why)];
+  return false;
+}
+
+bool KinetoTables::Add(const KinetoEvent& event) {
+  switch (event.phase) {
+    case 'X':
+      return AddSpan(event);
+    case 'M':
+      AddMetadata(event);
+      return true;
+    case 'i':
+    case 'I':
+    case 'R':
+      return AddInstant(event);
+    case 's':
+    case 'f':
+    case 't':
+      return AddFlow(event);
+    case 'C':
+      return AddCounter(event);
+    default:
+      return Skip(event.phase == 0 ? "events without a phase" : "events of other phases");
+  }
+}
+
+bool KinetoTables::AddSpan(const KinetoEvent& event) {
+  const Category category = CategoryOf(event.category);
+  if (category == Category::kIgnored) return true;
+  if (!event.has_ts || event.ts_ns < -kFarthest || event.ts_ns > kFarthest) {
+    return Skip("events without a time");
+  }
+  const int64_t duration = event.has_dur ? event.dur_ns : 0;
+  if (duration < 0 || duration > kLongestEvent) return Skip("events with an impossible duration");
+  const Span span{event.ts_ns, event.ts_ns + duration};
+  if (trace_->first_in_file == kUntimed) trace_->first_in_file = span.start;
+  switch (category) {
+    case Category::kOperator:
+      AddOperator(event, span, OperatorKind::kOperator);
+      break;
+    case Category::kAnnotation:
+      AddOperator(event, span, OperatorKind::kAnnotation);
+      break;
+    case Category::kPython:
+      AddPython(event, span);
+      break;
+    case Category::kRuntime:
+      AddCall(event, span, proto::ApiDomain::kRuntime);
+      break;
+    case Category::kDriver:
+      AddCall(event, span, proto::ApiDomain::kDriver);
+      break;
+    case Category::kKernel:
+      AddKernel(event, span);
+      break;
+    case Category::kCopy:
+      AddCopy(event, span);
+      break;
+    case Category::kMemset:
+      AddMemset(event, span);
+      break;
+    case Category::kSync:
+      AddSync(event, span);
+      break;
+    case Category::kDeviceAnnotation:
+      AddDeviceAnnotation(event, span);
+      break;
+    case Category::kOverhead:
+      AddOverhead(event, span);
+      break;
+    default:
+      return Skip("events of category " + std::string(event.category.substr(0, 40)));
+  }
+  ++trace_->events;
+  return true;
+}
+
+uint32_t KinetoTables::ExternalIdOf(const KinetoEvent& event) {
+  const uint64_t id = event.number(Arg::kExternalId);
+  // Kineto before 2024 repeats the correlation id where nothing is linked.
+  return id == event.number(Arg::kCorrelation) ? 0 : Narrow(id);
+}
+
+void KinetoTables::AddOperator(const KinetoEvent& event, Span span, OperatorKind kind) {
+  Operators& ops = trace_->operators;
+  const size_t row = ops.size();
+  ops.start.push_back(span.start);
+  ops.end.push_back(span.end);
+  ops.name.push_back(names_.Intern(event.name));
+  ops.writer.push_back(WriterOf(event));
+  ops.kind.push_back(static_cast<uint8_t>(kind));
+  SetOptional(&ops.external_id, row, Narrow(event.number(Arg::kExternalId)));
+  SetOptional(&ops.record_function, row, event.number(Arg::kRecordFunctionId));
+  if (event.has(Arg::kSequence)) {
+    int64_t sequence = -1;
+    ParseInteger(event.text(Arg::kSequence), &sequence);
+    if (sequence >= 0) SetOptional(&ops.sequence, row, static_cast<uint64_t>(sequence) + 1);
+  }
+  SetOptional(&ops.forward_thread, row, Narrow(event.number(Arg::kForwardThread)));
+  SetOptional(&ops.shapes, row, names_.Intern(event.text(Arg::kShapes)));
+  SetOptional(&ops.strides, row, names_.Intern(event.text(Arg::kStrides)));
+  SetOptional(&ops.types, row, names_.Intern(event.text(Arg::kTypes)));
+  SetOptional(&ops.values, row, names_.Intern(event.text(Arg::kValues)));
+  SetOptional(&ops.stack, row, names_.Intern(event.text(Arg::kCallStack)));
+  SetOptional(&ops.module_hierarchy, row, names_.Intern(event.text(Arg::kModuleHierarchy)));
+  if (event.has(Arg::kCollective)) SetOptional(&ops.collective, row, CollectiveOf(event));
+  if (event.has(Arg::kStream)) {
+    int64_t stream = -1;
+    if (ParseInteger(event.text(Arg::kStream), &stream) && stream >= 0) {
+      SetOptional(&ops.stream, row, Narrow(static_cast<uint64_t>(stream) + 1));
+    }
+  }
+}
+
+void KinetoTables::AddPython(const KinetoEvent& event, Span span) {
+  PythonCalls& calls = trace_->python_calls;
+  const size_t row = calls.size();
+  calls.start.push_back(span.start);
+  calls.end.push_back(span.end);
+  calls.name.push_back(names_.Intern(event.name));
+  calls.writer.push_back(WriterOf(event));
+  const auto one_more = [&](Arg arg) { return Narrow(event.number(arg, ~uint64_t{0}) + 1); };
+  SetOptional(&calls.id, row, one_more(Arg::kPythonId));
+  SetOptional(&calls.parent_id, row, one_more(Arg::kPythonParentId));
+  SetOptional(&calls.module_id, row, one_more(Arg::kPythonModuleId));
+}
+
+void KinetoTables::AddCall(const KinetoEvent& event, Span span, proto::ApiDomain domain) {
+  ApiCalls& calls = trace_->api_calls;
+  const size_t row = calls.size();
+  calls.start.push_back(span.start);
+  calls.end.push_back(span.end);
+  calls.correlation.push_back(Narrow(event.number(Arg::kCorrelation)));
+  calls.api.push_back(ApiOf(event, domain));
+  calls.writer.push_back(WriterOf(event));
+  SetOptional(&calls.external_id, row, ExternalIdOf(event));
+}
+
+void KinetoTables::AddWork(const KinetoEvent& event, Span span, DeviceWork* work) {
+  const size_t row = work->size();
+  work->start.push_back(span.start);
+  work->end.push_back(span.end);
+  work->correlation.push_back(Narrow(event.number(Arg::kCorrelation)));
+  work->lane.push_back(LaneOf(event));
+  SetOptional(&work->graph, row, Narrow(event.number(Arg::kGraphId)));
+  SetOptional(&work->graph_node, row, event.number(Arg::kGraphNodeId));
+  SetOptional(&work->channel, row, Narrow(event.number(Arg::kChannel)));
+  SetOptional(&work->external_id, row, ExternalIdOf(event));
+}
+
+void KinetoTables::AddKernel(const KinetoEvent& event, Span span) {
+  Kernels& kernels = trace_->kernels;
+  const size_t row = kernels.size();
+  AddWork(event, span, &kernels);
+  kernels.name.push_back(names_.Intern(event.name));
+  kernels.shape.push_back(ShapeOf(event));
+  if (event.has(Arg::kCollective)) SetOptional(&kernels.collective, row, CollectiveOf(event));
+}
+
+// "Memcpy HtoD (Pageable -> Device)"
+void KinetoTables::AddCopy(const KinetoEvent& event, Span span) {
+  Copies& copies = trace_->copies;
+  const size_t row = copies.size();
+  AddWork(event, span, &copies);
+  copies.bytes.push_back(event.number(Arg::kBytes));
+  std::string_view name = event.name;
+  if (name.starts_with("Memcpy ")) name.remove_prefix(7);
+  copies.copy_kind.push_back(CopyKindNamed(name.substr(0, 4)));
+  const size_t open = name.find('('), arrow = name.find(" -> "), close = name.rfind(')');
+  const bool has_kinds = open != name.npos && arrow != name.npos && close != name.npos &&
+                         open < arrow && arrow + 4 <= close;
+  copies.src_kind.push_back(has_kinds ? MemoryKindNamed(name.substr(open + 1, arrow - open - 1))
+                                      : 0);
+  copies.dst_kind.push_back(has_kinds ? MemoryKindNamed(name.substr(arrow + 4, close - arrow - 4))
+                                      : 0);
+  SetOptional(&copies.src_device, row, Narrow(event.number(Arg::kFromDevice)));
+  SetOptional(&copies.dst_device, row, Narrow(event.number(Arg::kToDevice)));
+  double bandwidth = 0;
+  if (ParseReal(event.text(Arg::kBandwidth), &bandwidth)) {
+    SetOptional(&copies.reported_bandwidth, row, bandwidth);
+  }
+}
+
+// "Memset (Device)"
+void KinetoTables::AddMemset(const KinetoEvent& event, Span span) {
+  Memsets& memsets = trace_->memsets;
+  const size_t row = memsets.size();
+  AddWork(event, span, &memsets);
+  memsets.bytes.push_back(event.number(Arg::kBytes));
+  const size_t open = event.name.find('('), close = event.name.rfind(')');
+  const bool has_kind = open != event.name.npos && close != event.name.npos && open < close;
+  memsets.memory_kind.push_back(
+      has_kind ? MemoryKindNamed(event.name.substr(open + 1, close - open - 1)) : 0);
+  double bandwidth = 0;
+  if (ParseReal(event.text(Arg::kBandwidth), &bandwidth)) {
+    SetOptional(&memsets.reported_bandwidth, row, bandwidth);
+  }
+}
+
+void KinetoTables::AddSync(const KinetoEvent& event, Span span) {
+  Syncs& syncs = trace_->syncs;
+  const size_t row = syncs.size();
+  const auto number = [&](Arg arg) {
+    int64_t value = -1;  // Kineto's "none"
+    return ParseInteger(event.text(arg), &value) && value >= 0
+               ? Narrow(static_cast<uint64_t>(value))
+               : kNone;
+  };
+  syncs.start.push_back(span.start);
+  syncs.end.push_back(span.end);
+  syncs.correlation.push_back(Narrow(event.number(Arg::kCorrelation)));
+  syncs.context.push_back(Narrow(event.number(Arg::kContext)));
+  syncs.stream.push_back(number(Arg::kStream));
+  syncs.cuda_event.push_back(number(Arg::kWaitOnEvent));
+  syncs.type.push_back(SyncTypeNamed(event.name));
+  SetOptional(&syncs.stream_as_unsigned, row, event.text(Arg::kStream) == "4294967295" ? 1 : 0);
+  SetOptional(&syncs.record_correlation, row, Narrow(event.number(Arg::kWaitOnRecord)));
+}
+
+void KinetoTables::AddDeviceAnnotation(const KinetoEvent& event, Span span) {
+  DeviceAnnotations& annotations = trace_->device_annotations;
+  const size_t row = annotations.size();
+  annotations.start.push_back(span.start);
+  annotations.end.push_back(span.end);
+  annotations.name.push_back(names_.Intern(event.name));
+  annotations.lane.push_back(LaneOf(event));
+  SetOptional(&annotations.external_id, row, Narrow(event.number(Arg::kExternalId)));
+}
+
+// Kineto's name is all it says; the kind stays 0.
+void KinetoTables::AddOverhead(const KinetoEvent& event, Span span) {
+  proto::OverheadEvent overhead{};
+  overhead.start_ns = static_cast<uint64_t>(span.start);
+  overhead.end_ns = static_cast<uint64_t>(span.end);
+  (void)event;
+  trace_->overheads.push_back(overhead);
+}
+
+void KinetoTables::Finish() {
+  Flows& flows = trace_->flows;
+  for (const auto& [key, flow] : flows_) {
+    if (!flow.has_start || !flow.has_end) {
+      ++skipped_["arrows with one end"];
+      continue;
+    }
+    flows.start.push_back(flow.start);
+    flows.end.push_back(flow.end);
+    flows.from_writer.push_back(flow.writer);
+    flows.to_writer.push_back(flow.to_writer);
+    flows.id.push_back(key.second);
+    flows.kind.push_back(key.first);
+    ++trace_->events;
+  }
+  for (const auto& [thread, writer] : writers_) {
+    const auto name = thread_names_.find(thread);
+    if (name != thread_names_.end()) trace_->writers[writer].name = name->second;
+  }
+  FinishTrace(trace_);
+}
+
+}  // namespace ranktap::collector
