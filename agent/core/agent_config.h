@@ -32,8 +32,8 @@ struct AgentConfig {
   bool python = false;
   std::string schedule;
   bool flop_check = false;
-  bool tensors = false;      // read by agent/python
-  bool shapes_once = false;  // read by agent/python
+  bool tensors = false;      // read by agent/sources/torch/python
+  bool shapes_once = false;  // read by agent/sources/torch/python
 
   static constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
   bool operator==(const AgentConfig&) const = default;

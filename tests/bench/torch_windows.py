@@ -18,7 +18,7 @@ ROUNDS = 60
 
 
 def window_of_ours():
-    """The Windows object of agent/python/hooks.py, found from outside."""
+    """The Windows object of agent/sources/torch/python/hooks.py, found from outside."""
     for found in gc.get_objects():
         if type(found).__name__ == 'Windows' and type(found).__module__ != '__main__' and hasattr(found, '_on_step'):
             return found

@@ -116,7 +116,7 @@ class ScheduleTest(harness.TracedTest):
     def test_ten_thousand_random_schedules_agree_with_torch(self):
         program = f'''
 import random, sys, warnings
-sys.path.insert(0, {str(harness.ROOT / "agent/python")!r})
+sys.path.insert(0, {str(harness.ROOT / "agent/sources/torch/python")!r})
 import schedule, torch
 warnings.simplefilter('ignore')
 numbers = random.Random(20261121)

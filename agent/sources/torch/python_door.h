@@ -1,8 +1,8 @@
 // The way into Python: an audit hook that is there before the interpreter starts, sees `import
-// torch`, and has our Python sources (agent/python/, embedded) run. A program that never imports
-// torch pays one string comparison for each audited event.
-// Runs on: the loader (InstallPythonDoor); then threads that hold the interpreter's lock.
-// May not: in the loader allocate or make system calls; ever raise a Python exception.
+// torch`, and has our Python sources (agent/sources/torch/python/, embedded) run. A program that
+// never imports torch pays one string comparison for each audited event. Runs on: the loader
+// (InstallPythonDoor); then threads that hold the interpreter's lock. May not: in the loader
+// allocate or make system calls; ever raise a Python exception.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// agent/python/, embedded in the library: it cannot be left behind when the library is copied.
-// Runs on: any thread.  May not: be changed after the build.
+// agent/sources/torch/python/, embedded in the library: it cannot be left behind when the library
+// is copied. Runs on: any thread.  May not: be changed after the build.
 #pragma once
 
 #include <span>

@@ -41,7 +41,7 @@ struct ProbedTensors {
   uint64_t borrowed = 0, borrowed_storage = 0, borrowed_data = 0;
 };
 
-// What agent/python/operators.py calls, and what our observer kept of it.
+// What agent/sources/torch/python/operators.py calls, and what our observer kept of it.
 struct LayoutProbe {
   // x [3, 5, 17, 19] of float, w [7, 5, 3, 3] of float, of double, of long, of bfloat16, and
   // [2, 1, 3, 1, 2, 7]: c10::TensorImpl.

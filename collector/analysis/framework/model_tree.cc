@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// agent/python/model_tree.py writes them.
+// agent/sources/torch/python/model_tree.py writes them.
 constexpr std::array<const char*, kParts> kKeys = {"parameters", "buffers", "gradients", "states"};
 
 // {"float32": [elements, bytes]}

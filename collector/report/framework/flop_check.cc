@@ -38,7 +38,7 @@ struct Check {
   std::map<Operation, Pair> pairs;
 };
 
-// agent/python/flop_check.py writes [operator, shapes, calls, FLOPs].
+// agent/sources/torch/python/flop_check.py writes [operator, shapes, calls, FLOPs].
 void ReadTheirs(const Trace& trace, Check* check) {
   const Ranges& marks = trace.marks;
   for (uint32_t row = 0; row < marks.size(); ++row) {

@@ -36,7 +36,7 @@ struct Step {
   int64_t bytes = 0;  // kReserve: the change
 };
 
-// actions of agent/python/memory.py
+// actions of agent/sources/torch/python/memory.py
 enum Action { kActive, kAlloc, kFreeCompleted, kSegmentAlloc, kSegmentFree, kOutOfMemory };
 
 class FrameworkAllocations {

@@ -1,6 +1,7 @@
 // Allocations of our own captures: marks of PyTorch's CPU allocator (proto::kAllocationPayload) and
-// lines of its CUDA allocator's history, with what the blocks are for (agent/python/memory.py
-// writes both). One step of loading, after the operators are there.
+// lines of its CUDA allocator's history, with what the blocks are for
+// (agent/sources/torch/python/memory.py writes both). One step of loading, after the operators are
+// there.
 #pragma once
 
 #include "collector/trace/model.h"

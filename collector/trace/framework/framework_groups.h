@@ -1,5 +1,5 @@
-// Process groups of our own captures, as agent/python/distributed.py told them: one step of
-// loading.
+// Process groups of our own captures, as agent/sources/torch/python/distributed.py told them: one
+// step of loading.
 #pragma once
 
 #include "collector/trace/model.h"

@@ -1,8 +1,8 @@
 // Operators of our own captures: PyTorch's NVTX profiler state makes a range of each, "aten::mm,
-// seq = 7, op_id = 12", that the agent splits (proto::kOperatorPayload); agent/python/operators.py
-// marks a line of JSON for each op_id with what its execution trace observer saw. A program's own
-// emit_nvtx makes the same ranges, or whole texts with shapes behind (", sizes = [[8, 16], []]").
-// One step of loading, after the tables are sorted.
+// seq = 7, op_id = 12", that the agent splits (proto::kOperatorPayload);
+// agent/sources/torch/python/operators.py marks a line of JSON for each op_id with what its
+// execution trace observer saw. A program's own emit_nvtx makes the same ranges, or whole texts
+// with shapes behind (", sizes = [[8, 16], []]"). One step of loading, after the tables are sorted.
 #pragma once
 
 #include "collector/trace/model.h"
