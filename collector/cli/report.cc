@@ -1,4 +1,4 @@
-// `ranktap report RUN [NAME]`: one analysis as text, JSON, CSV or HTML; without a name the verdict
+// `ranktap report RUN [NAME]`: one report as text, JSON, CSV or HTML; without a name the verdict
 // and the summary.
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/import/open_run.h"
-#include "collector/report/analysis.h"
+#include "collector/report/report.h"
 #include "collector/report/run_filter.h"
 #include "collector/report/table_filter.h"
 #include "collector/report/text/deepspeed_text.h"
@@ -27,35 +27,35 @@ constexpr std::string_view kSummary[] = {"verdict", "ranks", "waterfall", "kerne
 constexpr std::string_view kMemorySummary[] = {"memory", "memory-peak"};
 constexpr size_t kSummaryRows = 10;
 
-std::string AnalysesHelp() {
+std::string ReportsHelp() {
   size_t width = 0;
-  for (const Analysis& analysis : AllAnalyses()) width = std::max(width, analysis.name.size());
+  for (const Report& report : AllReports()) width = std::max(width, report.name.size());
   std::string text = "Analyses (without a name: the verdict and a summary):\n";
-  for (const Analysis& analysis : AllAnalyses()) {
-    text += "  " + std::string(analysis.name) + std::string(width + 2 - analysis.name.size(), ' ') +
-            std::string(analysis.question) + "\n";
+  for (const Report& report : AllReports()) {
+    text += "  " + std::string(report.name) + std::string(width + 2 - report.name.size(), ' ') +
+            std::string(report.question) + "\n";
   }
   return text;
 }
 
 struct Request {
   std::vector<std::string> paths;
-  std::vector<const Analysis*> analyses;
-  AnalysisOptions options;
+  std::vector<const Report*> reports;
+  ReportOptions options;
   Format format = Format::kText;
   size_t limit = 0;
-  std::string ranks, steps, sort;
+  std::string ranks, steps;
   std::vector<std::string> where;
   std::vector<std::string> symbols;
   std::optional<DeepSpeedOptions> deepspeed;  // --format deepspeed...
   std::optional<int64_t> profile_step;
 };
 
-// The last word is the analysis, unless it is the only one or a file.
+// The last word is the report, unless it is the only one or a file.
 void SplitWords(std::vector<std::string> words, Request* request) {
-  if (words.size() > 1 && FindAnalysis(words.back()) != nullptr &&
+  if (words.size() > 1 && FindReport(words.back()) != nullptr &&
       ::access(words.back().c_str(), F_OK) != 0) {
-    request->analyses = {FindAnalysis(words.back())};
+    request->reports = {FindReport(words.back())};
     words.pop_back();
   }
   request->paths = std::move(words);
@@ -63,12 +63,12 @@ void SplitWords(std::vector<std::string> words, Request* request) {
 
 void PrintText(const Table& table, const Request& request) {
   const size_t limit =
-      request.limit == 0 && request.analyses.size() > 1 ? kSummaryRows : request.limit;
+      request.limit == 0 && request.reports.size() > 1 ? kSummaryRows : request.limit;
   std::string text;
   switch (request.format) {
     case Format::kText:
       text = FormatText(table, OutputWidth(STDOUT_FILENO), limit);
-      if (request.analyses.size() > 1) text += "\n";
+      if (request.reports.size() > 1) text += "\n";
       break;
     case Format::kJson:
       text = FormatJson(table, limit);
@@ -114,15 +114,16 @@ bool Filter(const Request& request, Run* run, std::vector<std::string>* notes) {
   return true;
 }
 
-bool FilterRows(const Request& request, Table* table) {
+bool FilterRows(const Request& request, const Report& report, Table* table) {
   for (const std::string& condition : request.where) {
     if (const Result<bool> kept = KeepWhere(condition, table); !kept) {
       Complain(kept.message());
       return false;
     }
   }
-  if (request.sort.empty() || table->name == "ops") return true;
-  const Result<bool> sorted = SortBy(request.sort, table);
+  const std::string& key = request.options.sort_by;
+  if (key.empty() || (report.heeds & kSortKey) != 0) return true;
+  const Result<bool> sorted = SortBy(key, table);
   if (!sorted) Complain(sorted.message());
   return sorted.ok();
 }
@@ -138,15 +139,15 @@ bool PrintDeepSpeed(const Request& request, const Run& run) {
   return true;
 }
 
-std::vector<const Analysis*> SummaryOf(const Run& run) {
+std::vector<const Report*> SummaryOf(const Run& run) {
   const bool memory_alone =
       std::all_of(run.traces.begin(), run.traces.end(),
                   [](const Trace& trace) { return trace.origin == TraceOrigin::kMemory; });
-  std::vector<const Analysis*> analyses;
+  std::vector<const Report*> reports;
   const std::span<const std::string_view> names =
       memory_alone ? std::span<const std::string_view>(kMemorySummary) : kSummary;
-  for (const std::string_view name : names) analyses.push_back(FindAnalysis(name));
-  return analyses;
+  for (const std::string_view name : names) reports.push_back(FindReport(name));
+  return reports;
 }
 
 // Opens the run and leaves what the filters ask for. kSuccess, or the exit status; said why.
@@ -179,15 +180,15 @@ int Compare(const Request& request) {
     const int status = Open(request, {request.paths[i]}, &runs[i], &notes);
     if (status != kSuccess) return status;
   }
-  Table table = request.analyses[0]->compare(runs[0], runs[1]);
+  Table table = (*request.reports[0])(runs[0], runs[1]);
   table.notes.insert(table.notes.end(), notes.begin(), notes.end());
-  if (!FilterRows(request, &table)) return kWrongUsage;
+  if (!FilterRows(request, *request.reports[0], &table)) return kWrongUsage;
   PrintText(table, request);
   return Finish();
 }
 
-int Report(Request request) {
-  if (!request.analyses.empty() && request.analyses[0]->compare != nullptr) {
+int PrintReports(Request request) {
+  if (!request.reports.empty() && request.reports[0]->compare != nullptr) {
     return Compare(request);
   }
   Run run;
@@ -195,28 +196,28 @@ int Report(Request request) {
   if (const int status = Open(request, request.paths, &run, &notes); status != kSuccess) {
     return status;
   }
-  if (request.analyses.empty()) request.analyses = SummaryOf(run);
-  if (request.analyses.size() > 1 && request.format != Format::kText &&
+  if (request.reports.empty()) request.reports = SummaryOf(run);
+  if (request.reports.size() > 1 && request.format != Format::kText &&
       request.format != Format::kHtml) {
-    request.analyses.resize(1);  // one document
+    request.reports.resize(1);  // one document
   }
   if (request.deepspeed) return PrintDeepSpeed(request, run) ? kSuccess : kFailure;
-  const auto needs_symbols = [](const Analysis* analysis) { return analysis->needs_symbols; };
-  if (std::any_of(request.analyses.begin(), request.analyses.end(), needs_symbols)) {
+  const auto needs_symbols = [](const Report* report) { return report->needs_symbols; };
+  if (std::any_of(request.reports.begin(), request.reports.end(), needs_symbols)) {
     ResolveStacks(request.symbols, &run);
   }
-  for (const Analysis* const analysis : request.analyses) {
-    Table table = (*analysis)(run, request.options);
+  for (const Report* const report : request.reports) {
+    Table table = (*report)(run, request.options);
     table.notes.insert(table.notes.end(), notes.begin(), notes.end());
-    if (!FilterRows(request, &table)) return kWrongUsage;
+    if (!FilterRows(request, *report, &table)) return kWrongUsage;
     PrintText(table, request);
     if (std::fflush(stdout) != 0) break;  // a table at a time: the verdict is there first
   }
   return Finish();
 }
 
-void AddThroughputOptions(Arguments* app, AnalysisOptions* options) {
-  constexpr const char* kGroup = "throughput, modules --format deepspeed...";
+void AddThroughputOptions(Arguments* app, ReportOptions* options) {
+  const std::string kGroup = NamesThatHeed(kModelFacts) + " --format deepspeed...";
   app->Add("--peak-flops", &options->peak_flops,
            "most FLOP/s of one rank's device, as 989e12; else its data sheet's")
       .Positive()
@@ -263,74 +264,109 @@ void AddDeepSpeedOptions(Arguments* app, DeepSpeedOptions* options, Request* req
       .ShowsDefault();
 }
 
+// "patterns: HELP", from the registry.
+std::string OfReports(uint32_t option, const std::string& help) {
+  return NamesThatHeed(option) + ": " + help;
+}
+
+void AddTableOptions(Arguments* app, Request* request) {
+  app->Add("--limit", &request->limit, "at most this many rows; 0: all")
+      .From(0, 1'000'000'000)
+      .ShowsDefault();
+  app->Add("--ranks", &request->ranks, "only these ranks: 0,2-5");
+  app->Add("--steps", &request->steps, "only these steps: 10-19");
+  app->Add("--where", &request->where,
+           "only rows for which COLUMN OP VALUE holds (= != < <= > >= ~ !~); may be repeated")
+      .Repeatable();
+  app->Add("--symbols", &request->symbols,
+           "stacks: a folder with modules or debug information; may be repeated")
+      .Repeatable();
+  app->Add("--sort", &request->options.sort_by,
+           "by this column, the largest first (-COLUMN: the smallest); " +
+               OfReports(kSortKey, "torch's keys, as self_cpu_time_total"));
+}
+
+void AddReportOptions(Arguments* app, ReportOptions* options) {
+  app->AddFlag("--hta-compat", &options->hta_compat,
+               OfReports(kHtaCompat, "select and define as Holistic Trace Analysis does"));
+  app->AddFlag("--group-by-shape", &options->by_shape, OfReports(kByShape, "by input shapes too"));
+  app->Add("--group-by-stack", &options->by_stack,
+           OfReports(kByStack, "by this many frames of the Python stack too"));
+  app->AddFlag("--group-by-module", &options->by_module,
+               OfReports(kByModule, "by the torch.nn.Module whose forward they belong to too"));
+  app->Add("--operator", &options->operator_name,
+           OfReports(kOperator, "of the shallowest operators whose name contains this"));
+  app->Add("--min-length", &options->shortest_pattern,
+           OfReports(kMinLength, "kernels in a sequence at least"))
+      .ShowsDefault();
+  app->Add("--sample-rate", &options->sample_rate,
+           OfReports(kSampleRate, "after every so many operators, not at 400 moments"))
+      .Positive();
+}
+
+// False, after a complaint: an option is given that none of the reports heeds.
+bool OptionsAreHeeded(const Request& request) {
+  uint32_t heeds = 0;
+  for (const Report* const report : request.reports) heeds |= report->heeds;
+  if (request.reports.empty()) {
+    for (const std::string_view name : kSummary) heeds |= FindReport(name)->heeds;
+  }
+  for (const ReportOption& option : kReportOptions) {
+    if ((heeds & option.bit) != 0 || !option.given(request.options)) continue;
+    Complain(std::string(option.name) + " is for " + NamesThatHeed(option.bit) + ", not for " +
+             (request.reports.empty() ? "the summary" : std::string(request.reports[0]->name)));
+    return false;
+  }
+  return true;
+}
+
+// False, after a complaint: there is no such format or report.
+bool SetFormat(std::string name, const DeepSpeedOptions& deepspeed, Request* request) {
+  if (SetDeepSpeedStyle(name, deepspeed, request)) {
+    if (request->reports.empty() || request->reports.front()->name != "modules") {
+      Complain("--format " + name + " is one of modules: ranktap report RUN modules");
+      return false;
+    }
+    name = "text";
+  }
+  const std::optional<Format> format = FormatNamed(name);
+  const std::string& last = request->paths.back();
+  const bool unknown_name = request->paths.size() > 1 && ::access(last.c_str(), F_OK) != 0;
+  if (!format || unknown_name) {
+    Complain(format ? "no analysis and no file '" + last + "'" : "no format '" + name + "'");
+    std::fprintf(stderr, "try: ranktap report --help\n");
+    return false;
+  }
+  request->format = *format;
+  return true;
+}
+
 }  // namespace
 
 int ReportCommand(const std::vector<std::string>& arguments) {
   KeepLargeBlocks();
   Request request;
   std::vector<std::string> words;
-  std::string format_name = "text";
+  std::string format = "text";
+  DeepSpeedOptions deepspeed;
   Arguments app("Prints analyses of a run, or of traces that torch.profiler or nsys wrote.",
                 "ranktap report");
   app.Add("RUN... [NAME]", &words,
           "a run directory, a .trace file, torch.profiler's .json(.gz) files, nsys' "
           ".sqlite or a directory of them; then which analysis")
       .Required();
-  app.Add("--format", &format_name, "text, json, csv or html; modules: also deepspeed")
-      .ShowsDefault();
-  app.Add("--limit", &request.limit, "at most this many rows; 0: all")
-      .From(0, 1'000'000'000)
-      .ShowsDefault();
-  app.Add("--ranks", &request.ranks, "only these ranks: 0,2-5");
-  app.Add("--steps", &request.steps, "only these steps: 10-19");
-  app.Add("--where", &request.where,
-          "only rows for which COLUMN OP VALUE holds (= != < <= > >= ~ !~); may be repeated")
-      .Repeatable();
-  app.Add("--symbols", &request.symbols,
-          "stacks: a folder with modules or debug information; may be repeated")
-      .Repeatable();
-  app.Add("--sort", &request.sort,
-          "by this column, the largest first (-COLUMN: the smallest); ops: torch's keys, as "
-          "self_cpu_time_total");
-  app.AddFlag("--hta-compat", &request.options.hta_compat,
-              "select and define as Holistic Trace Analysis does");
-  app.AddFlag("--group-by-shape", &request.options.by_shape, "ops: by input shapes too");
-  app.Add("--group-by-stack", &request.options.by_stack,
-          "ops: by this many frames of the Python stack too; memory-peak: by stack");
-  app.AddFlag("--group-by-module", &request.options.by_module,
-              "ops: by the torch.nn.Module whose forward they belong to too");
-  app.Add("--operator", &request.options.operator_name,
-          "patterns: of the shallowest operators whose name contains this");
-  app.Add("--min-length", &request.options.shortest_pattern,
-          "patterns: kernels in a sequence at least")
-      .ShowsDefault();
-  app.Add("--sample-rate", &request.options.sample_rate,
-          "memory-over-time: after every so many operators, not at 400 moments")
-      .Positive();
-  DeepSpeedOptions deepspeed;
+  app.Add("--format", &format, "text, json, csv or html; modules: also deepspeed").ShowsDefault();
+  AddTableOptions(&app, &request);
+  AddReportOptions(&app, &request.options);
   AddDeepSpeedOptions(&app, &deepspeed, &request);
   AddThroughputOptions(&app, &request.options);
-  app.AddFooter(AnalysesHelp());
+  app.AddFooter(ReportsHelp());
   if (const auto status = app.Parse(arguments)) return *status;
   SplitWords(std::move(words), &request);
-  request.options.sort_by = request.sort;
-  if (SetDeepSpeedStyle(format_name, deepspeed, &request)) {
-    if (request.analyses.empty() || request.analyses.front()->name != "modules") {
-      Complain("--format " + format_name + " is one of modules: ranktap report RUN modules");
-      return kWrongUsage;
-    }
-    format_name = "text";
-  }
-  const std::optional<Format> format = FormatNamed(format_name);
-  const std::string& last = request.paths.back();
-  const bool unknown_name = request.paths.size() > 1 && ::access(last.c_str(), F_OK) != 0;
-  if (!format || unknown_name) {
-    Complain(format ? "no analysis and no file '" + last + "'" : "no format '" + format_name + "'");
-    std::fprintf(stderr, "try: ranktap report --help\n");
+  if (!SetFormat(std::move(format), deepspeed, &request) || !OptionsAreHeeded(request)) {
     return kWrongUsage;
   }
-  request.format = *format;
-  return Report(std::move(request));
+  return PrintReports(std::move(request));
 }
 
 }  // namespace ranktap::collector

@@ -72,17 +72,17 @@ Table Tabulate(std::vector<CollectorAnswer> answers) {
                           {"pid", Unit::kText},
                           {"state", Unit::kText},
                           {"level", Unit::kText},
-                          {"window", Unit::kCount, true},
+                          {"window", Unit::kCount, Shown::kDetail},
                           {"events", Unit::kCount},
-                          {"events_per_second", Unit::kCount, true},
+                          {"events_per_second", Unit::kCount, Shown::kDetail},
                           {"bytes", Unit::kBytes},
                           {"lost", Unit::kCount},
                           {"callbacks_percent", Unit::kPercent},
-                          {"own_cpu_ns", Unit::kNs, true},
-                          {"steps_down", Unit::kCount, true},
-                          {"host", Unit::kText, true},
-                          {"run", Unit::kText, true},
-                          {"socket", Unit::kText, true}}};
+                          {"own_cpu_ns", Unit::kNs, Shown::kDetail},
+                          {"steps_down", Unit::kCount, Shown::kDetail},
+                          {"host", Unit::kText, Shown::kDetail},
+                          {"run", Unit::kText, Shown::kDetail},
+                          {"socket", Unit::kText, Shown::kDetail}}};
   for (CollectorAnswer& answer : answers) {
     auto& processes = *answer.reply.mutable_processes();
     std::sort(processes.begin(), processes.end(), [](const auto& a, const auto& b) {

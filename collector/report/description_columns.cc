@@ -11,7 +11,7 @@ void AddDescriptionColumns(const std::string& suffix, Unit unit,
   for (const char* const name : {"mean", "std", "min", "p25", "p50", "p75", "max"}) {
     const bool detail = std::string_view(name) != "mean" && std::string_view(name) != "p50" &&
                         std::string_view(name) != "max";
-    columns->push_back({name + suffix, unit, detail});
+    columns->push_back({name + suffix, unit, detail ? Shown::kDetail : Shown::kAlways});
   }
 }
 

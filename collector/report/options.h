@@ -1,28 +1,71 @@
-// What a person may ask of an analysis beyond its name. Each analysis says which of these it heeds.
+// What a person may ask of a report beyond its name. A report's row in registry.cc says which of
+// these it heeds; the command line refuses the others.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace ranktap::collector {
 
-struct AnalysisOptions {
+struct ReportOptions {
   // Answer as Holistic Trace Analysis does, with its selection and its definitions.
   bool hta_compat = false;
-  // ops: the arguments of torch's key_averages() and table().
+  // The arguments of torch's key_averages() and table().
   bool by_shape = false;
   int by_stack = 0;  // frames
   bool by_module = false;
   std::string sort_by;
-  // patterns: operators whose name contains this; device operations in a sequence at least.
+  // Operators whose name contains this; device operations in a sequence at least.
   std::string operator_name;
   int shortest_pattern = 3;
-  // memory-over-time: after every so many operators; 0: at moments of equal distance.
+  // After every so many operators; 0: at moments of equal distance.
   int sample_rate = 0;
-  // throughput, modules: what a trace does not know. 0: not given.
+  // What a trace does not know of a model. 0: not given.
   double peak_flops = 0;      // FLOP/s of one rank
   int64_t batch_size = 0;     // samples in a micro-batch of one rank
   int64_t data_parallel = 0;  // ranks that train on different data
+};
+
+// Bits of Report::heeds.
+inline constexpr uint32_t kNothing = 0;
+inline constexpr uint32_t kHtaCompat = 1;
+inline constexpr uint32_t kByShape = 2;
+inline constexpr uint32_t kByStack = 4;
+inline constexpr uint32_t kByModule = 8;
+inline constexpr uint32_t kSortKey = 16;  // --sort by names of its own, not by a column
+inline constexpr uint32_t kOperator = 32;
+inline constexpr uint32_t kMinLength = 64;
+inline constexpr uint32_t kSampleRate = 128;
+inline constexpr uint32_t kModelFacts = 256;
+
+struct ReportOption {
+  uint32_t bit;
+  std::string_view name;  // as a person types it
+  bool (*given)(const ReportOptions& options);
+};
+
+inline constexpr ReportOption kReportOptions[] = {
+    {kHtaCompat, "--hta-compat", [](const ReportOptions& options) { return options.hta_compat; }},
+    {kByShape, "--group-by-shape", [](const ReportOptions& options) { return options.by_shape; }},
+    {kByStack, "--group-by-stack",
+     [](const ReportOptions& options) { return options.by_stack != 0; }},
+    {kByModule, "--group-by-module",
+     [](const ReportOptions& options) { return options.by_module; }},
+    {kOperator, "--operator",
+     [](const ReportOptions& options) { return !options.operator_name.empty(); }},
+    {kMinLength, "--min-length",
+     [](const ReportOptions& options) {
+       return options.shortest_pattern != ReportOptions().shortest_pattern;
+     }},
+    {kSampleRate, "--sample-rate",
+     [](const ReportOptions& options) { return options.sample_rate != 0; }},
+    {kModelFacts, "--peak-flops",
+     [](const ReportOptions& options) { return options.peak_flops != 0; }},
+    {kModelFacts, "--batch-size",
+     [](const ReportOptions& options) { return options.batch_size != 0; }},
+    {kModelFacts, "--data-parallel-size",
+     [](const ReportOptions& options) { return options.data_parallel != 0; }},
 };
 
 }  // namespace ranktap::collector

@@ -11,18 +11,24 @@ namespace ranktap::collector {
 
 enum class Unit : uint8_t { kText, kCount, kNs, kBytes, kPercent };
 
+// How text shows a column where the table would be wider than the terminal.
+enum class Shown : uint8_t {
+  kAlways,
+  kDetail,  // it is left out
+  kProse,   // its sentences are broken over lines and never cut
+};
+
 struct TableColumn {
   std::string name;  // as in JSON and CSV, with its unit: "total_ns"
   Unit unit = Unit::kText;
-  bool detail = false;  // text leaves it out where the table would not fit otherwise
-  bool prose = false;   // sentences: text breaks them over lines and never cuts them
+  Shown shown = Shown::kAlways;
 };
 
 // monostate: no value.
 using Cell = std::variant<std::monostate, std::string, int64_t, double>;
 
 struct Table {
-  std::string name;
+  std::string name;  // as in the registry, which sets it
   std::string title;
   std::vector<TableColumn> columns;
   std::vector<std::vector<Cell>> rows;

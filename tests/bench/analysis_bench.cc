@@ -23,7 +23,7 @@
 #include "collector/analysis/device_timeline.h"
 #include "collector/export/exporter.h"
 #include "collector/import/kineto/kineto_importer.h"
-#include "collector/report/analysis.h"
+#include "collector/report/report.h"
 #include "collector/trace/large_blocks.h"
 #include "collector/trace/load/trace_loader.h"
 #include "collector/trace/pages_ahead.h"
@@ -158,7 +158,7 @@ void MeasureAnalyses(const std::string& path) {
   // The core first: what analyses share is counted with the first that asks for it.
   double core = load, others = 0;
   for (const bool in_core : {true, false}) {
-    for (const Analysis& analysis : AllAnalyses()) {
+    for (const Report& analysis : AllReports()) {
       const bool is_core = std::ranges::find(kCore, analysis.name) != std::end(kCore);
       if (analysis.compare != nullptr || is_core != in_core) continue;
       const double seconds = CpuSecondsOf([&] { Keep(analysis(run).rows.size()); });

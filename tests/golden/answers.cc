@@ -18,7 +18,7 @@
 
 #include "collector/export/exporter.h"
 #include "collector/import/open_run.h"
-#include "collector/report/analysis.h"
+#include "collector/report/report.h"
 #include "collector/report/text/table_text.h"
 
 namespace ranktap::collector {
@@ -35,10 +35,10 @@ void Write(const std::string& path, std::string_view text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-void WriteTable(const Analysis& analysis, const Run& run, const std::string& path) {
+void WriteTable(const Report& report, const Run& run, const std::string& path) {
   const auto answer = [&](bool hta_compat) {
-    if (analysis.compare != nullptr) return FormatJson(analysis.compare(run, run), 0);
-    return FormatJson(analysis(run, {.hta_compat = hta_compat}), 0);
+    if (report.compare != nullptr) return FormatJson(report(run, run), 0);
+    return FormatJson(report(run, {.hta_compat = hta_compat}), 0);
   };
   const std::string plain = answer(false), hta = answer(true);
   Write(path + ".json", plain);
@@ -84,8 +84,8 @@ int Answer(const std::string& folder, const std::vector<std::string>& inputs) {
   std::string problems;
   for (const std::string& problem : run->problems) problems += problem + "\n";
   if (!problems.empty()) Write(folder + "/open.problems", problems);
-  for (const Analysis& analysis : AllAnalyses()) {
-    WriteTable(analysis, *run, folder + "/" + std::string(analysis.name));
+  for (const Report& report : AllReports()) {
+    WriteTable(report, *run, folder + "/" + std::string(report.name));
   }
   for (const Exporter& exporter : AllExporters()) WriteExport(exporter, *run, folder);
   return 0;

@@ -1,4 +1,5 @@
-#include "collector/report/capture/cost_summary.h"
+
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
@@ -47,24 +48,24 @@ void AddDecisions(const Trace& trace, Table* table) {
 
 }  // namespace
 
-Table TabulateCost(const Run& run) {
+Table TabulateCost(const Run& run, const ReportOptions&) {
   Table table{.name = "cost",
               .title = "What ranktap itself cost, by rank",
               .columns = {{"rank", Unit::kCount},
-                          {"file", Unit::kText, true},
+                          {"file", Unit::kText, Shown::kDetail},
                           {"watched_ns", Unit::kNs},
                           {"events", Unit::kCount},
                           {"hooks_ns", Unit::kNs},
                           {"hooks_percent", Unit::kPercent},
-                          {"mean_ns", Unit::kNs, true},
-                          {"longest_ns", Unit::kNs, true},
+                          {"mean_ns", Unit::kNs, Shown::kDetail},
+                          {"longest_ns", Unit::kNs, Shown::kDetail},
                           {"own_cpu_ns", Unit::kNs},
                           {"own_cpu_percent", Unit::kPercent},
-                          {"drain_cpu_ns", Unit::kNs, true},
-                          {"sender_cpu_ns", Unit::kNs, true},
+                          {"drain_cpu_ns", Unit::kNs, Shown::kDetail},
+                          {"sender_cpu_ns", Unit::kNs, Shown::kDetail},
                           {"bytes", Unit::kBytes},
-                          {"frames", Unit::kCount, true},
-                          {"budget_percent", Unit::kPercent, true},
+                          {"frames", Unit::kCount, Shown::kDetail},
+                          {"budget_percent", Unit::kPercent, Shown::kDetail},
                           {"steps_down", Unit::kCount},
                           {"level", Unit::kText}}};
   bool any = false;

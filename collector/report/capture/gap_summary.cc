@@ -1,4 +1,5 @@
-#include "collector/report/capture/gap_summary.h"
+
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
@@ -24,16 +25,16 @@ std::string ReasonName(v1::Gap::Reason reason) {
 
 }  // namespace
 
-Table TabulateGaps(const Run& run) {
+Table TabulateGaps(const Run& run, const ReportOptions&) {
   Table table{.name = "gaps",
               .title = "Times without capture, by rank",
               .columns = {{"rank", Unit::kCount},
-                          {"file", Unit::kText, true},
+                          {"file", Unit::kText, Shown::kDetail},
                           {"source", Unit::kText},
                           {"reason", Unit::kText},
                           {"start_ns", Unit::kNs},
                           {"duration_ns", Unit::kNs},
-                          {"detail", Unit::kText, true}}};
+                          {"detail", Unit::kText, Shown::kDetail}}};
   for (const Trace& trace : run.traces) {
     for (const Gap& gap : trace.gaps) {
       table.rows.push_back({trace.info.rank ? Cell(static_cast<int64_t>(*trace.info.rank)) : Cell(),

@@ -1,8 +1,8 @@
-#include "collector/report/capture/loss_summary.h"
 
 #include <array>
 
 #include "collector/report/capture/rank_summary.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
@@ -67,29 +67,29 @@ void AddNotes(const Run& run, Table* table) {
 
 }  // namespace
 
-Table TabulateLosses(const Run& run) {
+Table TabulateLosses(const Run& run, const ReportOptions&) {
   Table table{.name = "losses",
               .title = "Events that are missing, declared by reason",
               .columns = {{"rank", Unit::kCount},
-                          {"file", Unit::kText, true},
+                          {"file", Unit::kText, Shown::kDetail},
                           {"reason", Unit::kText},
                           {"events", Unit::kCount},
                           {"writers", Unit::kCount},
-                          {"of_writers", Unit::kCount, true},
-                          {"meaning", Unit::kText, false, true}}};
+                          {"of_writers", Unit::kCount, Shown::kDetail},
+                          {"meaning", Unit::kText, Shown::kProse}}};
   for (const Trace& trace : run.traces) AddReasons(trace, &table);
   AddNotes(run, &table);
   return table;
 }
 
-Table TabulateLossesByWriter(const Run& run) {
+Table TabulateLossesByWriter(const Run& run, const ReportOptions&) {
   Table table{.name = "losses-by-writer",
               .title = "Events that are missing, by writer",
               .columns = {{"rank", Unit::kCount},
-                          {"file", Unit::kText, true},
+                          {"file", Unit::kText, Shown::kDetail},
                           {"writer", Unit::kCount},
                           {"thread", Unit::kText},
-                          {"tid", Unit::kCount, true},
+                          {"tid", Unit::kCount, Shown::kDetail},
                           {"reason", Unit::kText},
                           {"events", Unit::kCount},
                           {"stored", Unit::kCount}}};

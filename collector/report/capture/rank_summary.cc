@@ -1,4 +1,5 @@
 #include "collector/report/capture/rank_summary.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <map>
@@ -220,32 +221,32 @@ const RankRow& SummarizeRank(const Trace& trace) {
   return trace.memo.Get<RankRow>([&trace] { return Summarize(trace); });
 }
 
-Table TabulateRanks(const Run& run) {
+Table TabulateRanks(const Run& run, const ReportOptions&) {
   Table table{.name = "ranks",
               .title = "Ranks",
               .columns = {{"rank", Unit::kCount},
-                          {"pid", Unit::kCount, true},
-                          {"device", Unit::kText, false, true},
+                          {"pid", Unit::kCount, Shown::kDetail},
+                          {"device", Unit::kText, Shown::kProse},
                           {"gpu_busy_percent", Unit::kPercent},
                           {"kernels", Unit::kCount},
-                          {"kernel_ns", Unit::kNs, true},
-                          {"copies", Unit::kCount, true},
+                          {"kernel_ns", Unit::kNs, Shown::kDetail},
+                          {"copies", Unit::kCount, Shown::kDetail},
                           {"api_ns", Unit::kNs},
-                          {"ranges", Unit::kCount, true},
-                          {"span_ns", Unit::kNs, true},
+                          {"ranges", Unit::kCount, Shown::kDetail},
+                          {"span_ns", Unit::kNs, Shown::kDetail},
                           {"events", Unit::kCount},
                           {"lost", Unit::kCount},
-                          {"launches_without_kernel", Unit::kCount, true},
-                          {"unfinished_ranges", Unit::kCount, true},
-                          {"door", Unit::kText, true},
-                          {"status", Unit::kText, false, true},
-                          {"last_launch", Unit::kText, true},
-                          {"last_collective", Unit::kText, true},
-                          {"last_range", Unit::kText, true},
-                          {"open_call", Unit::kText, true},
-                          {"open_range", Unit::kText, true},
-                          {"rank_origin", Unit::kText, true},
-                          {"file", Unit::kText, true}}};
+                          {"launches_without_kernel", Unit::kCount, Shown::kDetail},
+                          {"unfinished_ranges", Unit::kCount, Shown::kDetail},
+                          {"door", Unit::kText, Shown::kDetail},
+                          {"status", Unit::kText, Shown::kProse},
+                          {"last_launch", Unit::kText, Shown::kDetail},
+                          {"last_collective", Unit::kText, Shown::kDetail},
+                          {"last_range", Unit::kText, Shown::kDetail},
+                          {"open_call", Unit::kText, Shown::kDetail},
+                          {"open_range", Unit::kText, Shown::kDetail},
+                          {"rank_origin", Unit::kText, Shown::kDetail},
+                          {"file", Unit::kText, Shown::kDetail}}};
   ForEachTraceAtOnce(run, [&run](uint32_t t) { SummarizeRank(run.traces[t]); });
   bool simulated = false;
   for (const Trace& trace : run.traces) {

@@ -32,7 +32,4 @@ struct RankRow {
 // Worked out once and kept in the trace's memo.
 const RankRow& SummarizeRank(const Trace& trace);
 
-// What did each rank do, and how did it end? In the order of the run.
-Table TabulateRanks(const Run& run);
-
 }  // namespace ranktap::collector

@@ -1,4 +1,3 @@
-#include "collector/report/capture/window_summary.h"
 
 #include <algorithm>
 #include <map>
@@ -6,6 +5,7 @@
 #include <vector>
 
 #include "collector/report/cells.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
@@ -43,10 +43,10 @@ void AddWindowsOf(const Trace& trace, std::map<std::string, std::vector<Taken>>*
 
 }  // namespace
 
-Table TabulateWindows(const Run& run) {
+Table TabulateWindows(const Run& run, const ReportOptions&) {
   Table table{.name = "windows",
               .title = "Windows of capture, over the ranks",
-              .columns = {{"window", Unit::kText, true},
+              .columns = {{"window", Unit::kText, Shown::kDetail},
                           {"ranks", Unit::kCount},
                           {"duration_ns", Unit::kNs},
                           {"begin_skew_ns", Unit::kNs},

@@ -1,4 +1,3 @@
-#include "collector/report/device/bandwidth_summary.h"
 
 #include <algorithm>
 #include <map>
@@ -7,6 +6,7 @@
 #include "collector/analysis/numbers/describe.h"
 #include "collector/report/cells.h"
 #include "collector/report/description_columns.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
@@ -46,14 +46,14 @@ struct Traffic {
 
 }  // namespace
 
-Table TabulateBandwidth(const Run& run, const AnalysisOptions& options) {
+Table TabulateBandwidth(const Run& run, const ReportOptions& options) {
   Table table{.name = "bandwidth",
               .title = "Bandwidth of copies and memsets, GB/s",
               .columns = {{"rank", Unit::kCount},
                           {"name", Unit::kText},
                           {"count", Unit::kCount},
                           {"total_bytes", Unit::kBytes},
-                          {"total_ns", Unit::kNs, true}}};
+                          {"total_ns", Unit::kNs, Shown::kDetail}}};
   AddDescriptionColumns("_gbps", Unit::kCount, &table.columns);
   for (const Trace& trace : run.traces) {
     std::map<std::string, Traffic> by_name;

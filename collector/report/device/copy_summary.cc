@@ -1,4 +1,3 @@
-#include "collector/report/device/copy_summary.h"
 
 #include <algorithm>
 #include <map>
@@ -8,6 +7,7 @@
 #include "collector/analysis/numbers/duration_statistics.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/cells.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
@@ -38,7 +38,7 @@ void Add(const Trace& trace, std::map<std::string, CopyRow>* by_name) {
 
 }  // namespace
 
-Table TabulateCopies(const Run& run) {
+Table TabulateCopies(const Run& run, const ReportOptions&) {
   std::map<std::string, CopyRow> by_name;
   for (const Trace& trace : run.traces) Add(trace, &by_name);
   std::vector<std::pair<std::string, CopyRow>> rows(by_name.begin(), by_name.end());
@@ -50,11 +50,11 @@ Table TabulateCopies(const Run& run) {
               .columns = {{"name", Unit::kText},
                           {"calls", Unit::kCount},
                           {"total_bytes", Unit::kBytes},
-                          {"mean_bytes", Unit::kBytes, true},
-                          {"max_bytes", Unit::kBytes, true},
+                          {"mean_bytes", Unit::kBytes, Shown::kDetail},
+                          {"max_bytes", Unit::kBytes, Shown::kDetail},
                           {"total_ns", Unit::kNs},
-                          {"mean_ns", Unit::kNs, true},
-                          {"max_ns", Unit::kNs, true},
+                          {"mean_ns", Unit::kNs, Shown::kDetail},
+                          {"max_ns", Unit::kNs, Shown::kDetail},
                           {"gb_per_s", Unit::kCount},
                           {"alone_ns", Unit::kNs},
                           {"host_ns", Unit::kNs}}};

@@ -1,4 +1,3 @@
-#include "collector/report/device/device_summary.h"
 
 #include <algorithm>
 #include <array>
@@ -6,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "collector/report/reports.h"
 #include "collector/trace/device_counters.h"
 
 namespace ranktap::collector {
@@ -83,19 +83,19 @@ std::string NamesOf(uint64_t reasons) {
 
 }  // namespace
 
-Table TabulateDevices(const Run& run) {
+Table TabulateDevices(const Run& run, const ReportOptions&) {
   Table table{.name = "devices",
               .title = "Clocks, power, temperature and memory of the devices, by NVML",
               .columns = {{"rank", Unit::kCount},
                           {"device", Unit::kCount},
-                          {"samples", Unit::kCount, true},
+                          {"samples", Unit::kCount, Shown::kDetail},
                           {"sm_mhz_least", Unit::kCount},
                           {"sm_mhz_most", Unit::kCount},
                           {"watts_mean", Unit::kCount},
-                          {"watts_most", Unit::kCount, true},
+                          {"watts_most", Unit::kCount, Shown::kDetail},
                           {"celsius_most", Unit::kCount},
                           {"memory_most", Unit::kBytes},
-                          {"utilisation_percent", Unit::kPercent, true},
+                          {"utilisation_percent", Unit::kPercent, Shown::kDetail},
                           {"throttled_percent", Unit::kPercent},
                           {"throttled_by", Unit::kText}}};
   for (const Trace& trace : run.traces) {

@@ -1,4 +1,3 @@
-#include "collector/report/device/graph_summary.h"
 
 #include <algorithm>
 #include <map>
@@ -9,6 +8,7 @@
 #include "collector/analysis/graph_nodes.h"
 #include "collector/analysis/numbers/duration_statistics.h"
 #include "collector/report/host/call_sites.h"
+#include "collector/report/reports.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -66,7 +66,7 @@ uint64_t NodeOf(const Trace& trace, const DeviceSpan& span) {
 
 }  // namespace
 
-Table TabulateGraphs(const Run& run) {
+Table TabulateGraphs(const Run& run, const ReportOptions&) {
   Works works;
   bool whole = false, nodes = false;
   for (const Trace& trace : run.traces) {
@@ -92,8 +92,8 @@ Table TabulateGraphs(const Run& run) {
                           {"range", Unit::kText},
                           {"function", Unit::kText},
                           {"source", Unit::kText},
-                          {"api", Unit::kText, true},
-                          {"ranks", Unit::kCount, true}}};
+                          {"api", Unit::kText, Shown::kDetail},
+                          {"ranks", Unit::kCount, Shown::kDetail}}};
   for (const auto& [key, work] : rows) {
     const auto& [name, range, function, source, api] = key;
     table.rows.push_back({name, work.time.count, work.time.total_ns, work.time.mean_ns(), range,

@@ -8,6 +8,7 @@
 #include "collector/analysis/numbers/describe.h"
 #include "collector/report/cells.h"
 #include "collector/report/device/kernel_summary.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
@@ -31,8 +32,7 @@ Durations ByName(const Trace& trace) {
 
 }  // namespace
 
-Table TabulateKernelsWith(const Run& run, const AnalysisOptions& options) {
-  if (!options.hta_compat) return TabulateKernels(run);
+Table TabulateHtaKernels(const Run& run) {
   Table table{.name = "kernels",
               .title = "GPU kernels and memory operations by rank and type, as HTA",
               .columns = {{"rank", Unit::kCount},
@@ -40,9 +40,9 @@ Table TabulateKernelsWith(const Run& run, const AnalysisOptions& options) {
                           {"name", Unit::kText},
                           {"calls", Unit::kCount},
                           {"total_ns", Unit::kNs},
-                          {"max_ns", Unit::kNs, true},
-                          {"min_ns", Unit::kNs, true},
-                          {"std_ns", Unit::kNs, true},
+                          {"max_ns", Unit::kNs, Shown::kDetail},
+                          {"min_ns", Unit::kNs, Shown::kDetail},
+                          {"std_ns", Unit::kNs, Shown::kDetail},
                           {"mean_ns", Unit::kNs}}};
   for (const Trace& trace : run.traces) {
     for (auto& [key, durations] : ByName(trace)) {

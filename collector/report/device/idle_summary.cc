@@ -1,4 +1,3 @@
-#include "collector/report/device/idle_summary.h"
 
 #include <algorithm>
 #include <array>
@@ -7,6 +6,7 @@
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/report/cells.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
@@ -67,11 +67,11 @@ void AddHtaSpan(const Trace& trace, const DeviceSpan& span, StreamIdle* idle) {
 
 }  // namespace
 
-Table TabulateIdle(const Run& run, const AnalysisOptions& options) {
+Table TabulateIdle(const Run& run, const ReportOptions& options) {
   Table table{.name = "idle",
               .title = "Idle time of each stream, by cause",
               .columns = {{"rank", Unit::kCount},
-                          {"device", Unit::kCount, true},
+                          {"device", Unit::kCount, Shown::kDetail},
                           {"stream", Unit::kCount},
                           {"cause", Unit::kText},
                           {"gaps", Unit::kCount},

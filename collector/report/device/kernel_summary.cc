@@ -1,9 +1,13 @@
 #include "collector/report/device/kernel_summary.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
+#include "collector/report/cells.h"
+#include "collector/report/columns.h"
+#include "collector/report/device/hta_kernels.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -40,6 +44,27 @@ std::string WhyNoKernels(const Run& run) {
                   : "no kernel is in it";
 }
 
+struct Line {
+  KernelRow kernel;
+  int64_t total_ns = 0;  // of all kernels
+};
+
+const ColumnsOf<Line> kColumns = {
+    {"name", Unit::kText, [](const Line& line) { return line.kernel.name; }},
+    {"calls", Unit::kCount,
+     [](const Line& line) { return line.kernel.time.count + line.kernel.untimed; }},
+    {"total_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.total_ns; }},
+    {"share_percent", Unit::kPercent,
+     [](const Line& line) {
+       return line.total_ns == 0 ? Cell(0.0) : Percent(line.kernel.time.total_ns, line.total_ns);
+     }},
+    {"mean_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.mean_ns(); }},
+    {"min_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.shortest_ns(); },
+     Shown::kDetail},
+    {"max_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.max_ns; }, Shown::kDetail},
+    {"ranks", Unit::kCount, [](const Line& line) { return line.kernel.ranks; }, Shown::kDetail},
+};
+
 }  // namespace
 
 std::vector<KernelRow> SummarizeKernels(const std::vector<Trace>& traces) {
@@ -69,31 +94,18 @@ std::vector<KernelRow> SummarizeKernels(const std::vector<Trace>& traces) {
   return sorted;
 }
 
-Table TabulateKernels(const Run& run) {
-  Table table{.name = "kernels",
-              .title = "GPU kernels, all ranks",
-              .columns = {{"name", Unit::kText},
-                          {"calls", Unit::kCount},
-                          {"total_ns", Unit::kNs},
-                          {"share_percent", Unit::kPercent},
-                          {"mean_ns", Unit::kNs},
-                          {"min_ns", Unit::kNs, true},
-                          {"max_ns", Unit::kNs, true},
-                          {"ranks", Unit::kCount, true}}};
-  const std::vector<KernelRow> rows = SummarizeKernels(run.traces);
+Table TabulateKernels(const Run& run, const ReportOptions& options) {
+  if (options.hta_compat) return TabulateHtaKernels(run);
+  std::vector<Line> lines;
   int64_t total = 0, untimed = 0;
-  for (const KernelRow& row : rows) {
+  for (KernelRow& row : SummarizeKernels(run.traces)) {
     total += row.time.total_ns;
     untimed += row.untimed;
+    lines.push_back({std::move(row)});
   }
-  for (const KernelRow& row : rows) {
-    const double share =
-        total == 0 ? 0.0
-                   : 100.0 * static_cast<double>(row.time.total_ns) / static_cast<double>(total);
-    table.rows.push_back({row.name, row.time.count + row.untimed, row.time.total_ns, share,
-                          row.time.mean_ns(), row.time.shortest_ns(), row.time.max_ns, row.ranks});
-  }
-  if (rows.empty()) table.notes.push_back(WhyNoKernels(run));
+  for (Line& line : lines) line.total_ns = total;
+  Table table = TableOf("GPU kernels, all ranks", kColumns, lines);
+  if (lines.empty()) table.notes.push_back(WhyNoKernels(run));
   if (untimed > 0) {
     table.notes.push_back(
         std::to_string(untimed) +

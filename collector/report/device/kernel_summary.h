@@ -20,6 +20,4 @@ struct KernelRow {
 // reports of one run are the same byte by byte.
 std::vector<KernelRow> SummarizeKernels(const std::vector<Trace>& traces);
 
-Table TabulateKernels(const Run& run);
-
 }  // namespace ranktap::collector

@@ -1,12 +1,12 @@
-#include "collector/report/device/overlap_summary.h"
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/cells.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 
-Table TabulateOverlap(const Run& run, const AnalysisOptions& options) {
+Table TabulateOverlap(const Run& run, const ReportOptions& options) {
   Table table{.name = "overlap",
               .title = "Communication behind computation, by rank",
               .columns = {{"rank", Unit::kCount},

@@ -1,4 +1,5 @@
 #include "collector/report/device/patterns.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <map>
@@ -181,7 +182,7 @@ int64_t DeviceTime(const Run& run, DeviceNames::Timeline timeline) {
 
 }  // namespace
 
-Table TabulatePatterns(const Run& run, const AnalysisOptions& options) {
+Table TabulatePatterns(const Run& run, const ReportOptions& options) {
   Table table{.name = "patterns",
               .title = "Sequences of kernels that recur",
               .columns = {{"kind", Unit::kText},
@@ -191,10 +192,10 @@ Table TabulatePatterns(const Run& run, const AnalysisOptions& options) {
                           {"count", Unit::kCount},
                           {"gpu_ns", Unit::kNs},
                           {"share_percent", Unit::kPercent},
-                          {"span_ns", Unit::kNs, true},
-                          {"cpu_ns", Unit::kNs, true},
-                          {"ranks", Unit::kCount, true},
-                          {"kernels", Unit::kText, true}}};
+                          {"span_ns", Unit::kNs, Shown::kDetail},
+                          {"cpu_ns", Unit::kNs, Shown::kDetail},
+                          {"ranks", Unit::kCount, Shown::kDetail},
+                          {"kernels", Unit::kText, Shown::kDetail}}};
   const DeviceNames::Timeline timeline = options.hta_compat ? &HtaDeviceTimeline : &DeviceTimeline;
   const DeviceNames names(run, timeline);
   const auto shortest = static_cast<size_t>(std::max(options.shortest_pattern, 2));

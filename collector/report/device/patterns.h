@@ -27,6 +27,4 @@ namespace ranktap::collector {
 
 inline constexpr size_t kMostPatterns = 64;
 
-Table TabulatePatterns(const Run& run, const AnalysisOptions& options);
-
 }  // namespace ranktap::collector

@@ -1,4 +1,3 @@
-#include "collector/report/device/queue_summary.h"
 
 #include <algorithm>
 #include <map>
@@ -7,6 +6,7 @@
 #include "collector/analysis/numbers/describe.h"
 #include "collector/report/cells.h"
 #include "collector/report/description_columns.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
@@ -94,16 +94,16 @@ Streams CollectChanges(const Trace& trace, bool as_hta) {
 
 }  // namespace
 
-Table TabulateQueue(const Run& run, const AnalysisOptions& options) {
+Table TabulateQueue(const Run& run, const ReportOptions& options) {
   Table table{.name = "queue",
               .title = "Launched work waiting on each stream",
               .columns = {{"rank", Unit::kCount},
-                          {"device", Unit::kCount, true},
+                          {"device", Unit::kCount, Shown::kDetail},
                           {"stream", Unit::kCount},
                           {"count", Unit::kCount}}};
   AddDescriptionColumns("", Unit::kCount, &table.columns);
   table.columns.push_back({"full_ns", Unit::kNs});
-  table.columns.push_back({"full_percent", Unit::kPercent, true});
+  table.columns.push_back({"full_percent", Unit::kPercent, Shown::kDetail});
   for (const Trace& trace : run.traces) {
     for (auto& [stream, waiting] : CollectChanges(trace, options.hta_compat)) {
       StreamQueue queue = Follow(std::move(waiting));

@@ -1,12 +1,12 @@
-#include "collector/report/device/temporal_summary.h"
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/cells.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 
-Table TabulateTemporal(const Run& run, const AnalysisOptions& options) {
+Table TabulateTemporal(const Run& run, const ReportOptions& options) {
   Table table{.name = "temporal",
               .title = "Time of the devices, by rank",
               .columns = {{"rank", Unit::kCount},

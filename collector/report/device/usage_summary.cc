@@ -1,4 +1,5 @@
 #include "collector/report/device/usage_summary.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <map>
@@ -46,7 +47,7 @@ std::map<uint32_t, DeviceUse> FindUse(const Trace& trace) {
 
 }  // namespace
 
-Table TabulateUsage(const Run& run) {
+Table TabulateUsage(const Run& run, const ReportOptions&) {
   Table table{.name = "usage",
               .title = "How much of their time the devices run kernels",
               .columns = {{"rank", Unit::kCount},
@@ -56,7 +57,7 @@ Table TabulateUsage(const Run& run) {
                           {"busy_percent", Unit::kPercent},
                           {"kernel_ns", Unit::kNs},
                           {"span_ns", Unit::kNs},
-                          {"steps", Unit::kCount, true}}};
+                          {"steps", Unit::kCount, Shown::kDetail}}};
   for (const Trace& trace : run.traces) {
     for (const auto& [device, use] : FindUse(trace)) {
       const int64_t span = use.end() - use.start();
@@ -72,7 +73,7 @@ Table TabulateUsage(const Run& run) {
   return table;
 }
 
-Table TabulateUsageOverTime(const Run& run) {
+Table TabulateUsageOverTime(const Run& run, const ReportOptions&) {
   Table table{.name = "usage-over-time",
               .title = "How much of each moment the devices run kernels",
               .columns = {{"rank", Unit::kCount},

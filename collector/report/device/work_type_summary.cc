@@ -1,4 +1,3 @@
-#include "collector/report/device/work_type_summary.h"
 
 #include <algorithm>
 #include <array>
@@ -7,6 +6,7 @@
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/cells.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
@@ -44,7 +44,7 @@ void AddTrace(const std::vector<DeviceSpan>& spans, int64_t unit,
 
 }  // namespace
 
-Table TabulateWorkTypes(const Run& run, const AnalysisOptions& options) {
+Table TabulateWorkTypes(const Run& run, const ReportOptions& options) {
   Table table{
       .name = "types",
       .title = "GPU time by kind of work, all ranks",

@@ -1,4 +1,3 @@
-#include "collector/report/framework/flop_check.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -8,6 +7,7 @@
 
 #include "collector/analysis/flops/op_flops.h"
 #include "collector/report/cells.h"
+#include "collector/report/reports.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
 
@@ -117,17 +117,17 @@ void AddRows(const Trace& trace, const Check& check, Table* table) {
 
 }  // namespace
 
-Table TabulateFlopCheck(const Run& run) {
+Table TabulateFlopCheck(const Run& run, const ReportOptions&) {
   Table table{.name = "flop-check",
               .title = "FLOPs of one step, by our formulas and by PyTorch's FlopCounterMode",
-              .columns = {{"rank", Unit::kCount, true},
-                          {"operator", Unit::kText, false, true},
-                          {"input_shapes", Unit::kText, false, true},
+              .columns = {{"rank", Unit::kCount, Shown::kDetail},
+                          {"operator", Unit::kText, Shown::kProse},
+                          {"input_shapes", Unit::kText, Shown::kProse},
                           {"calls", Unit::kCount},
-                          {"counter_calls", Unit::kCount, true},
+                          {"counter_calls", Unit::kCount, Shown::kDetail},
                           {"flops", Unit::kCount},
                           {"counter_flops", Unit::kCount},
-                          {"difference", Unit::kCount, true},
+                          {"difference", Unit::kCount, Shown::kDetail},
                           {"verdict", Unit::kText}}};
   for (const Trace& trace : run.traces) {
     Check check;

@@ -137,7 +137,7 @@ void AddModules(const std::vector<ModelModule>& model, size_t root,
 
 }  // namespace
 
-Result<ModelProfile> ProfileModel(const Run& run, const AnalysisOptions& options,
+Result<ModelProfile> ProfileModel(const Run& run, const ReportOptions& options,
                                   std::optional<int64_t> step) {
   for (const Trace& trace : run.traces) {
     const std::vector<ModelModule> model = DescribeModelWithChildren(trace);

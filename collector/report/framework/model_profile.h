@@ -41,7 +41,7 @@ struct ModelProfile {
 // means over the steps after the warm-up that were not recorded operator by operator, which is
 // slower; with `step` they are that step's. Heeds what MeasureThroughput() does. Fails with a
 // sentence when nothing was described.
-Result<ModelProfile> ProfileModel(const Run& run, const AnalysisOptions& options,
+Result<ModelProfile> ProfileModel(const Run& run, const ReportOptions& options,
                                   std::optional<int64_t> step);
 
 }  // namespace ranktap::collector

@@ -1,4 +1,5 @@
 #include "collector/report/framework/module_summary.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <array>
@@ -149,7 +150,7 @@ std::vector<ModuleRow> SummarizeModules(const std::vector<Trace>& traces) {
   return sorted;
 }
 
-Table TabulateModules(const Run& run) {
+Table TabulateModules(const Run& run, const ReportOptions&) {
   Table table{.name = "modules",
               .title = "module forwards, all ranks",
               .columns = {{"module", Unit::kText},
@@ -160,13 +161,13 @@ Table TabulateModules(const Run& run) {
                           {"mean_ns", Unit::kNs},
                           {"forward_flops", Unit::kCount},
                           {"backward_flops", Unit::kCount},
-                          {"recompute_flops", Unit::kCount, true},
-                          {"deepspeed_flops", Unit::kCount, true},
-                          {"deepspeed_macs", Unit::kCount, true},
-                          {"deepspeed_old_macs", Unit::kCount, true},
-                          {"min_ns", Unit::kNs, true},
-                          {"max_ns", Unit::kNs, true},
-                          {"ranks", Unit::kCount, true}}};
+                          {"recompute_flops", Unit::kCount, Shown::kDetail},
+                          {"deepspeed_flops", Unit::kCount, Shown::kDetail},
+                          {"deepspeed_macs", Unit::kCount, Shown::kDetail},
+                          {"deepspeed_old_macs", Unit::kCount, Shown::kDetail},
+                          {"min_ns", Unit::kNs, Shown::kDetail},
+                          {"max_ns", Unit::kNs, Shown::kDetail},
+                          {"ranks", Unit::kCount, Shown::kDetail}}};
   for (const ModuleRow& row : SummarizeModules(run.traces)) {
     table.rows.push_back({row.name, row.forward.count, row.forward.total_ns, row.self_ns,
                           row.gpu_ns, row.forward.mean_ns(), row.forward_flops, row.backward_flops,

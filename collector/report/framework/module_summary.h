@@ -26,6 +26,4 @@ struct ModuleRow {
 // the order in which they first ran.
 std::vector<ModuleRow> SummarizeModules(const std::vector<Trace>& traces);
 
-Table TabulateModules(const Run& run);
-
 }  // namespace ranktap::collector

@@ -1,4 +1,5 @@
 #include "collector/report/framework/op_summary.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <array>
@@ -23,7 +24,7 @@ std::string Rewritten(std::string_view name) {
 
 class Averages {
  public:
-  explicit Averages(const AnalysisOptions& options) : options_(options) {}
+  explicit Averages(const ReportOptions& options) : options_(options) {}
 
   OpRow& RowOf(std::string name, bool on_device, bool is_annotation, std::string_view shapes,
                std::vector<std::string> stack, std::string_view module = {},
@@ -48,7 +49,7 @@ class Averages {
   std::vector<OpRow> Take() { return std::move(rows_); }
 
  private:
-  const AnalysisOptions& options_;
+  const ReportOptions& options_;
   std::unordered_map<std::string, size_t> by_key_;
   std::vector<OpRow> rows_;
 };
@@ -95,7 +96,7 @@ std::vector<uint32_t> StacksOf(const Trace& trace, const std::vector<HostNode>& 
 
 void AddNode(const Trace& trace, const HostNode& node, uint32_t stack_id,
              const std::vector<FlopCount>& counted, const std::vector<OpPlace>& places,
-             const AnalysisOptions& options, Averages* averages) {
+             const ReportOptions& options, Averages* averages) {
   std::string_view shapes, values, module, pass;
   std::vector<std::string> stack;
   bool is_annotation = false;
@@ -180,7 +181,7 @@ int64_t SortValue(const OpRow& row, std::string_view key) {
 
 }  // namespace
 
-std::vector<OpRow> AverageOps(const Trace& trace, const AnalysisOptions& options) {
+std::vector<OpRow> AverageOps(const Trace& trace, const ReportOptions& options) {
   const std::vector<HostNode> nodes = BuildOpTree(trace);
   const std::vector<FlopCount> counted = CountFlops(trace, FlopRule::kCounter);
   Averages averages(options);
@@ -212,33 +213,34 @@ std::vector<OpRow> AverageOps(const Trace& trace, const AnalysisOptions& options
   return averages.Take();
 }
 
-Table TabulateOps(const Run& run, const AnalysisOptions& options) {
+Table TabulateOps(const Run& run, const ReportOptions& options) {
   const bool by_stack = options.by_stack > 0;
+  const Shown with_stack = by_stack ? Shown::kDetail : Shown::kAlways;
   Table table{.name = "ops",
               .title = "Operators, as torch's key_averages()",
-              .columns = {{"rank", Unit::kCount, true},
+              .columns = {{"rank", Unit::kCount, Shown::kDetail},
                           {"name", Unit::kText},
-                          {"self_cpu_percent", Unit::kPercent, by_stack},
+                          {"self_cpu_percent", Unit::kPercent, with_stack},
                           {"self_cpu_ns", Unit::kNs},
-                          {"cpu_total_percent", Unit::kPercent, true},
-                          {"cpu_total_ns", Unit::kNs, by_stack},
-                          {"cpu_avg_ns", Unit::kNs, true},
-                          {"self_cuda_ns", Unit::kNs, by_stack},
-                          {"self_cuda_percent", Unit::kPercent, true},
-                          {"cuda_total_ns", Unit::kNs, by_stack},
-                          {"cuda_avg_ns", Unit::kNs, true},
-                          {"cpu_mem_bytes", Unit::kBytes, true},
-                          {"self_cpu_mem_bytes", Unit::kBytes, true},
-                          {"cuda_mem_bytes", Unit::kBytes, true},
-                          {"self_cuda_mem_bytes", Unit::kBytes, true},
+                          {"cpu_total_percent", Unit::kPercent, Shown::kDetail},
+                          {"cpu_total_ns", Unit::kNs, with_stack},
+                          {"cpu_avg_ns", Unit::kNs, Shown::kDetail},
+                          {"self_cuda_ns", Unit::kNs, with_stack},
+                          {"self_cuda_percent", Unit::kPercent, Shown::kDetail},
+                          {"cuda_total_ns", Unit::kNs, with_stack},
+                          {"cuda_avg_ns", Unit::kNs, Shown::kDetail},
+                          {"cpu_mem_bytes", Unit::kBytes, Shown::kDetail},
+                          {"self_cpu_mem_bytes", Unit::kBytes, Shown::kDetail},
+                          {"cuda_mem_bytes", Unit::kBytes, Shown::kDetail},
+                          {"self_cuda_mem_bytes", Unit::kBytes, Shown::kDetail},
                           {"calls", Unit::kCount},
-                          {"input_shapes", Unit::kText, true},
-                          {"source", Unit::kText, !by_stack, by_stack},
-                          {"module", Unit::kText, true},
-                          {"pass", Unit::kText, true},
-                          {"flops", Unit::kCount, true},
-                          {"counted_flops", Unit::kCount, true},
-                          {"where", Unit::kText, true}}};
+                          {"input_shapes", Unit::kText, Shown::kDetail},
+                          {"source", Unit::kText, by_stack ? Shown::kProse : Shown::kDetail},
+                          {"module", Unit::kText, Shown::kDetail},
+                          {"pass", Unit::kText, Shown::kDetail},
+                          {"flops", Unit::kCount, Shown::kDetail},
+                          {"counted_flops", Unit::kCount, Shown::kDetail},
+                          {"where", Unit::kText, Shown::kDetail}}};
   for (const Trace& trace : run.traces) {
     std::vector<OpRow> rows = AverageOps(trace, options);
     int64_t cpu = 0, device = 0;

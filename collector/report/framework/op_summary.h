@@ -29,8 +29,6 @@ struct OpRow {
 // In the order in which a trace first shows them. self CPU: without what runs inside; device of an
 // operator: the work that names it as its cause, and that of all inside. A child with its parent's
 // name that is its only one counts as one with it.
-std::vector<OpRow> AverageOps(const Trace& trace, const AnalysisOptions& options);
-
-Table TabulateOps(const Run& run, const AnalysisOptions& options);
+std::vector<OpRow> AverageOps(const Trace& trace, const ReportOptions& options);
 
 }  // namespace ranktap::collector

@@ -1,9 +1,9 @@
-#include "collector/report/framework/parameter_summary.h"
 
 #include <cmath>
 #include <sstream>
 
 #include "collector/analysis/framework/model_tree.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
@@ -28,19 +28,19 @@ std::string Elements(const ByDtype& amounts) {
 
 }  // namespace
 
-Table TabulateParameters(const Run& run) {
+Table TabulateParameters(const Run& run, const ReportOptions&) {
   Table table{.name = "parameters",
               .title = "what the modules are made of, one rank",
               .columns = {{"module", Unit::kText},
-                          {"class", Unit::kText, true},
+                          {"class", Unit::kText, Shown::kDetail},
                           {"parameters", Unit::kCount},
                           {"by_dtype", Unit::kText},
                           {"expert_parameters", Unit::kCount},
                           {"parameter_bytes", Unit::kBytes},
-                          {"buffer_bytes", Unit::kBytes, true},
+                          {"buffer_bytes", Unit::kBytes, Shown::kDetail},
                           {"gradient_bytes", Unit::kBytes},
                           {"state_bytes", Unit::kBytes},
-                          {"extra", Unit::kText, true}}};
+                          {"extra", Unit::kText, Shown::kDetail}}};
   for (const Trace& trace : run.traces) {
     for (const ModelModule& module : DescribeModelWithChildren(trace)) {
       const auto bytes = [&module](Part part) {

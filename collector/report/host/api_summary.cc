@@ -1,4 +1,5 @@
 #include "collector/report/host/api_summary.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <map>
@@ -62,17 +63,17 @@ std::vector<ApiRow> SummarizeApis(const std::vector<Trace>& traces) {
   return sorted;
 }
 
-Table TabulateApis(const Run& run) {
+Table TabulateApis(const Run& run, const ReportOptions&) {
   Table table{.name = "apis",
               .title = "CUDA API calls, all ranks and threads",
               .columns = {{"name", Unit::kText},
-                          {"domain", Unit::kText, true},
+                          {"domain", Unit::kText, Shown::kDetail},
                           {"calls", Unit::kCount},
                           {"total_ns", Unit::kNs},
                           {"mean_ns", Unit::kNs},
-                          {"min_ns", Unit::kNs, true},
-                          {"max_ns", Unit::kNs, true},
-                          {"errors", Unit::kCount, true}}};
+                          {"min_ns", Unit::kNs, Shown::kDetail},
+                          {"max_ns", Unit::kNs, Shown::kDetail},
+                          {"errors", Unit::kCount, Shown::kDetail}}};
   for (const ApiRow& row : SummarizeApis(run.traces)) {
     table.rows.push_back({row.name, row.domain, row.time.count, row.time.total_ns,
                           row.time.mean_ns(), row.time.shortest_ns(), row.time.max_ns, row.errors});

@@ -20,6 +20,4 @@ struct ApiRow {
 // first.
 std::vector<ApiRow> SummarizeApis(const std::vector<Trace>& traces);
 
-Table TabulateApis(const Run& run);
-
 }  // namespace ranktap::collector

@@ -1,4 +1,5 @@
 #include "collector/report/host/call_sites.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <map>
@@ -171,7 +172,7 @@ std::vector<CallSite> FindCallSites(const std::vector<Trace>& traces) {
   return sorted;
 }
 
-Table TabulateCallSites(const Run& run) {
+Table TabulateCallSites(const Run& run, const ReportOptions&) {
   Table table{.name = "stacks",
               .title = "Where in the program CUDA calls come from, all ranks",
               .columns = {{"function", Unit::kText},
@@ -180,11 +181,11 @@ Table TabulateCallSites(const Run& run) {
                           {"calls", Unit::kCount},
                           {"gpu_ns", Unit::kNs},
                           {"host_ns", Unit::kNs},
-                          {"host_mean_ns", Unit::kNs, true},
-                          {"module", Unit::kText, true},
-                          {"file", Unit::kText, true},
-                          {"line", Unit::kCount, true},
-                          {"ranks", Unit::kCount, true}}};
+                          {"host_mean_ns", Unit::kNs, Shown::kDetail},
+                          {"module", Unit::kText, Shown::kDetail},
+                          {"file", Unit::kText, Shown::kDetail},
+                          {"line", Unit::kCount, Shown::kDetail},
+                          {"ranks", Unit::kCount, Shown::kDetail}}};
   for (const CallSite& site : FindCallSites(run.traces)) {
     table.rows.push_back({site.frame.function, SourceText(site.frame), site.api, site.host.count,
                           site.gpu_ns, site.host.total_ns, site.host.mean_ns(), site.module,

@@ -35,6 +35,4 @@ std::string SourceText(const SourceFrame& frame);
 // time first, then most host time. Needs Trace::symbols.
 std::vector<CallSite> FindCallSites(const std::vector<Trace>& traces);
 
-Table TabulateCallSites(const Run& run);
-
 }  // namespace ranktap::collector

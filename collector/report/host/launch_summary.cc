@@ -1,4 +1,3 @@
-#include "collector/report/host/launch_summary.h"
 
 #include <algorithm>
 #include <array>
@@ -7,6 +6,7 @@
 #include "collector/analysis/numbers/describe.h"
 #include "collector/report/cells.h"
 #include "collector/report/description_columns.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
@@ -57,7 +57,7 @@ Launches Collect(const Trace& trace, bool as_hta) {
 
 }  // namespace
 
-Table TabulateLaunches(const Run& run, const AnalysisOptions& options) {
+Table TabulateLaunches(const Run& run, const ReportOptions& options) {
   Table table{.name = "launches",
               .title = "Launches: the call, the wait, the work",
               .columns = {{"rank", Unit::kCount}, {"what", Unit::kText}, {"count", Unit::kCount}}};

@@ -1,4 +1,5 @@
 #include "collector/report/host/range_summary.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <map>
@@ -55,19 +56,19 @@ std::vector<RangeRow> SummarizeRanges(const std::vector<Trace>& traces) {
   return sorted;
 }
 
-Table TabulateRanges(const Run& run) {
+Table TabulateRanges(const Run& run, const ReportOptions&) {
   Table table{.name = "ranges",
               .title = "NVTX ranges, all ranks",
               .columns = {{"name", Unit::kText},
-                          {"domain", Unit::kText, true},
+                          {"domain", Unit::kText, Shown::kDetail},
                           {"calls", Unit::kCount},
                           {"total_ns", Unit::kNs},
                           {"gpu_ns", Unit::kNs},
                           {"mean_ns", Unit::kNs},
-                          {"min_ns", Unit::kNs, true},
-                          {"max_ns", Unit::kNs, true},
-                          {"ranks", Unit::kCount, true},
-                          {"unfinished", Unit::kCount, true}}};
+                          {"min_ns", Unit::kNs, Shown::kDetail},
+                          {"max_ns", Unit::kNs, Shown::kDetail},
+                          {"ranks", Unit::kCount, Shown::kDetail},
+                          {"unfinished", Unit::kCount, Shown::kDetail}}};
   uint64_t unmatched = 0;
   for (const Trace& trace : run.traces) unmatched += trace.unmatched_pops;
   for (const RangeRow& row : SummarizeRanges(run.traces)) {

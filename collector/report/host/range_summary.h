@@ -22,6 +22,4 @@ struct RangeRow {
 // in each of their parents.
 std::vector<RangeRow> SummarizeRanges(const std::vector<Trace>& traces);
 
-Table TabulateRanges(const Run& run);
-
 }  // namespace ranktap::collector

@@ -1,4 +1,3 @@
-#include "collector/report/host/sync_summary.h"
 
 #include <algorithm>
 #include <map>
@@ -9,6 +8,7 @@
 #include "collector/analysis/steps.h"
 #include "collector/analysis/sync_calls.h"
 #include "collector/report/cells.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
@@ -29,7 +29,7 @@ int64_t IdleAfter(const std::vector<Interval>& busy, int64_t start, int64_t end)
 
 }  // namespace
 
-Table TabulateSyncs(const Run& run) {
+Table TabulateSyncs(const Run& run, const ReportOptions&) {
   std::map<std::string, SyncRow> by_call;
   int64_t steps_seen = 0;
   for (const Trace& trace : run.traces) {
@@ -59,10 +59,10 @@ Table TabulateSyncs(const Run& run) {
                           {"per_step", Unit::kCount},
                           {"total_ns", Unit::kNs},
                           {"mean_ns", Unit::kNs},
-                          {"min_ns", Unit::kNs, true},
-                          {"max_ns", Unit::kNs, true},
+                          {"min_ns", Unit::kNs, Shown::kDetail},
+                          {"max_ns", Unit::kNs, Shown::kDetail},
                           {"idle_after_ns", Unit::kNs},
-                          {"ranks", Unit::kCount, true}}};
+                          {"ranks", Unit::kCount, Shown::kDetail}}};
   for (const auto& [name, row] : rows) {
     table.rows.push_back({name, row.time.count,
                           steps_seen == 0 ? Cell()

@@ -1,4 +1,3 @@
-#include "collector/report/memory/memory_summary.h"
 
 #include <algorithm>
 #include <map>
@@ -7,6 +6,7 @@
 #include "collector/analysis/framework/memory_blocks.h"
 #include "collector/analysis/framework/python_stacks.h"
 #include "collector/report/cells.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
@@ -164,7 +164,7 @@ std::string Innermost(const std::string& stack) { return stack.substr(0, stack.f
 
 }  // namespace
 
-Table TabulateMemory(const Run& run) {
+Table TabulateMemory(const Run& run, const ReportOptions&) {
   Table table{.name = "memory",
               .title = "Memory that was given out, by device",
               .columns = {{"rank", Unit::kCount},
@@ -175,8 +175,8 @@ Table TabulateMemory(const Run& run) {
                           {"peak_reserved_bytes", Unit::kBytes},
                           {"at_end_bytes", Unit::kBytes},
                           {"allocations", Unit::kCount},
-                          {"allocated_bytes", Unit::kBytes, true},
-                          {"largest_bytes", Unit::kBytes, true}}};
+                          {"allocated_bytes", Unit::kBytes, Shown::kDetail},
+                          {"largest_bytes", Unit::kBytes, Shown::kDetail}}};
   for (const Trace& trace : run.traces) {
     AddRows(trace, "framework", FrameworkCurves(trace), &table);
     AddRows(trace, "CUDA", CudaCurves(trace), &table);
@@ -193,16 +193,17 @@ Table TabulateMemory(const Run& run) {
   return table;
 }
 
-Table TabulateMemoryPeak(const Run& run, const AnalysisOptions& options) {
-  Table table{.name = "memory-peak",
-              .title = "What held the memory at the peak of each device",
-              .columns = {{"rank", Unit::kCount},
-                          {"device", Unit::kText},
-                          {"held_by", Unit::kText},
-                          {"bytes", Unit::kBytes},
-                          {"share_percent", Unit::kPercent},
-                          {"blocks", Unit::kCount},
-                          {"stack", Unit::kText, options.by_stack == 0, options.by_stack > 0}}};
+Table TabulateMemoryPeak(const Run& run, const ReportOptions& options) {
+  Table table{
+      .name = "memory-peak",
+      .title = "What held the memory at the peak of each device",
+      .columns = {{"rank", Unit::kCount},
+                  {"device", Unit::kText},
+                  {"held_by", Unit::kText},
+                  {"bytes", Unit::kBytes},
+                  {"share_percent", Unit::kPercent},
+                  {"blocks", Unit::kCount},
+                  {"stack", Unit::kText, options.by_stack > 0 ? Shown::kProse : Shown::kDetail}}};
   for (const Trace& trace : run.traces) {
     const Allocations& all = trace.allocations;
     for (const auto& [device, curve] : FrameworkCurves(trace)) {

@@ -1,4 +1,5 @@
 #include "collector/report/memory/memory_tables.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <array>
@@ -123,7 +124,7 @@ void NoteEmpty(Table* table) {
 
 }  // namespace
 
-Table TabulateMemorySteps(const Run& run) {
+Table TabulateMemorySteps(const Run& run, const ReportOptions&) {
   Table table{.name = "memory-steps",
               .title = "Memory that the framework held, by step",
               .columns = {{"rank", Unit::kCount},
@@ -132,11 +133,11 @@ Table TabulateMemorySteps(const Run& run) {
                           {"start_bytes", Unit::kBytes},
                           {"saved_bytes", Unit::kBytes},
                           {"peak_bytes", Unit::kBytes},
-                          {"peak_at_ns", Unit::kNs, true},
+                          {"peak_at_ns", Unit::kNs, Shown::kDetail},
                           {"end_bytes", Unit::kBytes},
                           {"unfreed_bytes", Unit::kBytes},
                           {"new_unfreed_bytes", Unit::kBytes},
-                          {"fragmentation_percent", Unit::kPercent, true}}};
+                          {"fragmentation_percent", Unit::kPercent, Shown::kDetail}}};
   for (const Trace& trace : run.traces) {
     const std::vector<int64_t> backwards = BackwardStarts(trace);
     for (const DeviceMemory& memory : HeldMemory(trace)) {
@@ -155,19 +156,19 @@ Table TabulateMemorySteps(const Run& run) {
   return table;
 }
 
-Table TabulateMemoryModules(const Run& run) {
+Table TabulateMemoryModules(const Run& run, const ReportOptions&) {
   Table table{.name = "memory-modules",
               .title = "What each module held at the peak",
-              .columns = {{"rank", Unit::kCount, true},
-                          {"device", Unit::kText, true},
-                          {"module", Unit::kText, false, true},
+              .columns = {{"rank", Unit::kCount, Shown::kDetail},
+                          {"device", Unit::kText, Shown::kDetail},
+                          {"module", Unit::kText, Shown::kProse},
                           {"bytes", Unit::kBytes},
-                          {"share_percent", Unit::kPercent, true},
+                          {"share_percent", Unit::kPercent, Shown::kDetail},
                           {"parameter_bytes", Unit::kBytes},
                           {"gradient_bytes", Unit::kBytes},
                           {"state_bytes", Unit::kBytes},
                           {"activation_bytes", Unit::kBytes},
-                          {"other_bytes", Unit::kBytes, true},
+                          {"other_bytes", Unit::kBytes, Shown::kDetail},
                           {"saved_bytes", Unit::kBytes}}};
   for (const Trace& trace : run.traces) {
     const std::vector<int64_t> backwards = BackwardStarts(trace);
@@ -254,7 +255,7 @@ void AddAfterOperators(const Trace& trace, size_t rate, Table* table) {
 
 }  // namespace
 
-Table TabulateMemoryOverTime(const Run& run, const AnalysisOptions& options) {
+Table TabulateMemoryOverTime(const Run& run, const ReportOptions& options) {
   Table table{.name = "memory-over-time",
               .title = "Memory over time, by category",
               .columns = {{"rank", Unit::kCount},
@@ -264,7 +265,7 @@ Table TabulateMemoryOverTime(const Run& run, const AnalysisOptions& options) {
   for (size_t category = 0; category < kMemoryCategories; ++category) {
     std::string name = CategoryName(static_cast<MemoryCategory>(category));
     std::replace(name.begin(), name.end(), ' ', '_');
-    table.columns.push_back({name + "_bytes", Unit::kBytes, true});
+    table.columns.push_back({name + "_bytes", Unit::kBytes, Shown::kDetail});
   }
   for (const Trace& trace : run.traces) {
     const Allocations& all = trace.allocations;

@@ -1,4 +1,5 @@
 #include "collector/report/ranks/clock_alignment.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <deque>
@@ -152,7 +153,7 @@ std::vector<ClockDifference> AlignClocks(const Run& run,
   return all;
 }
 
-Table TabulateAlignment(const Run& run, const AnalysisOptions&) {
+Table TabulateAlignment(const Run& run, const ReportOptions&) {
   Table table{.name = "align",
               .title = "Clocks against the first rank's, from collectives",
               .columns = {{"rank", Unit::kCount},
@@ -160,9 +161,9 @@ Table TabulateAlignment(const Run& run, const AnalysisOptions&) {
                           {"offset_ns", Unit::kNs},
                           {"drift_ppm", Unit::kCount},
                           {"residual_ns", Unit::kNs},
-                          {"low_ns", Unit::kNs, true},
-                          {"high_ns", Unit::kNs, true},
-                          {"host", Unit::kText, true}}};
+                          {"low_ns", Unit::kNs, Shown::kDetail},
+                          {"high_ns", Unit::kNs, Shown::kDetail},
+                          {"host", Unit::kText, Shown::kDetail}}};
   const auto whole = [](double ns) { return Cell(static_cast<int64_t>(ns)); };
   for (const ClockDifference& clock : AlignClocks(run, MatchCollectives(run))) {
     const Trace& trace = run.traces[clock.trace];

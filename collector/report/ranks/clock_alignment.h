@@ -33,6 +33,4 @@ struct ClockDifference {
 std::vector<ClockDifference> AlignClocks(const Run& run,
                                          const std::vector<CollectiveRun>& collectives);
 
-Table TabulateAlignment(const Run& run, const AnalysisOptions& options);
-
 }  // namespace ranktap::collector

@@ -1,4 +1,3 @@
-#include "collector/report/ranks/comm_summary.h"
 
 #include <algorithm>
 #include <map>
@@ -8,6 +7,7 @@
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/cells.h"
+#include "collector/report/reports.h"
 #include "collector/report/wording.h"
 
 namespace ranktap::collector {
@@ -49,7 +49,7 @@ Cell Bandwidth(int64_t bytes, int64_t calls, int64_t ns, double factor) {
 
 }  // namespace
 
-Table TabulateComm(const Run& run, const AnalysisOptions&) {
+Table TabulateComm(const Run& run, const ReportOptions&) {
   std::vector<std::vector<Interval>> compute;
   for (const Trace& trace : run.traces) {
     compute.push_back(MergedIntervals(DeviceTimeline(trace), WorkKind::kCompute));
@@ -72,15 +72,15 @@ Table TabulateComm(const Run& run, const AnalysisOptions&) {
                           {"type", Unit::kText},
                           {"bytes", Unit::kBytes},
                           {"calls", Unit::kCount},
-                          {"group_size", Unit::kCount, true},
-                          {"kernel_ns", Unit::kNs, true},
+                          {"group_size", Unit::kCount, Shown::kDetail},
+                          {"kernel_ns", Unit::kNs, Shown::kDetail},
                           {"transfer_ns", Unit::kNs},
                           {"wait_ns", Unit::kNs},
-                          {"exposed_ns", Unit::kNs, true},
-                          {"algbw_gb_per_s", Unit::kCount, true},
+                          {"exposed_ns", Unit::kNs, Shown::kDetail},
+                          {"algbw_gb_per_s", Unit::kCount, Shown::kDetail},
                           {"busbw_gb_per_s", Unit::kCount},
-                          {"last_rank", Unit::kCount, true},
-                          {"last_percent", Unit::kPercent, true}}};
+                          {"last_rank", Unit::kCount, Shown::kDetail},
+                          {"last_percent", Unit::kPercent, Shown::kDetail}}};
   for (const auto& [key, row] : rows) {
     const auto& [group, type, bytes] = key;
     const auto mean = [](int64_t ns, int64_t of) { return ns / std::max<int64_t>(of, 1); };

@@ -1,4 +1,5 @@
 #include "collector/report/ranks/critical_path.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <map>
@@ -220,7 +221,7 @@ std::vector<PathSegment> FindCriticalPath(const Run& run,
   return last_rank ? Walk(run, collectives).From(*last_rank) : std::vector<PathSegment>();
 }
 
-Table TabulateCriticalPath(const Run& run, const AnalysisOptions&) {
+Table TabulateCriticalPath(const Run& run, const ReportOptions&) {
   Table table{.name = "critical-path",
               .title = "What the end of the run waited for, all ranks",
               .columns = {{"rank", Unit::kCount},

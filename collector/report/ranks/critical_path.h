@@ -34,6 +34,4 @@ struct PathSegment {
 std::vector<PathSegment> FindCriticalPath(const Run& run,
                                           const std::vector<CollectiveRun>& collectives);
 
-Table TabulateCriticalPath(const Run& run, const AnalysisOptions& options);
-
 }  // namespace ranktap::collector

@@ -1,10 +1,10 @@
-#include "collector/report/ranks/group_summary.h"
 
 #include "collector/report/cells.h"
+#include "collector/report/reports.h"
 
 namespace ranktap::collector {
 
-Table TabulateGroups(const Run& run) {
+Table TabulateGroups(const Run& run, const ReportOptions&) {
   Table table{.name = "groups",
               .title = "Process groups, as each rank sees them",
               .columns = {{"rank", Unit::kCount},

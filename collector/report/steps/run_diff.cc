@@ -1,4 +1,5 @@
 #include "collector/report/steps/run_diff.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <cmath>
@@ -202,9 +203,9 @@ Table TabulateDiff(const Run& before, const Run& after) {
                           {"after_ns", Unit::kNs},
                           {"diff_ns", Unit::kNs},
                           {"change_percent", Unit::kPercent},
-                          {"before_calls", Unit::kCount, true},
-                          {"after_calls", Unit::kCount, true},
-                          {"p_value", Unit::kCount, true},
+                          {"before_calls", Unit::kCount, Shown::kDetail},
+                          {"after_calls", Unit::kCount, Shown::kDetail},
+                          {"p_value", Unit::kCount, Shown::kDetail},
                           {"significant", Unit::kText}}};
   static constexpr const char* kKinds[] = {"step", "kernel", "operator"};
   for (DiffRow& row : rows) {

@@ -1,4 +1,3 @@
-#include "collector/report/steps/step_summary.h"
 
 #include <algorithm>
 
@@ -6,6 +5,7 @@
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/analysis/steps.h"
 #include "collector/report/cells.h"
+#include "collector/report/reports.h"
 #include "collector/report/wording.h"
 #include "collector/trace/framework_ranges.h"
 
@@ -87,24 +87,24 @@ void AddSteps(const Trace& trace, const StepList& steps, Table* table) {
 
 }  // namespace
 
-Table TabulateSteps(const Run& run) {
+Table TabulateSteps(const Run& run, const ReportOptions&) {
   Table table{.name = "steps",
               .title = "Training steps, by rank",
               .columns = {{"rank", Unit::kCount},
                           {"step", Unit::kCount},
-                          {"start_ns", Unit::kNs, true},
+                          {"start_ns", Unit::kNs, Shown::kDetail},
                           {"total_ns", Unit::kNs},
-                          {"device_ns", Unit::kNs, true},
+                          {"device_ns", Unit::kNs, Shown::kDetail},
                           {"device_busy_percent", Unit::kPercent},
                           {"gpu_ns", Unit::kNs},
                           {"kernels", Unit::kCount},
-                          {"forward_ns", Unit::kNs, true},
-                          {"backward_ns", Unit::kNs, true},
-                          {"optimizer_ns", Unit::kNs, true},
-                          {"data_ns", Unit::kNs, true},
-                          {"collection_ns", Unit::kNs, true},
-                          {"checkpoint_ns", Unit::kNs, true},
-                          {"warm_up", Unit::kText, true}}};
+                          {"forward_ns", Unit::kNs, Shown::kDetail},
+                          {"backward_ns", Unit::kNs, Shown::kDetail},
+                          {"optimizer_ns", Unit::kNs, Shown::kDetail},
+                          {"data_ns", Unit::kNs, Shown::kDetail},
+                          {"collection_ns", Unit::kNs, Shown::kDetail},
+                          {"checkpoint_ns", Unit::kNs, Shown::kDetail},
+                          {"warm_up", Unit::kText, Shown::kDetail}}};
   for (const Trace& trace : run.traces) {
     const StepList& steps = DetectSteps(trace);
     if (steps.list.empty()) {

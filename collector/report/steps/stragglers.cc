@@ -1,4 +1,5 @@
 #include "collector/report/steps/stragglers.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <map>
@@ -97,16 +98,16 @@ std::vector<Straggler> FindStragglers(const Run& run, const std::vector<Collecti
   return found;
 }
 
-Table TabulateStragglers(const Run& run, const AnalysisOptions&) {
+Table TabulateStragglers(const Run& run, const ReportOptions&) {
   Table table{.name = "stragglers",
               .title = "Ranks that the others wait for",
               .columns = {{"rank", Unit::kCount},
                           {"caused_wait_ns", Unit::kNs},
                           {"step_percent", Unit::kPercent},
                           {"last_arrivals", Unit::kCount},
-                          {"collectives", Unit::kCount, true},
+                          {"collectives", Unit::kCount, Shown::kDetail},
                           {"steps_late", Unit::kCount},
-                          {"steps", Unit::kCount, true},
+                          {"steps", Unit::kCount, Shown::kDetail},
                           {"kind", Unit::kText},
                           {"cause", Unit::kText},
                           {"excess_ns", Unit::kNs}}};

@@ -29,6 +29,4 @@ struct Straggler {
 std::vector<Straggler> FindStragglers(const Run& run, const std::vector<CollectiveRun>& collectives,
                                       const std::vector<RankWaterfall>& waterfalls);
 
-Table TabulateStragglers(const Run& run, const AnalysisOptions& options);
-
 }  // namespace ranktap::collector

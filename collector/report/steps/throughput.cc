@@ -1,4 +1,5 @@
 #include "collector/report/steps/throughput.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <array>
@@ -171,7 +172,7 @@ std::optional<double> Throughput::Hfu() const {
 }
 
 std::optional<Throughput> MeasureThroughput(const Run& run, const Trace& trace,
-                                            const AnalysisOptions& options,
+                                            const ReportOptions& options,
                                             std::optional<int64_t> step) {
   const Result<TimedSteps> timed = SelectTimedSteps(trace, step);
   if (!timed) return std::nullopt;
@@ -191,22 +192,22 @@ std::optional<Throughput> MeasureThroughput(const Run& run, const Trace& trace,
   return of;
 }
 
-Table TabulateThroughput(const Run& run, const AnalysisOptions& options) {
+Table TabulateThroughput(const Run& run, const ReportOptions& options) {
   Table table{.name = "throughput",
               .title = "How fast the model is trained",
               .columns = {{"rank", Unit::kCount},
                           {"steps", Unit::kCount},
                           {"step_ns", Unit::kNs},
                           {"batch", Unit::kCount},
-                          {"micro_batches", Unit::kCount, true},
-                          {"data_parallel", Unit::kCount, true},
-                          {"model_parallel", Unit::kCount, true},
+                          {"micro_batches", Unit::kCount, Shown::kDetail},
+                          {"data_parallel", Unit::kCount, Shown::kDetail},
+                          {"model_parallel", Unit::kCount, Shown::kDetail},
                           {"samples_per_second", Unit::kCount},
-                          {"step_flops", Unit::kCount, true},
-                          {"recompute_flops", Unit::kCount, true},
+                          {"step_flops", Unit::kCount, Shown::kDetail},
+                          {"recompute_flops", Unit::kCount, Shown::kDetail},
                           {"flops_per_second", Unit::kCount},
-                          {"types", Unit::kText, true},
-                          {"peak_flops", Unit::kCount, true},
+                          {"types", Unit::kText, Shown::kDetail},
+                          {"peak_flops", Unit::kCount, Shown::kDetail},
                           {"mfu_percent", Unit::kPercent},
                           {"hfu_percent", Unit::kPercent}}};
   std::set<std::string> notes;

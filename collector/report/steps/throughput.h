@@ -36,9 +36,7 @@ struct Throughput {
 // On one rank. `step`: of this one instead of the steps of SelectTimedSteps. Heeds
 // options.peak_flops, batch_size and data_parallel. nullopt: there are no steps.
 std::optional<Throughput> MeasureThroughput(const Run& run, const Trace& trace,
-                                            const AnalysisOptions& options,
+                                            const ReportOptions& options,
                                             std::optional<int64_t> step = {});
-
-Table TabulateThroughput(const Run& run, const AnalysisOptions& options);
 
 }  // namespace ranktap::collector

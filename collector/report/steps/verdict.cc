@@ -1,4 +1,5 @@
 #include "collector/report/steps/verdict.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <optional>
@@ -204,7 +205,7 @@ Verdict Judge(const Run& run) {
   return verdict;
 }
 
-Table TabulateVerdict(const Run& run, const AnalysisOptions&) {
+Table TabulateVerdict(const Run& run, const ReportOptions&) {
   Verdict verdict = Judge(run);
   Table table{.name = "verdict",
               .title = std::move(verdict.sentence),
@@ -212,7 +213,7 @@ Table TabulateVerdict(const Run& run, const AnalysisOptions&) {
                           {"loss_ns", Unit::kNs},
                           {"share_percent", Unit::kPercent},
                           {"rank", Unit::kCount},
-                          {"finding", Unit::kText, false, true}}};
+                          {"finding", Unit::kText, Shown::kProse}}};
   for (Loss& loss : verdict.losses) {
     table.rows.push_back({std::string(NameOf(loss.cause)), loss.ns,
                           Percent(loss.ns, verdict.mean_step), RankCell(run.traces[loss.trace]),

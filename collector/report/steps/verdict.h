@@ -30,7 +30,4 @@ struct Verdict {
 
 Verdict Judge(const Run& run);
 
-// The sentence as the title, the losses as rows.
-Table TabulateVerdict(const Run& run, const AnalysisOptions& options);
-
 }  // namespace ranktap::collector

@@ -1,4 +1,5 @@
 #include "collector/report/steps/waterfall.h"
+#include "collector/report/reports.h"
 
 #include <algorithm>
 #include <numeric>
@@ -237,13 +238,13 @@ const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run) {
   });
 }
 
-Table TabulateWaterfall(const Run& run, const AnalysisOptions&) {
+Table TabulateWaterfall(const Run& run, const ReportOptions&) {
   Table table{.name = "waterfall",
               .title = "Where the mean step went, mean of all ranks",
               .columns = {{"cause", Unit::kText},
                           {"mean_ns", Unit::kNs},
                           {"share_percent", Unit::kPercent},
-                          {"least_ns", Unit::kNs, true},
+                          {"least_ns", Unit::kNs, Shown::kDetail},
                           {"most_ns", Unit::kNs},
                           {"most_rank", Unit::kCount}}};
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
@@ -271,7 +272,7 @@ Table TabulateWaterfall(const Run& run, const AnalysisOptions&) {
   return table;
 }
 
-Table TabulateWaterfallByRank(const Run& run, const AnalysisOptions&) {
+Table TabulateWaterfallByRank(const Run& run, const ReportOptions&) {
   Table table{.name = "waterfall-by-rank",
               .title = "Where the mean step went, by rank",
               .columns = {{"rank", Unit::kCount},

@@ -43,9 +43,4 @@ struct RankWaterfall {
 // One for each trace of the run. Worked out once and kept in the run's memo.
 const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run);
 
-// A row for each cause: its mean over the ranks, and the ranks with the least and the most of it.
-Table TabulateWaterfall(const Run& run, const AnalysisOptions& options);
-// A row for each rank and cause.
-Table TabulateWaterfallByRank(const Run& run, const AnalysisOptions& options);
-
 }  // namespace ranktap::collector

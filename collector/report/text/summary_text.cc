@@ -36,13 +36,13 @@ Table RankTable(const RunSummary& summary) {
                           {"gpu_busy_percent", Unit::kPercent},
                           {"kernels", Unit::kCount},
                           {"kernel_ns", Unit::kNs},
-                          {"copies", Unit::kCount, true},
+                          {"copies", Unit::kCount, Shown::kDetail},
                           {"api_ns", Unit::kNs},
                           {"ranges", Unit::kCount},
                           {"lost", Unit::kCount},
                           {"status", Unit::kText},
-                          {"file", Unit::kText, true},
-                          {"door", Unit::kText, true}}};
+                          {"file", Unit::kText, Shown::kDetail},
+                          {"door", Unit::kText, Shown::kDetail}}};
   for (const RankRow& row : summary.ranks) {
     std::string status(NameOf(row.info.status));
     if (!row.info.detail.empty() && row.info.status != TraceStatus::kClosed) {
@@ -63,7 +63,7 @@ Table KernelTable(const RunSummary& summary) {
                           {"calls", Unit::kCount},
                           {"total_ns", Unit::kNs},
                           {"share_percent", Unit::kPercent},
-                          {"mean_ns", Unit::kNs, true}}};
+                          {"mean_ns", Unit::kNs, Shown::kDetail}}};
   for (const KernelRow& row : summary.kernels) {
     const double share = summary.kernel_ns == 0 ? 0.0
                                                 : 100.0 * static_cast<double>(row.time.total_ns) /
@@ -81,7 +81,7 @@ Table RangeTable(const RunSummary& summary) {
                           {"calls", Unit::kCount},
                           {"total_ns", Unit::kNs},
                           {"gpu_ns", Unit::kNs},
-                          {"mean_ns", Unit::kNs, true}}};
+                          {"mean_ns", Unit::kNs, Shown::kDetail}}};
   for (const RangeRow& row : summary.ranges) {
     const std::string name = row.domain.empty() ? row.name : row.domain + ": " + row.name;
     table.rows.push_back({name, row.time.count, row.time.total_ns, row.gpu_ns, row.time.mean_ns()});

@@ -117,8 +117,8 @@ std::vector<TextColumn> MakeColumns(const Table& table, size_t rows) {
   for (size_t c = 0; c < columns.size(); ++c) {
     TextColumn& column = columns[c];
     column.is_text = table.columns[c].unit == Unit::kText;
-    column.detail = table.columns[c].detail;
-    column.prose = table.columns[c].prose;
+    column.detail = table.columns[c].shown == Shown::kDetail;
+    column.prose = table.columns[c].shown == Shown::kProse;
     column.cells.push_back(Heading(table.columns[c]));
     for (size_t r = 0; r < rows; ++r) {
       column.cells.push_back(CellText(table.rows[r][c], table.columns[c].unit));

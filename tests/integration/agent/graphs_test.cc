@@ -8,8 +8,8 @@
 #include <string>
 
 #include "collector/analysis/graph_nodes.h"
-#include "collector/report/device/graph_summary.h"
 #include "collector/report/host/call_sites.h"
+#include "collector/report/reports.h"
 #include "collector/symbols/resolve_stacks.h"
 #include "tests/integration/agent/traced_run.h"
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <fstream>
 
-#include "collector/report/capture/cost_summary.h"
+#include "collector/report/reports.h"
 #include "tests/integration/control/live_run.h"
 
 namespace ranktap::control_test {

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "collector/report/capture/window_summary.h"
+#include "collector/report/reports.h"
 #include "collector/trace/load/trace_check.h"
 #include "tests/integration/control/live_run.h"
 

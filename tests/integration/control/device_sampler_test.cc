@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "collector/report/device/device_summary.h"
+#include "collector/report/reports.h"
 #include "tests/integration/control/live_run.h"
 
 namespace ranktap::control_test {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "collector/report/analysis.h"
+#include "collector/report/report.h"
 #include "collector/trace/launch_join.h"
 #include "collector/trace/table_columns.h"
 #include "tests/unit/collector/synthetic_job.h"
@@ -63,17 +63,17 @@ class ShuffleTest : public testing::TestWithParam<uint32_t> {};
 TEST_P(ShuffleTest, EveryAnalysisAnswersTheSame) {
   SyntheticJob original(Job()), shuffled(Job());
   Shuffle(&shuffled.run(), GetParam());
-  for (const Analysis& analysis : AllAnalyses()) {
-    if (analysis.compare != nullptr) {
-      const Table table = analysis.compare(original.run(), shuffled.run());
-      EXPECT_EQ(Print(table), Print(analysis.compare(original.run(), original.run())));
+  for (const Report& report : AllReports()) {
+    if (report.compare != nullptr) {
+      const Table table = report(original.run(), shuffled.run());
+      EXPECT_EQ(Print(table), Print(report(original.run(), original.run())));
       continue;
     }
     for (const bool hta : {false, true}) {
-      const AnalysisOptions options = {.hta_compat = hta};
-      const Table theirs = analysis(original.run(), options);
-      EXPECT_EQ(Print(analysis(shuffled.run(), options)), Print(theirs))
-          << analysis.name << (hta ? " --hta-compat" : "");
+      const ReportOptions options = {.hta_compat = hta};
+      const Table theirs = report(original.run(), options);
+      EXPECT_EQ(Print(report(shuffled.run(), options)), Print(theirs))
+          << report.name << (hta ? " --hta-compat" : "");
     }
   }
 }

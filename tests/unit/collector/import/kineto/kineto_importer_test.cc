@@ -1,5 +1,6 @@
 // Files of torch.profiler as users have them: several windows of a rank, gloo, odd heads and tails.
 #include "collector/import/kineto/kineto_importer.h"
+#include "collector/report/reports.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +10,6 @@
 #include <fstream>
 
 #include "collector/import/open_run.h"
-#include "collector/report/ranks/comm_summary.h"
 #include "collector/report/steps/stragglers.h"
 #include "collector/report/steps/verdict.h"
 #include "collector/report/steps/waterfall.h"

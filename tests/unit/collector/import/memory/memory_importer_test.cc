@@ -1,4 +1,5 @@
 #include "collector/import/memory/memory_importer.h"
+#include "collector/report/reports.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +7,6 @@
 #include <random>
 
 #include "collector/import/open_run.h"
-#include "collector/report/memory/memory_summary.h"
 #include "tests/unit/collector/import/memory/pickle_text.h"
 #include "tests/unit/collector/temporary_directory.h"
 #include "tests/unit/collector/trace_file.h"

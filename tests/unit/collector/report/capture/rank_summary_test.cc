@@ -1,8 +1,8 @@
 // What is told of losses and of a rank that died, on traces made by hand.
 #include <gtest/gtest.h>
 
-#include "collector/report/capture/loss_summary.h"
 #include "collector/report/capture/rank_summary.h"
+#include "collector/report/reports.h"
 #include "ranktap/v1/dictionary.pb.h"
 #include "tests/unit/collector/report/table_access.h"
 

@@ -1,10 +1,8 @@
 // Copies, waits of the host and use of the devices on a job whose answers are known.
 #include <gtest/gtest.h>
 
-#include "collector/report/device/copy_summary.h"
 #include "collector/report/device/usage_summary.h"
-#include "collector/report/host/sync_summary.h"
-#include "collector/report/steps/step_summary.h"
+#include "collector/report/reports.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/synthetic_job.h"
 

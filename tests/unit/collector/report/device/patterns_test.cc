@@ -1,4 +1,5 @@
 #include "collector/report/device/patterns.h"
+#include "collector/report/reports.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #include "collector/report/steps/run_diff.h"
+#include "collector/report/reports.h"
 
 #include <gtest/gtest.h>
 

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "collector/report/reports.h"
 #include "collector/report/steps/stragglers.h"
 #include "collector/report/steps/verdict.h"
 #include "tests/unit/collector/report/table_access.h"

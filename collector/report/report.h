@@ -1,0 +1,45 @@
+// The reports: pure functions from a run to a table. They neither print nor open files.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "collector/report/options.h"
+#include "collector/report/table.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+struct Report {
+  std::string_view name;      // as in `ranktap report RUN NAME`
+  std::string_view question;  // one line for --help
+  Table (*run)(const Run& run, const ReportOptions& options) = nullptr;
+  uint32_t heeds = kNothing;   // which of the options (options.h)
+  bool needs_symbols = false;  // reads Trace::symbols
+  // For a report about two runs; set instead of `run`.
+  Table (*compare)(const Run& before, const Run& after) = nullptr;
+
+  // The table of one run, with the report's name on it.
+  Table operator()(const Run& of, const ReportOptions& options = {}) const {
+    Table table =
+        compare != nullptr ? Table{.notes = {"compares two runs: name both"}} : run(of, options);
+    table.name = name;
+    return table;
+  }
+  Table operator()(const Run& before, const Run& after) const {
+    Table table = compare(before, after);
+    table.name = name;
+    return table;
+  }
+};
+
+// In the order in which `ranktap report` lists them (registry.cc).
+std::span<const Report> AllReports();
+// nullptr: there is none of this name.
+const Report* FindReport(std::string_view name);
+// "temporal, idle, kernels": the reports that heed an option of options.h.
+std::string NamesThatHeed(uint32_t option);
+
+}  // namespace ranktap::collector
