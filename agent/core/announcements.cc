@@ -11,7 +11,7 @@
 
 #include "agent/core/agent_state.h"
 #include "agent/core/arena.h"
-#include "proto/encode.h"
+#include "proto/encode_entry.h"
 
 namespace ranktap::agent {
 namespace {

@@ -2,6 +2,7 @@
 // Runs on: the sender thread.  May not: run in a hook.
 #include "agent/transport/dictionary.h"
 
+#include "proto/encode_entry.h"
 #include "proto/frame.h"
 
 namespace ranktap::agent {

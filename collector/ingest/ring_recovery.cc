@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "proto/encode.h"
+#include "proto/encode_entry.h"
 #include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/dictionary.pb.h"
 

@@ -7,6 +7,7 @@
 
 #include "proto/columns.h"
 #include "proto/encode.h"
+#include "proto/encode_entry.h"
 #include "ranktap/v1/dictionary.pb.h"
 #include "ranktap/v1/events.pb.h"
 #include "ranktap/v1/hello.pb.h"

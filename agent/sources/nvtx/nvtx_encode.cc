@@ -8,7 +8,7 @@
 
 #include "agent/core/arena.h"
 #include "agent/sources/nvtx/nvtx_names.h"
-#include "proto/encode.h"
+#include "proto/encode_entry.h"
 
 namespace ranktap::agent {
 namespace {

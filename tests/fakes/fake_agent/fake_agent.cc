@@ -19,6 +19,7 @@
 #include <x86intrin.h>
 #endif
 
+#include "proto/encode_entry.h"
 #include "ranktap/v1/dictionary.pb.h"
 
 namespace ranktap::fakes {

@@ -1,0 +1,20 @@
+// Arena entries -> protobuf payloads. Used by the agent's sender, and by the collector when it
+// drains the rings of a process that died. Runs on: the sender thread; in the collector.  May not:
+// be called on a user's thread (allocates).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <protozero/pbf_writer.hpp>
+#include <span>
+
+#include "proto/ring.h"
+
+namespace ranktap::proto {
+
+// Appends the arena entry to a v1.Dictionary under construction. False, and nothing is written, for
+// an unknown kind or content too short for its kind.
+[[nodiscard]] bool EncodeEntry(EntryKind kind, uint32_t id, std::span<const std::byte> content,
+                               protozero::pbf_writer& dictionary);
+
+}  // namespace ranktap::proto
