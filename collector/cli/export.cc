@@ -101,6 +101,28 @@ bool ParseWindow(const std::string& text, int64_t first, ExportOptions* options)
          read(text.substr(colon + 1), &options->to) && options->from < options->to;
 }
 
+// The sentence about an option that the format does not heed; nullopt: there is none.
+std::optional<std::string> Unheeded(const Wanted& wanted, const Exporter& exporter) {
+  const struct {
+    bool given;
+    uint32_t bit;
+    std::string_view name;
+  } options[] = {{wanted.hta_compat, kHtaNames, "--hta-compat"},
+                 {!wanted.nvtx_as.empty(), kHtaNames, "--nvtx-as"},
+                 {!wanted.pftrace_gpu.empty(), kGpuStages, "--pftrace-gpu"},
+                 {!wanted.arrows.empty(), kArrows, "--arrows"},
+                 {wanted.split_mb != 0, kPieces, "--split-mb"}};
+  for (const auto& option : options) {
+    if (!option.given || (exporter.heeds & option.bit) != 0) continue;
+    return std::string(option.name) + " is for " + FormatsThatHeed(option.bit) + ", not for " +
+           std::string(exporter.name);
+  }
+  if (wanted.split_mb != 0 && wanted.output.ends_with(".tar")) {
+    return "--split-mb makes files of its own: name an output without .tar";
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
                                         ExportOptions* options) {
   if (!ParseWindow(wanted.window, FirstRealtime(run), options)) {
@@ -113,30 +135,68 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
     if (!shortest) return "--min-duration " + wanted.min_duration + ": not a duration such as 5us";
     options->min_duration = static_cast<int64_t>(*shortest);
   }
-  if ((wanted.hta_compat || !wanted.nvtx_as.empty()) && wanted.format != "chrome") {
-    return "--hta-compat and --nvtx-as are of --format chrome, not of " + wanted.format;
-  }
-  if (!wanted.pftrace_gpu.empty() && wanted.format != "perfetto") {
-    return "--pftrace-gpu is of --format perfetto, not of " + wanted.format;
-  }
   options->render_stages = wanted.pftrace_gpu == "renderstage";
-  if (!wanted.arrows.empty() && wanted.arrows != "tensors") {
-    return "--arrows " + wanted.arrows + ": it is tensors";
-  }
-  if (!wanted.arrows.empty() && wanted.format != "chrome" && wanted.format != "perfetto") {
-    return "--arrows is of --format chrome and perfetto, not of " + wanted.format;
-  }
   options->tensor_arrows = !wanted.arrows.empty();
-  const bool can_be_split = wanted.format == "chrome" ||
-                            (wanted.format == "perfetto" && !wanted.output.ends_with(".tar"));
-  if (wanted.split_mb != 0 && !can_be_split) {
-    return "--split-mb is of --format chrome and, without .tar, of perfetto";
-  }
   options->split_bytes = wanted.split_mb * 1'000'000;
   options->hta_compat = wanted.hta_compat;
   options->ranges_as_operators =
       wanted.nvtx_as == "cpu_op" || (wanted.hta_compat && wanted.nvtx_as.empty());
   return std::nullopt;
+}
+
+// "chrome, perfetto: HELP", from the registry.
+std::string OfFormats(uint32_t option, const std::string& help) {
+  return FormatsThatHeed(option) + ": " + help;
+}
+
+void AddOptions(Arguments* app, Wanted* wanted) {
+  app->Add("RUN", &wanted->path, "a run directory, a .trace file, or torch.profiler's JSON")
+      .Required();
+  app->Add("--format", &wanted->format, "which format").ShowsDefault();
+  app->Add("-o,--output", &wanted->output,
+           "file; a directory where the format has a file for each rank")
+      .Required();
+  app->Add("--rank,--ranks", &wanted->ranks, "only these ranks").CommaSeparated();
+  app->Add("--window", &wanted->window,
+           "FROM:TO after the run's first event (1.5s:2s); what overlaps it is kept");
+  app->Add("--arrows", &wanted->arrows,
+           OfFormats(kArrows,
+                     "tensors, for arrows from the operator that made a tensor to those that take "
+                     "it, in runs of ranktap run --tensors"))
+      .OneOf({"tensors"});
+  app->Add("--min-duration", &wanted->min_duration, "leave out what is shorter (5us)");
+  app->Add("--split-mb", &wanted->split_mb,
+           OfFormats(kPieces, "files of at most this many MB, one after the other in time"))
+      .From(1, 1'000'000);
+  app->AddFlag("--hta-compat", &wanted->hta_compat,
+               OfFormats(kHtaNames,
+                         "the names, steps and operators that Holistic Trace Analysis looks for"));
+  app->Add("--nvtx-as", &wanted->nvtx_as,
+           OfFormats(kHtaNames, "the category of NVTX ranges, user_annotation or cpu_op"))
+      .OneOf({"user_annotation", "cpu_op"});
+  app->Add("--pftrace-gpu", &wanted->pftrace_gpu,
+           OfFormats(kGpuStages,
+                     "device work as trackevent (default) or as renderstage, for the GPU views of "
+                     "trace processors of 2026"))
+      .OneOf({"trackevent", "renderstage"});
+  app->Add("--symbols", &wanted->symbols,
+           "folders with modules or debug information, for names on stacks");
+  app->AddFooter(FormatsHelp());
+}
+
+std::vector<const Trace*> TracesOf(const Run& run, const std::vector<uint32_t>& ranks) {
+  std::vector<const Trace*> traces;
+  for (const Trace& trace : run.traces) {
+    if (ranks.empty() || (trace.info.rank && std::ranges::count(ranks, *trace.info.rank) != 0)) {
+      traces.push_back(&trace);
+    }
+  }
+  return traces;
+}
+
+int Complained(const std::string& problem, int status) {
+  Complain(problem);
+  return status;
 }
 
 }  // namespace
@@ -146,66 +206,28 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   Wanted wanted;
   wanted.format = "chrome";
   Arguments app("Writes a run in another tool's format.", "ranktap export");
-  app.Add("RUN", &wanted.path, "a run directory, a .trace file, or torch.profiler's JSON")
-      .Required();
-  app.Add("--format", &wanted.format, "which format").ShowsDefault();
-  app.Add("-o,--output", &wanted.output,
-          "file; a directory where the format has a file for each rank")
-      .Required();
-  app.Add("--rank,--ranks", &wanted.ranks, "only these ranks").CommaSeparated();
-  app.Add("--window", &wanted.window,
-          "FROM:TO after the run's first event (1.5s:2s); what overlaps it is kept");
-  app.Add("--arrows", &wanted.arrows,
-          "chrome, perfetto: tensors, for arrows from the operator that made a tensor to "
-          "those that take it, in runs of ranktap run --tensors");
-  app.Add("--min-duration", &wanted.min_duration, "leave out what is shorter (5us)");
-  app.Add("--split-mb", &wanted.split_mb,
-          "chrome, perfetto: files of at most this many MB, one after the other in time")
-      .From(1, 1'000'000);
-  app.AddFlag("--hta-compat", &wanted.hta_compat,
-              "chrome: the names, steps and operators that Holistic Trace Analysis looks for");
-  app.Add("--nvtx-as", &wanted.nvtx_as,
-          "chrome: the category of NVTX ranges, user_annotation or cpu_op")
-      .OneOf({"user_annotation", "cpu_op"});
-  app.Add("--pftrace-gpu", &wanted.pftrace_gpu,
-          "perfetto: device work as trackevent (default) or as renderstage, for the GPU "
-          "views of trace processors of 2026")
-      .OneOf({"trackevent", "renderstage"});
-  app.Add("--symbols", &wanted.symbols,
-          "folders with modules or debug information, for names on stacks");
-  app.AddFooter(FormatsHelp());
+  AddOptions(&app, &wanted);
   if (const auto status = app.Parse(arguments)) return *status;
   const Exporter* const exporter = FindExporter(wanted.format);
   if (exporter == nullptr) {
-    Complain("no format '" + wanted.format + "'; ranktap export --help lists them");
-    return kWrongUsage;
+    return Complained("no format '" + wanted.format + "'; ranktap export --help lists them",
+                      kWrongUsage);
   }
+  if (const auto problem = Unheeded(wanted, *exporter)) return Complained(*problem, kWrongUsage);
   Result<Run> run = OpenRun({wanted.path});
-  if (!run) {
-    Complain(run.message());
-    return kFailure;
-  }
+  if (!run) return Complained(run.message(), kFailure);
   ExportOptions options;
   if (const auto problem = ParseOptions(wanted, *run, &options)) {
-    Complain(*problem);
-    return kWrongUsage;
+    return Complained(*problem, kWrongUsage);
   }
   if (exporter->needs_symbols) ResolveStacks(wanted.symbols, &*run);
-  std::vector<const Trace*> traces;
-  for (const Trace& trace : run->traces) {
-    if (wanted.ranks.empty() ||
-        (trace.info.rank && std::ranges::count(wanted.ranks, *trace.info.rank) != 0)) {
-      traces.push_back(&trace);
-    }
-  }
+  const std::vector<const Trace*> traces = TracesOf(*run, wanted.ranks);
   for (const std::string& problem : run->problems) Complain(problem);
   if (traces.empty()) {
-    Complain(wanted.path + ": no trace of the ranks asked for");
-    return kFailure;
+    return Complained(wanted.path + ": no trace of the ranks asked for", kFailure);
   }
   if (const auto failure = WriteAll(*exporter, *run, traces, options, wanted.output)) {
-    Complain(failure->message);
-    return kFailure;
+    return Complained(failure->message, kFailure);
   }
   return kSuccess;
 }

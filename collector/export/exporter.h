@@ -1,6 +1,7 @@
 // The exporters: traces in another tool's format. They convert and do not aggregate.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,13 @@
 
 namespace ranktap::collector {
 
+// Bits of Exporter::heeds.
+inline constexpr uint32_t kNoOption = 0;
+inline constexpr uint32_t kHtaNames = 1;   // ExportOptions::hta_compat, ranges_as_operators
+inline constexpr uint32_t kGpuStages = 2;  // render_stages
+inline constexpr uint32_t kArrows = 4;     // tensor_arrows
+inline constexpr uint32_t kPieces = 8;     // split_bytes
+
 struct Exporter {
   std::string_view name;       // as in --format
   std::string_view help;       // one line
@@ -20,11 +28,14 @@ struct Exporter {
   // Writes `traces` of the run to a new file at `path`; one trace where not ranks_in_one_file.
   std::optional<Failure> (*write)(const Run& run, std::span<const Trace* const> traces,
                                   const ExportOptions& options, const std::string& path);
+  uint32_t heeds = kNoOption;  // the options that only some formats know
   bool needs_symbols = false;  // reads Trace::symbols
 };
 
 std::span<const Exporter> AllExporters();
 // nullptr: there is none of this name.
 const Exporter* FindExporter(std::string_view name);
+// "chrome, perfetto": the formats that heed an option.
+std::string FormatsThatHeed(uint32_t option);
 
 }  // namespace ranktap::collector

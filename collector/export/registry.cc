@@ -14,15 +14,15 @@ namespace {
 
 constexpr Exporter kExporters[] = {
     {"chrome", "Kineto's JSON: chrome://tracing, Perfetto, TensorBoard, HTA", ".json", false,
-     &WriteChrome},
+     &WriteChrome, kHtaNames | kArrows | kPieces},
     {"perfetto", "Perfetto's protobuf trace, all ranks in one file: ui.perfetto.dev", ".pftrace",
-     true, &WritePerfetto},
+     true, &WritePerfetto, kGpuStages | kArrows | kPieces},
     {"csv", "One line an event, all ranks in one file: pandas, DuckDB, spreadsheets", ".csv", true,
      &WriteCsv},
     {"sqlite", "SQLite with the tables of nsys export, all ranks in one file", ".sqlite", true,
      &WriteSqlite},
     {"folded", "folded stacks, weighted by GPU time: flamegraph.pl, speedscope", ".folded", true,
-     &WriteFolded, true},
+     &WriteFolded, kNoOption, true},
     {"memory-flow", "MegEngine's memory_flow.svg: a rectangle for each block of memory", ".svg",
      false, &WriteMemoryFlow},
     {"memory-timeline",
@@ -42,6 +42,15 @@ const Exporter* FindExporter(std::string_view name) {
     if (exporter.name == name) return &exporter;
   }
   return nullptr;
+}
+
+std::string FormatsThatHeed(uint32_t option) {
+  std::string names;
+  for (const Exporter& exporter : kExporters) {
+    if ((exporter.heeds & option) == 0) continue;
+    names += (names.empty() ? "" : ", ") + std::string(exporter.name);
+  }
+  return names;
 }
 
 }  // namespace ranktap::collector
