@@ -1,6 +1,7 @@
 // A table declared by its columns: one line says a column's name, unit, cells and how it is shown.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,14 @@ class ColumnOf {
 
 template <typename Row>
 using ColumnsOf = std::vector<ColumnOf<Row>>;
+
+// The columns of all parts, one part after the other.
+template <typename Row>
+ColumnsOf<Row> JoinedColumns(std::initializer_list<ColumnsOf<Row>> parts) {
+  ColumnsOf<Row> columns;
+  for (const ColumnsOf<Row>& part : parts) columns.insert(columns.end(), part.begin(), part.end());
+  return columns;
+}
 
 template <typename Row, typename Rows>
 Table TableOf(std::string title, const ColumnsOf<Row>& columns, const Rows& rows) {

@@ -2,16 +2,39 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "collector/analysis/numbers/describe.h"
-#include "collector/report/table.h"
+#include "collector/report/columns.h"
 
 namespace ranktap::collector {
 
-// Columns meanSUFFIX, stdSUFFIX, ... all in `unit`, and their cells: nothing where there were no
-// values, no deviation of fewer than two.
-void AddDescriptionColumns(const std::string& suffix, Unit unit, std::vector<TableColumn>* columns);
-void AddDescriptionCells(const Description& description, Unit unit, std::vector<Cell>* row);
+// In whole ns where that is the unit. Nothing where there were fewer values than `least`.
+Cell DescriptionCell(const Description& of, double Description::*number, Unit unit,
+                     size_t least = 1);
+
+// Columns meanSUFFIX, stdSUFFIX, ..., all in one unit, of a member of the row.
+template <typename Row, Description Row::*kOf, Unit kUnit>
+ColumnsOf<Row> DescriptionColumns(const std::string& suffix) {
+  using D = Description;
+  return {
+      {"mean" + suffix, kUnit,
+       [](const Row& row) { return DescriptionCell(row.*kOf, &D::mean, kUnit); }},
+      {"std" + suffix, kUnit,
+       [](const Row& row) { return DescriptionCell(row.*kOf, &D::deviation, kUnit, 2); },
+       Shown::kDetail},
+      {"min" + suffix, kUnit,
+       [](const Row& row) { return DescriptionCell(row.*kOf, &D::min, kUnit); }, Shown::kDetail},
+      {"p25" + suffix, kUnit,
+       [](const Row& row) { return DescriptionCell(row.*kOf, &D::quarter, kUnit); },
+       Shown::kDetail},
+      {"p50" + suffix, kUnit,
+       [](const Row& row) { return DescriptionCell(row.*kOf, &D::median, kUnit); }},
+      {"p75" + suffix, kUnit,
+       [](const Row& row) { return DescriptionCell(row.*kOf, &D::three_quarters, kUnit); },
+       Shown::kDetail},
+      {"max" + suffix, kUnit,
+       [](const Row& row) { return DescriptionCell(row.*kOf, &D::max, kUnit); }},
+  };
+}
 
 }  // namespace ranktap::collector

@@ -1,6 +1,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/numbers/describe.h"
@@ -16,14 +17,18 @@ struct Change {
   double by;  // GB/s
 };
 
+uint64_t BytesOf(const Trace& trace, const DeviceSpan& span) {
+  return span.table == DeviceSpan::Table::kCopy ? trace.copies.bytes[span.row]
+                                                : trace.memsets.bytes[span.row];
+}
+
 double BandwidthOf(const Trace& trace, const DeviceSpan& span) {
   const bool is_copy = span.table == DeviceSpan::Table::kCopy;
   const double reported = is_copy ? trace.copies.reported_bandwidth.At(span.row)
                                   : trace.memsets.reported_bandwidth.At(span.row);
   if (reported > 0) return reported;
-  const uint64_t bytes = is_copy ? trace.copies.bytes[span.row] : trace.memsets.bytes[span.row];
   const int64_t ns = span.end - span.start;
-  return ns == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(ns);
+  return ns == 0 ? 0 : static_cast<double>(BytesOf(trace, span)) / static_cast<double>(ns);
 }
 
 std::vector<double> Levels(std::vector<Change> changes) {
@@ -40,46 +45,58 @@ std::vector<double> Levels(std::vector<Change> changes) {
 }
 
 struct Traffic {
+  const Trace* trace = nullptr;
+  std::string name;
   std::vector<Change> changes;
-  int64_t count = 0, bytes = 0, ns = 0;
+  int64_t bytes = 0, ns = 0;
+  Description gbps;
 };
+
+void AddSpan(const DeviceSpan& span, bool as_hta, Traffic* traffic) {
+  const Trace& trace = *traffic->trace;
+  const double bandwidth = BandwidthOf(trace, span);
+  // HTA lasts what took no time for 1 us.
+  const int64_t end = as_hta && span.end == span.start ? span.start + 1000 : span.end;
+  traffic->changes.push_back({span.start, bandwidth});
+  traffic->changes.push_back({end, -bandwidth});
+  traffic->bytes += static_cast<int64_t>(BytesOf(trace, span));
+  traffic->ns += span.end - span.start;
+}
+
+void AddTrace(const Trace& trace, bool as_hta, std::vector<Traffic>* rows) {
+  std::map<std::string, Traffic> by_name;
+  for (const DeviceSpan& span : as_hta ? HtaDeviceTimeline(trace) : DeviceTimeline(trace)) {
+    const bool is_copy = span.table == DeviceSpan::Table::kCopy;
+    if (!is_copy && span.table != DeviceSpan::Table::kMemset) continue;
+    Traffic& traffic = by_name[is_copy ? NameOf(trace, span).substr(0, 11) : "Memset"];
+    traffic.trace = &trace;
+    AddSpan(span, as_hta, &traffic);
+  }
+  for (auto& [name, traffic] : by_name) {
+    traffic.name = name;
+    traffic.gbps = Describe(Levels(std::exchange(traffic.changes, {})));
+    rows->push_back(std::move(traffic));
+  }
+}
+
+const ColumnsOf<Traffic> kColumns = JoinedColumns<Traffic>({
+    {
+        {"rank", Unit::kCount, [](const Traffic& row) { return RankCell(*row.trace); }},
+        {"name", Unit::kText, [](const Traffic& row) { return row.name; }},
+        {"count", Unit::kCount,
+         [](const Traffic& row) { return static_cast<int64_t>(row.gbps.count); }},
+        {"total_bytes", Unit::kBytes, [](const Traffic& row) { return row.bytes; }},
+        {"total_ns", Unit::kNs, [](const Traffic& row) { return row.ns; }, Shown::kDetail},
+    },
+    DescriptionColumns<Traffic, &Traffic::gbps, Unit::kCount>("_gbps"),
+});
 
 }  // namespace
 
 Table TabulateBandwidth(const Run& run, const ReportOptions& options) {
-  Table table{.name = "bandwidth",
-              .title = "Bandwidth of copies and memsets, GB/s",
-              .columns = {{"rank", Unit::kCount},
-                          {"name", Unit::kText},
-                          {"count", Unit::kCount},
-                          {"total_bytes", Unit::kBytes},
-                          {"total_ns", Unit::kNs, Shown::kDetail}}};
-  AddDescriptionColumns("_gbps", Unit::kCount, &table.columns);
-  for (const Trace& trace : run.traces) {
-    std::map<std::string, Traffic> by_name;
-    for (const DeviceSpan& span :
-         options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace)) {
-      const bool is_copy = span.table == DeviceSpan::Table::kCopy;
-      if (!is_copy && span.table != DeviceSpan::Table::kMemset) continue;
-      Traffic& traffic = by_name[is_copy ? NameOf(trace, span).substr(0, 11) : "Memset"];
-      const double bandwidth = BandwidthOf(trace, span);
-      // HTA lasts what took no time for 1 us.
-      const int64_t end =
-          options.hta_compat && span.end == span.start ? span.start + 1000 : span.end;
-      traffic.changes.push_back({span.start, bandwidth});
-      traffic.changes.push_back({end, -bandwidth});
-      traffic.bytes += static_cast<int64_t>(is_copy ? trace.copies.bytes[span.row]
-                                                    : trace.memsets.bytes[span.row]);
-      traffic.ns += span.end - span.start;
-    }
-    for (auto& [name, traffic] : by_name) {
-      const std::vector<double> levels = Levels(std::move(traffic.changes));
-      std::vector<Cell> row = {RankCell(trace), name, static_cast<int64_t>(levels.size()),
-                               traffic.bytes, traffic.ns};
-      AddDescriptionCells(Describe(levels), Unit::kCount, &row);
-      table.rows.push_back(std::move(row));
-    }
-  }
+  std::vector<Traffic> rows;
+  for (const Trace& trace : run.traces) AddTrace(trace, options.hta_compat, &rows);
+  Table table = TableOf("Bandwidth of copies and memsets, GB/s", kColumns, rows);
   if (table.rows.empty()) table.notes.push_back("nothing was copied or set");
   return table;
 }

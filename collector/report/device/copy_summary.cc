@@ -6,13 +6,15 @@
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/numbers/duration_statistics.h"
 #include "collector/analysis/numbers/interval_set.h"
-#include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
 
+// What went one way between one pair of memories, or was set in one.
 struct CopyRow {
+  std::string name;
   DurationStatistics time;
   int64_t bytes = 0, largest = 0, host_ns = 0, alone_ns = 0;
 };
@@ -36,36 +38,40 @@ void Add(const Trace& trace, std::map<std::string, CopyRow>* by_name) {
   }
 }
 
+Cell GbPerSecond(const CopyRow& row) {
+  if (row.time.total_ns == 0) return {};
+  return static_cast<double>(row.bytes) / static_cast<double>(row.time.total_ns);
+}
+
+const ColumnsOf<CopyRow> kColumns = {
+    {"name", Unit::kText, [](const CopyRow& row) { return row.name; }},
+    {"calls", Unit::kCount, [](const CopyRow& row) { return row.time.count; }},
+    {"total_bytes", Unit::kBytes, [](const CopyRow& row) { return row.bytes; }},
+    {"mean_bytes", Unit::kBytes, [](const CopyRow& row) { return row.bytes / row.time.count; },
+     Shown::kDetail},
+    {"max_bytes", Unit::kBytes, [](const CopyRow& row) { return row.largest; }, Shown::kDetail},
+    {"total_ns", Unit::kNs, [](const CopyRow& row) { return row.time.total_ns; }},
+    {"mean_ns", Unit::kNs, [](const CopyRow& row) { return row.time.mean_ns(); }, Shown::kDetail},
+    {"max_ns", Unit::kNs, [](const CopyRow& row) { return row.time.max_ns; }, Shown::kDetail},
+    {"gb_per_s", Unit::kCount, [](const CopyRow& row) { return GbPerSecond(row); }},
+    {"alone_ns", Unit::kNs, [](const CopyRow& row) { return row.alone_ns; }},
+    {"host_ns", Unit::kNs, [](const CopyRow& row) { return row.host_ns; }},
+};
+
 }  // namespace
 
 Table TabulateCopies(const Run& run, const ReportOptions&) {
   std::map<std::string, CopyRow> by_name;
   for (const Trace& trace : run.traces) Add(trace, &by_name);
-  std::vector<std::pair<std::string, CopyRow>> rows(by_name.begin(), by_name.end());
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return a.second.time.total_ns > b.second.time.total_ns;
-  });
-  Table table{.name = "copies",
-              .title = "Copies and memsets, all ranks",
-              .columns = {{"name", Unit::kText},
-                          {"calls", Unit::kCount},
-                          {"total_bytes", Unit::kBytes},
-                          {"mean_bytes", Unit::kBytes, Shown::kDetail},
-                          {"max_bytes", Unit::kBytes, Shown::kDetail},
-                          {"total_ns", Unit::kNs},
-                          {"mean_ns", Unit::kNs, Shown::kDetail},
-                          {"max_ns", Unit::kNs, Shown::kDetail},
-                          {"gb_per_s", Unit::kCount},
-                          {"alone_ns", Unit::kNs},
-                          {"host_ns", Unit::kNs}}};
-  for (const auto& [name, row] : rows) {
-    table.rows.push_back({name, row.time.count, row.bytes, row.bytes / row.time.count, row.largest,
-                          row.time.total_ns, row.time.mean_ns(), row.time.max_ns,
-                          row.time.total_ns == 0 ? Cell()
-                                                 : Cell(static_cast<double>(row.bytes) /
-                                                        static_cast<double>(row.time.total_ns)),
-                          row.alone_ns, row.host_ns});
+  std::vector<CopyRow> rows;
+  for (auto& [name, row] : by_name) {
+    row.name = name;
+    rows.push_back(std::move(row));
   }
+  std::stable_sort(rows.begin(), rows.end(), [](const CopyRow& a, const CopyRow& b) {
+    return a.time.total_ns > b.time.total_ns;
+  });
+  Table table = TableOf("Copies and memsets, all ranks", kColumns, rows);
   if (table.rows.empty()) table.notes.push_back("nothing was copied or set");
   return table;
 }

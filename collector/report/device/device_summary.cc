@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 #include "collector/trace/device_counters.h"
 
@@ -39,6 +41,8 @@ constexpr std::array<Reason, 6> kReasons = {{{0x4, "power cap"},
                                              {0x80, "power brake"}}};
 
 struct DeviceSeries {
+  const Trace* trace = nullptr;
+  uint32_t device = 0;
   std::array<Series, kDeviceCounters.size()> counters;
   int64_t throttled = 0;
   uint64_t reasons = 0;
@@ -69,6 +73,10 @@ std::map<uint32_t, DeviceSeries> Collect(const Trace& trace) {
     device.reasons |= throttling;
     device.throttled += throttling != 0 ? 1 : 0;
   }
+  for (auto& [device, series] : devices) {
+    series.trace = &trace;
+    series.device = device;
+  }
   return devices;
 }
 
@@ -81,43 +89,47 @@ std::string NamesOf(uint64_t reasons) {
   return text;
 }
 
+Cell MeanWatts(const DeviceSeries& row) {
+  const Series& power = row.Of(DeviceCounter::kPower);
+  if (power.count == 0) return {};
+  return static_cast<int64_t>(power.sum / static_cast<double>(power.count));
+}
+
+const ColumnsOf<DeviceSeries> kColumns = {
+    {"rank", Unit::kCount, [](const DeviceSeries& row) { return RankCell(*row.trace); }},
+    {"device", Unit::kCount, [](const DeviceSeries& row) { return int64_t{row.device}; }},
+    {"samples", Unit::kCount,
+     [](const DeviceSeries& row) { return row.Of(DeviceCounter::kSmClock).count; }, Shown::kDetail},
+    {"sm_mhz_least", Unit::kCount,
+     [](const DeviceSeries& row) { return row.Of(DeviceCounter::kSmClock).Least(); }},
+    {"sm_mhz_most", Unit::kCount,
+     [](const DeviceSeries& row) { return row.Of(DeviceCounter::kSmClock).Most(); }},
+    {"watts_mean", Unit::kCount, [](const DeviceSeries& row) { return MeanWatts(row); }},
+    {"watts_most", Unit::kCount,
+     [](const DeviceSeries& row) { return row.Of(DeviceCounter::kPower).Most(); }, Shown::kDetail},
+    {"celsius_most", Unit::kCount,
+     [](const DeviceSeries& row) { return row.Of(DeviceCounter::kTemperature).Most(); }},
+    {"memory_most", Unit::kBytes,
+     [](const DeviceSeries& row) { return row.Of(DeviceCounter::kMemoryUsed).Most(); }},
+    {"utilisation_percent", Unit::kPercent,
+     [](const DeviceSeries& row) { return row.Of(DeviceCounter::kUtilisation).Mean(); },
+     Shown::kDetail},
+    {"throttled_percent", Unit::kPercent,
+     [](const DeviceSeries& row) {
+       return Percent(row.throttled, row.Of(DeviceCounter::kThrottleReasons).count);
+     }},
+    {"throttled_by", Unit::kText, [](const DeviceSeries& row) { return NamesOf(row.reasons); }},
+};
+
 }  // namespace
 
 Table TabulateDevices(const Run& run, const ReportOptions&) {
-  Table table{.name = "devices",
-              .title = "Clocks, power, temperature and memory of the devices, by NVML",
-              .columns = {{"rank", Unit::kCount},
-                          {"device", Unit::kCount},
-                          {"samples", Unit::kCount, Shown::kDetail},
-                          {"sm_mhz_least", Unit::kCount},
-                          {"sm_mhz_most", Unit::kCount},
-                          {"watts_mean", Unit::kCount},
-                          {"watts_most", Unit::kCount, Shown::kDetail},
-                          {"celsius_most", Unit::kCount},
-                          {"memory_most", Unit::kBytes},
-                          {"utilisation_percent", Unit::kPercent, Shown::kDetail},
-                          {"throttled_percent", Unit::kPercent},
-                          {"throttled_by", Unit::kText}}};
+  std::vector<DeviceSeries> rows;
   for (const Trace& trace : run.traces) {
-    for (const auto& [device, series] : Collect(trace)) {
-      const Series& reasons = series.Of(DeviceCounter::kThrottleReasons);
-      const Series& power = series.Of(DeviceCounter::kPower);
-      table.rows.push_back(
-          {trace.info.rank ? Cell(int64_t{*trace.info.rank}) : Cell(), int64_t{device},
-           series.Of(DeviceCounter::kSmClock).count, series.Of(DeviceCounter::kSmClock).Least(),
-           series.Of(DeviceCounter::kSmClock).Most(),
-           power.count == 0
-               ? Cell()
-               : Cell(static_cast<int64_t>(power.sum / static_cast<double>(power.count))),
-           power.Most(), series.Of(DeviceCounter::kTemperature).Most(),
-           series.Of(DeviceCounter::kMemoryUsed).Most(),
-           series.Of(DeviceCounter::kUtilisation).Mean(),
-           reasons.count == 0 ? Cell()
-                              : Cell(100.0 * static_cast<double>(series.throttled) /
-                                     static_cast<double>(reasons.count)),
-           NamesOf(series.reasons)});
-    }
+    for (auto& [device, series] : Collect(trace)) rows.push_back(std::move(series));
   }
+  Table table =
+      TableOf("Clocks, power, temperature and memory of the devices, by NVML", kColumns, rows);
   table.notes.push_back(
       table.rows.empty() ? "no samples: the collector found no libnvidia-ml.so.1, or the run was "
                            "shorter than a second"

@@ -1,12 +1,15 @@
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/graph_nodes.h"
 #include "collector/analysis/numbers/duration_statistics.h"
+#include "collector/report/columns.h"
 #include "collector/report/host/call_sites.h"
 #include "collector/report/reports.h"
 #include "collector/trace/symbol_name.h"
@@ -14,17 +17,19 @@
 namespace ranktap::collector {
 namespace {
 
+// In which range a node was captured, by which function and line, through which call.
+struct Origin {
+  std::string range, function, source, api;
+
+  friend auto operator<=>(const Origin&, const Origin&) = default;
+};
 struct Work {
+  std::string name;
+  Origin origin;
   DurationStatistics time;
   std::set<const Trace*> ranks;
 };
-// What ran, in which range it was captured, by which function and line, through which call.
-using Key = std::tuple<std::string, std::string, std::string, std::string, std::string>;
-using Works = std::map<Key, Work>;
-
-struct Origin {
-  std::string range, function, source, api;
-};
+using Works = std::map<std::pair<std::string, Origin>, Work>;  // by name and origin
 
 Origin OriginOf(const Trace& trace, const GraphNode& node) {
   Origin origin;
@@ -44,8 +49,7 @@ void Add(const Trace& trace, const DeviceSpan& span, uint64_t node, Works* works
   if (is_new) {
     if (const GraphNode* made = FindGraphNode(trace, node)) origin->second = OriginOf(trace, *made);
   }
-  const auto& [range, function, source, api] = origin->second;
-  Work& work = (*works)[{NameOf(trace, span), range, function, source, api}];
+  Work& work = (*works)[{NameOf(trace, span), origin->second}];
   work.time.Add(span.end - span.start);
   work.ranks.insert(&trace);
 }
@@ -64,6 +68,30 @@ uint64_t NodeOf(const Trace& trace, const DeviceSpan& span) {
   }
 }
 
+std::vector<Work> LongestFirst(Works works) {
+  std::vector<Work> sorted;
+  for (auto& [key, work] : works) {
+    std::tie(work.name, work.origin) = key;
+    sorted.push_back(std::move(work));
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Work& a, const Work& b) { return a.time.total_ns > b.time.total_ns; });
+  return sorted;
+}
+
+const ColumnsOf<Work> kColumns = {
+    {"work", Unit::kText, [](const Work& work) { return work.name; }},
+    {"calls", Unit::kCount, [](const Work& work) { return work.time.count; }},
+    {"gpu_ns", Unit::kNs, [](const Work& work) { return work.time.total_ns; }},
+    {"mean_ns", Unit::kNs, [](const Work& work) { return work.time.mean_ns(); }},
+    {"range", Unit::kText, [](const Work& work) { return work.origin.range; }},
+    {"function", Unit::kText, [](const Work& work) { return work.origin.function; }},
+    {"source", Unit::kText, [](const Work& work) { return work.origin.source; }},
+    {"api", Unit::kText, [](const Work& work) { return work.origin.api; }, Shown::kDetail},
+    {"ranks", Unit::kCount,
+     [](const Work& work) { return static_cast<int64_t>(work.ranks.size()); }, Shown::kDetail},
+};
+
 }  // namespace
 
 Table TabulateGraphs(const Run& run, const ReportOptions&) {
@@ -79,27 +107,9 @@ Table TabulateGraphs(const Run& run, const ReportOptions&) {
       (is_graph ? whole : nodes) = true;
     }
   }
-  std::vector<std::pair<Key, Work>> rows(works.begin(), works.end());
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return a.second.time.total_ns > b.second.time.total_ns;
-  });
-  Table table{.name = "graphs",
-              .title = "What ran in CUDA graphs, and where it was captured, all ranks",
-              .columns = {{"work", Unit::kText},
-                          {"calls", Unit::kCount},
-                          {"gpu_ns", Unit::kNs},
-                          {"mean_ns", Unit::kNs},
-                          {"range", Unit::kText},
-                          {"function", Unit::kText},
-                          {"source", Unit::kText},
-                          {"api", Unit::kText, Shown::kDetail},
-                          {"ranks", Unit::kCount, Shown::kDetail}}};
-  for (const auto& [key, work] : rows) {
-    const auto& [name, range, function, source, api] = key;
-    table.rows.push_back({name, work.time.count, work.time.total_ns, work.time.mean_ns(), range,
-                          function, source, api, static_cast<int64_t>(work.ranks.size())});
-  }
-  if (rows.empty()) table.notes.push_back("no CUDA graph ran");
+  Table table = TableOf("What ran in CUDA graphs, and where it was captured, all ranks", kColumns,
+                        LongestFirst(std::move(works)));
+  if (table.rows.empty()) table.notes.push_back("no CUDA graph ran");
   if (whole && !nodes) {
     table.notes.push_back("graphs as a whole; ranktap run --level full records their nodes");
   }

@@ -7,6 +7,7 @@
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/numbers/describe.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/device/kernel_summary.h"
 #include "collector/report/reports.h"
 
@@ -30,33 +31,43 @@ Durations ByName(const Trace& trace) {
   return durations;
 }
 
+struct Line {
+  const Trace* trace;
+  WorkKind kind;
+  std::string name;
+  double total_ns;
+  Description ns;
+};
+
+int64_t Rounded(double value) { return static_cast<int64_t>(value + 0.5); }
+
+const ColumnsOf<Line> kColumns = {
+    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
+    {"type", Unit::kText, [](const Line& line) { return std::string(NameOf(line.kind)); }},
+    {"name", Unit::kText, [](const Line& line) { return line.name; }},
+    {"calls", Unit::kCount, [](const Line& line) { return static_cast<int64_t>(line.ns.count); }},
+    {"total_ns", Unit::kNs, [](const Line& line) { return static_cast<int64_t>(line.total_ns); }},
+    {"max_ns", Unit::kNs, [](const Line& line) { return static_cast<int64_t>(line.ns.max); },
+     Shown::kDetail},
+    {"min_ns", Unit::kNs, [](const Line& line) { return static_cast<int64_t>(line.ns.min); },
+     Shown::kDetail},
+    {"std_ns", Unit::kNs, [](const Line& line) { return Rounded(line.ns.deviation); },
+     Shown::kDetail},
+    {"mean_ns", Unit::kNs, [](const Line& line) { return Rounded(line.ns.mean); }},
+};
+
 }  // namespace
 
 Table TabulateHtaKernels(const Run& run) {
-  Table table{.name = "kernels",
-              .title = "GPU kernels and memory operations by rank and type, as HTA",
-              .columns = {{"rank", Unit::kCount},
-                          {"type", Unit::kText},
-                          {"name", Unit::kText},
-                          {"calls", Unit::kCount},
-                          {"total_ns", Unit::kNs},
-                          {"max_ns", Unit::kNs, Shown::kDetail},
-                          {"min_ns", Unit::kNs, Shown::kDetail},
-                          {"std_ns", Unit::kNs, Shown::kDetail},
-                          {"mean_ns", Unit::kNs}}};
+  std::vector<Line> lines;
   for (const Trace& trace : run.traces) {
     for (auto& [key, durations] : ByName(trace)) {
       double total = 0;
       for (const double ns : durations) total += ns;
-      const Description of = Describe(std::move(durations));
-      table.rows.push_back({RankCell(trace), std::string(NameOf(key.first)), key.second,
-                            static_cast<int64_t>(of.count), static_cast<int64_t>(total),
-                            static_cast<int64_t>(of.max), static_cast<int64_t>(of.min),
-                            static_cast<int64_t>(of.deviation + 0.5),
-                            static_cast<int64_t>(of.mean + 0.5)});
+      lines.push_back({&trace, key.first, key.second, total, Describe(std::move(durations))});
     }
   }
-  return table;
+  return TableOf("GPU kernels and memory operations by rank and type, as HTA", kColumns, lines);
 }
 
 }  // namespace ranktap::collector

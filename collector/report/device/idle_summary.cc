@@ -6,6 +6,7 @@
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
@@ -65,39 +66,55 @@ void AddHtaSpan(const Trace& trace, const DeviceSpan& span, StreamIdle* idle) {
   idle->any = true;
 }
 
+using Streams = std::map<std::pair<uint32_t, uint32_t>, StreamIdle>;  // by device and stream
+
+Streams FindIdle(const Trace& trace, bool as_hta) {
+  Streams streams;
+  for (const DeviceSpan& span : as_hta ? HtaDeviceTimeline(trace) : DeviceTimeline(trace)) {
+    if (span.table == DeviceSpan::Table::kSync || span.table == DeviceSpan::Table::kOperator) {
+      continue;
+    }
+    const uint32_t device = as_hta ? 0 : span.device;
+    (as_hta ? AddHtaSpan : AddSpan)(trace, span, &streams[{device, span.stream}]);
+  }
+  return streams;
+}
+
+struct CauseRow {
+  const Trace* trace;
+  uint32_t device, stream;
+  std::string_view cause;
+  int64_t gaps, ns;
+  int64_t stream_ns;  // of all causes
+};
+
+const ColumnsOf<CauseRow> kColumns = {
+    {"rank", Unit::kCount, [](const CauseRow& row) { return RankCell(*row.trace); }},
+    {"device", Unit::kCount, [](const CauseRow& row) { return int64_t{row.device}; },
+     Shown::kDetail},
+    {"stream", Unit::kCount, [](const CauseRow& row) { return int64_t{row.stream}; }},
+    {"cause", Unit::kText, [](const CauseRow& row) { return std::string(row.cause); }},
+    {"gaps", Unit::kCount, [](const CauseRow& row) { return row.gaps; }},
+    {"idle_ns", Unit::kNs, [](const CauseRow& row) { return row.ns; }},
+    {"share_percent", Unit::kPercent,
+     [](const CauseRow& row) { return Percent(row.ns, row.stream_ns); }},
+};
+
 }  // namespace
 
 Table TabulateIdle(const Run& run, const ReportOptions& options) {
-  Table table{.name = "idle",
-              .title = "Idle time of each stream, by cause",
-              .columns = {{"rank", Unit::kCount},
-                          {"device", Unit::kCount, Shown::kDetail},
-                          {"stream", Unit::kCount},
-                          {"cause", Unit::kText},
-                          {"gaps", Unit::kCount},
-                          {"idle_ns", Unit::kNs},
-                          {"share_percent", Unit::kPercent}}};
+  std::vector<CauseRow> rows;
   for (const Trace& trace : run.traces) {
-    std::map<std::pair<uint32_t, uint32_t>, StreamIdle> streams;
-    const std::vector<DeviceSpan>& spans =
-        options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace);
-    for (const DeviceSpan& span : spans) {
-      if (span.table == DeviceSpan::Table::kSync || span.table == DeviceSpan::Table::kOperator) {
-        continue;
-      }
-      const uint32_t device = options.hta_compat ? 0 : span.device;
-      (options.hta_compat ? AddHtaSpan : AddSpan)(trace, span, &streams[{device, span.stream}]);
-    }
-    for (const auto& [stream, idle] : streams) {
+    for (const auto& [stream, idle] : FindIdle(trace, options.hta_compat)) {
       const int64_t total = idle.ns[0] + idle.ns[1] + idle.ns[2];
       for (size_t cause = 0; cause < kCauses.size(); ++cause) {
         if (idle.gaps[cause] == 0) continue;
-        table.rows.push_back({RankCell(trace), int64_t{stream.first}, int64_t{stream.second},
-                              std::string(kCauses[cause]), idle.gaps[cause], idle.ns[cause],
-                              Percent(idle.ns[cause], total)});
+        rows.push_back({&trace, stream.first, stream.second, kCauses[cause], idle.gaps[cause],
+                        idle.ns[cause], total});
       }
     }
   }
+  Table table = TableOf("Idle time of each stream, by cause", kColumns, rows);
   if (table.rows.empty()) table.notes.push_back("no stream was idle between two pieces of work");
   return table;
 }

@@ -2,26 +2,46 @@
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
 
+namespace {
+
+struct Overlap {
+  const Trace* trace;
+  int64_t communication_ns, overlapped_ns;
+};
+
+Overlap Measure(const Trace& trace, const std::vector<DeviceSpan>& spans) {
+  const std::vector<Interval> comm = MergedIntervals(spans, WorkKind::kCommunication);
+  const std::vector<Interval> compute = MergedIntervals(spans, WorkKind::kCompute);
+  return {&trace, Length(comm), Length(Intersection(comm, compute))};
+}
+
+const ColumnsOf<Overlap> kColumns = {
+    {"rank", Unit::kCount, [](const Overlap& row) { return RankCell(*row.trace); }},
+    {"communication_ns", Unit::kNs, [](const Overlap& row) { return row.communication_ns; }},
+    {"overlapped_ns", Unit::kNs, [](const Overlap& row) { return row.overlapped_ns; }},
+    {"exposed_ns", Unit::kNs,
+     [](const Overlap& row) { return row.communication_ns - row.overlapped_ns; }},
+    {"overlap_percent", Unit::kPercent,
+     [](const Overlap& row) { return Percent(row.overlapped_ns, row.communication_ns); }},
+};
+
+}  // namespace
+
 Table TabulateOverlap(const Run& run, const ReportOptions& options) {
-  Table table{.name = "overlap",
-              .title = "Communication behind computation, by rank",
-              .columns = {{"rank", Unit::kCount},
-                          {"communication_ns", Unit::kNs},
-                          {"overlapped_ns", Unit::kNs},
-                          {"exposed_ns", Unit::kNs},
-                          {"overlap_percent", Unit::kPercent}}};
+  std::vector<Overlap> rows;
   for (const Trace& trace : run.traces) {
-    const std::vector<DeviceSpan>& spans =
-        options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace);
-    const std::vector<Interval> comm = MergedIntervals(spans, WorkKind::kCommunication);
-    const int64_t total = Length(comm);
-    const int64_t both = Length(Intersection(comm, MergedIntervals(spans, WorkKind::kCompute)));
-    table.rows.push_back({RankCell(trace), total, both, total - both, Percent(both, total)});
-    if (total == 0) table.notes.push_back(RankName(trace) + ": no communication on its devices");
+    rows.push_back(
+        Measure(trace, options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace)));
+  }
+  Table table = TableOf("Communication behind computation, by rank", kColumns, rows);
+  for (const Overlap& row : rows) {
+    if (row.communication_ns > 0) continue;
+    table.notes.push_back(RankName(*row.trace) + ": no communication on its devices");
   }
   return table;
 }

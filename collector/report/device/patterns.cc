@@ -9,6 +9,7 @@
 #include "collector/analysis/device_names.h"
 #include "collector/analysis/sequences/repeated_sequences.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/device/operator_patterns.h"
 #include "collector/trace/symbol_name.h"
 
@@ -69,11 +70,14 @@ std::string Brief(std::span<const uint32_t> symbols, const DeviceNames& names) {
   return text + " | ...";
 }
 
-struct Row {
+struct PatternRow {
   bool of_stream = false;
   std::string name, pattern, kernels;
   size_t length = 0, ranks = 0;
   int64_t count = 0, gpu_ns = 0, cpu_ns = 0, span_ns = 0;
+  int64_t all_gpu_ns = 0;  // of all device work, in a pattern or not
+
+  std::string kind() const { return of_stream ? "stream" : "operator"; }
 };
 
 struct StreamText {
@@ -118,12 +122,12 @@ StreamText WriteStreams(const Run& run, const DeviceNames& names) {
   return text;
 }
 
-std::vector<Row> StreamRows(const Run& run, const DeviceNames& names, size_t shortest) {
+std::vector<PatternRow> StreamRows(const Run& run, const DeviceNames& names, size_t shortest) {
   const StreamText text = WriteStreams(run, names);
-  std::vector<Row> rows;
+  std::vector<PatternRow> rows;
   for (const RepeatedSequence& sequence : FindRepeatedSequences(
            text.symbols, text.weights, {.shortest = shortest, .most = kMostPatterns})) {
-    Row& row = rows.emplace_back();
+    PatternRow& row = rows.emplace_back();
     row.of_stream = true;
     row.length = sequence.symbols.size();
     row.pattern = Brief(sequence.symbols, names);
@@ -150,9 +154,9 @@ std::string JoinedAsHta(const OperatorPattern& pattern, const DeviceNames& names
   return text;
 }
 
-std::vector<Row> OperatorRows(const Run& run, const DeviceNames& names,
-                              DeviceNames::Timeline timeline, const OperatorChoice& choice) {
-  std::vector<Row> rows;
+std::vector<PatternRow> OperatorRows(const Run& run, const DeviceNames& names,
+                                     DeviceNames::Timeline timeline, const OperatorChoice& choice) {
+  std::vector<PatternRow> rows;
   for (const OperatorPattern& pattern : FindOperatorPatterns(run, names, timeline, choice)) {
     rows.push_back(
         {.name = pattern.name,
@@ -164,7 +168,7 @@ std::vector<Row> OperatorRows(const Run& run, const DeviceNames& names,
          .gpu_ns = pattern.gpu_ns,
          .cpu_ns = pattern.cpu_ns});
   }
-  std::sort(rows.begin(), rows.end(), [&choice](const Row& a, const Row& b) {
+  std::sort(rows.begin(), rows.end(), [&choice](const PatternRow& a, const PatternRow& b) {
     const int64_t first = choice.as_hta ? a.count : a.gpu_ns;
     const int64_t second = choice.as_hta ? b.count : b.gpu_ns;
     return std::tie(second, a.name, a.kernels) < std::tie(first, b.name, b.kernels);
@@ -180,55 +184,59 @@ int64_t DeviceTime(const Run& run, DeviceNames::Timeline timeline) {
   return total;
 }
 
+const ColumnsOf<PatternRow> kColumns = {
+    {"kind", Unit::kText, [](const PatternRow& row) { return row.kind(); }},
+    {"operator", Unit::kText,
+     [](const PatternRow& row) { return row.of_stream ? Cell() : Cell(row.name); }},
+    {"pattern", Unit::kText, [](const PatternRow& row) { return row.pattern; }},
+    {"length", Unit::kCount,
+     [](const PatternRow& row) { return static_cast<int64_t>(row.length); }},
+    {"count", Unit::kCount, [](const PatternRow& row) { return row.count; }},
+    {"gpu_ns", Unit::kNs, [](const PatternRow& row) { return row.gpu_ns; }},
+    {"share_percent", Unit::kPercent,
+     [](const PatternRow& row) { return Percent(row.gpu_ns, row.all_gpu_ns); }},
+    {"span_ns", Unit::kNs,
+     [](const PatternRow& row) { return row.of_stream ? Cell(row.span_ns) : Cell(); },
+     Shown::kDetail},
+    {"cpu_ns", Unit::kNs,
+     [](const PatternRow& row) { return row.of_stream ? Cell() : Cell(row.cpu_ns); },
+     Shown::kDetail},
+    {"ranks", Unit::kCount, [](const PatternRow& row) { return static_cast<int64_t>(row.ranks); },
+     Shown::kDetail},
+    {"kernels", Unit::kText, [](const PatternRow& row) { return row.kernels; }, Shown::kDetail},
+};
+
+std::string WhyNone(const ReportOptions& options, size_t shortest) {
+  const std::string kernels = std::to_string(shortest) + " or more kernels";
+  return options.operator_name.empty()
+             ? "no sequence of " + kernels + " came twice (--min-length)"
+             : "no operator whose name contains '" + options.operator_name + "' launched " +
+                   kernels + " (--min-length)";
+}
+
 }  // namespace
 
 Table TabulatePatterns(const Run& run, const ReportOptions& options) {
-  Table table{.name = "patterns",
-              .title = "Sequences of kernels that recur",
-              .columns = {{"kind", Unit::kText},
-                          {"operator", Unit::kText},
-                          {"pattern", Unit::kText},
-                          {"length", Unit::kCount},
-                          {"count", Unit::kCount},
-                          {"gpu_ns", Unit::kNs},
-                          {"share_percent", Unit::kPercent},
-                          {"span_ns", Unit::kNs, Shown::kDetail},
-                          {"cpu_ns", Unit::kNs, Shown::kDetail},
-                          {"ranks", Unit::kCount, Shown::kDetail},
-                          {"kernels", Unit::kText, Shown::kDetail}}};
   const DeviceNames::Timeline timeline = options.hta_compat ? &HtaDeviceTimeline : &DeviceTimeline;
   const DeviceNames names(run, timeline);
   const auto shortest = static_cast<size_t>(std::max(options.shortest_pattern, 2));
-  std::vector<Row> rows;
-  if (!options.hta_compat && options.operator_name.empty()) {
-    rows = StreamRows(run, names, shortest);
-  }
-  std::vector<Row> of_operators =
+  const bool all = !options.hta_compat && options.operator_name.empty();
+  std::vector<PatternRow> rows;
+  if (all) rows = StreamRows(run, names, shortest);
+  std::vector<PatternRow> of_operators =
       OperatorRows(run, names, timeline, {options.operator_name, shortest, options.hta_compat});
-  if (!options.hta_compat && options.operator_name.empty() && of_operators.size() > kMostPatterns) {
-    table.notes.push_back("the " + std::to_string(kMostPatterns) + " operators' sequences of " +
-                          std::to_string(of_operators.size()) +
-                          " with the most device time; --operator NAME shows all of one");
-    of_operators.resize(kMostPatterns);
-  }
+  const size_t found = of_operators.size();
+  if (all && found > kMostPatterns) of_operators.resize(kMostPatterns);
   std::move(of_operators.begin(), of_operators.end(), std::back_inserter(rows));
   const int64_t total = DeviceTime(run, timeline);
-  for (const Row& row : rows) {
-    table.rows.push_back({std::string(row.of_stream ? "stream" : "operator"),
-                          row.of_stream ? Cell() : Cell(row.name), row.pattern,
-                          static_cast<int64_t>(row.length), row.count, row.gpu_ns,
-                          Percent(row.gpu_ns, total), row.of_stream ? Cell(row.span_ns) : Cell(),
-                          row.of_stream ? Cell() : Cell(row.cpu_ns),
-                          static_cast<int64_t>(row.ranks), row.kernels});
+  for (PatternRow& row : rows) row.all_gpu_ns = total;
+  Table table = TableOf("Sequences of kernels that recur", kColumns, rows);
+  if (all && found > kMostPatterns) {
+    table.notes.push_back("the " + std::to_string(kMostPatterns) + " operators' sequences of " +
+                          std::to_string(found) +
+                          " with the most device time; --operator NAME shows all of one");
   }
-  if (rows.empty()) {
-    table.notes.push_back(options.operator_name.empty()
-                              ? "no sequence of " + std::to_string(shortest) +
-                                    " or more kernels came twice (--min-length)"
-                              : "no operator whose name contains '" + options.operator_name +
-                                    "' launched " + std::to_string(shortest) +
-                                    " or more kernels (--min-length)");
-  }
+  if (rows.empty()) table.notes.push_back(WhyNone(options, shortest));
   return table;
 }
 

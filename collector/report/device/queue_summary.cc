@@ -92,29 +92,42 @@ Streams CollectChanges(const Trace& trace, bool as_hta) {
   return streams;
 }
 
+struct QueueRow {
+  const Trace* trace;
+  uint32_t device, stream;
+  int64_t full_ns, span_ns;
+  Description length;
+};
+
+const ColumnsOf<QueueRow> kColumns = JoinedColumns<QueueRow>({
+    {
+        {"rank", Unit::kCount, [](const QueueRow& row) { return RankCell(*row.trace); }},
+        {"device", Unit::kCount, [](const QueueRow& row) { return int64_t{row.device}; },
+         Shown::kDetail},
+        {"stream", Unit::kCount, [](const QueueRow& row) { return int64_t{row.stream}; }},
+        {"count", Unit::kCount,
+         [](const QueueRow& row) { return static_cast<int64_t>(row.length.count); }},
+    },
+    DescriptionColumns<QueueRow, &QueueRow::length, Unit::kCount>(""),
+    {
+        {"full_ns", Unit::kNs, [](const QueueRow& row) { return row.full_ns; }},
+        {"full_percent", Unit::kPercent,
+         [](const QueueRow& row) { return Percent(row.full_ns, row.span_ns); }, Shown::kDetail},
+    },
+});
+
 }  // namespace
 
 Table TabulateQueue(const Run& run, const ReportOptions& options) {
-  Table table{.name = "queue",
-              .title = "Launched work waiting on each stream",
-              .columns = {{"rank", Unit::kCount},
-                          {"device", Unit::kCount, Shown::kDetail},
-                          {"stream", Unit::kCount},
-                          {"count", Unit::kCount}}};
-  AddDescriptionColumns("", Unit::kCount, &table.columns);
-  table.columns.push_back({"full_ns", Unit::kNs});
-  table.columns.push_back({"full_percent", Unit::kPercent, Shown::kDetail});
+  std::vector<QueueRow> rows;
   for (const Trace& trace : run.traces) {
     for (auto& [stream, waiting] : CollectChanges(trace, options.hta_compat)) {
       StreamQueue queue = Follow(std::move(waiting));
-      std::vector<Cell> row = {RankCell(trace), int64_t{stream.first}, int64_t{stream.second},
-                               static_cast<int64_t>(queue.lengths.size())};
-      AddDescriptionCells(Describe(std::move(queue.lengths)), Unit::kCount, &row);
-      row.push_back(queue.full_ns);
-      row.push_back(Percent(queue.full_ns, queue.span_ns));
-      table.rows.push_back(std::move(row));
+      rows.push_back({&trace, stream.first, stream.second, queue.full_ns, queue.span_ns,
+                      Describe(std::move(queue.lengths))});
     }
   }
+  Table table = TableOf("Launched work waiting on each stream", kColumns, rows);
   if (table.rows.empty()) table.notes.push_back("no work was joined to its launch");
   return table;
 }

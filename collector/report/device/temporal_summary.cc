@@ -2,36 +2,58 @@
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
 
+namespace {
+
+struct DeviceTimes {
+  const Trace* trace;
+  int64_t span_ns, compute_ns, rest_ns, idle_ns;
+};
+
+// Of a rank on whose devices something ran.
+DeviceTimes Measure(const Trace& trace, const std::vector<DeviceSpan>& spans,
+                    const std::vector<Interval>& all) {
+  const int64_t span = all.back().second - all.front().first;
+  const int64_t idle = span - Length(all);
+  const int64_t compute = Length(MergedIntervals(spans, WorkKind::kCompute));
+  return {&trace, span, compute, span - compute - idle, idle};
+}
+
+const ColumnsOf<DeviceTimes> kColumns = {
+    {"rank", Unit::kCount, [](const DeviceTimes& row) { return RankCell(*row.trace); }},
+    {"span_ns", Unit::kNs, [](const DeviceTimes& row) { return row.span_ns; }},
+    {"compute_ns", Unit::kNs, [](const DeviceTimes& row) { return row.compute_ns; }},
+    {"non_compute_ns", Unit::kNs, [](const DeviceTimes& row) { return row.rest_ns; }},
+    {"idle_ns", Unit::kNs, [](const DeviceTimes& row) { return row.idle_ns; }},
+    {"compute_percent", Unit::kPercent,
+     [](const DeviceTimes& row) { return Percent(row.compute_ns, row.span_ns); }},
+    {"non_compute_percent", Unit::kPercent,
+     [](const DeviceTimes& row) { return Percent(row.rest_ns, row.span_ns); }},
+    {"idle_percent", Unit::kPercent,
+     [](const DeviceTimes& row) { return Percent(row.idle_ns, row.span_ns); }},
+};
+
+}  // namespace
+
 Table TabulateTemporal(const Run& run, const ReportOptions& options) {
-  Table table{.name = "temporal",
-              .title = "Time of the devices, by rank",
-              .columns = {{"rank", Unit::kCount},
-                          {"span_ns", Unit::kNs},
-                          {"compute_ns", Unit::kNs},
-                          {"non_compute_ns", Unit::kNs},
-                          {"idle_ns", Unit::kNs},
-                          {"compute_percent", Unit::kPercent},
-                          {"non_compute_percent", Unit::kPercent},
-                          {"idle_percent", Unit::kPercent}}};
+  std::vector<DeviceTimes> rows;
+  std::vector<std::string> notes;
   for (const Trace& trace : run.traces) {
     const std::vector<DeviceSpan>& spans =
         options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace);
     const std::vector<Interval> all = MergedIntervals(spans);
     if (all.empty()) {
-      table.notes.push_back(RankName(trace) + ": nothing ran on a device");
-      continue;
+      notes.push_back(RankName(trace) + ": nothing ran on a device");
+    } else {
+      rows.push_back(Measure(trace, spans, all));
     }
-    const int64_t span = all.back().second - all.front().first;
-    const int64_t idle = span - Length(all);
-    const int64_t compute = Length(MergedIntervals(spans, WorkKind::kCompute));
-    const int64_t rest = span - compute - idle;
-    table.rows.push_back({RankCell(trace), span, compute, rest, idle, Percent(compute, span),
-                          Percent(rest, span), Percent(idle, span)});
   }
+  Table table = TableOf("Time of the devices, by rank", kColumns, rows);
+  table.notes = std::move(notes);
   return table;
 }
 

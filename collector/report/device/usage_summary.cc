@@ -3,98 +3,129 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/analysis/steps.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 
 namespace ranktap::collector {
 namespace {
 
 struct DeviceUse {
+  const Trace* trace = nullptr;
+  uint32_t device = 0;
   std::vector<Interval> kernels, work;  // merged
   std::map<int64_t, Interval> steps;    // from first start to last end
   int64_t start() const { return kernels.front().first; }
   int64_t end() const { return kernels.back().second; }
+  int64_t span() const { return end() - start(); }
 };
 
 bool IsKernel(const DeviceSpan& span) {
   return span.table == DeviceSpan::Table::kKernel || span.table == DeviceSpan::Table::kGraphLaunch;
 }
 
-// By device; only those that ran a kernel.
-std::map<uint32_t, DeviceUse> FindUse(const Trace& trace) {
-  StepFinder steps(trace, DetectSteps(trace));
-  std::map<uint32_t, DeviceUse> devices;
-  for (const DeviceSpan& span : DeviceTimeline(trace)) {
-    DeviceUse& use = devices[span.device];
-    use.work.emplace_back(span.start, span.end);
-    if (!IsKernel(span)) continue;
-    use.kernels.emplace_back(span.start, span.end);
-    const int64_t step = steps.IndexOf(span);
-    if (step < 0) continue;
-    const auto [at, is_new] = use.steps.try_emplace(step, Interval{span.start, span.end});
-    at->second.second = std::max(at->second.second, span.end);
-  }
-  for (auto& [device, use] : devices) {
-    use.kernels = Merged(std::move(use.kernels));
-    use.work = Merged(std::move(use.work));
-  }
-  std::erase_if(devices, [](const auto& device) { return device.second.kernels.empty(); });
-  return devices;
+void AddSpan(const DeviceSpan& span, StepFinder* steps, DeviceUse* use) {
+  use->work.emplace_back(span.start, span.end);
+  if (!IsKernel(span)) return;
+  use->kernels.emplace_back(span.start, span.end);
+  const int64_t step = steps->IndexOf(span);
+  if (step < 0) return;
+  const auto [at, is_new] = use->steps.try_emplace(step, Interval{span.start, span.end});
+  at->second.second = std::max(at->second.second, span.end);
 }
+
+// By rank and device; only those that ran a kernel.
+std::vector<DeviceUse> FindUse(const Run& run) {
+  std::vector<DeviceUse> found;
+  for (const Trace& trace : run.traces) {
+    StepFinder steps(trace, DetectSteps(trace));
+    std::map<uint32_t, DeviceUse> devices;
+    for (const DeviceSpan& span : DeviceTimeline(trace)) {
+      AddSpan(span, &steps, &devices[span.device]);
+    }
+    for (auto& [device, use] : devices) {
+      use.trace = &trace;
+      use.device = device;
+      use.kernels = Merged(std::move(use.kernels));
+      use.work = Merged(std::move(use.work));
+      if (!use.kernels.empty()) found.push_back(std::move(use));
+    }
+  }
+  return found;
+}
+
+int64_t BusyTime(const DeviceUse& use) { return Length(Within(use.work, use.start(), use.end())); }
+
+Cell TrainTimeRatio(const DeviceUse& use) {
+  if (use.steps.empty()) return {};
+  int64_t training = 0;
+  for (const auto& [step, of] : use.steps) training += of.second - of.first;
+  return Percent(training, use.span());
+}
+
+const ColumnsOf<DeviceUse> kUseColumns = {
+    {"rank", Unit::kCount, [](const DeviceUse& use) { return RankCell(*use.trace); }},
+    {"device", Unit::kCount, [](const DeviceUse& use) { return int64_t{use.device}; }},
+    {"gpu_usage_ratio", Unit::kPercent,
+     [](const DeviceUse& use) { return Percent(Length(use.kernels), use.span()); }},
+    {"train_time_ratio", Unit::kPercent, [](const DeviceUse& use) { return TrainTimeRatio(use); }},
+    {"busy_percent", Unit::kPercent,
+     [](const DeviceUse& use) { return Percent(BusyTime(use), use.span()); }},
+    {"kernel_ns", Unit::kNs, [](const DeviceUse& use) { return Length(use.kernels); }},
+    {"span_ns", Unit::kNs, [](const DeviceUse& use) { return use.span(); }},
+    {"steps", Unit::kCount,
+     [](const DeviceUse& use) { return static_cast<int64_t>(use.steps.size()); }, Shown::kDetail},
+};
+
+struct Window {
+  const DeviceUse* use;
+  int64_t start, end;
+};
+
+std::vector<Window> WindowsOf(const DeviceUse& use) {
+  const int64_t span = use.span();
+  const int64_t count = std::min(kUsageWindows, std::max<int64_t>(span, 1));
+  const auto at = [&](int64_t window) {
+    return use.start() + span / count * window + span % count * window / count;
+  };
+  std::vector<Window> windows;
+  for (int64_t i = 0; i < count; ++i) windows.push_back({&use, at(i), at(i + 1)});
+  return windows;
+}
+
+Cell UsageIn(const Window& window) {
+  return Percent(Length(Within(window.use->kernels, window.start, window.end)),
+                 window.end - window.start);
+}
+
+const ColumnsOf<Window> kWindowColumns = {
+    {"rank", Unit::kCount, [](const Window& window) { return RankCell(*window.use->trace); }},
+    {"device", Unit::kCount, [](const Window& window) { return int64_t{window.use->device}; }},
+    {"start_ns", Unit::kNs,
+     [](const Window& window) { return window.start - window.use->trace->first_ns; }},
+    {"end_ns", Unit::kNs,
+     [](const Window& window) { return window.end - window.use->trace->first_ns; }},
+    {"gpu_usage_ratio", Unit::kPercent, [](const Window& window) { return UsageIn(window); }},
+};
 
 }  // namespace
 
 Table TabulateUsage(const Run& run, const ReportOptions&) {
-  Table table{.name = "usage",
-              .title = "How much of their time the devices run kernels",
-              .columns = {{"rank", Unit::kCount},
-                          {"device", Unit::kCount},
-                          {"gpu_usage_ratio", Unit::kPercent},
-                          {"train_time_ratio", Unit::kPercent},
-                          {"busy_percent", Unit::kPercent},
-                          {"kernel_ns", Unit::kNs},
-                          {"span_ns", Unit::kNs},
-                          {"steps", Unit::kCount, Shown::kDetail}}};
-  for (const Trace& trace : run.traces) {
-    for (const auto& [device, use] : FindUse(trace)) {
-      const int64_t span = use.end() - use.start();
-      int64_t training = 0;
-      for (const auto& [step, of] : use.steps) training += of.second - of.first;
-      table.rows.push_back({RankCell(trace), int64_t{device}, Percent(Length(use.kernels), span),
-                            use.steps.empty() ? Cell() : Percent(training, span),
-                            Percent(Length(Within(use.work, use.start(), use.end())), span),
-                            Length(use.kernels), span, static_cast<int64_t>(use.steps.size())});
-    }
-  }
+  Table table =
+      TableOf("How much of their time the devices run kernels", kUseColumns, FindUse(run));
   if (table.rows.empty()) table.notes.push_back("no kernel ran on a device");
   return table;
 }
 
 Table TabulateUsageOverTime(const Run& run, const ReportOptions&) {
-  Table table{.name = "usage-over-time",
-              .title = "How much of each moment the devices run kernels",
-              .columns = {{"rank", Unit::kCount},
-                          {"device", Unit::kCount},
-                          {"start_ns", Unit::kNs},
-                          {"end_ns", Unit::kNs},
-                          {"gpu_usage_ratio", Unit::kPercent}}};
-  for (const Trace& trace : run.traces) {
-    for (const auto& [device, use] : FindUse(trace)) {
-      const int64_t span = use.end() - use.start();
-      const int64_t windows = std::min(kUsageWindows, std::max<int64_t>(span, 1));
-      for (int64_t i = 0; i < windows; ++i) {
-        const auto at = [&](int64_t window) {
-          return use.start() + span / windows * window + span % windows * window / windows;
-        };
-        table.rows.push_back(
-            {RankCell(trace), int64_t{device}, at(i) - trace.first_ns, at(i + 1) - trace.first_ns,
-             Percent(Length(Within(use.kernels, at(i), at(i + 1))), at(i + 1) - at(i))});
-      }
-    }
+  const std::vector<DeviceUse> uses = FindUse(run);
+  std::vector<Window> windows;
+  for (const DeviceUse& use : uses) {
+    for (const Window& window : WindowsOf(use)) windows.push_back(window);
   }
+  Table table = TableOf("How much of each moment the devices run kernels", kWindowColumns, windows);
   if (table.rows.empty()) table.notes.push_back("no kernel ran on a device");
   return table;
 }

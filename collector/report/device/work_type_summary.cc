@@ -1,11 +1,12 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <numeric>
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
@@ -42,29 +43,41 @@ void AddTrace(const std::vector<DeviceSpan>& spans, int64_t unit,
   }
 }
 
+struct CombinationTime {
+  unsigned running;
+  int64_t ns;
+  int64_t total_ns;  // of all combinations
+};
+
+std::vector<CombinationTime> LongestFirst(const std::array<int64_t, 8>& by_combination) {
+  const int64_t total = std::accumulate(by_combination.begin(), by_combination.end(), int64_t{0});
+  std::vector<CombinationTime> sorted;
+  for (unsigned running = 1; running < by_combination.size(); ++running) {
+    if (by_combination[running] == 0) continue;
+    sorted.push_back({running, by_combination[running], total});
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const CombinationTime& a, const CombinationTime& b) { return a.ns > b.ns; });
+  return sorted;
+}
+
+const ColumnsOf<CombinationTime> kColumns = {
+    {"type", Unit::kText, [](const CombinationTime& row) { return Combination(row.running); }},
+    {"total_ns", Unit::kNs, [](const CombinationTime& row) { return row.ns; }},
+    {"share_percent", Unit::kPercent,
+     [](const CombinationTime& row) { return Percent(row.ns, row.total_ns); }},
+};
+
 }  // namespace
 
 Table TabulateWorkTypes(const Run& run, const ReportOptions& options) {
-  Table table{
-      .name = "types",
-      .title = "GPU time by kind of work, all ranks",
-      .columns = {
-          {"type", Unit::kText}, {"total_ns", Unit::kNs}, {"share_percent", Unit::kPercent}}};
   std::array<int64_t, 8> by_combination{};
   for (const Trace& trace : run.traces) {
     AddTrace(options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace),
              options.hta_compat ? 1000 : 1, &by_combination);
   }
-  int64_t total = 0;
-  std::vector<std::pair<int64_t, unsigned>> order;
-  for (unsigned i = 1; i < by_combination.size(); ++i) {
-    total += by_combination[i];
-    if (by_combination[i] > 0) order.emplace_back(-by_combination[i], i);
-  }
-  std::sort(order.begin(), order.end());
-  for (const auto& [negative, combination] : order) {
-    table.rows.push_back({Combination(combination), -negative, Percent(-negative, total)});
-  }
+  Table table =
+      TableOf("GPU time by kind of work, all ranks", kColumns, LongestFirst(by_combination));
   if (table.rows.empty()) table.notes.push_back("nothing ran on a device");
   return table;
 }

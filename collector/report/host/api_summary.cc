@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "collector/report/columns.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -35,6 +37,17 @@ std::string DomainName(proto::ApiDomain domain) {
   return "unknown";
 }
 
+const ColumnsOf<ApiRow> kColumns = {
+    {"name", Unit::kText, [](const ApiRow& row) { return row.name; }},
+    {"domain", Unit::kText, [](const ApiRow& row) { return row.domain; }, Shown::kDetail},
+    {"calls", Unit::kCount, [](const ApiRow& row) { return row.time.count; }},
+    {"total_ns", Unit::kNs, [](const ApiRow& row) { return row.time.total_ns; }},
+    {"mean_ns", Unit::kNs, [](const ApiRow& row) { return row.time.mean_ns(); }},
+    {"min_ns", Unit::kNs, [](const ApiRow& row) { return row.time.shortest_ns(); }, Shown::kDetail},
+    {"max_ns", Unit::kNs, [](const ApiRow& row) { return row.time.max_ns; }, Shown::kDetail},
+    {"errors", Unit::kCount, [](const ApiRow& row) { return row.errors; }, Shown::kDetail},
+};
+
 }  // namespace
 
 std::vector<ApiRow> SummarizeApis(const std::vector<Trace>& traces) {
@@ -64,20 +77,8 @@ std::vector<ApiRow> SummarizeApis(const std::vector<Trace>& traces) {
 }
 
 Table TabulateApis(const Run& run, const ReportOptions&) {
-  Table table{.name = "apis",
-              .title = "CUDA API calls, all ranks and threads",
-              .columns = {{"name", Unit::kText},
-                          {"domain", Unit::kText, Shown::kDetail},
-                          {"calls", Unit::kCount},
-                          {"total_ns", Unit::kNs},
-                          {"mean_ns", Unit::kNs},
-                          {"min_ns", Unit::kNs, Shown::kDetail},
-                          {"max_ns", Unit::kNs, Shown::kDetail},
-                          {"errors", Unit::kCount, Shown::kDetail}}};
-  for (const ApiRow& row : SummarizeApis(run.traces)) {
-    table.rows.push_back({row.name, row.domain, row.time.count, row.time.total_ns,
-                          row.time.mean_ns(), row.time.shortest_ns(), row.time.max_ns, row.errors});
-  }
+  Table table =
+      TableOf("CUDA API calls, all ranks and threads", kColumns, SummarizeApis(run.traces));
   if (table.rows.empty()) {
     table.notes.push_back("no CUDA call was made while capture was at level kernels");
   }

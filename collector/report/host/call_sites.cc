@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collector/analysis/graph_nodes.h"
+#include "collector/report/columns.h"
 
 namespace ranktap::collector {
 namespace {
@@ -125,6 +126,22 @@ void AddNotes(const Run& run, Table* table) {
   table->notes.insert(table->notes.end(), problems.begin(), problems.end());
 }
 
+const ColumnsOf<CallSite> kColumns = {
+    {"function", Unit::kText, [](const CallSite& site) { return site.frame.function; }},
+    {"source", Unit::kText, [](const CallSite& site) { return SourceText(site.frame); }},
+    {"api", Unit::kText, [](const CallSite& site) { return site.api; }},
+    {"calls", Unit::kCount, [](const CallSite& site) { return site.host.count; }},
+    {"gpu_ns", Unit::kNs, [](const CallSite& site) { return site.gpu_ns; }},
+    {"host_ns", Unit::kNs, [](const CallSite& site) { return site.host.total_ns; }},
+    {"host_mean_ns", Unit::kNs, [](const CallSite& site) { return site.host.mean_ns(); },
+     Shown::kDetail},
+    {"module", Unit::kText, [](const CallSite& site) { return site.module; }, Shown::kDetail},
+    {"file", Unit::kText, [](const CallSite& site) { return site.frame.file; }, Shown::kDetail},
+    {"line", Unit::kCount, [](const CallSite& site) { return int64_t{site.frame.line}; },
+     Shown::kDetail},
+    {"ranks", Unit::kCount, [](const CallSite& site) { return site.ranks; }, Shown::kDetail},
+};
+
 }  // namespace
 
 SourceFrame FrameOfStack(const Trace& trace, uint32_t stack) { return PlaceOf(trace, stack).frame; }
@@ -173,24 +190,8 @@ std::vector<CallSite> FindCallSites(const std::vector<Trace>& traces) {
 }
 
 Table TabulateCallSites(const Run& run, const ReportOptions&) {
-  Table table{.name = "stacks",
-              .title = "Where in the program CUDA calls come from, all ranks",
-              .columns = {{"function", Unit::kText},
-                          {"source", Unit::kText},
-                          {"api", Unit::kText},
-                          {"calls", Unit::kCount},
-                          {"gpu_ns", Unit::kNs},
-                          {"host_ns", Unit::kNs},
-                          {"host_mean_ns", Unit::kNs, Shown::kDetail},
-                          {"module", Unit::kText, Shown::kDetail},
-                          {"file", Unit::kText, Shown::kDetail},
-                          {"line", Unit::kCount, Shown::kDetail},
-                          {"ranks", Unit::kCount, Shown::kDetail}}};
-  for (const CallSite& site : FindCallSites(run.traces)) {
-    table.rows.push_back({site.frame.function, SourceText(site.frame), site.api, site.host.count,
-                          site.gpu_ns, site.host.total_ns, site.host.mean_ns(), site.module,
-                          site.frame.file, int64_t{site.frame.line}, site.ranks});
-  }
+  Table table = TableOf("Where in the program CUDA calls come from, all ranks", kColumns,
+                        FindCallSites(run.traces));
   AddNotes(run, &table);
   return table;
 }

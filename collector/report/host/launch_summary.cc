@@ -55,29 +55,43 @@ Launches Collect(const Trace& trace, bool as_hta) {
   return launches;
 }
 
+// The call, the wait or the work of a rank's launches.
+struct Part {
+  const Trace* trace;
+  std::string what;
+  Description time;
+};
+
+const ColumnsOf<Part> kColumns = JoinedColumns<Part>({
+    {
+        {"rank", Unit::kCount, [](const Part& part) { return RankCell(*part.trace); }},
+        {"what", Unit::kText, [](const Part& part) { return part.what; }},
+        {"count", Unit::kCount,
+         [](const Part& part) { return static_cast<int64_t>(part.time.count); }},
+    },
+    DescriptionColumns<Part, &Part::time, Unit::kNs>("_ns"),
+});
+
+std::string NoteOf(const Trace& trace, const Launches& launches) {
+  return RankName(trace) + ": " + std::to_string(launches.short_kernels) +
+         " launches took longer than their work, " + std::to_string(launches.slow_calls) +
+         " calls over 50 us, " + std::to_string(launches.late) + " began more than 100 us late";
+}
+
 }  // namespace
 
 Table TabulateLaunches(const Run& run, const ReportOptions& options) {
-  Table table{.name = "launches",
-              .title = "Launches: the call, the wait, the work",
-              .columns = {{"rank", Unit::kCount}, {"what", Unit::kText}, {"count", Unit::kCount}}};
-  AddDescriptionColumns("_ns", Unit::kNs, &table.columns);
+  std::vector<Part> parts;
+  std::vector<std::string> notes;
   for (const Trace& trace : run.traces) {
     Launches launches = Collect(trace, options.hta_compat);
-    const auto add = [&](const char* what, std::vector<double> values) {
-      std::vector<Cell> row = {RankCell(trace), std::string(what),
-                               static_cast<int64_t>(values.size())};
-      AddDescriptionCells(Describe(std::move(values)), Unit::kNs, &row);
-      table.rows.push_back(std::move(row));
-    };
-    add("cpu_duration", std::move(launches.cpu));
-    add("gpu_duration", std::move(launches.gpu));
-    add("launch_delay", std::move(launches.delay));
-    table.notes.push_back(RankName(trace) + ": " + std::to_string(launches.short_kernels) +
-                          " launches took longer than their work, " +
-                          std::to_string(launches.slow_calls) + " calls over 50 us, " +
-                          std::to_string(launches.late) + " began more than 100 us late");
+    notes.push_back(NoteOf(trace, launches));
+    parts.push_back({&trace, "cpu_duration", Describe(std::move(launches.cpu))});
+    parts.push_back({&trace, "gpu_duration", Describe(std::move(launches.gpu))});
+    parts.push_back({&trace, "launch_delay", Describe(std::move(launches.delay))});
   }
+  Table table = TableOf("Launches: the call, the wait, the work", kColumns, parts);
+  table.notes = std::move(notes);
   return table;
 }
 

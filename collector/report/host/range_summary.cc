@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "collector/analysis/launched_work.h"
+#include "collector/report/columns.h"
 
 namespace ranktap::collector {
 namespace {
@@ -42,6 +43,21 @@ void AddTrace(const Trace& trace, std::map<Key, RangeRow>* rows) {
   }
 }
 
+const ColumnsOf<RangeRow> kColumns = {
+    {"name", Unit::kText, [](const RangeRow& row) { return row.name; }},
+    {"domain", Unit::kText, [](const RangeRow& row) { return row.domain; }, Shown::kDetail},
+    {"calls", Unit::kCount, [](const RangeRow& row) { return row.time.count; }},
+    {"total_ns", Unit::kNs, [](const RangeRow& row) { return row.time.total_ns; }},
+    {"gpu_ns", Unit::kNs, [](const RangeRow& row) { return row.gpu_ns; }},
+    {"mean_ns", Unit::kNs, [](const RangeRow& row) { return row.time.mean_ns(); }},
+    {"min_ns", Unit::kNs, [](const RangeRow& row) { return row.time.shortest_ns(); },
+     Shown::kDetail},
+    {"max_ns", Unit::kNs, [](const RangeRow& row) { return row.time.max_ns; }, Shown::kDetail},
+    {"ranks", Unit::kCount, [](const RangeRow& row) { return row.ranks; }, Shown::kDetail},
+    {"unfinished", Unit::kCount, [](const RangeRow& row) { return row.unfinished; },
+     Shown::kDetail},
+};
+
 }  // namespace
 
 std::vector<RangeRow> SummarizeRanges(const std::vector<Trace>& traces) {
@@ -57,25 +73,9 @@ std::vector<RangeRow> SummarizeRanges(const std::vector<Trace>& traces) {
 }
 
 Table TabulateRanges(const Run& run, const ReportOptions&) {
-  Table table{.name = "ranges",
-              .title = "NVTX ranges, all ranks",
-              .columns = {{"name", Unit::kText},
-                          {"domain", Unit::kText, Shown::kDetail},
-                          {"calls", Unit::kCount},
-                          {"total_ns", Unit::kNs},
-                          {"gpu_ns", Unit::kNs},
-                          {"mean_ns", Unit::kNs},
-                          {"min_ns", Unit::kNs, Shown::kDetail},
-                          {"max_ns", Unit::kNs, Shown::kDetail},
-                          {"ranks", Unit::kCount, Shown::kDetail},
-                          {"unfinished", Unit::kCount, Shown::kDetail}}};
+  Table table = TableOf("NVTX ranges, all ranks", kColumns, SummarizeRanges(run.traces));
   uint64_t unmatched = 0;
   for (const Trace& trace : run.traces) unmatched += trace.unmatched_pops;
-  for (const RangeRow& row : SummarizeRanges(run.traces)) {
-    table.rows.push_back({row.name, row.domain, row.time.count, row.time.total_ns, row.gpu_ns,
-                          row.time.mean_ns(), row.time.shortest_ns(), row.time.max_ns, row.ranks,
-                          row.unfinished});
-  }
   if (table.rows.empty()) table.notes.push_back("the program used no NVTX range");
   if (unmatched > 0) {
     table.notes.push_back(std::to_string(unmatched) +

@@ -7,16 +7,19 @@
 #include "collector/analysis/numbers/duration_statistics.h"
 #include "collector/analysis/steps.h"
 #include "collector/analysis/sync_calls.h"
-#include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
 
+// One function that waits, by its calls.
 struct SyncRow {
+  std::string call;
   DurationStatistics time;
   int64_t in_steps = 0, idle_ns = 0;
   std::set<const Trace*> ranks;
+  int64_t steps = 0;  // of all ranks
 };
 
 // The device's idle time that began between `start` and `end`: the last such gap.
@@ -27,50 +30,61 @@ int64_t IdleAfter(const std::vector<Interval>& busy, int64_t start, int64_t end)
   return dry >= start && dry <= end ? next->first - dry : 0;
 }
 
+using ByCall = std::map<std::string, SyncRow>;
+
+void AddTrace(const Trace& trace, ByCall* by_call) {
+  const std::vector<Interval> busy = MergedIntervals(DeviceTimeline(trace));
+  StepFinder finder(trace, DetectSteps(trace));
+  int64_t told = INT64_MIN;  // the runtime's call and the driver's inside it share one gap
+  ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {
+    SyncRow& row = (*by_call)[trace.dictionary.Api(calls.api[i]).name];
+    row.time.Add(calls.end[i] - calls.start[i]);
+    row.in_steps += finder.IndexAt(calls.start[i]) >= 0;
+    row.ranks.insert(&trace);
+    if (calls.start[i] < told) return;
+    row.idle_ns += IdleAfter(busy, calls.start[i], calls.end[i]);
+    told = calls.end[i];
+  });
+}
+
+Cell PerStep(const SyncRow& row) {
+  if (row.steps == 0) return {};
+  return static_cast<double>(row.in_steps) / static_cast<double>(row.steps);
+}
+
+const ColumnsOf<SyncRow> kColumns = {
+    {"call", Unit::kText, [](const SyncRow& row) { return row.call; }},
+    {"calls", Unit::kCount, [](const SyncRow& row) { return row.time.count; }},
+    {"per_step", Unit::kCount, [](const SyncRow& row) { return PerStep(row); }},
+    {"total_ns", Unit::kNs, [](const SyncRow& row) { return row.time.total_ns; }},
+    {"mean_ns", Unit::kNs, [](const SyncRow& row) { return row.time.mean_ns(); }},
+    {"min_ns", Unit::kNs, [](const SyncRow& row) { return row.time.shortest_ns(); },
+     Shown::kDetail},
+    {"max_ns", Unit::kNs, [](const SyncRow& row) { return row.time.max_ns; }, Shown::kDetail},
+    {"idle_after_ns", Unit::kNs, [](const SyncRow& row) { return row.idle_ns; }},
+    {"ranks", Unit::kCount,
+     [](const SyncRow& row) { return static_cast<int64_t>(row.ranks.size()); }, Shown::kDetail},
+};
+
 }  // namespace
 
 Table TabulateSyncs(const Run& run, const ReportOptions&) {
-  std::map<std::string, SyncRow> by_call;
-  int64_t steps_seen = 0;
+  ByCall by_call;
+  int64_t steps = 0;
   for (const Trace& trace : run.traces) {
-    const std::vector<Interval> busy = MergedIntervals(DeviceTimeline(trace));
-    const StepList& steps = DetectSteps(trace);
-    StepFinder finder(trace, steps);
-    steps_seen += static_cast<int64_t>(steps.list.size());
-    int64_t told = INT64_MIN;  // the runtime's call and the driver's inside it share one gap
-    ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {
-      SyncRow& row = by_call[trace.dictionary.Api(calls.api[i]).name];
-      row.time.Add(calls.end[i] - calls.start[i]);
-      row.in_steps += finder.IndexAt(calls.start[i]) >= 0;
-      row.ranks.insert(&trace);
-      if (calls.start[i] < told) return;
-      row.idle_ns += IdleAfter(busy, calls.start[i], calls.end[i]);
-      told = calls.end[i];
-    });
+    AddTrace(trace, &by_call);
+    steps += static_cast<int64_t>(DetectSteps(trace).list.size());
   }
-  std::vector<std::pair<std::string, SyncRow>> rows(by_call.begin(), by_call.end());
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return a.second.time.total_ns > b.second.time.total_ns;
+  std::vector<SyncRow> rows;
+  for (auto& [call, row] : by_call) {
+    row.call = call;
+    row.steps = steps;
+    rows.push_back(std::move(row));
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const SyncRow& a, const SyncRow& b) {
+    return a.time.total_ns > b.time.total_ns;
   });
-  Table table{.name = "syncs",
-              .title = "The host waiting for the device, all ranks",
-              .columns = {{"call", Unit::kText},
-                          {"calls", Unit::kCount},
-                          {"per_step", Unit::kCount},
-                          {"total_ns", Unit::kNs},
-                          {"mean_ns", Unit::kNs},
-                          {"min_ns", Unit::kNs, Shown::kDetail},
-                          {"max_ns", Unit::kNs, Shown::kDetail},
-                          {"idle_after_ns", Unit::kNs},
-                          {"ranks", Unit::kCount, Shown::kDetail}}};
-  for (const auto& [name, row] : rows) {
-    table.rows.push_back({name, row.time.count,
-                          steps_seen == 0 ? Cell()
-                                          : Cell(static_cast<double>(row.in_steps) /
-                                                 static_cast<double>(steps_seen)),
-                          row.time.total_ns, row.time.mean_ns(), row.time.shortest_ns(),
-                          row.time.max_ns, row.idle_ns, static_cast<int64_t>(row.ranks.size())});
-  }
+  Table table = TableOf("The host waiting for the device, all ranks", kColumns, rows);
   if (table.rows.empty()) table.notes.push_back("no call waited for a device");
   return table;
 }

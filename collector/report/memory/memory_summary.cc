@@ -6,6 +6,7 @@
 #include "collector/analysis/framework/memory_blocks.h"
 #include "collector/analysis/framework/python_stacks.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
@@ -75,15 +76,31 @@ Cell DeviceCell(const Trace& trace, uint32_t device) {
   return std::string(named ? "CPU" : "not named");
 }
 
-void AddRows(const Trace& trace, const std::string& allocator,
-             const std::map<uint32_t, Curve>& curves, Table* table) {
-  for (const auto& [device, curve] : curves) {
-    table->rows.push_back({RankCell(trace), DeviceCell(trace, device), allocator, curve.peak,
-                           curve.peak_time - trace.first_ns,
-                           curve.has_reserved ? Cell(curve.peak_reserved) : Cell(), curve.now,
-                           curve.allocations, curve.allocated, curve.largest});
-  }
-}
+// What one allocator gave out on one device.
+struct GivenOut {
+  const Trace* trace;
+  uint32_t device;
+  std::string allocator;
+  Curve curve;
+
+  Cell peak_reserved() const { return curve.has_reserved ? Cell(curve.peak_reserved) : Cell(); }
+};
+
+const ColumnsOf<GivenOut> kColumns = {
+    {"rank", Unit::kCount, [](const GivenOut& row) { return RankCell(*row.trace); }},
+    {"device", Unit::kText, [](const GivenOut& row) { return DeviceCell(*row.trace, row.device); }},
+    {"allocator", Unit::kText, [](const GivenOut& row) { return row.allocator; }},
+    {"peak_bytes", Unit::kBytes, [](const GivenOut& row) { return row.curve.peak; }},
+    {"peak_at_ns", Unit::kNs,
+     [](const GivenOut& row) { return row.curve.peak_time - row.trace->first_ns; }},
+    {"peak_reserved_bytes", Unit::kBytes, [](const GivenOut& row) { return row.peak_reserved(); }},
+    {"at_end_bytes", Unit::kBytes, [](const GivenOut& row) { return row.curve.now; }},
+    {"allocations", Unit::kCount, [](const GivenOut& row) { return row.curve.allocations; }},
+    {"allocated_bytes", Unit::kBytes, [](const GivenOut& row) { return row.curve.allocated; },
+     Shown::kDetail},
+    {"largest_bytes", Unit::kBytes, [](const GivenOut& row) { return row.curve.largest; },
+     Shown::kDetail},
+};
 
 MemoryCategory CategoryOf(uint8_t told) {
   return told == 0 ? MemoryCategory::kUnknown : static_cast<MemoryCategory>(told - 1);
@@ -162,79 +179,92 @@ std::map<std::string, Held> ByOrigin(const Trace& trace, uint32_t device, size_t
 // "a.py(3): f;b.py(9): g" -> "a.py(3): f"
 std::string Innermost(const std::string& stack) { return stack.substr(0, stack.find(';')); }
 
+// What holds a part of the memory at the peak of its device: a category, a stack or an operator.
+struct Holder {
+  const Trace* trace;
+  uint32_t device;
+  std::string name;
+  int64_t bytes;
+  int64_t peak;  // of all holders
+  Cell blocks = {};
+};
+
+Cell StackCell(const Holder& row) {
+  return row.name.find(';') == row.name.npos ? Cell() : Cell(row.name);
+}
+
+ColumnsOf<Holder> HolderColumns(Shown stack) {
+  return {
+      {"rank", Unit::kCount, [](const Holder& row) { return RankCell(*row.trace); }},
+      {"device", Unit::kText, [](const Holder& row) { return DeviceCell(*row.trace, row.device); }},
+      {"held_by", Unit::kText, [](const Holder& row) { return Innermost(row.name); }},
+      {"bytes", Unit::kBytes, [](const Holder& row) { return row.bytes; }},
+      {"share_percent", Unit::kPercent,
+       [](const Holder& row) { return Percent(row.bytes, row.peak); }},
+      {"blocks", Unit::kCount, [](const Holder& row) { return row.blocks; }},
+      {"stack", Unit::kText, [](const Holder& row) { return StackCell(row); }, stack},
+  };
+}
+
+void AddHolders(const Trace& trace, uint32_t device, const Curve& curve, int frames,
+                std::vector<Holder>* rows) {
+  const bool by_origin = frames > 0 || trace.allocations.category.empty();
+  const auto held = by_origin ? ByOrigin(trace, device, curve.peak_row, frames)
+                              : ByCategory(trace.allocations, device, curve.peak_row);
+  std::vector<std::pair<std::string, Held>> sorted(held.begin(), held.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
+  int64_t rest = curve.peak;
+  for (const auto& [name, of] : sorted) {
+    rest -= of.bytes;
+    if (of.bytes != 0) rows->push_back({&trace, device, name, of.bytes, curve.peak, of.blocks});
+  }
+  if (rest > 0) {
+    rows->push_back({&trace, device, "(allocated before the trace)", rest, curve.peak});
+  }
+}
+
+void NoteEmpty(Table* table) {
+  if (!table->rows.empty()) return;
+  table->notes.push_back(
+      "no allocations were recorded: ranktap run --level full records them in the steps of "
+      "--schedule, torch.profiler with profile_memory=True");
+}
+
 }  // namespace
 
 Table TabulateMemory(const Run& run, const ReportOptions&) {
-  Table table{.name = "memory",
-              .title = "Memory that was given out, by device",
-              .columns = {{"rank", Unit::kCount},
-                          {"device", Unit::kText},
-                          {"allocator", Unit::kText},
-                          {"peak_bytes", Unit::kBytes},
-                          {"peak_at_ns", Unit::kNs},
-                          {"peak_reserved_bytes", Unit::kBytes},
-                          {"at_end_bytes", Unit::kBytes},
-                          {"allocations", Unit::kCount},
-                          {"allocated_bytes", Unit::kBytes, Shown::kDetail},
-                          {"largest_bytes", Unit::kBytes, Shown::kDetail}}};
+  std::vector<GivenOut> rows;
+  std::vector<std::string> notes;
   for (const Trace& trace : run.traces) {
-    AddRows(trace, "framework", FrameworkCurves(trace), &table);
-    AddRows(trace, "CUDA", CudaCurves(trace), &table);
+    for (const auto& [device, curve] : FrameworkCurves(trace)) {
+      rows.push_back({&trace, device, "framework", curve});
+    }
+    for (const auto& [device, curve] : CudaCurves(trace)) {
+      rows.push_back({&trace, device, "CUDA", curve});
+    }
     for (const Damage& damage : trace.damage) {
-      table.notes.push_back(trace.info.file + ", offset " + std::to_string(damage.offset) + ": " +
-                            damage.what);
+      notes.push_back(trace.info.file + ", offset " + std::to_string(damage.offset) + ": " +
+                      damage.what);
     }
   }
-  if (table.rows.empty()) {
-    table.notes.push_back(
-        "no allocations were recorded: ranktap run --level full records them in the steps of "
-        "--schedule, torch.profiler with profile_memory=True");
-  }
+  Table table = TableOf("Memory that was given out, by device", kColumns, rows);
+  table.notes = std::move(notes);
+  NoteEmpty(&table);
   return table;
 }
 
 Table TabulateMemoryPeak(const Run& run, const ReportOptions& options) {
-  Table table{
-      .name = "memory-peak",
-      .title = "What held the memory at the peak of each device",
-      .columns = {{"rank", Unit::kCount},
-                  {"device", Unit::kText},
-                  {"held_by", Unit::kText},
-                  {"bytes", Unit::kBytes},
-                  {"share_percent", Unit::kPercent},
-                  {"blocks", Unit::kCount},
-                  {"stack", Unit::kText, options.by_stack > 0 ? Shown::kProse : Shown::kDetail}}};
+  std::vector<Holder> rows;
   for (const Trace& trace : run.traces) {
-    const Allocations& all = trace.allocations;
     for (const auto& [device, curve] : FrameworkCurves(trace)) {
-      if (curve.peak == 0) continue;
-      const bool by_origin = options.by_stack > 0 || all.category.empty();
-      const auto held = by_origin ? ByOrigin(trace, device, curve.peak_row, options.by_stack)
-                                  : ByCategory(all, device, curve.peak_row);
-      std::vector<std::pair<std::string, Held>> sorted(held.begin(), held.end());
-      std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-        return a.second.bytes > b.second.bytes;
-      });
-      int64_t rest = curve.peak;
-      for (const auto& [name, of] : sorted) {
-        rest -= of.bytes;
-        if (of.bytes == 0) continue;
-        table.rows.push_back({RankCell(trace), DeviceCell(trace, device), Innermost(name), of.bytes,
-                              Percent(of.bytes, curve.peak), of.blocks,
-                              name.find(';') == name.npos ? Cell() : Cell(name)});
-      }
-      if (rest > 0) {
-        table.rows.push_back({RankCell(trace), DeviceCell(trace, device),
-                              std::string("(allocated before the trace)"), rest,
-                              Percent(rest, curve.peak), Cell(), Cell()});
-      }
+      if (curve.peak != 0) AddHolders(trace, device, curve, options.by_stack, &rows);
     }
   }
-  if (table.rows.empty()) {
-    table.notes.push_back(
-        "no allocations were recorded: ranktap run --level full records them in the steps of "
-        "--schedule, torch.profiler with profile_memory=True");
-  }
+  const Shown stack = options.by_stack > 0 ? Shown::kProse : Shown::kDetail;
+  Table table =
+      TableOf("What held the memory at the peak of each device", HolderColumns(stack), rows);
+  NoteEmpty(&table);
   return table;
 }
 

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "collector/analysis/framework/memory_blocks.h"
 #include "collector/analysis/steps.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -19,6 +21,9 @@ using Levels = std::array<int64_t, kMemoryCategories>;
 
 int64_t& Of(Levels* levels, MemoryCategory category) {
   return (*levels)[static_cast<size_t>(category)];
+}
+int64_t Of(const Levels& levels, MemoryCategory category) {
+  return levels[static_cast<size_t>(category)];
 }
 int64_t Sum(const Levels& levels) {
   int64_t sum = 0;
@@ -56,6 +61,9 @@ int64_t FirstBackward(const std::vector<int64_t>& starts, int64_t since, int64_t
 }
 
 struct StepMemory {
+  const Trace* trace = nullptr;
+  const Step* step = nullptr;
+  uint32_t device = kNone;
   int64_t at_start = 0, peak = 0, peak_time = 0, at_end = 0;
   int64_t unfreed = 0, new_unfreed = 0, saved = 0;
   int64_t changes = 0;
@@ -68,7 +76,7 @@ bool IsOfModel(MemoryCategory category) {
 
 StepMemory MeasureStep(const Trace& trace, const DeviceMemory& memory, const Step& step,
                        int64_t backward) {
-  StepMemory of;
+  StepMemory of{.trace = &trace, .step = &step, .device = memory.device};
   for (const HeldBlock& block : memory.blocks) {
     // What was there before a window is allocated at its start, which is the step's.
     if (HeldAt(block, step.start)) of.at_start += block.bytes;
@@ -102,12 +110,12 @@ StepMemory MeasureStep(const Trace& trace, const DeviceMemory& memory, const Ste
 }
 
 // 100 * (reserved - given out) / reserved, at the row with most reserved.
-Cell Fragmentation(const Trace& trace, uint32_t device, const Step& step) {
-  const Allocations& all = trace.allocations;
+Cell Fragmentation(const StepMemory& of) {
+  const Allocations& all = of.trace->allocations;
   uint64_t most = 0, given = 0;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (all.start[i] < step.start || all.start[i] > step.end) continue;
-    if (MemoryDeviceOf(all, i) != device || all.reserved.At(i) < most) continue;
+    if (all.start[i] < of.step->start || all.start[i] > of.step->end) continue;
+    if (MemoryDeviceOf(all, i) != of.device || all.reserved.At(i) < most) continue;
     most = all.reserved.At(i);
     given = all.allocated.At(i);
   }
@@ -122,105 +130,151 @@ void NoteEmpty(Table* table) {
       "steps of --schedule, torch.profiler with profile_memory=True");
 }
 
+const ColumnsOf<StepMemory> kStepColumns = {
+    {"rank", Unit::kCount, [](const StepMemory& row) { return RankCell(*row.trace); }},
+    {"device", Unit::kText, [](const StepMemory& row) { return DeviceCell(row.device); }},
+    {"step", Unit::kCount, [](const StepMemory& row) { return row.step->number; }},
+    {"start_bytes", Unit::kBytes, [](const StepMemory& row) { return row.at_start; }},
+    {"saved_bytes", Unit::kBytes, [](const StepMemory& row) { return row.saved; }},
+    {"peak_bytes", Unit::kBytes, [](const StepMemory& row) { return row.peak; }},
+    {"peak_at_ns", Unit::kNs,
+     [](const StepMemory& row) { return row.peak_time - row.trace->first_ns; }, Shown::kDetail},
+    {"end_bytes", Unit::kBytes, [](const StepMemory& row) { return row.at_end; }},
+    {"unfreed_bytes", Unit::kBytes, [](const StepMemory& row) { return row.unfreed; }},
+    {"new_unfreed_bytes", Unit::kBytes, [](const StepMemory& row) { return row.new_unfreed; }},
+    {"fragmentation_percent", Unit::kPercent,
+     [](const StepMemory& row) { return Fragmentation(row); }, Shown::kDetail},
+};
+
+struct ModuleMemory {
+  const Trace* trace = nullptr;
+  uint32_t device = kNone;
+  int64_t device_peak = 0;
+  std::string module;
+  Levels levels{};  // at the device's peak
+  int64_t saved = 0;
+
+  int64_t bytes() const { return Sum(levels); }
+  int64_t of(MemoryCategory category) const { return Of(levels, category); }
+  int64_t other() const {
+    return bytes() - of(MemoryCategory::kParameter) - of(MemoryCategory::kGradient) -
+           of(MemoryCategory::kOptimizerState) - of(MemoryCategory::kActivation);
+  }
+  std::string name() const { return module.empty() ? "(in no module)" : module; }
+};
+
+const ColumnsOf<ModuleMemory> kModuleColumns = {
+    {"rank", Unit::kCount, [](const ModuleMemory& row) { return RankCell(*row.trace); },
+     Shown::kDetail},
+    {"device", Unit::kText, [](const ModuleMemory& row) { return DeviceCell(row.device); },
+     Shown::kDetail},
+    {"module", Unit::kText, [](const ModuleMemory& row) { return row.name(); }, Shown::kProse},
+    {"bytes", Unit::kBytes, [](const ModuleMemory& row) { return row.bytes(); }},
+    {"share_percent", Unit::kPercent,
+     [](const ModuleMemory& row) { return Percent(row.bytes(), row.device_peak); }, Shown::kDetail},
+    {"parameter_bytes", Unit::kBytes,
+     [](const ModuleMemory& row) { return row.of(MemoryCategory::kParameter); }},
+    {"gradient_bytes", Unit::kBytes,
+     [](const ModuleMemory& row) { return row.of(MemoryCategory::kGradient); }},
+    {"state_bytes", Unit::kBytes,
+     [](const ModuleMemory& row) { return row.of(MemoryCategory::kOptimizerState); }},
+    {"activation_bytes", Unit::kBytes,
+     [](const ModuleMemory& row) { return row.of(MemoryCategory::kActivation); }},
+    {"other_bytes", Unit::kBytes, [](const ModuleMemory& row) { return row.other(); },
+     Shown::kDetail},
+    {"saved_bytes", Unit::kBytes, [](const ModuleMemory& row) { return row.saved; }},
+};
+
+// The first backward of the last step that was watched: in a program's first there are no states.
+int64_t LastBackward(const Trace& trace, const DeviceMemory& memory,
+                     const std::vector<int64_t>& backwards) {
+  const int64_t last = memory.blocks.empty() ? 0 : memory.blocks.back().start;
+  const StepList& steps = DetectSteps(trace);
+  const int64_t step = StepIndexAt(steps, last);
+  if (step < 0) return kUntimed;
+  return FirstBackward(backwards, steps.list[static_cast<size_t>(step)].start, last);
+}
+
+void AddModules(const Trace& trace, const DeviceMemory& memory, int64_t backward,
+                std::vector<ModuleMemory>* rows) {
+  std::map<std::string, ModuleMemory> by_module;
+  for (const HeldBlock& block : memory.blocks) {
+    if (HeldAt(block, memory.peak_time)) {
+      Of(&by_module[block.module].levels, block.category) += block.bytes;
+    }
+    if (backward != kUntimed && block.category == MemoryCategory::kActivation &&
+        HeldAt(block, backward)) {
+      by_module[block.module].saved += block.bytes;
+    }
+  }
+  const auto first = static_cast<std::ptrdiff_t>(rows->size());
+  for (auto& [module, of] : by_module) {
+    rows->push_back({&trace, memory.device, memory.peak, module, of.levels, of.saved});
+  }
+  std::stable_sort(
+      rows->begin() + first, rows->end(),
+      [](const ModuleMemory& a, const ModuleMemory& b) { return a.bytes() > b.bytes(); });
+}
+
 }  // namespace
 
 Table TabulateMemorySteps(const Run& run, const ReportOptions&) {
-  Table table{.name = "memory-steps",
-              .title = "Memory that the framework held, by step",
-              .columns = {{"rank", Unit::kCount},
-                          {"device", Unit::kText},
-                          {"step", Unit::kCount},
-                          {"start_bytes", Unit::kBytes},
-                          {"saved_bytes", Unit::kBytes},
-                          {"peak_bytes", Unit::kBytes},
-                          {"peak_at_ns", Unit::kNs, Shown::kDetail},
-                          {"end_bytes", Unit::kBytes},
-                          {"unfreed_bytes", Unit::kBytes},
-                          {"new_unfreed_bytes", Unit::kBytes},
-                          {"fragmentation_percent", Unit::kPercent, Shown::kDetail}}};
+  std::vector<StepMemory> rows;
   for (const Trace& trace : run.traces) {
     const std::vector<int64_t> backwards = BackwardStarts(trace);
     for (const DeviceMemory& memory : HeldMemory(trace)) {
       for (const Step& step : DetectSteps(trace).list) {
         const StepMemory of =
             MeasureStep(trace, memory, step, FirstBackward(backwards, step.start, step.end));
-        if (of.changes == 0) continue;  // not watched
-        table.rows.push_back({RankCell(trace), DeviceCell(memory.device), step.number, of.at_start,
-                              of.saved, of.peak, of.peak_time - trace.first_ns, of.at_end,
-                              of.unfreed, of.new_unfreed,
-                              Fragmentation(trace, memory.device, step)});
+        if (of.changes > 0) rows.push_back(of);  // 0: not watched
       }
     }
   }
+  Table table = TableOf("Memory that the framework held, by step", kStepColumns, rows);
   NoteEmpty(&table);
   return table;
 }
 
 Table TabulateMemoryModules(const Run& run, const ReportOptions&) {
-  Table table{.name = "memory-modules",
-              .title = "What each module held at the peak",
-              .columns = {{"rank", Unit::kCount, Shown::kDetail},
-                          {"device", Unit::kText, Shown::kDetail},
-                          {"module", Unit::kText, Shown::kProse},
-                          {"bytes", Unit::kBytes},
-                          {"share_percent", Unit::kPercent, Shown::kDetail},
-                          {"parameter_bytes", Unit::kBytes},
-                          {"gradient_bytes", Unit::kBytes},
-                          {"state_bytes", Unit::kBytes},
-                          {"activation_bytes", Unit::kBytes},
-                          {"other_bytes", Unit::kBytes, Shown::kDetail},
-                          {"saved_bytes", Unit::kBytes}}};
+  std::vector<ModuleMemory> rows;
   for (const Trace& trace : run.traces) {
     const std::vector<int64_t> backwards = BackwardStarts(trace);
     for (const DeviceMemory& memory : HeldMemory(trace)) {
-      // Of the last step that was watched: in a program's first there are no states.
-      const int64_t last = memory.blocks.empty() ? 0 : memory.blocks.back().start;
-      const StepList& steps = DetectSteps(trace);
-      const int64_t step = StepIndexAt(steps, last);
-      const int64_t backward =
-          step < 0 ? kUntimed
-                   : FirstBackward(backwards, steps.list[static_cast<size_t>(step)].start, last);
-      std::map<std::string, std::pair<Levels, int64_t>> by_module;
-      for (const HeldBlock& block : memory.blocks) {
-        if (HeldAt(block, memory.peak_time)) {
-          Of(&by_module[block.module].first, block.category) += block.bytes;
-        }
-        if (backward != kUntimed && block.category == MemoryCategory::kActivation &&
-            HeldAt(block, backward)) {
-          by_module[block.module].second += block.bytes;
-        }
-      }
-      std::vector<std::pair<std::string, std::pair<Levels, int64_t>>> rows(by_module.begin(),
-                                                                           by_module.end());
-      std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-        return Sum(a.second.first) > Sum(b.second.first);
-      });
-      for (auto& [module, held] : rows) {
-        auto& [levels, saved] = held;
-        const int64_t bytes = Sum(levels);
-        const int64_t parameters = Of(&levels, MemoryCategory::kParameter),
-                      gradients = Of(&levels, MemoryCategory::kGradient),
-                      states = Of(&levels, MemoryCategory::kOptimizerState),
-                      activations = Of(&levels, MemoryCategory::kActivation);
-        table.rows.push_back({RankCell(trace), DeviceCell(memory.device),
-                              module.empty() ? std::string("(in no module)") : module, bytes,
-                              Percent(bytes, memory.peak), parameters, gradients, states,
-                              activations, bytes - parameters - gradients - states - activations,
-                              saved});
-      }
+      AddModules(trace, memory, LastBackward(trace, memory, backwards), &rows);
     }
   }
+  Table table = TableOf("What each module held at the peak", kModuleColumns, rows);
   NoteEmpty(&table);
   return table;
 }
 
 namespace {
 
-void AddLevels(const Trace& trace, uint32_t device, int64_t time, const Levels& levels,
-               Table* table) {
-  std::vector<Cell> row = {RankCell(trace), DeviceCell(device), time - trace.first_ns, Sum(levels)};
-  for (const int64_t level : levels) row.emplace_back(level);
-  table->rows.push_back(std::move(row));
+// What a device held at a moment.
+struct Sample {
+  const Trace* trace;
+  uint32_t device;
+  int64_t time;
+  Levels levels;
+};
+
+const ColumnsOf<Sample> kSampleColumns = {
+    {"rank", Unit::kCount, [](const Sample& row) { return RankCell(*row.trace); }},
+    {"device", Unit::kText, [](const Sample& row) { return DeviceCell(row.device); }},
+    {"time_ns", Unit::kNs, [](const Sample& row) { return row.time - row.trace->first_ns; }},
+    {"bytes", Unit::kBytes, [](const Sample& row) { return Sum(row.levels); }},
+};
+
+// A column for each category: no ColumnOf, whose cells cannot depend on a number.
+void AddCategories(const std::vector<Sample>& samples, Table* table) {
+  for (size_t category = 0; category < kMemoryCategories; ++category) {
+    std::string name = CategoryName(static_cast<MemoryCategory>(category));
+    std::replace(name.begin(), name.end(), ' ', '_');
+    table->columns.push_back({name + "_bytes", Unit::kBytes, Shown::kDetail});
+    for (size_t i = 0; i < samples.size(); ++i) {
+      table->rows[i].emplace_back(samples[i].levels[category]);
+    }
+  }
 }
 
 void Apply(const Allocations& all, size_t row, Levels* levels) {
@@ -241,7 +295,7 @@ std::vector<int64_t> SampledEnds(const Operators& ops, size_t rate) {
   return sampled;
 }
 
-void AddAfterOperators(const Trace& trace, size_t rate, Table* table) {
+void AddAfterOperators(const Trace& trace, size_t rate, std::vector<Sample>* samples) {
   const Allocations& all = trace.allocations;
   std::map<uint32_t, Levels> devices;
   size_t next = 0;
@@ -249,53 +303,50 @@ void AddAfterOperators(const Trace& trace, size_t rate, Table* table) {
     for (; next < all.size() && all.start[next] <= end; ++next) {
       Apply(all, next, &devices[MemoryDeviceOf(all, next)]);
     }
-    for (const auto& [device, levels] : devices) AddLevels(trace, device, end, levels, table);
+    for (const auto& [device, levels] : devices) samples->push_back({&trace, device, end, levels});
   }
+}
+
+// Of each part of the time and device the moment at which most was held.
+void AddHighest(const Trace& trace, std::vector<Sample>* samples) {
+  struct Curve {
+    Levels levels{}, best{};
+    int64_t part = -1, best_time = 0;
+  };
+  const Allocations& all = trace.allocations;
+  if (all.size() == 0) return;
+  std::map<uint32_t, Curve> curves;
+  const int64_t first = all.start[0], span = all.start[all.size() - 1] - first + 1;
+  const auto emit = [&](uint32_t device, const Curve& curve) {
+    if (curve.part >= 0) samples->push_back({&trace, device, curve.best_time, curve.best});
+  };
+  for (size_t i = 0; i < all.size(); ++i) {
+    Curve& curve = curves[MemoryDeviceOf(all, i)];
+    Apply(all, i, &curve.levels);
+    const auto part = static_cast<int64_t>(static_cast<double>(all.start[i] - first) /
+                                           static_cast<double>(span) * kMemorySamples);
+    if (part == curve.part && Sum(curve.levels) <= Sum(curve.best)) continue;
+    if (part != curve.part) emit(MemoryDeviceOf(all, i), curve);
+    curve.part = part;
+    curve.best = curve.levels;
+    curve.best_time = all.start[i];
+  }
+  for (const auto& [device, curve] : curves) emit(device, curve);
 }
 
 }  // namespace
 
 Table TabulateMemoryOverTime(const Run& run, const ReportOptions& options) {
-  Table table{.name = "memory-over-time",
-              .title = "Memory over time, by category",
-              .columns = {{"rank", Unit::kCount},
-                          {"device", Unit::kText},
-                          {"time_ns", Unit::kNs},
-                          {"bytes", Unit::kBytes}}};
-  for (size_t category = 0; category < kMemoryCategories; ++category) {
-    std::string name = CategoryName(static_cast<MemoryCategory>(category));
-    std::replace(name.begin(), name.end(), ' ', '_');
-    table.columns.push_back({name + "_bytes", Unit::kBytes, Shown::kDetail});
-  }
+  std::vector<Sample> samples;
   for (const Trace& trace : run.traces) {
-    const Allocations& all = trace.allocations;
     if (options.sample_rate > 0) {
-      AddAfterOperators(trace, static_cast<size_t>(options.sample_rate), &table);
-      continue;
+      AddAfterOperators(trace, static_cast<size_t>(options.sample_rate), &samples);
+    } else {
+      AddHighest(trace, &samples);
     }
-    struct Curve {
-      Levels levels{}, best{};
-      int64_t part = -1, best_time = 0;
-    };
-    std::map<uint32_t, Curve> curves;
-    if (all.size() == 0) continue;
-    const int64_t first = all.start[0], span = all.start[all.size() - 1] - first + 1;
-    const auto emit = [&](uint32_t device, const Curve& curve) {
-      if (curve.part >= 0) AddLevels(trace, device, curve.best_time, curve.best, &table);
-    };
-    for (size_t i = 0; i < all.size(); ++i) {
-      Curve& curve = curves[MemoryDeviceOf(all, i)];
-      Apply(all, i, &curve.levels);
-      const auto part = static_cast<int64_t>(static_cast<double>(all.start[i] - first) /
-                                             static_cast<double>(span) * kMemorySamples);
-      if (part == curve.part && Sum(curve.levels) <= Sum(curve.best)) continue;
-      if (part != curve.part) emit(MemoryDeviceOf(all, i), curve);
-      curve.part = part;
-      curve.best = curve.levels;
-      curve.best_time = all.start[i];
-    }
-    for (const auto& [device, curve] : curves) emit(device, curve);
   }
+  Table table = TableOf("Memory over time, by category", kSampleColumns, samples);
+  AddCategories(samples, &table);
   NoteEmpty(&table);
   return table;
 }
