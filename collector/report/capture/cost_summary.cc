@@ -1,4 +1,6 @@
 
+#include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
@@ -8,33 +10,66 @@ Cell ShareOf(double part, uint64_t whole) {
   return whole == 0 ? Cell() : Cell(100.0 * part / static_cast<double>(whole));
 }
 
-std::vector<Cell> RowOf(const Trace& trace) {
-  const v1::Cost& cost = trace.cost;
-  const auto number = [](uint64_t value) { return static_cast<int64_t>(value); };
-  const double hook_ns = static_cast<double>(cost.callback_ticks()) * trace.host_ns_per_tick;
-  const double stall_ns = static_cast<double>(cost.stall_max_ticks()) * trace.host_ns_per_tick;
-  const uint64_t cpu_ns = cost.drain_cpu_ns() + cost.sender_cpu_ns();
-  const bool is_timed = cost.callback_ticks() > 0;
-  const bool has_events = cost.callbacks() > 0 && is_timed;
-  return {trace.info.rank ? Cell(int64_t{*trace.info.rank}) : Cell(),
-          trace.info.file,
-          number(cost.watched_ns()),
-          number(cost.callbacks()),
-          is_timed ? Cell(static_cast<int64_t>(hook_ns)) : Cell(),
-          is_timed ? ShareOf(hook_ns, cost.watched_ns()) : Cell(),
-          has_events ? Cell(static_cast<int64_t>(hook_ns / static_cast<double>(cost.callbacks())))
-                     : Cell(),
-          is_timed ? Cell(static_cast<int64_t>(stall_ns)) : Cell(),
-          number(cpu_ns),
-          ShareOf(static_cast<double>(cpu_ns), cost.watched_ns()),
-          number(cost.drain_cpu_ns()),
-          number(cost.sender_cpu_ns()),
-          number(cost.bytes()),
-          number(cost.frames()),
-          cost.budget_ppm() == 0 ? Cell() : Cell(static_cast<double>(cost.budget_ppm()) / 1e4),
-          number(cost.steps_down()),
-          trace.info.level};
+struct Line {
+  const Trace* trace = nullptr;
+  const v1::Cost* cost = nullptr;
+
+  bool is_timed() const { return cost->callback_ticks() > 0; }
+  double hook_ns() const { return InNs(cost->callback_ticks()); }
+  double stall_ns() const { return InNs(cost->stall_max_ticks()); }
+  uint64_t cpu_ns() const { return cost->drain_cpu_ns() + cost->sender_cpu_ns(); }
+
+ private:
+  double InNs(uint64_t ticks) const { return static_cast<double>(ticks) * trace->host_ns_per_tick; }
+};
+
+Cell Number(uint64_t value) { return static_cast<int64_t>(value); }
+
+Cell IfTimed(const Line& line, double ns) {
+  return line.is_timed() ? Cell(static_cast<int64_t>(ns)) : Cell();
 }
+
+Cell HooksPercent(const Line& line) {
+  return line.is_timed() ? ShareOf(line.hook_ns(), line.cost->watched_ns()) : Cell();
+}
+
+Cell MeanNs(const Line& line) {
+  if (line.cost->callbacks() == 0) return {};
+  return IfTimed(line, line.hook_ns() / static_cast<double>(line.cost->callbacks()));
+}
+
+Cell BudgetPercent(const Line& line) {
+  const auto ppm = static_cast<double>(line.cost->budget_ppm());
+  return ppm == 0 ? Cell() : Cell(ppm / 1e4);
+}
+
+const ColumnsOf<Line> kColumns = {
+    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
+    {"file", Unit::kText, [](const Line& line) { return line.trace->info.file; }, Shown::kDetail},
+    {"watched_ns", Unit::kNs, [](const Line& line) { return Number(line.cost->watched_ns()); }},
+    {"events", Unit::kCount, [](const Line& line) { return Number(line.cost->callbacks()); }},
+    {"hooks_ns", Unit::kNs, [](const Line& line) { return IfTimed(line, line.hook_ns()); }},
+    {"hooks_percent", Unit::kPercent, [](const Line& line) { return HooksPercent(line); }},
+    {"mean_ns", Unit::kNs, [](const Line& line) { return MeanNs(line); }, Shown::kDetail},
+    {"longest_ns", Unit::kNs, [](const Line& line) { return IfTimed(line, line.stall_ns()); },
+     Shown::kDetail},
+    {"own_cpu_ns", Unit::kNs, [](const Line& line) { return Number(line.cpu_ns()); }},
+    {"own_cpu_percent", Unit::kPercent,
+     [](const Line& line) {
+       return ShareOf(static_cast<double>(line.cpu_ns()), line.cost->watched_ns());
+     }},
+    {"drain_cpu_ns", Unit::kNs, [](const Line& line) { return Number(line.cost->drain_cpu_ns()); },
+     Shown::kDetail},
+    {"sender_cpu_ns", Unit::kNs,
+     [](const Line& line) { return Number(line.cost->sender_cpu_ns()); }, Shown::kDetail},
+    {"bytes", Unit::kBytes, [](const Line& line) { return Number(line.cost->bytes()); }},
+    {"frames", Unit::kCount, [](const Line& line) { return Number(line.cost->frames()); },
+     Shown::kDetail},
+    {"budget_percent", Unit::kPercent, [](const Line& line) { return BudgetPercent(line); },
+     Shown::kDetail},
+    {"steps_down", Unit::kCount, [](const Line& line) { return Number(line.cost->steps_down()); }},
+    {"level", Unit::kText, [](const Line& line) { return line.trace->info.level; }},
+};
 
 void AddDecisions(const Trace& trace, Table* table) {
   for (const Gap& gap : trace.gaps) {
@@ -49,35 +84,16 @@ void AddDecisions(const Trace& trace, Table* table) {
 }  // namespace
 
 Table TabulateCost(const Run& run, const ReportOptions&) {
-  Table table{.name = "cost",
-              .title = "What ranktap itself cost, by rank",
-              .columns = {{"rank", Unit::kCount},
-                          {"file", Unit::kText, Shown::kDetail},
-                          {"watched_ns", Unit::kNs},
-                          {"events", Unit::kCount},
-                          {"hooks_ns", Unit::kNs},
-                          {"hooks_percent", Unit::kPercent},
-                          {"mean_ns", Unit::kNs, Shown::kDetail},
-                          {"longest_ns", Unit::kNs, Shown::kDetail},
-                          {"own_cpu_ns", Unit::kNs},
-                          {"own_cpu_percent", Unit::kPercent},
-                          {"drain_cpu_ns", Unit::kNs, Shown::kDetail},
-                          {"sender_cpu_ns", Unit::kNs, Shown::kDetail},
-                          {"bytes", Unit::kBytes},
-                          {"frames", Unit::kCount, Shown::kDetail},
-                          {"budget_percent", Unit::kPercent, Shown::kDetail},
-                          {"steps_down", Unit::kCount},
-                          {"level", Unit::kText}}};
-  bool any = false;
+  std::vector<Line> lines;
   for (const Trace& trace : run.traces) {
-    if (trace.origin != TraceOrigin::kCapture) continue;
-    any = true;
-    table.rows.push_back(RowOf(trace));
-    AddDecisions(trace, &table);
+    if (trace.origin == TraceOrigin::kCapture) lines.push_back({&trace, &trace.cost});
   }
-  table.notes.push_back(any ? "hooks: time of the program's threads, every 64th event timed, "
-                              "without what CUPTI does around them; own cpu: our two threads"
-                            : "other tools' files do not say what those cost");
+  Table table = TableOf("What ranktap itself cost, by rank", kColumns, lines);
+  for (const Line& line : lines) AddDecisions(*line.trace, &table);
+  table.notes.push_back(lines.empty()
+                            ? "other tools' files do not say what those cost"
+                            : "hooks: time of the program's threads, every 64th event timed, "
+                              "without what CUPTI does around them; own cpu: our two threads");
   return table;
 }
 

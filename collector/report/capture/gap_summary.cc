@@ -1,4 +1,6 @@
 
+#include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
@@ -23,27 +25,32 @@ std::string ReasonName(v1::Gap::Reason reason) {
   }
 }
 
+struct Line {
+  const Trace* trace = nullptr;
+  const Gap* gap = nullptr;
+};
+
+const ColumnsOf<Line> kColumns = {
+    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
+    {"file", Unit::kText, [](const Line& line) { return line.trace->info.file; }, Shown::kDetail},
+    {"source", Unit::kText,
+     [](const Line& line) { return line.gap->source.empty() ? "all" : line.gap->source; }},
+    {"reason", Unit::kText, [](const Line& line) { return ReasonName(line.gap->reason); }},
+    {"start_ns", Unit::kNs,
+     [](const Line& line) { return line.gap->start - line.trace->first_ns; }},
+    {"duration_ns", Unit::kNs, [](const Line& line) { return line.gap->end - line.gap->start; }},
+    {"detail", Unit::kText, [](const Line& line) { return line.gap->detail; }, Shown::kDetail},
+};
+
 }  // namespace
 
 Table TabulateGaps(const Run& run, const ReportOptions&) {
-  Table table{.name = "gaps",
-              .title = "Times without capture, by rank",
-              .columns = {{"rank", Unit::kCount},
-                          {"file", Unit::kText, Shown::kDetail},
-                          {"source", Unit::kText},
-                          {"reason", Unit::kText},
-                          {"start_ns", Unit::kNs},
-                          {"duration_ns", Unit::kNs},
-                          {"detail", Unit::kText, Shown::kDetail}}};
+  std::vector<Line> lines;
   for (const Trace& trace : run.traces) {
-    for (const Gap& gap : trace.gaps) {
-      table.rows.push_back({trace.info.rank ? Cell(static_cast<int64_t>(*trace.info.rank)) : Cell(),
-                            trace.info.file, gap.source.empty() ? std::string("all") : gap.source,
-                            ReasonName(gap.reason), gap.start - trace.first_ns, gap.end - gap.start,
-                            gap.detail});
-    }
+    for (const Gap& gap : trace.gaps) lines.push_back({&trace, &gap});
   }
-  if (table.rows.empty()) table.notes.push_back("capture was never off");
+  Table table = TableOf("Times without capture, by rank", kColumns, lines);
+  if (lines.empty()) table.notes.push_back("capture was never off");
   return table;
 }
 

@@ -1,50 +1,75 @@
 
-#include <array>
+#include <vector>
 
 #include "collector/report/capture/rank_summary.h"
+#include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
 namespace {
 
-struct ReasonLoss {
-  int64_t events = 0, writers = 0;
-};
-
 int64_t LostBy(const Writer& writer, size_t reason) {
   return static_cast<int64_t>(writer.lost[reason] + writer.declared[reason]);
 }
 
-Cell RankOf(const Trace& trace) {
-  return trace.info.rank ? Cell(static_cast<int64_t>(*trace.info.rank)) : Cell();
-}
+struct ReasonLoss {
+  const Trace* trace = nullptr;
+  const proto::LossInfo* reason = nullptr;
+  int64_t events = 0, writers = 0;
+};
 
-void AddReasons(const Trace& trace, Table* table) {
-  std::array<ReasonLoss, proto::kLossCount> reasons;
-  for (const Writer& writer : trace.writers) {
-    for (size_t i = 0; i < reasons.size(); ++i) {
+const ColumnsOf<ReasonLoss> kReasonColumns = {
+    {"rank", Unit::kCount, [](const ReasonLoss& loss) { return RankCell(*loss.trace); }},
+    {"file", Unit::kText, [](const ReasonLoss& loss) { return loss.trace->info.file; },
+     Shown::kDetail},
+    {"reason", Unit::kText, [](const ReasonLoss& loss) { return std::string(loss.reason->name); }},
+    {"events", Unit::kCount, [](const ReasonLoss& loss) { return loss.events; }},
+    {"writers", Unit::kCount, [](const ReasonLoss& loss) { return loss.writers; }},
+    {"of_writers", Unit::kCount,
+     [](const ReasonLoss& loss) { return static_cast<int64_t>(loss.trace->writers.size()); },
+     Shown::kDetail},
+    {"meaning", Unit::kText,
+     [](const ReasonLoss& loss) { return std::string(loss.reason->meaning); }, Shown::kProse},
+};
+
+void AddReasons(const Trace& trace, std::vector<ReasonLoss>* losses) {
+  for (size_t i = 0; i < proto::kLossCount; ++i) {
+    ReasonLoss loss{.trace = &trace, .reason = &proto::kLossInfo[i]};
+    for (const Writer& writer : trace.writers) {
       const int64_t events = LostBy(writer, i);
-      reasons[i].events += events;
-      reasons[i].writers += events > 0 ? 1 : 0;
+      loss.events += events;
+      loss.writers += events > 0 ? 1 : 0;
     }
-  }
-  for (size_t i = 0; i < reasons.size(); ++i) {
-    if (reasons[i].events == 0) continue;
-    table->rows.push_back({RankOf(trace), trace.info.file, std::string(proto::kLossInfo[i].name),
-                           reasons[i].events, reasons[i].writers,
-                           static_cast<int64_t>(trace.writers.size()),
-                           std::string(proto::kLossInfo[i].meaning)});
+    if (loss.events != 0) losses->push_back(loss);
   }
 }
 
-void AddWriter(const Trace& trace, const Writer& writer, Table* table) {
+struct WriterLoss {
+  const Trace* trace = nullptr;
+  const Writer* writer = nullptr;
+  const proto::LossInfo* reason = nullptr;
+  int64_t events = 0;
+};
+
+const ColumnsOf<WriterLoss> kWriterColumns = {
+    {"rank", Unit::kCount, [](const WriterLoss& loss) { return RankCell(*loss.trace); }},
+    {"file", Unit::kText, [](const WriterLoss& loss) { return loss.trace->info.file; },
+     Shown::kDetail},
+    {"writer", Unit::kCount, [](const WriterLoss& loss) { return int64_t{loss.writer->id}; }},
+    {"thread", Unit::kText, [](const WriterLoss& loss) { return loss.writer->name; }},
+    {"tid", Unit::kCount, [](const WriterLoss& loss) { return int64_t{loss.writer->thread}; },
+     Shown::kDetail},
+    {"reason", Unit::kText, [](const WriterLoss& loss) { return std::string(loss.reason->name); }},
+    {"events", Unit::kCount, [](const WriterLoss& loss) { return loss.events; }},
+    {"stored", Unit::kCount,
+     [](const WriterLoss& loss) { return static_cast<int64_t>(loss.writer->events); }},
+};
+
+void AddWriter(const Trace& trace, const Writer& writer, std::vector<WriterLoss>* losses) {
   for (size_t i = 0; i < proto::kLossCount; ++i) {
     const int64_t events = LostBy(writer, i);
-    if (events == 0) continue;
-    table->rows.push_back({RankOf(trace), trace.info.file, static_cast<int64_t>(writer.id),
-                           writer.name, static_cast<int64_t>(writer.thread),
-                           std::string(proto::kLossInfo[i].name), events,
-                           static_cast<int64_t>(writer.events)});
+    if (events != 0) losses->push_back({&trace, &writer, &proto::kLossInfo[i], events});
   }
 }
 
@@ -68,34 +93,19 @@ void AddNotes(const Run& run, Table* table) {
 }  // namespace
 
 Table TabulateLosses(const Run& run, const ReportOptions&) {
-  Table table{.name = "losses",
-              .title = "Events that are missing, declared by reason",
-              .columns = {{"rank", Unit::kCount},
-                          {"file", Unit::kText, Shown::kDetail},
-                          {"reason", Unit::kText},
-                          {"events", Unit::kCount},
-                          {"writers", Unit::kCount},
-                          {"of_writers", Unit::kCount, Shown::kDetail},
-                          {"meaning", Unit::kText, Shown::kProse}}};
-  for (const Trace& trace : run.traces) AddReasons(trace, &table);
+  std::vector<ReasonLoss> losses;
+  for (const Trace& trace : run.traces) AddReasons(trace, &losses);
+  Table table = TableOf("Events that are missing, declared by reason", kReasonColumns, losses);
   AddNotes(run, &table);
   return table;
 }
 
 Table TabulateLossesByWriter(const Run& run, const ReportOptions&) {
-  Table table{.name = "losses-by-writer",
-              .title = "Events that are missing, by writer",
-              .columns = {{"rank", Unit::kCount},
-                          {"file", Unit::kText, Shown::kDetail},
-                          {"writer", Unit::kCount},
-                          {"thread", Unit::kText},
-                          {"tid", Unit::kCount, Shown::kDetail},
-                          {"reason", Unit::kText},
-                          {"events", Unit::kCount},
-                          {"stored", Unit::kCount}}};
+  std::vector<WriterLoss> losses;
   for (const Trace& trace : run.traces) {
-    for (const Writer& writer : trace.writers) AddWriter(trace, writer, &table);
+    for (const Writer& writer : trace.writers) AddWriter(trace, writer, &losses);
   }
+  Table table = TableOf("Events that are missing, by writer", kWriterColumns, losses);
   AddNotes(run, &table);
   return table;
 }

@@ -2,10 +2,12 @@
 #include "collector/report/reports.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "collector/analysis/each_trace.h"
 #include "collector/analysis/numbers/interval_union.h"
+#include "collector/report/columns.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -182,9 +184,45 @@ std::string LastWords(const RankRow& row) {
   return text;
 }
 
-Cell OrNothing(const std::optional<uint32_t>& value) {
-  return value ? Cell(static_cast<int64_t>(*value)) : Cell();
+void AddNotes(const RankRow& row, Table* table) {
+  if (std::string words = LastWords(row); !words.empty()) table->notes.push_back(std::move(words));
+  for (const std::string& note : row.info.notes) {
+    table->notes.push_back(row.info.file + ": " + note);
+  }
 }
+
+const ColumnsOf<RankRow> kColumns = {
+    {"rank", Unit::kCount,
+     [](const RankRow& row) { return row.info.rank ? Cell(int64_t{*row.info.rank}) : Cell(); }},
+    {"pid", Unit::kCount, [](const RankRow& row) { return int64_t{row.info.pid}; }, Shown::kDetail},
+    {"device", Unit::kText, [](const RankRow& row) { return row.device; }, Shown::kProse},
+    {"gpu_busy_percent", Unit::kPercent,
+     [](const RankRow& row) { return row.busy ? Cell(*row.busy) : Cell(); }},
+    {"kernels", Unit::kCount, [](const RankRow& row) { return row.kernels; }},
+    {"kernel_ns", Unit::kNs, [](const RankRow& row) { return row.kernel_ns; }, Shown::kDetail},
+    {"copies", Unit::kCount, [](const RankRow& row) { return row.copies; }, Shown::kDetail},
+    {"api_ns", Unit::kNs, [](const RankRow& row) { return row.api_ns; }},
+    {"ranges", Unit::kCount, [](const RankRow& row) { return row.ranges; }, Shown::kDetail},
+    {"span_ns", Unit::kNs, [](const RankRow& row) { return row.span_ns; }, Shown::kDetail},
+    {"events", Unit::kCount, [](const RankRow& row) { return static_cast<int64_t>(row.events); }},
+    {"lost", Unit::kCount, [](const RankRow& row) { return static_cast<int64_t>(row.lost); }},
+    {"launches_without_kernel", Unit::kCount,
+     [](const RankRow& row) { return row.launches_without_kernel; }, Shown::kDetail},
+    {"unfinished_ranges", Unit::kCount, [](const RankRow& row) { return row.unfinished_ranges; },
+     Shown::kDetail},
+    {"door", Unit::kText, [](const RankRow& row) { return row.info.door; }, Shown::kDetail},
+    {"status", Unit::kText, [](const RankRow& row) { return StatusText(row); }, Shown::kProse},
+    {"last_launch", Unit::kText, [](const RankRow& row) { return row.last_launch; },
+     Shown::kDetail},
+    {"last_collective", Unit::kText, [](const RankRow& row) { return row.last_collective; },
+     Shown::kDetail},
+    {"last_range", Unit::kText, [](const RankRow& row) { return row.last_range; }, Shown::kDetail},
+    {"open_call", Unit::kText, [](const RankRow& row) { return row.open_call; }, Shown::kDetail},
+    {"open_range", Unit::kText, [](const RankRow& row) { return row.open_range; }, Shown::kDetail},
+    {"rank_origin", Unit::kText, [](const RankRow& row) { return row.info.rank_origin; },
+     Shown::kDetail},
+    {"file", Unit::kText, [](const RankRow& row) { return row.info.file; }, Shown::kDetail},
+};
 
 RankRow Summarize(const Trace& trace) {
   RankRow row;
@@ -222,63 +260,14 @@ const RankRow& SummarizeRank(const Trace& trace) {
 }
 
 Table TabulateRanks(const Run& run, const ReportOptions&) {
-  Table table{.name = "ranks",
-              .title = "Ranks",
-              .columns = {{"rank", Unit::kCount},
-                          {"pid", Unit::kCount, Shown::kDetail},
-                          {"device", Unit::kText, Shown::kProse},
-                          {"gpu_busy_percent", Unit::kPercent},
-                          {"kernels", Unit::kCount},
-                          {"kernel_ns", Unit::kNs, Shown::kDetail},
-                          {"copies", Unit::kCount, Shown::kDetail},
-                          {"api_ns", Unit::kNs},
-                          {"ranges", Unit::kCount, Shown::kDetail},
-                          {"span_ns", Unit::kNs, Shown::kDetail},
-                          {"events", Unit::kCount},
-                          {"lost", Unit::kCount},
-                          {"launches_without_kernel", Unit::kCount, Shown::kDetail},
-                          {"unfinished_ranges", Unit::kCount, Shown::kDetail},
-                          {"door", Unit::kText, Shown::kDetail},
-                          {"status", Unit::kText, Shown::kProse},
-                          {"last_launch", Unit::kText, Shown::kDetail},
-                          {"last_collective", Unit::kText, Shown::kDetail},
-                          {"last_range", Unit::kText, Shown::kDetail},
-                          {"open_call", Unit::kText, Shown::kDetail},
-                          {"open_range", Unit::kText, Shown::kDetail},
-                          {"rank_origin", Unit::kText, Shown::kDetail},
-                          {"file", Unit::kText, Shown::kDetail}}};
   ForEachTraceAtOnce(run, [&run](uint32_t t) { SummarizeRank(run.traces[t]); });
+  std::vector<std::reference_wrapper<const RankRow>> rows;
+  for (const Trace& trace : run.traces) rows.emplace_back(SummarizeRank(trace));
+  Table table = TableOf("Ranks", kColumns, rows);
   bool simulated = false;
-  for (const Trace& trace : run.traces) {
-    const RankRow& row = SummarizeRank(trace);
+  for (const RankRow& row : rows) {
     simulated |= row.info.simulated;
-    table.rows.push_back({OrNothing(row.info.rank),
-                          static_cast<int64_t>(row.info.pid),
-                          row.device,
-                          row.busy ? Cell(*row.busy) : Cell(),
-                          row.kernels,
-                          row.kernel_ns,
-                          row.copies,
-                          row.api_ns,
-                          row.ranges,
-                          row.span_ns,
-                          static_cast<int64_t>(row.events),
-                          static_cast<int64_t>(row.lost),
-                          row.launches_without_kernel,
-                          row.unfinished_ranges,
-                          row.info.door,
-                          StatusText(row),
-                          row.last_launch,
-                          row.last_collective,
-                          row.last_range,
-                          row.open_call,
-                          row.open_range,
-                          row.info.rank_origin,
-                          row.info.file});
-    if (std::string words = LastWords(row); !words.empty()) table.notes.push_back(std::move(words));
-    for (const std::string& note : row.info.notes) {
-      table.notes.push_back(row.info.file + ": " + note);
-    }
+    AddNotes(row, &table);
   }
   if (simulated) table.notes.push_back("device records come from a simulated GPU");
   for (const std::string& problem : run.problems) table.notes.push_back(problem);

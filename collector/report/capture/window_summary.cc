@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
@@ -41,37 +42,54 @@ void AddWindowsOf(const Trace& trace, std::map<std::string, std::vector<Taken>>*
   }
 }
 
+// One window over the ranks.
+struct Window {
+  std::string name;
+  int64_t ranks = 0;
+  const Trace* first = nullptr;  // that began
+  const Trace* last = nullptr;
+  int64_t first_begin = 0, last_begin = 0, first_end = 0, last_end = 0;
+};
+
+const ColumnsOf<Window> kColumns = {
+    {"window", Unit::kText, [](const Window& window) { return window.name; }, Shown::kDetail},
+    {"ranks", Unit::kCount, [](const Window& window) { return window.ranks; }},
+    {"duration_ns", Unit::kNs,
+     [](const Window& window) { return window.last_end - window.first_begin; }},
+    {"begin_skew_ns", Unit::kNs,
+     [](const Window& window) { return window.last_begin - window.first_begin; }},
+    {"first", Unit::kText, [](const Window& window) { return RankName(*window.first); }},
+    {"last", Unit::kText, [](const Window& window) { return RankName(*window.last); }},
+    {"end_skew_ns", Unit::kNs,
+     [](const Window& window) { return window.last_end - window.first_end; }},
+};
+
+Window Summarize(const std::string& name, const std::vector<Taken>& ranks) {
+  const auto [first, last] = std::minmax_element(
+      ranks.begin(), ranks.end(), [](const Taken& a, const Taken& b) { return a.begin < b.begin; });
+  const auto [first_end, last_end] = std::minmax_element(
+      ranks.begin(), ranks.end(), [](const Taken& a, const Taken& b) { return a.end < b.end; });
+  return {.name = name,
+          .ranks = static_cast<int64_t>(ranks.size()),
+          .first = first->trace,
+          .last = last->trace,
+          .first_begin = first->begin,
+          .last_begin = last->begin,
+          .first_end = first_end->end,
+          .last_end = last_end->end};
+}
+
 }  // namespace
 
 Table TabulateWindows(const Run& run, const ReportOptions&) {
-  Table table{.name = "windows",
-              .title = "Windows of capture, over the ranks",
-              .columns = {{"window", Unit::kText, Shown::kDetail},
-                          {"ranks", Unit::kCount},
-                          {"duration_ns", Unit::kNs},
-                          {"begin_skew_ns", Unit::kNs},
-                          {"first", Unit::kText},
-                          {"last", Unit::kText},
-                          {"end_skew_ns", Unit::kNs}}};
-  std::map<std::string, std::vector<Taken>> windows;
-  for (const Trace& trace : run.traces) AddWindowsOf(trace, &windows);
-  std::vector<std::pair<int64_t, std::vector<Cell>>> rows;  // by the first begin
-  for (const auto& [name, ranks] : windows) {
-    const auto [first, last] =
-        std::minmax_element(ranks.begin(), ranks.end(),
-                            [](const Taken& a, const Taken& b) { return a.begin < b.begin; });
-    const auto [first_end, last_end] = std::minmax_element(
-        ranks.begin(), ranks.end(), [](const Taken& a, const Taken& b) { return a.end < b.end; });
-    rows.emplace_back(
-        first->begin,
-        std::vector<Cell>{name, static_cast<int64_t>(ranks.size()), last_end->end - first->begin,
-                          last->begin - first->begin, RankName(*first->trace),
-                          RankName(*last->trace), last_end->end - first_end->end});
-  }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (auto& [begin, row] : rows) table.rows.push_back(std::move(row));
-  if (table.rows.empty()) {
+  std::map<std::string, std::vector<Taken>> by_name;
+  for (const Trace& trace : run.traces) AddWindowsOf(trace, &by_name);
+  std::vector<Window> windows;
+  for (const auto& [name, ranks] : by_name) windows.push_back(Summarize(name, ranks));
+  std::stable_sort(windows.begin(), windows.end(),
+                   [](const Window& a, const Window& b) { return a.first_begin < b.first_begin; });
+  Table table = TableOf("Windows of capture, over the ranks", kColumns, windows);
+  if (windows.empty()) {
     table.notes.push_back("no window was ordered: capture was on from the start, or never");
   }
   return table;

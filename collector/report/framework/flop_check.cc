@@ -1,12 +1,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "collector/analysis/flops/op_flops.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
@@ -84,67 +86,82 @@ std::string Verdict(const Pair& pair) {
   return pair.difference() == 0 ? "agree" : "differ";
 }
 
-void AddRows(const Trace& trace, const Check& check, Table* table) {
-  std::vector<std::pair<Operation, Pair>> rows;
-  int64_t differing = 0, ours = 0, theirs = 0;
+struct Line {
+  const Trace* trace = nullptr;
+  Operation operation;
+  Pair pair;
+};
+
+const ColumnsOf<Line> kColumns = {
+    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }, Shown::kDetail},
+    {"operator", Unit::kText, [](const Line& line) { return line.operation.first; }, Shown::kProse},
+    {"input_shapes", Unit::kText, [](const Line& line) { return line.operation.second; },
+     Shown::kProse},
+    {"calls", Unit::kCount, [](const Line& line) { return line.pair.ours.calls; }},
+    {"counter_calls", Unit::kCount, [](const Line& line) { return line.pair.theirs.calls; },
+     Shown::kDetail},
+    {"flops", Unit::kCount, [](const Line& line) { return line.pair.ours.flops; }},
+    {"counter_flops", Unit::kCount, [](const Line& line) { return line.pair.theirs.flops; }},
+    {"difference", Unit::kCount, [](const Line& line) { return line.pair.difference(); },
+     Shown::kDetail},
+    {"verdict", Unit::kText, [](const Line& line) { return Verdict(line.pair); }},
+};
+
+// Those that disagree first.
+std::vector<Line> LinesOf(const Trace& trace, const Check& check) {
+  std::vector<Line> lines;
   for (const auto& [operation, pair] : check.pairs) {
-    if (pair.ours.flops == 0 && pair.theirs.flops == 0) continue;
-    rows.emplace_back(operation, pair);
-    differing += pair.difference() == 0 ? 0 : 1;
-    AddCapped(pair.ours.flops, &ours);
-    AddCapped(pair.theirs.flops, &theirs);
+    if (pair.ours.flops != 0 || pair.theirs.flops != 0) lines.push_back({&trace, operation, pair});
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
     const auto key = [](const Pair& pair) {
       return std::pair(std::abs(pair.difference()), std::max(pair.ours.flops, pair.theirs.flops));
     };
-    return key(a.second) > key(b.second);
+    return key(a.pair) > key(b.pair);
   });
-  for (const auto& [operation, pair] : rows) {
-    table->rows.push_back({RankCell(trace), operation.first, operation.second, pair.ours.calls,
-                           pair.theirs.calls, pair.ours.flops, pair.theirs.flops, pair.difference(),
-                           Verdict(pair)});
+  return lines;
+}
+
+std::string DescribeCheck(const std::vector<Line>& lines) {
+  int64_t differing = 0, ours = 0, theirs = 0;
+  for (const Line& line : lines) {
+    differing += line.pair.difference() == 0 ? 0 : 1;
+    AddCapped(line.pair.ours.flops, &ours);
+    AddCapped(line.pair.theirs.flops, &theirs);
   }
-  const std::string of = table->rows.size() == rows.size() ? "" : RankName(trace) + ": ";
-  table->notes.push_back(
-      of +
-      (differing == 0
-           ? "all " + std::to_string(rows.size()) + " agree: " + std::to_string(ours) + " FLOPs"
-           : std::to_string(differing) + " of " + std::to_string(rows.size()) +
-                 " do not agree: " + std::to_string(ours) + " FLOPs by our formulas, " +
-                 std::to_string(theirs) + " by FlopCounterMode"));
+  return differing == 0
+             ? "all " + std::to_string(lines.size()) + " agree: " + std::to_string(ours) + " FLOPs"
+             : std::to_string(differing) + " of " + std::to_string(lines.size()) +
+                   " do not agree: " + std::to_string(ours) + " FLOPs by our formulas, " +
+                   std::to_string(theirs) + " by FlopCounterMode";
 }
 
 }  // namespace
 
 Table TabulateFlopCheck(const Run& run, const ReportOptions&) {
-  Table table{.name = "flop-check",
-              .title = "FLOPs of one step, by our formulas and by PyTorch's FlopCounterMode",
-              .columns = {{"rank", Unit::kCount, Shown::kDetail},
-                          {"operator", Unit::kText, Shown::kProse},
-                          {"input_shapes", Unit::kText, Shown::kProse},
-                          {"calls", Unit::kCount},
-                          {"counter_calls", Unit::kCount, Shown::kDetail},
-                          {"flops", Unit::kCount},
-                          {"counter_flops", Unit::kCount},
-                          {"difference", Unit::kCount, Shown::kDetail},
-                          {"verdict", Unit::kText}}};
+  std::vector<Line> lines;
+  std::vector<std::string> notes;
   for (const Trace& trace : run.traces) {
     Check check;
     ReadTheirs(trace, &check);
     if (check.start == kUntimed) continue;
     if (check.end == kUntimed) {
-      table.notes.push_back(RankName(trace) + ": the check did not end");
+      notes.push_back(RankName(trace) + ": the check did not end");
       continue;
     }
     CountOurs(trace, &check);
-    AddRows(trace, check, &table);
+    std::vector<Line> of_rank = LinesOf(trace, check);
+    notes.push_back((lines.empty() ? "" : RankName(trace) + ": ") + DescribeCheck(of_rank));
+    std::move(of_rank.begin(), of_rank.end(), std::back_inserter(lines));
   }
-  if (table.rows.empty() && table.notes.empty()) {
-    table.notes.emplace_back(
+  if (lines.empty() && notes.empty()) {
+    notes.emplace_back(
         "nothing was checked: ranktap run --level full --flop-check does it, in one step; ranks "
         "says why not");
   }
+  Table table = TableOf("FLOPs of one step, by our formulas and by PyTorch's FlopCounterMode",
+                        kColumns, lines);
+  table.notes = std::move(notes);
   return table;
 }
 

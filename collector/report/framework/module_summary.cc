@@ -10,6 +10,7 @@
 #include "collector/analysis/framework/op_modules.h"
 #include "collector/analysis/launched_work.h"
 #include "collector/analysis/timed_steps.h"
+#include "collector/report/columns.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -133,6 +134,29 @@ std::string ParentOf(const std::map<std::string, ModuleRow>& rows, std::string n
   return {};
 }
 
+const ColumnsOf<ModuleRow> kColumns = {
+    {"module", Unit::kText, [](const ModuleRow& row) { return row.name; }},
+    {"calls", Unit::kCount, [](const ModuleRow& row) { return row.forward.count; }},
+    {"total_ns", Unit::kNs, [](const ModuleRow& row) { return row.forward.total_ns; }},
+    {"self_ns", Unit::kNs, [](const ModuleRow& row) { return row.self_ns; }},
+    {"gpu_ns", Unit::kNs, [](const ModuleRow& row) { return row.gpu_ns; }},
+    {"mean_ns", Unit::kNs, [](const ModuleRow& row) { return row.forward.mean_ns(); }},
+    {"forward_flops", Unit::kCount, [](const ModuleRow& row) { return row.forward_flops; }},
+    {"backward_flops", Unit::kCount, [](const ModuleRow& row) { return row.backward_flops; }},
+    {"recompute_flops", Unit::kCount, [](const ModuleRow& row) { return row.recompute_flops; },
+     Shown::kDetail},
+    {"deepspeed_flops", Unit::kCount, [](const ModuleRow& row) { return row.deepspeed_flops; },
+     Shown::kDetail},
+    {"deepspeed_macs", Unit::kCount, [](const ModuleRow& row) { return row.deepspeed_macs; },
+     Shown::kDetail},
+    {"deepspeed_old_macs", Unit::kCount,
+     [](const ModuleRow& row) { return row.deepspeed_old_macs; }, Shown::kDetail},
+    {"min_ns", Unit::kNs, [](const ModuleRow& row) { return row.forward.shortest_ns(); },
+     Shown::kDetail},
+    {"max_ns", Unit::kNs, [](const ModuleRow& row) { return row.forward.max_ns; }, Shown::kDetail},
+    {"ranks", Unit::kCount, [](const ModuleRow& row) { return row.ranks; }, Shown::kDetail},
+};
+
 }  // namespace
 
 std::vector<ModuleRow> SummarizeModules(const std::vector<Trace>& traces) {
@@ -151,30 +175,7 @@ std::vector<ModuleRow> SummarizeModules(const std::vector<Trace>& traces) {
 }
 
 Table TabulateModules(const Run& run, const ReportOptions&) {
-  Table table{.name = "modules",
-              .title = "module forwards, all ranks",
-              .columns = {{"module", Unit::kText},
-                          {"calls", Unit::kCount},
-                          {"total_ns", Unit::kNs},
-                          {"self_ns", Unit::kNs},
-                          {"gpu_ns", Unit::kNs},
-                          {"mean_ns", Unit::kNs},
-                          {"forward_flops", Unit::kCount},
-                          {"backward_flops", Unit::kCount},
-                          {"recompute_flops", Unit::kCount, Shown::kDetail},
-                          {"deepspeed_flops", Unit::kCount, Shown::kDetail},
-                          {"deepspeed_macs", Unit::kCount, Shown::kDetail},
-                          {"deepspeed_old_macs", Unit::kCount, Shown::kDetail},
-                          {"min_ns", Unit::kNs, Shown::kDetail},
-                          {"max_ns", Unit::kNs, Shown::kDetail},
-                          {"ranks", Unit::kCount, Shown::kDetail}}};
-  for (const ModuleRow& row : SummarizeModules(run.traces)) {
-    table.rows.push_back({row.name, row.forward.count, row.forward.total_ns, row.self_ns,
-                          row.gpu_ns, row.forward.mean_ns(), row.forward_flops, row.backward_flops,
-                          row.recompute_flops, row.deepspeed_flops, row.deepspeed_macs,
-                          row.deepspeed_old_macs, row.forward.shortest_ns(), row.forward.max_ns,
-                          row.ranks});
-  }
+  Table table = TableOf("module forwards, all ranks", kColumns, SummarizeModules(run.traces));
   if (table.rows.empty()) {
     table.notes.push_back("no module ran; modules come from PyTorch's hooks, at --level full");
   }

@@ -12,6 +12,7 @@
 #include "collector/analysis/framework/op_tree.h"
 #include "collector/analysis/framework/python_stacks.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 
 namespace ranktap::collector {
 namespace {
@@ -179,6 +180,83 @@ int64_t SortValue(const OpRow& row, std::string_view key) {
   return at == values.end() ? 0 : at->second;
 }
 
+struct SelfTotals {
+  int64_t cpu_ns = 0, device_ns = 0;
+};
+
+SelfTotals TotalSelfTimes(const std::vector<OpRow>& rows) {
+  SelfTotals totals;
+  for (const OpRow& row : rows) {
+    totals.cpu_ns += row.self_cpu_ns;
+    if (row.on_device && !row.is_annotation) totals.device_ns += row.self_device_ns;
+  }
+  return totals;
+}
+
+std::string SortKey(const ReportOptions& options, const SelfTotals& totals) {
+  if (!options.sort_by.empty()) return options.sort_by;
+  return totals.device_ns > 0 ? "self_device_time_total" : "self_cpu_time_total";
+}
+
+void SortOps(const std::string& key, std::vector<OpRow>* rows) {
+  std::stable_sort(rows->begin(), rows->end(), [&key](const OpRow& a, const OpRow& b) {
+    return SortValue(a, key) > SortValue(b, key);
+  });
+}
+
+struct Line {
+  const Trace* trace = nullptr;
+  OpRow op;
+  SelfTotals totals;  // of the rank
+};
+
+ColumnsOf<Line> Columns(bool by_stack) {
+  const Shown with_stack = by_stack ? Shown::kDetail : Shown::kAlways;
+  return {
+      {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); },
+       Shown::kDetail},
+      {"name", Unit::kText, [](const Line& line) { return line.op.name; }},
+      {"self_cpu_percent", Unit::kPercent,
+       [](const Line& line) { return Percent(line.op.self_cpu_ns, line.totals.cpu_ns); },
+       with_stack},
+      {"self_cpu_ns", Unit::kNs, [](const Line& line) { return line.op.self_cpu_ns; }},
+      {"cpu_total_percent", Unit::kPercent,
+       [](const Line& line) { return Percent(line.op.cpu_ns, line.totals.cpu_ns); },
+       Shown::kDetail},
+      {"cpu_total_ns", Unit::kNs, [](const Line& line) { return line.op.cpu_ns; }, with_stack},
+      {"cpu_avg_ns", Unit::kNs, [](const Line& line) { return line.op.cpu_ns / line.op.count; },
+       Shown::kDetail},
+      {"self_cuda_ns", Unit::kNs, [](const Line& line) { return line.op.self_device_ns; },
+       with_stack},
+      {"self_cuda_percent", Unit::kPercent,
+       [](const Line& line) { return Percent(line.op.self_device_ns, line.totals.device_ns); },
+       Shown::kDetail},
+      {"cuda_total_ns", Unit::kNs, [](const Line& line) { return line.op.device_ns; }, with_stack},
+      {"cuda_avg_ns", Unit::kNs, [](const Line& line) { return line.op.device_ns / line.op.count; },
+       Shown::kDetail},
+      {"cpu_mem_bytes", Unit::kBytes, [](const Line& line) { return line.op.cpu_bytes; },
+       Shown::kDetail},
+      {"self_cpu_mem_bytes", Unit::kBytes, [](const Line& line) { return line.op.self_cpu_bytes; },
+       Shown::kDetail},
+      {"cuda_mem_bytes", Unit::kBytes, [](const Line& line) { return line.op.device_bytes; },
+       Shown::kDetail},
+      {"self_cuda_mem_bytes", Unit::kBytes,
+       [](const Line& line) { return line.op.self_device_bytes; }, Shown::kDetail},
+      {"calls", Unit::kCount, [](const Line& line) { return line.op.count; }},
+      {"input_shapes", Unit::kText, [](const Line& line) { return line.op.shapes; },
+       Shown::kDetail},
+      {"source", Unit::kText, [](const Line& line) { return Joined(line.op.stack); },
+       by_stack ? Shown::kProse : Shown::kDetail},
+      {"module", Unit::kText, [](const Line& line) { return line.op.module; }, Shown::kDetail},
+      {"pass", Unit::kText, [](const Line& line) { return line.op.pass; }, Shown::kDetail},
+      {"flops", Unit::kCount, [](const Line& line) { return line.op.flops; }, Shown::kDetail},
+      {"counted_flops", Unit::kCount, [](const Line& line) { return line.op.counted_flops; },
+       Shown::kDetail},
+      {"where", Unit::kText, [](const Line& line) { return line.op.on_device ? "device" : "host"; },
+       Shown::kDetail},
+  };
+}
+
 }  // namespace
 
 std::vector<OpRow> AverageOps(const Trace& trace, const ReportOptions& options) {
@@ -214,74 +292,19 @@ std::vector<OpRow> AverageOps(const Trace& trace, const ReportOptions& options) 
 }
 
 Table TabulateOps(const Run& run, const ReportOptions& options) {
-  const bool by_stack = options.by_stack > 0;
-  const Shown with_stack = by_stack ? Shown::kDetail : Shown::kAlways;
-  Table table{.name = "ops",
-              .title = "Operators, as torch's key_averages()",
-              .columns = {{"rank", Unit::kCount, Shown::kDetail},
-                          {"name", Unit::kText},
-                          {"self_cpu_percent", Unit::kPercent, with_stack},
-                          {"self_cpu_ns", Unit::kNs},
-                          {"cpu_total_percent", Unit::kPercent, Shown::kDetail},
-                          {"cpu_total_ns", Unit::kNs, with_stack},
-                          {"cpu_avg_ns", Unit::kNs, Shown::kDetail},
-                          {"self_cuda_ns", Unit::kNs, with_stack},
-                          {"self_cuda_percent", Unit::kPercent, Shown::kDetail},
-                          {"cuda_total_ns", Unit::kNs, with_stack},
-                          {"cuda_avg_ns", Unit::kNs, Shown::kDetail},
-                          {"cpu_mem_bytes", Unit::kBytes, Shown::kDetail},
-                          {"self_cpu_mem_bytes", Unit::kBytes, Shown::kDetail},
-                          {"cuda_mem_bytes", Unit::kBytes, Shown::kDetail},
-                          {"self_cuda_mem_bytes", Unit::kBytes, Shown::kDetail},
-                          {"calls", Unit::kCount},
-                          {"input_shapes", Unit::kText, Shown::kDetail},
-                          {"source", Unit::kText, by_stack ? Shown::kProse : Shown::kDetail},
-                          {"module", Unit::kText, Shown::kDetail},
-                          {"pass", Unit::kText, Shown::kDetail},
-                          {"flops", Unit::kCount, Shown::kDetail},
-                          {"counted_flops", Unit::kCount, Shown::kDetail},
-                          {"where", Unit::kText, Shown::kDetail}}};
+  std::vector<Line> lines;
+  std::vector<std::string> notes;
   for (const Trace& trace : run.traces) {
     std::vector<OpRow> rows = AverageOps(trace, options);
-    int64_t cpu = 0, device = 0;
-    for (const OpRow& row : rows) {
-      cpu += row.self_cpu_ns;
-      if (row.on_device && !row.is_annotation) device += row.self_device_ns;
-    }
-    const std::string sort = !options.sort_by.empty() ? options.sort_by
-                             : device > 0             ? "self_device_time_total"
-                                                      : "self_cpu_time_total";
-    std::stable_sort(rows.begin(), rows.end(), [&](const OpRow& a, const OpRow& b) {
-      return SortValue(a, sort) > SortValue(b, sort);
-    });
-    for (const OpRow& row : rows) {
-      table.rows.push_back({RankCell(trace),
-                            row.name,
-                            Percent(row.self_cpu_ns, cpu),
-                            row.self_cpu_ns,
-                            Percent(row.cpu_ns, cpu),
-                            row.cpu_ns,
-                            row.cpu_ns / row.count,
-                            row.self_device_ns,
-                            Percent(row.self_device_ns, device),
-                            row.device_ns,
-                            row.device_ns / row.count,
-                            row.cpu_bytes,
-                            row.self_cpu_bytes,
-                            row.device_bytes,
-                            row.self_device_bytes,
-                            row.count,
-                            row.shapes,
-                            Joined(row.stack),
-                            row.module,
-                            row.pass,
-                            row.flops,
-                            row.counted_flops,
-                            std::string(row.on_device ? "device" : "host")});
-    }
-    table.notes.push_back(RankName(trace) + ": self CPU time total " + std::to_string(cpu) +
-                          " ns, self CUDA time total " + std::to_string(device) + " ns");
+    const SelfTotals totals = TotalSelfTimes(rows);
+    SortOps(SortKey(options, totals), &rows);
+    for (OpRow& row : rows) lines.push_back({&trace, std::move(row), totals});
+    notes.push_back(RankName(trace) + ": self CPU time total " + std::to_string(totals.cpu_ns) +
+                    " ns, self CUDA time total " + std::to_string(totals.device_ns) + " ns");
   }
+  Table table =
+      TableOf("Operators, as torch's key_averages()", Columns(options.by_stack > 0), lines);
+  table.notes = std::move(notes);
   return table;
 }
 

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "collector/analysis/framework/model_tree.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
@@ -26,34 +27,45 @@ std::string Elements(const ByDtype& amounts) {
   return text;
 }
 
+const ByDtype& Of(const ModelModule& module, Part part) {
+  return module.own[static_cast<size_t>(part)];
+}
+
+const ColumnsOf<ModelModule> kColumns = {
+    {"module", Unit::kText, [](const ModelModule& module) { return module.name; }},
+    {"class", Unit::kText, [](const ModelModule& module) { return module.type; }, Shown::kDetail},
+    {"parameters", Unit::kCount,
+     [](const ModelModule& module) { return Sum(Of(module, Part::kParameters)).elements; }},
+    {"by_dtype", Unit::kText,
+     [](const ModelModule& module) { return Elements(Of(module, Part::kParameters)); }},
+    {"expert_parameters", Unit::kCount,
+     [](const ModelModule& module) { return module.expert_parameters; }},
+    {"parameter_bytes", Unit::kBytes,
+     [](const ModelModule& module) { return Sum(Of(module, Part::kParameters)).bytes; }},
+    {"buffer_bytes", Unit::kBytes,
+     [](const ModelModule& module) { return Sum(Of(module, Part::kBuffers)).bytes; },
+     Shown::kDetail},
+    {"gradient_bytes", Unit::kBytes,
+     [](const ModelModule& module) { return Sum(Of(module, Part::kGradients)).bytes; }},
+    {"state_bytes", Unit::kBytes,
+     [](const ModelModule& module) { return Sum(Of(module, Part::kStates)).bytes; }},
+    {"extra", Unit::kText, [](const ModelModule& module) { return module.extra; }, Shown::kDetail},
+};
+
+// The first rank that told speaks for all.
+std::vector<ModelModule> DescribeFirstModel(const Run& run) {
+  for (const Trace& trace : run.traces) {
+    std::vector<ModelModule> modules = DescribeModelWithChildren(trace);
+    if (!modules.empty()) return modules;
+  }
+  return {};
+}
+
 }  // namespace
 
 Table TabulateParameters(const Run& run, const ReportOptions&) {
-  Table table{.name = "parameters",
-              .title = "what the modules are made of, one rank",
-              .columns = {{"module", Unit::kText},
-                          {"class", Unit::kText, Shown::kDetail},
-                          {"parameters", Unit::kCount},
-                          {"by_dtype", Unit::kText},
-                          {"expert_parameters", Unit::kCount},
-                          {"parameter_bytes", Unit::kBytes},
-                          {"buffer_bytes", Unit::kBytes, Shown::kDetail},
-                          {"gradient_bytes", Unit::kBytes},
-                          {"state_bytes", Unit::kBytes},
-                          {"extra", Unit::kText, Shown::kDetail}}};
-  for (const Trace& trace : run.traces) {
-    for (const ModelModule& module : DescribeModelWithChildren(trace)) {
-      const auto bytes = [&module](Part part) {
-        return Sum(module.own[static_cast<size_t>(part)]).bytes;
-      };
-      const ByDtype& parameters = module.own[static_cast<size_t>(Part::kParameters)];
-      table.rows.push_back({module.name, module.type, Sum(parameters).elements,
-                            Elements(parameters), module.expert_parameters,
-                            bytes(Part::kParameters), bytes(Part::kBuffers),
-                            bytes(Part::kGradients), bytes(Part::kStates), module.extra});
-    }
-    if (!table.rows.empty()) break;
-  }
+  Table table =
+      TableOf("what the modules are made of, one rank", kColumns, DescribeFirstModel(run));
   if (table.rows.empty()) {
     table.notes.push_back(
         "no model was described; PyTorch's hooks do it after the first step, at --level full");

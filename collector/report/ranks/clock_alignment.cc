@@ -7,6 +7,7 @@
 
 #include "collector/analysis/numbers/describe.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/wording.h"
 
 namespace ranktap::collector {
@@ -121,6 +122,47 @@ Meetings Swapped(Meetings meetings) {
   return meetings;
 }
 
+struct Line {
+  const Trace* trace = nullptr;
+  ClockDifference clock;
+};
+
+Cell Known(const ClockDifference& clock, double ns) {
+  return clock.known ? Cell(static_cast<int64_t>(ns)) : Cell();
+}
+
+// The reference has no bounds.
+Cell Bound(const ClockDifference& clock, double ns) {
+  return clock.trace == 0 ? Cell() : Known(clock, ns);
+}
+
+const ColumnsOf<Line> kColumns = {
+    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
+    {"collectives", Unit::kCount,
+     [](const Line& line) { return static_cast<int64_t>(line.clock.collectives); }},
+    {"offset_ns", Unit::kNs,
+     [](const Line& line) { return Known(line.clock, line.clock.offset_ns); }},
+    {"drift_ppm", Unit::kCount,
+     [](const Line& line) { return line.clock.known ? Cell(line.clock.drift_ppm) : Cell(); }},
+    {"residual_ns", Unit::kNs,
+     [](const Line& line) { return Known(line.clock, line.clock.residual_ns); }},
+    {"low_ns", Unit::kNs, [](const Line& line) { return Bound(line.clock, line.clock.low_ns); },
+     Shown::kDetail},
+    {"high_ns", Unit::kNs, [](const Line& line) { return Bound(line.clock, line.clock.high_ns); },
+     Shown::kDetail},
+    {"host", Unit::kText, [](const Line& line) { return line.trace->info.host; }, Shown::kDetail},
+};
+
+void AddNote(const Line& line, Table* table) {
+  if (!line.clock.known) {
+    table->notes.push_back(RankName(*line.trace) + ": shares no collective with the others");
+  } else if (line.clock.low_ns > line.clock.high_ns) {
+    table->notes.push_back(RankName(*line.trace) +
+                           ": no offset lets every collective begin before it ends; its clock "
+                           "jumped, or collectives were matched wrongly");
+  }
+}
+
 }  // namespace
 
 std::vector<ClockDifference> AlignClocks(const Run& run,
@@ -154,38 +196,12 @@ std::vector<ClockDifference> AlignClocks(const Run& run,
 }
 
 Table TabulateAlignment(const Run& run, const ReportOptions&) {
-  Table table{.name = "align",
-              .title = "Clocks against the first rank's, from collectives",
-              .columns = {{"rank", Unit::kCount},
-                          {"collectives", Unit::kCount},
-                          {"offset_ns", Unit::kNs},
-                          {"drift_ppm", Unit::kCount},
-                          {"residual_ns", Unit::kNs},
-                          {"low_ns", Unit::kNs, Shown::kDetail},
-                          {"high_ns", Unit::kNs, Shown::kDetail},
-                          {"host", Unit::kText, Shown::kDetail}}};
-  const auto whole = [](double ns) { return Cell(static_cast<int64_t>(ns)); };
+  std::vector<Line> lines;
   for (const ClockDifference& clock : AlignClocks(run, MatchCollectives(run))) {
-    const Trace& trace = run.traces[clock.trace];
-    const std::string& host = trace.info.host;
-    if (clock.trace == 0) {
-      table.rows.push_back(
-          {RankCell(trace), int64_t{0}, int64_t{0}, 0.0, int64_t{0}, Cell(), Cell(), host});
-    } else if (clock.known) {
-      table.rows.push_back({RankCell(trace), static_cast<int64_t>(clock.collectives),
-                            whole(clock.offset_ns), clock.drift_ppm, whole(clock.residual_ns),
-                            whole(clock.low_ns), whole(clock.high_ns), host});
-      if (clock.low_ns > clock.high_ns) {
-        table.notes.push_back(RankName(trace) +
-                              ": no offset lets every collective begin before it ends; its clock "
-                              "jumped, or collectives were matched wrongly");
-      }
-    } else {
-      table.rows.push_back(
-          {RankCell(trace), int64_t{0}, Cell(), Cell(), Cell(), Cell(), Cell(), host});
-      table.notes.push_back(RankName(trace) + ": shares no collective with the others");
-    }
+    lines.push_back({&run.traces[clock.trace], clock});
   }
+  Table table = TableOf("Clocks against the first rank's, from collectives", kColumns, lines);
+  for (const Line& line : lines) AddNote(line, &table);
   table.notes.push_back(
       "offset: what a rank's clock shows more than the first's when they first met; residual: the "
       "interquartile range, below three times which no skew is a finding");

@@ -7,6 +7,7 @@
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 #include "collector/report/wording.h"
 
@@ -14,11 +15,16 @@ namespace ranktap::collector {
 namespace {
 
 struct CommRow {
+  std::string group, type;
+  int64_t bytes = 0;
   int64_t calls = 0, members = 0;
+  size_t alone = 0;  // calls with one traced member
   int64_t kernel_ns = 0, transfer_ns = 0, wait_ns = 0, exposed_ns = 0;
   uint32_t group_size = 0;
-  bool has_wait = false;             // some call had two traced members
-  std::map<uint32_t, int64_t> last;  // arrivals, by trace
+  bool has_wait = false;              // some call had two traced members
+  std::map<uint32_t, int64_t> last;   // arrivals, by trace
+  const Trace* last_trace = nullptr;  // that arrived last most often
+  int64_t last_arrivals = 0;          // its own
 };
 
 using Key = std::tuple<std::string, std::string, int64_t>;  // group, type, bytes
@@ -37,67 +43,104 @@ void Add(const CollectiveRun& call, const std::vector<std::vector<Interval>>& co
     row->exposed_ns +=
         member.length() - Length(Within(compute[member.trace], member.start, member.end));
   }
-  if (call.members.size() < 2) return;
+  if (call.members.size() < 2) {
+    ++row->alone;
+    return;
+  }
   row->has_wait = true;
   ++row->last[call.members[call.last_arriver()].trace];
 }
 
-Cell Bandwidth(int64_t bytes, int64_t calls, int64_t ns, double factor) {
-  if (bytes == 0 || ns == 0) return {};
-  return factor * static_cast<double>(bytes) * static_cast<double>(calls) / static_cast<double>(ns);
+void FindLastArriver(const Run& run, CommRow* row) {
+  if (row->last.empty()) return;
+  const auto most =
+      std::max_element(row->last.begin(), row->last.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  row->last_trace = &run.traces[most->first];
+  row->last_arrivals = most->second;
 }
 
-}  // namespace
-
-Table TabulateComm(const Run& run, const ReportOptions&) {
+std::map<Key, CommRow> CountCalls(const Run& run) {
   std::vector<std::vector<Interval>> compute;
   for (const Trace& trace : run.traces) {
     compute.push_back(MergedIntervals(DeviceTimeline(trace), WorkKind::kCompute));
   }
   std::map<Key, CommRow> by_key;
-  size_t alone = 0;
   for (const auto* const calls : {&MatchCollectives(run), &MatchHostCollectives(run)}) {
     for (const CollectiveRun& call : *calls) {
       Add(call, compute, &by_key[{call.group, call.type, call.bytes}]);
-      alone += call.members.size() < 2;
     }
   }
-  std::vector<std::pair<Key, CommRow>> rows(by_key.begin(), by_key.end());
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return a.second.kernel_ns > b.second.kernel_ns;
-  });
-  Table table{.name = "comm",
-              .title = "Communication, by group, type and size",
-              .columns = {{"group", Unit::kText},
-                          {"type", Unit::kText},
-                          {"bytes", Unit::kBytes},
-                          {"calls", Unit::kCount},
-                          {"group_size", Unit::kCount, Shown::kDetail},
-                          {"kernel_ns", Unit::kNs, Shown::kDetail},
-                          {"transfer_ns", Unit::kNs},
-                          {"wait_ns", Unit::kNs},
-                          {"exposed_ns", Unit::kNs, Shown::kDetail},
-                          {"algbw_gb_per_s", Unit::kCount, Shown::kDetail},
-                          {"busbw_gb_per_s", Unit::kCount},
-                          {"last_rank", Unit::kCount, Shown::kDetail},
-                          {"last_percent", Unit::kPercent, Shown::kDetail}}};
-  for (const auto& [key, row] : rows) {
-    const auto& [group, type, bytes] = key;
-    const auto mean = [](int64_t ns, int64_t of) { return ns / std::max<int64_t>(of, 1); };
-    const auto most =
-        std::max_element(row.last.begin(), row.last.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
-    table.rows.push_back(
-        {group, type, bytes == 0 ? Cell() : Cell(bytes), row.calls,
-         row.group_size < 2 ? Cell() : Cell(int64_t{row.group_size}),
-         mean(row.kernel_ns, row.members),
-         row.has_wait ? Cell(mean(row.transfer_ns, row.calls)) : Cell(),
-         row.has_wait ? Cell(mean(row.wait_ns, row.members)) : Cell(),
-         mean(row.exposed_ns, row.members), Bandwidth(bytes, row.calls, row.transfer_ns, 1),
-         Bandwidth(bytes, row.calls, row.transfer_ns, BusFactor(type, row.group_size)),
-         row.has_wait ? RankCell(run.traces[most->first]) : Cell(),
-         row.has_wait ? Percent(most->second, row.calls) : Cell()});
+  return by_key;
+}
+
+// The longest in kernels first.
+std::vector<CommRow> SummarizeComm(const Run& run) {
+  std::vector<CommRow> rows;
+  for (auto& [key, row] : CountCalls(run)) {
+    std::tie(row.group, row.type, row.bytes) = key;
+    FindLastArriver(run, &row);
+    rows.push_back(std::move(row));
   }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const CommRow& a, const CommRow& b) { return a.kernel_ns > b.kernel_ns; });
+  return rows;
+}
+
+size_t CountAlone(const std::vector<CommRow>& rows) {
+  size_t alone = 0;
+  for (const CommRow& row : rows) alone += row.alone;
+  return alone;
+}
+
+int64_t Mean(int64_t ns, int64_t of) { return ns / std::max<int64_t>(of, 1); }
+
+Cell Bandwidth(const CommRow& row, double factor) {
+  if (row.bytes == 0 || row.transfer_ns == 0) return {};
+  return factor * static_cast<double>(row.bytes) * static_cast<double>(row.calls) /
+         static_cast<double>(row.transfer_ns);
+}
+
+const ColumnsOf<CommRow> kColumns = {
+    {"group", Unit::kText, [](const CommRow& row) { return row.group; }},
+    {"type", Unit::kText, [](const CommRow& row) { return row.type; }},
+    {"bytes", Unit::kBytes,
+     [](const CommRow& row) { return row.bytes == 0 ? Cell() : Cell(row.bytes); }},
+    {"calls", Unit::kCount, [](const CommRow& row) { return row.calls; }},
+    {"group_size", Unit::kCount,
+     [](const CommRow& row) { return row.group_size < 2 ? Cell() : Cell(int64_t{row.group_size}); },
+     Shown::kDetail},
+    {"kernel_ns", Unit::kNs, [](const CommRow& row) { return Mean(row.kernel_ns, row.members); },
+     Shown::kDetail},
+    {"transfer_ns", Unit::kNs,
+     [](const CommRow& row) {
+       return row.has_wait ? Cell(Mean(row.transfer_ns, row.calls)) : Cell();
+     }},
+    {"wait_ns", Unit::kNs,
+     [](const CommRow& row) {
+       return row.has_wait ? Cell(Mean(row.wait_ns, row.members)) : Cell();
+     }},
+    {"exposed_ns", Unit::kNs, [](const CommRow& row) { return Mean(row.exposed_ns, row.members); },
+     Shown::kDetail},
+    {"algbw_gb_per_s", Unit::kCount, [](const CommRow& row) { return Bandwidth(row, 1); },
+     Shown::kDetail},
+    {"busbw_gb_per_s", Unit::kCount,
+     [](const CommRow& row) { return Bandwidth(row, BusFactor(row.type, row.group_size)); }},
+    {"last_rank", Unit::kCount,
+     [](const CommRow& row) { return row.has_wait ? RankCell(*row.last_trace) : Cell(); },
+     Shown::kDetail},
+    {"last_percent", Unit::kPercent,
+     [](const CommRow& row) {
+       return row.has_wait ? Percent(row.last_arrivals, row.calls) : Cell();
+     },
+     Shown::kDetail},
+};
+
+}  // namespace
+
+Table TabulateComm(const Run& run, const ReportOptions&) {
+  const std::vector<CommRow> rows = SummarizeComm(run);
+  Table table = TableOf("Communication, by group, type and size", kColumns, rows);
   if (rows.empty()) {
     table.notes.push_back("no collective ran on a device, and none of gloo's was seen");
     if (HasSeveralProfiledGlooGroups(run)) {
@@ -105,7 +148,7 @@ Table TabulateComm(const Run& run, const ReportOptions&) {
           "gloo's calls in torch.profiler's files do not say their group, and here it has several");
     }
   }
-  if (alone > 0) {
+  if (const size_t alone = CountAlone(rows); alone > 0) {
     table.notes.push_back(Counted(alone, "call") +
                           " with one traced member: waiting and transfer cannot be told apart, "
                           "bandwidths are lower bounds");

@@ -12,6 +12,7 @@
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/analysis/sync_calls.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/ranks/clock_alignment.h"
 #include "collector/report/wording.h"
 #include "collector/trace/symbol_name.h"
@@ -200,6 +201,66 @@ int64_t LastEnd(const Trace& trace) {
   return last;
 }
 
+// All segments of one kind on one rank.
+struct Piece {
+  const Trace* trace = nullptr;
+  PathSegment of;  // the first of them
+  int64_t ns = 0, count = 0;
+  int64_t path_ns = 0;  // of the whole path
+};
+
+std::string WorkName(const Piece& piece) {
+  if (piece.of.kernel != kNone) {
+    return ReadableKernelName(piece.trace->dictionary.String(piece.of.kernel));
+  }
+  return piece.of.graph == kNone ? "" : "CUDA graph " + std::to_string(piece.of.graph);
+}
+
+const ColumnsOf<Piece> kColumns = {
+    {"rank", Unit::kCount, [](const Piece& piece) { return RankCell(*piece.trace); }},
+    {"cause", Unit::kText, [](const Piece& piece) { return std::string(NameOf(piece.of.cause)); }},
+    {"kernel", Unit::kText, [](const Piece& piece) { return WorkName(piece); }},
+    {"path_ns", Unit::kNs, [](const Piece& piece) { return piece.ns; }},
+    {"path_percent", Unit::kPercent,
+     [](const Piece& piece) { return Percent(piece.ns, piece.path_ns); }},
+    {"pieces", Unit::kCount, [](const Piece& piece) { return piece.count; }},
+};
+
+// The longest first.
+std::vector<Piece> SumPieces(const Run& run, const std::vector<PathSegment>& path) {
+  using Key = std::tuple<uint32_t, Cause, uint32_t, uint32_t>;
+  std::map<Key, Piece> by_key;
+  int64_t total = 0;
+  for (const PathSegment& segment : path) {
+    const Key key = {segment.trace, segment.cause, segment.kernel, segment.graph};
+    Piece& piece =
+        by_key.try_emplace(key, Piece{&run.traces[segment.trace], segment}).first->second;
+    piece.ns += segment.ns;
+    ++piece.count;
+    total += segment.ns;
+  }
+  std::vector<Piece> pieces;
+  for (auto& [key, piece] : by_key) {
+    piece.path_ns = total;
+    pieces.push_back(piece);
+  }
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const Piece& a, const Piece& b) { return a.ns > b.ns; });
+  return pieces;
+}
+
+std::string DescribePath(const Run& run, const std::vector<PathSegment>& path) {
+  std::vector<int64_t> by_rank(run.traces.size());
+  int64_t total = 0;
+  for (const PathSegment& segment : path) {
+    by_rank[segment.trace] += segment.ns;
+    total += segment.ns;
+  }
+  const auto most = std::max_element(by_rank.begin(), by_rank.end());
+  return "the path is " + Duration(total) + " long; " + Share(*most, total) + " of it is on " +
+         RankName(run.traces[static_cast<size_t>(most - by_rank.begin())]);
+}
+
 }  // namespace
 
 std::vector<PathSegment> FindCriticalPath(const Run& run,
@@ -222,50 +283,10 @@ std::vector<PathSegment> FindCriticalPath(const Run& run,
 }
 
 Table TabulateCriticalPath(const Run& run, const ReportOptions&) {
-  Table table{.name = "critical-path",
-              .title = "What the end of the run waited for, all ranks",
-              .columns = {{"rank", Unit::kCount},
-                          {"cause", Unit::kText},
-                          {"kernel", Unit::kText},
-                          {"path_ns", Unit::kNs},
-                          {"path_percent", Unit::kPercent},
-                          {"pieces", Unit::kCount}}};
-  struct Piece {
-    int64_t ns = 0, count = 0;
-  };
-  using Key = std::tuple<uint32_t, Cause, uint32_t, uint32_t>;
-  std::map<Key, Piece> pieces;
-  std::vector<int64_t> by_rank(run.traces.size());
-  int64_t total = 0;
-  for (const PathSegment& segment : FindCriticalPath(run, MatchCollectives(run))) {
-    Piece& piece = pieces[{segment.trace, segment.cause, segment.kernel, segment.graph}];
-    piece.ns += segment.ns;
-    ++piece.count;
-    by_rank[segment.trace] += segment.ns;
-    total += segment.ns;
-  }
-  std::vector<std::pair<Key, Piece>> rows(pieces.begin(), pieces.end());
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
-  for (const auto& [key, piece] : rows) {
-    const auto& [trace, cause, kernel, graph] = key;
-    std::string name;
-    if (kernel != kNone) {
-      name = ReadableKernelName(run.traces[trace].dictionary.String(kernel));
-    } else if (graph != kNone) {
-      name = "CUDA graph " + std::to_string(graph);
-    }
-    table.rows.push_back({RankCell(run.traces[trace]), std::string(NameOf(cause)), name, piece.ns,
-                          Percent(piece.ns, total), piece.count});
-  }
-  if (rows.empty()) {
-    table.notes.push_back("nothing ran on a device");
-    return table;
-  }
-  const auto most = std::max_element(by_rank.begin(), by_rank.end());
-  table.notes.push_back("the path is " + Duration(total) + " long; " + Share(*most, total) +
-                        " of it is on " +
-                        RankName(run.traces[static_cast<size_t>(most - by_rank.begin())]));
+  const std::vector<PathSegment> path = FindCriticalPath(run, MatchCollectives(run));
+  Table table =
+      TableOf("What the end of the run waited for, all ranks", kColumns, SumPieces(run, path));
+  table.notes.push_back(path.empty() ? "nothing ran on a device" : DescribePath(run, path));
   return table;
 }
 

@@ -1,29 +1,42 @@
 
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
 
+namespace {
+
+struct Line {
+  const Trace* trace = nullptr;
+  const ProcessGroup* group = nullptr;
+};
+
+std::string RanksOf(const ProcessGroup& group) {
+  std::string ranks;
+  for (const uint32_t rank : group.ranks)
+    ranks += (ranks.empty() ? "" : ",") + std::to_string(rank);
+  return ranks;
+}
+
+const ColumnsOf<Line> kColumns = {
+    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
+    {"group", Unit::kText, [](const Line& line) { return line.group->name; }},
+    {"description", Unit::kText, [](const Line& line) { return line.group->description; }},
+    {"backend", Unit::kText, [](const Line& line) { return line.group->backend; }},
+    {"size", Unit::kCount, [](const Line& line) { return int64_t{line.group->size}; }},
+    {"ranks", Unit::kText, [](const Line& line) { return RanksOf(*line.group); }},
+};
+
+}  // namespace
+
 Table TabulateGroups(const Run& run, const ReportOptions&) {
-  Table table{.name = "groups",
-              .title = "Process groups, as each rank sees them",
-              .columns = {{"rank", Unit::kCount},
-                          {"group", Unit::kText},
-                          {"description", Unit::kText},
-                          {"backend", Unit::kText},
-                          {"size", Unit::kCount},
-                          {"ranks", Unit::kText}}};
+  std::vector<Line> lines;
   for (const Trace& trace : run.traces) {
-    for (const ProcessGroup& group : trace.process_groups) {
-      std::string ranks;
-      for (const uint32_t rank : group.ranks) {
-        ranks += (ranks.empty() ? "" : ",") + std::to_string(rank);
-      }
-      table.rows.push_back({RankCell(trace), group.name, group.description, group.backend,
-                            int64_t{group.size}, ranks});
-    }
+    for (const ProcessGroup& group : trace.process_groups) lines.push_back({&trace, &group});
   }
-  if (table.rows.empty()) {
+  Table table = TableOf("Process groups, as each rank sees them", kColumns, lines);
+  if (lines.empty()) {
     table.notes.push_back(
         "no process groups were told: torch.distributed was not initialised, or the run was not "
         "recorded at --level full");

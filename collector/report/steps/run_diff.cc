@@ -5,11 +5,14 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/steps.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/wording.h"
 
 namespace ranktap::collector {
@@ -133,8 +136,74 @@ struct DiffRow {
   Key key;
   double before = 0, after = 0;
   double before_calls = 0, after_calls = 0;
-  Cell p_value, significant;
+  std::optional<double> p_value;  // nullopt: not tested
+  double change() const { return after - before; }
 };
+
+double PerStep(int64_t calls, size_t steps) {
+  return static_cast<double>(calls) / static_cast<double>(std::max<size_t>(steps, 1));
+}
+
+DiffRow Compare(const Key& key, RunSamples* a, RunSamples* b, bool test) {
+  Samples& of_a = a->by_key[key];
+  Samples& of_b = b->by_key[key];
+  of_a.ns.resize(a->steps);
+  of_b.ns.resize(b->steps);
+  DiffRow row{.key = key,
+              .before = Mean(of_a.ns, a->steps),
+              .after = Mean(of_b.ns, b->steps),
+              .before_calls = PerStep(of_a.calls, a->steps),
+              .after_calls = PerStep(of_b.calls, b->steps),
+              .p_value = {}};
+  if (test) row.p_value = MannWhitney(of_a.ns, of_b.ns);
+  return row;
+}
+
+// The step first, then the largest difference.
+std::vector<DiffRow> CompareAll(RunSamples* a, RunSamples* b, bool test) {
+  std::set<Key> keys;
+  for (const auto& [key, samples] : a->by_key) keys.insert(key);
+  for (const auto& [key, samples] : b->by_key) keys.insert(key);
+  std::vector<DiffRow> rows;
+  for (const Key& key : keys) rows.push_back(Compare(key, a, b, test));
+  std::stable_sort(rows.begin(), rows.end(), [](const DiffRow& x, const DiffRow& y) {
+    const bool x_step = x.key.first == Kind::kStep, y_step = y.key.first == Kind::kStep;
+    if (x_step != y_step) return x_step;
+    return std::abs(x.change()) > std::abs(y.change());
+  });
+  return rows;
+}
+
+constexpr const char* kKinds[] = {"step", "kernel", "operator"};
+
+const ColumnsOf<DiffRow> kColumns = {
+    {"kind", Unit::kText,
+     [](const DiffRow& row) { return kKinds[static_cast<size_t>(row.key.first)]; }},
+    {"name", Unit::kText, [](const DiffRow& row) { return row.key.second; }},
+    {"before_ns", Unit::kNs, [](const DiffRow& row) { return std::llround(row.before); }},
+    {"after_ns", Unit::kNs, [](const DiffRow& row) { return std::llround(row.after); }},
+    {"diff_ns", Unit::kNs, [](const DiffRow& row) { return std::llround(row.change()); }},
+    {"change_percent", Unit::kPercent,
+     [](const DiffRow& row) {
+       return row.before == 0 ? Cell() : Cell(100 * row.change() / row.before);
+     }},
+    {"before_calls", Unit::kCount, [](const DiffRow& row) { return row.before_calls; },
+     Shown::kDetail},
+    {"after_calls", Unit::kCount, [](const DiffRow& row) { return row.after_calls; },
+     Shown::kDetail},
+    {"p_value", Unit::kCount,
+     [](const DiffRow& row) { return row.p_value ? Cell(*row.p_value) : Cell(); }, Shown::kDetail},
+    {"significant", Unit::kText,
+     [](const DiffRow& row) {
+       return row.p_value ? Cell(*row.p_value < kSignificant ? "yes" : "no") : Cell();
+     }},
+};
+
+std::string DescribeRun(const Run& run, const RunSamples& samples) {
+  return run.path + ", " + Counted(run.traces.size(), "rank") + ", " +
+         (samples.has_steps ? Counted(samples.steps, "step")
+                            : "no steps found, each rank's trace as one");
+}
 
 }  // namespace
 
@@ -169,60 +238,9 @@ double MannWhitney(const std::vector<double>& a, const std::vector<double>& b) {
 Table TabulateDiff(const Run& before, const Run& after) {
   RunSamples a = Sampler(before).Take(), b = Sampler(after).Take();
   const bool test = a.has_steps && b.has_steps && std::min(a.steps, b.steps) >= kLeastSteps;
-  std::map<Key, int> keys;
-  for (const auto& [key, samples] : a.by_key) keys[key];
-  for (const auto& [key, samples] : b.by_key) keys[key];
-  std::vector<DiffRow> rows;
-  for (const auto& [key, unused] : keys) {
-    Samples& of_a = a.by_key[key];
-    Samples& of_b = b.by_key[key];
-    of_a.ns.resize(a.steps);
-    of_b.ns.resize(b.steps);
-    DiffRow row{.key = key, .before = Mean(of_a.ns, a.steps), .after = Mean(of_b.ns, b.steps)};
-    row.before_calls =
-        static_cast<double>(of_a.calls) / static_cast<double>(std::max<size_t>(a.steps, 1));
-    row.after_calls =
-        static_cast<double>(of_b.calls) / static_cast<double>(std::max<size_t>(b.steps, 1));
-    if (test) {
-      const double p = MannWhitney(of_a.ns, of_b.ns);
-      row.p_value = p;
-      row.significant = std::string(p < kSignificant ? "yes" : "no");
-    }
-    rows.push_back(std::move(row));
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const DiffRow& x, const DiffRow& y) {
-    const bool x_step = x.key.first == Kind::kStep, y_step = y.key.first == Kind::kStep;
-    if (x_step != y_step) return x_step;
-    return std::abs(x.after - x.before) > std::abs(y.after - y.before);
-  });
-  Table table{.name = "diff",
-              .title = "Two runs, means per step of a rank",
-              .columns = {{"kind", Unit::kText},
-                          {"name", Unit::kText},
-                          {"before_ns", Unit::kNs},
-                          {"after_ns", Unit::kNs},
-                          {"diff_ns", Unit::kNs},
-                          {"change_percent", Unit::kPercent},
-                          {"before_calls", Unit::kCount, Shown::kDetail},
-                          {"after_calls", Unit::kCount, Shown::kDetail},
-                          {"p_value", Unit::kCount, Shown::kDetail},
-                          {"significant", Unit::kText}}};
-  static constexpr const char* kKinds[] = {"step", "kernel", "operator"};
-  for (DiffRow& row : rows) {
-    const double change = row.after - row.before;
-    table.rows.push_back({std::string(kKinds[static_cast<size_t>(row.key.first)]),
-                          std::move(row.key.second), std::llround(row.before),
-                          std::llround(row.after), std::llround(change),
-                          row.before == 0 ? Cell() : Cell(100 * change / row.before),
-                          row.before_calls, row.after_calls, row.p_value, row.significant});
-  }
-  for (auto [run, samples, name] :
-       {std::tuple(&before, &a, "before"), std::tuple(&after, &b, "after")}) {
-    table.notes.push_back(std::string(name) + ": " + run->path + ", " +
-                          Counted(run->traces.size(), "rank") + ", " +
-                          (samples->has_steps ? Counted(samples->steps, "step")
-                                              : "no steps found, each rank's trace as one"));
-  }
+  Table table = TableOf("Two runs, means per step of a rank", kColumns, CompareAll(&a, &b, test));
+  table.notes.push_back("before: " + DescribeRun(before, a));
+  table.notes.push_back("after: " + DescribeRun(after, b));
   if (!test) {
     table.notes.push_back("no test of significance: it needs " + std::to_string(kLeastSteps) +
                           " steps of each run");

@@ -5,6 +5,7 @@
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/analysis/steps.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/reports.h"
 #include "collector/report/wording.h"
 #include "collector/trace/framework_ranges.h"
@@ -12,8 +13,12 @@
 namespace ranktap::collector {
 namespace {
 
-// All in ns but `kernels`; phases are of the framework.
+// One step of one rank. All in ns but `kernels`; phases are of the framework.
 struct StepRow {
+  const Trace* trace = nullptr;
+  Step step;
+  int64_t device = 0;       // of the step's time
+  bool has_phases = false;  // the framework told of some, in this step or another
   int64_t gpu = 0, kernels = 0;
   int64_t forward = 0, backward = 0, optimizer = 0, data = 0, collection = 0, checkpoint = 0;
 };
@@ -52,10 +57,14 @@ bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* 
   return !modules.empty() || !phases.empty();
 }
 
-void AddSteps(const Trace& trace, const StepList& steps, Table* table) {
+std::vector<StepRow> RowsOf(const Trace& trace, const StepList& steps) {
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   const std::vector<Interval> busy = MergedIntervals(spans);
-  std::vector<StepRow> rows(steps.list.size());
+  std::vector<StepRow> rows;
+  for (const Step& step : steps.list) {
+    rows.push_back(
+        {.trace = &trace, .step = step, .device = Length(Within(busy, step.start, step.end))});
+  }
   StepFinder finder(trace, steps);
   for (const DeviceSpan& span : spans) {
     const int64_t step = finder.IndexOf(span);
@@ -64,57 +73,69 @@ void AddSteps(const Trace& trace, const StepList& steps, Table* table) {
     rows[static_cast<size_t>(step)].kernels += span.table == DeviceSpan::Table::kKernel;
   }
   const bool has_phases = AddPhases(trace, steps, &rows);
-  const auto phase = [has_phases](int64_t ns) { return has_phases ? Cell(ns) : Cell(); };
+  for (StepRow& row : rows) row.has_phases = has_phases;
+  return rows;
+}
+
+std::string DescribeSteps(const Trace& trace, const StepList& steps) {
   std::vector<double> lengths;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const Step& step = steps.list[i];
-    const StepRow& row = rows[i];
-    const int64_t device = Length(Within(busy, step.start, step.end));
+  for (const Step& step : steps.list) {
     if (!step.warm_up) lengths.push_back(static_cast<double>(step.length()));
-    table->rows.push_back({RankCell(trace), step.number, step.start - trace.first_ns, step.length(),
-                           device, Percent(device, step.length()), row.gpu, row.kernels,
-                           phase(row.forward), phase(row.backward), phase(row.optimizer),
-                           phase(row.data), phase(row.collection), phase(row.checkpoint),
-                           std::string(step.warm_up ? "yes" : "")});
   }
   const Description of = Describe(std::move(lengths));
-  const size_t warm_up = rows.size() - of.count;
-  table->notes.push_back(RankName(trace) + ": " + Counted(of.count, "step") + " by " +
-                         steps.source + ", median " + Duration(static_cast<int64_t>(of.median)) +
-                         ", longest " + Duration(static_cast<int64_t>(of.max)) +
-                         (warm_up == 0 ? "" : "; " + std::to_string(warm_up) + " of warm-up"));
+  const size_t warm_up = steps.list.size() - of.count;
+  return RankName(trace) + ": " + Counted(of.count, "step") + " by " + steps.source + ", median " +
+         Duration(static_cast<int64_t>(of.median)) + ", longest " +
+         Duration(static_cast<int64_t>(of.max)) +
+         (warm_up == 0 ? "" : "; " + std::to_string(warm_up) + " of warm-up");
 }
+
+Cell Phase(const StepRow& row, int64_t ns) { return row.has_phases ? Cell(ns) : Cell(); }
+
+const ColumnsOf<StepRow> kColumns = {
+    {"rank", Unit::kCount, [](const StepRow& row) { return RankCell(*row.trace); }},
+    {"step", Unit::kCount, [](const StepRow& row) { return row.step.number; }},
+    {"start_ns", Unit::kNs, [](const StepRow& row) { return row.step.start - row.trace->first_ns; },
+     Shown::kDetail},
+    {"total_ns", Unit::kNs, [](const StepRow& row) { return row.step.length(); }},
+    {"device_ns", Unit::kNs, [](const StepRow& row) { return row.device; }, Shown::kDetail},
+    {"device_busy_percent", Unit::kPercent,
+     [](const StepRow& row) { return Percent(row.device, row.step.length()); }},
+    {"gpu_ns", Unit::kNs, [](const StepRow& row) { return row.gpu; }},
+    {"kernels", Unit::kCount, [](const StepRow& row) { return row.kernels; }},
+    {"forward_ns", Unit::kNs, [](const StepRow& row) { return Phase(row, row.forward); },
+     Shown::kDetail},
+    {"backward_ns", Unit::kNs, [](const StepRow& row) { return Phase(row, row.backward); },
+     Shown::kDetail},
+    {"optimizer_ns", Unit::kNs, [](const StepRow& row) { return Phase(row, row.optimizer); },
+     Shown::kDetail},
+    {"data_ns", Unit::kNs, [](const StepRow& row) { return Phase(row, row.data); }, Shown::kDetail},
+    {"collection_ns", Unit::kNs, [](const StepRow& row) { return Phase(row, row.collection); },
+     Shown::kDetail},
+    {"checkpoint_ns", Unit::kNs, [](const StepRow& row) { return Phase(row, row.checkpoint); },
+     Shown::kDetail},
+    {"warm_up", Unit::kText, [](const StepRow& row) { return row.step.warm_up ? "yes" : ""; },
+     Shown::kDetail},
+};
 
 }  // namespace
 
 Table TabulateSteps(const Run& run, const ReportOptions&) {
-  Table table{.name = "steps",
-              .title = "Training steps, by rank",
-              .columns = {{"rank", Unit::kCount},
-                          {"step", Unit::kCount},
-                          {"start_ns", Unit::kNs, Shown::kDetail},
-                          {"total_ns", Unit::kNs},
-                          {"device_ns", Unit::kNs, Shown::kDetail},
-                          {"device_busy_percent", Unit::kPercent},
-                          {"gpu_ns", Unit::kNs},
-                          {"kernels", Unit::kCount},
-                          {"forward_ns", Unit::kNs, Shown::kDetail},
-                          {"backward_ns", Unit::kNs, Shown::kDetail},
-                          {"optimizer_ns", Unit::kNs, Shown::kDetail},
-                          {"data_ns", Unit::kNs, Shown::kDetail},
-                          {"collection_ns", Unit::kNs, Shown::kDetail},
-                          {"checkpoint_ns", Unit::kNs, Shown::kDetail},
-                          {"warm_up", Unit::kText, Shown::kDetail}}};
+  std::vector<StepRow> rows;
+  std::vector<std::string> notes;
   for (const Trace& trace : run.traces) {
     const StepList& steps = DetectSteps(trace);
     if (steps.list.empty()) {
-      table.notes.push_back(RankName(trace) +
-                            ": no steps: no optimizer step (--level full), no ProfilerStep, no "
-                            "repeating NVTX range, no period of kernels");
-    } else {
-      AddSteps(trace, steps, &table);
+      notes.push_back(RankName(trace) +
+                      ": no steps: no optimizer step (--level full), no ProfilerStep, no "
+                      "repeating NVTX range, no period of kernels");
+      continue;
     }
+    for (StepRow& row : RowsOf(trace, steps)) rows.push_back(row);
+    notes.push_back(DescribeSteps(trace, steps));
   }
+  Table table = TableOf("Training steps, by rank", kColumns, rows);
+  table.notes = std::move(notes);
   return table;
 }
 

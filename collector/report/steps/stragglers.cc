@@ -8,6 +8,7 @@
 #include "collector/analysis/numbers/describe.h"
 #include "collector/analysis/rank_windows.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 
 namespace ranktap::collector {
 namespace {
@@ -39,6 +40,34 @@ void FindCause(const std::vector<RankWaterfall>& waterfalls, Straggler* straggle
     }
   }
 }
+
+struct Line {
+  Straggler found;
+  const Trace* trace = nullptr;
+  int64_t mean_step = 0;  // of the rank
+};
+
+const ColumnsOf<Line> kColumns = {
+    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
+    {"caused_wait_ns", Unit::kNs, [](const Line& line) { return line.found.caused_wait_ns; }},
+    {"step_percent", Unit::kPercent,
+     [](const Line& line) { return Percent(line.found.caused_wait_ns, line.mean_step); }},
+    {"last_arrivals", Unit::kCount, [](const Line& line) { return line.found.last_arrivals; }},
+    {"collectives", Unit::kCount, [](const Line& line) { return line.found.collectives; },
+     Shown::kDetail},
+    {"steps_late", Unit::kCount,
+     [](const Line& line) { return static_cast<int64_t>(line.found.steps_late); }},
+    {"steps", Unit::kCount, [](const Line& line) { return static_cast<int64_t>(line.found.steps); },
+     Shown::kDetail},
+    {"kind", Unit::kText,
+     [](const Line& line) { return line.found.persistent ? "persistent" : "transient"; }},
+    {"cause", Unit::kText,
+     [](const Line& line) {
+       return line.found.cause ? Cell(std::string(NameOf(*line.found.cause))) : Cell();
+     }},
+    {"excess_ns", Unit::kNs,
+     [](const Line& line) { return line.found.cause ? Cell(line.found.excess_ns) : Cell(); }},
+};
 
 }  // namespace
 
@@ -99,30 +128,14 @@ std::vector<Straggler> FindStragglers(const Run& run, const std::vector<Collecti
 }
 
 Table TabulateStragglers(const Run& run, const ReportOptions&) {
-  Table table{.name = "stragglers",
-              .title = "Ranks that the others wait for",
-              .columns = {{"rank", Unit::kCount},
-                          {"caused_wait_ns", Unit::kNs},
-                          {"step_percent", Unit::kPercent},
-                          {"last_arrivals", Unit::kCount},
-                          {"collectives", Unit::kCount, Shown::kDetail},
-                          {"steps_late", Unit::kCount},
-                          {"steps", Unit::kCount, Shown::kDetail},
-                          {"kind", Unit::kText},
-                          {"cause", Unit::kText},
-                          {"excess_ns", Unit::kNs}}};
-  const std::vector<CollectiveRun>& collectives = MatchDeviceOrHostCollectives(run);
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
-  for (const Straggler& s : FindStragglers(run, collectives, waterfalls)) {
-    table.rows.push_back({RankCell(run.traces[s.trace]), s.caused_wait_ns,
-                          Percent(s.caused_wait_ns, waterfalls[s.trace].mean_step), s.last_arrivals,
-                          s.collectives, static_cast<int64_t>(s.steps_late),
-                          static_cast<int64_t>(s.steps),
-                          std::string(s.persistent ? "persistent" : "transient"),
-                          s.cause ? Cell(std::string(NameOf(*s.cause))) : Cell(),
-                          s.cause ? Cell(s.excess_ns) : Cell()});
+  std::vector<Line> lines;
+  for (const Straggler& found :
+       FindStragglers(run, MatchDeviceOrHostCollectives(run), waterfalls)) {
+    lines.push_back({found, &run.traces[found.trace], waterfalls[found.trace].mean_step});
   }
-  if (table.rows.empty()) {
+  Table table = TableOf("Ranks that the others wait for", kColumns, lines);
+  if (lines.empty()) {
     table.notes.push_back(
         "no collective with two traced members in which one waited for more than 10 us");
   }

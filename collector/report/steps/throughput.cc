@@ -15,6 +15,7 @@
 #include "collector/analysis/framework/op_modules.h"
 #include "collector/analysis/timed_steps.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -152,8 +153,52 @@ std::optional<double> Utilisation(const Throughput& of, int64_t flops) {
          of.peak_flops;
 }
 
+Cell OrNothing(std::optional<double> value) { return value ? Cell(*value) : Cell(); }
 Cell PercentCell(std::optional<double> share) { return share ? Cell(100 * *share) : Cell(); }
 Cell CountCell(int64_t value) { return value == 0 ? Cell() : Cell(value); }
+Cell Rounded(std::optional<double> value) { return value ? Cell(std::llround(*value)) : Cell(); }
+
+std::optional<double> FlopsPerSecond(const Throughput& of) {
+  if (of.model_flops() == 0 || of.step_ns <= 0) return std::nullopt;
+  return static_cast<double>(of.model_flops()) * kNsPerSecond / static_cast<double>(of.step_ns);
+}
+
+struct Line {
+  const Trace* trace = nullptr;
+  Throughput of;
+};
+
+const ColumnsOf<Line> kColumns = {
+    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
+    {"steps", Unit::kCount, [](const Line& line) { return static_cast<int64_t>(line.of.steps); }},
+    {"step_ns", Unit::kNs, [](const Line& line) { return line.of.step_ns; }},
+    {"batch", Unit::kCount, [](const Line& line) { return CountCell(line.of.batch); }},
+    {"micro_batches", Unit::kCount,
+     [](const Line& line) { return CountCell(line.of.micro_batches); }, Shown::kDetail},
+    {"data_parallel", Unit::kCount,
+     [](const Line& line) { return CountCell(line.of.parallel.data); }, Shown::kDetail},
+    {"model_parallel", Unit::kCount,
+     [](const Line& line) {
+       return line.of.parallel.data == 0 ? Cell() : Cell(line.of.parallel.model());
+     },
+     Shown::kDetail},
+    {"samples_per_second", Unit::kCount,
+     [](const Line& line) { return OrNothing(line.of.SamplesPerSecond()); }},
+    {"step_flops", Unit::kCount, [](const Line& line) { return CountCell(line.of.model_flops()); },
+     Shown::kDetail},
+    {"recompute_flops", Unit::kCount, [](const Line& line) { return line.of.recompute_flops; },
+     Shown::kDetail},
+    {"flops_per_second", Unit::kCount,
+     [](const Line& line) { return Rounded(FlopsPerSecond(line.of)); }},
+    {"types", Unit::kText, [](const Line& line) { return line.of.types; }, Shown::kDetail},
+    {"peak_flops", Unit::kCount,
+     [](const Line& line) {
+       return line.of.peak_flops == 0 ? Cell() : Rounded(line.of.peak_flops);
+     },
+     Shown::kDetail},
+    {"mfu_percent", Unit::kPercent, [](const Line& line) { return PercentCell(line.of.Mfu()); }},
+    {"hfu_percent", Unit::kPercent, [](const Line& line) { return PercentCell(line.of.Hfu()); }},
+};
 
 }  // namespace
 
@@ -163,12 +208,10 @@ std::optional<double> Throughput::SamplesPerSecond() const {
          static_cast<double>(parallel.data) * kNsPerSecond / static_cast<double>(step_ns);
 }
 
-std::optional<double> Throughput::Mfu() const {
-  return Utilisation(*this, forward_flops + backward_flops);
-}
+std::optional<double> Throughput::Mfu() const { return Utilisation(*this, model_flops()); }
 
 std::optional<double> Throughput::Hfu() const {
-  return Utilisation(*this, forward_flops + backward_flops + recompute_flops);
+  return Utilisation(*this, model_flops() + recompute_flops);
 }
 
 std::optional<Throughput> MeasureThroughput(const Run& run, const Trace& trace,
@@ -193,45 +236,18 @@ std::optional<Throughput> MeasureThroughput(const Run& run, const Trace& trace,
 }
 
 Table TabulateThroughput(const Run& run, const ReportOptions& options) {
-  Table table{.name = "throughput",
-              .title = "How fast the model is trained",
-              .columns = {{"rank", Unit::kCount},
-                          {"steps", Unit::kCount},
-                          {"step_ns", Unit::kNs},
-                          {"batch", Unit::kCount},
-                          {"micro_batches", Unit::kCount, Shown::kDetail},
-                          {"data_parallel", Unit::kCount, Shown::kDetail},
-                          {"model_parallel", Unit::kCount, Shown::kDetail},
-                          {"samples_per_second", Unit::kCount},
-                          {"step_flops", Unit::kCount, Shown::kDetail},
-                          {"recompute_flops", Unit::kCount, Shown::kDetail},
-                          {"flops_per_second", Unit::kCount},
-                          {"types", Unit::kText, Shown::kDetail},
-                          {"peak_flops", Unit::kCount, Shown::kDetail},
-                          {"mfu_percent", Unit::kPercent},
-                          {"hfu_percent", Unit::kPercent}}};
+  std::vector<Line> lines;
   std::set<std::string> notes;
   for (const Trace& trace : run.traces) {
     const std::optional<Throughput> of = MeasureThroughput(run, trace, options);
     if (!of) continue;
-    const int64_t flops = of->forward_flops + of->backward_flops;
-    const Cell rate = flops == 0 || of->step_ns <= 0
-                          ? Cell()
-                          : Cell(int64_t{std::llround(static_cast<double>(flops) * kNsPerSecond /
-                                                      static_cast<double>(of->step_ns))});
-    const std::optional<double> samples = of->SamplesPerSecond();
-    table.rows.push_back(
-        {RankCell(trace), static_cast<int64_t>(of->steps), of->step_ns, CountCell(of->batch),
-         CountCell(of->micro_batches), CountCell(of->parallel.data),
-         of->parallel.data == 0 ? Cell() : Cell(of->parallel.model()),
-         samples ? Cell(*samples) : Cell(), CountCell(flops), of->recompute_flops, rate, of->types,
-         of->peak_flops == 0 ? Cell() : Cell(int64_t{std::llround(of->peak_flops)}),
-         PercentCell(of->Mfu()), PercentCell(of->Hfu())});
+    lines.push_back({&trace, *of});
     notes.insert("data parallel size: " + of->parallel.known);
     notes.insert("batch: " + of->batch_known);
     notes.insert("peak: " + of->peak_known);
   }
-  if (table.rows.empty()) {
+  Table table = TableOf("How fast the model is trained", kColumns, lines);
+  if (lines.empty()) {
     table.notes.push_back("no training step was seen; PyTorch's hooks see them, at --level full");
   } else {
     table.notes.assign(notes.begin(), notes.end());

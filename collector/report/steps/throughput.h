@@ -25,6 +25,7 @@ struct Throughput {
   double peak_flops = 0;  // FLOP/s of this rank; 0: not known
   std::string peak_known;
 
+  int64_t model_flops() const { return forward_flops + backward_flops; }
   // Of the whole job: batch * micro-batches * data parallel size / step; nullopt: not known.
   std::optional<double> SamplesPerSecond() const;
   // Model FLOP/s utilisation, 0 to 1: (forward + backward) / step / peak. nullopt: not known.

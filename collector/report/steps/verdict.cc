@@ -8,6 +8,7 @@
 #include "collector/analysis/each_trace.h"
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/steps/stragglers.h"
 #include "collector/report/wording.h"
 
@@ -123,18 +124,46 @@ bool AnythingRanOnADevice(const Run& run) {
   });
 }
 
-// Of a run in which no device has anything to lose.
-std::string DescribeHostTime(const std::vector<RankWaterfall>& waterfalls, int64_t mean_step,
-                             const std::string& of) {
-  int64_t loading = 0, ranks = 0;
+// Mean over the ranks that have steps, or anything on a device.
+struct MeanStep {
+  int64_t ranks = 0, ns = 0;
+  int64_t compute = 0;
+  std::optional<int64_t> loading;  // nullopt: no rank waited for data
+  bool has_steps = true;           // false: some rank's whole trace is one
+
+  bool IsWorthSaying(int64_t loss_ns) const {
+    return loss_ns >= static_cast<int64_t>(kWorthSaying * static_cast<double>(ns));
+  }
+};
+
+MeanStep MeanOfRanks(const std::vector<RankWaterfall>& waterfalls) {
+  MeanStep mean;
+  int64_t loading = 0;
   for (const RankWaterfall& waterfall : waterfalls) {
     if (waterfall.counted == 0) continue;
-    ++ranks;
+    ++mean.ranks;
+    mean.ns += waterfall.mean_step;
+    mean.compute += waterfall.mean[static_cast<size_t>(Cause::kCompute)];
     loading += waterfall.mean[static_cast<size_t>(Cause::kDataLoading)];
+    mean.has_steps &= !waterfall.steps.source.empty();
   }
-  std::string text = "Nothing ran on a device: all" + of + " is the host's time";
-  if (loading > 0) {
-    text += ", " + Duration(loading / ranks) + " (" + Share(loading / ranks, mean_step) +
+  if (mean.ranks == 0) return mean;
+  mean.ns /= mean.ranks;
+  mean.compute /= mean.ranks;
+  if (loading > 0) mean.loading = loading / mean.ranks;
+  return mean;
+}
+
+// " of each 412 ms step"
+std::string OfWhat(const MeanStep& mean) {
+  return mean.has_steps ? " of each " + Duration(mean.ns) + " step"
+                        : " of " + Duration(mean.ns) + " (no steps found)";
+}
+
+std::string DescribeHostTime(const MeanStep& mean) {
+  std::string text = "Nothing ran on a device: all" + OfWhat(mean) + " is the host's time";
+  if (mean.loading) {
+    text += ", " + Duration(*mean.loading) + " (" + Share(*mean.loading, mean.ns) +
             ") of it waiting for data";
   }
   return text + ".";
@@ -146,79 +175,80 @@ std::string OnWhichRank(const Run& run, const Loss& loss, int64_t ranks) {
   return (ranks > 1 ? ", most on " : ", on ") + RankName(trace);
 }
 
-}  // namespace
+// The run has no device that could lose anything.
+Verdict JudgeHosts(const Run& run, const std::vector<RankWaterfall>& waterfalls,
+                   const MeanStep& mean) {
+  Verdict verdict{.sentence = DescribeHostTime(mean), .on_host = true, .mean_step = mean.ns};
+  const std::vector<Straggler> stragglers =
+      FindStragglers(run, MatchDeviceOrHostCollectives(run), waterfalls);
+  if (stragglers.empty() || !mean.IsWorthSaying(stragglers[0].caused_wait_ns)) return verdict;
+  const int64_t wait = stragglers[0].caused_wait_ns;
+  const std::string finding = DescribeStraggler(run, stragglers[0]);
+  verdict.sentence.back() = ';';
+  verdict.sentence +=
+      " in " + Duration(wait) + " (" + Share(wait, mean.ns) + ") of it " + finding + ".";
+  verdict.losses.push_back({Cause::kWait, wait, stragglers[0].trace, true, finding});
+  return verdict;
+}
 
-Verdict Judge(const Run& run) {
-  Verdict verdict;
-  const std::string missing = WhatIsMissing(run);
-  if (!missing.empty()) {
-    verdict.refused = true;
-    verdict.sentence = "No verdict: " + missing + ", so what the time went to is not known.";
-    return verdict;
-  }
-  const std::vector<CollectiveRun>& collectives = MatchDeviceOrHostCollectives(run);
-  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
-  int64_t ranks = 0, compute = 0;
-  bool has_steps = true;
-  for (const RankWaterfall& waterfall : waterfalls) {
-    if (waterfall.counted == 0) continue;
-    ++ranks;
-    verdict.mean_step += waterfall.mean_step;
-    compute += waterfall.mean[static_cast<size_t>(Cause::kCompute)];
-    has_steps &= !waterfall.steps.source.empty();
-  }
-  if (ranks == 0) {
-    verdict.on_host = true;
-    verdict.sentence = "No verdict: nothing ran on a device.";
-    return verdict;
-  }
-  verdict.mean_step /= ranks;
-  compute /= ranks;
-  const std::vector<Straggler> stragglers = FindStragglers(run, collectives, waterfalls);
-  verdict.losses = FindLosses(run, waterfalls, stragglers, ranks);
-  const std::string of = has_steps ? " of each " + Duration(verdict.mean_step) + " step"
-                                   : " of " + Duration(verdict.mean_step) + " (no steps found)";
-  const auto worth = static_cast<int64_t>(kWorthSaying * static_cast<double>(verdict.mean_step));
-  if (!AnythingRanOnADevice(run)) {
-    verdict.losses.clear();
-    verdict.on_host = true;
-    verdict.sentence = DescribeHostTime(waterfalls, verdict.mean_step, of);
-    if (!stragglers.empty() && stragglers[0].caused_wait_ns >= worth) {
-      const int64_t wait = stragglers[0].caused_wait_ns;
-      const std::string finding = DescribeStraggler(run, stragglers[0]);
-      verdict.sentence.back() = ';';
-      verdict.sentence += " in " + Duration(wait) + " (" + Share(wait, verdict.mean_step) +
-                          ") of it " + finding + ".";
-      verdict.losses.push_back({Cause::kWait, wait, stragglers[0].trace, true, finding});
-    }
-    return verdict;
-  }
-  if (verdict.losses.empty() || verdict.losses[0].ns < worth) {
-    verdict.sentence = "No loss is worth more than 1 %" + of + ": the devices compute " +
-                       Share(compute, verdict.mean_step) + " of the time.";
+Verdict JudgeDevices(const Run& run, const std::vector<RankWaterfall>& waterfalls,
+                     const MeanStep& mean) {
+  const std::vector<Straggler> stragglers =
+      FindStragglers(run, MatchDeviceOrHostCollectives(run), waterfalls);
+  Verdict verdict{.sentence = {},
+                  .losses = FindLosses(run, waterfalls, stragglers, mean.ranks),
+                  .mean_step = mean.ns};
+  if (verdict.losses.empty() || !mean.IsWorthSaying(verdict.losses[0].ns)) {
+    verdict.sentence = "No loss is worth more than 1 %" + OfWhat(mean) + ": the devices compute " +
+                       Share(mean.compute, mean.ns) + " of the time.";
     return verdict;
   }
   const Loss& largest = verdict.losses[0];
-  verdict.sentence = "The largest recoverable loss is " + Duration(largest.ns) + of + " (" +
-                     Share(largest.ns, verdict.mean_step) + "): " + largest.finding +
-                     OnWhichRank(run, largest, ranks) + ".";
+  verdict.sentence = "The largest recoverable loss is " + Duration(largest.ns) + OfWhat(mean) +
+                     " (" + Share(largest.ns, mean.ns) + "): " + largest.finding +
+                     OnWhichRank(run, largest, mean.ranks) + ".";
   return verdict;
+}
+
+struct Line {
+  Loss loss;
+  const Trace* trace = nullptr;
+  int64_t mean_step = 0;
+};
+
+const ColumnsOf<Line> kColumns = {
+    {"cause", Unit::kText, [](const Line& line) { return std::string(NameOf(line.loss.cause)); }},
+    {"loss_ns", Unit::kNs, [](const Line& line) { return line.loss.ns; }},
+    {"share_percent", Unit::kPercent,
+     [](const Line& line) { return Percent(line.loss.ns, line.mean_step); }},
+    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
+    {"finding", Unit::kText, [](const Line& line) { return line.loss.finding; }, Shown::kProse},
+};
+
+}  // namespace
+
+Verdict Judge(const Run& run) {
+  if (const std::string missing = WhatIsMissing(run); !missing.empty()) {
+    return {.sentence = "No verdict: " + missing + ", so what the time went to is not known.",
+            .refused = true};
+  }
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  const MeanStep mean = MeanOfRanks(waterfalls);
+  if (mean.ranks == 0) {
+    return {.sentence = "No verdict: nothing ran on a device.", .on_host = true};
+  }
+  return AnythingRanOnADevice(run) ? JudgeDevices(run, waterfalls, mean)
+                                   : JudgeHosts(run, waterfalls, mean);
 }
 
 Table TabulateVerdict(const Run& run, const ReportOptions&) {
   Verdict verdict = Judge(run);
-  Table table{.name = "verdict",
-              .title = std::move(verdict.sentence),
-              .columns = {{"cause", Unit::kText},
-                          {"loss_ns", Unit::kNs},
-                          {"share_percent", Unit::kPercent},
-                          {"rank", Unit::kCount},
-                          {"finding", Unit::kText, Shown::kProse}}};
+  std::vector<Line> lines;
   for (Loss& loss : verdict.losses) {
-    table.rows.push_back({std::string(NameOf(loss.cause)), loss.ns,
-                          Percent(loss.ns, verdict.mean_step), RankCell(run.traces[loss.trace]),
-                          std::move(loss.finding)});
+    const Trace& trace = run.traces[loss.trace];
+    lines.push_back({std::move(loss), &trace, verdict.mean_step});
   }
+  Table table = TableOf(std::move(verdict.sentence), kColumns, lines);
   if (verdict.refused) {
     table.notes.push_back("ranktap report RUN losses lists what is missing");
   }

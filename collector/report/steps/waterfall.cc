@@ -12,6 +12,7 @@
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/analysis/sync_calls.h"
 #include "collector/report/cells.h"
+#include "collector/report/columns.h"
 #include "collector/report/wording.h"
 
 namespace ranktap::collector {
@@ -207,6 +208,68 @@ void AddStepsNote(const Run& run, const std::vector<RankWaterfall>& waterfalls, 
   table->notes.push_back(std::move(note));
 }
 
+// A cause, over the ranks that used a device.
+struct CauseRow {
+  Cause cause{};
+  int64_t mean_ns = 0;
+  int64_t sum_ns = 0, all_ns = 0;  // of it and of all causes, over the ranks
+  int64_t least_ns = 0, most_ns = 0;
+  const Trace* most = nullptr;
+};
+
+const ColumnsOf<CauseRow> kCauseColumns = {
+    {"cause", Unit::kText, [](const CauseRow& row) { return std::string(NameOf(row.cause)); }},
+    {"mean_ns", Unit::kNs, [](const CauseRow& row) { return row.mean_ns; }},
+    {"share_percent", Unit::kPercent,
+     [](const CauseRow& row) { return Percent(row.sum_ns, row.all_ns); }},
+    {"least_ns", Unit::kNs, [](const CauseRow& row) { return row.least_ns; }, Shown::kDetail},
+    {"most_ns", Unit::kNs, [](const CauseRow& row) { return row.most_ns; }},
+    {"most_rank", Unit::kCount, [](const CauseRow& row) { return RankCell(*row.most); }},
+};
+
+// The first rank with the least of a cause, and the first with the most.
+std::pair<uint32_t, uint32_t> LeastAndMost(const std::vector<RankWaterfall>& waterfalls,
+                                           const std::vector<uint32_t>& ranks, size_t cause) {
+  const auto less = [&](uint32_t a, uint32_t b) {
+    return waterfalls[a].mean[cause] < waterfalls[b].mean[cause];
+  };
+  return {*std::min_element(ranks.begin(), ranks.end(), less),
+          *std::max_element(ranks.begin(), ranks.end(), less)};
+}
+
+std::vector<CauseRow> CompareRanks(const Run& run, const std::vector<RankWaterfall>& waterfalls) {
+  std::vector<uint32_t> ranks;  // that used a device
+  CauseTimes sums{};
+  for (uint32_t t = 0; t < waterfalls.size(); ++t) {
+    if (waterfalls[t].counted == 0) continue;
+    ranks.push_back(t);
+    for (size_t c = 0; c < kCauses; ++c) sums[c] += waterfalls[t].mean[c];
+  }
+  const int64_t all = std::accumulate(sums.begin(), sums.end(), int64_t{0});
+  std::vector<CauseRow> rows;
+  for (size_t c = 0; c < kCauses; ++c) {
+    if (sums[c] == 0) continue;
+    const auto [least, most] = LeastAndMost(waterfalls, ranks, c);
+    rows.push_back({static_cast<Cause>(c), sums[c] / static_cast<int64_t>(ranks.size()), sums[c],
+                    all, waterfalls[least].mean[c], waterfalls[most].mean[c], &run.traces[most]});
+  }
+  return rows;
+}
+
+struct CauseOfRank {
+  const Trace* trace = nullptr;
+  Cause cause{};
+  int64_t mean_ns = 0, step_ns = 0;
+};
+
+const ColumnsOf<CauseOfRank> kCauseOfRankColumns = {
+    {"rank", Unit::kCount, [](const CauseOfRank& row) { return RankCell(*row.trace); }},
+    {"cause", Unit::kText, [](const CauseOfRank& row) { return std::string(NameOf(row.cause)); }},
+    {"mean_ns", Unit::kNs, [](const CauseOfRank& row) { return row.mean_ns; }},
+    {"share_percent", Unit::kPercent,
+     [](const CauseOfRank& row) { return Percent(row.mean_ns, row.step_ns); }},
+};
+
 }  // namespace
 
 std::string_view NameOf(Cause cause) {
@@ -239,56 +302,24 @@ const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run) {
 }
 
 Table TabulateWaterfall(const Run& run, const ReportOptions&) {
-  Table table{.name = "waterfall",
-              .title = "Where the mean step went, mean of all ranks",
-              .columns = {{"cause", Unit::kText},
-                          {"mean_ns", Unit::kNs},
-                          {"share_percent", Unit::kPercent},
-                          {"least_ns", Unit::kNs, Shown::kDetail},
-                          {"most_ns", Unit::kNs},
-                          {"most_rank", Unit::kCount}}};
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
-  std::vector<uint32_t> ranks;  // that used a device
-  CauseTimes sums{};
-  for (uint32_t t = 0; t < waterfalls.size(); ++t) {
-    if (waterfalls[t].counted == 0) continue;
-    ranks.push_back(t);
-    for (size_t c = 0; c < kCauses; ++c) sums[c] += waterfalls[t].mean[c];
-  }
+  Table table = TableOf("Where the mean step went, mean of all ranks", kCauseColumns,
+                        CompareRanks(run, waterfalls));
   AddStepsNote(run, waterfalls, &table);
-  const int64_t all = std::accumulate(sums.begin(), sums.end(), int64_t{0});
-  for (size_t c = 0; c < kCauses; ++c) {
-    if (sums[c] == 0) continue;
-    const auto less = [&](uint32_t a, uint32_t b) {
-      return waterfalls[a].mean[c] < waterfalls[b].mean[c];
-    };
-    const uint32_t least = *std::min_element(ranks.begin(), ranks.end(), less);
-    const uint32_t most = *std::max_element(ranks.begin(), ranks.end(), less);
-    table.rows.push_back({std::string(NameOf(static_cast<Cause>(c))),
-                          sums[c] / static_cast<int64_t>(ranks.size()), Percent(sums[c], all),
-                          waterfalls[least].mean[c], waterfalls[most].mean[c],
-                          RankCell(run.traces[most])});
-  }
   return table;
 }
 
 Table TabulateWaterfallByRank(const Run& run, const ReportOptions&) {
-  Table table{.name = "waterfall-by-rank",
-              .title = "Where the mean step went, by rank",
-              .columns = {{"rank", Unit::kCount},
-                          {"cause", Unit::kText},
-                          {"mean_ns", Unit::kNs},
-                          {"share_percent", Unit::kPercent}}};
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  std::vector<CauseOfRank> rows;
   for (size_t t = 0; t < waterfalls.size(); ++t) {
     const CauseTimes& mean = waterfalls[t].mean;
     const int64_t sum = std::accumulate(mean.begin(), mean.end(), int64_t{0});
     for (size_t c = 0; c < kCauses; ++c) {
-      if (mean[c] == 0) continue;
-      table.rows.push_back({RankCell(run.traces[t]), std::string(NameOf(static_cast<Cause>(c))),
-                            mean[c], Percent(mean[c], sum)});
+      if (mean[c] != 0) rows.push_back({&run.traces[t], static_cast<Cause>(c), mean[c], sum});
     }
   }
+  Table table = TableOf("Where the mean step went, by rank", kCauseOfRankColumns, rows);
   AddStepsNote(run, waterfalls, &table);
   return table;
 }
