@@ -4,12 +4,7 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -42,13 +37,8 @@ constexpr size_t kStackBytes = 256 << 10;
 
 uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
 
-void* RunThread(void* sender) {
-  pthread_setname_np(pthread_self(), "ranktap-send");
-  const HiddenFromTsan hidden;
-  // Of this thread only: Linux gives each its own nice value.
-  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
+void RunForEver(void* sender) {
   while (true) static_cast<Sender*>(sender)->RunOnce();
-  return nullptr;
 }
 
 }  // namespace
@@ -62,20 +52,11 @@ Sender::Sender(Segment& segment, const Arena& arena, Setup setup)
       alone_since_ns_(NowNs()) {}
 
 bool Sender::Start() {
-  // Blocked before the thread exists, so that it never takes a signal meant for the program.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return false;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, kStackBytes);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  const bool started = pthread_create(&thread, &attributes, &RunThread, this) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&attributes);
-  return started;
+  return thread_.Start({.name = "ranktap-send",
+                        .nice = 10,
+                        .stack_bytes = kStackBytes,
+                        .body = &RunForEver,
+                        .owner = this});
 }
 
 void Sender::RunOnce() {

@@ -19,6 +19,7 @@
 #include "agent/core/agent_config.h"
 #include "agent/core/announcements.h"
 #include "agent/core/arena.h"
+#include "agent/core/own_thread.h"
 #include "agent/core/segment.h"
 #include "agent/transport/collector_link.h"
 #include "agent/transport/dictionary.h"
@@ -48,8 +49,7 @@ class Sender {
   // Connects and greets, without waiting. Before Start, or on the thread.
   void TryConnect();
 
-  // Starts the thread: all signals blocked, named, at lower priority, never joined. False: the
-  // system gives us no thread.
+  // Starts the thread, which never ends. False: the system gives us none.
   [[nodiscard]] bool Start();
 
   // One round of the loop, for tests and for Start's thread.
@@ -135,6 +135,7 @@ class Sender {
   uint64_t bytes_total_ = 0;
   uint64_t writers_seen_ = 0;
   uint32_t clock_readings_ = 0;
+  OwnThread thread_;
   // Held while a round runs, so that the exiting thread can take over between two.
   pthread_mutex_t round_ = PTHREAD_MUTEX_INITIALIZER;
 };
