@@ -59,17 +59,21 @@ void CollectorLink::Drop() {
 
 void CollectorLink::CloseInForkChild() { socket_.CloseInForkChild(); }
 
-void CollectorLink::Queue(const proto::FrameFields& fields, std::span<const std::byte> payload,
-                          int pass_fd) {
+void CollectorLink::Put(const proto::FrameFields& fields, std::span<const std::byte> payload) {
   const proto::FrameHeader header = proto::MakeFrameHeader(fields, payload);
   if (sent_ == out_.size()) {
     out_.clear();
     sent_ = 0;
   }
-  if (pass_fd >= 0) pass_fd_ = pass_fd;
   out_.append(reinterpret_cast<const char*>(&header), sizeof(header));
   out_.append(reinterpret_cast<const char*>(payload.data()), payload.size());
   ++frames_queued_;
+}
+
+void CollectorLink::PutWithDescriptor(const proto::FrameFields& fields,
+                                      std::span<const std::byte> payload, int descriptor) {
+  pass_fd_ = descriptor;
+  Put(fields, payload);
 }
 
 pollfd CollectorLink::WaitingFor() const {

@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "agent/core/own_descriptor.h"
+#include "agent/transport/frame_sink.h"
 #include "proto/frame.h"
 
 namespace ranktap::agent {
 
-class CollectorLink {
+class CollectorLink final : public FrameSink {
  public:
   ~CollectorLink() { Drop(); }
 
@@ -28,10 +29,15 @@ class CollectorLink {
   // Async-signal-safe: closes the child's copy of the descriptor.
   void CloseInForkChild();
 
-  // Queues one frame; `pass_fd` >= 0 goes with its first byte.
-  void Queue(const proto::FrameFields& fields, std::span<const std::byte> payload,
-             int pass_fd = -1);
-  // Frames queued on this connection so far: what the collector's acks count.
+  // FrameSink. A frame is sent by the next Exchange, committed or not; Commit is always kOnAck.
+  void Put(const proto::FrameFields& fields, std::span<const std::byte> payload) override;
+  [[nodiscard]] Stored Commit() override { return Stored::kOnAck; }
+  bool IsBehind() const override { return unsent_bytes() >= kMaxQueuedBytes; }
+
+  // As Put; `descriptor` goes with the frame's first byte.
+  void PutWithDescriptor(const proto::FrameFields& fields, std::span<const std::byte> payload,
+                         int descriptor);
+  // Frames put on this connection so far: what the collector's acks count.
   uint64_t frames_queued() const { return frames_queued_; }
   uint64_t bytes_sent() const { return bytes_sent_; }
   size_t unsent_bytes() const { return out_.size() - sent_; }
@@ -47,6 +53,8 @@ class CollectorLink {
   proto::FrameView NextFrame();
 
  private:
+  static constexpr size_t kMaxQueuedBytes = 1 << 20;
+
   bool SendSome(int fd);
   bool ReceiveSome(int fd);
 

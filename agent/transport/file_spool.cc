@@ -84,13 +84,13 @@ bool FileSpool::Open(std::string_view hello) {
     return false;
   }
   Discard();
-  Queue({.type = proto::FrameType::kHello}, std::as_bytes(std::span(hello)));
-  if (Commit()) return true;
+  Put({.type = proto::FrameType::kHello}, std::as_bytes(std::span(hello)));
+  if (Commit() == Stored::kNow) return true;
   Remove();
   return false;
 }
 
-void FileSpool::Queue(const proto::FrameFields& fields, std::span<const std::byte> payload) {
+void FileSpool::Put(const proto::FrameFields& fields, std::span<const std::byte> payload) {
   const proto::FrameHeader header = proto::MakeFrameHeader(fields, payload);
   queued_.append(reinterpret_cast<const char*>(&header), sizeof(header));
   queued_.append(reinterpret_cast<const char*>(payload.data()), payload.size());
@@ -107,7 +107,7 @@ bool FileSpool::HasRoom(size_t bytes, Room room) {
          space.f_bavail > space.f_blocks / kFreeShare + bytes / std::max(space.f_frsize, 1ul);
 }
 
-bool FileSpool::Commit(Room room) {
+bool FileSpool::Write(Room room) {
   const std::string bytes = std::exchange(queued_, {});
   if (bytes.empty()) return true;
   const int fd = file_.get();
@@ -116,7 +116,7 @@ bool FileSpool::Commit(Room room) {
     const ssize_t more = pwrite(fd, bytes.data() + written, bytes.size() - written,
                                 static_cast<off_t>(end_ + written));
     if (more < 0 && errno == EINTR) continue;
-    // What is there beyond end_ is overwritten by the next Commit, or is the torn tail.
+    // What is there beyond end_ is overwritten by the next Write, or is the torn tail.
     if (more <= 0) return false;
     written += static_cast<size_t>(more);
   }

@@ -11,11 +11,12 @@
 #include <string_view>
 
 #include "agent/core/own_descriptor.h"
+#include "agent/transport/frame_sink.h"
 #include "proto/frame.h"
 
 namespace ranktap::agent {
 
-class FileSpool {
+class FileSpool final : public FrameSink {
  public:
   struct Setup {
     std::string directory;
@@ -32,12 +33,17 @@ class FileSpool {
   // can be none now; the log says why.
   [[nodiscard]] bool Open(std::string_view hello);
 
-  // Frames wait until Commit.
-  void Queue(const proto::FrameFields& fields, std::span<const std::byte> payload);
-  // Writes what is queued. False: none of it is in the file (full, no space, taken away). A part
-  // of the cap is kept for the last words.
-  enum class Room { kEvents, kLastWords };
-  [[nodiscard]] bool Commit(Room room = Room::kEvents);
+  // FrameSink. Frames wait until Commit, which writes them: kNow, or kNever when none of them is in
+  // the file (full, no space, taken away). A part of the cap is kept for the last words.
+  void Put(const proto::FrameFields& fields, std::span<const std::byte> payload) override;
+  [[nodiscard]] Stored Commit() override {
+    return Write(Room::kEvents) ? Stored::kNow : Stored::kNever;
+  }
+  bool IsBehind() const override { return false; }
+
+  // As Commit, up to the cap. False: none of it is in the file.
+  [[nodiscard]] bool CommitLastWords() { return Write(Room::kLastWords); }
+  // Forgets what is not committed.
   void Discard() { queued_.clear(); }
 
   // For the replay: whole frames from `offset` on, at most about `bytes`; empty at the end. Valid
@@ -50,7 +56,10 @@ class FileSpool {
   uint64_t bytes() const { return end_; }
 
  private:
+  enum class Room { kEvents, kLastWords };
+
   bool MakeFile(int directory);
+  bool Write(Room room);
   bool HasRoom(size_t bytes, Room room);
 
   Setup setup_;

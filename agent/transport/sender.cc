@@ -4,12 +4,7 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -42,13 +37,8 @@ constexpr size_t kStackBytes = 256 << 10;
 
 uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
 
-void* RunThread(void* sender) {
-  pthread_setname_np(pthread_self(), "ranktap-send");
-  const HiddenFromTsan hidden;
-  // Of this thread only: Linux gives each its own nice value.
-  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 10);
+void RunForEver(void* sender) {
   while (true) static_cast<Sender*>(sender)->RunOnce();
-  return nullptr;
 }
 
 }  // namespace
@@ -62,20 +52,11 @@ Sender::Sender(Segment& segment, const Arena& arena, Setup setup)
       alone_since_ns_(NowNs()) {}
 
 bool Sender::Start() {
-  // Blocked before the thread exists, so that it never takes a signal meant for the program.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return false;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, kStackBytes);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  const bool started = pthread_create(&thread, &attributes, &RunThread, this) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&attributes);
-  return started;
+  return thread_.Start({.name = "ranktap-send",
+                        .nice = 10,
+                        .stack_bytes = kStackBytes,
+                        .body = &RunForEver,
+                        .owner = this});
 }
 
 void Sender::RunOnce() {
@@ -110,25 +91,28 @@ int Sender::RunRound() {
   constexpr uint32_t kPrefaultChunks = 16;
   segment_.Prefault(kPrefaultChunks);
   ApplyDueLevel();
-  if (!link_.connected()) {
-    if (NowNs() >= retry_at_ns_ && !refused_for_good_) TryConnect();
-    if (!link_.connected()) {
+  if (peer_ == Peer::kNone && NowNs() >= retry_at_ns_) TryConnect();
+  bool busy = false;
+  switch (peer_.load()) {
+    case Peer::kNone:
       SpoolRound();
       return kIdlePollMs;
-    }
-  }
-  bool busy = false;
-  if (greeted_ && replaying_) {
-    busy = true;
-    replaying_ = !Replay();
-  } else if (greeted_) {
-    SendAnnouncements();
-    SendPeriodic(/*last=*/false);
-    busy = SendEvents();
-    SendFarewells();
-  } else if (NowNs() >= retry_at_ns_) {
-    Lost();
-    return kIdlePollMs;
+    case Peer::kRefused:
+      return kIdlePollMs;
+    case Peer::kGreeting:
+      if (NowNs() < retry_at_ns_) break;
+      Lost();
+      return kIdlePollMs;
+    case Peer::kReplaying:
+      busy = true;
+      if (Replay()) peer_ = Peer::kLive;
+      break;
+    case Peer::kLive:
+      SendAnnouncements();
+      SendPeriodic(/*last=*/false);
+      busy = SendEvents();
+      SendFarewells();
+      break;
   }
   if (busy) last_event_ns_ = NowNs();
   if (!link_.Exchange()) {
@@ -141,7 +125,7 @@ int Sender::RunRound() {
 
 void Sender::Finish(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
   // Alone, the thread may be at a long write of its own.
-  const uint64_t last = spool_.enabled() && alone_.load() ? spool_deadline_ns : deadline_ns;
+  const uint64_t last = spool_.enabled() && !Greeted() ? spool_deadline_ns : deadline_ns;
   const timespec until{.tv_sec = static_cast<time_t>(last / kSecond),
                        .tv_nsec = static_cast<long>(last % kSecond)};
   // Never unlocked: the thread's work is done.
@@ -150,7 +134,7 @@ void Sender::Finish(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
   if (!link_.connected()) return FinishInSpool(spool_deadline_ns);
   bool told = false;
   while (link_.connected() && NowNs() < deadline_ns) {
-    if (greeted_ && !std::exchange(told, true)) {
+    if (Greeted() && !std::exchange(told, true)) {
       SendAnnouncements();
       SendPeriodic(/*last=*/true);
     }
@@ -173,35 +157,30 @@ void Sender::TryConnect() {
   const uint64_t jitter = (NowTicks() >> 4) % (retry_wait_ns_ / 4);
   retry_at_ns_ = NowNs() + retry_wait_ns_ + jitter;
   if (!link_.Connect(setup_.socket_path)) return;
-  greeted_ = false;
+  peer_ = Peer::kGreeting;
   retry_at_ns_ = NowNs() + kGreetingTimeout;
   const int rings = segment_.fd();
   if (rings < 0)
     AnnounceNote("the program closed the rings' descriptor: a kill loses what is in them");
-  link_.Queue({.type = FrameType::kHello}, std::as_bytes(std::span(setup_.hello)), rings);
+  link_.PutWithDescriptor({.type = FrameType::kHello}, std::as_bytes(std::span(setup_.hello)),
+                          rings);
   if (!link_.Exchange()) Lost();
 }
 
 void Sender::Greet(const Welcome& welcome) {
   if (!welcome.refused.empty() || welcome.required_features != 0 ||
       welcome.protocol < kProtocolMin || welcome.protocol > kProtocolMax) {
-    Log("the collector refused this process", welcome.refused);
-    refused_for_good_ = welcome.retry_after_ms == 0;
-    link_.Drop();
-    retry_at_ns_ = NowNs() + welcome.retry_after_ms * kMillisecond;
-    return;
+    return Refuse(welcome);
   }
-  greeted_ = true;
-  alone_.store(false);
+  peer_ = spool_.open() ? Peer::kReplaying : Peer::kLive;
   retry_wait_ns_ = 0;
   StartOver();
-  spooling_ = false;
+  sink_ = &link_;
   stored_.clear();
   for (const auto& [writer, next_event] : welcome.positions) {
     reader_.SkipTo(writer, next_event);
     stored_[writer] = next_event;
   }
-  replaying_ = spool_.open();
   replay_offset_ = 0;
   replayed_by_frame_ = 0;
   if (welcome.level != proto::Level::kUnknown) {
@@ -213,14 +192,19 @@ void Sender::Greet(const Welcome& welcome) {
   }
 }
 
+void Sender::Refuse(const Welcome& welcome) {
+  Log("the collector refused this process", welcome.refused);
+  link_.Drop();
+  peer_ = welcome.retry_after_ms == 0 ? Peer::kRefused : Peer::kNone;
+  retry_at_ns_ = NowNs() + welcome.retry_after_ms * kMillisecond;
+}
+
 void Sender::Lost() {
   frames_total_ += link_.frames_queued();
   bytes_total_ += link_.bytes_sent();
   link_.Drop();
-  if (greeted_) alone_since_ns_ = NowNs();
-  greeted_ = false;
-  alone_.store(true);
-  replaying_ = false;
+  if (Greeted()) alone_since_ns_ = NowNs();
+  peer_ = Peer::kNone;
   replayed_by_frame_ = 0;
   retry_at_ns_ = NowNs() + kFirstRetry;
 }
@@ -235,11 +219,31 @@ void Sender::StartOver() {
   reader_.Rewind();
 }
 
-void Sender::Put(const proto::FrameFields& fields, std::span<const std::byte> payload) {
-  if (spooling_) {
-    spool_.Queue(fields, payload);
+void Sender::Put(FrameType type, std::string_view payload) {
+  sink_->Put({.type = type}, std::as_bytes(std::span(payload)));
+}
+
+bool Sender::Commit(InFlight sent) {
+  switch (sink_->Commit()) {
+    case FrameSink::Stored::kNow:
+      GiveBack(sent);
+      return true;
+    case FrameSink::Stored::kOnAck:
+      sent.frame = link_.frames_queued();
+      in_flight_.push_back(sent);
+      return true;
+    case FrameSink::Stored::kNever:
+      break;
+  }
+  StopSpooling();
+  return false;
+}
+
+void Sender::GiveBack(const InFlight& done) {
+  if (done.farewell) {
+    reader_.Release(done.slot);
   } else {
-    link_.Queue(fields, payload);
+    reader_.Acknowledge(done.slot, done.next_event);
   }
 }
 
@@ -277,23 +281,18 @@ void Sender::HandleAck(uint64_t frames) {
     replayed_by_frame_ = 0;
   }
   while (!in_flight_.empty() && in_flight_.front().frame <= frames) {
-    const InFlight done = in_flight_.front();
+    GiveBack(in_flight_.front());
     in_flight_.pop_front();
-    if (done.farewell) {
-      reader_.Release(done.slot);
-    } else {
-      reader_.Acknowledge(done.slot, done.next_event);
-    }
   }
 }
 
 void Sender::SendAnnouncements() {
   for (; kept_sent_ < kept_.size(); ++kept_sent_) {
     const Announcement& kept = kept_[kept_sent_];
-    Put({.type = kept.type}, std::as_bytes(std::span(kept.payload)));
+    Put(kept.type, kept.payload);
   }
   for (Announcement& fresh : TakeAnnouncements()) {
-    Put({.type = fresh.type}, std::as_bytes(std::span(fresh.payload)));
+    Put(fresh.type, fresh.payload);
     if (fresh.keep) {
       kept_.push_back(std::move(fresh));
       kept_sent_ = kept_.size();
@@ -309,16 +308,14 @@ void Sender::SendPeriodic(bool last) {
   setup_.on_beat();
   const ClockReading reading = ReadClocks();
   segment_.WriteClock(reading);
-  const std::string clock = EncodeClock(reading);
-  Put({.type = FrameType::kClock}, std::as_bytes(std::span(clock)));
+  Put(FrameType::kClock, EncodeClock(reading));
   CostFields cost{};
   setup_.add_cost(cost);
   cost.sender_cpu_ns = cpu_ns_;
   cost.frames = frames_total_ + link_.frames_queued();
   cost.bytes = bytes_total_ + link_.bytes_sent();
   cost.threads = writers_seen_;
-  const std::string encoded = EncodeCost(cost);
-  Put({.type = FrameType::kCost}, std::as_bytes(std::span(encoded)));
+  Put(FrameType::kCost, EncodeCost(cost));
 }
 
 // True when there was anything to send.
@@ -328,7 +325,7 @@ bool Sender::SendEvents() {
   const bool flush = now >= flush_at_ns_;
   if (flush) flush_at_ns_ = now + kFlushEvery;
   bool any = false;
-  while (link_.unsent_bytes() < kMaxQueuedBytes) {
+  while (!sink_->IsBehind()) {
     const auto batch = reader_.TakeBatch(flush ? 1 : kWorthSending, encoder_);
     if (!batch || !SendBatch(*batch)) break;
     any = true;
@@ -340,53 +337,29 @@ bool Sender::SendBatch(const RingReader::Batch& batch) {
   const proto::WriterSlot& slot = segment_.slot(batch.slot);
   if (reader_.Introduce(batch.slot)) {
     ++writers_seen_;
-    const std::string writer = EncodeWriter(slot);
-    Put({.type = FrameType::kDictionary}, std::as_bytes(std::span(writer)));
+    Put(FrameType::kDictionary, EncodeWriter(slot));
   }
   payload_.clear();
   encoder_.Encode(dictionary_, payload_);
   for (const std::string& definitions : dictionary_.TakeDefinitions()) {
-    Put({.type = FrameType::kDictionary}, std::as_bytes(std::span(definitions)));
+    Put(FrameType::kDictionary, definitions);
   }
   proto::LossCounts lost;
   for (size_t i = 0; i < lost.size(); ++i) lost[i] = slot.lost[i].load(std::memory_order_relaxed);
-  Put({.type = FrameType::kEvents,
-       .writer = batch.writer,
-       .first_event = batch.first_event,
-       .events = batch.events,
-       .lost = lost},
-      std::as_bytes(std::span(payload_)));
-  if (spooling_) {
-    if (!spool_.Commit()) {
-      StopSpooling();
-      return false;
-    }
-    reader_.Acknowledge(batch.slot, batch.first_event + batch.events);
-    return true;
-  }
-  in_flight_.push_back({.frame = link_.frames_queued(),
-                        .slot = batch.slot,
-                        .next_event = batch.first_event + batch.events,
-                        .farewell = false});
-  return true;
-}
-
-void Sender::PutAccount(uint32_t slot) {
-  const std::string account = EncodeAccount(segment_.slot(slot), reader_.Committed(slot));
-  Put({.type = FrameType::kAccounts}, std::as_bytes(std::span(account)));
+  sink_->Put({.type = FrameType::kEvents,
+              .writer = batch.writer,
+              .first_event = batch.first_event,
+              .events = batch.events,
+              .lost = lost},
+             std::as_bytes(std::span(payload_)));
+  return Commit(
+      {.slot = batch.slot, .next_event = batch.first_event + batch.events, .farewell = false});
 }
 
 void Sender::SendFarewells() {
   for (const uint32_t slot : reader_.FinishedSlots()) {
-    PutAccount(slot);
-    if (!spooling_) {
-      in_flight_.push_back(
-          {.frame = link_.frames_queued(), .slot = slot, .next_event = 0, .farewell = true});
-    } else if (spool_.Commit()) {
-      reader_.Release(slot);
-    } else {
-      return StopSpooling();
-    }
+    Put(FrameType::kAccounts, EncodeAccount(segment_.slot(slot), reader_.Committed(slot)));
+    if (!Commit({.slot = slot, .next_event = 0, .farewell = true})) return;
   }
 }
 

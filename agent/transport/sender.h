@@ -13,16 +13,19 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "agent/core/agent_config.h"
 #include "agent/core/announcements.h"
 #include "agent/core/arena.h"
+#include "agent/core/own_thread.h"
 #include "agent/core/segment.h"
 #include "agent/transport/collector_link.h"
 #include "agent/transport/dictionary.h"
 #include "agent/transport/file_spool.h"
+#include "agent/transport/frame_sink.h"
 #include "agent/transport/level_schedule.h"
 #include "agent/transport/messages.h"
 #include "agent/transport/ring_reader.h"
@@ -48,8 +51,7 @@ class Sender {
   // Connects and greets, without waiting. Before Start, or on the thread.
   void TryConnect();
 
-  // Starts the thread: all signals blocked, named, at lower priority, never joined. False: the
-  // system gives us no thread.
+  // Starts the thread, which never ends. False: the system gives us none.
   [[nodiscard]] bool Start();
 
   // One round of the loop, for tests and for Start's thread.
@@ -65,21 +67,45 @@ class Sender {
   void CloseInForkChild();
 
  private:
-  static constexpr size_t kMaxQueuedBytes = 1 << 20;
+  // Whom we have at the other end. The sink (below) says where frames go.
+  enum class Peer : uint8_t {
+    // There is no connection. To kGreeting when one is made; meanwhile SpoolRound.
+    kNone,
+    // There is a connection, with Hello as its only frame. To kReplaying or kLive by a Welcome, to
+    // kRefused by one that refuses for good; to kNone by one that refuses for now, when it breaks,
+    // or after kGreetingTimeout.
+    kGreeting,
+    // The collector has welcomed us and takes the spool's frames before anything new. To kLive
+    // after the last one; to kNone when the connection breaks.
+    kReplaying,
+    // The collector takes what the rings hold. To kNone when the connection breaks. In this state
+    // and the one before, another Welcome counts as in kGreeting.
+    kLive,
+    // A collector has told us never to come back: we neither connect nor spool. The end.
+    kRefused,
+  };
 
+  // What ring space waits for: a run of events, or the end of a writer.
   struct InFlight {
-    uint64_t frame;  // number on this connection
     uint32_t slot;
     uint64_t next_event;  // acknowledges the slot's events below this
     bool farewell;        // the writer's final account: the slot can go
+    uint64_t frame = 0;   // number on this connection
   };
 
+  bool Greeted() const { return peer_ == Peer::kReplaying || peer_ == Peer::kLive; }
+  bool Spooling() const { return sink_ == &spool_; }
   void Greet(const Welcome& welcome);
+  void Refuse(const Welcome& welcome);
   void Lost();
   // Everything unacknowledged is unsent, and nothing has been told to whoever comes next.
   void StartOver();
-  // One frame to where frames go now: the collector, or the spool.
-  void Put(const proto::FrameFields& fields, std::span<const std::byte> payload);
+  // One frame without events, to the sink.
+  void Put(proto::FrameType type, std::string_view payload);
+  // Commits the sink and gives ring space back when it may. False: the sink did not take what was
+  // put, and is not the sink any more.
+  bool Commit(InFlight sent);
+  void GiveBack(const InFlight& done);
   // The rest of a round without a collector.
   void SpoolRound();
   bool WorthSpooling();
@@ -98,9 +124,8 @@ class Sender {
   int RunRound();
   void SendPeriodic(bool last);
   bool SendEvents();
-  // False: the spool did not take it.
+  // False: as Commit.
   bool SendBatch(const RingReader::Batch& batch);
-  void PutAccount(uint32_t slot);
   void SendFarewells();
 
   Segment& segment_;
@@ -115,16 +140,15 @@ class Sender {
   std::deque<InFlight> in_flight_;
   std::vector<Announcement> kept_;
   size_t kept_sent_ = 0;
-  bool greeted_ = false;
-  bool spooling_ = false;          // what has been told was told to the spool
-  std::atomic<bool> alone_{true};  // no collector has greeted us, or it is gone
-  uint64_t alone_since_ns_ = 0;
+  std::atomic<Peer> peer_{Peer::kNone};  // Finish reads it before it holds round_
+  // Where frames go; all that counts as told was told there. A greeting that comes to nothing
+  // leaves it the spool: only a Welcome makes it the link.
+  FrameSink* sink_ = &link_;
+  uint64_t alone_since_ns_ = 0;  // no collector has greeted us, or it is gone
   uint64_t spool_retry_at_ns_ = 0;
-  bool replaying_ = false;
   uint64_t replay_offset_ = 0;
   uint64_t replayed_by_frame_ = 0;  // the spool is acknowledged with this frame; 0: no spool
   std::unordered_map<uint32_t, uint64_t> stored_;  // Welcome.positions, for the replay
-  bool refused_for_good_ = false;
   uint64_t retry_at_ns_ = 0;
   uint64_t retry_wait_ns_ = 0;
   uint64_t flush_at_ns_ = 0;
@@ -135,6 +159,7 @@ class Sender {
   uint64_t bytes_total_ = 0;
   uint64_t writers_seen_ = 0;
   uint32_t clock_readings_ = 0;
+  OwnThread thread_;
   // Held while a round runs, so that the exiting thread can take over between two.
   pthread_mutex_t round_ = PTHREAD_MUTEX_INITIALIZER;
 };

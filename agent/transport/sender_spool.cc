@@ -24,8 +24,8 @@ uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
 }  // namespace
 
 bool Sender::WorthSpooling() {
-  if (!spool_.enabled() || refused_for_good_ || NowNs() < spool_retry_at_ns_) return false;
-  if (spooling_ && spool_.open()) return true;
+  if (!spool_.enabled() || NowNs() < spool_retry_at_ns_) return false;
+  if (Spooling() && spool_.open()) return true;
   reader_.Discover();
   if (reader_.Empty()) return false;
   return NowNs() - alone_since_ns_ >= kSpoolAfter ||
@@ -35,22 +35,22 @@ bool Sender::WorthSpooling() {
 void Sender::StopSpooling() {
   spool_.Discard();
   StartOver();
-  spooling_ = false;
+  sink_ = &link_;
   spool_retry_at_ns_ = NowNs() + kSpoolRetry;
 }
 
 void Sender::SpoolRound() {
   if (!WorthSpooling()) return;
-  if (!spool_.open() || !spooling_) {
+  if (!spool_.open() || !Spooling()) {
     StartOver();
-    spooling_ = spool_.Open(setup_.hello);
-    if (!spooling_) return StopSpooling();
+    if (!spool_.Open(setup_.hello)) return StopSpooling();
+    sink_ = &spool_;
   }
   SendAnnouncements();
   SendPeriodic(/*last=*/false);
   SendEvents();
-  SendFarewells();
-  if (spooling_ && !spool_.Commit()) StopSpooling();
+  if (Spooling()) SendFarewells();
+  if (Spooling() && spool_.Commit() == FrameSink::Stored::kNever) StopSpooling();
 }
 
 // A drain that was about to arm when the program ended may still emit: what the account says must
@@ -74,31 +74,30 @@ std::string Sender::AccountAtRest(uint32_t index) {
 void Sender::FinishInSpool(uint64_t deadline_ns) {
   spool_retry_at_ns_ = 0;
   reader_.Discover();
-  if (!spool_.enabled() || refused_for_good_ || (reader_.Empty() && !spool_.open())) return;
+  if (!spool_.enabled() || peer_ == Peer::kRefused) return;
+  if (reader_.Empty() && !spool_.open()) return;
   StartOver();
-  spooling_ = spool_.Open(setup_.hello);
-  if (!spooling_) return;
+  if (!spool_.Open(setup_.hello)) return;
+  sink_ = &spool_;
   SendAnnouncements();
   SendPeriodic(/*last=*/true);
   flush_at_ns_ = 0;
-  while (spooling_ && !reader_.Empty() && NowNs() < deadline_ns) {
+  while (Spooling() && !reader_.Empty() && NowNs() < deadline_ns) {
     flush_at_ns_ = 0;
     if (!SendEvents()) break;
   }
   // Full: what did not go in is missing between the frames and the accounts.
-  spooling_ = true;
+  sink_ = &spool_;
   for (uint32_t slot = 0; slot < proto::kWriterSlots; ++slot) {
     if (segment_.slot(slot).id.load(std::memory_order_acquire) == 0) continue;
-    const std::string account = AccountAtRest(slot);
-    Put({.type = FrameType::kAccounts}, std::as_bytes(std::span(account)));
+    Put(FrameType::kAccounts, AccountAtRest(slot));
   }
-  const std::string goodbye = EncodeGoodbye();
-  Put({.type = FrameType::kGoodbye}, std::as_bytes(std::span(goodbye)));
-  (void)spool_.Commit(FileSpool::Room::kLastWords);
+  Put(FrameType::kGoodbye, EncodeGoodbye());
+  (void)spool_.CommitLastWords();
 }
 
 bool Sender::Replay() {
-  while (link_.unsent_bytes() < kMaxQueuedBytes) {
+  while (!link_.IsBehind()) {
     std::span<const std::byte> piece = spool_.Read(replay_offset_, kReplayPiece);
     const size_t before = piece.size();
     while (true) {
@@ -110,12 +109,12 @@ bool Sender::Replay() {
       const bool has_it = header.type == FrameType::kEvents && stored != stored_.end() &&
                           header.first_event < stored->second;
       if (header.type == FrameType::kHello || has_it) continue;
-      link_.Queue({.type = header.type,
-                   .writer = header.writer,
-                   .first_event = header.first_event,
-                   .events = header.events,
-                   .lost = header.lost},
-                  frame.payload);
+      link_.Put({.type = header.type,
+                 .writer = header.writer,
+                 .first_event = header.first_event,
+                 .events = header.events,
+                 .lost = header.lost},
+                frame.payload);
     }
     replay_offset_ += before - piece.size();
     if (piece.size() == before) {  // the end, or the file is damaged from here on

@@ -3,12 +3,7 @@
 // kernels that are still running, without an end, and consumes them.
 #include "agent/sources/cupti/cupti_drain.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -218,31 +213,17 @@ void Drain::ResumeAfterGuest() {
 }
 
 bool Drain::StartThread() {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return false;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   // CUPTI's flush runs on it.
   constexpr size_t kStackBytes = 1u << 20;
-  pthread_attr_setstacksize(&attributes, kStackBytes);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  const bool started = pthread_create(&thread, &attributes, &RunThread, this) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&attributes);
+  const bool started =
+      thread_.Start({.name = "ranktap-drain",
+                     .nice = 5,
+                     .stack_bytes = kStackBytes,
+                     .body = [](void* drain) { static_cast<Drain*>(drain)->Run(); },
+                     .owner = this});
   thread_runs_.store(started);
   if (!started) Note("no kernels: the system gives no thread");
   return started;
-}
-
-void* Drain::RunThread(void* drain) {
-  pthread_setname_np(pthread_self(), "ranktap-drain");
-  const HiddenFromTsan hidden;
-  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 5);
-  static_cast<Drain*>(drain)->Run();
-  return nullptr;
 }
 
 void Drain::Run() {

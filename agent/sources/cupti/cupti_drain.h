@@ -10,6 +10,7 @@
 #include <string>
 
 #include "agent/core/agent_config.h"
+#include "agent/core/own_thread.h"
 #include "agent/core/writer.h"
 #include "agent/sources/cupti/cupti_api.h"
 #include "agent/sources/cupti/cupti_buffers.h"
@@ -42,7 +43,6 @@ class Drain {
   void AddCost(SourceCost& cost) const;
 
  private:
-  static void* RunThread(void* drain);
   void Run();
   void Arm();
   void Disarm();
@@ -76,6 +76,7 @@ class Drain {
   bool window_last_launch_seen_ = false;
   uint64_t window_records_ = 0;
 
+  OwnThread thread_;
   std::atomic<bool> thread_runs_{false};
   std::atomic<bool> armed_{false};
   std::atomic<bool> wants_correlation_{false};

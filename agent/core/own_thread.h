@@ -1,0 +1,36 @@
+// A thread of ours in somebody else's process. There are two at most, the sender and the drain. All
+// signals are blocked before one exists, so that it never takes a signal meant for the program. It
+// is detached and nobody joins it: at exit it is left where it stands, and a body that returns
+// ends the thread. A fork child has none of ours and must not start one.
+// Runs on: Start on the starting thread, the sender, or the thread inside cuInit.  May not: be
+// destroyed while its thread runs.
+#pragma once
+
+#include <cstddef>
+
+namespace ranktap::agent {
+
+class OwnThread {
+ public:
+  struct Setup {
+    const char* name;  // at most 15 characters, of static storage: what top and gdb show
+    int nice;          // of this thread only
+    size_t stack_bytes;
+    void (*body)(void* owner);
+    void* owner;
+  };
+
+  OwnThread() = default;
+  OwnThread(const OwnThread&) = delete;
+  OwnThread& operator=(const OwnThread&) = delete;
+
+  // Runs setup.body(setup.owner) on a new thread. Once only. False: the system gives none.
+  [[nodiscard]] bool Start(const Setup& setup);
+
+ private:
+  static void* Enter(void* own_thread);
+
+  Setup setup_{};
+};
+
+}  // namespace ranktap::agent
