@@ -41,6 +41,7 @@ Server::Server(FileDescriptor listener, ServerOptions options)
       listener_(std::move(listener)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      plans_(options_.level, options_.start_level),
       scratch_(kScratchBytes) {
   Watch(listener_.get(), Tag(kListenerTag, 0), EPOLLIN, EPOLL_CTL_ADD);
   Watch(wake_.get(), Tag(kWakeTag, 0), EPOLLIN, EPOLL_CTL_ADD);

@@ -18,6 +18,7 @@
 #include "collector/ingest/connection.h"
 #include "collector/ingest/device_sampler.h"
 #include "collector/ingest/ingest_log.h"
+#include "collector/ingest/level_plans.h"
 #include "collector/ingest/limits.h"
 #include "collector/ingest/session.h"
 #include "collector/ingest/trace_store.h"
@@ -114,17 +115,9 @@ class Server {
   void Forget(Session* session);
 
   // server_control.cc: levels, and what `ranktap status`, `start` and `stop` ask for.
-  struct LevelPlan {
-    v1::Level before = v1::LEVEL_UNKNOWN;  // until `change` begins
-    v1::LevelChange change;
-  };
-  // The plan becomes that of the run (empty: of all), and those sessions hear of it. How many did.
-  size_t Order(const v1::LevelChange& change, const std::function<bool(const Session&)>& wanted,
-               const std::string& run);
-  const LevelPlan* PlanOf(const Session& session) const;
-  static v1::Level LevelNow(const LevelPlan& plan);
-  // A process that comes now has to hear of an instant that lies ahead.
-  static bool HasMore(const LevelPlan& plan);
+  // Orders the change for the run (empty: for all) and tells those sessions.
+  void Order(const v1::LevelChange& change, const std::function<bool(const Session&)>& wanted,
+             const std::string& run);
   [[nodiscard]] bool Tell(Session* session, Connection* connection, const v1::LevelChange& change);
   bool OnControl(Connection* connection, const proto::FrameView& frame);
   v1::ControlReply Answer(const v1::ControlRequest& request, const PeerCredentials& caller);
@@ -159,8 +152,7 @@ class Server {
   std::unordered_map<SessionId, std::unique_ptr<Session>> sessions_;
   std::map<std::pair<uid_t, std::string>, SessionId> by_token_;
   uint64_t next_id_ = 1;
-  uint64_t window_ = 0;                     // the last that was opened
-  std::map<std::string, LevelPlan> plans_;  // by run; "": of runs without one of their own
+  LevelPlans plans_;
   std::vector<std::byte> scratch_;
   std::vector<FrameBlock> spare_blocks_;
   std::deque<std::pair<SessionId, uint64_t>> open_order_;  // session, block number

@@ -11,8 +11,6 @@
 namespace ranktap::collector {
 namespace {
 
-// From the order to its instant: an agent's thread that is not busy hears of it within 50 ms.
-constexpr uint64_t kLeadNs = 150'000'000;
 // A reply stays far below a frame's limit; a process is some 300 bytes, its notes cut.
 constexpr int kMostProcesses = 2000;
 constexpr int kMostNotes = 4;
@@ -30,10 +28,6 @@ std::string NameOf(const Session& session) {
   return job.empty() ? session.run.substr(session.run.rfind('/') + 1) : job;
 }
 
-v1::Level After(const v1::LevelChange& change) {
-  return change.level_after() == v1::LEVEL_UNKNOWN ? v1::LEVEL_DORMANT : change.level_after();
-}
-
 void CutNotes(v1::ProcessStatus* status) {
   while (status->notes_size() > kMostNotes) status->mutable_notes()->RemoveLast();
   for (std::string& note : *status->mutable_notes()) {
@@ -43,49 +37,22 @@ void CutNotes(v1::ProcessStatus* status) {
 
 }  // namespace
 
-v1::Level Server::LevelNow(const LevelPlan& plan) {
-  const uint64_t now = RealtimeNs();
-  const v1::LevelChange& change = plan.change;
-  if (change.until_realtime_ns() != 0 && now >= change.until_realtime_ns()) return After(change);
-  return now >= change.at_realtime_ns() ? change.level() : plan.before;
-}
-
-bool Server::HasMore(const LevelPlan& plan) {
-  const uint64_t now = RealtimeNs();
-  return now < plan.change.at_realtime_ns() || now < plan.change.until_realtime_ns();
-}
-
-const Server::LevelPlan* Server::PlanOf(const Session& session) const {
-  auto found = session.run.empty() ? plans_.end() : plans_.find(session.run);
-  if (found == plans_.end()) found = plans_.find("");
-  return found == plans_.end() ? nullptr : &found->second;
-}
-
 bool Server::Tell(Session* session, Connection* connection, const v1::LevelChange& change) {
   session->window = change.window();
   return connection->Send(EncodeControl(proto::FrameType::kLevel, change.SerializeAsString()));
 }
 
-size_t Server::Order(const v1::LevelChange& change,
-                     const std::function<bool(const Session&)>& wanted, const std::string& run) {
-  const auto known = plans_.find(run);
-  LevelPlan plan{known == plans_.end() ? options_.level : LevelNow(known->second), change};
-  if (run.empty()) plans_.clear();
-  plans_[run] = std::move(plan);
-  size_t told = 0;
+void Server::Order(const v1::LevelChange& change, const std::function<bool(const Session&)>& wanted,
+                   const std::string& run) {
+  plans_.Order(run, change, RealtimeNs());
   std::vector<uint64_t> failed;
   for (auto& [id, session] : sessions_) {
     Connection* const connection = FindConnection(session->connection());
     if (connection == nullptr || !connection->welcomed || connection->closing) continue;
     if (!wanted(*session)) continue;
-    if (Tell(session.get(), connection, change)) {
-      ++told;
-    } else {
-      failed.push_back(connection->id());
-    }
+    if (!Tell(session.get(), connection, change)) failed.push_back(connection->id());
   }
   for (const uint64_t id : failed) CloseConnection(id);
-  return told;
 }
 
 // Which run it is of decides which plan it hears of, where that came later than the welcome.
@@ -93,10 +60,10 @@ void Server::OnOpened(const OpenedReply& reply) {
   Session* const session = FindSession(reply.session);
   if (session == nullptr) return;
   session->run = reply.run;
-  const auto plan = plans_.find(reply.run);
+  const v1::LevelChange* const order = plans_.OwnOrder(reply.run);
   Connection* const connection = FindConnection(session->connection());
-  if (plan == plans_.end() || connection == nullptr || !connection->welcomed) return;
-  if (!Tell(session, connection, plan->second.change)) CloseConnection(connection->id());
+  if (order == nullptr || connection == nullptr || !connection->welcomed) return;
+  if (!Tell(session, connection, *order)) CloseConnection(connection->id());
 }
 
 bool Server::MayControl(const PeerCredentials& caller, const Session& session) const {
@@ -157,29 +124,11 @@ v1::ControlReply Server::Answer(const v1::ControlRequest& request, const PeerCre
 
 bool Server::ChangeLevels(const v1::ControlRequest& request, const PeerCredentials& caller,
                           v1::ControlReply* reply) {
-  const bool is_start = request.verb() == v1::ControlRequest::VERB_START;
-  if (!is_start && request.verb() != v1::ControlRequest::VERB_STOP) {
-    reply->set_problem("this collector does not know the request; use a newer one");
+  const auto change = plans_.ChangeFor(request, RealtimeNs());
+  if (!change) {
+    reply->set_problem(change.message());
     return false;
   }
-  const v1::Level wanted =
-      request.level() == v1::LEVEL_UNKNOWN ? options_.start_level : request.level();
-  if (is_start && (wanted < v1::LEVEL_RANGES || wanted > v1::LEVEL_FULL)) {
-    reply->set_problem("no level to start at: it is ranges, kernels or full");
-    return false;
-  }
-  const uint64_t now = RealtimeNs();
-  v1::LevelChange change;
-  change.set_level(is_start ? wanted : v1::LEVEL_DORMANT);
-  change.set_window(is_start ? ++window_ : window_);
-  change.set_at_realtime_ns(std::max(request.at_realtime_ns(), now + kLeadNs));
-  if (is_start && request.duration_ns() != 0) {
-    const uint64_t at = change.at_realtime_ns();
-    change.set_until_realtime_ns(
-        request.duration_ns() < UINT64_MAX - at ? at + request.duration_ns() : UINT64_MAX);
-  }
-  change.set_reason("window " + std::to_string(change.window()) +
-                    (is_start ? ": ranktap start" : ": ranktap stop"));
   const auto is_wanted = [&](const Session& session) {
     return MayControl(caller, session) && IsOfJob(session, request.job());
   };
@@ -191,14 +140,14 @@ bool Server::ChangeLevels(const v1::ControlRequest& request, const PeerCredentia
   }
   for (const std::string& run : runs) {
     Order(
-        change,
+        *change,
         [&](const Session& session) { return is_wanted(session) && (all || session.run == run); },
         run);
   }
-  reply->set_window(change.window());
-  reply->set_level(change.level());
-  reply->set_at_realtime_ns(change.at_realtime_ns());
-  reply->set_until_realtime_ns(change.until_realtime_ns());
+  reply->set_window(change->window());
+  reply->set_level(change->level());
+  reply->set_at_realtime_ns(change->at_realtime_ns());
+  reply->set_until_realtime_ns(change->until_realtime_ns());
   return true;
 }
 

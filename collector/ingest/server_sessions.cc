@@ -209,8 +209,9 @@ void Server::Welcome(Connection* connection, const PositionsReply* positions) {
   welcome.set_collector_version(options_.collector_version);
   welcome.set_collector(options_.collector_id);
   Session* const session = FindSession(connection->session);
-  const LevelPlan* const plan = session == nullptr ? nullptr : PlanOf(*session);
-  welcome.set_level(plan == nullptr ? options_.level : LevelNow(*plan));
+  const std::string run = session == nullptr ? "" : session->run;
+  const uint64_t now = RealtimeNs();
+  welcome.set_level(plans_.LevelAt(run, now));
   if (positions != nullptr) {
     for (const auto& [writer, next] : positions->next_events) {
       v1::Position& position = *welcome.add_positions();
@@ -221,7 +222,8 @@ void Server::Welcome(Connection* connection, const PositionsReply* positions) {
   connection->welcomed = true;
   const auto frame = EncodeControl(proto::FrameType::kWelcome, welcome.SerializeAsString());
   if (!connection->Send(frame)) return;  // EPOLLHUP follows
-  if (plan != nullptr && HasMore(*plan) && !Tell(session, connection, plan->change)) return;
+  const v1::LevelChange* const ahead = plans_.Ahead(run, now);
+  if (session != nullptr && ahead != nullptr && !Tell(session, connection, *ahead)) return;
   if (connection->wants_to_write()) FlushOrClose(connection);
 }
 
