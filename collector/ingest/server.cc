@@ -1,11 +1,8 @@
-// The loop, its timers and its tasks; server_sessions.cc has what happens to a session.
+// Connections; server_sessions.cc has what happens to a session.
 #include "collector/ingest/server.h"
 
-#include <poll.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,17 +14,9 @@
 namespace ranktap::collector {
 namespace {
 
-// epoll's user word: what the descriptor is, and of whom.
-constexpr uint64_t kTagShift = 60;
-constexpr uint64_t kListenerTag = 1, kWakeTag = 2, kConnectionTag = 3, kPidfdTag = 4;
-constexpr uint64_t kIdMask = (uint64_t{1} << kTagShift) - 1;
-constexpr uint64_t Tag(uint64_t kind, uint64_t id) { return kind << kTagShift | id; }
-
 constexpr size_t kScratchBytes = 256u << 10;
 // Of one connection before the next one has its turn.
 constexpr size_t kReadBudget = 1u << 20;
-constexpr int kMaxEvents = 64;
-constexpr int kLongestWaitMs = 60'000;
 // While stopping: how long the sockets must have been quiet.
 constexpr int kStoppingRoundMs = 10;
 // Out of descriptors or memory: accepting pauses, or the loop would spin.
@@ -39,95 +28,46 @@ Server::Server(FileDescriptor listener, ServerOptions options)
     : options_(std::move(options)),
       log_(options_.log_path),
       listener_(std::move(listener)),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       plans_(options_.level, options_.start_level),
       scratch_(kScratchBytes) {
-  Watch(listener_.get(), Tag(kListenerTag, 0), EPOLLIN, EPOLL_CTL_ADD);
-  Watch(wake_.get(), Tag(kWakeTag, 0), EPOLLIN, EPOLL_CTL_ADD);
+  listener_tag_ = Watch(listener_.get(), EPOLLIN, [this](uint32_t) { OnAccept(); });
 }
 
 Server::~Server() = default;
 
-void Server::Watch(int fd, uint64_t tag, uint32_t events, int operation) {
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = tag;
-  if (::epoll_ctl(epoll_.get(), operation, fd, &event) != 0) {
-    log_.Count("epoll_ctl failed", std::strerror(errno));
-  }
+EventLoop::Tag Server::Watch(int fd, uint32_t events, EventLoop::OnReady on_ready) {
+  const EventLoop::Tag tag = loop_.Watch(fd, events, std::move(on_ready));
+  if (tag == 0) log_.Count("epoll_ctl failed", std::strerror(errno));
+  return tag;
 }
 
-void Server::WatchPidfd(const Session& session) {
-  if (session.pidfd() < 0) return;
-  Watch(session.pidfd(), Tag(kPidfdTag, session.id()), EPOLLIN, EPOLL_CTL_ADD);
+void Server::Rewatch(EventLoop::Tag tag, uint32_t events) {
+  if (!loop_.Rewatch(tag, events)) log_.Count("epoll_ctl failed", std::strerror(errno));
+}
+
+void Server::WatchPidfd(Session* session) {
+  if (session->pidfd() < 0) return;
+  session->tag =
+      Watch(session->pidfd(), EPOLLIN, [this, id = session->id()](uint32_t) { OnPidfd(id); });
 }
 
 void Server::Run(TraceStore* store) {
   store_ = store;
-  std::vector<epoll_event> events(kMaxEvents);
+  loop_.PauseWhile([this] {
+    // Once abandoned, only the store's replies count, which come as tasks. And while the disk is
+    // behind the bytes stay in the sockets, and the senders' rings will hold them.
+    return abandoned_ || store_->queued_bytes() > options_.limits.queued_bytes;
+  });
   while (!abandoned_ || !sessions_.empty()) {
-    if (store_->queued_bytes() > options_.limits.queued_bytes) {
-      // The disk is behind: leave the bytes in the sockets, and the senders' rings will hold them.
-      pollfd poller{.fd = wake_.get(), .events = POLLIN, .revents = 0};
-      (void)::poll(&poller, 1, TimeoutMs());
-      RunTasks();
-      FireTimers();
-      continue;
-    }
-    const int count = ::epoll_wait(epoll_.get(), events.data(), kMaxEvents, TimeoutMs());
-    for (int i = 0; i < count; ++i) {
-      // Each may bring kReadBudget. What is left out here is reported again.
-      if (store_->queued_bytes() > options_.limits.queued_bytes) break;
-      OnEvent(events[i].data.u64, events[i].events);
-      closed_connections_.clear();
-    }
-    RunTasks();
-    FireTimers();
-    closed_connections_.clear();
+    const bool is_quiet = loop_.RunOnce(stopping_ ? kStoppingRoundMs : -1);
     // Nothing more in any socket, or on its way to be accepted.
-    if (stopping_ && !abandoned_ && count == 0 && AllAtRest()) AbandonAll();
+    if (stopping_ && !abandoned_ && is_quiet && AllAtRest()) AbandonAll();
   }
-}
-
-void Server::OnEvent(uint64_t tag, uint32_t events) {
-  if (abandoned_) return;  // only the store's replies count now, which come as tasks
-  const uint64_t id = tag & kIdMask;
-  switch (tag >> kTagShift) {
-    case kListenerTag:
-      return OnAccept();
-    case kConnectionTag:
-      return OnConnection(id, events);
-    case kPidfdTag:
-      return OnPidfd(id);
-    default:
-      return;  // the tasks, after all events
-  }
-}
-
-void Server::Post(Task task) {
-  {
-    const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
-  }
-  const uint64_t one = 1;
-  (void)!::write(wake_.get(), &one, sizeof(one));
-}
-
-void Server::RunTasks() {
-  uint64_t count = 0;
-  (void)!::read(wake_.get(), &count, sizeof(count));
-  std::vector<Task> tasks;
-  {
-    const std::lock_guard lock(mutex_);
-    tasks.swap(tasks_);
-  }
-  for (const Task& task : tasks) task();
 }
 
 void Server::OnStoreReply(StoreReply reply) {
   auto shared = std::make_shared<StoreReply>(std::move(reply));
-  Post([this, shared] {
+  loop_.Post([this, shared] {
     if (auto* const stored = std::get_if<StoredReply>(shared.get())) OnStored(std::move(*stored));
     if (auto* const opened = std::get_if<OpenedReply>(shared.get())) OnOpened(*opened);
     if (auto* const positions = std::get_if<PositionsReply>(shared.get())) OnPositions(*positions);
@@ -137,72 +77,19 @@ void Server::OnStoreReply(StoreReply reply) {
 }
 
 void Server::SetLevel(v1::LevelChange change) {
-  Post([this, change] {
+  loop_.Post([this, change] {
     Order(
         change, [](const Session&) { return true; }, "");
   });
 }
 
 void Server::Stop(uint64_t grace_ns) {
-  Post([this, grace_ns] {
+  loop_.Post([this, grace_ns] {
     stopping_ = true;
-    AddTimer(TimerKind::kStop, 0, grace_ns);
-  });
-}
-
-int Server::TimeoutMs() const {
-  const int longest = stopping_ ? kStoppingRoundMs : -1;
-  if (timers_.empty()) return longest;
-  const uint64_t now = MonotonicRawNs();
-  if (timers_.top().at_ns <= now) return 0;
-  const uint64_t ms = (timers_.top().at_ns - now) / 1'000'000 + 1;
-  return static_cast<int>(std::min<uint64_t>(ms, longest < 0 ? kLongestWaitMs : longest));
-}
-
-void Server::AddTimer(TimerKind kind, uint64_t id, uint64_t delay_ns, uint64_t number) {
-  timers_.push({MonotonicRawNs() + delay_ns, kind, id, number});
-}
-
-void Server::FireTimers() {
-  while (!timers_.empty() && timers_.top().at_ns <= MonotonicRawNs()) {
-    const Timer timer = timers_.top();
-    timers_.pop();
-    Fire(timer);
-  }
-}
-
-void Server::Fire(const Timer& timer) {
-  Session* const session = FindSession(timer.id);
-  switch (timer.kind) {
-    case TimerKind::kHello:
-      if (const Connection* const connection = FindConnection(timer.id);
-          connection != nullptr && connection->session == 0) {
-        log_.Count("no hello in time", "pid " + std::to_string(connection->peer().pid));
-        CloseConnection(timer.id);
-      }
-      return;
-    case TimerKind::kBlock:
-      if (session != nullptr && session->has_open_block() &&
-          session->block_number() == timer.number) {
-        CloseBlock(session);
-      }
-      return;
-    case TimerKind::kReconnect:
-      if (session != nullptr && session->connection() == 0 && session->detached_at != 0) {
-        session->is_dead = true;
-        EndSession(session, v1::Ending::HOW_DIED);
-      }
-      return;
-    case TimerKind::kEnd:
-      if (session != nullptr) TryEnd(session, timer.number);
-      return;
-    case TimerKind::kAccept:
-      Watch(listener_.get(), Tag(kListenerTag, 0), EPOLLIN, EPOLL_CTL_MOD);
-      return;
-    case TimerKind::kStop:
+    loop_.After(grace_ns, [this] {
       if (!abandoned_) AbandonAll();
-      return;
-  }
+    });
+  });
 }
 
 void Server::OnAccept() {
@@ -213,8 +100,8 @@ void Server::OnAccept() {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno != EAGAIN) {
         log_.Count("accept failed", std::strerror(errno));
-        Watch(listener_.get(), Tag(kListenerTag, 0), 0, EPOLL_CTL_MOD);
-        AddTimer(TimerKind::kAccept, 0, kAcceptPauseNs);
+        Rewatch(listener_tag_, 0);
+        loop_.After(kAcceptPauseNs, [this] { Rewatch(listener_tag_, EPOLLIN); });
       }
       return;
     }
@@ -225,16 +112,25 @@ void Server::OnAccept() {
 
 void Server::Admit(FileDescriptor socket, const PeerCredentials& peer) {
   const uint64_t id = next_id_++;
-  Watch(socket.get(), Tag(kConnectionTag, id), EPOLLIN, EPOLL_CTL_ADD);
-  connections_.emplace(id, std::make_unique<Connection>(std::move(socket), id, peer));
-  AddTimer(TimerKind::kHello, id, options_.limits.hello_timeout_ns);
+  auto connection = std::make_shared<Connection>(std::move(socket), id, peer);
+  connection->tag =
+      Watch(connection->fd(), EPOLLIN, [this, id](uint32_t events) { OnConnection(id, events); });
+  connections_.emplace(id, std::move(connection));
+  loop_.After(options_.limits.hello_timeout_ns, [this, id] { OnNoHello(id); });
+}
+
+void Server::OnNoHello(uint64_t id) {
+  const Connection* const connection = FindConnection(id);
+  if (connection == nullptr || connection->session != 0) return;
+  log_.Count("no hello in time", "pid " + std::to_string(connection->peer().pid));
+  CloseConnection(id);
 }
 
 FileDescriptor Server::ConnectSpool(uid_t owner) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return {};
   auto ours = std::make_shared<FileDescriptor>(ends[0]);
-  Post(
+  loop_.Post(
       [this, ours, owner] { Admit(std::move(*ours), {.uid = owner, .pid = 0, .is_spool = true}); });
   return FileDescriptor(ends[1]);
 }
@@ -272,7 +168,7 @@ void Server::FlushOrClose(Connection* connection) {
   }
   const uint32_t out = connection->wants_to_write() ? static_cast<uint32_t>(EPOLLOUT) : 0u;
   const uint32_t in = connection->closing ? 0u : static_cast<uint32_t>(EPOLLIN);
-  Watch(connection->fd(), Tag(kConnectionTag, connection->id()), in | out, EPOLL_CTL_MOD);
+  Rewatch(connection->tag, in | out);
 }
 
 Connection* Server::FindConnection(uint64_t id) {

@@ -1,22 +1,20 @@
-// The epoll thread: accepts agents, checks their frames, cuts them into blocks for the store, acks
-// what is stored, notices deaths. One thread runs Run(); only the functions marked so may be called
-// from others.
+// The server's thread: accepts agents, checks their frames, cuts them into blocks for the store,
+// acks what is stored, notices deaths. One thread runs Run(); only the functions marked so may be
+// called from others.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <queue>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "collector/ingest/connection.h"
 #include "collector/ingest/device_sampler.h"
+#include "collector/ingest/event_loop.h"
 #include "collector/ingest/ingest_log.h"
 #include "collector/ingest/level_plans.h"
 #include "collector/ingest/limits.h"
@@ -48,8 +46,6 @@ class Server {
   Server(FileDescriptor listener, ServerOptions options);
   ~Server();
 
-  using Task = std::function<void()>;
-
   // Until Stop has been called and every session is closed. `store` outlives the call.
   void Run(TraceStore* store);
 
@@ -64,7 +60,7 @@ class Server {
   // What NVML says goes to the traces of the processes that see the devices.
   void OnDeviceReadings(std::vector<DeviceReading> readings);
   // Calls `done` on the server's thread.
-  void Beat(Task done) { Post(std::move(done)); }
+  void Beat(EventLoop::Task done) { loop_.Post(std::move(done)); }
   // Ends Run: at once when no session is open, otherwise after at most `grace_ns`. What is in the
   // sockets by then is stored; processes that live on are abandoned.
   void Stop(uint64_t grace_ns);
@@ -73,27 +69,15 @@ class Server {
   const std::map<std::string, uint64_t>& refused() const { return log_.counts(); }
 
  private:
-  enum class TimerKind : uint8_t { kHello, kBlock, kReconnect, kEnd, kAccept, kStop };
-  struct Timer {
-    uint64_t at_ns;
-    TimerKind kind;
-    uint64_t id;      // of the connection or session
-    uint64_t number;  // of the block; attempts so far
-    bool operator>(const Timer& other) const { return at_ns > other.at_ns; }
-  };
-  void OnEvent(uint64_t tag, uint32_t events);
-  void Post(Task task);
-  void RunTasks();
-  int TimeoutMs() const;
-  void FireTimers();
-  void Fire(const Timer& timer);
-  void AddTimer(TimerKind kind, uint64_t id, uint64_t delay_ns, uint64_t number = 0);
-  void Watch(int fd, uint64_t tag, uint32_t events, int operation);
-  void WatchPidfd(const Session& session);
+  // The same, and a refusal of the kernel's is counted.
+  EventLoop::Tag Watch(int fd, uint32_t events, EventLoop::OnReady on_ready);
+  void Rewatch(EventLoop::Tag tag, uint32_t events);
+  void WatchPidfd(Session* session);
 
   void OnAccept();
   void Admit(FileDescriptor socket, const PeerCredentials& peer);
   bool IsServed(const PeerCredentials& peer);
+  void OnNoHello(uint64_t id);
   void OnConnection(uint64_t id, uint32_t events);
   void ReadFrom(Connection* connection, size_t budget);
   bool OnFrame(Connection* connection, const proto::FrameView& frame,
@@ -107,10 +91,12 @@ class Server {
   void CloseConnection(uint64_t id);
 
   void OnPidfd(SessionId id);
+  void OnNoReturn(SessionId id);
   void DrainSocket(Session* session);
   void TryEnd(Session* session, uint64_t attempts);
   void EndSession(Session* session, v1::Ending::How how);
   void OnBlockGrew(Session* session, uint64_t before);
+  void OnBlockOpened(Session* session);
   void CloseBlock(Session* session);
   void Forget(Session* session);
 
@@ -144,11 +130,11 @@ class Server {
 
   ServerOptions options_;
   IngestLog log_;
-  FileDescriptor listener_, epoll_, wake_;
+  EventLoop loop_;
+  FileDescriptor listener_;
+  EventLoop::Tag listener_tag_ = 0;
   TraceStore* store_ = nullptr;
-  std::unordered_map<uint64_t, std::unique_ptr<Connection>> connections_;
-  // Closed while they may still be on the stack; emptied between events.
-  std::vector<std::unique_ptr<Connection>> closed_connections_;
+  std::unordered_map<uint64_t, std::shared_ptr<Connection>> connections_;
   std::unordered_map<SessionId, std::unique_ptr<Session>> sessions_;
   std::map<std::pair<uid_t, std::string>, SessionId> by_token_;
   uint64_t next_id_ = 1;
@@ -157,12 +143,8 @@ class Server {
   std::vector<FrameBlock> spare_blocks_;
   std::deque<std::pair<SessionId, uint64_t>> open_order_;  // session, block number
   uint64_t open_bytes_ = 0;
-  std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
   bool stopping_ = false;
   bool abandoned_ = false;
-
-  std::mutex mutex_;
-  std::vector<Task> tasks_;
 };
 
 }  // namespace ranktap::collector

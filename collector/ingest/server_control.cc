@@ -84,7 +84,7 @@ bool Server::OnControl(Connection* connection, const proto::FrameView& frame) {
 }
 
 void Server::Control(v1::ControlRequest::Verb verb) {
-  Post([this, verb] {
+  loop_.Post([this, verb] {
     v1::ControlRequest request;
     request.set_verb(verb);
     v1::ControlReply reply;

@@ -30,7 +30,7 @@ void Fill(const DeviceReading& reading, uint32_t device, v1::DeviceSample* sampl
 
 void Server::OnDeviceReadings(std::vector<DeviceReading> readings) {
   auto shared = std::make_shared<std::vector<DeviceReading>>(std::move(readings));
-  Post([this, shared] { StoreReadings(*shared); });
+  loop_.Post([this, shared] { StoreReadings(*shared); });
 }
 
 void Server::StoreReadings(const std::vector<DeviceReading>& readings) {

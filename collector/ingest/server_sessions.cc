@@ -1,5 +1,4 @@
 // What happens to a session: hello, frames, blocks, death, the end. The rest of Server.
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -59,12 +58,17 @@ bool Server::OnFrame(Connection* connection, const proto::FrameView& frame,
   }
   if (verdict == Session::Verdict::kDuplicate) log_.Count("frames sent twice", "skipped");
   session->is_closed = false;
-  if (!was_open) {
-    AddTimer(TimerKind::kBlock, session->id(), kBlockAgeNs, session->block_number());
-    open_order_.emplace_back(session->id(), session->block_number());
-  }
+  if (!was_open) OnBlockOpened(session);
   OnBlockGrew(session, before);
   return true;
+}
+
+void Server::OnBlockOpened(Session* session) {
+  open_order_.emplace_back(session->id(), session->block_number());
+  loop_.After(kBlockAgeNs, [this, id = session->id(), number = session->block_number()] {
+    Session* const old = FindSession(id);
+    if (old != nullptr && old->has_open_block() && old->block_number() == number) CloseBlock(old);
+  });
 }
 
 void Server::OnBlockGrew(Session* session, uint64_t before) {
@@ -157,7 +161,7 @@ Session* Server::FindOrOpenSession(Connection* connection, const v1::Hello& hell
   const auto pid = static_cast<uint32_t>(connection->peer().pid);
   store_->Open(id, hello, pid != 0 ? pid : hello.process().pid(), connection->peer());
   by_token_.emplace(key, id);
-  WatchPidfd(*session);
+  WatchPidfd(session.get());
   return sessions_.emplace(id, std::move(session)).first->second.get();
 }
 
@@ -183,10 +187,7 @@ void Server::AddFrame(Session* session, const proto::FrameFields& fields,
   const bool was_open = session->has_open_block();
   const uint64_t before = session->open_bytes();
   session->Add(fields, payload, MonotonicRawNs());
-  if (!was_open) {
-    AddTimer(TimerKind::kBlock, session->id(), kBlockAgeNs, session->block_number());
-    open_order_.emplace_back(session->id(), session->block_number());
-  }
+  if (!was_open) OnBlockOpened(session);
   OnBlockGrew(session, before);
 }
 
@@ -231,8 +232,8 @@ void Server::CloseConnection(uint64_t id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   const SessionId session_id = found->second->session;
-  (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second->fd(), nullptr);
-  closed_connections_.push_back(std::move(found->second));
+  loop_.Unwatch(found->second->tag);
+  loop_.Release(std::move(found->second));
   connections_.erase(found);
   Session* const session = FindSession(session_id);
   if (session == nullptr || session->connection() != id) return;
@@ -248,7 +249,7 @@ void Server::CloseConnection(uint64_t id) {
     session->is_dead = true;
     EndSession(session, v1::Ending::HOW_ABANDONED);
   } else if (session->pidfd() < 0) {
-    AddTimer(TimerKind::kReconnect, session->id(), options_.limits.reconnect_ns);
+    loop_.After(options_.limits.reconnect_ns, [this, session_id] { OnNoReturn(session_id); });
   }
   // Otherwise the process lives: it may come back, and the pidfd tells when it cannot.
 }
@@ -256,10 +257,17 @@ void Server::CloseConnection(uint64_t id) {
 void Server::OnPidfd(SessionId id) {
   Session* const session = FindSession(id);
   if (session == nullptr || session->is_dead) return;
-  (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, session->pidfd(), nullptr);
+  loop_.Unwatch(session->tag);
   session->is_dead = true;
   DrainSocket(session);  // ends the session when the socket is at its end
   if (FindSession(id) != nullptr && !session->is_closing) TryEnd(session, 0);
+}
+
+void Server::OnNoReturn(SessionId id) {
+  Session* const session = FindSession(id);
+  if (session == nullptr || session->connection() != 0 || session->detached_at == 0) return;
+  session->is_dead = true;
+  EndSession(session, v1::Ending::HOW_DIED);
 }
 
 // A forked child may hold the socket open: what the dead process sent is there all the same.
@@ -275,7 +283,9 @@ void Server::TryEnd(Session* session, uint64_t attempts) {
   if (!session->said_goodbye && session->pidfd() >= 0) {
     session->end = DescribeEnd(session->pidfd(), session->peer().pid);
     if (session->end.empty() && attempts < kEndRetries) {
-      AddTimer(TimerKind::kEnd, session->id(), kEndRetryNs, attempts + 1);
+      loop_.After(kEndRetryNs, [this, id = session->id(), attempts] {
+        if (Session* const again = FindSession(id)) TryEnd(again, attempts + 1);
+      });
       return;
     }
   }
@@ -337,6 +347,7 @@ void Server::OnClosed(const ClosedReply& reply) {
 }
 
 void Server::Forget(Session* session) {
+  loop_.Unwatch(session->tag);
   store_->Forget(session->id());
   by_token_.erase({session->peer().uid, session->token()});
   sessions_.erase(session->id());
