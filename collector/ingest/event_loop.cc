@@ -93,7 +93,7 @@ int EventLoop::DeliverEvents(int timeout_ms) {
 
 void EventLoop::Call(const Task& task) {
   task();
-  // What a destructor releases waits for the next call.
+  // A destructor may release more; that waits for the next call.
   const auto released = std::exchange(released_, {});
 }
 

@@ -42,7 +42,7 @@ class EventLoop {
   // Thread-safe. Tasks run in the order of the calls, after the descriptors' events of a turn.
   void Post(Task task);
 
-  // Keeps what may still be in use further up on the stack until the running call has returned.
+  // Keeps an object that callers up the stack may still use, until the running call has returned.
   void Release(std::shared_ptr<void> object) { released_.push_back(std::move(object)); }
 
   // While `is_paused` says so, no descriptor is looked at. It is asked before each event, so that

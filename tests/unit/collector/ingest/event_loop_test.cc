@@ -1,4 +1,4 @@
-// What the loop calls, in which order, and on which thread.
+// The loop's calls: which, in which order, and on which thread.
 #include "collector/ingest/event_loop.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// Levels and windows, and the answers to `ranktap status`, `start` and `stop`. The rest of Server.
+#include "collector/ingest/control_service.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -6,7 +7,6 @@
 
 #include "collector/ingest/handshake.h"
 #include "collector/ingest/monotonic_clock.h"
-#include "collector/ingest/server.h"
 
 namespace ranktap::collector {
 namespace {
@@ -37,40 +37,11 @@ void CutNotes(v1::ProcessStatus* status) {
 
 }  // namespace
 
-bool Server::Tell(Session* session, Connection* connection, const v1::LevelChange& change) {
-  session->window = change.window();
-  return connection->Send(EncodeControl(proto::FrameType::kLevel, change.SerializeAsString()));
+bool ControlService::MayControl(const PeerCredentials& caller, const Session& session) const {
+  return caller.uid == 0 || caller.uid == options_->owner || caller.uid == session.peer().uid;
 }
 
-void Server::Order(const v1::LevelChange& change, const std::function<bool(const Session&)>& wanted,
-                   const std::string& run) {
-  plans_.Order(run, change, RealtimeNs());
-  std::vector<uint64_t> failed;
-  for (auto& [id, session] : sessions_) {
-    Connection* const connection = FindConnection(session->connection());
-    if (connection == nullptr || !connection->welcomed || connection->closing) continue;
-    if (!wanted(*session)) continue;
-    if (!Tell(session.get(), connection, change)) failed.push_back(connection->id());
-  }
-  for (const uint64_t id : failed) CloseConnection(id);
-}
-
-// Which run it is of decides which plan it hears of, where that came later than the welcome.
-void Server::OnOpened(const OpenedReply& reply) {
-  Session* const session = FindSession(reply.session);
-  if (session == nullptr) return;
-  session->run = reply.run;
-  const v1::LevelChange* const order = plans_.OwnOrder(reply.run);
-  Connection* const connection = FindConnection(session->connection());
-  if (order == nullptr || connection == nullptr || !connection->welcomed) return;
-  if (!Tell(session, connection, *order)) CloseConnection(connection->id());
-}
-
-bool Server::MayControl(const PeerCredentials& caller, const Session& session) const {
-  return caller.uid == 0 || caller.uid == options_.owner || caller.uid == session.peer().uid;
-}
-
-bool Server::OnControl(Connection* connection, const proto::FrameView& frame) {
+bool ControlService::OnRequest(Connection* connection, const proto::FrameView& frame) {
   v1::ControlRequest request;
   if (connection->peer().is_spool ||
       !request.ParseFromArray(frame.payload.data(), static_cast<int>(frame.payload.size()))) {
@@ -79,26 +50,18 @@ bool Server::OnControl(Connection* connection, const proto::FrameView& frame) {
   const v1::ControlReply reply = Answer(request, connection->peer());
   const auto bytes = EncodeControl(proto::FrameType::kReport, reply.SerializeAsString());
   connection->closing = true;  // one request, one reply
-  if (connection->SendReply(bytes)) FlushOrClose(connection);
+  if (connection->SendReply(bytes)) connections_->Flush(connection);
   return true;
 }
 
-void Server::Control(v1::ControlRequest::Verb verb) {
-  loop_.Post([this, verb] {
-    v1::ControlRequest request;
-    request.set_verb(verb);
-    v1::ControlReply reply;
-    (void)ChangeLevels(request, {.uid = options_.owner, .pid = ::getpid()}, &reply);
-  });
-}
-
-v1::ControlReply Server::Answer(const v1::ControlRequest& request, const PeerCredentials& caller) {
+v1::ControlReply ControlService::Answer(const v1::ControlRequest& request,
+                                        const PeerCredentials& caller) {
   v1::ControlReply reply;
-  reply.set_collector_version(options_.collector_version);
+  reply.set_collector_version(options_->collector_version);
   reply.set_collector_pid(static_cast<uint32_t>(::getpid()));
   std::set<std::string> jobs;
   bool is_known = request.job().empty();
-  for (const auto& [id, session] : sessions_) {
+  for (const auto& [id, session] : sessions_->all()) {
     if (!MayControl(caller, *session)) continue;
     jobs.insert(NameOf(*session));
     is_known = is_known || IsOfJob(*session, request.job());
@@ -114,7 +77,7 @@ v1::ControlReply Server::Answer(const v1::ControlRequest& request, const PeerCre
     return reply;
   }
   DescribeSessions(request, caller, &reply);
-  for (const auto& [reason, count] : log_.counts()) {
+  for (const auto& [reason, count] : log_->counts()) {
     v1::Refusal* const refusal = reply.add_refused();
     refusal->set_reason(reason);
     refusal->set_count(count);
@@ -122,9 +85,9 @@ v1::ControlReply Server::Answer(const v1::ControlRequest& request, const PeerCre
   return reply;
 }
 
-bool Server::ChangeLevels(const v1::ControlRequest& request, const PeerCredentials& caller,
-                          v1::ControlReply* reply) {
-  const auto change = plans_.ChangeFor(request, RealtimeNs());
+bool ControlService::ChangeLevels(const v1::ControlRequest& request, const PeerCredentials& caller,
+                                  v1::ControlReply* reply) {
+  const auto change = plans_->ChangeFor(request, RealtimeNs());
   if (!change) {
     reply->set_problem(change.message());
     return false;
@@ -132,17 +95,16 @@ bool Server::ChangeLevels(const v1::ControlRequest& request, const PeerCredentia
   const auto is_wanted = [&](const Session& session) {
     return MayControl(caller, session) && IsOfJob(session, request.job());
   };
-  const bool all = request.job().empty() && (caller.uid == 0 || caller.uid == options_.owner);
+  const bool all = request.job().empty() && (caller.uid == 0 || caller.uid == options_->owner);
   std::set<std::string> runs;
   if (all) runs.insert("");
-  for (const auto& [id, session] : sessions_) {
+  for (const auto& [id, session] : sessions_->all()) {
     if (!all && is_wanted(*session)) runs.insert(session->run);
   }
   for (const std::string& run : runs) {
-    Order(
-        *change,
-        [&](const Session& session) { return is_wanted(session) && (all || session.run == run); },
-        run);
+    sessions_->Order(*change, run, [&](const Session& session) {
+      return is_wanted(session) && (all || session.run == run);
+    });
   }
   reply->set_window(change->window());
   reply->set_level(change->level());
@@ -151,10 +113,11 @@ bool Server::ChangeLevels(const v1::ControlRequest& request, const PeerCredentia
   return true;
 }
 
-void Server::DescribeSessions(const v1::ControlRequest& request, const PeerCredentials& caller,
-                              v1::ControlReply* reply) const {
+void ControlService::DescribeSessions(const v1::ControlRequest& request,
+                                      const PeerCredentials& caller,
+                                      v1::ControlReply* reply) const {
   uint64_t left_out = 0;
-  for (const auto& [id, session] : sessions_) {
+  for (const auto& [id, session] : sessions_->all()) {
     if (!MayControl(caller, *session) || !IsOfJob(*session, request.job())) continue;
     if (session->peer().is_spool) continue;
     if (reply->processes_size() >= kMostProcesses) {
