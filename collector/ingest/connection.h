@@ -49,6 +49,8 @@ class Connection {
   uint64_t frames() const { return frames_; }
   const std::string& problem() const { return problem_; }
 
+  // The event loop's for the socket; 0: not watched.
+  uint64_t tag = 0;
   // Which session it speaks for; 0 before the hello.
   uint64_t session = 0;
   // Set once the welcome (or the refusal) is on its way; no level is sent before.

@@ -68,6 +68,7 @@ class Session {
   int pidfd() const { return pidfd_.get(); }
   SessionLedger& ledger() { return ledger_; }
   const SessionLedger& ledger() const { return ledger_; }
+  uint64_t tag = 0;  // the event loop's for the pidfd; 0: not watched
   std::shared_ptr<const Segment> segment;
   std::string run;      // its directory; empty until the store has found one
   uint64_t window = 0;  // the last one it was told of; 0: none

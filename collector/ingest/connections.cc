@@ -1,0 +1,158 @@
+#include "collector/ingest/connections.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace ranktap::collector {
+namespace {
+
+constexpr size_t kScratchBytes = 256u << 10;
+// One connection reads this much before the next one has its turn.
+constexpr size_t kReadBudget = 1u << 20;
+// The socket bounds the bytes that a dead process can have left in it. A forked child that goes on
+// writing has no bound.
+constexpr size_t kMaxDrainBytes = 64u << 20;
+// Out of descriptors or memory: accepting pauses, or the loop would spin.
+constexpr uint64_t kAcceptPauseNs = 100'000'000;
+
+}  // namespace
+
+Connections::Connections(FileDescriptor listener, const ServerOptions* options, EventLoop* loop,
+                         IngestLog* log, Handlers handlers)
+    : options_(options),
+      loop_(loop),
+      log_(log),
+      handlers_(std::move(handlers)),
+      listener_(std::move(listener)),
+      scratch_(kScratchBytes) {
+  listener_tag_ = loop_->Watch(listener_.get(), EPOLLIN, [this](uint32_t) { AcceptAll(); });
+  if (listener_tag_ == 0) log_->Count("epoll_ctl failed", std::strerror(errno));
+}
+
+void Connections::Rewatch(EventLoop::Tag tag, uint32_t events) {
+  if (!loop_->Rewatch(tag, events)) log_->Count("epoll_ctl failed", std::strerror(errno));
+}
+
+void Connections::AcceptAll() {
+  for (;;) {
+    FileDescriptor socket(
+        ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno != EAGAIN) {
+        log_->Count("accept failed", std::strerror(errno));
+        Rewatch(listener_tag_, 0);
+        loop_->After(kAcceptPauseNs, [this] { Rewatch(listener_tag_, EPOLLIN); });
+      }
+      return;
+    }
+    const auto peer = CredentialsOf(socket.get());
+    if (peer && IsServed(*peer)) Admit(std::move(socket), *peer);
+  }
+}
+
+bool Connections::IsServed(const PeerCredentials& peer) {
+  if (!options_->all_users && peer.uid != options_->owner && peer.uid != 0) {
+    log_->Count("another user's process", "uid " + std::to_string(peer.uid));
+    return false;
+  }
+  const auto of_user =
+      std::count_if(connections_.begin(), connections_.end(),
+                    [&](const auto& entry) { return entry.second->peer().uid == peer.uid; });
+  if (connections_.size() >= options_->limits.connections ||
+      static_cast<size_t>(of_user) >= options_->limits.connections_per_user) {
+    log_->Count("too many connections", "uid " + std::to_string(peer.uid));
+    return false;
+  }
+  return true;
+}
+
+void Connections::Admit(FileDescriptor socket, const PeerCredentials& peer) {
+  const uint64_t id = ++last_id_;
+  auto connection = std::make_shared<Connection>(std::move(socket), id, peer);
+  connection->tag =
+      loop_->Watch(connection->fd(), EPOLLIN, [this, id](uint32_t events) { OnReady(id, events); });
+  if (connection->tag == 0) log_->Count("epoll_ctl failed", std::strerror(errno));
+  connections_.emplace(id, std::move(connection));
+  loop_->After(options_->limits.hello_timeout_ns, [this, id] { OnNoHello(id); });
+}
+
+void Connections::OnNoHello(uint64_t id) {
+  const Connection* const connection = Find(id);
+  if (connection == nullptr || connection->session != 0) return;
+  log_->Count("no hello in time", "pid " + std::to_string(connection->peer().pid));
+  Close(id);
+}
+
+Connection* Connections::Find(uint64_t id) {
+  const auto found = connections_.find(id);
+  return found == connections_.end() ? nullptr : found->second.get();
+}
+
+void Connections::OnReady(uint64_t id, uint32_t events) {
+  Connection* const connection = Find(id);
+  if (connection == nullptr) return;
+  if ((events & EPOLLOUT) != 0 || connection->closing) {
+    Flush(connection);
+    if (Find(id) == nullptr || connection->closing) return;
+  }
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) Read(connection, kReadBudget);
+}
+
+void Connections::Read(Connection* connection, size_t budget) {
+  bool drained = false;
+  const Connection::ReadStatus status = connection->Read(
+      scratch_, budget,
+      [&](const proto::FrameView& frame, std::span<const std::byte> bytes) {
+        return handlers_.on_frame(connection, frame, bytes);
+      },
+      &drained);
+  if (status == Connection::ReadStatus::kOpen) return;
+  if (status == Connection::ReadStatus::kBadFrame) {
+    log_->Count("bad frame",
+                "pid " + std::to_string(connection->peer().pid) + ": " + connection->problem());
+  }
+  Close(connection->id());
+}
+
+void Connections::Drain(Connection* connection) { Read(connection, kMaxDrainBytes); }
+
+void Connections::DrainAll() {
+  std::vector<uint64_t> ids;
+  for (const auto& [id, connection] : connections_) ids.push_back(id);
+  for (const uint64_t id : ids) {
+    if (Connection* const connection = Find(id)) Drain(connection);
+  }
+}
+
+void Connections::Flush(Connection* connection) {
+  const bool ok = connection->Flush();
+  if (!ok || (connection->closing && !connection->wants_to_write())) {
+    return Close(connection->id());
+  }
+  const uint32_t out = connection->wants_to_write() ? static_cast<uint32_t>(EPOLLOUT) : 0u;
+  const uint32_t in = connection->closing ? 0u : static_cast<uint32_t>(EPOLLIN);
+  Rewatch(connection->tag, in | out);
+}
+
+void Connections::Close(uint64_t id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  const std::shared_ptr<Connection> connection = std::move(found->second);
+  connections_.erase(found);
+  loop_->Unwatch(connection->tag);
+  loop_->Release(connection);
+  handlers_.on_closed(*connection);
+}
+
+bool Connections::all_greeted() const {
+  return std::all_of(connections_.begin(), connections_.end(),
+                     [](const auto& entry) { return entry.second->session != 0; });
+}
+
+}  // namespace ranktap::collector

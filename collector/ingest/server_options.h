@@ -1,0 +1,29 @@
+// How a collector serves its agents.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "collector/ingest/limits.h"
+#include "ranktap/v1/hello.pb.h"
+
+namespace ranktap::collector {
+
+struct ServerOptions {
+  IngestLimits limits;
+  v1::Level level = v1::LEVEL_KERNELS;
+  // `ranktap start` means this one where it names none.
+  v1::Level start_level = v1::LEVEL_KERNELS;
+  std::string collector_version;
+  std::string collector_id;  // 16 random bytes
+  uid_t owner = 0;           // whose agents are served, beside root's
+  bool all_users = false;    // everybody's
+  // A collector to come goes on where this one stops (RunShelf): processes that live on keep what
+  // is in their rings for it, and a new process may have files of an earlier one.
+  bool resumable = false;
+  std::string log_path;         // empty: no log
+  bool sample_devices = false;  // ask NVML once a second
+};
+
+}  // namespace ranktap::collector
