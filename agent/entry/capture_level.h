@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "agent/core/cost_fields.h"
 #include "agent/transport/messages.h"
 #include "proto/modes.h"
 

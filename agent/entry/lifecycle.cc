@@ -18,6 +18,7 @@
 #include "agent/core/agent_state.h"
 #include "agent/core/capture_state.h"
 #include "agent/core/contain.h"
+#include "agent/core/cost_fields.h"
 #include "agent/core/file_size_limit.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
@@ -54,28 +55,15 @@ constinit Running* g_running = nullptr;
 constinit std::atomic<bool> g_cuda_seen{false};
 constinit std::atomic<uint64_t> g_started_ns{0};  // CLOCK_MONOTONIC
 
-void AddCost(CostFields& fields) {
+void AddCost(CostFields& cost) {
   const ThreadStates::OwnCost own = ThreadStates::SumOwnCost();
-  fields.callbacks = own.callbacks;
+  cost.callbacks = own.callbacks;
   constexpr uint64_t kEnoughSamples = 8;  // one in a cold cache is no estimate
-  if (own.sampled_callbacks >= kEnoughSamples) fields.callback_ticks = own.callback_ticks;
-  fields.watched_ns = ClockNs(CLOCK_MONOTONIC) - g_started_ns.load();
-  fields.stall_max_ticks = own.max_ticks;
-  SourceCost cost;
+  if (own.sampled_callbacks >= kEnoughSamples) cost.callback_ticks = own.callback_ticks;
+  cost.watched_ns = ClockNs(CLOCK_MONOTONIC) - g_started_ns.load();
+  cost.stall_max_ticks = own.max_ticks;
   for (const Source* source : AllSources()) source->AddCost(cost);
-  fields.drain_cpu_ns = cost.drain_cpu_ns;
-  fields.names_missing = cost.names_missing;
-  fields.cupti_errors = cost.cupti_errors;
-  fields.flushes = cost.flushes;
-  fields.stacks = cost.stacks;
-  fields.stack_memo_hits = cost.stack_memo_hits;
-  fields.stack_memo_errors = cost.stack_memo_errors;
-  fields.stack_frames_learnt = cost.stack_frames_learnt;
-  fields.stack_slow_walks = cost.stack_slow_walks;
-  fields.stacks_truncated = cost.stacks_truncated;
-  fields.stacks_refused = cost.stacks_refused;
-  fields.stacks_unnamed = cost.stacks_unnamed;
-  KeepToBudget(fields);
+  KeepToBudget(cost);
 }
 
 // A fork child has none of our threads, and the rings are not its own.
