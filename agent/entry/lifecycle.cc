@@ -185,6 +185,8 @@ bool Start() {
   const char* failure = SetUp(*running);
   if (failure == nullptr) {
     g_running = running;
+    // Before there is a sender: an order that it brings must not be undone here.
+    BeginCapture(running->config.level, running->config.budget_ppm);
     failure = StartSender(*running);
   }
   if (failure != nullptr) {
@@ -194,7 +196,6 @@ bool Start() {
   }
   pthread_atfork(nullptr, nullptr, &InForkChild);
   std::atexit(&AtExit);
-  BeginCapture(running->config.level, running->config.budget_ppm);
   return true;
 }
 
