@@ -2,7 +2,8 @@
 // the sender, or by the collector after the process has died. They are therefore part of the
 // contract; kSegmentVersion (ring.h) changes with any of them.
 //
-// Rules: trivially copyable, a multiple of 8 bytes, explicit padding, EventHeader first. Variable
+// Rules: trivially copyable, a multiple of 8 bytes, explicit padding, EventHeader first. A member
+// has a default where an event may have nothing to say: whoever makes one leaves it out. Variable
 // parts (inline text, then payload) follow the struct; `EventHeader::bytes` counts everything.
 // Times named `..._ticks` are the host clock of v1.Hello.host_clock (TSC or CLOCK_MONOTONIC_RAW);
 // times named `..._ns` are CUPTI's clock (CLOCK_REALTIME in nanoseconds). An `ArenaRef` names an
@@ -54,7 +55,7 @@ static_assert(sizeof(EventHeader) == 8);
 // A kernel that ran (CUPTI CONCURRENT_KERNEL).
 struct KernelEvent {
   static constexpr EventKind kKind = EventKind::kKernel;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t start_ns, end_ns;
   uint64_t graph_node;  // node id of the executable graph; 0: not launched by a graph
   uint64_t grid_id;
@@ -65,34 +66,34 @@ struct KernelEvent {
   uint32_t channel;
   uint8_t channel_type;
   uint8_t device_launched;
-  uint8_t pad[6];
+  uint8_t pad[6] = {};
 };
 
 // A copy between memories (CUPTI MEMCPY, and MEMCPY2 between two devices).
 struct CopyEvent {
   static constexpr EventKind kKind = EventKind::kCopy;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t start_ns, end_ns;
   uint64_t bytes;
   uint64_t graph_node;
   uint32_t correlation, device, context, stream;
   uint32_t graph;
-  uint32_t src_device, dst_device, src_context, dst_context;  // peer copies only
+  uint32_t src_device = 0, dst_device = 0, src_context = 0, dst_context = 0;  // peer copies only
   uint32_t channel;
-  uint64_t copies;    // in a batched copy; 0 or 1 otherwise
-  uint8_t copy_kind;  // CUpti_ActivityMemcpyKind
-  uint8_t src_kind;   // CUpti_ActivityMemoryKind
-  uint8_t dst_kind;   // CUpti_ActivityMemoryKind
-  uint8_t flags;      // CUPTI_ACTIVITY_FLAG_MEMCPY_*
-  uint8_t peer;       // 1: between two devices
+  uint64_t copies = 0;  // in a batched copy; 0 or 1 otherwise
+  uint8_t copy_kind;    // CUpti_ActivityMemcpyKind
+  uint8_t src_kind;     // CUpti_ActivityMemoryKind
+  uint8_t dst_kind;     // CUpti_ActivityMemoryKind
+  uint8_t flags;        // CUPTI_ACTIVITY_FLAG_MEMCPY_*
+  uint8_t peer = 0;     // 1: between two devices
   uint8_t channel_type;
-  uint8_t pad[2];
+  uint8_t pad[2] = {};
 };
 
 // CUPTI MEMSET.
 struct MemsetEvent {
   static constexpr EventKind kKind = EventKind::kMemset;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t start_ns, end_ns;
   uint64_t bytes;
   uint64_t graph_node;
@@ -103,38 +104,38 @@ struct MemsetEvent {
   uint16_t memory_kind;
   uint16_t flags;
   uint8_t channel_type;
-  uint8_t pad[7];
+  uint8_t pad[7] = {};
 };
 
 // One call of the CUDA runtime or driver API: a launch, copy, allocation, synchronisation.
 struct ApiCallEvent {
   static constexpr EventKind kKind = EventKind::kApiCall;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t start_ticks, end_ticks;
   uint32_t correlation;
-  ArenaRef api;    // ApiFunction
-  int32_t status;  // cudaError_t or CUresult
-  ArenaRef stack;  // Stack; 0: not captured
+  ArenaRef api;        // ApiFunction
+  int32_t status;      // cudaError_t or CUresult
+  ArenaRef stack = 0;  // Stack; 0: not captured
 };
 
 // A call that records, waits for or queries a CUDA event: with its arguments, which are what joins
 // streams (handles are those of the program; ResourceEvent maps them to CUPTI's ids).
 struct EventCallEvent {
   static constexpr EventKind kKind = EventKind::kEventCall;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t start_ticks, end_ticks;
   uint32_t correlation;
   ArenaRef api;
   int32_t status;
-  ArenaRef stack;
-  uint64_t event;   // cudaEvent_t
-  uint64_t stream;  // cudaStream_t; 0 where the call names none
+  ArenaRef stack = 0;
+  uint64_t event = 0;   // cudaEvent_t
+  uint64_t stream = 0;  // cudaStream_t; 0 where the call names none
 };
 
 // CUPTI SYNCHRONIZATION: the host waited, or a stream was told to.
 struct SyncEvent {
   static constexpr EventKind kKind = EventKind::kSync;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t start_ns, end_ns;
   uint64_t cuda_event_sync_id;
   uint32_t correlation, context, stream;  // stream 0xffffffff: not about a stream
@@ -146,36 +147,36 @@ struct SyncEvent {
 // CUPTI CUDA_EVENT: an event was recorded on a stream.
 struct CudaEventEvent {
   static constexpr EventKind kKind = EventKind::kCudaEvent;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t device_ns;  // 0 unless device timestamps are on
   uint64_t cuda_event_sync_id;
   uint32_t correlation, device, context, stream;
   uint32_t cuda_event;
-  uint32_t pad;
+  uint32_t pad = 0;
 };
 
 // CUPTI GRAPH_TRACE: one launch of a whole graph.
 struct GraphLaunchEvent {
   static constexpr EventKind kKind = EventKind::kGraphLaunch;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t start_ns, end_ns;
   uint32_t correlation, device, context, stream;
   uint32_t graph;
   uint32_t end_device, end_context;
-  uint32_t pad;
+  uint32_t pad = 0;
 };
 
 // What an NVTX event carries beside its time. `payload_type` is nvtxPayloadType_t, with
 // kNvtxSchemaPayload for payloads that follow the event inline: repeated {u64 schema id, u64 bytes,
 // bytes padded to 8}.
 struct NvtxAttributes {
-  ArenaRef domain;  // NvtxDomain; 0: the default domain
-  ArenaRef name;    // string; 0 with text_bytes: the name follows inline
-  uint64_t payload;
-  uint32_t category;
-  uint32_t color;  // ARGB; 0: none
-  uint32_t payload_type;
-  uint32_t payload_dropped;  // bytes of extended payload over the cap, not kept
+  ArenaRef domain = 0;  // NvtxDomain; 0: the default domain
+  ArenaRef name = 0;    // string; 0 with text_bytes: the name follows inline
+  uint64_t payload = 0;
+  uint32_t category = 0;
+  uint32_t color = 0;  // ARGB; 0: none
+  uint32_t payload_type = 0;
+  uint32_t payload_dropped = 0;  // bytes of extended payload over the cap, not kept
 };
 static_assert(sizeof(NvtxAttributes) == 32);
 
@@ -186,41 +187,41 @@ inline constexpr uint64_t kBytesSchema = 1023;
 
 struct RangePushEvent {
   static constexpr EventKind kKind = EventKind::kRangePush;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t time_ticks;
-  NvtxAttributes nvtx;
+  NvtxAttributes nvtx = {};
 };
 
 // Ends the innermost open push of the same domain on this writer.
 struct RangePopEvent {
   static constexpr EventKind kKind = EventKind::kRangePop;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t time_ticks;
   ArenaRef domain;
-  uint32_t pad;
+  uint32_t pad = 0;
 };
 
 struct RangeStartEvent {
   static constexpr EventKind kKind = EventKind::kRangeStart;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t time_ticks;
   uint64_t range;  // unique in the process
-  NvtxAttributes nvtx;
+  NvtxAttributes nvtx = {};
 };
 
 // May come from another writer than its start.
 struct RangeEndEvent {
   static constexpr EventKind kKind = EventKind::kRangeEnd;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t time_ticks;
   uint64_t range;
 };
 
 struct MarkEvent {
   static constexpr EventKind kKind = EventKind::kMark;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t time_ticks;
-  NvtxAttributes nvtx;
+  NvtxAttributes nvtx = {};
 };
 
 enum class NamedObject : uint32_t {
@@ -236,19 +237,19 @@ enum class NamedObject : uint32_t {
 // The program gave something a name (nvtxName...).
 struct NameEvent {
   static constexpr EventKind kKind = EventKind::kName;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t time_ticks;
   uint64_t id;
   NamedObject object;
-  ArenaRef domain;
+  ArenaRef domain = 0;
   ArenaRef name;
-  uint32_t resource_type;
+  uint32_t resource_type = 0;
 };
 
 // CUPTI MEMORY2: device or host memory allocated or released through CUDA.
 struct MemoryEvent {
   static constexpr EventKind kKind = EventKind::kMemory;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t time_ns;
   uint64_t address, bytes;
   uint64_t pool_address, pool_release_threshold, pool_size, pool_used;
@@ -263,7 +264,7 @@ struct MemoryEvent {
 // CUPTI MEMORY_POOL.
 struct MemoryPoolEvent {
   static constexpr EventKind kKind = EventKind::kMemoryPool;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t time_ns;
   uint64_t address, release_threshold, size, used, min_bytes_to_keep;
   uint32_t correlation, device;
@@ -274,7 +275,7 @@ struct MemoryPoolEvent {
 // CUPTI OVERHEAD: time the driver or CUPTI itself took.
 struct OverheadEvent {
   static constexpr EventKind kKind = EventKind::kOverhead;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t start_ns, end_ns;
   uint64_t thread;         // of the host thread concerned, 0 unknown
   uint32_t overhead_kind;  // CUpti_ActivityOverheadKind
@@ -283,7 +284,7 @@ struct OverheadEvent {
 
 struct ContextEvent {
   static constexpr EventKind kKind = EventKind::kContext;
-  EventHeader header;
+  EventHeader header = {};
   uint32_t context, device;
   uint32_t api_kind;  // CUpti_ActivityComputeApiKind
   uint32_t null_stream;
@@ -295,12 +296,12 @@ struct ContextEvent {
 
 struct StreamEvent {
   static constexpr EventKind kKind = EventKind::kStream;
-  EventHeader header;
+  EventHeader header = {};
   uint32_t context, stream;
   int32_t priority;
   uint32_t flags;  // CUpti_ActivityStreamFlag
   uint32_t correlation;
-  uint32_t pad;
+  uint32_t pad = 0;
 };
 
 enum class ResourceChange : uint32_t {
@@ -323,7 +324,7 @@ enum class ResourceChange : uint32_t {
 // A context, stream or graph came or went (CUPTI resource callbacks).
 struct ResourceEvent {
   static constexpr EventKind kKind = EventKind::kResource;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t time_ticks;
   uint64_t handle;
   uint64_t id;
@@ -335,7 +336,7 @@ struct ResourceEvent {
 // CUPTI JIT: PTX compiled or taken from the cache.
 struct JitEvent {
   static constexpr EventKind kKind = EventKind::kJit;
-  EventHeader header;
+  EventHeader header = {};
   uint64_t start_ns, end_ns;
   uint64_t operation_id;
   uint64_t cache_bytes;
@@ -361,7 +362,7 @@ struct LaunchShape {
 
 template <typename Event>
 inline constexpr bool kIsEvent = std::is_trivially_copyable_v<Event> && sizeof(Event) % 8 == 0 &&
-                                 alignof(Event) <= 8;
+                                 alignof(Event) <= 8 && std::is_standard_layout_v<Event>;
 
 static_assert(kIsEvent<KernelEvent> && sizeof(KernelEvent) == 80);
 static_assert(kIsEvent<CopyEvent> && sizeof(CopyEvent) == 96);

@@ -1,4 +1,4 @@
-// Start, level changes, fork, exit.
+// Start, fork, exit.
 // Runs on: see lifecycle.h.  May not: run static destructors (everything here is leaked).
 #include "agent/entry/lifecycle.h"
 
@@ -12,21 +12,19 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "agent/core/agent_state.h"
-#include "agent/core/announcements.h"
 #include "agent/core/capture_state.h"
 #include "agent/core/contain.h"
+#include "agent/core/cost_fields.h"
 #include "agent/core/file_size_limit.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
-#include "agent/core/overhead_budget.h"
 #include "agent/core/segment.h"
 #include "agent/core/writer.h"
+#include "agent/entry/capture_level.h"
 #include "agent/entry/doors.h"
 #include "agent/entry/process_rank.h"
 #include "agent/sources/cupti/cupti_source.h"
@@ -54,121 +52,18 @@ constexpr uint32_t kEndedByExit = 1;  // v1.Goodbye.REASON_EXIT
 
 constinit std::atomic<State> g_state{State::kFresh};
 constinit Running* g_running = nullptr;
-constinit std::atomic<proto::Level> g_level{proto::Level::kDormant};
 constinit std::atomic<bool> g_cuda_seen{false};
-constinit std::atomic<uint64_t> g_started_ns{0};                  // CLOCK_MONOTONIC
-constinit OverheadBudget g_budget;                                // the sender's
-constinit proto::Level g_budget_level = proto::Level::kCounters;  // the highest that it allows
-constinit uint32_t g_steps_down = 0;
-constinit std::atomic<bool> g_ending{false};
-constinit std::atomic<uint64_t> g_full_gap_since{0};  // ticks; the budget has taken level full away
-constinit std::atomic<uint64_t> g_gap_since{0};       // ticks; capture has been off since then
+constinit std::atomic<uint64_t> g_started_ns{0};  // CLOCK_MONOTONIC
 
-constexpr uint32_t kLevelBits = kCaptureRanges | kCaptureFramework;
-
-// What sources without a switch of their own record at a level.
-uint32_t BitsOf(proto::Level level) {
-  return (level >= proto::Level::kRanges ? kCaptureRanges : 0u) |
-         (level >= proto::Level::kFull ? kCaptureFramework : 0u);
-}
-
-// What only level full has, given up for the budget's sake, or back.
-void MarkFullGap(proto::Level before, proto::Level level, std::string_view detail,
-                 proto::GapReason reason) {
-  GapFields gap{.reason = proto::GapReason::kBudget,
-                .source = "full",
-                .start_ticks = NowTicks(),
-                .end_ticks = 0,
-                .detail = detail};
-  if (reason == proto::GapReason::kBudget && before >= proto::Level::kFull) {
-    g_full_gap_since.store(gap.start_ticks);
-    AnnounceGap(gap);
-  } else if (level >= proto::Level::kFull) {
-    const uint64_t since = g_full_gap_since.exchange(0);
-    if (since == 0) return;
-    gap.end_ticks = std::exchange(gap.start_ticks, since);
-    AnnounceGap(gap);
-  }
-}
-
-void ApplyLevel(proto::Level level, std::string_view reason,
-                proto::GapReason why = proto::GapReason::kLevel) {
-  const proto::Level before = g_level.exchange(level);
-  const bool ranges = level >= proto::Level::kRanges;
-  SetCapture(BitsOf(level));
-  ClearCapture(kLevelBits & ~BitsOf(level));
-  for (Source* source : AllSources()) source->SetLevel(level, why);
-  if (before == level) return;
-  g_budget.Restart();
-  MarkFullGap(before, level, reason, why);
-  AnnounceLevel(level);
-  const uint64_t now = NowTicks();
-  if (!ranges) {
-    // Open at first: the process may end in it.
-    g_gap_since.store(now);
-    AnnounceGap({.reason = proto::GapReason::kLevel,
-                 .source = {},
-                 .start_ticks = now,
-                 .end_ticks = 0,
-                 .detail = reason});
-  } else if (const uint64_t since = g_gap_since.exchange(0); since != 0) {
-    AnnounceGap({.reason = proto::GapReason::kLevel,
-                 .source = {},
-                 .start_ticks = since,
-                 .end_ticks = now,
-                 .detail = reason});
-  }
-}
-
-// The collector's order; a welcome does not undo what the budget has decided.
-void OnLevelOrder(const LevelOrder& order) {
-  if (!order.is_greeting) g_budget_level = proto::Level::kCounters;
-  ApplyLevel(std::min(order.level, g_budget_level), order.reason);
-}
-
-// One level down, never below ranges: NVTX costs what the program asks for, and the counting of
-// events and of our own cost goes on at every level.
-void StepDown() {
-  const proto::Level before = g_level.load();
-  if (before <= proto::Level::kRanges || g_ending.load()) return;
-  const auto level = static_cast<proto::Level>(static_cast<int>(before) - 1);
-  char text[160];
-  std::snprintf(text, sizeof(text),
-                "over the overhead budget: hooks took %.2f %% of the time for 3 s, %.2f %% are "
-                "allowed: level %s became %s",
-                g_budget.share_ppm() / 1e4, g_budget.limit_ppm() / 1e4,
-                std::string(NameOf(before)).c_str(), std::string(NameOf(level)).c_str());
-  Log(text);
-  AnnounceNote(text);
-  g_budget_level = level;
-  ++g_steps_down;
-  ApplyLevel(level, text, proto::GapReason::kBudget);
-}
-
-void AddCost(CostFields& fields) {
+void AddCost(CostFields& cost) {
   const ThreadStates::OwnCost own = ThreadStates::SumOwnCost();
-  fields.callbacks = own.callbacks;
+  cost.callbacks = own.callbacks;
   constexpr uint64_t kEnoughSamples = 8;  // one in a cold cache is no estimate
-  if (own.sampled_callbacks >= kEnoughSamples) fields.callback_ticks = own.callback_ticks;
-  fields.watched_ns = ClockNs(CLOCK_MONOTONIC) - g_started_ns.load();
-  fields.stall_max_ticks = own.max_ticks;
-  SourceCost cost;
+  if (own.sampled_callbacks >= kEnoughSamples) cost.callback_ticks = own.callback_ticks;
+  cost.watched_ns = ClockNs(CLOCK_MONOTONIC) - g_started_ns.load();
+  cost.stall_max_ticks = own.max_ticks;
   for (const Source* source : AllSources()) source->AddCost(cost);
-  fields.drain_cpu_ns = cost.drain_cpu_ns;
-  fields.names_missing = cost.names_missing;
-  fields.cupti_errors = cost.cupti_errors;
-  fields.flushes = cost.flushes;
-  fields.stacks = cost.stacks;
-  fields.stack_memo_hits = cost.stack_memo_hits;
-  fields.stack_memo_errors = cost.stack_memo_errors;
-  fields.stack_frames_learnt = cost.stack_frames_learnt;
-  fields.stack_slow_walks = cost.stack_slow_walks;
-  fields.stacks_truncated = cost.stacks_truncated;
-  fields.stacks_refused = cost.stacks_refused;
-  fields.stacks_unnamed = cost.stacks_unnamed;
-  if (g_budget.IsExceeded(fields.callback_ticks, NowTicks())) StepDown();
-  fields.budget_ppm = g_budget.limit_ppm();
-  fields.steps_down = g_steps_down;
+  KeepToBudget(cost);
 }
 
 // A fork child has none of our threads, and the rings are not its own.
@@ -182,7 +77,7 @@ void InForkChild() {
 // Runs before what the program registered earlier.
 void AtExit() {
   if (!Capturing(kCaptureAlive)) return;
-  g_ending.store(true);
+  StopSteppingDown();
   (void)Contain(false, [] {
     RefreshRankIdentity();
     constexpr uint64_t kMillisecond = 1'000'000;
@@ -290,6 +185,8 @@ bool Start() {
   const char* failure = SetUp(*running);
   if (failure == nullptr) {
     g_running = running;
+    // Before there is a sender: an order that it brings must not be undone here.
+    BeginCapture(running->config.level, running->config.budget_ppm);
     failure = StartSender(*running);
   }
   if (failure != nullptr) {
@@ -299,13 +196,6 @@ bool Start() {
   }
   pthread_atfork(nullptr, nullptr, &InForkChild);
   std::atexit(&AtExit);
-  g_budget.SetLimit(running->config.budget_ppm);
-  g_level.store(running->config.level);
-  if (running->config.level >= proto::Level::kRanges) {
-    SetCapture(BitsOf(running->config.level));
-  } else {
-    g_gap_since.store(NowTicks());
-  }
   return true;
 }
 
@@ -331,7 +221,7 @@ bool StartOnce() {
 void OnCudaInit() {
   if (g_cuda_seen.exchange(true)) return;
   RefreshRankIdentity();
-  BeginCupti(g_level.load());
+  BeginCupti(CurrentLevel());
   // Registered again: when NVTX came first, CUDA's own teardown, which was registered since then,
   // would run before ours.
   std::atexit(&AtExit);

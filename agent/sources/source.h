@@ -6,19 +6,10 @@
 #include <string_view>
 
 #include "agent/core/agent_config.h"
+#include "agent/core/cost_fields.h"
 #include "proto/modes.h"
 
 namespace ranktap::agent {
-
-// What a source adds to the agent's own bill (v1.Cost).
-struct SourceCost {
-  uint64_t drain_cpu_ns = 0;
-  uint64_t names_missing = 0;
-  uint64_t cupti_errors = 0;
-  uint64_t flushes = 0;
-  uint64_t stacks = 0, stack_memo_hits = 0, stack_memo_errors = 0, stack_frames_learnt = 0;
-  uint64_t stack_slow_walks = 0, stacks_truncated = 0, stacks_refused = 0, stacks_unnamed = 0;
-};
 
 class Source {
  public:
@@ -28,7 +19,8 @@ class Source {
   // The process is ending: bring what is still outside the rings into them, until `deadline_ns`
   // (CLOCK_MONOTONIC) at the latest. Runs on: the exiting thread.
   virtual void Finish(uint64_t deadline_ns) = 0;
-  virtual void AddCost(SourceCost& cost) const = 0;
+  // Adds to the bill what this source alone knows. Runs on: the sender thread, the exiting thread.
+  virtual void AddCost(CostFields& cost) const = 0;
 
  protected:
   ~Source() = default;  // sources are never destroyed

@@ -30,7 +30,7 @@ struct Block {
   uint32_t lookups_left;       // of bounds
   uint64_t calls;              // for the sampling rate
   StackBounds bounds;
-  StackCost cost;
+  CostFields cost;     // its stack... alone
   RawStack stacks[2];  // the last two walks, in turn
   uint32_t current;    // of them
   uint32_t encoded[1 + kMaxFrames * proto::kMostWordsAFrame];
@@ -104,7 +104,7 @@ ArenaRef Intern(Block& block, uint32_t first) {
   }
   const std::span words(block.encoded, static_cast<size_t>(end - block.encoded));
   const ArenaRef ref = Names().Intern(proto::EntryKind::kStack, std::as_bytes(words));
-  if (ref == 0) ++block.cost.arena_full;
+  if (ref == 0) ++block.cost.stacks_unnamed;
   return ref;
 }
 
@@ -115,11 +115,11 @@ ArenaRef WalkAndIntern(Block& block, const Registers& registers, uint64_t hint, 
   RawStack& stack = block.stacks[block.current];
   const WalkEnd end = g_walker.Walk(registers, block.bounds, with_last ? &last : nullptr, stack);
   if (end == WalkEnd::kBusy) {
-    ++block.cost.refused;
+    ++block.cost.stacks_refused;
     return 0;
   }
   if (end == WalkEnd::kUnknownModule) g_modules_wanted.store(true, std::memory_order_relaxed);
-  if (end != WalkEnd::kComplete) ++block.cost.truncated;
+  if (end != WalkEnd::kComplete) ++block.cost.stacks_truncated;
   uint32_t first = 0;
   while (first < stack.frames && ModuleTable::IsOwn(stack.ips[first])) ++first;
   if (first == stack.frames) return 0;
@@ -193,49 +193,43 @@ __attribute__((noinline)) ArenaRef CaptureStackNow(ThreadState& thread, uint64_t
   const uint32_t sample_every = g_sample_every.load(std::memory_order_relaxed);
   if (sample_every > 1 && block->calls++ % sample_every != 0) return 0;
   if (block->busy) {
-    ++block->cost.refused;
+    ++block->cost.stacks_refused;
     return 0;
   }
   const Busy busy(*block);
   const Registers registers = ReadRegisters();
   if (!KnowStack(*block, registers.sp)) {
-    ++block->cost.refused;
+    ++block->cost.stacks_refused;
     return 0;
   }
   StackMemo::Entry* known = block->memo.Find(registers.sp, hint, g_walker.rules().generation());
   if (known != nullptr && ++known->uses % kFullCheckEvery != 0) [[likely]] {
-    ++block->cost.captured;
-    ++block->cost.memo_hits;
+    ++block->cost.stacks;
+    ++block->cost.stack_memo_hits;
     return known->stack;
   }
   const ArenaRef remembered = known == nullptr ? 0 : known->stack;
   // A full check trusts nothing that was seen before.
   const ArenaRef ref = WalkAndIntern(*block, registers, hint, known == nullptr);
   if (remembered != 0 && ref != 0 && ref != remembered) {
-    ++block->cost.memo_errors;
+    ++block->cost.stack_memo_errors;
     block->memo.Clear();
   }
-  if (ref != 0) ++block->cost.captured;
+  if (ref != 0) ++block->cost.stacks;
   return ref;
 }
 
-StackCost SumStackCost() {
-  StackCost sum;
-  if (!g_prepared.load(std::memory_order_acquire)) return sum;
+void AddStackCost(CostFields& cost) {
+  if (!g_prepared.load(std::memory_order_acquire)) return;
   // Without synchronisation: each counter has one writer, and is never set back.
   for (uint32_t i = 0; i < kBlocks; ++i) {
-    const StackCost& cost = g_blocks[i].cost;
-    sum.captured += cost.captured;
-    sum.memo_hits += cost.memo_hits;
-    sum.memo_errors += cost.memo_errors;
-    sum.truncated += cost.truncated;
-    sum.refused += cost.refused;
-    sum.arena_full += cost.arena_full;
+    for (const CostCounter& counter : kCostCounters) {
+      cost.*counter.member += g_blocks[i].cost.*counter.member;
+    }
   }
-  sum.frames_learnt = g_walker.frames_learnt();
-  sum.slow_walks = g_walker.slow_walks();
-  sum.refused += g_threads_refused.load();
-  return sum;
+  cost.stack_frames_learnt += g_walker.frames_learnt();
+  cost.stack_slow_walks += g_walker.slow_walks();
+  cost.stacks_refused += g_threads_refused.load();
 }
 
 }  // namespace ranktap::agent::stacks

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "agent/core/cost_fields.h"
 #include "agent/core/writer.h"
 #include "proto/events.h"
 #include "proto/modes.h"
@@ -52,17 +53,8 @@ inline bool TakeModulesWanted() {
          g_modules_wanted.exchange(false, std::memory_order_relaxed);
 }
 
-// Cumulative; the fields of v1.Cost.
-struct StackCost {
-  uint64_t captured = 0;       // stacks that an event carries
-  uint64_t memo_hits = 0;      // of them without a walk
-  uint64_t memo_errors = 0;    // full checks that found another stack than the memo
-  uint64_t frames_learnt = 0;  // addresses looked up in unwind tables
-  uint64_t slow_walks = 0;     // by libunwind from end to end
-  uint64_t truncated = 0;      // without their outermost frames
-  uint64_t refused = 0;        // not taken: no memo for the thread, unknown stack, busy
-  uint64_t arena_full = 0;
-};
-StackCost SumStackCost();
+// Adds what stacks have cost since the start: `stack...` of v1.Cost. Runs on: the sender thread,
+// the exiting thread.
+void AddStackCost(CostFields& cost);
 
 }  // namespace ranktap::agent::stacks

@@ -92,28 +92,9 @@ std::string EncodeClock(const ClockReading& clock) {
 std::string EncodeCost(const CostFields& fields) {
   std::string bytes;
   pbf_writer cost(bytes);
-  cost.add_uint64(1, fields.callbacks);
-  cost.add_uint64(2, fields.callback_ticks);
-  cost.add_uint64(3, fields.drain_cpu_ns);
-  cost.add_uint64(4, fields.sender_cpu_ns);
-  cost.add_uint64(5, fields.frames);
-  cost.add_uint64(6, fields.bytes);
-  cost.add_uint64(7, fields.threads);
-  cost.add_uint64(8, fields.stall_max_ticks);
-  cost.add_uint64(9, fields.names_missing);
-  cost.add_uint64(10, fields.cupti_errors);
-  cost.add_uint64(11, fields.flushes);
-  cost.add_uint64(12, fields.stacks);
-  cost.add_uint64(13, fields.stack_memo_hits);
-  cost.add_uint64(14, fields.stack_memo_errors);
-  cost.add_uint64(15, fields.stack_frames_learnt);
-  cost.add_uint64(16, fields.stack_slow_walks);
-  cost.add_uint64(17, fields.stacks_truncated);
-  cost.add_uint64(18, fields.stacks_refused);
-  cost.add_uint64(19, fields.stacks_unnamed);
-  cost.add_uint32(20, static_cast<uint32_t>(fields.budget_ppm));
-  cost.add_uint32(21, static_cast<uint32_t>(fields.steps_down));
-  cost.add_uint64(22, fields.watched_ns);
+  for (const CostCounter& counter : kCostCounters) {
+    cost.add_uint64(counter.field, fields.*counter.member);
+  }
   return bytes;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/core/cost_fields.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/process_info.h"
 #include "agent/core/rank_identity.h"
@@ -37,12 +38,6 @@ std::string EncodeHello(const HelloFields& hello);
 
 std::string EncodeClock(const ClockReading& reading);
 
-struct CostFields {
-  uint64_t callbacks, callback_ticks, drain_cpu_ns, sender_cpu_ns, frames, bytes, threads,
-      stall_max_ticks, names_missing, cupti_errors, flushes, stacks, stack_memo_hits,
-      stack_memo_errors, stack_frames_learnt, stack_slow_walks, stacks_truncated, stacks_refused,
-      stacks_unnamed, budget_ppm, steps_down, watched_ns;
-};
 std::string EncodeCost(const CostFields& cost);
 
 // v1.Dictionary with one writer in it.

@@ -21,8 +21,8 @@
 namespace ranktap::bench {
 namespace {
 
+using agent::CostFields;
 using agent::stacks::CaptureStackNow;
-using agent::stacks::StackCost;
 
 constexpr int kFrames = 50;
 constexpr int kOthers = 9;  // above and below the recursion, from _start to the capture itself
@@ -44,6 +44,12 @@ __attribute__((noinline)) void Left(int depth, uint64_t turns, Leaf& leaf) {
 __attribute__((noinline)) void Right(int depth, uint64_t turns, Leaf& leaf) {
   Descend(depth, turns, leaf);
   asm volatile("" : : : "memory");
+}
+
+CostFields StackCostNow() {
+  CostFields cost;
+  agent::stacks::AddStackCost(cost);
+  return cost;
 }
 
 // Two frames a level. The lowest bits of `turns` decide by which function.
@@ -145,7 +151,7 @@ int Main() {
   agent::ThreadState* thread = agent::ThreadState::Current();
 
   const double first = Run(&CaptureOnce, thread, &Same<0b1010>, 1);
-  const uint64_t learnt = agent::stacks::SumStackCost().frames_learnt;
+  const uint64_t learnt = StackCostNow().stack_frames_learnt;
   const double second_thread_free = Run(&CaptureOnce, thread, &Same<0b1010>, 1);
   // As many as it says: of the stack that both of the above are.
   const auto* entry = arena.Find(CaptureFrom(thread));
@@ -159,11 +165,11 @@ int Main() {
   const double hit = Run(&CaptureInLoop, thread, &Same<0b1010>, 51);
   (void)Run(&CaptureOnce, thread, &All, 256);  // both ways at every level are known after it
   (void)Run(&CaptureOnce, thread, &Same<kEveryLevel>, 1);
-  const StackCost before = agent::stacks::SumStackCost();
+  const CostFields before = StackCostNow();
   constexpr uint64_t kNew = 4000;
   const double combination = Run(&CaptureOnce, thread, &Next, kNew) - clock;
   const double opposite = Run(&CaptureOnce, thread, &Opposite, kNew) - clock;
-  const StackCost after = agent::stacks::SumStackCost();
+  const CostFields after = StackCostNow();
 
   Print({.name = "stack of 50 frames, memo hit",
          .value = hit,
@@ -184,9 +190,9 @@ int Main() {
          .floor = floor,
          .target = 600,
          .note = std::to_string(frames) + " frames; of both " +
-                 std::to_string(after.frames_learnt - before.frames_learnt) +
-                 " addresses learnt, " + std::to_string(after.memo_hits - before.memo_hits) +
-                 " memo hits"});
+                 std::to_string(after.stack_frames_learnt - before.stack_frames_learnt) +
+                 " addresses learnt, " +
+                 std::to_string(after.stack_memo_hits - before.stack_memo_hits) + " memo hits"});
   Print({.name = "first sight of a frame, in the first stack of a thread",
          .value = (first - second_thread_free) / static_cast<double>(learnt),
          .unit = "ns",

@@ -1,9 +1,5 @@
 // The agent's bytes, read by the classes that protoc generates from the schema.
-#include <google/protobuf/descriptor.h>
-#include <google/protobuf/descriptor.pb.h>
 #include <gtest/gtest.h>
-
-#include <fstream>
 
 #include "proto/columns.h"
 #include "proto/encode.h"
@@ -11,6 +7,7 @@
 #include "ranktap/v1/dictionary.pb.h"
 #include "ranktap/v1/events.pb.h"
 #include "ranktap/v1/hello.pb.h"
+#include "tests/contract/schema.h"
 
 namespace ranktap::proto {
 namespace {
@@ -67,13 +64,7 @@ TEST(EventsContractTest, GeneratedClassesReadTheColumnsByName) {
 // found.
 TEST(EventsContractTest, TheSchemaAndTheColumnTableAgree) {
   using google::protobuf::FieldDescriptor;
-  google::protobuf::FileDescriptorSet set;
-  std::ifstream input(RANKTAP_EVENTS_DESCRIPTOR, std::ios::binary);
-  ASSERT_TRUE(set.ParseFromIstream(&input));
-  google::protobuf::DescriptorPool pool;
-  const auto* file = pool.BuildFile(set.file(0));
-  ASSERT_NE(file, nullptr);
-  const auto* events = file->FindMessageTypeByName("Events");
+  const auto* events = FindInSchema("Events");
   ASSERT_NE(events, nullptr);
   EXPECT_EQ(events->field_count(), kMaxEventKind);
 

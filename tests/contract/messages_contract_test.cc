@@ -1,6 +1,7 @@
 // The agent's hand-written messages, read by the classes that protoc generates.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "agent/core/announcements.h"
@@ -10,6 +11,7 @@
 #include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/dictionary.pb.h"
 #include "ranktap/v1/hello.pb.h"
+#include "tests/contract/schema.h"
 
 namespace ranktap::agent {
 namespace {
@@ -107,7 +109,33 @@ TEST(MessagesContractTest, Announcements) {
   EXPECT_EQ(gap.detail(), "Kineto");
 }
 
-TEST(MessagesContractTest, ClockCostWriterAccount) {
+TEST(MessagesContractTest, EveryCostCounterIsAFieldOfItsNameAndTheReverse) {
+  const auto* schema = FindInSchema("Cost");
+  ASSERT_NE(schema, nullptr);
+  for (const CostCounter& counter : kCostCounters) {
+    const auto* field = schema->FindFieldByNumber(static_cast<int>(counter.field));
+    ASSERT_NE(field, nullptr) << counter.name << " is not in v1.Cost";
+    EXPECT_EQ(field->name(), counter.name) << "field " << counter.field;
+  }
+  for (int i = 0; i < schema->field_count(); ++i) {
+    EXPECT_EQ(std::ranges::count(kCostCounters, schema->field(i)->name(), &CostCounter::name), 1)
+        << schema->field(i)->name() << " of v1.Cost against the counters of cost_fields.h";
+  }
+}
+
+TEST(MessagesContractTest, EveryCostCounterArrivesWithItsValue) {
+  CostFields fields;
+  for (const CostCounter& counter : kCostCounters) fields.*counter.member = 100 + counter.field;
+  const auto cost = Parse<v1::Cost>(EncodeCost(fields));
+  EXPECT_EQ(cost.callbacks(), 101u);
+  EXPECT_EQ(cost.drain_cpu_ns(), 103u);
+  EXPECT_EQ(cost.flushes(), 111u);
+  EXPECT_EQ(cost.stacks_unnamed(), 119u);
+  EXPECT_EQ(cost.budget_ppm(), 120u);
+  EXPECT_EQ(cost.watched_ns(), 122u);
+}
+
+TEST(MessagesContractTest, ClockWriterAccount) {
   const auto clocks = Parse<v1::ClockReadings>(
       EncodeClock({.tsc = 1, .monotonic_raw_ns = 2, .realtime_ns = 3, .spread_ns = 4}));
   ASSERT_EQ(clocks.readings_size(), 1);
@@ -115,29 +143,6 @@ TEST(MessagesContractTest, ClockCostWriterAccount) {
   EXPECT_EQ(clocks.readings(0).monotonic_raw_ns(), 2u);
   EXPECT_EQ(clocks.readings(0).realtime_ns(), 3u);
   EXPECT_EQ(clocks.readings(0).spread_ns(), 4u);
-
-  const auto cost = Parse<v1::Cost>(EncodeCost({.callbacks = 1,
-                                                .callback_ticks = 2,
-                                                .drain_cpu_ns = 3,
-                                                .sender_cpu_ns = 4,
-                                                .frames = 5,
-                                                .bytes = 6,
-                                                .threads = 7,
-                                                .stall_max_ticks = 8,
-                                                .names_missing = 9,
-                                                .cupti_errors = 10,
-                                                .flushes = 11}));
-  EXPECT_EQ(cost.callbacks(), 1u);
-  EXPECT_EQ(cost.callback_ticks(), 2u);
-  EXPECT_EQ(cost.drain_cpu_ns(), 3u);
-  EXPECT_EQ(cost.sender_cpu_ns(), 4u);
-  EXPECT_EQ(cost.frames(), 5u);
-  EXPECT_EQ(cost.bytes(), 6u);
-  EXPECT_EQ(cost.threads(), 7u);
-  EXPECT_EQ(cost.stall_max_ticks(), 8u);
-  EXPECT_EQ(cost.names_missing(), 9u);
-  EXPECT_EQ(cost.cupti_errors(), 10u);
-  EXPECT_EQ(cost.flushes(), 11u);
 
   proto::WriterSlot slot{};
   slot.id = 5;

@@ -58,23 +58,18 @@ void EmitCall(ThreadState& thread, const ApiCallbackData& data, const Call& call
               uint64_t start_ticks, uint64_t end_ticks) {
   const int32_t status = data.return_value == nullptr ? 0 : *data.return_value;
   if (call.arguments == EventArguments::kNone) {
-    return thread.Emit(ApiCallEvent{.header = {},
-                                    .start_ticks = start_ticks,
+    return thread.Emit(ApiCallEvent{.start_ticks = start_ticks,
                                     .end_ticks = end_ticks,
                                     .correlation = data.correlation_id,
                                     .api = call.api,
                                     .status = status,
                                     .stack = StackOf(thread, data, call)});
   }
-  EventCallEvent event{.header = {},
-                       .start_ticks = start_ticks,
+  EventCallEvent event{.start_ticks = start_ticks,
                        .end_ticks = end_ticks,
                        .correlation = data.correlation_id,
                        .api = call.api,
-                       .status = status,
-                       .stack = 0,
-                       .event = 0,
-                       .stream = 0};
+                       .status = status};
   if (call.arguments == EventArguments::kStreamEvent) {
     const auto* arguments = static_cast<const StreamEventParams*>(data.function_params);
     event.stream = arguments->stream;

@@ -371,7 +371,7 @@ void Drain::Finish(uint64_t deadline_ns) {
   }
 }
 
-void Drain::AddCost(SourceCost& cost) const {
+void Drain::AddCost(CostFields& cost) const {
   cost.drain_cpu_ns += cpu_ns_.load();
   cost.flushes += flushes_.load();
   cost.cupti_errors += errors_.load();

@@ -40,7 +40,7 @@ class Drain {
   void RequestLevel(proto::Level level, proto::GapReason reason);
   void Finish(uint64_t deadline_ns);
 
-  void AddCost(SourceCost& cost) const;
+  void AddCost(CostFields& cost) const;
 
  private:
   void Run();

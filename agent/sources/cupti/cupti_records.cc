@@ -25,6 +25,32 @@ bool WaitForRoom(unsigned attempt) {
   return true;
 }
 
+// What kernels, copies and memsets have in common; the rest of the event is 0.
+template <typename Event, typename DeviceRecord>
+Event DeviceFields(const DeviceRecord& record) {
+  return {.start_ns = record.start,
+          .end_ns = record.end,
+          .graph_node = record.graph_node,
+          .correlation = record.correlation,
+          .device = record.device,
+          .context = record.context,
+          .stream = record.stream,
+          .graph = record.graph,
+          .channel = record.channel,
+          .channel_type = static_cast<uint8_t>(record.channel_type)};
+}
+
+template <typename CopyRecord>
+proto::CopyEvent CopyFields(const CopyRecord& record) {
+  auto event = DeviceFields<proto::CopyEvent>(record);
+  event.bytes = record.bytes;
+  event.copy_kind = record.copy_kind;
+  event.src_kind = record.src_kind;
+  event.dst_kind = record.dst_kind;
+  event.flags = record.flags;
+  return event;
+}
+
 }  // namespace
 
 bool RecordReader::Emit(const Record& record, ThreadState& writer) {
@@ -98,100 +124,42 @@ proto::ArenaRef RecordReader::ShapeOf(const KernelRecord& record) {
 
 proto::KernelEvent RecordReader::ToKernel(const KernelRecord& record) {
   CountUncorrelated(record.correlation, record.graph);
-  return {
-      .header = {},
-      .start_ns = record.start,
-      .end_ns = record.end,
-      .graph_node = record.graph_node,
-      .grid_id = static_cast<uint64_t>(record.grid_id),
-      .correlation = record.correlation,
-      .device = record.device,
-      .context = record.context,
-      .stream = record.stream,
-      .graph = record.graph,
-      .name = NameOf(record.name),
-      .shape = ShapeOf(record),
-      .channel = record.channel,
-      .channel_type = static_cast<uint8_t>(record.channel_type),
-      .device_launched = AtLeast(kVersion130) ? record.device_launched : static_cast<uint8_t>(0),
-      .pad = {}};
+  auto event = DeviceFields<proto::KernelEvent>(record);
+  event.grid_id = static_cast<uint64_t>(record.grid_id);
+  event.name = NameOf(record.name);
+  event.shape = ShapeOf(record);
+  if (AtLeast(kVersion130)) event.device_launched = record.device_launched;
+  return event;
 }
 
 proto::CopyEvent RecordReader::ToCopy(const MemcpyRecord& record) {
   CountUncorrelated(record.correlation, record.graph);
-  return {.header = {},
-          .start_ns = record.start,
-          .end_ns = record.end,
-          .bytes = record.bytes,
-          .graph_node = record.graph_node,
-          .correlation = record.correlation,
-          .device = record.device,
-          .context = record.context,
-          .stream = record.stream,
-          .graph = record.graph,
-          .src_device = 0,
-          .dst_device = 0,
-          .src_context = 0,
-          .dst_context = 0,
-          .channel = record.channel,
-          .copies = AtLeast(kVersion128) ? record.copy_count : 0,
-          .copy_kind = record.copy_kind,
-          .src_kind = record.src_kind,
-          .dst_kind = record.dst_kind,
-          .flags = record.flags,
-          .peer = 0,
-          .channel_type = static_cast<uint8_t>(record.channel_type),
-          .pad = {}};
+  auto event = CopyFields(record);
+  if (AtLeast(kVersion128)) event.copies = record.copy_count;
+  return event;
 }
 
 proto::CopyEvent RecordReader::ToPeerCopy(const PeerMemcpyRecord& record) {
-  return {.header = {},
-          .start_ns = record.start,
-          .end_ns = record.end,
-          .bytes = record.bytes,
-          .graph_node = record.graph_node,
-          .correlation = record.correlation,
-          .device = record.device,
-          .context = record.context,
-          .stream = record.stream,
-          .graph = record.graph,
-          .src_device = record.src_device,
-          .dst_device = record.dst_device,
-          .src_context = record.src_context,
-          .dst_context = record.dst_context,
-          .channel = record.channel,
-          .copies = 0,
-          .copy_kind = record.copy_kind,
-          .src_kind = record.src_kind,
-          .dst_kind = record.dst_kind,
-          .flags = record.flags,
-          .peer = 1,
-          .channel_type = static_cast<uint8_t>(record.channel_type),
-          .pad = {}};
+  auto event = CopyFields(record);
+  event.src_device = record.src_device;
+  event.dst_device = record.dst_device;
+  event.src_context = record.src_context;
+  event.dst_context = record.dst_context;
+  event.peer = 1;
+  return event;
 }
 
 proto::MemsetEvent RecordReader::ToMemset(const MemsetRecord& record) {
-  return {.header = {},
-          .start_ns = record.start,
-          .end_ns = record.end,
-          .bytes = record.bytes,
-          .graph_node = record.graph_node,
-          .correlation = record.correlation,
-          .device = record.device,
-          .context = record.context,
-          .stream = record.stream,
-          .graph = record.graph,
-          .value = record.value,
-          .channel = record.channel,
-          .memory_kind = record.memory_kind,
-          .flags = record.flags,
-          .channel_type = static_cast<uint8_t>(record.channel_type),
-          .pad = {}};
+  auto event = DeviceFields<proto::MemsetEvent>(record);
+  event.bytes = record.bytes;
+  event.value = record.value;
+  event.memory_kind = record.memory_kind;
+  event.flags = record.flags;
+  return event;
 }
 
 proto::SyncEvent RecordReader::ToSync(const SynchronizationRecord& record) const {
-  return {.header = {},
-          .start_ns = record.start,
+  return {.start_ns = record.start,
           .end_ns = record.end,
           .cuda_event_sync_id = AtLeast(kVersion128) ? record.event_sync_id : 0,
           .correlation = record.correlation,
@@ -204,21 +172,18 @@ proto::SyncEvent RecordReader::ToSync(const SynchronizationRecord& record) const
 
 proto::CudaEventEvent RecordReader::ToCudaEvent(const CudaEventRecord& record) const {
   const bool wide = AtLeast(kVersion128);
-  return {.header = {},
-          .device_ns = wide ? record.device_timestamp : 0,
+  return {.device_ns = wide ? record.device_timestamp : 0,
           .cuda_event_sync_id = wide ? record.event_sync_id : 0,
           .correlation = record.correlation,
           .device = wide ? record.device : 0,
           .context = record.context,
           .stream = record.stream,
-          .cuda_event = record.event,
-          .pad = 0};
+          .cuda_event = record.event};
 }
 
 proto::GraphLaunchEvent RecordReader::ToGraphLaunch(const GraphTraceRecord& record) const {
   const bool wide = AtLeast(kVersion123);
-  return {.header = {},
-          .start_ns = record.start,
+  return {.start_ns = record.start,
           .end_ns = record.end,
           .correlation = record.correlation,
           .device = record.device,
@@ -226,13 +191,11 @@ proto::GraphLaunchEvent RecordReader::ToGraphLaunch(const GraphTraceRecord& reco
           .stream = record.stream,
           .graph = record.graph,
           .end_device = wide ? record.end_device : record.device,
-          .end_context = wide ? record.end_context : record.context,
-          .pad = 0};
+          .end_context = wide ? record.end_context : record.context};
 }
 
 proto::OverheadEvent RecordReader::ToOverhead(const OverheadRecord& record) const {
-  return {.header = {},
-          .start_ns = record.start,
+  return {.start_ns = record.start,
           .end_ns = record.end,
           .thread = record.object_kind == kObjectThread ? record.object_thread : 0,
           .overhead_kind = record.overhead_kind,
@@ -241,8 +204,7 @@ proto::OverheadEvent RecordReader::ToOverhead(const OverheadRecord& record) cons
 
 proto::ContextEvent RecordReader::ToContext(const ContextRecord& record) const {
   const bool green = AtLeast(kVersion124);
-  return {.header = {},
-          .context = record.context,
+  return {.context = record.context,
           .device = record.device,
           .api_kind = record.api_kind,
           .null_stream = record.null_stream,
@@ -253,18 +215,15 @@ proto::ContextEvent RecordReader::ToContext(const ContextRecord& record) const {
 }
 
 proto::StreamEvent RecordReader::ToStream(const StreamRecord& record) {
-  return {.header = {},
-          .context = record.context,
+  return {.context = record.context,
           .stream = record.stream,
           .priority = static_cast<int32_t>(record.priority),
           .flags = record.flag,
-          .correlation = record.correlation,
-          .pad = 0};
+          .correlation = record.correlation};
 }
 
 proto::MemoryEvent RecordReader::ToMemory(const MemoryRecord& record) {
-  return {.header = {},
-          .time_ns = record.timestamp,
+  return {.time_ns = record.timestamp,
           .address = record.address,
           .bytes = record.bytes,
           .pool_address = record.pool_address,
@@ -283,8 +242,7 @@ proto::MemoryEvent RecordReader::ToMemory(const MemoryRecord& record) {
 }
 
 proto::MemoryPoolEvent RecordReader::ToMemoryPool(const MemoryPoolRecord& record) {
-  return {.header = {},
-          .time_ns = record.timestamp,
+  return {.time_ns = record.timestamp,
           .address = record.address,
           .release_threshold = record.release_threshold,
           .size = record.size,
@@ -297,8 +255,7 @@ proto::MemoryPoolEvent RecordReader::ToMemoryPool(const MemoryPoolRecord& record
 }
 
 proto::JitEvent RecordReader::ToJit(const JitRecord& record) {
-  return {.header = {},
-          .start_ns = record.start,
+  return {.start_ns = record.start,
           .end_ns = record.end,
           .operation_id = record.operation_id,
           .cache_bytes = record.cache_bytes,

@@ -35,17 +35,9 @@ class CuptiSourceType final : public Source {
   void Finish(uint64_t deadline_ns) override {
     if (cupti::Drain* drain = drain_.load()) drain->Finish(deadline_ns);
   }
-  void AddCost(SourceCost& cost) const override {
+  void AddCost(CostFields& cost) const override {
     if (const cupti::Drain* drain = drain_.load()) drain->AddCost(cost);
-    const stacks::StackCost of_stacks = stacks::SumStackCost();
-    cost.stacks += of_stacks.captured;
-    cost.stack_memo_hits += of_stacks.memo_hits;
-    cost.stack_memo_errors += of_stacks.memo_errors;
-    cost.stack_frames_learnt += of_stacks.frames_learnt;
-    cost.stack_slow_walks += of_stacks.slow_walks;
-    cost.stacks_truncated += of_stacks.truncated;
-    cost.stacks_refused += of_stacks.refused;
-    cost.stacks_unnamed += of_stacks.arena_full;
+    stacks::AddStackCost(cost);
   }
 
  private:

@@ -28,8 +28,7 @@ struct Named {
 void EmitName(const Named& named, ArenaRef name) {
   ThreadState* thread = ThreadState::Current();
   if (thread == nullptr) return ThreadStates::LoseWithoutWriter();
-  thread->Emit(NameEvent{.header = {},
-                         .time_ticks = NowTicks(),
+  thread->Emit(NameEvent{.time_ticks = NowTicks(),
                          .id = named.id,
                          .object = named.object,
                          .domain = named.domain,

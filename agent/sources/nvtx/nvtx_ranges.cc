@@ -107,7 +107,7 @@ int RangePushA(const char* text) {
   if (thread == nullptr) return kNotTracked;
   const uint64_t now = NowTicks();
   const CallbackCost cost(*thread, now);
-  RangePushEvent event{.header = {}, .time_ticks = now, .nvtx = {}};
+  RangePushEvent event{.time_ticks = now};
   const EventName name = NameOfPushedText(*thread, text, event.nvtx);
   EmitNamed(*thread, event, name);
   return kNotTracked;
@@ -116,8 +116,7 @@ int RangePushA(const char* text) {
 int RangePushW(const wchar_t* text) {
   ThreadState* thread = Enter();
   if (thread == nullptr) return kNotTracked;
-  EmitNamed(*thread, RangePushEvent{.header = {}, .time_ticks = NowTicks(), .nvtx = {}},
-            NameOfWideText(text));
+  EmitNamed(*thread, RangePushEvent{.time_ticks = NowTicks()}, NameOfWideText(text));
   return kNotTracked;
 }
 
@@ -126,7 +125,7 @@ int DomainRangePushEx(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* at
   if (thread == nullptr) return kNotTracked;
   const uint64_t now = NowTicks();
   const CallbackCost cost(*thread, now);
-  EmitEx(*thread, RangePushEvent{.header = {}, .time_ticks = now, .nvtx = {}}, domain, attributes);
+  EmitEx(*thread, RangePushEvent{.time_ticks = now}, domain, attributes);
   return kNotTracked;
 }
 
@@ -137,8 +136,7 @@ int RangePushEx(const nvtxEventAttributes_t* attributes) {
 int DomainRangePop(nvtxDomainHandle_t domain) {
   ThreadState* thread = Enter();
   if (thread == nullptr) return kNotTracked;
-  thread->Emit(RangePopEvent{
-      .header = {}, .time_ticks = NowTicks(), .domain = FromHandle(domain), .pad = 0});
+  thread->Emit(RangePopEvent{.time_ticks = NowTicks(), .domain = FromHandle(domain)});
   return kNotTracked;
 }
 
@@ -148,9 +146,7 @@ nvtxRangeId_t DomainRangeStartEx(nvtxDomainHandle_t domain,
                                  const nvtxEventAttributes_t* attributes) {
   const uint64_t range = g_next_range.fetch_add(1, std::memory_order_relaxed);
   if (ThreadState* thread = Enter()) {
-    EmitEx(*thread,
-           RangeStartEvent{.header = {}, .time_ticks = NowTicks(), .range = range, .nvtx = {}},
-           domain, attributes);
+    EmitEx(*thread, RangeStartEvent{.time_ticks = NowTicks(), .range = range}, domain, attributes);
   }
   return range;
 }
@@ -162,8 +158,7 @@ nvtxRangeId_t RangeStartEx(const nvtxEventAttributes_t* attributes) {
 nvtxRangeId_t RangeStartA(const char* text) {
   const uint64_t range = g_next_range.fetch_add(1, std::memory_order_relaxed);
   if (ThreadState* thread = Enter()) {
-    EmitNamed(*thread,
-              RangeStartEvent{.header = {}, .time_ticks = NowTicks(), .range = range, .nvtx = {}},
+    EmitNamed(*thread, RangeStartEvent{.time_ticks = NowTicks(), .range = range},
               NameOfText(*thread, text));
   }
   return range;
@@ -172,8 +167,7 @@ nvtxRangeId_t RangeStartA(const char* text) {
 nvtxRangeId_t RangeStartW(const wchar_t* text) {
   const uint64_t range = g_next_range.fetch_add(1, std::memory_order_relaxed);
   if (ThreadState* thread = Enter()) {
-    EmitNamed(*thread,
-              RangeStartEvent{.header = {}, .time_ticks = NowTicks(), .range = range, .nvtx = {}},
+    EmitNamed(*thread, RangeStartEvent{.time_ticks = NowTicks(), .range = range},
               NameOfWideText(text));
   }
   return range;
@@ -181,7 +175,7 @@ nvtxRangeId_t RangeStartW(const wchar_t* text) {
 
 void RangeEnd(nvtxRangeId_t range) {
   if (ThreadState* thread = Enter()) {
-    thread->Emit(RangeEndEvent{.header = {}, .time_ticks = NowTicks(), .range = range});
+    thread->Emit(RangeEndEvent{.time_ticks = NowTicks(), .range = range});
   }
 }
 
@@ -189,8 +183,7 @@ void DomainRangeEnd(nvtxDomainHandle_t, nvtxRangeId_t range) { RangeEnd(range); 
 
 void DomainMarkEx(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes) {
   if (ThreadState* thread = Enter()) {
-    EmitEx(*thread, MarkEvent{.header = {}, .time_ticks = NowTicks(), .nvtx = {}}, domain,
-           attributes);
+    EmitEx(*thread, MarkEvent{.time_ticks = NowTicks()}, domain, attributes);
   }
 }
 
@@ -198,21 +191,19 @@ void MarkEx(const nvtxEventAttributes_t* attributes) { DomainMarkEx(nullptr, att
 
 void MarkA(const char* text) {
   if (ThreadState* thread = Enter()) {
-    EmitNamed(*thread, MarkEvent{.header = {}, .time_ticks = NowTicks(), .nvtx = {}},
-              NameOfText(*thread, text));
+    EmitNamed(*thread, MarkEvent{.time_ticks = NowTicks()}, NameOfText(*thread, text));
   }
 }
 
 void MarkW(const wchar_t* text) {
   if (ThreadState* thread = Enter()) {
-    EmitNamed(*thread, MarkEvent{.header = {}, .time_ticks = NowTicks(), .nvtx = {}},
-              NameOfWideText(text));
+    EmitNamed(*thread, MarkEvent{.time_ticks = NowTicks()}, NameOfWideText(text));
   }
 }
 
 void MarkPayload(nvtxDomainHandle_t domain, const nvtxPayloadData_t* payloads, size_t count) {
   if (ThreadState* thread = Enter()) {
-    MarkEvent event{.header = {}, .time_ticks = NowTicks(), .nvtx = {}};
+    MarkEvent event{.time_ticks = NowTicks()};
     event.nvtx.domain = FromHandle(domain);
     EmitWithPayloads(*thread, event, {}, Span(payloads, count));
   }
@@ -220,7 +211,7 @@ void MarkPayload(nvtxDomainHandle_t domain, const nvtxPayloadData_t* payloads, s
 
 int RangePushPayload(nvtxDomainHandle_t domain, const nvtxPayloadData_t* payloads, size_t count) {
   if (ThreadState* thread = Enter()) {
-    RangePushEvent event{.header = {}, .time_ticks = NowTicks(), .nvtx = {}};
+    RangePushEvent event{.time_ticks = NowTicks()};
     event.nvtx.domain = FromHandle(domain);
     EmitWithPayloads(*thread, event, {}, Span(payloads, count));
   }
@@ -234,9 +225,8 @@ int RangePopPayload(nvtxDomainHandle_t domain, const nvtxPayloadData_t* payloads
     const uint64_t now = NowTicks();
     PayloadBlob blob;
     blob.Append(Span(payloads, count));
-    thread->EmitWith(
-        RangePopEvent{.header = {}, .time_ticks = now, .domain = FromHandle(domain), .pad = 0}, {},
-        blob.bytes());
+    thread->EmitWith(RangePopEvent{.time_ticks = now, .domain = FromHandle(domain)}, {},
+                     blob.bytes());
   }
   return kNotTracked;
 }
@@ -245,7 +235,7 @@ nvtxRangeId_t RangeStartPayload(nvtxDomainHandle_t domain, const nvtxPayloadData
                                 size_t count) {
   const uint64_t range = g_next_range.fetch_add(1, std::memory_order_relaxed);
   if (ThreadState* thread = Enter()) {
-    RangeStartEvent event{.header = {}, .time_ticks = NowTicks(), .range = range, .nvtx = {}};
+    RangeStartEvent event{.time_ticks = NowTicks(), .range = range};
     event.nvtx.domain = FromHandle(domain);
     EmitWithPayloads(*thread, event, {}, Span(payloads, count));
   }
@@ -258,8 +248,7 @@ void RangeEndPayload(nvtxDomainHandle_t, nvtxRangeId_t range, const nvtxPayloadD
     const uint64_t now = NowTicks();
     PayloadBlob blob;
     blob.Append(Span(payloads, count));
-    thread->EmitWith(RangeEndEvent{.header = {}, .time_ticks = now, .range = range}, {},
-                     blob.bytes());
+    thread->EmitWith(RangeEndEvent{.time_ticks = now, .range = range}, {}, blob.bytes());
   }
 }
 

@@ -14,7 +14,7 @@ class NvtxSourceType final : public Source {
   // The level's bit decides what the handlers record; they stay installed.
   void SetLevel(proto::Level, proto::GapReason) override {}
   void Finish(uint64_t) override {}
-  void AddCost(SourceCost&) const override {}
+  void AddCost(CostFields&) const override {}
 };
 
 constinit NvtxSourceType g_source;

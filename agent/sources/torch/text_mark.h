@@ -27,13 +27,9 @@ inline void EmitTextMark(ThreadState& thread, proto::ArenaRef domain, proto::Are
   std::memcpy(blob.data(), head, sizeof(head));
   std::memcpy(blob.data() + sizeof(head), text.data(), bytes);
   const proto::MarkEvent event{
-      .header = {},
       .time_ticks = NowTicks(),
       .nvtx = {.domain = domain,
                .name = mark,
-               .payload = 0,
-               .category = 0,
-               .color = 0,
                .payload_type = proto::kNvtxSchemaPayload,
                .payload_dropped = static_cast<uint32_t>(text.size() - bytes)}};
   thread.EmitWith(event, {}, std::as_bytes(std::span(blob)));

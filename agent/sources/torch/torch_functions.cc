@@ -69,10 +69,7 @@ proto::NvtxAttributes Named(uint64_t domain, uint64_t name, uint64_t payload, bo
   return {.domain = static_cast<ArenaRef>(domain),
           .name = static_cast<ArenaRef>(name),
           .payload = payload,
-          .category = 0,
-          .color = 0,
-          .payload_type = has_payload ? kUnsignedPayload : 0,
-          .payload_dropped = 0};
+          .payload_type = has_payload ? kUnsignedPayload : 0};
 }
 
 // start() -> 1: the agent runs here, and full may come.
@@ -165,7 +162,6 @@ PyObject* Push(PyObject*, PyObject* const* arguments, intptr_t count) {
   if (ThreadState* thread = Enter()) {
     const uint64_t payload = count > 2 ? ToNumber(arguments[2]) : 0;
     thread->Emit(proto::RangePushEvent{
-        .header = {},
         .time_ticks = NowTicks(),
         .nvtx = Named(ToNumber(arguments[0]), ToNumber(arguments[1]), payload, count > 2)});
   }
@@ -174,10 +170,8 @@ PyObject* Push(PyObject*, PyObject* const* arguments, intptr_t count) {
 
 PyObject* Pop(PyObject*, PyObject* domain) {
   if (ThreadState* thread = Enter()) {
-    thread->Emit(proto::RangePopEvent{.header = {},
-                                      .time_ticks = NowTicks(),
-                                      .domain = static_cast<ArenaRef>(ToNumber(domain)),
-                                      .pad = 0});
+    thread->Emit(proto::RangePopEvent{.time_ticks = NowTicks(),
+                                      .domain = static_cast<ArenaRef>(ToNumber(domain))});
   }
   return None();
 }
@@ -188,7 +182,6 @@ PyObject* Open(PyObject*, PyObject* const* arguments, intptr_t count) {
   ThreadState* thread = count < 3 ? nullptr : Enter();
   if (thread != nullptr) {
     thread->Emit(proto::RangeStartEvent{
-        .header = {},
         .time_ticks = NowTicks(),
         .range = range,
         .nvtx =
@@ -199,8 +192,7 @@ PyObject* Open(PyObject*, PyObject* const* arguments, intptr_t count) {
 
 PyObject* Close(PyObject*, PyObject* range) {
   if (ThreadState* thread = Enter()) {
-    thread->Emit(
-        proto::RangeEndEvent{.header = {}, .time_ticks = NowTicks(), .range = ToNumber(range)});
+    thread->Emit(proto::RangeEndEvent{.time_ticks = NowTicks(), .range = ToNumber(range)});
   }
   return None();
 }
@@ -320,7 +312,6 @@ bool BeginModule(ArenaRef name) {
   const CallbackCost cost(*thread, now);
   ++thread->module_depth;
   thread->Emit(proto::RangePushEvent{
-      .header = {},
       .time_ticks = now,
       .nvtx = Named(g_module_domain.load(std::memory_order_relaxed), name, 0, false)});
   return true;
@@ -330,10 +321,8 @@ bool EndModule() {
   ThreadState* const thread = Enter();
   if (thread == nullptr || thread->module_depth == 0) return false;
   --thread->module_depth;
-  thread->Emit(proto::RangePopEvent{.header = {},
-                                    .time_ticks = NowTicks(),
-                                    .domain = g_module_domain.load(std::memory_order_relaxed),
-                                    .pad = 0});
+  thread->Emit(proto::RangePopEvent{.time_ticks = NowTicks(),
+                                    .domain = g_module_domain.load(std::memory_order_relaxed)});
   return thread->module_depth == 0;
 }
 

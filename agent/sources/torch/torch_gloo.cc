@@ -82,20 +82,17 @@ class Range {
     const auto* const context = ReadAt<const void*>(options, 0);
     const auto bits = reinterpret_cast<uintptr_t>(context);
     thread_->Emit(
-        proto::RangePushEvent{.header = {},
-                              .time_ticks = NowTicks(),
+        proto::RangePushEvent{.time_ticks = NowTicks(),
                               .nvtx = {.domain = domain_,
                                        .name = g_names[which].load(std::memory_order_relaxed),
                                        .payload = BytesOf(options, kWatched[which].elements_at),
                                        .category = GroupSizeOf(context),
                                        .color = static_cast<uint32_t>(bits >> 4),
-                                       .payload_type = proto::kCollectivePayload,
-                                       .payload_dropped = 0}});
+                                       .payload_type = proto::kCollectivePayload}});
   }
   ~Range() {
     if (thread_ == nullptr) return;
-    thread_->Emit(
-        proto::RangePopEvent{.header = {}, .time_ticks = NowTicks(), .domain = domain_, .pad = 0});
+    thread_->Emit(proto::RangePopEvent{.time_ticks = NowTicks(), .domain = domain_});
   }
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;

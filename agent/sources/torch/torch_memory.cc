@@ -44,15 +44,13 @@ void Record(const std::atomic<ArenaRef>& where, const void* block, uint64_t byte
   ThreadState* const thread = ThreadState::Current();
   if (thread == nullptr) return ThreadStates::LoseWithoutWriter();
   const auto address = reinterpret_cast<uintptr_t>(block);
-  thread->Emit(proto::MarkEvent{.header = {},
-                                .time_ticks = NowTicks(),
+  thread->Emit(proto::MarkEvent{.time_ticks = NowTicks(),
                                 .nvtx = {.domain = domain,
                                          .name = name,
                                          .payload = bytes,
                                          .category = static_cast<uint32_t>(address),
                                          .color = static_cast<uint32_t>(address >> 32),
-                                         .payload_type = proto::kAllocationPayload,
-                                         .payload_dropped = 0}});
+                                         .payload_type = proto::kAllocationPayload}});
 }
 
 void OnNew(void* self, void* block, size_t bytes) {

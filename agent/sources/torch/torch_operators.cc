@@ -103,7 +103,6 @@ std::unique_ptr<Context> OnStart(const void* function) {
   const auto sequence =
       static_cast<uint64_t>(ReadTorch<int64_t>(function, observer.layout.sequence) + 1);
   const proto::RangePushEvent event{
-      .header = {},
       .time_ticks = now,
       .nvtx = {.domain = observer.domain,
                .name = name.ref,
@@ -111,8 +110,7 @@ std::unique_ptr<Context> OnStart(const void* function) {
                           PythonStack(*thread) << proto::kOperatorStackShift | signature,
                .category = static_cast<uint32_t>(sequence),
                .color = static_cast<uint32_t>(sequence >> 32),
-               .payload_type = proto::kDescribedOperatorPayload,
-               .payload_dropped = 0}};
+               .payload_type = proto::kDescribedOperatorPayload}};
   if (name.ref != 0) {
     thread->Emit(event);
   } else {
@@ -135,15 +133,12 @@ void EmitOutputs(ThreadState& thread, const void* function, uint64_t now) {
       .values = begin, .count = static_cast<size_t>(end - begin) / kIValueBytes, .layout = &layout};
   const uint64_t id = layout.handle == 0 ? 0 : ReadTorch<uint64_t>(function, layout.handle);
   const uint64_t signature = SignatureOf(thread, outputs, "", observer.domain, observer.signatures);
-  thread.Emit(proto::MarkEvent{.header = {},
-                               .time_ticks = now,
+  thread.Emit(proto::MarkEvent{.time_ticks = now,
                                .nvtx = {.domain = observer.domain,
-                                        .name = 0,
                                         .payload = signature,
                                         .category = static_cast<uint32_t>(id),
                                         .color = static_cast<uint32_t>(id >> 32),
-                                        .payload_type = proto::kOutputsPayload,
-                                        .payload_dropped = 0}});
+                                        .payload_type = proto::kOutputsPayload}});
   EmitTensors(thread, outputs, TensorSide::kOutput, observer.domain, now);
 }
 
@@ -155,19 +150,13 @@ void OnEnd([[maybe_unused]] const void* function, Context*) {
   const Observer& observer = g_observer;
   const uint64_t now = NowTicks();
   if (observer.uncaught != nullptr && observer.uncaught() != 0) [[unlikely]] {
-    thread->Emit(proto::MarkEvent{.header = {},
-                                  .time_ticks = now,
+    thread->Emit(proto::MarkEvent{.time_ticks = now,
                                   .nvtx = {.domain = observer.domain,
                                            .name = observer.raised,
-                                           .payload = 0,
-                                           .category = 0,
-                                           .color = 0,
-                                           .payload_type = proto::kRaisedOperatorPayload,
-                                           .payload_dropped = 0}});
+                                           .payload_type = proto::kRaisedOperatorPayload}});
   }
   if constexpr (content == Content::kTensors) EmitOutputs(*thread, function, now);
-  thread->Emit(
-      proto::RangePopEvent{.header = {}, .time_ticks = now, .domain = observer.domain, .pad = 0});
+  thread->Emit(proto::RangePopEvent{.time_ticks = now, .domain = observer.domain});
 }
 
 std::unique_ptr<Context> OnProbe(const void* function) {

@@ -16,7 +16,7 @@ class TorchSourceType final : public Source {
     if (level >= proto::Level::kFull) WakePython();
   }
   void Finish(uint64_t) override {}
-  void AddCost(SourceCost&) const override {}
+  void AddCost(CostFields&) const override {}
 };
 
 constinit TorchSourceType g_source;

@@ -38,16 +38,13 @@ struct Emitter {
       ++left_out;
       return;
     }
-    thread.Emit(proto::MarkEvent{.header = {},
-                                 .time_ticks = ticks,
+    thread.Emit(proto::MarkEvent{.time_ticks = ticks,
                                  .nvtx = {.domain = domain,
-                                          .name = 0,
                                           .payload = side | place << proto::kTensorPlaceShift |
                                                      element << proto::kTensorElementShift | tensor,
                                           .category = static_cast<uint32_t>(memory),
                                           .color = static_cast<uint32_t>(memory >> 32),
-                                          .payload_type = proto::kTensorPayload,
-                                          .payload_dropped = 0}});
+                                          .payload_type = proto::kTensorPayload}});
   }
 };
 

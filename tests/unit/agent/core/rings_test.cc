@@ -88,7 +88,7 @@ class Rings : public ::testing::Test {
 
   static void EmitRanges(ThreadState& thread, uint64_t first, uint64_t count) {
     for (uint64_t i = 0; i < count; ++i) {
-      thread.Emit(RangeEndEvent{.header = {}, .time_ticks = 1, .range = first + i});
+      thread.Emit(RangeEndEvent{.time_ticks = 1, .range = first + i});
     }
   }
 
