@@ -3,6 +3,8 @@
 collector/report/framework/flop_check.h compares. Marks called "flop-check" in the domain `ranktap.op`: one
 without lines as the step begins, and as it ends one with lines of JSON [operator, shapes, calls, FLOPs],
 shapes as in `operators`. Empty lists at the end of the shapes are left out.
+
+`agent`: agent.pyi; `load`: door.py.
 """
 import json
 
@@ -75,7 +77,7 @@ class FlopCheck:
         for failure in sorted(self._failures):
             agent.note(f'FLOP check: {failure}')
         rows = [[name, shapes, calls, flops] for (name, shapes), (calls, flops) in self._counts.items()]
-        load('model_tree').send(self._domain, agent.name('flop-check'), rows or [['', '[]', 0, 0]])
+        load('lines').send(self._domain, agent.name('flop-check'), rows or [['', '[]', 0, 0]])
 
     def _is_on_top(self):
         from torch.utils import _python_dispatch

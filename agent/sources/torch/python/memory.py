@@ -7,6 +7,8 @@ collector/trace/framework/framework_allocations.cc reads it. Marks in the domain
   "tensors"   lines [address, bytes, kind, device, name]; kind of KINDS, device 0: CPU, 1 + index: CUDA
   "history"   lines [device, time in us of CLOCK_REALTIME, action, address, bytes, stack]; action of ACTIONS
   "out of memory"
+
+`agent`: agent.pyi; `load`: door.py.
 """
 import json
 import os
@@ -39,9 +41,9 @@ def storage_of(tensor):
 class Memory:
     """From open() to close(), both at step boundaries."""
 
-    def __init__(self, torch, domain, modules, steps):
+    def __init__(self, torch, domain, modules, optimizers):
         self._torch, self._domain = torch, domain
-        self._tensors = LivingTensors(torch, modules, steps)
+        self._tensors = LivingTensors(torch, modules, optimizers)
         self._cuda = CudaHistory(torch)
         self.is_open = False
 
@@ -67,13 +69,13 @@ class Memory:
 
     def _send_history(self, rows):
         if rows:
-            load('model_tree').send(self._domain, agent.name('history'), rows)
+            load('lines').send(self._domain, agent.name('history'), rows)
 
     def tell(self):
         """What lives now. Called at step boundaries and, when the gradients are there, before each
         optimizer."""
         if self.is_open:
-            load('model_tree').send_lines(self._domain, agent.name('tensors'), self._tensors.lines())
+            load('lines').send_lines(self._domain, agent.name('tensors'), self._tensors.lines())
 
 
 class LivingTensors:
@@ -84,8 +86,8 @@ class LivingTensors:
     """
     LEARN_EVERY = 16
 
-    def __init__(self, torch, modules, steps):
-        self._torch, self._modules, self._steps = torch, modules, steps
+    def __init__(self, torch, modules, optimizers):
+        self._torch, self._modules, self._optimizers = torch, modules, optimizers
         self._plain = torch.Tensor, torch.nn.Parameter  # others may have their storage elsewhere
         self._data_ptr, self._storage = torch.Tensor.data_ptr, torch.Tensor.untyped_storage
         self._roots, self._times = None, 0
@@ -125,7 +127,7 @@ class LivingTensors:
                 buffer = module._buffers.get(name)
                 if buffer is not None:
                     add(lines, buffer, slot)
-        for optimizer in self._steps.optimizers():
+        for optimizer in self._optimizers.living():
             for parameter, state in list(optimizer.state.items()):
                 if state and isinstance(state, dict):
                     self._add_states(lines, optimizer, parameter, state)
@@ -300,7 +302,7 @@ class OutOfMemory:
     def start(self):
         agent.watch_out_of_memory(self._domain, agent.name('out of memory'))
 
-    def look(self, *_):
+    def look(self):
         """PyTorch takes an observer only once CUDA is there, and never gives it back."""
         attach = getattr(self._torch._C, '_cuda_attach_out_of_memory_observer', None)
         if self._is_attached or attach is None or not self._torch.cuda.is_initialized():
@@ -310,6 +312,6 @@ class OutOfMemory:
 
     def _on_failure(self, device, asked, held, free):
         try:
-            load('model_tree').send(self._domain, agent.name('out of memory'), [[1 + device, asked, held, free]])
+            load('lines').send(self._domain, agent.name('out of memory'), [[1 + device, asked, held, free]])
         except Exception as failure:
             agent.contained(f'telling of an allocation that failed: {failure!r}')

@@ -6,6 +6,8 @@ ExecutionTraceObserver, joined by id, at many times the cost.
 The state is entered directly: torch.autograd.profiler.emit_nvtx would synchronise the device. Either covers
 the thread of the step and the autograd threads that inherit from it; threads that the program made
 itself are missing.
+
+`agent`: agent.pyi; `load`: door.py.
 """
 import ctypes
 import gc
@@ -286,9 +288,8 @@ class Window:
             text = os.pread(fd, size, 0)
         finally:
             os.close(fd)
-        tree = load('model_tree')
         with CollectorPaused():
-            tree.send(self._domain, agent.name('operators'), compact(json.loads(text)))
+            load('lines').send(self._domain, agent.name('operators'), compact(json.loads(text)))
 
 
 def type_of(text):

@@ -1,5 +1,8 @@
 """What stops a training loop beside its own work: Python's garbage collection and saved checkpoints,
-as phases."""
+as phases.
+
+`agent`: agent.pyi.
+"""
 import functools
 import gc
 import sys
@@ -12,8 +15,8 @@ SAVES = (('torch', ('save',)), ('torch.serialization', ('save',)),
 
 
 class Pauses:
-    def __init__(self, process, domain):
-        self._process, self._domain = process, domain
+    def __init__(self, domain):
+        self._domain = domain
         self._wrapped = set()
         self._inside = threading.local()
 
@@ -30,7 +33,7 @@ class Pauses:
         gc.callbacks.append(on_collection)
         self.look()
 
-    def look(self, *_):
+    def look(self):
         for name, functions in SAVES:
             module = sys.modules.get(name)
             if module is None or name in self._wrapped:
