@@ -8,7 +8,6 @@ median's 95 % interval]}.
 import ctypes
 import gc
 import json
-import os
 import sys
 
 import torch_loop
@@ -67,7 +66,7 @@ class Blocks:
     def window(self, stacks=False):
         """All of a window."""
         self._hooks.set(True)
-        os.environ['RANKTAP_STACKS'] = 'all' if stacks else ''
+        self._windows._config['python_stacks'] = stacks
         self._wanted = True
         self._windows.on_step(0)
 
@@ -82,7 +81,7 @@ class Blocks:
     def operators(self, stacks=False):
         """The callbacks alone: no modules, phases, memory."""
         self._hooks.set(False)
-        os.environ['RANKTAP_STACKS'] = 'all' if stacks else ''
+        self._windows._config['python_stacks'] = stacks
         self._windows._window.open()
         return self._windows._window.close
 

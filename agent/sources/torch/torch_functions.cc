@@ -18,6 +18,7 @@
 #include "agent/core/writer.h"
 #include "agent/sources/torch/python_door.h"
 #include "agent/sources/torch/text_mark.h"
+#include "agent/sources/torch/torch_config.h"
 #include "agent/sources/torch/torch_gloo.h"
 #include "agent/sources/torch/torch_memory.h"
 #include "agent/sources/torch/torch_modules.h"
@@ -341,6 +342,7 @@ PyObject* MakeTorchFunctions() {
   // Kept for good: a PyCFunction points to its definition.
   static std::array methods = {
       Define("start", &Start, kMethNoArgs),
+      Define("config", &ConfigForPython, kMethNoArgs),
       Define("refresh_rank", &RefreshRank, kMethNoArgs),
       Define("tell_rank", &TellRank, kMethFastcall),
       Define("capturing", &IsCapturing, kMethNoArgs),

@@ -4,10 +4,11 @@ door.py gives each file `agent`, and `load(name)`, which returns another of thes
 function raises. Domains and names are numbers of texts; 0: there was no room. A function that answers
 yes or no returns 1 or 0.
 """
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Dict, Optional, Union
 
 # The process
 def start() -> int: ...  # 1: the agent runs here, and records
+def config() -> Dict[str, Union[int, str]]: ...  # what start() read of the environment, see torch_config.cc
 def refresh_rank() -> None: ...
 def tell_rank(rank: int, world_size: int) -> None: ...
 def capturing() -> int: ...  # 1: what is recorded now is kept

@@ -11,7 +11,6 @@ collector/trace/framework/framework_allocations.cc reads it. Marks in the domain
 `agent`: agent.pyi; `load`: door.py.
 """
 import json
-import os
 import weakref
 
 MOST_ENTRIES = 200_000  # of the CUDA allocator's history
@@ -41,10 +40,10 @@ def storage_of(tensor):
 class Memory:
     """From open() to close(), both at step boundaries."""
 
-    def __init__(self, torch, domain, modules, optimizers):
+    def __init__(self, torch, domain, modules, optimizers, config):
         self._torch, self._domain = torch, domain
         self._tensors = LivingTensors(torch, modules, optimizers)
-        self._cuda = CudaHistory(torch)
+        self._cuda = CudaHistory(torch, config)
         self.is_open = False
 
     def open(self):
@@ -205,8 +204,8 @@ class CudaHistory:
     each step boundary, what is new of it. With RANKTAP_STACKS=all each allocation has its Python stack, which
     takes PyTorch about 2 us."""
 
-    def __init__(self, torch):
-        self._torch = torch
+    def __init__(self, torch, config):
+        self._torch, self._config = torch, config
         self._memory = None
         self._seen = {}  # device -> (entries read, time in us of the last)
         self._is_full = False
@@ -224,9 +223,8 @@ class CudaHistory:
             if enabled is not None and enabled():
                 agent.note('no memory of the GPU: the program records the history of its allocations itself')
                 return
-            with_stacks = os.environ.get('RANKTAP_STACKS') == 'all'
-            memory._record_memory_history(enabled='all', context='alloc' if with_stacks else None, stacks='python',
-                                          max_entries=MOST_ENTRIES)
+            memory._record_memory_history(enabled='all', context='alloc' if self._config['python_stacks'] else None,
+                                          stacks='python', max_entries=MOST_ENTRIES)
             self._memory = memory
             self._seen.clear()
             for index, entries in enumerate(memory._snapshot().get('device_traces', ())):

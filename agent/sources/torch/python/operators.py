@@ -100,8 +100,8 @@ def probe_tensors(torch, outputs):
 class Window:
     """Operators from open() to close(), on the thread that calls both. open() again at each step."""
 
-    def __init__(self, torch, domain):
-        self._torch, self._domain = torch, domain
+    def __init__(self, torch, domain, config):
+        self._torch, self._domain, self._config = torch, domain, config
         self._quiet = QuietLog(torch)
         self._profiler = torch.autograd.profiler
         self._originals = {}
@@ -118,7 +118,7 @@ class Window:
             self._closing = False
             # An observed operator costs ten times one that is only timed. Where shapes stay, one step is
             # enough: the collector gives later ones the shapes of the same operators.
-            if self._fd is not None and os.environ.get('RANKTAP_SHAPES_ONCE') == '1':
+            if self._fd is not None and self._config['shapes_once']:
                 agent.note('operators of later steps of a window have the shapes of its first')
                 self._close_observer()
             return
@@ -142,10 +142,10 @@ class Window:
 
     def _start(self):
         if self._observes:
-            if os.environ.get('RANKTAP_STACKS') == 'all':
+            if self._config['python_stacks']:
                 self._start_stacks()
-            with_tensors = os.environ.get('RANKTAP_TENSORS') == '1'
-            if not agent.start_operators(self._domain, agent.name('signatures'), int(with_tensors)) and with_tensors:
+            with_tensors = self._config['tensors']
+            if not agent.start_operators(self._domain, agent.name('signatures'), with_tensors) and with_tensors:
                 agent.note("no outputs of operators: the agent does not find them in this PyTorch")
             return True
         return self._start_pytorchs()

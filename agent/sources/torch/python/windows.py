@@ -2,8 +2,6 @@
 
 `agent`: agent.pyi; `load`: door.py.
 """
-import os
-
 guarded = load('guard').guarded
 OPERATOR, MEMORY = load('process').OPERATOR, load('process').MEMORY
 
@@ -14,13 +12,14 @@ class Windows:
     def __init__(self, torch, process, modules, optimizers):
         self._torch, self._process = torch, process
         self._modules, self._optimizers = modules, optimizers
+        self._config = None
         self._schedule = None  # from begin() on; None: no windows
-        self._checks_flops = os.environ.get('RANKTAP_FLOP_CHECK') == '1'
         self._window = self._memory = self._check = None
 
     def begin(self):
+        self._config = agent.config()
         try:
-            self._schedule = load('schedule').Schedule.parse(os.environ.get('RANKTAP_SCHEDULE', ''))
+            self._schedule = load('schedule').Schedule.parse(self._config['schedule'])
         except ValueError as failure:
             agent.note(f'no operators: RANKTAP_SCHEDULE: {failure}')
         self.on_step(0)
@@ -36,10 +35,10 @@ class Windows:
             self._window.close_soon()
         if wanted:
             if self._window is None:
-                self._window = load('operators').Window(self._torch, self._process.domains[OPERATOR])
+                self._window = load('operators').Window(self._torch, self._process.domains[OPERATOR], self._config)
                 guarded(self._window.prepare)()  # before memory is watched: it makes tensors
                 self._memory = load('memory').Memory(self._torch, self._process.domains[MEMORY],
-                                                     self._modules, self._optimizers)
+                                                     self._modules, self._optimizers, self._config)
             guarded(self._memory.open)()
             self._window.open()
             self._check_flops()
@@ -56,7 +55,7 @@ class Windows:
             self._window.close()
 
     def _check_flops(self):
-        if not self._checks_flops or not self._window.is_open:
+        if not self._config['flop_check'] or not self._window.is_open:
             return
         if self._check is None:
             self._check = load('flop_check').FlopCheck(self._torch, self._process.domains[OPERATOR])
