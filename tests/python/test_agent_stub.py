@@ -10,6 +10,10 @@ FILES = sorted((TORCH / 'python').glob('*.py'))
 NO_ARGUMENTS, ONE_ARGUMENT, ANY_ARGUMENTS = 'kMethNoArgs', 'kMethO', 'kMethFastcall'
 
 
+def constants_handed_over():
+    return re.findall(r'\{"([A-Z_]+)", ', (TORCH / 'torch_marks.cc').read_text())
+
+
 def handed_over():
     """{name: how C++ takes its arguments}"""
     return dict(re.findall(r'Define\("(\w+)", &\w+, (\w+)\)', (TORCH / 'torch_functions.cc').read_text()))
@@ -21,6 +25,10 @@ def stub():
 
 def described():
     return {node.name: node.args for node in stub().body if isinstance(node, ast.FunctionDef)}
+
+
+def described_constants():
+    return [node.target.id for node in stub().body if isinstance(node, ast.AnnAssign)]
 
 
 def uses(path):
@@ -35,6 +43,10 @@ class AgentStubTest(unittest.TestCase):
         self.assertGreater(len(handed_over()), 30)
         self.assertEqual(sorted(described()), sorted(handed_over()))
 
+    def test_the_stub_has_the_constants_that_cpp_hands_over_and_no_others(self):
+        self.assertGreater(len(constants_handed_over()), 30)
+        self.assertEqual(described_constants(), constants_handed_over())
+
     def test_the_stub_has_as_many_arguments_as_cpp_takes(self):
         for name, convention in handed_over().items():
             arguments = described()[name]
@@ -46,10 +58,11 @@ class AgentStubTest(unittest.TestCase):
         for path in FILES:
             for name, line in uses(path):
                 with self.subTest(file=path.name, line=line):
-                    self.assertIn(name, described())
+                    self.assertIn(name, [*described(), *described_constants()])
 
     def test_our_files_use_all_that_the_stub_has(self):
-        self.assertEqual(sorted(described()), sorted({name for path in FILES for name, _ in uses(path)}))
+        self.assertEqual(sorted([*described(), *described_constants()]),
+                         sorted({name for path in FILES for name, _ in uses(path)}))
 
     def test_each_file_says_where_what_it_did_not_import_comes_from(self):
         for path in FILES:

@@ -20,6 +20,7 @@
 #include "agent/sources/torch/text_mark.h"
 #include "agent/sources/torch/torch_config.h"
 #include "agent/sources/torch/torch_gloo.h"
+#include "agent/sources/torch/torch_marks.h"
 #include "agent/sources/torch/torch_memory.h"
 #include "agent/sources/torch/torch_modules.h"
 #include "agent/sources/torch/torch_operators.h"
@@ -383,7 +384,7 @@ PyObject* MakeTorchFunctions() {
       Define("contained", &Contained, kMethO),
   };
   PyObject* functions = g_python.PyDict_New();
-  if (functions == nullptr) return nullptr;
+  if (functions == nullptr || !AddMarks(functions)) return nullptr;
   for (PyMethodDef& method : methods) {
     PyObject* function = g_python.PyCFunction_NewEx(&method, nullptr, nullptr);
     if (function == nullptr || g_python.PyDict_SetItemString(functions, method.name, function)) {

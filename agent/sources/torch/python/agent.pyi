@@ -68,3 +68,41 @@ def stop_stacks() -> int: ...  # how many were not taken
 
 # Process groups
 def watch_gloo(domain: int) -> int: ...  # 1: its collectives are recorded from now on
+
+# proto/framework_marks.h: kStepDomain is STEP_DOMAIN. A row's fields have a blank between two.
+STEP_DOMAIN: str
+MODULE_DOMAIN: str
+PHASE_DOMAIN: str
+OPERATOR_DOMAIN: str
+COMM_DOMAIN: str
+MEMORY_DOMAIN: str
+STEP_RANGE: str
+OPTIMIZER_PHASE: str
+BACKWARD_PHASE: str
+DATA_PHASE: str
+COLLECTION_PHASE: str
+CHECKPOINT_PHASE: str
+WINDOW_MARK: str
+TENSORS_MARK: str
+PARAMETER_KIND: str
+BUFFER_KIND: str
+GRADIENT_KIND: str
+STATE_KIND: str
+HISTORY_MARK: str
+HISTORY_ROW: str
+OUT_OF_MEMORY_MARK: str
+OUT_OF_MEMORY_ROW: str
+OPERATORS_MARK: str
+OPERATORS_ROW: str
+SIGNATURES_MARK: str
+STACKS_MARK: str
+FLOP_CHECK_MARK: str
+FLOP_CHECK_ROW: str
+GROUPS_MARK: str
+GROUPS_ROW: str
+TREE_MARK: str
+BLOCK_HELD: int
+BLOCK_ALLOCATED: int
+BLOCK_FREED: int
+SEGMENT_ALLOCATED: int
+SEGMENT_FREED: int

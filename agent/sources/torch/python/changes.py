@@ -1,11 +1,10 @@
 """What may come at any time, and is looked for between steps: process groups, CUDA, modules to hook.
 
-`load`: door.py.
+`agent`: agent.pyi; `load`: door.py.
 """
 import sys
 
 guarded = load('guard').guarded
-PHASE, MEMORY, COMM = load('process').PHASE, load('process').MEMORY, load('process').COMM
 
 
 class Changes:
@@ -20,9 +19,9 @@ class Changes:
 
     def begin(self):
         domains = self._process.domains
-        pauses = load('pauses').Pauses(domains[PHASE])
-        distributed = load('distributed').Distributed(domains[COMM])
-        failures = load('memory').OutOfMemory(self._torch, domains[MEMORY])
+        pauses = load('pauses').Pauses(domains[agent.PHASE_DOMAIN])
+        distributed = load('distributed').Distributed(domains[agent.COMM_DOMAIN])
+        failures = load('memory').OutOfMemory(self._torch, domains[agent.MEMORY_DOMAIN])
         for part in (pauses, failures):
             guarded(part.start)()
         self._looks = [guarded(look) for look in (

@@ -2,23 +2,21 @@
 and the history that its CUDA allocator keeps itself. Beside both, what the blocks are for: the storages
 of parameters, buffers, gradients and optimizer states, told while they are alive.
 
-collector/trace/framework/framework_allocations.cc reads it. Marks in the domain `ranktap.memory`:
-  "window"    payload "1" from here on everything is seen, "0" nothing any more
-  "tensors"   lines [address, bytes, kind, device, name]; kind of KINDS, device 0: CPU, 1 + index: CUDA
-  "history"   lines [device, time in us of CLOCK_REALTIME, action, address, bytes, stack]; action of ACTIONS
-  "out of memory"
+collector/trace/framework/framework_allocations.cc reads the marks, which proto/framework_marks.h describes.
 
 `agent`: agent.pyi; `load`: door.py.
 """
+import collections
 import json
 import weakref
 
 MOST_ENTRIES = 200_000  # of the CUDA allocator's history
 MOST_FRAMES = 64
-PARAMETER, BUFFER, GRADIENT, STATE = KINDS = ('p', 'b', 'g', 's')
-# 0: allocated when the window ended, whenever that was.
-ACTIONS = {'alloc': 1, 'free_completed': 2, 'segment_alloc': 3, 'segment_map': 3, 'segment_free': 4,
-           'segment_unmap': 4}
+ACTIONS = {'alloc': agent.BLOCK_ALLOCATED, 'free_completed': agent.BLOCK_FREED,
+           'segment_alloc': agent.SEGMENT_ALLOCATED, 'segment_map': agent.SEGMENT_ALLOCATED,
+           'segment_free': agent.SEGMENT_FREED, 'segment_unmap': agent.SEGMENT_FREED}
+Change = collections.namedtuple('Change', agent.HISTORY_ROW)
+Failure = collections.namedtuple('Failure', agent.OUT_OF_MEMORY_ROW)
 
 
 def storage_of(tensor):
@@ -53,7 +51,7 @@ class Memory:
         if not agent.watch_memory(self._domain):
             agent.note("no memory of the CPU: this PyTorch's allocator does not report to itself")
         self._cuda.start()
-        agent.mark(self._domain, agent.name('window'), b'1')
+        agent.mark(self._domain, agent.name(agent.WINDOW_MARK), b'1')
         self.is_open = True
         self.tell()
 
@@ -62,23 +60,23 @@ class Memory:
             return
         self.is_open = False
         self.tell()
-        agent.mark(self._domain, agent.name('window'), b'0')
+        agent.mark(self._domain, agent.name(agent.WINDOW_MARK), b'0')
         agent.watch_memory(0)
         self._send_history(self._cuda.stop())
 
     def _send_history(self, rows):
         if rows:
-            load('lines').send(self._domain, agent.name('history'), rows)
+            load('lines').send(self._domain, agent.name(agent.HISTORY_MARK), rows)
 
     def tell(self):
         """What lives now. Called at step boundaries and, when the gradients are there, before each
         optimizer."""
         if self.is_open:
-            load('lines').send_lines(self._domain, agent.name('tensors'), self._tensors.lines())
+            load('lines').send_lines(self._domain, agent.name(agent.TENSORS_MARK), self._tensors.lines())
 
 
 class LivingTensors:
-    """The storages of parameters, buffers, gradients and optimizer state, as lines of the mark "tensors".
+    """The storages of parameters, buffers, gradients and optimizer state, as rows of kTensorsRow.
 
     All are told each time, since an address may have been given back and taken again; but a line is written
     anew only when the address is another. Modules that come to a model are seen at every 16th time.
@@ -139,7 +137,7 @@ class LivingTensors:
                 slot = slots.get(key)
                 if slot is None:
                     owner = self._names.get(id(parameter)) or type(optimizer).__name__
-                    slot = slots[key] = new_slot(STATE, f'{owner}.{key}')
+                    slot = slots[key] = new_slot(agent.STATE_KIND, f'{owner}.{key}')
                 self._add(lines, value, slot)
 
     def _learn(self, roots):
@@ -158,8 +156,10 @@ class LivingTensors:
                 prefix = f'{text}.{path}.' if path else f'{text}.'
                 new = self._new(module._parameters, seen)
                 self._names.update((id(module._parameters[name]), prefix + name) for name in new)
-                parameters = [(name, slot(PARAMETER, prefix + name), slot(GRADIENT, prefix + name)) for name in new]
-                buffers = [(name, slot(BUFFER, prefix + name)) for name in self._new(module._buffers, seen)]
+                parameters = [(name, slot(agent.PARAMETER_KIND, prefix + name),
+                               slot(agent.GRADIENT_KIND, prefix + name)) for name in new]
+                buffers = [(name, slot(agent.BUFFER_KIND, prefix + name))
+                           for name in self._new(module._buffers, seen)]
                 if parameters or buffers:
                     self._places.append((weakref.ref(module), parameters, buffers))
 
@@ -250,12 +250,14 @@ class CudaHistory:
     def _held(snapshot):
         for segment in snapshot['segments']:
             device = 1 + segment['device']
-            yield [device, 0, 3, segment['address'], segment['total_size'], '']
+            yield Change(device=device, time_us=0, action=agent.SEGMENT_ALLOCATED, address=segment['address'],
+                         bytes=segment['total_size'], stack='')
             address = segment['address']
             for block in segment['blocks']:
                 address = block.get('address', address)
                 if block['state'].startswith('active'):
-                    yield [device, 0, 0, address, block['size'], stack_of(block)]
+                    yield Change(device=device, time_us=0, action=agent.BLOCK_HELD, address=address,
+                                 bytes=block['size'], stack=stack_of(block))
                 address += block['size']
 
     def _changes(self, snapshot):
@@ -263,8 +265,8 @@ class CudaHistory:
             for entry in self._advance(index, entries):
                 action = ACTIONS.get(entry['action'])
                 if action is not None:
-                    yield [1 + index, entry.get('time_us', 0), action, entry.get('addr', 0), entry['size'],
-                           stack_of(entry)]
+                    yield Change(device=1 + index, time_us=entry.get('time_us', 0), action=action,
+                                 address=entry.get('addr', 0), bytes=entry['size'], stack=stack_of(entry))
 
     def _advance(self, index, entries):
         """The entries that were not read yet. PyTorch keeps the last MOST_ENTRIES, in order; once there are
@@ -289,16 +291,15 @@ def stack_of(entry):
 
 
 class OutOfMemory:
-    """Allocations that failed, in windows and outside of them, on the CPU and on the GPU. Lines of JSON in
-    marks called "out of memory": [device, bytes asked for, bytes PyTorch holds, bytes free]; the CPU's come
-    from torch_memory.h."""
+    """Allocations that failed, in windows and outside of them, on the CPU and on the GPU. The CPU's marks
+    come from torch_memory.h."""
 
     def __init__(self, torch, domain):
         self._torch, self._domain = torch, domain
         self._is_attached = False
 
     def start(self):
-        agent.watch_out_of_memory(self._domain, agent.name('out of memory'))
+        agent.watch_out_of_memory(self._domain, agent.name(agent.OUT_OF_MEMORY_MARK))
 
     def look(self):
         """PyTorch takes an observer only once CUDA is there, and never gives it back."""
@@ -310,6 +311,7 @@ class OutOfMemory:
 
     def _on_failure(self, device, asked, held, free):
         try:
-            load('lines').send(self._domain, agent.name('out of memory'), [[1 + device, asked, held, free]])
+            load('lines').send(self._domain, agent.name(agent.OUT_OF_MEMORY_MARK),
+                               [Failure(device=1 + device, asked=asked, held=held, free=free)])
         except Exception as failure:
             agent.contained(f'telling of an allocation that failed: {failure!r}')

@@ -21,7 +21,7 @@ class Pauses:
         self._inside = threading.local()
 
     def start(self):
-        collection = agent.name('garbage collection')
+        collection = agent.name(agent.COLLECTION_PHASE)
         push, pop, domain = agent.push, agent.pop, self._domain
 
         def on_collection(phase, info):
@@ -46,7 +46,7 @@ class Pauses:
 
     def _timed(self, original):
         """A save inside of another is part of it."""
-        inside, domain, name = self._inside, self._domain, agent.name('checkpoint')
+        inside, domain, name = self._inside, self._domain, agent.name(agent.CHECKPOINT_PHASE)
 
         @functools.wraps(original)
         def save(*arguments, **named):

@@ -6,7 +6,6 @@ stops the loop from outside in pauses.py.
 import sys
 
 guarded = load('guard').guarded
-PHASE = load('process').PHASE
 
 
 class Backward:
@@ -20,7 +19,8 @@ class Backward:
         self._on_first_node, self._on_end = guarded(self._open), guarded(self._close)
 
     def begin(self):
-        self._phase, self._name = self._process.domains[PHASE], agent.name('backward')
+        self._phase = self._process.domains[agent.PHASE_DOMAIN]
+        self._name = agent.name(agent.BACKWARD_PHASE)
 
     def watch(self, output):
         node = self._node_of(output)
@@ -66,10 +66,10 @@ class Data:
         def __next__(self):
             if not process.state:
                 return original(self)
-            agent.push(process.domains[PHASE], agent.name('data'))
+            agent.push(process.domains[agent.PHASE_DOMAIN], agent.name(agent.DATA_PHASE))
             try:
                 return original(self)
             finally:
-                agent.pop(process.domains[PHASE])
+                agent.pop(process.domains[agent.PHASE_DOMAIN])
 
         iterator.__next__ = __next__

@@ -6,8 +6,8 @@ import sys
 
 guarded = load('guard').guarded
 
-MODULE, STEP, PHASE, OPERATOR, MEMORY, COMM = DOMAINS = (
-    'ranktap.module', 'ranktap.step', 'ranktap.phase', 'ranktap.op', 'ranktap.memory', 'ranktap.comm')
+DOMAINS = (agent.MODULE_DOMAIN, agent.STEP_DOMAIN, agent.PHASE_DOMAIN, agent.OPERATOR_DOMAIN, agent.MEMORY_DOMAIN,
+           agent.COMM_DOMAIN)
 
 
 class Process:
@@ -27,7 +27,7 @@ class Process:
             self.state = not is_worker and agent.start() == 1
             if self.state:
                 self.domains = {name: agent.domain(name) for name in DOMAINS}
-                agent.set_module_domain(self.domains[MODULE])
+                agent.set_module_domain(self.domains[agent.MODULE_DOMAIN])
                 agent.refresh_rank()
                 self.learn_rank()
                 for begin in self.on_start:

@@ -7,7 +7,6 @@ import threading
 import weakref
 
 guarded = load('guard').guarded
-STEP, PHASE = load('process').STEP, load('process').PHASE
 
 
 class Optimizers:
@@ -65,9 +64,10 @@ class Steps:
 
     def begin(self):
         """The first step starts with the first thing that is seen."""
-        domain = self._process.domains[STEP]
-        self._name = agent.name('step')
-        self._phase, self._optimizer = self._process.domains[PHASE], agent.name('optimizer')
+        domain = self._process.domains[agent.STEP_DOMAIN]
+        self._name = agent.name(agent.STEP_RANGE)
+        self._phase = self._process.domains[agent.PHASE_DOMAIN]
+        self._optimizer = agent.name(agent.OPTIMIZER_PHASE)
         self._range = agent.open(domain, self._name, self._number)
 
     def _before(self, _):
@@ -96,4 +96,4 @@ class Steps:
             self._number += 1 + agent.skipped_steps()
             for listener in self._on_step:
                 listener(self._number)
-            self._range = agent.open(self._process.domains[STEP], self._name, self._number)
+            self._range = agent.open(self._process.domains[agent.STEP_DOMAIN], self._name, self._number)

@@ -2,8 +2,6 @@
 
 `agent`: agent.pyi; `load`: door.py.
 """
-MODULE = load('process').MODULE
-
 
 class Trees:
     """Tells once what each root module is made of, after the first step that it ran in, when there are
@@ -28,5 +26,5 @@ class Trees:
                 continue
             self._told.add(id(root))
             text = self._modules.texts.get(id(root), type(root).__name__)
-            load('lines').send(self._process.domains[MODULE], agent.name('tree'),
+            load('lines').send(self._process.domains[agent.MODULE_DOMAIN], agent.name(agent.TREE_MARK),
                                load('model_tree').rows_of(root, text, states))

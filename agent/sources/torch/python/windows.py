@@ -3,7 +3,6 @@
 `agent`: agent.pyi; `load`: door.py.
 """
 guarded = load('guard').guarded
-OPERATOR, MEMORY = load('process').OPERATOR, load('process').MEMORY
 
 
 class Windows:
@@ -35,9 +34,10 @@ class Windows:
             self._window.close_soon()
         if wanted:
             if self._window is None:
-                self._window = load('operators').Window(self._torch, self._process.domains[OPERATOR], self._config)
+                domains = self._process.domains
+                self._window = load('operators').Window(self._torch, domains[agent.OPERATOR_DOMAIN], self._config)
                 guarded(self._window.prepare)()  # before memory is watched: it makes tensors
-                self._memory = load('memory').Memory(self._torch, self._process.domains[MEMORY],
+                self._memory = load('memory').Memory(self._torch, domains[agent.MEMORY_DOMAIN],
                                                      self._modules, self._optimizers, self._config)
             guarded(self._memory.open)()
             self._window.open()
@@ -58,5 +58,5 @@ class Windows:
         if not self._config['flop_check'] or not self._window.is_open:
             return
         if self._check is None:
-            self._check = load('flop_check').FlopCheck(self._torch, self._process.domains[OPERATOR])
+            self._check = load('flop_check').FlopCheck(self._torch, self._process.domains[agent.OPERATOR_DOMAIN])
         guarded(self._check.begin)(self._modules.compiles)
