@@ -30,10 +30,11 @@ struct AgentConfig {
   uint32_t budget_ppm = 0;
   bool redact = true;
   bool python = false;
+  // From here on for agent/sources/torch/python, by agent.config().
   std::string schedule;
   bool flop_check = false;
-  bool tensors = false;      // read by agent/sources/torch/python
-  bool shapes_once = false;  // read by agent/sources/torch/python
+  bool tensors = false;
+  bool shapes_once = false;
 
   static constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
   bool operator==(const AgentConfig&) const = default;

@@ -6,15 +6,16 @@
 #include <vector>
 
 #include "collector/trace/model.h"
+#include "proto/framework_marks.h"
 
 namespace ranktap::collector {
 
-inline constexpr std::string_view kStepDomain = "ranktap.step";      // payload: the step's number
-inline constexpr std::string_view kModuleDomain = "ranktap.module";  // name: Root.path.of.module
-inline constexpr std::string_view kPhaseDomain = "ranktap.phase";    // optimizer, backward, ...
-inline constexpr std::string_view kOperatorDomain = "ranktap.op";
-inline constexpr std::string_view kCommDomain = "ranktap.comm";  // payload: kCollectivePayload
-inline constexpr std::string_view kMemoryDomain = "ranktap.memory";
+using proto::kCommDomain;
+using proto::kMemoryDomain;
+using proto::kModuleDomain;
+using proto::kOperatorDomain;
+using proto::kPhaseDomain;
+using proto::kStepDomain;
 
 // Rows of trace.ranges in this domain, by start.
 inline std::vector<uint32_t> RangesIn(const Trace& trace, std::string_view domain) {

@@ -8,7 +8,6 @@ median's 95 % interval]}.
 import ctypes
 import gc
 import json
-import os
 import sys
 
 import torch_loop
@@ -18,9 +17,9 @@ ROUNDS = 60
 
 
 def window_of_ours():
-    """The Windows object of agent/sources/torch/python/hooks.py, found from outside."""
+    """The Windows object of agent/sources/torch/python/windows.py, found from outside."""
     for found in gc.get_objects():
-        if type(found).__name__ == 'Windows' and type(found).__module__ != '__main__' and hasattr(found, '_on_step'):
+        if type(found).__name__ == 'Windows' and type(found).__module__ != '__main__' and hasattr(found, 'on_step'):
             return found
     raise SystemExit('torch_windows.py: not under ranktap --level full')
 
@@ -67,13 +66,13 @@ class Blocks:
     def window(self, stacks=False):
         """All of a window."""
         self._hooks.set(True)
-        os.environ['RANKTAP_STACKS'] = 'all' if stacks else ''
+        self._windows._config['python_stacks'] = stacks
         self._wanted = True
-        self._windows._on_step(0)
+        self._windows.on_step(0)
 
         def end():
             self._wanted = False
-            self._windows._on_step(0)
+            self._windows.on_step(0)
         return end
 
     def window_with_stacks(self):
@@ -82,7 +81,7 @@ class Blocks:
     def operators(self, stacks=False):
         """The callbacks alone: no modules, phases, memory."""
         self._hooks.set(False)
-        os.environ['RANKTAP_STACKS'] = 'all' if stacks else ''
+        self._windows._config['python_stacks'] = stacks
         self._windows._window.open()
         return self._windows._window.close
 

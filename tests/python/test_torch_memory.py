@@ -61,8 +61,10 @@ class MemoryTest(harness.TracedTest):
         self.assertEqual(third, every[2::3])
         with open(self.export(run, 'chrome', 'trace.json'), encoding='utf-8') as file:
             events = json.load(file)['traceEvents']
-        # In nanoseconds, which is what the decimals are.
-        at = lambda event: round((event['ts'] + event.get('dur', 0)) * 1000)
+
+        def at(event):  # in nanoseconds, which is what the decimals are
+            return round((event['ts'] + event.get('dur', 0)) * 1000)
+
         changes = sorted((at(event), event['args']['Bytes']) for event in events if event['name'] == '[memory]')
         expected, held, ends = [], 0, sorted(at(event) for event in events if event.get('cat') == 'cpu_op')
         for end in ends:

@@ -18,7 +18,9 @@
 #include "agent/core/writer.h"
 #include "agent/sources/torch/python_door.h"
 #include "agent/sources/torch/text_mark.h"
+#include "agent/sources/torch/torch_config.h"
 #include "agent/sources/torch/torch_gloo.h"
+#include "agent/sources/torch/torch_marks.h"
 #include "agent/sources/torch/torch_memory.h"
 #include "agent/sources/torch/torch_modules.h"
 #include "agent/sources/torch/torch_operators.h"
@@ -330,6 +332,7 @@ PyObject* MakeTorchFunctions() {
   // Kept for good: a PyCFunction points to its definition.
   static std::array methods = {
       Define("start", &Start, kMethNoArgs),
+      Define("config", &ConfigForPython, kMethNoArgs),
       Define("refresh_rank", &RefreshRank, kMethNoArgs),
       Define("tell_rank", &TellRank, kMethFastcall),
       Define("capturing", &IsCapturing, kMethNoArgs),
@@ -370,7 +373,7 @@ PyObject* MakeTorchFunctions() {
       Define("contained", &Contained, kMethO),
   };
   PyObject* functions = g_python.PyDict_New();
-  if (functions == nullptr) return nullptr;
+  if (functions == nullptr || !AddMarks(functions)) return nullptr;
   for (PyMethodDef& method : methods) {
     PyObject* function = g_python.PyCFunction_NewEx(&method, nullptr, nullptr);
     if (function == nullptr || g_python.PyDict_SetItemString(functions, method.name, function)) {

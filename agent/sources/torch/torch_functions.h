@@ -7,7 +7,7 @@
 
 namespace ranktap::agent {
 
-// A new dict of the functions by name; nullptr with an exception set.
+// A new dict of the functions and of torch_marks.h by name; nullptr with an exception set.
 PyObject* MakeTorchFunctions();
 
 }  // namespace ranktap::agent

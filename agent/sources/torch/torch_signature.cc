@@ -12,6 +12,7 @@
 
 #include "agent/sources/torch/text_mark.h"
 #include "proto/events.h"
+#include "proto/framework_marks.h"
 #include "proto/operator_payload.h"
 
 namespace ranktap::agent {
@@ -150,6 +151,7 @@ class Words {
   }
 
   std::string Line(uint64_t number, bool with_values) const {
+    static_assert(proto::kSignaturesRow.names == "number shapes types values");
     std::string line = "[";
     AddNumber(static_cast<int64_t>(number), line);
     line.append(",\"[").append(shapes_).append("]\",\"[").append(types_).append("]\",\"");

@@ -18,6 +18,7 @@
 #include "agent/interpose/got_patcher.h"
 #include "agent/sources/torch/python_api.h"
 #include "agent/sources/torch/text_mark.h"
+#include "proto/framework_marks.h"
 #include "proto/operator_payload.h"
 
 namespace ranktap::agent {
@@ -181,6 +182,7 @@ void AddLine(ThreadState& thread, const std::string& line, std::string& lines) {
 }
 
 void Tell(ThreadState& thread, const Walk& walk, uint32_t number) {
+  static_assert(proto::kStacksRow.names == "number frames");
   std::string lines, stack = "[" + std::to_string(number) + ",[";
   for (size_t i = 0; i < walk.count; ++i) {
     const Place& place = walk.places[i];

@@ -5,17 +5,19 @@
 
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
+#include "proto/framework_marks.h"
 
 namespace ranktap::collector {
 namespace {
 
 using Json = nlohmann::json;
 
-// agent/sources/torch/python/model_tree.py writes them.
-constexpr std::array<const char*, kParts> kKeys = {"parameters", "buffers", "gradients", "states"};
+constexpr proto::RowFields kRow = proto::kTreeRow;
+constexpr std::array<std::string_view, kParts> kKeys = {kRow.Key("parameters"), kRow.Key("buffers"),
+                                                        kRow.Key("gradients"), kRow.Key("states")};
 
 // {"float32": [elements, bytes]}
-ByDtype ParseAmounts(const Json& row, const char* key) {
+ByDtype ParseAmounts(const Json& row, std::string_view key) {
   ByDtype amounts;
   const auto found = row.find(key);
   if (found == row.end() || !found->is_object()) return amounts;
@@ -31,7 +33,7 @@ ByDtype ParseAmounts(const Json& row, const char* key) {
 
 // {"4": elements}: of experts that four ranks share out.
 void ParseExperts(const Json& row, ModelModule* module) {
-  const auto found = row.find("experts");
+  const auto found = row.find(kRow.Key("experts"));
   if (found == row.end() || !found->is_object()) return;
   for (const auto& [ranks, elements] : found->items()) {
     if (!elements.is_number_integer()) continue;
@@ -45,7 +47,7 @@ void ParseExperts(const Json& row, ModelModule* module) {
   }
 }
 
-std::string Text(const Json& row, const char* key) {
+std::string Text(const Json& row, std::string_view key) {
   const auto found = row.find(key);
   return found != row.end() && found->is_string() ? found->get<std::string>() : "";
 }
@@ -63,19 +65,19 @@ Amount Sum(const ByDtype& amounts) {
 
 std::vector<ModelModule> DescribeModel(const Trace& trace) {
   std::vector<ModelModule> modules;
-  for (const std::string_view line : MarkedLines(trace, kModuleDomain, "tree")) {
+  for (const std::string_view line : MarkedLines(trace, kModuleDomain, proto::kTreeMark)) {
     const Json row = Json::parse(line, nullptr, false);
     if (!row.is_object()) continue;
-    ModelModule module{.name = Text(row, "module"),
-                       .type = Text(row, "class"),
-                       .extra = Text(row, "extra"),
+    ModelModule module{.name = Text(row, kRow.Key("module")),
+                       .type = Text(row, kRow.Key("class")),
+                       .extra = Text(row, kRow.Key("extra")),
                        .own = {},
-                       .parameters = ParseAmounts(row, "all")};
+                       .parameters = ParseAmounts(row, kRow.Key("all"))};
     for (size_t part = 0; part < kParts; ++part) {
       module.own[part] = ParseAmounts(row, kKeys[part]);
     }
     ParseExperts(row, &module);
-    module.expert_tensors_split = row.value("expert_tensors_split", Json()) == true;
+    module.expert_tensors_split = row.value(kRow.Key("expert_tensors_split"), Json()) == true;
     modules.push_back(std::move(module));
   }
   return modules;

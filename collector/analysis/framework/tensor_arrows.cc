@@ -70,7 +70,7 @@ class Producers {
     const Ranges& marks = trace_.marks;
     for (uint32_t row = 0; row < marks.size(); ++row) {
       if (trace_.dictionary.Domain(marks.domain[row]) == kMemoryDomain &&
-          trace_.dictionary.String(marks.name[row]) == "window") {
+          trace_.dictionary.String(marks.name[row]) == proto::kWindowMark) {
         times.push_back(marks.start[row]);
       }
     }

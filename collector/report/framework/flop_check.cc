@@ -12,12 +12,14 @@
 #include "collector/report/reports.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
+#include "proto/framework_marks.h"
 
 namespace ranktap::collector {
 namespace {
 
 using Json = nlohmann::json;
-constexpr std::string_view kMark = "flop-check";
+constexpr std::string_view kMark = proto::kFlopCheckMark;
+constexpr proto::RowFields kCount = proto::kFlopCheckRow;
 
 struct Counts {
   int64_t calls = 0, flops = 0;
@@ -40,7 +42,6 @@ struct Check {
   std::map<Operation, Pair> pairs;
 };
 
-// agent/sources/torch/python/flop_check.py writes [operator, shapes, calls, FLOPs].
 void ReadTheirs(const Trace& trace, Check* check) {
   const Ranges& marks = trace.marks;
   for (uint32_t row = 0; row < marks.size(); ++row) {
@@ -56,13 +57,17 @@ void ReadTheirs(const Trace& trace, Check* check) {
   }
   for (const std::string_view line : MarkedLines(trace, kOperatorDomain, kMark)) {
     const Json row = Json::parse(line, nullptr, false);
-    if (!row.is_array() || row.size() != 4 || !row[0].is_string() || !row[1].is_string() ||
-        !row[2].is_number_integer() || !row[3].is_number_integer()) {
+    if (!row.is_array() || row.size() != kCount.size() || !row[kCount["operator"]].is_string() ||
+        !row[kCount["shapes"]].is_string() || !row[kCount["calls"]].is_number_integer() ||
+        !row[kCount["flops"]].is_number_integer()) {
       continue;
     }
-    Counts& theirs = check->pairs[{row[0].get<std::string>(), row[1].get<std::string>()}].theirs;
-    AddCapped(std::max<int64_t>(row[2].get<int64_t>(), 0), &theirs.calls);
-    AddCapped(std::max<int64_t>(row[3].get<int64_t>(), 0), &theirs.flops);
+    Counts& theirs = check
+                         ->pairs[{row[kCount["operator"]].get<std::string>(),
+                                  row[kCount["shapes"]].get<std::string>()}]
+                         .theirs;
+    AddCapped(std::max<int64_t>(row[kCount["calls"]].get<int64_t>(), 0), &theirs.calls);
+    AddCapped(std::max<int64_t>(row[kCount["flops"]].get<int64_t>(), 0), &theirs.flops);
   }
 }
 

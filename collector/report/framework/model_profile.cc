@@ -26,7 +26,7 @@ class Latencies {
     for (const uint32_t row : RangesIn(trace, kPhaseDomain)) {
       if (!steps_.Has(ranges.start[row])) continue;
       const std::string_view name = trace.dictionary.String(ranges.name[row]);
-      if (name == "backward") backward.emplace_back(ranges.start[row], ranges.end[row]);
+      if (name == proto::kBackwardPhase) backward.emplace_back(ranges.start[row], ranges.end[row]);
       // Autograd launches from threads of its own.
       for (uint16_t writer = 0; writer < trace.writers.size(); ++writer) {
         phases_[std::string(name)].device +=
@@ -152,12 +152,12 @@ Result<ModelProfile> ProfileModel(const Run& run, const ReportOptions& options,
                          .throughput = MeasureThroughput(run, trace, options, step),
                          .steps_timed = timed->list.size()};
     AddModules(model, root, rows, latencies, &profile);
-    const auto phase = [&](const char* name) {
-      const Latency latency = latencies.Phase(name);
+    const auto phase = [&](std::string_view name) {
+      const Latency latency = latencies.Phase(std::string(name));
       return profile.on_device ? latency.device : latency.host;
     };
-    profile.backward_ns = phase("backward");
-    profile.optimizer_ns = phase("optimizer");
+    profile.backward_ns = phase(proto::kBackwardPhase);
+    profile.optimizer_ns = phase(proto::kOptimizerPhase);
     if (const auto row = rows.find(model[root].name); row != rows.end()) {
       profile.forward_flops = row->second.forward_flops;
       profile.backward_flops = row->second.backward_flops;

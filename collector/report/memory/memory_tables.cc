@@ -42,7 +42,7 @@ bool HeldAt(const HeldBlock& block, int64_t time) {
 std::vector<int64_t> BackwardStarts(const Trace& trace) {
   std::vector<int64_t> starts;
   for (const uint32_t row : RangesIn(trace, kPhaseDomain)) {
-    if (trace.dictionary.String(trace.ranges.name[row]) == "backward") {
+    if (trace.dictionary.String(trace.ranges.name[row]) == proto::kBackwardPhase) {
       starts.push_back(trace.ranges.start[row]);
     }
   }

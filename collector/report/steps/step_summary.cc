@@ -24,11 +24,11 @@ struct StepRow {
 };
 
 int64_t* PhaseOf(std::string_view name, StepRow* row) {
-  if (name == "optimizer") return &row->optimizer;
-  if (name == "backward") return &row->backward;
-  if (name == "data") return &row->data;
-  if (name == "garbage collection") return &row->collection;
-  if (name == "checkpoint") return &row->checkpoint;
+  if (name == proto::kOptimizerPhase) return &row->optimizer;
+  if (name == proto::kBackwardPhase) return &row->backward;
+  if (name == proto::kDataPhase) return &row->data;
+  if (name == proto::kCollectionPhase) return &row->collection;
+  if (name == proto::kCheckpointPhase) return &row->checkpoint;
   return nullptr;
 }
 

@@ -11,6 +11,7 @@
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
 #include "collector/trace/table_columns.h"
+#include "proto/framework_marks.h"
 #include "proto/operator_payload.h"
 
 namespace ranktap::collector {
@@ -36,8 +37,9 @@ struct Step {
   int64_t bytes = 0;  // kReserve: the change
 };
 
-// actions of agent/sources/torch/python/memory.py
-enum Action { kActive, kAlloc, kFreeCompleted, kSegmentAlloc, kSegmentFree, kOutOfMemory };
+constexpr proto::RowFields kTensor = proto::kTensorsRow;
+constexpr proto::RowFields kChange = proto::kHistoryRow;
+constexpr proto::RowFields kFailure = proto::kOutOfMemoryRow;
 
 class FrameworkAllocations {
  public:
@@ -65,53 +67,57 @@ class FrameworkAllocations {
                        [](const Json& cell) { return cell.is_number_unsigned(); });
   }
 
-  // [address, bytes, kind, device, name]
+  static bool IsTensor(const Json& row) {
+    return IsNumbers(row, kTensor["kind"]) && row.size() == kTensor.size() &&
+           row[kTensor["kind"]].is_string() &&
+           row[kTensor["kind"]].get_ref<const std::string&>().size() == 1 &&
+           row[kTensor["device"]].is_number_unsigned() && row[kTensor["name"]].is_string();
+  }
+
   void ReadTensors() {
-    for (const MarkedLine& line : MarkedLinesWithRows(*trace_, kMemoryDomain, "tensors")) {
+    for (const MarkedLine& line :
+         MarkedLinesWithRows(*trace_, kMemoryDomain, proto::kTensorsMark)) {
       const Json row = Json::parse(line.text, nullptr, false);
-      if (!IsNumbers(row, 2) || row.size() != 5 || !row[2].is_string() ||
-          row[2].get_ref<const std::string&>().size() != 1 || !row[3].is_number_unsigned() ||
-          !row[4].is_string()) {
-        continue;
-      }
+      if (!IsTensor(row)) continue;
       steps_.push_back({.time = trace_->marks.start[line.row],
                         .change = Change::kTold,
-                        .device = row[3].get<uint8_t>(),
-                        .told = row[2].get_ref<const std::string&>()[0],
-                        .name = Intern(row[4].get_ref<const std::string&>()),
-                        .address = row[0].get<uint64_t>(),
-                        .bytes = Bounded(row[1].get<int64_t>())});
+                        .device = row[kTensor["device"]].get<uint8_t>(),
+                        .told = row[kTensor["kind"]].get_ref<const std::string&>()[0],
+                        .name = Intern(row[kTensor["name"]].get_ref<const std::string&>()),
+                        .address = row[kTensor["address"]].get<uint64_t>(),
+                        .bytes = Bounded(row[kTensor["bytes"]].get<int64_t>())});
     }
   }
 
-  // [device, time in us of CLOCK_REALTIME, action, address, bytes, stack]
   void ReadHistory() {
-    for (const MarkedLine& line : MarkedLinesWithRows(*trace_, kMemoryDomain, "history")) {
+    for (const MarkedLine& line :
+         MarkedLinesWithRows(*trace_, kMemoryDomain, proto::kHistoryMark)) {
       const Json row = Json::parse(line.text, nullptr, false);
-      if (!IsNumbers(row, 5)) continue;
-      const auto device = row[0].get<uint8_t>();
+      if (!IsNumbers(row, kChange["stack"])) continue;
+      const auto device = row[kChange["device"]].get<uint8_t>();
       const int64_t end = trace_->marks.start[line.row];
-      const auto us = std::min<int64_t>(row[1].get<int64_t>(), INT64_MAX / 2000);
+      const auto us = std::min<int64_t>(row[kChange["time_us"]].get<int64_t>(), INT64_MAX / 2000);
       const int64_t time = us == 0 ? end : us * 1000 - trace_->realtime_offset_ns;
-      const int64_t bytes = Bounded(row[4].get<int64_t>());
+      const int64_t bytes = Bounded(row[kChange["bytes"]].get<int64_t>());
       Step step{.time = std::min(time, end),
                 .device = device,
-                .address = row[3].get<uint64_t>(),
+                .address = row[kChange["address"]].get<uint64_t>(),
                 .bytes = bytes};
-      if (row.size() > 5 && row[5].is_string()) {
-        step.stack = Intern(row[5].get_ref<const std::string&>());
+      constexpr size_t kStack = kChange["stack"];
+      if (row.size() > kStack && row[kStack].is_string()) {
+        step.stack = Intern(row[kStack].get_ref<const std::string&>());
       }
-      switch (row[2].get<int>()) {
-        case kActive:
+      switch (row[kChange["action"]].get<int>()) {
+        case proto::kBlockHeld:
           step.change = Change::kAlive;
           break;
-        case kAlloc:
+        case proto::kBlockAllocated:
           step.change = Change::kAllocate;
           break;
-        case kFreeCompleted:
+        case proto::kBlockFreed:
           step.change = Change::kFree;
           break;
-        case kSegmentAlloc:
+        case proto::kSegmentAllocated:
           if (us == 0) {
             reserved_[device] += bytes;
             continue;
@@ -119,7 +125,7 @@ class FrameworkAllocations {
           reserved_[device] -= bytes;
           step.change = Change::kReserve;
           break;
-        case kSegmentFree:
+        case proto::kSegmentFreed:
           reserved_[device] += bytes;
           step.change = Change::kReserve;
           step.bytes = -bytes;
@@ -132,14 +138,16 @@ class FrameworkAllocations {
     }
   }
 
-  // [device, bytes asked for, held by PyTorch, free]: what the GPU's allocator told as it failed.
+  // What the GPU's allocator told as it failed.
   void ReadFailures() {
-    for (const std::string_view line : MarkedLines(*trace_, kMemoryDomain, "out of memory")) {
+    for (const std::string_view line :
+         MarkedLines(*trace_, kMemoryDomain, proto::kOutOfMemoryMark)) {
       const Json row = Json::parse(line, nullptr, false);
-      if (!IsNumbers(row, 4)) continue;
-      OutOfMemory(Bounded(row[1].get<int64_t>()), row[0].get<uint8_t>(),
-                  "; PyTorch held " + std::to_string(row[2].get<uint64_t>()) + ", free were " +
-                      std::to_string(row[3].get<uint64_t>()));
+      if (!IsNumbers(row, kFailure.size())) continue;
+      OutOfMemory(Bounded(row[kFailure["asked"]].get<int64_t>()),
+                  row[kFailure["device"]].get<uint8_t>(),
+                  "; PyTorch held " + std::to_string(row[kFailure["held"]].get<uint64_t>()) +
+                      ", free were " + std::to_string(row[kFailure["free"]].get<uint64_t>()));
     }
   }
 
@@ -152,7 +160,7 @@ class FrameworkAllocations {
         AddMark(marks, row);
         continue;
       }
-      if (is_memory && trace_->dictionary.String(marks.name[row]) == "window") {
+      if (is_memory && trace_->dictionary.String(marks.name[row]) == proto::kWindowMark) {
         steps_.push_back({.time = marks.start[row], .change = Change::kWindow});
       }
       kept.push_back(row);

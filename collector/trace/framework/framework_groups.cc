@@ -4,13 +4,16 @@
 
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
+#include "proto/framework_marks.h"
 
 namespace ranktap::collector {
 namespace {
 
 using Json = nlohmann::json;
 
-std::string Text(const Json& row, const char* key) {
+constexpr proto::RowFields kGroup = proto::kGroupsRow;
+
+std::string Text(const Json& row, std::string_view key) {
   const auto found = row.find(key);
   return found != row.end() && found->is_string() ? found->get<std::string>() : "";
 }
@@ -18,15 +21,15 @@ std::string Text(const Json& row, const char* key) {
 }  // namespace
 
 void TakeFrameworkGroups(Trace* trace) {
-  for (const std::string_view line : MarkedLines(*trace, kCommDomain, "groups")) {
+  for (const std::string_view line : MarkedLines(*trace, kCommDomain, proto::kGroupsMark)) {
     const Json row = Json::parse(line, nullptr, false);
     if (!row.is_object()) continue;
-    ProcessGroup group{.name = Text(row, "name"),
-                       .description = Text(row, "description"),
-                       .backend = Text(row, "backend"),
+    ProcessGroup group{.name = Text(row, kGroup.Key("name")),
+                       .description = Text(row, kGroup.Key("description")),
+                       .backend = Text(row, kGroup.Key("backend")),
                        .size = 0,
                        .ranks = {}};
-    const auto size = row.find("size"), ranks = row.find("ranks");
+    const auto size = row.find(kGroup.Key("size")), ranks = row.find(kGroup.Key("ranks"));
     if (size != row.end() && size->is_number_unsigned()) group.size = size->get<uint32_t>();
     if (ranks != row.end() && ranks->is_array()) {
       for (const Json& rank : *ranks) {

@@ -15,6 +15,7 @@
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
 #include "collector/trace/table_columns.h"
+#include "proto/framework_marks.h"
 #include "proto/operator_payload.h"
 
 namespace ranktap::collector {
@@ -30,6 +31,10 @@ constexpr std::string_view kNodePrefix = "autograd::engine::evaluate_function: "
 // As agent/sources/torch/python/door.py calls our own files.
 constexpr std::string_view kOwnFile = "<ranktap/";
 constexpr uint8_t kBackwardScope = 1, kUserScope = 7;  // at::RecordScope
+
+constexpr proto::RowFields kSignature = proto::kSignaturesRow;
+constexpr proto::RowFields kStack = proto::kStacksRow;
+constexpr proto::RowFields kObserved = proto::kOperatorsRow;
 
 std::optional<uint64_t> NumberAfter(std::string_view mark, std::string_view text) {
   const size_t at = text.rfind(mark);
@@ -63,7 +68,8 @@ class FrameworkOperators {
     ReadSignatures();
     ReadStacks();
     if (by_id_.empty()) return;
-    for (const std::string_view line : MarkedLines(*trace_, kOperatorDomain, "operators")) {
+    for (const std::string_view line :
+         MarkedLines(*trace_, kOperatorDomain, proto::kOperatorsMark)) {
       Describe(line);
     }
     DescribeLaterSteps();
@@ -148,19 +154,25 @@ class FrameworkOperators {
     if (scope == kUserScope) ops_.kind[op] = static_cast<uint8_t>(OperatorKind::kAnnotation);
   }
 
-  // [number, shapes, types, values], once for each; operators name it.
+  // Once for each; operators name its number.
   void ReadSignatures() {
     struct Signature {
       uint32_t shapes = 0, types = 0, values = 0;
     };
     std::unordered_map<uint64_t, Signature> signatures;
-    for (const std::string_view line : MarkedLines(*trace_, kOperatorDomain, "signatures")) {
+    for (const std::string_view line :
+         MarkedLines(*trace_, kOperatorDomain, proto::kSignaturesMark)) {
       const Json row = Json::parse(line, nullptr, false);
-      if (!row.is_array() || row.size() != 4 || !row[0].is_number_unsigned()) continue;
-      if (!row[1].is_string() || !row[2].is_string() || !row[3].is_string()) continue;
-      signatures[row[0].get<uint64_t>()] = {.shapes = Intern(row[1].get_ref<const std::string&>()),
-                                            .types = Intern(row[2].get_ref<const std::string&>()),
-                                            .values = Intern(row[3].get_ref<const std::string&>())};
+      if (!row.is_array() || row.size() != kSignature.size() ||
+          !row[kSignature["number"]].is_number_unsigned())
+        continue;
+      if (!row[kSignature["shapes"]].is_string() || !row[kSignature["types"]].is_string() ||
+          !row[kSignature["values"]].is_string())
+        continue;
+      signatures[row[kSignature["number"]].get<uint64_t>()] = {
+          .shapes = Intern(row[kSignature["shapes"]].get_ref<const std::string&>()),
+          .types = Intern(row[kSignature["types"]].get_ref<const std::string&>()),
+          .values = Intern(row[kSignature["values"]].get_ref<const std::string&>())};
     }
     for (const auto& [op, number] : with_signature_) {
       const auto found = signatures.find(number);
@@ -171,16 +183,21 @@ class FrameworkOperators {
     }
   }
 
-  // [number, "file.py(12): name"] of frames, [number, [frames, the innermost first]] of stacks; a
-  // last frame 0 stands for what was cut off.
+  // Of a frame "file.py(12): name", of a stack its frames, the innermost first; a last frame 0
+  // stands for what was cut off.
   void ReadStacks() {
     std::unordered_map<uint64_t, std::string> frames = {{0, "(truncated)"}};
     std::unordered_map<uint64_t, uint32_t> stacks;
-    for (const std::string_view line : MarkedLines(*trace_, kOperatorDomain, "stacks")) {
+    for (const std::string_view line : MarkedLines(*trace_, kOperatorDomain, proto::kStacksMark)) {
       const Json row = Json::parse(line, nullptr, false);
-      if (!row.is_array() || row.size() != 2 || !row[0].is_number_unsigned()) continue;
-      if (row[1].is_string()) frames[row[0].get<uint64_t>()] = row[1].get<std::string>();
-      if (row[1].is_array()) stacks[row[0].get<uint64_t>()] = Intern(JoinFrames(row[1], frames));
+      if (!row.is_array() || row.size() != kStack.size() ||
+          !row[kStack["number"]].is_number_unsigned())
+        continue;
+      if (row[kStack["frames"]].is_string())
+        frames[row[kStack["number"]].get<uint64_t>()] = row[kStack["frames"]].get<std::string>();
+      if (row[kStack["frames"]].is_array())
+        stacks[row[kStack["number"]].get<uint64_t>()] =
+            Intern(JoinFrames(row[kStack["frames"]], frames));
     }
     for (const auto& [op, number] : with_stack_) {
       const auto found = stacks.find(number);
@@ -227,26 +244,26 @@ class FrameworkOperators {
     return known->second = Intern(text + "]");
   }
 
-  // [id, thread of the forward, scope, shapes, types, values]
   void Describe(std::string_view line) {
     const Json row = Json::parse(line, nullptr, false);
-    if (!row.is_array() || row.size() != 6) return;
-    for (size_t i = 0; i < 3; ++i) {
+    if (!row.is_array() || row.size() != kObserved.size()) return;
+    for (size_t i = 0; i < kObserved["shapes"]; ++i) {
       if (!row[i].is_number_unsigned()) return;
     }
-    for (size_t i = 3; i < 6; ++i) {
+    for (size_t i = kObserved["shapes"]; i < kObserved.size(); ++i) {
       if (!row[i].is_string()) return;
     }
-    const auto found = by_id_.find(row[0].get<uint64_t>());
+    const auto found = by_id_.find(row[kObserved["id"]].get<uint64_t>());
     if (found == by_id_.end()) return;
     const uint32_t op = found->second;
     described_.insert(op);
-    Set(&ops_.forward_thread, op, row[1].get<uint32_t>());
-    SetScope(op, row[2].get<uint8_t>());
+    Set(&ops_.forward_thread, op, row[kObserved["forward_thread"]].get<uint32_t>());
+    SetScope(op, row[kObserved["scope"]].get<uint8_t>());
     Set(&ops_.shapes, op,
-        ShapesId(row[3].get_ref<const std::string&>(), row[4].get_ref<const std::string&>()));
-    Set(&ops_.types, op, Intern(row[4].get_ref<const std::string&>()));
-    Set(&ops_.values, op, Intern(row[5].get_ref<const std::string&>()));
+        ShapesId(row[kObserved["shapes"]].get_ref<const std::string&>(),
+                 row[kObserved["types"]].get_ref<const std::string&>()));
+    Set(&ops_.types, op, Intern(row[kObserved["types"]].get_ref<const std::string&>()));
+    Set(&ops_.values, op, Intern(row[kObserved["values"]].get_ref<const std::string&>()));
   }
 
   using Steps = std::vector<int64_t>;

@@ -9,6 +9,7 @@
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
 #include "collector/trace/table_columns.h"
+#include "proto/framework_marks.h"
 #include "proto/operator_payload.h"
 
 namespace ranktap::collector {
@@ -16,6 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr proto::RowFields kSignature = proto::kSignaturesRow;
 constexpr uint64_t kAddressMask = (uint64_t{1} << proto::kTensorElementShift) - 1;
 
 class FrameworkTensors {
@@ -77,12 +79,16 @@ class FrameworkTensors {
       uint32_t shapes = 0, types = 0;
     };
     std::unordered_map<uint64_t, Signature> signatures;
-    for (const std::string_view line : MarkedLines(*trace_, kOperatorDomain, "signatures")) {
+    for (const std::string_view line :
+         MarkedLines(*trace_, kOperatorDomain, proto::kSignaturesMark)) {
       const Json row = Json::parse(line, nullptr, false);
-      if (!row.is_array() || row.size() != 4 || !row[0].is_number_unsigned()) continue;
-      if (!row[1].is_string() || !row[2].is_string()) continue;
-      signatures[row[0].get<uint64_t>()] = {.shapes = Intern(row[1].get_ref<const std::string&>()),
-                                            .types = Intern(row[2].get_ref<const std::string&>())};
+      if (!row.is_array() || row.size() != kSignature.size() ||
+          !row[kSignature["number"]].is_number_unsigned())
+        continue;
+      if (!row[kSignature["shapes"]].is_string() || !row[kSignature["types"]].is_string()) continue;
+      signatures[row[kSignature["number"]].get<uint64_t>()] = {
+          .shapes = Intern(row[kSignature["shapes"]].get_ref<const std::string&>()),
+          .types = Intern(row[kSignature["types"]].get_ref<const std::string&>())};
     }
     auto& ops = trace_->operators;
     const Ranges& marks = trace_->marks;

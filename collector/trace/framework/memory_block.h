@@ -19,8 +19,7 @@ struct MemoryBlock {
   uint16_t writer = kAnyWriter;  // kAnyWriter: which thread allocated it is not known
   uint8_t device = 0;            // 0: CPU, 1 + index: CUDA
   bool preexisting = false;
-  char told = 0;       // 'p', 'b', 'g', 's': parameter, buffer, gradient, state; 0: the program did
-                       // not say
+  char told = 0;       // proto::kParameterKind and so on; 0: the program did not say
   uint32_t owner = 0;  // Dictionary::String: the tensor, or the module it was allocated in
 };
 

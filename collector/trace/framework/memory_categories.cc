@@ -77,10 +77,10 @@ class Categories {
     const Ranges& ranges = trace.ranges;
     for (const uint32_t row : RangesIn(trace, kPhaseDomain)) {
       const std::string_view name = trace.dictionary.String(ranges.name[row]);
-      std::vector<Span>* const phase = name == "backward"    ? &backward_
-                                       : name == "optimizer" ? &optimizer_
-                                       : name == "data"      ? &data_
-                                                             : nullptr;
+      std::vector<Span>* const phase = name == proto::kBackwardPhase    ? &backward_
+                                       : name == proto::kOptimizerPhase ? &optimizer_
+                                       : name == proto::kDataPhase      ? &data_
+                                                                        : nullptr;
       if (phase != nullptr) phase->push_back({ranges.start[row], ranges.end[row]});
     }
     for (const uint32_t row : RangesIn(trace, kStepDomain)) {
@@ -95,12 +95,12 @@ class Categories {
     const std::vector<uint32_t>& modules = modules_.At(block->start, block->writer);
     const std::vector<uint32_t>& operators = operators_.At(block->start, block->writer);
     switch (block->told) {
-      case 'p':
-      case 'b':
+      case proto::kParameterKind:
+      case proto::kBufferKind:
         return MemoryCategory::kParameter;
-      case 'g':
+      case proto::kGradientKind:
         return MemoryCategory::kGradient;
-      case 's':
+      case proto::kStateKind:
         return MemoryCategory::kOptimizerState;
       default:
         break;

@@ -1,10 +1,14 @@
 """What PyTorch's own FlopCounterMode counts in one step, beside the operators that are recorded.
 
-collector/report/framework/flop_check.h compares. Marks called "flop-check" in the domain `ranktap.op`: one
-without lines as the step begins, and as it ends one with lines of JSON [operator, shapes, calls, FLOPs],
-shapes as in `operators`. Empty lists at the end of the shapes are left out.
+collector/report/framework/flop_check.h compares. kFlopCheckMark in proto/framework_marks.h; shapes as in
+`operators`, but empty lists at their end are left out.
+
+`agent`: agent.pyi; `load`: door.py.
 """
+import collections
 import json
+
+Count = collections.namedtuple('Count', agent.FLOP_CHECK_ROW)
 
 
 def shape_of(value):
@@ -60,7 +64,7 @@ class FlopCheck:
         counter.mode._handle_higher_order_ops = self._run_higher_order
         self._counter = counter
         agent.note('in the step of the FLOP check operators are seen twice, and slower')
-        agent.mark(self._domain, agent.name('flop-check'), b'')
+        agent.mark(self._domain, agent.name(agent.FLOP_CHECK_MARK), b'')
 
     @property
     def is_open(self):
@@ -74,8 +78,10 @@ class FlopCheck:
         counter.__exit__(None, None, None)
         for failure in sorted(self._failures):
             agent.note(f'FLOP check: {failure}')
-        rows = [[name, shapes, calls, flops] for (name, shapes), (calls, flops) in self._counts.items()]
-        load('model_tree').send(self._domain, agent.name('flop-check'), rows or [['', '[]', 0, 0]])
+        rows = [Count(operator=name, shapes=shapes, calls=calls, flops=flops)
+                for (name, shapes), (calls, flops) in self._counts.items()]
+        load('lines').send(self._domain, agent.name(agent.FLOP_CHECK_MARK),
+                           rows or [Count(operator='', shapes='[]', calls=0, flops=0)])
 
     def _is_on_top(self):
         from torch.utils import _python_dispatch

@@ -2,22 +2,21 @@
 and the history that its CUDA allocator keeps itself. Beside both, what the blocks are for: the storages
 of parameters, buffers, gradients and optimizer states, told while they are alive.
 
-collector/trace/framework/framework_allocations.cc reads it. Marks in the domain `ranktap.memory`:
-  "window"    payload "1" from here on everything is seen, "0" nothing any more
-  "tensors"   lines [address, bytes, kind, device, name]; kind of KINDS, device 0: CPU, 1 + index: CUDA
-  "history"   lines [device, time in us of CLOCK_REALTIME, action, address, bytes, stack]; action of ACTIONS
-  "out of memory"
+collector/trace/framework/framework_allocations.cc reads the marks, which proto/framework_marks.h describes.
+
+`agent`: agent.pyi; `load`: door.py.
 """
+import collections
 import json
-import os
 import weakref
 
 MOST_ENTRIES = 200_000  # of the CUDA allocator's history
 MOST_FRAMES = 64
-PARAMETER, BUFFER, GRADIENT, STATE = KINDS = ('p', 'b', 'g', 's')
-# 0: allocated when the window ended, whenever that was.
-ACTIONS = {'alloc': 1, 'free_completed': 2, 'segment_alloc': 3, 'segment_map': 3, 'segment_free': 4,
-           'segment_unmap': 4}
+ACTIONS = {'alloc': agent.BLOCK_ALLOCATED, 'free_completed': agent.BLOCK_FREED,
+           'segment_alloc': agent.SEGMENT_ALLOCATED, 'segment_map': agent.SEGMENT_ALLOCATED,
+           'segment_free': agent.SEGMENT_FREED, 'segment_unmap': agent.SEGMENT_FREED}
+Change = collections.namedtuple('Change', agent.HISTORY_ROW)
+Failure = collections.namedtuple('Failure', agent.OUT_OF_MEMORY_ROW)
 
 
 def storage_of(tensor):
@@ -39,10 +38,10 @@ def storage_of(tensor):
 class Memory:
     """From open() to close(), both at step boundaries."""
 
-    def __init__(self, torch, domain, modules, steps):
+    def __init__(self, torch, domain, modules, optimizers, config):
         self._torch, self._domain = torch, domain
-        self._tensors = LivingTensors(torch, modules, steps)
-        self._cuda = CudaHistory(torch)
+        self._tensors = LivingTensors(torch, modules, optimizers)
+        self._cuda = CudaHistory(torch, config)
         self.is_open = False
 
     def open(self):
@@ -52,7 +51,7 @@ class Memory:
         if not agent.watch_memory(self._domain):
             agent.note("no memory of the CPU: this PyTorch's allocator does not report to itself")
         self._cuda.start()
-        agent.mark(self._domain, agent.name('window'), b'1')
+        agent.mark(self._domain, agent.name(agent.WINDOW_MARK), b'1')
         self.is_open = True
         self.tell()
 
@@ -61,31 +60,31 @@ class Memory:
             return
         self.is_open = False
         self.tell()
-        agent.mark(self._domain, agent.name('window'), b'0')
+        agent.mark(self._domain, agent.name(agent.WINDOW_MARK), b'0')
         agent.watch_memory(0)
         self._send_history(self._cuda.stop())
 
     def _send_history(self, rows):
         if rows:
-            load('model_tree').send(self._domain, agent.name('history'), rows)
+            load('lines').send(self._domain, agent.name(agent.HISTORY_MARK), rows)
 
     def tell(self):
         """What lives now. Called at step boundaries and, when the gradients are there, before each
         optimizer."""
         if self.is_open:
-            load('model_tree').send_lines(self._domain, agent.name('tensors'), self._tensors.lines())
+            load('lines').send_lines(self._domain, agent.name(agent.TENSORS_MARK), self._tensors.lines())
 
 
 class LivingTensors:
-    """The storages of parameters, buffers, gradients and optimizer state, as lines of the mark "tensors".
+    """The storages of parameters, buffers, gradients and optimizer state, as rows of kTensorsRow.
 
     All are told each time, since an address may have been given back and taken again; but a line is written
     anew only when the address is another. Modules that come to a model are seen at every 16th time.
     """
     LEARN_EVERY = 16
 
-    def __init__(self, torch, modules, steps):
-        self._torch, self._modules, self._steps = torch, modules, steps
+    def __init__(self, torch, modules, optimizers):
+        self._torch, self._modules, self._optimizers = torch, modules, optimizers
         self._plain = torch.Tensor, torch.nn.Parameter  # others may have their storage elsewhere
         self._data_ptr, self._storage = torch.Tensor.data_ptr, torch.Tensor.untyped_storage
         self._roots, self._times = None, 0
@@ -125,7 +124,7 @@ class LivingTensors:
                 buffer = module._buffers.get(name)
                 if buffer is not None:
                     add(lines, buffer, slot)
-        for optimizer in self._steps.optimizers():
+        for optimizer in self._optimizers.living():
             for parameter, state in list(optimizer.state.items()):
                 if state and isinstance(state, dict):
                     self._add_states(lines, optimizer, parameter, state)
@@ -138,7 +137,7 @@ class LivingTensors:
                 slot = slots.get(key)
                 if slot is None:
                     owner = self._names.get(id(parameter)) or type(optimizer).__name__
-                    slot = slots[key] = new_slot(STATE, f'{owner}.{key}')
+                    slot = slots[key] = new_slot(agent.STATE_KIND, f'{owner}.{key}')
                 self._add(lines, value, slot)
 
     def _learn(self, roots):
@@ -157,8 +156,10 @@ class LivingTensors:
                 prefix = f'{text}.{path}.' if path else f'{text}.'
                 new = self._new(module._parameters, seen)
                 self._names.update((id(module._parameters[name]), prefix + name) for name in new)
-                parameters = [(name, slot(PARAMETER, prefix + name), slot(GRADIENT, prefix + name)) for name in new]
-                buffers = [(name, slot(BUFFER, prefix + name)) for name in self._new(module._buffers, seen)]
+                parameters = [(name, slot(agent.PARAMETER_KIND, prefix + name),
+                               slot(agent.GRADIENT_KIND, prefix + name)) for name in new]
+                buffers = [(name, slot(agent.BUFFER_KIND, prefix + name))
+                           for name in self._new(module._buffers, seen)]
                 if parameters or buffers:
                     self._places.append((weakref.ref(module), parameters, buffers))
 
@@ -203,8 +204,8 @@ class CudaHistory:
     each step boundary, what is new of it. With RANKTAP_STACKS=all each allocation has its Python stack, which
     takes PyTorch about 2 us."""
 
-    def __init__(self, torch):
-        self._torch = torch
+    def __init__(self, torch, config):
+        self._torch, self._config = torch, config
         self._memory = None
         self._seen = {}  # device -> (entries read, time in us of the last)
         self._is_full = False
@@ -222,9 +223,8 @@ class CudaHistory:
             if enabled is not None and enabled():
                 agent.note('no memory of the GPU: the program records the history of its allocations itself')
                 return
-            with_stacks = os.environ.get('RANKTAP_STACKS') == 'all'
-            memory._record_memory_history(enabled='all', context='alloc' if with_stacks else None, stacks='python',
-                                          max_entries=MOST_ENTRIES)
+            memory._record_memory_history(enabled='all', context='alloc' if self._config['python_stacks'] else None,
+                                          stacks='python', max_entries=MOST_ENTRIES)
             self._memory = memory
             self._seen.clear()
             for index, entries in enumerate(memory._snapshot().get('device_traces', ())):
@@ -250,12 +250,14 @@ class CudaHistory:
     def _held(snapshot):
         for segment in snapshot['segments']:
             device = 1 + segment['device']
-            yield [device, 0, 3, segment['address'], segment['total_size'], '']
+            yield Change(device=device, time_us=0, action=agent.SEGMENT_ALLOCATED, address=segment['address'],
+                         bytes=segment['total_size'], stack='')
             address = segment['address']
             for block in segment['blocks']:
                 address = block.get('address', address)
                 if block['state'].startswith('active'):
-                    yield [device, 0, 0, address, block['size'], stack_of(block)]
+                    yield Change(device=device, time_us=0, action=agent.BLOCK_HELD, address=address,
+                                 bytes=block['size'], stack=stack_of(block))
                 address += block['size']
 
     def _changes(self, snapshot):
@@ -263,8 +265,8 @@ class CudaHistory:
             for entry in self._advance(index, entries):
                 action = ACTIONS.get(entry['action'])
                 if action is not None:
-                    yield [1 + index, entry.get('time_us', 0), action, entry.get('addr', 0), entry['size'],
-                           stack_of(entry)]
+                    yield Change(device=1 + index, time_us=entry.get('time_us', 0), action=action,
+                                 address=entry.get('addr', 0), bytes=entry['size'], stack=stack_of(entry))
 
     def _advance(self, index, entries):
         """The entries that were not read yet. PyTorch keeps the last MOST_ENTRIES, in order; once there are
@@ -289,18 +291,17 @@ def stack_of(entry):
 
 
 class OutOfMemory:
-    """Allocations that failed, in windows and outside of them, on the CPU and on the GPU. Lines of JSON in
-    marks called "out of memory": [device, bytes asked for, bytes PyTorch holds, bytes free]; the CPU's come
-    from torch_memory.h."""
+    """Allocations that failed, in windows and outside of them, on the CPU and on the GPU. The CPU's marks
+    come from torch_memory.h."""
 
     def __init__(self, torch, domain):
         self._torch, self._domain = torch, domain
         self._is_attached = False
 
     def start(self):
-        agent.watch_out_of_memory(self._domain, agent.name('out of memory'))
+        agent.watch_out_of_memory(self._domain, agent.name(agent.OUT_OF_MEMORY_MARK))
 
-    def look(self, *_):
+    def look(self):
         """PyTorch takes an observer only once CUDA is there, and never gives it back."""
         attach = getattr(self._torch._C, '_cuda_attach_out_of_memory_observer', None)
         if self._is_attached or attach is None or not self._torch.cuda.is_initialized():
@@ -310,6 +311,7 @@ class OutOfMemory:
 
     def _on_failure(self, device, asked, held, free):
         try:
-            load('model_tree').send(self._domain, agent.name('out of memory'), [[1 + device, asked, held, free]])
+            load('lines').send(self._domain, agent.name(agent.OUT_OF_MEMORY_MARK),
+                               [Failure(device=1 + device, asked=asked, held=held, free=free)])
         except Exception as failure:
             agent.contained(f'telling of an allocation that failed: {failure!r}')

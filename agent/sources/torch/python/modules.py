@@ -7,29 +7,33 @@ own is put back and hooks take over, for good.
 
 PyTorch's own is there too while nothing is recorded, from the end of the first such step: ours would cost
 each module 0.3 us (sleep, wake).
+
+`agent`: agent.pyi; `load`: door.py.
 """
 import sys
 import types
 import weakref
+
+guarded = load('guard').guarded
 
 
 class Modules:
     """Named from the root: `ResNet.layer1.0.conv1`. The root is the module that runs while no other
     does; names are those of `named_modules`."""
 
-    def __init__(self, torch, process, guarded):
-        self._torch, self._process, self._guarded = torch, process, guarded
+    def __init__(self, torch, process, on_root_output):
+        self._torch, self._process = torch, process
+        self._root_done = guarded(on_root_output)
         self.names = {}       # id(module) -> the agent's name of it; 0: not recorded
         self._alive = {}      # id(module) -> weak reference that removes both
         self.texts = {}       # id(module) -> qualified name
         self._root = None     # weak reference to the last root
         self.roots = []       # weak references to all of them
-        self.on_root_output = None
         self._own_call = None
         self._is_asleep = False
         self.compiles = False  # dynamo was used
 
-    def install(self, torch):
+    def install(self):
         if not self._replace_call():
             self._install_hooks()
 
@@ -39,14 +43,13 @@ class Modules:
         has_lock = getattr(sys, '_is_gil_enabled', lambda: True)()
         if not isinstance(self._original, types.FunctionType) or not has_lock:
             return False
-        guarded = self._guarded
         self._wake = guarded(self.wake)
         self._own_call = agent.module_call(module, self._original, guarded(self._first_seen),
-                                           guarded(self.on_root_output))
+                                           self._root_done)
         if self._own_call is None:
             return False
         module.__call__ = self._own_call
-        DynamoWatch(self, guarded).install()
+        DynamoWatch(self).install()
         return True
 
     def with_pytorchs_call(self, function, *arguments):
@@ -104,8 +107,7 @@ class Modules:
 
     def _make_hooks(self):
         known, enter, leave = self.names.get, agent.enter, agent.exit
-        first_seen = self._guarded(self._first_seen)
-        root_done = self._guarded(self.on_root_output)
+        first_seen, root_done = guarded(self._first_seen), self._root_done
         # Under dynamo these are True and the hooks trace to nothing: no graph break, no range
         # inside of a compiled graph.
         compiler = getattr(self._torch, 'compiler', None)
@@ -167,7 +169,7 @@ class DynamoWatch:
     """Sees torch._dynamo come, which remembers PyTorch's Module.__call__ as it is imported, and its
     first use."""
 
-    def __init__(self, modules, guarded):
+    def __init__(self, modules):
         self._modules = modules
         self._watch = guarded(self._watch_contexts)
 

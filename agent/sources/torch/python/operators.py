@@ -6,7 +6,10 @@ ExecutionTraceObserver, joined by id, at many times the cost.
 The state is entered directly: torch.autograd.profiler.emit_nvtx would synchronise the device. Either covers
 the thread of the step and the autograd threads that inherit from it; threads that the program made
 itself are missing.
+
+`agent`: agent.pyi; `load`: door.py.
 """
+import collections
 import ctypes
 import gc
 import json
@@ -15,6 +18,7 @@ import sys
 import threading
 
 MOST_BYTES = 256 << 20  # of an execution trace; beyond it shapes are dropped and the trace says so
+Row = collections.namedtuple('Row', agent.OPERATORS_ROW)
 # Only formulas of FLOPs look at values: those of others would be most of the bytes.
 WITH_VALUES = ('aten::conv', 'aten::_conv', 'aten::batch_norm')
 
@@ -98,8 +102,8 @@ def probe_tensors(torch, outputs):
 class Window:
     """Operators from open() to close(), on the thread that calls both. open() again at each step."""
 
-    def __init__(self, torch, domain):
-        self._torch, self._domain = torch, domain
+    def __init__(self, torch, domain, config):
+        self._torch, self._domain, self._config = torch, domain, config
         self._quiet = QuietLog(torch)
         self._profiler = torch.autograd.profiler
         self._originals = {}
@@ -116,7 +120,7 @@ class Window:
             self._closing = False
             # An observed operator costs ten times one that is only timed. Where shapes stay, one step is
             # enough: the collector gives later ones the shapes of the same operators.
-            if self._fd is not None and os.environ.get('RANKTAP_SHAPES_ONCE') == '1':
+            if self._fd is not None and self._config['shapes_once']:
                 agent.note('operators of later steps of a window have the shapes of its first')
                 self._close_observer()
             return
@@ -140,10 +144,11 @@ class Window:
 
     def _start(self):
         if self._observes:
-            if os.environ.get('RANKTAP_STACKS') == 'all':
+            if self._config['python_stacks']:
                 self._start_stacks()
-            with_tensors = os.environ.get('RANKTAP_TENSORS') == '1'
-            if not agent.start_operators(self._domain, agent.name('signatures'), int(with_tensors)) and with_tensors:
+            with_tensors = self._config['tensors']
+            finds_tensors = agent.start_operators(self._domain, agent.name(agent.SIGNATURES_MARK), with_tensors)
+            if with_tensors and not finds_tensors:
                 agent.note("no outputs of operators: the agent does not find them in this PyTorch")
             return True
         return self._start_pytorchs()
@@ -155,7 +160,7 @@ class Window:
         has_lock = getattr(sys, '_is_gil_enabled', lambda: True)()
         if not has_lock:
             agent.note('no Python stacks of operators: this Python has no interpreter lock')
-        elif not agent.start_stacks(self._domain, agent.name('stacks'), '\n'.join(prefixes)):
+        elif not agent.start_stacks(self._domain, agent.name(agent.STACKS_MARK), '\n'.join(prefixes)):
             agent.note('no Python stacks of operators: this Python (before 3.9) or this PyTorch does not allow it')
 
     def _start_pytorchs(self):
@@ -286,9 +291,8 @@ class Window:
             text = os.pread(fd, size, 0)
         finally:
             os.close(fd)
-        tree = load('model_tree')
         with CollectorPaused():
-            tree.send(self._domain, agent.name('operators'), compact(json.loads(text)))
+            load('lines').send(self._domain, agent.name(agent.OPERATORS_MARK), compact(json.loads(text)))
 
 
 def type_of(text):
@@ -307,8 +311,8 @@ def values_of(node, types):
 
 
 def compact(trace):
-    """Rows [id, thread of the forward, scope, shapes, types, values] of operators, the last three as
-    torch.profiler's JSON (Input Dims, Input type, Concrete Inputs)."""
+    """Rows of operators; shapes, types and values as torch.profiler's JSON (Input Dims, Input type, Concrete
+    Inputs)."""
     known_types = {}  # most operators have the types of another
     for node in trace['nodes']:
         attributes = {entry['name']: entry['value'] for entry in node['attrs']}
@@ -323,5 +327,6 @@ def compact(trace):
             known = known_types[key] = types, json.dumps(types)
         has_values = node['name'].startswith(WITH_VALUES)
         # Of lists of numbers str() is json.dumps() at a tenth of the time.
-        yield [operator, attributes.get('fw_tid', 0), attributes.get('scope', 0), str(inputs['shapes']), known[1],
-               json.dumps(values_of(node, known[0])) if has_values else '']
+        yield Row(id=operator, forward_thread=attributes.get('fw_tid', 0), scope=attributes.get('scope', 0),
+                  shapes=str(inputs['shapes']), types=known[1],
+                  values=json.dumps(values_of(node, known[0])) if has_values else '')

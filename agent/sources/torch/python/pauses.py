@@ -1,5 +1,8 @@
 """What stops a training loop beside its own work: Python's garbage collection and saved checkpoints,
-as phases."""
+as phases.
+
+`agent`: agent.pyi.
+"""
 import functools
 import gc
 import sys
@@ -12,13 +15,13 @@ SAVES = (('torch', ('save',)), ('torch.serialization', ('save',)),
 
 
 class Pauses:
-    def __init__(self, process, domain):
-        self._process, self._domain = process, domain
+    def __init__(self, domain):
+        self._domain = domain
         self._wrapped = set()
         self._inside = threading.local()
 
     def start(self):
-        collection = agent.name('garbage collection')
+        collection = agent.name(agent.COLLECTION_PHASE)
         push, pop, domain = agent.push, agent.pop, self._domain
 
         def on_collection(phase, info):
@@ -30,7 +33,7 @@ class Pauses:
         gc.callbacks.append(on_collection)
         self.look()
 
-    def look(self, *_):
+    def look(self):
         for name, functions in SAVES:
             module = sys.modules.get(name)
             if module is None or name in self._wrapped:
@@ -43,7 +46,7 @@ class Pauses:
 
     def _timed(self, original):
         """A save inside of another is part of it."""
-        inside, domain, name = self._inside, self._domain, agent.name('checkpoint')
+        inside, domain, name = self._inside, self._domain, agent.name(agent.CHECKPOINT_PHASE)
 
         @functools.wraps(original)
         def save(*arguments, **named):

@@ -1,0 +1,39 @@
+"""What may come at any time, and is looked for between steps: process groups, CUDA, modules to hook.
+
+`agent`: agent.pyi; `load`: door.py.
+"""
+import sys
+
+guarded = load('guard').guarded
+
+
+class Changes:
+    """Has its parts look when recording begins, and again at the first step after something came that
+    what they look for could be in."""
+
+    def __init__(self, torch, process):
+        self._torch, self._process = torch, process
+        self._cuda = vars(torch.cuda)
+        self._looks = []
+        self._seen = None
+
+    def begin(self):
+        domains = self._process.domains
+        pauses = load('pauses').Pauses(domains[agent.PHASE_DOMAIN])
+        distributed = load('distributed').Distributed(domains[agent.COMM_DOMAIN])
+        failures = load('memory').OutOfMemory(self._torch, domains[agent.MEMORY_DOMAIN])
+        for part in (pauses, failures):
+            guarded(part.start)()
+        self._looks = [guarded(look) for look in (
+            self._process.learn_rank, pauses.look, distributed.look, failures.look)]
+        self.on_step(0)
+
+    def on_step(self, _):
+        c10d = sys.modules.get('torch.distributed.distributed_c10d')
+        world = getattr(c10d, '_world', None)
+        groups = None if world is None else tuple(map(id, world.pg_map))
+        seen = len(sys.modules), groups, self._cuda.get('_initialized')
+        if seen != self._seen:
+            self._seen = seen
+            for look in self._looks:
+                look()

@@ -1,0 +1,75 @@
+"""Phases of a step: the backward pass and waiting for data. That of the optimizer is in steps.py, what
+stops the loop from outside in pauses.py.
+
+`agent`: agent.pyi; `load`: door.py.
+"""
+import sys
+
+guarded = load('guard').guarded
+
+
+class Backward:
+    """The backward pass, from the gradient of a root module's output to the end of autograd's work."""
+
+    def __init__(self, torch, process):
+        self._engine = torch.autograd.Variable._execution_engine
+        self._process = process
+        self._tensor = torch.Tensor
+        self._range = None
+        self._on_first_node, self._on_end = guarded(self._open), guarded(self._close)
+
+    def begin(self):
+        self._phase = self._process.domains[agent.PHASE_DOMAIN]
+        self._name = agent.name(agent.BACKWARD_PHASE)
+
+    def watch(self, output):
+        node = self._node_of(output)
+        if node is not None and hasattr(node, 'register_prehook'):
+            node.register_prehook(self._on_first_node)
+
+    def _node_of(self, output, depth=2):
+        if isinstance(output, self._tensor):
+            return output.grad_fn
+        if isinstance(output, dict):
+            output = list(output.values())
+        if depth and isinstance(output, (tuple, list)):
+            for part in output:
+                node = self._node_of(part, depth - 1)
+                if node is not None:
+                    return node
+        return None
+
+    def _open(self, _):
+        if self._range is None:
+            self._engine.queue_callback(self._on_end)
+            self._range = agent.open(self._phase, self._name, 0)
+
+    def _close(self):
+        ended, self._range = self._range, None
+        if ended is not None:
+            agent.close(ended)
+
+
+class Data:
+    """Waiting for the next batch."""
+
+    def __init__(self, process):
+        self._process = process
+
+    def begin(self):
+        loader = sys.modules.get('torch.utils.data.dataloader')
+        iterator = getattr(loader, '_BaseDataLoaderIter', None)
+        if iterator is None:
+            return
+        process, original = self._process, iterator.__next__
+
+        def __next__(self):
+            if not process.state:
+                return original(self)
+            agent.push(process.domains[agent.PHASE_DOMAIN], agent.name(agent.DATA_PHASE))
+            try:
+                return original(self)
+            finally:
+                agent.pop(process.domains[agent.PHASE_DOMAIN])
+
+        iterator.__next__ = __next__

@@ -1,0 +1,99 @@
+"""Training steps, from the global hooks of torch.optim.
+
+`agent`: agent.pyi; `load`: door.py.
+"""
+import sys
+import threading
+import weakref
+
+guarded = load('guard').guarded
+
+
+class Optimizers:
+    """Those that have stepped, in the order of their first step."""
+
+    def __init__(self):
+        self._ids = []
+        self._references = []  # weak
+
+    def living(self):
+        return [stepped for reference in self._references if (stepped := reference()) is not None]
+
+    def is_last(self, stepped):
+        """Whether it ends an iteration: of several the one that came last does."""
+        key = id(stepped)
+        if key not in self._ids:
+            self._ids.append(key)
+            self._references.append(weakref.ref(stepped))
+            agent.last_optimizer(key)
+        return key == self._ids[-1]
+
+
+class Steps:
+    """Numbers the training steps: one ends with the last optimizer of an iteration.
+
+    Accumulation needs no care: its micro-batches run no optimizer. An optimizer that steps several
+    times without a forward between (ZeRO and Megatron step theirs group by group) ends one step. Of
+    several optimizers the one that came last ends it, so the first iteration of a program with k
+    optimizers counts as k steps.
+    """
+
+    def __init__(self, process, modules, optimizers, on_step, before_optimizer):
+        """on_step: called, in this order, with the number of the step that begins."""
+        self._process, self._modules, self._optimizers = process, modules, optimizers
+        self._on_step = [guarded(listener) for listener in on_step]
+        self._before_optimizer = guarded(before_optimizer)
+        self._lock = threading.Lock()
+        self._number = 0
+        self._range = None
+        self._is_regular = True  # each step of the last optimizer has a forward before it
+
+    def install(self, torch):
+        # torch.optim hides its own submodule.
+        optimizer = sys.modules[torch.optim.Optimizer.__module__]
+        if not hasattr(optimizer, 'register_optimizer_step_pre_hook'):
+            agent.note('this PyTorch (before 2.0) has no global optimizer hooks: no steps')
+            return
+        before, after = guarded(self._before), guarded(self._after)
+        if agent.on_steps(before, after):
+            before, after = agent.before_step, agent.after_step
+        else:
+            before, after = (lambda stepped, *_, call=call: call(stepped) for call in (before, after))
+        optimizer.register_optimizer_step_pre_hook(before)
+        optimizer.register_optimizer_step_post_hook(after)
+
+    def begin(self):
+        """The first step starts with the first thing that is seen."""
+        domain = self._process.domains[agent.STEP_DOMAIN]
+        self._name = agent.name(agent.STEP_RANGE)
+        self._phase = self._process.domains[agent.PHASE_DOMAIN]
+        self._optimizer = agent.name(agent.OPTIMIZER_PHASE)
+        self._range = agent.open(domain, self._name, self._number)
+
+    def _before(self, _):
+        if self._process.state or self._process.records():
+            self._before_optimizer()
+            agent.push(self._phase, self._optimizer)
+
+    def _after(self, stepped):
+        if not self._process.state and not self._process.records():
+            return
+        agent.pop(self._phase)
+        if not self._optimizers.is_last(stepped):
+            return
+        if agent.ends_step():
+            self._next()
+        else:
+            self._is_regular = False
+        if agent.capturing():
+            self._modules.wake()
+        elif self._is_regular:
+            self._modules.sleep()
+
+    def _next(self):
+        with self._lock:
+            agent.close(self._range)
+            self._number += 1 + agent.skipped_steps()
+            for listener in self._on_step:
+                listener(self._number)
+            self._range = agent.open(self._process.domains[agent.STEP_DOMAIN], self._name, self._number)

@@ -1,0 +1,62 @@
+"""The window of operators and memory: open in the steps that the schedule names.
+
+`agent`: agent.pyi; `load`: door.py.
+"""
+guarded = load('guard').guarded
+
+
+class Windows:
+    """Opens and closes the window at step boundaries."""
+
+    def __init__(self, torch, process, modules, optimizers):
+        self._torch, self._process = torch, process
+        self._modules, self._optimizers = modules, optimizers
+        self._config = None
+        self._schedule = None  # from begin() on; None: no windows
+        self._window = self._memory = self._check = None
+
+    def begin(self):
+        self._config = agent.config()
+        try:
+            self._schedule = load('schedule').Schedule.parse(self._config['schedule'])
+        except ValueError as failure:
+            agent.note(f'no operators: RANKTAP_SCHEDULE: {failure}')
+        self.on_step(0)
+
+    def on_step(self, number):
+        if self._schedule is None:
+            return
+        wanted = self._schedule.records(number) and agent.capturing()
+        if self._check is not None:
+            guarded(self._check.end)()
+        if not wanted and self._window is not None:
+            guarded(self._memory.close)()
+            self._window.close_soon()
+        if wanted:
+            if self._window is None:
+                domains = self._process.domains
+                self._window = load('operators').Window(self._torch, domains[agent.OPERATOR_DOMAIN], self._config)
+                guarded(self._window.prepare)()  # before memory is watched: it makes tensors
+                self._memory = load('memory').Memory(self._torch, domains[agent.MEMORY_DOMAIN],
+                                                     self._modules, self._optimizers, self._config)
+            guarded(self._memory.open)()
+            self._window.open()
+            self._check_flops()
+
+    def before_optimizer(self):
+        if self._memory is not None:
+            self._memory.tell()
+
+    def close(self):
+        if self._check is not None:
+            guarded(self._check.end)()
+        if self._window is not None:
+            guarded(self._memory.close)()
+            self._window.close()
+
+    def _check_flops(self):
+        if not self._config['flop_check'] or not self._window.is_open:
+            return
+        if self._check is None:
+            self._check = load('flop_check').FlopCheck(self._torch, self._process.domains[agent.OPERATOR_DOMAIN])
+        guarded(self._check.begin)(self._modules.compiles)

@@ -1,0 +1,107 @@
+// What our hooks in PyTorch and the collector call things: domains of ranges and marks, their
+// names, and the cells of the lines of JSON that marks hold. A mark's lines are rows of one kind.
+//
+// Python has these as constants of `agent`: kTensorsMark is agent.TENSORS_MARK. Old traces are
+// read with these texts and numbers, so none may change.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace ranktap::proto {
+
+inline constexpr std::string_view kStepDomain = "ranktap.step";      // payload: the step's number
+inline constexpr std::string_view kModuleDomain = "ranktap.module";  // name: Root.path.of.module
+inline constexpr std::string_view kPhaseDomain = "ranktap.phase";
+inline constexpr std::string_view kOperatorDomain = "ranktap.op";
+inline constexpr std::string_view kCommDomain = "ranktap.comm";  // payload: kCollectivePayload
+inline constexpr std::string_view kMemoryDomain = "ranktap.memory";
+
+// Ranges in kStepDomain, then in kPhaseDomain.
+inline constexpr std::string_view kStepRange = "step";
+inline constexpr std::string_view kOptimizerPhase = "optimizer";
+inline constexpr std::string_view kBackwardPhase = "backward";
+inline constexpr std::string_view kDataPhase = "data";
+inline constexpr std::string_view kCollectionPhase = "garbage collection";
+inline constexpr std::string_view kCheckpointPhase = "checkpoint";
+
+// The cells of a row. `row[kHistoryRow["bytes"]]` is a cell of an array; `kGroupsRow.Key("size")`
+// is a key of an object. A name that the row has not does not compile.
+struct RowFields {
+  std::string_view names;  // with a blank between two
+
+  consteval size_t operator[](std::string_view name) const {
+    size_t index = 0;
+    for (size_t begin = 0; begin < names.size(); ++index) {
+      const size_t end = std::min(names.find(' ', begin), names.size());
+      if (names.substr(begin, end - begin) == name) return index;
+      begin = end + 1;
+    }
+    ThereIsNoSuchField();
+    return index;
+  }
+  consteval std::string_view Key(std::string_view name) const {
+    (void)(*this)[name];
+    return name;
+  }
+  [[nodiscard]] constexpr size_t size() const {
+    size_t blanks = 0;
+    for (const char c : names) blanks += c == ' ' ? 1 : 0;
+    return blanks + 1;
+  }
+
+ private:
+  static void ThereIsNoSuchField();  // not constexpr, nor defined
+};
+
+// Marks in kMemoryDomain.
+// "1": from here on everything is seen; "0": nothing any more.
+inline constexpr std::string_view kWindowMark = "window";
+// What lives at the mark. Device 0: CPU, 1 + index: CUDA.
+inline constexpr std::string_view kTensorsMark = "tensors";
+inline constexpr RowFields kTensorsRow{"address bytes kind device name"};
+inline constexpr char kParameterKind = 'p', kBufferKind = 'b', kGradientKind = 'g',
+                      kStateKind = 's';
+// The CUDA allocator's history since the last one. time_us is of CLOCK_REALTIME; 0: it is there as
+// the window ends, since whenever. stack: Python frames, the innermost first.
+inline constexpr std::string_view kHistoryMark = "history";
+inline constexpr RowFields kHistoryRow{"device time_us action address bytes stack"};
+enum HistoryAction : uint8_t {
+  kBlockHeld = 0,
+  kBlockAllocated = 1,
+  kBlockFreed = 2,
+  kSegmentAllocated = 3,
+  kSegmentFreed = 4,
+  // What is greater: an allocation failed. Hooks write kOutOfMemoryMark instead.
+};
+// Of the GPU's allocator; the CPU's failures are marks of this name with kAllocationPayload.
+inline constexpr std::string_view kOutOfMemoryMark = "out of memory";
+inline constexpr RowFields kOutOfMemoryRow{"device asked held free"};  // all but device: bytes
+
+// Marks in kOperatorDomain.
+// Of PyTorch's own observer, by PyTorch's id of the record function.
+inline constexpr std::string_view kOperatorsMark = "operators";
+inline constexpr RowFields kOperatorsRow{"id forward_thread scope shapes types values"};
+// Of our own callback, once for each number (kDescribedOperatorPayload). The agent writes both in
+// C++. frames: a text of one frame, or a list of numbers of frames.
+inline constexpr std::string_view kSignaturesMark = "signatures";
+inline constexpr RowFields kSignaturesRow{"number shapes types values"};
+inline constexpr std::string_view kStacksMark = "stacks";
+inline constexpr RowFields kStacksRow{"number frames"};
+// FlopCounterMode's: one without lines as its step begins, one with lines as it ends.
+inline constexpr std::string_view kFlopCheckMark = "flop-check";
+inline constexpr RowFields kFlopCheckRow{"operator shapes calls flops"};
+
+// In kCommDomain: objects with all keys.
+inline constexpr std::string_view kGroupsMark = "groups";
+inline constexpr RowFields kGroupsRow{"name description backend ranks size"};
+
+// In kModuleDomain: objects. Amounts are {"float32": [elements, bytes]}, experts {"4": elements} by
+// how many ranks share them out; keys of which there is nothing are left out.
+inline constexpr std::string_view kTreeMark = "tree";
+inline constexpr RowFields kTreeRow{
+    "module class extra all experts expert_tensors_split parameters buffers gradients states"};
+
+}  // namespace ranktap::proto
