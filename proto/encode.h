@@ -1,6 +1,6 @@
-// Ring events -> protobuf payloads (arena entries: encode_entry.h). Used by the agent's sender, and by the
-// collector when it drains the rings of a process that died.
-// Runs on: the sender thread; in the collector.  May not: be called on a user's thread (allocates).
+// Ring events -> protobuf payloads (arena entries: encode_entry.h). Used by the agent's sender, and
+// by the collector when it drains the rings of a process that died. Runs on: the sender thread; in
+// the collector.  May not: be called on a user's thread (allocates).
 #pragma once
 
 #include <array>

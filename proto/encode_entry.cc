@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "proto/events.h"
 
@@ -25,24 +24,6 @@ std::optional<Head> HeadOf(Content content) {
 
 std::string Chars(Content bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// Each frame's distance from the one before. What is cut off is left out.
-std::vector<int64_t> StackDistances(std::span<const uint32_t> words) {
-  std::vector<int64_t> distances;
-  uint64_t previous = 0;
-  for (size_t i = 1; i < words.size(); ++i) {
-    int64_t distance = static_cast<int32_t>(words[i]);
-    if (distance == kFarFrame) {
-      if (words.size() - i < kMostWordsAFrame) break;
-      const uint64_t address = uint64_t{words[i + 2]} << 32 | words[i + 1];
-      distance = static_cast<int64_t>(address - previous);
-      i += 2;
-    }
-    distances.push_back(distance);
-    previous += static_cast<uint64_t>(distance);
-  }
-  return distances;
 }
 
 bool WriteText(uint32_t id, Content content, protozero::pbf_writer entry) {
@@ -98,6 +79,23 @@ bool WriteModule(uint32_t id, const ModuleEntry& module, Content texts,
 }
 
 }  // namespace
+
+std::vector<int64_t> StackDistances(std::span<const uint32_t> words) {
+  std::vector<int64_t> distances;
+  uint64_t previous = 0;
+  for (size_t i = 1; i < words.size(); ++i) {
+    int64_t distance = static_cast<int32_t>(words[i]);
+    if (distance == kFarFrame) {
+      if (words.size() - i < kMostWordsAFrame) break;
+      const uint64_t address = uint64_t{words[i + 2]} << 32 | words[i + 1];
+      distance = static_cast<int64_t>(address - previous);
+      i += 2;
+    }
+    distances.push_back(distance);
+    previous += static_cast<uint64_t>(distance);
+  }
+  return distances;
+}
 
 bool EncodeEntry(EntryKind kind, uint32_t id, Content content, protozero::pbf_writer& dictionary) {
   const auto field = static_cast<uint32_t>(kind);

@@ -7,10 +7,15 @@
 #include <cstdint>
 #include <protozero/pbf_writer.hpp>
 #include <span>
+#include <vector>
 
 #include "proto/ring.h"
 
 namespace ranktap::proto {
+
+// The words of an entry of kind kStack: each frame's distance from the one before. What is cut off
+// is left out.
+std::vector<int64_t> StackDistances(std::span<const uint32_t> words);
 
 // Appends the arena entry to a v1.Dictionary under construction. False, and nothing is written, for
 // an unknown kind or content too short for its kind.

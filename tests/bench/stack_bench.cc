@@ -15,7 +15,7 @@
 #include "agent/core/writer.h"
 #include "agent/stacks/stack_capture.h"
 #include "agent/stacks/stack_walker.h"
-#include "proto/encode.h"
+#include "proto/encode_entry.h"
 #include "tests/bench/figure.h"
 
 namespace ranktap::bench {
