@@ -1,4 +1,4 @@
-// Runs on: any thread.  May not: be changed after the build.
+// The sources that there are.
 #include "agent/sources/registry.h"
 
 #include <array>

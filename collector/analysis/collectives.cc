@@ -271,7 +271,7 @@ Calls ProfiledGlooOf(const Run& run, uint32_t t) {
 // What gloo ran: the agent's ranges (proto::kCollectivePayload).
 Calls HostCallsOf(const Run& run, uint32_t t) {
   const Trace& trace = run.traces[t];
-  if (trace.origin != TraceOrigin::kCapture) return ProfiledGlooOf(run, t);
+  if (!trace.is_ours()) return ProfiledGlooOf(run, t);
   const Ranges& ranges = trace.ranges;
   Calls calls;
   std::map<std::pair<uint32_t, uint32_t>, size_t>
@@ -329,7 +329,7 @@ const std::vector<CollectiveRun>& MatchHostCollectives(const Run& run) {
 
 bool HasSeveralProfiledGlooGroups(const Run& run) {
   return std::any_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
-    return trace.origin != TraceOrigin::kCapture &&
+    return !trace.is_ours() &&
            std::count_if(trace.process_groups.begin(), trace.process_groups.end(), OfGloo) > 1;
   });
 }

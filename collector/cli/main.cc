@@ -48,10 +48,6 @@ int Main(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-void Complain(std::string_view message) {
-  std::fprintf(stderr, "ranktap: %.*s\n", static_cast<int>(message.size()), message.data());
-}
-
 }  // namespace ranktap::collector
 
 int main(int argc, char** argv) {

@@ -10,6 +10,7 @@
 #include "collector/cli/command.h"
 #include "collector/export/chrome/kineto_merge.h"
 #include "collector/export/exporter.h"
+#include "collector/import/importer.h"
 #include "collector/import/open_run.h"
 #include "collector/trace/large_blocks.h"
 #include "collector/trace/load/run_reader.h"
@@ -95,7 +96,8 @@ std::optional<Failure> MergeToJson(const std::vector<std::string>& files,
     inputs.push_back(std::move(*input));
   };
   for (const std::string& path : files) {
-    if (KindOf(path) == FileKind::kKineto) {
+    const Importer* const importer = ImporterOf(path);
+    if (importer != nullptr && importer->origin == TraceOrigin::kKineto) {
       add(DescribeMergeInput(path), path);
       continue;
     }

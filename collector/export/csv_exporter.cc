@@ -1,4 +1,4 @@
-#include "collector/export/csv_exporter.h"
+#include "collector/export/exporters.h"
 
 #include <string_view>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "collector/export/folded_exporter.h"
+#include "collector/export/exporters.h"
 
 #include <algorithm>
 #include <map>

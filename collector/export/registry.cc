@@ -1,13 +1,7 @@
 // The table of contents of collector/export. One line a format.
-#include "collector/export/chrome/chrome_exporter.h"
-#include "collector/export/csv_exporter.h"
 #include "collector/export/exporter.h"
-#include "collector/export/folded_exporter.h"
-#include "collector/export/memory/memory_flow_exporter.h"
-#include "collector/export/memory/memory_snapshot_exporter.h"
-#include "collector/export/memory/memory_timeline_exporter.h"
+#include "collector/export/exporters.h"
 #include "collector/export/perfetto/perfetto_exporter.h"
-#include "collector/export/sqlite/sqlite_exporter.h"
 
 namespace ranktap::collector {
 namespace {

@@ -87,4 +87,12 @@ void FinishTrace(Trace* trace) {
   });
 }
 
+void CloseTrace(const std::string& writer, uint64_t file_bytes, Trace* trace) {
+  trace->closed = true;
+  trace->info.events = trace->events;
+  trace->info.bytes = file_bytes;
+  trace->info.status = TraceStatus::kClosed;
+  trace->info.executable = writer;
+}
+
 }  // namespace ranktap::collector

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "collector/trace/model.h"
 
 namespace ranktap::collector {
@@ -8,5 +11,8 @@ namespace ranktap::collector {
 // order that is not the file's), joins work to its launches and
 // operators, finds the first and the last moment, gives reserved memory back.
 void FinishTrace(Trace* trace);
+
+// What the model says of a file that was read to its end. `writer`: the program that wrote it.
+void CloseTrace(const std::string& writer, uint64_t file_bytes, Trace* trace);
 
 }  // namespace ranktap::collector

@@ -17,6 +17,11 @@
 
 namespace ranktap::collector {
 
+// Where JSON's first character stands, behind white space and a byte order mark.
+inline size_t FirstOfJson(std::string_view head, size_t from = 0) {
+  return head.find_first_not_of(" \t\r\n\xef\xbb\xbf", from);
+}
+
 inline constexpr size_t kJsonPadding = 32;
 
 inline const char* SkipSpace(const char* p) {

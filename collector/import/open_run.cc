@@ -4,16 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <regex>
 #include <tuple>
 
-#include "collector/import/byte_source.h"
-#include "collector/import/kineto/kineto_importer.h"
-#include "collector/import/memory/memory_importer.h"
-#include "collector/import/nsys/nsys_importer.h"
+#include "collector/import/importer.h"
 #include "collector/trace/load/parallel_load.h"
 #include "collector/trace/load/run_reader.h"
 #include "collector/trace/load/trace_loader.h"
@@ -24,13 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool IsForeign(const std::string& path) {
-  const FileKind kind = KindOf(path);
-  return kind != FileKind::kTrace && kind != FileKind::kUnknown;
-}
+bool IsForeign(const std::string& path) { return ImporterOf(path) != nullptr; }
 bool IsMemory(const std::string& path) {
-  const FileKind kind = KindOf(path);
-  return kind == FileKind::kMemorySnapshot || kind == FileKind::kMemoryTimeline;
+  const Importer* const importer = ImporterOf(path);
+  return importer != nullptr && importer->origin == TraceOrigin::kMemory;
 }
 
 std::vector<std::string> ForeignFilesIn(const std::string& directory) {
@@ -39,12 +33,7 @@ std::vector<std::string> ForeignFilesIn(const std::string& directory) {
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file(error) || name.starts_with(".")) continue;
-    static constexpr std::string_view kEndings[] = {".json",   ".json.gz", ".sqlite",
-                                                    ".pickle", ".pkl",     ".raw.gz"};
-    if (std::none_of(std::begin(kEndings), std::end(kEndings),
-                     [&name](std::string_view ending) { return name.ends_with(ending); })) {
-      continue;
-    }
+    if (!HasImportedEnding(name)) continue;
     if (name != "run.json" && IsForeign(entry.path().string())) {
       files.push_back(entry.path().string());
     }
@@ -73,12 +62,12 @@ void Shift(int64_t by_ns, Trace* trace) {
 void ShareOneBase(std::vector<Trace>* traces) {
   std::optional<int64_t> base;
   for (const Trace& trace : *traces) {
-    if (trace.origin != TraceOrigin::kCapture) {
+    if (!trace.is_ours()) {
       base = std::min(base.value_or(trace.base_time_ns), trace.base_time_ns);
     }
   }
   for (Trace& trace : *traces) {
-    if (trace.origin == TraceOrigin::kCapture) continue;
+    if (trace.is_ours()) continue;
     int64_t by = 0;
     if (__builtin_sub_overflow(trace.base_time_ns, *base, &by) || by > int64_t{1} << 61) continue;
     Shift(by, &trace);
@@ -92,7 +81,7 @@ void NameRanks(Run* run) {
   std::map<uint32_t, std::pair<std::string, uint32_t>> seen;  // file and process, by rank
   size_t windows = 0;                                         // more than one of a process
   for (Trace& trace : run->traces) {
-    if (trace.origin == TraceOrigin::kCapture) continue;
+    if (trace.is_ours()) continue;
     if (trace.info.file.empty()) trace.info.file = fs::path(trace.path).filename().string();
     if (!trace.info.rank && processes[trace.path] == 1) {
       trace.info.rank = RankInName(trace.path);
@@ -139,42 +128,30 @@ Result<Run> LoadForeign(const std::vector<std::string>& paths) {
 }  // namespace
 
 std::optional<uint32_t> RankInName(const std::string& path) {
-  static const std::regex kRank("rank[-_.]?([0-9]{1,7})", std::regex::icase);
-  const std::string name = fs::path(path).filename().string();
+  constexpr std::string_view kWord = "rank";
+  constexpr size_t kMostDigits = 7;
+  std::string name = fs::path(path).filename().string();
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  const auto is_digit = [&name](size_t at) {
+    return at < name.size() && name[at] >= '0' && name[at] <= '9';
+  };
   std::optional<uint32_t> rank;
-  for (std::sregex_iterator at(name.begin(), name.end(), kRank), end; at != end; ++at) {
-    rank = static_cast<uint32_t>(std::stoul((*at)[1]));
+  for (size_t at = name.find(kWord); at != name.npos; at = name.find(kWord, at)) {
+    at += kWord.size();
+    if (at < name.size() && std::string_view("-_.").find(name[at]) != std::string_view::npos) ++at;
+    if (!is_digit(at)) continue;
+    uint32_t number = 0;
+    for (size_t digits = 0; digits < kMostDigits && is_digit(at); ++digits, ++at) {
+      number = 10 * number + static_cast<uint32_t>(name[at] - '0');
+    }
+    rank = number;
   }
   return rank;
 }
 
-FileKind KindOf(const std::string& path) {
-  Result<ByteSource> source = ByteSource::Open(path);
-  if (!source) return FileKind::kUnknown;
-  char head[64] = {};
-  const std::string_view text(head, source->Read(head, sizeof head));
-  if (text.starts_with("SQLite format 3")) return FileKind::kNsys;
-  // A pickle of protocol 2 or later.
-  if (text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5) {
-    return FileKind::kMemorySnapshot;
-  }
-  constexpr std::string_view kSpace = " \t\r\n\xef\xbb\xbf";
-  const size_t first = text.find_first_not_of(kSpace);
-  if (first != text.npos && text[first] == '[') {
-    const size_t second = text.find_first_not_of(kSpace, first + 1);
-    if (second != text.npos && text[second] == '[') return FileKind::kMemoryTimeline;
-  }
-  if (first != text.npos && (text[first] == '{' || text[first] == '[')) return FileKind::kKineto;
-  return FileKind::kTrace;
-}
-
 Result<std::vector<Trace>> LoadFile(const std::string& path) {
-  const FileKind kind = KindOf(path);
-  if (kind == FileKind::kNsys) return ImportNsys(path);
-  Result<Trace> trace = kind == FileKind::kKineto           ? ImportKineto(path)
-                        : kind == FileKind::kMemorySnapshot ? ImportMemorySnapshot(path)
-                        : kind == FileKind::kMemoryTimeline ? ImportMemoryTimeline(path)
-                                                            : LoadTrace(path);
+  if (const Importer* const importer = ImporterOf(path)) return importer->load(path);
+  Result<Trace> trace = LoadTrace(path);
   if (!trace) return Failure{trace.message()};
   std::vector<Trace> traces;
   traces.push_back(std::move(*trace));

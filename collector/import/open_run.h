@@ -11,15 +11,10 @@
 
 namespace ranktap::collector {
 
-enum class FileKind { kTrace, kKineto, kNsys, kMemorySnapshot, kMemoryTimeline, kUnknown };
-
-// By its first bytes, not by its name.
-FileKind KindOf(const std::string& path);
-
 // "rank3.json", "trace_rank_12.json.gz", "worker-5_rank-7...": the number after the last "rank".
 std::optional<uint32_t> RankInName(const std::string& path);
 
-// The traces in one file: one, but for nsys' files of several processes.
+// The traces in one file, ours or another tool's.
 Result<std::vector<Trace>> LoadFile(const std::string& path);
 
 // One path: a run directory, a trace, a file of another tool or a directory of such files (searched

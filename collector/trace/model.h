@@ -162,6 +162,7 @@ enum class TraceOrigin : uint8_t { kCapture, kKineto, kNsys, kMemory };
 struct Trace {
   std::string path;
   TraceOrigin origin = TraceOrigin::kCapture;
+  bool is_ours() const { return origin == TraceOrigin::kCapture; }
   TraceInfo info;
   v1::Hello hello;
   v1::Ending ending;

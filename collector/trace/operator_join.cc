@@ -134,7 +134,7 @@ void JoinOperators(Trace* trace) {
   JoinWork(*trace, by_id, around, &trace->kernels);
   JoinWork(*trace, by_id, around, &trace->copies);
   JoinWork(*trace, by_id, around, &trace->memsets);
-  if (trace->origin == TraceOrigin::kCapture) {
+  if (trace->is_ours()) {
     NumberOwn(around, trace);
     JoinBackward(trace);
   }

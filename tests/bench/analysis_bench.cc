@@ -22,7 +22,7 @@
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/export/exporter.h"
-#include "collector/import/kineto/kineto_importer.h"
+#include "collector/import/importers.h"
 #include "collector/report/report.h"
 #include "collector/trace/large_blocks.h"
 #include "collector/trace/load/trace_loader.h"

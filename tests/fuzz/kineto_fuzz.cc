@@ -3,7 +3,7 @@
 
 #include <iterator>
 
-#include "collector/import/kineto/kineto_importer.h"
+#include "collector/import/importers.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/text_edits.h"
 

@@ -2,7 +2,7 @@
 // edited.
 #include <iterator>
 
-#include "collector/import/memory/memory_importer.h"
+#include "collector/import/importers.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/text_edits.h"
 #include "tests/unit/collector/import/memory/pickle_text.h"

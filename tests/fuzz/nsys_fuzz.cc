@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "collector/import/nsys/nsys_importer.h"
+#include "collector/import/importers.h"
 #include "tests/fuzz/edits.h"
 
 using namespace ranktap;

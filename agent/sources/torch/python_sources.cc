@@ -1,5 +1,4 @@
 // The files of agent/sources/torch/python/ as bytes of the library's read-only data.
-// Runs on: any thread.  May not: be changed after the build.
 #include "agent/sources/torch/python_sources.h"
 
 #include <array>

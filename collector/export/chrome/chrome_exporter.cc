@@ -1,4 +1,4 @@
-#include "collector/export/chrome/chrome_exporter.h"
+#include "collector/export/exporters.h"
 
 #include <algorithm>
 #include <set>

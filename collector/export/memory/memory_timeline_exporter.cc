@@ -1,4 +1,4 @@
-#include "collector/export/memory/memory_timeline_exporter.h"
+#include "collector/export/exporters.h"
 
 #include <algorithm>
 #include <array>

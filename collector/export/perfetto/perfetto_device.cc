@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collector/export/cupti_names.h"
+#include "collector/export/exporters.h"
 #include "collector/export/json_text.h"
 #include "collector/export/launch_arrows.h"
 #include "collector/export/occupancy.h"

@@ -1,4 +1,5 @@
 #include "collector/export/perfetto/perfetto_exporter.h"
+#include "collector/export/exporters.h"
 
 #include <algorithm>
 #include <map>

@@ -12,14 +12,6 @@
 
 namespace ranktap::collector {
 
-// Perfetto's protobuf trace, all ranks in one file: ui.perfetto.dev, trace_processor.
-// Each rank is a process with its threads, and its GPUs with their streams below it. Times are
-// CLOCK_REALTIME. A path that ends with ".tar" becomes an archive of a file for each rank, and a
-// perfetto_manifest.json that says on which host each ran: trace_processor 58 and newer lay them
-// onto one timeline, and hosts are machines.
-std::optional<Failure> WritePerfetto(const Run& run, std::span<const Trace* const> traces,
-                                     const ExportOptions& options, const std::string& path);
-
 // What the parts of the exporter share about one trace.
 struct PerfettoTrace {
   const Trace& trace;

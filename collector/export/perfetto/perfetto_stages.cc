@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collector/export/cupti_names.h"
+#include "collector/export/exporters.h"
 #include "collector/export/json_text.h"
 #include "collector/export/perfetto/perfetto_exporter.h"
 #include "collector/export/perfetto/perfetto_fields.h"

@@ -1,4 +1,4 @@
-#include "collector/export/sqlite/sqlite_exporter.h"
+#include "collector/export/exporters.h"
 
 #include <map>
 #include <set>

@@ -1,4 +1,6 @@
-#include "collector/import/kineto/kineto_importer.h"
+#include "collector/import/finish_trace.h"
+#include "collector/import/importers.h"
+#include "collector/import/json_scan.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -271,12 +273,13 @@ Result<Trace> ImportKineto(const std::string& path) {
     return Failure{path + ": joined from " + std::to_string(file.joined()) +
                    " files by ranktap merge, for viewers; name those files or their directory"};
   }
-  trace.closed = true;
-  trace.info.events = trace.events;
-  trace.info.bytes = source->file_bytes();
-  trace.info.status = TraceStatus::kClosed;
-  trace.info.executable = "torch.profiler";
+  CloseTrace("torch.profiler", source->file_bytes(), &trace);
   return trace;
+}
+
+bool LooksLikeKineto(std::string_view head) {
+  const size_t first = FirstOfJson(head);
+  return first != head.npos && (head[first] == '{' || head[first] == '[');
 }
 
 }  // namespace ranktap::collector

@@ -7,8 +7,8 @@
 
 #include "collector/import/byte_source.h"
 #include "collector/import/finish_trace.h"
+#include "collector/import/importers.h"
 #include "collector/import/largest_allocation.h"
-#include "collector/import/memory/memory_importer.h"
 #include "collector/import/memory/pickle_reader.h"
 #include "collector/import/optional_values.h"
 
@@ -283,12 +283,13 @@ Result<Trace> ImportMemorySnapshot(const std::string& path) {
     }
     return Failure{message};
   }
-  trace.closed = true;
-  trace.info.events = trace.events;
-  trace.info.bytes = source->file_bytes();
-  trace.info.status = TraceStatus::kClosed;
-  trace.info.executable = "torch.cuda.memory";
+  CloseTrace("torch.cuda.memory", source->file_bytes(), &trace);
   return trace;
+}
+
+// A pickle of protocol 2 or later.
+bool LooksLikeMemorySnapshot(std::string_view head) {
+  return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
 }
 
 }  // namespace ranktap::collector

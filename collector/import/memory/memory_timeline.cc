@@ -3,9 +3,9 @@
 
 #include "collector/import/byte_source.h"
 #include "collector/import/finish_trace.h"
+#include "collector/import/importers.h"
 #include "collector/import/json_scan.h"
 #include "collector/import/largest_allocation.h"
-#include "collector/import/memory/memory_importer.h"
 #include "collector/import/optional_values.h"
 #include "collector/import/text_window.h"
 
@@ -156,12 +156,15 @@ Result<Trace> ImportMemoryTimeline(const std::string& path) {
                    "timelines the kind that export_memory_timeline(\"X.raw.json.gz\") "
                    "writes can be read"};
   }
-  trace.closed = true;
-  trace.info.events = trace.events;
-  trace.info.bytes = source->file_bytes();
-  trace.info.status = TraceStatus::kClosed;
-  trace.info.executable = "torch.profiler";
+  CloseTrace("torch.profiler", source->file_bytes(), &trace);
   return trace;
+}
+
+bool LooksLikeMemoryTimeline(std::string_view head) {
+  const size_t first = FirstOfJson(head);
+  if (first == head.npos || head[first] != '[') return false;
+  const size_t second = FirstOfJson(head, first + 1);
+  return second != head.npos && head[second] == '[';
 }
 
 }  // namespace ranktap::collector

@@ -1,4 +1,5 @@
-#include "collector/import/nsys/nsys_importer.h"
+#include "collector/import/finish_trace.h"
+#include "collector/import/importers.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -138,9 +139,7 @@ class NsysFile {
       Trace& trace = process.trace();
       trace.path = path_;
       trace.base_time_ns = trace.realtime_offset_ns = start_ns_;
-      trace.closed = true;
-      trace.info.events = trace.events;
-      trace.info.status = TraceStatus::kClosed;
+      CloseTrace(trace.info.executable, trace.info.bytes, &trace);
       for (const v1::Device& device : devices_) *trace.hello.add_devices() = device;
       if (trace.info.file.empty()) {
         trace.info.file = std::filesystem::path(path_).filename().string();
@@ -199,5 +198,7 @@ Result<std::vector<Trace>> ImportNsys(const std::string& path) {
   }
   return traces;
 }
+
+bool LooksLikeNsys(std::string_view head) { return head.starts_with("SQLite format 3"); }
 
 }  // namespace ranktap::collector

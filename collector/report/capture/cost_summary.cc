@@ -86,7 +86,7 @@ void AddDecisions(const Trace& trace, Table* table) {
 Table TabulateCost(const Run& run, const ReportOptions&) {
   std::vector<Line> lines;
   for (const Trace& trace : run.traces) {
-    if (trace.origin == TraceOrigin::kCapture) lines.push_back({&trace, &trace.cost});
+    if (trace.is_ours()) lines.push_back({&trace, &trace.cost});
   }
   Table table = TableOf("What ranktap itself cost, by rank", kColumns, lines);
   for (const Line& line : lines) AddDecisions(*line.trace, &table);

@@ -36,7 +36,7 @@ std::vector<ByName> CountKernels(const Trace& trace) {
 std::string WhyNoKernels(const Run& run) {
   bool captured = false, graphs = false;
   for (const Trace& trace : run.traces) {
-    captured |= trace.origin == TraceOrigin::kCapture;
+    captured |= trace.is_ours();
     graphs |= trace.graph_launches.size() > 0;
   }
   if (graphs) return "kernels ran in CUDA graphs only, timed as a whole: ranktap report RUN graphs";

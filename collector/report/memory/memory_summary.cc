@@ -72,7 +72,7 @@ std::map<uint32_t, Curve> CudaCurves(const Trace& trace) {
 Cell DeviceCell(const Trace& trace, uint32_t device) {
   if (device != kCpu) return "GPU " + std::to_string(device);
   // A memory timeline is of one device, which it does not name.
-  const bool named = trace.allocations.category.empty() || trace.origin == TraceOrigin::kCapture;
+  const bool named = trace.allocations.category.empty() || trace.is_ours();
   return std::string(named ? "CPU" : "not named");
 }
 

@@ -33,9 +33,8 @@ std::string WhatIsMissing(const Run& run) {
     }
     // Of a capture: a profiler's window has launches at its end whose kernels ran after it.
     const RankRow& row = SummarizeRank(trace);
-    if (trace.origin == TraceOrigin::kCapture &&
-        static_cast<double>(row.launches_without_kernel) >
-            kTolerableLaunches * static_cast<double>(row.kernels)) {
+    if (trace.is_ours() && static_cast<double>(row.launches_without_kernel) >
+                               kTolerableLaunches * static_cast<double>(row.kernels)) {
       return std::to_string(row.launches_without_kernel) + " launches of " + RankName(trace) +
              " have no kernel record";
     }

@@ -1,4 +1,5 @@
 #include "collector/export/perfetto/perfetto_exporter.h"
+#include "collector/export/exporters.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

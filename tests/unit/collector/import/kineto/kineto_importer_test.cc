@@ -1,5 +1,5 @@
 // Files of torch.profiler as users have them: several windows of a rank, gloo, odd heads and tails.
-#include "collector/import/kineto/kineto_importer.h"
+#include "collector/import/importers.h"
 #include "collector/report/reports.h"
 
 #include <gmock/gmock.h>

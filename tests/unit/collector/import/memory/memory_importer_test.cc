@@ -1,4 +1,4 @@
-#include "collector/import/memory/memory_importer.h"
+#include "collector/import/importers.h"
 #include "collector/report/reports.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "collector/import/nsys/nsys_importer.h"
+#include "collector/import/importers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <random>
 #include <tuple>
 
-#include "collector/export/sqlite/sqlite_exporter.h"
+#include "collector/export/exporters.h"
 #include "collector/trace/symbol_name.h"
 #include "tests/unit/collector/export/sample_run.h"
 #include "tests/unit/collector/temporary_directory.h"

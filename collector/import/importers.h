@@ -1,0 +1,36 @@
+// What reads each foreign format; registry.cc lists them. What is readable is read; what is not is
+// skipped and listed in Trace::damage. Each fails with a sentence that names the file.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collector/file/result.h"
+#include "collector/trace/model.h"
+
+namespace ranktap::collector {
+
+// A trace of torch.profiler (Kineto), or any Chrome JSON trace with its categories; gzip or not.
+// Read in pieces of a few megabytes; offsets of damage are in the uncompressed text. Times are as
+// in the file, plus baseTimeNanoseconds, minus Trace::base_time_ns.
+bool LooksLikeKineto(std::string_view head);
+Result<Trace> ImportKineto(const std::string& path);
+
+// Files of `nsys export --type sqlite`, and our own sqlite export. A trace for each process in the
+// file, by their ids. Ranks are known where the file has our own table RANKTAP_RANKS. Times count
+// from the start of the session. Damage is in the first trace.
+bool LooksLikeNsys(std::string_view head);
+Result<std::vector<Trace>> ImportNsys(const std::string& path);
+
+// torch.cuda.memory._dump_snapshot(): a pickle. Allocations with their stacks, of all GPUs of the
+// process. What was allocated before its history begins comes first, at the history's first moment.
+bool LooksLikeMemorySnapshot(std::string_view head);
+Result<Trace> ImportMemorySnapshot(const std::string& path);
+
+// profile.export_memory_timeline("X.raw.json.gz"): [time, action, bytes, category] rows of one
+// device, which the file does not name. What existed before comes first, at the first moment.
+bool LooksLikeMemoryTimeline(std::string_view head);
+Result<Trace> ImportMemoryTimeline(const std::string& path);
+
+}  // namespace ranktap::collector

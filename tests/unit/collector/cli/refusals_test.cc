@@ -1,0 +1,55 @@
+// Options that would do nothing are wrong usage, and the message names where they do something.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "collector/cli/command.h"
+
+namespace ranktap::collector {
+namespace {
+
+using testing::HasSubstr;
+
+struct Ended {
+  int status;
+  std::string said, complained;
+};
+
+Ended Call(int (*command)(const std::vector<std::string>&), std::vector<std::string> arguments) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int status = command(arguments);
+  std::fflush(stdout);
+  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+TEST(RefusalsTest, AnOptionThatTheReportDoesNotHeedIsRefusedWithTheNamesOfThoseThatDo) {
+  const Ended ended = Call(&ReportCommand, {"RUN", "kernels", "--operator", "x"});
+  EXPECT_EQ(ended.status, kWrongUsage);
+  EXPECT_THAT(ended.complained, HasSubstr("--operator is for patterns, not for kernels"));
+}
+
+TEST(RefusalsTest, WithoutANameAnOptionThatNoTableOfTheSummaryHeedsIsRefused) {
+  const Ended ended = Call(&ReportCommand, {"RUN", "--sample-rate", "3"});
+  EXPECT_EQ(ended.status, kWrongUsage);
+  EXPECT_THAT(ended.complained, HasSubstr("--sample-rate is for memory-over-time"));
+}
+
+TEST(RefusalsTest, AFormatsOptionIsRefusedForOtherFormats) {
+  const Ended ended =
+      Call(&ExportCommand, {"RUN", "--format", "csv", "-o", "x.csv", "--arrows", "tensors"});
+  EXPECT_EQ(ended.status, kWrongUsage);
+  EXPECT_THAT(ended.complained, HasSubstr("--arrows is for chrome, perfetto, not for csv"));
+}
+
+TEST(RefusalsTest, HelpForAReportListsItsColumnsWithTheirUnits) {
+  const Ended ended = Call(&ReportCommand, {"--help", "kernels"});
+  EXPECT_EQ(ended.status, kSuccess);
+  EXPECT_THAT(ended.said, testing::ContainsRegex("total_ns +ns"));
+  EXPECT_THAT(ended.said, HasSubstr("Option: --hta-compat"));
+}
+
+}  // namespace
+}  // namespace ranktap::collector

@@ -1,0 +1,41 @@
+// The registry: what its rows promise.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "collector/report/report.h"
+
+namespace ranktap::collector {
+namespace {
+
+Table AboutNothing(const Report& report) {
+  const Run nothing;
+  return report.compare != nullptr ? report(nothing, nothing) : report(nothing);
+}
+
+TEST(ReportRegistryTest, EachReportNamesItsColumnsForARunWithoutRanks) {
+  for (const Report& report : AllReports()) {
+    EXPECT_FALSE(AboutNothing(report).columns.empty()) << report.name;
+  }
+}
+
+TEST(ReportRegistryTest, ATableHasTheNameOfItsRowAndNoColumnTwice) {
+  for (const Report& report : AllReports()) {
+    const Table table = AboutNothing(report);
+    EXPECT_EQ(table.name, report.name);
+    std::set<std::string> names;
+    for (const TableColumn& column : table.columns) {
+      EXPECT_TRUE(names.insert(column.name).second) << report.name << ": " << column.name;
+    }
+  }
+}
+
+TEST(ReportRegistryTest, EachOptionIsHeededBySomeReport) {
+  for (const ReportOption& option : kReportOptions) {
+    EXPECT_NE(NamesThatHeed(option.bit), "") << option.name;
+  }
+  EXPECT_EQ(NamesThatHeed(kOperator), "patterns");
+}
+
+}  // namespace
+}  // namespace ranktap::collector
