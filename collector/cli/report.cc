@@ -8,6 +8,7 @@
 
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/cli/report_help.h"
 #include "collector/import/open_run.h"
 #include "collector/report/report.h"
 #include "collector/report/run_filter.h"
@@ -26,18 +27,6 @@ constexpr std::string_view kSummary[] = {"verdict", "ranks", "waterfall", "kerne
 // Of files that tell of an allocator alone.
 constexpr std::string_view kMemorySummary[] = {"memory", "memory-peak"};
 constexpr size_t kSummaryRows = 10;
-
-std::string ReportsHelp() {
-  size_t width = 0;
-  for (const Report& report : AllReports()) width = std::max(width, report.name.size());
-  std::string text =
-      "Analyses (without a name: the verdict and a summary; --help NAME: its columns):\n";
-  for (const Report& report : AllReports()) {
-    text += "  " + std::string(report.name) + std::string(width + 2 - report.name.size(), ' ') +
-            std::string(report.question) + "\n";
-  }
-  return text;
-}
 
 struct Request {
   std::vector<std::string> paths;
@@ -303,51 +292,6 @@ void AddReportOptions(Arguments* app, ReportOptions* options) {
   app->Add("--sample-rate", &options->sample_rate,
            OfReports(kSampleRate, "after every so many operators, not at 400 moments"))
       .Positive();
-}
-
-std::string_view NameOf(Unit unit) {
-  switch (unit) {
-    case Unit::kText:
-      return "text";
-    case Unit::kCount:
-      return "number";
-    case Unit::kNs:
-      return "ns";
-    case Unit::kBytes:
-      return "bytes";
-    case Unit::kPercent:
-      return "percent";
-  }
-  return "";
-}
-
-// `ranktap report --help NAME`: the report's columns, as in JSON and CSV. They are the same for
-// every run, so those of a run without ranks are asked for.
-std::string ColumnsHelp(const Report& report) {
-  const Run nothing;
-  const Table table = report.compare != nullptr ? report(nothing, nothing) : report(nothing);
-  size_t width = 0;
-  for (const TableColumn& column : table.columns) width = std::max(width, column.name.size());
-  std::string text = std::string(report.question) + "\nColumns:\n";
-  for (const TableColumn& column : table.columns) {
-    text += "  " + column.name + std::string(width + 2 - column.name.size(), ' ') +
-            std::string(NameOf(column.unit)) +
-            (column.shown == Shown::kDetail ? ", where there is room" : "") + "\n";
-  }
-  for (const ReportOption& option : kReportOptions) {
-    if ((report.heeds & option.bit) != 0) text += "Option: " + std::string(option.name) + "\n";
-  }
-  return text;
-}
-
-// The report that `--help` is asked about; nullptr: the verb itself, or no help at all.
-const Report* HelpWanted(const std::vector<std::string>& arguments) {
-  const auto is_help = [](const std::string& word) { return word == "--help" || word == "-h"; };
-  if (std::ranges::none_of(arguments, is_help)) return nullptr;
-  for (const std::string& word : arguments) {
-    if (const Report* const report = FindReport(word)) return report;
-  }
-  return nullptr;
 }
 
 // False, after a complaint: an option is given that none of the reports heeds.

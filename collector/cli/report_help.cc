@@ -1,0 +1,65 @@
+#include "collector/cli/report_help.h"
+
+#include <algorithm>
+
+namespace ranktap::collector {
+namespace {
+
+std::string_view NameOf(Unit unit) {
+  switch (unit) {
+    case Unit::kText:
+      return "text";
+    case Unit::kCount:
+      return "number";
+    case Unit::kNs:
+      return "ns";
+    case Unit::kBytes:
+      return "bytes";
+    case Unit::kPercent:
+      return "percent";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string ReportsHelp() {
+  size_t width = 0;
+  for (const Report& report : AllReports()) width = std::max(width, report.name.size());
+  std::string text =
+      "Analyses (without a name: the verdict and a summary; --help NAME: its columns):\n";
+  for (const Report& report : AllReports()) {
+    text += "  " + std::string(report.name) + std::string(width + 2 - report.name.size(), ' ') +
+            std::string(report.question) + "\n";
+  }
+  return text;
+}
+
+// Columns are the same for every run, so those of a run without ranks are asked for.
+std::string ColumnsHelp(const Report& report) {
+  const Run nothing;
+  const Table table = report.compare != nullptr ? report(nothing, nothing) : report(nothing);
+  size_t width = 0;
+  for (const TableColumn& column : table.columns) width = std::max(width, column.name.size());
+  std::string text = std::string(report.question) + "\nColumns:\n";
+  for (const TableColumn& column : table.columns) {
+    text += "  " + column.name + std::string(width + 2 - column.name.size(), ' ') +
+            std::string(NameOf(column.unit)) +
+            (column.shown == Shown::kDetail ? ", where there is room" : "") + "\n";
+  }
+  for (const ReportOption& option : kReportOptions) {
+    if ((report.heeds & option.bit) != 0) text += "Option: " + std::string(option.name) + "\n";
+  }
+  return text;
+}
+
+const Report* HelpWanted(const std::vector<std::string>& arguments) {
+  const auto is_help = [](const std::string& word) { return word == "--help" || word == "-h"; };
+  if (std::ranges::none_of(arguments, is_help)) return nullptr;
+  for (const std::string& word : arguments) {
+    if (const Report* const report = FindReport(word)) return report;
+  }
+  return nullptr;
+}
+
+}  // namespace ranktap::collector

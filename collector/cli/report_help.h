@@ -1,0 +1,18 @@
+// What `ranktap report --help [NAME]` says of the reports.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collector/report/report.h"
+
+namespace ranktap::collector {
+
+// All of them, a line each.
+std::string ReportsHelp();
+// The columns of one, as in JSON and CSV, with their units.
+std::string ColumnsHelp(const Report& report);
+// The report that `--help` is asked about; nullptr: the verb itself, or no help at all.
+const Report* HelpWanted(const std::vector<std::string>& arguments);
+
+}  // namespace ranktap::collector
