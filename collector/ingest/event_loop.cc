@@ -82,8 +82,9 @@ int EventLoop::DeliverEvents(int timeout_ms) {
   epoll_event events[kMaxEvents];
   const int count = ::epoll_wait(epoll_.get(), events, kMaxEvents, timeout_ms);
   for (int i = 0; i < count; ++i) {
-    if (is_paused_()) break;  // the kernel reports the others again
-    const auto found = watched_.find(events[i].data.u64);
+    if (is_paused_()) break;                  // the kernel reports the others again
+    const uint64_t tag = events[i].data.u64;  // epoll_event is packed: no reference into it
+    const auto found = watched_.find(tag);
     if (found == watched_.end()) continue;  // the wake-up, or unwatched since it was reported
     const std::shared_ptr<Watched> watched = found->second;
     Call([&] { watched->on_ready(events[i].events); });
