@@ -13,7 +13,7 @@
 #include "collector/file/run_info.h"
 #include "collector/ingest/control_client.h"
 #include "collector/ingest/monotonic_clock.h"
-#include "collector/report/text/human_units.h"
+#include "collector/report/human_units.h"
 #include "collector/report/text/table_text.h"
 
 namespace ranktap::collector {

@@ -12,7 +12,7 @@
 #include "collector/export/run_clock.h"
 #include "collector/export/split_export.h"
 #include "collector/import/open_run.h"
-#include "collector/report/text/human_units.h"
+#include "collector/report/human_units.h"
 #include "collector/symbols/resolve_stacks.h"
 #include "collector/trace/large_blocks.h"
 

@@ -7,7 +7,7 @@
 #include "collector/cli/control.h"
 #include "collector/file/run_info.h"
 #include "collector/ingest/monotonic_clock.h"
-#include "collector/report/text/human_units.h"
+#include "collector/report/human_units.h"
 
 namespace ranktap::collector {
 namespace {

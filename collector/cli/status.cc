@@ -8,7 +8,7 @@
 #include "collector/cli/command.h"
 #include "collector/cli/control.h"
 #include "collector/file/run_info.h"
-#include "collector/report/text/human_units.h"
+#include "collector/report/human_units.h"
 #include "collector/report/text/table_text.h"
 #include "collector/report/text/terminal.h"
 

@@ -3,7 +3,7 @@
 
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
-#include "collector/report/text/human_units.h"
+#include "collector/report/human_units.h"
 #include "collector/trace/load/trace_check.h"
 
 namespace ranktap::collector {

@@ -8,7 +8,7 @@
 #include "collector/analysis/numbers/describe.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
-#include "collector/report/wording.h"
+#include "collector/report/human_units.h"
 
 namespace ranktap::collector {
 namespace {

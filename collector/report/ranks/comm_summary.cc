@@ -8,8 +8,8 @@
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/report/human_units.h"
 #include "collector/report/reports.h"
-#include "collector/report/wording.h"
 
 namespace ranktap::collector {
 namespace {

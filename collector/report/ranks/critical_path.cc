@@ -13,8 +13,8 @@
 #include "collector/analysis/sync_calls.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/report/human_units.h"
 #include "collector/report/ranks/clock_alignment.h"
-#include "collector/report/wording.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -257,8 +257,8 @@ std::string DescribePath(const Run& run, const std::vector<PathSegment>& path) {
     total += segment.ns;
   }
   const auto most = std::max_element(by_rank.begin(), by_rank.end());
-  return "the path is " + Duration(total) + " long; " + Share(*most, total) + " of it is on " +
-         RankName(run.traces[static_cast<size_t>(most - by_rank.begin())]);
+  return "the path is " + FormatNs(total) + " long; " + FormatShare(*most, total) +
+         " of it is on " + RankName(run.traces[static_cast<size_t>(most - by_rank.begin())]);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include "collector/analysis/steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/report/human_units.h"
 #include "collector/report/reports.h"
-#include "collector/report/wording.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -85,8 +85,8 @@ std::string DescribeSteps(const Trace& trace, const StepList& steps) {
   const Description of = Describe(std::move(lengths));
   const size_t warm_up = steps.list.size() - of.count;
   return RankName(trace) + ": " + Counted(of.count, "step") + " by " + steps.source + ", median " +
-         Duration(static_cast<int64_t>(of.median)) + ", longest " +
-         Duration(static_cast<int64_t>(of.max)) +
+         FormatNs(static_cast<int64_t>(of.median)) + ", longest " +
+         FormatNs(static_cast<int64_t>(of.max)) +
          (warm_up == 0 ? "" : "; " + std::to_string(warm_up) + " of warm-up");
 }
 

@@ -9,8 +9,8 @@
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/report/human_units.h"
 #include "collector/report/steps/stragglers.h"
-#include "collector/report/wording.h"
 
 namespace ranktap::collector {
 namespace {
@@ -69,7 +69,7 @@ std::string DescribeStraggler(const Run& run, const Straggler& straggler) {
   const std::string rank = RankName(run.traces[straggler.trace]);
   std::string text = "the other ranks wait for " + rank;
   if (straggler.cause) {
-    text += ", which spends " + Duration(straggler.excess_ns) + " a step more than they do on " +
+    text += ", which spends " + FormatNs(straggler.excess_ns) + " a step more than they do on " +
             std::string(NameOf(*straggler.cause));
   }
   return text + (straggler.persistent ? "" : " (in some steps only)");
@@ -155,14 +155,14 @@ MeanStep MeanOfRanks(const std::vector<RankWaterfall>& waterfalls) {
 
 // " of each 412 ms step"
 std::string OfWhat(const MeanStep& mean) {
-  return mean.has_steps ? " of each " + Duration(mean.ns) + " step"
-                        : " of " + Duration(mean.ns) + " (no steps found)";
+  return mean.has_steps ? " of each " + FormatNs(mean.ns) + " step"
+                        : " of " + FormatNs(mean.ns) + " (no steps found)";
 }
 
 std::string DescribeHostTime(const MeanStep& mean) {
   std::string text = "Nothing ran on a device: all" + OfWhat(mean) + " is the host's time";
   if (mean.loading) {
-    text += ", " + Duration(*mean.loading) + " (" + Share(*mean.loading, mean.ns) +
+    text += ", " + FormatNs(*mean.loading) + " (" + FormatShare(*mean.loading, mean.ns) +
             ") of it waiting for data";
   }
   return text + ".";
@@ -185,7 +185,7 @@ Verdict JudgeHosts(const Run& run, const std::vector<RankWaterfall>& waterfalls,
   const std::string finding = DescribeStraggler(run, stragglers[0]);
   verdict.sentence.back() = ';';
   verdict.sentence +=
-      " in " + Duration(wait) + " (" + Share(wait, mean.ns) + ") of it " + finding + ".";
+      " in " + FormatNs(wait) + " (" + FormatShare(wait, mean.ns) + ") of it " + finding + ".";
   verdict.losses.push_back({Cause::kWait, wait, stragglers[0].trace, true, finding});
   return verdict;
 }
@@ -199,12 +199,12 @@ Verdict JudgeDevices(const Run& run, const std::vector<RankWaterfall>& waterfall
                   .mean_step = mean.ns};
   if (verdict.losses.empty() || !mean.IsWorthSaying(verdict.losses[0].ns)) {
     verdict.sentence = "No loss is worth more than 1 %" + OfWhat(mean) + ": the devices compute " +
-                       Share(mean.compute, mean.ns) + " of the time.";
+                       FormatShare(mean.compute, mean.ns) + " of the time.";
     return verdict;
   }
   const Loss& largest = verdict.losses[0];
-  verdict.sentence = "The largest recoverable loss is " + Duration(largest.ns) + OfWhat(mean) +
-                     " (" + Share(largest.ns, mean.ns) + "): " + largest.finding +
+  verdict.sentence = "The largest recoverable loss is " + FormatNs(largest.ns) + OfWhat(mean) +
+                     " (" + FormatShare(largest.ns, mean.ns) + "): " + largest.finding +
                      OnWhichRank(run, largest, mean.ranks) + ".";
   return verdict;
 }

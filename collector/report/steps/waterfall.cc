@@ -13,7 +13,7 @@
 #include "collector/analysis/sync_calls.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
-#include "collector/report/wording.h"
+#include "collector/report/human_units.h"
 
 namespace ranktap::collector {
 namespace {

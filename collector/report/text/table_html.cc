@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collector/report/text/human_units.h"
+#include "collector/report/human_units.h"
 #include "collector/report/text/table_text.h"
 
 namespace ranktap::collector {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "collector/report/text/human_units.h"
+#include "collector/report/human_units.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {

@@ -160,9 +160,10 @@ TEST(Gloo, TheVerdictNamesTheRankThatOthersWaitForOnTheHost) {
   WriteGlooJob(directory);
   const Result<collector::Run> run = OpenRun({directory.path()});
   ASSERT_TRUE(run) << run.message();
-  EXPECT_EQ(Judge(*run).sentence,
-            "Nothing ran on a device: all of each 1 ms step is the host's time; in 300 us (30 %) "
-            "of it the other ranks wait for rank 1.");
+  EXPECT_EQ(
+      Judge(*run).sentence,
+      "Nothing ran on a device: all of each 1.000 ms step is the host's time; in 300.0 us (30.0 %) "
+      "of it the other ranks wait for rank 1.");
   const Table stragglers = TabulateStragglers(*run, {});
   ASSERT_EQ(stragglers.rows.size(), 1u);
   EXPECT_EQ(CellAt<int64_t>(stragglers, 0, "rank"), 1);

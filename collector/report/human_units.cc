@@ -1,5 +1,6 @@
-#include "collector/report/text/human_units.h"
+#include "collector/report/human_units.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -17,8 +18,9 @@ std::string Print(const char* format, double value, const char* unit) {
 
 // Four significant digits.
 std::string Scaled(double value, const char* unit) {
-  if (value < 9.9995) return Print("%.3f %s", value, unit);
-  if (value < 99.995) return Print("%.2f %s", value, unit);
+  const double size = std::abs(value);
+  if (size < 9.9995) return Print("%.3f %s", value, unit);
+  if (size < 99.995) return Print("%.2f %s", value, unit);
   return Print("%.1f %s", value, unit);
 }
 
@@ -28,8 +30,9 @@ std::string FormatNs(int64_t ns) {
   const double value = static_cast<double>(ns);
   const double size = std::abs(value);
   if (size < 1e3) return std::to_string(ns) + " ns";
-  if (size < 1e6) return Scaled(value / 1e3, "us");
-  if (size < 1e9) return Scaled(value / 1e6, "ms");
+  // What would be written as 1000.0 of a unit is 1.000 of the next.
+  if (size < 999.95e3) return Scaled(value / 1e3, "us");
+  if (size < 999.95e6) return Scaled(value / 1e6, "ms");
   return Scaled(value / 1e9, "s");
 }
 
@@ -57,6 +60,15 @@ std::string FormatBytes(uint64_t bytes) {
 }
 
 std::string FormatPercent(double percent) { return Print("%.1f%s", percent, " %"); }
+
+std::string FormatShare(int64_t part, int64_t whole) {
+  return FormatPercent(100.0 * static_cast<double>(part) /
+                       static_cast<double>(std::max<int64_t>(whole, 1)));
+}
+
+std::string Counted(size_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
 
 std::optional<uint64_t> ParseDuration(std::string_view text) {
   double value = 0;
