@@ -4,24 +4,22 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 namespace ranktap::collector {
 namespace {
 
-std::string Print(const char* format, double value, const char* unit) {
-  char text[64];
-  std::snprintf(text, sizeof(text), format, value, unit);
-  return text;
+std::string Fixed(double value, int decimals) {
+  char text[400];  // what the largest double takes
+  const auto end =
+      std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, decimals);
+  return {text, end.ptr};
 }
 
 // Four significant digits.
 std::string Scaled(double value, const char* unit) {
   const double size = std::abs(value);
-  if (size < 9.9995) return Print("%.3f %s", value, unit);
-  if (size < 99.995) return Print("%.2f %s", value, unit);
-  return Print("%.1f %s", value, unit);
+  return Fixed(value, size < 9.9995 ? 3 : size < 99.995 ? 2 : 1) + " " + unit;
 }
 
 }  // namespace
@@ -56,10 +54,10 @@ std::string FormatBytes(uint64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  return Print(unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return Fixed(value, unit == 0 ? 0 : 1) + " " + kUnits[unit];
 }
 
-std::string FormatPercent(double percent) { return Print("%.1f%s", percent, " %"); }
+std::string FormatPercent(double percent) { return Fixed(percent, 1) + " %"; }
 
 std::string FormatShare(int64_t part, int64_t whole) {
   return FormatPercent(100.0 * static_cast<double>(part) /
