@@ -81,8 +81,9 @@ TEST_P(PlantedStraggler, IsFoundWithItsCauseAndItsCost) {
   EXPECT_EQ(*found[0].cause, cause);
   EXPECT_EQ(found[0].excess_ns, 150'000);
   const Verdict verdict = Judge(job.run());
-  EXPECT_NE(verdict.sentence.find("wait for rank 2, which spends 150.0 us a step more than they do"),
-            std::string::npos)
+  EXPECT_NE(
+      verdict.sentence.find("wait for rank 2, which spends 150.0 us a step more than they do"),
+      std::string::npos)
       << verdict.sentence;
 }
 INSTANTIATE_TEST_SUITE_P(Causes, PlantedStraggler,
