@@ -2,26 +2,9 @@
 
 #include <algorithm>
 
+#include "collector/report/text/table_text.h"
+
 namespace ranktap::collector {
-namespace {
-
-std::string_view NameOf(Unit unit) {
-  switch (unit) {
-    case Unit::kText:
-      return "text";
-    case Unit::kCount:
-      return "number";
-    case Unit::kNs:
-      return "ns";
-    case Unit::kBytes:
-      return "bytes";
-    case Unit::kPercent:
-      return "percent";
-  }
-  return "";
-}
-
-}  // namespace
 
 std::string ReportsHelp() {
   size_t width = 0;
@@ -44,7 +27,7 @@ std::string ColumnsHelp(const Report& report) {
   std::string text = std::string(report.question) + "\nColumns:\n";
   for (const TableColumn& column : table.columns) {
     text += "  " + column.name + std::string(width + 2 - column.name.size(), ' ') +
-            std::string(NameOf(column.unit)) +
+            std::string(UnitName(column.unit)) +
             (column.shown == Shown::kDetail ? ", where there is room" : "") + "\n";
   }
   for (const ReportOption& option : kReportOptions) {

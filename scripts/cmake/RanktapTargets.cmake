@@ -52,7 +52,7 @@ function(ranktap_library name)
   endif()
 endfunction()
 
-# What is built to be run a few times: optimising it costs more than it saves, at -O1 a third more than at -O0.
+# What is built to be run a few times: optimising it costs more than it saves.
 function(ranktap_compile_quickly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
 endfunction()

@@ -190,22 +190,6 @@ std::string Line(const std::vector<TextColumn>& columns, size_t row) {
   return text;
 }
 
-std::string_view UnitName(Unit unit) {
-  switch (unit) {
-    case Unit::kText:
-      return "text";
-    case Unit::kCount:
-      return "count";
-    case Unit::kNs:
-      return "ns";
-    case Unit::kBytes:
-      return "bytes";
-    case Unit::kPercent:
-      return "percent";
-  }
-  return "";
-}
-
 nlohmann::ordered_json ToJsonValue(const Cell& cell) {
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   if (const auto* real = std::get_if<double>(&cell)) return *real;
@@ -229,6 +213,22 @@ size_t RowsShown(const Table& table, size_t limit) {
 }
 
 }  // namespace
+
+std::string_view UnitName(Unit unit) {
+  switch (unit) {
+    case Unit::kText:
+      return "text";
+    case Unit::kCount:
+      return "count";
+    case Unit::kNs:
+      return "ns";
+    case Unit::kBytes:
+      return "bytes";
+    case Unit::kPercent:
+      return "percent";
+  }
+  return "";
+}
 
 std::optional<Format> FormatNamed(std::string_view name) {
   if (name == "text") return Format::kText;

@@ -22,6 +22,9 @@ std::string FormatJson(const Table& table, size_t limit);
 // RFC 4180, with a header line. Notes are not in it.
 std::string FormatCsv(const Table& table, size_t limit);
 
+// "ns", as JSON calls it.
+std::string_view UnitName(Unit unit);
+
 // One cell as text shows it, and a column's heading: "total_ns" is "total".
 std::string FormatCell(const Cell& cell, Unit unit);
 std::string FormatHeading(const TableColumn& column);
