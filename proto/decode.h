@@ -68,34 +68,24 @@ template <typename Column, typename Take>
   return true;
 }
 
+// What every section has, by field number.
+struct SectionFields {
+  uint32_t count = 0;
+  std::array<std::span<const std::byte>, kPayloadField + 1> bytes{};
+};
+[[nodiscard]] bool ParseFields(std::span<const std::byte> section, SectionFields* fields);
+
 template <typename Event>
 [[nodiscard]] bool ParseSection(std::span<const std::byte> bytes, Section<Event>* section) {
-  try {
-    protozero::pbf_reader reader(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    while (reader.next()) {
-      if (reader.tag() == kCountField && reader.wire_type() == protozero::pbf_wire_type::varint) {
-        section->count = reader.get_uint32();
-        continue;
-      }
-      if (reader.wire_type() != protozero::pbf_wire_type::length_delimited) {
-        reader.skip();
-        continue;
-      }
-      const uint32_t tag = reader.tag();
-      const protozero::data_view view = reader.get_view();
-      const std::span<const std::byte> data = std::as_bytes(std::span(view.data(), view.size()));
-      if (tag == kPayloadSizesField) section->payload_sizes = data;
-      if (tag == kPayloadField) section->payload = data;
-      size_t index = 0;
-      ForEachColumn<Event>([&]<typename Column>() {
-        if (tag == Column::kField) section->columns[index] = data;
-        ++index;
-      });
-    }
-  } catch (const protozero::exception&) {
-    return false;
-  }
-  return section->count <= kMaxEventsPerFrame;
+  SectionFields fields;
+  if (!ParseFields(bytes, &fields)) return false;
+  section->count = fields.count;
+  section->payload_sizes = fields.bytes[kPayloadSizesField];
+  section->payload = fields.bytes[kPayloadField];
+  size_t index = 0;
+  ForEachColumn<Event>(
+      [&]<typename Column>() { section->columns[index++] = fields.bytes[Column::kField]; });
+  return true;
 }
 
 // Calls visit(section) for each section with Section<Event>; visit returns false to give up. False

@@ -1,7 +1,6 @@
 // `ranktap doctor`: what stands between this machine and a good trace.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "collector/cli/command.h"
 #include "collector/cli/injection.h"
 #include "collector/doctor/finding.h"
+#include "collector/file/json.h"
 #include "collector/report/text/table_text.h"
 #include "collector/report/text/terminal.h"
 #include "collector/version.h"
@@ -74,7 +74,7 @@ std::string FormatFindingsJson(const std::vector<Found>& found, bool healthy) {
                                     {"advice", finding.advice}});
     }
   }
-  return object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return WriteJson(object, 2) + "\n";
 }
 
 std::string ChecksHelp() {

@@ -15,6 +15,7 @@
 #include "collector/trace/large_blocks.h"
 #include "collector/trace/load/run_reader.h"
 #include "collector/trace/load/trace_loader.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -111,7 +112,7 @@ std::optional<Failure> MergeToJson(const std::vector<std::string>& files,
     }
   }
   if (inputs.empty()) return Failure{"nothing to merge"};
-  std::stable_sort(inputs.begin(), inputs.end(), [](const MergeInput& a, const MergeInput& b) {
+  SortRows(&inputs, [](const MergeInput& a, const MergeInput& b) {
     return a.rank.value_or(kNone) < b.rank.value_or(kNone);
   });
   Result<OutputFile> file = OutputFile::Create(output);

@@ -4,6 +4,8 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "collector/file/json.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -154,11 +156,11 @@ std::string ToJson(const RunInfo& info) {
   object["traces"] = json::array();
   for (const TraceInfo& trace : info.traces) object["traces"].push_back(ToJson(trace));
   // Programs may use any bytes in their arguments; JSON must be UTF-8.
-  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return WriteJson(object, 2) + "\n";
 }
 
 Result<RunInfo> ParseRunInfo(const std::string& text, const std::string& path) {
-  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json object = ParseJson(text);
   if (!object.is_object()) return Failure{path + ": not a JSON object"};
   RunInfo info;
   int format = kRunFormat;

@@ -71,7 +71,7 @@ void SortAllTies(Trace* trace) {
 }  // namespace
 
 void FinishTrace(Trace* trace) {
-  ForEachTable(*trace, [](auto& table) { SortTable(table); });
+  SortTables(trace);
   SortAllTies(trace);
   JoinLaunches(trace);
   NestOperators(trace);
@@ -83,8 +83,8 @@ void FinishTrace(Trace* trace) {
       trace->last_ns = any ? std::max(trace->last_ns, table.end[i]) : table.end[i];
       any = true;
     }
-    ForEachColumnOf(table, [](auto& column) { column.ShrinkToFit(); });
   });
+  ShrinkTables(trace);
 }
 
 void CloseTrace(const std::string& writer, uint64_t file_bytes, Trace* trace) {

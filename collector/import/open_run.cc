@@ -14,6 +14,7 @@
 #include "collector/trace/load/parallel_load.h"
 #include "collector/trace/load/run_reader.h"
 #include "collector/trace/load/trace_loader.h"
+#include "collector/trace/sort_rows.h"
 #include "collector/trace/table_columns.h"
 
 namespace ranktap::collector {
@@ -118,7 +119,7 @@ Result<Run> LoadForeign(const std::vector<std::string>& paths) {
   if (run.traces.empty()) return Failure{run.problems.front()};
   NameRanks(&run);
   ShareOneBase(&run.traces);
-  std::stable_sort(run.traces.begin(), run.traces.end(), [](const Trace& a, const Trace& b) {
+  SortRows(&run.traces, [](const Trace& a, const Trace& b) {
     return std::tuple(a.info.rank.value_or(kNone), a.path) <
            std::tuple(b.info.rank.value_or(kNone), b.path);
   });

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "collector/trace/sort_rows.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -120,17 +122,15 @@ Result<bool> SortBy(const std::string& name, Table* table) {
   const Result<size_t> column = ColumnNamed(reversed ? name.substr(1) : name, *table);
   if (!column) return Failure{column.message()};
   const size_t c = *column;
-  std::stable_sort(table->rows.begin(), table->rows.end(),
-                   [c, reversed](const std::vector<Cell>& a, const std::vector<Cell>& b) {
-                     const bool a_empty = std::holds_alternative<std::monostate>(a[c]);
-                     const bool b_empty = std::holds_alternative<std::monostate>(b[c]);
-                     if (a_empty || b_empty) return !a_empty && b_empty;
-                     const auto *x = std::get_if<std::string>(&a[c]),
-                                *y = std::get_if<std::string>(&b[c]);
-                     if (x != nullptr && y != nullptr) return reversed ? *y < *x : *x < *y;
-                     const double m = NumberOf(a[c]).value_or(0), n = NumberOf(b[c]).value_or(0);
-                     return reversed ? m < n : m > n;
-                   });
+  SortRows(&table->rows, [c, reversed](const std::vector<Cell>& a, const std::vector<Cell>& b) {
+    const bool a_empty = std::holds_alternative<std::monostate>(a[c]);
+    const bool b_empty = std::holds_alternative<std::monostate>(b[c]);
+    if (a_empty || b_empty) return !a_empty && b_empty;
+    const auto *x = std::get_if<std::string>(&a[c]), *y = std::get_if<std::string>(&b[c]);
+    if (x != nullptr && y != nullptr) return reversed ? *y < *x : *x < *y;
+    const double m = NumberOf(a[c]).value_or(0), n = NumberOf(b[c]).value_or(0);
+    return reversed ? m < n : m > n;
+  });
   return true;
 }
 

@@ -160,6 +160,11 @@ struct OpenCall {
 enum class TraceOrigin : uint8_t { kCapture, kKineto, kNsys, kMemory };
 
 struct Trace {
+  Trace();
+  Trace(Trace&&) noexcept;
+  Trace& operator=(Trace&&) noexcept;
+  ~Trace();
+
   std::string path;
   TraceOrigin origin = TraceOrigin::kCapture;
   bool is_ours() const { return origin == TraceOrigin::kCapture; }

@@ -1,12 +1,9 @@
 // The columns of each table, listed once: what cuts a table back, sorts it and measures it.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <limits>
-#include <numeric>
+#include <span>
 #include <vector>
 
 #include "collector/trace/model.h"
@@ -131,17 +128,20 @@ void TruncateTable(Table& table, size_t rows) {
   ForEachColumnOf(table, [rows](auto& column) { column.Truncate(rows); });
 }
 
+// to[i] = from[order[i]], of values of `bytes` bytes each: 1, 2, 4 or 8.
+void GatherValues(const void* from, size_t bytes, const std::vector<uint32_t>& order, void* to);
+
 // Row i becomes what row order[i] was. Columns shorter than the table read as zero beyond their
 // end.
 template <typename Table>
 void PermuteTable(Table& table, const std::vector<uint32_t>& order) {
-  const size_t rows = order.size();
+  const size_t rows = table.size();
   ForEachColumnOf(table, [&](auto& column) {
     if (column.empty()) return;
     column.PadTo(rows);
     std::remove_reference_t<decltype(column)> sorted;
-    auto* const out = sorted.Grow(rows);
-    for (size_t i = 0; i < rows; ++i) out[i] = column[order[i]];
+    auto* const out = sorted.Grow(order.size());
+    GatherValues(column.data(), sizeof(*out), order, out);
     column = std::move(sorted);
   });
 }
@@ -154,87 +154,17 @@ struct UnsortedRows {
 };
 
 // Few and short in traces: a trace is a few sorted rows woven together.
-template <typename Table>
-std::vector<UnsortedRows> FindUnsorted(const Table& table) {
-  std::vector<UnsortedRows> found;
-  const int64_t* const start = table.start.data();
-  int64_t latest = std::numeric_limits<int64_t>::min();
-  for (uint32_t i = 0, rows = static_cast<uint32_t>(table.size()); i < rows; ++i) {
-    if (start[i] >= latest) {
-      latest = start[i];
-      continue;
-    }
-    UnsortedRows grown{i, i + 1, latest};
-    while (true) {  // back to the first row that begins later
-      const uint32_t sorted_from = found.empty() ? 0 : found.back().end;
-      grown.begin = static_cast<uint32_t>(
-          std::upper_bound(start + sorted_from, start + grown.begin, start[i]) - start);
-      if (grown.begin > sorted_from || found.empty() || found.back().latest <= start[i]) break;
-      grown.begin = found.back().begin;
-      found.pop_back();
-    }
-    found.push_back(grown);
-  }
-  return found;
-}
+std::vector<UnsortedRows> FindUnsorted(std::span<const int64_t> starts);
 
-// Rows begin + i become what rows begin + order[i] were; `scratch` is reused.
-template <typename Table>
-void PermuteRows(Table& table, uint32_t begin, const std::vector<uint32_t>& order,
-                 std::vector<std::byte>* scratch) {
-  scratch->resize(order.size() * sizeof(uint64_t));
-  ForEachColumnOf(table, [&](auto& column) {
-    if (column.size() <= begin) return;
-    column.PadTo(begin + order.size());
-    auto* const values = column.data() + begin;
-    using Value = std::remove_reference_t<decltype(values[0])>;
-    static_assert(sizeof(Value) <= sizeof(uint64_t));
-    auto* const copy = reinterpret_cast<Value*>(scratch->data());
-    std::memcpy(copy, values, order.size() * sizeof(Value));
-    for (size_t i = 0; i < order.size(); ++i) values[i] = copy[order[i]];
-  });
-}
-
-// Sorts rows by start; rows of equal start keep their order. Columns that are not as long as the
-// table (optional, or not filled yet) read as zero beyond their end.
-template <typename Table>
-void SortTable(Table& table) {
-  std::vector<uint32_t> ahead, behind, order;
-  std::vector<std::byte> scratch;
-  for (const UnsortedRows& rows : FindUnsorted(table)) {
-    const int64_t* const start = table.start.data() + rows.begin;
-    const auto before = [start](uint32_t a, uint32_t b) {
-      return start[a] != start[b] ? start[a] < start[b] : a < b;
-    };
-    // What is behind the latest so far is sorted alone and merged in, which is several times faster
-    // than sorting everything.
-    ahead.clear(), behind.clear();
-    int64_t latest = std::numeric_limits<int64_t>::min();
-    for (uint32_t i = 0; i < rows.end - rows.begin; ++i) {
-      (start[i] >= latest ? ahead : behind).push_back(i);
-      latest = std::max(latest, start[i]);
-    }
-    std::sort(behind.begin(), behind.end(), before);
-    order.resize(rows.end - rows.begin);
-    std::merge(ahead.begin(), ahead.end(), behind.begin(), behind.end(), order.begin(), before);
-    PermuteRows(table, rows.begin, order, &scratch);
-  }
-}
+// Sorts each table by start; rows of equal start keep their order. Columns that are not as long as
+// their table (optional, or not filled yet) read as zero beyond their end.
+void SortTables(Trace* trace);
 
 // Nested things: by start, of equal starts the longer first; equal spans keep their order.
-template <typename Table>
-void SortNested(Table& table) {
-  const size_t rows = table.size();
-  const auto before = [&table](uint32_t a, uint32_t b) {
-    return table.start[a] != table.start[b] ? table.start[a] < table.start[b]
-                                            : table.end[a] > table.end[b];
-  };
-  std::vector<uint32_t> order(rows);
-  std::iota(order.begin(), order.end(), 0u);
-  if (std::is_sorted(order.begin(), order.end(), before)) return;
-  std::stable_sort(order.begin(), order.end(), before);
-  PermuteTable(table, order);
-}
+void SortNested(Operators& operators);
+
+// Gives back what the columns of all tables reserved and do not use.
+void ShrinkTables(Trace* trace);
 
 template <typename Table>
 size_t TableBytes(Table& table) {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "collector/file/json.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
 #include "proto/framework_marks.h"
@@ -66,7 +67,7 @@ Amount Sum(const ByDtype& amounts) {
 std::vector<ModelModule> DescribeModel(const Trace& trace) {
   std::vector<ModelModule> modules;
   for (const std::string_view line : MarkedLines(trace, kModuleDomain, proto::kTreeMark)) {
-    const Json row = Json::parse(line, nullptr, false);
+    const Json row = ParseJson(line);
     if (!row.is_object()) continue;
     ModelModule module{.name = Text(row, kRow.Key("module")),
                        .type = Text(row, kRow.Key("class")),

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "collector/analysis/sequences/pair_grammar.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -154,7 +155,7 @@ std::vector<RepeatedSequence> FindRepeatedSequences(std::span<const uint32_t> te
     sequence.places = FindPlaces(text, sequence.symbols);
     if (sequence.places.size() > 1) found.push_back(std::move(sequence));
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+  SortRows(&found, [](const auto& a, const auto& b) {
     return std::pair(b.symbols.size(), b.places.size()) <
            std::pair(a.symbols.size(), a.places.size());
   });
@@ -170,7 +171,7 @@ std::vector<RepeatedSequence> FindRepeatedSequences(std::span<const uint32_t> te
     }
     weighed.emplace_back(weight, std::move(sequence));
   }
-  std::stable_sort(weighed.begin(), weighed.end(), [](const auto& a, const auto& b) {
+  SortRows(&weighed, [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second.symbols < b.second.symbols;
   });
   kept.clear();

@@ -1,11 +1,11 @@
 // What a framework told of itself, in a Kineto trace: operators, Python calls, autograd's arrows,
 // allocations, annotations on streams, counters.
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "collector/analysis/framework/tensor_arrows.h"
 #include "collector/export/chrome/chrome_events.h"
+#include "collector/file/json.h"
 
 namespace ranktap::collector {
 namespace {
@@ -26,7 +26,7 @@ class JsonTexts {
     std::string& text = At(&values_, id);
     if (!text.empty()) return text;
     const std::string_view value = dictionary_.String(id);
-    const bool is_list = value.starts_with("[") && nlohmann::json::accept(value);
+    const bool is_list = value.starts_with("[") && IsJson(value);
     return text = is_list ? std::string(value) : Quoted(value);
   }
 

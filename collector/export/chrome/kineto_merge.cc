@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "collector/export/json_text.h"
+#include "collector/file/json.h"
 #include "collector/import/byte_source.h"
 #include "collector/import/json_scan.h"
 #include "collector/import/text_window.h"
@@ -273,7 +274,7 @@ Result<MergeInput> DescribeMergeInput(const std::string& path) {
         if (key == "baseTimeNanoseconds") has_base = ParseInteger(value, &input.base_ns);
         if (key == "deviceProperties") input.device_properties = value;
         if (key == "distributedInfo") {
-          const auto info = nlohmann::json::parse(value, nullptr, false);
+          const auto info = ParseJson(value);
           const auto rank = info.is_object() ? info.find("rank") : info.end();
           if (info.is_object() && rank != info.end() && rank->is_number_unsigned()) {
             input.rank = rank->get<uint32_t>();

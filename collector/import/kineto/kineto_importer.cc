@@ -1,3 +1,4 @@
+#include "collector/file/json.h"
 #include "collector/import/finish_trace.h"
 #include "collector/import/importers.h"
 #include "collector/import/json_scan.h"
@@ -33,7 +34,7 @@ std::optional<uint32_t> Number(const Json& object, const char* key) {
   const auto at = object.find(key);
   uint64_t number = 0;
   if (at == object.end() || !(at->is_string() || at->is_number_unsigned()) ||
-      !ParseUnsigned(at->is_string() ? at->get<std::string>() : at->dump(), &number) ||
+      !ParseUnsigned(at->is_string() ? at->get<std::string>() : WriteJson(*at), &number) ||
       number >= kNone) {
     return std::nullopt;
   }
@@ -74,9 +75,8 @@ void AddProcessGroups(const Json& list, Trace* trace) {
     group.size = static_cast<uint32_t>(Unsigned(entry, "pg_size"));
     const auto ranks = entry.find("ranks");
     const Json parsed = ranks == entry.end() ? Json()
-                        : ranks->is_string()
-                            ? Json::parse(ranks->get<std::string>(), nullptr, false)
-                            : *ranks;
+                        : ranks->is_string() ? ParseJson(ranks->get<std::string>())
+                                             : *ranks;
     for (size_t i = 0; parsed.is_array() && i < parsed.size(); ++i) {
       if (parsed[i].is_number_unsigned()) group.ranks.push_back(parsed[i].get<uint32_t>());
     }
@@ -153,10 +153,10 @@ class KinetoFile {
   }
 
   void AddTopLevel(const std::string& key, std::string_view value) {
-    if (key == "deviceProperties") AddDevices(Json::parse(value, nullptr, false), trace_);
-    if (key == "distributedInfo") AddDistributed(Json::parse(value, nullptr, false), trace_);
+    if (key == "deviceProperties") AddDevices(ParseJson(value), trace_);
+    if (key == "distributedInfo") AddDistributed(ParseJson(value), trace_);
     if (key == "baseTimeNanoseconds") ParseInteger(value, &base_ns_);
-    if (key == "mergedRanks") joined_ = Json::parse(value, nullptr, false).size();
+    if (key == "mergedRanks") joined_ = ParseJson(value).size();
     if (key == "host_name") trace_->info.host = Unescaped(Bare(value));
   }
   static std::string_view Bare(std::string_view value) {

@@ -7,6 +7,7 @@
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -86,8 +87,8 @@ Table TabulateWindows(const Run& run, const ReportOptions&) {
   for (const Trace& trace : run.traces) AddWindowsOf(trace, &by_name);
   std::vector<Window> windows;
   for (const auto& [name, ranks] : by_name) windows.push_back(Summarize(name, ranks));
-  std::stable_sort(windows.begin(), windows.end(),
-                   [](const Window& a, const Window& b) { return a.first_begin < b.first_begin; });
+  SortRows(&windows,
+           [](const Window& a, const Window& b) { return a.first_begin < b.first_begin; });
   Table table = TableOf("Windows of capture, over the ranks", kColumns, windows);
   if (windows.empty()) {
     table.notes.push_back("no window was ordered: capture was on from the start, or never");

@@ -8,6 +8,7 @@
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -68,9 +69,8 @@ Table TabulateCopies(const Run& run, const ReportOptions&) {
     row.name = name;
     rows.push_back(std::move(row));
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const CopyRow& a, const CopyRow& b) {
-    return a.time.total_ns > b.time.total_ns;
-  });
+  SortRows(&rows,
+           [](const CopyRow& a, const CopyRow& b) { return a.time.total_ns > b.time.total_ns; });
   Table table = TableOf("Copies and memsets, all ranks", kColumns, rows);
   if (table.rows.empty()) table.notes.push_back("nothing was copied or set");
   return table;

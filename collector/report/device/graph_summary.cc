@@ -1,5 +1,4 @@
 
-#include <algorithm>
 #include <compare>
 #include <map>
 #include <set>
@@ -12,6 +11,7 @@
 #include "collector/report/columns.h"
 #include "collector/report/host/call_sites.h"
 #include "collector/report/reports.h"
+#include "collector/trace/sort_rows.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -74,8 +74,7 @@ std::vector<Work> LongestFirst(Works works) {
     std::tie(work.name, work.origin) = key;
     sorted.push_back(std::move(work));
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Work& a, const Work& b) { return a.time.total_ns > b.time.total_ns; });
+  SortRows(&sorted, [](const Work& a, const Work& b) { return a.time.total_ns > b.time.total_ns; });
   return sorted;
 }
 

@@ -8,6 +8,7 @@
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -56,8 +57,7 @@ std::vector<CombinationTime> LongestFirst(const std::array<int64_t, 8>& by_combi
     if (by_combination[running] == 0) continue;
     sorted.push_back({running, by_combination[running], total});
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const CombinationTime& a, const CombinationTime& b) { return a.ns > b.ns; });
+  SortRows(&sorted, [](const CombinationTime& a, const CombinationTime& b) { return a.ns > b.ns; });
   return sorted;
 }
 

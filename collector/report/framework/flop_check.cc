@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "collector/analysis/flops/op_flops.h"
+#include "collector/file/json.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
+#include "collector/trace/sort_rows.h"
 #include "proto/framework_marks.h"
 
 namespace ranktap::collector {
@@ -56,7 +58,7 @@ void ReadTheirs(const Trace& trace, Check* check) {
     }
   }
   for (const std::string_view line : MarkedLines(trace, kOperatorDomain, kMark)) {
-    const Json row = Json::parse(line, nullptr, false);
+    const Json row = ParseJson(line);
     if (!row.is_array() || row.size() != kCount.size() || !row[kCount["operator"]].is_string() ||
         !row[kCount["shapes"]].is_string() || !row[kCount["calls"]].is_number_integer() ||
         !row[kCount["flops"]].is_number_integer()) {
@@ -118,7 +120,7 @@ std::vector<Line> LinesOf(const Trace& trace, const Check& check) {
   for (const auto& [operation, pair] : check.pairs) {
     if (pair.ours.flops != 0 || pair.theirs.flops != 0) lines.push_back({&trace, operation, pair});
   }
-  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
+  SortRows(&lines, [](const Line& a, const Line& b) {
     const auto key = [](const Pair& pair) {
       return std::pair(std::abs(pair.difference()), std::max(pair.ours.flops, pair.theirs.flops));
     };

@@ -13,6 +13,7 @@
 #include "collector/analysis/framework/python_stacks.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -199,7 +200,7 @@ std::string SortKey(const ReportOptions& options, const SelfTotals& totals) {
 }
 
 void SortOps(const std::string& key, std::vector<OpRow>* rows) {
-  std::stable_sort(rows->begin(), rows->end(), [&key](const OpRow& a, const OpRow& b) {
+  SortRows(rows, [&key](const OpRow& a, const OpRow& b) {
     return SortValue(a, key) > SortValue(b, key);
   });
 }

@@ -1,7 +1,6 @@
 #include "collector/report/host/call_sites.h"
 #include "collector/report/reports.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
@@ -9,6 +8,7 @@
 
 #include "collector/analysis/graph_nodes.h"
 #include "collector/report/columns.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -183,7 +183,7 @@ std::vector<CallSite> FindCallSites(const std::vector<Trace>& traces) {
   }
   std::vector<CallSite> sorted;
   for (auto& [key, site] : all) sorted.push_back(std::move(site));
-  std::stable_sort(sorted.begin(), sorted.end(), [](const CallSite& a, const CallSite& b) {
+  SortRows(&sorted, [](const CallSite& a, const CallSite& b) {
     return std::tie(b.gpu_ns, b.host.total_ns) < std::tie(a.gpu_ns, a.host.total_ns);
   });
   return sorted;

@@ -9,6 +9,7 @@
 #include "collector/analysis/sync_calls.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -81,9 +82,8 @@ Table TabulateSyncs(const Run& run, const ReportOptions&) {
     row.steps = steps;
     rows.push_back(std::move(row));
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const SyncRow& a, const SyncRow& b) {
-    return a.time.total_ns > b.time.total_ns;
-  });
+  SortRows(&rows,
+           [](const SyncRow& a, const SyncRow& b) { return a.time.total_ns > b.time.total_ns; });
   Table table = TableOf("The host waiting for the device, all ranks", kColumns, rows);
   if (table.rows.empty()) table.notes.push_back("no call waited for a device");
   return table;

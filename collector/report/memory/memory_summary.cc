@@ -8,6 +8,7 @@
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -212,8 +213,7 @@ void AddHolders(const Trace& trace, uint32_t device, const Curve& curve, int fra
   const auto held = by_origin ? ByOrigin(trace, device, curve.peak_row, frames)
                               : ByCategory(trace.allocations, device, curve.peak_row);
   std::vector<std::pair<std::string, Held>> sorted(held.begin(), held.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
+  SortRows(&sorted, [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
   int64_t rest = curve.peak;
   for (const auto& [name, of] : sorted) {
     rest -= of.bytes;

@@ -10,6 +10,7 @@
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/reports.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -82,8 +83,7 @@ std::vector<CommRow> SummarizeComm(const Run& run) {
     FindLastArriver(run, &row);
     rows.push_back(std::move(row));
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const CommRow& a, const CommRow& b) { return a.kernel_ns > b.kernel_ns; });
+  SortRows(&rows, [](const CommRow& a, const CommRow& b) { return a.kernel_ns > b.kernel_ns; });
   return rows;
 }
 

@@ -14,6 +14,7 @@
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -166,7 +167,7 @@ std::vector<DiffRow> CompareAll(RunSamples* a, RunSamples* b, bool test) {
   for (const auto& [key, samples] : b->by_key) keys.insert(key);
   std::vector<DiffRow> rows;
   for (const Key& key : keys) rows.push_back(Compare(key, a, b, test));
-  std::stable_sort(rows.begin(), rows.end(), [](const DiffRow& x, const DiffRow& y) {
+  SortRows(&rows, [](const DiffRow& x, const DiffRow& y) {
     const bool x_step = x.key.first == Kind::kStep, y_step = y.key.first == Kind::kStep;
     if (x_step != y_step) return x_step;
     return std::abs(x.change()) > std::abs(y.change());

@@ -9,6 +9,7 @@
 #include "collector/analysis/rank_windows.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -121,7 +122,7 @@ std::vector<Straggler> FindStragglers(const Run& run, const std::vector<Collecti
     if (!DeviceTimeline(run.traces[t]).empty()) FindCause(waterfalls, &all[t]);
     found.push_back(all[t]);
   }
-  std::stable_sort(found.begin(), found.end(), [](const Straggler& a, const Straggler& b) {
+  SortRows(&found, [](const Straggler& a, const Straggler& b) {
     return a.caused_wait_ns > b.caused_wait_ns;
   });
   return found;

@@ -11,6 +11,7 @@
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/steps/stragglers.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -112,8 +113,7 @@ std::vector<Loss> FindLosses(const Run& run, const std::vector<RankWaterfall>& w
     }
     losses.push_back(std::move(loss));
   }
-  std::stable_sort(losses.begin(), losses.end(),
-                   [](const Loss& a, const Loss& b) { return a.ns > b.ns; });
+  SortRows(&losses, [](const Loss& a, const Loss& b) { return a.ns > b.ns; });
   return losses;
 }
 

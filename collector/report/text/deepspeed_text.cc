@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "collector/report/text/table_text.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -300,8 +301,8 @@ void AddToDepths(const ModelProfile& profile, uint32_t index, size_t depth,
 // {'Linear': '1.2 M', 'LayerNorm': '3 K'}: the largest `count`.
 template <typename Text>
 std::string Top(std::vector<ClassSums> classes, int count, int64_t ClassSums::*value, Text text) {
-  std::stable_sort(classes.begin(), classes.end(),
-                   [value](const ClassSums& a, const ClassSums& b) { return a.*value > b.*value; });
+  SortRows(&classes,
+           [value](const ClassSums& a, const ClassSums& b) { return a.*value > b.*value; });
   std::string list;
   for (size_t i = 0; i < classes.size() && i < static_cast<size_t>(std::max(count, 0)); ++i) {
     list += (list.empty() ? "'" : ", '") + classes[i].type + "': '" + text(classes[i].*value) + "'";

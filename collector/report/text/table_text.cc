@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "collector/file/json.h"
 #include "collector/report/human_units.h"
 #include "collector/trace/symbol_name.h"
 
@@ -200,7 +201,7 @@ nlohmann::ordered_json ToJsonValue(const Cell& cell) {
 std::string CsvCell(const Cell& cell) {
   const auto* const text = std::get_if<std::string>(&cell);
   if (text == nullptr) {
-    return std::holds_alternative<std::monostate>(cell) ? "" : ToJsonValue(cell).dump();
+    return std::holds_alternative<std::monostate>(cell) ? "" : WriteJson(ToJsonValue(cell));
   }
   if (text->find_first_of(",\"\r\n") == std::string::npos) return *text;
   std::string quoted = "\"";
@@ -299,7 +300,7 @@ std::string FormatJson(const Table& table, size_t limit) {
     object["rows"].push_back(std::move(row));
   }
   object["notes"] = table.notes;
-  return object.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return WriteJson(object, 1) + "\n";
 }
 
 std::string FormatCsv(const Table& table, size_t limit) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "collector/file/json.h"
 #include "collector/trace/framework/memory_categories.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
@@ -77,7 +78,7 @@ class FrameworkAllocations {
   void ReadTensors() {
     for (const MarkedLine& line :
          MarkedLinesWithRows(*trace_, kMemoryDomain, proto::kTensorsMark)) {
-      const Json row = Json::parse(line.text, nullptr, false);
+      const Json row = ParseJson(line.text);
       if (!IsTensor(row)) continue;
       steps_.push_back({.time = trace_->marks.start[line.row],
                         .change = Change::kTold,
@@ -92,7 +93,7 @@ class FrameworkAllocations {
   void ReadHistory() {
     for (const MarkedLine& line :
          MarkedLinesWithRows(*trace_, kMemoryDomain, proto::kHistoryMark)) {
-      const Json row = Json::parse(line.text, nullptr, false);
+      const Json row = ParseJson(line.text);
       if (!IsNumbers(row, kChange["stack"])) continue;
       const auto device = row[kChange["device"]].get<uint8_t>();
       const int64_t end = trace_->marks.start[line.row];
@@ -142,7 +143,7 @@ class FrameworkAllocations {
   void ReadFailures() {
     for (const std::string_view line :
          MarkedLines(*trace_, kMemoryDomain, proto::kOutOfMemoryMark)) {
-      const Json row = Json::parse(line, nullptr, false);
+      const Json row = ParseJson(line);
       if (!IsNumbers(row, kFailure.size())) continue;
       OutOfMemory(Bounded(row[kFailure["asked"]].get<int64_t>()),
                   row[kFailure["device"]].get<uint8_t>(),

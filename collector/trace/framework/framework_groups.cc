@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "collector/file/json.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
 #include "proto/framework_marks.h"
@@ -22,7 +23,7 @@ std::string Text(const Json& row, std::string_view key) {
 
 void TakeFrameworkGroups(Trace* trace) {
   for (const std::string_view line : MarkedLines(*trace, kCommDomain, proto::kGroupsMark)) {
-    const Json row = Json::parse(line, nullptr, false);
+    const Json row = ParseJson(line);
     if (!row.is_object()) continue;
     ProcessGroup group{.name = Text(row, kGroup.Key("name")),
                        .description = Text(row, kGroup.Key("description")),

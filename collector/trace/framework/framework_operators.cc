@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "collector/file/json.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
 #include "collector/trace/table_columns.h"
@@ -162,7 +163,7 @@ class FrameworkOperators {
     std::unordered_map<uint64_t, Signature> signatures;
     for (const std::string_view line :
          MarkedLines(*trace_, kOperatorDomain, proto::kSignaturesMark)) {
-      const Json row = Json::parse(line, nullptr, false);
+      const Json row = ParseJson(line);
       if (!row.is_array() || row.size() != kSignature.size() ||
           !row[kSignature["number"]].is_number_unsigned())
         continue;
@@ -189,7 +190,7 @@ class FrameworkOperators {
     std::unordered_map<uint64_t, std::string> frames = {{0, "(truncated)"}};
     std::unordered_map<uint64_t, uint32_t> stacks;
     for (const std::string_view line : MarkedLines(*trace_, kOperatorDomain, proto::kStacksMark)) {
-      const Json row = Json::parse(line, nullptr, false);
+      const Json row = ParseJson(line);
       if (!row.is_array() || row.size() != kStack.size() ||
           !row[kStack["number"]].is_number_unsigned())
         continue;
@@ -229,13 +230,13 @@ class FrameworkOperators {
     if (shapes.find("[[]", 1) == std::string::npos) return Intern(shapes);
     const auto [known, is_new] = plain_shapes_.try_emplace(shapes + types, 0);
     if (!is_new) return known->second;
-    Json lists = Json::parse(shapes, nullptr, false);
-    const Json kinds = Json::parse(types, nullptr, false);
+    Json lists = ParseJson(shapes);
+    const Json kinds = ParseJson(types);
     if (!lists.is_array() || !kinds.is_array()) return known->second = Intern(shapes);
     std::string text = "[";
     for (size_t i = 0; i < lists.size(); ++i) {
       const bool numbers = i < kinds.size() && kinds[i] == "ScalarList";
-      text += (i == 0 ? "" : ", ") + (numbers ? "[]" : lists[i].dump());
+      text += (i == 0 ? "" : ", ") + (numbers ? "[]" : WriteJson(lists[i]));
     }
     // Between the numbers of one list.
     for (size_t at = text.find(','); at != std::string::npos; at = text.find(',', at + 1)) {
@@ -245,7 +246,7 @@ class FrameworkOperators {
   }
 
   void Describe(std::string_view line) {
-    const Json row = Json::parse(line, nullptr, false);
+    const Json row = ParseJson(line);
     if (!row.is_array() || row.size() != kObserved.size()) return;
     for (size_t i = 0; i < kObserved["shapes"]; ++i) {
       if (!row[i].is_number_unsigned()) return;

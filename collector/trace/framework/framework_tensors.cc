@@ -1,11 +1,11 @@
 #include "collector/trace/framework/framework_tensors.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "collector/file/json.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
 #include "collector/trace/table_columns.h"
@@ -81,7 +81,7 @@ class FrameworkTensors {
     std::unordered_map<uint64_t, Signature> signatures;
     for (const std::string_view line :
          MarkedLines(*trace_, kOperatorDomain, proto::kSignaturesMark)) {
-      const Json row = Json::parse(line, nullptr, false);
+      const Json row = ParseJson(line);
       if (!row.is_array() || row.size() != kSignature.size() ||
           !row[kSignature["number"]].is_number_unsigned())
         continue;

@@ -9,6 +9,7 @@
 
 #include "collector/trace/load/parallel_load.h"
 #include "collector/trace/load/trace_loader.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -114,7 +115,7 @@ Result<Run> LoadRun(const std::string& path) {
     run.traces.push_back(std::move(**trace));
   }
   if (run.traces.empty()) return Failure{run.problems.back()};
-  std::stable_sort(run.traces.begin(), run.traces.end(), [](const Trace& a, const Trace& b) {
+  SortRows(&run.traces, [](const Trace& a, const Trace& b) {
     return std::tuple(a.info.rank.value_or(kNone), a.path) <
            std::tuple(b.info.rank.value_or(kNone), b.path);
   });

@@ -7,6 +7,7 @@
 #include "collector/file/run_info.h"
 #include "collector/file/trace_state.h"
 #include "collector/trace/load/run_reader.h"
+#include "collector/trace/sort_rows.h"
 #include "proto/decode.h"
 
 namespace ranktap::collector {
@@ -339,8 +340,7 @@ Result<RunCheck> CheckRun(const std::string& path) {
   for (TraceCheck& check : run.traces) by_process[check.session].push_back(&check);
   for (auto& [session, checks] : by_process) CheckProcess(std::move(checks));
   for (TraceCheck& check : run.traces) {
-    std::stable_sort(check.problems.begin(), check.problems.end(),
-                     [](const Damage& a, const Damage& b) { return a.offset < b.offset; });
+    SortRows(&check.problems, [](const Damage& a, const Damage& b) { return a.offset < b.offset; });
   }
   return run;
 }

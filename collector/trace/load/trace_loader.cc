@@ -76,7 +76,7 @@ class Loader {
     MapTimes({.readings = readings_, .gaps = gaps_, .open_calls = open_calls_}, &tables_.matcher(),
              trace_);
     AddDeviceCounters(device_samples_, trace_);
-    ForEachTable(*trace_, [](auto& table) { SortTable(table); });
+    SortTables(trace_);
     TakeFrameworkOperators(trace_);
     SortNested(trace_->operators);
     JoinLaunches(trace_);
@@ -85,9 +85,7 @@ class Loader {
     TakeFrameworkAllocations(trace_);
     TakeFrameworkGroups(trace_);
     JoinOperators(trace_);
-    ForEachTable(*trace_, [](auto& table) {
-      ForEachColumnOf(table, [](auto& column) { column.ShrinkToFit(); });
-    });
+    ShrinkTables(trace_);
   }
 
  private:

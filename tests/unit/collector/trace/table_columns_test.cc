@@ -38,13 +38,15 @@ TEST(TableColumnsTest, RowsAreSortedByStartAndThoseOfOneStartKeepTheirOrder) {
   std::mt19937 random(41);
   for (int round = 0; round < 200; ++round) {
     const size_t rows = random() % 200;
-    Syncs table = Woven(&random, rows, std::vector<int64_t>{0, 2, 20, 1000}[round % 4]);
+    Trace trace;
+    Syncs& table = trace.syncs;
+    table = Woven(&random, rows, std::vector<int64_t>{0, 2, 20, 1000}[round % 4]);
     std::vector<uint32_t> order(rows);
     std::iota(order.begin(), order.end(), 0u);
     const std::vector<int64_t> starts(table.start.begin(), table.start.end());
     std::stable_sort(order.begin(), order.end(),
                      [&](uint32_t a, uint32_t b) { return starts[a] < starts[b]; });
-    SortTable(table);
+    SortTables(&trace);
     ASSERT_EQ(table.size(), rows);
     for (size_t i = 0; i < rows; ++i) {
       const uint32_t was = order[i];
@@ -59,12 +61,21 @@ TEST(TableColumnsTest, RowsAreSortedByStartAndThoseOfOneStartKeepTheirOrder) {
 }
 
 TEST(TableColumnsTest, WhatIsSortedIsNotTouchedAndOneLateRowMovesOnlyWhatItPasses) {
-  Syncs table;
-  for (const int64_t start : {1, 2, 5, 7, 6, 8, 9}) table.start.push_back(start);
-  const std::vector<UnsortedRows> unsorted = FindUnsorted(table);
+  const std::vector<UnsortedRows> unsorted =
+      FindUnsorted(std::vector<int64_t>{1, 2, 5, 7, 6, 8, 9});
   ASSERT_EQ(unsorted.size(), 1u);
   EXPECT_EQ(unsorted[0].begin, 3u);
   EXPECT_EQ(unsorted[0].end, 5u);
+}
+
+TEST(TableColumnsTest, AKeptRowBehindTheEndOfAnOptionalColumnReadsAsZero) {
+  std::mt19937 random(42);
+  Syncs table = Woven(&random, 100, 0);  // record_correlation ends at row 50
+  PermuteTable(table, {90, 50, 99});
+  EXPECT_EQ(table.correlation[0], 90u);
+  EXPECT_EQ(table.record_correlation.At(0), 0u);
+  EXPECT_EQ(table.record_correlation.At(1), 77u);
+  EXPECT_EQ(table.record_correlation.At(2), 0u);
 }
 
 }  // namespace

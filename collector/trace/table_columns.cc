@@ -1,0 +1,126 @@
+#include "collector/trace/table_columns.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <span>
+
+namespace ranktap::collector {
+namespace {
+
+template <typename T>
+void Gather(const void* from, const std::vector<uint32_t>& order, void* to) {
+  const T* const values = static_cast<const T*>(from);
+  T* out = static_cast<T*>(to);
+  for (const uint32_t i : order) *out++ = values[i];
+}
+
+// The order by start of a few rows, which keeps that of equal starts. Its arrays are used again.
+class StartOrder {
+ public:
+  const std::vector<uint32_t>& Of(const int64_t* start, uint32_t rows) {
+    const auto before = [start](uint32_t a, uint32_t b) {
+      return start[a] != start[b] ? start[a] < start[b] : a < b;
+    };
+    // What is behind the latest so far is sorted alone and merged in, which is several times faster
+    // than sorting everything.
+    ahead_.clear(), behind_.clear();
+    int64_t latest = std::numeric_limits<int64_t>::min();
+    for (uint32_t i = 0; i < rows; ++i) {
+      (start[i] >= latest ? ahead_ : behind_).push_back(i);
+      latest = std::max(latest, start[i]);
+    }
+    std::sort(behind_.begin(), behind_.end(), before);
+    order_.resize(rows);
+    std::merge(ahead_.begin(), ahead_.end(), behind_.begin(), behind_.end(), order_.begin(),
+               before);
+    return order_;
+  }
+
+ private:
+  std::vector<uint32_t> ahead_, behind_, order_;
+};
+
+// Rows begin + i become what rows begin + order[i] were; `scratch` is reused.
+template <typename Table>
+void PermuteRows(Table& table, uint32_t begin, const std::vector<uint32_t>& order,
+                 std::vector<std::byte>* scratch) {
+  scratch->resize(order.size() * sizeof(uint64_t));
+  ForEachColumnOf(table, [&](auto& column) {
+    if (column.size() <= begin) return;
+    column.PadTo(begin + order.size());
+    auto* const values = column.data() + begin;
+    std::memcpy(scratch->data(), values, order.size() * sizeof(*values));
+    GatherValues(scratch->data(), sizeof(*values), order, values);
+  });
+}
+
+}  // namespace
+
+void GatherValues(const void* from, size_t bytes, const std::vector<uint32_t>& order, void* to) {
+  switch (bytes) {
+    case 1:
+      return Gather<uint8_t>(from, order, to);
+    case 2:
+      return Gather<uint16_t>(from, order, to);
+    case 4:
+      return Gather<uint32_t>(from, order, to);
+    case 8:
+      return Gather<uint64_t>(from, order, to);
+  }
+}
+
+std::vector<UnsortedRows> FindUnsorted(std::span<const int64_t> starts) {
+  std::vector<UnsortedRows> found;
+  const int64_t* const start = starts.data();
+  int64_t latest = std::numeric_limits<int64_t>::min();
+  for (uint32_t i = 0, rows = static_cast<uint32_t>(starts.size()); i < rows; ++i) {
+    if (start[i] >= latest) {
+      latest = start[i];
+      continue;
+    }
+    UnsortedRows grown{i, i + 1, latest};
+    while (true) {  // back to the first row that begins later
+      const uint32_t sorted_from = found.empty() ? 0 : found.back().end;
+      grown.begin = static_cast<uint32_t>(
+          std::upper_bound(start + sorted_from, start + grown.begin, start[i]) - start);
+      if (grown.begin > sorted_from || found.empty() || found.back().latest <= start[i]) break;
+      grown.begin = found.back().begin;
+      found.pop_back();
+    }
+    found.push_back(grown);
+  }
+  return found;
+}
+
+void SortTables(Trace* trace) {
+  StartOrder start_order;
+  std::vector<std::byte> scratch;
+  ForEachTable(*trace, [&](auto& table) {
+    for (const UnsortedRows& rows : FindUnsorted({table.start.data(), table.size()})) {
+      const int64_t* const start = table.start.data() + rows.begin;
+      PermuteRows(table, rows.begin, start_order.Of(start, rows.end - rows.begin), &scratch);
+    }
+  });
+}
+
+void SortNested(Operators& operators) {
+  const auto before = [&](uint32_t a, uint32_t b) {
+    return operators.start[a] != operators.start[b] ? operators.start[a] < operators.start[b]
+                                                    : operators.end[a] > operators.end[b];
+  };
+  std::vector<uint32_t> order(operators.size());
+  std::iota(order.begin(), order.end(), 0u);
+  if (std::is_sorted(order.begin(), order.end(), before)) return;
+  std::stable_sort(order.begin(), order.end(), before);
+  PermuteTable(operators, order);
+}
+
+void ShrinkTables(Trace* trace) {
+  ForEachTable(*trace, [](auto& table) {
+    ForEachColumnOf(table, [](auto& column) { column.ShrinkToFit(); });
+  });
+}
+
+}  // namespace ranktap::collector
