@@ -1,6 +1,7 @@
 #include "collector/cli/child_process.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -92,11 +93,12 @@ FoundCommand FindCommand(const std::string& name) {
   struct stat status {};
   if (!any && name.find('/') != std::string::npos && ::stat(name.c_str(), &status) == 0) {
     found.status = kCannotExecute;
-    found.message = Quoted(name) + " is a directory";
+    found.message = fmt::format("{} is a directory", Quoted(name));
   } else if (any) {
-    found.message = Quoted(name) + " is not executable; chmod +x it, or name its interpreter";
+    found.message =
+        fmt::format("{} is not executable; chmod +x it, or name its interpreter", Quoted(name));
   } else {
-    found.message = "command not found: " + Quoted(name);
+    found.message = fmt::format("command not found: {}", Quoted(name));
   }
   return found;
 }

@@ -1,5 +1,7 @@
 #include "collector/export/exporters.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -50,9 +52,9 @@ class Timeline {
                          : bytes < 0                ? kDestroy
                          : existed                  ? kPreexisting
                                                     : kCreate;
-      file_->Write((k == 0 ? "[" : ", [") + std::to_string(existed ? -1 : all_.start[i] + shift_) +
-                   ", " + std::to_string(action) + ", " + std::to_string(bytes) + ", " +
-                   std::to_string(CategoryAt(i)) + "]");
+      file_->Write(fmt::format("{}{}, {}, {}, {}]", k == 0 ? "[" : ", [",
+                               existed ? -1 : all_.start[i] + shift_, action, bytes,
+                               CategoryAt(i)));
     }
     file_->Write("]");
   }
@@ -68,7 +70,7 @@ class Timeline {
       if (more) continue;
       times += (times.empty() ? "" : ", ") + std::to_string(us);
       sizes += sizes.empty() ? "[0" : ", [0";
-      for (const int64_t level : levels) sizes += ", " + std::to_string(level);
+      for (const int64_t level : levels) sizes += fmt::format(", {}", level);
       sizes += "]";
     }
     file_->Write("[[" + times + "], [" + sizes + "]]");
@@ -194,9 +196,9 @@ std::optional<Failure> WriteMemoryTimeline(const Run& run, std::span<const Trace
   const Trace& trace = *traces[0];
   if (trace.allocations.size() == 0) {
     return Failure{
-        trace.path +
-        ": no memory in it: record with ranktap run --level full, or with torch.profiler's "
-        "profile_memory=True"};
+        fmt::format("{}: no memory in it: record with ranktap run --level full, or with "
+                    "torch.profiler's profile_memory=True",
+                    trace.path)};
   }
   Result<OutputFile> file = OutputFile::Create(path);
   if (!file) return Failure{file.message()};
