@@ -86,7 +86,8 @@ void WriteOperators(const Trace& trace, const ExportOptions& options, const std:
     if (ops.stack.At(i) == 0 || !options.Keeps(ops.start[i], ops.end[i])) continue;
     std::string names;
     for (size_t at = i; at != kNone; at = at < ops.parent.size() ? ops.parent[at] : kNone) {
-      names = ";" + Clean(std::string(trace.dictionary.String(ops.name[at]))) + names;
+      names =
+          fmt::format(";{}{}", Clean(std::string(trace.dictionary.String(ops.name[at]))), names);
     }
     weights[FoldedPython(trace.dictionary.String(ops.stack.At(i))) + names] +=
         std::max<int64_t>(own[i], 0);
