@@ -58,7 +58,7 @@ std::vector<std::string> MergedEnvironment(const Variables& variables) {
                                       [&](const auto& variable) { return variable.first == name; });
     if (!replaced) merged.emplace_back(text);
   }
-  for (const auto& [name, value] : variables) merged.push_back(name + "=" + value);
+  for (const auto& [name, value] : variables) merged.push_back(fmt::format("{}={}", name, value));
   return merged;
 }
 
@@ -75,7 +75,7 @@ FoundCommand FindCommand(const std::string& name) {
     for (bool more = true; more;) {
       const size_t end = std::min(list.find(':'), list.size());
       const std::string directory(list.substr(0, end));
-      candidates.push_back(directory.empty() ? "./" + name : directory + "/" + name);
+      candidates.push_back(directory.empty() ? "./" + name : fmt::format("{}/{}", directory, name));
       more = end < list.size();
       list.remove_prefix(more ? end + 1 : end);
     }

@@ -89,7 +89,8 @@ void AddDirectory(const HostView& host, const std::string& directory,
   for (const std::string& name : host.List(directory)) {
     if (!name.starts_with("libcupti.so")) continue;
     std::error_code error;
-    const auto file = std::filesystem::canonical(host.Path(directory) + "/" + name, error);
+    const auto file =
+        std::filesystem::canonical(fmt::format("{}/{}", host.Path(directory), name), error);
     if (!error) found->insert(file.string());
   }
 }
@@ -100,8 +101,8 @@ std::vector<std::string> FindCuptiCopies(const HostView& host) {
   std::set<std::string> found;
   for (const std::string& name : host.List("/usr/local")) {
     if (!name.starts_with("cuda")) continue;
-    AddDirectory(host, "/usr/local/" + name + "/extras/CUPTI/lib64", &found);
-    AddDirectory(host, "/usr/local/" + name + "/lib64", &found);
+    AddDirectory(host, fmt::format("/usr/local/{}/extras/CUPTI/lib64", name), &found);
+    AddDirectory(host, fmt::format("/usr/local/{}/lib64", name), &found);
   }
   AddDirectory(host, "/usr/lib/x86_64-linux-gnu", &found);
   std::istringstream paths(host.Variable("LD_LIBRARY_PATH").value_or(""));
@@ -113,9 +114,9 @@ std::vector<std::string> FindCuptiCopies(const HostView& host) {
     if (prefix.empty()) continue;
     for (const std::string& python : host.List(prefix + "/lib")) {
       if (!python.starts_with("python")) continue;
-      const std::string nvidia = prefix + "/lib/" + python + "/site-packages/nvidia";
+      const std::string nvidia = fmt::format("{}/lib/{}/site-packages/nvidia", prefix, python);
       for (const std::string& package : host.List(nvidia)) {
-        AddDirectory(host, nvidia + "/" + package + "/lib", &found);
+        AddDirectory(host, fmt::format("{}/{}/lib", nvidia, package), &found);
       }
     }
   }

@@ -81,10 +81,10 @@ std::vector<Finding> CheckHolders(const HostView& host) {
   size_t unreadable = 0, others = 0;
   for (const std::string& pid : host.List("/proc")) {
     if (!IsNumber(pid)) continue;
-    const auto maps = host.Read("/proc/" + pid + "/maps");
+    const auto maps = host.Read(fmt::format("/proc/{}/maps", pid));
     if (!maps) ++unreadable;
     const std::string_view tool = ToolIn(maps.value_or(""));
-    std::string command = host.Read("/proc/" + pid + "/comm").value_or("");
+    std::string command = host.Read(fmt::format("/proc/{}/comm", pid)).value_or("");
     command = command.substr(0, command.find('\n'));
     if (command == "nv-hostengine") {
       findings.push_back({Severity::kNote,

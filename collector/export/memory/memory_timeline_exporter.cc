@@ -153,13 +153,13 @@ class Timeline {
       const int64_t bottom = (*below)[i], top = bottom + moments[i].levels[category];
       is_empty = is_empty && top == bottom;
       const std::string from = Fixed(moments[i].x, 2), to = Fixed(edge(i), 2);
-      upper += from + "," + y(top) + " " + to + "," + y(top) + " ";
-      lower.insert(0, to + "," + y(bottom) + " " + from + "," + y(bottom) + " ");
+      upper += fmt::format("{},{} {},{} ", from, y(top), to, y(top));
+      lower.insert(0, fmt::format("{},{} {},{} ", to, y(bottom), from, y(bottom)));
       (*below)[i] = top;
     }
     if (is_empty) return;
-    file_->Write("<polygon fill=\"" + std::string(kColors[category]) +
-                 "\" fill-opacity=\"0.7\" points=\"" + upper + lower + "\"/>\n");
+    file_->Write(fmt::format("<polygon fill=\"{}\" fill-opacity=\"0.7\" points=\"{}{}\"/>\n",
+                             kColors[category], upper, lower));
   }
 
   void DrawAxes(int64_t most) {
@@ -168,10 +168,11 @@ class Timeline {
     file_->Write("<path d=\"M0,0 V600 H1600\" fill=\"none\" stroke=\"black\"/>\n");
     for (int tick = 0; tick <= 4; ++tick) {
       const double part = tick / 4.0;
-      file_->Write("<text x=\"" + Fixed(kWidth * part, 0) + "\" y=\"620\" text-anchor=\"middle\">" +
-                   Fixed(ms * part, 2) + "</text>\n<text x=\"-6\" y=\"" +
-                   Fixed(kHeight * (1 - part) + 5, 0) + "\" text-anchor=\"end\">" +
-                   Fixed(static_cast<double>(most) / kMiB * part, 2) + "</text>\n");
+      file_->Write(fmt::format(
+          "<text x=\"{}\" y=\"620\" text-anchor=\"middle\">{}</text>\n<text x=\"-6\" y=\"{}\" "
+          "text-anchor=\"end\">{}</text>\n",
+          Fixed(kWidth * part, 0), Fixed(ms * part, 2), Fixed(kHeight * (1 - part) + 5, 0),
+          Fixed(static_cast<double>(most) / kMiB * part, 2)));
     }
     file_->Write(
         "<text x=\"800\" y=\"642\" text-anchor=\"middle\">Time (ms)</text>\n<text x=\"-70\" "
