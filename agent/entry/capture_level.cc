@@ -14,7 +14,7 @@
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
 #include "agent/core/overhead_budget.h"
-#include "agent/sources/registry.h"
+#include "agent/sources/source.h"
 
 namespace ranktap::agent {
 namespace {
@@ -60,7 +60,7 @@ void ApplyLevel(proto::Level level, std::string_view reason,
   const bool ranges = level >= proto::Level::kRanges;
   SetCapture(BitsOf(level));
   ClearCapture(kLevelBits & ~BitsOf(level));
-  for (Source* source : AllSources()) source->SetLevel(level, why);
+  for (const Source& source : AllSources()) source.set_level(level, why);
   if (before == level) return;
   g_budget.Restart();
   MarkFullGap(before, level, reason, why);

@@ -28,7 +28,7 @@
 #include "agent/entry/doors.h"
 #include "agent/entry/process_rank.h"
 #include "agent/sources/cupti/cupti_source.h"
-#include "agent/sources/registry.h"
+#include "agent/sources/source.h"
 #include "agent/transport/messages.h"
 #include "agent/transport/sender.h"
 #include "proto/spool.h"
@@ -62,7 +62,7 @@ void AddCost(CostFields& cost) {
   if (own.sampled_callbacks >= kEnoughSamples) cost.callback_ticks = own.callback_ticks;
   cost.watched_ns = ClockNs(CLOCK_MONOTONIC) - g_started_ns.load();
   cost.stall_max_ticks = own.max_ticks;
-  for (const Source* source : AllSources()) source->AddCost(cost);
+  for (const Source& source : AllSources()) source.add_cost(cost);
   KeepToBudget(cost);
 }
 
@@ -86,7 +86,7 @@ void AtExit() {
     constexpr uint64_t kFarewellMs = 5;
     constexpr uint64_t kFarewellWithCudaMs = 100;
     const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + Config().exit_ms * kMillisecond;
-    for (Source* source : AllSources()) source->Finish(deadline);
+    for (const Source& source : AllSources()) source.finish(deadline);
     // Into a spool go final accounts: nothing may come after them.
     ClearCapture(kCaptureRanges | kCaptureCuda);
     const uint64_t farewell = g_cuda_seen.load() ? kFarewellWithCudaMs : kFarewellMs;

@@ -1,8 +1,10 @@
-// One origin of events. A source's hooks may fire on any thread from before it is asked for
-// anything until the process ends; what they record is decided by the capture bits alone.
+// One origin of events: a folder each, one line each in registry.cc. A source's hooks may fire on
+// any thread from before it is asked for anything until the process ends; what they record is
+// decided by the capture bits alone.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "agent/core/agent_config.h"
@@ -11,19 +13,20 @@
 
 namespace ranktap::agent {
 
-class Source {
- public:
-  virtual std::string_view name() const = 0;
+// A source that leaves a function out has nothing to do then.
+struct Source {
+  std::string_view name;
   // The level changed, for this reason. Runs on: the sender thread. May not wait for a user thread.
-  virtual void SetLevel(proto::Level level, proto::GapReason reason) = 0;
+  void (*set_level)(proto::Level level, proto::GapReason reason) = [](proto::Level,
+                                                                      proto::GapReason) {};
   // The process is ending: bring what is still outside the rings into them, until `deadline_ns`
   // (CLOCK_MONOTONIC) at the latest. Runs on: the exiting thread.
-  virtual void Finish(uint64_t deadline_ns) = 0;
+  void (*finish)(uint64_t deadline_ns) = [](uint64_t) {};
   // Adds to the bill what this source alone knows. Runs on: the sender thread, the exiting thread.
-  virtual void AddCost(CostFields& cost) const = 0;
-
- protected:
-  ~Source() = default;  // sources are never destroyed
+  void (*add_cost)(CostFields& cost) = [](CostFields&) {};
 };
+
+// In the order in which levels are applied and the process's end is told.
+std::span<const Source> AllSources();
 
 }  // namespace ranktap::agent

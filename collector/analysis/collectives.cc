@@ -1,5 +1,7 @@
 #include "collector/analysis/collectives.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -85,27 +87,28 @@ Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Coll
   std::string& key = identity.key;
   if (described != nullptr && !(described->group.empty() && described->group_ranks.empty())) {
     const std::string& description = described->group_description;
-    as.group = description.empty() || description == "undefined" ? "group " + described->group
-                                                                 : description;
+    as.group = description.empty() || description == "undefined"
+                   ? fmt::format("group {}", described->group)
+                   : description;
     as.group_size = described->group_size;
     as.bytes = FullBufferBytes(as.type, *described);
-    key = described->group + "|" + described->group_ranks;
+    key = fmt::format("{}|{}", described->group, described->group_ranks);
     // One name without its members may be a different group on each rank.
     if (described->group_ranks.empty() && described->group_size != 0 &&
         trace.info.world_size.value_or(described->group_size) != described->group_size) {
-      key += "|" + std::to_string(t);
+      key += fmt::format("|{}", t);
     }
   } else {
-    as.group = "stream " + std::to_string(span.stream);
-    key =
-        as.group + "|" + (run.traces.size() > 1 ? "" : std::to_string(span.device) + "|") + as.type;
+    as.group = fmt::format("stream {}", span.stream);
+    key = fmt::format("{}|{}{}", as.group,
+                      run.traces.size() > 1 ? "" : fmt::format("{}|", span.device), as.type);
   }
   const bool is_pair = as.type == "send" || as.type == "recv" || as.type == "sendrecv";
-  if (is_pair) key += "|" + std::to_string(t);
+  if (is_pair) key += fmt::format("|{}", t);
   // Calls without a number are counted within a window.
   if (described == nullptr || described->sequence == 0) {
     if (const uint32_t window = WindowOf(run, t); window > 0) {
-      key += "|window " + std::to_string(window);
+      key += fmt::format("|window {}", window);
     }
   }
   return identity;
@@ -206,12 +209,13 @@ std::string HostGroupName(const Trace& trace, uint32_t size) {
   const ProcessGroup* of_size = nullptr;
   for (const ProcessGroup& group : trace.process_groups) {
     if (group.size != size || !OfGloo(group)) continue;
-    if (of_size != nullptr) return "gloo group of " + std::to_string(size);
+    if (of_size != nullptr) return fmt::format("gloo group of {}", size);
     of_size = &group;
   }
-  if (of_size == nullptr) return size == 0 ? "gloo" : "gloo group of " + std::to_string(size);
+  if (of_size == nullptr) return size == 0 ? "gloo" : fmt::format("gloo group of {}", size);
   const std::string& description = of_size->description;
-  return description.empty() || description == "undefined" ? "group " + of_size->name : description;
+  return description.empty() || description == "undefined" ? fmt::format("group {}", of_size->name)
+                                                           : description;
 }
 
 // Of all tensors that go into an operator; 0 where shapes or types were not recorded.
@@ -246,7 +250,7 @@ Calls ProfiledGlooOf(const Run& run, uint32_t t) {
   for (const ProcessGroup& group : trace.process_groups) {
     if (OfGloo(group)) size = group.size;
   }
-  const std::string window = "|window " + std::to_string(WindowOf(run, t));
+  const std::string window = fmt::format("|window {}", WindowOf(run, t));
   const Operators& ops = trace.operators;
   for (uint32_t op = 0; op < ops.size(); ++op) {
     const std::string_view name = trace.dictionary.String(ops.name[op]);
@@ -260,8 +264,8 @@ Calls ProfiledGlooOf(const Run& run, uint32_t t) {
     if (as.type == "allgather" || as.type == "gather") as.bytes *= std::min(size, 1u << 20);
     const bool is_pair = as.type == "send" || as.type == "recv";
     // Counted by type and size: a window may begin amid calls.
-    identity.key = "gloo|" + std::to_string(size) + "|" + as.type + "|" + std::to_string(as.bytes) +
-                   window + (is_pair ? "|" + std::to_string(t) : "");
+    identity.key = fmt::format("gloo|{}|{}|{}{}{}", size, as.type, as.bytes, window,
+                               is_pair ? fmt::format("|{}", t) : "");
     calls.list.push_back(
         {static_cast<uint32_t>(calls.list.size()), 0, {t, kNone, ops.start[op], ops.end[op]}});
   }
@@ -287,7 +291,7 @@ Calls HostCallsOf(const Run& run, uint32_t t) {
     identity.as.group_size = size;
     identity.as.bytes =
         static_cast<int64_t>(std::min<uint64_t>(ranges.payload.At(row), uint64_t{1} << 50));
-    identity.key = "host|" + std::to_string(size) + "|" + std::to_string(at->second);
+    identity.key = fmt::format("host|{}|{}", size, at->second);
     calls.list.push_back({static_cast<uint32_t>(calls.list.size()),
                           0,
                           {t, kNone, ranges.start[row], ranges.end[row]}});

@@ -1,5 +1,7 @@
 #include "collector/analysis/device_timeline.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <set>
@@ -233,15 +235,15 @@ std::string NameOf(const Trace& trace, const DeviceSpan& span) {
     case Table::kOperator:
       return std::string(trace.dictionary.String(span.name));
     case Table::kCopy:
-      return "Memcpy " + pick(kCopies, trace.copies.copy_kind[span.row]) + " (" +
-             pick(kMemories, trace.copies.src_kind[span.row]) + " -> " +
-             pick(kMemories, trace.copies.dst_kind[span.row]) + ")";
+      return fmt::format("Memcpy {} ({} -> {})", pick(kCopies, trace.copies.copy_kind[span.row]),
+                         pick(kMemories, trace.copies.src_kind[span.row]),
+                         pick(kMemories, trace.copies.dst_kind[span.row]));
     case Table::kMemset:
-      return "Memset (" + pick(kMemories, trace.memsets.memory_kind[span.row]) + ")";
+      return fmt::format("Memset ({})", pick(kMemories, trace.memsets.memory_kind[span.row]));
     case Table::kSync:
       return pick(kSyncs, trace.syncs.type[span.row]);
     case Table::kGraphLaunch:
-      return "CUDA graph " + std::to_string(trace.graph_launches.graph.At(span.row));
+      return fmt::format("CUDA graph {}", trace.graph_launches.graph.At(span.row));
   }
   return "";
 }

@@ -1,5 +1,7 @@
 #include "collector/analysis/steps.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -195,7 +197,7 @@ bool FromPeriod(const Trace& trace, StepList* steps) {
     for (size_t i = 0; i + 1 < begins.size(); ++i) {
       steps->list.push_back({static_cast<int64_t>(i), begins[i], begins[i + 1], false});
     }
-    steps->source = "period of " + std::to_string(lag) + " kernels";
+    steps->source = fmt::format("period of {} kernels", lag);
     return true;
   }
   return false;

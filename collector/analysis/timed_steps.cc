@@ -1,5 +1,7 @@
 #include "collector/analysis/timed_steps.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 
@@ -42,8 +44,7 @@ Result<TimedSteps> SelectTimedSteps(const Trace& trace, std::optional<int64_t> w
   if (wanted) {
     timed.profiled = *wanted;
     if (timed.list.empty()) {
-      return Failure{"there is no step " + std::to_string(*wanted) +
-                     " in the trace; steps lists them"};
+      return Failure{fmt::format("there is no step {} in the trace; steps lists them", *wanted)};
     }
   } else {
     timed.recorded = steady.empty() && found_recorded;

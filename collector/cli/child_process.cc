@@ -1,6 +1,7 @@
 #include "collector/cli/child_process.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -57,7 +58,7 @@ std::vector<std::string> MergedEnvironment(const Variables& variables) {
                                       [&](const auto& variable) { return variable.first == name; });
     if (!replaced) merged.emplace_back(text);
   }
-  for (const auto& [name, value] : variables) merged.push_back(name + "=" + value);
+  for (const auto& [name, value] : variables) merged.push_back(fmt::format("{}={}", name, value));
   return merged;
 }
 
@@ -74,7 +75,7 @@ FoundCommand FindCommand(const std::string& name) {
     for (bool more = true; more;) {
       const size_t end = std::min(list.find(':'), list.size());
       const std::string directory(list.substr(0, end));
-      candidates.push_back(directory.empty() ? "./" + name : directory + "/" + name);
+      candidates.push_back(directory.empty() ? "./" + name : fmt::format("{}/{}", directory, name));
       more = end < list.size();
       list.remove_prefix(more ? end + 1 : end);
     }
@@ -92,11 +93,12 @@ FoundCommand FindCommand(const std::string& name) {
   struct stat status {};
   if (!any && name.find('/') != std::string::npos && ::stat(name.c_str(), &status) == 0) {
     found.status = kCannotExecute;
-    found.message = Quoted(name) + " is a directory";
+    found.message = fmt::format("{} is a directory", Quoted(name));
   } else if (any) {
-    found.message = Quoted(name) + " is not executable; chmod +x it, or name its interpreter";
+    found.message =
+        fmt::format("{} is not executable; chmod +x it, or name its interpreter", Quoted(name));
   } else {
-    found.message = "command not found: " + Quoted(name);
+    found.message = fmt::format("command not found: {}", Quoted(name));
   }
   return found;
 }

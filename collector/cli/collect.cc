@@ -1,5 +1,6 @@
 // `ranktap collect`: a collector that stays. Programs join it through RANKTAP_SOCKET, in several
 // jobs and of several users at once.
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -57,7 +58,7 @@ std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
   if (options->level.empty()) return std::nullopt;
   const auto level = LevelNamed(options->level);
   if (!level || *level > v1::LEVEL_FULL) {
-    Complain("no level '" + options->level + "'; it is dormant, ranges, kernels or full");
+    Complain(fmt::format("no level '{}'; it is dormant, ranges, kernels or full", options->level));
     return kWrongUsage;
   }
   options->wanted_level = *level;
@@ -139,7 +140,7 @@ int CollectUntilSignal(const CollectOptions& options) {
   }
   for (const std::string& problem : shelf->problems()) Complain(problem);
   for (const std::string& path : shelf->sealed()) {
-    Complain(path + ": its collector was killed; closed after its last whole block");
+    Complain(fmt::format("{}: its collector was killed; closed after its last whole block", path));
   }
   ServerOptions server;
   server.level = options.wanted_level;
@@ -152,7 +153,7 @@ int CollectUntilSignal(const CollectOptions& options) {
   server.resumable = true;
   server.log_path = options.log;
   Collector collector(socket->TakeListener(), std::move(*shelf), server);
-  Complain("collecting at " + options.socket + " into " + options.output);
+  Complain(fmt::format("collecting at {} into {}", options.socket, options.output));
   NotifyService("READY=1");
   {
     const SpoolAdopter adopter(

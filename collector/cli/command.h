@@ -34,5 +34,6 @@ int MergeCommand(const std::vector<std::string>& arguments);
 
 // "ranktap: MESSAGE" on stderr.
 void Complain(std::string_view message);
+int Complained(std::string_view message, int status);  // the same; `status`
 
 }  // namespace ranktap::collector

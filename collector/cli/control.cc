@@ -1,5 +1,7 @@
 #include "collector/cli/control.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -91,21 +93,21 @@ std::string Listed(const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size() && i < kMost; ++i) {
     text += (i == 0 ? "" : ", ") + names[i];
   }
-  if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
+  if (names.size() > kMost) text += fmt::format(" and {} more", names.size() - kMost);
   return text;
 }
 
 std::string Describe(const v1::ControlReply& order, const Confirmations& found, bool waited) {
   const bool is_start = order.level() != v1::LEVEL_DORMANT;
-  std::string text = "window " + std::to_string(order.window()) + ": ";
+  std::string text = fmt::format("window {}: ", order.window());
   text += is_start ? std::string(NameOf(order.level())) : std::string("off");
   const size_t count =
       waited ? found.confirmed.size() : static_cast<size_t>(order.processes_size());
-  text += " on " + std::to_string(count) + (count == 1 ? " process" : " processes") + " from " +
-          ClockTime(order.at_realtime_ns());
+  text += fmt::format(" on {} process{} from {}", count, count == 1 ? "" : "es",
+                      ClockTime(order.at_realtime_ns()));
   if (order.until_realtime_ns() != 0) {
-    text += " for " +
-            FormatNs(static_cast<int64_t>(order.until_realtime_ns() - order.at_realtime_ns()));
+    text += fmt::format(" for {}", FormatNs(static_cast<int64_t>(order.until_realtime_ns() -
+                                                                 order.at_realtime_ns())));
   }
   if (count == 0 && is_start) text += "; processes that come join it";
   return text;
@@ -125,8 +127,8 @@ std::string JobNameOf(const v1::ProcessStatus& process) {
 }
 
 std::string ProcessNameOf(const v1::ProcessStatus& process) {
-  return process.has_rank() ? "rank " + std::to_string(process.rank())
-                            : "pid " + std::to_string(process.pid());
+  return process.has_rank() ? fmt::format("rank {}", process.rank())
+                            : fmt::format("pid {}", process.pid());
 }
 
 std::vector<CollectorAnswer> FindTarget(const ControlTarget& target) {
@@ -142,7 +144,8 @@ std::vector<CollectorAnswer> FindTarget(const ControlTarget& target) {
     if (!reply) {
       if (!target.socket.empty()) problems = reply.message();
     } else if (!reply->problem().empty()) {
-      problems += (problems.empty() ? "" : "\nranktap: ") + socket + ": " + reply->problem();
+      problems +=
+          fmt::format("{}{}: {}", problems.empty() ? "" : "\nranktap: ", socket, reply->problem());
     } else {
       found.push_back({socket, std::move(*reply)});
     }
@@ -166,7 +169,8 @@ bool IsAmbiguous(const ControlTarget& target, const std::vector<CollectorAnswer>
   if (jobs.size() < 2 && (found.size() < 2 || !target.socket.empty())) return false;
   std::string names;
   for (const std::string& job : jobs) names += (names.empty() ? "" : ", ") + job;
-  Complain("several collectors or jobs are here (" + names + "); name a job, or use --all");
+  Complain(
+      fmt::format("several collectors or jobs are here ({}); name a job, or use --all", names));
   return true;
 }
 
@@ -179,7 +183,8 @@ int OrderLevels(const ControlTarget& target, v1::ControlRequest request, bool wa
   for (const CollectorAnswer& collector : found) {
     const Result<v1::ControlReply> reply = AskCollector(collector.socket, request);
     if (!reply || !reply->problem().empty()) {
-      Complain(!reply ? reply.message() : collector.socket + ": " + reply->problem());
+      Complain(!reply ? reply.message()
+                      : fmt::format("{}: {}", collector.socket, reply->problem()));
       status = kFailure;
       continue;
     }
@@ -187,10 +192,12 @@ int OrderLevels(const ControlTarget& target, v1::ControlRequest request, bool wa
         wait ? AwaitConfirmations({collector.socket, *reply}, request.job()) : Confirmations{};
     std::printf("%s\n", Printable(Describe(*reply, confirmations, wait)).c_str());
     if (!confirmations.ended.empty()) {
-      Complain(Listed(confirmations.ended) + " ended before the window was confirmed");
+      Complain(
+          fmt::format("{} ended before the window was confirmed", Listed(confirmations.ended)));
     }
     if (!confirmations.silent.empty()) {
-      Complain(Listed(confirmations.silent) + " did not confirm within 5 s; see ranktap status");
+      Complain(fmt::format("{} did not confirm within 5 s; see ranktap status",
+                           Listed(confirmations.silent)));
       status = kFailure;
     }
   }

@@ -1,4 +1,5 @@
 // `ranktap doctor`: what stands between this machine and a good trace.
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -49,13 +50,11 @@ std::string FormatFindings(const std::vector<Found>& found, size_t width) {
   std::string text;
   for (const Found& of_check : found) {
     for (const Finding& finding : of_check.findings) {
-      char head[32];
-      std::snprintf(head, sizeof(head), "%-8s %-9s ", std::string(NameOf(finding.severity)).c_str(),
-                    std::string(of_check.check->name).c_str());
-      text += head + Wrapped(Printable(finding.what), width, kIndent) + "\n";
+      text += fmt::format("{:<8} {:<9} {}\n", NameOf(finding.severity), of_check.check->name,
+                          Wrapped(Printable(finding.what), width, kIndent));
       if (finding.advice.empty()) continue;
-      text += std::string(kIndent, ' ') +
-              Wrapped("-> " + Printable(finding.advice), width, kIndent) + "\n";
+      text += fmt::format("{:{}}{}\n", "", kIndent,
+                          Wrapped("-> " + Printable(finding.advice), width, kIndent));
     }
   }
   return text;
@@ -80,9 +79,7 @@ std::string FormatFindingsJson(const std::vector<Found>& found, bool healthy) {
 std::string ChecksHelp() {
   std::string text = "Checks:\n";
   for (const Check& check : AllChecks()) {
-    std::string line = "  " + std::string(check.name);
-    line.resize(14, ' ');
-    text += line + std::string(check.question) + "\n";
+    text += fmt::format("  {:<12}{}\n", check.name, check.question);
   }
   return text;
 }
@@ -100,7 +97,7 @@ int DoctorCommand(const std::vector<std::string>& arguments) {
   app.AddFooter(ChecksHelp());
   if (const auto status = app.Parse(arguments)) return *status;
   if (format != "text" && format != "json") {
-    Complain("no format '" + format + "'; it is text or json");
+    Complain(fmt::format("no format '{}'; it is text or json", format));
     return kWrongUsage;
   }
   std::vector<std::string_view> environment;

@@ -1,4 +1,5 @@
 // `ranktap export RUN --format F -o FILE`: a run in another tool's format.
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -30,8 +31,7 @@ struct Wanted {
 std::string FormatsHelp() {
   std::string text = "Formats:\n";
   for (const Exporter& exporter : AllExporters()) {
-    text += "  " + std::string(exporter.name) + std::string(17 - exporter.name.size(), ' ') +
-            std::string(exporter.help) + "\n";
+    text += fmt::format("  {:<17}{}\n", exporter.name, exporter.help);
   }
   return text;
 }
@@ -72,9 +72,10 @@ std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
     return WriteOne(exporter, run, traces, options, output);
   }
   if (!is_directory && ::mkdir(output.c_str(), 0777) != 0) {
-    return SystemFailure(output + ": " + std::to_string(traces.size()) +
-                             " ranks make a directory of files, which could not be created",
-                         errno);
+    return SystemFailure(
+        fmt::format("{}: {} ranks make a directory of files, which could not be created", output,
+                    traces.size()),
+        errno);
   }
   for (size_t i = 0; i < traces.size(); ++i) {
     const std::string path = output + "/" + FileName(*traces[i], exporter);
@@ -114,8 +115,8 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporter& export
                  {wanted.split_mb != 0, kPieces, "--split-mb"}};
   for (const auto& option : options) {
     if (!option.given || (exporter.heeds & option.bit) != 0) continue;
-    return std::string(option.name) + " is for " + FormatsThatHeed(option.bit) + ", not for " +
-           std::string(exporter.name);
+    return fmt::format("{} is for {}, not for {}", option.name, FormatsThatHeed(option.bit),
+                       exporter.name);
   }
   if (wanted.split_mb != 0 && wanted.output.ends_with(".tar")) {
     return "--split-mb makes files of its own: name an output without .tar";
@@ -126,13 +127,16 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporter& export
 std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
                                         ExportOptions* options) {
   if (!ParseWindow(wanted.window, FirstRealtime(run), options)) {
-    return "--window " + wanted.window +
-           ": not FROM:TO, two durations after the run's first event such as 1.5s:2s, 200ms: or "
-           ":1s";
+    return fmt::format(
+        "--window {}: not FROM:TO, two durations after the run's first event such as 1.5s:2s, "
+        "200ms: or :1s",
+        wanted.window);
   }
   if (!wanted.min_duration.empty()) {
     const auto shortest = ParseDuration(wanted.min_duration);
-    if (!shortest) return "--min-duration " + wanted.min_duration + ": not a duration such as 5us";
+    if (!shortest) {
+      return fmt::format("--min-duration {}: not a duration such as 5us", wanted.min_duration);
+    }
     options->min_duration = static_cast<int64_t>(*shortest);
   }
   options->render_stages = wanted.pftrace_gpu == "renderstage";
@@ -146,7 +150,7 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
 
 // "chrome, perfetto: HELP", from the registry.
 std::string OfFormats(uint32_t option, const std::string& help) {
-  return FormatsThatHeed(option) + ": " + help;
+  return fmt::format("{}: {}", FormatsThatHeed(option), help);
 }
 
 void AddOptions(Arguments* app, Wanted* wanted) {
@@ -194,11 +198,6 @@ std::vector<const Trace*> TracesOf(const Run& run, const std::vector<uint32_t>& 
   return traces;
 }
 
-int Complained(const std::string& problem, int status) {
-  Complain(problem);
-  return status;
-}
-
 }  // namespace
 
 int ExportCommand(const std::vector<std::string>& arguments) {
@@ -210,8 +209,9 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   if (const auto status = app.Parse(arguments)) return *status;
   const Exporter* const exporter = FindExporter(wanted.format);
   if (exporter == nullptr) {
-    return Complained("no format '" + wanted.format + "'; ranktap export --help lists them",
-                      kWrongUsage);
+    return Complained(
+        fmt::format("no format '{}'; ranktap export --help lists them", wanted.format),
+        kWrongUsage);
   }
   if (const auto problem = Unheeded(wanted, *exporter)) return Complained(*problem, kWrongUsage);
   Result<Run> run = OpenRun({wanted.path});
@@ -224,7 +224,7 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   const std::vector<const Trace*> traces = TracesOf(*run, wanted.ranks);
   for (const std::string& problem : run->problems) Complain(problem);
   if (traces.empty()) {
-    return Complained(wanted.path + ": no trace of the ranks asked for", kFailure);
+    return Complained(fmt::format("{}: no trace of the ranks asked for", wanted.path), kFailure);
   }
   if (const auto failure = WriteAll(*exporter, *run, traces, options, wanted.output)) {
     return Complained(failure->message, kFailure);

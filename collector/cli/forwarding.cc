@@ -1,5 +1,6 @@
 #include "collector/cli/forwarding.h"
 
+#include <fmt/core.h>
 #include <stdio.h>
 
 #include <algorithm>
@@ -30,9 +31,9 @@ void ThroughOpenMpi(const std::vector<std::string_view>& environment, const Vari
       std::find(command.begin(), command.end(), "mca_base_env_list") != command.end();
   if (has_list) {
     result->messages.push_back(
-        "mca_base_env_list is in use, which Open MPI does not take together with -x: on other "
-        "machines nothing is traced unless it names" +
-        NamesOf(planned, ' '));
+        fmt::format("mca_base_env_list is in use, which Open MPI does not take together with -x: "
+                    "on other machines nothing is traced unless it names{}",
+                    NamesOf(planned, ' ')));
     return;
   }
   std::vector<std::string> exports;
@@ -44,9 +45,10 @@ void ThroughOpenMpi(const std::vector<std::string_view>& environment, const Vari
 std::optional<std::string> WithOurs(std::string_view list, const Variables& planned,
                                     Forwarding* result) {
   if (list == "NONE" || list == "NIL") {
-    result->messages.push_back("srun --export=" + std::string(list) +
-                               " leaves our variables behind: nothing is traced; write "
-                               "--export=ALL or a list");
+    result->messages.push_back(
+        fmt::format("srun --export={} leaves our variables behind: nothing is traced; write "
+                    "--export=ALL or a list",
+                    list));
     return std::nullopt;
   }
   if (("," + std::string(list) + ",").find(",ALL,") != std::string::npos) return std::nullopt;
@@ -136,9 +138,9 @@ void ThroughDeepSpeed(const std::vector<std::string_view>& environment, const Va
   for (const auto& [name, value] : planned) file << name << '=' << value << '\n';
   file.close();
   if (file.fail()) {
-    result->messages.push_back(path +
-                               ": could not be written; DeepSpeed takes no variables of "
-                               "ranktap's to other machines");
+    result->messages.push_back(fmt::format(
+        "{}: could not be written; DeepSpeed takes no variables of ranktap's to other machines",
+        path));
   } else {
     result->variables.emplace_back("DS_ENV_FILE", path);
   }

@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <gelf.h>
 #include <libelf.h>
 #include <sys/stat.h>
@@ -37,16 +38,16 @@ void PlanVariable(const std::vector<std::string_view>& environment, const std::s
     plan->variables.emplace_back(name, library);
     return;
   }
-  plan->messages.push_back(name + " is set to " + std::string(*present) +
-                           " by another tool and is left alone: " + std::string(consequence) +
-                           "; unset it to trace with ranktap");
+  plan->messages.push_back(fmt::format(
+      "{} is set to {} by another tool and is left alone: {}; unset it to trace with ranktap", name,
+      *present, consequence));
 }
 
 void PlanPreload(const std::vector<std::string_view>& environment, const std::string& library,
                  InjectionPlan* plan) {
   if (library.find_first_of(": ") != std::string::npos) {
-    plan->messages.push_back("LD_PRELOAD cannot name " + library +
-                             ", its path has a colon or a space: not preloaded");
+    plan->messages.push_back(fmt::format(
+        "LD_PRELOAD cannot name {}, its path has a colon or a space: not preloaded", library));
     return;
   }
   const std::string_view present = FindVariable(environment, "LD_PRELOAD").value_or("");
@@ -110,10 +111,11 @@ std::string InjectionObstacle(const std::string& executable) {
   if (::stat(executable.c_str(), &status) != 0) return {};
   if ((status.st_mode & (S_ISUID | S_ISGID)) != 0 ||
       ::getxattr(executable.c_str(), "security.capability", nullptr, 0) > 0) {
-    return executable + " runs with raised privileges (AT_SECURE): the loader drops the agent";
+    return fmt::format("{} runs with raised privileges (AT_SECURE): the loader drops the agent",
+                       executable);
   }
   if (file.valid() && HasInterpreter(file.get()) == false) {
-    return executable + " is statically linked: it can load no agent";
+    return fmt::format("{} is statically linked: it can load no agent", executable);
   }
   return {};
 }
@@ -146,7 +148,7 @@ std::string FindAgentLibrary(std::string* why) {
   const std::filesystem::path library =
       (self.parent_path().parent_path() / "lib" / "libranktap.so").lexically_normal();
   if (!error && std::filesystem::exists(library, error)) return library.string();
-  *why = library.string() + " is missing; bin/ and lib/ of a build belong together";
+  *why = fmt::format("{} is missing; bin/ and lib/ of a build belong together", library.string());
   return {};
 }
 

@@ -1,4 +1,5 @@
 // `ranktap`: finds the verb.
+#include <fmt/core.h>
 #include <google/protobuf/stubs/logging.h>
 #include <malloc.h>
 
@@ -42,7 +43,7 @@ int Main(const std::vector<std::string>& arguments) {
       return command.run({arguments.begin() + 1, arguments.end()});
     }
   }
-  Complain("no command '" + arguments[0] + "'; ranktap --help lists them");
+  Complain(fmt::format("no command '{}'; ranktap --help lists them", arguments[0]));
   return kWrongUsage;
 }
 
@@ -59,7 +60,7 @@ int main(int argc, char** argv) {
   try {
     return ranktap::collector::Main({argv + 1, argv + argc});
   } catch (const std::exception& error) {
-    ranktap::collector::Complain(std::string("internal error: ") + error.what());
+    ranktap::collector::Complain(fmt::format("internal error: {}", error.what()));
     return ranktap::collector::kFailure;
   }
 }

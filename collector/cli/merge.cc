@@ -1,4 +1,5 @@
 // `ranktap merge INPUT... -o FILE`: runs, nodes and torch.profiler's files of several ranks as one.
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,7 +29,9 @@ Result<std::vector<std::string>> Expand(const std::vector<std::string>& argument
   for (const std::string& argument : arguments) {
     std::error_code error;
     if (!fs::is_directory(argument, error)) {
-      if (!fs::exists(argument, error)) return Failure{argument + ": no such file or directory"};
+      if (!fs::exists(argument, error)) {
+        return Failure{fmt::format("{}: no such file or directory", argument)};
+      }
       files.push_back(argument);
       continue;
     }
@@ -44,7 +47,7 @@ Result<std::vector<std::string>> Expand(const std::vector<std::string>& argument
       }
     }
     if (files.size() == before)
-      return Failure{argument + ": no traces, JSON or SQLite files in it"};
+      return Failure{fmt::format("{}: no traces, JSON or SQLite files in it", argument)};
     std::sort(files.begin() + static_cast<ptrdiff_t>(before), files.end());
   }
   return files;
@@ -57,7 +60,7 @@ class Scratch {
     for (const std::string& path : paths_) ::unlink(path.c_str());
   }
   std::string Next(const std::string& beside) {
-    return paths_.emplace_back(beside + ".part" + std::to_string(paths_.size()) + ".json");
+    return paths_.emplace_back(fmt::format("{}.part{}.json", beside, paths_.size()));
   }
 
  private:
@@ -93,7 +96,7 @@ std::optional<Failure> MergeToJson(const std::vector<std::string>& files,
     if (!input) return Complain(input.message());
     if (!input->rank) input->rank = RankInName(path);
     input->label =
-        input->rank ? "rank " + std::to_string(*input->rank) : fs::path(path).filename().string();
+        input->rank ? fmt::format("rank {}", *input->rank) : fs::path(path).filename().string();
     inputs.push_back(std::move(*input));
   };
   for (const std::string& path : files) {
@@ -154,7 +157,8 @@ int MergeCommand(const std::vector<std::string>& arguments) {
                                    : output.ends_with(".sqlite") ? FindExporter("sqlite")
                                                                  : nullptr;
   if (!is_json && exporter == nullptr) {
-    Complain(output + ": the ending says the format: .json, .json.gz, .pftrace or .sqlite");
+    Complain(fmt::format("{}: the ending says the format: .json, .json.gz, .pftrace or .sqlite",
+                         output));
     return kWrongUsage;
   }
   const Result<std::vector<std::string>> files = Expand(inputs);

@@ -1,5 +1,6 @@
 // `ranktap report RUN [NAME]`: one report as text, JSON, CSV or HTML; without a name the verdict
 // and the summary.
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -80,7 +81,7 @@ bool Filter(const Request& request, Run* run, std::vector<std::string>* notes) {
     if (text->empty()) continue;
     const std::optional<NumberSet> set = ParseNumberSet(*text);
     if (!set) {
-      Complain("'" + *text + "' is no list of numbers; write it as 0,2-5");
+      Complain(fmt::format("'{}' is no list of numbers; write it as 0,2-5", *text));
       return false;
     }
     if (text == &request.ranks) {
@@ -90,8 +91,8 @@ bool Filter(const Request& request, Run* run, std::vector<std::string>* notes) {
       }
       KeepRanks(*set, run);
       if (!run->traces.empty()) continue;
-      Complain("no rank of the run is among " + request.ranks + "; it has " +
-               (known.empty() ? "files that do not say their rank" : ListOf(known)));
+      Complain(fmt::format("no rank of the run is among {}; it has {}", request.ranks,
+                           known.empty() ? "files that do not say their rank" : ListOf(known)));
       return false;
     }
     Result<std::vector<std::string>> kept = KeepSteps(*set, run);
@@ -207,7 +208,7 @@ int PrintReports(Request request) {
 }
 
 void AddThroughputOptions(Arguments* app, ReportOptions* options) {
-  const std::string kGroup = NamesThatHeed(kModelFacts) + " --format deepspeed...";
+  const std::string kGroup = fmt::format("{} --format deepspeed...", NamesThatHeed(kModelFacts));
   app->Add("--peak-flops", &options->peak_flops,
            "most FLOP/s of one rank's device, as 989e12; else its data sheet's")
       .Positive()
@@ -256,7 +257,7 @@ void AddDeepSpeedOptions(Arguments* app, DeepSpeedOptions* options, Request* req
 
 // "patterns: HELP", from the registry.
 std::string OfReports(uint32_t option, const std::string& help) {
-  return NamesThatHeed(option) + ": " + help;
+  return fmt::format("{}: {}", NamesThatHeed(option), help);
 }
 
 void AddTableOptions(Arguments* app, Request* request) {
@@ -272,8 +273,8 @@ void AddTableOptions(Arguments* app, Request* request) {
            "stacks: a folder with modules or debug information; may be repeated")
       .Repeatable();
   app->Add("--sort", &request->options.sort_by,
-           "by this column, the largest first (-COLUMN: the smallest); " +
-               OfReports(kSortKey, "torch's keys, as self_cpu_time_total"));
+           fmt::format("by this column, the largest first (-COLUMN: the smallest); {}",
+                       OfReports(kSortKey, "torch's keys, as self_cpu_time_total")));
 }
 
 void AddReportOptions(Arguments* app, ReportOptions* options) {
@@ -303,8 +304,9 @@ bool OptionsAreHeeded(const Request& request) {
   }
   for (const ReportOption& option : kReportOptions) {
     if ((heeds & option.bit) != 0 || !option.given(request.options)) continue;
-    Complain(std::string(option.name) + " is for " + NamesThatHeed(option.bit) + ", not for " +
-             (request.reports.empty() ? "the summary" : std::string(request.reports[0]->name)));
+    Complain(fmt::format(
+        "{} is for {}, not for {}", option.name, NamesThatHeed(option.bit),
+        request.reports.empty() ? "the summary" : std::string(request.reports[0]->name)));
     return false;
   }
   return true;
@@ -314,7 +316,7 @@ bool OptionsAreHeeded(const Request& request) {
 bool SetFormat(std::string name, const DeepSpeedOptions& deepspeed, Request* request) {
   if (SetDeepSpeedStyle(name, deepspeed, request)) {
     if (request->reports.empty() || request->reports.front()->name != "modules") {
-      Complain("--format " + name + " is one of modules: ranktap report RUN modules");
+      Complain(fmt::format("--format {} is one of modules: ranktap report RUN modules", name));
       return false;
     }
     name = "text";
@@ -323,7 +325,8 @@ bool SetFormat(std::string name, const DeepSpeedOptions& deepspeed, Request* req
   const std::string& last = request->paths.back();
   const bool unknown_name = request->paths.size() > 1 && ::access(last.c_str(), F_OK) != 0;
   if (!format || unknown_name) {
-    Complain(format ? "no analysis and no file '" + last + "'" : "no format '" + name + "'");
+    Complain(format ? fmt::format("no analysis and no file '{}'", last)
+                    : fmt::format("no format '{}'", name));
     std::fprintf(stderr, "try: ranktap report --help\n");
     return false;
   }

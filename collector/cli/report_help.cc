@@ -1,5 +1,7 @@
 #include "collector/cli/report_help.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "collector/report/text/table_text.h"
@@ -12,8 +14,7 @@ std::string ReportsHelp() {
   std::string text =
       "Analyses (without a name: the verdict and a summary; --help NAME: its columns):\n";
   for (const Report& report : AllReports()) {
-    text += "  " + std::string(report.name) + std::string(width + 2 - report.name.size(), ' ') +
-            std::string(report.question) + "\n";
+    text += fmt::format("  {:<{}}  {}\n", report.name, width, report.question);
   }
   return text;
 }
@@ -24,14 +25,13 @@ std::string ColumnsHelp(const Report& report) {
   const Table table = report.compare != nullptr ? report(nothing, nothing) : report(nothing);
   size_t width = 0;
   for (const TableColumn& column : table.columns) width = std::max(width, column.name.size());
-  std::string text = std::string(report.question) + "\nColumns:\n";
+  std::string text = fmt::format("{}\nColumns:\n", report.question);
   for (const TableColumn& column : table.columns) {
-    text += "  " + column.name + std::string(width + 2 - column.name.size(), ' ') +
-            std::string(UnitName(column.unit)) +
-            (column.shown == Shown::kDetail ? ", where there is room" : "") + "\n";
+    text += fmt::format("  {:<{}}  {}{}\n", column.name, width, UnitName(column.unit),
+                        column.shown == Shown::kDetail ? ", where there is room" : "");
   }
   for (const ReportOption& option : kReportOptions) {
-    if ((report.heeds & option.bit) != 0) text += "Option: " + std::string(option.name) + "\n";
+    if ((report.heeds & option.bit) != 0) text += fmt::format("Option: {}\n", option.name);
   }
   return text;
 }

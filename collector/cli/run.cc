@@ -1,5 +1,6 @@
 // `ranktap run [options] -- command …`: the command under a collector of its own. Whatever goes
 // wrong with the tracing, the command runs; its exit status is ours.
+#include <fmt/core.h>
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,9 +51,7 @@ struct RunOptions {
 std::string EnvironmentHelp() {
   std::string text = "Environment of the traced processes:\n";
   for (const proto::EnvVar& variable : proto::kEnvVars) {
-    std::string line = "  " + std::string(variable.name);
-    line.resize(std::max<size_t>(line.size() + 2, 30), ' ');
-    text += line + std::string(variable.help) + "\n";
+    text += fmt::format("  {:<26}  {}\n", variable.name, variable.help);
   }
   return text;
 }
@@ -119,17 +118,19 @@ std::optional<int> CheckOptions(RunOptions* options) {
   if (options->level.empty()) options->level = inherited != nullptr ? inherited : "kernels";
   const auto level = LevelNamed(options->level);
   if (!level || *level > v1::LEVEL_FULL) {
-    Complain("no level '" + options->level + "'; it is dormant, ranges, kernels or full");
-    return kWrongUsage;
+    return Complained(
+        fmt::format("no level '{}'; it is dormant, ranges, kernels or full", options->level),
+        kWrongUsage);
   }
   options->wanted_level = *level;
   if (!options->stacks.empty() && !proto::ParseStackPolicy(options->stacks)) {
-    Complain("no stack policy '" + options->stacks + "'; it is auto, off, launch, sync or all");
-    return kWrongUsage;
+    return Complained(
+        fmt::format("no stack policy '{}'; it is auto, off, launch, sync or all", options->stacks),
+        kWrongUsage);
   }
   if ((options->flop_check || options->tensors) && *level != v1::LEVEL_FULL) {
-    Complain("--flop-check and --tensors are of level full: add --level full");
-    return kWrongUsage;
+    return Complained("--flop-check and --tensors are of level full: add --level full",
+                      kWrongUsage);
   }
   for (const auto& [name, text, ns] :
        {std::tuple("--duration", &options->duration, &options->duration_ns),
@@ -137,26 +138,26 @@ std::optional<int> CheckOptions(RunOptions* options) {
     if (text->empty()) continue;
     const auto parsed = ParseDuration(*text);
     if (!parsed) {
-      Complain(std::string(name) + " '" + *text + "' is no time; write 10, 1.5s, 200ms or 2m");
-      return kWrongUsage;
+      return Complained(fmt::format("{} '{}' is no time; write 10, 1.5s, 200ms or 2m", name, *text),
+                        kWrongUsage);
     }
     *ns = *parsed;
   }
   if (!options->budget.empty()) {
     const auto budget = ParseBudget(options->budget);
     if (!budget) {
-      Complain("--budget '" + options->budget + "' is no share of the time; write 2% or 0.5%");
-      return kWrongUsage;
+      return Complained(
+          fmt::format("--budget '{}' is no share of the time; write 2% or 0.5%", options->budget),
+          kWrongUsage);
     }
     options->budget_ppm = *budget;
   }
   if (options->dormant && options->delay_ns + options->duration_ns > 0) {
-    Complain("--dormant waits for ranktap start; give --delay and --duration to that");
-    return kWrongUsage;
+    return Complained("--dormant waits for ranktap start; give --delay and --duration to that",
+                      kWrongUsage);
   }
   if (options->command.empty() && !options->print_env) {
-    Complain("which command? ranktap run [options] -- COMMAND ...");
-    return kWrongUsage;
+    return Complained("which command? ranktap run [options] -- COMMAND ...", kWrongUsage);
   }
   return std::nullopt;
 }
@@ -188,7 +189,7 @@ std::string DirectoryName(const std::vector<std::string>& command) {
   ::localtime_r(&now, &local);
   char stamp[32];
   std::strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
-  return "ranktap-" + name + "-" + stamp;
+  return fmt::format("ranktap-{}-{}", name, stamp);
 }
 
 std::vector<std::string_view> Environment() {
@@ -200,10 +201,10 @@ std::vector<std::string_view> Environment() {
 }
 
 int RunUntraced(const FoundCommand& found, const RunOptions& options, const std::string& why) {
-  Complain(why + "; the command runs untraced");
+  Complain(fmt::format("{}; the command runs untraced", why));
   Become(found.path, options.command);
-  Complain(options.command[0] + ": " + std::strerror(errno));
-  return kCannotExecute;
+  return Complained(fmt::format("{}: {}", options.command[0], std::strerror(errno)),
+                    kCannotExecute);
 }
 
 // The collector that an outer `ranktap run` or `ranktap collect` has put into the environment.
@@ -211,8 +212,8 @@ std::string CollectorToJoin() {
   const char* const socket = ::getenv("RANKTAP_SOCKET");
   if (socket == nullptr || socket[0] == '\0') return {};
   if (CanConnect(socket)) return socket;
-  Complain(std::string("RANKTAP_SOCKET names ") + socket +
-           ", where no collector listens; starting one of our own");
+  Complain(fmt::format(
+      "RANKTAP_SOCKET names {}, where no collector listens; starting one of our own", socket));
   return {};
 }
 
@@ -271,13 +272,14 @@ bool FitsIntoMemory(const RunInfo& info) {
 void PrintSummary(const RunInfo& info, const std::string& path) {
   if (info.traces.empty()) {
     Complain(
-        "nothing was traced: no process of the command used CUDA or NVTX, or the agent stayed "
-        "off (RANKTAP_LOG=FILE gets its reason). See " +
-        path + "/run.json");
+        fmt::format("nothing was traced: no process of the command used CUDA or NVTX, or the agent "
+                    "stayed off (RANKTAP_LOG=FILE gets its reason). See {}/run.json",
+                    path));
     return;
   }
   if (!FitsIntoMemory(info)) {
-    Complain("traces: " + path + " (too many events to summarise here; try ranktap report)");
+    Complain(
+        fmt::format("traces: {} (too many events to summarise here; try ranktap report)", path));
     return;
   }
   const Result<Run> run = LoadRun(path);
@@ -300,8 +302,8 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   info.command = options.command;
   ChildProcess child;
   if (!child.Start(found.path, forwarding.command, forwarding.variables)) {
-    Complain(options.command[0] + ": " + std::strerror(errno));
-    return kCannotExecute;
+    return Complained(fmt::format("{}: {}", options.command[0], std::strerror(errno)),
+                      kCannotExecute);
   }
   ServerOptions server;
   server.level = FirstLevel(options);
@@ -338,8 +340,8 @@ int RunJoined(const FoundCommand& found, const RunOptions& options, const Inject
   for (const std::string& message : forwarding.messages) Complain(message);
   for (const auto& [name, value] : forwarding.variables) ::setenv(name.c_str(), value.c_str(), 1);
   Become(found.path, forwarding.command);
-  Complain(options.command[0] + ": " + std::strerror(errno));
-  return kCannotExecute;
+  return Complained(fmt::format("{}: {}", options.command[0], std::strerror(errno)),
+                    kCannotExecute);
 }
 
 }  // namespace
@@ -360,19 +362,17 @@ int RunCommand(const std::vector<std::string>& arguments) {
     return kSuccess;
   }
   const FoundCommand found = FindCommand(options.command[0]);
-  if (found.status != 0) {
-    Complain(found.message);
-    return found.status;
-  }
+  if (found.status != 0) return Complained(found.message, found.status);
   if (request.library.empty()) return RunUntraced(found, options, why);
   if (const std::string obstacle = InjectionObstacle(found.path); !obstacle.empty()) {
     Complain(obstacle);
   }
   if (request.preload && WantsToBeFirst(found.path)) {
     request.preload = false;
-    Complain(found.path +
-             " uses AddressSanitizer, which allows nothing before it: no LD_PRELOAD, only the "
-             "injection variables of CUDA and NVTX");
+    Complain(
+        fmt::format("{} uses AddressSanitizer, which allows nothing before it: no LD_PRELOAD, only "
+                    "the injection variables of CUDA and NVTX",
+                    found.path));
   }
   Result<PrivateSocket> socket = Failure{};
   if (joined.empty()) {

@@ -1,4 +1,6 @@
 // `ranktap start`: capture begins on all ranks of a job at the same instant.
+#include <fmt/core.h>
+
 #include <charconv>
 #include <cmath>
 
@@ -34,7 +36,7 @@ bool AskFor(const char* option, const std::string& text, uint64_t* ns) {
   const auto parsed = ParseDuration(text);
   if (parsed) *ns = *parsed;
   if (!parsed) {
-    Complain(std::string(option) + " '" + text + "' is no time; write 10, 1.5s, 200ms or 2m");
+    Complain(fmt::format("{} '{}' is no time; write 10, 1.5s, 200ms or 2m", option, text));
   }
   return parsed.has_value();
 }
@@ -44,7 +46,8 @@ std::optional<int> Fill(const StartOptions& options, v1::ControlRequest* request
   if (!options.level.empty()) {
     const auto level = LevelNamed(options.level);
     if (!level || *level < v1::LEVEL_RANGES || *level > v1::LEVEL_FULL) {
-      Complain("no level '" + options.level + "' to start at; it is ranges, kernels or full");
+      Complain(
+          fmt::format("no level '{}' to start at; it is ranges, kernels or full", options.level));
       return kWrongUsage;
     }
     request->set_level(*level);
@@ -61,7 +64,8 @@ std::optional<int> Fill(const StartOptions& options, v1::ControlRequest* request
   if (options.at.empty()) return std::nullopt;
   const auto at = ParseInstant(options.at);
   if (!at || *at < RealtimeNs()) {
-    Complain("--at '" + options.at + "' is no instant to come; write seconds as `date +%s` does");
+    Complain(fmt::format("--at '{}' is no instant to come; write seconds as `date +%s` does",
+                         options.at));
     return kWrongUsage;
   }
   request->set_at_realtime_ns(*at);

@@ -1,4 +1,5 @@
 // `ranktap status`: what is being traced now.
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,7 +58,7 @@ std::vector<Cell> RowOf(const std::string& socket, const v1::ProcessStatus& proc
 
 void AddNotes(const v1::ProcessStatus& process, Table* table) {
   for (const std::string& note : process.notes()) {
-    const std::string text = ProcessNameOf(process) + ": " + note;
+    const std::string text = fmt::format("{}: {}", ProcessNameOf(process), note);
     if (std::find(table->notes.begin(), table->notes.end(), text) == table->notes.end()) {
       table->notes.push_back(text);
     }
@@ -96,16 +97,18 @@ Table Tabulate(std::vector<CollectorAnswer> answers) {
       AddNotes(process, &table);
     }
     for (const v1::Refusal& refusal : answer.reply.refused()) {
-      table.notes.push_back("turned away: " + refusal.reason() + ", " +
-                            FormatCount(Signed(refusal.count())) + " times");
+      table.notes.push_back(fmt::format("turned away: {}, {} times", refusal.reason(),
+                                        FormatCount(Signed(refusal.count()))));
     }
     if (answer.reply.processes_left_out() > 0) {
-      table.notes.push_back(FormatCount(Signed(answer.reply.processes_left_out())) +
-                            " more processes are not shown");
+      table.notes.push_back(fmt::format("{} more processes are not shown",
+                                        FormatCount(Signed(answer.reply.processes_left_out()))));
     }
-    const std::string who = "collector " + answer.reply.collector_version() + ", pid " +
-                            std::to_string(answer.reply.collector_pid()) + ", at " + answer.socket;
-    table.notes.push_back(processes.empty() ? who + ": no process is connected" : who);
+    const std::string who =
+        fmt::format("collector {}, pid {}, at {}", answer.reply.collector_version(),
+                    answer.reply.collector_pid(), answer.socket);
+    table.notes.push_back(processes.empty() ? fmt::format("{}: no process is connected", who)
+                                            : who);
   }
   return table;
 }
@@ -123,7 +126,7 @@ int StatusCommand(const std::vector<std::string>& arguments) {
   if (const auto status = app.Parse(arguments)) return *status;
   const auto format = FormatNamed(format_name);
   if (!format || *format == Format::kHtml) {
-    Complain("no format '" + format_name + "'; it is text, json or csv");
+    Complain(fmt::format("no format '{}'; it is text, json or csv", format_name));
     return kWrongUsage;
   }
   std::vector<CollectorAnswer> found = FindTarget(target);

@@ -1,6 +1,7 @@
 // The driver, CUPTI, counters, NVML.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -42,11 +43,11 @@ int CudaMajorOf(int driver_major) {
 // cuptiGetVersion's number: 18 is 11.8, 19 to 99 are 12's, from 13 on it is the version itself.
 std::string CuptiVersionName(uint32_t version) {
   if (version >= 100000) {
-    return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100);
+    return fmt::format("{}.{}", version / 10000, version / 100 % 100);
   }
   if (version == 18) return "11.8";
-  return version > 18 ? "12 (API " + std::to_string(version) + ")"
-                      : "before 11.8 (API " + std::to_string(version) + ")";
+  return version > 18 ? fmt::format("12 (API {})", version)
+                      : fmt::format("before 11.8 (API {})", version);
 }
 int CuptiMajor(uint32_t version) {
   return version >= 100000 ? static_cast<int>(version / 10000) : version > 18 ? 12 : 11;
@@ -88,7 +89,8 @@ void AddDirectory(const HostView& host, const std::string& directory,
   for (const std::string& name : host.List(directory)) {
     if (!name.starts_with("libcupti.so")) continue;
     std::error_code error;
-    const auto file = std::filesystem::canonical(host.Path(directory) + "/" + name, error);
+    const auto file =
+        std::filesystem::canonical(fmt::format("{}/{}", host.Path(directory), name), error);
     if (!error) found->insert(file.string());
   }
 }
@@ -99,8 +101,8 @@ std::vector<std::string> FindCuptiCopies(const HostView& host) {
   std::set<std::string> found;
   for (const std::string& name : host.List("/usr/local")) {
     if (!name.starts_with("cuda")) continue;
-    AddDirectory(host, "/usr/local/" + name + "/extras/CUPTI/lib64", &found);
-    AddDirectory(host, "/usr/local/" + name + "/lib64", &found);
+    AddDirectory(host, fmt::format("/usr/local/{}/extras/CUPTI/lib64", name), &found);
+    AddDirectory(host, fmt::format("/usr/local/{}/lib64", name), &found);
   }
   AddDirectory(host, "/usr/lib/x86_64-linux-gnu", &found);
   std::istringstream paths(host.Variable("LD_LIBRARY_PATH").value_or(""));
@@ -112,9 +114,9 @@ std::vector<std::string> FindCuptiCopies(const HostView& host) {
     if (prefix.empty()) continue;
     for (const std::string& python : host.List(prefix + "/lib")) {
       if (!python.starts_with("python")) continue;
-      const std::string nvidia = prefix + "/lib/" + python + "/site-packages/nvidia";
+      const std::string nvidia = fmt::format("{}/lib/{}/site-packages/nvidia", prefix, python);
       for (const std::string& package : host.List(nvidia)) {
-        AddDirectory(host, nvidia + "/" + package + "/lib", &found);
+        AddDirectory(host, fmt::format("{}/{}/lib", nvidia, package), &found);
       }
     }
   }
@@ -131,12 +133,13 @@ std::vector<Finding> CheckDevices(const HostView& host) {
     ++devices;
     const std::string path = "/dev/" + name;
     if (host.Access(path, R_OK | W_OK) != 0) {
-      return {{Severity::kProblem, path + " cannot be opened by this user",
-               "join the group that owns it (ls -l " + path + "), or ask who runs the machine"}};
+      return {{Severity::kProblem, fmt::format("{} cannot be opened by this user", path),
+               fmt::format("join the group that owns it (ls -l {}), or ask who runs the machine",
+                           path)}};
     }
   }
   if (devices > 0) {
-    return {{Severity::kOk, std::to_string(devices) + (devices == 1 ? " device" : " devices"), ""}};
+    return {{Severity::kOk, fmt::format("{} device{}", devices, devices == 1 ? "" : "s"), ""}};
   }
   return {{Severity::kProblem, "the driver is loaded, and /dev has no nvidia0 here",
            "give the container its GPUs (docker run --gpus all; Slurm: --gres=gpu)"}};
@@ -152,13 +155,13 @@ std::vector<Finding> CheckDriver(const HostView& host) {
              "can be traced here, only NVTX ranges",
              "run on a machine with a GPU; traces can be read anywhere"}};
   }
-  std::vector<Finding> findings = {{Severity::kOk, "NVIDIA driver " + version, ""}};
+  std::vector<Finding> findings = {{Severity::kOk, fmt::format("NVIDIA driver {}", version), ""}};
   if (CudaMajorOf(Major(version)) == 0) {
-    findings[0] = {Severity::kWarning,
-                   "NVIDIA driver " + version +
-                       " is older than CUDA 11.8, the first that ranktap "
-                       "knows",
-                   "use driver 520 or newer"};
+    findings[0] = {
+        Severity::kWarning,
+        fmt::format("NVIDIA driver {} is older than CUDA 11.8, the first that ranktap knows",
+                    version),
+        "use driver 520 or newer"};
   }
   for (Finding& finding : CheckDevices(host)) findings.push_back(std::move(finding));
   return findings;
@@ -171,9 +174,7 @@ std::vector<Finding> CheckCupti(const HostView& host) {
   if (const auto named = host.Variable("RANKTAP_CUPTI")) {
     if (!host.Exists(*named)) {
       findings.push_back({Severity::kProblem,
-                          "RANKTAP_CUPTI names " + *named +
-                              ", which is not "
-                              "there",
+                          fmt::format("RANKTAP_CUPTI names {}, which is not there", *named),
                           "unset it, or name a libcupti.so"});
     } else if (std::find(copies.begin(), copies.end(), host.Path(*named)) == copies.end()) {
       copies.push_back(host.Path(*named));
@@ -182,25 +183,24 @@ std::vector<Finding> CheckCupti(const HostView& host) {
   for (const std::string& path : copies) {
     const auto version = AskCuptiVersion(path);
     if (!version) {
-      findings.push_back({Severity::kWarning,
-                          path + " cannot be loaded, or does not say which "
-                                 "version it is",
-                          "remove it, or name another with RANKTAP_CUPTI"});
-    } else if (*version < 18) {
       findings.push_back(
           {Severity::kWarning,
-           path + ": CUPTI " + CuptiVersionName(*version) + ", which ranktap does not know",
-           "install CUPTI 11.8 or newer"});
-    } else if (driver != 0 && CuptiMajor(*version) > driver) {
+           fmt::format("{} cannot be loaded, or does not say which version it is", path),
+           "remove it, or name another with RANKTAP_CUPTI"});
+    } else if (*version < 18) {
       findings.push_back({Severity::kWarning,
-                          path + ": CUPTI " + CuptiVersionName(*version) +
-                              " is newer than the driver, which ends with "
-                              "CUDA " +
-                              std::to_string(driver),
-                          "use a CUPTI of CUDA " + std::to_string(driver) +
-                              " (RANKTAP_CUPTI), or a newer driver"});
+                          fmt::format("{}: CUPTI {}, which ranktap does not know", path,
+                                      CuptiVersionName(*version)),
+                          "install CUPTI 11.8 or newer"});
+    } else if (driver != 0 && CuptiMajor(*version) > driver) {
+      findings.push_back(
+          {Severity::kWarning,
+           fmt::format("{}: CUPTI {} is newer than the driver, which ends with CUDA {}", path,
+                       CuptiVersionName(*version), driver),
+           fmt::format("use a CUPTI of CUDA {} (RANKTAP_CUPTI), or a newer driver", driver)});
     } else {
-      findings.push_back({Severity::kOk, path + ": CUPTI " + CuptiVersionName(*version), ""});
+      findings.push_back(
+          {Severity::kOk, fmt::format("{}: CUPTI {}", path, CuptiVersionName(*version)), ""});
     }
   }
   if (findings.empty()) {

@@ -1,4 +1,5 @@
 // The kernel, what it lets this user do, and this shell's limits.
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -39,7 +40,7 @@ int TryWipeOnFork() {
   return failed;
 }
 
-std::string Why(int error) { return std::string(" (") + std::strerror(error) + ")"; }
+std::string Why(int error) { return fmt::format(" ({})", std::strerror(error)); }
 
 std::optional<long> Number(const std::optional<std::string>& text) {
   long value = 0;
@@ -67,24 +68,24 @@ std::vector<Finding> CheckKernel(const HostView& host) {
   std::vector<Finding> findings;
   const std::string release = host.Read("/proc/sys/kernel/osrelease").value_or("");
   if (const int error = host.Probe("memfd", TryMemfd)) {
-    findings.push_back({Severity::kProblem,
-                        "memfd_create is refused" + Why(error) +
-                            ": the agent has no rings, and "
-                            "stays off",
-                        "allow memfd_create in the container's seccomp profile"});
+    findings.push_back(
+        {Severity::kProblem,
+         fmt::format("memfd_create is refused{}: the agent has no rings, and stays off",
+                     Why(error)),
+         "allow memfd_create in the container's seccomp profile"});
   }
   if (const int error = host.Probe("wipeonfork", TryWipeOnFork)) {
     findings.push_back({Severity::kProblem,
-                        "MADV_WIPEONFORK is refused" + Why(error) +
-                            ": the agent stays off, since "
-                            "it could not tell a fork child",
+                        fmt::format("MADV_WIPEONFORK is refused{}: the agent stays off, since it "
+                                    "could not tell a fork child",
+                                    Why(error)),
                         "use Linux 4.14 or newer"});
   }
   if (const int error = host.Probe("pidfd", TryPidfd)) {
     findings.push_back({Severity::kWarning,
-                        "pidfd_open is refused" + Why(error) +
-                            ": the death of a rank is noticed "
-                            "by its socket only, and later where a child holds that open",
+                        fmt::format("pidfd_open is refused{}: the death of a rank is noticed by "
+                                    "its socket only, and later where a child holds that open",
+                                    Why(error)),
                         "use Linux 5.3 or newer, or allow pidfd_open in the seccomp profile"});
   }
   const auto status = host.Read("/proc/self/status");
@@ -96,7 +97,7 @@ std::vector<Finding> CheckKernel(const HostView& host) {
   }
   if (findings.empty()) {
     const std::string name = release.substr(0, release.find('\n'));
-    findings.push_back({Severity::kOk, "Linux " + name + " has all that is needed", ""});
+    findings.push_back({Severity::kOk, fmt::format("Linux {} has all that is needed", name), ""});
   }
   return findings;
 }
@@ -106,27 +107,33 @@ std::vector<Finding> CheckPtrace(const HostView& host) {
   if (!scope || *scope == 0) {
     return {{Severity::kOk, "processes of this user may be traced by it", ""}};
   }
-  const std::string what = "ptrace_scope is " + std::to_string(*scope);
+  const std::string what = fmt::format("ptrace_scope is {}", *scope);
   if (*scope >= 3) {
-    return {{Severity::kNote,
-             what + ": nobody may look into a running process; run, collect and "
-                    "start do not need it",
-             ""}};
+    return {
+        {Severity::kNote,
+         fmt::format(
+             "{}: nobody may look into a running process; run, collect and start do not need it",
+             what),
+         ""}};
   }
-  if (host.user() == 0) return {{Severity::kOk, what + ", which does not bind root", ""}};
+  if (host.user() == 0) {
+    return {{Severity::kOk, fmt::format("{}, which does not bind root", what), ""}};
+  }
   return {{Severity::kNote,
-           what + ": debuggers must be the parent of a process or root; run, collect and start do "
-                  "not need it",
+           fmt::format("{}: debuggers must be the parent of a process or root; run, collect and "
+                       "start do not need it",
+                       what),
            "for debuggers beside ranktap: sysctl kernel.yama.ptrace_scope=0"}};
 }
 
 std::vector<Finding> CheckPerf(const HostView& host) {
   const auto paranoid = Number(host.Read("/proc/sys/kernel/perf_event_paranoid"));
   if (!paranoid) return {{Severity::kNote, "this kernel has no perf events", ""}};
-  const std::string what = "perf_event_paranoid is " + std::to_string(*paranoid);
+  const std::string what = fmt::format("perf_event_paranoid is {}", *paranoid);
   if (*paranoid <= 2 || host.user() == 0) return {{Severity::kOk, what, ""}};
   return {{Severity::kNote,
-           what + ": perf and nsys cannot sample; ranktap's stacks do not need perf", ""}};
+           fmt::format("{}: perf and nsys cannot sample; ranktap's stacks do not need perf", what),
+           ""}};
 }
 
 std::vector<Finding> CheckLimits(const HostView& host) {
@@ -136,24 +143,26 @@ std::vector<Finding> CheckLimits(const HostView& host) {
   constexpr long kFiles = 1024;
   if (const auto files = SoftLimit(limits, "Max open files"); files && *files < kFiles) {
     findings.push_back({Severity::kWarning,
-                        "at most " + std::to_string(*files) +
-                            " open files: the agent wants numbers "
-                            "from 512 on, the collector three for each rank",
+                        fmt::format("at most {} open files: the agent wants numbers from 512 on, "
+                                    "the collector three for each rank",
+                                    *files),
                         "ulimit -n 4096"});
   }
   if (const auto bytes = SoftLimit(limits, "Max file size")) {
     findings.push_back({Severity::kWarning,
-                        "files may have at most " + std::to_string(*bytes) +
-                            " bytes: what is over "
-                            "that of a trace is lost, and declared lost",
+                        fmt::format("files may have at most {} bytes: what is over that of a trace "
+                                    "is lost, and declared lost",
+                                    *bytes),
                         "ulimit -f unlimited"});
   }
   constexpr long kAddressSpace = 1L << 30;
   if (const auto bytes = SoftLimit(limits, "Max address space"); bytes && *bytes < kAddressSpace) {
-    findings.push_back({Severity::kWarning,
-                        "the address space is limited to " + std::to_string(*bytes >> 20) +
-                            " MiB; the agent takes up to 64 MiB of a process's",
-                        "ulimit -v unlimited"});
+    findings.push_back(
+        {Severity::kWarning,
+         fmt::format(
+             "the address space is limited to {} MiB; the agent takes up to 64 MiB of a process's",
+             *bytes >> 20),
+         "ulimit -v unlimited"});
   }
   if (findings.empty()) findings.push_back({Severity::kOk, "nothing is in the way", ""});
   return findings;

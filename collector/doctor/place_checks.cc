@@ -1,4 +1,5 @@
 // Where our own files and sockets are.
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/un.h>
@@ -13,11 +14,7 @@
 namespace ranktap::collector {
 namespace {
 
-std::string Octal(unsigned mode) {
-  char text[16];
-  std::snprintf(text, sizeof(text), "%04o", mode & 07777);
-  return text;
-}
+std::string Octal(unsigned mode) { return fmt::format("{:04o}", mode & 07777); }
 
 }  // namespace
 
@@ -32,21 +29,23 @@ std::vector<Finding> CheckAgent(const HostView& host) {
     return (info.f_flag & ST_NOEXEC) != 0 ? EACCES : 0;
   });
   if (no_exec != 0) {
-    findings.push_back({Severity::kProblem,
-                        host.agent_library + " lies on a file system that is mounted noexec: no "
-                                             "program can load it",
-                        "install ranktap elsewhere"});
+    findings.push_back(
+        {Severity::kProblem,
+         fmt::format("{} lies on a file system that is mounted noexec: no program can load it",
+                     host.agent_library),
+         "install ranktap elsewhere"});
   }
   if (host.agent_library.find_first_of(": ") != std::string::npos) {
     findings.push_back({Severity::kWarning,
-                        host.agent_library + " has a colon or a space in its path: it cannot be "
-                                             "preloaded, only injected by CUDA and NVTX",
+                        fmt::format("{} has a colon or a space in its path: it cannot be "
+                                    "preloaded, only injected by CUDA and NVTX",
+                                    host.agent_library),
                         "install ranktap elsewhere"});
   }
   struct stat status {};
   if (::stat(host.agent_library.c_str(), &status) == 0 && (status.st_mode & S_IROTH) == 0) {
-    findings.push_back(
-        {Severity::kNote, host.agent_library + " is not readable for other users", ""});
+    findings.push_back({Severity::kNote,
+                        fmt::format("{} is not readable for other users", host.agent_library), ""});
   }
   if (findings.empty()) findings.push_back({Severity::kOk, host.agent_library, ""});
   return findings;
@@ -62,20 +61,22 @@ std::vector<Finding> CheckSocket(const HostView& host) {
                           "use a shorter path"});
     } else if (!host.Exists(*named)) {
       findings.push_back({Severity::kWarning,
-                          "RANKTAP_SOCKET names " + *named + ", where nobody listens",
-                          "start `ranktap collect --socket " + *named + "`, or unset it"});
+                          fmt::format("RANKTAP_SOCKET names {}, where nobody listens", *named),
+                          fmt::format("start `ranktap collect --socket {}`, or unset it", *named)});
     }
   }
   const std::string runtime = host.Variable("XDG_RUNTIME_DIR").value_or("");
   const std::string temporary = host.Variable("TMPDIR").value_or("/tmp");
   const std::string directory = !runtime.empty() && host.Exists(runtime) ? runtime : temporary;
   if (host.Access(directory, W_OK | X_OK) != 0) {
-    findings.push_back({Severity::kProblem,
-                        directory + " cannot be written to: `ranktap run` has no place for its "
-                                    "socket",
-                        "set TMPDIR to a directory of your own"});
+    findings.push_back(
+        {Severity::kProblem,
+         fmt::format("{} cannot be written to: `ranktap run` has no place for its socket",
+                     directory),
+         "set TMPDIR to a directory of your own"});
   } else {
-    findings.push_back({Severity::kOk, "`ranktap run` makes its socket in " + directory, ""});
+    findings.push_back(
+        {Severity::kOk, fmt::format("`ranktap run` makes its socket in {}", directory), ""});
   }
   return findings;
 }
@@ -87,16 +88,17 @@ std::vector<Finding> CheckSpool(const HostView& host) {
   const bool exists = ::lstat(host.Path(path).c_str(), &status) == 0;
   if (exists &&
       (!S_ISDIR(status.st_mode) || status.st_uid != host.user() || (status.st_mode & 077) != 0)) {
-    return {{Severity::kProblem,
-             path + " is not a directory of this user's alone (mode " + Octal(status.st_mode) +
-                 ", uid " + std::to_string(status.st_uid) +
-                 "): agents refuse it, and without a collector events are lost once the rings are "
-                 "full",
-             "remove it, or name another with RANKTAP_SPOOL"}};
+    return {
+        {Severity::kProblem,
+         fmt::format("{} is not a directory of this user's alone (mode {}, uid {}): agents refuse "
+                     "it, and without a collector events are lost once the rings are full",
+                     path, Octal(status.st_mode), status.st_uid),
+         "remove it, or name another with RANKTAP_SPOOL"}};
   }
   const std::string parent = std::filesystem::path(path).parent_path();
   if (!exists && host.Access(parent, W_OK | X_OK) != 0) {
-    return {{Severity::kWarning, parent + " cannot be written to: no spool can be made there",
+    return {{Severity::kWarning,
+             fmt::format("{} cannot be written to: no spool can be made there", parent),
              "name another place with RANKTAP_SPOOL"}};
   }
   std::vector<Finding> findings;
@@ -106,11 +108,12 @@ std::vector<Finding> CheckSpool(const HostView& host) {
     return info.f_bavail * info.f_frsize < (uint64_t{1} << 30) ? ENOSPC : 0;
   });
   if (full != 0) {
-    findings.push_back({Severity::kWarning,
-                        "less than 1 GiB is free at " + parent +
-                            ", where a process spools what "
-                            "no collector takes",
-                        "make room, or name another place with RANKTAP_SPOOL"});
+    findings.push_back(
+        {Severity::kWarning,
+         fmt::format(
+             "less than 1 GiB is free at {}, where a process spools what no collector takes",
+             parent),
+         "make room, or name another place with RANKTAP_SPOOL"});
   }
   size_t orphans = 0;
   for (const std::string& name : host.List(path)) {
@@ -118,8 +121,8 @@ std::vector<Finding> CheckSpool(const HostView& host) {
   }
   if (orphans > 0) {
     findings.push_back({Severity::kNote,
-                        std::to_string(orphans) + (orphans == 1 ? " spool waits" : " spools wait") +
-                            " in " + path + " for a collector",
+                        fmt::format("{} {} in {} for a collector", orphans,
+                                    orphans == 1 ? "spool waits" : "spools wait", path),
                         "`ranktap collect` takes them in"});
   }
   if (findings.empty()) findings.push_back({Severity::kOk, path, ""});

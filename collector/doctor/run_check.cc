@@ -1,4 +1,6 @@
 // The last run: through which door each rank came, and what it lacked.
+#include <fmt/core.h>
+
 #include <array>
 #include <filesystem>
 #include <map>
@@ -66,7 +68,7 @@ std::string NewestRun(const HostView& host) {
 }
 
 std::string NameOfRank(const TraceInfo& trace) {
-  return trace.rank ? "rank " + std::to_string(*trace.rank) : "pid " + std::to_string(trace.pid);
+  return trace.rank ? fmt::format("rank {}", *trace.rank) : fmt::format("pid {}", trace.pid);
 }
 
 // "ranks 0-3, 5" of those that share something.
@@ -74,15 +76,15 @@ std::string Joined(const std::vector<std::string>& names) {
   constexpr size_t kMost = 4;
   std::string text;
   for (size_t i = 0; i < names.size() && i < kMost; ++i) text += (i == 0 ? "" : ", ") + names[i];
-  if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
+  if (names.size() > kMost) text += fmt::format(" and {} more", names.size() - kMost);
   return text;
 }
 
 void AddEndings(const RunInfo& info, std::vector<Finding>* findings) {
   std::map<std::string, std::vector<std::string>> ways;
   for (const TraceInfo& trace : info.traces) {
-    ways["came in by " + trace.door + ", level " + trace.level + ", " +
-         std::string(NameOf(trace.status)) + (trace.detail.empty() ? "" : ": " + trace.detail)]
+    ways[fmt::format("came in by {}, level {}, {}{}", trace.door, trace.level, NameOf(trace.status),
+                     trace.detail.empty() ? "" : ": " + trace.detail)]
         .push_back(NameOfRank(trace));
   }
   for (const auto& [way, ranks] : ways) {
@@ -92,7 +94,7 @@ void AddEndings(const RunInfo& info, std::vector<Finding>* findings) {
     findings->push_back({failed    ? Severity::kProblem
                          : is_fine ? Severity::kOk
                                    : Severity::kNote,
-                         Joined(ranks) + " " + way,
+                         fmt::format("{} {}", Joined(ranks), way),
                          failed ? "make room on the disk of the run's directory" : ""});
   }
 }
@@ -111,12 +113,12 @@ void AddNotes(const RunInfo& info, std::vector<Finding>* findings) {
   for (const auto& [note, ranks] : notes) {
     const bool lacks_kernels = note.starts_with("no kernels");
     findings->push_back({lacks_kernels ? Severity::kProblem : Severity::kNote,
-                         Joined(ranks) + ": " + note, AdviceFor(note)});
+                         fmt::format("{}: {}", Joined(ranks), note), AdviceFor(note)});
   }
   for (const auto& [reason, count] : info.refused) {
-    findings->push_back(
-        {Severity::kWarning,
-         "the collector turned away: " + reason + ", " + std::to_string(count) + " times", ""});
+    findings->push_back({Severity::kWarning,
+                         fmt::format("the collector turned away: {}, {} times", reason, count),
+                         ""});
   }
 }
 
@@ -129,22 +131,23 @@ std::vector<Finding> CheckLastRun(const HostView& host) {
   // A run is named as it is, not below a test's root.
   const auto text = HostView("", {}).Read(file);
   if (!text) {
-    return {{Severity::kProblem, file + " cannot be read", "name a run's directory with --run"}};
+    return {{Severity::kProblem, fmt::format("{} cannot be read", file),
+             "name a run's directory with --run"}};
   }
   const Result<RunInfo> info = ParseRunInfo(*text, file);
   if (!info) return {{Severity::kProblem, info.message(), ""}};
   std::vector<Finding> findings;
   if (info->traces.empty()) {
-    findings.push_back({Severity::kProblem,
-                        path + ": no process of the command used CUDA or NVTX, or none could load "
-                               "the agent",
-                        "see the other findings; `RANKTAP_LOG=/tmp/agent.log ranktap run ...` has "
-                        "the agent's own words"});
+    findings.push_back(
+        {Severity::kProblem,
+         fmt::format(
+             "{}: no process of the command used CUDA or NVTX, or none could load the agent", path),
+         "see the other findings; `RANKTAP_LOG=/tmp/agent.log ranktap run ...` has "
+         "the agent's own words"});
   } else {
     const size_t count = info->traces.size();
-    findings.push_back({Severity::kOk,
-                        path + ": " + std::to_string(count) + (count == 1 ? " trace" : " traces"),
-                        ""});
+    findings.push_back(
+        {Severity::kOk, fmt::format("{}: {} trace{}", path, count, count == 1 ? "" : "s"), ""});
   }
   AddEndings(*info, &findings);
   AddNotes(*info, &findings);

@@ -1,4 +1,5 @@
 // Other tools: in the environment, in processes.
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <array>
@@ -37,8 +38,8 @@ std::string_view ToolIn(const std::string& maps) {
 }
 
 Finding Foreign(const std::string& name, const std::string& value, const std::string& effect) {
-  return {Severity::kProblem, name + " is " + value + ", another tool's: " + effect,
-          "unset " + name + " for runs with ranktap"};
+  return {Severity::kProblem, fmt::format("{} is {}, another tool's: {}", name, value, effect),
+          fmt::format("unset {} for runs with ranktap", name)};
 }
 
 }  // namespace
@@ -62,8 +63,8 @@ std::vector<Finding> CheckVariables(const HostView& host) {
   }
   if (const auto value = host.Variable("LD_PRELOAD");
       value && value->find("libranktap.so") == std::string::npos) {
-    findings.push_back(
-        {Severity::kNote, "LD_PRELOAD is " + *value + "; ranktap adds itself after it", ""});
+    findings.push_back({Severity::kNote,
+                        fmt::format("LD_PRELOAD is {}; ranktap adds itself after it", *value), ""});
   }
   if (host.Variable("KINETO_USE_DAEMON")) {
     findings.push_back({Severity::kNote,
@@ -80,33 +81,33 @@ std::vector<Finding> CheckHolders(const HostView& host) {
   size_t unreadable = 0, others = 0;
   for (const std::string& pid : host.List("/proc")) {
     if (!IsNumber(pid)) continue;
-    const auto maps = host.Read("/proc/" + pid + "/maps");
+    const auto maps = host.Read(fmt::format("/proc/{}/maps", pid));
     if (!maps) ++unreadable;
     const std::string_view tool = ToolIn(maps.value_or(""));
-    std::string command = host.Read("/proc/" + pid + "/comm").value_or("");
+    std::string command = host.Read(fmt::format("/proc/{}/comm", pid)).value_or("");
     command = command.substr(0, command.find('\n'));
     if (command == "nv-hostengine") {
       findings.push_back({Severity::kNote,
-                          "DCGM (nv-hostengine, pid " + pid +
-                              ") runs: its profiling metrics and "
-                              "hardware counters of others exclude each other",
+                          fmt::format("DCGM (nv-hostengine, pid {}) runs: its profiling metrics "
+                                      "and hardware counters of others exclude each other",
+                                      pid),
                           "dcgmi profile --pause before taking counters"});
     }
     if (tool.empty()) continue;
     if (++others > kMostNamed) continue;
-    findings.push_back({Severity::kNote,
-                        "pid " + pid + " (" + command + ") has " + std::string(tool) +
-                            " loaded; in that process ranktap would have to give way",
-                        "end that tool's session to trace that process"});
+    findings.push_back(
+        {Severity::kNote,
+         fmt::format("pid {} ({}) has {} loaded; in that process ranktap would have to give way",
+                     pid, command, tool),
+         "end that tool's session to trace that process"});
   }
   if (others > kMostNamed) {
     findings.push_back({Severity::kNote,
-                        std::to_string(others - kMostNamed) + " more processes have one loaded",
-                        ""});
+                        fmt::format("{} more processes have one loaded", others - kMostNamed), ""});
   }
   if (findings.empty()) {
     std::string what = "no other holder of CUPTI among the processes that can be seen";
-    if (unreadable > 0) what += " (" + std::to_string(unreadable) + " cannot)";
+    if (unreadable > 0) what += fmt::format(" ({} cannot)", unreadable);
     findings.push_back({Severity::kOk, std::move(what), ""});
   }
   return findings;

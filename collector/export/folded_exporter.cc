@@ -1,5 +1,7 @@
 #include "collector/export/exporters.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -84,12 +86,13 @@ void WriteOperators(const Trace& trace, const ExportOptions& options, const std:
     if (ops.stack.At(i) == 0 || !options.Keeps(ops.start[i], ops.end[i])) continue;
     std::string names;
     for (size_t at = i; at != kNone; at = at < ops.parent.size() ? ops.parent[at] : kNone) {
-      names = ";" + Clean(std::string(trace.dictionary.String(ops.name[at]))) + names;
+      names =
+          fmt::format(";{}{}", Clean(std::string(trace.dictionary.String(ops.name[at]))), names);
     }
     weights[FoldedPython(trace.dictionary.String(ops.stack.At(i))) + names] +=
         std::max<int64_t>(own[i], 0);
   }
-  for (const auto& [text, ns] : weights) file->Write(root + text + " " + std::to_string(ns) + "\n");
+  for (const auto& [text, ns] : weights) file->Write(fmt::format("{}{} {}\n", root, text, ns));
 }
 
 void WriteTrace(const Trace& trace, const ExportOptions& options, OutputFile* file) {
@@ -113,12 +116,12 @@ void WriteTrace(const Trace& trace, const ExportOptions& options, OutputFile* fi
         trace.api_calls.end[i] - trace.api_calls.start[i];
   }
   const std::string root =
-      trace.info.rank ? "rank " + std::to_string(*trace.info.rank) + ";" : std::string();
+      trace.info.rank ? fmt::format("rank {};", *trace.info.rank) : std::string();
   std::map<uint32_t, std::string> stacks;
   for (const auto& [key, ns] : weights) {
     std::string& stack = stacks[key.first];
     if (stack.empty()) stack = FoldedStack(trace, key.first);
-    file->Write(root + stack + ";" + key.second + " " + std::to_string(ns) + "\n");
+    file->Write(fmt::format("{}{};{} {}\n", root, stack, key.second, ns));
   }
   WriteOperators(trace, options, root, file);
 }

@@ -1,6 +1,7 @@
 #include "collector/export/output_file.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -29,7 +30,7 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
   OutputFile file;
   file.path_ = path;
   file.file_.Reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file.file_.valid()) return SystemFailure(path + ": could not create", errno);
+  if (!file.file_.valid()) return SystemFailure(fmt::format("{}: could not create", path), errno);
   if (path.ends_with(".gz")) file.deflater_.reset(new Deflater);
   return file;
 }
@@ -79,7 +80,7 @@ std::optional<Failure> OutputFile::Close() {
   if (deflater_ != nullptr) Compress({}, true);
   if (file_.valid() && ::close(file_.Take()) != 0 && error_ == 0) error_ = errno;
   if (error_ == 0) return std::nullopt;
-  return SystemFailure(path_ + ": could not write", error_);
+  return SystemFailure(fmt::format("{}: could not write", path_), error_);
 }
 
 }  // namespace ranktap::collector

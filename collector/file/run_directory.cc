@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,11 +39,15 @@ Result<FileDescriptor> MakeDirectory(const std::string& path, bool* created) {
   std::error_code ignored;  // mkdir below says what is wrong
   if (!parent.empty()) std::filesystem::create_directories(parent, ignored);
   *created = ::mkdir(path.c_str(), kDirectoryMode) == 0;
-  if (!*created && errno != EEXIST) return SystemFailure(path + ": could not create", errno);
+  if (!*created && errno != EEXIST) {
+    return SystemFailure(fmt::format("{}: could not create", path), errno);
+  }
   FileDescriptor directory = OpenDirectory(path);
-  if (!directory.valid()) return SystemFailure(path + ": could not open as a directory", errno);
+  if (!directory.valid()) {
+    return SystemFailure(fmt::format("{}: could not open as a directory", path), errno);
+  }
   if (*created && ::fchmod(directory.get(), kDirectoryMode) != 0) {
-    return SystemFailure(path + ": could not set its mode", errno);
+    return SystemFailure(fmt::format("{}: could not set its mode", path), errno);
   }
   return directory;
 }
@@ -70,7 +75,7 @@ std::string TraceName::FileName(uint32_t incarnation) const {
     std::snprintf(text, sizeof(text), "process-%u", pid);
   }
   std::string name = text;
-  if (incarnation > 0) name += "." + std::to_string(incarnation);
+  if (incarnation > 0) name += fmt::format(".{}", incarnation);
   return name + ".trace";
 }
 
@@ -85,32 +90,34 @@ Result<RunDirectory> RunDirectory::Create(const std::string& path, const std::st
 Result<RunDirectory> RunDirectory::CreateNew(const std::string& parent, const std::string& name) {
   constexpr int kAttempts = 1000;
   for (int attempt = 1; attempt <= kAttempts; ++attempt) {
-    const std::string path = parent + name + (attempt == 1 ? "" : "-" + std::to_string(attempt));
+    const std::string path = parent + name + (attempt == 1 ? "" : fmt::format("-{}", attempt));
     bool created = false;
     Result<FileDescriptor> directory = MakeDirectory(path, &created);
     if (!directory) return Failure{directory.message()};
     if (created) return Checked(path, std::move(*directory));
   }
-  return Failure{parent + name + ": no free name; name another directory with -o"};
+  return Failure{fmt::format("{}{}: no free name; name another directory with -o", parent, name)};
 }
 
 Result<RunDirectory> RunDirectory::Checked(std::string path, FileDescriptor directory) {
   if (::faccessat(directory.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
-    return SystemFailure(path + ": could not write there", errno);
+    return SystemFailure(fmt::format("{}: could not write there", path), errno);
   }
   return RunDirectory(std::move(path), std::move(directory));
 }
 
 Result<RunDirectory> RunDirectory::OpenExisting(const std::string& path) {
   FileDescriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (!directory.valid()) return SystemFailure(path + ": could not open as a directory", errno);
+  if (!directory.valid()) {
+    return SystemFailure(fmt::format("{}: could not open as a directory", path), errno);
+  }
   return Checked(path, std::move(directory));
 }
 
 std::optional<Failure> RunDirectory::GiveTo(uid_t owner) {
   owner_ = owner;
   if (::fchown(directory_.get(), owner, static_cast<gid_t>(-1)) == 0) return std::nullopt;
-  return SystemFailure(path_ + ": could not give it to user " + std::to_string(owner), errno);
+  return SystemFailure(fmt::format("{}: could not give it to user {}", path_, owner), errno);
 }
 
 // The umask may have taken bits away.
@@ -133,12 +140,12 @@ Result<RunDirectory::Part> RunDirectory::CreatePart(const TraceName& name) {
                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
     if (part.file.valid()) {
       if (SetAttributes(part.file.get())) return part;
-      return SystemFailure(path_ + "/" + file_name + ": could not set its mode", errno);
+      return SystemFailure(fmt::format("{}/{}: could not set its mode", path_, file_name), errno);
     }
     if (errno != EEXIST)
-      return SystemFailure(path_ + "/" + file_name + ": could not create", errno);
+      return SystemFailure(fmt::format("{}/{}: could not create", path_, file_name), errno);
   }
-  return Failure{path_ + ": too many traces of " + name.FileName(0)};
+  return Failure{fmt::format("{}: too many traces of {}", path_, name.FileName(0))};
 }
 
 Result<std::string> RunDirectory::Publish(const Part& part, const TraceName& name) {
@@ -150,9 +157,11 @@ Result<std::string> RunDirectory::Publish(const Part& part, const TraceName& nam
     if (reserved_by_other) continue;
     const int error = RenameNew(directory_.get(), from, to);
     if (error == 0) return to;
-    if (error != EEXIST) return SystemFailure(path_ + "/" + from + ": could not rename", error);
+    if (error != EEXIST) {
+      return SystemFailure(fmt::format("{}/{}: could not rename", path_, from), error);
+    }
   }
-  return Failure{path_ + ": too many traces of " + name.FileName(0)};
+  return Failure{fmt::format("{}: too many traces of {}", path_, name.FileName(0))};
 }
 
 std::optional<Failure> RunDirectory::WriteInfo(const RunInfo& info) {
@@ -162,7 +171,9 @@ std::optional<Failure> RunDirectory::WriteInfo(const RunInfo& info) {
   (void)::unlinkat(directory_.get(), kTemporary, 0);
   FileDescriptor file(::openat(directory_.get(), kTemporary,
                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
-  if (!file.valid()) return SystemFailure(path_ + "/run.json: could not create", errno);
+  if (!file.valid()) {
+    return SystemFailure(fmt::format("{}/run.json: could not create", path_), errno);
+  }
   (void)SetAttributes(file.get());
   size_t done = 0;
   while (done < text.size()) {
@@ -171,12 +182,12 @@ std::optional<Failure> RunDirectory::WriteInfo(const RunInfo& info) {
     if (written <= 0) {
       const int error = errno;
       (void)::unlinkat(directory_.get(), kTemporary, 0);
-      return SystemFailure(path_ + "/run.json: could not write", error);
+      return SystemFailure(fmt::format("{}/run.json: could not write", path_), error);
     }
     done += static_cast<size_t>(written);
   }
   if (::renameat(directory_.get(), kTemporary, directory_.get(), kName) != 0) {
-    return SystemFailure(path_ + "/run.json: could not rename", errno);
+    return SystemFailure(fmt::format("{}/run.json: could not rename", path_), errno);
   }
   return std::nullopt;
 }

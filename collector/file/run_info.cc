@@ -1,5 +1,7 @@
 #include "collector/file/run_info.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -161,13 +163,13 @@ std::string ToJson(const RunInfo& info) {
 
 Result<RunInfo> ParseRunInfo(const std::string& text, const std::string& path) {
   const json object = ParseJson(text);
-  if (!object.is_object()) return Failure{path + ": not a JSON object"};
+  if (!object.is_object()) return Failure{fmt::format("{}: not a JSON object", path)};
   RunInfo info;
   int format = kRunFormat;
   Get(object, "format", &format);
   if (format > kRunFormat) {
-    return Failure{path + ": format " + std::to_string(format) +
-                   " is newer than this ranktap; use a newer one"};
+    return Failure{
+        fmt::format("{}: format {} is newer than this ranktap; use a newer one", path, format)};
   }
   Get(object, "run", &info.run);
   Get(object, "command", &info.command);

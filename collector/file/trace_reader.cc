@@ -1,6 +1,7 @@
 #include "collector/file/trace_reader.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,31 +34,33 @@ Result<TraceReader> TraceReader::Open(const std::string& path) {
   reader.path_ = path;
   // O_NONBLOCK: a FIFO under this name must not hang us.
   reader.file_.Reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!reader.file_.valid()) return SystemFailure(path + ": could not open", errno);
+  if (!reader.file_.valid()) return SystemFailure(fmt::format("{}: could not open", path), errno);
   struct stat status {};
   if (::fstat(reader.file_.get(), &status) != 0) {
-    return SystemFailure(path + ": could not stat", errno);
+    return SystemFailure(fmt::format("{}: could not stat", path), errno);
   }
-  if (!S_ISREG(status.st_mode)) return Failure{path + ": not a file"};
+  if (!S_ISREG(status.st_mode)) return Failure{fmt::format("{}: not a file", path)};
   reader.file_bytes_ = static_cast<uint64_t>(status.st_size);
   reader.blocks_end_ = reader.file_bytes_;
   reader.decompressor_ = std::make_unique<BlockDecompressor>();
   reader.ReadTrailer();
   const bool header_is_good = reader.ReadFileHeader();
   if (header_is_good && reader.header_.version > kTraceVersion) {
-    return Failure{path + ": trace format " + std::to_string(reader.header_.version) +
-                   " is newer than this ranktap; use a newer one"};
+    return Failure{fmt::format("{}: trace format {} is newer than this ranktap; use a newer one",
+                               path, reader.header_.version)};
   }
   if (header_is_good && reader.header_.required_features != 0) {
-    return Failure{path + ": needs features this ranktap does not know; use a newer one"};
+    return Failure{
+        fmt::format("{}: needs features this ranktap does not know; use a newer one", path)};
   }
   if (!header_is_good) {
     const bool cut_off = reader.file_bytes_ < sizeof(FileHeader);
     const uint64_t first = cut_off ? reader.file_bytes_ : reader.FindBlock(0);
     if (cut_off ? !reader.StartsLikeATrace() : first >= reader.blocks_end_) {
-      return Failure{path +
-                     ": not a ranktap trace, nor a file of torch.profiler, nsys or "
-                     "PyTorch's memory profiler"};
+      return Failure{
+          fmt::format("{}: not a ranktap trace, nor a file of torch.profiler, nsys or PyTorch's "
+                      "memory profiler",
+                      path)};
     }
     reader.damage_.push_back(
         {0, first, cut_off ? "cut off in the file header" : "damaged file header"});

@@ -1,6 +1,7 @@
 #include "collector/file/trace_tail.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -67,7 +68,7 @@ Result<TraceTail> ReadTail(const std::string& path) {
   const std::vector<Block> blocks = reader->ListBlocks();
   size_t first = blocks.size();
   while (first > 0 && blocks[first - 1].header.type != BlockType::kCheckpoint) --first;
-  if (first == 0) return Failure{path + ": no checkpoint to go on from"};
+  if (first == 0) return Failure{fmt::format("{}: no checkpoint to go on from", path)};
   --first;
   for (size_t i = 0; i < first; ++i) AddEntry(blocks[i], &tail.index);
   tail.end = blocks[first].offset;
@@ -78,16 +79,18 @@ Result<TraceTail> ReadTail(const std::string& path) {
     AddEntry(block, &tail.index);
     tail.end = EndOf(block);
   }
-  if (tail.end == blocks[first].offset) return Failure{path + ": its last checkpoint is damaged"};
+  if (tail.end == blocks[first].offset) {
+    return Failure{fmt::format("{}: its last checkpoint is damaged", path)};
+  }
   return tail;
 }
 
 Result<std::string> SealTrace(const TraceTail& tail, const v1::Ending& ending) {
   FileDescriptor file(::open(tail.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file.valid()) return SystemFailure(tail.path + ": could not open", errno);
+  if (!file.valid()) return SystemFailure(fmt::format("{}: could not open", tail.path), errno);
   if (::ftruncate(file.get(), static_cast<off_t>(tail.end)) != 0 ||
       ::lseek(file.get(), static_cast<off_t>(tail.end), SEEK_SET) < 0) {
-    return SystemFailure(tail.path + ": could not cut off its torn end", errno);
+    return SystemFailure(fmt::format("{}: could not cut off its torn end", tail.path), errno);
   }
   BlockCompressor compressor;
   TraceWriter writer(std::move(file), compressor, tail.end, tail.index);
@@ -95,7 +98,7 @@ Result<std::string> SealTrace(const TraceTail& tail, const v1::Ending& ending) {
   *last.mutable_ending() = ending;
   last.set_incarnation(tail.incarnation);
   if (!writer.WriteCheckpoint(tail.state.EncodeCheckpoint(std::move(last))) || !writer.Finish()) {
-    return SystemFailure(tail.path + ": could not close it", writer.error());
+    return SystemFailure(fmt::format("{}: could not close it", tail.path), writer.error());
   }
   constexpr std::string_view kPart = ".part";
   if (!tail.path.ends_with(kPart)) return tail.path;

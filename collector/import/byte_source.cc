@@ -1,6 +1,7 @@
 #include "collector/import/byte_source.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -35,10 +36,10 @@ ByteSource::~ByteSource() = default;
 
 Result<ByteSource> ByteSource::Open(const std::string& path) {
   FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return SystemFailure(path + ": could not open", errno);
+  if (!file.valid()) return SystemFailure(fmt::format("{}: could not open", path), errno);
   struct stat status {};
   if (::fstat(file.get(), &status) == 0 && S_ISDIR(status.st_mode)) {
-    return Failure{path + ": is a directory"};
+    return Failure{fmt::format("{}: is a directory", path)};
   }
   unsigned char magic[2] = {};
   const bool compressed = ::pread(file.get(), magic, sizeof magic, 0) == sizeof magic &&
@@ -56,7 +57,7 @@ size_t ByteSource::ReadFile(char* into, size_t size) {
   do {
     got = ::read(file_.get(), into, size);
   } while (got < 0 && errno == EINTR);
-  if (got < 0) damage_ = std::string("could not read on: ") + std::strerror(errno);
+  if (got < 0) damage_ = fmt::format("could not read on: {}", std::strerror(errno));
   file_bytes_ += static_cast<uint64_t>(std::max<ssize_t>(got, 0));
   return static_cast<size_t>(std::max<ssize_t>(got, 0));
 }
@@ -88,8 +89,8 @@ size_t ByteSource::Inflate(char* into, size_t size) {
     if (status == Z_STREAM_END) {
       inflater_->ended = true;
     } else if (status != Z_OK && status != Z_BUF_ERROR) {
-      damage_ = std::string("the gzip stream is damaged: ") +
-                (stream.msg == nullptr ? "error " + std::to_string(status) : stream.msg);
+      damage_ = fmt::format("the gzip stream is damaged: {}",
+                            stream.msg == nullptr ? fmt::format("error {}", status) : stream.msg);
       break;
     }
   }

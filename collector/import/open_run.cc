@@ -1,6 +1,7 @@
 #include "collector/import/open_run.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -94,14 +95,15 @@ void NameRanks(Run* run) {
     if (trace.info.pid != 0 && trace.info.pid == at->second.second) {
       ++windows;
     } else {
-      run->problems.push_back(trace.path + ": says it is rank " + std::to_string(at->first) +
-                              ", as " + at->second.first + " does");
+      run->problems.push_back(fmt::format("{}: says it is rank {}, as {} does", trace.path,
+                                          at->first, at->second.first));
     }
   }
   if (windows > 0) {
     run->traces.front().info.notes.push_back(
-        "with the others: " + std::to_string(windows) +
-        " of the files are later windows of a process that is here already; each has its own row");
+        fmt::format("with the others: {} of the files are later windows of a process that is here "
+                    "already; each has its own row",
+                    windows));
   }
 }
 
@@ -163,15 +165,15 @@ namespace {
 
 // What to say of a directory without any file that is read.
 std::string NothingIn(const std::string& directory) {
-  std::string text = directory + ": no file of ranktap, torch.profiler, nsys or PyTorch's memory " +
-                     "profiler in it";
+  std::string text = fmt::format(
+      "{}: no file of ranktap, torch.profiler, nsys or PyTorch's memory profiler in it", directory);
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
     const std::string inside = entry.path().string();
     if (!entry.is_directory(error)) continue;
     const Result<RunFiles> files = FindTraces(inside);
     if ((files && !files->traces.empty()) || !ForeignFilesIn(inside).empty()) {
-      return text + "; " + inside + " has some: name that";
+      return fmt::format("{}; {} has some: name that", text, inside);
     }
   }
   return text;
@@ -186,7 +188,7 @@ Result<Run> OpenRun(const std::vector<std::string>& paths) {
   if (!fs::is_directory(paths[0], error)) {
     if (!paths[0].ends_with(".trace") && fs::is_regular_file(paths[0], error) &&
         fs::file_size(paths[0], error) == 0) {
-      return Failure{paths[0] + ": is empty"};
+      return Failure{fmt::format("{}: is empty", paths[0])};
     }
     return IsForeign(paths[0]) ? LoadForeign(paths) : LoadRun(paths[0]);
   }

@@ -1,5 +1,6 @@
 #include "collector/ingest/control_client.h"
 
+#include <fmt/core.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -55,7 +56,7 @@ Result<FileDescriptor> Connect(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
-    return Failure{"'" + path + "' is no socket's path: it is empty or too long"};
+    return Failure{fmt::format("'{}' is no socket's path: it is empty or too long", path)};
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -63,11 +64,11 @@ Result<FileDescriptor> Connect(const std::string& path) {
   (void)::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
   (void)::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return SystemFailure(path + ": no collector answers there", errno);
+    return SystemFailure(fmt::format("{}: no collector answers there", path), errno);
   }
   const auto peer = CredentialsOf(socket.get());
   if (!peer || (peer->uid != 0 && peer->uid != ::geteuid())) {
-    return Failure{path + ": the collector there is another user's"};
+    return Failure{fmt::format("{}: the collector there is another user's", path)};
   }
   return socket;
 }
@@ -95,7 +96,9 @@ Result<v1::ControlReply> AskCollector(const std::string& path, const v1::Control
   for (std::span<const std::byte> left = frame; !left.empty();) {
     const ssize_t sent = ::send(socket->get(), left.data(), left.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return SystemFailure(path + ": the collector takes no request", errno);
+    if (sent <= 0) {
+      return SystemFailure(fmt::format("{}: the collector takes no request", path), errno);
+    }
     left = left.subspan(static_cast<size_t>(sent));
   }
   std::vector<std::byte> heard;
@@ -107,17 +110,20 @@ Result<v1::ControlReply> AskCollector(const std::string& path, const v1::Control
           reply.ParseFromArray(answer.payload.data(), static_cast<int>(answer.payload.size()))) {
         return reply;
       }
-      return Failure{path + ": what answers there is no collector of this release"};
+      return Failure{fmt::format("{}: what answers there is no collector of this release", path)};
     }
     if (answer.status != proto::FrameStatus::kNeedMore) {
-      return Failure{path + ": what answers there is no collector"};
+      return Failure{fmt::format("{}: what answers there is no collector", path)};
     }
     std::array<std::byte, 16384> buffer;
     const ssize_t size = ::recv(socket->get(), buffer.data(), buffer.size(), 0);
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return SystemFailure(path + ": the collector does not answer", errno);
+    if (size < 0) {
+      return SystemFailure(fmt::format("{}: the collector does not answer", path), errno);
+    }
     if (size == 0) {
-      return Failure{path + ": the collector ended the conversation; is it of an older release?"};
+      return Failure{fmt::format(
+          "{}: the collector ended the conversation; is it of an older release?", path)};
     }
     heard.insert(heard.end(), buffer.begin(), buffer.begin() + size);
   }

@@ -1,5 +1,6 @@
 #include "collector/ingest/peer.h"
 
+#include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -35,7 +36,7 @@ constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 
 // Field 52 of /proc/PID/stat, readable for the same user while the process is a zombie.
 std::optional<int> ZombieExitCode(pid_t pid) {
-  std::ifstream input("/proc/" + std::to_string(pid) + "/stat");
+  std::ifstream input(fmt::format("/proc/{}/stat", pid));
   std::stringstream text;
   text << input.rdbuf();
   const std::string line = text.str();
@@ -88,10 +89,10 @@ std::string DescribeWaitStatus(int status) {
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     const char* const name = ::sigabbrev_np(signal);
-    return "killed by signal " + std::to_string(signal) +
-           (name != nullptr ? std::string(" (SIG") + name + ")" : "");
+    return fmt::format("killed by signal {}{}", signal,
+                       name != nullptr ? fmt::format(" (SIG{})", name) : "");
   }
-  return "exited with status " + std::to_string(WEXITSTATUS(status));
+  return fmt::format("exited with status {}", WEXITSTATUS(status));
 }
 
 }  // namespace ranktap::collector

@@ -1,6 +1,7 @@
 #include "collector/ingest/private_socket.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -78,7 +79,7 @@ Result<PrivateSocket> PrivateSocket::Create() {
       ::bind(made.listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
           0 ||
       ::chmod(made.path_.c_str(), 0600) != 0 || ::listen(made.listener_.get(), kBacklog) != 0) {
-    return SystemFailure(made.path_ + ": could not listen", errno);
+    return SystemFailure(fmt::format("{}: could not listen", made.path_), errno);
   }
   return made;
 }

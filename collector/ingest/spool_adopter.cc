@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -174,14 +175,15 @@ bool SpoolAdopter::Take(int file, const std::string& path, uid_t owner) {
   }
   if (!stored) {
     const std::string turned_down =
-        "the collector turned down a frame before offset " + std::to_string(offset);
+        fmt::format("the collector turned down a frame before offset {}", offset);
     complain_(path + ": not taken, and left there: " +
               (frames == 0        ? "no frame at offset 0"
                : refusal_.empty() ? turned_down
                                   : refusal_));
   } else if (left > 0) {
-    complain_(path + ": cut off at offset " + std::to_string(offset) + ", as by a kill; " +
-              std::to_string(left) + " bytes after it are no whole frame");
+    complain_(
+        fmt::format("{}: cut off at offset {}, as by a kill; {} bytes after it are no whole frame",
+                    path, offset, left));
   }
   return stored;
 }

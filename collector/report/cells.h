@@ -1,6 +1,8 @@
 // Cells that most tables have.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <string>
 
 #include "collector/report/table.h"
@@ -13,7 +15,7 @@ inline Cell RankCell(const Trace& trace) {
 }
 // For sentences: "rank 3", or the file where no rank is known.
 inline std::string RankName(const Trace& trace) {
-  return trace.info.rank ? "rank " + std::to_string(*trace.info.rank) : trace.info.file;
+  return trace.info.rank ? fmt::format("rank {}", *trace.info.rank) : trace.info.file;
 }
 // Nothing where there is no whole.
 inline Cell Percent(int64_t part, int64_t whole) {

@@ -1,5 +1,7 @@
 #include "collector/report/human_units.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -19,7 +21,7 @@ std::string Fixed(double value, int decimals) {
 // Four significant digits.
 std::string Scaled(double value, const char* unit) {
   const double size = std::abs(value);
-  return Fixed(value, size < 9.9995 ? 3 : size < 99.995 ? 2 : 1) + " " + unit;
+  return fmt::format("{} {}", Fixed(value, size < 9.9995 ? 3 : size < 99.995 ? 2 : 1), unit);
 }
 
 }  // namespace
@@ -27,7 +29,7 @@ std::string Scaled(double value, const char* unit) {
 std::string FormatNs(int64_t ns) {
   const double value = static_cast<double>(ns);
   const double size = std::abs(value);
-  if (size < 1e3) return std::to_string(ns) + " ns";
+  if (size < 1e3) return fmt::format("{} ns", ns);
   // What would be written as 1000.0 of a unit is 1.000 of the next.
   if (size < 999.95e3) return Scaled(value / 1e3, "us");
   if (size < 999.95e6) return Scaled(value / 1e6, "ms");
@@ -54,7 +56,7 @@ std::string FormatBytes(uint64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  return Fixed(value, unit == 0 ? 0 : 1) + " " + kUnits[unit];
+  return fmt::format("{} {}", Fixed(value, unit == 0 ? 0 : 1), kUnits[unit]);
 }
 
 std::string FormatPercent(double percent) { return Fixed(percent, 1) + " %"; }
@@ -65,7 +67,7 @@ std::string FormatShare(int64_t part, int64_t whole) {
 }
 
 std::string Counted(size_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 std::optional<uint64_t> ParseDuration(std::string_view text) {

@@ -1,5 +1,7 @@
 #include "collector/report/run_filter.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <type_traits>
@@ -82,7 +84,7 @@ std::string ListOf(const std::set<int64_t>& numbers) {
     int64_t last = first;
     while (++at != numbers.end() && *at == last + 1) last = *at;
     text += (text.empty() ? "" : ",") + std::to_string(first);
-    if (last != first) text += "-" + std::to_string(last);
+    if (last != first) text += fmt::format("-{}", last);
   }
   return text;
 }
@@ -103,13 +105,13 @@ Result<std::vector<std::string>> KeepSteps(const NumberSet& numbers, Run* run) {
   if (!known.empty() && std::none_of(known.begin(), known.end(), [&numbers](int64_t number) {
         return numbers.contains(number);
       })) {
-    return Failure{"none of these steps is in the run; it has " + ListOf(known)};
+    return Failure{fmt::format("none of these steps is in the run; it has {}", ListOf(known))};
   }
   run->memo.Reset();
   for (Trace& trace : run->traces) {
     const StepList steps = DetectSteps(trace);
     if (steps.list.empty()) {
-      notes.push_back(RankName(trace) + " has no steps; all of it is in the answer");
+      notes.push_back(fmt::format("{} has no steps; all of it is in the answer", RankName(trace)));
       continue;
     }
     const StepWindows windows(steps, numbers);

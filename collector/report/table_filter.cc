@@ -1,5 +1,7 @@
 #include "collector/report/table_filter.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -39,8 +41,8 @@ Result<size_t> ColumnNamed(std::string_view name, const Table& table) {
     }
   }
   if (found && shown == table.columns[*found].name) return *found;
-  if (found) return Failure{"'" + std::string(name) + "' may be " + shown};
-  return Failure{"no column '" + std::string(name) + "' in " + table.name + "; it has " + known};
+  if (found) return Failure{fmt::format("'{}' may be {}", name, shown)};
+  return Failure{fmt::format("no column '{}' in {}; it has {}", name, table.name, known)};
 }
 
 // "10", in a column of times also "10 ms", of sizes "2MiB".
@@ -92,24 +94,27 @@ bool Holds(const Cell& cell, std::string_view op, std::string_view value,
 Result<bool> KeepWhere(const std::string& condition, Table* table) {
   const size_t at = condition.find_first_of("!=<>~");
   if (at == condition.npos) {
-    return Failure{"'" + condition + "' is no condition; write COLUMN OP VALUE, as in calls>=10"};
+    return Failure{
+        fmt::format("'{}' is no condition; write COLUMN OP VALUE, as in calls>=10", condition)};
   }
   const std::string_view rest = std::string_view(condition).substr(at);
   const auto* const op =
       std::find_if(std::begin(kOperators), std::end(kOperators),
                    [rest](std::string_view known) { return rest.starts_with(known); });
-  if (op == std::end(kOperators)) return Failure{"'" + condition + "': no such comparison"};
+  if (op == std::end(kOperators)) {
+    return Failure{fmt::format("'{}': no such comparison", condition)};
+  }
   const Result<size_t> column = ColumnNamed(Trimmed(condition.substr(0, at)), *table);
   if (!column) return Failure{column.message()};
   const std::string value(Trimmed(rest.substr(op->size())));
   const Unit unit = table->columns[*column].unit;
   const std::optional<double> number = NumberIn(value, unit);
   if (!number && unit != Unit::kText) {
-    return Failure{"'" + condition + "': " + table->columns[*column].name + " is a number, and '" +
-                   value + "' is none" +
-                   (unit == Unit::kNs      ? "; write ns, or 1.5us, 10ms, 2s"
-                    : unit == Unit::kBytes ? "; write bytes, or 512KiB, 25MiB, 1GiB"
-                                           : "")};
+    return Failure{fmt::format("'{}': {} is a number, and '{}' is none{}", condition,
+                               table->columns[*column].name, value,
+                               unit == Unit::kNs      ? "; write ns, or 1.5us, 10ms, 2s"
+                               : unit == Unit::kBytes ? "; write bytes, or 512KiB, 25MiB, 1GiB"
+                                                      : "")};
   }
   std::erase_if(table->rows, [&](const std::vector<Cell>& row) {
     return !Holds(row[*column], *op, value, number);

@@ -1,5 +1,7 @@
 #include "collector/symbols/resolve_stacks.h"
 
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -50,7 +52,7 @@ class ModuleFiles {
     const std::string path = Locate(module, &known.problem);
     if (path.empty()) return known;
     known.file = ObjectFile::Open(path, directories_);
-    if (!known.file) known.problem = path + ": not readable as an ELF file";
+    if (!known.file) known.problem = fmt::format("{}: not readable as an ELF file", path);
     return known;
   }
 
@@ -68,10 +70,11 @@ class ModuleFiles {
       if (Matches(path, module)) return path;
     }
     std::error_code error;
-    *problem = module.path() +
-               (fs::exists(module.path(), error) ? ": is another build than the one that ran"
-                                                 : ": is not on this machine") +
-               (id.empty() ? "" : " (build id " + id + ")") + "; name its folder with --symbols";
+    *problem =
+        fmt::format("{}{}{}; name its folder with --symbols", module.path(),
+                    fs::exists(module.path(), error) ? ": is another build than the one that ran"
+                                                     : ": is not on this machine",
+                    id.empty() ? "" : fmt::format(" (build id {})", id));
     return {};
   }
 

@@ -1,5 +1,7 @@
 #include "collector/trace/nvtx_payload.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -129,7 +131,7 @@ class SchemaDecoder {
       const auto size = SizeOf(entry, bytes, &offset);
       if (!size || *size > bytes.size() - offset || fields_->size() >= kMaxFields) return;
       const std::string name =
-          prefix + (entry.name().empty() ? "field " + std::to_string(i) : entry.name());
+          prefix + (entry.name().empty() ? fmt::format("field {}", i) : entry.name());
       DecodeEntry(entry, bytes.subspan(offset, *size), name, depth);
       offset += *size;
     }

@@ -10,47 +10,37 @@
 namespace ranktap::agent {
 namespace {
 
-class CuptiSourceType final : public Source {
- public:
-  std::string_view name() const override { return "cupti"; }
-
-  // Made at cuInit, since only then is there a driver to ask.
-  void Begin(proto::Level level) {
-    auto* drain = new cupti::Drain;
-    if (!drain->Prepare()) return;
-    drain->ApplyLevel(level);
-    if (!drain->StartThread()) return;
-    drain_.store(drain);
-    // Loading CUPTI takes milliseconds: a window that began meanwhile found no drain to tell.
-    const proto::Level now = wanted_.load();
-    if (now != proto::Level::kUnknown && now != level) {
-      drain->RequestLevel(now, proto::GapReason::kLevel);
-    }
-  }
-
-  void SetLevel(proto::Level level, proto::GapReason reason) override {
-    wanted_.store(level);
-    if (cupti::Drain* drain = drain_.load()) drain->RequestLevel(level, reason);
-  }
-  void Finish(uint64_t deadline_ns) override {
-    if (cupti::Drain* drain = drain_.load()) drain->Finish(deadline_ns);
-  }
-  void AddCost(CostFields& cost) const override {
-    if (const cupti::Drain* drain = drain_.load()) drain->AddCost(cost);
-    stacks::AddStackCost(cost);
-  }
-
- private:
-  std::atomic<cupti::Drain*> drain_{nullptr};
-  std::atomic<proto::Level> wanted_{proto::Level::kUnknown};
-};
-
-constinit CuptiSourceType g_source;
+constinit std::atomic<cupti::Drain*> g_drain{nullptr};
+constinit std::atomic<proto::Level> g_wanted{proto::Level::kUnknown};
 
 }  // namespace
 
-Source& CuptiSource() { return g_source; }
+// Made at cuInit, since only then is there a driver to ask.
+void BeginCupti(proto::Level level) {
+  auto* drain = new cupti::Drain;
+  if (!drain->Prepare()) return;
+  drain->ApplyLevel(level);
+  if (!drain->StartThread()) return;
+  g_drain.store(drain);
+  // Loading CUPTI takes milliseconds: a window that began meanwhile found no drain to tell.
+  const proto::Level now = g_wanted.load();
+  if (now != proto::Level::kUnknown && now != level) {
+    drain->RequestLevel(now, proto::GapReason::kLevel);
+  }
+}
 
-void BeginCupti(proto::Level level) { g_source.Begin(level); }
+void SetCuptiLevel(proto::Level level, proto::GapReason reason) {
+  g_wanted.store(level);
+  if (cupti::Drain* drain = g_drain.load()) drain->RequestLevel(level, reason);
+}
+
+void FinishCupti(uint64_t deadline_ns) {
+  if (cupti::Drain* drain = g_drain.load()) drain->Finish(deadline_ns);
+}
+
+void AddCuptiCost(CostFields& cost) {
+  if (const cupti::Drain* drain = g_drain.load()) drain->AddCost(cost);
+  stacks::AddStackCost(cost);
+}
 
 }  // namespace ranktap::agent

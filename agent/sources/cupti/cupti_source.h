@@ -1,12 +1,17 @@
 // CUDA through CUPTI: the folder's outward header.
 #pragma once
 
-#include "agent/sources/source.h"
+#include <cstdint>
+
+#include "agent/core/cost_fields.h"
 #include "proto/modes.h"
 
 namespace ranktap::agent {
 
-Source& CuptiSource();
+// As in Source (agent/sources/source.h).
+void SetCuptiLevel(proto::Level level, proto::GapReason reason);
+void FinishCupti(uint64_t deadline_ns);
+void AddCuptiCost(CostFields& cost);
 
 // The driver is initialising: the moment to subscribe, before the first context. Once in a process.
 // Runs on: the thread inside cuInit, with the driver's locks held.

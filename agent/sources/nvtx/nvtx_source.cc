@@ -8,17 +8,6 @@
 namespace ranktap::agent {
 namespace {
 
-class NvtxSourceType final : public Source {
- public:
-  std::string_view name() const override { return "nvtx"; }
-  // The level's bit decides what the handlers record; they stay installed.
-  void SetLevel(proto::Level, proto::GapReason) override {}
-  void Finish(uint64_t) override {}
-  void AddCost(CostFields&) const override {}
-};
-
-constinit NvtxSourceType g_source;
-
 class FunctionTable {
  public:
   FunctionTable(NvtxGetExportTableFunc_t get_export_table, NvtxCallbackModule module) {
@@ -100,8 +89,6 @@ void InstallCudart(FunctionTable& table) {
 }
 
 }  // namespace
-
-Source& NvtxSource() { return g_source; }
 
 bool InstallNvtxHandlers(NvtxGetExportTableFunc_t get_export_table) {
   FunctionTable core(get_export_table, NVTX_CB_MODULE_CORE);

@@ -8,11 +8,7 @@
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtPayload.h>
 
-#include "agent/sources/source.h"
-
 namespace ranktap::agent {
-
-Source& NvtxSource();
 
 // Fills in the core tables (CORE, CORE2, CUDA, CUDART). False: not a table we understand.
 bool InstallNvtxHandlers(NvtxGetExportTableFunc_t get_export_table);

@@ -2,10 +2,11 @@
 // header, beside python_door.h). What is recorded is decided by kCaptureFramework alone.
 #pragma once
 
-#include "agent/sources/source.h"
+#include "proto/modes.h"
 
 namespace ranktap::agent {
 
-Source& TorchSource();
+// As in Source (agent/sources/source.h).
+void SetTorchLevel(proto::Level level, proto::GapReason reason);
 
 }  // namespace ranktap::agent

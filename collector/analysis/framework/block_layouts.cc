@@ -1,5 +1,7 @@
 #include "collector/analysis/framework/block_layouts.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "collector/analysis/flops/dtype_sizes.h"
@@ -43,7 +45,7 @@ std::string BlockLayouts::Of(const HeldBlock& block) const {
       text += (text.size() == 1 ? "" : ",") + std::to_string(size);
     }
     text += "}";
-    return tensor.dtype.empty() ? text : text + " " + std::string(tensor.dtype);
+    return tensor.dtype.empty() ? text : fmt::format("{} {}", text, tensor.dtype);
   }
   return {};
 }

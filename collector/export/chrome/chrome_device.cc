@@ -1,4 +1,6 @@
 // The devices' side of a Kineto trace.
+#include <fmt/core.h>
+
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -190,7 +192,7 @@ class DeviceWriter {
     for (size_t i = 0; i < launches.size(); ++i) {
       if (!Kept(launches.start[i], launches.end[i])) continue;
       const Lane& lane = trace_.lanes[launches.lane[i]];
-      events_->BeginSlice("kernel", "\"CUDA graph " + std::to_string(launches.graph.At(i)) + "\"",
+      events_->BeginSlice("kernel", fmt::format("\"CUDA graph {}\"", launches.graph.At(i)),
                           lane.device, lane.stream, launches.start[i], launches.end[i]);
       events_->Arg("queued", 0);
       WriteLaneArgs(lane, launches.correlation[i]);

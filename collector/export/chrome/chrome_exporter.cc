@@ -1,5 +1,7 @@
 #include "collector/export/exporters.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -93,10 +95,9 @@ class HeadWriter {
     for (const Writer& writer : trace_.writers) {
       if (writer.thread <= 0) continue;
       // Kineto's own names are in this form already.
-      const std::string name =
-          trace_.origin == TraceOrigin::kKineto && !writer.name.empty()
-              ? writer.name
-              : "thread " + std::to_string(writer.thread) + " (" + writer.name + ")";
+      const std::string name = trace_.origin == TraceOrigin::kKineto && !writer.name.empty()
+                                   ? writer.name
+                                   : fmt::format("thread {} ({})", writer.thread, writer.name);
       Metadata("thread_name", trace_.info.pid, writer.thread, "name", name);
       Metadata("thread_sort_index", trace_.info.pid, writer.thread, "sort_index", writer.thread);
     }
@@ -109,11 +110,11 @@ class HeadWriter {
     constexpr uint32_t kAfterProcesses = 16'777'216;
     for (const uint32_t device : devices) {
       Metadata("process_name", device, 0, "name", program);
-      Metadata("process_labels", device, 0, "labels", "GPU " + std::to_string(device));
+      Metadata("process_labels", device, 0, "labels", fmt::format("GPU {}", device));
       Metadata("process_sort_index", device, 0, "sort_index", kAfterProcesses + device);
     }
     for (const auto& [device, stream] : streams) {
-      Metadata("thread_name", device, stream, "name", "stream " + std::to_string(stream) + " ");
+      Metadata("thread_name", device, stream, "name", fmt::format("stream {} ", stream));
       Metadata("thread_sort_index", device, stream, "sort_index", stream);
     }
   }
@@ -143,7 +144,7 @@ void WriteSteps(const Trace& trace, ChromeEvents* events) {
   for (const Step& step : steps.list) {
     if (!events->options().Keeps(step.start, step.end)) continue;
     JsonText name;
-    name.Text(std::string(kStep) + "#" + std::to_string(step.number));
+    name.Text(fmt::format("{}#{}", kStep, step.number));
     events->BeginSlice("user_annotation", name.str(), trace.info.pid, thread, step.start, step.end);
     events->EndArgs();
   }

@@ -1,5 +1,7 @@
 #include "collector/export/chrome/kineto_merge.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -55,7 +57,7 @@ class KinetoWalk {
       }
       window_.Peek();
       const std::string_view value = window_.TakeValue();
-      if (value.empty()) return Damaged("the value of " + key + " is cut off");
+      if (value.empty()) return Damaged(fmt::format("the value of {} is cut off", key));
       if (!on_member(key, value)) return;
     }
   }
@@ -65,8 +67,8 @@ class KinetoWalk {
   void Step() { window_.MoveTo(window_.begin() + 1); }
   void Damaged(std::string what) {
     if (!source_->damage().empty()) what = source_->damage();
-    damage_ = "offset " + std::to_string(window_.OffsetOf(window_.begin())) + ": " + what +
-              "; what comes after it is missing";
+    damage_ = fmt::format("offset {}: {}; what comes after it is missing",
+                          window_.OffsetOf(window_.begin()), what);
   }
   // False: no more of the file is wanted or there.
   template <typename OnEvent>
@@ -284,7 +286,7 @@ Result<MergeInput> DescribeMergeInput(const std::string& path) {
       },
       [&](std::string_view) { return has_events = true; });
   if (!has_events)
-    return Failure{path + ": no \"traceEvents\" in it; is it torch.profiler's JSON?"};
+    return Failure{fmt::format("{}: no \"traceEvents\" in it; is it torch.profiler's JSON?", path)};
   return input;
 }
 
@@ -334,7 +336,9 @@ void MergeKineto(std::vector<MergeInput>* inputs, OutputFile* file) {
                 return true;
               });
     rewriter.NameTheRest(begin);
-    if (!walk.damage().empty()) input.damage.push_back(input.path + ": " + walk.damage());
+    if (!walk.damage().empty()) {
+      input.damage.push_back(fmt::format("{}: {}", input.path, walk.damage()));
+    }
   }
   out.Raw("\n]\n}\n");
   file->Write(out.view());

@@ -1,5 +1,7 @@
 #include "collector/export/exporters.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -159,7 +161,7 @@ class Picture {
     add("tag:group",
         block.op == kNone ? "" : std::to_string(trace_.operators.record_function.At(block.op)));
     add("tag:category", CategoryName(block.category));
-    add("tag:device", device == kNone ? "CPU" : "GPU " + std::to_string(device));
+    add("tag:device", device == kNone ? "CPU" : fmt::format("GPU {}", device));
     file_->Write(text + "/>\n");
   }
 
@@ -171,9 +173,10 @@ class Picture {
 
 std::optional<Failure> Missing(const Trace& trace) {
   if (!HeldMemory(trace).empty()) return std::nullopt;
-  return Failure{trace.path +
-                 ": no blocks of memory in it: record with ranktap run --level full, or with "
-                 "torch.profiler's profile_memory=True"};
+  return Failure{
+      fmt::format("{}: no blocks of memory in it: record with ranktap run --level full, or with "
+                  "torch.profiler's profile_memory=True",
+                  trace.path)};
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "collector/export/exporters.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -220,9 +222,10 @@ std::optional<Failure> WriteMemorySnapshot(const Run& run, std::span<const Trace
                                            const ExportOptions&, const std::string& path) {
   const Trace& trace = *traces[0];
   if (HeldMemory(trace).empty()) {
-    return Failure{trace.path +
-                   ": no blocks of memory in it: record with ranktap run --level full, or with "
-                   "torch.profiler's profile_memory=True"};
+    return Failure{
+        fmt::format("{}: no blocks of memory in it: record with ranktap run --level full, or with "
+                    "torch.profiler's profile_memory=True",
+                    trace.path)};
   }
   Result<OutputFile> file = OutputFile::Create(path);
   if (!file) return Failure{file.message()};

@@ -1,5 +1,7 @@
 #include "collector/export/exporters.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -50,9 +52,9 @@ class Timeline {
                          : bytes < 0                ? kDestroy
                          : existed                  ? kPreexisting
                                                     : kCreate;
-      file_->Write((k == 0 ? "[" : ", [") + std::to_string(existed ? -1 : all_.start[i] + shift_) +
-                   ", " + std::to_string(action) + ", " + std::to_string(bytes) + ", " +
-                   std::to_string(CategoryAt(i)) + "]");
+      file_->Write(fmt::format("{}{}, {}, {}, {}]", k == 0 ? "[" : ", [",
+                               existed ? -1 : all_.start[i] + shift_, action, bytes,
+                               CategoryAt(i)));
     }
     file_->Write("]");
   }
@@ -68,7 +70,7 @@ class Timeline {
       if (more) continue;
       times += (times.empty() ? "" : ", ") + std::to_string(us);
       sizes += sizes.empty() ? "[0" : ", [0";
-      for (const int64_t level : levels) sizes += ", " + std::to_string(level);
+      for (const int64_t level : levels) sizes += fmt::format(", {}", level);
       sizes += "]";
     }
     file_->Write("[[" + times + "], [" + sizes + "]]");
@@ -151,13 +153,13 @@ class Timeline {
       const int64_t bottom = (*below)[i], top = bottom + moments[i].levels[category];
       is_empty = is_empty && top == bottom;
       const std::string from = Fixed(moments[i].x, 2), to = Fixed(edge(i), 2);
-      upper += from + "," + y(top) + " " + to + "," + y(top) + " ";
-      lower.insert(0, to + "," + y(bottom) + " " + from + "," + y(bottom) + " ");
+      upper += fmt::format("{},{} {},{} ", from, y(top), to, y(top));
+      lower.insert(0, fmt::format("{},{} {},{} ", to, y(bottom), from, y(bottom)));
       (*below)[i] = top;
     }
     if (is_empty) return;
-    file_->Write("<polygon fill=\"" + std::string(kColors[category]) +
-                 "\" fill-opacity=\"0.7\" points=\"" + upper + lower + "\"/>\n");
+    file_->Write(fmt::format("<polygon fill=\"{}\" fill-opacity=\"0.7\" points=\"{}{}\"/>\n",
+                             kColors[category], upper, lower));
   }
 
   void DrawAxes(int64_t most) {
@@ -166,10 +168,11 @@ class Timeline {
     file_->Write("<path d=\"M0,0 V600 H1600\" fill=\"none\" stroke=\"black\"/>\n");
     for (int tick = 0; tick <= 4; ++tick) {
       const double part = tick / 4.0;
-      file_->Write("<text x=\"" + Fixed(kWidth * part, 0) + "\" y=\"620\" text-anchor=\"middle\">" +
-                   Fixed(ms * part, 2) + "</text>\n<text x=\"-6\" y=\"" +
-                   Fixed(kHeight * (1 - part) + 5, 0) + "\" text-anchor=\"end\">" +
-                   Fixed(static_cast<double>(most) / kMiB * part, 2) + "</text>\n");
+      file_->Write(fmt::format(
+          "<text x=\"{}\" y=\"620\" text-anchor=\"middle\">{}</text>\n<text x=\"-6\" y=\"{}\" "
+          "text-anchor=\"end\">{}</text>\n",
+          Fixed(kWidth * part, 0), Fixed(ms * part, 2), Fixed(kHeight * (1 - part) + 5, 0),
+          Fixed(static_cast<double>(most) / kMiB * part, 2)));
     }
     file_->Write(
         "<text x=\"800\" y=\"642\" text-anchor=\"middle\">Time (ms)</text>\n<text x=\"-70\" "
@@ -194,9 +197,9 @@ std::optional<Failure> WriteMemoryTimeline(const Run& run, std::span<const Trace
   const Trace& trace = *traces[0];
   if (trace.allocations.size() == 0) {
     return Failure{
-        trace.path +
-        ": no memory in it: record with ranktap run --level full, or with torch.profiler's "
-        "profile_memory=True"};
+        fmt::format("{}: no memory in it: record with ranktap run --level full, or with "
+                    "torch.profiler's profile_memory=True",
+                    trace.path)};
   }
   Result<OutputFile> file = OutputFile::Create(path);
   if (!file) return Failure{file.message()};

@@ -1,4 +1,6 @@
 // The devices' side of a Perfetto trace.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -66,8 +68,8 @@ class DeviceWriter {
   uint64_t Device(uint32_t device) {
     uint64_t& uuid = devices_[device];
     if (uuid == 0) {
-      uuid = packets_.AddGroup({"GPU " + std::to_string(device), state_.process,
-                                kDevicesFrom + static_cast<int>(device)});
+      uuid = packets_.AddGroup(
+          {fmt::format("GPU {}", device), state_.process, kDevicesFrom + static_cast<int>(device)});
     }
     return uuid;
   }
@@ -85,7 +87,7 @@ class DeviceWriter {
     return tracks.get();
   }
   NestedTracks* Stream(uint32_t device, uint32_t stream) {
-    return Tracks(device, stream, "stream " + std::to_string(stream));
+    return Tracks(device, stream, fmt::format("stream {}", stream));
   }
 
   void WriteWork(size_t table, size_t row) {
@@ -113,8 +115,8 @@ class DeviceWriter {
         event = Memset(track, row, lane);
         break;
       default:
-        event = Own(track, "CUDA graph " + std::to_string(work.graph.At(row)),
-                    PerfettoCategory::kKernel);
+        event =
+            Own(track, fmt::format("CUDA graph {}", work.graph.At(row)), PerfettoCategory::kKernel);
         event.more_arguments = LaneArguments(lane);
     }
     event.arguments = {arguments, static_cast<size_t>(last - arguments)};
@@ -193,9 +195,9 @@ class DeviceWriter {
                          uint32_t{copies.src_kind[row]} << 8 | copies.dst_kind[row];
     std::string& name = copy_names_[key];
     if (name.empty()) {
-      name = "Memcpy " + std::string(CopyKindName(copies.copy_kind[row])) + " (" +
-             std::string(MemoryKindName(copies.src_kind[row])) + " -> " +
-             std::string(MemoryKindName(copies.dst_kind[row])) + ")";
+      name =
+          fmt::format("Memcpy {} ({} -> {})", CopyKindName(copies.copy_kind[row]),
+                      MemoryKindName(copies.src_kind[row]), MemoryKindName(copies.dst_kind[row]));
     }
     PerfettoEvent event = Own(track, name, PerfettoCategory::kCopy);
     LaneArguments(lane);
@@ -211,7 +213,7 @@ class DeviceWriter {
   PerfettoEvent Memset(PerfettoTrack* track, size_t row, const collector::Lane& lane) {
     const Memsets& memsets = trace_.memsets;
     PerfettoEvent event =
-        Own(track, "Memset (" + std::string(MemoryKindName(memsets.memory_kind[row])) + ")",
+        Own(track, fmt::format("Memset ({})", MemoryKindName(memsets.memory_kind[row])),
             PerfettoCategory::kMemset);
     LaneArguments(lane);
     AddTransfer(memsets.bytes[row], memsets.end[row] - memsets.start[row]);
@@ -286,7 +288,7 @@ class DeviceWriter {
         const collector::Lane lane = trace_.lanes[all.lane[i]];
         tracks = std::make_unique<NestedTracks>(&packets_, [this, lane](size_t, int64_t start) {
           return packets_.AddLane(
-              {"stream " + std::to_string(lane.stream) + " annotations", Device(lane.device),
+              {fmt::format("stream {} annotations", lane.stream), Device(lane.device),
                static_cast<int>(std::min<uint32_t>(lane.stream, 1 << 24))},
               start);
         });

@@ -1,6 +1,8 @@
 #include "collector/export/perfetto/perfetto_exporter.h"
 #include "collector/export/exporters.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -24,14 +26,14 @@ std::string Program(const Trace& trace) {
 std::string ProcessName(const Trace& trace) {
   const std::string program = Program(trace);
   if (!trace.info.rank) return program.empty() ? trace.info.file : program;
-  const std::string rank = "rank " + std::to_string(*trace.info.rank);
-  return program.empty() ? rank : rank + ": " + program;
+  const std::string rank = fmt::format("rank {}", *trace.info.rank);
+  return program.empty() ? rank : fmt::format("{}: {}", rank, program);
 }
 
 std::vector<std::string> Labels(const Trace& trace, int64_t pid) {
   std::vector<std::string> labels;
-  if (!trace.info.host.empty()) labels.push_back("host " + trace.info.host);
-  if (pid != trace.info.pid) labels.push_back("pid " + std::to_string(trace.info.pid));
+  if (!trace.info.host.empty()) labels.push_back(fmt::format("host {}", trace.info.host));
+  if (pid != trace.info.pid) labels.push_back(fmt::format("pid {}", trace.info.pid));
   if (trace.info.simulated) labels.push_back("simulated GPU");
   return labels;
 }
@@ -85,7 +87,7 @@ std::optional<Failure> WriteArchive(const Run& run, std::span<const Trace* const
     const std::string number = std::to_string(trace.info.rank ? *trace.info.rank : i);
     std::string name = std::string(trace.info.rank ? "rank-" : "trace-") +
                        std::string(5 - std::min<size_t>(5, number.size()), '0') + number;
-    if (tar.has(name + ".pftrace")) name += "-" + std::to_string(i);
+    if (tar.has(name + ".pftrace")) name += fmt::format("-{}", i);
     name += ".pftrace";
     tar.Begin(name);
     // A million tracks a rank, which is more than any has.

@@ -1,4 +1,6 @@
 // The host's side of a Perfetto trace.
+#include <fmt/core.h>
+
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -63,7 +65,7 @@ class HostWriter {
     auto& made = threads_[thread];
     if (made == nullptr) {
       const std::string given = known ? SanitizedName(trace_.writers[writer].name) : "";
-      const std::string name = given.empty() ? "thread " + std::to_string(thread) : given;
+      const std::string name = given.empty() ? fmt::format("thread {}", thread) : given;
       made = std::make_unique<NestedTracks>(
           &packets_, [this, name, thread, first = uint64_t{0}](size_t n, int64_t start) mutable {
             const int order = state_.order_in_process++;
@@ -190,8 +192,8 @@ class HostWriter {
     for (const Gap& gap : trace_.gaps) {
       arguments_.Clear();
       arguments_.Add(Note::kReason, std::string_view(gap.detail));
-      WriteOther(&Other("capture off"), "not captured: " + gap.source, PerfettoCategory::kGap,
-                 gap.start, gap.end);
+      WriteOther(&Other("capture off"), fmt::format("not captured: {}", gap.source),
+                 PerfettoCategory::kGap, gap.start, gap.end);
     }
   }
 

@@ -1,6 +1,8 @@
 // Work on streams as Perfetto's GpuRenderStageEvent: complete events that may overlap, on the
 // hardware queues of a GPU, which trace processors of 2026 show by process and with a table of
 // kernels. Calls name what they launched by event id.
+#include <fmt/core.h>
+
 #include <map>
 #include <protozero/pbf_writer.hpp>
 #include <string>
@@ -72,8 +74,7 @@ class StageWriter {
     // GPUs of different ranks may have one number.
     const auto rank = trace_.info.rank;
     specify(kQueueId,
-            (rank ? "rank " + std::to_string(*rank) + " " : "") + "stream " +
-                std::to_string(lane.stream),
+            fmt::format("{}stream {}", rank ? fmt::format("rank {} ", *rank) : "", lane.stream),
             interned::kOtherStage);
     return track = packets_.AddStages(bytes, start);
   }
@@ -101,19 +102,18 @@ class StageWriter {
       AddKernel(track, row, &event);
     } else if (table == 1) {
       const Copies& copies = trace_.copies;
-      AddName(track,
-              "Memcpy " + std::string(CopyKindName(copies.copy_kind[row])) + " (" +
-                  std::string(MemoryKindName(copies.src_kind[row])) + " -> " +
-                  std::string(MemoryKindName(copies.dst_kind[row])) + ")",
-              &event);
+      AddName(
+          track,
+          fmt::format("Memcpy {} ({} -> {})", CopyKindName(copies.copy_kind[row]),
+                      MemoryKindName(copies.src_kind[row]), MemoryKindName(copies.dst_kind[row])),
+          &event);
       AddExtra(&event, "bytes", copies.bytes[row]);
     } else if (table == 2) {
       const Memsets& memsets = trace_.memsets;
-      AddName(track, "Memset (" + std::string(MemoryKindName(memsets.memory_kind[row])) + ")",
-              &event);
+      AddName(track, fmt::format("Memset ({})", MemoryKindName(memsets.memory_kind[row])), &event);
       AddExtra(&event, "bytes", memsets.bytes[row]);
     } else {
-      AddName(track, "CUDA graph " + std::to_string(work.graph.At(row)), &event);
+      AddName(track, fmt::format("CUDA graph {}", work.graph.At(row)), &event);
     }
     packets_.Stage(track, start + state_.shift_ns, event_);
   }

@@ -1,6 +1,7 @@
 #include "collector/export/perfetto/tar_writer.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,16 +62,17 @@ void TarWriter::Pad(uint64_t bytes) { file_->Write(std::string(bytes, '\0')); }
 
 std::optional<Failure> TarWriter::WriteHeaders(const std::string& path) const {
   const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.valid()) return SystemFailure(path + ": could not open again", errno);
+  if (!file.valid()) return SystemFailure(fmt::format("{}: could not open again", path), errno);
   for (const Member& member : members_) {
     if (member.bytes >= kLargest) {
-      return Failure{path + ": " + member.name +
-                     " is larger than 8 GiB, which a tar cannot hold; export a --window of it"};
+      return Failure{fmt::format(
+          "{}: {} is larger than 8 GiB, which a tar cannot hold; export a --window of it", path,
+          member.name)};
     }
     const auto header = Header(member.name, member.bytes);
     if (::pwrite(file.get(), header.data(), header.size(), static_cast<off_t>(member.header)) !=
         static_cast<ssize_t>(header.size())) {
-      return SystemFailure(path + ": could not write", errno);
+      return SystemFailure(fmt::format("{}: could not write", path), errno);
     }
   }
   return std::nullopt;

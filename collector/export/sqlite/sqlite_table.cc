@@ -1,5 +1,6 @@
 #include "collector/export/sqlite/sqlite_table.h"
 
+#include <fmt/core.h>
 #include <sqlite3.h>
 
 #include <filesystem>
@@ -99,13 +100,13 @@ void SqlValue::Set(std::string_view value) const {
 Result<SqlFile> SqlFile::Create(const std::string& path) {
   std::error_code error;
   std::filesystem::remove(path, error);
-  if (error) return Failure{path + ": could not replace: " + error.message()};
+  if (error) return Failure{fmt::format("{}: could not replace: {}", path, error.message())};
   SqlFile file(path);
   const int status =
       sqlite3_open_v2(path.c_str(), &file.database_,
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   if (status != SQLITE_OK) {
-    return Failure{path + ": could not create: " + sqlite3_errmsg(file.database_)};
+    return Failure{fmt::format("{}: could not create: {}", path, sqlite3_errmsg(file.database_))};
   }
   // A file that is complete or thrown away needs no journal.
   file.Run(
@@ -125,7 +126,7 @@ SqlFile::~SqlFile() { sqlite3_close(database_); }
 void SqlFile::Run(const std::string& statement) {
   if (!error_.empty()) return;
   if (sqlite3_exec(database_, statement.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
-    error_ = path_ + ": could not write: " + sqlite3_errmsg(database_);
+    error_ = fmt::format("{}: could not write: {}", path_, sqlite3_errmsg(database_));
   }
 }
 
@@ -142,7 +143,7 @@ void SqlFile::Append(const SqlTable& table) {
 std::optional<Failure> SqlFile::Close() {
   Run("COMMIT");
   const int status = sqlite3_close(std::exchange(database_, nullptr));
-  if (status != SQLITE_OK && error_.empty()) error_ = path_ + ": could not close";
+  if (status != SQLITE_OK && error_.empty()) error_ = fmt::format("{}: could not close", path_);
   if (error_.empty()) return std::nullopt;
   return Failure{error_};
 }

@@ -3,6 +3,8 @@
 #include "collector/import/importers.h"
 #include "collector/import/json_scan.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -145,7 +147,7 @@ class KinetoFile {
     const uint64_t value_offset = window_.OffsetOf(window_.begin());
     const std::string_view value = window_.TakeValue();
     if (value.empty()) {
-      Damaged(value_offset, "the value of " + key + " is cut off or malformed");
+      Damaged(value_offset, fmt::format("the value of {} is cut off or malformed", key));
       return false;
     }
     AddTopLevel(key.substr(1, key.size() - 2), value);
@@ -239,7 +241,7 @@ class KinetoFile {
     trace_->base_time_ns = base_ns_;
     trace_->realtime_offset_ns = base_ns_;
     for (const auto& [what, count] : tables_.skipped()) {
-      trace_->info.notes.push_back(what + ": " + std::to_string(count) + " not read");
+      trace_->info.notes.push_back(fmt::format("{}: {} not read", what, count));
     }
   }
 
@@ -264,14 +266,17 @@ Result<Trace> ImportKineto(const std::string& path) {
   KinetoFile file(&*source, &trace);
   file.Read();
   if (!file.saw_events()) {
-    return Failure{path + ": no \"traceEvents\" in it: not a trace of torch.profiler" +
-                   (trace.damage.empty() ? ""
-                                         : " (at byte " + std::to_string(trace.damage[0].offset) +
-                                               ": " + trace.damage[0].what + ")")};
+    return Failure{fmt::format(
+        "{}: no \"traceEvents\" in it: not a trace of torch.profiler{}", path,
+        trace.damage.empty()
+            ? ""
+            : fmt::format(" (at byte {}: {})", trace.damage[0].offset, trace.damage[0].what))};
   }
   if (file.joined() > 1) {  // their streams and correlation ids would be taken for one rank's
-    return Failure{path + ": joined from " + std::to_string(file.joined()) +
-                   " files by ranktap merge, for viewers; name those files or their directory"};
+    return Failure{
+        fmt::format("{}: joined from {} files by ranktap merge, for viewers; name those files or "
+                    "their directory",
+                    path, file.joined())};
   }
   CloseTrace("torch.profiler", source->file_bytes(), &trace);
   return trace;

@@ -1,5 +1,7 @@
 #include "collector/import/kineto/kineto_tables.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -132,7 +134,7 @@ bool KinetoTables::AddSpan(const KinetoEvent& event) {
       AddOverhead(event, span);
       break;
     default:
-      return Skip("events of category " + std::string(event.category.substr(0, 40)));
+      return Skip(fmt::format("events of category {}", event.category.substr(0, 40)));
   }
   ++trace_->events;
   return true;

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -185,8 +187,7 @@ class Snapshot {
         device->changes.push_back({time, 0, -bytes, address, 0});
         device->reserved_change -= bytes;
       } else if (action == "oom") {
-        trace_->info.notes.push_back("out of memory: " + std::to_string(bytes) +
-                                     " bytes were asked for");
+        trace_->info.notes.push_back(fmt::format("out of memory: {} bytes were asked for", bytes));
       }
     }
     for (const auto& [address, block] : device->active) {
@@ -275,11 +276,12 @@ Result<Trace> ImportMemorySnapshot(const std::string& path) {
   if (!source->damage().empty()) trace.damage.push_back({bytes.size(), 0, source->damage()});
   Snapshot(pickle, bytes.size(), &trace).Read();
   if (trace.events == 0) {
-    std::string message = path +
-                          ": a pickle, but no allocations in it: not what "
-                          "torch.cuda.memory._dump_snapshot writes, or nothing was allocated";
+    std::string message = fmt::format(
+        "{}: a pickle, but no allocations in it: not what torch.cuda.memory._dump_snapshot writes, "
+        "or nothing was allocated",
+        path);
     for (const Damage& damage : trace.damage) {
-      message += "; offset " + std::to_string(damage.offset) + ": " + damage.what;
+      message += fmt::format("; offset {}: {}", damage.offset, damage.what);
     }
     return Failure{message};
   }

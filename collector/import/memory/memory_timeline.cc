@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 
@@ -151,10 +153,10 @@ Result<Trace> ImportMemoryTimeline(const std::string& path) {
   TimelineFile file(&*source, &trace);
   file.Read();
   if (file.rows() == 0) {
-    return Failure{path +
-                   ": no [time, action, bytes, category] rows in it: of torch's memory "
-                   "timelines the kind that export_memory_timeline(\"X.raw.json.gz\") "
-                   "writes can be read"};
+    return Failure{fmt::format(
+        "{}: no [time, action, bytes, category] rows in it: of torch's memory timelines the kind "
+        "that export_memory_timeline(\"X.raw.json.gz\") writes can be read",
+        path)};
   }
   CloseTrace("torch.profiler", source->file_bytes(), &trace);
   return trace;

@@ -1,5 +1,7 @@
 #include "collector/import/memory/pickle_reader.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -97,10 +99,12 @@ void Pickle::Run() {
     const auto code = static_cast<uint8_t>(opcode[0]);
     if (Step(code)) continue;
     const std::string_view refused = NameOfRefused(code);
-    damage_ = {start, bytes_.size() - start,
-               refused.empty() ? std::string("a pickle's opcode that is cut off or malformed")
-                               : "the pickle asks for " + std::string(refused) +
-                                     ", which may run code; nothing of it was executed"};
+    damage_ = {
+        start, bytes_.size() - start,
+        refused.empty()
+            ? std::string("a pickle's opcode that is cut off or malformed")
+            : fmt::format("the pickle asks for {}, which may run code; nothing of it was executed",
+                          refused)};
     break;
   }
   CloseAll();

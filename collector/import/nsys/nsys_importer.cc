@@ -1,6 +1,8 @@
 #include "collector/import/finish_trace.h"
 #include "collector/import/importers.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -143,14 +145,14 @@ class NsysFile {
       for (const v1::Device& device : devices_) *trace.hello.add_devices() = device;
       if (trace.info.file.empty()) {
         trace.info.file = std::filesystem::path(path_).filename().string();
-        if (processes_.size() > 1) trace.info.file += " pid " + std::to_string(trace.info.pid);
+        if (processes_.size() > 1) trace.info.file += fmt::format(" pid {}", trace.info.pid);
       }
       traces.push_back(std::move(trace));
     }
     if (traces.empty()) return traces;
     traces[0].damage = file_->damage();
     for (const auto& [what, count] : skipped_) {
-      traces[0].info.notes.push_back(what + ": " + std::to_string(count) + " not read");
+      traces[0].info.notes.push_back(fmt::format("{}: {} not read", what, count));
     }
     return traces;
   }
@@ -192,7 +194,7 @@ Result<std::vector<Trace>> ImportNsys(const std::string& path) {
                     : ": an SQLite database without nsys' tables (CUPTI_ACTIVITY_KIND_KERNEL, "
                       "...); nsys export --type sqlite makes them of a .nsys-rep");
     for (const Damage& damage : file->damage()) {
-      message += "; offset " + std::to_string(damage.offset) + ": " + damage.what;
+      message += fmt::format("; offset {}: {}", damage.offset, damage.what);
     }
     return Failure{message};
   }

@@ -1,5 +1,6 @@
 #include "collector/import/nsys/sqlite_reader.h"
 
+#include <fmt/core.h>
 #include <sqlite3.h>
 
 #include <algorithm>
@@ -100,7 +101,7 @@ Result<SqlReader> SqlReader::Open(const std::string& path) {
   SqlReader reader;
   const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(UriOf(path).c_str(), &reader.database_, flags, nullptr) != SQLITE_OK) {
-    return Failure{path + ": " + sqlite3_errmsg(reader.database_)};
+    return Failure{fmt::format("{}: {}", path, sqlite3_errmsg(reader.database_))};
   }
   sqlite3* const database = reader.database_;
   sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
@@ -119,10 +120,10 @@ Result<SqlReader> SqlReader::Open(const std::string& path) {
   if (status != SQLITE_DONE) {
     const std::string error = sqlite3_errmsg(database);
     if (reader.tables_.empty()) {
-      return Failure{path + ": offset " + std::to_string(last_read_offset) + ": " + error};
+      return Failure{fmt::format("{}: offset {}: {}", path, last_read_offset, error)};
     }
     reader.damage_.push_back(
-        {static_cast<uint64_t>(last_read_offset), 0, "the list of tables: " + error});
+        {static_cast<uint64_t>(last_read_offset), 0, fmt::format("the list of tables: {}", error)});
   }
   return reader;
 }
@@ -169,15 +170,15 @@ void SqlReader::ForEachRow(const std::string& table, std::span<const std::string
   const std::string error = sqlite3_errmsg(database_);
   const auto offset = static_cast<uint64_t>(last_read_offset);
   int64_t behind = std::numeric_limits<int64_t>::max();
-  Walk(question + " WHERE rowid > " + std::to_string(before) + " ORDER BY rowid DESC", visit,
-       &behind);
+  Walk(fmt::format("{} WHERE rowid > {} ORDER BY rowid DESC", question, before), visit, &behind);
   const bool none_before = before == std::numeric_limits<int64_t>::min();
   const bool none_behind = behind == std::numeric_limits<int64_t>::max();
   damage_.push_back(
       {offset, 0,
-       table + ", " + (none_before ? "from the first row" : "after row " + std::to_string(before)) +
-           (none_behind ? " to the last" : " and before row " + std::to_string(behind)) + ": " +
-           error});
+       fmt::format("{}, {}{}: {}", table,
+                   none_before ? "from the first row" : fmt::format("after row {}", before),
+                   none_behind ? " to the last" : fmt::format(" and before row {}", behind),
+                   error)});
 }
 
 }  // namespace ranktap::collector

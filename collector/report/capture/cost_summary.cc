@@ -1,6 +1,8 @@
+#include <fmt/core.h>
 
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/report/human_units.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
@@ -74,10 +76,10 @@ const ColumnsOf<Line> kColumns = {
 void AddDecisions(const Trace& trace, Table* table) {
   for (const Gap& gap : trace.gaps) {
     if (gap.reason != v1::Gap::REASON_BUDGET) continue;
-    const std::string who = trace.info.rank ? "rank " + std::to_string(*trace.info.rank)
-                                            : "pid " + std::to_string(trace.info.pid);
-    const int64_t after_ms = (gap.start - trace.first_ns) / 1'000'000;
-    table->notes.push_back(who + " after " + std::to_string(after_ms) + " ms: " + gap.detail);
+    const std::string who = trace.info.rank ? fmt::format("rank {}", *trace.info.rank)
+                                            : fmt::format("pid {}", trace.info.pid);
+    table->notes.push_back(
+        fmt::format("{} after {}: {}", who, FormatNs(gap.start - trace.first_ns), gap.detail));
   }
 }
 

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 
 #include <vector>
 
@@ -77,13 +78,13 @@ void AddWriter(const Trace& trace, const Writer& writer, std::vector<WriterLoss>
 void AddNotes(const Run& run, Table* table) {
   for (const Trace& trace : run.traces) {
     for (const Damage& damage : trace.damage) {
-      table->notes.push_back(trace.path + ": offset " + std::to_string(damage.offset) + ": " +
-                             damage.what);
+      table->notes.push_back(
+          fmt::format("{}: offset {}: {}", trace.path, damage.offset, damage.what));
     }
     const int64_t without = SummarizeRank(trace).launches_without_kernel;
     if (without > 0) {
-      table->notes.push_back(trace.info.file +
-                             ": launches without a kernel record: " + std::to_string(without));
+      table->notes.push_back(
+          fmt::format("{}: launches without a kernel record: {}", trace.info.file, without));
     }
   }
   if (table->rows.empty()) table->notes.push_back("no event was declared lost");

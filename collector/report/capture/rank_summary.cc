@@ -1,6 +1,8 @@
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/reports.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -41,7 +43,7 @@ void SummarizeDevices(const Trace& trace, RankRow* row) {
       if (known.id() == device) row->device += " " + known.name();
     }
   }
-  if (by_device.size() > 1) row->device += " +" + std::to_string(by_device.size() - 1);
+  if (by_device.size() > 1) row->device += fmt::format(" +{}", by_device.size() - 1);
   if (span > 0) row->busy = 100.0 * static_cast<double>(busy) / static_cast<double>(span);
 }
 
@@ -165,10 +167,10 @@ std::string StatusText(const RankRow& row) {
 // How far a rank came that did not end in good order; empty for one that did.
 std::string LastWords(const RankRow& row) {
   if (row.info.status != TraceStatus::kDied && row.info.status != TraceStatus::kOpen) return {};
-  std::string text = row.info.rank ? "rank " + std::to_string(*row.info.rank) : row.info.file;
+  std::string text = row.info.rank ? fmt::format("rank {}", *row.info.rank) : row.info.file;
   text += " " + StatusText(row);
   const auto add = [&text](std::string_view what, const std::string& name) {
-    if (!name.empty()) text += "; " + std::string(what) + " " + name;
+    if (!name.empty()) text += fmt::format("; {} {}", what, name);
   };
   add("inside the call", row.open_call);
   add("in the range", row.open_range);
@@ -176,10 +178,10 @@ std::string LastWords(const RankRow& row) {
   add("last launch", row.last_launch);
   add("last collective", row.last_collective);
   if (row.unfinished_ranges > 0) {
-    text += "; ranges that never ended: " + std::to_string(row.unfinished_ranges);
+    text += fmt::format("; ranges that never ended: {}", row.unfinished_ranges);
   }
   if (row.launches_without_kernel > 0) {
-    text += "; launches without a kernel record: " + std::to_string(row.launches_without_kernel);
+    text += fmt::format("; launches without a kernel record: {}", row.launches_without_kernel);
   }
   return text;
 }
@@ -187,7 +189,7 @@ std::string LastWords(const RankRow& row) {
 void AddNotes(const RankRow& row, Table* table) {
   if (std::string words = LastWords(row); !words.empty()) table->notes.push_back(std::move(words));
   for (const std::string& note : row.info.notes) {
-    table->notes.push_back(row.info.file + ": " + note);
+    table->notes.push_back(fmt::format("{}: {}", row.info.file, note));
   }
 }
 

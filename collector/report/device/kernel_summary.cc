@@ -1,6 +1,8 @@
 #include "collector/report/device/kernel_summary.h"
 #include "collector/report/reports.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -107,9 +109,8 @@ Table TabulateKernels(const Run& run, const ReportOptions& options) {
   Table table = TableOf("GPU kernels, all ranks", kColumns, lines);
   if (lines.empty()) table.notes.push_back(WhyNoKernels(run));
   if (untimed > 0) {
-    table.notes.push_back(
-        std::to_string(untimed) +
-        " kernel records came from CUPTI without times; they count as calls only");
+    table.notes.push_back(fmt::format(
+        "{} kernel records came from CUPTI without times; they count as calls only", untimed));
   }
   return table;
 }

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/numbers/interval_set.h"
@@ -41,7 +42,7 @@ Table TabulateOverlap(const Run& run, const ReportOptions& options) {
   Table table = TableOf("Communication behind computation, by rank", kColumns, rows);
   for (const Overlap& row : rows) {
     if (row.communication_ns > 0) continue;
-    table.notes.push_back(RankName(*row.trace) + ": no communication on its devices");
+    table.notes.push_back(fmt::format("{}: no communication on its devices", RankName(*row.trace)));
   }
   return table;
 }

@@ -1,6 +1,8 @@
 #include "collector/report/device/patterns.h"
 #include "collector/report/reports.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -57,7 +59,7 @@ std::string Fold(std::span<const uint32_t> symbols, const DeviceNames& names, bo
     } else {
       text += "(" + Fold(symbols.first(unit), names, brief) + ")";
     }
-    if (times > 1) text += " x" + std::to_string(times);
+    if (times > 1) text += fmt::format(" x{}", times);
     symbols = symbols.subspan(unit * times);
   }
   return text;
@@ -207,11 +209,11 @@ const ColumnsOf<PatternRow> kColumns = {
 };
 
 std::string WhyNone(const ReportOptions& options, size_t shortest) {
-  const std::string kernels = std::to_string(shortest) + " or more kernels";
+  const std::string kernels = fmt::format("{} or more kernels", shortest);
   return options.operator_name.empty()
-             ? "no sequence of " + kernels + " came twice (--min-length)"
-             : "no operator whose name contains '" + options.operator_name + "' launched " +
-                   kernels + " (--min-length)";
+             ? fmt::format("no sequence of {} came twice (--min-length)", kernels)
+             : fmt::format("no operator whose name contains '{}' launched {} (--min-length)",
+                           options.operator_name, kernels);
 }
 
 }  // namespace
@@ -232,9 +234,10 @@ Table TabulatePatterns(const Run& run, const ReportOptions& options) {
   for (PatternRow& row : rows) row.all_gpu_ns = total;
   Table table = TableOf("Sequences of kernels that recur", kColumns, rows);
   if (all && found > kMostPatterns) {
-    table.notes.push_back("the " + std::to_string(kMostPatterns) + " operators' sequences of " +
-                          std::to_string(found) +
-                          " with the most device time; --operator NAME shows all of one");
+    table.notes.push_back(
+        fmt::format("the {} operators' sequences of {} with the most device time; --operator NAME "
+                    "shows all of one",
+                    kMostPatterns, found));
   }
   if (rows.empty()) table.notes.push_back(WhyNone(options, shortest));
   return table;

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/numbers/interval_set.h"
@@ -47,7 +48,7 @@ Table TabulateTemporal(const Run& run, const ReportOptions& options) {
         options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace);
     const std::vector<Interval> all = MergedIntervals(spans);
     if (all.empty()) {
-      notes.push_back(RankName(trace) + ": nothing ran on a device");
+      notes.push_back(fmt::format("{}: nothing ran on a device", RankName(trace)));
     } else {
       rows.push_back(Measure(trace, spans, all));
     }

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -137,10 +138,9 @@ std::string DescribeCheck(const std::vector<Line>& lines) {
     AddCapped(line.pair.theirs.flops, &theirs);
   }
   return differing == 0
-             ? "all " + std::to_string(lines.size()) + " agree: " + std::to_string(ours) + " FLOPs"
-             : std::to_string(differing) + " of " + std::to_string(lines.size()) +
-                   " do not agree: " + std::to_string(ours) + " FLOPs by our formulas, " +
-                   std::to_string(theirs) + " by FlopCounterMode";
+             ? fmt::format("all {} agree: {} FLOPs", lines.size(), ours)
+             : fmt::format("{} of {} do not agree: {} FLOPs by our formulas, {} by FlopCounterMode",
+                           differing, lines.size(), ours, theirs);
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ Table TabulateFlopCheck(const Run& run, const ReportOptions&) {
     ReadTheirs(trace, &check);
     if (check.start == kUntimed) continue;
     if (check.end == kUntimed) {
-      notes.push_back(RankName(trace) + ": the check did not end");
+      notes.push_back(fmt::format("{}: the check did not end", RankName(trace)));
       continue;
     }
     CountOurs(trace, &check);

@@ -1,6 +1,8 @@
 #include "collector/report/framework/op_summary.h"
 #include "collector/report/reports.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -300,8 +302,8 @@ Table TabulateOps(const Run& run, const ReportOptions& options) {
     const SelfTotals totals = TotalSelfTimes(rows);
     SortOps(SortKey(options, totals), &rows);
     for (OpRow& row : rows) lines.push_back({&trace, std::move(row), totals});
-    notes.push_back(RankName(trace) + ": self CPU time total " + std::to_string(totals.cpu_ns) +
-                    " ns, self CUDA time total " + std::to_string(totals.device_ns) + " ns");
+    notes.push_back(fmt::format("{}: self CPU time total {} ns, self CUDA time total {} ns",
+                                RankName(trace), totals.cpu_ns, totals.device_ns));
   }
   Table table =
       TableOf("Operators, as torch's key_averages()", Columns(options.by_stack > 0), lines);

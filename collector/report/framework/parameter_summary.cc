@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 
 #include <cmath>
 #include <sstream>
@@ -22,7 +23,7 @@ std::string Elements(const ByDtype& amounts) {
     }
     std::ostringstream number;
     number << std::round(value * 100) / 100;
-    text += (text.empty() ? "" : " + ") + number.str() + unit + " " + dtype;
+    text += fmt::format("{}{}{} {}", text.empty() ? "" : " + ", number.str(), unit, dtype);
   }
   return text;
 }

@@ -1,6 +1,8 @@
 #include "collector/report/host/call_sites.h"
 #include "collector/report/reports.h"
 
+#include <fmt/core.h>
+
 #include <map>
 #include <set>
 #include <tuple>
@@ -91,7 +93,7 @@ void CountWork(const Trace& trace, const DeviceWork& work, const Sites& sites) {
 }
 
 std::string Counted(uint64_t count, std::string_view text) {
-  return std::to_string(count) + " " + std::string(text);
+  return fmt::format("{} {}", count, text);
 }
 
 void AddNotes(const Run& run, Table* table) {
@@ -148,7 +150,7 @@ SourceFrame FrameOfStack(const Trace& trace, uint32_t stack) { return PlaceOf(tr
 
 std::string SourceText(const SourceFrame& frame) {
   if (frame.file.empty()) return {};
-  return frame.file.substr(frame.file.rfind('/') + 1) + ":" + std::to_string(frame.line);
+  return fmt::format("{}:{}", frame.file.substr(frame.file.rfind('/') + 1), frame.line);
 }
 
 bool IsCudaFrame(const SourceFrame& frame, std::string_view module) {

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
@@ -73,9 +74,10 @@ const ColumnsOf<Part> kColumns = JoinedColumns<Part>({
 });
 
 std::string NoteOf(const Trace& trace, const Launches& launches) {
-  return RankName(trace) + ": " + std::to_string(launches.short_kernels) +
-         " launches took longer than their work, " + std::to_string(launches.slow_calls) +
-         " calls over 50 us, " + std::to_string(launches.late) + " began more than 100 us late";
+  return fmt::format(
+      "{}: {} launches took longer than their work, {} calls over 50 us, {} began more than 100 us "
+      "late",
+      RankName(trace), launches.short_kernels, launches.slow_calls, launches.late);
 }
 
 }  // namespace

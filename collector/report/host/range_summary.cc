@@ -1,6 +1,8 @@
 #include "collector/report/host/range_summary.h"
 #include "collector/report/reports.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -78,8 +80,8 @@ Table TabulateRanges(const Run& run, const ReportOptions&) {
   for (const Trace& trace : run.traces) unmatched += trace.unmatched_pops;
   if (table.rows.empty()) table.notes.push_back("the program used no NVTX range");
   if (unmatched > 0) {
-    table.notes.push_back(std::to_string(unmatched) +
-                          " ranges ended that had begun before capture did; they are not counted");
+    table.notes.push_back(fmt::format(
+        "{} ranges ended that had begun before capture did; they are not counted", unmatched));
   }
   return table;
 }

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
@@ -71,7 +72,7 @@ std::map<uint32_t, Curve> CudaCurves(const Trace& trace) {
 }
 
 Cell DeviceCell(const Trace& trace, uint32_t device) {
-  if (device != kCpu) return "GPU " + std::to_string(device);
+  if (device != kCpu) return fmt::format("GPU {}", device);
   // A memory timeline is of one device, which it does not name.
   const bool named = trace.allocations.category.empty() || trace.is_ours();
   return std::string(named ? "CPU" : "not named");
@@ -244,8 +245,8 @@ Table TabulateMemory(const Run& run, const ReportOptions&) {
       rows.push_back({&trace, device, "CUDA", curve});
     }
     for (const Damage& damage : trace.damage) {
-      notes.push_back(trace.info.file + ", offset " + std::to_string(damage.offset) + ": " +
-                      damage.what);
+      notes.push_back(
+          fmt::format("{}, offset {}: {}", trace.info.file, damage.offset, damage.what));
     }
   }
   Table table = TableOf("Memory that was given out, by device", kColumns, rows);

@@ -1,6 +1,8 @@
 #include "collector/report/memory/memory_tables.h"
 #include "collector/report/reports.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -32,7 +34,7 @@ int64_t Sum(const Levels& levels) {
 }
 
 Cell DeviceCell(uint32_t device) {
-  return device == kNone ? std::string("CPU") : "GPU " + std::to_string(device);
+  return device == kNone ? std::string("CPU") : fmt::format("GPU {}", device);
 }
 
 bool HeldAt(const HeldBlock& block, int64_t time) {

@@ -1,6 +1,8 @@
 #include "collector/report/ranks/clock_alignment.h"
 #include "collector/report/reports.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -155,11 +157,13 @@ const ColumnsOf<Line> kColumns = {
 
 void AddNote(const Line& line, Table* table) {
   if (!line.clock.known) {
-    table->notes.push_back(RankName(*line.trace) + ": shares no collective with the others");
+    table->notes.push_back(
+        fmt::format("{}: shares no collective with the others", RankName(*line.trace)));
   } else if (line.clock.low_ns > line.clock.high_ns) {
-    table->notes.push_back(RankName(*line.trace) +
-                           ": no offset lets every collective begin before it ends; its clock "
-                           "jumped, or collectives were matched wrongly");
+    table->notes.push_back(
+        fmt::format("{}: no offset lets every collective begin before it ends; its clock jumped, "
+                    "or collectives were matched wrongly",
+                    RankName(*line.trace)));
   }
 }
 

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
@@ -149,9 +150,10 @@ Table TabulateComm(const Run& run, const ReportOptions&) {
     }
   }
   if (const size_t alone = CountAlone(rows); alone > 0) {
-    table.notes.push_back(Counted(alone, "call") +
-                          " with one traced member: waiting and transfer cannot be told apart, "
-                          "bandwidths are lower bounds");
+    table.notes.push_back(
+        fmt::format("{} with one traced member: waiting and transfer cannot be told apart, "
+                    "bandwidths are lower bounds",
+                    Counted(alone, "call")));
   }
   return table;
 }

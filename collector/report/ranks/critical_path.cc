@@ -1,6 +1,8 @@
 #include "collector/report/ranks/critical_path.h"
 #include "collector/report/reports.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -213,7 +215,7 @@ std::string WorkName(const Piece& piece) {
   if (piece.of.kernel != kNone) {
     return ReadableKernelName(piece.trace->dictionary.String(piece.of.kernel));
   }
-  return piece.of.graph == kNone ? "" : "CUDA graph " + std::to_string(piece.of.graph);
+  return piece.of.graph == kNone ? "" : fmt::format("CUDA graph {}", piece.of.graph);
 }
 
 const ColumnsOf<Piece> kColumns = {
@@ -257,8 +259,9 @@ std::string DescribePath(const Run& run, const std::vector<PathSegment>& path) {
     total += segment.ns;
   }
   const auto most = std::max_element(by_rank.begin(), by_rank.end());
-  return "the path is " + FormatNs(total) + " long; " + FormatShare(*most, total) +
-         " of it is on " + RankName(run.traces[static_cast<size_t>(most - by_rank.begin())]);
+  return fmt::format("the path is {} long; {} of it is on {}", FormatNs(total),
+                     FormatShare(*most, total),
+                     RankName(run.traces[static_cast<size_t>(most - by_rank.begin())]));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "collector/report/steps/run_diff.h"
 #include "collector/report/reports.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -201,9 +203,9 @@ const ColumnsOf<DiffRow> kColumns = {
 };
 
 std::string DescribeRun(const Run& run, const RunSamples& samples) {
-  return run.path + ", " + Counted(run.traces.size(), "rank") + ", " +
-         (samples.has_steps ? Counted(samples.steps, "step")
-                            : "no steps found, each rank's trace as one");
+  return fmt::format("{}, {}, {}", run.path, Counted(run.traces.size(), "rank"),
+                     samples.has_steps ? Counted(samples.steps, "step")
+                                       : "no steps found, each rank's trace as one");
 }
 
 }  // namespace
@@ -240,11 +242,11 @@ Table TabulateDiff(const Run& before, const Run& after) {
   RunSamples a = Sampler(before).Take(), b = Sampler(after).Take();
   const bool test = a.has_steps && b.has_steps && std::min(a.steps, b.steps) >= kLeastSteps;
   Table table = TableOf("Two runs, means per step of a rank", kColumns, CompareAll(&a, &b, test));
-  table.notes.push_back("before: " + DescribeRun(before, a));
-  table.notes.push_back("after: " + DescribeRun(after, b));
+  table.notes.push_back(fmt::format("before: {}", DescribeRun(before, a)));
+  table.notes.push_back(fmt::format("after: {}", DescribeRun(after, b)));
   if (!test) {
-    table.notes.push_back("no test of significance: it needs " + std::to_string(kLeastSteps) +
-                          " steps of each run");
+    table.notes.push_back(
+        fmt::format("no test of significance: it needs {} steps of each run", kLeastSteps));
   }
   return table;
 }

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 
 #include <algorithm>
 
@@ -84,10 +85,11 @@ std::string DescribeSteps(const Trace& trace, const StepList& steps) {
   }
   const Description of = Describe(std::move(lengths));
   const size_t warm_up = steps.list.size() - of.count;
-  return RankName(trace) + ": " + Counted(of.count, "step") + " by " + steps.source + ", median " +
-         FormatNs(static_cast<int64_t>(of.median)) + ", longest " +
-         FormatNs(static_cast<int64_t>(of.max)) +
-         (warm_up == 0 ? "" : "; " + std::to_string(warm_up) + " of warm-up");
+  return fmt::format("{}: {} by {}, median {}, longest {}{}", RankName(trace),
+                     Counted(of.count, "step"), steps.source,
+                     FormatNs(static_cast<int64_t>(of.median)),
+                     FormatNs(static_cast<int64_t>(of.max)),
+                     warm_up == 0 ? "" : fmt::format("; {} of warm-up", warm_up));
 }
 
 Cell Phase(const StepRow& row, int64_t ns) { return row.has_phases ? Cell(ns) : Cell(); }
@@ -126,9 +128,10 @@ Table TabulateSteps(const Run& run, const ReportOptions&) {
   for (const Trace& trace : run.traces) {
     const StepList& steps = DetectSteps(trace);
     if (steps.list.empty()) {
-      notes.push_back(RankName(trace) +
-                      ": no steps: no optimizer step (--level full), no ProfilerStep, no "
-                      "repeating NVTX range, no period of kernels");
+      notes.push_back(
+          fmt::format("{}: no steps: no optimizer step (--level full), no ProfilerStep, no "
+                      "repeating NVTX range, no period of kernels",
+                      RankName(trace)));
       continue;
     }
     for (StepRow& row : RowsOf(trace, steps)) rows.push_back(row);

@@ -1,6 +1,8 @@
 #include "collector/report/steps/throughput.h"
 #include "collector/report/reports.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -137,14 +139,14 @@ void FindPeak(const Trace& trace, const Work& work, double given, Throughput* to
     for (const std::string& device : devices) peak += PeakFlops(device, type);
     if (peak == 0) {
       to->peak_known =
-          "no peak is known of " + devices[0] + " for " + type + ": --peak-flops gives it";
+          fmt::format("no peak is known of {} for {}: --peak-flops gives it", devices[0], type);
       return;
     }
     flops += of_type;
     seconds += of_type / peak;
   }
   if (seconds > 0) to->peak_flops = flops / seconds;
-  to->peak_known = "data sheet of " + devices[0];
+  to->peak_known = fmt::format("data sheet of {}", devices[0]);
 }
 
 std::optional<double> Utilisation(const Throughput& of, int64_t flops) {
@@ -242,9 +244,9 @@ Table TabulateThroughput(const Run& run, const ReportOptions& options) {
     const std::optional<Throughput> of = MeasureThroughput(run, trace, options);
     if (!of) continue;
     lines.push_back({&trace, *of});
-    notes.insert("data parallel size: " + of->parallel.known);
-    notes.insert("batch: " + of->batch_known);
-    notes.insert("peak: " + of->peak_known);
+    notes.insert(fmt::format("data parallel size: {}", of->parallel.known));
+    notes.insert(fmt::format("batch: {}", of->batch_known));
+    notes.insert(fmt::format("peak: {}", of->peak_known));
   }
   Table table = TableOf("How fast the model is trained", kColumns, lines);
   if (lines.empty()) {

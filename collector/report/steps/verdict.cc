@@ -1,6 +1,8 @@
 #include "collector/report/steps/verdict.h"
 #include "collector/report/reports.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -27,17 +29,17 @@ std::string WhatIsMissing(const Run& run) {
     for (const Writer& writer : trace.writers) {
       lost += proto::Total(writer.lost) + proto::Total(writer.declared);
     }
-    if (lost > 0) return RankName(trace) + " lost " + std::to_string(lost) + " events";
+    if (lost > 0) return fmt::format("{} lost {} events", RankName(trace), lost);
     if (!trace.damage.empty()) {
-      return RankName(trace) + "'s file is damaged at byte " +
-             std::to_string(trace.damage[0].offset) + " (" + trace.damage[0].what + ")";
+      return fmt::format("{}'s file is damaged at byte {} ({})", RankName(trace),
+                         trace.damage[0].offset, trace.damage[0].what);
     }
     // Of a capture: a profiler's window has launches at its end whose kernels ran after it.
     const RankRow& row = SummarizeRank(trace);
     if (trace.is_ours() && static_cast<double>(row.launches_without_kernel) >
                                kTolerableLaunches * static_cast<double>(row.kernels)) {
-      return std::to_string(row.launches_without_kernel) + " launches of " + RankName(trace) +
-             " have no kernel record";
+      return fmt::format("{} launches of {} have no kernel record", row.launches_without_kernel,
+                         RankName(trace));
     }
   }
   return "";
@@ -68,10 +70,10 @@ std::string_view Describe(Cause cause) {
 
 std::string DescribeStraggler(const Run& run, const Straggler& straggler) {
   const std::string rank = RankName(run.traces[straggler.trace]);
-  std::string text = "the other ranks wait for " + rank;
+  std::string text = fmt::format("the other ranks wait for {}", rank);
   if (straggler.cause) {
-    text += ", which spends " + FormatNs(straggler.excess_ns) + " a step more than they do on " +
-            std::string(NameOf(*straggler.cause));
+    text += fmt::format(", which spends {} a step more than they do on {}",
+                        FormatNs(straggler.excess_ns), NameOf(*straggler.cause));
   }
   return text + (straggler.persistent ? "" : " (in some steps only)");
 }
@@ -155,15 +157,15 @@ MeanStep MeanOfRanks(const std::vector<RankWaterfall>& waterfalls) {
 
 // " of each 412 ms step"
 std::string OfWhat(const MeanStep& mean) {
-  return mean.has_steps ? " of each " + FormatNs(mean.ns) + " step"
-                        : " of " + FormatNs(mean.ns) + " (no steps found)";
+  return mean.has_steps ? fmt::format(" of each {} step", FormatNs(mean.ns))
+                        : fmt::format(" of {} (no steps found)", FormatNs(mean.ns));
 }
 
 std::string DescribeHostTime(const MeanStep& mean) {
-  std::string text = "Nothing ran on a device: all" + OfWhat(mean) + " is the host's time";
+  std::string text = fmt::format("Nothing ran on a device: all{} is the host's time", OfWhat(mean));
   if (mean.loading) {
-    text += ", " + FormatNs(*mean.loading) + " (" + FormatShare(*mean.loading, mean.ns) +
-            ") of it waiting for data";
+    text += fmt::format(", {} ({}) of it waiting for data", FormatNs(*mean.loading),
+                        FormatShare(*mean.loading, mean.ns));
   }
   return text + ".";
 }
@@ -185,7 +187,7 @@ Verdict JudgeHosts(const Run& run, const std::vector<RankWaterfall>& waterfalls,
   const std::string finding = DescribeStraggler(run, stragglers[0]);
   verdict.sentence.back() = ';';
   verdict.sentence +=
-      " in " + FormatNs(wait) + " (" + FormatShare(wait, mean.ns) + ") of it " + finding + ".";
+      fmt::format(" in {} ({}) of it {}.", FormatNs(wait), FormatShare(wait, mean.ns), finding);
   verdict.losses.push_back({Cause::kWait, wait, stragglers[0].trace, true, finding});
   return verdict;
 }
@@ -198,14 +200,15 @@ Verdict JudgeDevices(const Run& run, const std::vector<RankWaterfall>& waterfall
                   .losses = FindLosses(run, waterfalls, stragglers, mean.ranks),
                   .mean_step = mean.ns};
   if (verdict.losses.empty() || !mean.IsWorthSaying(verdict.losses[0].ns)) {
-    verdict.sentence = "No loss is worth more than 1 %" + OfWhat(mean) + ": the devices compute " +
-                       FormatShare(mean.compute, mean.ns) + " of the time.";
+    verdict.sentence =
+        fmt::format("No loss is worth more than 1 %{}: the devices compute {} of the time.",
+                    OfWhat(mean), FormatShare(mean.compute, mean.ns));
     return verdict;
   }
   const Loss& largest = verdict.losses[0];
-  verdict.sentence = "The largest recoverable loss is " + FormatNs(largest.ns) + OfWhat(mean) +
-                     " (" + FormatShare(largest.ns, mean.ns) + "): " + largest.finding +
-                     OnWhichRank(run, largest, mean.ranks) + ".";
+  verdict.sentence = fmt::format(
+      "The largest recoverable loss is {}{} ({}): {}{}.", FormatNs(largest.ns), OfWhat(mean),
+      FormatShare(largest.ns, mean.ns), largest.finding, OnWhichRank(run, largest, mean.ranks));
   return verdict;
 }
 
@@ -228,8 +231,9 @@ const ColumnsOf<Line> kColumns = {
 
 Verdict Judge(const Run& run) {
   if (const std::string missing = WhatIsMissing(run); !missing.empty()) {
-    return {.sentence = "No verdict: " + missing + ", so what the time went to is not known.",
-            .refused = true};
+    return {
+        .sentence = fmt::format("No verdict: {}, so what the time went to is not known.", missing),
+        .refused = true};
   }
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   const MeanStep mean = MeanOfRanks(waterfalls);

@@ -1,6 +1,8 @@
 #include "collector/report/steps/waterfall.h"
 #include "collector/report/reports.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -189,7 +191,7 @@ void AddStepsNote(const Run& run, const std::vector<RankWaterfall>& waterfalls, 
   std::set<std::string> sources;
   for (size_t t = 0; t < waterfalls.size(); ++t) {
     if (waterfalls[t].counted == 0) {
-      table->notes.push_back(RankName(run.traces[t]) + ": nothing ran on a device");
+      table->notes.push_back(fmt::format("{}: nothing ran on a device", RankName(run.traces[t])));
       continue;
     }
     const StepList& steps = waterfalls[t].steps;
@@ -201,10 +203,10 @@ void AddStepsNote(const Run& run, const std::vector<RankWaterfall>& waterfalls, 
   }
   const size_t ranks = named.size() + unnamed;
   if (ranks == 0) return;
-  std::string note = Counted(counted, "step") + " of " + Counted(ranks, "rank") + " by ";
+  std::string note = fmt::format("{} of {} by ", Counted(counted, "step"), Counted(ranks, "rank"));
   for (const std::string& source : sources)
     note += (&source == &*sources.begin() ? "" : "; ") + source;
-  if (warm_up > 0) note += "; left out: " + std::to_string(warm_up) + " of warm-up";
+  if (warm_up > 0) note += fmt::format("; left out: {} of warm-up", warm_up);
   table->notes.push_back(std::move(note));
 }
 

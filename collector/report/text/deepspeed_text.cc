@@ -2,11 +2,14 @@
 // 0.19.
 #include "collector/report/text/deepspeed_text.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
+#include "collector/report/human_units.h"
 #include "collector/report/text/table_text.h"
 #include "collector/trace/sort_rows.h"
 
@@ -38,7 +41,7 @@ std::string Number(double value) {
   if (value == 0) return "0 ";
   for (const Magnitude& magnitude : kMagnitudes) {
     if (value >= magnitude.size || &magnitude == std::end(kMagnitudes) - 1) {
-      return Rounded(value / magnitude.size) + " " + magnitude.unit;
+      return fmt::format("{} {}", Rounded(value / magnitude.size), magnitude.unit);
     }
   }
   return "";
@@ -74,7 +77,7 @@ std::string Samples(const ModelProfile& profile, int64_t iteration_ns) {
   std::string text =
       Line("samples/second: ",
            right ? Format("%.2f", *right)
-                 : "unknown (" + (of.batch == 0 ? of.batch_known : of.parallel.known) + ")");
+                 : fmt::format("unknown ({})", of.batch == 0 ? of.batch_known : of.parallel.known));
   if (of.batch == 0) return text;
   const auto samples = static_cast<double>(of.batch) * static_cast<double>(of.parallel.world);
   return text + Line("samples/second by DeepSpeed's formula (batch * world / iter latency): ",
@@ -126,8 +129,9 @@ std::string Utilisation(const ModelProfile& profile) {
   std::string text = Line("time of a step (measured): ", Seconds(of.step_ns)) +
                      Line("micro-batches of a step (measured): ", std::to_string(of.micro_batches));
   const std::optional<double> mfu = of.Mfu(), hfu = of.Hfu();
-  if (!mfu) return text + Line("MFU, HFU: ", "unknown (" + of.peak_known + ")");
-  return text + Line("peak FLOPS per GPU (" + of.peak_known + "): ", Flops(of.peak_flops)) +
+  if (!mfu) return text + Line("MFU, HFU: ", fmt::format("unknown ({})", of.peak_known));
+  return text +
+         Line(fmt::format("peak FLOPS per GPU ({}): ", of.peak_known), Flops(of.peak_flops)) +
          Line("MFU = (fwd + bwd) flops / time of a step / peak: ", Rounded(100 * *mfu) + " %") +
          Line("HFU = with recomputed flops: ", Rounded(100 * *hfu) + " %");
 }
@@ -142,8 +146,8 @@ std::string Sizes(const ModelProfile& profile) {
          Line("data parallel size: ", known ? std::to_string(of.parallel.data) : "unknown" + why) +
          Line("model parallel size: ",
               std::to_string(of.parallel.model()) + (known ? "" : " (assumed)")) +
-         Line("batch size per GPU: ",
-              of.batch > 0 ? std::to_string(of.batch) : "unknown (" + of.batch_known + ")");
+         Line("batch size per GPU: ", of.batch > 0 ? std::to_string(of.batch)
+                                                   : fmt::format("unknown ({})", of.batch_known));
 }
 
 // `ranks`: those that hold one copy of the model's dense part.
@@ -168,17 +172,16 @@ std::string ParametersOf(const ModelProfile& profile, double ranks) {
 
 std::string Summary(const ModelProfile& profile, const DeepSpeedOptions& options) {
   const ModuleProfile& root = profile.modules.front();
-  std::string text =
+  std::string text = fmt::format(
       "\n-------------------------- DeepSpeed Flops Profiler --------------------------\n"
-      "Profile Summary at step " +
-      std::to_string(profile.step) +
-      ":\n"
+      "Profile Summary at step {}:\n"
       "Notations:\n"
       "data parallel size (dp_size), model parallel size(mp_size),\n"
       "number of parameters (params), number of multiply-accumulate operations(MACs),\n"
       "number of floating-point operations (flops), floating-point operations per second (FLOPS),\n"
       "fwd latency (forward propagation latency), bwd latency (backward propagation latency),\n"
-      "step (weights update latency), iter latency (sum of fwd, bwd and step latency)\n\n";
+      "step (weights update latency), iter latency (sum of fwd, bwd and step latency)\n\n",
+      profile.step);
   const auto ranks = static_cast<double>(profile.throughput ? profile.throughput->parallel.model()
                                                             : 1);  // a model's copy has
   text += Sizes(profile);
@@ -212,8 +215,8 @@ std::string ByType(const ByDtype& amounts, const ByDtype& all, bool bytes) {
 std::string Held(const ByDtype& amounts, const ByDtype& all, const char* of) {
   const auto bytes = static_cast<double>(Sum(amounts).bytes);
   if (bytes == 0) return "";
-  return ", " + Number(bytes) + "B = " + ByType(amounts, all, true) + " = " +
-         Rounded(100 * Ratio(bytes, static_cast<double>(Sum(all).bytes))) + "% " + of;
+  return fmt::format(", {}B = {} = {}% {}", Number(bytes), ByType(amounts, all, true),
+                     Rounded(100 * Ratio(bytes, static_cast<double>(Sum(all).bytes))), of);
 }
 
 // flops_repr: what comes between the parentheses of a module, before its own extra_repr().
@@ -234,23 +237,24 @@ std::string ModuleItems(const ModuleProfile& module, const ModuleProfile& root,
       {Seconds(module.forward_ns), percent(module.forward_ns, root.forward_ns), "latency"}};
   if (style == DeepSpeedStyle::kMemory) {
     items[0].amount += " = " + ByType(module.parameters, root.parameters, false);
-    items.insert(items.begin() + 2, {Number(static_cast<double>(held.bytes)) +
-                                         "B = " + ByType(module.parameters, root.parameters, true),
-                                     percent(held.bytes, all.bytes), "Memory"});
+    items.insert(items.begin() + 2,
+                 {fmt::format("{}B = {}", Number(static_cast<double>(held.bytes)),
+                              ByType(module.parameters, root.parameters, true)),
+                  percent(held.bytes, all.bytes), "Memory"});
   }
   std::string text;
   for (const Item& item : items) {
     text += item.amount;
     text += style == DeepSpeedStyle::kOld ? ", " + Format("%.2f", item.percent)
                                           : " = " + Rounded(item.percent);
-    text += std::string("% ") + item.of + ", ";
+    text += fmt::format("% {}, ", item.of);
   }
   text += Flops(PerSecond(static_cast<double>(module.flops), module.forward_ns));
   if (style == DeepSpeedStyle::kMemory) {
     if (module.expert_parameters != 0) {
-      text += ", " + Params(static_cast<double>(module.expert_parameters)) + " = " +
-              Rounded(percent(module.expert_parameters, root.expert_parameters)) +
-              "% Expert Params";
+      text += fmt::format(", {} = {}% Expert Params",
+                          Params(static_cast<double>(module.expert_parameters)),
+                          Rounded(percent(module.expert_parameters, root.expert_parameters)));
     }
     text += Held(module.gradients, root.gradients, "Gradients");
     text += Held(module.states, root.states, "States");
@@ -317,14 +321,13 @@ std::string Aggregated(const ModelProfile& profile, const DeepSpeedOptions& opti
       options.module_depth < 0 ? depths.size() - 1 : static_cast<size_t>(options.module_depth);
   shown = std::min(shown, depths.size());
   const int count = options.top_modules;
-  std::string text =
+  std::string text = fmt::format(
       "\n----------------------------- Aggregated Profile per GPU -----------------------------\n"
-      "Top " +
-      std::to_string(count) +
-      " modules in terms of params, MACs or fwd latency at different model depths:\n";
+      "Top {} modules in terms of params, MACs or fwd latency at different model depths:\n",
+      count);
   for (size_t depth = 0; depth < shown; ++depth) {
     const std::vector<ClassSums>& classes = depths[depth];
-    text += "depth " + std::to_string(depth) + ":\n";
+    text += fmt::format("depth {}:\n", depth);
     text += "    params      - " + Top(classes, count, &ClassSums::parameters, [](int64_t value) {
               return Params(static_cast<double>(value));
             });
@@ -337,7 +340,7 @@ std::string Aggregated(const ModelProfile& profile, const DeepSpeedOptions& opti
 }
 
 std::string Detailed(const ModelProfile& profile, DeepSpeedStyle style) {
-  std::string text =
+  std::string text = fmt::format(
       "\n------------------------------ Detailed Profile per GPU ------------------------------\n"
       "Each module profile is listed after its name in the following order: \nparams, percentage "
       "of total params, MACs, percentage of total MACs, fwd latency, percentage of total fwd "
@@ -347,10 +350,9 @@ std::string Detailed(const ModelProfile& profile, DeepSpeedStyle style) {
       "they make up the difference between a parent's MACs (or latency) and the sum of its "
       "submodules'.\n2. Number of floating-point operations is a theoretical estimation, thus "
       "FLOPS computed using that could be larger than the maximum system throughput.\n3. The fwd "
-      "latency is of " +
-      std::string(profile.on_device ? "the work launched on the device" : "the host") +
-      ", the mean of " + std::to_string(profile.steps_timed) +
-      (profile.steps_timed == 1 ? " step" : " steps") + "; nothing was synchronised for it.\n\n";
+      "latency is of {}, the mean of {}; nothing was synchronised for it.\n\n",
+      profile.on_device ? "the work launched on the device" : "the host",
+      Counted(profile.steps_timed, "step"));
   AppendModule(profile, 0, 0, style, &text);
   return text + "\n";
 }

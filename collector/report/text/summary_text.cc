@@ -1,5 +1,7 @@
 #include "collector/report/text/summary_text.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "collector/report/human_units.h"
@@ -18,12 +20,13 @@ Cell Or(const std::optional<uint32_t>& value) {
 
 std::string FirstLine(const RunSummary& summary, const RunInfo& info) {
   const size_t traces = summary.ranks.size();
-  std::string line = "ranktap: " + std::to_string(traces) + (traces == 1 ? " trace" : " traces");
+  std::string line = "ranktap: " + Counted(traces, "trace");
   if (info.end_realtime_ns) {
-    line += " in " + FormatNs(static_cast<int64_t>(*info.end_realtime_ns - info.start_realtime_ns));
+    line += fmt::format(
+        " in {}", FormatNs(static_cast<int64_t>(*info.end_realtime_ns - info.start_realtime_ns)));
   }
-  if (info.exit_status) line += ", the command exited with " + std::to_string(*info.exit_status);
-  if (info.exit_signal) line += ", the command got signal " + std::to_string(*info.exit_signal);
+  if (info.exit_status) line += fmt::format(", the command exited with {}", *info.exit_status);
+  if (info.exit_signal) line += fmt::format(", the command got signal {}", *info.exit_signal);
   if (summary.simulated) line += " (SIMULATED GPU: times mean nothing)";
   return line + "\n";
 }
@@ -83,7 +86,8 @@ Table RangeTable(const RunSummary& summary) {
                           {"gpu_ns", Unit::kNs},
                           {"mean_ns", Unit::kNs, Shown::kDetail}}};
   for (const RangeRow& row : summary.ranges) {
-    const std::string name = row.domain.empty() ? row.name : row.domain + ": " + row.name;
+    const std::string name =
+        row.domain.empty() ? row.name : fmt::format("{}: {}", row.domain, row.name);
     table.rows.push_back({name, row.time.count, row.time.total_ns, row.gpu_ns, row.time.mean_ns()});
   }
   return table;
@@ -105,22 +109,25 @@ std::string FormatSummary(const RunSummary& summary, const RunInfo& info, const 
   text += Body(RangeTable(summary), width, kTopRows);
   text += "\n";
   if (summary.launches_without_kernel > 0) {
-    text += "  launches without a kernel record: " + FormatCount(summary.launches_without_kernel) +
-            "\n";
+    text += fmt::format("  launches without a kernel record: {}\n",
+                        FormatCount(summary.launches_without_kernel));
   }
-  for (const std::string& note : summary.notes) text += "  note: " + Printable(note) + "\n";
+  for (const std::string& note : summary.notes) {
+    text += fmt::format("  note: {}\n", Printable(note));
+  }
   for (const auto& [reason, count] : info.refused) {
-    text += "  note: " + reason + ": " + std::to_string(count) + "\n";
+    text += fmt::format("  note: {}: {}\n", reason, count);
   }
   // One call in 64 is timed; a short program's few samples make no estimate.
-  text += "  cost of ranktap: " + FormatNs(summary.cost_cpu_ns) + " CPU in its own threads, " +
-          (summary.cost_callback_ns > 0 ? FormatNs(summary.cost_callback_ns) : "not measured") +
-          " in the program's\n";
+  text += fmt::format(
+      "  cost of ranktap: {} CPU in its own threads, {} in the program's\n",
+      FormatNs(summary.cost_cpu_ns),
+      summary.cost_callback_ns > 0 ? FormatNs(summary.cost_callback_ns) : "not measured");
   if (summary.lost > 0) {
-    text += "  lost events: " + FormatCount(static_cast<int64_t>(summary.lost)) +
-            " (ranktap report " + path + " losses)\n";
+    text += fmt::format("  lost events: {} (ranktap report {} losses)\n",
+                        FormatCount(static_cast<int64_t>(summary.lost)), path);
   }
-  return text + "  traces: " + path + " (ranktap report " + path + ")\n";
+  return text + fmt::format("  traces: {0} (ranktap report {0})\n", path);
 }
 
 }  // namespace ranktap::collector

@@ -1,5 +1,7 @@
 #include "collector/report/text/table_html.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "collector/report/human_units.h"
@@ -74,8 +76,8 @@ std::string FormatHtml(const Table& table, size_t limit) {
   }
   html += "</table></section>\n";
   if (rows < table.rows.size()) {
-    html +=
-        "<p>... and " + FormatCount(static_cast<int64_t>(table.rows.size() - rows)) + " more</p>\n";
+    html += fmt::format("<p>... and {} more</p>\n",
+                        FormatCount(static_cast<int64_t>(table.rows.size() - rows)));
   }
   for (const std::string& note : table.notes) html += "<p>" + Escaped(Printable(note)) + "</p>\n";
   return html;

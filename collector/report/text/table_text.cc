@@ -1,5 +1,7 @@
 #include "collector/report/text/table_text.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -276,7 +278,8 @@ std::string FormatText(const Table& table, size_t width, size_t limit) {
     for (size_t row = 0; row <= rows; ++row) text += Line(columns, row);
   }
   if (rows < table.rows.size()) {
-    text += "  ... and " + FormatCount(static_cast<int64_t>(table.rows.size() - rows)) + " more\n";
+    text += fmt::format("  ... and {} more\n",
+                        FormatCount(static_cast<int64_t>(table.rows.size() - rows)));
   }
   for (const std::string& note : table.notes) text += Paragraph("  note: ", note, width);
   return text;

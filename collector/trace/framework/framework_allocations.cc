@@ -1,5 +1,7 @@
 #include "collector/trace/framework/framework_allocations.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -145,10 +147,10 @@ class FrameworkAllocations {
          MarkedLines(*trace_, kMemoryDomain, proto::kOutOfMemoryMark)) {
       const Json row = ParseJson(line);
       if (!IsNumbers(row, kFailure.size())) continue;
-      OutOfMemory(Bounded(row[kFailure["asked"]].get<int64_t>()),
-                  row[kFailure["device"]].get<uint8_t>(),
-                  "; PyTorch held " + std::to_string(row[kFailure["held"]].get<uint64_t>()) +
-                      ", free were " + std::to_string(row[kFailure["free"]].get<uint64_t>()));
+      OutOfMemory(
+          Bounded(row[kFailure["asked"]].get<int64_t>()), row[kFailure["device"]].get<uint8_t>(),
+          fmt::format("; PyTorch held {}, free were {}", row[kFailure["held"]].get<uint64_t>(),
+                      row[kFailure["free"]].get<uint64_t>()));
     }
   }
 
@@ -186,8 +188,9 @@ class FrameworkAllocations {
 
   void OutOfMemory(int64_t bytes, uint8_t device, const std::string& detail = {}) {
     // With what the process told of itself: the reader makes TraceInfo::notes of these.
-    trace_->hello.add_notes("out of memory: " + std::to_string(bytes) + " bytes were asked for" +
-                            (device == 0 ? "" : " of GPU " + std::to_string(device - 1)) + detail);
+    trace_->hello.add_notes(fmt::format("out of memory: {} bytes were asked for{}{}", bytes,
+                                        device == 0 ? "" : fmt::format(" of GPU {}", device - 1),
+                                        detail));
   }
 
   void Apply(const Step& step) {

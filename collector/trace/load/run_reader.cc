@@ -1,5 +1,7 @@
 #include "collector/trace/load/run_reader.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -47,7 +49,7 @@ void FindMissing(const fs::path& directory, RunFiles* files) {
     const bool published =
         path.ends_with(kPart) && is_there(path.substr(0, path.size() - kPart.size()));
     if (!is_there(path) && !published) {
-      files->problems.push_back(path + ": named in run.json, and missing");
+      files->problems.push_back(fmt::format("{}: named in run.json, and missing", path));
     }
   }
 }
@@ -62,7 +64,8 @@ Result<RunFiles> FindTraces(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
-    return Failure{path + ": no such file or directory; name a run directory or a .trace file"};
+    return Failure{
+        fmt::format("{}: no such file or directory; name a run directory or a .trace file", path)};
   }
   if (!fs::is_directory(status)) {
     files.traces.push_back(path);
@@ -72,7 +75,7 @@ Result<RunFiles> FindTraces(const std::string& path) {
   for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
     if (IsTraceName(FileName(entry.path().string()))) files.traces.push_back(entry.path().string());
   }
-  if (error) return Failure{path + ": could not list: " + error.message()};
+  if (error) return Failure{fmt::format("{}: could not list: {}", path, error.message())};
   std::sort(files.traces.begin(), files.traces.end());
   ReadInfo(path, &files);
   FindMissing(path, &files);
@@ -99,7 +102,7 @@ Result<Run> LoadRun(const std::string& path) {
   Result<RunFiles> files = FindTraces(path);
   if (!files) return Failure{files.message()};
   if (files->traces.empty()) {
-    return Failure{path + ": no traces in it; no traced process emitted an event"};
+    return Failure{fmt::format("{}: no traces in it; no traced process emitted an event", path)};
   }
   auto loaded = LoadInParallel(files->traces, &LoadTrace);
   Run run;

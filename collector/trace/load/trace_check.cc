@@ -1,5 +1,7 @@
 #include "collector/trace/load/trace_check.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <set>
@@ -18,7 +20,7 @@ bool Parse(std::span<const std::byte> payload, Message* message) {
   return message->ParseFromArray(payload.data(), static_cast<int>(payload.size()));
 }
 
-std::string Writer(uint32_t writer) { return "writer " + std::to_string(writer); }
+std::string Writer(uint32_t writer) { return fmt::format("writer {}", writer); }
 
 uint64_t TotalLost(const v1::Account& account) {
   uint64_t total = 0;
@@ -45,7 +47,7 @@ class Checker {
       case BlockType::kIndex:
         return CheckIndex(block);
     }
-    check_->notes.push_back("a block of a newer version at offset " + std::to_string(offset_));
+    check_->notes.push_back(fmt::format("a block of a newer version at offset {}", offset_));
   }
 
   // After the last block.
@@ -53,8 +55,8 @@ class Checker {
     for (size_t kind = 0; kind < needed_.size(); ++kind) {
       for (size_t id = 1; id < needed_[kind].size(); ++id) {
         if (!needed_[kind][id] || names_.Contains(static_cast<uint32_t>(kind), id)) continue;
-        Problem("an event names dictionary entry " + std::to_string(id) + " of kind " +
-                std::to_string(kind) + ", which is not in the file");
+        Problem(fmt::format(
+            "an event names dictionary entry {} of kind {}, which is not in the file", id, kind));
         break;  // one a kind says it
       }
     }
@@ -76,9 +78,8 @@ class Checker {
       CheckFrame(frame);
     }
     if (frames != block.header.frames || events != block.header.events) {
-      Problem("the block says " + std::to_string(block.header.frames) + " frames and " +
-              std::to_string(block.header.events) + " events, it has " + std::to_string(frames) +
-              " and " + std::to_string(events));
+      Problem(fmt::format("the block says {} frames and {} events, it has {} and {}",
+                          block.header.frames, block.header.events, frames, events));
     }
     check_->frames += frames;
     check_->events += events;
@@ -133,10 +134,10 @@ class Checker {
       writer.first_event = writer.next_event = base_.contains(id) ? base_.at(id) : 0;
     }
     if (first > writer.next_event) {
-      Problem(Writer(id) + ": events " + std::to_string(writer.next_event) + " to " +
-              std::to_string(first - 1) + " are missing");
+      Problem(
+          fmt::format("{}: events {} to {} are missing", Writer(id), writer.next_event, first - 1));
     } else if (first < writer.next_event) {
-      Problem(Writer(id) + ": events from " + std::to_string(first) + " on are there twice");
+      Problem(fmt::format("{}: events from {} on are there twice", Writer(id), first));
     }
     writer.next_event = std::max(writer.next_event, first + events);
     writer.offset = offset_;
@@ -153,8 +154,8 @@ class Checker {
     for (size_t i = 0; i < proto::kLossCount; ++i) {
       uint64_t& largest = losses_[id][i];
       if (frame.header.lost[i] < largest) {
-        Problem(Writer(id) + ": its loss counter '" + std::string(proto::kLossInfo[i].name) +
-                "' goes backwards");
+        Problem(fmt::format("{}: its loss counter '{}' goes backwards", Writer(id),
+                            proto::kLossInfo[i].name));
       }
       largest = std::max(largest, frame.header.lost[i]);
     }
@@ -164,8 +165,8 @@ class Checker {
                               return CheckSection(section);
                             });
     if (!ok) {
-      Problem(Writer(id) + ": the frame with events from " +
-              std::to_string(frame.header.first_event) + " on does not decode");
+      Problem(fmt::format("{}: the frame with events from {} on does not decode", Writer(id),
+                          frame.header.first_event));
     }
   }
 
@@ -210,9 +211,8 @@ class Checker {
       if (!has_checkpoint_) {
         base_[id] = position.next_event();
       } else if (started_.contains(id) && check_->writers[id].next_event != position.next_event()) {
-        Problem(Writer(id) + ": the checkpoint says position " +
-                std::to_string(position.next_event()) + ", the frames before it " +
-                std::to_string(check_->writers[id].next_event));
+        Problem(fmt::format("{}: the checkpoint says position {}, the frames before it {}",
+                            Writer(id), position.next_event(), check_->writers[id].next_event));
       }
     }
     has_checkpoint_ = true;
@@ -246,13 +246,13 @@ class Checker {
 
 // Adds up one writer of a process whose last file this is.
 void CheckAccount(uint32_t id, const CheckedWriter& writer, TraceCheck* check) {
-  const auto problem = [&](std::string what) {
-    check->problems.push_back({writer.offset, 0, Writer(id) + ": " + std::move(what)});
+  const auto problem = [&](const std::string& what) {
+    check->problems.push_back({writer.offset, 0, fmt::format("{}: {}", Writer(id), what)});
   };
   if (!writer.has_account) {
     if (check->ending.how() == v1::Ending::HOW_ABANDONED || !check->closed) {
-      check->notes.push_back(Writer(id) +
-                             ": no final counters; no collector saw the end of its process");
+      check->notes.push_back(fmt::format(
+          "{}: no final counters; no collector saw the end of its process", Writer(id)));
     } else {
       problem("its final counters are missing");
     }
@@ -262,13 +262,12 @@ void CheckAccount(uint32_t id, const CheckedWriter& writer, TraceCheck* check) {
   check->lost += lost + writer.declared_lost;
   if (check->ending.how() == v1::Ending::HOW_ABANDONED || !check->closed) return;
   if (writer.account.committed() != writer.next_event) {
-    problem("events " + std::to_string(writer.next_event) + " to " +
-            std::to_string(writer.account.committed()) + " are missing at the end");
+    problem(fmt::format("events {} to {} are missing at the end", writer.next_event,
+                        writer.account.committed()));
   }
   if (writer.account.produced() != writer.next_event + lost) {
-    problem("produced " + std::to_string(writer.account.produced()) + ", but " +
-            std::to_string(writer.next_event) + " stored or declared lost here and " +
-            std::to_string(lost) + " counted as lost");
+    problem(fmt::format("produced {}, but {} stored or declared lost here and {} counted as lost",
+                        writer.account.produced(), writer.next_event, lost));
   }
 }
 
@@ -288,9 +287,8 @@ void CheckProcess(std::vector<TraceCheck*> files) {
       const bool holds_any = writer->next_event > writer->first_event;
       if (holds_any && writer->first_event != next) {
         file->problems.push_back({writer->offset, 0,
-                                  Writer(id) + ": events " + std::to_string(next) + " to " +
-                                      std::to_string(writer->first_event - 1) +
-                                      " are in no file of this run"});
+                                  fmt::format("{}: events {} to {} are in no file of this run",
+                                              Writer(id), next, writer->first_event - 1)});
       }
       // An account alone (of a writer without events) takes no part.
       if (holds_any) next = writer->next_event;
@@ -326,7 +324,7 @@ Result<RunCheck> CheckRun(const std::string& path) {
   RunCheck run;
   run.problems = files->problems;
   if (files->traces.empty() && !files->has_info) {
-    run.problems.push_back(path + ": no run: neither run.json nor traces in it");
+    run.problems.push_back(fmt::format("{}: no run: neither run.json nor traces in it", path));
   }
   for (const std::string& file : files->traces) {
     Result<TraceCheck> check = CheckTrace(file);
