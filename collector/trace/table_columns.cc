@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <span>
 
 namespace ranktap::collector {
@@ -103,18 +102,6 @@ void SortTables(Trace* trace) {
       PermuteRows(table, rows.begin, start_order.Of(start, rows.end - rows.begin), &scratch);
     }
   });
-}
-
-void SortNested(Operators& operators) {
-  const auto before = [&](uint32_t a, uint32_t b) {
-    return operators.start[a] != operators.start[b] ? operators.start[a] < operators.start[b]
-                                                    : operators.end[a] > operators.end[b];
-  };
-  std::vector<uint32_t> order(operators.size());
-  std::iota(order.begin(), order.end(), 0u);
-  if (std::is_sorted(order.begin(), order.end(), before)) return;
-  std::stable_sort(order.begin(), order.end(), before);
-  PermuteTable(operators, order);
 }
 
 void ShrinkTables(Trace* trace) {

@@ -1,8 +1,10 @@
 // The columns of each table, listed once: what cuts a table back, sorts it and measures it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -161,7 +163,18 @@ std::vector<UnsortedRows> FindUnsorted(std::span<const int64_t> starts);
 void SortTables(Trace* trace);
 
 // Nested things: by start, of equal starts the longer first; equal spans keep their order.
-void SortNested(Operators& operators);
+template <typename Table>
+void SortNested(Table& table) {
+  const auto before = [&table](uint32_t a, uint32_t b) {
+    return table.start[a] != table.start[b] ? table.start[a] < table.start[b]
+                                            : table.end[a] > table.end[b];
+  };
+  std::vector<uint32_t> order(table.size());
+  std::iota(order.begin(), order.end(), 0u);
+  if (std::is_sorted(order.begin(), order.end(), before)) return;
+  std::stable_sort(order.begin(), order.end(), before);
+  PermuteTable(table, order);
+}
 
 // Gives back what the columns of all tables reserved and do not use.
 void ShrinkTables(Trace* trace);

@@ -32,8 +32,8 @@ void Shuffle(Run* run, uint32_t seed) {
       std::iota(order.begin(), order.end(), 0u);
       std::shuffle(order.begin(), order.end(), random);
       PermuteTable(table, order);
-      SortTable(table);
     });
+    SortTables(&trace);
     SortNested(trace.ranges);
     JoinLaunches(&trace);
   }
