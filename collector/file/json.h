@@ -1,5 +1,5 @@
-// JSON texts to values and back. nlohmann's parser and writer are compiled in one file: each file that
-// called them compiled its own, for 1 to 2 s.
+// JSON texts to values and back. nlohmann's parser and writer are compiled in one file: each file
+// that called them compiled its own, for 1 to 2 s.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
