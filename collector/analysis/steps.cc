@@ -19,6 +19,7 @@ constexpr double kWarmUpFactor = 1.5;
 constexpr double kSamePeriod = 0.95;
 constexpr size_t kLagsTried = 64;
 constexpr size_t kLeastSteps = 3;
+constexpr double kStub = 0.05;  // of the median step
 
 int64_t NumberIn(std::string_view name, int64_t otherwise) {
   size_t first = name.size();
@@ -28,8 +29,14 @@ int64_t NumberIn(std::string_view name, int64_t otherwise) {
   return number;
 }
 
-// Drops what overlaps the one before, numbers what has no number, marks the warm-up.
-void Complete(std::vector<Step>* steps) {
+double MedianLength(const std::vector<Step>& steps) {
+  std::vector<double> lengths;
+  for (const Step& step : steps) lengths.push_back(static_cast<double>(step.length()));
+  return Median(std::move(lengths));
+}
+
+// Drops what overlaps the one before.
+void Disjoin(std::vector<Step>* steps) {
   std::sort(steps->begin(), steps->end(), [](const Step& a, const Step& b) {
     return a.start != b.start ? a.start < b.start : a.end > b.end;
   });
@@ -39,15 +46,49 @@ void Complete(std::vector<Step>* steps) {
       kept.push_back(step);
     }
   }
-  std::vector<double> lengths;
-  for (const Step& step : kept) lengths.push_back(static_cast<double>(step.length()));
-  const double limit = kWarmUpFactor * Median(std::move(lengths));
-  // At least one step counts.
-  for (size_t i = 0; i + 1 < kept.size(); ++i) {
-    if (static_cast<double>(kept[i].length()) <= limit) break;
-    kept[i].warm_up = true;
-  }
   *steps = std::move(kept);
+}
+
+void MarkWarmUp(std::vector<Step>* steps) {
+  if (steps->size() < kLeastSteps) return;
+  const double limit = kWarmUpFactor * MedianLength(*steps);
+  // At least one step counts.
+  for (size_t i = 0; i + 1 < steps->size(); ++i) {
+    if (static_cast<double>((*steps)[i].length()) <= limit) break;
+    (*steps)[i].warm_up = true;
+  }
+}
+
+// By step: whether it launched work for a device; of a trace without any, whether it ran operators.
+std::vector<bool> DidWork(const Trace& trace, const StepList& steps) {
+  std::vector<bool> did(steps.list.size());
+  StepFinder finder(trace, steps);
+  for (const DeviceSpan& span : DeviceTimeline(trace)) {
+    const int64_t step = finder.IndexOf(span);
+    if (step >= 0) did[static_cast<size_t>(step)] = true;
+  }
+  if (std::find(did.begin(), did.end(), true) != did.end()) return did;
+  for (size_t i = 0; i < trace.operators.size(); ++i) {
+    if (trace.operators.kind[i] != static_cast<uint8_t>(OperatorKind::kOperator)) continue;
+    const int64_t step = finder.IndexAt(trace.operators.start[i]);
+    if (step >= 0) did[static_cast<size_t>(step)] = true;
+  }
+  return did;
+}
+
+void DropStubs(const Trace& trace, StepList* steps) {
+  if (steps->list.size() < 2) return;
+  std::vector<bool> did = DidWork(trace, *steps);
+  const bool any = std::find(did.begin(), did.end(), true) != did.end();
+  const double least = steps->list.size() < kLeastSteps ? 0 : kStub * MedianLength(steps->list);
+  const auto is_stub = [&](size_t i) {
+    return (any && !did[i]) || static_cast<double>(steps->list[i].length()) < least;
+  };
+  size_t first = 0, end = steps->list.size();
+  while (end > 1 && is_stub(end - 1)) --end;
+  while (first + 1 < end && is_stub(first)) ++first;
+  steps->list.erase(steps->list.begin() + static_cast<ptrdiff_t>(end), steps->list.end());
+  steps->list.erase(steps->list.begin(), steps->list.begin() + static_cast<ptrdiff_t>(first));
 }
 
 // Optimizer to optimizer, as our own hook in PyTorch saw them.
@@ -100,6 +141,8 @@ bool FromRanges(const Trace& trace, StepList* steps) {
   std::map<std::pair<std::string, uint16_t>, Candidate> candidates;  // by name and writer
   std::unordered_map<uint64_t, Candidate*> known;                    // by name's id and writer
   for (size_t i = 0; i < ranges.size(); ++i) {
+    // What the agent's hooks saw of the framework: garbage collection is no step.
+    if (trace.dictionary.Domain(ranges.domain[i]).starts_with("ranktap.")) continue;
     if (ranges.unfinished.At(i) != 0) continue;
     const std::string_view full = trace.dictionary.String(ranges.name[i]);
     Candidate*& at = known[uint64_t{ranges.name[i]} << 16 | ranges.writer[i]];
@@ -197,6 +240,7 @@ bool FromPeriod(const Trace& trace, StepList* steps) {
     for (size_t i = 0; i + 1 < begins.size(); ++i) {
       steps->list.push_back({static_cast<int64_t>(i), begins[i], begins[i + 1], false});
     }
+    steps->is_period = true;
     steps->source = fmt::format("period of {} kernels", lag);
     return true;
   }
@@ -205,11 +249,15 @@ bool FromPeriod(const Trace& trace, StepList* steps) {
 
 StepList Detect(const Trace& trace) {
   StepList steps;
-  if (!FromFramework(trace, &steps) && !FromAnnotations(trace, &steps) &&
-      !FromRanges(trace, &steps) && !FromPeriod(trace, &steps)) {
+  const bool from_framework = FromFramework(trace, &steps);
+  if (!from_framework && !FromAnnotations(trace, &steps) && !FromRanges(trace, &steps) &&
+      !FromPeriod(trace, &steps)) {
     return {};
   }
-  Complete(&steps.list);
+  Disjoin(&steps.list);
+  // Outside windows of capture an optimizer's step is one without any work that was recorded.
+  if (!from_framework) DropStubs(trace, &steps);
+  MarkWarmUp(&steps.list);
   return steps;
 }
 

@@ -13,7 +13,9 @@ namespace ranktap::collector {
 struct Step {
   int64_t number = 0;
   int64_t start = 0, end = 0;  // on the host; see StepList::on_device
-  bool warm_up = false;        // not counted in means: the first ones over 1.5 medians
+  // Not counted in means: of three or more steps the first ones over 1.5 medians. Of two nobody
+  // can say which is the usual one.
+  bool warm_up = false;
   int64_t length() const { return end - start; }
 };
 
@@ -22,12 +24,17 @@ struct StepList {
   std::string source;  // "ProfilerStep", "NVTX train_step", "period of 312 kernels"; empty: none
   // Times are those of the kernels themselves: one launch, of a graph, ran several steps.
   bool on_device = false;
+  // What repeats is known, and not that it is a training step: a model's layers repeat too.
+  bool is_period = false;
+  // "step", or "period"
+  std::string_view noun() const { return is_period ? "period" : "step"; }
 };
 
 // What our own hook in PyTorch saw; else ProfilerStep#N annotations; else the NVTX range on one
 // thread that is named like a step, or that repeats and covers most of the trace; else the period
 // of the sequence of kernel names (the first lag at which 95 % of the names are the same again, as
-// FALCON does with collectives).
+// FALCON does with collectives). A first or last one that did no work where others did, or is
+// shorter than a twentieth of the median, is what a profiler's window cut off, and no step.
 // Worked out once and kept in the trace's memo.
 const StepList& DetectSteps(const Trace& trace);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "collector/analysis/device_steps.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -24,8 +26,8 @@ bool TimedSteps::Has(int64_t time) const {
 
 int64_t TimedSteps::mean_ns() const {
   int64_t sum = 0;
-  for (const Step& step : list) sum += step.length();
-  return list.empty() ? 0 : sum / static_cast<int64_t>(list.size());
+  for (const int64_t length : device_ns) sum += length;
+  return device_ns.empty() ? 0 : sum / static_cast<int64_t>(device_ns.size());
 }
 
 // The first operators of the step after a window may be recorded too; it is left out with them.
@@ -48,10 +50,30 @@ Result<TimedSteps> SelectTimedSteps(const Trace& trace, std::optional<int64_t> w
     }
   } else {
     timed.recorded = steady.empty() && found_recorded;
-    timed.list = steady.empty() ? steps.list : std::move(steady);
+    timed.list = steady.empty() ? steps.list : steady;
+  }
+  for (size_t i = 0; i < steps.list.size(); ++i) {
+    const bool is_timed = std::any_of(timed.list.begin(), timed.list.end(), [&](const Step& step) {
+      return step.start == steps.list[i].start;
+    });
+    if (is_timed) timed.device_ns.push_back(StepsOnDevice(trace).list[i].length());
   }
   if (timed.list.empty()) return Failure{"no training step was seen, so there are no latencies"};
   return timed;
+}
+
+std::vector<bool> RecordedSteps(const Trace& trace, std::span<const int64_t> starts) {
+  const std::vector<Step>& steps = DetectSteps(trace).list;
+  if (!trace.is_ours()) return std::vector<bool>(steps.size(), true);
+  std::vector<ptrdiff_t> counts;
+  for (const Step& step : steps) {
+    counts.push_back(std::lower_bound(starts.begin(), starts.end(), step.end) -
+                     std::lower_bound(starts.begin(), starts.end(), step.start));
+  }
+  const ptrdiff_t most = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
+  std::vector<bool> recorded;
+  for (const ptrdiff_t count : counts) recorded.push_back(count > 0 && count * 2 >= most);
+  return recorded;
 }
 
 int64_t CountRecordedSteps(const Trace& trace, const std::vector<OpPlace>& places) {

@@ -10,6 +10,7 @@
 
 #include "collector/analysis/launched_work.h"
 #include "collector/report/columns.h"
+#include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
@@ -21,6 +22,10 @@ void AddTrace(const Trace& trace, std::map<Key, RangeRow>* rows) {
   std::unordered_map<uint64_t, RangeRow> by_id;  // by name and domain
   const Ranges& ranges = trace.ranges;
   for (size_t i = 0; i < ranges.size(); ++i) {
+    // After the last optimizer's step comes no step: that range is open until the program ends.
+    if (ranges.unfinished.At(i) != 0 && trace.dictionary.Domain(ranges.domain[i]) == kStepDomain) {
+      continue;
+    }
     RangeRow& row = by_id[uint64_t{ranges.name[i]} << 16 | ranges.domain[i]];
     row.time.Add(ranges.end[i] - ranges.start[i]);
     row.unfinished += ranges.unfinished.At(i);

@@ -9,8 +9,8 @@
 #include <optional>
 #include <tuple>
 
-#include "collector/analysis/data_loading.h"
 #include "collector/analysis/device_timeline.h"
+#include "collector/analysis/host_activity.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/analysis/sync_calls.h"
 #include "collector/report/cells.h"

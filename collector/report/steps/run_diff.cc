@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -11,11 +12,14 @@
 #include <set>
 #include <string>
 
+#include "collector/analysis/device_steps.h"
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/steps.h"
+#include "collector/analysis/timed_steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
+#include "collector/trace/framework_ranges.h"
 #include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
@@ -27,9 +31,11 @@ constexpr size_t kLeastSteps = 5;  // of a run, for a test of significance
 // significant, whatever they took.
 constexpr size_t kExactOne = 8, kExactBoth = 40;
 
-enum class Kind : uint8_t { kStep, kKernel, kOperator };
+// In the order of the table.
+enum class Kind : uint8_t { kStep, kPhase, kKernel, kModule, kOperator };
+constexpr size_t kKinds = 5;
 
-// One thing in one run: its time in each step of each rank.
+// One thing in one run: its time in each step of each rank that recorded things of its kind.
 struct Samples {
   std::vector<double> ns;
   int64_t calls = 0;
@@ -38,44 +44,86 @@ using Key = std::pair<Kind, std::string>;
 
 struct RunSamples {
   std::map<Key, Samples> by_key;
-  size_t steps = 0;       // of all ranks
+  // Of all ranks, by kind: operators and modules are recorded in windows only.
+  std::array<size_t, kKinds> steps{};
   bool has_steps = true;  // false: some rank's whole trace is one
+  size_t steps_of(const Key& key) const { return steps[static_cast<size_t>(key.first)]; }
 };
 
 class Sampler {
  public:
   explicit Sampler(const Run& run) {
     for (const Trace& trace : run.traces) AddTrace(trace);
-    for (auto& [key, samples] : result_.by_key) samples.ns.resize(result_.steps);
+    for (auto& [key, samples] : result_.by_key) samples.ns.resize(result_.steps_of(key));
   }
   RunSamples Take() { return std::move(result_); }
 
  private:
+  // Where the times of each step of a trace go, for one kind.
+  using StepColumns = std::vector<size_t>;
+
+  // Of the steps that `recorded` holds, those after the warm-up; where it holds no such, all of it.
+  StepColumns ColumnsOf(const std::vector<Step>& steps, Kind kind,
+                        const std::vector<bool>& recorded) {
+    bool any = false;
+    for (size_t i = 0; i < steps.size(); ++i) any |= recorded[i] && !steps[i].warm_up;
+    StepColumns columns(steps.size(), SIZE_MAX);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (recorded[i] && !(any && steps[i].warm_up)) {
+        columns[i] = result_.steps[static_cast<size_t>(kind)]++;
+      }
+    }
+    return columns;
+  }
+
   void AddTrace(const Trace& trace) {
-    const StepList& steps = DetectSteps(trace);
-    std::vector<size_t> column(steps.list.size(), SIZE_MAX);  // by step: where its times go
-    const size_t first = result_.steps;
-    for (size_t i = 0; i < column.size(); ++i) {
-      if (steps.list[i].warm_up) continue;
-      column[i] = result_.steps++;
-      Add({Kind::kStep, "step"}, column[i], steps.list[i].length());
-    }
-    const bool whole = column.empty();
-    if (whole) {
+    steps_ = &DetectSteps(trace);
+    whole_ = steps_->list.empty();
+    if (whole_) {
       result_.has_steps = false;
-      ++result_.steps;
-      Add({Kind::kStep, "step"}, first, trace.last_ns - trace.first_ns);
+      for (size_t& steps : result_.steps) ++steps;
+      Add({Kind::kStep, "step"}, result_.steps[0] - 1, trace.last_ns - trace.first_ns);
     }
-    const auto column_of = [&](int64_t step) {
-      return whole ? first : step < 0 ? SIZE_MAX : column[static_cast<size_t>(step)];
-    };
-    StepFinder finder(trace, steps);
+    const std::vector<bool> all(steps_->list.size(), true);
+    columns_ = ColumnsOf(steps_->list, Kind::kStep, all);
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (columns_[i] == SIZE_MAX) continue;
+      Add({Kind::kStep, "step"}, columns_[i], StepsOnDevice(trace).list[i].length());
+    }
+    AddRanges(trace, Kind::kPhase, RangesIn(trace, kPhaseDomain), all);
+    AddModules(trace);
+    AddKernels(trace);
+    AddOperators(trace);
+  }
+
+  size_t ColumnOf(Kind kind, int64_t step) const {
+    if (whole_) return result_.steps[static_cast<size_t>(kind)] - 1;
+    return step < 0 ? SIZE_MAX : columns_[static_cast<size_t>(step)];
+  }
+
+  void AddRanges(const Trace& trace, Kind kind, const std::vector<uint32_t>& rows,
+                 const std::vector<bool>& recorded) {
+    columns_ = ColumnsOf(steps_->list, kind, recorded);
+    for (const uint32_t row : rows) {
+      const int64_t start = trace.ranges.start[row];
+      Add({kind, std::string(trace.dictionary.String(trace.ranges.name[row]))},
+          ColumnOf(kind, StepIndexAt(*steps_, start)), trace.ranges.end[row] - start);
+    }
+  }
+  void AddModules(const Trace& trace) {
+    const std::vector<uint32_t> rows = RangesIn(trace, kModuleDomain);
+    std::vector<int64_t> starts;
+    for (const uint32_t row : rows) starts.push_back(trace.ranges.start[row]);
+    AddRanges(trace, Kind::kModule, rows, RecordedSteps(trace, starts));
+  }
+  void AddKernels(const Trace& trace) {
+    const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+    columns_ = ColumnsOf(steps_->list, Kind::kKernel, std::vector<bool>(steps_->list.size(), true));
+    StepFinder finder(trace, *steps_);
     std::map<std::pair<uint32_t, DeviceSpan::Table>, std::string> names;
-    for (const DeviceSpan& span : DeviceTimeline(trace)) {
-      const bool is_kernel = span.table == DeviceSpan::Table::kKernel;
-      const size_t at = column_of(finder.IndexOf(span));
-      if (at == SIZE_MAX) continue;
-      if (!is_kernel) {
+    for (const DeviceSpan& span : spans) {
+      const size_t at = ColumnOf(Kind::kKernel, finder.IndexOf(span));
+      if (span.table != DeviceSpan::Table::kKernel) {
         Add({Kind::kKernel, NameOf(trace, span)}, at, span.end - span.start);
         continue;
       }
@@ -83,16 +131,21 @@ class Sampler {
       if (name.empty()) name = NameOf(trace, span);
       Add({Kind::kKernel, name}, at, span.end - span.start);
     }
+  }
+  void AddOperators(const Trace& trace) {
     const Operators& ops = trace.operators;
+    columns_ = ColumnsOf(steps_->list, Kind::kOperator,
+                         RecordedSteps(trace, {ops.start.data(), ops.size()}));
+    StepFinder finder(trace, *steps_);
     for (size_t i = 0; i < ops.size(); ++i) {
       if (ops.kind[i] != static_cast<uint8_t>(OperatorKind::kOperator)) continue;
-      const size_t at = column_of(finder.IndexAt(ops.start[i]));
-      if (at == SIZE_MAX) continue;
-      Add({Kind::kOperator, std::string(trace.dictionary.String(ops.name[i]))}, at,
-          ops.end[i] - ops.start[i]);
+      Add({Kind::kOperator, std::string(trace.dictionary.String(ops.name[i]))},
+          ColumnOf(Kind::kOperator, finder.IndexAt(ops.start[i])), ops.end[i] - ops.start[i]);
     }
   }
+
   void Add(const Key& key, size_t column, int64_t ns) {
+    if (column == SIZE_MAX) return;
     Samples& samples = result_.by_key[key];
     if (samples.ns.size() <= column) samples.ns.resize(column + 1);
     samples.ns[column] += static_cast<double>(ns);
@@ -100,6 +153,9 @@ class Sampler {
   }
 
   RunSamples result_;
+  const StepList* steps_ = nullptr;  // of the trace that is being added
+  bool whole_ = false;
+  StepColumns columns_;
 };
 
 double Mean(const std::vector<double>& values, size_t count) {
@@ -150,15 +206,17 @@ double PerStep(int64_t calls, size_t steps) {
 DiffRow Compare(const Key& key, RunSamples* a, RunSamples* b, bool test) {
   Samples& of_a = a->by_key[key];
   Samples& of_b = b->by_key[key];
-  of_a.ns.resize(a->steps);
-  of_b.ns.resize(b->steps);
+  const size_t steps_a = a->steps_of(key), steps_b = b->steps_of(key);
+  of_a.ns.resize(steps_a);
+  of_b.ns.resize(steps_b);
   DiffRow row{.key = key,
-              .before = Mean(of_a.ns, a->steps),
-              .after = Mean(of_b.ns, b->steps),
-              .before_calls = PerStep(of_a.calls, a->steps),
-              .after_calls = PerStep(of_b.calls, b->steps),
+              .before = Mean(of_a.ns, steps_a),
+              .after = Mean(of_b.ns, steps_b),
+              .before_calls = PerStep(of_a.calls, steps_a),
+              .after_calls = PerStep(of_b.calls, steps_b),
               .p_value = {}};
-  if (test) row.p_value = MannWhitney(of_a.ns, of_b.ns);
+  if (test && std::min(steps_a, steps_b) >= kLeastSteps)
+    row.p_value = MannWhitney(of_a.ns, of_b.ns);
   return row;
 }
 
@@ -177,11 +235,12 @@ std::vector<DiffRow> CompareAll(RunSamples* a, RunSamples* b, bool test) {
   return rows;
 }
 
-constexpr const char* kKinds[] = {"step", "kernel", "operator"};
+constexpr std::array<const char*, kKinds> kKindNames = {"step", "phase", "kernel", "module",
+                                                        "operator"};
 
 const ColumnsOf<DiffRow> kColumns = {
     {"kind", Unit::kText,
-     [](const DiffRow& row) { return kKinds[static_cast<size_t>(row.key.first)]; }},
+     [](const DiffRow& row) { return kKindNames[static_cast<size_t>(row.key.first)]; }},
     {"name", Unit::kText, [](const DiffRow& row) { return row.key.second; }},
     {"before_ns", Unit::kNs, [](const DiffRow& row) { return std::llround(row.before); }},
     {"after_ns", Unit::kNs, [](const DiffRow& row) { return std::llround(row.after); }},
@@ -202,10 +261,18 @@ const ColumnsOf<DiffRow> kColumns = {
      }},
 };
 
+// "10 steps, operators of 1"
+std::string DescribeSteps(const RunSamples& samples) {
+  const size_t all = samples.steps_of({Kind::kStep, ""});
+  const size_t recorded = samples.steps_of({Kind::kOperator, ""});
+  return Counted(all, "step") +
+         (recorded == all || recorded == 0 ? "" : fmt::format(", operators of {}", recorded));
+}
+
 std::string DescribeRun(const Run& run, const RunSamples& samples) {
-  return fmt::format("{}, {}, {}", run.path, Counted(run.traces.size(), "rank"),
-                     samples.has_steps ? Counted(samples.steps, "step")
-                                       : "no steps found, each rank's trace as one");
+  return fmt::format(
+      "{}, {}, {}", run.path, Counted(run.traces.size(), "rank"),
+      samples.has_steps ? DescribeSteps(samples) : "no steps found, each rank's trace as one");
 }
 
 }  // namespace
@@ -240,7 +307,7 @@ double MannWhitney(const std::vector<double>& a, const std::vector<double>& b) {
 
 Table TabulateDiff(const Run& before, const Run& after) {
   RunSamples a = Sampler(before).Take(), b = Sampler(after).Take();
-  const bool test = a.has_steps && b.has_steps && std::min(a.steps, b.steps) >= kLeastSteps;
+  const bool test = a.has_steps && b.has_steps && std::min(a.steps[0], b.steps[0]) >= kLeastSteps;
   Table table = TableOf("Two runs, means per step of a rank", kColumns, CompareAll(&a, &b, test));
   table.notes.push_back(fmt::format("before: {}", DescribeRun(before, a)));
   table.notes.push_back(fmt::format("after: {}", DescribeRun(after, b)));

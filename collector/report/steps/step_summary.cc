@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collector/analysis/device_steps.h"
 #include "collector/analysis/numbers/describe.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/analysis/steps.h"
@@ -62,7 +63,7 @@ std::vector<StepRow> RowsOf(const Trace& trace, const StepList& steps) {
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   const std::vector<Interval> busy = MergedIntervals(spans);
   std::vector<StepRow> rows;
-  for (const Step& step : steps.list) {
+  for (const Step& step : StepsOnDevice(trace).list) {
     rows.push_back(
         {.trace = &trace, .step = step, .device = Length(Within(busy, step.start, step.end))});
   }
@@ -80,13 +81,13 @@ std::vector<StepRow> RowsOf(const Trace& trace, const StepList& steps) {
 
 std::string DescribeSteps(const Trace& trace, const StepList& steps) {
   std::vector<double> lengths;
-  for (const Step& step : steps.list) {
+  for (const Step& step : StepsOnDevice(trace).list) {
     if (!step.warm_up) lengths.push_back(static_cast<double>(step.length()));
   }
   const Description of = Describe(std::move(lengths));
   const size_t warm_up = steps.list.size() - of.count;
   return fmt::format("{}: {} by {}, median {}, longest {}{}", RankName(trace),
-                     Counted(of.count, "step"), steps.source,
+                     Counted(of.count, std::string(steps.noun())), steps.source,
                      FormatNs(static_cast<int64_t>(of.median)),
                      FormatNs(static_cast<int64_t>(of.max)),
                      warm_up == 0 ? "" : fmt::format("; {} of warm-up", warm_up));

@@ -6,6 +6,7 @@
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/numbers/describe.h"
+#include "collector/analysis/numbers/interval_union.h"
 #include "collector/analysis/rank_windows.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
@@ -17,6 +18,19 @@ namespace {
 // Waits as short as one launch takes are not a lateness.
 constexpr int64_t kLeastWaitNs = 10'000;
 
+// Late once in two steps is no habit.
+constexpr size_t kLeastLateSteps = 2;
+
+// When each trace waited for one rank.
+using Waits = std::map<uint32_t, std::vector<Interval>>;
+
+// Of a waiting rank. Buckets that wait at once are one wait.
+int64_t MeanWait(Waits* waits) {
+  int64_t sum = 0;
+  for (auto& [trace, intervals] : *waits) sum += UnionLength(std::move(intervals));
+  return sum / static_cast<int64_t>(waits->size());
+}
+
 int64_t StepAt(const RankWaterfall& waterfall, int64_t time) {
   const std::vector<Step>& list = waterfall.steps.list;
   const auto after = std::upper_bound(list.begin(), list.end(), time,
@@ -25,8 +39,10 @@ int64_t StepAt(const RankWaterfall& waterfall, int64_t time) {
 }
 
 void FindCause(const std::vector<RankWaterfall>& waterfalls, Straggler* straggler) {
-  for (const Cause cause : {Cause::kCompute, Cause::kMemory, Cause::kDataLoading, Cause::kSync,
-                            Cause::kHost, Cause::kLatency, Cause::kDependency}) {
+  for (const Cause cause :
+       {Cause::kCompute, Cause::kMemory, Cause::kDataLoading, Cause::kSync, Cause::kHost,
+        Cause::kLatency, Cause::kDependency, Cause::kCheckpoint, Cause::kCollection,
+        Cause::kOptimizer, Cause::kBackward, Cause::kForward}) {
     std::vector<double> others;
     for (size_t t = 0; t < waterfalls.size(); ++t) {
       if (t != straggler->trace && waterfalls[t].counted > 0) {
@@ -83,8 +99,8 @@ std::vector<Straggler> FindStragglers(const Run& run, const std::vector<Collecti
     steps_of[first[t]] += waterfalls[t].counted;
   }
   const size_t steps = all.empty() ? 0 : *std::max_element(steps_of.begin(), steps_of.end());
-  // Wait that each rank caused, by window and step.
-  std::map<std::pair<uint32_t, int64_t>, std::vector<int64_t>> by_step;
+  // Who waited when for each rank, by window and step.
+  std::map<std::pair<uint32_t, int64_t>, std::map<uint32_t, Waits>> by_step;
   for (const CollectiveRun& collective : collectives) {
     if (collective.members.size() < 2) continue;
     const size_t last = collective.last_arriver();
@@ -93,24 +109,28 @@ std::vector<Straggler> FindStragglers(const Run& run, const std::vector<Collecti
     const int64_t step = StepAt(waterfalls[late], collective.members[last].start);
     const bool warm_up = step >= 0 && waterfalls[late].steps.list[step].warm_up;
     if (step < 0 || warm_up) continue;
-    int64_t longest = 0, sum = 0;
+    int64_t longest = 0;
     for (const CollectiveMember& member : collective.members) {
       longest = std::max(longest, member.length() - transfer);
-      sum += member.length() - transfer;
       ++all[first[member.trace]].collectives;
     }
     if (longest < kLeastWaitNs) continue;
     const uint32_t rank = first[late];
     ++all[rank].last_arrivals;
-    const int64_t wait = sum / static_cast<int64_t>(collective.members.size() - 1);
-    all[rank].caused_wait_ns += wait;
-    std::vector<int64_t>& of_step = by_step[{window[late], step}];
-    of_step.resize(run.traces.size());
-    of_step[rank] += wait;
+    Waits& waits = by_step[{window[late], step}][rank];
+    for (const CollectiveMember& member : collective.members) {
+      if (member.trace != late)
+        waits[member.trace].emplace_back(member.start, member.end - transfer);
+    }
   }
-  for (const auto& [step, waits] : by_step) {
-    const auto worst = std::max_element(waits.begin(), waits.end());
-    ++all[static_cast<size_t>(worst - waits.begin())].steps_late;
+  for (auto& [step, by_rank] : by_step) {
+    std::pair<int64_t, uint32_t> worst;
+    for (auto& [rank, waits] : by_rank) {
+      const int64_t wait = MeanWait(&waits);
+      all[rank].caused_wait_ns += wait;
+      if (wait > worst.first) worst = {wait, rank};
+    }
+    ++all[worst.second].steps_late;
   }
   std::vector<Straggler> found;
   for (uint32_t t = 0; t < all.size(); ++t) {
@@ -118,8 +138,8 @@ std::vector<Straggler> FindStragglers(const Run& run, const std::vector<Collecti
     all[t].trace = t;
     all[t].steps = steps;
     all[t].caused_wait_ns /= static_cast<int64_t>(std::max<size_t>(steps, 1));
-    all[t].persistent = all[t].steps_late * 2 >= steps;
-    if (!DeviceTimeline(run.traces[t]).empty()) FindCause(waterfalls, &all[t]);
+    all[t].persistent = all[t].steps_late >= kLeastLateSteps && all[t].steps_late * 2 >= steps;
+    FindCause(waterfalls, &all[t]);
     found.push_back(all[t]);
   }
   SortRows(&found, [](const Straggler& a, const Straggler& b) {

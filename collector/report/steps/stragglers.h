@@ -18,7 +18,7 @@ struct Straggler {
   int64_t caused_wait_ns = 0;  // per step and waiting rank, in collectives it came last to
   int64_t last_arrivals = 0, collectives = 0;
   size_t steps_late = 0, steps = 0;  // steps in which it caused the most wait of all ranks
-  bool persistent = false;           // in at least half of the steps
+  bool persistent = false;           // in at least half of the steps, and in two
   // What it spends more time on than the median of the others, the most; and how much more.
   std::optional<Cause> cause;
   int64_t excess_ns = 0;

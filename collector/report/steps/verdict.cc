@@ -18,7 +18,8 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kWorthSaying = 0.01;        // of the step
+constexpr double kWorthSaying = 0.01;  // of the step
+constexpr size_t kPartsSaid = 3;
 constexpr double kTolerableLaunches = 0.02;  // that have no kernel, of the kernels
 
 // Why no share of time can be trusted; empty: nothing is missing.
@@ -51,6 +52,10 @@ std::string_view Describe(Cause cause) {
       return "communication that nothing computes behind";
     case Cause::kMemory:
       return "copies and memsets that nothing computes behind";
+    case Cause::kCheckpoint:
+      return "an idle device while the host saves a checkpoint";
+    case Cause::kCollection:
+      return "an idle device while Python collects garbage";
     case Cause::kDataLoading:
       return "an idle device while the host loads data";
     case Cause::kSync:
@@ -72,8 +77,9 @@ std::string DescribeStraggler(const Run& run, const Straggler& straggler) {
   const std::string rank = RankName(run.traces[straggler.trace]);
   std::string text = fmt::format("the other ranks wait for {}", rank);
   if (straggler.cause) {
-    text += fmt::format(", which spends {} a step more than they do on {}",
-                        FormatNs(straggler.excess_ns), NameOf(*straggler.cause));
+    text += fmt::format(
+        ", which spends {} a step more than they do on {}", FormatNs(straggler.excess_ns),
+        *straggler.cause == Cause::kHost ? "the host's own work" : NameOf(*straggler.cause));
   }
   return text + (straggler.persistent ? "" : " (in some steps only)");
 }
@@ -87,11 +93,17 @@ bool HasNoLaunches(const Run& run) {
   });
 }
 
+// Not lost: what a rank without a device computes.
+bool IsHostsWork(Cause cause) {
+  return cause == Cause::kOptimizer || cause == Cause::kBackward || cause == Cause::kForward;
+}
+
 std::vector<Loss> FindLosses(const Run& run, const std::vector<RankWaterfall>& waterfalls,
                              const std::vector<Straggler>& stragglers, int64_t ranks) {
   std::vector<Loss> losses;
   for (size_t c = 1; c < kCauses; ++c) {
     const auto cause = static_cast<Cause>(c);
+    if (IsHostsWork(cause)) continue;
     Loss loss{.cause = cause, .ns = 0, .trace = 0, .finding = ""};
     int64_t most = -1;
     for (uint32_t t = 0; t < waterfalls.size(); ++t) {
@@ -128,9 +140,9 @@ bool AnythingRanOnADevice(const Run& run) {
 // Mean over the ranks that have steps, or anything on a device.
 struct MeanStep {
   int64_t ranks = 0, ns = 0;
-  int64_t compute = 0;
-  std::optional<int64_t> loading;  // nullopt: no rank waited for data
+  CauseTimes times{};
   bool has_steps = true;           // false: some rank's whole trace is one
+  std::string_view noun = "step";  // or "period"
 
   bool IsWorthSaying(int64_t loss_ns) const {
     return loss_ns >= static_cast<int64_t>(kWorthSaying * static_cast<double>(ns));
@@ -139,35 +151,68 @@ struct MeanStep {
 
 MeanStep MeanOfRanks(const std::vector<RankWaterfall>& waterfalls) {
   MeanStep mean;
-  int64_t loading = 0;
   for (const RankWaterfall& waterfall : waterfalls) {
     if (waterfall.counted == 0) continue;
     ++mean.ranks;
     mean.ns += waterfall.mean_step;
-    mean.compute += waterfall.mean[static_cast<size_t>(Cause::kCompute)];
-    loading += waterfall.mean[static_cast<size_t>(Cause::kDataLoading)];
+    for (size_t c = 0; c < kCauses; ++c) mean.times[c] += waterfall.mean[c];
     mean.has_steps &= !waterfall.steps.source.empty();
+    if (waterfall.steps.is_period) mean.noun = "period";
   }
   if (mean.ranks == 0) return mean;
   mean.ns /= mean.ranks;
-  mean.compute /= mean.ranks;
-  if (loading > 0) mean.loading = loading / mean.ranks;
+  for (int64_t& ns : mean.times) ns /= mean.ranks;
   return mean;
 }
 
 // " of each 412 ms step"
 std::string OfWhat(const MeanStep& mean) {
-  return mean.has_steps ? fmt::format(" of each {} step", FormatNs(mean.ns))
+  return mean.has_steps ? fmt::format(" of each {} {}", FormatNs(mean.ns), mean.noun)
                         : fmt::format(" of {} (no steps found)", FormatNs(mean.ns));
 }
 
-std::string DescribeHostTime(const MeanStep& mean) {
-  std::string text = fmt::format("Nothing ran on a device: all{} is the host's time", OfWhat(mean));
-  if (mean.loading) {
-    text += fmt::format(", {} ({}) of it waiting for data", FormatNs(*mean.loading),
-                        FormatShare(*mean.loading, mean.ns));
+// What a host without a device did in the time that a cause took.
+std::string_view DescribeHosts(Cause cause) {
+  switch (cause) {
+    case Cause::kTransfer:
+      return "in collectives";
+    case Cause::kWait:
+      return "waiting for other ranks";
+    case Cause::kCheckpoint:
+      return "saving checkpoints";
+    case Cause::kCollection:
+      return "collecting garbage";
+    case Cause::kDataLoading:
+      return "waiting for data";
+    case Cause::kOptimizer:
+      return "in the optimizer";
+    case Cause::kBackward:
+      return "in the backward pass";
+    case Cause::kForward:
+      return "in the forward pass";
+    default:
+      return "in none of its known phases";
   }
-  return text + ".";
+}
+
+// ": forward 40.0 %, backward 50.0 %": the largest first, at most three.
+std::string DescribeHostTimes(const MeanStep& mean) {
+  std::vector<std::pair<int64_t, Cause>> parts;
+  for (size_t c = 0; c < kCauses; ++c) {
+    if (mean.IsWorthSaying(mean.times[c])) {
+      parts.emplace_back(mean.times[c], static_cast<Cause>(c));
+    }
+  }
+  // Nothing is known of what it did.
+  if (parts.size() == 1 && parts[0].second == Cause::kHost) return "";
+  std::sort(parts.rbegin(), parts.rend());
+  if (parts.size() > kPartsSaid) parts.resize(kPartsSaid);
+  std::string text;
+  for (const auto& [ns, cause] : parts) {
+    text += fmt::format("{} {} ({}) {}", text.empty() ? "" : ",", FormatNs(ns),
+                        FormatShare(ns, mean.ns), DescribeHosts(cause));
+  }
+  return text;
 }
 
 std::string OnWhichRank(const Run& run, const Loss& loss, int64_t ranks) {
@@ -179,16 +224,26 @@ std::string OnWhichRank(const Run& run, const Loss& loss, int64_t ranks) {
 // The run has no device that could lose anything.
 Verdict JudgeHosts(const Run& run, const std::vector<RankWaterfall>& waterfalls,
                    const MeanStep& mean) {
-  Verdict verdict{.sentence = DescribeHostTime(mean), .on_host = true, .mean_step = mean.ns};
   const std::vector<Straggler> stragglers =
       FindStragglers(run, MatchDeviceOrHostCollectives(run), waterfalls);
+  Verdict verdict{
+      .sentence = fmt::format("Nothing ran on a device: all{} is the host's time.", OfWhat(mean)),
+      .on_host = true,
+      .losses = FindLosses(run, waterfalls, stragglers, mean.ranks),
+      .mean_step = mean.ns};
+  std::erase_if(verdict.losses, [](const Loss& loss) { return loss.cause == Cause::kHost; });
+  for (Loss& loss : verdict.losses) {
+    if (!loss.blames) loss.finding = DescribeHosts(loss.cause);
+  }
+  if (const std::string times = DescribeHostTimes(mean); !times.empty()) {
+    verdict.sentence.back() = ':';
+    verdict.sentence += times + ".";
+  }
   if (stragglers.empty() || !mean.IsWorthSaying(stragglers[0].caused_wait_ns)) return verdict;
   const int64_t wait = stragglers[0].caused_wait_ns;
-  const std::string finding = DescribeStraggler(run, stragglers[0]);
-  verdict.sentence.back() = ';';
   verdict.sentence +=
-      fmt::format(" in {} ({}) of it {}.", FormatNs(wait), FormatShare(wait, mean.ns), finding);
-  verdict.losses.push_back({Cause::kWait, wait, stragglers[0].trace, true, finding});
+      fmt::format(" In {} ({}) of it {}.", FormatNs(wait), FormatShare(wait, mean.ns),
+                  DescribeStraggler(run, stragglers[0]));
   return verdict;
 }
 
@@ -200,15 +255,15 @@ Verdict JudgeDevices(const Run& run, const std::vector<RankWaterfall>& waterfall
                   .losses = FindLosses(run, waterfalls, stragglers, mean.ranks),
                   .mean_step = mean.ns};
   if (verdict.losses.empty() || !mean.IsWorthSaying(verdict.losses[0].ns)) {
-    verdict.sentence =
-        fmt::format("No loss is worth more than 1 %{}: the devices compute {} of the time.",
-                    OfWhat(mean), FormatShare(mean.compute, mean.ns));
+    verdict.sentence = fmt::format(
+        "No loss is worth more than 1 %{}: the devices compute {} of the time.", OfWhat(mean),
+        FormatShare(mean.times[static_cast<size_t>(Cause::kCompute)], mean.ns));
     return verdict;
   }
   const Loss& largest = verdict.losses[0];
-  verdict.sentence = fmt::format(
-      "The largest recoverable loss is {}{} ({}): {}{}.", FormatNs(largest.ns), OfWhat(mean),
-      FormatShare(largest.ns, mean.ns), largest.finding, OnWhichRank(run, largest, mean.ranks));
+  verdict.sentence = fmt::format("The largest loss is {}{} ({}): {}{}.", FormatNs(largest.ns),
+                                 OfWhat(mean), FormatShare(largest.ns, mean.ns), largest.finding,
+                                 OnWhichRank(run, largest, mean.ranks));
   return verdict;
 }
 
@@ -252,6 +307,9 @@ Table TabulateVerdict(const Run& run, const ReportOptions&) {
     lines.push_back({std::move(loss), &trace, verdict.mean_step});
   }
   Table table = TableOf(std::move(verdict.sentence), kColumns, lines);
+  if (std::string ahead = DescribeHostAhead(run); !verdict.refused && !ahead.empty()) {
+    table.notes.push_back(std::move(ahead));
+  }
   if (verdict.refused) {
     table.notes.push_back("ranktap report RUN losses lists what is missing");
   }

@@ -22,9 +22,8 @@ struct Loss {
 struct Verdict {
   std::string sentence;
   bool refused = false;      // events are missing: shares of time would be wrong
-  bool on_host = false;      // no device did anything: there is nothing that one could lose
-  std::vector<Loss> losses;  // the largest first; empty when refused; when on_host, what
-                             // the others wait for on the host
+  bool on_host = false;      // no device did anything: losses are what stops the host
+  std::vector<Loss> losses;  // the largest first; empty when refused
   int64_t mean_step = 0;
 };
 

@@ -9,13 +9,16 @@
 #include <set>
 #include <string>
 
-#include "collector/analysis/data_loading.h"
+#include "collector/analysis/device_steps.h"
 #include "collector/analysis/each_trace.h"
+#include "collector/analysis/host_activity.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/analysis/sync_calls.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
+#include "collector/report/steps/explained_time.h"
+#include "proto/framework_marks.h"
 
 namespace ranktap::collector {
 namespace {
@@ -42,6 +45,7 @@ Set NotRecorded(const Trace& trace) {
 
 StepList StepsOrAll(const Trace& trace, const std::vector<DeviceSpan>& spans) {
   StepList steps = DetectSteps(trace);
+  steps.list = StepsOnDevice(trace).list;
   if (!steps.list.empty() || spans.empty()) return steps;
   int64_t last = spans.front().end;
   for (const DeviceSpan& span : spans) last = std::max(last, span.end);
@@ -74,6 +78,15 @@ class Cursor {
   size_t at_ = 0;
 };
 
+// What stops a host whether it has a device or not.
+Explained Pauses(const Trace& trace) {
+  Explained pauses;
+  pauses.Add(Cause::kCheckpoint, PhaseIntervals(trace, proto::kCheckpointPhase));
+  pauses.Add(Cause::kCollection, PhaseIntervals(trace, proto::kCollectionPhase));
+  pauses.Add(Cause::kDataLoading, DataLoading(trace));
+  return pauses;
+}
+
 // Gives each moment its cause in one pass over the work by start. Sets for each cause, and what is
 // left of them without those above, took four times as long: most of it in pages written once.
 class Sweep {
@@ -87,8 +100,8 @@ class Sweep {
         last_(steps.back().end),
         waits_(Merged(std::move(waits))),
         syncs_(SyncCalls(trace)),
-        loading_(DataLoading(trace)),
-        off_(NotRecorded(trace)) {
+        off_(NotRecorded(trace)),
+        pauses_(Pauses(trace).Take()) {
     times_.assign(steps.size(), CauseTimes{});
   }
 
@@ -132,9 +145,8 @@ class Sweep {
     const int64_t ready = std::clamp(launched, start, end);
     const Cause host = syncs_.Holds(start) ? Cause::kSync : Cause::kHost;
     AddRecorded(start, ready, [this, host](int64_t from, int64_t until) {
-      loading_.Split(from, until, [this, host](int64_t a, int64_t b, bool loading) {
-        Add(loading ? Cause::kDataLoading : host, a, b);
-      });
+      pauses_.Split(from, until, host,
+                    [this](int64_t a, int64_t b, Cause cause) { Add(cause, a, b); });
     });
     const Cause device = end - ready < kLatencyNs ? Cause::kLatency : Cause::kDependency;
     AddRecorded(ready, end,
@@ -162,16 +174,45 @@ class Sweep {
   int64_t at_, last_;
   std::array<int64_t, 4> reached_ = {INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN};  // by kind
   size_t step_ = 0;
-  Cursor waits_, syncs_, loading_, off_;
+  Cursor waits_, syncs_, off_;
+  PieceCursor pauses_;
 };
 
-RankWaterfall Explain(const Trace& trace, Set waits) {
+// Of a rank that used no device.
+void SplitHostTime(const Trace& trace, const HostCommunication& communication,
+                   const std::vector<Step>& steps, std::vector<CauseTimes>* times) {
+  Explained explained = Pauses(trace);
+  explained.Add(Cause::kWait, communication.waits);
+  explained.Add(Cause::kTransfer, communication.transfers);
+  explained.Add(Cause::kOptimizer, PhaseIntervals(trace, proto::kOptimizerPhase));
+  explained.Add(Cause::kBackward, PhaseIntervals(trace, proto::kBackwardPhase));
+  // As torch.profiler names them, where our own hooks were not.
+  explained.Add(Cause::kOptimizer, OperatorsNamed(trace, "Optimizer.step#"));
+  explained.Add(Cause::kBackward, OperatorsNamed(trace, "autograd::engine::evaluate_function"));
+  explained.Add(Cause::kForward, ForwardPasses(trace));
+  PieceCursor pieces(explained.Take());
+  times->assign(steps.size(), CauseTimes{});
+  for (size_t i = 0; i < steps.size(); ++i) {
+    pieces.Split(steps[i].start, steps[i].end, Cause::kHost,
+                 [&](int64_t start, int64_t end, Cause cause) {
+                   (*times)[i][static_cast<size_t>(cause)] += end - start;
+                 });
+  }
+}
+
+RankWaterfall Explain(const Trace& trace, Set waits, const HostCommunication& communication) {
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   RankWaterfall waterfall;
   waterfall.steps = StepsOrAll(trace, spans);
   const std::vector<Step>& list = waterfall.steps.list;
   if (list.empty()) return waterfall;
-  Sweep(trace, std::move(waits), list, &waterfall.times).Run(spans);
+  waterfall.host_ahead = StepsOnDevice(trace).host_ahead;
+  waterfall.on_host = spans.empty();
+  if (waterfall.on_host) {
+    SplitHostTime(trace, communication, list, &waterfall.times);
+  } else {
+    Sweep(trace, std::move(waits), list, &waterfall.times).Run(spans);
+  }
   for (size_t i = 0; i < list.size(); ++i) {
     if (list[i].warm_up) continue;
     ++waterfall.counted;
@@ -208,6 +249,9 @@ void AddStepsNote(const Run& run, const std::vector<RankWaterfall>& waterfalls, 
     note += (&source == &*sources.begin() ? "" : "; ") + source;
   if (warm_up > 0) note += fmt::format("; left out: {} of warm-up", warm_up);
   table->notes.push_back(std::move(note));
+  if (std::string ahead = DescribeHostAhead(run); !ahead.empty()) {
+    table->notes.push_back(std::move(ahead));
+  }
 }
 
 // A cause, over the ranks that used a device.
@@ -276,9 +320,9 @@ const ColumnsOf<CauseOfRank> kCauseOfRankColumns = {
 
 std::string_view NameOf(Cause cause) {
   static constexpr std::array<std::string_view, kCauses> kNames = {
-      "compute",        "exposed transfer", "exposed wait", "memory copy",
-      "not recorded",   "data loading",     "sync",         "host",
-      "kernel latency", "dependency"};
+      "compute",        "exposed transfer",   "exposed wait", "memory copy", "not recorded",
+      "checkpoint",     "garbage collection", "data loading", "sync",        "host",
+      "kernel latency", "dependency",         "optimizer",    "backward",    "forward"};
   return kNames[static_cast<size_t>(cause)];
 }
 
@@ -296,11 +340,24 @@ const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run) {
         }
       }
     }
+    const std::vector<HostCommunication> communication = CommunicationOfHosts(run);
     std::vector<RankWaterfall> waterfalls(run.traces.size());
-    ForEachTraceAtOnce(
-        run, [&](uint32_t t) { waterfalls[t] = Explain(run.traces[t], std::move(waits[t])); });
+    ForEachTraceAtOnce(run, [&](uint32_t t) {
+      waterfalls[t] = Explain(run.traces[t], std::move(waits[t]), communication[t]);
+    });
     return waterfalls;
   });
+}
+
+std::string DescribeHostAhead(const Run& run) {
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  const auto most = std::max_element(
+      waterfalls.begin(), waterfalls.end(),
+      [](const RankWaterfall& a, const RankWaterfall& b) { return a.host_ahead < b.host_ahead; });
+  if (most == waterfalls.end() || most->host_ahead <= 1) return "";
+  return fmt::format("the host of {} runs {:.1f} {}s ahead of its device: steps are the device's",
+                     RankName(run.traces[static_cast<size_t>(most - waterfalls.begin())]),
+                     most->host_ahead, most->steps.noun());
 }
 
 Table TabulateWaterfall(const Run& run, const ReportOptions&) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,22 +19,32 @@ namespace ranktap::collector {
 enum class Cause : uint8_t {
   kCompute,      // a compute kernel runs
   kTransfer,     // a collective moves data, and nothing computes
-  kWait,         // a collective runs, but its last member has not arrived yet
+  kWait,         // a collective runs, but its last member has not arrived yet. Of a rank without
+                 // a device, this and kTransfer are the host's
   kMemory,       // only copies or memsets run
   kNotRecorded,  // nothing is known to run, and capture was off
-  kDataLoading,  // idle; the next work was not launched yet; the host was in the data loader
+  kCheckpoint,   // idle; the next work was not launched yet; the host saved a checkpoint
+  kCollection,   // the same; Python collected garbage
+  kDataLoading,  // the same; the host was in the data loader
   kSync,         // idle and not launched; the host had been waiting for the device when it ran dry
   kHost,         // idle and not launched: the host was busy otherwise
   kLatency,      // idle for less than 30 us with the next work launched already
   kDependency,   // idle for longer with the next work launched: it waited for something
+  // What the host worked on, of a rank that used no device.
+  kOptimizer,
+  kBackward,
+  kForward,
 };
-inline constexpr size_t kCauses = 10;
+inline constexpr size_t kCauses = 15;
 std::string_view NameOf(Cause cause);
 
 using CauseTimes = std::array<int64_t, kCauses>;
 
 struct RankWaterfall {
-  StepList steps;                 // one step over all device work where none were found
+  // As its devices ran them (StepsOnDevice); one step over all device work where none were found.
+  StepList steps;
+  double host_ahead = 0;          // DeviceSteps::host_ahead
+  bool on_host = false;           // no device did anything
   std::vector<CauseTimes> times;  // by step; each sums to the step's length exactly
   CauseTimes mean{};              // over the steps after warm-up
   int64_t mean_step = 0;
@@ -42,5 +53,8 @@ struct RankWaterfall {
 
 // One for each trace of the run. Worked out once and kept in the run's memo.
 const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run);
+
+// A sentence where a host runs ahead of its device by more than a step; else empty.
+std::string DescribeHostAhead(const Run& run);
 
 }  // namespace ranktap::collector

@@ -136,10 +136,11 @@ TEST(Verdict, BlamesNoDeviceWhereNoneDidAnything) {
   job.run().traces[0].api_calls = {};
   const Verdict verdict = Judge(job.run());
   EXPECT_TRUE(verdict.on_host);
-  EXPECT_TRUE(verdict.losses.empty());
+  ASSERT_EQ(verdict.losses.size(), 1u);
+  EXPECT_EQ(verdict.losses[0].cause, Cause::kDataLoading);
   EXPECT_NE(verdict.sentence.find("Nothing ran on a device: all of each"), std::string::npos)
       << verdict.sentence;
-  EXPECT_NE(verdict.sentence.find("of it waiting for data"), std::string::npos) << verdict.sentence;
+  EXPECT_NE(verdict.sentence.find(" waiting for data"), std::string::npos) << verdict.sentence;
 }
 
 }  // namespace

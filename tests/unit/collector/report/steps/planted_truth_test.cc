@@ -1,0 +1,251 @@
+// The first sentence, on programs whose truth is planted: what a verdict says must be what
+// happened.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "collector/analysis/device_steps.h"
+#include "collector/analysis/steps.h"
+#include "collector/report/reports.h"
+#include "collector/report/steps/stragglers.h"
+#include "collector/report/steps/verdict.h"
+#include "proto/framework_marks.h"
+#include "tests/unit/collector/report/table_access.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+// A trace to which things are added in the order of time.
+class Program {
+ public:
+  Program() {
+    Trace& trace = run_.traces.emplace_back();
+    trace.info.file = "process.trace";
+    trace.closed = true;
+    trace.lanes = {{0, 1, 7}};
+    trace.writers.emplace_back().thread = 100;
+    trace.dictionary.AppendApi(
+        {.domain = proto::ApiDomain::kRuntime, .cbid = 1, .name = "cudaLaunchKernel"});
+  }
+
+  void AddRange(std::string_view domain, std::string_view name, int64_t start, int64_t end,
+                uint8_t unfinished = 0) {
+    Ranges& ranges = trace().ranges;
+    ranges.start.push_back(start);
+    ranges.end.push_back(end);
+    ranges.name.push_back(StringOf(name));
+    ranges.domain.push_back(DomainOf(domain));
+    ranges.writer.push_back(0);
+    ranges.depth.push_back(0);
+    ranges.kind.push_back(0);
+    ranges.payload.PadTo(ranges.size());
+    ranges.unfinished.push_back(unfinished);
+    Reach(start, end);
+  }
+  void AddStep(int64_t start, int64_t end) { AddRange(proto::kStepDomain, "step", start, end); }
+  void AddKernel(int64_t launched, int64_t start, int64_t end) {
+    ApiCalls& calls = trace().api_calls;
+    Kernels& kernels = trace().kernels;
+    kernels.start.push_back(start);
+    kernels.end.push_back(end);
+    kernels.lane.push_back(0);
+    kernels.correlation.push_back(static_cast<uint32_t>(calls.size()) + 1);
+    kernels.launch.push_back(static_cast<uint32_t>(calls.size()));
+    kernels.name.push_back(StringOf("gemm"));
+    kernels.shape.push_back(0);
+    kernels.collective.PadTo(kernels.size());
+    calls.start.push_back(launched);
+    calls.end.push_back(launched + 1'000);
+    calls.correlation.push_back(static_cast<uint32_t>(calls.size()));
+    calls.api.push_back(1);
+    calls.writer.push_back(0);
+    Reach(launched, end);
+  }
+  void AddOperator(std::string_view name, int64_t start, int64_t end,
+                   OperatorKind kind = OperatorKind::kOperator) {
+    Operators& ops = trace().operators;
+    ops.start.push_back(start);
+    ops.end.push_back(end);
+    ops.name.push_back(StringOf(name));
+    ops.writer.push_back(0);
+    ops.kind.push_back(static_cast<uint8_t>(kind));
+    ops.parent.push_back(kNone);
+    Reach(start, end);
+  }
+
+  Trace& trace() { return run_.traces[0]; }
+  Run& run() { return run_; }
+
+ private:
+  uint32_t StringOf(std::string_view text) { return IdOf(text, &strings_, true); }
+  uint16_t DomainOf(std::string_view text) {
+    return text.empty() ? 0 : static_cast<uint16_t>(IdOf(text, &domains_, false));
+  }
+  uint32_t IdOf(std::string_view text, std::vector<std::string>* known, bool is_string) {
+    for (size_t i = 0; i < known->size(); ++i) {
+      if ((*known)[i] == text) return static_cast<uint32_t>(i) + 1;
+    }
+    known->emplace_back(text);
+    if (is_string) {
+      trace().dictionary.AppendString(std::string(text));
+    } else {
+      v1::Dictionary names;
+      v1::Text& domain = *names.add_nvtx_domains();
+      domain.set_id(static_cast<uint32_t>(known->size()));
+      domain.set_text(std::string(text));
+      const std::string bytes = names.SerializeAsString();
+      EXPECT_TRUE(trace().dictionary.Add(std::as_bytes(std::span(bytes))));
+    }
+    return static_cast<uint32_t>(known->size());
+  }
+  void Reach(int64_t start, int64_t end) {
+    if (trace().events++ == 0) trace().first_ns = start;
+    trace().last_ns = std::max(trace().last_ns, end);
+  }
+
+  Run run_;
+  std::vector<std::string> strings_, domains_;
+};
+
+TEST(PlantedTruth, ASlowLoaderOfAHostOnlyJobIsTheFirstThingSaid) {
+  Program program;
+  for (int64_t at = 0; at < 10 * 164 * kMs; at += 164 * kMs) {
+    program.AddStep(at, at + 164 * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kDataPhase, at, at + 161 * kMs);
+    program.AddRange(proto::kModuleDomain, "Net", at + 161 * kMs, at + 162 * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, at + 162 * kMs, at + 164 * kMs);
+  }
+  const Verdict verdict = Judge(program.run());
+  EXPECT_EQ(verdict.sentence,
+            "Nothing ran on a device: all of each 164.0 ms step is the host's time: 161.0 ms "
+            "(98.2 %) waiting for data, 2.000 ms (1.2 %) in the backward pass.");
+  ASSERT_EQ(verdict.losses.size(), 1u);
+  EXPECT_EQ(verdict.losses[0].ns, 161 * kMs);
+}
+
+TEST(PlantedTruth, GarbageCollectionWhileTheDeviceWaitsIsNamed) {
+  Program program;
+  for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
+    program.AddStep(at, at + 10 * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kCollectionPhase, at, at + 6 * kMs);
+    program.AddKernel(at + 6 * kMs, at + 6 * kMs, at + 10 * kMs);
+  }
+  EXPECT_EQ(Judge(program.run()).sentence,
+            "The largest loss is 6.000 ms of each 10.00 ms step (60.0 %): an idle device while "
+            "Python collects garbage.");
+}
+
+TEST(PlantedTruth, AHostThatRunsAheadIsNoLossAndStepsAreTheDevices) {
+  // Each step launches 10 ms of work in 2 ms; nobody waits before the end.
+  Program program;
+  for (int64_t i = 0; i < 10; ++i) {
+    program.AddStep(i * 2 * kMs, (i + 1) * 2 * kMs);
+    program.AddKernel(i * 2 * kMs, i * 10 * kMs, (i + 1) * 10 * kMs);
+  }
+  const DeviceSteps& steps = StepsOnDevice(program.trace());
+  ASSERT_EQ(steps.list.size(), 10u);
+  for (int64_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(steps.list[static_cast<size_t>(i)].start, i * 10 * kMs) << i;
+    EXPECT_EQ(steps.list[static_cast<size_t>(i)].end, (i + 1) * 10 * kMs) << i;
+  }
+  EXPECT_DOUBLE_EQ(steps.host_ahead, 3.6);  // (0 + 8 + ... + 72) / 100
+  EXPECT_EQ(Judge(program.run()).sentence,
+            "No loss is worth more than 1 % of each 10.00 ms step: the devices compute 100.0 % of "
+            "the time.");
+  const Table table = TabulateVerdict(program.run(), {});
+  ASSERT_FALSE(table.notes.empty());
+  EXPECT_NE(table.notes[0].find("runs 3.6 steps ahead of its device"), std::string::npos)
+      << table.notes[0];
+}
+
+TEST(PlantedTruth, WhereTheHostWaitsAtEachStepsEndStepsAreTheHosts) {
+  Program program;
+  for (int64_t i = 0; i < 5; ++i) {
+    program.AddStep(i * 10 * kMs, (i + 1) * 10 * kMs);
+    program.AddKernel(i * 10 * kMs + kMs, i * 10 * kMs + 2 * kMs, i * 10 * kMs + 9 * kMs);
+  }
+  const StepList& host = DetectSteps(program.trace());
+  const DeviceSteps& device = StepsOnDevice(program.trace());
+  ASSERT_EQ(device.list.size(), host.list.size());
+  for (size_t i = 0; i < host.list.size(); ++i) {
+    EXPECT_EQ(device.list[i].start, host.list[i].start);
+    EXPECT_EQ(device.list[i].end, host.list[i].end);
+  }
+}
+
+TEST(PlantedTruth, OfTwoStepsTheLongerIsNoWarmUp) {
+  Program program;
+  program.AddStep(0, 30 * kMs);
+  program.AddStep(30 * kMs, 40 * kMs);
+  for (const Step& step : DetectSteps(program.trace()).list) EXPECT_FALSE(step.warm_up);
+}
+
+TEST(PlantedTruth, AProfilersStubAtTheEndIsNoStep) {
+  Program program;
+  for (int64_t i = 0; i < 3; ++i) {
+    program.AddOperator("ProfilerStep#" + std::to_string(i), i * 10 * kMs, (i + 1) * 10 * kMs,
+                        OperatorKind::kAnnotation);
+    program.AddKernel(i * 10 * kMs, i * 10 * kMs, (i + 1) * 10 * kMs);
+  }
+  program.AddOperator("ProfilerStep#3", 30 * kMs, 36 * kMs, OperatorKind::kAnnotation);
+  EXPECT_EQ(DetectSteps(program.trace()).list.size(), 3u);
+}
+
+TEST(PlantedTruth, WhatRepeatsIsCalledAPeriod) {
+  Program program;
+  for (int64_t i = 0; i < 40; ++i) program.AddKernel(i * kMs, i * kMs, (i + 1) * kMs);
+  for (uint32_t i = 0; i < 40; ++i) program.trace().kernels.name[i] = 1;
+  program.trace().dictionary.AppendString("layernorm");
+  for (uint32_t i = 0; i < 40; i += 4) program.trace().kernels.name[i] = 2;
+  ASSERT_TRUE(DetectSteps(program.trace()).is_period);
+  EXPECT_EQ(Judge(program.run()).sentence,
+            "No loss is worth more than 1 % of each 4.000 ms period: the devices compute 100.0 % "
+            "of the time.");
+}
+
+TEST(PlantedTruth, TheOpenStepBehindTheLastOptimizerIsNeitherAStepNorARange) {
+  Program program;
+  for (int64_t i = 0; i < 5; ++i) program.AddStep(i * 2 * kMs, (i + 1) * 2 * kMs);
+  program.AddRange(proto::kStepDomain, "step", 10 * kMs, 500 * kMs, /*unfinished=*/1);
+  EXPECT_EQ(DetectSteps(program.trace()).list.size(), 5u);
+  const Table table = TabulateRanges(program.run(), {});
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "total_ns"), 10 * kMs);
+}
+
+// One program at 10 and at 30 steps; operators are recorded in the third step only.
+TEST(PlantedTruth, DiffDividesWhatOneStepRecordedByThatStep) {
+  const auto record = [](Program* program, int64_t steps) {
+    for (int64_t i = 0; i < steps; ++i) {
+      program->AddStep(i * 10 * kMs, (i + 1) * 10 * kMs);
+      if (i != 2) continue;
+      for (int64_t k = 0; k < 4; ++k) {
+        program->AddOperator("aten::mm", (i * 10 + k) * kMs, (i * 10 + k + 1) * kMs);
+      }
+    }
+  };
+  Program few, many;
+  record(&few, 10);
+  record(&many, 30);
+  const Table table = TabulateDiff(few.run(), many.run());
+  const size_t mm = RowWith<std::string>(table, "name", "aten::mm");
+  EXPECT_EQ(CellAt<int64_t>(table, mm, "before_ns"), 4 * kMs);
+  EXPECT_EQ(CellAt<int64_t>(table, mm, "after_ns"), 4 * kMs);
+}
+
+TEST(PlantedTruth, OnlyAWarmUpThatWasRecordedIsBetterThanNothing) {
+  Program program;
+  program.AddStep(0, 100 * kMs);
+  program.AddOperator("aten::mm", 0, 7 * kMs);
+  for (int64_t i = 10; i < 20; ++i) program.AddStep(i * 10 * kMs, (i + 1) * 10 * kMs);
+  ASSERT_TRUE(DetectSteps(program.trace()).list[0].warm_up);
+  const Table table = TabulateDiff(program.run(), program.run());
+  const size_t mm = RowWith<std::string>(table, "name", "aten::mm");
+  EXPECT_EQ(CellAt<int64_t>(table, mm, "before_ns"), 7 * kMs);
+}
+
+}  // namespace
+}  // namespace ranktap::collector
