@@ -27,6 +27,9 @@ namespace {
 constexpr std::string_view kSummary[] = {"verdict", "ranks", "waterfall", "kernels"};
 // Of files that tell of an allocator alone.
 constexpr std::string_view kMemorySummary[] = {"memory", "memory-peak"};
+// Of a run in which nothing ran on a device.
+constexpr std::string_view kHostSummary[] = {"verdict", "ranks",   "waterfall",
+                                             "steps",   "modules", "ops"};
 constexpr size_t kSummaryRows = 10;
 
 struct Request {
@@ -134,9 +137,14 @@ std::vector<const Report*> SummaryOf(const Run& run) {
   const bool memory_alone =
       std::all_of(run.traces.begin(), run.traces.end(),
                   [](const Trace& trace) { return trace.origin == TraceOrigin::kMemory; });
+  const bool on_hosts = std::all_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
+    return trace.kernels.size() + trace.copies.size() + trace.memsets.size() == 0;
+  });
   std::vector<const Report*> reports;
   const std::span<const std::string_view> names =
-      memory_alone ? std::span<const std::string_view>(kMemorySummary) : kSummary;
+      memory_alone ? std::span<const std::string_view>(kMemorySummary)
+      : on_hosts   ? std::span<const std::string_view>(kHostSummary)
+                   : kSummary;
   for (const std::string_view name : names) reports.push_back(FindReport(name));
   return reports;
 }

@@ -273,7 +273,8 @@ void PrintSummary(const RunInfo& info, const std::string& path) {
   if (info.traces.empty()) {
     Complain(
         fmt::format("nothing was traced: no process of the command used CUDA or NVTX, or the agent "
-                    "stayed off (RANKTAP_LOG=FILE gets its reason). See {}/run.json",
+                    "stayed off (RANKTAP_LOG=FILE gets its reason). See {}/run.json. PyTorch that "
+                    "computes on the CPU is recorded by --level full",
                     path));
     return;
   }
