@@ -59,7 +59,8 @@ struct FrameHeader {
   uint64_t first_event;  // position of the first event in this frame
   uint32_t events;       // 0 unless type is kEvents
   uint32_t reserved;
-  LossCounts lost;  // the writer's cumulative losses when the frame was made
+  // The writer's cumulative losses when the frame was made.
+  FrameLossCounts lost;
   uint32_t payload_crc;
   uint32_t header_crc;  // of the bytes before it
 };
@@ -129,7 +130,7 @@ struct FrameFields {
   uint32_t writer = 0;
   uint64_t first_event = 0;
   uint32_t events = 0;
-  LossCounts lost{};
+  FrameLossCounts lost{};
 };
 
 [[nodiscard]] inline FrameHeader MakeFrameHeader(const FrameFields& fields,

@@ -23,7 +23,7 @@ inline constexpr uint64_t kSegmentMagic = 0x31474553'50544b52;  // "RKTPSEG1"
 // Changes with the layout here and with any struct in events.h. A collector of another version can
 // still take frames from the socket; it cannot drain the rings of a dead process, and says so. What
 // is appended to LastWords does not change it: there is 0 where an older agent wrote nothing.
-inline constexpr uint32_t kSegmentVersion = 1;
+inline constexpr uint32_t kSegmentVersion = 2;
 
 inline constexpr uint32_t kChunkBytes = 256u << 10;
 inline constexpr uint32_t kDefaultChunks = 96;
@@ -132,7 +132,7 @@ struct alignas(64) WriterSlot {
   std::atomic<uint32_t> open_correlation;
   std::atomic<uint32_t> first_chunk;  // index + 1 of the writer's first chunk; 0: none yet
   char name[16];                      // of the thread at its first event, NUL-terminated
-  uint8_t pad[256 - 156];
+  uint8_t pad[256 - 188];
 };
 static_assert(sizeof(WriterSlot) == 256);
 

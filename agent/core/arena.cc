@@ -39,6 +39,8 @@ ArenaRef Arena::Intern(EntryKind kind, std::span<const std::byte> content) {
     if (static_cast<uint32_t>(found >> 32) != hash) continue;
     const auto ref = static_cast<ArenaRef>(found);
     const ArenaEntry* entry = Find(ref);
+    // Not there: the program wrote over it, or this is a fork child.
+    if (entry == nullptr) return 0;
     if (entry->kind == static_cast<uint16_t>(kind) && entry->bytes == content.size() &&
         std::memcmp(entry + 1, content.data(), content.size()) == 0) {
       return ref;

@@ -31,13 +31,15 @@ bool Segment::Create(uint64_t bytes, const uint8_t session[16]) {
 
   const int fd = memfd_create("ranktap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return false;
+  // Inherited by fork children: a hook that a signal handler forked in goes on in the child, and
+  // where atfork handlers do not run (_Fork, the system call) it would touch a hole.
   void* base = MAP_FAILED;
   // posix_fallocate would write zeros byte by byte where the file system cannot allocate.
   if (fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0 &&
       fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
     base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
-  if (base == MAP_FAILED || madvise(base, bytes, MADV_DONTFORK) != 0) {
+  if (base == MAP_FAILED) {
     const int error = errno;
     close(fd);
     errno = error;
@@ -88,7 +90,8 @@ bool Segment::Prefault(uint32_t chunks) {
   return true;
 }
 
-Chunk* Segment::LendChunk(uint32_t writer, uint64_t first_event, uint32_t ordinal) {
+Chunk* Segment::LendChunk(uint32_t writer, uint64_t first_event, uint32_t ordinal,
+                          Chunk*& pending) {
   const uint32_t words = (chunk_count() + 63) / 64;
   for (uint32_t word = 0; word < words; ++word) {
     uint64_t free = free_chunks_[word].load(std::memory_order_relaxed);
@@ -99,6 +102,8 @@ Chunk* Segment::LendChunk(uint32_t writer, uint64_t first_event, uint32_t ordina
         continue;
       }
       Chunk& taken = chunk(word * 64 + static_cast<uint32_t>(bit));
+      pending = &taken;
+      std::atomic_signal_fence(std::memory_order_seq_cst);
       // A drain after death reads the writer's id last: it must not find the old events behind it.
       taken.committed.store(0, std::memory_order_relaxed);
       taken.magic = proto::kChunkMagic;
@@ -168,7 +173,7 @@ void Segment::WriteClock(const ClockReading& reading) {
 void Segment::ReplaceInForkChild() {
   if (header_ == nullptr) return;
   mmap(header_, bytes_, PROT_READ | PROT_WRITE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }
 
 }  // namespace ranktap::agent

@@ -42,8 +42,10 @@ class Segment {
   std::byte* arena() { return arena_; }
   uint64_t arena_bytes() const { return header_->arena_bytes; }
 
-  // A free chunk made ready for `writer`, or nullptr. Lock-free.
-  proto::Chunk* LendChunk(uint32_t writer, uint64_t first_event, uint32_t ordinal);
+  // A free chunk made ready for `writer`, or nullptr. Lock-free. `pending` gets it as soon as it is
+  // not free any more: a thread that is cut off here still knows what to give back.
+  proto::Chunk* LendChunk(uint32_t writer, uint64_t first_event, uint32_t ordinal,
+                          proto::Chunk*& pending);
   // Everything in the chunk is acknowledged.
   void ReturnChunk(proto::Chunk& chunk);
 

@@ -4,6 +4,7 @@
 #include "agent/core/writer.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -61,6 +62,15 @@ bool ThreadStates::Create(Segment& segment) {
 }
 
 ThreadState* ThreadState::Attach(WriterKind kind) {
+  // Cancelled in the middle, the thread would leave the allocator locked.
+  int cancellation = 0;
+  pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancellation);
+  ThreadState* const state = AttachUndisturbed(kind);
+  pthread_setcanceltype(cancellation, nullptr);
+  return state;
+}
+
+ThreadState* ThreadState::AttachUndisturbed(WriterKind kind) {
   char name[16] = {};
   prctl(PR_GET_NAME, name);
   WriterSlot* slot = g_segment->AcquireSlot(kind, static_cast<int32_t>(gettid()), name);
@@ -70,6 +80,11 @@ ThreadState* ThreadState::Attach(WriterKind kind) {
   }
   auto* state = new (&g_states[slot - &g_segment->slot(0)]) ThreadState;
   state->slot_ = slot;
+  if (current_ > kNoSlot) {
+    // A signal handler attached this thread meanwhile.
+    slot->state.store(static_cast<uint32_t>(WriterState::kEnded), std::memory_order_release);
+    return reinterpret_cast<ThreadState*>(current_);
+  }
   current_ = reinterpret_cast<uintptr_t>(state);
   // A thread-local's destructor may still emit after OnThreadExit: it attaches anew, and setting
   // the key again earns that slot its own OnThreadExit.
@@ -81,6 +96,8 @@ void ThreadStates::OnThreadExit(void* ended) {
   if (!Capturing(kCaptureAlive)) return;  // in a fork child the slots are the parent's
   auto* state = static_cast<ThreadState*>(ended);
   ThreadState::current_ = ThreadState::kNoState;
+  // Cancelled in a hook.
+  if (state->IsBusy()) state->PutInOrder();
   // The sums of threads that are gone: the slot's next thread starts at 0.
   if (state->slot_->kind != static_cast<uint32_t>(WriterKind::kDrain)) {
     g_ended_cost.callbacks.fetch_add(state->produced());
@@ -94,6 +111,7 @@ void ThreadStates::OnThreadExit(void* ended) {
 }
 
 void ThreadStates::LoseWithoutWriter(Loss loss) {
+  if (!InOwnProcess()) return;
   WriterSlot& shared = g_segment->shared_slot();
   shared.produced.fetch_add(1, std::memory_order_relaxed);
   shared.lost[static_cast<size_t>(loss)].fetch_add(1, std::memory_order_relaxed);
@@ -135,21 +153,105 @@ bool ThreadState::TakeChunk() {
   const uint32_t events = proto::CommittedEvents(committed_);
   const uint64_t first = chunk_ == nullptr ? 0 : chunk_->first_event + events;
   const uint32_t ordinal = chunk_ == nullptr ? 0 : chunk_->ordinal + 1;
-  Chunk* next = g_segment->LendChunk(writer(), first, ordinal);
+  if (!InOwnProcess()) return false;
+  Chunk* next = g_segment->LendChunk(writer(), first, ordinal, pending_);
   if (next == nullptr) return false;
-  // Pairs with the acquire in the sender: after it, the old chunk grows no more.
-  auto& link = chunk_ == nullptr ? slot_->first_chunk : chunk_->next;
-  link.store(g_segment->IndexOf(*next) + 1, std::memory_order_release);
-  chunk_ = next;
-  committed_ = 0;
-  cursor_ = next->data();
-  limit_ = cursor_ + proto::kChunkCapacity;
+  previous_ = chunk_;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  chunk_ = next;  // from here on PutInOrder would go on with it
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  GoOnInChunk();
   return true;
+}
+
+// Links the chunk taken last to the one before, where that is not done, and writes behind what is
+// committed in it.
+void ThreadState::GoOnInChunk() {
+  if (pending_ != nullptr) {
+    auto& link = previous_ == nullptr ? slot_->first_chunk : previous_->next;
+    // In this order: a chunk that the sender has given to another since then has lost its writer
+    // before its link.
+    const bool is_linked = link.load(std::memory_order_acquire) != 0;
+    const bool is_ours =
+        previous_ == nullptr || (previous_->writer.load(std::memory_order_acquire) == writer() &&
+                                 previous_->ordinal + 1 == chunk_->ordinal);
+    // Pairs with the acquire in the sender: after it, the old chunk grows no more.
+    if (!is_linked && is_ours) {
+      link.store(g_segment->IndexOf(*chunk_) + 1, std::memory_order_release);
+    }
+    pending_ = nullptr;
+  }
+  committed_ = chunk_->committed.load(std::memory_order_relaxed);
+  cursor_ = chunk_->data() + std::min(proto::CommittedBytes(committed_), proto::kChunkCapacity);
+  limit_ = chunk_->data() + proto::kChunkCapacity;
+}
+
+// Only signal handlers come here, and who finds a hook that was cut off.
+bool ThreadState::IsBelow(uintptr_t frame, uintptr_t here) {
+  constexpr uintptr_t kSameStack = 1 << 20;
+  if (here < frame && frame - here < kSameStack) return true;
+  stack_t other{};
+  if (sigaltstack(nullptr, &other) != 0) return here < frame;
+  const auto start = reinterpret_cast<uintptr_t>(other.ss_sp);
+  const bool we_are_there = (other.ss_flags & SS_ONSTACK) != 0;
+  const bool it_is_there = frame - start < other.ss_size;
+  return we_are_there == it_is_there ? here < frame : we_are_there;
+}
+
+bool ThreadState::TakeOver(uintptr_t here) {
+  // The kernel puts a signal's frame between: nothing nested comes closer. A hook called again from
+  // the same place may lie somewhat lower than the one that was cut off.
+  constexpr uintptr_t kSignalFrame = 512;
+  // A mark left behind from where nothing comes any more must not mute the thread.
+  constexpr uint32_t kMostInARow = 64;
+  const uintptr_t frame = busy_.load(std::memory_order_relaxed);
+  const uint64_t others =
+      produced() - slot_->lost[static_cast<size_t>(Loss::kNested)].load(std::memory_order_relaxed);
+  if (nested_at_ != others) nested_in_a_row_ = 0;
+  nested_at_ = others;
+  if (IsBelow(frame - kSignalFrame, here) && ++nested_in_a_row_ < kMostInARow) {
+    Lose(Loss::kNested);
+    return false;
+  }
+  SetBusy(here);
+  PutInOrder();
+  return true;
+}
+
+void ThreadState::PutInOrder() {
+  nested_in_a_row_ = 0;
+  if (!InOwnProcess()) return;
+  if (pending_ != nullptr && pending_ != chunk_) {
+    g_segment->ReturnChunk(*pending_);
+    pending_ = nullptr;
+  }
+  uint64_t placed = 0;
+  if (chunk_ != nullptr) {
+    GoOnInChunk();
+    placed = chunk_->first_event + proto::CommittedEvents(committed_);
+  }
+  for (const auto& lost : slot_->lost) placed += lost.load(std::memory_order_relaxed);
+  const uint64_t missing = produced() - placed;
+  // More than that, and the program has written over our counters.
+  constexpr uint64_t kMostMissing = 1 << 10;
+  if (missing > 0 && missing < kMostMissing) {
+    Increment(slot_->lost[static_cast<size_t>(Loss::kInterrupted)], missing);
+  }
+}
+
+bool ThreadState::MakeRoom(size_t bytes) {
+  const uintptr_t here = StackPointer();
+  if (IsBusy() && !TakeOver(here)) return false;
+  SetBusy(here);
+  const bool has_room = HasRoom(bytes);
+  SetBusy(0);
+  return has_room;
 }
 
 void ThreadState::CountUnplaced(size_t bytes) {
   const Loss loss = bytes > kMaxEventBytes ? Loss::kTooLarge : Loss::kRingFull;
   Increment(slot_->lost[static_cast<size_t>(loss)]);
+  SetBusy(0);
 }
 
 }  // namespace ranktap::agent

@@ -344,7 +344,7 @@ bool Sender::SendBatch(const RingReader::Batch& batch) {
   for (const std::string& definitions : dictionary_.TakeDefinitions()) {
     Put(FrameType::kDictionary, definitions);
   }
-  proto::LossCounts lost;
+  proto::FrameLossCounts lost;
   for (size_t i = 0; i < lost.size(); ++i) lost[i] = slot.lost[i].load(std::memory_order_relaxed);
   sink_->Put({.type = FrameType::kEvents,
               .writer = batch.writer,

@@ -324,7 +324,7 @@ void RingRecovery::SendEvents(uint32_t writer, uint64_t first, const std::string
          .writer = writer,
          .first_event = first,
          .events = events,
-         .lost = LossesOf(writer)},
+         .lost = proto::FirstLosses(LossesOf(writer))},
         Bytes(payload));
   events_ += events;
 }

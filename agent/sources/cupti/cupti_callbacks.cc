@@ -112,7 +112,7 @@ void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
   // 0: capture began inside the call.
   const uint64_t start = *data.correlation_data;
   if (start == 0) return;
-  if (thread->guard_depth != 0) return thread->Lose(Loss::kNested);
+  if (thread->IsGuarded()) return thread->Lose(Loss::kNested);
   EmitCall(*thread, data, call, start, now);
   // Once for each refresh: a wake is a system call.
   if (stacks::TakeModulesWanted()) [[unlikely]]

@@ -230,7 +230,7 @@ void Drain::Run() {
   writer_ = ThreadState::Attach(proto::WriterKind::kDrain);
   if (writer_ == nullptr) return Note("no kernels: more threads than writers");
   // What CUPTI and the driver call us for on this thread is our own doing.
-  writer_->guard_depth = 1;
+  writer_->GuardForGood();
   constexpr uint64_t kSlowFlushEvery = 5'000 * kMillisecond;
   uint64_t flush_every = uint64_t{Config().flush_ms} * kMillisecond;
   if (FeaturesOf(loaded_.version).calls_slow_down) {

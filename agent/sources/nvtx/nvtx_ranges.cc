@@ -40,7 +40,7 @@ ThreadState* Enter() {
     ThreadStates::LoseWithoutWriter();
     return nullptr;
   }
-  if (thread->guard_depth != 0) [[unlikely]] {
+  if (thread->IsGuarded()) [[unlikely]] {
     thread->Lose(Loss::kNested);
     return nullptr;
   }

@@ -350,7 +350,7 @@ void FakeAgent::FlushWriter(uint32_t writer, uint64_t from, uint32_t max_events)
     Ids ids(this, &definitions);
     encoder.Encode(ids, payload);
     if (!definitions.empty()) Send({.type = proto::FrameType::kDictionary}, definitions);
-    proto::LossCounts lost;
+    proto::FrameLossCounts lost;
     for (size_t i = 0; i < lost.size(); ++i) lost[i] = slot(writer).lost[i];
     Send({.type = proto::FrameType::kEvents,
           .writer = writer,
