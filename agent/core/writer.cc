@@ -150,7 +150,8 @@ ThreadStates::LastCalls ThreadStates::FindLastCalls() {
 }
 
 bool ThreadState::TakeChunk() {
-  const uint32_t events = proto::CommittedEvents(committed_);
+  const uint64_t committed = chunk_ == nullptr ? 0 : chunk_->committed.load(std::memory_order_relaxed);
+  const uint32_t events = proto::CommittedEvents(committed);
   const uint64_t first = chunk_ == nullptr ? 0 : chunk_->first_event + events;
   const uint32_t ordinal = chunk_ == nullptr ? 0 : chunk_->ordinal + 1;
   if (!InOwnProcess()) return false;
@@ -181,8 +182,8 @@ void ThreadState::GoOnInChunk() {
     }
     pending_ = nullptr;
   }
-  committed_ = chunk_->committed.load(std::memory_order_relaxed);
-  cursor_ = chunk_->data() + std::min(proto::CommittedBytes(committed_), proto::kChunkCapacity);
+  const uint64_t committed = chunk_->committed.load(std::memory_order_relaxed);
+  cursor_ = chunk_->data() + std::min(proto::CommittedBytes(committed), proto::kChunkCapacity);
   limit_ = chunk_->data() + proto::kChunkCapacity;
 }
 
@@ -228,14 +229,15 @@ void ThreadState::PutInOrder() {
   uint64_t placed = 0;
   if (chunk_ != nullptr) {
     GoOnInChunk();
-    placed = chunk_->first_event + proto::CommittedEvents(committed_);
+    placed = chunk_->first_event +
+             proto::CommittedEvents(chunk_->committed.load(std::memory_order_relaxed));
   }
   for (const auto& lost : slot_->lost) placed += lost.load(std::memory_order_relaxed);
   const uint64_t missing = produced() - placed;
   // More than that, and the program has written over our counters.
   constexpr uint64_t kMostMissing = 1 << 10;
   if (missing > 0 && missing < kMostMissing) {
-    Increment(slot_->lost[static_cast<size_t>(Loss::kInterrupted)], missing);
+    Add(slot_->lost[static_cast<size_t>(Loss::kInterrupted)], missing);
   }
 }
 
@@ -250,7 +252,7 @@ bool ThreadState::MakeRoom(size_t bytes) {
 
 void ThreadState::CountUnplaced(size_t bytes) {
   const Loss loss = bytes > kMaxEventBytes ? Loss::kTooLarge : Loss::kRingFull;
-  Increment(slot_->lost[static_cast<size_t>(loss)]);
+  Add(slot_->lost[static_cast<size_t>(loss)], 1);
   SetBusy(0);
 }
 
