@@ -40,7 +40,7 @@ enum class FrameType : uint8_t {
   kLevel = 9,       // collector -> agent: v1.LevelChange
   kCost = 10,       // agent -> collector: v1.Cost, cumulative
   kGoodbye = 11,    // agent -> collector: v1.Goodbye, the last frame of a clean end
-  kLoss = 12,       // collector -> file: v1.LostRange, positions that will never come
+  kLoss = 12,       // agent -> collector -> file: v1.LostRange, positions that will never come
   kAccounts = 13,   // collector -> file: v1.Accounts, the writers' final counters
   kOpenCalls = 14,  // collector -> file: v1.OpenCalls, launches open at death
   kControl = 15,    // tool -> collector, in place of a hello: v1.ControlRequest

@@ -26,10 +26,10 @@ namespace {
 
 // Set once by Create, before the first event; never destroyed.
 Segment* g_segment = nullptr;
-ThreadState* g_states = nullptr;  // kWriterSlots of them, by slot; [0] is not used
+ThreadState* g_states = nullptr;  // kMaxWriterSlots of them, by slot; [0] is not used
 pthread_key_t g_exit_key;
 struct {
-  std::atomic<uint64_t> callbacks, sampled_callbacks, callback_ticks;
+  std::atomic<uint64_t> callbacks, sampled_callbacks, callback_ticks, launches;
 } g_ended_cost;
 
 // Of one thread. Every 64th event's hooks were timed, from the first on: both, where entering and
@@ -48,7 +48,7 @@ constinit thread_local uintptr_t ThreadState::current_ = ThreadState::kNoState;
 
 bool ThreadStates::Create(Segment& segment) {
   static_assert(std::is_trivially_destructible_v<ThreadState>);
-  constexpr size_t kBytes = sizeof(ThreadState) * proto::kWriterSlots;
+  constexpr size_t kBytes = sizeof(ThreadState) * proto::kMaxWriterSlots;
   void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return false;
@@ -105,16 +105,18 @@ void ThreadStates::OnThreadExit(void* ended) {
   g_ended_cost.sampled_callbacks.fetch_add(std::exchange(state->sampled_callbacks, 0));
   g_ended_cost.callback_ticks.fetch_add(
       EstimateTicks(std::exchange(state->sampled_ticks, 0), state->produced()));
+  g_ended_cost.launches.fetch_add(state->launches.exchange(0));
   if (state->lease != nullptr) state->lease->store(0, std::memory_order_release);
   state->lease = nullptr;
+  if (state->chunk_ != nullptr) g_segment->CloseChunk(*state->chunk_);
   state->slot_->state.store(static_cast<uint32_t>(WriterState::kEnded), std::memory_order_release);
 }
 
-void ThreadStates::LoseWithoutWriter(Loss loss) {
+void ThreadStates::LoseWithoutWriter(Loss loss, uint64_t count) {
   if (!InOwnProcess()) return;
   WriterSlot& shared = g_segment->shared_slot();
-  shared.produced.fetch_add(1, std::memory_order_relaxed);
-  shared.lost[static_cast<size_t>(loss)].fetch_add(1, std::memory_order_relaxed);
+  shared.produced.fetch_add(count, std::memory_order_relaxed);
+  shared.lost[static_cast<size_t>(loss)].fetch_add(count, std::memory_order_relaxed);
 }
 
 ThreadStates::OwnCost ThreadStates::SumOwnCost() {
@@ -123,7 +125,8 @@ ThreadStates::OwnCost ThreadStates::SumOwnCost() {
                .sampled_callbacks = g_ended_cost.sampled_callbacks,
                .callback_ticks = g_ended_cost.callback_ticks,
                .max_ticks = 0};
-  for (uint32_t i = 1; i < proto::kWriterSlots; ++i) {
+  const uint32_t used = g_segment->slots_used();
+  for (uint32_t i = 1; i < used; ++i) {
     const ThreadState& state = g_states[i];
     const bool is_live =
         state.slot_ != nullptr && state.slot_->state.load(std::memory_order_relaxed) ==
@@ -141,7 +144,8 @@ ThreadStates::OwnCost ThreadStates::SumOwnCost() {
 
 ThreadStates::LastCalls ThreadStates::FindLastCalls() {
   LastCalls last{};
-  for (uint32_t i = 1; i < proto::kWriterSlots; ++i) {
+  const uint32_t used = g_segment->slots_used();
+  for (uint32_t i = 1; i < used; ++i) {
     const ThreadState& state = g_states[i];
     last.correlation = std::max(last.correlation, state.last_correlation.load());
     last.launch = std::max(last.launch, state.last_launch.load());
@@ -149,13 +153,26 @@ ThreadStates::LastCalls ThreadStates::FindLastCalls() {
   return last;
 }
 
-bool ThreadState::TakeChunk() {
-  const uint64_t committed = chunk_ == nullptr ? 0 : chunk_->committed.load(std::memory_order_relaxed);
-  const uint32_t events = proto::CommittedEvents(committed);
-  const uint64_t first = chunk_ == nullptr ? 0 : chunk_->first_event + events;
-  const uint32_t ordinal = chunk_ == nullptr ? 0 : chunk_->ordinal + 1;
+uint64_t ThreadStates::CountLaunches() {
+  uint64_t launches = g_ended_cost.launches.load();
+  const uint32_t used = g_segment->slots_used();
+  for (uint32_t i = 1; i < used; ++i) launches += g_states[i].launches.load();
+  return launches;
+}
+
+bool ThreadState::TakeChunk(size_t bytes) {
   if (!InOwnProcess()) return false;
-  Chunk* next = g_segment->LendChunk(writer(), first, ordinal, pending_);
+  Segment::Wanted wanted{.writer = writer(), .least_bytes = static_cast<uint32_t>(bytes)};
+  if (chunk_ != nullptr) {
+    wanted.first_event =
+        first_event_ + proto::CommittedEvents(chunk_->committed.load(std::memory_order_relaxed));
+    wanted.ordinal = chunk_->ordinal + 1;
+    const uint32_t blocks = g_segment->BlocksOf(g_segment->IndexOf(*chunk_));
+    // The one before is not acknowledged yet: this thread is faster than that takes.
+    const bool is_fast = previous_ != nullptr && IsBefore(*previous_, *chunk_);
+    wanted.blocks = is_fast ? blocks * 4 : previous_ == nullptr ? blocks : blocks / 4;
+  }
+  Chunk* next = g_segment->LendChunk(wanted, pending_);
   if (next == nullptr) return false;
   previous_ = chunk_;
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -163,6 +180,12 @@ bool ThreadState::TakeChunk() {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   GoOnInChunk();
   return true;
+}
+
+// A chunk that the sender has given to another since then has another writer.
+bool ThreadState::IsBefore(const Chunk& previous, const Chunk& chunk) const {
+  return previous.writer.load(std::memory_order_acquire) == writer() &&
+         previous.ordinal + 1 == chunk.ordinal;
 }
 
 // Links the chunk taken last to the one before, where that is not done, and writes behind what is
@@ -173,18 +196,19 @@ void ThreadState::GoOnInChunk() {
     // In this order: a chunk that the sender has given to another since then has lost its writer
     // before its link.
     const bool is_linked = link.load(std::memory_order_acquire) != 0;
-    const bool is_ours =
-        previous_ == nullptr || (previous_->writer.load(std::memory_order_acquire) == writer() &&
-                                 previous_->ordinal + 1 == chunk_->ordinal);
+    const bool is_ours = previous_ == nullptr || IsBefore(*previous_, *chunk_);
     // Pairs with the acquire in the sender: after it, the old chunk grows no more.
     if (!is_linked && is_ours) {
       link.store(g_segment->IndexOf(*chunk_) + 1, std::memory_order_release);
+      if (previous_ != nullptr) g_segment->CloseChunk(*previous_);
     }
     pending_ = nullptr;
   }
   const uint64_t committed = chunk_->committed.load(std::memory_order_relaxed);
-  cursor_ = chunk_->data() + std::min(proto::CommittedBytes(committed), proto::kChunkCapacity);
-  limit_ = chunk_->data() + proto::kChunkCapacity;
+  first_event_ = chunk_->first_event;
+  const uint32_t capacity = g_segment->CapacityOf(*chunk_);
+  cursor_ = chunk_->data() + std::min(proto::CommittedBytes(committed), capacity);
+  limit_ = chunk_->data() + capacity;
 }
 
 // Only signal handlers come here, and who finds a hook that was cut off.
@@ -229,8 +253,8 @@ void ThreadState::PutInOrder() {
   uint64_t placed = 0;
   if (chunk_ != nullptr) {
     GoOnInChunk();
-    placed = chunk_->first_event +
-             proto::CommittedEvents(chunk_->committed.load(std::memory_order_relaxed));
+    placed =
+        first_event_ + proto::CommittedEvents(chunk_->committed.load(std::memory_order_relaxed));
   }
   for (const auto& lost : slot_->lost) placed += lost.load(std::memory_order_relaxed);
   const uint64_t missing = produced() - placed;
@@ -251,7 +275,7 @@ bool ThreadState::MakeRoom(size_t bytes) {
 }
 
 void ThreadState::CountUnplaced(size_t bytes) {
-  const Loss loss = bytes > kMaxEventBytes ? Loss::kTooLarge : Loss::kRingFull;
+  const Loss loss = bytes > kMaxEventBytes ? Loss::kTooLarge : g_segment->WhyNoChunk();
   Add(slot_->lost[static_cast<size_t>(loss)], 1);
   SetBusy(0);
 }

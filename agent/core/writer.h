@@ -66,7 +66,7 @@ class ThreadState {
   // The same with what follows the event inline.
   template <typename Event>
   [[gnu::noinline]] void EmitWith(const Event& event, std::span<const std::byte> text,
-                std::span<const std::byte> payload) {
+                                  std::span<const std::byte> payload) {
     const uintptr_t here = StackPointer();
     if (!Begin(here)) return;
     const size_t bytes = sizeof(Event) + Padded(text.size()) + Padded(payload.size());
@@ -154,6 +154,9 @@ class ThreadState {
   uint32_t python_stack = 0;  // from where the interpreter's lock was given back; 0: not known
   std::atomic<uint32_t> last_correlation{0};  // of the calls recorded on this thread
   std::atomic<uint32_t> last_launch{0};
+  // Calls that made a kernel: not those that CUDA refused or put into a graph.
+  std::atomic<uint64_t> launches{0};
+  bool is_captured = false;  // the call we are inside of has made a node of a graph
   // Events produced so far, by which 1 in 64 hooks is timed.
   uint64_t produced() const { return slot_->produced.load(std::memory_order_relaxed); }
   uint64_t sampled_callbacks = 0;
@@ -225,11 +228,12 @@ class ThreadState {
   bool HasRoom(size_t bytes) {
     if (bytes <= static_cast<size_t>(limit_ - cursor_)) [[likely]]
       return true;
-    return bytes <= kMaxEventBytes && TakeChunk();
+    return bytes <= kMaxEventBytes && TakeChunk(bytes);
   }
   static ThreadState* AttachUndisturbed(proto::WriterKind kind);
-  bool TakeChunk();
+  bool TakeChunk(size_t bytes);
   void GoOnInChunk();
+  bool IsBefore(const proto::Chunk& previous, const proto::Chunk& chunk) const;
   void CountUnplaced(size_t bytes);
   void Commit(uintptr_t here, size_t bytes) {
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -256,7 +260,8 @@ class ThreadState {
   std::byte* limit_ = nullptr;
   proto::Chunk* chunk_ = nullptr;
   proto::WriterSlot* slot_ = nullptr;
-  // While TakeChunk is at it: the chunk it has, until it is linked, and the one before.
+  uint64_t first_event_ = 0;  // of the current chunk
+  // The chunk before it, and while TakeChunk is at it the one that it has, until it is linked.
   proto::Chunk* pending_ = nullptr;
   proto::Chunk* previous_ = nullptr;
   std::array<NameCacheLine, 64> name_cache_{};
@@ -294,7 +299,7 @@ class ThreadStates {
   [[nodiscard]] static bool Create(Segment& segment);
 
   // For a thread without a slot: one event, counted on the shared one.
-  static void LoseWithoutWriter(proto::Loss loss = proto::Loss::kNoWriter);
+  static void LoseWithoutWriter(proto::Loss loss = proto::Loss::kNoWriter, uint64_t count = 1);
 
   // Sums over all writers since the start.
   struct OwnCost {
@@ -310,6 +315,8 @@ class ThreadStates {
     uint32_t correlation, launch;
   };
   static LastCalls FindLastCalls();
+  // Of all threads since the start.
+  static uint64_t CountLaunches();
 
  private:
   friend class ThreadState;

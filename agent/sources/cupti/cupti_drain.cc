@@ -290,6 +290,7 @@ void Drain::DrainCompleted() {
     if (loaded_.api.ActivityGetNumDroppedRecords(buffer->context, 0, &dropped) == kSuccess &&
         dropped != 0) {
       writer_->Lose(proto::Loss::kCuptiDropped, dropped);
+      kernels_.fetch_add(dropped);
     }
     buffers_.Recycle(*buffer);
     buffer = next;
@@ -315,7 +316,27 @@ void Drain::CountDiscarded(const BufferPool::Buffer& buffer) {
   Record* record = nullptr;
   while (loaded_.api.ActivityGetNextRecord(buffer.data, buffer.valid_bytes, &record) == kSuccess) {
     writer_->Lose(proto::Loss::kCuptiDiscarded);
+    CountKernel(*record);
   }
+}
+
+// Not the nodes of graphs, nor what kernels launched: no call of ours stands for those.
+void Drain::CountKernel(const Record& record) {
+  if (record.kind != Kind::kConcurrentKernel) return;
+  const auto& kernel = reinterpret_cast<const KernelRecord&>(record);
+  const bool by_device = loaded_.version >= kVersion130 && kernel.device_launched != 0;
+  if (kernel.graph == 0 && !by_device) kernels_.fetch_add(1);
+}
+
+// The process cannot wait for CUPTI, or for room in the rings: what it launched and what has no
+// record yet is declared lost.
+void Drain::DeclareHeld() {
+  gave_up_.store(true);
+  const uint64_t launches = ThreadStates::CountLaunches(), kernels = kernels_.load();
+  if (launches <= kernels) return;
+  ThreadStates::LoseWithoutWriter(proto::Loss::kUnflushed, launches - kernels);
+  Note(std::to_string(launches - kernels) +
+       " kernels were launched whose records were still inside CUPTI at the end");
 }
 
 void Drain::EmitRecord(const Record& record) {
@@ -335,6 +356,8 @@ void Drain::EmitRecord(const Record& record) {
     ++window_records_;
     window_last_launch_seen_ |= CorrelationOf(record) == window_last_launch_;
   }
+  if (gave_up_.load(std::memory_order_relaxed)) return;  // declared
+  CountKernel(record);
   if (!records_->Emit(record, *writer_)) writer_->Lose(proto::Loss::kCuptiUnknown);
 }
 
@@ -365,7 +388,7 @@ void Drain::Finish(uint64_t deadline_ns) {
     const uint64_t now = NowNs();
     if (now >= deadline_ns) {
       Log("CUPTI's last records did not come in time");
-      return;
+      return DeclareHeld();
     }
     FutexWait(finished_, 0, deadline_ns - now);
   }

@@ -246,7 +246,7 @@ TEST_F(RingRecoveryTest, NoBytesInTheSegmentBreakTheOrder) {
       if (i % 4 == 0) at = random() % sizeof(proto::SegmentHeader);
       if (i % 4 == 1) at = agent.segment().slots_offset % agent.memory_bytes() + random() % 1024;
       if (i % 4 == 2) {
-        at = 4096 + proto::kWriterSlots * sizeof(proto::WriterSlot) +
+        at = agent.segment().chunks_offset % agent.memory_bytes() +
              (random() % 4) * proto::kChunkBytes + random() % 128;
       }
       if (at < agent.memory_bytes()) agent.memory()[at] = static_cast<std::byte>(random());
