@@ -320,25 +320,6 @@ void Drain::CountDiscarded(const BufferPool::Buffer& buffer) {
   }
 }
 
-// Not the nodes of graphs, nor what kernels launched: no call of ours stands for those.
-void Drain::CountKernel(const Record& record) {
-  if (record.kind != Kind::kConcurrentKernel) return;
-  const auto& kernel = reinterpret_cast<const KernelRecord&>(record);
-  const bool by_device = loaded_.version >= kVersion130 && kernel.device_launched != 0;
-  if (kernel.graph == 0 && !by_device) kernels_.fetch_add(1);
-}
-
-// The process cannot wait for CUPTI, or for room in the rings: what it launched and what has no
-// record yet is declared lost.
-void Drain::DeclareHeld() {
-  gave_up_.store(true);
-  const uint64_t launches = ThreadStates::CountLaunches(), kernels = kernels_.load();
-  if (launches <= kernels) return;
-  ThreadStates::LoseWithoutWriter(proto::Loss::kUnflushed, launches - kernels);
-  Note(std::to_string(launches - kernels) +
-       " kernels were launched whose records were still inside CUPTI at the end");
-}
-
 void Drain::EmitRecord(const Record& record) {
   switch (record.kind) {
     case Kind::kDevice:
@@ -378,20 +359,6 @@ void Drain::RequestLevel(proto::Level level, proto::GapReason reason) {
   wanted_because_.store(reason);
   wanted_.store(level);
   buffers_.Wake();
-}
-
-void Drain::Finish(uint64_t deadline_ns) {
-  if (!thread_runs_.load() || !armed_.load()) return;
-  finish_.store(true);
-  buffers_.Wake();
-  while (finished_.load() == 0) {
-    const uint64_t now = NowNs();
-    if (now >= deadline_ns) {
-      Log("CUPTI's last records did not come in time");
-      return DeclareHeld();
-    }
-    FutexWait(finished_, 0, deadline_ns - now);
-  }
 }
 
 void Drain::AddCost(CostFields& cost) const {

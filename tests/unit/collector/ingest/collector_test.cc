@@ -225,6 +225,40 @@ TEST(CollectorTest, EventsThatAreSentTwiceAreStoredOnce) {
   EXPECT_EQ(collector.Load().traces.at(0).events, 400u);
 }
 
+// A spool that the program took away: the agent knows what was in it.
+TEST(CollectorTest, WhatAnAgentDeclaresLostIsNotMissing) {
+  TestCollector collector;
+  FakeAgent agent({.rank = 0});
+  agent.Join(collector.socket());
+  const uint32_t thread = agent.AddWriter();
+  const uint32_t drain = agent.AddWriter();
+  EmitWork(&agent, thread, drain, 100);
+  agent.Flush();
+  agent.AwaitAcks();
+  EmitWork(&agent, thread, drain, 100, 1'000'000);
+  v1::LostRange lost;
+  lost.set_writer(thread);
+  lost.set_first_event(300);
+  lost.set_events(150);
+  lost.set_loss(static_cast<uint32_t>(proto::Loss::kStore));
+  agent.Join(collector.socket());
+  agent.Send({.type = proto::FrameType::kLoss}, lost.SerializeAsString());
+  agent.Send({.type = proto::FrameType::kLoss}, lost.SerializeAsString());  // twice is once
+  agent.FlushWriter(thread, 450);
+  agent.FlushWriter(drain, 100);
+  agent.SayGoodbye();
+  agent.AwaitAcks();
+  agent.Disconnect();
+  EXPECT_TRUE(collector.Finish().refused.contains("frames sent twice"));
+  const auto run = collector.Load();
+  ASSERT_EQ(run.traces.size(), 1u);
+  EXPECT_TRUE(run.traces[0].damage.empty());
+  EXPECT_EQ(run.traces[0].events, 800u - 150u);
+  const Writer& writer = run.traces[0].writers.at(0);
+  EXPECT_EQ(writer.declared[static_cast<size_t>(proto::Loss::kStore)], 150u);
+  EXPECT_EQ(writer.next_event, 600u);
+}
+
 TEST(CollectorTest, TheFinalNameIsTheRankLearntLast) {
   TestCollector collector;
   FakeAgent agent;
