@@ -131,7 +131,7 @@ void RingReader::ReturnFinishedChunks(Cursor& cursor) {
   cursor.bounds.erase(cursor.bounds.begin(), cursor.bounds.upper_bound(cursor.acknowledged));
   // Up to where the next one begins: what stands in the chunk itself may be written over.
   while (cursor.reading > 0 && cursor.chunks[1].first_event <= cursor.acknowledged) {
-    segment_.ReturnChunk(*cursor.chunks.front().chunk);
+    if (!keeps_chunks_) segment_.ReturnChunk(*cursor.chunks.front().chunk);
     cursor.chunks.pop_front();
     --cursor.reading;
   }

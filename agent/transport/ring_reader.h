@@ -39,6 +39,10 @@ class RingReader {
   // to the pool.
   void Acknowledge(uint32_t slot, uint64_t next_event);
 
+  // From now on acknowledged chunks keep their place: the process ends and needs no room, and a
+  // collector that has the memfd reads there what else only a spool has.
+  void KeepChunks() { keeps_chunks_ = true; }
+
   // A batch of the slot's writer that ended here was sent and is not acknowledged: sent again, it
   // ends here again, so that whoever has stored some of the frames has stored whole ones.
   void KeepBound(uint32_t slot, uint64_t next_event);
@@ -92,6 +96,7 @@ class RingReader {
   Segment& segment_;
   std::vector<Cursor> cursors_;  // by slot
   uint32_t next_slot_ = 1;
+  bool keeps_chunks_ = false;
 };
 
 }  // namespace ranktap::agent

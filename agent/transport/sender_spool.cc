@@ -93,6 +93,7 @@ void Sender::FinishInSpool(uint64_t deadline_ns) {
   if (!spool_.enabled() || peer_ == Peer::kRefused) return;
   if (reader_.Empty() && !spool_.open()) return;
   StartOver();
+  reader_.KeepChunks();
   const bool had_file = spool_.open();
   if (!spool_.Open(setup_.hello)) return;
   sink_ = &spool_;

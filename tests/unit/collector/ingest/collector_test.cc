@@ -7,6 +7,7 @@
 
 #include "collector/ingest/monotonic_clock.h"
 #include "collector/trace/load/run_reader.h"
+#include "collector/trace/load/trace_check.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 #include "tests/unit/collector/test_collector.h"
 
@@ -257,6 +258,28 @@ TEST(CollectorTest, WhatAnAgentDeclaresLostIsNotMissing) {
   const Writer& writer = run.traces[0].writers.at(0);
   EXPECT_EQ(writer.declared[static_cast<size_t>(proto::Loss::kStore)], 150u);
   EXPECT_EQ(writer.next_event, 600u);
+}
+
+TEST(CollectorTest, WhatIsLostBeforeTheFirstEventIsDeclaredInTheFileThatComesWithIt) {
+  TestCollector collector;
+  FakeAgent agent({.rank = 0});
+  const uint32_t thread = agent.AddWriter();
+  EmitWork(&agent, thread, thread, 100);
+  // As after a spool that only the program's user could read: the rings begin later.
+  proto::Chunk& chunk = agent.chunk(agent.chunks_of(thread)[0]);
+  chunk.first_event += 50;
+  agent.slot(thread).produced += 50;
+  agent.Join(collector.socket());
+  agent.Disconnect();
+  collector.Finish();
+  const auto run = collector.Load();
+  ASSERT_EQ(run.traces.size(), 1u);
+  EXPECT_TRUE(run.traces[0].damage.empty());
+  EXPECT_EQ(run.traces[0].events, 400u);
+  EXPECT_EQ(proto::Total(run.traces[0].writers.at(0).declared), 50u);
+  const Result<RunCheck> check = CheckRun(collector.run_path());
+  ASSERT_TRUE(check.ok());
+  for (const TraceCheck& trace : check->traces) EXPECT_TRUE(trace.problems.empty());
 }
 
 TEST(CollectorTest, TheFinalNameIsTheRankLearntLast) {
