@@ -75,6 +75,13 @@ TEST(InterruptionsTest, CancellationInTheMiddleOfAHookEndsTheThreadAlone) {
   EXPECT_GE(trace.writers.size(), 300u);
 }
 
+// Two processes write to one ring, without knowing: what they spoil is declared.
+TEST(InterruptionsTest, AChildThatSharesTheMemorySpoilsNothingUndeclared) {
+  const std::vector<std::string> command = {Host("interrupted"), "clone", "5"};
+  const TracedRun traced(command, {}, {"--level", "ranges"});
+  TheTrace(traced, command);
+}
+
 class ForkInHandlerTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(ForkInHandlerTest, TheChildGoesOnAsBareAndLeavesNothing) {
