@@ -82,6 +82,16 @@ TEST(InterruptionsTest, AChildThatSharesTheMemorySpoilsNothingUndeclared) {
   TheTrace(traced, command);
 }
 
+// The socket, and the spool that takes its place, go again and again.
+TEST(InterruptionsTest, WhateverDescriptorsTheProgramClosesEachEventIsStoredOrDeclared) {
+  std::vector<std::string> command = {Host("interrupted"), "descriptors", "3"};
+  const TracedRun with_a_peace(command, {}, {"--level", "ranges"});
+  TheTrace(with_a_peace, command);
+  command.push_back("ends");
+  const TracedRun in_between(command, {}, {"--level", "ranges"});
+  TheTrace(in_between, command);
+}
+
 class ForkInHandlerTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(ForkInHandlerTest, TheChildGoesOnAsBareAndLeavesNothing) {

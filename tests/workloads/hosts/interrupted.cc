@@ -2,7 +2,7 @@
 // leave by siglongjmp or fork, by cancellation, by a child that shares the memory.
 // usage: interrupted handlers SIGNALS [alternate]   interrupted longjmp JUMPS
 //        interrupted cancel THREADS                 interrupted fork|_Fork|raw CHILDREN
-//        interrupted clone CHILDREN
+//        interrupted clone CHILDREN                 interrupted descriptors SECONDS [ends]
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
 #include <sched.h>
@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -176,6 +177,28 @@ int Clones(int children) {
   return failed;
 }
 
+// A daemon's habit, again and again: closes every descriptor but the first three, the socket to a
+// collector and the file that takes its place among them.
+int Descriptors(int seconds, bool ends_in_between) {
+  std::atomic<bool> stop{false};
+  std::thread closes([&] {
+    for (int i = 0; i < seconds * 200; ++i) {
+      usleep(5'000);
+      syscall(SYS_close_range, 3, ~0u, 0);
+    }
+    // A peace in which whoever lost a connection makes it anew.
+    if (!ends_in_between) sleep(2);
+    stop = true;
+  });
+  while (!stop.load()) {
+    for (int i = 0; i < 200; ++i) Range();
+    usleep(1000);
+  }
+  closes.join();
+  std::printf("counts done=1\n");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -190,5 +213,6 @@ int main(int argc, char** argv) {
   if (std::strcmp(g_way, "longjmp") == 0) return LongJumps(count);
   if (std::strcmp(g_way, "cancel") == 0) return Cancellations(count);
   if (std::strcmp(g_way, "clone") == 0) return Clones(count);
+  if (std::strcmp(g_way, "descriptors") == 0) return Descriptors(count, argc > 3);
   return ForksInHandlers(count);
 }
