@@ -40,7 +40,7 @@ enum class FrameType : uint8_t {
   kLevel = 9,       // collector -> agent: v1.LevelChange
   kCost = 10,       // agent -> collector: v1.Cost, cumulative
   kGoodbye = 11,    // agent -> collector: v1.Goodbye, the last frame of a clean end
-  kLoss = 12,       // collector -> file: v1.LostRange, positions that will never come
+  kLoss = 12,       // agent -> collector -> file: v1.LostRange, positions that will never come
   kAccounts = 13,   // collector -> file: v1.Accounts, the writers' final counters
   kOpenCalls = 14,  // collector -> file: v1.OpenCalls, launches open at death
   kControl = 15,    // tool -> collector, in place of a hello: v1.ControlRequest
@@ -59,7 +59,8 @@ struct FrameHeader {
   uint64_t first_event;  // position of the first event in this frame
   uint32_t events;       // 0 unless type is kEvents
   uint32_t reserved;
-  LossCounts lost;  // the writer's cumulative losses when the frame was made
+  // The writer's cumulative losses when the frame was made.
+  FrameLossCounts lost;
   uint32_t payload_crc;
   uint32_t header_crc;  // of the bytes before it
 };
@@ -129,7 +130,7 @@ struct FrameFields {
   uint32_t writer = 0;
   uint64_t first_event = 0;
   uint32_t events = 0;
-  LossCounts lost{};
+  FrameLossCounts lost{};
 };
 
 [[nodiscard]] inline FrameHeader MakeFrameHeader(const FrameFields& fields,

@@ -22,11 +22,25 @@ enum class Loss : uint8_t {
   kStore = 9,            // the collector or the spool could not write it (disk full, I/O error)
   kLimit = 10,           // over the collector's limits for this user
   kDeath = 11,           // half written when the process died: at most one per writer
+  // From here on only in accounts, not in the header of each frame.
+  kInterrupted = 12,  // cut off half-way: a longjmp or a cancellation left the hook for good
+  kRingShare = 13,    // more threads at once than the rings have room for; the collector kept up
+  kUnflushed = 14,    // still inside CUPTI when the process ended
+  kDamaged = 15,      // the program wrote over the rings
 };
 
-inline constexpr size_t kLossCount = 12;
+inline constexpr size_t kLossCount = 16;
+// A frame's header has room for the first ones.
+inline constexpr size_t kFrameLossCount = 12;
 
 using LossCounts = std::array<uint64_t, kLossCount>;
+using FrameLossCounts = std::array<uint64_t, kFrameLossCount>;
+
+constexpr FrameLossCounts FirstLosses(const LossCounts& counts) {
+  FrameLossCounts first{};
+  for (size_t i = 0; i < first.size(); ++i) first[i] = counts[i];
+  return first;
+}
 
 struct LossInfo {
   std::string_view name;  // as `report losses` prints it
@@ -47,9 +61,14 @@ inline constexpr std::array<LossInfo, kLossCount> kLossInfo = {{
     {"store", "could not be written to disk"},
     {"limit", "over the collector's limits for this user"},
     {"death", "half written when the process died"},
+    {"interrupted", "half written when the program left the call by longjmp or cancellation"},
+    {"ring-share", "no ring memory for one more thread; the collector kept up"},
+    {"unflushed", "still inside CUPTI when the process ended"},
+    {"damaged", "the program wrote over the ring"},
 }};
 
-constexpr uint64_t Total(const LossCounts& counts) {
+template <size_t kCount>
+constexpr uint64_t Total(const std::array<uint64_t, kCount>& counts) {
   uint64_t total = 0;
   for (const uint64_t count : counts) total += count;
   return total;

@@ -1,9 +1,12 @@
 // The layout of the sealed memfd that an agent shares with its collector.
 //
-//   SegmentHeader | WriterSlot[writer_slots] | chunk[chunk_count] | arena
+//   SegmentHeader | WriterSlot[writer_slots] | group of blocks[chunk_groups] | arena
 //
 // A *writer* is one thread's ring: a chain of chunks, each filled front to back and handed back
-// when everything in it is acknowledged. A writer's events are numbered from 0; a chunk knows the
+// when everything in it is acknowledged. A chunk is 1, 4, 16 or 64 blocks of one group, and begins
+// at a multiple of its size: a thread's first is small, and who fills them faster than they are
+// acknowledged gets larger ones. Memory that nobody has used yet is a hole, and reads as zeros. A
+// writer's events are numbered from 0; a chunk knows the
 // number of its first. The agent writes, the collector reads only after the process has died, and
 // then trusts nothing: it copies a chunk, checks every size in the copy, and starts at the position
 // it has stored (collector/ingest/). All counters are written by their own thread with plain stores
@@ -23,11 +26,13 @@ inline constexpr uint64_t kSegmentMagic = 0x31474553'50544b52;  // "RKTPSEG1"
 // Changes with the layout here and with any struct in events.h. A collector of another version can
 // still take frames from the socket; it cannot drain the rings of a dead process, and says so. What
 // is appended to LastWords does not change it: there is 0 where an older agent wrote nothing.
-inline constexpr uint32_t kSegmentVersion = 1;
+inline constexpr uint32_t kSegmentVersion = 2;
 
-inline constexpr uint32_t kChunkBytes = 256u << 10;
-inline constexpr uint32_t kDefaultChunks = 96;
-inline constexpr uint32_t kWriterSlots = 1024;
+inline constexpr uint32_t kBlockBytes = 4096;
+inline constexpr uint32_t kGroupBlocks = 64;
+inline constexpr uint32_t kChunkBytes = kBlockBytes * kGroupBlocks;  // of the largest
+// A segment may have fewer: one for each 4 KiB of it.
+inline constexpr uint32_t kMaxWriterSlots = 8192;
 inline constexpr uint32_t kDefaultSegmentBytes = 32u << 20;
 inline constexpr uint32_t kChunkMagic = 0x4b4e4843;  // "CHNK"
 inline constexpr uint32_t kArenaAlign = 16;
@@ -104,7 +109,7 @@ struct SegmentHeader {
   uint32_t version;
   uint32_t header_bytes;
   uint64_t segment_bytes;
-  uint32_t writer_slots, chunk_count, chunk_bytes, pid;
+  uint32_t writer_slots, chunk_groups, block_bytes, pid;
   uint64_t slots_offset, chunks_offset, arena_offset, arena_bytes;
   uint8_t session[16];
   std::atomic<uint64_t> arena_used;
@@ -130,9 +135,9 @@ struct alignas(64) WriterSlot {
   std::atomic<uint64_t> open_since_ticks;
   std::atomic<uint32_t> open_api;  // ArenaRef
   std::atomic<uint32_t> open_correlation;
-  std::atomic<uint32_t> first_chunk;  // index + 1 of the writer's first chunk; 0: none yet
+  std::atomic<uint32_t> first_chunk;  // as Chunk::next
   char name[16];                      // of the thread at its first event, NUL-terminated
-  uint8_t pad[256 - 156];
+  uint8_t pad[256 - 188];
 };
 static_assert(sizeof(WriterSlot) == 256);
 
@@ -140,12 +145,14 @@ struct alignas(64) Chunk {
   uint32_t magic;
   std::atomic<uint32_t> writer;  // id; 0: free
   uint64_t first_event;
-  uint32_t ordinal;            // 0 for a writer's first chunk
-  std::atomic<uint32_t> next;  // index + 1 of the chunk that continues this one; 0: none yet
+  uint32_t ordinal;  // 0 for a writer's first chunk
+  // Index + 1 of the first block of the chunk that continues this one; 0: none yet.
+  std::atomic<uint32_t> next;
   // events << 32 | bytes after the header. One word, so that a reader never sees one without the
   // other.
   std::atomic<uint64_t> committed;
-  uint8_t pad[32];
+  uint32_t blocks;  // how many it has
+  uint8_t pad[28];
 
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
   const std::byte* data() const { return reinterpret_cast<const std::byte*>(this + 1); }
@@ -153,7 +160,7 @@ struct alignas(64) Chunk {
 static_assert(sizeof(Chunk) == 64);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-inline constexpr uint32_t kChunkCapacity = kChunkBytes - sizeof(Chunk);
+inline constexpr uint32_t kChunkCapacity = kChunkBytes - sizeof(Chunk);  // of the largest
 
 constexpr uint64_t PackCommitted(uint32_t events, uint32_t bytes) {
   return uint64_t{events} << 32 | bytes;
@@ -163,23 +170,23 @@ constexpr uint32_t CommittedEvents(uint64_t committed) {
 }
 constexpr uint32_t CommittedBytes(uint64_t committed) { return static_cast<uint32_t>(committed); }
 
-// Where things lie in a segment of `segment_bytes` with `chunk_count` chunks; the arena gets what
-// is left. `arena_bytes` 0: too small.
+// Where things lie in a segment of `segment_bytes`; the arena gets what is left. `arena_bytes` 0:
+// too small.
 struct SegmentLayout {
   uint64_t slots_offset, chunks_offset, arena_offset, arena_bytes;
 };
 
-constexpr SegmentLayout LayOutSegment(uint64_t segment_bytes, uint32_t chunk_count) {
+constexpr SegmentLayout LayOutSegment(uint64_t segment_bytes, uint32_t writer_slots,
+                                      uint32_t chunk_groups) {
   constexpr uint64_t kPage = 4096;
   SegmentLayout layout{};
   layout.slots_offset = kPage;
-  layout.chunks_offset = layout.slots_offset + uint64_t{kWriterSlots} * sizeof(WriterSlot);
-  layout.arena_offset = layout.chunks_offset + uint64_t{chunk_count} * kChunkBytes;
+  layout.chunks_offset = layout.slots_offset + uint64_t{writer_slots} * sizeof(WriterSlot);
+  layout.arena_offset = layout.chunks_offset + uint64_t{chunk_groups} * kChunkBytes;
   layout.arena_bytes =
       segment_bytes > layout.arena_offset ? segment_bytes - layout.arena_offset : 0;
   return layout;
 }
 static_assert(sizeof(SegmentHeader) <= 4096);
-static_assert(LayOutSegment(kDefaultSegmentBytes, kDefaultChunks).arena_bytes > (7u << 20));
 
 }  // namespace ranktap::proto

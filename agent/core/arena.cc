@@ -5,6 +5,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace ranktap::agent {
@@ -39,6 +40,8 @@ ArenaRef Arena::Intern(EntryKind kind, std::span<const std::byte> content) {
     if (static_cast<uint32_t>(found >> 32) != hash) continue;
     const auto ref = static_cast<ArenaRef>(found);
     const ArenaEntry* entry = Find(ref);
+    // Not there: the program wrote over it, or this is a fork child.
+    if (entry == nullptr) return 0;
     if (entry->kind == static_cast<uint16_t>(kind) && entry->bytes == content.size() &&
         std::memcmp(entry + 1, content.data(), content.size()) == 0) {
       return ref;
@@ -52,10 +55,12 @@ ArenaRef Arena::Append(EntryKind kind, std::span<const std::byte> content, uint3
   const uint64_t bytes = (sizeof(ArenaEntry) + content.size() + 1 + proto::kArenaAlign - 1) /
                          proto::kArenaAlign * proto::kArenaAlign;
   auto& used = segment_->header().arena_used;
-  // Tested first, so that a full arena's counter cannot creep up to where it overflows.
-  if (used.load(std::memory_order_relaxed) + bytes > segment_->arena_bytes()) return 0;
+  // Tested first, so that a full arena's counter cannot creep up to where it overflows. The program
+  // may have written over it, so that its value is no offset.
+  const uint64_t room = segment_->arena_bytes() - std::min(bytes, segment_->arena_bytes());
+  if (used.load(std::memory_order_relaxed) > room) return 0;
   const uint64_t offset = used.fetch_add(bytes, std::memory_order_relaxed);
-  if (offset + bytes > segment_->arena_bytes()) return 0;
+  if (offset > room || offset % proto::kArenaAlign != 0) return 0;
   auto* entry = reinterpret_cast<ArenaEntry*>(segment_->arena() + offset);
   auto& next_id = segment_->header().next_id[static_cast<size_t>(kind)];
   *entry = {.magic = proto::kArenaMagic,
@@ -68,10 +73,11 @@ ArenaRef Arena::Append(EntryKind kind, std::span<const std::byte> content, uint3
 }
 
 const ArenaEntry* Arena::Find(ArenaRef ref) const {
-  const uint64_t offset = uint64_t{ref} * proto::kArenaAlign;
-  if (ref == 0 || offset + sizeof(ArenaEntry) > segment_->arena_bytes()) return nullptr;
+  const uint64_t offset = uint64_t{ref} * proto::kArenaAlign, end = segment_->arena_bytes();
+  if (ref == 0 || offset + sizeof(ArenaEntry) > end) return nullptr;
   const auto* entry = reinterpret_cast<const ArenaEntry*>(segment_->arena() + offset);
-  return entry->magic == proto::kArenaMagic ? entry : nullptr;
+  const bool is_whole = entry->bytes < end - offset - sizeof(ArenaEntry);
+  return entry->magic == proto::kArenaMagic && is_whole ? entry : nullptr;
 }
 
 }  // namespace ranktap::agent

@@ -24,6 +24,7 @@ bool MapCapturePage() {
   }
   auto* capture = static_cast<CapturePage*>(page);
   capture->mask.store(kCaptureAlive, std::memory_order_relaxed);
+  capture->unforked.store(1, std::memory_order_relaxed);
   g_capture_page.store(capture, std::memory_order_release);
   return true;
 }

@@ -19,6 +19,8 @@ enum Capture : uint32_t {
 
 struct CapturePage {
   std::atomic<uint32_t> mask;
+  // Not 0 in the process that mapped the page, to its end: GoQuiet leaves it.
+  std::atomic<uint32_t> unforked;
 };
 
 // Points to a zero word until Start maps the page; never unmapped.
@@ -28,6 +30,13 @@ inline uint32_t CaptureMask() {
   return g_capture_page.load(std::memory_order_relaxed)->mask.load(std::memory_order_relaxed);
 }
 inline bool Capturing(Capture what) { return (CaptureMask() & what) != 0; }
+
+// False in a child that a signal handler forked while a hook of ours was at work below it: the hook
+// goes on in the child, where the rings are the parent's. Tested again right before each store.
+inline bool InOwnProcess() {
+  return g_capture_page.load(std::memory_order_relaxed)->unforked.load(std::memory_order_relaxed) !=
+         0;
+}
 
 // Maps the page and sets kCaptureAlive. False: no memory, or a kernel before 4.14.
 [[nodiscard]] bool MapCapturePage();

@@ -28,6 +28,8 @@ void OwnDescriptor::Adopt(int fd) {
   if (moved >= 0 && IsSame(fd, device_, inode_)) close(fd);
 }
 
+bool OwnDescriptor::IsSameFile(int fd) const { return IsSame(fd, device_, inode_); }
+
 int OwnDescriptor::get() const { return fd_ >= 0 && IsSame(fd_, device_, inode_) ? fd_ : -1; }
 
 void OwnDescriptor::Close() {

@@ -20,6 +20,8 @@ class OwnDescriptor {
   void Adopt(int fd);
   // The number, or -1 when it is no longer what was adopted.
   int get() const;
+  // `fd` is of the file that was adopted, whether or not that is open still.
+  bool IsSameFile(int fd) const;
   // Only if it is still ours.
   void Close();
   // Async-signal-safe: a child's copy is ours if the parent's was.

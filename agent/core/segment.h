@@ -9,21 +9,22 @@
 
 #include "agent/core/host_clock.h"
 #include "agent/core/own_descriptor.h"
+#include "proto/loss.h"
 #include "proto/ring.h"
 
 namespace ranktap::agent {
 
 class Segment {
  public:
-  // Creates and maps the memfd, sealed against resizing, not inherited by fork children. All of its
-  // memory is allocated (7 ms for 32 MiB): touching a hole that cannot be filled is SIGBUS in the
-  // job, and a program that starts 64 threads at once needs 64 chunks at once. False: errno says
-  // why.
+  // Creates and maps the memfd, sealed against resizing. Its memory is allocated before anybody is
+  // given a part of it (touching a hole that cannot be filled is SIGBUS in the job): a few MiB
+  // here, the rest as it is wanted, by Grow. False: errno says why.
   [[nodiscard]] bool Create(uint64_t bytes, const uint8_t session[16]);
 
-  // Brings the pages of up to `chunks` more chunks into the page table, so that the program's
-  // threads do not fault (17 ns an event). False when all are. Sender only.
-  bool Prefault(uint32_t chunks);
+  // Allocates more where little is free, and brings it into the page table, so that the program's
+  // threads do not fault (17 ns an event). Sender only. False: there is enough for now, or the
+  // system gives no more, which is asked again by the next call.
+  bool Grow();
 
   bool ready() const { return header_ != nullptr; }
   // The memfd, or -1 when the program has closed it (and may have the number itself by now).
@@ -31,24 +32,54 @@ class Segment {
   uint64_t bytes() const { return bytes_; }
   proto::SegmentHeader& header() { return *header_; }
   proto::WriterSlot& slot(uint32_t index) { return slots_[index]; }
-  proto::Chunk& chunk(uint32_t index) {
-    return *reinterpret_cast<proto::Chunk*>(chunks_ + uint64_t{index} * proto::kChunkBytes);
+  // Slots from here on have never been used.
+  uint32_t slots_used() const { return slots_used_.load(std::memory_order_acquire); }
+  std::byte* arena() { return arena_; }
+  // Allocated so far. Not read from the shared memory, which the program may write over.
+  uint64_t arena_bytes() const { return arena_ready_.load(std::memory_order_acquire); }
+
+  // Chunks go by the index of their first block.
+  proto::Chunk& chunk(uint32_t block) {
+    return *reinterpret_cast<proto::Chunk*>(chunks_ + uint64_t{block} * proto::kBlockBytes);
   }
-  uint32_t chunk_count() const { return header_->chunk_count; }
   uint32_t IndexOf(const proto::Chunk& chunk) const {
     return static_cast<uint32_t>((reinterpret_cast<const std::byte*>(&chunk) - chunks_) /
-                                 proto::kChunkBytes);
+                                 proto::kBlockBytes);
   }
-  std::byte* arena() { return arena_; }
-  uint64_t arena_bytes() const { return header_->arena_bytes; }
+  // How many blocks the chunk has that begins at this one; 0: there begins none that is lent.
+  uint32_t BlocksOf(uint32_t block) const {
+    return block < AllBlocks() ? sizes_[block].load(std::memory_order_acquire) : 0;
+  }
+  // What follows a lent chunk's header.
+  uint32_t CapacityOf(const proto::Chunk& chunk) const {
+    const uint32_t blocks = BlocksOf(IndexOf(chunk));
+    return blocks == 0 ? 0 : blocks * proto::kBlockBytes - uint32_t{sizeof(proto::Chunk)};
+  }
 
-  // A free chunk made ready for `writer`, or nullptr. Lock-free.
-  proto::Chunk* LendChunk(uint32_t writer, uint64_t first_event, uint32_t ordinal);
+  struct Wanted {
+    uint32_t writer = 0;
+    uint64_t first_event = 0;
+    uint32_t ordinal = 0;
+    // It may get fewer: there are no more, or that is more than a thread's share.
+    uint32_t blocks = 1;
+    uint32_t least_bytes = 0;  // of one event
+  };
+  // A free chunk made ready, or nullptr. Lock-free. `pending` gets it as soon as it is not free any
+  // more: a thread that is cut off here still knows what to give back.
+  proto::Chunk* LendChunk(const Wanted& wanted, proto::Chunk*& pending);
   // Everything in the chunk is acknowledged.
   void ReturnChunk(proto::Chunk& chunk);
+  // The chunk is not written to any more: it has a next one, or its writer has ended.
+  void CloseChunk(const proto::Chunk& chunk);
+  // Why there is none just now.
+  proto::Loss WhyNoChunk() const;
 
-  // How many chunks nobody has, at some moment of the call.
-  uint32_t FreeChunks() const;
+  // Blocks that are lent and those that could be, at some moment of the call.
+  uint32_t FreeBlocks() const;
+  uint32_t LentBlocks() const {
+    return groups_ready_.load(std::memory_order_acquire) * proto::kGroupBlocks - FreeBlocks();
+  }
+  uint32_t AllBlocks() const { return groups_ * proto::kGroupBlocks; }
 
   // A free writer slot taken for a new writer, or nullptr. Lock-free.
   proto::WriterSlot* AcquireSlot(proto::WriterKind kind, int32_t thread, const char name[16]);
@@ -66,7 +97,14 @@ class Segment {
   void ReplaceInForkChild();
 
  private:
-  static constexpr uint32_t kMaxChunks = 1024;
+  static constexpr uint32_t kMaxGroups = 1024;
+
+  void WriteHeader(const proto::SegmentLayout& layout, const uint8_t session[16]);
+  bool Allocate(const void* start, uint64_t bytes);
+  bool GrowGroups(uint32_t groups);
+  bool GrowArena(uint64_t bytes);
+  bool GrowSlots(uint32_t slots);
+  int32_t TakeRun(uint32_t blocks);
 
   OwnDescriptor fd_;
   uint64_t bytes_ = 0;
@@ -74,9 +112,15 @@ class Segment {
   proto::WriterSlot* slots_ = nullptr;
   std::byte* chunks_ = nullptr;
   std::byte* arena_ = nullptr;
-  uint32_t prefaulted_chunks_ = 0;
-  std::atomic<uint32_t> slot_hint_{1};
-  std::atomic<uint64_t> free_chunks_[kMaxChunks / 64]{};  // a set bit is a free chunk
+  bool populates_ = false;  // the kernel knows MADV_POPULATE_WRITE
+  uint32_t groups_ = 0, slot_count_ = 0;
+  uint64_t arena_size_ = 0;
+  std::atomic<uint32_t> groups_ready_{0}, slots_ready_{0}, slots_used_{1};
+  std::atomic<uint64_t> arena_ready_{0};
+  std::atomic<uint32_t> live_writers_{0}, open_blocks_{0};
+  std::atomic<uint64_t> free_blocks_[kMaxGroups]{};  // by group; a set bit is a free block
+  std::atomic<uint8_t>* sizes_ = nullptr;            // by block
+  std::atomic<uint64_t> free_slots_[proto::kMaxWriterSlots / 64]{};
 };
 
 }  // namespace ranktap::agent

@@ -4,6 +4,7 @@
 #include "agent/core/writer.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -25,10 +26,10 @@ namespace {
 
 // Set once by Create, before the first event; never destroyed.
 Segment* g_segment = nullptr;
-ThreadState* g_states = nullptr;  // kWriterSlots of them, by slot; [0] is not used
+ThreadState* g_states = nullptr;  // kMaxWriterSlots of them, by slot; [0] is not used
 pthread_key_t g_exit_key;
 struct {
-  std::atomic<uint64_t> callbacks, sampled_callbacks, callback_ticks;
+  std::atomic<uint64_t> callbacks, sampled_callbacks, callback_ticks, launches;
 } g_ended_cost;
 
 // Of one thread. Every 64th event's hooks were timed, from the first on: both, where entering and
@@ -47,7 +48,7 @@ constinit thread_local uintptr_t ThreadState::current_ = ThreadState::kNoState;
 
 bool ThreadStates::Create(Segment& segment) {
   static_assert(std::is_trivially_destructible_v<ThreadState>);
-  constexpr size_t kBytes = sizeof(ThreadState) * proto::kWriterSlots;
+  constexpr size_t kBytes = sizeof(ThreadState) * proto::kMaxWriterSlots;
   void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return false;
@@ -61,6 +62,15 @@ bool ThreadStates::Create(Segment& segment) {
 }
 
 ThreadState* ThreadState::Attach(WriterKind kind) {
+  // Cancelled in the middle, the thread would leave the allocator locked.
+  int cancellation = 0;
+  pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancellation);
+  ThreadState* const state = AttachUndisturbed(kind);
+  pthread_setcanceltype(cancellation, nullptr);
+  return state;
+}
+
+ThreadState* ThreadState::AttachUndisturbed(WriterKind kind) {
   char name[16] = {};
   prctl(PR_GET_NAME, name);
   WriterSlot* slot = g_segment->AcquireSlot(kind, static_cast<int32_t>(gettid()), name);
@@ -70,6 +80,11 @@ ThreadState* ThreadState::Attach(WriterKind kind) {
   }
   auto* state = new (&g_states[slot - &g_segment->slot(0)]) ThreadState;
   state->slot_ = slot;
+  if (current_ > kNoSlot) {
+    // A signal handler attached this thread meanwhile.
+    slot->state.store(static_cast<uint32_t>(WriterState::kEnded), std::memory_order_release);
+    return reinterpret_cast<ThreadState*>(current_);
+  }
   current_ = reinterpret_cast<uintptr_t>(state);
   // A thread-local's destructor may still emit after OnThreadExit: it attaches anew, and setting
   // the key again earns that slot its own OnThreadExit.
@@ -81,6 +96,8 @@ void ThreadStates::OnThreadExit(void* ended) {
   if (!Capturing(kCaptureAlive)) return;  // in a fork child the slots are the parent's
   auto* state = static_cast<ThreadState*>(ended);
   ThreadState::current_ = ThreadState::kNoState;
+  // Cancelled in a hook.
+  if (state->IsBusy()) state->PutInOrder();
   // The sums of threads that are gone: the slot's next thread starts at 0.
   if (state->slot_->kind != static_cast<uint32_t>(WriterKind::kDrain)) {
     g_ended_cost.callbacks.fetch_add(state->produced());
@@ -88,15 +105,18 @@ void ThreadStates::OnThreadExit(void* ended) {
   g_ended_cost.sampled_callbacks.fetch_add(std::exchange(state->sampled_callbacks, 0));
   g_ended_cost.callback_ticks.fetch_add(
       EstimateTicks(std::exchange(state->sampled_ticks, 0), state->produced()));
+  g_ended_cost.launches.fetch_add(state->launches.exchange(0));
   if (state->lease != nullptr) state->lease->store(0, std::memory_order_release);
   state->lease = nullptr;
+  if (state->chunk_ != nullptr) g_segment->CloseChunk(*state->chunk_);
   state->slot_->state.store(static_cast<uint32_t>(WriterState::kEnded), std::memory_order_release);
 }
 
-void ThreadStates::LoseWithoutWriter(Loss loss) {
+void ThreadStates::LoseWithoutWriter(Loss loss, uint64_t count) {
+  if (!InOwnProcess()) return;
   WriterSlot& shared = g_segment->shared_slot();
-  shared.produced.fetch_add(1, std::memory_order_relaxed);
-  shared.lost[static_cast<size_t>(loss)].fetch_add(1, std::memory_order_relaxed);
+  shared.produced.fetch_add(count, std::memory_order_relaxed);
+  shared.lost[static_cast<size_t>(loss)].fetch_add(count, std::memory_order_relaxed);
 }
 
 ThreadStates::OwnCost ThreadStates::SumOwnCost() {
@@ -105,7 +125,8 @@ ThreadStates::OwnCost ThreadStates::SumOwnCost() {
                .sampled_callbacks = g_ended_cost.sampled_callbacks,
                .callback_ticks = g_ended_cost.callback_ticks,
                .max_ticks = 0};
-  for (uint32_t i = 1; i < proto::kWriterSlots; ++i) {
+  const uint32_t used = g_segment->slots_used();
+  for (uint32_t i = 1; i < used; ++i) {
     const ThreadState& state = g_states[i];
     const bool is_live =
         state.slot_ != nullptr && state.slot_->state.load(std::memory_order_relaxed) ==
@@ -123,7 +144,8 @@ ThreadStates::OwnCost ThreadStates::SumOwnCost() {
 
 ThreadStates::LastCalls ThreadStates::FindLastCalls() {
   LastCalls last{};
-  for (uint32_t i = 1; i < proto::kWriterSlots; ++i) {
+  const uint32_t used = g_segment->slots_used();
+  for (uint32_t i = 1; i < used; ++i) {
     const ThreadState& state = g_states[i];
     last.correlation = std::max(last.correlation, state.last_correlation.load());
     last.launch = std::max(last.launch, state.last_launch.load());
@@ -131,25 +153,131 @@ ThreadStates::LastCalls ThreadStates::FindLastCalls() {
   return last;
 }
 
-bool ThreadState::TakeChunk() {
-  const uint32_t events = proto::CommittedEvents(committed_);
-  const uint64_t first = chunk_ == nullptr ? 0 : chunk_->first_event + events;
-  const uint32_t ordinal = chunk_ == nullptr ? 0 : chunk_->ordinal + 1;
-  Chunk* next = g_segment->LendChunk(writer(), first, ordinal);
+uint64_t ThreadStates::CountLaunches() {
+  uint64_t launches = g_ended_cost.launches.load();
+  const uint32_t used = g_segment->slots_used();
+  for (uint32_t i = 1; i < used; ++i) launches += g_states[i].launches.load();
+  return launches;
+}
+
+bool ThreadState::TakeChunk(size_t bytes) {
+  if (!InOwnProcess()) return false;
+  Segment::Wanted wanted{.writer = writer(), .least_bytes = static_cast<uint32_t>(bytes)};
+  if (chunk_ != nullptr) {
+    wanted.first_event =
+        first_event_ + proto::CommittedEvents(chunk_->committed.load(std::memory_order_relaxed));
+    wanted.ordinal = chunk_->ordinal + 1;
+    const uint32_t blocks = g_segment->BlocksOf(g_segment->IndexOf(*chunk_));
+    // The one before is not acknowledged yet: this thread is faster than that takes.
+    const bool is_fast = previous_ != nullptr && IsBefore(*previous_, *chunk_);
+    wanted.blocks = is_fast ? blocks * 4 : previous_ == nullptr ? blocks : blocks / 4;
+  }
+  Chunk* next = g_segment->LendChunk(wanted, pending_);
   if (next == nullptr) return false;
-  // Pairs with the acquire in the sender: after it, the old chunk grows no more.
-  auto& link = chunk_ == nullptr ? slot_->first_chunk : chunk_->next;
-  link.store(g_segment->IndexOf(*next) + 1, std::memory_order_release);
-  chunk_ = next;
-  committed_ = 0;
-  cursor_ = next->data();
-  limit_ = cursor_ + proto::kChunkCapacity;
+  previous_ = chunk_;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  chunk_ = next;  // from here on PutInOrder would go on with it
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  GoOnInChunk();
   return true;
 }
 
+// A chunk that the sender has given to another since then has another writer.
+bool ThreadState::IsBefore(const Chunk& previous, const Chunk& chunk) const {
+  return previous.writer.load(std::memory_order_acquire) == writer() &&
+         previous.ordinal + 1 == chunk.ordinal;
+}
+
+// Links the chunk taken last to the one before, where that is not done, and writes behind what is
+// committed in it.
+void ThreadState::GoOnInChunk() {
+  if (pending_ != nullptr) {
+    auto& link = previous_ == nullptr ? slot_->first_chunk : previous_->next;
+    // In this order: a chunk that the sender has given to another since then has lost its writer
+    // before its link.
+    const bool is_linked = link.load(std::memory_order_acquire) != 0;
+    const bool is_ours = previous_ == nullptr || IsBefore(*previous_, *chunk_);
+    // Pairs with the acquire in the sender: after it, the old chunk grows no more.
+    if (!is_linked && is_ours) {
+      link.store(g_segment->IndexOf(*chunk_) + 1, std::memory_order_release);
+      if (previous_ != nullptr) g_segment->CloseChunk(*previous_);
+    }
+    pending_ = nullptr;
+  }
+  const uint64_t committed = chunk_->committed.load(std::memory_order_relaxed);
+  first_event_ = chunk_->first_event;
+  const uint32_t capacity = g_segment->CapacityOf(*chunk_);
+  cursor_ = chunk_->data() + std::min(proto::CommittedBytes(committed), capacity);
+  limit_ = chunk_->data() + capacity;
+}
+
+// Only signal handlers come here, and who finds a hook that was cut off.
+bool ThreadState::IsBelow(uintptr_t frame, uintptr_t here) {
+  constexpr uintptr_t kSameStack = 1 << 20;
+  if (here < frame && frame - here < kSameStack) return true;
+  stack_t other{};
+  if (sigaltstack(nullptr, &other) != 0) return here < frame;
+  const auto start = reinterpret_cast<uintptr_t>(other.ss_sp);
+  const bool we_are_there = (other.ss_flags & SS_ONSTACK) != 0;
+  const bool it_is_there = frame - start < other.ss_size;
+  return we_are_there == it_is_there ? here < frame : we_are_there;
+}
+
+bool ThreadState::TakeOver(uintptr_t here) {
+  // The kernel puts a signal's frame between: nothing nested comes closer. A hook called again from
+  // the same place may lie somewhat lower than the one that was cut off.
+  constexpr uintptr_t kSignalFrame = 512;
+  // A mark left behind from where nothing comes any more must not mute the thread.
+  constexpr uint32_t kMostInARow = 64;
+  const uintptr_t frame = busy_.load(std::memory_order_relaxed);
+  const uint64_t others =
+      produced() - slot_->lost[static_cast<size_t>(Loss::kNested)].load(std::memory_order_relaxed);
+  if (nested_at_ != others) nested_in_a_row_ = 0;
+  nested_at_ = others;
+  if (IsBelow(frame - kSignalFrame, here) && ++nested_in_a_row_ < kMostInARow) {
+    Lose(Loss::kNested);
+    return false;
+  }
+  SetBusy(here);
+  PutInOrder();
+  return true;
+}
+
+void ThreadState::PutInOrder() {
+  nested_in_a_row_ = 0;
+  if (!InOwnProcess()) return;
+  if (pending_ != nullptr && pending_ != chunk_) {
+    g_segment->ReturnChunk(*pending_);
+    pending_ = nullptr;
+  }
+  uint64_t placed = 0;
+  if (chunk_ != nullptr) {
+    GoOnInChunk();
+    placed =
+        first_event_ + proto::CommittedEvents(chunk_->committed.load(std::memory_order_relaxed));
+  }
+  for (const auto& lost : slot_->lost) placed += lost.load(std::memory_order_relaxed);
+  const uint64_t missing = produced() - placed;
+  // More than that, and the program has written over our counters.
+  constexpr uint64_t kMostMissing = 1 << 10;
+  if (missing > 0 && missing < kMostMissing) {
+    Add(slot_->lost[static_cast<size_t>(Loss::kInterrupted)], missing);
+  }
+}
+
+bool ThreadState::MakeRoom(size_t bytes) {
+  const uintptr_t here = StackPointer();
+  if (IsBusy() && !TakeOver(here)) return false;
+  SetBusy(here);
+  const bool has_room = HasRoom(bytes);
+  SetBusy(0);
+  return has_room;
+}
+
 void ThreadState::CountUnplaced(size_t bytes) {
-  const Loss loss = bytes > kMaxEventBytes ? Loss::kTooLarge : Loss::kRingFull;
-  Increment(slot_->lost[static_cast<size_t>(loss)]);
+  const Loss loss = bytes > kMaxEventBytes ? Loss::kTooLarge : g_segment->WhyNoChunk();
+  Add(slot_->lost[static_cast<size_t>(loss)], 1);
+  SetBusy(0);
 }
 
 }  // namespace ranktap::agent

@@ -3,9 +3,12 @@
 //   if (!Capturing(kCaptureRanges)) return;
 //   ThreadState* thread = ThreadState::Current();
 //   if (thread == nullptr) return ThreadStates::LoseWithoutWriter();
-//   const ReentryGuard guard(*thread);
-//   if (!guard.entered()) return thread->Lose(Loss::kNested);
 //   thread->Emit(RangePopEvent{.time_ticks = NowTicks(), .domain = domain});
+//
+// A signal handler may interrupt any of this and emit itself, fork, or leave by longjmp; the thread
+// may be cancelled. So what is under way has a mark, the stack pointer of the hook: whoever finds
+// it from below is nested, and counted so; whoever finds it from above knows that the hook is gone
+// for good, and puts in order what it left (writer_takeover.cc).
 //
 // Runs on: the thread the state belongs to.  May not: allocate, lock, log, make a system call; but
 // for the first event of a thread (Attach) and a new chunk every 256 KiB.
@@ -43,10 +46,13 @@ class ThreadState {
 
   // Appends an event; its header is filled in here. When there is no room the newest, this one, is
   // dropped whole and counted.
+  // Always inline: a call costs a range 5 %.
   template <typename Event>
-  void Emit(const Event& event) {
+  [[gnu::always_inline]] void Emit(const Event& event) {
     static_assert(proto::kIsEvent<Event>);
-    Increment(slot_->produced);
+    const uintptr_t here = StackPointer();
+    if (!Begin(here)) [[unlikely]]
+      return;
     if (!HasRoom(sizeof(Event))) [[unlikely]]
       return CountUnplaced(sizeof(Event));
     auto* place = new (cursor_) Event(event);
@@ -54,14 +60,15 @@ class ThreadState {
                      .bytes = static_cast<uint16_t>(sizeof(Event)),
                      .text_bytes = 0,
                      .payload_bytes = 0};
-    Commit(sizeof(Event));
+    Commit(here, sizeof(Event));
   }
 
   // The same with what follows the event inline.
   template <typename Event>
-  void EmitWith(const Event& event, std::span<const std::byte> text,
-                std::span<const std::byte> payload) {
-    Increment(slot_->produced);
+  [[gnu::noinline]] void EmitWith(const Event& event, std::span<const std::byte> text,
+                                  std::span<const std::byte> payload) {
+    const uintptr_t here = StackPointer();
+    if (!Begin(here)) return;
     const size_t bytes = sizeof(Event) + Padded(text.size()) + Padded(payload.size());
     if (!HasRoom(bytes)) return CountUnplaced(bytes);
     auto* place = new (cursor_) Event(event);
@@ -73,22 +80,25 @@ class ThreadState {
     if (!payload.empty()) {
       std::memcpy(cursor_ + sizeof(Event) + Padded(text.size()), payload.data(), payload.size());
     }
-    Commit(bytes);
+    Commit(here, bytes);
   }
 
   // As Emit, but `wait(attempt)` may wait for room before the event counts as lost; it returns
   // false to give up. For threads of ours only.
   template <typename Event, typename Wait>
   void EmitWaiting(const Event& event, Wait&& wait) {
-    for (unsigned attempt = 0; !HasRoom(sizeof(Event)) && wait(attempt); ++attempt) {
+    for (unsigned attempt = 0; !MakeRoom(sizeof(Event)) && wait(attempt); ++attempt) {
     }
     Emit(event);
   }
 
   // `count` events were produced and are lost already.
   void Lose(proto::Loss loss, uint64_t count = 1) {
-    Increment(slot_->produced, count);
-    Increment(slot_->lost[static_cast<size_t>(loss)], count);
+    const bool is_outermost = !IsBusy();
+    if (is_outermost) SetBusy(StackPointer());
+    Add(slot_->produced, count);
+    Add(slot_->lost[static_cast<size_t>(loss)], count);
+    if (is_outermost) SetBusy(0);
   }
 
   // The CUDA call that this thread is inside of: what a drain after death reports as open.
@@ -113,8 +123,30 @@ class ThreadState {
     return name_cache_[(bits >> 4 ^ bits >> 10) % name_cache_.size()];
   }
 
-  // What the guards and the sources keep for a thread, here so that all of it shares one TLS word.
-  uint32_t guard_depth = 0;
+  // `entry` may be nullptr. A signal handler may use the same line meanwhile: it finds no pointer
+  // in it, and the text is compared to what was written last.
+  void RememberName(const char* pointer, const proto::ArenaEntry* entry, proto::ArenaRef ref) {
+    if (entry == nullptr) return;
+    NameCacheLine& line = NameCacheFor(pointer);
+    line.pointer = nullptr;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    line.name = reinterpret_cast<const char*>(entry + 1);
+    line.ref = ref;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    line.pointer = pointer;
+  }
+
+  // A hook of ours is at work further up this thread's stack, in calls of its own (ReentryGuard).
+  // One that was left by longjmp does not count. What is emitted all the same is lost as nested,
+  // except on a thread of ours.
+  bool IsGuarded() {
+    const uintptr_t guard = guard_;
+    return guard != 0 && (guard == kForGood || IsBelow(guard, StackPointer()));
+  }
+  // For threads of ours: what fires on them is never the program's.
+  void GuardForGood() { guard_ = kForGood; }
+
+  // What the sources keep for a thread, here so that all of it shares one TLS word.
   // Something lent to this thread; set to 0 when it ends.
   std::atomic<uint32_t>* lease = nullptr;
   uint32_t api_depth = 0;  // CUDA calls we are inside of; the driver's below a runtime's is nested
@@ -122,6 +154,9 @@ class ThreadState {
   uint32_t python_stack = 0;  // from where the interpreter's lock was given back; 0: not known
   std::atomic<uint32_t> last_correlation{0};  // of the calls recorded on this thread
   std::atomic<uint32_t> last_launch{0};
+  // Calls that made a kernel: not those that CUDA refused or put into a graph.
+  std::atomic<uint64_t> launches{0};
+  bool is_captured = false;  // the call we are inside of has made a node of a graph
   // Events produced so far, by which 1 in 64 hooks is timed.
   uint64_t produced() const { return slot_->produced.load(std::memory_order_relaxed); }
   uint64_t sampled_callbacks = 0;
@@ -130,41 +165,105 @@ class ThreadState {
 
  private:
   friend class ThreadStates;
+  friend class ReentryGuard;
 
+  static constexpr uintptr_t kForGood = UINTPTR_MAX;
   static constexpr uintptr_t kNoState = 0;
   static constexpr uintptr_t kNoSlot = 1;
   static constexpr size_t kMaxEventBytes = 0xfff8;  // EventHeader::bytes
 
   static constexpr size_t Padded(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
 
-  // Single writer: a load and a store, no locked instruction.
-  static void Increment(std::atomic<uint64_t>& counter, uint64_t by = 1) {
-    counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  // One writer, but a signal handler may interrupt it to count as well: one instruction, which
+  // needs no lock for that. Between the test for a fork (InOwnProcess) and it lies nothing.
+  static void Add(std::atomic<uint64_t>& counter, uint64_t by) {
+#if defined(__x86_64__)
+    asm volatile(
+        "cmpl $0, %2\n\t"
+        "je 1f\n\t"
+        "addq %1, %0\n"
+        "1:"
+        : "+m"(counter)
+        : "er"(by), "m"(g_capture_page.load(std::memory_order_relaxed)->unforked)
+        : "cc", "memory");
+#else
+    if (InOwnProcess()) counter.fetch_add(by, std::memory_order_release);
+#endif
   }
+
+  static uintptr_t StackPointer() {
+#if defined(__x86_64__)
+    uintptr_t here;
+    asm volatile("movq %%rsp, %0" : "=r"(here));
+    return here;
+#else
+    return reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+#endif
+  }
+
+  bool IsBusy() const { return busy_.load(std::memory_order_relaxed) != 0; }
+  void SetBusy(uintptr_t here) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    busy_.store(here, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  // Counts the event, which is then placed or lost. False: it is not to be placed, all is done.
+  bool Begin(uintptr_t here) {
+    if (IsBusy() && !TakeOver(here)) [[unlikely]]
+      return false;
+    SetBusy(here);
+    Add(slot_->produced, 1);
+    return true;
+  }
+  // Whether `here` is further down than the frame with the stack pointer `frame`, or in a handler
+  // that interrupted it from a stack of its own: that frame is alive.
+  static bool IsBelow(uintptr_t frame, uintptr_t here);
+  // What to do about a mark: false when the event is lost to the hook that is at work. True when
+  // that hook is gone.
+  bool TakeOver(uintptr_t here);
+  // What a hook left half done when it was cut off.
+  void PutInOrder();
+  bool MakeRoom(size_t bytes);
 
   bool HasRoom(size_t bytes) {
     if (bytes <= static_cast<size_t>(limit_ - cursor_)) [[likely]]
       return true;
-    return bytes <= kMaxEventBytes && TakeChunk();
+    return bytes <= kMaxEventBytes && TakeChunk(bytes);
   }
-  bool TakeChunk();
+  static ThreadState* AttachUndisturbed(proto::WriterKind kind);
+  bool TakeChunk(size_t bytes);
+  void GoOnInChunk();
+  bool IsBefore(const proto::Chunk& previous, const proto::Chunk& chunk) const;
   void CountUnplaced(size_t bytes);
-  void Commit(size_t bytes) {
+  void Commit(uintptr_t here, size_t bytes) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // Else a handler took the hook for gone, and has counted the event as interrupted.
+    if (busy_.load(std::memory_order_relaxed) != here) [[unlikely]]
+      return;
     cursor_ += bytes;
-    committed_ += proto::PackCommitted(1, static_cast<uint32_t>(bytes));
-    // Pairs with the acquire in the sender: the event's bytes are there before they count.
-    chunk_->committed.store(committed_, std::memory_order_release);
+    // x86 keeps stores in order, as release does: the event's bytes are there before they count.
+    // Pairs with the acquire in the sender.
+    Add(chunk_->committed, proto::PackCommitted(1, static_cast<uint32_t>(bytes)));
+    SetBusy(0);
   }
 
   // ThreadState* or one of the two constants. One word of TLS in all: static TLS space is scarce in
   // a library that is dlopened.
   static thread_local uintptr_t current_;
 
+  // The stack pointer of the hook that is at an event; 0: none.
+  std::atomic<uintptr_t> busy_{0};
+  uintptr_t guard_ = 0;  // the same of a ReentryGuard
+  uint32_t nested_in_a_row_ = 0;
+  uint64_t nested_at_ = 0;  // how many events were not nested when they began
   std::byte* cursor_ = nullptr;
   std::byte* limit_ = nullptr;
   proto::Chunk* chunk_ = nullptr;
   proto::WriterSlot* slot_ = nullptr;
-  uint64_t committed_ = 0;  // of the current chunk, packed
+  uint64_t first_event_ = 0;  // of the current chunk
+  // The chunk before it, and while TakeChunk is at it the one that it has, until it is linked.
+  proto::Chunk* pending_ = nullptr;
+  proto::Chunk* previous_ = nullptr;
   std::array<NameCacheLine, 64> name_cache_{};
 };
 
@@ -172,15 +271,24 @@ class ThreadState {
 // the trace.
 class ReentryGuard {
  public:
-  explicit ReentryGuard(ThreadState& thread) : thread_(thread) { ++thread_.guard_depth; }
-  ~ReentryGuard() { --thread_.guard_depth; }
+  explicit ReentryGuard(ThreadState& thread) : thread_(thread), entered_(!thread.IsGuarded()) {
+    if (!entered_) return;
+    thread_.guard_ = ThreadState::StackPointer();
+    thread_.SetBusy(thread_.guard_);
+  }
+  ~ReentryGuard() {
+    if (!entered_) return;
+    thread_.guard_ = 0;
+    thread_.SetBusy(0);
+  }
   ReentryGuard(const ReentryGuard&) = delete;
   ReentryGuard& operator=(const ReentryGuard&) = delete;
 
-  bool entered() const { return thread_.guard_depth == 1; }
+  bool entered() const { return entered_; }
 
  private:
   ThreadState& thread_;
+  const bool entered_;
 };
 
 // All thread states of the process, one per writer slot, in memory that is mapped once and never
@@ -191,7 +299,7 @@ class ThreadStates {
   [[nodiscard]] static bool Create(Segment& segment);
 
   // For a thread without a slot: one event, counted on the shared one.
-  static void LoseWithoutWriter(proto::Loss loss = proto::Loss::kNoWriter);
+  static void LoseWithoutWriter(proto::Loss loss = proto::Loss::kNoWriter, uint64_t count = 1);
 
   // Sums over all writers since the start.
   struct OwnCost {
@@ -207,6 +315,8 @@ class ThreadStates {
     uint32_t correlation, launch;
   };
   static LastCalls FindLastCalls();
+  // Of all threads since the start.
+  static uint64_t CountLaunches();
 
  private:
   friend class ThreadState;

@@ -22,6 +22,7 @@
 #include "agent/core/file_size_limit.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
+#include "agent/core/memory_limit.h"
 #include "agent/core/segment.h"
 #include "agent/core/writer.h"
 #include "agent/entry/capture_level.h"
@@ -123,6 +124,14 @@ const char* MakeRings(Running& running) {
     running.notes.push_back("RLIMIT_FSIZE (ulimit -f): rings of " + std::to_string(allowed) +
                             " MiB instead of " + std::to_string(mib));
     mib = allowed;
+  }
+  // In a small container the rings would leave the program too little.
+  constexpr uint64_t kShare = 8, kLeastMib = 2;
+  const uint64_t limit_mib = MemoryLimit() >> 20;
+  if (const uint64_t share = std::max(limit_mib / kShare, kLeastMib); share < mib) {
+    running.notes.push_back("memory limit of the control group: rings of " + std::to_string(share) +
+                            " MiB instead of " + std::to_string(mib));
+    mib = share;
   }
   return running.segment.Create(mib << 20, running.session.data()) ? nullptr
                                                                    : "no memory for the rings";

@@ -43,7 +43,7 @@ bool CollectorLink::Connect(const std::string& path) {
     return false;
   }
   connected_ = true;
-  frames_queued_ = 0;
+  ForgetCounts();
   return true;
 }
 

@@ -39,7 +39,9 @@ class CollectorLink final : public FrameSink {
                          int descriptor);
   // Frames put on this connection so far: what the collector's acks count.
   uint64_t frames_queued() const { return frames_queued_; }
+  // On this connection, and on none after it is counted.
   uint64_t bytes_sent() const { return bytes_sent_; }
+  void ForgetCounts() { frames_queued_ = bytes_sent_ = 0; }
   size_t unsent_bytes() const { return out_.size() - sent_; }
 
   // What to poll for: something to receive, or room to send what is unsent.

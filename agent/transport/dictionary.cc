@@ -10,6 +10,9 @@ namespace ranktap::agent {
 using proto::EntryKind;
 
 bool Dictionary::TellOnce(EntryKind kind, uint32_t id) {
+  // Larger ones the program wrote over ours.
+  constexpr uint32_t kLargestId = (1u << 22) - 1;
+  if (id > kLargestId) return false;
   std::vector<bool>& told = told_[static_cast<size_t>(kind)];
   if (id >= told.size()) told.resize(id + 256);
   if (told[id]) return false;

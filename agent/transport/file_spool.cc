@@ -58,16 +58,37 @@ bool FileSpool::MakeFile(int directory) {
   name_ = proto::SpoolFileName(Hex(setup_.session), next_number_++);
   const int fd =
       openat(directory, name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return false;
+  if (fd < 0) {
+    name_.clear();
+    return false;
+  }
   if (fchmod(fd, 0600) != 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
     close(fd);
     unlinkat(directory, name_.c_str(), 0);
+    name_.clear();
     return false;
   }
   file_.Adopt(fd);
   end_ = 0;
   looked_at_ = 0;
-  return open();
+  return file_.get() >= 0;
+}
+
+// False: there is none, or somebody else has taken it away or has it locked.
+bool FileSpool::Reopen() {
+  if (name_.empty()) return false;
+  const int directory = OpenDirectory(setup_.directory);
+  const int fd =
+      directory < 0 ? -1 : openat(directory, name_.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (directory >= 0) close(directory);
+  if (fd >= 0 && file_.IsSameFile(fd) && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    file_.Adopt(fd);
+    return file_.get() >= 0;
+  }
+  if (fd >= 0) close(fd);
+  name_.clear();
+  end_ = 0;
+  return false;
 }
 
 bool FileSpool::Open(std::string_view hello) {
@@ -110,8 +131,8 @@ bool FileSpool::HasRoom(size_t bytes, Room room) {
 bool FileSpool::Write(Room room) {
   const std::string bytes = std::exchange(queued_, {});
   if (bytes.empty()) return true;
+  if (!open() || !HasRoom(bytes.size(), room)) return false;
   const int fd = file_.get();
-  if (fd < 0 || !HasRoom(bytes.size(), room)) return false;
   for (size_t written = 0; written < bytes.size();) {
     const ssize_t more = pwrite(fd, bytes.data() + written, bytes.size() - written,
                                 static_cast<off_t>(end_ + written));
@@ -126,8 +147,8 @@ bool FileSpool::Write(Room room) {
 
 std::span<const std::byte> FileSpool::Read(uint64_t offset, size_t bytes) {
   constexpr size_t kLargest = sizeof(proto::FrameHeader) + proto::kMaxPayloadBytes;
+  if (!open() || offset >= end_) return {};
   const int fd = file_.get();
-  if (fd < 0 || offset >= end_) return {};
   read_.resize(std::min<uint64_t>(std::max(bytes, kLargest), end_ - offset));
   size_t got = 0;
   while (got < read_.size()) {
@@ -144,6 +165,7 @@ void FileSpool::Remove() {
   // Only while the name is still that of our file: the lock is ours, so nobody adopted it.
   if (open()) unlink((setup_.directory + "/" + name_).c_str());
   file_.Close();
+  name_.clear();
   end_ = 0;
 }
 

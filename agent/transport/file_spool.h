@@ -26,8 +26,9 @@ class FileSpool final : public FrameSink {
   explicit FileSpool(Setup setup) : setup_(std::move(setup)) {}
 
   bool enabled() const { return setup_.limit_bytes > 0; }
-  // There is a file of ours with frames in it.
-  bool open() const { return file_.get() >= 0; }
+  // There is a file of ours with frames in it. Where the program has closed its descriptor, it is
+  // opened again by its name.
+  bool open() { return file_.get() >= 0 || Reopen(); }
 
   // Goes on with the file there is, or makes the next one, which begins with `hello`. False: there
   // can be none now; the log says why.
@@ -59,6 +60,7 @@ class FileSpool final : public FrameSink {
   enum class Room { kEvents, kLastWords };
 
   bool MakeFile(int directory);
+  bool Reopen();
   bool Write(Room room);
   bool HasRoom(size_t bytes, Room room);
 

@@ -114,14 +114,33 @@ std::string EncodeAccount(const proto::WriterSlot& slot, uint64_t committed) {
   std::string bytes;
   pbf_writer accounts(bytes);
   pbf_writer account(accounts, 1);
-  account.add_uint32(1, slot.id.load(std::memory_order_relaxed));
-  account.add_uint64(2, slot.produced.load(std::memory_order_relaxed));
-  account.add_uint64(3, committed);
+  const uint64_t produced = slot.produced.load(std::memory_order_relaxed);
   std::vector<uint64_t> lost;
-  for (const auto& count : slot.lost) lost.push_back(count.load(std::memory_order_relaxed));
+  uint64_t placed = committed;
+  for (const auto& count : slot.lost) placed += lost.emplace_back(count.load());
+  // One may have been cut off for good. More, and the program wrote over the ring, or a child of
+  // clone(CLONE_VM) beside us: then the counter is no better than what is there.
+  if (produced > placed) {
+    const auto why = produced == placed + 1 ? proto::Loss::kInterrupted : proto::Loss::kDamaged;
+    lost[static_cast<size_t>(why)] += produced - placed;
+  }
+  account.add_uint32(1, slot.id.load(std::memory_order_relaxed));
+  account.add_uint64(2, std::max(produced, placed));
+  account.add_uint64(3, committed);
   account.add_packed_uint64(4, lost.begin(), lost.end());
   account.add_bool(5, true);
   account.commit();
+  return bytes;
+}
+
+std::string EncodeLostRange(uint32_t writer, uint64_t first_event, uint64_t events,
+                            proto::Loss loss) {
+  std::string bytes;
+  pbf_writer lost(bytes);
+  lost.add_uint32(1, writer);
+  lost.add_uint64(2, first_event);
+  lost.add_uint64(3, events);
+  lost.add_uint32(4, static_cast<uint32_t>(loss));
   return bytes;
 }
 

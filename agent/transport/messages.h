@@ -45,6 +45,10 @@ std::string EncodeWriter(const proto::WriterSlot& slot);
 // v1.Accounts with this writer's final counters.
 std::string EncodeAccount(const proto::WriterSlot& slot, uint64_t committed);
 
+// v1.LostRange: positions that will never come.
+std::string EncodeLostRange(uint32_t writer, uint64_t first_event, uint64_t events,
+                            proto::Loss loss);
+
 // v1.Goodbye of a process that ends in order.
 std::string EncodeGoodbye();
 

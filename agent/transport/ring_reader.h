@@ -39,6 +39,10 @@ class RingReader {
   // to the pool.
   void Acknowledge(uint32_t slot, uint64_t next_event);
 
+  // From now on acknowledged chunks keep their place: the process ends and needs no room, and a
+  // collector that has the memfd reads there what else only a spool has.
+  void KeepChunks() { keeps_chunks_ = true; }
+
   // A batch of the slot's writer that ended here was sent and is not acknowledged: sent again, it
   // ends here again, so that whoever has stored some of the frames has stored whole ones.
   void KeepBound(uint32_t slot, uint64_t next_event);
@@ -46,6 +50,9 @@ class RingReader {
   void Rewind();
   // The collector's word about what it has already (Welcome.positions).
   void SkipTo(uint32_t writer, uint64_t next_event);
+
+  // The program wrote over this writer's ring: what is behind the position is lost.
+  bool IsDamaged(uint32_t slot) const { return cursors_[slot].damaged; }
 
   // Slots whose writer has ended and whose events are all acknowledged. The caller says goodbye for
   // the writer, then calls Release.
@@ -60,26 +67,36 @@ class RingReader {
   bool Introduce(uint32_t slot);
 
  private:
+  // Kept here, since the program may write over what is in the chunk.
+  struct Held {
+    proto::Chunk* chunk;
+    uint64_t first_event;
+    uint32_t capacity;
+  };
   struct Cursor {
     uint32_t writer = 0;  // 0: no writer known in this slot
+    bool damaged = false;
     bool introduced = false;
     bool farewell = false;
-    std::deque<proto::Chunk*> chunks;  // from the oldest unacknowledged; back() may still grow
-    size_t reading = 0;                // index in chunks of the one being read
-    uint32_t offset = 0;               // bytes of it that are sent
-    uint64_t sent = 0;                 // position of the next event to send
+    std::deque<Held> chunks;  // from the oldest unacknowledged; back() may still grow
+    size_t reading = 0;       // index in chunks of the one being read
+    uint32_t offset = 0;      // bytes of it that are sent
+    uint64_t sent = 0;        // position of the next event to send
     uint64_t acknowledged = 0;
     std::set<uint64_t> bounds;  // where batches end that were sent before, above `acknowledged`
   };
 
+  bool Hold(Cursor& cursor, uint32_t index, uint64_t first_event);
   bool AdvanceChunk(Cursor& cursor);
   std::optional<Batch> TakeFrom(uint32_t slot, size_t min_bytes, proto::EventEncoder& encoder);
   void ReturnFinishedChunks(Cursor& cursor);
-  static uint64_t EndOf(const proto::Chunk& chunk);
+  void SkipTo(Cursor& cursor, uint64_t next_event);
+  static uint64_t EndOf(const Held& held);
 
   Segment& segment_;
   std::vector<Cursor> cursors_;  // by slot
   uint32_t next_slot_ = 1;
+  bool keeps_chunks_ = false;
 };
 
 }  // namespace ranktap::agent

@@ -87,16 +87,16 @@ void Sender::ApplyDueLevel() {
 int Sender::RunRound() {
   // Here and not with the last costs: those are told on a thread of the program's.
   cpu_ns_ = ClockNs(CLOCK_THREAD_CPUTIME_ID);
-  // A few chunks a round, until all are.
-  constexpr uint32_t kPrefaultChunks = 16;
-  segment_.Prefault(kPrefaultChunks);
+  // A program that used up what was there may go on at that rate.
+  constexpr int kGrowingPollMs = 1;
+  const bool grew = segment_.Grow();
   ApplyDueLevel();
   if (peer_ == Peer::kNone && NowNs() >= retry_at_ns_) TryConnect();
   bool busy = false;
   switch (peer_.load()) {
     case Peer::kNone:
       SpoolRound();
-      return kIdlePollMs;
+      return grew ? kGrowingPollMs : kIdlePollMs;
     case Peer::kRefused:
       return kIdlePollMs;
     case Peer::kGreeting:
@@ -120,6 +120,7 @@ int Sender::RunRound() {
     return kIdlePollMs;
   }
   HandleFrames();
+  if (grew) return kGrowingPollMs;
   return NowNs() - last_event_ns_ > kSecond ? kIdlePollMs : kBusyPollMs;
 }
 
@@ -181,6 +182,7 @@ void Sender::Greet(const Welcome& welcome) {
     reader_.SkipTo(writer, next_event);
     stored_[writer] = next_event;
   }
+  if (peer_ == Peer::kLive) DeclareGone();
   replay_offset_ = 0;
   replayed_by_frame_ = 0;
   if (welcome.level != proto::Level::kUnknown) {
@@ -202,6 +204,7 @@ void Sender::Refuse(const Welcome& welcome) {
 void Sender::Lost() {
   frames_total_ += link_.frames_queued();
   bytes_total_ += link_.bytes_sent();
+  link_.ForgetCounts();
   link_.Drop();
   if (Greeted()) alone_since_ns_ = NowNs();
   peer_ = Peer::kNone;
@@ -226,6 +229,11 @@ void Sender::Put(FrameType type, std::string_view payload) {
 bool Sender::Commit(InFlight sent) {
   switch (sink_->Commit()) {
     case FrameSink::Stored::kNow:
+      if (!sent.farewell) {
+        auto [at, is_new] = spooled_.try_emplace(sent.writer);
+        if (is_new) at->second.first = sent.first_event;
+        at->second.next = sent.next_event;
+      }
       GiveBack(sent);
       return true;
     case FrameSink::Stored::kOnAck:
@@ -278,6 +286,7 @@ void Sender::HandleFrames() {
 void Sender::HandleAck(uint64_t frames) {
   if (replayed_by_frame_ != 0 && frames >= replayed_by_frame_) {
     spool_.Remove();
+    spooled_.clear();
     replayed_by_frame_ = 0;
   }
   while (!in_flight_.empty() && in_flight_.front().frame <= frames) {
@@ -344,7 +353,7 @@ bool Sender::SendBatch(const RingReader::Batch& batch) {
   for (const std::string& definitions : dictionary_.TakeDefinitions()) {
     Put(FrameType::kDictionary, definitions);
   }
-  proto::LossCounts lost;
+  proto::FrameLossCounts lost;
   for (size_t i = 0; i < lost.size(); ++i) lost[i] = slot.lost[i].load(std::memory_order_relaxed);
   sink_->Put({.type = FrameType::kEvents,
               .writer = batch.writer,
@@ -352,8 +361,11 @@ bool Sender::SendBatch(const RingReader::Batch& batch) {
               .events = batch.events,
               .lost = lost},
              std::as_bytes(std::span(payload_)));
-  return Commit(
-      {.slot = batch.slot, .next_event = batch.first_event + batch.events, .farewell = false});
+  return Commit({.slot = batch.slot,
+                 .next_event = batch.first_event + batch.events,
+                 .farewell = false,
+                 .writer = batch.writer,
+                 .first_event = batch.first_event});
 }
 
 void Sender::SendFarewells() {

@@ -90,7 +90,9 @@ class Sender {
     uint32_t slot;
     uint64_t next_event;  // acknowledges the slot's events below this
     bool farewell;        // the writer's final account: the slot can go
-    uint64_t frame = 0;   // number on this connection
+    uint32_t writer = 0;
+    uint64_t first_event = 0;
+    uint64_t frame = 0;  // number on this connection
   };
 
   bool Greeted() const { return peer_ == Peer::kReplaying || peer_ == Peer::kLive; }
@@ -106,6 +108,9 @@ class Sender {
   // put, and is not the sink any more.
   bool Commit(InFlight sent);
   void GiveBack(const InFlight& done);
+  // What was given back for the sake of a spool that is there no more is declared lost, to the
+  // sink.
+  void DeclareGone();
   // The rest of a round without a collector.
   void SpoolRound();
   bool WorthSpooling();
@@ -149,6 +154,11 @@ class Sender {
   uint64_t replay_offset_ = 0;
   uint64_t replayed_by_frame_ = 0;  // the spool is acknowledged with this frame; 0: no spool
   std::unordered_map<uint32_t, uint64_t> stored_;  // Welcome.positions, for the replay
+  // By writer, what only the spool has: from the first position on.
+  struct Spooled {
+    uint64_t first, next;
+  };
+  std::unordered_map<uint32_t, Spooled> spooled_;
   uint64_t retry_at_ns_ = 0;
   uint64_t retry_wait_ns_ = 0;
   uint64_t flush_at_ns_ = 0;

@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <time.h>
 
+#include <algorithm>
+
 #include "agent/core/host_clock.h"
 #include "agent/transport/sender.h"
 
@@ -29,7 +31,19 @@ bool Sender::WorthSpooling() {
   reader_.Discover();
   if (reader_.Empty()) return false;
   return NowNs() - alone_since_ns_ >= kSpoolAfter ||
-         segment_.FreeChunks() < segment_.chunk_count() / 2;
+         segment_.LentBlocks() > segment_.AllBlocks() / 2;
+}
+
+void Sender::DeclareGone() {
+  for (const auto& [writer, spooled] : spooled_) {
+    const auto stored = stored_.find(writer);
+    const uint64_t first =
+        stored == stored_.end() ? spooled.first : std::max(spooled.first, stored->second);
+    if (first >= spooled.next) continue;
+    Put(FrameType::kLoss,
+        EncodeLostRange(writer, first, spooled.next - first, proto::Loss::kStore));
+  }
+  spooled_.clear();
 }
 
 void Sender::StopSpooling() {
@@ -43,8 +57,10 @@ void Sender::SpoolRound() {
   if (!WorthSpooling()) return;
   if (!spool_.open() || !Spooling()) {
     StartOver();
+    const bool had_file = spool_.open();
     if (!spool_.Open(setup_.hello)) return StopSpooling();
     sink_ = &spool_;
+    if (!had_file) DeclareGone();
   }
   SendAnnouncements();
   SendPeriodic(/*last=*/false);
@@ -77,8 +93,11 @@ void Sender::FinishInSpool(uint64_t deadline_ns) {
   if (!spool_.enabled() || peer_ == Peer::kRefused) return;
   if (reader_.Empty() && !spool_.open()) return;
   StartOver();
+  reader_.KeepChunks();
+  const bool had_file = spool_.open();
   if (!spool_.Open(setup_.hello)) return;
   sink_ = &spool_;
+  if (!had_file) DeclareGone();
   SendAnnouncements();
   SendPeriodic(/*last=*/true);
   flush_at_ns_ = 0;
@@ -88,10 +107,12 @@ void Sender::FinishInSpool(uint64_t deadline_ns) {
   }
   // Full: what did not go in is missing between the frames and the accounts.
   sink_ = &spool_;
-  for (uint32_t slot = 0; slot < proto::kWriterSlots; ++slot) {
+  std::string accounts;
+  for (uint32_t slot = 0; slot < segment_.slots_used(); ++slot) {
     if (segment_.slot(slot).id.load(std::memory_order_acquire) == 0) continue;
-    Put(FrameType::kAccounts, AccountAtRest(slot));
+    accounts += AccountAtRest(slot);
   }
+  Put(FrameType::kAccounts, accounts);
   Put(FrameType::kGoodbye, EncodeGoodbye());
   (void)spool_.CommitLastWords();
 }
@@ -109,6 +130,9 @@ bool Sender::Replay() {
       const bool has_it = header.type == FrameType::kEvents && stored != stored_.end() &&
                           header.first_event < stored->second;
       if (header.type == FrameType::kHello || has_it) continue;
+      if (header.type == FrameType::kEvents) {
+        stored_[header.writer] = header.first_event + header.events;
+      }
       link_.Put({.type = header.type,
                  .writer = header.writer,
                  .first_event = header.first_event,
@@ -117,7 +141,8 @@ bool Sender::Replay() {
                 frame.payload);
     }
     replay_offset_ += before - piece.size();
-    if (piece.size() == before) {  // the end, or the file is damaged from here on
+    if (piece.size() == before) {         // the end, or the file is damaged from here on
+      if (!spool_.open()) DeclareGone();  // taken away meanwhile
       replayed_by_frame_ = link_.frames_queued();
       return true;
     }

@@ -164,7 +164,7 @@ bool TraceState::Note(const proto::FrameView& frame) {
       if (!writers_.contains(frame.header.writer) && writers_.size() >= kMaxWriters) return false;
       WriterState& writer = writers_[frame.header.writer];
       writer.next_event = frame.header.first_event + frame.header.events;
-      for (size_t i = 0; i < proto::kLossCount; ++i) {
+      for (size_t i = 0; i < proto::kFrameLossCount; ++i) {
         writer.lost[i] = std::max(writer.lost[i], frame.header.lost[i]);
       }
       return true;

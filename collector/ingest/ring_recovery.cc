@@ -124,13 +124,14 @@ bool RingRecovery::ReadHeader() {
   }
   const auto& header = *reinterpret_cast<const proto::SegmentHeader*>(copy);
   if (header.magic != proto::kSegmentMagic || header.version != proto::kSegmentVersion ||
-      header.chunk_bytes != proto::kChunkBytes || header.writer_slots != proto::kWriterSlots) {
+      header.block_bytes != proto::kBlockBytes || header.writer_slots > proto::kMaxWriterSlots) {
     problem_ = "the rings are of another version or damaged";
     return false;
   }
   const uint64_t bytes = std::min(header.segment_bytes, segment_.bytes());
-  chunk_count_ = header.chunk_count;
-  layout_ = proto::LayOutSegment(bytes, chunk_count_);
+  slot_count_ = header.writer_slots;
+  groups_ = header.chunk_groups;
+  layout_ = proto::LayOutSegment(bytes, slot_count_, groups_);
   if (layout_.arena_bytes == 0 || layout_.slots_offset != header.slots_offset ||
       layout_.chunks_offset != header.chunks_offset ||
       layout_.arena_offset != header.arena_offset) {
@@ -170,7 +171,7 @@ void RingRecovery::ReadLastWords(const proto::LastWords& words) {
 }
 
 bool RingRecovery::ReadSlots() {
-  std::vector<proto::WriterSlot> slots(proto::kWriterSlots);
+  std::vector<proto::WriterSlot> slots(slot_count_);
   const auto bytes = std::as_writable_bytes(std::span(slots));
   if (!segment_.ReadAt(layout_.slots_offset, bytes)) {
     problem_ = "the rings are cut off";
@@ -247,20 +248,36 @@ void RingRecovery::SendNewEntries() {
   next_string_id_ = static_cast<uint32_t>(std::max<uint64_t>(largest_string + 1, next_string_id_));
 }
 
+// How many events the writer can have made at most: what a damaged chunk says is not believed.
+uint64_t RingRecovery::MostProduced(uint32_t writer) const {
+  const auto slot = slots_.find(writer);
+  return slot == slots_.end() ? state_.NextEvent(writer) + proto::kMaxEventsPerFrame
+                              : slot->second.produced;
+}
+
+std::optional<RingRecovery::ChunkInfo> RingRecovery::ChunkAt(uint32_t block) const {
+  alignas(proto::Chunk) std::byte copy[sizeof(proto::Chunk)];
+  const uint64_t offset = layout_.chunks_offset + uint64_t{block} * proto::kBlockBytes;
+  if (!segment_.ReadAt(offset, copy)) return std::nullopt;
+  const auto& chunk = *reinterpret_cast<const proto::Chunk*>(copy);
+  const uint32_t writer = Plain(chunk.writer), blocks = chunk.blocks;
+  if (chunk.magic != proto::kChunkMagic || writer == 0 || writer > kMaxEntryId) return std::nullopt;
+  if ((blocks != 1 && blocks != 4 && blocks != 16 && blocks != 64) || block % blocks != 0) {
+    return std::nullopt;
+  }
+  const uint32_t events =
+      std::min(proto::CommittedEvents(Plain(chunk.committed)), proto::kMaxEventsPerFrame);
+  const uint64_t most = MostProduced(writer), first = std::min(chunk.first_event, most);
+  return ChunkInfo{block, blocks, writer, first, std::min(first + events, most)};
+}
+
 std::vector<RingRecovery::ChunkInfo> RingRecovery::ListChunks() {
   std::vector<ChunkInfo> chunks;
-  for (uint32_t index = 0; index < chunk_count_; ++index) {
-    alignas(proto::Chunk) std::byte copy[sizeof(proto::Chunk)];
-    const uint64_t offset = layout_.chunks_offset + uint64_t{index} * proto::kChunkBytes;
-    if (!segment_.ReadAt(offset, copy)) break;
-    const auto& chunk = *reinterpret_cast<const proto::Chunk*>(copy);
-    const uint32_t writer = Plain(chunk.writer);
-    const uint32_t events = proto::CommittedEvents(Plain(chunk.committed));
-    if (chunk.magic != proto::kChunkMagic || writer == 0 || writer > kMaxEntryId || events == 0 ||
-        events > proto::kMaxEventsPerFrame || chunk.first_event + events < chunk.first_event) {
-      continue;
-    }
-    chunks.push_back({index, writer, chunk.first_event, chunk.first_event + events});
+  const uint32_t all = groups_ * proto::kGroupBlocks;
+  for (uint32_t block = 0; block < all;) {
+    const std::optional<ChunkInfo> chunk = ChunkAt(block);
+    block += chunk ? chunk->blocks : 1;
+    if (chunk && chunk->first_event < chunk->end_event) chunks.push_back(*chunk);
   }
   return chunks;
 }
@@ -280,8 +297,8 @@ void RingRecovery::DrainWriter(uint32_t writer, std::span<const ChunkInfo> chunk
 }
 
 void RingRecovery::DrainChunk(const ChunkInfo& info, uint64_t* next) {
-  chunk_.resize(proto::kChunkBytes);
-  const uint64_t offset = layout_.chunks_offset + uint64_t{info.index} * proto::kChunkBytes;
+  chunk_.resize(uint64_t{info.blocks} * proto::kBlockBytes);
+  const uint64_t offset = layout_.chunks_offset + uint64_t{info.block} * proto::kBlockBytes;
   if (!segment_.ReadAt(offset, chunk_)) {
     DeclareLost(info.writer, *next, info.end_event - *next);
     *next = info.end_event;
@@ -290,8 +307,8 @@ void RingRecovery::DrainChunk(const ChunkInfo& info, uint64_t* next) {
   alignas(proto::Chunk) std::byte header[sizeof(proto::Chunk)];
   std::memcpy(header, chunk_.data(), sizeof(header));
   const auto& chunk = *reinterpret_cast<const proto::Chunk*>(header);
-  const size_t bytes =
-      std::min(proto::CommittedBytes(Plain(chunk.committed)), proto::kChunkCapacity);
+  const size_t bytes = std::min<size_t>(proto::CommittedBytes(Plain(chunk.committed)),
+                                        chunk_.size() - sizeof(proto::Chunk));
   proto::EventEncoder encoder;
   size_t at = sizeof(proto::Chunk);
   uint64_t position = info.first_event;
@@ -324,7 +341,7 @@ void RingRecovery::SendEvents(uint32_t writer, uint64_t first, const std::string
          .writer = writer,
          .first_event = first,
          .events = events,
-         .lost = LossesOf(writer)},
+         .lost = proto::FirstLosses(LossesOf(writer))},
         Bytes(payload));
   events_ += events;
 }
@@ -337,34 +354,6 @@ void RingRecovery::DeclareLost(uint32_t writer, uint64_t first, uint64_t events)
   lost.set_loss(static_cast<uint32_t>(proto::Loss::kDeath));
   take_({.type = proto::FrameType::kLoss, .writer = writer}, Bytes(lost.SerializeAsString()));
   lost_ += events;
-}
-
-proto::LossCounts RingRecovery::LossesOf(uint32_t writer) const {
-  const auto slot = slots_.find(writer);
-  if (slot != slots_.end()) return slot->second.lost;
-  const auto known = state_.writers().find(writer);
-  return known == state_.writers().end() ? proto::LossCounts{} : known->second.lost;
-}
-
-void RingRecovery::SendAccounts(bool process_is_dead) {
-  v1::Accounts accounts;
-  accounts.set_after_death(process_is_dead);
-  for (const auto& [id, slot] : slots_) {
-    proto::LossCounts lost = slot.lost;
-    const uint64_t committed = state_.NextEvent(id);
-    // Death may have come between counting an event and committing it: one a writer, no more.
-    if (process_is_dead && slot.produced == committed + proto::Total(lost) + 1) {
-      ++lost[static_cast<size_t>(proto::Loss::kDeath)];
-    }
-    v1::Account& account = *accounts.add_accounts();
-    account.set_writer(id);
-    account.set_produced(slot.produced);
-    account.set_committed(committed);
-    for (const uint64_t count : lost) account.add_lost(count);
-    account.set_ended(process_is_dead || slot.ended);
-  }
-  if (accounts.accounts_size() == 0) return;
-  take_({.type = proto::FrameType::kAccounts}, Bytes(accounts.SerializeAsString()));
 }
 
 void RingRecovery::SendOpenCalls() {

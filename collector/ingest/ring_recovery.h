@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,7 +50,8 @@ class RingRecovery {
     uint32_t open_api, open_correlation;
   };
   struct ChunkInfo {
-    uint32_t index;
+    uint32_t block;
+    uint32_t blocks;
     uint32_t writer;
     uint64_t first_event;
     uint64_t end_event;
@@ -61,6 +63,8 @@ class RingRecovery {
   [[nodiscard]] bool ReadArena();
   void SendNewEntries();
   std::vector<ChunkInfo> ListChunks();
+  std::optional<ChunkInfo> ChunkAt(uint32_t block) const;
+  uint64_t MostProduced(uint32_t writer) const;
   void DrainWriter(uint32_t writer, std::span<const ChunkInfo> chunks);
   void DrainChunk(const ChunkInfo& info, uint64_t* next);
   void SendEvents(uint32_t writer, uint64_t first, const std::string& payload, uint32_t events);
@@ -81,7 +85,7 @@ class RingRecovery {
   std::string rank_;        // v1.Hello with the rank alone; empty: none but the known one
   std::string last_clock_;  // v1.ClockReadings; empty: none, or half written
   proto::SegmentLayout layout_{};
-  uint32_t chunk_count_ = 0;
+  uint32_t slot_count_ = 0, groups_ = 0;
   uint64_t arena_used_ = 0;
   uint32_t next_string_id_ = 1;
   std::map<uint32_t, Slot> slots_;  // by writer id

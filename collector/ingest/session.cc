@@ -61,27 +61,42 @@ bool Session::CheckControl(const proto::FrameView& frame, std::string* why) cons
   return why->empty();
 }
 
-Session::Verdict Session::CheckEvents(const proto::FrameHeader& header, const IngestLimits& limits,
-                                      std::string* why) {
-  if (header.writer == 0 || header.events == 0) {
+Session::Verdict Session::CheckLoss(const proto::FrameView& frame, const IngestLimits& limits,
+                                    std::string* why) {
+  v1::LostRange lost;
+  if (frame.header.events != 0 ||
+      !lost.ParseFromArray(frame.payload.data(), static_cast<int>(frame.payload.size())) ||
+      lost.first_event() + lost.events() < lost.first_event()) {
+    *why = "lost positions that do not parse";
+    return Verdict::kViolation;
+  }
+  // Said to be lost by whoever did not know better.
+  const auto known = next_event_.find(lost.writer());
+  if (known != next_event_.end() && lost.first_event() < known->second) return Verdict::kDuplicate;
+  return CheckPositions(lost.writer(), lost.first_event(), lost.first_event() + lost.events(),
+                        limits, why);
+}
+
+Session::Verdict Session::CheckPositions(uint32_t writer, uint64_t first, uint64_t end,
+                                         const IngestLimits& limits, std::string* why) {
+  if (writer == 0 || first == end) {
     *why = "events without a writer, or none";
     return Verdict::kViolation;
   }
-  const auto known = next_event_.find(header.writer);
+  const auto known = next_event_.find(writer);
   if (known == next_event_.end() && next_event_.size() >= limits.writers_per_session) {
     *why = "too many writers";
     return Verdict::kViolation;
   }
   const uint64_t next = known == next_event_.end() ? 0 : known->second;
-  const uint64_t end = header.first_event + header.events;
-  const bool first_on_connection = seen_.insert(header.writer).second;
+  const bool first_on_connection = seen_.insert(writer).second;
   if (end <= next) return Verdict::kDuplicate;
-  if (header.first_event < next || (header.first_event > next && !first_on_connection)) {
-    *why = "writer " + std::to_string(header.writer) + " goes on at " +
-           std::to_string(header.first_event) + ", expected " + std::to_string(next);
+  if (first < next || (first > next && !first_on_connection)) {
+    *why = "writer " + std::to_string(writer) + " goes on at " + std::to_string(first) +
+           ", expected " + std::to_string(next);
     return Verdict::kViolation;
   }
-  next_event_[header.writer] = end;
+  next_event_[writer] = end;
   return Verdict::kTaken;
 }
 
@@ -93,8 +108,12 @@ Session::Verdict Session::Accept(const proto::FrameView& frame, std::span<const 
   }
   ++connection_frames_;
   const proto::FrameType type = frame.header.type;
-  if (type == proto::FrameType::kEvents) {
-    const Verdict verdict = CheckEvents(frame.header, limits, why);
+  if (type == proto::FrameType::kEvents || type == proto::FrameType::kLoss) {
+    const proto::FrameHeader& header = frame.header;
+    const Verdict verdict = type == proto::FrameType::kLoss
+                                ? CheckLoss(frame, limits, why)
+                                : CheckPositions(header.writer, header.first_event,
+                                                 header.first_event + header.events, limits, why);
     if (verdict == Verdict::kViolation) return verdict;
     // A duplicate is acked with the block that follows, so one must be open.
     OpenBlock();

@@ -47,7 +47,8 @@ class Session {
   //
   // A writer's positions must follow each other. What is known already is skipped; a jump ahead is
   // possible only in the first frame of a writer on a connection, where the process has kept what
-  // lies between elsewhere (its spool, another collector).
+  // lies between elsewhere (its spool, another collector). Where that is gone, it says so first by
+  // a frame of lost positions.
   Verdict Accept(const proto::FrameView& frame, std::span<const std::byte> bytes, uint64_t now_ns,
                  const IngestLimits& limits, std::string* why);
   // A frame of our own making.
@@ -87,8 +88,10 @@ class Session {
     ++block_number_;
   }
   [[nodiscard]] bool CheckControl(const proto::FrameView& frame, std::string* why) const;
-  Verdict CheckEvents(const proto::FrameHeader& header, const IngestLimits& limits,
-                      std::string* why);
+  // A frame with the positions [first, end) of a writer, as events or as lost.
+  Verdict CheckPositions(uint32_t writer, uint64_t first, uint64_t end, const IngestLimits& limits,
+                         std::string* why);
+  Verdict CheckLoss(const proto::FrameView& frame, const IngestLimits& limits, std::string* why);
 
   SessionId id_;
   std::string token_;

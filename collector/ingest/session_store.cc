@@ -78,6 +78,7 @@ void SessionStore::Store(const FrameBlock& block) {
 void SessionStore::Note(const FrameBlock& block) {
   ForEachFrame(block.bytes, [&](const proto::FrameView& frame, std::span<const std::byte> bytes) {
     if (!state_.Note(frame)) Failed("a frame that ingest had accepted");
+    if (stage_ == Stage::kNoFile && frame.header.type == proto::FrameType::kLoss) Owe(frame);
     if (stage_ != Stage::kNoFile || !IsHeld(frame.header.type)) return;
     if (held_.bytes.size() + bytes.size() > kMaxHeldBytes) held_.Clear();
     held_.Append(bytes, 0, block.summary.last_received_ns);
@@ -160,13 +161,24 @@ bool SessionStore::WriteBlock(const FrameBlock& block) {
 }
 
 void SessionStore::Lose(const FrameBlock& block) {
-  ForEachFrame(block.bytes, [&](const proto::FrameView& frame, std::span<const std::byte>) {
-    if (frame.header.events == 0) return;
-    LostPositions& owed = owed_losses_[frame.header.writer];
-    if (owed.events == 0) owed.first = frame.header.first_event;
-    owed.events = frame.header.first_event + frame.header.events - owed.first;
-  });
+  ForEachFrame(block.bytes,
+               [&](const proto::FrameView& frame, std::span<const std::byte>) { Owe(frame); });
   lost_names_ = true;
+}
+
+void SessionStore::Owe(const proto::FrameView& frame) {
+  uint32_t writer = frame.header.writer;
+  uint64_t first = frame.header.first_event, events = frame.header.events;
+  if (v1::LostRange lost; frame.header.type == proto::FrameType::kLoss) {
+    (void)lost.ParseFromArray(frame.payload.data(), static_cast<int>(frame.payload.size()));
+    writer = lost.writer();
+    first = lost.first_event();
+    events = lost.events();
+  }
+  if (events == 0) return;
+  LostPositions& owed = owed_losses_[writer];
+  if (owed.events == 0) owed.first = first;
+  owed.events = first + events - owed.first;
 }
 
 void SessionStore::Failed(const std::string& what) {

@@ -72,6 +72,8 @@ class SessionStore {
   [[nodiscard]] bool WriteBlock(const FrameBlock& block);
   void Note(const FrameBlock& block);
   void Lose(const FrameBlock& block);
+  // The frame's positions, as events or as lost, are declared once there is a file to do it in.
+  void Owe(const proto::FrameView& frame);
   void Failed(const std::string& what);
   TraceName Name() const;
   void UpdateInfo();

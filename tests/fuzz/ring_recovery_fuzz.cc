@@ -43,7 +43,7 @@ size_t Place(uint32_t number, const proto::SegmentLayout& layout, size_t bytes) 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static fakes::FakeAgent* const agent = MakeAgent();
   static const size_t bytes = agent->memory_bytes();
-  static const proto::SegmentLayout layout = proto::LayOutSegment(bytes, 2);
+  static const proto::SegmentLayout layout = proto::LayOutSegment(bytes, 64, 2);
   std::byte* const memory = agent->memory();
   fuzz::Input input(data, size);
   std::vector<std::pair<size_t, uint64_t>> before;

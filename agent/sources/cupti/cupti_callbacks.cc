@@ -93,6 +93,15 @@ bool IsOutermost(ThreadState& thread, Domain domain, Site site) {
   return thread.api_depth != 0 && --thread.api_depth == 0;
 }
 
+// For what the process must leave with CUPTI at its end (Drain::DeclareHeld).
+void CountLaunch(ThreadState& thread, const ApiCallbackData& data) {
+  const bool was_refused = data.return_value != nullptr && *data.return_value != 0;
+  if (was_refused || thread.is_captured) return;
+  // One writer: no locked instruction.
+  thread.launches.store(thread.launches.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
+}
+
 void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
   const Call& call = g_callbacks.calls->Find(domain, cbid);
   if (call.group == CallGroup::kNone) return;
@@ -106,13 +115,14 @@ void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
   const CallbackCost cost(*thread, now);
   if (data.site == Site::kEnter) {
     *data.correlation_data = now;
+    thread->is_captured = false;
     return thread->OpenCall(now, call.api, data.correlation_id);
   }
   thread->CloseCall();
   // 0: capture began inside the call.
   const uint64_t start = *data.correlation_data;
   if (start == 0) return;
-  if (thread->guard_depth != 0) return thread->Lose(Loss::kNested);
+  if (thread->IsGuarded()) return thread->Lose(Loss::kNested);
   EmitCall(*thread, data, call, start, now);
   // Once for each refresh: a wake is a system call.
   if (stacks::TakeModulesWanted()) [[unlikely]]
@@ -124,6 +134,7 @@ void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
       g_callbacks.buffers->Wake();
     }
     thread->last_launch.store(data.correlation_id, std::memory_order_relaxed);
+    if (call.group == CallGroup::kLaunch) CountLaunch(*thread, data);
   }
 }
 
@@ -234,6 +245,7 @@ void OnResource(ResourceCbid cbid, const ResourceData& data) {
   if (cbid == ResourceCbid::kCuInitFinished) return;
   ThreadState* thread = ThreadState::Current();
   if (thread == nullptr) return ThreadStates::LoseWithoutWriter();
+  if (cbid == ResourceCbid::kGraphNodeCreated) thread->is_captured = true;
   ResourceEvent event{};
   event.time_ticks = NowTicks();
   {

@@ -230,7 +230,7 @@ void Drain::Run() {
   writer_ = ThreadState::Attach(proto::WriterKind::kDrain);
   if (writer_ == nullptr) return Note("no kernels: more threads than writers");
   // What CUPTI and the driver call us for on this thread is our own doing.
-  writer_->guard_depth = 1;
+  writer_->GuardForGood();
   constexpr uint64_t kSlowFlushEvery = 5'000 * kMillisecond;
   uint64_t flush_every = uint64_t{Config().flush_ms} * kMillisecond;
   if (FeaturesOf(loaded_.version).calls_slow_down) {
@@ -290,6 +290,7 @@ void Drain::DrainCompleted() {
     if (loaded_.api.ActivityGetNumDroppedRecords(buffer->context, 0, &dropped) == kSuccess &&
         dropped != 0) {
       writer_->Lose(proto::Loss::kCuptiDropped, dropped);
+      kernels_.fetch_add(dropped);
     }
     buffers_.Recycle(*buffer);
     buffer = next;
@@ -315,6 +316,7 @@ void Drain::CountDiscarded(const BufferPool::Buffer& buffer) {
   Record* record = nullptr;
   while (loaded_.api.ActivityGetNextRecord(buffer.data, buffer.valid_bytes, &record) == kSuccess) {
     writer_->Lose(proto::Loss::kCuptiDiscarded);
+    CountKernel(*record);
   }
 }
 
@@ -335,6 +337,8 @@ void Drain::EmitRecord(const Record& record) {
     ++window_records_;
     window_last_launch_seen_ |= CorrelationOf(record) == window_last_launch_;
   }
+  if (gave_up_.load(std::memory_order_relaxed)) return;  // declared
+  CountKernel(record);
   if (!records_->Emit(record, *writer_)) writer_->Lose(proto::Loss::kCuptiUnknown);
 }
 
@@ -355,20 +359,6 @@ void Drain::RequestLevel(proto::Level level, proto::GapReason reason) {
   wanted_because_.store(reason);
   wanted_.store(level);
   buffers_.Wake();
-}
-
-void Drain::Finish(uint64_t deadline_ns) {
-  if (!thread_runs_.load() || !armed_.load()) return;
-  finish_.store(true);
-  buffers_.Wake();
-  while (finished_.load() == 0) {
-    const uint64_t now = NowNs();
-    if (now >= deadline_ns) {
-      Log("CUPTI's last records did not come in time");
-      return;
-    }
-    FutexWait(finished_, 0, deadline_ns - now);
-  }
 }
 
 void Drain::AddCost(CostFields& cost) const {

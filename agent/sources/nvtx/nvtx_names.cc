@@ -73,9 +73,7 @@ EventName InternName(ThreadState& thread, const char* text) {
   const ArenaRef ref = Names().InternText(name);
   if (ref == 0) return {.ref = 0, .inline_text = name};
   if (name.size() < kMaxNameBytes) {
-    const auto* entry = Names().Find(ref);
-    thread.NameCacheFor(text) = {
-        .pointer = text, .name = reinterpret_cast<const char*>(entry + 1), .ref = ref};
+    thread.RememberName(text, Names().Find(ref), ref);
   }
   return {.ref = ref};
 }

@@ -17,7 +17,6 @@ namespace ranktap::agent::nvtx {
 namespace {
 
 using proto::ArenaRef;
-using proto::Loss;
 using proto::MarkEvent;
 using proto::NvtxAttributes;
 using proto::RangeEndEvent;
@@ -40,10 +39,6 @@ ThreadState* Enter() {
     ThreadStates::LoseWithoutWriter();
     return nullptr;
   }
-  if (thread->guard_depth != 0) [[unlikely]] {
-    thread->Lose(Loss::kNested);
-    return nullptr;
-  }
   return thread;
 }
 
@@ -59,7 +54,7 @@ const nvtxEventAttributes_t& Known(const nvtxEventAttributes_t* given,
 }
 
 template <typename Event>
-inline void EmitNamed(ThreadState& thread, Event event, const EventName& name,
+[[gnu::always_inline]] inline void EmitNamed(ThreadState& thread, Event event, const EventName& name,
                       std::span<const std::byte> payload = {}) {
   event.nvtx.name = name.ref;
   if (name.inline_text.empty() && payload.empty()) [[likely]]
@@ -80,7 +75,7 @@ template <typename Event>
 }
 
 template <typename Event>
-void EmitEx(ThreadState& thread, Event event, nvtxDomainHandle_t domain,
+[[gnu::always_inline]] inline void EmitEx(ThreadState& thread, Event event, nvtxDomainHandle_t domain,
             const nvtxEventAttributes_t* given) {
   nvtxEventAttributes_t copy;
   const nvtxEventAttributes_t& attributes = Known(given, copy);

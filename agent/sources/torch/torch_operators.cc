@@ -67,14 +67,13 @@ constinit LayoutProbe* g_probe = nullptr;
 
 EventNameRef NameOf(ThreadState& thread, const char* text) {
   if (text == nullptr) return {};
-  ThreadState::NameCacheLine& line = thread.NameCacheFor(text);
+  const ThreadState::NameCacheLine& line = thread.NameCacheFor(text);
   if (line.pointer == text && std::strcmp(line.name, text) == 0) [[likely]]
     return {.ref = line.ref, .text = {}};
   const std::string_view name = std::string_view(text).substr(0, 4096);
   const ArenaRef ref = Names().InternText(name);
   if (ref == 0) return {.ref = 0, .text = name};
-  const auto* entry = Names().Find(ref);
-  line = {.pointer = text, .name = reinterpret_cast<const char*>(entry + 1), .ref = ref};
+  thread.RememberName(text, Names().Find(ref), ref);
   return {.ref = ref, .text = {}};
 }
 

@@ -151,7 +151,7 @@ class Checker {
   void CheckEvents(const proto::FrameView& frame) {
     const uint32_t id = frame.header.writer;
     Continue(id, frame.header.first_event, frame.header.events).stored += frame.header.events;
-    for (size_t i = 0; i < proto::kLossCount; ++i) {
+    for (size_t i = 0; i < proto::kFrameLossCount; ++i) {
       uint64_t& largest = losses_[id][i];
       if (frame.header.lost[i] < largest) {
         Problem(fmt::format("{}: its loss counter '{}' goes backwards", Writer(id),

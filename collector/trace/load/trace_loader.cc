@@ -165,7 +165,7 @@ class Loader {
     if (!is_first && header.first_event < writer.next_event) return false;
     const bool events_missing =
         holes_.erase(index) > 0 || (!is_first && header.first_event > writer.next_event);
-    for (size_t i = 0; i < proto::kLossCount; ++i) {
+    for (size_t i = 0; i < proto::kFrameLossCount; ++i) {
       writer.lost[i] = std::max(writer.lost[i], header.lost[i]);
     }
     writer.next_event = header.first_event + header.events;

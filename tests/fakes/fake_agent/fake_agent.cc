@@ -73,8 +73,9 @@ class FakeAgent::Ids {
 };
 
 FakeAgent::FakeAgent(FakeAgentOptions options) : options_(options) {
-  bytes_ = proto::LayOutSegment(0, options.chunks).arena_offset + (1u << 20);
-  layout_ = proto::LayOutSegment(bytes_, options.chunks);
+  constexpr uint32_t kSlots = 64;
+  bytes_ = proto::LayOutSegment(0, kSlots, options.chunks).arena_offset + (1u << 20);
+  layout_ = proto::LayOutSegment(bytes_, kSlots, options.chunks);
   memfd_ = ::memfd_create("fake-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (memfd_ < 0 || ::ftruncate(memfd_, static_cast<off_t>(bytes_)) != 0) Fail("memfd");
   (void)::fcntl(memfd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
@@ -86,9 +87,9 @@ FakeAgent::FakeAgent(FakeAgentOptions options) : options_(options) {
   header_->version = proto::kSegmentVersion;
   header_->header_bytes = sizeof(proto::SegmentHeader);
   header_->segment_bytes = bytes_;
-  header_->writer_slots = proto::kWriterSlots;
-  header_->chunk_count = options.chunks;
-  header_->chunk_bytes = proto::kChunkBytes;
+  header_->writer_slots = kSlots;
+  header_->chunk_groups = options.chunks;
+  header_->block_bytes = proto::kBlockBytes;
   header_->pid = static_cast<uint32_t>(::getpid());
   header_->slots_offset = layout_.slots_offset;
   header_->chunks_offset = layout_.chunks_offset;
@@ -297,8 +298,11 @@ void FakeAgent::Write(uint32_t writer, std::span<const std::byte> event, const s
     fresh.magic = proto::kChunkMagic;
     fresh.first_event = state.committed;
     fresh.ordinal = static_cast<uint32_t>(state.chunks.size());
+    fresh.blocks = proto::kGroupBlocks;
     fresh.writer = writer;
-    if (!state.chunks.empty()) chunk(state.chunks.back()).next = index + 1;
+    if (!state.chunks.empty()) {
+      chunk(state.chunks.back()).next = index * proto::kGroupBlocks + 1;
+    }
     state.chunks.push_back(index);
     committed = 0;
   }
@@ -350,7 +354,7 @@ void FakeAgent::FlushWriter(uint32_t writer, uint64_t from, uint32_t max_events)
     Ids ids(this, &definitions);
     encoder.Encode(ids, payload);
     if (!definitions.empty()) Send({.type = proto::FrameType::kDictionary}, definitions);
-    proto::LossCounts lost;
+    proto::FrameLossCounts lost;
     for (size_t i = 0; i < lost.size(); ++i) lost[i] = slot(writer).lost[i];
     Send({.type = proto::FrameType::kEvents,
           .writer = writer,

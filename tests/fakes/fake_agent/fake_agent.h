@@ -97,7 +97,7 @@ class FakeAgent {
   std::byte* memory() { return memory_; }
   uint64_t memory_bytes() const { return bytes_; }
   proto::Chunk& chunk(uint32_t index);
-  // Which chunks a writer has, in order.
+  // Which chunks a writer has, in order; each is as large as they get.
   const std::vector<uint32_t>& chunks_of(uint32_t writer) const {
     return writers_.at(writer).chunks;
   }

@@ -171,6 +171,21 @@ TEST(HostsTest, EveryNvtxCallArrives) {
   EXPECT_FALSE(trace.names.empty());
 }
 
+TEST(HostsTest, KernelsThatCuptiHeldWhenTheProcessHadToGoAreDeclared) {
+  constexpr uint64_t kLaunches = 20'000;
+  // Without a flush before the end, and with no time for the last one.
+  const TracedRun traced({Host("launches"), std::to_string(kLaunches), "0"},
+                         {{"RANKTAP_EXIT_MS", "1"}, {"RANKTAP_FLUSH_MS", "10000"}});
+  ASSERT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  const Trace& trace = TheTrace(traced);
+  uint64_t held = 0;
+  for (const collector::Writer& writer : trace.writers) {
+    held += writer.lost[static_cast<size_t>(proto::Loss::kUnflushed)];
+  }
+  EXPECT_EQ(LaunchesIn(trace), kLaunches);
+  EXPECT_EQ(trace.kernels.size() + held, kLaunches);
+}
+
 TEST(HostsTest, AProgramWithoutCudaAndNvtxLeavesNothing) {
   const TracedRun traced({Host("plain"), "7"});
   EXPECT_TRUE(traced.process().exited_with(7));

@@ -18,7 +18,7 @@ std::vector<std::byte> MakeFrame(const FrameFields& fields, std::string_view pay
 }
 
 TEST(FrameTest, RoundTripsHeaderAndPayload) {
-  LossCounts lost{};
+  FrameLossCounts lost{};
   lost[static_cast<size_t>(Loss::kRingFull)] = 7;
   const auto frame = MakeFrame(
       {.type = FrameType::kEvents, .writer = 3, .first_event = 100, .events = 5, .lost = lost},

@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -85,6 +88,61 @@ TEST_F(SpoolAsSink, StoresNothingWithoutAFile) {
   PutBytes(*spool_, FrameType::kEvents, 100);
   EXPECT_EQ(spool_->Commit(), Stored::kNever);
   EXPECT_THAT(TypesIn(*spool_), IsEmpty());
+}
+
+// As a program may: it does not know whose they are.
+void CloseDescriptorsOf(const std::filesystem::path& file) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    if (std::filesystem::read_symlink(entry, error) == file) {
+      close(std::stoi(entry.path().filename()));
+    }
+  }
+}
+
+TEST_F(SpoolAsSink, GoesOnInAFileWhoseDescriptorTheProgramClosed) {
+  ASSERT_TRUE(spool_->Open("hello"));
+  PutBytes(*spool_, FrameType::kEvents, 100);
+  ASSERT_EQ(spool_->Commit(), Stored::kNow);
+  const std::filesystem::path file = *std::filesystem::directory_iterator(directory_);
+  CloseDescriptorsOf(file);
+  EXPECT_TRUE(spool_->open());
+  PutBytes(*spool_, FrameType::kGoodbye, 100);
+  EXPECT_EQ(spool_->Commit(), Stored::kNow);
+  EXPECT_THAT(TypesIn(*spool_),
+              ElementsAre(FrameType::kHello, FrameType::kEvents, FrameType::kGoodbye));
+}
+
+TEST_F(SpoolAsSink, HasNoFileOnceSomebodyTookItAway) {
+  ASSERT_TRUE(spool_->Open("hello"));
+  const std::filesystem::path file = *std::filesystem::directory_iterator(directory_);
+  CloseDescriptorsOf(file);
+  std::filesystem::remove(file);
+  EXPECT_FALSE(spool_->open());
+  PutBytes(*spool_, FrameType::kEvents, 100);
+  EXPECT_EQ(spool_->Commit(), Stored::kNever);
+}
+
+TEST(LinkAsSink, CountsTheBytesOfEachConnectionOnce) {
+  std::string directory = ::testing::TempDir() + "frame_sink_XXXXXX";
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string path = directory + "/socket";
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(listen(listener, 4), 0);
+  CollectorLink link;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(link.Connect(path));
+    EXPECT_EQ(link.bytes_sent(), 0u);
+    PutBytes(link, FrameType::kEvents, 100);
+    EXPECT_TRUE(link.Exchange());
+    EXPECT_EQ(link.bytes_sent(), 100 + sizeof(proto::FrameHeader));
+    link.Drop();
+  }
+  close(listener);
+  std::filesystem::remove_all(directory);
 }
 
 TEST(LinkAsSink, StoresNothingBeforeTheCollectorSaysSo) {

@@ -97,7 +97,7 @@ TEST(TraceStateTest, ACheckpointHoldsWhatTheFramesSaid) {
   state.hello().set_session("0123456789abcdef");
   const OwnedFrame names({.type = proto::FrameType::kDictionary}, Texts({{1, "gemm"}}));
   ASSERT_TRUE(state.Note(names.view));
-  proto::LossCounts lost{};
+  proto::FrameLossCounts lost{};
   lost[0] = 4;
   const OwnedFrame events({.type = proto::FrameType::kEvents,
                            .writer = 5,

@@ -7,6 +7,7 @@
 
 #include "collector/ingest/monotonic_clock.h"
 #include "collector/trace/load/run_reader.h"
+#include "collector/trace/load/trace_check.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 #include "tests/unit/collector/test_collector.h"
 
@@ -223,6 +224,62 @@ TEST(CollectorTest, EventsThatAreSentTwiceAreStoredOnce) {
   const RunInfo info = collector.Finish();
   EXPECT_EQ(info.refused.at("frames sent twice"), 2u);
   EXPECT_EQ(collector.Load().traces.at(0).events, 400u);
+}
+
+// A spool that the program took away: the agent knows what was in it.
+TEST(CollectorTest, WhatAnAgentDeclaresLostIsNotMissing) {
+  TestCollector collector;
+  FakeAgent agent({.rank = 0});
+  agent.Join(collector.socket());
+  const uint32_t thread = agent.AddWriter();
+  const uint32_t drain = agent.AddWriter();
+  EmitWork(&agent, thread, drain, 100);
+  agent.Flush();
+  agent.AwaitAcks();
+  EmitWork(&agent, thread, drain, 100, 1'000'000);
+  v1::LostRange lost;
+  lost.set_writer(thread);
+  lost.set_first_event(300);
+  lost.set_events(150);
+  lost.set_loss(static_cast<uint32_t>(proto::Loss::kStore));
+  agent.Join(collector.socket());
+  agent.Send({.type = proto::FrameType::kLoss}, lost.SerializeAsString());
+  agent.Send({.type = proto::FrameType::kLoss}, lost.SerializeAsString());  // twice is once
+  agent.FlushWriter(thread, 450);
+  agent.FlushWriter(drain, 100);
+  agent.SayGoodbye();
+  agent.AwaitAcks();
+  agent.Disconnect();
+  EXPECT_TRUE(collector.Finish().refused.contains("frames sent twice"));
+  const auto run = collector.Load();
+  ASSERT_EQ(run.traces.size(), 1u);
+  EXPECT_TRUE(run.traces[0].damage.empty());
+  EXPECT_EQ(run.traces[0].events, 800u - 150u);
+  const Writer& writer = run.traces[0].writers.at(0);
+  EXPECT_EQ(writer.declared[static_cast<size_t>(proto::Loss::kStore)], 150u);
+  EXPECT_EQ(writer.next_event, 600u);
+}
+
+TEST(CollectorTest, WhatIsLostBeforeTheFirstEventIsDeclaredInTheFileThatComesWithIt) {
+  TestCollector collector;
+  FakeAgent agent({.rank = 0});
+  const uint32_t thread = agent.AddWriter();
+  EmitWork(&agent, thread, thread, 100);
+  // As after a spool that only the program's user could read: the rings begin later.
+  proto::Chunk& chunk = agent.chunk(agent.chunks_of(thread)[0]);
+  chunk.first_event += 50;
+  agent.slot(thread).produced += 50;
+  agent.Join(collector.socket());
+  agent.Disconnect();
+  collector.Finish();
+  const auto run = collector.Load();
+  ASSERT_EQ(run.traces.size(), 1u);
+  EXPECT_TRUE(run.traces[0].damage.empty());
+  EXPECT_EQ(run.traces[0].events, 400u);
+  EXPECT_EQ(proto::Total(run.traces[0].writers.at(0).declared), 50u);
+  const Result<RunCheck> check = CheckRun(collector.run_path());
+  ASSERT_TRUE(check.ok());
+  for (const TraceCheck& trace : check->traces) EXPECT_TRUE(trace.problems.empty());
 }
 
 TEST(CollectorTest, TheFinalNameIsTheRankLearntLast) {

@@ -178,6 +178,41 @@ TEST_F(RingRecoveryTest, AHoleBetweenChunksIsDeclared) {
   EXPECT_EQ(found.stored, 18'000 - missing);
 }
 
+TEST_F(RingRecoveryTest, AChunkThatClaimsMoreThanWasProducedIsNotBelieved) {
+  FakeAgent agent;
+  const uint32_t writer = agent.AddWriter();
+  EmitRanges(&agent, writer, 9000);
+  agent.chunk(agent.chunks_of(writer).back()).first_event = 10'000'000'000'000;
+  const Recovered found = Recover(&agent);
+  EXPECT_LE(found.stored + found.lost, 18'000u);
+  const v1::Account account = found.accounts.at(writer);
+  uint64_t lost = 0;
+  for (const uint64_t count : account.lost()) lost += count;
+  EXPECT_EQ(account.produced(), 18'000u);
+  EXPECT_EQ(account.committed() + lost, account.produced());
+}
+
+TEST_F(RingRecoveryTest, SmallChunksOfOneGroupAreFoundByTheirSizes) {
+  FakeAgent agent;
+  const uint32_t writer = agent.AddWriter();
+  EmitRanges(&agent, writer, 10);
+  // Its chunk becomes one block; another one of four blocks follows where a multiple of four
+  // begins.
+  proto::Chunk& first = agent.chunk(agent.chunks_of(writer)[0]);
+  first.blocks = 1;
+  auto* const second = reinterpret_cast<proto::Chunk*>(reinterpret_cast<std::byte*>(&first) +
+                                                       4 * proto::kBlockBytes);
+  std::memcpy(second->data(), first.data(), proto::CommittedBytes(first.committed));
+  second->magic = proto::kChunkMagic;
+  second->blocks = 4;
+  second->first_event = 20;
+  second->ordinal = 1;
+  second->committed = first.committed.load();
+  second->writer = writer;
+  agent.slot(writer).produced = 40;
+  EXPECT_EQ(Recover(&agent).stored, 40u);
+}
+
 TEST_F(RingRecoveryTest, InlineTextsGetIdsThatNothingElseHas) {
   FakeAgent agent;
   const uint32_t writer = agent.AddWriter();
@@ -246,7 +281,7 @@ TEST_F(RingRecoveryTest, NoBytesInTheSegmentBreakTheOrder) {
       if (i % 4 == 0) at = random() % sizeof(proto::SegmentHeader);
       if (i % 4 == 1) at = agent.segment().slots_offset % agent.memory_bytes() + random() % 1024;
       if (i % 4 == 2) {
-        at = 4096 + proto::kWriterSlots * sizeof(proto::WriterSlot) +
+        at = agent.segment().chunks_offset % agent.memory_bytes() +
              (random() % 4) * proto::kChunkBytes + random() % 128;
       }
       if (at < agent.memory_bytes()) agent.memory()[at] = static_cast<std::byte>(random());

@@ -1,0 +1,98 @@
+// How many threads share the rings' memory, and how much of it there is.
+#include <sys/stat.h>
+
+#include <barrier>
+#include <mutex>
+
+#include "tests/unit/agent/core/rings.h"
+
+namespace ranktap::agent {
+namespace {
+
+TEST_F(Rings, AThousandThreadsThatEmitLittleHaveRoomAtOnce) {
+  (void)TakeAll(true);
+  constexpr int kThreads = 1000, kRounds = 20;
+  constexpr uint64_t kEvents = 50;  // 1,000 a thread: 24 KB
+  uint64_t lost = 0;
+  std::map<uint32_t, uint64_t> stored;
+  {
+    std::barrier round(kThreads + 1);
+    std::mutex mutex;
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        ThreadState* thread = ThreadState::Current();
+        ASSERT_NE(thread, nullptr);
+        for (int i = 0; i < kRounds; ++i) {
+          EmitSome(*thread, kEvents);
+          round.arrive_and_wait();
+          round.arrive_and_wait();
+        }
+        const std::lock_guard lock(mutex);
+        lost += proto::Total(LossesOf(SlotOf(thread->writer())));
+      });
+    }
+    for (int i = 0; i < kRounds; ++i) {
+      round.arrive_and_wait();
+      segment_->Grow();
+      for (const auto& [writer, ranges] : TakeAll(true)) stored[writer] += ranges.size();
+      round.arrive_and_wait();
+    }
+  }
+  EXPECT_EQ(lost, 0u);
+  EXPECT_EQ(stored.size(), size_t{kThreads});
+  for (const auto& [writer, events] : stored) EXPECT_EQ(events, kRounds * kEvents);
+  (void)TakeAll(true);
+}
+
+TEST_F(Rings, ManyShortThreadsNeedABlockEach) {
+  (void)TakeAll(true);
+  constexpr int kThreads = 5000;
+  for (int i = 0; i < kThreads; ++i) {
+    OnNewThread([](ThreadState& thread) {
+      segment_->Grow();
+      EmitSome(thread, 10);
+    });
+  }
+  uint64_t stored = 0;
+  for (const auto& [writer, ranges] : TakeAll(true)) stored += ranges.size();
+  EXPECT_EQ(stored, kThreads * 10u) << "nothing was acknowledged before the last one's end";
+}
+
+TEST_F(Rings, MemoryThatNobodyUsesIsNotTaken) {
+  Segment fresh;
+  ASSERT_TRUE(fresh.Create(32 << 20, kSession));
+  struct stat status;
+  ASSERT_EQ(fstat(fresh.fd(), &status), 0);
+  EXPECT_LE(status.st_blocks * 512, 6 << 20);
+  while (fresh.Grow()) {
+  }
+  ASSERT_EQ(fstat(fresh.fd(), &status), 0);
+  EXPECT_LE(status.st_blocks * 512, 6 << 20) << "it grows with use alone";
+}
+
+TEST_F(Rings, AThreadThatTheCollectorCannotServeIsToldFromTooManyThreads) {
+  (void)TakeAll(true);
+  OnNewThread([&](ThreadState& thread) {
+    EmitRanges(thread, 0, 1'500'000);
+    const proto::LossCounts lost = LossesOf(SlotOf(thread.writer()));
+    EXPECT_GT(lost[static_cast<size_t>(Loss::kRingFull)], 0u);
+    EXPECT_EQ(lost[static_cast<size_t>(Loss::kRingShare)], 0u);
+  });
+  (void)TakeAll(true);
+}
+
+TEST_F(Rings, ThreadsThatComeAndGoReuseSlots) {
+  (void)TakeAll(true);
+  std::map<uint32_t, int> writers;
+  constexpr int kThreads = 3000;
+  for (int i = 0; i < kThreads; ++i) {
+    ++writers[OnNewThread([i](ThreadState& thread) { EmitRanges(thread, i, 1); })];
+    if (i % 50 == 0) (void)TakeAll(true);
+  }
+  (void)TakeAll(true);
+  EXPECT_EQ(writers.size(), size_t{kThreads}) << "every thread is a writer of its own";
+}
+
+}  // namespace
+}  // namespace ranktap::agent
