@@ -2,13 +2,18 @@
 // that called them compiled its own, for 1 to 2 s.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
 namespace ranktap::collector {
 
-// `is_discarded()` where the text is no JSON; never throws for what a text holds.
+// Values that nest deeper are refused: nlohmann copies and writes values recursively, and a million
+// brackets end the process.
+inline constexpr size_t kDeepestJson = 256;
+
+// `is_discarded()` where the text is no JSON or nests too deep; never throws for what a text holds.
 nlohmann::json ParseJson(std::string_view text);
 
 bool IsJson(std::string_view text);

@@ -192,6 +192,22 @@ bool ParseReal(std::string_view text, double* value) {
   return stopped == copy + text.size() && std::isfinite(*value);
 }
 
+std::string SpacedAsTorch(std::string_view raw) {
+  if (raw.empty() || (raw[0] != '[' && raw[0] != '{')) return std::string(raw);
+  std::string out;
+  out.reserve(raw.size());
+  bool in_text = false;
+  for (size_t i = 0; i < raw.size(); ++i) {
+    const char byte = raw[i];
+    if (!in_text && (byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t')) continue;
+    out += byte;
+    if (byte == '"') in_text = !in_text;
+    if (in_text && byte == '\\' && i + 1 < raw.size()) out += raw[++i];
+    if (!in_text && (byte == ',' || byte == ':')) out += ' ';
+  }
+  return out;
+}
+
 std::string Unescaped(std::string_view raw) {
   std::string out;
   out.reserve(raw.size());

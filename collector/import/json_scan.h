@@ -59,6 +59,10 @@ bool ParseInteger(std::string_view text, int64_t* value);
 bool ParseUnsigned(std::string_view text, uint64_t* value);
 bool ParseReal(std::string_view text, double* value);
 
+// A list or an object as torch.profiler spaces it: one space after each comma and colon, no other.
+// Any other text as it is.
+std::string SpacedAsTorch(std::string_view raw);
+
 // Without quotes, escapes resolved.
 std::string Unescaped(std::string_view raw);
 

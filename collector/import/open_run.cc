@@ -23,7 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool IsForeign(const std::string& path) { return ImporterOf(path) != nullptr; }
+// Also what no importer reads and we can say why: a run without it would seem complete.
+bool IsForeign(const std::string& path) {
+  return ImporterOf(path) != nullptr || !WhyNoImporterReads(path).empty();
+}
 bool IsMemory(const std::string& path) {
   const Importer* const importer = ImporterOf(path);
   return importer != nullptr && importer->origin == TraceOrigin::kMemory;
@@ -154,6 +157,9 @@ std::optional<uint32_t> RankInName(const std::string& path) {
 
 Result<std::vector<Trace>> LoadFile(const std::string& path) {
   if (const Importer* const importer = ImporterOf(path)) return importer->load(path);
+  if (const std::string_view why = WhyNoImporterReads(path); !why.empty()) {
+    return Failure{fmt::format("{}: {}", path, why)};
+  }
   Result<Trace> trace = LoadTrace(path);
   if (!trace) return Failure{trace.message()};
   std::vector<Trace> traces;

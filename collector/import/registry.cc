@@ -27,15 +27,65 @@ constexpr Importer kImporters[] = {
      TraceOrigin::kKineto},
 };
 
+// The first bytes behind any white space.
+std::string HeadOf(ByteSource* source) {
+  constexpr size_t kMostSpace = 1 << 20;
+  std::string head(kHeadBytes, '\0');
+  for (size_t skipped = 0; skipped < kMostSpace; skipped += kHeadBytes) {
+    head.resize(source->Read(head.data(), kHeadBytes));
+    if (head.empty() || head.find_first_not_of(" \t\r\n") != head.npos) break;
+    head.resize(kHeadBytes);
+  }
+  if (const size_t first = head.find_first_not_of(" \t\r\n"); first != head.npos && first > 0) {
+    head.erase(0, first);
+    const size_t kept = head.size();
+    head.resize(kHeadBytes);
+    head.resize(kept + source->Read(head.data() + kept, kHeadBytes - kept));
+  }
+  return head;
+}
+
+struct OtherKind {
+  std::string_view head, says;
+};
+using std::string_view_literals::operator""sv;
+constexpr OtherKind kOtherKinds[] = {
+    {"PK\x03\x04"sv, "is a zip archive: unpack it and name the file inside"},
+    {"BZh"sv, "is compressed with bzip2: bunzip2 it first"},
+    {"\xfd"
+     "7zXZ"sv,
+     "is compressed with xz: unxz it first"},
+    {"\x28\xb5\x2f\xfd"sv, "is compressed with zstd: unzstd it first"},
+    {"\x1f\x8b"sv, "is compressed with gzip twice: gunzip it once"},
+    {"\xff\xfe"sv, "is UTF-16: iconv -f UTF-16 -t UTF-8 it first"},
+    {"\xfe\xff"sv, "is UTF-16: iconv -f UTF-16 -t UTF-8 it first"},
+    {"{\0"sv, "is UTF-16: iconv -f UTF-16LE -t UTF-8 it first"},
+    {"[\0"sv, "is UTF-16: iconv -f UTF-16LE -t UTF-8 it first"},
+    {"\0{"sv, "is UTF-16: iconv -f UTF-16BE -t UTF-8 it first"},
+    {"\0["sv, "is UTF-16: iconv -f UTF-16BE -t UTF-8 it first"},
+    {"version https://git-lfs"sv, "is a pointer of git LFS, not the file: git lfs pull"},
+};
+
+std::string_view OtherKindOf(std::string_view head) {
+  const auto found = std::ranges::find_if(
+      kOtherKinds, [head](const OtherKind& kind) { return head.starts_with(kind.head); });
+  return found == std::end(kOtherKinds) ? std::string_view() : found->says;
+}
+
 }  // namespace
 
 std::span<const Importer> AllImporters() { return kImporters; }
 
+std::string_view WhyNoImporterReads(const std::string& path) {
+  Result<ByteSource> source = ByteSource::Open(path);
+  return source ? OtherKindOf(HeadOf(&*source)) : std::string_view();
+}
+
 const Importer* ImporterOf(const std::string& path) {
   Result<ByteSource> source = ByteSource::Open(path);
   if (!source) return nullptr;
-  char bytes[kHeadBytes] = {};
-  const std::string_view head(bytes, source->Read(bytes, sizeof bytes));
+  const std::string head = HeadOf(&*source);
+  if (!OtherKindOf(head).empty()) return nullptr;  // UTF-16 begins with a bracket, too
   const auto found = std::ranges::find_if(
       kImporters, [head](const Importer& importer) { return importer.recognises(head); });
   return found == std::end(kImporters) ? nullptr : found;

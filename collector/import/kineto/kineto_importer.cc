@@ -110,11 +110,25 @@ class KinetoFile {
       while (ReadMember()) continue;
     }
     if (!source_->damage().empty()) Damaged(window_.OffsetOf(window_.end()), source_->damage());
+    if (saw_events_ && trace_->damage.empty() && window_.Peek() != 0) {
+      Damaged(window_.OffsetOf(window_.begin()),
+              "something follows the end of the trace, as where files were joined; it is not read");
+    }
     Finish();
   }
   bool saw_events() const { return saw_events_; }
   // By ranktap merge: of how many files.
   size_t joined() const { return joined_; }
+  // By somebody else: how one can tell; empty: it is one rank's.
+  std::string JoinedHow() const {
+    const std::set<std::string> processes = tables_.Processes();
+    if (processes.size() > 1) {
+      return fmt::format("{} processes ran operators in it ({}, {}{})", processes.size(),
+                         *processes.begin(), *std::next(processes.begin()),
+                         processes.size() > 2 ? ", ..." : "");
+    }
+    return tables_.RepeatsCorrelations() ? "its correlation ids are given more than once" : "";
+  }
 
  private:
   void Damaged(uint64_t offset, std::string what, uint64_t bytes = 0) {
@@ -130,7 +144,10 @@ class KinetoFile {
       window_.MoveTo(window_.begin() + 1);
       next = window_.Peek();
     }
-    if (next == '}') return false;
+    if (next == '}') {
+      window_.MoveTo(window_.begin() + 1);
+      return false;
+    }
     const uint64_t offset = window_.OffsetOf(window_.begin());
     const std::string key(next == '"' ? window_.TakeValue() : std::string_view());
     if (key.size() < 2 || window_.Peek() != ':') {
@@ -150,13 +167,21 @@ class KinetoFile {
       Damaged(value_offset, fmt::format("the value of {} is cut off or malformed", key));
       return false;
     }
-    AddTopLevel(key.substr(1, key.size() - 2), value);
+    AddTopLevel(key.substr(1, key.size() - 2), value, value_offset);
     return true;
   }
 
-  void AddTopLevel(const std::string& key, std::string_view value) {
-    if (key == "deviceProperties") AddDevices(ParseJson(value), trace_);
-    if (key == "distributedInfo") AddDistributed(ParseJson(value), trace_);
+  Json Parsed(const std::string& key, std::string_view value, uint64_t offset) {
+    Json parsed = ParseJson(value);
+    if (parsed.is_discarded()) {
+      Damaged(offset, fmt::format("\"{}\" is malformed or nests deeper than {}", key, kDeepestJson),
+              value.size());
+    }
+    return parsed;
+  }
+  void AddTopLevel(const std::string& key, std::string_view value, uint64_t offset) {
+    if (key == "deviceProperties") AddDevices(Parsed(key, value, offset), trace_);
+    if (key == "distributedInfo") AddDistributed(Parsed(key, value, offset), trace_);
     if (key == "baseTimeNanoseconds") ParseInteger(value, &base_ns_);
     if (key == "mergedRanks") joined_ = ParseJson(value).size();
     if (key == "host_name") trace_->info.host = Unescaped(Bare(value));
@@ -241,7 +266,10 @@ class KinetoFile {
     trace_->base_time_ns = base_ns_;
     trace_->realtime_offset_ns = base_ns_;
     for (const auto& [what, count] : tables_.skipped()) {
-      trace_->info.notes.push_back(fmt::format("{}: {} not read", what, count));
+      trace_->info.notes.push_back(
+          what.starts_with("device events")
+              ? fmt::format("this trace has {} {} that are not read", count, what)
+              : fmt::format("{}: {} not read", what, count));
     }
   }
 
@@ -277,6 +305,12 @@ Result<Trace> ImportKineto(const std::string& path) {
         fmt::format("{}: joined from {} files by ranktap merge, for viewers; name those files or "
                     "their directory",
                     path, file.joined())};
+  }
+  if (const std::string how = file.JoinedHow(); !how.empty()) {
+    return Failure{
+        fmt::format("{}: traces of several ranks joined in one file: {}; name the file of each "
+                    "rank, or their directory",
+                    path, how)};
   }
   CloseTrace("torch.profiler", source->file_bytes(), &trace);
   return trace;

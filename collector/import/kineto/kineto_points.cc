@@ -61,6 +61,34 @@ bool KinetoTables::AddCounter(const KinetoEvent& event) {
   return true;
 }
 
+std::set<std::string> KinetoTables::Processes() const {
+  std::vector<bool> of_host(trace_->writers.size());
+  const auto add = [&of_host](uint16_t writer) {
+    if (writer < of_host.size()) of_host[writer] = true;
+  };
+  for (const uint16_t writer : trace_->api_calls.writer) add(writer);
+  const Operators& ops = trace_->operators;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (ops.kind[i] == static_cast<uint8_t>(OperatorKind::kOperator)) add(ops.writer[i]);
+  }
+  std::set<std::string> processes;
+  for (const auto& [thread, writer] : writers_) {
+    if (of_host[writer]) processes.insert(thread.substr(0, thread.find('/')));
+  }
+  return processes;
+}
+
+bool KinetoTables::RepeatsCorrelations() const {
+  std::vector<uint32_t> ids(trace_->api_calls.correlation.begin(),
+                            trace_->api_calls.correlation.end());
+  std::erase(ids, 0u);
+  const size_t calls = ids.size();
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  // A few repeat where a counter wraps; of two ranks that begin alike most do.
+  return calls >= 16 && ids.size() * 4 < calls * 3;
+}
+
 void KinetoTables::AddMetadata(const KinetoEvent& event) {
   if (event.name != "thread_name" || !event.has(Arg::kName)) return;
   // Before or after the thread's events.

@@ -47,7 +47,14 @@ KinetoTables::Category KinetoTables::CategoryOf(std::string_view name) {
       {"hip_runtime", Category::kRuntime},
       {"Runtime", Category::kRuntime},
       {"cuda_driver", Category::kDriver},
+      {"hip_driver", Category::kDriver},
+      {"mtia_runtime", Category::kRuntime},
+      {"xpu_runtime", Category::kRuntime},
+      {"xpu_driver", Category::kDriver},
+      {"privateuse1_runtime", Category::kRuntime},
+      {"privateuse1_driver", Category::kDriver},
       {"kernel", Category::kKernel},
+      {"mtia_ccp_events", Category::kKernel},
       {"Kernel", Category::kKernel},
       {"gpu_memcpy", Category::kCopy},
       {"Memcpy", Category::kCopy},
@@ -65,6 +72,12 @@ KinetoTables::Category KinetoTables::CategoryOf(std::string_view name) {
 bool KinetoTables::Skip(std::string why) {
   ++skipped_[std::move(why)];
   return false;
+}
+
+bool KinetoTables::SkipCategory(const KinetoEvent& event) {
+  const bool on_device = event.has(Arg::kDevice) || event.has(Arg::kStream);
+  return Skip(fmt::format("{}events of category {}", on_device ? "device " : "",
+                          event.category.substr(0, 40)));
 }
 
 bool KinetoTables::Add(const KinetoEvent& event) {
@@ -134,7 +147,7 @@ bool KinetoTables::AddSpan(const KinetoEvent& event) {
       AddOverhead(event, span);
       break;
     default:
-      return Skip(fmt::format("events of category {}", event.category.substr(0, 40)));
+      return SkipCategory(event);
   }
   ++trace_->events;
   return true;
@@ -162,10 +175,10 @@ void KinetoTables::AddOperator(const KinetoEvent& event, Span span, OperatorKind
     if (sequence >= 0) SetOptional(&ops.sequence, row, static_cast<uint64_t>(sequence) + 1);
   }
   SetOptional(&ops.forward_thread, row, Narrow(event.number(Arg::kForwardThread)));
-  SetOptional(&ops.shapes, row, names_.Intern(event.text(Arg::kShapes)));
-  SetOptional(&ops.strides, row, names_.Intern(event.text(Arg::kStrides)));
-  SetOptional(&ops.types, row, names_.Intern(event.text(Arg::kTypes)));
-  SetOptional(&ops.values, row, names_.Intern(event.text(Arg::kValues)));
+  SetOptional(&ops.shapes, row, names_.InternList(event.text(Arg::kShapes)));
+  SetOptional(&ops.strides, row, names_.InternList(event.text(Arg::kStrides)));
+  SetOptional(&ops.types, row, names_.InternList(event.text(Arg::kTypes)));
+  SetOptional(&ops.values, row, names_.InternList(event.text(Arg::kValues)));
   SetOptional(&ops.stack, row, names_.Intern(event.text(Arg::kCallStack)));
   SetOptional(&ops.module_hierarchy, row, names_.Intern(event.text(Arg::kModuleHierarchy)));
   if (event.has(Arg::kCollective)) SetOptional(&ops.collective, row, CollectiveOf(event));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -24,6 +25,10 @@ class KinetoTables {
 
   // Events by what was wrong with them: no time, a category nobody knows.
   const std::map<std::string, uint64_t>& skipped() const { return skipped_; }
+  // Behind Finish(). A profiler sees its own process: more than one process that ran operators or
+  // called CUDA, or correlation ids given twice, are several ranks' traces in one file.
+  std::set<std::string> Processes() const;
+  bool RepeatsCorrelations() const;
 
  private:
   enum class Category : uint8_t;
@@ -32,6 +37,7 @@ class KinetoTables {
   };
   Category CategoryOf(std::string_view name);
   bool Skip(std::string why);
+  bool SkipCategory(const KinetoEvent& event);
   bool AddSpan(const KinetoEvent& event);
   bool AddInstant(const KinetoEvent& event);
   void AddMetadata(const KinetoEvent& event);
