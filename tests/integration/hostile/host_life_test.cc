@@ -1,0 +1,87 @@
+// The hostile programs, bare and traced, at every level and through both doors. A new case is a
+// line in kCases. Without RANKTAP_HOSTILE_ALL=1 each case runs in the two corners of the matrix
+// that differ most.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/integration/hostile/differential_run.h"
+#include "tests/integration/standin/simulated_run.h"
+
+namespace ranktap::hostile_test {
+namespace {
+
+using standin_test::BuildPath;
+
+std::string Host(const std::string& name) { return BuildPath("workloads/" + name); }
+
+struct Case {
+  std::string name;
+  Command command;
+  double slack_s = 3;  // beyond the bare run
+};
+
+const Case kCases[] = {
+    {"MainLeavesByPthreadExit", {Host("hostile"), "leave", "exit"}},
+    {"MainLeavesByPthreadExitBeforeAThread", {Host("hostile"), "leave", "late"}},
+    {"MainLeavesByARawExit", {Host("hostile"), "leave", "raw"}},
+    {"MainLeavesByARawExitBeforeAThread", {Host("hostile"), "leave", "rawlate"}},
+    {"ForkDuringTheStart", {Host("hostile"), "fork", "fork"}, 10},
+    {"ForkWithoutHandlersDuringTheStart", {Host("hostile"), "fork", "_Fork"}, 10},
+    {"RawForkDuringTheStart", {Host("hostile"), "fork", "raw"}, 10},
+    {"CloneDuringTheStart", {Host("hostile"), "fork", "clone"}, 10},
+    {"ForksOf24ThreadsDuringTheStart", {Host("hostile"), "storm", "fork"}, 20},
+    {"RawForksOf24ThreadsDuringTheStart", {Host("hostile"), "storm", "raw"}, 20},
+    {"SeccompStrict", {Host("hostile"), "lock", "strict"}},
+    {"SeccompFilterInAllThreads", {Host("hostile"), "lock", "tight"}},
+    {"SeccompFilterInOneThread", {Host("hostile"), "lock", "own"}},
+    {"NoReadingOfTheTsc", {Host("hostile"), "lock", "tsc"}},
+    {"TwelveNamespacesOfTheLoader", {Host("hostile"), "namespaces", Host("hostile_plugin.so")}},
+    {"AUserNamespaceOfItsOwn", {Host("hostile"), "usernamespace"}},
+};
+
+void PrintTo(const Case& what, std::ostream* out) { *out << what.name; }
+
+struct Corner {
+  std::string level;
+  Door door;
+};
+
+std::vector<Corner> Corners() {
+  const char* const all = getenv("RANKTAP_HOSTILE_ALL");
+  if (all == nullptr || std::string(all) != "1") {
+    return {{"full", Door::kPreload}, {"dormant", Door::kVariables}};
+  }
+  std::vector<Corner> corners;
+  for (const char* level : {"dormant", "ranges", "kernels", "full"}) {
+    for (const Door door : {Door::kPreload, Door::kVariables}) corners.push_back({level, door});
+  }
+  return corners;
+}
+
+class HostLifeTest : public testing::TestWithParam<Case> {};
+
+TEST_P(HostLifeTest, EndsAsBareAtEveryLevelAndThroughBothDoors) {
+  const Case& what = GetParam();
+  const double patience_s = 30 + what.slack_s;
+  const Seen bare = Watch(what.command, {}, patience_s);
+  if (bare.status == 77) GTEST_SKIP() << "not possible on this machine";
+  ASSERT_TRUE(bare.ended) << "the bare program hangs";
+  for (const Corner& corner : Corners()) {
+    SCOPED_TRACE(corner.level + (corner.door == Door::kPreload ? ", preload" : ", variables"));
+    const Traced traced =
+        Trace(what.command, corner.level, corner.door, bare.seconds + what.slack_s);
+    EXPECT_EQ(Differences(bare, traced.seen, what.slack_s), "");
+    EXPECT_EQ(traced.problems, "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, HostLifeTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace ranktap::hostile_test
