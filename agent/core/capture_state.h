@@ -1,6 +1,7 @@
 // Whether to record at all: one word, tested first in every hook. It lies in a page that a fork
 // child finds zeroed (MADV_WIPEONFORK), so a child records nothing whichever way it was forked:
-// pthread_atfork handlers do not run for a raw fork system call or _Fork.
+// pthread_atfork handlers do not run for a raw fork system call or _Fork. Kernels before 4.14 and
+// gVisor have no such page: there the lifecycle's fork handlers and hooks call GoQuiet.
 // Runs on: any user thread.  May not: allocate, lock, log, call CUDA.
 #pragma once
 
@@ -29,8 +30,11 @@ inline uint32_t CaptureMask() {
 }
 inline bool Capturing(Capture what) { return (CaptureMask() & what) != 0; }
 
-// Maps the page and sets kCaptureAlive. False: no memory, or a kernel before 4.14.
+// Maps the page and sets kCaptureAlive. False: no memory.
 [[nodiscard]] bool MapCapturePage();
+
+// Whether a fork child finds it zeroed. After MapCapturePage.
+bool CapturePageTellsForks();
 
 // Sets and clears bits; no effect in a fork child.
 void SetCapture(uint32_t bits);
