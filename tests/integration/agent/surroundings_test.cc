@@ -228,7 +228,7 @@ TEST(SurroundingsTest, ProgramsThatStartWhileTheAgentIsReplacedRunAsBare) {
     for build in a b; do
       mkdir -p $build/bin $build/lib
       printf '#!/bin/sh\necho ranktap 1.0\n' > $build/bin/ranktap; chmod +x $build/bin/ranktap
-      cp $AGENT $build/lib; echo $build >> $build/lib/libranktap.so
+      cp -r $LIBRARIES/. $build/lib; echo $build >> $build/lib/libranktap.so
     done
     install() { $SOURCE/scripts/install $PWD/prefix $PWD/$1 2>> installs; }
     install a
@@ -241,7 +241,7 @@ TEST(SurroundingsTest, ProgramsThatStartWhileTheAgentIsReplacedRunAsBare) {
     touch stop; wait
     echo failed $failed, versions $(ls prefix/versions | wc -l))";
   const SimulatedRun storm({"/bin/bash", "-ec", "cd " + folder + script},
-                           {{"AGENT", BuildPath("lib/libranktap.so")},
+                           {{"LIBRARIES", BuildPath("lib")},
                             {"SOURCE", RANKTAP_SOURCE_DIR},
                             {"PROGRAM", Host("endings")}});
   EXPECT_EQ(storm.output(), "failed 0, versions 2\n");

@@ -23,6 +23,9 @@ struct Case {
   std::string name;
   Command command;
   double slack_s = 3;  // beyond the bare run
+  // A fork while NVTX opens a library makes a child that NVTX will not serve, whatever the library:
+  // only one that is open already leaves no such moment.
+  bool preload_only = false;
 };
 
 const Case kCases[] = {
@@ -30,12 +33,12 @@ const Case kCases[] = {
     {"MainLeavesByPthreadExitBeforeAThread", {Host("hostile"), "leave", "late"}},
     {"MainLeavesByARawExit", {Host("hostile"), "leave", "raw"}},
     {"MainLeavesByARawExitBeforeAThread", {Host("hostile"), "leave", "rawlate"}},
-    {"ForkDuringTheStart", {Host("hostile"), "fork", "fork"}, 10},
-    {"ForkWithoutHandlersDuringTheStart", {Host("hostile"), "fork", "_Fork"}, 10},
-    {"RawForkDuringTheStart", {Host("hostile"), "fork", "raw"}, 10},
-    {"CloneDuringTheStart", {Host("hostile"), "fork", "clone"}, 10},
-    {"ForksOf24ThreadsDuringTheStart", {Host("hostile"), "storm", "fork"}, 20},
-    {"RawForksOf24ThreadsDuringTheStart", {Host("hostile"), "storm", "raw"}, 20},
+    {"ForkDuringTheStart", {Host("hostile"), "fork", "fork"}, 10, true},
+    {"ForkWithoutHandlersDuringTheStart", {Host("hostile"), "fork", "_Fork"}, 10, true},
+    {"RawForkDuringTheStart", {Host("hostile"), "fork", "raw"}, 10, true},
+    {"CloneDuringTheStart", {Host("hostile"), "fork", "clone"}, 10, true},
+    {"ForksOf24ThreadsDuringTheStart", {Host("hostile"), "storm", "fork"}, 20, true},
+    {"RawForksOf24ThreadsDuringTheStart", {Host("hostile"), "storm", "raw"}, 20, true},
     {"SeccompStrict", {Host("hostile"), "lock", "strict"}},
     {"SeccompFilterInAllThreads", {Host("hostile"), "lock", "tight"}},
     {"SeccompFilterInOneThread", {Host("hostile"), "lock", "own"}},
@@ -72,6 +75,7 @@ TEST_P(HostLifeTest, EndsAsBareAtEveryLevelAndThroughBothDoors) {
   if (bare.status == 77) GTEST_SKIP() << "not possible on this machine";
   ASSERT_TRUE(bare.ended) << "the bare program hangs";
   for (const Corner& corner : Corners()) {
+    if (what.preload_only && corner.door != Door::kPreload) continue;
     SCOPED_TRACE(corner.level + (corner.door == Door::kPreload ? ", preload" : ", variables"));
     const Traced traced =
         Trace(what.command, corner.level, corner.door, bare.seconds + what.slack_s);
