@@ -11,6 +11,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "collector/cli/agent_reasons.h"
 #include "collector/cli/arguments.h"
 #include "collector/cli/child_process.h"
 #include "collector/cli/command.h"
@@ -291,11 +292,13 @@ void PrintSummary(const RunInfo& info, const std::string& path) {
 }
 
 int RunTraced(const FoundCommand& found, const RunOptions& options, const InjectionPlan& plan,
-              RunDirectory directory, PrivateSocket* socket) {
+              const std::string& library, RunDirectory directory, PrivateSocket* socket) {
   const std::string path = directory.path();
-  const Forwarding forwarding =
+  AgentReasons reasons(socket->path());
+  Forwarding forwarding =
       PrepareForwarding(found.path, options.command, Environment(), plan.variables, path);
   for (const std::string& message : forwarding.messages) Complain(message);
+  ChooseByLoader(library, &forwarding.variables);
   RunInfo info = DescribeNewRun(options.level);
   info.command = options.command;
   ChildProcess child;
@@ -323,19 +326,22 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
     if (WIFSIGNALED(status)) run->exit_signal = WTERMSIG(status);
     if (WIFEXITED(status)) run->exit_status = WEXITSTATUS(status);
   });
+  reasons.Tell(found.path);
   if (!collector.problem().empty()) Complain(collector.problem());
   if (!options.quiet) PrintSummary(finished, path);
   return ExitStatusOf(status);
 }
 
-int RunJoined(const FoundCommand& found, const RunOptions& options, const InjectionPlan& plan) {
+int RunJoined(const FoundCommand& found, const RunOptions& options, const InjectionPlan& plan,
+              const std::string& library) {
   if (!options.output.empty() || !options.delay.empty() || !options.duration.empty() ||
       options.window_signals) {
     Complain("$RANKTAP_SOCKET's collector keeps its own -o, --delay, --duration, --window-signals");
   }
-  const Forwarding forwarding =
+  Forwarding forwarding =
       PrepareForwarding(found.path, options.command, Environment(), plan.variables, "");
   for (const std::string& message : forwarding.messages) Complain(message);
+  ChooseByLoader(library, &forwarding.variables);
   for (const auto& [name, value] : forwarding.variables) ::setenv(name.c_str(), value.c_str(), 1);
   Become(found.path, forwarding.command);
   Complain(options.command[0] + ": " + std::strerror(errno));
@@ -382,7 +388,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   }
   const InjectionPlan plan = PlanInjection(Environment(), request);
   for (const std::string& message : plan.messages) Complain(message);
-  if (!joined.empty()) return RunJoined(found, options, plan);
+  if (!joined.empty()) return RunJoined(found, options, plan, request.library);
   const std::string name = DirectoryName(options.command);
   Result<RunDirectory> directory = options.output.empty()
                                        ? RunDirectory::CreateNew("", name)
@@ -393,7 +399,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
     socket = Failure{};
     return RunUntraced(found, options, problem);
   }
-  return RunTraced(found, options, plan, std::move(*directory), &*socket);
+  return RunTraced(found, options, plan, request.library, std::move(*directory), &*socket);
 }
 
 }  // namespace ranktap::collector
