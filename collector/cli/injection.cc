@@ -142,6 +142,7 @@ std::optional<std::string_view> FindVariable(const std::vector<std::string_view>
 InjectionPlan PlanInjection(const std::vector<std::string_view>& environment,
                             const InjectionRequest& request) {
   InjectionPlan plan;
+  plan.library = request.library;
   plan.variables.emplace_back("RANKTAP_SOCKET", request.socket);
   plan.variables.emplace_back("RANKTAP_LEVEL", request.level);
   plan.variables.insert(plan.variables.end(), request.settings.begin(), request.settings.end());

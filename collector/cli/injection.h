@@ -15,6 +15,7 @@ std::optional<std::string_view> FindVariable(const std::vector<std::string_view>
                                              std::string_view name);
 
 struct InjectionPlan {
+  std::string library;
   // Set for the command; they replace what it would inherit.
   std::vector<std::pair<std::string, std::string>> variables;
   std::vector<std::string> messages;  // one line each

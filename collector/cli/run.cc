@@ -217,12 +217,6 @@ std::string CollectorToJoin() {
   return {};
 }
 
-void PrintVariables(const InjectionPlan& plan) {
-  for (const auto& [name, value] : plan.variables) {
-    std::printf("%s=%s\n", name.c_str(), value.c_str());
-  }
-}
-
 // The window that --delay and --duration ask for: every process hears of it before it begins, or
 // when it comes.
 std::optional<v1::LevelChange> WindowOf(const RunOptions& options) {
@@ -292,13 +286,13 @@ void PrintSummary(const RunInfo& info, const std::string& path) {
 }
 
 int RunTraced(const FoundCommand& found, const RunOptions& options, const InjectionPlan& plan,
-              const std::string& library, RunDirectory directory, PrivateSocket* socket) {
+              RunDirectory directory, PrivateSocket* socket) {
   const std::string path = directory.path();
   AgentReasons reasons(socket->path());
   Forwarding forwarding =
       PrepareForwarding(found.path, options.command, Environment(), plan.variables, path);
   for (const std::string& message : forwarding.messages) Complain(message);
-  ChooseByLoader(library, &forwarding.variables);
+  ChooseByLoader(plan.library, &forwarding.variables);
   RunInfo info = DescribeNewRun(options.level);
   info.command = options.command;
   ChildProcess child;
@@ -332,8 +326,7 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   return ExitStatusOf(status);
 }
 
-int RunJoined(const FoundCommand& found, const RunOptions& options, const InjectionPlan& plan,
-              const std::string& library) {
+int RunJoined(const FoundCommand& found, const RunOptions& options, const InjectionPlan& plan) {
   if (!options.output.empty() || !options.delay.empty() || !options.duration.empty() ||
       options.window_signals) {
     Complain("$RANKTAP_SOCKET's collector keeps its own -o, --delay, --duration, --window-signals");
@@ -341,7 +334,7 @@ int RunJoined(const FoundCommand& found, const RunOptions& options, const Inject
   Forwarding forwarding =
       PrepareForwarding(found.path, options.command, Environment(), plan.variables, "");
   for (const std::string& message : forwarding.messages) Complain(message);
-  ChooseByLoader(library, &forwarding.variables);
+  ChooseByLoader(plan.library, &forwarding.variables);
   for (const auto& [name, value] : forwarding.variables) ::setenv(name.c_str(), value.c_str(), 1);
   Become(found.path, forwarding.command);
   Complain(options.command[0] + ": " + std::strerror(errno));
@@ -362,7 +355,9 @@ int RunCommand(const std::vector<std::string>& arguments) {
                            .settings = SettingsOf(options)};
   if (options.print_env) {
     if (joined.empty()) request.socket = "(made when the command runs)";
-    PrintVariables(PlanInjection(Environment(), request));
+    for (const auto& [name, value] : PlanInjection(Environment(), request).variables) {
+      std::printf("%s=%s\n", name.c_str(), value.c_str());
+    }
     return kSuccess;
   }
   const FoundCommand found = FindCommand(options.command[0]);
@@ -388,7 +383,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   }
   const InjectionPlan plan = PlanInjection(Environment(), request);
   for (const std::string& message : plan.messages) Complain(message);
-  if (!joined.empty()) return RunJoined(found, options, plan, request.library);
+  if (!joined.empty()) return RunJoined(found, options, plan);
   const std::string name = DirectoryName(options.command);
   Result<RunDirectory> directory = options.output.empty()
                                        ? RunDirectory::CreateNew("", name)
@@ -399,7 +394,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
     socket = Failure{};
     return RunUntraced(found, options, problem);
   }
-  return RunTraced(found, options, plan, request.library, std::move(*directory), &*socket);
+  return RunTraced(found, options, plan, std::move(*directory), &*socket);
 }
 
 }  // namespace ranktap::collector

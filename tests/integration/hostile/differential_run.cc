@@ -106,6 +106,8 @@ Traced Trace(const Command& command, const std::string& level, Door door, double
   if (collector::Result<collector::Run> run = collector::LoadRun(folder + "/run")) {
     traced.traces = run->traces.size();
     for (const collector::Trace& trace : run->traces) {
+      traced.ranges += trace.ranges.size();
+      traced.notes.insert(traced.notes.end(), trace.info.notes.begin(), trace.info.notes.end());
       for (const auto& gap : trace.gaps) traced.gaps.push_back(gap.detail);
     }
   }

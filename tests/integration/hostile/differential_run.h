@@ -28,7 +28,9 @@ struct Traced {
   Seen seen;
   std::string problems;  // of `ranktap verify`, a line each
   size_t traces = 0;
+  size_t ranges = 0;
   std::vector<std::string> gaps;  // reasons, in words
+  std::vector<std::string> notes;
 };
 
 Traced Trace(const Command& command, const std::string& level, Door door, double deadline_s);

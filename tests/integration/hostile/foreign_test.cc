@@ -77,6 +77,18 @@ TEST_P(ForeignTest, RunsAsBareAndRunSaysWhyItIsNotTraced) {
 INSTANTIATE_TEST_SUITE_P(Programs, ForeignTest, testing::ValuesIn(kForeign),
                          [](const auto& info) { return "Of_" + info.param.kind; });
 
+// The kernel raises nothing where the ids stay as they are.
+TEST(SetuidTest, AProgramThatIsSetuidToItsOwnUserIsTracedAndNothingIsSaid) {
+  const std::string program = testing::TempDir() + "/own_setuid";
+  fs::copy(Plain(""), program, fs::copy_options::overwrite_existing);
+  fs::permissions(program, fs::perms::set_uid, fs::perm_options::add);
+  const Seen bare = Watch({program, "5"}, {}, kPatienceS);
+  const Traced traced = Trace({program, "5"}, "ranges", Door::kPreload, kPatienceS);
+  EXPECT_EQ(Differences(bare, traced.seen, kPatienceS), "");
+  EXPECT_EQ(traced.traces, 1u);
+  fs::remove(program);
+}
+
 // A copy of bin/ and lib/ that can be spoilt.
 class SpoiltBuild {
  public:

@@ -17,6 +17,8 @@ namespace {
 
 using standin_test::BuildPath;
 
+constexpr double kPatienceS = 30;
+
 std::string Host(const std::string& name) { return BuildPath("workloads/" + name); }
 
 struct Case {
@@ -27,6 +29,11 @@ struct Case {
   // only one that is open already leaves no such moment.
   bool preload_only = false;
 };
+
+// A kernel without MADV_WIPEONFORK.
+Command WithoutWipe(const std::string& how) {
+  return {Host("confined"), "deny=wipeonfork", "--", Host("hostile"), "children", how};
+}
 
 const Case kCases[] = {
     {"MainLeavesByPthreadExit", {Host("hostile"), "leave", "exit"}},
@@ -39,6 +46,14 @@ const Case kCases[] = {
     {"CloneDuringTheStart", {Host("hostile"), "fork", "clone"}, 10, true},
     {"ForksOf24ThreadsDuringTheStart", {Host("hostile"), "storm", "fork"}, 20, true},
     {"RawForksOf24ThreadsDuringTheStart", {Host("hostile"), "storm", "raw"}, 20, true},
+    {"ForkLater", {Host("hostile"), "children", "fork"}},
+    {"ForkWithoutHandlersLater", {Host("hostile"), "children", "_Fork"}},
+    {"RawForkLater", {Host("hostile"), "children", "raw"}},
+    {"CloneLater", {Host("hostile"), "children", "clone"}},
+    {"ForkWhereNoPageIsWiped", WithoutWipe("fork")},
+    {"ForkWithoutHandlersWhereNoPageIsWiped", WithoutWipe("_Fork")},
+    {"RawForkWhereNoPageIsWiped", WithoutWipe("raw")},
+    {"CloneWhereNoPageIsWiped", WithoutWipe("clone")},
     {"SeccompStrict", {Host("hostile"), "lock", "strict"}},
     {"SeccompFilterInAllThreads", {Host("hostile"), "lock", "tight"}},
     {"SeccompFilterInOneThread", {Host("hostile"), "lock", "own"}},
@@ -66,11 +81,30 @@ std::vector<Corner> Corners() {
   return corners;
 }
 
-class HostLifeTest : public testing::TestWithParam<Case> {};
+TEST(HostLifeTest, AProgramThatConfinesItselfHasAGapThatSaysWhy) {
+  const std::pair<const char*, const char*> kWays[] = {{"tight", "seccomp filter"},
+                                                       {"tsc", "reading the TSC"}};
+  for (const auto& [how, why] : kWays) {
+    const Traced traced =
+        Trace({Host("hostile"), "lock", how}, "ranges", Door::kPreload, kPatienceS);
+    EXPECT_EQ(traced.traces, 1u);
+    EXPECT_EQ(traced.ranges, 100u) << "what was before it is stored, what came after is not";
+    EXPECT_THAT(traced.gaps, testing::Contains(testing::HasSubstr(why)));
+  }
+}
 
-TEST_P(HostLifeTest, EndsAsBareAtEveryLevelAndThroughBothDoors) {
+TEST(HostLifeTest, AKernelThatWipesNoPageIsNotedAndItsProgramRecorded) {
+  const Traced traced = Trace(WithoutWipe("raw"), "ranges", Door::kPreload, kPatienceS);
+  EXPECT_EQ(traced.traces, 1u) << "of the parent";
+  EXPECT_EQ(traced.ranges, 13u);
+  EXPECT_THAT(traced.notes, testing::Contains(testing::HasSubstr("MADV_WIPEONFORK")));
+}
+
+class HostLifeMatrix : public testing::TestWithParam<Case> {};
+
+TEST_P(HostLifeMatrix, EndsAsBareAtEveryLevelAndThroughBothDoors) {
   const Case& what = GetParam();
-  const double patience_s = 30 + what.slack_s;
+  const double patience_s = kPatienceS + what.slack_s;
   const Seen bare = Watch(what.command, {}, patience_s);
   if (bare.status == 77) GTEST_SKIP() << "not possible on this machine";
   ASSERT_TRUE(bare.ended) << "the bare program hangs";
@@ -84,7 +118,7 @@ TEST_P(HostLifeTest, EndsAsBareAtEveryLevelAndThroughBothDoors) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, HostLifeTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Cases, HostLifeMatrix, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

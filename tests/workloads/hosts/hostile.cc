@@ -5,6 +5,7 @@
 //                     before a thread that ends later
 //   fork HOW          fork, _Fork, raw, clone: children are made while the first NVTX call runs
 //   storm HOW         the same from 24 threads
+//   children HOW      the same after the first call
 //   lock HOW          strict, tight, own, tsc: seccomp and PR_SET_TSC, then more NVTX and the end
 //   namespaces FILE   12 dlmopen of the plugin FILE, every second one closed again
 //   usernamespace     unshare(CLONE_NEWUSER) after the first event
@@ -91,6 +92,7 @@ int main(int argc, char** argv) {
   if (is("leave")) return hostile::LeaveMain(how);
   if (is("fork")) return hostile::ForkAtStart(how, 1);
   if (is("storm")) return hostile::ForkAtStart(how, 24);
+  if (is("children")) return hostile::ForkLater(how);
   if (is("lock")) return hostile::LockUp(how);
   if (is("namespaces")) return hostile::OpenNamespaces(how, 12);
   if (is("usernamespace")) return hostile::EnterUserNamespace();

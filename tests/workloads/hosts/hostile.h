@@ -8,6 +8,7 @@ namespace hostile {
 // Each returns what main is to return, if it returns.
 int LeaveMain(const char* how);
 int ForkAtStart(const char* how, int threads);
+int ForkLater(const char* how);
 int LockUp(const char* how);
 int OpenNamespaces(const char* plugin, int count);
 int EnterUserNamespace();
