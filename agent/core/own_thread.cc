@@ -18,8 +18,9 @@
 namespace ranktap::agent {
 namespace {
 
-// More than there ever are.
+// More than there ever are in a program; what has none is not counted.
 constexpr size_t kPlaces = 4;
+constexpr size_t kNoPlace = kPlaces;
 constexpr pid_t kComing = -1;  // the thread has not told its number yet
 
 struct Place {
@@ -31,21 +32,26 @@ constinit std::array<Place, kPlaces> g_places;
 constinit std::atomic<bool> g_mask_known{false};
 constinit sigset_t g_program_mask{};
 
-bool TakePlace(size_t& taken) {
-  for (size_t i = 0; i < kPlaces; ++i) {
-    pid_t free = 0;
-    if (!g_places[i].thread.compare_exchange_strong(free, kComing)) continue;
-    g_places[i].runs.store(true);
-    taken = i;
-    return true;
-  }
-  return false;
-}
-
 // A detached thread cannot be joined, and what it does between its body's return and its end are
 // system calls.
 bool IsInKernel(pid_t thread) {
   return thread == kComing || syscall(SYS_tgkill, getpid(), thread, 0) == 0;
+}
+
+size_t TakePlace() {
+  for (size_t i = 0; i < kPlaces; ++i) {
+    pid_t before = g_places[i].thread.load();
+    if (before != 0 && (g_places[i].runs.load() || IsInKernel(before))) continue;
+    if (!g_places[i].thread.compare_exchange_strong(before, kComing)) continue;
+    g_places[i].runs.store(true);
+    return i;
+  }
+  return kNoPlace;
+}
+
+void LeavePlace(size_t place) {
+  if (place == kNoPlace) return;
+  g_places[place].runs.store(false);
 }
 
 bool StartDetached(size_t stack_bytes, void* (*entry)(void*), void* argument) {
@@ -62,7 +68,7 @@ bool StartDetached(size_t stack_bytes, void* (*entry)(void*), void* argument) {
 }  // namespace
 
 bool OwnThread::Start(const Setup& setup) {
-  if (!TakePlace(place_)) return false;
+  place_ = TakePlace();
   setup_ = setup;
   // A new thread inherits the mask: blocked by itself, it could take a signal before that.
   sigset_t all;
@@ -73,22 +79,22 @@ bool OwnThread::Start(const Setup& setup) {
   const bool started = StartDetached(setup.stack_bytes, &Enter, this);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!started) {
-    g_places[place_].runs.store(false);
-    g_places[place_].thread.store(0);
+    LeavePlace(place_);
+    if (place_ != kNoPlace) g_places[place_].thread.store(0);
   }
   return started;
 }
 
 void* OwnThread::Enter(void* own_thread) {
   const Setup& setup = static_cast<OwnThread*>(own_thread)->setup_;
-  Place& place = g_places[static_cast<OwnThread*>(own_thread)->place_];
-  place.thread.store(static_cast<pid_t>(syscall(SYS_gettid)));
+  const size_t place = static_cast<OwnThread*>(own_thread)->place_;
+  if (place != kNoPlace) g_places[place].thread.store(static_cast<pid_t>(syscall(SYS_gettid)));
   pthread_setname_np(pthread_self(), setup.name);
   const HiddenFromTsan hidden;
   // POSIX means the process; Linux gives each thread its own nice value.
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), setup.nice);
   setup.body(setup.owner);
-  place.runs.store(false);
+  LeavePlace(place);
   return nullptr;
 }
 
