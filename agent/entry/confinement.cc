@@ -127,8 +127,9 @@ __attribute__((visibility("hidden"), used)) long RanktapOnSyscall(long number, l
 namespace {
 
 // Every other number goes on by a jump, with the caller's registers and stack: children that share
-// memory return through it twice.
-__attribute__((naked)) long HookSyscall(long, ...) {
+// memory return through it twice. Not declared variadic: GCC then saves registers, naked or not,
+// into its caller's frame.
+__attribute__((naked)) void HookSyscall() {
   asm(R"(
       cmp $157, %rdi
       je RanktapOnSyscall

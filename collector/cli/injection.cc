@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <libelf.h>
+#include <link.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -32,10 +33,17 @@ bool Lists(std::string_view list, std::string_view item) {
   return false;
 }
 
+// The library, or the same below preload/ beside it: what an outer `ranktap run` has set.
+bool IsOurs(std::string_view path, const std::string& library) {
+  const std::filesystem::path ours(library);
+  return path == library || (path.starts_with((ours.parent_path() / "preload/").string()) &&
+                             path.ends_with("/" + ours.filename().string()));
+}
+
 void PlanVariable(const std::vector<std::string_view>& environment, const std::string& name,
                   const std::string& library, std::string_view consequence, InjectionPlan* plan) {
   const auto present = FindVariable(environment, name);
-  if (!present || present->empty() || *present == library) {
+  if (!present || present->empty() || IsOurs(*present, library)) {
     plan->variables.emplace_back(name, library);
     return;
   }
@@ -159,15 +167,19 @@ InjectionPlan PlanInjection(const std::vector<std::string_view>& environment,
 
 void ChooseByLoader(const std::string& library,
                     std::vector<std::pair<std::string, std::string>>* variables) {
-  // The loader does not tell what it puts for $LIB. The stub does nothing in this process.
+  // The stub does nothing in this process.
   const std::string chosen = ChosenByLoader(library);
   void* const opened = ::dlopen(chosen.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (opened == nullptr) return;
+  link_map* map = nullptr;
+  const std::string found = ::dlinfo(opened, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : library;
   ::dlclose(opened);
   for (auto& [name, value] : *variables) {
     // Ours is the whole or the last of the list.
     if (name == "LD_PRELOAD" && value.ends_with(library)) {
       value.replace(value.size() - library.size(), library.size(), chosen);
+    } else if (value == library) {
+      value = found;
     }
   }
 }

@@ -89,6 +89,14 @@ TEST(SetuidTest, AProgramThatIsSetuidToItsOwnUserIsTracedAndNothingIsSaid) {
   fs::remove(program);
 }
 
+TEST(NestedRunTest, ARunInsideARunKnowsItsOwnVariables) {
+  const Command command = {BuildPath("bin/ranktap"), "run", "--", Plain(""), "5"};
+  const Traced traced = Trace(command, "ranges", Door::kPreload, kPatienceS);
+  EXPECT_EQ(traced.seen.status, 5);
+  EXPECT_EQ(traced.seen.errors, "");
+  EXPECT_EQ(traced.traces, 1u);
+}
+
 // A copy of bin/ and lib/ that can be spoilt.
 class SpoiltBuild {
  public:
