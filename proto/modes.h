@@ -62,6 +62,7 @@ enum class GapReason : uint8_t {
   kError = 4,
   kExit = 5,
   kBudget = 6,
+  kConfined = 7,
 };
 
 enum class HostClockKind : uint8_t { kUnknown = 0, kTsc = 1, kMonotonicRaw = 2 };

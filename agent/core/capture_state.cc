@@ -8,6 +8,7 @@ namespace ranktap::agent {
 namespace {
 
 constinit CapturePage never_capturing{};
+constinit bool g_page_tells_forks = false;
 
 }  // namespace
 
@@ -18,16 +19,15 @@ bool MapCapturePage() {
   void* page =
       mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return false;
-  if (madvise(page, kPageBytes, MADV_WIPEONFORK) != 0) {
-    munmap(page, kPageBytes);
-    return false;
-  }
+  g_page_tells_forks = madvise(page, kPageBytes, MADV_WIPEONFORK) == 0;
   auto* capture = static_cast<CapturePage*>(page);
   capture->mask.store(kCaptureAlive, std::memory_order_relaxed);
   capture->unforked.store(1, std::memory_order_relaxed);
   g_capture_page.store(capture, std::memory_order_release);
   return true;
 }
+
+bool CapturePageTellsForks() { return g_page_tells_forks; }
 
 // A fork between the test and the change would give a child a bit without kCaptureAlive; only the
 // starting thread and the sender come here, and neither forks.

@@ -1,6 +1,7 @@
 // Whether to record at all: one word, tested first in every hook. It lies in a page that a fork
 // child finds zeroed (MADV_WIPEONFORK), so a child records nothing whichever way it was forked:
-// pthread_atfork handlers do not run for a raw fork system call or _Fork.
+// pthread_atfork handlers do not run for a raw fork system call or _Fork. Kernels before 4.14 and
+// gVisor have no such page: there the lifecycle's fork handlers and hooks call GoQuiet.
 // Runs on: any user thread.  May not: allocate, lock, log, call CUDA.
 #pragma once
 
@@ -38,14 +39,22 @@ inline bool InOwnProcess() {
          0;
 }
 
-// Maps the page and sets kCaptureAlive. False: no memory, or a kernel before 4.14.
+// Maps the page and sets kCaptureAlive. False: no memory.
 [[nodiscard]] bool MapCapturePage();
+
+// Whether a fork child finds it zeroed. After MapCapturePage.
+bool CapturePageTellsForks();
 
 // Sets and clears bits; no effect in a fork child.
 void SetCapture(uint32_t bits);
 void ClearCapture(uint32_t bits);
 
 // Stops recording for good, from any thread, without waiting: what is left to do on doubt.
+// In a fork child whose page was not wiped.
+inline void TellForked() {
+  g_capture_page.load(std::memory_order_relaxed)->unforked.store(0, std::memory_order_relaxed);
+}
+
 inline void GoQuiet() {
   g_capture_page.load(std::memory_order_relaxed)->mask.store(0, std::memory_order_relaxed);
 }

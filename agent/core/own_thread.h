@@ -1,12 +1,15 @@
 // A thread of ours in somebody else's process. There are two at most, the sender and the drain. All
 // signals are blocked before one exists, so that it never takes a signal meant for the program. It
-// is detached and nobody joins it: at exit it is left where it stands, and a body that returns
-// ends the thread. A fork child has none of ours and must not start one.
-// Runs on: Start on the starting thread, the sender, or the thread inside cuInit.  May not: be
-// destroyed while its thread runs.
+// is detached: at exit it is left where it stands, and a body that returns ends the thread. A fork
+// child has none of ours and must not start one. Runs on: Start on the starting thread, the sender,
+// or the thread inside cuInit.  May not: be destroyed while its thread runs.
 #pragma once
 
+#include <signal.h>
+
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace ranktap::agent {
 
@@ -24,13 +27,25 @@ class OwnThread {
   OwnThread(const OwnThread&) = delete;
   OwnThread& operator=(const OwnThread&) = delete;
 
-  // Runs setup.body(setup.owner) on a new thread. Once only. False: the system gives none.
+  // Runs setup.body(setup.owner) on a new thread; again only after that one's end. False: the
+  // system gives none.
   [[nodiscard]] bool Start(const Setup& setup);
 
  private:
   static void* Enter(void* own_thread);
 
   Setup setup_{};
+  size_t place_ = 0;
 };
+
+// How many threads of ours have not returned from their bodies.
+uint32_t OwnThreadsRunning();
+
+// Returns when the kernel has none of those left whose bodies have returned or will, but for the
+// calling one. False: `deadline_ns` (CLOCK_MONOTONIC) came first. Makes system calls all the while.
+bool WaitForOwnThreadsEnd(uint64_t deadline_ns);
+
+// The signal mask of the thread that started the first of ours: the program's.
+const sigset_t& ProgramSignalMask();
 
 }  // namespace ranktap::agent

@@ -1,6 +1,7 @@
-// The exported entry points (exports.map). C code without unwind tables calls them: no exception
-// may leave. Runs on: the loader (the constructor), the thread inside cuInit, the thread of an
-// object's first NVTX call.  May not: in the constructor do anything but look at the environment.
+// The exported entry points (exports.map), called by the stub (agent/stub). C code without unwind
+// tables calls them: no exception may leave. Runs on: the loader (the constructor), the thread
+// inside cuInit, the thread of an object's first NVTX call.  May not: in the constructor do
+// anything but look at the environment.
 #include "agent/entry/doors.h"
 
 #include <nvtx3/nvToolsExt.h>
@@ -28,17 +29,11 @@ bool WantsPython() {
   return wanted != nullptr && std::strcmp(wanted, "1") == 0 && !DisabledByEnvironment(environ);
 }
 
-// Before main, in every process below `ranktap run`: shells, compilers, launchers. No thread, no
-// descriptor, no allocation. (`ranktap run` sets the two injection variables itself: setenv here
-// would allocate.)
+// When the stub opens this library. No thread, no descriptor, no allocation.
 __attribute__((constructor)) void OnLoad() {
   const char* preload = std::getenv("LD_PRELOAD");
   if (preload != nullptr && std::strstr(preload, "libranktap.so") != nullptr) {
     g_door = proto::Door::kPreload;
-    if (WantsPython()) {
-      InstallPythonDoor(
-          {.start = &StartOnce, .refresh_rank = &RefreshRankIdentity, .tell_rank = &TellRank});
-    }
   }
 }
 
@@ -49,6 +44,15 @@ proto::Door DoorTaken() { return g_door; }
 }  // namespace ranktap::agent
 
 using ranktap::agent::Contain;
+
+// The stub in LD_PRELOAD, before main, in a Python program that is to be recorded at level full.
+extern "C" RANKTAP_EXPORT void RanktapBeforeMain() {
+  using ranktap::agent::WantsPython;
+  if (!WantsPython()) return;
+  ranktap::agent::InstallPythonDoor({.start = &ranktap::agent::StartOnce,
+                                     .refresh_rank = &ranktap::agent::RefreshRankIdentity,
+                                     .tell_rank = &ranktap::agent::TellRank});
+}
 
 // The driver does not care much what we return; 0 says "no profile".
 extern "C" RANKTAP_EXPORT int InitializeInjection() {

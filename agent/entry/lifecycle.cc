@@ -13,9 +13,11 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "agent/core/agent_state.h"
+#include "agent/core/announcements.h"
 #include "agent/core/capture_state.h"
 #include "agent/core/contain.h"
 #include "agent/core/cost_fields.h"
@@ -23,9 +25,12 @@
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
 #include "agent/core/memory_limit.h"
+#include "agent/core/own_thread.h"
 #include "agent/core/segment.h"
 #include "agent/core/writer.h"
 #include "agent/entry/capture_level.h"
+#include "agent/entry/confinement.h"
+#include "agent/entry/departure.h"
 #include "agent/entry/doors.h"
 #include "agent/entry/process_rank.h"
 #include "agent/sources/cupti/cupti_source.h"
@@ -54,6 +59,7 @@ constexpr uint32_t kEndedByExit = 1;  // v1.Goodbye.REASON_EXIT
 constinit std::atomic<State> g_state{State::kFresh};
 constinit Running* g_running = nullptr;
 constinit std::atomic<bool> g_cuda_seen{false};
+constinit std::atomic<pid_t> g_pid{0};  // of the process that starts or has started the agent
 constinit std::atomic<uint64_t> g_started_ns{0};  // CLOCK_MONOTONIC
 
 void AddCost(CostFields& cost) {
@@ -67,12 +73,35 @@ void AddCost(CostFields& cost) {
   KeepToBudget(cost);
 }
 
+// The sender asks before each round.
+bool SenderGoesOn() {
+  if (!OursMayStay()) return false;
+  if (!ProgramHasLeft()) return true;
+  FollowProgram();
+  return false;
+}
+
 // A fork child has none of our threads, and the rings are not its own.
 void InForkChild() {
   GoQuiet();
+  TellForked();
+  if (g_state.load() == State::kFresh || g_pid.load() == getpid()) return;
   g_state.store(State::kOff);
-  g_running->sender->CloseInForkChild();
+  if (g_running == nullptr) return;
+  if (g_running->sender != nullptr) g_running->sender->CloseInForkChild();
   g_running->segment.ReplaceInForkChild();
+}
+
+// A child of another thread's fork has half of an agent. Bounded: that fork may hold what the start
+// needs, the locks of a malloc whose handlers were registered after ours.
+void WaitForStart() {
+  constexpr uint64_t kPatienceNs = 500'000'000;
+  if (g_state.load(std::memory_order_acquire) != State::kStarting) return;
+  const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kPatienceNs;
+  while (g_state.load(std::memory_order_acquire) == State::kStarting &&
+         ClockNs(CLOCK_MONOTONIC) < deadline) {
+    sched_yield();
+  }
 }
 
 // Runs before what the program registered earlier.
@@ -99,6 +128,62 @@ void AtExit() {
   });
   // What other threads still do is not recorded. The rings stay: the collector drains them.
   GoQuiet();
+}
+
+// In this process itself, and not in a child that shares its memory.
+bool IsOwnProcess() { return Capturing(kCaptureAlive) && getpid() == g_pid.load(); }
+
+void StopNow(std::string_view why) {
+  constexpr uint64_t kMillisecond = 1'000'000;
+  constexpr uint64_t kPatienceMs = 500;
+  StopSteppingDown();
+  const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kPatienceMs * kMillisecond;
+  AnnounceGap({.reason = proto::GapReason::kConfined,
+               .source = {},
+               .start_ticks = NowTicks(),
+               .end_ticks = 0,
+               .detail = why});
+  ClearCapture(kCaptureRanges | kCaptureCuda | kCaptureFramework);
+  for (const Source& source : AllSources()) source.finish(deadline);
+  SendOursAway(true);
+  if (!WaitForOwnThreadsEnd(deadline)) Log("a thread of ours did not end in time", why);
+  g_running->sender->Finish(deadline, deadline);
+  g_running->segment.WriteClock(ReadClocks());
+}
+
+// A second thread waits for the first: when this returns there is nobody of ours.
+void StopForGood(std::string_view why) {
+  if (!IsOwnProcess()) return;
+  static constinit std::atomic<bool> begun{false};
+  if (!begun.exchange(true)) {
+    (void)Contain(false, [why] { return StopNow(why), true; });
+    GoQuiet();
+  }
+  constexpr uint64_t kPatienceNs = 1'000'000'000;
+  const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kPatienceNs;
+  while (Capturing(kCaptureAlive) && ClockNs(CLOCK_MONOTONIC) < deadline) sched_yield();
+}
+
+// Only where it helps: CUDA has threads that stay.
+bool SendAway(bool away) {
+  constexpr uint64_t kPatienceNs = 300'000'000;
+  if (!IsOwnProcess()) return false;
+  if (!away) {
+    SendOursAway(false);
+    if (g_running->sender->Start()) return true;
+    Log("the system gives no thread back: what the rings hold is taken at the end");
+    return false;
+  }
+  if (g_cuda_seen.load() || !ProgramIsAlone()) return false;
+  SendOursAway(true);
+  (void)WaitForOwnThreadsEnd(ClockNs(CLOCK_MONOTONIC) + kPatienceNs);
+  return true;
+}
+
+void WatchConfinement() {
+  InstallConfinementHooks({.stop_for_good = &StopForGood,
+                           .send_away = &SendAway,
+                           .in_fork_child = CapturePageTellsForks() ? nullptr : &InForkChild});
 }
 
 // Ours would be missing to a program that needs all it may have.
@@ -149,7 +234,11 @@ const char* SetUp(Running& running) {
   running.arena.Attach(running.segment, static_cast<std::atomic<uint64_t>*>(table));
   g_agent = {
       .config = &running.config, .names = &running.arena, .segment = &running.segment.header()};
-  if (!MapCapturePage()) return "this kernel has no MADV_WIPEONFORK";
+  if (!MapCapturePage()) return "no memory for the capture word";
+  if (!CapturePageTellsForks()) {
+    running.notes.push_back(
+        "this kernel has no MADV_WIPEONFORK: forks are noticed where they go through libc");
+  }
   return nullptr;
 }
 
@@ -176,6 +265,7 @@ const char* StartSender(Running& running) {
                                .spool = SpoolOf(running),
                                .on_level = OnLevelOrder,
                                .on_beat = RefreshNcclRank,
+                               .goes_on = SenderGoesOn,
                                .add_cost = AddCost});
   // From here on the collector holds the rings: what is in them survives this process, however
   // soon it dies. Does not wait: a collector that is not there is tried again by the thread.
@@ -203,8 +293,8 @@ bool Start() {
     GoQuiet();
     return false;
   }
-  pthread_atfork(nullptr, nullptr, &InForkChild);
   std::atexit(&AtExit);
+  WatchConfinement();
   return true;
 }
 
@@ -212,19 +302,29 @@ bool Start() {
 
 bool StartOnce() {
   State state = g_state.load(std::memory_order_acquire);
-  if (state == State::kFresh &&
-      g_state.compare_exchange_strong(state, State::kStarting, std::memory_order_acquire)) {
-    const bool started = !DisabledByEnvironment(environ) && Contain(false, [] { return Start(); });
-    state = started ? State::kRunning : State::kOff;
-    g_state.store(state, std::memory_order_release);
-    return started;
+  if (state == State::kFresh) {
+    // Read by the child of a fork in the midst of it. Two threads write the same.
+    g_pid.store(getpid());
+    if (g_state.compare_exchange_strong(state, State::kStarting, std::memory_order_acq_rel)) {
+      const bool started = !DisabledByEnvironment(environ) && Contain(false, [] {
+        pthread_atfork(&WaitForStart, nullptr, &InForkChild);
+        return Start();
+      });
+      state = started ? State::kRunning : State::kOff;
+      g_state.store(state, std::memory_order_release);
+      return started;
+    }
   }
-  // Another thread is at it: a few milliseconds.
+  // Another thread is at it: a few milliseconds. In a child that a raw fork made meanwhile there is
+  // no such thread.
   while (state == State::kStarting) {
+    if (g_pid.load() != getpid()) return false;
     sched_yield();
     state = g_state.load(std::memory_order_acquire);
   }
-  return state == State::kRunning && Capturing(kCaptureAlive);
+  if (state != State::kRunning || !Capturing(kCaptureAlive)) return false;
+  WatchConfinement();
+  return true;
 }
 
 void OnCudaInit() {

@@ -37,8 +37,9 @@ constexpr size_t kStackBytes = 256 << 10;
 
 uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
 
-void RunForEver(void* sender) {
-  while (true) static_cast<Sender*>(sender)->RunOnce();
+void Run(void* owner) {
+  auto* const sender = static_cast<Sender*>(owner);
+  while (sender->GoesOn()) sender->RunOnce();
 }
 
 }  // namespace
@@ -55,7 +56,7 @@ bool Sender::Start() {
   return thread_.Start({.name = "ranktap-send",
                         .nice = 10,
                         .stack_bytes = kStackBytes,
-                        .body = &RunForEver,
+                        .body = &Run,
                         .owner = this});
 }
 

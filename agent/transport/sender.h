@@ -42,6 +42,8 @@ class Sender {
     std::function<void(const LevelOrder&)> on_level;
     // Called on the sender's thread about once a second, and at the end on the thread that ends.
     std::function<void()> on_beat;
+    // Asked on the sender's thread before each round; false ends the thread. Empty: it never ends.
+    std::function<bool()> goes_on;
     // Filled in by the sources; nothing of ours is known here but sender and frame figures.
     std::function<void(CostFields&)> add_cost;
   };
@@ -51,11 +53,12 @@ class Sender {
   // Connects and greets, without waiting. Before Start, or on the thread.
   void TryConnect();
 
-  // Starts the thread, which never ends. False: the system gives us none.
+  // Starts the thread; again only after its end. False: the system gives us none.
   [[nodiscard]] bool Start();
 
   // One round of the loop, for tests and for Start's thread.
   void RunOnce();
+  bool GoesOn() const { return !setup_.goes_on || setup_.goes_on(); }
 
   // Takes the thread's work over and sends what has been announced and not yet sent, until
   // `deadline_ns` (CLOCK_MONOTONIC) at the latest. Without a collector nobody else holds the rings:

@@ -15,6 +15,7 @@ std::optional<std::string_view> FindVariable(const std::vector<std::string_view>
                                              std::string_view name);
 
 struct InjectionPlan {
+  std::string library;
   // Set for the command; they replace what it would inherit.
   std::vector<std::pair<std::string, std::string>> variables;
   std::vector<std::string> messages;  // one line each
@@ -34,6 +35,14 @@ struct InjectionRequest {
 InjectionPlan PlanInjection(const std::vector<std::string_view>& environment,
                             const InjectionRequest& request);
 
+// Has the loader choose the file by its own number of bits: in LD_PRELOAD of `variables`, `library`
+// becomes lib/preload/$LIB/libranktap.so beside it, where programs of 32 bits find an empty one and
+// do not complain. The injection variables name what the loader then has open: under the same name
+// opening it again takes a microsecond, in which no fork comes (reliability, "What stays"). Nothing
+// changes where this machine's $LIB leads elsewhere. Not for what a shell will read.
+void ChooseByLoader(const std::string& library,
+                    std::vector<std::pair<std::string, std::string>>* variables);
+
 // Why nothing can be injected into this executable; empty: it can.
 std::string InjectionObstacle(const std::string& executable);
 
@@ -41,8 +50,8 @@ std::string InjectionObstacle(const std::string& executable);
 // which it is not the first of all libraries: a preloaded one comes before it.
 bool WantsToBeFirst(const std::string& executable);
 
-// "../lib/libranktap.so" seen from this program's own binary; empty with `*why` set when it is not
-// there.
+// "../lib/libranktap.so" seen from this program's own binary; empty with `*why` set when it, or the
+// agent beside it, is not there or cannot be loaded from where it is.
 std::string FindAgentLibrary(std::string* why);
 
 }  // namespace ranktap::collector

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "collector/cli/agent_reasons.h"
 #include "collector/cli/arguments.h"
 #include "collector/cli/child_process.h"
 #include "collector/cli/command.h"
@@ -217,12 +218,6 @@ std::string CollectorToJoin() {
   return {};
 }
 
-void PrintVariables(const InjectionPlan& plan) {
-  for (const auto& [name, value] : plan.variables) {
-    std::printf("%s=%s\n", name.c_str(), value.c_str());
-  }
-}
-
 // The window that --delay and --duration ask for: every process hears of it before it begins, or
 // when it comes.
 std::optional<v1::LevelChange> WindowOf(const RunOptions& options) {
@@ -296,9 +291,11 @@ void PrintSummary(const RunInfo& info, const std::string& path) {
 int RunTraced(const FoundCommand& found, const RunOptions& options, const InjectionPlan& plan,
               RunDirectory directory, PrivateSocket* socket) {
   const std::string path = directory.path();
-  const Forwarding forwarding =
+  AgentReasons reasons(socket->path());
+  Forwarding forwarding =
       PrepareForwarding(found.path, options.command, Environment(), plan.variables, path);
   for (const std::string& message : forwarding.messages) Complain(message);
+  ChooseByLoader(plan.library, &forwarding.variables);
   RunInfo info = DescribeNewRun(options.level);
   info.command = options.command;
   ChildProcess child;
@@ -326,6 +323,7 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
     if (WIFSIGNALED(status)) run->exit_signal = WTERMSIG(status);
     if (WIFEXITED(status)) run->exit_status = WEXITSTATUS(status);
   });
+  reasons.Tell(found.path);
   if (!collector.problem().empty()) Complain(collector.problem());
   if (!options.quiet) PrintSummary(finished, path);
   return ExitStatusOf(status);
@@ -336,9 +334,10 @@ int RunJoined(const FoundCommand& found, const RunOptions& options, const Inject
       options.window_signals) {
     Complain("$RANKTAP_SOCKET's collector keeps its own -o, --delay, --duration, --window-signals");
   }
-  const Forwarding forwarding =
+  Forwarding forwarding =
       PrepareForwarding(found.path, options.command, Environment(), plan.variables, "");
   for (const std::string& message : forwarding.messages) Complain(message);
+  ChooseByLoader(plan.library, &forwarding.variables);
   for (const auto& [name, value] : forwarding.variables) ::setenv(name.c_str(), value.c_str(), 1);
   Become(found.path, forwarding.command);
   return Complained(fmt::format("{}: {}", options.command[0], std::strerror(errno)),
@@ -359,7 +358,9 @@ int RunCommand(const std::vector<std::string>& arguments) {
                            .settings = SettingsOf(options)};
   if (options.print_env) {
     if (joined.empty()) request.socket = "(made when the command runs)";
-    PrintVariables(PlanInjection(Environment(), request));
+    for (const auto& [name, value] : PlanInjection(Environment(), request).variables) {
+      std::printf("%s=%s\n", name.c_str(), value.c_str());
+    }
     return kSuccess;
   }
   const FoundCommand found = FindCommand(options.command[0]);

@@ -49,6 +49,7 @@ void RemoveIfDead(const std::filesystem::path& directory) {
     if (!S_ISSOCK(status.st_mode) || CanConnect(directory / "socket")) return;
     (void)::unlinkat(opened.get(), "socket", 0);
   }
+  (void)::unlinkat(opened.get(), "socket.why", 0);  // of `ranktap run`
   (void)::rmdir(directory.c_str());  // refuses where something else is in it
 }
 

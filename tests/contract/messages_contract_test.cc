@@ -277,6 +277,7 @@ TEST(MessagesContractTest, TheSmallEnumsHaveTheSchemasNumbers) {
   EXPECT_EQ(static_cast<int>(proto::Level::kDormant), v1::LEVEL_DORMANT);
   EXPECT_EQ(static_cast<int>(proto::Door::kAttach), v1::DOOR_ATTACH);
   EXPECT_EQ(static_cast<int>(proto::GapReason::kBudget), v1::Gap::REASON_BUDGET);
+  EXPECT_EQ(static_cast<int>(proto::GapReason::kConfined), v1::Gap::REASON_CONFINED);
   EXPECT_EQ(static_cast<int>(proto::HostClockKind::kMonotonicRaw),
             v1::HostClock::KIND_MONOTONIC_RAW);
 }

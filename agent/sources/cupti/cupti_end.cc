@@ -38,9 +38,10 @@ void Drain::DeclareHeld() {
 }
 
 void Drain::Finish(uint64_t deadline_ns) {
-  if (!thread_runs_.load() || !armed_.load()) return;
+  if (!thread_runs_.load()) return;
   finish_.store(true);
   buffers_.Wake();
+  if (!armed_.load()) return;  // nothing is to come
   while (finished_.load() == 0) {
     const uint64_t now = NowNs();
     if (now >= deadline_ns) {

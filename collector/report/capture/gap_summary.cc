@@ -20,6 +20,8 @@ std::string ReasonName(v1::Gap::Reason reason) {
       return "exit";
     case v1::Gap::REASON_BUDGET:
       return "overhead budget";
+    case v1::Gap::REASON_CONFINED:
+      return "confined program";
     default:
       return "unknown";
   }

@@ -1,6 +1,7 @@
 // Runs a program under limits, or without some system calls.
 // usage: confined [limit=NAME:VALUE | deny=SYSCALL | kill=SYSCALL]... -- PROGRAM [ARGUMENT]...
 //   limit: resource limit; deny: fails with EPERM; kill: ends the process (SIGSYS)
+//   deny=wipeonfork: madvise does not know MADV_WIPEONFORK (EINVAL), as in gVisor
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -30,7 +31,10 @@ const Named kLimits[] = {
     {"data", RLIMIT_DATA},     {"core", RLIMIT_CORE},   {"sigpending", RLIMIT_SIGPENDING},
 };
 
+constexpr unsigned kWipeOnForkOnly = 1u << 30;  // no system call's number
+
 const Named kCalls[] = {
+    {"wipeonfork", kWipeOnForkOnly},
     {"socket", __NR_socket},
     {"connect", __NR_connect},
     {"sendmsg", __NR_sendmsg},
@@ -69,10 +73,23 @@ void Limit(const std::string& text) {
   std::exit(2);
 }
 
+void DenyWipeOnFork(std::vector<sock_filter>* program) {
+  constexpr unsigned kWipeOnFork = 18;
+  program->push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_madvise, 0, 4));
+  program->push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])));
+  program->push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kWipeOnFork, 0, 1));
+  program->push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL));
+  program->push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
+}
+
 void Filter(const std::vector<Named>& calls, const std::vector<unsigned>& actions) {
   std::vector<sock_filter> program = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i].number == kWipeOnForkOnly) {
+      DenyWipeOnFork(&program);
+      continue;
+    }
     program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, 0, 1));
     program.push_back(BPF_STMT(BPF_RET | BPF_K, actions[i]));
   }

@@ -1,0 +1,135 @@
+// The hostile programs, bare and traced, at every level and through both doors. A new case is a
+// line in kCases. Without RANKTAP_HOSTILE_ALL=1 each case runs in the two corners of the matrix
+// that differ most.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/integration/hostile/differential_run.h"
+#include "tests/integration/standin/simulated_run.h"
+
+namespace ranktap::hostile_test {
+namespace {
+
+using standin_test::BuildPath;
+
+constexpr double kPatienceS = 30;
+
+std::string Host(const std::string& name) { return BuildPath("workloads/" + name); }
+
+struct Case {
+  std::string name;
+  Command command;
+  double slack_s = 3;  // beyond the bare run
+  // A fork while NVTX opens a library makes a child that NVTX will not serve, whatever the library:
+  // only one that is open already leaves no such moment.
+  bool preload_only = false;
+  std::string said = {};  // in the one line that `ranktap run` adds; empty: it adds none
+};
+
+// A kernel without MADV_WIPEONFORK.
+Command WithoutWipe(const std::string& how) {
+  return {Host("confined"), "deny=wipeonfork", "--", Host("hostile"), "children", how};
+}
+
+const Case kCases[] = {
+    {"MainLeavesByPthreadExit", {Host("hostile"), "leave", "exit"}},
+    {"MainLeavesByPthreadExitBeforeAThread", {Host("hostile"), "leave", "late"}},
+    {"MainLeavesByARawExit", {Host("hostile"), "leave", "raw"}},
+    {"MainLeavesByARawExitBeforeAThread", {Host("hostile"), "leave", "rawlate"}},
+    {"ForkDuringTheStart", {Host("hostile"), "fork", "fork"}, 10, true},
+    {"ForkWithoutHandlersDuringTheStart", {Host("hostile"), "fork", "_Fork"}, 10, true},
+    {"RawForkDuringTheStart", {Host("hostile"), "fork", "raw"}, 10, true},
+    {"CloneDuringTheStart", {Host("hostile"), "fork", "clone"}, 10, true},
+    {"ForksOf24ThreadsDuringTheStart", {Host("hostile"), "storm", "fork"}, 20, true},
+    {"RawForksOf24ThreadsDuringTheStart", {Host("hostile"), "storm", "raw"}, 20, true},
+    {"ForkLater", {Host("hostile"), "children", "fork"}},
+    {"ForkWithoutHandlersLater", {Host("hostile"), "children", "_Fork"}},
+    {"RawForkLater", {Host("hostile"), "children", "raw"}},
+    {"CloneLater", {Host("hostile"), "children", "clone"}},
+    {"ForkWhereNoPageIsWiped", WithoutWipe("fork")},
+    {"ForkWithoutHandlersWhereNoPageIsWiped", WithoutWipe("_Fork")},
+    {"RawForkWhereNoPageIsWiped", WithoutWipe("raw")},
+    {"CloneWhereNoPageIsWiped", WithoutWipe("clone")},
+    {"SeccompStrict", {Host("hostile"), "lock", "strict"}},
+    {"SeccompFilterInAllThreads", {Host("hostile"), "lock", "tight"}},
+    {"SeccompFilterInOneThread", {Host("hostile"), "lock", "own"}},
+    {"NoReadingOfTheTsc", {Host("hostile"), "lock", "tsc"}},
+    {"TwelveNamespacesOfTheLoader",
+     {Host("hostile"), "namespaces", Host("hostile_plugin.so")},
+     3,
+     false,
+     "by dlmopen is not recorded"},
+    {"AUserNamespaceOfItsOwn", {Host("hostile"), "usernamespace"}},
+};
+
+void PrintTo(const Case& what, std::ostream* out) { *out << what.name; }
+
+struct Corner {
+  std::string level;
+  Door door;
+};
+
+std::vector<Corner> Corners() {
+  const char* const all = getenv("RANKTAP_HOSTILE_ALL");
+  if (all == nullptr || std::string(all) != "1") {
+    return {{"full", Door::kPreload}, {"dormant", Door::kVariables}};
+  }
+  std::vector<Corner> corners;
+  for (const char* level : {"dormant", "ranges", "kernels", "full"}) {
+    for (const Door door : {Door::kPreload, Door::kVariables}) corners.push_back({level, door});
+  }
+  return corners;
+}
+
+TEST(HostLifeTest, AProgramThatConfinesItselfHasAGapThatSaysWhy) {
+  const std::pair<const char*, const char*> kWays[] = {{"tight", "seccomp filter"},
+                                                       {"tsc", "reading the TSC"}};
+  for (const auto& [how, why] : kWays) {
+    const Traced traced =
+        Trace({Host("hostile"), "lock", how}, "ranges", Door::kPreload, kPatienceS);
+    EXPECT_EQ(traced.traces, 1u);
+    EXPECT_EQ(traced.ranges, 100u) << "what was before it is stored, what came after is not";
+    EXPECT_THAT(traced.gaps, testing::Contains(testing::HasSubstr(why)));
+  }
+}
+
+TEST(HostLifeTest, AKernelThatWipesNoPageIsNotedAndItsProgramRecorded) {
+  const Traced traced = Trace(WithoutWipe("raw"), "ranges", Door::kPreload, kPatienceS);
+  EXPECT_EQ(traced.traces, 1u) << "of the parent";
+  EXPECT_EQ(traced.ranges, 13u);
+  EXPECT_THAT(traced.notes, testing::Contains(testing::HasSubstr("MADV_WIPEONFORK")));
+}
+
+class HostLifeMatrix : public testing::TestWithParam<Case> {};
+
+TEST_P(HostLifeMatrix, EndsAsBareAtEveryLevelAndThroughBothDoors) {
+  const Case& what = GetParam();
+  const double patience_s = kPatienceS + what.slack_s;
+  const Seen bare = Watch(what.command, {}, patience_s);
+  if (bare.status == 77) GTEST_SKIP() << "not possible on this machine";
+  ASSERT_TRUE(bare.ended) << "the bare program hangs";
+  for (const Corner& corner : Corners()) {
+    if (what.preload_only && corner.door != Door::kPreload) continue;
+    SCOPED_TRACE(corner.level + (corner.door == Door::kPreload ? ", preload" : ", variables"));
+    const Traced traced =
+        Trace(what.command, corner.level, corner.door, bare.seconds + what.slack_s);
+    Seen of_the_program = traced.seen;
+    if (!what.said.empty()) {
+      EXPECT_THAT(traced.seen.errors, testing::HasSubstr(what.said));
+      of_the_program.errors.erase(0, of_the_program.errors.find('\n') + 1);
+    }
+    EXPECT_EQ(Differences(bare, of_the_program, what.slack_s), "");
+    EXPECT_EQ(traced.problems, "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, HostLifeMatrix, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace ranktap::hostile_test
