@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace ranktap::collector {
@@ -106,12 +107,17 @@ void Connections::OnReady(uint64_t id, uint32_t events) {
 
 void Connections::Read(Connection* connection, size_t budget) {
   bool drained = false;
-  const Connection::ReadStatus status = connection->Read(
-      scratch_, budget,
-      [&](const proto::FrameView& frame, std::span<const std::byte> bytes) {
-        return handlers_.on_frame(connection, frame, bytes);
-      },
-      &drained);
+  const auto take = [&](const proto::FrameView& frame, std::span<const std::byte> bytes) {
+    return handlers_.on_frame(connection, frame, bytes);
+  };
+  Connection::ReadStatus status{};
+  try {
+    status = connection->Read(scratch_, budget, take, &drained);
+  } catch (const std::bad_alloc&) {
+    // What it had sent is given back with it; the others go on.
+    log_->Count("out of memory", "pid " + std::to_string(connection->peer().pid));
+    return Close(connection->id());
+  }
   if (status == Connection::ReadStatus::kOpen) return;
   if (status == Connection::ReadStatus::kBadFrame) {
     log_->Count("bad frame",

@@ -106,6 +106,9 @@ class TraceStore {
   void WriteInfo(RunBook* book);
   void WriteStaleInfos();
   Shelved* Find(SessionId session);
+  // Ends the session alone when there is no memory for what it brings.
+  void WithinMemory(SessionId session, const std::function<void(Shelved*)>& act);
+  std::unique_ptr<Shelved> Take(SessionId session);
 
   RunShelf shelf_;
   BlockCompressor compressor_;
