@@ -96,11 +96,13 @@ bool ControlService::ChangeLevels(const v1::ControlRequest& request, const PeerC
     return MayControl(caller, session) && IsOfJob(session, request.job());
   };
   const bool all = request.job().empty() && (caller.uid == 0 || caller.uid == options_->owner);
+  // The plan of "" is everybody's, so that only `all` may make it.
   std::set<std::string> runs;
   if (all) runs.insert("");
   for (const auto& [id, session] : sessions_->all()) {
-    if (!all && is_wanted(*session)) runs.insert(session->run);
+    if (!all && is_wanted(*session) && !session->run.empty()) runs.insert(session->run);
   }
+  if (!all) sessions_->Owe(*change, is_wanted);
   for (const std::string& run : runs) {
     sessions_->Order(*change, run, [&](const Session& session) {
       return is_wanted(session) && (all || session.run == run);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -18,6 +19,7 @@
 #include "collector/ingest/session_ledger.h"
 #include "collector/ingest/trace_store.h"
 #include "proto/frame.h"
+#include "ranktap/v1/control.pb.h"
 
 namespace ranktap::collector {
 
@@ -72,6 +74,11 @@ class Session {
   std::shared_ptr<const Segment> segment;
   std::string run;      // its directory; empty until the store has found one
   uint64_t window = 0;  // the last one it was told of; 0: none
+  struct OwedChange {
+    v1::LevelChange change;
+    uint64_t ordered_ns;  // CLOCK_REALTIME
+  };
+  std::optional<OwedChange> owed;  // ordered before its run was known
 
   bool said_goodbye = false;
   bool is_dead = false;      // by pidfd

@@ -209,6 +209,13 @@ void Sessions::Order(const v1::LevelChange& change, const std::string& run,
   for (const uint64_t id : failed) in_.connections->Close(id);
 }
 
+void Sessions::Owe(const v1::LevelChange& change,
+                   const std::function<bool(const Session&)>& is_wanted) {
+  for (auto& [id, session] : sessions_) {
+    if (session->run.empty() && is_wanted(*session)) session->owed = {change, RealtimeNs()};
+  }
+}
+
 void Sessions::OnStoreReply(StoreReply reply) {
   if (auto* const stored = std::get_if<StoredReply>(&reply)) OnStored(std::move(*stored));
   if (auto* const opened = std::get_if<OpenedReply>(&reply)) OnOpened(*opened);
@@ -230,6 +237,11 @@ void Sessions::OnOpened(const OpenedReply& reply) {
   Session* const session = Find(reply.session);
   if (session == nullptr) return;
   session->run = reply.run;
+  const auto owed = std::exchange(session->owed, std::nullopt);
+  if (owed && owed->ordered_ns > in_.plans->OrderedAt(reply.run)) {
+    return Order(owed->change, reply.run,
+                 [&](const Session& other) { return other.run == reply.run; });
+  }
   const v1::LevelChange* const order = in_.plans->OwnOrder(reply.run);
   Connection* const connection = in_.connections->Find(session->connection());
   if (order == nullptr || connection == nullptr || !connection->welcomed) return;

@@ -52,6 +52,9 @@ class Sessions {
   // hear of it.
   void Order(const v1::LevelChange& change, const std::string& run,
              const std::function<bool(const Session&)>& is_wanted);
+  // Those of the wanted whose run is not known yet: the change becomes their run's plan once it is,
+  // unless that has a newer one by then.
+  void Owe(const v1::LevelChange& change, const std::function<bool(const Session&)>& is_wanted);
 
   // Ends all of them: what is in the sockets is stored, and processes that live on are left alone.
   // Only the store's replies count from then on.

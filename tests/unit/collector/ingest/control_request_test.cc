@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <future>
 #include <thread>
 
 #include "collector/ingest/control_client.h"
 #include "collector/ingest/monotonic_clock.h"
+#include "collector/ingest/public_socket.h"
+#include "collector/ingest/server.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 #include "tests/unit/collector/test_collector.h"
 
@@ -116,6 +119,70 @@ TEST(ControlRequestTest, AnotherUserNeitherSeesNorStartsWhatIsNotTheirs) {
   // The next order that the agent hears of is root's.
   (void)Ask(collector, Make(Request::VERB_START));
   EXPECT_EQ(NextChange(&agent).level(), v1::LEVEL_KERNELS);
+}
+
+// A server whose writer thread waits, so that no session knows its run.
+class HeldStore {
+ public:
+  HeldStore(const std::string& root, const std::string& socket)
+      : listener_(std::move(*PublicSocket::Create(socket, false))),
+        server_(listener_.TakeListener(), Options()),
+        store_(std::move(*RunShelf::Open(root, {})), std::string(16, 'c'),
+               [this](StoreReply reply) { server_.OnStoreReply(std::move(reply)); }),
+        thread_([this] { server_.Run(&store_); }) {}
+  ~HeldStore() {
+    server_.Stop(0);
+    thread_.join();
+  }
+  void Hold() {
+    store_.Beat([this] { go_on_.get_future().wait(); });
+  }
+  void GoOn() { go_on_.set_value(); }
+
+ private:
+  static ServerOptions Options() {
+    ServerOptions options;
+    options.collector_id = std::string(16, 'c');
+    options.owner = ::geteuid();
+    options.level = v1::LEVEL_RANGES;
+    return options;
+  }
+  std::promise<void> go_on_;
+  PublicSocket listener_;
+  Server server_;
+  TraceStore store_;
+  std::thread thread_;
+};
+
+TEST(ControlRequestTest, AnOrderBeforeItsRunIsKnownReachesThatRunAndNoOther) {
+  const TemporaryDirectory directory;
+  const std::string socket = directory / "sockets" + "/s";
+  HeldStore store(directory / "runs", socket);
+  store.Hold();
+  FakeAgent ours, others, later;
+  ours.hello.mutable_rank()->set_job("42");
+  others.hello.mutable_rank()->set_job("43");
+  later.hello.mutable_rank()->set_job("43");
+  EXPECT_EQ(ours.Join(socket).level(), v1::LEVEL_RANGES);
+  (void)others.Join(socket);
+  Request request = Make(Request::VERB_START, "42");
+  request.set_level(v1::LEVEL_FULL);
+  const auto reply = AskCollector(socket, request);
+  ASSERT_TRUE(reply.ok()) << reply.message();
+  EXPECT_EQ(reply->problem(), "");
+  while (RealtimeNs() < reply->at_realtime_ns()) ::usleep(1000);
+  EXPECT_EQ(later.Join(socket).level(), v1::LEVEL_RANGES);
+  store.GoOn();
+  EXPECT_EQ(NextChange(&ours).window(), reply->window());
+  // Whoever joins the run then is in the window, too.
+  FakeAgent second;
+  second.hello.mutable_rank()->set_job("42");
+  (void)second.Join(socket);
+  EXPECT_EQ(NextChange(&second).level(), v1::LEVEL_FULL);
+  // The next that the others hear of is for them.
+  const auto theirs = AskCollector(socket, Make(Request::VERB_STOP, "43"));
+  ASSERT_TRUE(theirs.ok());
+  EXPECT_EQ(NextChange(&others).level(), v1::LEVEL_DORMANT);
 }
 
 TEST(ControlRequestTest, AnUnknownVerbOrLevelIsRefusedWithAReason) {
