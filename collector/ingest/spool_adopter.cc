@@ -1,6 +1,5 @@
 #include "collector/ingest/spool_adopter.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/file.h>
@@ -17,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include "collector/file/owned_file.h"
 #include "proto/spool.h"
 #include "ranktap/v1/control.pb.h"
 
@@ -24,6 +24,7 @@ namespace ranktap::collector {
 namespace {
 
 constexpr auto kLookEvery = std::chrono::seconds(5);
+constexpr size_t kMostSpools = 1u << 16;  // of one user, that one look takes
 constexpr size_t kReadBytes = 2 * (sizeof(proto::FrameHeader) + proto::kMaxPayloadBytes);
 
 // The directory, opened, if it is its owner's alone. A stranger may have made the path first.
@@ -37,15 +38,10 @@ FileDescriptor OpenOwned(const SpoolDirectory& directory) {
 }
 
 std::vector<std::string> SpoolsIn(int directory) {
-  std::vector<std::string> names;
-  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(copy < 0 ? nullptr : ::fdopendir(copy),
-                                                 &::closedir);
-  if (open == nullptr) return names;
-  while (const dirent* const entry = ::readdir(open.get())) {
-    std::string name = entry->d_name;
-    if (name.ends_with(proto::kSpoolSuffix)) names.push_back(std::move(name));
-  }
+  std::vector<std::string> names = NamesIn(directory, kMostSpools);
+  std::erase_if(names, [](const std::string& name) {
+    return !std::string_view(name).ends_with(proto::kSpoolSuffix);
+  });
   // A process's spools in their order: session, then number.
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return std::pair(a.size(), std::string_view(a)) < std::pair(b.size(), std::string_view(b));
@@ -55,14 +51,9 @@ std::vector<std::string> SpoolsIn(int directory) {
 
 // The file, locked, if its process has ended.
 FileDescriptor OpenOrphan(int directory, const std::string& name, uid_t owner) {
-  FileDescriptor fd(
-      ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat status;
-  if (!fd.valid() || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-      status.st_uid != owner || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    return {};
-  }
-  return fd;
+  Result<FileDescriptor> file = OpenOwnedFile(directory, name, owner, name);
+  if (!file || ::flock(file->get(), LOCK_EX | LOCK_NB) != 0) return {};
+  return std::move(*file);
 }
 
 }  // namespace

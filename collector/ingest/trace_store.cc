@@ -79,7 +79,9 @@ std::unique_ptr<TraceStore::Shelved> TraceStore::Take(SessionId session) {
   if (found == sessions_.end()) return nullptr;
   std::unique_ptr<Shelved> gone = std::move(found->second);
   sessions_.erase(found);
-  shelf_.Leave(gone->book);
+  const std::vector<TraceInfo>& infos = gone->store->infos();
+  shelf_.Leave(gone->book, gone->store->state().hello().session(),
+               infos.empty() ? "" : infos.back().file);
   stale_.insert(gone->book);
   return gone;
 }
@@ -174,6 +176,7 @@ RunInfo TraceStore::InfoOf(const RunBook& book) const {
 void TraceStore::WriteStaleInfos() {
   const auto start = steady_clock::now();
   for (RunBook* const book : std::exchange(stale_, {})) WriteInfo(book);
+  shelf_.Rest();
   const auto end = steady_clock::now();
   constexpr int kShareOfTime = 20;
   next_info_ = end + kShareOfTime * (end - start);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <filesystem>
@@ -162,6 +163,15 @@ TEST_F(HostileFileTest, EventsThatAreAllAlikeAreTakenUpToABoundOfTheFilesBytes) 
   EXPECT_GE(trace->events, uint64_t{1} << 20);
   EXPECT_LT(trace->events, next);
   EXPECT_FALSE(trace->damage.empty());
+}
+
+TEST_F(HostileFileTest, AFifoInPlaceOfRunJsonIsSaidAndNotWaitedFor) {
+  ASSERT_EQ(::mkfifo((directory_ / "run.json").c_str(), 0600), 0);
+  EXPECT_TRUE(writer_.Finish());
+  const auto check = CheckRun(directory_.path());
+  ASSERT_TRUE(check.ok()) << check.message();
+  ASSERT_EQ(check->problems.size(), 1u);
+  EXPECT_NE(check->problems[0].find("not a file"), std::string::npos);
 }
 
 }  // namespace
