@@ -18,16 +18,19 @@ constexpr size_t kReadBudget = 1u << 20;
 // The socket bounds the bytes that a dead process can have left in it. A forked child that goes on
 // writing has no bound.
 constexpr size_t kMaxDrainBytes = 64u << 20;
+// Of one user's, that its own doing keeps from being closed; every connection may bring 253 more.
+constexpr size_t kMostToClose = 512;
 // Out of descriptors or memory: accepting pauses, or the loop would spin.
 constexpr uint64_t kAcceptPauseNs = 100'000'000;
 
 }  // namespace
 
 Connections::Connections(FileDescriptor listener, const ServerOptions* options, EventLoop* loop,
-                         IngestLog* log, Handlers handlers)
+                         IngestLog* log, Closer* closer, Handlers handlers)
     : options_(options),
       loop_(loop),
       log_(log),
+      closer_(closer),
       handlers_(std::move(handlers)),
       listener_(std::move(listener)),
       scratch_(kScratchBytes) {
@@ -53,13 +56,21 @@ void Connections::AcceptAll() {
       return;
     }
     const auto peer = CredentialsOf(socket.get());
-    if (peer && IsServed(*peer)) Admit(std::move(socket), *peer);
+    if (peer && IsServed(*peer)) {
+      Admit(std::move(socket), *peer);
+    } else {
+      closer_->Close(peer ? peer->uid : options_->owner, std::move(socket));
+    }
   }
 }
 
 bool Connections::IsServed(const PeerCredentials& peer) {
   if (!options_->all_users && peer.uid != options_->owner && peer.uid != 0) {
     log_->Count("another user's process", "uid " + std::to_string(peer.uid));
+    return false;
+  }
+  if (closer_->waiting(peer.uid) > kMostToClose) {
+    log_->Count("too many descriptors to close", "uid " + std::to_string(peer.uid));
     return false;
   }
   const auto of_user =
@@ -75,7 +86,7 @@ bool Connections::IsServed(const PeerCredentials& peer) {
 
 void Connections::Admit(FileDescriptor socket, const PeerCredentials& peer) {
   const uint64_t id = ++last_id_;
-  auto connection = std::make_shared<Connection>(std::move(socket), id, peer);
+  auto connection = std::make_shared<Connection>(std::move(socket), id, peer, closer_);
   connection->tag =
       loop_->Watch(connection->fd(), EPOLLIN, [this, id](uint32_t events) { OnReady(id, events); });
   if (connection->tag == 0) log_->Count("epoll_ctl failed", std::strerror(errno));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "collector/file/file_descriptor.h"
+#include "collector/ingest/closer.h"
 #include "collector/ingest/connection.h"
 #include "collector/ingest/event_loop.h"
 #include "collector/ingest/ingest_log.h"
@@ -33,7 +34,7 @@ class Connections {
 
   // The objects behind the pointers outlive this. It accepts nobody before the loop runs.
   Connections(FileDescriptor listener, const ServerOptions* options, EventLoop* loop,
-              IngestLog* log, Handlers handlers);
+              IngestLog* log, Closer* closer, Handlers handlers);
 
   // Everybody who waits at the listener.
   void AcceptAll();
@@ -62,6 +63,7 @@ class Connections {
   const ServerOptions* options_;
   EventLoop* loop_;
   IngestLog* log_;
+  Closer* closer_;
   Handlers handlers_;
   FileDescriptor listener_;
   EventLoop::Tag listener_tag_ = 0;

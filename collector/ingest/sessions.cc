@@ -48,7 +48,8 @@ bool Sessions::OnHello(Connection* connection, const proto::FrameView& frame) {
   FileDescriptor descriptor = connection->TakeDescriptor();
   if (descriptor.valid()) {
     std::string why;
-    auto segment = std::make_shared<Segment>(std::move(descriptor), &why);
+    auto segment =
+        std::make_shared<Segment>(std::move(descriptor), &why, in_.closer, connection->peer().uid);
     if (segment->valid()) session->segment = std::move(segment);
     if (!why.empty()) in_.log->Count("rings refused", why);
   }

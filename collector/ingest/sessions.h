@@ -34,6 +34,7 @@ class Sessions {
     Connections* connections;
     LevelPlans* plans;
     IngestLog* log;
+    Closer* closer;
     TraceStore* store;
   };
   explicit Sessions(const Context& context);
