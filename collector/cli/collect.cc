@@ -1,6 +1,7 @@
 // `ranktap collect`: a collector that stays. Programs join it through RANKTAP_SOCKET, in several
 // jobs and of several users at once.
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -93,6 +94,14 @@ FileDescriptor BlockSignals() {
   return FileDescriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+// All that we may have; how many that is.
+uint64_t RaiseDescriptorLimit() {
+  rlimit limit{1024, 1024};
+  (void)::getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit raised{limit.rlim_max, limit.rlim_max};
+  return ::setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur;
+}
+
 SpoolAdopter::FindDirectories SpoolsOf(const CollectOptions& options) {
   const char* const named = ::getenv("RANKTAP_SPOOL");
   const std::string path = options.spool.empty() && named != nullptr ? named : options.spool;
@@ -142,6 +151,7 @@ int CollectUntilSignal(const CollectOptions& options) {
     Complain(path + ": its collector was killed; closed after its last whole block");
   }
   ServerOptions server;
+  server.limits = WithinDescriptors(RaiseDescriptorLimit());
   server.level = options.wanted_level;
   if (options.wanted_level >= v1::LEVEL_RANGES) server.start_level = options.wanted_level;
   server.collector_version = kVersion;

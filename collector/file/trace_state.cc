@@ -72,7 +72,7 @@ bool TraceState::TakeNewEntries(std::span<const std::byte> dictionary, std::stri
   (void)ForEachEntry(dictionary, [&](uint32_t field, uint64_t id, std::string_view bytes) {
     if (entries_.Insert(field, id)) fresh->append(bytes);
   });
-  dictionary_.append(*fresh, before);
+  dictionary_.Append(std::string_view(*fresh).substr(before));
   return true;
 }
 
@@ -187,8 +187,17 @@ std::string TraceState::EncodeCheckpoint(v1::Checkpoint extra) const {
   for (const auto& [id, account] : accounts_) *extra.add_accounts() = account;
   for (const v1::ClockReading& reading : clocks_) *extra.add_clocks() = reading;
   std::string bytes = extra.SerializeAsString();
-  protozero::pbf_writer(bytes).add_message(v1::Checkpoint::kDictionaryFieldNumber, dictionary_);
+  protozero::pbf_writer(bytes).add_message(v1::Checkpoint::kDictionaryFieldNumber,
+                                           dictionary_.Whole());
   return bytes;
+}
+
+uint64_t TraceState::MemoryBytes() const {
+  // Nodes of the maps, with their messages; a hello's lists cost more than their bytes.
+  constexpr uint64_t kWriterBytes = 192, kAccountBytes = 320, kHelloTimes = 4;
+  return sizeof(*this) + dictionary_.bytes() + entries_.bytes() + writers_.size() * kWriterBytes +
+         accounts_.size() * kAccountBytes + hello_.ByteSizeLong() * kHelloTimes +
+         last_words_.detail().size();
 }
 
 uint64_t TraceState::CheckpointBytes() const {

@@ -13,6 +13,7 @@
 
 #include "collector/file/checkpoint_parts.h"
 #include "collector/file/entry_set.h"
+#include "collector/file/packed_text.h"
 #include "proto/frame.h"
 #include "proto/ring.h"
 #include "ranktap/v1/trace.pb.h"
@@ -46,7 +47,10 @@ class TraceState {
   const v1::Hello& hello() const { return hello_; }
   const std::map<uint32_t, WriterState>& writers() const { return writers_; }
   const std::map<uint32_t, v1::Account>& accounts() const { return accounts_; }
-  const std::string& dictionary() const { return dictionary_; }
+  // All entries, serialised: put together anew for each call.
+  std::string dictionary() const { return dictionary_.Whole(); }
+  // About what all of it takes of memory.
+  uint64_t MemoryBytes() const;
   const EntrySet& entries() const { return entries_; }
   uint64_t NextEvent(uint32_t writer) const;
   bool said_goodbye() const { return goodbye_; }
@@ -71,7 +75,7 @@ class TraceState {
   [[nodiscard]] bool NoteClock(std::span<const std::byte> payload);
 
   v1::Hello hello_;
-  std::string dictionary_;
+  PackedText dictionary_;
   EntrySet entries_;
   std::map<uint32_t, WriterState> writers_;
   std::map<uint32_t, v1::Account> accounts_;

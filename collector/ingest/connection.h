@@ -52,6 +52,13 @@ class Connection {
   uint64_t frames() const { return frames_; }
   const std::string& problem() const { return problem_; }
 
+  // Of a frame that is not complete.
+  uint64_t held_bytes() const { return input_.capacity(); }
+
+  // As UserMemory has it.
+  uint64_t accounted = 0;
+  // Not read, since its user is at the bound.
+  bool paused = false;
   // The event loop's for the socket; 0: not watched.
   uint64_t tag = 0;
   // Which session it speaks for; 0 before the hello.

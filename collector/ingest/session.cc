@@ -61,6 +61,13 @@ bool ParsesAs(proto::FrameType type, std::span<const std::byte> payload) {
 
 }  // namespace
 
+uint64_t Session::MemoryBytes() const {
+  // Its hello twice, as objects; a process's descriptors in the kernel; nodes of the maps.
+  constexpr uint64_t kSessionBytes = 8u << 10, kWriterBytes = 192, kHelloTimes = 8;
+  return kSessionBytes + stored_memory + next_event_.size() * kWriterBytes +
+         hello_bytes_ * kHelloTimes + amended_bytes_ * kHelloTimes;
+}
+
 bool Session::CheckControl(const proto::FrameView& frame, std::string* why) const {
   if (frame.header.events != 0) {
     *why = "events in a control frame";

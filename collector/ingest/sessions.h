@@ -71,7 +71,8 @@ class Sessions {
   Session* FindOrOpen(Connection* connection, const v1::Hello& hello);
   void WatchPidfd(Session* session);
   void Reattach(Session* session, Connection* connection, const proto::FrameView& hello);
-  void Refuse(Connection* connection, const std::string& why);
+  // `retry_ms` 0: never, since it does not go away by itself.
+  void Refuse(Connection* connection, const std::string& why, uint32_t retry_ms);
   void Welcome(Connection* connection, const PositionsReply* positions);
   [[nodiscard]] bool Tell(Session* session, Connection* connection, const v1::LevelChange& change);
   // Puts a frame of our own making into the session's open block.

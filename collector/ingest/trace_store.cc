@@ -125,7 +125,9 @@ void TraceStore::Store(SessionId session, uint64_t connection, uint64_t frames, 
       WithinMemory(session, [&](Shelved* found) { found->store->Store(*shared); });
     }
     queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-    reply_(StoredReply{session, connection, frames, std::move(*shared)});
+    const Shelved* const found = Find(session);
+    const uint64_t memory = found == nullptr ? 0 : found->store->MemoryBytes();
+    reply_(StoredReply{session, connection, frames, memory, std::move(*shared)});
   });
 }
 

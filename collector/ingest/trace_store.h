@@ -35,7 +35,8 @@ struct StoredReply {
   SessionId session = 0;
   uint64_t connection = 0;
   uint64_t frames = 0;
-  FrameBlock block;  // the buffer, for reuse
+  uint64_t memory = 0;  // what the store holds of the session, in bytes
+  FrameBlock block;     // the buffer, for reuse
 };
 // The session's file will lie in this directory.
 struct OpenedReply {

@@ -5,14 +5,12 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <future>
 #include <thread>
 
 #include "collector/ingest/control_client.h"
 #include "collector/ingest/monotonic_clock.h"
-#include "collector/ingest/public_socket.h"
-#include "collector/ingest/server.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
+#include "tests/unit/collector/held_store.h"
 #include "tests/unit/collector/test_collector.h"
 
 namespace ranktap::collector {
@@ -120,39 +118,6 @@ TEST(ControlRequestTest, AnotherUserNeitherSeesNorStartsWhatIsNotTheirs) {
   (void)Ask(collector, Make(Request::VERB_START));
   EXPECT_EQ(NextChange(&agent).level(), v1::LEVEL_KERNELS);
 }
-
-// A server whose writer thread waits, so that no session knows its run.
-class HeldStore {
- public:
-  HeldStore(const std::string& root, const std::string& socket)
-      : listener_(std::move(*PublicSocket::Create(socket, false))),
-        server_(listener_.TakeListener(), Options()),
-        store_(std::move(*RunShelf::Open(root, {})), std::string(16, 'c'),
-               [this](StoreReply reply) { server_.OnStoreReply(std::move(reply)); }),
-        thread_([this] { server_.Run(&store_); }) {}
-  ~HeldStore() {
-    server_.Stop(0);
-    thread_.join();
-  }
-  void Hold() {
-    store_.Beat([this] { go_on_.get_future().wait(); });
-  }
-  void GoOn() { go_on_.set_value(); }
-
- private:
-  static ServerOptions Options() {
-    ServerOptions options;
-    options.collector_id = std::string(16, 'c');
-    options.owner = ::geteuid();
-    options.level = v1::LEVEL_RANGES;
-    return options;
-  }
-  std::promise<void> go_on_;
-  PublicSocket listener_;
-  Server server_;
-  TraceStore store_;
-  std::thread thread_;
-};
 
 TEST(ControlRequestTest, AnOrderBeforeItsRunIsKnownReachesThatRunAndNoOther) {
   const TemporaryDirectory directory;

@@ -109,12 +109,15 @@ TEST_F(LingeringCloseTest, NorDoesOneInsideASocketThatIsPassed) {
 
 TEST_F(LingeringCloseTest, NorOneThatWaitsUnreadInAConnectionThatIsClosed) {
   {
+    // Stopped, so that both are there before it reads the first.
+    ASSERT_EQ(::kill(collector_.pid(), SIGSTOP), 0);
     FakeAgent client;
     client.Connect(collector_.socket());
     client.SendRaw(std::as_bytes(std::span("GET / HTTP/1.1\r\n", 16)));
     const FileDescriptor passed = lingering_.TakeSender();
     Pass(client.socket(), passed.get());
   }
+  ASSERT_EQ(::kill(collector_.pid(), SIGCONT), 0);
   ExpectServed();
 }
 
