@@ -94,6 +94,15 @@ FileDescriptor BlockSignals() {
   return FileDescriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+// One line each, up to a number that anybody reads.
+void ComplainOfSome(const std::vector<std::string>& subjects, const char* what) {
+  constexpr size_t kMost = 20;
+  for (size_t i = 0; i < subjects.size() && i < kMost; ++i) Complain(subjects[i] + what);
+  if (subjects.size() > kMost) {
+    Complain("and " + std::to_string(subjects.size() - kMost) + " more of these");
+  }
+}
+
 // All that we may have; how many that is.
 uint64_t RaiseDescriptorLimit() {
   rlimit limit{1024, 1024};
@@ -146,10 +155,8 @@ int CollectUntilSignal(const CollectOptions& options) {
     Complain(shelf.message());
     return kFailure;
   }
-  for (const std::string& problem : shelf->problems()) Complain(problem);
-  for (const std::string& path : shelf->sealed()) {
-    Complain(path + ": its collector was killed; closed after its last whole block");
-  }
+  ComplainOfSome(shelf->problems(), "");
+  ComplainOfSome(shelf->sealed(), ": its collector was killed; closed after its last whole block");
   ServerOptions server;
   server.limits = WithinDescriptors(RaiseDescriptorLimit());
   server.level = options.wanted_level;

@@ -25,6 +25,7 @@ namespace {
 
 constexpr auto kLookEvery = std::chrono::seconds(5);
 constexpr size_t kMostSpools = 1u << 16;  // of one user, that one look takes
+constexpr uint64_t kMostComplaints = 20;  // of one user's spools, a line each
 constexpr size_t kReadBytes = 2 * (sizeof(proto::FrameHeader) + proto::kMaxPayloadBytes);
 
 // The directory, opened, if it is its owner's alone. A stranger may have made the path first.
@@ -110,16 +111,33 @@ void SpoolAdopter::Run() {
 void SpoolAdopter::Look(const SpoolDirectory& directory) {
   const FileDescriptor folder = OpenOwned(directory);
   if (!folder.valid()) return;
-  for (const std::string& name : SpoolsIn(folder.get())) {
+  const std::vector<std::string> names = SpoolsIn(folder.get());
+  std::set<std::string>& refused = refused_[directory.path];
+  // Those that are gone are forgotten: a user can make and remove any number.
+  std::erase_if(refused, [present = std::set(names.begin(), names.end())](const std::string& name) {
+    return !present.contains(name);
+  });
+  for (const std::string& name : names) {
     const std::string path = directory.path + "/" + name;
     if (stopping()) return;
-    if (refused_.contains(path)) continue;
+    if (refused.contains(name)) continue;
     const FileDescriptor file = OpenOrphan(folder.get(), name, directory.owner);
     if (!file.valid()) continue;
     if (Take(file.get(), path, directory.owner)) {
       (void)::unlinkat(folder.get(), name.c_str(), 0);
     } else if (!stopping()) {
-      refused_.insert(path);
+      refused.insert(name);
+    }
+  }
+}
+
+void SpoolAdopter::ComplainOf(uid_t owner, const std::string& what) {
+  const uint64_t count = ++complaints_[owner];
+  if (count <= kMostComplaints) return complain_(what);
+  for (uint64_t said = kMostComplaints; said < count; said *= 10) {
+    if (count == said + 1) {
+      complain_("more than " + std::to_string(said) + " spools of user " + std::to_string(owner) +
+                " could not be taken whole, and are not named any more");
     }
   }
 }
@@ -166,13 +184,13 @@ bool SpoolAdopter::Take(int file, const std::string& path, uid_t owner) {
   if (!stored) {
     const std::string turned_down =
         "the collector turned down a frame before offset " + std::to_string(offset);
-    complain_(path + ": not taken, and left there: " +
-              (frames == 0        ? "no frame at offset 0"
-               : refusal_.empty() ? turned_down
-                                  : refusal_));
+    ComplainOf(owner, path + ": not taken, and left there: " +
+                          (frames == 0        ? "no frame at offset 0"
+                           : refusal_.empty() ? turned_down
+                                              : refusal_));
   } else if (left > 0) {
-    complain_(path + ": cut off at offset " + std::to_string(offset) + ", as by a kill; " +
-              std::to_string(left) + " bytes after it are no whole frame");
+    ComplainOf(owner, path + ": cut off at offset " + std::to_string(offset) + ", as by a kill; " +
+                          std::to_string(left) + " bytes after it are no whole frame");
   }
   return stored;
 }

@@ -110,7 +110,7 @@ std::string FormatSummary(const RunSummary& summary, const RunInfo& info, const 
   }
   for (const std::string& note : summary.notes) text += "  note: " + Printable(note) + "\n";
   for (const auto& [reason, count] : info.refused) {
-    text += "  note: " + reason + ": " + std::to_string(count) + "\n";
+    text += "  note: " + Printable(reason) + ": " + std::to_string(count) + "\n";
   }
   // One call in 64 is timed; a short program's few samples make no estimate.
   text += "  cost of ranktap: " + FormatNs(summary.cost_cpu_ns) + " CPU in its own threads, " +
