@@ -66,12 +66,14 @@ class CollectorProcess {
     }
     return 0;
   }
-  size_t Descriptors() const {
-    const std::filesystem::directory_iterator all("/proc/" + std::to_string(pid_) + "/fd");
-    return static_cast<size_t>(std::distance(begin(all), end(all)));
-  }
+  size_t Descriptors() const { return Count("fd"); }
+  size_t Threads() const { return Count("task"); }
 
  private:
+  size_t Count(const std::string& what) const {
+    const std::filesystem::directory_iterator all("/proc/" + std::to_string(pid_) + "/" + what);
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+  }
   int Serve(const Setup& setup, int ready, int stop) {
     setup.first();
     Result<PublicSocket> listener = PublicSocket::Create(socket(), setup.all_users);

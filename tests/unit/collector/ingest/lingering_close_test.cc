@@ -71,7 +71,21 @@ class LingeringCloseTest : public ::testing::Test {
   }
   // Of an honest process, beside what waits to be closed.
   void ExpectServed() {
-    FakeAgent honest({.rank = 0});
+    {
+      FakeAgent honest({.rank = 0});
+      Serve(&honest);
+    }
+    // And long before it has lingered to its end, no thread waits for it any more.
+    size_t threads = 0;
+    for (int tries = 0; tries < 1000; ++tries) {
+      threads = collector_.Threads();
+      if (threads <= before_) break;
+      ::usleep(10'000);
+    }
+    EXPECT_LE(threads, before_);
+  }
+  void Serve(FakeAgent* agent) {
+    FakeAgent& honest = *agent;
     ASSERT_TRUE(honest.Join(collector_.socket()).refused().empty());
     honest.Emit(honest.AddWriter(), proto::KernelEvent{});
     honest.Flush();
@@ -80,6 +94,7 @@ class LingeringCloseTest : public ::testing::Test {
 
   TemporaryDirectory directory_;
   CollectorProcess collector_{directory_.path(), {}};
+  size_t before_ = collector_.Threads();
   Lingering lingering_;  // after the fork: else the collector would have a copy of it
 };
 
