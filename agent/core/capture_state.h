@@ -50,13 +50,13 @@ void SetCapture(uint32_t bits);
 void ClearCapture(uint32_t bits);
 
 // Stops recording for good, from any thread, without waiting: what is left to do on doubt.
+inline void GoQuiet() {
+  g_capture_page.load(std::memory_order_relaxed)->mask.store(0, std::memory_order_relaxed);
+}
+
 // In a fork child whose page was not wiped.
 inline void TellForked() {
   g_capture_page.load(std::memory_order_relaxed)->unforked.store(0, std::memory_order_relaxed);
-}
-
-inline void GoQuiet() {
-  g_capture_page.load(std::memory_order_relaxed)->mask.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace ranktap::agent

@@ -2,6 +2,7 @@
 // jobs and of several users at once.
 #include <fmt/core.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -94,6 +95,23 @@ FileDescriptor BlockSignals() {
   return FileDescriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+// One line each, up to a number that anybody reads.
+void ComplainOfSome(const std::vector<std::string>& subjects, const char* what) {
+  constexpr size_t kMost = 20;
+  for (size_t i = 0; i < subjects.size() && i < kMost; ++i) Complain(subjects[i] + what);
+  if (subjects.size() > kMost) {
+    Complain("and " + std::to_string(subjects.size() - kMost) + " more of these");
+  }
+}
+
+// All that we may have; how many that is.
+uint64_t RaiseDescriptorLimit() {
+  rlimit limit{1024, 1024};
+  (void)::getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit raised{limit.rlim_max, limit.rlim_max};
+  return ::setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur;
+}
+
 SpoolAdopter::FindDirectories SpoolsOf(const CollectOptions& options) {
   const char* const named = ::getenv("RANKTAP_SPOOL");
   const std::string path = options.spool.empty() && named != nullptr ? named : options.spool;
@@ -138,11 +156,10 @@ int CollectUntilSignal(const CollectOptions& options) {
     Complain(shelf.message());
     return kFailure;
   }
-  for (const std::string& problem : shelf->problems()) Complain(problem);
-  for (const std::string& path : shelf->sealed()) {
-    Complain(fmt::format("{}: its collector was killed; closed after its last whole block", path));
-  }
+  ComplainOfSome(shelf->problems(), "");
+  ComplainOfSome(shelf->sealed(), ": its collector was killed; closed after its last whole block");
   ServerOptions server;
+  server.limits = WithinDescriptors(RaiseDescriptorLimit());
   server.level = options.wanted_level;
   if (options.wanted_level >= v1::LEVEL_RANGES) server.start_level = options.wanted_level;
   server.collector_version = kVersion;

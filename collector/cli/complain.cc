@@ -1,11 +1,12 @@
 #include <cstdio>
 
 #include "collector/cli/command.h"
+#include "collector/file/printable.h"
 
 namespace ranktap::collector {
 
 void Complain(std::string_view message) {
-  std::fprintf(stderr, "ranktap: %.*s\n", static_cast<int>(message.size()), message.data());
+  std::fprintf(stderr, "ranktap: %s\n", Printable(message).c_str());
 }
 
 int Complained(std::string_view message, int status) {

@@ -138,22 +138,23 @@ std::vector<CollectorAnswer> FindTarget(const ControlTarget& target) {
   const std::vector<std::string> sockets =
       target.socket.empty() ? CandidateSockets() : std::vector{target.socket};
   std::vector<CollectorAnswer> found;
-  std::string problems;
+  std::vector<std::string> problems;
   for (const std::string& socket : sockets) {
     Result<v1::ControlReply> reply = AskCollector(socket, request);
     if (!reply) {
-      if (!target.socket.empty()) problems = reply.message();
+      if (!target.socket.empty()) problems = {reply.message()};
     } else if (!reply->problem().empty()) {
-      problems +=
-          fmt::format("{}{}: {}", problems.empty() ? "" : "\nranktap: ", socket, reply->problem());
+      problems.push_back(fmt::format("{}: {}", socket, reply->problem()));
     } else {
       found.push_back({socket, std::move(*reply)});
     }
   }
   if (found.empty()) {
-    Complain(problems.empty() ? "no collector of yours runs here; `ranktap run -- COMMAND` starts "
-                                "one for a command, `ranktap collect` one that stays"
-                              : problems);
+    for (const std::string& problem : problems) Complain(problem);
+    if (!problems.empty()) return found;
+    Complain(
+        "no collector of yours runs here; `ranktap run -- COMMAND` starts one for a command, "
+        "`ranktap collect` one that stays");
   }
   return found;
 }

@@ -12,6 +12,7 @@
 #include "collector/export/exporter.h"
 #include "collector/export/run_clock.h"
 #include "collector/export/split_export.h"
+#include "collector/file/printable.h"
 #include "collector/import/open_run.h"
 #include "collector/report/human_units.h"
 #include "collector/symbols/resolve_stacks.h"
@@ -50,7 +51,7 @@ std::optional<Failure> WriteOne(const Exporter& exporter, const Run& run,
   if (options.split_bytes != 0) {
     const auto pieces = WriteSplit(exporter, run, traces, options, path, options.split_bytes);
     if (!pieces) return Failure{pieces.message()};
-    for (const std::string& piece : *pieces) std::printf("%s\n", piece.c_str());
+    for (const std::string& piece : *pieces) std::printf("%s\n", Printable(piece).c_str());
     return std::nullopt;
   }
   if (auto failure = exporter.write(run, traces, options, path)) return failure;

@@ -3,6 +3,7 @@
 
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/file/printable.h"
 #include "collector/report/human_units.h"
 #include "collector/trace/load/trace_check.h"
 
@@ -10,20 +11,22 @@ namespace ranktap::collector {
 namespace {
 
 void Print(const TraceCheck& check) {
-  std::printf("%s: %s, %s events in %s blocks, %s, %s declared lost\n", check.path.c_str(),
-              check.ok() ? "ok" : "FAILED", FormatCount(static_cast<int64_t>(check.events)).c_str(),
-              FormatCount(static_cast<int64_t>(check.blocks)).c_str(),
-              FormatBytes(check.bytes).c_str(),
-              FormatCount(static_cast<int64_t>(check.lost)).c_str());
+  std::printf(
+      "%s: %s, %s events in %s blocks, %s, %s declared lost\n", Printable(check.path).c_str(),
+      check.ok() ? "ok" : "FAILED", FormatCount(static_cast<int64_t>(check.events)).c_str(),
+      FormatCount(static_cast<int64_t>(check.blocks)).c_str(), FormatBytes(check.bytes).c_str(),
+      FormatCount(static_cast<int64_t>(check.lost)).c_str());
   for (const Damage& problem : check.problems) {
     std::printf("  offset %llu: %s", static_cast<unsigned long long>(problem.offset),
-                problem.what.c_str());
+                Printable(problem.what).c_str());
     if (problem.bytes > 0) {
       std::printf(" (%llu bytes)", static_cast<unsigned long long>(problem.bytes));
     }
     std::printf("\n");
   }
-  for (const std::string& note : check.notes) std::printf("  note: %s\n", note.c_str());
+  for (const std::string& note : check.notes) {
+    std::printf("  note: %s\n", Printable(note).c_str());
+  }
 }
 
 }  // namespace
@@ -42,8 +45,12 @@ int VerifyCommand(const std::vector<std::string>& arguments) {
     return kFailure;
   }
   for (const TraceCheck& check : run->traces) Print(check);
-  for (const std::string& problem : run->problems) std::printf("%s\n", problem.c_str());
-  if (run->traces.empty() && run->problems.empty()) std::printf("%s: no traces\n", path.c_str());
+  for (const std::string& problem : run->problems) {
+    std::printf("%s\n", Printable(problem).c_str());
+  }
+  if (run->traces.empty() && run->problems.empty()) {
+    std::printf("%s: no traces\n", Printable(path).c_str());
+  }
   return run->ok() ? kSuccess : kFailure;
 }
 

@@ -8,6 +8,7 @@
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
 #include "collector/export/thread_number.h"
+#include "collector/file/printable.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -18,7 +19,8 @@ constexpr size_t kBufferBytes = 256u << 10;
 // RFC 4180: in quotes, quotes doubled.
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
-  for (const char byte : SanitizedName(text)) quoted.append(byte == '"' ? 2 : 1, byte);
+  for (const char byte : PrintableCell(SanitizedName(text)))
+    quoted.append(byte == '"' ? 2 : 1, byte);
   return quoted + "\"";
 }
 

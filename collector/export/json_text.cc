@@ -2,28 +2,9 @@
 
 #include <algorithm>
 
+#include "collector/file/printable.h"
+
 namespace ranktap::collector {
-namespace {
-
-// Length of the UTF-8 sequence at the beginning of `text`; 0: it is none.
-size_t Utf8Length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what lies beyond Unicode.
-  if (first == 0xe0 && byte(1) < 0xa0) return 0;
-  if (first == 0xed && byte(1) > 0x9f) return 0;
-  if (first == 0xf0 && byte(1) < 0x90) return 0;
-  if (first == 0xf4 && byte(1) > 0x8f) return 0;
-  return length;
-}
-
-}  // namespace
 
 void JsonText::Grow(size_t bytes) {
   text_.resize(std::max(text_.size() * 2, size_ + bytes + kLongestNumber));

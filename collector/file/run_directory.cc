@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "collector/file/owned_file.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -18,6 +20,8 @@ constexpr mode_t kFileMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
 // Far beyond any restart count; ends a search in a directory that refuses for another reason.
 constexpr uint32_t kMaxIncarnations = 100'000;
+
+constexpr int kAttempts = 1000;  // for a free name
 
 FileDescriptor OpenDirectory(const std::string& path) {
   return FileDescriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -88,7 +92,6 @@ Result<RunDirectory> RunDirectory::Create(const std::string& path, const std::st
 }
 
 Result<RunDirectory> RunDirectory::CreateNew(const std::string& parent, const std::string& name) {
-  constexpr int kAttempts = 1000;
   for (int attempt = 1; attempt <= kAttempts; ++attempt) {
     const std::string path = parent + name + (attempt == 1 ? "" : fmt::format("-{}", attempt));
     bool created = false;
@@ -106,12 +109,23 @@ Result<RunDirectory> RunDirectory::Checked(std::string path, FileDescriptor dire
   return RunDirectory(std::move(path), std::move(directory));
 }
 
-Result<RunDirectory> RunDirectory::OpenExisting(const std::string& path) {
-  FileDescriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (!directory.valid()) {
-    return SystemFailure(fmt::format("{}: could not open as a directory", path), errno);
+Result<RunDirectory> RunDirectory::CreateIn(int parent, const std::string& path,
+                                            const std::string& name) {
+  for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+    const std::string tried = name + (attempt == 1 ? "" : fmt::format("-{}", attempt));
+    const std::string full = path + "/" + tried;
+    if (::mkdirat(parent, tried.c_str(), kDirectoryMode) != 0) {
+      if (errno == EEXIST) continue;
+      return SystemFailure(fmt::format("{}: could not create", full), errno);
+    }
+    Result<FileDescriptor> directory = OpenOwnedDirectory(parent, tried, ::geteuid(), full);
+    if (!directory) return Failure{directory.message()};
+    if (::fchmod(directory->get(), kDirectoryMode) != 0) {
+      return SystemFailure(fmt::format("{}: could not set its mode", full), errno);
+    }
+    return Checked(full, std::move(*directory));
   }
-  return Checked(path, std::move(directory));
+  return Failure{fmt::format("{}/{}: no free name; name another directory with -o", path, name)};
 }
 
 std::optional<Failure> RunDirectory::GiveTo(uid_t owner) {

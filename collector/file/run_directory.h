@@ -34,14 +34,19 @@ class RunDirectory {
   // never share a directory.
   static Result<RunDirectory> CreateNew(const std::string& parent, const std::string& name);
 
-  // A run that is there already, to go on with it.
-  static Result<RunDirectory> OpenExisting(const std::string& path);
+  // The same below an open directory, which only we can write; `path` is its path.
+  static Result<RunDirectory> CreateIn(int parent, const std::string& path,
+                                       const std::string& name);
+  // A run that is there already, to go on with it: opened by the caller, who knows whose it is.
+  RunDirectory(std::string path, FileDescriptor directory, uid_t owner)
+      : path_(std::move(path)), directory_(std::move(directory)), owner_(owner) {}
 
   // Gives the directory and every file made from now on to this user. For a collector that serves
   // others; nothing when it worked.
   std::optional<Failure> GiveTo(uid_t owner);
 
   const std::string& path() const { return path_; }
+  int descriptor() const { return directory_.get(); }
 
   // A new file, named "….trace.part" until Publish. Its final name is reserved.
   struct Part {

@@ -30,11 +30,16 @@ bool IsBlockHeader(const BlockHeader& header) {
 }  // namespace
 
 Result<TraceReader> TraceReader::Open(const std::string& path) {
+  // O_NONBLOCK: a FIFO under this name must not hang us.
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid()) return SystemFailure(fmt::format("{}: could not open", path), errno);
+  return Open(std::move(file), path);
+}
+
+Result<TraceReader> TraceReader::Open(FileDescriptor file, const std::string& path) {
   TraceReader reader;
   reader.path_ = path;
-  // O_NONBLOCK: a FIFO under this name must not hang us.
-  reader.file_.Reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!reader.file_.valid()) return SystemFailure(fmt::format("{}: could not open", path), errno);
+  reader.file_ = std::move(file);
   struct stat status {};
   if (::fstat(reader.file_.get(), &status) != 0) {
     return SystemFailure(fmt::format("{}: could not stat", path), errno);
@@ -149,9 +154,9 @@ uint64_t TraceReader::FindBlock(uint64_t from) {
   return blocks_end_;
 }
 
-std::vector<Block> TraceReader::ListBlocks() {
+std::vector<Block> TraceReader::ListBlocks(size_t most) {
   std::vector<Block> blocks;
-  for (uint64_t at = offset_; at + sizeof(BlockHeader) <= blocks_end_;) {
+  for (uint64_t at = offset_; at + sizeof(BlockHeader) <= blocks_end_ && blocks.size() < most;) {
     Block block{.offset = at};
     if (!ReadAt(at, std::as_writable_bytes(std::span(&block.header, 1)))) break;
     const uint64_t end = at + sizeof(BlockHeader) + block.header.stored_bytes;
@@ -160,6 +165,13 @@ std::vector<Block> TraceReader::ListBlocks() {
     at = end;
   }
   return blocks;
+}
+
+bool TraceReader::NextWhole(Block* block) {
+  if (offset_ >= blocks_end_ || !TryBlock(offset_, block).empty()) return false;
+  offset_ += sizeof(BlockHeader) + block->header.stored_bytes;
+  next_sequence_ = block->header.sequence + 1;
+  return true;
 }
 
 bool TraceReader::Next(Block* block) {

@@ -34,10 +34,12 @@ class TraceReader {
   // Fails when the file cannot be opened or is no trace that this build can read. A damaged file
   // header is damage, not failure, as long as blocks follow it.
   static Result<TraceReader> Open(const std::string& path);
+  // The same of an open file; `path` is for messages.
+  static Result<TraceReader> Open(FileDescriptor file, const std::string& path);
 
   // Headers of the blocks from the start to the first that is damaged or cut off; their bytes are
-  // neither read nor checked, and `raw` is empty.
-  std::vector<Block> ListBlocks();
+  // neither read nor checked, and `raw` is empty. No more than `most`.
+  std::vector<Block> ListBlocks(size_t most = SIZE_MAX);
   // Next() goes on with the block at `offset`, whose number is `sequence`.
   void Seek(uint64_t offset, uint64_t sequence) {
     offset_ = offset;
@@ -46,6 +48,9 @@ class TraceReader {
   }
   // The next block whose checksums agree. False at the end.
   bool Next(Block* block);
+  // The same, but false at the first damage: nothing is searched for, which takes minutes in a file
+  // of a terabyte of nothing.
+  bool NextWhole(Block* block);
 
   const std::string& path() const { return path_; }
   const FileHeader& header() const { return header_; }

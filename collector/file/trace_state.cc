@@ -1,8 +1,6 @@
 #include "collector/file/trace_state.h"
 
 #include <algorithm>
-#include <optional>
-#include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 #include <set>
 
@@ -11,11 +9,9 @@ namespace {
 
 // Enough to map the events that may still be on their way, at one reading a second.
 constexpr size_t kClocksKept = 64;
-// Ids in these lists are the program's own numbers; in the others they count up from 1.
-constexpr bool HasArbitraryIds(uint32_t field) {
-  return field == static_cast<uint32_t>(proto::EntryKind::kNvtxSchema) ||
-         field == static_cast<uint32_t>(proto::EntryKind::kNvtxEnum);
-}
+constexpr int kMaxHelloWords = 1 << 16;
+// Of a build that knows more of them than ours.
+constexpr int kMostLossesOfAnAccount = 64;
 
 template <typename Message>
 bool Parse(std::span<const std::byte> payload, Message* message) {
@@ -28,82 +24,20 @@ void MergeByKey(const List& from, List* into, Key key) {
     auto at = std::find_if(into->begin(), into->end(),
                            [&](const auto& known) { return key(known) == key(item); });
     if (at == into->end()) {
-      *into->Add() = item;
+      if (into->size() < kMaxHelloItems) *into->Add() = item;
     } else {
       *at = item;
     }
   }
 }
 
-// The number that tells the entry from others of its list. Schema and enum ids are unique within a
-// domain only (static ones are chosen by libraries that know nothing of each other), so that the
-// domain goes into theirs.
-std::optional<uint64_t> EntryKey(uint32_t field, std::span<const std::byte> entry) {
-  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
-  std::optional<uint64_t> id;
-  uint64_t domain = 0;
-  protozero::pbf_reader reader(reinterpret_cast<const char*>(entry.data()), entry.size());
-  while (reader.next()) {
-    const bool is_number = reader.wire_type() == protozero::pbf_wire_type::varint;
-    if (reader.tag() == 1 && is_number) {
-      id = reader.get_uint64();
-      if (!HasArbitraryIds(field)) return id;
-    } else if (reader.tag() == 2 && is_number) {
-      domain = reader.get_uint64();
-    } else {
-      reader.skip();
-    }
-  }
-  return id ? std::optional(*id ^ domain * kOdd) : std::nullopt;
-}
-
 }  // namespace
 
-bool EntrySet::Insert(uint32_t field, uint64_t id) {
-  Kind& kind = kinds_[field];
-  if (HasArbitraryIds(field)) return kind.arbitrary.insert(id).second;
-  if (id >= kind.dense.size()) kind.dense.resize(std::max<size_t>(64, id + id / 2 + 1));
-  if (kind.dense[id]) return false;
-  kind.dense[id] = true;
-  kind.largest = std::max(kind.largest, id);
-  return true;
-}
-
-bool EntrySet::Contains(uint32_t field, uint64_t id) const {
-  const auto kind = kinds_.find(field);
-  if (kind == kinds_.end()) return false;
-  if (HasArbitraryIds(field)) return kind->second.arbitrary.contains(id);
-  return id < kind->second.dense.size() && kind->second.dense[id];
-}
-
-uint64_t EntrySet::LargestId(uint32_t field) const {
-  const auto kind = kinds_.find(field);
-  return kind == kinds_.end() ? 0 : kind->second.largest;
-}
-
-bool ForEachEntry(std::span<const std::byte> dictionary, const TakeEntry& take) {
-  try {
-    const auto* begin = reinterpret_cast<const char*>(dictionary.data());
-    protozero::pbf_reader reader(begin, dictionary.size());
-    const char* entry = begin;
-    while (reader.next()) {
-      const uint32_t field = reader.tag();
-      if (reader.wire_type() != protozero::pbf_wire_type::length_delimited) {
-        reader.skip();
-        entry = reader.data().data();
-        continue;
-      }
-      const protozero::data_view content = reader.get_view();
-      const auto id = EntryKey(field, std::as_bytes(std::span(content.data(), content.size())));
-      const char* const end = content.data() + content.size();
-      if (!id || (!HasArbitraryIds(field) && (*id == 0 || *id > kMaxEntryId))) return false;
-      take(field, *id, std::string_view(entry, static_cast<size_t>(end - entry)));
-      entry = end;
-    }
-  } catch (const protozero::exception&) {
-    return false;
-  }
-  return true;
+bool HasFewItems(const v1::Hello& hello) {
+  return hello.devices_size() <= kMaxHelloItems && hello.libraries_size() <= kMaxHelloItems &&
+         hello.notes_size() <= kMaxHelloItems &&
+         hello.process().command_line_size() <= kMaxHelloWords &&
+         hello.process().ns_pids_size() <= kMaxHelloItems;
 }
 
 void TraceState::Amend(const v1::Hello& amendment, v1::Hello* hello) {
@@ -138,11 +72,19 @@ bool TraceState::TakeNewEntries(std::span<const std::byte> dictionary, std::stri
   (void)ForEachEntry(dictionary, [&](uint32_t field, uint64_t id, std::string_view bytes) {
     if (entries_.Insert(field, id)) fresh->append(bytes);
   });
-  dictionary_.append(*fresh, before);
+  dictionary_.Append(std::string_view(*fresh).substr(before));
   return true;
 }
 
+bool AreAccounts(const v1::Accounts& accounts) {
+  const auto is_one = [](const v1::Account& account) {
+    return account.lost_size() <= kMostLossesOfAnAccount;
+  };
+  return std::all_of(accounts.accounts().begin(), accounts.accounts().end(), is_one);
+}
+
 bool TraceState::NoteAccounts(const v1::Accounts& accounts) {
+  if (!AreAccounts(accounts)) return false;
   for (const v1::Account& account : accounts.accounts()) {
     if (!accounts_.contains(account.writer()) && accounts_.size() >= kMaxWriters) return false;
     accounts_[account.writer()] = account;
@@ -196,6 +138,7 @@ bool TraceState::Note(const proto::FrameView& frame) {
     case proto::FrameType::kLoss: {
       v1::LostRange lost;
       if (!Parse(frame.payload, &lost)) return false;
+      if (!writers_.contains(lost.writer()) && writers_.size() >= kMaxWriters) return false;
       uint64_t& next = writers_[lost.writer()].next_event;
       next = std::max(next, lost.first_event() + lost.events());
       return true;
@@ -244,8 +187,17 @@ std::string TraceState::EncodeCheckpoint(v1::Checkpoint extra) const {
   for (const auto& [id, account] : accounts_) *extra.add_accounts() = account;
   for (const v1::ClockReading& reading : clocks_) *extra.add_clocks() = reading;
   std::string bytes = extra.SerializeAsString();
-  protozero::pbf_writer(bytes).add_message(v1::Checkpoint::kDictionaryFieldNumber, dictionary_);
+  protozero::pbf_writer(bytes).add_message(v1::Checkpoint::kDictionaryFieldNumber,
+                                           dictionary_.Whole());
   return bytes;
+}
+
+uint64_t TraceState::MemoryBytes() const {
+  // Nodes of the maps, with their messages; a hello's lists cost more than their bytes.
+  constexpr uint64_t kWriterBytes = 192, kAccountBytes = 320, kHelloTimes = 4;
+  return sizeof(*this) + dictionary_.bytes() + entries_.bytes() + writers_.size() * kWriterBytes +
+         accounts_.size() * kAccountBytes + hello_.ByteSizeLong() * kHelloTimes +
+         last_words_.detail().size();
 }
 
 uint64_t TraceState::CheckpointBytes() const {
@@ -256,32 +208,6 @@ uint64_t TraceState::CheckpointBytes() const {
   for (const auto& [id, account] : accounts_) bytes += account.ByteSizeLong() + kFieldBytes;
   for (const v1::ClockReading& reading : clocks_) bytes += reading.ByteSizeLong() + kFieldBytes;
   return bytes;
-}
-
-bool ParseCheckpoint(std::span<const std::byte> bytes, v1::Checkpoint* rest,
-                     std::string* dictionary) {
-  std::string others;
-  try {
-    const auto* begin = reinterpret_cast<const char*>(bytes.data());
-    protozero::pbf_reader reader(begin, bytes.size());
-    const char* field = begin;
-    while (reader.next()) {
-      const bool is_dictionary = reader.tag() == v1::Checkpoint::kDictionaryFieldNumber &&
-                                 reader.wire_type() == protozero::pbf_wire_type::length_delimited;
-      if (is_dictionary) {
-        const protozero::data_view view = reader.get_view();
-        dictionary->append(view.data(), view.size());
-      } else {
-        reader.skip();
-      }
-      const char* const next = reader.data().data();
-      if (!is_dictionary) others.append(field, next);
-      field = next;
-    }
-  } catch (const protozero::exception&) {
-    return false;
-  }
-  return rest->ParseFromString(others);
 }
 
 }  // namespace ranktap::collector

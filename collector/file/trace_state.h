@@ -6,14 +6,14 @@
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
-#include <vector>
 
+#include "collector/file/checkpoint_parts.h"
+#include "collector/file/entry_set.h"
+#include "collector/file/packed_text.h"
 #include "proto/frame.h"
 #include "proto/ring.h"
 #include "ranktap/v1/trace.pb.h"
@@ -23,38 +23,14 @@ namespace ranktap::collector {
 // Bounds on what one process can make a collector remember.
 inline constexpr size_t kMaxDictionaryBytes = 48u << 20;
 inline constexpr size_t kMaxHelloBytes = 1u << 20;
-inline constexpr uint32_t kMaxEntryId = 1u << 22;
 inline constexpr size_t kMaxWriters = 1u << 16;
+// Of each list in a hello: devices, libraries, notes. Each costs up to 50 times its bytes.
+inline constexpr int kMaxHelloItems = 1024;
 
-// Which dictionary entries are known, by kind and id.
-class EntrySet {
- public:
-  // True when it was not there before.
-  bool Insert(uint32_t field, uint64_t id);
-  bool Contains(uint32_t field, uint64_t id) const;
-  // The largest id of the kind so far; 0: none.
-  uint64_t LargestId(uint32_t field) const;
-
- private:
-  struct Kind {
-    std::vector<bool> dense;                 // ids that count up from 1
-    std::unordered_set<uint64_t> arbitrary;  // schema and enum ids are the program's own numbers
-    uint64_t largest = 0;
-  };
-  std::map<uint32_t, Kind> kinds_;
-};
-
-// Calls take(field, key, bytes) for each entry of a serialised v1.Dictionary; `key` is its id (of
-// schemas and enums: id and domain in one), `bytes` the entry
-// with its tag, so that concatenating them gives a dictionary again. False, and some may have been
-// taken, when malformed or when an id is out of bounds.
-using TakeEntry = std::function<void(uint32_t field, uint64_t id, std::string_view bytes)>;
-[[nodiscard]] bool ForEachEntry(std::span<const std::byte> dictionary, const TakeEntry& take);
-
-// Splits a serialised v1.Checkpoint into its dictionary's bytes and the rest, parsed. The
-// dictionary is by far the largest part, and is walked with ForEachEntry rather than built.
-[[nodiscard]] bool ParseCheckpoint(std::span<const std::byte> bytes, v1::Checkpoint* rest,
-                                   std::string* dictionary);
+// Whether the lists of a hello are short enough to be remembered.
+[[nodiscard]] bool HasFewItems(const v1::Hello& hello);
+// Whether each has no more losses than an account can have.
+[[nodiscard]] bool AreAccounts(const v1::Accounts& accounts);
 
 struct WriterState {
   uint64_t next_event = 0;
@@ -63,15 +39,18 @@ struct WriterState {
 
 class TraceState {
  public:
-  // Adds what an amendment says to `hello`: lists by key (device id, library name, note), the rest
-  // as protobuf merges. The session is never changed.
+  // Adds what an amendment says to `hello`: lists by key, up to kMaxHelloItems (device id, library
+  // name, note), the rest as protobuf merges. The session is never changed.
   static void Amend(const v1::Hello& amendment, v1::Hello* hello);
 
   v1::Hello& hello() { return hello_; }
   const v1::Hello& hello() const { return hello_; }
   const std::map<uint32_t, WriterState>& writers() const { return writers_; }
   const std::map<uint32_t, v1::Account>& accounts() const { return accounts_; }
-  const std::string& dictionary() const { return dictionary_; }
+  // All entries, serialised: put together anew for each call.
+  std::string dictionary() const { return dictionary_.Whole(); }
+  // About what all of it takes of memory.
+  uint64_t MemoryBytes() const;
   const EntrySet& entries() const { return entries_; }
   uint64_t NextEvent(uint32_t writer) const;
   bool said_goodbye() const { return goodbye_; }
@@ -96,7 +75,7 @@ class TraceState {
   [[nodiscard]] bool NoteClock(std::span<const std::byte> payload);
 
   v1::Hello hello_;
-  std::string dictionary_;
+  PackedText dictionary_;
   EntrySet entries_;
   std::map<uint32_t, WriterState> writers_;
   std::map<uint32_t, v1::Account> accounts_;

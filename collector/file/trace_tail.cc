@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +13,13 @@
 
 namespace ranktap::collector {
 namespace {
+
+// A day of a busy rank has half as many; what an index of more would take, no collector gives.
+constexpr size_t kMostBlocks = 1u << 20;
+
+std::string SessionOf(const FileHeader& header) {
+  return {reinterpret_cast<const char*>(header.session), sizeof(header.session)};
+}
 
 void AddEntry(const Block& block, v1::Index* index) {
   v1::BlockEntry& entry = *index->add_blocks();
@@ -56,16 +64,29 @@ bool NoteBlock(const Block& block, TraceTail* tail) {
 
 }  // namespace
 
-Result<TraceTail> ReadTail(const std::string& path) {
-  Result<TraceReader> reader = TraceReader::Open(path);
+std::optional<FileHeader> ReadFileHeader(const FileDescriptor& file) {
+  FileHeader header{};
+  if (::pread(file.get(), &header, sizeof(header), 0) != sizeof(header)) return std::nullopt;
+  const auto covered = std::as_bytes(std::span(&header, 1)).first(offsetof(FileHeader, header_crc));
+  if (header.magic != kTraceMagic || proto::Crc32c(covered) != header.header_crc) {
+    return std::nullopt;
+  }
+  return header;
+}
+
+Result<TraceTail> ReadTail(const FileDescriptor& file, const std::string& path) {
+  if (!ReadFileHeader(file)) return Failure{path + ": its header is damaged or cut off"};
+  FileDescriptor copy(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) return SystemFailure(path + ": could not open", errno);
+  Result<TraceReader> reader = TraceReader::Open(std::move(copy), path);
   if (!reader) return Failure{reader.message()};
   TraceTail tail;
   tail.path = path;
   tail.closed = reader->closed();
   tail.created_realtime_ns = reader->header().created_realtime_ns;
-  tail.session.assign(reinterpret_cast<const char*>(reader->header().session),
-                      sizeof(reader->header().session));
-  const std::vector<Block> blocks = reader->ListBlocks();
+  tail.session = SessionOf(reader->header());
+  const std::vector<Block> blocks = reader->ListBlocks(kMostBlocks);
+  if (blocks.size() >= kMostBlocks) return Failure{path + ": too many blocks to go on from"};
   size_t first = blocks.size();
   while (first > 0 && blocks[first - 1].header.type != BlockType::kCheckpoint) --first;
   if (first == 0) return Failure{fmt::format("{}: no checkpoint to go on from", path)};
@@ -74,7 +95,7 @@ Result<TraceTail> ReadTail(const std::string& path) {
   tail.end = blocks[first].offset;
   reader->Seek(tail.end, blocks[first].header.sequence);
   Block block;
-  while (reader->Next(&block) && block.offset == tail.end && NoteBlock(block, &tail)) {
+  while (reader->NextWhole(&block) && block.offset == tail.end && NoteBlock(block, &tail)) {
     if (block.header.type == BlockType::kIndex) break;
     AddEntry(block, &tail.index);
     tail.end = EndOf(block);
@@ -85,15 +106,44 @@ Result<TraceTail> ReadTail(const std::string& path) {
   return tail;
 }
 
-Result<std::string> SealTrace(const TraceTail& tail, const v1::Ending& ending) {
-  FileDescriptor file(::open(tail.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file.valid()) return SystemFailure(fmt::format("{}: could not open", tail.path), errno);
+Result<TraceTail> TailOfNothing(const FileDescriptor& file, const std::string& path) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0)
+    return SystemFailure(fmt::format("{}: could not stat", path), errno);
+  const std::optional<FileHeader> header = ReadFileHeader(file);
+  BlockHeader block{};
+  const ssize_t size = ::pread(file.get(), &block, sizeof(block), sizeof(FileHeader));
+  const auto bytes = static_cast<uint64_t>(status.st_size);
+  const bool cut_in_header = bytes < sizeof(FileHeader);
+  const bool cut_in_block =
+      header && (bytes < sizeof(FileHeader) + sizeof(block) ||
+                 (size == sizeof(block) && block.magic == kBlockMagic &&
+                  bytes - sizeof(FileHeader) - sizeof(block) < block.stored_bytes));
+  if (!cut_in_header && !cut_in_block)
+    return Failure{fmt::format("{}: damaged, and left as it is", path)};
+  TraceTail tail;
+  tail.path = path;
+  tail.session = header ? SessionOf(*header) : std::string(sizeof(FileHeader::session), '\0');
+  tail.created_realtime_ns = header ? header->created_realtime_ns
+                                    : static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000;
+  tail.state.hello().set_session(tail.session);
+  return tail;
+}
+
+Result<std::string> SealTrace(FileDescriptor file, int directory, const TraceTail& tail,
+                              const v1::Ending& ending) {
   if (::ftruncate(file.get(), static_cast<off_t>(tail.end)) != 0 ||
       ::lseek(file.get(), static_cast<off_t>(tail.end), SEEK_SET) < 0) {
     return SystemFailure(fmt::format("{}: could not cut off its torn end", tail.path), errno);
   }
   BlockCompressor compressor;
   TraceWriter writer(std::move(file), compressor, tail.end, tail.index);
+  const auto* const session = reinterpret_cast<const uint8_t*>(tail.session.data());
+  constexpr uint8_t kNoCollector[sizeof(FileHeader::collector)] = {};
+  if (tail.end == 0 && !writer.WriteHeader(std::span(session, tail.session.size()), kNoCollector,
+                                           tail.created_realtime_ns)) {
+    return SystemFailure(tail.path + ": could not close it", writer.error());
+  }
   v1::Checkpoint last;
   *last.mutable_ending() = ending;
   last.set_incarnation(tail.incarnation);
@@ -103,9 +153,10 @@ Result<std::string> SealTrace(const TraceTail& tail, const v1::Ending& ending) {
   constexpr std::string_view kPart = ".part";
   if (!tail.path.ends_with(kPart)) return tail.path;
   const std::string name = tail.path.substr(0, tail.path.size() - kPart.size());
+  const auto last_part = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
   // Readers take a .part too, so that a name that is taken does no harm.
-  if (::syscall(SYS_renameat2, AT_FDCWD, tail.path.c_str(), AT_FDCWD, name.c_str(),
-                1 /* RENAME_NOREPLACE */) != 0) {
+  if (::syscall(SYS_renameat2, directory, last_part(tail.path).c_str(), directory,
+                last_part(name).c_str(), 1 /* RENAME_NOREPLACE */) != 0) {
     return tail.path;
   }
   return name;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "collector/file/file_descriptor.h"
 #include "collector/file/result.h"
 #include "collector/file/trace_format.h"
 #include "collector/file/trace_state.h"
@@ -24,12 +25,21 @@ struct TraceTail {
   v1::Index index;
 };
 
+// The header of an open file, where it is whole.
+std::optional<FileHeader> ReadFileHeader(const FileDescriptor& file);
+
 // Reads headers up to the last checkpoint and everything behind it. Fails when there is no
-// checkpoint that can be read.
-Result<TraceTail> ReadTail(const std::string& path);
+// checkpoint that can be read. `file` stays the caller's; `path` is for messages and SealTrace.
+Result<TraceTail> ReadTail(const FileDescriptor& file, const std::string& path);
+
+// Of a file that was cut off before its first block was whole: nothing that is in it was ever
+// acked. The tail of a file without events.
+Result<TraceTail> TailOfNothing(const FileDescriptor& file, const std::string& path);
 
 // Cuts a torn end off an open file, writes a checkpoint with `ending`, index and trailer, and gives
-// it its final name where that is free. Returns the file's path. Nobody else may be writing it.
-Result<std::string> SealTrace(const TraceTail& tail, const v1::Ending& ending);
+// it its final name in `directory` where that is free. Returns the file's path. Nobody else may be
+// writing it. `file`: open for reading and writing.
+Result<std::string> SealTrace(FileDescriptor file, int directory, const TraceTail& tail,
+                              const v1::Ending& ending);
 
 }  // namespace ranktap::collector

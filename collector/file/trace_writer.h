@@ -50,6 +50,8 @@ class TraceWriter {
   uint64_t file_bytes() const { return offset_; }
   // Raw bytes of frames since the last checkpoint.
   uint64_t bytes_since_checkpoint() const { return since_checkpoint_; }
+  // About what the index takes of memory until it is written.
+  uint64_t index_bytes() const { return static_cast<uint64_t>(index_.blocks_size()) * 96; }
   bool broken() const { return broken_; }
   // errno of the last failure.
   int error() const { return error_; }

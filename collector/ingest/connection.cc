@@ -14,7 +14,8 @@ namespace {
 
 // A handful of acks and level changes; a peer that has not read those is not reading.
 constexpr size_t kMaxOutputBytes = 64u << 10;
-constexpr int kMaxDescriptors = 4;
+// The kernel's limit: those that found no room here would be closed by it, on this thread.
+constexpr int kMaxDescriptors = 253;
 
 const char* Describe(proto::FrameStatus status) {
   switch (status) {
@@ -37,7 +38,23 @@ const char* Describe(proto::FrameStatus status) {
 
 }  // namespace
 
-// Takes passed descriptors with the bytes: the first is kept, the others are closed here.
+Connection::~Connection() {
+  closer_->Close(peer_.uid, std::move(descriptor_));
+  closer_->Close(peer_.uid, std::move(socket_));
+}
+
+void Connection::TakePassed(int fd) {
+  FileDescriptor passed(fd);
+  if (!passed_ && session == 0) {
+    descriptor_ = std::move(passed);
+  } else {
+    passed_too_many_ = true;
+    closer_->Close(peer_.uid, std::move(passed));
+  }
+  passed_ = true;
+}
+
+// Takes passed descriptors with the bytes.
 ssize_t Connection::Receive(std::span<std::byte> into) {
   alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))];
   iovec part{into.data(), into.size()};
@@ -55,8 +72,7 @@ ssize_t Connection::Receive(std::span<std::byte> into) {
     for (size_t i = 0; i < count; ++i) {
       int fd;
       std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      FileDescriptor passed(fd);
-      if (!descriptor_.valid() && session == 0) descriptor_ = std::move(passed);
+      TakePassed(fd);
     }
   }
   return size;
@@ -104,6 +120,10 @@ Connection::ReadStatus Connection::Read(std::span<std::byte> scratch, size_t bud
     if (size <= 0) {
       *drained = true;
       return ReadStatus::kClosed;
+    }
+    if (passed_too_many_) {
+      problem_ = "more than one descriptor was passed";
+      return ReadStatus::kBadFrame;
     }
     total += static_cast<size_t>(size);
     std::span<const std::byte> bytes = scratch.first(static_cast<size_t>(size));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collector/file/file_descriptor.h"
+#include "collector/ingest/closer.h"
 #include "collector/ingest/peer.h"
 #include "proto/frame.h"
 
@@ -17,8 +18,10 @@ namespace ranktap::collector {
 
 class Connection {
  public:
-  Connection(FileDescriptor socket, uint64_t id, PeerCredentials peer)
-      : socket_(std::move(socket)), id_(id), peer_(peer) {}
+  // `closer` outlives the connection, and closes the socket after it.
+  Connection(FileDescriptor socket, uint64_t id, PeerCredentials peer, Closer* closer)
+      : socket_(std::move(socket)), id_(id), peer_(peer), closer_(closer) {}
+  ~Connection();
 
   enum class ReadStatus { kOpen, kClosed, kBadFrame };
   // Returns false to stop: the frame is not acceptable.
@@ -39,7 +42,7 @@ class Connection {
   [[nodiscard]] bool Flush();
   bool wants_to_write() const { return !output_.empty() || ack_ != acked_; }
 
-  // The first descriptor that was passed; later ones are closed unseen.
+  // The descriptor that was passed. A peer that passes a second one is closed.
   FileDescriptor TakeDescriptor() { return std::move(descriptor_); }
 
   int fd() const { return socket_.get(); }
@@ -49,6 +52,13 @@ class Connection {
   uint64_t frames() const { return frames_; }
   const std::string& problem() const { return problem_; }
 
+  // Of a frame that is not complete.
+  uint64_t held_bytes() const { return input_.capacity(); }
+
+  // As UserMemory has it.
+  uint64_t accounted = 0;
+  // Not read, since its user is at the bound.
+  bool paused = false;
   // The event loop's for the socket; 0: not watched.
   uint64_t tag = 0;
   // Which session it speaks for; 0 before the hello.
@@ -60,12 +70,16 @@ class Connection {
 
  private:
   [[nodiscard]] ssize_t Receive(std::span<std::byte> into);
+  void TakePassed(int fd);
   ReadStatus TakeFrames(std::span<const std::byte> bytes, const TakeFrame& take, size_t* used);
 
   FileDescriptor socket_;
   uint64_t id_;
   PeerCredentials peer_;
+  Closer* closer_;
   FileDescriptor descriptor_;
+  bool passed_ = false;           // it has passed one
+  bool passed_too_many_ = false;  // and another
   std::vector<std::byte> input_;  // an incomplete frame; at most one
   size_t frame_bytes_ = 0;        // of that frame, once its header is there; 0: not known
   std::vector<std::byte> output_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace ranktap::collector {
@@ -17,19 +18,25 @@ constexpr size_t kReadBudget = 1u << 20;
 // The socket bounds the bytes that a dead process can have left in it. A forked child that goes on
 // writing has no bound.
 constexpr size_t kMaxDrainBytes = 64u << 20;
+// Of one user's, that its own doing keeps from being closed; every connection may bring 253 more.
+constexpr size_t kMostToClose = 512;
+// Of a connection that has said nothing yet, while its user is at the bound.
+constexpr size_t kFirstFrameBytes = 16u << 10;
 // Out of descriptors or memory: accepting pauses, or the loop would spin.
 constexpr uint64_t kAcceptPauseNs = 100'000'000;
 
 }  // namespace
 
 Connections::Connections(FileDescriptor listener, const ServerOptions* options, EventLoop* loop,
-                         IngestLog* log, Handlers handlers)
+                         IngestLog* log, Closer* closer, Handlers handlers)
     : options_(options),
       loop_(loop),
       log_(log),
+      closer_(closer),
       handlers_(std::move(handlers)),
       listener_(std::move(listener)),
-      scratch_(kScratchBytes) {
+      scratch_(kScratchBytes),
+      memory_(options->limits.memory_per_user, [this](uid_t user) { ReadAgain(user); }) {
   listener_tag_ = loop_->Watch(listener_.get(), EPOLLIN, [this](uint32_t) { AcceptAll(); });
   if (listener_tag_ == 0) log_->Count("epoll_ctl failed", std::strerror(errno));
 }
@@ -52,13 +59,21 @@ void Connections::AcceptAll() {
       return;
     }
     const auto peer = CredentialsOf(socket.get());
-    if (peer && IsServed(*peer)) Admit(std::move(socket), *peer);
+    if (peer && IsServed(*peer)) {
+      Admit(std::move(socket), *peer);
+    } else {
+      closer_->Close(peer ? peer->uid : options_->owner, std::move(socket));
+    }
   }
 }
 
 bool Connections::IsServed(const PeerCredentials& peer) {
   if (!options_->all_users && peer.uid != options_->owner && peer.uid != 0) {
     log_->Count("another user's process", "uid " + std::to_string(peer.uid));
+    return false;
+  }
+  if (closer_->waiting(peer.uid) > kMostToClose) {
+    log_->Count("too many descriptors to close", "uid " + std::to_string(peer.uid));
     return false;
   }
   const auto of_user =
@@ -74,7 +89,7 @@ bool Connections::IsServed(const PeerCredentials& peer) {
 
 void Connections::Admit(FileDescriptor socket, const PeerCredentials& peer) {
   const uint64_t id = ++last_id_;
-  auto connection = std::make_shared<Connection>(std::move(socket), id, peer);
+  auto connection = std::make_shared<Connection>(std::move(socket), id, peer, closer_);
   connection->tag =
       loop_->Watch(connection->fd(), EPOLLIN, [this, id](uint32_t events) { OnReady(id, events); });
   if (connection->tag == 0) log_->Count("epoll_ctl failed", std::strerror(errno));
@@ -101,17 +116,59 @@ void Connections::OnReady(uint64_t id, uint32_t events) {
     Flush(connection);
     if (Find(id) == nullptr || connection->closing) return;
   }
-  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) Read(connection, kReadBudget);
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+  if (memory_.IsFull(connection->peer().uid)) return ReadNothing(connection, events);
+  Read(connection, kReadBudget);
+}
+
+// A first frame of some kilobytes is taken all the same: a hello to be refused, or a question.
+void Connections::ReadNothing(Connection* connection, uint32_t events) {
+  const uint64_t id = connection->id();
+  if (connection->session == 0) {
+    Read(connection, kFirstFrameBytes);
+    if (Connection* const left = Find(id);
+        left != nullptr && left->session == 0 && left->held_bytes() > kFirstFrameBytes) {
+      Close(id);
+    }
+    return;
+  }
+  log_->Count("not read: the user's memory here is used up",
+              "uid " + std::to_string(connection->peer().uid));
+  // A peer that is gone would be reported for ever. What it had not been acked it has kept.
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Close(id);
+  connection->paused = true;
+  Rewatch(connection->tag, WantedEvents(*connection));
+}
+
+void Connections::ReadAgain(uid_t user) {
+  for (auto& [id, connection] : connections_) {
+    if (!connection->paused || connection->peer().uid != user) continue;
+    connection->paused = false;
+    Rewatch(connection->tag, WantedEvents(*connection));
+  }
+}
+
+uint32_t Connections::WantedEvents(const Connection& connection) {
+  const uint32_t out = connection.wants_to_write() ? static_cast<uint32_t>(EPOLLOUT) : 0u;
+  const bool reads = !connection.closing && !connection.paused;
+  return (reads ? static_cast<uint32_t>(EPOLLIN) : 0u) | out;
 }
 
 void Connections::Read(Connection* connection, size_t budget) {
   bool drained = false;
-  const Connection::ReadStatus status = connection->Read(
-      scratch_, budget,
-      [&](const proto::FrameView& frame, std::span<const std::byte> bytes) {
-        return handlers_.on_frame(connection, frame, bytes);
-      },
-      &drained);
+  const auto take = [&](const proto::FrameView& frame, std::span<const std::byte> bytes) {
+    return handlers_.on_frame(connection, frame, bytes);
+  };
+  Connection::ReadStatus status{};
+  try {
+    const auto scratch = std::span(scratch_).first(std::min(budget, scratch_.size()));
+    status = connection->Read(scratch, budget, take, &drained);
+  } catch (const std::bad_alloc&) {
+    // What it had sent is given back with it; the others go on.
+    log_->Count("out of memory", "pid " + std::to_string(connection->peer().pid));
+    return Close(connection->id());
+  }
+  memory_.Update(connection->peer().uid, connection->held_bytes(), &connection->accounted);
   if (status == Connection::ReadStatus::kOpen) return;
   if (status == Connection::ReadStatus::kBadFrame) {
     log_->Count("bad frame",
@@ -135,9 +192,7 @@ void Connections::Flush(Connection* connection) {
   if (!ok || (connection->closing && !connection->wants_to_write())) {
     return Close(connection->id());
   }
-  const uint32_t out = connection->wants_to_write() ? static_cast<uint32_t>(EPOLLOUT) : 0u;
-  const uint32_t in = connection->closing ? 0u : static_cast<uint32_t>(EPOLLIN);
-  Rewatch(connection->tag, in | out);
+  Rewatch(connection->tag, WantedEvents(*connection));
 }
 
 void Connections::Close(uint64_t id) {
@@ -145,6 +200,7 @@ void Connections::Close(uint64_t id) {
   if (found == connections_.end()) return;
   const std::shared_ptr<Connection> connection = std::move(found->second);
   connections_.erase(found);
+  memory_.Update(connection->peer().uid, 0, &connection->accounted);
   loop_->Unwatch(connection->tag);
   loop_->Release(connection);
   handlers_.on_closed(*connection);

@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "collector/file/file_descriptor.h"
+#include "collector/ingest/closer.h"
 #include "collector/ingest/connection.h"
 #include "collector/ingest/event_loop.h"
 #include "collector/ingest/ingest_log.h"
 #include "collector/ingest/peer.h"
 #include "collector/ingest/server_options.h"
+#include "collector/ingest/user_memory.h"
 #include "proto/frame.h"
 
 namespace ranktap::collector {
@@ -33,7 +35,7 @@ class Connections {
 
   // The objects behind the pointers outlive this. It accepts nobody before the loop runs.
   Connections(FileDescriptor listener, const ServerOptions* options, EventLoop* loop,
-              IngestLog* log, Handlers handlers);
+              IngestLog* log, Closer* closer, Handlers handlers);
 
   // Everybody who waits at the listener.
   void AcceptAll();
@@ -49,6 +51,12 @@ class Connections {
   void Flush(Connection* connection);
   void Close(uint64_t id);
 
+  // What a session of the user's holds has changed from `*before` to `bytes`.
+  void Account(uid_t user, uint64_t bytes, uint64_t* before) {
+    memory_.Update(user, bytes, before);
+  }
+  bool IsFull(uid_t user) const { return memory_.IsFull(user); }
+
   // Each speaks for a session.
   bool all_greeted() const;
 
@@ -58,16 +66,21 @@ class Connections {
   void OnReady(uint64_t id, uint32_t events);
   void Read(Connection* connection, size_t budget);
   void Rewatch(EventLoop::Tag tag, uint32_t events);
+  void ReadNothing(Connection* connection, uint32_t events);
+  void ReadAgain(uid_t user);
+  static uint32_t WantedEvents(const Connection& connection);
 
   const ServerOptions* options_;
   EventLoop* loop_;
   IngestLog* log_;
+  Closer* closer_;
   Handlers handlers_;
   FileDescriptor listener_;
   EventLoop::Tag listener_tag_ = 0;
   std::unordered_map<uint64_t, std::shared_ptr<Connection>> connections_;
   uint64_t last_id_ = 0;
   std::vector<std::byte> scratch_;
+  UserMemory memory_;
 };
 
 }  // namespace ranktap::collector

@@ -15,6 +15,8 @@ namespace {
 constexpr int kMostProcesses = 2000;
 constexpr int kMostNotes = 4;
 constexpr size_t kMostNoteBytes = 200;
+constexpr size_t kMostNames = 20;  // of jobs, in a sentence
+constexpr size_t kMostNameBytes = 100;
 
 // By its launcher's name, or by its run's directory, its path or its last part.
 bool IsOfJob(const Session& session, const std::string& job) {
@@ -68,7 +70,12 @@ v1::ControlReply ControlService::Answer(const v1::ControlRequest& request,
   }
   if (!is_known) {
     std::string names;
-    for (const std::string& job : jobs) names += (names.empty() ? "" : ", ") + job;
+    size_t named = 0;
+    for (const std::string& job : jobs) {
+      if (++named > kMostNames) break;
+      names += (names.empty() ? "" : ", ") + job.substr(0, kMostNameBytes);
+    }
+    if (named > kMostNames) names += " and " + std::to_string(jobs.size() - kMostNames) + " more";
     reply.set_problem("no process of '" + request.job() + "' is connected here" +
                       (names.empty() ? "; none is at all" : "; there are: " + names));
     return reply;
@@ -96,11 +103,13 @@ bool ControlService::ChangeLevels(const v1::ControlRequest& request, const PeerC
     return MayControl(caller, session) && IsOfJob(session, request.job());
   };
   const bool all = request.job().empty() && (caller.uid == 0 || caller.uid == options_->owner);
+  // The plan of "" is everybody's, so that only `all` may make it.
   std::set<std::string> runs;
   if (all) runs.insert("");
   for (const auto& [id, session] : sessions_->all()) {
-    if (!all && is_wanted(*session)) runs.insert(session->run);
+    if (!all && is_wanted(*session) && !session->run.empty()) runs.insert(session->run);
   }
+  if (!all) sessions_->Owe(*change, is_wanted);
   for (const std::string& run : runs) {
     sessions_->Order(*change, run, [&](const Session& session) {
       return is_wanted(session) && (all || session.run == run);

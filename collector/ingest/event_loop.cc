@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace ranktap::collector {
@@ -93,7 +94,11 @@ int EventLoop::DeliverEvents(int timeout_ms) {
 }
 
 void EventLoop::Call(const Task& task) {
-  task();
+  try {
+    task();
+  } catch (const std::bad_alloc&) {
+    // One peer's doing, whose connection ends or waits; everybody else's is still to be done.
+  }
   // A destructor may release more; that waits for the next call.
   const auto released = std::exchange(released_, {});
 }

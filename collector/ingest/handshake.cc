@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collector/file/trace_state.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr size_t kMaxHelloFrameBytes = 256u << 10;
 bool ParseHello(std::span<const std::byte> payload, v1::Hello* hello) {
   return payload.size() <= kMaxHelloFrameBytes &&
          hello->ParseFromArray(payload.data(), static_cast<int>(payload.size())) &&
-         hello->session().size() == kSessionBytes;
+         hello->session().size() == kSessionBytes && HasFewItems(*hello);
 }
 
 std::string RefusalOf(const v1::Hello& hello) {

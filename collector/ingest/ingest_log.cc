@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "collector/file/file_descriptor.h"
+#include "collector/file/printable.h"
 #include "collector/ingest/monotonic_clock.h"
 
 namespace ranktap::collector {
@@ -37,7 +38,7 @@ void IngestLog::Count(const std::string& kind, const std::string& detail) {
   const uint64_t now = MonotonicRawNs();
   if (last != 0 && now - last < kLogEveryNs) return;
   last = now;
-  logger_->warn("{} (so far {}): {}", kind, counts_[kind], detail);
+  logger_->warn("{} (so far {}): {}", Printable(kind), counts_[kind], Printable(detail));
 }
 
 }  // namespace ranktap::collector

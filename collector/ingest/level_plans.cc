@@ -47,7 +47,7 @@ void LevelPlans::Order(const std::string& run, v1::LevelChange change, uint64_t 
   const v1::Level before =
       known == plans_.end() ? level_ : LevelOf(known->second.before, known->second.change, now_ns);
   if (run.empty()) plans_.clear();
-  plans_[run] = {before, std::move(change)};
+  plans_[run] = {before, std::move(change), now_ns};
 }
 
 v1::Level LevelPlans::LevelAt(const std::string& run, uint64_t now_ns) const {
@@ -66,6 +66,11 @@ const v1::LevelChange* LevelPlans::Ahead(const std::string& run, uint64_t now_ns
 const v1::LevelChange* LevelPlans::OwnOrder(const std::string& run) const {
   const auto found = plans_.find(run);
   return found == plans_.end() ? nullptr : &found->second.change;
+}
+
+uint64_t LevelPlans::OrderedAt(const std::string& run) const {
+  const auto found = plans_.find(run);
+  return found == plans_.end() ? 0 : found->second.ordered_ns;
 }
 
 const LevelPlans::Plan* LevelPlans::Find(const std::string& run) const {

@@ -40,11 +40,14 @@ class LevelPlans {
   // The last order for this run alone, however old; null: there was none. Valid until the next
   // Order.
   const v1::LevelChange* OwnOrder(const std::string& run) const;
+  // When that was; 0: there was none.
+  uint64_t OrderedAt(const std::string& run) const;
 
  private:
   struct Plan {
     v1::Level before = v1::LEVEL_UNKNOWN;  // until `change` begins
     v1::LevelChange change;
+    uint64_t ordered_ns = 0;
   };
   const Plan* Find(const std::string& run) const;
 

@@ -2,6 +2,7 @@
 // will, and what is over a limit is refused and counted.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -21,6 +22,24 @@ struct IngestLimits {
   // what keeps the collector within 64 MiB (tests/bench/ingest_bench).
   uint64_t open_block_bytes = 12u << 20;
   uint64_t queued_bytes = 8u << 20;
+  // Half frames, names and positions of one user's processes. Over it that user's sockets are not
+  // read until there is room again. 64 ranks with 100,000 names each take less than half.
+  uint64_t memory_per_user = 256u << 20;
+  // After a refusal that a limit or the disk is the reason of.
+  uint32_t retry_ms = 5000;
 };
+
+// The same for a process that may have so many descriptors. A session takes five of them: its
+// connection, its process, its rings, its file and, with a job of its own, its run's directory. One
+// user gets half of all sessions.
+inline IngestLimits WithinDescriptors(uint64_t descriptors) {
+  IngestLimits limits;
+  const auto most = static_cast<size_t>(descriptors / 6);
+  limits.sessions = std::min(limits.sessions, most);
+  limits.connections = std::min(limits.connections, most);
+  limits.sessions_per_user = std::min(limits.sessions_per_user, limits.sessions / 2);
+  limits.connections_per_user = std::min(limits.connections_per_user, limits.connections / 2);
+  return limits;
+}
 
 }  // namespace ranktap::collector

@@ -47,6 +47,11 @@ void OpenBlocks::Close(Session* session) {
                 session->TakeBlock(std::move(buffer)));
 }
 
+void OpenBlocks::Drop(Session* session) {
+  if (session->has_open_block()) bytes_ -= session->open_bytes();
+  (void)session->TakeBlock({});
+}
+
 void OpenBlocks::Reuse(FrameBlock buffer) {
   if (spare_.size() < kSpareBlocks) spare_.push_back(std::move(buffer));
 }

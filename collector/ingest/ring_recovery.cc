@@ -41,6 +41,11 @@ std::optional<ArenaEntry> EntryAt(std::span<const std::byte> arena, uint64_t off
   return entry;
 }
 
+// What is looked at of the arena: more names than these no file takes.
+constexpr uint64_t kMostArenaBytes = kMaxDictionaryBytes + (16u << 20);
+// Texts that are found again by content; the others get a second number.
+constexpr size_t kMostTexts = 1u << 18;
+
 std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 }  // namespace
@@ -78,12 +83,15 @@ class RingRecovery::Ids {
     if (!std::exchange(recovery_->texts_known_, true)) {
       // Not by a Dictionary, which has room for every id up to the largest: a damaged ring may say
       // four million.
-      v1::Dictionary known;
-      const std::string& bytes = recovery_->state_.dictionary();
-      (void)known.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size()));
-      for (const v1::Text& text : known.strings()) {
-        recovery_->texts_.emplace(text.text(), text.id());
-      }
+      const std::string bytes = recovery_->state_.dictionary();
+      (void)ForEachEntry(Bytes(bytes), [this](uint32_t field, uint64_t id, std::string_view entry) {
+        if (field != v1::Dictionary::kStringsFieldNumber) return;
+        if (recovery_->texts_.size() >= kMostTexts) return;
+        v1::Dictionary known;
+        if (known.ParseFromArray(entry.data(), static_cast<int>(entry.size()))) {
+          recovery_->texts_.emplace(known.strings(0).text(), static_cast<uint32_t>(id));
+        }
+      });
     }
     return recovery_->texts_;
   }
@@ -138,7 +146,8 @@ bool RingRecovery::ReadHeader() {
     problem_ = "the rings' layout is damaged";
     return false;
   }
-  arena_used_ = std::min({Plain(header.arena_used), header.arena_bytes, layout_.arena_bytes});
+  arena_used_ = std::min(
+      {Plain(header.arena_used), header.arena_bytes, layout_.arena_bytes, kMostArenaBytes});
   const auto strings = static_cast<size_t>(EntryKind::kString);
   next_string_id_ = std::min(Plain(header.next_id[strings]), kMaxEntryId);
   ReadLastWords(header.last_words);

@@ -8,10 +8,8 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
-#include "collector/file/trace_reader.h"
+#include "collector/file/owned_file.h"
 #include "collector/ingest/monotonic_clock.h"
 
 namespace ranktap::collector {
@@ -22,6 +20,15 @@ namespace fs = std::filesystem;
 // Ranks of a job without a name come and go; one that comes this soon is of the same run.
 constexpr uint64_t kLingerNs = 30'000'000'000;
 constexpr size_t kMaxJobName = 64;
+constexpr mode_t kUserMode = 0711;
+constexpr const char* kInfoName = "run.json";
+// What of one directory is looked at, and of one run.json: some 10,000 traces.
+constexpr size_t kMostNames = 1u << 16;
+constexpr size_t kMostInfoBytes = 8u << 20;
+// Of one user: runs that nobody is in and that stay open, for the next process of a row of short
+// ones; processes that are gone and may come back.
+constexpr size_t kMostIdle = 8;
+constexpr size_t kMostRemembered = 1u << 14;
 
 std::string SafeName(const std::string& text) {
   std::string name = text.substr(0, kMaxJobName);
@@ -44,19 +51,16 @@ std::string Stamp() {
 bool IsOpenTrace(const std::string& name) { return name.ends_with(".trace.part"); }
 bool IsTrace(const std::string& name) { return name.ends_with(".trace") || IsOpenTrace(name); }
 
-// The directories in `path`, symbolic links left out.
-std::vector<fs::path> Directories(const std::string& path) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-    if (!entry.is_symlink(error) && entry.is_directory(error)) found.push_back(entry.path());
-  }
-  return found;
+std::string WithoutPart(const std::string& name) {
+  constexpr std::string_view kPart = ".part";
+  return IsOpenTrace(name) ? name.substr(0, name.size() - kPart.size()) : name;
 }
 
-std::optional<Failure> MakeDirectory(const std::string& path, mode_t mode) {
-  if (::mkdir(path.c_str(), mode) == 0 || errno == EEXIST) return std::nullopt;
-  return SystemFailure(path + ": could not create", errno);
+v1::Ending EndingOf(const char* detail) {
+  v1::Ending ending;
+  ending.set_how(v1::Ending::HOW_ABANDONED);
+  ending.set_detail(detail);
+  return ending;
 }
 
 }  // namespace
@@ -78,57 +82,98 @@ Result<RunShelf> RunShelf::Open(const std::string& root, RunInfo info) {
   if (::flock(shelf.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     return Failure{root + ": another collector writes there; name another directory with -o"};
   }
-  for (const fs::path& user : Directories(root)) {
-    const std::string name = user.filename();
+  for (const std::string& name : NamesIn(shelf.lock_.get(), kMostNames)) {
     uint32_t uid = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), uid);
-    if (error != std::errc() || end != name.data() + name.size()) continue;
-    for (const fs::path& run : Directories(user)) shelf.ScanRun(run, uid);
+    if (error == std::errc() && end == name.data() + name.size()) shelf.ScanUser(uid);
   }
   return shelf;
 }
 
-void RunShelf::ScanRun(const std::string& path, uint32_t uid) {
-  std::vector<std::string> files;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-    if (IsTrace(entry.path().filename()) && !entry.is_symlink(error)) {
-      files.push_back(entry.path());
-    }
-  }
-  for (const std::string& file : files) ScanFile(file, uid);
-  // Of a collector that was killed before anything came to disk. A directory with more is left.
-  if (!files.empty()) return;
-  fs::remove(fs::path(path) / "run.json", error);
-  fs::remove(path, error);
+std::string RunShelf::PathOf(uid_t uid, const std::string& run) const {
+  return root_ + "/" + std::to_string(uid) + (run.empty() ? "" : "/" + run);
 }
 
-void RunShelf::ScanFile(const std::string& path, uint32_t uid) {
-  const Result<TraceReader> reader = TraceReader::Open(path);
-  if (!reader) {
-    problems_.push_back(reader.message());
+// A user's directory is ours, so that no user can put anything in the place of a run.
+Result<FileDescriptor> RunShelf::OpenUser(uid_t uid) const {
+  return OpenOwnedDirectory(lock_.get(), std::to_string(uid), ::geteuid(), PathOf(uid));
+}
+
+void RunShelf::ScanUser(uid_t uid) {
+  const Result<FileDescriptor> user = OpenUser(uid);
+  if (!user) {
+    problems_.push_back(user.message());
     return;
   }
-  const std::string session(reinterpret_cast<const char*>(reader->header().session),
-                            sizeof(reader->header().session));
-  std::string where = path;
-  if (IsOpenTrace(path)) {
-    const Result<TraceTail> tail = ReadTail(path);
-    v1::Ending ending;
-    ending.set_how(v1::Ending::HOW_ABANDONED);
-    ending.set_detail("its collector was killed");
-    const Result<std::string> closed =
-        tail ? SealTrace(*tail, ending) : Result<std::string>(Failure{tail.message()});
+  for (const std::string& run : NamesIn(user->get(), kMostNames)) ScanRun(*user, uid, run);
+}
+
+void RunShelf::ScanRun(const FileDescriptor& user, uid_t uid, const std::string& run) {
+  struct stat status {};
+  if (::fstatat(user.get(), run.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  if (!S_ISDIR(status.st_mode)) return;
+  const Result<FileDescriptor> directory =
+      OpenOwnedDirectory(user.get(), run, uid, PathOf(uid, run));
+  if (!directory) {
+    problems_.push_back(directory.message());
+    return;
+  }
+  std::vector<std::string> files = NamesIn(directory->get(), kMostNames);
+  std::erase_if(files, [](const std::string& name) { return !IsTrace(name); });
+  for (const std::string& file : files) ScanFile(*directory, uid, run, file);
+  // Of a collector that was killed before anything came to disk. A directory with more is left.
+  if (!files.empty()) return;
+  (void)::unlinkat(directory->get(), kInfoName, 0);
+  (void)::unlinkat(user.get(), run.c_str(), AT_REMOVEDIR);
+}
+
+void RunShelf::ScanFile(const FileDescriptor& directory, uid_t uid, const std::string& run,
+                        const std::string& file) {
+  const std::string path = PathOf(uid, run) + "/" + file;
+  Result<FileDescriptor> opened =
+      OpenOwnedFile(directory.get(), file, uid, path, IsOpenTrace(file) ? O_RDWR : O_RDONLY);
+  if (!opened) {
+    problems_.push_back(opened.message());
+    return;
+  }
+  const std::optional<FileHeader> header = ReadFileHeader(*opened);
+  std::string where = file;
+  if (IsOpenTrace(file)) {
+    const Result<std::string> closed = Seal(std::move(*opened), directory.get(), path);
     if (!closed) {
       problems_.push_back(closed.message());
       return;
     }
-    where = *closed;
-    sealed_.push_back(where);
+    where = closed->substr(closed->rfind('/') + 1);
+    sealed_.push_back(*closed);
   }
-  EarlierFile& file = earlier_[{uid, session}];
-  if (reader->header().created_realtime_ns < file.created_realtime_ns) return;
-  file = {where, reader->header().created_realtime_ns};
+  if (!header) return;
+  const std::string session(reinterpret_cast<const char*>(header->session),
+                            sizeof(header->session));
+  Remember(uid, session, {run, where, header->created_realtime_ns});
+}
+
+Result<std::string> RunShelf::Seal(FileDescriptor file, int directory, const std::string& path) {
+  const Result<TraceTail> tail = ReadTail(file, path);
+  if (tail) {
+    return SealTrace(std::move(file), directory, *tail, EndingOf("its collector was killed"));
+  }
+  const Result<TraceTail> nothing = TailOfNothing(file, path);
+  if (!nothing) return Failure{tail.message()};
+  return SealTrace(std::move(file), directory, *nothing,
+                   EndingOf("its collector was killed before the first event was stored"));
+}
+
+// The latest file of a session counts.
+void RunShelf::Remember(uid_t uid, const std::string& session, EarlierFile file) {
+  const auto [at, is_new] = earlier_.try_emplace({uid, session});
+  if (file.created_realtime_ns < at->second.created_realtime_ns) return;
+  at->second = std::move(file);
+  std::deque<std::string>& sessions = remembered_[uid];
+  if (is_new) sessions.push_back(session);
+  if (sessions.size() <= kMostRemembered) return;
+  earlier_.erase({uid, sessions.front()});
+  sessions.pop_front();
 }
 
 Result<RunShelf::Place> RunShelf::PlaceFor(const v1::Hello& hello, uid_t uid, bool from_spool) {
@@ -138,81 +183,150 @@ Result<RunShelf::Place> RunShelf::PlaceFor(const v1::Hello& hello, uid_t uid, bo
     ++place.book->sessions;
     return place;
   }
-  Result<RunBook*> book = Failure{};
   const auto earlier = earlier_.find({uid, hello.session()});
   if (earlier != earlier_.end()) {
-    Result<TraceTail> tail = ReadTail(earlier->second.path);
-    if (tail) {
-      place.earlier = std::move(*tail);
-      book = ReopenBook(fs::path(earlier->second.path).parent_path(), uid);
-    } else {
-      problems_.push_back(tail.message());
-    }
+    Result<Place> found = PlaceOf(earlier->second, hello.session(), uid);
+    if (found) place = std::move(*found);
   }
-  if (!book) book = OpenBook(hello, uid, from_spool);
-  if (!book) return Failure{book.message()};
-  place.book = *book;
+  if (place.book == nullptr) {
+    const Result<RunBook*> book = OpenBook(hello, uid, from_spool);
+    if (!book) return Failure{book.message()};
+    place.book = *book;
+  }
   ++place.book->sessions;
   place.book->info.end_realtime_ns.reset();
   return place;
 }
 
+// Between two collectors a user may have put anything in a file's place.
+Result<RunShelf::Place> RunShelf::PlaceOf(const EarlierFile& earlier, const std::string& session,
+                                          uid_t uid) {
+  const std::string path = PathOf(uid, earlier.run);
+  const Result<FileDescriptor> user = OpenUser(uid);
+  if (!user) return Failure{user.message()};
+  Result<FileDescriptor> directory = OpenOwnedDirectory(user->get(), earlier.run, uid, path);
+  if (!directory) return Failure{directory.message()};
+  const Result<FileDescriptor> file =
+      OpenOwnedFile(directory->get(), earlier.file, uid, path + "/" + earlier.file);
+  if (!file) return Failure{file.message()};
+  Result<TraceTail> tail = ReadTail(*file, path + "/" + earlier.file);
+  if (!tail) return Failure{tail.message()};
+  if (tail->session != session || tail->state.hello().session() != session) {
+    return Failure{tail->path + ": of another process by now"};
+  }
+  Place place;
+  place.earlier = std::move(*tail);
+  place.book = BookIn(std::move(*directory), uid, earlier.run);
+  return place;
+}
+
 Result<RunBook*> RunShelf::OpenBook(const v1::Hello& hello, uid_t uid, bool from_spool) {
   const std::string& job = hello.rank().job();
-  const std::string kind = !job.empty() ? "job-" + job : from_spool ? "spools" : "run";
-  RunBook*& current = current_[std::to_string(uid) + "/" + kind];
-  const bool goes_on =
-      current != nullptr && (!job.empty() || current->sessions > 0 ||
-                             MonotonicRawNs() - current->last_closed_ns < kLingerNs);
-  if (goes_on) return current;
-  const std::string parent = root_ + "/" + std::to_string(uid);
+  const Kind kind(uid, !job.empty() ? "job-" + job : from_spool ? "spools" : "run");
+  const uint64_t now = MonotonicRawNs();
+  const auto goes_on = [&](size_t sessions, uint64_t last_closed_ns) {
+    return !job.empty() || sessions > 0 || now - last_closed_ns < kLingerNs;
+  };
+  const auto current = current_.find(kind);
+  if (current != current_.end() &&
+      goes_on(current->second->sessions, current->second->last_closed_ns)) {
+    return current->second;
+  }
+  Result<RunBook*> book = Failure{};
+  const auto resting = resting_.find(kind);
+  if (resting != resting_.end() && goes_on(0, resting->second.last_closed_ns)) {
+    book = ReopenBook(uid, resting->second.run);
+  }
+  if (!book) book = MakeBook(hello, uid, kind.second);
+  if (!book) return book;
+  resting_.erase(kind);
+  (*book)->kind = kind.second;
+  return current_[kind] = *book;
+}
+
+Result<RunBook*> RunShelf::MakeBook(const v1::Hello& hello, uid_t uid, const std::string& kind) {
+  const std::string name = std::to_string(uid);
   // A user finds the own runs here and cannot make any.
-  if (auto failure = MakeDirectory(parent, 0711)) return *failure;
-  const std::string name = SafeName(kind) + "-" + Stamp();
-  Result<RunDirectory> directory = RunDirectory::CreateNew(parent + "/", name);
+  if (::mkdirat(lock_.get(), name.c_str(), kUserMode) != 0 && errno != EEXIST) {
+    return SystemFailure(PathOf(uid) + ": could not create", errno);
+  }
+  const Result<FileDescriptor> user = OpenUser(uid);
+  if (!user) return Failure{user.message()};
+  Result<RunDirectory> directory =
+      RunDirectory::CreateIn(user->get(), PathOf(uid), SafeName(kind) + "-" + Stamp());
   if (!directory) return Failure{directory.message()};
   if (uid != ::geteuid()) {
     if (auto failure = directory->GiveTo(uid)) return *failure;
   }
   auto book = std::make_unique<RunBook>(RunBook{std::move(*directory), common_});
+  book->uid = uid;
+  book->name = fs::path(book->directory.path()).filename();
   book->info.start_realtime_ns = RealtimeNs();
   for (const std::string& word : hello.process().command_line()) {
     book->info.command.push_back(word);
   }
-  current = book.get();
   books_.push_back(std::move(book));
-  return current;
+  return books_.back().get();
 }
 
-// The run of an earlier collector: what its run.json says of other traces stays.
-Result<RunBook*> RunShelf::ReopenBook(const std::string& path, uid_t uid) {
-  for (const auto& book : books_) {
-    if (book->directory.path() == path) return book.get();
-  }
-  Result<RunDirectory> directory = RunDirectory::OpenExisting(path);
+Result<RunBook*> RunShelf::ReopenBook(uid_t uid, const std::string& run) {
+  const Result<FileDescriptor> user = OpenUser(uid);
+  if (!user) return Failure{user.message()};
+  Result<FileDescriptor> directory = OpenOwnedDirectory(user->get(), run, uid, PathOf(uid, run));
   if (!directory) return Failure{directory.message()};
-  if (uid != ::geteuid()) {
-    if (auto failure = directory->GiveTo(uid)) return *failure;
+  return BookIn(std::move(*directory), uid, run);
+}
+
+// A run that is there: what its run.json says of other traces stays.
+RunBook* RunShelf::BookIn(FileDescriptor directory, uid_t uid, const std::string& run) {
+  for (const auto& book : books_) {
+    if (book->uid == uid && book->name == run) return book.get();
   }
+  const std::string path = PathOf(uid, run);
   RunInfo info = common_;
-  std::ifstream input(path + "/run.json", std::ios::binary);
-  std::stringstream text;
-  text << input.rdbuf();
-  if (Result<RunInfo> known = ParseRunInfo(text.str(), path + "/run.json")) info = *known;
+  const Result<std::string> text =
+      ReadOwnedFile(directory.get(), kInfoName, uid, path + "/" + kInfoName, kMostInfoBytes);
+  if (text) {
+    if (Result<RunInfo> known = ParseRunInfo(*text, path + "/" + kInfoName)) info = *known;
+  }
   for (TraceInfo& trace : info.traces) {
     if (trace.status != TraceStatus::kOpen) continue;
     trace.status = TraceStatus::kAbandoned;
     trace.detail = "its collector was killed";
-    if (IsOpenTrace(trace.file)) trace.file.resize(trace.file.size() - std::string(".part").size());
+    trace.file = WithoutPart(trace.file);
   }
-  books_.push_back(std::make_unique<RunBook>(RunBook{std::move(*directory), std::move(info)}));
+  auto book = std::make_unique<RunBook>(
+      RunBook{RunDirectory(path, std::move(directory), uid), std::move(info)});
+  book->uid = uid;
+  book->name = run;
+  books_.push_back(std::move(book));
   return books_.back().get();
 }
 
-void RunShelf::Leave(RunBook* book) {
+void RunShelf::Leave(RunBook* book, const std::string& session, const std::string& file) {
   if (book->sessions > 0) --book->sessions;
   book->last_closed_ns = MonotonicRawNs();
-  if (!root_.empty() && book->sessions == 0) book->info.end_realtime_ns = RealtimeNs();
+  if (root_.empty()) return;
+  if (book->sessions == 0) book->info.end_realtime_ns = RealtimeNs();
+  if (!file.empty()) Remember(book->uid, session, {book->name, file, RealtimeNs()});
+}
+
+void RunShelf::Rest() {
+  if (root_.empty()) return;
+  const uint64_t now = MonotonicRawNs();
+  std::map<uid_t, size_t> idle;
+  // The youngest come last.
+  for (size_t i = books_.size(); i-- > 0;) {
+    const RunBook& book = *books_[i];
+    if (book.sessions > 0) continue;
+    if (++idle[book.uid] <= kMostIdle && now - book.last_closed_ns < kLingerNs) continue;
+    const Kind kind(book.uid, book.kind);
+    if (const auto at = current_.find(kind); at != current_.end() && at->second == &book) {
+      current_.erase(at);
+      resting_[kind] = {book.name, book.last_closed_ns};
+    }
+    books_.erase(books_.begin() + static_cast<ptrdiff_t>(i));
+  }
 }
 
 }  // namespace ranktap::collector

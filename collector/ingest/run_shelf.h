@@ -10,10 +10,12 @@
 
 #include <sys/types.h>
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collector/file/run_directory.h"
@@ -24,8 +26,11 @@ namespace ranktap::collector {
 // A run as the writer thread keeps it.
 struct RunBook {
   RunDirectory directory;
-  RunInfo info;                 // its traces: of sessions that are gone
-  size_t sessions = 0;          // that are open
+  RunInfo info;         // its traces: of sessions that are gone
+  uid_t uid = 0;        // whose it is
+  std::string name;     // of its directory, in its user's
+  std::string kind;     // what goes on in it: "job-42", "run"; empty: of an earlier collector
+  size_t sessions = 0;  // that are open
   uint64_t last_closed_ns = 0;  // CLOCK_MONOTONIC_RAW
 };
 
@@ -39,14 +44,18 @@ class RunShelf {
   static Result<RunShelf> Open(const std::string& root, RunInfo info);
 
   struct Place {
-    RunBook* book = nullptr;           // lives as long as the shelf
+    RunBook* book = nullptr;           // lives until its last session has left, and Rest
     std::optional<TraceTail> earlier;  // where an earlier file of this process ends
   };
   // `from_spool`: the process has ended, maybe long ago; without a job it is of no run that goes
   // on.
   Result<Place> PlaceFor(const v1::Hello& hello, uid_t uid, bool from_spool);
-  // A session of the book has ended.
-  void Leave(RunBook* book);
+  // A session of the book has ended. `session`: its token, `file`: its last file, empty for none;
+  // should the process come back, it goes on from there.
+  void Leave(RunBook* book, const std::string& session, const std::string& file);
+  // Gives back the books of runs that nobody is in, but for the latest few of each user; a run
+  // whose job goes on is opened again. Their run.json is written; no pointer to them is kept.
+  void Rest();
 
   const std::vector<std::unique_ptr<RunBook>>& books() const { return books_; }
   // Files of an earlier collector that were open, now closed; what went wrong with others.
@@ -55,21 +64,37 @@ class RunShelf {
 
  private:
   struct EarlierFile {
-    std::string path;
+    std::string run, file;  // names
     uint64_t created_realtime_ns = 0;
   };
+  struct RestingRun {
+    std::string run;
+    uint64_t last_closed_ns = 0;
+  };
+  using Kind = std::pair<uid_t, std::string>;
   RunShelf() = default;
-  void ScanRun(const std::string& path, uint32_t uid);
-  void ScanFile(const std::string& path, uint32_t uid);
+  std::string PathOf(uid_t uid, const std::string& run = {}) const;
+  Result<FileDescriptor> OpenUser(uid_t uid) const;
+  void ScanUser(uid_t uid);
+  void ScanRun(const FileDescriptor& user, uid_t uid, const std::string& run);
+  void ScanFile(const FileDescriptor& directory, uid_t uid, const std::string& run,
+                const std::string& file);
+  Result<std::string> Seal(FileDescriptor file, int directory, const std::string& path);
+  void Remember(uid_t uid, const std::string& session, EarlierFile file);
+  Result<Place> PlaceOf(const EarlierFile& earlier, const std::string& session, uid_t uid);
   Result<RunBook*> OpenBook(const v1::Hello& hello, uid_t uid, bool from_spool);
-  Result<RunBook*> ReopenBook(const std::string& path, uid_t uid);
+  Result<RunBook*> MakeBook(const v1::Hello& hello, uid_t uid, const std::string& kind);
+  Result<RunBook*> ReopenBook(uid_t uid, const std::string& run);
+  RunBook* BookIn(FileDescriptor directory, uid_t uid, const std::string& run);
 
   std::string root_;
-  FileDescriptor lock_;
+  FileDescriptor lock_;  // the root's descriptor
   RunInfo common_;
   std::vector<std::unique_ptr<RunBook>> books_;
-  std::map<std::string, RunBook*> current_;                       // by user and job
+  std::map<Kind, RunBook*> current_;
+  std::map<Kind, RestingRun> resting_;
   std::map<std::pair<uid_t, std::string>, EarlierFile> earlier_;  // by user and session
+  std::map<uid_t, std::deque<std::string>> remembered_;           // sessions of earlier_, in turn
   std::vector<std::string> sealed_, problems_;
 };
 

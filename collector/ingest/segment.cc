@@ -8,24 +8,34 @@
 
 namespace ranktap::collector {
 
-Segment::Segment(FileDescriptor fd, std::string* why) {
+Segment::Segment(FileDescriptor fd, std::string* why, Closer* closer, uid_t user)
+    : closer_(closer), user_(user) {
+  const char* const reason = WhyNot(fd.get(), &bytes_);
+  if (reason == nullptr) {
+    fd_ = std::move(fd);
+    return;
+  }
+  *why = reason;
+  if (closer_ != nullptr) closer_->Close(user_, std::move(fd));
+}
+
+Segment::~Segment() {
+  if (closer_ != nullptr) closer_->Close(user_, std::move(fd_));
+}
+
+const char* Segment::WhyNot(int fd, uint64_t* bytes) {
+  // Only memory files know seals. Asked before fstat, which waits for the client where the file is
+  // of a file system that the client serves.
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  if (seals < 0) return "the descriptor is not a memfd";
+  if ((seals & F_SEAL_SHRINK) == 0) return "the memfd is not sealed against shrinking";
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    *why = "the descriptor is not a memfd";
-    return;
-  }
-  // Only memory files know seals: anything else fails here.
-  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-    *why = "the memfd is not sealed against shrinking";
-    return;
-  }
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return "the descriptor is not a memfd";
   if (status.st_size <= 0 || static_cast<uint64_t>(status.st_size) > kMaxSegmentBytes) {
-    *why = "the memfd's size is out of bounds";
-    return;
+    return "the memfd's size is out of bounds";
   }
-  bytes_ = static_cast<uint64_t>(status.st_size);
-  fd_ = std::move(fd);
+  *bytes = static_cast<uint64_t>(status.st_size);
+  return nullptr;
 }
 
 bool Segment::ReadAt(uint64_t offset, std::span<std::byte> into) const {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "collector/file/file_descriptor.h"
+#include "collector/ingest/closer.h"
 
 namespace ranktap::collector {
 
@@ -16,9 +17,13 @@ inline constexpr uint64_t kMaxSegmentBytes = 1u << 30;
 class Segment {
  public:
   Segment() = default;
-  // Takes the descriptor a hello came with. Where it is not a sealed memfd of a sensible size,
-  // `why` says so and the segment is not valid.
-  Segment(FileDescriptor fd, std::string* why);
+  // Takes the descriptor that a process of `user` sent with its hello. Where it is not a sealed
+  // memfd of a sensible size, `why` says so and the segment is not valid. `closer` closes it in the
+  // end and outlives the segment; null: the segment does.
+  Segment(FileDescriptor fd, std::string* why, Closer* closer = nullptr, uid_t user = 0);
+  ~Segment();
+  Segment(Segment&&) = default;
+  Segment& operator=(Segment&&) = delete;
 
   bool valid() const { return fd_.valid(); }
   uint64_t bytes() const { return bytes_; }
@@ -26,7 +31,11 @@ class Segment {
   [[nodiscard]] bool ReadAt(uint64_t offset, std::span<std::byte> into) const;
 
  private:
+  [[nodiscard]] static const char* WhyNot(int fd, uint64_t* bytes);
+
   FileDescriptor fd_;
+  Closer* closer_ = nullptr;
+  uid_t user_ = 0;
   uint64_t bytes_ = 0;
 };
 

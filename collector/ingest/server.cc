@@ -17,7 +17,7 @@ Server::Server(FileDescriptor listener, ServerOptions options)
     : options_(std::move(options)),
       log_(options_.log_path),
       plans_(options_.level, options_.start_level),
-      connections_(std::move(listener), &options_, &loop_, &log_,
+      connections_(std::move(listener), &options_, &loop_, &log_, &closer_,
                    {.on_frame =
                         [this](Connection* connection, const proto::FrameView& frame,
                                std::span<const std::byte> bytes) {
@@ -34,6 +34,7 @@ void Server::Run(TraceStore* store) {
                                                            .connections = &connections_,
                                                            .plans = &plans_,
                                                            .log = &log_,
+                                                           .closer = &closer_,
                                                            .store = store});
   control_ =
       std::make_unique<ControlService>(&options_, &connections_, sessions_.get(), &plans_, &log_);

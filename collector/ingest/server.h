@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "collector/file/file_descriptor.h"
+#include "collector/ingest/closer.h"
 #include "collector/ingest/connections.h"
 #include "collector/ingest/control_service.h"
 #include "collector/ingest/device_sampler.h"
@@ -58,6 +59,7 @@ class Server {
 
   ServerOptions options_;
   IngestLog log_;
+  Closer closer_;
   EventLoop loop_;
   LevelPlans plans_;
   Connections connections_;

@@ -7,16 +7,27 @@
 namespace ranktap::collector {
 namespace {
 
+// protobuf makes large objects of small bytes; an amendment of a real process is some kilobytes.
+constexpr size_t kMaxAmendmentBytes = 256u << 10;
+
+template <typename Message>
+bool Parse(std::span<const std::byte> payload, Message* message) {
+  return message->ParseFromArray(payload.data(), static_cast<int>(payload.size()));
+}
+
 template <typename Message>
 bool Parses(std::span<const std::byte> payload) {
   Message message;
-  return message.ParseFromArray(payload.data(), static_cast<int>(payload.size()));
+  return Parse(payload, &message);
 }
 
 bool ParsesAs(proto::FrameType type, std::span<const std::byte> payload) {
   switch (type) {
-    case proto::FrameType::kAmend:
-      return Parses<v1::Hello>(payload);
+    case proto::FrameType::kAmend: {
+      v1::Hello amendment;
+      return payload.size() <= kMaxAmendmentBytes && Parse(payload, &amendment) &&
+             HasFewItems(amendment);
+    }
     case proto::FrameType::kDictionary:
       return ForEachEntry(payload, [](uint32_t, uint64_t, std::string_view) {});
     case proto::FrameType::kClock:
@@ -25,10 +36,14 @@ bool ParsesAs(proto::FrameType type, std::span<const std::byte> payload) {
       return Parses<v1::Gap>(payload);
     case proto::FrameType::kCost:
       return Parses<v1::Cost>(payload);
-    case proto::FrameType::kGoodbye:
-      return Parses<v1::Goodbye>(payload);
-    case proto::FrameType::kAccounts:
-      return Parses<v1::Accounts>(payload);
+    case proto::FrameType::kGoodbye: {
+      v1::Goodbye goodbye;
+      return Parse(payload, &goodbye) && AreAccounts(goodbye.accounts());
+    }
+    case proto::FrameType::kAccounts: {
+      v1::Accounts accounts;
+      return Parse(payload, &accounts) && AreAccounts(accounts);
+    }
     case proto::FrameType::kHello:
     case proto::FrameType::kWelcome:
     case proto::FrameType::kAck:
@@ -45,6 +60,13 @@ bool ParsesAs(proto::FrameType type, std::span<const std::byte> payload) {
 }
 
 }  // namespace
+
+uint64_t Session::MemoryBytes() const {
+  // Its hello twice, as objects; a process's descriptors in the kernel; nodes of the maps.
+  constexpr uint64_t kSessionBytes = 8u << 10, kWriterBytes = 192, kHelloTimes = 8;
+  return kSessionBytes + stored_memory + next_event_.size() * kWriterBytes +
+         hello_bytes_ * kHelloTimes + amended_bytes_ * kHelloTimes;
+}
 
 bool Session::CheckControl(const proto::FrameView& frame, std::string* why) const {
   if (frame.header.events != 0) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -18,13 +19,19 @@
 #include "collector/ingest/session_ledger.h"
 #include "collector/ingest/trace_store.h"
 #include "proto/frame.h"
+#include "ranktap/v1/control.pb.h"
 
 namespace ranktap::collector {
 
 class Session {
  public:
   Session(SessionId id, const v1::Hello& hello, PeerCredentials peer, FileDescriptor pidfd)
-      : id_(id), token_(hello.session()), peer_(peer), pidfd_(std::move(pidfd)), ledger_(hello) {}
+      : id_(id),
+        token_(hello.session()),
+        peer_(peer),
+        pidfd_(std::move(pidfd)),
+        hello_bytes_(hello.ByteSizeLong()),
+        ledger_(hello) {}
 
   // A new connection speaks for this session now.
   void Attach(uint64_t connection, uint64_t frames) {
@@ -73,6 +80,16 @@ class Session {
   std::shared_ptr<const Segment> segment;
   std::string run;      // its directory; empty until the store has found one
   uint64_t window = 0;  // the last one it was told of; 0: none
+  struct OwedChange {
+    v1::LevelChange change;
+    uint64_t ordered_ns;  // CLOCK_REALTIME
+  };
+  uint64_t stored_memory = 0;  // what the store holds of it, as it last said
+  uint64_t accounted = 0;      // as UserMemory has it
+  // About what it takes of memory, here and in the store.
+  uint64_t MemoryBytes() const;
+
+  std::optional<OwedChange> owed;  // ordered before its run was known
 
   bool said_goodbye = false;
   bool is_dead = false;      // by pidfd
@@ -101,6 +118,7 @@ class Session {
   uint64_t connection_frames_ = 0;
   std::unordered_map<uint32_t, uint64_t> next_event_;
   std::unordered_set<uint32_t> seen_;  // writers on this connection
+  size_t hello_bytes_;
   size_t dictionary_bytes_ = 0;
   size_t amended_bytes_ = 0;
   SessionLedger ledger_;

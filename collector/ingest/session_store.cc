@@ -205,6 +205,12 @@ bool SessionStore::Recover(const Segment& segment, bool process_is_dead) {
   return recovery.said_last_words();
 }
 
+uint64_t SessionStore::MemoryBytes() const {
+  constexpr uint64_t kLossBytes = 96;
+  return state_.MemoryBytes() + held_.bytes.capacity() + owed_losses_.size() * kLossBytes +
+         (writer_ ? writer_->index_bytes() : 0);
+}
+
 bool SessionStore::AccountsAgree() const {
   for (const auto& [id, writer] : state_.writers()) {
     const auto account = state_.accounts().find(id);

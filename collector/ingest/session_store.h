@@ -51,6 +51,8 @@ class SessionStore {
   const std::vector<TraceInfo>& infos() const { return infos_; }
   // True once after each change of what run.json says of this trace.
   bool TakeInfoChanged() { return std::exchange(info_changed_, false); }
+  // About what it takes of memory.
+  uint64_t MemoryBytes() const;
   // Every writer's counters agree with what is stored: nothing is left in the rings.
   bool AccountsAgree() const;
 

@@ -13,12 +13,6 @@
 #include "collector/ingest/monotonic_clock.h"
 
 namespace ranktap::collector {
-namespace {
-
-constexpr uint64_t kRetryAfterMs = 0;  // never: a refusal does not go away by itself
-
-}  // namespace
-
 Sessions::Sessions(const Context& context)
     : in_(context),
       blocks_(in_.options->limits.open_block_bytes, in_.loop, in_.store,
@@ -36,19 +30,25 @@ bool Sessions::OnHello(Connection* connection, const proto::FrameView& frame) {
   }
   const std::string refusal = RefusalOf(hello);
   if (!refusal.empty()) {
-    Refuse(connection, refusal);
+    Refuse(connection, refusal, 0);
     return true;
   }
   const bool is_known = by_token_.contains({connection->peer().uid, hello.session()});
+  if (!is_known && in_.connections->IsFull(connection->peer().uid)) {
+    Refuse(connection, "your processes have used up their share of its memory",
+           in_.options->limits.retry_ms);
+    return true;
+  }
   Session* const session = FindOrOpen(connection, hello);
   if (session == nullptr) {
-    Refuse(connection, "too many sessions");
+    Refuse(connection, "too many sessions", in_.options->limits.retry_ms);
     return true;
   }
   FileDescriptor descriptor = connection->TakeDescriptor();
   if (descriptor.valid()) {
     std::string why;
-    auto segment = std::make_shared<Segment>(std::move(descriptor), &why);
+    auto segment =
+        std::make_shared<Segment>(std::move(descriptor), &why, in_.closer, connection->peer().uid);
     if (segment->valid()) session->segment = std::move(segment);
     if (!why.empty()) in_.log->Count("rings refused", why);
   }
@@ -88,6 +88,7 @@ Session* Sessions::FindOrOpen(Connection* connection, const v1::Hello& hello) {
   in_.store->Open(id, hello, pid != 0 ? pid : hello.process().pid(), connection->peer());
   by_token_.emplace(key, id);
   WatchPidfd(session.get());
+  in_.connections->Account(session->peer().uid, session->MemoryBytes(), &session->accounted);
   return sessions_.emplace(id, std::move(session)).first->second.get();
 }
 
@@ -115,11 +116,11 @@ void Sessions::Reattach(Session* session, Connection* connection, const proto::F
   in_.store->AskPositions(session->id(), connection->id());
 }
 
-void Sessions::Refuse(Connection* connection, const std::string& why) {
+void Sessions::Refuse(Connection* connection, const std::string& why, uint32_t retry_ms) {
   in_.log->Count("refused", "pid " + std::to_string(connection->peer().pid) + ": " + why);
   v1::Welcome welcome;
   welcome.set_refused(why);
-  welcome.set_retry_after_ms(kRetryAfterMs);
+  welcome.set_retry_after_ms(retry_ms);
   welcome.set_collector_version(in_.options->collector_version);
   (void)connection->Send(EncodeControl(proto::FrameType::kWelcome, welcome.SerializeAsString()));
   connection->closing = true;
@@ -209,6 +210,13 @@ void Sessions::Order(const v1::LevelChange& change, const std::string& run,
   for (const uint64_t id : failed) in_.connections->Close(id);
 }
 
+void Sessions::Owe(const v1::LevelChange& change,
+                   const std::function<bool(const Session&)>& is_wanted) {
+  for (auto& [id, session] : sessions_) {
+    if (session->run.empty() && is_wanted(*session)) session->owed = {change, RealtimeNs()};
+  }
+}
+
 void Sessions::OnStoreReply(StoreReply reply) {
   if (auto* const stored = std::get_if<StoredReply>(&reply)) OnStored(std::move(*stored));
   if (auto* const opened = std::get_if<OpenedReply>(&reply)) OnOpened(*opened);
@@ -219,6 +227,10 @@ void Sessions::OnStoreReply(StoreReply reply) {
 
 void Sessions::OnStored(StoredReply reply) {
   blocks_.Reuse(std::move(reply.block));
+  if (Session* const session = Find(reply.session)) {
+    session->stored_memory = reply.memory;
+    in_.connections->Account(session->peer().uid, session->MemoryBytes(), &session->accounted);
+  }
   Connection* const connection = in_.connections->Find(reply.connection);
   if (connection == nullptr || connection->session != reply.session) return;
   if (!connection->SendAck(reply.frames)) return in_.connections->Close(reply.connection);
@@ -230,6 +242,11 @@ void Sessions::OnOpened(const OpenedReply& reply) {
   Session* const session = Find(reply.session);
   if (session == nullptr) return;
   session->run = reply.run;
+  const auto owed = std::exchange(session->owed, std::nullopt);
+  if (owed && owed->ordered_ns > in_.plans->OrderedAt(reply.run)) {
+    return Order(owed->change, reply.run,
+                 [&](const Session& other) { return other.run == reply.run; });
+  }
   const v1::LevelChange* const order = in_.plans->OwnOrder(reply.run);
   Connection* const connection = in_.connections->Find(session->connection());
   if (order == nullptr || connection == nullptr || !connection->welcomed) return;
@@ -251,7 +268,7 @@ void Sessions::OnRefused(const RefusedReply& reply) {
   session->Detach();
   if (Connection* const open = in_.connections->Find(connection)) {
     open->session = 0;
-    Refuse(open, reply.why);
+    Refuse(open, reply.why, in_.options->limits.retry_ms);
   }
   Forget(session);
 }
@@ -261,8 +278,10 @@ void Sessions::OnClosed(const ClosedReply& reply) {
   if (session == nullptr) return;
   session->is_closing = false;
   session->is_closed = true;
-  // A process that lives on may come back with later positions.
-  if (session->is_dead || session->pidfd() < 0 || abandoned_) Forget(session);
+  // A process that lives on may come back with later positions. One that has said goodbye is not
+  // waited for where its file is found again: nothing is held for as long as it lives.
+  const bool is_done = session->said_goodbye && in_.options->resumable;
+  if (session->is_dead || session->pidfd() < 0 || is_done || abandoned_) Forget(session);
 }
 
 }  // namespace ranktap::collector

@@ -34,6 +34,7 @@ class Sessions {
     Connections* connections;
     LevelPlans* plans;
     IngestLog* log;
+    Closer* closer;
     TraceStore* store;
   };
   explicit Sessions(const Context& context);
@@ -52,6 +53,9 @@ class Sessions {
   // hear of it.
   void Order(const v1::LevelChange& change, const std::string& run,
              const std::function<bool(const Session&)>& is_wanted);
+  // Those of the wanted whose run is not known yet: the change becomes their run's plan once it is,
+  // unless that has a newer one by then.
+  void Owe(const v1::LevelChange& change, const std::function<bool(const Session&)>& is_wanted);
 
   // Ends all of them: what is in the sockets is stored, and processes that live on are left alone.
   // Only the store's replies count from then on.
@@ -67,7 +71,8 @@ class Sessions {
   Session* FindOrOpen(Connection* connection, const v1::Hello& hello);
   void WatchPidfd(Session* session);
   void Reattach(Session* session, Connection* connection, const proto::FrameView& hello);
-  void Refuse(Connection* connection, const std::string& why);
+  // `retry_ms` 0: never, since it does not go away by itself.
+  void Refuse(Connection* connection, const std::string& why, uint32_t retry_ms);
   void Welcome(Connection* connection, const PositionsReply* positions);
   [[nodiscard]] bool Tell(Session* session, Connection* connection, const v1::LevelChange& change);
   // Puts a frame of our own making into the session's open block.

@@ -88,6 +88,8 @@ void Sessions::End(Session* session, v1::Ending::How how) {
 
 void Sessions::Forget(Session* session) {
   in_.loop->Unwatch(session->tag);
+  blocks_.Drop(session);
+  in_.connections->Account(session->peer().uid, 0, &session->accounted);
   in_.store->Forget(session->id());
   by_token_.erase({session->peer().uid, session->token()});
   sessions_.erase(session->id());

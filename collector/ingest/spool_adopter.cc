@@ -1,6 +1,5 @@
 #include "collector/ingest/spool_adopter.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <pthread.h>
@@ -18,6 +17,7 @@
 #include <string_view>
 #include <utility>
 
+#include "collector/file/owned_file.h"
 #include "proto/spool.h"
 #include "ranktap/v1/control.pb.h"
 
@@ -25,6 +25,8 @@ namespace ranktap::collector {
 namespace {
 
 constexpr auto kLookEvery = std::chrono::seconds(5);
+constexpr size_t kMostSpools = 1u << 16;  // of one user, that one look takes
+constexpr uint64_t kMostComplaints = 20;  // of one user's spools, a line each
 constexpr size_t kReadBytes = 2 * (sizeof(proto::FrameHeader) + proto::kMaxPayloadBytes);
 
 // The directory, opened, if it is its owner's alone. A stranger may have made the path first.
@@ -38,15 +40,10 @@ FileDescriptor OpenOwned(const SpoolDirectory& directory) {
 }
 
 std::vector<std::string> SpoolsIn(int directory) {
-  std::vector<std::string> names;
-  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(copy < 0 ? nullptr : ::fdopendir(copy),
-                                                 &::closedir);
-  if (open == nullptr) return names;
-  while (const dirent* const entry = ::readdir(open.get())) {
-    std::string name = entry->d_name;
-    if (name.ends_with(proto::kSpoolSuffix)) names.push_back(std::move(name));
-  }
+  std::vector<std::string> names = NamesIn(directory, kMostSpools);
+  std::erase_if(names, [](const std::string& name) {
+    return !std::string_view(name).ends_with(proto::kSpoolSuffix);
+  });
   // A process's spools in their order: session, then number.
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return std::pair(a.size(), std::string_view(a)) < std::pair(b.size(), std::string_view(b));
@@ -56,14 +53,9 @@ std::vector<std::string> SpoolsIn(int directory) {
 
 // The file, locked, if its process has ended.
 FileDescriptor OpenOrphan(int directory, const std::string& name, uid_t owner) {
-  FileDescriptor fd(
-      ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat status;
-  if (!fd.valid() || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-      status.st_uid != owner || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    return {};
-  }
-  return fd;
+  Result<FileDescriptor> file = OpenOwnedFile(directory, name, owner, name);
+  if (!file || ::flock(file->get(), LOCK_EX | LOCK_NB) != 0) return {};
+  return std::move(*file);
 }
 
 }  // namespace
@@ -120,16 +112,33 @@ void SpoolAdopter::Run() {
 void SpoolAdopter::Look(const SpoolDirectory& directory) {
   const FileDescriptor folder = OpenOwned(directory);
   if (!folder.valid()) return;
-  for (const std::string& name : SpoolsIn(folder.get())) {
+  const std::vector<std::string> names = SpoolsIn(folder.get());
+  std::set<std::string>& refused = refused_[directory.path];
+  // Those that are gone are forgotten: a user can make and remove any number.
+  std::erase_if(refused, [present = std::set(names.begin(), names.end())](const std::string& name) {
+    return !present.contains(name);
+  });
+  for (const std::string& name : names) {
     const std::string path = directory.path + "/" + name;
     if (stopping()) return;
-    if (refused_.contains(path)) continue;
+    if (refused.contains(name)) continue;
     const FileDescriptor file = OpenOrphan(folder.get(), name, directory.owner);
     if (!file.valid()) continue;
     if (Take(file.get(), path, directory.owner)) {
       (void)::unlinkat(folder.get(), name.c_str(), 0);
     } else if (!stopping()) {
-      refused_.insert(path);
+      refused.insert(name);
+    }
+  }
+}
+
+void SpoolAdopter::ComplainOf(uid_t owner, const std::string& what) {
+  const uint64_t count = ++complaints_[owner];
+  if (count <= kMostComplaints) return complain_(what);
+  for (uint64_t said = kMostComplaints; said < count; said *= 10) {
+    if (count == said + 1) {
+      complain_("more than " + std::to_string(said) + " spools of user " + std::to_string(owner) +
+                " could not be taken whole, and are not named any more");
     }
   }
 }
@@ -176,12 +185,13 @@ bool SpoolAdopter::Take(int file, const std::string& path, uid_t owner) {
   if (!stored) {
     const std::string turned_down =
         fmt::format("the collector turned down a frame before offset {}", offset);
-    complain_(path + ": not taken, and left there: " +
-              (frames == 0        ? "no frame at offset 0"
-               : refusal_.empty() ? turned_down
-                                  : refusal_));
+    ComplainOf(owner, fmt::format("{}: not taken, and left there: {}", path,
+                                  frames == 0        ? "no frame at offset 0"
+                                  : refusal_.empty() ? turned_down
+                                                     : refusal_));
   } else if (left > 0) {
-    complain_(
+    ComplainOf(
+        owner,
         fmt::format("{}: cut off at offset {}, as by a kill; {} bytes after it are no whole frame",
                     path, offset, left));
   }

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <span>
@@ -49,6 +50,8 @@ class SpoolAdopter {
  private:
   void Run();
   void Look(const SpoolDirectory& directory);
+  // One line each for the first of a user's; then their number, whenever it is ten times more.
+  void ComplainOf(uid_t owner, const std::string& what);
   // True when the file is stored and can go.
   bool Take(int file, const std::string& path, uid_t owner);
   // Each false: the connection has ended, or the file was turned down.
@@ -61,7 +64,8 @@ class SpoolAdopter {
   FindDirectories find_;
   Connect connect_;
   Complain complain_;
-  std::set<std::string> refused_;  // paths that were complained about
+  std::map<std::string, std::set<std::string>> refused_;  // by directory; names complained about
+  std::map<uid_t, uint64_t> complaints_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

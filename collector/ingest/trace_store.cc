@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <filesystem>
+#include <new>
 
 #include "collector/ingest/host_clock.h"
 
@@ -53,6 +54,38 @@ void TraceStore::Run() {
   }
 }
 
+void TraceStore::WithinMemory(SessionId session, const std::function<void(Shelved*)>& act) {
+  Shelved* const found = Find(session);
+  if (found == nullptr) return;
+  try {
+    act(found);
+    if (found->store->TakeInfoChanged()) stale_.insert(found->book);
+  } catch (const std::bad_alloc&) {
+    const std::unique_ptr<Shelved> gone = Take(session);
+    for (TraceInfo info : gone->store->infos()) {
+      if (info.status == TraceStatus::kOpen) {
+        info.status = TraceStatus::kWriteFailed;
+        info.detail = "the collector was out of memory";
+      }
+      gone->book->info.traces.push_back(std::move(info));
+    }
+    reply_(RefusedReply{session, "the collector is out of memory"});
+  }
+}
+
+// Its run goes on without it.
+std::unique_ptr<TraceStore::Shelved> TraceStore::Take(SessionId session) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return nullptr;
+  std::unique_ptr<Shelved> gone = std::move(found->second);
+  sessions_.erase(found);
+  const std::vector<TraceInfo>& infos = gone->store->infos();
+  shelf_.Leave(gone->book, gone->store->state().hello().session(),
+               infos.empty() ? "" : infos.back().file);
+  stale_.insert(gone->book);
+  return gone;
+}
+
 TraceStore::Shelved* TraceStore::Find(SessionId session) {
   const auto found = sessions_.find(session);
   return found == sessions_.end() ? nullptr : found->second.get();
@@ -88,12 +121,13 @@ void TraceStore::Store(SessionId session, uint64_t connection, uint64_t frames, 
   // std::function wants to copy its function; the block must not be.
   auto shared = std::make_shared<FrameBlock>(std::move(block));
   Post([this, session, connection, frames, bytes, shared] {
-    if (Shelved* const found = Find(session); found != nullptr && shared->summary.frames > 0) {
-      found->store->Store(*shared);
-      if (found->store->TakeInfoChanged()) stale_.insert(found->book);
+    if (shared->summary.frames > 0) {
+      WithinMemory(session, [&](Shelved* found) { found->store->Store(*shared); });
     }
     queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-    reply_(StoredReply{session, connection, frames, std::move(*shared)});
+    const Shelved* const found = Find(session);
+    const uint64_t memory = found == nullptr ? 0 : found->store->MemoryBytes();
+    reply_(StoredReply{session, connection, frames, memory, std::move(*shared)});
   });
 }
 
@@ -112,28 +146,23 @@ void TraceStore::AskPositions(SessionId session, uint64_t connection) {
 void TraceStore::Close(SessionId session, std::shared_ptr<const Segment> segment,
                        bool process_is_dead, v1::Ending ending) {
   Post([this, session, segment = std::move(segment), process_is_dead, ending]() mutable {
-    if (Shelved* const found = Find(session)) {
+    WithinMemory(session, [&](Shelved* found) {
       SessionStore* const store = found->store.get();
       const bool all_said = store->state().said_goodbye() && store->AccountsAgree();
       if (segment && !all_said && store->Recover(*segment, process_is_dead)) {
         ending.set_how(v1::Ending::HOW_GOODBYE);
       }
       store->Close(ending);
-      if (store->TakeInfoChanged()) stale_.insert(found->book);
-    }
+    });
     reply_(ClosedReply{session});
   });
 }
 
 void TraceStore::Forget(SessionId session) {
   Post([this, session] {
-    const auto found = sessions_.find(session);
-    if (found == sessions_.end()) return;
-    const std::unique_ptr<Shelved> gone = std::move(found->second);
-    sessions_.erase(found);
+    const std::unique_ptr<Shelved> gone = Take(session);
+    if (gone == nullptr) return;
     for (const TraceInfo& info : gone->store->infos()) gone->book->info.traces.push_back(info);
-    shelf_.Leave(gone->book);
-    stale_.insert(gone->book);
   });
 }
 
@@ -149,6 +178,7 @@ RunInfo TraceStore::InfoOf(const RunBook& book) const {
 void TraceStore::WriteStaleInfos() {
   const auto start = steady_clock::now();
   for (RunBook* const book : std::exchange(stale_, {})) WriteInfo(book);
+  shelf_.Rest();
   const auto end = steady_clock::now();
   constexpr int kShareOfTime = 20;
   next_info_ = end + kShareOfTime * (end - start);

@@ -35,7 +35,8 @@ struct StoredReply {
   SessionId session = 0;
   uint64_t connection = 0;
   uint64_t frames = 0;
-  FrameBlock block;  // the buffer, for reuse
+  uint64_t memory = 0;  // what the store holds of the session, in bytes
+  FrameBlock block;     // the buffer, for reuse
 };
 // The session's file will lie in this directory.
 struct OpenedReply {
@@ -106,6 +107,9 @@ class TraceStore {
   void WriteInfo(RunBook* book);
   void WriteStaleInfos();
   Shelved* Find(SessionId session);
+  // Ends the session alone when there is no memory for what it brings.
+  void WithinMemory(SessionId session, const std::function<void(Shelved*)>& act);
+  std::unique_ptr<Shelved> Take(SessionId session);
 
   RunShelf shelf_;
   BlockCompressor compressor_;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "collector/file/file_descriptor.h"
+#include "collector/file/owned_file.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -138,8 +139,9 @@ ObjectFile::~ObjectFile() = default;
 
 std::unique_ptr<ObjectFile> ObjectFile::Open(const std::string& path,
                                              const std::vector<std::string>& debug_directories) {
-  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return nullptr;
+  Result<FileDescriptor> opened = OpenRegularFile(path);  // a path that a trace names
+  if (!opened) return nullptr;
+  FileDescriptor file = std::move(*opened);
   auto session = std::make_unique<Session>();
   // "-": without reading whole files for their checksum; ":" separates.
   session->debug_path = "-:.debug:/usr/lib/debug";
@@ -181,10 +183,10 @@ std::vector<SourceFrame> ObjectFile::At(uint64_t file_address) const {
 }
 
 std::string BuildIdOf(const std::string& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return {};
+  const Result<FileDescriptor> file = OpenRegularFile(path);
+  if (!file) return {};
   elf_version(EV_CURRENT);
-  Elf* const elf = elf_begin(file.get(), ELF_C_READ_MMAP, nullptr);
+  Elf* const elf = elf_begin(file->get(), ELF_C_READ_MMAP, nullptr);
   if (elf == nullptr) return {};
   const void* bytes = nullptr;
   const ssize_t count = dwelf_elf_gnu_build_id(elf, &bytes);

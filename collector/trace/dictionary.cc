@@ -12,12 +12,6 @@ bool Parse(std::string_view content, Message* message) {
   return message->ParseFromArray(content.data(), static_cast<int>(content.size()));
 }
 
-template <typename T>
-T* Room(std::vector<T>* list, uint64_t id) {
-  if (list->size() <= id) list->resize(id + 1);
-  return &(*list)[id];
-}
-
 template <typename Triple>
 void CopyTriple(const Triple& from, uint32_t (&to)[3]) {
   for (int i = 0; i < std::min(3, from.size()); ++i) to[i] = from.Get(i);
@@ -35,28 +29,17 @@ bool Dictionary::Add(std::span<const std::byte> bytes) {
 }
 
 uint32_t Dictionary::AppendString(std::string_view text) {
-  if (strings_.empty()) strings_.emplace_back();
-  strings_.emplace_back(text);
-  return static_cast<uint32_t>(strings_.size() - 1);
+  return strings_.Append(std::string(text));
 }
 
-uint32_t Dictionary::AppendApi(ApiFunction api) {
-  if (apis_.empty()) apis_.emplace_back();
-  apis_.push_back(std::move(api));
-  return static_cast<uint32_t>(apis_.size() - 1);
-}
+uint32_t Dictionary::AppendApi(ApiFunction api) { return apis_.Append(std::move(api)); }
 
-uint32_t Dictionary::AppendShape(const proto::LaunchShape& shape) {
-  if (shapes_.empty()) shapes_.emplace_back(), known_shapes_.push_back(false);
-  shapes_.push_back(shape);
-  known_shapes_.push_back(true);
-  return static_cast<uint32_t>(shapes_.size() - 1);
-}
+uint32_t Dictionary::AppendShape(const proto::LaunchShape& shape) { return shapes_.Append(shape); }
 
 void Dictionary::AddEntry(uint32_t field, uint64_t id, std::string_view content) {
-  const auto add_text = [&](std::vector<std::string>* list) {
+  const auto add_text = [&](EntryList<std::string>* list) {
     v1::Text text;
-    std::string* const room = Room(list, id);
+    std::string* const room = list->Room(id);
     if (room->empty() && Parse(content, &text)) *room = std::move(*text.mutable_text());
   };
   const auto add_message = [&](auto* map) {
@@ -76,7 +59,7 @@ void Dictionary::AddEntry(uint32_t field, uint64_t id, std::string_view content)
     case v1::Dictionary::kApiFunctionsFieldNumber: {
       v1::ApiFunction api;
       if (!Parse(content, &api)) return;
-      *Room(&apis_, id) = {static_cast<proto::ApiDomain>(api.domain()), api.cbid(), api.name()};
+      *apis_.Room(id) = {static_cast<proto::ApiDomain>(api.domain()), api.cbid(), api.name()};
       return;
     }
     case v1::Dictionary::kSchemasFieldNumber: {
@@ -105,9 +88,7 @@ void Dictionary::AddEntry(uint32_t field, uint64_t id, std::string_view content)
 }
 
 void Dictionary::AddShape(uint32_t id, const v1::LaunchShapeEntry& entry) {
-  proto::LaunchShape& shape = *Room(&shapes_, id);
-  if (known_shapes_.size() <= id) known_shapes_.resize(id + 1);
-  known_shapes_[id] = true;
+  proto::LaunchShape& shape = shapes_.Room(id)->emplace();
   CopyTriple(entry.grid(), shape.grid);
   CopyTriple(entry.block(), shape.block);
   CopyTriple(entry.cluster(), shape.cluster);
@@ -121,7 +102,8 @@ void Dictionary::AddShape(uint32_t id, const v1::LaunchShapeEntry& entry) {
 }
 
 const proto::LaunchShape* Dictionary::Shape(uint32_t id) const {
-  return id < shapes_.size() && known_shapes_[id] ? &shapes_[id] : nullptr;
+  const auto* const shape = shapes_.Find(id);
+  return shape != nullptr && shape->has_value() ? &**shape : nullptr;
 }
 
 const v1::PayloadSchema* Dictionary::Schema(uint32_t domain, uint64_t schema_id) const {
@@ -153,7 +135,7 @@ const v1::Module* Dictionary::ModuleAt(uint64_t address) const {
 void Dictionary::AddStack(uint32_t id, std::string_view content) {
   v1::Stack stack;
   if (!Parse(content, &stack)) return;
-  NativeStack& known = *Room(&stacks_, id);
+  NativeStack& known = *stacks_.Room(id);
   known.truncated = stack.truncated();
   known.frames.assign(stack.frames().begin(), stack.frames().end());
   uint64_t address = 0;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,43 @@ struct ApiFunction {
 struct NativeStack {
   std::vector<uint64_t> frames;
   bool truncated = false;  // the outermost frames are missing
+};
+
+// Entries by id, from 1 up without holes in an honest file. An id far beyond those that came lies
+// in a map: one entry of six bytes may say four million.
+template <typename T>
+class EntryList {
+ public:
+  // Null: not known.
+  const T* Find(uint64_t id) const {
+    if (id < near_.size()) return &near_[id];
+    const auto found = far_.find(id);
+    return found == far_.end() ? nullptr : &found->second;
+  }
+  T* Room(uint64_t id) {
+    if (id < near_.size()) return &near_[id];
+    if (id >= kSlack + kGrowth * ++count_) return &far_[id];
+    near_.resize(id + 1);
+    while (!far_.empty() && far_.begin()->first <= id) {
+      near_[far_.begin()->first] = std::move(far_.begin()->second);
+      far_.erase(far_.begin());
+    }
+    return &near_[id];
+  }
+  uint32_t Append(T entry) {
+    if (near_.empty()) near_.emplace_back();
+    near_.push_back(std::move(entry));
+    return static_cast<uint32_t>(near_.size() - 1);
+  }
+  // One more than the largest id that is not far.
+  size_t size() const { return near_.size(); }
+
+ private:
+  // What holes between ids that threads take at once may leave, and many times that.
+  static constexpr uint64_t kSlack = 4096, kGrowth = 4;
+  std::vector<T> near_;
+  std::map<uint64_t, T> far_;
+  uint64_t count_ = 0;
 };
 
 class Dictionary {
@@ -56,7 +94,7 @@ class Dictionary {
   // none.
   const v1::Module* ModuleAt(uint64_t address) const;
 
-  // One more than the largest id.
+  // One more than the largest id; ids far beyond those that came are left out.
   size_t strings() const { return strings_.size(); }
   size_t apis() const { return apis_.size(); }
   size_t stacks() const { return stacks_.size(); }
@@ -64,22 +102,22 @@ class Dictionary {
 
  private:
   template <typename T>
-  static const T& At(const std::vector<T>& list, uint32_t id) {
+  static const T& At(const EntryList<T>& list, uint32_t id) {
     static const T kNone{};
-    return id < list.size() ? list[id] : kNone;
+    const T* const entry = list.Find(id);
+    return entry == nullptr ? kNone : *entry;
   }
   void AddEntry(uint32_t field, uint64_t id, std::string_view content);
   void AddStack(uint32_t id, std::string_view content);
   void AddShape(uint32_t id, const v1::LaunchShapeEntry& entry);
 
-  std::vector<std::string> strings_, domains_;
-  std::vector<ApiFunction> apis_;
-  std::vector<proto::LaunchShape> shapes_;
-  std::vector<bool> known_shapes_;
+  EntryList<std::string> strings_, domains_;
+  EntryList<ApiFunction> apis_;
+  EntryList<std::optional<proto::LaunchShape>> shapes_;
   // By domain and id: ids are the program's, unique within a domain.
   std::map<std::pair<uint32_t, uint64_t>, v1::PayloadSchema> schemas_;
   std::map<std::pair<uint32_t, uint64_t>, v1::PayloadEnum> enums_;
-  std::vector<NativeStack> stacks_;
+  EntryList<NativeStack> stacks_;
   std::map<uint32_t, v1::Module> modules_;
   std::map<uint32_t, v1::Writer> writers_;
 };

@@ -72,6 +72,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   (void)LoadTrace(path).ok();
   (void)CheckTrace(path).ok();
-  (void)ReadTail(path).ok();
+  (void)ReadTail(FileDescriptor(::dup(fd)), path).ok();
   return 0;
 }

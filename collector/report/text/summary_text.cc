@@ -116,7 +116,7 @@ std::string FormatSummary(const RunSummary& summary, const RunInfo& info, const 
     text += fmt::format("  note: {}\n", Printable(note));
   }
   for (const auto& [reason, count] : info.refused) {
-    text += fmt::format("  note: {}: {}\n", reason, count);
+    text += fmt::format("  note: {}: {}\n", Printable(reason), count);
   }
   // One call in 64 is timed; a short program's few samples make no estimate.
   text += fmt::format(

@@ -205,9 +205,10 @@ std::string CsvCell(const Cell& cell) {
   if (text == nullptr) {
     return std::holds_alternative<std::monostate>(cell) ? "" : WriteJson(ToJsonValue(cell));
   }
-  if (text->find_first_of(",\"\r\n") == std::string::npos) return *text;
+  const std::string plain = PrintableCell(*text);
+  if (plain.find_first_of(",\"") == std::string::npos) return plain;
   std::string quoted = "\"";
-  for (const char byte : *text) quoted += byte == '"' ? "\"\"" : std::string(1, byte);
+  for (const char byte : plain) quoted += byte == '"' ? "\"\"" : std::string(1, byte);
   return quoted + "\"";
 }
 
@@ -239,14 +240,6 @@ std::optional<Format> FormatNamed(std::string_view name) {
   if (name == "csv") return Format::kCsv;
   if (name == "html") return Format::kHtml;
   return std::nullopt;
-}
-
-std::string Printable(std::string_view text) {
-  std::string clean(text);
-  for (char& byte : clean) {
-    if (static_cast<uint8_t>(byte) < 0x20 || byte == 0x7f) byte = '?';
-  }
-  return clean;
 }
 
 std::string FormatCell(const Cell& cell, Unit unit) { return CellText(cell, unit); }

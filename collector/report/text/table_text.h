@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "collector/file/printable.h"
 #include "collector/report/table.h"
 
 namespace ranktap::collector {
@@ -19,7 +20,7 @@ std::optional<Format> FormatNamed(std::string_view name);
 std::string FormatText(const Table& table, size_t width, size_t limit);
 // {"name", "title", "columns": [{"name", "unit"}], "rows": [{column: value}], "notes"}
 std::string FormatJson(const Table& table, size_t limit);
-// RFC 4180, with a header line. Notes are not in it.
+// RFC 4180, with a header line. Notes are not in it. Texts as PrintableCell has them.
 std::string FormatCsv(const Table& table, size_t limit);
 
 // "ns", as JSON calls it.
@@ -28,8 +29,5 @@ std::string_view UnitName(Unit unit);
 // One cell as text shows it, and a column's heading: "total_ns" is "total".
 std::string FormatCell(const Cell& cell, Unit unit);
 std::string FormatHeading(const TableColumn& column);
-
-// What a program called something, fit for a terminal: control characters replaced.
-std::string Printable(std::string_view text);
 
 }  // namespace ranktap::collector

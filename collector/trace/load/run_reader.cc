@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <tuple>
 
+#include "collector/file/owned_file.h"
 #include "collector/trace/load/parallel_load.h"
 #include "collector/trace/load/trace_loader.h"
 #include "collector/trace/sort_rows.h"
@@ -18,6 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kMostInfoBytes = 64u << 20;  // of some 80,000 traces
+
 bool IsTraceName(const std::string& name) {
   return name.ends_with(".trace") || name.ends_with(".trace.part");
 }
@@ -26,10 +27,12 @@ void ReadInfo(const fs::path& directory, RunFiles* files) {
   const fs::path path = directory / "run.json";
   std::error_code error;
   if (!fs::exists(path, error)) return;
-  std::ifstream input(path, std::ios::binary);
-  std::stringstream text;
-  text << input.rdbuf();
-  Result<RunInfo> info = ParseRunInfo(text.str(), path.string());
+  const Result<std::string> text = ReadRegularFile(path, kMostInfoBytes);
+  if (!text) {
+    files->problems.push_back(text.message());
+    return;
+  }
+  Result<RunInfo> info = ParseRunInfo(*text, path.string());
   if (!info) {
     files->problems.push_back(info.message());
     return;

@@ -28,6 +28,9 @@ uint64_t TotalLost(const v1::Account& account) {
   return total;
 }
 
+// What is wrong with one file, at most; how much more there is, is counted.
+constexpr uint64_t kMostProblems = 1000;
+
 class Checker {
  public:
   explicit Checker(TraceCheck* check) : check_(check) {}
@@ -61,10 +64,17 @@ class Checker {
       }
     }
     if (check_->closed && !has_index_) Problem("the file is closed and has no index");
+    if (problems_ > kMostProblems) {
+      check_->problems.push_back(
+          {offset_, 0, "and " + std::to_string(problems_ - kMostProblems) + " more"});
+    }
   }
 
  private:
-  void Problem(std::string what) { check_->problems.push_back({offset_, 0, std::move(what)}); }
+  void Problem(std::string what) {
+    ++problems_;
+    if (problems_ <= kMostProblems) check_->problems.push_back({offset_, 0, std::move(what)});
+  }
 
   void CheckFrames(const Block& block) {
     uint64_t events = 0;
@@ -100,14 +110,12 @@ class Checker {
       case proto::FrameType::kAccounts: {
         v1::Accounts accounts;
         if (!Parse(frame.payload, &accounts)) return Problem("accounts do not parse");
-        for (const v1::Account& account : accounts.accounts()) AddAccount(account);
-        return;
+        return AddAccounts(accounts);
       }
       case proto::FrameType::kGoodbye: {
         v1::Goodbye goodbye;
         if (!Parse(frame.payload, &goodbye)) return Problem("a goodbye does not parse");
-        for (const v1::Account& account : goodbye.accounts().accounts()) AddAccount(account);
-        return;
+        return AddAccounts(goodbye.accounts());
       }
       default:
         return;
@@ -120,7 +128,20 @@ class Checker {
     });
   }
 
+  void AddAccounts(const v1::Accounts& accounts) {
+    if (!AreAccounts(accounts)) return Problem("accounts with losses that no writer has");
+    for (const v1::Account& account : accounts.accounts()) AddAccount(account);
+  }
+
+  // Whether there is one, or may be: a damaged file can name any number of them.
+  bool HasRoomFor(uint32_t id) {
+    if (check_->writers.size() < kMaxWriters || check_->writers.contains(id)) return true;
+    Problem("more writers than a process can have");
+    return false;
+  }
+
   void AddAccount(const v1::Account& account) {
+    if (!HasRoomFor(account.writer())) return;
     CheckedWriter& writer = check_->writers[account.writer()];
     writer.has_account = true;
     writer.account = account;
@@ -145,11 +166,13 @@ class Checker {
   }
 
   void CheckLostRange(const v1::LostRange& lost) {
+    if (!HasRoomFor(lost.writer())) return;
     Continue(lost.writer(), lost.first_event(), lost.events()).declared_lost += lost.events();
   }
 
   void CheckEvents(const proto::FrameView& frame) {
     const uint32_t id = frame.header.writer;
+    if (!HasRoomFor(id)) return;
     Continue(id, frame.header.first_event, frame.header.events).stored += frame.header.events;
     for (size_t i = 0; i < proto::kFrameLossCount; ++i) {
       uint64_t& largest = losses_[id][i];
@@ -220,15 +243,20 @@ class Checker {
 
   void CheckIndex(const Block& block) {
     has_index_ = true;
-    v1::Index index;
-    if (!Parse(block.raw, &index)) return Problem("the index does not parse");
     const size_t before = blocks_.size() - 1;
-    bool same = static_cast<size_t>(index.blocks_size()) == before;
-    for (size_t i = 0; same && i < before; ++i) {
-      const v1::BlockEntry& entry = index.blocks(static_cast<int>(i));
-      same = entry.offset() == blocks_[i].offset() && entry.type() == blocks_[i].type() &&
-             entry.events() == blocks_[i].events();
-    }
+    size_t listed = 0;
+    bool same = true;
+    // One by one: an index of two bytes an entry would be gigabytes of messages.
+    const auto check = [&](std::string_view bytes) {
+      v1::BlockEntry entry;
+      same = same && listed < before &&
+             entry.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) &&
+             entry.offset() == blocks_[listed].offset() && entry.type() == blocks_[listed].type() &&
+             entry.events() == blocks_[listed].events();
+      ++listed;
+    };
+    if (!ForEachBlockEntry(block.raw, check)) return Problem("the index does not parse");
+    same = same && listed == before;
     if (!same) Problem("the index does not list the blocks that are there");
   }
 
@@ -240,6 +268,7 @@ class Checker {
   std::set<uint32_t> started_;
   std::map<uint32_t, proto::LossCounts> losses_;
   std::vector<v1::BlockEntry> blocks_;
+  uint64_t problems_ = 0;
   bool has_checkpoint_ = false;
   bool has_index_ = false;
 };

@@ -40,10 +40,15 @@ void ForEachReserved(Trace& trace, auto&& visit) {
 }
 constexpr size_t kReserved = 11;
 
+// A frame of 200 bytes may stand for 32,768 equal events, and compressed for more. An event of a
+// real program takes a byte or more.
+constexpr uint64_t kEventsAllowed = 1 << 20, kEventsAByte = 64;
+
 class Loader {
  public:
-  // `events`: that the file says it holds; 0: not known.
-  Loader(Trace* trace, uint64_t events) : trace_(trace), tables_(trace) {
+  // `events`: that the file says it holds; 0: not known. `file_bytes` bounds how many are taken.
+  Loader(Trace* trace, uint64_t events, uint64_t file_bytes)
+      : trace_(trace), tables_(trace), most_events_(kEventsAllowed + file_bytes * kEventsAByte) {
     if (events < kFewEvents) return;
     const size_t rows = std::min(events, kMostReserved);
     ForEachReserved(*trace, [rows](auto& column) {
@@ -157,6 +162,7 @@ class Loader {
 
   bool AddEvents(const proto::FrameView& frame) {
     const proto::FrameHeader& header = frame.header;
+    if (header.events > most_events_ - std::min(most_events_, trace_->events)) return false;
     if (!writers_.contains(header.writer) && writers_.size() >= kMaxWriters) return false;
     const uint16_t index = WriterIndex(header.writer);
     Writer& writer = trace_->writers[index];
@@ -243,6 +249,7 @@ class Loader {
 
   Trace* trace_;
   EventTables tables_;
+  uint64_t most_events_;
   bool reserved_ = false;
   std::array<PagesAhead, kReserved> pages_;
   std::map<uint32_t, uint16_t> writers_;
@@ -282,7 +289,7 @@ Result<Trace> LoadTrace(const std::string& path) {
   if (!reader) return Failure{reader.message()};
   Trace trace;
   trace.path = path;
-  Loader loader(&trace, EventsIn(&*reader));
+  Loader loader(&trace, EventsIn(&*reader), reader->file_bytes());
   Block block;
   while (reader->Next(&block)) loader.AddBlock(block);
   loader.Finish();

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -42,6 +45,22 @@ TEST(RefusalsTest, AFormatsOptionIsRefusedForOtherFormats) {
       Call(&ExportCommand, {"RUN", "--format", "csv", "-o", "x.csv", "--arrows", "tensors"});
   EXPECT_EQ(ended.status, kWrongUsage);
   EXPECT_THAT(ended.complained, HasSubstr("--arrows is for chrome, perfetto, not for csv"));
+}
+
+// A name in a run's directory, its run.json or a trace may hold what a terminal obeys.
+TEST(TerminalTest, NothingThatAFileBroughtReachesItRaw) {
+  std::string directory = testing::TempDir() + "run-\x1b]0;x\x07-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  std::ofstream(directory + "/a\x1b[2J\nranktap: ok.trace") << "no trace";
+  for (const Ended& ended : {Call(&VerifyCommand, {directory}), Call(&ReportCommand, {directory}),
+                             Call(&VerifyCommand, {directory + "/none"}),
+                             Call(&StatusCommand, {"--socket", directory + "/none"})}) {
+    const std::string all = ended.said + ended.complained;
+    EXPECT_FALSE(all.empty());
+    EXPECT_EQ(all.find('\x1b'), std::string::npos) << all;
+    EXPECT_EQ(all.find("\nranktap: ok"), std::string::npos) << all;
+  }
+  std::filesystem::remove_all(directory);
 }
 
 TEST(RefusalsTest, HelpForAReportListsItsColumnsWithTheirUnits) {

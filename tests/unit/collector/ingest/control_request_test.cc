@@ -10,6 +10,7 @@
 #include "collector/ingest/control_client.h"
 #include "collector/ingest/monotonic_clock.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
+#include "tests/unit/collector/held_store.h"
 #include "tests/unit/collector/test_collector.h"
 
 namespace ranktap::collector {
@@ -116,6 +117,37 @@ TEST(ControlRequestTest, AnotherUserNeitherSeesNorStartsWhatIsNotTheirs) {
   // The next order that the agent hears of is root's.
   (void)Ask(collector, Make(Request::VERB_START));
   EXPECT_EQ(NextChange(&agent).level(), v1::LEVEL_KERNELS);
+}
+
+TEST(ControlRequestTest, AnOrderBeforeItsRunIsKnownReachesThatRunAndNoOther) {
+  const TemporaryDirectory directory;
+  const std::string socket = directory / "sockets" + "/s";
+  HeldStore store(directory / "runs", socket);
+  store.Hold();
+  FakeAgent ours, others, later;
+  ours.hello.mutable_rank()->set_job("42");
+  others.hello.mutable_rank()->set_job("43");
+  later.hello.mutable_rank()->set_job("43");
+  EXPECT_EQ(ours.Join(socket).level(), v1::LEVEL_RANGES);
+  (void)others.Join(socket);
+  Request request = Make(Request::VERB_START, "42");
+  request.set_level(v1::LEVEL_FULL);
+  const auto reply = AskCollector(socket, request);
+  ASSERT_TRUE(reply.ok()) << reply.message();
+  EXPECT_EQ(reply->problem(), "");
+  while (RealtimeNs() < reply->at_realtime_ns()) ::usleep(1000);
+  EXPECT_EQ(later.Join(socket).level(), v1::LEVEL_RANGES);
+  store.GoOn();
+  EXPECT_EQ(NextChange(&ours).window(), reply->window());
+  // Whoever joins the run then is in the window, too.
+  FakeAgent second;
+  second.hello.mutable_rank()->set_job("42");
+  (void)second.Join(socket);
+  EXPECT_EQ(NextChange(&second).level(), v1::LEVEL_FULL);
+  // The next that the others hear of is for them.
+  const auto theirs = AskCollector(socket, Make(Request::VERB_STOP, "43"));
+  ASSERT_TRUE(theirs.ok());
+  EXPECT_EQ(NextChange(&others).level(), v1::LEVEL_DORMANT);
 }
 
 TEST(ControlRequestTest, AnUnknownVerbOrLevelIsRefusedWithAReason) {

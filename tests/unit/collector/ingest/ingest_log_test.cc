@@ -40,6 +40,17 @@ TEST(IngestLogTest, AStormOfFailuresIsOneLineASecondOfEachKind) {
   EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
+TEST(IngestLogTest, WhatAClientSaysForgesNoLine) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "log";
+  { IngestLog(path).Count("refused", "x\n[2026-11-22] [ranktap] all is well\x1b[2J\xc2\x9b"); }
+  std::ifstream file(path);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(text.find('\x9b'), std::string::npos);
+}
+
 TEST(IngestLogTest, WithoutAPathItOnlyCounts) {
   IngestLog log("");
   log.Count("bad frame", "pid 1");
