@@ -29,6 +29,7 @@ struct Place {
 };
 
 constinit std::array<Place, kPlaces> g_places;
+constinit std::atomic<bool> g_keep{false};
 constinit std::atomic<bool> g_mask_known{false};
 constinit sigset_t g_program_mask{};
 
@@ -94,6 +95,7 @@ void* OwnThread::Enter(void* own_thread) {
   // POSIX means the process; Linux gives each thread its own nice value.
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), setup.nice);
   setup.body(setup.owner);
+  while (g_keep.load()) pause();
   LeavePlace(place);
   return nullptr;
 }
@@ -119,6 +121,8 @@ bool WaitForOwnThreadsEnd(uint64_t deadline_ns) {
   }
   return true;
 }
+
+void KeepOwnThreads() { g_keep.store(true); }
 
 const sigset_t& ProgramSignalMask() { return g_program_mask; }
 

@@ -45,6 +45,10 @@ uint32_t OwnThreadsRunning();
 // calling one. False: `deadline_ns` (CLOCK_MONOTONIC) came first. Makes system calls all the while.
 bool WaitForOwnThreadsEnd(uint64_t deadline_ns);
 
+// From now on a thread of ours whose body returns stays where it is: at exit, the end of a thread
+// would run destructors of libraries that have been torn down.
+void KeepOwnThreads();
+
 // The signal mask of the thread that started the first of ours: the program's.
 const sigset_t& ProgramSignalMask();
 

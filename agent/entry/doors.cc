@@ -19,6 +19,14 @@
 
 extern char** environ;
 
+// What agent/stub/nvtx_thunks.c has room for.
+static_assert(NVTX_CB_MODULE_SIZE == 7 && NVTX_CBID_CORE_SIZE <= 16 && NVTX_CBID_CORE2_SIZE <= 16 &&
+              NVTX_CBID_CUDA_SIZE <= 16 && NVTX_CBID_CUDART_SIZE <= 16 &&
+              NVTX_CBID_OPENCL_SIZE <= 16 && NVTX_CBID_SYNC_SIZE <= 16);
+static_assert(NVTX_CBID_CORE_RangePushEx == 8 && NVTX_CBID_CORE_RangePop == 11 &&
+              NVTX_CBID_CORE2_DomainRangePushEx == 4 && NVTX_CBID_CORE2_DomainRangePop == 5 &&
+              NVTX_NO_PUSH_POP_TRACKING == -2 && NVTX_ETID_CALLBACKS == 1);
+
 namespace ranktap::agent {
 namespace {
 

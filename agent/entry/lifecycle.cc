@@ -107,6 +107,7 @@ void WaitForStart() {
 // Runs before what the program registered earlier.
 void AtExit() {
   if (!Capturing(kCaptureAlive)) return;
+  KeepOwnThreads();
   StopSteppingDown();
   (void)Contain(false, [] {
     RefreshRankIdentity();

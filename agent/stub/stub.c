@@ -85,6 +85,11 @@ static const char* WhyNot(void) {
   return NULL;
 }
 
+static int IsSet(const char* name) {
+  const char* const value = getenv == NULL ? NULL : getenv(name);
+  return value != NULL && value[0] == '1' && value[1] == '\0';
+}
+
 static unsigned Length(const char* text) {
   unsigned length = 0;
   while (text[length] != '\0') ++length;
@@ -128,6 +133,7 @@ static int FindAgent(void) {
 }
 
 static int OpenNow(void) {
+  if (IsSet("RANKTAP_DISABLE")) return 0;
   const char* const why = WhyNot();
   if (why == NULL) return FindAgent();
   stub_tell(why, "");
@@ -194,6 +200,7 @@ long stub_first_call(unsigned module, unsigned slot, const long* arguments, long
 SHOWN int InitializeInjectionNvtx2(ExportTableFinder table) {
   if (atomic_load(&g_state) == kReady) return g_agent.nvtx(table);
   if (atomic_load(&g_state) == kOff) return 0;
+  if (IsSet("RANKTAP_DISABLE")) return 0;
   const char* const why = WhyNot();
   if (why != NULL) {
     stub_tell(why, "");
@@ -219,8 +226,6 @@ SHOWN int InitializeInjection(void) { return IsReady() ? g_agent.cuda() : 0; }
 // Python's door has to be there before the interpreter starts: in a Python program, and only where
 // somebody wants it, the agent is opened at once.
 __attribute__((constructor)) static void BeforeMain(void) {
-  if (PySys_AddAuditHook == NULL || getenv == NULL) return;
-  const char* const wanted = getenv("RANKTAP_PYTHON");
-  if (wanted == NULL || wanted[0] != '1' || wanted[1] != '\0' || WhyNot() != NULL) return;
+  if (PySys_AddAuditHook == NULL || !IsSet("RANKTAP_PYTHON") || WhyNot() != NULL) return;
   if (IsReady()) g_agent.before_main();
 }

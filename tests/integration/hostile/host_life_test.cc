@@ -41,6 +41,7 @@ const Case kCases[] = {
     {"MainLeavesByPthreadExitBeforeAThread", {Host("hostile"), "leave", "late"}},
     {"MainLeavesByARawExit", {Host("hostile"), "leave", "raw"}},
     {"MainLeavesByARawExitBeforeAThread", {Host("hostile"), "leave", "rawlate"}},
+    {"MainLeavesAndSigtermEndsTheRest", {Host("hostile"), "leave", "term"}},
     {"ForkDuringTheStart", {Host("hostile"), "fork", "fork"}, 10, true},
     {"ForkWithoutHandlersDuringTheStart", {Host("hostile"), "fork", "_Fork"}, 10, true},
     {"RawForkDuringTheStart", {Host("hostile"), "fork", "raw"}, 10, true},

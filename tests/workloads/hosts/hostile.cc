@@ -1,8 +1,9 @@
 // A program for each way to live that a profiler can spoil. It uses NVTX only and knows nothing of
 // ranktap. What it prints, and its end, are the same in every run without a profiler.
 // usage: hostile CASE [ARGUMENT]
-//   leave HOW         exit, late, raw, rawlate: main leaves by pthread_exit or SYS_exit, alone or
-//                     before a thread that ends later
+//   leave HOW         exit, late, raw, rawlate, term: main leaves by pthread_exit or SYS_exit,
+//   alone
+//                     or before a thread that ends later, or that SIGTERM ends
 //   fork HOW          fork, _Fork, raw, clone: children are made while the first NVTX call runs
 //   storm HOW         the same from 24 threads
 //   children HOW      the same after the first call
@@ -36,9 +37,31 @@ void* WorkOn(void*) {
   return nullptr;
 }
 
+void* WaitForSignals(void*) {
+  for (;;) pause();
+}
+
+// From a child: SIGTERM, when main has left.
+void TerminateLater() {
+  const pid_t program = getpid();
+  if (fork() != 0) return;
+  for (;; usleep(10'000)) {
+    char path[64], text[512] = {};
+    std::snprintf(path, sizeof(path), "/proc/%d/stat", program);
+    std::FILE* const file = std::fopen(path, "r");
+    if (file == nullptr) std::_Exit(0);
+    (void)!std::fread(text, 1, sizeof(text) - 1, file);
+    std::fclose(file);
+    if (std::strstr(text, ") Z") == nullptr) continue;
+    kill(program, SIGTERM);
+    std::_Exit(0);
+  }
+}
+
 }  // namespace
 
 int LeaveMain(const char* how) {
+  if (std::strcmp(how, "term") == 0) TerminateLater();
   std::atexit([] {
     sigset_t blocked;
     pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
@@ -50,6 +73,10 @@ int LeaveMain(const char* how) {
   if (std::strstr(how, "late") != nullptr) {
     pthread_t thread;
     pthread_create(&thread, nullptr, &WorkOn, nullptr);
+  }
+  if (std::strcmp(how, "term") == 0) {
+    pthread_t thread;
+    pthread_create(&thread, nullptr, &WaitForSignals, nullptr);
   }
   if (std::strncmp(how, "raw", 3) == 0) syscall(SYS_exit, 7);
   pthread_exit(nullptr);

@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/host_clock.h"
+
 namespace ranktap::agent {
 namespace {
 
@@ -96,6 +98,23 @@ TEST(OwnThreadTest, LeavesTheStartingThreadsSignalsAsTheyWere) {
 
 TEST(OwnThreadTest, HasTheNameThatWasAskedFor) {
   EXPECT_EQ(SeenByAThread(kSetup).name, "ranktap-test");
+}
+
+TEST(OwnThreadTest, IsCountedUntilItReturnsAndItsEndCanBeWaitedFor) {
+  static std::binary_semaphore may_end{0};
+  static OwnThread thread;
+  OwnThread::Setup setup = kSetup;
+  setup.body = [](void*) { may_end.acquire(); };
+  constexpr uint64_t kSecond = 1'000'000'000;
+  ASSERT_TRUE(WaitForOwnThreadsEnd(ClockNs(CLOCK_MONOTONIC) + 10 * kSecond));
+  ASSERT_TRUE(thread.Start(setup));
+  EXPECT_EQ(OwnThreadsRunning(), 1u);
+  EXPECT_FALSE(WaitForOwnThreadsEnd(ClockNs(CLOCK_MONOTONIC) + kSecond / 100));
+  may_end.release();
+  EXPECT_TRUE(WaitForOwnThreadsEnd(ClockNs(CLOCK_MONOTONIC) + 10 * kSecond));
+  EXPECT_EQ(OwnThreadsRunning(), 0u);
+  ASSERT_TRUE(thread.Start(setup)) << "again, after its end";
+  may_end.release();
 }
 
 TEST(OwnThreadTest, IsDetached) {
