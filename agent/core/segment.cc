@@ -21,8 +21,8 @@ using proto::WriterState;
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
-// What a program may use up before the sender looks again: 50 ms of 160 MB/s, or of 25 new threads a
-// millisecond, which is as fast as they can be made, and some for a sender that has to wait.
+// What a program may use up before the sender looks again: 50 ms of 160 MB/s, or of 25 new threads
+// a millisecond, which is as fast as they can be made, and some for a sender that has to wait.
 constexpr uint32_t kFreeGroups = 32;
 constexpr uint64_t kFreeArena = kMiB / 2;
 constexpr uint32_t kFirstSlots = 4096;
