@@ -21,12 +21,11 @@ using proto::WriterState;
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
-// What a program may use up before the sender looks again: 50 ms of 80 MB/s, a million ranges a
-// second.
-constexpr uint32_t kFreeGroups = 16;
+// What a program may use up before the sender looks again: 50 ms of 160 MB/s, or of 25 new threads
+// a millisecond, which is as fast as they can be made, and some for a sender that has to wait.
+constexpr uint32_t kFreeGroups = 32;
 constexpr uint64_t kFreeArena = kMiB / 2;
-// A program may start a thousand threads between two looks.
-constexpr uint32_t kFirstSlots = 2048;
+constexpr uint32_t kFirstSlots = 4096;
 
 // The bits from which a run of `blocks` free ones begins, aligned to its size.
 uint64_t RunsIn(uint64_t free, uint32_t blocks) {

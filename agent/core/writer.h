@@ -156,7 +156,7 @@ class ThreadState {
   std::atomic<uint32_t> last_launch{0};
   // Calls that made a kernel: not those that CUDA refused or put into a graph.
   std::atomic<uint64_t> launches{0};
-  bool is_captured = false;  // the call we are inside of has made a node of a graph
+  uint64_t last_node_ticks = 0;  // when a call on this thread made a node of a graph
   // Events produced so far, by which 1 in 64 hooks is timed.
   uint64_t produced() const { return slot_->produced.load(std::memory_order_relaxed); }
   uint64_t sampled_callbacks = 0;

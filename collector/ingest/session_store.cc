@@ -32,6 +32,15 @@ void ForEachFrame(std::span<const std::byte> bytes, Take&& take) {
   }
 }
 
+uint64_t HeldByCupti(const TraceState& state) {
+  constexpr auto kReason = static_cast<int>(proto::Loss::kUnflushed);
+  uint64_t held = 0;
+  for (const auto& [writer, account] : state.accounts()) {
+    if (account.lost_size() > kReason) held += account.lost(kReason);
+  }
+  return held;
+}
+
 }  // namespace
 
 SessionStore::SessionStore(StoreContext* context, const v1::Hello& hello, uint32_t pid)
@@ -226,6 +235,10 @@ void SessionStore::UpdateInfo() {
   const std::string file = info.file;
   const bool is_new = info.events == 0;
   Describe(state_.hello(), &info);
+  if (const uint64_t held = HeldByCupti(state_); held > 0) {
+    info.notes.push_back(std::to_string(held) +
+                         " kernels were launched whose records CUPTI still held at the end");
+  }
   if (writer_) {
     info.file = part_.file_name();
     info.bytes = writer_->file_bytes();

@@ -94,9 +94,10 @@ bool IsOutermost(ThreadState& thread, Domain domain, Site site) {
 }
 
 // For what the process must leave with CUPTI at its end (Drain::DeclareHeld).
-void CountLaunch(ThreadState& thread, const ApiCallbackData& data) {
+void CountLaunch(ThreadState& thread, const ApiCallbackData& data, uint64_t start_ticks) {
   const bool was_refused = data.return_value != nullptr && *data.return_value != 0;
-  if (was_refused || thread.is_captured) return;
+  const bool is_captured = thread.last_node_ticks >= start_ticks;
+  if (was_refused || is_captured) return;
   // One writer: no locked instruction.
   thread.launches.store(thread.launches.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);
@@ -115,7 +116,6 @@ void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
   const CallbackCost cost(*thread, now);
   if (data.site == Site::kEnter) {
     *data.correlation_data = now;
-    thread->is_captured = false;
     return thread->OpenCall(now, call.api, data.correlation_id);
   }
   thread->CloseCall();
@@ -134,7 +134,7 @@ void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
       g_callbacks.buffers->Wake();
     }
     thread->last_launch.store(data.correlation_id, std::memory_order_relaxed);
-    if (call.group == CallGroup::kLaunch) CountLaunch(*thread, data);
+    if (call.group == CallGroup::kLaunch) CountLaunch(*thread, data, start);
   }
 }
 
@@ -245,9 +245,9 @@ void OnResource(ResourceCbid cbid, const ResourceData& data) {
   if (cbid == ResourceCbid::kCuInitFinished) return;
   ThreadState* thread = ThreadState::Current();
   if (thread == nullptr) return ThreadStates::LoseWithoutWriter();
-  if (cbid == ResourceCbid::kGraphNodeCreated) thread->is_captured = true;
   ResourceEvent event{};
   event.time_ticks = NowTicks();
+  if (cbid == ResourceCbid::kGraphNodeCreated) thread->last_node_ticks = event.time_ticks;
   {
     // CUPTI calls of ours, which must not show.
     const ReentryGuard guard(*thread);

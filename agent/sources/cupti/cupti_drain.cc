@@ -315,8 +315,7 @@ void Drain::DrainBuffer(const BufferPool::Buffer& buffer) {
 void Drain::CountDiscarded(const BufferPool::Buffer& buffer) {
   Record* record = nullptr;
   while (loaded_.api.ActivityGetNextRecord(buffer.data, buffer.valid_bytes, &record) == kSuccess) {
-    writer_->Lose(proto::Loss::kCuptiDiscarded);
-    CountKernel(*record);
+    if (CountKernel(*record)) writer_->Lose(proto::Loss::kCuptiDiscarded);
   }
 }
 
@@ -337,8 +336,7 @@ void Drain::EmitRecord(const Record& record) {
     ++window_records_;
     window_last_launch_seen_ |= CorrelationOf(record) == window_last_launch_;
   }
-  if (gave_up_.load(std::memory_order_relaxed)) return;  // declared
-  CountKernel(record);
+  if (!CountKernel(record)) return;
   if (!records_->Emit(record, *writer_)) writer_->Lose(proto::Loss::kCuptiUnknown);
 }
 

@@ -55,7 +55,7 @@ class Drain {
   void CountDiscarded(const BufferPool::Buffer& buffer);
   void EmitRecord(const Record& record);
   bool IsOutsideWindow(const Record& record) const;
-  void CountKernel(const Record& record);
+  [[nodiscard]] bool CountKernel(const Record& record);
   void DeclareHeld();
   void CheckCorrelation();
 
@@ -86,8 +86,10 @@ class Drain {
   std::atomic<proto::GapReason> wanted_because_{proto::GapReason::kLevel};
   std::atomic<const char*> guest_wants_{nullptr};  // the call that asked
   std::atomic<uint32_t> guest_served_{0};
-  std::atomic<uint64_t> kernels_{0};  // that a launch is waiting for, delivered or counted as lost
-  std::atomic<bool> gave_up_{false};  // the process ends without the rest
+  // That a launch was waiting for, delivered or counted as lost; with a bit once the process ends
+  // without the rest.
+  static constexpr uint64_t kGaveUp = uint64_t{1} << 63;
+  std::atomic<uint64_t> kernels_{0};
   std::atomic<bool> finish_{false};
   std::atomic<uint32_t> finished_{0};
   std::atomic<uint64_t> cpu_ns_{0};

@@ -2,7 +2,6 @@
 // Runs on: the exiting thread; CountKernel on the drain thread.  May not: call CUPTI.
 #include <string>
 
-#include "agent/core/announcements.h"
 #include "agent/core/futex.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
@@ -15,26 +14,23 @@ uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
 
 }  // namespace
 
-// Not the nodes of graphs, nor what kernels launched: no call of ours stands for those.
-void Drain::CountKernel(const Record& record) {
-  if (record.kind != Kind::kConcurrentKernel) return;
+// False: the process has declared it lost with all that it had not seen by then. What stands in a
+// graph, or was launched by a kernel, is not among those: no call of ours stands for it.
+bool Drain::CountKernel(const Record& record) {
+  if (record.kind != Kind::kConcurrentKernel) return true;
   const auto& kernel = reinterpret_cast<const KernelRecord&>(record);
   const bool by_device = loaded_.version >= kVersion130 && kernel.device_launched != 0;
-  if (kernel.graph == 0 && !by_device) kernels_.fetch_add(1);
+  if (kernel.graph != 0 || by_device) return true;
+  return (kernels_.fetch_add(1) & kGaveUp) == 0;
 }
 
 // The process cannot wait for CUPTI, or for room in the rings: what it launched and what has no
 // record yet is declared lost.
 void Drain::DeclareHeld() {
-  gave_up_.store(true);
-  const uint64_t launches = ThreadStates::CountLaunches(), kernels = kernels_.load();
+  const uint64_t kernels = kernels_.fetch_or(kGaveUp), launches = ThreadStates::CountLaunches();
   if (launches <= kernels) return;
   ThreadStates::LoseWithoutWriter(proto::Loss::kUnflushed, launches - kernels);
-  const std::string note =
-      std::to_string(launches - kernels) +
-      " kernels were launched whose records were still inside CUPTI at the end";
-  Log(note);
-  AnnounceNote(note);
+  Log("kernels whose records were still inside CUPTI: " + std::to_string(launches - kernels));
 }
 
 void Drain::Finish(uint64_t deadline_ns) {

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "tests/integration/agent/traced_run.h"
@@ -175,7 +177,7 @@ TEST(HostsTest, KernelsThatCuptiHeldWhenTheProcessHadToGoAreDeclared) {
   constexpr uint64_t kLaunches = 20'000;
   // Without a flush before the end, and with no time for the last one.
   const TracedRun traced({Host("launches"), std::to_string(kLaunches), "0"},
-                         {{"RANKTAP_EXIT_MS", "1"}, {"RANKTAP_FLUSH_MS", "10000"}});
+                         {{"RANKTAP_EXIT_MS", "0"}, {"RANKTAP_FLUSH_MS", "10000"}});
   ASSERT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
   const Trace& trace = TheTrace(traced);
   uint64_t held = 0;
@@ -184,6 +186,9 @@ TEST(HostsTest, KernelsThatCuptiHeldWhenTheProcessHadToGoAreDeclared) {
   }
   EXPECT_EQ(LaunchesIn(trace), kLaunches);
   EXPECT_EQ(trace.kernels.size() + held, kLaunches);
+  std::stringstream book;
+  book << std::ifstream(traced.path() + "/run.json").rdbuf();
+  EXPECT_EQ(book.str().find("records CUPTI still held") != std::string::npos, held > 0);
 }
 
 TEST(HostsTest, AProgramWithoutCudaAndNvtxLeavesNothing) {
