@@ -17,6 +17,9 @@ namespace {
 // A day of a busy rank has half as many; what an index of more would take, no collector gives.
 constexpr size_t kMostBlocks = 1u << 20;
 
+// Decompressed; a collector writes a checkpoint every 16 MiB.
+constexpr uint64_t kMostTailBytes = 256u << 20;
+
 std::string SessionOf(const FileHeader& header) {
   return {reinterpret_cast<const char*>(header.session), sizeof(header.session)};
 }
@@ -95,7 +98,12 @@ Result<TraceTail> ReadTail(const FileDescriptor& file, const std::string& path) 
   tail.end = blocks[first].offset;
   reader->Seek(tail.end, blocks[first].header.sequence);
   Block block;
+  uint64_t raw_bytes = 0;
   while (reader->NextWhole(&block) && block.offset == tail.end && NoteBlock(block, &tail)) {
+    raw_bytes += block.header.raw_bytes;
+    if (raw_bytes > kMostTailBytes) {
+      return Failure{path + ": too much behind its last checkpoint to go on from"};
+    }
     if (block.header.type == BlockType::kIndex) break;
     AddEntry(block, &tail.index);
     tail.end = EndOf(block);

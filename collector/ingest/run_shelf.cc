@@ -24,6 +24,8 @@ constexpr mode_t kUserMode = 0711;
 constexpr const char* kInfoName = "run.json";
 // What of one directory is looked at, and of one run.json: some 10,000 traces.
 constexpr size_t kMostNames = 1u << 16;
+// What one user's files may delay a start: 100,000 honest ones take less.
+constexpr uint64_t kScanNs = 10'000'000'000;
 constexpr size_t kMostInfoBytes = 8u << 20;
 // Of one user: runs that nobody is in and that stay open, for the next process of a row of short
 // ones; processes that are gone and may come back.
@@ -105,10 +107,18 @@ void RunShelf::ScanUser(uid_t uid) {
     problems_.push_back(user.message());
     return;
   }
-  for (const std::string& run : NamesIn(user->get(), kMostNames)) ScanRun(*user, uid, run);
+  const uint64_t start = MonotonicRawNs();
+  for (const std::string& run : NamesIn(user->get(), kMostNames)) {
+    if (MonotonicRawNs() - start > kScanNs) {
+      problems_.push_back(PathOf(uid) + ": takes long to look through; the rest is left as it is");
+      return;
+    }
+    ScanRun(*user, uid, run, start + kScanNs);
+  }
 }
 
-void RunShelf::ScanRun(const FileDescriptor& user, uid_t uid, const std::string& run) {
+void RunShelf::ScanRun(const FileDescriptor& user, uid_t uid, const std::string& run,
+                       uint64_t until_ns) {
   struct stat status {};
   if (::fstatat(user.get(), run.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
   if (!S_ISDIR(status.st_mode)) return;
@@ -120,7 +130,10 @@ void RunShelf::ScanRun(const FileDescriptor& user, uid_t uid, const std::string&
   }
   std::vector<std::string> files = NamesIn(directory->get(), kMostNames);
   std::erase_if(files, [](const std::string& name) { return !IsTrace(name); });
-  for (const std::string& file : files) ScanFile(*directory, uid, run, file);
+  for (const std::string& file : files) {
+    if (MonotonicRawNs() > until_ns) break;
+    ScanFile(*directory, uid, run, file);
+  }
   // Of a collector that was killed before anything came to disk. A directory with more is left.
   if (!files.empty()) return;
   (void)::unlinkat(directory->get(), kInfoName, 0);

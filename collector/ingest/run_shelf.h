@@ -76,7 +76,7 @@ class RunShelf {
   std::string PathOf(uid_t uid, const std::string& run = {}) const;
   Result<FileDescriptor> OpenUser(uid_t uid) const;
   void ScanUser(uid_t uid);
-  void ScanRun(const FileDescriptor& user, uid_t uid, const std::string& run);
+  void ScanRun(const FileDescriptor& user, uid_t uid, const std::string& run, uint64_t until_ns);
   void ScanFile(const FileDescriptor& directory, uid_t uid, const std::string& run,
                 const std::string& file);
   Result<std::string> Seal(FileDescriptor file, int directory, const std::string& path);

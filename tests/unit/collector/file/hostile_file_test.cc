@@ -10,6 +10,7 @@
 
 #include "collector/trace/load/trace_check.h"
 #include "collector/trace/load/trace_loader.h"
+#include "tests/sanitized.h"
 #include "tests/unit/collector/temporary_directory.h"
 #include "tests/unit/collector/trace_file.h"
 
@@ -36,6 +37,9 @@ std::string Entry(uint32_t field, uint64_t id) {
 
 class HostileFileTest : public ::testing::Test {
  protected:
+  void SetUp() override {
+    if (kSanitized) GTEST_SKIP() << "NOT TESTED: a sanitizer's memory is not ours";
+  }
   HostileFileTest()
       : writer_(FileDescriptor(::open(path().c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600)),
                 compressor_) {

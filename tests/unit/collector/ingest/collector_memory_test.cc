@@ -10,6 +10,7 @@
 #include "collector/file/trace_state.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 #include "tests/fault_seed.h"
+#include "tests/sanitized.h"
 #include "tests/unit/collector/collector_process.h"
 #include "tests/unit/collector/temporary_directory.h"
 
@@ -38,6 +39,9 @@ void ExpectHonestRankIsServed(const std::string& socket) {
 
 class CollectorMemoryTest : public ::testing::Test {
  protected:
+  void SetUp() override {
+    if (kSanitized) GTEST_SKIP() << "NOT TESTED: a sanitizer's memory is not ours";
+  }
   TemporaryDirectory directory_;
 };
 

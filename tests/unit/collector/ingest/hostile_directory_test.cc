@@ -165,6 +165,26 @@ TEST(OwnedFileTest, NamesLeadOutOfNoDirectory) {
   EXPECT_EQ(*ReadOwnedFile(top.get(), "file", ::geteuid(), "file", 4), "text");
 }
 
+// 300 MiB of frames in 50 KB: a start, or a process that comes back, would read them every time.
+TEST(LongTailTest, AFileWithTooMuchBehindItsCheckpointIsLeftAlone) {
+  const TemporaryDirectory directory;
+  const std::string run = directory / ("runs/" + std::to_string(::geteuid()) + "/run-1");
+  fs::create_directories(run);
+  {
+    TraceFileBuilder file(run + "/rank-00000.trace.part");
+    for (int i = 0; i < 300; ++i) {
+      file.Add({.type = static_cast<proto::FrameType>(200)},
+               std::string(proto::kMaxPayloadBytes, '\0'));
+      file.EndBlock();
+    }
+  }
+  const Result<RunShelf> shelf = RunShelf::Open(directory / "runs", {});
+  ASSERT_TRUE(shelf.ok()) << shelf.message();
+  ASSERT_EQ(shelf->problems().size(), 1u);
+  EXPECT_THAT(shelf->problems()[0], HasSubstr("too much behind its last checkpoint"));
+  EXPECT_TRUE(fs::exists(run + "/rank-00000.trace.part"));
+}
+
 // A kill cuts a file anywhere, in its header too.
 TEST(CutOffPartTest, IsSealedWhereverItsBeginningEnds) {
   const TemporaryDirectory directory;

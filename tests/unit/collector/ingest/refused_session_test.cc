@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "collector/file/trace_reader.h"
+#include "collector/trace/load/trace_check.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 #include "tests/unit/collector/collector_process.h"
 #include "tests/unit/collector/held_store.h"
@@ -137,6 +138,17 @@ TEST(FinishedJobTest, AProcessThatComesBackAfterItsGoodbyeGoesOnByPosition) {
     }
   }
   EXPECT_EQ(collector.Stop(), 0);
+  const fs::path user = collector.root() + "/" + std::to_string(::geteuid());
+  uint64_t events = 0;
+  for (const auto& run : fs::directory_iterator(user)) {
+    const Result<RunCheck> check = CheckRun(run.path());
+    ASSERT_TRUE(check.ok()) << check.message();
+    for (const TraceCheck& trace : check->traces) {
+      events += trace.events;
+      for (const Damage& problem : trace.problems) ADD_FAILURE() << trace.path << problem.what;
+    }
+  }
+  EXPECT_EQ(events, 30u);
 }
 
 }  // namespace
