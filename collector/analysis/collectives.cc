@@ -31,6 +31,11 @@ std::string Letters(std::string_view text) {
 // "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "_allgather_base", "nccl:all_reduce" -> one word.
 std::string TypeOf(std::string_view name) {
   const std::string letters = Letters(name);
+  if (letters.find("crossdevicereduce") != letters.npos) return "allreduce";  // vLLM
+  if (name.find("deep_ep::") != name.npos &&
+      (letters.find("dispatch") != letters.npos || letters.find("combine") != letters.npos)) {
+    return "alltoall";
+  }
   for (const std::string_view type :
        {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast", "sendrecv", "barrier",
         "reduce", "gather", "scatter", "send", "recv"}) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "collector/analysis/communication_kernels.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/trace/pages_ahead.h"
 #include "collector/trace/symbol_name.h"
@@ -21,11 +22,6 @@ bool Contains(std::string_view text, std::string_view part) { return text.find(p
 bool StartsWithAny(std::string_view text, std::initializer_list<std::string_view> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
                      [text](std::string_view prefix) { return text.starts_with(prefix); });
-}
-
-bool IsCollective(std::string_view name) {
-  return StartsWithAny(name, {"nccl", "rccl", "hccl"}) || Contains(name, "ncclKernel") ||
-         Contains(name, "ncclDevKernel");
 }
 
 // hta/common/types.py, CommunicateKernelGroupingPattern, Memory..., Compute...
@@ -58,7 +54,27 @@ void AddWork(const Trace& trace, const DeviceWork& work, Table table, WorkKind k
   }
 }
 
+// Whether the operator that launched a kernel communicates.
+class LaunchedByCommunication {
+ public:
+  explicit LaunchedByCommunication(const Trace& trace)
+      : trace_(trace), known_(trace.dictionary.strings() + 1, -1) {}
+  bool At(uint32_t kernel) {
+    const uint32_t op = trace_.kernels.op.At(kernel);
+    if (op == 0) return false;
+    const uint32_t name = trace_.operators.name[op - 1];
+    int8_t& known = known_[std::min<size_t>(name, known_.size() - 1)];
+    if (known < 0) known = IsCommunicationOperator(trace_.dictionary.String(name)) ? 1 : 0;
+    return known == 1;
+  }
+
+ private:
+  const Trace& trace_;
+  std::vector<int8_t> known_;  // by name
+};
+
 void AddKernels(const Trace& trace, bool as_hta, std::vector<DeviceSpan>* spans) {
+  LaunchedByCommunication launched(trace);
   const size_t first = spans->size();
   AddWork(trace, trace.kernels, Table::kKernel, WorkKind::kCompute, spans);
   std::vector<int8_t> kinds(trace.dictionary.strings() + 1, -1);  // by name
@@ -68,12 +84,13 @@ void AddKernels(const Trace& trace, bool as_hta, std::vector<DeviceSpan>* spans)
     int8_t& kind = kinds[std::min<size_t>(span.name, kinds.size() - 1)];
     if (kind < 0) {
       const std::string name = ReadableKernelName(trace.dictionary.String(span.name));
-      kind = static_cast<int8_t>(as_hta               ? HtaKind(name)
-                                 : IsCollective(name) ? WorkKind::kCommunication
-                                                      : WorkKind::kCompute);
+      kind = static_cast<int8_t>(as_hta                        ? HtaKind(name)
+                                 : IsCommunicationKernel(name) ? WorkKind::kCommunication
+                                 : name.starts_with("dma")     ? WorkKind::kMemory
+                                                               : WorkKind::kCompute);
     }
     span.kind = static_cast<WorkKind>(kind);
-    if (!as_hta && trace.kernels.collective.At(span.row) != 0) {
+    if (!as_hta && (trace.kernels.collective.At(span.row) != 0 || launched.At(span.row))) {
       span.kind = WorkKind::kCommunication;
     }
   }

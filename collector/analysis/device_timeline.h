@@ -26,8 +26,8 @@ struct DeviceSpan {
 };
 
 // Kernels, copies and memsets, and graphs that were traced as a whole, by start. Work without times
-// is left out. What a kernel is follows from its record and its name: communication when it is a
-// collective of NCCL or RCCL, else compute.
+// is left out. What a kernel is follows from its record, its name and the operator that launched it
+// (communication_kernels.h).
 // Worked out once and kept in the trace's memo.
 const std::vector<DeviceSpan>& DeviceTimeline(const Trace& trace);
 

@@ -19,7 +19,20 @@ uint8_t IndexOf(const std::string_view (&names)[N], std::string_view name) {
 uint8_t CopyKindNamed(std::string_view name) {
   static constexpr std::string_view kNames[] = {"",     "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
                                                 "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
-  return IndexOf(kNames, name);
+  // As roctracer names them: "CopyHostToDevice".
+  static constexpr std::string_view kHip[] = {"",
+                                              "CopyHostToDevice",
+                                              "CopyDeviceToHost",
+                                              "",
+                                              "",
+                                              "",
+                                              "",
+                                              "",
+                                              "CopyDeviceToDevice",
+                                              "CopyHostToHost",
+                                              "CopyPeerToPeer"};
+  if (name.starts_with("Copy")) return IndexOf(kHip, name);
+  return IndexOf(kNames, name.substr(0, 4));
 }
 
 uint8_t MemoryKindNamed(std::string_view name) {

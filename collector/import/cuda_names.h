@@ -6,7 +6,7 @@
 
 namespace ranktap::collector {
 
-uint8_t CopyKindNamed(std::string_view name);    // "HtoD"
+uint8_t CopyKindNamed(std::string_view name);    // "HtoD", "HtoD (Pageable -> Device)", HIP's
 uint8_t MemoryKindNamed(std::string_view name);  // "Pageable"
 uint8_t SyncTypeNamed(std::string_view name);    // "Stream Sync"
 

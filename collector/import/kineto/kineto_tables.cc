@@ -243,7 +243,7 @@ void KinetoTables::AddCopy(const KinetoEvent& event, Span span) {
   copies.bytes.push_back(event.number(Arg::kBytes));
   std::string_view name = event.name;
   if (name.starts_with("Memcpy ")) name.remove_prefix(7);
-  copies.copy_kind.push_back(CopyKindNamed(name.substr(0, 4)));
+  copies.copy_kind.push_back(CopyKindNamed(name));
   const size_t open = name.find('('), arrow = name.find(" -> "), close = name.rfind(')');
   const bool has_kinds = open != name.npos && arrow != name.npos && close != name.npos &&
                          open < arrow && arrow + 4 <= close;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "collector/analysis/device_timeline.h"
 #include "collector/analysis/each_trace.h"
 #include "collector/analysis/numbers/interval_union.h"
 #include "collector/report/columns.h"
@@ -52,7 +53,10 @@ bool IsLaunch(std::string_view api) {
   api.remove_prefix(std::min(api.find_first_not_of('_'), api.size()));
   for (const std::string_view prefix :
        {"cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cuLaunchKernel",
-        "cuLaunchCooperativeKernel", "cudaGraphLaunch", "cuGraphLaunch", "cuLaunch"}) {
+        "cuLaunchCooperativeKernel", "cudaGraphLaunch", "cuGraphLaunch", "cuLaunch",
+        "hipLaunchKernel", "hipLaunchCooperativeKernel", "hipExtLaunchKernel",
+        "hipModuleLaunchKernel", "hipModuleLaunchCooperativeKernel", "hipExtModuleLaunchKernel",
+        "hipHccModuleLaunchKernel", "hipGraphLaunch"}) {
     if (api.starts_with(prefix)) return true;
   }
   return false;
@@ -105,7 +109,7 @@ void SummarizeLaunches(const Trace& trace, RankRow* row) {
   }
 }
 
-// NCCL's kernels begin with its name; its NVTX domain has a range for each call of a collective,
+// NCCL's NVTX domain has a range for each call of a collective,
 // which is there even where the kernel never ran.
 void FindLastCollective(const Trace& trace, RankRow* row) {
   int64_t latest = INT64_MIN;
@@ -115,13 +119,13 @@ void FindLastCollective(const Trace& trace, RankRow* row) {
     latest = trace.ranges.start[i];
     row->last_collective = trace.dictionary.String(trace.ranges.name[i]);
   }
-  for (size_t i = 0; i < trace.kernels.size(); ++i) {
-    const std::string_view name = trace.dictionary.String(trace.kernels.name[i]);
-    if (!name.starts_with("nccl") && name.find("ncclDevKernel") == std::string_view::npos) continue;
-    if (trace.kernels.start[i] == kUntimed || trace.kernels.start[i] < latest) continue;
-    latest = trace.kernels.start[i];
-    row->last_collective = ShortKernelName(ReadableKernelName(name));
+  const DeviceSpan* last = nullptr;
+  for (const DeviceSpan& span : DeviceTimeline(trace)) {
+    const bool is_one = span.kind == WorkKind::kCommunication && span.start >= latest;
+    if (is_one && span.table == DeviceSpan::Table::kKernel) last = &span;
   }
+  if (last == nullptr) return;
+  row->last_collective = ShortKernelName(ReadableKernelName(trace.dictionary.String(last->name)));
 }
 
 // The range that began last, finished or not.

@@ -1,4 +1,6 @@
 
+#include <fmt/core.h>
+
 #include <compare>
 #include <map>
 #include <set>
@@ -68,6 +70,19 @@ uint64_t NodeOf(const Trace& trace, const DeviceSpan& span) {
   }
 }
 
+// Of files of other tools, which need not say a kernel's node.
+const std::string& LaunchName(const Trace& trace, const DeviceSpan& span) {
+  return trace.dictionary.Api(trace.api_calls.api[span.launch]).name;
+}
+bool LaunchedByGraph(const Trace& trace, const DeviceSpan& span) {
+  return span.launch != kNone && LaunchName(trace, span).find("GraphLaunch") != std::string::npos;
+}
+struct GraphCalls {
+  std::set<std::pair<const Trace*, uint32_t>> launches;
+  int64_t work = 0;
+};
+using LaunchesByName = std::map<std::string, GraphCalls>;
+
 std::vector<Work> LongestFirst(Works works) {
   std::vector<Work> sorted;
   for (auto& [key, work] : works) {
@@ -96,19 +111,30 @@ const ColumnsOf<Work> kColumns = {
 Table TabulateGraphs(const Run& run, const ReportOptions&) {
   Works works;
   bool whole = false, nodes = false;
+  LaunchesByName launches;
   for (const Trace& trace : run.traces) {
     std::map<uint64_t, Origin> origins;
     for (const DeviceSpan& span : DeviceTimeline(trace)) {
       const bool is_graph = span.table == DeviceSpan::Table::kGraphLaunch;
       const uint64_t node = NodeOf(trace, span);
-      if (!is_graph && node == 0) continue;
+      const bool is_launched = !trace.is_ours() && LaunchedByGraph(trace, span);
+      if (!is_graph && node == 0 && !is_launched) continue;
       Add(trace, span, node, &works, &origins);
       (is_graph ? whole : nodes) = true;
+      if (!is_launched) continue;
+      GraphCalls& calls = launches[LaunchName(trace, span)];
+      calls.launches.emplace(&trace, span.launch);
+      ++calls.work;
     }
   }
   Table table = TableOf("What ran in CUDA graphs, and where it was captured, all ranks", kColumns,
                         LongestFirst(std::move(works)));
   if (table.rows.empty()) table.notes.push_back("no CUDA graph ran");
+  for (const auto& [api, calls] : launches) {
+    table.notes.push_back(fmt::format("{} {} of {} ran {} pieces of work", calls.launches.size(),
+                                      calls.launches.size() == 1 ? "call" : "calls", api,
+                                      calls.work));
+  }
   if (whole && !nodes) {
     table.notes.push_back("graphs as a whole; ranktap run --level full records their nodes");
   }

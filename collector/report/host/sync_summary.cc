@@ -20,7 +20,40 @@ struct SyncRow {
   DurationStatistics time;
   int64_t in_steps = 0, idle_ns = 0;
   std::set<const Trace*> ranks;
-  int64_t steps = 0;  // of all ranks
+  int64_t steps = 0;                         // of all ranks
+  std::map<std::string, int64_t> operators;  // the time waited inside of each
+};
+
+// The framework's operator around each call: of those that nest, PyTorch's outermost ("aten::item"
+// rather than "aten::_local_scalar_dense"), else the innermost.
+class OperatorAround {
+ public:
+  explicit OperatorAround(const Trace& trace) : trace_(trace), by_writer_(trace.writers.size()) {
+    const Operators& ops = trace.operators;
+    for (uint32_t op = 0; op < ops.size(); ++op) {
+      if (ops.writer[op] < by_writer_.size()) by_writer_[ops.writer[op]].push_back(op);
+    }
+  }
+  std::string_view At(uint16_t writer, int64_t time) const {
+    if (writer >= by_writer_.size()) return {};
+    const Operators& ops = trace_.operators;
+    const std::vector<uint32_t>& rows = by_writer_[writer];
+    const auto after =
+        std::ranges::upper_bound(rows, time, {}, [&ops](uint32_t op) { return ops.start[op]; });
+    if (after == rows.begin()) return {};
+    uint32_t op = *std::prev(after);
+    while (op != kNone && ops.end[op] < time) op = ops.parent[op];
+    if (op == kNone) return {};
+    while (IsAten(op) && ops.parent[op] != kNone && IsAten(ops.parent[op])) op = ops.parent[op];
+    return trace_.dictionary.String(ops.name[op]);
+  }
+
+ private:
+  bool IsAten(uint32_t op) const {
+    return trace_.dictionary.String(trace_.operators.name[op]).starts_with("aten::");
+  }
+  const Trace& trace_;
+  std::vector<std::vector<uint32_t>> by_writer_;  // by start
 };
 
 // The device's idle time that began between `start` and `end`: the last such gap.
@@ -36,12 +69,15 @@ using ByCall = std::map<std::string, SyncRow>;
 void AddTrace(const Trace& trace, ByCall* by_call) {
   const std::vector<Interval> busy = MergedIntervals(DeviceTimeline(trace));
   StepFinder finder(trace, DetectSteps(trace));
+  const OperatorAround around(trace);
   int64_t told = INT64_MIN;  // the runtime's call and the driver's inside it share one gap
   ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {
     SyncRow& row = (*by_call)[trace.dictionary.Api(calls.api[i]).name];
     row.time.Add(calls.end[i] - calls.start[i]);
     row.in_steps += finder.IndexAt(calls.start[i]) >= 0;
     row.ranks.insert(&trace);
+    const std::string_view op = around.At(calls.writer[i], calls.start[i]);
+    if (!op.empty()) row.operators[std::string(op)] += calls.end[i] - calls.start[i];
     if (calls.start[i] < told) return;
     row.idle_ns += IdleAfter(busy, calls.start[i], calls.end[i]);
     told = calls.end[i];
@@ -51,6 +87,13 @@ void AddTrace(const Trace& trace, ByCall* by_call) {
 Cell PerStep(const SyncRow& row) {
   if (row.steps == 0) return {};
   return static_cast<double>(row.in_steps) / static_cast<double>(row.steps);
+}
+
+// Where most of the time was waited.
+Cell OperatorCell(const SyncRow& row) {
+  if (row.operators.empty()) return {};
+  return std::ranges::max_element(row.operators, {}, [](const auto& entry) { return entry.second; })
+      ->first;
 }
 
 const ColumnsOf<SyncRow> kColumns = {
@@ -63,6 +106,7 @@ const ColumnsOf<SyncRow> kColumns = {
      Shown::kDetail},
     {"max_ns", Unit::kNs, [](const SyncRow& row) { return row.time.max_ns; }, Shown::kDetail},
     {"idle_after_ns", Unit::kNs, [](const SyncRow& row) { return row.idle_ns; }},
+    {"operator", Unit::kText, [](const SyncRow& row) { return OperatorCell(row); }},
     {"ranks", Unit::kCount,
      [](const SyncRow& row) { return static_cast<int64_t>(row.ranks.size()); }, Shown::kDetail},
 };

@@ -32,5 +32,117 @@ TEST(KinetoTables, DeviceEventsOfACategoryThatIsNotReadAreCounted) {
   EXPECT_THAT(run.traces[0].info.notes, Contains("events of category npu_host: 1 not read"));
 }
 
+// A kernel by hipLaunchKernel and three by one hipGraphLaunch.
+std::string HipGraph(const std::string& api) {
+  return Call(api + "LaunchKernel", 1, 2, 1) + "," + Work("kernel", "eager", 5, 10, 1) + "," +
+         Call(api + "GraphLaunch", 20, 4, 2) + "," + Work("kernel", "a", 30, 5, 2) + "," +
+         Work("kernel", "a", 35, 5, 2) + "," + Work("kernel", "b", 40, 7, 2);
+}
+
+TEST(KinetoTables, GraphsOfFilesWithoutNodesAreFoundByTheirLaunch) {
+  for (const std::string api : {"hip", "cuda"}) {
+    const Table graphs = TabulateGraphs(OpenText(File("", HipGraph(api))), {});
+    ASSERT_EQ(graphs.rows.size(), 2u);
+    EXPECT_EQ(CellAt<std::string>(graphs, 0, "work"), "a");
+    EXPECT_EQ(CellAt<int64_t>(graphs, 0, "calls"), 2);
+    EXPECT_EQ(CellAt<int64_t>(graphs, 0, "gpu_ns"), 10'000);
+    EXPECT_EQ(CellAt<int64_t>(graphs, 1, "gpu_ns"), 7000);
+    EXPECT_THAT(graphs.notes, Contains("1 call of " + api + "GraphLaunch ran 3 pieces of work"));
+  }
+}
+
+TEST(KinetoTables, HipLaunchesAreLaunches) {
+  const collector::Run run = OpenText(
+      File("", Call("hipLaunchKernel", 1, 2, 1) + "," + Call("hipExtModuleLaunchKernel", 5, 2, 2) +
+                   "," + Call("hipGraphLaunch", 9, 2, 3) + "," + Work("kernel", "k", 20, 3, 3)));
+  const Table ranks = TabulateRanks(run, {});
+  EXPECT_EQ(CellAt<int64_t>(ranks, 0, "launches_without_kernel"), 2);
+  EXPECT_EQ(CellAt<std::string>(ranks, 0, "last_launch"), "k");
+}
+
+TEST(KinetoTables, CopiesHaveTheirKindInHipsNamesToo) {
+  const collector::Run run =
+      OpenText(File("", Work("gpu_memcpy", "CopyHostToDevice", 1, 2, 1, R"(,"bytes":100)") + "," +
+                            Work("gpu_memcpy", "CopyDeviceToHost", 5, 3, 2, R"(,"bytes":100)") +
+                            "," + Work("gpu_memcpy", "Memcpy DtoD (Device -> Device)", 9, 4, 3)));
+  const Table copies = TabulateCopies(run, {});
+  ASSERT_EQ(copies.rows.size(), 3u);
+  EXPECT_EQ(CellAt<std::string>(copies, 0, "name"), "Memcpy DtoD (Device -> Device)");
+  EXPECT_EQ(CellAt<std::string>(copies, 1, "name"), "Memcpy DtoH (Unknown -> Unknown)");
+  EXPECT_EQ(CellAt<std::string>(copies, 2, "name"), "Memcpy HtoD (Unknown -> Unknown)");
+}
+
+// A call of 10 us whose copy ends inside of it, one whose copy ends behind it, and .item().
+TEST(KinetoTables, ACallThatReturnsBehindItsCopyWaitedForIt) {
+  for (const std::string api : {"cuda", "hip"}) {
+    const Table syncs = TabulateSyncs(
+        OpenText(File("", Call(api + "MemcpyAsync", 10, 10, 1) + "," +
+                              Work("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 14, 5, 1) +
+                              "," + Call(api + "MemcpyAsync", 30, 3, 2) + "," +
+                              Work("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 32, 9, 2) + "," +
+                              Span("cpu_op", "aten::item", 50, 30) + "," +
+                              Span("cpu_op", "aten::_local_scalar_dense", 51, 28) + "," +
+                              Call(api + "StreamSynchronize", 55, 20, 3) + "," +
+                              Call(api + "EventQuery", 90, 1, 4))),
+        {});
+    ASSERT_EQ(syncs.rows.size(), 3u);
+    EXPECT_EQ(CellAt<std::string>(syncs, 0, "call"), api + "StreamSynchronize");
+    EXPECT_EQ(CellAt<std::string>(syncs, 0, "operator"), "aten::item");
+    EXPECT_EQ(CellAt<std::string>(syncs, 1, "call"), api + "MemcpyAsync");
+    EXPECT_EQ(CellAt<int64_t>(syncs, 1, "calls"), 1);
+    EXPECT_EQ(CellAt<int64_t>(syncs, 1, "total_ns"), 10'000);
+    EXPECT_EQ(CellAt<std::string>(syncs, 2, "call"), api + "EventQuery");
+  }
+}
+
+TEST(KinetoTables, AGraphsLaunchThatOutlivesOneOfItsCopiesDidNotWait) {
+  const Table syncs = TabulateSyncs(
+      OpenText(File("", Call("cudaGraphLaunch", 10, 10, 1) + "," +
+                            Work("gpu_memcpy", "Memcpy DtoD (Device -> Device)", 14, 2, 1))),
+      {});
+  EXPECT_TRUE(syncs.rows.empty());
+}
+
+TEST(KinetoTables, KernelsOfEveryFamilyThatCommunicatesDo) {
+  for (const std::string name :
+       {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 8>(unsigned long)",
+        "void one_shot_all_reduce_kernel<float, 16, 4, false>(float**)",
+        "void two_shot_all_reduce_kernel_inplace<float, 16, 4>(float**)",
+        "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)",
+        "void deep_ep::internode_ll::combine<true, 7168, 9, 4, 3>(void*)",
+        "nvshmemi_transfer_allgather_kernel", "ncclDevKernel_Generic_1", "mscclKernel_Sum_half_LL",
+        "void mscclpp::collective::allreduceAdapter<float>(int)",
+        "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*)",
+        "void tensorrt_llm::kernels::ar_fusion::allreduce_fusion_kernel_oneshot_lamport<8>()"}) {
+    const collector::Run run = OpenText(File("", Work("kernel", name, 5, 10, 1)));
+    const Table types = TabulateWorkTypes(run, {});
+    ASSERT_EQ(types.rows.size(), 1u) << name;
+    EXPECT_EQ(CellAt<std::string>(types, 0, "type"), "communication") << name;
+  }
+  for (const std::string name : {"void deep_ep::layout::get_dispatch_layout<256, 32, 8>(int*)",
+                                 "triton_red_fused_sum_0", "void cub::DeviceReduceKernel<int>()"}) {
+    const Table types = TabulateWorkTypes(OpenText(File("", Work("kernel", name, 5, 10, 1))), {});
+    EXPECT_EQ(CellAt<std::string>(types, 0, "type"), "compute") << name;
+  }
+}
+
+std::string LaunchedBy(const std::string& ops) {
+  return File("", ops + "," + Call("cudaLaunchKernel", 10, 2, 1) + "," +
+                      Work("kernel", "some_kernel", 20, 10, 1));
+}
+
+TEST(KinetoTables, AKernelThatACommunicatingOperatorLaunchesCommunicates) {
+  const auto type = [](const std::string& ops) {
+    return CellAt<std::string>(TabulateWorkTypes(OpenText(LaunchedBy(ops)), {}), 0, "type");
+  };
+  EXPECT_EQ(type(Span("cpu_op", "symm_mem::multimem_all_reduce_", 1, 30)), "communication");
+  EXPECT_EQ(type(Span("cpu_op", "_C_custom_ar::all_reduce", 1, 30)), "communication");
+  EXPECT_EQ(
+      type(Span("cpu_op", "c10d::allgather_", 1, 30) + "," + Span("cpu_op", "aten::copy_", 5, 20)),
+      "compute");
+  EXPECT_EQ(type(Span("cpu_op", "symm_mem::fused_all_gather_matmul", 1, 30)), "compute");
+}
+
 }  // namespace
 }  // namespace ranktap::collector

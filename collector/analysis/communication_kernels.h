@@ -1,0 +1,16 @@
+// Which kernels communicate, by what they are called and by who launched them.
+#pragma once
+
+#include <string_view>
+
+namespace ranktap::collector {
+
+// Of NCCL, RCCL, MSCCL++, NVSHMEM, DeepEP, torch's symmetric memory, and the all-reduce kernels
+// that inference engines bring along. `name` is readable (ReadableKernelName).
+bool IsCommunicationKernel(std::string_view name);
+
+// An operator whose own kernels communicate: c10d's, those of symmetric memory, engines' own. What
+// it launches through another operator (a copy, a product) is that one's.
+bool IsCommunicationOperator(std::string_view name);
+
+}  // namespace ranktap::collector
