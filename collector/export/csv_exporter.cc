@@ -60,7 +60,7 @@ class CsvWriter {
   }
   void OnLane(const DeviceWork& work, size_t i) {
     const Lane& lane = trace_.lanes[work.lane[i]];
-    out_.Raw(",").Number(lane.device).Raw(",").Number(lane.stream).Raw(",,");
+    out_.Raw(",").Number(lane.device).Raw(",").Number(StreamNumber(lane.stream)).Raw(",,");
     out_.Number(work.correlation[i]).Raw(",");
   }
   void OnThread(uint16_t writer) { out_.Raw(",,,").Number(ThreadOf(trace_, writer)).Raw(","); }
@@ -97,13 +97,15 @@ class CsvWriter {
       const std::string name = "\"Memcpy " + std::string(CopyKindName(copies.copy_kind[i])) + "\"";
       if (!Begin("memcpy", name, copies.start[i], copies.end[i])) continue;
       OnLane(copies, i);
-      out_.Number(copies.bytes[i]).Raw("\n");
+      if (copies.bytes_unknown.At(i) == 0) out_.Number(copies.bytes[i]);
+      out_.Raw("\n");
     }
     const Memsets& memsets = trace_.memsets;
     for (size_t i = 0; i < memsets.size(); ++i) {
       if (!Begin("memset", "\"Memset\"", memsets.start[i], memsets.end[i])) continue;
       OnLane(memsets, i);
-      out_.Number(memsets.bytes[i]).Raw("\n");
+      if (memsets.bytes_unknown.At(i) == 0) out_.Number(memsets.bytes[i]);
+      out_.Raw("\n");
     }
     const GraphLaunches& graphs = trace_.graph_launches;
     for (size_t i = 0; i < graphs.size(); ++i) {

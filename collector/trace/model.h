@@ -30,11 +30,13 @@ namespace ranktap::collector {
 // Start and end of a device record that CUPTI delivered without times. They sort first.
 inline constexpr int64_t kUntimed = std::numeric_limits<int64_t>::min();
 
-// Where work of a device runs. Numbers are CUPTI's.
+// Where work of a device runs. Numbers are CUPTI's; a stream may be kNone.
 struct Lane {
   uint32_t device = 0, context = 0, stream = 0;
   bool operator==(const Lane&) const = default;
 };
+// As other tools write it: -1 where a file says that work ran on none.
+inline int64_t StreamNumber(uint32_t stream) { return stream == kNone ? -1 : int64_t{stream}; }
 
 // Columns of everything that occupies a stream.
 struct DeviceWork {
@@ -67,6 +69,7 @@ struct Copies : DeviceWork {
   OptionalColumn<uint32_t> src_device, dst_device, src_context, dst_context;
   OptionalColumn<uint64_t> copies;
   OptionalColumn<double> reported_bandwidth;  // GB/s, where the file of another tool names one
+  OptionalColumn<uint8_t> bytes_unknown;      // 1: the file of another tool does not say `bytes`
 };
 
 struct Memsets : DeviceWork {
@@ -75,6 +78,7 @@ struct Memsets : DeviceWork {
   Column<uint16_t> memory_kind;
   OptionalColumn<uint16_t> flags;
   OptionalColumn<double> reported_bandwidth;
+  OptionalColumn<uint8_t> bytes_unknown;
 };
 
 struct GraphLaunches : DeviceWork {  // `graph` is the graph that ran

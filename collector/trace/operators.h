@@ -73,6 +73,8 @@ struct PythonCalls {
   Column<uint16_t> writer;
   OptionalColumn<uint32_t> id, parent_id;  // torch's "Python id", 1 more than written; 0: none
   OptionalColumn<uint32_t> module_id;
+  // Dictionary::String, "Bert_0.Encoder_0.Linear_3": of a module's call, with those around it.
+  OptionalColumn<uint32_t> module_path;
   size_t size() const { return start.size(); }
 };
 

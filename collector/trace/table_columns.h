@@ -31,13 +31,13 @@ void ForEachColumnOf(Copies& copies, Visit&& visit) {
   visit(copies.bytes), visit(copies.copy_kind), visit(copies.src_kind), visit(copies.dst_kind);
   visit(copies.flags), visit(copies.peer), visit(copies.src_device), visit(copies.dst_device);
   visit(copies.src_context), visit(copies.dst_context), visit(copies.copies);
-  visit(copies.reported_bandwidth);
+  visit(copies.reported_bandwidth), visit(copies.bytes_unknown);
 }
 template <typename Visit>
 void ForEachColumnOf(Memsets& memsets, Visit&& visit) {
   ForEachColumnOf(static_cast<DeviceWork&>(memsets), visit);
   visit(memsets.bytes), visit(memsets.value), visit(memsets.memory_kind), visit(memsets.flags);
-  visit(memsets.reported_bandwidth);
+  visit(memsets.reported_bandwidth), visit(memsets.bytes_unknown);
 }
 template <typename Visit>
 void ForEachColumnOf(GraphLaunches& launches, Visit&& visit) {
@@ -81,7 +81,7 @@ void ForEachColumnOf(Operators& ops, Visit&& visit) {
 template <typename Visit>
 void ForEachColumnOf(PythonCalls& calls, Visit&& visit) {
   visit(calls.start), visit(calls.end), visit(calls.name), visit(calls.writer), visit(calls.id);
-  visit(calls.parent_id), visit(calls.module_id);
+  visit(calls.parent_id), visit(calls.module_id), visit(calls.module_path);
 }
 template <typename Visit>
 void ForEachColumnOf(Flows& flows, Visit&& visit) {

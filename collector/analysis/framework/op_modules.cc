@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "collector/trace/framework_ranges.h"
+#include "collector/analysis/framework/module_spans.h"
 
 namespace ranktap::collector {
 namespace {
@@ -13,29 +13,29 @@ constexpr uint8_t kBackwardScope = 1;  // at::RecordScope::BACKWARD_FUNCTION
 // The modules around a moment of a writer.
 class ModuleFinder {
  public:
-  explicit ModuleFinder(const Trace& trace) : ranges_(trace.ranges) {
-    for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
-      by_writer_[ranges_.writer[row]].push_back(row);
+  explicit ModuleFinder(const Trace& trace) : spans_(ModuleSpans(trace)) {
+    for (uint32_t row = 0; row < spans_.size(); ++row) {
+      by_writer_[spans_[row].writer].push_back(row);
     }
   }
 
-  // The innermost module range open at `time`; kNone: none.
-  uint32_t At(uint16_t writer, int64_t time) const {
+  // The innermost module open at `time`; nullptr: none.
+  const ModuleSpan* At(uint16_t writer, int64_t time) const {
     const auto found = by_writer_.find(writer);
-    if (found == by_writer_.end()) return kNone;
+    if (found == by_writer_.end()) return nullptr;
     const std::vector<uint32_t>& rows = found->second;
     auto at = std::upper_bound(rows.begin(), rows.end(), time,
-                               [this](int64_t t, uint32_t row) { return t < ranges_.start[row]; });
+                               [this](int64_t t, uint32_t row) { return t < spans_[row].start; });
     while (at != rows.begin()) {
-      const uint32_t row = *--at;
-      if (ranges_.end[row] > time) return row;
-      if (ranges_.depth[row] == 0) break;  // a root that has ended: none is open
+      const ModuleSpan& span = spans_[*--at];
+      if (span.end > time) return &span;
+      if (span.depth == 0) break;  // a root that has ended: none is open
     }
-    return kNone;
+    return nullptr;
   }
 
  private:
-  const Ranges& ranges_;
+  const std::vector<ModuleSpan>& spans_;
   std::unordered_map<uint16_t, std::vector<uint32_t>> by_writer_;
 };
 
@@ -61,14 +61,14 @@ std::vector<OpPlace> PlaceOperators(const Trace& trace) {
   std::vector<OpPlace> places(ops.size());
   std::unordered_map<uint64_t, uint32_t> by_sequence;  // the last one: it made the node
   for (uint32_t i = 0; i < ops.size(); ++i) {
-    const uint32_t row = finder.At(ops.writer[i], ops.start[i]);
-    if (row != kNone) places[i].module = trace.ranges.name[row];
+    const ModuleSpan* const module = finder.At(ops.writer[i], ops.start[i]);
+    if (module != nullptr) places[i].module = module->name;
     const uint32_t node = nodes[i];
     if (node == kNone) {
       if (ops.sequence.At(i) != 0) by_sequence[ops.sequence[i]] = places[i].module;
       continue;
     }
-    const bool again = row != kNone && trace.ranges.start[row] > ops.start[node];
+    const bool again = module != nullptr && module->start > ops.start[node];
     places[i].pass = again ? Pass::kRecompute : Pass::kBackward;
     if (again) {
       // What is recomputed has nodes of its own, and their backward follows.

@@ -69,7 +69,7 @@ class DeviceWriter {
   void WriteLaneArgs(const Lane& lane, uint32_t correlation) {
     events_->Arg("device", lane.device);
     events_->Arg("context", lane.context);
-    events_->Arg("stream", lane.stream);
+    events_->Arg("stream", StreamNumber(lane.stream));
     events_->Arg("correlation", correlation);
   }
 
@@ -83,8 +83,8 @@ class DeviceWriter {
     for (size_t i = 0; i < kernels.size(); ++i) {
       if (!Kept(kernels.start[i], kernels.end[i])) continue;
       const Lane& lane = trace_.lanes[kernels.lane[i]];
-      events_->BeginSlice("kernel", KernelName(kernels.name[i]), lane.device, lane.stream,
-                          kernels.start[i], kernels.end[i]);
+      events_->BeginSlice("kernel", KernelName(kernels.name[i]), lane.device,
+                          StreamNumber(lane.stream), kernels.start[i], kernels.end[i]);
       WriteExternalId(kernels.external_id.At(i));
       events_->Arg("queued", 0);
       WriteLaneArgs(lane, kernels.correlation[i]);
@@ -148,8 +148,8 @@ class DeviceWriter {
       name += " -> ";
       name += MemoryKindName(copies.dst_kind[i]);
       name += ")\"";
-      events_->BeginSlice("gpu_memcpy", name, lane.device, lane.stream, copies.start[i],
-                          copies.end[i]);
+      events_->BeginSlice("gpu_memcpy", name, lane.device, StreamNumber(lane.stream),
+                          copies.start[i], copies.end[i]);
       if (copies.peer.At(i) != 0) {
         events_->Arg("fromDevice", copies.src_device.At(i));
         events_->Arg("inDevice", lane.device);
@@ -160,8 +160,10 @@ class DeviceWriter {
       }
       WriteExternalId(copies.external_id.At(i));
       WriteLaneArgs(lane, copies.correlation[i]);
-      WriteBandwidth(copies.bytes[i], copies.end[i] - copies.start[i],
-                     copies.reported_bandwidth.At(i));
+      if (copies.bytes_unknown.At(i) == 0) {
+        WriteBandwidth(copies.bytes[i], copies.end[i] - copies.start[i],
+                       copies.reported_bandwidth.At(i));
+      }
       WriteGraphArgs(copies, i);
       events_->EndArgs();
     }
@@ -175,12 +177,14 @@ class DeviceWriter {
       std::string name = "\"Memset (";
       name += MemoryKindName(memsets.memory_kind[i]);
       name += ")\"";
-      events_->BeginSlice("gpu_memset", name, lane.device, lane.stream, memsets.start[i],
-                          memsets.end[i]);
+      events_->BeginSlice("gpu_memset", name, lane.device, StreamNumber(lane.stream),
+                          memsets.start[i], memsets.end[i]);
       WriteExternalId(memsets.external_id.At(i));
       WriteLaneArgs(lane, memsets.correlation[i]);
-      WriteBandwidth(memsets.bytes[i], memsets.end[i] - memsets.start[i],
-                     memsets.reported_bandwidth.At(i));
+      if (memsets.bytes_unknown.At(i) == 0) {
+        WriteBandwidth(memsets.bytes[i], memsets.end[i] - memsets.start[i],
+                       memsets.reported_bandwidth.At(i));
+      }
       WriteGraphArgs(memsets, i);
       events_->EndArgs();
     }
@@ -193,7 +197,8 @@ class DeviceWriter {
       if (!Kept(launches.start[i], launches.end[i])) continue;
       const Lane& lane = trace_.lanes[launches.lane[i]];
       events_->BeginSlice("kernel", fmt::format("\"CUDA graph {}\"", launches.graph.At(i)),
-                          lane.device, lane.stream, launches.start[i], launches.end[i]);
+                          lane.device, StreamNumber(lane.stream), launches.start[i],
+                          launches.end[i]);
       events_->Arg("queued", 0);
       WriteLaneArgs(lane, launches.correlation[i]);
       WriteGraphArgs(launches, i);
@@ -245,7 +250,8 @@ class DeviceWriter {
         }
         events_->Arg("wait_on_cuda_event_id", syncs.cuda_event[i]);
       }
-      events_->Arg("stream", syncs.stream[i]);
+      const bool as_unsigned = trace_.is_ours() || syncs.stream_as_unsigned.At(i) != 0;
+      events_->Arg("stream", as_unsigned ? int64_t{syncs.stream[i]} : tid);
       events_->Arg("correlation", syncs.correlation[i]);
       events_->Arg("device", device);
       events_->Arg("context", syncs.context[i]);
@@ -284,7 +290,8 @@ class DeviceWriter {
           started[launch] = true;
         }
         const Lane& lane = trace_.lanes[work->lane[i]];
-        events_->Flow("f", work->correlation[i], lane.device, lane.stream, work->start[i], "ac2g");
+        events_->Flow("f", work->correlation[i], lane.device, StreamNumber(lane.stream),
+                      work->start[i], "ac2g");
       }
     }
   }

@@ -120,7 +120,7 @@ class FrameworkWriter {
       if (!Kept(annotations.start[i], annotations.end[i])) continue;
       const Lane& lane = trace_.lanes[annotations.lane[i]];
       events_->BeginSlice("gpu_user_annotation", texts_.Name(annotations.name[i]), lane.device,
-                          lane.stream, annotations.start[i], annotations.end[i]);
+                          StreamNumber(lane.stream), annotations.start[i], annotations.end[i]);
       if (annotations.external_id.At(i) != 0) {
         events_->Arg("External id", annotations.external_id.At(i));
       }

@@ -205,7 +205,8 @@ class DeviceWriter {
       arguments_.Add(Note::kFromDevice, copies.src_device.At(row));
       arguments_.Add(Note::kToDevice, copies.dst_device.At(row));
     }
-    AddTransfer(copies.bytes[row], copies.end[row] - copies.start[row]);
+    if (copies.bytes_unknown.At(row) == 0)
+      AddTransfer(copies.bytes[row], copies.end[row] - copies.start[row]);
     event.more_arguments = arguments_.bytes();
     return event;
   }
@@ -216,7 +217,8 @@ class DeviceWriter {
         Own(track, fmt::format("Memset ({})", MemoryKindName(memsets.memory_kind[row])),
             PerfettoCategory::kMemset);
     LaneArguments(lane);
-    AddTransfer(memsets.bytes[row], memsets.end[row] - memsets.start[row]);
+    if (memsets.bytes_unknown.At(row) == 0)
+      AddTransfer(memsets.bytes[row], memsets.end[row] - memsets.start[row]);
     event.more_arguments = arguments_.bytes();
     return event;
   }

@@ -107,11 +107,11 @@ class StageWriter {
           fmt::format("Memcpy {} ({} -> {})", CopyKindName(copies.copy_kind[row]),
                       MemoryKindName(copies.src_kind[row]), MemoryKindName(copies.dst_kind[row])),
           &event);
-      AddExtra(&event, "bytes", copies.bytes[row]);
+      if (copies.bytes_unknown.At(row) == 0) AddExtra(&event, "bytes", copies.bytes[row]);
     } else if (table == 2) {
       const Memsets& memsets = trace_.memsets;
       AddName(track, fmt::format("Memset ({})", MemoryKindName(memsets.memory_kind[row])), &event);
-      AddExtra(&event, "bytes", memsets.bytes[row]);
+      if (memsets.bytes_unknown.At(row) == 0) AddExtra(&event, "bytes", memsets.bytes[row]);
     } else {
       AddName(track, fmt::format("CUDA graph {}", work.graph.At(row)), &event);
     }

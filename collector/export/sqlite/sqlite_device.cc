@@ -55,6 +55,15 @@ class DeviceTables {
     };
   }
 
+  // NULL where the file that was imported does not say it.
+  template <typename Transfers>
+  static SqlColumn BytesColumn(const Transfers& of) {
+    return {of.bytes_unknown.empty() ? "bytes INTEGER NOT NULL" : "bytes INTEGER",
+            [&of](size_t row, SqlValue to) {
+              if (of.bytes_unknown.At(row) == 0) to.Set(static_cast<int64_t>(of.bytes[row]));
+            }};
+  }
+
   // A table of work on streams with the columns they all have.
   SqlTable Work(const DeviceWork& work, const char* name) const {
     const auto shift = to_.shift_ns;
@@ -147,7 +156,7 @@ class DeviceTables {
     const auto add = [&table](std::string_view declaration, auto value) {
       table.columns.push_back({declaration, Number(value)});
     };
-    add("bytes INTEGER NOT NULL", [&](size_t i) { return copies.bytes[i]; });
+    table.columns.push_back(BytesColumn(copies));
     add("copyKind INTEGER NOT NULL", [&](size_t i) { return copies.copy_kind[i]; });
     add("srcKind INTEGER", [&](size_t i) { return copies.src_kind[i]; });
     add("dstKind INTEGER", [&](size_t i) { return copies.dst_kind[i]; });
@@ -172,7 +181,7 @@ class DeviceTables {
       table.columns.push_back({declaration, Number(value)});
     };
     add("value INTEGER NOT NULL", [&](size_t i) { return memsets.value.At(i); });
-    add("bytes INTEGER NOT NULL", [&](size_t i) { return memsets.bytes[i]; });
+    table.columns.push_back(BytesColumn(memsets));
     add("memKind INTEGER", [&](size_t i) { return memsets.memory_kind[i]; });
     to_.file->Append(table);
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collector/import/kineto/kineto_tables.h"
+#include "collector/import/optional_values.h"
 
 namespace ranktap::collector {
 namespace {
@@ -50,6 +51,8 @@ uint16_t KinetoTables::WriterOf(const KinetoEvent& event) {
 uint32_t KinetoTables::LaneOf(const KinetoEvent& event) {
   const auto number = [&](Arg arg, std::string_view otherwise) {
     uint64_t value = 0;
+    int64_t negative = 0;
+    if (event.has(arg) && ParseInteger(event.text(arg), &negative) && negative < 0) return kNone;
     if (!event.has(arg) || !ParseUnsigned(event.text(arg), &value))
       ParseUnsigned(otherwise, &value);
     return Narrow(value);
@@ -63,6 +66,34 @@ uint32_t KinetoTables::LaneOf(const KinetoEvent& event) {
   const auto [at, is_new] = lanes_.try_emplace(key, static_cast<uint32_t>(trace_->lanes.size()));
   if (is_new) trace_->lanes.push_back(lane);
   return at->second;
+}
+
+// Modules by name and by those around them on their thread: PyTorch numbers the instances of a
+// class.
+void KinetoTables::NameModules() {
+  constexpr std::string_view kModule = "nn.Module: ";
+  struct Open {
+    int64_t end;
+    uint32_t path;
+  };
+  PythonCalls& calls = trace_->python_calls;
+  std::unordered_map<uint16_t, std::vector<Open>> open;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> paths;  // by path around and name
+  for (size_t row = 0; row < calls.size(); ++row) {
+    const std::string_view name = trace_->dictionary.String(calls.name[row]);
+    if (!name.starts_with(kModule)) continue;
+    std::vector<Open>& around = open[calls.writer[row]];
+    while (!around.empty() && around.back().end <= calls.start[row]) around.pop_back();
+    const uint32_t parent = around.empty() ? 0 : around.back().path;
+    uint32_t& path = paths[{parent, calls.name[row]}];
+    if (path == 0) {
+      std::string text(parent == 0 ? std::string_view() : trace_->dictionary.String(parent));
+      if (parent != 0) text += '.';
+      path = trace_->dictionary.AppendString(text.append(name.substr(kModule.size())));
+    }
+    SetOptional(&calls.module_path, row, path);
+    around.push_back({calls.end[row], path});
+  }
 }
 
 uint32_t KinetoTables::ApiOf(const KinetoEvent& event, proto::ApiDomain domain) {

@@ -241,6 +241,7 @@ void KinetoTables::AddCopy(const KinetoEvent& event, Span span) {
   const size_t row = copies.size();
   AddWork(event, span, &copies);
   copies.bytes.push_back(event.number(Arg::kBytes));
+  SetOptional(&copies.bytes_unknown, row, event.has(Arg::kBytes) ? 0 : 1);
   std::string_view name = event.name;
   if (name.starts_with("Memcpy ")) name.remove_prefix(7);
   copies.copy_kind.push_back(CopyKindNamed(name));
@@ -265,6 +266,7 @@ void KinetoTables::AddMemset(const KinetoEvent& event, Span span) {
   const size_t row = memsets.size();
   AddWork(event, span, &memsets);
   memsets.bytes.push_back(event.number(Arg::kBytes));
+  SetOptional(&memsets.bytes_unknown, row, event.has(Arg::kBytes) ? 0 : 1);
   const size_t open = event.name.find('('), close = event.name.rfind(')');
   const bool has_kind = open != event.name.npos && close != event.name.npos && open < close;
   memsets.memory_kind.push_back(
@@ -334,6 +336,7 @@ void KinetoTables::Finish() {
     if (name != thread_names_.end()) trace_->writers[writer].name = name->second;
   }
   FinishTrace(trace_);
+  NameModules();
 }
 
 }  // namespace ranktap::collector

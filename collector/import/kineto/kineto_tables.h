@@ -55,6 +55,8 @@ class KinetoTables {
   void AddOverhead(const KinetoEvent& event, Span span);
   void AddWork(const KinetoEvent& event, Span span, DeviceWork* work);
 
+  void NameModules();
+
   uint16_t WriterOf(const KinetoEvent& event);
   uint32_t LaneOf(const KinetoEvent& event);
   uint32_t ApiOf(const KinetoEvent& event, proto::ApiDomain domain);

@@ -118,6 +118,7 @@ class DeviceRows {
       if (process == nullptr) return;
       Copies& copies = process->trace().copies;
       const size_t at = copies.size() - 1;
+      SetOptional(&copies.bytes_unknown, copies.bytes.size(), row.IsNull(kBytes) ? 1 : 0);
       copies.bytes.push_back(static_cast<uint64_t>(row.Int(kBytes)));
       copies.copy_kind.push_back(static_cast<uint8_t>(row.Int(kKind)));
       copies.src_kind.push_back(static_cast<uint8_t>(row.Int(kFrom)));
@@ -141,6 +142,7 @@ class DeviceRows {
       if (process == nullptr) return;
       Memsets& memsets = process->trace().memsets;
       SetOptional(&memsets.value, memsets.size() - 1, row.Small(kValue));
+      SetOptional(&memsets.bytes_unknown, memsets.bytes.size(), row.IsNull(kBytes) ? 1 : 0);
       memsets.bytes.push_back(static_cast<uint64_t>(row.Int(kBytes)));
       memsets.memory_kind.push_back(static_cast<uint16_t>(row.Int(kKind)));
     });

@@ -47,18 +47,34 @@ std::vector<double> Levels(std::vector<Change> changes) {
 struct Traffic {
   const Trace* trace = nullptr;
   std::string name;
-  std::vector<Change> changes;
+  std::vector<Change> changes;  // HTA's
+  std::vector<double> of_each;  // of copies whose bytes are known
   int64_t bytes = 0, ns = 0;
+  int64_t unknown = 0;  // copies whose bytes the file does not say
   Description gbps;
 };
+
+bool BytesUnknown(const Trace& trace, const DeviceSpan& span) {
+  return (span.table == DeviceSpan::Table::kCopy ? trace.copies.bytes_unknown
+                                                 : trace.memsets.bytes_unknown)
+             .At(span.row) != 0;
+}
 
 void AddSpan(const DeviceSpan& span, bool as_hta, Traffic* traffic) {
   const Trace& trace = *traffic->trace;
   const double bandwidth = BandwidthOf(trace, span);
-  // HTA lasts what took no time for 1 us.
-  const int64_t end = as_hta && span.end == span.start ? span.start + 1000 : span.end;
-  traffic->changes.push_back({span.start, bandwidth});
-  traffic->changes.push_back({end, -bandwidth});
+  if (as_hta) {
+    // HTA lasts what took no time for 1 us.
+    const int64_t end = span.end == span.start ? span.start + 1000 : span.end;
+    traffic->changes.push_back({span.start, bandwidth});
+    traffic->changes.push_back({end, -bandwidth});
+  } else {
+    if (BytesUnknown(trace, span)) {
+      ++traffic->unknown;
+      return;
+    }
+    if (bandwidth > 0) traffic->of_each.push_back(bandwidth);
+  }
   traffic->bytes += static_cast<int64_t>(BytesOf(trace, span));
   traffic->ns += span.end - span.start;
 }
@@ -74,10 +90,14 @@ void AddTrace(const Trace& trace, bool as_hta, std::vector<Traffic>* rows) {
   }
   for (auto& [name, traffic] : by_name) {
     traffic.name = name;
-    traffic.gbps = Describe(Levels(std::exchange(traffic.changes, {})));
+    traffic.gbps = Describe(as_hta ? Levels(std::exchange(traffic.changes, {}))
+                                   : std::exchange(traffic.of_each, {}));
     rows->push_back(std::move(traffic));
   }
 }
+
+// Missing bytes are missing: a sum without some of its parts would be a number too small.
+Cell BytesCell(const Traffic& row) { return row.unknown > 0 ? Cell() : Cell(row.bytes); }
 
 const ColumnsOf<Traffic> kColumns = JoinedColumns<Traffic>({
     {
@@ -85,7 +105,7 @@ const ColumnsOf<Traffic> kColumns = JoinedColumns<Traffic>({
         {"name", Unit::kText, [](const Traffic& row) { return row.name; }},
         {"count", Unit::kCount,
          [](const Traffic& row) { return static_cast<int64_t>(row.gbps.count); }},
-        {"total_bytes", Unit::kBytes, [](const Traffic& row) { return row.bytes; }},
+        {"total_bytes", Unit::kBytes, [](const Traffic& row) { return BytesCell(row); }},
         {"total_ns", Unit::kNs, [](const Traffic& row) { return row.ns; }, Shown::kDetail},
     },
     DescriptionColumns<Traffic, &Traffic::gbps, Unit::kCount>("_gbps"),

@@ -18,6 +18,7 @@ struct CopyRow {
   std::string name;
   DurationStatistics time;
   int64_t bytes = 0, largest = 0, host_ns = 0, alone_ns = 0;
+  bool bytes_unknown = false;  // of one of them at least
 };
 
 void Add(const Trace& trace, std::map<std::string, CopyRow>* by_name) {
@@ -31,6 +32,8 @@ void Add(const Trace& trace, std::map<std::string, CopyRow>* by_name) {
                                                     : trace.memsets.bytes[span.row]);
     row.time.Add(span.end - span.start);
     row.bytes += bytes;
+    row.bytes_unknown |= (is_copy ? trace.copies.bytes_unknown.At(span.row)
+                                  : trace.memsets.bytes_unknown.At(span.row)) != 0;
     row.largest = std::max(row.largest, bytes);
     row.alone_ns += span.end - span.start - Length(Within(compute, span.start, span.end));
     if (span.launch != kNone) {
@@ -40,17 +43,21 @@ void Add(const Trace& trace, std::map<std::string, CopyRow>* by_name) {
 }
 
 Cell GbPerSecond(const CopyRow& row) {
-  if (row.time.total_ns == 0) return {};
+  if (row.time.total_ns == 0 || row.bytes_unknown) return {};
   return static_cast<double>(row.bytes) / static_cast<double>(row.time.total_ns);
 }
+
+// Missing bytes are missing: a sum without some of its parts would be a number too small.
+Cell Known(const CopyRow& row, int64_t bytes) { return row.bytes_unknown ? Cell() : Cell(bytes); }
 
 const ColumnsOf<CopyRow> kColumns = {
     {"name", Unit::kText, [](const CopyRow& row) { return row.name; }},
     {"calls", Unit::kCount, [](const CopyRow& row) { return row.time.count; }},
-    {"total_bytes", Unit::kBytes, [](const CopyRow& row) { return row.bytes; }},
-    {"mean_bytes", Unit::kBytes, [](const CopyRow& row) { return row.bytes / row.time.count; },
+    {"total_bytes", Unit::kBytes, [](const CopyRow& row) { return Known(row, row.bytes); }},
+    {"mean_bytes", Unit::kBytes,
+     [](const CopyRow& row) { return Known(row, row.bytes / row.time.count); }, Shown::kDetail},
+    {"max_bytes", Unit::kBytes, [](const CopyRow& row) { return Known(row, row.largest); },
      Shown::kDetail},
-    {"max_bytes", Unit::kBytes, [](const CopyRow& row) { return row.largest; }, Shown::kDetail},
     {"total_ns", Unit::kNs, [](const CopyRow& row) { return row.time.total_ns; }},
     {"mean_ns", Unit::kNs, [](const CopyRow& row) { return row.time.mean_ns(); }, Shown::kDetail},
     {"max_ns", Unit::kNs, [](const CopyRow& row) { return row.time.max_ns; }, Shown::kDetail},

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/report/cells.h"
@@ -13,10 +14,13 @@ namespace ranktap::collector {
 namespace {
 
 constexpr int64_t kConsecutiveKernelDelayNs = 30'000;
-constexpr std::array<std::string_view, 3> kCauses = {"host_wait", "kernel_wait", "other"};
+// unknown: the file has no record of the launch of what follows the gap.
+constexpr std::array<std::string_view, 4> kCauses = {"host_wait", "kernel_wait", "other",
+                                                     "unknown"};
+constexpr size_t kUnknownCause = 3;
 
 struct StreamIdle {
-  std::array<int64_t, 3> ns{}, gaps{};
+  std::array<int64_t, kCauses.size()> ns{}, gaps{};
   int64_t end = 0;
   double hta_base_us = 0, hta_end_us = 0;
   bool any = false;
@@ -31,7 +35,8 @@ void AddSpan(const Trace& trace, const DeviceSpan& span, StreamIdle* idle) {
   if (idle->any && span.start > idle->end) {
     const int64_t gap = span.start - idle->end;
     const bool host_waited = span.launch != kNone && trace.api_calls.start[span.launch] > idle->end;
-    idle->Add(host_waited ? 0 : gap < kConsecutiveKernelDelayNs ? 1 : 2, gap);
+    const size_t cause = gap < kConsecutiveKernelDelayNs ? 1 : 2;
+    idle->Add(span.launch == kNone ? kUnknownCause : host_waited ? 0 : cause, gap);
   }
   idle->end = idle->any ? std::max(idle->end, span.end) : span.end;
   idle->any = true;
@@ -92,7 +97,7 @@ const ColumnsOf<CauseRow> kColumns = {
     {"rank", Unit::kCount, [](const CauseRow& row) { return RankCell(*row.trace); }},
     {"device", Unit::kCount, [](const CauseRow& row) { return int64_t{row.device}; },
      Shown::kDetail},
-    {"stream", Unit::kCount, [](const CauseRow& row) { return int64_t{row.stream}; }},
+    {"stream", Unit::kCount, [](const CauseRow& row) { return StreamNumber(row.stream); }},
     {"cause", Unit::kText, [](const CauseRow& row) { return std::string(row.cause); }},
     {"gaps", Unit::kCount, [](const CauseRow& row) { return row.gaps; }},
     {"idle_ns", Unit::kNs, [](const CauseRow& row) { return row.ns; }},
@@ -106,7 +111,7 @@ Table TabulateIdle(const Run& run, const ReportOptions& options) {
   std::vector<CauseRow> rows;
   for (const Trace& trace : run.traces) {
     for (const auto& [stream, idle] : FindIdle(trace, options.hta_compat)) {
-      const int64_t total = idle.ns[0] + idle.ns[1] + idle.ns[2];
+      const int64_t total = std::accumulate(idle.ns.begin(), idle.ns.end(), int64_t{0});
       for (size_t cause = 0; cause < kCauses.size(); ++cause) {
         if (idle.gaps[cause] == 0) continue;
         rows.push_back({&trace, stream.first, stream.second, kCauses[cause], idle.gaps[cause],

@@ -104,7 +104,7 @@ const ColumnsOf<QueueRow> kColumns = JoinedColumns<QueueRow>({
         {"rank", Unit::kCount, [](const QueueRow& row) { return RankCell(*row.trace); }},
         {"device", Unit::kCount, [](const QueueRow& row) { return int64_t{row.device}; },
          Shown::kDetail},
-        {"stream", Unit::kCount, [](const QueueRow& row) { return int64_t{row.stream}; }},
+        {"stream", Unit::kCount, [](const QueueRow& row) { return StreamNumber(row.stream); }},
         {"count", Unit::kCount,
          [](const QueueRow& row) { return static_cast<int64_t>(row.length.count); }},
     },

@@ -7,11 +7,11 @@
 #include <unordered_map>
 
 #include "collector/analysis/flops/op_flops.h"
+#include "collector/analysis/framework/module_spans.h"
 #include "collector/analysis/framework/op_modules.h"
 #include "collector/analysis/launched_work.h"
 #include "collector/analysis/timed_steps.h"
 #include "collector/report/columns.h"
-#include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
@@ -19,37 +19,38 @@ namespace {
 // What runs inside of a module's forward counts for the innermost module only.
 class SelfTimes {
  public:
-  explicit SelfTimes(const Trace& trace) : ranges_(trace.ranges) {}
+  explicit SelfTimes(const std::vector<ModuleSpan>& spans) : spans_(spans) {}
 
   // Rows come by start. Returns the row of the module around this one; kNone: a root.
   uint32_t Enter(uint32_t row) {
-    std::vector<uint32_t>& open = open_[ranges_.writer[row]];
-    while (!open.empty() && ranges_.end[open.back()] <= ranges_.start[row]) open.pop_back();
-    while (open.size() > ranges_.depth[row]) open.pop_back();
+    std::vector<uint32_t>& open = open_[spans_[row].writer];
+    while (!open.empty() && spans_[open.back()].end <= spans_[row].start) open.pop_back();
+    while (open.size() > spans_[row].depth) open.pop_back();
     const uint32_t parent = open.empty() ? kNone : open.back();
     open.push_back(row);
     return parent;
   }
 
  private:
-  const Ranges& ranges_;
+  const std::vector<ModuleSpan>& spans_;
   std::unordered_map<uint16_t, std::vector<uint32_t>> open_;
 };
 
 void AddTrace(const Trace& trace, std::map<std::string, ModuleRow>* rows) {
-  const Ranges& ranges = trace.ranges;
+  const std::vector<ModuleSpan>& spans = ModuleSpans(trace);
   const LaunchedWork work(trace);
-  SelfTimes nesting(trace);
+  SelfTimes nesting(spans);
   std::unordered_map<uint32_t, ModuleRow> by_name;
-  for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
-    const int64_t ns = ranges.end[row] - ranges.start[row];
-    ModuleRow& module = by_name[ranges.name[row]];
-    if (module.forward.count == 0) module.first = ranges.start[row] - trace.first_ns;
+  for (uint32_t row = 0; row < spans.size(); ++row) {
+    const ModuleSpan& span = spans[row];
+    const int64_t ns = span.end - span.start;
+    ModuleRow& module = by_name[span.name];
+    if (module.forward.count == 0) module.first = span.start - trace.first_ns;
     module.forward.Add(ns);
     module.self_ns += ns;
-    module.gpu_ns += work.Between(ranges.writer[row], ranges.start[row], ranges.end[row]);
+    module.gpu_ns += work.Between(span.writer, span.start, span.end);
     const uint32_t parent = nesting.Enter(row);
-    if (parent != kNone) by_name[ranges.name[parent]].self_ns -= ns;
+    if (parent != kNone) by_name[spans[parent].name].self_ns -= ns;
   }
   for (const auto& [id, counted] : by_name) {
     const std::string name(trace.dictionary.String(id));
@@ -177,7 +178,9 @@ std::vector<ModuleRow> SummarizeModules(const std::vector<Trace>& traces) {
 Table TabulateModules(const Run& run, const ReportOptions&) {
   Table table = TableOf("module forwards, all ranks", kColumns, SummarizeModules(run.traces));
   if (table.rows.empty()) {
-    table.notes.push_back("no module ran; modules come from PyTorch's hooks, at --level full");
+    table.notes.push_back(
+        "no module ran; modules come from PyTorch's hooks, at --level full, and from "
+        "torch.profiler with_stack=True");
   }
   return table;
 }

@@ -17,6 +17,20 @@ namespace {
 
 using Key = std::pair<std::string, std::string>;
 
+constexpr std::string_view kAnnotations = "record_function";  // in place of a domain of NVTX
+
+// record_function and ProfilerStep#N, which are the framework's ranges.
+void AddAnnotations(const Trace& trace, const LaunchedWork& work, std::map<Key, RangeRow>* rows) {
+  const Operators& ops = trace.operators;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (static_cast<OperatorKind>(ops.kind[i]) != OperatorKind::kAnnotation) continue;
+    RangeRow& row =
+        (*rows)[{std::string(trace.dictionary.String(ops.name[i])), std::string(kAnnotations)}];
+    row.time.Add(ops.end[i] - ops.start[i]);
+    row.gpu_ns += work.Between(ops.writer[i], ops.start[i], ops.end[i]);
+  }
+}
+
 void AddTrace(const Trace& trace, std::map<Key, RangeRow>* rows) {
   const LaunchedWork work(trace);
   std::unordered_map<uint64_t, RangeRow> by_id;  // by name and domain
@@ -32,6 +46,7 @@ void AddTrace(const Trace& trace, std::map<Key, RangeRow>* rows) {
     row.gpu_ns += work.Between(ranges.writer[i], ranges.start[i], ranges.end[i]);
   }
   std::map<Key, RangeRow> of_trace;
+  AddAnnotations(trace, work, &of_trace);
   for (const auto& [id, counted] : by_id) {
     const Key key{trace.dictionary.String(static_cast<uint32_t>(id >> 16)),
                   trace.dictionary.Domain(static_cast<uint32_t>(id & 0xffff))};
@@ -83,7 +98,8 @@ Table TabulateRanges(const Run& run, const ReportOptions&) {
   Table table = TableOf("NVTX ranges, all ranks", kColumns, SummarizeRanges(run.traces));
   uint64_t unmatched = 0;
   for (const Trace& trace : run.traces) unmatched += trace.unmatched_pops;
-  if (table.rows.empty()) table.notes.push_back("the program used no NVTX range");
+  if (table.rows.empty())
+    table.notes.push_back("the program used no NVTX range and no record_function");
   if (unmatched > 0) {
     table.notes.push_back(fmt::format(
         "{} ranges ended that had begun before capture did; they are not counted", unmatched));

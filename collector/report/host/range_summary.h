@@ -11,7 +11,7 @@ namespace ranktap::collector {
 
 struct RangeRow {
   std::string name;
-  std::string domain;  // empty: the default domain
+  std::string domain;  // empty: the default domain; "record_function": a framework's annotation
   DurationStatistics time;
   int64_t gpu_ns = 0;  // of work launched by the same thread while the range was open
   int64_t unfinished = 0;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collector/export/exporter.h"
 #include "collector/report/reports.h"
 #include "tests/unit/collector/import/kineto/kineto_text.h"
 #include "tests/unit/collector/report/table_access.h"
@@ -142,6 +143,103 @@ TEST(KinetoTables, AKernelThatACommunicatingOperatorLaunchesCommunicates) {
       type(Span("cpu_op", "c10d::allgather_", 1, 30) + "," + Span("cpu_op", "aten::copy_", 5, 20)),
       "compute");
   EXPECT_EQ(type(Span("cpu_op", "symm_mem::fused_all_gather_matmul", 1, 30)), "compute");
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(KinetoTables, MissingBytesAreMissing) {
+  const collector::Run run = OpenText(
+      File("", Work("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 1, 2, 1, R"(,"bytes":4000)") +
+                   "," + Work("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 5, 2, 2) + "," +
+                   Work("gpu_memset", "Memset (Device)", 9, 1, 3, R"(,"bytes":0)")));
+  const Table copies = TabulateCopies(run, {});
+  ASSERT_EQ(copies.rows.size(), 2u);
+  for (const char* const column : {"total_bytes", "max_bytes", "gb_per_s"}) {
+    EXPECT_TRUE(std::holds_alternative<std::monostate>(copies.rows[0][ColumnNamed(copies, column)]))
+        << column;
+  }
+  EXPECT_EQ(CellAt<int64_t>(copies, 1, "total_bytes"), 0);
+  TemporaryDirectory directory;
+  const std::vector<const Trace*> traces = {&run.traces[0]};
+  for (const Exporter& exporter : AllExporters()) {
+    if (exporter.name != "chrome" && exporter.name != "csv") continue;
+    ASSERT_FALSE(exporter.write(run, traces, {}, directory / "out")) << exporter.name;
+    const std::string text = ReadFile(directory / "out");
+    EXPECT_THAT(text, HasSubstr("4000"));
+    if (exporter.name == "csv") continue;
+    size_t with_bytes = 0;
+    for (size_t at = text.find("\"bytes\":"); at != text.npos;
+         at = text.find("\"bytes\":", at + 1)) {
+      ++with_bytes;
+    }
+    EXPECT_EQ(with_bytes, 2u);
+  }
+}
+
+TEST(KinetoTables, AStreamThatIsNoneStaysNone) {
+  const std::string none = R"("device":0,"stream":-1,"correlation":)";
+  const collector::Run run = OpenText(File("", Span("kernel", "a", 1, 2, none + "1", 0, 7) + "," +
+                                                   Span("kernel", "b", 5, 2, none + "2", 0, 7)));
+  const Table idle = TabulateIdle(run, {});
+  ASSERT_EQ(idle.rows.size(), 1u);
+  EXPECT_EQ(CellAt<int64_t>(idle, 0, "stream"), -1);
+  EXPECT_EQ(CellAt<std::string>(idle, 0, "cause"), "unknown");  // no launch is in the file
+  EXPECT_EQ(CellAt<int64_t>(idle, 0, "idle_ns"), 2000);
+}
+
+// 4 GB/s and 1 GB/s; HTA takes the levels of their sum.
+TEST(KinetoTables, BandwidthIsOfEachCopy) {
+  const std::string text =
+      File("", Work("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 0, 10, 1, R"(,"bytes":40000)") +
+                   "," +
+                   Span("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 5, 10,
+                        R"("device":0,"stream":8,"correlation":2,"bytes":10000)", 0, 8));
+  const Table table = TabulateBandwidth(OpenText(text), {});
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "count"), 2);
+  EXPECT_DOUBLE_EQ(CellAt<double>(table, 0, "max_gbps"), 4.0);
+  EXPECT_DOUBLE_EQ(CellAt<double>(table, 0, "min_gbps"), 1.0);
+  EXPECT_DOUBLE_EQ(
+      CellAt<double>(TabulateBandwidth(OpenText(text), {.hta_compat = true}), 0, "max_gbps"), 5.0);
+}
+
+// Net calls a block, which calls a layer that launches 7 us of work, and the layer again.
+TEST(KinetoTables, ModulesComeFromTheirPythonCalls) {
+  const collector::Run run = OpenText(File(
+      "", Span("python_function", "nn.Module: Net_0", 0, 100) + "," +
+              Span("python_function", "train.py(3): forward", 1, 98) + "," +
+              Span("python_function", "nn.Module: Block_0", 10, 40) + "," +
+              Span("python_function", "nn.Module: Linear_0", 20, 20) + "," +
+              Span("cpu_op", "aten::mm", 22, 10,
+                   R"("Input Dims":[[2, 3], [3, 5]],"Input type":["float", "float"])") +
+              "," + Call("cudaLaunchKernel", 25, 2, 1) + "," + Work("kernel", "gemm", 60, 7, 1) +
+              "," + Span("python_function", "nn.Module: Linear_1", 70, 10)));
+  const Table modules = TabulateModules(run, {});
+  ASSERT_EQ(modules.rows.size(), 4u);
+  EXPECT_EQ(CellAt<std::string>(modules, 0, "module"), "Net_0");
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "self_ns"), 50'000);
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "gpu_ns"), 7000);
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "forward_flops"), 2 * 2 * 3 * 5);
+  EXPECT_EQ(CellAt<std::string>(modules, 2, "module"), "Net_0.Block_0.Linear_0");
+  EXPECT_EQ(CellAt<int64_t>(modules, 2, "total_ns"), 20'000);
+  EXPECT_EQ(CellAt<std::string>(modules, 3, "module"), "Net_0.Linear_1");
+  EXPECT_EQ(CellAt<int64_t>(modules, 3, "gpu_ns"), 0);
+}
+
+TEST(KinetoTables, AnnotationsAreRanges) {
+  const collector::Run run = OpenText(File(
+      "", Span("user_annotation", "loss", 0, 50) + "," + Call("cudaLaunchKernel", 25, 2, 1) + "," +
+              Work("kernel", "k", 60, 7, 1) + "," + Span("user_annotation", "loss", 100, 30)));
+  const Table ranges = TabulateRanges(run, {});
+  ASSERT_EQ(ranges.rows.size(), 1u);
+  EXPECT_EQ(CellAt<std::string>(ranges, 0, "name"), "loss");
+  EXPECT_EQ(CellAt<std::string>(ranges, 0, "domain"), "record_function");
+  EXPECT_EQ(CellAt<int64_t>(ranges, 0, "calls"), 2);
+  EXPECT_EQ(CellAt<int64_t>(ranges, 0, "total_ns"), 80'000);
+  EXPECT_EQ(CellAt<int64_t>(ranges, 0, "gpu_ns"), 7000);
 }
 
 }  // namespace
