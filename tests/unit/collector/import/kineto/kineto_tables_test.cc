@@ -179,6 +179,18 @@ TEST(KinetoTables, MissingBytesAreMissing) {
   }
 }
 
+TEST(KinetoTables, MissingBytesStayMissingInSqlite) {
+  const collector::Run run =
+      OpenText(File("", Work("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 5, 2, 2)));
+  TemporaryDirectory directory;
+  const std::vector<const Trace*> traces = {&run.traces.at(0)};
+  ASSERT_FALSE(FindExporter("sqlite")->write(run, traces, {}, directory / "x.sqlite"));
+  const Result<collector::Run> again = OpenRun({directory / "x.sqlite"});
+  ASSERT_TRUE(again) << again.message();
+  ASSERT_EQ(again->traces.at(0).copies.size(), 1u);
+  EXPECT_EQ(again->traces[0].copies.bytes_unknown.At(0), 1);
+}
+
 TEST(KinetoTables, AStreamThatIsNoneStaysNone) {
   const std::string none = R"("device":0,"stream":-1,"correlation":)";
   const collector::Run run = OpenText(File("", Span("kernel", "a", 1, 2, none + "1", 0, 7) + "," +
