@@ -1,7 +1,6 @@
 // `ranktap run [options] -- command …`: the command under a collector of its own. Whatever goes
 // wrong with the tracing, the command runs; its exit status is ours.
 #include <fmt/core.h>
-#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,15 +18,13 @@
 #include "collector/cli/forwarding.h"
 #include "collector/cli/injection.h"
 #include "collector/cli/new_run.h"
+#include "collector/cli/print_summary.h"
 #include "collector/ingest/collector.h"
 #include "collector/ingest/monotonic_clock.h"
 #include "collector/ingest/private_socket.h"
 #include "collector/report/human_units.h"
-#include "collector/report/run_summary.h"
-#include "collector/report/text/summary_text.h"
 #include "collector/report/text/table_text.h"
 #include "collector/report/text/terminal.h"
-#include "collector/trace/load/run_reader.h"
 #include "collector/version.h"
 #include "proto/environment.h"
 #include "proto/modes.h"
@@ -252,40 +249,6 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const RunOptions& op
   if (options.flop_check) settings.emplace_back("RANKTAP_FLOP_CHECK", "1");
   if (options.tensors) settings.emplace_back("RANKTAP_TENSORS", "1");
   return settings;
-}
-
-// A summary needs every trace in memory.
-bool FitsIntoMemory(const RunInfo& info) {
-  constexpr uint64_t kBytesPerEvent = 64;
-  uint64_t events = 0;
-  for (const TraceInfo& trace : info.traces) events += trace.events;
-  struct sysinfo memory {};
-  if (::sysinfo(&memory) != 0) return true;
-  return events * kBytesPerEvent < uint64_t{memory.freeram} * memory.mem_unit / 2;
-}
-
-void PrintSummary(const RunInfo& info, const std::string& path) {
-  if (info.traces.empty()) {
-    Complain(
-        fmt::format("nothing was traced: no process of the command used CUDA or NVTX, or the agent "
-                    "stayed off (RANKTAP_LOG=FILE gets its reason). See {}/run.json. PyTorch that "
-                    "computes on the CPU is recorded by --level full",
-                    path));
-    return;
-  }
-  if (!FitsIntoMemory(info)) {
-    Complain(
-        fmt::format("traces: {} (too many events to summarise here; try ranktap report)", path));
-    return;
-  }
-  const Result<Run> run = LoadRun(path);
-  if (!run) {
-    Complain(run.message());
-    return;
-  }
-  const std::string text =
-      FormatSummary(SummarizeRun(*run), info, path, OutputWidth(STDERR_FILENO));
-  std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 int RunTraced(const FoundCommand& found, const RunOptions& options, const InjectionPlan& plan,

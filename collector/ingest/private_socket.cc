@@ -50,7 +50,7 @@ void RemoveIfDead(const std::filesystem::path& directory) {
     (void)::unlinkat(opened.get(), "socket", 0);
   }
   (void)::unlinkat(opened.get(), "socket.why", 0);  // of `ranktap run`
-  (void)::rmdir(directory.c_str());  // refuses where something else is in it
+  (void)::rmdir(directory.c_str());                 // refuses where something else is in it
 }
 
 // A fresh directory 0700 (mkdtemp sees to that), empty when none could be made under `parent`.
