@@ -32,14 +32,15 @@ static long Otherwise(unsigned module, unsigned slot) {
     const long arguments[6] = {a, b, c, d, e, f};                                      \
     return stub_first_call(module, slot, arguments, Otherwise(module, slot));          \
   }
-#define ALL_SLOTS(DO, m)                                                                      \
-  DO(m, 0)                                                                                    \
-  DO(m, 1)                                                                                    \
-  DO(m, 2) DO(m, 3) DO(m, 4) DO(m, 5) DO(m, 6) DO(m, 7) DO(m, 8) DO(m, 9) DO(m, 10) DO(m, 11) \
-      DO(m, 12) DO(m, 13) DO(m, 14) DO(m, 15)
-#define ALL(DO)    \
-  ALL_SLOTS(DO, 1) \
-  ALL_SLOTS(DO, 2) ALL_SLOTS(DO, 3) ALL_SLOTS(DO, 4) ALL_SLOTS(DO, 5) ALL_SLOTS(DO, 6)
+// clang-format never settles on these.
+// clang-format off
+#define ALL_SLOTS(DO, m) \
+  DO(m, 0) DO(m, 1) DO(m, 2) DO(m, 3) DO(m, 4) DO(m, 5) DO(m, 6) DO(m, 7) \
+  DO(m, 8) DO(m, 9) DO(m, 10) DO(m, 11) DO(m, 12) DO(m, 13) DO(m, 14) DO(m, 15)
+#define ALL(DO) \
+  ALL_SLOTS(DO, 1) ALL_SLOTS(DO, 2) ALL_SLOTS(DO, 3) \
+  ALL_SLOTS(DO, 4) ALL_SLOTS(DO, 5) ALL_SLOTS(DO, 6)
+// clang-format on
 ALL(THUNK)
 
 #define PLACE(module, slot) [module][slot] = &Thunk##module##_##slot,
