@@ -18,7 +18,6 @@
 #include "agent/core/host_clock.h"
 #include "agent/core/own_thread.h"
 #include "agent/sources/source.h"
-#include "agent/sources/source.h"
 
 namespace ranktap::agent {
 namespace {

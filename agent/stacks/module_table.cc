@@ -122,7 +122,8 @@ void Add(const dl_phdr_info& info, Visit& visit) {
       visit.arena.Intern(proto::EntryKind::kModule, std::as_bytes(std::span(content)));
   if (const proto::ArenaEntry* entry = visit.arena.Find(ref)) AppendEntry(*entry, visit.announced);
   const auto own = reinterpret_cast<uintptr_t>(&g_entries);
-  const bool is_agent = path.find("/libranktap_agent.so") != std::string::npos;  // in a test, the program
+  const bool is_agent =
+      path.find("/libranktap_agent.so") != std::string::npos;  // in a test, the program
   if (is_agent && own >= module.low && own < module.high) {
     g_own_low.store(module.low);
     g_own_high.store(module.high);

@@ -54,8 +54,9 @@ const nvtxEventAttributes_t& Known(const nvtxEventAttributes_t* given,
 }
 
 template <typename Event>
-[[gnu::always_inline]] inline void EmitNamed(ThreadState& thread, Event event, const EventName& name,
-                      std::span<const std::byte> payload = {}) {
+[[gnu::always_inline]] inline void EmitNamed(ThreadState& thread, Event event,
+                                             const EventName& name,
+                                             std::span<const std::byte> payload = {}) {
   event.nvtx.name = name.ref;
   if (name.inline_text.empty() && payload.empty()) [[likely]]
     return thread.Emit(event);
@@ -75,8 +76,9 @@ template <typename Event>
 }
 
 template <typename Event>
-[[gnu::always_inline]] inline void EmitEx(ThreadState& thread, Event event, nvtxDomainHandle_t domain,
-            const nvtxEventAttributes_t* given) {
+[[gnu::always_inline]] inline void EmitEx(ThreadState& thread, Event event,
+                                          nvtxDomainHandle_t domain,
+                                          const nvtxEventAttributes_t* given) {
   nvtxEventAttributes_t copy;
   const nvtxEventAttributes_t& attributes = Known(given, copy);
   const EventName name = NameOf(thread, attributes);
