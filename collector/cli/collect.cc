@@ -100,7 +100,7 @@ void ComplainOfSome(const std::vector<std::string>& subjects, const char* what) 
   constexpr size_t kMost = 20;
   for (size_t i = 0; i < subjects.size() && i < kMost; ++i) Complain(subjects[i] + what);
   if (subjects.size() > kMost) {
-    Complain("and " + std::to_string(subjects.size() - kMost) + " more of these");
+    Complain(fmt::format("and {} more of these", subjects.size() - kMost));
   }
 }
 

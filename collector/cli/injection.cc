@@ -123,15 +123,15 @@ bool RaisesPrivileges(const std::string& executable, const struct stat& status) 
 std::string WhyNotLoadable(const std::filesystem::path& library) {
   std::error_code error;
   if (!std::filesystem::exists(library, error)) {
-    return library.string() + " is missing; bin/ and lib/ of a build belong together";
+    return fmt::format("{} is missing; bin/ and lib/ of a build belong together", library.string());
   }
   const std::optional<Program> program = ReadProgram(library);
   if (!program || !program->has_64_bits || program->machine != EM_X86_64) {
-    return library.string() + " is no library for this processor";
+    return fmt::format("{} is no library for this processor", library.string());
   }
   struct statvfs file_system {};
   if (::statvfs(library.c_str(), &file_system) == 0 && (file_system.f_flag & ST_NOEXEC) != 0) {
-    return library.string() + " lies on a file system that is mounted noexec";
+    return fmt::format("{} lies on a file system that is mounted noexec", library.string());
   }
   return {};
 }

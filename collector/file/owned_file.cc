@@ -1,6 +1,7 @@
 #include "collector/file/owned_file.h"
 
 #include <dirent.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,19 +16,21 @@ Result<FileDescriptor> Open(int directory, const std::string& name, int flags, m
                             uid_t owner, const std::string& path) {
   constexpr int kAlways = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   if (name.empty() || name.find('/') != std::string::npos || name == "..") {
-    return Failure{path + ": no name of a file in a directory"};
+    return Failure{fmt::format("{}: no name of a file in a directory", path)};
   }
   FileDescriptor file(::openat(directory, name.c_str(), flags | kAlways));
-  if (!file.valid() && errno == ELOOP) return Failure{path + ": a symbolic link; left alone"};
-  if (!file.valid()) return SystemFailure(path + ": could not open", errno);
+  if (!file.valid() && errno == ELOOP)
+    return Failure{fmt::format("{}: a symbolic link; left alone", path)};
+  if (!file.valid()) return SystemFailure(fmt::format("{}: could not open", path), errno);
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) return SystemFailure(path + ": could not stat", errno);
+  if (::fstat(file.get(), &status) != 0)
+    return SystemFailure(fmt::format("{}: could not stat", path), errno);
   if ((status.st_mode & S_IFMT) != kind) {
     return Failure{path + (kind == S_IFDIR ? ": not a directory" : ": not a file")};
   }
   if (status.st_uid != owner) {
-    return Failure{path + ": belongs to user " + std::to_string(status.st_uid) + ", not to user " +
-                   std::to_string(owner) + "; left alone"};
+    return Failure{fmt::format("{}: belongs to user {}, not to user {}; left alone", path,
+                               status.st_uid, owner)};
   }
   return file;
 }
@@ -43,10 +46,10 @@ Result<std::string> ReadAll(const FileDescriptor& file, const std::string& path,
     const int error = errno;
     text.resize(before + static_cast<size_t>(size > 0 ? size : 0));
     if (size < 0 && error == EINTR) continue;
-    if (size < 0) return SystemFailure(path + ": could not read", error);
+    if (size < 0) return SystemFailure(fmt::format("{}: could not read", path), error);
     if (size == 0) return text;
     if (text.size() > most_bytes) {
-      return Failure{path + ": longer than " + std::to_string(most_bytes) + " bytes"};
+      return Failure{fmt::format("{}: longer than {} bytes", path, most_bytes)};
     }
   }
 }
@@ -71,10 +74,11 @@ Result<std::string> ReadOwnedFile(int directory, const std::string& name, uid_t 
 
 Result<FileDescriptor> OpenRegularFile(const std::string& path) {
   FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!file.valid()) return SystemFailure(path + ": could not open", errno);
+  if (!file.valid()) return SystemFailure(fmt::format("{}: could not open", path), errno);
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) return SystemFailure(path + ": could not stat", errno);
-  if (!S_ISREG(status.st_mode)) return Failure{path + ": not a file"};
+  if (::fstat(file.get(), &status) != 0)
+    return SystemFailure(fmt::format("{}: could not stat", path), errno);
+  if (!S_ISREG(status.st_mode)) return Failure{fmt::format("{}: not a file", path)};
   return file;
 }
 

@@ -78,9 +78,10 @@ std::optional<FileHeader> ReadFileHeader(const FileDescriptor& file) {
 }
 
 Result<TraceTail> ReadTail(const FileDescriptor& file, const std::string& path) {
-  if (!ReadFileHeader(file)) return Failure{path + ": its header is damaged or cut off"};
+  if (!ReadFileHeader(file))
+    return Failure{fmt::format("{}: its header is damaged or cut off", path)};
   FileDescriptor copy(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
-  if (!copy.valid()) return SystemFailure(path + ": could not open", errno);
+  if (!copy.valid()) return SystemFailure(fmt::format("{}: could not open", path), errno);
   Result<TraceReader> reader = TraceReader::Open(std::move(copy), path);
   if (!reader) return Failure{reader.message()};
   TraceTail tail;
@@ -89,7 +90,8 @@ Result<TraceTail> ReadTail(const FileDescriptor& file, const std::string& path) 
   tail.created_realtime_ns = reader->header().created_realtime_ns;
   tail.session = SessionOf(reader->header());
   const std::vector<Block> blocks = reader->ListBlocks(kMostBlocks);
-  if (blocks.size() >= kMostBlocks) return Failure{path + ": too many blocks to go on from"};
+  if (blocks.size() >= kMostBlocks)
+    return Failure{fmt::format("{}: too many blocks to go on from", path)};
   size_t first = blocks.size();
   while (first > 0 && blocks[first - 1].header.type != BlockType::kCheckpoint) --first;
   if (first == 0) return Failure{fmt::format("{}: no checkpoint to go on from", path)};
@@ -102,7 +104,7 @@ Result<TraceTail> ReadTail(const FileDescriptor& file, const std::string& path) 
   while (reader->NextWhole(&block) && block.offset == tail.end && NoteBlock(block, &tail)) {
     raw_bytes += block.header.raw_bytes;
     if (raw_bytes > kMostTailBytes) {
-      return Failure{path + ": too much behind its last checkpoint to go on from"};
+      return Failure{fmt::format("{}: too much behind its last checkpoint to go on from", path)};
     }
     if (block.header.type == BlockType::kIndex) break;
     AddEntry(block, &tail.index);
@@ -150,7 +152,7 @@ Result<std::string> SealTrace(FileDescriptor file, int directory, const TraceTai
   constexpr uint8_t kNoCollector[sizeof(FileHeader::collector)] = {};
   if (tail.end == 0 && !writer.WriteHeader(std::span(session, tail.session.size()), kNoCollector,
                                            tail.created_realtime_ns)) {
-    return SystemFailure(tail.path + ": could not close it", writer.error());
+    return SystemFailure(fmt::format("{}: could not close it", tail.path), writer.error());
   }
   v1::Checkpoint last;
   *last.mutable_ending() = ending;

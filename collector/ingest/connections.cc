@@ -1,5 +1,6 @@
 #include "collector/ingest/connections.h"
 
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -69,11 +70,11 @@ void Connections::AcceptAll() {
 
 bool Connections::IsServed(const PeerCredentials& peer) {
   if (!options_->all_users && peer.uid != options_->owner && peer.uid != 0) {
-    log_->Count("another user's process", "uid " + std::to_string(peer.uid));
+    log_->Count("another user's process", fmt::format("uid {}", peer.uid));
     return false;
   }
   if (closer_->waiting(peer.uid) > kMostToClose) {
-    log_->Count("too many descriptors to close", "uid " + std::to_string(peer.uid));
+    log_->Count("too many descriptors to close", fmt::format("uid {}", peer.uid));
     return false;
   }
   const auto of_user =
@@ -81,7 +82,7 @@ bool Connections::IsServed(const PeerCredentials& peer) {
                     [&](const auto& entry) { return entry.second->peer().uid == peer.uid; });
   if (connections_.size() >= options_->limits.connections ||
       static_cast<size_t>(of_user) >= options_->limits.connections_per_user) {
-    log_->Count("too many connections", "uid " + std::to_string(peer.uid));
+    log_->Count("too many connections", fmt::format("uid {}", peer.uid));
     return false;
   }
   return true;
@@ -100,7 +101,7 @@ void Connections::Admit(FileDescriptor socket, const PeerCredentials& peer) {
 void Connections::OnNoHello(uint64_t id) {
   const Connection* const connection = Find(id);
   if (connection == nullptr || connection->session != 0) return;
-  log_->Count("no hello in time", "pid " + std::to_string(connection->peer().pid));
+  log_->Count("no hello in time", fmt::format("pid {}", connection->peer().pid));
   Close(id);
 }
 
@@ -133,7 +134,7 @@ void Connections::ReadNothing(Connection* connection, uint32_t events) {
     return;
   }
   log_->Count("not read: the user's memory here is used up",
-              "uid " + std::to_string(connection->peer().uid));
+              fmt::format("uid {}", connection->peer().uid));
   // A peer that is gone would be reported for ever. What it had not been acked it has kept.
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Close(id);
   connection->paused = true;
@@ -165,14 +166,14 @@ void Connections::Read(Connection* connection, size_t budget) {
     status = connection->Read(scratch, budget, take, &drained);
   } catch (const std::bad_alloc&) {
     // What it had sent is given back with it; the others go on.
-    log_->Count("out of memory", "pid " + std::to_string(connection->peer().pid));
+    log_->Count("out of memory", fmt::format("pid {}", connection->peer().pid));
     return Close(connection->id());
   }
   memory_.Update(connection->peer().uid, connection->held_bytes(), &connection->accounted);
   if (status == Connection::ReadStatus::kOpen) return;
   if (status == Connection::ReadStatus::kBadFrame) {
     log_->Count("bad frame",
-                "pid " + std::to_string(connection->peer().pid) + ": " + connection->problem());
+                fmt::format("pid {}: {}", connection->peer().pid, connection->problem()));
   }
   Close(connection->id());
 }

@@ -1,5 +1,6 @@
 #include "collector/ingest/control_service.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,9 +76,11 @@ v1::ControlReply ControlService::Answer(const v1::ControlRequest& request,
       if (++named > kMostNames) break;
       names += (names.empty() ? "" : ", ") + job.substr(0, kMostNameBytes);
     }
-    if (named > kMostNames) names += " and " + std::to_string(jobs.size() - kMostNames) + " more";
-    reply.set_problem("no process of '" + request.job() + "' is connected here" +
-                      (names.empty() ? "; none is at all" : "; there are: " + names));
+    if (named > kMostNames) {
+      names += fmt::format(" and {} more", jobs.size() - kMostNames);
+    }
+    reply.set_problem(fmt::format("no process of '{}' is connected here; {}", request.job(),
+                                  names.empty() ? "none is at all" : "there are: " + names));
     return reply;
   }
   if (request.verb() != v1::ControlRequest::VERB_STATUS && !ChangeLevels(request, caller, &reply)) {

@@ -1,5 +1,7 @@
 #include "collector/ingest/handshake.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "collector/file/trace_state.h"
@@ -21,15 +23,17 @@ bool ParseHello(std::span<const std::byte> payload, v1::Hello* hello) {
 
 std::string RefusalOf(const v1::Hello& hello) {
   if (hello.protocol_min() > kProtocolMax || hello.protocol_max() < kProtocolMin) {
-    return "the agent speaks protocol " + std::to_string(hello.protocol_min()) + " to " +
-           std::to_string(hello.protocol_max()) + ", this collector " +
-           std::to_string(kProtocolMin) + " to " + std::to_string(kProtocolMax) +
-           "; use agent and collector of the same release";
+    return fmt::format(
+        "the agent speaks protocol {} to {}, this collector {} to {}; use agent and collector of "
+        "the same release",
+        hello.protocol_min(), hello.protocol_max(), kProtocolMin, kProtocolMax);
   }
   const uint64_t unknown = hello.required_features() & ~kKnownFeatures;
   if (unknown != 0) {
-    return "the agent requires features " + std::to_string(unknown) +
-           " (a bit set) that this collector does not have; use a newer collector";
+    return fmt::format(
+        "the agent requires features {} (a bit set) that this collector does not have; use a newer "
+        "collector",
+        unknown);
   }
   return {};
 }

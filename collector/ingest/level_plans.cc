@@ -1,5 +1,7 @@
 #include "collector/ingest/level_plans.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -37,8 +39,8 @@ Result<v1::LevelChange> LevelPlans::ChangeFor(const v1::ControlRequest& request,
     change.set_until_realtime_ns(
         request.duration_ns() < UINT64_MAX - at ? at + request.duration_ns() : UINT64_MAX);
   }
-  change.set_reason("window " + std::to_string(change.window()) +
-                    (is_start ? ": ranktap start" : ": ranktap stop"));
+  change.set_reason(
+      fmt::format("window {}: ranktap {}", change.window(), is_start ? "start" : "stop"));
   return change;
 }
 

@@ -1,6 +1,7 @@
 #include "collector/ingest/run_shelf.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -79,10 +80,11 @@ Result<RunShelf> RunShelf::Open(const std::string& root, RunInfo info) {
   fs::create_directories(root, ignored);
   shelf.lock_.Reset(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!shelf.lock_.valid() || ::access(root.c_str(), W_OK | X_OK) != 0) {
-    return SystemFailure(root + ": could not write there", errno);
+    return SystemFailure(fmt::format("{}: could not write there", root), errno);
   }
   if (::flock(shelf.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    return Failure{root + ": another collector writes there; name another directory with -o"};
+    return Failure{
+        fmt::format("{}: another collector writes there; name another directory with -o", root)};
   }
   for (const std::string& name : NamesIn(shelf.lock_.get(), kMostNames)) {
     uint32_t uid = 0;
@@ -110,7 +112,8 @@ void RunShelf::ScanUser(uid_t uid) {
   const uint64_t start = MonotonicRawNs();
   for (const std::string& run : NamesIn(user->get(), kMostNames)) {
     if (MonotonicRawNs() - start > kScanNs) {
-      problems_.push_back(PathOf(uid) + ": takes long to look through; the rest is left as it is");
+      problems_.push_back(
+          fmt::format("{}: takes long to look through; the rest is left as it is", PathOf(uid)));
       return;
     }
     ScanRun(*user, uid, run, start + kScanNs);
@@ -225,7 +228,7 @@ Result<RunShelf::Place> RunShelf::PlaceOf(const EarlierFile& earlier, const std:
   Result<TraceTail> tail = ReadTail(*file, path + "/" + earlier.file);
   if (!tail) return Failure{tail.message()};
   if (tail->session != session || tail->state.hello().session() != session) {
-    return Failure{tail->path + ": of another process by now"};
+    return Failure{fmt::format("{}: of another process by now", tail->path)};
   }
   Place place;
   place.earlier = std::move(*tail);
@@ -261,7 +264,7 @@ Result<RunBook*> RunShelf::MakeBook(const v1::Hello& hello, uid_t uid, const std
   const std::string name = std::to_string(uid);
   // A user finds the own runs here and cannot make any.
   if (::mkdirat(lock_.get(), name.c_str(), kUserMode) != 0 && errno != EEXIST) {
-    return SystemFailure(PathOf(uid) + ": could not create", errno);
+    return SystemFailure(fmt::format("{}: could not create", PathOf(uid)), errno);
   }
   const Result<FileDescriptor> user = OpenUser(uid);
   if (!user) return Failure{user.message()};

@@ -1,5 +1,7 @@
 #include "collector/ingest/session.h"
 
+#include <fmt/core.h>
+
 #include "collector/file/trace_state.h"
 #include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/hello.pb.h"
@@ -114,8 +116,7 @@ Session::Verdict Session::CheckPositions(uint32_t writer, uint64_t first, uint64
   const bool first_on_connection = seen_.insert(writer).second;
   if (end <= next) return Verdict::kDuplicate;
   if (first < next || (first > next && !first_on_connection)) {
-    *why = "writer " + std::to_string(writer) + " goes on at " + std::to_string(first) +
-           ", expected " + std::to_string(next);
+    *why = fmt::format("writer {} goes on at {}, expected {}", writer, first, next);
     return Verdict::kViolation;
   }
   next_event_[writer] = end;

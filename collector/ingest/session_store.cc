@@ -1,5 +1,7 @@
 #include "collector/ingest/session_store.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -191,7 +193,7 @@ void SessionStore::Owe(const proto::FrameView& frame) {
 }
 
 void SessionStore::Failed(const std::string& what) {
-  problem_ = "could not write: " + what;
+  problem_ = fmt::format("could not write: {}", what);
   info_changed_ = true;
 }
 
@@ -209,7 +211,7 @@ bool SessionStore::Recover(const Segment& segment, bool process_is_dead) {
                           flush();
                         });
   if (!recovery.Run(process_is_dead) && !infos_.empty())
-    Failed("what was left: " + recovery.problem());
+    Failed(fmt::format("what was left: {}", recovery.problem()));
   UpdateInfo();
   return recovery.said_last_words();
 }
@@ -236,8 +238,8 @@ void SessionStore::UpdateInfo() {
   const bool is_new = info.events == 0;
   Describe(state_.hello(), &info);
   if (const uint64_t held = HeldByCupti(state_); held > 0) {
-    info.notes.push_back(std::to_string(held) +
-                         " kernels were launched whose records CUPTI still held at the end");
+    info.notes.push_back(
+        fmt::format("{} kernels were launched whose records CUPTI still held at the end", held));
   }
   if (writer_) {
     info.file = part_.file_name();

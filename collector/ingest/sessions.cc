@@ -1,6 +1,7 @@
 // How a session begins, and what it is told and brings. sessions_end.cc has its end.
 #include "collector/ingest/sessions.h"
 
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -76,7 +77,7 @@ Session* Sessions::FindOrOpen(Connection* connection, const v1::Hello& hello) {
   });
   if (sessions_.size() >= in_.options->limits.sessions ||
       static_cast<size_t>(of_user) >= in_.options->limits.sessions_per_user) {
-    in_.log->Count("too many sessions", "pid " + std::to_string(connection->peer().pid));
+    in_.log->Count("too many sessions", fmt::format("pid {}", connection->peer().pid));
     return nullptr;
   }
   const SessionId id = ++last_id_;
@@ -117,7 +118,7 @@ void Sessions::Reattach(Session* session, Connection* connection, const proto::F
 }
 
 void Sessions::Refuse(Connection* connection, const std::string& why, uint32_t retry_ms) {
-  in_.log->Count("refused", "pid " + std::to_string(connection->peer().pid) + ": " + why);
+  in_.log->Count("refused", fmt::format("pid {}: {}", connection->peer().pid, why));
   v1::Welcome welcome;
   welcome.set_refused(why);
   welcome.set_retry_after_ms(retry_ms);
@@ -161,8 +162,7 @@ bool Sessions::OnFrame(Connection* connection, const proto::FrameView& frame,
   const uint64_t number = session->block_number(), bytes_before = session->open_bytes();
   const auto verdict = session->Accept(frame, bytes, MonotonicRawNs(), in_.options->limits, &why);
   if (verdict == Session::Verdict::kViolation) {
-    in_.log->Count("frame not acceptable",
-                   "pid " + std::to_string(connection->peer().pid) + ": " + why);
+    in_.log->Count("frame not acceptable", fmt::format("pid {}: {}", connection->peer().pid, why));
     return false;
   }
   if (verdict == Session::Verdict::kDuplicate) in_.log->Count("frames sent twice", "skipped");

@@ -137,8 +137,9 @@ void SpoolAdopter::ComplainOf(uid_t owner, const std::string& what) {
   if (count <= kMostComplaints) return complain_(what);
   for (uint64_t said = kMostComplaints; said < count; said *= 10) {
     if (count == said + 1) {
-      complain_("more than " + std::to_string(said) + " spools of user " + std::to_string(owner) +
-                " could not be taken whole, and are not named any more");
+      complain_(fmt::format(
+          "more than {} spools of user {} could not be taken whole, and are not named any more",
+          said, owner));
     }
   }
 }
