@@ -229,6 +229,10 @@ struct Trace {
   uint64_t events = 0;                // stored in the file
   uint64_t unmatched_pops = 0;        // ends of ranges that began before the trace
   uint64_t unknown_events = 0;        // of kinds newer than this build
+  // Of an imported trace: events that the importer does not know what to do with, and which they
+  // are most ("device events of category x").
+  uint64_t not_read = 0;
+  std::string not_read_most;
 
   Memo memo;  // of the analyses; reset by whoever changes a table after one has run
 };

@@ -26,6 +26,7 @@ namespace {
 
 using namespace agent::cupti;  // NOLINT: this file is about CUPTI
 using agent::Arena;
+using agent::MapCapturePage;
 using agent::Segment;
 using agent::ThreadState;
 using agent::ThreadStates;
@@ -90,7 +91,9 @@ Replayed Replay(Recording& recording) {
   static Arena arena;
   static bool made = [] {
     const uint8_t session[16] = {};
-    if (!segment.Create(32 << 20, session) || !ThreadStates::Create(segment)) return false;
+    if (!segment.Create(32 << 20, session) || !ThreadStates::Create(segment) || !MapCapturePage()) {
+      return false;
+    }
     arena.Attach(segment, new std::atomic<uint64_t>[Arena::kTableSlots]());
     return true;
   }();

@@ -265,7 +265,13 @@ class KinetoFile {
     tables_.Finish();
     trace_->base_time_ns = base_ns_;
     trace_->realtime_offset_ns = base_ns_;
+    uint64_t most = 0;
     for (const auto& [what, count] : tables_.skipped()) {
+      if (what != KinetoTables::kHalfArrows) trace_->not_read += count;
+      if (what != KinetoTables::kHalfArrows && count > most) {
+        most = count;
+        trace_->not_read_most = what;
+      }
       trace_->info.notes.push_back(
           what.starts_with("device events")
               ? fmt::format("this trace has {} {} that are not read", count, what)

@@ -320,7 +320,7 @@ void KinetoTables::Finish() {
   Flows& flows = trace_->flows;
   for (const auto& [key, flow] : flows_) {
     if (!flow.has_start || !flow.has_end) {
-      ++skipped_["arrows with one end"];
+      ++skipped_[kHalfArrows];
       continue;
     }
     flows.start.push_back(flow.start);

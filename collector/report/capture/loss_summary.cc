@@ -81,6 +81,10 @@ void AddNotes(const Run& run, Table* table) {
       table->notes.push_back(
           fmt::format("{}: offset {}: {}", trace.path, damage.offset, damage.what));
     }
+    if (trace.not_read > 0) {
+      table->notes.push_back(fmt::format("{}: {} events are not read, most of them {}",
+                                         RankName(trace), trace.not_read, trace.not_read_most));
+    }
     const int64_t without = SummarizeRank(trace).launches_without_kernel;
     if (without > 0) {
       table->notes.push_back(

@@ -20,6 +20,7 @@ namespace {
 
 constexpr double kWorthSaying = 0.01;  // of the step
 constexpr size_t kPartsSaid = 3;
+constexpr double kTolerableNotRead = 0.01;   // of a file's events
 constexpr double kTolerableLaunches = 0.02;  // that have no kernel, of the kernels
 
 // Why no share of time can be trusted; empty: nothing is missing.
@@ -34,6 +35,11 @@ std::string WhatIsMissing(const Run& run) {
     if (!trace.damage.empty()) {
       return fmt::format("{}'s file is damaged at byte {} ({})", RankName(trace),
                          trace.damage[0].offset, trace.damage[0].what);
+    }
+    if (static_cast<double>(trace.not_read) >
+        kTolerableNotRead * static_cast<double>(trace.events + trace.not_read)) {
+      return fmt::format("{} of {} are not read, most of them {}", RankName(trace),
+                         Counted(trace.not_read, "event"), trace.not_read_most);
     }
     // Of a capture: a profiler's window has launches at its end whose kernels ran after it.
     const RankRow& row = SummarizeRank(trace);

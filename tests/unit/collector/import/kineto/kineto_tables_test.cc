@@ -4,6 +4,7 @@
 
 #include "collector/export/exporter.h"
 #include "collector/report/reports.h"
+#include "collector/report/steps/verdict.h"
 #include "tests/unit/collector/import/kineto/kineto_text.h"
 #include "tests/unit/collector/report/table_access.h"
 
@@ -31,6 +32,16 @@ TEST(KinetoTables, DeviceEventsOfACategoryThatIsNotReadAreCounted) {
   EXPECT_THAT(run.traces.at(0).info.notes,
               Contains("this trace has 2 device events of category npu_queue that are not read"));
   EXPECT_THAT(run.traces[0].info.notes, Contains("events of category npu_host: 1 not read"));
+}
+
+TEST(KinetoTables, NoVerdictWhereMoreThanAHundredthOfAFileIsNotRead) {
+  std::string events = Work("npu_queue", "a", 1, 2, 1);
+  for (int i = 0; i < 50; ++i) events += "," + Work("kernel", "gemm", 10 + i, 1, 10 + i);
+  EXPECT_EQ(Judge(OpenText(File("", events))).sentence,
+            "No verdict: x.json has 1 event that are not read, most of them device events of "
+            "category npu_queue, so what the time went to is not known.");
+  for (int i = 50; i < 200; ++i) events += "," + Work("kernel", "gemm", 10 + i, 1, 10 + i);
+  EXPECT_FALSE(Judge(OpenText(File("", events))).refused);
 }
 
 // A kernel by hipLaunchKernel and three by one hipGraphLaunch.
