@@ -38,8 +38,8 @@ std::string WhatIsMissing(const Run& run) {
     }
     if (static_cast<double>(trace.not_read) >
         kTolerableNotRead * static_cast<double>(trace.events + trace.not_read)) {
-      return fmt::format("{} of {} are not read, most of them {}", RankName(trace),
-                         Counted(trace.not_read, "event"), trace.not_read_most);
+      return fmt::format("{} of {} could not be read, mostly {}", Counted(trace.not_read, "event"),
+                         RankName(trace), trace.not_read_most);
     }
     // Of a capture: a profiler's window has launches at its end whose kernels ran after it.
     const RankRow& row = SummarizeRank(trace);

@@ -38,8 +38,8 @@ TEST(KinetoTables, NoVerdictWhereMoreThanAHundredthOfAFileIsNotRead) {
   std::string events = Work("npu_queue", "a", 1, 2, 1);
   for (int i = 0; i < 50; ++i) events += "," + Work("kernel", "gemm", 10 + i, 1, 10 + i);
   EXPECT_EQ(Judge(OpenText(File("", events))).sentence,
-            "No verdict: x.json has 1 event that are not read, most of them device events of "
-            "category npu_queue, so what the time went to is not known.");
+            "No verdict: 1 event of x.json could not be read, mostly device events of category "
+            "npu_queue, so what the time went to is not known.");
   for (int i = 50; i < 200; ++i) events += "," + Work("kernel", "gemm", 10 + i, 1, 10 + i);
   EXPECT_FALSE(Judge(OpenText(File("", events))).refused);
 }
