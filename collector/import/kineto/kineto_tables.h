@@ -23,7 +23,8 @@ class KinetoTables {
   // Sorts, joins and nests; call once, after the last event.
   void Finish();
 
-  // Events by what was wrong with them: no time, a category nobody knows. Half an arrow is no event.
+  // Events by what was wrong with them: no time, a category nobody knows. Half an arrow is no
+  // event.
   static constexpr const char* kHalfArrows = "arrows with one end";
   const std::map<std::string, uint64_t>& skipped() const { return skipped_; }
   // Behind Finish(). A profiler sees its own process: more than one process that ran operators or
