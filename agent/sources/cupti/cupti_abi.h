@@ -9,6 +9,9 @@
 
 namespace ranktap::agent::cupti {
 
+// Of a query about work that is not done: cudaErrorNotReady and CUDA_ERROR_NOT_READY.
+inline constexpr int32_t kNotReady = 600;
+
 using Result = int;
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kErrorMaxLimitReached = 12;

@@ -21,6 +21,9 @@ struct CallbackState {
   BufferPool* buffers = nullptr;
   // Set, and the drain thread woken, once: a launch came without a correlation id.
   std::atomic<bool>* wants_correlation = nullptr;
+  // Counts the times of capture: Drain adds 1 before each. What a thread counted in another one is
+  // nothing to go by: the end of a call that was under way then was never seen.
+  std::atomic<uint32_t> epoch{0};
 };
 extern CallbackState g_callbacks;
 

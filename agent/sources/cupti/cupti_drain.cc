@@ -96,6 +96,7 @@ void Drain::ApplyLevel(proto::Level level) {
 
 void Drain::Arm() {
   // Before the first callback can come, so that no call is seen by half.
+  g_callbacks.epoch.fetch_add(1);
   SetCapture(kCaptureCuda);
   const std::string failure = session_->Arm(/*late=*/writer_ != nullptr);
   errors_.store(session_->errors());
@@ -160,7 +161,9 @@ void Drain::CompleteWindow(uint64_t patience_ns) {
   const ThreadStates::LastCalls last = ThreadStates::FindLastCalls();
   window_last_correlation_ = last.correlation;
   window_last_launch_ = last.launch;
-  window_last_launch_seen_ = last.launch == 0;
+  // Nothing launched, or all of it has come already.
+  window_last_launch_seen_ = last.launch == 0 || (last.launch == newest_kernel_ &&
+                                                  kernels_.load() >= ThreadStates::CountLaunches());
   closing_ = true;
   const uint64_t deadline = NowNs() + patience_ns;
   for (;;) {
@@ -331,6 +334,7 @@ void Drain::EmitRecord(const Record& record) {
     default:
       break;
   }
+  KeepNewest(record);
   if (closing_) {
     if (IsOutsideWindow(record)) return;
     ++window_records_;
@@ -338,6 +342,12 @@ void Drain::EmitRecord(const Record& record) {
   }
   if (!CountKernel(record)) return;
   if (!records_->Emit(record, *writer_)) writer_->Lose(proto::Loss::kCuptiUnknown);
+}
+
+void Drain::KeepNewest(const Record& record) {
+  if (record.kind != Kind::kConcurrentKernel && record.kind != Kind::kGraphTrace) return;
+  const uint32_t correlation = *CorrelationOf(record);
+  if (static_cast<int32_t>(correlation - newest_kernel_) > 0) newest_kernel_ = correlation;
 }
 
 bool Drain::IsOutsideWindow(const Record& record) const {

@@ -54,6 +54,7 @@ class Drain {
   void DrainBuffer(const BufferPool::Buffer& buffer);
   void CountDiscarded(const BufferPool::Buffer& buffer);
   void EmitRecord(const Record& record);
+  void KeepNewest(const Record& record);
   bool IsOutsideWindow(const Record& record) const;
   [[nodiscard]] bool CountKernel(const Record& record);
   void DeclareHeld();
@@ -76,6 +77,7 @@ class Drain {
   uint32_t window_last_correlation_ = 0;
   uint32_t window_last_launch_ = 0;
   bool window_last_launch_seen_ = false;
+  uint32_t newest_kernel_ = 0;  // the highest correlation id of a launch that has a record
   uint64_t window_records_ = 0;
 
   OwnThread thread_;
