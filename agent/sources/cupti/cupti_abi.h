@@ -106,6 +106,14 @@ struct ModuleData {
   uint64_t cubin_bytes;
 };
 
+inline constexpr uint32_t kStateFatalError = 1;  // told since kVersion122
+
+struct StateData {
+  Result result;
+  uint32_t pad;
+  const char* message;  // may be nullptr
+};
+
 struct GraphData {
   void* graph;
   void* original_graph;

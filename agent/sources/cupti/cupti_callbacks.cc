@@ -3,6 +3,7 @@
 #include "agent/sources/cupti/cupti_callbacks.h"
 
 #include <cerrno>
+#include <cstring>
 #include <optional>
 
 #include "agent/core/callback_cost.h"
@@ -272,6 +273,15 @@ void OnResource(ResourceCbid cbid, const ResourceData& data) {
   thread->Emit(event);
 }
 
+// CUPTI calls cuptiFinalize once this returns.
+void OnState(uint32_t cbid, const StateData& data) {
+  if (cbid != kStateFatalError || g_callbacks.ending.exchange(true)) return;
+  const char* const message = data.message != nullptr ? data.message : "no message";
+  std::strncpy(g_callbacks.last_words.data(), message, g_callbacks.last_words.size() - 1);
+  g_callbacks.ended.store(true, std::memory_order_release);
+  g_callbacks.buffers->Wake();
+}
+
 }  // namespace
 
 void OnCallback(void*, uint32_t domain, uint32_t cbid, const void* data) {
@@ -280,6 +290,8 @@ void OnCallback(void*, uint32_t domain, uint32_t cbid, const void* data) {
   (void)Contain(false, [=] {
     if (domain == static_cast<uint32_t>(Domain::kResource)) {
       OnResource(static_cast<ResourceCbid>(cbid), *static_cast<const ResourceData*>(data));
+    } else if (domain == static_cast<uint32_t>(Domain::kState)) {
+      OnState(cbid, *static_cast<const StateData*>(data));
     } else {
       OnApiCall(static_cast<Domain>(domain), cbid, *static_cast<const ApiCallbackData*>(data));
     }

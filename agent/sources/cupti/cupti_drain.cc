@@ -60,6 +60,8 @@ std::optional<uint32_t> CorrelationOf(const Record& record) {
 }  // namespace
 
 bool Drain::Prepare() {
+  began_realtime_ns_ = ClockNs(CLOCK_REALTIME);
+  began_ns_ = NowNs();
   loaded_ = LoadApi(Config().cupti_path);
   Announce(proto::FrameType::kAmend, true, EncodeLibraries(loaded_, ReadDriverFacts()));
   if (loaded_.ok() && !buffers_.Create(size_t{Config().cupti_buffers_mib} << 20,
@@ -210,6 +212,7 @@ void Drain::YieldToGuest(const char* why) {
 }
 
 void Drain::ResumeAfterGuest() {
+  if (retry_at_ns_.load() == kNever) return;
   // Some grace: profilers stop and start again between two steps.
   retry_at_ns_.store(NowNs() + Config().return_ms * kMillisecond);
   buffers_.Wake();
@@ -253,6 +256,7 @@ void Drain::Run() {
       guest_served_.fetch_add(1);
       FutexWake(guest_served_);
     }
+    if (g_callbacks.ended.load(std::memory_order_acquire)) GiveUp();
     ApplyLevel(wanted_.load());
     // A hook that met an unknown module has woken us for it.
     stacks::RefreshModules();
@@ -262,6 +266,7 @@ void Drain::Run() {
       flush_at = NowNs() + flush_every;
       if (session_->armed()) Flush();
       DrainCompleted();
+      WatchForRecords();
       RefreshGuestHooks();
     }
     cpu_ns_.store(ClockNs(CLOCK_THREAD_CPUTIME_ID));
@@ -282,6 +287,7 @@ void Drain::Flush() {
 void Drain::DrainCompleted() {
   if (writer_ == nullptr) return;
   BufferPool::Buffer* buffer = buffers_.TakeCompleted();
+  if (buffer != nullptr) records_->SetBounds(PossibleTimes());
   while (buffer != nullptr) {
     BufferPool::Buffer* next = buffer->next;
     if (buffer->discard) {
@@ -302,6 +308,7 @@ void Drain::DrainCompleted() {
     writer_->Lose(proto::Loss::kCuptiUnreadable, shared);
   }
   names_missing_.store(records_->names_missing());
+  NoteImpossibleTimes();
 }
 
 void Drain::DrainBuffer(const BufferPool::Buffer& buffer) {

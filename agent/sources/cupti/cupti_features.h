@@ -16,6 +16,8 @@ struct Features {
   bool ask_for_buffers_per_thread;
   // Until 12.3 the type of thread ids may be set once only: a change raced with records being made.
   bool thread_id_type_once;
+  // A callback when an error makes CUPTI finalize itself (12.2).
+  bool tells_its_end;
   // API records for single entry points (12.5); before, it is all of a domain or none.
   bool api_records_by_call;
   // 12.6 to 12.9 and 13.0 want no timestamp callback (kernels without times), and 13.x before 13.4
@@ -33,6 +35,7 @@ constexpr Features FeaturesOf(uint32_t version) {
   return {.may_refuse_buffers = version >= kVersion129,
           .ask_for_buffers_per_thread = version >= kVersion128 && version < kVersion130,
           .thread_id_type_once = version < kVersion123,
+          .tells_its_end = version >= kVersion122,
           .api_records_by_call = version >= kVersion125,
           .graph_ids_wrong_in_later_sessions = version >= kVersion130 && version < kVersion131u1,
           .calls_slow_down = version >= kVersion132 && version < kVersion133};

@@ -113,6 +113,10 @@ std::string Session::Arm(bool late) {
     (void)Try(api.EnableCallback(1, subscriber_, static_cast<uint32_t>(Domain::kResource),
                                  static_cast<uint32_t>(cbid)));
   }
+  if (features_.tells_its_end) {
+    (void)Try(api.EnableCallback(1, subscriber_, static_cast<uint32_t>(Domain::kState),
+                                 kStateFatalError));
+  }
   for (const Kind kind : kKinds) {
     if (Enable(kind, late)) enabled_.push_back(kind);
   }
@@ -142,6 +146,12 @@ void Session::Disarm() {
   DisableKinds();
   callbacks_registered_ = false;
   if (subscriber_ != nullptr) (void)Try(loaded_.api.Unsubscribe(subscriber_));
+  subscriber_ = nullptr;
+}
+
+void Session::Forget() {
+  enabled_.clear();
+  api_records_ = callbacks_registered_ = false;
   subscriber_ = nullptr;
 }
 

@@ -43,6 +43,9 @@ class Session {
   // come in between.
   void Disarm();
 
+  // CUPTI has ended the session without us.
+  void Forget();
+
   // Makes CUPTI give correlation ids where it does only with API records on. The records themselves
   // are thrown away.
   void EnableApiRecords();

@@ -21,6 +21,11 @@ TEST(CuptiFeaturesTest, ABufferIsRefusedOnlyWhereCuptiTakesNoForAnAnswer) {
   EXPECT_TRUE(FeaturesOf(kVersion130).may_refuse_buffers);
 }
 
+TEST(CuptiFeaturesTest, CuptiTellsOfItsEndFrom122On) {
+  EXPECT_FALSE(FeaturesOf(kVersion120).tells_its_end);
+  EXPECT_TRUE(FeaturesOf(kVersion122).tells_its_end);
+}
+
 TEST(CuptiFeaturesTest, KnownFaultsEndWhereNvidiaSaysTheyDo) {
   EXPECT_TRUE(FeaturesOf(kVersion122).thread_id_type_once);
   EXPECT_FALSE(FeaturesOf(kVersion123).thread_id_type_once);
