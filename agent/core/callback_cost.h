@@ -15,7 +15,7 @@ class CallbackCost {
  public:
   // `start_ticks`: the time the hook has read anyway.
   CallbackCost(ThreadState& thread, uint64_t start_ticks)
-      : thread_(thread), start_ticks_(thread.produced() % 64 == 0 ? start_ticks : 0) {}
+      : thread_(thread), start_ticks_(thread.hooked() % 64 == 0 ? start_ticks : 0) {}
   ~CallbackCost() {
     if (start_ticks_ == 0) [[likely]]
       return;

@@ -32,6 +32,7 @@ namespace ranktap::agent {
   COUNTER(budget_ppm, 20)              \
   COUNTER(steps_down, 21)              \
   COUNTER(watched_ns, 22)              \
+  COUNTER(polls, 23)                   \
   // Last, so that one more is one line.
 
 #define RANKTAP_MEMBER(name, number) uint64_t name = 0;

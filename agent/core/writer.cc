@@ -29,17 +29,16 @@ Segment* g_segment = nullptr;
 ThreadState* g_states = nullptr;  // kMaxWriterSlots of them, by slot; [0] is not used
 pthread_key_t g_exit_key;
 struct {
-  std::atomic<uint64_t> callbacks, sampled_callbacks, callback_ticks, launches;
+  std::atomic<uint64_t> callbacks, sampled_callbacks, callback_ticks, launches, polls;
 } g_ended_cost;
 
-// Of one thread. Every 64th event's hooks were timed, from the first on: both, where entering and
-// leaving a call are two.
-uint64_t EstimateTicks(uint64_t sampled_ticks, uint64_t produced) {
-  if (produced == 0) return 0;
-  const uint64_t sampled_events = (produced - 1) / 64 + 1;
-  return static_cast<uint64_t>(
-      static_cast<double>(sampled_ticks) *
-      (static_cast<double>(produced) / static_cast<double>(sampled_events)));
+// Of one thread. The hooks of every 64th event or poll were timed, from the first on: both, where
+// entering and leaving a call are two.
+uint64_t EstimateTicks(uint64_t sampled_ticks, uint64_t hooked) {
+  if (hooked == 0) return 0;
+  const uint64_t sampled = (hooked - 1) / 64 + 1;
+  return static_cast<uint64_t>(static_cast<double>(sampled_ticks) *
+                               (static_cast<double>(hooked) / static_cast<double>(sampled)));
 }
 
 }  // namespace
@@ -104,8 +103,9 @@ void ThreadStates::OnThreadExit(void* ended) {
   }
   g_ended_cost.sampled_callbacks.fetch_add(std::exchange(state->sampled_callbacks, 0));
   g_ended_cost.callback_ticks.fetch_add(
-      EstimateTicks(std::exchange(state->sampled_ticks, 0), state->produced()));
+      EstimateTicks(std::exchange(state->sampled_ticks, 0), state->hooked()));
   g_ended_cost.launches.fetch_add(state->launches.exchange(0));
+  g_ended_cost.polls.fetch_add(state->polls.exchange(0));
   if (state->lease != nullptr) state->lease->store(0, std::memory_order_release);
   state->lease = nullptr;
   if (state->chunk_ != nullptr) g_segment->CloseChunk(*state->chunk_);
@@ -122,6 +122,7 @@ void ThreadStates::LoseWithoutWriter(Loss loss, uint64_t count) {
 ThreadStates::OwnCost ThreadStates::SumOwnCost() {
   // Read without synchronisation: each counter has one writer, and the sum is an estimate.
   OwnCost cost{.callbacks = g_ended_cost.callbacks,
+               .polls = g_ended_cost.polls,
                .sampled_callbacks = g_ended_cost.sampled_callbacks,
                .callback_ticks = g_ended_cost.callback_ticks,
                .max_ticks = 0};
@@ -134,8 +135,9 @@ ThreadStates::OwnCost ThreadStates::SumOwnCost() {
     // What the drain thread makes of CUPTI's records is no call of the program's.
     if (is_live && state.slot_->kind != static_cast<uint32_t>(WriterKind::kDrain)) {
       cost.callbacks += state.produced();
-      cost.callback_ticks += EstimateTicks(state.sampled_ticks, state.produced());
+      cost.callback_ticks += EstimateTicks(state.sampled_ticks, state.hooked());
     }
+    cost.polls += state.polls.load(std::memory_order_relaxed);
     cost.sampled_callbacks += state.sampled_callbacks;
     cost.max_ticks = std::max(cost.max_ticks, state.sampled_max_ticks);
   }

@@ -151,15 +151,18 @@ class ThreadState {
   // Something lent to this thread; set to 0 when it ends.
   std::atomic<uint32_t>* lease = nullptr;
   uint32_t api_depth = 0;  // CUDA calls we are inside of; the driver's below a runtime's is nested
+  uint32_t api_epoch = 0;  // the time of capture that api_depth was counted in
   uint32_t module_depth = 0;  // forwards of framework modules we are inside of
   uint32_t python_stack = 0;  // from where the interpreter's lock was given back; 0: not known
   std::atomic<uint32_t> last_correlation{0};  // of the calls recorded on this thread
-  std::atomic<uint32_t> last_launch{0};
+  std::atomic<uint32_t> last_launch{0};       // of those that a record stands for
   // Calls that made a kernel: not those that CUDA refused or put into a graph.
   std::atomic<uint64_t> launches{0};
-  uint64_t last_node_ticks = 0;  // when a call on this thread made a node of a graph
-  // Events produced so far, by which 1 in 64 hooks is timed.
+  uint64_t last_node_ticks = 0;    // when a call on this thread made a node of a graph
+  std::atomic<uint64_t> polls{0};  // queries that found work not done: no events
   uint64_t produced() const { return slot_->produced.load(std::memory_order_relaxed); }
+  // Events and polls so far, by which 1 in 64 hooks is timed.
+  uint64_t hooked() const { return produced() + polls.load(std::memory_order_relaxed); }
   uint64_t sampled_callbacks = 0;
   uint64_t sampled_ticks = 0;
   uint64_t sampled_max_ticks = 0;
@@ -306,6 +309,7 @@ class ThreadStates {
   // Sums over all writers since the start.
   struct OwnCost {
     uint64_t callbacks;          // events that the program's threads made
+    uint64_t polls;              // counted instead of made into events
     uint64_t sampled_callbacks;  // hooks that were timed
     uint64_t callback_ticks;     // in all hooks, estimated from those
     uint64_t max_ticks;

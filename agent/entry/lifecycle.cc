@@ -65,6 +65,7 @@ constinit std::atomic<uint64_t> g_started_ns{0};  // CLOCK_MONOTONIC
 void AddCost(CostFields& cost) {
   const ThreadStates::OwnCost own = ThreadStates::SumOwnCost();
   cost.callbacks = own.callbacks;
+  cost.polls = own.polls;
   constexpr uint64_t kEnoughSamples = 8;  // one in a cold cache is no estimate
   if (own.sampled_callbacks >= kEnoughSamples) cost.callback_ticks = own.callback_ticks;
   cost.watched_ns = ClockNs(CLOCK_MONOTONIC) - g_started_ns.load();

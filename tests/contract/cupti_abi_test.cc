@@ -297,6 +297,15 @@ TEST(CuptiAbiTest, CallbackData) {
   EXPECT_SAME_FIELD(GraphData, graph_exec, CUpti_GraphData, graphExec);
 }
 
+#if CUPTI_API_VERSION >= 20  // kVersion122
+TEST(CuptiAbiTest, WhatCuptiSaysOfItsEnd) {
+  EXPECT_SAME_FIELD(StateData, result, CUpti_StateData, notification.result);
+  EXPECT_SAME_FIELD(StateData, message, CUpti_StateData, notification.message);
+  EXPECT_EQ(static_cast<int>(kStateFatalError), CUPTI_CBID_STATE_FATAL_ERROR);
+  EXPECT_EQ(static_cast<int>(Domain::kState), CUPTI_CB_DOMAIN_STATE);
+}
+#endif
+
 TEST(CuptiAbiTest, ParametersOfEventCalls) {
   EXPECT_SAME_FIELD(EventStreamParams, event, cudaEventRecord_v3020_params, event);
   EXPECT_SAME_FIELD(EventStreamParams, stream, cudaEventRecord_v3020_params, stream);
@@ -344,6 +353,7 @@ TEST(CuptiAbiTest, Numbers) {
   EXPECT_EQ(static_cast<int>(ResourceCbid::kGraphCreated), CUPTI_CBID_RESOURCE_GRAPH_CREATED);
   EXPECT_EQ(static_cast<int>(ResourceCbid::kModuleLoaded), CUPTI_CBID_RESOURCE_MODULE_LOADED);
   EXPECT_EQ(kAttributeZeroedOutBuffer, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER);
+  EXPECT_EQ(kNotReady, CUDA_ERROR_NOT_READY);
   EXPECT_EQ(static_cast<int>(kFlushForced), CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   EXPECT_EQ(static_cast<int>(kThreadIdSystem), CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   EXPECT_EQ(kErrorMaxLimitReached, CUPTI_ERROR_MAX_LIMIT_REACHED);

@@ -9,6 +9,9 @@
 
 namespace ranktap::agent::cupti {
 
+// Of a query about work that is not done: cudaErrorNotReady and CUDA_ERROR_NOT_READY.
+inline constexpr int32_t kNotReady = 600;
+
 using Result = int;
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kErrorMaxLimitReached = 12;
@@ -101,6 +104,14 @@ struct ModuleData {
   uint32_t module_id;
   uint32_t pad;
   uint64_t cubin_bytes;
+};
+
+inline constexpr uint32_t kStateFatalError = 1;  // told since kVersion122
+
+struct StateData {
+  Result result;
+  uint32_t pad;
+  const char* message;  // may be nullptr
 };
 
 struct GraphData {

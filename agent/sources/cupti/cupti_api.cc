@@ -103,12 +103,14 @@ const char* FindAll(void* handle, Api& api) {
   RANKTAP_NEED(ActivityGetNextRecord);
   RANKTAP_NEED(ActivityGetNumDroppedRecords);
   RANKTAP_NEED(ActivitySetAttribute);
+  RANKTAP_NEED(ActivityGetAttribute);
   RANKTAP_NEED(GetContextId);
   RANKTAP_NEED(GetDeviceId);
   RANKTAP_NEED(GetStreamIdEx);
 #undef RANKTAP_NEED
   Find(handle, "cuptiActivityEnableAndDump", api.ActivityEnableAndDump);
   Find(handle, "cuptiSetThreadIdType", api.SetThreadIdType);
+  Find(handle, "cuptiGetThreadIdType", api.GetThreadIdType);
   Find(handle, "cuptiGetGraphId", api.GetGraphId);
   Find(handle, "cuptiGetGraphNodeId", api.GetGraphNodeId);
   Find(handle, "cuptiGetGraphExecId", api.GetGraphExecId);

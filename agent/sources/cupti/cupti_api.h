@@ -30,12 +30,14 @@ struct Api {
   Result (*ActivityGetNextRecord)(uint8_t* buffer, size_t valid_bytes, Record** record);
   Result (*ActivityGetNumDroppedRecords)(void* context, uint32_t stream, size_t* dropped);
   Result (*ActivitySetAttribute)(int attribute, size_t* bytes, void* value);
+  Result (*ActivityGetAttribute)(int attribute, size_t* bytes, void* value);
   Result (*GetContextId)(void* context, uint32_t* id);
   Result (*GetDeviceId)(void* context, uint32_t* id);
   Result (*GetStreamIdEx)(void* context, void* stream, uint8_t per_thread, uint32_t* id);
   // The rest may be nullptr: older libraries have no such function.
   Result (*ActivityEnableAndDump)(uint32_t kind);
   Result (*SetThreadIdType)(uint32_t type);
+  Result (*GetThreadIdType)(uint32_t* type);
   Result (*GetGraphId)(void* graph, uint32_t* id);
   Result (*GetGraphNodeId)(void* node, uint64_t* id);
   Result (*GetGraphExecId)(void* exec, uint32_t* id);

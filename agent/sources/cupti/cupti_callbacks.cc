@@ -3,6 +3,7 @@
 #include "agent/sources/cupti/cupti_callbacks.h"
 
 #include <cerrno>
+#include <cstring>
 #include <optional>
 
 #include "agent/core/callback_cost.h"
@@ -31,6 +32,7 @@ constexpr std::optional<StackSite> StackSiteOf(CallGroup group) {
   switch (group) {
     case CallGroup::kLaunch:
     case CallGroup::kGraphLaunch:
+    case CallGroup::kHostFunction:
       return StackSite::kLaunch;
     case CallGroup::kSynchronize:
       return StackSite::kSynchronize;
@@ -53,6 +55,11 @@ proto::ArenaRef StackOf(ThreadState& thread, const ApiCallbackData& data, const 
   return stacks::CaptureStack(thread, *site, kernel != 0 ? kernel : call.api);
 }
 
+// One writer: no locked instruction.
+void AddOne(std::atomic<uint64_t>& counter) {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
 // Writes the call as one event once it returns.
 void EmitCall(ThreadState& thread, const ApiCallbackData& data, const Call& call,
               uint64_t start_ticks, uint64_t end_ticks) {
@@ -65,6 +72,8 @@ void EmitCall(ThreadState& thread, const ApiCallbackData& data, const Call& call
                                     .status = status,
                                     .stack = StackOf(thread, data, call)});
   }
+  // Pollers ask 1e5 to 1e6 times a second (NCCL's watchdog, PyTorch's pinned allocator, XLA).
+  if (status == kNotReady && call.arguments == EventArguments::kEvent) return AddOne(thread.polls);
   EventCallEvent event{.start_ticks = start_ticks,
                        .end_ticks = end_ticks,
                        .correlation = data.correlation_id,
@@ -85,6 +94,13 @@ void EmitCall(ThreadState& thread, const ApiCallbackData& data, const Call& call
 // The runtime's calls the driver's: of a pair we keep the outer one. A runtime call is never inside
 // another one, so it also mends a depth that a call left behind by longjmp has spoilt.
 bool IsOutermost(ThreadState& thread, Domain domain, Site site) {
+  const uint32_t epoch = g_callbacks.epoch.load(std::memory_order_relaxed);
+  if (thread.api_epoch != epoch) [[unlikely]] {
+    thread.api_epoch = epoch;
+    thread.api_depth = 0;
+    thread.CloseCall();
+    if (site == Site::kExit) return false;
+  }
   if (site == Site::kEnter) {
     if (domain == Domain::kRuntime) thread.api_depth = 0;
     return thread.api_depth++ == 0;
@@ -93,14 +109,16 @@ bool IsOutermost(ThreadState& thread, Domain domain, Site site) {
   return thread.api_depth != 0 && --thread.api_depth == 0;
 }
 
-// For what the process must leave with CUPTI at its end (Drain::DeclareHeld).
-void CountLaunch(ThreadState& thread, const ApiCallbackData& data, uint64_t start_ticks) {
+// For what is waited for at a window's end (Drain::CompleteWindow), and what the process must leave
+// with CUPTI at its own (Drain::DeclareHeld). CUPTI makes no record of a launch that was refused or
+// put into a graph.
+void CountLaunch(ThreadState& thread, const ApiCallbackData& data, CallGroup group,
+                 uint64_t start_ticks) {
   const bool was_refused = data.return_value != nullptr && *data.return_value != 0;
   const bool is_captured = thread.last_node_ticks >= start_ticks;
   if (was_refused || is_captured) return;
-  // One writer: no locked instruction.
-  thread.launches.store(thread.launches.load(std::memory_order_relaxed) + 1,
-                        std::memory_order_relaxed);
+  thread.last_launch.store(data.correlation_id, std::memory_order_relaxed);
+  if (group == CallGroup::kLaunch) AddOne(thread.launches);
 }
 
 void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
@@ -133,8 +151,7 @@ void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
         !g_callbacks.wants_correlation->exchange(true, std::memory_order_relaxed)) {
       g_callbacks.buffers->Wake();
     }
-    thread->last_launch.store(data.correlation_id, std::memory_order_relaxed);
-    if (call.group == CallGroup::kLaunch) CountLaunch(*thread, data, start);
+    CountLaunch(*thread, data, call.group, start);
   }
 }
 
@@ -256,6 +273,15 @@ void OnResource(ResourceCbid cbid, const ResourceData& data) {
   thread->Emit(event);
 }
 
+// CUPTI calls cuptiFinalize once this returns.
+void OnState(uint32_t cbid, const StateData& data) {
+  if (cbid != kStateFatalError || g_callbacks.ending.exchange(true)) return;
+  const char* const message = data.message != nullptr ? data.message : "no message";
+  std::strncpy(g_callbacks.last_words.data(), message, g_callbacks.last_words.size() - 1);
+  g_callbacks.ended.store(true, std::memory_order_release);
+  g_callbacks.buffers->Wake();
+}
+
 }  // namespace
 
 void OnCallback(void*, uint32_t domain, uint32_t cbid, const void* data) {
@@ -264,6 +290,8 @@ void OnCallback(void*, uint32_t domain, uint32_t cbid, const void* data) {
   (void)Contain(false, [=] {
     if (domain == static_cast<uint32_t>(Domain::kResource)) {
       OnResource(static_cast<ResourceCbid>(cbid), *static_cast<const ResourceData*>(data));
+    } else if (domain == static_cast<uint32_t>(Domain::kState)) {
+      OnState(cbid, *static_cast<const StateData*>(data));
     } else {
       OnApiCall(static_cast<Domain>(domain), cbid, *static_cast<const ApiCallbackData*>(data));
     }

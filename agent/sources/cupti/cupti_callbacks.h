@@ -4,6 +4,7 @@
 // call CUDA; call CUPTI except for the id of the object at hand.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,12 @@ struct CallbackState {
   BufferPool* buffers = nullptr;
   // Set, and the drain thread woken, once: a launch came without a correlation id.
   std::atomic<bool>* wants_correlation = nullptr;
+  // Counts the times of capture: Drain adds 1 before each. What a thread counted in another one is
+  // nothing to go by: the end of a call that was under way then was never seen.
+  std::atomic<uint32_t> epoch{0};
+  // CUPTI's last words, once it has ended by itself; complete when `ended` is set.
+  std::array<char, 200> last_words{};
+  std::atomic<bool> ending{false}, ended{false};
 };
 extern CallbackState g_callbacks;
 

@@ -20,6 +20,7 @@ enum class CallGroup : uint8_t {
   kNone = 0,  // not recorded
   kLaunch,
   kGraphLaunch,
+  kHostFunction,  // launched as a kernel is, but no record stands for it
   kSynchronize,
   kCopy,  // and memset, prefetch
   kAllocate,

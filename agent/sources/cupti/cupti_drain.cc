@@ -60,6 +60,8 @@ std::optional<uint32_t> CorrelationOf(const Record& record) {
 }  // namespace
 
 bool Drain::Prepare() {
+  began_realtime_ns_ = ClockNs(CLOCK_REALTIME);
+  began_ns_ = NowNs();
   loaded_ = LoadApi(Config().cupti_path);
   Announce(proto::FrameType::kAmend, true, EncodeLibraries(loaded_, ReadDriverFacts()));
   if (loaded_.ok() && !buffers_.Create(size_t{Config().cupti_buffers_mib} << 20,
@@ -96,6 +98,7 @@ void Drain::ApplyLevel(proto::Level level) {
 
 void Drain::Arm() {
   // Before the first callback can come, so that no call is seen by half.
+  g_callbacks.epoch.fetch_add(1);
   SetCapture(kCaptureCuda);
   const std::string failure = session_->Arm(/*late=*/writer_ != nullptr);
   errors_.store(session_->errors());
@@ -160,7 +163,9 @@ void Drain::CompleteWindow(uint64_t patience_ns) {
   const ThreadStates::LastCalls last = ThreadStates::FindLastCalls();
   window_last_correlation_ = last.correlation;
   window_last_launch_ = last.launch;
-  window_last_launch_seen_ = last.launch == 0;
+  // Nothing launched, or all of it has come already.
+  window_last_launch_seen_ = last.launch == 0 || (last.launch == newest_kernel_ &&
+                                                  kernels_.load() >= ThreadStates::CountLaunches());
   closing_ = true;
   const uint64_t deadline = NowNs() + patience_ns;
   for (;;) {
@@ -207,6 +212,7 @@ void Drain::YieldToGuest(const char* why) {
 }
 
 void Drain::ResumeAfterGuest() {
+  if (retry_at_ns_.load() == kNever) return;
   // Some grace: profilers stop and start again between two steps.
   retry_at_ns_.store(NowNs() + Config().return_ms * kMillisecond);
   buffers_.Wake();
@@ -250,6 +256,7 @@ void Drain::Run() {
       guest_served_.fetch_add(1);
       FutexWake(guest_served_);
     }
+    if (g_callbacks.ended.load(std::memory_order_acquire)) GiveUp();
     ApplyLevel(wanted_.load());
     // A hook that met an unknown module has woken us for it.
     stacks::RefreshModules();
@@ -259,6 +266,7 @@ void Drain::Run() {
       flush_at = NowNs() + flush_every;
       if (session_->armed()) Flush();
       DrainCompleted();
+      WatchForRecords();
       RefreshGuestHooks();
     }
     cpu_ns_.store(ClockNs(CLOCK_THREAD_CPUTIME_ID));
@@ -279,6 +287,7 @@ void Drain::Flush() {
 void Drain::DrainCompleted() {
   if (writer_ == nullptr) return;
   BufferPool::Buffer* buffer = buffers_.TakeCompleted();
+  if (buffer != nullptr) records_->SetBounds(PossibleTimes());
   while (buffer != nullptr) {
     BufferPool::Buffer* next = buffer->next;
     if (buffer->discard) {
@@ -299,6 +308,7 @@ void Drain::DrainCompleted() {
     writer_->Lose(proto::Loss::kCuptiUnreadable, shared);
   }
   names_missing_.store(records_->names_missing());
+  NoteImpossibleTimes();
 }
 
 void Drain::DrainBuffer(const BufferPool::Buffer& buffer) {
@@ -331,6 +341,7 @@ void Drain::EmitRecord(const Record& record) {
     default:
       break;
   }
+  KeepNewest(record);
   if (closing_) {
     if (IsOutsideWindow(record)) return;
     ++window_records_;
@@ -338,6 +349,12 @@ void Drain::EmitRecord(const Record& record) {
   }
   if (!CountKernel(record)) return;
   if (!records_->Emit(record, *writer_)) writer_->Lose(proto::Loss::kCuptiUnknown);
+}
+
+void Drain::KeepNewest(const Record& record) {
+  if (record.kind != Kind::kConcurrentKernel && record.kind != Kind::kGraphTrace) return;
+  const uint32_t correlation = *CorrelationOf(record);
+  if (static_cast<int32_t>(correlation - newest_kernel_) > 0) newest_kernel_ = correlation;
 }
 
 bool Drain::IsOutsideWindow(const Record& record) const {

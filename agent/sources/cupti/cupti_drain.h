@@ -47,13 +47,18 @@ class Drain {
   void Arm();
   void Disarm();
   void HandOver();
+  void GiveUp();
   void MarkGap(proto::GapReason reason, std::string detail);
   void CompleteWindow(uint64_t patience_ns);
   void Flush();
   void DrainCompleted();
   void DrainBuffer(const BufferPool::Buffer& buffer);
+  TimeBounds PossibleTimes() const;
+  void NoteImpossibleTimes();
+  void WatchForRecords();
   void CountDiscarded(const BufferPool::Buffer& buffer);
   void EmitRecord(const Record& record);
+  void KeepNewest(const Record& record);
   bool IsOutsideWindow(const Record& record) const;
   [[nodiscard]] bool CountKernel(const Record& record);
   void DeclareHeld();
@@ -66,16 +71,23 @@ class Drain {
   std::optional<RecordReader> records_;
   ThreadState* writer_ = nullptr;
   uint64_t sessions_ = 0;
+  uint64_t began_realtime_ns_ = 0, began_ns_ = 0;  // CLOCK_REALTIME, CLOCK_MONOTONIC
+  bool impossible_times_noted_ = false;
+  // Since when no kernel's record has come, what had come and been launched by then.
+  uint64_t silent_since_ns_ = 0, silent_kernels_ = 0, silent_launches_ = 0;
+  bool silence_noted_ = false;
   proto::Level stack_level_ = proto::Level::kUnknown;
   uint64_t gap_since_ticks_ = 0;  // 0: capturing
   proto::GapReason gap_reason_ = proto::GapReason::kLevel;
   std::string gap_detail_;
+  static constexpr uint64_t kNever = UINT64_MAX;
   std::atomic<uint64_t> retry_at_ns_{0};
   // Closing a window: records of later calls are not ours any more.
   bool closing_ = false;
   uint32_t window_last_correlation_ = 0;
   uint32_t window_last_launch_ = 0;
   bool window_last_launch_seen_ = false;
+  uint32_t newest_kernel_ = 0;  // the highest correlation id of a launch that has a record
   uint64_t window_records_ = 0;
 
   OwnThread thread_;

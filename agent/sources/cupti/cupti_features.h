@@ -11,11 +11,13 @@ struct Features {
   // A null buffer is a refusal from 12.9 on; before, CUPTI writes to it.
   bool may_refuse_buffers;
   // A buffer for each thread instead of one that all lock. The attribute came with 12.3, but until
-  // 12.6 U2 a flush was not safe beside it, and U1 and U2 have one number: on from 12.8; from 13.0
-  // it is what CUPTI does by itself.
+  // 12.6 U2 a flush was not safe beside it, and U1 and U2 have one number: on from 12.8. From 13.0
+  // CUPTI does so by itself, but PyTorch's profiler switches it off as it ends.
   bool ask_for_buffers_per_thread;
   // Until 12.3 the type of thread ids may be set once only: a change raced with records being made.
   bool thread_id_type_once;
+  // A callback when an error makes CUPTI finalize itself (12.2).
+  bool tells_its_end;
   // API records for single entry points (12.5); before, it is all of a domain or none.
   bool api_records_by_call;
   // 12.6 to 12.9 and 13.0 want no timestamp callback (kernels without times), and 13.x before 13.4
@@ -31,8 +33,9 @@ struct Features {
 // Pure. A version between two known ones is treated as the older.
 constexpr Features FeaturesOf(uint32_t version) {
   return {.may_refuse_buffers = version >= kVersion129,
-          .ask_for_buffers_per_thread = version >= kVersion128 && version < kVersion130,
+          .ask_for_buffers_per_thread = version >= kVersion128,
           .thread_id_type_once = version < kVersion123,
+          .tells_its_end = version >= kVersion122,
           .api_records_by_call = version >= kVersion125,
           .graph_ids_wrong_in_later_sessions = version >= kVersion130 && version < kVersion131u1,
           .calls_slow_down = version >= kVersion132 && version < kVersion133};

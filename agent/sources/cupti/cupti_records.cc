@@ -53,8 +53,26 @@ proto::CopyEvent CopyFields(const CopyRecord& record) {
 
 }  // namespace
 
+// 0 is CUPTI's own word for "not timed": an end may be 0 alone, where its buffers ran out.
+template <typename Event>
+void RecordReader::DropImpossibleTimes(Event& event) {
+  const auto is_possible = [this](uint64_t time) { return time == 0 || bounds_.Hold(time); };
+  if constexpr (requires { event.start_ns; }) {
+    if (is_possible(event.start_ns) && is_possible(event.end_ns)) [[likely]]
+      return;
+    event.start_ns = event.end_ns = 0;
+    ++impossible_times_;
+  } else if constexpr (requires { event.time_ns; }) {
+    if (is_possible(event.time_ns)) [[likely]]
+      return;
+    event.time_ns = 0;
+    ++impossible_times_;
+  }
+}
+
 bool RecordReader::Emit(const Record& record, ThreadState& writer) {
-  const auto emit = [&writer](const auto& event) {
+  const auto emit = [this, &writer](auto event) {
+    DropImpossibleTimes(event);
     writer.EmitWaiting(event, WaitForRoom);
     return true;
   };

@@ -13,6 +13,13 @@
 
 namespace ranktap::agent::cupti {
 
+// What a time of CUPTI's can be.
+struct TimeBounds {
+  uint64_t first_ns = 0, last_ns = UINT64_MAX;
+
+  bool Hold(uint64_t time_ns) const { return time_ns >= first_ns && time_ns <= last_ns; }
+};
+
 class RecordReader {
  public:
   // `version` is the loaded library's: it decides how much of a record is there.
@@ -20,6 +27,11 @@ class RecordReader {
 
   // Emits what the record says on the drain thread's writer. False: a kind we do not know.
   [[nodiscard]] bool Emit(const Record& record, ThreadState& writer);
+
+  // Of the records to come: one with a time outside is emitted without times, as work that CUPTI
+  // has not timed.
+  void SetBounds(const TimeBounds& bounds) { bounds_ = bounds; }
+  uint64_t impossible_times() const { return impossible_times_; }
 
   // Kernels and copies that came without a correlation id, outside graphs: the library gives none
   // unless API records are on.
@@ -42,6 +54,8 @@ class RecordReader {
   static proto::MemoryPoolEvent ToMemoryPool(const MemoryPoolRecord& record);
   static proto::JitEvent ToJit(const JitRecord& record);
 
+  template <typename Event>
+  void DropImpossibleTimes(Event& event);
   bool AtLeast(uint32_t version) const { return version_ >= version; }
   proto::ArenaRef NameOf(const char* name);
   proto::ArenaRef ShapeOf(const KernelRecord& record);
@@ -61,6 +75,8 @@ class RecordReader {
   uint32_t version_;
   Arena& names_;
   std::vector<CachedName> cache_ = std::vector<CachedName>(kCachedNames);
+  TimeBounds bounds_;
+  uint64_t impossible_times_ = 0;
   uint64_t uncorrelated_ = 0;
   uint64_t names_missing_ = 0;
 };

@@ -51,14 +51,35 @@ bool Session::Try(Result result) {
 void Session::SetThreadIds() {
   if (loaded_.api.SetThreadIdType == nullptr) return;
   if (thread_ids_set_ && features_.thread_id_type_once) return;
+  if (uint32_t found = 0; !features_.thread_id_type_once &&
+                          loaded_.api.GetThreadIdType != nullptr &&
+                          loaded_.api.GetThreadIdType(&found) == kSuccess) {
+    found_thread_ids_ = found;
+  }
   // Before any kind is on: records carry the ids of the time they were made.
   thread_ids_set_ = Try(loaded_.api.SetThreadIdType(kThreadIdSystem));
 }
 
 void Session::SetAttribute(int attribute) {
-  uint8_t on = 1;
-  size_t bytes = sizeof(on);
+  uint8_t found = 0, on = 1;
+  size_t bytes = sizeof(found);
+  if (loaded_.api.ActivityGetAttribute(attribute, &bytes, &found) == kSuccess && found != on) {
+    found_.push_back({attribute, found});
+  }
+  bytes = sizeof(on);
   (void)Try(loaded_.api.ActivitySetAttribute(attribute, &bytes, &on));
+}
+
+// Whoever lends CUPTI buffers that are not zero would get what is in them: PyTorch's are used
+// memory from its second session on.
+void Session::PutBackSettings() {
+  for (Setting& setting : found_) {
+    size_t bytes = sizeof(setting.value);
+    (void)Try(loaded_.api.ActivitySetAttribute(setting.attribute, &bytes, &setting.value));
+  }
+  found_.clear();
+  if (found_thread_ids_) (void)Try(loaded_.api.SetThreadIdType(*found_thread_ids_));
+  found_thread_ids_.reset();
 }
 
 bool Session::RegisterBuffers() {
@@ -113,6 +134,10 @@ std::string Session::Arm(bool late) {
     (void)Try(api.EnableCallback(1, subscriber_, static_cast<uint32_t>(Domain::kResource),
                                  static_cast<uint32_t>(cbid)));
   }
+  if (features_.tells_its_end) {
+    (void)Try(api.EnableCallback(1, subscriber_, static_cast<uint32_t>(Domain::kState),
+                                 kStateFatalError));
+  }
   for (const Kind kind : kKinds) {
     if (Enable(kind, late)) enabled_.push_back(kind);
   }
@@ -140,8 +165,17 @@ void Session::DisableKinds() {
 
 void Session::Disarm() {
   DisableKinds();
+  PutBackSettings();
   callbacks_registered_ = false;
   if (subscriber_ != nullptr) (void)Try(loaded_.api.Unsubscribe(subscriber_));
+  subscriber_ = nullptr;
+}
+
+void Session::Forget() {
+  found_.clear();
+  found_thread_ids_.reset();
+  enabled_.clear();
+  api_records_ = callbacks_registered_ = false;
   subscriber_ = nullptr;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,9 +40,12 @@ class Session {
   // No more callbacks; kinds stay on until DisableKinds, for what has been launched.
   void StopCallbacks();
   void DisableKinds();
-  // Gives the subscription back. The next Arm registers our buffers again: somebody else's may have
-  // come in between.
+  // Gives the subscription back, and every setting as it was found. The next Arm registers our
+  // buffers again: somebody else's may have come in between.
   void Disarm();
+
+  // CUPTI has ended the session without us.
+  void Forget();
 
   // Makes CUPTI give correlation ids where it does only with API records on. The records themselves
   // are thrown away.
@@ -54,6 +58,7 @@ class Session {
   bool Try(Result result);
   void SetThreadIds();
   void SetAttribute(int attribute);
+  void PutBackSettings();
   bool RegisterBuffers();
   bool Enable(Kind kind, bool late);
 
@@ -67,6 +72,13 @@ class Session {
   bool graph_nodes_ = false;
   bool api_records_ = false;
   std::vector<Kind> enabled_;
+  // What the program's own client is to find, where we have set something else.
+  struct Setting {
+    int attribute;
+    uint8_t value;
+  };
+  std::vector<Setting> found_;
+  std::optional<uint32_t> found_thread_ids_;
   uint64_t errors_ = 0;
 };
 

@@ -36,8 +36,9 @@ Cell HooksPercent(const Line& line) {
 }
 
 Cell MeanNs(const Line& line) {
-  if (line.cost->callbacks() == 0) return {};
-  return IfTimed(line, line.hook_ns() / static_cast<double>(line.cost->callbacks()));
+  const uint64_t hooks = line.cost->callbacks() + line.cost->polls();
+  if (hooks == 0) return {};
+  return IfTimed(line, line.hook_ns() / static_cast<double>(hooks));
 }
 
 Cell BudgetPercent(const Line& line) {
@@ -50,6 +51,8 @@ const ColumnsOf<Line> kColumns = {
     {"file", Unit::kText, [](const Line& line) { return line.trace->info.file; }, Shown::kDetail},
     {"watched_ns", Unit::kNs, [](const Line& line) { return Number(line.cost->watched_ns()); }},
     {"events", Unit::kCount, [](const Line& line) { return Number(line.cost->callbacks()); }},
+    {"polls", Unit::kCount, [](const Line& line) { return Number(line.cost->polls()); },
+     Shown::kDetail},
     {"hooks_ns", Unit::kNs, [](const Line& line) { return IfTimed(line, line.hook_ns()); }},
     {"hooks_percent", Unit::kPercent, [](const Line& line) { return HooksPercent(line); }},
     {"mean_ns", Unit::kNs, [](const Line& line) { return MeanNs(line); }, Shown::kDetail},

@@ -30,6 +30,8 @@ CuptiScript Read() {
   script.unknown_kind_every = Number("UNKNOWN_KIND_EVERY", 0);
   script.zero_times_every = Number("ZERO_TIMES_EVERY", 0);
   script.swap_times_every = Number("SWAP_TIMES_EVERY", 0);
+  script.tick_times_every = Number("TICK_TIMES_EVERY", 0);
+  script.fatal_after = Number("FATAL_AFTER", 0);
   script.correlation_by_api_kinds = Is("CORRELATION", "api-kinds");
   script.reverse_buffers = Number("REVERSE_BUFFERS", 0) != 0;
   script.reenter_on_request = Number("REENTER_ON_REQUEST", 0) != 0;

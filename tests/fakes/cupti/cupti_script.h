@@ -14,6 +14,8 @@ struct CuptiScript {
   uint64_t unknown_kind_every;    // UNKNOWN_KIND_EVERY: a record of another kind before each n-th
   uint64_t zero_times_every;      // ZERO_TIMES_EVERY
   uint64_t swap_times_every;      // SWAP_TIMES_EVERY: end before start
+  uint64_t tick_times_every;      // TICK_TIMES_EVERY: of another clock, as if they were nanoseconds
+  uint64_t fatal_after;           // FATAL_AFTER: records, then CUPTI ends itself
   bool correlation_by_api_kinds;  // CORRELATION=api-kinds
   bool reverse_buffers;           // REVERSE_BUFFERS: newest buffer first
   bool reenter_on_request;        // REENTER_ON_REQUEST: a callback from inside bufferRequested

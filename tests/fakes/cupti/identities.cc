@@ -121,12 +121,7 @@ CUptiResult cuptiFinalize() {
   if (Machine() == nullptr) return CUPTI_SUCCESS;
   RETURN_UNLESS_ADMITTED();
   Machine()->note_violation("cuptiFinalize called");
-  Subscription& subscription = TheSubscription();
-  subscription.callback.store(nullptr);
-  for (auto& enabled : subscription.kind_enabled) enabled.store(false);
-  for (auto& domain : subscription.api_record) {
-    for (auto& own : domain) own.store(0);
-  }
+  ForgetSession();
   Machine()->set_hooks(nullptr);
   return CUPTI_SUCCESS;
 }

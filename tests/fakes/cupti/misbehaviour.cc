@@ -13,12 +13,23 @@ namespace {
 
 bool Due(uint64_t every, uint64_t serial) { return every != 0 && serial % every == 0; }
 
+// As the vendor's library on an error that it cannot mend: told, then cuptiFinalize.
+void EndByItself() {
+  CUpti_StateData state{};
+  state.notification.result = CUPTI_ERROR_UNKNOWN;
+  state.notification.message = "the stand-in was told to break down";
+  constexpr uint32_t kCbid = CUPTI_CBID_STATE_FATAL_ERROR;
+  if (Wanted(CUPTI_CB_DOMAIN_STATE, kCbid)) Raise(CUPTI_CB_DOMAIN_STATE, kCbid, &state);
+  ForgetSession();
+}
+
 }  // namespace
 
 Misbehaviour::Misbehaviour(const Record& record) : record_(record) {
   const CuptiScript& script = Script();
-  bool any = (script.drop_every | script.lose_every | script.unknown_kind_every |
-              script.zero_times_every | script.swap_times_every) != 0;
+  bool any =
+      (script.drop_every | script.lose_every | script.unknown_kind_every | script.zero_times_every |
+       script.swap_times_every | script.tick_times_every | script.fatal_after) != 0;
   if (!any || record.kind == kUnknownKind) return;
   static std::atomic<uint64_t> counter{0};
   uint64_t serial = counter.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -29,9 +40,14 @@ Misbehaviour::Misbehaviour(const Record& record) : record_(record) {
     memset(strange + 1, 0x5a, sizeof strange - sizeof strange[0]);
     WriteRecord({kUnknownKind, strange, sizeof strange});
   }
+  if (serial == script.fatal_after) EndByItself();
   if (record.end_offset == 0) return;
   if (Due(script.zero_times_every, serial)) ChangeTimes(0, 0);
   if (Due(script.swap_times_every, serial)) ChangeTimes(record.end_ns, record.start_ns);
+  if (Due(script.tick_times_every, serial)) {
+    const uint64_t ticks = record.start_ns / 1000;
+    ChangeTimes(ticks, ticks + 1);
+  }
 }
 
 void Misbehaviour::ChangeTimes(uint64_t start_ns, uint64_t end_ns) {

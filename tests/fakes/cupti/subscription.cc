@@ -55,6 +55,15 @@ uint32_t CallbackIdOf(ApiDomain domain, uint32_t cbid) {
   return cbid;
 }
 
+void ForgetSession() {
+  Subscription& subscription = TheSubscription();
+  subscription.callback.store(nullptr);
+  for (auto& enabled : subscription.kind_enabled) enabled.store(false);
+  for (auto& domain : subscription.api_record) {
+    for (auto& own : domain) own.store(0);
+  }
+}
+
 bool ListenToMachine() {
   if (Machine() == nullptr) return false;
   Machine()->set_hooks(MachineHooks());

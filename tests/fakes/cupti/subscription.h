@@ -39,6 +39,8 @@ bool ApiRecordWanted(ApiDomain domain, uint32_t cbid);
 uint32_t VisibleCorrelation(uint32_t correlation, ApiDomain domain, uint32_t cbid);
 uint32_t RecordThreadId();
 
+// What cuptiFinalize does to the subscription and the kinds.
+void ForgetSession();
 // Tells the machine to call us, once. False without a machine.
 bool ListenToMachine();
 void Raise(CUpti_CallbackDomain domain, uint32_t cbid, const void* data);

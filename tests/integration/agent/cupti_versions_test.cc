@@ -1,6 +1,6 @@
 // What the agent does with a CUPTI that is not as it likes it: one that gives correlation ids only
-// with API records on, in each version; and NVIDIA's own libraries, which need a driver and have
-// none.
+// with API records on, in each version; one that gives times of another clock, ends by itself or
+// gives nothing; and NVIDIA's own libraries, which need a driver and have none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,6 +60,49 @@ TEST_P(CorrelationTest, ApiRecordsAreSwitchedOnWhereIdsComeOnlyWithThem) {
 
 INSTANTIATE_TEST_SUITE_P(Cupti, CorrelationTest,
                          testing::Values("11.8", "12.0", "12.4", "12.8", "12.9", "13.0"), NameOf);
+
+size_t UntimedKernels(const Trace& trace) {
+  return static_cast<size_t>(std::ranges::count(trace.kernels.start, collector::kUntimed));
+}
+
+TEST(DoubtfulCuptiTest, WorkWithATimeOfAnotherClockIsUntimedAndSaid) {
+  const TracedRun traced({Host("launches"), "200"}, {{"RANKTAP_STANDIN_TICK_TIMES_EVERY", "2"}});
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const Trace& trace = traced.run().traces[0];
+  EXPECT_EQ(trace.kernels.size(), 200u);
+  EXPECT_GT(UntimedKernels(trace), 50u);
+  EXPECT_LT(UntimedKernels(trace), 150u);
+  constexpr int64_t kHourNs = 3'600'000'000'000;
+  for (size_t i = 0; i < trace.kernels.size(); ++i) {
+    if (trace.kernels.start[i] == collector::kUntimed) continue;
+    EXPECT_LT(std::abs(trace.kernels.start[i] - trace.first_ns), kHourNs);
+  }
+  EXPECT_THAT(trace.hello.notes(), testing::Contains(HasSubstr("not of its clock")));
+  EXPECT_EQ(traced.Problems(), "");
+}
+
+TEST(DoubtfulCuptiTest, ACuptiThatEndsByItselfLeavesAGapWithItsMessage) {
+  const TracedRun traced({Host("launches"), "2000", "4000"},
+                         {{"RANKTAP_STANDIN_FATAL_AFTER", "500"}});
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const Trace& trace = traced.run().traces[0];
+  const auto says_why = [](const collector::Gap& gap) {
+    return gap.reason == v1::Gap::REASON_ERROR && gap.open &&
+           gap.detail.find("told to break down") != std::string::npos;
+  };
+  EXPECT_EQ(std::ranges::count_if(trace.gaps, says_why), 1);
+  EXPECT_THAT(trace.hello.notes(), testing::Contains(HasSubstr("CUPTI has ended by itself")));
+  EXPECT_EQ(traced.Problems(), "");
+}
+
+// 12 s: the agent's patience is 10.
+TEST(DoubtfulCuptiTest, LaunchesThatNoRecordComesForAreNoted) {
+  const TracedRun traced({Host("launches"), "1200", "100"}, {{"RANKTAP_STANDIN_LOSE_EVERY", "1"}});
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  EXPECT_THAT(traced.run().traces[0].hello.notes(),
+              testing::Contains(HasSubstr("no kernel for 10 s")));
+}
 
 class RealLibraryTest : public testing::TestWithParam<const char*> {};
 

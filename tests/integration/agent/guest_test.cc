@@ -114,5 +114,27 @@ INSTANTIATE_TEST_SUITE_P(Doors, GuestTest,
                                   std::get<1>(info.param);
                          });
 
+TEST(DriverOnlyTest, AThreadThatWasInsideACallWhenWeStoodBackIsHeardAgainAndItsPollsAreCounted) {
+  constexpr size_t kQuick = 20;
+  const TracedRun traced(
+      {Host("driver_only"), std::to_string(kQuick)},
+      {{"RANKTAP_RETURN_MS", "20"}, {"RANKTAP_STANDIN_KERNELS", "slow=500000000,quick=1000000"}});
+  ASSERT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const Trace& trace = traced.run().traces[0];
+  const std::vector<const Gap*> gaps = GapsForOthers(trace);
+  ASSERT_EQ(gaps.size(), 1u);
+  size_t launched_after = 0;
+  for (size_t i = 0; i < trace.kernels.size(); ++i) {
+    if (trace.kernels.start[i] < gaps[0]->end) continue;
+    launched_after += trace.kernels.launch[i] != collector::kNone ? 1 : 0;
+  }
+  EXPECT_EQ(launched_after, kQuick);
+  EXPECT_GT(trace.cost.polls(), 0u);
+  EXPECT_THAT(traced.process().output(),
+              HasSubstr("polls=" + std::to_string(trace.cost.polls()) + "\n"));
+  EXPECT_EQ(traced.Problems(), "");
+}
+
 }  // namespace
 }  // namespace ranktap::agent_test

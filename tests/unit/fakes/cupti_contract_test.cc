@@ -245,16 +245,21 @@ TEST_F(CuptiContractTest, RecordsCanBeWrongInEveryScriptedWay) {
     ScopedSetting unknown("UNKNOWN_KIND_EVERY", "1");
     Launch(1);
   }
+  {
+    ScopedSetting ticks("TICK_TIMES_EVERY", "1");
+    Launch(1);
+  }
   ASSERT_CUDA(cudaStreamSynchronize(stream_));
   ASSERT_EQ(cuptiActivityFlushAll(0), CUPTI_SUCCESS);
   std::vector<CUpti_ActivityKernel10> kernels = Kernels();
-  ASSERT_EQ(kernels.size(), 3u);
+  ASSERT_EQ(kernels.size(), 4u);
   EXPECT_EQ(kernels[0].start, 0u);
   EXPECT_EQ(kernels[0].end, 0u);
   EXPECT_GT(kernels[1].start, kernels[1].end);
   EXPECT_LT(kernels[2].start, kernels[2].end);
   EXPECT_EQ(Dropped(), 2u);
-  EXPECT_EQ(g_seen.records.size(), 4u);  // with the one of no known kind
+  EXPECT_LT(kernels[3].start, kernels[2].start / 100) << "of another clock";
+  EXPECT_EQ(g_seen.records.size(), 5u);  // with the one of no known kind
 }
 
 TEST_F(CuptiContractTest, GrownRecordsAreSteppedOver) {

@@ -1,7 +1,7 @@
 // A program with a profiler of its own, which uses CUPTI the way PyTorch's does: callbacks for
 // buffers registered once, activity kinds on for a while, a flush, kinds off. Checks that it gets
-// every kernel of its own window and no buffer that it did not lend.
-// usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS [WAY]
+// every kernel of its own window and no buffer that it did not lend, and prints what settings it
+// found. usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS [WAY]
 //   each session: LAUNCHES outside, LAUNCHES profiled; a pause after each; LAUNCHES at the end
 //   WAY: kinds (activity kinds only, as torch.profiler since 2025), subscribe (with a subscription
 //   and its callbacks, as before), finalize (cuptiFinalize after each session, TEARDOWN_CUPTI=1),
@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <set>
 #include <string>
@@ -30,6 +31,7 @@ std::set<uint8_t*> lent;
 int strangers = 0;
 int kernels = 0;
 int launches_called_back = 0;
+std::string settings;
 
 // Of the calls that a session of kinds makes.
 struct Calls {
@@ -56,6 +58,8 @@ bool LookUpAll() {
 void CUPTIAPI OnRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
   const std::lock_guard lock(mutex);
   *buffer = static_cast<uint8_t*>(aligned_alloc(8, kBufferBytes));
+  // As memory that has been used: CUPTI clears it, unless somebody has told it not to.
+  std::memset(*buffer, 0xa5, kBufferBytes);
   *size = kBufferBytes;
   *max_records = 0;
   lent.insert(*buffer);
@@ -90,11 +94,26 @@ bool Subscribe(CUpti_SubscriberHandle* subscriber) {
                              CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000) == CUPTI_SUCCESS;
 }
 
+int Attribute(CUpti_ActivityAttribute attribute) {
+  uint8_t value = 0;
+  size_t bytes = sizeof(value);
+  return cuptiActivityGetAttribute(attribute, &bytes, &value) == CUPTI_SUCCESS ? value : -1;
+}
+
+void NoteSettings() {
+  CUpti_ActivityThreadIdType thread_ids = CUPTI_ACTIVITY_THREAD_ID_TYPE_SIZE;
+  cuptiGetThreadIdType(&thread_ids);
+  settings += " " + std::to_string(Attribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER)) +
+              std::to_string(Attribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER)) +
+              std::to_string(static_cast<int>(thread_ids));
+}
+
 bool Profile(int count) {
   nvtxRangePushA("session");
   bool ok = calls.Register(&OnRequested, &OnCompleted) == CUPTI_SUCCESS &&
             calls.Enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS &&
             calls.Enable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS;
+  NoteSettings();
   Launch(count);
   ok = cuptiActivityFlushAll(1) == CUPTI_SUCCESS && ok;
   ok = calls.Disable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS && ok;
@@ -140,7 +159,7 @@ int main(int argc, char** argv) {
                                  : way == "subscribed" ? 2 * launches * sessions
                                                        : 0;
   ok = ok && launches_called_back == expected_callbacks;
-  std::printf("counts own_kernels=%d callbacks=%d strangers=%d ok=%d\n", kernels,
-              launches_called_back, strangers, ok ? 1 : 0);
+  std::printf("counts own_kernels=%d callbacks=%d strangers=%d ok=%d settings%s\n", kernels,
+              launches_called_back, strangers, ok ? 1 : 0, settings.c_str());
   return ok && strangers == 0 && kernels == launches * sessions ? 0 : 1;
 }

@@ -20,6 +20,7 @@ TEST(CuptiCallsTest, EntryPointsFallIntoTheirGroups) {
   EXPECT_EQ(group("__"), CallGroup::kNone);
   EXPECT_EQ(group("cuLaunchKernelEx"), CallGroup::kLaunch);
   EXPECT_EQ(group("cuLaunchCooperativeKernel_ptsz"), CallGroup::kLaunch);
+  EXPECT_EQ(group("cudaLaunchHostFunc_ptsz"), CallGroup::kHostFunction);
   EXPECT_EQ(group("cudaGraphLaunch"), CallGroup::kGraphLaunch);
   EXPECT_EQ(group("cuGraphLaunch_ptsz"), CallGroup::kGraphLaunch);
   EXPECT_EQ(group("cudaStreamSynchronize"), CallGroup::kSynchronize);

@@ -5,13 +5,13 @@
 namespace ranktap::agent::cupti {
 namespace {
 
-TEST(CuptiFeaturesTest, BuffersPerThreadOnlyWhereAFlushIsSafeBesideThemAndTheyAreNotTheDefault) {
+TEST(CuptiFeaturesTest, BuffersPerThreadWhereverAFlushIsSafeBesideThem) {
   for (const uint32_t version : {kVersion118, kVersion120, kVersion124, kVersion125, 24u, 25u}) {
     EXPECT_FALSE(FeaturesOf(version).ask_for_buffers_per_thread) << version;
   }
   EXPECT_TRUE(FeaturesOf(kVersion128).ask_for_buffers_per_thread);
   EXPECT_TRUE(FeaturesOf(kVersion129).ask_for_buffers_per_thread);
-  EXPECT_FALSE(FeaturesOf(kVersion130).ask_for_buffers_per_thread);
+  EXPECT_TRUE(FeaturesOf(kVersion130).ask_for_buffers_per_thread);
 }
 
 TEST(CuptiFeaturesTest, ABufferIsRefusedOnlyWhereCuptiTakesNoForAnAnswer) {
@@ -19,6 +19,11 @@ TEST(CuptiFeaturesTest, ABufferIsRefusedOnlyWhereCuptiTakesNoForAnAnswer) {
   EXPECT_FALSE(FeaturesOf(kVersion128).may_refuse_buffers);
   EXPECT_TRUE(FeaturesOf(kVersion129).may_refuse_buffers);
   EXPECT_TRUE(FeaturesOf(kVersion130).may_refuse_buffers);
+}
+
+TEST(CuptiFeaturesTest, CuptiTellsOfItsEndFrom122On) {
+  EXPECT_FALSE(FeaturesOf(kVersion120).tells_its_end);
+  EXPECT_TRUE(FeaturesOf(kVersion122).tells_its_end);
 }
 
 TEST(CuptiFeaturesTest, KnownFaultsEndWhereNvidiaSaysTheyDo) {

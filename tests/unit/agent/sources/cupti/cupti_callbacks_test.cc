@@ -1,0 +1,156 @@
+// What the callbacks make of calls, as CUPTI would raise them.
+#include "agent/sources/cupti/cupti_callbacks.h"
+
+#include <array>
+
+#include "tests/unit/agent/core/rings.h"
+
+namespace ranktap::agent::cupti {
+namespace {
+
+constexpr std::array<const char*, 4> kDriverNames = {nullptr, "cuLaunchKernel",
+                                                     "cuStreamSynchronize", "cuEventQuery"};
+constexpr std::array<const char*, 5> kRuntimeNames = {
+    nullptr, "cudaLaunchKernel_v7000", "cudaEventQuery_v3020", "cudaGraphLaunch_v10000",
+    "cudaLaunchHostFunc_v10000"};
+constexpr uint32_t kLaunch = 1, kDriverSynchronize = 2, kEventQuery = 2, kGraphLaunch = 3,
+                   kHostFunction = 4;
+
+Result NameOf(uint32_t domain, uint32_t cbid, const char** name) {
+  constexpr Result kInvalid = 1;
+  const std::span<const char* const> names = domain == static_cast<uint32_t>(Domain::kRuntime)
+                                                 ? std::span<const char* const>(kRuntimeNames)
+                                                 : kDriverNames;
+  if (cbid >= names.size() || names[cbid] == nullptr) return kInvalid;
+  *name = names[cbid];
+  return kSuccess;
+}
+
+class CuptiCallbacksTest : public Rings {
+ protected:
+  void SetUp() override {
+    api_.GetCallbackName = &NameOf;
+    api_.GetGraphNodeId = nullptr;
+    calls_.Build(api_, *arena_);
+    g_callbacks.api = &api_;
+    g_callbacks.calls = &calls_;
+    g_callbacks.buffers = &buffers_;
+    BeginCapture();
+  }
+  void TearDown() override { EndCapture(); }
+
+  // As Drain does around a window.
+  static void BeginCapture() {
+    g_callbacks.epoch.fetch_add(1);
+    SetCapture(kCaptureCuda);
+  }
+  static void EndCapture() { ClearCapture(kCaptureCuda); }
+
+  // One call, of which CUPTI raises both ends.
+  struct RaisedCall {
+    Domain domain;
+    uint32_t cbid;
+    int status = 0;
+    uint32_t correlation = 1;
+    uint64_t data = 0;
+    EventStreamParams arguments{.event = 7, .stream = 8};
+
+    void Enter() { Raise(Site::kEnter); }
+    void Exit() { Raise(Site::kExit); }
+    void Raise(Site site) {
+      ApiCallbackData raised{};
+      raised.site = site;
+      raised.function_params = &arguments;
+      raised.return_value = &status;
+      raised.correlation_data = &data;
+      raised.correlation_id = correlation;
+      OnCallback(nullptr, static_cast<uint32_t>(domain), cbid, &raised);
+    }
+  };
+  static void Make(RaisedCall call) {
+    call.Enter();
+    call.Exit();
+  }
+
+  static inline Api api_{};
+  static inline CallTable calls_;
+  static inline BufferPool buffers_;
+};
+
+TEST_F(CuptiCallbacksTest, AThreadOfTheDriversApiGoesOnAfterAWindowThatEndedInsideACall) {
+  OnNewThread([](ThreadState& thread) {
+    RaisedCall across{.domain = Domain::kDriver, .cbid = kDriverSynchronize};
+    across.Enter();
+    EndCapture();
+    across.Exit();
+    BeginCapture();
+    Make({.domain = Domain::kDriver, .cbid = kLaunch});
+    Make({.domain = Domain::kDriver, .cbid = kLaunch});
+    EXPECT_EQ(thread.produced(), 2u);
+  });
+}
+
+TEST_F(CuptiCallbacksTest, TheEndOfACallFromAnEarlierWindowIsNoEvent) {
+  OnNewThread([](ThreadState& thread) {
+    RaisedCall across{.domain = Domain::kRuntime, .cbid = kLaunch};
+    across.Enter();
+    EndCapture();
+    BeginCapture();
+    across.Exit();
+    EXPECT_EQ(thread.produced(), 0u);
+    Make({.domain = Domain::kDriver, .cbid = kLaunch});
+    EXPECT_EQ(thread.produced(), 1u);
+  });
+}
+
+TEST_F(CuptiCallbacksTest, TheDriversCallInsideTheRuntimesIsPartOfIt) {
+  OnNewThread([](ThreadState& thread) {
+    RaisedCall outer{.domain = Domain::kRuntime, .cbid = kLaunch};
+    outer.Enter();
+    Make({.domain = Domain::kDriver, .cbid = kLaunch});
+    outer.Exit();
+    EXPECT_EQ(thread.produced(), 1u);
+  });
+}
+
+TEST_F(CuptiCallbacksTest, AQueryThatFindsWorkNotDoneIsCountedAndNoEvent) {
+  const uint64_t before = ThreadStates::SumOwnCost().polls;
+  OnNewThread([](ThreadState& thread) {
+    RaisedCall query{.domain = Domain::kRuntime, .cbid = kEventQuery, .status = kNotReady};
+    for (int i = 0; i < 100; ++i) Make(query);
+    EXPECT_EQ(thread.produced(), 0u);
+    EXPECT_LE(thread.sampled_callbacks, 4u) << "more than every 64th is timed";
+    query.status = 0;
+    Make(query);
+    EXPECT_EQ(thread.produced(), 1u) << "the one that found it done";
+  });
+  EXPECT_EQ(ThreadStates::SumOwnCost().polls, before + 100) << "the thread is gone";
+}
+
+TEST_F(CuptiCallbacksTest, OnlyALaunchThatARecordStandsForIsWaitedFor) {
+  OnNewThread([](ThreadState& thread) {
+    const auto last = [&thread](RaisedCall call) {
+      Make(call);
+      return thread.last_launch.load();
+    };
+    constexpr int kRefused = 1;
+    EXPECT_EQ(last({.domain = Domain::kRuntime, .cbid = kLaunch, .correlation = 21}), 21u);
+    EXPECT_EQ(last({Domain::kRuntime, kLaunch, kRefused, 22}), 21u);
+    EXPECT_EQ(last({.domain = Domain::kRuntime, .cbid = kHostFunction, .correlation = 23}), 21u);
+    EXPECT_EQ(last({Domain::kRuntime, kGraphLaunch, kRefused, 24}), 21u);
+    EXPECT_EQ(last({.domain = Domain::kRuntime, .cbid = kGraphLaunch, .correlation = 25}), 25u);
+
+    RaisedCall captured{.domain = Domain::kRuntime, .cbid = kLaunch, .correlation = 26};
+    captured.Enter();
+    const GraphData node{};
+    const ResourceData made{.context = nullptr, .stream = nullptr, .descriptor = &node};
+    OnCallback(nullptr, static_cast<uint32_t>(Domain::kResource),
+               static_cast<uint32_t>(ResourceCbid::kGraphNodeCreated), &made);
+    captured.Exit();
+    EXPECT_EQ(thread.last_launch.load(), 25u);
+    EXPECT_EQ(thread.launches.load(), 1u);
+  });
+}
+
+}  // namespace
+}  // namespace ranktap::agent::cupti

@@ -1,0 +1,78 @@
+// What a session leaves behind in CUPTI, for the program's own client.
+#include "agent/sources/cupti/cupti_session.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+
+namespace ranktap::agent::cupti {
+namespace {
+
+// The settings of a CUPTI that says yes to everything.
+std::map<int, uint8_t> g_attributes;
+uint32_t g_thread_ids = 0;
+
+Result GetAttribute(int attribute, size_t* bytes, void* value) {
+  std::memcpy(value, &g_attributes[attribute], *bytes);
+  return kSuccess;
+}
+Result SetAttribute(int attribute, size_t* bytes, void* value) {
+  std::memcpy(&g_attributes[attribute], value, *bytes);
+  return kSuccess;
+}
+
+LoadedApi Willing(uint32_t version) {
+  LoadedApi loaded;
+  loaded.version = version;
+  Api& api = loaded.api;
+  api.Subscribe = [](Subscriber* subscriber, CallbackFunction, void*) -> Result {
+    *subscriber = &g_attributes;
+    return kSuccess;
+  };
+  api.Unsubscribe = [](Subscriber) -> Result { return kSuccess; };
+  api.EnableCallback = [](uint32_t, Subscriber, uint32_t, uint32_t) -> Result { return kSuccess; };
+  api.ActivityRegisterCallbacks = [](BufferRequested, BufferCompleted) -> Result {
+    return kSuccess;
+  };
+  api.ActivityEnable = api.ActivityDisable = [](uint32_t) -> Result { return kSuccess; };
+  api.ActivityGetAttribute = &GetAttribute;
+  api.ActivitySetAttribute = &SetAttribute;
+  api.GetThreadIdType = [](uint32_t* type) -> Result {
+    *type = g_thread_ids;
+    return kSuccess;
+  };
+  api.SetThreadIdType = [](uint32_t type) -> Result {
+    g_thread_ids = type;
+    return kSuccess;
+  };
+  return loaded;
+}
+
+class CuptiSessionTest : public testing::TestWithParam<uint8_t> {};
+
+// As found: 12.8 has no buffers per thread, 13.0 has, until PyTorch's profiler has ended a session.
+TEST_P(CuptiSessionTest, SettingsAreAsFoundBetweenSessionsAndOursInEachOfThem) {
+  const uint8_t per_thread = GetParam();
+  g_attributes = {{kAttributeZeroedOutBuffer, 0}, {kAttributePerThreadBuffer, per_thread}};
+  g_thread_ids = 0;
+  const LoadedApi loaded = Willing(kVersion130);
+  const CallTable calls;
+  Session session(loaded, calls);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(session.Arm(/*late=*/false), "");
+    EXPECT_EQ(g_attributes[kAttributeZeroedOutBuffer], 1);
+    EXPECT_EQ(g_attributes[kAttributePerThreadBuffer], 1);
+    EXPECT_EQ(g_thread_ids, kThreadIdSystem);
+    session.Disarm();
+    EXPECT_EQ(g_attributes[kAttributeZeroedOutBuffer], 0);
+    EXPECT_EQ(g_attributes[kAttributePerThreadBuffer], per_thread);
+    EXPECT_EQ(g_thread_ids, 0u);
+  }
+  EXPECT_EQ(session.errors(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(BuffersPerThread, CuptiSessionTest, testing::Values(0, 1));
+
+}  // namespace
+}  // namespace ranktap::agent::cupti
