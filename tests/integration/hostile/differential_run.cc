@@ -11,8 +11,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "collector/trace/load/run_reader.h"
 #include "collector/trace/load/trace_check.h"
@@ -22,13 +20,6 @@ namespace ranktap::hostile_test {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 [[noreturn]] void Become(const Command& command, const Variables& variables,
                          const std::string& folder) {
@@ -82,8 +73,8 @@ Seen Watch(const Command& command, const Variables& variables, double deadline_s
   close(handle);
   seen.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   seen.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  seen.output = ReadFile(folder + "/stdout");
-  seen.errors = ReadFile(folder + "/stderr");
+  seen.output = standin_test::ReadFile(folder + "/stdout");
+  seen.errors = standin_test::ReadFile(folder + "/stderr");
   fs::remove_all(folder);
   return seen;
 }

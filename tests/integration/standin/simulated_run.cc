@@ -16,13 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 void Redirect(int descriptor, const std::string& path) {
   int file = open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
   dup2(file, descriptor);
@@ -47,6 +40,13 @@ void Redirect(int descriptor, const std::string& path) {
 }
 
 }  // namespace
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
 
 std::string BuildPath(const std::string& relative) {
   return std::string(RANKTAP_BUILD_DIR) + "/" + relative;

@@ -41,6 +41,9 @@ class SimulatedRun {
   std::string errors_;
 };
 
+// Whole; empty where there is none.
+std::string ReadFile(const std::string& path);
+
 // build/<preset>/...
 std::string BuildPath(const std::string& relative);
 

@@ -28,6 +28,21 @@ std::string Entry(uint32_t field, uint64_t id, const std::string& text = {}) {
   return bytes;
 }
 
+// 46 frames of a megabyte of names that do not compress. Throws when they are not taken.
+void SendNames(FakeAgent* agent, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::string name(1000, 'n');
+  uint32_t id = 0;
+  for (int frame = 0; frame < 46; ++frame) {
+    std::string names;
+    while (names.size() < 1'000'000) {
+      for (char& byte : name) byte = static_cast<char>(random());
+      names += Entry(1, ++id, name);
+    }
+    agent->Send({.type = proto::FrameType::kDictionary}, names);
+  }
+}
+
 // A rank with one event, welcomed and acked: the collector works.
 void ExpectHonestRankIsServed(const std::string& socket) {
   FakeAgent honest({.rank = 0});
@@ -73,18 +88,8 @@ TEST_F(CollectorMemoryTest, WantOfMemoryEndsTheSessionThatCausesItAndNoOther) {
   {
     FakeAgent glutton({.rank = 1});
     (void)glutton.Join(collector.socket());
-    uint32_t id = 0;
-    std::mt19937_64 random(20261122);
-    std::string name(1000, 'n');
     try {
-      for (int frame = 0; frame < 46; ++frame) {
-        std::string names;
-        while (names.size() < 1'000'000) {
-          for (char& byte : name) byte = static_cast<char>(random());
-          names += Entry(1, ++id, name);
-        }
-        glutton.Send({.type = proto::FrameType::kDictionary}, names);
-      }
+      SendNames(&glutton, 20261122);
       glutton.Emit(glutton.AddWriter(), proto::KernelEvent{});
       glutton.Flush();
       glutton.AwaitAcks();
@@ -162,20 +167,10 @@ TEST_F(CollectorMemoryTest, NamesThatDoNotCompressEndAtTheBound) {
   const uint64_t before = collector.Memory("VmRSS");
   FakeAgent client;
   (void)client.Join(collector.socket());
-  std::mt19937_64 random(20261123);
-  std::string name(1000, 'n');
-  uint32_t id = 0;
   const timeval second{1, 0};
   (void)::setsockopt(client.socket(), SOL_SOCKET, SO_SNDTIMEO, &second, sizeof(second));
   try {
-    for (int frame = 0; frame < 46; ++frame) {
-      std::string names;
-      while (names.size() < 1'000'000) {
-        for (char& byte : name) byte = static_cast<char>(random());
-        names += Entry(1, ++id, name);
-      }
-      client.Send({.type = proto::FrameType::kDictionary}, names);
-    }
+    SendNames(&client, 20261123);
     ADD_FAILURE() << "all names were taken";
   } catch (const std::exception&) {
     // Not read any more.
