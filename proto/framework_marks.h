@@ -99,9 +99,11 @@ inline constexpr std::string_view kGroupsMark = "groups";
 inline constexpr RowFields kGroupsRow{"name description backend ranks size"};
 
 // In kModuleDomain: objects. Amounts are {"float32": [elements, bytes]}, experts {"4": elements} by
-// how many ranks share them out; keys of which there is nothing are left out.
+// how many ranks share them out; keys of which there is nothing are left out. again: true where the
+// module was told before, by a root that ran before any optimizer stepped.
 inline constexpr std::string_view kTreeMark = "tree";
 inline constexpr RowFields kTreeRow{
-    "module class extra all experts expert_tensors_split parameters buffers gradients states"};
+    "module class extra all experts expert_tensors_split parameters buffers gradients states "
+    "again"};
 
 }  // namespace ranktap::proto

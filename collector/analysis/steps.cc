@@ -176,6 +176,41 @@ bool FromRanges(const Trace& trace, StepList* steps) {
   return true;
 }
 
+bool HasGap(const Trace& trace, int64_t start, int64_t end) {
+  return std::any_of(trace.gaps.begin(), trace.gaps.end(),
+                     [&](const Gap& gap) { return gap.start < end && start < gap.end; });
+}
+
+// A program that only infers: from one forward of a root module to the next, of the root that takes
+// most of the time.
+bool FromForwards(const Trace& trace, StepList* steps) {
+  const Ranges& ranges = trace.ranges;
+  struct Root {
+    std::vector<uint32_t> rows;
+    int64_t total = 0;
+  };
+  std::map<std::pair<uint32_t, uint16_t>, Root> roots;  // by name and writer
+  const Root* longest = nullptr;
+  for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
+    if (ranges.depth[row] != 0 || ranges.unfinished.At(row) != 0) continue;
+    Root& root = roots[{ranges.name[row], ranges.writer[row]}];
+    root.rows.push_back(row);
+    root.total += ranges.end[row] - ranges.start[row];
+    if (longest == nullptr || root.total > longest->total) longest = &root;
+  }
+  if (longest == nullptr) return false;
+  const std::vector<uint32_t>& rows = longest->rows;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    int64_t end = ranges.end[rows[i]];
+    if (i + 1 < rows.size() && !HasGap(trace, end, ranges.start[rows[i + 1]])) {
+      end = ranges.start[rows[i + 1]];
+    }
+    steps->list.push_back({static_cast<int64_t>(i), ranges.start[rows[i]], end, false});
+  }
+  steps->source = fmt::format("forwards of {}", trace.dictionary.String(ranges.name[rows.front()]));
+  return true;
+}
+
 // Distances between uses of names that are used a few times: the step's length is among them.
 // `names` count from 0 with few holes.
 std::vector<size_t> CandidateLags(const std::vector<uint32_t>& names) {
@@ -249,14 +284,14 @@ bool FromPeriod(const Trace& trace, StepList* steps) {
 
 StepList Detect(const Trace& trace) {
   StepList steps;
-  const bool from_framework = FromFramework(trace, &steps);
-  if (!from_framework && !FromAnnotations(trace, &steps) && !FromRanges(trace, &steps) &&
-      !FromPeriod(trace, &steps)) {
-    return {};
+  bool from_hooks = FromFramework(trace, &steps);
+  if (!from_hooks && !FromAnnotations(trace, &steps) && !FromRanges(trace, &steps)) {
+    from_hooks = FromForwards(trace, &steps);
+    if (!from_hooks && !FromPeriod(trace, &steps)) return {};
   }
   Disjoin(&steps.list);
-  // Outside windows of capture an optimizer's step is one without any work that was recorded.
-  if (!from_framework) DropStubs(trace, &steps);
+  // Outside windows of capture what our hooks saw is a step without any work that was recorded.
+  if (!from_hooks) DropStubs(trace, &steps);
   MarkWarmUp(&steps.list);
   return steps;
 }

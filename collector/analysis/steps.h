@@ -31,10 +31,11 @@ struct StepList {
 };
 
 // What our own hook in PyTorch saw; else ProfilerStep#N annotations; else the NVTX range on one
-// thread that is named like a step, or that repeats and covers most of the trace; else the period
-// of the sequence of kernel names (the first lag at which 95 % of the names are the same again, as
-// FALCON does with collectives). A first or last one that did no work where others did, or is
-// shorter than a twentieth of the median, is what a profiler's window cut off, and no step.
+// thread that is named like a step, or that repeats and covers most of the trace; else, where
+// nothing trains, the forwards of the root module that takes most time, each until the next; else
+// the period of the sequence of kernel names (the first lag at which 95 % of the names are the same
+// again, as FALCON does with collectives). A first or last one that did no work where others did,
+// or is shorter than a twentieth of the median, is what a profiler's window cut off, and no step.
 // Worked out once and kept in the trace's memo.
 const StepList& DetectSteps(const Trace& trace);
 

@@ -77,10 +77,13 @@ std::vector<bool> RecordedSteps(const Trace& trace, std::span<const int64_t> sta
 }
 
 int64_t CountRecordedSteps(const Trace& trace, const std::vector<OpPlace>& places) {
-  std::vector<int64_t> backward;
+  std::vector<int64_t> backward, forward;
   for (size_t i = 0; i < places.size(); ++i) {
     if (places[i].pass == Pass::kBackward) backward.push_back(trace.operators.start[i]);
+    if (places[i].pass == Pass::kForward) forward.push_back(trace.operators.start[i]);
   }
+  // Of a program that only infers.
+  if (backward.empty()) std::swap(backward, forward);
   int64_t steps = 0;
   for (const Step& step : DetectSteps(trace).list) {
     const auto first = std::lower_bound(backward.begin(), backward.end(), step.start);

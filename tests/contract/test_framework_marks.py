@@ -21,7 +21,8 @@ def python_name(name):
 def constants():
     """{Python's name: value} of all that the header names."""
     found = dict(re.findall(r'string_view (k\w+) = "([^"]*)"', HEADER))
-    found.update(re.findall(r'RowFields (k\w+)\{\s*"([^"]*)"', HEADER))
+    rows = re.findall(r'RowFields (k\w+)\{([^}]*)\}', HEADER)
+    found.update((name, ''.join(re.findall(r'"([^"]*)"', texts))) for name, texts in rows)
     found.update(re.findall(r"(k\w+Kind) = '(.)'", HEADER))
     found.update((name, int(value)) for name, value in re.findall(r'^  (k\w+) = (\d+),', HEADER, re.M))
     return {python_name(name): value for name, value in found.items()}

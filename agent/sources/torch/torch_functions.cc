@@ -306,6 +306,11 @@ constexpr PyMethodDef Define(const char* name, Function* function, int flags) {
 
 }  // namespace
 
+bool IsAtRoot() {
+  ThreadState* const thread = Capturing(kCaptureFramework) ? ThreadState::Current() : nullptr;
+  return thread != nullptr && thread->module_depth == 0;
+}
+
 bool BeginModule(ArenaRef name) {
   NoteForward();
   ThreadState* const thread = Enter();
@@ -342,6 +347,8 @@ PyObject* MakeTorchFunctions() {
       Define("enter", &EnterModule, kMethO),
       Define("exit", &ExitModule, kMethNoArgs),
       Define("module_call", &NewModuleCall, kMethFastcall),
+      Define("watch_roots", &WatchRoots, kMethO),
+      Define("root_begins", &RootBegins, kMethO),
       Define("name_module", &NameModuleById, kMethFastcall),
       Define("forget_module", &ForgetModuleById, kMethO),
       Define("depth", &Depth, kMethNoArgs),

@@ -37,6 +37,7 @@ struct ModuleCall {
   PyObject* original = nullptr;
   PyObject* first_seen = nullptr;
   PyObject* root_done = nullptr;
+  PyObject* root_begins = nullptr;  // nullptr: nobody asks
 };
 constinit ModuleCall g_call{};
 
@@ -69,6 +70,15 @@ PyObject* CallOriginal(PyObject* self, PyObject* const* arguments, intptr_t coun
                                       keywords);
 }
 
+void TellOfRoot(PyObject* module) {
+  if (g_call.root_begins != nullptr && IsAtRoot()) Tell(g_call.root_begins, module);
+}
+
+PyObject* None() {
+  g_python.Py_IncRef(g_python._Py_NoneStruct);
+  return g_python._Py_NoneStruct;
+}
+
 ArenaRef NameOf(PyObject* self) {
   NameLine& line = LineOf(self);
   if (line.module == self) [[likely]]
@@ -88,6 +98,7 @@ PyObject* CallModule(PyObject* self, PyObject* const* arguments, intptr_t count,
                      PyObject* keywords) {
   const ArenaRef name = NameOf(self);
   if (name == 0) return CallOriginal(self, arguments, count, keywords);
+  TellOfRoot(self);
   const bool begun = BeginModule(name);
   PyObject* const result = CallOriginal(self, arguments, count, keywords);
   // Also when the forward raised; then no other Python code may run here.
@@ -104,12 +115,27 @@ PyObject* MakeModuleCall(PyObject* type, PyObject* original, PyObject* first_see
     return nullptr;
   }
   for (PyObject* object : {original, first_seen, root_done}) g_python.Py_IncRef(object);
-  g_call = {.original = original, .first_seen = first_seen, .root_done = root_done};
+  g_call.original = original;
+  g_call.first_seen = first_seen;
+  g_call.root_done = root_done;
   static PyMethodDef method = {"__call__", reinterpret_cast<void*>(&CallModule),
                                kMethFastcall | kMethKeywords, nullptr};
   PyObject* const descriptor = g_python.PyDescr_NewMethod(type, &method);
   if (descriptor == nullptr) g_python.PyErr_Clear();
   return descriptor;
+}
+
+PyObject* WatchRoots(PyObject*, PyObject* begins) {
+  const bool wanted = begins != g_python._Py_NoneStruct;
+  if (wanted && g_python.PyObject_Vectorcall == nullptr) return None();
+  g_python.Py_IncRef(begins);  // kept for good: it may be at work
+  g_call.root_begins = wanted ? begins : nullptr;
+  return None();
+}
+
+PyObject* RootBegins(PyObject*, PyObject* module) {
+  TellOfRoot(module);
+  return None();
 }
 
 void NameModule(const PyObject* module, ArenaRef name) {

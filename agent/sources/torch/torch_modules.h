@@ -15,10 +15,18 @@ namespace ranktap::agent {
 PyObject* MakeModuleCall(PyObject* type, PyObject* original, PyObject* first_seen,
                          PyObject* root_done);
 
+// Python functions. watch_roots(begins): `begins(module)` is called before each root that is
+// recorded; None: no longer. root_begins(module): a named module is about to run.
+PyObject* WatchRoots(PyObject*, PyObject* begins);
+PyObject* RootBegins(PyObject*, PyObject* module);
+
 // The name of its ranges from now on; 0: it has none.
 void NameModule(const PyObject* module, proto::ArenaRef name);
 // It is gone: another may get its address.
 void ForgetModule(const PyObject* module);
+
+// This thread records, and is inside of no module.
+bool IsAtRoot();
 
 // A module's forward begins and ends on this thread; EndModule -> it was a root.
 // False: nothing is recorded, and nothing is to be ended.

@@ -1,5 +1,6 @@
 #include "collector/analysis/framework/model_tree.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -53,6 +54,13 @@ std::string Text(const Json& row, std::string_view key) {
   return found != row.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+void Forget(const std::string& name, std::vector<ModelModule>* modules) {
+  const auto found =
+      std::find_if(modules->begin(), modules->end(),
+                   [&name](const ModelModule& module) { return module.name == name; });
+  if (found != modules->end()) modules->erase(found);
+}
+
 }  // namespace
 
 Amount Sum(const ByDtype& amounts) {
@@ -79,6 +87,7 @@ std::vector<ModelModule> DescribeModel(const Trace& trace) {
     }
     ParseExperts(row, &module);
     module.expert_tensors_split = row.value(kRow.Key("expert_tensors_split"), Json()) == true;
+    if (row.value(kRow.Key("again"), Json()) == true) Forget(module.name, &modules);
     modules.push_back(std::move(module));
   }
   return modules;

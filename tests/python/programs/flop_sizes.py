@@ -1,5 +1,6 @@
 """Public models at their published sizes, on the meta device: everything is dispatched and nothing computed.
-Trains three steps; or, with --reference, prints what others count in a forward, as JSON."""
+Trains three steps; or, with --infer, runs forwards in eval mode and nothing else; or, with --reference, prints
+what others count in a forward, as JSON."""
 import argparse
 import json
 import math
@@ -126,6 +127,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('model', choices=MODELS, nargs='+')
     parser.add_argument('--reference', action='store_true')
+    parser.add_argument('--infer', type=int, metavar='FORWARDS')
     options = parser.parse_args()
     if options.reference:
         print(json.dumps({name: count(*MODELS[name]()) for name in options.model}))
@@ -133,6 +135,10 @@ def main():
     make, data, batch = MODELS[options.model[0]]()
     with torch.device('cpu' if options.model[0] == 'gpt2-fused' else 'meta'):
         model, whole = make().eval(), data(batch)
+        for _ in range(options.infer or 0):
+            output_of(model, whole)
+        if options.infer:
+            return
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(3):
             output_of(model, whole).float().square().mean().backward()

@@ -27,6 +27,8 @@ def depth() -> int: ...  # how many modules this thread is inside of
 def module_call(
     cls: type, original: Callable, first_seen: Callable[[Any], None], root_done: Callable[[Any], None]
 ) -> Optional[Callable]: ...  # a new __call__ of the class; None: not in this Python
+def watch_roots(begins: Optional[Callable[[Any], None]]) -> None: ...  # called with a root that is about to run
+def root_begins(module: Any) -> None: ...  # calls it, where this is a root and is recorded
 def name_module(module: int, name: int) -> None: ...  # module: its id(); name 0: not recorded
 def forget_module(module: int) -> None: ...
 

@@ -15,15 +15,17 @@ def install(torch):
     process, optimizers = load('process').Process(), load('steps').Optimizers()
     backward, data = load('phases').Backward(torch, process), load('phases').Data(process)
     modules = load('modules').Modules(torch, process, backward.watch)
-    trees = load('trees').Trees(process, modules, optimizers)
+    trees = load('trees').Trees(torch, process, modules, optimizers)
     windows = load('windows').Windows(torch, process, modules, optimizers)
     changes = load('changes').Changes(torch, process)
     # The tree is walked before a window opens, which would have the walk in it.
-    steps = load('steps').Steps(process, modules, optimizers,
-                                on_step=(trees.on_step, windows.on_step, changes.on_step),
+    on_step = trees.on_step, windows.on_step, changes.on_step
+    forwards = load('forwards').Forwards(torch, trees, on_step)
+    steps = load('steps').Steps(process, modules, optimizers, on_step, forwards.end,
                                 before_optimizer=windows.before_optimizer)
     process.on_start += (steps.begin, backward.begin, data.begin, changes.begin, windows.begin)
     atexit.register(guarded(modules.wake))  # nobody is woken in an interpreter that is going
     guarded(modules.install)()
     guarded(steps.install)(torch)
+    guarded(forwards.install)()
     atexit.register(guarded(windows.close))

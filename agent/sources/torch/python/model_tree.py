@@ -86,7 +86,7 @@ class Tally:
         self.sums[name] = (before[0] + elements, before[1] + size)
 
 
-def rows_of(root, text, states=None):
+def rows_of(root, text, states=None, again=False):
     """One row a module, in the order of named_modules; states: parameter -> optimizer's dict."""
     import torch
     states = states or {}
@@ -131,6 +131,8 @@ def rows_of(root, text, states=None):
             if ranks:
                 experts[ranks] = experts.get(ranks, 0) + elements_of(parameter)
         row['all'] = whole.sums
+        if again:
+            row['again'] = True
         if experts:
             row['experts'] = experts
         if getattr(module, 'enable_expert_tensor_parallelism', False) is True:  # deepspeed.moe.layer.MoE

@@ -106,7 +106,7 @@ class Modules:
         hide_from_compile_warning(hooked, {handle.id for handle in handles})
 
     def _make_hooks(self):
-        known, enter, leave = self.names.get, agent.enter, agent.exit
+        known, enter, leave, root_begins = self.names.get, agent.enter, agent.exit, agent.root_begins
         first_seen, root_done = guarded(self._first_seen), self._root_done
         # Under dynamo these are True and the hooks trace to nothing: no graph break, no range
         # inside of a compiled graph.
@@ -122,6 +122,7 @@ class Modules:
                 first_seen(module)
                 name = known(id(module))
             if name:
+                root_begins(module)
                 enter(name)
 
         def after(module, inputs, output):

@@ -38,14 +38,16 @@ class Steps:
     optimizers counts as k steps.
     """
 
-    def __init__(self, process, modules, optimizers, on_step, before_optimizer):
+    def __init__(self, process, modules, optimizers, on_step, on_first_optimizer, before_optimizer):
         """on_step: called, in this order, with the number of the step that begins."""
         self._process, self._modules, self._optimizers = process, modules, optimizers
         self._on_step = [guarded(listener) for listener in on_step]
+        self._on_first_optimizer = guarded(on_first_optimizer)
         self._before_optimizer = guarded(before_optimizer)
         self._lock = threading.Lock()
         self._number = 0
         self._range = None
+        self._has_stepped = False
         self._is_regular = True  # each step of the last optimizer has a forward before it
 
     def install(self, torch):
@@ -72,6 +74,9 @@ class Steps:
 
     def _before(self, _):
         if self._process.state or self._process.records():
+            if not self._has_stepped:
+                self._has_stepped = True
+                self._on_first_optimizer()
             self._before_optimizer()
             agent.push(self._phase, self._optimizer)
 

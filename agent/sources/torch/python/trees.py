@@ -4,13 +4,19 @@
 """
 
 class Trees:
-    """Tells once what each root module is made of, after the first step that it ran in, when there are
-    gradients and optimizer states."""
+    """Tells what each root module is made of, after the first step that it ran in, when there are gradients
+    and optimizer states. Of a root that ran before any optimizer stepped: then, and once more after a step."""
 
-    def __init__(self, process, modules, optimizers):
+    def __init__(self, torch, process, modules, optimizers):
+        self._is_lazy = torch.nn.parameter.is_lazy
         self._process, self._modules, self._optimizers = process, modules, optimizers
         self._told = set()  # ids of roots
+        self._told_early = set()
         self._looked_at = 0  # how many of the roots
+
+    def on_first_optimizer(self):
+        self._told_early, self._told = self._told, set()
+        self._looked_at = 0
 
     def on_step(self, _):
         roots = self._modules.roots
@@ -24,7 +30,10 @@ class Trees:
             root = reference()
             if root is None or id(root) in self._told or next(root.parameters(), None) is None:
                 continue
+            if any(map(self._is_lazy, root.parameters())):
+                self._looked_at = 0  # it has not run yet
+                continue
             self._told.add(id(root))
             text = self._modules.texts.get(id(root), type(root).__name__)
-            load('lines').send(self._process.domains[agent.MODULE_DOMAIN], agent.name(agent.TREE_MARK),
-                               load('model_tree').rows_of(root, text, states))
+            rows = load('model_tree').rows_of(root, text, states, again=id(root) in self._told_early)
+            load('lines').send(self._process.domains[agent.MODULE_DOMAIN], agent.name(agent.TREE_MARK), rows)
