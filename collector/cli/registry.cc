@@ -14,6 +14,7 @@ constexpr Command kCommands[] = {
     {"report", "print one analysis of a run", &ReportCommand},
     {"export", "write a run in another tool's format", &ExportCommand},
     {"merge", "join runs, nodes and torch.profiler's files of several ranks", &MergeCommand},
+    {"profile-model", "what a forward of a model costs, by module", &ProfileModelCommand},
     {"verify", "check every byte and every count of a run", &VerifyCommand},
 };
 

@@ -1,4 +1,5 @@
 """Programs without an optimizer: the forwards of their root module are the steps."""
+import json
 import unittest
 
 import harness
@@ -71,6 +72,23 @@ for _ in range(4):
         row, = self.report(run, 'parameters')
         self.assertEqual((row['parameters'], row['gradient_bytes']), (36, 4 * 36))
         self.assertGreaterEqual(row['state_bytes'], 2 * 4 * 36)
+
+    def test_profile_model_needs_no_program_and_says_what_get_model_profile_says(self):
+        command = [harness.RANKTAP, 'profile-model', '--python', harness.TORCH_PYTHON, 'torchvision.models:alexnet',
+                   '--input-shape', '1,3,224,224', '--format', 'json', '--forwards', 1]
+        done = self.run_bare(command)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        row = json.loads(done.stdout)['rows'][0]
+        self.assertEqual((row['calls'], row['deepspeed_macs']), (3, 714_188_480))
+        self.assertFalse(list(self.scratch.iterdir()))
+
+    def test_a_model_that_cannot_be_made_is_said(self):
+        done = self.run_bare([harness.RANKTAP, 'profile-model', '--python', harness.TORCH_PYTHON, 'torch.nn:Linear'])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("missing 2 required positional arguments", done.stderr)
+        done = self.run_bare([harness.RANKTAP, 'profile-model', 'Linear'])
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("'Linear' is no MODULE:FACTORY", done.stderr)
 
     def test_each_token_that_a_model_writes_is_a_step(self):
         command = [harness.TORCH_PYTHON, harness.PROGRAMS / 'generates.py']

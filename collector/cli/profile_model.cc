@@ -1,0 +1,128 @@
+// `ranktap profile-model MODULE:FACTORY --input-shape …`: what DeepSpeed's get_model_profile says
+// of a model, without a program: a small one of ours makes it and runs forwards under `ranktap
+// run`.
+#include <fmt/core.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "collector/cli/arguments.h"
+#include "collector/cli/command.h"
+
+namespace ranktap::collector {
+namespace {
+
+// Arguments: the model, its keywords as JSON, the device, the type, how many forwards, shapes.
+constexpr const char* kProgram = R"(
+import importlib, importlib.util, json, os, sys
+import torch
+
+where, keywords, device, dtype, forwards, *shapes = sys.argv[1:]
+module, _, factory = where.rpartition(':')
+sys.path.insert(0, os.getcwd())
+if module.endswith('.py'):
+    spec = importlib.util.spec_from_file_location('model', module)
+    source = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(source)
+else:
+    source = importlib.import_module(module)
+made = getattr(source, factory)(**json.loads(keywords))
+model, inputs = made if isinstance(made, tuple) else (made, None)
+device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
+model = model.to(device).eval()
+if shapes:
+    inputs = [torch.ones([int(size) for size in shape.split(',')], dtype=getattr(torch, dtype), device=device)
+              for shape in shapes]
+if inputs is None:
+    sys.exit('ranktap: give --input-shape, or let the factory return (model, inputs)')
+inputs = inputs if isinstance(inputs, (list, tuple, dict)) else [inputs]
+with torch.no_grad():
+    for _ in range(int(forwards)):
+        model(**inputs) if isinstance(inputs, dict) else model(*inputs)
+if device.startswith('cuda'):
+    torch.cuda.synchronize()
+)";
+
+struct Wanted {
+  std::string model, keywords = "{}", device, dtype = "float32", python = "python3", output;
+  std::string format = "deepspeed";
+  std::vector<std::string> shapes;
+  int64_t warm_up = 1, forwards = 5;
+};
+
+std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* wanted) {
+  Arguments app(
+      "Makes a model, runs it forward, and prints what DeepSpeed's get_model_profile prints.\n"
+      "Usage: ranktap profile-model MODULE:FACTORY --input-shape 1,3,224,224 [options]",
+      "ranktap profile-model");
+  app.Add("MODULE:FACTORY", &wanted->model,
+          "what makes the model: torchvision.models:alexnet, or net.py:Net; it may return "
+          "(model, inputs)")
+      .Required();
+  app.Add("--input-shape", &wanted->shapes, "of one input, as 1,3,224,224; once for each input")
+      .Repeatable();
+  app.Add("--dtype", &wanted->dtype, "of the inputs, which are ones, as torch names it")
+      .ShowsDefault();
+  app.Add("--kwargs", &wanted->keywords, "what the factory is called with, as JSON").ShowsDefault();
+  app.Add("--device", &wanted->device, "cpu, cuda, cuda:1 (default cuda where there is one)");
+  app.Add("--warm-up", &wanted->warm_up, "forwards before the one whose operators are recorded")
+      .From(0, 1'000'000)
+      .ShowsDefault();
+  app.Add("--forwards", &wanted->forwards, "forwards after it, which give the latencies")
+      .From(0, 1'000'000)
+      .ShowsDefault();
+  app.Add("--format", &wanted->format, "of the model's modules")
+      .OneOf({"deepspeed", "deepspeed-old", "deepspeed-memory", "text", "json", "csv", "html"})
+      .ShowsDefault();
+  app.Add("--python", &wanted->python, "the interpreter that has torch").ShowsDefault();
+  app.Add("-o,--output", &wanted->output, "directory of the run, which is kept then");
+  return app.Parse(arguments);
+}
+
+int Profile(const Wanted& wanted, const std::string& run) {
+  std::vector<std::string> words = {"--quiet",
+                                    "--level",
+                                    "full",
+                                    "-o",
+                                    run,
+                                    "--schedule",
+                                    fmt::format("wait={},active=1,repeat=1", wanted.warm_up),
+                                    "--",
+                                    wanted.python,
+                                    "-c",
+                                    kProgram,
+                                    wanted.model,
+                                    wanted.keywords,
+                                    wanted.device,
+                                    wanted.dtype,
+                                    std::to_string(wanted.warm_up + 1 + wanted.forwards)};
+  words.insert(words.end(), wanted.shapes.begin(), wanted.shapes.end());
+  if (const int status = RunCommand(words); status != kSuccess) return status;
+  return ReportCommand({run, "modules", "--format", wanted.format});
+}
+
+}  // namespace
+
+int ProfileModelCommand(const std::vector<std::string>& arguments) {
+  Wanted wanted;
+  if (const auto status = Parse(arguments, &wanted)) return *status;
+  if (wanted.model.find(':') == std::string::npos) {
+    return Complained(
+        fmt::format("'{}' is no MODULE:FACTORY; write it as torchvision.models:alexnet or "
+                    "net.py:Net",
+                    wanted.model),
+        kWrongUsage);
+  }
+  if (!wanted.output.empty()) return Profile(wanted, wanted.output);
+  std::string folder = (std::filesystem::temp_directory_path() / "ranktap-model-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) {
+    return Complained(fmt::format("{}: could not create; name a directory with -o", folder),
+                      kFailure);
+  }
+  const int status = Profile(wanted, folder + "/run");
+  std::error_code ignored;  // a directory of ours is left behind
+  std::filesystem::remove_all(folder, ignored);
+  return status;
+}
+
+}  // namespace ranktap::collector
