@@ -48,8 +48,8 @@ template <typename Visit>
 void ForEachColumnOf(Syncs& syncs, Visit&& visit) {
   visit(syncs.start), visit(syncs.end), visit(syncs.correlation), visit(syncs.context);
   visit(syncs.stream), visit(syncs.cuda_event), visit(syncs.type);
-  visit(syncs.cuda_event_sync_id), visit(syncs.record_correlation), visit(syncs.stream_as_unsigned),
-      visit(syncs.status);
+  visit(syncs.cuda_event_sync_id), visit(syncs.record_correlation), visit(syncs.record_stream),
+      visit(syncs.stream_as_unsigned), visit(syncs.status);
 }
 template <typename Visit>
 void ForEachColumnOf(ApiCalls& calls, Visit&& visit) {

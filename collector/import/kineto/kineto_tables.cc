@@ -295,6 +295,7 @@ void KinetoTables::AddSync(const KinetoEvent& event, Span span) {
   syncs.type.push_back(SyncTypeNamed(event.name));
   SetOptional(&syncs.stream_as_unsigned, row, event.text(Arg::kStream) == "4294967295" ? 1 : 0);
   SetOptional(&syncs.record_correlation, row, Narrow(event.number(Arg::kWaitOnRecord)));
+  SetOptional(&syncs.record_stream, row, number(Arg::kWaitOnStream) + 1);
 }
 
 void KinetoTables::AddDeviceAnnotation(const KinetoEvent& event, Span span) {
@@ -335,6 +336,8 @@ void KinetoTables::Finish() {
     const auto name = thread_names_.find(thread);
     if (name != thread_names_.end()) trace_->writers[writer].name = name->second;
   }
+  const auto process = process_names_.find(std::to_string(trace_->info.pid));
+  if (process != process_names_.end()) trace_->info.executable = process->second;
   FinishTrace(trace_);
   NameModules();
 }
