@@ -40,7 +40,7 @@ constexpr Report kReports[] = {
      &TabulateDevices},
     {"apis", "Where does the host spend its time in CUDA calls?", &TabulateApis},
     {"ranges", "How long do the program's NVTX ranges take, on the host and on the GPU?",
-     &TabulateRanges},
+     &TabulateRanges, kHtaCompat},
     {"modules", "Where does the forward pass go, module by module?", &TabulateModules, kModelFacts},
     {"throughput", "How many samples a second, and how much of the peak (MFU, HFU)?",
      &TabulateThroughput, kModelFacts},

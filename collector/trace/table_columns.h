@@ -91,7 +91,7 @@ void ForEachColumnOf(Flows& flows, Visit&& visit) {
 template <typename Visit>
 void ForEachColumnOf(DeviceAnnotations& annotations, Visit&& visit) {
   visit(annotations.start), visit(annotations.end), visit(annotations.name);
-  visit(annotations.lane), visit(annotations.external_id);
+  visit(annotations.lane), visit(annotations.external_id), visit(annotations.stream_unsaid);
 }
 template <typename Visit>
 void ForEachColumnOf(Allocations& allocations, Visit&& visit) {

@@ -306,6 +306,7 @@ void KinetoTables::AddDeviceAnnotation(const KinetoEvent& event, Span span) {
   annotations.name.push_back(names_.Intern(event.name));
   annotations.lane.push_back(LaneOf(event));
   SetOptional(&annotations.external_id, row, Narrow(event.number(Arg::kExternalId)));
+  SetOptional(&annotations.stream_unsaid, row, event.has(Arg::kStream) ? 0 : 1);
 }
 
 // Kineto's name is all it says; the kind stays 0.
