@@ -188,6 +188,13 @@ int64_t HtaCutoff(const Trace& trace) {
     names.insert(trace.operators.name[i]);
     last = trace.operators.start[i];  // operators are sorted
   }
+  const DeviceAnnotations& annotations = trace.device_annotations;
+  for (size_t i = 0; i < annotations.size() && !names.empty(); ++i) {
+    const std::string_view name = trace.dictionary.String(annotations.name[i]);
+    if (annotations.stream_unsaid.At(i) == 0 || !name.starts_with("ProfilerStep#")) continue;
+    names.insert(annotations.name[i]);
+    last = std::max(last, annotations.start[i]);
+  }
   return names.size() > 1 ? last : INT64_MAX;
 }
 
@@ -238,9 +245,9 @@ const std::vector<DeviceSpan>& HtaDeviceTimeline(const Trace& trace) {
 std::string NameOf(const Trace& trace, const DeviceSpan& span) {
   static constexpr std::array<std::string_view, 11> kCopies = {
       "<unknown>", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
-  static constexpr std::array<std::string_view, 8> kMemories = {
-      "Unknown", "Pageable", "Pinned",        "Device",
-      "Array",   "Managed",  "Device Static", "Managed Static"};
+  static constexpr std::array<std::string_view, 9> kMemories = {
+      "Unknown", "Pageable",      "Pinned",         "Device", "Array",
+      "Managed", "Device Static", "Managed Static", "Host"};
   static constexpr std::array<std::string_view, 5> kSyncs = {
       "Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"};
   const auto pick = [](const auto& names, size_t i) {

@@ -38,7 +38,8 @@ struct Request {
   ReportOptions options;
   Format format = Format::kText;
   size_t limit = 0;
-  std::string ranks, steps;
+  std::string ranks, steps, sort_by;
+  bool full_names = false;
   std::vector<std::string> where;
   std::vector<std::string> symbols;
   std::optional<DeepSpeedOptions> deepspeed;  // --format deepspeed...
@@ -55,13 +56,19 @@ void SplitWords(std::vector<std::string> words, Request* request) {
   request->paths = std::move(words);
 }
 
+std::string Text(const Table& table, bool full_names, size_t limit) {
+  const size_t width = full_names ? kUnlimitedWidth : OutputWidth(STDOUT_FILENO);
+  const bool in_pipe = width == kUnlimitedWidth && !full_names;
+  return FormatText(table, width, limit, in_pipe ? kLongestNameInPipe : 0);
+}
+
 void PrintText(const Table& table, const Request& request) {
   const size_t limit =
       request.limit == 0 && request.reports.size() > 1 ? kSummaryRows : request.limit;
   std::string text;
   switch (request.format) {
     case Format::kText:
-      text = FormatText(table, OutputWidth(STDOUT_FILENO), limit);
+      text = Text(table, request.full_names, limit);
       if (request.reports.size() > 1) text += "\n";
       break;
     case Format::kJson:
@@ -108,16 +115,15 @@ bool Filter(const Request& request, Run* run, std::vector<std::string>* notes) {
   return true;
 }
 
-bool FilterRows(const Request& request, const Report& report, Table* table) {
+bool FilterRows(const Request& request, Table* table) {
   for (const std::string& condition : request.where) {
     if (const Result<bool> kept = KeepWhere(condition, table); !kept) {
       Complain(kept.message());
       return false;
     }
   }
-  const std::string& key = request.options.sort_by;
-  if (key.empty() || (report.heeds & kSortKey) != 0) return true;
-  const Result<bool> sorted = SortBy(key, table);
+  if (request.sort_by.empty()) return true;
+  const Result<bool> sorted = SortBy(request.sort_by, table);
   if (!sorted) Complain(sorted.message());
   return sorted.ok();
 }
@@ -181,7 +187,7 @@ int Compare(const Request& request) {
   }
   Table table = (*request.reports[0])(runs[0], runs[1]);
   table.notes.insert(table.notes.end(), notes.begin(), notes.end());
-  if (!FilterRows(request, *request.reports[0], &table)) return kWrongUsage;
+  if (!FilterRows(request, &table)) return kWrongUsage;
   PrintText(table, request);
   return Finish();
 }
@@ -208,7 +214,7 @@ int PrintReports(Request request) {
   for (const Report* const report : request.reports) {
     Table table = (*report)(run, request.options);
     table.notes.insert(table.notes.end(), notes.begin(), notes.end());
-    if (!FilterRows(request, *report, &table)) return kWrongUsage;
+    if (!FilterRows(request, &table)) return kWrongUsage;
     PrintText(table, request);
     if (std::fflush(stdout) != 0) break;  // a table at a time: the verdict is there first
   }
@@ -280,9 +286,12 @@ void AddTableOptions(Arguments* app, Request* request) {
   app->Add("--symbols", &request->symbols,
            "stacks: a folder with modules or debug information; may be repeated")
       .Repeatable();
-  app->Add("--sort", &request->options.sort_by,
-           fmt::format("by this column, the largest first (-COLUMN: the smallest); {}",
-                       OfReports(kSortKey, "torch's keys, as self_cpu_time_total")));
+  app->Add(
+      "--sort", &request->sort_by,
+      "by this column, the largest first (-COLUMN: the smallest); ops: also by torch's keys, as "
+      "self_cpu_time_total");
+  app->AddFlag("--full-names", &request->full_names,
+               "text: no name is cut, as wide as that takes; else at 55 characters in a pipe");
 }
 
 void AddReportOptions(Arguments* app, ReportOptions* options) {

@@ -9,6 +9,7 @@
 #include "collector/export/run_clock.h"
 #include "collector/export/thread_number.h"
 #include "collector/file/printable.h"
+#include "collector/trace/framework_ranges.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -129,6 +130,7 @@ class CsvWriter {
 
   void WriteRanges(const Ranges& ranges) {
     for (size_t i = 0; i < ranges.size(); ++i) {
+      if (IsBookkeeping(trace_, ranges, i)) continue;
       const bool mark = ranges.kind[i] == static_cast<uint8_t>(RangeKind::kMark);
       if (!Begin(mark ? "mark" : "range", Name(ranges.name[i]), ranges.start[i], ranges.end[i])) {
         continue;

@@ -20,9 +20,9 @@ std::string_view CopyKindName(uint8_t kind) {
 }
 
 std::string_view MemoryKindName(uint32_t kind) {
-  constexpr std::array<std::string_view, 8> kNames = {"Unknown",       "Pageable",      "Pinned",
-                                                      "Device",        "Array",         "Managed",
-                                                      "Device Static", "Managed Static"};
+  constexpr std::array<std::string_view, 9> kNames = {"Unknown",       "Pageable",       "Pinned",
+                                                      "Device",        "Array",          "Managed",
+                                                      "Device Static", "Managed Static", "Host"};
   return Pick(kNames, kind);
 }
 

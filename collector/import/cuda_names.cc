@@ -35,9 +35,11 @@ uint8_t CopyKindNamed(std::string_view name) {
   return IndexOf(kNames, name.substr(0, 4));
 }
 
+// "Host" is HIP's, which does not tell pageable memory from pinned; CUPTI has no such number.
 uint8_t MemoryKindNamed(std::string_view name) {
   static constexpr std::string_view kNames[] = {
-      "", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static"};
+      "",        "Pageable",      "Pinned",         "Device", "Array",
+      "Managed", "Device Static", "Managed Static", "Host"};
   return IndexOf(kNames, name);
 }
 

@@ -92,7 +92,7 @@ void CloseTrace(const std::string& writer, uint64_t file_bytes, Trace* trace) {
   trace->info.events = trace->events;
   trace->info.bytes = file_bytes;
   trace->info.status = TraceStatus::kClosed;
-  trace->info.executable = writer;
+  if (trace->info.executable.empty()) trace->info.executable = writer;
 }
 
 }  // namespace ranktap::collector

@@ -59,6 +59,16 @@ std::string FormatBytes(uint64_t bytes) {
   return fmt::format("{} {}", Fixed(value, unit == 0 ? 0 : 1), kUnits[unit]);
 }
 
+std::string FormatFlops(int64_t count) {
+  if (std::abs(static_cast<double>(count)) < 1e6) return FormatCount(count);
+  double value = static_cast<double>(count) / 1e6;
+  for (const char* const unit : {"M", "G", "T", "P"}) {
+    if (std::abs(value) < 999.95) return Scaled(value, unit);
+    value /= 1e3;
+  }
+  return Scaled(value, "E");
+}
+
 std::string FormatPercent(double percent) { return Fixed(percent, 1) + " %"; }
 
 std::string FormatShare(int64_t part, int64_t whole) {

@@ -15,7 +15,6 @@ struct ReportOptions {
   bool by_shape = false;
   int by_stack = 0;  // frames
   bool by_module = false;
-  std::string sort_by;
   // Operators whose name contains this; device operations in a sequence at least.
   std::string operator_name;
   int shortest_pattern = 3;
@@ -33,11 +32,10 @@ inline constexpr uint32_t kHtaCompat = 1;
 inline constexpr uint32_t kByShape = 2;
 inline constexpr uint32_t kByStack = 4;
 inline constexpr uint32_t kByModule = 8;
-inline constexpr uint32_t kSortKey = 16;  // --sort by names of its own, not by a column
-inline constexpr uint32_t kOperator = 32;
-inline constexpr uint32_t kMinLength = 64;
-inline constexpr uint32_t kSampleRate = 128;
-inline constexpr uint32_t kModelFacts = 256;
+inline constexpr uint32_t kOperator = 16;
+inline constexpr uint32_t kMinLength = 32;
+inline constexpr uint32_t kSampleRate = 64;
+inline constexpr uint32_t kModelFacts = 128;
 
 struct ReportOption {
   uint32_t bit;

@@ -9,7 +9,14 @@
 
 namespace ranktap::collector {
 
-enum class Unit : uint8_t { kText, kCount, kNs, kBytes, kPercent };
+enum class Unit : uint8_t {
+  kText,
+  kCount,
+  kNs,
+  kBytes,
+  kPercent,
+  kFlops,  // floating point operations, or those of a second; a count in JSON
+};
 
 // How text shows a column where the table would be wider than the terminal.
 enum class Shown : uint8_t {
@@ -22,6 +29,8 @@ struct TableColumn {
   std::string name;  // as in JSON and CSV, with its unit: "total_ns"
   Unit unit = Unit::kText;
   Shown shown = Shown::kAlways;
+  // Names that --sort and --where take for it too, as of another tool.
+  std::vector<std::string> also = {};
 };
 
 // monostate: no value.

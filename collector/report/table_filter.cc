@@ -28,18 +28,21 @@ std::string_view Trimmed(std::string_view text) {
 Result<size_t> ColumnNamed(std::string_view name, const Table& table) {
   std::string spelled(name);
   std::replace(spelled.begin(), spelled.end(), ' ', '_');
+  if (spelled.ends_with("_%")) spelled.replace(spelled.size() - 1, 1, "percent");
   std::string known, shown;
-  std::optional<size_t> found;
+  std::optional<size_t> found, share;
   for (size_t c = 0; c < table.columns.size(); ++c) {
     const std::string& column = table.columns[c].name;
-    if (column == name) return c;
+    if (column == name || std::ranges::count(table.columns[c].also, name) > 0) return c;
     known += (known.empty() ? "" : ", ") + column;
-    for (const char* const unit : {"", "_ns", "_bytes", "_percent"}) {
+    if (column == spelled + "_percent") share = c;
+    for (const char* const unit : {"", "_ns", "_bytes"}) {
       if (column != spelled + unit) continue;
       shown += (shown.empty() ? "" : " or ") + column;
       found = c;
     }
   }
+  if (!found && share) return *share;  // beside a time of this name text shows it as "NAME %"
   if (found && shown == table.columns[*found].name) return *found;
   if (found) return Failure{fmt::format("'{}' may be {}", name, shown)};
   return Failure{fmt::format("no column '{}' in {}; it has {}", name, table.name, known)};
@@ -55,7 +58,9 @@ std::optional<double> NumberIn(std::string_view text, Unit unit) {
   static constexpr Size kSizes[] = {
       {Unit::kNs, "ns", 1},           {Unit::kNs, "us", 1e3},         {Unit::kNs, "ms", 1e6},
       {Unit::kNs, "s", 1e9},          {Unit::kBytes, "B", 1},         {Unit::kBytes, "KiB", 1024},
-      {Unit::kBytes, "MiB", 1 << 20}, {Unit::kBytes, "GiB", 1 << 30}, {Unit::kPercent, "%", 1}};
+      {Unit::kBytes, "MiB", 1 << 20}, {Unit::kBytes, "GiB", 1 << 30}, {Unit::kPercent, "%", 1},
+      {Unit::kFlops, "M", 1e6},       {Unit::kFlops, "G", 1e9},       {Unit::kFlops, "T", 1e12},
+      {Unit::kFlops, "P", 1e15}};
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc()) return std::nullopt;
@@ -127,6 +132,8 @@ Result<bool> SortBy(const std::string& name, Table* table) {
   const Result<size_t> column = ColumnNamed(reversed ? name.substr(1) : name, *table);
   if (!column) return Failure{column.message()};
   const size_t c = *column;
+  TableColumn& by = table->columns[c];
+  if (by.shown == Shown::kDetail) by.shown = Shown::kAlways;
   SortRows(&table->rows, [c, reversed](const std::vector<Cell>& a, const std::vector<Cell>& b) {
     const bool a_empty = std::holds_alternative<std::monostate>(a[c]);
     const bool b_empty = std::holds_alternative<std::monostate>(b[c]);

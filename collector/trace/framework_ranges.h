@@ -26,4 +26,12 @@ inline std::vector<uint32_t> RangesIn(const Trace& trace, std::string_view domai
   return rows;
 }
 
+// What the agent's hooks tell the reader of the trace in marks: tables of texts, no moment of the
+// program. An allocation that failed is one.
+inline bool IsBookkeeping(const Trace& trace, const Ranges& ranges, size_t row) {
+  return static_cast<RangeKind>(ranges.kind[row]) == RangeKind::kMark &&
+         trace.dictionary.Domain(ranges.domain[row]).starts_with("ranktap.") &&
+         trace.dictionary.String(ranges.name[row]) != proto::kOutOfMemoryMark;
+}
+
 }  // namespace ranktap::collector

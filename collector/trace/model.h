@@ -93,6 +93,7 @@ struct Syncs {
   // 1: an older Kineto wrote the stream of a whole context as 2^32 - 1, which HTA takes for one.
   OptionalColumn<uint8_t> stream_as_unsigned;
   OptionalColumn<uint32_t> record_correlation;  // of the cudaEventRecord that is waited for
+  OptionalColumn<uint32_t> record_stream;       // 1 + the stream it was called for
   OptionalColumn<int32_t> status;
   size_t size() const { return start.size(); }
 };

@@ -95,6 +95,8 @@ struct DeviceAnnotations {
   Column<uint32_t> name;
   Column<uint32_t> lane;
   OptionalColumn<uint32_t> external_id;
+  // 1: the file names a thread for it and no stream, which HTA takes for an event of the host.
+  OptionalColumn<uint8_t> stream_unsaid;
   size_t size() const { return start.size(); }
 };
 

@@ -48,8 +48,8 @@ template <typename Visit>
 void ForEachColumnOf(Syncs& syncs, Visit&& visit) {
   visit(syncs.start), visit(syncs.end), visit(syncs.correlation), visit(syncs.context);
   visit(syncs.stream), visit(syncs.cuda_event), visit(syncs.type);
-  visit(syncs.cuda_event_sync_id), visit(syncs.record_correlation), visit(syncs.stream_as_unsigned),
-      visit(syncs.status);
+  visit(syncs.cuda_event_sync_id), visit(syncs.record_correlation), visit(syncs.record_stream),
+      visit(syncs.stream_as_unsigned), visit(syncs.status);
 }
 template <typename Visit>
 void ForEachColumnOf(ApiCalls& calls, Visit&& visit) {
@@ -91,7 +91,7 @@ void ForEachColumnOf(Flows& flows, Visit&& visit) {
 template <typename Visit>
 void ForEachColumnOf(DeviceAnnotations& annotations, Visit&& visit) {
   visit(annotations.start), visit(annotations.end), visit(annotations.name);
-  visit(annotations.lane), visit(annotations.external_id);
+  visit(annotations.lane), visit(annotations.external_id), visit(annotations.stream_unsaid);
 }
 template <typename Visit>
 void ForEachColumnOf(Allocations& allocations, Visit&& visit) {

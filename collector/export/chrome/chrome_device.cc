@@ -240,6 +240,9 @@ class DeviceWriter {
       events_->BeginSlice("cuda_sync", "\"" + kind + "\"", device, tid, syncs.start[i],
                           syncs.end[i]);
       events_->TextArg("cuda_sync_kind", kind);
+      if (syncs.record_stream.At(i) != 0) {
+        events_->Arg("wait_on_stream", syncs.record_stream.At(i) - 1);
+      }
       if (syncs.record_correlation.At(i) != 0) {
         events_->Arg("wait_on_cuda_event_record_corr_id", syncs.record_correlation.At(i));
       }

@@ -10,6 +10,7 @@
 
 #include "collector/analysis/steps.h"
 #include "collector/export/chrome/chrome_events.h"
+#include "collector/export/chrome/kineto_copy.h"
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
 
@@ -43,6 +44,7 @@ class HeadWriter {
       if (trace_.info.world_size) {
         json_.Raw(", \"world_size\": ").Number(*trace_.info.world_size);
       }
+      WriteProcessGroups();
       json_.Raw("},\n");
     }
     json_.Raw("\"host_name\": ").Text(trace_.info.host).Raw(",\n");
@@ -50,6 +52,25 @@ class HeadWriter {
     if (trace_.info.simulated) json_.Raw("\"simulated_gpu\": 1,\n");
     json_.Raw("\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ").Number(base_ns_);
     json_.Raw(",\n\"traceEvents\": [");
+  }
+
+  // As torch.profiler does, which HTA and TensorBoard look for.
+  void WriteProcessGroups() {
+    const std::vector<ProcessGroup>& groups = trace_.process_groups;
+    if (groups.empty()) return;
+    json_.Raw(", \"backend\": ").Text(groups[0].backend);
+    json_.Raw(", \"pg_count\": ").Number(groups.size()).Raw(", \"pg_config\": [");
+    for (size_t i = 0; i < groups.size(); ++i) {
+      json_.Raw(i == 0 ? "{" : ", {").Raw("\"pg_name\": ").Text(groups[i].name);
+      json_.Raw(", \"pg_desc\": ").Text(groups[i].description);
+      json_.Raw(", \"backend_config\": ").Text(groups[i].backend);
+      json_.Raw(", \"pg_size\": ").Number(groups[i].size).Raw(", \"ranks\": [");
+      for (size_t r = 0; r < groups[i].ranks.size(); ++r) {
+        json_.Raw(r == 0 ? "" : ", ").Number(groups[i].ranks[r]);
+      }
+      json_.Raw("]}");
+    }
+    json_.Raw("]");
   }
 
   void WriteDevice(const v1::Device& device) {
@@ -154,11 +175,12 @@ void WriteSteps(const Trace& trace, ChromeEvents* events) {
 
 std::optional<Failure> WriteChrome(const Run& run, std::span<const Trace* const> traces,
                                    const ExportOptions& options, const std::string& path) {
-  Result<OutputFile> file = OutputFile::Create(path);
-  if (!file) return Failure{file.message()};
   const Trace& trace = *traces[0];
   const int64_t base_ns = Base(run);
   const int64_t shift = RealtimeOffset(run, trace);
+  if (CanCopyKineto(trace, options, path)) return CopyKineto(trace, options.Shifted(shift), path);
+  Result<OutputFile> file = OutputFile::Create(path);
+  if (!file) return Failure{file.message()};
   ChromeEvents events(&*file, shift - base_ns, options.Shifted(shift));
   HeadWriter head(trace, base_ns, &events);
   head.WriteHead();

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "collector/export/chrome/chrome_events.h"
+#include "collector/trace/framework_ranges.h"
 #include "collector/trace/nvtx_payload.h"
 
 namespace ranktap::collector {
@@ -41,7 +42,7 @@ class HostWriter {
     const bool kept = static_cast<RangeKind>(ranges.kind[i]) == RangeKind::kMark
                           ? events_->options().KeepsMoment(ranges.start[i])
                           : events_->options().Keeps(ranges.start[i], ranges.end[i]);
-    if (!kept) return;
+    if (!kept || IsBookkeeping(trace_, ranges, i)) return;
     const std::string& name = Quoted(&range_names_, ranges.name[i],
                                      [](std::string_view text) { return std::string(text); });
     const int32_t thread = ThreadOf(trace_, ranges.writer[i]);

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <utility>
 
+#include "collector/export/chrome/kineto_walk.h"
 #include "collector/export/json_text.h"
 #include "collector/file/json.h"
 #include "collector/import/byte_source.h"
 #include "collector/import/json_scan.h"
-#include "collector/import/text_window.h"
 
 namespace ranktap::collector {
 namespace {
@@ -23,82 +23,6 @@ constexpr int64_t kPidsOfAnInput = 5'000'000;
 constexpr uint64_t kIdsOfAnInput = uint64_t{1} << 40;
 // Where Kineto sorts GPUs behind processes; until 2022 the first.
 constexpr int64_t kDevicesSortFrom = 5'000'000, kDevicesSortFromNow = 16'777'216;
-
-std::string_view Bare(std::string_view value) {
-  return value.size() >= 2 && value[0] == '"' ? value.substr(1, value.size() - 2) : value;
-}
-
-// Walks a Kineto file: its outermost members, and each event as text.
-class KinetoWalk {
- public:
-  explicit KinetoWalk(ByteSource* source) : source_(source), window_(source) {}
-
-  // on_member(key, value text) returns false to stop; on_event(text) likewise.
-  template <typename OnMember, typename OnEvent>
-  void Walk(OnMember on_member, OnEvent on_event) {
-    if (window_.Peek() == '[') {
-      Events(on_event);
-      return;
-    }
-    if (window_.Peek() != '{') return Damaged("no JSON object");
-    Step();
-    while (true) {
-      while (window_.Peek() == ',') Step();
-      const char next = window_.Peek();
-      if (next == '}') return;
-      const std::string key(next == '"' ? Bare(window_.TakeValue()) : std::string_view());
-      if (key.empty() || window_.Peek() != ':') {
-        return Damaged("a member without a name or a colon");
-      }
-      Step();
-      if (key == "traceEvents" && window_.Peek() == '[') {
-        if (!on_member(key, "") || !Events(on_event)) return;
-        continue;
-      }
-      window_.Peek();
-      const std::string_view value = window_.TakeValue();
-      if (value.empty()) return Damaged(fmt::format("the value of {} is cut off", key));
-      if (!on_member(key, value)) return;
-    }
-  }
-  const std::string& damage() const { return damage_; }
-
- private:
-  void Step() { window_.MoveTo(window_.begin() + 1); }
-  void Damaged(std::string what) {
-    if (!source_->damage().empty()) what = source_->damage();
-    damage_ = fmt::format("offset {}: {}; what comes after it is missing",
-                          window_.OffsetOf(window_.begin()), what);
-  }
-  // False: no more of the file is wanted or there.
-  template <typename OnEvent>
-  bool Events(OnEvent on_event) {
-    Step();
-    while (true) {
-      const char next = window_.Peek();
-      if (next == ',') {
-        Step();
-      } else if (next == ']') {
-        Step();
-        return true;
-      } else if (next == '{') {
-        const std::string_view event = window_.TakeValue();
-        if (event.empty()) {
-          Damaged("an event is cut off or malformed");
-          return false;
-        }
-        if (!on_event(event)) return false;
-      } else {
-        Damaged(next == 0 ? "the list of events has no end" : "not an event");
-        return false;
-      }
-    }
-  }
-
-  ByteSource* source_;
-  TextWindow window_;
-  std::string damage_;
-};
 
 struct Member {
   std::string_view key, value;
@@ -183,7 +107,7 @@ class Rewriter {
     }
     return {};
   }
-  std::string_view Find(std::string_view key) const { return Bare(Value(key)); }
+  std::string_view Find(std::string_view key) const { return WithoutQuotes(Value(key)); }
 
   void Pid(std::string_view value) {
     int64_t pid = 0;
@@ -203,7 +127,8 @@ class Rewriter {
 
   void Time(std::string_view value) {
     int64_t ns = 0, shifted = 0;
-    if (!ParseMicroseconds(Bare(value), &ns) || __builtin_add_overflow(ns, shift_ns_, &shifted)) {
+    if (!ParseMicroseconds(WithoutQuotes(value), &ns) ||
+        __builtin_add_overflow(ns, shift_ns_, &shifted)) {
       out_.Raw(value);
     } else {
       out_.Microseconds(shifted);
@@ -215,7 +140,7 @@ class Rewriter {
     JsonText label;
     label.Text(input_.label);
     out_.Raw(label.view().substr(0, label.size() - 1));
-    out_.Raw(": ").Raw(Bare(value)).Raw("\"");
+    out_.Raw(": ").Raw(WithoutQuotes(value)).Raw("\"");
   }
 
   void Args(std::string_view object, std::string_view changed) {

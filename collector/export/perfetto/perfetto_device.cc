@@ -86,8 +86,11 @@ class DeviceWriter {
     }
     return tracks.get();
   }
+  static std::string StreamName(uint32_t stream) {
+    return stream == kNone ? "no stream" : fmt::format("stream {}", stream);
+  }
   NestedTracks* Stream(uint32_t device, uint32_t stream) {
-    return Tracks(device, stream, fmt::format("stream {}", stream));
+    return Tracks(device, stream, StreamName(stream));
   }
 
   void WriteWork(size_t table, size_t row) {
@@ -175,6 +178,7 @@ class DeviceWriter {
   static void AddLane(const collector::Lane& lane, Annotations* arguments) {
     arguments->Add(Note::kDevice, lane.device);
     arguments->Add(Note::kContext, lane.context);
+    if (lane.stream == kNone) return arguments->Add(NameOf(Note::kStream), int64_t{-1});
     arguments->Add(Note::kStream, lane.stream);
   }
   std::string_view LaneArguments(const collector::Lane& lane) {
@@ -289,10 +293,9 @@ class DeviceWriter {
       if (tracks == nullptr) {
         const collector::Lane lane = trace_.lanes[all.lane[i]];
         tracks = std::make_unique<NestedTracks>(&packets_, [this, lane](size_t, int64_t start) {
-          return packets_.AddLane(
-              {fmt::format("stream {} annotations", lane.stream), Device(lane.device),
-               static_cast<int>(std::min<uint32_t>(lane.stream, 1 << 24))},
-              start);
+          return packets_.AddLane({StreamName(lane.stream) + " annotations", Device(lane.device),
+                                   static_cast<int>(std::min<uint32_t>(lane.stream, 1 << 24))},
+                                  start);
         });
       }
       PerfettoTrack* const track = tracks->Open(all.start[i] + shift_, all.end[i] + shift_);

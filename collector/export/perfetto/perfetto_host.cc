@@ -17,6 +17,7 @@
 #include "collector/export/perfetto/perfetto_exporter.h"
 #include "collector/export/perfetto/perfetto_framework.h"
 #include "collector/export/table_merge.h"
+#include "collector/trace/framework_ranges.h"
 #include "collector/trace/nvtx_payload.h"
 
 namespace ranktap::collector {
@@ -95,6 +96,7 @@ class HostWriter {
     const int64_t start = ranges.start[i], end = ranges.end[i];
     const bool moment = kind == RangeKind::kMark;
     if (moment ? !state_.options.KeepsMoment(start) : !state_.options.Keeps(start, end)) return;
+    if (IsBookkeeping(trace_, ranges, i)) return;
     const uint32_t string = ranges.name[i];
     const PerfettoEvent event{.name = state_.StringName(string),
                               .category = PerfettoCategory::kRange,

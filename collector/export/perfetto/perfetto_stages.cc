@@ -74,7 +74,8 @@ class StageWriter {
     // GPUs of different ranks may have one number.
     const auto rank = trace_.info.rank;
     specify(kQueueId,
-            fmt::format("{}stream {}", rank ? fmt::format("rank {} ", *rank) : "", lane.stream),
+            fmt::format("{}stream {}", rank ? fmt::format("rank {} ", *rank) : "",
+                        StreamNumber(lane.stream)),
             interned::kOtherStage);
     return track = packets_.AddStages(bytes, start);
   }

@@ -83,7 +83,7 @@ class DeviceTables {
     add("contextId INTEGER NOT NULL",
         [&work, &lanes](size_t i) { return lanes[work.lane[i]].context; });
     add("streamId INTEGER NOT NULL",
-        [&work, &lanes](size_t i) { return lanes[work.lane[i]].stream; });
+        [&work, &lanes](size_t i) { return StreamNumber(lanes[work.lane[i]].stream); });
     add("correlationId INTEGER", [&work](size_t i) { return work.correlation[i]; });
     add("globalPid INTEGER", [pid = to_.global_pid](size_t) { return pid; });
     table.columns.push_back(

@@ -52,7 +52,7 @@ void AppendEnums(SqlFile* file) {
   }
   AppendEnum(file, "ENUM_CUDA_MEMCPY_OPER", labels);
   labels.clear();
-  for (int kind = 0; kind <= 7; ++kind) {
+  for (int kind = 0; kind <= 8; ++kind) {
     labels.emplace_back(kind, MemoryKindName(static_cast<uint32_t>(kind)));
   }
   AppendEnum(file, "ENUM_CUDA_MEM_KIND", labels);

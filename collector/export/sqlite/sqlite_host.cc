@@ -7,6 +7,7 @@
 #include "collector/export/cupti_names.h"
 #include "collector/export/json_text.h"
 #include "collector/export/sqlite/sqlite_trace.h"
+#include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
@@ -92,6 +93,7 @@ class HostTables {
     SqlTable table{.name = "NVTX_EVENTS", .columns = {}, .rows = ranges.size()};
     const auto is_mark = [&ranges](size_t i) { return TypeOf(ranges.kind[i]) == kMark; };
     table.keeps = [&ranges, is_mark, this](size_t i) {
+      if (IsBookkeeping(trace_, ranges, i)) return false;
       return is_mark(i) ? to_.options.KeepsMoment(ranges.start[i])
                         : to_.options.Keeps(ranges.start[i], ranges.end[i]);
     };

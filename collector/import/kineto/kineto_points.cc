@@ -90,7 +90,11 @@ bool KinetoTables::RepeatsCorrelations() const {
 }
 
 void KinetoTables::AddMetadata(const KinetoEvent& event) {
-  if (event.name != "thread_name" || !event.has(Arg::kName)) return;
+  if (!event.has(Arg::kName)) return;
+  if (event.name == "process_name" && process_names_.size() < 0xffff) {
+    process_names_.try_emplace(std::string(event.pid), Unescaped(event.text(Arg::kName)));
+  }
+  if (event.name != "thread_name") return;
   // Before or after the thread's events.
   key_.assign(event.pid).append("/").append(event.tid);
   if (thread_names_.size() < 0xffff) thread_names_[key_] = Unescaped(event.text(Arg::kName));

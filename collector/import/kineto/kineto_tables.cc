@@ -295,6 +295,7 @@ void KinetoTables::AddSync(const KinetoEvent& event, Span span) {
   syncs.type.push_back(SyncTypeNamed(event.name));
   SetOptional(&syncs.stream_as_unsigned, row, event.text(Arg::kStream) == "4294967295" ? 1 : 0);
   SetOptional(&syncs.record_correlation, row, Narrow(event.number(Arg::kWaitOnRecord)));
+  SetOptional(&syncs.record_stream, row, number(Arg::kWaitOnStream) + 1);
 }
 
 void KinetoTables::AddDeviceAnnotation(const KinetoEvent& event, Span span) {
@@ -305,6 +306,7 @@ void KinetoTables::AddDeviceAnnotation(const KinetoEvent& event, Span span) {
   annotations.name.push_back(names_.Intern(event.name));
   annotations.lane.push_back(LaneOf(event));
   SetOptional(&annotations.external_id, row, Narrow(event.number(Arg::kExternalId)));
+  SetOptional(&annotations.stream_unsaid, row, event.has(Arg::kStream) ? 0 : 1);
 }
 
 // Kineto's name is all it says; the kind stays 0.
@@ -335,6 +337,8 @@ void KinetoTables::Finish() {
     const auto name = thread_names_.find(thread);
     if (name != thread_names_.end()) trace_->writers[writer].name = name->second;
   }
+  const auto process = process_names_.find(std::to_string(trace_->info.pid));
+  if (process != process_names_.end()) trace_->info.executable = process->second;
   FinishTrace(trace_);
   NameModules();
 }

@@ -77,6 +77,7 @@ class KinetoTables {
   std::unordered_map<uint64_t, uint32_t> apis_;                     // by domain and name id
   std::unordered_map<std::string, uint32_t> shapes_, collectives_;  // by the texts they came from
   std::unordered_map<std::string, std::string> thread_names_;       // by "pid/tid" as written
+  std::unordered_map<std::string, std::string> process_names_;      // by pid as written
   std::string key_;                                                 // scratch
   struct OpenFlow {
     int64_t start = 0;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <unordered_map>
 
 #include "collector/analysis/device_timeline.h"
@@ -15,6 +14,7 @@
 #include "collector/analysis/framework/python_stacks.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/report/human_units.h"
 #include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
@@ -164,25 +164,6 @@ void AddStrayMemory(const Trace& trace, const std::vector<HostNode>& nodes, Aver
   }
 }
 
-int64_t SortValue(const OpRow& row, std::string_view key) {
-  std::string name(key);
-  if (const size_t at = name.find("cuda"); at != name.npos) name.replace(at, 4, "device");
-  const std::map<std::string_view, int64_t> values = {
-      {"cpu_time_total", row.cpu_ns},
-      {"self_cpu_time_total", row.self_cpu_ns},
-      {"device_time_total", row.device_ns},
-      {"self_device_time_total", row.self_device_ns},
-      {"cpu_time", row.count == 0 ? 0 : row.cpu_ns / row.count},
-      {"device_time", row.count == 0 ? 0 : row.device_ns / row.count},
-      {"cpu_memory_usage", row.cpu_bytes},
-      {"self_cpu_memory_usage", row.self_cpu_bytes},
-      {"device_memory_usage", row.device_bytes},
-      {"self_device_memory_usage", row.self_device_bytes},
-      {"count", row.count}};
-  const auto at = values.find(name);
-  return at == values.end() ? 0 : at->second;
-}
-
 struct SelfTotals {
   int64_t cpu_ns = 0, device_ns = 0;
 };
@@ -196,15 +177,10 @@ SelfTotals TotalSelfTimes(const std::vector<OpRow>& rows) {
   return totals;
 }
 
-std::string SortKey(const ReportOptions& options, const SelfTotals& totals) {
-  if (!options.sort_by.empty()) return options.sort_by;
-  return totals.device_ns > 0 ? "self_device_time_total" : "self_cpu_time_total";
-}
-
-void SortOps(const std::string& key, std::vector<OpRow>* rows) {
-  SortRows(rows, [&key](const OpRow& a, const OpRow& b) {
-    return SortValue(a, key) > SortValue(b, key);
-  });
+// As torch's table() does without a key.
+void SortOps(const SelfTotals& totals, std::vector<OpRow>* rows) {
+  int64_t OpRow::*const by = totals.device_ns > 0 ? &OpRow::self_device_ns : &OpRow::self_cpu_ns;
+  SortRows(rows, [by](const OpRow& a, const OpRow& b) { return a.*by > b.*by; });
 }
 
 struct Line {
@@ -213,8 +189,10 @@ struct Line {
   SelfTotals totals;  // of the rank
 };
 
-ColumnsOf<Line> Columns(bool by_stack) {
+ColumnsOf<Line> Columns(const ReportOptions& options) {
+  const bool by_stack = options.by_stack > 0;
   const Shown with_stack = by_stack ? Shown::kDetail : Shown::kAlways;
+  const auto group = [](bool by) { return by ? Shown::kAlways : Shown::kDetail; };
   return {
       {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); },
        Shown::kDetail},
@@ -247,17 +225,45 @@ ColumnsOf<Line> Columns(bool by_stack) {
        [](const Line& line) { return line.op.self_device_bytes; }, Shown::kDetail},
       {"calls", Unit::kCount, [](const Line& line) { return line.op.count; }},
       {"input_shapes", Unit::kText, [](const Line& line) { return line.op.shapes; },
-       Shown::kDetail},
+       group(options.by_shape)},
       {"source", Unit::kText, [](const Line& line) { return Joined(line.op.stack); },
        by_stack ? Shown::kProse : Shown::kDetail},
-      {"module", Unit::kText, [](const Line& line) { return line.op.module; }, Shown::kDetail},
-      {"pass", Unit::kText, [](const Line& line) { return line.op.pass; }, Shown::kDetail},
-      {"flops", Unit::kCount, [](const Line& line) { return line.op.flops; }, Shown::kDetail},
-      {"counted_flops", Unit::kCount, [](const Line& line) { return line.op.counted_flops; },
+      {"module", Unit::kText, [](const Line& line) { return line.op.module; },
+       group(options.by_module)},
+      {"pass", Unit::kText, [](const Line& line) { return line.op.pass; },
+       group(options.by_module)},
+      {"flops", Unit::kFlops, [](const Line& line) { return line.op.flops; }, Shown::kDetail},
+      {"counted_flops", Unit::kFlops, [](const Line& line) { return line.op.counted_flops; },
        Shown::kDetail},
       {"where", Unit::kText, [](const Line& line) { return line.op.on_device ? "device" : "host"; },
        Shown::kDetail},
   };
+}
+
+// The keys of torch's table(sort_by=): older releases say cuda, newer ones device.
+void NameAsTorch(Table* table) {
+  constexpr std::pair<std::string_view, std::string_view> kKeys[] = {
+      {"cpu_total_ns", "cpu_time_total"},
+      {"self_cpu_ns", "self_cpu_time_total"},
+      {"cuda_total_ns", "cuda_time_total"},
+      {"self_cuda_ns", "self_cuda_time_total"},
+      {"cpu_avg_ns", "cpu_time"},
+      {"cuda_avg_ns", "cuda_time"},
+      {"cpu_mem_bytes", "cpu_memory_usage"},
+      {"self_cpu_mem_bytes", "self_cpu_memory_usage"},
+      {"cuda_mem_bytes", "cuda_memory_usage"},
+      {"self_cuda_mem_bytes", "self_cuda_memory_usage"},
+      {"calls", "count"}};
+  for (TableColumn& column : table->columns) {
+    for (const auto& [name, key] : kKeys) {
+      if (column.name != name) continue;
+      std::string of_device(key);
+      if (const size_t at = of_device.find("cuda"); at != of_device.npos) {
+        of_device.replace(at, 4, "device");
+      }
+      column.also = {std::string(key), std::move(of_device)};
+    }
+  }
 }
 
 }  // namespace
@@ -300,13 +306,14 @@ Table TabulateOps(const Run& run, const ReportOptions& options) {
   for (const Trace& trace : run.traces) {
     std::vector<OpRow> rows = AverageOps(trace, options);
     const SelfTotals totals = TotalSelfTimes(rows);
-    SortOps(SortKey(options, totals), &rows);
+    SortOps(totals, &rows);
     for (OpRow& row : rows) lines.push_back({&trace, std::move(row), totals});
-    notes.push_back(fmt::format("{}: self CPU time total {} ns, self CUDA time total {} ns",
-                                RankName(trace), totals.cpu_ns, totals.device_ns));
+    notes.push_back(fmt::format("{}: self CPU time total {}, self CUDA time total {}",
+                                RankName(trace), FormatNs(totals.cpu_ns),
+                                FormatNs(totals.device_ns)));
   }
-  Table table =
-      TableOf("Operators, as torch's key_averages()", Columns(options.by_stack > 0), lines);
+  Table table = TableOf("Operators, as torch's key_averages()", Columns(options), lines);
+  NameAsTorch(&table);
   table.notes = std::move(notes);
   return table;
 }

@@ -10,6 +10,7 @@
 
 #include "collector/analysis/launched_work.h"
 #include "collector/report/columns.h"
+#include "collector/report/host/hta_annotations.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -94,7 +95,8 @@ std::vector<RangeRow> SummarizeRanges(const std::vector<Trace>& traces) {
   return sorted;
 }
 
-Table TabulateRanges(const Run& run, const ReportOptions&) {
+Table TabulateRanges(const Run& run, const ReportOptions& options) {
+  if (options.hta_compat) return TabulateHtaAnnotations(run);
   Table table = TableOf("NVTX ranges, all ranks", kColumns, SummarizeRanges(run.traces));
   uint64_t unmatched = 0;
   for (const Trace& trace : run.traces) unmatched += trace.unmatched_pops;

@@ -186,14 +186,14 @@ const ColumnsOf<Line> kColumns = {
      Shown::kDetail},
     {"samples_per_second", Unit::kCount,
      [](const Line& line) { return OrNothing(line.of.SamplesPerSecond()); }},
-    {"step_flops", Unit::kCount, [](const Line& line) { return CountCell(line.of.model_flops()); },
+    {"step_flops", Unit::kFlops, [](const Line& line) { return CountCell(line.of.model_flops()); },
      Shown::kDetail},
-    {"recompute_flops", Unit::kCount, [](const Line& line) { return line.of.recompute_flops; },
+    {"recompute_flops", Unit::kFlops, [](const Line& line) { return line.of.recompute_flops; },
      Shown::kDetail},
-    {"flops_per_second", Unit::kCount,
+    {"flops_per_second", Unit::kFlops,
      [](const Line& line) { return Rounded(FlopsPerSecond(line.of)); }},
     {"types", Unit::kText, [](const Line& line) { return line.of.types; }, Shown::kDetail},
-    {"peak_flops", Unit::kCount,
+    {"peak_flops", Unit::kFlops,
      [](const Line& line) {
        return line.of.peak_flops == 0 ? Cell() : Rounded(line.of.peak_flops);
      },

@@ -93,6 +93,7 @@ std::string CellText(const Cell& cell, Unit unit) {
   const int64_t value = std::get<int64_t>(cell);
   if (unit == Unit::kNs) return FormatNs(value);
   if (unit == Unit::kBytes) return FormatSignedBytes(value);
+  if (unit == Unit::kFlops) return FormatFlops(value);
   return FormatCount(value);
 }
 
@@ -115,14 +116,26 @@ struct TextColumn {
   std::vector<std::string> cells;  // the heading first
 };
 
+// A time and its share are told apart: "self cpu", "self cpu %".
+std::vector<std::string> Headings(const Table& table) {
+  std::vector<std::string> headings;
+  for (const TableColumn& column : table.columns) headings.push_back(Heading(column));
+  for (size_t c = 0; c < headings.size(); ++c) {
+    const bool is_share = table.columns[c].unit == Unit::kPercent;
+    if (is_share && std::ranges::count(headings, headings[c]) > 1) headings[c] += " %";
+  }
+  return headings;
+}
+
 std::vector<TextColumn> MakeColumns(const Table& table, size_t rows) {
+  const std::vector<std::string> headings = Headings(table);
   std::vector<TextColumn> columns(table.columns.size());
   for (size_t c = 0; c < columns.size(); ++c) {
     TextColumn& column = columns[c];
     column.is_text = table.columns[c].unit == Unit::kText;
     column.detail = table.columns[c].shown == Shown::kDetail;
     column.prose = table.columns[c].shown == Shown::kProse;
-    column.cells.push_back(Heading(table.columns[c]));
+    column.cells.push_back(headings[c]);
     for (size_t r = 0; r < rows; ++r) {
       column.cells.push_back(CellText(table.rows[r][c], table.columns[c].unit));
       column.empty &= column.cells.back().empty() || column.cells.back() == "-";
@@ -167,6 +180,13 @@ void Fit(std::vector<TextColumn>* columns, size_t width) {
       const size_t excess = TotalWidth(*columns) - width;
       widest->width = std::max(shortest, widest->width - std::min(widest->width, excess));
     }
+  }
+}
+
+void CutNames(size_t longest, std::vector<TextColumn>* columns) {
+  for (TextColumn& column : *columns) {
+    if (!column.is_text || column.prose) continue;
+    column.width = std::min(column.width, std::max(longest, Width(column.cells[0])));
   }
 }
 
@@ -223,6 +243,7 @@ std::string_view UnitName(Unit unit) {
     case Unit::kText:
       return "text";
     case Unit::kCount:
+    case Unit::kFlops:
       return "count";
     case Unit::kNs:
       return "ns";
@@ -262,11 +283,12 @@ std::string Paragraph(std::string_view head, std::string_view prose, size_t widt
 
 }  // namespace
 
-std::string FormatText(const Table& table, size_t width, size_t limit) {
+std::string FormatText(const Table& table, size_t width, size_t limit, size_t longest_name) {
   std::string text = Paragraph("", table.title, width);
   const size_t rows = RowsShown(table, limit);
   if (!table.rows.empty()) {
     std::vector<TextColumn> columns = MakeColumns(table, rows);
+    if (longest_name != 0) CutNames(longest_name, &columns);
     if (width != 0) Fit(&columns, width);
     for (size_t row = 0; row <= rows; ++row) text += Line(columns, row);
   }

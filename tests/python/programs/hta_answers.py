@@ -39,6 +39,8 @@ def main():
         'launches': attempt(lambda: {str(rank): rows(frame.describe()) for rank, frame in
                                      analysis.get_cuda_kernel_launch_stats(visualize=False).items()}),
         'queue': attempt(lambda: rows(analysis.get_queue_length_summary(ranks=[0]).reset_index())),
+        'annotations': attempt(lambda: rows(analysis.get_gpu_user_annotation_breakdown(
+            visualize=False, num_kernels=1000, duration_ratio=1.0))),
         'bandwidth': attempt(lambda: rows(analysis.get_memory_bw_summary(ranks=[0]).reset_index())),
     }
     json.dump(answers, sys.stdout)

@@ -19,9 +19,12 @@ Table Sample() {
                           {"bytes", Unit::kBytes},
                           {"compute_ns", Unit::kNs},
                           {"compute_percent", Unit::kPercent},
+                          {"held_ns", Unit::kNs},
+                          {"held_bytes", Unit::kBytes},
                           {"gpu_busy_percent", Unit::kPercent}}};
   for (int64_t i = 1; i <= 4; ++i) {
-    table.rows.push_back({"row " + std::to_string(i), i * 1'000'000, i << 20, i, 1.0, 25.0 * i});
+    table.rows.push_back(
+        {"row " + std::to_string(i), i * 1'000'000, i << 20, i, 10.0 * (4 - i), i, i, 25.0 * i});
   }
   return table;
 }
@@ -49,10 +52,14 @@ TEST(TableFilter, ValuesMayCarryTheirUnit) {
 TEST(TableFilter, ColumnsHaveTheNamesThatTextShowsToo) {
   EXPECT_EQ(Left("total > 2ms"), 2u);
   EXPECT_EQ(Left("gpu busy > 50"), 2u);
-  EXPECT_THAT(Refusal("compute > 2"), HasSubstr("'compute' may be compute_ns or compute_percent"));
+  EXPECT_THAT(Refusal("held > 2"), HasSubstr("'held' may be held_ns or held_bytes"));
   EXPECT_THAT(Refusal("totals > 2"), HasSubstr("it has name, total_ns, bytes"));
   Table table = Sample();
   ASSERT_TRUE(SortBy("total", &table).ok());
+  EXPECT_EQ(std::get<std::string>(table.rows[0][0]), "row 4");
+  ASSERT_TRUE(SortBy("compute %", &table).ok());  // beside a time its share has this heading
+  EXPECT_EQ(std::get<std::string>(table.rows[0][0]), "row 1");
+  ASSERT_TRUE(SortBy("compute", &table).ok());
   EXPECT_EQ(std::get<std::string>(table.rows[0][0]), "row 4");
 }
 

@@ -1,0 +1,142 @@
+// What --sort, grouping, a narrow terminal and a pipe do to a table, as its reader sees it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "collector/cli/command.h"
+#include "tests/unit/collector/temporary_directory.h"
+
+namespace ranktap::collector {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string Operator(const std::string& name, int ts, int dur, const std::string& shape) {
+  return R"({"ph":"X","cat":"cpu_op","name":")" + name + R"(","pid":1,"tid":1,"ts":)" +
+         std::to_string(ts) + R"(,"dur":)" + std::to_string(dur) + R"(,"args":{"Input Dims":[)" +
+         shape + R"(],"Input type":["float","float"]}})";
+}
+
+const std::string kLongName = "aten::" + std::string(80, 'x') + "_the_end";
+
+class ReportTables : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream(directory_ / "t.json")
+        << R"({"traceEvents":[)" << Operator("aten::mm", 1, 10, "[400,800],[800,20000]") << ","
+        << Operator("aten::mm", 20, 30, "[4,8],[8,4]") << ","
+        << Operator("aten::relu", 60, 35, "[4,8]") << "," << Operator(kLongName, 100, 1, "[2]")
+        << "]}";
+  }
+  void TearDown() override { ::unsetenv("COLUMNS"); }
+
+  int Report(std::vector<std::string> options) {
+    std::vector<std::string> arguments = {directory_ / "t.json", "ops"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int status = ReportCommand(arguments);
+    std::fflush(stdout);
+    said_ = testing::internal::GetCapturedStdout();
+    complained_ = testing::internal::GetCapturedStderr();
+    return status;
+  }
+  // The first cells of a CSV's rows.
+  std::vector<std::string> NamesBy(const std::string& key) {
+    EXPECT_EQ(Report({"--format", "csv", "--sort", key}), kSuccess) << complained_;
+    std::vector<std::string> names;
+    std::istringstream lines(said_);
+    std::string line;
+    std::getline(lines, line);
+    while (std::getline(lines, line)) {
+      line.erase(0, line.find(',') + 1);  // the rank
+      names.push_back(line.substr(0, line.find(',')));
+    }
+    return names;
+  }
+  size_t LongestLine() const {
+    std::istringstream lines(said_);
+    size_t longest = 0;
+    for (std::string line; std::getline(lines, line);) longest = std::max(longest, line.size());
+    return longest;
+  }
+
+  TemporaryDirectory directory_;
+  std::string said_, complained_;
+};
+
+TEST_F(ReportTables, OperatorsAreSortedByAnyColumnAndByTorchsKeys) {
+  const std::vector<std::string> by_time = {"aten::mm", "aten::relu", kLongName};
+  for (const char* const key : {"self_cpu_ns", "self cpu", "self_cpu_time_total", "calls", "flops",
+                                "cpu_total_ns", "count"}) {
+    EXPECT_EQ(NamesBy(key), by_time) << key;
+  }
+  for (const char* const key : {"cpu_avg_ns", "cpu_time"}) {
+    EXPECT_EQ(NamesBy(key)[0], "aten::relu") << key;  // 35 us a call, mm 20
+  }
+  EXPECT_EQ(NamesBy("-self_cpu_ns")[0], kLongName);
+  for (const char* const key : {"self_device_memory_usage", "self_cuda_memory_usage"}) {
+    EXPECT_EQ(NamesBy(key).size(), 3u) << key;
+  }
+}
+
+TEST_F(ReportTables, AColumnThatIsNoneIsAnErrorThatNamesThoseThatAre) {
+  EXPECT_EQ(Report({"--sort", "nonsense"}), kWrongUsage);
+  EXPECT_THAT(complained_, HasSubstr("no column 'nonsense' in ops; it has rank, name, self_cpu"));
+  EXPECT_EQ(said_, "");
+}
+
+TEST_F(ReportTables, TheColumnThatIsSortedOrGroupedByIsShownWhereThereIsNoRoomForOthers) {
+  ::setenv("COLUMNS", "80", 1);
+  ASSERT_EQ(Report({}), kSuccess);
+  EXPECT_THAT(said_, Not(HasSubstr("input shapes")));
+  ASSERT_EQ(Report({"--group-by-shape"}), kSuccess);
+  EXPECT_THAT(said_, HasSubstr("input shapes"));
+  ASSERT_EQ(Report({"--group-by-module"}), kSuccess);
+  EXPECT_THAT(said_, HasSubstr("module"));
+  ::setenv("COLUMNS", "100", 1);
+  for (const char* const key : {"self_cuda_memory_usage", "self_cuda_mem_bytes"}) {
+    ASSERT_EQ(Report({"--sort", key}), kSuccess);
+    EXPECT_THAT(said_, HasSubstr("self cuda mem"));
+  }
+}
+
+TEST_F(ReportTables, NamesInAPipeAreCutInTheirMiddleAndWholeWhereAskedFor) {
+  ASSERT_EQ(Report({}), kSuccess);
+  EXPECT_THAT(said_, Not(HasSubstr(kLongName)));
+  EXPECT_THAT(said_, HasSubstr("xxx...xxx"));
+  EXPECT_THAT(said_, HasSubstr("_the_end"));
+  const size_t cut = LongestLine();
+  ASSERT_EQ(Report({"--full-names"}), kSuccess);
+  EXPECT_THAT(said_, HasSubstr(kLongName));
+  EXPECT_EQ(LongestLine(), cut + kLongName.size() - 55);
+  for (const char* const format : {"json", "csv", "html"}) {
+    ASSERT_EQ(Report({"--format", format}), kSuccess);
+    EXPECT_THAT(said_, HasSubstr(kLongName)) << format;
+  }
+}
+
+TEST_F(ReportTables, NotesAndFlopsAreReadableNumbers) {
+  ASSERT_EQ(Report({}), kSuccess);
+  EXPECT_THAT(said_, HasSubstr("self CPU time total 76.00 us, self CUDA time total 0 ns"));
+  EXPECT_THAT(said_, HasSubstr("12.80 G"));  // 2 x 400 x 800 x 20000 and 256
+  EXPECT_THAT(said_, Not(HasSubstr("12,800,000,256")));
+  ASSERT_EQ(Report({"--format", "json"}), kSuccess);
+  EXPECT_THAT(said_, HasSubstr("12800000256"));
+}
+
+TEST_F(ReportTables, ATimeAndItsShareHaveHeadingsOfTheirOwn) {
+  ASSERT_EQ(Report({}), kSuccess);
+  EXPECT_THAT(said_, HasSubstr("self cpu %  self cpu"));
+  EXPECT_EQ(NamesBy("self cpu %")[0], "aten::mm");
+}
+
+}  // namespace
+}  // namespace ranktap::collector
