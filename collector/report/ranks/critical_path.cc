@@ -9,6 +9,7 @@
 #include <optional>
 #include <tuple>
 
+#include "collector/analysis/collectives.h"
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/host_activity.h"
 #include "collector/analysis/numbers/interval_set.h"
@@ -116,8 +117,9 @@ class Walk {
     if (!ranks_[trace_]) ranks_[trace_].emplace(run_.traces[trace_]);
     return *ranks_[trace_];
   }
-  void Add(Cause cause, int64_t ns, uint32_t kernel = kNone, uint32_t graph = kNone) {
-    if (ns > 0) path_.push_back({trace_, cause, kernel, ns, graph});
+  void Add(Cause cause, int64_t start, int64_t end, uint32_t kernel = kNone,
+           uint32_t graph = kNone) {
+    if (end > start) path_.push_back({trace_, cause, kernel, start, end, end - start, graph});
   }
 
   void AddWork(Cause cause, const DeviceSpan& span) {
@@ -125,7 +127,7 @@ class Walk {
     const uint32_t graph = span.table == Table::kGraphLaunch
                                ? run_.traces[trace_].graph_launches.graph.At(span.row)
                                : kNone;
-    Add(cause, span.end - span.start, span.table == Table::kKernel ? span.name : kNone, graph);
+    Add(cause, span.start, span.end, span.table == Table::kKernel ? span.name : kNone, graph);
   }
 
   // Adds work `i`; returns what it waited for.
@@ -138,7 +140,7 @@ class Walk {
       const CollectiveMember& last = call.members[call.last_arriver()];
       trace_ = last.trace;
       i = Rank().SpanOfKernel(last.kernel);
-      Add(Cause::kTransfer, last.length(), Rank().span(i).name);
+      Add(Cause::kTransfer, last.start, last.end, Rank().span(i).name);
       return FollowStart(i);
     }
     const Cause cause = span.kind == WorkKind::kMemory          ? Cause::kMemory
@@ -158,7 +160,7 @@ class Walk {
     const int64_t ready = std::max(free, launched);
     if (ready == INT64_MIN) return kNone;
     const int64_t gap = span.start - ready;
-    Add(gap < kLatencyNs ? Cause::kLatency : Cause::kDependency, gap);
+    Add(gap < kLatencyNs ? Cause::kLatency : Cause::kDependency, ready, span.start);
     return launched > free ? FollowHost(launched) : before;
   }
 
@@ -168,7 +170,7 @@ class Walk {
       AddHost(sync->second, time);
       const uint32_t ended = Rank().LastEnded(sync->second);
       if (ended != kNone && Rank().span(ended).end > sync->first) {
-        Add(Cause::kSync, sync->second - Rank().span(ended).end);
+        Add(Cause::kSync, Rank().span(ended).end, sync->second);
         return ended;
       }
       AddHost(sync->first, sync->second);
@@ -180,8 +182,11 @@ class Walk {
   }
   void AddHost(int64_t start, int64_t end) {
     const int64_t loading = Rank().Loading(start, end);
-    Add(Cause::kHost, end - start - loading);
-    Add(Cause::kDataLoading, loading);
+    const auto add = [&](Cause cause, int64_t ns) {
+      if (ns > 0) path_.push_back({trace_, cause, kNone, start, end, ns});
+    };
+    add(Cause::kHost, end - start - loading);
+    add(Cause::kDataLoading, loading);
   }
 
   const Run& run_;
@@ -201,6 +206,25 @@ int64_t LastEnd(const Trace& trace) {
     for (const int64_t end : work->end) last = std::max(last, end);
   }
   return last;
+}
+
+std::vector<PathSegment> WalkBack(const Run& run) {
+  const std::vector<CollectiveRun>& collectives = MatchCollectives(run);
+  // The rank that worked last, by the clocks as collectives align them.
+  const std::vector<ClockDifference> clocks = AlignClocks(run, collectives);
+  std::optional<uint32_t> last_rank;
+  double last = 0;
+  for (uint32_t t = 0; t < run.traces.size(); ++t) {
+    const int64_t end = LastEnd(run.traces[t]);
+    if (end == INT64_MIN) continue;
+    const double offset =
+        clocks[t].offset_ns + clocks[t].drift_ppm / 1e6 * static_cast<double>(end - clocks[t].at);
+    const double common = static_cast<double>(end) - offset;
+    if (last_rank && common <= last) continue;
+    last_rank = t;
+    last = common;
+  }
+  return last_rank ? Walk(run, collectives).From(*last_rank) : std::vector<PathSegment>();
 }
 
 // All segments of one kind on one rank.
@@ -266,27 +290,15 @@ std::string DescribePath(const Run& run, const std::vector<PathSegment>& path) {
 
 }  // namespace
 
-std::vector<PathSegment> FindCriticalPath(const Run& run,
-                                          const std::vector<CollectiveRun>& collectives) {
-  // The rank that worked last, by the clocks as collectives align them.
-  const std::vector<ClockDifference> clocks = AlignClocks(run, collectives);
-  std::optional<uint32_t> last_rank;
-  double last = 0;
-  for (uint32_t t = 0; t < run.traces.size(); ++t) {
-    const int64_t end = LastEnd(run.traces[t]);
-    if (end == INT64_MIN) continue;
-    const double offset =
-        clocks[t].offset_ns + clocks[t].drift_ppm / 1e6 * static_cast<double>(end - clocks[t].at);
-    const double common = static_cast<double>(end) - offset;
-    if (last_rank && common <= last) continue;
-    last_rank = t;
-    last = common;
-  }
-  return last_rank ? Walk(run, collectives).From(*last_rank) : std::vector<PathSegment>();
+const std::vector<PathSegment>& FindCriticalPath(const Run& run) {
+  struct CriticalPath {
+    std::vector<PathSegment> path;
+  };
+  return run.memo.Get<CriticalPath>([&run] { return CriticalPath{WalkBack(run)}; }).path;
 }
 
 Table TabulateCriticalPath(const Run& run, const ReportOptions&) {
-  const std::vector<PathSegment> path = FindCriticalPath(run, MatchCollectives(run));
+  const std::vector<PathSegment>& path = FindCriticalPath(run);
   Table table =
       TableOf("What the end of the run waited for, all ranks", kColumns, SumPieces(run, path));
   table.notes.push_back(path.empty() ? "nothing ran on a device" : DescribePath(run, path));

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/collectives.h"
 #include "collector/report/options.h"
 #include "collector/report/steps/waterfall.h"
 #include "collector/report/table.h"
@@ -17,6 +16,9 @@ struct PathSegment {
   uint32_t trace = 0;
   Cause cause{};  // kCompute, kTransfer, kMemory, kDataLoading, kSync, kHost, kLatency, kDependency
   uint32_t kernel = kNone;  // Dictionary::String of the kernel, where it is one
+  // When, by the rank's own clock. Loading and the host's other work that lie among each other have
+  // one start and one end: `ns` is the time of each.
+  int64_t start = 0, end = 0;
   int64_t ns = 0;
   uint32_t graph = kNone;  // CUPTI's id of the graph, where it is one that was traced as a whole
 };
@@ -30,8 +32,7 @@ struct PathSegment {
 //   a launch        waited for the host since the last call that waited for the device, and that
 //                   call for the work that ended during it
 // No clocks of two ranks are compared. Its length is what the run would take if nothing on it were
-// shortened; only what is on it is worth shortening.
-std::vector<PathSegment> FindCriticalPath(const Run& run,
-                                          const std::vector<CollectiveRun>& collectives);
+// shortened; only what is on it is worth shortening. Worked out once and kept in the run's memo.
+const std::vector<PathSegment>& FindCriticalPath(const Run& run);
 
 }  // namespace ranktap::collector

@@ -4,15 +4,17 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "collector/analysis/device_timeline.h"
-#include "collector/analysis/each_trace.h"
-#include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
+#include "collector/report/steps/recoverable.h"
 #include "collector/report/steps/stragglers.h"
+#include "collector/report/steps/trusted_time.h"
+#include "collector/report/steps/verdict_words.h"
 #include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
@@ -20,64 +22,6 @@ namespace {
 
 constexpr double kWorthSaying = 0.01;  // of the step
 constexpr size_t kPartsSaid = 3;
-constexpr double kTolerableNotRead = 0.01;   // of a file's events
-constexpr double kTolerableLaunches = 0.02;  // that have no kernel, of the kernels
-
-// Why no share of time can be trusted; empty: nothing is missing.
-std::string WhatIsMissing(const Run& run) {
-  ForEachTraceAtOnce(run, [&run](uint32_t t) { SummarizeRank(run.traces[t]); });
-  for (const Trace& trace : run.traces) {
-    uint64_t lost = 0;
-    for (const Writer& writer : trace.writers) {
-      lost += proto::Total(writer.lost) + proto::Total(writer.declared);
-    }
-    if (lost > 0) return fmt::format("{} lost {} events", RankName(trace), lost);
-    if (!trace.damage.empty()) {
-      return fmt::format("{}'s file is damaged at byte {} ({})", RankName(trace),
-                         trace.damage[0].offset, trace.damage[0].what);
-    }
-    if (static_cast<double>(trace.not_read) >
-        kTolerableNotRead * static_cast<double>(trace.events + trace.not_read)) {
-      return fmt::format("{} of {} could not be read, mostly {}", Counted(trace.not_read, "event"),
-                         RankName(trace), trace.not_read_most);
-    }
-    // Of a capture: a profiler's window has launches at its end whose kernels ran after it.
-    const RankRow& row = SummarizeRank(trace);
-    if (trace.is_ours() && static_cast<double>(row.launches_without_kernel) >
-                               kTolerableLaunches * static_cast<double>(row.kernels)) {
-      return fmt::format("{} launches of {} have no kernel record", row.launches_without_kernel,
-                         RankName(trace));
-    }
-  }
-  return "";
-}
-
-std::string_view Describe(Cause cause) {
-  switch (cause) {
-    case Cause::kTransfer:
-      return "communication that nothing computes behind";
-    case Cause::kMemory:
-      return "copies and memsets that nothing computes behind";
-    case Cause::kCheckpoint:
-      return "an idle device while the host saves a checkpoint";
-    case Cause::kCollection:
-      return "an idle device while Python collects garbage";
-    case Cause::kDataLoading:
-      return "an idle device while the host loads data";
-    case Cause::kSync:
-      return "an idle device after the host waited for it (synchronisation)";
-    case Cause::kHost:
-      return "an idle device because the host launches too late (host-bound)";
-    case Cause::kLatency:
-      return "gaps between kernels that were launched in time";
-    case Cause::kDependency:
-      return "launched work that waits for something else";
-    case Cause::kNotRecorded:
-      return "time in which capture was off";
-    default:
-      return NameOf(cause);
-  }
-}
 
 std::string DescribeStraggler(const Run& run, const Straggler& straggler) {
   const std::string rank = RankName(run.traces[straggler.trace]);
@@ -110,7 +54,7 @@ std::vector<Loss> FindLosses(const Run& run, const std::vector<RankWaterfall>& w
   for (size_t c = 1; c < kCauses; ++c) {
     const auto cause = static_cast<Cause>(c);
     if (IsHostsWork(cause)) continue;
-    Loss loss{.cause = cause, .ns = 0, .trace = 0, .finding = ""};
+    Loss loss{.cause = cause, .finding = ""};
     int64_t most = -1;
     for (uint32_t t = 0; t < waterfalls.size(); ++t) {
       if (waterfalls[t].counted == 0) continue;
@@ -129,7 +73,7 @@ std::vector<Loss> FindLosses(const Run& run, const std::vector<RankWaterfall>& w
     } else if (cause == Cause::kHost && HasNoLaunches(run)) {
       loss.finding = "an idle device, why is not known: no launches are recorded";
     } else {
-      loss.finding = Describe(cause);
+      loss.finding = DescribeLoss(cause);
     }
     losses.push_back(std::move(loss));
   }
@@ -177,30 +121,6 @@ std::string OfWhat(const MeanStep& mean) {
                         : fmt::format(" of {} (no steps found)", FormatNs(mean.ns));
 }
 
-// What a host without a device did in the time that a cause took.
-std::string_view DescribeHosts(Cause cause) {
-  switch (cause) {
-    case Cause::kTransfer:
-      return "in collectives";
-    case Cause::kWait:
-      return "waiting for other ranks";
-    case Cause::kCheckpoint:
-      return "saving checkpoints";
-    case Cause::kCollection:
-      return "collecting garbage";
-    case Cause::kDataLoading:
-      return "waiting for data";
-    case Cause::kOptimizer:
-      return "in the optimizer";
-    case Cause::kBackward:
-      return "in the backward pass";
-    case Cause::kForward:
-      return "in the forward pass";
-    default:
-      return "in none of its known phases";
-  }
-}
-
 // ": forward 40.0 %, backward 50.0 %": the largest first, at most three.
 std::string DescribeHostTimes(const MeanStep& mean) {
   std::vector<std::pair<int64_t, Cause>> parts;
@@ -216,7 +136,7 @@ std::string DescribeHostTimes(const MeanStep& mean) {
   std::string text;
   for (const auto& [ns, cause] : parts) {
     text += fmt::format("{} {} ({}) {}", text.empty() ? "" : ",", FormatNs(ns),
-                        FormatShare(ns, mean.ns), DescribeHosts(cause));
+                        FormatShare(ns, mean.ns), DescribeHostsTime(cause));
   }
   return text;
 }
@@ -239,7 +159,7 @@ Verdict JudgeHosts(const Run& run, const std::vector<RankWaterfall>& waterfalls,
       .mean_step = mean.ns};
   std::erase_if(verdict.losses, [](const Loss& loss) { return loss.cause == Cause::kHost; });
   for (Loss& loss : verdict.losses) {
-    if (!loss.blames) loss.finding = DescribeHosts(loss.cause);
+    if (!loss.blames) loss.finding = DescribeHostsTime(loss.cause);
   }
   if (const std::string times = DescribeHostTimes(mean); !times.empty()) {
     verdict.sentence.back() = ':';
@@ -253,6 +173,59 @@ Verdict JudgeHosts(const Run& run, const std::vector<RankWaterfall>& waterfalls,
   return verdict;
 }
 
+// What the path bears of waiting: of what the late rank does longer than the others, if that is
+// known, and of all that it does if not.
+int64_t RecoverableOfWait(const Run& run, const std::vector<CauseTimes>& borne,
+                          const Straggler& straggler) {
+  int64_t sum = 0;
+  for (size_t t = 0; t < borne.size(); ++t) {
+    const std::optional<uint32_t> rank = run.traces[t].info.rank;
+    if (t != straggler.trace && (!rank || rank != run.traces[straggler.trace].info.rank)) continue;
+    sum += straggler.cause ? borne[t][static_cast<size_t>(*straggler.cause)]
+                           : std::accumulate(borne[t].begin(), borne[t].end(), int64_t{0});
+  }
+  return straggler.cause ? std::min(sum, straggler.excess_ns) : sum;
+}
+
+void AddRecoverable(const Run& run, const std::vector<RankWaterfall>& waterfalls,
+                    const std::vector<Straggler>& stragglers, std::vector<Loss>* losses) {
+  const std::vector<CauseTimes> borne = BorneByCriticalPath(run, waterfalls);
+  for (Loss& loss : *losses) {
+    if (loss.cause == Cause::kWait) {
+      if (!stragglers.empty()) {
+        loss.recoverable_ns = std::min(loss.ns, RecoverableOfWait(run, borne, stragglers[0]));
+      }
+      continue;
+    }
+    for (const CauseTimes& times : borne) {
+      loss.recoverable_ns += times[static_cast<size_t>(loss.cause)];
+    }
+  }
+}
+
+// Empty where all of the largest loss can be won back, as far as the critical path says.
+std::string DescribeRecoverable(const std::vector<Loss>& losses, const MeanStep& mean) {
+  const Loss& largest = losses[0];
+  std::string text;
+  if (!mean.IsWorthSaying(largest.recoverable_ns)) {
+    text = " The critical path bears none of it: none of it is recoverable.";
+  } else if (mean.IsWorthSaying(largest.ns - largest.recoverable_ns)) {
+    text =
+        fmt::format(" Recoverable of it is at most {} ({}): that much is on the critical path.",
+                    FormatNs(largest.recoverable_ns), FormatShare(largest.recoverable_ns, mean.ns));
+  }
+  const auto best = std::max_element(
+      losses.begin(), losses.end(),
+      [](const Loss& a, const Loss& b) { return a.recoverable_ns < b.recoverable_ns; });
+  if (best->cause != largest.cause &&
+      mean.IsWorthSaying(best->recoverable_ns - largest.recoverable_ns)) {
+    text += fmt::format(" Most is recoverable, at most {} ({}), of this: {}.",
+                        FormatNs(best->recoverable_ns), FormatShare(best->recoverable_ns, mean.ns),
+                        best->finding);
+  }
+  return text;
+}
+
 Verdict JudgeDevices(const Run& run, const std::vector<RankWaterfall>& waterfalls,
                      const MeanStep& mean) {
   const std::vector<Straggler> stragglers =
@@ -260,6 +233,7 @@ Verdict JudgeDevices(const Run& run, const std::vector<RankWaterfall>& waterfall
   Verdict verdict{.sentence = {},
                   .losses = FindLosses(run, waterfalls, stragglers, mean.ranks),
                   .mean_step = mean.ns};
+  AddRecoverable(run, waterfalls, stragglers, &verdict.losses);
   if (verdict.losses.empty() || !mean.IsWorthSaying(verdict.losses[0].ns)) {
     verdict.sentence = fmt::format(
         "No loss is worth more than 1 %{}: the devices compute {} of the time.", OfWhat(mean),
@@ -269,7 +243,8 @@ Verdict JudgeDevices(const Run& run, const std::vector<RankWaterfall>& waterfall
   const Loss& largest = verdict.losses[0];
   verdict.sentence = fmt::format("The largest loss is {}{} ({}): {}{}.", FormatNs(largest.ns),
                                  OfWhat(mean), FormatShare(largest.ns, mean.ns), largest.finding,
-                                 OnWhichRank(run, largest, mean.ranks));
+                                 OnWhichRank(run, largest, mean.ranks)) +
+                     DescribeRecoverable(verdict.losses, mean);
   return verdict;
 }
 
@@ -277,6 +252,7 @@ struct Line {
   Loss loss;
   const Trace* trace = nullptr;
   int64_t mean_step = 0;
+  bool on_host = false;
 };
 
 const ColumnsOf<Line> kColumns = {
@@ -284,6 +260,8 @@ const ColumnsOf<Line> kColumns = {
     {"loss_ns", Unit::kNs, [](const Line& line) { return line.loss.ns; }},
     {"share_percent", Unit::kPercent,
      [](const Line& line) { return Percent(line.loss.ns, line.mean_step); }},
+    {"recoverable_ns", Unit::kNs,
+     [](const Line& line) { return line.on_host ? Cell() : Cell(line.loss.recoverable_ns); }},
     {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
     {"finding", Unit::kText, [](const Line& line) { return line.loss.finding; }, Shown::kProse},
 };
@@ -310,7 +288,7 @@ Table TabulateVerdict(const Run& run, const ReportOptions&) {
   std::vector<Line> lines;
   for (Loss& loss : verdict.losses) {
     const Trace& trace = run.traces[loss.trace];
-    lines.push_back({std::move(loss), &trace, verdict.mean_step});
+    lines.push_back({std::move(loss), &trace, verdict.mean_step, verdict.on_host});
   }
   Table table = TableOf(std::move(verdict.sentence), kColumns, lines);
   if (std::string ahead = DescribeHostAhead(run); !verdict.refused && !ahead.empty()) {

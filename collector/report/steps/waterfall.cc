@@ -13,35 +13,15 @@
 #include "collector/analysis/each_trace.h"
 #include "collector/analysis/host_activity.h"
 #include "collector/analysis/numbers/interval_set.h"
-#include "collector/analysis/sync_calls.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
+#include "collector/report/steps/device_sweep.h"
 #include "collector/report/steps/explained_time.h"
 #include "proto/framework_marks.h"
 
 namespace ranktap::collector {
 namespace {
-
-constexpr int64_t kLatencyNs = 30'000;  // as HTA's consecutive_kernel_delay
-using Set = std::vector<Interval>;
-
-Set SyncCalls(const Trace& trace) {
-  Set set;
-  ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {
-    set.emplace_back(calls.start[i], calls.end[i] + 1);
-  });
-  return Merged(std::move(set));
-}
-
-Set NotRecorded(const Trace& trace) {
-  Set set;
-  for (const Gap& gap : trace.gaps) {
-    // Without what level full adds the device's work is there all the same.
-    if (gap.source != "full") set.emplace_back(gap.start, gap.end);
-  }
-  return Merged(std::move(set));
-}
 
 StepList StepsOrAll(const Trace& trace, const std::vector<DeviceSpan>& spans) {
   StepList steps = DetectSteps(trace);
@@ -53,135 +33,25 @@ StepList StepsOrAll(const Trace& trace, const std::vector<DeviceSpan>& spans) {
   return steps;
 }
 
-// Walks a set by times that only grow.
-class Cursor {
- public:
-  explicit Cursor(Set set) : set_(std::move(set)) {}
-  bool Holds(int64_t time) {
-    while (at_ < set_.size() && set_[at_].second <= time) ++at_;
-    return at_ < set_.size() && set_[at_].first <= time;
-  }
-  // Calls visit(start, end, whether the set holds there) for [start, end), piece by piece.
-  template <typename Visit>
-  void Split(int64_t start, int64_t end, Visit&& visit) {
-    while (start < end) {
-      const bool holds = Holds(start);
-      const int64_t change = at_ == set_.size() ? end : holds ? set_[at_].second : set_[at_].first;
-      const int64_t until = std::min(end, change);
-      visit(start, until, holds);
-      start = until;
-    }
-  }
-
- private:
-  Set set_;
-  size_t at_ = 0;
-};
-
-// What stops a host whether it has a device or not.
-Explained Pauses(const Trace& trace) {
-  Explained pauses;
-  pauses.Add(Cause::kCheckpoint, PhaseIntervals(trace, proto::kCheckpointPhase));
-  pauses.Add(Cause::kCollection, PhaseIntervals(trace, proto::kCollectionPhase));
-  pauses.Add(Cause::kDataLoading, DataLoading(trace));
-  return pauses;
-}
-
-// Gives each moment its cause in one pass over the work by start. Sets for each cause, and what is
-// left of them without those above, took four times as long: most of it in pages written once.
-class Sweep {
- public:
-  Sweep(const Trace& trace, Set waits, const std::vector<Step>& steps,
-        std::vector<CauseTimes>* times)
-      : trace_(trace),
-        steps_(steps),
-        times_(*times),
-        at_(steps.front().start),
-        last_(steps.back().end),
-        waits_(Merged(std::move(waits))),
-        syncs_(SyncCalls(trace)),
-        off_(NotRecorded(trace)),
-        pauses_(Pauses(trace).Take()) {
-    times_.assign(steps.size(), CauseTimes{});
-  }
-
-  void Run(const std::vector<DeviceSpan>& spans) {
-    for (const DeviceSpan& span : spans) {
-      if (at_ >= last_) return;
-      const int64_t launched =
-          span.launch == kNone ? span.start : trace_.api_calls.start[span.launch];
-      MoveTo(std::min(span.start, last_), launched);
-      int64_t& reached = reached_[static_cast<size_t>(span.kind)];
-      reached = std::max(reached, span.end);
-    }
-    MoveTo(last_, last_);
-  }
-
- private:
-  // `launched`: when the work was that begins at `until`.
-  void MoveTo(int64_t until, int64_t launched) {
-    while (at_ < until) {
-      const int64_t from = at_;
-      if (from < Reached(WorkKind::kCompute)) {
-        at_ = std::min(until, Reached(WorkKind::kCompute));
-        Add(Cause::kCompute, from, at_);
-      } else if (from < Reached(WorkKind::kCommunication)) {
-        at_ = std::min(until, Reached(WorkKind::kCommunication));
-        waits_.Split(from, at_, [this](int64_t start, int64_t end, bool waits) {
-          Add(waits ? Cause::kWait : Cause::kTransfer, start, end);
-        });
-      } else if (from < Reached(WorkKind::kMemory)) {
-        at_ = std::min(until, Reached(WorkKind::kMemory));
-        Add(Cause::kMemory, from, at_);
-      } else {
-        at_ = until;
-        AddIdle(from, until, launched);
-      }
-    }
-  }
-  int64_t Reached(WorkKind kind) const { return reached_[static_cast<size_t>(kind)]; }
-
-  void AddIdle(int64_t start, int64_t end, int64_t launched) {
-    const int64_t ready = std::clamp(launched, start, end);
-    const Cause host = syncs_.Holds(start) ? Cause::kSync : Cause::kHost;
-    AddRecorded(start, ready, [this, host](int64_t from, int64_t until) {
-      pauses_.Split(from, until, host,
-                    [this](int64_t a, int64_t b, Cause cause) { Add(cause, a, b); });
-    });
-    const Cause device = end - ready < kLatencyNs ? Cause::kLatency : Cause::kDependency;
-    AddRecorded(ready, end,
-                [this, device](int64_t from, int64_t until) { Add(device, from, until); });
-  }
-  template <typename Visit>
-  void AddRecorded(int64_t start, int64_t end, Visit&& visit) {
-    off_.Split(start, end, [&](int64_t from, int64_t until, bool off) {
-      off ? Add(Cause::kNotRecorded, from, until) : visit(from, until);
-    });
-  }
-
+void SplitDeviceTime(const Trace& trace, const std::vector<Interval>& waits,
+                     const std::vector<Step>& steps, std::vector<CauseTimes>* times) {
+  times->assign(steps.size(), CauseTimes{});
+  size_t step = 0;
   // Pieces come in the order of time; what lies between two steps is nobody's.
-  void Add(Cause cause, int64_t start, int64_t end) {
-    while (step_ < steps_.size() && steps_[step_].end <= start) ++step_;
-    for (size_t i = step_; i < steps_.size() && steps_[i].start < end; ++i) {
-      times_[i][static_cast<size_t>(cause)] +=
-          std::min(end, steps_[i].end) - std::max(start, steps_[i].start);
-    }
-  }
-
-  const Trace& trace_;
-  const std::vector<Step>& steps_;
-  std::vector<CauseTimes>& times_;
-  int64_t at_, last_;
-  std::array<int64_t, 4> reached_ = {INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN};  // by kind
-  size_t step_ = 0;
-  Cursor waits_, syncs_, off_;
-  PieceCursor pauses_;
-};
+  SweepDevice(trace, waits, steps.front().start, steps.back().end,
+              [&](Cause cause, int64_t start, int64_t end, uint32_t) {
+                while (step < steps.size() && steps[step].end <= start) ++step;
+                for (size_t i = step; i < steps.size() && steps[i].start < end; ++i) {
+                  (*times)[i][static_cast<size_t>(cause)] +=
+                      std::min(end, steps[i].end) - std::max(start, steps[i].start);
+                }
+              });
+}
 
 // Of a rank that used no device.
 void SplitHostTime(const Trace& trace, const HostCommunication& communication,
                    const std::vector<Step>& steps, std::vector<CauseTimes>* times) {
-  Explained explained = Pauses(trace);
+  Explained explained = PausesOfHost(trace);
   explained.Add(Cause::kWait, communication.waits);
   explained.Add(Cause::kTransfer, communication.transfers);
   explained.Add(Cause::kOptimizer, PhaseIntervals(trace, proto::kOptimizerPhase));
@@ -200,7 +70,8 @@ void SplitHostTime(const Trace& trace, const HostCommunication& communication,
   }
 }
 
-RankWaterfall Explain(const Trace& trace, Set waits, const HostCommunication& communication) {
+RankWaterfall Explain(const Trace& trace, const std::vector<Interval>& waits,
+                      const HostCommunication& communication) {
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   RankWaterfall waterfall;
   waterfall.steps = StepsOrAll(trace, spans);
@@ -211,7 +82,7 @@ RankWaterfall Explain(const Trace& trace, Set waits, const HostCommunication& co
   if (waterfall.on_host) {
     SplitHostTime(trace, communication, list, &waterfall.times);
   } else {
-    Sweep(trace, std::move(waits), list, &waterfall.times).Run(spans);
+    SplitDeviceTime(trace, waits, list, &waterfall.times);
   }
   for (size_t i = 0; i < list.size(); ++i) {
     if (list[i].warm_up) continue;
@@ -328,22 +199,11 @@ std::string_view NameOf(Cause cause) {
 
 const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run) {
   return run.memo.Get<std::vector<RankWaterfall>>([&run] {
-    std::vector<Set> waits(run.traces.size());
-    static const std::vector<CollectiveRun> nobody_to_wait_for;
-    for (const CollectiveRun& collective :
-         run.traces.size() > 1 ? MatchCollectives(run) : nobody_to_wait_for) {
-      if (collective.members.size() < 2) continue;
-      const int64_t transfer = collective.shortest();
-      for (const CollectiveMember& member : collective.members) {
-        if (member.length() > transfer) {
-          waits[member.trace].emplace_back(member.start, member.end - transfer);
-        }
-      }
-    }
+    const std::vector<std::vector<Interval>>& waits = WaitsForOtherRanks(run);
     const std::vector<HostCommunication> communication = CommunicationOfHosts(run);
     std::vector<RankWaterfall> waterfalls(run.traces.size());
     ForEachTraceAtOnce(run, [&](uint32_t t) {
-      waterfalls[t] = Explain(run.traces[t], std::move(waits[t]), communication[t]);
+      waterfalls[t] = Explain(run.traces[t], waits[t], communication[t]);
     });
     return waterfalls;
   });

@@ -30,7 +30,7 @@ TEST(CriticalPath, IsThePlantedChainOverAllRanksWhateverTheirClocks) {
       shape.clocks[rank].offset_ns = (rank % 2 == 0 ? -1 : 1) * int64_t{rank} * 700'000'000;
     }
     SyntheticJob job(shape);
-    const std::vector<PathSegment> path = FindCriticalPath(job.run(), MatchCollectives(job.run()));
+    const std::vector<PathSegment> path = FindCriticalPath(job.run());
     std::vector<CauseTimes> planted = job.critical();
     int64_t length = 0;
     for (const PathSegment& piece : path) length += piece.ns;

@@ -1,0 +1,61 @@
+#include "collector/report/steps/device_sweep.h"
+
+#include "collector/analysis/collectives.h"
+#include "collector/analysis/host_activity.h"
+#include "collector/analysis/sync_calls.h"
+#include "proto/framework_marks.h"
+
+namespace ranktap::collector {
+namespace {
+
+std::vector<std::vector<Interval>> FindWaits(const Run& run) {
+  std::vector<std::vector<Interval>> waits(run.traces.size());
+  if (waits.size() < 2) return waits;
+  for (const CollectiveRun& collective : MatchCollectives(run)) {
+    if (collective.members.size() < 2) continue;
+    const int64_t transfer = collective.shortest();
+    for (const CollectiveMember& member : collective.members) {
+      if (member.length() > transfer) {
+        waits[member.trace].emplace_back(member.start, member.end - transfer);
+      }
+    }
+  }
+  for (std::vector<Interval>& set : waits) set = Merged(std::move(set));
+  return waits;
+}
+
+}  // namespace
+
+const std::vector<std::vector<Interval>>& WaitsForOtherRanks(const Run& run) {
+  struct Waits {
+    std::vector<std::vector<Interval>> by_trace;
+  };
+  return run.memo.Get<Waits>([&run] { return Waits{FindWaits(run)}; }).by_trace;
+}
+
+Explained PausesOfHost(const Trace& trace) {
+  Explained pauses;
+  pauses.Add(Cause::kCheckpoint, PhaseIntervals(trace, proto::kCheckpointPhase));
+  pauses.Add(Cause::kCollection, PhaseIntervals(trace, proto::kCollectionPhase));
+  pauses.Add(Cause::kDataLoading, DataLoading(trace));
+  return pauses;
+}
+
+std::vector<Interval> SyncIntervals(const Trace& trace) {
+  std::vector<Interval> set;
+  ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {
+    set.emplace_back(calls.start[i], calls.end[i] + 1);
+  });
+  return Merged(std::move(set));
+}
+
+std::vector<Interval> NotRecordedIntervals(const Trace& trace) {
+  std::vector<Interval> set;
+  for (const Gap& gap : trace.gaps) {
+    // Without what level full adds the device's work is there all the same.
+    if (gap.source != "full") set.emplace_back(gap.start, gap.end);
+  }
+  return Merged(std::move(set));
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,149 @@
+// Gives each moment of a rank's devices its cause. A part of waterfall.h.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "collector/analysis/device_timeline.h"
+#include "collector/analysis/numbers/interval_set.h"
+#include "collector/report/steps/explained_time.h"
+#include "collector/report/steps/waterfall.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+// By trace: when a collective ran on its devices whose last member had not arrived. Worked out once
+// and kept in the run's memo.
+const std::vector<std::vector<Interval>>& WaitsForOtherRanks(const Run& run);
+
+// What stops a host whether it has a device or not: checkpoints, garbage collection, loading.
+Explained PausesOfHost(const Trace& trace);
+
+// When the host waited for the device, and when capture was off. Merged, by start.
+std::vector<Interval> SyncIntervals(const Trace& trace);
+std::vector<Interval> NotRecordedIntervals(const Trace& trace);
+
+// Walks a set by times that only grow.
+class SetCursor {
+ public:
+  explicit SetCursor(std::vector<Interval> set) : set_(std::move(set)) {}
+  bool Holds(int64_t time) {
+    while (at_ < set_.size() && set_[at_].second <= time) ++at_;
+    return at_ < set_.size() && set_[at_].first <= time;
+  }
+  // Calls visit(start, end, whether the set holds there) for [start, end), piece by piece.
+  template <typename Visit>
+  void Split(int64_t start, int64_t end, Visit&& visit) {
+    while (start < end) {
+      const bool holds = Holds(start);
+      const int64_t change = at_ == set_.size() ? end : holds ? set_[at_].second : set_[at_].first;
+      const int64_t until = std::min(end, change);
+      visit(start, until, holds);
+      start = until;
+    }
+  }
+
+ private:
+  std::vector<Interval> set_;
+  size_t at_ = 0;
+};
+
+// One pass over the work by start. Sets for each cause, and what is left of them without those
+// above, took four times as long: most of it in pages written once.
+template <typename Visit>
+class DeviceSweep {
+ public:
+  DeviceSweep(const Trace& trace, const std::vector<Interval>& waits, int64_t first, int64_t last,
+              Visit& visit)
+      : trace_(trace),
+        visit_(visit),
+        at_(first),
+        last_(last),
+        waits_(waits),
+        syncs_(SyncIntervals(trace)),
+        off_(NotRecordedIntervals(trace)),
+        pauses_(PausesOfHost(trace).Take()) {}
+
+  void Run(const std::vector<DeviceSpan>& spans) {
+    for (uint32_t i = 0; i < spans.size(); ++i) {
+      if (at_ >= last_) return;
+      const DeviceSpan& span = spans[i];
+      const int64_t launched =
+          span.launch == kNone ? span.start : trace_.api_calls.start[span.launch];
+      MoveTo(std::min(span.start, last_), launched, i);
+      Front& front = fronts_[static_cast<size_t>(span.kind)];
+      if (span.end > front.end) front = {span.end, i};
+    }
+    MoveTo(last_, last_, kNone);
+  }
+
+ private:
+  struct Front {
+    int64_t end = INT64_MIN;  // of the work of one kind so far
+    uint32_t span = kNone;    // that ends there
+  };
+
+  // `launched`: when the work was that begins at `until`, which is span `next`.
+  void MoveTo(int64_t until, int64_t launched, uint32_t next) {
+    while (at_ < until) {
+      const int64_t from = at_;
+      if (const Front& compute = Of(WorkKind::kCompute); from < compute.end) {
+        at_ = std::min(until, compute.end);
+        visit_(Cause::kCompute, from, at_, compute.span);
+      } else if (const Front& transfer = Of(WorkKind::kCommunication); from < transfer.end) {
+        at_ = std::min(until, transfer.end);
+        waits_.Split(from, at_, [this, &transfer](int64_t start, int64_t end, bool waits) {
+          visit_(waits ? Cause::kWait : Cause::kTransfer, start, end, transfer.span);
+        });
+      } else if (const Front& memory = Of(WorkKind::kMemory); from < memory.end) {
+        at_ = std::min(until, memory.end);
+        visit_(Cause::kMemory, from, at_, memory.span);
+      } else {
+        at_ = until;
+        AddIdle(from, until, launched, next);
+      }
+    }
+  }
+  const Front& Of(WorkKind kind) const { return fronts_[static_cast<size_t>(kind)]; }
+
+  void AddIdle(int64_t start, int64_t end, int64_t launched, uint32_t next) {
+    const int64_t ready = std::clamp(launched, start, end);
+    const Cause host = syncs_.Holds(start) ? Cause::kSync : Cause::kHost;
+    AddRecorded(start, ready, next, [this, host, next](int64_t from, int64_t until) {
+      pauses_.Split(from, until, host,
+                    [this, next](int64_t a, int64_t b, Cause cause) { visit_(cause, a, b, next); });
+    });
+    const Cause device = end - ready < kLatencyNs ? Cause::kLatency : Cause::kDependency;
+    AddRecorded(ready, end, next, [this, device, next](int64_t from, int64_t until) {
+      visit_(device, from, until, next);
+    });
+  }
+  template <typename Recorded>
+  void AddRecorded(int64_t start, int64_t end, uint32_t next, Recorded&& recorded) {
+    off_.Split(start, end, [&](int64_t from, int64_t until, bool off) {
+      off ? visit_(Cause::kNotRecorded, from, until, next) : recorded(from, until);
+    });
+  }
+
+  static constexpr int64_t kLatencyNs = 30'000;  // as HTA's consecutive_kernel_delay
+
+  const Trace& trace_;
+  Visit& visit_;
+  int64_t at_, last_;
+  std::array<Front, 4> fronts_{};  // by kind
+  SetCursor waits_, syncs_, off_;
+  PieceCursor pauses_;
+};
+
+// Calls visit(cause, start, end, span) for all of [first, last), in the order of time. `span` of
+// DeviceTimeline(trace) is what runs, or what an idle device runs next; kNone: nothing.
+template <typename Visit>
+void SweepDevice(const Trace& trace, const std::vector<Interval>& waits, int64_t first,
+                 int64_t last, Visit&& visit) {
+  DeviceSweep<Visit>(trace, waits, first, last, visit).Run(DeviceTimeline(trace));
+}
+
+}  // namespace ranktap::collector
