@@ -14,6 +14,7 @@ inline constexpr int32_t kNotReady = 600;
 
 using Result = int;
 inline constexpr Result kSuccess = 0;
+inline constexpr Result kErrorInvalidParameter = 1;
 inline constexpr Result kErrorMaxLimitReached = 12;
 inline constexpr Result kErrorNotInitialized = 15;
 inline constexpr Result kErrorMultipleSubscribers = 39;

@@ -5,35 +5,36 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <atomic>
 #include <bitset>
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
-#include <string>
-#include <string_view>
 
 #include "agent/core/capture_state.h"
 #include "agent/core/contain.h"
-#include "agent/core/log.h"
-#include "agent/interpose/got_patcher.h"
+#include "agent/sources/cupti/cupti_broker.h"
+#include "agent/sources/cupti/cupti_callbacks.h"
+#include "agent/sources/cupti/cupti_redirect.h"
 
 namespace ranktap::agent::cupti {
 namespace {
 
 constexpr size_t kKinds = 256;
 
-// What the program holds of CUPTI. Guarded by its mutex, which is never held across a call into
-// CUPTI.
+// What the program holds of CUPTI, but for the subscription that it has from the broker: that one
+// is in nobody's way. Guarded by its mutex, which is never held across a call into CUPTI.
 struct Guest {
   std::mutex mutex;
+  std::condition_variable has_yielded;
   GuestDuties duties;
-  int subscriptions = 0;
+  int subscriptions = 0;  // of CUPTI's own
   std::bitset<kKinds> kinds;
   BufferRequested requested = nullptr;
   BufferCompleted completed = nullptr;
-  bool active = false;      // we have yielded
+  bool active = false;      // we have yielded, or are about to
+  bool yielding = false;    // not yet
   bool first = false;       // active from before our hooks: what it holds is a guess
   bool registered = false;  // CUPTI has its callbacks, not ours
-  uint64_t modules_seen = 0;
 };
 Guest* g_guest = nullptr;
 
@@ -42,36 +43,68 @@ struct Real {
   Result (*Subscribe)(Subscriber*, CallbackFunction, void*);
   Result (*SubscribeV2)(Subscriber*, CallbackFunction, void*, void*);
   Result (*Unsubscribe)(Subscriber);
+  Result (*EnableCallback)(uint32_t, Subscriber, uint32_t, uint32_t);
+  Result (*EnableDomain)(uint32_t, Subscriber, uint32_t);
+  Result (*EnableAllDomains)(uint32_t, Subscriber);
+  Result (*GetCallbackState)(uint32_t*, Subscriber, uint32_t, uint32_t);
   Result (*ActivityRegisterCallbacks)(BufferRequested, BufferCompleted);
   Result (*ActivityEnable)(uint32_t);
   Result (*ActivityEnableAndDump)(uint32_t);
   Result (*ActivityEnableContext)(void*, uint32_t);
   Result (*ActivityDisable)(uint32_t);
   Result (*ActivityDisableContext)(void*, uint32_t);
+  Result (*ActivityFlushAll)(uint32_t);
   Result (*Finalize)();
 };
 Real g_real;
 
+bool InForkChild() { return !Capturing(kCaptureAlive); }
+
+// A buffer that the program has lent, full.
+void OnGuestsBufferCompleted(void* context, uint32_t stream, uint8_t* buffer, size_t bytes,
+                             size_t valid_bytes) {
+  BufferCompleted completed;
+  {
+    const std::lock_guard lock(g_guest->mutex);
+    completed = g_guest->completed;
+  }
+  if (completed != nullptr) completed(context, stream, buffer, bytes, valid_bytes);
+}
+
+Result RegisterGuestsBuffers(BufferRequested requested) {
+  return g_real.ActivityRegisterCallbacks(requested, &OnGuestsBufferCompleted);
+}
+
+// Another thread of the program's may be here already: CUPTI is free for neither before that one
+// has waited.
+bool IsFirstOfSession(Guest& guest) {
+  constexpr std::chrono::seconds kPatience{6};
+  std::unique_lock lock(guest.mutex);
+  if (guest.active) {
+    guest.has_yielded.wait_for(lock, kPatience, [&guest] { return !guest.yielding; });
+    return false;
+  }
+  guest.active = guest.yielding = true;
+  return true;
+}
+
 // The program is about to start a session.
 void BeforeSession(const char* call) {
-  if (!Capturing(kCaptureAlive)) return;  // a fork child
   Guest& guest = *g_guest;
-  {
-    const std::lock_guard lock(guest.mutex);
-    if (guest.active) return;
-    guest.active = true;
-  }
+  if (InForkChild() || !IsFirstOfSession(guest)) return;
   guest.duties.yield(call);
   BufferRequested requested = nullptr;
-  BufferCompleted completed = nullptr;
   {
     const std::lock_guard lock(guest.mutex);
-    if (guest.registered || guest.requested == nullptr) return;
-    guest.registered = true;
-    requested = guest.requested;
-    completed = guest.completed;
+    if (!guest.registered) requested = guest.requested;
+    guest.registered = guest.registered || requested != nullptr;
   }
-  (void)g_real.ActivityRegisterCallbacks(requested, completed);
+  if (requested != nullptr) (void)RegisterGuestsBuffers(requested);
+  {
+    const std::lock_guard lock(guest.mutex);
+    guest.yielding = false;
+  }
+  guest.has_yielded.notify_all();
 }
 
 // The program has let go of something; when it holds nothing any more, we may come back.
@@ -102,19 +135,29 @@ void Quietly(Body&& body) {
 }
 
 Result HookSubscribe(Subscriber* subscriber, CallbackFunction callback, void* user) {
-  Quietly([] { BeforeSession("cuptiSubscribe"); });
-  const Result result = g_real.Subscribe(subscriber, callback, user);
-  if (result == kSuccess) {
-    const std::lock_guard lock(g_guest->mutex);
-    ++g_guest->subscriptions;
-  } else {
-    Quietly(AfterRelease);
-  }
-  return result;
+  if (InForkChild()) return g_real.Subscribe(subscriber, callback, user);
+  return broker::SubscribeGuest(subscriber, callback, user, nullptr);
+}
+
+// From 13.5 on a client may ask to be one of several, and then uses calls that we know nothing of.
+bool WantsToBeOneOfSeveral(const void* parameters) {
+  struct Parameters {
+    size_t bytes;
+    const char* name;
+    char* old_name;
+    size_t old_bytes;
+    uint8_t several;
+  };
+  const auto* given = static_cast<const Parameters*>(parameters);
+  return given != nullptr && given->bytes > offsetof(Parameters, several) && given->several != 0;
 }
 
 Result HookSubscribeV2(Subscriber* subscriber, CallbackFunction callback, void* user,
                        void* parameters) {
+  if (InForkChild()) return g_real.SubscribeV2(subscriber, callback, user, parameters);
+  if (!WantsToBeOneOfSeveral(parameters)) {
+    return broker::SubscribeGuest(subscriber, callback, user, parameters);
+  }
   Quietly([] { BeforeSession("cuptiSubscribe_v2"); });
   const Result result = g_real.SubscribeV2(subscriber, callback, user, parameters);
   if (result == kSuccess) {
@@ -127,6 +170,7 @@ Result HookSubscribeV2(Subscriber* subscriber, CallbackFunction callback, void* 
 }
 
 Result HookUnsubscribe(Subscriber subscriber) {
+  if (broker::IsGuests(subscriber) && !InForkChild()) return broker::UnsubscribeGuest();
   const Result result = g_real.Unsubscribe(subscriber);
   if (result == kSuccess) {
     const std::lock_guard lock(g_guest->mutex);
@@ -136,17 +180,49 @@ Result HookUnsubscribe(Subscriber subscriber) {
   return result;
 }
 
+Result HookEnableCallback(uint32_t enable, Subscriber subscriber, uint32_t domain, uint32_t cbid) {
+  if (broker::IsGuests(subscriber) && !InForkChild()) {
+    return broker::EnableCallbackForGuest(enable, domain, cbid);
+  }
+  return g_real.EnableCallback(enable, subscriber, domain, cbid);
+}
+
+Result HookEnableDomain(uint32_t enable, Subscriber subscriber, uint32_t domain) {
+  if (broker::IsGuests(subscriber) && !InForkChild()) {
+    return broker::EnableDomainForGuest(enable, domain);
+  }
+  return g_real.EnableDomain(enable, subscriber, domain);
+}
+
+Result HookEnableAllDomains(uint32_t enable, Subscriber subscriber) {
+  if (broker::IsGuests(subscriber) && !InForkChild()) {
+    return broker::EnableAllDomainsForGuest(enable);
+  }
+  return g_real.EnableAllDomains(enable, subscriber);
+}
+
+Result HookGetCallbackState(uint32_t* enable, Subscriber subscriber, uint32_t domain,
+                            uint32_t cbid) {
+  if (broker::IsGuests(subscriber) && !InForkChild()) {
+    return broker::GetCallbackStateForGuest(enable, domain, cbid);
+  }
+  return g_real.GetCallbackState(enable, subscriber, domain, cbid);
+}
+
 // Outside a session only remembered: a program may register long before it enables anything, and
 // until then nothing asks for its buffers.
 Result HookActivityRegisterCallbacks(BufferRequested requested, BufferCompleted completed) {
+  if (requested == nullptr || completed == nullptr) {
+    return g_real.ActivityRegisterCallbacks(requested, completed);
+  }
   {
     const std::lock_guard lock(g_guest->mutex);
     g_guest->requested = requested;
     g_guest->completed = completed;
-    if (!g_guest->active && Capturing(kCaptureAlive)) return kSuccess;
+    if (!g_guest->active && !InForkChild()) return kSuccess;
     g_guest->registered = true;
   }
-  return g_real.ActivityRegisterCallbacks(requested, completed);
+  return RegisterGuestsBuffers(requested);
 }
 
 Result HookActivityEnable(uint32_t kind) {
@@ -184,6 +260,18 @@ Result HookActivityDisableContext(void* context, uint32_t kind) {
   return result;
 }
 
+// Ours are on: forced, it would hand out kernels that are still running, without their ends. A
+// buffer that the program is still to get comes by itself.
+Result HookActivityFlushAll(uint32_t flag) {
+  bool active;
+  {
+    const std::lock_guard lock(g_guest->mutex);
+    active = g_guest->active;
+  }
+  const bool ours = !active && !InForkChild() && g_guest->duties.holds();
+  return g_real.ActivityFlushAll(ours ? flag & ~kFlushForced : flag);
+}
+
 // Ends every session, ours included if we had one.
 Result HookFinalize() {
   Quietly([] { BeforeSession("cuptiFinalize"); });
@@ -193,6 +281,7 @@ Result HookFinalize() {
     g_guest->subscriptions = 0;
     g_guest->kinds.reset();
   }
+  if (result == kSuccess) Quietly(broker::Forget);
   Quietly(AfterRelease);
   return result;
 }
@@ -202,62 +291,26 @@ void* Hook(Function* function) {
   return reinterpret_cast<void*>(function);
 }
 
-const std::array<GotHook, 10>& Hooks() {
-  static const std::array<GotHook, 10> hooks = {{
+constexpr size_t kHooks = 15;
+const std::array<GotHook, kHooks>& Hooks() {
+  static const std::array<GotHook, kHooks> hooks = {{
       {"cuptiSubscribe", Hook(&HookSubscribe)},
       {"cuptiSubscribe_v2", Hook(&HookSubscribeV2)},
       {"cuptiUnsubscribe", Hook(&HookUnsubscribe)},
+      {"cuptiEnableCallback", Hook(&HookEnableCallback)},
+      {"cuptiEnableDomain", Hook(&HookEnableDomain)},
+      {"cuptiEnableAllDomains", Hook(&HookEnableAllDomains)},
+      {"cuptiGetCallbackState", Hook(&HookGetCallbackState)},
       {"cuptiActivityRegisterCallbacks", Hook(&HookActivityRegisterCallbacks)},
       {"cuptiActivityEnable", Hook(&HookActivityEnable)},
       {"cuptiActivityEnableAndDump", Hook(&HookActivityEnableAndDump)},
       {"cuptiActivityEnableContext", Hook(&HookActivityEnableContext)},
       {"cuptiActivityDisable", Hook(&HookActivityDisable)},
       {"cuptiActivityDisableContext", Hook(&HookActivityDisableContext)},
+      {"cuptiActivityFlushAll", Hook(&HookActivityFlushAll)},
       {"cuptiFinalize", Hook(&HookFinalize)},
   }};
   return hooks;
-}
-
-// By their places in Hooks(): the functions of the library that we use.
-constinit std::array<void*, 10> g_hooked{};
-
-}  // namespace
-
-// Named in assembly.
-extern "C" {
-__attribute__((visibility("hidden"), used)) void* (*ranktap_dlsym)(void*, const char*) = &dlsym;
-
-// What dlsym finds, but for the functions above. Another copy of CUPTI keeps its own.
-__attribute__((visibility("hidden"), used)) void* RanktapFindCupti(void* handle, const char* name) {
-  void* const found = ranktap_dlsym(handle, name);
-  for (size_t i = 0; found != nullptr && i < g_hooked.size(); ++i) {
-    if (g_hooked[i] == found) return Hooks()[i].replacement;
-  }
-  return found;
-}
-}
-
-namespace {
-
-// The program's calls of dlsym. All names that do not begin with "cupti" go on to it by a jump,
-// with their return address: by that dlsym decides what RTLD_NEXT is.
-__attribute__((naked)) void* HookDlsym(void*, const char*) {
-  asm(R"(
-      test %rsi, %rsi
-      jz 1f
-      cmpb $'c', (%rsi)
-      jne 1f
-      cmpb $'u', 1(%rsi)
-      jne 1f
-      cmpb $'p', 2(%rsi)
-      jne 1f
-      cmpb $'t', 3(%rsi)
-      jne 1f
-      cmpb $'i', 4(%rsi)
-      je RanktapFindCupti
-    1:
-      jmp *ranktap_dlsym(%rip)
-  )");
 }
 
 template <typename Function>
@@ -265,47 +318,43 @@ void Find(void* handle, const char* name, Function*& function) {
   function = reinterpret_cast<Function*>(dlsym(handle, name));
 }
 
-void Patch() {
-  constexpr std::array<std::string_view, 1> kExcept = {"libcupti"};
-  const std::array<GotHook, 1> lookups = {{{"dlsym", Hook(&HookDlsym)}}};
-  const GotPatchResult result = PatchGlobalOffsetTables(Hooks(), kExcept);
-  const GotPatchResult found = PatchGlobalOffsetTables(lookups, kExcept);
-  if (result.failures + found.failures != 0) {
-    Log("some modules' CUPTI calls could not be redirected");
-  }
-}
-
-}  // namespace
-
-void InstallGuestHooks(const LoadedApi& loaded, GuestDuties duties) {
-  void* handle = dlopen(loaded.path.c_str(), RTLD_NOW | RTLD_NOLOAD);
-  if (handle == nullptr) return;
+void FindAll(void* handle) {
   Find(handle, "cuptiSubscribe", g_real.Subscribe);
   Find(handle, "cuptiSubscribe_v2", g_real.SubscribeV2);
   Find(handle, "cuptiUnsubscribe", g_real.Unsubscribe);
+  Find(handle, "cuptiEnableCallback", g_real.EnableCallback);
+  Find(handle, "cuptiEnableDomain", g_real.EnableDomain);
+  Find(handle, "cuptiEnableAllDomains", g_real.EnableAllDomains);
+  Find(handle, "cuptiGetCallbackState", g_real.GetCallbackState);
   Find(handle, "cuptiActivityRegisterCallbacks", g_real.ActivityRegisterCallbacks);
   Find(handle, "cuptiActivityEnable", g_real.ActivityEnable);
   Find(handle, "cuptiActivityEnableAndDump", g_real.ActivityEnableAndDump);
   Find(handle, "cuptiActivityEnableContext", g_real.ActivityEnableContext);
   Find(handle, "cuptiActivityDisable", g_real.ActivityDisable);
   Find(handle, "cuptiActivityDisableContext", g_real.ActivityDisableContext);
+  Find(handle, "cuptiActivityFlushAll", g_real.ActivityFlushAll);
   Find(handle, "cuptiFinalize", g_real.Finalize);
-  for (size_t i = 0; i < g_hooked.size(); ++i) {
-    g_hooked[i] = dlsym(handle, std::string(Hooks()[i].symbol).c_str());
-  }
+}
+
+}  // namespace
+
+void InstallGuestHooks(LoadedApi& loaded, GuestDuties duties) {
+  void* handle = dlopen(loaded.path.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  if (handle == nullptr) return;
+  FindAll(handle);
+  broker::TakePlace(loaded.api, {.SubscribeV2 = g_real.SubscribeV2,
+                                 .EnableDomain = g_real.EnableDomain,
+                                 .EnableAllDomains = g_real.EnableAllDomains,
+                                 .GetCallbackState = g_real.GetCallbackState});
   auto* guest = new Guest;
   guest->duties = std::move(duties);
-  guest->modules_seen = ModuleLoadCount();
   g_guest = guest;
-  Patch();
+  g_callbacks.strangers.store(&OnGuestsBufferCompleted);
+  RedirectCalls(handle, Hooks());
 }
 
 void RefreshGuestHooks() {
-  if (g_guest == nullptr) return;
-  const uint64_t modules = ModuleLoadCount();
-  if (modules == g_guest->modules_seen) return;
-  g_guest->modules_seen = modules;
-  Patch();
+  if (g_guest != nullptr) RedirectNewModules();
 }
 
 void SetGuestWasFirst(bool first) {

@@ -6,7 +6,9 @@
 //   WAY: kinds (activity kinds only, as torch.profiler since 2025), subscribe (with a subscription
 //   and its callbacks, as before), finalize (cuptiFinalize after each session, TEARDOWN_CUPTI=1),
 //   lookup (kinds, by addresses from dlsym, as Triton's Proton), subscribed (one subscription,
-//   from before the driver is up to the end of the last session)
+//   from before the driver is up to the end of the last session), kineto (as in PyTorch 2.1 to
+//   2.12: one subscription, from the first session to the end, for contexts that are made; kinds
+//   off before the flush; buffers per thread off after it)
 #include <cupti.h>
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
@@ -31,6 +33,7 @@ std::set<uint8_t*> lent;
 int strangers = 0;
 int kernels = 0;
 int launches_called_back = 0;
+int contexts_called_back = 0;
 std::string settings;
 
 // Of the calls that a session of kinds makes.
@@ -88,6 +91,24 @@ void CUPTIAPI OnCallback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const vo
   if (call->callbackSite == CUPTI_API_ENTER) ++launches_called_back;
 }
 
+void CUPTIAPI OnContext(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void*) {
+  if (domain == CUPTI_CB_DOMAIN_RESOURCE && id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) {
+    ++contexts_called_back;
+  }
+}
+
+bool SubscribeAsKineto() {
+  static CUpti_SubscriberHandle subscriber = nullptr;
+  if (subscriber != nullptr) return true;
+  uint32_t on = 0;
+  return cuptiSubscribe(&subscriber, &OnContext, nullptr) == CUPTI_SUCCESS &&
+         cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE,
+                             CUPTI_CBID_RESOURCE_CONTEXT_CREATED) == CUPTI_SUCCESS &&
+         cuptiGetCallbackState(&on, subscriber, CUPTI_CB_DOMAIN_RESOURCE,
+                               CUPTI_CBID_RESOURCE_CONTEXT_CREATED) == CUPTI_SUCCESS &&
+         on == 1;
+}
+
 bool Subscribe(CUpti_SubscriberHandle* subscriber) {
   return cuptiSubscribe(subscriber, &OnCallback, nullptr) == CUPTI_SUCCESS &&
          cuptiEnableCallback(1, *subscriber, CUPTI_CB_DOMAIN_RUNTIME_API,
@@ -108,16 +129,28 @@ void NoteSettings() {
               std::to_string(static_cast<int>(thread_ids));
 }
 
-bool Profile(int count) {
+bool DisableKinds() {
+  return calls.Disable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS &&
+         calls.Disable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS;
+}
+
+bool SetPerThreadBuffersOff() {
+  uint8_t off = 0;
+  size_t bytes = sizeof(off);
+  return cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &bytes, &off) ==
+         CUPTI_SUCCESS;
+}
+
+bool Profile(int count, bool as_kineto) {
   nvtxRangePushA("session");
   bool ok = calls.Register(&OnRequested, &OnCompleted) == CUPTI_SUCCESS &&
             calls.Enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS &&
             calls.Enable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS;
   NoteSettings();
   Launch(count);
+  if (as_kineto) ok = DisableKinds() && ok;
   ok = cuptiActivityFlushAll(1) == CUPTI_SUCCESS && ok;
-  ok = calls.Disable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS && ok;
-  ok = calls.Disable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS && ok;
+  ok = (as_kineto ? SetPerThreadBuffersOff() : DisableKinds()) && ok;
   nvtxRangePop();
   return ok;
 }
@@ -125,8 +158,9 @@ bool Profile(int count) {
 bool Session(const std::string& way, int count) {
   CUpti_SubscriberHandle subscriber = nullptr;
   bool ok = way != "subscribe" || Subscribe(&subscriber);
+  if (way == "kineto") ok = SubscribeAsKineto();
   if (way == "lookup") ok = LookUpAll() && ok;
-  ok = Profile(count) && ok;
+  ok = Profile(count, way == "kineto") && ok;
   if (way == "subscribe") ok = cuptiUnsubscribe(subscriber) == CUPTI_SUCCESS && ok;
   if (way == "finalize") ok = cuptiFinalize() == CUPTI_SUCCESS && ok;
   return ok;
@@ -154,12 +188,16 @@ int main(int argc, char** argv) {
     std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(argv[3])));
   }
   Launch(launches);
+  // A context of its own, to be called back for.
+  if (way == "kineto") start_device(1);
   const std::lock_guard lock(mutex);
   const int expected_callbacks = way == "subscribe"    ? launches * sessions
                                  : way == "subscribed" ? 2 * launches * sessions
                                                        : 0;
   ok = ok && launches_called_back == expected_callbacks;
-  std::printf("counts own_kernels=%d callbacks=%d strangers=%d ok=%d settings%s\n", kernels,
-              launches_called_back, strangers, ok ? 1 : 0, settings.c_str());
+  ok = ok && contexts_called_back == (way == "kineto" ? 1 : 0);
+  std::printf("counts own_kernels=%d callbacks=%d contexts=%d strangers=%d ok=%d settings%s\n",
+              kernels, launches_called_back, contexts_called_back, strangers, ok ? 1 : 0,
+              settings.c_str());
   return ok && strangers == 0 && kernels == launches * sessions ? 0 : 1;
 }
