@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tests/fakes/cupti/activity_buffers.h"
+#include "tests/fakes/cupti/client_clock.h"
 #include "tests/fakes/cupti/hook_functions.h"
 #include "tests/fakes/cupti/layout.h"
 #include "tests/fakes/cupti/refusal.h"
@@ -25,6 +26,7 @@ CUptiResult Enable(CUpti_ActivityKind kind, bool dump) {
     return LastCuptiError() = CUPTI_ERROR_NOT_COMPATIBLE;
   }
   ListenToMachine();
+  NoteActivity();
   bool before = TheSubscription().kind_enabled[kind].exchange(true);
   if (!HaveBufferCallbacks()) return CUPTI_SUCCESS;
   // Before the driver is up there is nothing to tell: the records come when it is.

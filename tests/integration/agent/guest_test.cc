@@ -138,6 +138,25 @@ TEST(KinetoTest, BetweenItsSessionsAndAfterThemEverythingIsRecordedWithStacks) {
   EXPECT_EQ(traced.Problems(), "");
 }
 
+// What CUPTI makes of a clock that comes after activity differs by version and is not known of all.
+// It never learns of the program's: neither profile suffers, whatever it would have made of it.
+TEST(KinetoTest, TheProgramsClockSpoilsNeitherProfile) {
+  for (const auto& [name, value] :
+       Environment{{"RANKTAP_STANDIN_STALE_CLOCK", "3"}, {"RANKTAP_STANDIN_CLOCK_ZEROES", "1"}}) {
+    SCOPED_TRACE(name);
+    Environment environment = kReturnSoon;
+    environment.emplace_back(name, value);
+    const TracedRun traced(Program("kineto"), environment);
+    EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().output();
+    EXPECT_THAT(traced.process().output(), HasSubstr("untimely=0 "));
+    ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+    const Trace& trace = traced.run().traces[0];
+    EXPECT_EQ(trace.kernels.size(), size_t{kLaunches * (kSessions + 1)});
+    EXPECT_EQ(std::ranges::count(trace.kernels.start, collector::kUntimed), 0);
+    EXPECT_EQ(traced.Problems(), "");
+  }
+}
+
 TEST(DriverOnlyTest, AThreadThatWasInsideACallWhenWeStoodBackIsHeardAgainAndItsPollsAreCounted) {
   constexpr size_t kQuick = 20;
   const TracedRun traced(

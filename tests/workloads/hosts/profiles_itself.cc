@@ -7,11 +7,14 @@
 //   and its callbacks, as before), finalize (cuptiFinalize after each session, TEARDOWN_CUPTI=1),
 //   lookup (kinds, by addresses from dlsym, as Triton's Proton), subscribed (one subscription,
 //   from before the driver is up to the end of the last session), kineto (as in PyTorch 2.1 to
-//   2.12: one subscription, from the first session to the end, for contexts that are made; kinds
-//   off before the flush; buffers per thread off after it)
+//   2.12: one subscription, from the first session to the end, for contexts that are made; the
+//   processor's ticks as CUPTI's clock, set at each session; kinds off before the flush; buffers
+//   per thread off after it)
 #include <cupti.h>
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
+#include <time.h>
+#include <x86intrin.h>
 
 #include <chrono>
 #include <cstdio>
@@ -32,6 +35,9 @@ std::mutex mutex;
 std::set<uint8_t*> lent;
 int strangers = 0;
 int kernels = 0;
+// Of the session that is on, in the clock of its records; and records with a time outside of it.
+uint64_t began = 0, ended = 0;
+int untimely = 0;
 int launches_called_back = 0;
 int contexts_called_back = 0;
 std::string settings;
@@ -58,6 +64,20 @@ bool LookUpAll() {
          dlsym(RTLD_NEXT, "cudaFree") != nullptr;
 }
 
+uint64_t Ticks() { return __rdtsc(); }
+
+uint64_t Realtime() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+void CheckTimes(uint64_t start, uint64_t end) {
+  // CUPTI's clocks may disagree by so much.
+  constexpr uint64_t kSlack = 100'000;
+  if (start + kSlack < began || end > ended + kSlack || start > end) ++untimely;
+}
+
 void CUPTIAPI OnRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
   const std::lock_guard lock(mutex);
   *buffer = static_cast<uint8_t*>(aligned_alloc(8, kBufferBytes));
@@ -76,7 +96,14 @@ void CUPTIAPI OnCompleted(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t v
   }
   CUpti_Activity* record = nullptr;
   while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
-    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ++kernels;
+    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+      const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
+      ++kernels;
+      CheckTimes(kernel->start, kernel->end);
+    } else if (record->kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
+      const auto* call = reinterpret_cast<const CUpti_ActivityAPI*>(record);
+      CheckTimes(call->start, call->end);
+    }
   }
   std::free(buffer);
 }
@@ -134,6 +161,13 @@ bool DisableKinds() {
          calls.Disable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS;
 }
 
+bool UseTicks() {
+  uint64_t now = 0;
+  const uint64_t before = Ticks();
+  return cuptiActivityRegisterTimestampCallback(&Ticks) == CUPTI_SUCCESS &&
+         cuptiGetTimestamp(&now) == CUPTI_SUCCESS && before <= now && now <= Ticks();
+}
+
 bool SetPerThreadBuffersOff() {
   uint8_t off = 0;
   size_t bytes = sizeof(off);
@@ -143,11 +177,14 @@ bool SetPerThreadBuffersOff() {
 
 bool Profile(int count, bool as_kineto) {
   nvtxRangePushA("session");
-  bool ok = calls.Register(&OnRequested, &OnCompleted) == CUPTI_SUCCESS &&
-            calls.Enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS &&
-            calls.Enable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS;
+  began = as_kineto ? Ticks() : Realtime();
+  bool ok = !as_kineto || UseTicks();
+  ok = ok && calls.Register(&OnRequested, &OnCompleted) == CUPTI_SUCCESS &&
+       calls.Enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS &&
+       calls.Enable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS;
   NoteSettings();
   Launch(count);
+  ended = as_kineto ? Ticks() : Realtime();
   if (as_kineto) ok = DisableKinds() && ok;
   ok = cuptiActivityFlushAll(1) == CUPTI_SUCCESS && ok;
   ok = (as_kineto ? SetPerThreadBuffersOff() : DisableKinds()) && ok;
@@ -196,8 +233,9 @@ int main(int argc, char** argv) {
                                                        : 0;
   ok = ok && launches_called_back == expected_callbacks;
   ok = ok && contexts_called_back == (way == "kineto" ? 1 : 0);
-  std::printf("counts own_kernels=%d callbacks=%d contexts=%d strangers=%d ok=%d settings%s\n",
-              kernels, launches_called_back, contexts_called_back, strangers, ok ? 1 : 0,
-              settings.c_str());
+  std::printf(
+      "counts own_kernels=%d callbacks=%d contexts=%d strangers=%d untimely=%d ok=%d settings%s\n",
+      kernels, launches_called_back, contexts_called_back, strangers, untimely, ok ? 1 : 0,
+      settings.c_str());
   return ok && strangers == 0 && kernels == launches * sessions ? 0 : 1;
 }
