@@ -294,12 +294,15 @@ void Forget() {
   ForgetOwners();
 }
 
+bool IsOurs(uint32_t domain, uint32_t cbid) {
+  return IsKnown(domain, cbid) && (g_share.owners[domain][cbid].load() & kOurs) != 0;
+}
+
 void EnterGuest(uint32_t domain, uint32_t cbid, const void* data) {
   if (!GuestWants(domain, cbid)) return;
   Forward(domain, cbid, data);
   uint64_t* const word = WordOf(domain, data);
-  if (word == nullptr || (g_share.owners[domain][cbid].load() & kOurs) == 0) return;
-  g_words.Put(word);
+  if (word != nullptr && IsOurs(domain, cbid)) g_words.Put(word);
 }
 
 void LeaveGuest(uint32_t domain, uint32_t cbid, const void* data) {

@@ -51,6 +51,9 @@ inline bool GuestListens(uint32_t domain) {
   return (g_guest_domains.load(std::memory_order_relaxed) >> (domain & 31) & 1) != 0;
 }
 
+// Whether we have enabled a callback, beside the client or not.
+bool IsOurs(uint32_t domain, uint32_t cbid);
+
 // Gives a callback to the client, if it wants that one. Between the ends of a call CUPTI keeps one
 // word for its one client. We need it too: the client's is put aside.
 void EnterGuest(uint32_t domain, uint32_t cbid, const void* data);  // before ours

@@ -287,16 +287,22 @@ void OnState(uint32_t cbid, const StateData& data) {
 
 namespace {
 
+bool IsApiDomain(uint32_t domain) {
+  return domain == static_cast<uint32_t>(Domain::kDriver) ||
+         domain == static_cast<uint32_t>(Domain::kRuntime);
+}
+
 void RecordOurs(uint32_t domain, uint32_t cbid, const void* data) {
   if (!Capturing(kCaptureCuda)) return;
   const int saved_errno = errno;
   (void)Contain(false, [=] {
-    if (domain == static_cast<uint32_t>(Domain::kResource)) {
+    // Of other domains too, once the program's client has asked for them.
+    if (IsApiDomain(domain)) {
+      OnApiCall(static_cast<Domain>(domain), cbid, *static_cast<const ApiCallbackData*>(data));
+    } else if (domain == static_cast<uint32_t>(Domain::kResource)) {
       OnResource(static_cast<ResourceCbid>(cbid), *static_cast<const ResourceData*>(data));
     } else if (domain == static_cast<uint32_t>(Domain::kState)) {
       OnState(cbid, *static_cast<const StateData*>(data));
-    } else {
-      OnApiCall(static_cast<Domain>(domain), cbid, *static_cast<const ApiCallbackData*>(data));
     }
     return true;
   });
@@ -305,11 +311,10 @@ void RecordOurs(uint32_t domain, uint32_t cbid, const void* data) {
 
 // For the program's own client too, around ours.
 [[gnu::noinline]] void RecordForTwo(uint32_t domain, uint32_t cbid, const void* data) {
-  const bool is_call = domain == static_cast<uint32_t>(Domain::kDriver) ||
-                       domain == static_cast<uint32_t>(Domain::kRuntime);
-  const bool ends = is_call && static_cast<const ApiCallbackData*>(data)->site == Site::kExit;
+  const bool ends =
+      IsApiDomain(domain) && static_cast<const ApiCallbackData*>(data)->site == Site::kExit;
   if (!ends) broker::EnterGuest(domain, cbid, data);
-  RecordOurs(domain, cbid, data);
+  if (broker::IsOurs(domain, cbid)) RecordOurs(domain, cbid, data);
   if (ends) broker::LeaveGuest(domain, cbid, data);
 }
 

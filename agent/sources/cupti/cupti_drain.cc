@@ -78,7 +78,9 @@ bool Drain::Prepare() {
   g_callbacks.calls = &calls_;
   g_callbacks.buffers = &buffers_;
   g_callbacks.wants_correlation = &wants_correlation_;
-  session_.emplace(loaded_, calls_);
+  Features features = FeaturesOf(loaded_.version);
+  features.launches_by_driver_alone |= Config().driver_launches;
+  session_.emplace(loaded_, calls_, features);
   records_.emplace(loaded_.version, Names());
   InstallGuestHooks(loaded_, {.yield = [this](const char* why) { YieldToGuest(why); },
                               .resume = [this] { ResumeAfterGuest(); },

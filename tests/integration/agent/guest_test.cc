@@ -107,7 +107,8 @@ TEST_P(GuestTest, TheProgramsProfileIsWholeAndOursHasAGapForEachSessionAndAllThe
 INSTANTIATE_TEST_SUITE_P(Doors, GuestTest,
                          testing::Combine(testing::Values("", "--no-preload"),
                                           testing::Values("kinds", "lookup", "subscribe",
-                                                          "finalize", "subscribed", "kineto")),
+                                                          "finalize", "subscribed", "kineto",
+                                                          "threads")),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)[0] == '\0' ? "preload_"
                                                                                  : "environment_") +

@@ -9,13 +9,14 @@
 //   from before the driver is up to the end of the last session), kineto (as in PyTorch 2.1 to
 //   2.12: one subscription, from the first session to the end, for contexts that are made; the
 //   processor's ticks as CUPTI's clock, set at each session; kinds off before the flush; buffers
-//   per thread off after it)
+//   per thread off after it), threads (kinds, of which another thread enables one at the same time)
 #include <cupti.h>
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 #include <time.h>
 #include <x86intrin.h>
 
+#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -35,6 +36,7 @@ std::mutex mutex;
 std::set<uint8_t*> lent;
 int strangers = 0;
 int kernels = 0;
+int memsets = 0;
 // Of the session that is on, in the clock of its records; and records with a time outside of it.
 uint64_t began = 0, ended = 0;
 int untimely = 0;
@@ -100,6 +102,8 @@ void CUPTIAPI OnCompleted(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t v
       const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
       ++kernels;
       CheckTimes(kernel->start, kernel->end);
+    } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
+      ++memsets;
     } else if (record->kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
       const auto* call = reinterpret_cast<const CUpti_ActivityAPI*>(record);
       CheckTimes(call->start, call->end);
@@ -156,6 +160,31 @@ void NoteSettings() {
               std::to_string(static_cast<int>(thread_ids));
 }
 
+bool EnableKinds() {
+  return calls.Enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS &&
+         calls.Enable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS;
+}
+
+bool EnableKindsInTwoThreads() {
+  bool ok = false;
+  std::barrier start(2);
+  std::thread other([&] {
+    start.arrive_and_wait();
+    ok = calls.Enable(CUPTI_ACTIVITY_KIND_MEMSET) == CUPTI_SUCCESS;
+  });
+  start.arrive_and_wait();
+  const bool mine = EnableKinds();
+  other.join();
+  return ok && mine;
+}
+
+void SetMemory(int count) {
+  static void* memory = nullptr;
+  if (memory == nullptr) cudaMalloc(&memory, 64);
+  for (int i = 0; i < count; ++i) cudaMemsetAsync(memory, i, 64, nullptr);
+  cudaDeviceSynchronize();
+}
+
 bool DisableKinds() {
   return calls.Disable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS &&
          calls.Disable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS;
@@ -175,19 +204,21 @@ bool SetPerThreadBuffersOff() {
          CUPTI_SUCCESS;
 }
 
-bool Profile(int count, bool as_kineto) {
+bool Profile(int count, const std::string& way) {
+  const bool as_kineto = way == "kineto", in_two_threads = way == "threads";
   nvtxRangePushA("session");
   began = as_kineto ? Ticks() : Realtime();
   bool ok = !as_kineto || UseTicks();
   ok = ok && calls.Register(&OnRequested, &OnCompleted) == CUPTI_SUCCESS &&
-       calls.Enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS &&
-       calls.Enable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS;
+       (in_two_threads ? EnableKindsInTwoThreads() : EnableKinds());
   NoteSettings();
   Launch(count);
+  if (in_two_threads) SetMemory(count);
   ended = as_kineto ? Ticks() : Realtime();
   if (as_kineto) ok = DisableKinds() && ok;
   ok = cuptiActivityFlushAll(1) == CUPTI_SUCCESS && ok;
   ok = (as_kineto ? SetPerThreadBuffersOff() : DisableKinds()) && ok;
+  if (in_two_threads) ok = calls.Disable(CUPTI_ACTIVITY_KIND_MEMSET) == CUPTI_SUCCESS && ok;
   nvtxRangePop();
   return ok;
 }
@@ -197,7 +228,7 @@ bool Session(const std::string& way, int count) {
   bool ok = way != "subscribe" || Subscribe(&subscriber);
   if (way == "kineto") ok = SubscribeAsKineto();
   if (way == "lookup") ok = LookUpAll() && ok;
-  ok = Profile(count, way == "kineto") && ok;
+  ok = Profile(count, way) && ok;
   if (way == "subscribe") ok = cuptiUnsubscribe(subscriber) == CUPTI_SUCCESS && ok;
   if (way == "finalize") ok = cuptiFinalize() == CUPTI_SUCCESS && ok;
   return ok;
@@ -232,10 +263,12 @@ int main(int argc, char** argv) {
                                  : way == "subscribed" ? 2 * launches * sessions
                                                        : 0;
   ok = ok && launches_called_back == expected_callbacks;
+  ok = ok && memsets == (way == "threads" ? launches * sessions : 0);
   ok = ok && contexts_called_back == (way == "kineto" ? 1 : 0);
   std::printf(
-      "counts own_kernels=%d callbacks=%d contexts=%d strangers=%d untimely=%d ok=%d settings%s\n",
-      kernels, launches_called_back, contexts_called_back, strangers, untimely, ok ? 1 : 0,
+      "counts own_kernels=%d memsets=%d callbacks=%d contexts=%d strangers=%d untimely=%d ok=%d "
+      "settings%s\n",
+      kernels, memsets, launches_called_back, contexts_called_back, strangers, untimely, ok ? 1 : 0,
       settings.c_str());
   return ok && strangers == 0 && kernels == launches * sessions ? 0 : 1;
 }
