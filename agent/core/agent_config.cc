@@ -43,6 +43,7 @@ constexpr auto kFields = std::to_array<FieldOf>({
     {"RANKTAP_RETURN_MS", &AgentConfig::return_ms},
     {"RANKTAP_EXIT_MS", &AgentConfig::exit_ms},
     {"RANKTAP_CUPTI", &AgentConfig::cupti_path},
+    {"RANKTAP_DRIVER_LAUNCHES", &AgentConfig::driver_launches},
     {"RANKTAP_STACKS", &AgentConfig::stacks},
     {"RANKTAP_STACKS_SAMPLE", &AgentConfig::stacks_sample},
     {"RANKTAP_BUDGET_PPM", &AgentConfig::budget_ppm},

@@ -213,6 +213,9 @@ TEST(CuptiAbiTest, RecordsOfTheLibraryItself) {
   EXPECT_SAME_FIELD(StreamRecord, priority, Stream, priority);
   EXPECT_SAME_FIELD(StreamRecord, flag, Stream, flag);
   EXPECT_SAME_FIELD(StreamRecord, correlation, Stream, correlationId);
+  EXPECT_SAME_FIELD(ApiRecord, start, CUpti_ActivityAPI, start);
+  EXPECT_SAME_FIELD(ApiRecord, end, CUpti_ActivityAPI, end);
+  EXPECT_SAME_FIELD(MarkerRecord, timestamp, CUpti_ActivityMarker2, timestamp);
   EXPECT_SAME_FIELD(JitRecord, entry_type, Jit, jitEntryType);
   EXPECT_SAME_FIELD(JitRecord, operation, Jit, jitOperationType);
   EXPECT_SAME_FIELD(JitRecord, device, Jit, deviceId);
@@ -323,6 +326,11 @@ TEST(CuptiAbiTest, ParametersOfEventCalls) {
 TEST(CuptiAbiTest, Numbers) {
   EXPECT_EQ(static_cast<int>(Kind::kMemcpy), CUPTI_ACTIVITY_KIND_MEMCPY);
   EXPECT_EQ(static_cast<int>(Kind::kMemset), CUPTI_ACTIVITY_KIND_MEMSET);
+  EXPECT_EQ(static_cast<int>(Kind::kKernel), CUPTI_ACTIVITY_KIND_KERNEL);
+  EXPECT_EQ(static_cast<int>(Kind::kName), CUPTI_ACTIVITY_KIND_NAME);
+  EXPECT_EQ(static_cast<int>(Kind::kMarker), CUPTI_ACTIVITY_KIND_MARKER);
+  EXPECT_EQ(static_cast<int>(Kind::kMarkerData), CUPTI_ACTIVITY_KIND_MARKER_DATA);
+  EXPECT_EQ(static_cast<int>(Kind::kExternalCorrelation), CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
   EXPECT_EQ(static_cast<int>(Kind::kDriver), CUPTI_ACTIVITY_KIND_DRIVER);
   EXPECT_EQ(static_cast<int>(Kind::kRuntime), CUPTI_ACTIVITY_KIND_RUNTIME);
   EXPECT_EQ(static_cast<int>(Kind::kDevice), CUPTI_ACTIVITY_KIND_DEVICE);

@@ -14,6 +14,7 @@ inline constexpr int32_t kNotReady = 600;
 
 using Result = int;
 inline constexpr Result kSuccess = 0;
+inline constexpr Result kErrorInvalidParameter = 1;
 inline constexpr Result kErrorMaxLimitReached = 12;
 inline constexpr Result kErrorNotInitialized = 15;
 inline constexpr Result kErrorMultipleSubscribers = 39;
@@ -21,16 +22,21 @@ inline constexpr Result kErrorMultipleSubscribers = 39;
 enum class Kind : uint32_t {
   kMemcpy = 1,
   kMemset = 2,
+  kKernel = 3,
   kDriver = 4,
   kRuntime = 5,
   kDevice = 8,
   kContext = 9,
   kConcurrentKernel = 10,
+  kName = 11,
+  kMarker = 12,
+  kMarkerData = 13,
   kOverhead = 17,
   kMemcpy2 = 22,
   kCudaEvent = 36,
   kStream = 37,
   kSynchronization = 38,
+  kExternalCorrelation = 39,
   kMemory2 = 49,
   kMemoryPool = 50,
   kGraphTrace = 51,
@@ -135,6 +141,19 @@ struct StreamEventParams {
 
 struct Record {
   Kind kind;
+};
+
+// This and MarkerRecord: another client's, which asked for them.
+struct [[gnu::packed]] ApiRecord {  // CUpti_ActivityAPI
+  Kind kind;
+  uint32_t cbid;
+  uint64_t start, end;
+};
+
+struct [[gnu::packed]] MarkerRecord {  // CUpti_ActivityMarker2
+  Kind kind;
+  uint32_t flags;
+  uint64_t timestamp;
 };
 
 struct [[gnu::packed]] KernelRecord {  // CUpti_ActivityKernel8..

@@ -28,6 +28,10 @@ class BufferPool {
   // for "no buffer" and counts what it drops (from 12.9 on; before, it crashes). False: no memory.
   [[nodiscard]] bool Create(size_t total_bytes, bool may_refuse);
   bool created() const { return buffers_ != nullptr; }
+  // Whether TakeFree gave it, at some time.
+  bool Owns(const uint8_t* data) const {
+    return data >= memory_ && data < reinterpret_cast<const uint8_t*>(buffers_);
+  }
 
   // A zeroed buffer. When the pool is empty, one whose content will be counted and thrown away;
   // when those are gone too, nullptr or, where CUPTI does not take that, one that all share.

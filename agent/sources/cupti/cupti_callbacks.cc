@@ -11,6 +11,7 @@
 #include "agent/core/contain.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/writer.h"
+#include "agent/sources/cupti/cupti_broker.h"
 #include "agent/stacks/stack_capture.h"
 #include "proto/events.h"
 
@@ -284,20 +285,45 @@ void OnState(uint32_t cbid, const StateData& data) {
 
 }  // namespace
 
-void OnCallback(void*, uint32_t domain, uint32_t cbid, const void* data) {
+namespace {
+
+bool IsApiDomain(uint32_t domain) {
+  return domain == static_cast<uint32_t>(Domain::kDriver) ||
+         domain == static_cast<uint32_t>(Domain::kRuntime);
+}
+
+void RecordOurs(uint32_t domain, uint32_t cbid, const void* data) {
   if (!Capturing(kCaptureCuda)) return;
   const int saved_errno = errno;
   (void)Contain(false, [=] {
-    if (domain == static_cast<uint32_t>(Domain::kResource)) {
+    // Of other domains too, once the program's client has asked for them.
+    if (IsApiDomain(domain)) {
+      OnApiCall(static_cast<Domain>(domain), cbid, *static_cast<const ApiCallbackData*>(data));
+    } else if (domain == static_cast<uint32_t>(Domain::kResource)) {
       OnResource(static_cast<ResourceCbid>(cbid), *static_cast<const ResourceData*>(data));
     } else if (domain == static_cast<uint32_t>(Domain::kState)) {
       OnState(cbid, *static_cast<const StateData*>(data));
-    } else {
-      OnApiCall(static_cast<Domain>(domain), cbid, *static_cast<const ApiCallbackData*>(data));
     }
     return true;
   });
   errno = saved_errno;
+}
+
+// For the program's own client too, around ours.
+[[gnu::noinline]] void RecordForTwo(uint32_t domain, uint32_t cbid, const void* data) {
+  const bool ends =
+      IsApiDomain(domain) && static_cast<const ApiCallbackData*>(data)->site == Site::kExit;
+  if (!ends) broker::EnterGuest(domain, cbid, data);
+  if (broker::IsOurs(domain, cbid)) RecordOurs(domain, cbid, data);
+  if (ends) broker::LeaveGuest(domain, cbid, data);
+}
+
+}  // namespace
+
+void OnCallback(void*, uint32_t domain, uint32_t cbid, const void* data) {
+  if (broker::GuestListens(domain)) [[unlikely]]
+    return RecordForTwo(domain, cbid, data);
+  RecordOurs(domain, cbid, data);
 }
 
 void OnBufferRequested(uint8_t** buffer, size_t* bytes, size_t* max_records) {
@@ -305,7 +331,12 @@ void OnBufferRequested(uint8_t** buffer, size_t* bytes, size_t* max_records) {
   *max_records = 0;
 }
 
-void OnBufferCompleted(void* context, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
+void OnBufferCompleted(void* context, uint32_t stream, uint8_t* buffer, size_t bytes,
+                       size_t valid_bytes) {
+  const BufferCompleted strangers = g_callbacks.strangers.load(std::memory_order_relaxed);
+  if (strangers != nullptr && !g_callbacks.buffers->Owns(buffer)) {
+    return strangers(context, stream, buffer, bytes, valid_bytes);
+  }
   const int saved_errno = errno;
   g_callbacks.buffers->Complete(buffer, valid_bytes, context);
   errno = saved_errno;

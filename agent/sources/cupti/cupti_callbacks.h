@@ -20,6 +20,8 @@ struct CallbackState {
   const Api* api = nullptr;
   const CallTable* calls = nullptr;
   BufferPool* buffers = nullptr;
+  // Gets buffers that are not ours: a client of the program's may leave some in CUPTI as it ends.
+  std::atomic<BufferCompleted> strangers{nullptr};
   // Set, and the drain thread woken, once: a launch came without a correlation id.
   std::atomic<bool>* wants_correlation = nullptr;
   // Counts the times of capture: Drain adds 1 before each. What a thread counted in another one is

@@ -7,6 +7,7 @@
 #include "agent/core/capture_state.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
+#include "agent/sources/cupti/cupti_broker.h"
 #include "agent/sources/cupti/cupti_callbacks.h"
 #include "agent/sources/cupti/cupti_drain.h"
 
@@ -31,6 +32,7 @@ void Drain::GiveUp() {
   Note("no more kernels: " + why);
   MarkGap(proto::GapReason::kError, why);
   session_->Forget();
+  broker::Forget();
   retry_at_ns_.store(kNever);
   armed_.store(false);
   DrainCompleted();

@@ -78,10 +78,13 @@ bool Drain::Prepare() {
   g_callbacks.calls = &calls_;
   g_callbacks.buffers = &buffers_;
   g_callbacks.wants_correlation = &wants_correlation_;
-  session_.emplace(loaded_, calls_);
+  Features features = FeaturesOf(loaded_.version);
+  features.launches_by_driver_alone |= Config().driver_launches;
+  session_.emplace(loaded_, calls_, features);
   records_.emplace(loaded_.version, Names());
   InstallGuestHooks(loaded_, {.yield = [this](const char* why) { YieldToGuest(why); },
-                              .resume = [this] { ResumeAfterGuest(); }});
+                              .resume = [this] { ResumeAfterGuest(); },
+                              .holds = [this] { return armed_.load(); }});
   return true;
 }
 
@@ -100,6 +103,8 @@ void Drain::Arm() {
   // Before the first callback can come, so that no call is seen by half.
   g_callbacks.epoch.fetch_add(1);
   SetCapture(kCaptureCuda);
+  // What the program's client has left in CUPTI is to go into its buffers, and ours into ours.
+  if (gap_since_ticks_ != 0 && gap_reason_ == proto::GapReason::kOtherProfiler) Flush();
   const std::string failure = session_->Arm(/*late=*/writer_ != nullptr);
   errors_.store(session_->errors());
   if (!failure.empty()) {
@@ -199,7 +204,8 @@ void Drain::HandOver() {
 void Drain::YieldToGuest(const char* why) {
   constexpr uint64_t kYieldPatience = 5'000 * kMillisecond;
   ClearCapture(kCaptureCuda);
-  if (!thread_runs_.load() || !armed_.load()) return;
+  // Not armed at this moment, the drain thread may be about to be.
+  if (!thread_runs_.load() || finish_.load()) return;
   const uint32_t served = guest_served_.load();
   guest_wants_.store(why);
   buffers_.Wake();

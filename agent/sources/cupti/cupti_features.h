@@ -26,6 +26,11 @@ struct Features {
   // Correlation ids of graph launches are wrong in the second session of a process (13.1 U1 mends
   // it; since when is not said: 13.0 is our reading).
   bool graph_ids_wrong_in_later_sessions;
+  // A launch by the runtime calls the driver's: callbacks for both cost four a launch. True: those
+  // of the driver alone, two a launch, and the trace names its functions. Whether CUPTI tells of
+  // every driver call inside a runtime's, and under the id that the kernel's record has, only a GPU
+  // can show: so it is false everywhere, and RANKTAP_DRIVER_LAUNCHES makes it true to find out.
+  bool launches_by_driver_alone;
   // Every call into CUPTI is slower than the last (13.2, mended in 13.3): flush less often.
   bool calls_slow_down;
 };
@@ -38,6 +43,7 @@ constexpr Features FeaturesOf(uint32_t version) {
           .tells_its_end = version >= kVersion122,
           .api_records_by_call = version >= kVersion125,
           .graph_ids_wrong_in_later_sessions = version >= kVersion130 && version < kVersion131u1,
+          .launches_by_driver_alone = false,
           .calls_slow_down = version >= kVersion132 && version < kVersion133};
 }
 

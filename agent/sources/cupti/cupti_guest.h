@@ -1,7 +1,7 @@
-// The program's own CUPTI client (torch.profiler, Proton, a tool it brings): CUPTI serves one at a
-// time, and the program's comes first. Its CUPTI calls pass through here (their GOT slots are
-// patched); at the first that starts a session we get out of the way, and when its session is over
-// we come back.
+// The program's own CUPTI client (torch.profiler, Proton, a tool it brings): CUPTI records activity
+// for one at a time, and the program's comes first. Its CUPTI calls pass through here; at the first
+// that starts a session we get out of the way, and when its session is over we come back. Its
+// subscription is no session: the broker shares it (cupti_broker.h).
 // Runs on: the program's threads, in calls it makes to CUPTI (not hot); Install and Refresh on the
 // arming and drain threads.  May not: hold a lock across a call into CUPTI.
 #pragma once
@@ -21,10 +21,13 @@ struct GuestDuties {
   std::function<void(const char* why)> yield;
   // The program's session is over.
   std::function<void()> resume;
+  // Whether our session is on.
+  std::function<bool()> holds;
 };
 
-// Patches the modules that import CUPTI. Once; later modules by RefreshGuestHooks.
-void InstallGuestHooks(const LoadedApi& loaded, GuestDuties duties);
+// Redirects the program's calls, and puts the broker into `loaded`, which must live on. Once; later
+// modules by RefreshGuestHooks.
+void InstallGuestHooks(LoadedApi& loaded, GuestDuties duties);
 
 // Patches modules loaded since; cheap when there are none.
 void RefreshGuestHooks();

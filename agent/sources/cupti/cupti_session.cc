@@ -113,6 +113,20 @@ void Session::SetGraphNodes(bool nodes) {
   }
 }
 
+// The driver's call inside the runtime's stands for both.
+bool Session::IsCalledBack(Domain domain, const Call& call) const {
+  const bool is_launch = call.group == CallGroup::kLaunch || call.group == CallGroup::kGraphLaunch;
+  return !(features_.launches_by_driver_alone && is_launch && domain == Domain::kRuntime);
+}
+
+void Session::EnableCalls(bool on) {
+  calls_.ForEach([&](Domain domain, uint32_t cbid, const Call& call) {
+    if (!IsCalledBack(domain, call)) return;
+    (void)Try(
+        loaded_.api.EnableCallback(on ? 1 : 0, subscriber_, static_cast<uint32_t>(domain), cbid));
+  });
+}
+
 std::string Session::Arm(bool late) {
   const Api& api = loaded_.api;
   const Result subscribed = api.Subscribe(&subscriber_, &OnCallback, nullptr);
@@ -127,9 +141,7 @@ std::string Session::Arm(bool late) {
     Disarm();
     return "CUPTI takes no activity buffers";
   }
-  calls_.ForEach([&](Domain domain, uint32_t cbid, const Call&) {
-    (void)Try(api.EnableCallback(1, subscriber_, static_cast<uint32_t>(domain), cbid));
-  });
+  EnableCalls(true);
   for (const ResourceCbid cbid : kResources) {
     (void)Try(api.EnableCallback(1, subscriber_, static_cast<uint32_t>(Domain::kResource),
                                  static_cast<uint32_t>(cbid)));
@@ -146,9 +158,7 @@ std::string Session::Arm(bool late) {
 }
 
 void Session::StopCallbacks() {
-  calls_.ForEach([&](Domain domain, uint32_t cbid, const Call&) {
-    (void)Try(loaded_.api.EnableCallback(0, subscriber_, static_cast<uint32_t>(domain), cbid));
-  });
+  EnableCalls(false);
   for (const ResourceCbid cbid : kResources) {
     (void)Try(loaded_.api.EnableCallback(0, subscriber_, static_cast<uint32_t>(Domain::kResource),
                                          static_cast<uint32_t>(cbid)));
@@ -160,6 +170,8 @@ void Session::DisableKinds() {
     (void)Try(loaded_.api.ActivityDisable(static_cast<uint32_t>(kind)));
   }
   enabled_.clear();
+  // The program's client would get records of these calls, asked or not.
+  if (api_records_ && ChoosesApiRecords()) ChooseApiRecords(false);
   api_records_ = false;
 }
 
@@ -179,20 +191,25 @@ void Session::Forget() {
   subscriber_ = nullptr;
 }
 
+bool Session::ChoosesApiRecords() const {
+  return features_.api_records_by_call && loaded_.api.ActivityEnableRuntimeApi != nullptr &&
+         loaded_.api.ActivityEnableDriverApi != nullptr;
+}
+
+void Session::ChooseApiRecords(bool on) {
+  calls_.ForEach([&](Domain domain, uint32_t cbid, const Call& call) {
+    if (call.group != CallGroup::kLaunch && call.group != CallGroup::kGraphLaunch &&
+        call.group != CallGroup::kCopy) {
+      return;
+    }
+    (void)Try(domain == Domain::kRuntime ? loaded_.api.ActivityEnableRuntimeApi(cbid, on ? 1 : 0)
+                                         : loaded_.api.ActivityEnableDriverApi(cbid, on ? 1 : 0));
+  });
+}
+
 void Session::EnableApiRecords() {
   api_records_ = true;
-  const auto runtime = loaded_.api.ActivityEnableRuntimeApi;
-  const auto driver = loaded_.api.ActivityEnableDriverApi;
-  if (features_.api_records_by_call && runtime != nullptr && driver != nullptr) {
-    calls_.ForEach([&](Domain domain, uint32_t cbid, const Call& call) {
-      if (call.group != CallGroup::kLaunch && call.group != CallGroup::kGraphLaunch &&
-          call.group != CallGroup::kCopy) {
-        return;
-      }
-      (void)Try(domain == Domain::kRuntime ? runtime(cbid, 1) : driver(cbid, 1));
-    });
-    return;
-  }
+  if (ChoosesApiRecords()) return ChooseApiRecords(true);
   for (const Kind kind : {Kind::kRuntime, Kind::kDriver}) {
     if (Try(loaded_.api.ActivityEnable(static_cast<uint32_t>(kind)))) enabled_.push_back(kind);
   }

@@ -23,7 +23,9 @@ std::span<const ResourceCbid> RecordedResources();
 class Session {
  public:
   Session(const LoadedApi& loaded, const CallTable& calls)
-      : loaded_(loaded), features_(FeaturesOf(loaded.version)), calls_(calls) {}
+      : Session(loaded, calls, FeaturesOf(loaded.version)) {}
+  Session(const LoadedApi& loaded, const CallTable& calls, const Features& features)
+      : loaded_(loaded), features_(features), calls_(calls) {}
 
   // Subscribes, enables callbacks and kinds. Empty on success, else why not; then nothing is armed.
   // Kinds that this CUPTI lacks are skipped. `late`: the driver is up, and what exists already
@@ -61,6 +63,10 @@ class Session {
   void PutBackSettings();
   bool RegisterBuffers();
   bool Enable(Kind kind, bool late);
+  bool IsCalledBack(Domain domain, const Call& call) const;
+  void EnableCalls(bool on);
+  bool ChoosesApiRecords() const;
+  void ChooseApiRecords(bool on);
 
   const LoadedApi& loaded_;
   const Features features_;

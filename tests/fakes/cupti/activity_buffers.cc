@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/fakes/cupti/client_clock.h"
 #include "tests/fakes/cupti/layout.h"
 #include "tests/fakes/cupti/misbehaviour.h"
 #include "tests/fakes/cupti/refusal.h"
@@ -100,6 +101,7 @@ Lane& LaneOfThisThread() {
 void Deliver(Buffer* buffer) {
   if (CUpti_BuffersCallbackCompleteFunc complete = TheBuffers().complete.load()) {
     Machine()->enter_tool_callback(1);
+    PutIntoClientClock(buffer->data, buffer->used);
     complete(nullptr, 0, buffer->data, buffer->bytes, buffer->used);
     Machine()->enter_tool_callback(-1);
   }

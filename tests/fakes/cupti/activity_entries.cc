@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tests/fakes/cupti/activity_buffers.h"
+#include "tests/fakes/cupti/client_clock.h"
 #include "tests/fakes/cupti/hook_functions.h"
 #include "tests/fakes/cupti/layout.h"
 #include "tests/fakes/cupti/refusal.h"
@@ -16,6 +17,14 @@ bool Modelled(CUpti_ActivityKind kind) {
          kind == CUPTI_ACTIVITY_KIND_PCIE || RecordSize(kind) != 0;
 }
 
+// A kind has the last word over calls that were chosen one by one before it.
+void ForgetChosenCalls(CUpti_ActivityKind kind) {
+  if (kind != CUPTI_ACTIVITY_KIND_RUNTIME && kind != CUPTI_ACTIVITY_KIND_DRIVER) return;
+  const int domain = kind == CUPTI_ACTIVITY_KIND_RUNTIME ? CUPTI_CB_DOMAIN_RUNTIME_API
+                                                         : CUPTI_CB_DOMAIN_DRIVER_API;
+  for (auto& own : TheSubscription().api_record[domain]) own.store(0);
+}
+
 CUptiResult Enable(CUpti_ActivityKind kind, bool dump) {
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || static_cast<uint32_t>(kind) >= kMostKinds) {
     return LastCuptiError() = CUPTI_ERROR_INVALID_KIND;
@@ -25,6 +34,8 @@ CUptiResult Enable(CUpti_ActivityKind kind, bool dump) {
     return LastCuptiError() = CUPTI_ERROR_NOT_COMPATIBLE;
   }
   ListenToMachine();
+  NoteActivity();
+  ForgetChosenCalls(kind);
   bool before = TheSubscription().kind_enabled[kind].exchange(true);
   if (!HaveBufferCallbacks()) return CUPTI_SUCCESS;
   // Before the driver is up there is nothing to tell: the records come when it is.
@@ -105,6 +116,7 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || static_cast<uint32_t>(kind) >= kMostKinds) {
     return LastCuptiError() = CUPTI_ERROR_INVALID_KIND;
   }
+  ForgetChosenCalls(kind);
   TheSubscription().kind_enabled[kind].store(false);
   return CUPTI_SUCCESS;
 }

@@ -31,6 +31,8 @@ CuptiScript Read() {
   script.zero_times_every = Number("ZERO_TIMES_EVERY", 0);
   script.swap_times_every = Number("SWAP_TIMES_EVERY", 0);
   script.tick_times_every = Number("TICK_TIMES_EVERY", 0);
+  script.stale_clock = Number("STALE_CLOCK", 0);
+  script.clock_zeroes = Number("CLOCK_ZEROES", 0) != 0;
   script.fatal_after = Number("FATAL_AFTER", 0);
   script.correlation_by_api_kinds = Is("CORRELATION", "api-kinds");
   script.reverse_buffers = Number("REVERSE_BUFFERS", 0) != 0;

@@ -15,6 +15,8 @@ struct CuptiScript {
   uint64_t zero_times_every;      // ZERO_TIMES_EVERY
   uint64_t swap_times_every;      // SWAP_TIMES_EVERY: end before start
   uint64_t tick_times_every;      // TICK_TIMES_EVERY: of another clock, as if they were nanoseconds
+  uint64_t stale_clock;           // STALE_CLOCK: device records after a late timestamp callback
+  bool clock_zeroes;              // CLOCK_ZEROES: device records without times after one
   uint64_t fatal_after;           // FATAL_AFTER: records, then CUPTI ends itself
   bool correlation_by_api_kinds;  // CORRELATION=api-kinds
   bool reverse_buffers;           // REVERSE_BUFFERS: newest buffer first

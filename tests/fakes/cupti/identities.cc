@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "tests/fakes/cupti/activity_buffers.h"
+#include "tests/fakes/cupti/client_clock.h"
 #include "tests/fakes/cupti/refusal.h"
 #include "tests/fakes/cupti/result_names.h"
 #include "tests/fakes/cupti/subscription.h"
@@ -18,6 +19,7 @@ CUptiResult cuptiGetVersion(uint32_t* version) {
 
 CUptiResult cuptiGetTimestamp(uint64_t* timestamp) {
   if (timestamp == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (ReadClientClock(timestamp)) return CUPTI_SUCCESS;
   if (Machine() != nullptr) {
     *timestamp = Machine()->device_clock_ns();
     return CUPTI_SUCCESS;

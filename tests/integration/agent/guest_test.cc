@@ -107,12 +107,56 @@ TEST_P(GuestTest, TheProgramsProfileIsWholeAndOursHasAGapForEachSessionAndAllThe
 INSTANTIATE_TEST_SUITE_P(Doors, GuestTest,
                          testing::Combine(testing::Values("", "--no-preload"),
                                           testing::Values("kinds", "lookup", "subscribe",
-                                                          "finalize", "subscribed")),
+                                                          "finalize", "subscribed", "kineto",
+                                                          "threads")),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)[0] == '\0' ? "preload_"
                                                                                  : "environment_") +
                                   std::get<1>(info.param);
                          });
+
+// One subscription for good, as PyTorch's: it is ours to the end, and the program's.
+TEST(KinetoTest, BetweenItsSessionsAndAfterThemEverythingIsRecordedWithStacks) {
+  const TracedRun traced(Program("kineto"), kReturnSoon, {"--stacks", "all"});
+  ASSERT_TRUE(traced.process().exited_with(0)) << traced.process().output();
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const Trace& trace = traced.run().traces[0];
+  const std::vector<const Gap*> gaps = GapsForOthers(trace);
+  ASSERT_EQ(gaps.size(), size_t{kSessions});
+  // Before the first session, between two, after the last.
+  for (int i = 0; i <= kSessions; ++i) {
+    const int64_t from = i == 0 ? INT64_MIN : gaps[i - 1]->end;
+    const int64_t to = i == kSessions ? INT64_MAX : gaps[i]->start;
+    int kernels = 0;
+    for (size_t k = 0; k < trace.kernels.size(); ++k) {
+      if (trace.kernels.start[k] < from || trace.kernels.start[k] > to) continue;
+      ++kernels;
+      ASSERT_NE(trace.kernels.launch[k], collector::kNone);
+      EXPECT_NE(trace.api_calls.stack.At(trace.kernels.launch[k]), 0u);
+    }
+    EXPECT_EQ(kernels, kLaunches) << "time " << i;
+  }
+  EXPECT_EQ(traced.Problems(), "");
+}
+
+// What CUPTI makes of a clock that comes after activity differs by version and is not known of all.
+// It never learns of the program's: neither profile suffers, whatever it would have made of it.
+TEST(KinetoTest, TheProgramsClockSpoilsNeitherProfile) {
+  for (const auto& [name, value] :
+       Environment{{"RANKTAP_STANDIN_STALE_CLOCK", "3"}, {"RANKTAP_STANDIN_CLOCK_ZEROES", "1"}}) {
+    SCOPED_TRACE(name);
+    Environment environment = kReturnSoon;
+    environment.emplace_back(name, value);
+    const TracedRun traced(Program("kineto"), environment);
+    EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().output();
+    EXPECT_THAT(traced.process().output(), HasSubstr("untimely=0 "));
+    ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+    const Trace& trace = traced.run().traces[0];
+    EXPECT_EQ(trace.kernels.size(), size_t{kLaunches * (kSessions + 1)});
+    EXPECT_EQ(std::ranges::count(trace.kernels.start, collector::kUntimed), 0);
+    EXPECT_EQ(traced.Problems(), "");
+  }
+}
 
 TEST(DriverOnlyTest, AThreadThatWasInsideACallWhenWeStoodBackIsHeardAgainAndItsPollsAreCounted) {
   constexpr size_t kQuick = 20;

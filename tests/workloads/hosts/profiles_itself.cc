@@ -6,11 +6,17 @@
 //   WAY: kinds (activity kinds only, as torch.profiler since 2025), subscribe (with a subscription
 //   and its callbacks, as before), finalize (cuptiFinalize after each session, TEARDOWN_CUPTI=1),
 //   lookup (kinds, by addresses from dlsym, as Triton's Proton), subscribed (one subscription,
-//   from before the driver is up to the end of the last session)
+//   from before the driver is up to the end of the last session), kineto (as in PyTorch 2.1 to
+//   2.12: one subscription, from the first session to the end, for contexts that are made; the
+//   processor's ticks as CUPTI's clock, set at each session; kinds off before the flush; buffers
+//   per thread off after it), threads (kinds, of which another thread enables one at the same time)
 #include <cupti.h>
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
+#include <time.h>
+#include <x86intrin.h>
 
+#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +36,12 @@ std::mutex mutex;
 std::set<uint8_t*> lent;
 int strangers = 0;
 int kernels = 0;
+int memsets = 0;
+// Of the session that is on, in the clock of its records; and records with a time outside of it.
+uint64_t began = 0, ended = 0;
+int untimely = 0;
 int launches_called_back = 0;
+int contexts_called_back = 0;
 std::string settings;
 
 // Of the calls that a session of kinds makes.
@@ -55,6 +66,20 @@ bool LookUpAll() {
          dlsym(RTLD_NEXT, "cudaFree") != nullptr;
 }
 
+uint64_t Ticks() { return __rdtsc(); }
+
+uint64_t Realtime() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+void CheckTimes(uint64_t start, uint64_t end) {
+  // CUPTI's clocks may disagree by so much.
+  constexpr uint64_t kSlack = 100'000;
+  if (start + kSlack < began || end > ended + kSlack || start > end) ++untimely;
+}
+
 void CUPTIAPI OnRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
   const std::lock_guard lock(mutex);
   *buffer = static_cast<uint8_t*>(aligned_alloc(8, kBufferBytes));
@@ -73,7 +98,16 @@ void CUPTIAPI OnCompleted(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t v
   }
   CUpti_Activity* record = nullptr;
   while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
-    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ++kernels;
+    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+      const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
+      ++kernels;
+      CheckTimes(kernel->start, kernel->end);
+    } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
+      ++memsets;
+    } else if (record->kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
+      const auto* call = reinterpret_cast<const CUpti_ActivityAPI*>(record);
+      CheckTimes(call->start, call->end);
+    }
   }
   std::free(buffer);
 }
@@ -86,6 +120,24 @@ void Launch(int count) {
 void CUPTIAPI OnCallback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void* data) {
   const auto* call = static_cast<const CUpti_CallbackData*>(data);
   if (call->callbackSite == CUPTI_API_ENTER) ++launches_called_back;
+}
+
+void CUPTIAPI OnContext(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void*) {
+  if (domain == CUPTI_CB_DOMAIN_RESOURCE && id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) {
+    ++contexts_called_back;
+  }
+}
+
+bool SubscribeAsKineto() {
+  static CUpti_SubscriberHandle subscriber = nullptr;
+  if (subscriber != nullptr) return true;
+  uint32_t on = 0;
+  return cuptiSubscribe(&subscriber, &OnContext, nullptr) == CUPTI_SUCCESS &&
+         cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE,
+                             CUPTI_CBID_RESOURCE_CONTEXT_CREATED) == CUPTI_SUCCESS &&
+         cuptiGetCallbackState(&on, subscriber, CUPTI_CB_DOMAIN_RESOURCE,
+                               CUPTI_CBID_RESOURCE_CONTEXT_CREATED) == CUPTI_SUCCESS &&
+         on == 1;
 }
 
 bool Subscribe(CUpti_SubscriberHandle* subscriber) {
@@ -108,16 +160,65 @@ void NoteSettings() {
               std::to_string(static_cast<int>(thread_ids));
 }
 
-bool Profile(int count) {
+bool EnableKinds() {
+  return calls.Enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS &&
+         calls.Enable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS;
+}
+
+bool EnableKindsInTwoThreads() {
+  bool ok = false;
+  std::barrier start(2);
+  std::thread other([&] {
+    start.arrive_and_wait();
+    ok = calls.Enable(CUPTI_ACTIVITY_KIND_MEMSET) == CUPTI_SUCCESS;
+  });
+  start.arrive_and_wait();
+  const bool mine = EnableKinds();
+  other.join();
+  return ok && mine;
+}
+
+void SetMemory(int count) {
+  static void* memory = nullptr;
+  if (memory == nullptr) cudaMalloc(&memory, 64);
+  for (int i = 0; i < count; ++i) cudaMemsetAsync(memory, i, 64, nullptr);
+  cudaDeviceSynchronize();
+}
+
+bool DisableKinds() {
+  return calls.Disable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS &&
+         calls.Disable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS;
+}
+
+bool UseTicks() {
+  uint64_t now = 0;
+  const uint64_t before = Ticks();
+  return cuptiActivityRegisterTimestampCallback(&Ticks) == CUPTI_SUCCESS &&
+         cuptiGetTimestamp(&now) == CUPTI_SUCCESS && before <= now && now <= Ticks();
+}
+
+bool SetPerThreadBuffersOff() {
+  uint8_t off = 0;
+  size_t bytes = sizeof(off);
+  return cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &bytes, &off) ==
+         CUPTI_SUCCESS;
+}
+
+bool Profile(int count, const std::string& way) {
+  const bool as_kineto = way == "kineto", in_two_threads = way == "threads";
   nvtxRangePushA("session");
-  bool ok = calls.Register(&OnRequested, &OnCompleted) == CUPTI_SUCCESS &&
-            calls.Enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS &&
-            calls.Enable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS;
+  began = as_kineto ? Ticks() : Realtime();
+  bool ok = !as_kineto || UseTicks();
+  ok = ok && calls.Register(&OnRequested, &OnCompleted) == CUPTI_SUCCESS &&
+       (in_two_threads ? EnableKindsInTwoThreads() : EnableKinds());
   NoteSettings();
   Launch(count);
+  if (in_two_threads) SetMemory(count);
+  ended = as_kineto ? Ticks() : Realtime();
+  if (as_kineto) ok = DisableKinds() && ok;
   ok = cuptiActivityFlushAll(1) == CUPTI_SUCCESS && ok;
-  ok = calls.Disable(CUPTI_ACTIVITY_KIND_RUNTIME) == CUPTI_SUCCESS && ok;
-  ok = calls.Disable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS && ok;
+  ok = (as_kineto ? SetPerThreadBuffersOff() : DisableKinds()) && ok;
+  if (in_two_threads) ok = calls.Disable(CUPTI_ACTIVITY_KIND_MEMSET) == CUPTI_SUCCESS && ok;
   nvtxRangePop();
   return ok;
 }
@@ -125,8 +226,9 @@ bool Profile(int count) {
 bool Session(const std::string& way, int count) {
   CUpti_SubscriberHandle subscriber = nullptr;
   bool ok = way != "subscribe" || Subscribe(&subscriber);
+  if (way == "kineto") ok = SubscribeAsKineto();
   if (way == "lookup") ok = LookUpAll() && ok;
-  ok = Profile(count) && ok;
+  ok = Profile(count, way) && ok;
   if (way == "subscribe") ok = cuptiUnsubscribe(subscriber) == CUPTI_SUCCESS && ok;
   if (way == "finalize") ok = cuptiFinalize() == CUPTI_SUCCESS && ok;
   return ok;
@@ -154,12 +256,19 @@ int main(int argc, char** argv) {
     std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(argv[3])));
   }
   Launch(launches);
+  // A context of its own, to be called back for.
+  if (way == "kineto") start_device(1);
   const std::lock_guard lock(mutex);
   const int expected_callbacks = way == "subscribe"    ? launches * sessions
                                  : way == "subscribed" ? 2 * launches * sessions
                                                        : 0;
   ok = ok && launches_called_back == expected_callbacks;
-  std::printf("counts own_kernels=%d callbacks=%d strangers=%d ok=%d settings%s\n", kernels,
-              launches_called_back, strangers, ok ? 1 : 0, settings.c_str());
+  ok = ok && memsets == (way == "threads" ? launches * sessions : 0);
+  ok = ok && contexts_called_back == (way == "kineto" ? 1 : 0);
+  std::printf(
+      "counts own_kernels=%d memsets=%d callbacks=%d contexts=%d strangers=%d untimely=%d ok=%d "
+      "settings%s\n",
+      kernels, memsets, launches_called_back, contexts_called_back, strangers, untimely, ok ? 1 : 0,
+      settings.c_str());
   return ok && strangers == 0 && kernels == launches * sessions ? 0 : 1;
 }

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <map>
 
+#include "tests/unit/agent/core/rings.h"
+
 namespace ranktap::agent::cupti {
 namespace {
 
@@ -49,6 +51,10 @@ LoadedApi Willing(uint32_t version) {
   return loaded;
 }
 
+std::map<Domain, bool> g_chosen;
+
+class CuptiChosenCallsTest : public Rings {};
+
 class CuptiSessionTest : public testing::TestWithParam<uint8_t> {};
 
 // As found: 12.8 has no buffers per thread, 13.0 has, until PyTorch's profiler has ended a session.
@@ -70,6 +76,32 @@ TEST_P(CuptiSessionTest, SettingsAreAsFoundBetweenSessionsAndOursInEachOfThem) {
     EXPECT_EQ(g_thread_ids, 0u);
   }
   EXPECT_EQ(session.errors(), 0u);
+}
+
+// Whoever records RUNTIME, or nothing of the sort, gets what it asked for.
+TEST_F(CuptiChosenCallsTest, ApiRecordsOfSingleCallsEndWithOurSession) {
+  LoadedApi loaded = Willing(kVersion130);
+  loaded.api.GetCallbackName = [](uint32_t domain, uint32_t cbid, const char** name) -> Result {
+    *name = domain == static_cast<uint32_t>(Domain::kRuntime) ? "cudaLaunchKernel_v7000"
+                                                              : "cuLaunchKernel";
+    return cbid == 1 ? kSuccess : kErrorInvalidParameter;
+  };
+  loaded.api.ActivityEnableRuntimeApi = [](uint32_t, uint8_t on) -> Result {
+    g_chosen[Domain::kRuntime] = on != 0;
+    return kSuccess;
+  };
+  loaded.api.ActivityEnableDriverApi = [](uint32_t, uint8_t on) -> Result {
+    g_chosen[Domain::kDriver] = on != 0;
+    return kSuccess;
+  };
+  CallTable calls;
+  calls.Build(loaded.api, *arena_);
+  Session session(loaded, calls);
+  ASSERT_EQ(session.Arm(/*late=*/false), "");
+  session.EnableApiRecords();
+  EXPECT_TRUE(g_chosen[Domain::kRuntime] && g_chosen[Domain::kDriver]);
+  session.DisableKinds();
+  EXPECT_FALSE(g_chosen[Domain::kRuntime] || g_chosen[Domain::kDriver]);
 }
 
 INSTANTIATE_TEST_SUITE_P(BuffersPerThread, CuptiSessionTest, testing::Values(0, 1));

@@ -1,0 +1,179 @@
+// One subscription of CUPTI's for us and for the program's own client.
+#include "agent/sources/cupti/cupti_broker.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <utility>
+
+#include "agent/sources/cupti/cupti_callbacks.h"
+#include "tests/unit/agent/core/rings.h"
+
+namespace ranktap::agent::cupti {
+namespace {
+
+// A CUPTI that has one subscription and twenty ids in each domain.
+struct Cupti {
+  bool is_subscribed = false;
+  std::set<std::pair<uint32_t, uint32_t>> enabled;
+};
+Cupti g_cupti;
+constexpr uint32_t kIds = 20, kLaunch = 1, kOther = 2;
+constexpr auto kRuntime = static_cast<uint32_t>(Domain::kRuntime),
+               kResource = static_cast<uint32_t>(Domain::kResource);
+
+Result Subscribe(Subscriber* subscriber, CallbackFunction, void*) {
+  if (g_cupti.is_subscribed) return kErrorMultipleSubscribers;
+  g_cupti.is_subscribed = true;
+  *subscriber = &g_cupti;
+  return kSuccess;
+}
+Result Unsubscribe(Subscriber) {
+  g_cupti = {};
+  return kSuccess;
+}
+Result EnableCallback(uint32_t enable, Subscriber, uint32_t domain, uint32_t cbid) {
+  if (cbid >= kIds) return kErrorInvalidParameter;
+  if (enable != 0) g_cupti.enabled.insert({domain, cbid});
+  if (enable == 0) g_cupti.enabled.erase({domain, cbid});
+  return kSuccess;
+}
+Result EnableDomain(uint32_t enable, Subscriber, uint32_t domain) {
+  for (uint32_t cbid = 1; cbid < kIds; ++cbid) EnableCallback(enable, nullptr, domain, cbid);
+  return kSuccess;
+}
+Result GetCallbackState(uint32_t* enable, Subscriber, uint32_t domain, uint32_t cbid) {
+  *enable = g_cupti.enabled.contains({domain, cbid}) ? 1 : 0;
+  return kSuccess;
+}
+
+// The client writes a word into each call, and expects it back.
+int g_calls = 0, g_resources = 0, g_spoilt = 0;
+constexpr uint64_t kWord = 0x5eed;
+void OnClient(void*, uint32_t domain, uint32_t, const void* data) {
+  if (domain != kRuntime) {
+    ++g_resources;
+    return;
+  }
+  const auto& call = *static_cast<const ApiCallbackData*>(data);
+  if (call.site == Site::kEnter) {
+    *call.correlation_data = kWord;
+    return;
+  }
+  ++g_calls;
+  if (*call.correlation_data != kWord) ++g_spoilt;
+}
+
+void Raise(Site site, uint32_t cbid, uint64_t& word) {
+  if (!g_cupti.enabled.contains({kRuntime, cbid})) return;
+  ApiCallbackData call{};
+  call.site = site;
+  call.correlation_data = &word;
+  call.correlation_id = 1;
+  OnCallback(nullptr, kRuntime, cbid, &call);
+}
+
+void MakeCall(uint32_t cbid) {
+  uint64_t word = 0;
+  Raise(Site::kEnter, cbid, word);
+  Raise(Site::kExit, cbid, word);
+}
+
+class CuptiBrokerTest : public Rings {
+ protected:
+  void SetUp() override {
+    g_calls = g_resources = g_spoilt = 0;
+    api_ = {
+        .Subscribe = &Subscribe, .Unsubscribe = &Unsubscribe, .EnableCallback = &EnableCallback};
+    api_.GetCallbackName = [](uint32_t domain, uint32_t cbid, const char** name) -> Result {
+      *name = "cudaLaunchKernel_v7000";
+      return domain == kRuntime && cbid == kLaunch ? kSuccess : kErrorInvalidParameter;
+    };
+    calls_.Build(api_, *arena_);
+    g_callbacks.api = &api_;
+    g_callbacks.calls = &calls_;
+    broker::TakePlace(api_, {.EnableDomain = &EnableDomain, .GetCallbackState = &GetCallbackState});
+  }
+  void TearDown() override {
+    EXPECT_EQ(g_spoilt, 0);
+    EXPECT_FALSE(g_cupti.is_subscribed);
+  }
+
+  Subscriber SubscribeUs() {
+    Subscriber ours = nullptr;
+    EXPECT_EQ(api_.Subscribe(&ours, &OnCallback, nullptr), kSuccess);
+    EXPECT_EQ(api_.EnableCallback(1, ours, kRuntime, kLaunch), kSuccess);
+    return ours;
+  }
+  static Subscriber SubscribeClient() {
+    Subscriber theirs = nullptr;
+    EXPECT_EQ(broker::SubscribeGuest(&theirs, &OnClient, nullptr, nullptr), kSuccess);
+    return theirs;
+  }
+
+  static inline Api api_{};
+  static inline CallTable calls_;
+};
+
+TEST_F(CuptiBrokerTest, TheClientAndWeHearOfACallEachWithAWordOfItsOwn) {
+  const Subscriber ours = SubscribeUs(), theirs = SubscribeClient();
+  EXPECT_EQ(broker::EnableCallbackForGuest(1, kRuntime, kLaunch), kSuccess);
+  SetCapture(kCaptureCuda);
+  OnNewThread([](ThreadState& thread) {
+    MakeCall(kLaunch);
+    MakeCall(kLaunch);
+    EXPECT_EQ(thread.produced(), 2u);
+  });
+  ClearCapture(kCaptureCuda);
+  EXPECT_EQ(g_calls, 2);
+  EXPECT_EQ(api_.Unsubscribe(ours), kSuccess);
+  EXPECT_TRUE(broker::IsGuests(theirs));
+  EXPECT_EQ(broker::UnsubscribeGuest(), kSuccess);
+}
+
+TEST_F(CuptiBrokerTest, EitherMayGoFirstAndTheOtherKeepsItsCallbacks) {
+  Subscriber ours = SubscribeUs();
+  Subscriber theirs = SubscribeClient();
+  EXPECT_EQ(broker::EnableCallbackForGuest(1, kRuntime, kOther), kSuccess);
+  EXPECT_EQ(api_.Unsubscribe(ours), kSuccess);
+  EXPECT_EQ(g_cupti.enabled, (std::set<std::pair<uint32_t, uint32_t>>{{kRuntime, kOther}}));
+  ours = SubscribeUs();
+  EXPECT_EQ(broker::UnsubscribeGuest(), kSuccess);
+  EXPECT_FALSE(broker::IsGuests(theirs));
+  EXPECT_EQ(g_cupti.enabled, (std::set<std::pair<uint32_t, uint32_t>>{{kRuntime, kLaunch}}));
+  EXPECT_FALSE(broker::GuestListens(kRuntime));
+  EXPECT_EQ(api_.Unsubscribe(ours), kSuccess);
+}
+
+TEST_F(CuptiBrokerTest, AWholeDomainOfTheClientsOnAndOffLeavesOurs) {
+  const Subscriber ours = SubscribeUs();
+  SubscribeClient();
+  EXPECT_EQ(broker::EnableDomainForGuest(1, kRuntime), kSuccess);
+  EXPECT_EQ(broker::EnableDomainForGuest(1, kResource), kSuccess);
+  uint32_t on = 0;
+  EXPECT_EQ(broker::GetCallbackStateForGuest(&on, kRuntime, kOther), kSuccess);
+  EXPECT_EQ(on, 1u);
+  MakeCall(kOther);
+  EXPECT_EQ(g_calls, 1);
+  EXPECT_EQ(broker::EnableDomainForGuest(0, kRuntime), kSuccess);
+  EXPECT_EQ(broker::EnableDomainForGuest(0, kResource), kSuccess);
+  EXPECT_EQ(g_cupti.enabled, (std::set<std::pair<uint32_t, uint32_t>>{{kRuntime, kLaunch}}));
+  MakeCall(kLaunch);
+  EXPECT_EQ(g_calls, 1);
+  EXPECT_EQ(broker::GetCallbackStateForGuest(&on, kRuntime, kLaunch), kSuccess);
+  EXPECT_EQ(on, 0u) << "that one is ours alone";
+  EXPECT_EQ(broker::UnsubscribeGuest(), kSuccess);
+  EXPECT_EQ(api_.Unsubscribe(ours), kSuccess);
+}
+
+TEST_F(CuptiBrokerTest, ASecondClientIsRefusedByCuptiItself) {
+  SubscribeClient();
+  Subscriber second = nullptr;
+  EXPECT_EQ(broker::SubscribeGuest(&second, &OnClient, nullptr, nullptr),
+            kErrorMultipleSubscribers);
+  EXPECT_EQ(second, nullptr);
+  EXPECT_EQ(broker::UnsubscribeGuest(), kSuccess);
+}
+
+}  // namespace
+}  // namespace ranktap::agent::cupti
