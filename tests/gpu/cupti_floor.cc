@@ -73,7 +73,8 @@ bool MakeBuffers() {
 
 bool Start() {
   if (g_loaded != nullptr) return false;
-  g_loaded = new LoadedApi(LoadApi(""));
+  const char* chosen = std::getenv("RANKTAP_CUPTI");
+  g_loaded = new LoadedApi(LoadApi(chosen == nullptr ? "" : chosen));
   if (!g_loaded->ok() || !MakeBuffers()) return false;
   const Api& api = g_loaded->api;
   Subscriber subscriber = nullptr;

@@ -1,14 +1,12 @@
 """The first things: does a program run as before, is every kernel there with its launch, is the machine what it says."""
-import collections
-import gzip
-import json
-import os
 import re
 import statistics
 import sys
 import time
 
-from check.base import BUILD, PROGRAMS, RANKTAP, theirs, why
+from check.base import PROGRAMS, last_json, theirs, why, workload
+from check.guests import different
+from check.joins import kernel_facts, sound, text
 
 
 def timed(body):
@@ -17,60 +15,26 @@ def timed(body):
     return time.perf_counter() - start, result
 
 
-def about_machine(check):
-    smi = check.run(['nvidia-smi', '--query-gpu=name,driver_version,memory.total', '--format=csv,noheader'])
-    torch = check.run([sys.executable, '-c', 'import torch; print(torch.__version__, torch.version.cuda)'])
-    check.note('machine', None, f'{smi.stdout.strip() or "no nvidia-smi"}; torch {torch.stdout.strip() or "absent"}',
-               gpu=smi.stdout.strip(), torch=torch.stdout.strip(), kernel=os.uname().release, cores=os.cpu_count())
-    check.has_torch = bool(torch.stdout.strip())
-
-
-def kernel_facts(check, run):
-    """From the Kineto export: kernels, those without a launch, those that start before it."""
-    target = check.scratch / f'{run.name}-export'
-    check.run([RANKTAP, 'export', run, '--format', 'chrome', '-o', target])
-    files = sorted(target.glob('*')) if target.is_dir() else [target]
-    counts, unjoined, early, total = collections.Counter(), 0, 0, 0
-    for file in files:
-        events = json.loads(gzip.open(file).read() if file.suffix == '.gz' else file.read_bytes())['traceEvents']
-        launches = {event['args']['correlation']: event['ts'] for event in events
-                    if event.get('cat') in ('cuda_runtime', 'cuda_driver') and event.get('args', {}).get('correlation')}
-        for event in events:
-            if event.get('cat') != 'kernel':
-                continue
-            total += 1
-            counts[event['name']] += 1
-            launch = launches.get(event['args'].get('correlation'))
-            if launch is None:
-                unjoined += 1
-            elif event['ts'] < launch:
-                early += 1
-    return {'kernels': total, 'unjoined': unjoined, 'early': early, 'counts': dict(counts)}
-
-
 def cpp_workload(check):
-    command = [BUILD / 'workloads/train_cuda', '--ranks', '1', '--steps', '100']
+    command = [workload('train_cuda'), '--ranks', '1', '--steps', '100']
     bare, traced = [], []
-    done = None
     for _ in range(3):
         seconds, plain = timed(lambda: check.run(command))
         bare.append(seconds)
         seconds, (done, run) = timed(lambda: check.traced(command))
         traced.append(seconds)
-    same = done.returncode == plain.returncode and done.stdout == plain.stdout and theirs(done.stderr) == plain.stderr
+    same = done.returncode == plain.returncode == 0 and done.stdout == plain.stdout and theirs(done.stderr) == plain.stderr
     check.note('C++ workload untouched', same, f'exit {done.returncode}, output {"the same" if same else "differs"}; '
                f'{statistics.median(bare):.2f} s bare, {statistics.median(traced):.2f} s traced',
-               bare_s=bare, traced_s=traced)
+               bare_s=bare, traced_s=traced, bare=[plain.stdout[-2000:], plain.stderr[-2000:]],
+               traced=[done.stdout[-2000:], done.stderr[-2000:]])
     facts = kernel_facts(check, run)
-    sound = facts['kernels'] > 0 and facts['unjoined'] == 0 and facts['early'] == 0
-    check.note('C++ kernels joined to launches', sound, f'{facts["kernels"]} kernels, {facts["unjoined"]} without a '
-               f'launch, {facts["early"]} before theirs', **facts)
-    verify = check.run([RANKTAP, 'verify', run])
-    check.note('C++ trace verifies', verify.returncode == 0, verify.stdout.strip().splitlines()[-1] if verify.stdout else verify.stderr)
+    check.note('C++ kernels joined to launches', sound(facts), text(facts), **facts)
+    check.note('C++ trace verifies', *check.verified(run))
 
 
 def launch_cost(check):
-    command = [BUILD / 'workloads/launches', '100000']
+    command = [workload('launches'), '100000']
     def per_launch(done):
         found = re.search(r'(\d+) ns each', done.stdout + done.stderr)
         return float(found[1]) if found else float('nan')
@@ -82,44 +46,40 @@ def launch_cost(check):
                'level kernels (launch-bound loop)', bare_ns=bare, traced_ns=traced)
 
 
+def profiled(check, program, model, facts):
+    """The kernels of the trace beside those that torch.profiler counts."""
+    done = check.run([*program, '--mode', 'profiler'])
+    said = last_json(done, 'kernels')
+    name = f'PyTorch {model}: kernels as torch.profiler counts them'
+    if said is None:
+        check.note(name, None, f'not asked: torch.profiler did not run: {why(done)}')
+        return
+    differs = different(dict(said['kernels']), facts['counts'])
+    check.note(name, not differs, f'{len(said["kernels"])} names, {len(differs)} differ', profiler=said['kernels'],
+               ours=facts['counts'], different=differs)
+
+
 def pytorch(check, model):
     program = [sys.executable, PROGRAMS / 'train_small.py', '--model', model]
-    plain = check.run(program)
-    if plain.returncode != 0:
-        check.note(f'PyTorch {model}', False, f'does not run bare: {plain.stderr.strip().splitlines()[-1:]}')
-        return
+    plain, again = check.run(program), check.run(program)
     done, run = check.traced(program)
-    profiled = check.run([*program, '--mode', 'profiler'])
-    bare, traced = json.loads(plain.stdout.splitlines()[-1]), json.loads(done.stdout.splitlines()[-1])
-    check.note(f'PyTorch {model} untouched', bare['losses'] == traced['losses'] and theirs(done.stderr) == plain.stderr,
-               'losses bit-identical' if bare['losses'] == traced['losses'] else 'losses differ')
+    bare, traced = last_json(plain, 'losses', 'libcupti'), last_json(done, 'losses', 'libcupti')
+    if bare is None or traced is None:
+        check.note(f'PyTorch {model}', False, f'does not run: bare {why(plain)}; traced {why(done)}')
+        return
+    same = bare['losses'] == traced['losses']
+    # A program that differs from itself shows nothing.
+    repeats = bare['losses'] == (last_json(again, 'losses') or {}).get('losses')
+    quiet = theirs(done.stderr) == plain.stderr
+    check.note(f'PyTorch {model} untouched', (same and quiet) if repeats else None,
+               f'losses {"bit-identical" if same else "differ"}{"" if repeats else " (those of two bare runs differ too)"}, '
+               f'stderr {"the same" if quiet else "differs"}', bare=bare['losses'], traced=traced['losses'],
+               stderr=[plain.stderr[-2000:], done.stderr[-2000:]])
     check.note(f'PyTorch {model}: one libcupti', len(traced['libcupti']) == 1, ', '.join(traced['libcupti']) or 'none',
                paths=traced['libcupti'])
     facts = kernel_facts(check, run)
-    check.note(f'PyTorch {model}: kernels joined', facts['kernels'] > 0 and facts['unjoined'] == 0 and facts['early'] == 0,
-               f'{facts["kernels"]} kernels, {facts["unjoined"]} without a launch, {facts["early"]} before theirs')
-    if profiled.returncode == 0:
-        kineto = json.loads(profiled.stdout.splitlines()[-1])['kernels']
-        different = {name: (kineto.get(name, 0), facts['counts'].get(name, 0))
-                     for name in set(kineto) | set(facts['counts']) if kineto.get(name, 0) != facts['counts'].get(name, 0)}
-        check.note(f'PyTorch {model}: kernels as torch.profiler counts them', not different,
-                   f'{len(kineto)} names, {len(different)} differ', different=different)
-    else:
-        check.note(f'PyTorch {model}: torch.profiler', None, 'did not run: ' + profiled.stderr.strip()[-200:])
-
-
-def record(check):
-    recorder = BUILD / 'gpu/cupti_recorder.so'
-    for name, command in (('train_cuda', [BUILD / 'workloads/train_cuda', '--ranks', '1', '--steps', '20']),
-                          ('pytorch', [sys.executable, PROGRAMS / 'train_small.py', '--model', 'conv', '--steps', '5'])):
-        path = check.scratch / f'{name}.rec'
-        check.run(command, CUDA_INJECTION64_PATH=str(recorder), CUPTI_RECORDING=str(path), CUPTI_RECORDING_MIB='8')
-        if not path.exists():
-            check.note(f'recording {name}', None, 'nothing was recorded')
-            continue
-        packed = check.out / f'{name}.rec.gz'
-        packed.write_bytes(gzip.compress(path.read_bytes()))
-        check.note(f'recording {name}', None, f'{path.stat().st_size} bytes, {packed.stat().st_size} compressed')
+    check.note(f'PyTorch {model}: kernels joined', sound(facts), text(facts), **facts)
+    profiled(check, program, model, facts)
 
 
 def door_order(check):
@@ -135,7 +95,6 @@ def door_order(check):
 
 
 def run(check):
-    about_machine(check)
     cpp_workload(check)
     launch_cost(check)
     if check.has_torch and not check.stand_in:
@@ -145,4 +104,3 @@ def run(check):
         check.note('PyTorch', None, 'not checked: ' +
                    ('the stand-in is no CUDA for it' if check.stand_in else 'it is not installed'))
     door_order(check)
-    record(check)

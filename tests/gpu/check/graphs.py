@@ -1,14 +1,17 @@
 """CUDA graphs: as a whole at level kernels, node by node at level full, and what each costs."""
-from check.base import WORKLOADS, last_json, why
+from check.base import last_json, why, workload
 
 
 def graph_program(check):
     if check.stand_in:
-        return [WORKLOADS / 'train_cuda', '--ranks', '1', '--steps', '20']
+        return [workload('train_cuda'), '--ranks', '1', '--steps', '20']
     return check.model('mlp', 100, '--graph')
 
 
 def run(check):
+    if not check.stand_in and not check.has_torch:
+        check.note('graphs', None, 'not checked: PyTorch is not installed')
+        return
     command = graph_program(check)
     bare = check.run(command)
     if bare.returncode != 0:
@@ -32,6 +35,6 @@ def run(check):
     check.note('graphs node by node at level full', len(nodes) > 0 and len(tied) == len(nodes),
                f'{len(nodes)} kinds of nodes, {len(tied)} with the call that captured them, {len(with_source)} with a line',
                rows=nodes[:20])
-    said = last_json(bare)
+    said = last_json(bare, 'ns_per_step')
     if said:
         check.note('graphs: bare', None, f'{said["ns_per_step"] / 1e6:.3f} ms a step')

@@ -42,52 +42,62 @@ def ways(check, model, steps):
     return found
 
 
+def one(check, way, command, environment):
+    """(what the program says, None), or (None, why there is nothing)."""
+    sign = check.scratch / 'floor-was-armed'
+    sign.unlink(missing_ok=True)
+    done = check.run(command(), **environment)
+    said = last_json(done, 'ns_per_step')
+    if said is None or not isinstance(said['ns_per_step'], (int, float)) or said['ns_per_step'] <= 0:
+        return None, why(done)
+    if way.startswith('floor') and not sign.exists():
+        return None, f'{FLOOR.name} was not armed: no floor'
+    return said, None
+
+
 def measure(check, model, rounds):
-    """ns a step by way: one process each, in alternating order, the first round forwards, the next backwards."""
-    steps = STAND_IN_STEPS if check.stand_in else MODELS[model]
-    commands = ways(check, model, steps)
-    times, failures = {way: [] for way in commands}, {}
-    extra = {}
+    """{way: {round: ns a step}}: one process each, the first round forwards, the next backwards. A run that fails has
+    no entry, so that the others of its round keep their partners."""
+    commands = ways(check, model, STAND_IN_STEPS if check.stand_in else MODELS[model])
+    times, failures, facts = {way: {} for way in commands}, {}, {}
     for turn in range(rounds):
         order = list(commands) if turn % 2 == 0 else list(reversed(commands))
         for way in order:
-            if check.left_s() < 45 and times['bare']:
-                return times, failures, extra
-            command, environment = commands[way]
-            done = check.run(command(), **environment)
-            said = last_json(done)
-            sign = check.scratch / 'floor-was-armed'
-            if way.startswith('floor') and not sign.exists():
-                failures[way] = f'{FLOOR.name} was not armed: no floor'
+            if check.left_s() < 30:
+                failures.setdefault(way, 'the time was over')
                 continue
-            sign.unlink(missing_ok=True)
+            said, reason = one(check, way, *commands[way])
             if said is None:
-                failures[way] = why(done)
+                failures[way] = reason
                 continue
-            times[way].append(said['ns_per_step'])
-            extra[way] = {key: said[key] for key in ('kernels_per_step', 'launches_per_step') if key in said}
-    return times, failures, extra
+            times[way][turn] = said['ns_per_step']
+            if way == 'bare':
+                facts = {key: said[key] for key in ('kernels_per_step', 'launches_per_step') if said.get(key)}
+    return times, failures, facts
+
+
+def differences(mine, theirs, per=None):
+    """Of the rounds that both have: they ran within minutes of each other. In percent of `theirs`, or each by `per`."""
+    return [100.0 * (mine[turn] - theirs[turn]) / theirs[turn] if per is None else (mine[turn] - theirs[turn]) / per
+            for turn in sorted({*mine} & {*theirs})]
 
 
 def compare(check, model, rounds):
-    times, failures, extra = measure(check, model, rounds)
-    if not times['bare']:
-        check.note(f'overhead {model}', False, f'the bare program does not run: {failures.get("bare")}')
-        return
+    times, failures, facts = measure(check, model, rounds)
     for way, reason in failures.items():
-        check.note(f'overhead {model}: {way}', None, f'did not run: {reason}')
+        if way != 'bare' or times['bare']:
+            check.note(f'overhead {model}: {way}', None, f'{len(times[way])} of {rounds} rounds: {reason}')
     bare = times['bare']
-    costs = {}
-    for way, samples in times.items():
-        # A round's ways ran within minutes of each other: differences within it, not of the means.
-        differences = [100.0 * (mine - theirs) / theirs for mine, theirs in zip(samples, bare)]
-        if differences and way != 'bare':
-            costs[way] = summary(differences)
+    if not bare:
+        check.note(f'overhead {model}', False, f'the bare program does not run: {failures.get("bare")}', times_ns=times)
+        return
+    costs = {way: summary(differences(samples, bare)) for way, samples in times.items()
+             if way != 'bare' and {*samples} & {*bare}}
     lines = [f'{way} {percent(cost)}' for way, cost in costs.items()]
-    text = f'{summary(bare)["median"] / 1e6:.3f} ms a step bare; ' + ', '.join(lines)
+    text = f'{summary(list(bare.values()))["median"] / 1e6:.3f} ms a step bare; ' + ', '.join(lines)
     check.note(f'overhead {model}', None, 'worked out, means nothing: ' + text if check.stand_in else text,
-               bare_ns=summary(bare), cost_percent=costs, times_ns=times, **extra.get('bare', {}))
-    judge(check, model, costs, times, extra.get('bare', {}))
+               bare_ns=summary(list(bare.values())), cost_percent=costs, times_ns=times, **facts)
+    judge(check, model, costs, times, facts)
 
 
 def judge(check, model, costs, times, facts):
@@ -95,25 +105,25 @@ def judge(check, model, costs, times, facts):
     def met(value):
         return None if check.stand_in else value
 
-    if {'floor', 'kernels'} <= costs.keys():
+    if {'floor', 'kernels'} <= costs.keys() and model != 'mlp':
         floor, ours = costs['floor']['mean'], costs['kernels']['mean']
         allowed = floor + max(0.15 * floor, 0.3)
-        if model != 'mlp':
-            check.note(f'kernels at most floor + max(15 %, 0.3 points), {model}', met(ours <= allowed),
-                       f'{ours:.2f} % beside {floor:.2f} %, allowed {allowed:.2f} %')
-        launches = facts.get('launches_per_step')
-        if model == 'mlp' and launches:
-            extra = [(a - b) / launches for a, b in zip(times['kernels'], times['floor'])]
-            mean = summary(extra)['mean']
-            check.note('at most 1 us a launch above the floor, mlp', met(mean <= 1000.0),
-                       f'{mean:.0f} ns a launch ({launches:.0f} launches a step)', ns_per_launch=summary(extra))
+        check.note(f'kernels at most floor + max(15 %, 0.3 points), {model}', met(ours <= allowed),
+                   f'{ours:.2f} % beside {floor:.2f} %, allowed {allowed:.2f} %')
+    launches = facts.get('launches_per_step')
+    extra = differences(times['kernels'], times['floor'], launches) if launches else []
+    if model == 'mlp' and extra:
+        mean = summary(extra)['mean']
+        check.note('at most 1 us a launch above the floor, mlp', met(mean <= 1000.0),
+                   f'{mean:.0f} ns a launch ({launches:.0f} launches a step)', ns_per_launch=summary(extra))
     if {'kernels', 'torch.profiler'} <= costs.keys() and costs['kernels']['mean'] > 0:
         times_ours = costs['torch.profiler']['mean'] / costs['kernels']['mean']
         check.note(f'torch.profiler at least 4 times ours, {model}', met(times_ours >= 4.0), f'{times_ours:.1f} times')
 
 
 def run(check):
-    wanted = os.environ.get('GPU_CHECK_MODELS', ' '.join(MODELS)).split()
-    rounds = int(os.environ.get('GPU_CHECK_ROUNDS', '2' if check.stand_in else '5'))
-    for model in wanted:
-        compare(check, model, rounds)
+    if not check.stand_in and not check.has_torch:
+        check.note('overhead', None, 'not checked: PyTorch is not installed')
+        return
+    for model in check.models:
+        compare(check, model, int(os.environ.get('GPU_CHECK_ROUNDS', '2')))

@@ -1,7 +1,7 @@
 """Trains one of models.py for some steps; the last line is JSON: ns a step after a warm-up, and what was profiled.
 
 Modes: bare; profiler (torch.profiler over all timed steps, CPU and CUDA); profiler-in-the-middle (over the
-middle third). --graph: the step is one CUDA graph. --device cpu only tries the program.
+middle third, inside the NVTX range `session`, with a second's rest after it). --graph: the step is one CUDA graph. --device cpu only tries the program.
 """
 import argparse
 import collections
@@ -18,6 +18,16 @@ import models
 def synchronize(device):
     if device == 'cuda':
         torch.cuda.synchronize()
+
+
+@contextlib.contextmanager
+def named(name, device):
+    """An NVTX range where there is a GPU."""
+    if device == 'cuda':
+        torch.cuda.nvtx.range_push(name)
+    yield
+    if device == 'cuda':
+        torch.cuda.nvtx.range_pop()
 
 
 def make_step(options):
@@ -37,10 +47,8 @@ def make_step(options):
             step()
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    torch.cuda.nvtx.range_push('capture')
-    with torch.cuda.graph(graph):
+    with named('capture', options.device), torch.cuda.graph(graph):
         step()
-    torch.cuda.nvtx.range_pop()
     return graph.replay
 
 
@@ -77,9 +85,13 @@ def main():
     start = time.perf_counter_ns()
     if options.mode == 'profiler-in-the-middle':
         train(step, middle)
-        with profiler(options) as profiled:
-            train(step, middle)
-            synchronize(options.device)
+        # The work of before belongs to the trace of before.
+        synchronize(options.device)
+        with named('session', options.device):
+            with profiler(options) as profiled:
+                train(step, middle)
+                synchronize(options.device)
+        time.sleep(1.0)
         train(step, options.steps - 2 * middle)
     else:
         with profiler(options) if options.mode == 'profiler' else contextlib.nullcontext():

@@ -1,0 +1,22 @@
+// The questions of docs/cupti.md, "Facts that a GPU must answer". Each is asked in a process of its
+// own, in which CUDA is up and CUPTI has not been used.
+#pragma once
+
+namespace ranktap::gpu {
+
+// launches: how many a measurement takes; a graph has so many nodes.
+void AskCost(int launches);
+void AskCorrelation(int launches);
+void AskLeftBytes(int launches);
+void AskSettings(int launches);
+void AskClockGuestLater(int launches);
+void AskClockOnce(int launches);
+void AskClockEachSession(int launches);
+void AskClockRealtimeFirst(int launches);
+void AskWindows(int launches);
+void AskSecondSubscriber(int launches);
+void AskGraphWhole(int launches);
+void AskGraphNodes(int launches);
+void AskGraphSecondSession(int launches);
+
+}  // namespace ranktap::gpu
