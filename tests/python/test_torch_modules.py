@@ -124,6 +124,13 @@ class TrainingTest(harness.TracedTest):
         self.assertEqual(self.calls(run)['OptimizedModule'], STEPS)
         self.assertEqual(len(self.report(run, 'steps')), STEPS)
 
+    def test_dynamo_compiles_and_recompiles_as_many_frames_as_without_ranktap(self):
+        command = [harness.TORCH_PYTHON, harness.PROGRAMS / 'compiles.py']
+        bare = self.run_bare(command)
+        traced, _ = self.run_traced(command, ['--level', 'full'])
+        self.assertIn('"frames": 1, ', bare.stdout)
+        self.assertEqual(traced.stdout, bare.stdout)
+
     def test_below_full_the_program_is_not_hooked(self):
         run = self.trace('--steps', '1', level='ranges')
         self.assertEqual(len(list(run.glob('*.trace'))), 0)

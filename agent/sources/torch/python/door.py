@@ -7,6 +7,8 @@ program or print: what goes wrong is counted and named in RANKTAP_LOG.
 import sys
 import types
 
+own_code = sys._getframe().f_code
+
 
 def load(name):
     """A module of ours from its embedded source, as `_ranktap.<name>`."""
@@ -15,13 +17,35 @@ def load(name):
         module = types.ModuleType(full)
         module.agent = types.SimpleNamespace(**functions)
         module.load = load
-        exec(compile(sources[name], f'<ranktap/{name}.py>', 'exec'), module.__dict__)
+        code = compile(sources[name], f'<ranktap/{name}.py>', 'exec')
+        exec(code, module.__dict__)
         sys.modules[full] = module
+        try:
+            hide_from_dynamo(code)
+        except Exception as failure:
+            functions['contained'](f'hiding {name} from dynamo: {failure!r}')
     return sys.modules[full]
+
+
+def hide_from_dynamo(code):
+    """Dynamo compiles every function that a compiled program enters, and so what we run in its hooks. A hook that it
+    traces into is traced all the same."""
+    dynamo = sys.modules.get('torch._C._dynamo.eval_frame')
+    if hasattr(dynamo, 'set_code_exec_strategy'):
+        skip, default = dynamo._FrameAction.SKIP, dynamo._FrameAction.DEFAULT
+        dynamo.set_code_exec_strategy(code, dynamo._FrameExecStrategy(skip, default))
+    elif hasattr(dynamo, 'skip_code'):  # PyTorch before 2.7
+        dynamo.skip_code(code)
+    else:
+        return
+    for part in code.co_consts:
+        if isinstance(part, types.CodeType):
+            hide_from_dynamo(part)
 
 
 def install():
     try:
+        hide_from_dynamo(own_code)
         load('hooks').install(sys.modules['torch'])
     except Exception as failure:
         functions['contained'](f'the hooks for torch: {failure!r}')
