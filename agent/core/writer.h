@@ -108,6 +108,9 @@ class ThreadState {
     slot_->open_correlation.store(correlation, std::memory_order_relaxed);
     slot_->open_api.store(api, std::memory_order_release);
   }
+  bool IsInside(proto::ArenaRef api) const {
+    return slot_->open_api.load(std::memory_order_relaxed) == api;
+  }
   void CloseCall() { slot_->open_api.store(0, std::memory_order_relaxed); }
 
   uint32_t writer() const { return slot_->id.load(std::memory_order_relaxed); }

@@ -2,12 +2,22 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <vector>
 
+#include "collector/trace/graph_launch_ids.h"
 #include "collector/trace/pages_ahead.h"
 
 namespace ranktap::collector {
 namespace {
+
+// Work may begin before its call by a device's clock, which is off by microseconds; the next call
+// with the same id is 2^32 calls away.
+int64_t LatestCallOf(int64_t work_start) {
+  constexpr int64_t kMostClockError = 1'000'000;
+  constexpr int64_t kLatest = std::numeric_limits<int64_t>::max();
+  return work_start > kLatest - kMostClockError ? kLatest : work_start + kMostClockError;
+}
 
 // Rows of the API calls by correlation id. Ids of one thread count up with the time: the column
 // itself is the index. Those of one process have few holes, so a plain array does for all others
@@ -32,7 +42,8 @@ class CallIndex {
   }
 
   // Fastest for ids that nearly count up.
-  uint32_t Find(uint32_t correlation, int64_t start) {
+  uint32_t Find(uint32_t correlation, int64_t work_start) {
+    const int64_t start = LatestCallOf(work_start);
     if (counts_up_) return FindAround(correlation);
     if (!dense_.empty()) {
       const uint64_t at = uint64_t{correlation} - low_;
@@ -110,6 +121,14 @@ void Join(CallIndex* calls, DeviceWork* work) {
   }
 }
 
+// A call that is not the work's would take its line, range and step with it.
+void Unjoin(int64_t graph_ids_wrong_from, bool is_graph, DeviceWork* work) {
+  for (size_t i = 0; i < work->size(); ++i) {
+    const bool is_later = work->start[i] >= graph_ids_wrong_from || work->start[i] == kUntimed;
+    if (is_later && (is_graph || work->graph.At(i) != 0)) work->launch[i] = kNone;
+  }
+}
+
 }  // namespace
 
 void JoinLaunches(Trace* trace) {
@@ -118,6 +137,12 @@ void JoinLaunches(Trace* trace) {
   Join(&calls, &trace->copies);
   Join(&calls, &trace->memsets);
   Join(&calls, &trace->graph_launches);
+  const int64_t graph_ids_wrong_from = GraphIdsWrongFrom(*trace);
+  if (graph_ids_wrong_from == std::numeric_limits<int64_t>::max()) return;
+  Unjoin(graph_ids_wrong_from, false, &trace->kernels);
+  Unjoin(graph_ids_wrong_from, false, &trace->copies);
+  Unjoin(graph_ids_wrong_from, false, &trace->memsets);
+  Unjoin(graph_ids_wrong_from, true, &trace->graph_launches);
 }
 
 }  // namespace ranktap::collector

@@ -48,11 +48,13 @@ constexpr std::optional<StackSite> StackSiteOf(CallGroup group) {
   return std::nullopt;
 }
 
-// 0: none taken here. The kernel's name tells apart launches that have the same stack pointer.
+// 0: none taken here. The kernel's name tells apart launches that have the same stack pointer;
+// CUPTI promises one for launches of kernels only, else it may be anything.
 proto::ArenaRef StackOf(ThreadState& thread, const ApiCallbackData& data, const Call& call) {
   const std::optional<StackSite> site = StackSiteOf(call.group);
   if (!site) return 0;
-  const auto kernel = reinterpret_cast<uintptr_t>(data.symbol_name);
+  const uintptr_t kernel =
+      call.group == CallGroup::kLaunch ? reinterpret_cast<uintptr_t>(data.symbol_name) : 0;
   return stacks::CaptureStack(thread, *site, kernel != 0 ? kernel : call.api);
 }
 
@@ -137,10 +139,10 @@ void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
     *data.correlation_data = now;
     return thread->OpenCall(now, call.api, data.correlation_id);
   }
+  // Capture began inside the call: what its correlation data holds then is nobody's promise.
+  if (!thread->IsInside(call.api)) return;
   thread->CloseCall();
-  // 0: capture began inside the call.
   const uint64_t start = *data.correlation_data;
-  if (start == 0) return;
   if (thread->IsGuarded()) return thread->Lose(Loss::kNested);
   EmitCall(*thread, data, call, start, now);
   // Once for each refresh: a wake is a system call.

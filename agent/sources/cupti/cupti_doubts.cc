@@ -56,6 +56,15 @@ void Drain::NoteImpossibleTimes() {
       "counts as untimed");
 }
 
+// The reader refuses these joins: it knows the version, and where gaps end (graph_launch_ids.h).
+void Drain::NoteWrongGraphIds() {
+  if (graph_ids_noted_ || !FeaturesOf(loaded_.version).graph_ids_wrong_in_later_sessions) return;
+  graph_ids_noted_ = true;
+  Note(
+      "graph launches after a gap are unjoined: CUPTI 13.0 and 13.1 give them the ids of other "
+      "calls (mended in 13.1 U1)");
+}
+
 // A kernel may run for so long; CUPTI that has broken down is told from it by a look at the
 // program.
 void Drain::WatchForRecords() {

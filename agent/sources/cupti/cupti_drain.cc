@@ -127,12 +127,7 @@ void Drain::Arm() {
                  .end_ticks = NowTicks(),
                  .detail = gap_detail_});
     gap_since_ticks_ = 0;
-  }
-  if (sessions_++ == 1 && FeaturesOf(loaded_.version).graph_ids_wrong_in_later_sessions) {
-    Note(
-        "after a gap, CUPTI 13.0 and 13.1 may give graph launches the ids of other calls (mended "
-        "in "
-        "13.1 U1)");
+    NoteWrongGraphIds();
   }
 }
 

@@ -55,6 +55,7 @@ class Drain {
   void DrainBuffer(const BufferPool::Buffer& buffer);
   TimeBounds PossibleTimes() const;
   void NoteImpossibleTimes();
+  void NoteWrongGraphIds();
   void WatchForRecords();
   void CountDiscarded(const BufferPool::Buffer& buffer);
   void EmitRecord(const Record& record);
@@ -70,9 +71,8 @@ class Drain {
   std::optional<Session> session_;
   std::optional<RecordReader> records_;
   ThreadState* writer_ = nullptr;
-  uint64_t sessions_ = 0;
   uint64_t began_realtime_ns_ = 0, began_ns_ = 0;  // CLOCK_REALTIME, CLOCK_MONOTONIC
-  bool impossible_times_noted_ = false;
+  bool impossible_times_noted_ = false, graph_ids_noted_ = false;
   // Since when no kernel's record has come, what had come and been launched by then.
   uint64_t silent_since_ns_ = 0, silent_kernels_ = 0, silent_launches_ = 0;
   bool silence_noted_ = false;

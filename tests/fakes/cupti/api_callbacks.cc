@@ -1,4 +1,5 @@
 // Traced calls: the subscriber's callbacks, and the API records.
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +16,21 @@ CUpti_CallbackDomain DomainOf(const ApiCall& call) {
   return static_cast<CUpti_CallbackDomain>(call.domain);
 }
 
+// Nothing is promised of a call's correlation data before the client has set it, nor of the symbol
+// outside of launches: the one is what was there before, the other is no address.
+uint64_t Leftover() {
+  static thread_local uint64_t state = 0x9e3779b97f4a7c15 ^ static_cast<uint64_t>(pthread_self());
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return state;
+}
+
+const char* SymbolOf(const ApiCall& call) {
+  if (call.symbol != nullptr) return call.symbol;
+  return reinterpret_cast<const char*>(0x5a5a'0000'0000'0000 | Leftover() >> 16);
+}
+
 void RaiseApi(ApiCall& call, CUpti_ApiCallbackSite site) {
   const uint32_t cbid = CallbackIdOf(call.domain, call.cbid);
   if (!Wanted(DomainOf(call), cbid)) return;
@@ -23,7 +39,7 @@ void RaiseApi(ApiCall& call, CUpti_ApiCallbackSite site) {
   data.functionName = call.name;
   data.functionParams = call.params;
   data.functionReturnValue = const_cast<void*>(call.result);
-  data.symbolName = call.symbol;
+  data.symbolName = SymbolOf(call);
   data.context = call.context;
   data.contextUid = call.context_id;
   data.correlationData = &call.correlation_data;
@@ -33,9 +49,14 @@ void RaiseApi(ApiCall& call, CUpti_ApiCallbackSite site) {
 
 }  // namespace
 
-void OnEnter(ApiCall& call) { RaiseApi(call, CUPTI_API_ENTER); }
+void OnEnter(ApiCall& call) {
+  call.correlation_data = Leftover();
+  RaiseApi(call, CUPTI_API_ENTER);
+}
 
 void OnExit(ApiCall& call) {
+  // We were not there when it began.
+  if (call.enter_device_ns == 0) call.correlation_data = Leftover();
   if (call.enter_device_ns != 0 && HaveBufferCallbacks() &&
       ApiRecordWanted(call.domain, CallbackIdOf(call.domain, call.cbid))) {
     WriteExternalCorrelations(call.correlation);

@@ -35,6 +35,7 @@ CuptiScript Read() {
   script.clock_zeroes = Number("CLOCK_ZEROES", 0) != 0;
   script.fatal_after = Number("FATAL_AFTER", 0);
   script.correlation_by_api_kinds = Is("CORRELATION", "api-kinds");
+  script.graph_ids_wrong = Number("GRAPH_IDS_WRONG", 0) != 0;
   script.reverse_buffers = Number("REVERSE_BUFFERS", 0) != 0;
   script.reenter_on_request = Number("REENTER_ON_REQUEST", 0) != 0;
   script.overhead_of_requests = Number("OVERHEAD_OF_REQUESTS", 0) != 0;

@@ -17,6 +17,17 @@ void Write(const Layout& layout, const Operation& operation) {
                offsetof(Layout, end), operation.start_ns, operation.end_ns});
 }
 
+// Of this thread's last kernel outside of graphs.
+thread_local uint32_t last_kernel = 0;
+
+// Before 13.1 U1, work of graphs comes with the id of another call in a process's later sessions.
+uint32_t CorrelationOf(const Operation& operation) {
+  const bool of_graph = operation.kind == OperationKind::kGraph || operation.graph_id != 0;
+  const bool wrong = of_graph && Script().graph_ids_wrong && TheSubscription().count.load() > 1;
+  return VisibleCorrelation(wrong ? last_kernel : operation.correlation, operation.api_domain,
+                            operation.api_cbid);
+}
+
 template <typename Layout>
 void FillPlace(Layout& layout, const Operation& operation) {
   layout.start = operation.start_ns;
@@ -24,8 +35,7 @@ void FillPlace(Layout& layout, const Operation& operation) {
   layout.deviceId = operation.device;
   layout.contextId = operation.context_id;
   layout.streamId = operation.stream_id;
-  layout.correlationId =
-      VisibleCorrelation(operation.correlation, operation.api_domain, operation.api_cbid);
+  layout.correlationId = CorrelationOf(operation);
   layout.graphId = operation.graph_id;
   layout.graphNodeId = operation.graph_node_id;
 }
@@ -120,8 +130,7 @@ void WriteMemset(const Operation& operation) {
 void WriteGraph(const Operation& operation) {
   CUpti_ActivityGraphTrace2 record{};
   record.kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
-  record.correlationId =
-      VisibleCorrelation(operation.correlation, operation.api_domain, operation.api_cbid);
+  record.correlationId = CorrelationOf(operation);
   record.start = operation.start_ns;
   record.end = operation.end_ns;
   record.deviceId = record.endDeviceId = operation.device;
@@ -142,6 +151,7 @@ void OnOperation(const Operation& operation) {
     return;
   }
   if (whole_graphs && operation.graph_id != 0) return;
+  if (operation.graph_id == 0) last_kernel = operation.correlation;
   switch (operation.kind) {
     case OperationKind::kKernel:
       if (KindEnabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ||

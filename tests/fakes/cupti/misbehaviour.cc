@@ -62,7 +62,7 @@ void RaiseWithinRequest() {
   if (!Script().reenter_on_request) return;
   constexpr uint32_t kCbid = CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent;
   if (!Wanted(CUPTI_CB_DOMAIN_DRIVER_API, kCbid)) return;
-  uint64_t shared = 0;
+  uint64_t shared = 0xa5a5a5a5a5a5a5a5;
   CUresult result = CUDA_SUCCESS;
   CUpti_CallbackData data{};
   data.functionName = "cuCtxGetCurrent";

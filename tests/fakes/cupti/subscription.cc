@@ -159,6 +159,7 @@ CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_Callback
   }
   const char* name = params == nullptr ? nullptr : params->subscriberName;
   strncpy(g_subscriber_name, name == nullptr ? "unnamed" : name, sizeof g_subscriber_name - 1);
+  TheSubscription().count.fetch_add(1);
   TheSubscription().userdata.store(userdata);
   TheSubscription().callback.store(callback);
   *subscriber = TheHandle();

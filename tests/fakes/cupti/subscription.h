@@ -20,6 +20,7 @@ struct Subscription {
   std::atomic<void*> userdata{nullptr};
   std::atomic<uint8_t> wanted[CUPTI_CB_DOMAIN_SIZE][kMostCallbackIds];
   std::atomic<int> callbacks_running{0};
+  std::atomic<int> count{0};  // of subscriptions so far
 
   std::atomic<bool> kind_enabled[kMostKinds];
   // Per callback id: 0 as the kind, 1 on by itself, 2 off by itself.

@@ -129,6 +129,17 @@ TEST(CallSitesElsewhereTest, AreFoundInAFolderOfSymbolsWhenTheProgramHasMoved) {
   fs::remove_all(folder);
 }
 
+// A walk costs microseconds, and what CUPTI calls the symbol of a call that launches nothing is a
+// new one each time.
+TEST(StackPolicyTest, ASecondCallFromTheSamePlaceNeedsNoWalk) {
+  const TracedRun traced({Host("train_cuda"), "--ranks", "1", "--steps", "200"}, {},
+                         {"--stacks", "all"});
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const auto& cost = traced.run().traces[0].cost;
+  EXPECT_GT(cost.stacks(), 1000u);
+  EXPECT_GT(cost.stack_memo_hits(), cost.stacks() * 9 / 10);
+}
+
 TEST(StackPolicyTest, OffTakesNoneAndLaunchOnlyLaunches) {
   const TracedRun off({Host("launches"), "20"}, {}, {"--level", "full", "--stacks", "off"});
   const TracedRun launch({Host("launches"), "20"}, {}, {"--stacks", "launch"});

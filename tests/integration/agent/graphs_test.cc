@@ -113,5 +113,58 @@ TEST_F(GraphsTest, ANodeKnowsTheCallTheLineAndTheRangeThatCapturedIt) {
   EXPECT_GT(capturing_ns, 0);
 }
 
+// What a launch of a graph is joined to, before and after the program's own profile.
+class GraphSessionsTest : public testing::TestWithParam<const char*> {
+ protected:
+  void Count(const char* version, const char* level) {
+    const TracedRun run(
+        {Host("graph_sessions"), std::to_string(kLaunches), "250"},
+        {{"RANKTAP_RETURN_MS", "20"},
+         {"RANKTAP_STANDIN_CUPTI_VERSION", version},
+         {"RANKTAP_STANDIN_GRAPH_IDS_WRONG", version < std::string("130101") ? "1" : "0"}},
+        {"--level", level});
+    ASSERT_TRUE(run.process().exited_with(0)) << run.process().errors();
+    ASSERT_EQ(run.run().traces.size(), 1u) << run.load_problem();
+    const Trace& trace = run.run().traces[0];
+    notes_ = {trace.hello.notes().begin(), trace.hello.notes().end()};
+    ASSERT_EQ(trace.gaps.size(), 1u);
+    CountWork(trace, trace.graph_launches, true);
+    CountWork(trace, trace.kernels, false);
+    EXPECT_EQ(run.Problems(), "");
+  }
+  void CountWork(const Trace& trace, const collector::DeviceWork& work, bool is_graph) {
+    for (size_t i = 0; i < work.size(); ++i) {
+      if (!is_graph && work.graph.At(i) == 0) continue;
+      const uint32_t call = work.launch[i];
+      const std::string name =
+          call == collector::kNone ? "" : trace.dictionary.Api(trace.api_calls.api[call]).name;
+      ++(work.start[i] < trace.gaps[0].end ? before_ : after_)[name];
+    }
+  }
+
+  static constexpr int kLaunches = 20;
+  std::map<std::string, int> before_, after_;
+  std::vector<std::string> notes_;
+};
+
+TEST_P(GraphSessionsTest, AJoinThatCuptiGetsWrongIsRefusedAndSaid) {
+  const int works = kLaunches * (GetParam() == std::string("full") ? 2 : 1);
+  ASSERT_NO_FATAL_FAILURE(Count("130001", GetParam()));
+  EXPECT_EQ(before_, (std::map<std::string, int>{{"cudaGraphLaunch", works}}));
+  EXPECT_EQ(after_, (std::map<std::string, int>{{"", works}}));
+  EXPECT_THAT(notes_, testing::Contains(testing::HasSubstr("after a gap are unjoined")));
+}
+
+TEST_P(GraphSessionsTest, WhereCuptiIsRightTheyAreJoinedAfterAGapToo) {
+  const int works = kLaunches * (GetParam() == std::string("full") ? 2 : 1);
+  ASSERT_NO_FATAL_FAILURE(Count("130101", GetParam()));
+  EXPECT_EQ(before_, after_);
+  EXPECT_EQ(after_, (std::map<std::string, int>{{"cudaGraphLaunch", works}}));
+  EXPECT_THAT(notes_, testing::Not(testing::Contains(testing::HasSubstr("unjoined"))));
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, GraphSessionsTest, testing::Values("kernels", "full"),
+                         [](const auto& info) { return std::string(info.param); });
+
 }  // namespace
 }  // namespace ranktap::agent_test

@@ -192,6 +192,13 @@ void OnBufferCompleted(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t vali
   free(buffer);
 }
 
+// Valid for launches of kernels only.
+const char* SymbolOf(const CUpti_CallbackData& data) {
+  const bool launches = strstr(data.functionName, "LaunchKernel") != nullptr ||
+                        strstr(data.functionName, "LaunchCooperative") != nullptr;
+  return launches && data.symbolName != nullptr ? data.symbolName : "";
+}
+
 void OnApiCallback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
                    const CUpti_CallbackData& data) {
   if (data.callbackSite == CUPTI_API_ENTER) {
@@ -203,8 +210,7 @@ void OnApiCallback(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
       "\"correlation\":%u,\"status\":%d,\"symbol\":\"%s\",\"carried\":%s}",
       domain == CUPTI_CB_DOMAIN_DRIVER_API ? "driver" : "runtime", cbid, data.functionName,
       syscall(SYS_gettid), data.correlationId, *static_cast<int*>(data.functionReturnValue),
-      data.symbolName == nullptr ? "" : data.symbolName,
-      *data.correlationData == data.correlationId ? "true" : "false");
+      SymbolOf(data), *data.correlationData == data.correlationId ? "true" : "false");
 }
 
 void OnResourceCallback(CUpti_CallbackId cbid, const CUpti_ResourceData& data) {

@@ -54,28 +54,90 @@ TEST(LaunchJoinTest, IdsThatCountUpAreFoundHoweverFarApartTheWorkIs) {
   }
 }
 
+// Ids wrap after hours; a device's clock is off by microseconds.
+constexpr int64_t kMs = 1'000'000, kUs = 1'000;
+
 TEST(LaunchJoinTest, AfterAWrapTheCallBeforeTheWorkIsTaken) {
   Trace trace;
-  AddCall(&trace, 5, 10);
-  AddCall(&trace, 6, 20);
-  AddCall(&trace, 5, 1000);
-  AddKernel(&trace, 5, 15);
-  AddKernel(&trace, 5, 2000);
-  AddKernel(&trace, 5, 5);
+  AddCall(&trace, 5, 10 * kMs);
+  AddCall(&trace, 6, 20 * kMs);
+  AddCall(&trace, 5, 1000 * kMs);
+  AddKernel(&trace, 5, 15 * kMs);
+  AddKernel(&trace, 5, 2000 * kMs);
+  AddKernel(&trace, 5, 5 * kMs);
+  AddKernel(&trace, 5, 1000 * kMs - 20 * kUs);
   JoinLaunches(&trace);
   EXPECT_EQ(trace.kernels.launch[0], 0u);
   EXPECT_EQ(trace.kernels.launch[1], 2u);
   EXPECT_EQ(trace.kernels.launch[2], 0u) << "clock error: the first call is as good as it gets";
+  EXPECT_EQ(trace.kernels.launch[3], 2u) << "a kernel that begins before its launch";
 }
+
+// As many calls as ids, on both sides of 2^32; CUPTI's 0 is no id.
+TEST(LaunchJoinTest, IdsThatWrapInTheTraceFindTheirCallsOnBothSides) {
+  constexpr int kCalls = 1000;
+  Trace trace;
+  std::vector<uint32_t> ids;
+  for (uint32_t id = UINT32_MAX - kCalls / 2 + 1; ids.size() < kCalls; ++id) {
+    if (id != 0) ids.push_back(id);
+  }
+  for (int i = 0; i < kCalls; ++i) AddCall(&trace, ids[static_cast<size_t>(i)], i * kUs);
+  for (int i = 0; i < kCalls; ++i) {
+    AddKernel(&trace, ids[static_cast<size_t>(i)], i * kUs + (i % 2 == 0 ? 3 : -3) * kUs);
+  }
+  JoinLaunches(&trace);
+  for (uint32_t i = 0; i < kCalls; ++i) ASSERT_EQ(trace.kernels.launch[i], i) << ids[i];
+}
+
+class GraphIdsTest : public testing::TestWithParam<std::pair<const char*, bool>> {};
+
+TEST_P(GraphIdsTest, AreNotBelievedAfterAGapWhereCuptiGetsThemWrong) {
+  const auto [version, wrong] = GetParam();
+  Trace trace;
+  v1::Library* const library = trace.hello.add_libraries();
+  library->set_name("cupti");
+  library->set_version(version);
+  AddCall(&trace, 7, 10);
+  AddCall(&trace, 9, 200);
+  for (const int64_t start : {30, 230}) {
+    const uint32_t id = start < 100 ? 7 : 9;
+    AddKernel(&trace, id, start);
+    trace.kernels.graph.push_back(4);
+    AddKernel(&trace, id, start);
+    trace.kernels.graph.push_back(0);
+    trace.graph_launches.start.push_back(start);
+    trace.graph_launches.end.push_back(start + 1);
+    trace.graph_launches.correlation.push_back(id);
+  }
+  JoinLaunches(&trace);
+  EXPECT_EQ(trace.graph_launches.launch[1], 1u) << "there is no gap";
+  Gap gap;
+  gap.start = 50;
+  gap.end = 100;
+  gap.source = "cupti";
+  trace.gaps.push_back(gap);
+  JoinLaunches(&trace);
+  EXPECT_EQ(trace.kernels.launch[0], 0u);
+  EXPECT_EQ(trace.graph_launches.launch[0], 0u);
+  EXPECT_EQ(trace.kernels.launch[2], wrong ? kNone : 1u);
+  EXPECT_EQ(trace.kernels.launch[3], 1u) << "not in a graph";
+  EXPECT_EQ(trace.graph_launches.launch[1], wrong ? kNone : 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cupti, GraphIdsTest,
+                         testing::Values(std::pair("130001", true), std::pair("130100", true),
+                                         std::pair("130101", false), std::pair("28", false),
+                                         std::pair("", false)),
+                         [](const auto& info) { return "v" + std::string(info.param.first); });
 
 TEST(LaunchJoinTest, SparseIdsAreJoinedLikeDenseOnes) {
   Trace trace;
-  for (uint32_t i = 0; i < 100; ++i) AddCall(&trace, i * 40'000'000, i);
-  AddCall(&trace, 40'000'000, 500);
-  AddKernel(&trace, 80'000'000, 1000);
-  AddKernel(&trace, 40'000'000, 400);
-  AddKernel(&trace, 40'000'000, 600);
-  AddKernel(&trace, 41, 1000);
+  for (uint32_t i = 0; i < 100; ++i) AddCall(&trace, i * 40'000'000, i * kMs);
+  AddCall(&trace, 40'000'000, 500 * kMs);
+  AddKernel(&trace, 80'000'000, 1000 * kMs);
+  AddKernel(&trace, 40'000'000, 400 * kMs);
+  AddKernel(&trace, 40'000'000, 600 * kMs);
+  AddKernel(&trace, 41, 1000 * kMs);
   JoinLaunches(&trace);
   EXPECT_EQ(trace.kernels.launch[0], 2u);
   EXPECT_EQ(trace.kernels.launch[1], 1u);

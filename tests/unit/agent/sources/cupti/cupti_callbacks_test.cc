@@ -52,8 +52,9 @@ class CuptiCallbacksTest : public Rings {
     uint32_t cbid;
     int status = 0;
     uint32_t correlation = 1;
-    uint64_t data = 0;
+    uint64_t data = 0xa5a5a5a5a5a5a5a5;  // CUPTI promises nothing
     EventStreamParams arguments{.event = 7, .stream = 8};
+    const char* symbol = nullptr;
 
     void Enter() { Raise(Site::kEnter); }
     void Exit() { Raise(Site::kExit); }
@@ -63,6 +64,7 @@ class CuptiCallbacksTest : public Rings {
       raised.function_params = &arguments;
       raised.return_value = &status;
       raised.correlation_data = &data;
+      raised.symbol_name = symbol;
       raised.correlation_id = correlation;
       OnCallback(nullptr, static_cast<uint32_t>(domain), cbid, &raised);
     }
@@ -100,6 +102,24 @@ TEST_F(CuptiCallbacksTest, TheEndOfACallFromAnEarlierWindowIsNoEvent) {
     EXPECT_EQ(thread.produced(), 0u);
     Make({.domain = Domain::kDriver, .cbid = kLaunch});
     EXPECT_EQ(thread.produced(), 1u);
+  });
+}
+
+// CUPTI raises the end of a call also where its callback was switched on inside of it.
+TEST_F(CuptiCallbacksTest, TheEndOfACallWhoseBeginWasNotSeenIsNoEvent) {
+  OnNewThread([](ThreadState& thread) {
+    Make({.domain = Domain::kDriver, .cbid = kLaunch});
+    RaisedCall waiting{.domain = Domain::kRuntime, .cbid = kGraphLaunch};
+    waiting.Exit();
+    EXPECT_EQ(thread.produced(), 1u);
+
+    RaisedCall outer{.domain = Domain::kRuntime, .cbid = kLaunch};
+    RaisedCall inner{.domain = Domain::kDriver, .cbid = kLaunch};
+    outer.Enter();
+    inner.Exit();
+    EXPECT_EQ(thread.produced(), 1u);
+    outer.Exit();
+    EXPECT_EQ(thread.produced(), 2u);
   });
 }
 
