@@ -16,7 +16,7 @@ PACKED = ['build/release/bin/ranktap', 'build/release/lib/libranktap.so', 'build
 COMMANDS = [(4.5, '--only record,facts'),
             (7, '--only basics,guests,graphs'),
             (9, '--only overhead --models mlp,gpt2'),
-            (7, '--only processes,overhead,clocks --models resnet50')]
+            (7, '--only processes,clocks,overhead --models resnet50')]
 
 
 def commands(folder):
