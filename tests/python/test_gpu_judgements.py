@@ -71,6 +71,21 @@ class ReportTest(unittest.TestCase):
             said = json.loads((pathlib.Path(folder) / 'gpu-check.json').read_text())
         self.assertEqual([finding['name'] for finding in said['findings']], ['first'])
 
+    def test_reports_that_came_back_one_by_one_become_one(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            folders = [pathlib.Path(folder) / name for name in 'ab']
+            for number, out in enumerate(folders):
+                check = Check(out, folder, False, 60, [])
+                check.written = report.Report(check, [f'--only {number}']).write
+                check.note('machine', None, f'of {number}')
+                check.note(f'overhead {number}', None, 'cheap')
+            self.assertTrue(report.join(folders, pathlib.Path(folder) / 'all'))
+            self.assertFalse(report.join([pathlib.Path(folder) / 'none'], pathlib.Path(folder) / 'x'))
+            said = json.loads((pathlib.Path(folder) / 'all/gpu-check.json').read_text())
+        self.assertEqual([finding['text'] for finding in said['findings']], ['cheap', 'of 1', 'cheap'])
+        self.assertEqual(len(said['runs']), 2)
+        self.assertIn('overhead 1: cheap', next(one['answer'] for one in said['questions'] if one['question'].startswith('2.')))
+
     def test_what_a_machine_would_not_give_back_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder)

@@ -56,6 +56,14 @@ def replace(path, text):
     os.replace(part, path)
 
 
+def write(out, whole, stand_in):
+    answers = questions.answers(whole['findings'], stand_in)
+    whole['questions'] = [{'question': question, 'answer': answer, 'because': None if answer else because}
+                          for question, answer, because in answers]
+    replace(out / 'gpu-check.json', json.dumps(whole, indent=1, default=str) + '\n')
+    replace(out / 'gpu-check.md', text_of(whole, answers, stand_in))
+
+
 class Report:
     def __init__(self, check, arguments):
         self.check = check
@@ -64,12 +72,22 @@ class Report:
 
     def write(self):
         self.run['seconds'] = round(self.check.limit_s - self.check.left_s())
-        whole = merge(self.known, self.run, self.check.findings)
-        answers = questions.answers(whole['findings'], self.check.stand_in)
-        whole['questions'] = [{'question': question, 'answer': answer, 'because': None if answer else because}
-                              for question, answer, because in answers]
-        replace(self.check.out / 'gpu-check.json', json.dumps(whole, indent=1, default=str) + '\n')
-        replace(self.check.out / 'gpu-check.md', text_of(whole, answers, self.check.stand_in))
+        write(self.check.out, merge(self.known, self.run, self.check.findings), self.check.stand_in)
+
+
+def join(folders, out):
+    """One report in `out` of those in the folders: what the four commands of a packed tree have brought back."""
+    whole = {'runs': [], 'findings': []}
+    for folder in folders:
+        known = known_of(folder)
+        names = {finding['name'] for finding in known['findings']}
+        whole = {'runs': whole['runs'] + known['runs'],
+                 'findings': [one for one in whole['findings'] if one['name'] not in names] + known['findings']}
+    if not whole['runs']:
+        return False
+    out.mkdir(parents=True, exist_ok=True)
+    write(out, whole, any(run['stand_in'] for run in whole['runs']))
+    return True
 
 
 def unfit(out):
