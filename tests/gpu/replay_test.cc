@@ -115,8 +115,8 @@ void MendName(const char*& name, const Recording& recording) {
   name = found == recording.strings.end() ? nullptr : found->second.c_str();
 }
 
-// Of the call that an API record tells of: the program's own profiler has these where we have
-// callbacks. Offset as in CUpti_ActivityAPI.
+// The id of the call that an API record tells of: the program's own profiler has these where we
+// have callbacks. Offset as in CUpti_ActivityAPI.
 uint32_t CallOf(const Record& record) {
   uint32_t correlation = 0;
   std::memcpy(&correlation, reinterpret_cast<const uint8_t*>(&record) + 32, sizeof(correlation));

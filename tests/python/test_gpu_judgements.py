@@ -1,4 +1,4 @@
-"""What scripts/gpu-check makes of its figures: a healthy GPU passes, and a failed run shifts no others."""
+"""Judgements of scripts/gpu-check about its figures: a healthy GPU passes, and a failed run shifts no others."""
 import contextlib
 import io
 import json

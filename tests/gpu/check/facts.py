@@ -1,4 +1,4 @@
-"""What CUPTI does, asked of it without ranktap: tests/gpu/facts."""
+"""Questions to CUPTI itself, without ranktap: tests/gpu/facts."""
 import json
 import os
 

@@ -7,7 +7,7 @@ import re
 
 from check import questions
 
-# What a borrowed machine gives back: few files, not large, with plain names.
+# A borrowed machine gives this back: few files, not large, with plain names.
 MOST_FILES = 8
 MOST_BYTES = 16 << 20
 PLAIN = re.compile(r'[A-Za-z0-9._-]+')
@@ -19,7 +19,7 @@ def about(check, arguments):
 
 
 def known_of(out):
-    """What earlier calls with this OUT have found."""
+    """Findings of earlier calls with this OUT."""
     path = out / 'gpu-check.json'
     return json.loads(path.read_text()) if path.exists() else {'runs': [], 'findings': []}
 
@@ -91,7 +91,7 @@ def join(folders, out):
 
 
 def unfit(out):
-    """What would not come back from the machine, and why; empty where all would."""
+    """Files that would not come back from the machine, and why; empty where all would."""
     files = sorted(path for path in out.rglob('*') if path.is_file())
     found = [f'{len(files)} files, more than {MOST_FILES}'] if len(files) > MOST_FILES else []
     for path in files:

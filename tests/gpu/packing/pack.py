@@ -20,7 +20,7 @@ COMMANDS = [(4.5, '--only record,facts'),
 
 
 def commands(folder):
-    """Of the shell, run beside `folder`: under 2,000 characters each, their results in $RESULTS, else $OUT."""
+    """For a shell beside `folder`: under 2,000 characters each, their results in $RESULTS, else $OUT."""
     return [f'cd {folder} && . ./env.sh && timeout -k 5 {round(minutes * 60) + 25} '
             f'scripts/gpu-check {what} --minutes {minutes} --out "$RESULTS"' for minutes, what in COMMANDS]
 

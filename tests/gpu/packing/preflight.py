@@ -113,7 +113,7 @@ def check_environment(flight, python):
 
 
 def complaints_of(out, finding_names=()):
-    """What is wrong with a report; nothing where it is there, whole and fit to be brought back."""
+    """Complaints about a report; nothing where it is there, whole and fit to be brought back."""
     try:
         names = [finding['name'] for finding in json.loads((out / 'gpu-check.json').read_text())['findings']]
         text = (out / 'gpu-check.md').read_text()
