@@ -115,8 +115,8 @@ void MendName(const char*& name, const Recording& recording) {
   name = found == recording.strings.end() ? nullptr : found->second.c_str();
 }
 
-// Of the call that an API record tells of: the program's own profiler has these where we have
-// callbacks. Offset as in CUpti_ActivityAPI.
+// The id of the call that an API record tells of: the program's own profiler has these where we
+// have callbacks. Offset as in CUpti_ActivityAPI.
 uint32_t CallOf(const Record& record) {
   uint32_t correlation = 0;
   std::memcpy(&correlation, reinterpret_cast<const uint8_t*>(&record) + 32, sizeof(correlation));
@@ -226,6 +226,28 @@ TEST(ReplayTest, ARecordingOfTheStandInReadsAsItWasMade) {
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
   ExpectSound(path);
   std::filesystem::remove(path);
+}
+
+TEST(ReplayTest, TheRecorderAndTheFloorOpenTheCuptiThatTheyAreTold) {
+  const std::string base =
+      std::filesystem::temp_directory_path() / ("told-" + std::to_string(getpid()));
+  const auto start = [&](const std::string& environment, const std::string& library) {
+    const std::string command = environment + " CUDA_INJECTION64_PATH=" + library +
+                                " " RANKTAP_WORKLOAD " 5 >/dev/null 2>&1";
+    return std::system(command.c_str());
+  };
+  for (const bool exists : {true, false}) {
+    const std::string told =
+        exists ? "" : "RANKTAP_CUPTI=" + base + "/there-is-none/libcupti.so.13 ";
+    const std::string sign = base + ".sign", path = base + ".rec";
+    ASSERT_EQ(start(told + "CUPTI_RECORDING=" + path, RANKTAP_RECORDER), 0);
+    ASSERT_EQ(start(told + "CUPTI_FLOOR_SIGN=" + sign, RANKTAP_FLOOR), 0);
+    Recording recording;
+    EXPECT_EQ(Load(path, recording), exists);
+    EXPECT_EQ(std::filesystem::exists(sign), exists);
+    std::filesystem::remove(path);
+    std::filesystem::remove(sign);
+  }
 }
 
 TEST(ReplayTest, RecordingsOnFileAreReadWholeCompressedAsTheyCame) {

@@ -41,8 +41,8 @@ class GpuCheckTest(harness.TracedTest):
 
     def test_a_check_that_throws_is_a_finding_and_the_next_one_runs(self):
         self._pack()
-        clocks = self.tree / 'tests/gpu/check/facts.py'
-        clocks.write_text('def run(check):\n    return statistics.mean([])\n')
+        facts = self.tree / 'tests/gpu/check/facts.py'
+        facts.write_text('def run(check):\n    return statistics.mean([])\n')
         done = self._check('--only', 'facts,graphs')
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         findings = {finding['name']: finding for finding in self._said()['findings']}

@@ -79,15 +79,15 @@ class Check:
         print({True: 'ok     ', False: 'FAILED ', None: 'note   '}[met] + f'{name}: {text}', flush=True)
         self.written()
 
-    def run(self, command, **environment):
-        return finished([str(part) for part in command], min(LIMIT_S, max(5, self.left_s())), self.scratch,
+    def run(self, command, limit_s=LIMIT_S, **environment):
+        return finished([str(part) for part in command], min(limit_s, max(5, self.left_s())), self.scratch,
                         {**os.environ, **environment})
 
-    def traced(self, command, *options, **environment):
+    def traced(self, command, *options, limit_s=LIMIT_S, **environment):
         """The finished process and the folder of its run, which may not be there."""
         self.runs += 1
         run = self.scratch / f'run-{self.runs}'
-        return self.run([RANKTAP, 'run', '-o', run, *options, '--', *command], **environment), run
+        return self.run([RANKTAP, 'run', '-o', run, *options, '--', *command], limit_s, **environment), run
 
     def report(self, run, name):
         done = self.run([RANKTAP, 'report', run, name, '--format', 'json'])

@@ -1,4 +1,4 @@
-"""The first things: does a program run as before, is every kernel there with its launch, is the machine what it says."""
+"""The first things: does a program run as before, and is every kernel there with its launch."""
 import re
 import statistics
 import sys

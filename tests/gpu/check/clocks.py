@@ -12,7 +12,8 @@ def run(check):
     minutes = float(os.environ.get('GPU_CHECK_CLOCK_MINUTES', '0.05' if check.stand_in else '1'))
     seconds = min(minutes * 60, max(5, check.left_s() - 60))
     rate = int(min(2000, MOST_KERNELS / seconds))
-    done, run_folder = check.traced([workload('launches'), str(int(rate * seconds)), str(rate)], '--quiet')
+    done, run_folder = check.traced([workload('launches'), str(int(rate * seconds)), str(rate)], '--quiet',
+                                    limit_s=seconds + 60)
     if done.returncode != 0:
         check.note('clocks', False, why(done))
         return

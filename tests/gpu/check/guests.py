@@ -18,7 +18,7 @@ def profiling_program(check):
 
 
 def content(check, done):
-    """What the program's profiler saw, in a form that must not depend on us: {kernel: count}."""
+    """The kernels that the program's profiler saw, in a form that must not depend on us: {kernel: count}."""
     if check.stand_in:
         return {done.stdout.strip(): 1} if done.returncode == 0 else None
     said = last_json(done, 'profiled_kernels')

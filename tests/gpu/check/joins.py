@@ -13,7 +13,7 @@ PART = 100
 
 
 def quantile(values, share):
-    """Of sorted values."""
+    """The values are sorted."""
     return values[min(len(values) - 1, int(share * len(values)))]
 
 

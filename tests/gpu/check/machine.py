@@ -1,4 +1,4 @@
-"""What this machine is. PyTorch is looked for and not imported: that may take a minute, or never end."""
+"""This machine, as the report has it. PyTorch is looked for and not imported: that may take a minute, or never end."""
 import importlib.metadata
 import os
 import platform

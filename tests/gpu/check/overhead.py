@@ -77,7 +77,7 @@ def measure(check, model, rounds):
 
 
 def differences(mine, theirs, per=None):
-    """Of the rounds that both have: they ran within minutes of each other. In percent of `theirs`, or each by `per`."""
+    """The rounds that both have: they ran within minutes of each other. In percent of `theirs`, or each by `per`."""
     return [100.0 * (mine[turn] - theirs[turn]) / theirs[turn] if per is None else (mine[turn] - theirs[turn]) / per
             for turn in sorted({*mine} & {*theirs})]
 

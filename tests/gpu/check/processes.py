@@ -17,7 +17,7 @@ def run(check):
         check.note('short processes', None, 'not checked: PyTorch is not installed')
         return
     ways = ways_of(check)
-    wanted = int(os.environ.get('GPU_CHECK_PROCESSES', '6' if check.stand_in else '18'))
+    wanted = int(os.environ.get('GPU_CHECK_PROCESSES', '6' if check.stand_in else '12'))
     bare = {way: check.run(command) for way, command in ways.items()}
     silent = [way for way, done in bare.items() if not check.stand_in and not done.stdout.strip()]
     if silent:

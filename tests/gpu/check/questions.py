@@ -2,7 +2,7 @@
 
 
 def answer(findings, beginning):
-    """What the findings say whose names begin so; None: they were not asked for, or not here."""
+    """The findings whose names begin so; None: they were not asked for, or not here."""
     said = [finding for finding in findings if finding['name'].startswith(beginning) and
             'not checked' not in finding['text'] and 'not asked' not in finding['text']]
     return '; '.join(f'{finding["name"]}: {finding["text"]}' for finding in said) or None

@@ -7,7 +7,7 @@ import re
 
 from check import questions
 
-# What a borrowed machine gives back: few files, not large, with plain names.
+# A borrowed machine gives this back: few files, not large, with plain names.
 MOST_FILES = 8
 MOST_BYTES = 16 << 20
 PLAIN = re.compile(r'[A-Za-z0-9._-]+')
@@ -19,7 +19,7 @@ def about(check, arguments):
 
 
 def known_of(out):
-    """What earlier calls with this OUT have found."""
+    """Findings of earlier calls with this OUT."""
     path = out / 'gpu-check.json'
     return json.loads(path.read_text()) if path.exists() else {'runs': [], 'findings': []}
 
@@ -56,6 +56,14 @@ def replace(path, text):
     os.replace(part, path)
 
 
+def write(out, whole, stand_in):
+    answers = questions.answers(whole['findings'], stand_in)
+    whole['questions'] = [{'question': question, 'answer': answer, 'because': None if answer else because}
+                          for question, answer, because in answers]
+    replace(out / 'gpu-check.json', json.dumps(whole, indent=1, default=str) + '\n')
+    replace(out / 'gpu-check.md', text_of(whole, answers, stand_in))
+
+
 class Report:
     def __init__(self, check, arguments):
         self.check = check
@@ -64,16 +72,26 @@ class Report:
 
     def write(self):
         self.run['seconds'] = round(self.check.limit_s - self.check.left_s())
-        whole = merge(self.known, self.run, self.check.findings)
-        answers = questions.answers(whole['findings'], self.check.stand_in)
-        whole['questions'] = [{'question': question, 'answer': answer, 'because': None if answer else because}
-                              for question, answer, because in answers]
-        replace(self.check.out / 'gpu-check.json', json.dumps(whole, indent=1, default=str) + '\n')
-        replace(self.check.out / 'gpu-check.md', text_of(whole, answers, self.check.stand_in))
+        write(self.check.out, merge(self.known, self.run, self.check.findings), self.check.stand_in)
+
+
+def join(folders, out):
+    """One report in `out` of those in the folders: what the four commands of a packed tree have brought back."""
+    whole = {'runs': [], 'findings': []}
+    for folder in folders:
+        known = known_of(folder)
+        names = {finding['name'] for finding in known['findings']}
+        whole = {'runs': whole['runs'] + known['runs'],
+                 'findings': [one for one in whole['findings'] if one['name'] not in names] + known['findings']}
+    if not whole['runs']:
+        return False
+    out.mkdir(parents=True, exist_ok=True)
+    write(out, whole, any(run['stand_in'] for run in whole['runs']))
+    return True
 
 
 def unfit(out):
-    """What would not come back from the machine, and why; empty where all would."""
+    """Files that would not come back from the machine, and why; empty where all would."""
     files = sorted(path for path in out.rglob('*') if path.is_file())
     found = [f'{len(files)} files, more than {MOST_FILES}'] if len(files) > MOST_FILES else []
     for path in files:

@@ -1,4 +1,4 @@
-// What callbacks cost and bring, what CUPTI leaves in a buffer, and what its settings are.
+// The cost of callbacks and their content, bytes that CUPTI leaves in a buffer, its settings.
 #include <algorithm>
 #include <string>
 

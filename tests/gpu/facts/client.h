@@ -37,7 +37,7 @@ struct Call {
   uint64_t realtime_ns;
   bool driver;
 };
-// What the callbacks saw. Of one thread.
+// The callbacks of one thread, counted.
 struct Seen {
   uint64_t calls = 0, nested_driver = 0, without_id = 0, without_symbol = 0;
   uint64_t dirty_runtime = 0, dirty_driver = 0;  // correlation data that was not 0 on entry

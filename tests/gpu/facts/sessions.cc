@@ -1,4 +1,4 @@
-// What it takes to come and go while the program launches, beside another client, and with graphs.
+// Coming and going while the program launches, a second client, and graphs.
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -34,7 +34,7 @@ struct Graph {
   cudaGraphExec_t exec = nullptr;
 };
 
-// Of `nodes` kernels in a row.
+// A row of `nodes` kernels.
 Graph MakeGraph(int nodes) {
   Graph made;
   cudaGraph_t graph = nullptr;

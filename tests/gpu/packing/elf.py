@@ -1,4 +1,4 @@
-"""What a packed program or library asks of the machine that it comes to."""
+"""The demands of a packed program or library on the machine that it comes to."""
 import re
 import subprocess
 

@@ -16,11 +16,11 @@ PACKED = ['build/release/bin/ranktap', 'build/release/lib/libranktap.so', 'build
 COMMANDS = [(4.5, '--only record,facts'),
             (7, '--only basics,guests,graphs'),
             (9, '--only overhead --models mlp,gpt2'),
-            (7, '--only processes,overhead,clocks --models resnet50')]
+            (7, '--only processes,clocks,overhead --models resnet50')]
 
 
 def commands(folder):
-    """Of the shell, run beside `folder`: under 2,000 characters each, their results in $RESULTS, else $OUT."""
+    """For a shell beside `folder`: under 2,000 characters each, their results in $RESULTS, else $OUT."""
     return [f'cd {folder} && . ./env.sh && timeout -k 5 {round(minutes * 60) + 25} '
             f'scripts/gpu-check {what} --minutes {minutes} --out "$RESULTS"' for minutes, what in COMMANDS]
 

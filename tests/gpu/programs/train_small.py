@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 
-# What cuBLAS wants for the same sums each time; before PyTorch loads it.
+# cuBLAS wants this for the same sums each time; before PyTorch loads it.
 os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')
 import torch  # noqa: E402
 

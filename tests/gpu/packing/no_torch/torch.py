@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-WATCHED = any(name in os.environ for name in ('CUDA_INJECTION64_PATH', 'RANKTAP_SESSION', 'LD_PRELOAD'))
+WATCHED = any(name in os.environ for name in ('CUDA_INJECTION64_PATH', 'LD_PRELOAD'))
 # Recognised by the preflight, which asks whether one is left.
 LONG_SLEEP = ['sleep', '31536']
 

@@ -1,0 +1,50 @@
+"""tests/gpu/facts on the stand-in: each question is answered, and one that hangs costs its own answer alone."""
+import json
+import os
+import subprocess
+import unittest
+
+import harness
+
+PROGRAM = harness.BUILD / 'gpu/cupti_facts'
+
+
+def ask(*arguments, **environment):
+    """{question: answer}."""
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=harness.TIMEOUT_S,
+                          env={**os.environ, 'LD_LIBRARY_PATH': str(harness.BUILD / 'fakes'), **environment})
+    return done.returncode, {answer['question']: answer for answer in map(json.loads, done.stdout.splitlines())}
+
+
+@unittest.skipUnless(PROGRAM.exists(), 'no cupti_facts: it needs nvcc')
+class CuptiFactsTest(unittest.TestCase):
+    def test_every_question_is_answered(self):
+        status, answers = ask('--launches', 20, '--limit-s', 60)
+        self.assertEqual(status, 0, answers)
+        self.assertEqual({answer['ended'] for answer in answers.values()}, {'exit 0'})
+        self.assertEqual(len(answers), 13)
+        self.assertEqual((answers['correlation']['kernels'], answers['correlation']['unjoined']), (20, 0))
+        self.assertEqual(answers['second-subscriber']['second'], 39)
+        self.assertEqual((answers['graph-whole']['graphs'], answers['graph-nodes']['nodes']), (2, 40))
+        self.assertGreater(answers['windows']['records'], 0)
+        for name, answer in answers.items():
+            if name.startswith('clock-'):
+                self.assertEqual(answer['ours_again']['kernels'], 5, name)
+
+    def test_one_that_hangs_keeps_what_it_has_found_and_the_next_is_asked(self):
+        status, answers = ask('--launches', 1000000, '--limit-s', 1, 'graph-nodes', 'second-subscriber')
+        self.assertEqual(status, 1)
+        self.assertEqual(answers['graph-nodes']['ended'], 'signal 14')
+        self.assertIn('cupti', answers['graph-nodes'])
+        self.assertEqual(answers['second-subscriber']['ended'], 'exit 0')
+
+    def test_a_refused_subscription_and_a_missing_library_are_said(self):
+        _, answers = ask('cost', RANKTAP_STANDIN_SUBSCRIBE='owned')
+        self.assertEqual(answers['cost']['subscribe_failed'], 39)
+        status, answers = ask('cost', RANKTAP_CUPTI='/nowhere/libcupti.so.13')
+        self.assertEqual((status, answers['cost']['ended']), (1, 'exit 3'))
+        self.assertIn('/nowhere', answers['cost']['no_cupti'])
+
+
+if __name__ == '__main__':
+    unittest.main()
