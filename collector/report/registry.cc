@@ -69,11 +69,35 @@ constexpr Report kReports[] = {
     {"gaps", "When was capture off on purpose, and why?", &TabulateGaps},
 };
 
+// What `nsys stats`, its rules and recipes call a table that answers the same question.
+struct NsysName {
+  std::string_view nsys, ours;
+};
+constexpr NsysName kNsysNames[] = {
+    {"cuda_api_sum", "apis"},
+    {"cuda_api_sync", "syncs"},
+    {"cuda_gpu_kern_sum", "kernels"},
+    {"cuda_gpu_mem_size_sum", "copies"},
+    {"cuda_gpu_mem_time_sum", "copies"},
+    {"cuda_gpu_time_util_map", "usage-over-time"},
+    {"cuda_kern_exec_sum", "launches"},
+    {"gpu_gaps", "idle"},
+    {"gpu_time_util", "usage-over-time"},
+    {"nccl_gpu_overlap_trace", "overlap"},
+    {"nccl_sum", "comm"},
+    {"nvtx_pushpop_sum", "ranges"},
+    {"nvtx_startend_sum", "ranges"},
+    {"nvtx_sum", "ranges"},
+};
+
 }  // namespace
 
 std::span<const Report> AllReports() { return kReports; }
 
 const Report* FindReport(std::string_view name) {
+  for (const NsysName& known : kNsysNames) {
+    if (known.nsys == name) name = known.ours;
+  }
   for (const Report& report : kReports) {
     if (report.name == name) return &report;
   }

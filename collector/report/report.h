@@ -37,7 +37,7 @@ struct Report {
 
 // In the order in which `ranktap report` lists them (registry.cc).
 std::span<const Report> AllReports();
-// nullptr: there is none of this name.
+// By its own name, or by nsys' for it; nullptr: there is none.
 const Report* FindReport(std::string_view name);
 // "temporal, idle, kernels": the reports that heed an option of options.h.
 std::string NamesThatHeed(uint32_t option);

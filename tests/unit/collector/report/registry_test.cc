@@ -37,5 +37,16 @@ TEST(ReportRegistryTest, EachOptionIsHeededBySomeReport) {
   EXPECT_EQ(NamesThatHeed(kOperator), "patterns");
 }
 
+TEST(ReportRegistryTest, NsysNamesFindTheReportThatAnswersTheSame) {
+  for (const auto& [nsys, ours] :
+       {std::pair("cuda_gpu_kern_sum", "kernels"), std::pair("cuda_api_sum", "apis"),
+        std::pair("nvtx_pushpop_sum", "ranges"), std::pair("cuda_gpu_mem_size_sum", "copies"),
+        std::pair("gpu_gaps", "idle"), std::pair("nccl_sum", "comm")}) {
+    ASSERT_NE(FindReport(nsys), nullptr) << nsys;
+    EXPECT_EQ(FindReport(nsys)->name, ours);
+  }
+  EXPECT_EQ(FindReport("um_sum"), nullptr);
+}
+
 }  // namespace
 }  // namespace ranktap::collector
