@@ -126,6 +126,17 @@ TEST(PlantedTruth, ASlowLoaderOfAHostOnlyJobIsTheFirstThingSaid) {
   EXPECT_EQ(verdict.losses[0].ns, 161 * kMs);
 }
 
+TEST(PlantedTruth, GarbageCollectionIsNeverAStep) {
+  Program program;
+  for (int64_t i = 0; i < 10; ++i) {
+    program.AddRange(proto::kPhaseDomain, "garbage collection", i * kMs, (i + 1) * kMs);
+  }
+  EXPECT_TRUE(DetectSteps(program.trace()).list.empty());
+  Program named;  // the program's own ranges of the same times are
+  for (int64_t i = 0; i < 10; ++i) named.AddRange("", "iteration", i * kMs, (i + 1) * kMs);
+  EXPECT_EQ(DetectSteps(named.trace()).list.size(), 10u);
+}
+
 TEST(PlantedTruth, GarbageCollectionWhileTheDeviceWaitsIsNamed) {
   Program program;
   for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
