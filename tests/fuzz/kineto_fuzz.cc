@@ -1,9 +1,8 @@
 // The reader of torch.profiler's JSON, plain and gzip: a small file of every kind of event, edited.
-#include <zlib.h>
-
 #include <iterator>
 
 #include "collector/import/importers.h"
+#include "tests/fuzz/compressed.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/text_edits.h"
 
@@ -95,20 +94,6 @@ constexpr std::string_view kWords[] = {"{",
                                        "[[[[[[[[",
                                        "{\"a\":{\"a\":{\"a\":"};
 
-std::string Compressed(const std::string& text) {
-  std::string packed(compressBound(text.size()) + 32, '\0');
-  z_stream stream{};
-  fuzz::Require(deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  fuzz::Require(deflate(&stream, Z_FINISH) == Z_STREAM_END);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -119,13 +104,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if ((mode & 7) == 0) {
     text = input.TakeText(size);  // what the fuzzer makes up itself
   } else if ((mode & 7) == 1) {
-    static const std::string packed = Compressed(std::string(kSample));
+    static const std::string packed = fuzz::Compressed(std::string(kSample));
     text = packed;
     fuzz::Edit(&input, std::as_writable_bytes(std::span(text)));
   } else {
     text = kSample;
     fuzz::EditText(&input, kWords, &text);
-    if ((mode & 8) != 0) text = Compressed(text);
+    if ((mode & 8) != 0) text = fuzz::Compressed(text);
   }
   (void)collector::ImportKineto(file.Write(text)).ok();
   return 0;

@@ -20,6 +20,8 @@ class MemoryFile {
     return path_;
   }
 
+  const std::string& path() const { return path_; }
+
  private:
   int file_;
   std::string path_ = "/proc/self/fd/" + std::to_string(file_);

@@ -35,5 +35,24 @@ class TensorBoardTest(TracedTest):
             self.assertAlmostEqual(ours_, theirs, delta=1 + theirs / 1000)
 
 
+@unittest.skipUnless(HAS_PLUGIN, 'no torch_tb_profiler; scripts/setup --tools installs it')
+class TensorBoardModulesTest(TracedTest):
+    """The module view, of a run that was recorded once: two ranks of PyTorch with DDP."""
+
+    def test_our_own_capture_has_the_module_view(self):
+        run = ROOT / 'tests/golden/inputs/torch-ddp'
+        done = self._run([RANKTAP, 'export', run, '--hta-compat', '-o', self.scratch / 'out'], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (root,) = answers(self.scratch / 'out/rank-00000.json')['modules']
+        done = self._run([RANKTAP, 'report', run, 'modules', '--ranks', '0', '--format', 'json'], {})
+        calls = {row['module']: row['calls'] for row in json.loads(done.stdout)['rows']}
+        self.assertEqual(root[:2], ['DistributedDataParallel_0', calls['DistributedDataParallel']])
+        ((name, count, children),) = root[2]
+        self.assertEqual([name, count], ['Sequential_0', calls['DistributedDataParallel.module']])
+        self.assertEqual([child[:2] for child in children],
+                         [[name, calls[f'DistributedDataParallel.module.{i}']]
+                          for i, name in enumerate(('Linear_0', 'ReLU_0', 'Linear_1'))])
+
+
 if __name__ == '__main__':
     unittest.main()

@@ -87,6 +87,8 @@ class ChromeEvents {
 void WriteFrameworkEvents(const Trace& trace, ChromeEvents* events);
 // Arguments of an operator or kernel that is part of a collective; `number`: 1 + its index.
 void WriteCollectiveArgs(const Trace& trace, uint32_t number, ChromeEvents* events);
+// The calls of modules that our hooks saw, as torch.profiler's Python calls.
+void WriteModuleCalls(const Trace& trace, ChromeEvents* events);
 // What happened on the program's threads: NVTX and API calls.
 void WriteHostEvents(const Trace& trace, ChromeEvents* events);
 // What happened on the devices, and the arrows that lead there.

@@ -185,7 +185,10 @@ std::optional<Failure> WriteChrome(const Run& run, std::span<const Trace* const>
   HeadWriter head(trace, base_ns, &events);
   head.WriteHead();
   head.WriteNames();
-  if (options.hta_compat) WriteSteps(trace, &events);
+  if (options.hta_compat) {
+    WriteSteps(trace, &events);
+    WriteModuleCalls(trace, &events);
+  }
   WriteFrameworkEvents(trace, &events);
   WriteHostEvents(trace, &events);
   WriteDeviceEvents(trace, &events);

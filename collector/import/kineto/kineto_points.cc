@@ -78,15 +78,24 @@ std::set<std::string> KinetoTables::Processes() const {
   return processes;
 }
 
-bool KinetoTables::RepeatsCorrelations() const {
-  std::vector<uint32_t> ids(trace_->api_calls.correlation.begin(),
-                            trace_->api_calls.correlation.end());
+namespace {
+
+// A few repeat where a counter wraps; of two ranks that begin alike most do.
+bool MostRepeat(std::vector<uint32_t> ids) {
   std::erase(ids, 0u);
-  const size_t calls = ids.size();
+  const size_t given = ids.size();
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  // A few repeat where a counter wraps; of two ranks that begin alike most do.
-  return calls >= 16 && ids.size() * 4 < calls * 3;
+  return given >= 16 && ids.size() * 4 < given * 3;
+}
+
+}  // namespace
+
+bool KinetoTables::RepeatsCorrelations() const {
+  const auto repeat = [](const auto& column) {
+    return MostRepeat(std::vector<uint32_t>(column.begin(), column.end()));
+  };
+  return repeat(trace_->api_calls.correlation) || repeat(trace_->operators.external_id);
 }
 
 void KinetoTables::AddMetadata(const KinetoEvent& event) {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "collector/analysis/flops/op_flops.h"
+#include "collector/analysis/framework/evaluation_forwards.h"
 #include "collector/analysis/framework/module_spans.h"
 #include "collector/analysis/framework/op_modules.h"
 #include "collector/analysis/launched_work.h"
@@ -40,12 +41,19 @@ void AddTrace(const Trace& trace, std::map<std::string, ModuleRow>* rows) {
   const std::vector<ModuleSpan>& spans = ModuleSpans(trace);
   const LaunchedWork work(trace);
   SelfTimes nesting(spans);
+  const std::vector<bool> evaluations = EvaluationForwards(trace, spans);
   std::unordered_map<uint32_t, ModuleRow> by_name;
   for (uint32_t row = 0; row < spans.size(); ++row) {
     const ModuleSpan& span = spans[row];
     const int64_t ns = span.end - span.start;
     ModuleRow& module = by_name[span.name];
-    if (module.forward.count == 0) module.first = span.start - trace.first_ns;
+    if (module.forward.count + module.evaluation.count == 0) {
+      module.first = span.start - trace.first_ns;
+    }
+    if (evaluations[row]) {
+      module.evaluation.Add(ns);
+      continue;
+    }
     module.forward.Add(ns);
     module.self_ns += ns;
     module.gpu_ns += work.Between(span.writer, span.start, span.end);
@@ -58,6 +66,7 @@ void AddTrace(const Trace& trace, std::map<std::string, ModuleRow>* rows) {
     module.first = module.ranks == 0 ? counted.first : std::min(module.first, counted.first);
     module.name = name;
     module.forward.Add(counted.forward);
+    module.evaluation.Add(counted.evaluation);
     module.self_ns += counted.self_ns;
     module.gpu_ns += counted.gpu_ns;
     ++module.ranks;
@@ -155,6 +164,10 @@ const ColumnsOf<ModuleRow> kColumns = {
     {"min_ns", Unit::kNs, [](const ModuleRow& row) { return row.forward.shortest_ns(); },
      Shown::kDetail},
     {"max_ns", Unit::kNs, [](const ModuleRow& row) { return row.forward.max_ns; }, Shown::kDetail},
+    {"evaluation_calls", Unit::kCount, [](const ModuleRow& row) { return row.evaluation.count; },
+     Shown::kDetail},
+    {"evaluation_mean_ns", Unit::kNs, [](const ModuleRow& row) { return row.evaluation.mean_ns(); },
+     Shown::kDetail},
     {"ranks", Unit::kCount, [](const ModuleRow& row) { return row.ranks; }, Shown::kDetail},
 };
 

@@ -11,8 +11,9 @@ namespace ranktap::collector {
 
 struct ModuleRow {
   std::string name;  // Root.path.of.module
-  DurationStatistics forward;
-  int64_t self_ns = 0;  // of the forwards, without the modules called in them
+  // Those that train, or all where nothing tells; evaluation: the others (evaluation_forwards.h).
+  DurationStatistics forward, evaluation;
+  int64_t self_ns = 0;  // of the training forwards, without the modules called in them
   int64_t gpu_ns = 0;   // of work launched in the forwards
   int64_t ranks = 0;
   int64_t first = 0;  // start of the first forward

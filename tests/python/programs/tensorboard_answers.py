@@ -4,6 +4,12 @@ import sys
 import tempfile
 
 from torch_tb_profiler.profiler.data import RunProfileData
+from torch_tb_profiler.profiler.module_op import aggegate_module_view
+
+
+def view(modules):
+    return [[module.name, module.occurences, view(module.children)] for module in modules or []]
+
 
 with tempfile.TemporaryDirectory() as cache:
     data = RunProfileData.parse('worker0', 'span', sys.argv[1], cache)
@@ -14,5 +20,6 @@ with tempfile.TemporaryDirectory() as cache:
                             for op in data.op_list_groupby_name),
         'kernels': [] if kernels is None else sorted([name, int(count)] for name, count
                                                      in zip(kernels.index, kernels['count'])),
+        'modules': view(aggegate_module_view(data.tid2tree, data.events)),
         'costs of the mean step': [round(cost, 1) for cost in data.avg_costs.costs],
     }))

@@ -216,6 +216,15 @@ TEST(KinetoDialects, RanksThatSomebodyJoinedAreNotReadAsOne) {
       HasSubstr("several ranks joined in one file: 2 processes ran operators in it (10, 12)"));
   EXPECT_THAT(WhyNotOpened(File("", Launches(10) + "," + Launches(10))),
               HasSubstr("its correlation ids are given more than once"));
+  // Of containers without a device: one pid, no correlation.
+  std::string operators;
+  for (int i = 1; i <= 20; ++i) {
+    operators += (i > 1 ? "," : "") +
+                 Span("cpu_op", "aten::mm", 10 * i, 5, R"("External id":)" + std::to_string(i));
+  }
+  EXPECT_THAT(WhyNotOpened(File("", operators + "," + operators)),
+              HasSubstr("its correlation ids are given more than once"));
+  EXPECT_EQ(OpenText(File("", operators)).traces.at(0).operators.size(), 20u);
   const collector::Run one = OpenText(File("", Launches(10)) + File("", Launches(10)));
   EXPECT_EQ(one.traces.at(0).kernels.size(), 20u);
   ASSERT_EQ(one.traces[0].damage.size(), 1u);

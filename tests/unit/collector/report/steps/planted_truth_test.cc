@@ -33,6 +33,68 @@ TEST(PlantedTruth, ASlowLoaderOfAHostOnlyJobIsTheFirstThingSaid) {
   EXPECT_EQ(verdict.losses[0].ns, 161 * kMs);
 }
 
+// Five steps of forward 2 ms and backward, after the third three evaluations of 1 ms each, which
+// end in a last one behind the last step.
+TEST(PlantedTruth, EvaluationForwardsAreApartFromTrainingOnes) {
+  Program program;
+  int64_t now = 0;
+  const auto forward = [&](int64_t ms) {
+    program.AddRange(proto::kModuleDomain, "Net", now, now + ms * kMs);
+    program.AddRange(proto::kModuleDomain, "Net.fc", now, now + ms * kMs / 2);
+    program.trace().ranges.depth.back() = 1;
+    now += ms * kMs;
+  };
+  for (int step = 0; step < 5; ++step) {
+    const int64_t begin = now;
+    for (int i = 0; i < (step == 3 ? 3 : 0); ++i) forward(1);
+    forward(2);
+    program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, now, now + 3 * kMs);
+    now += 3 * kMs;
+    program.AddStep(begin, now);
+  }
+  forward(1);
+  const Table modules = TabulateModules(program.run(), {});
+  ASSERT_EQ(modules.rows.size(), 2u);
+  for (size_t row = 0; row < 2; ++row) {
+    const int64_t part = row == 0 ? 1 : 2;
+    EXPECT_EQ(CellAt<int64_t>(modules, row, "calls"), 5);
+    EXPECT_EQ(CellAt<int64_t>(modules, row, "mean_ns"), 2 * kMs / part);
+    EXPECT_EQ(CellAt<int64_t>(modules, row, "evaluation_calls"), 4);
+    EXPECT_EQ(CellAt<int64_t>(modules, row, "evaluation_mean_ns"), kMs / part);
+  }
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "self_ns"), 5 * kMs);
+}
+
+// Two forwards for each backward are no evaluations, nor are a pipeline's before its first one.
+TEST(PlantedTruth, ForwardsThatWaitForTheirBackwardAreNoEvaluations) {
+  for (const std::string order : {"FFBFFBFFB", "FFBFBBFFBFBB"}) {
+    Program program;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const auto start = static_cast<int64_t>(i) * kMs;
+      if (i % (order.size() == 9 ? 3 : 6) == 0) {
+        program.AddStep(start, start + (order.size() == 9 ? 3 : 6) * kMs);
+      }
+      program.AddRange(order[i] == 'F' ? proto::kModuleDomain : proto::kPhaseDomain,
+                       order[i] == 'F' ? "Net" : proto::kBackwardPhase, start, start + kMs / 2);
+    }
+    const Table modules = TabulateModules(program.run(), {});
+    ASSERT_EQ(modules.rows.size(), 1u);
+    EXPECT_EQ(CellAt<int64_t>(modules, 0, "evaluation_calls"), 0) << order;
+    EXPECT_EQ(CellAt<int64_t>(modules, 0, "calls"), 6) << order;
+  }
+}
+
+TEST(PlantedTruth, GarbageCollectionIsNeverAStep) {
+  Program program;
+  for (int64_t i = 0; i < 10; ++i) {
+    program.AddRange(proto::kPhaseDomain, "garbage collection", i * kMs, (i + 1) * kMs);
+  }
+  EXPECT_TRUE(DetectSteps(program.trace()).list.empty());
+  Program named;  // the program's own ranges of the same times are
+  for (int64_t i = 0; i < 10; ++i) named.AddRange("", "iteration", i * kMs, (i + 1) * kMs);
+  EXPECT_EQ(DetectSteps(named.trace()).list.size(), 10u);
+}
+
 TEST(PlantedTruth, GarbageCollectionWhileTheDeviceWaitsIsNamed) {
   Program program;
   for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {

@@ -90,6 +90,15 @@ INSTANTIATE_TEST_SUITE_P(Causes, PlantedStraggler,
                          ::testing::Values(Cause::kCompute, Cause::kMemory, Cause::kHost,
                                            Cause::kDataLoading));
 
+TEST(Stragglers, OnceLateInTwoStepsIsNoHabit) {
+  SyntheticJob job({.steps = 3, .late = {{.rank = 1, .ns = 300'000, .first_step = 2}}});
+  const Table table = TabulateStragglers(job.run(), {});
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "steps_late"), 1);
+  EXPECT_LE(CellAt<int64_t>(table, 0, "steps"), 3);
+  EXPECT_EQ(CellAt<std::string>(table, 0, "kind"), "transient");
+}
+
 TEST(Stragglers, OneThatIsLateInTwoStepsOfTwentyIsTransient) {
   SyntheticJob job(
       {.steps = 20, .late = {{.rank = 1, .ns = 300'000, .first_step = 5, .last_step = 6}}});
