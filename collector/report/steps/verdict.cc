@@ -11,6 +11,7 @@
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
+#include "collector/report/steps/loss_place.h"
 #include "collector/report/steps/recoverable.h"
 #include "collector/report/steps/stragglers.h"
 #include "collector/report/steps/trusted_time.h"
@@ -203,6 +204,16 @@ void AddRecoverable(const Run& run, const std::vector<RankWaterfall>& waterfalls
   }
 }
 
+void AddPlaces(const Run& run, const std::vector<RankWaterfall>& waterfalls, const MeanStep& mean,
+               std::vector<Loss>* losses) {
+  const LossPlaces places = FindLossPlaces(run, waterfalls);
+  for (Loss& loss : *losses) {
+    if (loss.blames || !mean.IsWorthSaying(loss.ns)) continue;
+    const LossPlace& place = places[static_cast<size_t>(loss.cause)];
+    loss.finding += place.waits_for + place.where;
+  }
+}
+
 // Empty where all of the largest loss can be won back, as far as the critical path says.
 std::string DescribeRecoverable(const std::vector<Loss>& losses, const MeanStep& mean) {
   const Loss& largest = losses[0];
@@ -240,6 +251,7 @@ Verdict JudgeDevices(const Run& run, const std::vector<RankWaterfall>& waterfall
         FormatShare(mean.times[static_cast<size_t>(Cause::kCompute)], mean.ns));
     return verdict;
   }
+  AddPlaces(run, waterfalls, mean, &verdict.losses);
   const Loss& largest = verdict.losses[0];
   verdict.sentence = fmt::format("The largest loss is {}{} ({}): {}{}.", FormatNs(largest.ns),
                                  OfWhat(mean), FormatShare(largest.ns, mean.ns), largest.finding,
