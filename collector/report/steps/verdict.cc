@@ -291,6 +291,11 @@ Verdict Judge(const Run& run) {
   if (mean.ranks == 0) {
     return {.sentence = "No verdict: nothing ran on a device.", .on_host = true};
   }
+  if (const std::string disagree = WhatDisagrees(run, waterfalls); !disagree.empty()) {
+    return {.sentence = fmt::format("No verdict: {}: two ways to one number disagree.", disagree),
+            .refused = true,
+            .disagrees = true};
+  }
   return AnythingRanOnADevice(run) ? JudgeDevices(run, waterfalls, mean)
                                    : JudgeHosts(run, waterfalls, mean);
 }
@@ -306,7 +311,7 @@ Table TabulateVerdict(const Run& run, const ReportOptions&) {
   if (std::string ahead = DescribeHostAhead(run); !verdict.refused && !ahead.empty()) {
     table.notes.push_back(std::move(ahead));
   }
-  if (verdict.refused) {
+  if (verdict.refused && !verdict.disagrees) {
     table.notes.push_back("ranktap report RUN losses lists what is missing");
   }
   if (verdict.on_host) {
