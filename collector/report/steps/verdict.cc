@@ -11,6 +11,7 @@
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
+#include "collector/report/jobs.h"
 #include "collector/report/steps/loss_place.h"
 #include "collector/report/steps/recoverable.h"
 #include "collector/report/steps/stragglers.h"
@@ -281,6 +282,9 @@ const ColumnsOf<Line> kColumns = {
 }  // namespace
 
 Verdict Judge(const Run& run) {
+  if (const std::string jobs = DescribeJobs(run); !jobs.empty()) {
+    return {.sentence = fmt::format("No verdict: {}.", jobs), .refused = true, .disagrees = true};
+  }
   if (const std::string missing = WhatIsMissing(run); !missing.empty()) {
     return {
         .sentence = fmt::format("No verdict: {}, so what the time went to is not known.", missing),
