@@ -245,7 +245,13 @@ std::vector<size_t> CandidateLags(const std::vector<uint32_t>& names) {
   return lags;
 }
 
-bool FromPeriod(const Trace& trace, StepList* steps) {
+// Rows of kernels, one for each time that what repeats begins; empty: nothing repeats.
+struct Period {
+  std::vector<uint32_t> first_kernels;
+  size_t kernels = 0;
+};
+
+Period FindPeriod(const Trace& trace) {
   const Kernels& kernels = trace.kernels;
   std::vector<uint32_t> names, rows;
   for (uint32_t i = 0; i < kernels.size(); ++i) {
@@ -262,24 +268,31 @@ bool FromPeriod(const Trace& trace, StepList* steps) {
       other += names[i] != names[i + lag];
     }
     if (other > allowed) continue;
-    std::vector<int64_t> launched, started;
-    for (size_t i = 0; i < names.size(); i += lag) {
-      const uint32_t launch = kernels.launch[rows[i]];
-      if (launch != kNone) launched.push_back(trace.api_calls.start[launch]);
-      started.push_back(kernels.start[rows[i]]);
-    }
-    steps->on_device =
-        launched.size() != started.size() ||
-        !std::is_sorted(launched.begin(), launched.end(), std::less_equal<int64_t>());
-    const std::vector<int64_t>& begins = steps->on_device ? started : launched;
-    for (size_t i = 0; i + 1 < begins.size(); ++i) {
-      steps->list.push_back({static_cast<int64_t>(i), begins[i], begins[i + 1], false});
-    }
-    steps->is_period = true;
-    steps->source = fmt::format("period of {} kernels", lag);
-    return true;
+    Period period{.first_kernels = {}, .kernels = lag};
+    for (size_t i = 0; i < names.size(); i += lag) period.first_kernels.push_back(rows[i]);
+    return period;
   }
-  return false;
+  return {};
+}
+
+bool FromPeriod(const Trace& trace, StepList* steps) {
+  const Period period = FindPeriod(trace);
+  if (period.kernels == 0) return false;
+  std::vector<int64_t> launched, started;
+  for (const uint32_t row : period.first_kernels) {
+    const uint32_t launch = trace.kernels.launch[row];
+    if (launch != kNone) launched.push_back(trace.api_calls.start[launch]);
+    started.push_back(trace.kernels.start[row]);
+  }
+  steps->on_device = launched.size() != started.size() ||
+                     !std::is_sorted(launched.begin(), launched.end(), std::less_equal<int64_t>());
+  const std::vector<int64_t>& begins = steps->on_device ? started : launched;
+  for (size_t i = 0; i + 1 < begins.size(); ++i) {
+    steps->list.push_back({static_cast<int64_t>(i), begins[i], begins[i + 1], false});
+  }
+  steps->is_period = true;
+  steps->source = fmt::format("period of {} kernels", period.kernels);
+  return true;
 }
 
 StepList Detect(const Trace& trace) {
@@ -300,6 +313,14 @@ StepList Detect(const Trace& trace) {
 
 const StepList& DetectSteps(const Trace& trace) {
   return trace.memo.Get<StepList>([&trace] { return Detect(trace); });
+}
+
+std::vector<int64_t> StartsOfPeriods(const Trace& trace) {
+  std::vector<int64_t> starts;
+  for (const uint32_t row : FindPeriod(trace).first_kernels) {
+    starts.push_back(trace.kernels.start[row]);
+  }
+  return starts;
 }
 
 int64_t StepIndexAt(const StepList& steps, int64_t time) {

@@ -39,6 +39,10 @@ struct StepList {
 // Worked out once and kept in the trace's memo.
 const StepList& DetectSteps(const Trace& trace);
 
+// When, on the devices, what repeats in the sequence of kernel names began each time, whatever
+// steps the trace has; empty: nothing repeats.
+std::vector<int64_t> StartsOfPeriods(const Trace& trace);
+
 // The step in which the host was at `time`; -1: none.
 int64_t StepIndexAt(const StepList& steps, int64_t time);
 

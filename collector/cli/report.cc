@@ -11,6 +11,7 @@
 #include "collector/cli/command.h"
 #include "collector/cli/report_help.h"
 #include "collector/import/open_run.h"
+#include "collector/report/jobs.h"
 #include "collector/report/report.h"
 #include "collector/report/run_filter.h"
 #include "collector/report/table_filter.h"
@@ -39,6 +40,7 @@ struct Request {
   Format format = Format::kText;
   size_t limit = 0;
   std::string ranks, steps, sort_by;
+  int64_t job = 0;  // from 1; 0: all
   bool full_names = false;
   std::vector<std::string> where;
   std::vector<std::string> symbols;
@@ -87,6 +89,15 @@ void PrintText(const Table& table, const Request& request) {
 
 // False: the filters ask for what is not there; said so.
 bool Filter(const Request& request, Run* run, std::vector<std::string>* notes) {
+  std::string jobs = DescribeJobs(*run);
+  if (request.job != 0) {
+    if (!KeepJob(request.job, run)) {
+      Complain(jobs.empty() ? "the run holds no jobs to tell apart" : Printable(jobs));
+      return false;
+    }
+  } else if (!jobs.empty()) {
+    notes->push_back(std::move(jobs));
+  }
   for (const std::string* const text : {&request.ranks, &request.steps}) {
     if (text->empty()) continue;
     const std::optional<NumberSet> set = ParseNumberSet(*text);
@@ -110,7 +121,7 @@ bool Filter(const Request& request, Run* run, std::vector<std::string>* notes) {
       Complain(kept.message());
       return false;
     }
-    *notes = std::move(*kept);
+    notes->insert(notes->end(), kept->begin(), kept->end());
   }
   return true;
 }
@@ -278,6 +289,8 @@ void AddTableOptions(Arguments* app, Request* request) {
   app->Add("--limit", &request->limit, "at most this many rows; 0: all")
       .From(0, 1'000'000'000)
       .ShowsDefault();
+  app->Add("--job", &request->job, "only this job, where a run holds several: 1")
+      .From(1, 1'000'000);
   app->Add("--ranks", &request->ranks, "only these ranks: 0,2-5");
   app->Add("--steps", &request->steps, "only these steps: 10-19");
   app->Add("--where", &request->where,

@@ -13,10 +13,13 @@ namespace ranktap::collector {
 inline Cell RankCell(const Trace& trace) {
   return trace.info.rank ? Cell(static_cast<int64_t>(*trace.info.rank)) : Cell();
 }
-// For sentences: "rank 3", or the file where no rank is known.
-inline std::string RankName(const Trace& trace) {
-  return trace.info.rank ? fmt::format("rank {}", *trace.info.rank) : trace.info.file;
-}
+// "train.py": what the process was started to run; a program without a script: its own name. Empty
+// where the trace does not say.
+std::string ScriptOf(const v1::Process& process);
+
+// For sentences: "rank 3"; where no rank is known "train.py (process 4711)", or the file.
+std::string RankName(const Trace& trace);
+
 // Nothing where there is no whole.
 inline Cell Percent(int64_t part, int64_t whole) {
   return whole == 0 ? Cell() : Cell(100.0 * static_cast<double>(part) / static_cast<double>(whole));

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "collector/analysis/device_timeline.h"
+#include "collector/analysis/framework/operator_around.h"
 #include "collector/analysis/numbers/duration_statistics.h"
 #include "collector/analysis/steps.h"
 #include "collector/analysis/sync_calls.h"
@@ -22,38 +23,6 @@ struct SyncRow {
   std::set<const Trace*> ranks;
   int64_t steps = 0;                         // of all ranks
   std::map<std::string, int64_t> operators;  // the time waited inside of each
-};
-
-// The framework's operator around each call: of those that nest, PyTorch's outermost ("aten::item"
-// rather than "aten::_local_scalar_dense"), else the innermost.
-class OperatorAround {
- public:
-  explicit OperatorAround(const Trace& trace) : trace_(trace), by_writer_(trace.writers.size()) {
-    const Operators& ops = trace.operators;
-    for (uint32_t op = 0; op < ops.size(); ++op) {
-      if (ops.writer[op] < by_writer_.size()) by_writer_[ops.writer[op]].push_back(op);
-    }
-  }
-  std::string_view At(uint16_t writer, int64_t time) const {
-    if (writer >= by_writer_.size()) return {};
-    const Operators& ops = trace_.operators;
-    const std::vector<uint32_t>& rows = by_writer_[writer];
-    const auto after =
-        std::ranges::upper_bound(rows, time, {}, [&ops](uint32_t op) { return ops.start[op]; });
-    if (after == rows.begin()) return {};
-    uint32_t op = *std::prev(after);
-    while (op != kNone && ops.end[op] < time) op = ops.parent[op];
-    if (op == kNone) return {};
-    while (IsAten(op) && ops.parent[op] != kNone && IsAten(ops.parent[op])) op = ops.parent[op];
-    return trace_.dictionary.String(ops.name[op]);
-  }
-
- private:
-  bool IsAten(uint32_t op) const {
-    return trace_.dictionary.String(trace_.operators.name[op]).starts_with("aten::");
-  }
-  const Trace& trace_;
-  std::vector<std::vector<uint32_t>> by_writer_;  // by start
 };
 
 // The device's idle time that began between `start` and `end`: the last such gap.

@@ -41,6 +41,15 @@ Explained PausesOfHost(const Trace& trace) {
   return pauses;
 }
 
+void AddPasses(const Trace& trace, Explained* explained) {
+  explained->Add(Cause::kOptimizer, PhaseIntervals(trace, proto::kOptimizerPhase));
+  explained->Add(Cause::kBackward, PhaseIntervals(trace, proto::kBackwardPhase));
+  // As torch.profiler names them, where our own hooks were not.
+  explained->Add(Cause::kOptimizer, OperatorsNamed(trace, "Optimizer.step#"));
+  explained->Add(Cause::kBackward, OperatorsNamed(trace, "autograd::engine::evaluate_function"));
+  explained->Add(Cause::kForward, ForwardPasses(trace));
+}
+
 std::vector<Interval> SyncIntervals(const Trace& trace) {
   std::vector<Interval> set;
   ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {

@@ -22,6 +22,9 @@ const std::vector<std::vector<Interval>>& WaitsForOtherRanks(const Run& run);
 // What stops a host whether it has a device or not: checkpoints, garbage collection, loading.
 Explained PausesOfHost(const Trace& trace);
 
+// Adds what the host worked on: the optimizer, the backward and the forward pass.
+void AddPasses(const Trace& trace, Explained* explained);
+
 // When the host waited for the device, and when capture was off. Merged, by start.
 std::vector<Interval> SyncIntervals(const Trace& trace);
 std::vector<Interval> NotRecordedIntervals(const Trace& trace);

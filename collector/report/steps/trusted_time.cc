@@ -2,7 +2,14 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "collector/analysis/device_timeline.h"
 #include "collector/analysis/each_trace.h"
+#include "collector/analysis/numbers/interval_set.h"
+#include "collector/analysis/steps.h"
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/human_units.h"
@@ -13,7 +20,108 @@ namespace {
 constexpr double kTolerableNotRead = 0.01;   // of a file's events
 constexpr double kTolerableLaunches = 0.02;  // that have no kernel, of the kernels
 
+constexpr double kSameTime = 0.01;  // of the steps' time
+constexpr double kSameWork = 0.1;   // of what computes: streams overlap, and steps meet within work
+constexpr size_t kLeastOutside = 3;  // periods
+
+double Ratio(int64_t part, int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+bool Differ(int64_t a, int64_t b, double tolerable, int64_t whole) {
+  return std::abs(Ratio(a - b, whole)) > tolerable;
+}
+
+struct Compute {
+  int64_t in_steps = 0;  // as *temporal* counts it
+  int64_t launched_by_steps = 0;
+  int64_t all = 0;
+};
+
+Compute ComputeOf(const Trace& trace, const std::vector<Interval>& steps) {
+  const StepList& on_host = DetectSteps(trace);
+  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  StepFinder finder(trace, on_host);
+  std::vector<Interval> launched;
+  for (const DeviceSpan& span : spans) {
+    if (span.kind != WorkKind::kCompute || finder.IndexOf(span) < 0) continue;
+    launched.emplace_back(span.start, span.end);
+  }
+  const std::vector<Interval> all = MergedIntervals(spans, WorkKind::kCompute);
+  return {Length(Intersection(all, steps)), Length(Merged(std::move(launched))), Length(all)};
+}
+
+// "the parts of step 3 add up to 80.0 % of it"
+std::string PartsDisagree(const RankWaterfall& waterfall) {
+  const std::vector<Step>& list = waterfall.steps.list;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const CauseTimes& times = waterfall.times[i];
+    const int64_t sum = std::accumulate(times.begin(), times.end(), int64_t{0});
+    if (!Differ(sum, list[i].length(), kSameTime, list[i].length())) continue;
+    return fmt::format("the parts of {} {} add up to {} of its {}", waterfall.steps.noun(),
+                       list[i].number, FormatNs(sum), FormatNs(list[i].length()));
+  }
+  return "";
+}
+
+// How often the device's work repeats, where most of that lies outside the steps.
+std::string CountDisagrees(const Trace& trace, const RankWaterfall& waterfall,
+                           const std::vector<Interval>& steps) {
+  const std::vector<int64_t> periods = StartsOfPeriods(trace);
+  const auto inside =
+      static_cast<size_t>(std::count_if(periods.begin(), periods.end(), [&steps](int64_t at) {
+        return !Within(steps, at, at + 1).empty();
+      }));
+  if (periods.size() - inside < kLeastOutside || inside * 2 > periods.size()) return "";
+  return fmt::format("the device's work repeats {} times, {} of them in the {} that were found",
+                     periods.size(), inside, Counted(waterfall.steps.list.size(), "step"));
+}
+
+std::string DeviceDisagrees(const Trace& trace, const RankWaterfall& waterfall) {
+  std::vector<Interval> steps;
+  int64_t length = 0, computes = 0;
+  for (size_t i = 0; i < waterfall.steps.list.size(); ++i) {
+    const Step& step = waterfall.steps.list[i];
+    steps.emplace_back(step.start, step.end);
+    length += step.length();
+    computes += waterfall.times[i][static_cast<size_t>(Cause::kCompute)];
+  }
+  steps = Merged(std::move(steps));
+  if (Differ(Length(steps), length, kSameTime, length)) {
+    return fmt::format("its steps add up to {} and span {}", FormatNs(length),
+                       FormatNs(Length(steps)));
+  }
+  const Compute compute = ComputeOf(trace, steps);
+  if (Differ(compute.in_steps, computes, kSameTime, length)) {
+    return fmt::format("waterfall sees {} of its steps compute, temporal {}",
+                       FormatShare(computes, length), FormatShare(compute.in_steps, length));
+  }
+  if (waterfall.steps.source.empty() || waterfall.steps.is_period) return "";
+  if (Differ(compute.in_steps, compute.launched_by_steps, kSameWork,
+             std::max(compute.in_steps, compute.launched_by_steps)) &&
+      Differ(compute.in_steps, compute.launched_by_steps, kSameTime, length)) {
+    return fmt::format("{} compute in its steps, and they launched {}", FormatNs(compute.in_steps),
+                       FormatNs(compute.launched_by_steps));
+  }
+  return compute.in_steps * 2 < compute.all ? CountDisagrees(trace, waterfall, steps) : "";
+}
+
 }  // namespace
+
+std::string WhatDisagrees(const Run& run, const std::vector<RankWaterfall>& waterfalls) {
+  std::vector<std::string> found(run.traces.size());
+  ForEachTraceAtOnce(run, [&](uint32_t t) {
+    if (waterfalls[t].counted == 0) return;
+    found[t] = PartsDisagree(waterfalls[t]);
+    if (found[t].empty() && !waterfalls[t].on_host) {
+      found[t] = DeviceDisagrees(run.traces[t], waterfalls[t]);
+    }
+  });
+  for (size_t t = 0; t < found.size(); ++t) {
+    if (!found[t].empty()) return fmt::format("of {}, {}", RankName(run.traces[t]), found[t]);
+  }
+  return "";
+}
 
 std::string WhatIsMissing(const Run& run) {
   ForEachTraceAtOnce(run, [&run](uint32_t t) { SummarizeRank(run.traces[t]); });

@@ -11,6 +11,8 @@
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
+#include "collector/report/jobs.h"
+#include "collector/report/steps/loss_place.h"
 #include "collector/report/steps/recoverable.h"
 #include "collector/report/steps/stragglers.h"
 #include "collector/report/steps/trusted_time.h"
@@ -203,6 +205,16 @@ void AddRecoverable(const Run& run, const std::vector<RankWaterfall>& waterfalls
   }
 }
 
+void AddPlaces(const Run& run, const std::vector<RankWaterfall>& waterfalls, const MeanStep& mean,
+               std::vector<Loss>* losses) {
+  const LossPlaces places = FindLossPlaces(run, waterfalls);
+  for (Loss& loss : *losses) {
+    if (loss.blames || !mean.IsWorthSaying(loss.ns)) continue;
+    const LossPlace& place = places[static_cast<size_t>(loss.cause)];
+    loss.finding += place.waits_for + place.where;
+  }
+}
+
 // Empty where all of the largest loss can be won back, as far as the critical path says.
 std::string DescribeRecoverable(const std::vector<Loss>& losses, const MeanStep& mean) {
   const Loss& largest = losses[0];
@@ -240,6 +252,7 @@ Verdict JudgeDevices(const Run& run, const std::vector<RankWaterfall>& waterfall
         FormatShare(mean.times[static_cast<size_t>(Cause::kCompute)], mean.ns));
     return verdict;
   }
+  AddPlaces(run, waterfalls, mean, &verdict.losses);
   const Loss& largest = verdict.losses[0];
   verdict.sentence = fmt::format("The largest loss is {}{} ({}): {}{}.", FormatNs(largest.ns),
                                  OfWhat(mean), FormatShare(largest.ns, mean.ns), largest.finding,
@@ -269,6 +282,9 @@ const ColumnsOf<Line> kColumns = {
 }  // namespace
 
 Verdict Judge(const Run& run) {
+  if (const std::string jobs = DescribeJobs(run); !jobs.empty()) {
+    return {.sentence = fmt::format("No verdict: {}.", jobs), .refused = true, .disagrees = true};
+  }
   if (const std::string missing = WhatIsMissing(run); !missing.empty()) {
     return {
         .sentence = fmt::format("No verdict: {}, so what the time went to is not known.", missing),
@@ -278,6 +294,11 @@ Verdict Judge(const Run& run) {
   const MeanStep mean = MeanOfRanks(waterfalls);
   if (mean.ranks == 0) {
     return {.sentence = "No verdict: nothing ran on a device.", .on_host = true};
+  }
+  if (const std::string disagree = WhatDisagrees(run, waterfalls); !disagree.empty()) {
+    return {.sentence = fmt::format("No verdict: {}: two ways to one number disagree.", disagree),
+            .refused = true,
+            .disagrees = true};
   }
   return AnythingRanOnADevice(run) ? JudgeDevices(run, waterfalls, mean)
                                    : JudgeHosts(run, waterfalls, mean);
@@ -294,7 +315,7 @@ Table TabulateVerdict(const Run& run, const ReportOptions&) {
   if (std::string ahead = DescribeHostAhead(run); !verdict.refused && !ahead.empty()) {
     table.notes.push_back(std::move(ahead));
   }
-  if (verdict.refused) {
+  if (verdict.refused && !verdict.disagrees) {
     table.notes.push_back("ranktap report RUN losses lists what is missing");
   }
   if (verdict.on_host) {

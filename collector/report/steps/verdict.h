@@ -24,7 +24,8 @@ struct Loss {
 
 struct Verdict {
   std::string sentence;
-  bool refused = false;      // events are missing: shares of time would be wrong
+  bool refused = false;      // shares of time would be wrong, or may be
+  bool disagrees = false;    // refused because two ways to one number do not meet
   bool on_host = false;      // no device did anything: losses are what stops the host
   std::vector<Loss> losses;  // the largest first; empty when refused
   int64_t mean_step = 0;

@@ -18,7 +18,6 @@
 #include "collector/report/human_units.h"
 #include "collector/report/steps/device_sweep.h"
 #include "collector/report/steps/explained_time.h"
-#include "proto/framework_marks.h"
 
 namespace ranktap::collector {
 namespace {
@@ -54,12 +53,7 @@ void SplitHostTime(const Trace& trace, const HostCommunication& communication,
   Explained explained = PausesOfHost(trace);
   explained.Add(Cause::kWait, communication.waits);
   explained.Add(Cause::kTransfer, communication.transfers);
-  explained.Add(Cause::kOptimizer, PhaseIntervals(trace, proto::kOptimizerPhase));
-  explained.Add(Cause::kBackward, PhaseIntervals(trace, proto::kBackwardPhase));
-  // As torch.profiler names them, where our own hooks were not.
-  explained.Add(Cause::kOptimizer, OperatorsNamed(trace, "Optimizer.step#"));
-  explained.Add(Cause::kBackward, OperatorsNamed(trace, "autograd::engine::evaluate_function"));
-  explained.Add(Cause::kForward, ForwardPasses(trace));
+  AddPasses(trace, &explained);
   PieceCursor pieces(explained.Take());
   times->assign(steps.size(), CauseTimes{});
   for (size_t i = 0; i < steps.size(); ++i) {

@@ -148,7 +148,7 @@ class FrameworkAllocations {
       const Json row = ParseJson(line);
       if (!IsNumbers(row, kFailure.size())) continue;
       OutOfMemory(
-          Bounded(row[kFailure["asked"]].get<int64_t>()), row[kFailure["device"]].get<uint8_t>(),
+          row[kFailure["asked"]].get<uint64_t>(), row[kFailure["device"]].get<uint8_t>(),
           fmt::format("; PyTorch held {}, free were {}", row[kFailure["held"]].get<uint64_t>(),
                       row[kFailure["free"]].get<uint64_t>()));
     }
@@ -177,8 +177,9 @@ class FrameworkAllocations {
   }
 
   void AddMark(const Ranges& marks, uint32_t row) {
+    // Of what was not given out nothing is summed: it is said as the program asked for it.
+    if (marks.name[row] != 0) return OutOfMemory(marks.payload.At(row), 0);
     const int64_t bytes = Bounded(static_cast<int64_t>(marks.payload.At(row)));
-    if (marks.name[row] != 0) return OutOfMemory(bytes, 0);
     steps_.push_back({.time = marks.start[row],
                       .change = bytes == 0 ? Change::kFree : Change::kAllocate,
                       .writer = marks.writer[row],
@@ -186,7 +187,7 @@ class FrameworkAllocations {
                       .bytes = bytes});
   }
 
-  void OutOfMemory(int64_t bytes, uint8_t device, const std::string& detail = {}) {
+  void OutOfMemory(uint64_t bytes, uint8_t device, const std::string& detail = {}) {
     // With what the process told of itself: the reader makes TraceInfo::notes of these.
     trace_->hello.add_notes(fmt::format("out of memory: {} bytes were asked for{}{}", bytes,
                                         device == 0 ? "" : fmt::format(" of GPU {}", device - 1),

@@ -1,0 +1,27 @@
+// Where in the program a loss arises, and what launched work waits for. A part of verdict.h.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "collector/report/steps/waterfall.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+struct LossPlace {
+  // ": mostly (80.0 %) for an event of stream 20, ..."; of Cause::kDependency alone.
+  std::string waits_for;
+  // ", 72.0 % of it in the backward pass, 65.0 % in module Net.fc"; empty where nothing of the kind
+  // has more than half of the loss.
+  std::string where;
+};
+using LossPlaces = std::array<LossPlace, kCauses>;
+
+// By cause, over the counted steps of all ranks that used a device. An idle device's time belongs
+// to the phase the host was in, and to the module and line that launched what runs next; the time
+// of work to those that launched it.
+LossPlaces FindLossPlaces(const Run& run, const std::vector<RankWaterfall>& waterfalls);
+
+}  // namespace ranktap::collector
