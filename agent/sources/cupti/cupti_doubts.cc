@@ -56,6 +56,14 @@ void Drain::NoteImpossibleTimes() {
       "counts as untimed");
 }
 
+void Drain::NoteMissingCallbacks() {
+  if (missing_callbacks_noted_) return;
+  missing_callbacks_noted_ = true;
+  Note(
+      "a client of the program's has had CUPTI's one subscription since before the CUDA driver was "
+      "up: kernels come without their launches and stacks");
+}
+
 // A kernel may run for so long; CUPTI that has broken down is told from it by a look at the
 // program.
 void Drain::WatchForRecords() {

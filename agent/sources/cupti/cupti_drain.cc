@@ -105,7 +105,11 @@ void Drain::Arm() {
   SetCapture(kCaptureCuda);
   // What the program's client has left in CUPTI is to go into its buffers, and ours into ours.
   if (gap_since_ticks_ != 0 && gap_reason_ == proto::GapReason::kOtherProfiler) Flush();
-  const std::string failure = session_->Arm(/*late=*/writer_ != nullptr);
+  std::string failure = session_->Arm(/*late=*/writer_ != nullptr);
+  if (session_->owned_by_other() && GuestHoldsSubscriptionAlone()) {
+    failure = session_->ArmWithoutCallbacks(/*late=*/true);
+    if (failure.empty()) NoteMissingCallbacks();
+  }
   errors_.store(session_->errors());
   if (!failure.empty()) {
     ClearCapture(kCaptureCuda);
@@ -117,7 +121,7 @@ void Drain::Arm() {
     if (session_->owned_by_other()) SetGuestWasFirst(true);
     return;
   }
-  SetGuestWasFirst(false);
+  if (session_->has_callbacks()) SetGuestWasFirst(false);
   armed_.store(true);
   retry_at_ns_ = 0;
   if (gap_since_ticks_ != 0) {
@@ -165,6 +169,8 @@ void Drain::Disarm() {
 // Records of a graph's nodes come in no order: complete is when the last launch has been seen and
 // another flush brings nothing.
 void Drain::CompleteWindow(uint64_t patience_ns) {
+  // Without callbacks nothing tells what was launched in it.
+  if (!session_->has_callbacks()) return Flush();
   const ThreadStates::LastCalls last = ThreadStates::FindLastCalls();
   window_last_correlation_ = last.correlation;
   window_last_launch_ = last.launch;

@@ -59,6 +59,8 @@ Result HookSubscribeV2(Subscriber* subscriber, CallbackFunction callback, void* 
 
 Result HookUnsubscribe(Subscriber subscriber) {
   if (broker::IsGuests(subscriber) && !InForkChild()) return broker::UnsubscribeGuest();
+  // Without callbacks we may be on beside it: with them, once it has gone.
+  if (GuestHoldsSubscriptionAlone()) Quietly([] { BeforeSession("cuptiUnsubscribe"); });
   const Result result = g_real.Unsubscribe(subscriber);
   if (result == kSuccess) {
     const std::lock_guard lock(g_guest->mutex);
@@ -137,14 +139,14 @@ Result HookActivityEnableContext(void* context, uint32_t kind) {
 Result HookActivityDisable(uint32_t kind) {
   const Result result = g_real.ActivityDisable(kind);
   Note(kind, false);
-  Quietly(AfterRelease);
+  Quietly(AfterKindOff);
   return result;
 }
 
 Result HookActivityDisableContext(void* context, uint32_t kind) {
   const Result result = g_real.ActivityDisableContext(context, kind);
   Note(kind, false);
-  Quietly(AfterRelease);
+  Quietly(AfterKindOff);
   return result;
 }
 

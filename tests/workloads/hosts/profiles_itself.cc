@@ -9,7 +9,8 @@
 //   from before the driver is up to the end of the last session), kineto (as in PyTorch 2.1 to
 //   2.12: one subscription, from the first session to the end, for contexts that are made; the
 //   processor's ticks as CUPTI's clock, set at each session; kinds off before the flush; buffers
-//   per thread off after it), threads (kinds, of which another thread enables one at the same time)
+//   per thread off after it), early (a subscription from before the driver is up, for good),
+//   threads (kinds, of which another thread enables one at the same time)
 #include <cupti.h>
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
@@ -246,6 +247,7 @@ int main(int argc, char** argv) {
   const std::string way = argc == 5 ? argv[4] : "kinds";
   CUpti_SubscriberHandle subscriber = nullptr;
   bool ok = way != "subscribed" || Subscribe(&subscriber);
+  if (way == "early") ok = SubscribeAsKineto();
   start_device(0);
   for (int i = 0; i < sessions; ++i) {
     Launch(launches);
@@ -257,14 +259,15 @@ int main(int argc, char** argv) {
   }
   Launch(launches);
   // A context of its own, to be called back for.
-  if (way == "kineto") start_device(1);
+  const bool has_contexts = way == "kineto" || way == "early";
+  if (has_contexts) start_device(1);
   const std::lock_guard lock(mutex);
   const int expected_callbacks = way == "subscribe"    ? launches * sessions
                                  : way == "subscribed" ? 2 * launches * sessions
                                                        : 0;
   ok = ok && launches_called_back == expected_callbacks;
   ok = ok && memsets == (way == "threads" ? launches * sessions : 0);
-  ok = ok && contexts_called_back == (way == "kineto" ? 1 : 0);
+  ok = ok && contexts_called_back == (way == "early" ? 2 : has_contexts ? 1 : 0);
   std::printf(
       "counts own_kernels=%d memsets=%d callbacks=%d contexts=%d strangers=%d untimely=%d ok=%d "
       "settings%s\n",
