@@ -1,4 +1,4 @@
-// When CUPTI is not to be believed: times of another clock, no records at all, its own end.
+// When CUPTI is not to be believed: times of another clock, no ids, no records at all, its own end.
 // Runs on: the drain thread.  May not: make a session.
 #include <algorithm>
 #include <string>
@@ -54,6 +54,14 @@ void Drain::NoteImpossibleTimes() {
   Note(
       "CUPTI gives times that are not of its clock (another client of it has set one?): this work "
       "counts as untimed");
+}
+
+void Drain::CheckCorrelation() {
+  // A launch's callback says so at once, a record only when its buffer comes back.
+  const bool lacking = records_->uncorrelated() != 0 || wants_correlation_.load();
+  if (!lacking || !session_->armed() || session_->api_records_enabled()) return;
+  session_->EnableApiRecords();
+  Note("this CUPTI gives correlation ids only with API records on: they are on now");
 }
 
 void Drain::NoteMissingCallbacks() {

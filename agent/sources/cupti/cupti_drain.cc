@@ -159,6 +159,10 @@ void Drain::Disarm() {
   MarkGap(wanted_because_.load(), "the level was lowered");
   session_->StopCallbacks();
   CompleteWindow(kWindowPatience);
+  // What was launched after its end would come with the next one.
+  session_->DisableKinds();
+  Flush();
+  DrainCompleted();
   closing_ = false;
   session_->Disarm();
   armed_.store(false);
@@ -372,14 +376,6 @@ void Drain::KeepNewest(const Record& record) {
 bool Drain::IsOutsideWindow(const Record& record) const {
   const auto correlation = CorrelationOf(record);
   return correlation && static_cast<int32_t>(*correlation - window_last_correlation_) > 0;
-}
-
-void Drain::CheckCorrelation() {
-  // A launch's callback says so at once, a record only when its buffer comes back.
-  const bool lacking = records_->uncorrelated() != 0 || wants_correlation_.load();
-  if (!lacking || !session_->armed() || session_->api_records_enabled()) return;
-  session_->EnableApiRecords();
-  Note("this CUPTI gives correlation ids only with API records on: they are on now");
 }
 
 void Drain::RequestLevel(proto::Level level, proto::GapReason reason) {

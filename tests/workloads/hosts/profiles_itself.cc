@@ -1,8 +1,10 @@
 // A program with a profiler of its own, which uses CUPTI the way PyTorch's does: callbacks for
 // buffers registered once, activity kinds on for a while, a flush, kinds off. Checks that it gets
 // every kernel of its own window and no buffer that it did not lend, and prints what settings it
-// found. usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS [WAY]
-//   each session: LAUNCHES outside, LAUNCHES profiled; a pause after each; LAUNCHES at the end
+// found. usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS [WAY [@FILE]]
+//   each session: LAUNCHES outside, LAUNCHES profiled; a pause after each; LAUNCHES at the end,
+//   with
+//   @FILE one after the other until there is such a file
 //   WAY: kinds (activity kinds only, as torch.profiler since 2025), subscribe (with a subscription
 //   and its callbacks, as before), finalize (cuptiFinalize after each session, TEARDOWN_CUPTI=1),
 //   lookup (kinds, by addresses from dlsym, as Triton's Proton), subscribed (one subscription,
@@ -15,6 +17,7 @@
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 #include <time.h>
+#include <unistd.h>
 #include <x86intrin.h>
 
 #include <barrier>
@@ -238,13 +241,13 @@ bool Session(const std::string& way, int count) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4 && argc != 5) {
-    std::fprintf(stderr, "usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS [WAY]\n");
+  if (argc < 4 || argc > 6) {
+    std::fprintf(stderr, "usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS [WAY [@FILE]]\n");
     return 2;
   }
   const int launches = std::atoi(argv[1]);
   const int sessions = std::atoi(argv[2]);
-  const std::string way = argc == 5 ? argv[4] : "kinds";
+  const std::string way = argc > 4 ? argv[4] : "kinds";
   CUpti_SubscriberHandle subscriber = nullptr;
   bool ok = way != "subscribed" || Subscribe(&subscriber);
   if (way == "early") ok = SubscribeAsKineto();
@@ -258,6 +261,10 @@ int main(int argc, char** argv) {
     std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(argv[3])));
   }
   Launch(launches);
+  while (argc == 6 && access(argv[5] + 1, F_OK) != 0) {
+    Launch(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
   // A context of its own, to be called back for.
   const bool has_contexts = way == "kineto" || way == "early";
   if (has_contexts) start_device(1);
