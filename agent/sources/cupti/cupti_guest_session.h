@@ -62,6 +62,7 @@ struct Real {
 };
 extern Real g_real;
 
+// Or the agent has gone quiet: nobody there would yield.
 inline bool InForkChild() { return !Capturing(kCaptureAlive); }
 
 template <typename Body>
