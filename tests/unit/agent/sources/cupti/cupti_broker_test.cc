@@ -3,10 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <barrier>
-#include <mutex>
+#include <functional>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "agent/sources/cupti/cupti_callbacks.h"
@@ -21,7 +19,8 @@ struct Cupti {
   std::set<std::pair<uint32_t, uint32_t>> enabled;
 };
 Cupti g_cupti;
-std::mutex g_mutex;  // of what is enabled
+// What another thread does while the next change is under way.
+std::function<void()> g_meanwhile;
 constexpr uint32_t kIds = 20, kLaunch = 1, kOther = 2;
 constexpr auto kRuntime = static_cast<uint32_t>(Domain::kRuntime),
                kResource = static_cast<uint32_t>(Domain::kResource);
@@ -38,7 +37,7 @@ Result Unsubscribe(Subscriber) {
 }
 Result EnableCallback(uint32_t enable, Subscriber, uint32_t domain, uint32_t cbid) {
   if (cbid >= kIds) return kErrorInvalidParameter;
-  const std::lock_guard lock(g_mutex);
+  if (const auto meanwhile = std::exchange(g_meanwhile, nullptr)) meanwhile();
   if (enable != 0) g_cupti.enabled.insert({domain, cbid});
   if (enable == 0) g_cupti.enabled.erase({domain, cbid});
   return kSuccess;
@@ -172,23 +171,15 @@ TEST_F(CuptiBrokerTest, AWholeDomainOfTheClientsOnAndOffLeavesOurs) {
 }
 
 // A window ends on our thread while the client starts a session on its own.
-TEST_F(CuptiBrokerTest, WhatBothChangeAtOnceIsInTheEndAsBothWantIt) {
+TEST_F(CuptiBrokerTest, WhatTheClientEnablesWhileWeDisableItIsOn) {
   const Subscriber ours = SubscribeUs();
   SubscribeClient();
-  constexpr int kRounds = 2000;
-  for (int round = 0; round < kRounds; ++round) {
-    const uint32_t by_us = round & 1, by_client = round >> 1 & 1;
-    std::barrier start(2);
-    std::thread client([&] {
-      start.arrive_and_wait();
-      broker::EnableCallbackForGuest(1 - by_client, kRuntime, kLaunch);
-      broker::EnableCallbackForGuest(by_client, kRuntime, kLaunch);
-    });
-    start.arrive_and_wait();
-    EXPECT_EQ(api_.EnableCallback(by_us, ours, kRuntime, kLaunch), kSuccess);
-    client.join();
-    ASSERT_EQ(g_cupti.enabled.contains({kRuntime, kLaunch}), (by_us | by_client) != 0) << round;
-  }
+  g_meanwhile = [] { broker::EnableCallbackForGuest(1, kRuntime, kLaunch); };
+  EXPECT_EQ(api_.EnableCallback(0, ours, kRuntime, kLaunch), kSuccess);
+  EXPECT_TRUE(g_cupti.enabled.contains({kRuntime, kLaunch}));
+  g_meanwhile = [&] { api_.EnableCallback(1, ours, kRuntime, kLaunch); };
+  EXPECT_EQ(broker::EnableCallbackForGuest(0, kRuntime, kLaunch), kSuccess);
+  EXPECT_TRUE(g_cupti.enabled.contains({kRuntime, kLaunch}));
   EXPECT_EQ(broker::UnsubscribeGuest(), kSuccess);
   EXPECT_EQ(api_.Unsubscribe(ours), kSuccess);
 }
