@@ -1,4 +1,4 @@
-// When CUPTI is not to be believed: times of another clock, no records at all, its own end.
+// When CUPTI is not to be believed: times of another clock, no ids, no records at all, its own end.
 // Runs on: the drain thread.  May not: make a session.
 #include <algorithm>
 #include <string>
@@ -63,6 +63,22 @@ void Drain::NoteWrongGraphIds() {
   Note(
       "graph launches after a gap are unjoined: CUPTI 13.0 and 13.1 give them the ids of other "
       "calls (mended in 13.1 U1)");
+}
+
+void Drain::CheckCorrelation() {
+  // A launch's callback says so at once, a record only when its buffer comes back.
+  const bool lacking = records_->uncorrelated() != 0 || wants_correlation_.load();
+  if (!lacking || !session_->armed() || session_->api_records_enabled()) return;
+  session_->EnableApiRecords();
+  Note("this CUPTI gives correlation ids only with API records on: they are on now");
+}
+
+void Drain::NoteMissingCallbacks() {
+  if (missing_callbacks_noted_) return;
+  missing_callbacks_noted_ = true;
+  Note(
+      "a client of the program's has had CUPTI's one subscription since before the CUDA driver was "
+      "up: kernels come without their launches and stacks");
 }
 
 // A kernel may run for so long; CUPTI that has broken down is told from it by a look at the

@@ -105,7 +105,11 @@ void Drain::Arm() {
   SetCapture(kCaptureCuda);
   // What the program's client has left in CUPTI is to go into its buffers, and ours into ours.
   if (gap_since_ticks_ != 0 && gap_reason_ == proto::GapReason::kOtherProfiler) Flush();
-  const std::string failure = session_->Arm(/*late=*/writer_ != nullptr);
+  std::string failure = session_->Arm(/*late=*/writer_ != nullptr);
+  if (session_->owned_by_other() && GuestHoldsSubscriptionAlone()) {
+    failure = session_->ArmWithoutCallbacks(/*late=*/true);
+    if (failure.empty()) NoteMissingCallbacks();
+  }
   errors_.store(session_->errors());
   if (!failure.empty()) {
     ClearCapture(kCaptureCuda);
@@ -117,7 +121,7 @@ void Drain::Arm() {
     if (session_->owned_by_other()) SetGuestWasFirst(true);
     return;
   }
-  SetGuestWasFirst(false);
+  if (session_->has_callbacks()) SetGuestWasFirst(false);
   armed_.store(true);
   retry_at_ns_ = 0;
   if (gap_since_ticks_ != 0) {
@@ -150,6 +154,10 @@ void Drain::Disarm() {
   MarkGap(wanted_because_.load(), "the level was lowered");
   session_->StopCallbacks();
   CompleteWindow(kWindowPatience);
+  // What was launched after its end would come with the next one.
+  session_->DisableKinds();
+  Flush();
+  DrainCompleted();
   closing_ = false;
   session_->Disarm();
   armed_.store(false);
@@ -160,6 +168,8 @@ void Drain::Disarm() {
 // Records of a graph's nodes come in no order: complete is when the last launch has been seen and
 // another flush brings nothing.
 void Drain::CompleteWindow(uint64_t patience_ns) {
+  // Without callbacks nothing tells what was launched in it.
+  if (!session_->has_callbacks()) return Flush();
   const ThreadStates::LastCalls last = ThreadStates::FindLastCalls();
   window_last_correlation_ = last.correlation;
   window_last_launch_ = last.launch;
@@ -361,14 +371,6 @@ void Drain::KeepNewest(const Record& record) {
 bool Drain::IsOutsideWindow(const Record& record) const {
   const auto correlation = CorrelationOf(record);
   return correlation && static_cast<int32_t>(*correlation - window_last_correlation_) > 0;
-}
-
-void Drain::CheckCorrelation() {
-  // A launch's callback says so at once, a record only when its buffer comes back.
-  const bool lacking = records_->uncorrelated() != 0 || wants_correlation_.load();
-  if (!lacking || !session_->armed() || session_->api_records_enabled()) return;
-  session_->EnableApiRecords();
-  Note("this CUPTI gives correlation ids only with API records on: they are on now");
 }
 
 void Drain::RequestLevel(proto::Level level, proto::GapReason reason) {

@@ -57,6 +57,7 @@ class Drain {
   void NoteImpossibleTimes();
   void NoteWrongGraphIds();
   void WatchForRecords();
+  void NoteMissingCallbacks();
   void CountDiscarded(const BufferPool::Buffer& buffer);
   void EmitRecord(const Record& record);
   void KeepNewest(const Record& record);
@@ -76,6 +77,7 @@ class Drain {
   // Since when no kernel's record has come, what had come and been launched by then.
   uint64_t silent_since_ns_ = 0, silent_kernels_ = 0, silent_launches_ = 0;
   bool silence_noted_ = false;
+  bool missing_callbacks_noted_ = false;
   proto::Level stack_level_ = proto::Level::kUnknown;
   uint64_t gap_since_ticks_ = 0;  // 0: capturing
   proto::GapReason gap_reason_ = proto::GapReason::kLevel;

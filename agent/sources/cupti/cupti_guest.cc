@@ -74,12 +74,20 @@ void AfterRelease() {
   Guest& guest = *g_guest;
   {
     const std::lock_guard lock(guest.mutex);
-    if (!guest.active || guest.subscriptions > 0 || guest.kinds.any()) return;
-    guest.active = false;
-    guest.first = false;
-    guest.registered = false;
+    const bool holds_subscription = guest.subscriptions > 0 && !guest.alone;
+    if (!guest.active || holds_subscription || guest.kinds.any()) return;
+    guest.active = guest.registered = false;
+    guest.first = guest.alone = guest.alone && guest.subscriptions > 0;
   }
   guest.duties.resume();
+}
+
+void AfterKindOff() {
+  {
+    const std::lock_guard lock(g_guest->mutex);
+    g_guest->alone = g_guest->alone || (g_guest->first && g_guest->kinds.none());
+  }
+  AfterRelease();
 }
 
 void PassClockOn() {
@@ -124,13 +132,20 @@ void SetGuestWasFirst(bool first) {
   const std::lock_guard lock(g_guest->mutex);
   if (g_guest->first == first || (first && g_guest->active)) return;
   g_guest->first = g_guest->active = g_guest->registered = first;
+  g_guest->alone = false;
   g_guest->subscriptions = first ? 1 : 0;
 }
 
 bool GuestIsActive() {
   if (g_guest == nullptr) return false;
   const std::lock_guard lock(g_guest->mutex);
-  return g_guest->active && !g_guest->first;
+  return g_guest->active && (!g_guest->first || g_guest->alone);
+}
+
+bool GuestHoldsSubscriptionAlone() {
+  if (g_guest == nullptr) return false;
+  const std::lock_guard lock(g_guest->mutex);
+  return g_guest->alone && !g_guest->active;
 }
 
 }  // namespace ranktap::agent::cupti

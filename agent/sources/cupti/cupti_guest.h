@@ -37,6 +37,10 @@ void RefreshGuestHooks();
 // see, so it is no reason not to try again. false: our subscription was taken.
 void SetGuestWasFirst(bool first);
 
+// The client of SetGuestWasFirst has ended a session under our eyes: of CUPTI it has the
+// subscription left, which we cannot share, and no activity.
+bool GuestHoldsSubscriptionAlone();
+
 // The program has a session that began under our eyes, or is about to.
 bool GuestIsActive();
 

@@ -21,8 +21,13 @@ void Note(uint32_t kind, bool enabled) {
   g_guest->kinds.set(kind, enabled);
 }
 
+// Also where the agent has gone quiet: what the client has from the broker stays good.
+bool HasItFromBroker(Subscriber subscriber) {
+  return InOwnProcess() && broker::IsGuests(subscriber);
+}
+
 Result HookSubscribe(Subscriber* subscriber, CallbackFunction callback, void* user) {
-  if (InForkChild()) return g_real.Subscribe(subscriber, callback, user);
+  if (!InOwnProcess()) return g_real.Subscribe(subscriber, callback, user);
   return broker::SubscribeGuest(subscriber, callback, user, nullptr);
 }
 
@@ -41,7 +46,7 @@ bool WantsToBeOneOfSeveral(const void* parameters) {
 
 Result HookSubscribeV2(Subscriber* subscriber, CallbackFunction callback, void* user,
                        void* parameters) {
-  if (InForkChild()) return g_real.SubscribeV2(subscriber, callback, user, parameters);
+  if (!InOwnProcess()) return g_real.SubscribeV2(subscriber, callback, user, parameters);
   if (!WantsToBeOneOfSeveral(parameters)) {
     return broker::SubscribeGuest(subscriber, callback, user, parameters);
   }
@@ -58,7 +63,9 @@ Result HookSubscribeV2(Subscriber* subscriber, CallbackFunction callback, void* 
 }
 
 Result HookUnsubscribe(Subscriber subscriber) {
-  if (broker::IsGuests(subscriber) && !InForkChild()) return broker::UnsubscribeGuest();
+  if (HasItFromBroker(subscriber)) return broker::UnsubscribeGuest();
+  // Without callbacks we may be on beside it: with them, once it has gone.
+  if (GuestHoldsSubscriptionAlone()) Quietly([] { BeforeSession("cuptiUnsubscribe"); });
   const Result result = g_real.Unsubscribe(subscriber);
   if (result == kSuccess) {
     const std::lock_guard lock(g_guest->mutex);
@@ -69,21 +76,21 @@ Result HookUnsubscribe(Subscriber subscriber) {
 }
 
 Result HookEnableCallback(uint32_t enable, Subscriber subscriber, uint32_t domain, uint32_t cbid) {
-  if (broker::IsGuests(subscriber) && !InForkChild()) {
+  if (HasItFromBroker(subscriber)) {
     return broker::EnableCallbackForGuest(enable, domain, cbid);
   }
   return g_real.EnableCallback(enable, subscriber, domain, cbid);
 }
 
 Result HookEnableDomain(uint32_t enable, Subscriber subscriber, uint32_t domain) {
-  if (broker::IsGuests(subscriber) && !InForkChild()) {
+  if (HasItFromBroker(subscriber)) {
     return broker::EnableDomainForGuest(enable, domain);
   }
   return g_real.EnableDomain(enable, subscriber, domain);
 }
 
 Result HookEnableAllDomains(uint32_t enable, Subscriber subscriber) {
-  if (broker::IsGuests(subscriber) && !InForkChild()) {
+  if (HasItFromBroker(subscriber)) {
     return broker::EnableAllDomainsForGuest(enable);
   }
   return g_real.EnableAllDomains(enable, subscriber);
@@ -91,7 +98,7 @@ Result HookEnableAllDomains(uint32_t enable, Subscriber subscriber) {
 
 Result HookGetCallbackState(uint32_t* enable, Subscriber subscriber, uint32_t domain,
                             uint32_t cbid) {
-  if (broker::IsGuests(subscriber) && !InForkChild()) {
+  if (HasItFromBroker(subscriber)) {
     return broker::GetCallbackStateForGuest(enable, domain, cbid);
   }
   return g_real.GetCallbackState(enable, subscriber, domain, cbid);
@@ -137,14 +144,14 @@ Result HookActivityEnableContext(void* context, uint32_t kind) {
 Result HookActivityDisable(uint32_t kind) {
   const Result result = g_real.ActivityDisable(kind);
   Note(kind, false);
-  Quietly(AfterRelease);
+  Quietly(AfterKindOff);
   return result;
 }
 
 Result HookActivityDisableContext(void* context, uint32_t kind) {
   const Result result = g_real.ActivityDisableContext(context, kind);
   Note(kind, false);
-  Quietly(AfterRelease);
+  Quietly(AfterKindOff);
   return result;
 }
 

@@ -35,6 +35,7 @@ struct Guest {
   bool active = false;      // we have yielded, or are about to
   bool yielding = false;    // not yet
   bool first = false;       // active from before our hooks: what it holds is a guess
+  bool alone = false;       // the subscription from before our hooks is all that it holds
   bool registered = false;  // CUPTI has its callbacks, not ours
 };
 extern Guest* g_guest;
@@ -61,6 +62,7 @@ struct Real {
 };
 extern Real g_real;
 
+// Or the agent has gone quiet: nobody there would yield.
 inline bool InForkChild() { return !Capturing(kCaptureAlive); }
 
 template <typename Body>
@@ -76,6 +78,8 @@ void BeforeSession(const char* call);
 void BeforeKind(const char* call, uint32_t kind);
 // The program has let go of something; when it holds nothing any more, we may come back.
 void AfterRelease();
+// The same, of a kind: there we have seen what the program does with records.
+void AfterKindOff();
 // Where the program's records are not ours to translate, CUPTI does it. Our times are other ones
 // from then on, and count as untimed (Drain::PossibleTimes).
 void PassClockOn();

@@ -104,7 +104,7 @@ bool Session::Enable(Kind kind, bool late) {
 void Session::SetGraphNodes(bool nodes) {
   if (nodes == graph_nodes_) return;
   graph_nodes_ = nodes;
-  if (subscriber_ == nullptr) return;
+  if (!armed_) return;
   if (nodes) {
     (void)Try(loaded_.api.ActivityDisable(static_cast<uint32_t>(Kind::kGraphTrace)));
     std::erase(enabled_, Kind::kGraphTrace);
@@ -127,20 +127,8 @@ void Session::EnableCalls(bool on) {
   });
 }
 
-std::string Session::Arm(bool late) {
+void Session::EnableCallbacks() {
   const Api& api = loaded_.api;
-  const Result subscribed = api.Subscribe(&subscriber_, &OnCallback, nullptr);
-  owned_by_other_ = subscribed == kErrorMultipleSubscribers || subscribed == kErrorMaxLimitReached;
-  if (subscribed != kSuccess) {
-    ++errors_;
-    subscriber_ = nullptr;
-    return WhyNotSubscribed(subscribed);
-  }
-  SetThreadIds();
-  if (!RegisterBuffers()) {
-    Disarm();
-    return "CUPTI takes no activity buffers";
-  }
   EnableCalls(true);
   for (const ResourceCbid cbid : kResources) {
     (void)Try(api.EnableCallback(1, subscriber_, static_cast<uint32_t>(Domain::kResource),
@@ -150,14 +138,40 @@ std::string Session::Arm(bool late) {
     (void)Try(api.EnableCallback(1, subscriber_, static_cast<uint32_t>(Domain::kState),
                                  kStateFatalError));
   }
+}
+
+void Session::EnableKinds(bool late) {
   for (const Kind kind : kKinds) {
     if (Enable(kind, late)) enabled_.push_back(kind);
   }
   if (!graph_nodes_ && Enable(Kind::kGraphTrace, late)) enabled_.push_back(Kind::kGraphTrace);
+}
+
+std::string Session::Arm(bool late) {
+  const Result subscribed = loaded_.api.Subscribe(&subscriber_, &OnCallback, nullptr);
+  owned_by_other_ = subscribed == kErrorMultipleSubscribers || subscribed == kErrorMaxLimitReached;
+  if (subscribed != kSuccess) {
+    ++errors_;
+    subscriber_ = nullptr;
+    return WhyNotSubscribed(subscribed);
+  }
+  return ArmWithoutCallbacks(late);
+}
+
+std::string Session::ArmWithoutCallbacks(bool late) {
+  SetThreadIds();
+  if (!RegisterBuffers()) {
+    Disarm();
+    return "CUPTI takes no activity buffers";
+  }
+  armed_ = true;
+  if (subscriber_ != nullptr) EnableCallbacks();
+  EnableKinds(late);
   return {};
 }
 
 void Session::StopCallbacks() {
+  if (subscriber_ == nullptr) return;
   EnableCalls(false);
   for (const ResourceCbid cbid : kResources) {
     (void)Try(loaded_.api.EnableCallback(0, subscriber_, static_cast<uint32_t>(Domain::kResource),
@@ -181,13 +195,14 @@ void Session::Disarm() {
   callbacks_registered_ = false;
   if (subscriber_ != nullptr) (void)Try(loaded_.api.Unsubscribe(subscriber_));
   subscriber_ = nullptr;
+  armed_ = false;
 }
 
 void Session::Forget() {
   found_.clear();
   found_thread_ids_.reset();
   enabled_.clear();
-  api_records_ = callbacks_registered_ = false;
+  api_records_ = callbacks_registered_ = armed_ = false;
   subscriber_ = nullptr;
 }
 

@@ -31,13 +31,17 @@ class Session {
   // Kinds that this CUPTI lacks are skipped. `late`: the driver is up, and what exists already
   // (devices, contexts, streams) is to be told.
   std::string Arm(bool late);
+  // The same without callbacks, beside a client that has the subscription and nothing else: kernels
+  // without their launches.
+  std::string ArmWithoutCallbacks(bool late);
   // Whether a graph's nodes are recorded one by one, or each launch as a whole (the default): with
   // GRAPH_TRACE on, CUPTI tells of the whole only. Of graphs that were instantiated under the other
   // setting a library may tell less.
   void SetGraphNodes(bool nodes);
   // The last Arm failed because another client has the subscription.
   bool owned_by_other() const { return owned_by_other_; }
-  bool armed() const { return subscriber_ != nullptr; }
+  bool armed() const { return armed_; }
+  bool has_callbacks() const { return subscriber_ != nullptr; }
 
   // No more callbacks; kinds stay on until DisableKinds, for what has been launched.
   void StopCallbacks();
@@ -65,13 +69,16 @@ class Session {
   bool Enable(Kind kind, bool late);
   bool IsCalledBack(Domain domain, const Call& call) const;
   void EnableCalls(bool on);
+  void EnableCallbacks();
+  void EnableKinds(bool late);
   bool ChoosesApiRecords() const;
   void ChooseApiRecords(bool on);
 
   const LoadedApi& loaded_;
   const Features features_;
   const CallTable& calls_;
-  Subscriber subscriber_ = nullptr;
+  Subscriber subscriber_ = nullptr;  // armed without callbacks: none
+  bool armed_ = false;
   bool callbacks_registered_ = false;
   bool thread_ids_set_ = false;
   bool owned_by_other_ = false;

@@ -131,6 +131,38 @@ TEST(ControlTest, StartStopStartMakesTwoWindowsAndARankThatComesLateJoins) {
   for (const Trace& trace : job.run().traces) EXPECT_EQ(WindowsOf(trace).size(), 2u);
 }
 
+// A profiler of the program's own that subscribes once and stays has the subscription with us.
+TEST(ControlTest, WindowsGoOnBesideAClientThatKeepsItsSubscription) {
+  LiveRun job(1, agent_test::Host("profiles_itself") + " 20 2 100 kineto @$STOP", {"--dormant"},
+              {{"RANKTAP_RETURN_MS", "20"}});
+  ASSERT_TRUE(job.AwaitRanks(1));
+  constexpr int kWindows = 3;
+  for (int window = 1; window <= kWindows; ++window) {
+    ASSERT_TRUE(Ranktap({"start", job.path(), "--level", "kernels"})->exited_with(0));
+    EXPECT_TRUE(job.AwaitLevel("kernels"));
+    ASSERT_TRUE(Ranktap({"stop", job.path()})->exited_with(0));
+    EXPECT_TRUE(job.AwaitLevel("dormant"));
+  }
+  job.End();
+  EXPECT_TRUE(job.process().exited_with(0)) << job.process().output();
+  ASSERT_EQ(job.run().traces.size(), 1u);
+  const Trace& trace = job.run().traces[0];
+  const std::vector<Window> windows = WindowsOf(trace);
+  ASSERT_EQ(windows.size(), size_t{kWindows});
+  for (const Window& window : windows) {
+    size_t kernels = 0;
+    for (size_t i = 0; i < trace.kernels.size(); ++i) {
+      const int64_t start = trace.kernels.start[i] + trace.realtime_offset_ns;
+      kernels += start >= window.begin && start <= window.end ? 1 : 0;
+      EXPECT_NE(trace.kernels.launch[i], collector::kNone);
+    }
+    EXPECT_GT(kernels, 0u);
+  }
+  EXPECT_EQ(Subscriptions(job, trace, true), 1)
+      << "the client's, from its first session to the end";
+  EXPECT_EQ(Subscriptions(job, trace, false), 0);
+}
+
 TEST(ControlTest, SignalsBeginAndEndAWindowAsTheVerbsDo) {
   LiveRun job(2, 500, {"--level", "ranges", "--dormant", "--window-signals"});
   ASSERT_TRUE(job.AwaitRanks(2));

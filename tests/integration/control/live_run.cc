@@ -39,14 +39,17 @@ bool WaitUntil(const std::function<bool()>& condition) {
 
 LiveRun::LiveRun(int ranks, int rate, const std::vector<std::string>& options,
                  const Environment& environment)
+    : LiveRun(ranks, Host("launches") + " @$STOP " + std::to_string(rate), options, environment) {}
+
+LiveRun::LiveRun(int ranks, const std::string& rank_command,
+                 const std::vector<std::string>& options, const Environment& environment)
     : folder_(MakeFolder()), path_(folder_ + "/run") {
   std::vector<std::string> command = {BuildPath("bin/ranktap"), "run", "--quiet", "-o", path_};
   command.insert(command.end(), options.begin(), options.end());
-  const std::string launch =
-      "exec " + Host("launches") + " @" + folder_ + "/stop " + std::to_string(rate);
   // A rank that is killed must not end the others.
-  const std::string job = "for rank in $(seq 0 " + std::to_string(ranks - 1) +
-                          "); do (RANK=$rank; export RANK; " + launch + ") & done; wait";
+  const std::string job = "STOP=" + folder_ + "/stop; for rank in $(seq 0 " +
+                          std::to_string(ranks - 1) + "); do (RANK=$rank; export RANK; exec " +
+                          rank_command + ") & done; wait";
   command.insert(command.end(), {"--", "/bin/sh", "-c", job});
   thread_ = std::thread([this, command, environment] {
     process_ = std::make_unique<SimulatedRun>(command, environment);

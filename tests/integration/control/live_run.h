@@ -28,6 +28,9 @@ class LiveRun {
   // Each rank launches `rate` kernels a second (0: as fast as it can).
   LiveRun(int ranks, int rate, const std::vector<std::string>& options,
           const Environment& environment = {});
+  // Each rank is this command of the shell's, which is to end once there is the file $STOP.
+  LiveRun(int ranks, const std::string& command, const std::vector<std::string>& options,
+          const Environment& environment);
   ~LiveRun();
   LiveRun(const LiveRun&) = delete;
   LiveRun& operator=(const LiveRun&) = delete;

@@ -1,19 +1,23 @@
 // A program with a profiler of its own, which uses CUPTI the way PyTorch's does: callbacks for
 // buffers registered once, activity kinds on for a while, a flush, kinds off. Checks that it gets
 // every kernel of its own window and no buffer that it did not lend, and prints what settings it
-// found. usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS [WAY]
-//   each session: LAUNCHES outside, LAUNCHES profiled; a pause after each; LAUNCHES at the end
+// found. usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS [WAY [@FILE]]
+//   each session: LAUNCHES outside, LAUNCHES profiled; a pause after each; LAUNCHES at the end,
+//   with
+//   @FILE one after the other until there is such a file
 //   WAY: kinds (activity kinds only, as torch.profiler since 2025), subscribe (with a subscription
 //   and its callbacks, as before), finalize (cuptiFinalize after each session, TEARDOWN_CUPTI=1),
 //   lookup (kinds, by addresses from dlsym, as Triton's Proton), subscribed (one subscription,
 //   from before the driver is up to the end of the last session), kineto (as in PyTorch 2.1 to
 //   2.12: one subscription, from the first session to the end, for contexts that are made; the
 //   processor's ticks as CUPTI's clock, set at each session; kinds off before the flush; buffers
-//   per thread off after it), threads (kinds, of which another thread enables one at the same time)
+//   per thread off after it), early (a subscription from before the driver is up, for good),
+//   threads (kinds, of which another thread enables one at the same time)
 #include <cupti.h>
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 #include <time.h>
+#include <unistd.h>
 #include <x86intrin.h>
 
 #include <barrier>
@@ -237,15 +241,16 @@ bool Session(const std::string& way, int count) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4 && argc != 5) {
-    std::fprintf(stderr, "usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS [WAY]\n");
+  if (argc < 4 || argc > 6) {
+    std::fprintf(stderr, "usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS [WAY [@FILE]]\n");
     return 2;
   }
   const int launches = std::atoi(argv[1]);
   const int sessions = std::atoi(argv[2]);
-  const std::string way = argc == 5 ? argv[4] : "kinds";
+  const std::string way = argc > 4 ? argv[4] : "kinds";
   CUpti_SubscriberHandle subscriber = nullptr;
   bool ok = way != "subscribed" || Subscribe(&subscriber);
+  if (way == "early") ok = SubscribeAsKineto();
   start_device(0);
   for (int i = 0; i < sessions; ++i) {
     Launch(launches);
@@ -256,15 +261,20 @@ int main(int argc, char** argv) {
     std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(argv[3])));
   }
   Launch(launches);
+  while (argc == 6 && access(argv[5] + 1, F_OK) != 0) {
+    Launch(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
   // A context of its own, to be called back for.
-  if (way == "kineto") start_device(1);
+  const bool has_contexts = way == "kineto" || way == "early";
+  if (has_contexts) start_device(1);
   const std::lock_guard lock(mutex);
   const int expected_callbacks = way == "subscribe"    ? launches * sessions
                                  : way == "subscribed" ? 2 * launches * sessions
                                                        : 0;
   ok = ok && launches_called_back == expected_callbacks;
   ok = ok && memsets == (way == "threads" ? launches * sessions : 0);
-  ok = ok && contexts_called_back == (way == "kineto" ? 1 : 0);
+  ok = ok && contexts_called_back == (way == "early" ? 2 : has_contexts ? 1 : 0);
   std::printf(
       "counts own_kernels=%d memsets=%d callbacks=%d contexts=%d strangers=%d untimely=%d ok=%d "
       "settings%s\n",

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -18,6 +19,8 @@ struct Cupti {
   std::set<std::pair<uint32_t, uint32_t>> enabled;
 };
 Cupti g_cupti;
+// What another thread does while the next change is under way.
+std::function<void()> g_meanwhile;
 constexpr uint32_t kIds = 20, kLaunch = 1, kOther = 2;
 constexpr auto kRuntime = static_cast<uint32_t>(Domain::kRuntime),
                kResource = static_cast<uint32_t>(Domain::kResource);
@@ -34,6 +37,7 @@ Result Unsubscribe(Subscriber) {
 }
 Result EnableCallback(uint32_t enable, Subscriber, uint32_t domain, uint32_t cbid) {
   if (cbid >= kIds) return kErrorInvalidParameter;
+  if (const auto meanwhile = std::exchange(g_meanwhile, nullptr)) meanwhile();
   if (enable != 0) g_cupti.enabled.insert({domain, cbid});
   if (enable == 0) g_cupti.enabled.erase({domain, cbid});
   return kSuccess;
@@ -162,6 +166,20 @@ TEST_F(CuptiBrokerTest, AWholeDomainOfTheClientsOnAndOffLeavesOurs) {
   EXPECT_EQ(g_calls, 1);
   EXPECT_EQ(broker::GetCallbackStateForGuest(&on, kRuntime, kLaunch), kSuccess);
   EXPECT_EQ(on, 0u) << "that one is ours alone";
+  EXPECT_EQ(broker::UnsubscribeGuest(), kSuccess);
+  EXPECT_EQ(api_.Unsubscribe(ours), kSuccess);
+}
+
+// A window ends on our thread while the client starts a session on its own.
+TEST_F(CuptiBrokerTest, WhatTheClientEnablesWhileWeDisableItIsOn) {
+  const Subscriber ours = SubscribeUs();
+  SubscribeClient();
+  g_meanwhile = [] { broker::EnableCallbackForGuest(1, kRuntime, kLaunch); };
+  EXPECT_EQ(api_.EnableCallback(0, ours, kRuntime, kLaunch), kSuccess);
+  EXPECT_TRUE(g_cupti.enabled.contains({kRuntime, kLaunch}));
+  g_meanwhile = [&] { api_.EnableCallback(1, ours, kRuntime, kLaunch); };
+  EXPECT_EQ(broker::EnableCallbackForGuest(0, kRuntime, kLaunch), kSuccess);
+  EXPECT_TRUE(g_cupti.enabled.contains({kRuntime, kLaunch}));
   EXPECT_EQ(broker::UnsubscribeGuest(), kSuccess);
   EXPECT_EQ(api_.Unsubscribe(ours), kSuccess);
 }
