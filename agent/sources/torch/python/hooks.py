@@ -21,7 +21,8 @@ def install(torch):
     # The tree is walked before a window opens, which would have the walk in it.
     steps = load('steps').Steps(process, modules, optimizers,
                                 on_step=(trees.on_step, windows.on_step, changes.on_step),
-                                before_optimizer=windows.before_optimizer)
+                                before_optimizer=windows.before_optimizer,
+                                plain_steps=lambda number: (windows.quiet_until(number), *changes.watched()))
     process.on_start += (steps.begin, backward.begin, data.begin, changes.begin, windows.begin)
     atexit.register(guarded(modules.wake))  # nobody is woken in an interpreter that is going
     guarded(modules.install)()
