@@ -14,6 +14,7 @@ import torch_loop
 ROUNDS, IMPORT_PAIRS = 3, 16
 LOOP = pathlib.Path(__file__).with_name('torch_loop.py')
 TURNS = pathlib.Path(__file__).with_name('torch_turns.py')
+CPU_TURNS = pathlib.Path(__file__).with_name('torch_cpu_turns.py')
 
 
 class Bench:
@@ -58,11 +59,18 @@ def imports(bench):
          note=f'half of {IMPORT_PAIRS} pairs: {low:+.0f} to {high:+.0f} ms; bare {statistics.median(bare):.0f} ms')
 
 
-def modules(bench):
-    rounds = [(bench.bare('modules'), bench.bare('modules', '--empty-hooks'), bench.traced('modules'))
-              for _ in range(ROUNDS)]
-    bare, empty, traced = (least(rounds, which, 'module_ns') for which in range(3))
-    show("module's range", traced - bare, 'ns', 'empty global hooks', empty - bare, 1000)
+def cpu(bench):
+    """In one process: a bare module call differs by 30 % from one to the next."""
+    found = bench.traced(program=CPU_TURNS)
+    ours, low, high = found['module_ns']
+    empty = found['empty_hooks_ns'][0]
+    show("module's range, CPU", ours, 'ns', 'a pair of empty global hooks', empty, empty / 10,
+         f'95 %: {low:.0f} to {high:.0f} ns; bare {found["module_bare_ns"]:.0f} ns')
+    share, low, high = found['step_share']
+    thread, agent, collector = (found[name][0] / 1e3 for name in ('thread_ns', 'agent_ns', 'collector_ns'))
+    show('tiny steps at level full, CPU with the collector', share, '%', target=5,
+         note=f'95 %: {low:+.1f} to {high:+.1f} %; of {found["bare_ns"] / 1e3:.0f} us the thread {thread:.1f}, '
+              f'the agent\'s {agent:.1f}, the collector {collector:.1f} us')
 
 
 def operators(bench):
@@ -83,6 +91,8 @@ def operators(bench):
     beyond = {name: (step[name] - step['bare']) / count for name in runs}
     show('training step outside of windows', step['outside'] / 1e3, 'us', 'bare', step['bare'] / 1e3,
          note=f'{count:.0f} operators a step')
+    show('recorded step, shapes and memory, beyond the bare one', (step['inside'] - step['bare']) / 1e3, 'us',
+         'torch.profiler, the same', (step['its memory'] - step['bare']) / 1e3)
     show('operator under callbacks that do nothing', beyond['noop'], 'ns', 'bare', step['bare'] / count,
          note='what PyTorch itself takes for any profiler with shapes')
     show('the same, which ask for outputs', beyond['noop, outputs'], 'ns', 'bare', step['bare'] / count)
@@ -115,7 +125,7 @@ def turns(bench):
 
 def main():
     bench = Bench(*sys.argv[1:4])
-    for measure in (imports, modules, operators, turns):
+    for measure in (imports, cpu, operators, turns):
         measure(bench)
 
 

@@ -1,13 +1,12 @@
 """What torch_bench.py times, in a process of its own: prints one line of JSON.
 
-  torch_loop.py import | modules [--empty-hooks] | steps [--profiler [--memory] [--stacks] | --noop LIBRARY [--outputs]]
+  torch_loop.py import | steps [--profiler [--memory] [--stacks] | --noop LIBRARY [--outputs]]
 """
 import argparse
 import ctypes
 import json
 import time
 
-MODULES = 100
 STEPS, WARM_UP = 60, 10
 
 
@@ -15,23 +14,6 @@ def time_import():
     start = time.perf_counter()
     import torch  # noqa: F401
     return {'import_s': time.perf_counter() - start}
-
-
-def time_modules(empty_hooks):
-    """The least time of a call of a module that does nothing."""
-    import torch
-    from torch import nn
-    hooked = nn.modules.module
-    if empty_hooks:
-        hooked.register_module_forward_pre_hook(lambda module, inputs: None)
-        hooked.register_module_forward_hook(lambda module, inputs, output: None)
-    model, data = nn.Sequential(*(nn.Identity() for _ in range(MODULES))), torch.ones(1)
-    times = []
-    for _ in range(3000):
-        start = time.perf_counter_ns()
-        model(data)
-        times.append(time.perf_counter_ns() - start)
-    return {'module_ns': min(times) / (MODULES + 1)}
 
 
 def make_step(torch):
@@ -83,8 +65,7 @@ def time_steps(profiler, memory, stacks, noop, outputs):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument('what', choices=['import', 'modules', 'steps'])
-    parser.add_argument('--empty-hooks', action='store_true')
+    parser.add_argument('what', choices=['import', 'steps'])
     parser.add_argument('--profiler', action='store_true')
     parser.add_argument('--memory', action='store_true', help='torch.profiler with profile_memory')
     parser.add_argument('--stacks', action='store_true', help='torch.profiler with_stack')
@@ -93,8 +74,6 @@ def main():
     options = parser.parse_args()
     if options.what == 'import':
         print(json.dumps(time_import()))
-    elif options.what == 'modules':
-        print(json.dumps(time_modules(options.empty_hooks)))
     else:
         print(json.dumps(time_steps(options.profiler, options.memory, options.stacks, options.noop, options.outputs)))
 

@@ -34,10 +34,14 @@ class Hooks:
         # Absent before PyTorch 2.1.
         self._bare = getattr(self._module, '_wrapped_call_impl', None) or self._module._call_impl
         self.has_call = self._call is not self._bare
+        self._autograd = torch.autograd
+        self._backward = (getattr(torch.autograd.graph, '_engine_run_backward', None),
+                          vars(torch.autograd).get('_engine_run_backward'))
 
     def set(self, there):
         """Writes in either case, so that either has the interpreter's caches to fill again."""
         self._module.__call__ = self._call if there else self._bare
+        self._autograd._engine_run_backward = self._backward[there]
         for table, entries in zip(self._tables, self._entries):
             table.clear()
             if there:

@@ -131,6 +131,20 @@ class TrainingTest(harness.TracedTest):
         self.assertIn('"frames": 1, ', bare.stdout)
         self.assertEqual(traced.stdout, bare.stdout)
 
+    def test_plain_steps_run_no_python_of_ours_and_are_all_there_with_their_phases(self):
+        command = [harness.TORCH_PYTHON, harness.PROGRAMS / 'plain_steps.py', '150']
+        done, run = self.run_traced(command, ['--level', 'full', '--schedule', 'wait=100,active=1,repeat=1'])
+        calls = [int(word) for word in done.stdout.split()]
+        self.assertEqual(set(calls[10:60]), {0}, calls)
+        self.assertLess(sum(map(bool, calls)), 20, calls)
+        rows = self.report(run, 'steps')
+        self.assertEqual([row['step'] for row in rows], list(range(150)))
+        for row in rows:
+            self.assertGreater(min(row['forward_ns'], row['backward_ns'], row['optimizer_ns']), 0, row)
+        self.assertEqual(self.calls(run)['Sequential'], 150)
+        operators = {row['name']: row['calls'] for row in self.report(run, 'ops')}
+        self.assertEqual(operators['aten::linear'], 2)
+
     def test_below_full_the_program_is_not_hooked(self):
         run = self.trace('--steps', '1', level='ranges')
         self.assertEqual(len(list(run.glob('*.trace'))), 0)

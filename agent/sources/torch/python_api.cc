@@ -24,6 +24,8 @@ bool PythonApi::Load() {
   (void)RANKTAP_FIND(PyDescr_NewMethod);
   (void)RANKTAP_FIND(PyTuple_Size);
   (void)RANKTAP_FIND(Py_IsInitialized);
+  (void)RANKTAP_FIND(PyDict_Size);
+  (void)RANKTAP_FIND(PyDict_GetItemString);
   // The first one fails in every process that is no Python; the rest only in a broken one.
   return RANKTAP_FIND(PySys_AddAuditHook) && RANKTAP_FIND(Py_AddPendingCall) &&
          RANKTAP_FIND(Py_CompileString) && RANKTAP_FIND(PyEval_EvalCode) &&

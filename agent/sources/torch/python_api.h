@@ -52,6 +52,8 @@ struct PythonApi {
   PyObject* (*PyDescr_NewMethod)(PyObject*, PyMethodDef*);
   intptr_t (*PyTuple_Size)(PyObject*);
   int (*Py_IsInitialized)();
+  intptr_t (*PyDict_Size)(PyObject*);
+  PyObject* (*PyDict_GetItemString)(PyObject*, const char*);
 
   // False: there is no CPython in the process, or one without audit hooks (before 3.8).
   [[nodiscard]] bool Load();

@@ -24,6 +24,7 @@
 #include "agent/sources/torch/torch_memory.h"
 #include "agent/sources/torch/torch_modules.h"
 #include "agent/sources/torch/torch_operators.h"
+#include "agent/sources/torch/torch_ranges.h"
 #include "agent/sources/torch/torch_signature.h"
 #include "agent/sources/torch/torch_stacks.h"
 #include "agent/sources/torch/torch_steps.h"
@@ -37,8 +38,6 @@ using proto::EntryKind;
 
 constexpr uint32_t kUnsignedPayload = 1;  // NVTX_PAYLOAD_TYPE_UNSIGNED_INT64
 
-// Numbers of their own, far from NVTX's, which count from 1.
-constinit std::atomic<uint64_t> g_next_range{uint64_t{1} << 62};
 constinit std::atomic<ArenaRef> g_module_domain{0};
 
 PyObject* None() {
@@ -171,31 +170,19 @@ PyObject* Push(PyObject*, PyObject* const* arguments, intptr_t count) {
 }
 
 PyObject* Pop(PyObject*, PyObject* domain) {
-  if (ThreadState* thread = Enter()) {
-    thread->Emit(proto::RangePopEvent{.time_ticks = NowTicks(),
-                                      .domain = static_cast<ArenaRef>(ToNumber(domain))});
-  }
+  PopRange(static_cast<ArenaRef>(ToNumber(domain)));
   return None();
 }
 
 // open(domain, name, payload) -> range; close(range): may be closed by another thread.
 PyObject* Open(PyObject*, PyObject* const* arguments, intptr_t count) {
-  const uint64_t range = g_next_range.fetch_add(1, std::memory_order_relaxed);
-  ThreadState* thread = count < 3 ? nullptr : Enter();
-  if (thread != nullptr) {
-    thread->Emit(proto::RangeStartEvent{
-        .time_ticks = NowTicks(),
-        .range = range,
-        .nvtx =
-            Named(ToNumber(arguments[0]), ToNumber(arguments[1]), ToNumber(arguments[2]), true)});
-  }
-  return Number(range);
+  if (count < 3) return Number(0);
+  return Number(OpenRange(static_cast<ArenaRef>(ToNumber(arguments[0])),
+                          static_cast<ArenaRef>(ToNumber(arguments[1])), ToNumber(arguments[2])));
 }
 
 PyObject* Close(PyObject*, PyObject* range) {
-  if (ThreadState* thread = Enter()) {
-    thread->Emit(proto::RangeEndEvent{.time_ticks = NowTicks(), .range = ToNumber(range)});
-  }
+  CloseRange(ToNumber(range));
   return None();
 }
 
@@ -355,12 +342,18 @@ PyObject* MakeTorchFunctions() {
       Define("on_steps", &OnSteps, kMethFastcall),
       Define("before_step", &BeforeStep, kMethFastcall),
       Define("after_step", &AfterStep, kMethFastcall),
+      Define("begin_steps", &BeginSteps, kMethFastcall),
+      Define("open_step", &OpenStep, kMethO),
+      Define("close_step", &CloseStep, kMethNoArgs),
+      Define("plain_steps", &SetPlainSteps, kMethFastcall),
+      Define("look_at_next_step", &LookAtNextStep, kMethNoArgs),
       Define("last_optimizer", &SetLastOptimizer, kMethO),
       Define("wake_by", &WakeBy, kMethO),
       Define("ends_step", &EndsStep, kMethNoArgs),
       Define("skipped_steps", &TakeSkippedSteps, kMethNoArgs),
       Define("push", &Push, kMethFastcall),
       Define("pop", &Pop, kMethO),
+      Define("backward_call", &NewBackwardCall, kMethFastcall),
       Define("open", &Open, kMethFastcall),
       Define("close", &Close, kMethO),
       Define("now", &Now, kMethNoArgs),

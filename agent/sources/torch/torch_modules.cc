@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "agent/sources/torch/torch_ranges.h"
+
 namespace ranktap::agent {
 namespace {
 
@@ -102,7 +104,9 @@ PyObject* CallModule(PyObject* self, PyObject* const* arguments, intptr_t count,
   const bool begun = BeginModule(name);
   PyObject* const result = CallOriginal(self, arguments, count, keywords);
   // Also when the forward raised; then no other Python code may run here.
-  if (begun && EndModule() && result != nullptr) Tell(g_call.root_done, result);
+  if (begun && EndModule() && result != nullptr && !HasBackwardCall()) {
+    Tell(g_call.root_done, result);
+  }
   return result;
 }
 

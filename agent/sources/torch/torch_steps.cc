@@ -2,9 +2,11 @@
 // Runs on: see torch_steps.h.  May not: likewise.
 #include "agent/sources/torch/torch_steps.h"
 
+#include <array>
 #include <atomic>
 
 #include "agent/core/capture_state.h"
+#include "agent/sources/torch/torch_ranges.h"
 
 namespace ranktap::agent {
 namespace {
@@ -24,6 +26,19 @@ struct StepState {
   uint64_t skipped = 0;
 };
 constinit StepState g_steps{};
+
+// Steps that need no Python: 8 us of each. Guarded by the interpreter's lock.
+struct PlainSteps {
+  proto::ArenaRef domain = 0, name = 0, phases = 0, optimizer = 0;
+  uint64_t range = 0;   // of the step that runs
+  uint64_t number = 0;  // of it
+  uint64_t until = 0;   // Python is to hear of the beginning of this one; 0: of each
+  std::array<PyObject*, 2> dictionaries{};  // and as soon as one has more entries or less
+  std::array<intptr_t, 2> sizes{};
+  PyObject* cuda = nullptr;  // or another value of `_initialized`
+  const PyObject* cuda_state = nullptr;
+};
+constinit PlainSteps g_plain{};
 constinit std::atomic<bool> g_forward{false};
 // Somebody wants to be woken. The function is guarded by the interpreter's lock.
 constinit std::atomic<bool> g_wants_wake{false};
@@ -61,6 +76,41 @@ bool TakeForward() {
   return forward || !g_steps.forwards;
 }
 
+void Keep(PyObject*& place, PyObject* object) {
+  g_python.Py_IncRef(object);
+  if (place != nullptr) g_python.Py_DecRef(place);
+  place = object;
+}
+
+intptr_t SizeOf(PyObject* dictionary) {
+  return dictionary == g_python._Py_NoneStruct ? 0 : g_python.PyDict_Size(dictionary);
+}
+
+bool IsAsLooked() {
+  for (size_t i = 0; i < g_plain.sizes.size(); ++i) {
+    if (SizeOf(g_plain.dictionaries[i]) != g_plain.sizes[i]) return false;
+  }
+  return g_python.PyDict_GetItemString(g_plain.cuda, "_initialized") == g_plain.cuda_state;
+}
+
+void OpenStepRange(uint64_t number) {
+  g_plain.number = number;
+  g_plain.range = OpenRange(g_plain.domain, g_plain.name, number);
+}
+
+// Whether the step that the optimizer ended is over, without a word to Python.
+bool EndPlainStep(const PyObject* optimizer) {
+  if (g_plain.until <= g_plain.number + 1 || optimizer != g_steps.last_optimizer ||
+      g_steps.was_asleep || !IsAsLooked() || !g_forward.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  (void)TakeForward();
+  PopRange(g_plain.phases);
+  CloseRange(g_plain.range);
+  OpenStepRange(g_plain.number + 1);
+  return true;
+}
+
 }  // namespace
 
 void NoteForward() {
@@ -79,6 +129,10 @@ PyObject* OnSteps(PyObject*, PyObject* const* arguments, intptr_t count) {
 
 PyObject* BeforeStep(PyObject*, PyObject* const* arguments, intptr_t count) {
   if (count < 1 || IsAsleep()) return None();
+  if (g_plain.until > g_plain.number) {
+    PushRange(g_plain.phases, g_plain.optimizer);
+    return None();
+  }
   return Call(g_steps.before, arguments[0]);
 }
 
@@ -86,6 +140,8 @@ PyObject* AfterStep(PyObject*, PyObject* const* arguments, intptr_t count) {
   if (count < 1) return None();
   StepState& steps = g_steps;
   const bool asleep = IsAsleep();
+  if (!asleep && EndPlainStep(arguments[0])) return None();
+  g_plain.until = 0;
   if (asleep && steps.was_asleep && arguments[0] == steps.last_optimizer &&
       ++steps.asleep % kCallEvery != 0) {
     if (TakeForward()) ++steps.skipped;
@@ -93,6 +149,46 @@ PyObject* AfterStep(PyObject*, PyObject* const* arguments, intptr_t count) {
   }
   steps.was_asleep = asleep;
   return Call(steps.after, arguments[0]);
+}
+
+PyObject* BeginSteps(PyObject*, PyObject* const* arguments, intptr_t count) {
+  if (count < 4) return None();
+  proto::ArenaRef* const names[] = {&g_plain.domain, &g_plain.name, &g_plain.phases,
+                                    &g_plain.optimizer};
+  for (size_t i = 0; i < 4; ++i) {
+    *names[i] = static_cast<proto::ArenaRef>(g_python.PyLong_AsUnsignedLongLongMask(arguments[i]));
+  }
+  return None();
+}
+
+PyObject* OpenStep(PyObject*, PyObject* number) {
+  OpenStepRange(g_python.PyLong_AsUnsignedLongLongMask(number));
+  return None();
+}
+
+PyObject* CloseStep(PyObject*, PyObject*) {
+  CloseRange(g_plain.range);
+  return g_python.PyLong_FromUnsignedLongLong(g_plain.number);
+}
+
+PyObject* SetPlainSteps(PyObject*, PyObject* const* arguments, intptr_t count) {
+  g_plain.until = 0;
+  if (count < 4 || g_python.PyDict_Size == nullptr || g_python.PyDict_GetItemString == nullptr) {
+    return None();
+  }
+  for (size_t i = 0; i < g_plain.sizes.size(); ++i) {
+    Keep(g_plain.dictionaries[i], arguments[i + 1]);
+    g_plain.sizes[i] = SizeOf(arguments[i + 1]);
+  }
+  Keep(g_plain.cuda, arguments[3]);
+  g_plain.cuda_state = g_python.PyDict_GetItemString(g_plain.cuda, "_initialized");
+  g_plain.until = g_python.PyLong_AsUnsignedLongLongMask(arguments[0]);
+  return None();
+}
+
+PyObject* LookAtNextStep(PyObject*, PyObject*) {
+  g_plain.until = 0;
+  return None();
 }
 
 PyObject* SetLastOptimizer(PyObject*, PyObject* optimizer) {

@@ -16,6 +16,17 @@ PyObject* OnSteps(PyObject*, PyObject* const* arguments, intptr_t count);
 // optimizer.
 PyObject* BeforeStep(PyObject*, PyObject* const* arguments, intptr_t count);
 PyObject* AfterStep(PyObject*, PyObject* const* arguments, intptr_t count);
+// begin_steps(domain, name of steps, domain of phases, name of the optimizer's), once.
+PyObject* BeginSteps(PyObject*, PyObject* const* arguments, intptr_t count);
+// open_step(number): its range begins. close_step() -> the number of the one that ends.
+PyObject* OpenStep(PyObject*, PyObject* number);
+PyObject* CloseStep(PyObject*, PyObject*);
+// plain_steps(until, a dictionary or None, another, that of torch.cuda): steps are counted and
+// their ranges drawn without a call of `after` until the one with this number begins, either
+// dictionary has another size, or CUDA came.
+PyObject* SetPlainSteps(PyObject*, PyObject* const* arguments, intptr_t count);
+// look_at_next_step(): the end of this step is told after all.
+PyObject* LookAtNextStep(PyObject*, PyObject*);
 // last_optimizer(id): of several the one with which an iteration ends.
 PyObject* SetLastOptimizer(PyObject*, PyObject* optimizer);
 // wake_by(function) -> 1: it is called, on the main thread, as soon as something is recorded again;

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <filesystem>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "tests/integration/hostile/differential_run.h"
+#include "tests/integration/hostile/surroundings.h"
 #include "tests/integration/standin/simulated_run.h"
 
 namespace ranktap::hostile_test {
@@ -66,6 +68,12 @@ const Case kCases[] = {
      false,
      "by dlmopen is not recorded"},
     {"AUserNamespaceOfItsOwn", {Host("hostile"), "usernamespace"}},
+    {"AnotherPidNamespace", InAnotherPidNamespace({Host("hostile"), "children", "fork"})},
+    {"CgroupOfVersion2", InACgroupOfVersion2({Host("hostile"), "children", "fork"})},
+    {"AClockThatIsSetAllTheTime", WithSteppingClock({Host("hostile"), "children", "fork"})},
+    {"NoFileThatWorks", WithoutAFileThatWorks({Host("hostile"), "children", "fork"})},
+    {"StoppedForASecond", Stopped({Host("hostile"), "leave", "late"}, 1)},
+    {"WorkersOfADataLoader", PyTorch({"train_cpu.py", "--workers", "2", "--steps", "2"}), 30},
 };
 
 void PrintTo(const Case& what, std::ostream* out) { *out << what.name; }
@@ -112,7 +120,7 @@ TEST_P(HostLifeMatrix, EndsAsBareAtEveryLevelAndThroughBothDoors) {
   const Case& what = GetParam();
   const double patience_s = kPatienceS + what.slack_s;
   const Seen bare = Watch(what.command, {}, patience_s);
-  if (bare.status == 77) GTEST_SKIP() << "not possible on this machine";
+  if (bare.status == 77) GTEST_SKIP() << "not possible on this machine: " << bare.errors;
   ASSERT_TRUE(bare.ended) << "the bare program hangs";
   for (const Corner& corner : Corners()) {
     if (what.preload_only && corner.door != Door::kPreload) continue;
@@ -127,6 +135,44 @@ TEST_P(HostLifeMatrix, EndsAsBareAtEveryLevelAndThroughBothDoors) {
     EXPECT_EQ(Differences(bare, of_the_program, what.slack_s), "");
     EXPECT_EQ(traced.problems, "");
   }
+}
+
+// Longer than the collector waits for anybody.
+TEST(HostLifeTest, AProgramThatIsStoppedForAMinuteEndsAsBareAndIsWhole) {
+  const char* const all = getenv("RANKTAP_HOSTILE_ALL");
+  if (all == nullptr) GTEST_SKIP() << "takes two minutes: RANKTAP_HOSTILE_ALL=1";
+  const Command command = Stopped({Host("hostile"), "leave", "late"}, 60);
+  const Seen bare = Watch(command, {}, 60 + kPatienceS);
+  const Traced traced = Trace(command, "full", Door::kPreload, 60 + kPatienceS);
+  EXPECT_EQ(Differences(bare, traced.seen, 3), "");
+  EXPECT_EQ(traced.problems, "");
+  EXPECT_EQ(traced.traces, 1u);
+}
+
+// Of a collector whose disk fails: the program runs on.
+TEST(HostLifeTest, ATracePlaceThatReturnsEioHarmsNoProgram) {
+  const Command program = {Host("hostile"), "children", "fork"};
+  const Seen bare = Watch(program, {}, kPatienceS);
+  std::string folder = testing::TempDir() + "/eio.XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  Command run = {Host("confined"),
+                 "eio=writev",
+                 "--",
+                 BuildPath("bin/ranktap"),
+                 "run",
+
+                 "-o",
+                 folder + "/run",
+                 "--level",
+                 "ranges",
+                 "--"};
+  run.insert(run.end(), program.begin(), program.end());
+  const Seen traced = Watch(run, {}, kPatienceS);
+  EXPECT_TRUE(traced.ended);
+  EXPECT_EQ(traced.status, bare.status);
+  EXPECT_EQ(traced.output, bare.output);
+  EXPECT_THAT(traced.errors, testing::HasSubstr("write failed")) << "in the summary";
+  std::filesystem::remove_all(folder);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, HostLifeMatrix, testing::ValuesIn(kCases),

@@ -1,6 +1,7 @@
 // Runs a program under limits, or without some system calls.
-// usage: confined [limit=NAME:VALUE | deny=SYSCALL | kill=SYSCALL]... -- PROGRAM [ARGUMENT]...
-//   limit: resource limit; deny: fails with EPERM; kill: ends the process (SIGSYS)
+// usage: confined [limit=NAME:VALUE | deny=SYSCALL | eio=SYSCALL | kill=SYSCALL]... --
+//   PROGRAM [ARGUMENT]...
+//   limit: resource limit; deny: fails with EPERM; eio: with EIO; kill: ends the process (SIGSYS)
 //   deny=wipeonfork: madvise does not know MADV_WIPEONFORK (EINVAL), as in gVisor
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -53,6 +54,11 @@ const Named kCalls[] = {
     {"uname", __NR_uname},
     {"readlink", __NR_readlink},
     {"clone3", __NR_clone3},
+    {"ftruncate", __NR_ftruncate},
+    {"fallocate", __NR_fallocate},
+    {"pwrite", __NR_pwrite64},
+    {"writev", __NR_writev},
+    {"fdatasync", __NR_fdatasync},
 };
 
 const Named* Find(const Named* begin, const Named* end, const std::string& name) {
@@ -117,11 +123,13 @@ int main(int argc, char** argv) {
       Limit(what);
     } else {
       calls.push_back(*Find(std::begin(kCalls), std::end(kCalls), what));
-      actions.push_back(kind == "kill" ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM);
+      actions.push_back(kind == "kill"  ? SECCOMP_RET_KILL_PROCESS
+                        : kind == "eio" ? SECCOMP_RET_ERRNO | EIO
+                                        : SECCOMP_RET_ERRNO | EPERM);
     }
   }
   if (i + 1 >= argc) {
-    std::fprintf(stderr, "usage: confined [limit=NAME:VALUE|deny=CALL|kill=CALL]... -- PROGRAM\n");
+    std::fprintf(stderr, "usage: confined [limit=NAME:VALUE|deny=CALL|eio=CALL|kill=CALL]... -- PROGRAM\n");
     return 2;
   }
   if (!calls.empty()) Filter(calls, actions);

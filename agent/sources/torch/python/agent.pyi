@@ -29,6 +29,7 @@ def module_call(
 ) -> Optional[Callable]: ...  # a new __call__ of the class; None: not in this Python
 def watch_roots(begins: Optional[Callable[[Any], None]]) -> None: ...  # called with a root that is about to run
 def root_begins(module: Any) -> None: ...  # calls it, where this is a root and is recorded
+def backward_call(original: Callable, domain: int, name: int) -> Optional[Callable]: ...  # a range around it
 def name_module(module: int, name: int) -> None: ...  # module: its id(); name 0: not recorded
 def forget_module(module: int) -> None: ...
 
@@ -37,6 +38,12 @@ def on_steps(before: Callable[[Any], None], after: Callable[[Any], None]) -> int
 def before_step(optimizer: Any, *others: Any) -> None: ...  # hooks of torch.optim; call what on_steps() was given
 def after_step(optimizer: Any, *others: Any) -> None: ...
 def last_optimizer(optimizer: int) -> None: ...  # id() of the one that ends iterations
+def begin_steps(domain: int, name: int, phases: int, optimizer: int) -> None: ...  # domains and names of ranges
+def open_step(number: int) -> None: ...
+def close_step() -> int: ...  # its number
+# Until this step begins, either dictionary has another size or CUDA is there, nobody is called.
+def plain_steps(until: int, modules: dict, groups: Optional[dict], cuda: dict) -> None: ...
+def look_at_next_step() -> None: ...  # it is no plain one
 def wake_by(wake: Optional[Callable[[], None]]) -> int: ...  # called once something is recorded; 1: it will be
 def ends_step() -> int: ...  # 1: a forward ran since the last call
 def skipped_steps() -> int: ...  # that nobody was told of since the last call

@@ -28,10 +28,15 @@ class Changes:
             self._process.learn_rank, pauses.look, distributed.look, failures.look)]
         self.on_step(0)
 
-    def on_step(self, _):
+    def watched(self):
+        """Dictionaries that change with what is looked for: of modules, process groups and torch.cuda."""
         c10d = sys.modules.get('torch.distributed.distributed_c10d')
         world = getattr(c10d, '_world', None)
-        groups = None if world is None else tuple(map(id, world.pg_map))
+        return sys.modules, None if world is None else world.pg_map, self._cuda
+
+    def on_step(self, _):
+        groups = self.watched()[1]
+        groups = None if groups is None else tuple(map(id, groups))
         seen = len(sys.modules), groups, self._cuda.get('_initialized')
         if seen != self._seen:
             self._seen = seen

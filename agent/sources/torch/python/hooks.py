@@ -22,7 +22,8 @@ def install(torch):
     on_step = trees.on_step, windows.on_step, changes.on_step
     forwards = load('forwards').Forwards(torch, trees, on_step)
     steps = load('steps').Steps(process, modules, optimizers, on_step, forwards.end,
-                                before_optimizer=windows.before_optimizer)
+                                before_optimizer=windows.before_optimizer,
+                                plain_steps=lambda number: (windows.quiet_until(number), *changes.watched()))
     process.on_start += (steps.begin, backward.begin, data.begin, changes.begin, windows.begin)
     atexit.register(guarded(modules.wake))  # nobody is woken in an interpreter that is going
     guarded(modules.install)()

@@ -138,6 +138,7 @@ class Modules:
         if agent.depth() == 0:
             self._root = weakref.ref(module)
             self.roots.append(self._root)
+            agent.look_at_next_step()
             self._name_all(module, type(module).__name__)
         else:
             root = self._root() if self._root is not None else None

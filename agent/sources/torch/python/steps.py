@@ -38,15 +38,16 @@ class Steps:
     optimizers counts as k steps.
     """
 
-    def __init__(self, process, modules, optimizers, on_step, on_first_optimizer, before_optimizer):
-        """on_step: called, in this order, with the number of the step that begins."""
+    def __init__(self, process, modules, optimizers, on_step, on_first_optimizer, before_optimizer,
+                 plain_steps):
+        """on_step: called, in this order, with the number of the step that begins. plain_steps: says of it
+        what agent.plain_steps() takes."""
         self._process, self._modules, self._optimizers = process, modules, optimizers
         self._on_step = [guarded(listener) for listener in on_step]
         self._on_first_optimizer = guarded(on_first_optimizer)
         self._before_optimizer = guarded(before_optimizer)
+        self._plain_steps = guarded(lambda number: agent.plain_steps(*plain_steps(number)))
         self._lock = threading.Lock()
-        self._number = 0
-        self._range = None
         self._has_stepped = False
         self._is_regular = True  # each step of the last optimizer has a forward before it
 
@@ -66,11 +67,11 @@ class Steps:
 
     def begin(self):
         """The first step starts with the first thing that is seen."""
-        domain = self._process.domains[agent.STEP_DOMAIN]
-        self._name = agent.name(agent.STEP_RANGE)
         self._phase = self._process.domains[agent.PHASE_DOMAIN]
         self._optimizer = agent.name(agent.OPTIMIZER_PHASE)
-        self._range = agent.open(domain, self._name, self._number)
+        agent.begin_steps(self._process.domains[agent.STEP_DOMAIN], agent.name(agent.STEP_RANGE), self._phase,
+                          self._optimizer)
+        agent.open_step(0)
 
     def _before(self, _):
         if self._process.state or self._process.records():
@@ -97,8 +98,9 @@ class Steps:
 
     def _next(self):
         with self._lock:
-            agent.close(self._range)
-            self._number += 1 + agent.skipped_steps()
+            number = agent.close_step() + 1 + agent.skipped_steps()
             for listener in self._on_step:
-                listener(self._number)
-            self._range = agent.open(self._process.domains[agent.STEP_DOMAIN], self._name, self._number)
+                listener(number)
+            agent.open_step(number)
+            if agent.capturing() and self._is_regular:
+                self._plain_steps(number)

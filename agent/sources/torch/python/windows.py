@@ -4,6 +4,8 @@
 """
 guarded = load('guard').guarded
 
+LOOK_EVERY = 64  # steps
+
 
 class Windows:
     """Opens and closes the window at step boundaries."""
@@ -42,6 +44,16 @@ class Windows:
             guarded(self._memory.open)()
             self._window.open()
             self._check_flops()
+
+    def quiet_until(self, number):
+        """The next step at whose beginning there may be something to do; 0: in this one there is."""
+        schedule = self._schedule
+        if schedule is None:
+            return number + LOOK_EVERY
+        if schedule.records(number):
+            return 0
+        return next((later for later in range(number + 1, number + LOOK_EVERY) if schedule.records(later)),
+                    number + LOOK_EVERY)
 
     def before_optimizer(self):
         if self._memory is not None:
