@@ -17,6 +17,7 @@
 #include "agent/sources/cupti/cupti_callbacks.h"
 #include "agent/sources/cupti/cupti_encode.h"
 #include "agent/sources/cupti/cupti_guest.h"
+#include "agent/sources/cupti/cupti_watch.h"
 #include "agent/stacks/stack_capture.h"
 
 namespace ranktap::agent::cupti {
@@ -73,6 +74,7 @@ bool Drain::Prepare() {
     Note("no kernels: " + loaded_.failure);
     return false;
   }
+  WatchCalls(loaded_.api);
   calls_.Build(loaded_.api, Names());
   g_callbacks.api = &loaded_.api;
   g_callbacks.calls = &calls_;

@@ -21,6 +21,7 @@ struct CuptiScript {
   bool reverse_buffers;           // REVERSE_BUFFERS: newest buffer first
   bool reenter_on_request;        // REENTER_ON_REQUEST: a callback from inside bufferRequested
   bool overhead_of_requests;      // OVERHEAD_OF_REQUESTS: an overhead record per buffer request
+  const char* hang_in;            // HANG_IN, or null
   bool subscribe_owned;           // SUBSCRIBE=owned
   bool hang_in_fork_child;        // HANG_IN_FORK_CHILD
 };

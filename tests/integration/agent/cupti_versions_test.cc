@@ -104,6 +104,17 @@ TEST(DoubtfulCuptiTest, LaunchesThatNoRecordComesForAreNoted) {
               testing::Contains(HasSubstr("no kernel for 10 s")));
 }
 
+// 8 s: the flush hangs from the first second on, and the agent's patience is 5.
+TEST(DoubtfulCuptiTest, ACallIntoCuptiThatHangsIsNotedByNameAndTheProgramGoesOn) {
+  const TracedRun traced({Host("launches"), "800", "100"},
+                         {{"RANKTAP_STANDIN_HANG_IN", "cuptiActivityFlushAll:20000"}});
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  EXPECT_THAT(traced.run().traces[0].hello.notes(),
+              testing::Contains(HasSubstr("CUPTI hangs in cuptiActivityFlushAll")));
+  EXPECT_EQ(traced.Problems(), "");
+}
+
 class RealLibraryTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(RealLibraryTest, WithoutADriverItIsGivenUpWithAReasonAndRangesGoOn) {
