@@ -93,15 +93,26 @@ void EmitCall(ThreadState& thread, const ApiCallbackData& data, const Call& call
   thread.Emit(event);
 }
 
+// A thread's first call of a time of capture. Without ids (CheckCorrelation) it is 1, before all.
+[[gnu::noinline]] void NoteFirstCall(uint32_t correlation) {
+  const uint32_t id = correlation == 0 ? 1 : correlation;
+  uint32_t first = g_callbacks.first_correlation.load(std::memory_order_relaxed);
+  while (
+      (first == 0 || static_cast<int32_t>(id - first) < 0) &&
+      !g_callbacks.first_correlation.compare_exchange_weak(first, id, std::memory_order_relaxed)) {
+  }
+}
+
 // The runtime's calls the driver's: of a pair we keep the outer one. A runtime call is never inside
 // another one, so it also mends a depth that a call left behind by longjmp has spoilt.
-bool IsOutermost(ThreadState& thread, Domain domain, Site site) {
+bool IsOutermost(ThreadState& thread, Domain domain, Site site, uint32_t correlation) {
   const uint32_t epoch = g_callbacks.epoch.load(std::memory_order_relaxed);
   if (thread.api_epoch != epoch) [[unlikely]] {
     thread.api_epoch = epoch;
     thread.api_depth = 0;
     thread.CloseCall();
     if (site == Site::kExit) return false;
+    NoteFirstCall(correlation);
   }
   if (site == Site::kEnter) {
     if (domain == Domain::kRuntime) thread.api_depth = 0;
@@ -131,7 +142,7 @@ void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
     if (data.site == Site::kExit) ThreadStates::LoseWithoutWriter();
     return;
   }
-  if (!IsOutermost(*thread, domain, data.site)) return;
+  if (!IsOutermost(*thread, domain, data.site, data.correlation_id)) return;
   const uint64_t now = NowTicks();
   const CallbackCost cost(*thread, now);
   if (data.site == Site::kEnter) {

@@ -100,12 +100,14 @@ void Drain::ApplyLevel(proto::Level level) {
 
 void Drain::Arm() {
   // Before the first callback can come, so that no call is seen by half.
+  g_callbacks.first_correlation.store(0);
   g_callbacks.epoch.fetch_add(1);
   SetCapture(kCaptureCuda);
   const std::string failure = session_->Arm(/*late=*/writer_ != nullptr);
   errors_.store(session_->errors());
   if (!failure.empty()) {
     ClearCapture(kCaptureCuda);
+    Unpark();
     if (gap_since_ticks_ == 0) {
       Note("no kernels: " + failure);
       MarkGap(proto::GapReason::kOtherProfiler, failure);
@@ -148,7 +150,7 @@ void Drain::Disarm() {
   session_->StopCallbacks();
   CompleteWindow(kWindowPatience);
   closing_ = false;
-  session_->Disarm();
+  LeaveSession();
   armed_.store(false);
   errors_.store(session_->errors());
   DrainCompleted();
@@ -196,7 +198,7 @@ void Drain::HandOver() {
 void Drain::YieldToGuest(const char* why) {
   constexpr uint64_t kYieldPatience = 5'000 * kMillisecond;
   ClearCapture(kCaptureCuda);
-  if (!thread_runs_.load() || !armed_.load()) return;
+  if (!thread_runs_.load() || (!armed_.load() && !parked_.load())) return;
   const uint32_t served = guest_served_.load();
   guest_wants_.store(why);
   buffers_.Wake();
@@ -249,6 +251,7 @@ void Drain::Run() {
     buffers_.WaitForCompleted(wait_until > now ? wait_until - now : 0);
     if (guest_wants_.load() != nullptr) {
       if (session_->armed()) HandOver();
+      Unpark();
       guest_wants_.store(nullptr);
       guest_served_.fetch_add(1);
       FutexWake(guest_served_);

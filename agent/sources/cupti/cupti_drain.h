@@ -48,6 +48,9 @@ class Drain {
   void Disarm();
   void HandOver();
   void GiveUp();
+  void LeaveSession();
+  void Unpark();
+  bool IsOfAGap(const Record& record) const;
   void MarkGap(proto::GapReason reason, std::string detail);
   void CompleteWindow(uint64_t patience_ns);
   void Flush();
@@ -93,6 +96,8 @@ class Drain {
   OwnThread thread_;
   std::atomic<bool> thread_runs_{false};
   std::atomic<bool> armed_{false};
+  std::atomic<bool> parked_{
+      false};  // since a window's end; not while the program's client has CUPTI
   std::atomic<bool> wants_correlation_{false};
   std::atomic<proto::Level> wanted_{proto::Level::kDormant};
   std::atomic<proto::GapReason> wanted_because_{proto::GapReason::kLevel};

@@ -26,6 +26,9 @@ struct Features {
   // Correlation ids of graph launches are wrong in the second session of a process (13.1 U1 mends
   // it; since when is not said: 13.0 is our reading).
   bool graph_ids_wrong_in_later_sessions;
+  // To disable the kernel kind while kernels run may deadlock the program (13.0 U1 mends it): it
+  // stays on between windows, and what it gives is thrown away.
+  bool kernel_kind_stays;
   // Every call into CUPTI is slower than the last (13.2, mended in 13.3): flush less often.
   bool calls_slow_down;
 };
@@ -38,6 +41,7 @@ constexpr Features FeaturesOf(uint32_t version) {
           .tells_its_end = version >= kVersion122,
           .api_records_by_call = version >= kVersion125,
           .graph_ids_wrong_in_later_sessions = version >= kVersion130 && version < kVersion131u1,
+          .kernel_kind_stays = version < kVersion130u1,
           .calls_slow_down = version >= kVersion132 && version < kVersion133};
 }
 

@@ -44,6 +44,11 @@ class Session {
   // buffers again: somebody else's may have come in between.
   void Disarm();
 
+  // As Disarm, but the kinds that need not be safe to disable stay on, and CUPTI keeps our buffers
+  // and settings: until Disarm, or Arm.
+  void Park();
+  bool parked() const { return parked_ && !armed(); }
+
   // CUPTI has ended the session without us.
   void Forget();
 
@@ -67,6 +72,7 @@ class Session {
   const CallTable& calls_;
   Subscriber subscriber_ = nullptr;
   bool callbacks_registered_ = false;
+  bool parked_ = false;  // until Disarm: what was found is from before
   bool thread_ids_set_ = false;
   bool owned_by_other_ = false;
   bool graph_nodes_ = false;
