@@ -216,7 +216,9 @@ bool DescribeGraph(ResourceCbid cbid, const GraphData& graph, ResourceEvent& eve
                                                              : ResourceChange::kGraphExecDestroyed;
       event.handle = Word(graph.graph_exec);
       event.id = GraphExecIdOf(graph.graph_exec);
-      event.parent = GraphIdOf(graph.graph);
+      // The program may have destroyed the graph long before: CUPTI would look into its memory. The
+      // event of its creation says which it was.
+      if (cbid == ResourceCbid::kGraphExecCreated) event.parent = GraphIdOf(graph.graph);
       return true;
     case ResourceCbid::kGraphNodeCreated:
     case ResourceCbid::kGraphNodeDestroyStarting:
@@ -226,8 +228,9 @@ bool DescribeGraph(ResourceCbid cbid, const GraphData& graph, ResourceEvent& eve
                                                               : ResourceChange::kNodeDestroyed;
       event.handle = Word(graph.node);
       event.id = NodeIdOf(graph.node);
-      event.parent = cbid == ResourceCbid::kGraphNodeCloned ? NodeIdOf(graph.original_node)
-                                                            : GraphIdOf(graph.graph);
+      event.parent = cbid == ResourceCbid::kGraphNodeCloned    ? NodeIdOf(graph.original_node)
+                     : cbid == ResourceCbid::kGraphNodeCreated ? GraphIdOf(graph.graph)
+                                                               : 0;
       event.node_type = graph.node_type;
       return true;
     default:

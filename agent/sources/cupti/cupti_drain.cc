@@ -70,6 +70,7 @@ bool Drain::Prepare() {
     loaded_.failure = "no memory for CUPTI's buffers";
   }
   if (!loaded_.doubt.empty()) Note(loaded_.doubt);
+  NoteStaticCupti();
   if (!loaded_.ok()) {
     Note("no kernels: " + loaded_.failure);
     return false;
@@ -218,8 +219,8 @@ void Drain::ResumeAfterGuest() {
 }
 
 bool Drain::StartThread() {
-  // CUPTI's flush runs on it.
-  constexpr size_t kStackBytes = 1u << 20;
+  // CUPTI's flush runs on it, and buffers that it completes: untouched, the size costs nothing.
+  constexpr size_t kStackBytes = 8u << 20;
   const bool started =
       thread_.Start({.name = "ranktap-drain",
                      .nice = 5,

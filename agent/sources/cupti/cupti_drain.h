@@ -59,6 +59,7 @@ class Drain {
   TimeBounds PossibleTimes() const;
   void NoteImpossibleTimes();
   void NoteWrongGraphIds();
+  void NoteStaticCupti();
   void WatchForRecords();
   void CountDiscarded(const BufferPool::Buffer& buffer);
   void EmitRecord(const Record& record);
@@ -76,6 +77,8 @@ class Drain {
   ThreadState* writer_ = nullptr;
   uint64_t began_realtime_ns_ = 0, began_ns_ = 0;  // CLOCK_REALTIME, CLOCK_MONOTONIC
   bool impossible_times_noted_ = false, graph_ids_noted_ = false;
+  bool static_cupti_noted_ = false;
+  uint64_t modules_searched_ = 0;  // ModuleLoadCount
   // Since when no kernel's record has come, what had come and been launched by then.
   uint64_t silent_since_ns_ = 0, silent_kernels_ = 0, silent_launches_ = 0;
   bool silence_noted_ = false;
