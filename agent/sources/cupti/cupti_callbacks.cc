@@ -317,7 +317,10 @@ void OnCallback(void*, uint32_t domain, uint32_t cbid, const void* data) {
 }
 
 void OnBufferRequested(uint8_t** buffer, size_t* bytes, size_t* max_records) {
-  *buffer = g_callbacks.buffers->TakeFree(bytes);
+  // A thread that makes events is the program's: it has the records of its own calls alone.
+  const bool large = g_callbacks.large_buffers.load(std::memory_order_relaxed) &&
+                     ThreadState::Existing() == nullptr;
+  *buffer = g_callbacks.buffers->TakeFree(bytes, large);
   *max_records = 0;
 }
 

@@ -92,6 +92,7 @@ void Drain::ApplyLevel(proto::Level level) {
   wanted_.store(level);
   if (level != stack_level_) stacks::SetStackLevel(stack_level_ = level);
   session_->SetGraphNodes(level >= proto::Level::kFull);
+  g_callbacks.large_buffers.store(level >= proto::Level::kFull, std::memory_order_relaxed);
   if (level >= proto::Level::kKernels) {
     if (!session_->armed() && !GuestIsActive() && NowNs() >= retry_at_ns_) Arm();
   } else if (session_->armed()) {
