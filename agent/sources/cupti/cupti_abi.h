@@ -79,6 +79,7 @@ inline constexpr uint32_t kVersion125 = 23;
 inline constexpr uint32_t kVersion128 = 26;
 inline constexpr uint32_t kVersion129 = 27;
 inline constexpr uint32_t kVersion130 = 130000;
+inline constexpr uint32_t kVersion130u1 = 130001;
 inline constexpr uint32_t kVersion131u1 = 130101;
 inline constexpr uint32_t kVersion132 = 130200;
 inline constexpr uint32_t kVersion133 = 130300;

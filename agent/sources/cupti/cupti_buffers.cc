@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <new>
@@ -16,6 +17,7 @@ bool BufferPool::Create(size_t total_bytes, bool may_refuse) {
   may_refuse_ = may_refuse;
   count_ = static_cast<uint32_t>(total_bytes / kBufferBytes);
   if (count_ > kMaxBuffers) count_ = kMaxBuffers;
+  batch_ = std::clamp(count_ / 4, 1u, kMostInABatch);
   const size_t pool_bytes = size_t{count_} * kBufferBytes;
   const size_t discard_bytes = (kDiscardBuffers + 1) * kDiscardBytes;
   const size_t table_bytes = (size_t{count_} + kDiscardBuffers) * sizeof(Buffer);
@@ -42,7 +44,36 @@ bool BufferPool::Create(size_t total_bytes, bool may_refuse) {
   return true;
 }
 
-uint8_t* BufferPool::TakeFree(size_t* bytes) {
+void BufferPool::CountTaken(uint32_t slots) {
+  const uint32_t before = free_count_.fetch_sub(slots, std::memory_order_relaxed);
+  const bool became_low = before > count_ / 4 && before - slots <= count_ / 4;
+  if (became_low && !running_low_.exchange(true, std::memory_order_relaxed)) Wake();
+}
+
+// From the far end, where no single ones have been taken.
+uint8_t* BufferPool::TakeLarge(size_t* bytes) {
+  constexpr uint64_t kAll = (uint64_t{1} << kSlotsOfLarge) - 1;
+  for (uint32_t word = (count_ - 1) / 64 + 1; word-- > 0;) {
+    uint64_t free = free_[word].load(std::memory_order_relaxed);
+    for (uint32_t at = 64; at >= kSlotsOfLarge;) {
+      at -= kSlotsOfLarge;
+      while ((free >> at & kAll) == kAll) {
+        if (!free_[word].compare_exchange_weak(free, free & ~(kAll << at),
+                                               std::memory_order_acquire)) {
+          continue;
+        }
+        *bytes = kSlotsOfLarge * kBufferBytes;
+        CountTaken(kSlotsOfLarge);
+        buffers_[word * 64 + at].slots = kSlotsOfLarge;
+        return buffers_[word * 64 + at].data;
+      }
+    }
+  }
+  return nullptr;
+}
+
+uint8_t* BufferPool::TakeFree(size_t* bytes, bool large) {
+  if (uint8_t* const four = large ? TakeLarge(bytes) : nullptr) return four;
   for (uint32_t word = 0; word <= (count_ - 1) / 64; ++word) {
     uint64_t free = free_[word].load(std::memory_order_relaxed);
     while (free != 0) {
@@ -50,10 +81,7 @@ uint8_t* BufferPool::TakeFree(size_t* bytes) {
       if (free_[word].compare_exchange_weak(free, free & ~(uint64_t{1} << bit),
                                             std::memory_order_acquire)) {
         *bytes = kBufferBytes;
-        if (free_count_.fetch_sub(1, std::memory_order_relaxed) == count_ / 4 + 1 &&
-            !running_low_.exchange(true, std::memory_order_relaxed)) {
-          Wake();
-        }
+        CountTaken(1);
         return buffers_[word * 64 + static_cast<uint32_t>(bit)].data;
       }
     }
@@ -98,7 +126,9 @@ void BufferPool::Complete(uint8_t* data, size_t valid_bytes, void* context) {
   while (!completed_.compare_exchange_weak(buffer->next, buffer, std::memory_order_release,
                                            std::memory_order_relaxed)) {
   }
-  Wake();
+  // Whoever counts the last of a batch wakes, and the next again after TakeCompleted.
+  const uint32_t waiting = 1 + waiting_.fetch_add(1, std::memory_order_relaxed);
+  if (waiting == batch_ || buffer->discard) Wake();
 }
 
 uint32_t BufferPool::TakeSharedCompleted() {
@@ -106,6 +136,7 @@ uint32_t BufferPool::TakeSharedCompleted() {
 }
 
 BufferPool::Buffer* BufferPool::TakeCompleted() {
+  waiting_.store(0, std::memory_order_relaxed);
   Buffer* newest = completed_.exchange(nullptr, std::memory_order_acquire);
   Buffer* oldest = nullptr;
   while (newest != nullptr) {
@@ -119,7 +150,7 @@ BufferPool::Buffer* BufferPool::TakeCompleted() {
 
 void BufferPool::WaitForCompleted(uint64_t timeout_ns) {
   const uint32_t seen = wake_.load(std::memory_order_acquire);
-  if (completed_.load(std::memory_order_relaxed) != nullptr) return;
+  if (waiting_.load(std::memory_order_relaxed) >= batch_) return;
   FutexWait(wake_, seen, timeout_ns);
 }
 
@@ -135,8 +166,10 @@ void BufferPool::Recycle(Buffer& buffer) {
     free_discard_.fetch_or(1u << (buffer.index - count_), std::memory_order_release);
     return;
   }
-  free_count_.fetch_add(1, std::memory_order_relaxed);
-  free_[buffer.index / 64].fetch_or(uint64_t{1} << (buffer.index % 64), std::memory_order_release);
+  const uint64_t slots = (uint64_t{1} << buffer.slots) - 1;
+  free_count_.fetch_add(buffer.slots, std::memory_order_relaxed);
+  buffer.slots = 1;
+  free_[buffer.index / 64].fetch_or(slots << (buffer.index % 64), std::memory_order_release);
 }
 
 }  // namespace ranktap::agent::cupti

@@ -21,6 +21,7 @@ class BufferPool {
     void* context = nullptr;
     bool discard = false;  // its records are lost: count them
     uint32_t index = 0;
+    uint32_t slots = 1;  // of kBufferBytes
     Buffer* next = nullptr;
   };
 
@@ -35,13 +36,19 @@ class BufferPool {
 
   // A zeroed buffer. When the pool is empty, one whose content will be counted and thrown away;
   // when those are gone too, nullptr or, where CUPTI does not take that, one that all share.
-  uint8_t* TakeFree(size_t* bytes);
+  // `large`: 1 MiB, if there is one, for a thread that takes the records of many.
+  uint8_t* TakeFree(size_t* bytes, bool large = false);
 
   // True once after the pool has run low: most of it lies with CUPTI, half empty perhaps, and
   // should be asked for.
   bool TakeRunningLow();
 
-  // CUPTI is done with the buffer. Wakes whoever waits in WaitForCompleted.
+  // Fewer completed buffers are not worth a wake, which is a system call on the thread that
+  // completes them; they wait for the next flush. In a small pool a quarter of it.
+  static constexpr uint32_t kMostInABatch = 8;
+
+  // CUPTI is done with the buffer. The last of a batch wakes whoever waits in WaitForCompleted, and
+  // one for discarding does so at once: there are few.
   void Complete(uint8_t* data, size_t valid_bytes, void* context);
 
   // How often the shared buffer came back since the last call. Several threads write to it at once,
@@ -50,7 +57,7 @@ class BufferPool {
 
   // All completed buffers, oldest first, or nullptr.
   Buffer* TakeCompleted();
-  // Waits until a buffer is complete, Wake is called, or `timeout_ns` has passed.
+  // Waits until a batch of buffers is complete, Wake is called, or `timeout_ns` has passed.
   void WaitForCompleted(uint64_t timeout_ns);
   void Wake();
 
@@ -62,16 +69,21 @@ class BufferPool {
   static constexpr uint32_t kDiscardBuffers = 4;
   static constexpr size_t kDiscardBytes = 64u << 10;
 
+  static constexpr uint32_t kSlotsOfLarge = 4;
+  void CountTaken(uint32_t slots);
+  uint8_t* TakeLarge(size_t* bytes);
   Buffer* Find(const uint8_t* data);
 
   uint8_t* memory_ = nullptr;
   uint8_t* discard_memory_ = nullptr;  // kDiscardBuffers of their own, then the shared one
   Buffer* buffers_ = nullptr;          // pool, discard, shared
   uint32_t count_ = 0;
+  uint32_t batch_ = 1;
   std::atomic<uint64_t> free_[kMaxBuffers / 64]{};
   std::atomic<uint32_t> free_discard_{0};
   std::atomic<Buffer*> completed_{nullptr};
   std::atomic<uint32_t> shared_completed_{0};
+  std::atomic<uint32_t> waiting_{0};  // completed since TakeCompleted, about
   std::atomic<uint32_t> wake_{0};
   std::atomic<uint32_t> free_count_{0};
   std::atomic<bool> running_low_{false};

@@ -94,15 +94,26 @@ void EmitCall(ThreadState& thread, const ApiCallbackData& data, const Call& call
   thread.Emit(event);
 }
 
+// A thread's first call of a time of capture. Without ids (CheckCorrelation) it is 1, before all.
+[[gnu::noinline]] void NoteFirstCall(uint32_t correlation) {
+  const uint32_t id = correlation == 0 ? 1 : correlation;
+  uint32_t first = g_callbacks.first_correlation.load(std::memory_order_relaxed);
+  while (
+      (first == 0 || static_cast<int32_t>(id - first) < 0) &&
+      !g_callbacks.first_correlation.compare_exchange_weak(first, id, std::memory_order_relaxed)) {
+  }
+}
+
 // The runtime's calls the driver's: of a pair we keep the outer one. A runtime call is never inside
 // another one, so it also mends a depth that a call left behind by longjmp has spoilt.
-bool IsOutermost(ThreadState& thread, Domain domain, Site site) {
+bool IsOutermost(ThreadState& thread, Domain domain, Site site, uint32_t correlation) {
   const uint32_t epoch = g_callbacks.epoch.load(std::memory_order_relaxed);
   if (thread.api_epoch != epoch) [[unlikely]] {
     thread.api_epoch = epoch;
     thread.api_depth = 0;
     thread.CloseCall();
     if (site == Site::kExit) return false;
+    NoteFirstCall(correlation);
   }
   if (site == Site::kEnter) {
     if (domain == Domain::kRuntime) thread.api_depth = 0;
@@ -132,7 +143,7 @@ void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
     if (data.site == Site::kExit) ThreadStates::LoseWithoutWriter();
     return;
   }
-  if (!IsOutermost(*thread, domain, data.site)) return;
+  if (!IsOutermost(*thread, domain, data.site, data.correlation_id)) return;
   const uint64_t now = NowTicks();
   const CallbackCost cost(*thread, now);
   if (data.site == Site::kEnter) {
@@ -206,7 +217,9 @@ bool DescribeGraph(ResourceCbid cbid, const GraphData& graph, ResourceEvent& eve
                                                              : ResourceChange::kGraphExecDestroyed;
       event.handle = Word(graph.graph_exec);
       event.id = GraphExecIdOf(graph.graph_exec);
-      event.parent = GraphIdOf(graph.graph);
+      // The program may have destroyed the graph long before: CUPTI would look into its memory. The
+      // event of its creation says which it was.
+      if (cbid == ResourceCbid::kGraphExecCreated) event.parent = GraphIdOf(graph.graph);
       return true;
     case ResourceCbid::kGraphNodeCreated:
     case ResourceCbid::kGraphNodeDestroyStarting:
@@ -216,8 +229,9 @@ bool DescribeGraph(ResourceCbid cbid, const GraphData& graph, ResourceEvent& eve
                                                               : ResourceChange::kNodeDestroyed;
       event.handle = Word(graph.node);
       event.id = NodeIdOf(graph.node);
-      event.parent = cbid == ResourceCbid::kGraphNodeCloned ? NodeIdOf(graph.original_node)
-                                                            : GraphIdOf(graph.graph);
+      event.parent = cbid == ResourceCbid::kGraphNodeCloned    ? NodeIdOf(graph.original_node)
+                     : cbid == ResourceCbid::kGraphNodeCreated ? GraphIdOf(graph.graph)
+                                                               : 0;
       event.node_type = graph.node_type;
       return true;
     default:
@@ -329,7 +343,10 @@ void OnCallback(void*, uint32_t domain, uint32_t cbid, const void* data) {
 }
 
 void OnBufferRequested(uint8_t** buffer, size_t* bytes, size_t* max_records) {
-  *buffer = g_callbacks.buffers->TakeFree(bytes);
+  // A thread that makes events is the program's: it has the records of its own calls alone.
+  const bool large = g_callbacks.large_buffers.load(std::memory_order_relaxed) &&
+                     ThreadState::Existing() == nullptr;
+  *buffer = g_callbacks.buffers->TakeFree(bytes, large);
   *max_records = 0;
 }
 

@@ -27,6 +27,10 @@ struct CallbackState {
   // Counts the times of capture: Drain adds 1 before each. What a thread counted in another one is
   // nothing to go by: the end of a call that was under way then was never seen.
   std::atomic<uint32_t> epoch{0};
+  // Level full: threads of CUPTI's own, which collect for all others, get large buffers.
+  std::atomic<bool> large_buffers{false};
+  // The lowest correlation id of a call in this time of capture; 0: none yet.
+  std::atomic<uint32_t> first_correlation{0};
   // CUPTI's last words, once it has ended by itself; complete when `ended` is set.
   std::array<char, 200> last_words{};
   std::atomic<bool> ending{false}, ended{false};

@@ -1,12 +1,17 @@
 // When CUPTI is not to be believed: times of another clock, no ids, no records at all, its own end.
 // Runs on: the drain thread.  May not: make a session.
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "agent/core/announcements.h"
 #include "agent/core/capture_state.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
+#include "agent/interpose/got_patcher.h"
+#include "agent/interpose/module_symbols.h"
 #include "agent/sources/cupti/cupti_broker.h"
 #include "agent/sources/cupti/cupti_callbacks.h"
 #include "agent/sources/cupti/cupti_drain.h"
@@ -81,9 +86,23 @@ void Drain::NoteMissingCallbacks() {
       "up: kernels come without their launches and stacks");
 }
 
+// Neither our hooks nor OpenMapped see such a copy: the driver serves one of the two.
+void Drain::NoteStaticCupti() {
+  constexpr std::array<std::string_view, 2> kExcept = {"libcupti", "libranktap"};
+  const uint64_t modules = ModuleLoadCount();
+  if (static_cupti_noted_ || modules == modules_searched_) return;
+  modules_searched_ = modules;
+  const std::optional<std::string> path = FindExporter("cuptiSubscribe", kExcept);
+  if (!path) return;
+  static_cupti_noted_ = true;
+  Note("a CUPTI is linked into " + (path->empty() ? "the program" : *path) +
+       ": its client and we do not see each other, and the second to start is refused");
+}
+
 // A kernel may run for so long; CUPTI that has broken down is told from it by a look at the
 // program.
 void Drain::WatchForRecords() {
+  NoteStaticCupti();
   constexpr uint64_t kPatience = 10 * kSecond;
   const uint64_t now = ClockNs(CLOCK_MONOTONIC);
   const uint64_t kernels = kernels_.load(), launches = ThreadStates::CountLaunches();

@@ -17,6 +17,7 @@
 #include "agent/sources/cupti/cupti_callbacks.h"
 #include "agent/sources/cupti/cupti_encode.h"
 #include "agent/sources/cupti/cupti_guest.h"
+#include "agent/sources/cupti/cupti_watch.h"
 #include "agent/stacks/stack_capture.h"
 
 namespace ranktap::agent::cupti {
@@ -69,10 +70,12 @@ bool Drain::Prepare() {
     loaded_.failure = "no memory for CUPTI's buffers";
   }
   if (!loaded_.doubt.empty()) Note(loaded_.doubt);
+  NoteStaticCupti();
   if (!loaded_.ok()) {
     Note("no kernels: " + loaded_.failure);
     return false;
   }
+  WatchCalls(loaded_.api);
   calls_.Build(loaded_.api, Names());
   g_callbacks.api = &loaded_.api;
   g_callbacks.calls = &calls_;
@@ -84,7 +87,7 @@ bool Drain::Prepare() {
   records_.emplace(loaded_.version, Names());
   InstallGuestHooks(loaded_, {.yield = [this](const char* why) { YieldToGuest(why); },
                               .resume = [this] { ResumeAfterGuest(); },
-                              .holds = [this] { return armed_.load(); }});
+                              .holds = [this] { return armed_.load() || parked_.load(); }});
   return true;
 }
 
@@ -92,6 +95,7 @@ void Drain::ApplyLevel(proto::Level level) {
   wanted_.store(level);
   if (level != stack_level_) stacks::SetStackLevel(stack_level_ = level);
   session_->SetGraphNodes(level >= proto::Level::kFull);
+  g_callbacks.large_buffers.store(level >= proto::Level::kFull, std::memory_order_relaxed);
   if (level >= proto::Level::kKernels) {
     if (!session_->armed() && !GuestIsActive() && NowNs() >= retry_at_ns_) Arm();
   } else if (session_->armed()) {
@@ -101,6 +105,7 @@ void Drain::ApplyLevel(proto::Level level) {
 
 void Drain::Arm() {
   // Before the first callback can come, so that no call is seen by half.
+  g_callbacks.first_correlation.store(0);
   g_callbacks.epoch.fetch_add(1);
   SetCapture(kCaptureCuda);
   // What the program's client has left in CUPTI is to go into its buffers, and ours into ours.
@@ -113,6 +118,7 @@ void Drain::Arm() {
   errors_.store(session_->errors());
   if (!failure.empty()) {
     ClearCapture(kCaptureCuda);
+    Unpark();
     if (gap_since_ticks_ == 0) {
       Note("no kernels: " + failure);
       MarkGap(proto::GapReason::kOtherProfiler, failure);
@@ -155,11 +161,11 @@ void Drain::Disarm() {
   session_->StopCallbacks();
   CompleteWindow(kWindowPatience);
   // What was launched after its end would come with the next one.
-  session_->DisableKinds();
+  if (!FeaturesOf(loaded_.version).kernel_kind_stays) session_->DisableKinds();
   Flush();
   DrainCompleted();
   closing_ = false;
-  session_->Disarm();
+  LeaveSession();
   armed_.store(false);
   errors_.store(session_->errors());
   DrainCompleted();
@@ -230,8 +236,8 @@ void Drain::ResumeAfterGuest() {
 }
 
 bool Drain::StartThread() {
-  // CUPTI's flush runs on it.
-  constexpr size_t kStackBytes = 1u << 20;
+  // CUPTI's flush runs on it, and buffers that it completes: untouched, the size costs nothing.
+  constexpr size_t kStackBytes = 8u << 20;
   const bool started =
       thread_.Start({.name = "ranktap-drain",
                      .nice = 5,
@@ -263,6 +269,7 @@ void Drain::Run() {
     buffers_.WaitForCompleted(wait_until > now ? wait_until - now : 0);
     if (guest_wants_.load() != nullptr) {
       if (session_->armed()) HandOver();
+      Unpark();
       guest_wants_.store(nullptr);
       guest_served_.fetch_add(1);
       FutexWake(guest_served_);

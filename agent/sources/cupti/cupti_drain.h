@@ -48,6 +48,9 @@ class Drain {
   void Disarm();
   void HandOver();
   void GiveUp();
+  void LeaveSession();
+  void Unpark();
+  bool IsOfAGap(const Record& record) const;
   void MarkGap(proto::GapReason reason, std::string detail);
   void CompleteWindow(uint64_t patience_ns);
   void Flush();
@@ -56,6 +59,7 @@ class Drain {
   TimeBounds PossibleTimes() const;
   void NoteImpossibleTimes();
   void NoteWrongGraphIds();
+  void NoteStaticCupti();
   void WatchForRecords();
   void NoteMissingCallbacks();
   void CountDiscarded(const BufferPool::Buffer& buffer);
@@ -74,6 +78,8 @@ class Drain {
   ThreadState* writer_ = nullptr;
   uint64_t began_realtime_ns_ = 0, began_ns_ = 0;  // CLOCK_REALTIME, CLOCK_MONOTONIC
   bool impossible_times_noted_ = false, graph_ids_noted_ = false;
+  bool static_cupti_noted_ = false;
+  uint64_t modules_searched_ = 0;  // ModuleLoadCount
   // Since when no kernel's record has come, what had come and been launched by then.
   uint64_t silent_since_ns_ = 0, silent_kernels_ = 0, silent_launches_ = 0;
   bool silence_noted_ = false;
@@ -95,6 +101,8 @@ class Drain {
   OwnThread thread_;
   std::atomic<bool> thread_runs_{false};
   std::atomic<bool> armed_{false};
+  std::atomic<bool> parked_{
+      false};  // since a window's end; not while the program's client has CUPTI
   std::atomic<bool> wants_correlation_{false};
   std::atomic<proto::Level> wanted_{proto::Level::kDormant};
   std::atomic<proto::GapReason> wanted_because_{proto::GapReason::kLevel};

@@ -17,6 +17,7 @@ uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
 // False: the process has declared it lost with all that it had not seen by then. What stands in a
 // graph, or was launched by a kernel, is not among those: no call of ours stands for it.
 bool Drain::CountKernel(const Record& record) {
+  if (IsOfAGap(record)) return false;
   if (record.kind != Kind::kConcurrentKernel) return true;
   const auto& kernel = reinterpret_cast<const KernelRecord&>(record);
   const bool by_device = loaded_.version >= kVersion130 && kernel.device_launched != 0;

@@ -31,6 +31,9 @@ struct Features {
   // every driver call inside a runtime's, and under the id that the kernel's record has, only a GPU
   // can show: so it is false everywhere, and RANKTAP_DRIVER_LAUNCHES makes it true to find out.
   bool launches_by_driver_alone;
+  // To disable the kernel kind while kernels run may deadlock the program (13.0 U1 mends it): it
+  // stays on between windows, and what it gives is thrown away.
+  bool kernel_kind_stays;
   // Every call into CUPTI is slower than the last (13.2, mended in 13.3): flush less often.
   bool calls_slow_down;
 };
@@ -44,6 +47,7 @@ constexpr Features FeaturesOf(uint32_t version) {
           .api_records_by_call = version >= kVersion125,
           .graph_ids_wrong_in_later_sessions = version >= kVersion130 && version < kVersion131u1,
           .launches_by_driver_alone = false,
+          .kernel_kind_stays = version < kVersion130u1,
           .calls_slow_down = version >= kVersion132 && version < kVersion133};
 }
 

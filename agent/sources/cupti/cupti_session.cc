@@ -2,6 +2,7 @@
 // Runs on: see cupti_session.h.  May not: call cuptiFinalize, ever.
 #include "agent/sources/cupti/cupti_session.h"
 
+#include <algorithm>
 #include <array>
 
 #include "agent/sources/cupti/cupti_callbacks.h"
@@ -49,6 +50,7 @@ bool Session::Try(Result result) {
 }
 
 void Session::SetThreadIds() {
+  if (parked_) return;
   if (loaded_.api.SetThreadIdType == nullptr) return;
   if (thread_ids_set_ && features_.thread_id_type_once) return;
   if (uint32_t found = 0; !features_.thread_id_type_once &&
@@ -93,6 +95,7 @@ bool Session::RegisterBuffers() {
 }
 
 bool Session::Enable(Kind kind, bool late) {
+  if (std::ranges::find(enabled_, kind) != enabled_.end()) return false;
   const bool has_past = kind == Kind::kDevice || kind == Kind::kContext || kind == Kind::kStream;
   if (late && has_past && loaded_.api.ActivityEnableAndDump != nullptr &&
       Try(loaded_.api.ActivityEnableAndDump(static_cast<uint32_t>(kind)))) {
@@ -104,7 +107,7 @@ bool Session::Enable(Kind kind, bool late) {
 void Session::SetGraphNodes(bool nodes) {
   if (nodes == graph_nodes_) return;
   graph_nodes_ = nodes;
-  if (!armed_) return;
+  if (!armed_ && !parked_) return;
   if (nodes) {
     (void)Try(loaded_.api.ActivityDisable(static_cast<uint32_t>(Kind::kGraphTrace)));
     std::erase(enabled_, Kind::kGraphTrace);
@@ -192,7 +195,7 @@ void Session::DisableKinds() {
 void Session::Disarm() {
   DisableKinds();
   PutBackSettings();
-  callbacks_registered_ = false;
+  callbacks_registered_ = parked_ = false;
   if (subscriber_ != nullptr) (void)Try(loaded_.api.Unsubscribe(subscriber_));
   subscriber_ = nullptr;
   armed_ = false;
@@ -202,7 +205,7 @@ void Session::Forget() {
   found_.clear();
   found_thread_ids_.reset();
   enabled_.clear();
-  api_records_ = callbacks_registered_ = armed_ = false;
+  api_records_ = callbacks_registered_ = armed_ = parked_ = false;
   subscriber_ = nullptr;
 }
 

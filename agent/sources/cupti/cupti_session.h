@@ -50,6 +50,11 @@ class Session {
   // buffers again: somebody else's may have come in between.
   void Disarm();
 
+  // As Disarm, but the kinds that need not be safe to disable stay on, and CUPTI keeps our buffers
+  // and settings: until Disarm, or Arm.
+  void Park();
+  bool parked() const { return parked_ && !armed_; }
+
   // CUPTI has ended the session without us.
   void Forget();
 
@@ -80,6 +85,7 @@ class Session {
   Subscriber subscriber_ = nullptr;  // armed without callbacks: none
   bool armed_ = false;
   bool callbacks_registered_ = false;
+  bool parked_ = false;  // until Disarm: what was found is from before
   bool thread_ids_set_ = false;
   bool owned_by_other_ = false;
   bool graph_nodes_ = false;

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "agent/sources/cupti/cupti_drain.h"
+#include "agent/sources/cupti/cupti_watch.h"
 #include "agent/stacks/stack_capture.h"
 
 namespace ranktap::agent {
@@ -39,6 +40,7 @@ void FinishCupti(uint64_t deadline_ns) {
 }
 
 void AddCuptiCost(CostFields& cost) {
+  cupti::NoteHang();
   if (const cupti::Drain* drain = g_drain.load()) drain->AddCost(cost);
   stacks::AddStackCost(cost);
 }

@@ -18,6 +18,7 @@
 #include "tests/fakes/cupti/layout.h"
 #include "tests/fakes/cupti/misbehaviour.h"
 #include "tests/fakes/cupti/refusal.h"
+#include "tests/fakes/cupti/request_thread.h"
 
 namespace ranktap::standin {
 namespace {
@@ -189,6 +190,20 @@ Buffer* RequestBuffer() {
   return buffer;
 }
 
+Buffer* RequestBufferOnOwnThread() {
+  Buffer* fresh = nullptr;
+  AskOnOwnThread([](void* result) { *static_cast<Buffer**>(result) = RequestBuffer(); }, &fresh);
+  return fresh;
+}
+
+Lane& LaneOfOwnThread() {
+  static Lane* lane = [] {
+    std::lock_guard lock(TheBuffers().lanes_mutex);
+    return *TheBuffers().lanes.insert(new Lane).first;
+  }();
+  return *lane;
+}
+
 bool HasRoom(const Buffer& buffer, size_t bytes) {
   return buffer.used + bytes <= buffer.bytes && buffer.records < buffer.most_records;
 }
@@ -258,7 +273,8 @@ void WriteRecord(const Record& wanted) {
   const Record& record = twist.record();
   size_t bytes = RecordSize(record.kind);
   if (bytes == 0) return;
-  Lane& lane = LaneOfThisThread();
+  const bool by_worker = Script().worker_records && record.end_offset != 0;
+  Lane& lane = by_worker ? LaneOfOwnThread() : LaneOfThisThread();
   for (int attempt = 0; attempt < 8; ++attempt) {
     {
       std::lock_guard lock(lane.mutex);
@@ -269,7 +285,7 @@ void WriteRecord(const Record& wanted) {
       if (lane.current != nullptr) Enqueue(lane.current);
       lane.current = nullptr;
     }
-    Buffer* fresh = RequestBuffer();
+    Buffer* fresh = by_worker ? RequestBufferOnOwnThread() : RequestBuffer();
     if (fresh == nullptr || !HasRoom(*fresh, bytes)) {
       if (fresh != nullptr) Enqueue(fresh);
       break;

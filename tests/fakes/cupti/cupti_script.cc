@@ -39,6 +39,8 @@ CuptiScript Read() {
   script.reverse_buffers = Number("REVERSE_BUFFERS", 0) != 0;
   script.reenter_on_request = Number("REENTER_ON_REQUEST", 0) != 0;
   script.overhead_of_requests = Number("OVERHEAD_OF_REQUESTS", 0) != 0;
+  script.worker_records = Number("WORKER_RECORDS", 0) != 0;
+  script.hang_in = Machine() == nullptr ? nullptr : Machine()->setting("HANG_IN");
   script.subscribe_owned = Is("SUBSCRIBE", "owned");
   script.hang_in_fork_child = Number("HANG_IN_FORK_CHILD", 0) != 0;
   return script;

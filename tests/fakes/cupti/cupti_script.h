@@ -23,8 +23,10 @@ struct CuptiScript {
   bool reverse_buffers;           // REVERSE_BUFFERS: newest buffer first
   bool reenter_on_request;        // REENTER_ON_REQUEST: a callback from inside bufferRequested
   bool overhead_of_requests;      // OVERHEAD_OF_REQUESTS: an overhead record per buffer request
-  bool subscribe_owned;           // SUBSCRIBE=owned
-  bool hang_in_fork_child;        // HANG_IN_FORK_CHILD
+  bool worker_records;      // WORKER_RECORDS: device records come in buffers of a thread of ours
+  const char* hang_in;      // HANG_IN, or null
+  bool subscribe_owned;     // SUBSCRIBE=owned
+  bool hang_in_fork_child;  // HANG_IN_FORK_CHILD
 };
 
 // This thread's copy, brought up to date when a setting has changed.

@@ -1,10 +1,24 @@
 #include "tests/fakes/cupti/refusal.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 namespace ranktap::standin {
 namespace {
+
+// "function:ms,..."
+void HangWhereTold(const char* function) {
+  const size_t length = strlen(function);
+  for (const char* at = Script().hang_in; at != nullptr;) {
+    if (strncmp(at, function, length) == 0 && at[length] == ':') {
+      usleep(static_cast<useconds_t>(strtoul(at + length + 1, nullptr, 10)) * 1000);
+    }
+    at = strchr(at, ',');
+    if (at != nullptr) ++at;
+  }
+}
 
 const MachineLink* FindMachine() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
@@ -40,6 +54,7 @@ CUptiResult Admit(const char* function) {
     }
     return CUPTI_ERROR_UNKNOWN;
   }
+  HangWhereTold(function);
   int scripted;
   if (machine->take_failure(function, &scripted)) return static_cast<CUptiResult>(scripted);
   return CUPTI_SUCCESS;

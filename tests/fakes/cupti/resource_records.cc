@@ -60,6 +60,10 @@ void RaiseGraph(const Resource& resource) {
   data.nodeType = resource.node_type;
   data.dependency = resource.dependency;
   data.graphExec = resource.graph_exec;
+  // Which members hold for which callback is not promised: what is left is no address.
+  if (resource.change == ResourceChange::kGraphExecDestroyStarting) {
+    data.graph = reinterpret_cast<CUgraph>(0x5a5a'0000'0000'0000);
+  }
   CUpti_ResourceData outer{};
   outer.context = resource.context;
   outer.resourceDescriptor = &data;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 #include "tests/fakes/machine/announce.h"
 #include "tests/fakes/machine/call.h"
@@ -170,29 +171,20 @@ GraphNode* FindClone(Graph* clone, GraphNode* original) {
   return nullptr;
 }
 
+// One pass for nodes that were added after what they depend on.
 std::vector<GraphNode*> TopologicalOrder(const Graph& graph) {
-  std::map<const GraphNode*, size_t> missing;
-  for (GraphNode* node : graph.nodes) missing[node] = node->dependencies.size();
+  std::unordered_set<const GraphNode*> placed;
   std::vector<GraphNode*> order;
-  bool progress = true;
-  while (progress) {
-    progress = false;
+  for (size_t before = SIZE_MAX; before != order.size();) {
+    before = order.size();
     for (GraphNode* node : graph.nodes) {
-      auto left = missing.find(node);
-      if (left == missing.end() || left->second != 0) continue;
-      missing.erase(left);
-      order.push_back(node);
-      progress = true;
-      for (GraphNode* other : graph.nodes) {
-        auto waits = std::count(other->dependencies.begin(), other->dependencies.end(), node);
-        if (auto entry = missing.find(other); entry != missing.end()) {
-          entry->second -= static_cast<size_t>(waits);
-        }
-      }
+      const bool ready = std::ranges::all_of(
+          node->dependencies, [&placed](const GraphNode* other) { return placed.contains(other); });
+      if (ready && placed.insert(node).second) order.push_back(node);
     }
+    if (order.size() == graph.nodes.size()) return order;
   }
-  if (order.size() != graph.nodes.size()) order.clear();
-  return order;
+  return {};
 }
 
 GraphExec* Instantiate(Graph* graph, Context* context, unsigned long long flags) {

@@ -1,6 +1,6 @@
 // A graph launch: every node gets its place in time, after what it depends on.
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 
 #include "tests/fakes/machine/announce.h"
 #include "tests/fakes/machine/call.h"
@@ -55,7 +55,7 @@ uint64_t PlaceNode(LaunchState& state, GraphNode& node, uint64_t start_ns) {
 }
 
 uint64_t PlaceBody(LaunchState& state, const Graph& body, uint64_t start_ns) {
-  std::map<const GraphNode*, uint64_t> ends;
+  std::unordered_map<const GraphNode*, uint64_t> ends;
   uint64_t last = start_ns;
   for (GraphNode* node : TopologicalOrder(body)) {
     uint64_t ready = start_ns;

@@ -104,6 +104,30 @@ TEST(DoubtfulCuptiTest, LaunchesThatNoRecordComesForAreNoted) {
               testing::Contains(HasSubstr("no kernel for 10 s")));
 }
 
+// 8 s: the flush hangs from the first second on, and the agent's patience is 5.
+TEST(DoubtfulCuptiTest, ACallIntoCuptiThatHangsIsNotedByNameAndTheProgramGoesOn) {
+  const TracedRun traced({Host("launches"), "800", "100"},
+                         {{"RANKTAP_STANDIN_HANG_IN", "cuptiActivityFlushAll:20000"}});
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  EXPECT_THAT(traced.run().traces[0].hello.notes(),
+              testing::Contains(HasSubstr("CUPTI hangs in cuptiActivityFlushAll")));
+  EXPECT_EQ(traced.Problems(), "");
+}
+
+TEST(DoubtfulCuptiTest, ACuptiThatIsLinkedIntoAnotherLibraryIsSaid) {
+  const TracedRun traced({Host("launches"), "20"}, {{"LD_PRELOAD", Host("static_cupti.so")}});
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  EXPECT_EQ(traced.run().traces[0].kernels.size(), 20u);
+  EXPECT_THAT(traced.run().traces[0].hello.notes(),
+              testing::Contains(HasSubstr("static_cupti.so: its client and we")));
+  const TracedRun without({Host("launches"), "20"});
+  ASSERT_EQ(without.run().traces.size(), 1u) << without.load_problem();
+  EXPECT_THAT(without.run().traces[0].hello.notes(),
+              testing::Not(testing::Contains(HasSubstr("linked into"))));
+}
+
 class RealLibraryTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(RealLibraryTest, WithoutADriverItIsGivenUpWithAReasonAndRangesGoOn) {

@@ -113,6 +113,19 @@ TEST_F(GraphsTest, ANodeKnowsTheCallTheLineAndTheRangeThatCapturedIt) {
   EXPECT_GT(capturing_ns, 0);
 }
 
+// A flood of nodes, in the buffers of the program's thread and in those of a thread of CUPTI's own.
+TEST_F(GraphsTest, EveryNodeComesWhicheverThreadCollectsThem) {
+  for (const char* by_worker : {"0", "1"}) {
+    const TracedRun run(
+        {Host("graph_flood"), "1000", "64"},
+        {{"RANKTAP_STANDIN_KERNEL_NS", "200"}, {"RANKTAP_STANDIN_WORKER_RECORDS", by_worker}},
+        {"--level", "full", "--stacks", "off"});
+    ASSERT_EQ(run.run().traces.size(), 1u) << run.load_problem();
+    EXPECT_EQ(run.run().traces[0].kernels.size(), 64'000u) << by_worker;
+    EXPECT_EQ(run.Problems(), "");
+  }
+}
+
 // What a launch of a graph is joined to, before and after the program's own profile.
 class GraphSessionsTest : public testing::TestWithParam<const char*> {
  protected:

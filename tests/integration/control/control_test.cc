@@ -163,6 +163,31 @@ TEST(ControlTest, WindowsGoOnBesideAClientThatKeepsItsSubscription) {
   EXPECT_EQ(Subscriptions(job, trace, false), 0);
 }
 
+// Before 13.0 U1 the kernel kind stays on between windows: what it gives then is nobody's.
+class KernelKindTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(KernelKindTest, TwoWindowsHoldTheirOwnKernelsAloneEachWithItsLaunch) {
+  LiveRun job(1, 500, {"--dormant"}, {{"RANKTAP_STANDIN_CUPTI_VERSION", GetParam()}});
+  ASSERT_TRUE(job.AwaitRanks(1));
+  for (int window = 1; window <= 2; ++window) {
+    (void)Ranktap({"start", job.path(), "--duration", "500ms"});
+    ASSERT_TRUE(job.AwaitLevel("dormant"));
+  }
+  job.End();
+  ASSERT_EQ(job.run().traces.size(), 1u);
+  const Trace& trace = job.run().traces[0];
+  EXPECT_EQ(WindowsOf(trace).size(), 2u);
+  EXPECT_GT(trace.kernels.size(), 100u);
+  for (size_t i = 0; i < trace.kernels.size(); ++i) {
+    EXPECT_NE(trace.kernels.launch[i], collector::kNone) << i;
+  }
+  const auto check = collector::CheckRun(job.path());
+  ASSERT_TRUE(check.ok());
+  EXPECT_TRUE(check->ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Cupti, KernelKindTest, testing::Values("27", "130000", "130001"));
+
 TEST(ControlTest, SignalsBeginAndEndAWindowAsTheVerbsDo) {
   LiveRun job(2, 500, {"--level", "ranges", "--dormant", "--window-signals"});
   ASSERT_TRUE(job.AwaitRanks(2));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -79,6 +81,49 @@ TEST(CuptiBuffersTest, CompletedBuffersComeOldestFirstAndGoBackZeroed) {
   pool.Recycle(*completed);
   EXPECT_EQ(pool.TakeFree(&bytes), first);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(first[i], 0) << i;
+}
+
+TEST(CuptiBuffersTest, ALargeOneIsFourOfThePoolAndAsLongAsThereIsRoomForIt) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.Create(8 * BufferPool::kBufferBytes, false));
+  size_t bytes = 0;
+  uint8_t* small = pool.TakeFree(&bytes);
+  uint8_t* large = pool.TakeFree(&bytes, /*large=*/true);
+  EXPECT_EQ(bytes, 4 * BufferPool::kBufferBytes);
+  EXPECT_EQ(large - small, std::ptrdiff_t{4 * BufferPool::kBufferBytes});
+  std::memset(large, 0xab, bytes);
+  (void)pool.TakeFree(&bytes, /*large=*/true);
+  EXPECT_EQ(bytes, BufferPool::kBufferBytes) << "no four side by side are left";
+  pool.Complete(large, 4 * BufferPool::kBufferBytes, nullptr);
+  BufferPool::Buffer* completed = pool.TakeCompleted();
+  ASSERT_NE(completed, nullptr);
+  EXPECT_EQ(completed->data, large);
+  pool.Recycle(*completed);
+  EXPECT_EQ(pool.TakeFree(&bytes, /*large=*/true), large);
+  EXPECT_EQ(large[4 * BufferPool::kBufferBytes - 1], 0);
+}
+
+TEST(CuptiBuffersTest, WaitingEndsWithABatchAndNotWithOneBuffer) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.Create(64 * BufferPool::kBufferBytes, false));
+  size_t bytes = 0;
+  constexpr uint64_t kMs = 1'000'000, kMinute = 60'000 * kMs;
+  pool.Complete(pool.TakeFree(&bytes), 0, nullptr);
+  const auto begin = std::chrono::steady_clock::now();
+  pool.WaitForCompleted(20 * kMs);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(15));
+  std::jthread completer([&pool] {
+    size_t size = 0;
+    for (uint32_t i = 1; i < BufferPool::kMostInABatch; ++i) {
+      pool.Complete(pool.TakeFree(&size), 0, nullptr);
+    }
+  });
+  pool.WaitForCompleted(kMinute);
+  completer.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  int taken = 0;
+  for (auto* done = pool.TakeCompleted(); done != nullptr; done = done->next) ++taken;
+  EXPECT_EQ(taken, static_cast<int>(BufferPool::kMostInABatch));
 }
 
 TEST(CuptiBuffersTest, DiscardBuffersAreMarkedAndGoBackToTheirOwn) {

@@ -172,5 +172,30 @@ TEST_F(CuptiCallbacksTest, OnlyALaunchThatARecordStandsForIsWaitedFor) {
   });
 }
 
+TEST_F(CuptiCallbacksTest, AGraphThatMayBeGoneIsNotAskedForItsId) {
+  static int asked;
+  asked = 0;
+  api_.GetGraphId = [](void*, uint32_t*) -> Result {
+    ++asked;
+    return kSuccess;
+  };
+  OnNewThread([](ThreadState&) {
+    int gone = 0;
+    GraphData data{};
+    data.graph = data.graph_exec = data.node = &gone;
+    const ResourceData raised{.context = nullptr, .stream = nullptr, .descriptor = &data};
+    const auto raise = [&raised](ResourceCbid cbid) {
+      OnCallback(nullptr, static_cast<uint32_t>(Domain::kResource), static_cast<uint32_t>(cbid),
+                 &raised);
+    };
+    raise(ResourceCbid::kGraphExecDestroyStarting);
+    raise(ResourceCbid::kGraphNodeDestroyStarting);
+    EXPECT_EQ(asked, 0);
+    raise(ResourceCbid::kGraphExecCreated);
+    EXPECT_EQ(asked, 1);
+  });
+  api_.GetGraphId = nullptr;
+}
+
 }  // namespace
 }  // namespace ranktap::agent::cupti

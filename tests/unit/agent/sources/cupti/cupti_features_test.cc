@@ -31,6 +31,8 @@ TEST(CuptiFeaturesTest, KnownFaultsEndWhereNvidiaSaysTheyDo) {
   EXPECT_FALSE(FeaturesOf(kVersion123).thread_id_type_once);
   EXPECT_TRUE(FeaturesOf(kVersion130).graph_ids_wrong_in_later_sessions);
   EXPECT_FALSE(FeaturesOf(kVersion131u1).graph_ids_wrong_in_later_sessions);
+  EXPECT_TRUE(FeaturesOf(kVersion130).kernel_kind_stays);
+  EXPECT_FALSE(FeaturesOf(kVersion130u1).kernel_kind_stays);
   EXPECT_FALSE(FeaturesOf(kVersion130).calls_slow_down);
   EXPECT_TRUE(FeaturesOf(kVersion132 + 1).calls_slow_down);
   EXPECT_FALSE(FeaturesOf(kVersion133).calls_slow_down);

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "tests/unit/agent/core/rings.h"
 
@@ -14,6 +15,7 @@ namespace {
 // The settings of a CUPTI that says yes to everything.
 std::map<int, uint8_t> g_attributes;
 uint32_t g_thread_ids = 0;
+std::multiset<uint32_t> g_kinds;
 
 Result GetAttribute(int attribute, size_t* bytes, void* value) {
   std::memcpy(value, &g_attributes[attribute], *bytes);
@@ -37,7 +39,14 @@ LoadedApi Willing(uint32_t version) {
   api.ActivityRegisterCallbacks = [](BufferRequested, BufferCompleted) -> Result {
     return kSuccess;
   };
-  api.ActivityEnable = api.ActivityDisable = [](uint32_t) -> Result { return kSuccess; };
+  api.ActivityEnable = [](uint32_t kind) -> Result {
+    g_kinds.insert(kind);
+    return kSuccess;
+  };
+  api.ActivityDisable = [](uint32_t kind) -> Result {
+    g_kinds.erase(kind);
+    return kSuccess;
+  };
   api.ActivityGetAttribute = &GetAttribute;
   api.ActivitySetAttribute = &SetAttribute;
   api.GetThreadIdType = [](uint32_t* type) -> Result {
@@ -102,6 +111,37 @@ TEST_F(CuptiChosenCallsTest, ApiRecordsOfSingleCallsEndWithOurSession) {
   EXPECT_TRUE(g_chosen[Domain::kRuntime] && g_chosen[Domain::kDriver]);
   session.DisableKinds();
   EXPECT_FALSE(g_chosen[Domain::kRuntime] || g_chosen[Domain::kDriver]);
+}
+
+TEST_P(CuptiSessionTest, AParkedOneKeepsTheKernelKindAndOurSettingsUntilItIsLeft) {
+  const uint8_t per_thread = GetParam();
+  g_attributes = {{kAttributeZeroedOutBuffer, 0}, {kAttributePerThreadBuffer, per_thread}};
+  g_thread_ids = 0;
+  g_kinds.clear();
+  const LoadedApi loaded = Willing(kVersion130);
+  const CallTable calls;
+  Session session(loaded, calls);
+  const std::multiset<uint32_t> kernels = {static_cast<uint32_t>(Kind::kConcurrentKernel),
+                                           static_cast<uint32_t>(Kind::kGraphTrace)};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(session.Arm(/*late=*/false), "");
+    EXPECT_FALSE(session.parked());
+    const size_t kinds = g_kinds.size();
+    EXPECT_EQ(kinds, RecordedKinds().size() + 1) << "each once";
+    session.Park();
+    EXPECT_TRUE(session.parked());
+    EXPECT_FALSE(session.armed());
+    EXPECT_EQ(g_kinds, kernels);
+    EXPECT_EQ(g_attributes[kAttributeZeroedOutBuffer], 1);
+  }
+  session.SetGraphNodes(true);
+  EXPECT_EQ(g_kinds.size(), 1u);
+  session.Disarm();
+  EXPECT_FALSE(session.parked());
+  EXPECT_TRUE(g_kinds.empty());
+  EXPECT_EQ(g_attributes[kAttributeZeroedOutBuffer], 0);
+  EXPECT_EQ(g_attributes[kAttributePerThreadBuffer], per_thread);
+  EXPECT_EQ(g_thread_ids, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(BuffersPerThread, CuptiSessionTest, testing::Values(0, 1));
