@@ -90,11 +90,18 @@ void AfterKindOff() {
   AfterRelease();
 }
 
-void PassClockOn() {
+Result PassClockOn(guest_clock::Clock clock) {
+  const Result result = g_real.ActivityRegisterTimestampCallback(clock);
+  const std::lock_guard lock(g_guest->mutex);
+  g_guest->has_clock = g_guest->has_clock || result == kSuccess;
+  return result;
+}
+
+void StopTranslating() {
   const guest_clock::Clock clock = guest_clock::Get();
   if (clock == nullptr) return;
   guest_clock::Set(nullptr);
-  (void)g_real.ActivityRegisterTimestampCallback(clock);
+  (void)PassClockOn(clock);
 }
 
 void BeforeKind(const char* call, uint32_t kind) {
@@ -104,7 +111,7 @@ void BeforeKind(const char* call, uint32_t kind) {
     const std::lock_guard lock(g_guest->mutex);
     reach_us = g_guest->completed != nullptr;
   }
-  if (!reach_us || !guest_clock::KnowsTimesOf(kind)) PassClockOn();
+  if (!reach_us || !guest_clock::KnowsTimesOf(kind)) StopTranslating();
 }
 
 void InstallGuestHooks(LoadedApi& loaded, GuestDuties duties) {

@@ -24,8 +24,28 @@ struct Reading {
 };
 
 std::atomic<Clock> g_clock{nullptr};
+// Of a session, the oldest first.
+struct Readings {
+  static constexpr size_t kMost = 128;
+  static constexpr int64_t kApartNs = 1'000'000;
+
+  std::array<Reading, kMost> all{};
+  size_t count = 0;
+
+  // Of two that are close, the later; of too many, every other one.
+  void Add(const Reading& reading) {
+    const bool is_close = count >= 2 && reading.realtime_ns - all[count - 2].realtime_ns < kApartNs;
+    if (is_close) --count;
+    if (count == kMost) {
+      for (size_t i = 0; i < kMost / 2; ++i) all[i] = all[2 * i];
+      count = kMost / 2;
+    }
+    all[count++] = reading;
+  }
+};
+
 std::mutex g_mutex;  // of the next
-Reading g_first{};
+Readings g_readings;
 
 // The tightest of eight.
 Reading Read(Clock clock) {
@@ -43,7 +63,14 @@ Reading Read(Clock clock) {
 }
 
 // In whole numbers: ticks since the start of a machine have more digits than a double.
-uint64_t ToTheirs(uint64_t time_ns, const Reading& from, const Reading& to) {
+uint64_t ToTheirs(uint64_t time_ns, const Readings& readings) {
+  const auto is_later = [time_ns](const Reading& reading) {
+    return reading.realtime_ns >= static_cast<int64_t>(time_ns);
+  };
+  const auto begin = readings.all.begin(), end = begin + static_cast<ptrdiff_t>(readings.count);
+  // Never the first: before it, the first line goes on.
+  const auto at = std::min(std::find_if(begin + 1, end, is_later), end - 1);
+  const Reading &from = at[-1], &to = *at;
   const __int128 since = static_cast<int64_t>(time_ns) - from.realtime_ns;
   const int64_t base = std::max<int64_t>(to.realtime_ns - from.realtime_ns, 1);
   return static_cast<uint64_t>(from.theirs +
@@ -101,7 +128,7 @@ const Times* TimesOf(uint32_t kind) {
   return found == kTimes.end() ? nullptr : &*found;
 }
 
-void TranslateRecord(Record& record, uint32_t version, const Reading& from, const Reading& to) {
+void TranslateRecord(Record& record, uint32_t version, const Readings& readings) {
   const Times* const times = TimesOf(static_cast<uint32_t>(record.kind));
   if (times == nullptr || version < times->since) return;
   for (const uint16_t offset : times->offsets) {
@@ -110,7 +137,7 @@ void TranslateRecord(Record& record, uint32_t version, const Reading& from, cons
     uint64_t time = 0;
     std::memcpy(&time, place, sizeof(time));
     if (time == 0) continue;
-    time = ToTheirs(time, from, to);
+    time = ToTheirs(time, readings);
     std::memcpy(place, &time, sizeof(time));
   }
 }
@@ -119,7 +146,8 @@ void TranslateRecord(Record& record, uint32_t version, const Reading& from, cons
 
 void Set(Clock clock) {
   const std::lock_guard lock(g_mutex);
-  if (clock != nullptr) g_first = Read(clock);
+  g_readings.count = 0;
+  if (clock != nullptr) g_readings.Add(Read(clock));
   g_clock.store(clock);
 }
 
@@ -130,15 +158,17 @@ bool KnowsTimesOf(uint32_t kind) { return TimesOf(kind) != nullptr; }
 void Translate(const Api& api, uint32_t version, uint8_t* buffer, size_t valid_bytes) {
   const Clock clock = Get();
   if (clock == nullptr) return;
-  Reading first;
+  const Reading now = Read(clock);
+  Readings readings;
   {
     const std::lock_guard lock(g_mutex);
-    first = g_first;
+    if (g_readings.count == 0) return;
+    g_readings.Add(now);
+    readings = g_readings;
   }
-  const Reading now = Read(clock);
   Record* record = nullptr;
   while (api.ActivityGetNextRecord(buffer, valid_bytes, &record) == kSuccess) {
-    TranslateRecord(*record, version, first, now);
+    TranslateRecord(*record, version, readings);
   }
 }
 

@@ -24,8 +24,9 @@ Clock Get();
 // Whether we know where the times of such records are, or that there are none.
 bool KnowsTimesOf(uint32_t kind);
 
-// Changes the times in a full buffer of the client's: a line through the clocks' readings at Set
-// and now. A time of 0 is none, and stays. Nothing is done where no clock was set.
+// Changes the times in a full buffer of the client's: by lines through the clocks' readings at Set,
+// at earlier buffers and now, since CLOCK_REALTIME's rate is not even. A time of 0 is none, and
+// stays. Nothing is done where no clock was set.
 void Translate(const Api& api, uint32_t version, uint8_t* buffer, size_t valid_bytes);
 
 }  // namespace ranktap::agent::cupti::guest_clock

@@ -51,7 +51,7 @@ Result HookSubscribeV2(Subscriber* subscriber, CallbackFunction callback, void* 
     return broker::SubscribeGuest(subscriber, callback, user, parameters);
   }
   Quietly([] { BeforeSession("cuptiSubscribe_v2"); });
-  PassClockOn();
+  StopTranslating();
   const Result result = g_real.SubscribeV2(subscriber, callback, user, parameters);
   if (result == kSuccess) {
     const std::lock_guard lock(g_guest->mutex);
@@ -157,18 +157,18 @@ Result HookActivityDisableContext(void* context, uint32_t kind) {
 
 // The start of a session, though nothing is held by it: if no kind follows, we come back.
 Result HookRegisterTimestampCallback(guest_clock::Clock clock) {
-  bool is_one_of_several;
+  if (clock == nullptr || !InOwnProcess()) return g_real.ActivityRegisterTimestampCallback(clock);
+  bool is_cuptis;
   {
     const std::lock_guard lock(g_guest->mutex);
-    is_one_of_several = g_guest->subscriptions > 0 && !g_guest->first;
-  }
-  if (clock == nullptr || is_one_of_several || InForkChild()) {
-    return g_real.ActivityRegisterTimestampCallback(clock);
+    const bool is_one_of_several = g_guest->subscriptions > 0 && !g_guest->first;
+    is_cuptis = g_guest->has_clock || is_one_of_several;
   }
   Quietly([] { BeforeSession("cuptiActivityRegisterTimestampCallback"); });
-  guest_clock::Set(clock);
+  const Result result = is_cuptis ? PassClockOn(clock) : kSuccess;
+  if (!is_cuptis) guest_clock::Set(clock);
   Quietly(AfterRelease);
-  return kSuccess;
+  return result;
 }
 
 // As the times in its records.

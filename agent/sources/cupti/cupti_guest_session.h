@@ -33,6 +33,7 @@ struct Guest {
   BufferRequested requested = nullptr;
   BufferCompleted completed = nullptr;
   bool active = false;      // we have yielded, or are about to
+  bool has_clock = false;   // CUPTI itself has a clock of the program's, for good
   bool yielding = false;    // not yet
   bool first = false;       // active from before our hooks: what it holds is a guess
   bool alone = false;       // the subscription from before our hooks is all that it holds
@@ -80,9 +81,11 @@ void BeforeKind(const char* call, uint32_t kind);
 void AfterRelease();
 // The same, of a kind: there we have seen what the program does with records.
 void AfterKindOff();
+// Gives CUPTI itself a clock of the program's. Later ones go there too.
+Result PassClockOn(guest_clock::Clock clock);
 // Where the program's records are not ours to translate, CUPTI does it. Our times are other ones
 // from then on, and count as untimed (Drain::PossibleTimes).
-void PassClockOn();
+void StopTranslating();
 // Gives CUPTI the program's buffers.
 Result RegisterGuestsBuffers(BufferRequested requested);
 

@@ -172,6 +172,19 @@ TEST(KinetoTest, TheProgramsClockSpoilsNeitherProfile) {
   }
 }
 
+// Of such a kind we do not know where the times are: CUPTI gets the clock, and keeps it.
+TEST(KinetoTest, WhereTheClockMustBePassedOnOurWorkAfterItIsUntimedAndSaid) {
+  const TracedRun traced(Program("nvlink"), kReturnSoon);
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().output();
+  EXPECT_THAT(traced.process().output(), HasSubstr("untimely=0 "));
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const Trace& trace = traced.run().traces[0];
+  EXPECT_EQ(trace.kernels.size(), size_t{kLaunches * (kSessions + 1)});
+  EXPECT_EQ(std::ranges::count(trace.kernels.start, collector::kUntimed), kLaunches * kSessions);
+  EXPECT_THAT(trace.hello.notes(), testing::Contains(HasSubstr("not of its clock")));
+  EXPECT_EQ(traced.Problems(), "");
+}
+
 TEST(DriverOnlyTest, AThreadThatWasInsideACallWhenWeStoodBackIsHeardAgainAndItsPollsAreCounted) {
   constexpr size_t kQuick = 20;
   const TracedRun traced(

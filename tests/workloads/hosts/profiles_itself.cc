@@ -3,8 +3,7 @@
 // every kernel of its own window and no buffer that it did not lend, and prints what settings it
 // found. usage: profiles_itself LAUNCHES SESSIONS PAUSE_MS [WAY [@FILE]]
 //   each session: LAUNCHES outside, LAUNCHES profiled; a pause after each; LAUNCHES at the end,
-//   with
-//   @FILE one after the other until there is such a file
+//   and with @FILE one after the other until there is such a file
 //   WAY: kinds (activity kinds only, as torch.profiler since 2025), subscribe (with a subscription
 //   and its callbacks, as before), finalize (cuptiFinalize after each session, TEARDOWN_CUPTI=1),
 //   lookup (kinds, by addresses from dlsym, as Triton's Proton), subscribed (one subscription,
@@ -12,7 +11,8 @@
 //   2.12: one subscription, from the first session to the end, for contexts that are made; the
 //   processor's ticks as CUPTI's clock, set at each session; kinds off before the flush; buffers
 //   per thread off after it), early (a subscription from before the driver is up, for good),
-//   threads (kinds, of which another thread enables one at the same time)
+//   threads (kinds, of which another thread enables one at the same time), nvlink (kineto, with a
+//   kind of which nobody knows the times in the first session)
 #include <cupti.h>
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
@@ -29,6 +29,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "tests/workloads/hosts/device_work.h"
 
@@ -208,13 +209,18 @@ bool SetPerThreadBuffersOff() {
          CUPTI_SUCCESS;
 }
 
+bool IsKineto(const std::string& way) { return way == "kineto" || way == "nvlink"; }
+
 bool Profile(int count, const std::string& way) {
-  const bool as_kineto = way == "kineto", in_two_threads = way == "threads";
+  const bool as_kineto = IsKineto(way), in_two_threads = way == "threads";
   nvtxRangePushA("session");
   began = as_kineto ? Ticks() : Realtime();
   bool ok = !as_kineto || UseTicks();
   ok = ok && calls.Register(&OnRequested, &OnCompleted) == CUPTI_SUCCESS &&
        (in_two_threads ? EnableKindsInTwoThreads() : EnableKinds());
+  static bool is_first = true;
+  const bool has_strange_kind = way == "nvlink" && std::exchange(is_first, false);
+  if (has_strange_kind) ok = calls.Enable(CUPTI_ACTIVITY_KIND_NVLINK) == CUPTI_SUCCESS && ok;
   NoteSettings();
   Launch(count);
   if (in_two_threads) SetMemory(count);
@@ -222,6 +228,7 @@ bool Profile(int count, const std::string& way) {
   if (as_kineto) ok = DisableKinds() && ok;
   ok = cuptiActivityFlushAll(1) == CUPTI_SUCCESS && ok;
   ok = (as_kineto ? SetPerThreadBuffersOff() : DisableKinds()) && ok;
+  if (has_strange_kind) ok = calls.Disable(CUPTI_ACTIVITY_KIND_NVLINK) == CUPTI_SUCCESS && ok;
   if (in_two_threads) ok = calls.Disable(CUPTI_ACTIVITY_KIND_MEMSET) == CUPTI_SUCCESS && ok;
   nvtxRangePop();
   return ok;
@@ -230,7 +237,7 @@ bool Profile(int count, const std::string& way) {
 bool Session(const std::string& way, int count) {
   CUpti_SubscriberHandle subscriber = nullptr;
   bool ok = way != "subscribe" || Subscribe(&subscriber);
-  if (way == "kineto") ok = SubscribeAsKineto();
+  if (IsKineto(way)) ok = SubscribeAsKineto();
   if (way == "lookup") ok = LookUpAll() && ok;
   ok = Profile(count, way) && ok;
   if (way == "subscribe") ok = cuptiUnsubscribe(subscriber) == CUPTI_SUCCESS && ok;
@@ -266,7 +273,7 @@ int main(int argc, char** argv) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   // A context of its own, to be called back for.
-  const bool has_contexts = way == "kineto" || way == "early";
+  const bool has_contexts = IsKineto(way) || way == "early";
   if (has_contexts) start_device(1);
   const std::lock_guard lock(mutex);
   const int expected_callbacks = way == "subscribe"    ? launches * sessions
