@@ -102,9 +102,9 @@ class DeepSpeedTextTest(harness.TracedTest):
         # 475.1 M = 475.1 M bfp16 = 100% Params, 303.15 GMACs = 100% MACs, 950.2 MB = 950.2 MB bfp16 = 100% Memory,
         # 72.83 ms = 100% latency, 8.33 TFLOPS
         elements, size = rf'{NUMBER}(?: [KMBT])?', rf'{NUMBER} [KMGT]?B'
-        item = re.compile(rf'({elements}) = ({elements} \w+(?: \+ {elements} \w+)*) = {NUMBER}% Params, '
+        item = re.compile(rf'({elements}) = (?:({elements} \w+(?: \+ {elements} \w+)*) = )?{NUMBER}% Params, '
                           rf'{NUMBER} [GMKT]?MACs = {NUMBER}% MACs, '
-                          rf'({size}) = ({size} \w+(?: \+ {size} \w+)*) = {NUMBER}% Memory, '
+                          rf'({size}) = (?:({size} \w+(?: \+ {size} \w+)*) = )?{NUMBER}% Memory, '
                           rf'{NUMBER} [mu]?s = {NUMBER}% latency, {NUMBER} [TGMKmu]?FLOPS(.*)$')
         modules = [item.match(module) for module in self.modules(self.text('deepspeed-memory'))]
         self.assertTrue(all(modules))
@@ -150,6 +150,23 @@ class DeepSpeedTextTest(harness.TracedTest):
         done = self.run_bare([harness.RANKTAP, 'report', self.trace, 'modules', '--format', 'deepspeed', '--profile-step', '99'])
         self.assertEqual(done.returncode, 1)
         self.assertIn('no step 99', done.stderr)
+
+    def test_depth_0_is_the_model_and_not_what_it_is_wrapped_into(self):
+        done, run = self.run_traced([harness.TORCH_PYTHON, harness.PROGRAMS / 'wrapped.py'], ['--level', 'full'])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = {form: self.run_bare([harness.RANKTAP, 'report', run, 'modules', '--format', form]).stdout
+                for form in ('deepspeed', 'deepspeed-old', 'deepspeed-memory')}
+        for form, printed in text.items():
+            with self.subTest(form):
+                self.assertIn('\nModel(\n', printed)
+                self.assertNotIn('DataParallel', printed)
+                self.assertRegex(printed, r"depth 0:\n +params +- \{'Model': '144'\}")
+        # PyTorch's ModuleList prints its children alone since 2.1; the older forms are of before.
+        self.assertRegex(text['deepspeed'], r'\(layers\): ModuleList\(\n +\(0\): Linear')
+        self.assertRegex(text['deepspeed-old'], r'\(layers\): ModuleList\(\n +144, 100.00% Params, ')
+        self.assertRegex(text['deepspeed-memory'],
+                         r'\(layers\): ModuleList\(\n +144 = 144 fp32 = 100% Params, .*576 B = 576 B fp32 = 100% Memory')
+        self.assertRegex(text['deepspeed-memory'], r'ReLU\(0 = 0% Params, .* = 0% MACs, 0 B = 0% Memory, ')
 
 
 if __name__ == '__main__':

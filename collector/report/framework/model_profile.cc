@@ -1,5 +1,7 @@
 #include "collector/report/framework/model_profile.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -80,6 +82,31 @@ size_t MainRoot(const std::vector<ModelModule>& model,
   return best;
 }
 
+// What a wrapper around the model calls it; empty: it is none. DeepSpeed's depth 0 is the model.
+std::string_view NameInWrapper(std::string_view type) {
+  constexpr std::pair<std::string_view, std::string_view> kWrappers[] = {
+      {"DistributedDataParallel", "module"},
+      {"DataParallel", "module"},
+      {"DeepSpeedEngine", "module"},
+      {"PipelineEngine", "module"},
+      {"FullyShardedDataParallel", "_fsdp_wrapped_module"},
+      {"OptimizedModule", "_orig_mod"}};
+  for (const auto& [wrapper, name] : kWrappers) {
+    if (type == wrapper) return name;
+  }
+  return {};
+}
+
+// The model itself, below what it is wrapped into.
+size_t Unwrapped(const std::vector<ModelModule>& model, size_t root) {
+  for (size_t i = root; i < model.size(); ++i) {
+    const std::string_view inside = NameInWrapper(model[root].type);
+    if (inside.empty()) break;
+    if (model[i].name == fmt::format("{}.{}", model[root].name, inside)) root = i;
+  }
+  return root;
+}
+
 int64_t SumOfChildren(const ModelProfile& profile, const ModuleProfile& module,
                       int64_t ModuleProfile::*value) {
   int64_t sum = 0;
@@ -147,7 +174,7 @@ Result<ModelProfile> ProfileModel(const Run& run, const ReportOptions& options,
     std::map<std::string, ModuleRow> rows;
     for (ModuleRow& row : SummarizeModules(run.traces)) rows.emplace(row.name, row);
     const Latencies latencies(trace, *timed);
-    const size_t root = MainRoot(model, rows);
+    const size_t root = Unwrapped(model, MainRoot(model, rows));
     ModelProfile profile{.step = timed->profiled,
                          .throughput = MeasureThroughput(run, trace, options, step),
                          .steps_timed = timed->list.size()};

@@ -235,7 +235,9 @@ std::string ModuleItems(const ModuleProfile& module, const ModuleProfile& root,
       {Params(static_cast<double>(held.elements)), percent(held.elements, all.elements), "Params"},
       {Macs(static_cast<double>(module.macs)), percent(module.macs, root.macs), "MACs"},
       {Seconds(module.forward_ns), percent(module.forward_ns, root.forward_ns), "latency"}};
-  if (style == DeepSpeedStyle::kMemory) {
+  if (style == DeepSpeedStyle::kMemory && held.elements == 0) {
+    items.insert(items.begin() + 2, {"0 B", 0, "Memory"});
+  } else if (style == DeepSpeedStyle::kMemory) {
     items[0].amount += " = " + ByType(module.parameters, root.parameters, false);
     items.insert(items.begin() + 2,
                  {fmt::format("{}B = {}", Number(static_cast<double>(held.bytes)),
@@ -274,8 +276,9 @@ void AppendModule(const ModelProfile& profile, uint32_t index, size_t indent, De
     return;
   }
   const std::string inside = "\n" + std::string(indent + 2, ' ');
-  // PyTorch's own ModuleList prints its children only.
-  if (module.type != "ModuleList") *text += inside + items;
+  // The ModuleList of PyTorch 2.1 and later prints its children only; the older formats are of
+  // before.
+  if (module.type != "ModuleList" || style != DeepSpeedStyle::kCurrent) *text += inside + items;
   for (const uint32_t child : module.children) {
     *text += inside + "(" + profile.modules[child].attribute + "): ";
     AppendModule(profile, child, indent + 2, style, text);

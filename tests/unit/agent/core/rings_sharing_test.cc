@@ -59,6 +59,18 @@ TEST_F(Rings, ManyShortThreadsNeedABlockEach) {
   EXPECT_EQ(stored, kThreads * 10u) << "nothing was acknowledged before the last one's end";
 }
 
+TEST_F(Rings, NewThreadsHaveABlockEachWhereTheSenderDoesNotComeToRun) {
+  Segment fresh;
+  ASSERT_TRUE(fresh.Create(32 << 20, kSession));
+  for (int i = 0; i < 4000; ++i) {
+    const char name[16] = "short";
+    proto::WriterSlot* const slot = fresh.AcquireSlot(proto::WriterKind::kThread, i, name);
+    ASSERT_NE(slot, nullptr) << i;
+    proto::Chunk* pending = nullptr;
+    ASSERT_NE(fresh.LendChunk({.writer = slot->id.load()}, pending), nullptr) << i;
+  }
+}
+
 TEST_F(Rings, MemoryThatNobodyUsesIsNotTaken) {
   Segment fresh;
   ASSERT_TRUE(fresh.Create(32 << 20, kSession));
