@@ -33,6 +33,8 @@ namespace ranktap::agent {
   COUNTER(steps_down, 21)              \
   COUNTER(watched_ns, 22)              \
   COUNTER(polls, 23)                   \
+  COUNTER(resident_bytes, 24)          \
+  COUNTER(peak_resident_bytes, 25)     \
   // Last, so that one more is one line.
 
 #define RANKTAP_MEMBER(name, number) uint64_t name = 0;

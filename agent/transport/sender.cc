@@ -325,7 +325,11 @@ void Sender::SendPeriodic(bool last) {
   cost.frames = frames_total_ + link_.frames_queued();
   cost.bytes = bytes_total_ + link_.bytes_sent();
   cost.threads = writers_seen_;
+  const ResidentMemory memory = memory_.Read();
+  cost.resident_bytes = memory.now;
+  cost.peak_resident_bytes = memory.peak;
   Put(FrameType::kCost, EncodeCost(cost));
+  if (last) memory_.Close();
 }
 
 // True when there was anything to send.
@@ -379,6 +383,7 @@ void Sender::SendFarewells() {
 void Sender::CloseInForkChild() {
   link_.CloseInForkChild();
   spool_.CloseInForkChild();
+  memory_.CloseInForkChild();
 }
 
 }  // namespace ranktap::agent

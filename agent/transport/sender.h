@@ -21,6 +21,7 @@
 #include "agent/core/announcements.h"
 #include "agent/core/arena.h"
 #include "agent/core/own_thread.h"
+#include "agent/core/resident_memory.h"
 #include "agent/core/segment.h"
 #include "agent/transport/collector_link.h"
 #include "agent/transport/dictionary.h"
@@ -140,6 +141,7 @@ class Sender {
   Setup setup_;
   CollectorLink link_;
   FileSpool spool_;
+  ResidentMemoryReader memory_;
   RingReader reader_;
   Dictionary dictionary_;
   LevelSchedule levels_;

@@ -48,7 +48,7 @@ struct Traffic {
   const Trace* trace = nullptr;
   std::string name;
   std::vector<Change> changes;  // HTA's
-  std::vector<double> of_each;  // of copies whose bytes are known
+  std::vector<double> of_each;  // of copies whose bytes or GB/s are known
   int64_t bytes = 0, ns = 0;
   int64_t unknown = 0;  // copies whose bytes the file does not say
   Description gbps;
@@ -69,10 +69,9 @@ void AddSpan(const DeviceSpan& span, bool as_hta, Traffic* traffic) {
     traffic->changes.push_back({span.start, bandwidth});
     traffic->changes.push_back({end, -bandwidth});
   } else {
-    if (BytesUnknown(trace, span)) {
-      ++traffic->unknown;
-      return;
-    }
+    const bool unknown = BytesUnknown(trace, span);
+    traffic->unknown += unknown ? 1 : 0;
+    if (unknown && bandwidth <= 0) return;
     if (bandwidth > 0) traffic->of_each.push_back(bandwidth);
   }
   traffic->bytes += static_cast<int64_t>(BytesOf(trace, span));

@@ -19,6 +19,8 @@ struct CopyRow {
   DurationStatistics time;
   int64_t bytes = 0, largest = 0, host_ns = 0, alone_ns = 0;
   bool bytes_unknown = false;  // of one of them at least
+  // What the file's own GB/s say of how much those were; -1: it says nothing of one of them.
+  double told_bytes = 0;
 };
 
 void Add(const Trace& trace, std::map<std::string, CopyRow>* by_name) {
@@ -32,8 +34,16 @@ void Add(const Trace& trace, std::map<std::string, CopyRow>* by_name) {
                                                     : trace.memsets.bytes[span.row]);
     row.time.Add(span.end - span.start);
     row.bytes += bytes;
-    row.bytes_unknown |= (is_copy ? trace.copies.bytes_unknown.At(span.row)
+    const bool unknown = (is_copy ? trace.copies.bytes_unknown.At(span.row)
                                   : trace.memsets.bytes_unknown.At(span.row)) != 0;
+    row.bytes_unknown |= unknown;
+    const double gbps = is_copy ? trace.copies.reported_bandwidth.At(span.row)
+                                : trace.memsets.reported_bandwidth.At(span.row);
+    if (unknown && gbps <= 0) row.told_bytes = -1;
+    if (row.told_bytes >= 0) {
+      row.told_bytes +=
+          unknown ? gbps * static_cast<double>(span.end - span.start) : static_cast<double>(bytes);
+    }
     row.largest = std::max(row.largest, bytes);
     row.alone_ns += span.end - span.start - Length(Within(compute, span.start, span.end));
     if (span.launch != kNone) {
@@ -43,8 +53,8 @@ void Add(const Trace& trace, std::map<std::string, CopyRow>* by_name) {
 }
 
 Cell GbPerSecond(const CopyRow& row) {
-  if (row.time.total_ns == 0 || row.bytes_unknown) return {};
-  return static_cast<double>(row.bytes) / static_cast<double>(row.time.total_ns);
+  if (row.time.total_ns == 0 || row.told_bytes < 0) return {};
+  return row.told_bytes / static_cast<double>(row.time.total_ns);
 }
 
 // Missing bytes are missing: a sum without some of its parts would be a number too small.

@@ -84,7 +84,9 @@ struct GivenOut {
   uint32_t device;
   std::string allocator;
   Curve curve;
+  bool is_process = false;  // all that it has in RAM; its blocks are not known
 
+  Cell OfBlocks(int64_t number) const { return is_process ? Cell() : Cell(number); }
   Cell peak_reserved() const { return curve.has_reserved ? Cell(curve.peak_reserved) : Cell(); }
 };
 
@@ -94,14 +96,15 @@ const ColumnsOf<GivenOut> kColumns = {
     {"allocator", Unit::kText, [](const GivenOut& row) { return row.allocator; }},
     {"peak_bytes", Unit::kBytes, [](const GivenOut& row) { return row.curve.peak; }},
     {"peak_at_ns", Unit::kNs,
-     [](const GivenOut& row) { return row.curve.peak_time - row.trace->first_ns; }},
+     [](const GivenOut& row) { return row.OfBlocks(row.curve.peak_time - row.trace->first_ns); }},
     {"peak_reserved_bytes", Unit::kBytes, [](const GivenOut& row) { return row.peak_reserved(); }},
     {"at_end_bytes", Unit::kBytes, [](const GivenOut& row) { return row.curve.now; }},
-    {"allocations", Unit::kCount, [](const GivenOut& row) { return row.curve.allocations; }},
-    {"allocated_bytes", Unit::kBytes, [](const GivenOut& row) { return row.curve.allocated; },
-     Shown::kDetail},
-    {"largest_bytes", Unit::kBytes, [](const GivenOut& row) { return row.curve.largest; },
-     Shown::kDetail},
+    {"allocations", Unit::kCount,
+     [](const GivenOut& row) { return row.OfBlocks(row.curve.allocations); }},
+    {"allocated_bytes", Unit::kBytes,
+     [](const GivenOut& row) { return row.OfBlocks(row.curve.allocated); }, Shown::kDetail},
+    {"largest_bytes", Unit::kBytes,
+     [](const GivenOut& row) { return row.OfBlocks(row.curve.largest); }, Shown::kDetail},
 };
 
 MemoryCategory CategoryOf(uint8_t told) {
@@ -225,8 +228,24 @@ void AddHolders(const Trace& trace, uint32_t device, const Curve& curve, int fra
   }
 }
 
-void NoteEmpty(Table* table) {
-  if (!table->rows.empty()) return;
+// Beside what allocators told: all that the process has in RAM.
+void AddProcess(const Trace& trace, std::vector<GivenOut>* rows) {
+  const auto now = static_cast<int64_t>(trace.cost.resident_bytes());
+  const auto peak = static_cast<int64_t>(trace.cost.peak_resident_bytes());
+  if (peak == 0) return;
+  rows->push_back(
+      {&trace, kCpu, "the whole process (RSS)", {.now = now, .peak = peak}, /*is_process=*/true});
+}
+
+constexpr std::string_view kNotSeen =
+    "framework: what PyTorch's allocators gave out in the steps that were recorded, and of what "
+    "they "
+    "held before: parameters, buffers, gradients and optimizer states, and all of a GPU's history. "
+    "Not seen: other libraries' memory (NumPy, the CUDA context, workers), other tensors from "
+    "before "
+    "the first recorded step";
+
+void NoteNothingRecorded(Table* table) {
   table->notes.push_back(
       "no allocations were recorded: ranktap run --level full records them in the steps of "
       "--schedule, torch.profiler with profile_memory=True");
@@ -244,6 +263,7 @@ Table TabulateMemory(const Run& run, const ReportOptions&) {
     for (const auto& [device, curve] : CudaCurves(trace)) {
       rows.push_back({&trace, device, "CUDA", curve});
     }
+    AddProcess(trace, &rows);
     for (const Damage& damage : trace.damage) {
       notes.push_back(
           fmt::format("{}, offset {}: {}", trace.info.file, damage.offset, damage.what));
@@ -251,7 +271,14 @@ Table TabulateMemory(const Run& run, const ReportOptions&) {
   }
   Table table = TableOf("Memory that was given out, by device", kColumns, rows);
   table.notes = std::move(notes);
-  NoteEmpty(&table);
+  const auto is_recorded = [](const Trace& trace) {
+    return trace.is_ours() && trace.allocations.size() > 0;
+  };
+  if (std::any_of(run.traces.begin(), run.traces.end(), is_recorded)) {
+    table.notes.emplace_back(kNotSeen);
+  }
+  const auto tells_blocks = [](const GivenOut& row) { return !row.is_process; };
+  if (std::none_of(rows.begin(), rows.end(), tells_blocks)) NoteNothingRecorded(&table);
   return table;
 }
 
@@ -265,7 +292,7 @@ Table TabulateMemoryPeak(const Run& run, const ReportOptions& options) {
   const Shown stack = options.by_stack > 0 ? Shown::kProse : Shown::kDetail;
   Table table =
       TableOf("What held the memory at the peak of each device", HolderColumns(stack), rows);
-  NoteEmpty(&table);
+  if (rows.empty()) NoteNothingRecorded(&table);
   return table;
 }
 

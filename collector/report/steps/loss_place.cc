@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/framework/op_modules.h"
@@ -139,14 +140,18 @@ class Places {
   }
 
   // "train.py(12): step": the innermost frame that is not PyTorch's own.
-  std::string LineOf(uint32_t op) const {
+  std::string_view LineOf(uint32_t op) const {
     while (op != kNone && trace_.operators.stack.At(op) == 0) op = trace_.operators.parent[op];
     if (op == kNone) return "";
-    for (std::string& frame : InnermostFrames(
-             trace_.dictionary.String(trace_.operators.stack.At(op)), kFramesLookedAt)) {
-      if (frame[0] != '<' && frame.find("torch/") == frame.npos) return std::move(frame);
+    const uint32_t stack = trace_.operators.stack.At(op);
+    const auto [line, is_new] = lines_.try_emplace(stack);
+    if (!is_new) return line->second;
+    for (std::string& frame : InnermostFrames(trace_.dictionary.String(stack), kFramesLookedAt)) {
+      if (frame[0] == '<' || frame.find("torch/") != frame.npos) continue;
+      line->second = std::move(frame);
+      break;
     }
-    return "";
+    return line->second;
   }
 
   std::string WhatFor(int64_t start, int64_t end, uint32_t i) const {
@@ -176,6 +181,7 @@ class Places {
   std::map<uint32_t, std::vector<StreamWait>> waits_;
   std::vector<int64_t> launched_before_;  // by span: the work before it on its stream
   std::vector<Explained::Piece> phases_;
+  mutable std::unordered_map<uint32_t, std::string> lines_;  // by stack
 };
 
 void AddTrace(const Trace& trace, const std::vector<Interval>& waits,

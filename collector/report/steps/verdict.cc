@@ -61,7 +61,9 @@ std::vector<Loss> FindLosses(const Run& run, const std::vector<RankWaterfall>& w
     for (uint32_t t = 0; t < waterfalls.size(); ++t) {
       if (waterfalls[t].counted == 0) continue;
       loss.ns += waterfalls[t].mean[c];
-      if (waterfalls[t].mean[c] > most) {
+      const bool is_first_of_equals = waterfalls[t].mean[c] == most &&
+                                      run.traces[t].info.rank < run.traces[loss.trace].info.rank;
+      if (waterfalls[t].mean[c] > most || is_first_of_equals) {
         most = waterfalls[t].mean[c];
         loss.trace = t;
       }

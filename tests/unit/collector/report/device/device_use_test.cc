@@ -22,6 +22,27 @@ TEST(Copies, BytesTimeAndBandwidthOfAllRanks) {
   EXPECT_EQ(CellAt<int64_t>(table, 0, "host_ns"), 15 * 200);
 }
 
+// A file may say how fast a copy was and not how much it was.
+TEST(Copies, GbPerSecondWithoutBytesAreKeptAndBytesAreMissing) {
+  SyntheticJob job({.ranks = 1, .steps = 5});
+  Copies& copies = job.run().traces[0].copies;
+  for (size_t i = 0; i < copies.size(); ++i) {
+    copies.bytes[i] = 0;
+    copies.bytes_unknown.push_back(1);
+    copies.reported_bandwidth.push_back(12.5);
+  }
+  const Table table = TabulateCopies(job.run());
+  EXPECT_DOUBLE_EQ(CellAt<double>(table, 0, "gb_per_s"), 12.5);
+  const auto is_missing = [](const Table& of, const std::string& column) {
+    return std::holds_alternative<std::monostate>(of.rows[0][ColumnNamed(of, column)]);
+  };
+  EXPECT_TRUE(is_missing(table, "total_bytes"));
+  const Table each = TabulateBandwidth(job.run(), {});
+  EXPECT_EQ(CellAt<int64_t>(each, 0, "count"), 5);
+  EXPECT_DOUBLE_EQ(CellAt<double>(each, 0, "mean_gbps"), 12.5);
+  EXPECT_TRUE(is_missing(each, "total_bytes"));
+}
+
 TEST(Syncs, TheDevicesIdleTimeAfterAWaitIsTheHostsTimeToTheNextLaunch) {
   SyntheticJob job({.ranks = 2, .steps = 6});
   const Table table = TabulateSyncs(job.run());

@@ -74,6 +74,21 @@ TEST(LossPlace, ThePhaseTheHostWasInIsNamed) {
   ExpectSaid(program.run(), "(host-bound), 75.0 % of it in the backward pass");
 }
 
+TEST(LossPlace, TheProgramsOwnLineIsNamed) {
+  Program program;
+  for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
+    program.AddStep(at, at + 10 * kMs);
+    program.AddOperator("aten::mm", at, at + 9 * kMs);
+    program.AddKernel(at + 8 * kMs, at + 8 * kMs, at + 10 * kMs);
+  }
+  Trace& trace = program.trace();
+  NestOperators(&trace);
+  const uint32_t stack = trace.dictionary.AppendString(
+      "<built-in method mm>;/lib/torch/nn/functional.py(9): linear;train.py(12): step");
+  for (size_t i = 0; i < trace.operators.size(); ++i) trace.operators.stack.push_back(stack);
+  ExpectSaid(program.run(), "(host-bound), 100.0 % of it at train.py(12): step");
+}
+
 TEST(LossPlace, AModuleWithMoreThanHalfOfTheLossIsNamedAndOneWithLessIsNot) {
   for (const int64_t more : {6, 1}) {
     Program program;

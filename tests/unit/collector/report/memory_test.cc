@@ -1,0 +1,32 @@
+// What a process has in RAM stands beside what its allocators told.
+#include <gtest/gtest.h>
+
+#include "collector/report/reports.h"
+#include "tests/unit/collector/report/table_access.h"
+
+namespace ranktap::collector {
+namespace {
+
+TEST(Memory, TheProcesssOwnSizeStandsBesideWhatAllocatorsTold) {
+  collector::Run run;
+  Trace& trace = run.traces.emplace_back();
+  Allocations& all = trace.allocations;
+  all.start.push_back(5);
+  all.end.push_back(5);
+  all.writer.push_back(0);
+  all.bytes.push_back(4096);
+  trace.cost.set_resident_bytes(1'000'000);
+  trace.cost.set_peak_resident_bytes(2'000'000);
+  const Table table = TabulateMemory(run, {});
+  ASSERT_EQ(table.rows.size(), 2u);
+  const size_t row = RowWith<std::string>(table, "allocator", "the whole process (RSS)");
+  EXPECT_EQ(CellAt<int64_t>(table, row, "peak_bytes"), 2'000'000);
+  EXPECT_EQ(CellAt<int64_t>(table, row, "at_end_bytes"), 1'000'000);
+  EXPECT_TRUE(
+      std::holds_alternative<std::monostate>(table.rows[row][ColumnNamed(table, "allocations")]));
+  ASSERT_EQ(table.notes.size(), 1u);
+  EXPECT_NE(table.notes[0].find("Not seen: other libraries' memory"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ranktap::collector
