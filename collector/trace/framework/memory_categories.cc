@@ -85,6 +85,7 @@ class Categories {
     }
     for (const uint32_t row : RangesIn(trace, kStepDomain)) {
       steps_.push_back({ranges.start[row], ranges.end[row]});
+      last_step_ended_ = ranges.unfinished.At(row) == 0;
     }
     for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
       if (ranges.depth[row] == 0) forwards_.push_back(ranges.start[row]);
@@ -115,8 +116,10 @@ class Categories {
     const bool in_node =
         !operators.empty() && trace_.operators.scope.At(operators.front()) == kBackwardScope;
     if (in_node || Covers(backward_, block->start)) return MemoryCategory::kAutogradDetail;
-    return Covers(data_, block->start) || BeforeForward(block->start) ? MemoryCategory::kInput
-                                                                      : MemoryCategory::kActivation;
+    if (!Covers(data_, block->start) && !BeforeForward(block->start)) {
+      return MemoryCategory::kActivation;
+    }
+    return OutlivesNextStep(*block) ? MemoryCategory::kUnknown : MemoryCategory::kInput;
   }
 
  private:
@@ -138,9 +141,19 @@ class Categories {
     return forward == forwards_.end() || *forward > time;
   }
 
+  bool OutlivesNextStep(const MemoryBlock& block) const {
+    const auto after = std::upper_bound(steps_.begin(), steps_.end(), block.start,
+                                        [](int64_t t, const Span& step) { return t < step.start; });
+    const auto own = after - steps_.begin() - 1;
+    const auto next = static_cast<size_t>(own) + 1;
+    const bool ended = next + 1 < steps_.size() || (next < steps_.size() && last_step_ended_);
+    return own > 0 && ended && block.end > steps_[next].end;
+  }
+
   const Trace& trace_;
   OpenSpans modules_, operators_;
   std::vector<Span> backward_, optimizer_, data_, steps_;
+  bool last_step_ended_ = false;
   std::vector<int64_t> forwards_;
 };
 
