@@ -31,6 +31,7 @@ CuptiScript Read() {
   script.zero_times_every = Number("ZERO_TIMES_EVERY", 0);
   script.swap_times_every = Number("SWAP_TIMES_EVERY", 0);
   script.tick_times_every = Number("TICK_TIMES_EVERY", 0);
+  script.clock_jitter_ns = Number("CLOCK_JITTER_NS", 0);
   script.fatal_after = Number("FATAL_AFTER", 0);
   script.correlation_by_api_kinds = Is("CORRELATION", "api-kinds");
   script.graph_ids_wrong = Number("GRAPH_IDS_WRONG", 0) != 0;

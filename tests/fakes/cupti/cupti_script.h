@@ -15,6 +15,7 @@ struct CuptiScript {
   uint64_t zero_times_every;      // ZERO_TIMES_EVERY
   uint64_t swap_times_every;      // SWAP_TIMES_EVERY: end before start
   uint64_t tick_times_every;      // TICK_TIMES_EVERY: of another clock, as if they were nanoseconds
+  uint64_t clock_jitter_ns;       // CLOCK_JITTER_NS
   uint64_t fatal_after;           // FATAL_AFTER: records, then CUPTI ends itself
   bool correlation_by_api_kinds;  // CORRELATION=api-kinds
   bool graph_ids_wrong;           // GRAPH_IDS_WRONG: from the second subscription on
