@@ -34,7 +34,8 @@ std::vector<Work> WorkOfSteps(const Trace& trace, const StepList& steps) {
     Work& of = work[static_cast<size_t>(step)];
     if (span.start < of.first) {
       of.first = span.start;
-      of.delay = span.start - trace.api_calls.start[span.launch];
+      // The device's clock may be off: nothing begins before its launch.
+      of.delay = std::max<int64_t>(0, span.start - trace.api_calls.start[span.launch]);
     }
     of.last = std::max(of.last, span.end);
   }

@@ -45,6 +45,20 @@ class OwnOpsTest(harness.TracedTest):
         self.assertEqual(+our_flops, +flops)
         self.check_export(run, theirs.with_suffix('.trace.json'))
 
+    def test_torchs_profiler_sees_beside_us_what_it_sees_alone(self):
+        command = [harness.TORCH_PYTHON, harness.PROGRAMS / 'profile_ops.py']
+        alone, beside = ((self.scratch / f'{name}.trace.json', self.scratch / f'{name}.rows.json')
+                         for name in ('alone', 'beside'))
+        done = self.run_bare([*command, *alone])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        traced, _ = self.run_traced([*command, *beside], ['--level', 'full'])
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        expected, seen = ({way: sorted((row['name'], row['calls'], row['shapes'], row['flops']) for row in rows)
+                           for way, rows in json.loads(path.read_text()).items() if isinstance(rows, list)}
+                          for _, path in (alone, beside))
+        self.assertGreater(len(expected['shapes']), 60)
+        self.assertEqual(seen, expected)
+
     def check_export(self, run, reference):
         """What torch.profiler's JSON says of an operator; and in pieces, each event once."""
         def export(name, *options):

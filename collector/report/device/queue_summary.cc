@@ -86,8 +86,10 @@ Streams CollectChanges(const Trace& trace, bool as_hta) {
       last = &streams[stream];
       last_stream = stream;
     }
-    last->launched.push_back(calls.start[span.launch]);
-    last->began.push_back(span.start);
+    const int64_t launched = calls.start[span.launch];
+    last->launched.push_back(launched);
+    // By a device's clock, which is off by microseconds, work may begin before its launch.
+    last->began.push_back(as_hta ? span.start : std::max(span.start, launched));
   }
   return streams;
 }

@@ -33,6 +33,7 @@ CuptiScript Read() {
   script.tick_times_every = Number("TICK_TIMES_EVERY", 0);
   script.stale_clock = Number("STALE_CLOCK", 0);
   script.clock_zeroes = Number("CLOCK_ZEROES", 0) != 0;
+  script.clock_jitter_ns = Number("CLOCK_JITTER_NS", 0);
   script.fatal_after = Number("FATAL_AFTER", 0);
   script.correlation_by_api_kinds = Is("CORRELATION", "api-kinds");
   script.graph_ids_wrong = Number("GRAPH_IDS_WRONG", 0) != 0;

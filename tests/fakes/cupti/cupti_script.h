@@ -17,6 +17,7 @@ struct CuptiScript {
   uint64_t tick_times_every;      // TICK_TIMES_EVERY: of another clock, as if they were nanoseconds
   uint64_t stale_clock;           // STALE_CLOCK: device records after a late timestamp callback
   bool clock_zeroes;              // CLOCK_ZEROES: device records without times after one
+  uint64_t clock_jitter_ns;       // CLOCK_JITTER_NS
   uint64_t fatal_after;           // FATAL_AFTER: records, then CUPTI ends itself
   bool correlation_by_api_kinds;  // CORRELATION=api-kinds
   bool graph_ids_wrong;           // GRAPH_IDS_WRONG: from the second subscription on

@@ -27,9 +27,9 @@ void EndByItself() {
 
 Misbehaviour::Misbehaviour(const Record& record) : record_(record) {
   const CuptiScript& script = Script();
-  bool any =
-      (script.drop_every | script.lose_every | script.unknown_kind_every | script.zero_times_every |
-       script.swap_times_every | script.tick_times_every | script.fatal_after) != 0;
+  bool any = (script.drop_every | script.lose_every | script.unknown_kind_every |
+              script.zero_times_every | script.swap_times_every | script.tick_times_every |
+              script.clock_jitter_ns | script.fatal_after) != 0;
   if (!any || record.kind == kUnknownKind) return;
   static std::atomic<uint64_t> counter{0};
   uint64_t serial = counter.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -42,6 +42,12 @@ Misbehaviour::Misbehaviour(const Record& record) : record_(record) {
   }
   if (serial == script.fatal_after) EndByItself();
   if (record.end_offset == 0) return;
+  if (script.clock_jitter_ns != 0) {
+    // Up to so much earlier or later, the same for both ends: the device's clock is fitted to ours.
+    const uint64_t width = 2 * script.clock_jitter_ns + 1;
+    const uint64_t by = serial * 0x9e3779b97f4a7c15 % width - script.clock_jitter_ns;
+    ChangeTimes(record.start_ns + by, record.end_ns + by);
+  }
   if (Due(script.zero_times_every, serial)) ChangeTimes(0, 0);
   if (Due(script.swap_times_every, serial)) ChangeTimes(record.end_ns, record.start_ns);
   if (Due(script.tick_times_every, serial)) {

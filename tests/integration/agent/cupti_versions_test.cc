@@ -104,6 +104,31 @@ TEST(DoubtfulCuptiTest, LaunchesThatNoRecordComesForAreNoted) {
               testing::Contains(HasSubstr("no kernel for 10 s")));
 }
 
+// Each takes its time on the drain's thread, and the program does not wait for it.
+TEST(DoubtfulCuptiTest, SlowCallsIntoCuptiCostNoKernel) {
+  const TracedRun traced({Host("launches"), "600", "300"},
+                         {{"RANKTAP_STANDIN_HANG_IN",
+                           "cuptiActivityFlushAll:300,cuptiActivityEnable:10,cuptiSubscribe:50"}});
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const Trace& trace = traced.run().traces[0];
+  EXPECT_EQ(trace.kernels.size(), 600u);
+  EXPECT_EQ(std::ranges::count(trace.kernels.launch, collector::kNone), 0);
+  EXPECT_EQ(traced.Problems(), "");
+}
+
+// CUPTI's buffers on the device had run out: all but the times is there.
+TEST(DoubtfulCuptiTest, WorkThatCuptiCouldNotTimeCountsAsUntimed) {
+  const TracedRun traced({Host("launches"), "200"}, {{"RANKTAP_STANDIN_ZERO_TIMES_EVERY", "2"}});
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const Trace& trace = traced.run().traces[0];
+  EXPECT_EQ(trace.kernels.size(), 200u);
+  EXPECT_GT(UntimedKernels(trace), 50u);
+  EXPECT_LT(UntimedKernels(trace), 150u);
+  EXPECT_EQ(std::ranges::count(trace.kernels.launch, collector::kNone), 0);
+  EXPECT_EQ(traced.Problems(), "");
+}
+
 // 8 s: the flush hangs from the first second on, and the agent's patience is 5.
 TEST(DoubtfulCuptiTest, ACallIntoCuptiThatHangsIsNotedByNameAndTheProgramGoesOn) {
   const TracedRun traced({Host("launches"), "800", "100"},

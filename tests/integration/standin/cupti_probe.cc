@@ -180,6 +180,7 @@ void OnRecord(const CUpti_Activity* record) {
 void OnBufferRequested(uint8_t** buffer, size_t* size, size_t* most) {
   *size = Number("PROBE_BUFFER", 65536);
   *buffer = static_cast<uint8_t*>(aligned_alloc(8, *size));
+  memset(*buffer, 0xa5, *size);  // used memory
   *most = 0;
 }
 

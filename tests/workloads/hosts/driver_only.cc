@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <latch>
 #include <thread>
 
@@ -25,6 +26,7 @@ void Check(CUresult result, const char* what) {
 void CUPTIAPI OnRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
   constexpr size_t kBytes = 1 << 20;
   *buffer = static_cast<uint8_t*>(std::aligned_alloc(8, kBytes));
+  std::memset(*buffer, 0xa5, kBytes);  // used memory
   *size = kBytes;
   *max_records = 0;
 }
