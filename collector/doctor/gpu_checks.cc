@@ -153,7 +153,8 @@ std::vector<Finding> CheckDriver(const HostView& host) {
     return {{Severity::kProblem,
              "no NVIDIA driver is loaded (/proc/driver/nvidia/version is not there): no kernel "
              "can be traced here, only NVTX ranges",
-             "run on a machine with a GPU; traces can be read anywhere"}};
+             "run on a machine with a GPU; PyTorch on the CPU is recorded by `ranktap run --level "
+             "full`; traces can be read anywhere"}};
   }
   std::vector<Finding> findings = {{Severity::kOk, fmt::format("NVIDIA driver {}", version), ""}};
   if (CudaMajorOf(Major(version)) == 0) {

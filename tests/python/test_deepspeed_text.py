@@ -154,6 +154,7 @@ class DeepSpeedTextTest(harness.TracedTest):
     def test_depth_0_is_the_model_and_not_what_it_is_wrapped_into(self):
         done, run = self.run_traced([harness.TORCH_PYTHON, harness.PROGRAMS / 'wrapped.py'], ['--level', 'full'])
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_passes(run)
         text = {form: self.run_bare([harness.RANKTAP, 'report', run, 'modules', '--format', form]).stdout
                 for form in ('deepspeed', 'deepspeed-old', 'deepspeed-memory')}
         for form, printed in text.items():
@@ -167,6 +168,17 @@ class DeepSpeedTextTest(harness.TracedTest):
         self.assertRegex(text['deepspeed-memory'],
                          r'\(layers\): ModuleList\(\n +144 = 144 fp32 = 100% Params, .*576 B = 576 B fp32 = 100% Memory')
         self.assertRegex(text['deepspeed-memory'], r'ReLU\(0 = 0% Params, .* = 0% MACs, 0 B = 0% Memory, ')
+
+    def check_passes(self, run):
+        """What runs after the optimizer has begun is of no pass; a loss is of the forward."""
+        passes = {}
+        for row in self.report(run, 'ops', '--group-by-module'):
+            if not row['module']:
+                passes.setdefault(row['name'], set()).add(row['pass'])
+        self.assertIn('forward', passes['aten::sum'])
+        optimizer = [seen for name, seen in passes.items() if '_foreach_add_' in name or name == 'aten::add_']
+        self.assertTrue(optimizer)
+        self.assertEqual(set.union(*optimizer), {''})
 
 
 if __name__ == '__main__':

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "collector/analysis/framework/module_spans.h"
+#include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
@@ -52,11 +53,38 @@ std::vector<uint32_t> NodesAround(const Operators& ops) {
   return nodes;
 }
 
+// Between the beginning of an optimizer's step and the next module's: of the optimizer, or of what
+// the loop does before the next forward.
+class BetweenPasses {
+ public:
+  explicit BetweenPasses(const Trace& trace) {
+    for (const uint32_t row : RangesIn(trace, kPhaseDomain)) {
+      if (trace.dictionary.String(trace.ranges.name[row]) == proto::kOptimizerPhase) {
+        begins_.emplace_back(trace.ranges.start[row], true);
+      }
+    }
+    if (begins_.empty()) return;
+    for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
+      begins_.emplace_back(trace.ranges.start[row], false);
+    }
+    std::sort(begins_.begin(), begins_.end());
+  }
+
+  bool Has(int64_t time) const {
+    const auto after = std::upper_bound(begins_.begin(), begins_.end(), std::pair(time, true));
+    return after != begins_.begin() && std::prev(after)->second;
+  }
+
+ private:
+  std::vector<std::pair<int64_t, bool>> begins_;  // of an optimizer's step; else of a module
+};
+
 }  // namespace
 
 std::vector<OpPlace> PlaceOperators(const Trace& trace) {
   const Operators& ops = trace.operators;
   const ModuleFinder finder(trace);
+  const BetweenPasses between(trace);
   const std::vector<uint32_t> nodes = NodesAround(ops);
   std::vector<OpPlace> places(ops.size());
   std::unordered_map<uint64_t, uint32_t> by_sequence;  // the last one: it made the node
@@ -65,6 +93,7 @@ std::vector<OpPlace> PlaceOperators(const Trace& trace) {
     if (module != nullptr) places[i].module = module->name;
     const uint32_t node = nodes[i];
     if (node == kNone) {
+      places[i].in_no_pass = module == nullptr && between.Has(ops.start[i]);
       if (ops.sequence.At(i) != 0) by_sequence[ops.sequence[i]] = places[i].module;
       continue;
     }

@@ -111,7 +111,8 @@ void AddNode(const Trace& trace, const HostNode& node, uint32_t stack_id,
     is_annotation = static_cast<OperatorKind>(ops.kind[node.row]) == OperatorKind::kAnnotation;
     if (!places.empty()) {
       module = trace.dictionary.String(places[node.row].module);
-      pass = kPassNames[static_cast<size_t>(places[node.row].pass)];
+      const OpPlace& place = places[node.row];
+      if (!place.in_no_pass) pass = kPassNames[static_cast<size_t>(place.pass)];
     }
   }
   if (stack_id != 0) {

@@ -80,6 +80,7 @@ TEST_F(DoctorTest, AHealthyMachineHasNothingToComplainOf) {
 TEST_F(DoctorTest, WithoutADriverThereAreNoKernels) {
   fs::remove(Root() + "/proc/driver/nvidia/version");
   EXPECT_THAT(CheckDriver(Host()), Says(Severity::kProblem, "no NVIDIA driver is loaded"));
+  EXPECT_THAT(CheckDriver(Host()).at(0).advice, testing::HasSubstr("--level full"));
 }
 
 TEST_F(DoctorTest, AContainerWithoutDevicesAndAnOldDriverAreSaid) {
