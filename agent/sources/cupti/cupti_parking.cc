@@ -47,7 +47,7 @@ void Drain::Unpark() {
 
 // Launched after the last window and before this one: nobody has seen its call.
 bool Drain::IsOfAGap(const Record& record) const {
-  if (!parked_.load()) return false;
+  if (!session_->was_parked()) return false;
   uint32_t correlation = 0;
   if (record.kind == Kind::kConcurrentKernel) {
     correlation = reinterpret_cast<const KernelRecord&>(record).correlation;

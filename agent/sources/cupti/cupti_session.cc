@@ -156,6 +156,8 @@ std::string Session::Arm(bool late) {
   if (subscribed != kSuccess) {
     ++errors_;
     subscriber_ = nullptr;
+    // The other client is to find nothing of ours.
+    if (parked_) Disarm();
     return WhyNotSubscribed(subscribed);
   }
   return ArmWithoutCallbacks(late);

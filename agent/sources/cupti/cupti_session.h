@@ -54,6 +54,8 @@ class Session {
   // and settings: until Disarm, or Arm.
   void Park();
   bool parked() const { return parked_ && !armed_; }
+  // Since the last Disarm.
+  bool was_parked() const { return parked_; }
 
   // CUPTI has ended the session without us.
   void Forget();

@@ -144,6 +144,27 @@ TEST_P(CuptiSessionTest, AParkedOneKeepsTheKernelKindAndOurSettingsUntilItIsLeft
   EXPECT_EQ(g_thread_ids, 0u);
 }
 
+TEST_P(CuptiSessionTest, AParkedOneLeavesNothingToAClientThatHasComeBetween) {
+  const uint8_t per_thread = GetParam();
+  g_attributes = {{kAttributeZeroedOutBuffer, 0}, {kAttributePerThreadBuffer, per_thread}};
+  g_thread_ids = 0;
+  g_kinds.clear();
+  LoadedApi loaded = Willing(kVersion130);
+  const CallTable calls;
+  Session session(loaded, calls);
+  ASSERT_EQ(session.Arm(/*late=*/false), "");
+  session.Park();
+  EXPECT_TRUE(session.was_parked());
+  loaded.api.Subscribe = [](Subscriber*, CallbackFunction, void*) -> Result {
+    return kErrorMultipleSubscribers;
+  };
+  EXPECT_NE(session.Arm(/*late=*/true), "");
+  EXPECT_TRUE(session.owned_by_other());
+  EXPECT_FALSE(session.was_parked());
+  EXPECT_TRUE(g_kinds.empty());
+  EXPECT_EQ(g_attributes[kAttributeZeroedOutBuffer], 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(BuffersPerThread, CuptiSessionTest, testing::Values(0, 1));
 
 }  // namespace
