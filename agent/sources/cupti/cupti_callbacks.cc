@@ -109,10 +109,11 @@ void EmitCall(ThreadState& thread, const ApiCallbackData& data, const Call& call
 bool IsOutermost(ThreadState& thread, Domain domain, Site site, uint32_t correlation) {
   const uint32_t epoch = g_callbacks.epoch.load(std::memory_order_relaxed);
   if (thread.api_epoch != epoch) [[unlikely]] {
+    thread.CloseCall();
+    // Of a call that began before: the thread's first one is still to come.
+    if (site == Site::kExit) return false;
     thread.api_epoch = epoch;
     thread.api_depth = 0;
-    thread.CloseCall();
-    if (site == Site::kExit) return false;
     NoteFirstCall(correlation);
   }
   if (site == Site::kEnter) {

@@ -280,9 +280,10 @@ void Drain::Run() {
     stacks::RefreshModules();
     DrainCompleted();
     CheckCorrelation();
-    if (NowNs() >= flush_at || buffers_.TakeRunningLow()) {
+    const bool runs_low = buffers_.TakeRunningLow();
+    if (NowNs() >= flush_at || runs_low) {
       flush_at = NowNs() + flush_every;
-      if (session_->armed()) Flush();
+      if (session_->armed() || (runs_low && session_->parked())) Flush();
       DrainCompleted();
       WatchForRecords();
       RefreshGuestHooks();
@@ -314,8 +315,9 @@ void Drain::DrainCompleted() {
       DrainBuffer(*buffer);
     }
     size_t dropped = 0;
+    // Between windows it is nobody's loss; asked all the same, since CUPTI then begins at 0.
     if (loaded_.api.ActivityGetNumDroppedRecords(buffer->context, 0, &dropped) == kSuccess &&
-        dropped != 0) {
+        dropped != 0 && !session_->parked()) {
       writer_->Lose(proto::Loss::kCuptiDropped, dropped);
       kernels_.fetch_add(dropped);
     }

@@ -105,6 +105,21 @@ TEST_F(CuptiCallbacksTest, TheEndOfACallFromAnEarlierWindowIsNoEvent) {
   });
 }
 
+// Kernels before it are of the time between two windows, where the kernel kind stays on.
+TEST_F(CuptiCallbacksTest, AWindowBeginsWithTheFirstCallThatBeginsInItWhateverEndsInItBefore) {
+  OnNewThread([](ThreadState&) {
+    RaisedCall across{.domain = Domain::kDriver, .cbid = kDriverSynchronize, .correlation = 30};
+    across.Enter();
+    EndCapture();
+    BeginCapture();
+    g_callbacks.first_correlation.store(0);
+    across.Exit();
+    EXPECT_EQ(g_callbacks.first_correlation.load(), 0u);
+    Make({.domain = Domain::kRuntime, .cbid = kLaunch, .correlation = 31});
+    EXPECT_EQ(g_callbacks.first_correlation.load(), 31u);
+  });
+}
+
 // CUPTI raises the end of a call also where its callback was switched on inside of it.
 TEST_F(CuptiCallbacksTest, TheEndOfACallWhoseBeginWasNotSeenIsNoEvent) {
   OnNewThread([](ThreadState& thread) {
