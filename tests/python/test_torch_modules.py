@@ -145,6 +145,17 @@ class TrainingTest(harness.TracedTest):
         operators = {row['name']: row['calls'] for row in self.report(run, 'ops')}
         self.assertEqual(operators['aten::linear'], 2)
 
+    def test_forward_and_backward_of_an_optimizers_closure_are_not_the_optimizers(self):
+        done, run = self.run_traced([harness.TORCH_PYTHON, harness.PROGRAMS / 'closure.py'], ['--level', 'full'])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = self.report(run, 'steps')[1:]
+        self.assertGreater(len(rows), 3)
+        for row in rows:
+            self.assertGreater(row['forward_ns'], 20_000_000, row)
+            self.assertLess(row['optimizer_ns'], 20_000_000, row)
+            parts = row['forward_ns'] + row['backward_ns'] + row['optimizer_ns']
+            self.assertLessEqual(parts, row['total_ns'], row)
+
     def test_below_full_the_program_is_not_hooked(self):
         run = self.trace('--steps', '1', level='ranges')
         self.assertEqual(len(list(run.glob('*.trace'))), 0)

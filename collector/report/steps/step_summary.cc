@@ -43,17 +43,29 @@ bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* 
   };
   const std::vector<uint32_t> modules = RangesIn(trace, kModuleDomain);
   const std::vector<uint32_t> phases = RangesIn(trace, kPhaseDomain);
+  std::vector<Interval> passes;
   for (const uint32_t range : modules) {
-    StepRow* const row = row_at(range);
-    if (row != nullptr && ranges.depth[range] == 0) {
+    if (ranges.depth[range] != 0) continue;
+    passes.push_back({ranges.start[range], ranges.end[range]});
+    if (StepRow* const row = row_at(range)) {
       row->forward += ranges.end[range] - ranges.start[range];
     }
   }
+  for (const uint32_t range : phases) {
+    if (trace.dictionary.String(ranges.name[range]) == proto::kBackwardPhase) {
+      passes.push_back({ranges.start[range], ranges.end[range]});
+    }
+  }
+  passes = Merged(std::move(passes));
   for (const uint32_t range : phases) {
     StepRow* const row = row_at(range);
     if (row == nullptr) continue;
     if (int64_t* const phase = PhaseOf(trace.dictionary.String(ranges.name[range]), row)) {
       *phase += ranges.end[range] - ranges.start[range];
+      // Forward and backward of a closure that the optimizer calls, as Lightning's do.
+      if (phase == &row->optimizer) {
+        *phase -= Length(Within(passes, ranges.start[range], ranges.end[range]));
+      }
     }
   }
   return !modules.empty() || !phases.empty();

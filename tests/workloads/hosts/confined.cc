@@ -129,7 +129,8 @@ int main(int argc, char** argv) {
     }
   }
   if (i + 1 >= argc) {
-    std::fprintf(stderr, "usage: confined [limit=NAME:VALUE|deny=CALL|eio=CALL|kill=CALL]... -- PROGRAM\n");
+    std::fprintf(stderr,
+                 "usage: confined [limit=NAME:VALUE|deny=CALL|eio=CALL|kill=CALL]... -- PROGRAM\n");
     return 2;
   }
   if (!calls.empty()) Filter(calls, actions);
