@@ -154,6 +154,11 @@ void BufferPool::WaitForCompleted(uint64_t timeout_ns) {
   FutexWait(wake_, seen, timeout_ns);
 }
 
+void BufferPool::AwaitWake(uint64_t timeout_ns) {
+  if (waiting_.load(std::memory_order_relaxed) < batch_) FutexWait(wake_, seen_, timeout_ns);
+  seen_ = wake_.load(std::memory_order_acquire);
+}
+
 void BufferPool::Wake() {
   wake_.fetch_add(1, std::memory_order_release);
   FutexWake(wake_);

@@ -59,6 +59,9 @@ class BufferPool {
   Buffer* TakeCompleted();
   // Waits until a batch of buffers is complete, Wake is called, or `timeout_ns` has passed.
   void WaitForCompleted(uint64_t timeout_ns);
+  // The same, but one that came since the last AwaitWake counts: whoever has just looked round is
+  // not asleep yet.
+  void AwaitWake(uint64_t timeout_ns);
   void Wake();
 
   // Zeroes what was written and gives the buffer back.
@@ -85,6 +88,7 @@ class BufferPool {
   std::atomic<uint32_t> shared_completed_{0};
   std::atomic<uint32_t> waiting_{0};  // completed since TakeCompleted, about
   std::atomic<uint32_t> wake_{0};
+  uint32_t seen_ = 0;  // of wake_, by AwaitWake
   std::atomic<uint32_t> free_count_{0};
   std::atomic<bool> running_low_{false};
   bool may_refuse_ = false;

@@ -266,7 +266,7 @@ void Drain::Run() {
     if (!session_->armed() && retry_at_ns_ > now) {
       wait_until = std::min<uint64_t>(wait_until, retry_at_ns_);
     }
-    buffers_.WaitForCompleted(wait_until > now ? wait_until - now : 0);
+    buffers_.AwaitWake(wait_until > now ? wait_until - now : 0);
     if (guest_wants_.load() != nullptr) {
       if (session_->armed()) HandOver();
       Unpark();

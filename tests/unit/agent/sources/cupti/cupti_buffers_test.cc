@@ -126,6 +126,16 @@ TEST(CuptiBuffersTest, WaitingEndsWithABatchAndNotWithOneBuffer) {
   EXPECT_EQ(taken, static_cast<int>(BufferPool::kMostInABatch));
 }
 
+TEST(CuptiBuffersTest, AWakeBeforeTheWaitIsNotLost) {
+  BufferPool pool;
+  ASSERT_TRUE(pool.Create(64 * BufferPool::kBufferBytes, false));
+  constexpr uint64_t kMinute = 60'000'000'000;
+  const auto begin = std::chrono::steady_clock::now();
+  pool.Wake();
+  pool.AwaitWake(kMinute);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
 TEST(CuptiBuffersTest, DiscardBuffersAreMarkedAndGoBackToTheirOwn) {
   BufferPool pool;
   ASSERT_TRUE(pool.Create(1 * BufferPool::kBufferBytes, false));
