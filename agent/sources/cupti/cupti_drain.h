@@ -94,6 +94,7 @@ class Drain {
   bool closing_ = false;
   uint32_t window_last_correlation_ = 0;
   uint32_t window_last_launch_ = 0;
+  uint32_t parked_after_ = 0;  // the last id of the window that ended so
   bool window_last_launch_seen_ = false;
   uint32_t newest_kernel_ = 0;  // the highest correlation id of a launch that has a record
   uint64_t window_records_ = 0;

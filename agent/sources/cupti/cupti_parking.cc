@@ -31,6 +31,7 @@ void Session::Park() {
 void Drain::LeaveSession() {
   if (!FeaturesOf(loaded_.version).kernel_kind_stays) return session_->Disarm();
   session_->Park();
+  parked_after_ = window_last_correlation_;
   parked_.store(true);
 }
 
@@ -56,7 +57,7 @@ bool Drain::IsOfAGap(const Record& record) const {
   } else {
     return false;
   }
-  if (static_cast<int32_t>(correlation - window_last_correlation_) <= 0) return false;
+  if (static_cast<int32_t>(correlation - parked_after_) <= 0) return false;
   const uint32_t first = g_callbacks.first_correlation.load(std::memory_order_relaxed);
   return session_->parked() || first == 0 || static_cast<int32_t>(correlation - first) < 0;
 }

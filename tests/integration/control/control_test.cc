@@ -170,14 +170,16 @@ TEST_P(KernelKindTest, TwoWindowsHoldTheirOwnKernelsAloneEachWithItsLaunch) {
   LiveRun job(1, 500, {"--dormant"}, {{"RANKTAP_STANDIN_CUPTI_VERSION", GetParam()}});
   ASSERT_TRUE(job.AwaitRanks(1));
   for (int window = 1; window <= 2; ++window) {
-    (void)Ranktap({"start", job.path(), "--duration", "500ms"});
+    (void)Ranktap({"start", job.path()});
+    ASSERT_TRUE(job.AwaitLevel("kernels"));
+    (void)Ranktap({"stop", job.path()});
     ASSERT_TRUE(job.AwaitLevel("dormant"));
   }
   job.End();
   ASSERT_EQ(job.run().traces.size(), 1u);
   const Trace& trace = job.run().traces[0];
   EXPECT_EQ(WindowsOf(trace).size(), 2u);
-  EXPECT_GT(trace.kernels.size(), 100u);
+  EXPECT_GT(trace.kernels.size(), 10u);
   for (size_t i = 0; i < trace.kernels.size(); ++i) {
     EXPECT_NE(trace.kernels.launch[i], collector::kNone) << i;
   }
