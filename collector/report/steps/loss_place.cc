@@ -227,9 +227,13 @@ LossPlaces FindLossPlaces(const Run& run, const std::vector<RankWaterfall>& wate
     place.where += Most(tallies[c].lines, place.where, "at ");
     const Tally& for_what = tallies[c].waits;
     if (const auto* const largest = for_what.Largest(); largest != nullptr) {
-      place.waits_for =
-          fmt::format(": {} ({}) {}", for_what.HasMost(largest->second) ? "mostly" : "the most",
-                      FormatShare(largest->second, for_what.total), largest->first);
+      place.waits_for = ": ";
+      if (largest->second < for_what.total) {
+        place.waits_for +=
+            fmt::format("{} ({}) ", for_what.HasMost(largest->second) ? "mostly" : "the most",
+                        FormatShare(largest->second, for_what.total));
+      }
+      place.waits_for += largest->first;
       const Tally& operators = tallies[c].operators[largest->first];
       const auto* const op = operators.Largest();
       if (op != nullptr && operators.HasMost(op->second)) place.waits_for += ", in " + op->first;
