@@ -18,6 +18,8 @@ inline constexpr std::string_view kPhaseDomain = "ranktap.phase";
 inline constexpr std::string_view kOperatorDomain = "ranktap.op";
 inline constexpr std::string_view kCommDomain = "ranktap.comm";  // payload: kCollectivePayload
 inline constexpr std::string_view kMemoryDomain = "ranktap.memory";
+// Labels of record_function outside of recorded operators: the program's own ranges.
+inline constexpr std::string_view kLabelDomain = "record_function";
 
 // Ranges in kStepDomain, then in kPhaseDomain.
 inline constexpr std::string_view kStepRange = "step";

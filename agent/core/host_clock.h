@@ -16,7 +16,7 @@
 
 namespace ranktap::agent {
 
-// Set once by ChooseHostClock, before the first event.
+// Set by ChooseHostClock, before the first event; each time to the same.
 extern proto::HostClockKind g_host_clock;
 
 // Decides by CPUID's invariant-TSC bit.

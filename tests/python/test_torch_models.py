@@ -59,8 +59,12 @@ class PublicModelsTest(harness.TracedTest):
         self.assert_verifies(run)
         # Three epochs of a step each; the inference is a forward after the last.
         self.assertEqual([row['step'] for row in self.report(run, 'steps')], [0, 1, 2])
-        calls = {row['module']: row['calls'] for row in self.report(run, 'modules')}
-        self.assertEqual(calls, {'Sequential': 4, **{f'Sequential.{layer}': 4 for layer in range(4)}, 'MSELoss': 3})
+        calls = {row['module']: (row['calls'], row['evaluation_calls']) for row in self.report(run, 'modules')}
+        self.assertEqual(calls, {'Sequential': (3, 1), **{f'Sequential.{layer}': (3, 1) for layer in range(4)},
+                                 'MSELoss': (3, 0)})
+        labels = {row['name']: row['calls'] for row in self.report(run, 'ranges') if row['domain'] == 'record_function'}
+        self.assertEqual({f'epoch_{epoch}': labels.get(f'epoch_{epoch}') for epoch in range(3)},
+                         {f'epoch_{epoch}': 1 for epoch in range(3)})
         placed = {(row['name'], row['module'], row['pass']): row['calls']
                   for row in self.report(run, 'ops', '--group-by-module')}
         for layer in (0, 2):

@@ -54,6 +54,52 @@ class GlooRangesTest(harness.TracedTest):
         self.assertEqual(traced.returncode, bare.returncode)
 
 
+@harness.needs_torch
+class LabelsTest(harness.TracedTest):
+    """record_function, wherever it is."""
+    PROGRAM = '''
+import time
+import torch
+from torch.profiler import ProfilerActivity, profile, record_function
+model = torch.nn.Linear(8, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def step():
+    model(torch.ones(2, 8)).sum().backward()
+    optimizer.step()
+begin = time.monotonic_ns()
+with record_function('first epoch, before anything is known to record'):
+    for _ in range(5):
+        with record_function('step'):
+            step()
+print(time.monotonic_ns() - begin)
+with profile(activities=[ProfilerActivity.CPU]):
+    with record_function('profiled'):
+        step()
+with record_function('after'):
+    try:
+        with record_function('raises'):
+            raise ValueError
+    except ValueError:
+        pass
+scripted = torch.jit.script(torch.nn.ReLU())
+with record_function('scripted'):
+    scripted(torch.ones(3))
+'''
+
+    def test_every_label_is_a_range_once_in_windows_and_outside_and_beside_the_programs_profiler(self):
+        traced, run = self.run_traced([harness.TORCH_PYTHON, '-c', self.PROGRAM], ['--level', 'full'])
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        self.assert_verifies(run)
+        rows = {row['name']: row for row in self.report(run, 'ranges') if row['domain'] == 'record_function'}
+        calls = {name: row['calls'] for name, row in rows.items() if not name.startswith('Optimizer.')}
+        first = 'first epoch, before anything is known to record'
+        self.assertEqual(calls, {first: 1, 'step': 5, 'profiled': 1, 'after': 1, 'raises': 1, 'scripted': 1})
+        self.assertEqual([row['unfinished'] for row in rows.values()], [0] * len(rows))
+        took = int(traced.stdout.split()[0])
+        self.assertLessEqual(rows[first]['total_ns'], took)
+        self.assertGreater(rows[first]['total_ns'], 0.9 * took)
+
+
 class NcclTest(harness.TracedTest):
     """The real libnccl, as far as it goes without a GPU."""
 

@@ -20,6 +20,7 @@
 #include "agent/sources/torch/text_mark.h"
 #include "agent/sources/torch/torch_config.h"
 #include "agent/sources/torch/torch_gloo.h"
+#include "agent/sources/torch/torch_labels.h"
 #include "agent/sources/torch/torch_marks.h"
 #include "agent/sources/torch/torch_memory.h"
 #include "agent/sources/torch/torch_modules.h"
@@ -368,6 +369,8 @@ PyObject* MakeTorchFunctions() {
       Define("stop_operators", &StopOwnOperators, kMethNoArgs),
       Define("start_stacks", &StartStacks, kMethFastcall),
       Define("stop_stacks", &StopStacks, kMethNoArgs),
+      Define("watch_labels", &WatchLabels, kMethNoArgs),
+      Define("record_labels", &RecordLabels, kMethO),
       Define("watch_gloo", &WatchGlooIn, kMethO),
       Define("note", &Note, kMethO),
       Define("contained", &Contained, kMethO),

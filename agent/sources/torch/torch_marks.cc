@@ -23,6 +23,7 @@ constexpr Text kTexts[] = {
     {"OPERATOR_DOMAIN", proto::kOperatorDomain},
     {"COMM_DOMAIN", proto::kCommDomain},
     {"MEMORY_DOMAIN", proto::kMemoryDomain},
+    {"LABEL_DOMAIN", proto::kLabelDomain},
     {"STEP_RANGE", proto::kStepRange},
     {"OPTIMIZER_PHASE", proto::kOptimizerPhase},
     {"BACKWARD_PHASE", proto::kBackwardPhase},

@@ -15,6 +15,7 @@
 #include "agent/core/capture_state.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/writer.h"
+#include "agent/sources/torch/torch_record_function.h"
 #include "agent/sources/torch/torch_signature.h"
 #include "agent/sources/torch/torch_stacks.h"
 #include "agent/sources/torch/torch_tensors.h"
@@ -25,37 +26,17 @@ namespace {
 
 using proto::ArenaRef;
 
-// ATen/record_function.h, the same from PyTorch 1.11 to 2.15. Passed by value, in memory.
-struct Context {
-  virtual ~Context() = default;
-};
-using StartFunction = std::unique_ptr<Context> (*)(const void* function);
-using EndFunction = void (*)(const void* function, Context* context);
-struct Callback {
-  StartFunction start;
-  EndFunction end;
-  double probability = 1.0;
-  std::array<bool, 10> scopes{};
-  bool needs_inputs = true;
-  bool needs_outputs = false;
-  bool needs_ids = false;
-};
-static_assert(sizeof(Callback) == 40);
-
-enum Scope : uint8_t { kFunction = 0, kBackward = 1, kScript = 2, kUser = 7 };
-
-using AddFunction = uint64_t (*)(Callback callback);
 using RemoveFunction = void (*)(uint64_t handle);
-using NameFunction = const char* (*)(const void* function);
 using UncaughtFunction = int (*)();
 
 // Written with the interpreter's lock, before a callback is added.
 struct Observer {
-  AddFunction add = nullptr;
+  AddRecordCallback add = nullptr;
   RemoveFunction remove = nullptr;
-  NameFunction name = nullptr;
+  RecordName name = nullptr;
   // The program's std::uncaught_exceptions: ours is linked statically and knows of our own only.
   UncaughtFunction uncaught = nullptr;
+  bool (*has_own)() = nullptr;  // at::hasThreadLocalCallbacks
   TorchLayout layout;
   ArenaRef domain = 0;
   ArenaRef signatures = 0;
@@ -64,24 +45,13 @@ struct Observer {
 };
 constinit Observer g_observer{};
 constinit LayoutProbe* g_probe = nullptr;
-
-EventNameRef NameOf(ThreadState& thread, const char* text) {
-  if (text == nullptr) return {};
-  const ThreadState::NameCacheLine& line = thread.NameCacheFor(text);
-  if (line.pointer == text && std::strcmp(line.name, text) == 0) [[likely]]
-    return {.ref = line.ref, .text = {}};
-  const std::string_view name = std::string_view(text).substr(0, 4096);
-  const ArenaRef ref = Names().InternText(name);
-  if (ref == 0) return {.ref = 0, .text = name};
-  thread.RememberName(text, Names().Find(ref), ref);
-  return {.ref = ref, .text = {}};
-}
+constinit std::atomic<bool> g_records_labels{false};
 
 // Whether the marks of an operator's tensors go with it: a set of callbacks of its own.
 enum class Content : uint8_t { kOperators, kTensors };
 
-template <Scope scope, Content content>
-std::unique_ptr<Context> OnStart(const void* function) {
+template <RecordScope scope, Content content>
+std::unique_ptr<RecordContext> OnStart(const void* function) {
   if (!Capturing(kCaptureFramework)) return nullptr;
   ThreadState* const thread = ThreadState::Current();
   if (thread == nullptr) {
@@ -91,7 +61,7 @@ std::unique_ptr<Context> OnStart(const void* function) {
   const Observer& observer = g_observer;
   const uint64_t now = NowTicks();
   const char* const text = observer.name(function);
-  const EventNameRef name = NameOf(*thread, text);
+  const EventNameRef name = NameOfRecord(*thread, text);
   const TorchInputs inputs{
       .values = ReadTorch<const std::byte*>(function, observer.layout.inputs),
       .count = ReadTorch<size_t>(function, observer.layout.inputs + sizeof(void*)),
@@ -142,7 +112,7 @@ void EmitOutputs(ThreadState& thread, const void* function, uint64_t now) {
 }
 
 template <Content content>
-void OnEnd([[maybe_unused]] const void* function, Context*) {
+void OnEnd([[maybe_unused]] const void* function, RecordContext*) {
   if (!Capturing(kCaptureFramework)) return;
   ThreadState* const thread = ThreadState::Current();
   if (thread == nullptr) return ThreadStates::LoseWithoutWriter();
@@ -158,7 +128,7 @@ void OnEnd([[maybe_unused]] const void* function, Context*) {
   thread->Emit(proto::RangePopEvent{.time_ticks = now, .domain = observer.domain});
 }
 
-std::unique_ptr<Context> OnProbe(const void* function) {
+std::unique_ptr<RecordContext> OnProbe(const void* function) {
   const char* const name = g_observer.name(function);
   if (g_probe == nullptr || name == nullptr) return nullptr;
   ++g_probe->operators;
@@ -167,17 +137,17 @@ std::unique_ptr<Context> OnProbe(const void* function) {
   return nullptr;
 }
 
-void OnProbeEnd(const void* function, Context*) {
+void OnProbeEnd(const void* function, RecordContext*) {
   const char* const name = g_observer.name(function);
   if (g_probe == nullptr || name == nullptr) return;
   if (std::strcmp(name, "aten::convolution") == 0) ProbeConvolutionsEnd(function, *g_probe);
 }
 
-uint64_t Add(StartFunction start, EndFunction end, std::initializer_list<Scope> scopes,
+uint64_t Add(RecordStart start, RecordEnd end, std::initializer_list<RecordScope> scopes,
              Content content) {
-  Callback callback{.start = start, .end = end};
+  RecordCallback callback{.start = start, .end = end};
   callback.needs_outputs = callback.needs_ids = content == Content::kTensors;
-  for (const Scope scope : scopes) callback.scopes[scope] = true;
+  for (const RecordScope scope : scopes) callback.scopes[scope] = true;
   return g_observer.add(callback);
 }
 
@@ -200,6 +170,9 @@ bool FindFunctions() {
   if (void* const standard = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD)) {
     (void)Find(standard, "_ZSt19uncaught_exceptionsv", g_observer.uncaught);
   }
+  if (library != nullptr) {
+    (void)Find(library, "_ZN2at23hasThreadLocalCallbacksEv", g_observer.has_own);
+  }
   return library != nullptr &&
          Find(library, "_ZN2at22addThreadLocalCallbackENS_22RecordFunctionCallbackE",
               g_observer.add) &&
@@ -208,6 +181,18 @@ bool FindFunctions() {
 }
 
 }  // namespace
+
+EventNameRef NameOfRecord(ThreadState& thread, const char* text) {
+  if (text == nullptr) return {};
+  const ThreadState::NameCacheLine& line = thread.NameCacheFor(text);
+  if (line.pointer == text && std::strcmp(line.name, text) == 0) [[likely]]
+    return {.ref = line.ref, .text = {}};
+  const std::string_view name = std::string_view(text).substr(0, 4096);
+  const ArenaRef ref = Names().InternText(name);
+  if (ref == 0) return {.ref = 0, .text = name};
+  thread.RememberName(text, Names().Find(ref), ref);
+  return {.ref = ref, .text = {}};
+}
 
 bool BeginOperatorProbe(std::span<const uint64_t> tensors) {
   if (!FindFunctions()) return false;
@@ -248,6 +233,7 @@ bool StartOperators(ArenaRef domain, ArenaRef signatures, bool with_tensors) {
   g_observer.signatures = signatures;
   g_observer.raised = Names().InternText("operator raised");
   ForgetSignatures();
+  g_records_labels.store(true, std::memory_order_relaxed);
   if (!with_tensors || !g_observer.layout.finds_tensors) {
     AddCallbacks<Content::kOperators>();
     return false;
@@ -256,7 +242,13 @@ bool StartOperators(ArenaRef domain, ArenaRef signatures, bool with_tensors) {
   return true;
 }
 
+bool RecordsLabelsOfThread() {
+  return g_records_labels.load(std::memory_order_relaxed) &&
+         (g_observer.has_own == nullptr || g_observer.has_own());
+}
+
 void StopOperators() {
+  g_records_labels.store(false, std::memory_order_relaxed);
   for (uint64_t& handle : g_observer.handles) {
     if (handle != 0) g_observer.remove(handle);
     handle = 0;

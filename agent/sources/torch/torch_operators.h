@@ -26,5 +26,7 @@ bool ProbeTensors(std::span<const uint64_t> made);
 bool StartOperators(proto::ArenaRef domain, proto::ArenaRef signatures, bool with_tensors);
 // No longer. On the thread that started it.
 void StopOperators();
+// Any thread: labels of record_function are among the operators that are recorded on it.
+bool RecordsLabelsOfThread();
 
 }  // namespace ranktap::agent

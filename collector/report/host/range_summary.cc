@@ -18,7 +18,7 @@ namespace {
 
 using Key = std::pair<std::string, std::string>;
 
-constexpr std::string_view kAnnotations = "record_function";  // in place of a domain of NVTX
+constexpr std::string_view kAnnotations = proto::kLabelDomain;  // in place of a domain of NVTX
 
 // record_function and ProfilerStep#N, which are the framework's ranges.
 void AddAnnotations(const Trace& trace, const LaunchedWork& work, std::map<Key, RangeRow>* rows) {

@@ -23,6 +23,7 @@ struct StepRow {
   bool has_phases = false;  // the framework told of some, in this step or another
   int64_t gpu = 0, kernels = 0;
   int64_t forward = 0, backward = 0, optimizer = 0, data = 0, collection = 0, checkpoint = 0;
+  int64_t other = 0;  // of the host's step, in none of these
 };
 
 int64_t* PhaseOf(std::string_view name, StepRow* row) {
@@ -32,6 +33,14 @@ int64_t* PhaseOf(std::string_view name, StepRow* row) {
   if (name == proto::kCollectionPhase) return &row->collection;
   if (name == proto::kCheckpointPhase) return &row->checkpoint;
   return nullptr;
+}
+
+void AddOther(const StepList& steps, std::vector<Interval> phases, std::vector<StepRow>* rows) {
+  phases = Merged(std::move(phases));
+  for (size_t i = 0; i < rows->size(); ++i) {
+    const Step& step = steps.list[i];
+    (*rows)[i].other = step.length() - Length(Within(phases, step.start, step.end));
+  }
 }
 
 // False: the framework told of none.
@@ -56,8 +65,10 @@ bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* 
       passes.push_back({ranges.start[range], ranges.end[range]});
     }
   }
+  std::vector<Interval> all = passes;
   passes = Merged(std::move(passes));
   for (const uint32_t range : phases) {
+    all.push_back({ranges.start[range], ranges.end[range]});
     StepRow* const row = row_at(range);
     if (row == nullptr) continue;
     if (int64_t* const phase = PhaseOf(trace.dictionary.String(ranges.name[range]), row)) {
@@ -68,6 +79,7 @@ bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* 
       }
     }
   }
+  AddOther(steps, std::move(all), rows);
   return !modules.empty() || !phases.empty();
 }
 
@@ -128,6 +140,8 @@ const ColumnsOf<StepRow> kColumns = {
     {"collection_ns", Unit::kNs, [](const StepRow& row) { return Phase(row, row.collection); },
      Shown::kDetail},
     {"checkpoint_ns", Unit::kNs, [](const StepRow& row) { return Phase(row, row.checkpoint); },
+     Shown::kDetail},
+    {"other_ns", Unit::kNs, [](const StepRow& row) { return Phase(row, row.other); },
      Shown::kDetail},
     {"warm_up", Unit::kText, [](const StepRow& row) { return row.step.warm_up ? "yes" : ""; },
      Shown::kDetail},

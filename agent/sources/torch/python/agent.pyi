@@ -75,6 +75,10 @@ def stop_operators() -> None: ...
 def start_stacks(domain: int, stacks: int, prefixes: str) -> int: ...  # prefixes of files, one a line; 1: started
 def stop_stacks() -> int: ...  # how many were not taken
 
+# Labels of record_function
+def watch_labels() -> None: ...  # they are seen from now on, where this PyTorch allows it
+def record_labels(domain: int) -> int: ...  # those open now on this thread too; 0: none are seen
+
 # Process groups
 def watch_gloo(domain: int) -> int: ...  # 1: its collectives are recorded from now on
 
@@ -85,6 +89,7 @@ PHASE_DOMAIN: str
 OPERATOR_DOMAIN: str
 COMM_DOMAIN: str
 MEMORY_DOMAIN: str
+LABEL_DOMAIN: str
 STEP_RANGE: str
 OPTIMIZER_PHASE: str
 BACKWARD_PHASE: str

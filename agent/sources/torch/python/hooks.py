@@ -26,6 +26,7 @@ def install(torch):
                                 plain_steps=lambda number: (windows.quiet_until(number), *changes.watched()))
     process.on_start += (steps.begin, backward.begin, data.begin, changes.begin, windows.begin)
     atexit.register(guarded(modules.wake))  # nobody is woken in an interpreter that is going
+    agent.watch_labels()
     guarded(modules.install)()
     guarded(steps.install)(torch)
     guarded(forwards.install)()

@@ -7,7 +7,7 @@ import sys
 guarded = load('guard').guarded
 
 DOMAINS = (agent.MODULE_DOMAIN, agent.STEP_DOMAIN, agent.PHASE_DOMAIN, agent.OPERATOR_DOMAIN, agent.MEMORY_DOMAIN,
-           agent.COMM_DOMAIN)
+           agent.COMM_DOMAIN, agent.LABEL_DOMAIN)
 
 
 class Process:
@@ -30,6 +30,9 @@ class Process:
                 agent.set_module_domain(self.domains[agent.MODULE_DOMAIN])
                 agent.refresh_rank()
                 self.learn_rank()
+                # First: they may have begun before everything else.
+                if not agent.record_labels(self.domains[agent.LABEL_DOMAIN]):
+                    agent.note('labels of record_function are those of recorded steps: this PyTorch shows no others')
                 for begin in self.on_start:
                     guarded(begin)()
         return self.state
