@@ -201,9 +201,13 @@ void AddRecoverable(const Run& run, const std::vector<RankWaterfall>& waterfalls
       }
       continue;
     }
-    for (const CauseTimes& times : borne) {
-      loss.recoverable_ns += times[static_cast<size_t>(loss.cause)];
+    // The path changes ranks within a step: no rank can win back more than it loses.
+    int64_t most = 0;
+    for (size_t t = 0; t < borne.size(); ++t) {
+      loss.recoverable_ns += borne[t][static_cast<size_t>(loss.cause)];
+      most = std::max(most, waterfalls[t].mean[static_cast<size_t>(loss.cause)]);
     }
+    loss.recoverable_ns = std::min(loss.recoverable_ns, most);
   }
 }
 

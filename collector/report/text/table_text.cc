@@ -70,8 +70,8 @@ std::string Shortened(const std::string& full, size_t width) {
   const std::string text = is_sequence ? full : ShortKernelName(full);
   if (Width(text) <= width) return text;
   const size_t kept = width > kEllipsis.size() ? width - kEllipsis.size() : 0;
-  return std::string(Head(text, kept - kept / 3)) + std::string(kEllipsis) +
-         std::string(Tail(text, kept / 3));
+  return std::string(Head(text, kept / 2)) + std::string(kEllipsis) +
+         std::string(Tail(text, kept - kept / 2));
 }
 
 // "1234.5", "0.0271": at least four digits, never an exponent.
