@@ -4,7 +4,7 @@
 #include <string>
 
 #include "collector/analysis/device_timeline.h"
-#include "collector/analysis/numbers/duration_statistics.h"
+#include "collector/analysis/numbers/duration_distribution.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
@@ -16,7 +16,7 @@ namespace {
 // What went one way between one pair of memories, or was set in one.
 struct CopyRow {
   std::string name;
-  DurationStatistics time;
+  DurationDistribution time;
   int64_t bytes = 0, largest = 0, host_ns = 0, alone_ns = 0;
   bool bytes_unknown = false;  // of one of them at least
   // What the file's own GB/s say of how much those were; -1: it says nothing of one of them.
@@ -70,6 +70,13 @@ const ColumnsOf<CopyRow> kColumns = {
      Shown::kDetail},
     {"total_ns", Unit::kNs, [](const CopyRow& row) { return row.time.total_ns; }},
     {"mean_ns", Unit::kNs, [](const CopyRow& row) { return row.time.mean_ns(); }, Shown::kDetail},
+    {"median_ns", Unit::kNs, [](const CopyRow& row) { return row.time.median_ns(); },
+     Shown::kDetail},
+    {"p95_ns", Unit::kNs, [](const CopyRow& row) { return row.time.p95_ns(); }, Shown::kDetail},
+    {"stddev_ns", Unit::kNs, [](const CopyRow& row) { return row.time.stddev_ns(); },
+     Shown::kDetail},
+    {"min_ns", Unit::kNs, [](const CopyRow& row) { return row.time.shortest_ns(); },
+     Shown::kDetail},
     {"max_ns", Unit::kNs, [](const CopyRow& row) { return row.time.max_ns; }, Shown::kDetail},
     {"gb_per_s", Unit::kCount, [](const CopyRow& row) { return GbPerSecond(row); }},
     {"alone_ns", Unit::kNs, [](const CopyRow& row) { return row.alone_ns; }},

@@ -16,7 +16,7 @@ namespace ranktap::collector {
 namespace {
 
 struct ByName {
-  DurationStatistics time;
+  DurationDistribution time;
   int64_t untimed = 0;
 };
 
@@ -61,6 +61,12 @@ const ColumnsOf<Line> kColumns = {
        return line.total_ns == 0 ? Cell(0.0) : Percent(line.kernel.time.total_ns, line.total_ns);
      }},
     {"mean_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.mean_ns(); }},
+    {"median_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.median_ns(); },
+     Shown::kDetail},
+    {"p95_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.p95_ns(); },
+     Shown::kDetail},
+    {"stddev_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.stddev_ns(); },
+     Shown::kDetail},
     {"min_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.shortest_ns(); },
      Shown::kDetail},
     {"max_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.max_ns; }, Shown::kDetail},

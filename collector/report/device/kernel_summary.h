@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/numbers/duration_statistics.h"
+#include "collector/analysis/numbers/duration_distribution.h"
 #include "collector/report/table.h"
 #include "collector/trace/run.h"
 
@@ -11,7 +11,7 @@ namespace ranktap::collector {
 
 struct KernelRow {
   std::string name;  // demangled
-  DurationStatistics time;
+  DurationDistribution time;
   int64_t untimed = 0;  // records that CUPTI delivered without times, not in `time`
   int64_t ranks = 0;    // traces that ran it
 };

@@ -14,7 +14,7 @@ namespace {
 constexpr int32_t kNotReady = 600;
 
 struct Counted {
-  DurationStatistics time;
+  DurationDistribution time;
   int64_t errors = 0;
 };
 
@@ -43,6 +43,11 @@ const ColumnsOf<ApiRow> kColumns = {
     {"calls", Unit::kCount, [](const ApiRow& row) { return row.time.count; }},
     {"total_ns", Unit::kNs, [](const ApiRow& row) { return row.time.total_ns; }},
     {"mean_ns", Unit::kNs, [](const ApiRow& row) { return row.time.mean_ns(); }},
+    {"median_ns", Unit::kNs, [](const ApiRow& row) { return row.time.median_ns(); },
+     Shown::kDetail},
+    {"p95_ns", Unit::kNs, [](const ApiRow& row) { return row.time.p95_ns(); }, Shown::kDetail},
+    {"stddev_ns", Unit::kNs, [](const ApiRow& row) { return row.time.stddev_ns(); },
+     Shown::kDetail},
     {"min_ns", Unit::kNs, [](const ApiRow& row) { return row.time.shortest_ns(); }, Shown::kDetail},
     {"max_ns", Unit::kNs, [](const ApiRow& row) { return row.time.max_ns; }, Shown::kDetail},
     {"errors", Unit::kCount, [](const ApiRow& row) { return row.errors; }, Shown::kDetail},

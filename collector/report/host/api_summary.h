@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/numbers/duration_statistics.h"
+#include "collector/analysis/numbers/duration_distribution.h"
 #include "collector/report/table.h"
 #include "collector/trace/run.h"
 
@@ -12,7 +12,7 @@ namespace ranktap::collector {
 struct ApiRow {
   std::string name;
   std::string domain;  // "runtime" or "driver"
-  DurationStatistics time;
+  DurationDistribution time;
   int64_t errors = 0;  // other than "not ready", which queries return by design
 };
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/numbers/duration_statistics.h"
+#include "collector/analysis/numbers/duration_distribution.h"
 #include "collector/report/table.h"
 #include "collector/trace/run.h"
 
@@ -12,7 +12,7 @@ namespace ranktap::collector {
 struct RangeRow {
   std::string name;
   std::string domain;  // empty: the default domain; "record_function": a framework's annotation
-  DurationStatistics time;
+  DurationDistribution time;
   int64_t gpu_ns = 0;  // of work launched by the same thread while the range was open
   int64_t unfinished = 0;
   int64_t ranks = 0;
