@@ -22,6 +22,7 @@ enum class Unit : uint8_t {
 enum class Shown : uint8_t {
   kAlways,
   kDetail,  // it is left out
+  kWanted,  // somebody asked for it by name: also where it holds nothing but zeros
   kProse,   // its sentences are broken over lines and never cut
 };
 

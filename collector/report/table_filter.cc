@@ -133,7 +133,7 @@ Result<bool> SortBy(const std::string& name, Table* table) {
   if (!column) return Failure{column.message()};
   const size_t c = *column;
   TableColumn& by = table->columns[c];
-  if (by.shown == Shown::kDetail) by.shown = Shown::kAlways;
+  if (by.shown != Shown::kProse) by.shown = Shown::kWanted;
   SortRows(&table->rows, [c, reversed](const std::vector<Cell>& a, const std::vector<Cell>& b) {
     const bool a_empty = std::holds_alternative<std::monostate>(a[c]);
     const bool b_empty = std::holds_alternative<std::monostate>(b[c]);

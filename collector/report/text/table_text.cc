@@ -111,7 +111,9 @@ struct TextColumn {
   bool is_text = false;
   bool detail = false;
   bool prose = false;
+  bool wanted = false;
   bool empty = true;  // no cell says anything
+  bool zero = true;   // nor any but 0
   size_t width = 0;
   std::vector<std::string> cells;  // the heading first
 };
@@ -127,6 +129,21 @@ std::vector<std::string> Headings(const Table& table) {
   return headings;
 }
 
+bool IsNothing(const Cell& cell) {
+  if (const auto* const text = std::get_if<std::string>(&cell)) return text->empty();
+  if (const auto* const real = std::get_if<double>(&cell)) return *real == 0;
+  const auto* const number = std::get_if<int64_t>(&cell);
+  return number == nullptr || *number == 0;
+}
+
+// That nothing was lost is worth a column; that nothing took any time is not.
+bool IsLeftOut(const TextColumn& column, Unit unit) {
+  if (column.cells.size() < 2) return column.detail;
+  if (column.wanted) return false;
+  return column.detail ? column.empty || column.zero
+                       : column.zero && unit != Unit::kText && unit != Unit::kCount;
+}
+
 std::vector<TextColumn> MakeColumns(const Table& table, size_t rows) {
   const std::vector<std::string> headings = Headings(table);
   std::vector<TextColumn> columns(table.columns.size());
@@ -135,15 +152,20 @@ std::vector<TextColumn> MakeColumns(const Table& table, size_t rows) {
     column.is_text = table.columns[c].unit == Unit::kText;
     column.detail = table.columns[c].shown == Shown::kDetail;
     column.prose = table.columns[c].shown == Shown::kProse;
+    column.wanted = table.columns[c].shown == Shown::kWanted;
     column.cells.push_back(headings[c]);
     for (size_t r = 0; r < rows; ++r) {
       column.cells.push_back(CellText(table.rows[r][c], table.columns[c].unit));
       column.empty &= column.cells.back().empty() || column.cells.back() == "-";
+      column.zero &= IsNothing(table.rows[r][c]);
     }
     for (const std::string& cell : column.cells) column.width = std::max(column.width, Width(cell));
   }
-  std::erase_if(columns, [](const TextColumn& column) { return column.detail && column.empty; });
-  return columns;
+  std::vector<TextColumn> shown;
+  for (size_t c = 0; c < columns.size(); ++c) {
+    if (!IsLeftOut(columns[c], table.columns[c].unit)) shown.push_back(std::move(columns[c]));
+  }
+  return shown;
 }
 
 size_t TotalWidth(const std::vector<TextColumn>& columns) {

@@ -108,6 +108,16 @@ TEST_F(ReportTables, TheColumnThatIsSortedOrGroupedByIsShownWhereThereIsNoRoomFo
   }
 }
 
+TEST_F(ReportTables, ColumnsOfNothingButZerosAreNotShownUnlessSomebodyAsksForThem) {
+  ASSERT_EQ(Report({}), kSuccess);
+  EXPECT_THAT(said_, Not(HasSubstr("self cuda")));
+  EXPECT_THAT(said_, HasSubstr("self cpu"));
+  ASSERT_EQ(Report({"--sort", "self_cuda_ns"}), kSuccess);
+  EXPECT_THAT(said_, HasSubstr("self cuda"));
+  ASSERT_EQ(Report({"--format", "csv"}), kSuccess);
+  EXPECT_THAT(said_, HasSubstr("self_cuda_ns"));
+}
+
 TEST_F(ReportTables, NamesInAPipeAreCutInTheirMiddleAndWholeWhereAskedFor) {
   ASSERT_EQ(Report({}), kSuccess);
   EXPECT_THAT(said_, Not(HasSubstr(kLongName)));
