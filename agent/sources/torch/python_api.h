@@ -63,4 +63,10 @@ struct PythonApi {
 // Zero until Load.
 extern constinit PythonApi g_python;
 
+// A new reference to None.
+inline PyObject* None() {
+  g_python.Py_IncRef(g_python._Py_NoneStruct);
+  return g_python._Py_NoneStruct;
+}
+
 }  // namespace ranktap::agent

@@ -41,11 +41,6 @@ constexpr uint32_t kUnsignedPayload = 1;  // NVTX_PAYLOAD_TYPE_UNSIGNED_INT64
 
 constinit std::atomic<ArenaRef> g_module_domain{0};
 
-PyObject* None() {
-  g_python.Py_IncRef(g_python._Py_NoneStruct);
-  return g_python._Py_NoneStruct;
-}
-
 PyObject* Number(uint64_t value) { return g_python.PyLong_FromUnsignedLongLong(value); }
 
 uint64_t ToNumber(PyObject* object) { return g_python.PyLong_AsUnsignedLongLongMask(object); }
@@ -56,15 +51,6 @@ std::string_view ToText(PyObject* object) {
   if (text != nullptr) return {text, static_cast<size_t>(size)};
   g_python.PyErr_Clear();
   return {};
-}
-
-// The thread to record on, or nullptr: capture is off, or the event is counted as lost.
-ThreadState* Enter() {
-  if (!Capturing(kCaptureFramework)) return nullptr;
-  ThreadState* thread = ThreadState::Current();
-  if (thread == nullptr) [[unlikely]]
-    ThreadStates::LoseWithoutWriter();
-  return thread;
 }
 
 proto::NvtxAttributes Named(uint64_t domain, uint64_t name, uint64_t payload, bool has_payload) {
@@ -154,14 +140,14 @@ PyObject* Gap(PyObject*, PyObject* const* arguments, intptr_t count) {
 
 // depth() -> how many modules this thread is inside of.
 PyObject* Depth(PyObject*, PyObject*) {
-  ThreadState* thread = Enter();
+  ThreadState* thread = RecordingThread();
   return Number(thread == nullptr ? 0 : thread->module_depth);
 }
 
 // push(domain, name[, payload]), pop(domain): a range of this thread.
 PyObject* Push(PyObject*, PyObject* const* arguments, intptr_t count) {
   if (count < 2) return None();
-  if (ThreadState* thread = Enter()) {
+  if (ThreadState* thread = RecordingThread()) {
     const uint64_t payload = count > 2 ? ToNumber(arguments[2]) : 0;
     thread->Emit(proto::RangePushEvent{
         .time_ticks = NowTicks(),
@@ -189,7 +175,7 @@ PyObject* Close(PyObject*, PyObject* range) {
 
 // mark(domain, name, bytes): at most 60 KB.
 PyObject* Mark(PyObject*, PyObject* const* arguments, intptr_t count) {
-  ThreadState* thread = count < 3 ? nullptr : Enter();
+  ThreadState* thread = count < 3 ? nullptr : RecordingThread();
   char* data = nullptr;
   intptr_t size = 0;
   if (thread == nullptr) return None();
@@ -301,7 +287,7 @@ bool IsAtRoot() {
 
 bool BeginModule(ArenaRef name) {
   NoteForward();
-  ThreadState* const thread = Enter();
+  ThreadState* const thread = RecordingThread();
   if (thread == nullptr) return false;
   const uint64_t now = NowTicks();
   const CallbackCost cost(*thread, now);
@@ -313,7 +299,7 @@ bool BeginModule(ArenaRef name) {
 }
 
 bool EndModule() {
-  ThreadState* const thread = Enter();
+  ThreadState* const thread = RecordingThread();
   if (thread == nullptr || thread->module_depth == 0) return false;
   --thread->module_depth;
   thread->Emit(proto::RangePopEvent{.time_ticks = NowTicks(),

@@ -12,9 +12,9 @@
 #include <span>
 #include <string_view>
 
-#include "agent/core/capture_state.h"
 #include "agent/core/host_clock.h"
 #include "agent/sources/torch/torch_operators.h"
+#include "agent/sources/torch/torch_ranges.h"
 #include "agent/sources/torch/torch_record_function.h"
 
 namespace ranktap::agent {
@@ -73,12 +73,6 @@ void Push(ThreadState& thread, uint64_t ticks, const char* text, ArenaRef domain
   }
 }
 
-void Pop(ArenaRef domain) {
-  ThreadState* const thread = Capturing(kCaptureFramework) ? ThreadState::Current() : nullptr;
-  if (thread == nullptr) return;
-  thread->Emit(proto::RangePopEvent{.time_ticks = NowTicks(), .domain = domain});
-}
-
 RecordContext* BeginEarly(const void* function) {
   EarlyLabels& early = g_early_labels;
   if (!OwnsEarlyLabels() || early.count == early.open.size()) return nullptr;
@@ -96,7 +90,7 @@ void EndEarly(const void* function) {
   for (size_t i = early.count; i-- > 0;) {
     if (early.open[i].function != function) continue;
     if (i < early.recorded) {
-      Pop(g_domain.load(std::memory_order_relaxed));
+      PopRange(g_domain.load(std::memory_order_relaxed));
       --early.recorded;
     }
     std::copy(early.open.begin() + static_cast<ptrdiff_t>(i) + 1,
@@ -111,11 +105,8 @@ std::unique_ptr<RecordContext> OnLabel(const void* function) {
   const ArenaRef domain = g_domain.load(std::memory_order_relaxed);
   if (domain == 0) return std::unique_ptr<RecordContext>(BeginEarly(function));
   if (!Capturing(kCaptureFramework) || RecordsLabelsOfThread()) return nullptr;
-  ThreadState* const thread = ThreadState::Current();
-  if (thread == nullptr) {
-    ThreadStates::LoseWithoutWriter();
-    return nullptr;
-  }
+  ThreadState* const thread = RecordingThread();
+  if (thread == nullptr) return nullptr;
   Push(*thread, NowTicks(), g_name(function), domain);
   return std::unique_ptr<RecordContext>(g_begun);
 }
@@ -123,19 +114,18 @@ std::unique_ptr<RecordContext> OnLabel(const void* function) {
 void OnLabelEnd(const void* function, RecordContext* context) {
   if (context == nullptr) return;
   if (context == g_early) return EndEarly(function);
-  Pop(g_domain.load(std::memory_order_relaxed));
+  PopRange(g_domain.load(std::memory_order_relaxed));
 }
 
 }  // namespace
 
 PyObject* WatchLabels(PyObject*, PyObject*) {
-  g_python.Py_IncRef(g_python._Py_NoneStruct);
   void* const library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr || g_begun != nullptr) return g_python._Py_NoneStruct;
+  if (library == nullptr || g_begun != nullptr) return None();
   const auto add = reinterpret_cast<AddRecordCallback>(
       dlsym(library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE"));
   g_name = reinterpret_cast<RecordName>(dlsym(library, "_ZNK2at14RecordFunction4nameEv"));
-  if (add == nullptr || g_name == nullptr) return g_python._Py_NoneStruct;
+  if (add == nullptr || g_name == nullptr) return None();
   ChooseHostClock();  // as at the start, before which labels may come
   g_begun = new (g_begun_memory.data()) Begun;
   g_early = new (g_early_memory.data()) Early;
@@ -143,13 +133,13 @@ PyObject* WatchLabels(PyObject*, PyObject*) {
   callback.needs_inputs = false;
   callback.scopes[kUser] = true;
   (void)add(callback);
-  return g_python._Py_NoneStruct;
+  return None();
 }
 
 PyObject* RecordLabels(PyObject*, PyObject* domain) {
   const auto id = static_cast<ArenaRef>(g_python.PyLong_AsUnsignedLongLongMask(domain));
   EarlyLabels& early = g_early_labels;
-  ThreadState* const thread = Capturing(kCaptureFramework) ? ThreadState::Current() : nullptr;
+  ThreadState* const thread = RecordingThread();
   if (thread != nullptr && id != 0 && OwnsEarlyLabels()) {
     for (size_t i = 0; i < early.count; ++i) {
       Push(*thread, early.open[i].start_ticks, early.open[i].name.data(), id);

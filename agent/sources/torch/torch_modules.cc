@@ -76,11 +76,6 @@ void TellOfRoot(PyObject* module) {
   if (g_call.root_begins != nullptr && IsAtRoot()) Tell(g_call.root_begins, module);
 }
 
-PyObject* None() {
-  g_python.Py_IncRef(g_python._Py_NoneStruct);
-  return g_python._Py_NoneStruct;
-}
-
 ArenaRef NameOf(PyObject* self) {
   NameLine& line = LineOf(self);
   if (line.module == self) [[likely]]

@@ -12,9 +12,9 @@
 #include <string_view>
 
 #include "agent/core/agent_state.h"
-#include "agent/core/capture_state.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/writer.h"
+#include "agent/sources/torch/torch_ranges.h"
 #include "agent/sources/torch/torch_record_function.h"
 #include "agent/sources/torch/torch_signature.h"
 #include "agent/sources/torch/torch_stacks.h"
@@ -52,12 +52,8 @@ enum class Content : uint8_t { kOperators, kTensors };
 
 template <RecordScope scope, Content content>
 std::unique_ptr<RecordContext> OnStart(const void* function) {
-  if (!Capturing(kCaptureFramework)) return nullptr;
-  ThreadState* const thread = ThreadState::Current();
-  if (thread == nullptr) {
-    ThreadStates::LoseWithoutWriter();
-    return nullptr;
-  }
+  ThreadState* const thread = RecordingThread();
+  if (thread == nullptr) return nullptr;
   const Observer& observer = g_observer;
   const uint64_t now = NowTicks();
   const char* const text = observer.name(function);
@@ -113,9 +109,8 @@ void EmitOutputs(ThreadState& thread, const void* function, uint64_t now) {
 
 template <Content content>
 void OnEnd([[maybe_unused]] const void* function, RecordContext*) {
-  if (!Capturing(kCaptureFramework)) return;
-  ThreadState* const thread = ThreadState::Current();
-  if (thread == nullptr) return ThreadStates::LoseWithoutWriter();
+  ThreadState* const thread = RecordingThread();
+  if (thread == nullptr) return;
   const Observer& observer = g_observer;
   const uint64_t now = NowTicks();
   if (observer.uncaught != nullptr && observer.uncaught() != 0) [[unlikely]] {

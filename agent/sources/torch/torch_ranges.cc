@@ -28,14 +28,6 @@ struct BackwardCall {
 };
 constinit BackwardCall g_backward{};
 
-ThreadState* Enter() {
-  if (!Capturing(kCaptureFramework)) return nullptr;
-  ThreadState* thread = ThreadState::Current();
-  if (thread == nullptr) [[unlikely]]
-    ThreadStates::LoseWithoutWriter();
-  return thread;
-}
-
 PyObject* CallBackward(PyObject*, PyObject* const* arguments, intptr_t count, PyObject* keywords) {
   BackwardCall& call = g_backward;
   if (call.is_open || !Capturing(kCaptureFramework)) {
@@ -55,7 +47,7 @@ PyObject* CallBackward(PyObject*, PyObject* const* arguments, intptr_t count, Py
 
 uint64_t OpenRange(ArenaRef domain, ArenaRef name, uint64_t payload) {
   const uint64_t range = g_next_range.fetch_add(1, std::memory_order_relaxed);
-  if (ThreadState* thread = Enter()) {
+  if (ThreadState* thread = RecordingThread()) {
     thread->Emit(proto::RangeStartEvent{
         .time_ticks = NowTicks(),
         .range = range,
@@ -66,20 +58,20 @@ uint64_t OpenRange(ArenaRef domain, ArenaRef name, uint64_t payload) {
 }
 
 void CloseRange(uint64_t range) {
-  if (ThreadState* thread = Enter()) {
+  if (ThreadState* thread = RecordingThread()) {
     thread->Emit(proto::RangeEndEvent{.time_ticks = NowTicks(), .range = range});
   }
 }
 
 void PushRange(ArenaRef domain, ArenaRef name) {
-  if (ThreadState* thread = Enter()) {
+  if (ThreadState* thread = RecordingThread()) {
     thread->Emit(
         proto::RangePushEvent{.time_ticks = NowTicks(), .nvtx = {.domain = domain, .name = name}});
   }
 }
 
 void PopRange(ArenaRef domain) {
-  if (ThreadState* thread = Enter()) {
+  if (ThreadState* thread = RecordingThread()) {
     thread->Emit(proto::RangePopEvent{.time_ticks = NowTicks(), .domain = domain});
   }
 }
@@ -97,8 +89,7 @@ PyObject* NewBackwardCall(PyObject*, PyObject* const* arguments, intptr_t count)
     if (made == nullptr) g_python.PyErr_Clear();
   }
   if (made != nullptr) return made;
-  g_python.Py_IncRef(g_python._Py_NoneStruct);
-  return g_python._Py_NoneStruct;
+  return None();
 }
 
 bool HasBackwardCall() { return g_backward.original != nullptr; }

@@ -2,10 +2,21 @@
 // Runs on: threads that hold the interpreter's lock.  May not: raise an exception of its own.
 #pragma once
 
+#include "agent/core/capture_state.h"
+#include "agent/core/writer.h"
 #include "agent/sources/torch/python_api.h"
 #include "proto/events.h"
 
 namespace ranktap::agent {
+
+// The thread to record on, any; nullptr: capture is off, or the event is counted as lost.
+inline ThreadState* RecordingThread() {
+  if (!Capturing(kCaptureFramework)) return nullptr;
+  ThreadState* const thread = ThreadState::Current();
+  if (thread == nullptr) [[unlikely]]
+    ThreadStates::LoseWithoutWriter();
+  return thread;
+}
 
 // The number of the range, also where nothing is recorded.
 uint64_t OpenRange(proto::ArenaRef domain, proto::ArenaRef name, uint64_t payload);

@@ -53,11 +53,6 @@ int RunWake(void*) {
   return 0;
 }
 
-PyObject* None() {
-  g_python.Py_IncRef(g_python._Py_NoneStruct);
-  return g_python._Py_NoneStruct;
-}
-
 // Our own functions contain their failures; KeyboardInterrupt is the program's.
 PyObject* Call(PyObject* function, PyObject* optimizer) {
   PyObject* const arguments[] = {optimizer};
