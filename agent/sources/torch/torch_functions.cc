@@ -356,6 +356,7 @@ PyObject* MakeTorchFunctions() {
       Define("start_stacks", &StartStacks, kMethFastcall),
       Define("stop_stacks", &StopStacks, kMethNoArgs),
       Define("watch_labels", &WatchLabels, kMethNoArgs),
+      Define("ignore_labels", &IgnoreLabels, kMethNoArgs),
       Define("record_labels", &RecordLabels, kMethO),
       Define("watch_gloo", &WatchGlooIn, kMethO),
       Define("note", &Note, kMethO),

@@ -36,6 +36,8 @@ RecordContext* g_begun = nullptr;
 RecordContext* g_early = nullptr;
 
 RecordName g_name = nullptr;
+// With the interpreter's lock. 0: no callback.
+uint64_t g_handle = 0;
 std::atomic<ArenaRef> g_domain{0};
 
 // Open labels of the thread that will start to record: the main one, in practice. More than
@@ -117,22 +119,37 @@ void OnLabelEnd(const void* function, RecordContext* context) {
   PopRange(g_domain.load(std::memory_order_relaxed));
 }
 
+void* TorchLibrary() { return dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD); }
+
 }  // namespace
 
 PyObject* WatchLabels(PyObject*, PyObject*) {
-  void* const library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr || g_begun != nullptr) return None();
+  void* const library = TorchLibrary();
+  if (library == nullptr || g_handle != 0) return None();
   const auto add = reinterpret_cast<AddRecordCallback>(
       dlsym(library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE"));
   g_name = reinterpret_cast<RecordName>(dlsym(library, "_ZNK2at14RecordFunction4nameEv"));
   if (add == nullptr || g_name == nullptr) return None();
   ChooseHostClock();  // as at the start, before which labels may come
-  g_begun = new (g_begun_memory.data()) Begun;
-  g_early = new (g_early_memory.data()) Early;
+  if (g_begun == nullptr) {
+    g_begun = new (g_begun_memory.data()) Begun;
+    g_early = new (g_early_memory.data()) Early;
+  }
   RecordCallback callback{.start = &OnLabel, .end = &OnLabelEnd};
   callback.needs_inputs = false;
   callback.scopes[kUser] = true;
-  (void)add(callback);
+  g_handle = add(callback);
+  return None();
+}
+
+PyObject* IgnoreLabels(PyObject*, PyObject*) {
+  void* const library = TorchLibrary();
+  if (library == nullptr || g_handle == 0) return None();
+  const auto remove =
+      reinterpret_cast<RemoveRecordCallback>(dlsym(library, "_ZN2at14removeCallbackEm"));
+  if (remove == nullptr) return None();
+  remove(g_handle);
+  g_handle = 0;
   return None();
 }
 

@@ -1,7 +1,8 @@
 // Labels of record_function, in windows and outside: a range for each, on its thread, from a
 // callback at at::RecordFunction that is asked about the user's scope alone, so that operators cost
 // what they cost without it.
-// Runs on: WatchLabels: threads that hold the interpreter's lock; the callbacks on any thread.
+// Runs on: WatchLabels, IgnoreLabels: threads that hold the interpreter's lock; the callbacks on
+// any thread.
 // May not: in a callback allocate, wait, log, call Python.
 #pragma once
 
@@ -11,6 +12,8 @@ namespace ranktap::agent {
 
 // Python functions. watch_labels(): labels are seen from now on.
 PyObject* WatchLabels(PyObject*, PyObject*);
+// ignore_labels(): none are, until watch_labels() again. Those that are open end all the same.
+PyObject* IgnoreLabels(PyObject*, PyObject*);
 // record_labels(domain) -> 1: this process records. What is open already, on this thread, begins
 // when it began. 0: this PyTorch shows no labels.
 PyObject* RecordLabels(PyObject*, PyObject* domain);

@@ -26,13 +26,12 @@ namespace {
 
 using proto::ArenaRef;
 
-using RemoveFunction = void (*)(uint64_t handle);
 using UncaughtFunction = int (*)();
 
 // Written with the interpreter's lock, before a callback is added.
 struct Observer {
   AddRecordCallback add = nullptr;
-  RemoveFunction remove = nullptr;
+  RemoveRecordCallback remove = nullptr;
   RecordName name = nullptr;
   // The program's std::uncaught_exceptions: ours is linked statically and knows of our own only.
   UncaughtFunction uncaught = nullptr;

@@ -33,6 +33,7 @@ static_assert(sizeof(RecordCallback) == 40);
 enum RecordScope : uint8_t { kFunction = 0, kBackward = 1, kScript = 2, kUser = 7 };
 
 using AddRecordCallback = uint64_t (*)(RecordCallback callback);
+using RemoveRecordCallback = void (*)(uint64_t handle);
 using RecordName = const char* (*)(const void* function);
 
 // Of what at::RecordFunction::name() returned.

@@ -43,7 +43,7 @@ Table RankTable(const RunSummary& summary) {
                           {"api_ns", Unit::kNs},
                           {"ranges", Unit::kCount},
                           {"lost", Unit::kCount},
-                          {"status", Unit::kText},
+                          {"status", Unit::kText, Shown::kProse},
                           {"file", Unit::kText, Shown::kDetail},
                           {"door", Unit::kText, Shown::kDetail}}};
   for (const RankRow& row : summary.ranks) {

@@ -12,7 +12,8 @@ import torch  # noqa: E402
 def main():
     if 'print' in sys.argv:
         name = sys.argv[sys.argv.index('print') + 1]
-        print(f'{name}={os.environ.get(name)}')
+        # One write, also with -u: other ranks write to the same pipe.
+        sys.stdout.write(f'{name}={os.environ.get(name)}\n')
     torch.set_num_threads(1)
     model = torch.nn.Linear(4, 4)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
