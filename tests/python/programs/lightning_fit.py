@@ -1,7 +1,8 @@
-"""Trains a LightningModule: `lightning_fit.py PACKAGE WAY`. PACKAGE: lightning.pytorch or pytorch_lightning. Prints
-each loss, and a sum of what was predicted.
+"""Trains, validates, tests and predicts with a LightningModule: `lightning_fit.py PACKAGE WAY`. PACKAGE:
+lightning.pytorch or pytorch_lightning. Prints each loss, and a sum of what was predicted.
 
-WAY: layers (steps call the layers), self (steps call the module), accumulate, manual, compile, ddp (two ranks), fail.
+WAY: layers (steps call the layers, and one of a second model raises), accumulate (steps call the module), manual
+(the step runs the backward pass and the optimizer), compile, ddp (two ranks).
 """
 import importlib
 import sys
@@ -12,6 +13,10 @@ from torch import nn
 lightning = importlib.import_module(sys.argv[1])
 WAY = sys.argv[2]
 EPOCHS, BATCHES, BATCH = 2, 4, 2
+
+
+def say(what, rank, loss):
+    sys.stdout.write(f'{what} {rank} {loss.item().hex()}\n')  # whole: ranks share it
 
 
 class LitModel(lightning.LightningModule):
@@ -29,8 +34,6 @@ class LitModel(lightning.LightningModule):
         return output.square().mean()
 
     def training_step(self, batch, index):
-        if WAY == 'fail' and index == 2:
-            raise ValueError('of the program')
         return self.loss(batch)
 
     def validation_step(self, batch, index):
@@ -43,13 +46,20 @@ class LitModel(lightning.LightningModule):
         return self.loss(batch)
 
     def on_train_batch_end(self, outputs, batch, index):
-        print('loss', self.global_rank, outputs['loss'].item().hex())
+        say('loss', self.global_rank, outputs['loss'])
 
     def on_validation_batch_end(self, outputs, batch, index):
-        print('validation', self.global_rank, outputs.item().hex())
+        say('validation', self.global_rank, outputs)
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+class FailingModel(LitModel):
+    def training_step(self, batch, index):
+        if index == 2:
+            raise ValueError('of the program')
+        return self.loss(batch)
 
 
 class ManualModel(LitModel):
@@ -72,12 +82,7 @@ def batches(seed):
     return torch.utils.data.DataLoader(torch.utils.data.TensorDataset(rows), batch_size=BATCH)
 
 
-def main():
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    model = ManualModel() if WAY == 'manual' else LitModel()
-    if WAY == 'compile':
-        model = torch.compile(model, backend='aot_eager')
+def train(model):
     options = {'devices': 2, 'strategy': 'ddp'} if WAY == 'ddp' else {'devices': 1}
     trainer = lightning.Trainer(max_epochs=EPOCHS, accelerator='cpu', logger=False, enable_checkpointing=False,
                                 enable_progress_bar=False, accumulate_grad_batches=2 if WAY == 'accumulate' else 1,
@@ -85,7 +90,16 @@ def main():
     trainer.fit(model, batches(1), batches(2))
     trainer.test(model, batches(3), verbose=False)
     if WAY != 'ddp':
-        print('predicted', sum(part.item() for part in trainer.predict(model, batches(4))).hex())
+        say('predicted', 0, sum(trainer.predict(model, batches(4))))
+
+
+def main():
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = ManualModel() if WAY == 'manual' else LitModel()
+    train(torch.compile(model, backend='aot_eager') if WAY == 'compile' else model)
+    if WAY == 'layers':
+        train(FailingModel())
 
 
 if __name__ == '__main__':

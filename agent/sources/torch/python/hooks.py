@@ -15,7 +15,7 @@ def install(torch):
     process, optimizers = load('process').Process(), load('steps').Optimizers()
     backward, data = load('phases').Backward(torch, process), load('phases').Data(process)
     modules = load('modules').Modules(torch, process, backward.watch)
-    lightning = load('lightning').Lightning()
+    lightning = load('lightning').Lightning(process)
     modules.with_call.append(lightning)
     trees = load('trees').Trees(torch, process, modules, optimizers)
     windows = load('windows').Windows(torch, process, modules, optimizers)

@@ -18,7 +18,8 @@ STEPS = 'training_step', 'validation_step', 'test_step', 'predict_step'
 class Lightning:
     """Lightning's own methods are there while nothing is recorded, as Module.__call__ is."""
 
-    def __init__(self):
+    def __init__(self, process):
+        self._process = process
         self._steps = []  # of (class, name, Lightning's own, ours)
         self._replace = guarded(self._replace_steps)
 
@@ -37,11 +38,11 @@ class Lightning:
         strategy = getattr(module, 'Strategy', None)
         originals = [vars(strategy).get(name) if isinstance(strategy, type) else None for name in STEPS]
         if not all(isinstance(original, types.FunctionType) for original in originals):
-            agent.note(f'LightningModules are not the roots of their layers: {module.__name__} is not as we know it')
+            self._process.note(f'LightningModules are no roots: {module.__name__} is not as we know it')
             return
         calls = [agent.step_call(original) for original in originals]
         if None in calls:
-            agent.note('LightningModules are not the roots of their layers: torch.nn.Module.__call__ is not ours')
+            self._process.note('LightningModules are no roots: torch.nn.Module.__call__ is not ours')
             return
         for name, original, call in zip(STEPS, originals, calls):
             setattr(strategy, name, call)
