@@ -76,11 +76,17 @@ class LightningTest(harness.TracedTest):
     def test_a_step_that_optimizes_by_hand_is_one_forward(self):
         run = self.trace('lightning.pytorch', 'manual')
         self.check_model(run, 'ManualModel', STEPS, EVALUATIONS)
+        # Without the backward pass and the optimizer that run inside.
+        for row in self.report(run, 'steps')[1:]:
+            self.assertGreater(row['optimizer_ns'], 0, row)
+            self.assertLessEqual(row['optimizer_ns'] + row['backward_ns'], row['total_ns'], row)
+        passes = {row['pass'] for row in self.report(run, 'ops', '--group-by-module') if row['name'] == 'aten::add_'}
+        self.assertEqual(passes, {''})
 
     def test_a_compiled_module_compiles_as_bare_and_is_one_root(self):
         run = self.trace('lightning.pytorch', 'compile')
         calls = self.calls(run)
-        self.assertEqual(sum(calls['LitModel']), STEPS + EVALUATIONS)
+        self.assertEqual(calls['LitModel'], (STEPS, EVALUATIONS))
         self.assertFalse([name for name in calls if name.startswith('LitModel.')], calls)
         self.assertEqual(len(self.report(run, 'steps')), STEPS)
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "collector/analysis/framework/pass_nesting.h"
 #include "collector/analysis/launched_work.h"
 #include "collector/analysis/timed_steps.h"
 #include "collector/report/framework/module_summary.h"
@@ -44,8 +45,14 @@ class Latencies {
       const bool again = after != backward.begin() && start < std::prev(after)->second;
       if (again || !steps_.Has(start)) continue;
       Latency& module = modules_[std::string(trace.dictionary.String(ranges.name[row]))];
+      const uint16_t writer = ranges.writer[row];
       module.host += ranges.end[row] - start;
-      module.device += work.Between(ranges.writer[row], start, ranges.end[row]);
+      module.device += work.Between(writer, start, ranges.end[row]);
+      for (const Interval& other :
+           NestedPasses(trace).InModule(ranges.name[row], writer, start, ranges.end[row])) {
+        module.host -= other.second - other.first;
+        module.device -= work.Between(writer, other.first, other.second);
+      }
     }
   }
 

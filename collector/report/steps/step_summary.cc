@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collector/analysis/device_steps.h"
+#include "collector/analysis/framework/pass_nesting.h"
 #include "collector/analysis/numbers/describe.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/analysis/steps.h"
@@ -52,21 +53,15 @@ bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* 
   };
   const std::vector<uint32_t> modules = RangesIn(trace, kModuleDomain);
   const std::vector<uint32_t> phases = RangesIn(trace, kPhaseDomain);
-  std::vector<Interval> passes;
+  const PassNesting& nesting = NestedPasses(trace);
+  std::vector<Interval> all;
   for (const uint32_t range : modules) {
     if (ranges.depth[range] != 0) continue;
-    passes.push_back({ranges.start[range], ranges.end[range]});
+    const auto [start, end] = all.emplace_back(ranges.start[range], ranges.end[range]);
     if (StepRow* const row = row_at(range)) {
-      row->forward += ranges.end[range] - ranges.start[range];
+      row->forward += end - start - Length(nesting.InForward(ranges.writer[range], start, end));
     }
   }
-  for (const uint32_t range : phases) {
-    if (trace.dictionary.String(ranges.name[range]) == proto::kBackwardPhase) {
-      passes.push_back({ranges.start[range], ranges.end[range]});
-    }
-  }
-  std::vector<Interval> all = passes;
-  passes = Merged(std::move(passes));
   for (const uint32_t range : phases) {
     all.push_back({ranges.start[range], ranges.end[range]});
     StepRow* const row = row_at(range);
@@ -75,7 +70,7 @@ bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* 
       *phase += ranges.end[range] - ranges.start[range];
       // Forward and backward of a closure that the optimizer calls, as Lightning's do.
       if (phase == &row->optimizer) {
-        *phase -= Length(Within(passes, ranges.start[range], ranges.end[range]));
+        *phase -= Length(Within(nesting.in_optimizers, ranges.start[range], ranges.end[range]));
       }
     }
   }

@@ -65,6 +65,75 @@ TEST(PlantedTruth, EvaluationForwardsAreApartFromTrainingOnes) {
   EXPECT_EQ(CellAt<int64_t>(modules, 0, "self_ns"), 5 * kMs);
 }
 
+// Each of three steps: 10 ms in a module's forward, of which the backward pass takes 4 and the
+// optimizer 3; an evaluation of 1 ms before each.
+TEST(PlantedTruth, AForwardThatOptimizesByHandIsCountedWithoutItsBackwardPassAndItsOptimizer) {
+  Program program;
+  for (int64_t at = 0; at < 3 * 12 * kMs; at += 12 * kMs) {
+    program.AddStep(at, at + 12 * kMs);
+    program.AddRange(proto::kModuleDomain, "Lit", at, at + kMs);
+    program.AddRange(proto::kModuleDomain, "Lit", at + 2 * kMs, at + 12 * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, at + 4 * kMs, at + 8 * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kOptimizerPhase, at + 8 * kMs, at + 11 * kMs);
+    program.AddOperator("aten::add_", at + 9 * kMs, at + 10 * kMs);
+  }
+  const Table modules = TabulateModules(program.run(), {});
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "calls"), 3);
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "mean_ns"), 3 * kMs);
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "self_ns"), 9 * kMs);
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "evaluation_calls"), 3);
+  const Table steps = TabulateSteps(program.run(), {});
+  ASSERT_EQ(steps.rows.size(), 3u);
+  for (size_t row = 0; row < 3; ++row) {
+    EXPECT_EQ(CellAt<int64_t>(steps, row, "forward_ns"), 4 * kMs);
+    EXPECT_EQ(CellAt<int64_t>(steps, row, "backward_ns"), 4 * kMs);
+    EXPECT_EQ(CellAt<int64_t>(steps, row, "optimizer_ns"), 3 * kMs);
+    EXPECT_EQ(CellAt<int64_t>(steps, row, "other_ns"), kMs);
+  }
+  ReportOptions by_module;
+  by_module.by_module = true;
+  const Table ops = TabulateOps(program.run(), by_module);
+  EXPECT_EQ(CellAt<std::string>(ops, 0, "module"), "");
+  EXPECT_EQ(CellAt<std::string>(ops, 0, "pass"), "");
+}
+
+// The optimizer's 10 ms have a forward of 3 and a backward pass of 4 inside: its closure's.
+TEST(PlantedTruth, AClosuresPassesAreNotTheOptimizers) {
+  Program program;
+  for (int64_t at = 0; at < 3 * 10 * kMs; at += 10 * kMs) {
+    program.AddStep(at, at + 10 * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kOptimizerPhase, at, at + 10 * kMs);
+    program.AddRange(proto::kModuleDomain, "Net", at + kMs, at + 4 * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, at + 4 * kMs, at + 8 * kMs);
+    program.AddOperator("aten::add_", at + 9 * kMs, at + 10 * kMs);
+  }
+  EXPECT_EQ(Judge(program.run()).sentence,
+            "Nothing ran on a device: all of each 10.00 ms step is the host's time: 4.000 ms "
+            "(40.0 %) in the backward pass, 3.000 ms (30.0 %) in the forward pass, 3.000 ms "
+            "(30.0 %) in the optimizer.");
+  ReportOptions by_module;
+  by_module.by_module = true;
+  EXPECT_EQ(CellAt<std::string>(TabulateOps(program.run(), by_module), 0, "pass"), "");
+}
+
+// A compiler runs the backward pass inside of the first forward, after two evaluations.
+TEST(PlantedTruth, ABackwardPassInsideOfAForwardMakesNoEvaluationATraining) {
+  Program program;
+  for (int64_t at = 0; at < 6 * kMs; at += kMs) {
+    if (at >= 2 * kMs) program.AddStep(at, at + kMs);
+    program.AddRange(proto::kModuleDomain, "Net", at, at + kMs / 2);
+    if (at == 2 * kMs) {
+      program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, at + 1, at + 2);
+    }
+    if (at >= 2 * kMs) {
+      program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, at + kMs / 2, at + kMs);
+    }
+  }
+  const Table modules = TabulateModules(program.run(), {});
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "calls"), 4);
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "evaluation_calls"), 2);
+}
+
 // Two forwards for each backward are no evaluations, nor are a pipeline's before its first one.
 TEST(PlantedTruth, ForwardsThatWaitForTheirBackwardAreNoEvaluations) {
   for (const std::string order : {"FFBFFBFFB", "FFBFBBFFBFBB"}) {
