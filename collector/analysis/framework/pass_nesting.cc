@@ -17,12 +17,16 @@ class Finder {
 
   PassNesting Find() {
     FindInOptimizers();
+    const Ranges& ranges = trace_.ranges;
     for (const uint32_t row : RangesIn(trace_, kPhaseDomain)) {
-      if (IsPhase(row, proto::kOptimizerPhase)) {
-        AddToForward(row, true);
-      } else if (IsPhase(row, proto::kBackwardPhase)) {
-        AddToForward(row, false);
-      }
+      const bool is_optimizer = IsPhase(row, proto::kOptimizerPhase);
+      if (!is_optimizer && !IsPhase(row, proto::kBackwardPhase)) continue;
+      AddToForward(ranges.writer[row], ranges.start[row], ranges.end[row], is_optimizer);
+    }
+    const std::vector<uint32_t> steps = RangesIn(trace_, kStepDomain);
+    for (size_t i = 1; i < steps.size(); ++i) {
+      AddToForward(ranges.writer[steps[i]], ranges.end[steps[i - 1]], ranges.start[steps[i]],
+                   false);
     }
     for (auto& [writer, set] : found_.in_forwards) set = Merged(std::move(set));
     return std::move(found_);
@@ -57,20 +61,19 @@ class Finder {
     found_.in_optimizers = Merged(std::move(found_.in_optimizers));
   }
 
-  // Where a forward of the same writer is around the phase.
-  void AddToForward(uint32_t row, bool is_optimizer) {
-    const Ranges& ranges = trace_.ranges;
-    const auto of_writer = by_writer_.find(ranges.writer[row]);
-    if (of_writer == by_writer_.end()) return;
+  // Where a forward of the writer is around [start, end).
+  void AddToForward(uint16_t writer, int64_t start, int64_t end, bool is_optimizer) {
+    const auto of_writer = by_writer_.find(writer);
+    if (of_writer == by_writer_.end() || start >= end) return;
     const std::vector<uint32_t>& rows = of_writer->second;
-    auto at = std::upper_bound(rows.begin(), rows.end(), ranges.start[row],
+    auto at = std::upper_bound(rows.begin(), rows.end(), start,
                                [this](int64_t t, uint32_t span) { return t < spans_[span].start; });
     const auto begun = at;
     while (at != rows.begin() && spans_[*--at].depth != 0) continue;
-    if (at == begun || spans_[*at].depth != 0 || spans_[*at].end < ranges.end[row]) return;
-    found_.in_forwards[ranges.writer[row]].emplace_back(ranges.start[row], ranges.end[row]);
+    if (at == begun || spans_[*at].depth != 0 || spans_[*at].end < end) return;
+    found_.in_forwards[writer].emplace_back(start, end);
     for (; is_optimizer && at != begun; ++at) {
-      if (spans_[*at].end >= ranges.end[row]) found_.by_hand.insert(spans_[*at].name);
+      if (spans_[*at].end >= end) found_.by_hand.insert(spans_[*at].name);
     }
   }
 

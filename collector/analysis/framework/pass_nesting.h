@@ -15,7 +15,8 @@ namespace ranktap::collector {
 struct PassNesting {
   // Root forwards and backward passes inside of an optimizer's step: of its closure.
   std::vector<Interval> in_optimizers;
-  // By writer: backward passes and optimizer's steps inside of a root's forward.
+  // By writer: backward passes and optimizer's steps inside of a root's forward, and what the agent
+  // does there between two steps.
   std::unordered_map<uint16_t, std::vector<Interval>> in_forwards;
   // Names of modules that had an optimizer's step inside: Lightning's manual optimization.
   std::unordered_set<uint32_t> by_hand;

@@ -44,6 +44,23 @@ void AddOther(const StepList& steps, std::vector<Interval> phases, std::vector<S
   }
 }
 
+// To the step it begins in; one that ends steps itself to each, as far as it is in it.
+void AddForward(const PassNesting& nesting, const Ranges& ranges, uint32_t range,
+                const StepList& steps, std::vector<StepRow>* rows) {
+  int64_t start = ranges.start[range];
+  int64_t step = StepIndexAt(steps, start);
+  const bool by_hand = nesting.by_hand.contains(ranges.name[range]);
+  while (step >= 0 && start < ranges.end[range]) {
+    const Step& at = steps.list[static_cast<size_t>(step)];
+    const int64_t end = by_hand ? std::min(at.end, ranges.end[range]) : ranges.end[range];
+    (*rows)[static_cast<size_t>(step)].forward +=
+        end - start - Length(nesting.InForward(ranges.writer[range], start, end));
+    const bool has_next = by_hand && static_cast<size_t>(step) + 1 < steps.list.size();
+    step = has_next ? step + 1 : -1;
+    start = has_next ? steps.list[static_cast<size_t>(step)].start : end;
+  }
+}
+
 // False: the framework told of none.
 bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* rows) {
   const Ranges& ranges = trace.ranges;
@@ -57,10 +74,8 @@ bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* 
   std::vector<Interval> all;
   for (const uint32_t range : modules) {
     if (ranges.depth[range] != 0) continue;
-    const auto [start, end] = all.emplace_back(ranges.start[range], ranges.end[range]);
-    if (StepRow* const row = row_at(range)) {
-      row->forward += end - start - Length(nesting.InForward(ranges.writer[range], start, end));
-    }
+    all.emplace_back(ranges.start[range], ranges.end[range]);
+    AddForward(nesting, ranges, range, steps, rows);
   }
   for (const uint32_t range : phases) {
     all.push_back({ranges.start[range], ranges.end[range]});
