@@ -1,9 +1,12 @@
 
-#include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "collector/analysis/device_timeline.h"
+#include "collector/analysis/numbers/describe.h"
 #include "collector/analysis/numbers/duration_distribution.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/columns.h"
@@ -17,7 +20,9 @@ namespace {
 struct CopyRow {
   std::string name;
   DurationDistribution time;
-  int64_t bytes = 0, largest = 0, host_ns = 0, alone_ns = 0;
+  std::vector<double> sizes;
+  Description size;  // of `sizes`, in bytes
+  int64_t bytes = 0, host_ns = 0, alone_ns = 0;
   bool bytes_unknown = false;  // of one of them at least
   // What the file's own GB/s say of how much those were; -1: it says nothing of one of them.
   double told_bytes = 0;
@@ -44,7 +49,7 @@ void Add(const Trace& trace, std::map<std::string, CopyRow>* by_name) {
       row.told_bytes +=
           unknown ? gbps * static_cast<double>(span.end - span.start) : static_cast<double>(bytes);
     }
-    row.largest = std::max(row.largest, bytes);
+    row.sizes.push_back(static_cast<double>(bytes));
     row.alone_ns += span.end - span.start - Length(Within(compute, span.start, span.end));
     if (span.launch != kNone) {
       row.host_ns += trace.api_calls.end[span.launch] - trace.api_calls.start[span.launch];
@@ -66,8 +71,17 @@ const ColumnsOf<CopyRow> kColumns = {
     {"total_bytes", Unit::kBytes, [](const CopyRow& row) { return Known(row, row.bytes); }},
     {"mean_bytes", Unit::kBytes,
      [](const CopyRow& row) { return Known(row, row.bytes / row.time.count); }, Shown::kDetail},
-    {"max_bytes", Unit::kBytes, [](const CopyRow& row) { return Known(row, row.largest); },
+    {"median_bytes", Unit::kBytes,
+     [](const CopyRow& row) { return Known(row, std::llround(row.size.median)); }, Shown::kDetail},
+    {"stddev_bytes", Unit::kBytes,
+     [](const CopyRow& row) {
+       return Known(row, row.size.count < 2 ? 0 : std::llround(row.size.deviation));
+     },
      Shown::kDetail},
+    {"min_bytes", Unit::kBytes,
+     [](const CopyRow& row) { return Known(row, std::llround(row.size.min)); }, Shown::kDetail},
+    {"max_bytes", Unit::kBytes,
+     [](const CopyRow& row) { return Known(row, std::llround(row.size.max)); }, Shown::kDetail},
     {"total_ns", Unit::kNs, [](const CopyRow& row) { return row.time.total_ns; }},
     {"mean_ns", Unit::kNs, [](const CopyRow& row) { return row.time.mean_ns(); }, Shown::kDetail},
     {"median_ns", Unit::kNs, [](const CopyRow& row) { return row.time.median_ns(); },
@@ -91,6 +105,7 @@ Table TabulateCopies(const Run& run, const ReportOptions&) {
   std::vector<CopyRow> rows;
   for (auto& [name, row] : by_name) {
     row.name = name;
+    row.size = Describe(std::move(row.sizes));
     rows.push_back(std::move(row));
   }
   SortRows(&rows,
