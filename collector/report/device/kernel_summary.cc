@@ -176,7 +176,13 @@ std::vector<KernelRow> SummarizeKernels(const std::vector<Trace>& traces,
 }
 
 Table TabulateKernels(const Run& run, const ReportOptions& options) {
-  if (options.hta_compat) return TabulateHtaKernels(run);
+  if (options.hta_compat) {
+    Table table = TabulateHtaKernels(run);
+    if (options.by_grid || options.kernel_names != KernelNames::kDemangled) {
+      table.notes.push_back("HTA groups by demangled name alone; the other forms are left out");
+    }
+    return table;
+  }
   std::vector<Line> lines;
   int64_t total = 0, untimed = 0;
   for (KernelRow& row : SummarizeKernels(run.traces, options)) {

@@ -217,5 +217,16 @@ TEST_F(ReportTables, AWidthThatIsGivenCountsInAPipeAndBeforeThatOfTheTerminal) {
   EXPECT_EQ(Report({"--width", "39"}), kWrongUsage);
 }
 
+// 24 characters, which names were cut to while there was any column to show, tell no two kernels
+// apart.
+TEST_F(ReportTables, ANameKeepsFortyCharactersBeforeColumnsOfDetailAreShown) {
+  for (const char* const width : {"80", "110"}) {
+    ASSERT_EQ(Report({"--width", width}), kSuccess);
+    const size_t from = said_.find("aten::xxx");
+    ASSERT_NE(from, said_.npos);
+    EXPECT_GE(said_.find("_the_end") + 8 - from, 40u) << width;
+  }
+}
+
 }  // namespace
 }  // namespace ranktap::collector
