@@ -1,10 +1,13 @@
 // The registry: what its rows promise.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
+#include "collector/report/column_meanings.h"
 #include "collector/report/report.h"
+#include "collector/report/report_column_meanings.h"
 #include "collector/report/text/cell_text.h"
 
 namespace ranktap::collector {
@@ -55,6 +58,33 @@ TEST(ReportRegistryTest, NoTwoColumnsOfATableAreShownUnderOneName) {
         }
       }
     }
+  }
+}
+
+TEST(ReportRegistryTest, EachColumnSaysWhatItMeans) {
+  for (const Report& report : AllReports()) {
+    for (const Table& table : AllShapes(report)) {
+      for (const TableColumn& column : table.columns) {
+        EXPECT_NE(MeaningOf(report.name, column.name), "")
+            << report.name << "." << column.name << ": write it into column_meanings.cc";
+      }
+    }
+  }
+}
+
+TEST(ReportRegistryTest, AMeaningOfAReportComesBeforeThatOfAllAndBelongsToAColumnThatIs) {
+  EXPECT_NE(MeaningOf("comm", "bytes"), MeaningOf("nothing", "bytes"));
+  EXPECT_TRUE(std::ranges::is_sorted(ReportColumnMeanings(), {}, &ColumnMeaning::column));
+  std::set<std::string> known;
+  for (const Report& report : AllReports()) {
+    for (const Table& table : AllShapes(report)) {
+      for (const TableColumn& column : table.columns) {
+        known.insert(std::string(report.name) + "." + column.name);
+      }
+    }
+  }
+  for (const ColumnMeaning& meaning : ReportColumnMeanings()) {
+    EXPECT_TRUE(known.contains(std::string(meaning.column))) << meaning.column;
   }
 }
 
