@@ -10,8 +10,10 @@
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/report_help.h"
+#include "collector/cli/run_selection.h"
 #include "collector/cli/table_view.h"
 #include "collector/import/open_run.h"
+#include "collector/report/framework/ignored_modules.h"
 #include "collector/report/jobs.h"
 #include "collector/report/report.h"
 #include "collector/report/run_filter.h"
@@ -35,11 +37,12 @@ struct Request {
   std::vector<const Report*> reports;
   ReportOptions options;
   TableView view;
-  std::string ranks, steps, kernel_names;
-  int64_t job = 0;  // from 1; 0: all
+  RunSelection selection;
+  std::string kernel_names;
   std::vector<std::string> symbols;
   std::optional<DeepSpeedOptions> deepspeed;  // --format deepspeed...
   std::optional<int64_t> profile_step;
+  std::vector<std::string> ignored_modules;
 };
 
 // The last word is the report, unless it is the only one or a file.
@@ -62,49 +65,14 @@ void PrintTable(const Table& table, const Request& request) {
   if (is_one_of_several && request.view.format == Format::kText) std::fputs("\n", stdout);
 }
 
-// False: the filters ask for what is not there; said so.
-bool Filter(const Request& request, Run* run, std::vector<std::string>* notes) {
-  std::string jobs = DescribeJobs(*run);
-  if (request.job != 0) {
-    if (!KeepJob(request.job, run)) {
-      Complain(jobs.empty() ? "the run holds no jobs to tell apart" : Printable(jobs));
-      return false;
-    }
-  } else if (!jobs.empty()) {
-    notes->push_back(std::move(jobs));
-  }
-  for (const std::string* const text : {&request.ranks, &request.steps}) {
-    if (text->empty()) continue;
-    const std::optional<NumberSet> set = ParseNumberSet(*text);
-    if (!set) {
-      Complain(fmt::format("'{}' is no list of numbers; write it as 0,2-5", *text));
-      return false;
-    }
-    if (text == &request.ranks) {
-      std::set<int64_t> known;
-      for (const Trace& trace : run->traces) {
-        if (trace.info.rank) known.insert(*trace.info.rank);
-      }
-      KeepRanks(*set, run);
-      if (!run->traces.empty()) continue;
-      Complain(fmt::format("no rank of the run is among {}; it has {}", request.ranks,
-                           known.empty() ? "files that do not say their rank" : ListOf(known)));
-      return false;
-    }
-    Result<std::vector<std::string>> kept = KeepSteps(*set, run);
-    if (!kept) {
-      Complain(kept.message());
-      return false;
-    }
-    notes->insert(notes->end(), kept->begin(), kept->end());
-  }
-  return true;
-}
-
 bool PrintDeepSpeed(const Request& request, const Run& run) {
-  const Result<ModelProfile> profile = ProfileModel(run, request.options, request.profile_step);
+  Result<ModelProfile> profile = ProfileModel(run, request.options, request.profile_step);
   if (!profile) {
     Complain(profile.message());
+    return false;
+  }
+  if (const auto failure = IgnoreModules(request.ignored_modules, &*profile)) {
+    Complain(failure->message);
     return false;
   }
   const std::string text = FormatDeepSpeed(*profile, *request.deepspeed);
@@ -138,7 +106,7 @@ int Open(const Request& request, const std::vector<std::string>& paths, Run* run
   }
   for (const std::string& problem : opened->problems) Complain(Printable(problem));
   *run = std::move(*opened);
-  return Filter(request, run, notes) ? kSuccess : kWrongUsage;
+  return SelectOfRun(request.selection, run, notes) ? kSuccess : kWrongUsage;
 }
 
 int Finish() {
@@ -227,6 +195,10 @@ bool SetDeepSpeedStyle(std::string_view format, DeepSpeedOptions options, Reques
 void AddDeepSpeedOptions(Arguments* app, DeepSpeedOptions* options, Request* request) {
   constexpr const char* kGroup = "modules --format deepspeed, deepspeed-old, deepspeed-memory";
   app->Add("--profile-step", &request->profile_step, "latencies of this step alone").Group(kGroup);
+  app->Add("--ignore-modules", &request->ignored_modules,
+           "types of modules whose arithmetic counts for the module around them: Linear,Dropout")
+      .CommaSeparated()
+      .Group(kGroup);
   app->Add("--module-depth", &options->module_depth,
            "how many depths the aggregated profile shows; -1: all but the deepest")
       .Group(kGroup)
@@ -248,10 +220,7 @@ std::string OfReports(uint32_t option, const std::string& help) {
 }
 
 void AddRunOptions(Arguments* app, Request* request) {
-  app->Add("--job", &request->job, "only this job, where a run holds several: 1")
-      .From(1, 1'000'000);
-  app->Add("--ranks", &request->ranks, "only these ranks: 0,2-5");
-  app->Add("--steps", &request->steps, "only these steps: 10-19");
+  AddSelectionOptions(app, &request->selection);
   app->Add("--symbols", &request->symbols,
            "stacks: a folder with modules or debug information; may be repeated")
       .Repeatable();
@@ -266,6 +235,10 @@ void AddReportOptions(Arguments* app, Request* request) {
            OfReports(kByStack, "by this many frames of the Python stack too"));
   app->AddFlag("--group-by-module", &options->by_module,
                OfReports(kByModule, "by the torch.nn.Module whose forward they belong to too"));
+  app->AddFlag("--top-level", &options->top_level,
+               OfReports(kTopLevel,
+                         "only what no other operator called, as torch's "
+                         "table(top_level_events_only=True)"));
   app->AddFlag("--group-by-grid", &options->by_grid,
                OfReports(kByGrid, "by the launch's grid and block too"));
   app->Add("--kernel-names", &request->kernel_names,

@@ -29,6 +29,7 @@ struct ReportOptions {
   bool by_shape = false;
   int by_stack = 0;  // frames
   bool by_module = false;
+  bool top_level = false;  // as table()'s top_level_events_only
   KernelNames kernel_names = KernelNames::kDemangled;
   bool by_grid = false;  // by the launch's grid and block, too
   // Operators whose name contains this; device operations in a sequence at least.
@@ -52,6 +53,7 @@ inline constexpr uint32_t kOperator = 16;
 inline constexpr uint32_t kMinLength = 32;
 inline constexpr uint32_t kSampleRate = 64;
 inline constexpr uint32_t kModelFacts = 128;
+inline constexpr uint32_t kTopLevel = 256;
 inline constexpr uint32_t kByGrid = 1024;
 inline constexpr uint32_t kKernelNames = 2048;
 
@@ -68,6 +70,7 @@ inline constexpr ReportOption kReportOptions[] = {
      [](const ReportOptions& options) { return options.by_stack != 0; }},
     {kByModule, "--group-by-module",
      [](const ReportOptions& options) { return options.by_module; }},
+    {kTopLevel, "--top-level", [](const ReportOptions& options) { return options.top_level; }},
     {kByGrid, "--group-by-grid", [](const ReportOptions& options) { return options.by_grid; }},
     {kKernelNames, "--kernel-names",
      [](const ReportOptions& options) {
