@@ -94,7 +94,8 @@ TEST(DocumentedCommands, OfOtherProfilersAreOursByNameOptionAndColumn) {
     const int status = command->run(words);
     std::fflush(stdout);
     testing::internal::GetCapturedStdout();
-    EXPECT_NE(status, kWrongUsage) << testing::internal::GetCapturedStderr();
+    const std::string complained = testing::internal::GetCapturedStderr();
+    EXPECT_NE(status, kWrongUsage) << complained;
     ++reports;
   }
   EXPECT_GT(reports, 60);
