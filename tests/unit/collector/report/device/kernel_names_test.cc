@@ -102,6 +102,19 @@ TEST(KernelNames, OfNamesRecordedDemangledTheMangledOnesAreNotInvented) {
             "2 of 2 names were recorded demangled only; nothing tells their mangled names");
 }
 
+TEST(KernelNames, HtasNamesAreTheDemangledOnesAndANoteSaysSo) {
+  const collector::Run run = KernelsOnGrids(kMangled);
+  const Report& report = *FindReport("kernels");
+  EXPECT_TRUE(report(run, {.hta_compat = true}).notes.empty());
+  for (const ReportOptions& options :
+       {ReportOptions{.hta_compat = true, .kernel_names = KernelNames::kBase},
+        ReportOptions{.hta_compat = true, .by_grid = true}}) {
+    const Table table = report(run, options);
+    ASSERT_EQ(table.notes.size(), 1u);
+    EXPECT_EQ(table.notes[0], "HTA groups by demangled name alone; the other forms are left out");
+  }
+}
+
 TEST(KernelNames, ABaseNameIsTheFunctionsOwn) {
   for (const auto& [readable, base] : std::vector<std::pair<std::string, std::string>>{
            {"gemm", "gemm"},
