@@ -111,18 +111,20 @@ class NsysParityTest(TracedTest):
     def compare(self, report, key, truth, unit='ns', options=()):
         rows = {key(row): row for row in self.report(self.path, report, *options)}
         self.assertEqual(set(rows), set(truth))
+        whole = sum(row[0] for row in truth.values())
         for name, (total, instances, avg, med, least, most, stddev) in truth.items():
             row = rows[name]
             with self.subTest(report=report, name=name):
                 self.assertEqual(row[f'total_{unit}'], total)
                 self.assertEqual(row['calls'], instances)
+                if unit == 'ns':  # "Time (%)"
+                    self.assertAlmostEqual(row['share_percent'], 100 * total / whole)
                 self.assertEqual(row[f'min_{unit}'], least)
                 self.assertEqual(row[f'max_{unit}'], most)
                 # Ours are whole numbers: a mean is cut off, the others are rounded.
                 self.assertEqual(row[f'mean_{unit}'], int(avg))
                 self.assertLessEqual(abs(row[f'median_{unit}'] - med), 0.5)
                 self.assertLessEqual(abs(row[f'stddev_{unit}'] - stddev), 0.5001)
-        return rows
 
     def kernels(self, column, *more):
         return self.sums(', '.join(('value', *more)), 'CUPTI_ACTIVITY_KIND_KERNEL',
@@ -133,10 +135,7 @@ class NsysParityTest(TracedTest):
                                ('cuda_gpu_kern_sum:mangled', 'mangledName')):
             truth = self.kernels(column)
             self.assertEqual(len(truth), 3 if column == 'shortName' else 4)
-            rows = self.compare(report, lambda row: row['name'], truth)
-            whole = sum(row[0] for row in truth.values())
-            for name, row in rows.items():
-                self.assertAlmostEqual(row['share_percent'], 100 * truth[name][0] / whole)
+            self.compare(report, lambda row: row['name'], truth)
 
     def test_kernels_by_grid_and_block(self):
         for report, column in (('cuda_gpu_kern_gb_sum', 'demangledName'), ('cuda_gpu_kern_gb_sum:base', 'shortName')):

@@ -9,6 +9,7 @@
 #include "collector/analysis/numbers/describe.h"
 #include "collector/analysis/numbers/duration_distribution.h"
 #include "collector/analysis/numbers/interval_set.h"
+#include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
 #include "collector/trace/sort_rows.h"
@@ -23,6 +24,7 @@ struct CopyRow {
   std::vector<double> sizes;
   Description size;  // of `sizes`, in bytes
   int64_t bytes = 0, host_ns = 0, alone_ns = 0;
+  int64_t all_ns = 0;          // of all rows
   bool bytes_unknown = false;  // of one of them at least
   // What the file's own GB/s say of how much those were; -1: it says nothing of one of them.
   double told_bytes = 0;
@@ -83,6 +85,8 @@ const ColumnsOf<CopyRow> kColumns = {
     {"max_bytes", Unit::kBytes,
      [](const CopyRow& row) { return Known(row, std::llround(row.size.max)); }, Shown::kDetail},
     {"total_ns", Unit::kNs, [](const CopyRow& row) { return row.time.total_ns; }},
+    {"share_percent", Unit::kPercent,
+     [](const CopyRow& row) { return Percent(row.time.total_ns, row.all_ns); }, Shown::kDetail},
     {"mean_ns", Unit::kNs, [](const CopyRow& row) { return row.time.mean_ns(); }, Shown::kDetail},
     {"median_ns", Unit::kNs, [](const CopyRow& row) { return row.time.median_ns(); },
      Shown::kDetail},
@@ -102,9 +106,12 @@ const ColumnsOf<CopyRow> kColumns = {
 Table TabulateCopies(const Run& run, const ReportOptions&) {
   std::map<std::string, CopyRow> by_name;
   for (const Trace& trace : run.traces) Add(trace, &by_name);
+  int64_t all_ns = 0;
+  for (const auto& [name, row] : by_name) all_ns += row.time.total_ns;
   std::vector<CopyRow> rows;
   for (auto& [name, row] : by_name) {
     row.name = name;
+    row.all_ns = all_ns;
     row.size = Describe(std::move(row.sizes));
     rows.push_back(std::move(row));
   }
