@@ -2,6 +2,8 @@
 #include "collector/report/report.h"
 #include "collector/report/reports.h"
 
+#include <algorithm>
+
 namespace ranktap::collector {
 namespace {
 
@@ -23,7 +25,8 @@ constexpr Report kReports[] = {
     {"idle", "Why were the streams idle?", &TabulateIdle, kHtaCompat},
     {"overlap", "How much communication hides behind computation?", &TabulateOverlap, kHtaCompat},
     {"types", "What kinds of work ran, alone or together?", &TabulateWorkTypes, kHtaCompat},
-    {"kernels", "Where does GPU time go, by kernel?", &TabulateKernels, kHtaCompat},
+    {"kernels", "Where does GPU time go, by kernel?", &TabulateKernels,
+     kHtaCompat | kByGrid | kKernelNames},
     {"ops", "Where does time go, by framework operator (torch's key_averages)?", &TabulateOps,
      kByShape | kByStack | kByModule | kTopLevel},
     {"patterns", "Which sequences of kernels recur, on streams and in operators?",
@@ -76,6 +79,7 @@ struct NsysName {
 constexpr NsysName kNsysNames[] = {
     {"cuda_api_sum", "apis"},
     {"cuda_api_sync", "syncs"},
+    {"cuda_gpu_kern_gb_sum", "kernels"},
     {"cuda_gpu_kern_sum", "kernels"},
     {"cuda_gpu_mem_size_sum", "copies"},
     {"cuda_gpu_mem_time_sum", "copies"},
@@ -90,13 +94,31 @@ constexpr NsysName kNsysNames[] = {
     {"nvtx_sum", "ranges"},
 };
 
+// What an nsys name says beside the table's: "cuda_gpu_kern_sum:base". False: nothing that is
+// known.
+bool SetAsNsys(std::string_view name, std::string_view argument, ReportOptions* options) {
+  options->by_grid |= name == "cuda_gpu_kern_gb_sum";
+  if (argument.empty()) return true;
+  const bool is_of_kernels = name == "cuda_gpu_kern_sum" || name == "cuda_gpu_kern_gb_sum";
+  if (!is_of_kernels || (argument != "base" && argument != "mangled")) return false;
+  options->kernel_names = *KernelNamesNamed(argument);
+  return true;
+}
+
 }  // namespace
 
 std::span<const Report> AllReports() { return kReports; }
 
-const Report* FindReport(std::string_view name) {
+const Report* FindReport(std::string_view name, ReportOptions* options) {
+  ReportOptions as_nsys = options == nullptr ? ReportOptions() : *options;
+  const size_t colon = std::min(name.find(':'), name.size());
   for (const NsysName& known : kNsysNames) {
-    if (known.nsys == name) name = known.ours;
+    if (known.nsys != name.substr(0, colon)) continue;
+    const std::string_view argument = name.substr(std::min(colon + 1, name.size()));
+    if (!SetAsNsys(known.nsys, argument, &as_nsys)) return nullptr;
+    if (options != nullptr) *options = as_nsys;
+    name = known.ours;
+    break;
   }
   for (const Report& report : kReports) {
     if (report.name == name) return &report;

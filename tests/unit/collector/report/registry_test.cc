@@ -1,9 +1,14 @@
 // The registry: what its rows promise.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <vector>
 
+#include "collector/report/column_meanings.h"
 #include "collector/report/report.h"
+#include "collector/report/report_column_meanings.h"
+#include "collector/report/text/cell_text.h"
 
 namespace ranktap::collector {
 namespace {
@@ -26,6 +31,79 @@ TEST(ReportRegistryTest, ATableHasTheNameOfItsRowAndNoColumnTwice) {
     std::set<std::string> names;
     for (const TableColumn& column : table.columns) {
       EXPECT_TRUE(names.insert(column.name).second) << report.name << ": " << column.name;
+    }
+  }
+}
+
+// With each option of its own and without: some add columns.
+std::vector<Table> AllShapes(const Report& report) {
+  std::vector<Table> tables = {AboutNothing(report)};
+  if (report.run == nullptr) return tables;
+  for (const ReportOptions& options :
+       {ReportOptions{.hta_compat = true}, ReportOptions{.by_shape = true},
+        ReportOptions{.by_stack = 3}, ReportOptions{.by_module = true},
+        ReportOptions{.by_grid = true}, ReportOptions{.operator_name = "aten"}}) {
+    tables.push_back(report(collector::Run(), options));
+  }
+  return tables;
+}
+
+TEST(ReportRegistryTest, NoTwoColumnsOfATableAreShownUnderOneName) {
+  for (const Report& report : AllReports()) {
+    for (const Table& table : AllShapes(report)) {
+      for (const TimeUnit unit : {TimeUnit::kAuto, TimeUnit::kUs}) {
+        std::set<std::string> names;
+        for (const std::string& heading : FormatHeadings(table, unit)) {
+          EXPECT_TRUE(names.insert(heading).second) << report.name << ": " << heading;
+        }
+      }
+    }
+  }
+}
+
+TEST(ReportRegistryTest, EachColumnSaysWhatItMeans) {
+  for (const Report& report : AllReports()) {
+    for (const Table& table : AllShapes(report)) {
+      for (const TableColumn& column : table.columns) {
+        EXPECT_NE(MeaningOf(report.name, column.name), "")
+            << report.name << "." << column.name << ": write it into column_meanings.cc";
+      }
+    }
+  }
+}
+
+TEST(ReportRegistryTest, AMeaningOfAReportComesBeforeThatOfAllAndBelongsToAColumnThatIs) {
+  EXPECT_NE(MeaningOf("comm", "bytes"), MeaningOf("nothing", "bytes"));
+  EXPECT_TRUE(std::ranges::is_sorted(ReportColumnMeanings(), {}, &ColumnMeaning::column));
+  std::set<std::string> known;
+  for (const Report& report : AllReports()) {
+    for (const Table& table : AllShapes(report)) {
+      for (const TableColumn& column : table.columns) {
+        known.insert(std::string(report.name) + "." + column.name);
+      }
+    }
+  }
+  for (const ColumnMeaning& meaning : ReportColumnMeanings()) {
+    EXPECT_TRUE(known.contains(std::string(meaning.column))) << meaning.column;
+  }
+}
+
+TEST(ReportRegistryTest, TimesBytesSharesAndFlopsHaveTheirUnitsInText) {
+  for (const Report& report : AllReports()) {
+    for (const Table& table : AllShapes(report)) {
+      for (const TableColumn& column : table.columns) {
+        const std::string& name = column.name;
+        EXPECT_EQ(name.ends_with("_ns"), column.unit == Unit::kNs) << report.name << ": " << name;
+        if (name.ends_with("bytes")) {
+          EXPECT_EQ(column.unit, Unit::kBytes) << report.name << ": " << name;
+        }
+        if (name.ends_with("_percent")) {
+          EXPECT_EQ(column.unit, Unit::kPercent) << report.name << ": " << name;
+        }
+        if (name.find("flops") != name.npos || name.ends_with("macs")) {
+          EXPECT_EQ(column.unit, Unit::kFlops) << report.name << ": " << name;
+        }
+      }
     }
   }
 }
