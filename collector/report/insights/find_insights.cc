@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "collector/analysis/each_trace.h"
@@ -63,22 +62,25 @@ bool Represents(const Run& run, const Insight& a, const Insight& b) {
 std::vector<Insight> JoinRanks(const Run& run, std::vector<Insight> of_rule) {
   struct Joined {
     Insight insight;
-    std::set<uint32_t> traces;
-    std::optional<int64_t> saving;
+    // By trace. Of several devices of one rank only the one that saves most: their time is one.
+    std::map<uint32_t, std::optional<int64_t>> savings;
   };
   std::map<std::string, Joined> by_place;
   for (Insight& insight : of_rule) {
-    const auto [at, is_new] = by_place.try_emplace(insight.where, Joined{insight, {}, {}});
+    const auto [at, is_new] = by_place.try_emplace(insight.where, Joined{insight, {}});
     Joined& joined = at->second;
-    joined.traces.insert(insight.trace);
-    if (insight.saving_ns) joined.saving = joined.saving.value_or(0) + *insight.saving_ns;
+    std::optional<int64_t>& saving = joined.savings[insight.trace];
+    saving = std::max(saving, insight.saving_ns);
     if (!is_new && Represents(run, insight, joined.insight)) joined.insight = std::move(insight);
   }
   std::vector<Insight> list;
   for (auto& [place, joined] : by_place) {
     Insight& insight = joined.insight;
-    insight.ranks = static_cast<int64_t>(joined.traces.size());
-    insight.saving_ns = joined.saving;
+    insight.ranks = static_cast<int64_t>(joined.savings.size());
+    insight.saving_ns.reset();
+    for (const auto& [trace, saving] : joined.savings) {
+      if (saving) insight.saving_ns = insight.saving_ns.value_or(0) + *saving;
+    }
     // The path changes ranks within a step: no rank can win back more than it loses.
     if (insight.saving_ns) insight.saving_ns = std::min(*insight.saving_ns, insight.lost_ns);
     list.push_back(std::move(insight));

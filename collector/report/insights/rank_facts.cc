@@ -110,7 +110,7 @@ const HostWait* RankFacts::WaitAt(int64_t time) const {
   const std::vector<HostWait>& all = waits();
   auto at = std::ranges::upper_bound(all, time, {}, &HostWait::start);
   for (int i = 0; i < kLookedBack && at != all.begin(); ++i) {
-    if ((--at)->end > time) return &*at;
+    if ((--at)->end >= time) return &*at;
   }
   return nullptr;
 }
