@@ -70,7 +70,7 @@ std::string RankFacts::TimesAStep(int64_t count) const {
 const std::vector<LostPiece>& RankFacts::lost() const {
   if (lost_) return *lost_;
   lost_.emplace();
-  if (!has_device()) return *lost_;
+  if (!has_device() || counted_.empty()) return *lost_;
   size_t at = 0;
   std::optional<int64_t> dry;
   SweepDevice(

@@ -68,6 +68,7 @@ MomentsByCause Borne(const Trace& trace, const std::vector<Interval>& waits,
     if (!step.warm_up) counted.emplace_back(step.start, step.end);
   }
   counted = Merged(std::move(counted));
+  if (counted.empty()) return moments;  // steps of no length
   std::vector<SetCursor> cursors;
   for (std::vector<Interval>& set : pieces) {
     cursors.emplace_back(Intersection(Merged(std::move(set)), counted));

@@ -1,11 +1,14 @@
 // The engine: what it makes of what rules say.
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <set>
 
 #include "collector/report/reports.h"
+#include "collector/report/steps/recoverable.h"
 #include "tests/unit/collector/report/insights/insight_program.h"
 #include "tests/unit/collector/report/table_access.h"
+#include "tests/unit/collector/synthetic_job.h"
 
 namespace ranktap::collector {
 namespace {
@@ -81,6 +84,29 @@ TEST(Insights, ARuleMayPromiseLessButNeverMore) {
   EXPECT_EQ(insights.list[2].saving_ns, 300 * kUs);
 }
 
+// Of each rule, whatever it claims, on jobs of all kinds of lateness.
+TEST(Insights, NoSavingIsMoreThanTheCriticalPathBears) {
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    const Cause causes[] = {Cause::kHost, Cause::kCompute, Cause::kMemory, Cause::kDataLoading};
+    SyntheticJob job({.ranks = 1 + seed % 5,
+                      .layers = 1 + seed % 3,
+                      .seed = seed,
+                      .jitter_ns = 30'000,
+                      .syncs = seed % 2 == 0,
+                      .late = {{.rank = 0, .cause = causes[seed % 4], .ns = 200'000}}});
+    int64_t borne = 0;
+    for (const CauseTimes& times : BorneByCriticalPath(job.run(), ComputeWaterfalls(job.run()))) {
+      borne = std::accumulate(times.begin(), times.end(), borne);
+    }
+    const Insights insights = FindInsights(job.run());
+    EXPECT_FALSE(insights.list.empty());
+    for (const Insight& insight : insights.list) {
+      EXPECT_LE(insight.saving_ns.value_or(0), borne) << insight.rule;
+      EXPECT_LE(insight.saving_ns.value_or(0), insight.lost_ns) << insight.rule;
+    }
+  }
+}
+
 TEST(Insights, TheSameFindingOnAllRanksIsOneRow) {
   InsightProgram program = AProgram(4);
   const InsightRule rule = {
@@ -120,6 +146,14 @@ TEST(Insights, WhereEventsAreMissingNothingIsPromised) {
   ASSERT_EQ(insights.list.size(), 1u);
   EXPECT_FALSE(insights.list[0].saving_ns);
   EXPECT_NE(insights.no_savings, "");
+}
+
+TEST(Insights, ANameOfNsysAsksItsRuleAlone) {
+  InsightProgram program = AProgram();
+  const Table table = TabulateInsightsNamed(program.run(), "gpu_gaps");
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(CellAt<std::string>(table, 0, "rule"), "gpu-gaps");
+  EXPECT_EQ(table.notes[0], "1 rule checked");
 }
 
 TEST(Insights, EachRuleHasAnAdviceAndANameOfItsOwn) {
