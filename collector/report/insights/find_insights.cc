@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "collector/analysis/each_trace.h"
+#include "collector/analysis/rank_windows.h"
 #include "collector/report/steps/recoverable.h"
 #include "collector/report/steps/trusted_time.h"
 
@@ -62,14 +63,14 @@ bool Represents(const Run& run, const Insight& a, const Insight& b) {
 std::vector<Insight> JoinRanks(const Run& run, std::vector<Insight> of_rule) {
   struct Joined {
     Insight insight;
-    // By trace. Of several devices of one rank only the one that saves most: their time is one.
+    // By rank. Of its devices, and of its windows, only the one that saves most: their step is one.
     std::map<uint32_t, std::optional<int64_t>> savings;
   };
   std::map<std::string, Joined> by_place;
   for (Insight& insight : of_rule) {
     const auto [at, is_new] = by_place.try_emplace(insight.where, Joined{insight, {}});
     Joined& joined = at->second;
-    std::optional<int64_t>& saving = joined.savings[insight.trace];
+    std::optional<int64_t>& saving = joined.savings[FirstOfRank(run, insight.trace)];
     saving = std::max(saving, insight.saving_ns);
     if (!is_new && Represents(run, insight, joined.insight)) joined.insight = std::move(insight);
   }

@@ -18,16 +18,25 @@ constexpr uint32_t kBlockingFlag = 1, kNullFlag = 3;
 constexpr int64_t kHandoverNs = 5'000;
 constexpr double kLeastShare = 0.05;  // of the step, that launched work stands so
 
+// Numbers of streams are a device's own: each has a default stream 7.
+using Stream = std::pair<uint32_t, uint32_t>;  // device, stream
+
 struct Kinds {
-  std::set<uint32_t> null, blocking;  // numbers of streams
+  std::set<Stream> null, blocking;
 };
 
 Kinds KindsOfStreams(const Trace& trace) {
   Kinds kinds;
-  for (const proto::ContextEvent& context : trace.contexts) kinds.null.insert(context.null_stream);
+  std::map<uint32_t, uint32_t> device_of;  // by context
+  for (const proto::ContextEvent& context : trace.contexts) {
+    device_of[context.context] = context.device;
+    kinds.null.emplace(context.device, context.null_stream);
+  }
   for (const proto::StreamEvent& stream : trace.streams) {
-    if (stream.flags == kNullFlag) kinds.null.insert(stream.stream);
-    if (stream.flags == kBlockingFlag) kinds.blocking.insert(stream.stream);
+    const auto device = device_of.find(stream.context);
+    if (device == device_of.end()) continue;
+    if (stream.flags == kNullFlag) kinds.null.emplace(device->second, stream.stream);
+    if (stream.flags == kBlockingFlag) kinds.blocking.emplace(device->second, stream.stream);
   }
   return kinds;
 }
@@ -48,7 +57,7 @@ class HeldWork {
     for (const DeviceSpan& span : rank_.spans()) {
       if (span.launch == kNone) continue;
       const int64_t launched = rank_.trace().api_calls.start[span.launch];
-      Stream& own = streams_[span.stream];
+      Progress& own = streams_[{span.device, span.stream}];
       if (rank_.IsCounted(span.start)) Add(span, own, launched);
       own.end = std::max(own.end, span.end);
       own.launched = launched;
@@ -57,19 +66,20 @@ class HeldWork {
   }
 
  private:
-  struct Stream {
+  struct Progress {
     int64_t end = INT64_MIN, launched = INT64_MIN;
   };
 
-  void Add(const DeviceSpan& span, const Stream& own, int64_t launched) {
-    const bool is_null = kinds_.null.contains(span.stream);
-    if (!is_null && !kinds_.blocking.contains(span.stream)) return;
+  void Add(const DeviceSpan& span, const Progress& own, int64_t launched) {
+    const Stream number(span.device, span.stream);
+    const bool is_null = kinds_.null.contains(number);
+    if (!is_null && !kinds_.blocking.contains(number)) return;
+    const std::set<Stream>& others = is_null ? kinds_.blocking : kinds_.null;
     const int64_t ready = std::max(launched, own.end);
     int64_t held_until = INT64_MIN;
-    for (const auto& [number, stream] : streams_) {
-      const bool is_other = is_null ? kinds_.blocking.contains(number)
-                                    : kinds_.null.contains(number) && number != span.stream;
-      if (is_other && stream.end <= span.start) held_until = std::max(held_until, stream.end);
+    for (const auto& [other, progress] : streams_) {
+      if (other.first != span.device || !others.contains(other)) continue;
+      if (progress.end <= span.start) held_until = std::max(held_until, progress.end);
     }
     const bool was_held = held_until > ready && span.start - held_until <= kHandoverNs;
     if (!was_held || WaitBetween(waits_, span.stream, own.launched, launched)) return;
@@ -81,7 +91,7 @@ class HeldWork {
   const RankFacts& rank_;
   const Kinds kinds_;
   const std::map<uint32_t, std::vector<StreamWait>> waits_;
-  std::map<uint32_t, Stream> streams_;
+  std::map<Stream, Progress> streams_;
   Held held_;
 };
 

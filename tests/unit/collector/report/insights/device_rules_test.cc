@@ -86,18 +86,20 @@ TEST(DataLoadingRule, SaysThatItCannotTellWithoutRangesAndOperators) {
 }
 
 // Stream 13 has a kernel ready at once; it begins when the default stream's is done.
-InsightProgram TwoStreams(uint32_t flags) {
+InsightProgram TwoStreams(uint32_t flags, uint32_t device = 0) {
   constexpr uint32_t kDefault = 7, kOther = 13;
   InsightProgram program;
   program->trace().contexts.push_back({.context = 1, .null_stream = kDefault});
-  program->trace().streams.push_back({.context = 1, .stream = kOther, .flags = flags});
+  program->trace().contexts.push_back({.context = 2, .device = 1, .null_stream = kDefault});
+  program->trace().streams.push_back({.context = 1 + device, .stream = kOther, .flags = flags});
   for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
     program->AddStep(at, at + 10 * kMs);
     program->AddKernel({.launched = at, .start = at, .end = at + 6 * kMs, .stream = kDefault});
     program->AddKernel({.launched = at + 1 * kMs,
                         .start = at + 6 * kMs + 1 * kUs,
                         .end = at + 10 * kMs,
-                        .stream = kOther});
+                        .stream = kOther,
+                        .device = device});
   }
   return program;
 }
@@ -114,6 +116,11 @@ TEST(DefaultStreamRule, FiresWhereABlockingStreamStandsBehindTheDefaultOne) {
 
 TEST(DefaultStreamRule, IsSilentWhereTheStreamIsNonBlocking) {
   InsightProgram program = TwoStreams(2);
+  EXPECT_TRUE(IsSilent(program.run(), "default-stream"));
+}
+
+TEST(DefaultStreamRule, IsSilentAboutTheDefaultStreamOfAnotherDevice) {
+  InsightProgram program = TwoStreams(1, 1);
   EXPECT_TRUE(IsSilent(program.run(), "default-stream"));
 }
 

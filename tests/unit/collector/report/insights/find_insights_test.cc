@@ -122,6 +122,19 @@ TEST(Insights, TheSameFindingOnAllRanksIsOneRow) {
   EXPECT_LE(insights.list[0].saving_ns.value(), 4 * kMs);
 }
 
+TEST(Insights, TheWindowsOfOneRankAreOneRank) {
+  InsightProgram program = AProgram(2);
+  program.rank(1).trace().info.rank = 0;
+  const InsightRule rule = {
+      .name = "everywhere", .advice = "none", .of_rank = [](const RankFacts& rank) {
+        return Answer{{AllOf(rank, Cause::kHost)}, {}};
+      }};
+  const Insights insights = FindInsights(program.run(), {&rule, 1});
+  ASSERT_EQ(insights.list.size(), 1u);
+  EXPECT_EQ(insights.list[0].ranks, 1);
+  EXPECT_LE(insights.list[0].saving_ns.value(), 2 * kMs);
+}
+
 TEST(Insights, ARuleThatTheTraceCannotAnswerIsCountedApart) {
   InsightProgram program = AProgram();
   const InsightRule rule = {.name = "blind", .advice = "none", .of_rank = [](const RankFacts&) {
