@@ -1,4 +1,6 @@
 // The table of contents of collector/report: one line a report.
+#include <iterator>
+
 #include "collector/report/report.h"
 #include "collector/report/reports.h"
 
@@ -10,6 +12,8 @@ namespace {
 constexpr Report kReports[] = {
     {"ranks", "What did each rank do, and how did it end?", &TabulateRanks},
     {"verdict", "What did the job lose most to?", &TabulateVerdict},
+    {"insights", "What costs time, where, and what to do about it?", &TabulateInsights, kNothing,
+     true},
     {"waterfall", "Where did the mean step go, in causes that add up?", &TabulateWaterfall},
     {"waterfall-by-rank", "The same on each rank", &TabulateWaterfallByRank},
     {"steps", "How long did each step take, and where did it go?", &TabulateSteps},
@@ -72,21 +76,18 @@ constexpr Report kReports[] = {
     {"gaps", "When was capture off on purpose, and why?", &TabulateGaps},
 };
 
-// What `nsys stats`, its rules and recipes call a table that answers the same question.
+// What `nsys stats` and its recipes call a table that answers the same question.
 struct NsysName {
   std::string_view nsys, ours;
 };
 constexpr NsysName kNsysNames[] = {
     {"cuda_api_sum", "apis"},
-    {"cuda_api_sync", "syncs"},
     {"cuda_gpu_kern_gb_sum", "kernels"},
     {"cuda_gpu_kern_sum", "kernels"},
     {"cuda_gpu_mem_size_sum", "copies"},
     {"cuda_gpu_mem_time_sum", "copies"},
     {"cuda_gpu_time_util_map", "usage-over-time"},
     {"cuda_kern_exec_sum", "launches"},
-    {"gpu_gaps", "idle"},
-    {"gpu_time_util", "usage-over-time"},
     {"nccl_gpu_overlap_trace", "overlap"},
     {"nccl_sum", "comm"},
     {"nvtx_pushpop_sum", "ranges"},
@@ -105,6 +106,22 @@ bool SetAsNsys(std::string_view name, std::string_view argument, ReportOptions* 
   return true;
 }
 
+// The rules of `nsys analyze`: each is a rule of ours, asked alone.
+constexpr std::string_view kNsysRuleNames[] = {"cuda_api_sync",    "cuda_memcpy_async",
+                                               "cuda_memcpy_sync", "cuda_memset_sync",
+                                               "gpu_gaps",         "gpu_time_util"};
+
+template <size_t kRule>
+constexpr Report NsysRule() {
+  return {"insights", "What does the rule of this name in nsys analyze find?",
+          [](const Run& run, const ReportOptions&) {
+            return TabulateInsightsNamed(run, kNsysRuleNames[kRule]);
+          },
+          kNothing, true};
+}
+constexpr Report kNsysRules[] = {NsysRule<0>(), NsysRule<1>(), NsysRule<2>(),
+                                 NsysRule<3>(), NsysRule<4>(), NsysRule<5>()};
+
 }  // namespace
 
 std::span<const Report> AllReports() { return kReports; }
@@ -119,6 +136,9 @@ const Report* FindReport(std::string_view name, ReportOptions* options) {
     if (options != nullptr) *options = as_nsys;
     name = known.ours;
     break;
+  }
+  for (size_t i = 0; i < std::size(kNsysRules); ++i) {
+    if (kNsysRuleNames[i] == name) return &kNsysRules[i];
   }
   for (const Report& report : kReports) {
     if (report.name == name) return &report;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collector/report/column_meanings.h"
+#include "collector/report/insights/rules.h"
 #include "collector/report/report.h"
 #include "collector/report/report_column_meanings.h"
 #include "collector/report/text/cell_text.h"
@@ -119,11 +120,22 @@ TEST(ReportRegistryTest, NsysNamesFindTheReportThatAnswersTheSame) {
   for (const auto& [nsys, ours] :
        {std::pair("cuda_gpu_kern_sum", "kernels"), std::pair("cuda_api_sum", "apis"),
         std::pair("nvtx_pushpop_sum", "ranges"), std::pair("cuda_gpu_mem_size_sum", "copies"),
-        std::pair("gpu_gaps", "idle"), std::pair("nccl_sum", "comm")}) {
+        std::pair("gpu_gaps", "insights"), std::pair("nccl_sum", "comm")}) {
     ASSERT_NE(FindReport(nsys), nullptr) << nsys;
     EXPECT_EQ(FindReport(nsys)->name, ours);
   }
   EXPECT_EQ(FindReport("um_sum"), nullptr);
+}
+
+TEST(ReportRegistryTest, EachRuleOfNsysIsOneRuleOfOurs) {
+  std::set<std::string_view> known;
+  for (const InsightRule& rule : AllInsightRules()) known.insert(rule.nsys);
+  for (const char* const nsys : {"cuda_api_sync", "cuda_memcpy_async", "cuda_memcpy_sync",
+                                 "cuda_memset_sync", "gpu_gaps", "gpu_time_util"}) {
+    ASSERT_NE(FindReport(nsys), nullptr) << nsys;
+    EXPECT_EQ(AboutNothing(*FindReport(nsys)).name, "insights");
+    EXPECT_TRUE(known.contains(nsys)) << nsys;
+  }
 }
 
 }  // namespace
