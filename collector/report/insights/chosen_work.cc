@@ -32,6 +32,11 @@ void ChosenWork::Add(const DeviceSpan& span) {
   total_ns_ += span.end - span.start;
 }
 
+void ChosenWork::Add(const ChosenWork& other) {
+  spans_.insert(spans_.end(), other.spans_.begin(), other.spans_.end());
+  total_ns_ += other.total_ns_;
+}
+
 std::string ChosenWork::Place() const {
   std::map<std::string, int64_t> sums;
   for (const DeviceSpan& span : spans_) sums[rank_.PlaceOf(span)] += span.end - span.start;

@@ -17,6 +17,7 @@ class ChosenWork {
   explicit ChosenWork(const RankFacts& rank) : rank_(rank) {}
   // Work outside of counted steps is left out.
   void Add(const DeviceSpan& span);
+  void Add(const ChosenWork& other);
 
   int64_t count() const { return static_cast<int64_t>(spans_.size()); }
   int64_t per_step() const { return rank_.PerStep(total_ns_); }

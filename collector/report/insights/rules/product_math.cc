@@ -15,13 +15,14 @@ constexpr double kLeastShare = 0.02;  // of the step
 double FloatShare(const DeviceArchitecture& device) {
   return device.major == 8 && device.minor != 0 ? 0.5 : 0.875;
 }
+constexpr std::string_view kOthersUseTf32 = "others of the program use TF32";
 constexpr double kHalfShare = 0.75;  // V100 31.4 of 125, A100 78 of 312
 
 struct Products {
   explicit Products(const RankFacts& rank)
       : kinds(rank.trace()), float_gemms(rank), float_convolutions(rank), halves(rank) {
     for (const DeviceSpan& span : rank.spans()) {
-      if (span.table == DeviceSpan::Table::kKernel) Add(rank, span);
+      if (span.table == DeviceSpan::Table::kKernel) Add(span);
     }
   }
   bool IsTold() const { return told > 0 || products == 0; }
@@ -33,7 +34,7 @@ struct Products {
   int64_t products = 0, told = 0;
 
  private:
-  void Add(const RankFacts&, const DeviceSpan& span) {
+  void Add(const DeviceSpan& span) {
     const KernelKind& kind = kinds.Of(span.name);
     if (kind.math == ProductMath::kNone) return;
     device = kinds.ArchitectureOf(span.device);
@@ -108,19 +109,24 @@ Answer FindNoTensorCores(const RankFacts& rank) {
   if (!found.device.has_tensor_cores()) return answer;
   AddNoTensorCores(found.halves, "they multiply 16-bit floats", kHalfShare,
                    "Make the products' dimensions multiples of 8.", &answer);
-  for (const bool convolution : {false, true}) {
-    const ChosenWork& work = convolution ? found.float_convolutions : found.float_gemms;
-    if (!found.device.has_tf32()) {
-      AddNoTensorCores(work, "the device has them for 16-bit floats", FloatShare(found.device),
-                       "Use automatic mixed precision (torch.autocast with float16).", &answer);
-    } else if (convolution ? found.has_tf32_convolution : found.has_tf32_gemm) {
-      AddNoTensorCores(
-          work, "others of the program use TF32", FloatShare(found.device),
-          convolution ? "Set torch.backends.cudnn.benchmark = True, give layers multiples of 8 "
-                        "channels, or use bf16 autocast."
-                      : "Make the products' dimensions multiples of 4, or use bf16 autocast.",
-          &answer);
-    }
+  if (!found.device.has_tf32()) {
+    ChosenWork floats(rank);
+    floats.Add(found.float_gemms);
+    floats.Add(found.float_convolutions);
+    AddNoTensorCores(floats, "the device has them for 16-bit floats", FloatShare(found.device),
+                     "Use automatic mixed precision (torch.autocast with float16).", &answer);
+    return answer;
+  }
+  if (found.has_tf32_gemm) {
+    AddNoTensorCores(found.float_gemms, kOthersUseTf32, FloatShare(found.device),
+                     "Make the products' dimensions multiples of 4, or use bf16 autocast.",
+                     &answer);
+  }
+  if (found.has_tf32_convolution) {
+    AddNoTensorCores(found.float_convolutions, kOthersUseTf32, FloatShare(found.device),
+                     "Set torch.backends.cudnn.benchmark = True, give layers multiples of 8 "
+                     "channels, or use bf16 autocast.",
+                     &answer);
   }
   return answer;
 }

@@ -14,7 +14,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastExcess = 0.05;  // of the step, computed more than the mean of ranks
+constexpr double kLeastExcess = 0.02;  // of the step, computed more than the mean of ranks
 // A device that is slow is so in most of its kernels: so much of the excess at least.
 constexpr double kSlowDevice = 0.5;
 
