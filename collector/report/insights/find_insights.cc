@@ -104,7 +104,9 @@ void AddRule(const Run& run, const InsightRule& rule, std::vector<Answer> answer
     for (Insight& insight : answer.insights) {
       insight.rule = rule.name;
       if (insight.advice.empty()) insight.advice = rule.advice;
-      if (insight.saving && to->no_savings.empty()) {
+      // The path is one of devices: where none did anything there is none.
+      const bool has_path = !ComputeWaterfalls(run)[insight.trace].on_host;
+      if (insight.saving && has_path && to->no_savings.empty()) {
         insight.saving_ns =
             OnCriticalPath(run, insight.trace, std::move(*std::exchange(insight.saving, {})));
       }

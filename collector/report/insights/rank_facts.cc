@@ -59,11 +59,11 @@ std::string RankFacts::OfStep() const {
 std::string RankFacts::TimesAStep(int64_t count) const {
   if (!has_steps()) return count == 1 ? "once" : fmt::format("{} times", FormatCount(count));
   const double times = TimesPerStep(count);
-  return times == 1 ? fmt::format("once a {}", waterfall_.steps.noun())
-                    : fmt::format("{} times a {}",
-                                  times < 10 ? fmt::format("{:.1f}", times)
-                                             : FormatCount(static_cast<int64_t>(times + 0.5)),
-                                  waterfall_.steps.noun());
+  if (times == 1) return fmt::format("once a {}", waterfall_.steps.noun());
+  const auto whole = static_cast<int64_t>(times + 0.5);
+  const bool is_whole = times >= 10 || times == static_cast<double>(whole);
+  return fmt::format("{} times a {}", is_whole ? FormatCount(whole) : fmt::format("{:.1f}", times),
+                     waterfall_.steps.noun());
 }
 
 const std::vector<LostPiece>& RankFacts::lost() const {
@@ -138,6 +138,7 @@ std::string RankFacts::PlaceAt(uint16_t writer, int64_t time) const {
   const uint32_t op = OperatorAt(writer, time);
   std::string place;
   if (op != kNone) place = trace_.dictionary.String(trace_.operators.name[op]);
+  if (place.starts_with("ProfilerStep#")) place.clear();  // a step is no place
   if (const std::string_view line = Lines().At(writer, time, op); !line.empty()) {
     place += (place.empty() ? "" : " at ") + std::string(line);
   }

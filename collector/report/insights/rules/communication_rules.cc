@@ -88,7 +88,7 @@ Saving SavingOf(const RankFacts& rank, Exposed exposed) {
           .most_ns = ComputeToHideBehind(rank)};
 }
 
-// "ncclDevKernel_AllReduce_Sum_f32_RING_LL (64 a step)": the kernel with most of the time.
+// The name of the kernel with most of the time.
 std::string MostExposed(const RankFacts& rank, const Exposed& exposed) {
   std::map<uint32_t, int64_t> by_name;
   for (const auto& [span, ns] : exposed.by_span) by_name[rank.spans()[span].name] += ns;
@@ -103,6 +103,13 @@ std::string MostExposed(const RankFacts& rank, const Exposed& exposed) {
 bool Communicates(const RankFacts& rank) {
   return std::ranges::any_of(
       rank.spans(), [](const DeviceSpan& span) { return span.kind == WorkKind::kCommunication; });
+}
+
+// With one member of each collective recorded its transfer cannot be told from its wait.
+bool TellsWaiting(const Run& run) {
+  return std::ranges::any_of(MatchCollectives(run), [](const CollectiveRun& collective) {
+    return collective.members.size() > 1;
+  });
 }
 
 constexpr std::string_view kNoCommunication = "no communication ran on a device";
@@ -140,16 +147,15 @@ Answer FindCommOnComputeStream(const RankFacts& rank) {
   const Stream stream =
       std::ranges::max_element(on, {}, [](const auto& entry) { return entry.second; })->first;
   const StreamUse& use = streams.by_stream.at(stream);
-  Insight insight{
-      .device = stream.first,
-      .finding = fmt::format(
-          "Stream {} communicates {} and also runs {} of the compute time, so that neither hides "
-          "the other: for {} {} ({}) nothing computes meanwhile.",
-          StreamNumber(stream.second), rank.TimesAStep(use.collectives),
-          FormatShare(use.compute_ns, streams.compute_ns), FormatNs(lost), rank.OfStep(),
-          FormatShare(lost, rank.step_ns())),
-      .count = use.collectives,
-      .lost_ns = lost};
+  Insight insight{.device = stream.first,
+                  .finding = fmt::format(
+                      "Stream {} communicates {} and also runs {} of the compute time, so that "
+                      "neither hides the other: for {} {} ({}) nothing computes meanwhile.",
+                      StreamNumber(stream.second), rank.TimesAStep(use.collectives),
+                      FormatShare(use.compute_ns, streams.compute_ns), FormatNs(lost),
+                      rank.OfStep(), FormatShare(lost, rank.step_ns())),
+                  .count = use.collectives,
+                  .lost_ns = lost};
   insight.saving = SavingOf(rank, std::move(exposed));
   return {.insights = {std::move(insight)}};
 }
@@ -165,10 +171,11 @@ Answer FindExposedComm(const RankFacts& rank) {
   const auto count = static_cast<int64_t>(exposed.by_span.size());
   Insight insight{
       .finding = fmt::format(
-          "For {} {} ({}) collectives transfer on streams of their own while nothing computes, {}; "
-          "most of it is {}. {} of compute a step run without communication.",
-          FormatNs(lost), rank.OfStep(), FormatShare(lost, rank.step_ns()), rank.TimesAStep(count),
-          MostExposed(rank, exposed), FormatNs(ComputeToHideBehind(rank))),
+          "For {} {} ({}) communication {} on streams of its own while nothing computes, {}; most "
+          "of it is {}. {} of compute a step run without communication.",
+          FormatNs(lost), rank.OfStep(), FormatShare(lost, rank.step_ns()),
+          TellsWaiting(rank.run()) ? "transfers" : "transfers, or waits for ranks not recorded,",
+          rank.TimesAStep(count), MostExposed(rank, exposed), FormatNs(ComputeToHideBehind(rank))),
       .count = count,
       .lost_ns = lost};
   insight.saving = SavingOf(rank, std::move(exposed));
@@ -192,12 +199,11 @@ Answer FindSmallCollectives(const RankFacts& rank) {
   const int64_t buckets = std::max<int64_t>(static_cast<int64_t>(rank.waterfall().counted),
                                             (bytes + kBucketBytes - 1) / kBucketBytes);
   Insight insight{
-      .finding = fmt::format(
-          "{} a collective of less than {} runs, {} each in the mean: for {} {} ({}) one of them "
-          "transfers while nothing computes.",
-          rank.TimesAStep(count), FormatBytes(kSmallBytes),
-          FormatBytes(static_cast<uint64_t>(bytes / count)), FormatNs(lost), rank.OfStep(),
-          FormatShare(lost, rank.step_ns())),
+      .finding = fmt::format("A collective of less than {} runs {}, {} each in the mean: for {} {} "
+                             "({}) one of them transfers while nothing computes.",
+                             FormatBytes(kSmallBytes), rank.TimesAStep(count),
+                             FormatBytes(static_cast<uint64_t>(bytes / count)), FormatNs(lost),
+                             rank.OfStep(), FormatShare(lost, rank.step_ns())),
       .count = count,
       .lost_ns = lost,
       .saving = Saving{.moments = std::move(exposed.moments),

@@ -103,9 +103,8 @@ Answer FindDefaultStream(const RankFacts& rank) {
   // What the device would gain depends on whether both fit on it at once: a trace does not say.
   return {.insights = {
               {.finding = fmt::format(
-                   "{} launched work stands {} {} although its own stream is free, until "
-                   "the default stream or one that blocks with it is done; most of it on "
-                   "stream {}.",
+                   "Launched work stands {}, {} {}, although its own stream is free, until the "
+                   "default stream or one that blocks with it is done; most of it on stream {}.",
                    rank.TimesAStep(held.count), FormatNs(stood), rank.OfStep(), StreamNumber(most)),
                .count = held.count,
                .lost_ns = stood}}};

@@ -8,9 +8,17 @@
 namespace ranktap::collector {
 namespace {
 
-// Of the step, in the calls or idle after them. A host that waits has nothing else to do, so that
-// shorter waits are no news.
+// Of the step, in the calls or idle after them: as the verdict's.
 constexpr double kLeastShare = 0.01;
+// A wait that leaves no idle time still keeps the host from running ahead, if it comes in each
+// step; one at the end of a run is no loss.
+constexpr double kLeastPerStep = 0.5;
+
+bool IsWorthSaying(const RankFacts& rank, const WaitsAtPlace& place) {
+  if (rank.IsWorth(rank.PerStep(place.idle_ns), kLeastShare)) return true;
+  return rank.has_steps() && rank.TimesPerStep(place.count) >= kLeastPerStep &&
+         rank.IsWorth(rank.PerStep(place.host_ns), kLeastShare);
+}
 
 Insight About(const RankFacts& rank, WaitsAtPlace place) {
   const int64_t idle = rank.PerStep(place.idle_ns);
@@ -34,9 +42,7 @@ Answer FindExplicitSyncs(const RankFacts& rank) {
   if (rank.trace().api_calls.size() == 0) return CannotTell("no CUDA calls are recorded");
   Answer answer;
   for (WaitsAtPlace& place : WaitsByPlace(rank, WaitFor::kAnything)) {
-    const bool is_worth = rank.IsWorth(rank.PerStep(place.host_ns), kLeastShare) ||
-                          rank.IsWorth(rank.PerStep(place.idle_ns), kLeastShare);
-    if (is_worth) answer.insights.push_back(About(rank, std::move(place)));
+    if (IsWorthSaying(rank, place)) answer.insights.push_back(About(rank, std::move(place)));
   }
   return answer;
 }

@@ -59,9 +59,9 @@ Insight About(const RankFacts& rank, const std::string& place, Cause cause, int6
               Alike gaps) {
   const int64_t lost = rank.PerStep(gaps.ns);
   return {.finding = fmt::format(
-              "{} no device runs anything for {} or longer, which takes {} {} ({}); the longest "
+              "No device runs anything for {} or longer {}, which takes {} {} ({}); the longest "
               "lasts {} and begins {} into the trace{}. Mostly it is {}.",
-              rank.TimesAStep(gaps.count), FormatNs(shortest), FormatNs(lost), rank.OfStep(),
+              FormatNs(shortest), rank.TimesAStep(gaps.count), FormatNs(lost), rank.OfStep(),
               FormatShare(lost, rank.step_ns()), FormatNs(gaps.longest.length()),
               FormatNs(gaps.longest.start - rank.trace().first_ns),
               place.empty() ? "" : fmt::format(", before what {} launches", place),

@@ -40,11 +40,12 @@ Use Measure(std::vector<Interval> work, const std::vector<Interval>& counted) {
   return use;
 }
 
+// No saving: this is what other rules' causes come to.
 Insight About(const RankFacts& rank, uint32_t device, const Use& use) {
   const Interval longest =
       *std::ranges::max_element(use.low, {}, [](const Interval& i) { return i.second - i.first; });
-  std::vector<Interval> idle = Intersection(Difference(use.low, use.busy), rank.counted());
-  const int64_t lost = rank.PerStep(Length(idle));
+  const int64_t lost =
+      rank.PerStep(Length(Intersection(Difference(use.low, use.busy), rank.counted())));
   return {
       .device = device,
       .finding = fmt::format(
@@ -54,8 +55,7 @@ Insight About(const RankFacts& rank, uint32_t device, const Use& use) {
           FormatNs(longest.second - longest.first), FormatNs(longest.first - rank.trace().first_ns),
           FormatShare(Length(use.busy), use.last - use.first)),
       .count = use.parts,
-      .lost_ns = lost,
-      .saving = Saving{.moments = std::move(idle), .causes = kIdleCauses}};
+      .lost_ns = lost};
 }
 
 }  // namespace

@@ -88,9 +88,9 @@ Insight About(const RankFacts& rank, std::string_view direction, OneWay way) {
                         return entry.second;
                       })->first;
   return {.finding = fmt::format(
-              "{} pageable memory is copied {} asynchronously, {} in all{}, at {}{}: the device "
+              "Pageable memory is copied {} asynchronously {}, {} in all{}, at {}{}: the device "
               "computes nothing meanwhile or is idle after it for {} {}.",
-              rank.TimesAStep(way.count), direction,
+              direction, rank.TimesAStep(way.count),
               FormatBytes(static_cast<uint64_t>(rank.PerStep(way.bytes))),
               rank.has_steps() ? fmt::format(" a {}", rank.waterfall().steps.noun()) : "",
               Speed(way.bytes, way.ns),

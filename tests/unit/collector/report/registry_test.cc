@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "collector/report/insights/rules.h"
 #include "collector/report/report.h"
 
 namespace ranktap::collector {
@@ -49,10 +50,13 @@ TEST(ReportRegistryTest, NsysNamesFindTheReportThatAnswersTheSame) {
 }
 
 TEST(ReportRegistryTest, EachRuleOfNsysIsOneRuleOfOurs) {
+  std::set<std::string_view> known;
+  for (const InsightRule& rule : AllInsightRules()) known.insert(rule.nsys);
   for (const char* const nsys : {"cuda_api_sync", "cuda_memcpy_async", "cuda_memcpy_sync",
                                  "cuda_memset_sync", "gpu_gaps", "gpu_time_util"}) {
     ASSERT_NE(FindReport(nsys), nullptr) << nsys;
     EXPECT_EQ(AboutNothing(*FindReport(nsys)).name, "insights");
+    EXPECT_TRUE(known.contains(nsys)) << nsys;
   }
 }
 
