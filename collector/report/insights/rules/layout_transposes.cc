@@ -23,10 +23,11 @@ Answer FindLayoutTransposes(const RankFacts& rank) {
     if (is_kernel && kinds.Of(span.name).changes_layout) work.Add(span);
   }
   if (!work.IsWorth(kLeastShare)) return {};
-  return {.insights = {work.AsInsight(
-              fmt::format("{}, {} kernels transpose between NCHW and NHWC around convolutions, {}.",
-                          rank.TimesAStep(work.count()), FormatCount(work.count()), work.Taking()),
-              1)}};
+  return {
+      .insights = {work.AsInsight(
+          fmt::format("{} kernels, {}, transpose between NCHW and NHWC around convolutions, {}.",
+                      FormatCount(work.count()), rank.TimesAStep(work.count()), work.Taking()),
+          1)}};
 }
 
 }  // namespace ranktap::collector
