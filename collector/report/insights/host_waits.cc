@@ -53,17 +53,10 @@ class CopyCalls {
 // Visits the idle moments that began in a wait: visit(index of the wait, piece).
 template <typename Visit>
 void ForEachIdleAfterWait(const RankFacts& rank, Visit&& visit) {
-  const HostWait* last = nullptr;
-  int64_t last_end = INT64_MIN;  // of the piece before
   for (const LostPiece& piece : rank.lost()) {
     if (piece.cause != Cause::kSync) continue;
-    const HostWait* wait = rank.WaitAt(piece.start);
-    // A pause of the host splits one idle time: the rest of it began in the same wait.
-    if (wait == nullptr && piece.start >= last_end) wait = last;
-    if (wait == nullptr) continue;
-    visit(static_cast<size_t>(wait - rank.waits().data()), piece);
-    last = wait;
-    last_end = piece.end;
+    const HostWait* const wait = rank.WaitAt(piece.idle_since);
+    if (wait != nullptr) visit(static_cast<size_t>(wait - rank.waits().data()), piece);
   }
 }
 

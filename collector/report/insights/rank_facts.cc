@@ -7,6 +7,7 @@
 #include "collector/analysis/sync_calls.h"
 #include "collector/report/host/call_sites.h"
 #include "collector/report/human_units.h"
+#include "collector/report/insights/insight.h"
 #include "collector/report/steps/device_sweep.h"
 
 namespace ranktap::collector {
@@ -71,15 +72,19 @@ const std::vector<LostPiece>& RankFacts::lost() const {
   lost_.emplace();
   if (!has_device()) return *lost_;
   size_t at = 0;
-  SweepDevice(trace_, WaitsForOtherRanks(run_)[index_], counted_.front().first,
-              counted_.back().second, [&](Cause cause, int64_t start, int64_t end, uint32_t span) {
-                if (cause == Cause::kCompute) return;
-                while (at < counted_.size() && counted_[at].second <= start) ++at;
-                for (size_t i = at; i < counted_.size() && counted_[i].first < end; ++i) {
-                  lost_->push_back({std::max(start, counted_[i].first),
-                                    std::min(end, counted_[i].second), cause, span});
-                }
-              });
+  std::optional<int64_t> dry;
+  SweepDevice(
+      trace_, WaitsForOtherRanks(run_)[index_], counted_.front().first, counted_.back().second,
+      [&](Cause cause, int64_t start, int64_t end, uint32_t span) {
+        const bool is_idle = (kIdleCauses & BitOf(cause)) != 0;
+        dry = is_idle ? dry.value_or(start) : std::optional<int64_t>();
+        if (cause == Cause::kCompute) return;
+        while (at < counted_.size() && counted_[at].second <= start) ++at;
+        for (size_t i = at; i < counted_.size() && counted_[i].first < end; ++i) {
+          lost_->push_back({std::max(start, counted_[i].first), std::min(end, counted_[i].second),
+                            cause, span, dry.value_or(start)});
+        }
+      });
   return *lost_;
 }
 

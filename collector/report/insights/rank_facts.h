@@ -21,6 +21,8 @@ struct LostPiece {
   int64_t start = 0, end = 0;
   Cause cause{};
   uint32_t span = kNone;  // of spans(): what runs, or what an idle device runs next
+  // When the device ran dry, maybe in an earlier piece or step; the start where it is not idle.
+  int64_t idle_since = 0;
   int64_t length() const { return end - start; }
 };
 

@@ -64,7 +64,9 @@ Insight About(const RankFacts& rank, const std::string& place, Cause cause, int6
               FormatNs(shortest), rank.TimesAStep(gaps.count), FormatNs(lost), rank.OfStep(),
               FormatShare(lost, rank.step_ns()), FormatNs(gaps.longest.length()),
               FormatNs(gaps.longest.start - rank.trace().first_ns),
-              place.empty() ? "" : fmt::format(", before what {} launches", place),
+              gaps.longest.next == kNone ? ", after all else that the steps run"
+              : place.empty()            ? ""
+                                         : fmt::format(", before what {} launches", place),
               DescribeLoss(cause)),
           .where = place,
           .count = gaps.count,
