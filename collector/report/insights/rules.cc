@@ -73,6 +73,68 @@ constexpr InsightRule kRules[] = {
      .advice = "Create streams with cudaStreamNonBlocking, or compile with "
                "--default-stream per-thread.",
      .of_rank = &FindDefaultStream},
+
+    {.name = "copies-after-step",
+     .advice = "Do it once before the loop, keep tensors in the layout and dtype that the "
+               "model wants, or return views (view, expand) instead of copies.",
+     .of_rank = &FindCopiesAfterStep},
+    {.name = "no-tensor-cores",
+     .advice = "Use a dtype and shapes that tensor cores take.",
+     .of_rank = &FindNoTensorCores},
+    {.name = "off-multiple-shapes",
+     .advice = "Pad the dimensions (vocabulary, hidden size, batch) to multiples of 8 for "
+               "16-bit floats and of 4 for TF32.",
+     .of_rank = &FindOffMultipleShapes},
+    {.name = "tf32-off",
+     .advice = "Call torch.set_float32_matmul_precision(\"high\").",
+     .of_rank = &FindTf32Off},
+    {.name = "unfused-optimizer",
+     .advice = "Construct the optimizer with fused=True, or with foreach=True where there is "
+               "no fused one.",
+     .of_rank = &FindUnfusedOptimizer},
+    {.name = "layout-transposes",
+     .advice = "Keep model and inputs in channels-last: "
+               "model.to(memory_format=torch.channels_last).",
+     .of_rank = &FindLayoutTransposes},
+    {.name = "garbage-collection",
+     .advice = "Call gc.freeze() after the warm-up, or gc.disable() and gc.collect() every N "
+               "steps on all ranks at once.",
+     .of_rank = &FindGarbageCollection},
+    {.name = "allocations-in-steps",
+     .advice = "Leave out torch.cuda.empty_cache(), set "
+               "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or leave the allocator more "
+               "room.",
+     .of_rank = &FindAllocationsInSteps},
+    {.name = "memory-fragmentation",
+     .advice = "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or allocate the largest "
+               "batch first.",
+     .of_rank = &FindMemoryFragmentation},
+    {.name = "recompilation",
+     .advice = "Keep shapes fixed or mark them dynamic (torch._dynamo.mark_dynamic), and run "
+               "each variant once in the warm-up; TORCH_LOGS=recompiles says why.",
+     .of_rank = &FindRecompilation},
+    {.name = "throttling",
+     .advice = "Look at power cap and cooling of the board: ranktap report RUN devices.",
+     .of_rank = &FindThrottling},
+    {.name = "unbalanced-shards",
+     .advice = "Share the work out anew: move tables, experts or layers from the rank that "
+               "computes most to the one that computes least.",
+     .of_job = &FindUnbalancedShards},
+    {.name = "checkpoint-stalls",
+     .advice = "Save asynchronously (torch.distributed.checkpoint.async_save), or less often.",
+     .of_rank = &FindCheckpointStalls},
+    {.name = "uneven-lengths",
+     .advice = "Put sequences of like length into one batch, or fill batches up to a number of "
+               "tokens instead of rows.",
+     .of_job = &FindUnevenLengths},
+    {.name = "hidden-copies",
+     .advice = "Replace what needs the number: torch.where or masks instead of indexing by a "
+               "condition, nonzero_static, repeat_interleave with output_size, checks outside "
+               "of the loop.",
+     .of_rank = &FindHiddenCopies},
+    {.name = "profiler-overhead",
+     .advice = "Record less: a lower --level, --budget, or a window of some steps.",
+     .of_rank = &FindProfilerOverhead},
 };
 
 }  // namespace

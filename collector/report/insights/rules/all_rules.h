@@ -22,4 +22,21 @@ Answer FindStraggler(const Run& run);
 Answer FindSlowClock(const Run& run);
 Answer FindDefaultStream(const RankFacts& rank);
 
+Answer FindCopiesAfterStep(const RankFacts& rank);
+Answer FindNoTensorCores(const RankFacts& rank);
+Answer FindOffMultipleShapes(const RankFacts& rank);
+Answer FindTf32Off(const RankFacts& rank);
+Answer FindUnfusedOptimizer(const RankFacts& rank);
+Answer FindLayoutTransposes(const RankFacts& rank);
+Answer FindGarbageCollection(const RankFacts& rank);
+Answer FindAllocationsInSteps(const RankFacts& rank);
+Answer FindMemoryFragmentation(const RankFacts& rank);
+Answer FindRecompilation(const RankFacts& rank);
+Answer FindThrottling(const RankFacts& rank);
+Answer FindUnbalancedShards(const Run& run);
+Answer FindCheckpointStalls(const RankFacts& rank);
+Answer FindUnevenLengths(const Run& run);
+Answer FindHiddenCopies(const RankFacts& rank);
+Answer FindProfilerOverhead(const RankFacts& rank);
+
 }  // namespace ranktap::collector
