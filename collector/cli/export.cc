@@ -14,6 +14,7 @@
 #include "collector/export/split_export.h"
 #include "collector/file/printable.h"
 #include "collector/import/open_run.h"
+#include "collector/parquet/data_set.h"
 #include "collector/report/human_units.h"
 #include "collector/symbols/resolve_stacks.h"
 #include "collector/trace/large_blocks.h"
@@ -22,8 +23,8 @@ namespace ranktap::collector {
 namespace {
 
 struct Wanted {
-  std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows;
-  bool hta_compat = false;
+  std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows, run_name;
+  bool hta_compat = false, replace = false;
   uint64_t split_mb = 0;
   std::vector<uint32_t> ranks;
   std::vector<std::string> symbols;
@@ -64,6 +65,7 @@ std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
                                 const std::string& output) {
   std::error_code error;
   const bool is_directory = std::filesystem::is_directory(output, error);
+  if ((exporter.heeds & kDataSet) != 0) return WriteOne(exporter, run, traces, options, output);
   if (exporter.ranks_in_one_file) {
     if (!is_directory) return WriteOne(exporter, run, traces, options, output);
     const std::string path = output + "/run" + std::string(exporter.extension);
@@ -113,7 +115,9 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporter& export
                  {!wanted.nvtx_as.empty(), kHtaNames, "--nvtx-as"},
                  {!wanted.pftrace_gpu.empty(), kGpuStages, "--pftrace-gpu"},
                  {!wanted.arrows.empty(), kArrows, "--arrows"},
-                 {wanted.split_mb != 0, kPieces, "--split-mb"}};
+                 {wanted.split_mb != 0, kPieces, "--split-mb"},
+                 {!wanted.run_name.empty(), kDataSet, "--run-name"},
+                 {wanted.replace, kDataSet, "--replace"}};
   for (const auto& option : options) {
     if (!option.given || (exporter.heeds & option.bit) != 0) continue;
     return fmt::format("{} is for {}, not for {}", option.name, FormatsThatHeed(option.bit),
@@ -121,6 +125,9 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporter& export
   }
   if (wanted.split_mb != 0 && wanted.output.ends_with(".tar")) {
     return "--split-mb makes files of its own: name an output without .tar";
+  }
+  if (!wanted.run_name.empty() && !IsRunName(wanted.run_name)) {
+    return fmt::format("--run-name {}: letters, digits, '.', '_' and '-' only", wanted.run_name);
   }
   return std::nullopt;
 }
@@ -142,6 +149,8 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
   }
   options->render_stages = wanted.pftrace_gpu == "renderstage";
   options->tensor_arrows = !wanted.arrows.empty();
+  options->run_name = wanted.run_name;
+  options->replace_run = wanted.replace;
   options->split_bytes = wanted.split_mb * 1'000'000;
   options->hta_compat = wanted.hta_compat;
   options->ranges_as_operators =
@@ -184,6 +193,10 @@ void AddOptions(Arguments* app, Wanted* wanted) {
                      "device work as trackevent (default) or as renderstage, for the GPU views of "
                      "trace processors of 2026"))
       .OneOf({"trackevent", "renderstage"});
+  app->Add("--run-name", &wanted->run_name,
+           OfFormats(kDataSet, "what the run is called in the data set; else as its directory"));
+  app->AddFlag("--replace", &wanted->replace,
+               OfFormats(kDataSet, "write a run that the data set has already anew"));
   app->Add("--symbols", &wanted->symbols,
            "folders with modules or debug information, for names on stacks");
   app->AddFooter(FormatsHelp());

@@ -44,6 +44,11 @@ std::optional<Failure> WriteCsv(const Run& run, std::span<const Trace* const> tr
 std::optional<Failure> WriteSqlite(const Run& run, std::span<const Trace* const> traces,
                                    const ExportOptions& options, const std::string& path);
 
+// Tables of Parquet files in the folder `path`, which may hold other runs: path/TABLE/run=NAME/
+// rank=R/part-0.parquet (parquet/data_set.h). Times are CLOCK_REALTIME in nanoseconds.
+std::optional<Failure> WriteParquet(const Run& run, std::span<const Trace* const> traces,
+                                    const ExportOptions& options, const std::string& path);
+
 // Folded stacks, "outermost;...;innermost;[kernel] count" a line, for flamegraph.pl, speedscope and
 // the like. Weights are nanoseconds: of the GPU work that a call launched, under its kernel's name,
 // or of the call itself where it launched none. Calls without a stack are under "(no stack)".

@@ -15,6 +15,8 @@ constexpr Exporter kExporters[] = {
      &WriteCsv},
     {"sqlite", "SQLite with the tables of nsys export, all ranks in one file", ".sqlite", true,
      &WriteSqlite},
+    {"parquet", "a data set of Parquet files, several runs in one folder: DuckDB, Spark, pandas",
+     "", true, &WriteParquet, kDataSet},
     {"folded", "folded stacks, weighted by GPU time: flamegraph.pl, speedscope", ".folded", true,
      &WriteFolded, kNoOption, true},
     {"memory-flow", "MegEngine's memory_flow.svg: a rectangle for each block of memory", ".svg",
