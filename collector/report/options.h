@@ -15,6 +15,7 @@ struct ReportOptions {
   bool by_shape = false;
   int by_stack = 0;  // frames
   bool by_module = false;
+  bool top_level = false;  // as table()'s top_level_events_only
   // Operators whose name contains this; device operations in a sequence at least.
   std::string operator_name;
   int shortest_pattern = 3;
@@ -36,6 +37,7 @@ inline constexpr uint32_t kOperator = 16;
 inline constexpr uint32_t kMinLength = 32;
 inline constexpr uint32_t kSampleRate = 64;
 inline constexpr uint32_t kModelFacts = 128;
+inline constexpr uint32_t kTopLevel = 256;
 
 struct ReportOption {
   uint32_t bit;
@@ -50,6 +52,7 @@ inline constexpr ReportOption kReportOptions[] = {
      [](const ReportOptions& options) { return options.by_stack != 0; }},
     {kByModule, "--group-by-module",
      [](const ReportOptions& options) { return options.by_module; }},
+    {kTopLevel, "--top-level", [](const ReportOptions& options) { return options.top_level; }},
     {kOperator, "--operator",
      [](const ReportOptions& options) { return !options.operator_name.empty(); }},
     {kMinLength, "--min-length",

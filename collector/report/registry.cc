@@ -25,7 +25,7 @@ constexpr Report kReports[] = {
     {"types", "What kinds of work ran, alone or together?", &TabulateWorkTypes, kHtaCompat},
     {"kernels", "Where does GPU time go, by kernel?", &TabulateKernels, kHtaCompat},
     {"ops", "Where does time go, by framework operator (torch's key_averages)?", &TabulateOps,
-     kByShape | kByStack | kByModule},
+     kByShape | kByStack | kByModule | kTopLevel},
     {"patterns", "Which sequences of kernels recur, on streams and in operators?",
      &TabulatePatterns, kHtaCompat | kOperator | kMinLength},
     {"launches", "How long do launches take, and how late does the work begin?", &TabulateLaunches,

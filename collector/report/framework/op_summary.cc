@@ -98,9 +98,19 @@ std::vector<uint32_t> StacksOf(const Trace& trace, const std::vector<HostNode>& 
   return stacks;
 }
 
-void AddNode(const Trace& trace, const HostNode& node, uint32_t stack_id,
-             const std::vector<FlopCount>& counted, const std::vector<OpPlace>& places,
-             const ReportOptions& options, Averages* averages) {
+// Python functions around it do not count.
+bool IsInside(const std::vector<HostNode>& nodes, const HostNode& node) {
+  uint32_t parent = node.parent;
+  while (parent != kNone && nodes[parent].kind == HostNode::Kind::kPython) {
+    parent = nodes[parent].parent;
+  }
+  return parent != kNone;
+}
+
+void AddNode(const Trace& trace, const std::vector<HostNode>& nodes, size_t index,
+             uint32_t stack_id, const std::vector<FlopCount>& counted,
+             const std::vector<OpPlace>& places, const ReportOptions& options, Averages* averages) {
+  const HostNode& node = nodes[index];
   std::string_view shapes, values, module, pass;
   std::vector<std::string> stack;
   bool is_annotation = false;
@@ -123,7 +133,7 @@ void AddNode(const Trace& trace, const HostNode& node, uint32_t stack_id,
   OpRow& row = averages->RowOf(Rewritten(name), false, is_annotation, shapes, std::move(stack),
                                module, pass);
   const int64_t length = node.end - node.start;
-  ++row.count;
+  if (row.count++ == 0) row.is_inside = IsInside(nodes, node);
   row.cpu_ns += length;
   row.self_cpu_ns += length - node.children_ns;
   row.device_ns += node.device_ns;
@@ -289,7 +299,7 @@ std::vector<OpRow> AverageOps(const Trace& trace, const ReportOptions& options) 
     const HostNode& node = nodes[i];
     if (node.gone || node.kind == HostNode::Kind::kPython) continue;
     add_spans_before(node.start);
-    AddNode(trace, node, stacks[i], counted, places, options, &averages);
+    AddNode(trace, nodes, i, stacks[i], counted, places, options, &averages);
   }
   add_spans_before(INT64_MAX);
   const DeviceAnnotations& annotations = trace.device_annotations;
@@ -307,6 +317,9 @@ Table TabulateOps(const Run& run, const ReportOptions& options) {
   for (const Trace& trace : run.traces) {
     std::vector<OpRow> rows = AverageOps(trace, options);
     const SelfTotals totals = TotalSelfTimes(rows);
+    if (options.top_level) {
+      std::erase_if(rows, [](const OpRow& row) { return row.is_inside; });
+    }
     SortOps(totals, &rows);
     for (OpRow& row : rows) lines.push_back({&trace, std::move(row), totals});
     notes.push_back(fmt::format("{}: self CPU time total {}, self CUDA time total {}",

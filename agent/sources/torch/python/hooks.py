@@ -27,6 +27,7 @@ def install(torch):
     process.on_start += (steps.begin, backward.begin, data.begin, changes.begin, windows.begin)
     atexit.register(guarded(modules.wake))  # nobody is woken in an interpreter that is going
     agent.watch_labels()
+    guarded(windows.watch_profilers)()
     guarded(modules.install)()
     guarded(steps.install)(torch)
     guarded(forwards.install)()

@@ -52,14 +52,14 @@ class Modules:
         DynamoWatch(self).install()
         return True
 
-    def with_pytorchs_call(self, function, *arguments):
+    def with_pytorchs_call(self, function, *arguments, **named):
         """Calls the function while Module.__call__ is PyTorch's own."""
         module = self._torch.nn.Module
         is_ours = module.__dict__.get('__call__') is self._own_call
         if is_ours:
             module.__call__ = self._original
         try:
-            return function(*arguments)
+            return function(*arguments, **named)
         finally:
             if is_ours:
                 module.__call__ = self._own_call
