@@ -62,12 +62,27 @@ std::optional<Failure> WriteOne(const Exporter& exporter, const Run& run,
   return std::nullopt;
 }
 
+// A data set is asked for counts and sums, by people who do not look at traces.
+std::optional<Failure> WriteDataSet(const Exporter& exporter, const Run& run,
+                                    std::span<const Trace* const> traces,
+                                    const ExportOptions& options, const std::string& output) {
+  for (const Trace* const trace : traces) {
+    if (trace->damage.empty()) continue;
+    const Damage& first = trace->damage[0];
+    Complain(Printable(
+        fmt::format("{}: damaged at byte {} ({}): only what can be read is exported, and `damaged` "
+                    "is true in table ranks; ranktap verify says what is missing",
+                    trace->path, first.offset, first.what)));
+  }
+  return WriteOne(exporter, run, traces, options, output);
+}
+
 std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
                                 std::span<const Trace* const> traces, const ExportOptions& options,
                                 const std::string& output) {
   std::error_code error;
   const bool is_directory = std::filesystem::is_directory(output, error);
-  if ((exporter.heeds & kDataSet) != 0) return WriteOne(exporter, run, traces, options, output);
+  if ((exporter.heeds & kDataSet) != 0) return WriteDataSet(exporter, run, traces, options, output);
   if (exporter.ranks_in_one_file) {
     if (!is_directory) return WriteOne(exporter, run, traces, options, output);
     const std::string path = output + "/run" + std::string(exporter.extension);

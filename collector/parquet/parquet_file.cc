@@ -255,7 +255,9 @@ std::optional<Failure> ParquetFile::Close() {
   if (error_ == 0 && failed_.empty()) return std::nullopt;
   ::unlink(part.c_str());
   if (!failed_.empty()) return Failure{failed_};
-  return SystemFailure(fmt::format("{}: could not write", path_), error_);
+  Failure failure = SystemFailure(fmt::format("{}: could not write", path_), error_);
+  failure.message += "; free some space there, or name a folder elsewhere";
+  return failure;
 }
 
 }  // namespace ranktap::collector

@@ -128,6 +128,7 @@ ParquetTable RankTable(const Trace& trace, const ParquetTarget& to) {
   table.Text("status", [&info](uint32_t) { return NameOf(info.status); });
   table.Text("level", [&info](uint32_t) -> std::string_view { return info.level; });
   table.Bool("simulated", [&info](uint32_t) { return info.simulated; });
+  table.Bool("damaged", [&trace](uint32_t) { return !trace.damage.empty(); });
   table.Integer("events", [&info](uint32_t) { return info.events; });
   table.Text("trace", [&info](uint32_t) -> std::string_view { return info.file; });
   table.Text("run_id", [&run](uint32_t) -> std::string_view { return run.run; });
