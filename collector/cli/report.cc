@@ -312,6 +312,10 @@ bool SetFormat(std::string name, const DeepSpeedOptions& deepspeed, Request* req
     Complain(*problem);
     return false;
   }
+  if (request->data_set.wanted && request->view.time_unit != "auto") {
+    Complain("--time-unit: times in a data set are ns, and columns are named so");
+    return false;
+  }
   request->view.format = *format;
   return true;
 }
