@@ -56,6 +56,16 @@ std::optional<Failure> WriteParquet(const Run& run, std::span<const Trace* const
 std::optional<Failure> WriteFolded(const Run& run, std::span<const Trace* const> traces,
                                    const ExportOptions& options, const std::string& path);
 
+// Speedscope's JSON: sampled profiles of GPU time by host stack, of operators, and of CUDA calls
+// (weighted_stacks.h); all ranks in one. Needs Trace::symbols.
+std::optional<Failure> WriteSpeedscope(const Run& run, std::span<const Trace* const> traces,
+                                       const ExportOptions& options, const std::string& path);
+
+// pprof's profile.proto, the same stacks with all weights; compressed where the path ends with
+// ".gz". Needs Trace::symbols.
+std::optional<Failure> WritePprof(const Run& run, std::span<const Trace* const> traces,
+                                  const ExportOptions& options, const std::string& path);
+
 // MegEngine's memory_flow.svg: time to the right, 100 us a unit, addresses downwards, 1 MB a unit;
 // a rectangle for each block that the framework's allocator gave out, the darker the longer it
 // lived. Addresses that no block ever had are left out, so that the heights above one moment sum up
