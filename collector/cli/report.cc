@@ -39,6 +39,7 @@ struct Request {
   ReportOptions options;
   TableView view;
   RunSelection selection;
+  std::string kernel_names;
   std::vector<std::string> symbols;
   std::optional<DeepSpeedOptions> deepspeed;  // --format deepspeed...
   std::optional<int64_t> profile_step;
@@ -50,8 +51,11 @@ struct Request {
 void SplitWords(std::vector<std::string> words, Request* request) {
   while (words.size() > 1 && FindReport(words.back()) != nullptr &&
          ::access(words.back().c_str(), F_OK) != 0) {
-    request->reports.insert(request->reports.begin(), FindReport(words.back()));
+    request->reports.insert(request->reports.begin(), FindReport(words.back(), &request->options));
     words.pop_back();
+  }
+  if (const auto names = KernelNamesNamed(request->kernel_names)) {
+    request->options.kernel_names = *names;
   }
   request->paths = std::move(words);
 }
@@ -244,7 +248,8 @@ void AddRunOptions(Arguments* app, Request* request) {
       .Repeatable();
 }
 
-void AddReportOptions(Arguments* app, ReportOptions* options) {
+void AddReportOptions(Arguments* app, Request* request) {
+  ReportOptions* const options = &request->options;
   app->AddFlag("--hta-compat", &options->hta_compat,
                OfReports(kHtaCompat, "select and define as Holistic Trace Analysis does"));
   app->AddFlag("--group-by-shape", &options->by_shape, OfReports(kByShape, "by input shapes too"));
@@ -256,6 +261,11 @@ void AddReportOptions(Arguments* app, ReportOptions* options) {
                OfReports(kTopLevel,
                          "only what no other operator called, as torch's "
                          "table(top_level_events_only=True)"));
+  app->AddFlag("--group-by-grid", &options->by_grid,
+               OfReports(kByGrid, "by the launch's grid and block too"));
+  app->Add("--kernel-names", &request->kernel_names,
+           OfReports(kKernelNames, "and so what shares a row: demangled (default), base, mangled"))
+      .OneOf({"demangled", "base", "mangled"});
   app->Add("--operator", &options->operator_name,
            OfReports(kOperator, "of the shallowest operators whose name contains this"));
   app->Add("--min-length", &options->shortest_pattern,
@@ -343,7 +353,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   AddRunOptions(&app, &request);
   AddViewOptions(&app, &request.view);
   AddDataSetOptions(&app, &request.data_set);
-  AddReportOptions(&app, &request.options);
+  AddReportOptions(&app, &request);
   AddDeepSpeedOptions(&app, &deepspeed, &request);
   AddThroughputOptions(&app, &request.options);
   app.AddFooter(ReportsHelp());

@@ -200,17 +200,19 @@ struct Line {
   SelfTotals totals;  // of the rank
 };
 
-ColumnsOf<Line> Columns(const ReportOptions& options) {
+// Where there is no room for all: the times that torch's users sort by, and the rank where rows of
+// several would look alike.
+ColumnsOf<Line> Columns(const ReportOptions& options, bool several_ranks) {
   const bool by_stack = options.by_stack > 0;
   const Shown with_stack = by_stack ? Shown::kDetail : Shown::kAlways;
   const auto group = [](bool by) { return by ? Shown::kAlways : Shown::kDetail; };
   return {
       {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); },
-       Shown::kDetail},
+       several_ranks ? Shown::kAlways : Shown::kDetail},
       {"name", Unit::kText, [](const Line& line) { return line.op.name; }},
       {"self_cpu_percent", Unit::kPercent,
        [](const Line& line) { return Percent(line.op.self_cpu_ns, line.totals.cpu_ns); },
-       with_stack},
+       Shown::kDetail},
       {"self_cpu_ns", Unit::kNs, [](const Line& line) { return line.op.self_cpu_ns; }},
       {"cpu_total_percent", Unit::kPercent,
        [](const Line& line) { return Percent(line.op.cpu_ns, line.totals.cpu_ns); },
@@ -326,7 +328,8 @@ Table TabulateOps(const Run& run, const ReportOptions& options) {
                                 RankName(trace), FormatNs(totals.cpu_ns),
                                 FormatNs(totals.device_ns)));
   }
-  Table table = TableOf("Operators, as torch's key_averages()", Columns(options), lines);
+  Table table = TableOf("Operators, as torch's key_averages()",
+                        Columns(options, run.traces.size() > 1), lines);
   NameAsTorch(&table);
   table.notes = std::move(notes);
   return table;

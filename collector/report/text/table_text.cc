@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "collector/file/json.h"
 #include "collector/report/human_units.h"
@@ -14,6 +15,8 @@ namespace ranktap::collector {
 namespace {
 
 constexpr size_t kShortestText = 12;
+// Of kernels and operators 40 characters tell most apart; 24 did not.
+constexpr size_t kReadableName = 40;
 constexpr std::string_view kEllipsis = "...";
 
 bool IsContinuation(char byte) { return (static_cast<uint8_t>(byte) & 0xc0) == 0x80; }
@@ -132,8 +135,11 @@ void Fit(std::vector<TextColumn>* columns, size_t width) {
   // Long texts can be shortened; what cannot be is measured with them at their shortest.
   const auto least_width = [&] {
     size_t least = 0;
+    bool is_named = false;
     for (const TextColumn& column : *columns) {
-      least += 2 + (column.is_text ? std::min(column.width, 2 * kShortestText) : column.width);
+      const bool is_name = column.is_text && !column.prose && !std::exchange(is_named, true);
+      const size_t text = is_name ? kReadableName : 2 * kShortestText;
+      least += 2 + (column.is_text ? std::min(column.width, text) : column.width);
     }
     return least;
   };

@@ -217,5 +217,32 @@ TEST_F(ReportTables, AWidthThatIsGivenCountsInAPipeAndBeforeThatOfTheTerminal) {
   EXPECT_EQ(Report({"--width", "39"}), kWrongUsage);
 }
 
+// 24 characters, which names were cut to while there was any column to show, tell no two kernels
+// apart.
+TEST_F(ReportTables, ANameKeepsFortyCharactersBeforeColumnsOfDetailAreShown) {
+  for (const char* const width : {"80", "110"}) {
+    ASSERT_EQ(Report({"--width", width}), kSuccess);
+    const size_t from = said_.find("aten::xxx");
+    ASSERT_NE(from, said_.npos);
+    EXPECT_GE(said_.find("_the_end") + 8 - from, 40u) << width;
+  }
+}
+
+TEST_F(ReportTables, RowsOfSeveralRanksSayWhoseTheyAreAlsoWhereThereIsNoRoom) {
+  ASSERT_EQ(Report({"--width", "60"}), kSuccess);
+  EXPECT_THAT(LineOf(said_, 1), Not(HasSubstr("rank")));
+  for (const int rank : {0, 1}) {
+    const std::string name = "r" + std::to_string(rank) + ".json";
+    std::ofstream(directory_ / name)
+        << R"({"distributedInfo":{"rank": )" << rank << R"(},"traceEvents":[)"
+        << Operator("aten::" + std::string(30, 'm'), 1, 10, "[4,8],[8,4]") << "]}";
+  }
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(ReportCommand({directory_ / "r0.json", directory_ / "r1.json", "ops", "--width", "60"}),
+            kSuccess);
+  std::fflush(stdout);
+  EXPECT_THAT(LineOf(testing::internal::GetCapturedStdout(), 1), HasSubstr("rank"));
+}
+
 }  // namespace
 }  // namespace ranktap::collector
