@@ -16,6 +16,7 @@
 #include "collector/export/split_export.h"
 #include "collector/file/printable.h"
 #include "collector/import/open_run.h"
+#include "collector/parquet/data_set.h"
 #include "collector/report/human_units.h"
 #include "collector/symbols/resolve_stacks.h"
 #include "collector/trace/large_blocks.h"
@@ -24,8 +25,8 @@ namespace ranktap::collector {
 namespace {
 
 struct Wanted {
-  std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows;
-  bool hta_compat = false, cycles = false;
+  std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows, run_name;
+  bool hta_compat = false, cycles = false, replace = false;
   uint64_t split_mb = 0;
   RunSelection selection;
   std::vector<std::string> symbols;
@@ -61,11 +62,27 @@ std::optional<Failure> WriteOne(const Exporter& exporter, const Run& run,
   return std::nullopt;
 }
 
+// A data set is asked for counts and sums, by people who do not look at traces.
+std::optional<Failure> WriteDataSet(const Exporter& exporter, const Run& run,
+                                    std::span<const Trace* const> traces,
+                                    const ExportOptions& options, const std::string& output) {
+  for (const Trace* const trace : traces) {
+    if (trace->damage.empty()) continue;
+    const Damage& first = trace->damage[0];
+    Complain(Printable(
+        fmt::format("{}: damaged at byte {} ({}): only what can be read is exported, and `damaged` "
+                    "is true in table ranks; ranktap verify says what is missing",
+                    trace->path, first.offset, first.what)));
+  }
+  return WriteOne(exporter, run, traces, options, output);
+}
+
 std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
                                 std::span<const Trace* const> traces, const ExportOptions& options,
                                 const std::string& output) {
   std::error_code error;
   const bool is_directory = std::filesystem::is_directory(output, error);
+  if ((exporter.heeds & kDataSet) != 0) return WriteDataSet(exporter, run, traces, options, output);
   if (exporter.ranks_in_one_file) {
     if (!is_directory) return WriteOne(exporter, run, traces, options, output);
     const std::string path = output + "/run" + std::string(exporter.extension);
@@ -119,7 +136,9 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporters& expor
                  {!wanted.nvtx_as.empty(), kHtaNames, "--nvtx-as"},
                  {!wanted.pftrace_gpu.empty(), kGpuStages, "--pftrace-gpu"},
                  {!wanted.arrows.empty(), kArrows, "--arrows"},
-                 {wanted.split_mb != 0, kPieces, "--split-mb"}};
+                 {wanted.split_mb != 0, kPieces, "--split-mb"},
+                 {!wanted.run_name.empty(), kDataSet, "--run-name"},
+                 {wanted.replace, kDataSet, "--replace"}};
   for (const auto& option : options) {
     if (!option.given || (heeds & option.bit) != 0) continue;
     return fmt::format("{} is for {}, not for {}", option.name, FormatsThatHeed(option.bit),
@@ -127,6 +146,9 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporters& expor
   }
   if (wanted.split_mb != 0 && wanted.output.ends_with(".tar")) {
     return "--split-mb makes files of its own: name an output without .tar";
+  }
+  if (!wanted.run_name.empty() && !IsRunName(wanted.run_name)) {
+    return fmt::format("--run-name {}: letters, digits, '.', '_' and '-' only", wanted.run_name);
   }
   return std::nullopt;
 }
@@ -148,6 +170,8 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
   }
   options->render_stages = wanted.pftrace_gpu == "renderstage";
   options->tensor_arrows = !wanted.arrows.empty();
+  options->run_name = wanted.run_name;
+  options->replace_run = wanted.replace;
   options->split_bytes = wanted.split_mb * 1'000'000;
   options->hta_compat = wanted.hta_compat;
   options->ranges_as_operators =
@@ -194,6 +218,10 @@ void AddOptions(Arguments* app, Wanted* wanted) {
                      "device work as trackevent (default) or as renderstage, for the GPU views of "
                      "trace processors of 2026"))
       .OneOf({"trackevent", "renderstage"});
+  app->Add("--run-name", &wanted->run_name,
+           OfFormats(kDataSet, "what the run is called in the data set; else as its directory"));
+  app->AddFlag("--replace", &wanted->replace,
+               OfFormats(kDataSet, "write a run that the data set has already anew"));
   app->Add("--symbols", &wanted->symbols,
            "folders with modules or debug information, for names on stacks");
   app->AddFooter(FormatsHelp());

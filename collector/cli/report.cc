@@ -1,5 +1,5 @@
-// `ranktap report RUN [NAME]`: one report as text, JSON, CSV or HTML; without a name the verdict
-// and the summary.
+// `ranktap report RUN [NAME...]`: reports as text, JSON, CSV, HTML or Parquet; without a name the
+// verdict and the summary.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -9,6 +9,7 @@
 
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/cli/report_data_set.h"
 #include "collector/cli/report_help.h"
 #include "collector/cli/run_selection.h"
 #include "collector/cli/table_view.h"
@@ -43,13 +44,14 @@ struct Request {
   std::optional<DeepSpeedOptions> deepspeed;  // --format deepspeed...
   std::optional<int64_t> profile_step;
   std::vector<std::string> ignored_modules;
+  ReportDataSet data_set;  // --format parquet
 };
 
-// The last word is the report, unless it is the only one or a file.
+// The last words are reports, unless they are files; the first word is none.
 void SplitWords(std::vector<std::string> words, Request* request) {
-  if (words.size() > 1 && FindReport(words.back()) != nullptr &&
-      ::access(words.back().c_str(), F_OK) != 0) {
-    request->reports = {FindReport(words.back(), &request->options)};
+  while (words.size() > 1 && FindReport(words.back()) != nullptr &&
+         ::access(words.back().c_str(), F_OK) != 0) {
+    request->reports.insert(request->reports.begin(), FindReport(words.back(), &request->options));
     words.pop_back();
   }
   if (const auto names = KernelNamesNamed(request->kernel_names)) {
@@ -133,6 +135,26 @@ int Compare(const Request& request) {
   return Finish();
 }
 
+// All rows and columns that were asked for; nullopt, after a complaint: there is no such column.
+std::optional<Table> Answer(const Report& report, const Request& request, const Run& run,
+                            const std::vector<std::string>& notes) {
+  Table table = report(run, request.options);
+  table.notes.insert(table.notes.end(), notes.begin(), notes.end());
+  if (!Select(request.view, &table)) return std::nullopt;
+  return table;
+}
+
+int WriteDataSet(const Request& request, const std::vector<std::string>& notes, Run* run) {
+  ResolveStacks(request.symbols, run);
+  const auto table_of = [&](const Report& report) {
+    std::optional<Table> table = Answer(report, request, *run, notes);
+    const size_t limit = request.view.limit;
+    if (table && limit != 0 && table->rows.size() > limit) table->rows.resize(limit);
+    return table;
+  };
+  return WriteReports(request.data_set, run->path, request.reports, table_of);
+}
+
 int PrintReports(Request request) {
   if (!request.reports.empty() && request.reports[0]->compare != nullptr) {
     return Compare(request);
@@ -142,6 +164,7 @@ int PrintReports(Request request) {
   if (const int status = Open(request, request.paths, &run, &notes); status != kSuccess) {
     return status;
   }
+  if (request.data_set.wanted) return WriteDataSet(request, notes, &run);
   if (request.reports.empty()) request.reports = SummaryOf(run);
   if (request.reports.size() > 1 && request.view.format != Format::kText &&
       request.view.format != Format::kHtml) {
@@ -153,10 +176,9 @@ int PrintReports(Request request) {
     ResolveStacks(request.symbols, &run);
   }
   for (const Report* const report : request.reports) {
-    Table table = (*report)(run, request.options);
-    table.notes.insert(table.notes.end(), notes.begin(), notes.end());
-    if (!Select(request.view, &table)) return kWrongUsage;
-    PrintTable(table, request);
+    const std::optional<Table> table = Answer(*report, request, run, notes);
+    if (!table) return kWrongUsage;
+    PrintTable(*table, request);
     if (std::fflush(stdout) != 0) break;  // a table at a time: the verdict is there first
   }
   return Finish();
@@ -280,6 +302,8 @@ bool SetFormat(std::string name, const DeepSpeedOptions& deepspeed, Request* req
     }
     name = "text";
   }
+  request->data_set.wanted = name == "parquet";
+  if (request->data_set.wanted) name = "text";
   const std::optional<Format> format = FormatNamed(name);
   const std::string& last = request->paths.back();
   const bool unknown_name = request->paths.size() > 1 && ::access(last.c_str(), F_OK) != 0;
@@ -287,6 +311,19 @@ bool SetFormat(std::string name, const DeepSpeedOptions& deepspeed, Request* req
     Complain(format ? fmt::format("no analysis and no file '{}'", last)
                     : fmt::format("no format '{}'", name));
     std::fprintf(stderr, "try: ranktap report --help\n");
+    return false;
+  }
+  const bool is_one_document = *format == Format::kJson || *format == Format::kCsv;
+  if (is_one_document && request->reports.size() > 1) {
+    Complain(fmt::format("{} is one table: name one analysis, or take --format parquet", name));
+    return false;
+  }
+  if (const auto problem = WrongUse(request->data_set, request->reports)) {
+    Complain(*problem);
+    return false;
+  }
+  if (request->data_set.wanted && request->view.time_unit != "auto") {
+    Complain("--time-unit: times in a data set are ns, and columns are named so");
     return false;
   }
   request->view.format = *format;
@@ -307,13 +344,15 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   DeepSpeedOptions deepspeed;
   Arguments app("Prints analyses of a run, or of traces that torch.profiler or nsys wrote.",
                 "ranktap report");
-  app.Add("RUN... [NAME]", &words,
+  app.Add("RUN... [NAME...]", &words,
           "a run directory, a .trace file, torch.profiler's .json(.gz) files, nsys' "
-          ".sqlite or a directory of them; then which analysis")
+          ".sqlite or a directory of them; then which analyses")
       .Required();
-  app.Add("--format", &format, "text, json, csv or html; modules: also deepspeed").ShowsDefault();
+  app.Add("--format", &format, "text, json, csv, html or parquet; modules: also deepspeed")
+      .ShowsDefault();
   AddRunOptions(&app, &request);
   AddViewOptions(&app, &request.view);
+  AddDataSetOptions(&app, &request.data_set);
   AddReportOptions(&app, &request);
   AddDeepSpeedOptions(&app, &deepspeed, &request);
   AddThroughputOptions(&app, &request.options);

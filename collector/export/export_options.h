@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 
 namespace ranktap::collector {
 
@@ -17,6 +18,10 @@ struct ExportOptions {
   bool hta_compat = false;
   bool ranges_as_operators = false;  // chrome: NVTX ranges are cpu_op, not user_annotation
   bool render_stages = false;        // perfetto: device work as GpuRenderStageEvent
+
+  // parquet: the run's partition of the data set; empty: named after the run's path.
+  std::string run_name = {};
+  bool replace_run = false;  // parquet: instead of refusing where the data set has that run
 
   bool tensor_arrows = false;  // from the operator that made a tensor to those that take it
 

@@ -87,7 +87,9 @@ int Answer(const std::string& folder, const std::vector<std::string>& inputs) {
   for (const Report& report : AllReports()) {
     WriteTable(report, *run, folder + "/" + std::string(report.name));
   }
-  for (const Exporter& exporter : AllExporters()) WriteExport(exporter, *run, folder);
+  for (const Exporter& exporter : AllExporters()) {
+    if ((exporter.heeds & kDataSet) == 0) WriteExport(exporter, *run, folder);
+  }
   return 0;
 }
 
