@@ -163,7 +163,8 @@ std::string ParametersOf(const ModelProfile& profile, double ranks) {
                      ranks > 1;
   const double dense = (all - static_cast<double>(root.expert_parameters)) * ranks;
   const double experts = static_cast<double>(root.expert_parameters_of_model) * (split ? ranks : 1);
-  return Line("expert tensor parallelism enabled: ", split ? "True" : "False") +
+  // As "{:<8}".format(False) does.
+  return Line("expert tensor parallelism enabled: ", split ? "1" : "0") +
          Line("params per GPU: ", Params(all)) +
          Line("params of model: ", Params(dense + experts)) +
          Line("   non-expert params of model: ", Params(dense)) +
