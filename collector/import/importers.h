@@ -33,4 +33,15 @@ Result<Trace> ImportMemorySnapshot(const std::string& path);
 bool LooksLikeMemoryTimeline(std::string_view head);
 Result<Trace> ImportMemoryTimeline(const std::string& path);
 
+// What PyTorch's ExecutionTraceObserver writes, schemas 1.0.1 to 1.1.1-chakra.0.0.4, and the linked
+// file that chakra_trace_link makes of one. The first has no times: rows then stand in their order,
+// and the origin is kExecution. Tensors, process groups and collectives are as they stand there.
+bool LooksLikeExecutionTrace(std::string_view head);
+Result<Trace> ImportExecutionTrace(const std::string& path);
+
+// Chakra's .et: varint-delimited protobuf, gzip or not. Process groups are also read from the
+// comm_group.json beside it.
+bool LooksLikeChakra(std::string_view head);
+Result<Trace> ImportChakra(const std::string& path);
+
 }  // namespace ranktap::collector
