@@ -23,7 +23,7 @@ namespace {
 
 struct Wanted {
   std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows;
-  bool hta_compat = false;
+  bool hta_compat = false, raw_collectives = false, metadata_node = false;
   uint64_t split_mb = 0;
   std::vector<uint32_t> ranks;
   std::vector<std::string> symbols;
@@ -65,7 +65,7 @@ std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
   std::error_code error;
   const bool is_directory = std::filesystem::is_directory(output, error);
   if (exporter.ranks_in_one_file) {
-    if (!is_directory) return WriteOne(exporter, run, traces, options, output);
+    if (!is_directory || exporter.makes_folder) return WriteOne(exporter, run, traces, options, output);
     const std::string path = output + "/run" + std::string(exporter.extension);
     return WriteOne(exporter, run, traces, options, path);
   }
@@ -113,7 +113,9 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporter& export
                  {!wanted.nvtx_as.empty(), kHtaNames, "--nvtx-as"},
                  {!wanted.pftrace_gpu.empty(), kGpuStages, "--pftrace-gpu"},
                  {!wanted.arrows.empty(), kArrows, "--arrows"},
-                 {wanted.split_mb != 0, kPieces, "--split-mb"}};
+                 {wanted.split_mb != 0, kPieces, "--split-mb"},
+                 {wanted.raw_collectives, kChakraNodes, "--chakra-raw-collectives"},
+                 {wanted.metadata_node, kChakraNodes, "--chakra-metadata"}};
   for (const auto& option : options) {
     if (!option.given || (exporter.heeds & option.bit) != 0) continue;
     return fmt::format("{} is for {}, not for {}", option.name, FormatsThatHeed(option.bit),
@@ -144,6 +146,8 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
   options->tensor_arrows = !wanted.arrows.empty();
   options->split_bytes = wanted.split_mb * 1'000'000;
   options->hta_compat = wanted.hta_compat;
+  options->raw_collectives = wanted.raw_collectives;
+  options->metadata_node = wanted.metadata_node;
   options->ranges_as_operators =
       wanted.nvtx_as == "cpu_op" || (wanted.hta_compat && wanted.nvtx_as.empty());
   return std::nullopt;
@@ -184,6 +188,12 @@ void AddOptions(Arguments* app, Wanted* wanted) {
                      "device work as trackevent (default) or as renderstage, for the GPU views of "
                      "trace processors of 2026"))
       .OneOf({"trackevent", "renderstage"});
+  app->AddFlag("--chakra-raw-collectives", &wanted->raw_collectives,
+               OfFormats(kChakraNodes,
+                         "collectives that ASTRA-sim does not simulate keep their types (reduce, "
+                         "gather, scatter, barrier); else their time is replayed"));
+  app->AddFlag("--chakra-metadata", &wanted->metadata_node,
+               OfFormats(kChakraNodes, "process groups as a node, too, for old feeders"));
   app->Add("--symbols", &wanted->symbols,
            "folders with modules or debug information, for names on stacks");
   app->AddFooter(FormatsHelp());

@@ -18,6 +18,9 @@ struct ExportOptions {
   bool ranges_as_operators = false;  // chrome: NVTX ranges are cpu_op, not user_annotation
   bool render_stages = false;        // perfetto: device work as GpuRenderStageEvent
 
+  bool raw_collectives = false;  // chakra: also types that simulators do not know
+  bool metadata_node = false;    // chakra: process groups as a node, too
+
   bool tensor_arrows = false;  // from the operator that made a tensor to those that take it
 
   // Both times on the clock that `from` and `to` are on.

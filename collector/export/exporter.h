@@ -15,10 +15,11 @@ namespace ranktap::collector {
 
 // Bits of Exporter::heeds.
 inline constexpr uint32_t kNoOption = 0;
-inline constexpr uint32_t kHtaNames = 1;   // ExportOptions::hta_compat, ranges_as_operators
-inline constexpr uint32_t kGpuStages = 2;  // render_stages
-inline constexpr uint32_t kArrows = 4;     // tensor_arrows
-inline constexpr uint32_t kPieces = 8;     // split_bytes
+inline constexpr uint32_t kHtaNames = 1;      // ExportOptions::hta_compat, ranges_as_operators
+inline constexpr uint32_t kGpuStages = 2;     // render_stages
+inline constexpr uint32_t kArrows = 4;        // tensor_arrows
+inline constexpr uint32_t kPieces = 8;        // split_bytes
+inline constexpr uint32_t kChakraNodes = 16;  // raw_collectives, metadata_node
 
 struct Exporter {
   std::string_view name;       // as in --format
@@ -30,6 +31,7 @@ struct Exporter {
                                   const ExportOptions& options, const std::string& path);
   uint32_t heeds = kNoOption;  // the options that only some formats know
   bool needs_symbols = false;  // reads Trace::symbols
+  bool makes_folder = false;   // `path` is a folder, of whatever files
 };
 
 std::span<const Exporter> AllExporters();

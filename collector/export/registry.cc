@@ -25,6 +25,8 @@ constexpr Exporter kExporters[] = {
     {"memory-snapshot",
      "torch.cuda.memory._snapshot(): torch.cuda._memory_viz, pytorch.org/memory_viz", ".pickle",
      false, &WriteMemorySnapshot},
+    {"chakra", "Chakra's execution traces, a folder: ASTRA-sim, chakra_visualizer", "", true,
+     &WriteChakra, kChakraNodes, false, true},
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr size_t kChunk = 1 << 20;
+constexpr size_t kChunk = 64 << 10;
 constexpr uint64_t kLargestMessage = 64 << 20;
 
 }  // namespace
