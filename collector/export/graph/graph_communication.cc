@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "collector/analysis/collectives.h"
-#include "collector/analysis/flops/dtype_sizes.h"
 #include "collector/analysis/flops/op_inputs.h"
 
 namespace ranktap::collector {
@@ -13,14 +12,6 @@ bool IsDecimal(const std::string& text) {
   constexpr size_t kMostDigits = 9;
   return !text.empty() && text.size() <= kMostDigits &&
          std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// As Chakra's stock files count: what goes in, of a receive what comes out.
-int64_t MessageBytes(const Collective& call) {
-  const uint64_t elements = call.in_elements != 0 ? call.in_elements : call.out_elements;
-  return elements > (uint64_t{1} << 48)
-             ? 0
-             : static_cast<int64_t>(elements) * BytesPerElement(call.dtype);
 }
 
 // Types that simulators run; of the others, and of what has no peer, the duration is replayed.
@@ -172,7 +163,9 @@ void GraphCommunication::OfKernel(uint32_t kernel, GraphNode* node) {
                            : run != nullptr                                  ? run->group
                                                                              : "";
   node->group = groups_.NumberOf(name, 0);
-  node->message = described != nullptr ? MessageBytes(*described) : run != nullptr ? run->bytes : 0;
+  node->message = described != nullptr ? MessageBytes(*described)
+                  : run != nullptr     ? MessageBytes(*run)
+                                       : 0;
   SetType(type, node);
   Asked asked;
   if (auto& queue = asked_[type]; !queue.empty()) {

@@ -73,27 +73,49 @@ class Lister {
   bool Keeps(int64_t start, int64_t end) const { return options_.Keeps(start, end); }
 
   void AddHostCollectives() {
-    const Operators& ops = trace_.operators;
-    if (!trace_.is_ours()) {
-      const bool one_group = !HasSeveralProfiledGlooGroups(run_);
-      for (uint32_t op = 0; op < ops.size() && one_group; ++op) {
-        const std::string_view name = trace_.dictionary.String(ops.name[op]);
-        if (!name.starts_with("gloo:")) continue;
-        is_collective_.resize(ops.size());
-        is_collective_[op] = true;
-        const uint64_t bytes = TensorBytes(trace_, ops.shapes.At(op), ops.types.At(op));
-        AddHostCollective({ops.start[op], ops.end[op], CommunicationType(name), "", 0,
-                           static_cast<int64_t>(bytes), op});
-      }
-      return;
+    is_collective_.resize(trace_.operators.size());
+    if (trace_.is_ours()) {
+      AddCaptured();
+    } else {
+      AddProfiled();
     }
+  }
+  // Of files of torch.profiler, and of execution traces, which know nothing of a device.
+  void AddProfiled() {
+    const Operators& ops = trace_.operators;
+    const bool one_group = !HasSeveralProfiledGlooGroups(run_);
+    for (uint32_t op = 0; op < ops.size(); ++op) {
+      const std::string_view name = trace_.dictionary.String(ops.name[op]);
+      HostCollective comm{ops.start[op], ops.end[op], "", "", 0, 0, op};
+      if (name.starts_with("gloo:") && one_group) {
+        comm.type = CommunicationType(name);
+        comm.bytes = static_cast<int64_t>(TensorBytes(trace_, ops.shapes.At(op), ops.types.At(op)));
+      } else if (name == "record_param_comms" && trace_.origin == TraceOrigin::kExecution &&
+                 ops.collective.At(op) != 0) {
+        const Collective& call = trace_.collectives[ops.collective.At(op) - 1];
+        comm.type = CommunicationType(call.name);
+        comm.group = call.group;
+        comm.group_size = call.group_size;
+        comm.bytes = MessageBytes(call);
+      }
+      if (comm.type.empty()) continue;
+      is_collective_[op] = true;
+      AddHostCollective(std::move(comm));
+    }
+  }
+  // The agent saw gloo's calls itself; operators of their names are the same again.
+  void AddCaptured() {
     const auto index = static_cast<uint32_t>(&trace_ - run_.traces.data());
     for (const CollectiveRun& run : MatchHostCollectives(run_)) {
       for (const CollectiveMember& member : run.members) {
         if (member.trace != index) continue;
-        AddHostCollective(
-            {member.start, member.end, run.type, run.group, run.group_size, run.bytes, kNone});
+        AddHostCollective({member.start, member.end, run.type, run.group, run.group_size,
+                           MessageBytes(run), kNone});
       }
+    }
+    for (uint32_t op = 0; op < trace_.operators.size() && !items_.collectives.empty(); ++op) {
+      const std::string_view name = trace_.dictionary.String(trace_.operators.name[op]);
+      is_collective_[op] = name.starts_with("gloo:");
     }
   }
   void AddHostCollective(HostCollective comm) {
@@ -107,7 +129,6 @@ class Lister {
 
   void AddOperators() {
     const Operators& ops = trace_.operators;
-    is_collective_.resize(ops.size());
     std::vector<int64_t>& own = items_.own_ns;
     own.resize(ops.size());
     for (uint32_t op = 0; op < ops.size(); ++op) {
@@ -239,6 +260,17 @@ std::string CommunicationType(std::string_view name) {
     if (letters.find(type) != letters.npos) return std::string(type);
   }
   return "";
+}
+
+int64_t MessageBytes(const Collective& call) {
+  const uint64_t elements = call.in_elements != 0 ? call.in_elements : call.out_elements;
+  return elements > kMostBytes / 16 ? 0
+                                    : static_cast<int64_t>(elements) * BytesPerElement(call.dtype);
+}
+
+int64_t MessageBytes(const CollectiveRun& run) {
+  const bool gathers = run.type == "allgather" && run.group_size != 0;
+  return gathers ? run.bytes / run.group_size : run.bytes;
 }
 
 uint64_t TensorBytes(const Trace& trace, uint32_t shapes, uint32_t types) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/analysis/collectives.h"
 #include "collector/analysis/device_timeline.h"
 #include "collector/export/export_options.h"
 #include "collector/trace/run.h"
@@ -40,6 +41,9 @@ GraphItems ListGraphItems(const Run& run, const Trace& trace, const ExportOption
 
 // What a call or an operator communicates: "allreduce", "send", ...; empty: nothing.
 std::string CommunicationType(std::string_view name);
+// As Chakra's stock files count: what goes in; of a receive what comes out.
+int64_t MessageBytes(const Collective& call);
+int64_t MessageBytes(const CollectiveRun& run);
 // The tensors among an operator's inputs, or outputs, in bytes.
 uint64_t TensorBytes(const Trace& trace, uint32_t shapes, uint32_t types);
 

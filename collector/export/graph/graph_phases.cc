@@ -35,8 +35,8 @@ std::vector<std::string_view> PhasesOfOperators(const Trace& trace) {
     } else if (ops.scope.At(op) == kBackwardScope ||
                name.starts_with("autograd::engine::evaluate_function") || IsIn(backward, start)) {
       phases[op] = "backward";
-    } else if (ops.sequence.At(op) != 0 || name == "DistributedDataParallel.forward" ||
-               IsIn(forward, start)) {
+    } else if ((ops.sequence.At(op) != 0 && !name.starts_with("c10d::")) ||
+               name == "DistributedDataParallel.forward" || IsIn(forward, start)) {
       phases[op] = "forward";
     }
   }

@@ -114,11 +114,22 @@ class Builder {
         if (other.ended_at <= thread.idle_since || other.ended_at > start) continue;
         if (latest == nullptr || other.ended_at > latest->ended_at) latest = &other;
       }
-      if (latest != nullptr) Depend(latest->ended);
+      if (latest != nullptr) PauseFor(*latest, thread.idle_since, item);
     }
     thread.last = Index();
     thread.idle_since = std::max(thread.idle_since, item.key);
     open_.push({item.end, item.writer, Index()});
+  }
+  // What is around it has waited for a communicator, or for the thread of the backward pass.
+  void PauseFor(const Thread& other, int64_t idle_since, const GraphItem& item) {
+    Depend(other.ended);
+    const GraphNode& ended = graph_.nodes[other.ended];
+    const bool communicates = !ended.collective.empty();
+    if (item.around == kNone || node_of_op_[item.around] == kNobody) return;
+    if (!communicates && ended.phase != "backward") return;
+    const int64_t since = communicates ? std::max(idle_since, ended.start - shift_) : idle_since;
+    int64_t& duration = graph_.nodes[node_of_op_[item.around]].duration;
+    duration = std::max<int64_t>(duration - std::max<int64_t>(other.ended_at - since, 0), 0);
   }
   int64_t StartOf(const GraphItem& item) const {
     if (item.kind == GraphItem::Kind::kCall) return trace_.api_calls.start[item.row];
@@ -253,7 +264,8 @@ class Builder {
     const Operators& ops = trace_.operators;
     if (span.table == DeviceSpan::Table::kCopy) node.bytes = trace_.copies.bytes[span.row];
     if (span.table == DeviceSpan::Table::kMemset) node.bytes = trace_.memsets.bytes[span.row];
-    if (span.table != DeviceSpan::Table::kKernel || node.op == kNobody) return;
+    if (node.bytes == 0) node.bytes = static_cast<uint64_t>(node.message);
+    if (node.bytes != 0 || node.op == kNobody) return;
     node.bytes = TensorBytes(trace_, ops.shapes.At(node.op), ops.types.At(node.op)) +
                  TensorBytes(trace_, ops.output_shapes.At(node.op), ops.output_types.At(node.op));
   }
@@ -295,6 +307,7 @@ class Builder {
                                  : "gloo:" + comm.type;
     SetTimes(item, item.end - item.key);
     const uint32_t asked = communication_.OfHost(comm, &node);
+    node.bytes = static_cast<uint64_t>(comm.bytes);
     const uint32_t by = asked != kNobody ? asked : first_root_;
     if (by != kNobody) node.control.push_back(by);
     Depend(by);
