@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "collector/analysis/steps.h"
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/export/exporter.h"
@@ -25,6 +26,7 @@ struct Wanted {
   std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows;
   bool hta_compat = false, raw_collectives = false, metadata_node = false;
   uint64_t split_mb = 0;
+  std::string step;
   std::vector<uint32_t> ranks;
   std::vector<std::string> symbols;
 };
@@ -65,7 +67,8 @@ std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
   std::error_code error;
   const bool is_directory = std::filesystem::is_directory(output, error);
   if (exporter.ranks_in_one_file) {
-    if (!is_directory || exporter.makes_folder) return WriteOne(exporter, run, traces, options, output);
+    if (!is_directory || exporter.makes_folder)
+      return WriteOne(exporter, run, traces, options, output);
     const std::string path = output + "/run" + std::string(exporter.extension);
     return WriteOne(exporter, run, traces, options, path);
   }
@@ -127,6 +130,21 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporter& export
   return std::nullopt;
 }
 
+// The window of a step: from where the first of the ranks began it to where the last ended it.
+bool TakeStep(const Run& run, const std::string& number, ExportOptions* options) {
+  bool found = false;
+  for (const Trace& trace : run.traces) {
+    const int64_t offset = RealtimeOffset(run, trace);
+    for (const Step& step : DetectSteps(trace).list) {
+      if (std::to_string(step.number) != number) continue;
+      options->from = found ? std::min(options->from, step.start + offset) : step.start + offset;
+      options->to = found ? std::max(options->to, step.end + offset) : step.end + offset;
+      found = true;
+    }
+  }
+  return found;
+}
+
 std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
                                         ExportOptions* options) {
   if (!ParseWindow(wanted.window, FirstRealtime(run), options)) {
@@ -134,6 +152,14 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
         "--window {}: not FROM:TO, two durations after the run's first event such as 1.5s:2s, "
         "200ms: or :1s",
         wanted.window);
+  }
+  if (!wanted.step.empty() && !wanted.window.empty()) {
+    return "--step and --window exclude each other";
+  }
+  if (!wanted.step.empty() && !TakeStep(run, wanted.step, options)) {
+    return fmt::format(
+        "--step {}: no rank has a step of this number; ranktap report RUN steps lists them",
+        wanted.step);
   }
   if (!wanted.min_duration.empty()) {
     const auto shortest = ParseDuration(wanted.min_duration);
@@ -168,6 +194,7 @@ void AddOptions(Arguments* app, Wanted* wanted) {
   app->Add("--rank,--ranks", &wanted->ranks, "only these ranks").CommaSeparated();
   app->Add("--window", &wanted->window,
            "FROM:TO after the run's first event (1.5s:2s); what overlaps it is kept");
+  app->Add("--step", &wanted->step, "only what overlaps the step of this number, of any rank");
   app->Add("--arrows", &wanted->arrows,
            OfFormats(kArrows,
                      "tensors, for arrows from the operator that made a tensor to those that take "

@@ -78,4 +78,9 @@ std::optional<Failure> WriteMemorySnapshot(const Run& run, std::span<const Trace
 std::optional<Failure> WriteChakra(const Run& run, std::span<const Trace* const> traces,
                                    const ExportOptions& options, const std::string& path);
 
+// What waited for what, by the end of the name: .dot, .graphml, or .svg, which Graphviz draws where
+// it is installed (1,000 nodes at most). One trace.
+std::optional<Failure> WriteGraph(const Run& run, std::span<const Trace* const> traces,
+                                  const ExportOptions& options, const std::string& path);
+
 }  // namespace ranktap::collector

@@ -27,6 +27,8 @@ constexpr Exporter kExporters[] = {
      false, &WriteMemorySnapshot},
     {"chakra", "Chakra's execution traces, a folder: ASTRA-sim, chakra_visualizer", "", true,
      &WriteChakra, kChakraNodes, false, true},
+    {"graph", "what waited for what: .dot, .graphml, or .svg where Graphviz is installed", ".dot",
+     false, &WriteGraph},
 };
 
 }  // namespace

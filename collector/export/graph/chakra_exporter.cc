@@ -11,6 +11,7 @@
 #include "collector/export/graph/chakra_copy.h"
 #include "collector/export/graph/chakra_text.h"
 #include "collector/export/graph/work_graph.h"
+#include "collector/export/json_text.h"
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
 
@@ -76,7 +77,7 @@ void AddOperator(const Trace& trace, const GraphNode& from, chakra::Node* node) 
 chakra::Node Message(const Trace& trace, const GraphNode& from, uint64_t id) {
   chakra::Node node;
   node.set_id(id);
-  node.set_name(from.name);
+  node.set_name(SanitizedName(from.name));  // stock readers want UTF-8
   node.set_type(chakra::COMP_NODE);
   // Ids count from 1.
   for (const uint32_t on : from.control) node.add_ctrl_deps(uint64_t{on} + 1);

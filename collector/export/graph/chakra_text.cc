@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "collector/export/json_text.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -23,7 +25,7 @@ chakra::AttributeProto* ChakraAttribute(const char* name, chakra::Node* node) {
 
 std::string PythonText(std::string_view json) {
   if (json.empty()) return "[]";
-  std::string text(json);
+  std::string text = SanitizedName(json);
   std::ranges::replace(text, '"', '\'');
   return text;
 }
