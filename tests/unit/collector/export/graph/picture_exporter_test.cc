@@ -51,7 +51,7 @@ TEST_F(WorkGraphPicture, DotHasABoxForEachNodeOfTheWindow) {
   ASSERT_FALSE(Write("all.dot"));
   EXPECT_EQ(Count(Text("all.dot"), "[label="), 35u);
   ExportOptions second;
-  second.from = run_.traces[0].realtime_offset_ns + run_.traces[0].first_ns + 1'299'000;
+  second.from = run_.traces[0].realtime_offset_ns + run_.traces[0].first_ns + 1'300'000;
   ASSERT_FALSE(Write("second.dot", second));
   EXPECT_EQ(Count(Text("second.dot"), "[label=\"ProfilerStep#1"), 1u);
   EXPECT_EQ(Count(Text("second.dot"), "[label=\"ProfilerStep#0"), 0u);
