@@ -14,8 +14,13 @@ namespace ranktap::collector {
 // A trace of torch.profiler (Kineto), or any Chrome JSON trace with its categories; gzip or not.
 // Read in pieces of a few megabytes; offsets of damage are in the uncompressed text. Times are as
 // in the file, plus baseTimeNanoseconds, minus Trace::base_time_ns.
+// A file into which a script joined several ranks' is a trace for each, where it put the rank in
+// front of every pid ("rank0_4000", "1_4001"); else it is refused.
 bool LooksLikeKineto(std::string_view head);
-Result<Trace> ImportKineto(const std::string& path);
+Result<std::vector<Trace>> ImportKinetoRanks(const std::string& path);
+Result<Trace> ImportKineto(const std::string& path);  // fails where it is more than one
+// TraceInfo::rank_origin of those.
+inline constexpr std::string_view kRankInPids = "pids of a joined file";
 
 // Files of `nsys export --type sqlite`, and our own sqlite export. A trace for each process in the
 // file, by their ids. Ranks are known where the file has our own table RANKTAP_RANKS. Times count
