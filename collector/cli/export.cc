@@ -137,7 +137,9 @@ bool TakeStep(const Run& run, const std::string& number, ExportOptions* options)
     const int64_t offset = RealtimeOffset(run, trace);
     for (const Step& step : DetectSteps(trace).list) {
       if (std::to_string(step.number) != number) continue;
-      options->from = found ? std::min(options->from, step.start + offset) : step.start + offset;
+      // What ended as the step began is of the one before.
+      const int64_t from = step.start + offset + 1;
+      options->from = found ? std::min(options->from, from) : from;
       options->to = found ? std::max(options->to, step.end + offset) : step.end + offset;
       found = true;
     }
