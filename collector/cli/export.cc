@@ -7,10 +7,11 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "collector/analysis/steps.h"
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/cli/run_selection.h"
 #include "collector/export/exporter.h"
+#include "collector/export/recorded_cycles.h"
 #include "collector/export/run_clock.h"
 #include "collector/export/split_export.h"
 #include "collector/file/printable.h"
@@ -24,10 +25,9 @@ namespace {
 
 struct Wanted {
   std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows;
-  bool hta_compat = false, raw_collectives = false, metadata_node = false;
+  bool hta_compat = false, cycles = false, raw_collectives = false, metadata_node = false;
   uint64_t split_mb = 0;
-  std::string step;
-  std::vector<uint32_t> ranks;
+  RunSelection selection;
   std::vector<std::string> symbols;
 };
 
@@ -90,24 +90,28 @@ std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
   return std::nullopt;
 }
 
-// "FROM:TO" after the run's first event; either may be missing.
-bool ParseWindow(const std::string& text, int64_t first, ExportOptions* options) {
-  if (text.empty()) return true;
-  const size_t colon = text.find(':');
-  if (colon == std::string::npos) return false;
-  const auto read = [first](const std::string& part, int64_t* time) {
-    if (part.empty()) return true;
-    const auto after = ParseDuration(part);
-    if (!after) return false;
-    *time = first + static_cast<int64_t>(*after);
-    return true;
-  };
-  return read(text.substr(0, colon), &options->from) &&
-         read(text.substr(colon + 1), &options->to) && options->from < options->to;
+using Exporters = std::vector<const Exporter*>;
+
+// "chrome,perfetto"
+Result<Exporters> FindExporters(std::string_view names) {
+  Exporters exporters;
+  while (true) {
+    const size_t comma = std::min(names.find(','), names.size());
+    const Exporter* const exporter = FindExporter(names.substr(0, comma));
+    if (exporter == nullptr) {
+      return Failure{
+          fmt::format("no format '{}'; ranktap export --help lists them", names.substr(0, comma))};
+    }
+    exporters.push_back(exporter);
+    if (comma == names.size()) return exporters;
+    names.remove_prefix(comma + 1);
+  }
 }
 
-// The sentence about an option that the format does not heed; nullopt: there is none.
-std::optional<std::string> Unheeded(const Wanted& wanted, const Exporter& exporter) {
+// The sentence about an option that no format heeds; nullopt: there is none.
+std::optional<std::string> Unheeded(const Wanted& wanted, const Exporters& exporters) {
+  uint32_t heeds = 0;
+  for (const Exporter* const exporter : exporters) heeds |= exporter->heeds;
   const struct {
     bool given;
     uint32_t bit;
@@ -120,9 +124,9 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporter& export
                  {wanted.raw_collectives, kChakraNodes, "--chakra-raw-collectives"},
                  {wanted.metadata_node, kChakraNodes, "--chakra-metadata"}};
   for (const auto& option : options) {
-    if (!option.given || (exporter.heeds & option.bit) != 0) continue;
+    if (!option.given || (heeds & option.bit) != 0) continue;
     return fmt::format("{} is for {}, not for {}", option.name, FormatsThatHeed(option.bit),
-                       exporter.name);
+                       wanted.format);
   }
   if (wanted.split_mb != 0 && wanted.output.ends_with(".tar")) {
     return "--split-mb makes files of its own: name an output without .tar";
@@ -130,38 +134,13 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporter& export
   return std::nullopt;
 }
 
-// The window of a step: from where the first of the ranks began it to where the last ended it.
-bool TakeStep(const Run& run, const std::string& number, ExportOptions* options) {
-  bool found = false;
-  for (const Trace& trace : run.traces) {
-    const int64_t offset = RealtimeOffset(run, trace);
-    for (const Step& step : DetectSteps(trace).list) {
-      if (std::to_string(step.number) != number) continue;
-      // What ended as the step began is of the one before.
-      const int64_t from = step.start + offset + 1;
-      options->from = found ? std::min(options->from, from) : from;
-      options->to = found ? std::max(options->to, step.end + offset) : step.end + offset;
-      found = true;
-    }
-  }
-  return found;
-}
-
 std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
                                         ExportOptions* options) {
-  if (!ParseWindow(wanted.window, FirstRealtime(run), options)) {
-    return fmt::format(
-        "--window {}: not FROM:TO, two durations after the run's first event such as 1.5s:2s, "
-        "200ms: or :1s",
-        wanted.window);
-  }
-  if (!wanted.step.empty() && !wanted.window.empty()) {
-    return "--step and --window exclude each other";
-  }
-  if (!wanted.step.empty() && !TakeStep(run, wanted.step, options)) {
-    return fmt::format(
-        "--step {}: no rank has a step of this number; ranktap report RUN steps lists them",
-        wanted.step);
+  if (!wanted.window.empty()) {
+    const auto window = ParseWindow(wanted.window, FirstRealtime(run));
+    if (!window) return NoWindow(wanted.window);
+    options->from = window->from;
+    options->to = window->to;
   }
   if (!wanted.min_duration.empty()) {
     const auto shortest = ParseDuration(wanted.min_duration);
@@ -189,14 +168,17 @@ std::string OfFormats(uint32_t option, const std::string& help) {
 void AddOptions(Arguments* app, Wanted* wanted) {
   app->Add("RUN", &wanted->path, "a run directory, a .trace file, or torch.profiler's JSON")
       .Required();
-  app->Add("--format", &wanted->format, "which format").ShowsDefault();
+  app->Add("--format", &wanted->format, "which format; several as chrome,perfetto").ShowsDefault();
   app->Add("-o,--output", &wanted->output,
-           "file; a directory where the format has a file for each rank")
+           "file; a directory where there is a file for each rank, cycle or format")
       .Required();
-  app->Add("--rank,--ranks", &wanted->ranks, "only these ranks").CommaSeparated();
+  app->Add("--rank,--ranks", &wanted->selection.ranks, "only these ranks: 0,2-5");
+  app->Add("--steps", &wanted->selection.steps, "only these steps: 10-19");
   app->Add("--window", &wanted->window,
            "FROM:TO after the run's first event (1.5s:2s); what overlaps it is kept");
-  app->Add("--step", &wanted->step, "only what overlaps the step of this number, of any rank");
+  app->AddFlag("--cycles", &wanted->cycles,
+               "a file for each cycle of run --schedule: for each stretch of steps that were "
+               "recorded operator by operator");
   app->Add("--arrows", &wanted->arrows,
            OfFormats(kArrows,
                      "tensors, for arrows from the operator that made a tensor to those that take "
@@ -228,14 +210,54 @@ void AddOptions(Arguments* app, Wanted* wanted) {
   app->AddFooter(FormatsHelp());
 }
 
-std::vector<const Trace*> TracesOf(const Run& run, const std::vector<uint32_t>& ranks) {
-  std::vector<const Trace*> traces;
-  for (const Trace& trace : run.traces) {
-    if (ranks.empty() || (trace.info.rank && std::ranges::count(ranks, *trace.info.rank) != 0)) {
-      traces.push_back(&trace);
-    }
+// "run.json.gz" -> "run.cycle-0.json.gz"; "OUT" -> "OUT/cycle-0" where it is a directory.
+std::string NameOfCycle(const std::string& output, bool is_directory, size_t number) {
+  if (is_directory) return fmt::format("{}/cycle-{}", output, number);
+  const size_t name = output.rfind('/') == std::string::npos ? 0 : output.rfind('/') + 1;
+  const size_t dot = std::min(output.find('.', name + 1), output.size());
+  return fmt::format("{}.cycle-{}{}", output.substr(0, dot), number, output.substr(dot));
+}
+
+std::optional<Failure> MakeDirectory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error) return std::nullopt;
+  return SystemFailure(fmt::format("{}: could not create the directory", path), error.value());
+}
+
+std::optional<Failure> WriteFormats(const Exporters& exporters, const Run& run,
+                                    const ExportOptions& options, const std::string& output) {
+  if (exporters.size() > 1) {
+    if (auto failure = MakeDirectory(output)) return failure;
   }
-  return traces;
+  std::vector<const Trace*> traces;
+  for (const Trace& trace : run.traces) traces.push_back(&trace);
+  for (const Exporter* const exporter : exporters) {
+    if (auto failure = WriteAll(*exporter, run, traces, options, output)) return failure;
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> WriteCycles(const Exporters& exporters, const Run& run,
+                                   ExportOptions options, const std::string& output) {
+  const std::vector<Interval> cycles = RecordedCycles(run);
+  if (cycles.empty()) {
+    return Failure{"--cycles: no step was recorded operator by operator; see run --schedule"};
+  }
+  const bool one_file = exporters.size() == 1 &&
+                        (exporters[0]->ranks_in_one_file || run.traces.size() == 1) &&
+                        !std::filesystem::is_directory(output);
+  options.starts_inside = true;
+  for (size_t i = 0; i < cycles.size(); ++i) {
+    options.from = cycles[i].first;
+    options.to = cycles[i].second;
+    const std::string path = NameOfCycle(output, !one_file, i);
+    if (!one_file) {
+      if (auto failure = MakeDirectory(path)) return failure;
+    }
+    if (auto failure = WriteFormats(exporters, run, options, path)) return failure;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -247,29 +269,25 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   Arguments app("Writes a run in another tool's format.", "ranktap export");
   AddOptions(&app, &wanted);
   if (const auto status = app.Parse(arguments)) return *status;
-  const Exporter* const exporter = FindExporter(wanted.format);
-  if (exporter == nullptr) {
-    return Complained(
-        fmt::format("no format '{}'; ranktap export --help lists them", wanted.format),
-        kWrongUsage);
-  }
-  if (const auto problem = Unheeded(wanted, *exporter)) return Complained(*problem, kWrongUsage);
+  const Result<Exporters> exporters = FindExporters(wanted.format);
+  if (!exporters) return Complained(exporters.message(), kWrongUsage);
+  if (const auto problem = Unheeded(wanted, *exporters)) return Complained(*problem, kWrongUsage);
   Result<Run> run = OpenRun({wanted.path});
   if (!run) return Complained(run.message(), kFailure);
   ExportOptions options;
   if (const auto problem = ParseOptions(wanted, *run, &options)) {
     return Complained(*problem, kWrongUsage);
   }
-  if (exporter->needs_symbols) ResolveStacks(wanted.symbols, &*run);
-  const std::vector<const Trace*> traces = TracesOf(*run, wanted.ranks);
   for (const std::string& problem : run->problems) Complain(problem);
-  if (traces.empty()) {
-    return Complained(fmt::format("{}: no trace of the ranks asked for", wanted.path), kFailure);
+  std::vector<std::string> notes;
+  if (!SelectOfRun(wanted.selection, &*run, &notes)) return kWrongUsage;
+  for (const std::string& note : notes) Complain(Printable(note));
+  if (std::ranges::any_of(*exporters, [](const Exporter* one) { return one->needs_symbols; })) {
+    ResolveStacks(wanted.symbols, &*run);
   }
-  if (const auto failure = WriteAll(*exporter, *run, traces, options, wanted.output)) {
-    return Complained(failure->message, kFailure);
-  }
-  return kSuccess;
+  const auto failure = wanted.cycles ? WriteCycles(*exporters, *run, options, wanted.output)
+                                     : WriteFormats(*exporters, *run, options, wanted.output);
+  return failure ? Complained(failure->message, kFailure) : kSuccess;
 }
 
 }  // namespace ranktap::collector

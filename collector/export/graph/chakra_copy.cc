@@ -89,13 +89,24 @@ class Copy {
 
 }  // namespace
 
+namespace {
+
+// False: rows were taken from it, for --steps.
+bool HasEveryRow(const Trace& trace) {
+  return trace.events == trace.operators.size() + trace.api_calls.size() + trace.kernels.size() +
+                             trace.copies.size() + trace.memsets.size();
+}
+
+}  // namespace
+
 bool CanCopyChakra(const Trace& trace, const ExportOptions& options, const std::string& path) {
   std::error_code error;
   const bool is_whole = options.from == std::numeric_limits<int64_t>::min() &&
                         options.to == std::numeric_limits<int64_t>::max() &&
                         options.min_duration == 0;
   return trace.origin == TraceOrigin::kChakra && trace.damage.empty() && is_whole &&
-         !std::filesystem::equivalent(trace.path, path, error) && ChakraFile::Open(trace.path);
+         HasEveryRow(trace) && !std::filesystem::equivalent(trace.path, path, error) &&
+         ChakraFile::Open(trace.path);
 }
 
 std::optional<Failure> CopyChakra(const Trace& trace, const ExportOptions& options,

@@ -150,7 +150,7 @@ std::optional<Failure> WriteGraph(const Run& run, std::span<const Trace* const> 
   if (!path.ends_with(".svg")) return WriteText(graph, path);
   if (graph.nodes.size() > kMostDrawn) {
     return Failure{
-        fmt::format("{}: {} nodes are too many for a picture; name a --window, a --step or a "
+        fmt::format("{}: {} nodes are too many for a picture; name --steps, a --window or a "
                     "--min-duration, or an output that ends with .graphml",
                     path, graph.nodes.size())};
   }

@@ -177,6 +177,15 @@ TEST(ChakraExport, OneStreamWaitsForWhatAnotherRecorded) {
   EXPECT_THAT(DataOf(*reader.Named("second")[0]), Contains(reader.Named("first")[0]->id()));
 }
 
+TEST(ChakraExport, RowsThatWereTakenAreInNoCopyAndInNoDependency) {
+  collector::Run chakra = std::move(*OpenRun({kData + "astra2"}));
+  for (Trace& trace : chakra.traces) {
+    trace.api_calls.start.Truncate(1);
+    trace.memo.Reset();
+  }
+  EXPECT_NE(BytesOf(Exported(chakra).File(0)), BytesOf(kData + "astra2/rank.0.et"));
+}
+
 TEST(ChakraExport, CapturesOfOurOwnAreReadByTheStrict) {
   for (const std::string name : {"standin-full", "torch-ddp", "standin-kernels"}) {
     const std::string path = RANKTAP_TEST_DATA "/../golden/inputs/" + name;

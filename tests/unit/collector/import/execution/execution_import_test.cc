@@ -10,6 +10,7 @@
 
 #include "collector/import/importer.h"
 #include "collector/import/importers.h"
+#include "collector/report/run_filter.h"
 #include "tests/unit/collector/import/kineto/kineto_text.h"
 
 namespace ranktap::collector {
@@ -176,6 +177,18 @@ TEST(ExecutionImport, LinkedFilesHaveTheirTimes) {
   EXPECT_EQ(trace.kernels.start[0], 2'000'000);
   EXPECT_EQ(trace.kernels.end[0], 2'120'000);
   EXPECT_EQ(trace.collectives.at(trace.kernels.collective.At(2) - 1).name, "allreduce");
+}
+
+TEST(ExecutionImport, TensorsStayWithTheirOperatorsWhenStepsAreTaken) {
+  collector::Run run = Opened({kData + "pair"});
+  ASSERT_TRUE(KeepSteps(*ParseNumberSet("1"), &run));
+  const Trace& trace = run.traces.at(0);
+  ASSERT_GT(trace.tensor_uses.size(), 5u);
+  for (const TensorUse& use : trace.tensor_uses) {
+    ASSERT_LT(use.op, trace.operators.size());
+    EXPECT_EQ(use.time,
+              use.is_output ? trace.operators.end[use.op] : trace.operators.start[use.op]);
+  }
 }
 
 // As the article's script makes it: ranks in front of pids and tids, no metadata, one list.
