@@ -27,6 +27,7 @@ namespace {
 struct Wanted {
   std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows, run_name;
   bool hta_compat = false, cycles = false, replace = false;
+  bool raw_collectives = false, metadata_node = false;
   uint64_t split_mb = 0;
   RunSelection selection;
   std::vector<std::string> symbols;
@@ -84,7 +85,8 @@ std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
   const bool is_directory = std::filesystem::is_directory(output, error);
   if ((exporter.heeds & kDataSet) != 0) return WriteDataSet(exporter, run, traces, options, output);
   if (exporter.ranks_in_one_file) {
-    if (!is_directory) return WriteOne(exporter, run, traces, options, output);
+    if (!is_directory || exporter.makes_folder)
+      return WriteOne(exporter, run, traces, options, output);
     const std::string path = output + "/run" + std::string(exporter.extension);
     return WriteOne(exporter, run, traces, options, path);
   }
@@ -138,7 +140,9 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporters& expor
                  {!wanted.arrows.empty(), kArrows, "--arrows"},
                  {wanted.split_mb != 0, kPieces, "--split-mb"},
                  {!wanted.run_name.empty(), kDataSet, "--run-name"},
-                 {wanted.replace, kDataSet, "--replace"}};
+                 {wanted.replace, kDataSet, "--replace"},
+                 {wanted.raw_collectives, kChakraNodes, "--chakra-raw-collectives"},
+                 {wanted.metadata_node, kChakraNodes, "--chakra-metadata"}};
   for (const auto& option : options) {
     if (!option.given || (heeds & option.bit) != 0) continue;
     return fmt::format("{} is for {}, not for {}", option.name, FormatsThatHeed(option.bit),
@@ -174,6 +178,8 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
   options->replace_run = wanted.replace;
   options->split_bytes = wanted.split_mb * 1'000'000;
   options->hta_compat = wanted.hta_compat;
+  options->raw_collectives = wanted.raw_collectives;
+  options->metadata_node = wanted.metadata_node;
   options->ranges_as_operators =
       wanted.nvtx_as == "cpu_op" || (wanted.hta_compat && wanted.nvtx_as.empty());
   return std::nullopt;
@@ -222,6 +228,12 @@ void AddOptions(Arguments* app, Wanted* wanted) {
            OfFormats(kDataSet, "what the run is called in the data set; else as its directory"));
   app->AddFlag("--replace", &wanted->replace,
                OfFormats(kDataSet, "write a run that the data set has already anew"));
+  app->AddFlag("--chakra-raw-collectives", &wanted->raw_collectives,
+               OfFormats(kChakraNodes,
+                         "collectives that ASTRA-sim does not simulate keep their types (reduce, "
+                         "gather, scatter, barrier); else their time is replayed"));
+  app->AddFlag("--chakra-metadata", &wanted->metadata_node,
+               OfFormats(kChakraNodes, "process groups as a node, too, for old feeders"));
   app->Add("--symbols", &wanted->symbols,
            "folders with modules or debug information, for names on stacks");
   app->AddFooter(FormatsHelp());

@@ -88,4 +88,14 @@ inline constexpr uint64_t kNeighbour = 1 << 20;
 std::optional<Failure> WriteMemorySnapshot(const Run& run, std::span<const Trace* const> traces,
                                            const ExportOptions& options, const std::string& path);
 
+// A folder at `path`: rank.R.et for each trace, and comm_group.json (docs/commands/export.md). An
+// imported .et is copied node by node.
+std::optional<Failure> WriteChakra(const Run& run, std::span<const Trace* const> traces,
+                                   const ExportOptions& options, const std::string& path);
+
+// What waited for what, by the end of the name: .dot, .graphml, or .svg, which Graphviz draws where
+// it is installed (1,000 nodes at most). One trace.
+std::optional<Failure> WriteGraph(const Run& run, std::span<const Trace* const> traces,
+                                  const ExportOptions& options, const std::string& path);
+
 }  // namespace ranktap::collector

@@ -31,6 +31,10 @@ constexpr Exporter kExporters[] = {
     {"memory-snapshot",
      "torch.cuda.memory._snapshot(): torch.cuda._memory_viz, pytorch.org/memory_viz", ".pickle",
      false, &WriteMemorySnapshot},
+    {"chakra", "Chakra's execution traces, a folder: ASTRA-sim, chakra_visualizer", "", true,
+     &WriteChakra, kChakraNodes, false, true},
+    {"graph", "what waited for what: .dot, .graphml, or .svg where Graphviz is installed", ".dot",
+     false, &WriteGraph},
 };
 
 }  // namespace

@@ -56,7 +56,20 @@ void Keep(const Trace& trace, const Windows& windows, Table* table) {
   PermuteTable(*table, kept);
 }
 
+// They name operators by row: before those go.
+void KeepTensorUses(const Windows& windows, Trace* trace) {
+  std::vector<uint32_t> rows(trace->operators.size(), kNone);
+  uint32_t next = 0;
+  for (size_t op = 0; op < rows.size(); ++op) {
+    if (windows.contain(trace->operators.start[op])) rows[op] = next++;
+  }
+  std::erase_if(trace->tensor_uses,
+                [&rows](const TensorUse& use) { return rows[use.op] == kNone; });
+  for (TensorUse& use : trace->tensor_uses) use.op = rows[use.op];
+}
+
 void KeepOfTrace(const Windows& windows, Trace* trace) {
+  KeepTensorUses(windows, trace);
   // Calls go last: whose launch they are decides about the work.
   ForEachTable(*trace, [&](auto& table) {
     if (static_cast<const void*>(&table) != static_cast<const void*>(&trace->api_calls)) {
