@@ -4,7 +4,7 @@ import re
 import subprocess
 import unittest
 
-from harness import RANKTAP, ROOT, TracedTest
+from harness import RANKTAP, ROOT, TORCH_PYTHON, TracedTest, needs_torch
 
 TABLE = ROOT / 'tests/golden/insights.md'
 SHARED = ROOT.parent / 'shared/data'
@@ -56,6 +56,40 @@ class InsightsTest(TracedTest):
                     continue
                 self.assertLessEqual(row['saving_ns'], row['lost_ns'], f'{trace}: {row["rule"]}')
                 self.assertLessEqual(row['saving_percent'], 100, f'{trace}: {row["rule"]}')
+
+
+# argv: "pauses" collects garbage and saves in each step, "plain" does neither.
+PROGRAM = '''
+import gc, sys, torch
+net = torch.nn.Linear(256, 256)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+objects = [[i] for i in range(300000)]
+gc.freeze()
+for step in range(12):
+    net(torch.randn(1000, 256)).sum().backward()
+    optimizer.step()
+    if sys.argv[1] == 'pauses':
+        objects = [[i] for i in range(100000)]
+        gc.collect()
+        torch.save(net.state_dict(), 'checkpoint.pt')
+'''
+
+
+@needs_torch
+class CapturedPausesTest(TracedTest):
+    def rules_that_fire(self, mode):
+        program = self.scratch / 'train.py'
+        program.write_text(PROGRAM)
+        done, run = self.run_traced([TORCH_PYTHON, program, mode], ('--level', 'full'), OMP_NUM_THREADS='1')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        fired = {row['rule'] for row in self.report(run, 'insights')}
+        run.rename(self.scratch / mode)
+        return fired
+
+    def test_a_loop_that_collects_and_saves_is_told_so_and_one_that_does_not_is_not(self):
+        pauses = {'garbage-collection', 'checkpoint-stalls'}
+        self.assertEqual(self.rules_that_fire('pauses') & pauses, pauses)
+        self.assertEqual(self.rules_that_fire('plain') & pauses, set())
 
 
 if __name__ == '__main__':
