@@ -176,6 +176,7 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
   options->tensor_arrows = !wanted.arrows.empty();
   options->run_name = wanted.run_name;
   options->replace_run = wanted.replace;
+  options->some_steps = !wanted.selection.steps.empty();
   options->split_bytes = wanted.split_mb * 1'000'000;
   options->hta_compat = wanted.hta_compat;
   options->raw_collectives = wanted.raw_collectives;

@@ -122,7 +122,7 @@ bool CanCopyKineto(const Trace& trace, const ExportOptions& options, const std::
   std::error_code absent;
   return trace.origin == TraceOrigin::kKineto && trace.info.rank_origin != kRankInPids &&
          trace.damage.empty() && !options.hta_compat && !options.tensor_arrows &&
-         std::filesystem::is_regular_file(trace.path, absent) &&
+         !options.some_steps && std::filesystem::is_regular_file(trace.path, absent) &&
          !std::filesystem::equivalent(trace.path, path, absent);
 }
 
