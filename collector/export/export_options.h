@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 
 namespace ranktap::collector {
 
@@ -17,6 +18,12 @@ struct ExportOptions {
   bool hta_compat = false;
   bool ranges_as_operators = false;  // chrome: NVTX ranges are cpu_op, not user_annotation
   bool render_stages = false;        // perfetto: device work as GpuRenderStageEvent
+
+  // parquet: the run's partition of the data set; empty: named after the run's path.
+  std::string run_name = {};
+  bool replace_run = false;  // parquet: instead of refusing where the data set has that run
+  bool raw_collectives = false;  // chakra: also types that simulators do not know
+  bool metadata_node = false;    // chakra: process groups as a node, too
 
   bool tensor_arrows = false;  // from the operator that made a tensor to those that take it
 

@@ -139,6 +139,19 @@ assert [step for step in range(201) if ours.records(step)] == [*range(7, 13), *r
         calls = {row['name']: row['calls'] for row in self.report(run, 'ops')}
         self.assertEqual(calls['aten::convolution_backward'], 2 * 3)
 
+    def test_each_cycle_is_a_file_of_each_format_as_on_trace_ready_writes_one(self):
+        command = [harness.TORCH_PYTHON, harness.PROGRAMS / 'plain_steps.py', '12']
+        _, run = self.run_traced(command, ['--level', 'full', '--schedule', 'wait=2,active=2,repeat=2'])
+        out = self.scratch / 'cycles'
+        done = self.run_bare([harness.RANKTAP, 'export', run, '--cycles', '--format', 'chrome,perfetto', '-o', out])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        files = sorted(out.glob('*/*'))
+        self.assertEqual([f'{path.parent.name}/{path.suffix}' for path in files],
+                         ['cycle-0/.json', 'cycle-0/.pftrace', 'cycle-1/.json', 'cycle-1/.pftrace'])
+        for path in files[::2]:
+            names = [event.get('name') for event in json.loads(path.read_text())['traceEvents']]
+            self.assertEqual(names.count('aten::addmm'), 4, path)
+
     def test_a_hundred_thousand_operators_leave_room_for_names(self):
         program = '''
 import torch
@@ -187,36 +200,49 @@ for step in range(3):
         self.assertEqual(rows[0], rows[1])
         self.assertIn(('aten::addmm', '[[4], [4, 8], [8, 4], [], []]', 1, 256), rows[0])
 
-    def test_the_programs_own_profiler_has_its_operators_and_ours_a_gap_for_each_time(self):
-        program = '''
+    def test_beside_the_programs_own_profiler_both_have_every_operator(self):
+        """From the program's first line on, where the agent has to find its way before it, and later."""
+        bare, run = self.run_profiled('')
+        theirs = [json.loads(line) for line in bare.stdout.splitlines()]
+        ours = {row['name']: row['calls'] for row in self.report(run, 'ops')}
+        for name in ('aten::addmm', 'aten::mm', 'aten::sum', 'aten::linear', 'AddmmBackward0'):
+            for profiled in theirs:
+                self.assertEqual(ours[name], dict(profiled)[name] // 2 * 9, name)
+        self.assertEqual(self.report(run, 'gaps'), [])
+
+    def test_where_inputs_are_not_found_the_programs_own_profiler_has_operators_and_ours_a_gap_for_each_time(self):
+        _, run = self.run_profiled('del torch.convolution')
+        reason = 'a torch profiler of the program was on'
+        gaps = [row for row in self.report(run, 'gaps') if reason in json.dumps(row)]
+        self.assertEqual(len(gaps), 3)
+        self.assertEqual(len(self.report(run, 'steps')), 9)
+
+    def run_profiled(self, before):
+        program = f'''
 import json, torch
 from torch.profiler import ProfilerActivity, profile
+{before}
 model = torch.nn.Linear(8, 8)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = torch.ones(4, 8)
 def step():
-    model(torch.ones(4, 8)).sum().backward()
+    model(data).sum().backward()
     optimizer.step()
-for _ in range(2):
-    step()
-for _ in range(2):
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
+for _ in range(3):
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, with_stack=True) as profiler:
         for _ in range(2):
             step()
-    # Theirs, operator by operator with its shapes: what ours must not change.
-    averages = profiler.key_averages(group_by_input_shape=True)
-    print(json.dumps(sorted((event.key, str(event.input_shapes), event.count) for event in averages)))
-    for _ in range(2):
-        step()
+    # Theirs, operator by operator: what ours must not change.
+    averages = profiler.key_averages()
+    print(json.dumps(sorted((event.key, event.count) for event in averages)))
+    step()
 '''
         command = [harness.TORCH_PYTHON, '-c', program]
         bare = self.run_bare(command)
         self.assertIn('aten::addmm', bare.stdout)
-        done, run = self.run_traced(command, ['--level', 'full', '--schedule', 'active=1'])
+        done, run = self.run_traced(command, ['--level', 'full', '--schedule', 'wait=0,warmup=0,active=9'])
         self.assertEqual((done.returncode, done.stdout), (bare.returncode, bare.stdout), done.stderr)
-        reason = 'a torch profiler of the program was on'
-        gaps = [row for row in self.report(run, 'gaps') if reason in json.dumps(row)]
-        self.assertEqual(len(gaps), 2)
-        self.assertEqual(len(self.report(run, 'steps')), 10)
+        return bare, run
 
 
 if __name__ == '__main__':

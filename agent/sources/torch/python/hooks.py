@@ -15,6 +15,8 @@ def install(torch):
     process, optimizers = load('process').Process(), load('steps').Optimizers()
     backward, data = load('phases').Backward(torch, process), load('phases').Data(process)
     modules = load('modules').Modules(torch, process, backward.watch)
+    lightning = load('lightning').Lightning(process)
+    modules.with_call.append(lightning)
     trees = load('trees').Trees(torch, process, modules, optimizers)
     windows = load('windows').Windows(torch, process, modules, optimizers)
     changes = load('changes').Changes(torch, process)
@@ -27,7 +29,9 @@ def install(torch):
     process.on_start += (steps.begin, backward.begin, data.begin, changes.begin, windows.begin)
     atexit.register(guarded(modules.wake))  # nobody is woken in an interpreter that is going
     agent.watch_labels()
+    guarded(windows.watch_profilers)()
     guarded(modules.install)()
+    guarded(lightning.install)()
     guarded(steps.install)(torch)
     guarded(forwards.install)()
     atexit.register(guarded(windows.close))

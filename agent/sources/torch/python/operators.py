@@ -99,11 +99,28 @@ def probe_tensors(torch, outputs):
         return  # a PyTorch without one of these: operators have no tensors
 
 
+class OwnCallback:
+    """Whether the agent's callback works in this PyTorch. It looks once, while nobody would see it look."""
+
+    def __init__(self, torch):
+        self._torch = torch
+        self._works = None
+
+    def works(self):
+        if self._works is None and not self._torch.autograd._profiler_enabled():
+            self._works = False
+            try:
+                self._works = can_observe(self._torch)
+            except Exception as failure:
+                agent.note(f"operators by PyTorch's own observers: {failure!r}")
+        return bool(self._works)
+
+
 class Window:
     """Operators from open() to close(), on the thread that calls both. open() again at each step."""
 
-    def __init__(self, torch, domain, config):
-        self._torch, self._domain, self._config = torch, domain, config
+    def __init__(self, torch, domain, config, own_callback):
+        self._torch, self._domain, self._config, self._own_callback = torch, domain, config, own_callback
         self._quiet = QuietLog(torch)
         self._profiler = torch.autograd.profiler
         self._originals = {}
@@ -111,7 +128,7 @@ class Window:
         self._gap_since = None
         self._scopes = 0       # record_function scopes of this window that are open
         self._closing = False
-        self._observes = False  # whether the agent's own callback works here
+        self._observes = False  # by the agent's own callback, beside any profiler of the program's
         self.is_open = False
 
     def open(self):
@@ -124,23 +141,16 @@ class Window:
                 agent.note('operators of later steps of a window have the shapes of its first')
                 self._close_observer()
             return
-        if torch.autograd._profiler_enabled():
+        self._observes = self._own_callback.works()
+        if not self._observes and torch.autograd._profiler_enabled():
             self._gap_since = self._gap_since or agent.now()
             return
         self._end_gap()
         if self._start():
             self.is_open = True
-            self._watch_for_profilers()
+            if not self._observes:
+                self._watch_for_profilers()
             self._watch_scopes()
-
-    def prepare(self):
-        """Once, before the first open()."""
-        if self._torch.autograd._profiler_enabled():
-            return  # the program's profiler would see our operators
-        try:
-            self._observes = can_observe(self._torch)
-        except Exception as failure:
-            agent.note(f"operators by PyTorch's own observers: {failure!r}")
 
     def _start(self):
         if self._observes:

@@ -15,7 +15,32 @@ class Windows:
         self._modules, self._optimizers = modules, optimizers
         self._config = None
         self._schedule = None  # from begin() on; None: no windows
-        self._window = self._memory = self._check = None
+        self._window = self._memory = self._check = self._own_callback = None
+
+    def watch_profilers(self):
+        """The agent finds its way among operators before the program's first profiler is on, which would
+        see those that it runs for that. With stacks PyTorch asks for Module.__call__'s code: ours has none."""
+        profilers = self._torch.autograd.profiler
+        observers = getattr(getattr(self._torch, 'profiler', None), 'profiler', None)
+        for owner, name in ((profilers, '_prepare_profiler'), (profilers, '_enable_profiler'),
+                            (observers, '_enable_execution_trace_observer')):
+            original = getattr(owner, name, None)
+            if original is not None:
+                setattr(owner, name, self._ready_before(original))
+
+    def _ready_before(self, original):
+        look = guarded(lambda: self._callback().works())
+        with_pytorchs_call = self._modules.with_pytorchs_call
+
+        def call(*arguments, **named):
+            look()
+            return with_pytorchs_call(original, *arguments, **named)
+        return call
+
+    def _callback(self):
+        if self._own_callback is None:
+            self._own_callback = load('operators').OwnCallback(self._torch)
+        return self._own_callback
 
     def begin(self):
         self._config = agent.config()
@@ -37,8 +62,9 @@ class Windows:
         if wanted:
             if self._window is None:
                 domains = self._process.domains
-                self._window = load('operators').Window(self._torch, domains[agent.OPERATOR_DOMAIN], self._config)
-                guarded(self._window.prepare)()  # before memory is watched: it makes tensors
+                self._callback().works()  # before memory is watched: it makes tensors
+                self._window = load('operators').Window(self._torch, domains[agent.OPERATOR_DOMAIN], self._config,
+                                                        self._callback())
                 self._memory = load('memory').Memory(self._torch, domains[agent.MEMORY_DOMAIN],
                                                      self._modules, self._optimizers, self._config)
             guarded(self._memory.open)()
