@@ -93,6 +93,12 @@ Table TabulatePatterns(const Run& run, const ReportOptions& options = {});
 // functions; the default takes every call that work was joined to.
 Table TabulateLaunches(const Run& run, const ReportOptions& options = {});
 
+// How long does each kernel take from its launch to its end? Call, queue and kernel of each launch:
+//   total      from the call's begin to the kernel's end, or the call's where that comes later
+//   queue      from the call's end to the kernel's begin; of the `queued` that began after it
+// Kernels of a launch that began several, as of a graph, are left out.
+Table TabulateLaunchesByKernel(const Run& run, const ReportOptions& options = {});
+
 // How many launched pieces of work wait on each stream? +1 at the start of a launch, -1 at the
 // start of its work; statistics over these moments. --hta-compat: get_queue_length_summary.
 Table TabulateQueue(const Run& run, const ReportOptions& options = {});
@@ -131,6 +137,18 @@ Table TabulateDevices(const Run& run, const ReportOptions& options = {});
 Table TabulateApis(const Run& run, const ReportOptions& options = {});
 
 Table TabulateRanges(const Run& run, const ReportOptions& options = {});
+
+// Which kernels does each range launch? One row for each name and domain of ranges and each kernel
+// that their thread launched while one was open; once for a name, though ranges of it nest.
+Table TabulateRangeKernels(const Run& run, const ReportOptions& options = {});
+
+// How long do the devices work for each range? projected_ns: of each instance that launched work,
+// from the begin of the first piece to the end of the last; gpu_ns: the sum of the pieces.
+Table TabulateRangeProjection(const Run& run, const ReportOptions& options = {});
+
+// The same for each instance, with how it nests: self_ns is without the ranges directly below it,
+// level 0 is the outermost of its thread, parent_id the id of the innermost one that holds it.
+Table TabulateRangeTrace(const Run& run, const ReportOptions& options = {});
 
 Table TabulateModules(const Run& run, const ReportOptions& options = {});
 

@@ -9,60 +9,42 @@
 #include <unordered_map>
 
 #include "collector/analysis/launched_work.h"
+#include "collector/analysis/range_instances.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/host/hta_annotations.h"
-#include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
 
 using Key = std::pair<std::string, std::string>;
 
-constexpr std::string_view kAnnotations = proto::kLabelDomain;  // in place of a domain of NVTX
-
-// record_function and ProfilerStep#N, which are the framework's ranges.
-void AddAnnotations(const Trace& trace, const LaunchedWork& work, std::map<Key, RangeRow>* rows) {
-  const Operators& ops = trace.operators;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    if (static_cast<OperatorKind>(ops.kind[i]) != OperatorKind::kAnnotation) continue;
-    RangeRow& row =
-        (*rows)[{std::string(trace.dictionary.String(ops.name[i])), std::string(kAnnotations)}];
-    row.time.Add(ops.end[i] - ops.start[i]);
-    row.gpu_ns += work.Between(ops.writer[i], ops.start[i], ops.end[i]);
-  }
+void Add(const RangeRow& counted, RangeRow* row) {
+  row->time.Add(counted.time);
+  row->gpu_ns += counted.gpu_ns;
+  row->self_ns += counted.self_ns;
+  row->unfinished += counted.unfinished;
 }
 
 void AddTrace(const Trace& trace, std::map<Key, RangeRow>* rows) {
   const LaunchedWork work(trace);
   std::unordered_map<uint64_t, RangeRow> by_id;  // by name and domain
-  const Ranges& ranges = trace.ranges;
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    // After the last optimizer's step comes no step: that range is open until the program ends.
-    if (ranges.unfinished.At(i) != 0 && trace.dictionary.Domain(ranges.domain[i]) == kStepDomain) {
-      continue;
-    }
-    RangeRow& row = by_id[uint64_t{ranges.name[i]} << 16 | ranges.domain[i]];
-    row.time.Add(ranges.end[i] - ranges.start[i]);
-    row.unfinished += ranges.unfinished.At(i);
-    row.gpu_ns += work.Between(ranges.writer[i], ranges.start[i], ranges.end[i]);
+  for (const RangeInstance& range : RangeInstances(trace)) {
+    RangeRow& row = by_id[uint64_t{range.name} << 32 | range.domain];
+    row.time.Add(range.end - range.start);
+    row.self_ns += range.self_ns();
+    row.unfinished += range.unfinished;
+    row.gpu_ns += work.Between(range.writer, range.start, range.end);
   }
   std::map<Key, RangeRow> of_trace;
-  AddAnnotations(trace, work, &of_trace);
   for (const auto& [id, counted] : by_id) {
-    const Key key{trace.dictionary.String(static_cast<uint32_t>(id >> 16)),
-                  trace.dictionary.Domain(static_cast<uint32_t>(id & 0xffff))};
-    RangeRow& row = of_trace[key];
-    row.time.Add(counted.time);
-    row.unfinished += counted.unfinished;
-    row.gpu_ns += counted.gpu_ns;
+    Add(counted, &of_trace[{std::string(trace.dictionary.String(static_cast<uint32_t>(id >> 32))),
+                            std::string(DomainName(trace, static_cast<uint32_t>(id)))}]);
   }
   for (const auto& [key, counted] : of_trace) {
     RangeRow& row = (*rows)[key];
     std::tie(row.name, row.domain) = key;
-    row.time.Add(counted.time);
-    row.unfinished += counted.unfinished;
-    row.gpu_ns += counted.gpu_ns;
+    Add(counted, &row);
     ++row.ranks;
   }
 }
@@ -72,6 +54,7 @@ const ColumnsOf<RangeRow> kColumns = {
     {"domain", Unit::kText, [](const RangeRow& row) { return row.domain; }, Shown::kDetail},
     {"calls", Unit::kCount, [](const RangeRow& row) { return row.time.count; }},
     {"total_ns", Unit::kNs, [](const RangeRow& row) { return row.time.total_ns; }},
+    {"self_ns", Unit::kNs, [](const RangeRow& row) { return row.self_ns; }, Shown::kDetail},
     {"gpu_ns", Unit::kNs, [](const RangeRow& row) { return row.gpu_ns; }},
     {"share_percent", Unit::kPercent,
      [](const RangeRow& row) { return Percent(row.time.total_ns, row.all_ns); }, Shown::kDetail},

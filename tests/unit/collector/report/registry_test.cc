@@ -119,8 +119,12 @@ TEST(ReportRegistryTest, EachOptionIsHeededBySomeReport) {
 TEST(ReportRegistryTest, NsysNamesFindTheReportThatAnswersTheSame) {
   for (const auto& [nsys, ours] :
        {std::pair("cuda_gpu_kern_sum", "kernels"), std::pair("cuda_api_sum", "apis"),
-        std::pair("nvtx_pushpop_sum", "ranges"), std::pair("cuda_gpu_mem_size_sum", "copies"),
-        std::pair("gpu_gaps", "insights"), std::pair("nccl_sum", "comm")}) {
+        std::pair("nvtx_pushpop_sum", "ranges"), std::pair("nvtx_kern_sum", "range-kernels"),
+        std::pair("nvtx_gpu_proj_sum", "range-projection"),
+        std::pair("nvtx_pushpop_trace", "range-trace"),
+        std::pair("cuda_kern_exec_sum", "launches-by-kernel"),
+        std::pair("cuda_gpu_mem_size_sum", "copies"), std::pair("gpu_gaps", "insights"),
+        std::pair("nccl_sum", "comm")}) {
     ASSERT_NE(FindReport(nsys), nullptr) << nsys;
     EXPECT_EQ(FindReport(nsys)->name, ours);
   }

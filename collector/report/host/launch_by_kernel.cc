@@ -1,0 +1,117 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+#include "collector/analysis/numbers/duration_distribution.h"
+#include "collector/report/columns.h"
+#include "collector/report/reports.h"
+#include "collector/trace/symbol_name.h"
+
+namespace ranktap::collector {
+namespace {
+
+struct Row {
+  std::string name;
+  DurationDistribution whole, call, queue, kernel;
+  int64_t ranks = 0;
+  void Add(const Row& other) {
+    whole.Add(other.whole);
+    call.Add(other.call);
+    queue.Add(other.queue);
+    kernel.Add(other.kernel);
+    ++ranks;
+  }
+};
+
+// A launch that began several kernels, of a graph, is none of these: only the first one waited.
+std::vector<uint8_t> KernelsOfLaunches(const Trace& trace) {
+  std::vector<uint8_t> counts(trace.api_calls.size());
+  for (const uint32_t launch : trace.kernels.launch) {
+    if (launch != kNone && counts[launch] < 2) ++counts[launch];
+  }
+  return counts;
+}
+
+void AddTrace(const Trace& trace, std::map<std::string, Row>* rows, int64_t* shared) {
+  const std::vector<uint8_t> of_launch = KernelsOfLaunches(trace);
+  std::vector<Row> by_id(trace.dictionary.strings() + 1);
+  const Kernels& kernels = trace.kernels;
+  const ApiCalls& calls = trace.api_calls;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const uint32_t launch = kernels.launch[i];
+    if (launch == kNone || kernels.start[i] == kUntimed) continue;
+    if (of_launch[launch] > 1 || kernels.graph.At(i) != 0) {
+      ++*shared;
+      continue;
+    }
+    Row& row = by_id[std::min<size_t>(kernels.name[i], by_id.size() - 1)];
+    const int64_t queued = kernels.start[i] - calls.end[launch];
+    row.whole.Add(std::max(kernels.end[i], calls.end[launch]) - calls.start[launch]);
+    row.call.Add(calls.end[launch] - calls.start[launch]);
+    if (queued > 0) row.queue.Add(queued);
+    row.kernel.Add(kernels.end[i] - kernels.start[i]);
+  }
+  std::map<std::string, Row> of_trace;
+  for (uint32_t id = 0; id < by_id.size(); ++id) {
+    if (by_id[id].whole.count == 0) continue;
+    of_trace[ReadableKernelName(trace.dictionary.String(id))].Add(by_id[id]);
+  }
+  for (const auto& [name, row] : of_trace) {
+    (*rows)[name].Add(row);
+    (*rows)[name].name = name;
+  }
+}
+
+template <DurationDistribution Row::*kTime>
+ColumnsOf<Row> Columns(const std::string& part) {
+  return {
+      {part + "_ns", Unit::kNs, [](const Row& row) { return (row.*kTime).total_ns; },
+       Shown::kDetail},
+      {part + "_mean_ns", Unit::kNs, [](const Row& row) { return (row.*kTime).mean_ns(); }},
+      {part + "_median_ns", Unit::kNs, [](const Row& row) { return (row.*kTime).median_ns(); },
+       Shown::kDetail},
+      {part + "_p95_ns", Unit::kNs, [](const Row& row) { return (row.*kTime).p95_ns(); },
+       Shown::kDetail},
+      {part + "_stddev_ns", Unit::kNs, [](const Row& row) { return (row.*kTime).stddev_ns(); },
+       Shown::kDetail},
+      {part + "_min_ns", Unit::kNs, [](const Row& row) { return (row.*kTime).shortest_ns(); },
+       Shown::kDetail},
+      {part + "_max_ns", Unit::kNs, [](const Row& row) { return (row.*kTime).max_ns; },
+       Shown::kDetail},
+  };
+}
+
+const ColumnsOf<Row> kColumns = JoinedColumns<Row>({
+    {
+        {"name", Unit::kText, [](const Row& row) { return row.name; }},
+        {"calls", Unit::kCount, [](const Row& row) { return row.whole.count; }},
+        {"queued", Unit::kCount, [](const Row& row) { return row.queue.count; }},
+    },
+    Columns<&Row::whole>("total"),
+    Columns<&Row::call>("call"),
+    Columns<&Row::queue>("queue"),
+    Columns<&Row::kernel>("kernel"),
+    {{"ranks", Unit::kCount, [](const Row& row) { return row.ranks; }, Shown::kDetail}},
+});
+
+}  // namespace
+
+Table TabulateLaunchesByKernel(const Run& run, const ReportOptions&) {
+  std::map<std::string, Row> rows;
+  int64_t shared = 0;
+  for (const Trace& trace : run.traces) AddTrace(trace, &rows, &shared);
+  std::vector<Row> sorted;
+  for (auto& [name, row] : rows) sorted.push_back(std::move(row));
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Row& a, const Row& b) { return a.whole.total_ns > b.whole.total_ns; });
+  Table table = TableOf("Kernels from their launch to their end", kColumns, sorted);
+  if (table.rows.empty()) table.notes.push_back("no kernel has a launch that is known");
+  if (shared > 0) {
+    table.notes.push_back(fmt::format(
+        "{} kernels ran in CUDA graphs, one launch for many: they are not counted here", shared));
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector
