@@ -46,6 +46,19 @@ class InferenceTest(harness.TracedTest):
     def test_bert_is_counted_as_get_model_profile_counts_it(self):
         self.check_counts('bert-base', self.infer('bert-base', 4), GELU_MISSED)
 
+    def test_a_server_that_sleeps_has_every_token_of_a_window_from_its_own_thread(self):
+        self.scratch.mkdir(exist_ok=True)
+        command = [harness.TORCH_PYTHON, harness.PROGRAMS / 'serves.py', harness.RANKTAP, self.scratch / 'run']
+        done, run = self.run_traced(command, ['--level', 'full', '--dormant', '--schedule', 'active=1', '--quiet'])
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, '20 200 20\n', ''))
+        self.assert_verifies(run)
+        rows = {row['module']: row for row in self.report(run, 'modules')}
+        self.assertEqual(rows['Model']['calls'], 200)
+        self.assertEqual(rows['Model.head']['forward_flops'], 2 * 16 * 32)
+        self.assertGreaterEqual(len(self.report(run, 'steps')), 199)
+        calls = {row['name']: row['calls'] for row in self.report(run, 'ops')}
+        self.assertGreaterEqual(calls['aten::addmm'], 199)  # a window opens at the forward after
+
     def test_means_are_over_the_forwards_that_were_recorded(self):
         self.check_counts('alexnet', self.infer('alexnet', 8, '--schedule', 'wait=1,active=3'))
 

@@ -41,6 +41,7 @@ struct Observer {
   ArenaRef signatures = 0;
   ArenaRef raised = 0;
   std::array<uint64_t, 3> handles{};
+  const void* thread = nullptr;  // that has the callbacks of these
 };
 constinit Observer g_observer{};
 constinit LayoutProbe* g_probe = nullptr;
@@ -223,6 +224,10 @@ bool EndOperatorProbe(std::span<const uint64_t> sequences) {
 
 bool StartOperators(ArenaRef domain, ArenaRef signatures, bool with_tensors) {
   if (!g_observer.layout.found) return false;
+  if (g_observer.handles[0] != 0 && g_observer.thread == __builtin_thread_pointer()) {
+    StopOperators();
+  }
+  g_observer.thread = __builtin_thread_pointer();
   g_observer.domain = domain;
   g_observer.signatures = signatures;
   g_observer.raised = Names().InternText("operator raised");
@@ -243,6 +248,8 @@ bool RecordsLabelsOfThread() {
 
 void StopOperators() {
   g_records_labels.store(false, std::memory_order_relaxed);
+  // Where the program ends while another thread has them: PyTorch would say that it knows none.
+  if (g_observer.thread != __builtin_thread_pointer()) return;
   for (uint64_t& handle : g_observer.handles) {
     if (handle != 0) g_observer.remove(handle);
     handle = 0;

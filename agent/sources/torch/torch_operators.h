@@ -24,7 +24,7 @@ bool ProbeTensors(std::span<const uint64_t> made);
 // From now on the operators of this thread, and of the autograd threads that work for it, are
 // recorded. Signatures are marks called `signatures` in `domain`. True: with their tensors.
 bool StartOperators(proto::ArenaRef domain, proto::ArenaRef signatures, bool with_tensors);
-// No longer. On the thread that started it.
+// No longer; on another thread than the one that started it they go on.
 void StopOperators();
 // Any thread: labels of record_function are among the operators that are recorded on it.
 bool RecordsLabelsOfThread();
