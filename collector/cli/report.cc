@@ -10,6 +10,7 @@
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/report_data_set.h"
+#include "collector/cli/report_file.h"
 #include "collector/cli/report_help.h"
 #include "collector/cli/run_selection.h"
 #include "collector/cli/table_view.h"
@@ -363,7 +364,8 @@ int ReportCommand(const std::vector<std::string>& arguments) {
       !IsPossible(request.view)) {
     return kWrongUsage;
   }
-  return PrintReports(std::move(request));
+  const std::string file = request.data_set.wanted ? "" : request.data_set.folder;
+  return PrintInto(file, [&] { return PrintReports(std::move(request)); });
 }
 
 }  // namespace ranktap::collector

@@ -24,8 +24,8 @@ void SayThatThereIsNone(const Table& table) {
 void AddDataSetOptions(Arguments* app, ReportDataSet* set) {
   constexpr const char* kGroup = "--format parquet";
   app->Add("-o,--output", &set->folder,
-           "the data set: a folder with a table for each analysis, or for those named")
-      .Group(kGroup);
+           "a file, instead of standard output; --format parquet: the data set, a folder with a "
+           "table for each analysis, or for those named");
   app->Add("--run-name", &set->run_name, "what the run is called in it; else as its directory")
       .Group(kGroup);
   app->AddFlag("--replace", &set->replace, "write a run that it has already anew").Group(kGroup);
@@ -34,8 +34,8 @@ void AddDataSetOptions(Arguments* app, ReportDataSet* set) {
 std::optional<std::string> WrongUse(const ReportDataSet& set,
                                     const std::vector<const Report*>& reports) {
   if (!set.wanted) {
-    const bool given = !set.folder.empty() || !set.run_name.empty() || set.replace;
-    if (given) return "--output, --run-name and --replace are for --format parquet";
+    const bool given = !set.run_name.empty() || set.replace;
+    if (given) return "--run-name and --replace are for --format parquet";
     return std::nullopt;
   }
   if (set.folder.empty()) return "--format parquet wants a folder: -o DIR";

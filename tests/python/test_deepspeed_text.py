@@ -92,6 +92,18 @@ class DeepSpeedTextTest(harness.TracedTest):
         for module in self.modules(text):
             self.assertRegex(module, item)
 
+    def test_with_a_name_it_goes_into_a_file_and_into_none_where_it_fails(self):
+        command = [harness.RANKTAP, 'report', self.trace, 'modules', '--format', 'deepspeed']
+        path = self.scratch / 'profile.txt'
+        self.scratch.mkdir(exist_ok=True)
+        done = self.run_bare([*command, '-o', path])
+        self.assertEqual((done.returncode, done.stdout), (0, ''), done.stderr)
+        self.assertEqual(path.read_text(), self.run_bare(command).stdout)
+        for failing in ([*command, '--profile-step', '99', '-o', self.scratch / 'none'],
+                        [*command, '-o', self.scratch / 'no/such/folder']):
+            self.assertNotEqual(self.run_bare(failing).returncode, 0)
+        self.assertEqual([each.name for each in self.scratch.glob('*') if each.is_file()], ['profile.txt'])
+
     def test_the_older_form_has_percentages_of_their_own(self):
         """As the seed text of DeepSpeed's tutorial, before 0.10: `109.48 k`, `0.0 FLOPS`, `params per gpu`."""
         self.assertIn('params per gpu: ', self.text('deepspeed-old'))
