@@ -297,7 +297,7 @@ class ImportedPerfettoTest(TracedTest):
 
     def test_some_steps_of_an_imported_file_are_not_a_copy_of_all_of_it(self):
         kernels = []
-        for options in ([], ['--steps', '2']):
+        for options in ([], ['--steps', '5']):
             output = self.scratch / f'some{len(options)}.json'
             done = self._run([RANKTAP, 'export', KINETO / 'nccl-metadata.json.gz', '-o', output, *options], {})
             self.assertEqual(done.returncode, 0, done.stderr)
