@@ -119,7 +119,7 @@ class DeepSpeedTextTest(harness.TracedTest):
         item = re.compile(rf'({elements}) = (?:({elements} \w+(?: \+ {elements} \w+)*) = )?{NUMBER}% Params, '
                           rf'{NUMBER} [GMKT]?MACs = {NUMBER}% MACs, '
                           rf'({size}) = (?:({size} \w+(?: \+ {size} \w+)*) = )?{NUMBER}% Memory, '
-                          rf'{NUMBER} [mu]?s = {NUMBER}% latency, {NUMBER} [TGMKmu]?FLOPS(.*)$')
+                          rf'{NUMBER} [mμ]?s = {NUMBER}% latency, {NUMBER} [TGMKmu]?FLOPS(.*)$')
         modules = [item.match(module) for module in self.modules(self.text('deepspeed-memory'))]
         self.assertTrue(all(modules))
         root = modules[0]

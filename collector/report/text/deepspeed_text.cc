@@ -65,6 +65,15 @@ std::string Flops(double value, DeepSpeedStyle style = DeepSpeedStyle::kCurrent)
 }
 std::string Seconds(int64_t ns) { return Number(static_cast<double>(ns) / kNsPerSecond) + "s"; }
 
+// The pull request's lines of modules have the Greek letter.
+std::string Seconds(int64_t ns, DeepSpeedStyle style) {
+  std::string text = Seconds(ns);
+  if (style == DeepSpeedStyle::kMemory && text.ends_with(" us")) {
+    text.replace(text.size() - 2, 1, "\u03bc");
+  }
+  return text;
+}
+
 double Ratio(double part, double whole) { return whole == 0 ? 0 : part / whole; }
 double PerSecond(double count, int64_t ns) {
   return Ratio(count, static_cast<double>(ns) / kNsPerSecond);
@@ -245,7 +254,7 @@ std::string ModuleItems(const ModuleProfile& module, const ModuleProfile& root,
       {Params(static_cast<double>(held.elements), style), percent(held.elements, all.elements),
        "Params"},
       {Macs(static_cast<double>(module.macs)), percent(module.macs, root.macs), "MACs"},
-      {Seconds(module.forward_ns), percent(module.forward_ns, root.forward_ns), "latency"}};
+      {Seconds(module.forward_ns, style), percent(module.forward_ns, root.forward_ns), "latency"}};
   if (style == DeepSpeedStyle::kMemory && held.elements == 0) {
     items.insert(items.begin() + 2, {"0 B", 0, "Memory"});
   } else if (style == DeepSpeedStyle::kMemory) {
@@ -348,7 +357,8 @@ std::string Aggregated(const ModelProfile& profile, const DeepSpeedOptions& opti
     text += "    MACs        - " + Top(classes, count, &ClassSums::macs, [](int64_t value) {
               return Macs(static_cast<double>(value));
             });
-    text += "    fwd latency - " + Top(classes, count, &ClassSums::forward_ns, &Seconds);
+    text += "    fwd latency - " + Top(classes, count, &ClassSums::forward_ns,
+                                       [&](int64_t ns) { return Seconds(ns, options.style); });
   }
   return text;
 }
