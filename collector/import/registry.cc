@@ -26,7 +26,8 @@ constexpr Importer kImporters[] = {
      &One<&ImportExecutionTrace>, TraceOrigin::kExecution},
     {"torch memory timeline", ".json .json.gz .raw.gz", &LooksLikeMemoryTimeline,
      &One<&ImportMemoryTimeline>, TraceOrigin::kMemory},
-    {"torch.profiler", ".json .json.gz", &LooksLikeKineto, &ImportKinetoRanks, TraceOrigin::kKineto},
+    {"torch.profiler", ".json .json.gz", &LooksLikeKineto, &ImportKinetoRanks,
+     TraceOrigin::kKineto},
 };
 
 // The first bytes behind any white space.

@@ -13,9 +13,9 @@ struct RangeRow {
   std::string name;
   std::string domain;  // empty: the default domain; "record_function": a framework's annotation
   DurationDistribution time;
-  int64_t gpu_ns = 0;  // of work launched by the same thread while the range was open
+  int64_t gpu_ns = 0;   // of work launched by the same thread while the range was open
   int64_t self_ns = 0;  // without the ranges directly below it on its thread
-  int64_t all_ns = 0;  // of all ranges in the table
+  int64_t all_ns = 0;   // of all ranges in the table
   int64_t unfinished = 0;
   int64_t ranks = 0;
 };

@@ -67,7 +67,8 @@ TEST(RefusalsTest, HelpForAReportListsItsColumnsWithTheirUnitsAndMeanings) {
   const Ended ended = Call(&ReportCommand, {"--help", "kernels"});
   EXPECT_EQ(ended.status, kSuccess);
   EXPECT_THAT(ended.said, testing::ContainsRegex("total_ns +ns +added up"));
-  EXPECT_THAT(ended.said, testing::ContainsRegex("ranks +count +.where there is room. that ran it"));
+  EXPECT_THAT(ended.said,
+              testing::ContainsRegex("ranks +count +.where there is room. that ran it"));
   EXPECT_THAT(ended.said, HasSubstr("Option: --hta-compat"));
 }
 
