@@ -30,6 +30,9 @@ struct Exporter {
                                   const ExportOptions& options, const std::string& path);
   uint32_t heeds = kNoOption;  // the options that only some formats know
   bool needs_symbols = false;  // reads Trace::symbols
+  // What a rank's file in a folder is called, "host.#.json" with the rank for the '#'; empty: as
+  // the trace.
+  std::string_view rank_file = {};
 };
 
 std::span<const Exporter> AllExporters();

@@ -25,6 +25,8 @@ constexpr Exporter kExporters[] = {
     {"memory-snapshot",
      "torch.cuda.memory._snapshot(): torch.cuda._memory_viz, pytorch.org/memory_viz", ".pickle",
      false, &WriteMemorySnapshot},
+    {"et", "PyTorch's execution trace, a file a rank (run --tensors=full): et_replay, Chakra",
+     ".json", false, &WriteExecutionTrace, kNoOption, false, "host.#.json"},
 };
 
 }  // namespace
