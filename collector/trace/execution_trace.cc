@@ -21,7 +21,8 @@ namespace {
 constexpr std::string_view kThreadName = "[pytorch|profiler|execution_trace|thread]";
 constexpr std::string_view kProcessName = "[pytorch|profiler|execution_trace|process]";
 constexpr std::string_view kGroupsName = "## process_group:init ##";
-constexpr uint8_t kBackwardScope = 1, kUserScope = 7;  // at::RecordScope
+constexpr std::string_view kEvaluation = "autograd::engine::evaluate_function: ";
+constexpr uint8_t kFunctionScope = 0, kBackwardScope = 1, kUserScope = 7;  // at::RecordScope
 
 class Builder {
  public:
@@ -204,6 +205,8 @@ class Builder {
       node.record_function = ops_.record_function.At(op);
       node.sequence = static_cast<int64_t>(ops_.sequence.At(op)) - 1;
       node.scope = ops_.scope.At(op);
+      // The model has it as part of the backward pass; to PyTorch it is a function.
+      if (node.name.starts_with(kEvaluation)) node.scope = kFunctionScope;
       if (node.scope == 0 && ops_.kind[op] == static_cast<uint8_t>(OperatorKind::kAnnotation)) {
         node.scope = kUserScope;
       }
