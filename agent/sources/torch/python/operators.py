@@ -19,8 +19,8 @@ import threading
 
 MOST_BYTES = 256 << 20  # of an execution trace; beyond it shapes are dropped and the trace says so
 Row = collections.namedtuple('Row', agent.OPERATORS_ROW)
-# Only formulas of FLOPs look at values: those of others would be most of the bytes.
 FULL = 2  # of config()['tensors']
+# Only formulas of FLOPs look at values: those of others would be most of the bytes.
 WITH_VALUES = ('aten::conv', 'aten::_conv', 'aten::batch_norm')
 
 
@@ -194,6 +194,8 @@ class Window:
     def _start_pytorchs(self):
         """PyTorch's NVTX state and execution trace observer."""
         torch = self._torch
+        if self._config['tensors']:
+            agent.note("no outputs and values of operators: they are not recorded by the agent's own callback here")
         state = torch._C._profiler
         try:
             config = state.ProfilerConfig(state.ProfilerState.NVTX, False, False, False, False, False,
