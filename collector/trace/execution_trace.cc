@@ -22,6 +22,7 @@ constexpr std::string_view kThreadName = "[pytorch|profiler|execution_trace|thre
 constexpr std::string_view kProcessName = "[pytorch|profiler|execution_trace|process]";
 constexpr std::string_view kGroupsName = "## process_group:init ##";
 constexpr std::string_view kEvaluation = "autograd::engine::evaluate_function: ";
+constexpr std::string_view kGloo = "gloo:", kDistributed = "c10d::";
 constexpr uint8_t kFunctionScope = 0, kBackwardScope = 1, kUserScope = 7;  // at::RecordScope
 
 class Builder {
@@ -37,6 +38,7 @@ class Builder {
     MakeGroups();
     MakeLabels();
     MakeOperators();
+    SetCollectives();
     SetForward();
     Number();
     return Ordered();
@@ -214,6 +216,29 @@ class Builder {
       TakeValues(op, &node);
       node_of_[op] = static_cast<uint32_t>(nodes_.size());
       Add(std::move(node));
+    }
+  }
+
+  // What gloo does begins on a thread of its own, but PyTorch made its record function within the
+  // call of c10d, right after that one's: it counts as of that thread. What runs inside does not.
+  void SetCollectives() {
+    std::unordered_map<uint64_t, size_t> by_record;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (nodes_[i].record_function != 0) by_record.emplace(nodes_[i].record_function, i);
+    }
+    std::unordered_map<uint64_t, uint64_t> moved;  // nodes that are of another thread, their own
+    for (TraceNode& node : nodes_) {
+      if (node.op == kNone || !node.name.starts_with(kGloo)) continue;
+      const auto made = by_record.find(node.record_function - 1);
+      if (made == by_record.end() || !nodes_[made->second].name.starts_with(kDistributed)) continue;
+      if (node.thread == nodes_[made->second].thread) continue;
+      moved.emplace(node.id, threads_[ops_.writer[node.op]].node);
+      node.thread = nodes_[made->second].thread;
+      node.parent = nodes_[made->second].id;
+    }
+    for (TraceNode& node : nodes_) {
+      const auto found = moved.find(node.parent);
+      if (found != moved.end()) node.parent = found->second;
     }
   }
 

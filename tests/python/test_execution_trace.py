@@ -5,8 +5,10 @@ import json
 import unittest
 
 import harness
+import test_torch_distributed
 
 PROGRAM = harness.PROGRAMS / 'execution_trace.py'
+RANKS_PROGRAM = harness.PROGRAMS / 'execution_ranks.py'
 OPTIONS = ['--level', 'full', '--schedule', 'wait=1,active=1,repeat=1', '--tensors=full']
 ATTRIBUTES = ['rf_id', 'fw_parent', 'seq_id', 'scope', 'tid', 'fw_tid', 'op_schema', 'kernel_backend', 'kernel_file',
               'tensor_range']
@@ -134,6 +136,35 @@ class ExecutionTraceTest(harness.TracedTest):
         self.assertEqual(set(ids), inside)
         labels = collections.Counter(node['name'] for node in ours.nodes.values())
         self.assertEqual(labels['epoch_0'], 1)  # open as the window began
+
+    def test_of_two_ranks_collectives_messages_and_process_groups_are_nodes(self):
+        theirs, ours = self.scratch / 'theirs', self.scratch / 'ours'
+        theirs.mkdir()
+        done, run = self.run_traced(
+            [harness.TORCH_PYTHON, RANKS_PROGRAM, test_torch_distributed.free_port(), theirs], OPTIONS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        exported = self.run_bare([harness.RANKTAP, 'export', run, '--format', 'et', '-o', ours, '--ranks', '0,1'])
+        self.assertEqual(exported.returncode, 0, exported.stderr)
+        for rank in range(2):
+            own, other = Trace(ours / f'host.{rank}.json'), Trace(theirs / f'host.{rank}.json')
+            by_id = {attributes(node)['rf_id']: node for node in other.operators()}
+            numbers, names = Numbers(), collections.Counter()
+            for node in own.operators():
+                if attributes(node)['rf_id'] in by_id:
+                    self.assert_same_node(node, by_id[attributes(node)['rf_id']], numbers)
+                    names[node['name']] += 1
+                    if node['name'].startswith('gloo:'):  # PyTorch's own parents depend on who is faster
+                        self.assertTrue(own.parent(node)['name'].startswith('c10d::'), node['name'])
+            message = 'send' if rank == 0 else 'recv_'
+            for name in ('c10d::allreduce_', 'gloo:all_reduce', 'c10d::allgather_', 'gloo:all_gather',
+                         f'c10d::{message}', f"gloo:{message.strip('_')}"):
+                self.assertGreaterEqual(names[name], 1, name)
+            groups = [[json.loads(node['inputs']['values'][0]) for node in trace.nodes.values()
+                       if node['name'] == '## process_group:init ##'][0] for trace in (own, other)]
+            for mine, pytorchs in zip(*groups, strict=True):
+                self.assertEqual(list(mine), list(pytorchs))
+                for key in ('pg_name', 'pg_desc', 'ranks', 'group_size'):
+                    self.assertEqual(mine[key], pytorchs[key])
 
     def test_a_file_is_what_et_replay_loads(self):
         """The rules of et_replay's loader, and the fields and their order."""
