@@ -44,6 +44,8 @@ inline constexpr auto kEnvVars = std::to_array<EnvVar>({
      "Longest wait for CUPTI's last records at exit, ms."},
     {"RANKTAP_CUPTI", EnvKind::kText, "", 0, 0,
      "Path of the libcupti to use, before any that is found."},
+    {"RANKTAP_CUDA", EnvKind::kFlag, "1", 0, 0,
+     "0 keeps CUPTI out: nothing of CUDA is recorded; what run --no-cuda sets."},
     {"RANKTAP_RETURN_MS", EnvKind::kNumber, "1000", 0, 600000,
      "How long after a profiler of the program has let CUPTI go we take it again, ms."},
     {"RANKTAP_DRIVER_LAUNCHES", EnvKind::kFlag, "0", 0, 0,

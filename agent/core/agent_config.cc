@@ -41,6 +41,7 @@ constexpr auto kFields = std::to_array<FieldOf>({
     {"RANKTAP_RING_MIB", &AgentConfig::ring_mib},
     {"RANKTAP_CUPTI_BUFFERS_MIB", &AgentConfig::cupti_buffers_mib},
     {"RANKTAP_FLUSH_MS", &AgentConfig::flush_ms},
+    {"RANKTAP_CUDA", &AgentConfig::cuda},
     {"RANKTAP_RETURN_MS", &AgentConfig::return_ms},
     {"RANKTAP_EXIT_MS", &AgentConfig::exit_ms},
     {"RANKTAP_CUPTI", &AgentConfig::cupti_path},

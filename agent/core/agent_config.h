@@ -26,6 +26,7 @@ struct AgentConfig {
   uint32_t return_ms = 1000;
   uint32_t exit_ms = 500;
   std::string cupti_path;
+  bool cuda = true;
   bool driver_launches = false;
   proto::StackPolicy stacks = proto::StackPolicy::kAuto;
   uint32_t stacks_sample = 1;

@@ -332,7 +332,7 @@ bool StartOnce() {
 void OnCudaInit() {
   if (g_cuda_seen.exchange(true)) return;
   RefreshRankIdentity();
-  BeginCupti(CurrentLevel());
+  if (Config().cuda) BeginCupti(CurrentLevel());
   // Registered again: when NVTX came first, CUDA's own teardown, which was registered since then,
   // would run before ours.
   std::atexit(&AtExit);

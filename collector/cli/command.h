@@ -31,6 +31,7 @@ int ReportCommand(const std::vector<std::string>& arguments);
 int ProfileModelCommand(const std::vector<std::string>& arguments);
 int VerifyCommand(const std::vector<std::string>& arguments);
 int ExportCommand(const std::vector<std::string>& arguments);
+int SqlCommand(const std::vector<std::string>& arguments);
 int MergeCommand(const std::vector<std::string>& arguments);
 
 // "ranktap: MESSAGE" on stderr.

@@ -9,11 +9,14 @@
 
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/cli/run_selection.h"
 #include "collector/export/exporter.h"
+#include "collector/export/recorded_cycles.h"
 #include "collector/export/run_clock.h"
 #include "collector/export/split_export.h"
 #include "collector/file/printable.h"
 #include "collector/import/open_run.h"
+#include "collector/parquet/data_set.h"
 #include "collector/report/human_units.h"
 #include "collector/symbols/resolve_stacks.h"
 #include "collector/trace/large_blocks.h"
@@ -22,10 +25,11 @@ namespace ranktap::collector {
 namespace {
 
 struct Wanted {
-  std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows;
-  bool hta_compat = false;
+  std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows, run_name;
+  bool hta_compat = false, cycles = false, replace = false;
+  bool raw_collectives = false, metadata_node = false;
   uint64_t split_mb = 0;
-  std::vector<uint32_t> ranks;
+  RunSelection selection;
   std::vector<std::string> symbols;
 };
 
@@ -63,13 +67,30 @@ std::optional<Failure> WriteOne(const Exporter& exporter, const Run& run,
   return std::nullopt;
 }
 
+// A data set is asked for counts and sums, by people who do not look at traces.
+std::optional<Failure> WriteDataSet(const Exporter& exporter, const Run& run,
+                                    std::span<const Trace* const> traces,
+                                    const ExportOptions& options, const std::string& output) {
+  for (const Trace* const trace : traces) {
+    if (trace->damage.empty()) continue;
+    const Damage& first = trace->damage[0];
+    Complain(Printable(
+        fmt::format("{}: damaged at byte {} ({}): only what can be read is exported, and `damaged` "
+                    "is true in table ranks; ranktap verify says what is missing",
+                    trace->path, first.offset, first.what)));
+  }
+  return WriteOne(exporter, run, traces, options, output);
+}
+
 std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
                                 std::span<const Trace* const> traces, const ExportOptions& options,
                                 const std::string& output) {
   std::error_code error;
   const bool is_directory = std::filesystem::is_directory(output, error);
+  if ((exporter.heeds & kDataSet) != 0) return WriteDataSet(exporter, run, traces, options, output);
   if (exporter.ranks_in_one_file) {
-    if (!is_directory) return WriteOne(exporter, run, traces, options, output);
+    if (!is_directory || exporter.makes_folder)
+      return WriteOne(exporter, run, traces, options, output);
     const std::string path = output + "/run" + std::string(exporter.extension);
     return WriteOne(exporter, run, traces, options, path);
   }
@@ -91,24 +112,28 @@ std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
   return std::nullopt;
 }
 
-// "FROM:TO" after the run's first event; either may be missing.
-bool ParseWindow(const std::string& text, int64_t first, ExportOptions* options) {
-  if (text.empty()) return true;
-  const size_t colon = text.find(':');
-  if (colon == std::string::npos) return false;
-  const auto read = [first](const std::string& part, int64_t* time) {
-    if (part.empty()) return true;
-    const auto after = ParseDuration(part);
-    if (!after) return false;
-    *time = first + static_cast<int64_t>(*after);
-    return true;
-  };
-  return read(text.substr(0, colon), &options->from) &&
-         read(text.substr(colon + 1), &options->to) && options->from < options->to;
+using Exporters = std::vector<const Exporter*>;
+
+// "chrome,perfetto"
+Result<Exporters> FindExporters(std::string_view names) {
+  Exporters exporters;
+  while (true) {
+    const size_t comma = std::min(names.find(','), names.size());
+    const Exporter* const exporter = FindExporter(names.substr(0, comma));
+    if (exporter == nullptr) {
+      return Failure{
+          fmt::format("no format '{}'; ranktap export --help lists them", names.substr(0, comma))};
+    }
+    exporters.push_back(exporter);
+    if (comma == names.size()) return exporters;
+    names.remove_prefix(comma + 1);
+  }
 }
 
-// The sentence about an option that the format does not heed; nullopt: there is none.
-std::optional<std::string> Unheeded(const Wanted& wanted, const Exporter& exporter) {
+// The sentence about an option that no format heeds; nullopt: there is none.
+std::optional<std::string> Unheeded(const Wanted& wanted, const Exporters& exporters) {
+  uint32_t heeds = 0;
+  for (const Exporter* const exporter : exporters) heeds |= exporter->heeds;
   const struct {
     bool given;
     uint32_t bit;
@@ -117,25 +142,32 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporter& export
                  {!wanted.nvtx_as.empty(), kHtaNames, "--nvtx-as"},
                  {!wanted.pftrace_gpu.empty(), kGpuStages, "--pftrace-gpu"},
                  {!wanted.arrows.empty(), kArrows, "--arrows"},
-                 {wanted.split_mb != 0, kPieces, "--split-mb"}};
+                 {wanted.split_mb != 0, kPieces, "--split-mb"},
+                 {!wanted.run_name.empty(), kDataSet, "--run-name"},
+                 {wanted.replace, kDataSet, "--replace"},
+                 {wanted.raw_collectives, kChakraNodes, "--chakra-raw-collectives"},
+                 {wanted.metadata_node, kChakraNodes, "--chakra-metadata"}};
   for (const auto& option : options) {
-    if (!option.given || (exporter.heeds & option.bit) != 0) continue;
+    if (!option.given || (heeds & option.bit) != 0) continue;
     return fmt::format("{} is for {}, not for {}", option.name, FormatsThatHeed(option.bit),
-                       exporter.name);
+                       wanted.format);
   }
   if (wanted.split_mb != 0 && wanted.output.ends_with(".tar")) {
     return "--split-mb makes files of its own: name an output without .tar";
+  }
+  if (!wanted.run_name.empty() && !IsRunName(wanted.run_name)) {
+    return fmt::format("--run-name {}: letters, digits, '.', '_' and '-' only", wanted.run_name);
   }
   return std::nullopt;
 }
 
 std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
                                         ExportOptions* options) {
-  if (!ParseWindow(wanted.window, FirstRealtime(run), options)) {
-    return fmt::format(
-        "--window {}: not FROM:TO, two durations after the run's first event such as 1.5s:2s, "
-        "200ms: or :1s",
-        wanted.window);
+  if (!wanted.window.empty()) {
+    const auto window = ParseWindow(wanted.window, FirstRealtime(run));
+    if (!window) return NoWindow(wanted.window);
+    options->from = window->from;
+    options->to = window->to;
   }
   if (!wanted.min_duration.empty()) {
     const auto shortest = ParseDuration(wanted.min_duration);
@@ -146,8 +178,13 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
   }
   options->render_stages = wanted.pftrace_gpu == "renderstage";
   options->tensor_arrows = !wanted.arrows.empty();
+  options->run_name = wanted.run_name;
+  options->replace_run = wanted.replace;
+  options->some_steps = !wanted.selection.steps.empty();
   options->split_bytes = wanted.split_mb * 1'000'000;
   options->hta_compat = wanted.hta_compat;
+  options->raw_collectives = wanted.raw_collectives;
+  options->metadata_node = wanted.metadata_node;
   options->ranges_as_operators =
       wanted.nvtx_as == "cpu_op" || (wanted.hta_compat && wanted.nvtx_as.empty());
   return std::nullopt;
@@ -161,13 +198,17 @@ std::string OfFormats(uint32_t option, const std::string& help) {
 void AddOptions(Arguments* app, Wanted* wanted) {
   app->Add("RUN", &wanted->path, "a run directory, a .trace file, or torch.profiler's JSON")
       .Required();
-  app->Add("--format", &wanted->format, "which format").ShowsDefault();
+  app->Add("--format", &wanted->format, "which format; several as chrome,perfetto").ShowsDefault();
   app->Add("-o,--output", &wanted->output,
-           "file; a directory where the format has a file for each rank")
+           "file; a directory where there is a file for each rank, cycle or format")
       .Required();
-  app->Add("--rank,--ranks", &wanted->ranks, "only these ranks").CommaSeparated();
+  app->Add("--rank,--ranks", &wanted->selection.ranks, "only these ranks: 0,2-5");
+  app->Add("--steps", &wanted->selection.steps, "only these steps: 10-19");
   app->Add("--window", &wanted->window,
            "FROM:TO after the run's first event (1.5s:2s); what overlaps it is kept");
+  app->AddFlag("--cycles", &wanted->cycles,
+               "a file for each cycle of run --schedule: for each stretch of steps that were "
+               "recorded operator by operator");
   app->Add("--arrows", &wanted->arrows,
            OfFormats(kArrows,
                      "tensors, for arrows from the operator that made a tensor to those that take "
@@ -188,19 +229,69 @@ void AddOptions(Arguments* app, Wanted* wanted) {
                      "device work as trackevent (default) or as renderstage, for the GPU views of "
                      "trace processors of 2026"))
       .OneOf({"trackevent", "renderstage"});
+  app->Add("--run-name", &wanted->run_name,
+           OfFormats(kDataSet, "what the run is called in the data set; else as its directory"));
+  app->AddFlag("--replace", &wanted->replace,
+               OfFormats(kDataSet, "write a run that the data set has already anew"));
+  app->AddFlag("--chakra-raw-collectives", &wanted->raw_collectives,
+               OfFormats(kChakraNodes,
+                         "collectives that ASTRA-sim does not simulate keep their types (reduce, "
+                         "gather, scatter, barrier); else their time is replayed"));
+  app->AddFlag("--chakra-metadata", &wanted->metadata_node,
+               OfFormats(kChakraNodes, "process groups as a node, too, for old feeders"));
   app->Add("--symbols", &wanted->symbols,
            "folders with modules or debug information, for names on stacks");
   app->AddFooter(FormatsHelp());
 }
 
-std::vector<const Trace*> TracesOf(const Run& run, const std::vector<uint32_t>& ranks) {
-  std::vector<const Trace*> traces;
-  for (const Trace& trace : run.traces) {
-    if (ranks.empty() || (trace.info.rank && std::ranges::count(ranks, *trace.info.rank) != 0)) {
-      traces.push_back(&trace);
-    }
+// "run.json.gz" -> "run.cycle-0.json.gz"; "OUT" -> "OUT/cycle-0" where it is a directory.
+std::string NameOfCycle(const std::string& output, bool is_directory, size_t number) {
+  if (is_directory) return fmt::format("{}/cycle-{}", output, number);
+  const size_t name = output.rfind('/') == std::string::npos ? 0 : output.rfind('/') + 1;
+  const size_t dot = std::min(output.find('.', name + 1), output.size());
+  return fmt::format("{}.cycle-{}{}", output.substr(0, dot), number, output.substr(dot));
+}
+
+std::optional<Failure> MakeDirectory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error) return std::nullopt;
+  return SystemFailure(fmt::format("{}: could not create the directory", path), error.value());
+}
+
+std::optional<Failure> WriteFormats(const Exporters& exporters, const Run& run,
+                                    const ExportOptions& options, const std::string& output) {
+  if (exporters.size() > 1) {
+    if (auto failure = MakeDirectory(output)) return failure;
   }
-  return traces;
+  std::vector<const Trace*> traces;
+  for (const Trace& trace : run.traces) traces.push_back(&trace);
+  for (const Exporter* const exporter : exporters) {
+    if (auto failure = WriteAll(*exporter, run, traces, options, output)) return failure;
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> WriteCycles(const Exporters& exporters, const Run& run,
+                                   ExportOptions options, const std::string& output) {
+  const std::vector<Interval> cycles = RecordedCycles(run);
+  if (cycles.empty()) {
+    return Failure{"--cycles: no step was recorded operator by operator; see run --schedule"};
+  }
+  const bool one_file = exporters.size() == 1 &&
+                        (exporters[0]->ranks_in_one_file || run.traces.size() == 1) &&
+                        !std::filesystem::is_directory(output);
+  options.starts_inside = true;
+  for (size_t i = 0; i < cycles.size(); ++i) {
+    options.from = cycles[i].first;
+    options.to = cycles[i].second;
+    const std::string path = NameOfCycle(output, !one_file, i);
+    if (!one_file) {
+      if (auto failure = MakeDirectory(path)) return failure;
+    }
+    if (auto failure = WriteFormats(exporters, run, options, path)) return failure;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -212,29 +303,25 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   Arguments app("Writes a run in another tool's format.", "ranktap export");
   AddOptions(&app, &wanted);
   if (const auto status = app.Parse(arguments)) return *status;
-  const Exporter* const exporter = FindExporter(wanted.format);
-  if (exporter == nullptr) {
-    return Complained(
-        fmt::format("no format '{}'; ranktap export --help lists them", wanted.format),
-        kWrongUsage);
-  }
-  if (const auto problem = Unheeded(wanted, *exporter)) return Complained(*problem, kWrongUsage);
+  const Result<Exporters> exporters = FindExporters(wanted.format);
+  if (!exporters) return Complained(exporters.message(), kWrongUsage);
+  if (const auto problem = Unheeded(wanted, *exporters)) return Complained(*problem, kWrongUsage);
   Result<Run> run = OpenRun({wanted.path});
   if (!run) return Complained(run.message(), kFailure);
   ExportOptions options;
   if (const auto problem = ParseOptions(wanted, *run, &options)) {
     return Complained(*problem, kWrongUsage);
   }
-  if (exporter->needs_symbols) ResolveStacks(wanted.symbols, &*run);
-  const std::vector<const Trace*> traces = TracesOf(*run, wanted.ranks);
   for (const std::string& problem : run->problems) Complain(problem);
-  if (traces.empty()) {
-    return Complained(fmt::format("{}: no trace of the ranks asked for", wanted.path), kFailure);
+  std::vector<std::string> notes;
+  if (!SelectOfRun(wanted.selection, &*run, &notes)) return kWrongUsage;
+  for (const std::string& note : notes) Complain(Printable(note));
+  if (std::ranges::any_of(*exporters, [](const Exporter* one) { return one->needs_symbols; })) {
+    ResolveStacks(wanted.symbols, &*run);
   }
-  if (const auto failure = WriteAll(*exporter, *run, traces, options, wanted.output)) {
-    return Complained(failure->message, kFailure);
-  }
-  return kSuccess;
+  const auto failure = wanted.cycles ? WriteCycles(*exporters, *run, options, wanted.output)
+                                     : WriteFormats(*exporters, *run, options, wanted.output);
+  return failure ? Complained(failure->message, kFailure) : kSuccess;
 }
 
 }  // namespace ranktap::collector

@@ -42,7 +42,9 @@ Result<std::vector<std::string>> Expand(const std::vector<std::string>& argument
     for (const fs::directory_entry& entry : fs::directory_iterator(argument, error)) {
       const std::string name = entry.path().filename().string();
       if (before != files.size() && name == "run.json") continue;
-      if (name.ends_with(".json") || name.ends_with(".json.gz") || name.ends_with(".sqlite")) {
+      if (name.ends_with("comm_group.json")) continue;  // beside .et files: read with each
+      if (name.ends_with(".json") || name.ends_with(".json.gz") || name.ends_with(".sqlite") ||
+          name.ends_with(".et")) {
         files.push_back(entry.path());
       }
     }
@@ -92,6 +94,13 @@ std::optional<Failure> MergeToJson(const std::vector<std::string>& files,
   Scratch scratch;
   std::map<std::string, int64_t> clock_of_boot;
   std::vector<MergeInput> inputs;
+  const auto origin_of = [](const std::string& path) {
+    const Importer* const importer = ImporterOf(path);
+    return importer == nullptr ? std::nullopt : std::optional(importer->origin);
+  };
+  const bool timed = std::ranges::any_of(files, [&origin_of](const std::string& path) {
+    return origin_of(path) != TraceOrigin::kExecution;
+  });
   const auto add = [&inputs](Result<MergeInput> input, const std::string& path) {
     if (!input) return Complain(input.message());
     if (!input->rank) input->rank = RankInName(path);
@@ -100,8 +109,10 @@ std::optional<Failure> MergeToJson(const std::vector<std::string>& files,
     inputs.push_back(std::move(*input));
   };
   for (const std::string& path : files) {
-    const Importer* const importer = ImporterOf(path);
-    if (importer != nullptr && importer->origin == TraceOrigin::kKineto) {
+    const std::optional<TraceOrigin> origin = origin_of(path);
+    // It has no times, and a viewer has no place for what it says beside the files that do.
+    if (timed && origin == TraceOrigin::kExecution) continue;
+    if (origin == TraceOrigin::kKineto) {
       add(DescribeMergeInput(path), path);
       continue;
     }
@@ -147,7 +158,7 @@ int MergeCommand(const std::vector<std::string>& arguments) {
   Arguments app("Joins runs, nodes and torch.profiler's files of several ranks.", "ranktap merge");
   app.Add("INPUT", &inputs,
           "run directories, .trace files, torch.profiler's .json or .json.gz, nsys' "
-          ".sqlite, or directories of those")
+          ".sqlite, Chakra's .et, or directories of those")
       .Required();
   app.Add("-o,--output", &output, "FILE.json, FILE.json.gz, FILE.pftrace or FILE.sqlite")
       .Required();

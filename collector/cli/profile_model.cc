@@ -2,6 +2,7 @@
 // of a model, without a program: a small one of ours makes it and runs forwards under `ranktap
 // run`.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <stdlib.h>
 
 #include <filesystem>
@@ -46,7 +47,7 @@ if device.startswith('cuda'):
 struct Wanted {
   std::string model, keywords = "{}", device, dtype = "float32", python = "python3", output;
   std::string format = "deepspeed";
-  std::vector<std::string> shapes;
+  std::vector<std::string> shapes, ignored_modules;
   int64_t warm_up = 1, forwards = 5;
 };
 
@@ -74,6 +75,10 @@ std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* want
   app.Add("--format", &wanted->format, "of the model's modules")
       .OneOf({"deepspeed", "deepspeed-old", "deepspeed-memory", "text", "json", "csv", "html"})
       .ShowsDefault();
+  app.Add("--ignore-modules", &wanted->ignored_modules,
+          "--format deepspeed...: types of modules whose arithmetic counts for the module around "
+          "them")
+      .CommaSeparated();
   app.Add("--python", &wanted->python, "the interpreter that has torch").ShowsDefault();
   app.Add("-o,--output", &wanted->output, "directory of the run, which is kept then");
   return app.Parse(arguments);
@@ -98,7 +103,12 @@ int Profile(const Wanted& wanted, const std::string& run) {
                                     std::to_string(wanted.warm_up + 1 + wanted.forwards)};
   words.insert(words.end(), wanted.shapes.begin(), wanted.shapes.end());
   if (const int status = RunCommand(words); status != kSuccess) return status;
-  return ReportCommand({run, "modules", "--format", wanted.format});
+  std::vector<std::string> report = {run, "modules", "--format", wanted.format};
+  if (!wanted.ignored_modules.empty()) {
+    report.push_back("--ignore-modules");
+    report.push_back(fmt::format("{}", fmt::join(wanted.ignored_modules, ",")));
+  }
+  return ReportCommand(report);
 }
 
 }  // namespace

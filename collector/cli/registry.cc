@@ -13,6 +13,7 @@ constexpr Command kCommands[] = {
     {"doctor", "what keeps this machine from tracing, and what to do about it", &DoctorCommand},
     {"report", "print one analysis of a run", &ReportCommand},
     {"export", "write a run in another tool's format", &ExportCommand},
+    {"sql", "answer a question in SQL about runs, by DuckDB", &SqlCommand},
     {"merge", "join runs, nodes and torch.profiler's files of several ranks", &MergeCommand},
     {"profile-model", "what a forward of a model costs, by module", &ProfileModelCommand},
     {"verify", "check every byte and every count of a run", &VerifyCommand},

@@ -1,5 +1,5 @@
-// `ranktap report RUN [NAME]`: one report as text, JSON, CSV or HTML; without a name the verdict
-// and the summary.
+// `ranktap report RUN [NAME...]`: reports as text, JSON, CSV, HTML or Parquet; without a name the
+// verdict and the summary.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -9,16 +9,16 @@
 
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/cli/report_data_set.h"
 #include "collector/cli/report_help.h"
+#include "collector/cli/run_selection.h"
+#include "collector/cli/table_view.h"
 #include "collector/import/open_run.h"
+#include "collector/report/framework/ignored_modules.h"
 #include "collector/report/jobs.h"
 #include "collector/report/report.h"
 #include "collector/report/run_filter.h"
-#include "collector/report/table_filter.h"
 #include "collector/report/text/deepspeed_text.h"
-#include "collector/report/text/table_html.h"
-#include "collector/report/text/table_text.h"
-#include "collector/report/text/terminal.h"
 #include "collector/symbols/resolve_stacks.h"
 #include "collector/trace/large_blocks.h"
 
@@ -37,112 +37,44 @@ struct Request {
   std::vector<std::string> paths;
   std::vector<const Report*> reports;
   ReportOptions options;
-  Format format = Format::kText;
-  size_t limit = 0;
-  std::string ranks, steps, sort_by;
-  int64_t job = 0;  // from 1; 0: all
-  bool full_names = false;
-  std::vector<std::string> where;
+  TableView view;
+  RunSelection selection;
+  std::string kernel_names;
   std::vector<std::string> symbols;
   std::optional<DeepSpeedOptions> deepspeed;  // --format deepspeed...
   std::optional<int64_t> profile_step;
+  std::vector<std::string> ignored_modules;
+  ReportDataSet data_set;  // --format parquet
 };
 
-// The last word is the report, unless it is the only one or a file.
+// The last words are reports, unless they are files; the first word is none.
 void SplitWords(std::vector<std::string> words, Request* request) {
-  if (words.size() > 1 && FindReport(words.back()) != nullptr &&
-      ::access(words.back().c_str(), F_OK) != 0) {
-    request->reports = {FindReport(words.back())};
+  while (words.size() > 1 && FindReport(words.back()) != nullptr &&
+         ::access(words.back().c_str(), F_OK) != 0) {
+    request->reports.insert(request->reports.begin(), FindReport(words.back(), &request->options));
     words.pop_back();
+  }
+  if (const auto names = KernelNamesNamed(request->kernel_names)) {
+    request->options.kernel_names = *names;
   }
   request->paths = std::move(words);
 }
 
-std::string Text(const Table& table, bool full_names, size_t limit) {
-  const size_t width = full_names ? kUnlimitedWidth : OutputWidth(STDOUT_FILENO);
-  const bool in_pipe = width == kUnlimitedWidth && !full_names;
-  return FormatText(table, width, limit, in_pipe ? kLongestNameInPipe : 0);
-}
-
-void PrintText(const Table& table, const Request& request) {
-  const size_t limit =
-      request.limit == 0 && request.reports.size() > 1 ? kSummaryRows : request.limit;
-  std::string text;
-  switch (request.format) {
-    case Format::kText:
-      text = Text(table, request.full_names, limit);
-      if (request.reports.size() > 1) text += "\n";
-      break;
-    case Format::kJson:
-      text = FormatJson(table, limit);
-      break;
-    case Format::kCsv:
-      text = FormatCsv(table, limit);
-      for (const std::string& note : table.notes) Complain(Printable(note));
-      break;
-    case Format::kHtml:
-      text = FormatHtml(table, limit);
-      break;
-  }
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
-// False: the filters ask for what is not there; said so.
-bool Filter(const Request& request, Run* run, std::vector<std::string>* notes) {
-  std::string jobs = DescribeJobs(*run);
-  if (request.job != 0) {
-    if (!KeepJob(request.job, run)) {
-      Complain(jobs.empty() ? "the run holds no jobs to tell apart" : Printable(jobs));
-      return false;
-    }
-  } else if (!jobs.empty()) {
-    notes->push_back(std::move(jobs));
-  }
-  for (const std::string* const text : {&request.ranks, &request.steps}) {
-    if (text->empty()) continue;
-    const std::optional<NumberSet> set = ParseNumberSet(*text);
-    if (!set) {
-      Complain(fmt::format("'{}' is no list of numbers; write it as 0,2-5", *text));
-      return false;
-    }
-    if (text == &request.ranks) {
-      std::set<int64_t> known;
-      for (const Trace& trace : run->traces) {
-        if (trace.info.rank) known.insert(*trace.info.rank);
-      }
-      KeepRanks(*set, run);
-      if (!run->traces.empty()) continue;
-      Complain(fmt::format("no rank of the run is among {}; it has {}", request.ranks,
-                           known.empty() ? "files that do not say their rank" : ListOf(known)));
-      return false;
-    }
-    Result<std::vector<std::string>> kept = KeepSteps(*set, run);
-    if (!kept) {
-      Complain(kept.message());
-      return false;
-    }
-    notes->insert(notes->end(), kept->begin(), kept->end());
-  }
-  return true;
-}
-
-bool FilterRows(const Request& request, Table* table) {
-  for (const std::string& condition : request.where) {
-    if (const Result<bool> kept = KeepWhere(condition, table); !kept) {
-      Complain(kept.message());
-      return false;
-    }
-  }
-  if (request.sort_by.empty()) return true;
-  const Result<bool> sorted = SortBy(request.sort_by, table);
-  if (!sorted) Complain(sorted.message());
-  return sorted.ok();
+void PrintTable(const Table& table, const Request& request) {
+  const bool is_one_of_several = request.reports.size() > 1;
+  const size_t limit = request.view.limit;
+  Print(table, request.view, limit == 0 && is_one_of_several ? kSummaryRows : limit);
+  if (is_one_of_several && request.view.format == Format::kText) std::fputs("\n", stdout);
 }
 
 bool PrintDeepSpeed(const Request& request, const Run& run) {
-  const Result<ModelProfile> profile = ProfileModel(run, request.options, request.profile_step);
+  Result<ModelProfile> profile = ProfileModel(run, request.options, request.profile_step);
   if (!profile) {
     Complain(profile.message());
+    return false;
+  }
+  if (const auto failure = IgnoreModules(request.ignored_modules, &*profile)) {
+    Complain(failure->message);
     return false;
   }
   const std::string text = FormatDeepSpeed(*profile, *request.deepspeed);
@@ -176,7 +108,7 @@ int Open(const Request& request, const std::vector<std::string>& paths, Run* run
   }
   for (const std::string& problem : opened->problems) Complain(Printable(problem));
   *run = std::move(*opened);
-  return Filter(request, run, notes) ? kSuccess : kWrongUsage;
+  return SelectOfRun(request.selection, run, notes) ? kSuccess : kWrongUsage;
 }
 
 int Finish() {
@@ -198,9 +130,29 @@ int Compare(const Request& request) {
   }
   Table table = (*request.reports[0])(runs[0], runs[1]);
   table.notes.insert(table.notes.end(), notes.begin(), notes.end());
-  if (!FilterRows(request, &table)) return kWrongUsage;
-  PrintText(table, request);
+  if (!Select(request.view, &table)) return kWrongUsage;
+  PrintTable(table, request);
   return Finish();
+}
+
+// All rows and columns that were asked for; nullopt, after a complaint: there is no such column.
+std::optional<Table> Answer(const Report& report, const Request& request, const Run& run,
+                            const std::vector<std::string>& notes) {
+  Table table = report(run, request.options);
+  table.notes.insert(table.notes.end(), notes.begin(), notes.end());
+  if (!Select(request.view, &table)) return std::nullopt;
+  return table;
+}
+
+int WriteDataSet(const Request& request, const std::vector<std::string>& notes, Run* run) {
+  ResolveStacks(request.symbols, run);
+  const auto table_of = [&](const Report& report) {
+    std::optional<Table> table = Answer(report, request, *run, notes);
+    const size_t limit = request.view.limit;
+    if (table && limit != 0 && table->rows.size() > limit) table->rows.resize(limit);
+    return table;
+  };
+  return WriteReports(request.data_set, run->path, request.reports, table_of);
 }
 
 int PrintReports(Request request) {
@@ -212,9 +164,10 @@ int PrintReports(Request request) {
   if (const int status = Open(request, request.paths, &run, &notes); status != kSuccess) {
     return status;
   }
+  if (request.data_set.wanted) return WriteDataSet(request, notes, &run);
   if (request.reports.empty()) request.reports = SummaryOf(run);
-  if (request.reports.size() > 1 && request.format != Format::kText &&
-      request.format != Format::kHtml) {
+  if (request.reports.size() > 1 && request.view.format != Format::kText &&
+      request.view.format != Format::kHtml) {
     request.reports.resize(1);  // one document
   }
   if (request.deepspeed) return PrintDeepSpeed(request, run) ? kSuccess : kFailure;
@@ -223,10 +176,9 @@ int PrintReports(Request request) {
     ResolveStacks(request.symbols, &run);
   }
   for (const Report* const report : request.reports) {
-    Table table = (*report)(run, request.options);
-    table.notes.insert(table.notes.end(), notes.begin(), notes.end());
-    if (!FilterRows(request, &table)) return kWrongUsage;
-    PrintText(table, request);
+    const std::optional<Table> table = Answer(*report, request, run, notes);
+    if (!table) return kWrongUsage;
+    PrintTable(*table, request);
     if (std::fflush(stdout) != 0) break;  // a table at a time: the verdict is there first
   }
   return Finish();
@@ -265,6 +217,10 @@ bool SetDeepSpeedStyle(std::string_view format, DeepSpeedOptions options, Reques
 void AddDeepSpeedOptions(Arguments* app, DeepSpeedOptions* options, Request* request) {
   constexpr const char* kGroup = "modules --format deepspeed, deepspeed-old, deepspeed-memory";
   app->Add("--profile-step", &request->profile_step, "latencies of this step alone").Group(kGroup);
+  app->Add("--ignore-modules", &request->ignored_modules,
+           "types of modules whose arithmetic counts for the module around them: Linear,Dropout")
+      .CommaSeparated()
+      .Group(kGroup);
   app->Add("--module-depth", &options->module_depth,
            "how many depths the aggregated profile shows; -1: all but the deepest")
       .Group(kGroup)
@@ -285,29 +241,15 @@ std::string OfReports(uint32_t option, const std::string& help) {
   return fmt::format("{}: {}", NamesThatHeed(option), help);
 }
 
-void AddTableOptions(Arguments* app, Request* request) {
-  app->Add("--limit", &request->limit, "at most this many rows; 0: all")
-      .From(0, 1'000'000'000)
-      .ShowsDefault();
-  app->Add("--job", &request->job, "only this job, where a run holds several: 1")
-      .From(1, 1'000'000);
-  app->Add("--ranks", &request->ranks, "only these ranks: 0,2-5");
-  app->Add("--steps", &request->steps, "only these steps: 10-19");
-  app->Add("--where", &request->where,
-           "only rows for which COLUMN OP VALUE holds (= != < <= > >= ~ !~); may be repeated")
-      .Repeatable();
+void AddRunOptions(Arguments* app, Request* request) {
+  AddSelectionOptions(app, &request->selection);
   app->Add("--symbols", &request->symbols,
            "stacks: a folder with modules or debug information; may be repeated")
       .Repeatable();
-  app->Add(
-      "--sort", &request->sort_by,
-      "by this column, the largest first (-COLUMN: the smallest); ops: also by torch's keys, as "
-      "self_cpu_time_total");
-  app->AddFlag("--full-names", &request->full_names,
-               "text: no name is cut, as wide as that takes; else at 55 characters in a pipe");
 }
 
-void AddReportOptions(Arguments* app, ReportOptions* options) {
+void AddReportOptions(Arguments* app, Request* request) {
+  ReportOptions* const options = &request->options;
   app->AddFlag("--hta-compat", &options->hta_compat,
                OfReports(kHtaCompat, "select and define as Holistic Trace Analysis does"));
   app->AddFlag("--group-by-shape", &options->by_shape, OfReports(kByShape, "by input shapes too"));
@@ -315,6 +257,15 @@ void AddReportOptions(Arguments* app, ReportOptions* options) {
            OfReports(kByStack, "by this many frames of the Python stack too"));
   app->AddFlag("--group-by-module", &options->by_module,
                OfReports(kByModule, "by the torch.nn.Module whose forward they belong to too"));
+  app->AddFlag("--top-level", &options->top_level,
+               OfReports(kTopLevel,
+                         "only what no other operator called, as torch's "
+                         "table(top_level_events_only=True)"));
+  app->AddFlag("--group-by-grid", &options->by_grid,
+               OfReports(kByGrid, "by the launch's grid and block too"));
+  app->Add("--kernel-names", &request->kernel_names,
+           OfReports(kKernelNames, "and so what shares a row: demangled (default), base, mangled"))
+      .OneOf({"demangled", "base", "mangled"});
   app->Add("--operator", &options->operator_name,
            OfReports(kOperator, "of the shallowest operators whose name contains this"));
   app->Add("--min-length", &options->shortest_pattern,
@@ -351,6 +302,8 @@ bool SetFormat(std::string name, const DeepSpeedOptions& deepspeed, Request* req
     }
     name = "text";
   }
+  request->data_set.wanted = name == "parquet";
+  if (request->data_set.wanted) name = "text";
   const std::optional<Format> format = FormatNamed(name);
   const std::string& last = request->paths.back();
   const bool unknown_name = request->paths.size() > 1 && ::access(last.c_str(), F_OK) != 0;
@@ -360,7 +313,20 @@ bool SetFormat(std::string name, const DeepSpeedOptions& deepspeed, Request* req
     std::fprintf(stderr, "try: ranktap report --help\n");
     return false;
   }
-  request->format = *format;
+  const bool is_one_document = *format == Format::kJson || *format == Format::kCsv;
+  if (is_one_document && request->reports.size() > 1) {
+    Complain(fmt::format("{} is one table: name one analysis, or take --format parquet", name));
+    return false;
+  }
+  if (const auto problem = WrongUse(request->data_set, request->reports)) {
+    Complain(*problem);
+    return false;
+  }
+  if (request->data_set.wanted && request->view.time_unit != "auto") {
+    Complain("--time-unit: times in a data set are ns, and columns are named so");
+    return false;
+  }
+  request->view.format = *format;
   return true;
 }
 
@@ -378,19 +344,23 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   DeepSpeedOptions deepspeed;
   Arguments app("Prints analyses of a run, or of traces that torch.profiler or nsys wrote.",
                 "ranktap report");
-  app.Add("RUN... [NAME]", &words,
+  app.Add("RUN... [NAME...]", &words,
           "a run directory, a .trace file, torch.profiler's .json(.gz) files, nsys' "
-          ".sqlite or a directory of them; then which analysis")
+          ".sqlite or a directory of them; then which analyses")
       .Required();
-  app.Add("--format", &format, "text, json, csv or html; modules: also deepspeed").ShowsDefault();
-  AddTableOptions(&app, &request);
-  AddReportOptions(&app, &request.options);
+  app.Add("--format", &format, "text, json, csv, html or parquet; modules: also deepspeed")
+      .ShowsDefault();
+  AddRunOptions(&app, &request);
+  AddViewOptions(&app, &request.view);
+  AddDataSetOptions(&app, &request.data_set);
+  AddReportOptions(&app, &request);
   AddDeepSpeedOptions(&app, &deepspeed, &request);
   AddThroughputOptions(&app, &request.options);
   app.AddFooter(ReportsHelp());
   if (const auto status = app.Parse(arguments)) return *status;
   SplitWords(std::move(words), &request);
-  if (!SetFormat(std::move(format), deepspeed, &request) || !OptionsAreHeeded(request)) {
+  if (!SetFormat(std::move(format), deepspeed, &request) || !OptionsAreHeeded(request) ||
+      !IsPossible(request.view)) {
     return kWrongUsage;
   }
   return PrintReports(std::move(request));

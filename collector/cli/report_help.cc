@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "collector/report/column_meanings.h"
 #include "collector/report/text/table_text.h"
 
 namespace ranktap::collector {
@@ -27,8 +28,9 @@ std::string ColumnsHelp(const Report& report) {
   for (const TableColumn& column : table.columns) width = std::max(width, column.name.size());
   std::string text = fmt::format("{}\nColumns:\n", report.question);
   for (const TableColumn& column : table.columns) {
-    text += fmt::format("  {:<{}}  {}{}\n", column.name, width, UnitName(column.unit),
-                        column.shown == Shown::kDetail ? ", where there is room" : "");
+    const std::string meaning(MeaningOf(report.name, column.name));
+    text += fmt::format("  {:<{}}  {:<7}  {}{}\n", column.name, width, UnitName(column.unit),
+                        column.shown == Shown::kDetail ? "(where there is room) " : "", meaning);
   }
   for (const ReportOption& option : kReportOptions) {
     if ((report.heeds & option.bit) != 0) text += fmt::format("Option: {}\n", option.name);

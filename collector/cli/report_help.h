@@ -10,7 +10,7 @@ namespace ranktap::collector {
 
 // All of them, a line each.
 std::string ReportsHelp();
-// The columns of one, as in JSON and CSV, with their units.
+// The columns of one, as in JSON and CSV, with their units and what they say.
 std::string ColumnsHelp(const Report& report);
 // The report that `--help` is asked about; nullptr: the verb itself, or no help at all.
 const Report* HelpWanted(const std::vector<std::string>& arguments);

@@ -40,7 +40,8 @@ struct RunOptions {
   uint32_t budget_ppm = 0;     // 0: no limit
   uint32_t stacks_sample = 0;  // 0: not given
   bool quiet = false, print_env = false, no_preload = false, dormant = false;
-  bool window_signals = false, flop_check = false;
+  bool window_signals = false, flop_check = false, no_cuda = false;
+  std::vector<std::string> metadata;
   std::string tensors;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
   v1::Level wanted_level = v1::LEVEL_KERNELS;
@@ -82,6 +83,12 @@ void AddOptions(Arguments* app, RunOptions* options) {
                "level full: what operators return, which tensors they hand on; --tensors=full: "
                "every value of an operator, for export --format et")
       .OneOf({"1", "full"});
+  app->AddFlag("--no-cuda", &options->no_cuda,
+               "nothing of CUDA, as torch.profiler's activities=[CPU]; without operators: --level "
+               "kernels");
+  app->Add("--metadata", &options->metadata,
+           "KEY=VALUE for run.json, as torch.profiler's add_metadata; may be repeated")
+      .Repeatable();
   app->Add("--log", &options->log, "file for the collector's own messages");
   app->AddFlag("--quiet", &options->quiet, "no summary");
   app->AddFlag("--print-env", &options->print_env,
@@ -128,6 +135,10 @@ std::optional<int> CheckOptions(RunOptions* options) {
     return Complained(
         fmt::format("no stack policy '{}'; it is auto, off, launch, sync or all", options->stacks),
         kWrongUsage);
+  }
+  for (const std::string& entry : options->metadata) {
+    if (entry.find('=') != entry.npos && entry[0] != '=') continue;
+    return Complained(fmt::format("--metadata {}: write it as KEY=VALUE", entry), kWrongUsage);
   }
   if ((options->flop_check || !options->tensors.empty()) && *level != v1::LEVEL_FULL) {
     return Complained("--flop-check and --tensors are of level full: add --level full",
@@ -251,7 +262,17 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const RunOptions& op
   if (!options.schedule.empty()) settings.emplace_back("RANKTAP_SCHEDULE", options.schedule);
   if (options.flop_check) settings.emplace_back("RANKTAP_FLOP_CHECK", "1");
   if (!options.tensors.empty()) settings.emplace_back("RANKTAP_TENSORS", options.tensors);
+  if (options.no_cuda) settings.emplace_back("RANKTAP_CUDA", "0");
   return settings;
+}
+
+std::map<std::string, std::string> MetadataOf(const RunOptions& options) {
+  std::map<std::string, std::string> metadata;
+  for (const std::string& entry : options.metadata) {
+    const size_t equals = entry.find('=');
+    metadata[entry.substr(0, equals)] = entry.substr(equals + 1);
+  }
+  return metadata;
 }
 
 int RunTraced(const FoundCommand& found, const RunOptions& options, const InjectionPlan& plan,
@@ -264,6 +285,7 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   ChooseByLoader(plan.library, &forwarding.variables);
   RunInfo info = DescribeNewRun(options.level);
   info.command = options.command;
+  info.metadata = MetadataOf(options);
   ChildProcess child;
   if (!child.Start(found.path, forwarding.command, forwarding.variables)) {
     return Complained(fmt::format("{}: {}", options.command[0], std::strerror(errno)),
@@ -275,7 +297,7 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   server.collector_version = kVersion;
   server.collector_id = RandomId();
   server.owner = ::geteuid();
-  server.sample_devices = true;
+  server.sample_devices = !options.no_cuda;
   server.log_path = options.log;
   Collector collector(socket->TakeListener(), std::move(directory), std::move(info), server);
   if (const auto window = WindowOf(options)) collector.SetLevel(*window);

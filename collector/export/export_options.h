@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 
 namespace ranktap::collector {
 
@@ -10,6 +11,7 @@ struct ExportOptions {
   // Nanoseconds of CLOCK_REALTIME; what overlaps the window is kept whole.
   int64_t from = std::numeric_limits<int64_t>::min();
   int64_t to = std::numeric_limits<int64_t>::max();
+  bool some_steps = false;     // the run has only some of its steps: its file has more
   uint64_t split_bytes = 0;    // larger files are cut (split_export.h); 0: they are not
   int64_t min_duration = 0;    // ns; shorter slices are left out, moments are not
   bool starts_inside = false;  // of what overlaps the window only what starts in it: for pieces
@@ -17,6 +19,12 @@ struct ExportOptions {
   bool hta_compat = false;
   bool ranges_as_operators = false;  // chrome: NVTX ranges are cpu_op, not user_annotation
   bool render_stages = false;        // perfetto: device work as GpuRenderStageEvent
+
+  // parquet: the run's partition of the data set; empty: named after the run's path.
+  std::string run_name = {};
+  bool replace_run = false;      // parquet: instead of refusing where the data set has that run
+  bool raw_collectives = false;  // chakra: also types that simulators do not know
+  bool metadata_node = false;    // chakra: process groups as a node, too
 
   bool tensor_arrows = false;  // from the operator that made a tensor to those that take it
 

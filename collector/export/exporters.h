@@ -44,12 +44,27 @@ std::optional<Failure> WriteCsv(const Run& run, std::span<const Trace* const> tr
 std::optional<Failure> WriteSqlite(const Run& run, std::span<const Trace* const> traces,
                                    const ExportOptions& options, const std::string& path);
 
+// Tables of Parquet files in the folder `path`, which may hold other runs: path/TABLE/run=NAME/
+// rank=R/part-0.parquet (parquet/data_set.h). Times are CLOCK_REALTIME in nanoseconds.
+std::optional<Failure> WriteParquet(const Run& run, std::span<const Trace* const> traces,
+                                    const ExportOptions& options, const std::string& path);
+
 // Folded stacks, "outermost;...;innermost;[kernel] count" a line, for flamegraph.pl, speedscope and
 // the like. Weights are nanoseconds: of the GPU work that a call launched, under its kernel's name,
 // or of the call itself where it launched none. Calls without a stack are under "(no stack)".
 // The ranks' stacks are under "rank N". Needs Trace::symbols.
 std::optional<Failure> WriteFolded(const Run& run, std::span<const Trace* const> traces,
                                    const ExportOptions& options, const std::string& path);
+
+// Speedscope's JSON: sampled profiles of GPU time by host stack, of operators, and of CUDA calls
+// (weighted_stacks.h); all ranks in one. Needs Trace::symbols.
+std::optional<Failure> WriteSpeedscope(const Run& run, std::span<const Trace* const> traces,
+                                       const ExportOptions& options, const std::string& path);
+
+// pprof's profile.proto, the same stacks with all weights; compressed where the path ends with
+// ".gz". Needs Trace::symbols.
+std::optional<Failure> WritePprof(const Run& run, std::span<const Trace* const> traces,
+                                  const ExportOptions& options, const std::string& path);
 
 // MegEngine's memory_flow.svg: time to the right, 100 us a unit, addresses downwards, 1 MB a unit;
 // a rectangle for each block that the framework's allocator gave out, the darker the longer it
@@ -78,5 +93,15 @@ std::optional<Failure> WriteMemorySnapshot(const Run& run, std::span<const Trace
 // operator has values. The time is of UTC.
 std::optional<Failure> WriteExecutionTrace(const Run& run, std::span<const Trace* const> traces,
                                            const ExportOptions& options, const std::string& path);
+
+// A folder at `path`: rank.R.et for each trace, and comm_group.json (docs/commands/export.md). An
+// imported .et is copied node by node.
+std::optional<Failure> WriteChakra(const Run& run, std::span<const Trace* const> traces,
+                                   const ExportOptions& options, const std::string& path);
+
+// What waited for what, by the end of the name: .dot, .graphml, or .svg, which Graphviz draws where
+// it is installed (1,000 nodes at most). One trace.
+std::optional<Failure> WriteGraph(const Run& run, std::span<const Trace* const> traces,
+                                  const ExportOptions& options, const std::string& path);
 
 }  // namespace ranktap::collector

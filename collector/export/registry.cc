@@ -15,8 +15,14 @@ constexpr Exporter kExporters[] = {
      &WriteCsv},
     {"sqlite", "SQLite with the tables of nsys export, all ranks in one file", ".sqlite", true,
      &WriteSqlite},
+    {"parquet", "a data set of Parquet files, several runs in one folder: DuckDB, Spark, pandas",
+     "", true, &WriteParquet, kDataSet},
     {"folded", "folded stacks, weighted by GPU time: flamegraph.pl, speedscope", ".folded", true,
      &WriteFolded, kNoOption, true},
+    {"speedscope", "flame graphs of host stacks and operators: speedscope.app", ".speedscope.json",
+     true, &WriteSpeedscope, kNoOption, true},
+    {"pprof", "the same stacks as profile.proto: go tool pprof, Pyroscope, Grafana", ".pb.gz", true,
+     &WritePprof, kNoOption, true},
     {"memory-flow", "MegEngine's memory_flow.svg: a rectangle for each block of memory", ".svg",
      false, &WriteMemoryFlow},
     {"memory-timeline",
@@ -26,7 +32,11 @@ constexpr Exporter kExporters[] = {
      "torch.cuda.memory._snapshot(): torch.cuda._memory_viz, pytorch.org/memory_viz", ".pickle",
      false, &WriteMemorySnapshot},
     {"et", "PyTorch's execution trace, a file a rank (run --tensors=full): et_replay, Chakra",
-     ".json", false, &WriteExecutionTrace, kNoOption, false, "host.#.json"},
+     ".json", false, &WriteExecutionTrace, kNoOption, false, false, "host.#.json"},
+    {"chakra", "Chakra's execution traces, a folder: ASTRA-sim, chakra_visualizer", "", true,
+     &WriteChakra, kChakraNodes, false, true},
+    {"graph", "what waited for what: .dot, .graphml, or .svg where Graphviz is installed", ".dot",
+     false, &WriteGraph},
 };
 
 }  // namespace

@@ -143,6 +143,7 @@ std::string ToJson(const RunInfo& info) {
   object["format"] = kRunFormat;
   object["run"] = info.run;
   object["command"] = info.command;
+  if (!info.metadata.empty()) object["metadata"] = info.metadata;
   object["host"] = info.host;
   object["collector_version"] = info.collector_version;
   object["level"] = info.level;
@@ -173,6 +174,7 @@ Result<RunInfo> ParseRunInfo(const std::string& text, const std::string& path) {
   }
   Get(object, "run", &info.run);
   Get(object, "command", &info.command);
+  Get(object, "metadata", &info.metadata);
   Get(object, "host", &info.host);
   Get(object, "collector_version", &info.collector_version);
   Get(object, "level", &info.level);

@@ -34,6 +34,7 @@ struct TraceInfo {
 struct RunInfo {
   std::string run;  // random, hex
   std::vector<std::string> command;
+  std::map<std::string, std::string> metadata;  // what the person who ran it says of it
   std::string host, collector_version, level;
   uint64_t start_realtime_ns = 0;
   std::optional<uint64_t> end_realtime_ns;  // absent: still running, or the collector was killed

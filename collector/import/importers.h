@@ -14,8 +14,13 @@ namespace ranktap::collector {
 // A trace of torch.profiler (Kineto), or any Chrome JSON trace with its categories; gzip or not.
 // Read in pieces of a few megabytes; offsets of damage are in the uncompressed text. Times are as
 // in the file, plus baseTimeNanoseconds, minus Trace::base_time_ns.
+// A file into which a script joined several ranks' is a trace for each, where it put the rank in
+// front of every pid ("rank0_4000", "1_4001"); else it is refused.
 bool LooksLikeKineto(std::string_view head);
-Result<Trace> ImportKineto(const std::string& path);
+Result<std::vector<Trace>> ImportKinetoRanks(const std::string& path);
+Result<Trace> ImportKineto(const std::string& path);  // fails where it is more than one
+// TraceInfo::rank_origin of those.
+inline constexpr std::string_view kRankInPids = "pids of a joined file";
 
 // Files of `nsys export --type sqlite`, and our own sqlite export. A trace for each process in the
 // file, by their ids. Ranks are known where the file has our own table RANKTAP_RANKS. Times count
@@ -32,5 +37,16 @@ Result<Trace> ImportMemorySnapshot(const std::string& path);
 // device, which the file does not name. What existed before comes first, at the first moment.
 bool LooksLikeMemoryTimeline(std::string_view head);
 Result<Trace> ImportMemoryTimeline(const std::string& path);
+
+// What PyTorch's ExecutionTraceObserver writes, schemas 1.0.1 to 1.1.1-chakra.0.0.4, and the linked
+// file that chakra_trace_link makes of one. The first has no times: rows then stand in their order,
+// and the origin is kExecution. Tensors, process groups and collectives are as they stand there.
+bool LooksLikeExecutionTrace(std::string_view head);
+Result<Trace> ImportExecutionTrace(const std::string& path);
+
+// Chakra's .et: varint-delimited protobuf, gzip or not. Process groups are also read from the
+// comm_group.json beside it.
+bool LooksLikeChakra(std::string_view head);
+Result<Trace> ImportChakra(const std::string& path);
 
 }  // namespace ranktap::collector

@@ -11,6 +11,7 @@
 #include <optional>
 #include <tuple>
 
+#include "collector/import/execution/link_traces.h"
 #include "collector/import/importer.h"
 #include "collector/trace/load/parallel_load.h"
 #include "collector/trace/load/run_reader.h"
@@ -27,10 +28,11 @@ namespace fs = std::filesystem;
 bool IsForeign(const std::string& path) {
   return ImporterOf(path) != nullptr || !WhyNoImporterReads(path).empty();
 }
-bool IsMemory(const std::string& path) {
+std::optional<TraceOrigin> OriginOf(const std::string& path) {
   const Importer* const importer = ImporterOf(path);
-  return importer != nullptr && importer->origin == TraceOrigin::kMemory;
+  return importer == nullptr ? std::nullopt : std::optional(importer->origin);
 }
+bool IsMemory(const std::string& path) { return OriginOf(path) == TraceOrigin::kMemory; }
 
 std::vector<std::string> ForeignFilesIn(const std::string& directory) {
   std::vector<std::string> files;
@@ -44,6 +46,13 @@ std::vector<std::string> ForeignFilesIn(const std::string& directory) {
     }
   }
   std::sort(files.begin(), files.end());
+  // "comm_group.json" beside .et files is read with each of them.
+  const auto is_chakra = [](const std::string& path) {
+    return OriginOf(path) == TraceOrigin::kChakra;
+  };
+  if (std::any_of(files.begin(), files.end(), is_chakra)) {
+    std::erase_if(files, [](const std::string& path) { return path.ends_with("comm_group.json"); });
+  }
   // Beside traces they are of the same ranks.
   if (!std::all_of(files.begin(), files.end(), IsMemory)) std::erase_if(files, IsMemory);
   return files;
@@ -122,6 +131,7 @@ Result<Run> LoadForeign(const std::vector<std::string>& paths) {
     }
   }
   if (run.traces.empty()) return Failure{run.problems.front()};
+  LinkExecutionTraces(&run.traces);
   NameRanks(&run);
   ShareOneBase(&run.traces);
   SortRows(&run.traces, [](const Trace& a, const Trace& b) {

@@ -21,10 +21,12 @@ constexpr Importer kImporters[] = {
     {"nsys", ".sqlite", &LooksLikeNsys, &ImportNsys, TraceOrigin::kNsys},
     {"torch.cuda.memory snapshot", ".pickle .pkl", &LooksLikeMemorySnapshot,
      &One<&ImportMemorySnapshot>, TraceOrigin::kMemory},
+    {"Chakra", ".et .et.gz", &LooksLikeChakra, &One<&ImportChakra>, TraceOrigin::kChakra},
+    {"torch execution trace", ".json .json.gz", &LooksLikeExecutionTrace,
+     &One<&ImportExecutionTrace>, TraceOrigin::kExecution},
     {"torch memory timeline", ".json .json.gz .raw.gz", &LooksLikeMemoryTimeline,
      &One<&ImportMemoryTimeline>, TraceOrigin::kMemory},
-    {"torch.profiler", ".json .json.gz", &LooksLikeKineto, &One<&ImportKineto>,
-     TraceOrigin::kKineto},
+    {"torch.profiler", ".json .json.gz", &LooksLikeKineto, &ImportKinetoRanks, TraceOrigin::kKineto},
 };
 
 // The first bytes behind any white space.

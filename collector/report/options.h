@@ -3,10 +3,24 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace ranktap::collector {
+
+// How kernels are named, and so which share a row.
+enum class KernelNames : uint8_t {
+  kDemangled,  // "void at::vectorized<4, float>(int)"
+  kBase,       // "vectorized": without namespaces, template arguments and parameters
+  kMangled,    // as recorded: "_ZN2at10vectorizedILi4EfEEvi"
+};
+inline std::optional<KernelNames> KernelNamesNamed(std::string_view name) {
+  if (name == "demangled") return KernelNames::kDemangled;
+  if (name == "base") return KernelNames::kBase;
+  if (name == "mangled") return KernelNames::kMangled;
+  return std::nullopt;
+}
 
 struct ReportOptions {
   // Answer as Holistic Trace Analysis does, with its selection and its definitions.
@@ -15,6 +29,9 @@ struct ReportOptions {
   bool by_shape = false;
   int by_stack = 0;  // frames
   bool by_module = false;
+  bool top_level = false;  // as table()'s top_level_events_only
+  KernelNames kernel_names = KernelNames::kDemangled;
+  bool by_grid = false;  // by the launch's grid and block, too
   // Operators whose name contains this; device operations in a sequence at least.
   std::string operator_name;
   int shortest_pattern = 3;
@@ -36,6 +53,9 @@ inline constexpr uint32_t kOperator = 16;
 inline constexpr uint32_t kMinLength = 32;
 inline constexpr uint32_t kSampleRate = 64;
 inline constexpr uint32_t kModelFacts = 128;
+inline constexpr uint32_t kTopLevel = 256;
+inline constexpr uint32_t kByGrid = 1024;
+inline constexpr uint32_t kKernelNames = 2048;
 
 struct ReportOption {
   uint32_t bit;
@@ -50,6 +70,12 @@ inline constexpr ReportOption kReportOptions[] = {
      [](const ReportOptions& options) { return options.by_stack != 0; }},
     {kByModule, "--group-by-module",
      [](const ReportOptions& options) { return options.by_module; }},
+    {kTopLevel, "--top-level", [](const ReportOptions& options) { return options.top_level; }},
+    {kByGrid, "--group-by-grid", [](const ReportOptions& options) { return options.by_grid; }},
+    {kKernelNames, "--kernel-names",
+     [](const ReportOptions& options) {
+       return options.kernel_names != ReportOptions().kernel_names;
+     }},
     {kOperator, "--operator",
      [](const ReportOptions& options) { return !options.operator_name.empty(); }},
     {kMinLength, "--min-length",

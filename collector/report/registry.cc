@@ -1,6 +1,10 @@
 // The table of contents of collector/report: one line a report.
+#include <iterator>
+
 #include "collector/report/report.h"
 #include "collector/report/reports.h"
+
+#include <algorithm>
 
 namespace ranktap::collector {
 namespace {
@@ -8,6 +12,8 @@ namespace {
 constexpr Report kReports[] = {
     {"ranks", "What did each rank do, and how did it end?", &TabulateRanks},
     {"verdict", "What did the job lose most to?", &TabulateVerdict},
+    {"insights", "What costs time, where, and what to do about it?", &TabulateInsights, kNothing,
+     true},
     {"waterfall", "Where did the mean step go, in causes that add up?", &TabulateWaterfall},
     {"waterfall-by-rank", "The same on each rank", &TabulateWaterfallByRank},
     {"steps", "How long did each step take, and where did it go?", &TabulateSteps},
@@ -23,9 +29,10 @@ constexpr Report kReports[] = {
     {"idle", "Why were the streams idle?", &TabulateIdle, kHtaCompat},
     {"overlap", "How much communication hides behind computation?", &TabulateOverlap, kHtaCompat},
     {"types", "What kinds of work ran, alone or together?", &TabulateWorkTypes, kHtaCompat},
-    {"kernels", "Where does GPU time go, by kernel?", &TabulateKernels, kHtaCompat},
+    {"kernels", "Where does GPU time go, by kernel?", &TabulateKernels,
+     kHtaCompat | kByGrid | kKernelNames},
     {"ops", "Where does time go, by framework operator (torch's key_averages)?", &TabulateOps,
-     kByShape | kByStack | kByModule},
+     kByShape | kByStack | kByModule | kTopLevel},
     {"patterns", "Which sequences of kernels recur, on streams and in operators?",
      &TabulatePatterns, kHtaCompat | kOperator | kMinLength},
     {"launches", "How long do launches take, and how late does the work begin?", &TabulateLaunches,
@@ -69,20 +76,18 @@ constexpr Report kReports[] = {
     {"gaps", "When was capture off on purpose, and why?", &TabulateGaps},
 };
 
-// What `nsys stats`, its rules and recipes call a table that answers the same question.
+// What `nsys stats` and its recipes call a table that answers the same question.
 struct NsysName {
   std::string_view nsys, ours;
 };
 constexpr NsysName kNsysNames[] = {
     {"cuda_api_sum", "apis"},
-    {"cuda_api_sync", "syncs"},
+    {"cuda_gpu_kern_gb_sum", "kernels"},
     {"cuda_gpu_kern_sum", "kernels"},
     {"cuda_gpu_mem_size_sum", "copies"},
     {"cuda_gpu_mem_time_sum", "copies"},
     {"cuda_gpu_time_util_map", "usage-over-time"},
     {"cuda_kern_exec_sum", "launches"},
-    {"gpu_gaps", "idle"},
-    {"gpu_time_util", "usage-over-time"},
     {"nccl_gpu_overlap_trace", "overlap"},
     {"nccl_sum", "comm"},
     {"nvtx_pushpop_sum", "ranges"},
@@ -90,13 +95,50 @@ constexpr NsysName kNsysNames[] = {
     {"nvtx_sum", "ranges"},
 };
 
+// What an nsys name says beside the table's: "cuda_gpu_kern_sum:base". False: nothing that is
+// known.
+bool SetAsNsys(std::string_view name, std::string_view argument, ReportOptions* options) {
+  options->by_grid |= name == "cuda_gpu_kern_gb_sum";
+  if (argument.empty()) return true;
+  const bool is_of_kernels = name == "cuda_gpu_kern_sum" || name == "cuda_gpu_kern_gb_sum";
+  if (!is_of_kernels || (argument != "base" && argument != "mangled")) return false;
+  options->kernel_names = *KernelNamesNamed(argument);
+  return true;
+}
+
+// The rules of `nsys analyze`: each is a rule of ours, asked alone.
+constexpr std::string_view kNsysRuleNames[] = {"cuda_api_sync",    "cuda_memcpy_async",
+                                               "cuda_memcpy_sync", "cuda_memset_sync",
+                                               "gpu_gaps",         "gpu_time_util"};
+
+template <size_t kRule>
+constexpr Report NsysRule() {
+  return {"insights", "What does the rule of this name in nsys analyze find?",
+          [](const Run& run, const ReportOptions&) {
+            return TabulateInsightsNamed(run, kNsysRuleNames[kRule]);
+          },
+          kNothing, true};
+}
+constexpr Report kNsysRules[] = {NsysRule<0>(), NsysRule<1>(), NsysRule<2>(),
+                                 NsysRule<3>(), NsysRule<4>(), NsysRule<5>()};
+
 }  // namespace
 
 std::span<const Report> AllReports() { return kReports; }
 
-const Report* FindReport(std::string_view name) {
+const Report* FindReport(std::string_view name, ReportOptions* options) {
+  ReportOptions as_nsys = options == nullptr ? ReportOptions() : *options;
+  const size_t colon = std::min(name.find(':'), name.size());
   for (const NsysName& known : kNsysNames) {
-    if (known.nsys == name) name = known.ours;
+    if (known.nsys != name.substr(0, colon)) continue;
+    const std::string_view argument = name.substr(std::min(colon + 1, name.size()));
+    if (!SetAsNsys(known.nsys, argument, &as_nsys)) return nullptr;
+    if (options != nullptr) *options = as_nsys;
+    name = known.ours;
+    break;
+  }
+  for (size_t i = 0; i < std::size(kNsysRules); ++i) {
+    if (kNsysRuleNames[i] == name) return &kNsysRules[i];
   }
   for (const Report& report : kReports) {
     if (report.name == name) return &report;

@@ -37,8 +37,9 @@ struct Report {
 
 // In the order in which `ranktap report` lists them (registry.cc).
 std::span<const Report> AllReports();
-// By its own name, or by nsys' for it; nullptr: there is none.
-const Report* FindReport(std::string_view name);
+// By its own name, or by nsys' for it with its arguments ("cuda_gpu_kern_sum:base"), which are set
+// in `options`. nullptr: there is none.
+const Report* FindReport(std::string_view name, ReportOptions* options = nullptr);
 // "temporal, idle, kernels": the reports that heed an option of options.h.
 std::string NamesThatHeed(uint32_t option);
 

@@ -2,6 +2,8 @@
 // a cell is empty where the trace does not say.
 #pragma once
 
+#include <string_view>
+
 #include "collector/report/options.h"
 #include "collector/report/table.h"
 #include "collector/trace/run.h"
@@ -13,6 +15,14 @@ Table TabulateRanks(const Run& run, const ReportOptions& options = {});
 
 // The sentence as the title, the losses as rows.
 Table TabulateVerdict(const Run& run, const ReportOptions& options = {});
+
+// What costs time and what to do about it: a row for each rule that fired and each place at which
+// it did (insights/rules.h), the largest saving first. saving_ns is of each step and at most what
+// the critical path bears; lost_ns is what the rank named loses, borne or not; count is of that
+// rank. Uses Trace::symbols where they are there.
+Table TabulateInsights(const Run& run, const ReportOptions& options = {});
+// Of the rule alone that answers what this rule of `nsys analyze` asks.
+Table TabulateInsightsNamed(const Run& run, std::string_view nsys);
 
 // A row for each cause: its mean over the ranks, and the ranks with the least and the most of it.
 Table TabulateWaterfall(const Run& run, const ReportOptions& options = {});

@@ -22,26 +22,28 @@ std::optional<int64_t> Number(std::string_view text) {
   return number;
 }
 
-class StepWindows {
+// What is kept of a trace.
+class Windows {
  public:
-  StepWindows(const StepList& steps, const NumberSet& numbers) : on_device(steps.on_device) {
+  Windows(const StepList& steps, const NumberSet& numbers) : on_device(steps.on_device) {
     for (const Step& step : steps.list) {
       if (numbers.contains(step.number)) windows_.emplace_back(step.start, step.end);
     }
   }
+  explicit Windows(const Interval& window) : on_device(true), windows_{window} {}
   bool contain(int64_t time) const {
     const auto after =
         std::upper_bound(windows_.begin(), windows_.end(), Interval{time, INT64_MAX});
     return after != windows_.begin() && time < std::prev(after)->second;
   }
-  const bool on_device;
+  const bool on_device;  // device work counts by when it ran, not by its launch
 
  private:
   std::vector<Interval> windows_;
 };
 
 template <typename Table>
-void Keep(const Trace& trace, const StepWindows& windows, Table* table) {
+void Keep(const Trace& trace, const Windows& windows, Table* table) {
   std::vector<uint32_t> kept;
   for (uint32_t i = 0; i < table->size(); ++i) {
     int64_t at = table->start[i];
@@ -52,6 +54,43 @@ void Keep(const Trace& trace, const StepWindows& windows, Table* table) {
     if (windows.contain(at)) kept.push_back(i);
   }
   PermuteTable(*table, kept);
+}
+
+// They name operators by row: before those go.
+void KeepTensorUses(const Windows& windows, Trace* trace) {
+  std::vector<uint32_t> rows(trace->operators.size(), kNone);
+  uint32_t next = 0;
+  for (size_t op = 0; op < rows.size(); ++op) {
+    if (windows.contain(trace->operators.start[op])) rows[op] = next++;
+  }
+  std::erase_if(trace->tensor_uses,
+                [&rows](const TensorUse& use) { return rows[use.op] == kNone; });
+  for (TensorUse& use : trace->tensor_uses) use.op = rows[use.op];
+}
+
+void KeepOfTrace(const Windows& windows, Trace* trace) {
+  KeepTensorUses(windows, trace);
+  // Calls go last: whose launch they are decides about the work.
+  ForEachTable(*trace, [&](auto& table) {
+    if (static_cast<const void*>(&table) != static_cast<const void*>(&trace->api_calls)) {
+      Keep(*trace, windows, &table);
+    }
+  });
+  Keep(*trace, windows, &trace->api_calls);
+  JoinLaunches(trace);
+  NestOperators(trace);
+  JoinOperators(trace);
+  trace->memo.Reset();
+}
+
+bool HasAnyIn(const Interval& window, const Trace& trace) {
+  bool any = false;
+  ForEachTable(trace, [&](const auto& table) {
+    any |= std::any_of(table.start.begin(), table.start.end(), [&window](int64_t start) {
+      return window.first <= start && start < window.second;
+    });
+  });
+  return any;
 }
 
 }  // namespace
@@ -114,20 +153,20 @@ Result<std::vector<std::string>> KeepSteps(const NumberSet& numbers, Run* run) {
       notes.push_back(fmt::format("{} has no steps; all of it is in the answer", RankName(trace)));
       continue;
     }
-    const StepWindows windows(steps, numbers);
-    // Calls go last: whose launch they are decides about the work.
-    ForEachTable(trace, [&](auto& table) {
-      if (static_cast<const void*>(&table) != static_cast<const void*>(&trace.api_calls)) {
-        Keep(trace, windows, &table);
-      }
-    });
-    Keep(trace, windows, &trace.api_calls);
-    JoinLaunches(&trace);
-    NestOperators(&trace);
-    JoinOperators(&trace);
-    trace.memo.Reset();
+    KeepOfTrace(Windows(steps, numbers), &trace);
   }
   return notes;
+}
+
+bool KeepWindows(std::span<const Interval> windows, Run* run) {
+  bool any = false;
+  for (size_t i = 0; i < run->traces.size(); ++i) any |= HasAnyIn(windows[i], run->traces[i]);
+  if (!any) return false;
+  run->memo.Reset();
+  for (size_t i = 0; i < run->traces.size(); ++i) {
+    KeepOfTrace(Windows(windows[i]), &run->traces[i]);
+  }
+  return true;
 }
 
 }  // namespace ranktap::collector

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "collector/analysis/numbers/interval_union.h"
 #include "collector/file/result.h"
 #include "collector/trace/run.h"
 
@@ -32,5 +34,9 @@ void KeepRanks(const NumberSet& ranks, Run* run);
 // Traces without steps stay whole; returns a sentence for each of them. An error, and nothing is
 // taken, when the run has steps and none of those.
 Result<std::vector<std::string>> KeepSteps(const NumberSet& steps, Run* run);
+
+// Leaves of each trace what began in its window, on its own clock: one of `windows` for each.
+// False, and nothing is taken, where nothing of any did.
+bool KeepWindows(std::span<const Interval> windows, Run* run);
 
 }  // namespace ranktap::collector

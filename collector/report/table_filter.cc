@@ -94,6 +94,10 @@ bool Holds(const Cell& cell, std::string_view op, std::string_view value,
   return number && !op.ends_with('~') && Compare(*NumberOf(cell), op, *number);
 }
 
+void ShowAlways(TableColumn* column) {
+  if (column->shown != Shown::kProse) column->shown = Shown::kWanted;
+}
+
 }  // namespace
 
 Result<bool> KeepWhere(const std::string& condition, Table* table) {
@@ -132,8 +136,7 @@ Result<bool> SortBy(const std::string& name, Table* table) {
   const Result<size_t> column = ColumnNamed(reversed ? name.substr(1) : name, *table);
   if (!column) return Failure{column.message()};
   const size_t c = *column;
-  TableColumn& by = table->columns[c];
-  if (by.shown != Shown::kProse) by.shown = Shown::kWanted;
+  ShowAlways(&table->columns[c]);
   SortRows(&table->rows, [c, reversed](const std::vector<Cell>& a, const std::vector<Cell>& b) {
     const bool a_empty = std::holds_alternative<std::monostate>(a[c]);
     const bool b_empty = std::holds_alternative<std::monostate>(b[c]);
@@ -143,6 +146,27 @@ Result<bool> SortBy(const std::string& name, Table* table) {
     const double m = NumberOf(a[c]).value_or(0), n = NumberOf(b[c]).value_or(0);
     return reversed ? m < n : m > n;
   });
+  return true;
+}
+
+Result<bool> KeepColumns(const std::vector<std::string>& names, Table* table) {
+  std::vector<size_t> kept;
+  for (const std::string& name : names) {
+    const Result<size_t> column = ColumnNamed(Trimmed(name), *table);
+    if (!column) return Failure{column.message()};
+    if (std::ranges::count(kept, *column) == 0) kept.push_back(*column);
+  }
+  std::vector<TableColumn> columns;
+  for (const size_t c : kept) {
+    columns.push_back(table->columns[c]);
+    ShowAlways(&columns.back());
+  }
+  table->columns = std::move(columns);
+  for (std::vector<Cell>& row : table->rows) {
+    std::vector<Cell> cells;
+    for (const size_t c : kept) cells.push_back(std::move(row[c]));
+    row = std::move(cells);
+  }
   return true;
 }
 

@@ -1,7 +1,8 @@
-// Rows of a table by what is in them: --where and --sort.
+// Rows of a table by what is in them, and its columns by name: --where, --sort and --columns.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "collector/file/result.h"
 #include "collector/report/table.h"
@@ -17,5 +18,9 @@ Result<bool> KeepWhere(const std::string& condition, Table* table);
 // By COLUMN, the largest first, texts from a to z; "-COLUMN" the other way round. Equal rows keep
 // their order; cells without a value come last.
 Result<bool> SortBy(const std::string& column, Table* table);
+
+// Leaves these columns, in this order; one that is named twice is there once. Text shows them all,
+// whatever is in them. An error names the columns there are.
+Result<bool> KeepColumns(const std::vector<std::string>& columns, Table* table);
 
 }  // namespace ranktap::collector

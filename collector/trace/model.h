@@ -161,8 +161,9 @@ struct OpenCall {
   int64_t since = 0;
 };
 
-// Where a trace came from. Only captures have writers with accounts, gaps and losses.
-enum class TraceOrigin : uint8_t { kCapture, kKineto, kNsys, kMemory };
+// Where a trace came from. Only captures have writers with accounts, gaps and losses. kExecution: an
+// execution trace without times of its own; its rows stand in their order. kChakra: an .et file.
+enum class TraceOrigin : uint8_t { kCapture, kKineto, kNsys, kMemory, kExecution, kChakra };
 
 struct Trace {
   Trace();

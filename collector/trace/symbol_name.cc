@@ -33,4 +33,36 @@ std::string ShortKernelName(std::string_view readable) {
   return std::string(name);
 }
 
+std::string BaseKernelName(std::string_view readable) {
+  const std::string name = ShortKernelName(readable);
+  std::string open;  // brackets; a '>' within parentheses compares
+  size_t from = 0, arguments = name.npos;
+  for (size_t at = 0; at < name.size(); ++at) {
+    const char byte = name[at];
+    const std::string_view before = std::string_view(name).substr(from, at - from);
+    if (byte == '<' && before.ends_with("operator")) break;
+    if (byte == '(' || byte == '{' || byte == '<') {
+      if (open.empty() && byte == '<') arguments = at;
+      open += byte;
+    } else if (byte == ')' || byte == '}') {
+      while (!open.empty() && open.back() == '<') open.pop_back();
+      if (!open.empty()) open.pop_back();
+    } else if (byte == '>' && !open.empty() && open.back() == '<') {
+      open.pop_back();
+    } else if (open.empty() && std::string_view(name).substr(at).starts_with("::")) {
+      from = at + 2;
+      arguments = name.npos;
+    }
+  }
+  if (arguments == name.npos) return name.substr(from);
+  // A template's name begins with what it returns.
+  std::string own = name.substr(from, arguments - from);
+  const size_t space = own.rfind(' ');
+  return space == own.npos ? own : own.substr(space + 1);
+}
+
+bool IsDemangled(std::string_view recorded) {
+  return recorded.find_first_of("(<: ") != recorded.npos;
+}
+
 }  // namespace ranktap::collector

@@ -13,4 +13,11 @@ std::string ReadableKernelName(std::string_view mangled);
 // The same without return type and parameters, for tables: "gemm<float>".
 std::string ShortKernelName(std::string_view readable);
 
+// Its own name alone, as nsys' base names: without return type, namespaces, template arguments and
+// parameters. "vectorized" of "void at::native::vectorized<4, float>(int)".
+std::string BaseKernelName(std::string_view readable);
+
+// True of a name with signs that no mangled name has.
+bool IsDemangled(std::string_view recorded);
+
 }  // namespace ranktap::collector

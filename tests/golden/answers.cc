@@ -6,6 +6,7 @@
 //
 // FOLDER/NAME.json           ranktap report INPUT NAME --format json
 // FOLDER/NAME.hta.json       the same with --hta-compat, where that says something else
+// FOLDER/FORMAT.FILE          of the formats that make a folder
 // FOLDER/FORMAT.EXTENSION    ranktap export INPUT --format FORMAT, of all ranks or of the first
 // FOLDER/FORMAT.hta...       the same with --hta-compat, where that says something else
 // FOLDER/...error            the sentence that came instead
@@ -60,6 +61,16 @@ std::string Exported(const Exporter& exporter, const Run& run, const ExportOptio
 
 void WriteExport(const Exporter& exporter, const Run& run, const std::string& folder) {
   const std::string path = folder + "/" + std::string(exporter.name);
+  if (exporter.makes_folder) {
+    if (const std::string error = Exported(exporter, run, {}, path); !error.empty()) {
+      Write(path + ".error", error + "\n");
+    }
+    for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+      fs::rename(entry.path(), path + "." + entry.path().filename().string());
+    }
+    fs::remove(path);
+    return;
+  }
   const std::string file = path + std::string(exporter.extension);
   const std::string hta_file = path + ".hta" + std::string(exporter.extension);
   if (const std::string error =
@@ -87,7 +98,9 @@ int Answer(const std::string& folder, const std::vector<std::string>& inputs) {
   for (const Report& report : AllReports()) {
     WriteTable(report, *run, folder + "/" + std::string(report.name));
   }
-  for (const Exporter& exporter : AllExporters()) WriteExport(exporter, *run, folder);
+  for (const Exporter& exporter : AllExporters()) {
+    if ((exporter.heeds & kDataSet) == 0) WriteExport(exporter, *run, folder);
+  }
   return 0;
 }
 

@@ -93,8 +93,10 @@ class DeepSpeedTextTest(harness.TracedTest):
             self.assertRegex(module, item)
 
     def test_the_older_form_has_percentages_of_their_own(self):
-        item = re.compile(rf'{NUMBER}( [KMB])?, {NUMBER}% Params, {NUMBER} [GMK]?MACs, {NUMBER}% MACs, '
-                          rf'{NUMBER} [mu]?s, {NUMBER}% latency, {NUMBER} [TGMKmu]?FLOPS(, .*)?\)?$')
+        """As the seed text of DeepSpeed's tutorial, before 0.10: `109.48 k`, `0.0 FLOPS`, `params per gpu`."""
+        self.assertIn('params per gpu: ', self.text('deepspeed-old'))
+        item = re.compile(rf'{NUMBER}( [kM])?, {NUMBER}% Params, {NUMBER} [GMK]?MACs, {NUMBER}% MACs, '
+                          rf'{NUMBER} [mu]?s, {NUMBER}% latency, (?:{NUMBER} [TGMKmu]?|0.0 )FLOPS(, .*)?\)?$')
         for module in self.modules(self.text('deepspeed-old')):
             self.assertRegex(module, item)
 

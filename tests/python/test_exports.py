@@ -295,6 +295,17 @@ class ImportedPerfettoTest(TracedTest):
         samples = [event['args'] for event in events if event['name'] == '[memory]']
         self.assertEqual(counts['TYPE_COUNTER'], 2 * len(samples))
 
+    def test_some_steps_of_an_imported_file_are_not_a_copy_of_all_of_it(self):
+        kernels = []
+        for options in ([], ['--steps', '2']):
+            output = self.scratch / f'some{len(options)}.json'
+            done = self._run([RANKTAP, 'export', KINETO / 'nccl-metadata.json.gz', '-o', output, *options], {})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            events = json.loads(output.read_text())['traceEvents']
+            kernels.append(sum(event.get('cat') == 'kernel' for event in events))
+        self.assertGreater(kernels[1], 0)
+        self.assertLess(kernels[1], kernels[0])
+
 
 if __name__ == '__main__':
     unittest.main()

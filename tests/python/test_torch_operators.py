@@ -139,6 +139,19 @@ assert [step for step in range(201) if ours.records(step)] == [*range(7, 13), *r
         calls = {row['name']: row['calls'] for row in self.report(run, 'ops')}
         self.assertEqual(calls['aten::convolution_backward'], 2 * 3)
 
+    def test_each_cycle_is_a_file_of_each_format_as_on_trace_ready_writes_one(self):
+        command = [harness.TORCH_PYTHON, harness.PROGRAMS / 'plain_steps.py', '12']
+        _, run = self.run_traced(command, ['--level', 'full', '--schedule', 'wait=2,active=2,repeat=2'])
+        out = self.scratch / 'cycles'
+        done = self.run_bare([harness.RANKTAP, 'export', run, '--cycles', '--format', 'chrome,perfetto', '-o', out])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        files = sorted(out.glob('*/*'))
+        self.assertEqual([f'{path.parent.name}/{path.suffix}' for path in files],
+                         ['cycle-0/.json', 'cycle-0/.pftrace', 'cycle-1/.json', 'cycle-1/.pftrace'])
+        for path in files[::2]:
+            names = [event.get('name') for event in json.loads(path.read_text())['traceEvents']]
+            self.assertEqual(names.count('aten::addmm'), 4, path)
+
     def test_a_hundred_thousand_operators_leave_room_for_names(self):
         program = '''
 import torch

@@ -2,6 +2,7 @@
 import collections
 import json
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -72,6 +73,37 @@ class OpsParityTest(harness.TracedTest):
         for row in self.ours():
             share = 100 * row['self_cpu_ns'] / (self.torch['self_cpu_time_total'] * 1000)
             self.assertAlmostEqual(row['self_cpu_percent'], share, places=3, msg=row['name'])
+
+    def text(self, *options):
+        """(headings, rows) of our table as a reader sees it; cells are two blanks apart."""
+        done = self.run_bare([harness.RANKTAP, 'report', self.trace, 'ops', '--limit', '12', *options])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [re.split(' {2,}', line.strip()) for line in done.stdout.splitlines() if line.startswith('  ')]
+        self.longest = max(map(len, done.stdout.splitlines()))
+        return lines[0], lines[1:13]
+
+    def test_the_text_beside_torchs_table(self):
+        # torch's rows: dashes, headings, dashes, rows, dashes, the total.
+        theirs = [re.split(' {2,}', line.strip()) for line in self.torch['table'].splitlines()]
+        headings, rows = theirs[1], theirs[3:15]
+        self.assertEqual(headings[:6], ['Name', 'Self CPU %', 'Self CPU', 'CPU total %', 'CPU total', 'CPU time avg'])
+        self.assertIn('# of Calls', headings)
+        for options in (('--width', '200'), ()):  # and in a pipe
+            ours, our_rows = self.text(*options)
+            self.assertEqual(ours[:6], ['name', 'self cpu %', 'self cpu', 'cpu total %', 'cpu total', 'cpu avg'])
+            self.assertLessEqual({'cpu mem', 'self cpu mem', 'calls', 'flops'}, set(ours))
+            for mine, other in zip(our_rows, rows, strict=True):
+                self.assertEqual(mine[0], other[0])
+                self.assertAlmostEqual(float(mine[1].removesuffix(' %')), float(other[1].removesuffix('%')), delta=0.06)
+                self.assertEqual(mine[ours.index('calls')], other[headings.index('# of Calls')])
+        # torch's is 150 columns wide and wraps; ours leaves out what there is no room for, not the names.
+        for width, least in ((80, {'self cpu', 'cpu total', 'calls'}), (110, {'self cpu %', 'self cpu', 'cpu total', 'calls'})):
+            ours, our_rows = self.text('--width', str(width))
+            self.assertLessEqual(self.longest, width)
+            self.assertLessEqual(least, set(ours))
+            for mine, other in zip(our_rows, rows, strict=True):
+                if len(other[0]) <= 40:
+                    self.assertEqual(mine[0], other[0])
 
 
 if __name__ == '__main__':

@@ -51,6 +51,10 @@ struct PythonApi {
   PyObject* (*PyObject_Vectorcall)(PyObject*, PyObject* const*, size_t, PyObject*);
   PyObject* (*PyDescr_NewMethod)(PyObject*, PyMethodDef*);
   intptr_t (*PyTuple_Size)(PyObject*);
+  PyObject* (*PyInstanceMethod_New)(PyObject*);
+  PyObject* (*PyObject_GetAttrString)(PyObject*, const char*);
+  int (*PyErr_ExceptionMatches)(PyObject*);
+  PyObject** PyExc_Exception;
   int (*Py_IsInitialized)();
   intptr_t (*PyDict_Size)(PyObject*);
   PyObject* (*PyDict_GetItemString)(PyObject*, const char*);

@@ -21,6 +21,7 @@
 #include "agent/sources/torch/torch_config.h"
 #include "agent/sources/torch/torch_gloo.h"
 #include "agent/sources/torch/torch_labels.h"
+#include "agent/sources/torch/torch_lightning.h"
 #include "agent/sources/torch/torch_marks.h"
 #include "agent/sources/torch/torch_memory.h"
 #include "agent/sources/torch/torch_modules.h"
@@ -98,13 +99,17 @@ PyObject* SetModuleDomain(PyObject*, PyObject* domain) {
   return None();
 }
 
-// enter(name), exit(): a module's forward, on this thread. exit() -> 1: it was a root.
-PyObject* EnterModule(PyObject*, PyObject* name) {
-  (void)BeginModule(static_cast<ArenaRef>(ToNumber(name)));
+// enter(module, name), exit(module): its forward, on this thread. exit() -> 1: it was a root.
+PyObject* EnterModule(PyObject*, PyObject* const* arguments, intptr_t count) {
+  if (count >= 2 && EnterCall(arguments[0])) {
+    (void)BeginModule(static_cast<ArenaRef>(ToNumber(arguments[1])));
+  }
   return None();
 }
 
-PyObject* ExitModule(PyObject*, PyObject*) { return Number(EndModule() ? 1 : 0); }
+PyObject* ExitModule(PyObject*, PyObject* module) {
+  return Number(LeaveCall(module) && EndModule() ? 1 : 0);
+}
 
 // module_call(class, original, first seen, root done) -> its new __call__, or None.
 PyObject* NewModuleCall(PyObject*, PyObject* const* arguments, intptr_t count) {
@@ -336,9 +341,10 @@ PyObject* MakeTorchFunctions() {
       Define("domain", &Domain, kMethO),
       Define("name", &Name, kMethO),
       Define("set_module_domain", &SetModuleDomain, kMethO),
-      Define("enter", &EnterModule, kMethO),
-      Define("exit", &ExitModule, kMethNoArgs),
+      Define("enter", &EnterModule, kMethFastcall),
+      Define("exit", &ExitModule, kMethO),
       Define("module_call", &NewModuleCall, kMethFastcall),
+      Define("step_call", &NewStepCall, kMethO),
       Define("watch_roots", &WatchRoots, kMethO),
       Define("root_begins", &RootBegins, kMethO),
       Define("name_module", &NameModuleById, kMethFastcall),

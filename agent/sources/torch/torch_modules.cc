@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "agent/sources/torch/torch_ranges.h"
@@ -93,19 +94,44 @@ ArenaRef NameOf(PyObject* self) {
 
 PyObject* CallModule(PyObject* self, PyObject* const* arguments, intptr_t count,
                      PyObject* keywords) {
-  const ArenaRef name = NameOf(self);
-  if (name == 0) return CallOriginal(self, arguments, count, keywords);
-  TellOfRoot(self);
-  const bool begun = BeginModule(name);
+  const bool begun = BeginCall(self);
   PyObject* const result = CallOriginal(self, arguments, count, keywords);
+  EndCall(self, begun, result);
+  return result;
+}
+
+constinit thread_local SteppedModule t_stepped;
+
+}  // namespace
+
+bool BeginCall(PyObject* module) {
+  const ArenaRef name = NameOf(module);
+  if (!EnterCall(module) || name == 0) return false;
+  TellOfRoot(module);
+  return BeginModule(name);
+}
+
+void EndCall(PyObject* module, bool begun, PyObject* result) {
+  (void)LeaveCall(module);
   // Also when the forward raised; then no other Python code may run here.
   if (begun && EndModule() && result != nullptr && !HasBackwardCall()) {
     Tell(g_call.root_done, result);
   }
-  return result;
 }
 
-}  // namespace
+SteppedModule SetSteppedModule(SteppedModule next) { return std::exchange(t_stepped, next); }
+
+bool EnterCall(const PyObject* module) {
+  SteppedModule& stepped = t_stepped;
+  return stepped.module != module || stepped.calls++ == 0;
+}
+
+bool LeaveCall(const PyObject* module) {
+  SteppedModule& stepped = t_stepped;
+  return stepped.module != module || stepped.calls == 0 || --stepped.calls == 0;
+}
+
+bool HasModuleCall() { return g_call.original != nullptr; }
 
 PyObject* MakeModuleCall(PyObject* type, PyObject* original, PyObject* first_seen,
                          PyObject* root_done) {

@@ -15,6 +15,9 @@ namespace ranktap::agent {
 PyObject* MakeModuleCall(PyObject* type, PyObject* original, PyObject* first_seen,
                          PyObject* root_done);
 
+// It made one.
+bool HasModuleCall();
+
 // Python functions. watch_roots(begins): `begins(module)` is called before each root that is
 // recorded; None: no longer. root_begins(module): a named module is about to run.
 PyObject* WatchRoots(PyObject*, PyObject* begins);
@@ -24,6 +27,25 @@ PyObject* RootBegins(PyObject*, PyObject* module);
 void NameModule(const PyObject* module, proto::ArenaRef name);
 // It is gone: another may get its address.
 void ForgetModule(const PyObject* module);
+
+// A call of the module: a range, where it has a name and is recorded. `begun` is what BeginCall
+// said; `result`: nullptr where the call raised.
+bool BeginCall(PyObject* module);
+void EndCall(PyObject* module, bool begun, PyObject* result);
+
+// The module whose step this thread runs, which Lightning calls past the module's __call__ or with
+// it, and how many of its calls the thread is inside of. A step that calls its own module is one
+// forward with it.
+struct SteppedModule {
+  const PyObject* module = nullptr;  // nullptr: none
+  uint32_t calls = 0;
+};
+// -> the one before.
+SteppedModule SetSteppedModule(SteppedModule next);
+// A call begins or ends on this thread. False: it is inside of the same module's step, and has no
+// range.
+bool EnterCall(const PyObject* module);
+bool LeaveCall(const PyObject* module);
 
 // This thread records, and is inside of no module.
 bool IsAtRoot();

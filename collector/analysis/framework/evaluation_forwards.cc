@@ -44,10 +44,12 @@ class OfRoot {
     int64_t wanted = 0;
     size_t next = backwards_.size();
     for (size_t i = forwards_.size(); i-- > 0;) {
-      for (; next > 0 && backwards_[next - 1] >= spans_[forwards_[i]].start; --next) {
-        wanted += for_each;
-      }
-      (*evaluations)[forwards_[i]] = wanted == 0;
+      const ModuleSpan& forward = spans_[forwards_[i]];
+      for (; next > 0 && backwards_[next - 1] >= forward.end; --next) wanted += for_each;
+      // A backward pass inside, by hand or of a compiler that traces it, wants no other forward.
+      const bool has_backward = next > 0 && backwards_[next - 1] >= forward.start;
+      while (next > 0 && backwards_[next - 1] >= forward.start) --next;
+      (*evaluations)[forwards_[i]] = wanted == 0 && !has_backward;
       wanted -= wanted > 0 ? 1 : 0;
     }
   }

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "collector/analysis/framework/module_spans.h"
+#include "collector/analysis/framework/pass_nesting.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -53,8 +54,8 @@ std::vector<uint32_t> NodesAround(const Operators& ops) {
   return nodes;
 }
 
-// Between the beginning of an optimizer's step and the next module's: of the optimizer, or of what
-// the loop does before the next forward.
+// Between the beginning of an optimizer's step, or the end of its closure's backward pass, and the
+// next module's beginning: of the optimizer, or of what the loop does before the next forward.
 class BetweenPasses {
  public:
   explicit BetweenPasses(const Trace& trace) {
@@ -63,6 +64,7 @@ class BetweenPasses {
         begins_.emplace_back(trace.ranges.start[row], true);
       }
     }
+    AddClosures(trace);
     if (begins_.empty()) return;
     for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
       begins_.emplace_back(trace.ranges.start[row], false);
@@ -76,6 +78,17 @@ class BetweenPasses {
   }
 
  private:
+  void AddClosures(const Trace& trace) {
+    const std::vector<Interval>& passes = NestedPasses(trace).in_optimizers;
+    for (const uint32_t row : RangesIn(trace, kPhaseDomain)) {
+      const int64_t end = trace.ranges.end[row];
+      if (trace.dictionary.String(trace.ranges.name[row]) == proto::kBackwardPhase &&
+          !Within(passes, trace.ranges.start[row], end).empty()) {
+        begins_.emplace_back(end, true);
+      }
+    }
+  }
+
   std::vector<std::pair<int64_t, bool>> begins_;  // of an optimizer's step; else of a module
 };
 
@@ -85,15 +98,17 @@ std::vector<OpPlace> PlaceOperators(const Trace& trace) {
   const Operators& ops = trace.operators;
   const ModuleFinder finder(trace);
   const BetweenPasses between(trace);
+  const auto& by_hand = NestedPasses(trace).by_hand;
   const std::vector<uint32_t> nodes = NodesAround(ops);
   std::vector<OpPlace> places(ops.size());
   std::unordered_map<uint64_t, uint32_t> by_sequence;  // the last one: it made the node
   for (uint32_t i = 0; i < ops.size(); ++i) {
     const ModuleSpan* const module = finder.At(ops.writer[i], ops.start[i]);
-    if (module != nullptr) places[i].module = module->name;
     const uint32_t node = nodes[i];
+    places[i].in_no_pass = node == kNone && between.Has(ops.start[i]) &&
+                           (module == nullptr || by_hand.contains(module->name));
+    if (module != nullptr && !places[i].in_no_pass) places[i].module = module->name;
     if (node == kNone) {
-      places[i].in_no_pass = module == nullptr && between.Has(ops.start[i]);
       if (ops.sequence.At(i) != 0) by_sequence[ops.sequence[i]] = places[i].module;
       continue;
     }

@@ -15,7 +15,7 @@ inline constexpr size_t kPasses = 3;
 struct OpPlace {
   uint32_t module = 0;  // Dictionary::String, Root.path; 0: in none
   Pass pass = Pass::kForward;
-  bool in_no_pass = false;  // in no module, after an optimizer began and before the next module did
+  bool in_no_pass = false;  // after an optimizer began and before the next module did
 };
 
 // A row for each of trace.operators. A forward belongs to the innermost module open on its thread;

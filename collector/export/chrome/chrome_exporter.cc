@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -28,8 +30,12 @@ int64_t Base(const Run& run) {
 
 class HeadWriter {
  public:
-  HeadWriter(const Trace& trace, int64_t base_ns, ChromeEvents* events)
-      : trace_(trace), base_ns_(base_ns), events_(events), json_(events->json()) {}
+  HeadWriter(const Run& run, const Trace& trace, int64_t base_ns, ChromeEvents* events)
+      : metadata_(run.info.metadata),
+        trace_(trace),
+        base_ns_(base_ns),
+        events_(events),
+        json_(events->json()) {}
 
   void WriteHead() {
     json_.Raw("{\n\"schemaVersion\": 1,\n\"deviceProperties\": [");
@@ -47,11 +53,23 @@ class HeadWriter {
       WriteProcessGroups();
       json_.Raw("},\n");
     }
+    WriteMetadata();
     json_.Raw("\"host_name\": ").Text(trace_.info.host).Raw(",\n");
     json_.Raw("\"trace_id\": ").Text(trace_.info.session).Raw(",\n");
     if (trace_.info.simulated) json_.Raw("\"simulated_gpu\": 1,\n");
     json_.Raw("\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ").Number(base_ns_);
     json_.Raw(",\n\"traceEvents\": [");
+  }
+
+  // As add_metadata() does, but where Kineto has a member of this name.
+  void WriteMetadata() {
+    constexpr std::array<std::string_view, 9> kKinetos = {
+        "schemaVersion", "deviceProperties", "distributedInfo",     "host_name",  "trace_id",
+        "simulated_gpu", "displayTimeUnit",  "baseTimeNanoseconds", "traceEvents"};
+    for (const auto& [key, value] : metadata_) {
+      if (std::ranges::count(kKinetos, key) != 0) continue;
+      json_.Text(key).Raw(": ").Text(value).Raw(",\n");
+    }
   }
 
   // As torch.profiler does, which HTA and TensorBoard look for.
@@ -141,6 +159,7 @@ class HeadWriter {
   }
 
  private:
+  const std::map<std::string, std::string>& metadata_;
   const Trace& trace_;
   int64_t base_ns_;
   ChromeEvents* events_;
@@ -182,7 +201,7 @@ std::optional<Failure> WriteChrome(const Run& run, std::span<const Trace* const>
   Result<OutputFile> file = OutputFile::Create(path);
   if (!file) return Failure{file.message()};
   ChromeEvents events(&*file, shift - base_ns, options.Shifted(shift));
-  HeadWriter head(trace, base_ns, &events);
+  HeadWriter head(run, trace, base_ns, &events);
   head.WriteHead();
   head.WriteNames();
   if (options.hta_compat) {

@@ -9,6 +9,7 @@
 #include "collector/export/chrome/kineto_walk.h"
 #include "collector/export/json_text.h"
 #include "collector/export/output_file.h"
+#include "collector/import/importers.h"
 #include "collector/import/kineto/kineto_event.h"
 
 namespace ranktap::collector {
@@ -119,8 +120,9 @@ class Copier {
 
 bool CanCopyKineto(const Trace& trace, const ExportOptions& options, const std::string& path) {
   std::error_code absent;
-  return trace.origin == TraceOrigin::kKineto && trace.damage.empty() && !options.hta_compat &&
-         !options.tensor_arrows && std::filesystem::is_regular_file(trace.path, absent) &&
+  return trace.origin == TraceOrigin::kKineto && trace.info.rank_origin != kRankInPids &&
+         trace.damage.empty() && !options.hta_compat && !options.tensor_arrows &&
+         !options.some_steps && std::filesystem::is_regular_file(trace.path, absent) &&
          !std::filesystem::equivalent(trace.path, path, absent);
 }
 

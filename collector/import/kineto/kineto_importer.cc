@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "collector/import/kineto/kineto_event.h"
 #include "collector/import/kineto/kineto_tables.h"
+#include "collector/import/kineto/ranked_id.h"
 #include "collector/import/text_window.h"
 #include "collector/trace/table_columns.h"
 
@@ -96,8 +98,9 @@ void AddDistributed(const Json& info, Trace* trace) {
 
 class KinetoFile {
  public:
-  KinetoFile(ByteSource* source, Trace* trace)
-      : source_(source), window_(source), trace_(trace), tables_(trace) {}
+  // `only`: of a file of several ranks, the events of this one.
+  KinetoFile(ByteSource* source, Trace* trace, std::optional<uint32_t> only = std::nullopt)
+      : source_(source), window_(source), trace_(trace), tables_(trace), only_(only) {}
 
   void Read() {
     // A byte order mark, as Windows tools write it.
@@ -119,6 +122,16 @@ class KinetoFile {
   bool saw_events() const { return saw_events_; }
   // By ranktap merge: of how many files.
   size_t joined() const { return joined_; }
+  // By a script that said the rank in each pid; empty: not so.
+  std::set<uint32_t> JoinedRanks() const {
+    std::set<uint32_t> ranks;
+    for (const std::string& process : tables_.Processes()) {
+      const std::optional<RankedId> id = RankedIdIn(process);
+      if (!id) return {};
+      ranks.insert(id->rank);
+    }
+    return ranks.size() > 1 ? ranks : std::set<uint32_t>();
+  }
   // By somebody else: how one can tell; empty: it is one rank's.
   std::string JoinedHow() const {
     const std::set<std::string> processes = tables_.Processes();
@@ -221,7 +234,7 @@ class KinetoFile {
       const EventText text = ScanEvent(window_.begin(), window_.end(), event);
       switch (text.status) {
         case EventText::Status::kEvent:
-          tables_.Add(*event);
+          if (!only_ || Narrow(event)) tables_.Add(*event);
           window_.MoveTo(text.next);
           return true;
         case EventText::Status::kMalformed:
@@ -232,6 +245,15 @@ class KinetoFile {
           return SkipToNextEvent(window_.begin() + 1, "an event is cut off");
       }
     }
+  }
+
+  // To the rank that is asked for; false: of another.
+  bool Narrow(KinetoEvent* event) const {
+    const std::optional<RankedId> process = RankedIdIn(event->pid);
+    if (!process || process->rank != *only_) return false;
+    event->pid = process->id;
+    if (const std::optional<RankedId> thread = RankedIdIn(event->tid)) event->tid = thread->id;
+    return true;
   }
 
   // Goes on at the next place after `from` that looks like the beginning of an event.
@@ -283,6 +305,7 @@ class KinetoFile {
   TextWindow window_;
   Trace* trace_;
   KinetoTables tables_;
+  std::optional<uint32_t> only_;
   int64_t base_ns_ = 0;
   size_t joined_ = 0;
   bool saw_events_ = false;
@@ -291,7 +314,29 @@ class KinetoFile {
 
 }  // namespace
 
-Result<Trace> ImportKineto(const std::string& path) {
+namespace {
+
+// Each rank's part: the file is read once for each.
+Result<std::vector<Trace>> ImportRanks(const std::string& path, const std::set<uint32_t>& ranks) {
+  std::vector<Trace> traces;
+  for (const uint32_t rank : ranks) {
+    Result<ByteSource> source = ByteSource::Open(path);
+    if (!source) return Failure{source.message()};
+    Trace& trace = traces.emplace_back();
+    trace.path = path;
+    trace.origin = TraceOrigin::kKineto;
+    KinetoFile(&*source, &trace, rank).Read();
+    trace.info.rank = rank;
+    trace.info.world_size = static_cast<uint32_t>(ranks.size());
+    trace.info.rank_origin = kRankInPids;
+    CloseTrace("torch.profiler", source->file_bytes(), &trace);
+  }
+  return traces;
+}
+
+}  // namespace
+
+Result<std::vector<Trace>> ImportKinetoRanks(const std::string& path) {
   Result<ByteSource> source = ByteSource::Open(path);
   if (!source) return Failure{source.message()};
   Trace trace;
@@ -312,6 +357,9 @@ Result<Trace> ImportKineto(const std::string& path) {
                     "their directory",
                     path, file.joined())};
   }
+  if (const std::set<uint32_t> ranks = file.JoinedRanks(); !ranks.empty()) {
+    return ImportRanks(path, ranks);
+  }
   if (const std::string how = file.JoinedHow(); !how.empty()) {
     return Failure{
         fmt::format("{}: traces of several ranks joined in one file: {}; name the file of each "
@@ -319,7 +367,16 @@ Result<Trace> ImportKineto(const std::string& path) {
                     path, how)};
   }
   CloseTrace("torch.profiler", source->file_bytes(), &trace);
-  return trace;
+  std::vector<Trace> traces;
+  traces.push_back(std::move(trace));
+  return traces;
+}
+
+Result<Trace> ImportKineto(const std::string& path) {
+  Result<std::vector<Trace>> traces = ImportKinetoRanks(path);
+  if (!traces) return Failure{traces.message()};
+  if (traces->size() > 1) return Failure{fmt::format("{}: traces of several ranks", path)};
+  return std::move(traces->front());
 }
 
 bool LooksLikeKineto(std::string_view head) {

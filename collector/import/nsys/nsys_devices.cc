@@ -54,6 +54,16 @@ class DeviceRows {
     return process;
   }
 
+  // CUPTI's number: unknown 0, pageable 1, ... managed static 7. nsys counts them without the
+  // unknown, from pageable 0.
+  uint32_t MemoryKind(const SqlRow& row, int column) const {
+    constexpr int64_t kManagedStatic = 6;
+    const int64_t kind = row.Int(column);
+    if (to_.is_ours) return row.Small(column);
+    const bool is_known = !row.IsNull(column) && kind >= 0 && kind <= kManagedStatic;
+    return is_known ? static_cast<uint32_t>(kind) + 1 : 0;
+  }
+
   void ReadKernels() {
     enum {
       kName = kMore,
@@ -121,8 +131,8 @@ class DeviceRows {
       SetOptional(&copies.bytes_unknown, copies.bytes.size(), row.IsNull(kBytes) ? 1 : 0);
       copies.bytes.push_back(static_cast<uint64_t>(row.Int(kBytes)));
       copies.copy_kind.push_back(static_cast<uint8_t>(row.Int(kKind)));
-      copies.src_kind.push_back(static_cast<uint8_t>(row.Int(kFrom)));
-      copies.dst_kind.push_back(static_cast<uint8_t>(row.Int(kTo)));
+      copies.src_kind.push_back(static_cast<uint8_t>(MemoryKind(row, kFrom)));
+      copies.dst_kind.push_back(static_cast<uint8_t>(MemoryKind(row, kTo)));
       SetOptional(&copies.copies, at, static_cast<uint64_t>(row.Int(kCount)));
       if (row.IsNull(kFromDevice) || row.IsNull(kToDevice)) return;
       SetOptional(&copies.peer, at, 1);
@@ -144,7 +154,7 @@ class DeviceRows {
       SetOptional(&memsets.value, memsets.size() - 1, row.Small(kValue));
       SetOptional(&memsets.bytes_unknown, memsets.bytes.size(), row.IsNull(kBytes) ? 1 : 0);
       memsets.bytes.push_back(static_cast<uint64_t>(row.Int(kBytes)));
-      memsets.memory_kind.push_back(static_cast<uint16_t>(row.Int(kKind)));
+      memsets.memory_kind.push_back(static_cast<uint16_t>(MemoryKind(row, kKind)));
     });
   }
 
@@ -212,8 +222,9 @@ class DeviceRows {
       event.device = row.Small(kMemoryDevice);
       event.context = row.Small(kMemoryContext);
       event.stream = row.Small(kMemoryStream);
-      event.operation = row.Small(kOperation);
-      event.memory_kind = row.Small(kKind);
+      // nsys: 0 allocates and 1 frees; CUPTI: 1 and 2.
+      event.operation = row.Small(kOperation) + (to_.is_ours ? 0 : 1);
+      event.memory_kind = MemoryKind(row, kKind);
       process->trace().memory.push_back(event);
       ++process->trace().events;
     });

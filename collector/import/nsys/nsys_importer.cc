@@ -27,8 +27,12 @@ class NsysFile {
     static constexpr std::string_view kStrings[] = {"id", "value"};
     file_->ForEachRow("StringIds", kStrings,
                       [&](const SqlRow& row) { strings_.Add(row.Int(0), row.Text(1)); });
-    const NsysTarget target{file_, &strings_, [this](int64_t id) { return ProcessOf(id); },
-                            [this](int64_t id) { return Known(id); }, &skipped_};
+    const NsysTarget target{file_,
+                            &strings_,
+                            [this](int64_t id) { return ProcessOf(id); },
+                            [this](int64_t id) { return Known(id); },
+                            &skipped_,
+                            file_->Has("RANKTAP_RANKS")};
     ReadNsysDevices(target);
     ReadNsysHost(target);
     ReadProcesses();

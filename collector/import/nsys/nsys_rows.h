@@ -20,6 +20,7 @@ struct NsysTarget {
   std::function<NsysProcess*(int64_t global_id)> process_of;     // of a globalPid or a globalTid
   std::function<NsysProcess*(int64_t global_id)> known_process;  // nullptr: no event was of it
   std::map<std::string, uint64_t>* skipped;                      // rows, by what was wrong
+  bool is_ours = false;  // `ranktap export` wrote it, which numbers memory as CUPTI does
 };
 
 // Kernels, copies, memsets, graph launches, synchronisation, allocations.

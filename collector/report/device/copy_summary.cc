@@ -1,11 +1,15 @@
 
-#include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "collector/analysis/device_timeline.h"
+#include "collector/analysis/numbers/describe.h"
 #include "collector/analysis/numbers/duration_distribution.h"
 #include "collector/analysis/numbers/interval_set.h"
+#include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
 #include "collector/trace/sort_rows.h"
@@ -17,7 +21,10 @@ namespace {
 struct CopyRow {
   std::string name;
   DurationDistribution time;
-  int64_t bytes = 0, largest = 0, host_ns = 0, alone_ns = 0;
+  std::vector<double> sizes;
+  Description size;  // of `sizes`, in bytes
+  int64_t bytes = 0, host_ns = 0, alone_ns = 0;
+  int64_t all_ns = 0;          // of all rows
   bool bytes_unknown = false;  // of one of them at least
   // What the file's own GB/s say of how much those were; -1: it says nothing of one of them.
   double told_bytes = 0;
@@ -44,7 +51,7 @@ void Add(const Trace& trace, std::map<std::string, CopyRow>* by_name) {
       row.told_bytes +=
           unknown ? gbps * static_cast<double>(span.end - span.start) : static_cast<double>(bytes);
     }
-    row.largest = std::max(row.largest, bytes);
+    row.sizes.push_back(static_cast<double>(bytes));
     row.alone_ns += span.end - span.start - Length(Within(compute, span.start, span.end));
     if (span.launch != kNone) {
       row.host_ns += trace.api_calls.end[span.launch] - trace.api_calls.start[span.launch];
@@ -66,9 +73,20 @@ const ColumnsOf<CopyRow> kColumns = {
     {"total_bytes", Unit::kBytes, [](const CopyRow& row) { return Known(row, row.bytes); }},
     {"mean_bytes", Unit::kBytes,
      [](const CopyRow& row) { return Known(row, row.bytes / row.time.count); }, Shown::kDetail},
-    {"max_bytes", Unit::kBytes, [](const CopyRow& row) { return Known(row, row.largest); },
+    {"median_bytes", Unit::kBytes,
+     [](const CopyRow& row) { return Known(row, std::llround(row.size.median)); }, Shown::kDetail},
+    {"stddev_bytes", Unit::kBytes,
+     [](const CopyRow& row) {
+       return Known(row, row.size.count < 2 ? 0 : std::llround(row.size.deviation));
+     },
      Shown::kDetail},
+    {"min_bytes", Unit::kBytes,
+     [](const CopyRow& row) { return Known(row, std::llround(row.size.min)); }, Shown::kDetail},
+    {"max_bytes", Unit::kBytes,
+     [](const CopyRow& row) { return Known(row, std::llround(row.size.max)); }, Shown::kDetail},
     {"total_ns", Unit::kNs, [](const CopyRow& row) { return row.time.total_ns; }},
+    {"share_percent", Unit::kPercent,
+     [](const CopyRow& row) { return Percent(row.time.total_ns, row.all_ns); }, Shown::kDetail},
     {"mean_ns", Unit::kNs, [](const CopyRow& row) { return row.time.mean_ns(); }, Shown::kDetail},
     {"median_ns", Unit::kNs, [](const CopyRow& row) { return row.time.median_ns(); },
      Shown::kDetail},
@@ -88,9 +106,13 @@ const ColumnsOf<CopyRow> kColumns = {
 Table TabulateCopies(const Run& run, const ReportOptions&) {
   std::map<std::string, CopyRow> by_name;
   for (const Trace& trace : run.traces) Add(trace, &by_name);
+  int64_t all_ns = 0;
+  for (const auto& [name, row] : by_name) all_ns += row.time.total_ns;
   std::vector<CopyRow> rows;
   for (auto& [name, row] : by_name) {
     row.name = name;
+    row.all_ns = all_ns;
+    row.size = Describe(std::move(row.sizes));
     rows.push_back(std::move(row));
   }
   SortRows(&rows,

@@ -7,6 +7,7 @@
 
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/report/device/throttling.h"
 #include "collector/report/reports.h"
 #include "collector/trace/device_counters.h"
 
@@ -27,18 +28,6 @@ struct Series {
   Cell Least() const { return count == 0 ? Cell() : Cell(static_cast<int64_t>(least)); }
   Cell Most() const { return count == 0 ? Cell() : Cell(static_cast<int64_t>(most)); }
 };
-
-struct Reason {
-  uint64_t bit;
-  std::string_view name;
-};
-// NVML's, but for an idle device and for clocks that somebody has set: those are no throttling.
-constexpr std::array<Reason, 6> kReasons = {{{0x4, "power cap"},
-                                             {0x8, "hardware slowdown"},
-                                             {0x10, "sync boost"},
-                                             {0x20, "temperature (software)"},
-                                             {0x40, "temperature (hardware)"},
-                                             {0x80, "power brake"}}};
 
 struct DeviceSeries {
   const Trace* trace = nullptr;
@@ -67,9 +56,7 @@ std::map<uint32_t, DeviceSeries> Collect(const Trace& trace) {
     DeviceSeries& device = devices[samples.device[i]];
     device.counters[*known->second].Add(samples.value[i]);
     if (*known->second != static_cast<size_t>(DeviceCounter::kThrottleReasons)) continue;
-    const auto bits = static_cast<uint64_t>(samples.value[i]);
-    uint64_t throttling = 0;
-    for (const Reason& reason : kReasons) throttling |= bits & reason.bit;
+    const uint64_t throttling = ThrottlingOf(static_cast<uint64_t>(samples.value[i]));
     device.reasons |= throttling;
     device.throttled += throttling != 0 ? 1 : 0;
   }
@@ -78,15 +65,6 @@ std::map<uint32_t, DeviceSeries> Collect(const Trace& trace) {
     series.device = device;
   }
   return devices;
-}
-
-std::string NamesOf(uint64_t reasons) {
-  std::string text;
-  for (const Reason& reason : kReasons) {
-    if ((reasons & reason.bit) == 0) continue;
-    text += (text.empty() ? "" : ", ") + std::string(reason.name);
-  }
-  return text;
 }
 
 Cell MeanWatts(const DeviceSeries& row) {
@@ -118,7 +96,8 @@ const ColumnsOf<DeviceSeries> kColumns = {
      [](const DeviceSeries& row) {
        return Percent(row.throttled, row.Of(DeviceCounter::kThrottleReasons).count);
      }},
-    {"throttled_by", Unit::kText, [](const DeviceSeries& row) { return NamesOf(row.reasons); }},
+    {"throttled_by", Unit::kText,
+     [](const DeviceSeries& row) { return NamesOfThrottling(row.reasons); }},
 };
 
 }  // namespace

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/device/hta_kernels.h"
+#include "collector/report/human_units.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -20,19 +22,60 @@ struct ByName {
   int64_t untimed = 0;
 };
 
-// By name id, which costs an array index an event; names are looked at once per id.
-std::vector<ByName> CountKernels(const Trace& trace) {
-  std::vector<ByName> by_id(trace.dictionary.strings() + 1);
+// Kernels of one name, and of one shape where that groups: 0 else.
+struct Group {
+  uint32_t name = 0, shape = 0;
+  ByName of;
+};
+
+// Which group an event belongs to. By name alone it costs an array index an event; names are looked
+// at once per id.
+class Groups {
+ public:
+  Groups(const Trace& trace, bool by_shape) : by_shape_(by_shape) {
+    by_name_.resize(trace.dictionary.strings() + 1, kNone);
+  }
+  ByName& Of(uint32_t name, uint32_t shape) {
+    name = std::min(name, static_cast<uint32_t>(by_name_.size() - 1));
+    uint32_t& at =
+        by_shape_ ? by_both_.try_emplace({name, shape}, kNone).first->second : by_name_[name];
+    if (at == kNone) {
+      at = static_cast<uint32_t>(groups_.size());
+      groups_.push_back({name, by_shape_ ? shape : 0, {}});
+    }
+    return groups_[at].of;
+  }
+  std::vector<Group> Take() { return std::move(groups_); }
+
+ private:
+  const bool by_shape_;
+  std::vector<uint32_t> by_name_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> by_both_;
+  std::vector<Group> groups_;
+};
+
+std::vector<Group> CountKernels(const Trace& trace, bool by_shape) {
+  Groups groups(trace, by_shape);
   const Kernels& kernels = trace.kernels;
   for (size_t i = 0; i < kernels.size(); ++i) {
-    const size_t id = std::min<size_t>(kernels.name[i], by_id.size() - 1);
+    ByName& group = groups.Of(kernels.name[i], kernels.shape[i]);
     if (kernels.start[i] == kUntimed) {
-      ++by_id[id].untimed;
+      ++group.untimed;
     } else {
-      by_id[id].time.Add(kernels.end[i] - kernels.start[i]);
+      group.time.Add(kernels.end[i] - kernels.start[i]);
     }
   }
-  return by_id;
+  return groups.Take();
+}
+
+std::string NameIn(std::string_view recorded, KernelNames form) {
+  if (form == KernelNames::kMangled && !recorded.empty()) return std::string(recorded);
+  std::string readable = ReadableKernelName(recorded);
+  return form == KernelNames::kBase ? BaseKernelName(readable) : readable;
+}
+
+std::string Sizes(const uint32_t (&sizes)[3]) {
+  return fmt::format("{}x{}x{}", sizes[0], sizes[1], sizes[2]);
 }
 
 std::string WhyNoKernels(const Run& run) {
@@ -51,8 +94,14 @@ struct Line {
   int64_t total_ns = 0;  // of all kernels
 };
 
-const ColumnsOf<Line> kColumns = {
+const ColumnsOf<Line> kName = {
     {"name", Unit::kText, [](const Line& line) { return line.kernel.name; }},
+};
+const ColumnsOf<Line> kGrid = {
+    {"grid_xyz", Unit::kText, [](const Line& line) { return line.kernel.grid; }, Shown::kWanted},
+    {"block_xyz", Unit::kText, [](const Line& line) { return line.kernel.block; }, Shown::kWanted},
+};
+const ColumnsOf<Line> kTimes = {
     {"calls", Unit::kCount,
      [](const Line& line) { return line.kernel.time.count + line.kernel.untimed; }},
     {"total_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.total_ns; }},
@@ -73,46 +122,79 @@ const ColumnsOf<Line> kColumns = {
     {"ranks", Unit::kCount, [](const Line& line) { return line.kernel.ranks; }, Shown::kDetail},
 };
 
+// What the answer lacks of what was asked for.
+std::vector<std::string> NotesOn(const Run& run, const ReportOptions& options) {
+  std::vector<std::string> notes;
+  if (options.kernel_names != KernelNames::kMangled) return notes;
+  std::set<std::string_view> all, demangled;
+  for (const Trace& trace : run.traces) {
+    for (size_t i = 0; i < trace.kernels.size(); ++i) {
+      const std::string_view name = trace.dictionary.String(trace.kernels.name[i]);
+      all.insert(name);
+      if (IsDemangled(name)) demangled.insert(name);
+    }
+  }
+  if (!demangled.empty()) {
+    notes.push_back(
+        fmt::format("{} of {} were recorded demangled only; nothing tells their mangled names",
+                    demangled.size(), Counted(all.size(), "name")));
+  }
+  return notes;
+}
+
 }  // namespace
 
-std::vector<KernelRow> SummarizeKernels(const std::vector<Trace>& traces) {
-  std::map<std::string, KernelRow> rows;
+std::vector<KernelRow> SummarizeKernels(const std::vector<Trace>& traces,
+                                        const ReportOptions& options) {
+  using Key = std::tuple<std::string, std::string, std::string>;  // name, grid, block
+  std::map<Key, KernelRow> rows;
   for (const Trace& trace : traces) {
-    std::map<std::string, ByName> of_trace;
-    const std::vector<ByName> by_id = CountKernels(trace);
-    for (uint32_t id = 0; id < by_id.size(); ++id) {
-      if (by_id[id].time.count + by_id[id].untimed == 0) continue;
-      ByName& sum = of_trace[ReadableKernelName(trace.dictionary.String(id))];
-      sum.time.Add(by_id[id].time);
-      sum.untimed += by_id[id].untimed;
+    std::map<Key, ByName> of_trace;
+    for (const Group& group : CountKernels(trace, options.by_grid)) {
+      const proto::LaunchShape* const shape = trace.dictionary.Shape(group.shape);
+      ByName& sum = of_trace[{NameIn(trace.dictionary.String(group.name), options.kernel_names),
+                              shape == nullptr ? "" : Sizes(shape->grid),
+                              shape == nullptr ? "" : Sizes(shape->block)}];
+      sum.time.Add(group.of.time);
+      sum.untimed += group.of.untimed;
     }
-    for (const auto& [name, sum] : of_trace) {
-      KernelRow& row = rows[name];
-      row.name = name;
+    for (const auto& [key, sum] : of_trace) {
+      KernelRow& row = rows[key];
+      std::tie(row.name, row.grid, row.block) = key;
       row.time.Add(sum.time);
       row.untimed += sum.untimed;
       ++row.ranks;
     }
   }
   std::vector<KernelRow> sorted;
-  for (auto& [name, row] : rows) sorted.push_back(std::move(row));
+  for (auto& [key, row] : rows) sorted.push_back(std::move(row));
   std::sort(sorted.begin(), sorted.end(), [](const KernelRow& a, const KernelRow& b) {
-    return std::tie(b.time.total_ns, a.name) < std::tie(a.time.total_ns, b.name);
+    return std::tie(b.time.total_ns, a.name, a.grid, a.block) <
+           std::tie(a.time.total_ns, b.name, b.grid, b.block);
   });
   return sorted;
 }
 
 Table TabulateKernels(const Run& run, const ReportOptions& options) {
-  if (options.hta_compat) return TabulateHtaKernels(run);
+  if (options.hta_compat) {
+    Table table = TabulateHtaKernels(run);
+    if (options.by_grid || options.kernel_names != KernelNames::kDemangled) {
+      table.notes.push_back("HTA groups by demangled name alone; the other forms are left out");
+    }
+    return table;
+  }
   std::vector<Line> lines;
   int64_t total = 0, untimed = 0;
-  for (KernelRow& row : SummarizeKernels(run.traces)) {
+  for (KernelRow& row : SummarizeKernels(run.traces, options)) {
     total += row.time.total_ns;
     untimed += row.untimed;
     lines.push_back({std::move(row)});
   }
   for (Line& line : lines) line.total_ns = total;
-  Table table = TableOf("GPU kernels, all ranks", kColumns, lines);
+  Table table =
+      TableOf("GPU kernels, all ranks",
+              JoinedColumns({kName, options.by_grid ? kGrid : ColumnsOf<Line>(), kTimes}), lines);
+  table.notes = NotesOn(run, options);
   if (lines.empty()) table.notes.push_back(WhyNoKernels(run));
   if (untimed > 0) {
     table.notes.push_back(fmt::format(

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "collector/analysis/framework/pass_nesting.h"
 #include "collector/analysis/launched_work.h"
 #include "collector/analysis/timed_steps.h"
 #include "collector/report/framework/module_summary.h"
@@ -29,12 +30,14 @@ class Latencies {
       if (!steps_.Has(ranges.start[row])) continue;
       const std::string_view name = trace.dictionary.String(ranges.name[row]);
       if (name == proto::kBackwardPhase) backward.emplace_back(ranges.start[row], ranges.end[row]);
-      // Autograd launches from threads of its own.
-      for (uint16_t writer = 0; writer < trace.writers.size(); ++writer) {
-        phases_[std::string(name)].device +=
-            work.Between(writer, ranges.start[row], ranges.end[row]);
-      }
-      phases_[std::string(name)].host += ranges.end[row] - ranges.start[row];
+      const Interval phase(ranges.start[row], ranges.end[row]);
+      AddPhase(trace, work, {phase}, &phases_[std::string(name)]);
+      if (name != proto::kOptimizerPhase) continue;
+      Latency closure;
+      AddPhase(trace, work, Within(NestedPasses(trace).in_optimizers, phase.first, phase.second),
+               &closure);
+      phases_[std::string(name)].host -= closure.host;
+      phases_[std::string(name)].device -= closure.device;
     }
     for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
       const int64_t start = ranges.start[row];
@@ -44,8 +47,14 @@ class Latencies {
       const bool again = after != backward.begin() && start < std::prev(after)->second;
       if (again || !steps_.Has(start)) continue;
       Latency& module = modules_[std::string(trace.dictionary.String(ranges.name[row]))];
+      const uint16_t writer = ranges.writer[row];
       module.host += ranges.end[row] - start;
-      module.device += work.Between(ranges.writer[row], start, ranges.end[row]);
+      module.device += work.Between(writer, start, ranges.end[row]);
+      for (const Interval& other :
+           NestedPasses(trace).InModule(ranges.name[row], writer, start, ranges.end[row])) {
+        module.host -= other.second - other.first;
+        module.device -= work.Between(writer, other.first, other.second);
+      }
     }
   }
 
@@ -53,6 +62,17 @@ class Latencies {
   Latency Phase(const std::string& name) const { return PerStep(phases_, name); }
 
  private:
+  static void AddPhase(const Trace& trace, const LaunchedWork& work,
+                       const std::vector<Interval>& set, Latency* latency) {
+    for (const auto& [start, end] : set) {
+      latency->host += end - start;
+      // Autograd launches from threads of its own.
+      for (uint16_t writer = 0; writer < trace.writers.size(); ++writer) {
+        latency->device += work.Between(writer, start, end);
+      }
+    }
+  }
+
   Latency PerStep(const std::map<std::string, Latency>& sums, const std::string& name) const {
     const auto found = sums.find(name);
     if (found == sums.end()) return {};

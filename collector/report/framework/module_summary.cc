@@ -10,6 +10,7 @@
 #include "collector/analysis/framework/evaluation_forwards.h"
 #include "collector/analysis/framework/module_spans.h"
 #include "collector/analysis/framework/op_modules.h"
+#include "collector/analysis/framework/pass_nesting.h"
 #include "collector/analysis/launched_work.h"
 #include "collector/analysis/timed_steps.h"
 #include "collector/report/columns.h"
@@ -40,12 +41,15 @@ class SelfTimes {
 void AddTrace(const Trace& trace, std::map<std::string, ModuleRow>* rows) {
   const std::vector<ModuleSpan>& spans = ModuleSpans(trace);
   const LaunchedWork work(trace);
+  const PassNesting& passes = NestedPasses(trace);
   SelfTimes nesting(spans);
   const std::vector<bool> evaluations = EvaluationForwards(trace, spans);
   std::unordered_map<uint32_t, ModuleRow> by_name;
   for (uint32_t row = 0; row < spans.size(); ++row) {
     const ModuleSpan& span = spans[row];
-    const int64_t ns = span.end - span.start;
+    const std::vector<Interval> others =
+        passes.InModule(span.name, span.writer, span.start, span.end);
+    const int64_t ns = span.end - span.start - Length(others);
     ModuleRow& module = by_name[span.name];
     if (module.forward.count + module.evaluation.count == 0) {
       module.first = span.start - trace.first_ns;
@@ -57,6 +61,7 @@ void AddTrace(const Trace& trace, std::map<std::string, ModuleRow>* rows) {
     module.forward.Add(ns);
     module.self_ns += ns;
     module.gpu_ns += work.Between(span.writer, span.start, span.end);
+    for (const auto& [start, end] : others) module.gpu_ns -= work.Between(span.writer, start, end);
     const uint32_t parent = nesting.Enter(row);
     if (parent != kNone) by_name[spans[parent].name].self_ns -= ns;
   }

@@ -98,9 +98,19 @@ std::vector<uint32_t> StacksOf(const Trace& trace, const std::vector<HostNode>& 
   return stacks;
 }
 
-void AddNode(const Trace& trace, const HostNode& node, uint32_t stack_id,
-             const std::vector<FlopCount>& counted, const std::vector<OpPlace>& places,
-             const ReportOptions& options, Averages* averages) {
+// Python functions around it do not count.
+bool IsInside(const std::vector<HostNode>& nodes, const HostNode& node) {
+  uint32_t parent = node.parent;
+  while (parent != kNone && nodes[parent].kind == HostNode::Kind::kPython) {
+    parent = nodes[parent].parent;
+  }
+  return parent != kNone;
+}
+
+void AddNode(const Trace& trace, const std::vector<HostNode>& nodes, size_t index,
+             uint32_t stack_id, const std::vector<FlopCount>& counted,
+             const std::vector<OpPlace>& places, const ReportOptions& options, Averages* averages) {
+  const HostNode& node = nodes[index];
   std::string_view shapes, values, module, pass;
   std::vector<std::string> stack;
   bool is_annotation = false;
@@ -123,7 +133,7 @@ void AddNode(const Trace& trace, const HostNode& node, uint32_t stack_id,
   OpRow& row = averages->RowOf(Rewritten(name), false, is_annotation, shapes, std::move(stack),
                                module, pass);
   const int64_t length = node.end - node.start;
-  ++row.count;
+  if (row.count++ == 0) row.is_inside = IsInside(nodes, node);
   row.cpu_ns += length;
   row.self_cpu_ns += length - node.children_ns;
   row.device_ns += node.device_ns;
@@ -190,17 +200,19 @@ struct Line {
   SelfTotals totals;  // of the rank
 };
 
-ColumnsOf<Line> Columns(const ReportOptions& options) {
+// Where there is no room for all: the times that torch's users sort by, and the rank where rows of
+// several would look alike.
+ColumnsOf<Line> Columns(const ReportOptions& options, bool several_ranks) {
   const bool by_stack = options.by_stack > 0;
   const Shown with_stack = by_stack ? Shown::kDetail : Shown::kAlways;
   const auto group = [](bool by) { return by ? Shown::kAlways : Shown::kDetail; };
   return {
       {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); },
-       Shown::kDetail},
+       several_ranks ? Shown::kAlways : Shown::kDetail},
       {"name", Unit::kText, [](const Line& line) { return line.op.name; }},
       {"self_cpu_percent", Unit::kPercent,
        [](const Line& line) { return Percent(line.op.self_cpu_ns, line.totals.cpu_ns); },
-       with_stack},
+       Shown::kDetail},
       {"self_cpu_ns", Unit::kNs, [](const Line& line) { return line.op.self_cpu_ns; }},
       {"cpu_total_percent", Unit::kPercent,
        [](const Line& line) { return Percent(line.op.cpu_ns, line.totals.cpu_ns); },
@@ -289,7 +301,7 @@ std::vector<OpRow> AverageOps(const Trace& trace, const ReportOptions& options) 
     const HostNode& node = nodes[i];
     if (node.gone || node.kind == HostNode::Kind::kPython) continue;
     add_spans_before(node.start);
-    AddNode(trace, node, stacks[i], counted, places, options, &averages);
+    AddNode(trace, nodes, i, stacks[i], counted, places, options, &averages);
   }
   add_spans_before(INT64_MAX);
   const DeviceAnnotations& annotations = trace.device_annotations;
@@ -307,13 +319,17 @@ Table TabulateOps(const Run& run, const ReportOptions& options) {
   for (const Trace& trace : run.traces) {
     std::vector<OpRow> rows = AverageOps(trace, options);
     const SelfTotals totals = TotalSelfTimes(rows);
+    if (options.top_level) {
+      std::erase_if(rows, [](const OpRow& row) { return row.is_inside; });
+    }
     SortOps(totals, &rows);
     for (OpRow& row : rows) lines.push_back({&trace, std::move(row), totals});
     notes.push_back(fmt::format("{}: self CPU time total {}, self CUDA time total {}",
                                 RankName(trace), FormatNs(totals.cpu_ns),
                                 FormatNs(totals.device_ns)));
   }
-  Table table = TableOf("Operators, as torch's key_averages()", Columns(options), lines);
+  Table table = TableOf("Operators, as torch's key_averages()",
+                        Columns(options, run.traces.size() > 1), lines);
   NameAsTorch(&table);
   table.notes = std::move(notes);
   return table;

@@ -15,6 +15,7 @@ struct OpRow {
   std::string name;  // ProfilerStep#7 as ProfilerStep*
   bool on_device = false;
   bool is_annotation = false;
+  bool is_inside = false;          // another operator called it, the first time
   std::string shapes;              // JSON; only when grouped by shape
   std::vector<std::string> stack;  // only when grouped by stack
   std::string module;              // Root.path; only when grouped by module, as the pass

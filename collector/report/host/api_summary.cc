@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "collector/report/cells.h"
 #include "collector/report/columns.h"
 
 namespace ranktap::collector {
@@ -42,6 +43,8 @@ const ColumnsOf<ApiRow> kColumns = {
     {"domain", Unit::kText, [](const ApiRow& row) { return row.domain; }, Shown::kDetail},
     {"calls", Unit::kCount, [](const ApiRow& row) { return row.time.count; }},
     {"total_ns", Unit::kNs, [](const ApiRow& row) { return row.time.total_ns; }},
+    {"share_percent", Unit::kPercent,
+     [](const ApiRow& row) { return Percent(row.time.total_ns, row.all_ns); }, Shown::kDetail},
     {"mean_ns", Unit::kNs, [](const ApiRow& row) { return row.time.mean_ns(); }},
     {"median_ns", Unit::kNs, [](const ApiRow& row) { return row.time.median_ns(); },
      Shown::kDetail},
@@ -72,8 +75,13 @@ std::vector<ApiRow> SummarizeApis(const std::vector<Trace>& traces) {
       row.errors += by_id[id].errors;
     }
   }
+  int64_t all_ns = 0;
+  for (const auto& [key, row] : rows) all_ns += row.time.total_ns;
   std::vector<ApiRow> sorted;
-  for (auto& [key, row] : rows) sorted.push_back(std::move(row));
+  for (auto& [key, row] : rows) {
+    row.all_ns = all_ns;
+    sorted.push_back(std::move(row));
+  }
   std::sort(sorted.begin(), sorted.end(), [](const ApiRow& a, const ApiRow& b) {
     return std::tie(b.time.total_ns, a.name, a.domain) <
            std::tie(a.time.total_ns, b.name, b.domain);

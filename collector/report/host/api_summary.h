@@ -13,6 +13,7 @@ struct ApiRow {
   std::string name;
   std::string domain;  // "runtime" or "driver"
   DurationDistribution time;
+  int64_t all_ns = 0;  // of all calls in the table
   int64_t errors = 0;  // other than "not ready", which queries return by design
 };
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "collector/analysis/launched_work.h"
+#include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/host/hta_annotations.h"
 #include "collector/trace/framework_ranges.h"
@@ -72,6 +73,8 @@ const ColumnsOf<RangeRow> kColumns = {
     {"calls", Unit::kCount, [](const RangeRow& row) { return row.time.count; }},
     {"total_ns", Unit::kNs, [](const RangeRow& row) { return row.time.total_ns; }},
     {"gpu_ns", Unit::kNs, [](const RangeRow& row) { return row.gpu_ns; }},
+    {"share_percent", Unit::kPercent,
+     [](const RangeRow& row) { return Percent(row.time.total_ns, row.all_ns); }, Shown::kDetail},
     {"mean_ns", Unit::kNs, [](const RangeRow& row) { return row.time.mean_ns(); }},
     {"median_ns", Unit::kNs, [](const RangeRow& row) { return row.time.median_ns(); },
      Shown::kDetail},
@@ -91,8 +94,13 @@ const ColumnsOf<RangeRow> kColumns = {
 std::vector<RangeRow> SummarizeRanges(const std::vector<Trace>& traces) {
   std::map<Key, RangeRow> rows;
   for (const Trace& trace : traces) AddTrace(trace, &rows);
+  int64_t all_ns = 0;
+  for (const auto& [key, row] : rows) all_ns += row.time.total_ns;
   std::vector<RangeRow> sorted;
-  for (auto& [key, row] : rows) sorted.push_back(std::move(row));
+  for (auto& [key, row] : rows) {
+    row.all_ns = all_ns;
+    sorted.push_back(std::move(row));
+  }
   std::sort(sorted.begin(), sorted.end(), [](const RangeRow& a, const RangeRow& b) {
     return std::tie(b.time.total_ns, a.name, a.domain) <
            std::tie(a.time.total_ns, b.name, b.domain);

@@ -14,6 +14,7 @@ struct RangeRow {
   std::string domain;  // empty: the default domain; "record_function": a framework's annotation
   DurationDistribution time;
   int64_t gpu_ns = 0;  // of work launched by the same thread while the range was open
+  int64_t all_ns = 0;  // of all ranges in the table
   int64_t unfinished = 0;
   int64_t ranks = 0;
 };

@@ -6,6 +6,7 @@
 
 #include "collector/analysis/collectives.h"
 #include "collector/analysis/device_timeline.h"
+#include "collector/analysis/numbers/duration_distribution.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
@@ -20,8 +21,9 @@ struct CommRow {
   std::string group, type;
   int64_t bytes = 0;
   int64_t calls = 0, members = 0;
-  size_t alone = 0;  // calls with one traced member
-  int64_t kernel_ns = 0, transfer_ns = 0, wait_ns = 0, exposed_ns = 0;
+  size_t alone = 0;              // calls with one traced member
+  DurationDistribution kernels;  // of all members
+  int64_t transfer_ns = 0, wait_ns = 0, exposed_ns = 0;
   uint32_t group_size = 0;
   bool has_wait = false;              // some call had two traced members
   std::map<uint32_t, int64_t> last;   // arrivals, by trace
@@ -40,7 +42,7 @@ void Add(const CollectiveRun& call, const std::vector<std::vector<Interval>>& co
       std::max({row->group_size, call.group_size, static_cast<uint32_t>(call.members.size())});
   for (const CollectiveMember& member : call.members) {
     ++row->members;
-    row->kernel_ns += member.length();
+    row->kernels.Add(member.length());
     row->wait_ns += member.length() - transfer;
     row->exposed_ns +=
         member.length() - Length(Within(compute[member.trace], member.start, member.end));
@@ -84,7 +86,9 @@ std::vector<CommRow> SummarizeComm(const Run& run) {
     FindLastArriver(run, &row);
     rows.push_back(std::move(row));
   }
-  SortRows(&rows, [](const CommRow& a, const CommRow& b) { return a.kernel_ns > b.kernel_ns; });
+  SortRows(&rows, [](const CommRow& a, const CommRow& b) {
+    return a.kernels.total_ns > b.kernels.total_ns;
+  });
   return rows;
 }
 
@@ -111,8 +115,8 @@ const ColumnsOf<CommRow> kColumns = {
     {"group_size", Unit::kCount,
      [](const CommRow& row) { return row.group_size < 2 ? Cell() : Cell(int64_t{row.group_size}); },
      Shown::kDetail},
-    {"kernel_ns", Unit::kNs, [](const CommRow& row) { return Mean(row.kernel_ns, row.members); },
-     Shown::kDetail},
+    {"kernel_ns", Unit::kNs,
+     [](const CommRow& row) { return Mean(row.kernels.total_ns, row.members); }, Shown::kDetail},
     {"transfer_ns", Unit::kNs,
      [](const CommRow& row) {
        return row.has_wait ? Cell(Mean(row.transfer_ns, row.calls)) : Cell();
@@ -122,6 +126,12 @@ const ColumnsOf<CommRow> kColumns = {
        return row.has_wait ? Cell(Mean(row.wait_ns, row.members)) : Cell();
      }},
     {"exposed_ns", Unit::kNs, [](const CommRow& row) { return Mean(row.exposed_ns, row.members); },
+     Shown::kDetail},
+    {"kernel_median_ns", Unit::kNs, [](const CommRow& row) { return row.kernels.median_ns(); },
+     Shown::kDetail},
+    {"kernel_p95_ns", Unit::kNs, [](const CommRow& row) { return row.kernels.p95_ns(); },
+     Shown::kDetail},
+    {"kernel_stddev_ns", Unit::kNs, [](const CommRow& row) { return row.kernels.stddev_ns(); },
      Shown::kDetail},
     {"algbw_gb_per_s", Unit::kCount, [](const CommRow& row) { return Bandwidth(row, 1); },
      Shown::kDetail},

@@ -1,6 +1,7 @@
 #include "collector/report/steps/device_sweep.h"
 
 #include "collector/analysis/collectives.h"
+#include "collector/analysis/framework/pass_nesting.h"
 #include "collector/analysis/host_activity.h"
 #include "collector/analysis/sync_calls.h"
 #include "proto/framework_marks.h"
@@ -42,10 +43,14 @@ Explained PausesOfHost(const Trace& trace) {
 }
 
 void AddPasses(const Trace& trace, Explained* explained) {
-  explained->Add(Cause::kOptimizer, PhaseIntervals(trace, proto::kOptimizerPhase));
+  const std::vector<Interval>& in_closures = NestedPasses(trace).in_optimizers;
+  const auto add_optimizer = [&](const std::vector<Interval>& steps) {
+    explained->Add(Cause::kOptimizer, Difference(steps, in_closures));
+  };
+  add_optimizer(PhaseIntervals(trace, proto::kOptimizerPhase));
   explained->Add(Cause::kBackward, PhaseIntervals(trace, proto::kBackwardPhase));
   // As torch.profiler names them, where our own hooks were not.
-  explained->Add(Cause::kOptimizer, OperatorsNamed(trace, "Optimizer.step#"));
+  add_optimizer(OperatorsNamed(trace, "Optimizer.step#"));
   explained->Add(Cause::kBackward, OperatorsNamed(trace, "autograd::engine::evaluate_function"));
   explained->Add(Cause::kForward, ForwardPasses(trace));
 }

@@ -6,20 +6,17 @@
 #include <map>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/framework/op_modules.h"
 #include "collector/analysis/framework/operator_around.h"
-#include "collector/analysis/framework/python_stacks.h"
+#include "collector/analysis/framework/program_lines.h"
 #include "collector/analysis/stream_waits.h"
 #include "collector/report/human_units.h"
 #include "collector/report/steps/device_sweep.h"
 
 namespace ranktap::collector {
 namespace {
-
-constexpr size_t kFramesLookedAt = 32;
 
 // Time by name.
 struct Tally {
@@ -77,7 +74,8 @@ class Places {
         around_(trace),
         ops_(trace.operators.size() > 0 ? PlaceOperators(trace) : std::vector<OpPlace>()),
         waits_(StreamWaits(trace)),
-        launched_before_(spans_.size(), INT64_MIN) {
+        launched_before_(spans_.size(), INT64_MIN),
+        lines_(trace) {
     Explained phases = PausesOfHost(trace);
     AddPasses(trace, &phases);
     phases_ = phases.Take();
@@ -94,7 +92,7 @@ class Places {
     to->modules.Add(op == kNone || ops_[op].module == 0 ? std::string_view()
                                                         : trace_.dictionary.String(ops_[op].module),
                     end - start);
-    to->lines.Add(LineOf(op), end - start);
+    to->lines.Add(lines_.OfOperator(op), end - start);
     if (cause == Cause::kDependency && span != kNone) {
       const std::string what = WhatFor(start, end, span);
       to->waits.Add(what, end - start);
@@ -139,21 +137,6 @@ class Places {
     return time < piece.interval.second;
   }
 
-  // "train.py(12): step": the innermost frame that is not PyTorch's own.
-  std::string_view LineOf(uint32_t op) const {
-    while (op != kNone && trace_.operators.stack.At(op) == 0) op = trace_.operators.parent[op];
-    if (op == kNone) return "";
-    const uint32_t stack = trace_.operators.stack.At(op);
-    const auto [line, is_new] = lines_.try_emplace(stack);
-    if (!is_new) return line->second;
-    for (std::string& frame : InnermostFrames(trace_.dictionary.String(stack), kFramesLookedAt)) {
-      if (frame[0] == '<' || frame.find("torch/") != frame.npos) continue;
-      line->second = std::move(frame);
-      break;
-    }
-    return line->second;
-  }
-
   std::string WhatFor(int64_t start, int64_t end, uint32_t i) const {
     const DeviceSpan& span = spans_[i];
     const ApiCalls& calls = trace_.api_calls;
@@ -181,7 +164,7 @@ class Places {
   std::map<uint32_t, std::vector<StreamWait>> waits_;
   std::vector<int64_t> launched_before_;  // by span: the work before it on its stream
   std::vector<Explained::Piece> phases_;
-  mutable std::unordered_map<uint32_t, std::string> lines_;  // by stack
+  ProgramLines lines_;
 };
 
 void AddTrace(const Trace& trace, const std::vector<Interval>& waits,

@@ -52,14 +52,23 @@ std::vector<Pieces> PiecesOfPath(const Run& run, const std::vector<RankWaterfall
   return pieces;
 }
 
-CauseTimes Borne(const Trace& trace, const std::vector<Interval>& waits,
-                 const RankWaterfall& waterfall, Pieces pieces) {
-  CauseTimes times{};
+void AddMoment(int64_t start, int64_t end, std::vector<Interval>* to) {
+  if (!to->empty() && to->back().second == start) {
+    to->back().second = end;
+  } else {
+    to->emplace_back(start, end);
+  }
+}
+
+MomentsByCause Borne(const Trace& trace, const std::vector<Interval>& waits,
+                     const RankWaterfall& waterfall, Pieces pieces) {
+  MomentsByCause moments;
   std::vector<Interval> counted;
   for (const Step& step : waterfall.steps.list) {
     if (!step.warm_up) counted.emplace_back(step.start, step.end);
   }
   counted = Merged(std::move(counted));
+  if (counted.empty()) return moments;  // steps of no length
   std::vector<SetCursor> cursors;
   for (std::vector<Interval>& set : pieces) {
     cursors.emplace_back(Intersection(Merged(std::move(set)), counted));
@@ -68,25 +77,44 @@ CauseTimes Borne(const Trace& trace, const std::vector<Interval>& waits,
               [&](Cause cause, int64_t start, int64_t end, uint32_t) {
                 cursors[static_cast<size_t>(BearerOf(cause))].Split(
                     start, end, [&](int64_t from, int64_t until, bool on_path) {
-                      if (on_path) times[static_cast<size_t>(cause)] += until - from;
+                      if (on_path) AddMoment(from, until, &moments[static_cast<size_t>(cause)]);
                     });
               });
-  for (int64_t& ns : times) ns /= static_cast<int64_t>(waterfall.counted);
-  times[static_cast<size_t>(Cause::kWait)] = 0;
-  return times;
+  moments[static_cast<size_t>(Cause::kWait)].clear();
+  return moments;
 }
 
-}  // namespace
-
-std::vector<CauseTimes> BorneByCriticalPath(const Run& run,
-                                            const std::vector<RankWaterfall>& waterfalls) {
-  std::vector<CauseTimes> borne(run.traces.size());
+std::vector<MomentsByCause> FindMoments(const Run& run) {
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  std::vector<MomentsByCause> borne(run.traces.size());
   std::vector<Pieces> pieces = PiecesOfPath(run, waterfalls);
   const std::vector<std::vector<Interval>>& waits = WaitsForOtherRanks(run);
   ForEachTraceAtOnce(run, [&](uint32_t t) {
     if (waterfalls[t].counted == 0 || waterfalls[t].on_host || pieces[t] == Pieces{}) return;
     borne[t] = Borne(run.traces[t], waits[t], waterfalls[t], std::move(pieces[t]));
   });
+  return borne;
+}
+
+}  // namespace
+
+const std::vector<MomentsByCause>& MomentsOnCriticalPath(const Run& run) {
+  struct Moments {
+    std::vector<MomentsByCause> by_trace;
+  };
+  return run.memo.Get<Moments>([&run] { return Moments{FindMoments(run)}; }).by_trace;
+}
+
+std::vector<CauseTimes> BorneByCriticalPath(const Run& run,
+                                            const std::vector<RankWaterfall>& waterfalls) {
+  const std::vector<MomentsByCause>& moments = MomentsOnCriticalPath(run);
+  std::vector<CauseTimes> borne(moments.size(), CauseTimes{});
+  for (size_t t = 0; t < moments.size(); ++t) {
+    if (waterfalls[t].counted == 0) continue;
+    for (size_t c = 0; c < kCauses; ++c) {
+      borne[t][c] = Length(moments[t][c]) / static_cast<int64_t>(waterfalls[t].counted);
+    }
+  }
   return borne;
 }
 

@@ -1,8 +1,10 @@
 // What of each loss the critical path bears. A part of verdict.h.
 #pragma once
 
+#include <array>
 #include <vector>
 
+#include "collector/analysis/numbers/interval_set.h"
 #include "collector/report/steps/waterfall.h"
 #include "collector/trace/run.h"
 
@@ -15,5 +17,10 @@ namespace ranktap::collector {
 // on with the rank that is waited for. All 0 where the path does not come.
 std::vector<CauseTimes> BorneByCriticalPath(const Run& run,
                                             const std::vector<RankWaterfall>& waterfalls);
+
+// The same as the moments themselves, of all counted steps, by each rank's own clock. By trace and
+// cause, by start. Worked out once and kept in the run's memo.
+using MomentsByCause = std::array<std::vector<Interval>, kCauses>;
+const std::vector<MomentsByCause>& MomentsOnCriticalPath(const Run& run);
 
 }  // namespace ranktap::collector

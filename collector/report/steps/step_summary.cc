@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collector/analysis/device_steps.h"
+#include "collector/analysis/framework/pass_nesting.h"
 #include "collector/analysis/numbers/describe.h"
 #include "collector/analysis/numbers/interval_set.h"
 #include "collector/analysis/steps.h"
@@ -43,6 +44,23 @@ void AddOther(const StepList& steps, std::vector<Interval> phases, std::vector<S
   }
 }
 
+// To the step it begins in; one that ends steps itself to each, as far as it is in it.
+void AddForward(const PassNesting& nesting, const Ranges& ranges, uint32_t range,
+                const StepList& steps, std::vector<StepRow>* rows) {
+  int64_t start = ranges.start[range];
+  int64_t step = StepIndexAt(steps, start);
+  const bool by_hand = nesting.by_hand.contains(ranges.name[range]);
+  while (step >= 0 && start < ranges.end[range]) {
+    const Step& at = steps.list[static_cast<size_t>(step)];
+    const int64_t end = by_hand ? std::min(at.end, ranges.end[range]) : ranges.end[range];
+    (*rows)[static_cast<size_t>(step)].forward +=
+        end - start - Length(nesting.InForward(ranges.writer[range], start, end));
+    const bool has_next = by_hand && static_cast<size_t>(step) + 1 < steps.list.size();
+    step = has_next ? step + 1 : -1;
+    start = has_next ? steps.list[static_cast<size_t>(step)].start : end;
+  }
+}
+
 // False: the framework told of none.
 bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* rows) {
   const Ranges& ranges = trace.ranges;
@@ -52,21 +70,13 @@ bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* 
   };
   const std::vector<uint32_t> modules = RangesIn(trace, kModuleDomain);
   const std::vector<uint32_t> phases = RangesIn(trace, kPhaseDomain);
-  std::vector<Interval> passes;
+  const PassNesting& nesting = NestedPasses(trace);
+  std::vector<Interval> all;
   for (const uint32_t range : modules) {
     if (ranges.depth[range] != 0) continue;
-    passes.push_back({ranges.start[range], ranges.end[range]});
-    if (StepRow* const row = row_at(range)) {
-      row->forward += ranges.end[range] - ranges.start[range];
-    }
+    all.emplace_back(ranges.start[range], ranges.end[range]);
+    AddForward(nesting, ranges, range, steps, rows);
   }
-  for (const uint32_t range : phases) {
-    if (trace.dictionary.String(ranges.name[range]) == proto::kBackwardPhase) {
-      passes.push_back({ranges.start[range], ranges.end[range]});
-    }
-  }
-  std::vector<Interval> all = passes;
-  passes = Merged(std::move(passes));
   for (const uint32_t range : phases) {
     all.push_back({ranges.start[range], ranges.end[range]});
     StepRow* const row = row_at(range);
@@ -75,7 +85,7 @@ bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* 
       *phase += ranges.end[range] - ranges.start[range];
       // Forward and backward of a closure that the optimizer calls, as Lightning's do.
       if (phase == &row->optimizer) {
-        *phase -= Length(Within(passes, ranges.start[range], ranges.end[range]));
+        *phase -= Length(Within(nesting.in_optimizers, ranges.start[range], ranges.end[range]));
       }
     }
   }

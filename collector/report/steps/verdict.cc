@@ -324,6 +324,9 @@ Table TabulateVerdict(const Run& run, const ReportOptions&) {
   if (verdict.refused && !verdict.disagrees) {
     table.notes.push_back("ranktap report RUN losses lists what is missing");
   }
+  if (!verdict.refused) {
+    table.notes.push_back("ranktap report RUN insights says what to do about it");
+  }
   if (verdict.on_host) {
     table.notes.push_back("ranktap report RUN ops, modules and ranges say what the host does");
   }

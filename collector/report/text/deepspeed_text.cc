@@ -53,8 +53,16 @@ std::string Params(double value) {
   while (text.ends_with(' ')) text.pop_back();
   return text;
 }
+// params_to_string and flops_to_string before 0.10: "109.48 k", "336.23 M", "0.0 FLOPS".
+std::string Params(double value, DeepSpeedStyle style) {
+  if (style != DeepSpeedStyle::kOld || value < 1e3) return Params(value);
+  return value < 1e6 ? Rounded(value / 1e3) + " k" : Rounded(value / 1e6) + " M";
+}
 std::string Macs(double value) { return Number(value) + "MACs"; }
-std::string Flops(double value) { return Number(value) + "FLOPS"; }
+std::string Flops(double value, DeepSpeedStyle style = DeepSpeedStyle::kCurrent) {
+  if (style == DeepSpeedStyle::kOld && value == 0) return "0.0 FLOPS";
+  return Number(value) + "FLOPS";
+}
 std::string Seconds(int64_t ns) { return Number(static_cast<double>(ns) / kNsPerSecond) + "s"; }
 
 double Ratio(double part, double whole) { return whole == 0 ? 0 : part / whole; }
@@ -151,19 +159,21 @@ std::string Sizes(const ModelProfile& profile) {
 }
 
 // `ranks`: those that hold one copy of the model's dense part.
-std::string ParametersOf(const ModelProfile& profile, double ranks) {
+std::string ParametersOf(const ModelProfile& profile, double ranks, DeepSpeedStyle style) {
   const ModuleProfile& root = profile.modules.front();
   const auto all = static_cast<double>(Parameters(root));
   if (root.expert_parameters_of_model == 0) {
-    return Line("params per GPU: ", Params(all)) +
-           Line("params of model = params per GPU * mp_size: ", Params(all * ranks));
+    const bool is_old = style == DeepSpeedStyle::kOld;
+    return Line(is_old ? "params per gpu: " : "params per GPU: ", Params(all, style)) +
+           Line("params of model = params per GPU * mp_size: ", Params(all * ranks, style));
   }
   const bool split = std::any_of(profile.modules.begin(), profile.modules.end(),
                                  [](const ModuleProfile& m) { return m.expert_tensors_split; }) &&
                      ranks > 1;
   const double dense = (all - static_cast<double>(root.expert_parameters)) * ranks;
   const double experts = static_cast<double>(root.expert_parameters_of_model) * (split ? ranks : 1);
-  return Line("expert tensor parallelism enabled: ", split ? "True" : "False") +
+  // As "{:<8}".format(False) does.
+  return Line("expert tensor parallelism enabled: ", split ? "1" : "0") +
          Line("params per GPU: ", Params(all)) +
          Line("params of model: ", Params(dense + experts)) +
          Line("   non-expert params of model: ", Params(dense)) +
@@ -185,7 +195,7 @@ std::string Summary(const ModelProfile& profile, const DeepSpeedOptions& options
   const auto ranks = static_cast<double>(profile.throughput ? profile.throughput->parallel.model()
                                                             : 1);  // a model's copy has
   text += Sizes(profile);
-  text += ParametersOf(profile, ranks);
+  text += ParametersOf(profile, ranks, options.style);
   text += Line("fwd MACs per GPU: ", Macs(static_cast<double>(root.macs)));
   text += Line("fwd flops per GPU: ", Number(static_cast<double>(root.flops)));
   text += Line("fwd flops of model = fwd flops per GPU * mp_size: ",
@@ -232,7 +242,8 @@ std::string ModuleItems(const ModuleProfile& module, const ModuleProfile& root,
   };
   const Amount held = Sum(module.parameters), all = Sum(root.parameters);
   std::vector<Item> items = {
-      {Params(static_cast<double>(held.elements)), percent(held.elements, all.elements), "Params"},
+      {Params(static_cast<double>(held.elements), style), percent(held.elements, all.elements),
+       "Params"},
       {Macs(static_cast<double>(module.macs)), percent(module.macs, root.macs), "MACs"},
       {Seconds(module.forward_ns), percent(module.forward_ns, root.forward_ns), "latency"}};
   if (style == DeepSpeedStyle::kMemory && held.elements == 0) {
@@ -251,7 +262,7 @@ std::string ModuleItems(const ModuleProfile& module, const ModuleProfile& root,
                                           : " = " + Rounded(item.percent);
     text += fmt::format("% {}, ", item.of);
   }
-  text += Flops(PerSecond(static_cast<double>(module.flops), module.forward_ns));
+  text += Flops(PerSecond(static_cast<double>(module.flops), module.forward_ns), style);
   if (style == DeepSpeedStyle::kMemory) {
     if (module.expert_parameters != 0) {
       text += fmt::format(", {} = {}% Expert Params",
@@ -331,8 +342,8 @@ std::string Aggregated(const ModelProfile& profile, const DeepSpeedOptions& opti
   for (size_t depth = 0; depth < shown; ++depth) {
     const std::vector<ClassSums>& classes = depths[depth];
     text += fmt::format("depth {}:\n", depth);
-    text += "    params      - " + Top(classes, count, &ClassSums::parameters, [](int64_t value) {
-              return Params(static_cast<double>(value));
+    text += "    params      - " + Top(classes, count, &ClassSums::parameters, [&](int64_t value) {
+              return Params(static_cast<double>(value), options.style);
             });
     text += "    MACs        - " + Top(classes, count, &ClassSums::macs, [](int64_t value) {
               return Macs(static_cast<double>(value));

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "collector/file/printable.h"
 #include "collector/report/human_units.h"
-#include "collector/report/text/table_text.h"
 
 namespace ranktap::collector {
 namespace {
@@ -56,11 +56,12 @@ std::string LongCell(std::string_view text) {
 
 }  // namespace
 
-std::string FormatHtml(const Table& table, size_t limit) {
+std::string FormatHtml(const Table& table, size_t limit, TimeUnit time_unit) {
   std::string html(kStyle);
   html += "<h2>" + Escaped(Printable(table.title)) + "</h2>\n<section><table><tr>";
-  for (const TableColumn& column : table.columns) {
-    html += Tag("th", column.unit == Unit::kText, FormatHeading(column));
+  const std::vector<std::string> headings = FormatHeadings(table, time_unit);
+  for (size_t c = 0; c < headings.size(); ++c) {
+    html += Tag("th", table.columns[c].unit == Unit::kText, headings[c]);
   }
   html += "</tr>\n";
   const size_t rows = limit == 0 ? table.rows.size() : std::min(limit, table.rows.size());
@@ -68,7 +69,7 @@ std::string FormatHtml(const Table& table, size_t limit) {
     html += "<tr>";
     for (size_t c = 0; c < table.columns.size(); ++c) {
       const Unit unit = table.columns[c].unit;
-      const std::string text = FormatCell(table.rows[r][c], unit);
+      const std::string text = FormatCell(table.rows[r][c], unit, time_unit);
       html += unit == Unit::kText && text.size() > kLong ? LongCell(text)
                                                          : Tag("td", unit == Unit::kText, text);
     }

@@ -3,10 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "collector/file/json.h"
 #include "collector/report/human_units.h"
@@ -16,6 +15,8 @@ namespace ranktap::collector {
 namespace {
 
 constexpr size_t kShortestText = 12;
+// Of kernels and operators 40 characters tell most apart; 24 did not.
+constexpr size_t kReadableName = 40;
 constexpr std::string_view kEllipsis = "...";
 
 bool IsContinuation(char byte) { return (static_cast<uint8_t>(byte) & 0xc0) == 0x80; }
@@ -74,39 +75,6 @@ std::string Shortened(const std::string& full, size_t width) {
          std::string(Tail(text, kept - kept / 2));
 }
 
-// "1234.5", "0.0271": at least four digits, never an exponent.
-std::string FormatReal(double value) {
-  const double size = std::abs(value);
-  if (size == 0) return "0";
-  char text[64];
-  const int decimals = size >= 1000 ? 1 : size >= 1 ? 3 : 5;
-  std::snprintf(text, sizeof text, size < 1e15 ? "%.*f" : "%.*g", decimals, value);
-  return text;
-}
-
-std::string CellText(const Cell& cell, Unit unit) {
-  if (std::holds_alternative<std::monostate>(cell)) return "-";
-  if (const auto* text = std::get_if<std::string>(&cell)) return Printable(*text);
-  if (const auto* real = std::get_if<double>(&cell)) {
-    return unit == Unit::kPercent ? FormatPercent(*real) : FormatReal(*real);
-  }
-  const int64_t value = std::get<int64_t>(cell);
-  if (unit == Unit::kNs) return FormatNs(value);
-  if (unit == Unit::kBytes) return FormatSignedBytes(value);
-  if (unit == Unit::kFlops) return FormatFlops(value);
-  return FormatCount(value);
-}
-
-// "total_ns" -> "total": the unit is in the cells.
-std::string Heading(const TableColumn& column) {
-  std::string name = column.name;
-  for (const std::string_view suffix : {"_ns", "_percent", "_bytes"}) {
-    if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
-  }
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
-
 struct TextColumn {
   bool is_text = false;
   bool detail = false;
@@ -117,17 +85,6 @@ struct TextColumn {
   size_t width = 0;
   std::vector<std::string> cells;  // the heading first
 };
-
-// A time and its share are told apart: "self cpu", "self cpu %".
-std::vector<std::string> Headings(const Table& table) {
-  std::vector<std::string> headings;
-  for (const TableColumn& column : table.columns) headings.push_back(Heading(column));
-  for (size_t c = 0; c < headings.size(); ++c) {
-    const bool is_share = table.columns[c].unit == Unit::kPercent;
-    if (is_share && std::ranges::count(headings, headings[c]) > 1) headings[c] += " %";
-  }
-  return headings;
-}
 
 bool IsNothing(const Cell& cell) {
   if (const auto* const text = std::get_if<std::string>(&cell)) return text->empty();
@@ -144,8 +101,8 @@ bool IsLeftOut(const TextColumn& column, Unit unit) {
                        : column.zero && unit != Unit::kText && unit != Unit::kCount;
 }
 
-std::vector<TextColumn> MakeColumns(const Table& table, size_t rows) {
-  const std::vector<std::string> headings = Headings(table);
+std::vector<TextColumn> MakeColumns(const Table& table, size_t rows, TimeUnit time_unit) {
+  const std::vector<std::string> headings = FormatHeadings(table, time_unit);
   std::vector<TextColumn> columns(table.columns.size());
   for (size_t c = 0; c < columns.size(); ++c) {
     TextColumn& column = columns[c];
@@ -155,7 +112,7 @@ std::vector<TextColumn> MakeColumns(const Table& table, size_t rows) {
     column.wanted = table.columns[c].shown == Shown::kWanted;
     column.cells.push_back(headings[c]);
     for (size_t r = 0; r < rows; ++r) {
-      column.cells.push_back(CellText(table.rows[r][c], table.columns[c].unit));
+      column.cells.push_back(FormatCell(table.rows[r][c], table.columns[c].unit, time_unit));
       column.empty &= column.cells.back().empty() || column.cells.back() == "-";
       column.zero &= IsNothing(table.rows[r][c]);
     }
@@ -178,8 +135,11 @@ void Fit(std::vector<TextColumn>* columns, size_t width) {
   // Long texts can be shortened; what cannot be is measured with them at their shortest.
   const auto least_width = [&] {
     size_t least = 0;
+    bool is_named = false;
     for (const TextColumn& column : *columns) {
-      least += 2 + (column.is_text ? std::min(column.width, 2 * kShortestText) : column.width);
+      const bool is_name = column.is_text && !column.prose && !std::exchange(is_named, true);
+      const size_t text = is_name ? kReadableName : 2 * kShortestText;
+      least += 2 + (column.is_text ? std::min(column.width, text) : column.width);
     }
     return least;
   };
@@ -242,7 +202,9 @@ nlohmann::ordered_json ToJsonValue(const Cell& cell) {
   return nullptr;
 }
 
-std::string CsvCell(const Cell& cell) {
+std::string CsvCell(const Cell& cell, Unit unit, TimeUnit time_unit) {
+  const auto* const ns = unit == Unit::kNs ? std::get_if<int64_t>(&cell) : nullptr;
+  if (ns != nullptr) return CsvTime(*ns, time_unit);
   const auto* const text = std::get_if<std::string>(&cell);
   if (text == nullptr) {
     return std::holds_alternative<std::monostate>(cell) ? "" : WriteJson(ToJsonValue(cell));
@@ -285,10 +247,6 @@ std::optional<Format> FormatNamed(std::string_view name) {
   return std::nullopt;
 }
 
-std::string FormatCell(const Cell& cell, Unit unit) { return CellText(cell, unit); }
-
-std::string FormatHeading(const TableColumn& column) { return Heading(column); }
-
 namespace {
 
 // Lines of `width` at most (0: one line), all but the first indented like what follows `head`.
@@ -305,11 +263,12 @@ std::string Paragraph(std::string_view head, std::string_view prose, size_t widt
 
 }  // namespace
 
-std::string FormatText(const Table& table, size_t width, size_t limit, size_t longest_name) {
+std::string FormatText(const Table& table, size_t width, size_t limit, size_t longest_name,
+                       TimeUnit time_unit) {
   std::string text = Paragraph("", table.title, width);
   const size_t rows = RowsShown(table, limit);
   if (!table.rows.empty()) {
-    std::vector<TextColumn> columns = MakeColumns(table, rows);
+    std::vector<TextColumn> columns = MakeColumns(table, rows, time_unit);
     if (longest_name != 0) CutNames(longest_name, &columns);
     if (width != 0) Fit(&columns, width);
     for (size_t row = 0; row <= rows; ++row) text += Line(columns, row);
@@ -343,15 +302,15 @@ std::string FormatJson(const Table& table, size_t limit) {
   return WriteJson(object, 1) + "\n";
 }
 
-std::string FormatCsv(const Table& table, size_t limit) {
+std::string FormatCsv(const Table& table, size_t limit, TimeUnit time_unit) {
   std::string text;
   for (size_t c = 0; c < table.columns.size(); ++c) {
-    text += (c == 0 ? "" : ",") + table.columns[c].name;
+    text += (c == 0 ? "" : ",") + CsvHeading(table.columns[c], time_unit);
   }
   text += "\n";
   for (size_t r = 0; r < RowsShown(table, limit); ++r) {
     for (size_t c = 0; c < table.columns.size(); ++c) {
-      text += (c == 0 ? "" : ",") + CsvCell(table.rows[r][c]);
+      text += (c == 0 ? "" : ",") + CsvCell(table.rows[r][c], table.columns[c].unit, time_unit);
     }
     text += "\n";
   }

@@ -62,5 +62,17 @@ TEST(LaunchCallbacksTest, TheDriversAloneBringTheSameLaunchesAndKernelsAsBoth) {
   EXPECT_EQ(both.without_launch, 0u);
 }
 
+TEST(NoCudaTest, RangesAreThereAndNothingOfCuda) {
+  const TracedRun traced({Host("train_cuda"), "--ranks", "1", "--steps", "3"}, {},
+                         {"--no-cuda", "--metadata", "learning_rate=0.1"});
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  EXPECT_EQ(traced.Problems(), "");
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const Trace& trace = traced.run().traces[0];
+  EXPECT_GT(trace.ranges.size(), 0u);
+  EXPECT_EQ(trace.api_calls.size() + trace.kernels.size() + trace.copies.size(), 0u);
+  EXPECT_EQ(traced.run().info.metadata.at("learning_rate"), "0.1");
+}
+
 }  // namespace
 }  // namespace ranktap::agent_test

@@ -40,6 +40,7 @@ def main():
                    'shapes': rows(profiler.key_averages(group_by_input_shape=True)),
                    **{f'stack {n}': rows(profiler.key_averages(group_by_stack_n=n)) for n in STACKS if with_stack},
                    'shapes and stack': rows(profiler.key_averages(group_by_input_shape=True, group_by_stack_n=5)),
+                   'table': profiler.key_averages().table(sort_by='self_cpu_time_total', row_limit=12),
                    'self_cpu_time_total': profiler.key_averages().self_cpu_time_total}, file)
 
 

@@ -21,12 +21,13 @@ def name(text: str) -> int: ...
 
 # Modules
 def set_module_domain(domain: int) -> None: ...
-def enter(name: int) -> None: ...  # a forward begins on this thread
-def exit() -> int: ...  # 1: it was a root's
+def enter(module: Any, name: int) -> None: ...  # its forward begins on this thread
+def exit(module: Any) -> int: ...  # 1: it was a root's
 def depth() -> int: ...  # how many modules this thread is inside of
 def module_call(
     cls: type, original: Callable, first_seen: Callable[[Any], None], root_done: Callable[[Any], None]
 ) -> Optional[Callable]: ...  # a new __call__ of the class; None: not in this Python
+def step_call(original: Callable) -> Optional[Any]: ...  # a method of Lightning's Strategy; None: not in this Python
 def watch_roots(begins: Optional[Callable[[Any], None]]) -> None: ...  # called with a root that is about to run
 def root_begins(module: Any) -> None: ...  # calls it, where this is a root and is recorded
 def backward_call(original: Callable, domain: int, name: int) -> Optional[Callable]: ...  # a range around it

@@ -32,6 +32,7 @@ class Modules:
         self._own_call = None
         self._is_asleep = False
         self.compiles = False  # dynamo was used
+        self.with_call = []   # what sleeps and wakes as Module.__call__ does
 
     def install(self):
         if not self._replace_call():
@@ -72,6 +73,8 @@ class Modules:
                 self._is_asleep = True
                 module.__call__ = self._original
                 agent.ignore_labels()
+                for part in self.with_call:
+                    part.sleep()
 
     def wake(self):
         if not self._is_asleep:
@@ -79,6 +82,8 @@ class Modules:
         self._is_asleep = False
         agent.wake_by(None)
         agent.watch_labels()
+        for part in self.with_call:
+            part.wake()
         module = self._torch.nn.Module
         if self._own_call is None:
             return
@@ -125,10 +130,10 @@ class Modules:
                 name = known(id(module))
             if name:
                 root_begins(module)
-                enter(name)
+                enter(module, name)
 
         def after(module, inputs, output):
-            if not is_compiling() and known(id(module)) and leave():
+            if not is_compiling() and known(id(module)) and leave(module):
                 root_done(output)
 
         return before, after
@@ -181,22 +186,7 @@ class DynamoWatch:
         if 'torch._dynamo' in sys.modules:
             self._watch()
         else:
-            sys.meta_path.insert(0, self)
-
-    def find_spec(self, name, path=None, target=None):
-        if name != 'torch._dynamo':
-            return None
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-        for finder in sys.meta_path:
-            spec = getattr(finder, 'find_spec', lambda *_: None)(name, path, target)
-            if spec is not None:
-                if hasattr(spec.loader, 'exec_module'):
-                    spec.loader = load('imports').Loader(spec.loader, self._run)
-                else:
-                    self._modules.switch_to_hooks()
-                return spec
-        return None
+            load('imports').Watch('torch._dynamo', self._run, self._modules.switch_to_hooks).install()
 
     def _run(self, exec_module, module):
         self._modules.with_pytorchs_call(exec_module, module)

@@ -37,6 +37,13 @@ class Process:
                     guarded(begin)()
         return self.state
 
+    def note(self, text):
+        """As agent.note, also before recording begins, when the trace is not there yet."""
+        if self.state:
+            agent.note(text)
+        else:
+            self.on_start.append(lambda: agent.note(text))
+
     @guarded
     def learn_rank(self):
         """mp.spawn hands the rank to a function: no variable has it, torch.distributed does."""

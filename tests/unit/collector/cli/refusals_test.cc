@@ -63,10 +63,11 @@ TEST(TerminalTest, NothingThatAFileBroughtReachesItRaw) {
   std::filesystem::remove_all(directory);
 }
 
-TEST(RefusalsTest, HelpForAReportListsItsColumnsWithTheirUnits) {
+TEST(RefusalsTest, HelpForAReportListsItsColumnsWithTheirUnitsAndMeanings) {
   const Ended ended = Call(&ReportCommand, {"--help", "kernels"});
   EXPECT_EQ(ended.status, kSuccess);
-  EXPECT_THAT(ended.said, testing::ContainsRegex("total_ns +ns"));
+  EXPECT_THAT(ended.said, testing::ContainsRegex("total_ns +ns +added up"));
+  EXPECT_THAT(ended.said, testing::ContainsRegex("ranks +count +.where there is room. that ran it"));
   EXPECT_THAT(ended.said, HasSubstr("Option: --hta-compat"));
 }
 

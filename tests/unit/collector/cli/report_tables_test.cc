@@ -148,5 +148,101 @@ TEST_F(ReportTables, ATimeAndItsShareHaveHeadingsOfTheirOwn) {
   EXPECT_EQ(NamesBy("self cpu %")[0], "aten::mm");
 }
 
+// A line of a table's rows, or of its CSV.
+std::string LineOf(const std::string& text, size_t number) {
+  std::istringstream lines(text);
+  std::string line;
+  for (size_t i = 0; i <= number; ++i) std::getline(lines, line);
+  return line;
+}
+
+TEST_F(ReportTables, ColumnsAreChosenAndOrderedByEitherOfTheirNames) {
+  const std::vector<std::string> chosen = {"--columns", "calls,self cpu %,name", "--columns",
+                                           "self_cuda_ns,calls"};
+  const auto in = [&](std::vector<std::string> more) {
+    more.insert(more.end(), chosen.begin(), chosen.end());
+    EXPECT_EQ(Report(more), kSuccess) << complained_;
+    return said_;
+  };
+  EXPECT_EQ(LineOf(in({}), 1), "  calls  self cpu  name" + std::string(53, ' ') + "self cuda");
+  const std::string csv = in({"--format", "csv", "--sort", "cpu_avg_ns"});  // that is not shown
+  EXPECT_EQ(LineOf(csv, 0), "calls,self_cpu_percent,name,self_cuda_ns");
+  EXPECT_THAT(LineOf(csv, 1), HasSubstr(",aten::relu,0"));
+  EXPECT_THAT(in({"--format", "json"}), Not(HasSubstr("self_cpu_ns")));
+  EXPECT_THAT(said_, HasSubstr("\"calls\": 2,\n   \"self_cpu_percent\": "));
+  EXPECT_THAT(in({"--format", "html"}), HasSubstr("<th>calls</th><th>self cpu</th><th class"));
+}
+
+TEST_F(ReportTables, AChosenColumnThatIsNoneIsAnErrorThatNamesThoseThatAre) {
+  EXPECT_EQ(Report({"--columns", "name,nonsense"}), kWrongUsage);
+  EXPECT_THAT(complained_, HasSubstr("no column 'nonsense' in ops; it has rank, name, self_cpu"));
+  EXPECT_EQ(said_, "");
+}
+
+TEST_F(ReportTables, TimesAreInOneUnitThatTheHeadingNamesWhereOneIsAskedFor) {
+  const auto in = [&](const std::string& unit, const std::string& format) {
+    EXPECT_EQ(Report({"--columns", "name,self_cpu_ns,cpu_avg_ns", "--time-unit", unit, "--format",
+                      format}),
+              kSuccess)
+        << complained_;
+    return said_;
+  };
+  EXPECT_EQ(LineOf(in("us", "csv"), 0), "name,self_cpu_us,cpu_avg_us");
+  EXPECT_EQ(LineOf(said_, 1), "aten::mm,40.000,20.000");
+  EXPECT_EQ(LineOf(in("ns", "csv"), 1), "aten::mm,40000,20000");
+  EXPECT_EQ(LineOf(in("s", "csv"), 1), "aten::mm,0.000040000,0.000020000");
+  EXPECT_EQ(LineOf(in("auto", "csv"), 0), "name,self_cpu_ns,cpu_avg_ns");
+  EXPECT_THAT(LineOf(in("ms", "text"), 1), HasSubstr("  self cpu (ms)  cpu avg (ms)"));
+  EXPECT_THAT(LineOf(said_, 2), HasSubstr("       0.040000      0.020000"));
+  EXPECT_THAT(in("ns", "text"), HasSubstr("       40,000 "));
+  EXPECT_THAT(in("us", "html"), HasSubstr("<th>self cpu (us)</th>"));
+  EXPECT_THAT(said_, HasSubstr("<td>40.000</td>"));
+  EXPECT_THAT(in("ns", "json"), HasSubstr("\"self_cpu_ns\": 40000"));
+  EXPECT_EQ(Report({"--time-unit", "us", "--format", "json"}), kWrongUsage);
+  EXPECT_THAT(complained_, HasSubstr("times in json are ns"));
+}
+
+TEST_F(ReportTables, AWidthThatIsGivenCountsInAPipeAndBeforeThatOfTheTerminal) {
+  ::setenv("COLUMNS", "200", 1);
+  for (const size_t width : {80, 110, 160}) {
+    ASSERT_EQ(Report({"--width", std::to_string(width)}), kSuccess);
+    EXPECT_LE(LongestLine(), width);
+    EXPECT_GT(LongestLine(), width - 40);
+  }
+  ASSERT_EQ(Report({"--width", "0"}), kSuccess);
+  const std::string widest = said_;
+  EXPECT_THAT(widest, HasSubstr(kLongName));
+  ASSERT_EQ(Report({"--full-names"}), kSuccess);
+  EXPECT_EQ(said_, widest);
+  EXPECT_EQ(Report({"--width", "39"}), kWrongUsage);
+}
+
+// 24 characters, which names were cut to while there was any column to show, tell no two kernels
+// apart.
+TEST_F(ReportTables, ANameKeepsFortyCharactersBeforeColumnsOfDetailAreShown) {
+  for (const char* const width : {"80", "110"}) {
+    ASSERT_EQ(Report({"--width", width}), kSuccess);
+    const size_t from = said_.find("aten::xxx");
+    ASSERT_NE(from, said_.npos);
+    EXPECT_GE(said_.find("_the_end") + 8 - from, 40u) << width;
+  }
+}
+
+TEST_F(ReportTables, RowsOfSeveralRanksSayWhoseTheyAreAlsoWhereThereIsNoRoom) {
+  ASSERT_EQ(Report({"--width", "60"}), kSuccess);
+  EXPECT_THAT(LineOf(said_, 1), Not(HasSubstr("rank")));
+  for (const int rank : {0, 1}) {
+    const std::string name = "r" + std::to_string(rank) + ".json";
+    std::ofstream(directory_ / name)
+        << R"({"distributedInfo":{"rank": )" << rank << R"(},"traceEvents":[)"
+        << Operator("aten::" + std::string(30, 'm'), 1, 10, "[4,8],[8,4]") << "]}";
+  }
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(ReportCommand({directory_ / "r0.json", directory_ / "r1.json", "ops", "--width", "60"}),
+            kSuccess);
+  std::fflush(stdout);
+  EXPECT_THAT(LineOf(testing::internal::GetCapturedStdout(), 1), HasSubstr("rank"));
+}
+
 }  // namespace
 }  // namespace ranktap::collector

@@ -1,9 +1,15 @@
 // The registry: what its rows promise.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <vector>
 
+#include "collector/report/column_meanings.h"
+#include "collector/report/insights/rules.h"
 #include "collector/report/report.h"
+#include "collector/report/report_column_meanings.h"
+#include "collector/report/text/cell_text.h"
 
 namespace ranktap::collector {
 namespace {
@@ -30,6 +36,79 @@ TEST(ReportRegistryTest, ATableHasTheNameOfItsRowAndNoColumnTwice) {
   }
 }
 
+// With each option of its own and without: some add columns.
+std::vector<Table> AllShapes(const Report& report) {
+  std::vector<Table> tables = {AboutNothing(report)};
+  if (report.run == nullptr) return tables;
+  for (const ReportOptions& options :
+       {ReportOptions{.hta_compat = true}, ReportOptions{.by_shape = true},
+        ReportOptions{.by_stack = 3}, ReportOptions{.by_module = true},
+        ReportOptions{.by_grid = true}, ReportOptions{.operator_name = "aten"}}) {
+    tables.push_back(report(collector::Run(), options));
+  }
+  return tables;
+}
+
+TEST(ReportRegistryTest, NoTwoColumnsOfATableAreShownUnderOneName) {
+  for (const Report& report : AllReports()) {
+    for (const Table& table : AllShapes(report)) {
+      for (const TimeUnit unit : {TimeUnit::kAuto, TimeUnit::kUs}) {
+        std::set<std::string> names;
+        for (const std::string& heading : FormatHeadings(table, unit)) {
+          EXPECT_TRUE(names.insert(heading).second) << report.name << ": " << heading;
+        }
+      }
+    }
+  }
+}
+
+TEST(ReportRegistryTest, EachColumnSaysWhatItMeans) {
+  for (const Report& report : AllReports()) {
+    for (const Table& table : AllShapes(report)) {
+      for (const TableColumn& column : table.columns) {
+        EXPECT_NE(MeaningOf(report.name, column.name), "")
+            << report.name << "." << column.name << ": write it into column_meanings.cc";
+      }
+    }
+  }
+}
+
+TEST(ReportRegistryTest, AMeaningOfAReportComesBeforeThatOfAllAndBelongsToAColumnThatIs) {
+  EXPECT_NE(MeaningOf("comm", "bytes"), MeaningOf("nothing", "bytes"));
+  EXPECT_TRUE(std::ranges::is_sorted(ReportColumnMeanings(), {}, &ColumnMeaning::column));
+  std::set<std::string> known;
+  for (const Report& report : AllReports()) {
+    for (const Table& table : AllShapes(report)) {
+      for (const TableColumn& column : table.columns) {
+        known.insert(std::string(report.name) + "." + column.name);
+      }
+    }
+  }
+  for (const ColumnMeaning& meaning : ReportColumnMeanings()) {
+    EXPECT_TRUE(known.contains(std::string(meaning.column))) << meaning.column;
+  }
+}
+
+TEST(ReportRegistryTest, TimesBytesSharesAndFlopsHaveTheirUnitsInText) {
+  for (const Report& report : AllReports()) {
+    for (const Table& table : AllShapes(report)) {
+      for (const TableColumn& column : table.columns) {
+        const std::string& name = column.name;
+        EXPECT_EQ(name.ends_with("_ns"), column.unit == Unit::kNs) << report.name << ": " << name;
+        if (name.ends_with("bytes")) {
+          EXPECT_EQ(column.unit, Unit::kBytes) << report.name << ": " << name;
+        }
+        if (name.ends_with("_percent")) {
+          EXPECT_EQ(column.unit, Unit::kPercent) << report.name << ": " << name;
+        }
+        if (name.find("flops") != name.npos || name.ends_with("macs")) {
+          EXPECT_EQ(column.unit, Unit::kFlops) << report.name << ": " << name;
+        }
+      }
+    }
+  }
+}
+
 TEST(ReportRegistryTest, EachOptionIsHeededBySomeReport) {
   for (const ReportOption& option : kReportOptions) {
     EXPECT_NE(NamesThatHeed(option.bit), "") << option.name;
@@ -41,11 +120,22 @@ TEST(ReportRegistryTest, NsysNamesFindTheReportThatAnswersTheSame) {
   for (const auto& [nsys, ours] :
        {std::pair("cuda_gpu_kern_sum", "kernels"), std::pair("cuda_api_sum", "apis"),
         std::pair("nvtx_pushpop_sum", "ranges"), std::pair("cuda_gpu_mem_size_sum", "copies"),
-        std::pair("gpu_gaps", "idle"), std::pair("nccl_sum", "comm")}) {
+        std::pair("gpu_gaps", "insights"), std::pair("nccl_sum", "comm")}) {
     ASSERT_NE(FindReport(nsys), nullptr) << nsys;
     EXPECT_EQ(FindReport(nsys)->name, ours);
   }
   EXPECT_EQ(FindReport("um_sum"), nullptr);
+}
+
+TEST(ReportRegistryTest, EachRuleOfNsysIsOneRuleOfOurs) {
+  std::set<std::string_view> known;
+  for (const InsightRule& rule : AllInsightRules()) known.insert(rule.nsys);
+  for (const char* const nsys : {"cuda_api_sync", "cuda_memcpy_async", "cuda_memcpy_sync",
+                                 "cuda_memset_sync", "gpu_gaps", "gpu_time_util"}) {
+    ASSERT_NE(FindReport(nsys), nullptr) << nsys;
+    EXPECT_EQ(AboutNothing(*FindReport(nsys)).name, "insights");
+    EXPECT_TRUE(known.contains(nsys)) << nsys;
+  }
 }
 
 }  // namespace

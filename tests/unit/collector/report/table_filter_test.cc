@@ -71,6 +71,28 @@ TEST(RunFilter, StepsThatAreNotThereAreAnErrorThatNamesThoseThatAre) {
   EXPECT_GT(job.run().traces[0].kernels.size(), 0u);
 }
 
+TEST(RunFilter, TwoWindowsThatMeetHaveEachEventOnce) {
+  SyntheticJob whole({.steps = 10});
+  const Kernels& kernels = whole.run().traces[0].kernels;
+  const int64_t middle = kernels.start[kernels.size() / 2];
+  size_t parts = 0;
+  for (const Interval& window : {Interval{INT64_MIN, middle}, Interval{middle, INT64_MAX}}) {
+    SyntheticJob job({.steps = 10});
+    ASSERT_TRUE(KeepWindows(std::vector(job.run().traces.size(), window), &job.run()));
+    EXPECT_LT(job.run().traces[0].kernels.size(), kernels.size());
+    parts += job.run().traces[0].kernels.size();
+  }
+  EXPECT_EQ(parts, kernels.size());
+}
+
+TEST(RunFilter, AWindowInWhichNothingBeganTakesNothing) {
+  SyntheticJob job({.steps = 10});
+  const size_t before = job.run().traces[0].kernels.size();
+  const Interval window{INT64_MAX - 1, INT64_MAX};
+  EXPECT_FALSE(KeepWindows(std::vector(job.run().traces.size(), window), &job.run()));
+  EXPECT_EQ(job.run().traces[0].kernels.size(), before);
+}
+
 TEST(RunFilter, NumbersAreListedAsRanges) {
   EXPECT_EQ(ListOf({0, 2, 3, 4, 9}), "0,2-4,9");
   EXPECT_EQ(ListOf({}), "");

@@ -152,6 +152,37 @@ TEST_F(NsysImporterTest, ColumnsThatAVersionOfNsysDoesNotWriteMayMiss) {
   EXPECT_THAT(trace.info.notes, testing::Contains(HasSubstr("rows without a start: 1")));
 }
 
+// ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER of nsys count from 0, CUPTI's from 1.
+TEST_F(NsysImporterTest, MemoryKindsAndOperationsAreReadAsNsysNumbersThem) {
+  const std::vector<Trace> traces = Import(Make(R"(
+    CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, globalPid INTEGER,
+      bytes INTEGER, copyKind INTEGER, srcKind INTEGER, dstKind INTEGER);
+    INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES
+      (1, 2, 16777216, 8, 1, 0, 2), (3, 4, 16777216, 8, 2, 2, 1), (5, 6, 16777216, 8, 8, NULL, 7);
+    CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INTEGER, end INTEGER, globalPid INTEGER,
+      bytes INTEGER, value INTEGER, memKind INTEGER);
+    INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (7, 8, 16777216, 8, 0, 4);
+    CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INTEGER, globalPid INTEGER, bytes INTEGER,
+      address INTEGER, memKind INTEGER, memoryOperationType INTEGER);
+    INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES
+      (1, 16777216, 64, 4096, 2, 0), (9, 16777216, 64, 4096, 2, 1);
+  )"));
+  ASSERT_EQ(traces.size(), 1u);
+  enum : uint32_t { kUnknown, kPageable, kPinned, kDevice, kArray, kManaged };
+  const Copies& copies = traces[0].copies;
+  ASSERT_EQ(copies.size(), 3u);
+  EXPECT_EQ(copies.src_kind[0], kPageable);
+  EXPECT_EQ(copies.dst_kind[0], kDevice);
+  EXPECT_EQ(copies.dst_kind[1], kPinned);
+  EXPECT_EQ(copies.src_kind[2], kUnknown);
+  EXPECT_EQ(copies.dst_kind[2], kUnknown);
+  EXPECT_EQ(traces[0].memsets.memory_kind[0], kManaged);
+  ASSERT_EQ(traces[0].memory.size(), 2u);
+  EXPECT_EQ(traces[0].memory[0].memory_kind, kDevice);
+  EXPECT_EQ(traces[0].memory[0].operation, 1u);  // CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION
+  EXPECT_EQ(traces[0].memory[1].operation, 2u);  // ..._RELEASE
+}
+
 TEST_F(NsysImporterTest, ADatabaseOfSomethingElseIsNamedAsThat) {
   const Result<std::vector<Trace>> traces = ImportNsys(Make("CREATE TABLE t (a)"));
   ASSERT_FALSE(traces.ok());

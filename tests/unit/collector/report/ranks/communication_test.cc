@@ -1,6 +1,7 @@
 // Communication and clocks on jobs whose answers are known.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 #include "collector/report/ranks/clock_alignment.h"
@@ -23,6 +24,12 @@ TEST(Comm, TransferIsWithoutTheWaitForTheLastRank) {
   // Three of four wait 300 us in one of three layers.
   EXPECT_EQ(CellAt<int64_t>(table, 0, "wait_ns"), 300'000 * 3 / 4 / 3);
   EXPECT_EQ(CellAt<int64_t>(table, 0, "exposed_ns"), 80'000 + 75'000);
+  // 30 of 120 kernels take 380 us, the others 80.
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "kernel_ns"), 155'000);
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "kernel_median_ns"), 80'000);
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "kernel_p95_ns"), 380'000);
+  const double squares = 30 * 225e3 * 225e3 + 90 * 75e3 * 75e3;
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "kernel_stddev_ns"), std::llround(std::sqrt(squares / 119)));
   const double algbw = 4.0 * (1 << 20) / 80'000;
   EXPECT_DOUBLE_EQ(CellAt<double>(table, 0, "algbw_gb_per_s"), algbw);
   EXPECT_DOUBLE_EQ(CellAt<double>(table, 0, "busbw_gb_per_s"), algbw * 2 * 3 / 4);

@@ -65,6 +65,76 @@ TEST(PlantedTruth, EvaluationForwardsAreApartFromTrainingOnes) {
   EXPECT_EQ(CellAt<int64_t>(modules, 0, "self_ns"), 5 * kMs);
 }
 
+// Each of three steps of 11 ms has an evaluation of 1 ms and a forward whose own are 2 ms, with a
+// backward pass of 4 and an optimizer's of 3 inside, then 2 between two steps and 1 in the next.
+TEST(PlantedTruth, AForwardThatOptimizesByHandIsCountedWithoutItsBackwardPassAndItsOptimizer) {
+  Program program;
+  for (int64_t at = 0; at < 3 * 13 * kMs; at += 13 * kMs) {
+    program.AddStep(at, at + 11 * kMs);
+    program.AddRange(proto::kModuleDomain, "Lit", at + kMs, at + 2 * kMs);
+    const bool is_last = at == 26 * kMs;
+    program.AddRange(proto::kModuleDomain, "Lit", at + 2 * kMs, at + (is_last ? 12 : 14) * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, at + 4 * kMs, at + 8 * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kOptimizerPhase, at + 8 * kMs, at + 11 * kMs);
+    program.AddOperator("aten::add_", at + 9 * kMs, at + 10 * kMs);
+  }
+  const Table modules = TabulateModules(program.run(), {});
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "calls"), 3);
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "mean_ns"), 3 * kMs);
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "self_ns"), 9 * kMs);
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "evaluation_calls"), 3);
+  const Table steps = TabulateSteps(program.run(), {});
+  ASSERT_EQ(steps.rows.size(), 3u);
+  for (size_t row = 0; row < 3; ++row) {
+    EXPECT_EQ(CellAt<int64_t>(steps, row, "forward_ns"), (row == 0 ? 3 : 4) * kMs);
+    EXPECT_EQ(CellAt<int64_t>(steps, row, "backward_ns"), 4 * kMs);
+    EXPECT_EQ(CellAt<int64_t>(steps, row, "optimizer_ns"), 3 * kMs);
+    EXPECT_EQ(CellAt<int64_t>(steps, row, "other_ns"), (row == 0 ? 1 : 0) * kMs);
+  }
+  ReportOptions by_module;
+  by_module.by_module = true;
+  const Table ops = TabulateOps(program.run(), by_module);
+  EXPECT_EQ(CellAt<std::string>(ops, 0, "module"), "");
+  EXPECT_EQ(CellAt<std::string>(ops, 0, "pass"), "");
+}
+
+// The optimizer's 10 ms have a forward of 3 and a backward pass of 4 inside: its closure's.
+TEST(PlantedTruth, AClosuresPassesAreNotTheOptimizers) {
+  Program program;
+  for (int64_t at = 0; at < 3 * 10 * kMs; at += 10 * kMs) {
+    program.AddStep(at, at + 10 * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kOptimizerPhase, at, at + 10 * kMs);
+    program.AddRange(proto::kModuleDomain, "Net", at + kMs, at + 4 * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, at + 4 * kMs, at + 8 * kMs);
+    program.AddOperator("aten::add_", at + 9 * kMs, at + 10 * kMs);
+  }
+  EXPECT_EQ(Judge(program.run()).sentence,
+            "Nothing ran on a device: all of each 10.00 ms step is the host's time: 4.000 ms "
+            "(40.0 %) in the backward pass, 3.000 ms (30.0 %) in the forward pass, 3.000 ms "
+            "(30.0 %) in the optimizer.");
+  ReportOptions by_module;
+  by_module.by_module = true;
+  EXPECT_EQ(CellAt<std::string>(TabulateOps(program.run(), by_module), 0, "pass"), "");
+}
+
+// A compiler runs the backward pass inside of the first forward, after two evaluations.
+TEST(PlantedTruth, ABackwardPassInsideOfAForwardMakesNoEvaluationATraining) {
+  Program program;
+  for (int64_t at = 0; at < 6 * kMs; at += kMs) {
+    if (at >= 2 * kMs) program.AddStep(at, at + kMs);
+    program.AddRange(proto::kModuleDomain, "Net", at, at + kMs / 2);
+    if (at == 2 * kMs) {
+      program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, at + 1, at + 2);
+    }
+    if (at >= 2 * kMs) {
+      program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, at + kMs / 2, at + kMs);
+    }
+  }
+  const Table modules = TabulateModules(program.run(), {});
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "calls"), 4);
+  EXPECT_EQ(CellAt<int64_t>(modules, 0, "evaluation_calls"), 2);
+}
+
 // Two forwards for each backward are no evaluations, nor are a pipeline's before its first one.
 TEST(PlantedTruth, ForwardsThatWaitForTheirBackwardAreNoEvaluations) {
   for (const std::string order : {"FFBFFBFFB", "FFBFBBFFBFBB"}) {

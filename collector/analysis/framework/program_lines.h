@@ -1,0 +1,37 @@
+// The program's own line around what a framework or a driver was called for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "collector/trace/model.h"
+
+namespace ranktap::collector {
+
+// "train.py(12): step": the innermost Python frame that is not PyTorch's own. Empty: not known.
+// Views live as long as this. Not safe from several threads.
+class ProgramLines {
+ public:
+  explicit ProgramLines(const Trace& trace);
+  // By the stack of the operator, or of the nearest around it that has one.
+  std::string_view OfOperator(uint32_t op) const;
+  // By the Python calls that were open (torch.profiler's with_stack); else by operator `op`.
+  std::string_view At(uint16_t writer, int64_t time, uint32_t op) const;
+
+ private:
+  struct OpenCall {
+    uint32_t row = 0;
+    uint32_t parent = kNone;  // position in the same list
+  };
+  void NestCalls();
+  bool IsTheProgramsOwn(std::string_view frame) const;
+
+  const Trace& trace_;
+  std::vector<std::vector<OpenCall>> calls_;                    // by writer, by start
+  mutable std::unordered_map<uint32_t, std::string> of_stack_;  // by Dictionary::String
+};
+
+}  // namespace ranktap::collector

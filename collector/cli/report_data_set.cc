@@ -1,0 +1,78 @@
+#include "collector/cli/report_data_set.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "collector/cli/command.h"
+#include "collector/file/printable.h"
+#include "collector/report/text/table_parquet.h"
+
+namespace ranktap::collector {
+namespace {
+
+// An analysis without columns has nothing to say of the run but its notes.
+void SayThatThereIsNone(const Table& table) {
+  std::string why;
+  for (const std::string& note : table.notes) why += (why.empty() ? "" : "; ") + note;
+  Complain(Printable(fmt::format("{}: no table: {}", table.name, why)));
+}
+
+}  // namespace
+
+void AddDataSetOptions(Arguments* app, ReportDataSet* set) {
+  constexpr const char* kGroup = "--format parquet";
+  app->Add("-o,--output", &set->folder,
+           "the data set: a folder with a table for each analysis, or for those named")
+      .Group(kGroup);
+  app->Add("--run-name", &set->run_name, "what the run is called in it; else as its directory")
+      .Group(kGroup);
+  app->AddFlag("--replace", &set->replace, "write a run that it has already anew").Group(kGroup);
+}
+
+std::optional<std::string> WrongUse(const ReportDataSet& set,
+                                    const std::vector<const Report*>& reports) {
+  if (!set.wanted) {
+    const bool given = !set.folder.empty() || !set.run_name.empty() || set.replace;
+    if (given) return "--output, --run-name and --replace are for --format parquet";
+    return std::nullopt;
+  }
+  if (set.folder.empty()) return "--format parquet wants a folder: -o DIR";
+  if (!set.run_name.empty() && !IsRunName(set.run_name)) {
+    return fmt::format("--run-name {}: letters, digits, '.', '_' and '-' only", set.run_name);
+  }
+  const auto compares = [](const Report* report) { return report->compare != nullptr; };
+  if (std::ranges::any_of(reports, compares)) return "diff is of two runs and in no data set";
+  return std::nullopt;
+}
+
+int WriteReports(const ReportDataSet& set, const std::string& run_path,
+                 std::vector<const Report*> reports,
+                 const std::function<std::optional<Table>(const Report&)>& table_of) {
+  if (reports.empty()) {
+    for (const Report& report : AllReports()) {
+      if (report.compare == nullptr) reports.push_back(&report);
+    }
+  }
+  std::vector<std::string> names;
+  for (const Report* const report : reports) names.push_back(DataSetTableName(report->name));
+  const std::vector<std::string_view> tables(names.begin(), names.end());
+  const std::string run = set.run_name.empty() ? RunNameOf(run_path) : set.run_name;
+  Result<DataSet> data_set = DataSet::Open(set.folder, run, set.replace, tables);
+  if (!data_set) return Complained(data_set.message(), kFailure);
+  for (const Report* const report : reports) {
+    const std::optional<Table> table = table_of(*report);
+    if (!table) return kWrongUsage;
+    if (table->columns.empty()) {
+      SayThatThereIsNone(*table);
+    } else if (const auto failure = WriteParquet(*table, &*data_set)) {
+      return Complained(failure->message, kFailure);
+    }
+  }
+  if (const auto failure = data_set->Publish()) return Complained(failure->message, kFailure);
+  std::printf("%s\n", Printable(set.folder).c_str());
+  return std::fflush(stdout) == 0 ? kSuccess : kFailure;
+}
+
+}  // namespace ranktap::collector

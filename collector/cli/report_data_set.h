@@ -1,0 +1,33 @@
+// `ranktap report RUN [NAME...] --format parquet -o DIR`: analyses as tables of a data set.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collector/cli/arguments.h"
+#include "collector/report/report.h"
+
+namespace ranktap::collector {
+
+struct ReportDataSet {
+  bool wanted = false;  // --format parquet
+  std::string folder, run_name;
+  bool replace = false;
+};
+
+// The options that fill `set`, which lives as long as `app`.
+void AddDataSetOptions(Arguments* app, ReportDataSet* set);
+
+// The sentence about options that do not go together; nullopt: they do.
+std::optional<std::string> WrongUse(const ReportDataSet& set,
+                                    const std::vector<const Report*>& reports);
+
+// table_of(report) answers, or says why not and returns nothing. Returns the exit status, after a
+// complaint where it is not kSuccess. No report: all of one run.
+int WriteReports(const ReportDataSet& set, const std::string& run_path,
+                 std::vector<const Report*> reports,
+                 const std::function<std::optional<Table>(const Report&)>& table_of);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,33 @@
+// What of a run a person asks for: --job, --ranks, --steps, --window.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collector/cli/arguments.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+struct RunSelection {
+  std::string ranks, steps, window;
+  int64_t job = 0;  // from 1; 0: all
+};
+
+void AddSelectionOptions(Arguments* app, RunSelection* selection);
+
+// Leaves what is asked for; what is to be said about it goes to `notes`. False, after a complaint:
+// it asks for what is not there.
+bool SelectOfRun(const RunSelection& selection, Run* run, std::vector<std::string>* notes);
+
+// "FROM:TO" after the run's first event; either may be missing. Nanoseconds of CLOCK_REALTIME.
+struct TimeWindow {
+  int64_t from, to;
+};
+std::optional<TimeWindow> ParseWindow(const std::string& text, int64_t first_event);
+// The sentence about one that is none.
+std::string NoWindow(const std::string& text);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,191 @@
+#include "collector/export/graph/graph_communication.h"
+
+#include <algorithm>
+
+#include "collector/analysis/collectives.h"
+#include "collector/analysis/flops/op_inputs.h"
+
+namespace ranktap::collector {
+namespace {
+
+bool IsDecimal(const std::string& text) {
+  constexpr size_t kMostDigits = 9;
+  return !text.empty() && text.size() <= kMostDigits &&
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Types that simulators run; of the others, and of what has no peer, the duration is replayed.
+bool IsSimulated(const std::string& type) {
+  return type == "allreduce" || type == "allgather" || type == "alltoall" ||
+         type == "reducescatter" || type == "broadcast";
+}
+
+}  // namespace
+
+GraphGroups::GraphGroups(const Run& run) {
+  for (const Trace& trace : run.traces)
+    world_ = std::max(world_, trace.info.world_size.value_or(0));
+  if (world_ == 0) world_ = static_cast<uint32_t>(run.traces.size());
+  for (const Trace& trace : run.traces) {
+    for (const Collective& call : trace.collectives) Add(call.group, call.group_size);
+    for (const ProcessGroup& group : trace.process_groups) {
+      if (IsDecimal(group.name) && group.name != "0" && !group.ranks.empty()) {
+        members_[group.name] = group.ranks;
+      }
+    }
+  }
+  for (const CollectiveRun& run : MatchDeviceOrHostCollectives(run)) Add(run.group, run.group_size);
+  // Numbers of groups with other names begin behind those that torch gave.
+  uint32_t next = 1;
+  for (const auto& [name, number] : numbers_) {
+    if (IsDecimal(number)) next = std::max(next, static_cast<uint32_t>(std::stoul(number)) + 1);
+  }
+  for (const auto& [number, ranks] : members_) {
+    next = std::max(next, static_cast<uint32_t>(std::stoul(number)) + 1);
+  }
+  for (auto& [name, number] : numbers_) {
+    if (number.empty()) number = std::to_string(next++);
+  }
+}
+
+void GraphGroups::Add(const std::string& name, uint32_t size) {
+  if (name.empty()) return;
+  std::string& number = numbers_[name];
+  if (!number.empty()) return;
+  if (IsDecimal(name)) number = name;
+  // What the collectives' own analysis calls "group 3", or a group of all ranks.
+  if (name.starts_with("group ") && IsDecimal(name.substr(6))) number = name.substr(6);
+  if (number.empty() && size != 0 && size == world_) number = "0";
+}
+
+std::string GraphGroups::NumberOf(const std::string& name, uint32_t size) const {
+  const auto found = numbers_.find(name);
+  if (found != numbers_.end()) return found->second;
+  (void)size;
+  return "0";
+}
+
+std::vector<uint32_t> GraphGroups::RanksOf(const std::string& number) const {
+  if (const auto found = members_.find(number); found != members_.end()) return found->second;
+  std::vector<uint32_t> ranks;
+  for (uint32_t rank = 0; number == "0" && rank < world_; ++rank) ranks.push_back(rank);
+  return ranks;
+}
+
+GraphCommunication::GraphCommunication(const Run& run, const Trace& trace,
+                                       const GraphGroups& groups, const ExportOptions& options)
+    : trace_(trace),
+      groups_(groups),
+      raw_(options.raw_collectives),
+      rank_(trace.info.rank.value_or(0)),
+      runs_(MatchCollectives(run)) {
+  const auto index = static_cast<uint32_t>(&trace - run.traces.data());
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    for (size_t k = 0; k < runs_[i].members.size(); ++k) {
+      if (runs_[i].members[k].trace == index)
+        matched_.emplace(runs_[i].members[k].kernel, std::pair(i, k));
+    }
+  }
+}
+
+void GraphCommunication::See(uint32_t op, uint32_t node) {
+  const std::string_view name = trace_.dictionary.String(trace_.operators.name[op]);
+  if (!name.starts_with("c10d::")) return;
+  if (const std::string type = CommunicationType(name); !type.empty()) {
+    asked_[type].push_back({op, node});
+  }
+}
+
+const Collective* GraphCommunication::DescriptionOf(uint32_t kernel) const {
+  uint32_t index = trace_.kernels.collective.At(kernel);
+  uint32_t op = trace_.kernels.op.At(kernel);
+  while (index == 0 && op != 0) {
+    index = trace_.operators.collective.At(op - 1);
+    const uint32_t parent = trace_.operators.parent[op - 1];
+    op = parent == kNone ? 0 : parent + 1;
+  }
+  return index == 0 || index > trace_.collectives.size() ? nullptr : &trace_.collectives[index - 1];
+}
+
+void GraphCommunication::SetType(const std::string& type, GraphNode* node) const {
+  using Kind = GraphNode::Kind;
+  node->collective = type;
+  node->kind = type == "send"                                      ? Kind::kSend
+               : type == "recv"                                    ? Kind::kReceive
+               : IsSimulated(type) || (raw_ && type != "sendrecv") ? Kind::kCollective
+                                                                   : Kind::kCompute;
+}
+
+void GraphCommunication::SetPeer(const Asked& asked, const Collective* described, GraphNode* node) {
+  if (node->kind != GraphNode::Kind::kSend && node->kind != GraphNode::Kind::kReceive) return;
+  const bool sends = node->kind == GraphNode::Kind::kSend;
+  const std::vector<uint32_t> ranks = groups_.RanksOf(node->group);
+  int32_t peer = -1, tag = -1;
+  if (described != nullptr) peer = sends ? described->destination_rank : described->source_rank;
+  if (peer < 0 && asked.op != kNone) {
+    // c10d::send(tensors, group, int peer, int tag): the peer's number in the group.
+    constexpr size_t kPeer = 2, kTag = 3;
+    const Operators& ops = trace_.operators;
+    const OpInputs inputs(trace_.dictionary.String(ops.shapes.At(asked.op)),
+                          trace_.dictionary.String(ops.values.At(asked.op)));
+    const Dims of = inputs.Integers(kPeer), tags = inputs.Integers(kTag);
+    if (of.size() == 1 && of[0] >= 0 && static_cast<size_t>(of[0]) < ranks.size()) {
+      peer = static_cast<int32_t>(ranks[static_cast<size_t>(of[0])]);
+    }
+    if (tags.size() == 1 && tags[0] >= 0 && tags[0] <= INT32_MAX)
+      tag = static_cast<int32_t>(tags[0]);
+  }
+  constexpr size_t kPair = 2;  // the other one
+  if (peer < 0 && ranks.size() == kPair) {
+    peer = static_cast<int32_t>(ranks[0] == rank_ ? ranks[1] : ranks[0]);
+  }
+  if (peer < 0) {
+    node->kind = GraphNode::Kind::kCompute;
+    return;
+  }
+  const auto self = static_cast<int32_t>(rank_);
+  node->source = sends ? self : peer;
+  node->destination = sends ? peer : self;
+  const int32_t number = messages_[{node->source, node->destination}]++;
+  node->tag = tag >= 0 ? tag : number;
+}
+
+void GraphCommunication::OfKernel(uint32_t kernel, GraphNode* node) {
+  const Collective* const described = DescriptionOf(kernel);
+  const auto matched = matched_.find(kernel);
+  const CollectiveRun* const run =
+      matched == matched_.end() ? nullptr : &runs_[matched->second.first];
+  std::string type = described != nullptr ? CommunicationType(described->name) : "";
+  if (type.empty() && run != nullptr) type = run->type;
+  if (type.empty()) type = CommunicationType(node->name);
+  if (type.empty()) return;
+  const std::string name = described != nullptr && !described->group.empty() ? described->group
+                           : run != nullptr                                  ? run->group
+                                                                             : "";
+  node->group = groups_.NumberOf(name, 0);
+  node->message = described != nullptr ? MessageBytes(*described)
+                  : run != nullptr     ? MessageBytes(*run)
+                                       : 0;
+  SetType(type, node);
+  Asked asked;
+  if (auto& queue = asked_[type]; !queue.empty()) {
+    asked = queue.front();
+    queue.pop_front();
+  }
+  SetPeer(asked, described, node);
+}
+
+uint32_t GraphCommunication::OfHost(const HostCollective& comm, GraphNode* node) {
+  node->group = comm.group.empty() ? "0" : groups_.NumberOf(comm.group, comm.group_size);
+  node->message = comm.bytes;
+  SetType(comm.type, node);
+  Asked asked;
+  if (auto& queue = asked_[comm.type]; !queue.empty()) {
+    asked = queue.front();
+    queue.pop_front();
+  }
+  SetPeer(asked, nullptr, node);
+  return asked.node;
+}
+
+}  // namespace ranktap::collector

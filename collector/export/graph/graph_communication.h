@@ -1,0 +1,46 @@
+// What a node of a work graph communicates: with whom, how much, in which group.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "collector/export/graph/graph_items.h"
+#include "collector/export/graph/work_graph.h"
+
+namespace ranktap::collector {
+
+// Fills the communication of nodes, in their order.
+class GraphCommunication {
+ public:
+  GraphCommunication(const Run& run, const Trace& trace, const GraphGroups& groups,
+                     const ExportOptions& options);
+
+  // An operator went by: of c10d's, what is asked for.
+  void See(uint32_t op, uint32_t node);
+  void OfKernel(uint32_t kernel, GraphNode* node);
+  // The node of the operator that asked for it; UINT32_MAX: not known.
+  uint32_t OfHost(const HostCollective& comm, GraphNode* node);
+
+ private:
+  struct Asked {
+    uint32_t op = kNone, node = UINT32_MAX;
+  };
+  const Collective* DescriptionOf(uint32_t kernel) const;
+  void SetType(const std::string& type, GraphNode* node) const;
+  void SetPeer(const Asked& asked, const Collective* described, GraphNode* node);
+
+  const Trace& trace_;
+  const GraphGroups& groups_;
+  bool raw_;
+  uint32_t rank_;
+  std::map<std::string, std::deque<Asked>> asked_;         // by type
+  std::map<uint32_t, std::pair<size_t, size_t>> matched_;  // by kernel: run and member
+  const std::vector<struct CollectiveRun>& runs_;
+  std::map<std::pair<int32_t, int32_t>, int32_t> messages_;  // between two ranks, so far
+};
+
+}  // namespace ranktap::collector

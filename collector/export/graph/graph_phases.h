@@ -1,0 +1,14 @@
+// Which part of training each operator belongs to.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "collector/trace/model.h"
+
+namespace ranktap::collector {
+
+// By row: "forward", "backward", "optimizer", or nothing. What is inside another has that one's.
+std::vector<std::string_view> PhasesOfOperators(const Trace& trace);
+
+}  // namespace ranktap::collector

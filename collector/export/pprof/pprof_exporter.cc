@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <map>
+#include <protozero/pbf_writer.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collector/export/exporters.h"
+#include "collector/export/output_file.h"
+#include "collector/export/run_clock.h"
+#include "collector/export/weighted_stacks.h"
+
+namespace ranktap::collector {
+namespace {
+
+using protozero::pbf_writer;
+
+// Field numbers of pprof's profile.proto, only those that we write.
+enum Profile {
+  kSampleType = 1,
+  kSample = 2,
+  kLocation = 4,
+  kFunction = 5,
+  kStringTable = 6,
+  kTimeNanos = 9,
+  kDurationNanos = 10,
+  kDefaultSampleType = 14,
+};
+enum ValueType { kType = 1, kUnit = 2 };
+enum Sample { kLocationIds = 1, kValues = 2 };
+enum Location { kLocationId = 1, kLines = 4 };
+enum Line { kLineFunction = 1, kLineNumber = 2 };
+enum Function { kFunctionId = 1, kName = 2, kSystemName = 3, kFileName = 4 };
+
+constexpr std::pair<std::string_view, std::string_view> kTypes[kStackWeights] = {
+    {"count", "count"},  // by the format's convention the first
+    {"cuda_calls", "nanoseconds"},
+    {"operators", "nanoseconds"},
+    {"gpu", "nanoseconds"},
+};
+
+class ProfileWriter {
+ public:
+  explicit ProfileWriter(OutputFile* file) : file_(file) { Text(""); }
+
+  void Write(const WeightedStacks& stacks, int64_t first_ns, int64_t last_ns) {
+    for (const auto& [type, unit] : kTypes) {
+      Message(kSampleType, [&, type = type, unit = unit](pbf_writer* value) {
+        value->add_int64(kType, Text(type));
+        value->add_int64(kUnit, Text(unit));
+      });
+    }
+    for (const auto& [frames, weights] : stacks.stacks()) WriteSample(frames, weights);
+    for (size_t i = 0; i < stacks.frames().size(); ++i) WriteFrame(i + 1, stacks.frames()[i]);
+    const bool has_device = stacks.total(StackWeight::kGpu) != 0;
+    const int64_t shown_first = Text(has_device ? "gpu" : "operators");
+    for (const std::string& text : texts_) {
+      std::string bytes;
+      pbf_writer(bytes).add_string(kStringTable, text);
+      file_->Write(bytes);
+    }
+    std::string bytes;
+    pbf_writer times(bytes);
+    times.add_int64(kTimeNanos, first_ns);
+    times.add_int64(kDurationNanos, last_ns - first_ns);
+    times.add_int64(kDefaultSampleType, shown_first);
+    file_->Write(bytes);
+  }
+
+ private:
+  template <typename Fill>
+  void Message(protozero::pbf_tag_type field, const Fill& fill) {
+    std::string content, bytes;
+    pbf_writer message(content);
+    fill(&message);
+    pbf_writer(bytes).add_message(field, content);
+    file_->Write(bytes);
+  }
+
+  void WriteSample(const WeightedStacks::Frames& frames, const WeightedStacks::Weights& weights) {
+    Message(kSample, [&](pbf_writer* sample) {
+      std::vector<uint64_t> leaf_first;
+      for (size_t i = frames.size(); i-- > 0;) leaf_first.push_back(frames[i] + 1u);
+      sample->add_packed_uint64(kLocationIds, leaf_first.begin(), leaf_first.end());
+      sample->add_packed_int64(kValues, weights.begin(), weights.end());
+    });
+  }
+
+  // A function and its one place.
+  void WriteFrame(uint64_t id, const StackFrame& frame) {
+    Message(kFunction, [&](pbf_writer* function) {
+      function->add_uint64(kFunctionId, id);
+      function->add_int64(kName, Text(frame.function));
+      function->add_int64(kSystemName, Text(frame.function));
+      if (!frame.file.empty()) function->add_int64(kFileName, Text(frame.file));
+    });
+    Message(kLocation, [&](pbf_writer* location) {
+      location->add_uint64(kLocationId, id);
+      pbf_writer line(*location, kLines);
+      line.add_uint64(kLineFunction, id);
+      if (frame.line != 0) line.add_int64(kLineNumber, frame.line);
+    });
+  }
+
+  int64_t Text(std::string_view text) {
+    const auto [found, is_new] =
+        indices_.try_emplace(std::string(text), static_cast<int64_t>(texts_.size()));
+    if (is_new) texts_.emplace_back(text);
+    return found->second;
+  }
+
+  OutputFile* file_;
+  std::vector<std::string> texts_;
+  std::map<std::string, int64_t> indices_;
+};
+
+}  // namespace
+
+std::optional<Failure> WritePprof(const Run& run, std::span<const Trace* const> traces,
+                                  const ExportOptions& options, const std::string& path) {
+  Result<OutputFile> file = OutputFile::Create(path);
+  if (!file) return Failure{file.message()};
+  WeightedStacks stacks;
+  int64_t last = FirstRealtime(run);
+  for (const Trace* const trace : traces) {
+    const int64_t realtime = RealtimeOffset(run, *trace);
+    AddStacks(*trace, options.Shifted(realtime), &stacks);
+    last = std::max(last, trace->last_ns + realtime);
+  }
+  ProfileWriter(&*file).Write(stacks, FirstRealtime(run), last);
+  return file->Close();
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,108 @@
+#include <fmt/core.h>
+
+#include <map>
+
+#include "collector/report/cells.h"
+#include "collector/report/columns.h"
+#include "collector/report/human_units.h"
+#include "collector/report/insights/find_insights.h"
+#include "collector/report/jobs.h"
+#include "collector/report/reports.h"
+
+namespace ranktap::collector {
+namespace {
+
+struct Line {
+  const Insight* insight = nullptr;
+  const Trace* trace = nullptr;
+  int64_t step_ns = 0;
+};
+
+Cell TextOrNothing(const std::string& text) { return text.empty() ? Cell() : Cell(text); }
+
+Cell SavingCell(const Line& line) {
+  return line.insight->saving_ns ? Cell(*line.insight->saving_ns) : Cell();
+}
+
+Cell SavingShare(const Line& line) {
+  return line.insight->saving_ns ? Percent(*line.insight->saving_ns, line.step_ns) : Cell();
+}
+
+Cell DeviceCell(const Line& line) {
+  return line.insight->device == kNone ? Cell() : Cell(int64_t{line.insight->device});
+}
+
+const ColumnsOf<Line> kColumns = {
+    {"rule", Unit::kText, [](const Line& line) { return std::string(line.insight->rule); }},
+    {"saving_ns", Unit::kNs, [](const Line& line) { return SavingCell(line); }},
+    {"saving_percent", Unit::kPercent, [](const Line& line) { return SavingShare(line); }},
+    {"lost_ns", Unit::kNs, [](const Line& line) { return line.insight->lost_ns; }, Shown::kDetail},
+    {"count", Unit::kCount, [](const Line& line) { return line.insight->count; }, Shown::kDetail},
+    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
+    {"ranks", Unit::kCount, [](const Line& line) { return line.insight->ranks; }, Shown::kDetail},
+    {"device", Unit::kCount, [](const Line& line) { return DeviceCell(line); }, Shown::kDetail},
+    {"where", Unit::kText, [](const Line& line) { return TextOrNothing(line.insight->where); },
+     Shown::kDetail},
+    {"finding", Unit::kText, [](const Line& line) { return line.insight->finding; }, Shown::kProse},
+    {"advice", Unit::kText, [](const Line& line) { return line.insight->advice; }, Shown::kProse},
+};
+
+std::string TitleOf(const Insights& insights) {
+  if (insights.list.empty()) return "No rule found anything that costs time";
+  return "What costs time, and what following the advice would save of each step at most";
+}
+
+void AddNotes(const Insights& insights, Table* table) {
+  table->notes.push_back(fmt::format("{} checked", Counted(insights.checked, "rule")) +
+                         (insights.left_out == 0
+                              ? ""
+                              : fmt::format("; {} more of rules that fired at several places",
+                                            Counted(insights.left_out, "finding"))));
+  std::map<std::string_view, std::string> by_reason;
+  for (const Insights::Unchecked& rule : insights.unchecked) {
+    std::string& names = by_reason[rule.why];
+    names += (names.empty() ? "" : ", ") + std::string(rule.rule);
+  }
+  for (const auto& [why, names] : by_reason) {
+    table->notes.push_back(fmt::format("not checked, because {}: {}", why, names));
+  }
+  if (!insights.no_savings.empty()) {
+    table->notes.push_back(
+        fmt::format("{}, so what could be saved is not known", insights.no_savings));
+  } else if (!insights.list.empty()) {
+    table->notes.push_back(
+        "a saving counts only what the critical path bears; savings of several rows overlap");
+  }
+}
+
+Table TableOfRules(const Run& run, std::span<const InsightRule> rules) {
+  if (std::string jobs = DescribeJobs(run); !jobs.empty()) {
+    Table table = TableOf("No insights", kColumns, std::vector<Line>());
+    table.notes.push_back(std::move(jobs));
+    return table;
+  }
+  const Insights insights = FindInsights(run, rules);
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  std::vector<Line> lines;
+  for (const Insight& insight : insights.list) {
+    lines.push_back({&insight, &run.traces[insight.trace], waterfalls[insight.trace].mean_step});
+  }
+  Table table = TableOf(TitleOf(insights), kColumns, lines);
+  AddNotes(insights, &table);
+  return table;
+}
+
+}  // namespace
+
+Table TabulateInsights(const Run& run, const ReportOptions&) {
+  return TableOfRules(run, AllInsightRules());
+}
+
+Table TabulateInsightsNamed(const Run& run, std::string_view nsys) {
+  for (const InsightRule& rule : AllInsightRules()) {
+    if (rule.nsys == nsys) return TableOfRules(run, {&rule, 1});
+  }
+  return TableOfRules(run, {});
+}
+
+}  // namespace ranktap::collector

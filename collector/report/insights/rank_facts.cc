@@ -1,0 +1,174 @@
+#include "collector/report/insights/rank_facts.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "collector/analysis/sync_calls.h"
+#include "collector/report/host/call_sites.h"
+#include "collector/report/human_units.h"
+#include "collector/report/insights/insight.h"
+#include "collector/report/steps/device_sweep.h"
+
+namespace ranktap::collector {
+
+RankFacts::RankFacts(const Run& run, uint32_t trace)
+    : run_(run),
+      index_(trace),
+      trace_(run.traces[trace]),
+      waterfall_(ComputeWaterfalls(run)[trace]) {
+  std::vector<Interval> counted;
+  for (const Step& step : waterfall_.steps.list) {
+    if (!step.warm_up) counted.emplace_back(step.start, step.end);
+  }
+  counted_ = Merged(std::move(counted));
+}
+
+bool RankFacts::has_launches() const {
+  if (!has_launches_) {
+    has_launches_ =
+        std::ranges::any_of(spans(), [](const DeviceSpan& span) { return span.launch != kNone; });
+  }
+  return *has_launches_;
+}
+
+bool RankFacts::IsCounted(int64_t time) const {
+  const auto after = std::upper_bound(counted_.begin(), counted_.end(), Interval{time, INT64_MAX});
+  return after != counted_.begin() && std::prev(after)->second > time;
+}
+
+int64_t RankFacts::PerStep(int64_t sum) const {
+  return waterfall_.counted == 0 ? 0 : sum / static_cast<int64_t>(waterfall_.counted);
+}
+
+double RankFacts::TimesPerStep(int64_t count) const {
+  return waterfall_.counted == 0
+             ? 0
+             : static_cast<double>(count) / static_cast<double>(waterfall_.counted);
+}
+
+bool RankFacts::IsWorth(int64_t ns_per_step, double share) const {
+  return ns_per_step > 0 &&
+         static_cast<double>(ns_per_step) >= share * static_cast<double>(step_ns());
+}
+
+std::string RankFacts::OfStep() const {
+  return has_steps() ? fmt::format("of each {} {}", FormatNs(step_ns()), waterfall_.steps.noun())
+                     : fmt::format("of {}", FormatNs(step_ns()));
+}
+
+std::string RankFacts::TimesAStep(int64_t count) const {
+  if (!has_steps()) return count == 1 ? "once" : fmt::format("{} times", FormatCount(count));
+  const double times = TimesPerStep(count);
+  if (times == 1) return fmt::format("once a {}", waterfall_.steps.noun());
+  const auto whole = static_cast<int64_t>(times + 0.5);
+  const bool is_whole = times >= 10 || times == static_cast<double>(whole);
+  return fmt::format("{} times a {}", is_whole ? FormatCount(whole) : fmt::format("{:.1f}", times),
+                     waterfall_.steps.noun());
+}
+
+const std::vector<LostPiece>& RankFacts::lost() const {
+  if (lost_) return *lost_;
+  lost_.emplace();
+  if (!has_device() || counted_.empty()) return *lost_;
+  size_t at = 0;
+  std::optional<int64_t> dry;
+  SweepDevice(
+      trace_, WaitsForOtherRanks(run_)[index_], counted_.front().first, counted_.back().second,
+      [&](Cause cause, int64_t start, int64_t end, uint32_t span) {
+        const bool is_idle = (kIdleCauses & BitOf(cause)) != 0;
+        dry = is_idle ? dry.value_or(start) : std::optional<int64_t>();
+        if (cause == Cause::kCompute) return;
+        while (at < counted_.size() && counted_[at].second <= start) ++at;
+        for (size_t i = at; i < counted_.size() && counted_[i].first < end; ++i) {
+          lost_->push_back({std::max(start, counted_[i].first), std::min(end, counted_[i].second),
+                            cause, span, dry.value_or(start)});
+        }
+      });
+  return *lost_;
+}
+
+const std::vector<HostWait>& RankFacts::waits() const {
+  if (waits_) return *waits_;
+  std::vector<HostWait> all;
+  ForEachSyncCall(trace_, [&](const ApiCalls& calls, size_t i) {
+    all.push_back({&calls, static_cast<uint32_t>(i), calls.start[i], calls.end[i],
+                   trace_.dictionary.Api(calls.api[i]).name});
+  });
+  std::ranges::stable_sort(all, [](const HostWait& a, const HostWait& b) {
+    return a.start != b.start ? a.start < b.start : a.end > b.end;
+  });
+  waits_.emplace();
+  for (const HostWait& wait : all) {
+    // The driver's call inside the runtime's.
+    if (!waits_->empty() && wait.end <= waits_->back().end &&
+        wait.writer() == waits_->back().writer()) {
+      continue;
+    }
+    waits_->push_back(wait);
+  }
+  return *waits_;
+}
+
+const HostWait* RankFacts::WaitAt(int64_t time) const {
+  constexpr int kLookedBack = 16;  // threads that wait at once
+  const std::vector<HostWait>& all = waits();
+  auto at = std::ranges::upper_bound(all, time, {}, &HostWait::start);
+  for (int i = 0; i < kLookedBack && at != all.begin(); ++i) {
+    if ((--at)->end >= time) return &*at;
+  }
+  return nullptr;
+}
+
+const OperatorAround& RankFacts::Around() const {
+  if (!around_) around_.emplace(trace_);
+  return *around_;
+}
+
+const ProgramLines& RankFacts::Lines() const {
+  if (!lines_) lines_.emplace(trace_);
+  return *lines_;
+}
+
+uint32_t RankFacts::OperatorAt(uint16_t writer, int64_t time) const {
+  return Around().RowAt(writer, time);
+}
+
+uint32_t RankFacts::OperatorOf(const DeviceSpan& span) const {
+  if (span.launch == kNone) return kNone;
+  return OperatorAt(trace_.api_calls.writer[span.launch], trace_.api_calls.start[span.launch]);
+}
+
+std::string RankFacts::PlaceAt(uint16_t writer, int64_t time) const {
+  const uint32_t op = OperatorAt(writer, time);
+  std::string place;
+  if (op != kNone) place = trace_.dictionary.String(trace_.operators.name[op]);
+  if (place.starts_with("ProfilerStep#")) place.clear();  // a step is no place
+  if (const std::string_view line = Lines().At(writer, time, op); !line.empty()) {
+    place += (place.empty() ? "" : " at ") + std::string(line);
+  }
+  return place;
+}
+
+std::string RankFacts::PlaceOf(const DeviceSpan& span) const {
+  if (span.launch == kNone) return "";
+  const ApiCalls& calls = trace_.api_calls;
+  std::string place = PlaceAt(calls.writer[span.launch], calls.start[span.launch]);
+  return place.empty() ? NativeLine(calls, span.launch) : place;
+}
+
+std::string RankFacts::PlaceOf(const HostWait& wait) const {
+  std::string place = PlaceAt(wait.writer(), wait.start);
+  return place.empty() ? NativeLine(*wait.calls, wait.row) : place;
+}
+
+std::string RankFacts::NativeLine(const ApiCalls& calls, uint32_t row) const {
+  const uint32_t stack = calls.stack.At(row);
+  if (stack == 0 || trace_.symbols.empty()) return "";
+  const SourceFrame frame = FrameOfStack(trace_, stack);
+  if (frame.function.empty() || frame.function.starts_with('+')) return "";
+  const std::string line = SourceText(frame);
+  return line.empty() ? frame.function : frame.function + " at " + line;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,144 @@
+#include "collector/report/insights/rules.h"
+
+#include "collector/report/insights/rules/all_rules.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr InsightRule kRules[] = {
+    {.name = "launch-bound",
+     .advice = "Launch the loop as a CUDA graph (torch.cuda.graph, "
+               "torch.compile(mode=\"reduce-overhead\")), or give each launch more work.",
+     .of_rank = &FindLaunchBound},
+    {.name = "tiny-kernels",
+     .advice = "Fuse them: torch.compile, a fused or foreach optimizer, a larger batch.",
+     .of_rank = &FindTinyKernels},
+    {.name = "tensor-reads",
+     .advice = "Keep the value on the device (torch.where, masks, accumulate and read every N "
+               "steps), or copy it to pinned memory and wait for an event a step later.",
+     .of_rank = &FindTensorReads},
+    {.name = "pageable-copies",
+     .advice = "Copy from or to pinned memory (pin_memory=True) with non_blocking=True, a batch "
+               "ahead of its use.",
+     .of_rank = &FindPageableCopies,
+     .nsys = "cuda_memcpy_async"},
+    {.name = "blocking-copies",
+     .advice = "Use cudaMemcpyAsync with pinned memory on a stream of its own.",
+     .of_rank = &FindBlockingCopies,
+     .nsys = "cuda_memcpy_sync"},
+    {.name = "blocking-memsets",
+     .advice = "Use cudaMemsetAsync, and no managed or pinned memory as its target.",
+     .of_rank = &FindBlockingMemsets,
+     .nsys = "cuda_memset_sync"},
+    {.name = "explicit-syncs",
+     .advice = "Leave the call out, or let a stream wait for an event (cudaStreamWaitEvent) "
+               "instead of the host.",
+     .of_rank = &FindExplicitSyncs,
+     .nsys = "cuda_api_sync"},
+    {.name = "gpu-gaps",
+     .advice = "Look at what the host does in the gap: ranktap report RUN ops, ranges and stacks; "
+               "do it before the step, or in another thread.",
+     .of_rank = &FindGpuGaps,
+     .nsys = "gpu_gaps"},
+    {.name = "low-utilization",
+     .advice = "Give the device more at once (a larger batch, CUDA graphs, data loaded ahead); "
+               "ranktap report RUN waterfall says what it waits for.",
+     .of_rank = &FindLowUtilization,
+     .nsys = "gpu_time_util"},
+    {.name = "comm-on-compute-stream",
+     .advice = "Communicate on a stream of its own: DistributedDataParallel instead of all_reduce "
+               "by hand, async_op=True, MegEngine's make_allreduce_cb.",
+     .of_rank = &FindCommOnComputeStream},
+    {.name = "small-collectives",
+     .advice = "Join them: a larger bucket_cap_mb, one flat buffer, "
+               "torch.distributed's coalescing manager.",
+     .of_rank = &FindSmallCollectives},
+    {.name = "exposed-comm",
+     .advice = "Start collectives earlier or split them: overlap of gradients with the backward "
+               "pass, prefetch of FSDP's all-gathers, asynchronous tensor parallelism.",
+     .of_rank = &FindExposedComm},
+    {.name = "data-loading",
+     .advice = "More workers (num_workers), persistent_workers=True, a larger prefetch_factor, "
+               "cheaper decoding.",
+     .of_rank = &FindDataLoading},
+    {.name = "straggler",
+     .advice = "Find out what is different on that rank: ranktap report RUN stragglers, "
+               "waterfall-by-rank and devices.",
+     .of_job = &FindStraggler},
+    {.name = "slow-clock",
+     .advice = "Compare power cap, temperature and clock settings of that board: ranktap report "
+               "RUN devices.",
+     .of_job = &FindSlowClock},
+    {.name = "default-stream",
+     .advice = "Create streams with cudaStreamNonBlocking, or compile with "
+               "--default-stream per-thread.",
+     .of_rank = &FindDefaultStream},
+
+    {.name = "copies-after-step",
+     .advice = "Do it once before the loop, keep tensors in the layout and dtype that the "
+               "model wants, or return views (view, expand) instead of copies.",
+     .of_rank = &FindCopiesAfterStep},
+    {.name = "no-tensor-cores",
+     .advice = "Use a dtype and shapes that tensor cores take.",
+     .of_rank = &FindNoTensorCores},
+    {.name = "off-multiple-shapes",
+     .advice = "Pad the dimensions (vocabulary, hidden size, batch) to multiples of 8 for "
+               "16-bit floats and of 4 for TF32.",
+     .of_rank = &FindOffMultipleShapes},
+    {.name = "tf32-off",
+     .advice = "Call torch.set_float32_matmul_precision(\"high\").",
+     .of_rank = &FindTf32Off},
+    {.name = "unfused-optimizer",
+     .advice = "Construct the optimizer with fused=True, or with foreach=True where there is "
+               "no fused one.",
+     .of_rank = &FindUnfusedOptimizer},
+    {.name = "layout-transposes",
+     .advice = "Keep model and inputs in channels-last: "
+               "model.to(memory_format=torch.channels_last).",
+     .of_rank = &FindLayoutTransposes},
+    {.name = "garbage-collection",
+     .advice = "Call gc.freeze() after the warm-up, or gc.disable() and gc.collect() every N "
+               "steps on all ranks at once.",
+     .of_rank = &FindGarbageCollection},
+    {.name = "allocations-in-steps",
+     .advice = "Leave out torch.cuda.empty_cache(), set "
+               "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or leave the allocator more "
+               "room.",
+     .of_rank = &FindAllocationsInSteps},
+    {.name = "memory-fragmentation",
+     .advice = "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or allocate the largest "
+               "batch first.",
+     .of_rank = &FindMemoryFragmentation},
+    {.name = "recompilation",
+     .advice = "Keep shapes fixed or mark them dynamic (torch._dynamo.mark_dynamic), and run "
+               "each variant once in the warm-up; TORCH_LOGS=recompiles says why.",
+     .of_rank = &FindRecompilation},
+    {.name = "throttling",
+     .advice = "Look at power cap and cooling of the board: ranktap report RUN devices.",
+     .of_rank = &FindThrottling},
+    {.name = "unbalanced-shards",
+     .advice = "Share the work out anew: move tables, experts or layers from the rank that "
+               "computes most to the one that computes least.",
+     .of_job = &FindUnbalancedShards},
+    {.name = "checkpoint-stalls",
+     .advice = "Save asynchronously (torch.distributed.checkpoint.async_save), or less often.",
+     .of_rank = &FindCheckpointStalls},
+    {.name = "uneven-lengths",
+     .advice = "Put sequences of like length into one batch, or fill batches up to a number of "
+               "tokens instead of rows.",
+     .of_job = &FindUnevenLengths},
+    {.name = "hidden-copies",
+     .advice = "Replace what needs the number: torch.where or masks instead of indexing by a "
+               "condition, nonzero_static, repeat_interleave with output_size, checks outside "
+               "of the loop.",
+     .of_rank = &FindHiddenCopies},
+    {.name = "profiler-overhead",
+     .advice = "Record less: a lower --level, --budget, or a window of some steps.",
+     .of_rank = &FindProfilerOverhead},
+};
+
+}  // namespace
+
+std::span<const InsightRule> AllInsightRules() { return kRules; }
+
+}  // namespace ranktap::collector

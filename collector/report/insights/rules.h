@@ -1,0 +1,28 @@
+// The rules of insights: the table of contents of collector/report/insights/rules.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "collector/report/insights/insight.h"
+#include "collector/report/insights/rank_facts.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+// Pure. Of a rule about a rank: several threads ask about a rank each.
+using RankRule = Answer (*)(const RankFacts& rank);
+using JobRule = Answer (*)(const Run& run);
+
+struct InsightRule {
+  std::string_view name;    // as in the table
+  std::string_view advice;  // one sentence
+  // One of the two.
+  RankRule of_rank = nullptr;
+  JobRule of_job = nullptr;
+  std::string_view nsys = {};  // what `nsys analyze` calls it
+};
+
+std::span<const InsightRule> AllInsightRules();
+
+}  // namespace ranktap::collector

@@ -1,0 +1,215 @@
+// Communication that nothing computes behind, and two of its reasons: the stream it runs on, and
+// how small its pieces are.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "collector/analysis/collectives.h"
+#include "collector/report/human_units.h"
+#include "collector/report/insights/rules/all_rules.h"
+
+namespace ranktap::collector {
+namespace {
+
+// Of the compute time: streams of communication run small kernels of their own (casts, reductions).
+constexpr double kComputeStreamShare = 0.2;
+constexpr double kWorthSaying = 0.01;   // of the step, exposed: as the verdict's
+constexpr double kLeastExposed = 0.05;  // of the step
+
+// NCCL reaches half of its bandwidth between 1 and 16 MB; below 256 KiB latency is most of it.
+constexpr int64_t kSmallBytes = 256 << 10;
+constexpr double kLeastSmallPerStep = 20;
+constexpr double kLeastSmallShare = 0.02;   // of the step, exposed
+constexpr int64_t kBucketBytes = 25 << 20;  // DistributedDataParallel's bucket_cap_mb
+
+using Stream = std::pair<uint32_t, uint32_t>;  // device, stream
+
+struct StreamUse {
+  int64_t compute_ns = 0, collectives = 0;
+};
+
+struct Streams {
+  std::map<Stream, StreamUse> by_stream;
+  int64_t compute_ns = 0;  // of all
+  bool IsForCompute(const Stream& stream) const {
+    const auto found = by_stream.find(stream);
+    return found != by_stream.end() && compute_ns > 0 &&
+           static_cast<double>(found->second.compute_ns) >=
+               kComputeStreamShare * static_cast<double>(compute_ns);
+  }
+};
+
+Streams UseOfStreams(const RankFacts& rank) {
+  Streams streams;
+  for (const DeviceSpan& span : rank.spans()) {
+    if (!rank.IsCounted(span.start)) continue;
+    StreamUse& use = streams.by_stream[{span.device, span.stream}];
+    if (span.kind == WorkKind::kCommunication) ++use.collectives;
+    if (span.kind != WorkKind::kCompute) continue;
+    use.compute_ns += span.end - span.start;
+    streams.compute_ns += span.end - span.start;
+  }
+  return streams;
+}
+
+// What a rank could compute while it communicates: what it does not compute meanwhile already.
+int64_t ComputeToHideBehind(const RankFacts& rank) {
+  const std::vector<Interval> compute =
+      Intersection(MergedIntervals(rank.spans(), WorkKind::kCompute), rank.counted());
+  const std::vector<Interval> comm = MergedIntervals(rank.spans(), WorkKind::kCommunication);
+  return rank.PerStep(Length(compute) - Length(Intersection(compute, comm)));
+}
+
+struct Exposed {
+  std::vector<Interval> moments;
+  int64_t ns = 0;
+  std::map<uint32_t, int64_t> by_span;
+};
+
+// Transfers that nothing computes behind, of those `picks` holds for.
+template <typename Picks>
+Exposed ExposedTransfers(const RankFacts& rank, Picks&& picks) {
+  Exposed exposed;
+  for (const LostPiece& piece : rank.lost()) {
+    if (piece.cause != Cause::kTransfer || piece.span == kNone) continue;
+    if (!picks(rank.spans()[piece.span])) continue;
+    exposed.ns += piece.length();
+    exposed.by_span[piece.span] += piece.length();
+    exposed.moments.emplace_back(piece.start, piece.end);
+  }
+  return exposed;
+}
+
+Saving SavingOf(const RankFacts& rank, Exposed exposed) {
+  return {.moments = std::move(exposed.moments),
+          .causes = BitOf(Cause::kTransfer),
+          .most_ns = ComputeToHideBehind(rank)};
+}
+
+// The name of the kernel with most of the time.
+std::string MostExposed(const RankFacts& rank, const Exposed& exposed) {
+  std::map<uint32_t, int64_t> by_name;
+  for (const auto& [span, ns] : exposed.by_span) by_name[rank.spans()[span].name] += ns;
+  const auto most =
+      std::ranges::max_element(by_name, {}, [](const auto& entry) { return entry.second; });
+  const auto of_name = std::ranges::find_if(exposed.by_span, [&](const auto& entry) {
+    return rank.spans()[entry.first].name == most->first;
+  });
+  return NameOf(rank.trace(), rank.spans()[of_name->first]);
+}
+
+bool Communicates(const RankFacts& rank) {
+  return std::ranges::any_of(
+      rank.spans(), [](const DeviceSpan& span) { return span.kind == WorkKind::kCommunication; });
+}
+
+// With one member of each collective recorded its transfer cannot be told from its wait.
+bool TellsWaiting(const Run& run) {
+  return std::ranges::any_of(MatchCollectives(run), [](const CollectiveRun& collective) {
+    return collective.members.size() > 1;
+  });
+}
+
+constexpr std::string_view kNoCommunication = "no communication ran on a device";
+
+// By row of kernels: the bytes of the collective, of those that are small.
+std::map<uint32_t, int64_t> SmallCollectives(const RankFacts& rank, bool* sizes_known) {
+  std::map<uint32_t, int64_t> small;
+  for (const CollectiveRun& collective : MatchCollectives(rank.run())) {
+    if (collective.bytes == 0) continue;
+    for (const CollectiveMember& member : collective.members) {
+      if (member.trace != rank.index() || member.kernel == kNone) continue;
+      *sizes_known = true;
+      if (collective.bytes < kSmallBytes && rank.IsCounted(member.start)) {
+        small[member.kernel] = collective.bytes;
+      }
+    }
+  }
+  return small;
+}
+
+}  // namespace
+
+Answer FindCommOnComputeStream(const RankFacts& rank) {
+  if (!rank.has_device() || !Communicates(rank)) return CannotTell(kNoCommunication);
+  const Streams streams = UseOfStreams(rank);
+  std::map<Stream, int64_t> on;
+  Exposed exposed = ExposedTransfers(rank, [&](const DeviceSpan& span) {
+    const Stream stream(span.device, span.stream);
+    if (!streams.IsForCompute(stream)) return false;
+    ++on[stream];
+    return true;
+  });
+  const int64_t lost = rank.PerStep(exposed.ns);
+  if (on.empty() || !rank.IsWorth(lost, kWorthSaying)) return {};
+  const Stream stream =
+      std::ranges::max_element(on, {}, [](const auto& entry) { return entry.second; })->first;
+  const StreamUse& use = streams.by_stream.at(stream);
+  Insight insight{.device = stream.first,
+                  .finding = fmt::format(
+                      "Stream {} communicates {} and also runs {} of the compute time, so that "
+                      "neither hides the other: for {} {} ({}) nothing computes meanwhile.",
+                      StreamNumber(stream.second), rank.TimesAStep(use.collectives),
+                      FormatShare(use.compute_ns, streams.compute_ns), FormatNs(lost),
+                      rank.OfStep(), FormatShare(lost, rank.step_ns())),
+                  .count = use.collectives,
+                  .lost_ns = lost};
+  insight.saving = SavingOf(rank, std::move(exposed));
+  return {.insights = {std::move(insight)}};
+}
+
+Answer FindExposedComm(const RankFacts& rank) {
+  if (!rank.has_device() || !Communicates(rank)) return CannotTell(kNoCommunication);
+  const Streams streams = UseOfStreams(rank);
+  Exposed exposed = ExposedTransfers(rank, [&streams](const DeviceSpan& span) {
+    return !streams.IsForCompute({span.device, span.stream});
+  });
+  const int64_t lost = rank.PerStep(exposed.ns);
+  if (!rank.IsWorth(lost, kLeastExposed)) return {};
+  const auto count = static_cast<int64_t>(exposed.by_span.size());
+  Insight insight{
+      .finding = fmt::format(
+          "For {} {} ({}) communication {} on streams of its own while nothing computes, {}; most "
+          "of it is {}. {} of compute a step run without communication.",
+          FormatNs(lost), rank.OfStep(), FormatShare(lost, rank.step_ns()),
+          TellsWaiting(rank.run()) ? "transfers" : "transfers, or waits for ranks not recorded,",
+          rank.TimesAStep(count), MostExposed(rank, exposed), FormatNs(ComputeToHideBehind(rank))),
+      .count = count,
+      .lost_ns = lost};
+  insight.saving = SavingOf(rank, std::move(exposed));
+  return {.insights = {std::move(insight)}};
+}
+
+Answer FindSmallCollectives(const RankFacts& rank) {
+  if (!rank.has_device() || !Communicates(rank)) return CannotTell(kNoCommunication);
+  bool sizes_known = false;
+  const std::map<uint32_t, int64_t> small = SmallCollectives(rank, &sizes_known);
+  if (!sizes_known) return CannotTell("the sizes of collectives are not recorded");
+  const auto count = static_cast<int64_t>(small.size());
+  if (rank.TimesPerStep(count) < kLeastSmallPerStep) return {};
+  int64_t bytes = 0;
+  for (const auto& [kernel, size] : small) bytes += size;
+  Exposed exposed = ExposedTransfers(rank, [&small](const DeviceSpan& span) {
+    return span.table == DeviceSpan::Table::kKernel && small.contains(span.row);
+  });
+  const int64_t lost = rank.PerStep(exposed.ns);
+  if (!rank.IsWorth(lost, kLeastSmallShare)) return {};
+  const int64_t buckets = std::max<int64_t>(static_cast<int64_t>(rank.waterfall().counted),
+                                            (bytes + kBucketBytes - 1) / kBucketBytes);
+  Insight insight{
+      .finding = fmt::format("A collective of less than {} runs {}, {} each in the mean: for {} {} "
+                             "({}) one of them transfers while nothing computes.",
+                             FormatBytes(kSmallBytes), rank.TimesAStep(count),
+                             FormatBytes(static_cast<uint64_t>(bytes / count)), FormatNs(lost),
+                             rank.OfStep(), FormatShare(lost, rank.step_ns())),
+      .count = count,
+      .lost_ns = lost,
+      .saving = Saving{.moments = std::move(exposed.moments),
+                       .causes = BitOf(Cause::kTransfer),
+                       .share = 1 - static_cast<double>(buckets) / static_cast<double>(count)}};
+  return {.insights = {std::move(insight)}};
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,75 @@
+// Stretches in which a device runs little (nsys: gpu_time_util).
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+#include "collector/report/human_units.h"
+#include "collector/report/insights/rules/all_rules.h"
+
+namespace ranktap::collector {
+namespace {
+
+// nsys analyze gpu_time_util's defaults: 30 equal parts, of which those under 50 % are reported.
+constexpr int64_t kParts = 30;
+constexpr double kLowShare = 0.5;
+// One part alone is the end of an epoch; nsys reports that, too, and nobody acts on it.
+constexpr int64_t kLeastParts = 3;
+
+struct Use {
+  int64_t first = 0, last = 0;
+  std::vector<Interval> busy;
+  std::vector<Interval> low;  // neighbours joined
+  int64_t parts = 0;          // that are low
+};
+
+Use Measure(std::vector<Interval> work, const std::vector<Interval>& counted) {
+  Use use{.busy = Intersection(Merged(std::move(work)), counted)};
+  if (use.busy.empty()) return use;
+  use.first = use.busy.front().first;
+  use.last = use.busy.back().second;
+  for (int64_t part = 0; part < kParts; ++part) {
+    const int64_t start = use.first + (use.last - use.first) * part / kParts;
+    const int64_t end = use.first + (use.last - use.first) * (part + 1) / kParts;
+    const int64_t busy = Length(Within(use.busy, start, end));
+    if (static_cast<double>(busy) >= kLowShare * static_cast<double>(end - start)) continue;
+    ++use.parts;
+    use.low.emplace_back(start, end);
+  }
+  use.low = Merged(std::move(use.low));
+  return use;
+}
+
+// No saving: this is what other rules' causes come to.
+Insight About(const RankFacts& rank, uint32_t device, const Use& use) {
+  const Interval longest =
+      *std::ranges::max_element(use.low, {}, [](const Interval& i) { return i.second - i.first; });
+  const int64_t lost =
+      rank.PerStep(Length(Intersection(Difference(use.low, use.busy), rank.counted())));
+  return {
+      .device = device,
+      .finding = fmt::format(
+          "Device {} runs something for less than half of the time in {} of {} equal parts of "
+          "{}, the longest stretch {} from {} into the trace; on the whole it is busy {}.",
+          device, use.parts, kParts, FormatNs(use.last - use.first),
+          FormatNs(longest.second - longest.first), FormatNs(longest.first - rank.trace().first_ns),
+          FormatShare(Length(use.busy), use.last - use.first)),
+      .count = use.parts,
+      .lost_ns = lost};
+}
+
+}  // namespace
+
+Answer FindLowUtilization(const RankFacts& rank) {
+  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  std::map<uint32_t, std::vector<Interval>> work;
+  for (const DeviceSpan& span : rank.spans()) work[span.device].emplace_back(span.start, span.end);
+  Answer answer;
+  for (auto& [device, spans] : work) {
+    const Use use = Measure(std::move(spans), rank.counted());
+    if (use.parts >= kLeastParts) answer.insights.push_back(About(rank, device, use));
+  }
+  return answer;
+}
+
+}  // namespace ranktap::collector

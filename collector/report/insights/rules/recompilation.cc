@@ -1,0 +1,117 @@
+// Code that is compiled or loaded in steps that should find it there.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "collector/report/human_units.h"
+#include "collector/report/insights/rules/all_rules.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr double kLeastShare = 0.01;  // of the step
+
+bool LoadsCode(std::string_view api) {
+  for (const std::string_view name :
+       {"cuModuleLoad", "cuLibraryLoad", "cuLinkComplete", "hipModuleLoad", "nvrtcCompile"}) {
+    if (api.starts_with(name)) return true;
+  }
+  return false;
+}
+
+// "Torch-Compiled Region" and "TorchDynamo Cache Lookup" come with each call of compiled code.
+bool Compiles(std::string_view name) {
+  for (const std::string_view part :
+       {"(dynamo_timed)", "_dynamo/convert_frame.py", "compile_fx", "triton/compiler/compiler.py",
+        "nvrtc", "inductor_compile", "cpp_extension.py"}) {
+    if (name.find(part) != name.npos) return true;
+  }
+  return false;
+}
+
+class Compilation {
+ public:
+  explicit Compilation(const RankFacts& rank) : rank_(rank) {
+    const Trace& trace = rank.trace();
+    const ApiCalls& calls = trace.api_calls;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      if (!IsLoad(calls.api[i])) continue;
+      Add(trace.dictionary.Api(calls.api[i]).name, calls.writer[i], calls.start[i], calls.end[i]);
+    }
+    AddNamed(trace.operators);
+    AddNamed(trace.ranges);
+    AddNamed(trace.python_calls);
+    for (const proto::JitEvent& jit : trace.jits) {
+      const auto start = static_cast<int64_t>(jit.start_ns), end = static_cast<int64_t>(jit.end_ns);
+      if (!rank.IsCounted(start)) continue;
+      moments_.emplace_back(start, end);
+      by_name_["the driver's own compiler"] += end - start;
+    }
+    moments_ = Merged(std::move(moments_));
+  }
+
+  const std::vector<Interval>& moments() const { return moments_; }
+  std::string Most() const { return KeyOfMost(by_name_); }
+  std::string Place() const { return KeyOfMost(by_place_); }
+
+ private:
+  bool IsLoad(uint32_t api) {
+    const auto [known, is_new] = loads_.try_emplace(api);
+    if (is_new) known->second = LoadsCode(rank_.trace().dictionary.Api(api).name);
+    return known->second;
+  }
+  template <typename Named>
+  void AddNamed(const Named& table) {
+    std::map<uint32_t, bool> compiles;
+    for (size_t i = 0; i < table.size(); ++i) {
+      const auto [known, is_new] = compiles.try_emplace(table.name[i]);
+      const std::string_view name = rank_.trace().dictionary.String(table.name[i]);
+      if (is_new) known->second = Compiles(name);
+      if (known->second) Add(name, table.writer[i], table.start[i], table.end[i]);
+    }
+  }
+  void Add(std::string_view name, uint16_t writer, int64_t start, int64_t end) {
+    if (!rank_.IsCounted(start)) return;
+    moments_.emplace_back(start, end);
+    by_name_[std::string(name)] += end - start;
+    by_place_[rank_.PlaceAt(writer, start)] += end - start;
+  }
+  static std::string KeyOfMost(const std::map<std::string, int64_t>& sums) {
+    const auto most =
+        std::ranges::max_element(sums, {}, [](const auto& entry) { return entry.second; });
+    return most == sums.end() ? "" : most->first;
+  }
+
+  const RankFacts& rank_;
+  std::vector<Interval> moments_;
+  std::map<uint32_t, bool> loads_;
+  std::map<std::string, int64_t> by_name_, by_place_;
+};
+
+}  // namespace
+
+Answer FindRecompilation(const RankFacts& rank) {
+  if (!rank.has_steps()) return CannotTell("no steps are known");
+  const Trace& trace = rank.trace();
+  if (trace.api_calls.size() == 0 && trace.operators.size() == 0) {
+    return CannotTell("nothing of the host is recorded");
+  }
+  Compilation found(rank);
+  const int64_t lost = rank.PerStep(Length(found.moments()));
+  if (!rank.IsWorth(lost, kLeastShare)) return {};
+  const auto count = static_cast<int64_t>(found.moments().size());
+  return {.insights = {
+              {.finding = fmt::format(
+                   "After the warm-up code is still compiled or loaded {}, for {} {} ({}); most of "
+                   "it in {}.",
+                   rank.TimesAStep(count), FormatNs(lost), rank.OfStep(),
+                   FormatShare(lost, rank.step_ns()), found.Most()),
+               .where = found.Place(),
+               .count = count,
+               .lost_ns = lost,
+               .saving = Saving{.moments = found.moments(), .causes = BitOf(Cause::kHost)}}}};
+}
+
+}  // namespace ranktap::collector

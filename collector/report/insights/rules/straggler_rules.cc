@@ -1,0 +1,142 @@
+// A rank that the others wait for, and a device that computes more slowly than its like.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "collector/analysis/collectives.h"
+#include "collector/analysis/numbers/describe.h"
+#include "collector/report/cells.h"
+#include "collector/report/human_units.h"
+#include "collector/report/insights/rules/all_rules.h"
+#include "collector/report/steps/stragglers.h"
+#include "collector/trace/device_counters.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr double kWorthSaying = 0.01;  // of the step, waited: as the verdict's
+// Boards of one kind differ by 2 to 3 % in clock under the same load.
+constexpr double kSlowClock = 0.95;
+constexpr size_t kLeastDevices = 3;   // of fewer nobody can say which is the odd one
+constexpr int64_t kLeastSamples = 3;  // one a second
+
+constexpr uint32_t AllCauses() { return (1u << kCauses) - 1; }
+
+Insight AboutStraggler(const Run& run, const RankFacts& rank, const Straggler& straggler) {
+  std::string finding = fmt::format(
+      "The other ranks wait {} {} ({}) for {}, which comes last to {} of {} "
+      "collectives",
+      FormatNs(straggler.caused_wait_ns), rank.OfStep(),
+      FormatShare(straggler.caused_wait_ns, rank.step_ns()), RankName(run.traces[straggler.trace]),
+      FormatCount(straggler.last_arrivals), FormatCount(straggler.collectives));
+  Saving saving{
+      .moments = rank.counted(), .causes = AllCauses(), .most_ns = straggler.caused_wait_ns};
+  if (straggler.cause) {
+    finding += fmt::format(
+        " and spends {} a step more than they do on {}", FormatNs(straggler.excess_ns),
+        *straggler.cause == Cause::kHost ? "the host's own work" : NameOf(*straggler.cause));
+    saving.causes = BitOf(*straggler.cause);
+    saving.most_ns = std::min(saving.most_ns, straggler.excess_ns);
+  }
+  return {.trace = straggler.trace,
+          .finding = finding + ".",
+          .count = straggler.last_arrivals,
+          .lost_ns = straggler.caused_wait_ns,
+          .saving = std::move(saving)};
+}
+
+struct Clock {
+  uint32_t trace = 0, device = 0;
+  double mhz = 0;
+};
+
+// The mean SM clock of each device, over samples in which it was in use.
+std::vector<Clock> MeanClocks(const Run& run) {
+  const std::string_view clock_name = kDeviceCounters[static_cast<size_t>(DeviceCounter::kSmClock)];
+  const std::string_view use_name =
+      kDeviceCounters[static_cast<size_t>(DeviceCounter::kUtilisation)];
+  std::vector<Clock> clocks;
+  for (uint32_t t = 0; t < run.traces.size(); ++t) {
+    const CounterSamples& samples = run.traces[t].counters;
+    std::map<std::pair<uint32_t, int64_t>, bool> in_use;  // by device and moment
+    for (size_t i = 0; i < samples.size(); ++i) {
+      if (run.traces[t].dictionary.String(samples.name[i]) != use_name) continue;
+      in_use[{samples.device[i], samples.start[i]}] = samples.value[i] > 0;
+    }
+    std::map<uint32_t, std::pair<double, int64_t>> sums;
+    for (size_t i = 0; i < samples.size(); ++i) {
+      if (run.traces[t].dictionary.String(samples.name[i]) != clock_name) continue;
+      const auto use = in_use.find({samples.device[i], samples.start[i]});
+      if (use != in_use.end() && !use->second) continue;
+      auto& [sum, count] = sums[samples.device[i]];
+      sum += samples.value[i];
+      ++count;
+    }
+    for (const auto& [device, sum] : sums) {
+      if (device == kNone || sum.second < kLeastSamples) continue;
+      clocks.push_back({t, device, sum.first / static_cast<double>(sum.second)});
+    }
+  }
+  return clocks;
+}
+
+// Of boards of one name only: others have other clocks.
+bool AreAllAlike(const Run& run) {
+  std::string name;
+  for (const Trace& trace : run.traces) {
+    for (const v1::Device& device : trace.hello.devices()) {
+      if (name.empty()) name = device.name();
+      if (device.name() != name) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Answer FindStraggler(const Run& run) {
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  const std::vector<CollectiveRun>& collectives = MatchDeviceOrHostCollectives(run);
+  const bool is_shared = std::ranges::any_of(
+      collectives, [](const CollectiveRun& call) { return call.members.size() > 1; });
+  if (!is_shared) return CannotTell("no collective of several recorded ranks is known");
+  Answer answer;
+  for (const Straggler& straggler : FindStragglers(run, collectives, waterfalls)) {
+    const RankFacts rank(run, straggler.trace);
+    if (!straggler.persistent || !rank.IsWorth(straggler.caused_wait_ns, kWorthSaying)) continue;
+    answer.insights.push_back(AboutStraggler(run, rank, straggler));
+    break;  // the worst: the others may wait for it themselves
+  }
+  return answer;
+}
+
+Answer FindSlowClock(const Run& run) {
+  const std::vector<Clock> clocks = MeanClocks(run);
+  if (clocks.empty()) return CannotTell("no clocks of devices are recorded");
+  if (clocks.size() < kLeastDevices) return CannotTell("fewer than three devices are recorded");
+  if (!AreAllAlike(run)) return CannotTell("the devices are not of one kind");
+  std::vector<double> all;
+  for (const Clock& clock : clocks) all.push_back(clock.mhz);
+  const double median = Median(all);
+  const Clock slowest = *std::ranges::min_element(clocks, {}, &Clock::mhz);
+  if (slowest.mhz >= kSlowClock * median) return {};
+  const RankFacts rank(run, slowest.trace);
+  const double share = 1 - slowest.mhz / median;
+  const int64_t compute = rank.waterfall().mean[static_cast<size_t>(Cause::kCompute)];
+  Insight insight{
+      .trace = slowest.trace,
+      .device = slowest.device,
+      .finding = fmt::format("Device {} of {} runs at {:.0f} MHz in the mean, {} below the median "
+                             "of {} devices ({:.0f} MHz).",
+                             slowest.device, RankName(run.traces[slowest.trace]), slowest.mhz,
+                             FormatPercent(100 * share), clocks.size(), median),
+      .count = 1,
+      .lost_ns = static_cast<int64_t>(share * static_cast<double>(compute)),
+      .saving =
+          Saving{.moments = rank.counted(), .causes = BitOf(Cause::kCompute), .share = share}};
+  return {.insights = {std::move(insight)}};
+}
+
+}  // namespace ranktap::collector

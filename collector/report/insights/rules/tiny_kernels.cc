@@ -1,0 +1,100 @@
+// Kernels that take no longer than it takes to start them.
+#include <fmt/core.h>
+
+#include <map>
+#include <unordered_map>
+
+#include "collector/report/human_units.h"
+#include "collector/report/insights/rules/all_rules.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr int64_t kTinyNs = 5'000;  // as long as a launch takes at best
+constexpr double kLeastOfKernels = 0.5;
+constexpr double kLeastPerStep = 20;
+constexpr double kLeastShare = 0.2;  // of the step, with the gaps before them
+
+struct Tiny {
+  int64_t kernels = 0, count = 0, busy_ns = 0, gap_ns = 0;
+  std::vector<Interval> gaps;    // between two of them on one stream
+  std::vector<bool> after_tiny;  // by span: itself tiny, as is the one before it
+};
+
+Tiny CountTiny(const RankFacts& rank) {
+  Tiny tiny;
+  const std::vector<DeviceSpan>& spans = rank.spans();
+  tiny.after_tiny.resize(spans.size());
+  std::map<std::pair<uint32_t, uint32_t>, bool> was_tiny;  // by device and stream
+  for (uint32_t i = 0; i < spans.size(); ++i) {
+    const DeviceSpan& span = spans[i];
+    bool& before = was_tiny[{span.device, span.stream}];
+    const bool is_kernel =
+        span.table == DeviceSpan::Table::kKernel && span.kind == WorkKind::kCompute;
+    const bool is_tiny = is_kernel && span.end - span.start < kTinyNs;
+    tiny.after_tiny[i] = is_tiny && before;
+    before = is_tiny;
+    if (!is_kernel || !rank.IsCounted(span.start)) continue;
+    ++tiny.kernels;
+    if (!is_tiny) continue;
+    ++tiny.count;
+    tiny.busy_ns += span.end - span.start;
+  }
+  for (const LostPiece& piece : rank.lost()) {
+    if (piece.cause != Cause::kHost && piece.cause != Cause::kLatency) continue;
+    if (piece.span == kNone || !tiny.after_tiny[piece.span]) continue;
+    tiny.gap_ns += piece.length();
+    tiny.gaps.emplace_back(piece.start, piece.end);
+  }
+  return tiny;
+}
+
+// Of the operators that launch most of them.
+std::string MostAt(const RankFacts& rank) {
+  std::unordered_map<std::string, int64_t> by_place;
+  for (const DeviceSpan& span : rank.spans()) {
+    const bool is_tiny = span.table == DeviceSpan::Table::kKernel &&
+                         span.kind == WorkKind::kCompute && span.end - span.start < kTinyNs;
+    if (is_tiny && rank.IsCounted(span.start)) ++by_place[rank.PlaceOf(span)];
+  }
+  std::string most;
+  int64_t count = 0;
+  for (const auto& [place, times] : by_place) {
+    if (place.empty() || times < count || (times == count && most < place)) continue;
+    most = place;
+    count = times;
+  }
+  return most;
+}
+
+}  // namespace
+
+Answer FindTinyKernels(const RankFacts& rank) {
+  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  Tiny tiny = CountTiny(rank);
+  if (tiny.kernels == 0) return CannotTell("no kernels are recorded");
+  const int64_t taken = rank.PerStep(tiny.busy_ns + tiny.gap_ns);
+  const bool is_most =
+      static_cast<double>(tiny.count) >= kLeastOfKernels * static_cast<double>(tiny.kernels);
+  if (!is_most || rank.TimesPerStep(tiny.count) < kLeastPerStep ||
+      !rank.IsWorth(taken, kLeastShare)) {
+    return {};
+  }
+  const int64_t gaps = rank.PerStep(tiny.gap_ns);
+  std::string where = MostAt(rank);
+  Insight insight{
+      .finding = fmt::format(
+          "{} of {} kernels run for less than {}: they take {} {}, and {} more pass between them"
+          "{}.",
+          FormatCount(tiny.count), FormatCount(tiny.kernels), FormatNs(kTinyNs),
+          FormatNs(rank.PerStep(tiny.busy_ns)), rank.OfStep(), FormatNs(gaps),
+          where.empty() ? "" : fmt::format("; most come from {}", where)),
+      .where = std::move(where),
+      .count = tiny.count,
+      .lost_ns = gaps,
+      .saving = Saving{.moments = std::move(tiny.gaps),
+                       .causes = BitOf(Cause::kHost) | BitOf(Cause::kLatency)}};
+  return {.insights = {std::move(insight)}};
+}
+
+}  // namespace ranktap::collector

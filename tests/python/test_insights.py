@@ -1,0 +1,96 @@
+"""tests/golden/insights.md says of each rule and each real trace whether it fires, and why: read off the traces by hand."""
+import json
+import re
+import subprocess
+import unittest
+
+from harness import RANKTAP, ROOT, TORCH_PYTHON, TracedTest, needs_torch
+
+TABLE = ROOT / 'tests/golden/insights.md'
+SHARED = ROOT.parent / 'shared/data'
+
+
+def table():
+    """({trace: its files}, {rule: {trace: what the table says}})"""
+    traces, says = {}, {}
+    rule = None
+    for line in TABLE.read_text().splitlines():
+        if heading := re.match(r'## `([\w-]+)`', line):
+            rule = says.setdefault(heading[1], {})
+        elif trace := re.match(r'\| (\S+) \| `([^`]+)` \|', line):
+            traces[trace[1]] = [SHARED / file for file in trace[2].split()]
+        elif verdict := re.match(r'- (fires|silent|not checked): (.*)', line):
+            for item in re.finditer(r'([\w.-]+(?:, [\w.-]+)*) \(([^()]+)\)', verdict[2]):
+                for name in item[1].split(', '):
+                    assert rule is not None and name not in rule, f'{name} twice'
+                    rule[name] = verdict[1]
+    return traces, says
+
+
+@unittest.skipUnless(SHARED.exists(), f'no real traces: {SHARED} is missing')
+class InsightsTest(TracedTest):
+    def answers(self, files):
+        done = subprocess.run([RANKTAP, 'report', *files, 'insights', '--format', 'json'], capture_output=True, text=True,
+                              timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_each_rule_says_of_each_real_trace_what_is_read_there_by_hand(self):
+        traces, says = table()
+        self.assertGreaterEqual(len(says), 16)
+        for trace, files in traces.items():
+            answer = self.answers(files)
+            fired = {row['rule'] for row in answer['rows']}
+            unchecked = {rule for note in answer['notes'] if note.startswith('not checked, because ')
+                         for rule in note.rsplit(': ', 1)[1].split(', ')}
+            checked = int(re.match(r'(\d+) rules? checked', answer['notes'][0])[1])
+            self.assertEqual(checked + len(unchecked), len(says), f'{trace}: the table has not all rules')
+            for rule, of_trace in says.items():
+                now = 'fires' if rule in fired else 'not checked' if rule in unchecked else 'silent'
+                self.assertEqual(of_trace.get(trace), now, f'{rule} of {trace}')
+
+    def test_no_saving_is_more_than_the_rank_loses_or_than_its_step(self):
+        for trace, files in table()[0].items():
+            for row in self.answers(files)['rows']:
+                if row['saving_ns'] is None:
+                    continue
+                self.assertLessEqual(row['saving_ns'], row['lost_ns'], f'{trace}: {row["rule"]}')
+                self.assertLessEqual(row['saving_percent'], 100, f'{trace}: {row["rule"]}')
+
+
+# argv: "pauses" collects garbage and saves in each step, "plain" does neither.
+PROGRAM = '''
+import gc, sys, torch
+net = torch.nn.Linear(256, 256)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+objects = [[i] for i in range(300000)]
+gc.freeze()
+for step in range(12):
+    net(torch.randn(1000, 256)).sum().backward()
+    optimizer.step()
+    if sys.argv[1] == 'pauses':
+        objects = [[i] for i in range(100000)]
+        gc.collect()
+        torch.save(net.state_dict(), 'checkpoint.pt')
+'''
+
+
+@needs_torch
+class CapturedPausesTest(TracedTest):
+    def rules_that_fire(self, mode):
+        program = self.scratch / 'train.py'
+        program.write_text(PROGRAM)
+        done, run = self.run_traced([TORCH_PYTHON, program, mode], ('--level', 'full'), OMP_NUM_THREADS='1')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        fired = {row['rule'] for row in self.report(run, 'insights')}
+        run.rename(self.scratch / mode)
+        return fired
+
+    def test_a_loop_that_collects_and_saves_is_told_so_and_one_that_does_not_is_not(self):
+        pauses = {'garbage-collection', 'checkpoint-stalls'}
+        self.assertEqual(self.rules_that_fire('pauses') & pauses, pauses)
+        self.assertEqual(self.rules_that_fire('plain') & pauses, set())
+
+
+if __name__ == '__main__':
+    unittest.main()
