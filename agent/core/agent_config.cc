@@ -21,7 +21,8 @@ using proto::Level;
 using proto::StackPolicy;
 
 using Field = std::variant<std::string AgentConfig::*, bool AgentConfig::*, uint32_t AgentConfig::*,
-                           Level AgentConfig::*, StackPolicy AgentConfig::*>;
+                           Level AgentConfig::*, StackPolicy AgentConfig::*,
+                           proto::TensorDetail AgentConfig::*>;
 
 struct FieldOf {
   std::string_view name;
@@ -73,6 +74,13 @@ std::optional<uint32_t> ParseNumber(std::string_view text, uint32_t min, uint32_
   return value;
 }
 
+std::optional<proto::TensorDetail> ParseTensorDetail(std::string_view text) {
+  if (text == "0") return proto::TensorDetail::kNone;
+  if (text == "1") return proto::TensorDetail::kShared;
+  if (text == "2" || text == "full") return proto::TensorDetail::kFull;
+  return std::nullopt;
+}
+
 // False: the value is not one of the field's.
 bool SetField(const EnvVar& variable, const Field& field, std::string_view value,
               AgentConfig& config) {
@@ -94,6 +102,11 @@ bool SetField(const EnvVar& variable, const Field& field, std::string_view value
       if (policy) config.*std::get<StackPolicy AgentConfig::*>(field) = *policy;
       return policy.has_value();
     }
+    case EnvKind::kTensors: {
+      const auto detail = ParseTensorDetail(value);
+      if (detail) config.*std::get<proto::TensorDetail AgentConfig::*>(field) = *detail;
+      return detail.has_value();
+    }
     case EnvKind::kNumber: {
       const auto number = ParseNumber(value, variable.min, variable.max);
       if (number) config.*std::get<uint32_t AgentConfig::*>(field) = *number;
@@ -111,6 +124,8 @@ std::string ExpectedValues(const EnvVar& variable) {
       return "dormant, ranges, kernels or full";
     case EnvKind::kStacks:
       return "auto, off, launch, sync or all";
+    case EnvKind::kTensors:
+      return "0, 1, 2 or full";
     default:
       return std::to_string(variable.min) + " to " + std::to_string(variable.max);
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "proto/modes.h"
+#include "proto/operator_values.h"
 
 namespace ranktap::agent {
 
@@ -35,7 +36,7 @@ struct AgentConfig {
   // From here on for agent/sources/torch/python, by agent.config().
   std::string schedule;
   bool flop_check = false;
-  bool tensors = false;
+  proto::TensorDetail tensors = proto::TensorDetail::kNone;
   bool shapes_once = false;
 
   static constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();

@@ -101,6 +101,10 @@ Arguments::Option Arguments::AddFlag(const std::string& names, bool* given,
                                      const std::string& help) {
   return Option(parser_->app.add_flag(names, *given, help));
 }
+Arguments::Option Arguments::AddFlag(const std::string& name, const std::string& plain,
+                                     std::string* value, const std::string& help) {
+  return Option(parser_->app.add_flag(name + "{" + plain + "}", *value, help));
+}
 void Arguments::AddFooter(const std::string& text) { parser_->app.footer(text); }
 
 bool Arguments::TakesWord(const std::string& name) const {

@@ -49,6 +49,9 @@ class Arguments {
   Option Add(const std::string& names, std::vector<uint32_t>* values, const std::string& help);
   // True where it was given; "--x,!--no-x" for one that can be taken back.
   Option AddFlag(const std::string& names, bool* given, const std::string& help);
+  // "--x" is `plain` in `value`, "--x=WORD" the word; takes no second word.
+  Option AddFlag(const std::string& name, const std::string& plain, std::string* value,
+                 const std::string& help);
   // Below the options in --help.
   void AddFooter(const std::string& text);
 

@@ -43,6 +43,10 @@ std::string FormatsHelp() {
 
 // "rank-00003.trace" -> "rank-00003.json"
 std::string FileName(const Trace& trace, const Exporter& exporter) {
+  if (!exporter.rank_file.empty() && trace.info.rank) {
+    std::string name(exporter.rank_file);
+    return name.replace(name.find('#'), 1, std::to_string(*trace.info.rank));
+  }
   const std::string name = trace.info.file;
   const size_t end = std::min(name.find(".trace"), name.find(".json"));
   return name.substr(0, end) + std::string(exporter.extension);

@@ -40,8 +40,9 @@ struct RunOptions {
   uint32_t budget_ppm = 0;     // 0: no limit
   uint32_t stacks_sample = 0;  // 0: not given
   bool quiet = false, print_env = false, no_preload = false, dormant = false;
-  bool window_signals = false, flop_check = false, tensors = false, no_cuda = false;
+  bool window_signals = false, flop_check = false, no_cuda = false;
   std::vector<std::string> metadata;
+  std::string tensors;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
   v1::Level wanted_level = v1::LEVEL_KERNELS;
   std::vector<std::string> command;
@@ -78,8 +79,10 @@ void AddOptions(Arguments* app, RunOptions* options) {
            "wait=1,warmup=1,active=1,repeat=1 (the default), skip-first=, skip-first-wait=");
   app->AddFlag("--flop-check", &options->flop_check,
                "level full: FlopCounterMode runs in one recorded step; see report flop-check");
-  app->AddFlag("--tensors", &options->tensors,
-               "level full: what operators return, which tensors they hand on");
+  app->AddFlag("--tensors", "1", &options->tensors,
+               "level full: what operators return, which tensors they hand on; --tensors=full: "
+               "every value of an operator, for export --format et")
+      .OneOf({"1", "full"});
   app->AddFlag("--no-cuda", &options->no_cuda,
                "nothing of CUDA, as torch.profiler's activities=[CPU]; without operators: --level "
                "kernels");
@@ -137,7 +140,7 @@ std::optional<int> CheckOptions(RunOptions* options) {
     if (entry.find('=') != entry.npos && entry[0] != '=') continue;
     return Complained(fmt::format("--metadata {}: write it as KEY=VALUE", entry), kWrongUsage);
   }
-  if ((options->flop_check || options->tensors) && *level != v1::LEVEL_FULL) {
+  if ((options->flop_check || !options->tensors.empty()) && *level != v1::LEVEL_FULL) {
     return Complained("--flop-check and --tensors are of level full: add --level full",
                       kWrongUsage);
   }
@@ -258,7 +261,7 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const RunOptions& op
   if (options.wanted_level >= v1::LEVEL_FULL) settings.emplace_back("RANKTAP_PYTHON", "1");
   if (!options.schedule.empty()) settings.emplace_back("RANKTAP_SCHEDULE", options.schedule);
   if (options.flop_check) settings.emplace_back("RANKTAP_FLOP_CHECK", "1");
-  if (options.tensors) settings.emplace_back("RANKTAP_TENSORS", "1");
+  if (!options.tensors.empty()) settings.emplace_back("RANKTAP_TENSORS", options.tensors);
   if (options.no_cuda) settings.emplace_back("RANKTAP_CUDA", "0");
   return settings;
 }

@@ -34,6 +34,9 @@ struct Exporter {
   uint32_t heeds = kNoOption;  // the options that only some formats know
   bool needs_symbols = false;  // reads Trace::symbols
   bool makes_folder = false;   // `path` is a folder, of whatever files
+  // What a rank's file in a folder is called, "host.#.json" with the rank for the '#'; empty: as
+  // the trace.
+  std::string_view rank_file = {};
 };
 
 std::span<const Exporter> AllExporters();

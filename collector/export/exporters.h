@@ -88,6 +88,12 @@ inline constexpr uint64_t kNeighbour = 1 << 20;
 std::optional<Failure> WriteMemorySnapshot(const Run& run, std::span<const Trace* const> traces,
                                            const ExportOptions& options, const std::string& path);
 
+// PyTorch's execution trace, schema 1.1.1-chakra.0.0.4, as its ExecutionTraceObserver writes it:
+// et_replay, chakra_trace_link. One trace, of a capture with --tensors=full: fails where no
+// operator has values. The time is of UTC.
+std::optional<Failure> WriteExecutionTrace(const Run& run, std::span<const Trace* const> traces,
+                                           const ExportOptions& options, const std::string& path);
+
 // A folder at `path`: rank.R.et for each trace, and comm_group.json (docs/commands/export.md). An
 // imported .et is copied node by node.
 std::optional<Failure> WriteChakra(const Run& run, std::span<const Trace* const> traces,

@@ -31,6 +31,8 @@ constexpr Exporter kExporters[] = {
     {"memory-snapshot",
      "torch.cuda.memory._snapshot(): torch.cuda._memory_viz, pytorch.org/memory_viz", ".pickle",
      false, &WriteMemorySnapshot},
+    {"et", "PyTorch's execution trace, a file a rank (run --tensors=full): et_replay, Chakra",
+     ".json", false, &WriteExecutionTrace, kNoOption, false, false, "host.#.json"},
     {"chakra", "Chakra's execution traces, a folder: ASTRA-sim, chakra_visualizer", "", true,
      &WriteChakra, kChakraNodes, false, true},
     {"graph", "what waited for what: .dot, .graphml, or .svg where Graphviz is installed", ".dot",

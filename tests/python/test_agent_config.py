@@ -43,12 +43,18 @@ class AgentConfigTest(harness.TracedTest):
         self.assertEqual(self.config(RANKTAP_STACKS='sync')[0], DEFAULTS)
 
     def test_a_value_that_cpp_refuses_is_none_in_python_either(self):
-        for value in ('true', '2', 'on', ' 1'):
+        for value in ('true', '3', 'on', ' 1'):
             config, log = self.config(**dict.fromkeys(FLAGS.values(), value))
             with self.subTest(value=value):
                 self.assertEqual(config, DEFAULTS)
                 for name in FLAGS.values():
-                    self.assertIn(f'{name}={value} is not 0 or 1; ignored', log)
+                    expected = '0, 1, 2 or full' if name == 'RANKTAP_TENSORS' else '0 or 1'
+                    self.assertIn(f'{name}={value} is not {expected}; ignored', log)
+
+    def test_all_values_of_tensors_are_asked_for_by_word_or_number(self):
+        for value in ('2', 'full'):
+            with self.subTest(value=value):
+                self.assertEqual(self.config(RANKTAP_TENSORS=value)[0], {**DEFAULTS, 'tensors': 2})
 
     def test_our_files_do_not_read_the_environment(self):
         for path in (harness.ROOT / 'agent/sources/torch/python').glob('*.py'):

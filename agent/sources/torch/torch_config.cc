@@ -30,13 +30,14 @@ PyObject* ConfigForPython(PyObject*, PyObject*) {
                                            static_cast<intptr_t>(config.schedule.size())));
   const std::pair<const char*, bool> flags[] = {
       {"flop_check", config.flop_check},
-      {"tensors", config.tensors},
       {"shapes_once", config.shapes_once},
       {"python_stacks", config.stacks == proto::StackPolicy::kAll},
   };
   for (const auto& [name, is_set] : flags) {
     Put(dict, name, g_python.PyLong_FromUnsignedLongLong(is_set ? 1 : 0));
   }
+  Put(dict, "tensors",
+      g_python.PyLong_FromUnsignedLongLong(static_cast<uint64_t>(config.tensors)));
   return dict;
 }
 

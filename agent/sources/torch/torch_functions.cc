@@ -25,6 +25,7 @@
 #include "agent/sources/torch/torch_marks.h"
 #include "agent/sources/torch/torch_memory.h"
 #include "agent/sources/torch/torch_modules.h"
+#include "agent/sources/torch/torch_operator_values.h"
 #include "agent/sources/torch/torch_operators.h"
 #include "agent/sources/torch/torch_ranges.h"
 #include "agent/sources/torch/torch_signature.h"
@@ -229,13 +230,18 @@ PyObject* ProbedTensorsAre(PyObject*, PyObject* const* arguments, intptr_t count
   return CallWithNumbers<8>(arguments, count, ProbeTensors);
 }
 
-// start_operators(domain, name of signatures, 1: with tensors) -> 1: it is with tensors.
+// probed_values(the tensors of a ValueProbe), before probed_operators.
+PyObject* ProbedValuesAre(PyObject*, PyObject* const* arguments, intptr_t count) {
+  return CallWithNumbers<4>(arguments, count, ProbeValueTensors);
+}
+
+// start_operators(domain, name of signatures, a TensorDetail) -> 1: it is with these tensors.
 // stop_operators(). Those of this thread.
 PyObject* StartOwnOperators(PyObject*, PyObject* const* arguments, intptr_t count) {
   if (count < 3 || !Capturing(kCaptureAlive)) return Number(0);
-  const bool with_tensors =
-      StartOperators(static_cast<ArenaRef>(ToNumber(arguments[0])),
-                     static_cast<ArenaRef>(ToNumber(arguments[1])), ToNumber(arguments[2]) != 0);
+  const bool with_tensors = StartOperators(
+      static_cast<ArenaRef>(ToNumber(arguments[0])), static_cast<ArenaRef>(ToNumber(arguments[1])),
+      static_cast<proto::TensorDetail>(ToNumber(arguments[2])));
   return Number(with_tensors ? 1 : 0);
 }
 PyObject* StopOwnOperators(PyObject*, PyObject*) {
@@ -244,6 +250,18 @@ PyObject* StopOwnOperators(PyObject*, PyObject*) {
     if (!missing.empty() && Capturing(kCaptureAlive)) AnnounceNote(missing);
   }
   return None();
+}
+
+// operator_names() -> "name\noverload\0..." of the operators with values since the last call, while
+// none are observed. values_not_found() -> what values lack here, "": nothing.
+PyObject* OperatorNames(PyObject*, PyObject*) {
+  const std::string names = TakeOperatorNames();
+  return g_python.PyUnicode_FromStringAndSize(names.data(), static_cast<intptr_t>(names.size()));
+}
+PyObject* TellValuesNotFound(PyObject*, PyObject*) {
+  const std::string missing = ValuesNotFound();
+  return g_python.PyUnicode_FromStringAndSize(missing.data(),
+                                              static_cast<intptr_t>(missing.size()));
 }
 
 // start_stacks(domain, name of stacks, prefixes of files) -> 1: operators have Python stacks until
@@ -357,6 +375,9 @@ PyObject* MakeTorchFunctions() {
       Define("probe_operators", &ProbeOperators, kMethFastcall),
       Define("probed_operators", &ProbedOperators, kMethFastcall),
       Define("probed_tensors", &ProbedTensorsAre, kMethFastcall),
+      Define("probed_values", &ProbedValuesAre, kMethFastcall),
+      Define("operator_names", &OperatorNames, kMethNoArgs),
+      Define("values_not_found", &TellValuesNotFound, kMethNoArgs),
       Define("start_operators", &StartOwnOperators, kMethFastcall),
       Define("stop_operators", &StopOwnOperators, kMethNoArgs),
       Define("start_stacks", &StartStacks, kMethFastcall),

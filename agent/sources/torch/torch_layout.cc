@@ -224,6 +224,7 @@ TorchLayout FindLayout(const LayoutProbe& probe) {
                  Payload(probe.dropout, 0) == probe.tensors[0] &&
                  Payload(probe.dropout, 1) == half_bits && Tag(probe.dropout, 2) == layout.flag;
   if (layout.found) FindTensors(probe, layout);
+  if (layout.finds_tensors) layout.values = FindValueLayout(probe.values, layout);
   return layout;
 }
 

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <span>
 
+#include "agent/sources/torch/torch_value_layout.h"
+
 namespace ranktap::agent {
 
 inline constexpr size_t kRecordFunctionBytes = 640;  // looked through; more than it has
@@ -31,6 +33,7 @@ struct TorchLayout {
   size_t handle = 0;           // in at::RecordFunction; 0: not found
   size_t storage = 0;          // in c10::TensorImpl: of the pointer to a c10::StorageImpl, or null
   size_t data = 0;             // in c10::StorageImpl: of the pointer to its memory
+  ValueLayout values;
 };
 
 // Of the tensors that the probe made: three c10::TensorImpl, the c10::StorageImpl of the last two
@@ -64,6 +67,7 @@ struct LayoutProbe {
   size_t ended = 0;
   uint64_t operators = 0;
   ProbedTensors made;
+  ValueProbe values;
 };
 
 // At the start of an operator of the probe.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "proto/framework_marks.h"
+#include "proto/operator_values.h"
 
 namespace ranktap::agent {
 namespace {
@@ -44,6 +45,7 @@ constexpr Text kTexts[] = {
     {"OPERATORS_ROW", proto::kOperatorsRow.names},
     {"SIGNATURES_MARK", proto::kSignaturesMark},
     {"STACKS_MARK", proto::kStacksMark},
+    {"SCHEMAS_MARK", proto::kSchemasMark},
     {"FLOP_CHECK_MARK", proto::kFlopCheckMark},
     {"FLOP_CHECK_ROW", proto::kFlopCheckRow.names},
     {"GROUPS_MARK", proto::kGroupsMark},

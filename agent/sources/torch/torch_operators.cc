@@ -14,6 +14,7 @@
 #include "agent/core/agent_state.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/writer.h"
+#include "agent/sources/torch/torch_operator_values.h"
 #include "agent/sources/torch/torch_ranges.h"
 #include "agent/sources/torch/torch_record_function.h"
 #include "agent/sources/torch/torch_signature.h"
@@ -47,8 +48,9 @@ constinit Observer g_observer{};
 constinit LayoutProbe* g_probe = nullptr;
 constinit std::atomic<bool> g_records_labels{false};
 
-// Whether the marks of an operator's tensors go with it: a set of callbacks of its own.
-enum class Content : uint8_t { kOperators, kTensors };
+// Whether the marks of an operator's tensors, and of all values, go with it: a set of callbacks of
+// its own.
+enum class Content : uint8_t { kOperators, kTensors, kValues };
 
 template <RecordScope scope, Content content>
 std::unique_ptr<RecordContext> OnStart(const void* function) {
@@ -81,13 +83,17 @@ std::unique_ptr<RecordContext> OnStart(const void* function) {
   } else {
     thread->EmitWith(event, std::as_bytes(std::span(name.text)), {});
   }
-  if constexpr (content == Content::kTensors) {
+  if constexpr (content != Content::kOperators) {
     EmitTensors(*thread, inputs, TensorSide::kInput, observer.domain, now);
+  }
+  if constexpr (content == Content::kValues) {
+    EmitValues(*thread, {function, text, inputs, TensorSide::kInput, now});
   }
   return nullptr;
 }
 
 // Where the operator raised there are no outputs.
+template <Content content>
 void EmitOutputs(ThreadState& thread, const void* function, uint64_t now) {
   const Observer& observer = g_observer;
   const TorchLayout& layout = observer.layout;
@@ -105,6 +111,9 @@ void EmitOutputs(ThreadState& thread, const void* function, uint64_t now) {
                                         .color = static_cast<uint32_t>(id >> 32),
                                         .payload_type = proto::kOutputsPayload}});
   EmitTensors(thread, outputs, TensorSide::kOutput, observer.domain, now);
+  if constexpr (content == Content::kValues) {
+    EmitValues(thread, {function, nullptr, outputs, TensorSide::kOutput, now});
+  }
 }
 
 template <Content content>
@@ -119,7 +128,7 @@ void OnEnd([[maybe_unused]] const void* function, RecordContext*) {
                                            .name = observer.raised,
                                            .payload_type = proto::kRaisedOperatorPayload}});
   }
-  if constexpr (content == Content::kTensors) EmitOutputs(*thread, function, now);
+  if constexpr (content != Content::kOperators) EmitOutputs<content>(*thread, function, now);
   thread->Emit(proto::RangePopEvent{.time_ticks = now, .domain = observer.domain});
 }
 
@@ -129,6 +138,7 @@ std::unique_ptr<RecordContext> OnProbe(const void* function) {
   ++g_probe->operators;
   if (std::strcmp(name, "aten::convolution") == 0) ProbeConvolution(function, *g_probe);
   if (std::strcmp(name, "aten::dropout") == 0) ProbeDropout(function, *g_probe);
+  if (g_probe->seen != 0) ProbeValues(name, function, g_probe->inputs, g_probe->values);
   return nullptr;
 }
 
@@ -141,7 +151,7 @@ void OnProbeEnd(const void* function, RecordContext*) {
 uint64_t Add(RecordStart start, RecordEnd end, std::initializer_list<RecordScope> scopes,
              Content content) {
   RecordCallback callback{.start = start, .end = end};
-  callback.needs_outputs = callback.needs_ids = content == Content::kTensors;
+  callback.needs_outputs = callback.needs_ids = content != Content::kOperators;
   for (const RecordScope scope : scopes) callback.scopes[scope] = true;
   return g_observer.add(callback);
 }
@@ -212,6 +222,16 @@ bool ProbeTensors(std::span<const uint64_t> made) {
   return true;
 }
 
+bool ProbeValueTensors(std::span<const uint64_t> tensors) {
+  if (g_probe == nullptr || tensors.size() != 4) return false;
+  ValueProbe& values = g_probe->values;
+  values.far_view = tensors[0];
+  values.farther_view = tensors[1];
+  values.turned = tensors[2];
+  values.on_meta = tensors[3];
+  return true;
+}
+
 bool EndOperatorProbe(std::span<const uint64_t> sequences) {
   if (g_probe == nullptr) return false;
   g_observer.remove(g_observer.handles[0]);
@@ -222,7 +242,7 @@ bool EndOperatorProbe(std::span<const uint64_t> sequences) {
   return g_observer.layout.found;
 }
 
-bool StartOperators(ArenaRef domain, ArenaRef signatures, bool with_tensors) {
+bool StartOperators(ArenaRef domain, ArenaRef signatures, proto::TensorDetail detail) {
   if (!g_observer.layout.found) return false;
   if (g_observer.handles[0] != 0 && g_observer.thread == __builtin_thread_pointer()) {
     StopOperators();
@@ -233,11 +253,16 @@ bool StartOperators(ArenaRef domain, ArenaRef signatures, bool with_tensors) {
   g_observer.raised = Names().InternText("operator raised");
   ForgetSignatures();
   g_records_labels.store(true, std::memory_order_relaxed);
-  if (!with_tensors || !g_observer.layout.finds_tensors) {
+  if (detail == proto::TensorDetail::kNone || !g_observer.layout.finds_tensors) {
     AddCallbacks<Content::kOperators>();
     return false;
   }
-  AddCallbacks<Content::kTensors>();
+  if (detail == proto::TensorDetail::kFull) {
+    PrepareValues(domain, g_observer.layout);
+    AddCallbacks<Content::kValues>();
+  } else {
+    AddCallbacks<Content::kTensors>();
+  }
   return true;
 }
 

@@ -71,7 +71,13 @@ def probed_tensors(
     borrowed: int, borrowed_storage: int, borrowed_data: int
 ) -> int: ...  # see ProbedTensors
 def probed_operators(sequence: int, next_sequence: int) -> int: ...  # 1: start_operators() works here
-def start_operators(domain: int, signatures: int, with_tensors: int) -> int: ...  # 1: it is with tensors
+def probed_values(
+    far_view: int, farther_view: int, turned: int, on_meta: int
+) -> int: ...  # tensors' _cdata, see ValueProbe
+# tensors: 0, 1 or 2, proto::TensorDetail; 1: it is with these tensors
+def start_operators(domain: int, signatures: int, tensors: int) -> int: ...
+def operator_names() -> str: ...  # "name\noverload\0" for each with values since the last call
+def values_not_found() -> str: ...  # what values lack in this PyTorch; "": nothing
 def stop_operators() -> None: ...
 def start_stacks(domain: int, stacks: int, prefixes: str) -> int: ...  # prefixes of files, one a line; 1: started
 def stop_stacks() -> int: ...  # how many were not taken

@@ -19,6 +19,7 @@ import threading
 
 MOST_BYTES = 256 << 20  # of an execution trace; beyond it shapes are dropped and the trace says so
 Row = collections.namedtuple('Row', agent.OPERATORS_ROW)
+FULL = 2  # of config()['tensors']
 # Only formulas of FLOPs look at values: those of others would be most of the bytes.
 WITH_VALUES = ('aten::conv', 'aten::_conv', 'aten::batch_norm')
 
@@ -81,7 +82,8 @@ def can_observe(torch):
                        for _ in range(2)]
             sequences = [output.grad_fn._sequence_nr() for output in outputs]
             torch.dropout(x, 0.5, False)
-            probe_tensors(torch, outputs)
+            # They live until they are looked at, in probed_operators().
+            kept = kept, probe_tensors(torch, outputs), probe_values(torch, x)
         finally:
             found = agent.probed_operators(*sequences)
         return bool(found)
@@ -95,8 +97,22 @@ def probe_tensors(torch, outputs):
         own, other = outputs[0].untyped_storage(), borrowed.untyped_storage()
         agent.probed_tensors(*(output._cdata for output in outputs), outputs[0]._cdata, own._cdata, own.data_ptr(),
                              borrowed._cdata, other._cdata, other.data_ptr())
+        return own, other, borrowed
     except (AttributeError, TypeError, RuntimeError):
-        return  # a PyTorch without one of these: operators have no tensors
+        return ()  # a PyTorch without one of these: operators have no tensors
+
+
+def probe_values(torch, x):
+    """Where strides, offsets, texts and devices are: what RANKTAP_TENSORS=full needs. See ValueProbe."""
+    try:
+        base = torch.zeros(200, device='cpu')
+        turned = torch.zeros((2, 3, 7), device='cpu').permute(2, 0, 1)
+        kept = base[37:], base[61:], turned, torch.empty(1, device='meta')
+        torch.nn.functional.gelu(x.detach(), approximate='tanh')
+        agent.probed_values(*(each._cdata for each in kept))
+        return kept
+    except (AttributeError, TypeError, RuntimeError, NotImplementedError):
+        return ()  # values_not_found() says what this PyTorch lacks
 
 
 class OwnCallback:
@@ -160,6 +176,8 @@ class Window:
             finds_tensors = agent.start_operators(self._domain, agent.name(agent.SIGNATURES_MARK), with_tensors)
             if with_tensors and not finds_tensors:
                 agent.note("no outputs of operators: the agent does not find them in this PyTorch")
+            if with_tensors == FULL and finds_tensors and agent.values_not_found():
+                agent.note(agent.values_not_found())
             return True
         return self._start_pytorchs()
 
@@ -176,6 +194,8 @@ class Window:
     def _start_pytorchs(self):
         """PyTorch's NVTX state and execution trace observer."""
         torch = self._torch
+        if self._config['tensors']:
+            agent.note("no outputs and values of operators: they are not recorded by the agent's own callback here")
         state = torch._C._profiler
         try:
             config = state.ProfilerConfig(state.ProfilerState.NVTX, False, False, False, False, False,
@@ -211,6 +231,9 @@ class Window:
         self._originals.clear()
         if self._observes:
             agent.stop_operators()
+            if self._config['tensors'] == FULL:
+                with CollectorPaused():
+                    load('lines').send(self._domain, agent.name(agent.SCHEMAS_MARK), schemas(self._torch))
             untaken = agent.stop_stacks()
             if untaken:
                 agent.note(f'{untaken} times no Python stack of an operator was taken: there were more different ones '
@@ -303,6 +326,18 @@ class Window:
             os.close(fd)
         with CollectorPaused():
             load('lines').send(self._domain, agent.name(agent.OPERATORS_MARK), compact(json.loads(text)))
+
+
+def schemas(torch):
+    """Of the operators that were seen with values, what the dispatcher says: name, overload, schema."""
+    of_operator = getattr(torch._C, '_jit_get_schemas_for_operator', None)
+    for entry in agent.operator_names().split('\0') if of_operator is not None else ():
+        name, told, overload = entry.partition('\n')
+        found = of_operator(name) if '::' in name else []
+        if told:
+            found = [schema for schema in found if schema.overload_name == overload]
+        if len(found) == 1:
+            yield name, found[0].overload_name, str(found[0])
 
 
 def type_of(text):

@@ -1,0 +1,66 @@
+// What PyTorch's ExecutionTraceObserver would have seen, from a capture of
+// `ranktap run --level full --tensors=full`: nodes with their parents, every value of an operator,
+// and tensors by numbers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collector/trace/model.h"
+
+namespace ranktap::collector {
+
+// One input or output.
+struct TraceValue {
+  enum class Kind : uint8_t {
+    kNone,
+    kTensor,
+    kInteger,
+    kReal,
+    kFlag,
+    kText,
+    kDevice,
+    kList,
+    kOther
+  };
+  Kind kind = Kind::kNone;
+  // As PyTorch's tagKind(): "Int", "Device", "Object"; of a tensor its element's: "float". Empty:
+  // not known.
+  std::string type;
+  int64_t integer = 0;  // also of a flag
+  double real = 0;
+  std::string text;                     // also of a device: "cuda:0"
+  std::vector<TraceValue> elements;     // of a list
+  std::vector<int64_t> sizes, strides;  // of a tensor, here to `text`, the device
+  uint64_t tensor = 0, storage = 0;     // numbers among those of the nodes; storage 0: none
+  int64_t offset = 0;
+  uint64_t elements_count = 0, element_bytes = 0;
+};
+
+struct TraceNode {
+  uint64_t id = 0, parent = 0;
+  std::string name;
+  std::vector<TraceValue> inputs, outputs;
+  uint64_t record_function = 0, forward_parent = 0;
+  int64_t sequence = -1;
+  uint64_t scope = 7;  // at::RecordScope
+  uint64_t thread = 0, forward_thread = 0;
+  std::string schema;
+  uint32_t op = kNone;         // row of Operators; kNone: a node of none
+  int64_t start = 0, end = 0;  // of the operator or label
+};
+
+inline constexpr uint64_t kProcessNode = 1;
+
+struct ExecutionTrace {
+  // Children before their parents, as they ended; the node of a thread before those in it, that of
+  // the process at last.
+  std::vector<TraceNode> nodes;
+  uint64_t without_values = 0;  // operators whose values were not recorded
+};
+
+// Of the operators that overlap [from, to) (ns of the trace).
+ExecutionTrace BuildExecutionTrace(const Trace& trace, int64_t from, int64_t to);
+
+}  // namespace ranktap::collector
