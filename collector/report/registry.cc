@@ -31,6 +31,8 @@ constexpr Report kReports[] = {
     {"types", "What kinds of work ran, alone or together?", &TabulateWorkTypes, kHtaCompat},
     {"kernels", "Where does GPU time go, by kernel?", &TabulateKernels,
      kHtaCompat | kByGrid | kKernelNames},
+    {"kernel-histogram", "How many calls of each kernel take how long, in bins?",
+     &TabulateKernelHistogram},
     {"ops", "Where does time go, by framework operator (torch's key_averages)?", &TabulateOps,
      kByShape | kByStack | kByModule | kTopLevel},
     {"patterns", "Which sequences of kernels recur, on streams and in operators?",
@@ -90,6 +92,7 @@ struct NsysName {
 constexpr NsysName kNsysNames[] = {
     {"cuda_api_sum", "apis"},
     {"cuda_gpu_kern_gb_sum", "kernels"},
+    {"cuda_gpu_kern_hist", "kernel-histogram"},
     {"cuda_gpu_kern_sum", "kernels"},
     {"cuda_gpu_mem_size_sum", "copies"},
     {"cuda_gpu_mem_time_sum", "copies"},

@@ -84,6 +84,11 @@ Table TabulateWorkTypes(const Run& run, const ReportOptions& options = {});
 
 Table TabulateKernels(const Run& run, const ReportOptions& options = {});
 
+// How many calls of each kernel take how long? Over all ranks, of the ten kernels with the most
+// time; a bin reaches from bin_from_ns to below bin_to_ns. Edges: 0, 1, 2, 5, 10, 20, 50, ... ns.
+// Bins without calls are left out.
+Table TabulateKernelHistogram(const Run& run, const ReportOptions& options = {});
+
 Table TabulateOps(const Run& run, const ReportOptions& options = {});
 
 Table TabulatePatterns(const Run& run, const ReportOptions& options = {});

@@ -15,8 +15,8 @@ namespace {
 struct DeviceUse {
   const Trace* trace = nullptr;
   uint32_t device = 0;
-  std::vector<Interval> kernels, work;  // merged
-  std::map<int64_t, Interval> steps;    // from first start to last end
+  std::vector<Interval> kernels, work, compute, comm, overlap;  // merged
+  std::map<int64_t, Interval> steps;                            // from first start to last end
   int64_t start() const { return kernels.front().first; }
   int64_t end() const { return kernels.back().second; }
   int64_t span() const { return end() - start(); }
@@ -28,6 +28,8 @@ bool IsKernel(const DeviceSpan& span) {
 
 void AddSpan(const DeviceSpan& span, StepFinder* steps, DeviceUse* use) {
   use->work.emplace_back(span.start, span.end);
+  if (span.kind == WorkKind::kCompute) use->compute.emplace_back(span.start, span.end);
+  if (span.kind == WorkKind::kCommunication) use->comm.emplace_back(span.start, span.end);
   if (!IsKernel(span)) return;
   use->kernels.emplace_back(span.start, span.end);
   const int64_t step = steps->IndexOf(span);
@@ -50,6 +52,9 @@ std::vector<DeviceUse> FindUse(const Run& run) {
       use.device = device;
       use.kernels = Merged(std::move(use.kernels));
       use.work = Merged(std::move(use.work));
+      use.compute = Merged(std::move(use.compute));
+      use.comm = Merged(std::move(use.comm));
+      use.overlap = Intersection(use.comm, use.compute);
       if (!use.kernels.empty()) found.push_back(std::move(use));
     }
   }
@@ -95,9 +100,11 @@ std::vector<Window> WindowsOf(const DeviceUse& use) {
   return windows;
 }
 
-Cell UsageIn(const Window& window) {
-  return Percent(Length(Within(window.use->kernels, window.start, window.end)),
-                 window.end - window.start);
+int64_t In(const Window& window, const std::vector<Interval>& set) {
+  return Length(Within(set, window.start, window.end));
+}
+Cell ShareOf(const Window& window, int64_t part) {
+  return Percent(part, window.end - window.start);
 }
 
 const ColumnsOf<Window> kWindowColumns = {
@@ -107,7 +114,22 @@ const ColumnsOf<Window> kWindowColumns = {
      [](const Window& window) { return window.start - window.use->trace->first_ns; }},
     {"end_ns", Unit::kNs,
      [](const Window& window) { return window.end - window.use->trace->first_ns; }},
-    {"gpu_usage_ratio", Unit::kPercent, [](const Window& window) { return UsageIn(window); }},
+    {"gpu_usage_ratio", Unit::kPercent,
+     [](const Window& window) { return ShareOf(window, In(window, window.use->kernels)); }},
+    {"busy_percent", Unit::kPercent,
+     [](const Window& window) { return ShareOf(window, In(window, window.use->work)); }},
+    {"compute_percent", Unit::kPercent,
+     [](const Window& window) { return ShareOf(window, In(window, window.use->compute)); }},
+    {"comm_percent", Unit::kPercent,
+     [](const Window& window) { return ShareOf(window, In(window, window.use->comm)); }},
+    {"exposed_comm_percent", Unit::kPercent,
+     [](const Window& window) {
+       return ShareOf(window, In(window, window.use->comm) - In(window, window.use->overlap));
+     }},
+    {"overlap_percent", Unit::kPercent,
+     [](const Window& window) {
+       return Percent(In(window, window.use->overlap), In(window, window.use->comm));
+     }},
 };
 
 }  // namespace
@@ -125,7 +147,7 @@ Table TabulateUsageOverTime(const Run& run, const ReportOptions&) {
   for (const DeviceUse& use : uses) {
     for (const Window& window : WindowsOf(use)) windows.push_back(window);
   }
-  Table table = TableOf("How much of each moment the devices run kernels", kWindowColumns, windows);
+  Table table = TableOf("What the devices do in each moment", kWindowColumns, windows);
   if (table.rows.empty()) table.notes.push_back("no kernel ran on a device");
   return table;
 }

@@ -85,6 +85,32 @@ TEST(Usage, TheWindowsAverageToTheWhole) {
   }
 }
 
+// Computation of the synthetic job never runs beside communication; here one kernel is drawn out
+// over half of the all-reduce that follows it.
+TEST(Usage, TheWindowsTellComputationFromCommunicationAndWhatRunsAtOnce) {
+  SyntheticJob job({.ranks = 1, .layers = 1, .steps = 1});
+  job.run().traces[0].kernels.end[0] += 1'000 + 40'000;
+  const Table table = TabulateUsageOverTime(job.run());
+  double compute = 0, comm = 0, exposed = 0, busy = 0, overlapped = 0;
+  for (size_t row = 0; row < table.rows.size(); ++row) {
+    const auto length = static_cast<double>(CellAt<int64_t>(table, row, "end_ns") -
+                                            CellAt<int64_t>(table, row, "start_ns"));
+    const double communicates = length * CellAt<double>(table, row, "comm_percent") / 100;
+    busy += length * CellAt<double>(table, row, "busy_percent") / 100;
+    compute += length * CellAt<double>(table, row, "compute_percent") / 100;
+    comm += communicates;
+    exposed += length * CellAt<double>(table, row, "exposed_comm_percent") / 100;
+    const auto& overlap = table.rows[row][ColumnNamed(table, "overlap_percent")];
+    EXPECT_EQ(communicates > 0, std::holds_alternative<double>(overlap));
+    if (communicates > 0) overlapped += communicates * std::get<double>(overlap) / 100;
+  }
+  EXPECT_NEAR(busy, 200'000 + 1'000 + 80'000, 1e-6);
+  EXPECT_NEAR(compute, 200'000 + 1'000 + 40'000, 1e-6);
+  EXPECT_NEAR(comm, 80'000, 1e-6);
+  EXPECT_NEAR(exposed, 40'000, 1e-6);
+  EXPECT_NEAR(overlapped, 40'000, 1e-6);
+}
+
 TEST(Steps, AreThoseOfTheRangeThatIsNamedLikeOne) {
   SyntheticJob job({.ranks = 2, .layers = 2, .steps = 7});
   const Table table = TabulateSteps(job.run());
