@@ -10,7 +10,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TORCH = ROOT / 'agent/sources/torch'
 FILES = sorted((TORCH / 'python').glob('*.py'))
-HEADER = (ROOT / 'proto/framework_marks.h').read_text()
+HEADER = ''.join((ROOT / 'proto' / name).read_text() for name in ('framework_marks.h', 'operator_values.h'))
 
 
 def python_name(name):

@@ -34,9 +34,14 @@ struct Source {
   size_t (*outputs)(const void* function) = nullptr;
   uint64_t (*thread)() = nullptr;
   uint64_t undefined = 0;  // the c10::TensorImpl of all undefined tensors
-  std::string not_found;
 };
 constinit Source g_source{};
+
+// What was not found, each once; lives for good: threads run on at exit.
+std::string& NotFound() {
+  static std::string& names = *new std::string;
+  return names;
+}
 
 // Names that were seen, each once.
 struct SeenName {
@@ -216,9 +221,10 @@ void PrepareValues(proto::ArenaRef domain, const TorchLayout& layout) {
       core == nullptr
           ? 0
           : reinterpret_cast<uint64_t>(dlsym(core, "_ZN3c1019UndefinedTensorImpl10_singletonE"));
-  source.not_found = NotFoundOf(layout.values);
-  const auto add = [&source](bool found, const char* what) {
-    if (!found) source.not_found.append(source.not_found.empty() ? "" : ", ").append(what);
+  std::string& not_found = NotFound();
+  not_found = NotFoundOf(layout.values);
+  const auto add = [&not_found](bool found, const char* what) {
+    if (!found) not_found.append(not_found.empty() ? "" : ", ").append(what);
   };
   add(source.handle != 0, "numbers of record functions");
   add(source.overload != nullptr, "overloads");
@@ -268,8 +274,8 @@ std::string TakeOperatorNames() {
 }
 
 std::string ValuesNotFound() {
-  if (g_source.not_found.empty()) return {};
-  return "the values of operators lack " + g_source.not_found +
+  if (NotFound().empty()) return {};
+  return "the values of operators lack " + NotFound() +
          ": the agent does not find them in this PyTorch";
 }
 
