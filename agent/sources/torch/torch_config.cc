@@ -36,8 +36,7 @@ PyObject* ConfigForPython(PyObject*, PyObject*) {
   for (const auto& [name, is_set] : flags) {
     Put(dict, name, g_python.PyLong_FromUnsignedLongLong(is_set ? 1 : 0));
   }
-  Put(dict, "tensors",
-      g_python.PyLong_FromUnsignedLongLong(static_cast<uint64_t>(config.tensors)));
+  Put(dict, "tensors", g_python.PyLong_FromUnsignedLongLong(static_cast<uint64_t>(config.tensors)));
   return dict;
 }
 

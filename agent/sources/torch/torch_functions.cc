@@ -254,15 +254,11 @@ PyObject* StopOwnOperators(PyObject*, PyObject*) {
 
 // operator_names() -> "name\noverload\0..." of the operators with values since the last call, while
 // none are observed. values_not_found() -> what values lack here, "": nothing.
-PyObject* OperatorNames(PyObject*, PyObject*) {
-  const std::string names = TakeOperatorNames();
-  return g_python.PyUnicode_FromStringAndSize(names.data(), static_cast<intptr_t>(names.size()));
+PyObject* Text(const std::string& text) {
+  return g_python.PyUnicode_FromStringAndSize(text.data(), static_cast<intptr_t>(text.size()));
 }
-PyObject* TellValuesNotFound(PyObject*, PyObject*) {
-  const std::string missing = ValuesNotFound();
-  return g_python.PyUnicode_FromStringAndSize(missing.data(),
-                                              static_cast<intptr_t>(missing.size()));
-}
+PyObject* OperatorNames(PyObject*, PyObject*) { return Text(TakeOperatorNames()); }
+PyObject* TellValuesNotFound(PyObject*, PyObject*) { return Text(ValuesNotFound()); }
 
 // start_stacks(domain, name of stacks, prefixes of files) -> 1: operators have Python stacks until
 // stop_stacks() -> how many were not taken.
