@@ -1,10 +1,11 @@
-"""Collectives in the execution traces of the articles' data-parallel program: our file against that of PyTorch's
-ExecutionTraceObserver in the same processes."""
+"""Collectives of the articles' data-parallel program: our execution trace against that of PyTorch's
+ExecutionTraceObserver in the same processes, and Chakra's nodes as a strict reader takes them."""
 import collections
 import shutil
 import subprocess
 import unittest
 
+import chakra_reader
 import harness
 import test_execution_trace
 import test_torch_distributed
@@ -68,11 +69,32 @@ class ExecutionCollectivesTest(harness.TracedTest):
             for name in ('c10d::allreduce_', 'gloo:all_reduce', f'gloo:{message}'):
                 self.assertGreaterEqual(names[name], 1, f'{name} of rank {rank}')
             self.assertEqual(names[RECORDED], 0)  # PyTorch's gloo does not record any
+        self.assert_chakra(run, ranks)
 
-    def test_of_two_ranks_the_nodes_are_pytorchs(self):
+    def assert_chakra(self, run, ranks):
+        """Every communication node of every rank with its group, size, type and peers."""
+        into, parameters = self.scratch / 'chakra', 4 * (10 * 5 + 5 + 5 + 1)
+        done = self.run_bare([harness.RANKTAP, 'export', run, '--format', 'chakra', '-o', into])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for rank in range(ranks):
+            nodes = chakra_reader.read(into / f'rank.{rank}.et')
+            communicate = [node for node in nodes if node.type != chakra_reader.COMPUTE]
+            self.assertEqual({node['pg_name'] for node in communicate}, {'0'})
+            reduced = [node for node in communicate if node.name == 'gloo:allreduce']
+            self.assertTrue(reduced)
+            self.assertEqual({(node['comm_type'], node['comm_size']) for node in reduced},
+                             {(chakra_reader.ALL_REDUCE, parameters)})
+            messages = [node for node in communicate if node.type in (chakra_reader.SEND, chakra_reader.RECEIVE)]
+            first = rank - rank % 2
+            self.assertEqual([(node.type == chakra_reader.SEND, node['comm_src'], node['comm_dst'], node['comm_size'],
+                               node['comm_tag']) for node in messages],
+                             [(rank == first, first, first + 1, 256 * 4, messages[0]['comm_tag'])] * len(messages))
+            self.assertTrue(messages)
+
+    def test_of_two_ranks_the_nodes_are_pytorchs_and_messages_have_peers(self):
         self.assert_of_gloo(2)
 
-    def test_of_four_ranks_the_nodes_are_pytorchs(self):
+    def test_of_four_ranks_the_nodes_are_pytorchs_and_messages_have_peers(self):
         self.assert_of_gloo(4)
 
     @unittest.skipUnless(shutil.which('g++'), 'no g++')
