@@ -268,7 +268,9 @@ void AddReportOptions(Arguments* app, Request* request) {
            OfReports(kKernelNames, "and so what shares a row: demangled (default), base, mangled"))
       .OneOf({"demangled", "base", "mangled"});
   app->Add("--operator", &options->operator_name,
-           OfReports(kOperator, "of the shallowest operators whose name contains this"));
+           OfReports(kOperator,
+                     "of the shallowest operators, or the ranges and kernels, whose name "
+                     "contains this"));
   app->Add("--min-length", &options->shortest_pattern,
            OfReports(kMinLength, "kernels in a sequence at least"))
       .ShowsDefault();

@@ -98,6 +98,17 @@ Table TabulatePatterns(const Run& run, const ReportOptions& options = {});
 // functions; the default takes every call that work was joined to.
 Table TabulateLaunches(const Run& run, const ReportOptions& options = {});
 
+// When do the ranks begin the k-th of what they all do? A row for each k:
+//   instance   the step's number; with --operator NAME k, from 0, of the range or kernel NAME
+//   start      of the first rank to begin it, after the first instance of all
+//   spread     from there until the last rank that has it begins it
+//   first, last, longest rank    who begins it first and last, whose is the longest
+// Starts are on the first rank's clock: one host's clock, else by collectives (TabulateAlignment),
+// else from each rank's own first instance, which a note says. Who falls behind: the difference of
+// the median lag behind the first in the last and in the first quarter of the instances that all
+// ranks have, by instance.
+Table TabulatePace(const Run& run, const ReportOptions& options = {});
+
 // How long does each kernel take from its launch to its end? Call, queue and kernel of each launch:
 //   total      from the call's begin to the kernel's end, or the call's where that comes later
 //   queue      from the call's end to the kernel's begin; of the `queued` that began after it
