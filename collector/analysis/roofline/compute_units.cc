@@ -16,11 +16,16 @@ bool IsAttention(std::string_view name) {
 
 ComputeUnit OnTensorCores(MathType type) {
   switch (type) {
-    case MathType::kFp64: return ComputeUnit::kFp64Tensor;
-    case MathType::kFp32: return ComputeUnit::kTf32;
-    case MathType::kFp8: return ComputeUnit::kFp8;
-    case MathType::kInt8: return ComputeUnit::kInt8;
-    default: return ComputeUnit::kHalfTensor;
+    case MathType::kFp64:
+      return ComputeUnit::kFp64Tensor;
+    case MathType::kFp32:
+      return ComputeUnit::kTf32;
+    case MathType::kFp8:
+      return ComputeUnit::kFp8;
+    case MathType::kInt8:
+      return ComputeUnit::kInt8;
+    default:
+      return ComputeUnit::kHalfTensor;
   }
 }
 

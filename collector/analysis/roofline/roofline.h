@@ -41,19 +41,19 @@ struct RooflineWork {
 // operator or range without a count launched itself.
 struct RooflinePoint {
   PointKind kind = PointKind::kUncounted;
-  uint32_t op = kNone;     // row of Operators; kNone: none is around
-  uint32_t name = 0;       // Dictionary::String of the operator or of the range; 0: neither is there
-  uint32_t module = 0;     // Dictionary::String, Root.path; 0: in none
-  int64_t step = -1;       // index into DetectSteps(trace); -1: in none
+  uint32_t op = kNone;  // row of Operators; kNone: none is around
+  uint32_t name = 0;    // Dictionary::String of the operator or of the range; 0: neither is there
+  uint32_t module = 0;  // Dictionary::String, Root.path; 0: in none
+  int64_t step = -1;    // index into DetectSteps(trace); -1: in none
   uint32_t device = kNone;  // kNone: nothing ran on one
   RooflinePhase phase = RooflinePhase::kOther;
   MathType type = MathType::kNone;  // of what is multiplied
   MathUnit unit;
   int64_t flops = 0;  // FlopRule::kCounter
   ByteCount bytes;
-  int64_t time_ns = 0;    // of all its device work
-  int64_t kernel_ns = 0;  // of its kernels
-  int64_t kernels = 0;    // with times
+  int64_t time_ns = 0;                 // of all its device work
+  int64_t kernel_ns = 0;               // of its kernels
+  int64_t kernels = 0;                 // with times
   uint32_t first_work = 0, works = 0;  // in Roofline::work
 };
 
@@ -62,8 +62,8 @@ struct Roofline {
   // launched nothing is left out.
   std::vector<RooflinePoint> points;
   std::vector<RooflineWork> work;
-  bool on_device = false;     // any work was recorded
-  int64_t untimed = 0;        // kernels that CUPTI delivered without times: in no point's time
+  bool on_device = false;  // any work was recorded
+  int64_t untimed = 0;     // kernels that CUPTI delivered without times: in no point's time
   // Calls of operators, by what their bytes lacked.
   int64_t no_formula = 0, no_shapes = 0, no_type = 0, at_least = 0;
   int64_t operators = 0;
