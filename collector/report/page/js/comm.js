@@ -16,11 +16,16 @@ const logScatter = (points, options) => {
     };
     const x = d3.scaleLog().domain(wide(points.map((point) => point.x))).range([margin.left, width - margin.right]);
     const y = d3.scaleLog().domain(wide([...points.map((point) => point.y), ...(options.ceilings || []).map((line) => line.y)])).range([height - margin.bottom, margin.top]);
+    const powersOfTwo = (scale, room) => {
+      const [low, high] = scale.domain().map(Math.log2);
+      const step = Math.max(1, Math.ceil((high - low) / room));
+      return d3.range(Math.ceil(low), high, step).map((power) => 2 ** power);
+    };
     const decades = (scale, room) => {
       const ticks = scale.ticks().filter((tick) => Number.isInteger(Math.log10(tick) + 1e-9) || Math.abs(Math.log10(tick) - Math.round(Math.log10(tick))) < 1e-6);
       return ticks.length >= 2 ? ticks.filter((_, i) => i % Math.ceil(ticks.length / room) === 0) : scale.ticks(3).filter((_, i, all) => i % Math.ceil(all.length / 3) === 0);
     };
-    svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).tickValues(decades(x, Math.floor(width / 90))).tickFormat(options.formatX));
+    svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).tickValues((options.formatX === formatBytes ? powersOfTwo : decades)(x, Math.floor(width / 90))).tickFormat(options.formatX));
     svg.append('g').attr('class', 'axis grid').attr('transform', `translate(${margin.left},0)`).call(d3.axisLeft(y).tickValues(decades(y, 6)).tickFormat(options.formatY).tickSize(-(width - margin.left - margin.right)));
     svg.append('text').attr('class', 'axis-name').attr('x', width - margin.right).attr('y', height - 4).attr('text-anchor', 'end').text(options.nameX);
     svg.append('text').attr('class', 'axis-name').attr('x', 4).attr('y', 10).text(options.nameY);

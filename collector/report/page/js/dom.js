@@ -7,7 +7,7 @@ const el = (tag, attributes = {}, ...children) => {
     else if (name === 'style') Object.assign(element.style, value);
     else element.setAttribute(name, value === true ? '' : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return element;
 };
 const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -20,8 +20,11 @@ const cell = (table, row, column, attributes = {}) => {
   return el('span', attribute, formatValue(value, table.unit(column)));
 };
 const titleOf = (table, attributes = {}) => el('span', {...attributes, 'data-cell': `${table.name}/title`}, table.title);
-const notesOf = (table) => (table.notes.length === 0 ? null
-  : el('ul', {class: 'notes'}, table.notes.map((note) => el('li', {}, note))));
+const notesOf = (table) => {
+  if (table.notes.length === 0) return null;
+  const list = el('ul', {class: 'notes'}, table.notes.map((note) => el('li', {}, note)));
+  return table.notes.length <= 3 ? list : el('details', {}, el('summary', {}, `${table.notes.length} notes`), list);
+};
 
 const sections = [];
 // A card with a heading; `reach`: what the heat map's brush does to it.
@@ -67,7 +70,7 @@ const choice = (label, options, onPick) => {
 
 const tip = el('div', {id: 'tip', role: 'status', 'aria-live': 'polite', hidden: true});
 const showTip = (x, y, ...children) => {
-  tip.replaceChildren(...children.flat().filter((child) => child !== null));
+  tip.replaceChildren(...children.flat(Infinity).filter((child) => child !== null));
   tip.hidden = false;
   const box = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - box.width - 8))}px`;
@@ -103,7 +106,11 @@ const canvasIn = (height, draw, attributes = {}) => {
   };
   new ResizeObserver(redraw).observe(holder);
   repaints.push(redraw);
-  return {holder, canvas, redraw};
+  const resize = (wanted) => {
+    height = wanted;
+    holder.style.height = `${height}px`;
+  };
+  return {holder, canvas, redraw, resize};
 };
 const repaints = [];
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => repaints.forEach((paint) => paint()));

@@ -8,7 +8,7 @@ const figuresSection = () => {
   const figures = tableOf('key-figures');
   const of = (column) => cell(figures, 0, column);
   return section('figures', 'Key figures', 'after the warm-up, over all ranks', 'all', el('dl', {class: 'figures'},
-    figure('Step, median', 'step_median_ns', ['of ', of('steps'), ' steps × ', of('ranks'), figures.at(0, 'ranks') === 1 ? ' rank' : ' ranks']),
+    figure('Step, median', 'step_median_ns', ['of ', of('steps'), ` ${plural(figures.at(0, 'steps'), 'step')} × `, of('ranks'), ` ${plural(figures.at(0, 'ranks'), 'rank')}`]),
     figure('Step, p95', 'step_p95_ns', ['longest ', of('step_max_ns')]),
     figure('MFU', 'mfu_percent', figures.has('samples_per_second') ? [of('samples_per_second'), ' samples/s'] : null),
     figure('Devices busy', 'busy_percent', 'of the mean step'),

@@ -62,11 +62,11 @@ const heatmapSection = () => {
     context.textBaseline = 'middle';
     context.textAlign = 'right';
     const every = Math.ceil(14 / rowHeight);
-    for (let r = 0; r < ranks; r += every) context.fillText(cut(page.steps[r].name, 9), x - 6, margin.top + (r + 0.5) * rowHeight);
+    for (let r = 0; r < ranks; r += every) context.fillText(labelOf(page.steps[r]), x - 6, margin.top + (r + 0.5) * rowHeight);
     context.textAlign = 'center';
     const label = d3.scaleLinear().domain([0, columns]).range([x, x + inner]);
     const ticks = Math.max(1, Math.ceil(columns / Math.max(2, Math.floor(inner / 60))));
-    for (let i = 0; i < columns; i += ticks) context.fillText(String(page.steps[0].numbers[i] === undefined ? i : page.steps[0].numbers[i]), label(i + 0.5), height - 10);
+    for (let i = 0; i < columns; i += ticks) context.fillText(String(page.steps[0].numbers[i] === undefined ? i : page.steps[0].numbers[i]), Math.min(width - 12, label(i + 0.5)), height - 10);
     if (cursor !== null) {
       context.strokeStyle = cssColour('--text');
       context.lineWidth = 2;
@@ -78,7 +78,7 @@ const heatmapSection = () => {
   };
   const canvas = canvasIn(height, paint, {id: 'heat', tabindex: '0', role: 'application', 'aria-label': `${ranks} ranks, ${columns} steps. Arrow keys move, shift and arrows select, Escape clears.`});
 
-  const overlay = d3.create('svg').attr('class', 'overlay').attr('aria-hidden', 'true');
+  const overlay = d3.create('svg').attr('class', 'brush-layer').attr('aria-hidden', 'true');
   const brushPlace = overlay.append('g');
   let moving = false;
   const brush = d3.brush().on('end', () => {

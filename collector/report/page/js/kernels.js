@@ -44,7 +44,7 @@ const opsSection = () => {
   const question = 'as torch’s key_averages() counts them';
   if (ops.count === 0) return emptySection('ops', 'Operators', question, ops.notes[0] || 'No operator was recorded: --level full records PyTorch’s.');
   const ranks = [...new Set(ops.rowsWhere(() => true).map((row) => ops.at(row, 'rank')))];
-  let wanted = 'all';
+  let wanted = ranks.length < 2 ? 'all' : String(ranks[0]);
   const accepts = (row) => {
     const rank = ops.at(row, 'rank');
     const place = page.steps.findIndex((of) => of.rank === rank);
@@ -53,8 +53,9 @@ const opsSection = () => {
   const pick = ranks.length < 2 ? null : el('select', {'aria-label': 'rank', onchange: (event) => {
     wanted = event.target.value;
     table.accept(accepts);
-  }}, el('option', {value: 'all'}, 'all ranks'), ranks.map((rank) => el('option', {value: String(rank)}, `rank ${rank}`)));
-  const table = dataTable(ops, {noun: 'operators', search: true, tools: pick, columns: ['rank', 'name', 'calls', 'self_cpu_ns', 'self_cpu_percent', 'cpu_total_ns', 'cpu_avg_ns', 'self_cuda_ns', 'cuda_total_ns', 'flops', 'self_cuda_mem_bytes', 'self_cpu_mem_bytes', 'module', 'pass']});
+  }}, ranks.map((rank) => el('option', {value: String(rank)}, `rank ${rank}`)), el('option', {value: 'all'}, 'all ranks'));
+  const table = dataTable(ops, {noun: 'operators', search: true, tools: pick, shorten: shortName, columns: ['rank', 'name', 'calls', 'self_cpu_ns', 'self_cpu_percent', 'cpu_total_ns', 'cpu_avg_ns', 'self_cuda_ns', 'cuda_total_ns', 'flops', 'self_cuda_mem_bytes', 'self_cpu_mem_bytes', 'module', 'pass']});
+  table.accept(accepts);
   selection.onChange(() => table.accept(accepts));
   return section('ops', 'Operators', question, 'selection', table.element);
 };

@@ -50,7 +50,7 @@ const lanesSection = () => {
       const y = margin.top + r * laneHeight;
       context.fillStyle = cssColour('--muted');
       context.textAlign = 'right';
-      if (r % Math.ceil(14 / laneHeight) === 0) context.fillText(cut(lane.name, 9), margin.left - 6, y + laneHeight / 2);
+      if (r % Math.ceil(14 / laneHeight) === 0) context.fillText(labelOf(lane), margin.left - 6, y + laneHeight / 2);
       // What is thinner than a pixel is painted once a pixel.
       let painted = -1;
       for (let i = bisect(lane.parts, view[0]); i < lane.parts.length && lane.parts[i][1] < view[1]; ++i) {
@@ -67,6 +67,7 @@ const lanesSection = () => {
   };
   const canvas = canvasIn(margin.top + lanes.length * laneHeight + 2, paint, {id: 'lanes-canvas', tabindex: '0', role: 'application',
     'aria-label': `lanes of ${lanes.length} ranks. Plus and minus zoom, arrow keys move, 0 shows all.`});
+  const fit = () => { canvas.resize(margin.top + Math.max(1, shown.length) * laneHeight + 2); };
   const exportCommand = command('');
   const show = (from, to) => {
     const least = Math.min(1000, whole[1] - whole[0]);
@@ -109,11 +110,15 @@ const lanesSection = () => {
   });
   selection.onChange(() => {
     shown = lanes;
-    if (!selection.active) return void show(...whole);
+    if (!selection.active) {
+      fit();
+      return void show(...whole);
+    }
     const inside = page.steps.filter((_, r) => selection.hasRank(r));
     const traces = new Set(inside.map((rank) => rank.trace));
     shown = lanes.filter((lane) => traces.has(lane.trace));
     const last = (rank) => Math.min(selection.steps[1], rank.us.length - 1);
+    fit();
     show(d3.min(inside, (rank) => rank.start_us[selection.steps[0]]) * 1000, d3.max(inside, (rank) => rank.start_us[last(rank)] + rank.us[last(rank)]) * 1000);
   });
   const buttons = el('div', {class: 'choice', role: 'group', 'aria-label': 'zoom'},

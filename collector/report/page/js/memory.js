@@ -16,7 +16,7 @@ const memoryCurve = (table, memory) => {
     const used = CATEGORIES.filter(([name]) => table.has(`${name}_bytes`) && rows.some((row) => table.at(row, `${name}_bytes`) > 0));
     const x = d3.scaleLinear().domain(d3.extent(rows, (row) => table.at(row, 'time_ns'))).range([margin.left, width - margin.right]);
     const y = d3.scaleLinear().domain([0, (d3.max(rows, (row) => table.at(row, 'bytes')) || 1) * 1.08]).range([height - margin.bottom, margin.top]);
-    svg.append('g').attr('class', 'axis grid').attr('transform', `translate(${margin.left},0)`).call(d3.axisLeft(y).ticks(5).tickFormat(formatBytes).tickSize(-(width - margin.left - margin.right)));
+    svg.append('g').attr('class', 'axis grid').attr('transform', `translate(${margin.left},0)`).call(d3.axisLeft(y).tickValues(byteTicks(y.domain()[1], 5)).tickFormat(formatBytes).tickSize(-(width - margin.left - margin.right)));
     svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${height - margin.bottom})`).call(d3.axisBottom(x).ticks(Math.max(2, Math.floor(width / 130))).tickFormat((ns) => formatTick(ns, x.domain()[1] - x.domain()[0])));
     const layers = d3.stack().keys(used.map(([name]) => name)).value((row, name) => table.at(row, `${name}_bytes`) || 0)(rows);
     const area = d3.area().x((point) => x(table.at(point.data, 'time_ns'))).y0((point) => y(point[0])).y1((point) => y(point[1])).curve(d3.curveStepAfter);
@@ -59,11 +59,11 @@ const memorySection = () => {
     const key = keyOf(memory, row);
     if (curve !== null) curve.show(over.rowsWhere((at) => keyOf(over, at) === key), row);
     const rows = peak.rowsWhere((at) => keyOf(peak, at) === key);
-    holders.replaceChildren(el('h3', {}, 'Held at the peak of ', cell(memory, row, 'peak_bytes')), el('table', {}, el('tbody', {}, rows.slice(0, 12).map((at) => {
+    holders.replaceChildren(el('h3', {}, 'Held at the peak of ', cell(memory, row, 'peak_bytes')), el('div', {class: 'scroll'}, el('table', {}, el('tbody', {}, rows.slice(0, 12).map((at) => {
       const category = CATEGORIES.find(([name]) => name.replace(/_/g, ' ') === peak.at(at, 'held_by'));
       return el('tr', {}, el('th', {scope: 'row', class: 'text'}, cell(peak, at, 'held_by')), el('td', {class: 'bar'}, el('span', {style: {width: `${peak.at(at, 'share_percent')}%`, background: `var(${category ? category[1] : '--series-8'})`}})),
-        el('td', {}, cell(peak, at, 'bytes')), el('td', {}, cell(peak, at, 'share_percent')), el('td', {}, cell(peak, at, 'blocks'), peak.at(at, 'blocks') === 1 ? ' block' : ' blocks'));
-    }))));
+        el('td', {}, cell(peak, at, 'bytes')), el('td', {}, cell(peak, at, 'share_percent')), el('td', {}, peak.at(at, 'blocks') === null ? '' : [cell(peak, at, 'blocks'), ` ${plural(peak.at(at, 'blocks'), 'block')}`]));
+    })))));
   };
   const most = picks.reduce((a, b) => ((memory.at(a, 'peak_bytes') || 0) >= (memory.at(b, 'peak_bytes') || 0) ? a : b));
   pick.value = String(most);

@@ -28,10 +28,11 @@ const icicle = (root, options) => {
       context.fillStyle = options.colour(node);
       context.globalAlpha = node.depth < focus.depth ? 0.45 : 1;
       context.fillRect(left, level * row, right - left - (right - left > 3 ? 1 : 0), row - 1);
-      if (right - left > 34) {
+      const room = Math.floor((right - left - 10) / 6.4);
+      if (room >= 5) {
         context.fillStyle = '#fff';
-        const room = Math.floor((right - left - 10) / 6.4);
-        context.fillText(cut(node.data.name, Math.max(3, room)), left + 5, level * row + row / 2);
+        const {name} = node.data;
+        context.fillText(name.length <= room ? name : `${name.slice(0, room - 1)}…`, left + 5, level * row + row / 2);
       }
       context.globalAlpha = 1;
     });
@@ -71,7 +72,7 @@ const hueOf = (name) => {
   for (let i = 0; i < name.length; ++i) hash = (hash * 31 + name.charCodeAt(i)) % 360;
   return hash;
 };
-const blueOf = (node) => `hsl(${205 + (hueOf(node.data.name) % 40)}, ${34 + (hueOf(node.data.name) % 5) * 4}%, ${34 + (node.depth % 4) * 5}%)`;
+const blueOf = (node) => `hsl(${203 + (hueOf(node.data.name) % 18)}, ${34 + (hueOf(node.data.name) % 5) * 4}%, ${34 + (node.depth % 4) * 5}%)`;
 
 const moduleTree = (valueOf, names) => {
   const root = {name: 'model', path: '', children: new Map(), total: 0, row: null};

@@ -26,8 +26,12 @@ const dataTable = (table, options = {}) => {
     const value = table.at(row, column) || '';
     const long = value.length > 44;
     const shown = cell(table, row, column, {class: long ? 'long' : null, title: long ? value : null});
-    if (long) shown.textContent = options.shorten ? cut(options.shorten(value), 70) : value;
-    return el('td', {class: 'text'}, shown);
+    if (!long || !options.shorten) return el('td', {class: 'text'}, shown);
+    const short = options.shorten(value);
+    shown.textContent = cut(short, 70);
+    shown.classList.remove('long');
+    // Many kernels differ in their template arguments alone.
+    return el('td', {class: 'text'}, shown, short === value ? null : el('span', {class: 'rest', title: value}, value.slice(value.indexOf(short.slice(-12)) + 12, 400)));
   }), extra.map((column) => el('td', {class: 'extra'}, column.value(row)[1])));
 
   const draw = () => {

@@ -1,8 +1,8 @@
 // Numbers as people read them: three digits, a unit that suits them.
 const threeDigits = (value) => {
   const size = Math.abs(value);
-  if (size >= 100 || Number.isInteger(value)) return String(Math.round(value));
-  return value.toFixed(size >= 10 ? 1 : 2);
+  if (size >= 99.95) return String(Math.round(value));
+  return value.toFixed(size >= 9.995 ? 1 : 2);
 };
 const scaled = (value, units, base) => {
   let at = 0;
@@ -11,7 +11,7 @@ const scaled = (value, units, base) => {
     left /= base;
     ++at;
   }
-  return `${threeDigits(left)} ${units[at]}`;
+  return `${at === 0 && Number.isInteger(left) ? left : threeDigits(left)} ${units[at]}`;
 };
 const formatNs = (ns) => {
   if (Math.abs(ns) >= 120e9) return `${threeDigits(ns / 60e9)} min`;
@@ -56,6 +56,14 @@ const shortName = (name) => {
   }
   out = out.replace(/\(anonymous namespace\)/g, '{anonymous}').replace(/\(.*$/, '').replace(/^(void|auto|int) /, '').trim();
   return out.length > 3 ? out : name;
+};
+// Beside a row of a picture: "rank 3", or how a file begins.
+const labelOf = (rank) => (rank.name.length <= 9 ? rank.name : `${rank.name.slice(0, 8)}…`);
+const plural = (count, noun) => `${noun}${count === 1 ? '' : 's'}`;
+// Round numbers of bytes: 512 MiB, not 477.
+const byteTicks = (most, count) => {
+  const step = 2 ** Math.ceil(Math.log2(Math.max(1, most) / count));
+  return d3.range(0, most + 1, step);
 };
 const cut = (text, length) => (text.length <= length ? text
   : `${text.slice(0, Math.ceil((length - 1) / 2))}…${text.slice(text.length - Math.floor((length - 1) / 2))}`);

@@ -39,6 +39,7 @@ const costLine = () => {
 const rankLine = () => {
   const ranks = tableOf('ranks');
   const broken = ranks.rowsWhere((row) => ranks.at(row, 'status') && !/^closed/.test(ranks.at(row, 'status')) && page.run.traces[row] && page.run.traces[row].ours);
+  if (page.run.traces.every((trace) => !trace.ours)) return trustLine('note', ranks.raw.rows === 1 ? 'One rank, recorded by another tool.' : `${ranks.raw.rows} ranks, recorded by another tool.`);
   if (broken.length === 0) return trustLine('good', `${ranks.raw.rows === 1 ? 'The only rank' : `All ${ranks.raw.rows} traced ranks`} ended well.`);
   return trustLine('bad', broken.slice(0, 4).map((row) => `Rank ${ranks.at(row, 'rank')}: ${ranks.at(row, 'status')}. `));
 };

@@ -33,7 +33,7 @@ const pairMatrix = (measure, options) => {
     }
   };
   const canvas = canvasIn(height, paint, {role: 'img', 'aria-label': options.label});
-  canvas.holder.style.maxWidth = `${margin.left + size * names.length + 4}px`;
+  canvas.holder.style.width = `${margin.left + size * names.length + 4}px`;
   const at = (event) => {
     const box = canvas.canvas.getBoundingClientRect();
     const r = Math.floor((event.clientY - box.top - margin.top) / size);
