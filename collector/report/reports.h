@@ -24,6 +24,9 @@ Table TabulateInsights(const Run& run, const ReportOptions& options = {});
 // Of the rule alone that answers what this rule of `nsys analyze` asks.
 Table TabulateInsightsNamed(const Run& run, std::string_view nsys);
 
+// The run in one row. Steps are those after the warm-up, of all ranks; shares are of the mean step.
+Table TabulateKeyFigures(const Run& run, const ReportOptions& options = {});
+
 // A row for each cause: its mean over the ranks, and the ranks with the least and the most of it.
 Table TabulateWaterfall(const Run& run, const ReportOptions& options = {});
 
@@ -56,6 +59,10 @@ Table TabulateStragglers(const Run& run, const ReportOptions& options = {});
 // Where only one member was traced, wait and transfer cannot be told apart: kernel_ns is both, and
 // the bandwidths, which are of kernel_ns then, are lower bounds.
 Table TabulateComm(const Run& run, const ReportOptions& options = {});
+
+// A row for each rank and each other rank that is with it in a collective: of all calls in which
+// both were traced. wait_ns: `rank` waited in calls to which `other_rank` came last.
+Table TabulateRankPairs(const Run& run, const ReportOptions& options = {});
 
 // The process groups of torch.distributed that each rank told of.
 Table TabulateGroups(const Run& run, const ReportOptions& options = {});
