@@ -24,6 +24,9 @@ Table TabulateInsights(const Run& run, const ReportOptions& options = {});
 // Of the rule alone that answers what this rule of `nsys analyze` asks.
 Table TabulateInsightsNamed(const Run& run, std::string_view nsys);
 
+// The run in one row. Steps are those after the warm-up, of all ranks; shares are of the mean step.
+Table TabulateKeyFigures(const Run& run, const ReportOptions& options = {});
+
 // A row for each cause: its mean over the ranks, and the ranks with the least and the most of it.
 Table TabulateWaterfall(const Run& run, const ReportOptions& options = {});
 
@@ -57,12 +60,22 @@ Table TabulateStragglers(const Run& run, const ReportOptions& options = {});
 // the bandwidths, which are of kernel_ns then, are lower bounds.
 Table TabulateComm(const Run& run, const ReportOptions& options = {});
 
+// A row for each rank and each other rank that is with it in a collective: of all calls in which
+// both were traced. wait_ns: `rank` waited in calls to which `other_rank` came last.
+Table TabulateRankPairs(const Run& run, const ReportOptions& options = {});
+
 // The process groups of torch.distributed that each rank told of.
 Table TabulateGroups(const Run& run, const ReportOptions& options = {});
 
 Table TabulateCriticalPath(const Run& run, const ReportOptions& options = {});
 
 Table TabulateAlignment(const Run& run, const ReportOptions& options = {});
+
+// How far from what the device can do is each operator, kernel (--by), module, phase, step or rank?
+// FLOPs and bytes are of the shapes (analysis/roofline); least_ns is the larger of FLOPs by the peak
+// of the unit that ran and bytes by the bandwidth of the device's memory, added up over the calls;
+// percent_of_roof is least_ns by the time of what is counted.
+Table TabulateRoofline(const Run& run, const ReportOptions& options = {});
 
 // How much of the time from its first to its last device work did each rank compute, do something
 // else on the device, or nothing? compute = |union of compute work|, idle = span - |union of all|,
