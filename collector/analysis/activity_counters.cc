@@ -53,16 +53,16 @@ std::vector<Point> Summed(Changes changes) {
 }
 
 std::vector<Point> Usage(const std::vector<Interval>& busy) {
-  const int64_t first = busy.front().start, last = busy.back().end;
+  const int64_t first = busy.front().first, last = busy.back().second;
   const int64_t window = std::max<int64_t>((last - first + kUsageWindows - 1) / kUsageWindows, 1);
   std::vector<Point> points;
   size_t at = 0;
   for (int64_t from = first; from < last; from += window) {
     const int64_t to = std::min(from + window, last);
     int64_t sum = 0;
-    while (at < busy.size() && busy[at].end <= from) ++at;
-    for (size_t i = at; i < busy.size() && busy[i].start < to; ++i) {
-      sum += std::min(busy[i].end, to) - std::max(busy[i].start, from);
+    while (at < busy.size() && busy[at].second <= from) ++at;
+    for (size_t i = at; i < busy.size() && busy[i].first < to; ++i) {
+      sum += std::min(busy[i].second, to) - std::max(busy[i].first, from);
     }
     points.push_back({from, static_cast<double>(sum) / static_cast<double>(to - from)});
   }
