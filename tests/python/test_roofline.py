@@ -71,7 +71,7 @@ class RealTracesTest(RooflineBase):
             self.assertLess(row['percent_of_roof'] or 0, 100, row)
             self.assertEqual(row['above_roof'], 0)
         unknown = rows['(kernels of no operator)']
-        self.assertEqual((unknown['flops'], unknown['moved_bytes'], unknown['percent_of_roof']), (0, 0, None))
+        self.assertEqual((unknown['flops'], unknown['moved_bytes'], unknown['percent_of_roof']), (None, None, None))
 
     def test_an_unknown_device_is_refused_with_the_nearest(self):
         done = self.run_bare([harness.RANKTAP, 'report', harness.ROOT, 'roofline', '--device', 'H1000'])
