@@ -33,6 +33,10 @@ class LabelPlaces {
   std::optional<Box> Find(double x, double y, double radius, double width, double height);
 
  private:
+  bool IsFree(const Box& box) const;
+  // The line from (x, y) to the nearest point of the label would lie on another label.
+  bool CrossesTaken(double x, double y, const Box& label) const;
+
   Box frame_;
   std::vector<Box> taken_, avoided_;
 };

@@ -14,7 +14,7 @@ namespace {
 constexpr double kWidth = 960, kLeft = 84, kRight = 936, kTop = 48, kBottom = 508;
 constexpr double kFont = 12;
 constexpr double kLineHeight = 15;
-constexpr double kSmallest = 3, kLargest = 26;  // radii
+constexpr double kSmallest = 3, kSmallestAbove = 7, kLargest = 26;  // radii
 constexpr size_t kLabels = 10;
 constexpr size_t kLabelCharacters = 34;
 constexpr int kMostDecades = 10;
@@ -70,6 +70,7 @@ constexpr std::string_view kPictureStyle =
     ".drop{stroke:var(--c);stroke-dasharray:2 4;opacity:.7}"
     ".point{fill:var(--c);fill-opacity:.5;stroke:var(--c);stroke-width:1.2}"
     ".above{fill:none;stroke:var(--bad);stroke-width:2;stroke-dasharray:4 2}"
+    ".at-best{fill:var(--paper);fill-opacity:.6;stroke:var(--c);stroke-width:2}"
     ".key{fill:none;stroke:var(--dim)}.leader{stroke:var(--dim);stroke-width:.8}"
     ".name{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}"
     ".colored{fill:var(--c)}.bad{fill:var(--bad)}";
@@ -107,7 +108,7 @@ std::string RooflinePicture::Draw() {
   DrawPoints();
   LabelPoints();
   if (points_.empty()) DrawEmpty();
-  const double height = DrawNotes(DrawLegend(kBottom + 62)) + 8;
+  const double height = DrawNotes(DrawLegend(kBottom + 74)) + 8;
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1:.0f}\" width=\"{0}\" "
              "height=\"{1:.0f}\" role=\"img\" aria-label=\"{2}\">\n<style>{3}{4}</style>\n"
@@ -153,6 +154,14 @@ void RooflinePicture::DrawGrid() {
       (kTop + kBottom) / 2);
 }
 
+void RooflinePicture::AvoidLine(double x1, double y1, double x2, double y2) {
+  const int pieces = static_cast<int>(std::hypot(x2 - x1, y2 - y1) / 4) + 1;
+  for (int i = 0; i < pieces; ++i) {
+    const double x = x1 + (x2 - x1) * i / pieces, y = y1 + (y2 - y1) * i / pieces;
+    places_.Avoid({x - 2, y - 2, x + 2, y + 2});
+  }
+}
+
 void RooflinePicture::DrawSlopes() {
   const double top = compute_.empty() ? y_.last() : compute_.back()->peak;
   for (const ChartCeiling* const ceiling : memory_) {
@@ -163,6 +172,7 @@ void RooflinePicture::DrawSlopes() {
         "x2=\"{:.1f}\" y2=\"{:.1f}\"><title>{}</title></line>\n",
         x_.At(from), y_.At(from * ceiling->peak), x_.At(to), y_.At(to * ceiling->peak),
         MarkupText(fmt::format("{}: {}B/s", ceiling->label, WithPrefix(ceiling->peak))));
+    AvoidLine(x_.At(from), y_.At(from * ceiling->peak), x_.At(to), y_.At(to * ceiling->peak));
     LabelSlope(*ceiling, std::max(from, y_.first() / ceiling->peak), to);
   }
 }
@@ -198,6 +208,7 @@ void RooflinePicture::DrawLines() {
         colors_.ClassOf(ceiling->type), x_.At(from), y_.At(ceiling->peak), x_.At(x_.last()),
         y_.At(ceiling->peak),
         MarkupText(fmt::format("{}: {}", ceiling->label, PointFlops(ceiling->peak))));
+    AvoidLine(x_.At(from), y_.At(ceiling->peak), kRight, y_.At(ceiling->peak));
   }
   // From above: the highest has the place above its line.
   for (size_t i = compute_.size(); i-- > 0;) {
@@ -252,7 +263,7 @@ void RooflinePicture::DrawRidges() {
 double RooflinePicture::Radius(const ChartPoint& point) const {
   const double share =
       static_cast<double>(std::max<int64_t>(point.time_ns, 0)) / static_cast<double>(longest_ns_);
-  return std::max(kSmallest, kLargest * std::sqrt(share));
+  return std::max(point.above_roof ? kSmallestAbove : kSmallest, kLargest * std::sqrt(share));
 }
 
 double RooflinePicture::YOf(const ChartPoint& point) const {
@@ -264,8 +275,8 @@ void RooflinePicture::DrawPoints() {
     const double x = x_.At(point->intensity), y = YOf(*point), radius = Radius(*point);
     out_ += fmt::format(
         "<g><title>{}</title><circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"/>",
-        MarkupText(PointTitle(*point)),
-        point->above_roof ? "above" : "point " + colors_.ClassOf(point->type), x, y, radius);
+        PointTitle(*point), point->above_roof ? "above" : "point " + colors_.ClassOf(point->type),
+        x, y, radius);
     if (point->above_roof) {
       out_ +=
           fmt::format("<text class=\"bad middle\" x=\"{:.1f}\" y=\"{:.1f}\">!</text>", x, y + 4);
@@ -320,6 +331,9 @@ double RooflinePicture::DrawLegend(double top) {
   if (std::ranges::any_of(points_, &ChartPoint::above_roof)) {
     items.push_back({"above", "above its roof: a wrong count, no fact"});
   }
+  if (std::ranges::any_of(points_, &ChartPoint::at_best)) {
+    items.push_back({"key", "hollow: at best, on its roof; no time was measured"});
+  }
   double x = kLeft, y = top, high = 0;
   for (const Item& item : items) {
     const double width = 2 * item.radius + 6 + TextWidth(item.text, kFont) + 20;
@@ -341,9 +355,8 @@ double RooflinePicture::DrawNotes(double top) {
   std::vector<std::string> notes = chart_.notes;
   if (placeless_ > 0) {
     notes.push_back(fmt::format(
-        "{} point{} of {} without a place here: no FLOPs, no bytes or no time is known of "
-        "them, or they lie "
-        "below the axes.",
+        "{} point{} of {} without a place here: no FLOPs are counted of them (copies, sums, "
+        "activations), or no bytes or no time.",
         placeless_, placeless_ == 1 ? "" : "s", PointTime(placeless_ns_)));
   }
   double y = top;

@@ -21,6 +21,7 @@ class RooflinePicture {
   struct Item;  // of the legend
 
   void DrawGrid();
+  void AvoidLine(double x1, double y1, double x2, double y2);
   void DrawSlopes();
   void DrawLines();
   void LabelSlope(const ChartCeiling& ceiling, double from, double to);

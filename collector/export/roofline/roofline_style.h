@@ -35,7 +35,7 @@ class TypeColors {
 
 std::string PointFlops(double flops);       // "12.3 TFLOP/s"
 std::string PointTime(int64_t ns);          // "9.12 ms"
-std::string PointTitle(const ChartPoint&);  // lines of plain text
+std::string PointTitle(const ChartPoint&);  // lines, as markup
 // At most this many characters, with dots for those in the middle, which names have in common
 // least.
 std::string Shortened(const std::string& text, size_t most);
