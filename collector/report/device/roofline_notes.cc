@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collector/analysis/roofline/model_point.h"
 #include "collector/report/human_units.h"
 
 namespace ranktap::collector {
@@ -81,6 +82,41 @@ std::string OnRoofs(const Roofs& roofs) {
   return text;
 }
 
+// "above the ridge of GTX 1080 Ti (23.35): compute-bound, at most 11.30 TFLOP/s"
+std::string OnSide(double intensity, const Roofs& roofs) {
+  constexpr MathUnit kFloats = {UnitKnown::kUnsaid, ComputeUnit::kFp32};
+  const double peak = roofs.Flops(kFloats);
+  if (peak <= 0 || roofs.Bandwidth() <= 0) return {};
+  const double ridge = peak / roofs.Bandwidth();
+  const bool is_compute = intensity >= ridge;
+  const double most = std::min(peak, intensity * roofs.Bandwidth());
+  return fmt::format(", {} the ridge of {} for fp32 ({:.2f}): {}-bound, at most {}FLOP/s",
+                     is_compute ? "above" : "below", roofs.name.empty() ? "the device" : roofs.name,
+                     ridge, is_compute ? "compute" : "bandwidth", FormatFlops(std::llround(most)));
+}
+
+void AddModelPoint(const Run& run, const RooflineRows& rows, std::vector<std::string>* notes) {
+  for (const Trace& trace : run.traces) {
+    const std::optional<ModelPoint> point = FindModelPoint(trace);
+    if (!point) continue;
+    const Roofs roofs = rows.roofs.empty() ? Roofs() : rows.roofs.front();
+    const double article = point->IntensityOfArticle(), ours = point->Intensity();
+    notes->push_back(fmt::format(
+        "a forward of {} as articles count (multiply-adds; parameters and layers' outputs once): "
+        "{} by {}, {:.2f} a byte{}",
+        point->root, FormatFlops(point->multiply_adds),
+        FormatBytes(static_cast<uint64_t>(point->parameter_bytes + point->output_bytes)), article,
+        OnSide(article, roofs)));
+    notes->push_back(
+        fmt::format("the same as counted here (2 a multiply-add; each operator's inputs and "
+                    "outputs): {}FLOP by "
+                    "{}, {:.2f} a byte{}",
+                    FormatFlops(point->flops), FormatBytes(static_cast<uint64_t>(point->bytes)),
+                    ours, OnSide(ours, roofs)));
+    return;  // ranks compute the same
+  }
+}
+
 void AddMissing(const Missing& missing, std::vector<std::string>* notes) {
   if (missing.no_shapes > 0) {
     notes->push_back(fmt::format(
@@ -145,6 +181,9 @@ std::vector<std::string> NotesOnRoofline(const Run& run, const RooflineQuestion&
     notes.emplace_back(
         "a unit with a question mark is of the type alone: no kernel's name says on which it ran");
   }
+  const bool is_of_model =
+      question.by != RooflineBy::kOperator && question.by != RooflineBy::kKernel;
+  if (is_of_model) AddModelPoint(run, rows, &notes);
   return notes;
 }
 

@@ -58,7 +58,7 @@ ColumnsOf<Line> Heading(std::string_view by) {
       {"time_ns", Unit::kNs, [](const Line& line) { return Time(line, line.row.time_ns); }},
       {"kernel_ns", Unit::kNs, [](const Line& line) { return Time(line, line.row.kernel_ns); },
        Shown::kDetail},
-      {"share_percent", Unit::kPercent, &Share},
+      {"share_percent", Unit::kPercent, [](const Line& line) { return Share(line); }},
   };
 }
 
@@ -92,7 +92,8 @@ const ColumnsOf<Line> kRoofsOf = {
     {"unit", Unit::kText, [](const Line& line) { return Units(line.row); }, Shown::kDetail},
     {"flops_per_second", Unit::kFlops,
      [](const Line& line) { return Timed(line, line.row.Attained()); }},
-    {"gb_per_s", Unit::kCount, &GigabytesPerSecond, Shown::kDetail},
+    {"gb_per_s", Unit::kCount, [](const Line& line) { return GigabytesPerSecond(line); },
+     Shown::kDetail},
     {"roof_flops_per_second", Unit::kFlops,
      [](const Line& line) { return Rounded(line.row.Roof()); }, Shown::kDetail},
     {"percent_of_roof", Unit::kPercent,
