@@ -42,8 +42,12 @@ double TextWidth(std::string_view text, double font_size) {
       ems += 1;
     } else if (byte >= 'A' && byte <= 'Z') {
       ems += 0.72;
+    } else if (std::string_view("ijl.,:;'|! ").find(c) != std::string_view::npos) {
+      ems += 0.36;
+    } else if (std::string_view("ftr()[]-/").find(c) != std::string_view::npos) {
+      ems += 0.44;
     } else {
-      ems += c == 'm' || c == 'w' || c == '%' ? 0.95 : 0.61;
+      ems += c == 'm' || c == 'w' || c == '%' ? 0.98 : 0.63;
     }
   }
   return ems * font_size;
@@ -51,6 +55,10 @@ double TextWidth(std::string_view text, double font_size) {
 
 bool LabelPlaces::IsFree(const Box& box) const {
   return std::ranges::none_of(taken_, [&](const Box& one) { return Overlap(box, one) > 0; });
+}
+
+bool LabelPlaces::IsAvoided(const Box& box) const {
+  return std::ranges::any_of(avoided_, [&](const Box& one) { return Overlap(box, one) > 0; });
 }
 
 bool LabelPlaces::CrossesTaken(double x, double y, const Box& label) const {

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kPageStyle =
     "body{margin:1.5em;background:var(--paper);color:var(--ink);"
     "font:14px system-ui,'DejaVu Sans',sans-serif}"
-    "section{overflow-x:auto;max-width:75em}svg{display:block;width:100%;min-width:46em;"
+    "section{overflow-x:auto;max-width:90em}svg{display:block;width:100%;min-width:46em;"
     "height:auto}"
     "table{border-collapse:collapse;margin-top:1em}th,td{padding:.25em .8em;text-align:right;"
     "border-bottom:1px solid var(--grid);white-space:nowrap;vertical-align:top}"
@@ -61,7 +61,7 @@ std::string Row(const ChartPoint& point, int64_t whole_ns, const TypeColors& col
                                : "");
   row += Cell("", point.intensity > 0 ? fmt::format("{:.3g}", point.intensity) : "");
   row += Cell("", on_axes ? PointFlops(point.attained) : "");
-  row += Cell("", point.bandwidth ? WithPrefix(*point.bandwidth) + "B/s" : "");
+  row += Cell("", point.bandwidth.value_or(0) > 0 ? WithPrefix(*point.bandwidth) + "B/s" : "");
   row += Cell("", point.roof ? PointFlops(*point.roof) : "");
   const bool has_share = on_axes && point.roof && *point.roof > 0;
   row += Cell("", has_share ? Percent(100 * point.attained / *point.roof) : "");
