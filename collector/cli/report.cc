@@ -10,6 +10,7 @@
 #include "collector/analysis/roofline/roofline_rows.h"
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/cli/page.h"
 #include "collector/cli/report_data_set.h"
 #include "collector/cli/report_file.h"
 #include "collector/cli/report_help.h"
@@ -18,6 +19,7 @@
 #include "collector/import/open_run.h"
 #include "collector/report/framework/ignored_modules.h"
 #include "collector/report/jobs.h"
+#include "collector/report/page/page.h"
 #include "collector/report/report.h"
 #include "collector/report/run_filter.h"
 #include "collector/report/text/deepspeed_text.h"
@@ -119,6 +121,11 @@ int Finish() {
   return kFailure;
 }
 
+int PrintPage(const std::string& page) {
+  std::fwrite(page.data(), 1, page.size(), stdout);
+  return Finish();
+}
+
 int Compare(const Request& request) {
   if (request.paths.size() != 2) {
     Complain("diff wants two runs: ranktap report RUN1 RUN2 diff");
@@ -129,6 +136,9 @@ int Compare(const Request& request) {
   for (size_t i = 0; i < 2; ++i) {
     const int status = Open(request, {request.paths[i]}, &runs[i], &notes);
     if (status != kSuccess) return status;
+  }
+  if (request.view.format == Format::kHtml) {
+    return PrintPage(FormatDiffPage(runs[0], runs[1], notes));
   }
   Table table = (*request.reports[0])(runs[0], runs[1]);
   table.notes.insert(table.notes.end(), notes.begin(), notes.end());
@@ -167,6 +177,9 @@ int PrintReports(Request request) {
     return status;
   }
   if (request.data_set.wanted) return WriteDataSet(request, notes, &run);
+  if (request.reports.empty() && request.view.format == Format::kHtml) {
+    return PrintPage(MakePage(request.options, request.symbols, notes, &run));
+  }
   if (request.reports.empty()) request.reports = SummaryOf(run);
   if (request.reports.size() > 1 && request.view.format != Format::kText &&
       request.view.format != Format::kHtml) {
@@ -285,7 +298,9 @@ void AddReportOptions(Arguments* app, Request* request) {
            OfReports(kKernelNames, "and so what shares a row: demangled (default), base, mangled"))
       .OneOf({"demangled", "base", "mangled"});
   app->Add("--operator", &options->operator_name,
-           OfReports(kOperator, "of the shallowest operators whose name contains this"));
+           OfReports(kOperator,
+                     "of the shallowest operators, or the ranges and kernels, whose name "
+                     "contains this"));
   app->Add("--min-length", &options->shortest_pattern,
            OfReports(kMinLength, "kernels in a sequence at least"))
       .ShowsDefault();

@@ -131,6 +131,7 @@ class Adding {
       row->unit_unsaid |= point.unit.known == UnitKnown::kUnsaid;
     }
     if (point.bytes.known == BytesKnown::kAtLeast) ++row->at_least;
+    if (point.bytes.is_counted() && point.bytes.total() > 0 && !part.is_extra) ++row->told;
     AddJudgement(judged, part, row);
   }
 

@@ -37,15 +37,24 @@ Missing WhatIsMissing(const Run& run, const RooflineRows& rows) {
   return sum;
 }
 
-// "fp32 19.5 T (ridge 12.54)"
-std::string Peaks(const Roofs& roofs) {
+// Units that FLOPs of these rows run on there; of none those that most products run on.
+uint32_t UnitsOf(const RooflineRows& rows) {
+  uint32_t units = 0;
+  for (const RooflineRow& row : rows.rows) units |= row.units;
+  constexpr uint32_t kUsual = 1u << static_cast<unsigned>(ComputeUnit::kFp32) |
+                              1u << static_cast<unsigned>(ComputeUnit::kHalfTensor);
+  return units == 0 ? kUsual : units;
+}
+
+// "fp32 19.5 TFLOP/s (ridge 12.54)"
+std::string Peaks(const Roofs& roofs, uint32_t units) {
   std::string text;
   for (size_t i = 0; i < kComputeUnits; ++i) {
     const auto unit = static_cast<ComputeUnit>(i);
     const double flops = roofs.given_flops > 0     ? roofs.given_flops
                          : roofs.device != nullptr ? roofs.device->flops(unit)
                                                    : 0;
-    if (flops <= 0) continue;
+    if (flops <= 0 || (roofs.given_flops <= 0 && (units >> i & 1) == 0)) continue;
     text += text.empty() ? "" : ", ";
     text += roofs.given_flops > 0 ? "all types" : std::string(NameOf(unit));
     text += fmt::format(" {}FLOP/s", FormatFlops(std::llround(flops)));
@@ -68,11 +77,16 @@ std::string Clocks(const Roofs& roofs) {
   return text;
 }
 
-std::string OnRoofs(const Roofs& roofs) {
+std::string OnRoofs(const Roofs& roofs, uint32_t units) {
+  if (roofs.device == nullptr && roofs.name.empty() && roofs.given_flops <= 0 &&
+      roofs.given_bandwidth <= 0) {
+    return "no device is named, so there is no roof: --device NAME, or --peak-flops and "
+           "--peak-bandwidth, give one";
+  }
   std::string text = fmt::format("roofs of {}", roofs.name.empty() ? "the device" : roofs.name);
-  const std::string peaks = Peaks(roofs);
+  const std::string peaks = Peaks(roofs, units);
   text +=
-      peaks.empty() ? ": no peaks are known; --device or --peak-flops gives them" : ": " + peaks;
+      peaks.empty() ? ": no peaks are known: --device or --peak-flops gives them" : ": " + peaks;
   if (roofs.Bandwidth() > 0) text += fmt::format("; memory {:g} GB/s", roofs.Bandwidth() / 1e9);
   if (roofs.Bandwidth() <= 0) text += "; the memory's bandwidth is not known: --peak-bandwidth";
   text += Clocks(roofs);
@@ -163,7 +177,8 @@ std::vector<std::string> NotesOnRoofline(const Run& run, const RooflineQuestion&
                                          const RooflineRows& rows) {
   std::vector<std::string> notes;
   if (const auto wrong = WrongWith(question.roofs)) notes.push_back(*wrong);
-  for (const Roofs& roofs : rows.roofs) notes.push_back(OnRoofs(roofs));
+  const uint32_t units = UnitsOf(rows);
+  for (const Roofs& roofs : rows.roofs) notes.push_back(OnRoofs(roofs, units));
   if (!rows.on_device) {
     notes.push_back(question.by == RooflineBy::kKernel
                         ? "nothing ran on a device: there are no kernels; --by operator counts the "
