@@ -37,6 +37,8 @@ constexpr Exporter kExporters[] = {
      &WriteChakra, kChakraNodes, false, true},
     {"graph", "what waited for what: .dot, .graphml, or .svg where Graphviz is installed", ".dot",
      false, &WriteGraph},
+    {"roofline", "attained FLOP/s by intensity below the device's ceilings: .svg, .html", ".svg",
+     true, &WriteRoofline, kRooflines},
 };
 
 }  // namespace
