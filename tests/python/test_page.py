@@ -69,7 +69,7 @@ class PageTest(unittest.TestCase):
         page.on('pageerror', lambda error: self.messages.append(str(error)))
         page.on('request', lambda request: self.requests.append(request.url))
         page.goto(file.as_uri())
-        page.wait_for_function('document.documentElement.dataset.ready')
+        page.locator('html[data-ready]').wait_for()
         return page
 
     def check_cells(self, page, run):
