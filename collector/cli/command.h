@@ -11,6 +11,7 @@ namespace ranktap::collector {
 inline constexpr int kSuccess = 0;
 inline constexpr int kFailure = 1;
 inline constexpr int kWrongUsage = 2;
+inline constexpr int kNotTraced = 125;  // `run --require` has not started the command
 
 struct Command {
   std::string_view name;

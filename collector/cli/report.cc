@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <set>
 
+#include "collector/analysis/roofline/roofline_rows.h"
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/page.h"
@@ -262,6 +263,22 @@ void AddRunOptions(Arguments* app, Request* request) {
       .Repeatable();
 }
 
+void AddRooflineOptions(Arguments* app, ReportOptions* options) {
+  app->Add("--by", &options->by, "what shares a row (default operator)")
+      .OneOf({kRooflineByNames.begin(), kRooflineByNames.end()})
+      .Group("roofline");
+  app->Add("--depth", &options->depth,
+           "of --by module: parts of the name below the root; else all of them")
+      .Group("roofline");
+  app->Add("--device", &options->device,
+           "whose roofs, as \"A100 80GB\", \"1080 Ti\"; else the traces' own")
+      .Group("roofline");
+  app->Add("--peak-bandwidth", &options->peak_bandwidth,
+           "most B/s of the device's memory, as 3.35e12; else its data sheet's")
+      .Positive()
+      .Group("roofline");
+}
+
 void AddReportOptions(Arguments* app, Request* request) {
   ReportOptions* const options = &request->options;
   app->AddFlag("--hta-compat", &options->hta_compat,
@@ -281,7 +298,9 @@ void AddReportOptions(Arguments* app, Request* request) {
            OfReports(kKernelNames, "and so what shares a row: demangled (default), base, mangled"))
       .OneOf({"demangled", "base", "mangled"});
   app->Add("--operator", &options->operator_name,
-           OfReports(kOperator, "of the shallowest operators whose name contains this"));
+           OfReports(kOperator,
+                     "of the shallowest operators, or the ranges and kernels, whose name "
+                     "contains this"));
   app->Add("--min-length", &options->shortest_pattern,
            OfReports(kMinLength, "kernels in a sequence at least"))
       .ShowsDefault();
@@ -305,6 +324,13 @@ bool OptionsAreHeeded(const Request& request) {
     return false;
   }
   return true;
+}
+
+// False, after a complaint: nobody knows the roofs of the device that is asked for.
+bool DeviceIsKnown(const ReportOptions& options) {
+  const std::optional<std::string> wrong = WrongWith(RoofQuestion{.device = options.device});
+  if (wrong) Complain(*wrong);
+  return !wrong;
 }
 
 // False, after a complaint: there is no such format or report.
@@ -370,11 +396,12 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   AddReportOptions(&app, &request);
   AddDeepSpeedOptions(&app, &deepspeed, &request);
   AddThroughputOptions(&app, &request.options);
+  AddRooflineOptions(&app, &request.options);
   app.AddFooter(ReportsHelp());
   if (const auto status = app.Parse(arguments)) return *status;
   SplitWords(std::move(words), &request);
   if (!SetFormat(std::move(format), deepspeed, &request) || !OptionsAreHeeded(request) ||
-      !IsPossible(request.view)) {
+      !DeviceIsKnown(request.options) || !IsPossible(request.view)) {
     return kWrongUsage;
   }
   const std::string file = request.data_set.wanted ? "" : request.data_set.folder;

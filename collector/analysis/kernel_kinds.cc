@@ -1,4 +1,4 @@
-#include "collector/report/insights/kernel_kinds.h"
+#include "collector/analysis/kernel_kinds.h"
 
 #include <algorithm>
 #include <initializer_list>
