@@ -8,7 +8,7 @@ const rooflineSection = () => {
   const rows = roofline.rowsWhere((row) => roofline.at(row, 'flops_per_byte') > 0 && roofline.at(row, 'flops_per_second') > 0);
   const longest = d3.max(rows, (row) => roofline.at(row, 'time_ns') || 0) || 1;
   const points = rows.map((row) => ({x: roofline.at(row, 'flops_per_byte'), y: roofline.at(row, 'flops_per_second'), roof: roofline.at(row, 'roof_flops_per_second'),
-    r: 3 + 9 * Math.sqrt((roofline.at(row, 'time_ns') || 0) / longest), colour: roofline.at(row, 'bound') === 'memory' ? '--series-2' : '--series-1',
+    r: 3 + 9 * Math.sqrt((roofline.at(row, 'time_ns') || 0) / longest), colour: /^(HBM|L2)$/.test(roofline.at(row, 'bound')) ? '--series-2' : '--series-1',
     tell: () => [el('strong', {}, cut(roofline.at(row, name) || '', 80)), el('br'), cell(roofline, row, 'flops_per_second'), ' FLOP/s at ', cell(roofline, row, 'flops_per_byte'), ' FLOP/byte', el('br'),
       roofline.at(row, 'percent_of_roof') === null ? 'no roof is known' : [cell(roofline, row, 'percent_of_roof'), ' of its roof, bound by ', cell(roofline, row, 'bound')]]}));
   const roofs = points.filter((point) => point.roof > 0);
