@@ -43,7 +43,7 @@ std::string FormatsHelp() {
   return text;
 }
 
-// "rank-00003.trace" -> "rank-00003.json"
+// "rank-00003.trace" -> "rank-00003.pt.trace.json"
 std::string FileName(const Trace& trace, const Exporter& exporter) {
   if (!exporter.rank_file.empty() && trace.info.rank) {
     std::string name(exporter.rank_file);
