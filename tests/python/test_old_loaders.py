@@ -2,42 +2,26 @@
 import json
 import pathlib
 import shutil
-import subprocess
 import tempfile
 import unittest
 
 import harness
 import old_root
-
-STUBS = harness.BUILD / 'glibc_floor'
-CUDA_HEADERS = next((path for path in (pathlib.Path('/usr/local/cuda/include'), harness.CACHE / 'cuda-13.0/include')
-                     if (path / 'nvtx3/nvToolsExt.h').exists()), None)
-
-
-def build_program(source, target, *options):
-    """A C program, or with -shared a library, that old loaders take."""
-    command = ['gcc', '-O1', '-pthread', '-I', CUDA_HEADERS, *options, source, '-L', STUBS, '-ldl', '-o', target]
-    if '-shared' not in options:
-        command += ['-Wl,--wrap=__libc_start_main', STUBS / 'start.o']
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+from nvtx_program import build_program, why_no_program
 
 
 class OldLoadersTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        if not (STUBS / 'libc.so').exists():
-            raise unittest.SkipTest(f'{harness.BUILD} is built without RANKTAP_OLD_GLIBC')
-        if CUDA_HEADERS is None:
-            raise unittest.SkipTest('no NVTX headers')
+        if why_no_program():
+            raise unittest.SkipTest(why_no_program())
         folder = tempfile.TemporaryDirectory(prefix='ranktap-test-')
         cls.addClassCleanup(folder.cleanup)
         cls.programs = pathlib.Path(folder.name)
         cls.programs.chmod(0o755)
-        source = harness.PROGRAMS / 'nvtx_program.c'
-        build_program(source, cls.programs / 'program')
-        build_program(source, cls.programs / 'libwork.so', '-shared', '-fPIC', '-D__PIC_LIBRARY__')
+        build_program(cls.programs / 'program')
+        build_program(cls.programs / 'libwork.so', is_library=True)
         product = cls.programs / 'product'
         for part in 'bin/ranktap', 'lib/libranktap.so', 'lib/libranktap_agent.so':
             (product / part).parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 #include "collector/analysis/roofline/roofline.h"
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <tuple>
 #include <utility>
