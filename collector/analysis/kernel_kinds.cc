@@ -21,7 +21,7 @@ bool IsConvolution(std::string_view name) {
 bool IsProduct(std::string_view name) {
   // Vectors cannot feed tensor cores, and what ends a product is none: "splitKreduce".
   if (HasAny(name, {"gemv", "splitKreduce", "computeOffsets"})) return false;
-  return HasAny(name, {"gemm", "Cijk_", "matmul", "_mm_"}) || IsConvolution(name);
+  return HasAny(name, {"gemm", "Cijk_", "matmul", "_mm_", "nvjet"}) || IsConvolution(name);
 }
 
 bool UsesTensorCores(std::string_view name) {

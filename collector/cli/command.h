@@ -29,6 +29,8 @@ int StopCommand(const std::vector<std::string>& arguments);
 int StatusCommand(const std::vector<std::string>& arguments);
 int DoctorCommand(const std::vector<std::string>& arguments);
 int ReportCommand(const std::vector<std::string>& arguments);
+int ViewCommand(const std::vector<std::string>& arguments);
+int ServeCommand(const std::vector<std::string>& arguments);
 int ProfileModelCommand(const std::vector<std::string>& arguments);
 int VerifyCommand(const std::vector<std::string>& arguments);
 int ExportCommand(const std::vector<std::string>& arguments);

@@ -33,9 +33,13 @@ PageFlames AddUpStacks(const Run& run) {
 }  // namespace
 
 std::string MakePage(const ReportOptions& options, const std::vector<std::string>& symbols,
-                     const std::vector<std::string>& notes, Run* run) {
+                     const std::vector<std::string>& notes, Run* run, const PageLinks& links) {
   ResolveStacks(symbols, run);
-  return FormatPage(*run, {.options = options, .notes = notes, .flames = AddUpStacks(*run)});
+  return FormatPage(*run, {.options = options,
+                           .notes = notes,
+                           .flames = AddUpStacks(*run),
+                           .runs_link = links.runs,
+                           .perfetto_link = links.perfetto});
 }
 
 }  // namespace ranktap::collector

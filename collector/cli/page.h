@@ -9,8 +9,13 @@
 
 namespace ranktap::collector {
 
+// Where a page that is served leads to; empty: nowhere.
+struct PageLinks {
+  std::string runs, perfetto;
+};
+
 // Looks names up for the run's stacks first, in the folders of `symbols` too.
 std::string MakePage(const ReportOptions& options, const std::vector<std::string>& symbols,
-                     const std::vector<std::string>& notes, Run* run);
+                     const std::vector<std::string>& notes, Run* run, const PageLinks& links = {});
 
 }  // namespace ranktap::collector

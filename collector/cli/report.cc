@@ -7,13 +7,13 @@
 #include <cstdio>
 #include <set>
 
-#include "collector/analysis/roofline/roofline_rows.h"
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/page.h"
 #include "collector/cli/report_data_set.h"
 #include "collector/cli/report_file.h"
 #include "collector/cli/report_help.h"
+#include "collector/cli/report_roofs.h"
 #include "collector/cli/run_selection.h"
 #include "collector/cli/table_view.h"
 #include "collector/import/open_run.h"
@@ -263,22 +263,6 @@ void AddRunOptions(Arguments* app, Request* request) {
       .Repeatable();
 }
 
-void AddRooflineOptions(Arguments* app, ReportOptions* options) {
-  app->Add("--by", &options->by, "what shares a row (default operator)")
-      .OneOf({kRooflineByNames.begin(), kRooflineByNames.end()})
-      .Group("roofline");
-  app->Add("--depth", &options->depth,
-           "of --by module: parts of the name below the root; else all of them")
-      .Group("roofline");
-  app->Add("--device", &options->device,
-           "whose roofs, as \"A100 80GB\", \"1080 Ti\"; else the traces' own")
-      .Group("roofline");
-  app->Add("--peak-bandwidth", &options->peak_bandwidth,
-           "most B/s of the device's memory, as 3.35e12; else its data sheet's")
-      .Positive()
-      .Group("roofline");
-}
-
 void AddReportOptions(Arguments* app, Request* request) {
   ReportOptions* const options = &request->options;
   app->AddFlag("--hta-compat", &options->hta_compat,
@@ -324,13 +308,6 @@ bool OptionsAreHeeded(const Request& request) {
     return false;
   }
   return true;
-}
-
-// False, after a complaint: nobody knows the roofs of the device that is asked for.
-bool DeviceIsKnown(const ReportOptions& options) {
-  const std::optional<std::string> wrong = WrongWith(RoofQuestion{.device = options.device});
-  if (wrong) Complain(*wrong);
-  return !wrong;
 }
 
 // False, after a complaint: there is no such format or report.
@@ -396,7 +373,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   AddReportOptions(&app, &request);
   AddDeepSpeedOptions(&app, &deepspeed, &request);
   AddThroughputOptions(&app, &request.options);
-  AddRooflineOptions(&app, &request.options);
+  AddRoofOptions(&app, &request.options);
   app.AddFooter(ReportsHelp());
   if (const auto status = app.Parse(arguments)) return *status;
   SplitWords(std::move(words), &request);

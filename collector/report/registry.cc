@@ -65,6 +65,8 @@ constexpr Report kReports[] = {
      &TabulateRangeTrace},
     {"modules", "Where does the forward pass go, module by module?", &TabulateModules,
      kModelFacts | kPeakFlops},
+    {"layers", "What does each layer take, return, compute and move in one forward (torchstat)?",
+     &TabulateLayers},
     {"throughput", "How many samples a second, and how much of the peak (MFU, HFU)?",
      &TabulateThroughput, kModelFacts | kPeakFlops},
     {"roofline", "How far from its limit is each operator, and is that compute or memory?",

@@ -181,6 +181,9 @@ Table TabulateRangeTrace(const Run& run, const ReportOptions& options = {});
 
 Table TabulateModules(const Run& run, const ReportOptions& options = {});
 
+// One forward of the model, layer by layer, as torchstat prints it.
+Table TabulateLayers(const Run& run, const ReportOptions& options = {});
+
 Table TabulateThroughput(const Run& run, const ReportOptions& options = {});
 
 // A row for each operator and shapes of its inputs that either counts, those that disagree first.

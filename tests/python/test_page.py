@@ -69,7 +69,7 @@ class PageTest(unittest.TestCase):
         page.on('pageerror', lambda error: self.messages.append(str(error)))
         page.on('request', lambda request: self.requests.append(request.url))
         page.goto(file.as_uri())
-        page.wait_for_function('document.documentElement.dataset.ready')
+        page.locator('html[data-ready]').wait_for()
         return page
 
     def check_cells(self, page, run):
@@ -125,10 +125,9 @@ class PageTest(unittest.TestCase):
     def brush(self, page, left, top, right, bottom):
         page.locator('#heatmap').scroll_into_view_if_needed()
         box = page.locator('#heatmap .brush-layer rect.overlay').bounding_box()
-        at = lambda x, y: (box['x'] + x * box['width'], box['y'] + y * box['height'])
-        page.mouse.move(*at(left, top))
+        page.mouse.move(box['x'] + left * box['width'], box['y'] + top * box['height'])
         page.mouse.down()
-        page.mouse.move(*at(right, bottom), steps=5)
+        page.mouse.move(box['x'] + right * box['width'], box['y'] + bottom * box['height'], steps=5)
         page.mouse.up()
 
     def test_the_brush_of_the_heat_map_filters_what_is_below(self):
@@ -202,8 +201,11 @@ class PageTest(unittest.TestCase):
 
     def test_dark_screens_get_a_dark_page_and_paper_a_white_one(self):
         page = self.open(self.made(self.job), color_scheme='dark')
-        colour = lambda: page.evaluate('getComputedStyle(document.body).backgroundColor')
-        light = lambda: sum(map(int, re.findall(r'\d+', colour())[:3]))
+
+        def light():
+            colour = page.evaluate('getComputedStyle(document.body).backgroundColor')
+            return sum(map(int, re.findall(r'\d+', colour)[:3]))
+
         self.assertLess(light(), 150)
         page.emulate_media(color_scheme='light')
         self.assertGreater(light(), 600)

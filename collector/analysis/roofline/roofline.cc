@@ -1,6 +1,7 @@
 #include "collector/analysis/roofline/roofline.h"
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -134,19 +135,21 @@ class Measuring {
                               .name = op == 0 ? ranges.Of(span) : ops_.name[op - 1],
                               .device = span.device,
                               .step = finder.IndexOf(span),
-                              .kind = KindOf(span)};
+                              .kind = KindOf(span, op != 0)};
       uncounted_[key].push_back(i);
     }
   }
 
-  // Of work that no operator is counted for. What a copy within a device and a memset moved stands
-  // in their own records.
-  PointKind KindOf(const DeviceSpan& span) const {
+  // Of work that no operator is counted for. Where none is around, what a copy within a device and
+  // a memset moved stands in their own records; of an operator it would be a part of what that
+  // moved.
+  PointKind KindOf(const DeviceSpan& span, bool has_operator) const {
     if (span.kind == WorkKind::kCommunication) return PointKind::kCommunication;
-    if (span.table == Table::kMemset) return PointKind::kCounted;
-    if (span.table != Table::kCopy) return PointKind::kUncounted;
-    return StaysOnDevice(trace_.copies.copy_kind[span.row]) ? PointKind::kCounted
-                                                            : PointKind::kTransfer;
+    if (span.table == Table::kCopy && !StaysOnDevice(trace_.copies.copy_kind[span.row])) {
+      return PointKind::kTransfer;
+    }
+    const bool has_bytes = span.table == Table::kCopy || span.table == Table::kMemset;
+    return has_bytes && !has_operator ? PointKind::kCounted : PointKind::kUncounted;
   }
 
   void AddOperators() {

@@ -131,6 +131,7 @@ class Adding {
       row->unit_unsaid |= point.unit.known == UnitKnown::kUnsaid;
     }
     if (point.bytes.known == BytesKnown::kAtLeast) ++row->at_least;
+    if (point.bytes.is_counted() && point.bytes.total() > 0 && !part.is_extra) ++row->told;
     AddJudgement(judged, part, row);
   }
 
@@ -177,7 +178,10 @@ class Adding {
   }
 
   std::string OperatorName(const RooflinePoint& point) const {
-    if (point.name == 0) return "(no operator or range)";
+    if (point.name == 0) {
+      return point.kind == PointKind::kUncounted ? "(kernels of no operator)"
+                                                 : "(copies of no operator)";
+    }
     const std::string_view name = Text(point.name);
     return name.starts_with("ProfilerStep#") ? "ProfilerStep*" : std::string(name);
   }
@@ -251,9 +255,10 @@ std::optional<double> PerSecond(int64_t amount, double ns) {
   return static_cast<double>(amount) / ns * kNsPerSecond;
 }
 
-std::optional<double> PercentOf(double least, int64_t time) {
-  if (least <= 0 || time <= 0) return std::nullopt;
-  return 100 * least / static_cast<double>(time);
+// Of a row most of which is not counted the rest says nothing.
+std::optional<double> PercentOf(double least, const RooflineRow& row) {
+  if (least <= 0 || row.counted_ns <= 0 || row.counted_ns < row.time_ns / 2) return std::nullopt;
+  return 100 * least / static_cast<double>(row.counted_ns);
 }
 
 }  // namespace
@@ -285,14 +290,14 @@ std::optional<double> RooflineRow::Roof() const {
   return PerSecond(counted_flops, least_ns);
 }
 
-std::optional<double> RooflineRow::PercentOfRoof() const { return PercentOf(least_ns, counted_ns); }
+std::optional<double> RooflineRow::PercentOfRoof() const { return PercentOf(least_ns, *this); }
 
 std::optional<double> RooflineRow::PercentAtBase() const {
-  return has_base ? PercentOf(least_at_base, counted_ns) : std::nullopt;
+  return has_base ? PercentOf(least_at_base, *this) : std::nullopt;
 }
 
 std::optional<double> RooflineRow::PercentAtMeasured() const {
-  return has_measured ? PercentOf(least_at_measured, counted_ns) : std::nullopt;
+  return has_measured ? PercentOf(least_at_measured, *this) : std::nullopt;
 }
 
 RoofBound RooflineRow::Bound() const {

@@ -46,6 +46,7 @@ struct RooflineRow {
   uint32_t units = 0;        // bits of ComputeUnit that its FLOPs ran on
   bool unit_unsaid = false;  // of some of them no kernel's name tells
   int64_t at_least = 0;      // calls whose outputs' sizes are not known
+  int64_t told = 0;          // calls whose shapes and types tell what they move; 0: bytes are none
 
   // Of the points whose roof is known, which are counted.
   int64_t counted_ns = 0, counted_flops = 0, counted_bytes = 0;

@@ -63,8 +63,8 @@ double NsAt(double amount, double per_second) {
 bool IsCounted(const RooflinePoint& point, const Roofs& roofs) {
   if (point.kind != PointKind::kCounted) return false;
   if (point.flops > 0 && roofs.Flops(point.unit) <= 0) return false;
-  if (!point.bytes.is_counted()) return point.flops > 0;
-  return point.bytes.total() == 0 || roofs.Bandwidth() > 0;
+  if (!point.bytes.is_counted() || point.bytes.total() == 0) return point.flops > 0;
+  return roofs.Bandwidth() > 0;
 }
 
 RoofBound BoundOf(const RooflinePoint& point, const Roofs& roofs, const RoofJudgement& of,

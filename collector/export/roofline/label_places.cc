@@ -9,14 +9,20 @@ namespace {
 
 constexpr int kDirections = 16;
 constexpr int kRings = 24;
-constexpr double kRing = 8;       // the distance between two of them
-constexpr double kGap = 3;        // between a mark and its label
-constexpr double kCoverCost = 1;  // of a square unit of what is avoided, in units of distance
-constexpr double kMostCover = 40;
+constexpr double kRing = 8;         // the distance between two of them
+constexpr double kGap = 3;          // between a mark and its label
+constexpr double kCoverCost = 0.7;  // of a square unit of what is avoided, in units of distance
+constexpr double kMostCover = 120;
+constexpr double kCrossingCost = 160;  // of a leader over another label
+constexpr int kLeaderPieces = 12;
 
 bool Within(const Box& box, const Box& frame) {
   return box.left >= frame.left && box.right <= frame.right && box.top >= frame.top &&
          box.bottom <= frame.bottom;
+}
+
+bool Holds(const Box& box, double x, double y) {
+  return x > box.left && x < box.right && y > box.top && y < box.bottom;
 }
 
 }  // namespace
@@ -36,17 +42,40 @@ double TextWidth(std::string_view text, double font_size) {
       ems += 1;
     } else if (byte >= 'A' && byte <= 'Z') {
       ems += 0.72;
+    } else if (std::string_view("ijl.,:;'|! ").find(c) != std::string_view::npos) {
+      ems += 0.36;
+    } else if (std::string_view("ftr()[]-/").find(c) != std::string_view::npos) {
+      ems += 0.44;
     } else {
-      ems += c == 'm' || c == 'w' || c == '%' ? 0.95 : 0.61;
+      ems += c == 'm' || c == 'w' || c == '%' ? 0.98 : 0.63;
     }
   }
   return ems * font_size;
 }
 
-bool LabelPlaces::TakeIfFree(const Box& box) {
-  if (std::ranges::any_of(taken_, [&](const Box& one) { return Overlap(box, one) > 0; })) {
-    return false;
+bool LabelPlaces::IsFree(const Box& box) const {
+  return std::ranges::none_of(taken_, [&](const Box& one) { return Overlap(box, one) > 0; });
+}
+
+bool LabelPlaces::IsAvoided(const Box& box) const {
+  return std::ranges::any_of(avoided_, [&](const Box& one) { return Overlap(box, one) > 0; });
+}
+
+bool LabelPlaces::CrossesTaken(double x, double y, const Box& label) const {
+  const double to_x = std::clamp(x, label.left, label.right),
+               to_y = std::clamp(y, label.top, label.bottom);
+  for (int i = 0; i <= kLeaderPieces; ++i) {
+    const double part = static_cast<double>(i) / kLeaderPieces;
+    const double at_x = x + (to_x - x) * part, at_y = y + (to_y - y) * part;
+    if (std::ranges::any_of(taken_, [&](const Box& one) { return Holds(one, at_x, at_y); })) {
+      return true;
+    }
   }
+  return false;
+}
+
+bool LabelPlaces::TakeIfFree(const Box& box) {
+  if (!IsFree(box)) return false;
   taken_.push_back(box);
   return true;
 }
@@ -65,12 +94,12 @@ std::optional<Box> LabelPlaces::Find(double x, double y, double radius, double w
       const Box box = {centre_x - width / 2, centre_y - height / 2, centre_x + width / 2,
                        centre_y + height / 2};
       if (!Within(box, frame_)) continue;
-      if (std::ranges::any_of(taken_, [&](const Box& one) { return Overlap(box, one) > 0; })) {
-        continue;
-      }
+      if (!IsFree(box)) continue;
       double covered = 0;
       for (const Box& one : avoided_) covered += Overlap(box, one);
-      const double cost = ring * kRing + std::min(covered * kCoverCost, kMostCover);
+      const bool crosses = ring > 0 && CrossesTaken(x, y, box);
+      const double cost =
+          ring * kRing + std::min(covered * kCoverCost, kMostCover) + (crosses ? kCrossingCost : 0);
       if (cost >= best_cost) continue;
       best_cost = cost;
       best = box;

@@ -28,11 +28,17 @@ class LabelPlaces {
   // A label may lie on it where it finds no other place.
   void Avoid(const Box& box) { avoided_.push_back(box); }
 
+  bool IsAvoided(const Box& box) const;
+
   // The nearest free place of a label of this size around (x, y), whose own mark has this radius;
   // it is taken then. nullopt: there is none within the frame.
   std::optional<Box> Find(double x, double y, double radius, double width, double height);
 
  private:
+  bool IsFree(const Box& box) const;
+  // The line from (x, y) to the nearest point of the label would lie on another label.
+  bool CrossesTaken(double x, double y, const Box& label) const;
+
   Box frame_;
   std::vector<Box> taken_, avoided_;
 };

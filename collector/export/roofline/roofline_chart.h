@@ -26,6 +26,9 @@ struct ChartPoint {
   std::optional<uint32_t> rank;
   // More than its roof allows: a wrong count, a wrong type or a wrong peak. Drawn hollow.
   bool above_roof = false;
+  // Not measured: what its roof would allow at best. Drawn hollow, in its colour.
+  bool at_best = false;
+  std::optional<double> bandwidth;  // B/s, of what it has to move
   std::string bound;                // "memory", as a report calls it; empty: unknown
   std::optional<double> roof;       // FLOP/s at its intensity
   std::optional<int64_t> saved_ns;  // if it met the roof

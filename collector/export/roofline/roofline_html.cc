@@ -17,18 +17,26 @@ namespace {
 constexpr std::string_view kPageStyle =
     "body{margin:1.5em;background:var(--paper);color:var(--ink);"
     "font:14px system-ui,'DejaVu Sans',sans-serif}"
-    "section{overflow-x:auto;max-width:75em}svg{display:block;width:100%;min-width:46em;"
+    "section{overflow-x:auto;max-width:90em}svg{display:block;width:100%;min-width:46em;"
     "height:auto}"
     "table{border-collapse:collapse;margin-top:1em}th,td{padding:.25em .8em;text-align:right;"
     "border-bottom:1px solid var(--grid);white-space:nowrap;vertical-align:top}"
     "th{vertical-align:bottom}.text{text-align:left}"
-    "td.name{white-space:normal;overflow-wrap:anywhere;min-width:14em;max-width:30em}"
+    "td.name{white-space:normal;overflow-wrap:anywhere;min-width:20em;max-width:30em}"
     "tr.above td{color:var(--bad)}i{display:inline-block;width:.7em;height:.7em;border-radius:50%;"
     "background:var(--c);margin-right:.4em}@media (max-width:40em){body{margin:.5em}}";
 
-constexpr std::array<std::string_view, 10> kHeadings = {
-    "point",  "type",     "rank", "time",          "share",
-    "FLOP/B", "attained", "roof", "% of its roof", "saved at its roof"};
+constexpr std::array<std::string_view, 11> kHeadings = {"point",
+                                                        "type",
+                                                        "rank",
+                                                        "time",
+                                                        "share",
+                                                        "FLOP/B",
+                                                        "attained",
+                                                        "B/s",
+                                                        "roof",
+                                                        "% of its roof",
+                                                        "saved at its roof"};
 
 std::string Cell(std::string_view style, std::string_view content) {
   return fmt::format("<td{}>{}</td>", style.empty() ? "" : fmt::format(" class=\"{}\"", style),
@@ -40,7 +48,8 @@ std::string Percent(double percent) { return fmt::format("{:.1f} %", percent); }
 std::string Row(const ChartPoint& point, int64_t whole_ns, const TypeColors& colors) {
   const bool on_axes = point.attained > 0;
   std::string row = point.above_roof ? "<tr class=\"above\">" : "<tr>";
-  row += Cell("text name", MarkupText(point.label) + (point.above_roof ? " (above its roof)" : ""));
+  row += Cell("text name", MarkupText(point.label) + (point.above_roof ? " (above its roof)" : "") +
+                               (point.at_best ? " (at best)" : ""));
   row += Cell("text", point.type.empty()
                           ? ""
                           : fmt::format("<i class=\"{}\"></i>{}", colors.ClassOf(point.type),
@@ -52,6 +61,7 @@ std::string Row(const ChartPoint& point, int64_t whole_ns, const TypeColors& col
                                : "");
   row += Cell("", point.intensity > 0 ? fmt::format("{:.3g}", point.intensity) : "");
   row += Cell("", on_axes ? PointFlops(point.attained) : "");
+  row += Cell("", point.bandwidth.value_or(0) > 0 ? WithPrefix(*point.bandwidth) + "B/s" : "");
   row += Cell("", point.roof ? PointFlops(*point.roof) : "");
   const bool has_share = on_axes && point.roof && *point.roof > 0;
   row += Cell("", has_share ? Percent(100 * point.attained / *point.roof) : "");

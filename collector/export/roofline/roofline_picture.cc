@@ -11,10 +11,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kWidth = 960, kLeft = 84, kRight = 936, kTop = 48, kBottom = 508;
-constexpr double kFont = 12;
-constexpr double kLineHeight = 15;
-constexpr double kSmallest = 3, kLargest = 26;  // radii
 constexpr size_t kLabels = 10;
 constexpr size_t kLabelCharacters = 34;
 constexpr int kMostDecades = 10;
@@ -70,6 +66,7 @@ constexpr std::string_view kPictureStyle =
     ".drop{stroke:var(--c);stroke-dasharray:2 4;opacity:.7}"
     ".point{fill:var(--c);fill-opacity:.5;stroke:var(--c);stroke-width:1.2}"
     ".above{fill:none;stroke:var(--bad);stroke-width:2;stroke-dasharray:4 2}"
+    ".at-best{fill:var(--paper);fill-opacity:.6;stroke:var(--c);stroke-width:2}"
     ".key{fill:none;stroke:var(--dim)}.leader{stroke:var(--dim);stroke-width:.8}"
     ".name{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}"
     ".colored{fill:var(--c)}.bad{fill:var(--bad)}";
@@ -103,11 +100,12 @@ std::string RooflinePicture::Draw() {
   DrawGrid();
   DrawSlopes();
   DrawLines();
-  DrawRidges();
   DrawPoints();
+  LabelCeilings();
+  DrawRidges();
   LabelPoints();
   if (points_.empty()) DrawEmpty();
-  const double height = DrawNotes(DrawLegend(kBottom + 62)) + 8;
+  const double height = DrawNotes(DrawLegend(kBottom + 74)) + 8;
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1:.0f}\" width=\"{0}\" "
              "height=\"{1:.0f}\" role=\"img\" aria-label=\"{2}\">\n<style>{3}{4}</style>\n"
@@ -153,6 +151,14 @@ void RooflinePicture::DrawGrid() {
       (kTop + kBottom) / 2);
 }
 
+void RooflinePicture::AvoidLine(double x1, double y1, double x2, double y2) {
+  const int pieces = static_cast<int>(std::hypot(x2 - x1, y2 - y1) / 4) + 1;
+  for (int i = 0; i < pieces; ++i) {
+    const double x = x1 + (x2 - x1) * i / pieces, y = y1 + (y2 - y1) * i / pieces;
+    places_.Avoid({x - 2, y - 2, x + 2, y + 2});
+  }
+}
+
 void RooflinePicture::DrawSlopes() {
   const double top = compute_.empty() ? y_.last() : compute_.back()->peak;
   for (const ChartCeiling* const ceiling : memory_) {
@@ -163,7 +169,29 @@ void RooflinePicture::DrawSlopes() {
         "x2=\"{:.1f}\" y2=\"{:.1f}\"><title>{}</title></line>\n",
         x_.At(from), y_.At(from * ceiling->peak), x_.At(to), y_.At(to * ceiling->peak),
         MarkupText(fmt::format("{}: {}B/s", ceiling->label, WithPrefix(ceiling->peak))));
-    LabelSlope(*ceiling, std::max(from, y_.first() / ceiling->peak), to);
+  }
+}
+
+// Where each line begins is the fastest memory's to say; the highest has the place above its line.
+void RooflinePicture::LabelCeilings() {
+  const double top = compute_.empty() ? y_.last() : compute_.back()->peak;
+  for (const ChartCeiling* const ceiling : memory_) {
+    const double from = std::max(x_.first(), y_.first() / ceiling->peak);
+    const double to = std::min(x_.last(), top / ceiling->peak);
+    if (to <= from) continue;
+    LabelSlope(*ceiling, from, to);
+  }
+  for (size_t i = compute_.size(); i-- > 0;) {
+    const double from = memory_.empty() ? x_.first() : compute_[i]->peak / memory_.back()->peak;
+    LabelLine(*compute_[i], std::max(from, x_.first()));
+  }
+  for (const ChartCeiling* const ceiling : memory_) {
+    const double to = std::min(x_.last(), top / ceiling->peak);
+    AvoidLine(kLeft, y_.At(x_.first() * ceiling->peak), x_.At(to), y_.At(to * ceiling->peak));
+  }
+  for (const ChartCeiling* const ceiling : compute_) {
+    const double from = memory_.empty() ? x_.first() : ceiling->peak / memory_.back()->peak;
+    AvoidLine(x_.At(from), y_.At(ceiling->peak), kRight, y_.At(ceiling->peak));
   }
 }
 
@@ -199,23 +227,22 @@ void RooflinePicture::DrawLines() {
         y_.At(ceiling->peak),
         MarkupText(fmt::format("{}: {}", ceiling->label, PointFlops(ceiling->peak))));
   }
-  // From above: the highest has the place above its line.
-  for (size_t i = compute_.size(); i-- > 0;) {
-    const double from = memory_.empty() ? x_.first() : compute_[i]->peak / memory_.back()->peak;
-    LabelLine(*compute_[i], std::max(from, x_.first()));
-  }
 }
 
-// Above the right end of its line, or below it, or further to the left: where no other label is.
+// Above the right end of its line, or below it, or further to the left: where no other label is,
+// and no point where there is such a place.
 void RooflinePicture::LabelLine(const ChartCeiling& ceiling, double from) {
   const std::string text = fmt::format("{} {}", ceiling.label, PointFlops(ceiling.peak));
   const double width = TextWidth(text, kFont), line = y_.At(ceiling.peak);
-  for (double right = kRight - 6; right - width > x_.At(from); right -= 24) {
-    for (const double bottom : {line - 3, line + kLineHeight}) {
-      const Box box = {right - width, bottom - kFont, right, bottom + 2};
-      if (box.top < kTop || !places_.TakeIfFree(box)) continue;
-      Text(right, bottom - 1, "name colored end " + colors_.ClassOf(ceiling.type), text);
-      return;
+  for (const bool beside_points : {true, false}) {
+    for (double right = kRight - 6; right - width > x_.At(from); right -= 24) {
+      for (const double bottom : {line - 3, line + kLineHeight}) {
+        const Box box = {right - width, bottom - kFont, right, bottom + 2};
+        if (box.top < kTop || (beside_points && places_.IsAvoided(box))) continue;
+        if (!places_.TakeIfFree(box)) continue;
+        Text(right, bottom - 1, "name colored end " + colors_.ClassOf(ceiling.type), text);
+        return;
+      }
     }
   }
 }
@@ -252,11 +279,16 @@ void RooflinePicture::DrawRidges() {
 double RooflinePicture::Radius(const ChartPoint& point) const {
   const double share =
       static_cast<double>(std::max<int64_t>(point.time_ns, 0)) / static_cast<double>(longest_ns_);
-  return std::max(kSmallest, kLargest * std::sqrt(share));
+  return std::max(point.above_roof ? kSmallestAbove : kSmallest, kLargest * std::sqrt(share));
 }
 
 double RooflinePicture::YOf(const ChartPoint& point) const {
   return std::clamp(y_.At(point.attained), kTop, kBottom);
+}
+
+std::string RooflinePicture::StyleOf(const ChartPoint& point) const {
+  if (point.above_roof) return "above";
+  return (point.at_best ? "at-best " : "point ") + colors_.ClassOf(point.type);
 }
 
 void RooflinePicture::DrawPoints() {
@@ -264,8 +296,7 @@ void RooflinePicture::DrawPoints() {
     const double x = x_.At(point->intensity), y = YOf(*point), radius = Radius(*point);
     out_ += fmt::format(
         "<g><title>{}</title><circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"/>",
-        MarkupText(PointTitle(*point)),
-        point->above_roof ? "above" : "point " + colors_.ClassOf(point->type), x, y, radius);
+        PointTitle(*point), StyleOf(*point), x, y, radius);
     if (point->above_roof) {
       out_ +=
           fmt::format("<text class=\"bad middle\" x=\"{:.1f}\" y=\"{:.1f}\">!</text>", x, y + 4);
@@ -299,69 +330,6 @@ void RooflinePicture::LabelPoints() {
 void RooflinePicture::DrawEmpty() {
   Text((kLeft + kRight) / 2, (kTop + kBottom) / 2, "dim middle name",
        "no point: nothing has FLOPs, bytes and a time");
-}
-
-struct RooflinePicture::Item {
-  std::string style, text;
-  double radius = 6;
-};
-
-double RooflinePicture::DrawLegend(double top) {
-  std::vector<Item> items;
-  for (const std::string& type : colors_.types()) {
-    items.push_back({"point " + colors_.ClassOf(type), type});
-  }
-  for (int64_t ns = longest_ns_; !points_.empty() && ns > longest_ns_ / 1'000; ns /= 10) {
-    const double radius =
-        kLargest * std::sqrt(static_cast<double>(ns) / static_cast<double>(longest_ns_));
-    if (radius < kSmallest) break;
-    items.push_back({"key", PointTime(ns), radius});
-  }
-  if (std::ranges::any_of(points_, &ChartPoint::above_roof)) {
-    items.push_back({"above", "above its roof: a wrong count, no fact"});
-  }
-  double x = kLeft, y = top, high = 0;
-  for (const Item& item : items) {
-    const double width = 2 * item.radius + 6 + TextWidth(item.text, kFont) + 20;
-    if (x + width > kRight && x > kLeft) {
-      x = kLeft;
-      y += 2 * high + 6;
-      high = 0;
-    }
-    high = std::max(high, std::max(item.radius, 8.0));
-    out_ += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"/>\n",
-                        item.style, x + item.radius, y + 8, item.radius);
-    Text(x + 2 * item.radius + 6, y + 12, "", item.text);
-    x += width;
-  }
-  return y + std::max(high, 8.0) + 16;
-}
-
-double RooflinePicture::DrawNotes(double top) {
-  std::vector<std::string> notes = chart_.notes;
-  if (placeless_ > 0) {
-    notes.push_back(fmt::format(
-        "{} point{} of {} without a place here: no FLOPs, no bytes or no time is known of "
-        "them, or they lie "
-        "below the axes.",
-        placeless_, placeless_ == 1 ? "" : "s", PointTime(placeless_ns_)));
-  }
-  double y = top;
-  for (const std::string& note : notes) {
-    std::string line;
-    for (size_t at = 0; at < note.size();) {
-      const size_t end = std::min(note.find(' ', at), note.size());
-      const std::string word = note.substr(at, end - at);
-      if (!line.empty() && TextWidth(line + " " + word, kFont) > kRight - kLeft) {
-        Text(kLeft, y += kLineHeight, "dim", line);
-        line.clear();
-      }
-      line += (line.empty() ? "" : " ") + word;
-      at = end + 1;
-    }
-    if (!line.empty()) Text(kLeft, y += kLineHeight, "dim", line);
-  }
-  return y;
 }
 
 std::string DrawRooflineSvg(const RooflineChart& chart) { return RooflinePicture(chart).Draw(); }

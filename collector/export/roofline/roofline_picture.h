@@ -21,8 +21,10 @@ class RooflinePicture {
   struct Item;  // of the legend
 
   void DrawGrid();
+  void AvoidLine(double x1, double y1, double x2, double y2);
   void DrawSlopes();
   void DrawLines();
+  void LabelCeilings();
   void LabelSlope(const ChartCeiling& ceiling, double from, double to);
   void LabelLine(const ChartCeiling& ceiling, double from);
   void DrawRidges();
@@ -32,6 +34,7 @@ class RooflinePicture {
   double DrawLegend(double top);
   double DrawNotes(double top);
 
+  std::string StyleOf(const ChartPoint& point) const;
   double Radius(const ChartPoint& point) const;
   double YOf(const ChartPoint& point) const;
   void Text(double x, double y, std::string_view style, std::string_view text);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "collector/export/markup_text.h"
 #include "collector/export/roofline/log_axis.h"
 #include "collector/file/printable.h"
 
@@ -34,19 +35,24 @@ std::string PointTime(int64_t ns) {
 }
 
 std::string PointTitle(const ChartPoint& point) {
-  std::string text = point.label;
-  if (point.above_roof) text += "\nABOVE ITS ROOF: its count, its type or the peak is wrong";
-  text += fmt::format("\n{} at {:.3g} FLOP/B, {}", PointFlops(point.attained), point.intensity,
-                      PointTime(point.time_ns));
-  if (point.roof && *point.roof > 0) {
-    text += fmt::format("\n{:.1f} % of its roof of {}", 100 * point.attained / *point.roof,
-                        PointFlops(*point.roof));
+  std::vector<std::string> lines = {point.label};
+  if (point.above_roof) {
+    lines.emplace_back("ABOVE ITS ROOF: its count, its type or the peak is wrong");
   }
-  if (!point.bound.empty()) text += "\nbound: " + point.bound;
-  if (point.saved_ns) text += "\nsaved at its roof: " + PointTime(*point.saved_ns);
-  if (!point.type.empty()) text += "\n" + point.type;
-  if (point.rank) text += fmt::format("\nrank {}", *point.rank);
-  return text;
+  if (point.at_best) lines.emplace_back("at best: no time was measured");
+  lines.push_back(fmt::format("{} at {:.3g} FLOP/B, {}", PointFlops(point.attained),
+                              point.intensity, PointTime(point.time_ns)));
+  if (point.roof && *point.roof > 0) {
+    lines.push_back(fmt::format("{:.1f} % of its roof of {}", 100 * point.attained / *point.roof,
+                                PointFlops(*point.roof)));
+  }
+  if (!point.bound.empty()) lines.push_back("bound: " + point.bound);
+  if (point.saved_ns) lines.push_back("saved at its roof: " + PointTime(*point.saved_ns));
+  if (!point.type.empty()) lines.push_back(point.type);
+  if (point.rank) lines.push_back(fmt::format("rank {}", *point.rank));
+  std::string title;
+  for (const std::string& line : lines) title += (title.empty() ? "" : "\n") + MarkupText(line);
+  return title;
 }
 
 std::string Shortened(const std::string& text, size_t most) {

@@ -9,6 +9,12 @@
 
 namespace ranktap::collector {
 
+// In the picture's units: the frame, text, and the radii of points.
+inline constexpr double kWidth = 960, kLeft = 84, kRight = 936, kTop = 48, kBottom = 508;
+inline constexpr double kFont = 12;
+inline constexpr double kLineHeight = 15;
+inline constexpr double kSmallest = 3, kSmallestAbove = 7, kLargest = 26;  // radii
+
 // Colours are of Okabe and Ito, which those who see no red or no green tell apart; in dark as light
 // as the others are dark.
 inline constexpr size_t kTypeColors = 8;
@@ -35,7 +41,7 @@ class TypeColors {
 
 std::string PointFlops(double flops);       // "12.3 TFLOP/s"
 std::string PointTime(int64_t ns);          // "9.12 ms"
-std::string PointTitle(const ChartPoint&);  // lines of plain text
+std::string PointTitle(const ChartPoint&);  // lines, as markup
 // At most this many characters, with dots for those in the middle, which names have in common
 // least.
 std::string Shortened(const std::string& text, size_t most);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collector/analysis/roofline/model_point.h"
 #include "collector/report/human_units.h"
 
 namespace ranktap::collector {
@@ -36,15 +37,24 @@ Missing WhatIsMissing(const Run& run, const RooflineRows& rows) {
   return sum;
 }
 
-// "fp32 19.5 T (ridge 12.54)"
-std::string Peaks(const Roofs& roofs) {
+// Units that FLOPs of these rows run on there; of none those that most products run on.
+uint32_t UnitsOf(const RooflineRows& rows) {
+  uint32_t units = 0;
+  for (const RooflineRow& row : rows.rows) units |= row.units;
+  constexpr uint32_t kUsual = 1u << static_cast<unsigned>(ComputeUnit::kFp32) |
+                              1u << static_cast<unsigned>(ComputeUnit::kHalfTensor);
+  return units == 0 ? kUsual : units;
+}
+
+// "fp32 19.5 TFLOP/s (ridge 12.54)"
+std::string Peaks(const Roofs& roofs, uint32_t units) {
   std::string text;
   for (size_t i = 0; i < kComputeUnits; ++i) {
     const auto unit = static_cast<ComputeUnit>(i);
     const double flops = roofs.given_flops > 0     ? roofs.given_flops
                          : roofs.device != nullptr ? roofs.device->flops(unit)
                                                    : 0;
-    if (flops <= 0) continue;
+    if (flops <= 0 || (roofs.given_flops <= 0 && (units >> i & 1) == 0)) continue;
     text += text.empty() ? "" : ", ";
     text += roofs.given_flops > 0 ? "all types" : std::string(NameOf(unit));
     text += fmt::format(" {}FLOP/s", FormatFlops(std::llround(flops)));
@@ -67,11 +77,16 @@ std::string Clocks(const Roofs& roofs) {
   return text;
 }
 
-std::string OnRoofs(const Roofs& roofs) {
+std::string OnRoofs(const Roofs& roofs, uint32_t units) {
+  if (roofs.device == nullptr && roofs.name.empty() && roofs.given_flops <= 0 &&
+      roofs.given_bandwidth <= 0) {
+    return "no device is named, so there is no roof: --device NAME, or --peak-flops and "
+           "--peak-bandwidth, give one";
+  }
   std::string text = fmt::format("roofs of {}", roofs.name.empty() ? "the device" : roofs.name);
-  const std::string peaks = Peaks(roofs);
+  const std::string peaks = Peaks(roofs, units);
   text +=
-      peaks.empty() ? ": no peaks are known; --device or --peak-flops gives them" : ": " + peaks;
+      peaks.empty() ? ": no peaks are known: --device or --peak-flops gives them" : ": " + peaks;
   if (roofs.Bandwidth() > 0) text += fmt::format("; memory {:g} GB/s", roofs.Bandwidth() / 1e9);
   if (roofs.Bandwidth() <= 0) text += "; the memory's bandwidth is not known: --peak-bandwidth";
   text += Clocks(roofs);
@@ -79,6 +94,41 @@ std::string OnRoofs(const Roofs& roofs) {
   if (is_given) text += "; as given";
   if (roofs.device != nullptr) text += fmt::format("; {}", roofs.device->source);
   return text;
+}
+
+// "above the ridge of GTX 1080 Ti (23.35): compute-bound, at most 11.30 TFLOP/s"
+std::string OnSide(double intensity, const Roofs& roofs) {
+  constexpr MathUnit kFloats = {UnitKnown::kUnsaid, ComputeUnit::kFp32};
+  const double peak = roofs.Flops(kFloats);
+  if (peak <= 0 || roofs.Bandwidth() <= 0) return {};
+  const double ridge = peak / roofs.Bandwidth();
+  const bool is_compute = intensity >= ridge;
+  const double most = std::min(peak, intensity * roofs.Bandwidth());
+  return fmt::format(", {} the ridge of {} for fp32 ({:.2f}): {}-bound, at most {}FLOP/s",
+                     is_compute ? "above" : "below", roofs.name.empty() ? "the device" : roofs.name,
+                     ridge, is_compute ? "compute" : "bandwidth", FormatFlops(std::llround(most)));
+}
+
+void AddModelPoint(const Run& run, const RooflineRows& rows, std::vector<std::string>* notes) {
+  for (const Trace& trace : run.traces) {
+    const std::optional<ModelPoint> point = FindModelPoint(trace);
+    if (!point) continue;
+    const Roofs roofs = rows.roofs.empty() ? Roofs() : rows.roofs.front();
+    const double article = point->IntensityOfArticle(), ours = point->Intensity();
+    notes->push_back(fmt::format(
+        "a forward of {} as articles count (multiply-adds; parameters and layers' outputs once): "
+        "{} by {}, {:.2f} a byte{}",
+        point->root, FormatFlops(point->multiply_adds),
+        FormatBytes(static_cast<uint64_t>(point->parameter_bytes + point->output_bytes)), article,
+        OnSide(article, roofs)));
+    notes->push_back(
+        fmt::format("the same as counted here (2 a multiply-add; each operator's inputs and "
+                    "outputs): {}FLOP by "
+                    "{}, {:.2f} a byte{}",
+                    FormatFlops(point->flops), FormatBytes(static_cast<uint64_t>(point->bytes)),
+                    ours, OnSide(ours, roofs)));
+    return;  // ranks compute the same
+  }
 }
 
 void AddMissing(const Missing& missing, std::vector<std::string>* notes) {
@@ -127,7 +177,8 @@ std::vector<std::string> NotesOnRoofline(const Run& run, const RooflineQuestion&
                                          const RooflineRows& rows) {
   std::vector<std::string> notes;
   if (const auto wrong = WrongWith(question.roofs)) notes.push_back(*wrong);
-  for (const Roofs& roofs : rows.roofs) notes.push_back(OnRoofs(roofs));
+  const uint32_t units = UnitsOf(rows);
+  for (const Roofs& roofs : rows.roofs) notes.push_back(OnRoofs(roofs, units));
   if (!rows.on_device) {
     notes.push_back(question.by == RooflineBy::kKernel
                         ? "nothing ran on a device: there are no kernels; --by operator counts the "
@@ -145,6 +196,9 @@ std::vector<std::string> NotesOnRoofline(const Run& run, const RooflineQuestion&
     notes.emplace_back(
         "a unit with a question mark is of the type alone: no kernel's name says on which it ran");
   }
+  const bool is_of_model =
+      question.by != RooflineBy::kOperator && question.by != RooflineBy::kKernel;
+  if (is_of_model) AddModelPoint(run, rows, &notes);
   return notes;
 }
 

@@ -22,13 +22,17 @@ struct Line {
 
 Cell Rounded(std::optional<double> value) { return value ? Cell(std::llround(*value)) : Cell(); }
 Cell OrNothing(std::optional<double> value) { return value ? Cell(*value) : Cell(); }
+// Of calls whose shapes are not known 0 would be a guess.
+Cell Told(const Line& line, int64_t value) {
+  return line.row.told == 0 && value == 0 ? Cell() : Cell(value);
+}
 Cell Time(const Line& line, int64_t ns) { return line.on_device ? Cell(ns) : Cell(); }
 Cell Timed(const Line& line, std::optional<double> value) {
-  return line.on_device ? Rounded(value) : Cell();
+  return line.on_device && (line.row.told > 0 || line.row.flops > 0) ? Rounded(value) : Cell();
 }
 Cell GigabytesPerSecond(const Line& line) {
   const std::optional<double> bandwidth = line.row.AttainedBandwidth();
-  return line.on_device && bandwidth ? Cell(*bandwidth / 1e9) : Cell();
+  return line.on_device && line.row.told > 0 && bandwidth ? Cell(*bandwidth / 1e9) : Cell();
 }
 Cell Share(const Line& line) {
   if (line.total_ns == 0) return {};
@@ -58,12 +62,12 @@ ColumnsOf<Line> Heading(std::string_view by) {
       {"time_ns", Unit::kNs, [](const Line& line) { return Time(line, line.row.time_ns); }},
       {"kernel_ns", Unit::kNs, [](const Line& line) { return Time(line, line.row.kernel_ns); },
        Shown::kDetail},
-      {"share_percent", Unit::kPercent, &Share},
+      {"share_percent", Unit::kPercent, [](const Line& line) { return Share(line); }},
   };
 }
 
 const ColumnsOf<Line> kCounts = {
-    {"flops", Unit::kFlops, [](const Line& line) { return line.row.flops; }},
+    {"flops", Unit::kFlops, [](const Line& line) { return Told(line, line.row.flops); }},
     {"flops_fp64", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kFp64>(line); },
      Shown::kDetail},
     {"flops_fp32", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kFp32>(line); },
@@ -80,19 +84,20 @@ const ColumnsOf<Line> kCounts = {
      Shown::kDetail},
     {"flops_other", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kOther>(line); },
      Shown::kDetail},
-    {"moved_bytes", Unit::kBytes, [](const Line& line) { return line.row.bytes(); }},
-    {"read_bytes", Unit::kBytes, [](const Line& line) { return line.row.read; }, Shown::kDetail},
-    {"written_bytes", Unit::kBytes, [](const Line& line) { return line.row.written; },
+    {"moved_bytes", Unit::kBytes, [](const Line& line) { return Told(line, line.row.bytes()); }},
+    {"read_bytes", Unit::kBytes, [](const Line& line) { return Told(line, line.row.read); },
      Shown::kDetail},
-    {"flops_per_byte", Unit::kCount,
-     [](const Line& line) { return OrNothing(line.row.Intensity()); }},
+    {"written_bytes", Unit::kBytes, [](const Line& line) { return Told(line, line.row.written); },
+     Shown::kDetail},
+    {"intensity", Unit::kCount, [](const Line& line) { return OrNothing(line.row.Intensity()); }},
 };
 
 const ColumnsOf<Line> kRoofsOf = {
     {"unit", Unit::kText, [](const Line& line) { return Units(line.row); }, Shown::kDetail},
     {"flops_per_second", Unit::kFlops,
      [](const Line& line) { return Timed(line, line.row.Attained()); }},
-    {"gb_per_s", Unit::kCount, &GigabytesPerSecond, Shown::kDetail},
+    {"gb_per_s", Unit::kCount, [](const Line& line) { return GigabytesPerSecond(line); },
+     Shown::kDetail},
     {"roof_flops_per_second", Unit::kFlops,
      [](const Line& line) { return Rounded(line.row.Roof()); }, Shown::kDetail},
     {"percent_of_roof", Unit::kPercent,

@@ -109,6 +109,7 @@ std::string FormatPage(const Run& run, const PageContent& content) {
   return Assemble({{"kind", "run"},
                    {"run", DescribeRun(run)},
                    {"notes", content.notes},
+                   {"links", {{"runs", content.runs_link}, {"perfetto", content.perfetto_link}}},
                    {"tables", PageTables(run, content.options)},
                    {"lanes", PageLanes(run)},
                    {"steps", PageSteps(run)},

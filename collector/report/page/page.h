@@ -26,6 +26,8 @@ struct PageContent {
   ReportOptions options;
   std::vector<std::string> notes;  // sentences about what of the run is selected
   PageFlames flames;
+  // Of a page that is served: the list of runs, and what opens this one in Perfetto.
+  std::string runs_link = {}, perfetto_link = {};
 };
 
 // All of it, as a file is written. Uses Trace::symbols where they are there.

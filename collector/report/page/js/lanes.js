@@ -11,121 +11,150 @@ const decodeLane = (rank) => {
 };
 const seconds = (ns) => `${(ns / 1e9).toFixed(6).replace(/0+$/, '').replace(/\.$/, '')}s`;
 
-const lanesSection = () => {
-  const question = 'what each rank did, moment by moment';
-  const lanes = page.lanes.ranks.map((rank) => ({...rank, parts: decodeLane(rank)}));
-  if (lanes.length === 0 || lanes.every((lane) => lane.parts.length === 0)) {
-    return emptySection('lanes', 'Lanes', question, 'Nothing has a time. Record kernels with --level kernels, PyTorch on a CPU with --level full.');
+const LANE_MARGIN = {left: 54, right: 4, top: 18};
+
+class Lanes {
+  constructor(lanes) {
+    this.all = lanes;
+    this.shown = lanes;
+    this.causes = page.lanes.causes;
+    const ends = lanes.filter((lane) => lane.parts.length > 0);
+    this.whole = [d3.min(ends, (lane) => lane.parts[0][1]), d3.max(ends, (lane) => lane.parts[lane.parts.length - 1][2])];
+    this.view = [...this.whole];
+    this.laneHeight = Math.max(7, Math.min(30, Math.floor(520 / lanes.length)));
+    this.width = 0;
+    this.drag = null;
+    this.bisect = d3.bisector((part) => part[2]).right;
+    this.command = command('');
+    this.canvas = canvasIn(this.heightOf(lanes), (context, width) => this.paint(context, width), {id: 'lanes-canvas', tabindex: '0', role: 'application',
+      'aria-label': `lanes of ${lanes.length} ranks. Plus and minus zoom, arrow keys move, 0 shows all.`});
+    this.listen(this.canvas.canvas);
   }
-  const causes = page.lanes.causes;
-  const used = [...new Set(lanes.flatMap((lane) => lane.parts.map((part) => part[0])))].sort((a, b) => a - b);
-  const whole = [d3.min(lanes, (lane) => lane.parts.length ? lane.parts[0][1] : Infinity), d3.max(lanes, (lane) => lane.parts.length ? lane.parts[lane.parts.length - 1][2] : 0)];
-  let view = [...whole];
-  let shown = lanes;
-  const margin = {left: 54, right: 4, top: 18};
-  const laneHeight = Math.max(7, Math.min(30, Math.floor(520 / lanes.length)));
-  let width = 0;
-  const scaleX = () => d3.scaleLinear().domain(view).range([margin.left, Math.max(margin.left + 1, width - margin.right)]);
-  const bisect = d3.bisector((part) => part[2]).right;
-  const ticks = (context, x) => {
+  heightOf(lanes) { return LANE_MARGIN.top + Math.max(1, lanes.length) * this.laneHeight + 2; }
+  get scaleX() { return d3.scaleLinear().domain(this.view).range([LANE_MARGIN.left, Math.max(LANE_MARGIN.left + 1, this.width - LANE_MARGIN.right)]); }
+
+  paint(context, width) {
+    this.width = width;
+    const x = this.scaleX;
+    const colours = this.causes.map(causeColour);
+    this.paintTicks(context, x);
+    this.shown.forEach((lane, r) => {
+      const y = LANE_MARGIN.top + r * this.laneHeight;
+      context.fillStyle = cssColour('--muted');
+      context.textAlign = 'right';
+      if (r % Math.ceil(14 / this.laneHeight) === 0) context.fillText(labelOf(lane), LANE_MARGIN.left - 6, y + this.laneHeight / 2);
+      this.paintLane(context, lane, y, x, colours);
+    });
+    const [from, to] = this.view;
+    this.command.firstChild.textContent = `ranktap export ${page.run.path || 'RUN'} --format perfetto --window ${seconds(from)}:${seconds(to)} -o window.pftrace`;
+  }
+  // What is thinner than a pixel is painted once a pixel.
+  paintLane(context, lane, y, x, colours) {
+    const high = this.laneHeight - (this.laneHeight > 9 ? 2 : 1);
+    let painted = -1;
+    for (let i = this.bisect(lane.parts, this.view[0]); i < lane.parts.length && lane.parts[i][1] < this.view[1]; ++i) {
+      const [cause, from, until] = lane.parts[i];
+      const left = Math.max(LANE_MARGIN.left, x(from));
+      const right = Math.min(this.width - LANE_MARGIN.right, x(until));
+      if (right - painted < 0.5) continue;
+      context.fillStyle = colours[cause];
+      context.fillRect(left, y, Math.max(0.6, right - left), high);
+      painted = right;
+    }
+  }
+  paintTicks(context, x) {
     context.fillStyle = cssColour('--muted');
     context.strokeStyle = cssColour('--line');
     context.font = '11px system-ui, sans-serif';
     context.textAlign = 'center';
     context.textBaseline = 'middle';
-    for (const tick of x.ticks(Math.max(2, Math.floor(width / 110)))) {
+    for (const tick of x.ticks(Math.max(2, Math.floor(this.width / 110)))) {
       context.beginPath();
-      context.moveTo(x(tick), margin.top - 4);
-      context.lineTo(x(tick), margin.top + shown.length * laneHeight);
+      context.moveTo(x(tick), LANE_MARGIN.top - 4);
+      context.lineTo(x(tick), this.heightOf(this.shown));
       context.stroke();
-      context.fillText(formatTick(tick, view[1] - view[0]), Math.min(width - 24, x(tick)), 8);
+      context.fillText(formatTick(tick, this.view[1] - this.view[0]), Math.min(this.width - 24, x(tick)), 8);
     }
-  };
-  const paint = (context, w) => {
-    width = w;
-    const x = scaleX();
-    const colours = causes.map(causeColour);
-    ticks(context, x);
-    shown.forEach((lane, r) => {
-      const y = margin.top + r * laneHeight;
-      context.fillStyle = cssColour('--muted');
-      context.textAlign = 'right';
-      if (r % Math.ceil(14 / laneHeight) === 0) context.fillText(labelOf(lane), margin.left - 6, y + laneHeight / 2);
-      // What is thinner than a pixel is painted once a pixel.
-      let painted = -1;
-      for (let i = bisect(lane.parts, view[0]); i < lane.parts.length && lane.parts[i][1] < view[1]; ++i) {
-        const [cause, from, until] = lane.parts[i];
-        const left = Math.max(margin.left, x(from));
-        const right = Math.min(width - margin.right, x(until));
-        if (right - painted < 0.5) continue;
-        context.fillStyle = colours[cause];
-        context.fillRect(left, y, Math.max(0.6, right - left), laneHeight - (laneHeight > 9 ? 2 : 1));
-        painted = right;
-      }
-    });
-    exportCommand.firstChild.textContent = `ranktap export ${page.run.path || 'RUN'} --format perfetto --window ${seconds(view[0])}:${seconds(view[1])} -o window.pftrace`;
-  };
-  const canvas = canvasIn(margin.top + lanes.length * laneHeight + 2, paint, {id: 'lanes-canvas', tabindex: '0', role: 'application',
-    'aria-label': `lanes of ${lanes.length} ranks. Plus and minus zoom, arrow keys move, 0 shows all.`});
-  const fit = () => { canvas.resize(margin.top + Math.max(1, shown.length) * laneHeight + 2); };
-  const exportCommand = command('');
-  const show = (from, to) => {
-    const least = Math.min(1000, whole[1] - whole[0]);
-    const length = Math.max(least, Math.min(to - from, whole[1] - whole[0]));
-    const start = Math.max(whole[0], Math.min(from, whole[1] - length));
-    view = [start, start + length];
-    canvas.redraw();
-  };
-  const zoom = (factor, centre = (view[0] + view[1]) / 2) => show(centre - (centre - view[0]) * factor, centre + (view[1] - centre) * factor);
-  const pan = (share) => show(view[0] + share * (view[1] - view[0]), view[1] + share * (view[1] - view[0]));
-  canvas.canvas.addEventListener('wheel', (event) => {
-    if (!event.ctrlKey && !event.shiftKey) return;  // else the page scrolls, as people expect
-    event.preventDefault();
-    zoom(event.deltaY + event.deltaX > 0 ? 1.25 : 0.8, scaleX().invert(event.offsetX));
-  }, {passive: false});
-  canvas.canvas.addEventListener('keydown', (event) => {
-    const keys = {'+': () => zoom(0.6), '=': () => zoom(0.6), '-': () => zoom(1.6), ArrowLeft: () => pan(-0.25), ArrowRight: () => pan(0.25), '0': () => show(...whole), Escape: () => show(...whole)};
-    if (!keys[event.key]) return;
-    event.preventDefault();
-    keys[event.key]();
-  });
-  let drag = null;
-  canvas.canvas.addEventListener('pointerdown', (event) => {
-    drag = {x: event.offsetX, view: [...view]};
-    canvas.canvas.setPointerCapture(event.pointerId);
-  });
-  canvas.canvas.addEventListener('pointerup', () => { drag = null; });
-  canvas.canvas.addEventListener('pointerleave', hideTip);
-  canvas.canvas.addEventListener('dblclick', (event) => zoom(0.4, scaleX().invert(event.offsetX)));
-  canvas.canvas.addEventListener('pointermove', (event) => {
-    if (drag !== null) {
-      const perPixel = (drag.view[1] - drag.view[0]) / (width - margin.left - margin.right);
-      return void show(drag.view[0] - (event.offsetX - drag.x) * perPixel, drag.view[1] - (event.offsetX - drag.x) * perPixel);
-    }
-    const lane = shown[Math.floor((event.offsetY - margin.top) / laneHeight)];
-    const time = scaleX().invert(event.offsetX);
-    const part = lane && lane.parts[bisect(lane.parts, time)];
-    if (!part || part[1] > time) return void hideTip();
-    showTip(event.clientX, event.clientY, el('strong', {}, `${lane.name}: ${causes[part[0]]}`), el('br'), `at ${formatNs(time)}, for about ${formatNs(part[2] - part[1])}`, el('br'), CAUSE_MEANING[causes[part[0]]] || '');
-  });
-  selection.onChange(() => {
-    shown = lanes;
-    if (!selection.active) {
-      fit();
-      return void show(...whole);
-    }
-    const inside = page.steps.filter((_, r) => selection.hasRank(r));
+  }
+
+  show(from, to) {
+    const all = this.whole[1] - this.whole[0];
+    const length = Math.max(Math.min(1000, all), Math.min(to - from, all));
+    const start = Math.max(this.whole[0], Math.min(from, this.whole[1] - length));
+    this.view = [start, start + length];
+    this.canvas.redraw();
+  }
+  showAll() { this.show(...this.whole); }
+  zoom(factor, centre = (this.view[0] + this.view[1]) / 2) {
+    this.show(centre - (centre - this.view[0]) * factor, centre + (this.view[1] - centre) * factor);
+  }
+  pan(share) {
+    const length = this.view[1] - this.view[0];
+    this.show(this.view[0] + share * length, this.view[1] + share * length);
+  }
+  select() {
+    const inside = page.steps.filter((_, r) => selection.active && selection.hasRank(r));
     const traces = new Set(inside.map((rank) => rank.trace));
-    shown = lanes.filter((lane) => traces.has(lane.trace));
-    const last = (rank) => Math.min(selection.steps[1], rank.us.length - 1);
-    fit();
-    show(d3.min(inside, (rank) => rank.start_us[selection.steps[0]]) * 1000, d3.max(inside, (rank) => rank.start_us[last(rank)] + rank.us[last(rank)]) * 1000);
-  });
+    this.shown = selection.active ? this.all.filter((lane) => traces.has(lane.trace)) : this.all;
+    this.canvas.resize(this.heightOf(this.shown));
+    const [first, last] = selection.steps || [0, 0];
+    const chosen = inside.filter((rank) => first < rank.us.length);
+    if (chosen.length === 0) return void this.showAll();
+    const end = (rank) => Math.min(last, rank.us.length - 1);
+    this.show(d3.min(chosen, (rank) => rank.start_us[first]) * 1000, d3.max(chosen, (rank) => rank.start_us[end(rank)] + rank.us[end(rank)]) * 1000);
+  }
+
+  listen(canvas) {
+    canvas.addEventListener('wheel', (event) => {
+      if (!event.ctrlKey && !event.shiftKey) return;  // else the page scrolls, as people expect
+      event.preventDefault();
+      this.zoom(event.deltaY + event.deltaX > 0 ? 1.25 : 0.8, this.scaleX.invert(event.offsetX));
+    }, {passive: false});
+    canvas.addEventListener('keydown', (event) => {
+      const keys = {'+': () => this.zoom(0.6), '=': () => this.zoom(0.6), '-': () => this.zoom(1.6), ArrowLeft: () => this.pan(-0.25), ArrowRight: () => this.pan(0.25), '0': () => this.showAll(), Escape: () => this.showAll()};
+      if (!keys[event.key]) return;
+      event.preventDefault();
+      keys[event.key]();
+    });
+    canvas.addEventListener('pointerdown', (event) => {
+      this.drag = {x: event.offsetX, view: [...this.view]};
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener('pointerup', () => { this.drag = null; });
+    canvas.addEventListener('pointercancel', () => { this.drag = null; });
+    canvas.addEventListener('pointerleave', hideTip);
+    canvas.addEventListener('dblclick', (event) => this.zoom(0.4, this.scaleX.invert(event.offsetX)));
+    canvas.addEventListener('pointermove', (event) => (this.drag === null ? this.tell(event) : this.dragTo(event.offsetX)));
+  }
+  dragTo(x) {
+    const {x: start, view} = this.drag;
+    const moved = ((x - start) * (view[1] - view[0])) / (this.width - LANE_MARGIN.left - LANE_MARGIN.right);
+    this.show(view[0] - moved, view[1] - moved);
+  }
+  tell(event) {
+    const lane = this.shown[Math.floor((event.offsetY - LANE_MARGIN.top) / this.laneHeight)];
+    const time = this.scaleX.invert(event.offsetX);
+    const part = lane && lane.parts[this.bisect(lane.parts, time)];
+    if (!part || part[1] > time) return void hideTip();
+    const cause = this.causes[part[0]];
+    showTip(event.clientX, event.clientY, el('strong', {}, `${lane.name}: ${cause}`), el('br'), `at ${formatNs(time)}, for about ${formatNs(part[2] - part[1])}`, el('br'), CAUSE_MEANING[cause] || '');
+  }
+}
+
+const lanesSection = () => {
+  const question = 'what each rank did, moment by moment';
+  const all = page.lanes.ranks.map((rank) => ({...rank, parts: decodeLane(rank)}));
+  if (all.every((lane) => lane.parts.length === 0)) {
+    return emptySection('lanes', 'Lanes', question, 'Nothing has a time. Record kernels with --level kernels, PyTorch on a CPU with --level full.');
+  }
+  const lanes = new Lanes(all);
+  selection.onChange(() => lanes.select());
+  const used = [...new Set(all.flatMap((lane) => lane.parts.map((part) => part[0])))].sort((a, b) => a - b);
   const buttons = el('div', {class: 'choice', role: 'group', 'aria-label': 'zoom'},
-    [['−', () => zoom(1.6), 'zoom out'], ['+', () => zoom(0.6), 'zoom in'], ['◀', () => pan(-0.25), 'earlier'], ['▶', () => pan(0.25), 'later'], ['all', () => show(...whole), 'show all']].map(([text, act, label]) =>
+    [['−', () => lanes.zoom(1.6), 'zoom out'], ['+', () => lanes.zoom(0.6), 'zoom in'], ['◀', () => lanes.pan(-0.25), 'earlier'], ['▶', () => lanes.pan(0.25), 'later'], ['all', () => lanes.showAll(), 'show all']].map(([text, act, label]) =>
       el('button', {type: 'button', 'aria-label': label, onclick: act}, text)));
-  return section('lanes', 'Lanes', question, 'selection', el('div', {class: 'tools'}, buttons, legend(used.map((cause) => causes[cause]))), canvas.holder,
-    el('p', {class: 'hint'}, 'Drag to move, double-click or ctrl+wheel to zoom. This window in Perfetto: ', exportCommand));
+  return section('lanes', 'Lanes', question, 'selection', el('div', {class: 'tools'}, buttons, legend(used.map((cause) => lanes.causes[cause]))), lanes.canvas.holder,
+    el('p', {class: 'hint'}, 'Drag to move, double-click or ctrl+wheel to zoom. This window in Perfetto: ', lanes.command));
 };
 const formatTick = (ns, span) => {
   const [unit, size] = span >= 3e9 ? ['s', 1e9] : span >= 3e6 ? ['ms', 1e6] : span >= 3e3 ? ['µs', 1e3] : ['ns', 1];

@@ -26,6 +26,8 @@ const start = () => {
   } else {
     main.append(...[banner(page.run.simulated)].filter(Boolean), verdictSection(), ...makers.map(made));
   }
+  const links = page.links || {};
+  if (links.perfetto) top.firstChild.append(el('span', {class: 'links'}, links.runs ? el('a', {href: links.runs}, 'all runs') : null, el('a', {href: links.perfetto}, 'open in Perfetto')));
   top.lastChild.append(...sections.map(({id, title: text}) => el('a', {href: `#${id}`}, text)));
   main.append(el('footer', {}, 'Made by ranktap. This file holds all of its data and reaches no network. Numbers are those of ', el('code', {}, 'ranktap report RUN NAME --format json'), '.'));
   addEventListener('keydown', (event) => { if (event.key === 'Escape') hideTip(); });

@@ -30,8 +30,11 @@ RooflineChart Chart() {
                     {"L2", "", true, 5.5e12}};
   const auto add = [&](const char* name, const char* type, double intensity, double flops,
                        int64_t us, bool above = false) {
-    chart.points.push_back({name, type, intensity, flops, us * 1'000, 0, above, "memory",
-                            above ? flops / 3 : flops * 1.6, us * 400});
+    ChartPoint& point = chart.points.emplace_back();
+    point = {name, type, intensity, flops, us * 1'000, 0, above};
+    point.bound = "HBM";
+    point.roof = above ? flops / 3 : flops * 1.6;
+    point.saved_ns = us * 400;
   };
   add("aten::mm", "bf16", 420, 610e12, 9'000);
   add("aten::addmm", "bf16", 390, 580e12, 8'500);
@@ -84,6 +87,16 @@ TEST(RooflineSvg, APointAboveItsRoofIsHollowAndMarked) {
   EXPECT_THAT(DrawRooflineSvg(chart), Not(HasSubstr("class=\"above\"")));
 }
 
+TEST(RooflineSvg, APointThatWasNotMeasuredIsHollowAndSaysSo) {
+  RooflineChart chart = Chart();
+  EXPECT_THAT(DrawRooflineSvg(chart), Not(HasSubstr("at best")));
+  chart.points[0].at_best = true;
+  EXPECT_THAT(DrawRooflineSvg(chart),
+              AllOf(HasSubstr("aten::mm\nat best: no time was measured"),
+                    HasSubstr("class=\"at-best t0\""), HasSubstr("hollow: at best")));
+  EXPECT_THAT(DrawRooflineHtml(chart), HasSubstr("aten::mm (at best)"));
+}
+
 TEST(RooflineSvg, AFlaggedPointFarAboveEverythingDoesNotStretchTheAxis) {
   RooflineChart chart = Chart();
   chart.points.back().attained = 1e22;
@@ -105,7 +118,7 @@ TEST(RooflineSvg, PointsWithoutAPlaceAreCountedAndNotDrawn) {
   chart.points.push_back({"aten::copy_", "bf16", 0, 0, 5'000'000});
   chart.points.push_back({"aten::div", "bf16", std::nan(""), 1, 1'000'000});
   const std::string svg = DrawRooflineSvg(chart);
-  EXPECT_THAT(svg, AllOf(HasSubstr("2 points of 6 s without a place here"),
+  EXPECT_THAT(svg, AllOf(HasSubstr("2 points of 6 ms without a place here"),
                          Not(HasSubstr("aten::copy_")), Not(HasSubstr("nan"))));
   EXPECT_THAT(DrawRooflineHtml(chart), HasSubstr("aten::copy_"));
 }
