@@ -52,6 +52,7 @@ enum class ValueCode : uint8_t {
   kText = 'S',       // u32 bytes, of which at most kMostTextBytes follow
   kDevice = 'D',     // i8 type, i8 index
   kList = 'L',       // u32 elements, at most kMostListValues, then these
+  kTuple = 'P',      // as kList
   kOther = 'O',      // u32 tag of the c10::IValue
 };
 inline constexpr uint32_t kMostTextBytes = 1024, kMostListValues = 4096;

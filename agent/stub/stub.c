@@ -35,8 +35,10 @@ WEAK const char* gnu_get_libc_version(void);
 WEAK int PySys_AddAuditHook(void*, void*);
 
 enum { kRtldLazy = 1, kRtldNow = 2, kRtldNoLoad = 4, kRtldNoDelete = 0x1000 };
-enum { kLinkMap = 2, kNamespace = 1 };  // of dladdr1 and dlinfo
-enum { kOldestMinor = 34 };             // glibc 2.34, which the agent needs
+enum { kLinkMap = 2, kNamespace = 1 };               // of dladdr1 and dlinfo
+enum { kOldestMinor = RANKTAP_OLDEST_GLIBC_MINOR };  // glibc 2.x, which the agent needs
+#define TEXT(macro) TEXT_OF(macro)
+#define TEXT_OF(text) #text
 
 enum State { kFresh, kStarting, kReady, kOff };
 static _Atomic int g_state = kFresh;
@@ -77,7 +79,9 @@ static const char* WhyNot(void) {
   if (gnu_get_libc_version == NULL || dlopen == NULL || dlsym == NULL) {
     return "it is linked statically, or its C library is not glibc: no agent can be loaded";
   }
-  if (!IsNewGlibc() || dlinfo == NULL) return "its glibc is older than 2.34, which the agent needs";
+  if (!IsNewGlibc() || dlinfo == NULL) {
+    return "its glibc is older than 2." TEXT(RANKTAP_OLDEST_GLIBC_MINOR) ", which the agent needs";
+  }
   // A second agent in a second libc would meet the first one's threads.
   if (OwnMap() == NULL || dlinfo(OwnMap(), kNamespace, &name_space) != 0 || name_space != 0) {
     return "what it loads by dlmopen is not recorded";

@@ -11,18 +11,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "agent/transport/server_trust.h"
+
 namespace ranktap::agent {
-namespace {
-
-bool IsTrustedPeer(int fd) {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         (peer.uid == 0 || peer.uid == geteuid());
-}
-
-}  // namespace
-
 bool CollectorLink::Connect(const std::string& path) {
   Drop();
   sockaddr_un address{};
@@ -36,7 +27,7 @@ bool CollectorLink::Connect(const std::string& path) {
   const int fd = socket_.get();
   // EAGAIN: the collector's backlog is full; the caller tries again.
   if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
-      !IsTrustedPeer(fd)) {
+      !IsTrustedServer(fd, path)) {
     const int error = errno;
     socket_.Close();
     errno = error;

@@ -11,6 +11,7 @@ namespace ranktap::collector {
 inline constexpr int kSuccess = 0;
 inline constexpr int kFailure = 1;
 inline constexpr int kWrongUsage = 2;
+inline constexpr int kNotTraced = 125;  // `run --require` has not started the command
 
 struct Command {
   std::string_view name;
@@ -28,6 +29,8 @@ int StopCommand(const std::vector<std::string>& arguments);
 int StatusCommand(const std::vector<std::string>& arguments);
 int DoctorCommand(const std::vector<std::string>& arguments);
 int ReportCommand(const std::vector<std::string>& arguments);
+int ViewCommand(const std::vector<std::string>& arguments);
+int ServeCommand(const std::vector<std::string>& arguments);
 int ProfileModelCommand(const std::vector<std::string>& arguments);
 int VerifyCommand(const std::vector<std::string>& arguments);
 int ExportCommand(const std::vector<std::string>& arguments);

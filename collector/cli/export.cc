@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "collector/analysis/roofline/roofline_rows.h"
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/known_words.h"
@@ -32,6 +33,7 @@ struct Wanted {
   std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows, run_name;
   bool hta_compat = false, cycles = false, replace = false;
   bool raw_collectives = false, metadata_node = false;
+  RooflineOptions roofline;
   uint64_t split_mb = 0;
   RunSelection selection;
   std::vector<std::string> symbols;
@@ -45,7 +47,7 @@ std::string FormatsHelp() {
   return text;
 }
 
-// "rank-00003.trace" -> "rank-00003.json"
+// "rank-00003.trace" -> "rank-00003.pt.trace.json"
 std::string FileName(const Trace& trace, const Exporter& exporter) {
   if (!exporter.rank_file.empty() && trace.info.rank) {
     std::string name(exporter.rank_file);
@@ -152,6 +154,11 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporters& expor
                  {wanted.split_mb != 0, kPieces, "--split-mb"},
                  {!wanted.run_name.empty(), kDataSet, "--run-name"},
                  {wanted.replace, kDataSet, "--replace"},
+                 {!wanted.roofline.by.empty(), kRooflines, "--by"},
+                 {wanted.roofline.depth >= 0, kRooflines, "--depth"},
+                 {!wanted.roofline.device.empty(), kRooflines, "--device"},
+                 {wanted.roofline.peak_flops != 0, kRooflines, "--peak-flops"},
+                 {wanted.roofline.peak_bandwidth != 0, kRooflines, "--peak-bandwidth"},
                  {wanted.raw_collectives, kChakraNodes, "--chakra-raw-collectives"},
                  {wanted.metadata_node, kChakraNodes, "--chakra-metadata"}};
   for (const auto& option : options) {
@@ -183,6 +190,7 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
     }
     options->min_duration = static_cast<int64_t>(*shortest);
   }
+  options->roofline = wanted.roofline;
   options->render_stages = wanted.pftrace_gpu == "renderstage";
   options->tensor_arrows = !wanted.arrows.empty();
   options->run_name = wanted.run_name;
@@ -253,6 +261,23 @@ void AddOptions(Arguments* app, Wanted* wanted) {
   app->AddFooter(FormatsHelp());
 }
 
+void AddRooflineOptions(Arguments* app, RooflineOptions* options) {
+  app->Add("--by", &options->by, OfFormats(kRooflines, "what is a point; else each operator"))
+      .OneOf({kRooflineByNames.begin(), kRooflineByNames.end()});
+  app->Add("--depth", &options->depth,
+           OfFormats(kRooflines, "of --by module: parts of a name below the root"))
+      .From(0, 1'000);
+  app->Add(
+      "--device", &options->device,
+      OfFormats(kRooflines, "whose ceilings, as \"A100 80GB\", \"1080 Ti\"; else the traces'"));
+  app->Add("--peak-flops", &options->peak_flops,
+           OfFormats(kRooflines, "most FLOP/s of the device, as 989e12"))
+      .Positive();
+  app->Add("--peak-bandwidth", &options->peak_bandwidth,
+           OfFormats(kRooflines, "most B/s of its memory, as 3.35e12"))
+      .Positive();
+}
+
 // "run.json.gz" -> "run.cycle-0.json.gz"; "OUT" -> "OUT/cycle-0" where it is a directory.
 std::string NameOfCycle(const std::string& output, bool is_directory, size_t number) {
   if (is_directory) return fmt::format("{}/cycle-{}", output, number);
@@ -311,6 +336,7 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   wanted.format = "chrome";
   Arguments app("Writes a run in another tool's format.", "ranktap export");
   AddOptions(&app, &wanted);
+  AddRooflineOptions(&app, &wanted.roofline);
   if (const auto status = app.Parse(arguments)) return *status;
   const Result<Exporters> exporters = FindExporters(wanted.format);
   if (!exporters) return Complained(exporters.message(), kWrongUsage);

@@ -1,7 +1,10 @@
 #include "collector/cli/known_words.h"
 
+#include <fmt/format.h>
+
 #include "collector/cli/command.h"
 #include "collector/export/exporter.h"
+#include "collector/report/nearest_name.h"
 #include "collector/report/report.h"
 
 namespace ranktap::collector {
@@ -22,6 +25,15 @@ std::vector<std::string_view> ExportFormats() { return NamesOf(AllExporters()); 
 std::vector<std::string_view> ReportFormats() {
   return {"text",    "json",      "csv",           "html",
           "parquet", "deepspeed", "deepspeed-old", "deepspeed-memory"};
+}
+
+std::string NoReport(std::string_view name) {
+  return fmt::format("no analysis and no file '{}'{}", name, DidYouMean(name, ReportNames()));
+}
+
+std::string NoReportFormat(std::string_view name) {
+  return fmt::format("no format '{}'; it is {}{}", name, fmt::join(ReportFormats(), ", "),
+                     DidYouMean(name, ReportFormats()));
 }
 
 }  // namespace ranktap::collector

@@ -1,7 +1,6 @@
 // `ranktap report RUN [NAME...]`: reports as text, JSON, CSV, HTML or Parquet; without a name the
 // verdict and the summary.
 #include <fmt/core.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,17 +10,19 @@
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/known_words.h"
+#include "collector/cli/page.h"
 #include "collector/cli/pager.h"
 #include "collector/cli/progress_line.h"
 #include "collector/cli/report_data_set.h"
 #include "collector/cli/report_file.h"
 #include "collector/cli/report_help.h"
+#include "collector/cli/report_roofs.h"
 #include "collector/cli/run_selection.h"
 #include "collector/cli/table_view.h"
 #include "collector/import/open_run.h"
 #include "collector/report/framework/ignored_modules.h"
 #include "collector/report/jobs.h"
-#include "collector/report/nearest_name.h"
+#include "collector/report/page/page.h"
 #include "collector/report/report.h"
 #include "collector/report/run_filter.h"
 #include "collector/report/text/deepspeed_text.h"
@@ -126,6 +127,11 @@ int Finish() {
   return kFailure;
 }
 
+int PrintPage(const std::string& page) {
+  std::fwrite(page.data(), 1, page.size(), stdout);
+  return Finish();
+}
+
 int Compare(const Request& request) {
   if (request.paths.size() != 2) {
     Complain("diff wants two runs: ranktap report RUN1 RUN2 diff");
@@ -136,6 +142,9 @@ int Compare(const Request& request) {
   for (size_t i = 0; i < 2; ++i) {
     const int status = Open(request, {request.paths[i]}, &runs[i], &notes);
     if (status != kSuccess) return status;
+  }
+  if (request.view.format == Format::kHtml) {
+    return PrintPage(FormatDiffPage(runs[0], runs[1], notes));
   }
   Table table = (*request.reports[0])(runs[0], runs[1]);
   table.notes.insert(table.notes.end(), notes.begin(), notes.end());
@@ -174,6 +183,9 @@ int PrintReports(Request request) {
     return status;
   }
   if (request.data_set.wanted) return WriteDataSet(request, notes, &run);
+  if (request.reports.empty() && request.view.format == Format::kHtml) {
+    return PrintPage(MakePage(request.options, request.symbols, notes, &run));
+  }
   if (request.reports.empty()) request.reports = SummaryOf(run);
   if (request.reports.size() > 1 && request.view.format != Format::kText &&
       request.view.format != Format::kHtml) {
@@ -279,7 +291,9 @@ void AddReportOptions(Arguments* app, Request* request) {
            OfReports(kKernelNames, "and so what shares a row: demangled (default), base, mangled"))
       .OneOf({"demangled", "base", "mangled"});
   app->Add("--operator", &options->operator_name,
-           OfReports(kOperator, "of the shallowest operators whose name contains this"));
+           OfReports(kOperator,
+                     "of the shallowest operators, or the ranges and kernels, whose name "
+                     "contains this"));
   app->Add("--min-length", &options->shortest_pattern,
            OfReports(kMinLength, "kernels in a sequence at least"))
       .ShowsDefault();
@@ -320,11 +334,7 @@ bool SetFormat(std::string name, const DeepSpeedOptions& deepspeed, Request* req
   const std::string& last = request->paths.back();
   const bool unknown_name = request->paths.size() > 1 && ::access(last.c_str(), F_OK) != 0;
   if (!format || unknown_name) {
-    Complain(
-        format
-            ? fmt::format("no analysis and no file '{}'{}", last, DidYouMean(last, ReportNames()))
-            : fmt::format("no format '{}'; it is {}{}", name, fmt::join(ReportFormats(), ", "),
-                          DidYouMean(name, ReportFormats())));
+    Complain(format ? NoReport(last) : NoReportFormat(name));
     std::fprintf(stderr, "try: ranktap report --help\n");
     return false;
   }
@@ -372,11 +382,12 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   AddReportOptions(&app, &request);
   AddDeepSpeedOptions(&app, &deepspeed, &request);
   AddThroughputOptions(&app, &request.options);
+  AddRoofOptions(&app, &request.options);
   app.AddFooter(ReportsHelp());
   if (const auto status = app.Parse(arguments)) return *status;
   SplitWords(std::move(words), &request);
   if (!SetFormat(std::move(format), deepspeed, &request) || !OptionsAreHeeded(request) ||
-      !IsPossible(request.view)) {
+      !DeviceIsKnown(request.options) || !IsPossible(request.view)) {
     return kWrongUsage;
   }
   const std::string file = request.data_set.wanted ? "" : request.data_set.folder;

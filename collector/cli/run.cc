@@ -9,7 +9,6 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 
 #include "collector/cli/agent_reasons.h"
 #include "collector/cli/arguments.h"
@@ -18,8 +17,10 @@
 #include "collector/cli/forwarding.h"
 #include "collector/cli/injection.h"
 #include "collector/cli/new_run.h"
+#include "collector/cli/out_of_reach.h"
 #include "collector/cli/output_style.h"
 #include "collector/cli/print_summary.h"
+#include "collector/cli/run_place.h"
 #include "collector/ingest/collector.h"
 #include "collector/ingest/monotonic_clock.h"
 #include "collector/ingest/private_socket.h"
@@ -42,6 +43,7 @@ struct RunOptions {
   uint32_t stacks_sample = 0;  // 0: not given
   bool print_env = false, no_preload = false, dormant = false;
   bool window_signals = false, flop_check = false, no_cuda = false;
+  bool require = false;
   std::vector<std::string> metadata;
   std::string tensors;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
@@ -93,6 +95,8 @@ void AddOptions(Arguments* app, RunOptions* options) {
            "KEY=VALUE for run.json, as torch.profiler's add_metadata; may be repeated")
       .Repeatable();
   app->Add("--log", &options->log, "file for the collector's own messages");
+  app->AddFlag("--require", &options->require,
+               "do not start the command where it could not be traced, or not into -o; exit 125");
   app->AddFlag("--print-env", &options->print_env,
                "print the variables the command would get, and end");
   app->AddFlag("--no-preload", &options->no_preload,
@@ -191,21 +195,6 @@ std::optional<int> ParseRun(std::vector<std::string> arguments, RunOptions* opti
   return CheckOptions(options);
 }
 
-std::string DirectoryName(const std::vector<std::string>& command) {
-  std::string name = command.empty() ? "" : command[0].substr(command[0].rfind('/') + 1);
-  for (char& byte : name) {
-    if (std::isalnum(static_cast<unsigned char>(byte)) == 0 && byte != '.' && byte != '_') {
-      byte = '-';
-    }
-  }
-  const time_t now = ::time(nullptr);
-  tm local{};
-  ::localtime_r(&now, &local);
-  char stamp[32];
-  std::strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
-  return fmt::format("ranktap-{}-{}", name, stamp);
-}
-
 std::vector<std::string_view> Environment() {
   std::vector<std::string_view> entries;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -215,6 +204,9 @@ std::vector<std::string_view> Environment() {
 }
 
 int RunUntraced(const FoundCommand& found, const RunOptions& options, const std::string& why) {
+  if (options.require) {
+    return Complained(fmt::format("{}; --require: the command was not started", why), kNotTraced);
+  }
   Complain(fmt::format("{}; the command runs untraced", why));
   Become(found.path, options.command);
   return Complained(fmt::format("{}: {}", options.command[0], std::strerror(errno)),
@@ -299,6 +291,7 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   server.collector_version = kVersion;
   server.collector_id = RandomId();
   server.owner = ::geteuid();
+  if (::geteuid() == 0) server.family_of = ::getpid();
   server.sample_devices = !options.no_cuda;
   server.log_path = options.log;
   Collector collector(socket->TakeListener(), std::move(directory), std::move(info), server);
@@ -316,6 +309,10 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   reasons.Tell(found.path);
   if (!collector.problem().empty()) Complain(collector.problem());
   if (!Style().quiet) PrintSummary(finished, path);
+  if (!Style().quiet && finished.traces.empty()) {
+    const std::string why = WhyOutOfReach(options.command, plan.library);
+    if (!why.empty()) Complain(why);
+  }
   return ExitStatusOf(status);
 }
 
@@ -357,6 +354,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
   if (found.status != 0) return Complained(found.message, found.status);
   if (request.library.empty()) return RunUntraced(found, options, why);
   if (const std::string obstacle = InjectionObstacle(found.path); !obstacle.empty()) {
+    if (options.require) return RunUntraced(found, options, obstacle);
     Complain(obstacle);
   }
   if (request.preload && WantsToBeFirst(found.path)) {
@@ -375,17 +373,18 @@ int RunCommand(const std::vector<std::string>& arguments) {
   const InjectionPlan plan = PlanInjection(Environment(), request);
   for (const std::string& message : plan.messages) Complain(message);
   if (!joined.empty()) return RunJoined(found, options, plan);
-  const std::string name = DirectoryName(options.command);
-  Result<RunDirectory> directory = options.output.empty()
-                                       ? RunDirectory::CreateNew("", name)
-                                       : RunDirectory::Create(options.output, name);
-  if (!directory) {
+  Result<RunPlace> place = FindRunPlace(options.output, RunNameOf(options.command));
+  const std::string problem = place ? place->instead_of : place.message();
+  if (!place || (options.require && !problem.empty())) {
     // Become() runs no destructors, and the socket's directory is ours to remove.
-    const std::string problem = directory.message();
     socket = Failure{};
+    if (place) (void)::rmdir(place->directory.path().c_str());
     return RunUntraced(found, options, problem);
   }
-  return RunTraced(found, options, plan, std::move(*directory), &*socket);
+  if (!problem.empty()) {
+    Complain(fmt::format("{}; the run goes to {}", problem, place->directory.path()));
+  }
+  return RunTraced(found, options, plan, std::move(place->directory), &*socket);
 }
 
 }  // namespace ranktap::collector

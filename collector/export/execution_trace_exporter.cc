@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <ctime>
@@ -7,6 +8,7 @@
 #include "collector/export/json_text.h"
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
+#include "collector/trace/execution_collective.h"
 #include "collector/trace/execution_trace.h"
 
 namespace ranktap::collector {
@@ -113,6 +115,11 @@ class Attributes {
     Begin(name, "string").Text(value).Raw("}");
     return *this;
   }
+  // PyTorch calls it a string, too.
+  Attributes& AddFlag(std::string_view name, bool value) {
+    Begin(name, "string").Raw(std::string_view(value ? "true" : "false")).Raw("}");
+    return *this;
+  }
 
  private:
   JsonText& Begin(std::string_view name, std::string_view type) {
@@ -127,6 +134,29 @@ class Attributes {
   JsonText* text_;
   bool is_first_ = true;
 };
+
+std::string ListText(const std::vector<int64_t>& numbers) {
+  return fmt::format("[{}]", fmt::join(numbers, ", "));
+}
+
+void AddCollective(const TraceNode& node, Attributes* attributes) {
+  const auto made = ReadCollective(node.inputs, node.outputs);
+  if (!made) return;
+  attributes->AddText("collective_name", made->collective_name)
+      .AddText("dtype", made->dtype)
+      .Add("in_msg_nelems", "uint64", made->in_msg_nelems)
+      .Add("out_msg_nelems", "uint64", made->out_msg_nelems)
+      .AddText("in_split_size", ListText(made->in_split_size))
+      .AddText("out_split_size", ListText(made->out_split_size))
+      .Add("global_rank_start", "uint64", made->global_rank_start)
+      .Add("global_rank_stride", "uint64", made->global_rank_stride)
+      .AddText("pg_name", made->pg_name)
+      .AddText("pg_desc", made->pg_desc)
+      .Add("pg_size", "uint64", made->pg_size);
+  if (made->is_asynchronized_op) {
+    attributes->AddFlag("is_asynchronized_op", *made->is_asynchronized_op);
+  }
+}
 
 void WriteNode(const TraceNode& node, JsonText* text) {
   text->Raw("\n      {\n        \"id\": ").Number(node.id).Raw(", \"name\": ").Text(node.name);
@@ -146,6 +176,7 @@ void WriteNode(const TraceNode& node, JsonText* text) {
       .AddText("kernel_backend", "")
       .AddText("kernel_file", "")
       .AddText("tensor_range", "");
+  if (node.name == kRecordedCollective) AddCollective(node, &attributes);
   text->Raw("]\n      }");
 }
 

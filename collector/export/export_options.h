@@ -7,6 +7,14 @@
 
 namespace ranktap::collector {
 
+// roofline: as report's of the same names. Empty and 0: not given.
+struct RooflineOptions {
+  std::string by = {};
+  int depth = -1;
+  std::string device = {};
+  double peak_flops = 0, peak_bandwidth = 0;
+};
+
 struct ExportOptions {
   // Nanoseconds of CLOCK_REALTIME; what overlaps the window is kept whole.
   int64_t from = std::numeric_limits<int64_t>::min();
@@ -25,6 +33,8 @@ struct ExportOptions {
   bool replace_run = false;      // parquet: instead of refusing where the data set has that run
   bool raw_collectives = false;  // chakra: also types that simulators do not know
   bool metadata_node = false;    // chakra: process groups as a node, too
+
+  RooflineOptions roofline = {};
 
   bool tensor_arrows = false;  // from the operator that made a tensor to those that take it
 

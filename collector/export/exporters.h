@@ -104,4 +104,9 @@ std::optional<Failure> WriteChakra(const Run& run, std::span<const Trace* const>
 std::optional<Failure> WriteGraph(const Run& run, std::span<const Trace* const> traces,
                                   const ExportOptions& options, const std::string& path);
 
+// What report RUN roofline says, drawn: an SVG, or a page with a table where `path` ends with
+// ".html". All ranks added up. Fails where no point has a place in it.
+std::optional<Failure> WriteRoofline(const Run& run, std::span<const Trace* const> traces,
+                                     const ExportOptions& options, const std::string& path);
+
 }  // namespace ranktap::collector

@@ -7,8 +7,8 @@ namespace ranktap::collector {
 namespace {
 
 constexpr Exporter kExporters[] = {
-    {"chrome", "Kineto's JSON: chrome://tracing, Perfetto, TensorBoard, HTA", ".json", false,
-     &WriteChrome, kHtaNames | kArrows | kPieces},
+    {"chrome", "Kineto's JSON: chrome://tracing, Perfetto, TensorBoard, HTA", ".pt.trace.json",
+     false, &WriteChrome, kHtaNames | kArrows | kPieces},
     {"perfetto", "Perfetto's protobuf trace, all ranks in one file: ui.perfetto.dev", ".pftrace",
      true, &WritePerfetto, kGpuStages | kArrows | kPieces},
     {"csv", "One line an event, all ranks in one file: pandas, DuckDB, spreadsheets", ".csv", true,
@@ -37,6 +37,8 @@ constexpr Exporter kExporters[] = {
      &WriteChakra, kChakraNodes, false, true},
     {"graph", "what waited for what: .dot, .graphml, or .svg where Graphviz is installed", ".dot",
      false, &WriteGraph},
+    {"roofline", "attained FLOP/s by intensity below the device's ceilings: .svg, .html", ".svg",
+     true, &WriteRoofline, kRooflines},
 };
 
 }  // namespace

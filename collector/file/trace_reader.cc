@@ -63,8 +63,8 @@ Result<TraceReader> TraceReader::Open(FileDescriptor file, const std::string& pa
     const uint64_t first = cut_off ? reader.file_bytes_ : reader.FindBlock(0);
     if (cut_off ? !reader.StartsLikeATrace() : first >= reader.blocks_end_) {
       return Failure{
-          fmt::format("{}: not a ranktap trace, nor a file of torch.profiler, nsys or PyTorch's "
-                      "memory profiler",
+          fmt::format("{}: not a ranktap trace, nor a file of torch.profiler, nsys, PyTorch's "
+                      "execution traces or memory profiler, or Chakra",
                       path)};
     }
     reader.damage_.push_back(

@@ -60,7 +60,7 @@ void Connections::AcceptAll() {
       return;
     }
     const auto peer = CredentialsOf(socket.get());
-    if (peer && IsServed(*peer)) {
+    if (peer && IsServed(socket.get(), *peer)) {
       Admit(std::move(socket), *peer);
     } else {
       closer_->Close(peer ? peer->uid : options_->owner, std::move(socket));
@@ -68,8 +68,10 @@ void Connections::AcceptAll() {
   }
 }
 
-bool Connections::IsServed(const PeerCredentials& peer) {
-  if (!options_->all_users && peer.uid != options_->owner && peer.uid != 0) {
+bool Connections::IsServed(int socket, const PeerCredentials& peer) {
+  const bool is_known = options_->all_users || peer.uid == options_->owner || peer.uid == 0;
+  if (!is_known &&
+      (options_->family_of == 0 || !DescendsFrom(socket, peer.pid, options_->family_of))) {
     log_->Count("another user's process", fmt::format("uid {}", peer.uid));
     return false;
   }

@@ -61,7 +61,7 @@ class Connections {
   bool all_greeted() const;
 
  private:
-  bool IsServed(const PeerCredentials& peer);
+  bool IsServed(int socket, const PeerCredentials& peer);
   void OnNoHello(uint64_t id);
   void OnReady(uint64_t id, uint32_t events);
   void Read(Connection* connection, size_t budget);

@@ -34,15 +34,29 @@ static_assert(sizeof(PidfdInfo) == 64);
 constexpr uint64_t kPidfdInfoExit = 1u << 3;
 constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 
-// Field 52 of /proc/PID/stat, readable for the same user while the process is a zombie.
-std::optional<int> ZombieExitCode(pid_t pid) {
+constexpr int kMostGenerations = 1000;  // far beyond any; ends a walk whose pids were reused
+
+// /proc/PID/stat from its third field, the state, on; empty: no such process.
+std::istringstream StatOf(pid_t pid) {
   std::ifstream input(fmt::format("/proc/{}/stat", pid));
   std::stringstream text;
   text << input.rdbuf();
   const std::string line = text.str();
   const size_t after_name = line.rfind(')');
-  if (after_name == std::string::npos) return std::nullopt;
-  std::istringstream fields(line.substr(after_name + 1));
+  return std::istringstream(after_name == std::string::npos ? "" : line.substr(after_name + 1));
+}
+
+pid_t ParentOf(pid_t pid) {
+  std::istringstream fields = StatOf(pid);
+  std::string state;
+  pid_t parent = 0;
+  fields >> state >> parent;
+  return fields ? parent : 0;
+}
+
+// Field 52 of /proc/PID/stat, readable for the same user while the process is a zombie.
+std::optional<int> ZombieExitCode(pid_t pid) {
+  std::istringstream fields = StatOf(pid);
   std::string field, state;
   fields >> state;
   for (int i = 4; i <= 52; ++i) fields >> field;
@@ -73,6 +87,15 @@ FileDescriptor OpenPidfd(int socket, pid_t pid) {
 bool HasEnded(int pidfd) {
   pollfd poller{.fd = pidfd, .events = POLLIN, .revents = 0};
   return ::poll(&poller, 1, 0) == 1 && (poller.revents & (POLLIN | POLLHUP)) != 0;
+}
+
+bool DescendsFrom(int socket, pid_t pid, pid_t ancestor) {
+  const FileDescriptor process = OpenPidfd(socket, pid);
+  if (!process.valid() || pid <= 0) return false;
+  pid_t at = pid;
+  for (int i = 0; i < kMostGenerations && at > 1 && at != ancestor; ++i) at = ParentOf(at);
+  // While it lives its pid is its own, and the walk began at it.
+  return at == ancestor && pid != ancestor && !HasEnded(process.get());
 }
 
 std::string DescribeEnd(int pidfd, pid_t pid) {

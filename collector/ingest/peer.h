@@ -30,6 +30,11 @@ bool HasEnded(int pidfd);
 // does while the process is a zombie, and since Linux 6.15 also after it was reaped).
 std::string DescribeEnd(int pidfd, pid_t pid);
 
+// Whether the process at the other end of `socket` is below `ancestor`: a child of it, or of one
+// below it, as /proc tells now. False for one that has ended, or whose parent ended and left it to
+// another.
+bool DescendsFrom(int socket, pid_t pid, pid_t ancestor);
+
 // From a wait status: the same words.
 std::string DescribeWaitStatus(int status);
 

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -42,7 +43,7 @@ void RemoveIfDead(const std::filesystem::path& directory) {
       ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!opened.valid() || ::fstat(opened.get(), &status) != 0 || status.st_uid != ::geteuid() ||
-      (status.st_mode & 077) != 0 || status.st_mtime + kYoungSeconds > ::time(nullptr)) {
+      (status.st_mode & 066) != 0 || status.st_mtime + kYoungSeconds > ::time(nullptr)) {
     return;
   }
   if (::fstatat(opened.get(), "socket", &status, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -53,11 +54,24 @@ void RemoveIfDead(const std::filesystem::path& directory) {
   (void)::rmdir(directory.c_str());                 // refuses where something else is in it
 }
 
-// A fresh directory 0700 (mkdtemp sees to that), empty when none could be made under `parent`.
+bool EverybodyMayEnter(std::string path) {
+  while (true) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0 || (status.st_mode & S_IXOTH) == 0) return false;
+    if (path == "/") return true;
+    path.resize(std::max<size_t>(path.rfind('/'), 1));
+  }
+}
+
+// A fresh directory 0700 (mkdtemp sees to that), 0711 for root; empty when none could be made under
+// `parent`.
 std::string MakeDirectory(const char* parent) {
   if (parent == nullptr || parent[0] != '/') return {};
+  const bool for_all = ::geteuid() == 0;
+  if (for_all && !EverybodyMayEnter(parent)) return {};
   std::string path = std::string(parent) + "/" + std::string(kPrefix) + "XXXXXX";
   if (!AddressOf(path + "/socket") || ::mkdtemp(path.data()) == nullptr) return {};
+  if (for_all) (void)::chmod(path.c_str(), 0711);
   return path;
 }
 
@@ -79,7 +93,8 @@ Result<PrivateSocket> PrivateSocket::Create() {
   if (!made.listener_.valid() ||
       ::bind(made.listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
           0 ||
-      ::chmod(made.path_.c_str(), 0600) != 0 || ::listen(made.listener_.get(), kBacklog) != 0) {
+      ::chmod(made.path_.c_str(), ::geteuid() == 0 ? 0666 : 0600) != 0 ||
+      ::listen(made.listener_.get(), kBacklog) != 0) {
     return SystemFailure(fmt::format("{}: could not listen", made.path_), errno);
   }
   return made;

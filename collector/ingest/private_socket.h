@@ -1,5 +1,7 @@
-// A listening Unix socket in a directory of its own, 0700, that only this user can reach. Removed
-// with the object; what a process that was killed left behind, by the next one of the same user.
+// A listening Unix socket in a directory of its own that only this user can reach; root's can be
+// reached by all, since programs that root starts become other users: its server has to look who
+// comes. Removed with the object; what a process that was killed left behind, by the next one of
+// the same user.
 #pragma once
 
 #include <string>
@@ -11,7 +13,8 @@ namespace ranktap::collector {
 
 class PrivateSocket {
  public:
-  // In $XDG_RUNTIME_DIR, $TMPDIR or /tmp: the first whose path leaves room for a socket address.
+  // In $XDG_RUNTIME_DIR, $TMPDIR or /tmp: the first whose path leaves room for a socket address
+  // and, for root's, that everybody may enter.
   static Result<PrivateSocket> Create();
   PrivateSocket(PrivateSocket&&) = default;
   PrivateSocket& operator=(PrivateSocket&&) = default;

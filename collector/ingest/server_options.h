@@ -19,6 +19,8 @@ struct ServerOptions {
   std::string collector_id;  // 16 random bytes
   uid_t owner = 0;           // whose agents are served, beside root's
   bool all_users = false;    // everybody's
+  // Processes below this one are served whoever they have become (setpriv, gosu); 0: no.
+  pid_t family_of = 0;
   // A collector to come goes on where this one stops (RunShelf): processes that live on keep what
   // is in their rings for it, and a new process may have files of an earlier one.
   bool resumable = false;

@@ -37,6 +37,12 @@ struct ReportOptions {
   int shortest_pattern = 3;
   // After every so many operators; 0: at moments of equal distance.
   int sample_rate = 0;
+  // Of a roofline: what shares a row, parts of a module's name below the root (negative: all), the
+  // device by its name, and what its memory gives. Empty and 0: not given.
+  std::string by;
+  int depth = -1;
+  std::string device;
+  double peak_bandwidth = 0;  // B/s
   // What a trace does not know of a model. 0: not given.
   double peak_flops = 0;      // FLOP/s of one rank
   int64_t batch_size = 0;     // samples in a micro-batch of one rank
@@ -56,6 +62,8 @@ inline constexpr uint32_t kModelFacts = 128;
 inline constexpr uint32_t kTopLevel = 256;
 inline constexpr uint32_t kByGrid = 1024;
 inline constexpr uint32_t kKernelNames = 2048;
+inline constexpr uint32_t kRoofs = 4096;
+inline constexpr uint32_t kPeakFlops = 8192;
 
 struct ReportOption {
   uint32_t bit;
@@ -84,7 +92,12 @@ inline constexpr ReportOption kReportOptions[] = {
      }},
     {kSampleRate, "--sample-rate",
      [](const ReportOptions& options) { return options.sample_rate != 0; }},
-    {kModelFacts, "--peak-flops",
+    {kRoofs, "--by", [](const ReportOptions& options) { return !options.by.empty(); }},
+    {kRoofs, "--depth", [](const ReportOptions& options) { return options.depth >= 0; }},
+    {kRoofs, "--device", [](const ReportOptions& options) { return !options.device.empty(); }},
+    {kRoofs, "--peak-bandwidth",
+     [](const ReportOptions& options) { return options.peak_bandwidth != 0; }},
+    {kPeakFlops, "--peak-flops",
      [](const ReportOptions& options) { return options.peak_flops != 0; }},
     {kModelFacts, "--batch-size",
      [](const ReportOptions& options) { return options.batch_size != 0; }},

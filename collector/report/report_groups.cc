@@ -9,14 +9,15 @@ constexpr std::string_view kFirst[] = {"verdict", "insights", "waterfall",
 constexpr std::string_view kTime[] = {
     "verdict",  "insights", "waterfall", "steps",           "kernels", "kernel-histogram",
     "temporal", "idle",     "overlap",   "types",           "copies",  "bandwidth",
-    "graphs",   "patterns", "usage",     "usage-over-time", "diff"};
-constexpr std::string_view kRanks[] = {"ranks",  "waterfall-by-rank", "stragglers", "comm",
-                                       "groups", "critical-path",     "align"};
+    "graphs",   "patterns", "usage",     "usage-over-time", "diff",    "key-figures"};
+constexpr std::string_view kRanks[] = {"ranks",     "waterfall-by-rank", "stragglers", "comm",
+                                       "groups",    "critical-path",     "align",      "pace",
+                                       "rank-pairs"};
 constexpr std::string_view kHost[] = {
     "apis",   "syncs",  "launches",      "launches-by-kernel", "queue",
     "stacks", "ranges", "range-kernels", "range-projection",   "range-trace"};
-constexpr std::string_view kFramework[] = {"ops", "modules", "parameters", "throughput",
-                                           "flop-check"};
+constexpr std::string_view kFramework[] = {"ops",        "modules", "parameters", "throughput",
+                                           "flop-check", "layers",  "roofline"};
 constexpr std::string_view kMemory[] = {"memory", "memory-peak", "memory-modules", "memory-steps",
                                         "memory-over-time"};
 constexpr std::string_view kCapture[] = {"losses", "losses-by-writer", "gaps", "windows",

@@ -24,6 +24,9 @@ Table TabulateInsights(const Run& run, const ReportOptions& options = {});
 // Of the rule alone that answers what this rule of `nsys analyze` asks.
 Table TabulateInsightsNamed(const Run& run, std::string_view nsys);
 
+// The run in one row. Steps are those after the warm-up, of all ranks; shares are of the mean step.
+Table TabulateKeyFigures(const Run& run, const ReportOptions& options = {});
+
 // A row for each cause: its mean over the ranks, and the ranks with the least and the most of it.
 Table TabulateWaterfall(const Run& run, const ReportOptions& options = {});
 
@@ -57,12 +60,22 @@ Table TabulateStragglers(const Run& run, const ReportOptions& options = {});
 // the bandwidths, which are of kernel_ns then, are lower bounds.
 Table TabulateComm(const Run& run, const ReportOptions& options = {});
 
+// A row for each rank and each other rank that is with it in a collective: of all calls in which
+// both were traced. wait_ns: `rank` waited in calls to which `other_rank` came last.
+Table TabulateRankPairs(const Run& run, const ReportOptions& options = {});
+
 // The process groups of torch.distributed that each rank told of.
 Table TabulateGroups(const Run& run, const ReportOptions& options = {});
 
 Table TabulateCriticalPath(const Run& run, const ReportOptions& options = {});
 
 Table TabulateAlignment(const Run& run, const ReportOptions& options = {});
+
+// How far from what the device can do is each operator, kernel (--by), module, phase, step or rank?
+// FLOPs and bytes are of the shapes (analysis/roofline); least_ns is the larger of FLOPs by the peak
+// of the unit that ran and bytes by the bandwidth of the device's memory, added up over the calls;
+// percent_of_roof is least_ns by the time of what is counted.
+Table TabulateRoofline(const Run& run, const ReportOptions& options = {});
 
 // How much of the time from its first to its last device work did each rank compute, do something
 // else on the device, or nothing? compute = |union of compute work|, idle = span - |union of all|,
@@ -97,6 +110,17 @@ Table TabulatePatterns(const Run& run, const ReportOptions& options = {});
 // work - end of the launch). --hta-compat: get_cuda_kernel_launch_stats, which knows four launch
 // functions; the default takes every call that work was joined to.
 Table TabulateLaunches(const Run& run, const ReportOptions& options = {});
+
+// When do the ranks begin the k-th of what they all do? A row for each k:
+//   instance   the step's number; with --operator NAME k, from 0, of the range or kernel NAME
+//   start      of the first rank to begin it, after the first instance of all
+//   spread     from there until the last rank that has it begins it
+//   first, last, longest rank    who begins it first and last, whose is the longest
+// Starts are on the first rank's clock: one host's clock, else by collectives (TabulateAlignment),
+// else from each rank's own first instance, which a note says. Who falls behind: the difference of
+// the median lag behind the first in the last and in the first quarter of the instances that all
+// ranks have, by instance.
+Table TabulatePace(const Run& run, const ReportOptions& options = {});
 
 // How long does each kernel take from its launch to its end? Call, queue and kernel of each launch:
 //   total      from the call's begin to the kernel's end, or the call's where that comes later
@@ -156,6 +180,9 @@ Table TabulateRangeProjection(const Run& run, const ReportOptions& options = {})
 Table TabulateRangeTrace(const Run& run, const ReportOptions& options = {});
 
 Table TabulateModules(const Run& run, const ReportOptions& options = {});
+
+// One forward of the model, layer by layer, as torchstat prints it.
+Table TabulateLayers(const Run& run, const ReportOptions& options = {});
 
 Table TabulateThroughput(const Run& run, const ReportOptions& options = {});
 

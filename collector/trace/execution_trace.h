@@ -31,7 +31,7 @@ struct TraceValue {
   int64_t integer = 0;  // also of a flag
   double real = 0;
   std::string text;                     // also of a device: "cuda:0"
-  std::vector<TraceValue> elements;     // of a list
+  std::vector<TraceValue> elements;     // of a list or tuple
   std::vector<int64_t> sizes, strides;  // of a tensor, here to `text`, the device
   uint64_t tensor = 0, storage = 0;     // numbers among those of the nodes; storage 0: none
   int64_t offset = 0;

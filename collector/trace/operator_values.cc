@@ -133,9 +133,10 @@ class Reader {
         value.text = DeviceName(type, index);
         break;
       }
-      case ValueCode::kList: {
+      case ValueCode::kList:
+      case ValueCode::kTuple: {
         value.kind = Kind::kList;
-        value.type = "GenericList";
+        value.type = code == ValueCode::kTuple ? "Tuple" : "GenericList";
         const auto count = Take<uint32_t>();
         if (depth >= kMostNesting) is_cut_ = true;
         for (uint32_t i = 0; i < count && !is_cut_; ++i) {

@@ -86,3 +86,26 @@ function(ranktap_test name)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()
+
+# ranktap_ship(TARGET): what users get. With RANKTAP_OLD_GLIBC it is linked against stubs that offer no
+# symbol newer than glibc 2.17's (docs/decisions/0009-packages-link-against-stubs-of-an-old-glibc.md).
+function(ranktap_ship target)
+  if(NOT RANKTAP_OLD_GLIBC)
+    return()
+  endif()
+  set(tools "${CMAKE_SOURCE_DIR}/scripts/glibc_floor")
+  set(stubs "${CMAKE_BINARY_DIR}/glibc_floor")
+  if(NOT TARGET ranktap_glibc_floor)
+    add_custom_command(OUTPUT "${stubs}/libgcc_s.so"
+      COMMAND "${tools}/stubs" "${CMAKE_C_COMPILER}" "${stubs}"
+      DEPENDS "${tools}/stubs" "${tools}/shims.c" "${tools}/start.c" VERBATIM)
+    add_custom_target(ranktap_glibc_floor DEPENDS "${stubs}/libgcc_s.so")
+  endif()
+  add_dependencies(${target} ranktap_glibc_floor)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${stubs}/libgcc_s.so")
+  target_link_options(${target} PRIVATE "-L${stubs}")
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    target_link_options(${target} PRIVATE -Wl,--wrap=__libc_start_main "${stubs}/start.o")
+  endif()
+endfunction()

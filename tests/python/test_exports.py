@@ -136,7 +136,7 @@ class CsvTest(SimulatedTraining):
         for rank in range(4):
             kernels = sorted(int(row['duration_ns']) for row in rows
                              if row['kind'] in ('kernel', 'graph') and row['rank'] == str(rank))
-            events = json.loads((self.export('chrome', 'json') / f'rank-0000{rank}.json').read_text())['traceEvents']
+            events = json.loads((self.export('chrome', 'json') / f'rank-0000{rank}.pt.trace.json').read_text())['traceEvents']
             self.assertEqual(kernels, sorted(round(event['dur'] * 1000) for event in events
                                              if event.get('cat') == 'kernel' and event['ph'] == 'X'))
         self.assertEqual(min(int(row['start_ns']) for row in rows), 0)

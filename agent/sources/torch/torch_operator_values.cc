@@ -165,10 +165,10 @@ void AddText(const TorchLayout& layout, uint64_t payload, Parts& parts) {
 
 void AddValue(const TorchLayout& layout, const TorchValue& value, size_t depth, Parts& parts);
 
-void AddList(const TorchLayout& layout, uint64_t payload, size_t depth, Parts& parts) {
+void AddElements(const TorchLayout& layout, ValueCode code, std::span<const std::byte> elements,
+                 size_t depth, Parts& parts) {
   static_assert(kMostListElements == proto::kMostListValues);
-  const auto elements = ElementsOf(layout, payload);
-  parts.Add(ValueCode::kList);
+  parts.Add(code);
   parts.Add(static_cast<uint32_t>(elements.size() / kIValueBytes));
   for (size_t at = 0; at < elements.size(); at += kIValueBytes) {
     AddValue(layout, {elements.data() + at}, depth + 1, parts);
@@ -179,7 +179,11 @@ void AddValue(const TorchLayout& layout, const TorchValue& value, size_t depth, 
   const uint32_t tag = value.tag();
   if (tag == layout.tensor) return AddTensor(layout, value.payload(), parts);
   if (tag == layout.generic_list && depth < kMostNesting) {
-    return AddList(layout, value.payload(), depth, parts);
+    return AddElements(layout, ValueCode::kList, ElementsOf(layout, value.payload()), depth, parts);
+  }
+  if (tag == layout.values.tuple && tag != 0 && depth < kMostNesting) {
+    const auto elements = ElementsOfTuple(layout, value.payload());
+    return AddElements(layout, ValueCode::kTuple, elements, depth, parts);
   }
   if (tag == layout.none) return parts.Add(ValueCode::kNone);
   if (tag == layout.number || tag == layout.real) {

@@ -111,6 +111,10 @@ ValueLayout FindValueLayout(const ValueProbe& probe, const TorchLayout& layout) 
   if (probe.characters != 0 && !IsKnown(layout, text)) {
     found.text = text;
     found.characters = probe.characters;
+    // No operator takes a tuple, so that none is probed; PyTorch has always had its tag between
+    // those of flags and texts.
+    const uint32_t between = layout.flag + 1;
+    if (layout.flag != 0 && text == between + 1 && !IsKnown(layout, between)) found.tuple = between;
   }
   return found;
 }
@@ -125,6 +129,7 @@ std::string NotFoundOf(const ValueLayout& layout) {
   add(layout.device != 0, "devices of tensors");
   add(layout.text != 0, "texts");
   add(layout.device_tag != 0, "devices");
+  add(layout.tuple != 0, "tuples");
   return missing;
 }
 

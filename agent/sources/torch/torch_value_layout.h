@@ -22,6 +22,7 @@ struct ValueLayout {
   uint32_t text = 0;         // tag of a string
   size_t characters = 0;     // of a std::string in what a string's payload points to
   uint32_t device_tag = 0;   // tag of a device; its payload is type and index
+  uint32_t tuple = 0;        // tag of a tuple; its elements are where a list's vector is
 };
 
 // What the probe saw of values.

@@ -43,4 +43,20 @@ inline std::span<const std::byte> ElementsOf(const TorchLayout& layout, uint64_t
   return {begin, std::min(bytes, kMostListElements * kIValueBytes)};
 }
 
+// Of a tuple's payload: up to three of them in place, more in a vector, as
+// c10::ivalue::TupleElements has them where a list has its vector. None: PyTorch has them
+// otherwise.
+inline std::span<const std::byte> ElementsOfTuple(const TorchLayout& layout, uint64_t payload) {
+  constexpr size_t kInline = 3;
+  const auto* const tuple = reinterpret_cast<const std::byte*>(payload);
+  const auto count = ReadTorch<size_t>(tuple, layout.list);
+  const size_t first = layout.list + sizeof(count);
+  if (count > kInline) return {};
+  if (count != 0) return {tuple + first, count * kIValueBytes};
+  const auto* const begin = ReadTorch<const std::byte*>(tuple, first);
+  const auto* const end = ReadTorch<const std::byte*>(tuple, first + sizeof(void*));
+  const auto bytes = static_cast<size_t>(end - begin);
+  return {begin, std::min(bytes, kMostListElements * kIValueBytes)};
+}
+
 }  // namespace ranktap::agent

@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "collector/analysis/flops/convolution_dims.h"
 #include "collector/analysis/flops/einsum_flops.h"
 #include "collector/analysis/flops/op_inputs.h"
 #include "collector/analysis/flops/recurrent_flops.h"
@@ -29,25 +30,6 @@ Count MatrixProduct(const OpInputs& in) {
   const Dims* const b = in.Tensor(First + 1, Rank);
   if (a == nullptr || b == nullptr || a->size() != b->size()) return std::nullopt;
   return MultiplyAdds(Product({Product(*a), b->back()}));
-}
-
-// An entry of stride, padding or dilation: one for all axes, or one an axis.
-int64_t AtAxis(const Dims& list, size_t axis, int64_t otherwise) {
-  if (list.empty()) return otherwise;
-  return list.size() == 1 ? list[0] : axis < list.size() ? list[axis] : otherwise;
-}
-
-// Spatial dimensions after a convolution; stride, padding and dilation are inputs 3, 4 and 5.
-Dims ConvolvedDims(const OpInputs& in, const Dims& x, const Dims& w) {
-  const Dims stride = in.Integers(3), padding = in.Integers(4), dilation = in.Integers(5);
-  Dims out;
-  for (size_t axis = 0; axis + 2 < x.size() && axis + 2 < w.size(); ++axis) {
-    const int64_t step = AtAxis(stride, axis, 1);
-    const int64_t extent = AtAxis(dilation, axis, 1) * (w[axis + 2] - 1) + 1;
-    const int64_t padded = x[axis + 2] + 2 * AtAxis(padding, axis, 0);
-    out.push_back(step <= 0 || padded < extent ? 0 : (padded - extent) / step + 1);
-  }
-  return out;
 }
 
 // x [N, Cin, ...], w [Cout, Cin/groups, ...]; `places`: spatial dimensions where the filter is
@@ -180,12 +162,11 @@ Count BiasedTransposed(const OpInputs& in) {
   if (x == nullptr || w == nullptr || in.values.size() < 8) return std::nullopt;
   FlopCount count = MultiplyAdds(ConvolutionMacs(*x, *w, Spatial(*x)));
   if (in.Tensor(2, 1) == nullptr) return count;
-  const Dims stride = in.Integers(3), padding = in.Integers(4), extra = in.Integers(5),
-             groups = in.Integers(6), dilation = in.Integers(7);
+  const Dims groups = in.Integers(6);
   Dims out = {(*x)[0], (*w)[1], groups.empty() ? 1 : groups[0]};
-  for (size_t axis = 0; axis + 2 < x->size() && axis + 2 < w->size(); ++axis) {
-    out.push_back(((*x)[axis + 2] - 1) * AtAxis(stride, axis, 1) - 2 * AtAxis(padding, axis, 0) +
-                  AtAxis(dilation, axis, 1) * ((*w)[axis + 2] - 1) + AtAxis(extra, axis, 0) + 1);
+  for (const int64_t size :
+       TransposedDims(in, *x, *w, {.stride = 3, .padding = 4, .extra = 5, .dilation = 7})) {
+    out.push_back(size);
   }
   count.flops += Product(out);
   return count;

@@ -15,6 +15,7 @@
 #include "collector/export/chrome/kineto_copy.h"
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
+#include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
@@ -176,11 +177,21 @@ int32_t LaunchingThread(const Trace& trace) {
   return ThreadOf(trace, static_cast<uint16_t>(most));
 }
 
+// The thread whose ranges are the steps; of another source the one that launches.
+int32_t ThreadOfSteps(const Trace& trace) {
+  for (size_t i = 0; i < trace.ranges.size(); ++i) {
+    if (trace.dictionary.Domain(trace.ranges.domain[i]) == kStepDomain) {
+      return ThreadOf(trace, trace.ranges.writer[i]);
+    }
+  }
+  return LaunchingThread(trace);
+}
+
 void WriteSteps(const Trace& trace, ChromeEvents* events) {
   constexpr std::string_view kStep = "ProfilerStep";
   const StepList& steps = DetectSteps(trace);
-  if (steps.source.empty() || steps.source.starts_with(kStep)) return;
-  const int32_t thread = LaunchingThread(trace);
+  if (steps.source.empty() || steps.is_period || steps.source.starts_with(kStep)) return;
+  const int32_t thread = ThreadOfSteps(trace);
   for (const Step& step : steps.list) {
     if (!events->options().Keeps(step.start, step.end)) continue;
     JsonText name;
@@ -204,7 +215,8 @@ std::optional<Failure> WriteChrome(const Run& run, std::span<const Trace* const>
   HeadWriter head(run, trace, base_ns, &events);
   head.WriteHead();
   head.WriteNames();
-  if (options.hta_compat) {
+  // A file of torch.profiler's has these of its own.
+  if (trace.is_ours() || options.hta_compat) {
     WriteSteps(trace, &events);
     WriteModuleCalls(trace, &events);
   }

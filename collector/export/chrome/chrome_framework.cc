@@ -1,10 +1,13 @@
 // What a framework told of itself, in a Kineto trace: operators, Python calls, autograd's arrows,
 // allocations, annotations on streams, counters.
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "collector/analysis/activity_counters.h"
 #include "collector/analysis/framework/tensor_arrows.h"
 #include "collector/export/chrome/chrome_events.h"
+#include "collector/export/input_strides.h"
 #include "collector/file/json.h"
 
 namespace ranktap::collector {
@@ -84,7 +87,7 @@ class FrameworkWriter {
       if (ops.sequence.At(i) != 0) events_->Arg("Sequence number", ops.sequence.At(i) - 1);
       if (ops.forward_thread.At(i) != 0) events_->Arg("Fwd thread id", ops.forward_thread.At(i));
       ValueArg("Input Dims", ops.shapes.At(i));
-      ValueArg("Input Strides", ops.strides.At(i));
+      WriteStrides(i);
       ValueArg("Input type", ops.types.At(i));
       ValueArg("Concrete Inputs", ops.values.At(i));
       ValueArg("Output Dims", ops.output_shapes.At(i));
@@ -96,6 +99,14 @@ class FrameworkWriter {
       WriteCollectiveArgs(trace_, ops.collective.At(i), events_);
       events_->EndArgs();
     }
+  }
+
+  void WriteStrides(size_t i) {
+    ValueArg("Input Strides", trace_.operators.strides.At(i));
+    const auto recorded = strides_.find(static_cast<uint32_t>(i));
+    if (recorded == strides_.end()) return;
+    events_->Separate();
+    events_->json().Raw("\"Input Strides\":").Raw(recorded->second);
   }
 
   void WritePython() {
@@ -150,16 +161,27 @@ class FrameworkWriter {
   void WriteCounters() {
     const CounterSamples& samples = trace_.counters;
     for (size_t i = 0; i < samples.size(); ++i) {
-      if (!events_->options().KeepsMoment(samples.start[i])) continue;
-      const uint32_t device = samples.device[i];
-      events_->Begin().Raw("{\"ph\":\"C\",\"name\":").Raw(texts_.Name(samples.name[i]));
-      events_->json().Raw(",\"pid\":").Number(device == kNone ? trace_.info.pid : device);
-      events_->json().Raw(",");
-      events_->Time(samples.start[i]);
-      events_->json().Raw(",\"args\":{");
-      events_->Arg("value", samples.value[i]);
-      events_->EndArgs();
+      WriteSample(texts_.Name(samples.name[i]), samples.device[i], samples.start[i],
+                  samples.value[i]);
     }
+    if (!trace_.is_ours()) return;  // torch.profiler's events, and none besides
+    for (const ActivityCounter& counter : ActivityCounters(trace_)) {
+      const std::string name = '"' + counter.name + '"';
+      for (const auto& [time, value] : counter.points) {
+        WriteSample(name, counter.device, time, value);
+      }
+    }
+  }
+
+  void WriteSample(const std::string& quoted_name, uint32_t device, int64_t time, double value) {
+    if (!events_->options().KeepsMoment(time)) return;
+    events_->Begin().Raw("{\"ph\":\"C\",\"name\":").Raw(quoted_name);
+    events_->json().Raw(",\"pid\":").Number(device == kNone ? trace_.info.pid : device);
+    events_->json().Raw(",");
+    events_->Time(time);
+    events_->json().Raw(",\"args\":{");
+    events_->Arg("value", value);
+    events_->EndArgs();
   }
 
   // Ids of arrows are told apart by their category.
@@ -199,6 +221,7 @@ class FrameworkWriter {
   const Trace& trace_;
   ChromeEvents* events_;
   JsonTexts texts_;
+  std::unordered_map<uint32_t, std::string> strides_ = RecordedInputStrides(trace_);
 };
 
 }  // namespace

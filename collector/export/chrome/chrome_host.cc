@@ -38,17 +38,18 @@ class HostWriter {
     }
   }
 
-  // Written by chrome_modules.cc instead: as ranges they would be operators that nobody called.
-  bool IsModuleCall(const Ranges& ranges, size_t i) const {
-    return events_->options().hta_compat &&
-           trace_.dictionary.Domain(ranges.domain[i]) == kModuleDomain;
+  // Calls of modules and steps are written as torch.profiler writes them: chrome_modules.cc, and
+  // ProfilerStep#N.
+  bool IsWrittenAsTorchDoes(const Ranges& ranges, size_t i) const {
+    const std::string_view domain = trace_.dictionary.Domain(ranges.domain[i]);
+    return trace_.is_ours() && (domain == kModuleDomain || domain == kStepDomain);
   }
 
   void WriteRange(const Ranges& ranges, size_t i) {
     const bool kept = static_cast<RangeKind>(ranges.kind[i]) == RangeKind::kMark
                           ? events_->options().KeepsMoment(ranges.start[i])
                           : events_->options().Keeps(ranges.start[i], ranges.end[i]);
-    if (!kept || IsBookkeeping(trace_, ranges, i) || IsModuleCall(ranges, i)) return;
+    if (!kept || IsBookkeeping(trace_, ranges, i) || IsWrittenAsTorchDoes(ranges, i)) return;
     const std::string& name = Quoted(&range_names_, ranges.name[i],
                                      [](std::string_view text) { return std::string(text); });
     const int32_t thread = ThreadOf(trace_, ranges.writer[i]);

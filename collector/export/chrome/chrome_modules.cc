@@ -53,6 +53,7 @@ class ModuleCalls {
           events->json().Raw("\"Python parent id\":").Number(around.back().id);
         }
         events->Arg("Python module id", instance.number);
+        events->TextArg("module", SanitizedName(trace_.dictionary.String(span.name)));
         events->EndArgs();
       }
       around.push_back({span.end, id});

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "collector/analysis/collectives.h"
-#include "collector/analysis/flops/op_inputs.h"
 
 namespace ranktap::collector {
 namespace {
@@ -78,6 +77,7 @@ GraphCommunication::GraphCommunication(const Run& run, const Trace& trace,
       groups_(groups),
       raw_(options.raw_collectives),
       rank_(trace.info.rank.value_or(0)),
+      asked_for_(ReadHostMessages(trace)),
       runs_(MatchCollectives(run)) {
   const auto index = static_cast<uint32_t>(&trace - run.traces.data());
   for (size_t i = 0; i < runs_.size(); ++i) {
@@ -122,18 +122,10 @@ void GraphCommunication::SetPeer(const Asked& asked, const Collective* described
   const std::vector<uint32_t> ranks = groups_.RanksOf(node->group);
   int32_t peer = -1, tag = -1;
   if (described != nullptr) peer = sends ? described->destination_rank : described->source_rank;
-  if (peer < 0 && asked.op != kNone) {
-    // c10d::send(tensors, group, int peer, int tag): the peer's number in the group.
-    constexpr size_t kPeer = 2, kTag = 3;
-    const Operators& ops = trace_.operators;
-    const OpInputs inputs(trace_.dictionary.String(ops.shapes.At(asked.op)),
-                          trace_.dictionary.String(ops.values.At(asked.op)));
-    const Dims of = inputs.Integers(kPeer), tags = inputs.Integers(kTag);
-    if (of.size() == 1 && of[0] >= 0 && static_cast<size_t>(of[0]) < ranks.size()) {
-      peer = static_cast<int32_t>(ranks[static_cast<size_t>(of[0])]);
-    }
-    if (tags.size() == 1 && tags[0] >= 0 && tags[0] <= INT32_MAX)
-      tag = static_cast<int32_t>(tags[0]);
+  if (const auto found = asked_for_.find(asked.op); peer < 0 && found != asked_for_.end()) {
+    const auto of = static_cast<uint64_t>(found->second.peer);
+    if (of < ranks.size()) peer = static_cast<int32_t>(ranks[of]);
+    if (found->second.tag <= INT32_MAX) tag = static_cast<int32_t>(found->second.tag);
   }
   constexpr size_t kPair = 2;  // the other one
   if (peer < 0 && ranks.size() == kPair) {
@@ -184,6 +176,8 @@ uint32_t GraphCommunication::OfHost(const HostCollective& comm, GraphNode* node)
     asked = queue.front();
     queue.pop_front();
   }
+  const auto message = asked_for_.find(asked.op);
+  if (message != asked_for_.end() && node->message == 0) node->message = message->second.bytes;
   SetPeer(asked, nullptr, node);
   return asked.node;
 }

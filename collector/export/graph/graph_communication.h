@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collector/export/graph/graph_items.h"
+#include "collector/export/graph/host_messages.h"
 #include "collector/export/graph/work_graph.h"
 
 namespace ranktap::collector {
@@ -37,6 +38,7 @@ class GraphCommunication {
   const GraphGroups& groups_;
   bool raw_;
   uint32_t rank_;
+  std::map<uint32_t, HostMessage> asked_for_;              // by operator
   std::map<std::string, std::deque<Asked>> asked_;         // by type
   std::map<uint32_t, std::pair<size_t, size_t>> matched_;  // by kernel: run and member
   const std::vector<struct CollectiveRun>& runs_;

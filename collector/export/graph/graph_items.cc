@@ -113,10 +113,27 @@ class Lister {
                            MessageBytes(run), kNone});
       }
     }
-    for (uint32_t op = 0; op < trace_.operators.size() && !items_.collectives.empty(); ++op) {
+    const bool saw_calls = !items_.collectives.empty();
+    for (uint32_t op = 0; op < trace_.operators.size(); ++op) {
       const std::string_view name = trace_.dictionary.String(trace_.operators.name[op]);
-      is_collective_[op] = name.starts_with("gloo:");
+      if (!name.starts_with("gloo:")) continue;
+      const std::string type = CommunicationType(name);
+      is_collective_[op] = type == "send" || type == "recv" ? AddMessage(op, type) : saw_calls;
     }
+  }
+  // Messages are no calls of gloo's that the agent stands before: its operators are all there is.
+  // Theirs is the group of all ranks, unless there is another that they may be of.
+  bool AddMessage(uint32_t op, const std::string& type) {
+    if (IsInSmallerGroup()) return false;
+    AddHostCollective({trace_.operators.start[op], trace_.operators.end[op], type, "", 0, 0, op});
+    return true;
+  }
+  bool IsInSmallerGroup() const {
+    const std::vector<ProcessGroup>& groups = trace_.process_groups;
+    uint32_t most = 0;
+    for (const ProcessGroup& group : groups) most = std::max(most, group.size);
+    return std::ranges::any_of(
+        groups, [&](const ProcessGroup& group) { return group.size > 1 && group.size < most; });
   }
   void AddHostCollective(HostCollective comm) {
     if (!Keeps(comm.start, comm.end)) return;

@@ -28,14 +28,36 @@ std::string Duration(int64_t ns) {
                         : fmt::format("{:.2f} ms", static_cast<double>(ns) / 1e6);
 }
 
-// Short enough for a box, without what dot or XML take for their own.
-std::string Label(const std::string& name) {
+// Short enough for a box, without what a format takes for its own.
+std::string Label(const std::string& name, std::string_view special) {
   constexpr size_t kLongest = 48;
   std::string label = name.substr(0, kLongest);
   std::ranges::replace_if(
-      label, [](char c) { return std::string_view("\"\\&<>").find(c) != std::string_view::npos; },
-      ' ');
+      label, [special](char c) { return special.find(c) != std::string_view::npos; }, ' ');
   return SanitizedName(label);
+}
+std::string XmlLabel(const std::string& name) { return Label(name, "\"\\&<>"); }
+
+// What a box says first: a thread by its number, not by PyTorch's name for all of them.
+std::string BoxName(const GraphNode& node) {
+  if (node.name == "[pytorch|profiler|execution_trace|thread]") {
+    return fmt::format("thread {}", node.thread);
+  }
+  return Label(node.name, "\"\\");
+}
+
+// "\nallreduce, 1048576 B, group 0" as a line of a box; empty: it does not communicate.
+std::string Communication(const GraphNode& node) {
+  using Kind = GraphNode::Kind;
+  if (node.kind == Kind::kSend) {
+    return fmt::format("\\nto rank {}, {} B, tag {}", node.destination, node.message, node.tag);
+  }
+  if (node.kind == Kind::kReceive) {
+    return fmt::format("\\nfrom rank {}, {} B, tag {}", node.source, node.message, node.tag);
+  }
+  if (node.kind != Kind::kCollective) return {};
+  return fmt::format("\\n{}, {} B, group {}", node.collective, node.message,
+                     Label(node.group, "\"\\"));
 }
 
 const char* KindOf(const GraphNode& node) {
@@ -58,8 +80,9 @@ void WriteDot(const WorkGraph& graph, OutputFile* file) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& node = graph.nodes[i];
     const std::string lane = node.stream >= 0 ? fmt::format(", stream {}", node.stream) : "";
-    file->Write(fmt::format("  n{} [label=\"{}\\n{}{}\", fillcolor=\"{}\"];\n", i + 1,
-                            Label(node.name), Duration(node.duration), lane, ColorOf(node)));
+    file->Write(fmt::format("  n{} [label=\"{}\\n{}{}{}\", fillcolor=\"{}\"];\n", i + 1,
+                            BoxName(node), Duration(node.duration), lane, Communication(node),
+                            ColorOf(node)));
   }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode& node = graph.nodes[i];
@@ -97,7 +120,7 @@ void WriteGraphMl(const WorkGraph& graph, OutputFile* file) {
                     "<data key=\"phase\">{}</data><data key=\"start\">{}</data>"
                     "<data key=\"duration\">{}</data><data key=\"flops\">{}</data>"
                     "<data key=\"bytes\">{}</data><data key=\"stream\">{}</data></node>\n",
-                    i + 1, Label(node.name), KindOf(node), node.phase, node.start, node.duration,
+                    i + 1, XmlLabel(node.name), KindOf(node), node.phase, node.start, node.duration,
                     node.flops, node.bytes, node.stream));
   }
   const auto edge = [file](uint32_t from, size_t to, const char* kind) {

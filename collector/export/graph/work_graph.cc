@@ -307,7 +307,7 @@ class Builder {
                                  : "gloo:" + comm.type;
     SetTimes(item, item.end - item.key);
     const uint32_t asked = communication_.OfHost(comm, &node);
-    node.bytes = static_cast<uint64_t>(comm.bytes);
+    node.bytes = static_cast<uint64_t>(node.message);
     const uint32_t by = asked != kNobody ? asked : first_root_;
     if (by != kNobody) node.control.push_back(by);
     Depend(by);

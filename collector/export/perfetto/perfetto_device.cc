@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "collector/analysis/activity_counters.h"
 #include "collector/export/cupti_names.h"
 #include "collector/export/exporters.h"
 #include "collector/export/json_text.h"
@@ -51,6 +52,7 @@ class DeviceWriter {
     WriteMemory();
     WriteAllocator();
     WriteCounters();
+    WriteActivity();
   }
 
  private:
@@ -349,6 +351,22 @@ class DeviceWriter {
             PerfettoPackets::Unit::kNone, time);
       }
       packets_.Count(track, time, samples.value[i]);
+    }
+  }
+
+  void WriteActivity() {
+    for (const ActivityCounter& counter : ActivityCounters(trace_)) {
+      PerfettoTrack* track = nullptr;
+      for (const auto& [time, value] : counter.points) {
+        if (!state_.options.KeepsMoment(time)) continue;
+        if (track == nullptr) {
+          track = packets_.AddCounter(
+              {counter.name, counter.device == kNone ? state_.process : Device(counter.device),
+               (1 << 25) + 4},
+              PerfettoPackets::Unit::kNone, time + shift_);
+        }
+        packets_.Count(track, time + shift_, value);
+      }
     }
   }
 

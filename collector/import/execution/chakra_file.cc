@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cstring>
+#include <utility>
 
 namespace ranktap::collector {
 namespace {
@@ -17,7 +18,11 @@ Result<ChakraFile> ChakraFile::Open(const std::string& path) {
   if (!source) return Failure{source.message()};
   ChakraFile file(std::move(*source));
   std::string message;
-  if (file.Take(&message) && !file.metadata_.ParseFromString(message)) {
+  constexpr char kNodesId = 0x08;  // a number, where GlobalMetadata has a text or a message
+  if (file.Take(&message) && message.starts_with(kNodesId)) {
+    file.has_metadata_ = false;
+    file.first_ = std::move(message);
+  } else if (!file.metadata_.ParseFromString(message)) {
     file.Stop("the first message is no GlobalMetadata");
   }
   if (!file.damage_.what.empty()) {
@@ -72,8 +77,8 @@ bool ChakraFile::Take(std::string* message) {
 }
 
 bool ChakraFile::Next(chakra::Node* node) {
-  std::string message;
-  if (!Take(&message)) return false;
+  std::string message = std::exchange(first_, {});
+  if (message.empty() && !Take(&message)) return false;
   return node->ParseFromString(message) || Stop("a message is no Node; the rest is not read");
 }
 

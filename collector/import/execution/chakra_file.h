@@ -17,7 +17,9 @@ class ChakraFile {
  public:
   static Result<ChakraFile> Open(const std::string& path);
 
+  // Empty where the file begins with a node.
   const chakra::GlobalMetadata& metadata() const { return metadata_; }
+  bool has_metadata() const { return has_metadata_; }
   // False: the end, or the place where the file is damaged.
   bool Next(chakra::Node* node);
   // Where reading stopped before the end; what is empty: it did not.
@@ -37,6 +39,8 @@ class ChakraFile {
   uint64_t before_ = 0;   // bytes of the file in front of chunk_
   uint64_t message_ = 0;  // where the one being read begins
   chakra::GlobalMetadata metadata_;
+  bool has_metadata_ = true;
+  std::string first_;  // a node where GlobalMetadata should be, until Next() has taken it
   Damage damage_;
 };
 

@@ -111,6 +111,34 @@ void ReadGroupsBeside(const std::string& path, Trace* trace) {
   }
 }
 
+// All ones: it is cut off, or longer than 5 bytes.
+uint64_t TakeVarint(std::string_view bytes, size_t* at) {
+  uint64_t value = 0;
+  for (unsigned shift = 0; *at < bytes.size() && shift < 35; shift += 7) {
+    const auto byte = static_cast<unsigned char>(bytes[(*at)++]);
+    value |= uint64_t{byte & 0x7fU} << shift;
+    if (byte < 0x80) return value;
+  }
+  return ~uint64_t{0};
+}
+
+// A size, then a number and a name of some length.
+bool LooksLikeChakraNode(std::string_view head) {
+  constexpr char kId = 0x08, kName = 0x12;
+  constexpr uint64_t kLeastName = 4, kMostBytes = 1 << 20;
+  size_t at = 0;
+  const uint64_t size = TakeVarint(head, &at);
+  if (size > kMostBytes || at >= head.size() || head[at++] != kId) return false;
+  if (TakeVarint(head, &at) == ~uint64_t{0} || at >= head.size() || head[at++] != kName) {
+    return false;
+  }
+  const uint64_t length = TakeVarint(head, &at);
+  if (length < kLeastName || length >= size) return false;
+  const std::string_view name = head.substr(std::min(at, head.size()), length);
+  return name.size() >= kLeastName &&
+         std::ranges::all_of(name, [](unsigned char c) { return std::isprint(c) != 0; });
+}
+
 }  // namespace
 
 Result<Trace> ImportChakra(const std::string& path) {
@@ -144,6 +172,11 @@ Result<Trace> ImportChakra(const std::string& path) {
     return Failure{fmt::format("{}: no node in it can be read (at byte {}: {})", path,
                                trace.damage[0].offset, trace.damage[0].what)};
   }
+  if (!file->has_metadata()) {
+    trace.info.notes.push_back(
+        "it begins with a node and not with GlobalMetadata, which Chakra's own readers want: "
+        "ranktap export --format chakra writes one");
+  }
   ReadGroupsBeside(path, &trace);
   if (tables.Finish()) {
     trace.info.notes.push_back(
@@ -153,18 +186,11 @@ Result<Trace> ImportChakra(const std::string& path) {
   return trace;
 }
 
-// A size, then GlobalMetadata: a version, an attribute with a name, or both.
+// A size, then GlobalMetadata: a version, an attribute with a name, or both; or nothing, or a node.
 bool LooksLikeChakra(std::string_view head) {
+  if (LooksLikeChakraNode(head.starts_with('\0') ? head.substr(1) : head)) return true;
   size_t at = 0;
-  const auto varint = [&]() -> uint64_t {
-    uint64_t value = 0;
-    for (unsigned shift = 0; at < head.size() && shift < 35; shift += 7) {
-      const auto byte = static_cast<unsigned char>(head[at++]);
-      value |= uint64_t{byte & 0x7fU} << shift;
-      if (byte < 0x80) return value;
-    }
-    return ~uint64_t{0};
-  };
+  const auto varint = [&] { return TakeVarint(head, &at); };
   // Each of what a name or a version is made of, as far as the head goes.
   const auto text = [&](uint64_t size) {
     if (size > head.size()) size = head.size() > at ? head.size() - at : 0;

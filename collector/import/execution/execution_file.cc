@@ -34,6 +34,15 @@ uint64_t NumberIn(const Json& value) {
   return value.is_string() && ParseUnsigned(value.get<std::string>(), &number) ? number : 0;
 }
 
+// Scripts write numbers of nodes as texts, and the parent as a list.
+std::optional<uint64_t> IdIn(const Json& found) {
+  const Json& value = found.is_array() && !found.empty() ? found.front() : found;
+  if (value.is_number_unsigned()) return value.get<uint64_t>();
+  uint64_t number = 0;
+  if (!value.is_string() || !ParseUnsigned(value.get<std::string>(), &number)) return std::nullopt;
+  return number;
+}
+
 int64_t MicrosecondsIn(const Json& value) {
   int64_t ns = 0;
   return value.is_number() && ParseMicroseconds(WriteJson(value), &ns) ? ns : 0;
@@ -77,15 +86,17 @@ class NodeReader {
 
   // nullopt: no node.
   std::optional<ExecutionNode> Read(const Json& json) {
-    if (!json.is_object() || !At(json, "id").is_number_unsigned()) return std::nullopt;
+    const std::optional<uint64_t> id = IdIn(At(json, "id"));
+    if (!json.is_object() || !id) return std::nullopt;
     attrs_.clear();
     for (const Json& attr : At(json, "attrs")) {
       if (attr.is_object()) attrs_[TextIn(At(attr, "name"))] = &At(attr, "value");
     }
     json_ = &json;
     ExecutionNode node;
-    node.id = NumberIn(At(json, "id"));
-    node.parent = NumberIn(json.contains("ctrl_deps") ? At(json, "ctrl_deps") : At(json, "parent"));
+    node.id = *id;
+    node.parent =
+        IdIn(json.contains("ctrl_deps") ? At(json, "ctrl_deps") : At(json, "parent")).value_or(0);
     node.name = TextIn(At(json, "name"));
     node.record_function = NumberIn(Attr("rf_id"));
     node.scope = NumberIn(Attr("scope"));
@@ -309,7 +320,9 @@ Result<Trace> ImportExecutionTrace(const std::string& path) {
         "an execution trace has no times: operators stand in their order, and every duration is "
         "made up; name torch.profiler's file of the same steps beside it");
   }
-  if (!file.schema().starts_with("1.0.") && !file.schema().starts_with("1.1.")) {
+  if (file.schema().empty()) {
+    trace.info.notes.push_back("it names no schema: it was read as 1.1.1");
+  } else if (!file.schema().starts_with("1.0.") && !file.schema().starts_with("1.1.")) {
     trace.info.notes.push_back(
         fmt::format("its schema {} is newer than 1.1.1, as which it was read", file.schema()));
   }
@@ -321,9 +334,15 @@ bool LooksLikeExecutionTrace(std::string_view head) {
   size_t at = FirstOfJson(head);
   if (at == head.npos || head[at] != '{') return false;
   at = FirstOfJson(head, at + 1);
-  if (at == head.npos || !head.substr(at).starts_with("\"schema\"")) return false;
-  at = FirstOfJson(head, at + 8);
-  return at != head.npos && head[at] == ':';
+  if (at == head.npos) return false;
+  // PyTorch begins with the schema; what went through a script may begin with any other.
+  for (const std::string_view key :
+       {"\"schema\"", "\"pid\"", "\"time\"", "\"start_ts\"", "\"finish_ts\""}) {
+    if (!head.substr(at).starts_with(key)) continue;
+    at = FirstOfJson(head, at + key.size());
+    return at != head.npos && head[at] == ':';
+  }
+  return false;
 }
 
 }  // namespace ranktap::collector

@@ -13,8 +13,8 @@
 
 #include "collector/analysis/flops/op_flops.h"
 #include "collector/analysis/flops/op_inputs.h"
-#include "collector/analysis/flops/peak_flops.h"
 #include "collector/analysis/framework/op_modules.h"
+#include "collector/analysis/roofline/device_peaks.h"
 #include "collector/analysis/timed_steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"

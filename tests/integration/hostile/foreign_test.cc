@@ -157,7 +157,7 @@ TEST(SpoiltBuildTest, AnAgentThatNeedsANewerGlibcIsSaid) {
   const std::string path = build.Path("lib/libranktap_agent.so");
   std::ifstream in(path, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
-  const std::string old("GLIBC_2.34\0", 11);
+  const std::string old("GLIBC_2.17\0", 11);
   const size_t at = bytes.find(old);
   ASSERT_NE(at, std::string::npos);
   bytes.replace(at, old.size(), std::string("GLIBC_2.99\0", 11));

@@ -1,9 +1,9 @@
 // Reshapes and copies between the optimizer's step and the next forward pass.
 #include <fmt/core.h>
 
+#include "collector/analysis/kernel_kinds.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/chosen_work.h"
-#include "collector/report/insights/kernel_kinds.h"
 #include "collector/report/insights/pass_times.h"
 #include "collector/report/insights/rules/all_rules.h"
 #include "collector/report/steps/device_sweep.h"

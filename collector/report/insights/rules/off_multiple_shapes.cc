@@ -7,9 +7,9 @@
 
 #include "collector/analysis/flops/dtype_sizes.h"
 #include "collector/analysis/flops/op_inputs.h"
+#include "collector/analysis/kernel_kinds.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/chosen_work.h"
-#include "collector/report/insights/kernel_kinds.h"
 #include "collector/report/insights/rules/all_rules.h"
 
 namespace ranktap::collector {

@@ -31,7 +31,7 @@ Ended Call(int (*command)(const std::vector<std::string>&), std::vector<std::str
 TEST(RefusalsTest, AnOptionThatTheReportDoesNotHeedIsRefusedWithTheNamesOfThoseThatDo) {
   const Ended ended = Call(&ReportCommand, {"RUN", "kernels", "--operator", "x"});
   EXPECT_EQ(ended.status, kWrongUsage);
-  EXPECT_THAT(ended.complained, HasSubstr("--operator is for patterns, not for kernels"));
+  EXPECT_THAT(ended.complained, HasSubstr("--operator is for pace, patterns, not for kernels"));
 }
 
 TEST(RefusalsTest, WithoutANameAnOptionThatNoTableOfTheSummaryHeedsIsRefused) {

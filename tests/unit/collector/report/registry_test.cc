@@ -113,18 +113,30 @@ TEST(ReportRegistryTest, EachOptionIsHeededBySomeReport) {
   for (const ReportOption& option : kReportOptions) {
     EXPECT_NE(NamesThatHeed(option.bit), "") << option.name;
   }
-  EXPECT_EQ(NamesThatHeed(kOperator), "patterns");
+  EXPECT_EQ(NamesThatHeed(kOperator), "pace, patterns");
 }
 
 TEST(ReportRegistryTest, NsysNamesFindTheReportThatAnswersTheSame) {
-  for (const auto& [nsys, ours] :
-       {std::pair("cuda_gpu_kern_sum", "kernels"), std::pair("cuda_api_sum", "apis"),
-        std::pair("nvtx_pushpop_sum", "ranges"), std::pair("nvtx_kern_sum", "range-kernels"),
-        std::pair("nvtx_gpu_proj_sum", "range-projection"),
-        std::pair("nvtx_pushpop_trace", "range-trace"),
-        std::pair("cuda_kern_exec_sum", "launches-by-kernel"),
-        std::pair("cuda_gpu_mem_size_sum", "copies"), std::pair("gpu_gaps", "insights"),
-        std::pair("nccl_sum", "comm")}) {
+  for (const auto& [nsys, ours] : {std::pair("cuda_gpu_kern_sum", "kernels"),
+                                   std::pair("cuda_api_sum", "apis"),
+                                   std::pair("nvtx_pushpop_sum", "ranges"),
+                                   std::pair("nvtx_kern_sum", "range-kernels"),
+                                   std::pair("nvtx_gpu_proj_sum", "range-projection"),
+                                   std::pair("nvtx_pushpop_trace", "range-trace"),
+                                   std::pair("cuda_kern_exec_sum", "launches-by-kernel"),
+                                   std::pair("cuda_gpu_mem_size_sum", "copies"),
+                                   std::pair("gpu_gaps", "insights"),
+                                   std::pair("nccl_sum", "comm"),
+                                   std::pair("cuda_gpu_kern_hist", "kernel-histogram"),
+                                   std::pair("cuda_gpu_kern_gb_sum", "kernels"),
+                                   std::pair("cuda_gpu_kern_pace", "pace"),
+                                   std::pair("cuda_gpu_mem_time_sum", "copies"),
+                                   std::pair("cuda_gpu_time_util_map", "usage-over-time"),
+                                   std::pair("nccl_gpu_overlap_trace", "overlap"),
+                                   std::pair("nvtx_pace", "pace"),
+                                   std::pair("nvtx_gpu_proj_trace", "range-trace"),
+                                   std::pair("nvtx_startend_sum", "ranges"),
+                                   std::pair("nvtx_sum", "ranges")}) {
     ASSERT_NE(FindReport(nsys), nullptr) << nsys;
     EXPECT_EQ(FindReport(nsys)->name, ours);
   }

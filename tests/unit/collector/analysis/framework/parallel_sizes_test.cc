@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "collector/analysis/flops/peak_flops.h"
+#include "collector/analysis/roofline/device_peaks.h"
 
 namespace ranktap::collector {
 namespace {

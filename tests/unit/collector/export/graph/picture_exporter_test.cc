@@ -57,6 +57,15 @@ TEST_F(WorkGraphPicture, DotHasABoxForEachNodeOfTheWindow) {
   EXPECT_EQ(Count(Text("second.dot"), "[label=\"ProfilerStep#0"), 0u);
 }
 
+TEST_F(WorkGraphPicture, BoxesSayWhatIsCommunicatedWithWhom) {
+  ASSERT_FALSE(Write("all.dot"));
+  const std::string text = Text("all.dot");
+  EXPECT_THAT(text, HasSubstr("allreduce, 1048576 B, group 0\""));
+  EXPECT_THAT(text, HasSubstr("\\nto rank 1, 262144 B, tag 0\""));
+  EXPECT_THAT(text, HasSubstr("[label=\"thread "));
+  EXPECT_THAT(text, HasSubstr("Memcpy DtoH (Device -> Pageable)"));
+}
+
 TEST_F(WorkGraphPicture, WithoutGraphvizItSaysWhichFormatsNeedNone) {
   const std::string path = std::getenv("PATH");
   ::setenv("PATH", "/nonexistent", 1);

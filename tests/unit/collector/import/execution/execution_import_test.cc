@@ -237,6 +237,41 @@ TEST(ExecutionImport, DamageIsToldWithItsOffsetAndTheRestIsRead) {
   EXPECT_THAT(cut.traces[0].damage[0].what, HasSubstr("cut off"));
 }
 
+// As scripts leave them: numbers as texts, the parent as a list, the schema last or gone.
+TEST(ExecutionImport, FilesThatWentThroughAScriptAreRead) {
+  const auto as_text = [](std::string node) {
+    node.replace(node.find("\"id\":4"), 6, "\"id\":\"4\"");
+    return node.replace(node.find("\"ctrl_deps\":3"), 13, "\"ctrl_deps\":[\"3\"]");
+  };
+  const std::string nodes =
+      Node(3, 2, "aten::linear", 1) + "," + as_text(Node(4, 3, "aten::addmm", 2, kOneTensor));
+  for (const std::string& text :
+       {Observed("1.1.0-chakra.0.0.4", nodes),
+        R"({"pid": 10, "time": "x", "nodes": [)" + nodes + R"(], "schema": "1.0.4-chakra.0.0.4"})",
+        R"({"finish_ts": 3, "nodes": [)" + nodes + R"(], "pid": 10})"}) {
+    const collector::Run run = OpenText(text);
+    const Trace& trace = run.traces.at(0);
+    ASSERT_EQ(trace.operators.size(), 2u) << text;
+    EXPECT_EQ(trace.operators.parent[RowNamed(trace, "aten::addmm")],
+              RowNamed(trace, "aten::linear"));
+    EXPECT_EQ(trace.info.pid, 10u);
+    const bool has_schema = text.find("schema") != text.npos;
+    EXPECT_EQ(trace.info.notes.size(), has_schema ? 1u : 2u);
+    EXPECT_EQ(trace.info.notes.back().starts_with("it names no schema"), !has_schema);
+  }
+}
+
+TEST(ExecutionImport, ChakrasFilesWithoutMetadataAreRead) {
+  const std::string whole = BytesOf(kData + "astra2/rank.0.et");
+  const size_t nodes = 1 + static_cast<size_t>(whole[0]);  // its size is one byte
+  const size_t operators = Opened({kData + "astra2/rank.0.et"}).traces.at(0).operators.size();
+  const collector::Run empty = OpenText(std::string(1, '\0') + whole.substr(nodes));
+  EXPECT_EQ(empty.traces.at(0).operators.size(), operators);
+  const collector::Run without = OpenText(whole.substr(nodes));
+  EXPECT_EQ(without.traces.at(0).operators.size(), operators);
+  EXPECT_THAT(without.traces[0].info.notes, ElementsAre(HasSubstr("GlobalMetadata")));
+}
+
 TEST(ExecutionImport, NoPrefixAndNoChangedByteOfAFileIsFatal) {
   TemporaryDirectory directory;
   const std::string whole = BytesOf(kData + "astra2/rank.0.et");

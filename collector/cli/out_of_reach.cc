@@ -1,0 +1,76 @@
+#include "collector/cli/out_of_reach.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+
+namespace ranktap::collector {
+namespace {
+
+enum class Kind { kClearsEnvironment, kAsksDaemon, kOtherMachine };
+
+struct Starter {
+  std::string_view name;
+  Kind kind;
+};
+
+constexpr auto kStarters = std::to_array<Starter>({{"sudo", Kind::kClearsEnvironment},
+                                                   {"su", Kind::kClearsEnvironment},
+                                                   {"doas", Kind::kClearsEnvironment},
+                                                   {"docker", Kind::kAsksDaemon},
+                                                   {"podman", Kind::kAsksDaemon},
+                                                   {"nerdctl", Kind::kAsksDaemon},
+                                                   {"kubectl", Kind::kAsksDaemon},
+                                                   {"systemd-run", Kind::kAsksDaemon},
+                                                   {"ssh", Kind::kOtherMachine}});
+
+// The first folder or file on the way to `path` that other users may not use; empty: they may.
+std::string ClosedOnTheWayTo(const std::string& path) {
+  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string at = path.substr(0, end);
+    struct stat status {};
+    const mode_t wanted = end == std::string::npos ? S_IROTH : S_IXOTH;
+    if (::stat(at.c_str(), &status) != 0 || (status.st_mode & wanted) == 0) return at;
+    if (end == std::string::npos) return {};
+  }
+}
+
+std::string Advice(std::string_view name, Kind kind) {
+  switch (kind) {
+    case Kind::kClearsEnvironment:
+      return fmt::format(
+          "{} clears the environment, which carries the agent. Put ranktap behind it: {} ... "
+          "ranktap run -- COMMAND",
+          name, name);
+    case Kind::kAsksDaemon:
+      return fmt::format(
+          "{} has a daemon start the processes. Run ranktap inside the container, or ranktap "
+          "collect beside it (docs/containers.md)",
+          name);
+    case Kind::kOtherMachine:
+      return "ssh leaves the environment behind. Run ranktap on the other machine: ssh HOST "
+             "ranktap "
+             "run -- COMMAND";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string WhyOutOfReach(const std::vector<std::string>& command, const std::string& library) {
+  const std::string name = command.empty() ? "" : command[0].substr(command[0].rfind('/') + 1);
+  for (const Starter& starter : kStarters) {
+    if (starter.name == name) return Advice(name, starter.kind);
+  }
+  const std::string closed = ::geteuid() == 0 ? ClosedOnTheWayTo(library) : "";
+  if (closed.empty()) return {};
+  return fmt::format(
+      "a process that became another user cannot load the agent: others may not enter or read {}. "
+      "Install ranktap where all may: scripts/install /opt/ranktap",
+      closed);
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,32 @@
+#include "collector/cli/report_roofs.h"
+
+#include "collector/analysis/roofline/roofline_rows.h"
+#include "collector/cli/command.h"
+
+namespace ranktap::collector {
+
+void AddRoofOptions(Arguments* app, ReportOptions* options) {
+  constexpr const char* kGroup = "roofline";
+  app->Add("--by", &options->by, "what shares a row (default operator)")
+      .OneOf({kRooflineByNames.begin(), kRooflineByNames.end()})
+      .Group(kGroup);
+  app->Add("--depth", &options->depth,
+           "of --by module: parts of the name below the root; else all of them")
+      .From(0, 1'000)
+      .Group(kGroup);
+  app->Add("--device", &options->device,
+           "whose roofs, as \"A100 80GB\", \"1080 Ti\"; else the traces' own")
+      .Group(kGroup);
+  app->Add("--peak-bandwidth", &options->peak_bandwidth,
+           "most B/s of the device's memory, as 3.35e12; else its data sheet's")
+      .Positive()
+      .Group(kGroup);
+}
+
+bool DeviceIsKnown(const ReportOptions& options) {
+  const std::optional<std::string> wrong = WrongWith(RoofQuestion{.device = options.device});
+  if (wrong) Complain(*wrong);
+  return !wrong;
+}
+
+}  // namespace ranktap::collector

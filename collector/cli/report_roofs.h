@@ -1,0 +1,14 @@
+// What a person may say of the roofs of *roofline*. A part of report.cc.
+#pragma once
+
+#include "collector/cli/arguments.h"
+#include "collector/report/options.h"
+
+namespace ranktap::collector {
+
+void AddRoofOptions(Arguments* app, ReportOptions* options);
+
+// False, after a complaint: nobody knows the roofs of the device that is asked for.
+bool DeviceIsKnown(const ReportOptions& options);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,229 @@
+#include "collector/cli/served_runs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <sstream>
+
+#include "collector/cli/page.h"
+#include "collector/export/exporters.h"
+#include "collector/file/printable.h"
+#include "collector/file/run_info.h"
+#include "collector/import/open_run.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr std::string_view kPolicy =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+// The page that hands the trace to Perfetto fetches it from us.
+constexpr std::string_view kPerfettoPolicy =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src "
+    "'self'; base-uri 'none'; form-action 'none'";
+constexpr std::string_view kHead = R"(<!doctype html><html lang="en"><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<style>
+:root { --bg: #f4f5f7; --card: #fff; --text: #1b2430; --muted: #5d6b7a; --line: #dfe4ea; --accent: #1f5fa8; }
+@media (prefers-color-scheme: dark) { :root { --bg: #11161d; --card: #1a212b; --text: #e4e9ef; --muted: #98a6b5; --line: #303b49; --accent: #7db8f0; } }
+body { margin: 0; background: var(--bg); color: var(--text); font: 14px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif; }
+main { max-width: 1000px; margin: 32px auto; padding: 0 20px; }
+h1 { font-size: 20px; margin: 0 0 4px; } p { color: var(--muted); margin: 4px 0 16px; overflow-wrap: anywhere; }
+ul { list-style: none; margin: 0; padding: 0; background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
+li { padding: 12px 18px; border-top: 1px solid var(--line); display: flex; flex-wrap: wrap; gap: 2px 18px; align-items: baseline; }
+li:first-child { border-top: 0; } li b { min-width: 180px; } li span { color: var(--muted); flex: 1 1 260px; overflow-wrap: anywhere; }
+a { color: var(--accent); text-decoration: none; } a:hover { text-decoration: underline; }
+button { font: inherit; padding: 6px 16px; border-radius: 6px; border: 1px solid var(--accent); background: var(--accent); color: var(--card); cursor: pointer; }
+</style>
+)";
+// Perfetto's way to be given a trace: ask until it answers, then send it.
+constexpr std::string_view kPerfettoPage = R"(<title>Perfetto · ranktap</title><main>
+<h1>Open in Perfetto</h1><p>This opens ui.perfetto.dev in a new window and hands it the trace there, in your browser. The site
+does not upload it. Without a network, download the file instead.</p>
+<p><button id="open" type="button">Open in Perfetto</button> &nbsp; <a href="trace" download="ranktap.pftrace">download the trace</a></p>
+<p id="state" role="status"></p></main><script>
+'use strict';
+const ORIGIN = 'https://ui.perfetto.dev';
+const say = (text) => { document.getElementById('state').textContent = text; };
+document.getElementById('open').addEventListener('click', async () => {
+  const target = window.open(ORIGIN);
+  if (!target) { say('The browser has blocked the new window.'); return; }
+  say('Writing the trace…');
+  const answer = await fetch('trace');
+  if (!answer.ok) { say(await answer.text()); return; }
+  const buffer = await answer.arrayBuffer();
+  say('Waiting for Perfetto…');
+  const asking = setInterval(() => target.postMessage('PING', ORIGIN), 50);
+  window.addEventListener('message', (event) => {
+    if (event.origin !== ORIGIN || event.source !== target || event.data !== 'PONG' || buffer.byteLength === 0) return;
+    clearInterval(asking);
+    target.postMessage({perfetto: {buffer, title: document.title, fileName: 'ranktap.pftrace'}}, ORIGIN, [buffer]);
+    say('Perfetto has the trace.');
+  });
+});
+</script>
+)";
+
+std::string Escaped(std::string_view text) {
+  std::string escaped;
+  for (const char byte : Printable(std::string(text))) {
+    if (byte == '<' || byte == '>' || byte == '&' || byte == '"') {
+      escaped += fmt::format("&#{};", static_cast<int>(byte));
+    } else {
+      escaped += byte;
+    }
+  }
+  return escaped;
+}
+
+HttpResponse Sentence(int status, const std::string& text) {
+  return {.status = status, .type = "text/plain; charset=utf-8", .body = text + "\n"};
+}
+
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  DIR* const directory = ::opendir(folder.c_str());
+  if (directory == nullptr) return names;
+  while (const dirent* const entry = ::readdir(directory)) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  ::closedir(directory);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool IsTrace(std::string_view name) {
+  constexpr std::string_view kEndings[] = {".trace", ".json", ".json.gz", ".sqlite", ".et"};
+  return std::any_of(std::begin(kEndings), std::end(kEndings),
+                     [name](std::string_view ending) { return name.ends_with(ending); });
+}
+
+// Its run.json; an empty one where there is none.
+RunInfo InfoOf(const std::string& path) {
+  std::ifstream file(path + "/run.json");
+  std::stringstream text;
+  text << file.rdbuf();
+  const Result<RunInfo> info = ParseRunInfo(text.str(), path);
+  return info ? *info : RunInfo{};
+}
+
+std::string Describe(const RunInfo& info) {
+  if (info.start_realtime_ns == 0) return "files of another tool";
+  const auto seconds = static_cast<time_t>(info.start_realtime_ns / 1'000'000'000);
+  tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  std::string command;
+  for (const std::string& word : info.command) command += (command.empty() ? "" : " ") + word;
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC · {} {} · {}", utc.tm_year + 1900,
+                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, info.traces.size(),
+                     info.traces.size() == 1 ? "rank" : "ranks", command);
+}
+
+bool IsRun(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return false;
+  if (!S_ISDIR(status.st_mode)) return true;
+  const std::vector<std::string> names = NamesIn(path);
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return name == "run.json" || IsTrace(name); });
+}
+
+}  // namespace
+
+ServedRuns::ServedRuns(std::string root, std::string secret)
+    : root_(std::move(root)), secret_(std::move(secret)) {
+  while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
+  is_run_ = IsRun(root_);
+}
+
+std::vector<ServedRuns::Entry> ServedRuns::Runs() const {
+  if (is_run_) return {{root_.substr(root_.rfind('/') + 1), root_}};
+  std::vector<Entry> runs;
+  for (const std::string& name : NamesIn(root_)) {
+    struct stat status {};
+    const std::string path = root_ + "/" + name;
+    const bool is_folder = ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+    if (is_folder && IsRun(path)) runs.push_back({name, path});
+  }
+  return runs;
+}
+
+HttpResponse ServedRuns::List() const {
+  const std::vector<Entry> runs = Runs();
+  std::string body(kHead);
+  body +=
+      fmt::format("<title>runs · ranktap</title><main><h1>Runs</h1><p>{}</p><ul>", Escaped(root_));
+  for (const Entry& run : runs) {
+    const std::string link = PercentEncoded(run.name);
+    body += fmt::format(
+        "<li><b><a href=\"run/{0}/\">{1}</a></b><span>{2}</span><a href=\"run/{0}/perfetto\">open "
+        "in Perfetto</a></li>",
+        link, Escaped(run.name), Escaped(Describe(InfoOf(run.path))));
+  }
+  if (runs.empty()) body += "<li>No run is here. ranktap run -o DIR/NAME makes one.</li>";
+  return {.body = body + "</ul></main>", .policy = std::string(kPolicy)};
+}
+
+HttpResponse ServedRuns::Page(const Entry& entry) {
+  const std::lock_guard lock(mutex_);
+  Result<Run> run = OpenRun({entry.path});
+  if (!run) return Sentence(500, run.message());
+  return {.body = MakePage({}, {}, {}, &*run,
+                           {.runs = is_run_ ? "" : "../../", .perfetto = "perfetto"})};
+}
+
+HttpResponse ServedRuns::Trace(const Entry& entry) {
+  const std::lock_guard lock(mutex_);
+  Result<Run> run = OpenRun({entry.path});
+  if (!run) return Sentence(500, run.message());
+  std::string folder = "/tmp/ranktap-serve-XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) return Sentence(500, "no room in /tmp");
+  const std::string path = folder + "/trace.pftrace";
+  std::vector<const collector::Trace*> traces;
+  for (const collector::Trace& trace : run->traces) traces.push_back(&trace);
+  const std::optional<Failure> failure = WritePerfetto(*run, traces, {}, path);
+  HttpResponse response = failure ? Sentence(500, failure->message) : HttpResponse{};
+  if (!failure) {
+    response.type = "application/octet-stream";
+    response.file.Reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  ::unlink(path.c_str());
+  ::rmdir(folder.c_str());
+  return response;
+}
+
+HttpResponse ServedRuns::OfRun(std::string_view name_and_rest) {
+  const size_t slash = name_and_rest.find('/');
+  if (slash == name_and_rest.npos) return Sentence(404, "not here");
+  const std::vector<Entry> runs = Runs();
+  const std::string_view rest = name_and_rest.substr(slash + 1);
+  const auto entry = std::find_if(runs.begin(), runs.end(), [&](const Entry& run) {
+    return run.name == name_and_rest.substr(0, slash);
+  });
+  if (entry == runs.end()) return Sentence(404, "no run of this name");
+  if (rest.empty()) return Page(*entry);
+  if (rest == "trace") return Trace(*entry);
+  if (rest != "perfetto") return Sentence(404, "not here");
+  return {.body = std::string(kHead) + std::string(kPerfettoPage),
+          .policy = std::string(kPerfettoPolicy)};
+}
+
+HttpResponse ServedRuns::Answer(const HttpRequest& request) {
+  const std::string prefix = "/" + secret_ + "/";
+  if (!request.path.starts_with(prefix)) return Sentence(404, "not here");
+  const std::string_view path = std::string_view(request.path).substr(prefix.size());
+  if (path.empty() && is_run_) {
+    return {.status = 303,
+            .body = "",
+            .location = prefix + "run/" + PercentEncoded(Runs().front().name) + "/"};
+  }
+  if (path.empty()) return List();
+  return path.starts_with("run/") ? OfRun(path.substr(4)) : Sentence(404, "not here");
+}
+
+}  // namespace ranktap::collector

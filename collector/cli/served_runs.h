@@ -1,0 +1,37 @@
+// What `ranktap serve` answers: the list of runs, the page of each, and its trace for Perfetto.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "collector/serve/http_server.h"
+
+namespace ranktap::collector {
+
+// Threads may call Answer at the same time: runs are opened one after the other.
+class ServedRuns {
+ public:
+  // `root`: a run, or a folder of runs. Every path begins with "/SECRET/": 127.0.0.1 is everybody's
+  // who is on this machine.
+  ServedRuns(std::string root, std::string secret);
+
+  HttpResponse Answer(const HttpRequest& request);
+
+ private:
+  struct Entry {
+    std::string name;  // the last part of its path
+    std::string path;
+  };
+  std::vector<Entry> Runs() const;
+  HttpResponse List() const;
+  HttpResponse Page(const Entry& entry);
+  HttpResponse Trace(const Entry& entry);
+  HttpResponse OfRun(std::string_view name_and_rest);
+
+  std::string root_, secret_;
+  bool is_run_ = false;
+  std::mutex mutex_;
+};
+
+}  // namespace ranktap::collector

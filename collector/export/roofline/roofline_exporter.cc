@@ -1,0 +1,195 @@
+// Rows of the roofline as points, and the roofs of their device as ceilings.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+
+#include "collector/analysis/roofline/roofline_rows.h"
+#include "collector/export/exporters.h"
+#include "collector/export/output_file.h"
+#include "collector/export/roofline/log_axis.h"
+#include "collector/export/roofline/roofline_chart.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr double kAbovePercent = 102;  // as JudgePoint: clocks are known to some percent
+
+uint32_t BitOf(ComputeUnit unit) { return 1U << static_cast<unsigned>(unit); }
+
+int64_t FlopsOf(const RooflineRow& row, FlopKind kind) {
+  return row.flops_of[static_cast<size_t>(kind)];
+}
+
+// What the ceilings and the points of each unit are called.
+class UnitLabels {
+ public:
+  UnitLabels(const RooflineRows& rows, bool one_peak) : one_peak_(one_peak) {
+    for (const RooflineRow& row : rows.rows) {
+      used_ |= row.units;
+      has_fp16_ |= FlopsOf(row, FlopKind::kFp16) > 0;
+      has_bf16_ |= FlopsOf(row, FlopKind::kBf16) > 0;
+    }
+  }
+  bool IsUsed(ComputeUnit unit) const { return (used_ & BitOf(unit)) != 0; }
+
+  std::string Of(ComputeUnit unit) const {
+    if (one_peak_) return "all types";
+    // Both run at one speed; bf16 is what training has.
+    if (unit != ComputeUnit::kHalfTensor) return std::string(NameOf(unit));
+    return !has_bf16_ && has_fp16_ ? "fp16 tensor"
+           : has_fp16_             ? "fp16, bf16 tensor"
+                                   : "bf16 tensor";
+  }
+  // The unit of a row; of several nobody knows the shares, so none.
+  std::string Of(const RooflineRow& row) const {
+    if (row.units == 0 || one_peak_) return row.units == 0 ? "" : Of(ComputeUnit::kFp32);
+    if (std::has_single_bit(row.units)) {
+      return Of(static_cast<ComputeUnit>(std::countr_zero(row.units)));
+    }
+    return "several units";
+  }
+
+ private:
+  bool one_peak_;
+  uint32_t used_ = 0;
+  bool has_fp16_ = false, has_bf16_ = false;
+};
+
+void AddCeilings(const Roofs& roofs, const UnitLabels& labels, RooflineChart* chart) {
+  for (size_t i = 0; i < kComputeUnits; ++i) {
+    const auto unit = static_cast<ComputeUnit>(i);
+    // The two that everybody compares with, and those that were used.
+    const bool is_drawn =
+        labels.IsUsed(unit) || unit == ComputeUnit::kFp32 || unit == ComputeUnit::kHalfTensor;
+    const double flops = roofs.Flops({.known = UnitKnown::kByKernel, .unit = unit});
+    // A unit that the device lacks is another's work.
+    if (!is_drawn || flops <= 0 || (roofs.given_flops <= 0 && roofs.UnitThere(unit) != unit)) {
+      continue;
+    }
+    const std::string label = labels.Of(unit);
+    chart->ceilings.push_back({label, label, false, flops});
+    if (roofs.given_flops > 0) break;
+  }
+  chart->ceilings.push_back({"memory", "", true, roofs.Bandwidth()});
+  if (roofs.device == nullptr || roofs.given_bandwidth > 0) return;
+  chart->ceilings.back().label = "device memory";
+  chart->ceilings.push_back({"L2", "", true, roofs.device->l2_bandwidth_gb * 1e9});
+}
+
+// More than L2 gives, too, where it is that which held the data.
+bool IsAbove(const RooflineRow& row, const Roofs& roofs) {
+  const auto percent = row.PercentOfRoof();
+  if (!percent || *percent <= kAbovePercent) return false;
+  const double l2 = roofs.device == nullptr ? 0 : roofs.device->l2_bandwidth_gb * 1e9;
+  const auto bandwidth = row.AttainedBandwidth();
+  return row.Bound() != RoofBound::kL2 || !bandwidth || *bandwidth > l2;
+}
+
+ChartPoint PointOf(const RooflineRow& row, bool has_times, const UnitLabels& labels,
+                   const Roofs& roofs) {
+  ChartPoint point;
+  point.label = row.name;
+  point.type = labels.Of(row);
+  point.intensity = row.Intensity().value_or(0);
+  point.roof = row.Roof();
+  point.bound = NameOf(row.Bound());
+  point.at_best = !has_times;
+  if (has_times) {
+    point.attained = row.Attained().value_or(0);
+    point.bandwidth = row.AttainedBandwidth();
+    point.time_ns = row.time_ns;
+    point.above_roof = IsAbove(row, roofs);
+    if (row.counted_ns > 0) point.saved_ns = static_cast<int64_t>(row.saved_ns);
+  } else {
+    point.attained = row.Roof().value_or(0);
+    point.time_ns = static_cast<int64_t>(row.least_ns);
+  }
+  return point;
+}
+
+void AddNotes(const Run& run, const RooflineRows& rows, bool has_times, RooflineChart* chart) {
+  chart->notes.emplace_back(
+      "Analytic: FLOPs and bytes are of shapes and types, each tensor read or written once. What "
+      "is "
+      "moved in truth is that or more, so a point lies here or further to the left.");
+  if (run.traces.size() > 1) {
+    chart->notes.push_back(fmt::format("{} ranks added up.", run.traces.size()));
+  }
+  if (!has_times) {
+    chart->notes.push_back(fmt::format(
+        "{}: points lie where they would at best, sized by the "
+        "least time that they need there.",
+        rows.on_device ? "The times are of another device" : "Nothing ran on a device"));
+  }
+  for (size_t i = 0; i < rows.roofs.size(); ++i) {
+    const Roofs& roofs = rows.roofs[i];
+    if (i > 0) {
+      chart->notes.push_back(
+          fmt::format("There is a {} too, whose ceilings are not drawn.", roofs.name));
+    } else if (roofs.device != nullptr) {
+      chart->notes.push_back(
+          fmt::format("Peaks, dense, at the boost clock: {}.", roofs.device->source));
+    }
+  }
+}
+
+Result<RooflineChart> ChartOf(const Run& run, const ExportOptions& options) {
+  const RooflineQuestion question{
+      .by = RooflineByNamed(options.roofline.by).value_or(RooflineBy::kOperator),
+      .depth = options.roofline.depth,
+      .roofs = {.device = options.roofline.device,
+                .peak_flops = options.roofline.peak_flops,
+                .peak_bandwidth = options.roofline.peak_bandwidth}};
+  if (const auto wrong = WrongWith(question.roofs)) return Failure{"--device: " + *wrong};
+  const RooflineRows rows = SummarizeRoofline(run, question);
+  const Roofs roofs = rows.roofs.empty() ? Roofs{} : rows.roofs.front();
+  const UnitLabels labels(rows, roofs.given_flops > 0);
+  const bool has_times = rows.on_device && rows.is_where_it_ran;
+  RooflineChart chart;
+  chart.title = fmt::format("Roofline by {}{}", kRooflineByNames[static_cast<size_t>(question.by)],
+                            roofs.name.empty() ? "" : " on " + roofs.name);
+  AddCeilings(roofs, labels, &chart);
+  for (const RooflineRow& row : rows.rows) {
+    chart.points.push_back(PointOf(row, has_times, labels, roofs));
+  }
+  AddNotes(run, rows, has_times, &chart);
+  if (std::ranges::any_of(chart.points, [](const ChartPoint& one) { return one.attained > 0; })) {
+    return chart;
+  }
+  const bool has_flops =
+      std::ranges::any_of(rows.rows, [](const RooflineRow& row) { return row.flops > 0; });
+  if (!has_flops) {
+    return Failure{
+        "no FLOPs are counted of any operator: shapes are recorded with ranktap run --level full, "
+        "and with torch.profiler's record_shapes=True"};
+  }
+  return Failure{
+      "nothing ran on a device whose peaks are known: name one with --device, or give --peak-flops "
+      "and --peak-bandwidth"};
+}
+
+bool IsCut(const ExportOptions& options) {
+  return options.from != std::numeric_limits<int64_t>::min() ||
+         options.to != std::numeric_limits<int64_t>::max() || options.min_duration != 0;
+}
+
+}  // namespace
+
+std::optional<Failure> WriteRoofline(const Run& run, std::span<const Trace* const>,
+                                     const ExportOptions& options, const std::string& path) {
+  if (IsCut(options)) {
+    return Failure{path + ": a roofline is of whole operators: name --steps instead"};
+  }
+  const Result<RooflineChart> chart = ChartOf(run, options);
+  if (!chart) return Failure{fmt::format("{}: {}", path, chart.message())};
+  Result<OutputFile> file = OutputFile::Create(path);
+  if (!file) return Failure{file.message()};
+  const bool is_page = path.ends_with(".html") || path.ends_with(".html.gz");
+  file->Write(is_page ? DrawRooflineHtml(*chart) : DrawRooflineSvg(*chart));
+  return file->Close();
+}
+
+}  // namespace ranktap::collector

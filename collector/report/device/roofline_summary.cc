@@ -1,0 +1,150 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collector/analysis/roofline/roofline_rows.h"
+#include "collector/report/columns.h"
+#include "collector/report/device/roofline_notes.h"
+#include "collector/report/reports.h"
+
+namespace ranktap::collector {
+namespace {
+
+struct Line {
+  RooflineRow row;
+  int64_t total_ns = 0;    // of all rows
+  bool on_device = false;  // any row has times
+};
+
+Cell Rounded(std::optional<double> value) { return value ? Cell(std::llround(*value)) : Cell(); }
+Cell OrNothing(std::optional<double> value) { return value ? Cell(*value) : Cell(); }
+// Of calls whose shapes are not known 0 would be a guess.
+Cell Told(const Line& line, int64_t value) {
+  return line.row.told == 0 && value == 0 ? Cell() : Cell(value);
+}
+Cell Time(const Line& line, int64_t ns) { return line.on_device ? Cell(ns) : Cell(); }
+Cell Timed(const Line& line, std::optional<double> value) {
+  return line.on_device && (line.row.told > 0 || line.row.flops > 0) ? Rounded(value) : Cell();
+}
+Cell GigabytesPerSecond(const Line& line) {
+  const std::optional<double> bandwidth = line.row.AttainedBandwidth();
+  return line.on_device && line.row.told > 0 && bandwidth ? Cell(*bandwidth / 1e9) : Cell();
+}
+Cell Share(const Line& line) {
+  if (line.total_ns == 0) return {};
+  return 100 * static_cast<double>(line.row.time_ns) / static_cast<double>(line.total_ns);
+}
+
+// Of all units that its FLOPs ran on; with a question mark where no kernel's name tells.
+std::string Units(const RooflineRow& row) {
+  std::string units;
+  for (size_t i = 0; i < kComputeUnits; ++i) {
+    if ((row.units >> i & 1) == 0) continue;
+    units += (units.empty() ? "" : " + ") + std::string(NameOf(static_cast<ComputeUnit>(i)));
+  }
+  return row.unit_unsaid ? units + "?" : units;
+}
+
+template <FlopKind kKind>
+int64_t FlopsOf(const Line& line) {
+  return line.row.flops_of[static_cast<size_t>(kKind)];
+}
+
+ColumnsOf<Line> Heading(std::string_view by) {
+  return {
+      {std::string(by), Unit::kText, [](const Line& line) { return line.row.name; }},
+      {"calls", Unit::kCount, [](const Line& line) { return line.row.calls; }},
+      {"kernels", Unit::kCount, [](const Line& line) { return line.row.kernels; }, Shown::kDetail},
+      {"time_ns", Unit::kNs, [](const Line& line) { return Time(line, line.row.time_ns); }},
+      {"kernel_ns", Unit::kNs, [](const Line& line) { return Time(line, line.row.kernel_ns); },
+       Shown::kDetail},
+      {"share_percent", Unit::kPercent, [](const Line& line) { return Share(line); }},
+  };
+}
+
+const ColumnsOf<Line> kCounts = {
+    {"flops", Unit::kFlops, [](const Line& line) { return Told(line, line.row.flops); }},
+    {"flops_fp64", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kFp64>(line); },
+     Shown::kDetail},
+    {"flops_fp32", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kFp32>(line); },
+     Shown::kDetail},
+    {"flops_tf32", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kTf32>(line); },
+     Shown::kDetail},
+    {"flops_fp16", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kFp16>(line); },
+     Shown::kDetail},
+    {"flops_bf16", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kBf16>(line); },
+     Shown::kDetail},
+    {"flops_fp8", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kFp8>(line); },
+     Shown::kDetail},
+    {"flops_int8", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kInt8>(line); },
+     Shown::kDetail},
+    {"flops_other", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kOther>(line); },
+     Shown::kDetail},
+    {"moved_bytes", Unit::kBytes, [](const Line& line) { return Told(line, line.row.bytes()); }},
+    {"read_bytes", Unit::kBytes, [](const Line& line) { return Told(line, line.row.read); },
+     Shown::kDetail},
+    {"written_bytes", Unit::kBytes, [](const Line& line) { return Told(line, line.row.written); },
+     Shown::kDetail},
+    {"intensity", Unit::kCount, [](const Line& line) { return OrNothing(line.row.Intensity()); }},
+};
+
+const ColumnsOf<Line> kRoofsOf = {
+    {"unit", Unit::kText, [](const Line& line) { return Units(line.row); }, Shown::kDetail},
+    {"flops_per_second", Unit::kFlops,
+     [](const Line& line) { return Timed(line, line.row.Attained()); }},
+    {"gb_per_s", Unit::kCount, [](const Line& line) { return GigabytesPerSecond(line); },
+     Shown::kDetail},
+    {"roof_flops_per_second", Unit::kFlops,
+     [](const Line& line) { return Rounded(line.row.Roof()); }, Shown::kDetail},
+    {"percent_of_roof", Unit::kPercent,
+     [](const Line& line) { return OrNothing(line.row.PercentOfRoof()); }},
+    {"percent_at_base_clock", Unit::kPercent,
+     [](const Line& line) { return OrNothing(line.row.PercentAtBase()); }, Shown::kDetail},
+    {"percent_at_measured_clock", Unit::kPercent,
+     [](const Line& line) { return OrNothing(line.row.PercentAtMeasured()); }, Shown::kDetail},
+    {"bound", Unit::kText, [](const Line& line) { return std::string(NameOf(line.row.Bound())); }},
+    {"least_ns", Unit::kNs,
+     [](const Line& line) {
+       return line.row.least_ns > 0 ? Cell(std::llround(line.row.least_ns)) : Cell();
+     }},
+    {"saved_ns", Unit::kNs,
+     [](const Line& line) {
+       return line.row.counted_ns > 0 ? Cell(std::llround(line.row.saved_ns)) : Cell();
+     }},
+    {"uncounted_ns", Unit::kNs,
+     [](const Line& line) { return Time(line, line.row.time_ns - line.row.counted_ns); },
+     Shown::kDetail},
+    {"above_roof", Unit::kCount, [](const Line& line) { return line.row.above; }, Shown::kDetail},
+    {"tier", Unit::kText, [](const Line&) { return std::string(kAnalyticTier); }, Shown::kDetail},
+};
+
+}  // namespace
+
+RooflineQuestion RooflineQuestionOf(const ReportOptions& options) {
+  return {.by = RooflineByNamed(options.by).value_or(RooflineBy::kOperator),
+          .depth = options.depth,
+          .roofs = {.device = options.device,
+                    .peak_flops = options.peak_flops,
+                    .peak_bandwidth = options.peak_bandwidth}};
+}
+
+Table TabulateRoofline(const Run& run, const ReportOptions& options) {
+  const RooflineQuestion question = RooflineQuestionOf(options);
+  RooflineRows rows = SummarizeRoofline(run, question);
+  int64_t total = 0;
+  for (const RooflineRow& row : rows.rows) total += row.time_ns;
+  std::vector<Line> lines;
+  lines.reserve(rows.rows.size());
+  for (const RooflineRow& row : rows.rows) lines.push_back({row, total, rows.on_device});
+  const std::string_view by = kRooflineByNames[static_cast<size_t>(question.by)];
+  Table table = TableOf(fmt::format("Roofline, analytic, by {}, all ranks", by),
+                        JoinedColumns({Heading(by), kCounts, kRoofsOf}), lines);
+  table.notes = NotesOnRoofline(run, question, rows);
+  return table;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,111 @@
+#include <fmt/core.h>
+
+#include "collector/analysis/framework/layers.h"
+#include "collector/report/columns.h"
+#include "collector/report/human_units.h"
+#include "collector/report/reports.h"
+
+namespace ranktap::collector {
+namespace {
+
+struct LayerRow {
+  Layer layer;
+  bool on_device = false;
+  int64_t root_ns = 0;
+  int64_t time_ns() const { return on_device ? layer.gpu_ns : layer.host_ns; }
+};
+
+// "64x3x224x224"
+std::string Shape(const Dims& dims) {
+  std::string text;
+  for (const int64_t dim : dims) text += (text.empty() ? "" : "x") + std::to_string(dim);
+  return text;
+}
+
+Cell OrNothing(int64_t bytes) { return bytes > 0 ? Cell(bytes) : Cell(); }
+
+const ColumnsOf<LayerRow> kColumns = {
+    {"module", Unit::kText, [](const LayerRow& row) { return row.layer.name; }},
+    {"class", Unit::kText, [](const LayerRow& row) { return row.layer.type; }, Shown::kDetail},
+    {"calls", Unit::kCount, [](const LayerRow& row) { return row.layer.calls; }, Shown::kDetail},
+    {"input_shape", Unit::kText, [](const LayerRow& row) { return Shape(row.layer.input); }},
+    {"output_shape", Unit::kText, [](const LayerRow& row) { return Shape(row.layer.output); }},
+    {"parameters", Unit::kCount,
+     [](const LayerRow& row) {
+       return row.layer.parameters ? Cell(*row.layer.parameters) : Cell();
+     }},
+    {"output_bytes", Unit::kBytes,
+     [](const LayerRow& row) { return OrNothing(row.layer.output_bytes); }},
+    {"madd", Unit::kFlops, [](const LayerRow& row) { return row.layer.torchstat.madd; }},
+    {"flops", Unit::kFlops, [](const LayerRow& row) { return row.layer.flops; }},
+    {"read_bytes", Unit::kBytes, [](const LayerRow& row) { return OrNothing(row.layer.read); }},
+    {"written_bytes", Unit::kBytes,
+     [](const LayerRow& row) { return OrNothing(row.layer.written); }},
+    {"time_ns", Unit::kNs, [](const LayerRow& row) { return row.time_ns(); }},
+    {"share_percent", Unit::kPercent,
+     [](const LayerRow& row) {
+       if (row.root_ns <= 0) return Cell();
+       return Cell(100 * static_cast<double>(row.time_ns()) / static_cast<double>(row.root_ns));
+     }},
+    {"torchstat_flops", Unit::kFlops, [](const LayerRow& row) { return row.layer.torchstat.flops; },
+     Shown::kDetail},
+    {"torchstat_read_bytes", Unit::kBytes,
+     [](const LayerRow& row) { return row.layer.torchstat.read; }, Shown::kDetail},
+    {"torchstat_written_bytes", Unit::kBytes,
+     [](const LayerRow& row) { return row.layer.torchstat.written; }, Shown::kDetail},
+};
+
+// Layers come root after root.
+std::vector<LayerRow> RowsOf(const Trace& trace) {
+  std::vector<LayerRow> rows;
+  const bool on_device = trace.kernels.size() > 0;
+  int64_t root_ns = 0;
+  for (Layer& layer : DescribeLayers(trace)) {
+    LayerRow& row = rows.emplace_back();
+    row.layer = std::move(layer);
+    row.on_device = on_device;
+    if (row.layer.name.find('.') == std::string::npos) root_ns = row.time_ns();
+    row.root_ns = root_ns;
+  }
+  return rows;
+}
+
+std::vector<std::string> NotesOf(const std::vector<LayerRow>& rows) {
+  if (rows.empty()) {
+    return {
+        "no forward of a module was recorded operator by operator; ranktap run --level full does, "
+        "and torch.profiler with record_shapes=True, with_stack=True"};
+  }
+  std::vector<std::string> notes = {
+      "one forward, the first that was recorded, of the first rank that has one; bytes: each "
+      "tensor "
+      "once; madd: torchstat's multiplications and additions, of one sample"};
+  notes.push_back(rows.front().on_device
+                      ? "time_ns: of device work that the forwards launched"
+                      : "time_ns: of the host, as nothing ran on a device; recording slows it");
+  int64_t uncounted = 0;
+  for (const LayerRow& row : rows) {
+    if (row.layer.name.find('.') == std::string::npos) uncounted += row.layer.uncounted;
+  }
+  if (uncounted > 0) {
+    notes.push_back(
+        fmt::format("of {} the shapes or types are not recorded, so the bytes are not counted",
+                    Counted(static_cast<size_t>(uncounted), "operator")));
+  }
+  return notes;
+}
+
+}  // namespace
+
+Table TabulateLayers(const Run& run, const ReportOptions&) {
+  std::vector<LayerRow> rows;
+  for (const Trace& trace : run.traces) {
+    rows = RowsOf(trace);
+    if (!rows.empty()) break;  // ranks compute the same
+  }
+  Table table = TableOf("layers of one forward, one rank", kColumns, rows);
+  table.notes = NotesOf(rows);
+  return table;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,138 @@
+// Elements. Texts of a run come in by textContent alone: a kernel's name is no markup.
+const el = (tag, attributes = {}, ...children) => {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (name === 'style') Object.assign(element.style, value);
+    else element.setAttribute(name, value === true ? '' : value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return element;
+};
+const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// A table's cell: what it says, and where it stands.
+const cell = (table, row, column, attributes = {}) => {
+  const value = table.at(row, column);
+  const attribute = {...attributes, 'data-cell': `${table.name}/${row}/${column}`, 'data-value': JSON.stringify(value)};
+  if (typeof value === 'number') attribute.title = attribute.title || `${headingOf(column)}: ${value.toLocaleString('en')} ${({ns: 'ns', bytes: 'bytes', percent: '%'})[table.unit(column)] || ''}`.trim();
+  return el('span', attribute, formatValue(value, table.unit(column)));
+};
+const titleOf = (table, attributes = {}) => el('span', {...attributes, 'data-cell': `${table.name}/title`}, table.title);
+const notesOf = (table) => {
+  if (table.notes.length === 0) return null;
+  const list = el('ul', {class: 'notes'}, table.notes.map((note) => el('li', {}, note)));
+  return table.notes.length <= 3 ? list : el('details', {}, el('summary', {}, `${table.notes.length} notes`), list);
+};
+
+const sections = [];
+// A card with a heading; `reach`: what the heat map's brush does to it.
+const section = (id, title, question, reach, ...children) => {
+  const badge = reach === 'all' ? el('span', {class: 'badge whole', hidden: true}, 'whole run') : reach === 'selection'
+    ? el('span', {class: 'badge selected', hidden: true}, 'selection') : null;
+  const card = el('section', {id, class: 'card', 'aria-labelledby': `${id}-title`},
+    el('header', {}, el('h2', {id: `${id}-title`}, el('a', {href: `#${id}`, class: 'anchor'}, title)), badge,
+      el('p', {class: 'question'}, question)), children);
+  if (badge !== null) selection.onChange(() => { badge.hidden = !selection.active; });
+  sections.push({id, title});
+  return card;
+};
+// A section that has nothing to show says what to record.
+const emptySection = (id, title, question, advice) =>
+  section(id, title, question, null, el('p', {class: 'empty'}, advice));
+
+const command = (text) => {
+  const code = el('code', {}, text);
+  const button = el('button', {type: 'button', class: 'copy', onclick: async () => {
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+    } catch {
+      const range = document.createRange();
+      range.selectNodeContents(code);
+      getSelection().removeAllRanges();
+      getSelection().addRange(range);
+      document.execCommand('copy');
+    }
+    button.textContent = 'copied';
+    setTimeout(() => { button.textContent = 'copy'; }, 1500);
+  }}, 'copy');
+  return el('span', {class: 'command'}, code, button);
+};
+
+const choice = (label, options, onPick) => {
+  const buttons = options.map(([value, text], i) => el('button', {type: 'button', 'aria-pressed': String(i === 0), onclick: () => {
+    buttons.forEach((button, b) => button.setAttribute('aria-pressed', String(options[b][0] === value)));
+    onPick(value);
+  }}, text));
+  return el('div', {class: 'choice', role: 'group', 'aria-label': label}, buttons);
+};
+
+const tip = el('div', {id: 'tip', role: 'status', 'aria-live': 'polite', hidden: true});
+const showTip = (x, y, ...children) => {
+  tip.replaceChildren(...children.flat(Infinity).filter((child) => child !== null));
+  tip.hidden = false;
+  const box = tip.getBoundingClientRect();
+  tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - box.width - 8))}px`;
+  tip.style.top = `${Math.max(4, y + 18 + box.height > innerHeight ? y - box.height - 10 : y + 18)}px`;
+};
+const hideTip = () => { tip.hidden = true; };
+// Mouse and keyboard alike.
+const withTip = (element, content) => {
+  element.addEventListener('pointermove', (event) => showTip(event.clientX, event.clientY, content()));
+  element.addEventListener('pointerleave', hideTip);
+  element.addEventListener('focus', () => {
+    const box = element.getBoundingClientRect();
+    showTip(box.left, box.bottom - 10, content());
+  });
+  element.addEventListener('blur', hideTip);
+  return element;
+};
+
+// A canvas as wide as its place, sharp on any screen; draw(context, width, height).
+const canvasIn = (height, draw, attributes = {}) => {
+  const canvas = el('canvas', attributes);
+  const holder = el('div', {class: 'canvas', style: {height: `${height}px`}}, canvas);
+  const redraw = () => {
+    const width = holder.clientWidth;
+    if (width === 0) return;
+    const ratio = devicePixelRatio || 1;
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    const context = canvas.getContext('2d');
+    context.scale(ratio, ratio);
+    context.clearRect(0, 0, width, height);
+    draw(context, width, height);
+  };
+  new ResizeObserver(redraw).observe(holder);
+  repaints.push(redraw);
+  const resize = (wanted) => {
+    height = wanted;
+    holder.style.height = `${height}px`;
+  };
+  return {holder, canvas, redraw, resize};
+};
+const repaints = [];
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => repaints.forEach((paint) => paint()));
+
+const causeColour = (cause) => cssColour(`--cause-${cause.replace(/ /g, '-')}`) || cssColour('--muted');
+const causeVar = (cause) => `var(--cause-${cause.replace(/ /g, '-')})`;
+const CAUSE_MEANING = {
+  'compute': 'a compute kernel runs',
+  'exposed transfer': 'a collective moves data, and nothing computes meanwhile',
+  'exposed wait': 'a collective runs, but its last member has not arrived yet',
+  'memory copy': 'only copies or memsets run',
+  'not recorded': 'capture was off',
+  'checkpoint': 'idle: the host saved a checkpoint',
+  'garbage collection': 'idle: Python collected garbage',
+  'data loading': 'idle: the host was in the data loader',
+  'sync': 'idle: the host had waited for the device and launched nothing',
+  'host': 'idle: the host was busy otherwise and launched too late',
+  'kernel latency': 'idle for less than 30 µs with the next work launched already',
+  'dependency': 'idle with work launched: it waited for something',
+  'optimizer': 'the host worked on the optimizer',
+  'backward': 'the host worked on the backward pass',
+  'forward': 'the host worked on the forward pass',
+};
+const legend = (causes) => el('ul', {class: 'legend'}, causes.map((cause) =>
+  el('li', {title: CAUSE_MEANING[cause] || null}, el('i', {style: {background: causeVar(cause)}}), cause)));

@@ -1,0 +1,35 @@
+// Stacks of Python, native code and operators, by the time below them.
+const flameSection = () => {
+  const flames = page.flames || {frames: [], stacks: []};
+  const question = 'the program’s stacks, and what ran below them; click a part to see it alone';
+  if (flames.stacks.length === 0) return emptySection('flame', 'Flame graph', question, 'No stack was recorded: ranktap run --stacks all records Python and native ones.');
+  const measures = [['gpu', 'GPU time', 3], ['host', 'host time', null], ['count', 'count', 0]];
+  const valueOf = (weights, measure) => (measure === 'gpu' ? weights[3] : measure === 'count' ? weights[0] : weights[1] + weights[2]);
+  const treeOf = (measure) => {
+    const root = {name: 'all', own: 0, whole: 0, children: new Map()};
+    for (const [frames, weights] of flames.stacks) {
+      const value = valueOf(weights, measure);
+      if (!(value > 0)) continue;
+      let node = root;
+      root.whole += value;
+      for (const frame of frames) {
+        if (!node.children.has(frame)) node.children.set(frame, {name: flames.frames[frame], own: 0, whole: 0, children: new Map()});
+        node = node.children.get(frame);
+        node.whole += value;
+      }
+      node.own += value;
+    }
+    const finish = (node) => ({...node, children: [...node.children.values()].map(finish)});
+    return finish(root);
+  };
+  const usable = measures.filter(([measure]) => flames.stacks.some(([, weights]) => valueOf(weights, measure) > 0));
+  if (usable.length === 0) return emptySection('flame', 'Flame graph', question, 'No stack has a time.');
+  let measure = usable[0][0];
+  const warm = (node) => `hsl(${14 + (hueOf(node.data.name) % 34)}, 58%, ${40 + (hueOf(node.data.name) % 3) * 4}%)`;
+  const tell = (node) => [el('strong', {}, node.data.name), el('br'), measure === 'count' ? formatCount(node.value) : formatNs(node.value), ` of ${measure === 'count' ? 'all' : usable.find(([name]) => name === measure)[1]}`];
+  const picture = icicle(treeOf(measure), {label: 'flame graph', colour: warm, tell});
+  return section('flame', 'Flame graph', question, 'all', el('div', {class: 'tools'}, choice('measure', usable, (picked) => {
+    measure = picked;
+    picture.replace(treeOf(measure));
+  })), picture.holder);
+};

@@ -1,0 +1,16 @@
+// Every finding, with what to do about it and where its evidence is.
+const EVIDENCE = [[/straggler|uneven|unbalanced/, 'waits'], [/comm|overlap|collective/, 'comm'], [/memory|allocation|pageable|hidden-cop/, 'memory'],
+  [/data-load|host|launch|sync|gap|pause|latency|default-stream|transfer|recompil/, 'lanes'], [/kernel|shape|math|layout|optimizer/, 'kernels'], [/./, 'waterfall']];
+const insightsSection = () => {
+  const insights = tableOf('insights');
+  const question = 'the largest saving first: what a step could be shorter at most';
+  const cards = insights.rowsWhere(() => true).map((row) => {
+    const target = EVIDENCE.find(([pattern]) => pattern.test(insights.at(row, 'rule')))[1];
+    const rank = insights.at(row, 'rank');
+    return el('li', {id: `insight-${row}`}, el('h3', {}, cell(insights, row, 'rule'),
+      insights.at(row, 'saving_ns') === null ? null : el('span', {class: 'saving'}, 'saves up to ', cell(insights, row, 'saving_ns'), insights.at(row, 'saving_percent') === null ? '' : [' (', cell(insights, row, 'saving_percent'), ')'])),
+    el('p', {}, cell(insights, row, 'finding')), el('p', {class: 'advice'}, cell(insights, row, 'advice')),
+    el('p', {class: 'why'}, rank === null ? null : ['rank ', cell(insights, row, 'rank'), insights.at(row, 'ranks') > 1 ? [', on ', cell(insights, row, 'ranks'), ' ranks'] : '', ' · '], insights.at(row, 'where') ? [cell(insights, row, 'where'), ' · '] : null, el('a', {href: `#${target}`}, `evidence: ${target}`)));
+  });
+  return section('insights', 'Insights', question, 'all', cards.length === 0 ? el('p', {class: 'empty'}, 'No rule fired.') : el('ol', {class: 'insights'}, cards), notesOf(insights));
+};

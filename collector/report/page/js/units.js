@@ -1,0 +1,69 @@
+// Numbers as people read them: three digits, a unit that suits them.
+const threeDigits = (value) => {
+  const size = Math.abs(value);
+  if (size >= 99.95) return String(Math.round(value));
+  return value.toFixed(size >= 9.995 ? 1 : 2);
+};
+const scaled = (value, units, base) => {
+  let at = 0;
+  let left = value;
+  while (at + 1 < units.length && Math.abs(left) >= base * 0.9995) {
+    left /= base;
+    ++at;
+  }
+  return `${at === 0 && Number.isInteger(left) ? left : threeDigits(left)} ${units[at]}`;
+};
+const formatNs = (ns) => {
+  if (Math.abs(ns) >= 120e9) return `${threeDigits(ns / 60e9)} min`;
+  return scaled(ns, ['ns', 'µs', 'ms', 's'], 1000);
+};
+const formatBytes = (bytes) => scaled(bytes, ['B', 'KiB', 'MiB', 'GiB', 'TiB'], 1024);
+const formatFlops = (flops) => scaled(flops, ['', 'k', 'M', 'G', 'T', 'P', 'E'], 1000).trim();
+const formatPercent = (percent) => `${Math.abs(percent) < 10 && percent !== 0 ? percent.toFixed(2) : percent.toFixed(1)} %`;
+const formatCount = (count) => {
+  if (!Number.isInteger(count)) {
+    const size = Math.abs(count);
+    return size >= 1000 ? Math.round(count).toLocaleString('en') : Number(count.toPrecision(3)).toString();
+  }
+  return count.toLocaleString('en');
+};
+
+const formatValue = (value, unit) => {
+  if (value === null || value === undefined) return '–';
+  if (typeof value === 'string') return value;
+  switch (unit) {
+    case 'ns': return formatNs(value);
+    case 'bytes': return formatBytes(value);
+    case 'percent': return formatPercent(value);
+    case 'flops': return formatFlops(value);
+    default: return formatCount(value);
+  }
+};
+
+// "step_p95_ns" is "step p95".
+const headingOf = (column) => column.replace(/_(ns|bytes|percent|gb_per_s)$/, (all, unit) =>
+  ({ns: '', bytes: column.startsWith('peak') ? '' : '', percent: ' %', gb_per_s: ' GB/s'})[unit]).replace(/_/g, ' ');
+
+// Of kernels: without return type, template arguments and parameters.
+const shortName = (name) => {
+  let text = name;
+  let depth = 0;
+  let out = '';
+  for (const char of text) {
+    if (char === '<') ++depth;
+    if (depth === 0) out += char;
+    if (char === '>' && depth > 0) --depth;
+  }
+  out = out.replace(/\(anonymous namespace\)/g, '{anonymous}').replace(/\(.*$/, '').replace(/^(void|auto|int) /, '').trim();
+  return out.length > 3 ? out : name;
+};
+// Beside a row of a picture: "rank 3", or how a file begins.
+const labelOf = (rank) => (rank.name.length <= 9 ? rank.name : `${rank.name.slice(0, 8)}…`);
+const plural = (count, noun) => `${noun}${count === 1 ? '' : 's'}`;
+// Round numbers of bytes: 512 MiB, not 477.
+const byteTicks = (most, count) => {
+  const step = 2 ** Math.ceil(Math.log2(Math.max(1, most) / count));
+  return d3.range(0, most + 1, step);
+};
+const cut = (text, length) => (text.length <= length ? text
+  : `${text.slice(0, Math.ceil((length - 1) / 2))}…${text.slice(text.length - Math.floor((length - 1) / 2))}`);

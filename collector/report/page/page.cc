@@ -1,0 +1,136 @@
+#include "collector/report/page/page.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "collector/file/json.h"
+#include "collector/report/page/page_assets.h"
+#include "collector/report/page/page_pictures.h"
+#include "collector/report/page/page_tables.h"
+#include "collector/report/report.h"
+
+namespace ranktap::collector {
+namespace {
+
+using nlohmann::json;
+
+// No address can be fetched, no form sent, no other page framed.
+constexpr std::string_view kPolicy =
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'";
+
+json DescribeTraces(const Run& run) {
+  json traces = json::array();
+  for (const Trace& trace : run.traces) {
+    const TraceInfo& info = trace.info;
+    traces.push_back({{"file", info.file},
+                      {"rank", info.rank ? json(*info.rank) : json()},
+                      {"host", info.host},
+                      {"executable", info.executable},
+                      {"door", info.door},
+                      {"level", info.level},
+                      {"detail", info.detail},
+                      {"notes", info.notes},
+                      {"ours", trace.is_ours()},
+                      {"simulated", info.simulated}});
+  }
+  return traces;
+}
+
+json DescribeRun(const Run& run) {
+  const RunInfo& info = run.info;
+  bool simulated = false;
+  for (const Trace& trace : run.traces) simulated |= trace.info.simulated;
+  return {{"path", run.path},
+          {"command", info.command},
+          {"metadata", info.metadata},
+          {"host", info.host},
+          {"version", info.collector_version},
+          {"level", info.level},
+          {"start_realtime_ns", info.start_realtime_ns},
+          {"end_realtime_ns", info.end_realtime_ns ? json(*info.end_realtime_ns) : json()},
+          {"exit_status", info.exit_status ? json(*info.exit_status) : json()},
+          {"exit_signal", info.exit_signal ? json(*info.exit_signal) : json()},
+          {"refused", info.refused},
+          {"problems", run.problems},
+          {"simulated", simulated},
+          {"traces", DescribeTraces(run)}};
+}
+
+json ToJson(const PageFlames& flames) {
+  json stacks = json::array();
+  for (const PageFlames::Stack& stack : flames.stacks) {
+    stacks.push_back(json::array({stack.frames, stack.weights}));
+  }
+  return {{"frames", flames.frames}, {"stacks", std::move(stacks)}};
+}
+
+// No "</script>" and no "<!--" can be in it.
+std::string Embedded(const json& data) {
+  const std::string text = WriteJson(data);
+  std::string safe;
+  safe.reserve(text.size());
+  for (const char byte : text) {
+    if (byte == '<') {
+      safe += "\\u003c";
+    } else {
+      safe += byte;
+    }
+  }
+  return safe;
+}
+
+std::string Assemble(const json& data) {
+  std::string page = fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" "
+      "content=\"ranktap\">\n<title>ranktap</title>\n<style>\n{}</style>\n</head>\n<body>\n"
+      "<noscript>This page draws itself: allow its scripts. They can reach no "
+      "network.</noscript>\n",
+      kPolicy, PageStyle());
+  page += "<script type=\"application/json\" id=\"data\">";
+  page += Embedded(data);
+  page += "</script>\n<script>\n/*\n";
+  page += D3Licence();
+  page += "*/\n";
+  page += D3Script();
+  page += "</script>\n<script>\n";
+  page += PageScript();
+  page += "</script>\n</body>\n</html>\n";
+  return page;
+}
+
+}  // namespace
+
+std::string FormatPage(const Run& run, const PageContent& content) {
+  return Assemble({{"kind", "run"},
+                   {"run", DescribeRun(run)},
+                   {"notes", content.notes},
+                   {"links", {{"runs", content.runs_link}, {"perfetto", content.perfetto_link}}},
+                   {"tables", PageTables(run, content.options)},
+                   {"lanes", PageLanes(run)},
+                   {"steps", PageSteps(run)},
+                   {"kernels", PageKernels(run)},
+                   {"flames", ToJson(content.flames)}});
+}
+
+std::string FormatDiffPage(const Run& before, const Run& after,
+                           const std::vector<std::string>& notes) {
+  const auto of_run = [](const Run& run) {
+    json tables = json::object();
+    for (const std::string_view name : {"key-figures", "waterfall", "verdict"}) {
+      tables[std::string(name)] = PageTable((*FindReport(name))(run));
+    }
+    return json{{"run", DescribeRun(run)}, {"tables", std::move(tables)}};
+  };
+  return Assemble({{"kind", "diff"},
+                   {"notes", notes},
+                   {"tables", {{"diff", PageTable((*FindReport("diff"))(before, after))}}},
+                   {"before", of_run(before)},
+                   {"after", of_run(after)}});
+}
+
+}  // namespace ranktap::collector

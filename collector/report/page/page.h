@@ -1,0 +1,40 @@
+// The offline page: a run's tables and pictures in one HTML file that needs no network.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collector/report/options.h"
+#include "collector/report/table.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+// The program's stacks, which an exporter adds up (export/weighted_stacks.h).
+struct PageFlames {
+  struct Stack {
+    std::vector<uint32_t> frames;    // into `frames`, the outermost first
+    std::array<int64_t, 4> weights;  // StackWeight
+  };
+  std::vector<std::string> frames;
+  std::vector<Stack> stacks;
+};
+
+struct PageContent {
+  ReportOptions options;
+  std::vector<std::string> notes;  // sentences about what of the run is selected
+  PageFlames flames;
+  // Of a page that is served: the list of runs, and what opens this one in Perfetto.
+  std::string runs_link = {}, perfetto_link = {};
+};
+
+// All of it, as a file is written. Uses Trace::symbols where they are there.
+std::string FormatPage(const Run& run, const PageContent& content);
+
+// Of two runs: the table of `diff`, and both runs' waterfalls and key figures.
+std::string FormatDiffPage(const Run& before, const Run& after,
+                           const std::vector<std::string>& notes);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,27 @@
+// What the page draws and no table holds: lanes over time, causes and kernels by rank and step. A
+// part of page.h.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+// {"start_ns", "end_ns": after the run's first event, "causes": [name], "ranks": [{"rank", "start",
+// "bins": "a12c", ...}]}: each rank's time in equal bins, as letters of the cause that takes most
+// of a bin, each with how many bins it holds where that is more than one.
+nlohmann::json PageLanes(const Run& run);
+
+// Steps of the waterfall: {"causes": [name], "ranks": [{"rank", "steps", "start_us", "total_us",
+// "warm_up": [row], "causes": {cause: [us]}}]}
+nlohmann::json PageSteps(const Run& run);
+
+// The kernels that take most time, by rank and bucket of steps: {"steps_per_bucket", "kernels":
+// [{"name", "ranks": [[us]]}]}
+nlohmann::json PageKernels(const Run& run);
+
+// The instant that all times count from. 0: nothing has a time.
+int64_t FirstEvent(const Run& run);
+
+}  // namespace ranktap::collector

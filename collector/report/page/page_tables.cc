@@ -1,0 +1,129 @@
+#include "collector/report/page/page_tables.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "collector/report/report.h"
+
+namespace ranktap::collector {
+namespace {
+
+using nlohmann::json;
+
+// More rows than a person reads; those of a rank and step are the heat map.
+constexpr size_t kMostRows = 2'000, kMostCells = 200'000;
+
+struct Wanted {
+  std::string_view name;
+  size_t rows = kMostRows;
+  std::vector<std::string_view> columns = {};  // empty: all
+};
+
+const std::vector<Wanted>& WantedTables() {
+  static const std::vector<Wanted> kWanted = {
+      {"verdict"},
+      {"insights"},
+      {"key-figures"},
+      {"waterfall"},
+      {"waterfall-by-rank", kMostCells},
+      // The heat map's: 16 columns of 64,000 steps would be 7 MB.
+      {"steps",
+       kMostCells,
+       {"rank", "step", "start_ns", "total_ns", "device_busy_percent", "kernels", "warm_up"}},
+      {"stragglers"},
+      {"rank-pairs", 20'000},
+      {"comm"},
+      {"groups"},
+      {"ranks"},
+      {"throughput"},
+      {"kernels"},
+      {"ops"},
+      {"modules"},
+      {"memory"},
+      {"memory-peak"},
+      {"memory-modules"},
+      {"memory-over-time", 20'000},
+      {"roofline"},
+      {"stacks"},
+      {"devices"},
+      {"align"},
+      {"losses"},
+      {"gaps", 200},
+      {"cost"},
+      {"windows", 200},
+  };
+  return kWanted;
+}
+
+json ToJson(const Cell& cell) {
+  if (const auto* const text = std::get_if<std::string>(&cell)) return *text;
+  if (const auto* const count = std::get_if<int64_t>(&cell)) return *count;
+  if (const auto* const real = std::get_if<double>(&cell)) return *real;
+  return nullptr;
+}
+
+std::string_view NameOf(Unit unit) {
+  switch (unit) {
+    case Unit::kText:
+      return "text";
+    case Unit::kCount:
+      return "count";
+    case Unit::kNs:
+      return "ns";
+    case Unit::kBytes:
+      return "bytes";
+    case Unit::kPercent:
+      return "percent";
+    case Unit::kFlops:
+      return "flops";
+  }
+  return "text";
+}
+
+json ColumnsOf(const Table& table, const Wanted& wanted) {
+  json columns = json::array();
+  const size_t rows = std::min(table.rows.size(), wanted.rows);
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    const TableColumn& column = table.columns[c];
+    if (!wanted.columns.empty() && std::find(wanted.columns.begin(), wanted.columns.end(),
+                                             column.name) == wanted.columns.end()) {
+      continue;
+    }
+    json values = json::array();
+    bool is_empty = true;
+    for (size_t r = 0; r < rows; ++r) {
+      is_empty &= std::holds_alternative<std::monostate>(table.rows[r][c]);
+      values.push_back(ToJson(table.rows[r][c]));
+    }
+    // A column without a value in it is named and takes no room.
+    columns.push_back({{"name", column.name}, {"unit", NameOf(column.unit)}});
+    if (!is_empty) columns.back()["values"] = std::move(values);
+  }
+  return columns;
+}
+
+json PageTable(const Table& table, const Wanted& wanted) {
+  return {{"title", table.title},
+          {"columns", ColumnsOf(table, wanted)},
+          {"shown", std::min(table.rows.size(), wanted.rows)},
+          {"rows", table.rows.size()},
+          {"notes", table.notes}};
+}
+
+}  // namespace
+
+json PageTable(const Table& table) { return PageTable(table, {table.name}); }
+
+json PageTables(const Run& run, const ReportOptions& options) {
+  json tables = json::object();
+  for (const Wanted& wanted : WantedTables()) {
+    const Report* const report = FindReport(wanted.name);
+    if (report != nullptr) {
+      tables[std::string(wanted.name)] = PageTable((*report)(run, options), wanted);
+    }
+  }
+  return tables;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,255 @@
+// The k-th instance of a step, a range or a kernel, over ranks.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "collector/analysis/numbers/describe.h"
+#include "collector/analysis/steps.h"
+#include "collector/report/cells.h"
+#include "collector/report/columns.h"
+#include "collector/report/human_units.h"
+#include "collector/report/ranks/clock_alignment.h"
+#include "collector/report/reports.h"
+#include "collector/trace/symbol_name.h"
+
+namespace ranktap::collector {
+namespace {
+
+struct Instance {
+  int64_t start, end;
+};
+// By number: a step's own, else how many of the name came before on this rank.
+using Instances = std::map<int64_t, Instance>;
+
+struct Subject {
+  std::string title;
+  std::vector<Instances> by_trace;
+  std::string note;
+};
+
+struct Row {
+  int64_t number = 0;
+  size_t ranks = 0;
+  const Trace* first = nullptr;
+  const Trace* last = nullptr;
+  const Trace* longest = nullptr;
+  int64_t first_start = 0, spread = 0;
+  int64_t shortest_ns = 0, mean_ns = 0, longest_ns = 0;
+};
+
+const ColumnsOf<Row> kColumns = {
+    {"instance", Unit::kCount, [](const Row& row) { return row.number; }},
+    {"ranks", Unit::kCount, [](const Row& row) { return static_cast<int64_t>(row.ranks); }},
+    {"start_ns", Unit::kNs, [](const Row& row) { return row.first_start; }},
+    {"spread_ns", Unit::kNs, [](const Row& row) { return row.spread; }},
+    {"first_rank", Unit::kCount, [](const Row& row) { return RankCell(*row.first); }},
+    {"last_rank", Unit::kCount, [](const Row& row) { return RankCell(*row.last); }},
+    {"mean_ns", Unit::kNs, [](const Row& row) { return row.mean_ns; }},
+    {"min_ns", Unit::kNs, [](const Row& row) { return row.shortest_ns; }, Shown::kDetail},
+    {"max_ns", Unit::kNs, [](const Row& row) { return row.longest_ns; }},
+    {"longest_rank", Unit::kCount, [](const Row& row) { return RankCell(*row.longest); }},
+};
+
+Subject StepsOf(const Run& run) {
+  Subject subject{.title = "When the ranks begin each step", .by_trace = {}, .note = {}};
+  for (const Trace& trace : run.traces) {
+    Instances& instances = subject.by_trace.emplace_back();
+    for (const Step& step : DetectSteps(trace).list) {
+      instances.try_emplace(step.number, Instance{step.start, step.end});
+    }
+  }
+  return subject;
+}
+
+bool IsCalled(std::string_view name, std::string_view wanted, bool exactly) {
+  return exactly ? name == wanted : name.find(wanted) != name.npos;
+}
+
+// Calls `take(name, start, end)` for each timed range and kernel of the trace, in the order of
+// neither.
+template <typename Take>
+void ForEachNamed(const Trace& trace, Take take) {
+  for (size_t i = 0; i < trace.ranges.size(); ++i) {
+    take(std::string(trace.dictionary.String(trace.ranges.name[i])), trace.ranges.start[i],
+         trace.ranges.end[i]);
+  }
+  for (size_t i = 0; i < trace.kernels.size(); ++i) {
+    if (trace.kernels.start[i] == kUntimed) continue;
+    take(ReadableKernelName(trace.dictionary.String(trace.kernels.name[i])), trace.kernels.start[i],
+         trace.kernels.end[i]);
+  }
+}
+
+// The name that is `wanted`, else of those that contain it the one with the most time.
+std::string NameMeant(const Run& run, const std::string& wanted, size_t* candidates) {
+  std::map<std::string, int64_t> times;
+  for (const Trace& trace : run.traces) {
+    ForEachNamed(trace, [&](const std::string& name, int64_t start, int64_t end) {
+      if (IsCalled(name, wanted, false)) times[name] += end - start;
+    });
+  }
+  *candidates = times.contains(wanted) ? 1 : times.size();
+  if (times.empty() || times.contains(wanted)) return wanted;
+  return std::ranges::max_element(times, {}, [](const auto& entry) { return entry.second; })->first;
+}
+
+Subject Named(const Run& run, const std::string& wanted) {
+  size_t candidates = 0;
+  const std::string name = NameMeant(run, wanted, &candidates);
+  Subject subject{.title = fmt::format("When the ranks begin each '{}'", name)};
+  if (candidates > 1) {
+    subject.note = fmt::format("{} names contain '{}'; this is the one with the most time",
+                               candidates, wanted);
+  }
+  for (const Trace& trace : run.traces) {
+    std::vector<Instance> found;
+    ForEachNamed(trace, [&](const std::string& other, int64_t start, int64_t end) {
+      if (IsCalled(other, name, true)) found.push_back({start, end});
+    });
+    std::ranges::stable_sort(found, {}, &Instance::start);
+    Instances& instances = subject.by_trace.emplace_back();
+    for (size_t i = 0; i < found.size(); ++i) instances[static_cast<int64_t>(i)] = found[i];
+  }
+  return subject;
+}
+
+bool HaveOneClock(const Run& run) {
+  std::set<std::string> hosts;
+  for (const Trace& trace : run.traces) {
+    if (!trace.is_ours() || trace.info.host.empty()) return false;
+    hosts.insert(trace.info.host);
+  }
+  return hosts.size() == 1;
+}
+
+void Shift(Instances* instances, int64_t by) {
+  for (auto& [number, instance] : *instances) {
+    instance.start -= by;
+    instance.end -= by;
+  }
+}
+
+// Onto the clock of the first rank; how, in a sentence.
+std::string Align(const Run& run, Subject* subject) {
+  if (run.traces.size() < 2 || HaveOneClock(run)) return {};
+  const std::vector<ClockDifference> clocks = AlignClocks(run, MatchCollectives(run));
+  if (std::ranges::all_of(clocks, &ClockDifference::known)) {
+    double residual = 0;
+    for (const ClockDifference& clock : clocks) {
+      residual = std::max(residual, clock.residual_ns);
+      for (auto& [number, instance] : subject->by_trace[clock.trace]) {
+        for (int64_t* const time : {&instance.start, &instance.end}) {
+          const double since =
+              static_cast<double>(*time) - clock.offset_ns - static_cast<double>(clock.at);
+          *time = clock.at + static_cast<int64_t>(since / (1 + clock.drift_ppm / 1e6));
+        }
+      }
+    }
+    return fmt::format("the ranks' clocks are compared by their collectives, to {} ('align')",
+                       FormatNs(static_cast<int64_t>(residual)));
+  }
+  for (Instances& instances : subject->by_trace) {
+    if (!instances.empty()) Shift(&instances, instances.begin()->second.start);
+  }
+  return "the ranks' clocks cannot be compared: times are from each rank's own first instance";
+}
+
+std::vector<Row> RowsOf(const Run& run, const Subject& subject) {
+  std::map<int64_t, std::vector<size_t>> reached;
+  int64_t begin = INT64_MAX;
+  for (size_t t = 0; t < subject.by_trace.size(); ++t) {
+    for (const auto& [number, instance] : subject.by_trace[t]) {
+      reached[number].push_back(t);
+      begin = std::min(begin, instance.start);
+    }
+  }
+  std::vector<Row> rows;
+  for (const auto& [number, traces] : reached) {
+    Row row{.number = number, .ranks = traces.size()};
+    int64_t last = 0, sum = 0;
+    for (const size_t t : traces) {
+      const Instance& instance = subject.by_trace[t].at(number);
+      const int64_t length = instance.end - instance.start;
+      const Trace* const trace = &run.traces[t];
+      if (row.first == nullptr || instance.start - begin < row.first_start) {
+        row.first = trace;
+        row.first_start = instance.start - begin;
+      }
+      if (row.last == nullptr || instance.start > last) {
+        row.last = trace;
+        last = instance.start;
+      }
+      if (row.longest == nullptr || length > row.longest_ns) {
+        row.longest = trace;
+        row.longest_ns = length;
+      }
+      row.shortest_ns = row.shortest_ns == 0 ? length : std::min(row.shortest_ns, length);
+      sum += length;
+    }
+    row.spread = last - begin - row.first_start;
+    row.mean_ns = sum / static_cast<int64_t>(traces.size());
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+// How much later than the first each rank begins the last shared instances than the first shared
+// ones, by medians of quarters; a sentence on the one that falls behind most.
+std::string WhoFallsBehind(const Run& run, const Subject& subject, const std::vector<Row>& rows) {
+  std::vector<int64_t> shared;
+  std::map<int64_t, int64_t> first_starts;
+  for (const Row& row : rows) {
+    if (row.ranks < run.traces.size()) continue;
+    int64_t first = INT64_MAX;
+    for (const Instances& of : subject.by_trace) first = std::min(first, of.at(row.number).start);
+    first_starts[row.number] = first;
+    shared.push_back(row.number);
+  }
+  if (run.traces.size() < 2 || shared.size() < 4) return {};
+  const size_t quarter = shared.size() / 4;
+  double most = 0;
+  const Trace* slowest = nullptr;
+  for (size_t t = 0; t < subject.by_trace.size(); ++t) {
+    std::vector<double> early, late;
+    for (size_t i = 0; i < quarter; ++i) {
+      for (const auto& [number, lags] :
+           {std::pair(shared[i], &early), std::pair(shared[shared.size() - 1 - i], &late)}) {
+        lags->push_back(
+            static_cast<double>(subject.by_trace[t].at(number).start - first_starts.at(number)));
+      }
+    }
+    const double apart = static_cast<double>(shared.size() - quarter);
+    const double behind = (Median(std::move(late)) - Median(std::move(early))) / apart;
+    if (behind <= most) continue;
+    most = behind;
+    slowest = &run.traces[t];
+  }
+  if (slowest == nullptr || most < 1) return "no rank falls behind the others";
+  return fmt::format("{} falls behind the first by {} more with each instance", RankName(*slowest),
+                     FormatNs(static_cast<int64_t>(most)));
+}
+
+}  // namespace
+
+Table TabulatePace(const Run& run, const ReportOptions& options) {
+  Subject subject = options.operator_name.empty() ? StepsOf(run) : Named(run, options.operator_name);
+  const std::string clocks = Align(run, &subject);
+  const std::vector<Row> rows = RowsOf(run, subject);
+  Table table = TableOf(subject.title, kColumns, rows);
+  if (rows.empty()) {
+    table.notes.push_back(
+        options.operator_name.empty()
+            ? "no step was found; --operator NAME: by a range or kernel of this name"
+            : fmt::format("no range and no kernel is called '{}'", options.operator_name));
+    return table;
+  }
+  const std::string behind = WhoFallsBehind(run, subject, rows);
+  for (const std::string& note : {behind, clocks, subject.note}) {
+    if (!note.empty()) table.notes.push_back(note);
+  }
+  return table;
+}
+
+}  // namespace ranktap::collector

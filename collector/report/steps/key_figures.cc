@@ -1,0 +1,116 @@
+// The run in one row: what a person asks first.
+#include <algorithm>
+#include <optional>
+
+#include "collector/analysis/device_steps.h"
+#include "collector/analysis/numbers/duration_distribution.h"
+#include "collector/report/cells.h"
+#include "collector/report/columns.h"
+#include "collector/report/reports.h"
+#include "collector/report/steps/throughput.h"
+#include "collector/report/steps/waterfall.h"
+
+namespace ranktap::collector {
+namespace {
+
+struct Figures {
+  int64_t ranks = 0;
+  DurationDistribution steps;  // after the warm-up, of all ranks
+  bool on_host = true;
+  int64_t step_ns = 0, busy_ns = 0, transfer_ns = 0, wait_ns = 0;  // of the mean step, added up
+  std::optional<double> mfu, samples_per_second;
+  Cell peak_bytes, peak_rank, peak_device;
+};
+
+void AddSteps(const Run& run, Figures* figures) {
+  for (const RankWaterfall& rank : ComputeWaterfalls(run)) {
+    for (const Step& step : rank.steps.list) {
+      if (!step.warm_up && !rank.steps.source.empty()) figures->steps.Add(step.length());
+    }
+    const auto of = [&rank](Cause cause) { return rank.mean[static_cast<size_t>(cause)]; };
+    figures->on_host &= rank.on_host;
+    figures->step_ns += rank.mean_step;
+    figures->transfer_ns += of(Cause::kTransfer);
+    figures->wait_ns += of(Cause::kWait);
+    if (rank.on_host) continue;
+    figures->busy_ns +=
+        of(Cause::kCompute) + of(Cause::kTransfer) + of(Cause::kWait) + of(Cause::kMemory);
+  }
+}
+
+void AddThroughput(const Run& run, const ReportOptions& options, Figures* figures) {
+  double mfu = 0;
+  int ranks = 0;
+  for (const Trace& trace : run.traces) {
+    const std::optional<Throughput> throughput = MeasureThroughput(run, trace, options);
+    if (!throughput) continue;
+    if (!figures->samples_per_second) figures->samples_per_second = throughput->SamplesPerSecond();
+    if (const std::optional<double> of_rank = throughput->Mfu()) {
+      mfu += *of_rank;
+      ++ranks;
+    }
+  }
+  if (ranks > 0) figures->mfu = mfu / ranks;
+}
+
+// A GPU's before the host's: that is the one that runs out.
+void AddPeak(const Run& run, Figures* figures) {
+  const Table memory = TabulateMemory(run);
+  const auto column = [&memory](std::string_view name) {
+    const auto found =
+        std::find_if(memory.columns.begin(), memory.columns.end(),
+                     [name](const TableColumn& column) { return column.name == name; });
+    return static_cast<size_t>(found - memory.columns.begin());
+  };
+  const size_t rank = column("rank"), device = column("device"), peak = column("peak_bytes");
+  const auto key = [&](const std::vector<Cell>& row) {
+    const auto* const name = std::get_if<std::string>(&row[device]);
+    const auto* const bytes = std::get_if<int64_t>(&row[peak]);
+    return std::pair(name == nullptr || *name != "CPU", bytes == nullptr ? 0 : *bytes);
+  };
+  const auto most = std::max_element(memory.rows.begin(), memory.rows.end(),
+                                     [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  if (most == memory.rows.end() || key(*most).second == 0) return;
+  figures->peak_bytes = (*most)[peak];
+  figures->peak_rank = (*most)[rank];
+  figures->peak_device = (*most)[device];
+}
+
+Cell Steps(const Figures& of, int64_t ns) { return of.steps.count == 0 ? Cell() : Cell(ns); }
+
+const ColumnsOf<Figures> kColumns = {
+    {"ranks", Unit::kCount, [](const Figures& of) { return of.ranks; }},
+    {"steps", Unit::kCount,
+     [](const Figures& of) { return of.steps.count / std::max<int64_t>(of.ranks, 1); }},
+    {"step_median_ns", Unit::kNs,
+     [](const Figures& of) { return Steps(of, of.steps.median_ns()); }},
+    {"step_p95_ns", Unit::kNs, [](const Figures& of) { return Steps(of, of.steps.p95_ns()); }},
+    {"step_max_ns", Unit::kNs, [](const Figures& of) { return Steps(of, of.steps.max_ns); }},
+    {"busy_percent", Unit::kPercent,
+     [](const Figures& of) { return of.on_host ? Cell() : Percent(of.busy_ns, of.step_ns); }},
+    {"exposed_comm_percent", Unit::kPercent,
+     [](const Figures& of) { return Percent(of.transfer_ns + of.wait_ns, of.step_ns); }},
+    {"exposed_wait_percent", Unit::kPercent,
+     [](const Figures& of) { return Percent(of.wait_ns, of.step_ns); }},
+    {"mfu_percent", Unit::kPercent,
+     [](const Figures& of) { return of.mfu ? Cell(100 * *of.mfu) : Cell(); }},
+    {"samples_per_second", Unit::kCount,
+     [](const Figures& of) {
+       return of.samples_per_second ? Cell(*of.samples_per_second) : Cell();
+     }},
+    {"peak_bytes", Unit::kBytes, [](const Figures& of) { return of.peak_bytes; }},
+    {"peak_rank", Unit::kCount, [](const Figures& of) { return of.peak_rank; }},
+    {"peak_device", Unit::kText, [](const Figures& of) { return of.peak_device; }},
+};
+
+}  // namespace
+
+Table TabulateKeyFigures(const Run& run, const ReportOptions& options) {
+  Figures figures{.ranks = static_cast<int64_t>(run.traces.size())};
+  AddSteps(run, &figures);
+  AddThroughput(run, options, &figures);
+  AddPeak(run, &figures);
+  return TableOf("The run in one row", kColumns, std::vector<Figures>{figures});
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,43 @@
+// A small HTTP server for one person's browser on this machine: GET and HEAD, one answer a
+// connection. It listens on 127.0.0.1 alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "collector/file/file_descriptor.h"
+#include "collector/file/result.h"
+#include "collector/serve/http_request.h"
+
+namespace ranktap::collector {
+
+struct HttpResponse {
+  int status = 200;
+  std::string type = "text/html; charset=utf-8";
+  std::string body;
+  FileDescriptor file = {};   // sent instead of `body`, from its start
+  std::string location = {};  // of a redirection
+  std::string policy = {};    // Content-Security-Policy
+};
+
+class HttpServer {
+ public:
+  // `handle` is called on threads of the server's, several at a time. `port` 0: any that is free.
+  static Result<std::unique_ptr<HttpServer>> Listen(
+      uint16_t port, std::function<HttpResponse(const HttpRequest&)> handle);
+  // Takes no more connections and waits for those that are there, 5 s each at most.
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  uint16_t port() const;
+
+ private:
+  struct State;
+  explicit HttpServer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ranktap::collector
