@@ -134,8 +134,13 @@ ArenaRef WalkAndIntern(Block& block, const Registers& registers, uint64_t hint, 
 // The address of this very instruction, so that the unwind table's row for it holds.
 inline __attribute__((always_inline)) Registers ReadRegisters() {
   Registers registers;
+#if defined(__x86_64__)
   asm volatile("leaq 1f(%%rip), %0\n1:\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
                : "=&r"(registers.ip), "=&r"(registers.sp), "=&r"(registers.bp));
+#elif defined(__aarch64__)
+  asm volatile("adr %0, .\n\tmov %1, sp\n\tmov %2, x29"
+               : "=&r"(registers.ip), "=&r"(registers.sp), "=&r"(registers.bp));
+#endif
   return registers;
 }
 

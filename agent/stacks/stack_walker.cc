@@ -2,7 +2,9 @@
 // Runs on: user threads.  May not: see stack_walker.h.
 #include "agent/stacks/stack_walker.h"
 
+#if defined(__x86_64__)
 #include <emmintrin.h>
+#endif
 
 #include "agent/stacks/libunwind_step.h"
 #include "agent/stacks/module_table.h"
@@ -11,6 +13,14 @@ namespace ranktap::agent::stacks {
 namespace {
 
 uint64_t Word(uint64_t address) { return *reinterpret_cast<const uint64_t*>(address); }
+
+void Pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // "yield" does nothing on Grace
+#endif
+}
 
 bool IsWordIn(const StackBounds& bounds, uint64_t address) {
   return (address & 7) == 0 && address >= bounds.low && address + 8 <= bounds.high;
@@ -24,7 +34,7 @@ class LearningTurn {
     constexpr int kPatience = 20'000;  // about 100 us: thirty frames of another thread's
     for (int i = 0; i < kPatience && !mine_; ++i) {
       mine_ = taken_.exchange(1, std::memory_order_acquire) == 0;
-      if (!mine_) _mm_pause();
+      if (!mine_) Pause();
     }
   }
   ~LearningTurn() {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ranktap::collector {
@@ -24,14 +25,28 @@ class Arguments {
     Option& Positive();
     Option& Repeatable();  // --x A --x B; takes no second word by itself
     Option& CommaSeparated();
+    // For completion: words that it may have among others.
+    Option& Suggests(const std::vector<std::string_view>& values);
+    Option& Says(const std::string& value);  // in --help, for the value: "DIR"
 
    private:
     friend class Arguments;
-    explicit Option(void* option) : option_(option) {}
+    Option(void* option, void* parser) : option_(option), parser_(parser) {}
     void* option_;  // a CLI::Option
+    void* parser_;  // the Parser
   };
 
-  // `name` as a person types it: "ranktap report".
+  // An option, as completion sees it.
+  struct Description {
+    std::vector<std::string> names;  // "-o", "--output"
+    bool takes_word = false;
+    std::vector<std::string> values;  // known ones; a file or anything else where empty
+    std::string help;
+  };
+  // While `all` is not null, Parse() fills it and says that the verb is done. One thread.
+  static void DescribeInto(std::vector<Description>* all);
+
+  // `name` as a person types it: "ranktap report". --color and --quiet are every verb's.
   Arguments(const std::string& description, const std::string& name);
   ~Arguments();
   Arguments(const Arguments&) = delete;
@@ -52,6 +67,8 @@ class Arguments {
   // "--x" is `plain` in `value`, "--x=WORD" the word; takes no second word.
   Option AddFlag(const std::string& name, const std::string& plain, std::string* value,
                  const std::string& help);
+  // In --help, instead of a line made from the options.
+  void SetUsage(const std::string& usage);
   // Below the options in --help.
   void AddFooter(const std::string& text);
 
@@ -64,6 +81,9 @@ class Arguments {
  private:
   template <typename T>
   Option AddOption(const std::string& names, T* value, const std::string& help);
+
+  Option MakeOption(void* option);
+  void Describe(std::vector<Description>* all) const;
 
   struct Parser;
   std::unique_ptr<Parser> parser_;

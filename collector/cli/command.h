@@ -36,6 +36,7 @@ int VerifyCommand(const std::vector<std::string>& arguments);
 int ExportCommand(const std::vector<std::string>& arguments);
 int SqlCommand(const std::vector<std::string>& arguments);
 int MergeCommand(const std::vector<std::string>& arguments);
+int CompletionCommand(const std::vector<std::string>& arguments);
 
 // "ranktap: MESSAGE" on stderr.
 void Complain(std::string_view message);

@@ -10,6 +10,8 @@
 #include "collector/analysis/roofline/roofline_rows.h"
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/cli/known_words.h"
+#include "collector/cli/progress_line.h"
 #include "collector/cli/run_selection.h"
 #include "collector/export/exporter.h"
 #include "collector/export/recorded_cycles.h"
@@ -19,8 +21,10 @@
 #include "collector/import/open_run.h"
 #include "collector/parquet/data_set.h"
 #include "collector/report/human_units.h"
+#include "collector/report/nearest_name.h"
 #include "collector/symbols/resolve_stacks.h"
 #include "collector/trace/large_blocks.h"
+#include "collector/trace/work_progress.h"
 
 namespace ranktap::collector {
 namespace {
@@ -87,6 +91,7 @@ std::optional<Failure> WriteDataSet(const Exporter& exporter, const Run& run,
 std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
                                 std::span<const Trace* const> traces, const ExportOptions& options,
                                 const std::string& output) {
+  Progress().Begin("writing", 0);
   std::error_code error;
   const bool is_directory = std::filesystem::is_directory(output, error);
   if ((exporter.heeds & kDataSet) != 0) return WriteDataSet(exporter, run, traces, options, output);
@@ -105,7 +110,8 @@ std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
                     traces.size()),
         errno);
   }
-  for (size_t i = 0; i < traces.size(); ++i) {
+  Progress().Begin("writing", traces.size());
+  for (size_t i = 0; i < traces.size(); ++i, ++Progress().done) {
     const std::string path = output + "/" + FileName(*traces[i], exporter);
     if (auto failure = WriteOne(exporter, run, traces.subspan(i, 1), options, path)) {
       return failure;
@@ -123,8 +129,9 @@ Result<Exporters> FindExporters(std::string_view names) {
     const size_t comma = std::min(names.find(','), names.size());
     const Exporter* const exporter = FindExporter(names.substr(0, comma));
     if (exporter == nullptr) {
-      return Failure{
-          fmt::format("no format '{}'; ranktap export --help lists them", names.substr(0, comma))};
+      return Failure{fmt::format("no format '{}'{}; ranktap export --help lists them",
+                                 names.substr(0, comma),
+                                 DidYouMean(names.substr(0, comma), ExportFormats()))};
     }
     exporters.push_back(exporter);
     if (comma == names.size()) return exporters;
@@ -206,7 +213,9 @@ std::string OfFormats(uint32_t option, const std::string& help) {
 void AddOptions(Arguments* app, Wanted* wanted) {
   app->Add("RUN", &wanted->path, "a run directory, a .trace file, or torch.profiler's JSON")
       .Required();
-  app->Add("--format", &wanted->format, "which format; several as chrome,perfetto").ShowsDefault();
+  app->Add("--format", &wanted->format, "which format; several as chrome,perfetto")
+      .Suggests(ExportFormats())
+      .ShowsDefault();
   app->Add("-o,--output", &wanted->output,
            "file; a directory where there is a file for each rank, cycle or format")
       .Required();
@@ -332,6 +341,7 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   const Result<Exporters> exporters = FindExporters(wanted.format);
   if (!exporters) return Complained(exporters.message(), kWrongUsage);
   if (const auto problem = Unheeded(wanted, *exporters)) return Complained(*problem, kWrongUsage);
+  const ProgressLine progress;
   Result<Run> run = OpenRun({wanted.path});
   if (!run) return Complained(run.message(), kFailure);
   ExportOptions options;

@@ -9,6 +9,10 @@
 #include <vector>
 
 #include "collector/cli/command.h"
+#include "collector/cli/known_words.h"
+#include "collector/cli/output_style.h"
+#include "collector/cli/report_help.h"
+#include "collector/report/nearest_name.h"
 #include "collector/version.h"
 
 namespace ranktap::collector {
@@ -18,22 +22,49 @@ void PrintHelp() {
   std::puts("ranktap: where the time of a training job goes, on every rank, unmodified\n");
   std::puts("usage: ranktap COMMAND [options]\n");
   for (const Command& command : AllCommands()) {
-    std::printf("  %-8s %s\n", std::string(command.name).c_str(),
+    std::printf("  %-13s  %s\n", std::string(command.name).c_str(),
                 std::string(command.help).c_str());
   }
-  std::puts("\n  ranktap COMMAND --help   the command's options");
+  std::printf("\n%s\n", FirstReportsHelp().c_str());
+  std::puts("  ranktap COMMAND --help   the command's options");
   std::puts("  ranktap --version");
 }
 
-int Main(const std::vector<std::string>& arguments) {
+// The options before the verb, which every verb has too.
+bool TakeStyle(std::vector<std::string>* arguments) {
+  while (!arguments->empty()) {
+    std::string word = arguments->front();
+    size_t used = 1;
+    if (word == "--color" && arguments->size() > 1) {
+      word += "=" + (*arguments)[1];
+      used = 2;
+    }
+    if (word == "--quiet") {
+      Style().quiet = true;
+    } else if (word == "--color=auto" || word == "--color=always" || word == "--color=never") {
+      Style().color = word.substr(word.find('=') + 1);
+    } else {
+      if (!word.starts_with("--color")) return true;
+      Complain("--color is auto, always or never");
+      return false;
+    }
+    arguments->erase(arguments->begin(), arguments->begin() + static_cast<ptrdiff_t>(used));
+  }
+  return true;
+}
+
+int Main(std::vector<std::string> arguments) {
+  if (!TakeStyle(&arguments)) return kWrongUsage;
   if (arguments.empty()) {
     PrintHelp();
     return kWrongUsage;
   }
-  if (arguments[0] == "--version") {
+  if (arguments[0] == "--version" || arguments[0] == "-V") {
     std::printf("ranktap %s\n", kVersion);
     return kSuccess;
   }
+  // `ranktap help run`
+  if (arguments[0] == "help" && arguments.size() > 1) arguments = {arguments[1], "--help"};
   if (arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
     PrintHelp();
     return kSuccess;
@@ -43,7 +74,8 @@ int Main(const std::vector<std::string>& arguments) {
       return command.run({arguments.begin() + 1, arguments.end()});
     }
   }
-  Complain(fmt::format("no command '{}'; ranktap --help lists them", arguments[0]));
+  Complain(fmt::format("no command '{}'{}; ranktap --help lists them", arguments[0],
+                       DidYouMean(arguments[0], CommandNames())));
   return kWrongUsage;
 }
 

@@ -9,6 +9,7 @@
 
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/cli/progress_line.h"
 #include "collector/export/chrome/kineto_merge.h"
 #include "collector/export/exporter.h"
 #include "collector/import/importer.h"
@@ -17,6 +18,7 @@
 #include "collector/trace/load/run_reader.h"
 #include "collector/trace/load/trace_loader.h"
 #include "collector/trace/sort_rows.h"
+#include "collector/trace/work_progress.h"
 
 namespace ranktap::collector {
 namespace {
@@ -108,7 +110,9 @@ std::optional<Failure> MergeToJson(const std::vector<std::string>& files,
         input->rank ? fmt::format("rank {}", *input->rank) : fs::path(path).filename().string();
     inputs.push_back(std::move(*input));
   };
+  Progress().Begin("merging", files.size());
   for (const std::string& path : files) {
+    ++Progress().done;
     const std::optional<TraceOrigin> origin = origin_of(path);
     // It has no times, and a viewer has no place for what it says beside the files that do.
     if (timed && origin == TraceOrigin::kExecution) continue;
@@ -177,6 +181,7 @@ int MergeCommand(const std::vector<std::string>& arguments) {
     Complain(files.message());
     return kFailure;
   }
+  const ProgressLine progress;
   const auto failure =
       is_json ? MergeToJson(*files, output) : MergeToModel(*exporter, *files, output);
   if (failure) {

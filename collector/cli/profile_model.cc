@@ -9,6 +9,7 @@
 
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/cli/output_style.h"
 
 namespace ranktap::collector {
 namespace {
@@ -102,7 +103,9 @@ int Profile(const Wanted& wanted, const std::string& run) {
                                     wanted.dtype,
                                     std::to_string(wanted.warm_up + 1 + wanted.forwards)};
   words.insert(words.end(), wanted.shapes.begin(), wanted.shapes.end());
+  const bool wants_quiet = Style().quiet;
   if (const int status = RunCommand(words); status != kSuccess) return status;
+  Style().quiet = wants_quiet;
   std::vector<std::string> report = {run, "modules", "--format", wanted.format};
   if (!wanted.ignored_modules.empty()) {
     report.push_back("--ignore-modules");

@@ -19,6 +19,8 @@ constexpr Command kCommands[] = {
     {"merge", "join runs, nodes and torch.profiler's files of several ranks", &MergeCommand},
     {"profile-model", "what a forward of a model costs, by module", &ProfileModelCommand},
     {"verify", "check every byte and every count of a run", &VerifyCommand},
+    {"completion", "print the script with which bash, zsh or fish completes our words",
+     &CompletionCommand},
 };
 
 }  // namespace

@@ -9,7 +9,10 @@
 
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
+#include "collector/cli/known_words.h"
 #include "collector/cli/page.h"
+#include "collector/cli/pager.h"
+#include "collector/cli/progress_line.h"
 #include "collector/cli/report_data_set.h"
 #include "collector/cli/report_file.h"
 #include "collector/cli/report_help.h"
@@ -105,7 +108,10 @@ std::vector<const Report*> SummaryOf(const Run& run) {
 // Opens the run and leaves what the filters ask for. kSuccess, or the exit status; said why.
 int Open(const Request& request, const std::vector<std::string>& paths, Run* run,
          std::vector<std::string>* notes) {
-  Result<Run> opened = OpenRun(paths);
+  Result<Run> opened = [&paths] {
+    const ProgressLine progress;
+    return OpenRun(paths);
+  }();
   if (!opened) {
     Complain(opened.message());
     return kFailure;
@@ -188,8 +194,11 @@ int PrintReports(Request request) {
   if (request.deepspeed) return PrintDeepSpeed(request, run) ? kSuccess : kFailure;
   const auto needs_symbols = [](const Report* report) { return report->needs_symbols; };
   if (std::any_of(request.reports.begin(), request.reports.end(), needs_symbols)) {
+    const ProgressLine progress;
     ResolveStacks(request.symbols, &run);
   }
+  std::optional<Pager> pager;
+  if (request.view.format == Format::kText) pager.emplace();
   for (const Report* const report : request.reports) {
     const std::optional<Table> table = Answer(*report, request, run, notes);
     if (!table) return kWrongUsage;
@@ -325,8 +334,7 @@ bool SetFormat(std::string name, const DeepSpeedOptions& deepspeed, Request* req
   const std::string& last = request->paths.back();
   const bool unknown_name = request->paths.size() > 1 && ::access(last.c_str(), F_OK) != 0;
   if (!format || unknown_name) {
-    Complain(format ? fmt::format("no analysis and no file '{}'", last)
-                    : fmt::format("no format '{}'", name));
+    Complain(format ? NoReport(last) : NoReportFormat(name));
     std::fprintf(stderr, "try: ranktap report --help\n");
     return false;
   }
@@ -366,6 +374,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
           ".sqlite or a directory of them; then which analyses")
       .Required();
   app.Add("--format", &format, "text, json, csv, html or parquet; modules: also deepspeed")
+      .Suggests(ReportFormats())
       .ShowsDefault();
   AddRunOptions(&app, &request);
   AddViewOptions(&app, &request.view);

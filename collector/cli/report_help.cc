@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "collector/report/column_meanings.h"
+#include "collector/report/report_groups.h"
 #include "collector/report/text/table_text.h"
 
 namespace ranktap::collector {
@@ -12,12 +13,43 @@ namespace ranktap::collector {
 std::string ReportsHelp() {
   size_t width = 0;
   for (const Report& report : AllReports()) width = std::max(width, report.name.size());
+  const auto line = [width](std::string_view name) {
+    const Report* const report = FindReport(name);
+    return fmt::format("  {:<{}}  {}\n", name, width, report->question);
+  };
   std::string text =
-      "Analyses (without a name: the verdict and a summary; --help NAME: its columns):\n";
-  for (const Report& report : AllReports()) {
-    text += fmt::format("  {:<{}}  {}\n", report.name, width, report.question);
+      "Analyses (without a name: the verdict and a summary; --help NAME: its columns)\n\n"
+      "Start with one of these six:\n";
+  const std::span<const std::string_view> first = FirstReports();
+  for (const std::string_view name : first) text += line(name);
+  for (const ReportGroup& group : ReportGroups()) {
+    text += fmt::format("\n{}: {}\n", group.name, group.question);
+    for (const std::string_view name : group.reports) {
+      if (std::ranges::count(first, name) == 0) text += line(name);
+    }
   }
   return text;
+}
+
+std::string FirstReportsHelp() {
+  std::string text = "Analyses of `ranktap report RUN NAME`; these six first:\n";
+  for (const std::string_view name : FirstReports()) {
+    text += fmt::format("  {:<13}  {}\n", name, FindReport(name)->question);
+  }
+  constexpr size_t kWidest = 80, kIndent = 13;
+  for (const ReportGroup& group : ReportGroups()) {
+    std::string row = fmt::format("  {:<{}}", group.name, kIndent);
+    for (const std::string_view name : group.reports) {
+      if (std::ranges::count(FirstReports(), name) != 0) continue;
+      if (row.size() + 2 + name.size() > kWidest) {
+        text += row + "\n";
+        row = std::string(kIndent + 2, ' ');
+      }
+      row += fmt::format("  {}", name);
+    }
+    text += row + "\n";
+  }
+  return text + "  `ranktap report --help` says what each answers.\n";
 }
 
 // Columns are the same for every run, so those of a run without ranks are asked for.

@@ -18,6 +18,7 @@
 #include "collector/cli/injection.h"
 #include "collector/cli/new_run.h"
 #include "collector/cli/out_of_reach.h"
+#include "collector/cli/output_style.h"
 #include "collector/cli/print_summary.h"
 #include "collector/cli/run_place.h"
 #include "collector/ingest/collector.h"
@@ -40,7 +41,7 @@ struct RunOptions {
   std::string output, level, duration, delay, log, stacks, schedule, budget;
   uint32_t budget_ppm = 0;     // 0: no limit
   uint32_t stacks_sample = 0;  // 0: not given
-  bool quiet = false, print_env = false, no_preload = false, dormant = false;
+  bool print_env = false, no_preload = false, dormant = false;
   bool window_signals = false, flop_check = false, no_cuda = false;
   bool require = false;
   std::vector<std::string> metadata;
@@ -59,11 +60,13 @@ std::string EnvironmentHelp() {
 }
 
 void AddOptions(Arguments* app, RunOptions* options) {
-  app->Add("-o,--output", &options->output,
-           "directory of the run (default ./ranktap-COMMAND-TIME)");
-  app->Add("--level", &options->level, "dormant, ranges, kernels (default) or full");
+  app->Add("-o,--output", &options->output, "directory of the run (default ./ranktap-COMMAND-TIME)")
+      .Says("DIR");
+  app->Add("--level", &options->level, "dormant, ranges, kernels (default) or full")
+      .Suggests({"dormant", "ranges", "kernels", "full"});
   app->Add("--stacks", &options->stacks,
-           "native stacks: off, launch, sync, all; auto (all at level full)");
+           "native stacks: off, launch, sync, all; auto (all at level full)")
+      .Suggests({"auto", "off", "launch", "sync", "all"});
   app->Add("--stacks-sample", &options->stacks_sample, "one stack for so many calls")
       .From(1, 1'000'000);
   app->Add("--delay", &options->delay, "capture nothing for so long: 10, 1.5s, 200ms, 2m");
@@ -94,7 +97,6 @@ void AddOptions(Arguments* app, RunOptions* options) {
   app->Add("--log", &options->log, "file for the collector's own messages");
   app->AddFlag("--require", &options->require,
                "do not start the command where it could not be traced, or not into -o; exit 125");
-  app->AddFlag("--quiet", &options->quiet, "no summary");
   app->AddFlag("--print-env", &options->print_env,
                "print the variables the command would get, and end");
   app->AddFlag("--no-preload", &options->no_preload,
@@ -181,9 +183,9 @@ std::optional<int> CheckOptions(RunOptions* options) {
 std::optional<int> ParseRun(std::vector<std::string> arguments, RunOptions* options) {
   Arguments app(
       "Runs a command and traces every process in it. The command keeps its stdin, stdout,\n"
-      "stderr and signals; ranktap ends with its exit status.\n"
-      "Usage: ranktap run [options] -- COMMAND [arguments]",
+      "stderr and signals; ranktap ends with its exit status.",
       "ranktap run");
+  app.SetUsage("ranktap run [options] -- COMMAND [arguments]");
   AddOptions(&app, options);
   const size_t start = CommandStart(app, arguments);
   options->command.assign(arguments.begin() + static_cast<ptrdiff_t>(start), arguments.end());
@@ -306,8 +308,8 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   });
   reasons.Tell(found.path);
   if (!collector.problem().empty()) Complain(collector.problem());
-  if (!options.quiet) PrintSummary(finished, path);
-  if (!options.quiet && finished.traces.empty()) {
+  if (!Style().quiet) PrintSummary(finished, path);
+  if (!Style().quiet && finished.traces.empty()) {
     const std::string why = WhyOutOfReach(options.command, plan.library);
     if (!why.empty()) Complain(why);
   }

@@ -5,6 +5,8 @@
 #include <cstdio>
 
 #include "collector/cli/command.h"
+#include "collector/cli/output_style.h"
+#include "collector/cli/pager.h"
 #include "collector/report/table_filter.h"
 #include "collector/report/text/table_html.h"
 #include "collector/report/text/terminal.h"
@@ -18,10 +20,11 @@ std::string Text(const Table& table, const TableView& view, size_t limit) {
   const bool is_whole = view.full_names || view.width == 0;
   const size_t width = is_whole     ? kUnlimitedWidth
                        : view.width ? static_cast<size_t>(*view.width)
-                                    : OutputWidth(STDOUT_FILENO);
+                                    : ScreenWidth();
   const bool in_pipe = width == kUnlimitedWidth && !is_whole;
-  return FormatText(table, width, limit, in_pipe ? kLongestNameInPipe : 0,
-                    *TimeUnitNamed(view.time_unit));
+  const std::string text = FormatText(table, width, limit, in_pipe ? kLongestNameInPipe : 0,
+                                      *TimeUnitNamed(view.time_unit));
+  return IsColored(STDOUT_FILENO) ? ColoredTable(text, !table.rows.empty()) : text;
 }
 
 }  // namespace

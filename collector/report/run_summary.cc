@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collector/report/steps/verdict.h"
+
 namespace ranktap::collector {
 
 RunSummary SummarizeRun(const Run& run) {
@@ -20,6 +22,7 @@ RunSummary SummarizeRun(const Run& run) {
       }
     }
   }
+  summary.verdict = Judge(run).sentence;
   summary.kernels = SummarizeKernels(run.traces);
   summary.ranges = SummarizeRanges(run.traces);
   return summary;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "collector/report/capture/rank_summary.h"
@@ -11,6 +12,7 @@ namespace ranktap::collector {
 
 // What `ranktap run` says when the command has ended.
 struct RunSummary {
+  std::string verdict;  // the sentence; empty: none
   std::vector<RankRow> ranks;
   std::vector<KernelRow> kernels;  // longest first
   int64_t kernel_ns = 0;           // of all kernels

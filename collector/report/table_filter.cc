@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "collector/report/nearest_name.h"
 #include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
@@ -45,7 +46,10 @@ Result<size_t> ColumnNamed(std::string_view name, const Table& table) {
   if (!found && share) return *share;  // beside a time of this name text shows it as "NAME %"
   if (found && shown == table.columns[*found].name) return *found;
   if (found) return Failure{fmt::format("'{}' may be {}", name, shown)};
-  return Failure{fmt::format("no column '{}' in {}; it has {}", name, table.name, known)};
+  std::vector<std::string_view> names;
+  for (const TableColumn& column : table.columns) names.push_back(column.name);
+  return Failure{fmt::format("no column '{}' in {}{}; it has {}", name, table.name,
+                             DidYouMean(name, names), known)};
 }
 
 // "10", in a column of times also "10 ms", of sizes "2MiB".

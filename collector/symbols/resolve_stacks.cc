@@ -9,6 +9,7 @@
 #include <set>
 
 #include "collector/symbols/object_file.h"
+#include "collector/trace/work_progress.h"
 
 namespace ranktap::collector {
 namespace {
@@ -143,9 +144,12 @@ ResolvedAddress Resolve(uint64_t address, const Trace& trace, ModuleFiles* files
 
 void ResolveStacks(const std::vector<std::string>& directories, Run* run) {
   ModuleFiles files(directories);
+  uint64_t stacks = 0;
+  for (const Trace& trace : run->traces) stacks += trace.dictionary.stacks();
+  Progress().Begin("naming functions", stacks);
   for (Trace& trace : run->traces) {
     std::set<std::string> problems;
-    for (uint32_t id = 1; id < trace.dictionary.stacks(); ++id) {
+    for (uint32_t id = 1; id < trace.dictionary.stacks(); ++id, ++Progress().done) {
       for (const uint64_t address : trace.dictionary.Stack(id).frames) {
         if (trace.symbols.Find(address) != nullptr) continue;
         trace.symbols.Add(address, Resolve(address, trace, &files, &problems));

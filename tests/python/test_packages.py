@@ -1,4 +1,5 @@
 """What scripts/package makes: the same bytes twice, and installs, runs, is upgraded and removed."""
+import fnmatch
 import json
 import pathlib
 import re
@@ -113,6 +114,18 @@ class PackagesTest(unittest.TestCase):
         found = re.search(r'consistent with the following platform tag: "manylinux_2_(\d+)_x86_64"', answer)
         self.assertTrue(found and int(found[1]) <= 28, answer)
         self.assertLessEqual(self.wheel.stat().st_size, MOST_WHEEL_BYTES)
+
+    def test_the_image_recipe_takes_the_wheel_and_its_steps_are_sound(self):
+        """No daemon here: what can be read is read. Its steps are shell, its command is one that the tool takes."""
+        text = (harness.ROOT / 'scripts/container/Dockerfile').read_text().replace('\\\n', ' ')
+        steps = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith('#')]
+        self.assertLessEqual({step for step, _ in steps}, {'FROM', 'COPY', 'RUN', 'VOLUME', 'ENTRYPOINT', 'CMD'})
+        words = dict(steps)
+        self.assertTrue(fnmatch.fnmatch(self.wheel.name, words['COPY'].split()[0]), words['COPY'])
+        run('sh', '-n', '-c', words['RUN'])
+        command = json.loads(words['ENTRYPOINT']) + json.loads(words['CMD'])
+        self.assertEqual(command[0], 'ranktap')
+        self.assertIn('RANKTAP_SOCKET=', run(harness.RANKTAP, *command[1:], '--print-env'))
 
     TRY_WHEEL = '''
         {python} -m venv /tmp/venv >&2

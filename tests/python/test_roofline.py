@@ -115,6 +115,8 @@ class ProgramsTest(RooflineBase):
         """15.47 G multiply-adds at 25 a byte; MobileNet at 7 and 3.3 TFLOP/s: of a 1080 Ti, ridge 23.35."""
         vgg = self.model_point('vgg16', 'GTX 1080 Ti')
         self.assertIn(': 15.47 G by ', vgg)
+        phases = self.report(self.scratch / 'vgg16', 'roofline', '--by', 'phase')
+        self.assertEqual([row['flops'] for row in phases if row['phase'] == 'forward'], [30_940_528_640])
         self.assertRegex(vgg, r', 25\.\d\d a byte, above the ridge of GTX 1080 Ti for fp32 \(23\.35\): compute-bound')
         mobile = self.model_point('mobilenet', 'GTX 1080 Ti')
         self.assertRegex(mobile, r', 7\.\d\d a byte, below the ridge of GTX 1080 Ti for fp32 \(23\.35\): bandwidth-bound, '

@@ -24,6 +24,29 @@ std::string_view FirstType(std::string_view types) {
   return types.substr(from + 1, types.find('"', from + 1) - from - 1);
 }
 
+// "kernel_size=3, stride=2" or "kernel_size=(3, 3), ..." -> "[3]", "[3, 3]"; "[]": not there
+std::string ListIn(const std::string& extra, const std::string& key) {
+  size_t from = extra.find(key + "=");
+  if (from == std::string::npos) return "[]";
+  from += key.size() + 1;
+  const bool is_tuple = from < extra.size() && extra[from] == '(';
+  const size_t end = std::min(extra.find(is_tuple ? ')' : ',', from), extra.size());
+  from += is_tuple ? 1 : 0;
+  return "[" + extra.substr(from, end - from) + "]";
+}
+
+// Arguments of a pooling as its layer prints them: our hooks keep values of few operators.
+std::string PoolValues(std::string_view name, const std::string& extra) {
+  const auto quoted = [&](const char* key) { return ", \"" + ListIn(extra, key) + "\""; };
+  if (name.find("adaptive") != std::string_view::npos) {
+    return "[\"\"" + quoted("output_size") + "]";
+  }
+  const bool rounds_up = extra.find("ceil_mode=True") != std::string::npos;
+  std::string values = "[\"\"" + quoted("kernel_size") + quoted("stride") + quoted("padding");
+  if (name.starts_with("aten::max_pool")) values += quoted("dilation");
+  return values + (rounds_up ? ", \"True\"]" : ", \"False\"]");
+}
+
 class Forwards {
  public:
   explicit Forwards(const Trace& trace)
@@ -34,6 +57,10 @@ class Forwards {
         flops_(CountFlops(trace, FlopRule::kCounter)),
         bytes_(CountBytes(trace)) {
     for (const ModuleSpan& span : spans_) names_.insert(Name(span.name));
+    for (ModelModule& module : DescribeModel(trace_)) {
+      const std::string name = module.name;
+      modules_.emplace(name, std::move(module));
+    }
   }
 
   std::vector<Layer> Describe() {
@@ -53,6 +80,25 @@ class Forwards {
   }
   OpInputs Inputs(uint32_t row) const {
     return {Text(trace_.operators.shapes, row), Text(trace_.operators.values, row)};
+  }
+  // As what counts it knows it: ReLU6 calls hardtanh, of which torchstat knows nothing.
+  std::string_view OperatorOf(uint32_t row, const ModelModule* module) const {
+    const std::string_view name = trace_.dictionary.String(trace_.operators.name[row]);
+    const bool is_relu6 = module != nullptr && module->type == "ReLU6";
+    return is_relu6 && name.starts_with("aten::hardtanh") ? "aten::relu6" : name;
+  }
+  const ModelModule* ModuleNamed(const std::string& name) const {
+    const auto found = modules_.find(name);
+    return found == modules_.end() ? nullptr : &found->second;
+  }
+  // The values of a pooling's arguments, where the record has none, are its layer's.
+  std::string ValuesOf(uint32_t row, const ModelModule* module) const {
+    const std::string_view name = trace_.dictionary.String(trace_.operators.name[row]);
+    const std::string_view recorded = Text(trace_.operators.values, row);
+    const bool is_pool = name.find("_pool") != std::string_view::npos;
+    const bool is_layer = module != nullptr && module->type.find("Pool") != std::string::npos;
+    if (!recorded.empty() || !is_pool || !is_layer) return std::string(recorded);
+    return PoolValues(name, module->extra);
   }
   bool IsIn(uint32_t row, const ModuleSpan& span) const {
     const Operators& ops = trace_.operators;
@@ -106,17 +152,18 @@ class Forwards {
       for (const Dims& dims : in.shapes) {
         if (layer->input.empty()) layer->input = dims;
       }
-      layer->output = OutputOf(row, in);
+      layer->output = OutputOf(row, ModuleNamed(layer->name));
       const int64_t element = BytesPerElement(FirstType(Text(ops.types, row)));
       layer->output_bytes = layer->output.empty() ? 0 : Product(layer->output) * element;
     }
   }
 
-  Dims OutputOf(uint32_t row, const OpInputs& in) const {
+  Dims OutputOf(uint32_t row, const ModelModule* module) const {
     const OpInputs recorded(Text(trace_.operators.output_shapes, row), {});
     const Dims* const dims = recorded.Tensor(0, 1);
     if (dims != nullptr) return *dims;
-    return OutputDims(trace_.dictionary.String(trace_.operators.name[row]), in);
+    const std::string values = ValuesOf(row, module);
+    return OutputDims(OperatorOf(row, module), {Text(trace_.operators.shapes, row), values});
   }
 
   void AddOperator(uint32_t row) {
@@ -150,10 +197,12 @@ class Forwards {
     const auto next = names_.upper_bound(module + ".");
     if (next != names_.end() && next->starts_with(module + ".")) return {};
     const Operators& ops = trace_.operators;
+    const ModelModule* const described = ModuleNamed(module);
     for (uint32_t at = ops.parent[row]; at != kNone; at = ops.parent[at]) {
-      if (CountByTorchStat(trace_.dictionary.String(ops.name[at]), Inputs(at))) return {};
+      if (CountByTorchStat(OperatorOf(at, described), Inputs(at))) return {};
     }
-    auto count = CountByTorchStat(trace_.dictionary.String(ops.name[row]), Inputs(row));
+    const std::string values = ValuesOf(row, described);
+    auto count = CountByTorchStat(OperatorOf(row, described), {Text(ops.shapes, row), values});
     if (!count) return {};
     const int64_t element = BytesPerElement(FirstType(Text(ops.types, row)));
     // torchstat asks numpy for it; floats where the record does not say.
@@ -163,16 +212,11 @@ class Forwards {
   }
 
   void AddDescriptions() {
-    std::map<std::string, ModelModule> modules;
-    for (ModelModule& module : DescribeModel(trace_)) {
-      const std::string name = module.name;
-      modules.emplace(name, std::move(module));
-    }
     for (Layer& layer : layers_) {
-      const auto found = modules.find(layer.name);
-      if (found == modules.end()) continue;
-      layer.type = found->second.type;
-      layer.parameters = Sum(found->second.parameters).elements;
+      const ModelModule* const module = ModuleNamed(layer.name);
+      if (module == nullptr) continue;
+      layer.type = module->type;
+      layer.parameters = Sum(module->parameters).elements;
     }
   }
 
@@ -182,6 +226,7 @@ class Forwards {
   const std::vector<OpPlace> places_;
   const std::vector<FlopCount> flops_;
   const std::vector<ByteCount> bytes_;
+  std::map<std::string, ModelModule> modules_;
   std::set<std::string> names_;
   std::set<uint32_t> done_;  // roots
   std::vector<Layer> layers_;

@@ -116,7 +116,10 @@ Dims OutputDims(std::string_view name, const OpInputs& in) {
   }
   if (name.starts_with("max_pool")) return Pooled(in, *x, true);
   if (name.starts_with("avg_pool")) return Pooled(in, *x, false);
-  if (name.starts_with("adaptive_avg_pool")) return BatchAndChannels(*x, in.Integers(1));
+  if (name.starts_with("adaptive_avg_pool")) {
+    const Dims size = in.Integers(1);
+    return size.empty() ? Dims{} : BatchAndChannels(*x, size);
+  }
   if (name == "linear") return Multiplied(in, 0, true);
   if (name == "addmm") return Multiplied(in, 1, false);
   if (name == "mm" || name == "bmm" || name == "matmul") return Multiplied(in, 0, false);

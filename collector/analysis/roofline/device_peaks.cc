@@ -146,10 +146,10 @@ const DevicePeaks* FindDevicePeaks(std::string_view name, uint64_t memory) {
 
 Result<const DevicePeaks*> DevicePeaksNamed(std::string_view name) {
   if (const DevicePeaks* const found = FindDevicePeaks(name)) return found;
-  return Failure(
+  return Failure{
       fmt::format("no peaks are known of a device '{}'; nearest: {}; --peak-flops and "
                   "--peak-bandwidth describe any other",
-                  name, Nearest(name)));
+                  name, Nearest(name))};
 }
 
 double PeakFlops(std::string_view device, std::string_view type) {

@@ -71,7 +71,8 @@ class RangeAround {
 
 // A share of `total` that ends at `part` of `whole`, so that shares add up to it.
 int64_t ShareUpTo(int64_t total, int64_t part, int64_t whole) {
-  return static_cast<int64_t>(static_cast<__int128>(total) * part / whole);
+  __extension__ using Wide = __int128;
+  return static_cast<int64_t>(static_cast<Wide>(total) * part / whole);
 }
 
 class Measuring {

@@ -190,7 +190,8 @@ int32_t ThreadOfSteps(const Trace& trace) {
 void WriteSteps(const Trace& trace, ChromeEvents* events) {
   constexpr std::string_view kStep = "ProfilerStep";
   const StepList& steps = DetectSteps(trace);
-  if (steps.source.empty() || steps.is_period || steps.source.starts_with(kStep)) return;
+  const bool is_guess = steps.is_period && !events->options().hta_compat;
+  if (steps.source.empty() || is_guess || steps.source.starts_with(kStep)) return;
   const int32_t thread = ThreadOfSteps(trace);
   for (const Step& step : steps.list) {
     if (!events->options().Keeps(step.start, step.end)) continue;

@@ -96,6 +96,20 @@ constexpr InsightRule kRules[] = {
      .advice = "Keep model and inputs in channels-last: "
                "model.to(memory_format=torch.channels_last).",
      .of_rank = &FindLayoutTransposes},
+    {.name = "memory-bound",
+     .advice =
+         "Fuse them (torch.compile, fused kernels), keep them in 16 bits, and leave casts and "
+         "copies between them out.",
+     .of_rank = &FindMemoryBoundOperators},
+    {.name = "products-below-roof",
+     .advice = "Give products more at once (a larger batch, joined projections), dimensions that "
+               "are multiples of 64, channels-last for convolutions; ranktap report RUN roofline "
+               "names them.",
+     .of_rank = &FindProductsBelowRoof},
+    {.name = "unfused-attention",
+     .advice = "Use torch.nn.functional.scaled_dot_product_attention or FlashAttention, which keep "
+               "scores on chip.",
+     .of_rank = &FindUnfusedAttention},
     {.name = "garbage-collection",
      .advice = "Call gc.freeze() after the warm-up, or gc.disable() and gc.collect() every N "
                "steps on all ranks at once.",

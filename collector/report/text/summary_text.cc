@@ -13,6 +13,8 @@ namespace {
 
 constexpr size_t kUsualWidth = 100;
 constexpr size_t kTopRows = 5;
+constexpr size_t kMostLines = 24;
+constexpr size_t kMostNotes = 2;
 
 Cell Or(const std::optional<uint32_t>& value) {
   return value ? Cell(static_cast<int64_t>(*value)) : Cell();
@@ -20,7 +22,7 @@ Cell Or(const std::optional<uint32_t>& value) {
 
 std::string FirstLine(const RunSummary& summary, const RunInfo& info) {
   const size_t traces = summary.ranks.size();
-  std::string line = "ranktap: " + Counted(traces, "trace");
+  std::string line = "  " + Counted(traces, "trace");
   if (info.end_realtime_ns) {
     line += fmt::format(
         " in {}", FormatNs(static_cast<int64_t>(*info.end_realtime_ns - info.start_realtime_ns)));
@@ -88,7 +90,9 @@ Table RangeTable(const RunSummary& summary) {
   for (const RangeRow& row : summary.ranges) {
     const std::string name =
         row.domain.empty() ? row.name : fmt::format("{}: {}", row.domain, row.name);
-    table.rows.push_back({name, row.time.count, row.time.total_ns, row.gpu_ns, row.time.mean_ns()});
+    // Those that a killed process left open are not done.
+    table.rows.push_back(
+        {name, row.time.count - row.unfinished, row.time.total_ns, row.gpu_ns, row.time.mean_ns()});
   }
   return table;
 }
@@ -98,26 +102,36 @@ std::string Body(const Table& table, size_t width, size_t limit) {
   return table.rows.empty() ? "" : FormatText(table, width, limit);
 }
 
-}  // namespace
+std::string Verdict(const std::string& sentence, size_t width) {
+  return FormatText({.name = "", .title = "ranktap: " + sentence, .columns = {}}, width, 0);
+}
 
-std::string FormatSummary(const RunSummary& summary, const RunInfo& info, const std::string& path,
-                          size_t width) {
-  if (width == 0) width = kUsualWidth;
-  std::string text = FirstLine(summary, info);
-  text += Body(RankTable(summary), width, 0);
-  text += Body(KernelTable(summary), width, kTopRows);
-  text += Body(RangeTable(summary), width, kTopRows);
-  text += "\n";
+// One line.
+std::string Note(const std::string& note, size_t width) {
+  std::string line = fmt::format("  note: {}", Printable(note));
+  if (line.size() > width) line = line.substr(0, width - 3) + "...";
+  return line + "\n";
+}
+
+std::string Notes(const RunSummary& summary, const RunInfo& info, size_t width) {
+  std::vector<std::string> notes = summary.notes;
   if (summary.launches_without_kernel > 0) {
-    text += fmt::format("  launches without a kernel record: {}\n",
-                        FormatCount(summary.launches_without_kernel));
-  }
-  for (const std::string& note : summary.notes) {
-    text += fmt::format("  note: {}\n", Printable(note));
+    notes.push_back(fmt::format("launches without a kernel record: {}",
+                                FormatCount(summary.launches_without_kernel)));
   }
   for (const auto& [reason, count] : info.refused) {
-    text += fmt::format("  note: {}: {}\n", Printable(reason), count);
+    notes.push_back(fmt::format("{}: {}", reason, count));
   }
+  std::string text;
+  for (size_t i = 0; i < std::min(notes.size(), kMostNotes); ++i) text += Note(notes[i], width);
+  if (notes.size() <= kMostNotes) return text;
+  return text + fmt::format("  ... and {} more notes\n", notes.size() - kMostNotes);
+}
+
+// What comes after the tables; its last line is the command to go on with.
+std::string Ending(const RunSummary& summary, const RunInfo& info, const std::string& path,
+                   size_t width) {
+  std::string text = Notes(summary, info, width);
   // One call in 64 is timed; a short program's few samples make no estimate.
   text += fmt::format(
       "  cost of ranktap: {} CPU in its own threads, {} in the program's\n",
@@ -127,7 +141,36 @@ std::string FormatSummary(const RunSummary& summary, const RunInfo& info, const 
     text += fmt::format("  lost events: {} (ranktap report {} losses)\n",
                         FormatCount(static_cast<int64_t>(summary.lost)), path);
   }
-  return text + fmt::format("  traces: {0} (ranktap report {0})\n", path);
+  return text + fmt::format("  next: ranktap report {}\n", path);
+}
+
+std::string Tables(const RunSummary& summary, size_t width, size_t ranks, size_t rows) {
+  std::string text = Body(RankTable(summary), width, ranks);
+  if (rows == 0) return text;
+  return text + Body(KernelTable(summary), width, rows) + Body(RangeTable(summary), width, rows);
+}
+
+size_t Lines(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+std::string FormatSummary(const RunSummary& summary, const RunInfo& info, const std::string& path,
+                          size_t width) {
+  if (width == 0) width = kUsualWidth;
+  const std::string head = Verdict(summary.verdict, width) + FirstLine(summary, info);
+  const std::string end = Ending(summary, info, path, width);
+  size_t ranks = std::max<size_t>(1, std::min<size_t>(summary.ranks.size(), 8)), rows = kTopRows;
+  std::string tables = Tables(summary, width, ranks, rows);
+  while (Lines(head) + Lines(tables) + Lines(end) > kMostLines && (rows > 0 || ranks > 1)) {
+    if (rows > 1 || ranks == 1)
+      --rows;
+    else if (ranks > 1)
+      --ranks;
+    tables = Tables(summary, width, ranks, rows);
+  }
+  return head + tables + end;
 }
 
 }  // namespace ranktap::collector

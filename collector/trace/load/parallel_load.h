@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collector/file/result.h"
+#include "collector/trace/work_progress.h"
 
 namespace ranktap::collector {
 
@@ -17,9 +18,13 @@ template <typename Loaded>
 std::vector<std::optional<Result<Loaded>>> LoadInParallel(
     const std::vector<std::string>& paths, Result<Loaded> (*load)(const std::string& path)) {
   std::vector<std::optional<Result<Loaded>>> loaded(paths.size());
+  Progress().Begin("loading", paths.size() > 1 ? paths.size() : 0);
   std::atomic<size_t> next = 0;
   const auto work = [&] {
-    for (size_t i = next++; i < loaded.size(); i = next++) loaded[i] = load(paths[i]);
+    for (size_t i = next++; i < loaded.size(); i = next++) {
+      loaded[i] = load(paths[i]);
+      ++Progress().done;
+    }
   };
   std::vector<std::jthread> threads;
   const size_t wanted =

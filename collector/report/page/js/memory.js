@@ -50,7 +50,9 @@ const memorySection = () => {
   const question = 'what held it, by category, and what held the peak';
   if (memory.count === 0) return emptySection('memory', 'Memory', question, memory.notes[0] || 'No allocation was recorded: --level full records PyTorch’s allocators.');
   const keyOf = (table, row) => `${table.at(row, 'rank')}|${table.at(row, 'device')}`;
-  const picks = memory.rowsWhere(() => true);
+  // What holds memory is known of allocators alone.
+  const allocators = memory.rowsWhere((row) => !memory.at(row, 'allocator').startsWith('the whole process'));
+  const picks = allocators.length > 0 ? allocators : memory.rowsWhere(() => true);
   const curve = over.count > 0 ? memoryCurve(over, memory) : null;
   const holders = el('div');
   const pick = el('select', {'aria-label': 'rank and device', onchange: (event) => show(Number(event.target.value))}, picks.map((row) =>

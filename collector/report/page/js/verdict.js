@@ -31,7 +31,13 @@ const gapLine = () => {
 const costLine = () => {
   const cost = tableOf('cost');
   const rows = cost.rowsWhere((row) => cost.at(row, 'hooks_percent') !== null);
-  if (rows.length === 0) return trustLine('note', 'What recording cost is not known: another tool recorded this.');
+  if (page.run.traces.every((trace) => !trace.ours)) return trustLine('note', 'What recording cost is not known: another tool recorded this.');
+  if (rows.length === 0) {
+    const own = cost.rowsWhere((row) => cost.at(row, 'own_cpu_percent') !== null);
+    if (own.length === 0) return trustLine('note', 'What recording cost was not measured.');
+    const busiest = own.reduce((a, b) => (cost.at(a, 'own_cpu_percent') >= cost.at(b, 'own_cpu_percent') ? a : b));
+    return trustLine('good', 'ranktap’s own threads took ', cell(cost, busiest, 'own_cpu_percent'), ' of a rank’s time at most; too few hooks ran to measure them.');
+  }
   const most = rows.reduce((a, b) => (cost.at(a, 'hooks_percent') >= cost.at(b, 'hooks_percent') ? a : b));
   return trustLine(cost.at(most, 'hooks_percent') > 5 ? 'bad' : 'good', 'ranktap cost the program ', cell(cost, most, 'hooks_percent'),
     cost.at(most, 'rank') === null ? ' of its time at most.' : ` of its time at most (rank ${cost.at(most, 'rank')}).`);

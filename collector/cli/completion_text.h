@@ -1,0 +1,25 @@
+// Completion scripts for shells, made from the registries: verbs, their options, reports, formats.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collector/cli/arguments.h"
+
+namespace ranktap::collector {
+
+struct CompletedVerb {
+  std::string name, help;
+  std::vector<Arguments::Description> options;
+  std::vector<std::string> words;  // that may follow beside files: reports
+};
+
+// What each verb's own declaration of its options says.
+std::vector<CompletedVerb> CompletedVerbs();
+
+std::string BashCompletion(const std::vector<CompletedVerb>& verbs);
+std::string ZshCompletion(const std::vector<CompletedVerb>& verbs);
+std::string FishCompletion(const std::vector<CompletedVerb>& verbs);
+
+}  // namespace ranktap::collector
