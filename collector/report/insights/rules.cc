@@ -96,6 +96,10 @@ constexpr InsightRule kRules[] = {
      .advice = "Keep model and inputs in channels-last: "
                "model.to(memory_format=torch.channels_last).",
      .of_rank = &FindLayoutTransposes},
+    {.name = "unsearched-convolutions",
+     .advice = "Set torch.backends.cudnn.benchmark = True: cuDNN then tries its algorithms once "
+               "for each shape, and keeps the fastest.",
+     .of_rank = &FindUnsearchedConvolutions},
     {.name = "memory-bound",
      .advice =
          "Fuse them (torch.compile, fused kernels), keep them in 16 bits, and leave casts and "

@@ -2,7 +2,9 @@
 import re
 import subprocess
 
-NEEDED = {'libc.so.6', 'libm.so.6', 'libgcc_s.so.1', 'ld-linux-x86-64.so.2', 'libcudart.so.13'}
+# libpthread, libdl and librt are glibc's too: what is linked for an old one names them.
+NEEDED = {'libc.so.6', 'libm.so.6', 'libpthread.so.0', 'libdl.so.2', 'librt.so.1', 'libgcc_s.so.1', 'ld-linux-x86-64.so.2',
+          'libcudart.so.13'}
 # Ubuntu 24.04 has glibc 2.39. Ours is built on 2.36, whose arc4random libstdc++ takes: a bound below that would turn
 # good files down, and Ubuntu 22.04 (2.35) has no PyTorch of ours to be checked with.
 NEWEST_GLIBC = (2, 39)

@@ -28,6 +28,7 @@ Answer FindOffMultipleShapes(const RankFacts& rank);
 Answer FindTf32Off(const RankFacts& rank);
 Answer FindUnfusedOptimizer(const RankFacts& rank);
 Answer FindLayoutTransposes(const RankFacts& rank);
+Answer FindUnsearchedConvolutions(const RankFacts& rank);
 Answer FindMemoryBoundOperators(const RankFacts& rank);
 Answer FindProductsBelowRoof(const RankFacts& rank);
 Answer FindUnfusedAttention(const RankFacts& rank);

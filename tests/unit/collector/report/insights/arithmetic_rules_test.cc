@@ -45,6 +45,47 @@ void DescribeProducts(InsightProgram* program, std::string_view shapes) {
   JoinOperators(&trace);
 }
 
+// 10 convolutions, each of them of as many shapes in turn.
+InsightProgram AProgramThatConvolves(std::string_view benchmark, size_t shapes) {
+  InsightProgram program = AProgramThatMultiplies("implicit_convolve_sgemm");
+  Trace& trace = program->trace();
+  for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
+    program->AddOperator("aten::cudnn_convolution", at, at + 3 * kUs);
+  }
+  const uint32_t values =
+      trace.dictionary.AppendString(R"(["", "", "[1, 1]", "[1, 1]", "[1, 1]", "1", ")" +
+                                    std::string(benchmark) + R"(", "False", "True"])");
+  std::vector<uint32_t> texts;
+  for (size_t i = 0; i < shapes; ++i) {
+    texts.push_back(trace.dictionary.AppendString("[[8, 64, 56, " + std::to_string(i) + "], []]"));
+  }
+  for (size_t op = 0; op < trace.operators.size(); ++op) {
+    trace.operators.shapes.push_back(texts[op % shapes]);
+    trace.operators.values.push_back(values);
+  }
+  JoinOperators(&trace);
+  return program;
+}
+
+TEST(UnsearchedConvolutionsRule, FiresWhereShapesComeAgainAndNothingIsTried) {
+  InsightProgram program = AProgramThatConvolves("False", 2);
+  const Insight found = TheFinding(program.run(), "unsearched-convolutions");
+  EXPECT_EQ(found.finding,
+            "cuDNN guesses the algorithm of 10 convolutions of 2 shapes, taking 3.998 ms of each "
+            "10.00 ms step (40.0 %).");
+  EXPECT_FALSE(found.saving_ns.has_value());
+}
+
+TEST(UnsearchedConvolutionsRule, IsSilentWithASearchAndWhereEachShapeIsNew) {
+  EXPECT_TRUE(IsSilent(AProgramThatConvolves("True", 2).run(), "unsearched-convolutions"));
+  EXPECT_TRUE(IsSilent(AProgramThatConvolves("False", 10).run(), "unsearched-convolutions"));
+}
+
+TEST(UnsearchedConvolutionsRule, SaysThatItCannotTellWithoutInputs) {
+  EXPECT_TRUE(IsUnchecked(AProgramThatMultiplies("implicit_convolve_sgemm").run(),
+                          "unsearched-convolutions"));
+}
+
 TEST(Tf32OffRule, FiresOnProductsOfFloatsOfADeviceThatHasIt) {
   InsightProgram program = AProgramThatMultiplies(kFloatProduct);
   const Insight found = TheFinding(program.run(), "tf32-off");
