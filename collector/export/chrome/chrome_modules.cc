@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "collector/analysis/framework/backward_spans.h"
 #include "collector/analysis/framework/model_tree.h"
 #include "collector/analysis/framework/module_spans.h"
 #include "collector/export/chrome/chrome_events.h"
@@ -80,11 +81,24 @@ class ModuleCalls {
   std::map<std::string, Instance, std::less<>> instances_;  // by path
 };
 
+// Their backwards, on the threads that run them.
+void WriteBackwards(const Trace& trace, ChromeEvents* events) {
+  for (const BackwardSpan& span : BackwardSpans(trace)) {
+    if (!events->options().Keeps(span.start, span.end)) continue;
+    JsonText name;
+    name.Text(SanitizedName(fmt::format("backward: {}", trace.dictionary.String(span.module))));
+    events->BeginSlice("user_annotation", name.str(), trace.info.pid, ThreadOf(trace, span.writer),
+                       span.start, span.end);
+    events->EndArgs();
+  }
+}
+
 }  // namespace
 
 void WriteModuleCalls(const Trace& trace, ChromeEvents* events) {
   if (!trace.is_ours()) return;  // a file of torch.profiler has its Python calls
   ModuleCalls(trace).Write(events);
+  WriteBackwards(trace, events);
 }
 
 }  // namespace ranktap::collector

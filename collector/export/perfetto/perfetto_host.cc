@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "collector/analysis/framework/backward_spans.h"
 #include "collector/export/cupti_names.h"
 #include "collector/export/exporters.h"
 #include "collector/export/json_text.h"
@@ -17,6 +18,7 @@
 #include "collector/export/perfetto/perfetto_exporter.h"
 #include "collector/export/perfetto/perfetto_framework.h"
 #include "collector/export/table_merge.h"
+#include "collector/export/thread_number.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/nvtx_payload.h"
 
@@ -50,6 +52,7 @@ class HostWriter {
                   if (table < 4) return WriteRange(*ranges[table - 2], row);
                   WriteCall(*calls[table - 4], row, table == 4);
                 });
+    WriteBackwards();
     WriteGaps();
     WriteOverheads();
     for (auto& [thread, tracks] : threads_) tracks->Finish();
@@ -188,6 +191,17 @@ class HostWriter {
     packets_.Name(track, iid, [&]() -> std::string_view { return name; });
     packets_.Begin(track, start + shift,
                    {.name = iid, .category = category, .arguments = arguments_.bytes()});
+  }
+
+  // Beside their threads: what is on these is written in the order of time already.
+  void WriteBackwards() {
+    arguments_.Clear();
+    for (const BackwardSpan& span : BackwardSpans(trace_)) {
+      WriteOther(
+          &Other(fmt::format("backward of modules, thread {}", ThreadOf(trace_, span.writer))),
+          std::string(SanitizedName(trace_.dictionary.String(span.module))),
+          PerfettoCategory::kRange, span.start, span.end);
+    }
   }
 
   void WriteGaps() {
