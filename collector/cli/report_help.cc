@@ -67,6 +67,9 @@ std::string ColumnsHelp(const Report& report) {
   for (const ReportOption& option : kReportOptions) {
     if ((report.heeds & option.bit) != 0) text += fmt::format("Option: {}\n", option.name);
   }
+  text += fmt::format("Example: ranktap report {} {} --sort {} --limit 10\n",
+                      report.compare != nullptr ? "RUN1 RUN2" : "RUN", report.name,
+                      table.columns.empty() ? "rank" : table.columns.back().name);
   return text;
 }
 

@@ -9,6 +9,20 @@ if(TARGET ranktap_twin32)
 endif()
 install(FILES "${CMAKE_SOURCE_DIR}/scripts/systemd/ranktap-collector.service" DESTINATION share)
 
+find_program(RANKTAP_LOWDOWN lowdown)
+if(RANKTAP_LOWDOWN)
+  set(man "${CMAKE_BINARY_DIR}/man")
+  file(GLOB pages CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/docs/commands/*.md")
+  add_custom_command(OUTPUT "${man}/ranktap.1"
+    COMMAND "${CMAKE_SOURCE_DIR}/scripts/gen_man" "${man}" "${PROJECT_VERSION}"
+    DEPENDS "${CMAKE_SOURCE_DIR}/scripts/gen_man" "${CMAKE_SOURCE_DIR}/README.md"
+            "${CMAKE_SOURCE_DIR}/collector/cli/registry.cc" ${pages} VERBATIM)
+  add_custom_target(ranktap_man ALL DEPENDS "${man}/ranktap.1")
+  install(DIRECTORY "${man}/" DESTINATION share/man/man1 OPTIONAL)
+else()
+  message(STATUS "ranktap: no manual pages: lowdown is not there (scripts/setup)")
+endif()
+
 set(CPACK_PACKAGE_NAME ranktap)
 set(CPACK_PACKAGE_VENDOR ranktap)
 set(CPACK_PACKAGE_VERSION "${PROJECT_VERSION}")
