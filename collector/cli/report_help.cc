@@ -67,9 +67,12 @@ std::string ColumnsHelp(const Report& report) {
   for (const ReportOption& option : kReportOptions) {
     if ((report.heeds & option.bit) != 0) text += fmt::format("Option: {}\n", option.name);
   }
-  text += fmt::format("Example: ranktap report {} {} --sort {} --limit 10\n",
-                      report.compare != nullptr ? "RUN1 RUN2" : "RUN", report.name,
-                      table.columns.empty() ? "rank" : table.columns.back().name);
+  std::string columns;
+  for (size_t i = 0; i < std::min<size_t>(3, table.columns.size()); ++i) {
+    columns += (i == 0 ? " --columns " : ",") + table.columns[i].name;
+  }
+  text += fmt::format("Example: ranktap report {} {}{} --limit 10\n",
+                      report.compare != nullptr ? "RUN1 RUN2" : "RUN", report.name, columns);
   return text;
 }
 
