@@ -35,10 +35,10 @@ class SimulatedTraining(TracedTest):
         return output
 
     def chrome_events(self, category):
-        """Of all ranks."""
+        """Of all ranks; without steps, which are annotations there alone."""
         for path in sorted(self.export('chrome', 'json').iterdir()):
             for event in json.loads(path.read_text())['traceEvents']:
-                if event.get('cat') == category and event['ph'] == 'X':
+                if event.get('cat') == category and event['ph'] == 'X' and not event['name'].startswith('ProfilerStep#'):
                     yield event
 
 
@@ -91,6 +91,11 @@ class SqliteTest(SimulatedTraining):
         self.assertEqual({row[0]: row[3] for row in rows}, dict(totals))
         self.assertTrue(all(text == by_id for text, by_id, _, _ in rows))
         self.assertEqual({row[0]: row[2] for row in rows}['step'], 4 * 5)
+
+    def test_each_step_is_an_annotation_of_torchs_name_in_the_chrome_export(self):
+        steps = [event['name'] for path in self.export('chrome', 'json').iterdir()
+                 for event in json.loads(path.read_text())['traceEvents'] if event['name'].startswith('ProfilerStep#')]
+        self.assertEqual(sorted(steps), sorted([f'ProfilerStep#{i}' for i in range(5)] * 4))
 
     def test_copies_by_direction(self):
         """As nsys stats cuda_gpu_mem_size_sum asks."""

@@ -355,6 +355,7 @@ class DeviceWriter {
   }
 
   void WriteActivity() {
+    if (!trace_.is_ours()) return;
     for (const ActivityCounter& counter : ActivityCounters(trace_)) {
       PerfettoTrack* track = nullptr;
       for (const auto& [time, value] : counter.points) {
