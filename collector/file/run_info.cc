@@ -5,6 +5,8 @@
 #include <array>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <type_traits>
+#include <utility>
 
 #include "collector/file/json.h"
 
@@ -57,11 +59,22 @@ json ToJson(const TraceInfo& trace) {
   return object;
 }
 
+// Whether the member is a T: of numbers a whole one in its range. A conversion of any other is
+// undefined.
+template <typename T>
+bool Holds(const json& member) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    if (member.is_number_unsigned()) return std::in_range<T>(member.get<uint64_t>());
+    return member.is_number_integer() && std::in_range<T>(member.get<int64_t>());
+  }
+  return true;
+}
+
 // Takes the member when it is there and of the right kind; otherwise leaves `value` alone.
 template <typename T>
 void Get(const json& object, const char* key, T* value) {
   const auto member = object.find(key);
-  if (member == object.end() || member->is_null()) return;
+  if (member == object.end() || member->is_null() || !Holds<T>(*member)) return;
   try {
     *value = member->get<T>();
   } catch (const json::exception&) {
@@ -70,7 +83,7 @@ void Get(const json& object, const char* key, T* value) {
 template <typename T>
 void Get(const json& object, const char* key, std::optional<T>* value) {
   const auto member = object.find(key);
-  if (member != object.end() && member->is_number()) *value = member->get<T>();
+  if (member != object.end() && member->is_number() && Holds<T>(*member)) *value = member->get<T>();
 }
 
 TraceInfo ParseTrace(const json& object) {

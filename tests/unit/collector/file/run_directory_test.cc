@@ -130,6 +130,18 @@ TEST(RunInfoTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(read->traces[0].notes, trace.notes);
 }
 
+TEST(RunInfoTest, ANumberThatIsNoneOfItsKindIsLeftOut) {
+  for (const char* const rank : {"3e126", "1.5", "-1", "4294967296", "true"}) {
+    const std::string text =
+        R"({"traces":[{"file":"a.trace","pid":7,"rank":)" + std::string(rank) + "}]}";
+    const auto read = ParseRunInfo(text, "run.json");
+    ASSERT_TRUE(read) << read.message();
+    ASSERT_EQ(read->traces.size(), 1u);
+    EXPECT_EQ(read->traces[0].rank, std::nullopt) << rank;
+    EXPECT_EQ(read->traces[0].pid, 7u);
+  }
+}
+
 TEST(RunInfoTest, AnythingElseIsRefusedByName) {
   EXPECT_THAT(ParseRunInfo("{", "dir/run.json").message(), HasSubstr("dir/run.json"));
   EXPECT_THAT(ParseRunInfo("[]", "run.json").message(), HasSubstr("not a JSON object"));
