@@ -22,7 +22,9 @@ IMAGES = 2
 def formulas(module, x, y):
     one, batch = math.prod(x.shape[1:]), x.shape[0]
     parameters = sum(p.numel() for p in module.parameters())
-    moved = lambda read: (4 * read, 4 * y.numel())
+    def moved(read):
+        return (4 * read, 4 * y.numel())
+
     if isinstance(module, nn.Conv2d):
         k_h, k_w = module.kernel_size
         multiply = k_h * k_w * (x.shape[1] // module.groups)
