@@ -21,7 +21,8 @@ class CollectorLink final : public FrameSink {
  public:
   ~CollectorLink() { Drop(); }
 
-  // Connects to the Unix socket at `path`. Refuses a server that is not trusted (server_trust.h). False: not now; errno says why.
+  // Connects to the Unix socket at `path`. Refuses a server that is not trusted (server_trust.h).
+  // False: not now; errno says why.
   [[nodiscard]] bool Connect(const std::string& path);
   bool connected() const { return connected_; }
   void Drop();

@@ -234,7 +234,8 @@ std::string WhoFallsBehind(const Run& run, const Subject& subject, const std::ve
 }  // namespace
 
 Table TabulatePace(const Run& run, const ReportOptions& options) {
-  Subject subject = options.operator_name.empty() ? StepsOf(run) : Named(run, options.operator_name);
+  Subject subject =
+      options.operator_name.empty() ? StepsOf(run) : Named(run, options.operator_name);
   const std::string clocks = Align(run, &subject);
   const std::vector<Row> rows = RowsOf(run, subject);
   Table table = TableOf(subject.title, kColumns, rows);
