@@ -23,6 +23,8 @@ namespace {
 constexpr uint64_t kLookAtSpaceEvery = 16u << 20;
 // An account of each of 1,024 writers is some 200 bytes.
 constexpr uint64_t kLastWordsBytes = 256u << 10;
+// The program may close our descriptors between any two calls; this often in a row, it wins.
+constexpr int kTriesAgainstClosing = 16;
 constexpr uint64_t kFreeShare = 20;  // one part in so many of the file system stays free
 
 std::string Hex(std::string_view bytes) {
@@ -77,15 +79,19 @@ bool FileSpool::MakeFile(int directory) {
 // False: there is none, or somebody else has taken it away or has it locked.
 bool FileSpool::Reopen() {
   if (name_.empty()) return false;
-  const int directory = OpenDirectory(setup_.directory);
-  const int fd =
-      directory < 0 ? -1 : openat(directory, name_.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  if (directory >= 0) close(directory);
-  if (fd >= 0 && file_.IsSameFile(fd) && flock(fd, LOCK_EX | LOCK_NB) == 0) {
-    file_.Adopt(fd);
-    return file_.get() >= 0;
+  for (int i = 0; i < kTriesAgainstClosing; ++i) {
+    errno = 0;
+    const int directory = OpenDirectory(setup_.directory);
+    const int fd =
+        directory < 0 ? -1 : openat(directory, name_.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    const bool is_ours = fd >= 0 && file_.IsSameFile(fd) && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    const bool closed = errno == EBADF;
+    if (directory >= 0) close(directory);
+    if (is_ours) file_.Adopt(fd);
+    if (is_ours && file_.get() >= 0) return true;
+    if (fd >= 0 && !is_ours && !closed) close(fd);
+    if (!is_ours && !closed) break;
   }
-  if (fd >= 0) close(fd);
   name_.clear();
   end_ = 0;
   return false;
@@ -148,13 +154,13 @@ bool FileSpool::Write(Room room) {
 std::span<const std::byte> FileSpool::Read(uint64_t offset, size_t bytes) {
   constexpr size_t kLargest = sizeof(proto::FrameHeader) + proto::kMaxPayloadBytes;
   if (!open() || offset >= end_) return {};
-  const int fd = file_.get();
   read_.resize(std::min<uint64_t>(std::max(bytes, kLargest), end_ - offset));
   size_t got = 0;
-  while (got < read_.size()) {
-    const ssize_t more =
-        pread(fd, read_.data() + got, read_.size() - got, static_cast<off_t>(offset + got));
-    if (more < 0 && errno == EINTR) continue;
+  int tries = kTriesAgainstClosing;
+  while (got < read_.size() && open()) {
+    const ssize_t more = pread(file_.get(), read_.data() + got, read_.size() - got,
+                               static_cast<off_t>(offset + got));
+    if (more < 0 && (errno == EINTR || (errno == EBADF && --tries > 0))) continue;
     if (more <= 0) break;
     got += static_cast<size_t>(more);
   }

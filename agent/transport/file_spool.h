@@ -55,6 +55,7 @@ class FileSpool final : public FrameSink {
 
   void CloseInForkChild() { file_.CloseInForkChild(); }
   uint64_t bytes() const { return end_; }
+  uint32_t files_made() const { return next_number_; }
 
  private:
   enum class Room { kEvents, kLastWords };

@@ -174,7 +174,6 @@ void Sender::Greet(const Welcome& welcome) {
       welcome.protocol < kProtocolMin || welcome.protocol > kProtocolMax) {
     return Refuse(welcome);
   }
-  peer_ = spool_.open() ? Peer::kReplaying : Peer::kLive;
   retry_wait_ns_ = 0;
   StartOver();
   sink_ = &link_;
@@ -183,7 +182,7 @@ void Sender::Greet(const Welcome& welcome) {
     reader_.SkipTo(writer, next_event);
     stored_[writer] = next_event;
   }
-  if (peer_ == Peer::kLive) DeclareGone();
+  peer_ = spool_.open() || !spooled_.empty() ? Peer::kReplaying : Peer::kLive;
   replay_offset_ = 0;
   replayed_by_frame_ = 0;
   if (welcome.level != proto::Level::kUnknown) {

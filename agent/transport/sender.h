@@ -112,9 +112,11 @@ class Sender {
   // put, and is not the sink any more.
   bool Commit(InFlight sent);
   void GiveBack(const InFlight& done);
-  // What was given back for the sake of a spool that is there no more is declared lost, to the
-  // sink.
+  // What was given back for the sake of a spool, and no spool has any more, is declared lost, to
+  // the sink. Again for each sink, until a collector has acknowledged it.
   void DeclareGone();
+  // Goes on with the spool there is, or with the next one. False: nothing was told to it.
+  bool OpenSpool();
   // The rest of a round without a collector.
   void SpoolRound();
   bool WorthSpooling();
@@ -159,7 +161,8 @@ class Sender {
   uint64_t replay_offset_ = 0;
   uint64_t replayed_by_frame_ = 0;  // the spool is acknowledged with this frame; 0: no spool
   std::unordered_map<uint32_t, uint64_t> stored_;  // Welcome.positions, for the replay
-  // By writer, what only the spool has: from the first position on.
+  // By writer, what no collector has acknowledged and the rings have no more: only the spool has
+  // it, or nobody.
   struct Spooled {
     uint64_t first, next;
   };

@@ -43,7 +43,19 @@ void Sender::DeclareGone() {
     Put(FrameType::kLoss,
         EncodeLostRange(writer, first, spooled.next - first, proto::Loss::kStore));
   }
-  spooled_.clear();
+}
+
+bool Sender::OpenSpool() {
+  StartOver();
+  const uint32_t files = spool_.files_made();
+  if (!spool_.Open(setup_.hello)) return false;
+  sink_ = &spool_;
+  if (spool_.files_made() == files) return true;
+  // Before any event: a file that goes on after what is gone must say so from the start.
+  DeclareGone();
+  if (spool_.Commit() == FrameSink::Stored::kNow) return true;
+  spool_.Remove();
+  return false;
 }
 
 void Sender::StopSpooling() {
@@ -55,13 +67,7 @@ void Sender::StopSpooling() {
 
 void Sender::SpoolRound() {
   if (!WorthSpooling()) return;
-  if (!spool_.open() || !Spooling()) {
-    StartOver();
-    const bool had_file = spool_.open();
-    if (!spool_.Open(setup_.hello)) return StopSpooling();
-    sink_ = &spool_;
-    if (!had_file) DeclareGone();
-  }
+  if ((!spool_.open() || !Spooling()) && !OpenSpool()) return StopSpooling();
   SendAnnouncements();
   SendPeriodic(/*last=*/false);
   SendEvents();
@@ -92,12 +98,8 @@ void Sender::FinishInSpool(uint64_t deadline_ns) {
   reader_.Discover();
   if (!spool_.enabled() || peer_ == Peer::kRefused) return;
   if (reader_.Empty() && !spool_.open()) return;
-  StartOver();
   reader_.KeepChunks();
-  const bool had_file = spool_.open();
-  if (!spool_.Open(setup_.hello)) return;
-  sink_ = &spool_;
-  if (!had_file) DeclareGone();
+  if (!OpenSpool()) return;
   SendAnnouncements();
   SendPeriodic(/*last=*/true);
   flush_at_ns_ = 0;
@@ -141,8 +143,9 @@ bool Sender::Replay() {
                 frame.payload);
     }
     replay_offset_ += before - piece.size();
-    if (piece.size() == before) {         // the end, or the file is damaged from here on
-      if (!spool_.open()) DeclareGone();  // taken away meanwhile
+    if (piece.size() == before) {
+      // The end; or the file is damaged from here on, or was taken away meanwhile.
+      DeclareGone();
       replayed_by_frame_ = link_.frames_queued();
       return true;
     }
