@@ -60,6 +60,49 @@ TEST(RangeKernels, WithoutTimesCountAsCalls) {
   EXPECT_FALSE(table.notes.empty());
 }
 
+TEST(RangeKernels, OfARangeOpenAtTheEndAreThoseLaunchedUntilThen) {
+  SyntheticJob job({.ranks = 1, .layers = 1, .steps = 2});
+  Trace& trace = job.run().traces[0];
+  // Begun with the second step; the recorder gave it the trace's end.
+  const int64_t end = trace.ranges.end.back();
+  trace.ranges = {};
+  AddRange(&trace, end - job.total_ns() / 2, end, SyntheticJob::kStepName, 0);
+  trace.ranges.unfinished.push_back(1);
+  const Table table = TabulateRangeKernels(job.run());
+  const size_t gemm = RowWith(table, "kernel", std::string("gemm"));
+  EXPECT_EQ(CellAt<int64_t>(table, gemm, "calls"), 1);
+  EXPECT_EQ(CellAt<int64_t>(table, gemm, "range_calls"), 1);
+}
+
+TEST(RangeKernels, AreTheSameForEachOfManyRangesAroundThem) {
+  constexpr uint32_t kDepth = 300;
+  SyntheticJob job({.ranks = 1, .layers = 2, .steps = 3});
+  Trace& trace = job.run().traces[0];
+  trace.ranges = {};
+  for (uint32_t i = 0; i < kDepth; ++i) {
+    const uint32_t name = trace.dictionary.AppendString("level " + std::to_string(i));
+    AddRange(&trace, i, 1'000'000'000 - i, name, 0);
+  }
+  const Table table = TabulateRangeKernels(job.run());
+  ASSERT_EQ(table.rows.size(), 2 * kDepth);
+  for (size_t row = 0; row < table.rows.size(); ++row) {
+    EXPECT_EQ(CellAt<int64_t>(table, row, "calls"), 2 * 3) << row;
+    EXPECT_EQ(CellAt<int64_t>(table, row, "range_calls"), 1) << row;
+  }
+}
+
+TEST(RangeKernels, LeaveOutGraphsTracedAsAWholeAndSaySo) {
+  SyntheticJob job({.ranks = 1, .layers = 1, .steps = 2});
+  Trace& trace = job.run().traces[0];
+  EXPECT_TRUE(TabulateRangeKernels(job.run()).notes.empty());
+  const uint32_t launch = trace.kernels.launch[0];
+  trace.graph_launches.launch.push_back(launch);
+  trace.graph_launches.launch.push_back(kNone);
+  const Table table = TabulateRangeKernels(job.run());
+  ASSERT_EQ(table.notes.size(), 1u);
+  EXPECT_TRUE(table.notes[0].starts_with("1 graphs launched within a range")) << table.notes[0];
+}
+
 TEST(RangeProjection, IsFromTheFirstWorkToTheLastOnesEnd) {
   SyntheticJob job({.ranks = 2, .layers = 3, .steps = 5});
   const Table table = TabulateRangeProjection(job.run());
