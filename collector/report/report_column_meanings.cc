@@ -249,6 +249,7 @@ constexpr ColumnMeaning kMeanings[] = {
     {"stragglers.kind", "persistent: late in two steps and at least half of them; else transient"},
     {"stragglers.steps", "that were looked at"},
     {"syncs.call", "that waits"},
+    {"syncs.line", "of the program, where it waits; nothing: no Python stacks were recorded"},
     {"syncs.operator", "that makes most of these calls"},
     {"throughput.batch", "samples in a step, of all ranks"},
     {"throughput.recompute_flops", "of a step: forwards again, by activation checkpointing"},

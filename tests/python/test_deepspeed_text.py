@@ -193,6 +193,10 @@ class DeepSpeedTextTest(harness.TracedTest):
         optimizer = [seen for name, seen in passes.items() if '_foreach_add_' in name or name == 'aten::add_']
         self.assertTrue(optimizer)
         self.assertEqual(set.union(*optimizer), {''})
+        for name in passes:
+            if name.startswith('Optimizer.'):
+                self.assertEqual(passes[name], {''}, name)
+        self.assertEqual(passes['aten::ones_like'], {'backward'}, "autograd's seed")
 
 
 if __name__ == '__main__':

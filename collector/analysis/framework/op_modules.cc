@@ -72,6 +72,7 @@ class BetweenPasses {
     std::sort(begins_.begin(), begins_.end());
   }
 
+  bool any() const { return !begins_.empty(); }
   bool Has(int64_t time) const {
     const auto after = std::upper_bound(begins_.begin(), begins_.end(), std::pair(time, true));
     return after != begins_.begin() && std::prev(after)->second;
@@ -92,12 +93,55 @@ class BetweenPasses {
   std::vector<std::pair<int64_t, bool>> begins_;  // of an optimizer's step; else of a module
 };
 
+bool IsAnnotation(const Operators& ops, uint32_t op) {
+  return static_cast<OperatorKind>(ops.kind[op]) == OperatorKind::kAnnotation;
+}
+
+// By operator: whether it makes the gradient that a call of backward() begins with, or runs inside
+// of what does. torch.autograd calls aten::ones_like for it, right before the engine starts.
+std::vector<bool> BackwardSeeds(const Trace& trace) {
+  const Operators& ops = trace.operators;
+  std::vector<std::vector<uint32_t>> outermost(trace.writers.size());
+  for (uint32_t op = 0; op < ops.size(); ++op) {
+    const bool has_operator_around = ops.parent[op] != kNone && !IsAnnotation(ops, ops.parent[op]);
+    if (has_operator_around || IsAnnotation(ops, op) || ops.writer[op] >= outermost.size())
+      continue;
+    outermost[ops.writer[op]].push_back(op);
+  }
+  std::vector<bool> seeds(ops.size());
+  for (const uint32_t row : RangesIn(trace, kPhaseDomain)) {
+    const uint16_t writer = trace.ranges.writer[row];
+    if (trace.dictionary.String(trace.ranges.name[row]) != proto::kBackwardPhase ||
+        writer >= outermost.size()) {
+      continue;
+    }
+    const std::vector<uint32_t>& rows = outermost[writer];
+    auto before = std::ranges::lower_bound(rows, trace.ranges.start[row], {},
+                                           [&ops](uint32_t op) { return ops.start[op]; });
+    while (before != rows.begin() &&
+           trace.dictionary.String(ops.name[*std::prev(before)]) == "aten::ones_like") {
+      seeds[*--before] = true;
+    }
+  }
+  for (uint32_t op = 0; op < ops.size(); ++op) {
+    if (ops.parent[op] != kNone && seeds[ops.parent[op]]) seeds[op] = true;
+  }
+  return seeds;
+}
+
+// torch's own annotation of a step() or zero_grad() begins before the agent's phase does.
+bool IsOptimizersAnnotation(const Trace& trace, uint32_t op) {
+  return IsAnnotation(trace.operators, op) &&
+         trace.dictionary.String(trace.operators.name[op]).starts_with("Optimizer.");
+}
+
 }  // namespace
 
 std::vector<OpPlace> PlaceOperators(const Trace& trace) {
   const Operators& ops = trace.operators;
   const ModuleFinder finder(trace);
   const BetweenPasses between(trace);
+  const std::vector<bool> seeds = BackwardSeeds(trace);
   const auto& by_hand = NestedPasses(trace).by_hand;
   const std::vector<uint32_t> nodes = NodesAround(ops);
   std::vector<OpPlace> places(ops.size());
@@ -105,9 +149,15 @@ std::vector<OpPlace> PlaceOperators(const Trace& trace) {
   for (uint32_t i = 0; i < ops.size(); ++i) {
     const ModuleSpan* const module = finder.At(ops.writer[i], ops.start[i]);
     const uint32_t node = nodes[i];
-    places[i].in_no_pass = node == kNone && between.Has(ops.start[i]) &&
-                           (module == nullptr || by_hand.contains(module->name));
+    const bool is_between =
+        between.Has(ops.start[i]) || (between.any() && IsOptimizersAnnotation(trace, i));
+    places[i].in_no_pass =
+        node == kNone && is_between && (module == nullptr || by_hand.contains(module->name));
     if (module != nullptr && !places[i].in_no_pass) places[i].module = module->name;
+    if (node == kNone && module == nullptr && !places[i].in_no_pass && seeds[i]) {
+      places[i].pass = Pass::kBackward;
+      continue;
+    }
     if (node == kNone) {
       if (ops.sequence.At(i) != 0) by_sequence[ops.sequence[i]] = places[i].module;
       continue;

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/framework/operator_around.h"
+#include "collector/analysis/framework/program_lines.h"
 #include "collector/analysis/numbers/duration_statistics.h"
 #include "collector/analysis/steps.h"
 #include "collector/analysis/sync_calls.h"
@@ -15,9 +17,9 @@
 namespace ranktap::collector {
 namespace {
 
-// One function that waits, by its calls.
+// One function that waits, by its calls from one line of the program.
 struct SyncRow {
-  std::string call;
+  std::string call, line;
   DurationStatistics time;
   int64_t in_steps = 0, idle_ns = 0;
   std::set<const Trace*> ranks;
@@ -33,20 +35,25 @@ int64_t IdleAfter(const std::vector<Interval>& busy, int64_t start, int64_t end)
   return dry >= start && dry <= end ? next->first - dry : 0;
 }
 
-using ByCall = std::map<std::string, SyncRow>;
+using ByCall = std::map<std::pair<std::string, std::string>, SyncRow>;  // and line
 
 void AddTrace(const Trace& trace, ByCall* by_call) {
   const std::vector<Interval> busy = MergedIntervals(DeviceTimeline(trace));
   StepFinder finder(trace, DetectSteps(trace));
   const OperatorAround around(trace);
+  const ProgramLines lines(trace);
   int64_t told = INT64_MIN;  // the runtime's call and the driver's inside it share one gap
   ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {
-    SyncRow& row = (*by_call)[trace.dictionary.Api(calls.api[i]).name];
+    const uint32_t op_row = around.RowAt(calls.writer[i], calls.start[i]);
+    const std::string_view line = lines.At(calls.writer[i], calls.start[i], op_row);
+    SyncRow& row = (*by_call)[{trace.dictionary.Api(calls.api[i]).name, std::string(line)}];
     row.time.Add(calls.end[i] - calls.start[i]);
     row.in_steps += finder.IndexAt(calls.start[i]) >= 0;
     row.ranks.insert(&trace);
-    const std::string_view op = around.At(calls.writer[i], calls.start[i]);
-    if (!op.empty()) row.operators[std::string(op)] += calls.end[i] - calls.start[i];
+    if (op_row != kNone) {
+      const std::string_view op = trace.dictionary.String(trace.operators.name[op_row]);
+      row.operators[std::string(op)] += calls.end[i] - calls.start[i];
+    }
     if (calls.start[i] < told) return;
     row.idle_ns += IdleAfter(busy, calls.start[i], calls.end[i]);
     told = calls.end[i];
@@ -76,6 +83,7 @@ const ColumnsOf<SyncRow> kColumns = {
     {"max_ns", Unit::kNs, [](const SyncRow& row) { return row.time.max_ns; }, Shown::kDetail},
     {"idle_after_ns", Unit::kNs, [](const SyncRow& row) { return row.idle_ns; }},
     {"operator", Unit::kText, [](const SyncRow& row) { return OperatorCell(row); }},
+    {"line", Unit::kText, [](const SyncRow& row) { return row.line; }},
     {"ranks", Unit::kCount,
      [](const SyncRow& row) { return static_cast<int64_t>(row.ranks.size()); }, Shown::kDetail},
 };
@@ -90,8 +98,8 @@ Table TabulateSyncs(const Run& run, const ReportOptions&) {
     steps += static_cast<int64_t>(DetectSteps(trace).list.size());
   }
   std::vector<SyncRow> rows;
-  for (auto& [call, row] : by_call) {
-    row.call = call;
+  for (auto& [key, row] : by_call) {
+    std::tie(row.call, row.line) = key;
     row.steps = steps;
     rows.push_back(std::move(row));
   }

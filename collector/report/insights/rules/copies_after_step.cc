@@ -1,6 +1,12 @@
 // Reshapes and copies between the optimizer's step and the next forward pass.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "collector/analysis/kernel_kinds.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/chosen_work.h"
@@ -21,14 +27,62 @@ bool OnlyMoves(const RankFacts& rank, const KernelKinds& kinds, const DeviceSpan
   return kind == kDeviceToDevice || kind == kPeerToPeer;
 }
 
+constexpr std::string_view kMoves[] = {
+    "aten::_to_copy", "aten::cat",       "aten::clone",     "aten::contiguous",
+    "aten::copy_",    "aten::expand",    "aten::flatten",   "aten::permute",
+    "aten::reshape",  "aten::squeeze",   "aten::stack",     "aten::t",
+    "aten::to",       "aten::transpose", "aten::unsqueeze", "aten::view",
+};
+
+// No operator is around it, but an annotation may be.
+bool IsOutermost(const Operators& ops, uint32_t op) {
+  const uint32_t parent = ops.parent[op];
+  return parent == kNone ||
+         static_cast<OperatorKind>(ops.kind[parent]) == OperatorKind::kAnnotation;
+}
+
+// Without a device the operators themselves move the data, or at least take the host's time.
+Answer OnTheHost(const RankFacts& rank, const std::vector<Interval>& after) {
+  const Operators& ops = rank.trace().operators;
+  int64_t count = 0, total_ns = 0;
+  std::map<std::string, int64_t> places;
+  for (uint32_t op = 0; op < ops.size(); ++op) {
+    if (!IsOutermost(ops, op) || !rank.IsCounted(ops.start[op])) continue;
+    const std::string_view name = rank.trace().dictionary.String(ops.name[op]);
+    if (!std::ranges::binary_search(kMoves, name)) continue;
+    if (Within(after, ops.start[op], ops.start[op] + 1).empty()) continue;
+    ++count;
+    total_ns += ops.end[op] - ops.start[op];
+    places[rank.PlaceAt(ops.writer[op], ops.start[op])] += ops.end[op] - ops.start[op];
+  }
+  const int64_t per_step = rank.PerStep(total_ns);
+  if (count == 0 || !rank.IsWorth(per_step, kLeastShare)) return {};
+  const auto longest =
+      std::ranges::max_element(places, {}, [](const auto& place) { return place.second; });
+  return {.insights = {
+              {.finding = fmt::format(
+                   "{} reshapes, casts and copies run on the host after the optimizer's step and "
+                   "before the next pass of the model, taking {} {} ({}).",
+                   FormatCount(count), FormatNs(per_step), rank.OfStep(),
+                   FormatShare(per_step, rank.step_ns())),
+               .where = longest->first,
+               .count = count,
+               .lost_ns = per_step}}};
+}
+
 }  // namespace
 
 Answer FindCopiesAfterStep(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
-  if (!rank.has_launches()) return CannotTell("no launches are recorded");
+  const bool on_host = rank.waterfall().on_host && rank.waterfall().counted > 0;
+  if (!rank.has_device() && !on_host) return CannotTell("nothing ran on a device");
+  if (!on_host && !rank.has_launches()) return CannotTell("no launches are recorded");
   if (OptimizerSteps(rank.trace()).empty()) return CannotTell("no optimizer's step is recorded");
   const std::vector<Interval> after = AfterOptimizerSteps(rank.trace());
   if (after.empty()) return CannotTell("no forward or backward pass is recorded");
+  if (on_host) {
+    if (rank.trace().operators.size() == 0) return CannotTell("no operators are recorded");
+    return OnTheHost(rank, after);
+  }
   const KernelKinds kinds(rank.trace());
   ChosenWork work(rank);
   for (const DeviceSpan& span : rank.spans()) {

@@ -3,6 +3,7 @@
 
 #include "collector/report/device/usage_summary.h"
 #include "collector/report/reports.h"
+#include "tests/unit/collector/report/insights/insight_program.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/synthetic_job.h"
 
@@ -52,6 +53,23 @@ TEST(Syncs, TheDevicesIdleTimeAfterAWaitIsTheHostsTimeToTheNextLaunch) {
   EXPECT_DOUBLE_EQ(CellAt<double>(table, 0, "per_step"), 1);
   // After the last one nothing more ran.
   EXPECT_EQ(CellAt<int64_t>(table, 0, "idle_after_ns"), 2 * 5 * (50'000 + 40'000 + 5'000));
+}
+
+TEST(Syncs, EachLineOfTheProgramThatWaitsHasARow) {
+  InsightProgram program;
+  program->AddOperator("aten::item", 0, 40 * kUs, "train.py(12): step;train.py(40): main");
+  program->AddCall("cudaStreamSynchronize", 5 * kUs, 35 * kUs);
+  program->AddOperator("aten::item", 100 * kUs, 120 * kUs, "train.py(31): log;train.py(40): main");
+  program->AddCall("cudaStreamSynchronize", 105 * kUs, 115 * kUs);
+  program->AddOperator("aten::item", 200 * kUs, 240 * kUs, "train.py(12): step");
+  program->AddCall("cudaStreamSynchronize", 205 * kUs, 235 * kUs);
+  const Table table = TabulateSyncs(program.run(), {});
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_EQ(CellAt<std::string>(table, 0, "line"), "train.py(12): step");
+  EXPECT_EQ(CellAt<std::string>(table, 0, "operator"), "aten::item");
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "calls"), 2);
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "total_ns"), 60 * kUs);
+  EXPECT_EQ(CellAt<std::string>(table, 1, "line"), "train.py(31): log");
 }
 
 TEST(Usage, IsMegEnginesRatioOfTheUnionOfKernelsToTheirSpan) {

@@ -43,6 +43,40 @@ TEST(CopiesAfterStepRule, IsSilentOnWorkThatIsNoCopy) {
   EXPECT_TRUE(IsSilent(program.run(), "copies-after-step"));
 }
 
+// As AProgramThatCopies, on a machine without a device: 100 reshapes of 20 us at `begin` of the
+// step.
+InsightProgram AHostThatReshapes(int64_t begin, std::string_view op = "aten::reshape") {
+  InsightProgram program;
+  for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
+    program->AddStep(at, at + 10 * kMs);
+    program->AddRange(proto::kModuleDomain, "Net", at, at + 3 * kMs);
+    program->AddRange(proto::kPhaseDomain, proto::kOptimizerPhase, at + 5 * kMs, at + 6 * kMs);
+    for (int64_t i = 0; i < 100; ++i) {
+      const int64_t start = at + begin + i * 20 * kUs;
+      program->AddOperator(op, start, start + 20 * kUs, "train.py(12): loop");
+    }
+  }
+  return program;
+}
+
+TEST(CopiesAfterStepRule, FiresOnReshapesOnAHostWithoutADevice) {
+  InsightProgram program = AHostThatReshapes(7 * kMs);
+  const Insight found = TheFinding(program.run(), "copies-after-step");
+  EXPECT_NE(found.finding.find("reshapes, casts and copies run on the host after the optimizer's "
+                               "step and before the next pass of the model, taking 2.000 ms of "
+                               "each 10.00 ms step (20.0 %)."),
+            std::string::npos)
+      << found.finding;
+  EXPECT_EQ(found.where, "aten::reshape at train.py(12): loop");
+}
+
+TEST(CopiesAfterStepRule, IsSilentOnReshapesOfTheHostsForwardPassAndOnOtherOperators) {
+  InsightProgram before = AHostThatReshapes(1 * kMs);
+  EXPECT_TRUE(IsSilent(before.run(), "copies-after-step"));
+  InsightProgram other = AHostThatReshapes(7 * kMs, "aten::mm");
+  EXPECT_TRUE(IsSilent(other.run(), "copies-after-step"));
+}
+
 TEST(CopiesAfterStepRule, SaysThatItCannotTellWithoutAnOptimizer) {
   InsightProgram program = AProgramThatCopies(7 * kMs);
   Ranges& ranges = program->trace().ranges;
