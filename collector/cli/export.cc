@@ -11,6 +11,7 @@
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/known_words.h"
+#include "collector/cli/later_runs.h"
 #include "collector/cli/progress_line.h"
 #include "collector/cli/run_selection.h"
 #include "collector/export/exporter.h"
@@ -103,6 +104,12 @@ std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
   }
   if (traces.size() == 1 && !is_directory) {
     return WriteOne(exporter, run, traces, options, output);
+  }
+  const std::string ending = std::filesystem::path(output).extension().string();
+  if (!is_directory && !ending.empty() && exporter.extension.ends_with(ending)) {
+    return Failure{fmt::format(
+        "{}: {} ranks make a directory of files; name it without '{}', or one rank by --ranks",
+        output, traces.size(), ending)};
   }
   if (!is_directory && ::mkdir(output.c_str(), 0777) != 0) {
     return SystemFailure(
@@ -343,6 +350,7 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   if (const auto problem = Unheeded(wanted, *exporters)) return Complained(*problem, kWrongUsage);
   const ProgressLine progress;
   Result<Run> run = OpenRun({wanted.path});
+  TellOfLaterRuns({wanted.path});
   if (!run) return Complained(run.message(), kFailure);
   ExportOptions options;
   if (const auto problem = ParseOptions(wanted, *run, &options)) {

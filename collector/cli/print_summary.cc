@@ -1,10 +1,12 @@
 #include "collector/cli/print_summary.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "collector/cli/command.h"
 #include "collector/report/run_summary.h"
@@ -25,15 +27,29 @@ bool FitsIntoMemory(const RunInfo& info) {
   return events * kBytesPerEvent < uint64_t{memory.freeram} * memory.mem_unit / 2;
 }
 
+// An agent that starts and stays off says why in its log. Where no process loads what an agent is
+// for, none starts, and there is no log.
+std::string WhyNothing() {
+  const char* const log = std::getenv("RANKTAP_LOG");
+  struct stat status {};
+  if (log == nullptr || *log == '\0') {
+    return "no process of the command used CUDA or NVTX. Where one did, its agent stayed off: "
+           "RANKTAP_LOG=FILE gets the reason, or no FILE where no agent started";
+  }
+  if (::stat(log, &status) != 0 || status.st_size == 0) {
+    return fmt::format("no process of the command used CUDA or NVTX: no agent wrote to {}", log);
+  }
+  return fmt::format("the agent stayed off, or had nothing to record; {} says more", log);
+}
+
 }  // namespace
 
 void PrintSummary(const RunInfo& info, const std::string& path) {
   if (info.traces.empty()) {
     Complain(
-        fmt::format("nothing was traced: no process of the command used CUDA or NVTX, or the agent "
-                    "stayed off (RANKTAP_LOG=FILE gets its reason). See {}/run.json. PyTorch that "
-                    "computes on the CPU is recorded by --level full",
-                    path));
+        fmt::format("nothing was traced: {}. See {}/run.json. PyTorch that computes on the CPU is "
+                    "recorded by --level full",
+                    WhyNothing(), path));
     return;
   }
   if (!FitsIntoMemory(info)) {

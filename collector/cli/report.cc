@@ -10,6 +10,7 @@
 #include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/known_words.h"
+#include "collector/cli/later_runs.h"
 #include "collector/cli/page.h"
 #include "collector/cli/pager.h"
 #include "collector/cli/progress_line.h"
@@ -54,10 +55,10 @@ struct Request {
   ReportDataSet data_set;  // --format parquet
 };
 
-// The last words are reports, unless they are files; the first word is none.
+// The last words are reports, even if there are files of these names (./ranks is one of those); the
+// first word is none.
 void SplitWords(std::vector<std::string> words, Request* request) {
-  while (words.size() > 1 && FindReport(words.back()) != nullptr &&
-         ::access(words.back().c_str(), F_OK) != 0) {
+  while (words.size() > 1 && FindReport(words.back()) != nullptr) {
     request->reports.insert(request->reports.begin(), FindReport(words.back(), &request->options));
     words.pop_back();
   }
@@ -108,6 +109,7 @@ std::vector<const Report*> SummaryOf(const Run& run) {
 // Opens the run and leaves what the filters ask for. kSuccess, or the exit status; said why.
 int Open(const Request& request, const std::vector<std::string>& paths, Run* run,
          std::vector<std::string>* notes) {
+  TellOfLaterRuns(paths);
   Result<Run> opened = [&paths] {
     const ProgressLine progress;
     return OpenRun(paths);
@@ -187,10 +189,6 @@ int PrintReports(Request request) {
     return PrintPage(MakePage(request.options, request.symbols, notes, &run));
   }
   if (request.reports.empty()) request.reports = SummaryOf(run);
-  if (request.reports.size() > 1 && request.view.format != Format::kText &&
-      request.view.format != Format::kHtml) {
-    request.reports.resize(1);  // one document
-  }
   if (request.deepspeed) return PrintDeepSpeed(request, run) ? kSuccess : kFailure;
   const auto needs_symbols = [](const Report* report) { return report->needs_symbols; };
   if (std::any_of(request.reports.begin(), request.reports.end(), needs_symbols)) {
@@ -199,12 +197,17 @@ int PrintReports(Request request) {
   }
   std::optional<Pager> pager;
   if (request.view.format == Format::kText) pager.emplace();
+  // Several tables of JSON are one document, too.
+  const bool is_list = request.view.format == Format::kJson && request.reports.size() > 1;
+  const char* before = is_list ? "[\n" : "";
   for (const Report* const report : request.reports) {
     const std::optional<Table> table = Answer(*report, request, run, notes);
     if (!table) return kWrongUsage;
+    std::fputs(std::exchange(before, is_list ? "," : ""), stdout);
     PrintTable(*table, request);
     if (std::fflush(stdout) != 0) break;  // a table at a time: the verdict is there first
   }
+  if (is_list) std::fputs("]\n", stdout);
   return Finish();
 }
 
@@ -338,9 +341,10 @@ bool SetFormat(std::string name, const DeepSpeedOptions& deepspeed, Request* req
     std::fprintf(stderr, "try: ranktap report --help\n");
     return false;
   }
-  const bool is_one_document = *format == Format::kJson || *format == Format::kCsv;
-  if (is_one_document && request->reports.size() > 1) {
-    Complain(fmt::format("{} is one table: name one analysis, or take --format parquet", name));
+  if (*format == Format::kCsv && request->reports.size() != 1) {
+    Complain(
+        "csv is one table: name one analysis, as in ranktap report RUN kernels --format csv, or "
+        "take --format json or parquet");
     return false;
   }
   if (const auto problem = WrongUse(request->data_set, request->reports)) {

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -135,7 +135,17 @@ std::optional<Failure> WriteFolded(const Run& run, std::span<const Trace* const>
   for (const Trace* const trace : traces) {
     WriteTrace(*trace, options.Shifted(RealtimeOffset(run, *trace)), &*file);
   }
-  return file->Close();
+  if (auto failure = file->Close()) return failure;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error) ||
+      std::filesystem::file_size(path, error) > 0) {
+    return std::nullopt;
+  }
+  std::filesystem::remove(path, error);
+  return Failure{fmt::format(
+      "{}: no stacks in it: record with ranktap run --stacks all, or take --format speedscope, "
+      "which stacks operators",
+      traces.empty() ? run.path : traces[0]->path)};
 }
 
 }  // namespace ranktap::collector

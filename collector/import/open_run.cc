@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -179,20 +180,40 @@ Result<std::vector<Trace>> LoadFile(const std::string& path) {
 
 namespace {
 
-// What to say of a directory without any file that is read.
-std::string NothingIn(const std::string& directory) {
-  std::string text = fmt::format(
-      "{}: no file of ranktap, torch.profiler, nsys or PyTorch's memory profiler in it", directory);
+// Runs, and directories of others' traces, at most two levels below: a collector's runs lie in a
+// directory for each user.
+std::vector<std::string> RunsBelow(const std::string& directory, int levels = 2) {
+  std::vector<std::string> found;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
-    const std::string inside = entry.path().string();
-    if (!entry.is_directory(error)) continue;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    std::error_code unreadable;
+    const std::string inside = at->path().string();
+    if (!at->is_directory(unreadable) || at->is_symlink(unreadable)) continue;
+    if (at->path().filename().string().starts_with("spools-")) continue;
     const Result<RunFiles> files = FindTraces(inside);
     if ((files && !files->traces.empty()) || !ForeignFilesIn(inside).empty()) {
-      return fmt::format("{}; {} has some: name that", text, inside);
+      found.push_back(inside);
+    } else if (levels > 1) {
+      std::ranges::move(RunsBelow(inside, levels - 1), std::back_inserter(found));
     }
   }
-  return text;
+  std::ranges::sort(found);
+  return found;
+}
+
+// What to say of a directory without any file that is read.
+std::string NothingIn(const std::string& directory) {
+  constexpr size_t kMostNamed = 5;
+  std::string text = fmt::format(
+      "{}: no file of ranktap, torch.profiler, nsys or PyTorch's memory profiler in it", directory);
+  const std::vector<std::string> runs = RunsBelow(directory);
+  if (runs.empty()) return text;
+  if (runs.size() == 1) return fmt::format("{}; {} has some: name that", text, runs[0]);
+  text += fmt::format("; {} directories below have some: name one of", runs.size());
+  for (size_t i = runs.size() - std::min(runs.size(), kMostNamed); i < runs.size(); ++i) {
+    text += (text.back() == 'f' ? " " : ", ") + runs[i];
+  }
+  return text + (runs.size() > kMostNamed ? " (the last of them)" : "");
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "collector/file/json.h"
 #include "collector/report/human_units.h"
-#include "collector/trace/symbol_name.h"
+#include "collector/report/text/name_cut.h"
 
 namespace ranktap::collector {
 namespace {
@@ -17,28 +17,6 @@ namespace {
 constexpr size_t kShortestText = 12;
 // Of kernels and operators 40 characters tell most apart; 24 did not.
 constexpr size_t kReadableName = 40;
-constexpr std::string_view kEllipsis = "...";
-
-bool IsContinuation(char byte) { return (static_cast<uint8_t>(byte) & 0xc0) == 0x80; }
-
-// Code points: one column each, which holds for all but wide scripts.
-size_t Width(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char byte) { return !IsContinuation(byte); }));
-}
-
-// The first (or last) `count` code points.
-std::string_view Head(std::string_view text, size_t count) {
-  size_t at = 0;
-  for (; at < text.size() && (count > 0 || IsContinuation(text[at])); ++at) {
-    if (!IsContinuation(text[at])) --count;
-  }
-  return text.substr(0, at);
-}
-std::string_view Tail(std::string_view text, size_t count) {
-  return text.substr(Head(text, Width(text) - std::min(count, Width(text))).size());
-}
-
 // Broken into lines of at most `width`, between words where they are not longer.
 std::vector<std::string> Wrapped(std::string_view text, size_t width) {
   std::vector<std::string> lines(1);
@@ -46,7 +24,7 @@ std::vector<std::string> Wrapped(std::string_view text, size_t width) {
     std::string& line = lines.back();
     if (line.empty()) {
       line = word;
-    } else if (Width(line) + 1 + Width(word) <= width) {
+    } else if (TextWidth(line) + 1 + TextWidth(word) <= width) {
       line += ' ' + std::string(word);
     } else {
       lines.emplace_back(word);
@@ -55,24 +33,12 @@ std::vector<std::string> Wrapped(std::string_view text, size_t width) {
   while (!text.empty()) {
     std::string_view word = text.substr(0, text.find(' '));
     text.remove_prefix(std::min(text.size(), word.size() + 1));
-    for (; Width(word) > width; word.remove_prefix(Head(word, width).size())) {
-      add(Head(word, width));
+    for (; TextWidth(word) > width; word.remove_prefix(TextHead(word, width).size())) {
+      add(TextHead(word, width));
     }
     add(word);
   }
   return lines;
-}
-
-// A function goes without its parameters first. Both ends of a name tell more than its first half:
-// templates begin alike.
-std::string Shortened(const std::string& full, size_t width) {
-  if (Width(full) <= width) return full;
-  const bool is_sequence = full.find(" | ") != full.npos;  // of patterns
-  const std::string text = is_sequence ? full : ShortKernelName(full);
-  if (Width(text) <= width) return text;
-  const size_t kept = width > kEllipsis.size() ? width - kEllipsis.size() : 0;
-  return std::string(Head(text, kept / 2)) + std::string(kEllipsis) +
-         std::string(Tail(text, kept - kept / 2));
 }
 
 struct TextColumn {
@@ -116,7 +82,8 @@ std::vector<TextColumn> MakeColumns(const Table& table, size_t rows, TimeUnit ti
       column.empty &= column.cells.back().empty() || column.cells.back() == "-";
       column.zero &= IsNothing(table.rows[r][c]);
     }
-    for (const std::string& cell : column.cells) column.width = std::max(column.width, Width(cell));
+    for (const std::string& cell : column.cells)
+      column.width = std::max(column.width, TextWidth(cell));
   }
   std::vector<TextColumn> shown;
   for (size_t c = 0; c < columns.size(); ++c) {
@@ -165,10 +132,10 @@ void Fit(std::vector<TextColumn>* columns, size_t width) {
   }
 }
 
-void CutNames(size_t longest, std::vector<TextColumn>* columns) {
+void LimitNames(size_t longest, std::vector<TextColumn>* columns) {
   for (TextColumn& column : *columns) {
     if (!column.is_text || column.prose) continue;
-    column.width = std::min(column.width, std::max(longest, Width(column.cells[0])));
+    column.width = std::min(column.width, std::max(longest, TextWidth(column.cells[0])));
   }
 }
 
@@ -178,15 +145,14 @@ std::string Line(const std::vector<TextColumn>& columns, size_t row) {
   size_t lines = 1;
   for (const TextColumn& column : columns) {
     const std::string& cell = column.cells[row];
-    cells.push_back(column.prose ? Wrapped(cell, column.width)
-                                 : std::vector{Shortened(cell, column.width)});
+    cells.push_back(column.prose ? Wrapped(cell, column.width) : std::vector{cell});
     lines = std::max(lines, cells.back().size());
   }
   std::string text;
   for (size_t i = 0; i < lines; ++i) {
     for (size_t c = 0; c < columns.size(); ++c) {
       const std::string cell = i < cells[c].size() ? cells[c][i] : "";
-      const std::string pad(columns[c].width - std::min(columns[c].width, Width(cell)), ' ');
+      const std::string pad(columns[c].width - std::min(columns[c].width, TextWidth(cell)), ' ');
       text += "  " + (columns[c].is_text ? cell + pad : pad + cell);
     }
     text.resize(text.find_last_not_of(' ') + 1);
@@ -269,8 +235,11 @@ std::string FormatText(const Table& table, size_t width, size_t limit, size_t lo
   const size_t rows = RowsShown(table, limit);
   if (!table.rows.empty()) {
     std::vector<TextColumn> columns = MakeColumns(table, rows, time_unit);
-    if (longest_name != 0) CutNames(longest_name, &columns);
+    if (longest_name != 0) LimitNames(longest_name, &columns);
     if (width != 0) Fit(&columns, width);
+    for (TextColumn& column : columns) {
+      if (!column.prose) column.cells = CutNames(column.cells, column.width);
+    }
     for (size_t row = 0; row <= rows; ++row) text += Line(columns, row);
   }
   if (rows < table.rows.size()) {

@@ -1,0 +1,104 @@
+#include "collector/report/text/name_cut.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "collector/trace/symbol_name.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr std::string_view kEllipsis = "...";
+
+bool IsContinuation(char byte) { return (static_cast<uint8_t>(byte) & 0xc0) == 0x80; }
+
+std::string_view Tail(std::string_view text, size_t count) {
+  const size_t width = TextWidth(text);
+  return text.substr(TextHead(text, width - std::min(count, width)).size());
+}
+
+std::string WithoutParameters(const std::string& full) {
+  const bool is_sequence = full.find(" | ") != full.npos;  // of patterns
+  return is_sequence ? full : ShortKernelName(full);
+}
+
+std::string WithoutMiddle(const std::string& text, size_t width) {
+  const size_t kept = width > kEllipsis.size() ? width - kEllipsis.size() : 0;
+  return std::string(TextHead(text, kept / 2)) + std::string(kEllipsis) +
+         std::string(Tail(text, kept - kept / 2));
+}
+
+size_t CommonPrefix(std::string_view a, std::string_view b) {
+  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+// Where the identifier around `at` begins, unless that is far.
+size_t WordAround(std::string_view text, size_t at) {
+  constexpr size_t kFar = 24;
+  const std::string_view before = text.substr(0, at);
+  const size_t end = before.find_last_of("<(, :");
+  const size_t begin = end == before.npos ? 0 : end + 1;
+  return at - begin <= kFar ? begin : at;
+}
+
+// Its beginning, and what follows from where it differs from the others on.
+std::string FromDifference(const std::string& text, size_t differs, size_t width) {
+  constexpr size_t kLeastShown = 8;  // of what differs
+  if (width < 2 * (kEllipsis.size() + kLeastShown)) return WithoutMiddle(text, width);
+  const size_t head = width / 3;
+  size_t begin = WordAround(text, std::min(differs, text.size() - 1));
+  const size_t shown = width - head - kEllipsis.size();
+  if (differs >= begin + shown - kLeastShown) begin = differs;
+  while (begin > 0 && IsContinuation(text[begin])) --begin;
+  if (begin <= head + kEllipsis.size()) {
+    const std::string_view all = TextHead(text, width - kEllipsis.size());
+    return std::string(all) + std::string(kEllipsis);
+  }
+  const std::string rest = text.substr(begin);
+  const std::string start = std::string(TextHead(text, head)) + std::string(kEllipsis);
+  if (TextWidth(rest) <= shown) return start + rest;
+  return start + std::string(TextHead(rest, shown - kEllipsis.size())) + std::string(kEllipsis);
+}
+
+}  // namespace
+
+size_t TextWidth(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return !IsContinuation(byte); }));
+}
+
+std::string_view TextHead(std::string_view text, size_t count) {
+  size_t at = 0;
+  for (; at < text.size() && (count > 0 || IsContinuation(text[at])); ++at) {
+    if (!IsContinuation(text[at])) --count;
+  }
+  return text.substr(0, at);
+}
+
+std::vector<std::string> CutNames(const std::vector<std::string>& names, size_t width) {
+  std::vector<std::string> texts, cut;
+  std::map<std::string, std::set<std::string_view>> alike;  // by what is shown
+  for (const std::string& name : names) {
+    texts.push_back(TextWidth(name) <= width ? name : WithoutParameters(name));
+    const std::string& text = texts.back();
+    cut.push_back(TextWidth(text) <= width ? text : WithoutMiddle(text, width));
+  }
+  for (size_t i = 0; i < names.size(); ++i) alike[cut[i]].insert(texts[i]);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::set<std::string_view>& group = alike[cut[i]];
+    if (group.size() < 2 || TextWidth(texts[i]) <= width) continue;
+    // Sorted, a name shares most with a neighbour.
+    const auto at = group.find(texts[i]);
+    size_t shared = 0;
+    if (at != group.begin()) shared = CommonPrefix(texts[i], *std::prev(at));
+    if (std::next(at) != group.end()) {
+      shared = std::max(shared, CommonPrefix(texts[i], *std::next(at)));
+    }
+    cut[i] = FromDifference(texts[i], shared, width);
+  }
+  return cut;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,22 @@
+// Names that are longer than the place they have.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ranktap::collector {
+
+// Code points: one column each, which holds for all but wide scripts.
+size_t TextWidth(std::string_view text);
+
+// The first `count` code points.
+std::string_view TextHead(std::string_view text, size_t count);
+
+// Each of `names` at most `width` wide, in the same order. A function goes without its parameters
+// first, then a name loses its middle: both ends tell more than the first half, since templates
+// begin alike. Names that would look the same then show where they differ instead of their end.
+std::vector<std::string> CutNames(const std::vector<std::string>& names, size_t width);
+
+}  // namespace ranktap::collector

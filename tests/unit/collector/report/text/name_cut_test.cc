@@ -1,0 +1,53 @@
+#include "collector/report/text/name_cut.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace ranktap::collector {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(CutNames, LeaveAloneWhatFitsAndCutTheMiddleOfWhatDoesNot) {
+  EXPECT_THAT(CutNames({"gemm", "a_name_that_is_too_long_for_its_place"}, 15),
+              ElementsAre("gemm", "a_name..._place"));
+}
+
+// PyTorch's elementwise kernels differ only amid their template arguments.
+TEST(CutNames, ShowWhereNamesDifferThatWouldLookTheSame) {
+  const std::string head = "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel<";
+  const std::string tail = ", std::array<char*, 2ul> >(at::TensorIteratorBase&)::{lambda(int)#1}>";
+  const std::vector<std::string> cut =
+      CutNames({head + "at::native::direct_copy_kernel_cuda" + tail,
+                head + "at::native::BinaryFunctor<float, float, MulFunctor<float>>" + tail,
+                head + "at::native::BinaryFunctor<float, float, AddFunctor<float>>" + tail},
+               40);
+  EXPECT_THAT(cut[0], HasSubstr("direct_copy"));
+  EXPECT_THAT(cut[1], HasSubstr("MulFunctor"));
+  EXPECT_THAT(cut[2], HasSubstr("AddFunctor"));
+  for (const std::string& name : cut) {
+    EXPECT_LE(TextWidth(name), 40u) << name;
+    EXPECT_TRUE(name.starts_with("at::native::") || name.starts_with("void at::")) << name;
+  }
+}
+
+TEST(CutNames, NeverGrowAndNeverSplitACharacter) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 40; ++i) {
+    std::string name;
+    for (int j = 0; j < 60; ++j) name += j == 30 + i % 10 ? "\xc3\xa9" : "\xc3\xbc";
+    names.push_back(name + std::to_string(i / 10));
+  }
+  for (size_t width = 1; width < 70; ++width) {
+    for (const std::string& name : CutNames(names, width)) {
+      EXPECT_LE(TextWidth(name), std::max<size_t>(width, 3)) << width;
+      EXPECT_NE(static_cast<unsigned char>(name[0]) & 0xc0, 0x80) << width;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ranktap::collector
