@@ -31,13 +31,17 @@ class HelpText : public CLI::Formatter {
   std::string usage;
 
   std::string make_usage(const CLI::App* app, std::string name) const override {
-    return usage.empty() ? CLI::Formatter::make_usage(app, name) : "Usage: " + usage + "\n";
+    if (!usage.empty()) return "Usage: " + usage + "\n";
+    std::string text = "Usage: " + name + " [OPTIONS]";
+    for (const CLI::Option* const word : app->get_options({})) {
+      if (word->get_positional()) text += " " + word->get_name(true, false);
+    }
+    return text + "\n";
   }
 
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     constexpr size_t kHelpAt = 26;
-    std::string text =
-        "  " + option->get_name(is_positional, true) + ValueOf(option, is_positional);
+    std::string text = "  " + NamesOf(option, is_positional) + ValueOf(option, is_positional);
     if (text.size() + 2 > kHelpAt)
       text += "\n" + std::string(kHelpAt, ' ');
     else
@@ -57,6 +61,15 @@ class HelpText : public CLI::Formatter {
   }
 
  private:
+  // Without what CLI11 adds to say which value a flag stands for: "--tensors{1}".
+  static std::string NamesOf(const CLI::Option* option, bool is_positional) {
+    std::string names = option->get_name(is_positional, true);
+    for (size_t at; (at = names.find('{')) != names.npos;) {
+      names.erase(at, names.find('}', at) + 1 - at);
+    }
+    return names;
+  }
+
   std::string ValueOf(const CLI::Option* option, bool is_positional) const {
     if (is_positional || option->get_items_expected_max() == 0) return "";
     const auto known = choices_->find(option);

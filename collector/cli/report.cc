@@ -18,6 +18,7 @@
 #include "collector/cli/report_file.h"
 #include "collector/cli/report_help.h"
 #include "collector/cli/report_roofs.h"
+#include "collector/cli/report_summary.h"
 #include "collector/cli/run_selection.h"
 #include "collector/cli/table_view.h"
 #include "collector/import/open_run.h"
@@ -33,12 +34,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr std::string_view kSummary[] = {"verdict", "ranks", "waterfall", "kernels"};
-// Of files that tell of an allocator alone.
-constexpr std::string_view kMemorySummary[] = {"memory", "memory-peak"};
-// Of a run in which nothing ran on a device.
-constexpr std::string_view kHostSummary[] = {"verdict", "ranks",   "waterfall",
-                                             "steps",   "modules", "ops"};
 constexpr size_t kSummaryRows = 10;
 
 struct Request {
@@ -88,22 +83,6 @@ bool PrintDeepSpeed(const Request& request, const Run& run) {
   const std::string text = FormatDeepSpeed(*profile, *request.deepspeed);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return true;
-}
-
-std::vector<const Report*> SummaryOf(const Run& run) {
-  const bool memory_alone =
-      std::all_of(run.traces.begin(), run.traces.end(),
-                  [](const Trace& trace) { return trace.origin == TraceOrigin::kMemory; });
-  const bool on_hosts = std::all_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
-    return trace.kernels.size() + trace.copies.size() + trace.memsets.size() == 0;
-  });
-  std::vector<const Report*> reports;
-  const std::span<const std::string_view> names =
-      memory_alone ? std::span<const std::string_view>(kMemorySummary)
-      : on_hosts   ? std::span<const std::string_view>(kHostSummary)
-                   : kSummary;
-  for (const std::string_view name : names) reports.push_back(FindReport(name));
-  return reports;
 }
 
 // Opens the run and leaves what the filters ask for. kSuccess, or the exit status; said why.
@@ -310,7 +289,7 @@ bool OptionsAreHeeded(const Request& request) {
   uint32_t heeds = 0;
   for (const Report* const report : request.reports) heeds |= report->heeds;
   if (request.reports.empty()) {
-    for (const std::string_view name : kSummary) heeds |= FindReport(name)->heeds;
+    for (const Report* const report : UsualSummary()) heeds |= report->heeds;
   }
   for (const ReportOption& option : kReportOptions) {
     if ((heeds & option.bit) != 0 || !option.given(request.options)) continue;

@@ -152,9 +152,9 @@ std::vector<Finding> CheckDriver(const HostView& host) {
   if (version.empty()) {
     return {{Severity::kProblem,
              "no NVIDIA driver is loaded (/proc/driver/nvidia/version is not there): no kernel "
-             "can be traced here, only NVTX ranges",
-             "run on a machine with a GPU; PyTorch on the CPU is recorded by `ranktap run --level "
-             "full`; traces can be read anywhere"}};
+             "can be traced here, only NVTX ranges and PyTorch on the CPU",
+             "run on a machine with a GPU; `ranktap run --level full` records PyTorch on the CPU; "
+             "traces can be read anywhere"}};
   }
   std::vector<Finding> findings = {{Severity::kOk, fmt::format("NVIDIA driver {}", version), ""}};
   if (CudaMajorOf(Major(version)) == 0) {

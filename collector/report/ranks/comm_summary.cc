@@ -151,7 +151,8 @@ const ColumnsOf<CommRow> kColumns = {
 
 Table TabulateComm(const Run& run, const ReportOptions&) {
   const std::vector<CommRow> rows = SummarizeComm(run);
-  Table table = TableOf("Communication, by group, type and size", kColumns, rows);
+  Table table =
+      TableOf("Communication, by group, type and size; times are means of a call", kColumns, rows);
   if (rows.empty()) {
     table.notes.push_back("no collective ran on a device, and none of gloo's was seen");
     if (HasSeveralProfiledGlooGroups(run)) {

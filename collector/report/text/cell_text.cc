@@ -51,8 +51,15 @@ std::string WithoutUnit(const TableColumn& column) {
   for (const std::string_view suffix : {"_ns", "_percent", "_bytes"}) {
     if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
   }
+  // Bandwidths have no scale of their own in the cells.
+  std::string unit;
+  for (const std::string_view suffix : {"gb_per_s", "gbps"}) {
+    if (!name.ends_with(suffix)) continue;
+    name.resize(name.size() - suffix.size());
+    unit = "GB/s";
+  }
   std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
+  return name + unit;
 }
 
 }  // namespace
@@ -77,6 +84,16 @@ std::string FormatCell(const Cell& cell, Unit unit, TimeUnit time_unit) {
   if (unit == Unit::kBytes) return FormatSignedBytes(value);
   if (unit == Unit::kFlops) return FormatFlops(value);
   return FormatCount(value);
+}
+
+std::string FormatCellOf(const TableColumn& column, const Cell& cell, TimeUnit time_unit) {
+  constexpr std::string_view kNumbersOfThings[] = {"correlation", "pid", "thread", "tid"};
+  const auto* const number = std::get_if<int64_t>(&cell);
+  if (number != nullptr &&
+      std::ranges::find(kNumbersOfThings, column.name) != std::end(kNumbersOfThings)) {
+    return std::to_string(*number);
+  }
+  return FormatCell(cell, column.unit, time_unit);
 }
 
 std::vector<std::string> FormatHeadings(const Table& table, TimeUnit time_unit) {

@@ -20,6 +20,10 @@ std::optional<TimeUnit> TimeUnitNamed(std::string_view name);
 // For people: numbers with thousands apart, control characters replaced, "-" where nothing is.
 std::string FormatCell(const Cell& cell, Unit unit, TimeUnit time_unit = TimeUnit::kAuto);
 
+// As FormatCell; the number of a process or thread as other tools take it, "12345".
+std::string FormatCellOf(const TableColumn& column, const Cell& cell,
+                         TimeUnit time_unit = TimeUnit::kAuto);
+
 // "total_ns" is "total", or "total (us)" where that is the unit. A share beside a time of its name
 // is "total %"; no two headings of a table are alike.
 std::vector<std::string> FormatHeadings(const Table& table, TimeUnit time_unit = TimeUnit::kAuto);

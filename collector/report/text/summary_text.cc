@@ -134,9 +134,9 @@ std::string Ending(const RunSummary& summary, const RunInfo& info, const std::st
   std::string text = Notes(summary, info, width);
   // One call in 64 is timed; a short program's few samples make no estimate.
   text += fmt::format(
-      "  cost of ranktap: {} CPU in its own threads, {} in the program's\n",
+      "  cost of ranktap: {} CPU in its own threads; in the program's threads {}\n",
       FormatNs(summary.cost_cpu_ns),
-      summary.cost_callback_ns > 0 ? FormatNs(summary.cost_callback_ns) : "not measured");
+      summary.cost_callback_ns > 0 ? FormatNs(summary.cost_callback_ns) : "it was not measured");
   if (summary.lost > 0) {
     text += fmt::format("  lost events: {} (ranktap report {} losses)\n",
                         FormatCount(static_cast<int64_t>(summary.lost)), path);

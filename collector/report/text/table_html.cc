@@ -69,7 +69,7 @@ std::string FormatHtml(const Table& table, size_t limit, TimeUnit time_unit) {
     html += "<tr>";
     for (size_t c = 0; c < table.columns.size(); ++c) {
       const Unit unit = table.columns[c].unit;
-      const std::string text = FormatCell(table.rows[r][c], unit, time_unit);
+      const std::string text = FormatCellOf(table.columns[c], table.rows[r][c], time_unit);
       html += unit == Unit::kText && text.size() > kLong ? LongCell(text)
                                                          : Tag("td", unit == Unit::kText, text);
     }

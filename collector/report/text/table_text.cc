@@ -78,7 +78,7 @@ std::vector<TextColumn> MakeColumns(const Table& table, size_t rows, TimeUnit ti
     column.wanted = table.columns[c].shown == Shown::kWanted;
     column.cells.push_back(headings[c]);
     for (size_t r = 0; r < rows; ++r) {
-      column.cells.push_back(FormatCell(table.rows[r][c], table.columns[c].unit, time_unit));
+      column.cells.push_back(FormatCellOf(table.columns[c], table.rows[r][c], time_unit));
       column.empty &= column.cells.back().empty() || column.cells.back() == "-";
       column.zero &= IsNothing(table.rows[r][c]);
     }

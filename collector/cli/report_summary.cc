@@ -1,0 +1,37 @@
+#include "collector/cli/report_summary.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+namespace ranktap::collector {
+namespace {
+
+using Names = std::span<const std::string_view>;
+
+constexpr std::string_view kUsual[] = {"verdict", "ranks", "waterfall", "kernels"};
+// Of files that tell of an allocator alone.
+constexpr std::string_view kMemory[] = {"memory", "memory-peak"};
+// Of a run in which nothing ran on a device.
+constexpr std::string_view kHost[] = {"verdict", "ranks", "waterfall", "steps", "modules", "ops"};
+
+std::vector<const Report*> Named(Names names) {
+  std::vector<const Report*> reports;
+  for (const std::string_view name : names) reports.push_back(FindReport(name));
+  return reports;
+}
+
+}  // namespace
+
+std::vector<const Report*> SummaryOf(const Run& run) {
+  const auto is_memory = [](const Trace& trace) { return trace.origin == TraceOrigin::kMemory; };
+  const auto on_host = [](const Trace& trace) {
+    return trace.kernels.size() + trace.copies.size() + trace.memsets.size() == 0;
+  };
+  if (std::ranges::all_of(run.traces, is_memory)) return Named(kMemory);
+  return Named(std::ranges::all_of(run.traces, on_host) ? Names(kHost) : Names(kUsual));
+}
+
+std::vector<const Report*> UsualSummary() { return Named(kUsual); }
+
+}  // namespace ranktap::collector
