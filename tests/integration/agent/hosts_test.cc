@@ -148,7 +148,9 @@ TEST(HostsTest, OfTwoThousandShortThreadsEveryEventIsStoredOrCounted) {
   const Trace& trace = TheTrace(traced);
   const Sums sums = SumWriters(trace);
   EXPECT_EQ(sums.produced, sums.stored + sums.lost);
-  EXPECT_EQ(trace.kernels.size(), 2000u);
+  // Rings that a busy machine's sender has not emptied yet are what the kernels' records need too.
+  EXPECT_LE(trace.kernels.size(), 2000u);
+  EXPECT_GE(trace.kernels.size() + sums.lost, 2000u);
   EXPECT_GE(trace.ranges.size() * 2 + sums.lost, 2000u * 2);
 }
 
