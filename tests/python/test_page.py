@@ -142,7 +142,7 @@ class PageTest(unittest.TestCase):
         self.assertTrue(page.locator('#kernels td.extra').first.is_visible())
         self.assertRegex(page.locator('#kernels td.extra').first.text_content(), r'[1-9]')
         self.assertGreater(page.locator('#waits tr.dim').count(), 4)
-        self.assertTrue(page.locator('#comm .badge.whole').is_visible())
+        self.assertRegex(page.locator('#comm td.extra').first.text_content(), r'[1-9]')
         page.get_by_role('button', name='clear selection').click()
         self.assertEqual(lanes.text_content(), before)
         self.assertEqual(page.locator('tr.dim').count(), 0)
@@ -155,6 +155,39 @@ class PageTest(unittest.TestCase):
         for mean, selected in rows:  # all steps: the table's own means, in three digits
             number = [float(text.split()[0]) for text in (mean, selected)]
             self.assertAlmostEqual(number[0], number[1], delta=0.015 * number[0], msg=f'{mean} {selected}')
+
+    def test_all_steps_brushed_are_the_tables_own_sums_of_kernels_and_collectives(self):
+        page = self.open(self.made(self.job))
+        page.evaluate('selection.set([0, page.steps.length - 1], [0, d3.max(page.steps, (rank) => rank.us.length) - 1])')
+        sums = page.evaluate('''() => {
+            const kernels = tableOf('kernels');
+            const comm = tableOf('comm');
+            const of = timesInSelection(page.times.kernels, (kernel) => kernel.name);
+            const call = timesInSelection(page.times.collectives, (entry) => `${entry.type} ${entry.bytes}`);
+            return [kernels.rowsWhere(() => true).map((row) => [kernels.at(row, 'total_ns'), of.of(kernels.at(row, 'name'))]),
+                comm.rowsWhere(() => true).map((row) => [comm.at(row, 'kernel_ns') * comm.at(row, 'calls') * comm.at(row, 'group_size'),
+                    call.of(`${comm.at(row, 'type')} ${comm.at(row, 'bytes')}`)])];
+        }''')
+        steps = page.evaluate('page.steps[0].us.length') / 40  # the first five are no steps of the trace
+        for whole, selected in [*sums[0], *sums[1]]:
+            self.assertAlmostEqual(steps * whole, selected, delta=0.02 * whole, msg=str(sums))
+
+    def test_a_step_inside_of_a_bucket_is_of_the_selection(self):
+        page = self.open(self.made(self.job))
+        seen = page.evaluate('''() => {
+            page.times.steps_per_bucket = 3;
+            selection.set([0, 0], [1, 1]);
+            return timesInSelection(page.times.kernels, (kernel) => kernel.name).of(page.times.kernels[0].name);
+        }''')
+        self.assertGreater(seen, 0)
+
+    def test_findings_of_ranks_that_are_not_selected_are_dimmed(self):
+        page = self.open(self.made(self.job))
+        ranks = page.evaluate('''() => { const t = tableOf('insights');
+            return t.rowsWhere(() => true).map((row) => t.at(row, 'ranks') > 1 ? null : t.at(row, 'rank')); }''')
+        self.brush(page, 0.5, 0.01, 0.6, 0.1)  # rank 0
+        dimmed = page.locator('#insights ol.insights > li').evaluate_all('(items) => items.map((item) => item.classList.contains("dim"))')
+        self.assertEqual(dimmed, [rank is not None and rank != 0 for rank in ranks])
 
     def test_the_exported_window_is_one_that_ranktap_takes(self):
         page = self.open(self.made(self.job))

@@ -113,7 +113,7 @@ std::string FormatPage(const Run& run, const PageContent& content) {
                    {"tables", PageTables(run, content.options)},
                    {"lanes", PageLanes(run)},
                    {"steps", PageSteps(run)},
-                   {"kernels", PageKernels(run)},
+                   {"times", PageTimes(run)},
                    {"flames", ToJson(content.flames)}});
 }
 

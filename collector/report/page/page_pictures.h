@@ -1,5 +1,5 @@
-// What the page draws and no table holds: lanes over time, causes and kernels by rank and step. A
-// part of page.h.
+// What the page draws and no table holds: lanes over time; causes, kernels, collectives and modules
+// by rank and step. A part of page.h.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,9 +17,10 @@ nlohmann::json PageLanes(const Run& run);
 // "warm_up": [row], "causes": {cause: [us]}}]}
 nlohmann::json PageSteps(const Run& run);
 
-// The kernels that take most time, by rank and bucket of steps: {"steps_per_bucket", "kernels":
-// [{"name", "ranks": [[us]]}]}
-nlohmann::json PageKernels(const Run& run);
+// ns by rank and bucket of steps of what takes most time: {"buckets", "steps_per_bucket",
+// "kernels": [{"name", "us": [by trace, of each by bucket]}], "collectives": [{"group", "type",
+// "bytes", "us"}]: time of all members, "modules": [{"name", "us"}]: of forwards on the host}
+nlohmann::json PageTimes(const Run& run);
 
 // The instant that all times count from. 0: nothing has a time.
 int64_t FirstEvent(const Run& run);

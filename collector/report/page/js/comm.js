@@ -53,10 +53,15 @@ const commSection = () => {
   const tell = (table, row) => [el('strong', {}, 'ranks ', cell(table, row, 'rank'), ' and ', cell(table, row, 'other_rank')), el('br'),
     cell(table, row, 'collectives'), ' collectives', table.at(row, 'bytes') === null ? '' : [', ', cell(table, row, 'bytes')], el('br'), 'transfer ', cell(table, row, 'transfer_ns')];
   const matrix = pairs.count === 0 ? null : pairMatrix(measure, {colour: '--cause-exposed-transfer', label: 'what ranks exchange',
-    caption: measure === 'bytes' ? 'bytes in collectives that both ranks are in' : 'time in collectives that both ranks are in', tell});
+    caption: `whole run: ${measure === 'bytes' ? 'bytes' : 'time'} in collectives that both ranks are in`, tell});
   const scatter = points.length === 0 ? el('p', {class: 'empty'}, 'No call says both its size and a duration that is transfer alone.')
-    : el('figure', {}, el('figcaption', {}, 'bandwidth by size'), el('ul', {class: 'legend'}, types.map((type) => el('li', {}, el('i', {style: {background: `var(${colourOf(type)})`}}), type))),
+    : el('figure', {}, el('figcaption', {}, 'whole run: bandwidth by size'), el('ul', {class: 'legend'}, types.map((type) => el('li', {}, el('i', {style: {background: `var(${colourOf(type)})`}}), type))),
       logScatter(points, {label: 'bandwidth by size', nameX: 'size of a call', nameY: 'busbw, GB/s', formatX: formatBytes, formatY: (value) => formatCount(value)}));
-  return section('comm', 'Communication', question, 'all', el('div', {class: 'columns wide-right'}, matrix, el('div', {}, scatter)),
-    dataTable(comm, {noun: 'collectives', columns: ['type', 'group', 'bytes', 'calls', 'group_size', 'transfer_ns', 'wait_ns', 'exposed_ns', 'kernel_p95_ns', 'algbw_gb_per_s', 'busbw_gb_per_s', 'last_rank', 'last_percent']}).element);
+  const key = (group, type, bytes) => JSON.stringify([group, type, bytes]);
+  const times = timesInSelection(page.times.collectives, (call) => key(call.group, call.type, call.bytes));
+  const extra = selectionColumn(times, (row) => key(comm.at(row, 'group'), comm.at(row, 'type'), comm.at(row, 'bytes')));
+  const table = dataTable(comm, {noun: 'collectives', extra, columns: ['type', 'group', 'bytes', 'calls', 'group_size', 'transfer_ns', 'wait_ns', 'exposed_ns', 'algbw_gb_per_s', 'busbw_gb_per_s', 'last_rank', 'last_percent']});
+  followSelection(table);
+  return section('comm', 'Communication', question, 'selection', el('div', {class: 'columns wide-right'}, matrix, el('div', {}, scatter)),
+    table.element);
 };

@@ -12,5 +12,12 @@ const insightsSection = () => {
     el('p', {}, cell(insights, row, 'finding')), el('p', {class: 'advice'}, cell(insights, row, 'advice')),
     el('p', {class: 'why'}, rank === null ? null : ['rank ', cell(insights, row, 'rank'), insights.at(row, 'ranks') > 1 ? [', on ', cell(insights, row, 'ranks'), ' ranks'] : '', ' · '], insights.at(row, 'where') ? [cell(insights, row, 'where'), ' · '] : null, el('a', {href: `#${target}`}, `evidence: ${target}`)));
   });
-  return section('insights', 'Insights', question, 'all', cards.length === 0 ? el('p', {class: 'empty'}, 'No rule fired.') : el('ol', {class: 'insights'}, cards), notesOf(insights));
+  // A finding is of its rank's counted steps: those of other ranks than the selection's are dimmed.
+  const dim = () => insights.rowsWhere(() => true).forEach((row, i) => {
+    const place = page.steps.findIndex((of) => of.rank === insights.at(row, 'rank'));
+    const outside = selection.active && insights.at(row, 'rank') !== null && insights.at(row, 'ranks') < 2 && place >= 0 && !selection.hasRank(place);
+    cards[i].classList.toggle('dim', outside);
+  });
+  selection.onChange(dim);
+  return section('insights', 'Insights', question, 'selection', cards.length === 0 ? el('p', {class: 'empty'}, 'No rule fired.') : el('ol', {class: 'insights'}, cards), notesOf(insights));
 };

@@ -1,41 +1,48 @@
 // Kernels and operators: sort, filter, search. What is selected above is a column of its own.
-const kernelTimes = () => {
-  const {buckets, steps_per_bucket: perBucket, kernels} = page.kernels;
-  const byName = new Map(kernels.map((kernel) => [kernel.name, kernel.us]));
+// What of `list` (page.times.kernels, ...) the selection holds; `keyOf` names its entries.
+const timesInSelection = (list, keyOf) => {
+  const {buckets, steps_per_bucket: perBucket} = page.times;
+  const byKey = new Map(list.map((entry) => [keyOf(entry), entry.us]));
   return {
-    has: (name) => byName.has(name),
-    // ns in the selection; whole buckets of steps.
-    of: (name) => {
-      const us = byName.get(name);
+    has: (key) => byKey.has(key),
+    // ns; whole buckets of steps. null: not known, or nothing is selected.
+    of: (key) => {
+      const us = byKey.get(key);
       if (us === undefined || !selection.active) return null;
       let sum = 0;
       page.steps.forEach((rank, r) => {
         if (!selection.hasRank(r)) return;
         for (let bucket = 0; bucket < buckets; ++bucket) {
-          if (selection.hasStep(bucket * perBucket) || selection.hasStep((bucket + 1) * perBucket - 1)) sum += us[rank.trace * buckets + bucket];
+          const [first, last] = [bucket * perBucket, (bucket + 1) * perBucket - 1];
+          if (first <= selection.steps[1] && last >= selection.steps[0]) sum += us[rank.trace * buckets + bucket];
         }
       });
       return sum * 1000;
     },
   };
 };
+// A table's column of it, and the table with it; shown while there is a selection.
+const selectionColumn = (times, keyOfRow) => [{name: 'in selection', value: (row) => {
+  const ns = times.of(keyOfRow(row));
+  return [ns, ns === null ? '' : formatNs(ns)];
+}}];
+const followSelection = (table) => {
+  const show = () => {
+    table.element.classList.toggle('has-selection', selection.active);
+    table.redraw();
+  };
+  selection.onChange(show);
+  show();
+};
 
 const kernelsSection = () => {
   const kernels = tableOf('kernels');
   const question = 'where GPU time goes, by kernel';
   if (kernels.count === 0) return emptySection('kernels', 'Kernels', question, kernels.notes[0] || 'No kernel ran on a device.');
-  const times = kernelTimes();
-  const extra = [{name: 'in selection', value: (row) => {
-    const ns = times.of(kernels.at(row, 'name'));
-    return [ns, ns === null ? '' : formatNs(ns)];
-  }}];
+  const times = timesInSelection(page.times.kernels, (kernel) => kernel.name);
+  const extra = selectionColumn(times, (row) => kernels.at(row, 'name'));
   const table = dataTable(kernels, {noun: 'kernels', search: true, shorten: shortName, extra, columns: ['name', 'calls', 'total_ns', 'share_percent', 'mean_ns', 'median_ns', 'p95_ns', 'max_ns', 'ranks']});
-  const show = () => table.element.classList.toggle('has-selection', selection.active);
-  selection.onChange(() => {
-    show();
-    table.redraw();
-  });
-  show();
+  followSelection(table);
   return section('kernels', 'Kernels', question, 'selection', table.element);
 };
 
@@ -48,7 +55,8 @@ const opsSection = () => {
   const accepts = (row) => {
     const rank = ops.at(row, 'rank');
     const place = page.steps.findIndex((of) => of.rank === rank);
-    return (wanted === 'all' || String(rank) === wanted) && (!selection.active || place < 0 || selection.hasRank(place));
+    if (selection.active && place >= 0) return selection.hasRank(place);
+    return wanted === 'all' || String(rank) === wanted;
   };
   const pick = ranks.length < 2 ? null : el('select', {'aria-label': 'rank', onchange: (event) => {
     wanted = event.target.value;

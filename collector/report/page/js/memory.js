@@ -70,7 +70,9 @@ const memorySection = () => {
   const most = picks.reduce((a, b) => ((memory.at(a, 'peak_bytes') || 0) >= (memory.at(b, 'peak_bytes') || 0) ? a : b));
   pick.value = String(most);
   show(most);
+  const reach = el('p', {class: 'why', hidden: true}, 'Of the first rank of the selection, and of all its time.');
   selection.onChange(() => {
+    reach.hidden = !selection.active;
     if (!selection.active) return;
     const rank = page.steps[selection.ranks[0]].rank;
     const row = picks.find((at) => memory.at(at, 'rank') === rank);
@@ -78,6 +80,6 @@ const memorySection = () => {
     pick.value = String(row);
     show(row);
   });
-  return section('memory', 'Memory', question, 'selection', el('div', {class: 'tools'}, pick), curve === null ? null : curve.element, holders,
+  return section('memory', 'Memory', question, 'selection', reach, el('div', {class: 'tools'}, pick), curve === null ? null : curve.element, holders,
     dataTable(memory, {noun: 'devices', columns: ['rank', 'device', 'allocator', 'peak_bytes', 'peak_reserved_bytes', 'at_end_bytes', 'allocations', 'largest_bytes']}).element);
 };

@@ -114,7 +114,13 @@ const modulesSection = () => {
   }
   if (bytes.size > 0) measures.push(['memory', 'memory at the peak']);
   let measure = measures[0][0];
+  const times = timesInSelection(page.times.modules, (module) => module.name);
+  const hostTime = (row) => {
+    const selected = times.of(modules.at(row, 'module'));
+    return selected === null ? modules.at(row, 'total_ns') : selected;
+  };
   const treeOf = () => {
+    if (measure === 'total_ns') return moduleTree(hostTime, names);
     if (measure !== 'memory') return moduleTree((row) => modules.at(row, measure), names);
     return moduleTree((row) => held.at(row, 'bytes'), [...bytes]);
   };
@@ -126,8 +132,15 @@ const modulesSection = () => {
       cell(modules, row, 'calls'), ' calls', modules.at(row, 'forward_flops') > 0 ? [', ', cell(modules, row, 'forward_flops'), ' FLOPs forward'] : '', whole > 0 ? '' : ''];
   };
   const picture = icicle(treeOf(), {label: 'modules', colour: blueOf, tell});
-  return section('modules', 'Modules', question, 'all', el('div', {class: 'tools'}, choice('measure', measures, (picked) => {
+  const table = dataTable(modules, {noun: 'modules', extra: selectionColumn(times, (row) => modules.at(row, 'module')), columns: ['module', 'calls', 'gpu_ns', 'total_ns', 'self_ns', 'mean_ns', 'forward_flops', 'backward_flops', 'ranks']});
+  followSelection(table);
+  const reach = el('p', {class: 'why', hidden: true}, 'Time on the host is of the selection, in the picture and the last column; all else is of the whole run.');
+  selection.onChange(() => {
+    reach.hidden = !selection.active;
+    picture.replace(treeOf());
+  });
+  return section('modules', 'Modules', question, 'selection', reach, el('div', {class: 'tools'}, choice('measure', measures, (picked) => {
     measure = picked;
     picture.replace(treeOf());
-  })), picture.holder, dataTable(modules, {noun: 'modules', columns: ['module', 'calls', 'gpu_ns', 'total_ns', 'self_ns', 'mean_ns', 'forward_flops', 'backward_flops', 'ranks']}).element);
+  })), picture.holder, table.element);
 };

@@ -43,7 +43,7 @@ const formatValue = (value, unit) => {
 // "step_p95_ns" is "step p95".
 const UNIT_WORDS = {ns: '', bytes: '', percent: ' %', gb_per_s: ' GB/s'};
 const headingOf = (column) => column.replace(/^percent_of/, '%_of').replace(/(^|_)(ns|bytes|percent|gb_per_s)$/, (all, before, unit) => UNIT_WORDS[unit])
-  .replace('flops_per_second', 'FLOP/s').replace(/_/g, ' ').trim();
+  .replace('flops_per_second', 'FLOP/s').replace(/_/g, ' ').trim() || column;
 
 // Of kernels: without return type, template arguments and parameters.
 const shortName = (name) => {
