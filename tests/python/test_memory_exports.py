@@ -83,6 +83,11 @@ class MemoryExportsTest(harness.TracedTest):
                   for point in area.get('points').split()]
         self.assertEqual(min(float(y) for _, y in points), 0)
         self.assertIn(f'{self.peak() / 2**20:.2f} MiB', page)
+        self.assertRegex(page, r'<h1>Memory timeline of .+, CPU</h1>')
+        self.assertIn('stroke-dasharray', page)  # the peak
+        script = next(root.iter('script')).text
+        moments = json.loads(script.partition('const moments = ')[2].partition(', names = ')[0])
+        self.assertEqual(max(sum(moment[1:]) for moment in moments), self.peak())
 
     def test_categories_are_torchs_where_they_can_be_known(self):
         done = self.run_bare([harness.TORCH_PYTHON, PROFILED])

@@ -92,6 +92,14 @@ class MemoryTest(harness.TracedTest):
         self.assertEqual(highest, peak)
         for tensor in tensors:
             self.assertAlmostEqual(float(tensor['height']) * 1e6, int(tensor['size']), places=3)
+        # What lives until the run's end does not stretch the picture beyond what was recorded.
+        last = max(int(tensor['erased'] or tensor['produced']) for tensor in tensors)
+        right = max(float(tensor['x']) + float(tensor['width']) for tensor in tensors)
+        self.assertLessEqual(right * 100e3, 1.03 * last)
+        for rectangle in picture.iter('{http://www.w3.org/2000/svg}rect'):
+            self.assertIn(rectangle.get(f'{tag}category'), rectangle[0].text)
+        words = [text.text for text in picture.iter('{http://www.w3.org/2000/svg}text')]
+        self.assertLessEqual({'Time (ms)', 'Address (MiB)', 'parameter', 'gradient', 'activation'}, set(words))
 
         raw = self.export(run, 'memory-timeline', 'memory.raw.json.gz')
         self.assertEqual(len(json.loads(gzip.open(raw).read())) , len(changes))

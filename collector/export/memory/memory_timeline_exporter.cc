@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "collector/analysis/framework/memory_blocks.h"
+#include "collector/analysis/steps.h"
+#include "collector/export/memory/memory_picture.h"
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
 
@@ -16,10 +18,6 @@ namespace ranktap::collector {
 namespace {
 
 constexpr double kWidth = 1600, kHeight = 600, kMiB = 1 << 20;
-
-// torch.profiler._memory_profiler's, in the order of MemoryCategory.
-constexpr std::array<const char*, kMemoryCategories> kColors = {
-    "darkgreen", "goldenrod", "black", "mediumpurple", "red", "mediumblue", "royalblue", "grey"};
 
 std::string Fixed(double value, int decimals) {
   char text[48];
@@ -33,7 +31,7 @@ enum Action { kPreexisting = 1, kCreate, kIncrementVersion, kDestroy };
 class Timeline {
  public:
   Timeline(const Trace& trace, int64_t shift, OutputFile* file)
-      : all_(trace.allocations), shift_(shift), file_(file) {
+      : trace_(trace), all_(trace.allocations), shift_(shift), file_(file) {
     for (size_t i = 0; i < all_.size(); ++i) {
       // The first device that is named, as torch writes one device a file.
       if (rows_.empty() || MemoryDeviceOf(all_, i) == MemoryDeviceOf(all_, rows_[0])) {
@@ -81,15 +79,23 @@ class Timeline {
     const std::vector<Moment> moments = Sampled();
     int64_t most = 1;
     for (const Moment& moment : moments) most = std::max(most, moment.total());
+    const uint32_t device = MemoryDeviceOf(all_, rows_[0]);
+    const std::string whose =
+        EscapedForXml(fmt::format("{}, {}", DescribePicture(trace_),
+                                  device == kNone ? "CPU" : fmt::format("GPU {}", device)));
     file_->Write(
-        "<!DOCTYPE html>\n<html>\n<head><meta charset=\"utf-8\"/><title>Memory timeline</title>\n"
+        "<!DOCTYPE html>\n<html>\n<head><meta charset=\"utf-8\"/><title>Memory timeline of " +
+        whose +
+        "</title>\n"
         "<style>body { font: 14px sans-serif; margin: 24px } svg { width: 100%; height: auto } "
         "span { margin-right: 16px } b { display: inline-block; width: 12px; height: 12px; "
-        "margin-right: 4px }</style></head>\n<body>\n<h1>Memory timeline</h1>\n<p>At most " +
-        Fixed(static_cast<double>(most) / kMiB, 2) + " MiB were held.</p>\n<p>");
+        "margin-right: 4px }</style></head>\n<body>\n<h1>Memory timeline of " +
+        whose + "</h1>\n<p>At most " + Fixed(static_cast<double>(most) / kMiB, 2) +
+        " MiB were held, at the dashed line. <span id=\"told\">Point at the picture for what is "
+        "held at a moment.</span></p>\n<p>");
     for (size_t category = 0; category < kMemoryCategories; ++category) {
-      file_->Write(std::string("<span><b style=\"background: ") + kColors[category] + "\"></b>" +
-                   CategoryName(static_cast<MemoryCategory>(category)) + "</span>");
+      file_->Write(std::string("<span><b style=\"background: ") + kMemoryColors[category] +
+                   "\"></b>" + CategoryName(static_cast<MemoryCategory>(category)) + "</span>");
     }
     file_->Write(
         "</p>\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-90 -10 1720 660\" "
@@ -98,8 +104,12 @@ class Timeline {
     for (size_t category = 0; category < kMemoryCategories; ++category) {
       DrawArea(moments, category, most, &below);
     }
+    DrawSteps();
+    DrawPeak(moments, most);
     DrawAxes(most);
-    file_->Write("</svg>\n</body>\n</html>\n");
+    file_->Write("<path id=\"at\" stroke=\"black\" d=\"\"/>\n</svg>\n");
+    WriteHover(moments);
+    file_->Write("</body>\n</html>\n");
   }
 
  private:
@@ -159,7 +169,66 @@ class Timeline {
     }
     if (is_empty) return;
     file_->Write(fmt::format("<polygon fill=\"{}\" fill-opacity=\"0.7\" points=\"{}{}\"/>\n",
-                             kColors[category], upper, lower));
+                             kMemoryColors[category], upper, lower));
+  }
+
+  // Where steps begin, as far as they are in the picture.
+  void DrawSteps() {
+    constexpr size_t kMostMarks = 60;
+    const int64_t first = all_.start[rows_.front()], last = all_.start[rows_.back()];
+    std::vector<const Step*> inside;
+    for (const Step& step : DetectSteps(trace_).list) {
+      if (step.start >= first && step.start <= last) inside.push_back(&step);
+    }
+    if (inside.size() > kMostMarks) return;
+    for (const Step* const step : inside) {
+      const double x = kWidth * static_cast<double>(step->start - first) /
+                       static_cast<double>(std::max<int64_t>(last - first, 1));
+      file_->Write(fmt::format(
+          "<path d=\"M{0},0V600\" stroke=\"#999\" stroke-width=\"0.7\"/>\n<text x=\"{1}\" y=\"12\" "
+          "fill=\"#555\">step {2}</text>\n",
+          Fixed(x, 1), Fixed(x + 3, 1), step->number));
+    }
+  }
+
+  void DrawPeak(const std::vector<Moment>& moments, int64_t most) {
+    const auto at = std::ranges::find(moments, most, &Moment::total);
+    if (at == moments.end()) return;
+    file_->Write(fmt::format("<path d=\"M{},0V600\" stroke=\"black\" stroke-dasharray=\"6 4\"/>\n",
+                             Fixed(at->x, 1)));
+  }
+
+  // Without "<" and "&": the page is XML, too.
+  void WriteHover(const std::vector<Moment>& moments) {
+    const double ms =
+        static_cast<double>(all_.start[rows_.back()] - all_.start[rows_.front()]) / 1e6;
+    std::string data, names;
+    for (const Moment& moment : moments) {
+      data += fmt::format("{}[{}", data.empty() ? "" : ",", Fixed(moment.x, 1));
+      for (const int64_t level : moment.levels) data += fmt::format(",{}", level);
+      data += "]";
+    }
+    for (size_t category = 0; category < kMemoryCategories; ++category) {
+      names += fmt::format("{}\"{}\"", names.empty() ? "" : ",",
+                           CategoryName(static_cast<MemoryCategory>(category)));
+    }
+    file_->Write(fmt::format(
+        "<script>\nconst moments = [{}], names = [{}], ms = {};\n"
+        "const svg = document.querySelector('svg'), told = document.getElementById('told');\n"
+        "svg.addEventListener('pointermove', (event) => {{\n"
+        "  const box = svg.getBoundingClientRect();\n"
+        "  const x = -90 + (event.clientX - box.left) / box.width * 1720;\n"
+        "  const before = moments.filter((moment) => x >= moment[0]);\n"
+        "  const held = before.length ? before[before.length - 1] : moments[0];\n"
+        "  const parts = names.map((name, i) => [name, held[i + 1]]).filter((part) => part[1] > "
+        "0);\n"
+        "  const mib = (bytes) => (bytes / 1048576).toFixed(2) + ' MiB';\n"
+        "  told.textContent = 'At ' + (held[0] / 1600 * ms).toFixed(2) + ' ms: ' + "
+        "mib(held.slice(1).reduce((a, b) => a + b)) + ': ' + "
+        "parts.map((part) => part[0] + ' ' + mib(part[1])).join(', ');\n"
+        "  document.getElementById('at').setAttribute('d', 'M' + held[0] + ',0V600');\n"
+        "}});\n</script>\n",
+        data, names, Fixed(ms, 6)));
   }
 
   void DrawAxes(int64_t most) {
@@ -184,6 +253,7 @@ class Timeline {
     return told == 0 ? kMemoryCategories - 1 : std::min<size_t>(told - 1u, kMemoryCategories - 1);
   }
 
+  const Trace& trace_;
   const Allocations& all_;
   int64_t shift_;
   OutputFile* file_;
