@@ -132,12 +132,12 @@ TEST(LostSpoolTest, WhatOnlyTheSpoolHadIsDeclaredUntilACollectorHasAcknowledgedI
   std::string pattern = testing::TempDir() + "/lost_spool.XXXXXX";
   const fs::path scratch = mkdtemp(pattern.data());
   const std::array<uint8_t, 16> session = {4, 2};
-  auto* const segment = new agent::Segment;  // never destroyed, as in a program
+  static auto* const segment = new agent::Segment;  // never destroyed, as in a program
   ASSERT_TRUE(segment->Create(16 << 20, session.data()));
   ASSERT_TRUE(agent::ThreadStates::Create(*segment));
   ASSERT_TRUE(agent::MapCapturePage());
   agent::ChooseHostClock();
-  auto* const arena = new agent::Arena;
+  static auto* const arena = new agent::Arena;
   arena->Attach(*segment, new std::atomic<uint64_t>[agent::Arena::kTableSlots]());
   const std::string hello = agent::EncodeHello({.session = session,
                                                 .process = agent::ReadProcessInfo({}),
@@ -147,7 +147,7 @@ TEST(LostSpoolTest, WhatOnlyTheSpoolHadIsDeclaredUntilACollectorHasAcknowledgedI
                                                 .host_clock = agent::g_host_clock,
                                                 .segment_bytes = segment->bytes(),
                                                 .notes = {}});
-  auto* const sender =
+  static auto* const sender =
       new agent::Sender(*segment, *arena,
                         {.socket_path = scratch / "socket",
                          .hello = hello,
