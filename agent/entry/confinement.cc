@@ -117,9 +117,11 @@ __attribute__((visibility("hidden"), used)) long RanktapOnSyscall(long number, l
       break;
   }
   const long result = ranktap_syscall(number, a, b, c, d, e, f);
-  if (result == 0 && (number == SYS_fork || number == SYS_clone || number == SYS_clone3)) {
-    g_duties.in_fork_child();
-  }
+  bool forks = number == SYS_clone || number == SYS_clone3;
+#if defined(SYS_fork)
+  forks = forks || number == SYS_fork;
+#endif
+  if (result == 0 && forks) g_duties.in_fork_child();
   return result;
 }
 }
@@ -129,6 +131,7 @@ namespace {
 // Every other number goes on by a jump, with the caller's registers and stack: children that share
 // memory return through it twice. Not declared variadic: GCC then saves registers, naked or not,
 // into its caller's frame.
+#if defined(__x86_64__)
 __attribute__((naked)) void HookSyscall() {
   asm(R"(
       cmp $157, %rdi
@@ -159,6 +162,47 @@ __attribute__((naked)) void HookSyscall() {
 }
 static_assert(SYS_prctl == 157 && SYS_seccomp == 317 && SYS_unshare == 272 && SYS_fork == 57 &&
               SYS_clone == 56 && SYS_clone3 == 435 && CLONE_VM == 0x100);
+#elif defined(__aarch64__)
+// GCC has no naked functions there.
+asm(R"(
+    .text
+    .type RanktapHookSyscall, %function
+    .hidden RanktapHookSyscall
+    .globl RanktapHookSyscall
+RanktapHookSyscall:
+    hint #34
+    cmp x0, #167
+    b.eq 3f
+    cmp x0, #277
+    b.eq 3f
+    cmp x0, #97
+    b.eq 3f
+    adrp x16, ranktap_sees_forks
+    ldrb w16, [x16, :lo12:ranktap_sees_forks]
+    cbz w16, 1f
+    cmp x0, #220
+    b.ne 2f
+    tbz x1, #8, 3f
+    b 1f
+2:
+    cmp x0, #435
+    b.ne 1f
+    cbz x1, 1f
+    ldr w16, [x1]
+    tbz w16, #8, 3f
+1:
+    adrp x16, ranktap_syscall
+    ldr x16, [x16, :lo12:ranktap_syscall]
+    br x16
+3:
+    b RanktapOnSyscall
+    .size RanktapHookSyscall, . - RanktapHookSyscall
+)");
+static_assert(SYS_prctl == 167 && SYS_seccomp == 277 && SYS_unshare == 97 && SYS_clone == 220 &&
+              SYS_clone3 == 435 && CLONE_VM == 0x100);
+extern "C" void RanktapHookSyscall();
+constexpr auto HookSyscall = &RanktapHookSyscall;
+#endif
 
 template <typename Function>
 void* Hook(Function* function) {
@@ -168,7 +212,7 @@ void* Hook(Function* function) {
 void Patch() {
   // The last two only where they are needed.
   const std::array<GotHook, 5> hooks = {{{"prctl", Hook(&HookPrctl)},
-                                         {"syscall", Hook(&HookSyscall)},
+                                         {"syscall", Hook(+HookSyscall)},
                                          {"unshare", Hook(&HookUnshare)},
                                          {"_Fork", Hook(&HookFork)},
                                          {"clone", Hook(&HookClone)}}};

@@ -5,6 +5,24 @@
 #define _GNU_SOURCE
 #include "agent/stacks/libunwind_step.h"
 
+#if !defined(__x86_64__)
+// The rules are of x86-64's registers: no stack of native code elsewhere. A stack without a frame
+// is counted as one that could not be read.
+void RanktapUnwindPrepare(void) {}
+
+void RanktapUnwindLearn(const struct RanktapRegisters* registers, uint64_t stack_low,
+                        uint64_t stack_high, struct RanktapFrameRule* rule) {
+  (void)registers, (void)stack_low, (void)stack_high;
+  rule->type = RANKTAP_FRAME_NONE;
+}
+
+size_t RanktapUnwindAll(uint64_t stack_low, uint64_t stack_high, uint64_t* ips, uint64_t* slots,
+                        size_t room, int* complete) {
+  (void)stack_low, (void)stack_high, (void)ips, (void)slots, (void)room;
+  *complete = 0;
+  return 0;
+}
+#else
 #include <config.h>
 
 #include "libunwind_i.h"
@@ -105,3 +123,4 @@ size_t RanktapUnwindAll(uint64_t stack_low, uint64_t stack_high, uint64_t* ips, 
   }
   return count;
 }
+#endif

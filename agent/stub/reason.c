@@ -7,21 +7,38 @@
 
 #include "agent/stub/stub.h"
 
+#if defined(__x86_64__)
 enum {
   kRead = 0,
-  kOpen = 2,
   kClose = 3,
-  kAccess = 21,
   kYield = 24,
   kGetpid = 39,
   kSocket = 41,
   kSendto = 44,
-  kReadlink = 89,
-  kGettid = 186
+  kGettid = 186,
+  kOpenAt = 257,
+  kReadlinkAt = 267,
+  kAccessAt = 269
 };
+#elif defined(__aarch64__)
+enum {
+  kAccessAt = 48,
+  kOpenAt = 56,
+  kClose = 57,
+  kRead = 63,
+  kReadlinkAt = 78,
+  kYield = 124,
+  kGetpid = 172,
+  kGettid = 178,
+  kSocket = 198,
+  kSendto = 206
+};
+#endif
+enum { kHere = -100 };  // AT_FDCWD
 enum { kUnix = 1, kDatagram = 2, kCloseOnExec = 02000000, kDontWait = 0x40, kNoSignal = 0x4000 };
 
 static long System(long number, long a, long b, long c, long d, long e, long f) {
+#if defined(__x86_64__)
   register long r10 __asm__("r10") = d;
   register long r8 __asm__("r8") = e;
   register long r9 __asm__("r9") = f;
@@ -31,16 +48,30 @@ static long System(long number, long a, long b, long c, long d, long e, long f) 
                    : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                    : "rcx", "r11", "memory");
   return result;
+#elif defined(__aarch64__)
+  register long x8 __asm__("x8") = number;
+  register long x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b;
+  register long x2 __asm__("x2") = c;
+  register long x3 __asm__("x3") = d;
+  register long x4 __asm__("x4") = e;
+  register long x5 __asm__("x5") = f;
+  __asm__ volatile("svc #0"
+                   : "+r"(x0)
+                   : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                   : "memory");
+  return x0;
+#endif
 }
 
 long stub_getpid(void) { return System(kGetpid, 0, 0, 0, 0, 0, 0); }
 long stub_gettid(void) { return System(kGettid, 0, 0, 0, 0, 0, 0); }
 void stub_yield(void) { System(kYield, 0, 0, 0, 0, 0, 0); }
-int stub_is_file(const char* path) { return System(kAccess, (long)path, 0, 0, 0, 0, 0) == 0; }
+int stub_is_file(const char* path) { return System(kAccessAt, kHere, (long)path, 0, 0, 0, 0) == 0; }
 
 // The environment as the program was started: no libc tells a static program's.
 static unsigned ReadEnvironment(char* buffer, unsigned size) {
-  const long file = System(kOpen, (long)"/proc/self/environ", kCloseOnExec, 0, 0, 0, 0);
+  const long file = System(kOpenAt, kHere, (long)"/proc/self/environ", kCloseOnExec, 0, 0, 0);
   if (file < 0) return 0;
   unsigned filled = 0;
   long got;
@@ -86,7 +117,7 @@ void stub_tell(const char* text, const char* detail) {
   if (socket_path == NULL || socket_path[0] != '/') return;
   Append(address.path, Append(address.path, 0, sizeof(address.path), socket_path),
          sizeof(address.path), ".why");
-  long length = System(kReadlink, (long)"/proc/self/exe", (long)line, 400, 0, 0, 0);
+  long length = System(kReadlinkAt, kHere, (long)"/proc/self/exe", (long)line, 400, 0, 0);
   if (length < 0) length = 0;
   unsigned at = Append(line, (unsigned)length, sizeof(line), ": ");
   at = Append(line, Append(line, at, sizeof(line), text), sizeof(line), detail);

@@ -40,6 +40,7 @@ namespace {
 
 // The program's calls of dlsym. All names that do not begin with "cupti" go on to it by a jump,
 // with their return address: by that dlsym decides what RTLD_NEXT is.
+#if defined(__x86_64__)
 __attribute__((naked)) void* HookDlsym(void*, const char*) {
   asm(R"(
       test %rsi, %rsi
@@ -58,10 +59,45 @@ __attribute__((naked)) void* HookDlsym(void*, const char*) {
       jmp *ranktap_dlsym(%rip)
   )");
 }
+#elif defined(__aarch64__)
+// GCC has no naked functions there.
+asm(R"(
+    .text
+    .type RanktapHookDlsym, %function
+    .hidden RanktapHookDlsym
+    .globl RanktapHookDlsym
+RanktapHookDlsym:
+    hint #34
+    cbz x1, 1f
+    ldrb w16, [x1]
+    cmp w16, #'c'
+    b.ne 1f
+    ldrb w16, [x1, #1]
+    cmp w16, #'u'
+    b.ne 1f
+    ldrb w16, [x1, #2]
+    cmp w16, #'p'
+    b.ne 1f
+    ldrb w16, [x1, #3]
+    cmp w16, #'t'
+    b.ne 1f
+    ldrb w16, [x1, #4]
+    cmp w16, #'i'
+    b.ne 1f
+    b RanktapFindCupti
+1:
+    adrp x16, ranktap_dlsym
+    ldr x16, [x16, :lo12:ranktap_dlsym]
+    br x16
+    .size RanktapHookDlsym, . - RanktapHookDlsym
+)");
+extern "C" void* RanktapHookDlsym(void*, const char*);
+constexpr auto HookDlsym = &RanktapHookDlsym;
+#endif
 
 void Patch() {
   constexpr std::array<std::string_view, 1> kExcept = {"libcupti"};
-  const std::array<GotHook, 1> lookups = {{{"dlsym", reinterpret_cast<void*>(&HookDlsym)}}};
+  const std::array<GotHook, 1> lookups = {{{"dlsym", reinterpret_cast<void*>(+HookDlsym)}}};
   const GotPatchResult result = PatchGlobalOffsetTables(g_hooks, kExcept);
   const GotPatchResult found = PatchGlobalOffsetTables(lookups, kExcept);
   if (result.failures + found.failures != 0) {

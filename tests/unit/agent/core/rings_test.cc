@@ -170,7 +170,9 @@ TEST_F(Rings, AForkChildCapturesNothingHoweverItWasForked) {
   SetCapture(kCaptureRanges);
   ASSERT_TRUE(Capturing(kCaptureRanges));
   for (const bool raw : {false, true}) {
-    const pid_t child = raw ? static_cast<pid_t>(syscall(SYS_fork)) : fork();
+    const pid_t child =
+        raw ? static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr))
+            : fork();
     if (child == 0) _exit(CaptureMask() == 0 ? 0 : 1);
     int status = -1;
     ASSERT_EQ(waitpid(child, &status, 0), child);
