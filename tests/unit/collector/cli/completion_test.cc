@@ -72,5 +72,33 @@ TEST(CompletionTest, EachInstalledShellReadsItsScript) {
   }
 }
 
+bool IsInstalled(const std::string& program) {
+  return std::system(("command -v " + program + " >/dev/null").c_str()) == 0;
+}
+
+TEST(CompletionTest, FishCompletesVerbsReportsOptionsAndFormats) {
+  if (!IsInstalled("fish")) GTEST_SKIP() << "no fish: scripts/setup installs it";
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "c.fish") << FishCompletion(CompletedVerbs());
+  const auto completed = [&](const std::string& line) {
+    return OutputOf("HOME=" + (directory / "") + " fish -c 'source " + (directory / "c.fish") +
+                    "; complete -C \"" + line + "\"'");
+  };
+  EXPECT_THAT(completed("ranktap repo"), HasSubstr("report\t"));
+  EXPECT_THAT(completed("ranktap report RUN kern"), HasSubstr("kernel-histogram"));
+  EXPECT_THAT(completed("ranktap run --lev"), HasSubstr("--level\t"));
+  EXPECT_THAT(completed("ranktap export RUN --format chr"), HasSubstr("chrome"));
+}
+
+TEST(CompletionTest, ZshFindsItsFunction) {
+  if (!IsInstalled("zsh")) GTEST_SKIP() << "no zsh: scripts/setup installs it";
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "_ranktap") << ZshCompletion(CompletedVerbs());
+  EXPECT_EQ(OutputOf("zsh -fc 'fpath=(" + (directory / "") + " $fpath); autoload -Uz compinit; " +
+                     "compinit -u -d " + (directory / "dump") +
+                     "; print ${_comps[ranktap]}; autoload +X _ranktap && print loaded'"),
+            "_ranktap\nloaded\n");
+}
+
 }  // namespace
 }  // namespace ranktap::collector
