@@ -9,6 +9,8 @@ const pairMatrix = (measure, options) => {
   const margin = {left: 46, top: 28};
   const size = Math.max(4, Math.min(40, Math.floor(300 / names.length)));
   const height = margin.top + size * names.length + 4;
+  // Pairs without a rank of the selection are dimmed.
+  const isSelected = names.map((name) => page.steps.findIndex((of) => of.rank === name)).map((row) => () => row < 0 || selection.hasRank(row));
   const paint = (context) => {
     const paper = cssColour('--sunken');
     const ink = d3.interpolateRgb(paper, cssColour(options.colour));
@@ -27,12 +29,15 @@ const pairMatrix = (measure, options) => {
       for (let c = 0; c < names.length; ++c) {
         const row = byPlace.get(r * names.length + c);
         const value = row === undefined ? 0 : pairs.at(row, measure) || 0;
+        context.globalAlpha = isSelected[r]() || isSelected[c]() ? 1 : 0.25;
         context.fillStyle = r === c ? 'transparent' : ink(value === 0 ? 0 : 0.08 + 0.92 * Math.sqrt(value / most));
         context.fillRect(margin.left + c * size, margin.top + r * size, size - 1, size - 1);
       }
     }
+    context.globalAlpha = 1;
   };
   const canvas = canvasIn(height, paint, {role: 'img', 'aria-label': options.label});
+  selection.onChange(() => canvas.redraw());
   canvas.holder.style.width = `${margin.left + size * names.length + 4}px`;
   const at = (event) => {
     const box = canvas.canvas.getBoundingClientRect();
