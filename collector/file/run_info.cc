@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -66,6 +67,9 @@ bool Holds(const json& member) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     if (member.is_number_unsigned()) return std::in_range<T>(member.get<uint64_t>());
     return member.is_number_integer() && std::in_range<T>(member.get<int64_t>());
+  }
+  if constexpr (std::is_same_v<T, std::map<std::string, uint64_t>>) {
+    return std::all_of(member.begin(), member.end(), Holds<uint64_t>);
   }
   return true;
 }

@@ -140,6 +140,13 @@ TEST(RunInfoTest, ANumberThatIsNoneOfItsKindIsLeftOut) {
     EXPECT_EQ(read->traces[0].rank, std::nullopt) << rank;
     EXPECT_EQ(read->traces[0].pid, 7u);
   }
+  for (const char* const count : {"3e126", "1.5", "-1", "18446744073709551616", "true"}) {
+    const std::string text = R"({"run":"a","refused":{"why":)" + std::string(count) + "}}";
+    const auto read = ParseRunInfo(text, "run.json");
+    ASSERT_TRUE(read) << read.message();
+    EXPECT_TRUE(read->refused.empty()) << count;
+    EXPECT_EQ(read->run, "a");
+  }
 }
 
 TEST(RunInfoTest, AnythingElseIsRefusedByName) {
