@@ -10,7 +10,7 @@
 namespace ranktap::collector {
 namespace {
 
-enum class Kind { kClearsEnvironment, kAsksDaemon, kOtherMachine };
+enum class Kind { kClearsEnvironment, kOwnEnvironment, kAsksDaemon, kOtherMachine };
 
 struct Starter {
   std::string_view name;
@@ -20,10 +20,10 @@ struct Starter {
 constexpr auto kStarters = std::to_array<Starter>({{"sudo", Kind::kClearsEnvironment},
                                                    {"su", Kind::kClearsEnvironment},
                                                    {"doas", Kind::kClearsEnvironment},
-                                                   {"docker", Kind::kAsksDaemon},
-                                                   {"podman", Kind::kAsksDaemon},
-                                                   {"nerdctl", Kind::kAsksDaemon},
-                                                   {"kubectl", Kind::kAsksDaemon},
+                                                   {"docker", Kind::kOwnEnvironment},
+                                                   {"podman", Kind::kOwnEnvironment},
+                                                   {"nerdctl", Kind::kOwnEnvironment},
+                                                   {"kubectl", Kind::kOwnEnvironment},
                                                    {"systemd-run", Kind::kAsksDaemon},
                                                    {"ssh", Kind::kOtherMachine}});
 
@@ -45,15 +45,19 @@ std::string Advice(std::string_view name, Kind kind) {
           "{} clears the environment, which carries the agent. Put ranktap behind it: {} ... "
           "ranktap run -- COMMAND",
           name, name);
+    case Kind::kOwnEnvironment:
+      return fmt::format(
+          "{} gives the container an environment of its own. Run ranktap inside the container, or "
+          "ranktap collect beside it (docs/containers.md)",
+          name);
     case Kind::kAsksDaemon:
       return fmt::format(
-          "{} has a daemon start the processes. Run ranktap inside the container, or ranktap "
-          "collect beside it (docs/containers.md)",
-          name);
+          "{} has a daemon start the processes. Put ranktap behind it: {} ... ranktap run -- "
+          "COMMAND",
+          name, name);
     case Kind::kOtherMachine:
       return "ssh leaves the environment behind. Run ranktap on the other machine: ssh HOST "
-             "ranktap "
-             "run -- COMMAND";
+             "ranktap run -- COMMAND";
   }
   return {};
 }

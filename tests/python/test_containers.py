@@ -6,7 +6,7 @@ import subprocess
 import time
 import unittest
 
-from harness import BUILD, PROGRAMS, RANKTAP, TracedTest
+from harness import BUILD, PROGRAMS, RANKTAP, ROOT, TracedTest
 
 NOBODY = 65534
 FAKES = BUILD / 'fakes'
@@ -151,6 +151,13 @@ class Places(TracedTest):
         self.assertIn('--require: the command was not started', done.stderr)
 
 
+class Docs(TracedTest):
+
+    def test_the_pages_file_for_enroot_is_what_the_collector_prints(self):
+        printed = self.run_bare([RANKTAP, 'collect', '--print-env', '--socket', '/run/ranktap/collector.sock']).stdout
+        self.assertIn(printed.replace(str(BUILD), '/opt/ranktap'), (ROOT / 'docs/containers.md').read_text())
+
+
 class OutOfReach(TracedTest):
     """What cannot be traced is said in one sentence with the command that can."""
 
@@ -160,6 +167,15 @@ class OutOfReach(TracedTest):
         sudo.chmod(0o755)
         done, _ = self.run_traced([sudo, 'true'])
         self.assertIn('sudo clears the environment, which carries the agent. Put ranktap behind it', done.stderr)
+
+    def test_an_engine_and_systemd_are_named_with_where_ranktap_goes(self):
+        for name, words in {'docker': 'docker gives the container an environment of its own. Run ranktap inside',
+                            'systemd-run': 'systemd-run has a daemon start the processes. Put ranktap behind it'}.items():
+            tool = self.scratch / name
+            tool.write_text('#!/bin/sh\ntrue\n')
+            tool.chmod(0o755)
+            with self.subTest(tool=name):
+                self.assertIn(words, self._run([RANKTAP, 'run', '-o', self.scratch / f'run-{name}', '--', tool], {}).stderr)
 
 
 if __name__ == '__main__':

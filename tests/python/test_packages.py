@@ -116,7 +116,7 @@ class PackagesTest(unittest.TestCase):
         self.assertLessEqual(self.wheel.stat().st_size, MOST_WHEEL_BYTES)
 
     def test_the_image_recipe_takes_the_wheel_and_its_steps_are_sound(self):
-        """No daemon here: what can be read is read. Its steps are shell, its command is one that the tool takes."""
+        """Without an engine: its steps are shell, its command is one that the tool takes. test_container_engine builds it."""
         text = (harness.ROOT / 'scripts/container/Dockerfile').read_text().replace('\\\n', ' ')
         steps = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith('#')]
         self.assertLessEqual({step for step, _ in steps}, {'FROM', 'COPY', 'RUN', 'VOLUME', 'ENTRYPOINT', 'CMD'})
