@@ -1,7 +1,15 @@
 # What every target of ours shares. Flags are set per target, never globally.
 
+# No path of this machine in what is built: the same commit is the same bytes in any folder. For gdb the
+# sources lie below the folder it is started in: the repository.
+function(ranktap_map_paths target)
+  target_compile_options(${target} PRIVATE "-ffile-prefix-map=${CMAKE_SOURCE_DIR}=."
+                                           "-ffile-prefix-map=${CMAKE_BINARY_DIR}=./build")
+endfunction()
+
 # Warnings are errors; sanitizers come from RANKTAP_SANITIZE.
 function(ranktap_compile_options target)
+  ranktap_map_paths(${target})
   # Designated initialisers leave the rest zero on purpose.
   target_compile_options(${target} PRIVATE -Wall -Wextra -Werror -Wno-missing-field-initializers)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -1,30 +1,22 @@
-"""A real container engine, Podman: the image recipe builds, and the lines of docs/containers.md trace. The images are
-made of a root of Debian 13 that scripts/setup --packages installs: no registry is asked."""
+"""A real container engine, Podman: the image recipe builds, and the lines of docs/containers.md trace."""
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import tempfile
 import time
 import unittest
 
+import container_engine
 import harness
 import old_root
-from nvtx_program import build_program, why_no_program
+from container_engine import NETWORK, PROGRAM_STATUS
+from nvtx_program import build_program
 
 DOCS = harness.ROOT / 'docs/containers.md'
 SUITE = 'trixie'
 PYTHON_IMAGE = 'docker.io/library/python:3.12-slim-bookworm'  # what the recipe begins with; stood in for
 JOB_IMAGE = 'localhost/job'
-PROGRAM_STATUS = 7
-NETWORK = ('--network', 'none')
-# What the kernel of a virtual machine may lack: limits above its own, cgroups of version 2 alone.
-CONFIGURATION = '''[containers]
-default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
-[engine]
-runtime = "runc"
-'''
 PYTHON_RECIPE = '''FROM localhost/debian
 RUN python3 -m venv /usr/local && ln -sf python3 /usr/local/bin/python
 ENV PATH=/usr/local/bin:/usr/bin:/bin
@@ -32,13 +24,6 @@ ENV PATH=/usr/local/bin:/usr/bin:/bin
 JOB_RECIPE = '''FROM localhost/debian
 COPY program /program
 '''
-
-
-def why_not():
-    missing = [tool for tool in ('podman', 'runc', 'catatonit') if not shutil.which(tool)]
-    if missing:
-        return f'no {" and no ".join(missing)}; scripts/setup --packages installs them'
-    return old_root.why_not(SUITE) or why_no_program()
 
 
 def run(*command, **options):
@@ -59,46 +44,12 @@ def code_block(part, language=''):
     return found[0]
 
 
-class Engine:
-    """Podman with a store of its own, so that the machine's images stay as they are."""
-
-    def __init__(self, scratch):
-        self.store = scratch / 'store'
-        (scratch / 'containers.conf').write_text(CONFIGURATION)
-        self.environment = {**os.environ, 'CONTAINERS_CONF': str(scratch / 'containers.conf')}
-        self.command = ['podman', '--root', str(self.store), '--runroot', str(scratch / 'running'), '--tmpdir',
-                        str(scratch / 'engine')]
-
-    def ask(self, *words, **options):
-        return subprocess.run([*self.command, *(str(word) for word in words)], capture_output=True, text=True,
-                              timeout=harness.TIMEOUT_S, env=self.environment, **options)
-
-    def must(self, *words, **options):
-        done = self.ask(*words, **options)
-        assert done.returncode == 0, f'podman {words}: {done.stdout}{done.stderr}'
-        return done.stdout
-
-    def import_root(self, root, name):
-        parts = ['--exclude=./proc/*', '--exclude=./sys/*', '--exclude=./dev/*', '-c', '.']
-        with subprocess.Popen(['tar', '-C', str(root), *parts], stdout=subprocess.PIPE) as tar:
-            self.must('import', '-q', '-', name, stdin=tar.stdout)
-
-    def build(self, name, folder, recipe):
-        self.must('build', '--network', 'host', '-f', recipe, '-t', name, folder)
-
-    def close(self):
-        self.ask('pod', 'rm', '-fa')
-        self.ask('rm', '-fa')
-        subprocess.run(['umount', '-l', self.store / 'overlay'], capture_output=True)
-
-
 class ContainerEngineTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        if why_not():
-            print(f'SKIPPED, NOT TESTED: {why_not()}')
-            raise unittest.SkipTest(why_not())
+        if container_engine.why_not(SUITE):
+            container_engine.skip(container_engine.why_not(SUITE))
         folder = tempfile.TemporaryDirectory(prefix='ranktap-test-')
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
@@ -110,20 +61,13 @@ class ContainerEngineTest(unittest.TestCase):
         build_program(job / 'program')
         (cls.folder / 'python').write_text(PYTHON_RECIPE)
         (cls.folder / 'job.recipe').write_text(JOB_RECIPE)
-        cls.engine = Engine(cls.folder)
+        cls.engine = container_engine.Engine(cls.folder)
         cls.addClassCleanup(cls.engine.close)
         cls.engine.import_root(old_root.ROOTS / SUITE, 'localhost/debian')
-        cls.refuse_where_no_container_starts()
+        cls.engine.skip_where_no_container_starts('localhost/debian')
         cls.engine.build(PYTHON_IMAGE, job, cls.folder / 'python')
         cls.engine.build(JOB_IMAGE, job, cls.folder / 'job.recipe')
         cls.engine.build('localhost/ranktap', dist, harness.ROOT / 'scripts/container/Dockerfile')
-
-    @classmethod
-    def refuse_where_no_container_starts(cls):
-        done = cls.engine.ask('run', '--rm', *NETWORK, 'localhost/debian', 'true')
-        if done.returncode != 0:
-            print(f'SKIPPED, NOT TESTED: no container starts here: {done.stderr}')
-            raise unittest.SkipTest(f'no container starts here: {done.stderr}')
 
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix='case-', dir=self.folder))

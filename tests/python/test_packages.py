@@ -82,6 +82,14 @@ class PackagesTest(unittest.TestCase):
             with self.subTest(file=name):
                 self.assertTrue((self.dist / name).read_bytes() == (again / name).read_bytes(), name)
 
+    def test_what_is_built_names_no_folder_of_the_machine_that_built_it(self):
+        """So that the same commit is the same bytes in any folder: debug information, too."""
+        for part in 'bin/ranktap', 'lib/libranktap.so', 'lib/libranktap_agent.so':
+            content = (harness.BUILD / part).read_bytes()
+            for folder in harness.ROOT, harness.BUILD:
+                with self.subTest(file=part, folder=folder):
+                    self.assertNotIn(bytes(folder), content)
+
     def test_all_forms_have_the_version_of_the_tool(self):
         written = re.search(r'project\(ranktap VERSION (\S+)', (harness.ROOT / 'CMakeLists.txt').read_text())[1]
         self.assertEqual(self.version, written)
