@@ -181,6 +181,39 @@ class PageTest(unittest.TestCase):
         }''')
         self.assertGreater(seen, 0)
 
+    def test_bandwidth_points_without_a_call_in_the_selection_are_dimmed(self):
+        page = self.open(self.made(self.job))
+        page.evaluate("""() => { const of = page.times.collectives;
+            const zero = (entry) => entry.us.fill(0);
+            of.filter((entry) => entry.bytes !== of[0].bytes).forEach(zero); }""")
+        self.assertEqual(page.locator('#comm circle.dim').count(), 0)
+        self.brush(page, 0.5, 0.01, 0.6, 0.99)
+        points, dim = page.locator('#comm circle').count(), page.locator('#comm circle.dim').count()
+        self.assertGreater(points, 0)
+        self.assertEqual(dim, page.evaluate("""() => { const t = tableOf('comm');
+            return t.rowsWhere((row) => t.at(row, 'busbw_gb_per_s') > 0 && t.at(row, 'bytes') > 0
+                && t.at(row, 'bytes') !== page.times.collectives[0].bytes).length; }"""))
+
+    def test_the_flame_graph_and_the_memory_curve_follow_the_selected_ranks(self):
+        page = self.open(self.made(DDP))
+        page.evaluate("""() => { window.roots = [];
+            const replaced = CanvasRenderingContext2D.prototype.fillText;
+            CanvasRenderingContext2D.prototype.fillText = function(text, ...rest) {
+                if (/^rank \\d/.test(text) && this.canvas.closest('#flame')) window.roots.push(text);
+                return replaced.call(this, text, ...rest); }; }""")
+        page.locator('#flame').scroll_into_view_if_needed()
+        steps = page.evaluate('page.steps[1].us.length')
+        page.evaluate(f'window.roots = []; selection.set([1, 1], [0, {steps - 2}])')
+        self.assertEqual(set(page.evaluate('window.roots')), {'rank 1'})
+        self.assertEqual(page.locator('#memory .selected-time').count(), 1)
+        box, curve = (page.locator(f'#memory {part}').bounding_box() for part in ('.selected-time', 'svg.plot'))
+        self.assertGreater(box['width'], 5)
+        self.assertLess(box['width'], curve['width'])
+        page.evaluate('window.roots = []')
+        page.get_by_role('button', name='clear selection').click()
+        self.assertEqual(set(page.evaluate('window.roots')), {'rank 0', 'rank 1'})
+        self.assertEqual(page.locator('#memory .selected-time').count(), 0)
+
     def test_findings_of_ranks_that_are_not_selected_are_dimmed(self):
         page = self.open(self.made(self.job))
         ranks = page.evaluate('''() => { const t = tableOf('insights');

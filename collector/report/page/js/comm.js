@@ -32,8 +32,12 @@ const logScatter = (points, options) => {
     if (options.background) options.background(svg, x, y, width, height, margin);
     svg.append('g').selectAll('circle').data(points).enter().append('circle').attr('tabindex', 0).attr('cx', (point) => x(point.x)).attr('cy', (point) => y(point.y))
       .attr('r', (point) => point.r || 5).style('fill', (point) => `var(${point.colour})`).each(function addTip(point) { withTip(this, point.tell); });
+    dim();
   };
+  // Points that say of themselves that the selection has nothing of them.
+  const dim = () => svg.selectAll('circle').classed('dim', (point) => point.isOutside !== undefined && point.isOutside());
   new ResizeObserver(draw).observe(holder);
+  selection.onChange(dim);
   return holder;
 };
 
@@ -43,8 +47,12 @@ const commSection = () => {
   if (comm.count === 0) return emptySection('comm', 'Communication', question, comm.notes[0] || 'No collective ran.');
   const types = [...new Set(comm.rowsWhere(() => true).map((row) => comm.at(row, 'type')))];
   const colourOf = (type) => TYPE_COLOURS[types.indexOf(type) % TYPE_COLOURS.length];
+  const key = (group, type, bytes) => JSON.stringify([group, type, bytes]);
+  const times = timesInSelection(page.times.collectives, (call) => key(call.group, call.type, call.bytes));
+  const keyOf = (row) => key(comm.at(row, 'group'), comm.at(row, 'type'), comm.at(row, 'bytes'));
   const points = comm.rowsWhere((row) => comm.at(row, 'bytes') > 0 && comm.at(row, 'busbw_gb_per_s') > 0).map((row) => ({
     x: comm.at(row, 'bytes'), y: comm.at(row, 'busbw_gb_per_s'), r: 4 + Math.min(6, Math.log10(comm.at(row, 'calls') + 1) * 2), colour: colourOf(comm.at(row, 'type')),
+    isOutside: () => times.of(keyOf(row)) === 0,
     tell: () => [el('strong', {}, `${comm.at(row, 'type')}, ${comm.at(row, 'group')}`), el('br'), cell(comm, row, 'bytes'), ', ', cell(comm, row, 'calls'), ' calls', el('br'),
       'busbw ', cell(comm, row, 'busbw_gb_per_s'), ' GB/s, algbw ', cell(comm, row, 'algbw_gb_per_s'), ' GB/s'],
   }));
@@ -55,11 +63,9 @@ const commSection = () => {
   const matrix = pairs.count === 0 ? null : pairMatrix(measure, {colour: '--cause-exposed-transfer', label: 'what ranks exchange',
     caption: `whole run: ${measure === 'bytes' ? 'bytes' : 'time'} in collectives that both ranks are in`, tell});
   const scatter = points.length === 0 ? el('p', {class: 'empty'}, 'No call says both its size and a duration that is transfer alone.')
-    : el('figure', {}, el('figcaption', {}, 'whole run: bandwidth by size'), el('ul', {class: 'legend'}, types.map((type) => el('li', {}, el('i', {style: {background: `var(${colourOf(type)})`}}), type))),
+    : el('figure', {}, el('figcaption', {}, 'bandwidth by size: a point is all calls of a size, dimmed where the selection has none'), el('ul', {class: 'legend'}, types.map((type) => el('li', {}, el('i', {style: {background: `var(${colourOf(type)})`}}), type))),
       logScatter(points, {label: 'bandwidth by size', nameX: 'size of a call', nameY: 'busbw, GB/s', formatX: formatBytes, formatY: (value) => formatCount(value)}));
-  const key = (group, type, bytes) => JSON.stringify([group, type, bytes]);
-  const times = timesInSelection(page.times.collectives, (call) => key(call.group, call.type, call.bytes));
-  const extra = selectionColumn(times, (row) => key(comm.at(row, 'group'), comm.at(row, 'type'), comm.at(row, 'bytes')));
+  const extra = selectionColumn(times, keyOf);
   const table = dataTable(comm, {noun: 'collectives', extra, columns: ['type', 'group', 'bytes', 'calls', 'group_size', 'transfer_ns', 'wait_ns', 'exposed_ns', 'algbw_gb_per_s', 'busbw_gb_per_s', 'last_rank', 'last_percent']});
   followSelection(table);
   return section('comm', 'Communication', question, 'selection', el('div', {class: 'columns wide-right'}, matrix, el('div', {}, scatter)),

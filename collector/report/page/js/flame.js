@@ -5,11 +5,16 @@ const flameSection = () => {
   if (flames.stacks.length === 0) return emptySection('flame', 'Flame graph', question, 'No stack was recorded: ranktap run --stacks all records Python and native ones.');
   const measures = [['gpu', 'GPU time', 3], ['host', 'host time', null], ['count', 'count', 0]];
   const valueOf = (weights, measure) => (measure === 'gpu' ? weights[3] : measure === 'count' ? weights[0] : weights[1] + weights[2]);
+  // A stack's outermost frame is its rank, or its process where that has none.
+  const isSelected = (frame) => {
+    const place = page.steps.findIndex((of) => of.rank !== null && flames.frames[frame] === `rank ${of.rank}`);
+    return place < 0 || selection.hasRank(place);
+  };
   const treeOf = (measure) => {
     const root = {name: 'all', own: 0, whole: 0, children: new Map()};
     for (const [frames, weights] of flames.stacks) {
       const value = valueOf(weights, measure);
-      if (!(value > 0)) continue;
+      if (!(value > 0) || (selection.active && !isSelected(frames[0]))) continue;
       let node = root;
       root.whole += value;
       for (const frame of frames) {
@@ -28,7 +33,12 @@ const flameSection = () => {
   const warm = (node) => `hsl(${14 + (hueOf(node.data.name) % 34)}, 58%, ${40 + (hueOf(node.data.name) % 3) * 4}%)`;
   const tell = (node) => [el('strong', {}, node.data.name), el('br'), measure === 'count' ? formatCount(node.value) : formatNs(node.value), ` of ${measure === 'count' ? 'all' : usable.find(([name]) => name === measure)[1]}`];
   const picture = icicle(treeOf(measure), {label: 'flame graph', colour: warm, tell});
-  return section('flame', 'Flame graph', question, 'all', el('div', {class: 'tools'}, choice('measure', usable, (picked) => {
+  const reach = el('p', {class: 'why', hidden: true}, 'The ranks of the selection, and all their time.');
+  selection.onChange(() => {
+    reach.hidden = !selection.active;
+    picture.replace(treeOf(measure));
+  });
+  return section('flame', 'Flame graph', question, 'selection', reach, el('div', {class: 'tools'}, choice('measure', usable, (picked) => {
     measure = picked;
     picture.replace(treeOf(measure));
   })), picture.holder);

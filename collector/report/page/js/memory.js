@@ -2,6 +2,22 @@
 const CATEGORIES = [['parameter', '--series-1'], ['optimizer_state', '--series-2'], ['gradient', '--series-3'], ['activation', '--series-4'],
   ['temporary', '--series-5'], ['input', '--series-6'], ['autograd_detail', '--series-7'], ['unknown', '--series-8']];
 
+// From the first selected step's start to the last one's end, of the ranks that are selected; null: nothing is.
+const selectedTime = () => {
+  if (!selection.active) return null;
+  const steps = tableOf('steps');
+  const first = stepRows();
+  let [start, end] = [Infinity, -Infinity];
+  page.steps.forEach((rank, r) => {
+    if (!selection.hasRank(r)) return;
+    for (let i = selection.steps[0]; i <= Math.min(selection.steps[1], rank.us.length - 1); ++i) {
+      start = Math.min(start, steps.at(first[r] + i, 'start_ns'));
+      end = Math.max(end, steps.at(first[r] + i, 'start_ns') + steps.at(first[r] + i, 'total_ns'));
+    }
+  });
+  return start <= end ? [start, end] : null;
+};
+
 const memoryCurve = (table, memory) => {
   const height = 260;
   const margin = {left: 66, right: 12, top: 14, bottom: 26};
@@ -21,6 +37,11 @@ const memoryCurve = (table, memory) => {
     const layers = d3.stack().keys(used.map(([name]) => name)).value((row, name) => table.at(row, `${name}_bytes`) || 0)(rows);
     const area = d3.area().x((point) => x(table.at(point.data, 'time_ns'))).y0((point) => y(point[0])).y1((point) => y(point[1])).curve(d3.curveStepAfter);
     svg.append('g').selectAll('path').data(layers).enter().append('path').attr('d', area).style('fill', (layer) => `var(${used[layer.index][1]})`);
+    const reach = selectedTime();
+    if (reach !== null) {
+      const [left, right] = reach.map((time) => Math.max(x.range()[0], Math.min(x.range()[1], x(time))));
+      svg.append('rect').attr('class', 'selected-time').attr('x', left).attr('width', Math.max(1, right - left)).attr('y', margin.top).attr('height', height - margin.top - margin.bottom);
+    }
     if (peak !== null && memory.at(peak, 'peak_at_ns') !== null) {
       const at = Math.max(x.range()[0], Math.min(x.range()[1], x(memory.at(peak, 'peak_at_ns'))));
       const mark = svg.append('g').attr('class', 'peak').attr('transform', `translate(${at},0)`);
@@ -40,6 +61,7 @@ const memoryCurve = (table, memory) => {
   };
   const key = el('ul', {class: 'legend'});
   new ResizeObserver(draw).observe(holder);
+  selection.onChange(draw);
   return {element: el('div', {}, key, holder), show: (wanted, at) => { rows = wanted; peak = at; draw(); }};
 };
 
@@ -70,7 +92,7 @@ const memorySection = () => {
   const most = picks.reduce((a, b) => ((memory.at(a, 'peak_bytes') || 0) >= (memory.at(b, 'peak_bytes') || 0) ? a : b));
   pick.value = String(most);
   show(most);
-  const reach = el('p', {class: 'why', hidden: true}, 'Of the first rank of the selection, and of all its time.');
+  const reach = el('p', {class: 'why', hidden: true}, 'The first rank of the selection, and all its time; the selected steps are marked.');
   selection.onChange(() => {
     reach.hidden = !selection.active;
     if (!selection.active) return;
