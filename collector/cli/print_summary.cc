@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "collector/cli/command.h"
+#include "collector/report/human_units.h"
 #include "collector/report/run_summary.h"
 #include "collector/report/text/summary_text.h"
 #include "collector/report/text/terminal.h"
@@ -16,6 +17,8 @@
 
 namespace ranktap::collector {
 namespace {
+
+std::string Text(uint64_t ns) { return FormatNs(static_cast<int64_t>(ns)); }
 
 // A summary needs every trace in memory.
 bool FitsIntoMemory(const RunInfo& info) {
@@ -27,29 +30,49 @@ bool FitsIntoMemory(const RunInfo& info) {
   return events * kBytesPerEvent < uint64_t{memory.freeram} * memory.mem_unit / 2;
 }
 
+// Of a command that was not captured from its start to its end.
+std::string WhileCaptured(uint64_t ran_ns, const CapturePlan& plan) {
+  if (plan.dormant) return " while a window of ranktap start was open";
+  if (plan.delay_ns == 0 && plan.duration_ns == 0) return {};
+  const std::string end =
+      plan.duration_ns == 0 ? "" : fmt::format(" to {}", Text(plan.delay_ns + plan.duration_ns));
+  return fmt::format(" while capture was on, from {}{} of the {} that it ran", Text(plan.delay_ns),
+                     end, Text(ran_ns));
+}
+
 // An agent that starts and stays off says why in its log. Where no process loads what an agent is
 // for, none starts, and there is no log.
-std::string WhyNothing() {
+std::string WhyNothing(const RunInfo& info, const CapturePlan& plan) {
+  const uint64_t ran =
+      info.end_realtime_ns.value_or(info.start_realtime_ns) - info.start_realtime_ns;
+  if (plan.delay_ns >= ran && plan.delay_ns > 0) {
+    return fmt::format("the command ran {}, and capture was to begin after {} (--delay)", Text(ran),
+                       Text(plan.delay_ns));
+  }
+  const std::string when = WhileCaptured(ran, plan);
   const char* const log = std::getenv("RANKTAP_LOG");
   struct stat status {};
   if (log == nullptr || *log == '\0') {
-    return "no process of the command used CUDA or NVTX. Where one did, its agent stayed off: "
-           "RANKTAP_LOG=FILE gets the reason, or no FILE where no agent started";
+    return fmt::format(
+        "no process of the command used CUDA or NVTX{}. Where one did, its agent stayed off: "
+        "RANKTAP_LOG=FILE gets the reason, or no FILE where no agent started",
+        when);
   }
   if (::stat(log, &status) != 0 || status.st_size == 0) {
-    return fmt::format("no process of the command used CUDA or NVTX: no agent wrote to {}", log);
+    return fmt::format("no process of the command used CUDA or NVTX{}: no agent wrote to {}", when,
+                       log);
   }
-  return fmt::format("the agent stayed off, or had nothing to record; {} says more", log);
+  return fmt::format("the agent stayed off, or had nothing to record{}; {} says more", when, log);
 }
 
 }  // namespace
 
-void PrintSummary(const RunInfo& info, const std::string& path) {
+void PrintSummary(const RunInfo& info, const std::string& path, const CapturePlan& plan) {
   if (info.traces.empty()) {
-    Complain(
-        fmt::format("nothing was traced: {}. See {}/run.json. PyTorch that computes on the CPU is "
-                    "recorded by --level full",
-                    WhyNothing(), path));
+    Complain(fmt::format("nothing was traced: {}. See {}/run.json{}", WhyNothing(info, plan), path,
+                         plan.level == v1::LEVEL_FULL
+                             ? ""
+                             : ". PyTorch that computes on the CPU is recorded by --level full"));
     return;
   }
   if (!FitsIntoMemory(info)) {

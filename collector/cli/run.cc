@@ -308,7 +308,13 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   });
   reasons.Tell(found.path);
   if (!collector.problem().empty()) Complain(collector.problem());
-  if (!Style().quiet) PrintSummary(finished, path);
+  if (!Style().quiet) {
+    PrintSummary(finished, path,
+                 {.level = options.wanted_level,
+                  .delay_ns = options.delay_ns,
+                  .duration_ns = options.duration_ns,
+                  .dormant = options.dormant});
+  }
   if (!Style().quiet && finished.traces.empty()) {
     const std::string why = WhyOutOfReach(options.command, plan.library);
     if (!why.empty()) Complain(why);

@@ -158,6 +158,30 @@ class Docs(TracedTest):
         self.assertIn(printed.replace(str(BUILD), '/opt/ranktap'), (ROOT / 'docs/containers.md').read_text())
 
 
+class NothingTraced(TracedTest):
+    """The sentence names what of the command was captured."""
+
+    def said(self, *options):
+        done, _ = self.run_traced(['sleep', '0.2'], options)
+        self.assertEqual(done.returncode, 0)
+        return done.stderr
+
+    def test_a_delay_that_the_command_did_not_last_is_the_reason(self):
+        self.assertRegex(self.said('--delay', '20'), r'nothing was traced: the command ran [\d.]+ m?s, and capture was to '
+                                                     r'begin after 20.00 s \(--delay\)')
+
+    def test_a_window_of_the_command_is_named(self):
+        self.assertRegex(self.said('--delay', '10ms', '--duration', '20ms'),
+                         r'while capture was on, from 10.00 ms to 30.00 ms of the [\d.]+ m?s that it ran')
+
+    def test_dormant_waits_for_a_window(self):
+        self.assertIn('while a window of ranktap start was open', self.said('--dormant'))
+
+    def test_level_full_is_advised_to_those_who_have_another(self):
+        self.assertIn('recorded by --level full', self.said())
+        self.assertNotIn('recorded by --level full', self.said('--level', 'full'))
+
+
 class OutOfReach(TracedTest):
     """What cannot be traced is said in one sentence with the command that can."""
 

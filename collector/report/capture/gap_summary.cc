@@ -1,3 +1,4 @@
+#include <algorithm>
 
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
@@ -40,7 +41,10 @@ const ColumnsOf<Line> kColumns = {
     {"reason", Unit::kText, [](const Line& line) { return ReasonName(line.gap->reason); }},
     {"start_ns", Unit::kNs,
      [](const Line& line) { return line.gap->start - line.trace->first_ns; }},
-    {"duration_ns", Unit::kNs, [](const Line& line) { return line.gap->end - line.gap->start; }},
+    {"duration_ns", Unit::kNs,
+     [](const Line& line) {
+       return line.gap->open ? Cell() : Cell(line.gap->end - line.gap->start);
+     }},
     {"detail", Unit::kText, [](const Line& line) { return line.gap->detail; }, Shown::kDetail},
 };
 
@@ -53,6 +57,9 @@ Table TabulateGaps(const Run& run, const ReportOptions&) {
   }
   Table table = TableOf("Times without capture, by rank", kColumns, lines);
   if (lines.empty()) table.notes.push_back("capture was never off");
+  if (std::ranges::any_of(lines, [](const Line& line) { return line.gap->open; })) {
+    table.notes.push_back("without a duration: to the end of the process");
+  }
   return table;
 }
 

@@ -46,8 +46,9 @@ struct TextColumn {
   bool detail = false;
   bool prose = false;
   bool wanted = false;
-  bool empty = true;  // no cell says anything
-  bool zero = true;   // nor any but 0
+  bool empty = true;   // no cell says anything
+  bool zero = true;    // nor any but 0
+  bool wraps = false;  // its heading, between words
   size_t width = 0;
   std::vector<std::string> cells;  // the heading first
 };
@@ -132,6 +133,36 @@ void Fit(std::vector<TextColumn>* columns, size_t width) {
   }
 }
 
+// The last resort: headings of several words take several lines.
+void WrapHeadings(std::vector<TextColumn>* columns, size_t width) {
+  const auto needed = [](const TextColumn& column) {
+    size_t least = 0;
+    for (size_t row = 1; row < column.cells.size(); ++row) {
+      least = std::max(least, TextWidth(column.cells[row]));
+    }
+    std::string_view rest = column.cells[0];
+    while (!rest.empty()) {
+      const std::string_view word = rest.substr(0, rest.find(' '));
+      least = std::max(least, TextWidth(word));
+      rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    }
+    return std::min(least, column.width);
+  };
+  for (size_t excess; (excess = TotalWidth(*columns)) > width;) {
+    excess -= width;
+    TextColumn* most = nullptr;
+    size_t saving = 0;
+    for (TextColumn& column : *columns) {
+      if (column.width - needed(column) <= saving) continue;
+      saving = column.width - needed(column);
+      most = &column;
+    }
+    if (most == nullptr) return;
+    most->width -= std::min(saving, excess);
+    most->wraps = true;
+  }
+}
+
 void LimitNames(size_t longest, std::vector<TextColumn>* columns) {
   for (TextColumn& column : *columns) {
     if (!column.is_text || column.prose) continue;
@@ -139,13 +170,14 @@ void LimitNames(size_t longest, std::vector<TextColumn>* columns) {
   }
 }
 
-// One line, or several where a sentence was broken.
+// One line, or several where a sentence or a heading was broken.
 std::string Line(const std::vector<TextColumn>& columns, size_t row) {
   std::vector<std::vector<std::string>> cells;
   size_t lines = 1;
   for (const TextColumn& column : columns) {
     const std::string& cell = column.cells[row];
-    cells.push_back(column.prose ? Wrapped(cell, column.width) : std::vector{cell});
+    const bool in_lines = column.prose || (row == 0 && column.wraps);
+    cells.push_back(in_lines ? Wrapped(cell, column.width) : std::vector{cell});
     lines = std::max(lines, cells.back().size());
   }
   std::string text;
@@ -175,7 +207,7 @@ std::string CsvCell(const Cell& cell, Unit unit, TimeUnit time_unit) {
   if (text == nullptr) {
     return std::holds_alternative<std::monostate>(cell) ? "" : WriteJson(ToJsonValue(cell));
   }
-  const std::string plain = PrintableCell(*text);
+  std::string plain = PrintableCell(*text);
   if (plain.find_first_of(",\"") == std::string::npos) return plain;
   std::string quoted = "\"";
   for (const char byte : plain) quoted += byte == '"' ? "\"\"" : std::string(1, byte);
@@ -236,9 +268,15 @@ std::string FormatText(const Table& table, size_t width, size_t limit, size_t lo
   if (!table.rows.empty()) {
     std::vector<TextColumn> columns = MakeColumns(table, rows, time_unit);
     if (longest_name != 0) LimitNames(longest_name, &columns);
-    if (width != 0) Fit(&columns, width);
+    if (width != 0) {
+      Fit(&columns, width);
+      WrapHeadings(&columns, width);
+    }
     for (TextColumn& column : columns) {
-      if (!column.prose) column.cells = CutNames(column.cells, column.width);
+      if (column.prose) continue;
+      std::string heading = column.cells[0];
+      column.cells = CutNames(column.cells, column.width);
+      if (column.wraps) column.cells[0] = std::move(heading);
     }
     for (size_t row = 0; row <= rows; ++row) text += Line(columns, row);
   }

@@ -25,8 +25,11 @@ const lossLine = () => {
 const gapLine = () => {
   const gaps = tableOf('gaps');
   if (gaps.count === 0) return trustLine('good', 'Capture was on all the time.');
-  const longest = gaps.rowsWhere(() => true).reduce((a, b) => (gaps.at(a, 'duration_ns') >= gaps.at(b, 'duration_ns') ? a : b));
-  return trustLine('note', `Capture was off ${gaps.raw.rows === 1 ? 'once' : `${gaps.raw.rows} times`}; for `, cell(gaps, longest, 'duration_ns'), ` at the longest (${gaps.at(longest, 'reason')}).`);
+  const often = gaps.raw.rows === 1 ? 'once' : `${gaps.raw.rows} times`;
+  const timed = gaps.rowsWhere((row) => gaps.at(row, 'duration_ns') !== null);
+  if (timed.length === 0) return trustLine('note', `Capture was off ${often}, to the end (${gaps.at(0, 'reason')}).`);
+  const longest = timed.reduce((a, b) => (gaps.at(a, 'duration_ns') >= gaps.at(b, 'duration_ns') ? a : b));
+  return trustLine('note', `Capture was off ${often}; for `, cell(gaps, longest, 'duration_ns'), ` at the longest (${gaps.at(longest, 'reason')}).`);
 };
 const costLine = () => {
   const cost = tableOf('cost');

@@ -36,6 +36,18 @@ TEST(Losses, ThousandsOfWritersMakeOneRowForEachReason) {
   EXPECT_EQ(CellAt<int64_t>(table, 1, "writers"), 1);
 }
 
+TEST(Gaps, OneThatNobodySawTheEndOfHasNoDuration) {
+  collector::Run run;
+  Trace& trace = run.traces.emplace_back();
+  trace.gaps.push_back({.start = 1'000, .end = 5'000});
+  trace.gaps.push_back({.start = 7'000, .end = 8'000, .open = true});
+  const Table table = TabulateGaps(run, {});
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "duration_ns"), 4'000);
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(
+      table.rows.at(1).at(ColumnNamed(table, "duration_ns"))));
+  EXPECT_EQ(table.notes, std::vector<std::string>{"without a duration: to the end of the process"});
+}
+
 TEST(Losses, EachWriterHasItsRowsOnRequest) {
   collector::Run run;
   run.traces.push_back(WithLosses(3));
