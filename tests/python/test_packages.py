@@ -1,6 +1,7 @@
 """What scripts/package makes: the same bytes twice, and installs, runs, is upgraded and removed."""
 import fnmatch
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -17,12 +18,28 @@ from nvtx_program import build_program, why_no_program
 PACKAGE = harness.ROOT / 'scripts/package'
 AUDITWHEEL = harness.CACHE / 'auditwheel-venv/bin/auditwheel'
 MOST_WHEEL_BYTES = 15_000_000
+MINIMUM_MINOR = 8  # of Python 3, as the wheel's metadata says
 
 
 def run(*command, **options):
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
     assert done.returncode == 0, f'{command}: {done.stdout}{done.stderr}'
     return done.stdout
+
+
+def pythons_here():
+    """{version: program}: this one, and each on the path or of pyenv that is new enough and makes environments."""
+    found = [sys.executable, *(shutil.which(f'python3.{minor}') for minor in range(MINIMUM_MINOR, 20))]
+    versions = pathlib.Path(os.environ.get('PYENV_ROOT', pathlib.Path.home() / '.pyenv')) / 'versions'
+    found += sorted(str(path) for path in versions.glob('3.*/bin/python'))
+    told = {}
+    for python in filter(None, found):
+        done = subprocess.run([python, '-c', 'import sys, ensurepip; print("%d.%d" % sys.version_info[:2])'],
+                              capture_output=True, text=True)
+        version = done.stdout.strip()
+        if done.returncode == 0 and int(version.split('.')[1]) >= MINIMUM_MINOR:
+            told.setdefault(version, python)
+    return told
 
 
 def files_below(folder):
@@ -154,13 +171,17 @@ class PackagesTest(unittest.TestCase):
     def test_the_wheel_installs_and_traces_with_python_3_13_on_debian_13(self):
         self.assert_wheel_runs('trixie')
 
-    def test_the_wheel_installs_and_traces_with_the_python_here(self):
-        here = self.scratch / 'here'
-        here.mkdir()
-        script = self.TRY_WHEEL.replace('/tmp/', f'{here}/').replace('/try/', f'{self.programs()}/')
-        script = script.format(python=sys.executable, wheel=self.wheel)
-        answer = run('sh', '-ec', script, cwd=here)
-        self.assertEqual(answer.split('\n')[:3], [f'ranktap {self.version}', f'ranktap {self.version}', '1'])
+    def test_the_wheel_installs_and_traces_with_every_python_here(self):
+        pythons = pythons_here()
+        print(f'tried with {", ".join(pythons)}')
+        for version, python in pythons.items():
+            here = self.scratch / version
+            here.mkdir()
+            script = self.TRY_WHEEL.replace('/tmp/', f'{here}/').replace('/try/', f'{self.programs()}/')
+            script = script.format(python=python, wheel=self.wheel)
+            with self.subTest(python=version):
+                answer = run('sh', '-ec', script, cwd=here)
+                self.assertEqual(answer.split('\n')[:3], [f'ranktap {self.version}', f'ranktap {self.version}', '1'])
 
     # A collector goes on while its package is replaced; programs find the new agent and the old collector.
     TRY_DEB = '''
