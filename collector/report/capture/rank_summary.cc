@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/each_trace.h"
 #include "collector/analysis/numbers/interval_union.h"
 #include "collector/report/columns.h"
+#include "collector/trace/graph_launch_ids.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -79,10 +82,33 @@ bool AnyWithin(const std::vector<int64_t>& times, int64_t start, int64_t end) {
   return first != times.end() && *first <= end;
 }
 
+struct Launch {
+  int64_t start = 0;
+  bool joined = false;
+};
+
+// Launches that capture went off after, before their work ran. Where no launch before them has its
+// work, nothing says that any was captured.
+int64_t CountCutOff(std::vector<Launch> launches, const std::vector<Gap>& gaps) {
+  std::ranges::sort(launches, {}, &Launch::start);
+  std::set<size_t> cut;
+  for (const Gap& gap : gaps) {
+    if (gap.reason != v1::Gap::REASON_LEVEL) continue;
+    const auto after = std::ranges::upper_bound(launches, gap.start, {}, &Launch::start);
+    auto first = after;
+    while (first != launches.begin() && !std::prev(first)->joined) --first;
+    if (first == launches.begin()) continue;
+    for (auto at = first; at != after; ++at) cut.insert(at - launches.begin());
+  }
+  return static_cast<int64_t>(cut.size());
+}
+
 void SummarizeLaunches(const Trace& trace, RankRow* row) {
-  std::vector<bool> is_launch(trace.dictionary.apis() + 1);
+  std::vector<bool> is_launch(trace.dictionary.apis() + 1), is_graph(is_launch);
   for (uint32_t id = 0; id < trace.dictionary.apis(); ++id) {
-    is_launch[id] = IsLaunch(trace.dictionary.Api(id).name);
+    const std::string_view name = trace.dictionary.Api(id).name;
+    is_launch[id] = IsLaunch(name);
+    is_graph[id] = name.find("GraphLaunch") != std::string_view::npos;
   }
   std::vector<bool> joined(trace.api_calls.size());
   ForEachWork(trace, [&](const DeviceWork& work) {
@@ -91,14 +117,21 @@ void SummarizeLaunches(const Trace& trace, RankRow* row) {
     }
   });
   const std::vector<int64_t> nodes = NodeCreations(trace);
+  const int64_t graph_ids_wrong = GraphIdsWrongFrom(trace);
+  std::vector<Launch> launches;
   uint32_t last = kNone;
   for (uint32_t i = 0; i < trace.api_calls.size(); ++i) {
     const uint32_t api = trace.api_calls.api[i];
     if (api >= is_launch.size() || !is_launch[api] || trace.api_calls.status.At(i) != 0) continue;
-    if (!joined[i] && AnyWithin(nodes, trace.api_calls.start[i], trace.api_calls.end[i])) continue;
-    row->launches_without_kernel += joined[i] ? 0 : 1;
+    const int64_t start = trace.api_calls.start[i];
+    if (!joined[i] && AnyWithin(nodes, start, trace.api_calls.end[i])) continue;
     last = i;
+    // Its work is there and says the id of another call.
+    if (!joined[i] && is_graph[api] && start >= graph_ids_wrong) continue;
+    if (!trace.gaps.empty()) launches.push_back({start, joined[i]});
+    row->launches_without_kernel += joined[i] ? 0 : 1;
   }
+  row->launches_without_kernel -= CountCutOff(std::move(launches), trace.gaps);
   if (last == kNone) return;
   row->last_launch = trace.dictionary.Api(trace.api_calls.api[last]).name;
   for (size_t i = trace.kernels.size(); i-- > 0;) {

@@ -144,8 +144,10 @@ std::string WhatIsMissing(const Run& run) {
     const RankRow& row = SummarizeRank(trace);
     if (trace.is_ours() && static_cast<double>(row.launches_without_kernel) >
                                kTolerableLaunches * static_cast<double>(row.kernels)) {
-      return fmt::format("{} launches of {} have no kernel record", row.launches_without_kernel,
-                         RankName(trace));
+      const int64_t count = row.launches_without_kernel;
+      return fmt::format("{} {} of {} {} no kernel record", count,
+                         count == 1 ? "launch" : "launches", RankName(trace),
+                         count == 1 ? "has" : "have");
     }
   }
   return "";

@@ -4,6 +4,7 @@
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/reports.h"
 #include "ranktap/v1/dictionary.pb.h"
+#include "tests/unit/collector/report/insights/insight_program.h"
 #include "tests/unit/collector/report/table_access.h"
 
 namespace ranktap::collector {
@@ -46,6 +47,42 @@ TEST(Gaps, OneThatNobodySawTheEndOfHasNoDuration) {
   EXPECT_TRUE(std::holds_alternative<std::monostate>(
       table.rows.at(1).at(ColumnNamed(table, "duration_ns"))));
   EXPECT_EQ(table.notes, std::vector<std::string>{"without a duration: to the end of the process"});
+}
+
+int64_t Missing(InsightProgram& program) {
+  return SummarizeRank(program->trace()).launches_without_kernel;
+}
+
+TEST(Launches, ThoseThatTheEndOfAWindowCutOffAreNotMissing) {
+  InsightProgram program;
+  program->AddCall("cudaLaunchKernel", 500, 600);  // lost: a later one has its kernel
+  program->AddKernel({.launched = 1'000, .start = 1'500, .end = 2'000});
+  program->AddCall("cudaLaunchKernel", 2'000, 2'100);
+  program->AddCall("cudaLaunchKernel", 2'200, 2'300);
+  program->trace().gaps.push_back({.start = 3'000, .end = 9'000, .reason = v1::Gap::REASON_LEVEL});
+  EXPECT_EQ(Missing(program), 1);
+}
+
+TEST(Launches, AWindowWithoutAnyKernelHasAllMissing) {
+  InsightProgram program;
+  program->AddCall("cudaLaunchKernel", 500, 600);
+  program->AddCall("cudaLaunchKernel", 2'000, 2'100);
+  program->trace().gaps.push_back({.start = 3'000, .end = 9'000, .reason = v1::Gap::REASON_LEVEL});
+  EXPECT_EQ(Missing(program), 2);
+}
+
+TEST(Launches, OfGraphsWhoseIdsAreWrongNoneIsMissing) {
+  for (const auto& [version, missing] : {std::pair("130000", 0), std::pair("130101", 1)}) {
+    InsightProgram program;
+    v1::Library& cupti = *program->trace().hello.add_libraries();
+    cupti.set_name("cupti");
+    cupti.set_version(version);
+    program->trace().gaps.push_back(
+        {.start = 1'000, .end = 2'000, .reason = v1::Gap::REASON_LEVEL, .source = "cupti"});
+    program->AddCall("cudaGraphLaunch", 3'000, 3'100);
+    program->AddKernel({.launched = 4'000, .start = 4'500, .end = 5'000});
+    EXPECT_EQ(Missing(program), missing) << version;
+  }
 }
 
 TEST(Losses, EachWriterHasItsRowsOnRequest) {
