@@ -75,10 +75,11 @@ function(ranktap_test_library name)
   target_link_libraries(${name} PUBLIC ${arg_LINK} GTest::gmock)
 endfunction()
 
-# ranktap_test(NAME SOURCES... LINK libs... LABELS labels...): one GoogleTest program. Label
-# `sanitize` puts it into the target `sanitized`, which is what the asan and tsan presets build.
+# ranktap_test(NAME SOURCES... LINK libs... LABELS labels... [COST seconds]): one GoogleTest program;
+# that of the largest cost starts first. Label `sanitize` puts it into the target `sanitized`, which is
+# what the asan and tsan presets build.
 function(ranktap_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;COST" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   ranktap_compile_options(${name})
@@ -92,7 +93,10 @@ function(ranktap_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  if(NOT arg_COST)
+    set(arg_COST 0)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} COST ${arg_COST})
 endfunction()
 
 # ranktap_ship(TARGET): what users get. With RANKTAP_OLD_GLIBC it is linked against stubs that offer no

@@ -271,7 +271,7 @@ TEST(CollectorTest, WhatIsLostBeforeTheFirstEventIsDeclaredInTheFileThatComesWit
   agent.slot(thread).produced += 50;
   agent.Join(collector.socket());
   agent.Disconnect();
-  collector.Finish();
+  collector.Finish(100);
   const auto run = collector.Load();
   ASSERT_EQ(run.traces.size(), 1u);
   EXPECT_TRUE(run.traces[0].damage.empty());
