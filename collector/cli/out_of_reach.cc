@@ -4,13 +4,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <string_view>
 
 namespace ranktap::collector {
 namespace {
 
-enum class Kind { kClearsEnvironment, kOwnEnvironment, kAsksDaemon, kOtherMachine };
+enum class Kind { kClearsEnvironment, kOwnEnvironment, kOwnFiles, kAsksDaemon, kOtherMachine };
 
 struct Starter {
   std::string_view name;
@@ -24,6 +27,10 @@ constexpr auto kStarters = std::to_array<Starter>({{"sudo", Kind::kClearsEnviron
                                                    {"podman", Kind::kOwnEnvironment},
                                                    {"nerdctl", Kind::kOwnEnvironment},
                                                    {"kubectl", Kind::kOwnEnvironment},
+                                                   {"apptainer", Kind::kOwnFiles},
+                                                   {"singularity", Kind::kOwnFiles},
+                                                   {"enroot", Kind::kOwnFiles},
+                                                   {"srun", Kind::kOwnFiles},
                                                    {"systemd-run", Kind::kAsksDaemon},
                                                    {"ssh", Kind::kOtherMachine}});
 
@@ -38,7 +45,14 @@ std::string ClosedOnTheWayTo(const std::string& path) {
   }
 }
 
-std::string Advice(std::string_view name, Kind kind) {
+// Slurm's tasks are in containers only where pyxis puts them there.
+bool StartsContainer(const std::vector<std::string>& command) {
+  return std::any_of(command.begin(), command.end(), [](const std::string& word) {
+    return word.starts_with("--container-image") || word.starts_with("--container-name");
+  });
+}
+
+std::string Advice(std::string_view name, Kind kind, const std::string& library) {
   switch (kind) {
     case Kind::kClearsEnvironment:
       return fmt::format(
@@ -50,6 +64,14 @@ std::string Advice(std::string_view name, Kind kind) {
           "{} gives the container an environment of its own. Run ranktap inside the container, or "
           "ranktap collect beside it (docs/containers.md)",
           name);
+    case Kind::kOwnFiles: {
+      const char* const place = std::getenv("TMPDIR");
+      return fmt::format(
+          "{} starts a container, which sees the agent and this run's socket only where it mounts "
+          "{} and {} (docs/containers.md)",
+          name, std::filesystem::path(library).parent_path().parent_path().string(),
+          place == nullptr || *place == 0 ? "/tmp" : place);
+    }
     case Kind::kAsksDaemon:
       return fmt::format(
           "{} has a daemon start the processes. Put ranktap behind it: {} ... ranktap run -- "
@@ -67,7 +89,9 @@ std::string Advice(std::string_view name, Kind kind) {
 std::string WhyOutOfReach(const std::vector<std::string>& command, const std::string& library) {
   const std::string name = command.empty() ? "" : command[0].substr(command[0].rfind('/') + 1);
   for (const Starter& starter : kStarters) {
-    if (starter.name == name) return Advice(name, starter.kind);
+    if (starter.name != name) continue;
+    if (name == "srun" && !StartsContainer(command)) break;
+    return Advice(name, starter.kind, library);
   }
   const std::string closed = ::geteuid() == 0 ? ClosedOnTheWayTo(library) : "";
   if (closed.empty()) return {};

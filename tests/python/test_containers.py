@@ -192,14 +192,28 @@ class OutOfReach(TracedTest):
         done, _ = self.run_traced([sudo, 'true'])
         self.assertIn('sudo clears the environment, which carries the agent. Put ranktap behind it', done.stderr)
 
+    def said_of(self, name, *arguments, **environment):
+        tool = self.scratch / name
+        tool.write_text('#!/bin/sh\ntrue\n')
+        tool.chmod(0o755)
+        return self._run([RANKTAP, 'run', '-o', self.scratch / f'run-{name}', '--', tool, *arguments], environment).stderr
+
     def test_an_engine_and_systemd_are_named_with_where_ranktap_goes(self):
         for name, words in {'docker': 'docker gives the container an environment of its own. Run ranktap inside',
                             'systemd-run': 'systemd-run has a daemon start the processes. Put ranktap behind it'}.items():
-            tool = self.scratch / name
-            tool.write_text('#!/bin/sh\ntrue\n')
-            tool.chmod(0o755)
             with self.subTest(tool=name):
-                self.assertIn(words, self._run([RANKTAP, 'run', '-o', self.scratch / f'run-{name}', '--', tool], {}).stderr)
+                self.assertIn(words, self.said_of(name))
+
+    def test_what_gives_the_container_files_of_its_own_is_named_with_what_to_mount(self):
+        for name in ('apptainer', 'enroot', 'srun'):
+            words = f'{name} starts a container, which sees the agent and this run\'s socket only where it mounts ' \
+                f'{RANKTAP.parent.parent} and {self.scratch} '
+            with self.subTest(tool=name):
+                said = self.said_of(name, '--container-image=job.sqsh', TMPDIR=str(self.scratch))
+                self.assertIn(words, ' '.join(said.split()))
+
+    def test_srun_without_a_container_is_not_called_one(self):
+        self.assertNotIn('container', self.said_of('srun', '-n2', 'true'))
 
 
 if __name__ == '__main__':

@@ -10,7 +10,7 @@ import unittest
 import container_engine
 import harness
 import old_root
-from container_engine import NETWORK
+from container_engine import NETWORK, Podman
 from nvtx_program import build_program
 from test_packages import with_version
 
@@ -35,8 +35,9 @@ class ServiceTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        if container_engine.why_not(SUITE):
-            container_engine.skip(container_engine.why_not(SUITE))
+        reason = Podman.why_not() or container_engine.why_no_images(SUITE)
+        if reason:
+            container_engine.skip(reason)
         root = old_root.ROOTS / SUITE
         if not (root / 'lib/systemd/systemd').exists():
             container_engine.skip(f'no systemd in {root}; scripts/setup --packages installs it')
@@ -53,7 +54,7 @@ class ServiceTest(unittest.TestCase):
                        check=True, capture_output=True)
         cls.package = next(cls.dist.glob('*.deb'))
         cls.newer = with_version(cls.package, '99.0', cls.dist)
-        cls.engine = container_engine.Engine(cls.folder)
+        cls.engine = Podman(cls.folder)
         cls.addClassCleanup(cls.engine.close)
         cls.engine.import_root(root, 'localhost/debian')
         cls.engine.skip_where_no_container_starts('localhost/debian')
