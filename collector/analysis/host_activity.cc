@@ -1,6 +1,7 @@
 #include "collector/analysis/host_activity.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 #include "collector/analysis/numbers/interval_set.h"
@@ -92,6 +93,36 @@ std::vector<HostCommunication> CommunicationOfHosts(const Run& run) {
     of[t].transfers = Merged(std::move(of[t].transfers));
   }
   return of;
+}
+
+std::vector<Interval> GraphCaptures(const Trace& trace) {
+  enum class Call : uint8_t { kOther, kBegin, kEnd, kInstantiate };
+  std::vector<Call> calls(trace.dictionary.apis() + 1, Call::kOther);
+  bool any = false;
+  for (uint32_t id = 0; id < trace.dictionary.apis(); ++id) {
+    const std::string_view name = trace.dictionary.Api(id).name;
+    if (name.find("StreamBeginCapture") != name.npos) calls[id] = Call::kBegin;
+    if (name.find("StreamEndCapture") != name.npos) calls[id] = Call::kEnd;
+    if (name.find("GraphInstantiate") != name.npos) calls[id] = Call::kInstantiate;
+    any = any || calls[id] != Call::kOther;
+  }
+  if (!any) return {};
+  std::vector<Interval> set;
+  std::map<uint16_t, int64_t> begun;  // by thread
+  const ApiCalls& api_calls = trace.api_calls;
+  for (size_t i = 0; i < api_calls.size(); ++i) {
+    const Call call = calls[std::min<size_t>(api_calls.api[i], calls.size() - 1)];
+    if (call == Call::kOther) continue;
+    const uint16_t thread = api_calls.writer[i];
+    if (call == Call::kInstantiate) set.emplace_back(api_calls.start[i], api_calls.end[i]);
+    // A call of the runtime and the driver's below it are one capture.
+    if (call == Call::kBegin) begun.try_emplace(thread, api_calls.start[i]);
+    if (call == Call::kEnd && begun.contains(thread)) {
+      set.emplace_back(begun[thread], api_calls.end[i]);
+      begun.erase(thread);
+    }
+  }
+  return Merged(std::move(set));
 }
 
 std::vector<Interval> DataLoading(const Trace& trace) {

@@ -20,6 +20,11 @@ std::vector<Interval> PhaseIntervals(const Trace& trace, std::string_view phase)
 // Operators and annotations whose names begin so, merged, by start.
 std::vector<Interval> OperatorsNamed(const Trace& trace, std::string_view beginning);
 
+// When the host captured CUDA graphs, which launches nothing, or made them ready to run: from the
+// begin to the end of each capture on its thread, and each instantiation. Needs the calls
+// themselves, which files of torch.profiler and nsys have. Merged, by start.
+std::vector<Interval> GraphCaptures(const Trace& trace);
+
 // The forward passes: outermost modules, merged, by start.
 std::vector<Interval> ForwardPasses(const Trace& trace);
 

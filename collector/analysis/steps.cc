@@ -9,6 +9,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "collector/analysis/backlog.h"
 #include "collector/analysis/numbers/describe.h"
 #include "collector/trace/framework_ranges.h"
 
@@ -64,7 +65,7 @@ std::vector<bool> DidWork(const Trace& trace, const StepList& steps) {
   std::vector<bool> did(steps.list.size());
   StepFinder finder(trace, steps);
   for (const DeviceSpan& span : DeviceTimeline(trace)) {
-    const int64_t step = finder.IndexOf(span);
+    const int64_t step = finder.IndexByTime(span);
     if (step >= 0) did[static_cast<size_t>(step)] = true;
   }
   if (std::find(did.begin(), did.end(), true) != did.end()) return did;
@@ -342,6 +343,14 @@ int64_t StepFinder::IndexAt(int64_t time) {
 }
 
 int64_t StepFinder::IndexOf(const DeviceSpan& span) {
+  if (span.launch == kNone && !steps_.on_device) {
+    if (backlog_ == nullptr) backlog_ = &BacklogOf(trace_);
+    if (backlog_->Holds(span)) return -1;
+  }
+  return IndexByTime(span);
+}
+
+int64_t StepFinder::IndexByTime(const DeviceSpan& span) {
   return IndexAt(span.launch == kNone || steps_.on_device ? span.start
                                                           : trace_.api_calls.start[span.launch]);
 }

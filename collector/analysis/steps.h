@@ -10,6 +10,8 @@
 
 namespace ranktap::collector {
 
+struct Backlog;
+
 struct Step {
   int64_t number = 0;
   int64_t start = 0, end = 0;  // on the host; see StepList::on_device
@@ -51,12 +53,16 @@ class StepFinder {
  public:
   StepFinder(const Trace& trace, const StepList& steps) : trace_(trace), steps_(steps) {}
   int64_t IndexAt(int64_t time);
-  // The step that launched the work, or in which it ran where no launch is known.
+  // The step that launched the work, or in which it ran where no launch is known; -1 of what was
+  // launched before the recording (Backlog).
   int64_t IndexOf(const DeviceSpan& span);
+  // The same for who has not found the steps yet, and so no backlog.
+  int64_t IndexByTime(const DeviceSpan& span);
 
  private:
   const Trace& trace_;
   const StepList& steps_;
+  const Backlog* backlog_ = nullptr;  // until work without a launch comes
   size_t last_ = 0;
 };
 

@@ -34,7 +34,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr size_t kSummaryRows = 10;
+constexpr int64_t kSummaryRows = 10;
 
 struct Request {
   std::vector<std::string> paths;
@@ -65,8 +65,9 @@ void SplitWords(std::vector<std::string> words, Request* request) {
 
 void PrintTable(const Table& table, const Request& request) {
   const bool is_one_of_several = request.reports.size() > 1;
-  const size_t limit = request.view.limit;
-  Print(table, request.view, limit == 0 && is_one_of_several ? kSummaryRows : limit);
+  const bool is_summary = is_one_of_several && request.view.format == Format::kText;
+  Print(table, request.view,
+        static_cast<size_t>(request.view.limit.value_or(is_summary ? kSummaryRows : 0)));
   if (is_one_of_several && request.view.format == Format::kText) std::fputs("\n", stdout);
 }
 
@@ -147,7 +148,7 @@ int WriteDataSet(const Request& request, const std::vector<std::string>& notes, 
   ResolveStacks(request.symbols, run);
   const auto table_of = [&](const Report& report) {
     std::optional<Table> table = Answer(report, request, *run, notes);
-    const size_t limit = request.view.limit;
+    const auto limit = static_cast<size_t>(request.view.limit.value_or(0));
     if (table && limit != 0 && table->rows.size() > limit) table->rows.resize(limit);
     return table;
   };

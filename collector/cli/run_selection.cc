@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -86,6 +87,12 @@ void AddSelectionOptions(Arguments* app, RunSelection* selection) {
 }
 
 bool SelectOfRun(const RunSelection& selection, Run* run, std::vector<std::string>* notes) {
+  if (std::any_of(run->traces.begin(), run->traces.end(),
+                  [](const Trace& trace) { return trace.origin == TraceOrigin::kExecution; })) {
+    notes->push_back(
+        "times are made up, and rates with them: an execution trace has none, and its operators "
+        "stand in their order");
+  }
   const int64_t first_event = selection.window.empty() ? 0 : FirstRealtime(*run);
   return SelectJob(selection.job, run, notes) &&
          (selection.ranks.empty() || SelectRanks(selection.ranks, run)) &&

@@ -30,9 +30,9 @@ std::string Text(const Table& table, const TableView& view, size_t limit) {
 }  // namespace
 
 void AddViewOptions(Arguments* app, TableView* view) {
-  app->Add("--limit", &view->limit, "at most this many rows; 0: all")
-      .From(0, 1'000'000'000)
-      .ShowsDefault();
+  app->Add("--limit", &view->limit,
+           "at most this many rows; 0: all. Default: all, and 10 of each where text shows several")
+      .From(0, 1'000'000'000);
   app->Add("--where", &view->where,
            "only rows for which COLUMN OP VALUE holds (= != < <= > >= ~ !~); may be repeated")
       .Repeatable();

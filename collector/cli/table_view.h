@@ -14,7 +14,7 @@ namespace ranktap::collector {
 
 struct TableView {
   Format format = Format::kText;
-  size_t limit = 0;  // 0: all rows
+  std::optional<int64_t> limit;  // 0: all rows; none: not said
   std::vector<std::string> where, columns;
   std::string sort_by, time_unit = "auto";
   std::optional<int64_t> width;  // 0: as wide as it gets; none: the terminal's

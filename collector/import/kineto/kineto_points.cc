@@ -75,6 +75,7 @@ std::set<std::string> KinetoTables::Processes() const {
   for (const auto& [thread, writer] : writers_) {
     if (of_host[writer]) processes.insert(thread.substr(0, thread.find('/')));
   }
+  for (const std::string& device : devices_) processes.erase(device);
   return processes;
 }
 

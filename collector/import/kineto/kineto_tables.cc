@@ -212,6 +212,10 @@ void KinetoTables::AddCall(const KinetoEvent& event, Span span, proto::ApiDomain
   calls.api.push_back(ApiOf(event, domain));
   calls.writer.push_back(WriterOf(event));
   SetOptional(&calls.external_id, row, ExternalIdOf(event));
+  // MTIA's devices record waits of their own in the category of the host's calls.
+  if (event.has(Arg::kDevice) && event.args[static_cast<size_t>(Arg::kDevice)] == event.pid) {
+    devices_.emplace(event.pid);
+  }
 }
 
 void KinetoTables::AddWork(const KinetoEvent& event, Span span, DeviceWork* work) {

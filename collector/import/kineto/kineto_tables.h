@@ -70,6 +70,7 @@ class KinetoTables {
   Interner names_;
   std::map<std::string, uint64_t> skipped_;
   std::unordered_map<std::string, uint16_t> writers_;  // by "pid/tid" as written
+  std::set<std::string> devices_;  // that stand as processes with calls, by pid as written
   std::string last_pid_, last_tid_;
   uint16_t last_writer_ = 0;
   bool has_last_writer_ = false;

@@ -15,9 +15,10 @@ namespace ranktap::collector {
 constexpr uint32_t BitOf(Cause cause) { return 1u << static_cast<uint32_t>(cause); }
 
 // Nothing runs on any device of the rank, and capture was on.
-inline constexpr uint32_t kIdleCauses =
-    BitOf(Cause::kCheckpoint) | BitOf(Cause::kCollection) | BitOf(Cause::kDataLoading) |
-    BitOf(Cause::kSync) | BitOf(Cause::kHost) | BitOf(Cause::kLatency) | BitOf(Cause::kDependency);
+inline constexpr uint32_t kIdleCauses = BitOf(Cause::kCheckpoint) | BitOf(Cause::kCollection) |
+                                        BitOf(Cause::kDataLoading) | BitOf(Cause::kCapture) |
+                                        BitOf(Cause::kSync) | BitOf(Cause::kHost) |
+                                        BitOf(Cause::kLatency) | BitOf(Cause::kDependency);
 
 // What would go if the advice were followed. The engine (find_insights.h) counts of it only what
 // the critical path bears in counted steps, so a rule may name all that it sees.

@@ -39,6 +39,7 @@ Explained PausesOfHost(const Trace& trace) {
   pauses.Add(Cause::kCheckpoint, PhaseIntervals(trace, proto::kCheckpointPhase));
   pauses.Add(Cause::kCollection, PhaseIntervals(trace, proto::kCollectionPhase));
   pauses.Add(Cause::kDataLoading, DataLoading(trace));
+  pauses.Add(Cause::kCapture, GraphCaptures(trace));
   return pauses;
 }
 

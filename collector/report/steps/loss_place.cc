@@ -58,6 +58,8 @@ std::string_view NameOfPhase(Cause phase) {
       return "in saving a checkpoint";
     case Cause::kCollection:
       return "in garbage collection";
+    case Cause::kCapture:
+      return "in the capture of a CUDA graph";
     default:
       return "";
   }

@@ -42,7 +42,7 @@ void FindCause(const std::vector<RankWaterfall>& waterfalls, Straggler* straggle
   for (const Cause cause :
        {Cause::kCompute, Cause::kMemory, Cause::kDataLoading, Cause::kSync, Cause::kHost,
         Cause::kLatency, Cause::kDependency, Cause::kCheckpoint, Cause::kCollection,
-        Cause::kOptimizer, Cause::kBackward, Cause::kForward}) {
+        Cause::kCapture, Cause::kOptimizer, Cause::kBackward, Cause::kForward}) {
     std::vector<double> others;
     for (size_t t = 0; t < waterfalls.size(); ++t) {
       if (t != straggler->trace && waterfalls[t].counted > 0) {
@@ -77,7 +77,10 @@ const ColumnsOf<Line> kColumns = {
     {"steps", Unit::kCount, [](const Line& line) { return static_cast<int64_t>(line.found.steps); },
      Shown::kDetail},
     {"kind", Unit::kText,
-     [](const Line& line) { return line.found.persistent ? "persistent" : "transient"; }},
+     [](const Line& line) {
+       if (line.found.steps < 2) return Cell();  // nobody can know
+       return Cell(std::string(line.found.persistent ? "persistent" : "transient"));
+     }},
     {"cause", Unit::kText,
      [](const Line& line) {
        return line.found.cause ? Cell(std::string(NameOf(*line.found.cause))) : Cell();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "collector/analysis/backlog.h"
 #include "collector/analysis/device_timeline.h"
 #include "collector/analysis/each_trace.h"
 #include "collector/analysis/numbers/interval_set.h"
@@ -33,19 +34,22 @@ bool Differ(int64_t a, int64_t b, double tolerable, int64_t whole) {
 }
 
 struct Compute {
-  int64_t in_steps = 0;  // as *temporal* counts it
-  int64_t launched_by_steps = 0;
+  int64_t in_steps = 0;           // as *temporal* counts it
+  int64_t launched_by_steps = 0;  // and before them, where it ran in their time
   int64_t all = 0;
 };
 
 Compute ComputeOf(const Trace& trace, const std::vector<Interval>& steps) {
   const StepList& on_host = DetectSteps(trace);
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  const Backlog& backlog = BacklogOf(trace);
   StepFinder finder(trace, on_host);
   std::vector<Interval> launched;
   for (const DeviceSpan& span : spans) {
-    if (span.kind != WorkKind::kCompute || finder.IndexOf(span) < 0) continue;
-    launched.emplace_back(span.start, span.end);
+    if (span.kind != WorkKind::kCompute) continue;
+    const bool is_theirs = backlog.Holds(span) ? !Within(steps, span.start, span.end).empty()
+                                               : finder.IndexOf(span) >= 0;
+    if (is_theirs) launched.emplace_back(span.start, span.end);
   }
   const std::vector<Interval> all = MergedIntervals(spans, WorkKind::kCompute);
   return {Length(Intersection(all, steps)), Length(Merged(std::move(launched))), Length(all)};

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "collector/analysis/backlog.h"
 #include "collector/analysis/device_timeline.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
@@ -33,16 +34,27 @@ std::string DescribeStraggler(const Run& run, const Straggler& straggler) {
         ", which spends {} a step more than they do on {}", FormatNs(straggler.excess_ns),
         *straggler.cause == Cause::kHost ? "the host's own work" : NameOf(*straggler.cause));
   }
-  return text + (straggler.persistent ? "" : " (in some steps only)");
+  return text + (straggler.persistent || straggler.steps < 2 ? "" : " (in some steps only)");
 }
 
-// Of the work on devices: a file without the host's calls.
-bool HasNoLaunches(const Run& run) {
-  return std::none_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
+// Why nobody can say whether the host was late; empty: most of the work has its launch.
+std::string_view WhyHostIsNotKnown(const Run& run) {
+  size_t known = 0, unknown = 0;
+  for (const Trace& trace : run.traces) {
+    const Column<uint32_t>& launches = trace.kernels.launch;
+    const auto without = static_cast<size_t>(std::count(launches.begin(), launches.end(), kNone));
+    known += launches.size() - without;
+    if (without == 0) continue;
     const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
-    return std::any_of(spans.begin(), spans.end(),
-                       [](const DeviceSpan& span) { return span.launch != kNone; });
-  });
+    const Backlog& backlog = BacklogOf(trace);
+    unknown += static_cast<size_t>(
+        std::count_if(spans.begin(), spans.end(), [&backlog](const DeviceSpan& span) {
+          return span.table == DeviceSpan::Table::kKernel && span.launch == kNone &&
+                 !backlog.Holds(span);
+        }));
+  }
+  if (unknown <= known) return "";
+  return known == 0 ? "no launches are recorded" : "most launches are not recorded";
 }
 
 // Not lost: what a rank without a device computes.
@@ -52,6 +64,7 @@ bool IsHostsWork(Cause cause) {
 
 std::vector<Loss> FindLosses(const Run& run, const std::vector<RankWaterfall>& waterfalls,
                              const std::vector<Straggler>& stragglers, int64_t ranks) {
+  const std::string_view why_not_known = WhyHostIsNotKnown(run);
   std::vector<Loss> losses;
   for (size_t c = 1; c < kCauses; ++c) {
     const auto cause = static_cast<Cause>(c);
@@ -74,8 +87,8 @@ std::vector<Loss> FindLosses(const Run& run, const std::vector<RankWaterfall>& w
       loss.trace = stragglers[0].trace;
       loss.finding = DescribeStraggler(run, stragglers[0]);
       loss.blames = true;
-    } else if (cause == Cause::kHost && HasNoLaunches(run)) {
-      loss.finding = "an idle device, why is not known: no launches are recorded";
+    } else if (cause == Cause::kHost && !why_not_known.empty()) {
+      loss.finding = fmt::format("an idle device, why is not known: {}", why_not_known);
     } else {
       loss.finding = DescribeLoss(cause);
     }
@@ -267,6 +280,23 @@ Verdict JudgeDevices(const Run& run, const std::vector<RankWaterfall>& waterfall
   return verdict;
 }
 
+// Empty: the run's files hold times.
+std::string WhyNoTimes(const Run& run) {
+  for (const Trace& trace : run.traces) {
+    if (trace.origin != TraceOrigin::kExecution) continue;
+    return fmt::format(
+        "an execution trace has no times, and {} has nothing else; name torch.profiler's file of "
+        "the same steps beside it",
+        RankName(trace));
+  }
+  const bool is_memory = std::all_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
+    return trace.origin == TraceOrigin::kMemory;
+  });
+  return is_memory && !run.traces.empty()
+             ? "a file of the memory profiler says who held memory, and nothing of time"
+             : "";
+}
+
 struct Line {
   Loss loss;
   const Trace* trace = nullptr;
@@ -289,7 +319,12 @@ const ColumnsOf<Line> kColumns = {
 
 Verdict Judge(const Run& run) {
   if (const std::string jobs = DescribeJobs(run); !jobs.empty()) {
-    return {.sentence = fmt::format("No verdict: {}.", jobs), .refused = true, .disagrees = true};
+    return {
+        .sentence = fmt::format("No verdict: {}.", jobs), .refused = true, .nothing_missing = true};
+  }
+  if (const std::string why = WhyNoTimes(run); !why.empty()) {
+    return {
+        .sentence = fmt::format("No verdict: {}.", why), .refused = true, .nothing_missing = true};
   }
   if (const std::string missing = WhatIsMissing(run); !missing.empty()) {
     return {
@@ -304,7 +339,7 @@ Verdict Judge(const Run& run) {
   if (const std::string disagree = WhatDisagrees(run, waterfalls); !disagree.empty()) {
     return {.sentence = fmt::format("No verdict: {}: two ways to one number disagree.", disagree),
             .refused = true,
-            .disagrees = true};
+            .nothing_missing = true};
   }
   return AnythingRanOnADevice(run) ? JudgeDevices(run, waterfalls, mean)
                                    : JudgeHosts(run, waterfalls, mean);
@@ -321,7 +356,7 @@ Table TabulateVerdict(const Run& run, const ReportOptions&) {
   if (std::string ahead = DescribeHostAhead(run); !verdict.refused && !ahead.empty()) {
     table.notes.push_back(std::move(ahead));
   }
-  if (verdict.refused && !verdict.disagrees) {
+  if (verdict.refused && !verdict.nothing_missing) {
     table.notes.push_back("ranktap report RUN losses lists what is missing");
   }
   if (!verdict.refused) {

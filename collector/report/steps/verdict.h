@@ -24,10 +24,10 @@ struct Loss {
 
 struct Verdict {
   std::string sentence;
-  bool refused = false;      // shares of time would be wrong, or may be
-  bool disagrees = false;    // refused because two ways to one number do not meet
-  bool on_host = false;      // no device did anything: losses are what stops the host
-  std::vector<Loss> losses;  // the largest first; empty when refused
+  bool refused = false;          // shares of time would be wrong, or may be
+  bool nothing_missing = false;  // refused for another reason than what is missing
+  bool on_host = false;          // no device did anything: losses are what stops the host
+  std::vector<Loss> losses;      // the largest first; empty when refused
   int64_t mean_step = 0;
 };
 

@@ -14,6 +14,8 @@ std::string_view DescribeLoss(Cause cause) {
       return "an idle device while Python collects garbage";
     case Cause::kDataLoading:
       return "an idle device while the host loads data";
+    case Cause::kCapture:
+      return "an idle device while the host captures CUDA graphs";
     case Cause::kSync:
       return "an idle device after the host waited for it (synchronisation)";
     case Cause::kHost:
@@ -41,6 +43,8 @@ std::string_view DescribeHostsTime(Cause cause) {
       return "collecting garbage";
     case Cause::kDataLoading:
       return "waiting for data";
+    case Cause::kCapture:
+      return "capturing CUDA graphs";
     case Cause::kOptimizer:
       return "in the optimizer";
     case Cause::kBackward:

@@ -26,6 +26,7 @@ enum class Cause : uint8_t {
   kCheckpoint,   // idle; the next work was not launched yet; the host saved a checkpoint
   kCollection,   // the same; Python collected garbage
   kDataLoading,  // the same; the host was in the data loader
+  kCapture,      // the same; the host captured a CUDA graph, or made it ready to run
   kSync,         // idle and not launched; the host had been waiting for the device when it ran dry
   kHost,         // idle and not launched: the host was busy otherwise
   kLatency,      // idle for less than 30 us with the next work launched already
@@ -35,7 +36,7 @@ enum class Cause : uint8_t {
   kBackward,
   kForward,
 };
-inline constexpr size_t kCauses = 15;
+inline constexpr size_t kCauses = 16;
 std::string_view NameOf(Cause cause);
 
 using CauseTimes = std::array<int64_t, kCauses>;

@@ -126,6 +126,7 @@ const CAUSE_MEANING = {
   'checkpoint': 'idle: the host saved a checkpoint',
   'garbage collection': 'idle: Python collected garbage',
   'data loading': 'idle: the host was in the data loader',
+  'graph capture': 'idle: the host captured a CUDA graph',
   'sync': 'idle: the host had waited for the device and launched nothing',
   'host': 'idle: the host was busy otherwise and launched too late',
   'kernel latency': 'idle for less than 30 µs with the next work launched already',

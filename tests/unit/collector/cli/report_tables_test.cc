@@ -87,6 +87,28 @@ TEST_F(ReportTables, OperatorsAreSortedByAnyColumnAndByTorchsKeys) {
   }
 }
 
+TEST_F(ReportTables, SeveralTablesShowTenRowsEachAsTextAndAllOtherwise) {
+  std::ofstream file(directory_ / "t.json");
+  file << R"({"traceEvents":[)";
+  for (int i = 0; i < 12; ++i) {
+    file << (i > 0 ? "," : "") << Operator("aten::op" + std::to_string(i), 10 * i, 5, "[2]");
+  }
+  file << "]}";
+  file.close();
+  const auto rows = [this] {
+    size_t count = 0;
+    for (size_t at = 0; (at = said_.find("aten::op", at)) != said_.npos; ++at) ++count;
+    return count;
+  };
+  ASSERT_EQ(Report({"steps"}), kSuccess) << complained_;
+  EXPECT_EQ(rows(), 10u);
+  EXPECT_THAT(said_, HasSubstr("... and 2 more"));
+  ASSERT_EQ(Report({"steps", "--limit", "0"}), kSuccess) << complained_;
+  EXPECT_EQ(rows(), 12u);
+  ASSERT_EQ(Report({"steps", "--format", "json"}), kSuccess) << complained_;
+  EXPECT_EQ(rows(), 12u);
+}
+
 TEST_F(ReportTables, AColumnThatIsNoneIsAnErrorThatNamesThoseThatAre) {
   EXPECT_EQ(Report({"--sort", "nonsense"}), kWrongUsage);
   EXPECT_THAT(complained_, HasSubstr("no column 'nonsense' in ops; it has rank, name, self_cpu"));

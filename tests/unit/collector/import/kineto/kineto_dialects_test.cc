@@ -231,5 +231,14 @@ TEST(KinetoDialects, RanksThatSomebodyJoinedAreNotReadAsOne) {
   EXPECT_THAT(one.traces[0].damage[0].what, HasSubstr("something follows the end of the trace"));
 }
 
+TEST(KinetoDialects, WaitsThatADeviceOfMtiaRecordsItselfAreNoSecondRank) {
+  const std::string wait =
+      R"({"ph":"X","cat":"mtia_runtime","name":"synchronize","pid":17,"tid":3568,"ts":500,"dur":1,)"
+      R"("args":{"correlation":1000000000,"device":17,"stream_id":102}})";
+  const collector::Run run = OpenText(File("", Launches(10) + "," + wait));
+  EXPECT_EQ(run.traces.at(0).kernels.size(), 20u);
+  EXPECT_EQ(run.traces[0].api_calls.size(), 21u);
+}
+
 }  // namespace
 }  // namespace ranktap::collector

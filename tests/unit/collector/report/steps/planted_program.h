@@ -62,6 +62,23 @@ class Program {
     calls.writer.push_back(0);
     Reach(launched, end);
   }
+  // A call that launches nothing.
+  void AddCall(std::string_view name, int64_t start, int64_t end) {
+    const auto known = std::find(apis_.begin(), apis_.end(), name);
+    const auto api = static_cast<uint32_t>(known - apis_.begin()) + 2;  // after cudaLaunchKernel
+    if (known == apis_.end()) {
+      apis_.emplace_back(name);
+      trace().dictionary.AppendApi(
+          {.domain = proto::ApiDomain::kRuntime, .cbid = 100 + api, .name = std::string(name)});
+    }
+    ApiCalls& calls = trace().api_calls;
+    calls.start.push_back(start);
+    calls.end.push_back(end);
+    calls.correlation.push_back(static_cast<uint32_t>(calls.size()));
+    calls.api.push_back(api);
+    calls.writer.push_back(0);
+    Reach(start, end);
+  }
   void AddOperator(std::string_view name, int64_t start, int64_t end,
                    OperatorKind kind = OperatorKind::kOperator) {
     Operators& ops = trace().operators;
@@ -105,7 +122,7 @@ class Program {
   }
 
   Run run_;
-  std::vector<std::string> strings_, domains_;
+  std::vector<std::string> strings_, domains_, apis_;
 };
 
 }  // namespace ranktap::collector

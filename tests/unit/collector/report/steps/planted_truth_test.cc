@@ -177,6 +177,20 @@ TEST(PlantedTruth, GarbageCollectionWhileTheDeviceWaitsIsNamed) {
             "Python collects garbage.");
 }
 
+TEST(PlantedTruth, AHostThatCapturesGraphsIsNotCalledLate) {
+  Program program;
+  for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
+    program.AddStep(at, at + 10 * kMs);
+    program.AddCall("cudaStreamBeginCapture", at, at + 1'000);
+    program.AddCall("cudaStreamEndCapture", at + 4 * kMs, at + 5 * kMs);
+    program.AddCall("cudaGraphInstantiateWithFlags", at + 5 * kMs, at + 6 * kMs);
+    program.AddKernel(at + 6 * kMs, at + 6 * kMs, at + 10 * kMs);
+  }
+  EXPECT_EQ(Judge(program.run()).sentence,
+            "The largest loss is 6.000 ms of each 10.00 ms step (60.0 %): an idle device while the "
+            "host captures CUDA graphs.");
+}
+
 TEST(PlantedTruth, AHostThatRunsAheadIsNoLossAndStepsAreTheDevices) {
   // Each step launches 10 ms of work in 2 ms; nobody waits before the end.
   Program program;
@@ -200,6 +214,62 @@ TEST(PlantedTruth, AHostThatRunsAheadIsNoLossAndStepsAreTheDevices) {
       << table.notes[0];
 }
 
+// Three steps launch 10 ms of work in 2 ms each; their device has 30 ms to do when the window
+// begins.
+TEST(PlantedTruth, WorkLaunchedBeforeTheWindowIsOfNoStep) {
+  Program program;
+  program.trace().origin = TraceOrigin::kKineto;
+  for (int64_t i = 0; i < 30; ++i) {
+    program.AddKernel(0, i * kMs, (i + 1) * kMs);
+    program.trace().kernels.launch.back() = kNone;
+  }
+  for (int64_t i = 0; i < 3; ++i) {
+    program.AddStep(i * 2 * kMs, (i + 1) * 2 * kMs);
+    program.AddKernel(i * 2 * kMs, (30 + i * 10) * kMs, (40 + i * 10) * kMs);
+  }
+  const DeviceSteps& steps = StepsOnDevice(program.trace());
+  ASSERT_EQ(steps.list.size(), 3u);
+  for (int64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(steps.list[static_cast<size_t>(i)].start, (30 + i * 10) * kMs) << i;
+    EXPECT_EQ(steps.list[static_cast<size_t>(i)].end, (40 + i * 10) * kMs) << i;
+  }
+  EXPECT_EQ(Judge(program.run()).sentence,
+            "No loss is worth more than 1 % of each 10.00 ms step: the devices compute 100.0 % of "
+            "the time.");
+  const Table table = TabulateSteps(program.run(), {});
+  for (size_t row = 0; row < 3; ++row) EXPECT_EQ(CellAt<int64_t>(table, row, "kernels"), 1) << row;
+}
+
+// The host prepares the next batch on a stream of its own, long before its step's work can run.
+TEST(PlantedTruth, WorkOnASideStreamMovesNoStep) {
+  Program program;
+  program.trace().lanes.push_back({0, 1, 8});
+  for (int64_t i = 0; i < 5; ++i) {
+    program.AddStep(i * 2 * kMs, (i + 1) * 2 * kMs);
+    program.AddKernel(i * 2 * kMs, i * 2 * kMs, i * 2 * kMs + kMs / 2);
+    program.trace().kernels.lane.back() = 1;
+    program.AddKernel(i * 2 * kMs, i * 10 * kMs, (i + 1) * 10 * kMs);
+  }
+  const DeviceSteps& steps = StepsOnDevice(program.trace());
+  for (int64_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(steps.list[static_cast<size_t>(i)].start, i * 10 * kMs) << i;
+    EXPECT_EQ(steps.list[static_cast<size_t>(i)].end, (i + 1) * 10 * kMs) << i;
+  }
+}
+
+// Nobody knows who launched the work of the first step: it may be of any.
+TEST(PlantedTruth, WorkOfAStepWhoseLaunchesAreMissingIsNotTakenForEarlierWork) {
+  Program program;
+  for (int64_t i = 0; i < 3; ++i) {
+    program.AddStep(i * 10 * kMs, (i + 1) * 10 * kMs);
+    program.AddKernel(i * 10 * kMs, i * 10 * kMs, (i + 1) * 10 * kMs);
+  }
+  program.trace().kernels.launch[0] = kNone;
+  const Table table = TabulateSteps(program.run(), {});
+  ASSERT_EQ(table.rows.size(), 3u);
+  for (size_t row = 0; row < 3; ++row) EXPECT_EQ(CellAt<int64_t>(table, row, "kernels"), 1) << row;
+}
+
 TEST(PlantedTruth, WhereTheHostWaitsAtEachStepsEndStepsAreTheHosts) {
   Program program;
   for (int64_t i = 0; i < 5; ++i) {
@@ -213,6 +283,32 @@ TEST(PlantedTruth, WhereTheHostWaitsAtEachStepsEndStepsAreTheHosts) {
     EXPECT_EQ(device.list[i].start, host.list[i].start);
     EXPECT_EQ(device.list[i].end, host.list[i].end);
   }
+}
+
+TEST(PlantedTruth, WhoIsLateIsNotSaidWhereMostLaunchesAreMissing) {
+  Program program;
+  program.trace().origin = TraceOrigin::kKineto;
+  for (int64_t i = 0; i < 6; ++i) {
+    program.AddStep(i * 10 * kMs, (i + 1) * 10 * kMs);
+    program.AddKernel(i * 10 * kMs + 8 * kMs, i * 10 * kMs + 8 * kMs, (i + 1) * 10 * kMs);
+    if (i > 1) program.trace().kernels.launch.back() = kNone;
+  }
+  EXPECT_NE(Judge(program.run())
+                .sentence.find("an idle device, why is not known: most launches are not recorded"),
+            std::string::npos)
+      << Judge(program.run()).sentence;
+}
+
+TEST(PlantedTruth, AFileWithoutTimesGetsNoVerdict) {
+  Program program;
+  for (int64_t i = 0; i < 5; ++i) program.AddStep(i * 10 * kMs, (i + 1) * 10 * kMs);
+  program.trace().origin = TraceOrigin::kExecution;
+  EXPECT_EQ(Judge(program.run()).sentence,
+            "No verdict: an execution trace has no times, and process.trace has nothing else; name "
+            "torch.profiler's file of the same steps beside it.");
+  program.trace().origin = TraceOrigin::kMemory;
+  EXPECT_EQ(Judge(program.run()).sentence,
+            "No verdict: a file of the memory profiler says who held memory, and nothing of time.");
 }
 
 TEST(PlantedTruth, OfTwoStepsTheLongerIsNoWarmUp) {

@@ -99,6 +99,29 @@ TEST(Stragglers, OnceLateInTwoStepsIsNoHabit) {
   EXPECT_EQ(CellAt<std::string>(table, 0, "kind"), "transient");
 }
 
+TEST(Stragglers, OfOneStepNobodyKnowsWhetherItIsAHabit) {
+  SyntheticJob job({.steps = 1, .late = {{.rank = 1, .ns = 3'000'000}}});
+  for (Trace& trace : job.run().traces) {
+    trace.dictionary.AppendString("ProfilerStep#4");
+    Operators& ops = trace.operators;
+    ops.start.push_back(trace.first_ns);
+    ops.end.push_back(trace.last_ns);
+    ops.name.push_back(SyntheticJob::kDataName + 1);
+    ops.writer.push_back(0);
+    ops.kind.push_back(static_cast<uint8_t>(OperatorKind::kAnnotation));
+    ops.parent.push_back(kNone);
+  }
+  const Table table = TabulateStragglers(job.run(), {});
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(CellAt<int64_t>(table, 0, "steps"), 1);
+  const auto kind = std::find_if(table.columns.begin(), table.columns.end(),
+                                 [](const TableColumn& each) { return each.name == "kind"; });
+  EXPECT_EQ(table.rows[0][static_cast<size_t>(kind - table.columns.begin())], Cell());
+  const std::string sentence = Judge(job.run()).sentence;
+  EXPECT_NE(sentence.find("the other ranks wait for rank 1"), std::string::npos) << sentence;
+  EXPECT_EQ(sentence.find("in some steps only"), std::string::npos) << sentence;
+}
+
 TEST(Stragglers, OneThatIsLateInTwoStepsOfTwentyIsTransient) {
   SyntheticJob job(
       {.steps = 20, .late = {{.rank = 1, .ns = 300'000, .first_step = 5, .last_step = 6}}});
