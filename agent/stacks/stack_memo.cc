@@ -39,9 +39,8 @@ bool StillHolds(StackMemo::Entry& entry) {
 }  // namespace
 
 StackMemo::Entry* StackMemo::Find(uint64_t sp, uint64_t hint, uint32_t generation) {
-  const uint32_t* set = SetFor(sp, hint);
-  for (uint32_t way = 0; way < kWays; ++way) {
-    if (set[way] == 0) continue;
+  const uint16_t* set = SetFor(sp, hint);
+  for (uint32_t way = 0; way < kWays && set[way] != 0; ++way) {
     auto* entry = reinterpret_cast<Entry*>(&words_[set[way] - 1]);
     if (entry->sp == sp && entry->hint == hint && entry->generation == generation &&
         StillHolds(*entry)) {
@@ -77,10 +76,13 @@ bool StackMemo::Keep(uint64_t sp, uint64_t hint, uint32_t generation, const RawS
     values[i] = stack.ips[first + i];
     slots[i] = static_cast<uint16_t>((stack.slots[first + i] - sp) / 8);
   }
-  uint32_t* set = SetFor(sp, hint);
-  uint32_t* way = std::find(set, set + kWays, 0u);
-  if (way == set + kWays) way = set + next_way_[(set - index_[0]) / kWays]++ % kWays;
-  *way = used_words_ + 1;
+  uint16_t* set = SetFor(sp, hint);
+  uint16_t* way = std::find(set, set + kWays, 0u);
+  if (way == set + kWays) {
+    random_ = random_ * 1664525 + 1013904223;
+    way = set + (random_ >> 16) % kWays;
+  }
+  *way = static_cast<uint16_t>(used_words_ + 1);
   used_words_ += words;
   return true;
 }

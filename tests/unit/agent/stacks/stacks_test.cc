@@ -265,6 +265,49 @@ TEST(StackMemoTest, BelievesAStackForAsLongAsItsSlotsHoldIt) {
   EXPECT_EQ(found(1, 1), 99u);
 }
 
+// Stacks with one sp and one hint: a function that calls one API from several of its lines.
+class CallsOfOneFunction {
+ public:
+  CallsOfOneFunction() { memo_->Clear(); }
+  // Calls from each of the lines in turn, `rounds` times. How many the memo knew in the last round.
+  int KnownInLastRound(uint64_t lines, int rounds) {
+    int known = 0;
+    for (int round = 0; round < rounds; ++round) {
+      known = 0;
+      for (uint64_t line = 0; line < lines; ++line) known += Call(line) ? 1 : 0;
+    }
+    return known;
+  }
+
+ private:
+  bool Call(uint64_t line) {
+    words_[3] = 0x1000 + line;
+    const auto sp = reinterpret_cast<uint64_t>(words_);
+    const auto ref = static_cast<proto::ArenaRef>(line + 1);
+    if (const StackMemo::Entry* entry = memo_->Find(sp, 1, 1)) {
+      EXPECT_EQ(entry->stack, ref);
+      return true;
+    }
+    RawStack stack{};
+    stack.frames = 2;
+    stack.ips[0] = words_[3];
+    stack.slots[0] = sp + 3 * 8;
+    stack.ips[1] = words_[7];
+    stack.slots[1] = sp + 7 * 8;
+    EXPECT_TRUE(memo_->Keep(sp, 1, 1, stack, ref));
+    return false;
+  }
+
+  std::unique_ptr<StackMemo> memo_ = std::make_unique<StackMemo>();
+  uint64_t words_[8] = {};
+};
+
+TEST(StackMemoTest, KnowsEachOfManyCallsFromOneFunction) {
+  EXPECT_EQ(CallsOfOneFunction().KnownInLastRound(8, 2), 8);
+  // More than it has room for put out some of each other, and not all.
+  EXPECT_GT(CallsOfOneFunction().KnownInLastRound(10, 50), 2);
+}
+
 TEST(StackMemoTest, StaysWithinItsMemory) {
   const auto memo = std::make_unique<StackMemo>();
   memo->Clear();
