@@ -247,7 +247,8 @@ constexpr ColumnMeaning kMeanings[] = {
     {"steps.total_ns", "of the step"},
     {"stragglers.cause", "what it takes longer for than the others"},
     {"stragglers.kind",
-     "persistent: late in two steps and at least half of them; else transient; empty: of one step"},
+     "persistent: late in two steps, in half of them, and twice as often as any other; else "
+     "transient; empty: of one step"},
     {"stragglers.steps", "that were looked at"},
     {"syncs.call", "that waits"},
     {"syncs.line", "of the program, where it waits; nothing: no Python stacks were recorded"},

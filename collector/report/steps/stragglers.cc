@@ -58,6 +58,14 @@ void FindCause(const std::vector<RankWaterfall>& waterfalls, Straggler* straggle
   }
 }
 
+// Of two ranks that take turns at random one is late in half of the steps: no habit of its own.
+bool IsPersistent(const Straggler& straggler, const std::vector<Straggler>& all, size_t steps) {
+  if (straggler.steps_late < kLeastLateSteps || straggler.steps_late * 2 < steps) return false;
+  return std::ranges::none_of(all, [&](const Straggler& other) {
+    return &other != &straggler && other.steps_late * 2 > straggler.steps_late;
+  });
+}
+
 struct Line {
   Straggler found;
   const Trace* trace = nullptr;
@@ -141,7 +149,7 @@ std::vector<Straggler> FindStragglers(const Run& run, const std::vector<Collecti
     all[t].trace = t;
     all[t].steps = steps;
     all[t].caused_wait_ns /= static_cast<int64_t>(std::max<size_t>(steps, 1));
-    all[t].persistent = all[t].steps_late >= kLeastLateSteps && all[t].steps_late * 2 >= steps;
+    all[t].persistent = IsPersistent(all[t], all, steps);
     FindCause(waterfalls, &all[t]);
     found.push_back(all[t]);
   }
@@ -149,6 +157,11 @@ std::vector<Straggler> FindStragglers(const Run& run, const std::vector<Collecti
     return a.caused_wait_ns > b.caused_wait_ns;
   });
   return found;
+}
+
+bool TakeTurns(const std::vector<Straggler>& stragglers) {
+  return stragglers.size() > 1 && stragglers[0].steps > 1 && !stragglers[0].persistent &&
+         stragglers[1].caused_wait_ns * 2 >= stragglers[0].caused_wait_ns;
 }
 
 Table TabulateStragglers(const Run& run, const ReportOptions&) {

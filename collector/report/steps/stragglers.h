@@ -18,7 +18,8 @@ struct Straggler {
   int64_t caused_wait_ns = 0;  // per step and waiting rank, in collectives it came last to
   int64_t last_arrivals = 0, collectives = 0;
   size_t steps_late = 0, steps = 0;  // steps in which it caused the most wait of all ranks
-  bool persistent = false;           // in at least half of the steps, and in two
+  // In at least half of the steps, and in two, and twice as often as any other rank.
+  bool persistent = false;
   // What it spends more time on than the median of the others, the most; and how much more.
   std::optional<Cause> cause;
   int64_t excess_ns = 0;
@@ -28,5 +29,9 @@ struct Straggler {
 // members; without clocks: all members of a collective end together.
 std::vector<Straggler> FindStragglers(const Run& run, const std::vector<CollectiveRun>& collectives,
                                       const std::vector<RankWaterfall>& waterfalls);
+
+// Of those that FindStragglers found: none has a habit, and two cause much the same. Nobody's
+// guilt.
+bool TakeTurns(const std::vector<Straggler>& stragglers);
 
 }  // namespace ranktap::collector

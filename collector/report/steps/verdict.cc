@@ -26,8 +26,13 @@ namespace {
 constexpr double kWorthSaying = 0.01;  // of the step
 constexpr size_t kPartsSaid = 3;
 
-std::string DescribeStraggler(const Run& run, const Straggler& straggler) {
+// stragglers: at least one.
+std::string DescribeStragglers(const Run& run, const std::vector<Straggler>& stragglers) {
+  const Straggler& straggler = stragglers[0];
   const std::string rank = RankName(run.traces[straggler.trace]);
+  if (TakeTurns(stragglers)) {
+    return fmt::format("the ranks wait for each other in turn, most for {}", rank);
+  }
   std::string text = fmt::format("the other ranks wait for {}", rank);
   if (straggler.cause) {
     text += fmt::format(
@@ -85,7 +90,7 @@ std::vector<Loss> FindLosses(const Run& run, const std::vector<RankWaterfall>& w
     if (loss.ns == 0) continue;
     if (cause == Cause::kWait && !stragglers.empty()) {
       loss.trace = stragglers[0].trace;
-      loss.finding = DescribeStraggler(run, stragglers[0]);
+      loss.finding = DescribeStragglers(run, stragglers);
       loss.blames = true;
     } else if (cause == Cause::kHost && !why_not_known.empty()) {
       loss.finding = fmt::format("an idle device, why is not known: {}", why_not_known);
@@ -183,10 +188,12 @@ Verdict JudgeHosts(const Run& run, const std::vector<RankWaterfall>& waterfalls,
     verdict.sentence += times + ".";
   }
   if (stragglers.empty() || !mean.IsWorthSaying(stragglers[0].caused_wait_ns)) return verdict;
-  const int64_t wait = stragglers[0].caused_wait_ns;
-  verdict.sentence +=
-      fmt::format(" In {} ({}) of it {}.", FormatNs(wait), FormatShare(wait, mean.ns),
-                  DescribeStraggler(run, stragglers[0]));
+  int64_t wait = stragglers[0].caused_wait_ns;
+  if (TakeTurns(stragglers)) {
+    for (size_t i = 1; i < stragglers.size(); ++i) wait += stragglers[i].caused_wait_ns;
+  }
+  verdict.sentence += fmt::format(" In {} ({}) of it {}.", FormatNs(wait),
+                                  FormatShare(wait, mean.ns), DescribeStragglers(run, stragglers));
   return verdict;
 }
 

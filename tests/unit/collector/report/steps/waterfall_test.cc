@@ -122,6 +122,23 @@ TEST(Stragglers, OfOneStepNobodyKnowsWhetherItIsAHabit) {
   EXPECT_EQ(sentence.find("in some steps only"), std::string::npos) << sentence;
 }
 
+TEST(Stragglers, RanksThatAreLateInTurnAreNobodysGuilt) {
+  SyntheticJob job({.steps = 20,
+                    .transfer_ns = 20'000,
+                    .syncs = false,
+                    .late = {{.rank = 1, .ns = 300'000, .first_step = 0, .last_step = 9},
+                             {.rank = 2, .ns = 280'000, .first_step = 10, .last_step = 19}}});
+  const Table table = TabulateStragglers(job.run(), {});
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_GE(CellAt<int64_t>(table, 0, "steps_late") * 2, CellAt<int64_t>(table, 0, "steps"));
+  EXPECT_EQ(CellAt<std::string>(table, 0, "kind"), "transient");
+  EXPECT_EQ(CellAt<std::string>(table, 1, "kind"), "transient");
+  const std::string sentence = Judge(job.run()).sentence;
+  EXPECT_NE(sentence.find("the ranks wait for each other in turn, most for rank 1"),
+            std::string::npos)
+      << sentence;
+}
+
 TEST(Stragglers, OneThatIsLateInTwoStepsOfTwentyIsTransient) {
   SyntheticJob job(
       {.steps = 20, .late = {{.rank = 1, .ns = 300'000, .first_step = 5, .last_step = 6}}});
