@@ -51,7 +51,7 @@ constexpr std::optional<StackPolicy> ParseStackPolicy(std::string_view name) {
 }
 
 // By which way the agent came into the process.
-enum class Door : uint8_t { kUnknown = 0, kEnvironment = 1, kPreload = 2, kAttach = 3 };
+enum class LoadedBy : uint8_t { kUnknown = 0, kEnvironment = 1, kPreload = 2, kAttach = 3 };
 
 // Why capture was off on purpose.
 enum class GapReason : uint8_t {

@@ -1,6 +1,6 @@
 // Which rank this process is, by what launchers put into the environment. A pure function: the
 // environment may change while the process lives (Ray and mp.spawn set RANK from Python), so it is
-// asked again at every door.
+// asked again at every entry.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // What a program does to itself that our threads, or one of our calls, would not live through:
 // seccomp, a time stamp counter that faults, a user namespace (which the kernel gives to programs
 // of one thread). Its calls of libc's prctl, syscall and unshare go through us.
-// A raw instruction, an address from dlsym, and a module that came after the last door are not
-// seen. Runs on: InstallConfinementHooks on the starting thread and at each later door; the hooks
-// on the program's.  May not: change what the calls do or return.
+// A raw instruction, an address from dlsym, and a module that came after the last installation are
+// not seen. Runs on: InstallConfinementHooks on the starting thread and at each later entry; the
+// hooks on the program's.  May not: change what the calls do or return.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@
 #include "agent/entry/capture_level.h"
 #include "agent/entry/confinement.h"
 #include "agent/entry/departure.h"
-#include "agent/entry/doors.h"
+#include "agent/entry/injection.h"
 #include "agent/entry/process_rank.h"
 #include "agent/sources/cupti/cupti_source.h"
 #include "agent/sources/source.h"
@@ -256,7 +256,7 @@ const char* StartSender(Running& running) {
   const std::string hello = EncodeHello({.session = running.session,
                                          .process = ReadProcessInfo(running.config.redact),
                                          .rank = FindRankAtStart(),
-                                         .door = DoorTaken(),
+                                         .loaded_by = AgentLoadedBy(),
                                          .level = running.config.level,
                                          .host_clock = g_host_clock,
                                          .segment_bytes = running.segment.bytes(),

@@ -1,6 +1,6 @@
 // The agent's life in a process: starts once, at the first CUDA or NVTX activity; ends with the
 // process; is inert in a fork child.
-// Runs on: the thread that comes first through a door (user thread, inside cuInit or the program's
+// Runs on: the thread that enters first (user thread, inside cuInit or the program's
 // first NVTX call); then the exiting thread, and the child's after a fork.
 // May not: block for long, touch the job's output, start anything in a constructor.
 #pragma once

@@ -227,7 +227,7 @@ SHOWN int InitializeInjectionNvtxExtension(void* module) {
 
 SHOWN int InitializeInjection(void) { return IsReady() ? g_agent.cuda() : 0; }
 
-// Python's door has to be there before the interpreter starts: in a Python program, and only where
+// Python's hook has to be there before the interpreter starts: in a Python program, and only where
 // somebody wants it, the agent is opened at once.
 __attribute__((constructor)) static void BeforeMain(void) {
   if (PySys_AddAuditHook == NULL || !IsSet("RANKTAP_PYTHON") || WhyNot() != NULL) return;

@@ -61,7 +61,7 @@ std::string EncodeHello(const HelloFields& fields) {
   hello.add_bytes(4, reinterpret_cast<const char*>(fields.session.data()), fields.session.size());
   hello.add_string(5, kVersion);
   AddProcess(hello, fields.process);
-  hello.add_enum(7, static_cast<int32_t>(fields.door));
+  hello.add_enum(7, static_cast<int32_t>(fields.loaded_by));
   hello.add_enum(8, static_cast<int32_t>(fields.level));
   AppendRank(fields.rank, bytes);
   {

@@ -28,7 +28,7 @@ struct HelloFields {
   std::span<const uint8_t> session;
   ProcessInfo process;
   RankIdentity rank;
-  proto::Door door;
+  proto::LoadedBy loaded_by;
   proto::Level level;
   proto::HostClockKind host_clock;
   uint64_t segment_bytes;

@@ -10,15 +10,16 @@
 #include <csignal>
 #include <cstdio>
 
-#include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
-#include "collector/cli/injection.h"
-#include "collector/cli/new_run.h"
-#include "collector/cli/service_notify.h"
 #include "collector/ingest/collector.h"
 #include "collector/ingest/monotonic_clock.h"
-#include "collector/ingest/public_socket.h"
-#include "collector/ingest/spool_adopter.h"
+#include "collector/ingest/net/public_socket.h"
+#include "collector/ingest/recovery/spool_adopter.h"
+#include "collector/launch/injection.h"
+#include "collector/launch/new_run.h"
+#include "collector/launch/service_notify.h"
+#include "collector/terminal/arguments.h"
+#include "collector/terminal/complain.h"
 #include "collector/version.h"
 
 namespace ranktap::collector {
@@ -151,7 +152,7 @@ int CollectUntilSignal(const CollectOptions& options) {
     Complain(socket.message());
     return kFailure;
   }
-  Result<RunShelf> shelf = RunShelf::Open(options.output, DescribeNewRun(options.level));
+  Result<RunRegistry> shelf = RunRegistry::Open(options.output, DescribeNewRun(options.level));
   if (!shelf) {
     Complain(shelf.message());
     return kFailure;

@@ -8,11 +8,6 @@
 
 namespace ranktap::collector {
 
-inline constexpr int kSuccess = 0;
-inline constexpr int kFailure = 1;
-inline constexpr int kWrongUsage = 2;
-inline constexpr int kNotTraced = 125;  // `run --require` has not started the command
-
 struct Command {
   std::string_view name;
   std::string_view help;  // one line
@@ -37,9 +32,5 @@ int ExportCommand(const std::vector<std::string>& arguments);
 int SqlCommand(const std::vector<std::string>& arguments);
 int MergeCommand(const std::vector<std::string>& arguments);
 int CompletionCommand(const std::vector<std::string>& arguments);
-
-// "ranktap: MESSAGE" on stderr.
-void Complain(std::string_view message);
-int Complained(std::string_view message, int status);  // the same; `status`
 
 }  // namespace ranktap::collector

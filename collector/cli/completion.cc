@@ -1,9 +1,10 @@
 // `ranktap completion bash|zsh|fish`: the script that teaches a shell our words.
 #include <cstdio>
 
-#include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/completion_text.h"
+#include "collector/terminal/arguments.h"
+#include "collector/terminal/complain.h"
 
 namespace ranktap::collector {
 

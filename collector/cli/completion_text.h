@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/cli/arguments.h"
+#include "collector/terminal/arguments.h"
 
 namespace ranktap::collector {
 

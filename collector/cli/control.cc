@@ -13,10 +13,11 @@
 
 #include "collector/cli/command.h"
 #include "collector/file/run_info.h"
-#include "collector/ingest/control_client.h"
+#include "collector/ingest/control/control_client.h"
 #include "collector/ingest/monotonic_clock.h"
 #include "collector/report/human_units.h"
 #include "collector/report/text/table_text.h"
+#include "collector/terminal/complain.h"
 
 namespace ranktap::collector {
 namespace {

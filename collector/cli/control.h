@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/cli/arguments.h"
+#include "collector/terminal/arguments.h"
 #include "ranktap/v1/status.pb.h"
 
 namespace ranktap::collector {

@@ -7,13 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
-#include "collector/cli/injection.h"
 #include "collector/doctor/finding.h"
 #include "collector/file/json.h"
+#include "collector/launch/injection.h"
 #include "collector/report/text/table_text.h"
 #include "collector/report/text/terminal.h"
+#include "collector/terminal/arguments.h"
+#include "collector/terminal/complain.h"
 #include "collector/version.h"
 
 namespace ranktap::collector {

@@ -7,23 +7,24 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "collector/analysis/roofline/roofline_rows.h"
-#include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/known_words.h"
-#include "collector/cli/later_runs.h"
-#include "collector/cli/progress_line.h"
 #include "collector/cli/run_selection.h"
 #include "collector/export/exporter.h"
 #include "collector/export/recorded_cycles.h"
 #include "collector/export/run_clock.h"
 #include "collector/export/split_export.h"
+#include "collector/facts/roofline/roofline_rows.h"
 #include "collector/file/printable.h"
 #include "collector/import/open_run.h"
 #include "collector/parquet/data_set.h"
 #include "collector/report/human_units.h"
 #include "collector/report/nearest_name.h"
 #include "collector/symbols/resolve_stacks.h"
+#include "collector/terminal/arguments.h"
+#include "collector/terminal/complain.h"
+#include "collector/terminal/later_runs.h"
+#include "collector/terminal/progress_line.h"
 #include "collector/trace/large_blocks.h"
 #include "collector/trace/work_progress.h"
 

@@ -10,9 +10,10 @@
 
 #include "collector/cli/command.h"
 #include "collector/cli/known_words.h"
-#include "collector/cli/output_style.h"
-#include "collector/cli/report_help.h"
 #include "collector/report/nearest_name.h"
+#include "collector/terminal/complain.h"
+#include "collector/terminal/output_style.h"
+#include "collector/terminal/report_help.h"
 #include "collector/version.h"
 
 namespace ranktap::collector {

@@ -7,13 +7,14 @@
 #include <filesystem>
 #include <map>
 
-#include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
-#include "collector/cli/progress_line.h"
 #include "collector/export/chrome/kineto_merge.h"
 #include "collector/export/exporter.h"
 #include "collector/import/importer.h"
 #include "collector/import/open_run.h"
+#include "collector/terminal/arguments.h"
+#include "collector/terminal/complain.h"
+#include "collector/terminal/progress_line.h"
 #include "collector/trace/large_blocks.h"
 #include "collector/trace/load/run_reader.h"
 #include "collector/trace/load/trace_loader.h"

@@ -7,9 +7,10 @@
 
 #include <filesystem>
 
-#include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
-#include "collector/cli/output_style.h"
+#include "collector/terminal/arguments.h"
+#include "collector/terminal/complain.h"
+#include "collector/terminal/output_style.h"
 
 namespace ranktap::collector {
 namespace {

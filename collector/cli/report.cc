@@ -7,20 +7,13 @@
 #include <cstdio>
 #include <set>
 
-#include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/known_words.h"
-#include "collector/cli/later_runs.h"
 #include "collector/cli/page.h"
-#include "collector/cli/pager.h"
-#include "collector/cli/progress_line.h"
 #include "collector/cli/report_data_set.h"
-#include "collector/cli/report_file.h"
-#include "collector/cli/report_help.h"
 #include "collector/cli/report_roofs.h"
 #include "collector/cli/report_summary.h"
 #include "collector/cli/run_selection.h"
-#include "collector/cli/table_view.h"
 #include "collector/import/open_run.h"
 #include "collector/report/framework/ignored_modules.h"
 #include "collector/report/jobs.h"
@@ -29,6 +22,14 @@
 #include "collector/report/run_filter.h"
 #include "collector/report/text/deepspeed_text.h"
 #include "collector/symbols/resolve_stacks.h"
+#include "collector/terminal/arguments.h"
+#include "collector/terminal/complain.h"
+#include "collector/terminal/later_runs.h"
+#include "collector/terminal/pager.h"
+#include "collector/terminal/progress_line.h"
+#include "collector/terminal/report_file.h"
+#include "collector/terminal/report_help.h"
+#include "collector/terminal/table_view.h"
 #include "collector/trace/large_blocks.h"
 
 namespace ranktap::collector {

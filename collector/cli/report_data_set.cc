@@ -8,6 +8,7 @@
 #include "collector/cli/command.h"
 #include "collector/file/printable.h"
 #include "collector/report/text/table_parquet.h"
+#include "collector/terminal/complain.h"
 
 namespace ranktap::collector {
 namespace {

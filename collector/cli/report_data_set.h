@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collector/cli/arguments.h"
 #include "collector/report/report.h"
+#include "collector/terminal/arguments.h"
 
 namespace ranktap::collector {
 

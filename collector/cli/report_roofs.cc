@@ -1,7 +1,8 @@
 #include "collector/cli/report_roofs.h"
 
-#include "collector/analysis/roofline/roofline_rows.h"
 #include "collector/cli/command.h"
+#include "collector/facts/roofline/roofline_rows.h"
+#include "collector/terminal/complain.h"
 
 namespace ranktap::collector {
 

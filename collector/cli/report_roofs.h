@@ -1,8 +1,8 @@
 // What a person may say of the roofs of *roofline*. A part of report.cc.
 #pragma once
 
-#include "collector/cli/arguments.h"
 #include "collector/report/options.h"
+#include "collector/terminal/arguments.h"
 
 namespace ranktap::collector {
 

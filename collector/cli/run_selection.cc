@@ -6,12 +6,12 @@
 #include <limits>
 #include <set>
 
-#include "collector/cli/command.h"
 #include "collector/export/run_clock.h"
 #include "collector/file/printable.h"
 #include "collector/report/human_units.h"
 #include "collector/report/jobs.h"
 #include "collector/report/run_filter.h"
+#include "collector/terminal/complain.h"
 
 namespace ranktap::collector {
 namespace {

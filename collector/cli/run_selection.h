@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/cli/arguments.h"
+#include "collector/terminal/arguments.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {

@@ -8,10 +8,11 @@
 #include <cstdio>
 #include <string_view>
 
-#include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/served_runs.h"
 #include "collector/file/run_info.h"
+#include "collector/terminal/arguments.h"
+#include "collector/terminal/complain.h"
 #include "collector/trace/large_blocks.h"
 
 namespace ranktap::collector {

@@ -9,13 +9,14 @@
 #include <optional>
 #include <set>
 
-#include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
-#include "collector/cli/sql_engine.h"
 #include "collector/export/exporter.h"
 #include "collector/file/printable.h"
 #include "collector/import/open_run.h"
+#include "collector/launch/sql_engine.h"
 #include "collector/parquet/data_set.h"
+#include "collector/terminal/arguments.h"
+#include "collector/terminal/complain.h"
 #include "collector/trace/large_blocks.h"
 
 namespace ranktap::collector {

@@ -4,12 +4,13 @@
 #include <charconv>
 #include <cmath>
 
-#include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/control.h"
 #include "collector/file/run_info.h"
 #include "collector/ingest/monotonic_clock.h"
 #include "collector/report/human_units.h"
+#include "collector/terminal/arguments.h"
+#include "collector/terminal/complain.h"
 
 namespace ranktap::collector {
 namespace {

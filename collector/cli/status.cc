@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/control.h"
 #include "collector/file/run_info.h"
 #include "collector/report/human_units.h"
 #include "collector/report/text/table_text.h"
 #include "collector/report/text/terminal.h"
+#include "collector/terminal/arguments.h"
+#include "collector/terminal/complain.h"
 
 namespace ranktap::collector {
 namespace {

@@ -1,7 +1,7 @@
 // `ranktap stop`: capture ends on all ranks of a job at the same instant.
-#include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/control.h"
+#include "collector/terminal/arguments.h"
 
 namespace ranktap::collector {
 

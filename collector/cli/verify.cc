@@ -7,11 +7,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/file/json.h"
 #include "collector/file/printable.h"
 #include "collector/report/human_units.h"
+#include "collector/terminal/arguments.h"
+#include "collector/terminal/complain.h"
 #include "collector/trace/load/run_reader.h"
 #include "collector/trace/load/trace_check.h"
 

@@ -10,13 +10,14 @@
 #include <optional>
 #include <sstream>
 
-#include "collector/cli/arguments.h"
 #include "collector/cli/command.h"
 #include "collector/cli/page.h"
-#include "collector/cli/report_file.h"
 #include "collector/cli/run_selection.h"
 #include "collector/file/file_descriptor.h"
 #include "collector/import/open_run.h"
+#include "collector/terminal/arguments.h"
+#include "collector/terminal/complain.h"
+#include "collector/terminal/report_file.h"
 #include "collector/trace/large_blocks.h"
 
 namespace ranktap::collector {

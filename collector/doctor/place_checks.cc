@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "collector/doctor/finding.h"
-#include "collector/ingest/public_socket.h"
+#include "collector/ingest/net/public_socket.h"
 #include "proto/spool.h"
 
 namespace ranktap::collector {

@@ -1,4 +1,4 @@
-// The last run: through which door each rank came, and what it lacked.
+// The last run: how the agent was loaded in each rank, and what it lacked.
 #include <fmt/core.h>
 
 #include <array>
@@ -83,8 +83,8 @@ std::string Joined(const std::vector<std::string>& names) {
 void AddEndings(const RunInfo& info, std::vector<Finding>* findings) {
   std::map<std::string, std::vector<std::string>> ways;
   for (const TraceInfo& trace : info.traces) {
-    ways[fmt::format("came in by {}, level {}, {}{}", trace.door, trace.level, NameOf(trace.status),
-                     trace.detail.empty() ? "" : ": " + trace.detail)]
+    ways[fmt::format("loaded by {}, level {}, {}{}", trace.loaded_by, trace.level,
+                     NameOf(trace.status), trace.detail.empty() ? "" : ": " + trace.detail)]
         .push_back(NameOfRank(trace));
   }
   for (const auto& [way, ranks] : ways) {
@@ -103,9 +103,9 @@ void AddNotes(const RunInfo& info, std::vector<Finding>* findings) {
   std::map<std::string, std::vector<std::string>> notes;
   for (const TraceInfo& trace : info.traces) {
     for (const std::string& note : trace.notes) notes[note].push_back(NameOfRank(trace));
-    if (trace.door == "environment") {
+    if (trace.loaded_by == "environment") {
       notes
-          ["came in by CUDA's and NVTX's variables alone: without LD_PRELOAD there is no hook for "
+          ["loaded by CUDA's and NVTX's variables alone: without LD_PRELOAD there is no hook for "
            "PyTorch"]
               .push_back(NameOfRank(trace));
     }

@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "collector/analysis/steps.h"
 #include "collector/export/run_clock.h"
+#include "collector/facts/steps.h"
 
 namespace ranktap::collector {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "collector/analysis/numbers/interval_union.h"
+#include "collector/facts/numbers/interval_union.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {

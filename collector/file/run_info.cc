@@ -18,8 +18,8 @@ using nlohmann::json;
 
 constexpr std::array<std::string_view, 5> kStatusNames = {"open", "closed", "died", "abandoned",
                                                           "write failed"};
-constexpr std::array<std::string_view, 4> kDoorNames = {"unknown", "environment", "preload",
-                                                        "attach"};
+constexpr std::array<std::string_view, 4> kLoadedByNames = {"unknown", "environment", "preload",
+                                                            "attach"};
 constexpr std::array<std::string_view, 6> kLevelNames = {"unknown", "dormant", "ranges",
                                                          "kernels", "full",    "counters"};
 
@@ -49,7 +49,7 @@ json ToJson(const TraceInfo& trace) {
   object["pid"] = trace.pid;
   object["host"] = trace.host;
   object["executable"] = trace.executable;
-  object["door"] = trace.door;
+  object["loaded_by"] = trace.loaded_by;
   object["level"] = trace.level;
   object["status"] = NameOf(trace.status);
   object["detail"] = trace.detail;
@@ -102,7 +102,8 @@ TraceInfo ParseTrace(const json& object) {
   Get(object, "pid", &trace.pid);
   Get(object, "host", &trace.host);
   Get(object, "executable", &trace.executable);
-  Get(object, "door", &trace.door);
+  Get(object, "door", &trace.loaded_by);  // its name before 0.2
+  Get(object, "loaded_by", &trace.loaded_by);
   Get(object, "level", &trace.level);
   std::string status;
   Get(object, "status", &status);
@@ -121,9 +122,9 @@ TraceInfo ParseTrace(const json& object) {
 
 std::string_view NameOf(TraceStatus status) { return kStatusNames[static_cast<size_t>(status)]; }
 
-std::string_view NameOf(v1::Door door) {
-  const auto index = static_cast<size_t>(door);
-  return index < kDoorNames.size() ? kDoorNames[index] : kDoorNames[0];
+std::string_view NameOf(v1::LoadedBy loaded_by) {
+  const auto index = static_cast<size_t>(loaded_by);
+  return index < kLoadedByNames.size() ? kLoadedByNames[index] : kLoadedByNames[0];
 }
 
 std::string_view NameOf(v1::Level level) {
@@ -149,7 +150,7 @@ void Describe(const v1::Hello& hello, TraceInfo* info) {
   info->pid = hello.process().pid();
   info->host = hello.process().host();
   info->executable = hello.process().executable();
-  info->door = NameOf(hello.door());
+  info->loaded_by = NameOf(hello.loaded_by());
   info->level = NameOf(hello.level());
   info->simulated = hello.simulated();
   info->notes.assign(hello.notes().begin(), hello.notes().end());

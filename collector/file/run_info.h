@@ -23,7 +23,7 @@ struct TraceInfo {
   std::string rank_origin;  // "RANK", "OMPI_COMM_WORLD_RANK", ...
   std::string session;      // hex
   uint32_t pid = 0;
-  std::string host, executable, door, level;
+  std::string host, executable, loaded_by, level;
   TraceStatus status = TraceStatus::kOpen;
   std::string detail;  // how it died, what could not be written
   bool simulated = false;
@@ -45,7 +45,7 @@ struct RunInfo {
 };
 
 std::string_view NameOf(TraceStatus status);
-std::string_view NameOf(v1::Door door);
+std::string_view NameOf(v1::LoadedBy loaded_by);
 std::string_view NameOf(v1::Level level);
 std::optional<v1::Level> LevelNamed(std::string_view name);
 

@@ -9,7 +9,7 @@
 
 #include "collector/ingest/device_sampler.h"
 #include "collector/ingest/server.h"
-#include "collector/ingest/trace_store.h"
+#include "collector/ingest/store/trace_store.h"
 
 namespace ranktap::collector {
 
@@ -20,7 +20,7 @@ class Collector {
   ~Collector();
 
   // Many runs, of many users if the options say so.
-  Collector(FileDescriptor listener, RunShelf shelf, ServerOptions options);
+  Collector(FileDescriptor listener, RunRegistry shelf, ServerOptions options);
 
   // Asks both threads for a sign of life; beats() counts the answers.
   void Beat();

@@ -12,16 +12,16 @@
 #include <vector>
 
 #include "collector/file/file_descriptor.h"
-#include "collector/ingest/closer.h"
-#include "collector/ingest/connections.h"
-#include "collector/ingest/control_service.h"
+#include "collector/ingest/control/control_service.h"
+#include "collector/ingest/control/level_plans.h"
 #include "collector/ingest/device_sampler.h"
-#include "collector/ingest/event_loop.h"
 #include "collector/ingest/ingest_log.h"
-#include "collector/ingest/level_plans.h"
+#include "collector/ingest/net/closer.h"
+#include "collector/ingest/net/connections.h"
+#include "collector/ingest/net/event_loop.h"
 #include "collector/ingest/server_options.h"
-#include "collector/ingest/sessions.h"
-#include "collector/ingest/trace_store.h"
+#include "collector/ingest/session/sessions.h"
+#include "collector/ingest/store/trace_store.h"
 #include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/status.pb.h"
 

@@ -21,8 +21,8 @@ struct ServerOptions {
   bool all_users = false;    // everybody's
   // Processes below this one are served whoever they have become (setpriv, gosu); 0: no.
   pid_t family_of = 0;
-  // A collector to come goes on where this one stops (RunShelf): processes that live on keep what
-  // is in their rings for it, and a new process may have files of an earlier one.
+  // A collector to come goes on where this one stops (RunRegistry): processes that live on keep
+  // what is in their rings for it, and a new process may have files of an earlier one.
   bool resumable = false;
   std::string log_path;         // empty: no log
   bool sample_devices = false;  // ask NVML once a second

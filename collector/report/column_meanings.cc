@@ -77,7 +77,7 @@ constexpr ColumnMeaning kMeanings[] = {
     {"diff_ns", "a step, RUN2 less RUN1"},
     {"difference", "ours less PyTorch's"},
     {"domain", "group of names"},
-    {"door", "way on which ranktap came into the process"},
+    {"loaded_by", "how the agent was loaded into the process: preload, environment or attach"},
     {"drain_cpu_ns", "of the thread that empties the rings"},
     {"drift_ppm", "that its clock runs faster than the reference's, millionths"},
     {"duration_ns", "how long"},

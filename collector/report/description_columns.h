@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "collector/analysis/numbers/describe.h"
+#include "collector/facts/numbers/describe.h"
 #include "collector/report/columns.h"
 
 namespace ranktap::collector {

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <type_traits>
 
-#include "collector/analysis/steps.h"
+#include "collector/facts/steps.h"
 #include "collector/report/cells.h"
 #include "collector/trace/launch_join.h"
 #include "collector/trace/operator_join.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "collector/analysis/numbers/interval_union.h"
+#include "collector/facts/numbers/interval_union.h"
 #include "collector/file/result.h"
 #include "collector/trace/run.h"
 

@@ -20,8 +20,8 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/device_timeline.h"
 #include "collector/export/exporter.h"
+#include "collector/facts/device_timeline.h"
 #include "collector/import/importers.h"
 #include "collector/report/report.h"
 #include "collector/trace/large_blocks.h"

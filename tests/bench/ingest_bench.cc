@@ -17,7 +17,7 @@
 #include <stdexcept>
 
 #include "collector/ingest/collector.h"
-#include "collector/ingest/private_socket.h"
+#include "collector/ingest/net/private_socket.h"
 #include "collector/trace/load/trace_check.h"
 #include "tests/bench/figure.h"
 #include "tests/fakes/fake_agent/fake_agent.h"

@@ -46,7 +46,7 @@ TEST(MessagesContractTest, Hello) {
                                                             .restart = 2,
                                                             .job = "job",
                                                             .origin = "RANK"},
-                                                   .door = proto::Door::kPreload,
+                                                   .loaded_by = proto::LoadedBy::kPreload,
                                                    .level = proto::Level::kKernels,
                                                    .host_clock = proto::HostClockKind::kTsc,
                                                    .segment_bytes = 1 << 25,
@@ -66,7 +66,7 @@ TEST(MessagesContractTest, Hello) {
   EXPECT_EQ(hello.process().start_realtime_ns(), 100u);
   EXPECT_EQ(hello.process().executable(), "/usr/bin/python3");
   EXPECT_EQ(hello.process().command_line(1), "train.py");
-  EXPECT_EQ(hello.door(), v1::DOOR_PRELOAD);
+  EXPECT_EQ(hello.loaded_by(), v1::LOADED_BY_PRELOAD);
   EXPECT_EQ(hello.level(), v1::LEVEL_KERNELS);
   EXPECT_EQ(hello.rank().rank(), 3u);
   EXPECT_EQ(hello.rank().local_rank(), 1u);
@@ -275,7 +275,7 @@ TEST(MessagesContractTest, Devices) {
 TEST(MessagesContractTest, TheSmallEnumsHaveTheSchemasNumbers) {
   EXPECT_EQ(static_cast<int>(proto::Level::kCounters), v1::LEVEL_COUNTERS);
   EXPECT_EQ(static_cast<int>(proto::Level::kDormant), v1::LEVEL_DORMANT);
-  EXPECT_EQ(static_cast<int>(proto::Door::kAttach), v1::DOOR_ATTACH);
+  EXPECT_EQ(static_cast<int>(proto::LoadedBy::kAttach), v1::LOADED_BY_ATTACH);
   EXPECT_EQ(static_cast<int>(proto::GapReason::kBudget), v1::Gap::REASON_BUDGET);
   EXPECT_EQ(static_cast<int>(proto::GapReason::kConfined), v1::Gap::REASON_CONFINED);
   EXPECT_EQ(static_cast<int>(proto::HostClockKind::kMonotonicRaw),

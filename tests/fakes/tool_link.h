@@ -1,7 +1,7 @@
 // What the stand-in's three libraries say to each other.
 //
 // libcuda holds the machine. libcudart and libcupti reach it through
-// cuGetExportTable(kMachineUuid), the door the vendor's libraries use among themselves, so that the
+// cuGetExportTable(kMachineUuid), the way the vendor's libraries use among themselves, so that the
 // exported names stay the vendor's. The three are always built together: nothing here is versioned.
 // Names (`const char*`) live for ever. Hooks are called on the thread that caused them, with no
 // lock of the machine held.

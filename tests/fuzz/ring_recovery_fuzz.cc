@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "collector/ingest/ring_recovery.h"
+#include "collector/ingest/recovery/ring_recovery.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/sample_frames.h"

@@ -5,8 +5,8 @@
 #include "collector/file/printable.h"
 #include "collector/file/run_info.h"
 #include "collector/file/trace_state.h"
-#include "collector/ingest/handshake.h"
-#include "collector/ingest/level_plans.h"
+#include "collector/ingest/control/level_plans.h"
+#include "collector/ingest/net/handshake.h"
 #include "tests/fuzz/edits.h"
 
 using namespace ranktap;

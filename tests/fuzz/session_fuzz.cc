@@ -1,7 +1,7 @@
 // What a session accepts, the trace's state can note: the writer thread relies on it. And a
 // checkpoint of whatever was noted can be restored.
 #include "collector/file/trace_state.h"
-#include "collector/ingest/session.h"
+#include "collector/ingest/session/session.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/sample_frames.h"
 

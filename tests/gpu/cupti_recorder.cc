@@ -113,7 +113,7 @@ void OnCall(void*, uint32_t domain, uint32_t cbid, const void* raw) {
 }
 
 void Finish() {
-  // The guest's buffers are its own to flush, and its code may be gone.
+  // The client's buffers are its own to flush, and its code may be gone.
   if (!g_recorder->yielded) (void)RecordedCupti().api.ActivityFlushAll(kFlushForced);
   const std::lock_guard lock(g_recorder->mutex);
   std::fclose(g_recorder->file);
@@ -198,11 +198,11 @@ void RecordBuffer(void* context, uint32_t stream, uint8_t* buffer, size_t valid_
   }
 }
 
-void RecordGuestCall(const std::string& text) {
+void RecordClientCall(const std::string& text) {
   if (g_recorder == nullptr) return;
   const uint64_t now = agent::ClockNs(CLOCK_MONOTONIC_RAW);
   const std::lock_guard lock(g_recorder->mutex);
-  Write(EntryKind::kGuestCall, &now, sizeof(now), text.data(), text.size());
+  Write(EntryKind::kClientCall, &now, sizeof(now), text.data(), text.size());
 }
 
 void YieldRecorder() {

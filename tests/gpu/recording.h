@@ -12,12 +12,12 @@ namespace ranktap::gpu {
 inline constexpr char kRecordingMagic[8] = {'R', 'T', 'C', 'R', 'E', 'C', '1', '\n'};
 
 enum class EntryKind : uint32_t {
-  kBuffer = 1,     // the valid bytes of one completed buffer
-  kString = 2,     // u64 pointer, then the text it stood for
-  kCallback = 3,   // CallbackEntry, then the function's name
-  kDropped = 4,    // u64 records
-  kGuestCall = 5,  // u64 CLOCK_MONOTONIC_RAW, then a CUPTI call of the program itself, as text
-  kCut = 6,        // from here on something was left out: the recording was full
+  kBuffer = 1,      // the valid bytes of one completed buffer
+  kString = 2,      // u64 pointer, then the text it stood for
+  kCallback = 3,    // CallbackEntry, then the function's name
+  kDropped = 4,     // u64 records
+  kClientCall = 5,  // u64 CLOCK_MONOTONIC_RAW, then a CUPTI call of the program itself, as text
+  kCut = 6,         // from here on something was left out: the recording was full
 };
 
 struct CallbackEntry {

@@ -39,7 +39,7 @@ struct Recording {
   std::map<uint64_t, std::string> strings;
   std::set<uint32_t> launches;  // correlation ids of recorded calls
   uint64_t dropped = 0;
-  std::vector<std::string> guest_calls;
+  std::vector<std::string> client_calls;
   bool cut = false;
 };
 
@@ -81,8 +81,8 @@ void Add(EntryKind kind, std::string content, Recording& recording) {
     case EntryKind::kDropped:
       recording.dropped += word;
       break;
-    case EntryKind::kGuestCall:
-      recording.guest_calls.push_back(content.substr(8));
+    case EntryKind::kClientCall:
+      recording.client_calls.push_back(content.substr(8));
       break;
     case EntryKind::kCut:
       recording.cut = true;
@@ -211,8 +211,8 @@ void ExpectSound(const std::string& path) {
   if (!recording.cut) {
     EXPECT_EQ(replayed.unjoined, 0u) << path << ": kernels without the call that launched them";
   }
-  // A guest asks for kinds that are none of ours.
-  if (recording.guest_calls.empty()) {
+  // A client asks for kinds that are none of ours.
+  if (recording.client_calls.empty()) {
     EXPECT_EQ(replayed.unknown, 0u) << path;
   }
 }
@@ -261,10 +261,10 @@ TEST(ReplayTest, RecordingsOnFileAreReadWholeCompressedAsTheyCame) {
   EXPECT_GE(found, 2) << "in " RANKTAP_RECORDINGS;
 }
 
-TEST(ReplayTest, ARecordingWithAGuestHasItsCallsInOrderAndTheKernelsOfBoth) {
+TEST(ReplayTest, ARecordingWithAClientHasItsCallsInOrderAndTheKernelsOfBoth) {
   Recording recording;
   ASSERT_TRUE(Load(RANKTAP_RECORDINGS "/stand-in-profiler.rec.gz", recording));
-  const std::vector<std::string>& calls = recording.guest_calls;
+  const std::vector<std::string>& calls = recording.client_calls;
   ASSERT_GE(calls.size(), 3u);
   EXPECT_EQ(calls.front(), "cuptiSubscribe() = 0");
   EXPECT_EQ(calls.back(), "cuptiUnsubscribe() = 0");

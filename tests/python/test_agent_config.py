@@ -1,5 +1,5 @@
 """The agent's configuration as our Python files get it: what C++ read, by its rules. Needs no PyTorch: an empty
-package of its name is enough for the door."""
+package of its name is enough for the hook."""
 import json
 import pathlib
 import tempfile

@@ -26,7 +26,7 @@ class GpuCheckTest(harness.TracedTest):
 
     def test_a_packed_tree_runs_every_check_and_two_calls_make_one_report(self):
         self._pack()
-        for checks in 'record,facts,basics,graphs,processes', 'guests,overhead,clocks':
+        for checks in 'record,facts,basics,graphs,processes', 'clients,overhead,clocks':
             done = self._check('--only', checks, '--models', 'mlp')
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         said = self._said()

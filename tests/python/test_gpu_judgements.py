@@ -9,7 +9,7 @@ import unittest
 from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gpu'))
-from check import guests, joins, overhead, report  # noqa: E402
+from check import clients, joins, overhead, report  # noqa: E402
 from check.base import Check, finished  # noqa: E402
 
 
@@ -57,9 +57,9 @@ class OverheadTest(unittest.TestCase):
         self.assertEqual(overhead.differences({1: 5.0}, {0: 1.0, 1: 3.0}, per=2), [1.0])
 
 
-class GuestsTest(unittest.TestCase):
+class ClientsTest(unittest.TestCase):
     def test_what_differs_is_named_with_both_counts(self):
-        self.assertEqual(guests.different({'a': 1, 'b': 2}, {'b': 3, 'c': 1}), {'a': [1, 0], 'b': [2, 3], 'c': [0, 1]})
+        self.assertEqual(clients.different({'a': 1, 'b': 2}, {'b': 3, 'c': 1}), {'a': [1, 0], 'b': [2, 3], 'c': [0, 1]})
 
 
 class ReportTest(unittest.TestCase):

@@ -28,7 +28,7 @@ class GlooRangesTest(harness.TracedTest):
         self.assertEqual([row['rank'] for row in ranks], [0, 1, 2, 3])
         for row in ranks:
             self.assertEqual(row['rank_origin'], 'RANK')
-            self.assertEqual(row['door'], 'preload')
+            self.assertEqual(row['loaded_by'], 'preload')
             self.assertEqual(row['lost'], 0)
             ranges = {found['name']: found['calls']
                       for found in self.report(run / row['file'], 'ranges')}
@@ -45,7 +45,7 @@ class GlooRangesTest(harness.TracedTest):
         self.assertEqual(traced.returncode, 0, traced.stderr)
         ranks = self.report(run, 'ranks')
         self.assertEqual([row['ranges'] for row in ranks], [STEPS * 4] * 4)
-        self.assertEqual({row['door'] for row in ranks}, {'environment'})
+        self.assertEqual({row['loaded_by'] for row in ranks}, {'environment'})
 
     def test_a_failing_rank_fails_the_job_as_without_ranktap(self):
         bare = self.run_bare(self.command, FAIL_RANK='2', **self.environment)

@@ -1,5 +1,5 @@
 // One subscription for two.
-// Runs on: see cupti_broker.h.  May not: allocate or lock in EnterGuest and LeaveGuest.
+// Runs on: see cupti_broker.h.  May not: allocate or lock in EnterClient and LeaveClient.
 #include "agent/sources/cupti/cupti_broker.h"
 
 #include <time.h>
@@ -12,22 +12,22 @@
 
 namespace ranktap::agent::cupti::broker {
 
-constinit std::atomic<uint32_t> g_guest_domains{0};
+constinit std::atomic<uint32_t> g_client_domains{0};
 
 namespace {
 
 // CUPTI 13.5 has 7 domains and 0x400 ids in the largest.
 constexpr uint32_t kDomains = 8, kIds = 2048;
-enum Owner : uint8_t { kOurs = 1, kGuests = 2 };
+enum Owner : uint8_t { kOurs = 1, kClients = 2 };
 
 struct Share {
   std::mutex mutex;  // of the next three
   Subscriber subscriber = nullptr;
   bool held_by_us = false;
-  std::atomic<bool> held_by_guest{false};
+  std::atomic<bool> held_by_client{false};
   // Who has enabled what.
   std::array<std::array<std::atomic<uint8_t>, kIds>, kDomains> owners{};
-  std::array<std::atomic<int>, kDomains> guests_in_domain{};
+  std::array<std::atomic<int>, kDomains> clients_in_domain{};
   std::atomic<CallbackFunction> callback{nullptr};
   std::atomic<void*> user{nullptr};
   std::atomic<int> callbacks_running{0};
@@ -35,7 +35,7 @@ struct Share {
 constinit Share g_share;
 constinit thread_local int g_callbacks_on_this_thread = 0;
 
-struct Real : GuestSubscription {
+struct Real : ClientSubscription {
   Result (*Subscribe)(Subscriber*, CallbackFunction, void*);
   Result (*Unsubscribe)(Subscriber);
   Result (*EnableCallback)(uint32_t, Subscriber, uint32_t, uint32_t);
@@ -61,12 +61,12 @@ bool SetOwner(uint32_t domain, uint32_t cbid, Owner owner, bool enable) {
   const uint8_t before =
       enable ? owners.fetch_or(owner) : owners.fetch_and(static_cast<uint8_t>(~owner));
   const bool changed = ((before & owner) != 0) != enable;
-  if (!changed || owner != kGuests) return changed;
+  if (!changed || owner != kClients) return changed;
   if (enable) {
-    g_share.guests_in_domain[domain].fetch_add(1);
-    g_guest_domains.fetch_or(1u << domain);
-  } else if (g_share.guests_in_domain[domain].fetch_sub(1) == 1) {
-    g_guest_domains.fetch_and(~(1u << domain));
+    g_share.clients_in_domain[domain].fetch_add(1);
+    g_client_domains.fetch_or(1u << domain);
+  } else if (g_share.clients_in_domain[domain].fetch_sub(1) == 1) {
+    g_client_domains.fetch_and(~(1u << domain));
   }
   return true;
 }
@@ -90,9 +90,9 @@ void DropAll(Owner owner) {
 void ForgetOwners() {
   for (uint32_t domain = 0; domain < kDomains; ++domain) {
     for (auto& owners : g_share.owners[domain]) owners.store(0);
-    g_share.guests_in_domain[domain].store(0);
+    g_share.clients_in_domain[domain].store(0);
   }
-  g_guest_domains.store(0);
+  g_client_domains.store(0);
 }
 
 Result SubscribeUs(Subscriber* subscriber, CallbackFunction callback, void* user) {
@@ -120,7 +120,7 @@ Result LetGo() {
 Result UnsubscribeUs(Subscriber) {
   const std::lock_guard lock(g_share.mutex);
   g_share.held_by_us = false;
-  if (!g_share.held_by_guest) return LetGo();
+  if (!g_share.held_by_client) return LetGo();
   DropAll(kOurs);
   return kSuccess;
 }
@@ -187,7 +187,7 @@ uint64_t* WordOf(uint32_t domain, const void* data) {
 }
 
 void Forward(uint32_t domain, uint32_t cbid, const void* data) {
-  // Counted before the callback is read: UnsubscribeGuest sees one or the other.
+  // Counted before the callback is read: UnsubscribeClient sees one or the other.
   struct Running {
     Running() {
       g_share.callbacks_running.fetch_add(1);
@@ -203,14 +203,14 @@ void Forward(uint32_t domain, uint32_t cbid, const void* data) {
   }
 }
 
-bool GuestWants(uint32_t domain, uint32_t cbid) {
-  return IsKnown(domain, cbid) && (g_share.owners[domain][cbid].load() & kGuests) != 0;
+bool ClientWants(uint32_t domain, uint32_t cbid) {
+  return IsKnown(domain, cbid) && (g_share.owners[domain][cbid].load() & kClients) != 0;
 }
 
 }  // namespace
 
-void TakePlace(Api& api, const GuestSubscription& rest) {
-  static_cast<GuestSubscription&>(g_real) = rest;
+void TakePlace(Api& api, const ClientSubscription& rest) {
+  static_cast<ClientSubscription&>(g_real) = rest;
   g_real.Subscribe = api.Subscribe;
   g_real.Unsubscribe = api.Unsubscribe;
   g_real.EnableCallback = api.EnableCallback;
@@ -219,14 +219,14 @@ void TakePlace(Api& api, const GuestSubscription& rest) {
   api.EnableCallback = &EnableForUs;
 }
 
-Result SubscribeGuest(Subscriber* subscriber, CallbackFunction callback, void* user,
-                      void* parameters) {
+Result SubscribeClient(Subscriber* subscriber, CallbackFunction callback, void* user,
+                       void* parameters) {
   if (subscriber == nullptr || callback == nullptr) return kErrorInvalidParameter;
   const std::lock_guard lock(g_share.mutex);
   // A second client: CUPTI itself says no, as it does in this version.
   Subscriber refused = nullptr;
-  Subscriber* const wanted = g_share.held_by_guest ? &refused : &g_share.subscriber;
-  if (g_share.held_by_guest || g_share.subscriber == nullptr) {
+  Subscriber* const wanted = g_share.held_by_client ? &refused : &g_share.subscriber;
+  if (g_share.held_by_client || g_share.subscriber == nullptr) {
     const Result result = parameters != nullptr
                               ? g_real.SubscribeV2(wanted, &OnCallback, nullptr, parameters)
                               : g_real.Subscribe(wanted, &OnCallback, nullptr);
@@ -234,55 +234,55 @@ Result SubscribeGuest(Subscriber* subscriber, CallbackFunction callback, void* u
   }
   g_share.user.store(user);
   g_share.callback.store(callback);
-  g_share.held_by_guest = true;
+  g_share.held_by_client = true;
   *subscriber = g_share.subscriber;
   return kSuccess;
 }
 
-bool IsGuests(Subscriber subscriber) {
-  return g_share.held_by_guest && subscriber == g_share.subscriber;
+bool IsClients(Subscriber subscriber) {
+  return g_share.held_by_client && subscriber == g_share.subscriber;
 }
 
-Result UnsubscribeGuest() {
+Result UnsubscribeClient() {
   g_share.callback.store(nullptr);
-  DropAll(kGuests);
+  DropAll(kClients);
   WaitForCallbacks();
   const std::lock_guard lock(g_share.mutex);
-  g_share.held_by_guest = false;
+  g_share.held_by_client = false;
   return g_share.held_by_us ? kSuccess : LetGo();
 }
 
-Result EnableCallbackForGuest(uint32_t enable, uint32_t domain, uint32_t cbid) {
-  return Enable(kGuests, enable, domain, cbid);
+Result EnableCallbackForClient(uint32_t enable, uint32_t domain, uint32_t cbid) {
+  return Enable(kClients, enable, domain, cbid);
 }
 
 // What CUPTI itself switches on beyond our own callbacks finds nobody here but the client.
-Result EnableDomainForGuest(uint32_t enable, uint32_t domain) {
+Result EnableDomainForClient(uint32_t enable, uint32_t domain) {
   if (domain >= kDomains) return kErrorInvalidParameter;
   if (enable != 0) {
-    for (uint32_t cbid = 1; cbid < kIds; ++cbid) SetOwner(domain, cbid, kGuests, true);
+    for (uint32_t cbid = 1; cbid < kIds; ++cbid) SetOwner(domain, cbid, kClients, true);
     const Result result = g_real.EnableDomain(1, g_share.subscriber, domain);
     if (result == kSuccess) return result;
-    for (uint32_t cbid = 1; cbid < kIds; ++cbid) SetOwner(domain, cbid, kGuests, false);
+    for (uint32_t cbid = 1; cbid < kIds; ++cbid) SetOwner(domain, cbid, kClients, false);
     return result;
   }
   for (uint32_t cbid = 1; cbid < kIds; ++cbid) {
-    if (SetOwner(domain, cbid, kGuests, false)) (void)Apply(domain, cbid);
+    if (SetOwner(domain, cbid, kClients, false)) (void)Apply(domain, cbid);
   }
   return kSuccess;
 }
 
-Result EnableAllDomainsForGuest(uint32_t enable) {
+Result EnableAllDomainsForClient(uint32_t enable) {
   bool any = false;
   for (uint32_t domain = 1; domain < kDomains; ++domain) {
-    any |= EnableDomainForGuest(enable, domain) == kSuccess;
+    any |= EnableDomainForClient(enable, domain) == kSuccess;
   }
   return any ? kSuccess : kErrorInvalidParameter;
 }
 
-Result GetCallbackStateForGuest(uint32_t* enable, uint32_t domain, uint32_t cbid) {
+Result GetCallbackStateForClient(uint32_t* enable, uint32_t domain, uint32_t cbid) {
   const Result result = g_real.GetCallbackState(enable, g_share.subscriber, domain, cbid);
-  if (result == kSuccess) *enable = GuestWants(domain, cbid) ? 1 : 0;
+  if (result == kSuccess) *enable = ClientWants(domain, cbid) ? 1 : 0;
   return result;
 }
 
@@ -290,7 +290,7 @@ void Forget() {
   const std::lock_guard lock(g_share.mutex);
   g_share.callback.store(nullptr);
   g_share.subscriber = nullptr;
-  g_share.held_by_us = g_share.held_by_guest = false;
+  g_share.held_by_us = g_share.held_by_client = false;
   ForgetOwners();
 }
 
@@ -298,15 +298,15 @@ bool IsOurs(uint32_t domain, uint32_t cbid) {
   return IsKnown(domain, cbid) && (g_share.owners[domain][cbid].load() & kOurs) != 0;
 }
 
-void EnterGuest(uint32_t domain, uint32_t cbid, const void* data) {
-  if (!GuestWants(domain, cbid)) return;
+void EnterClient(uint32_t domain, uint32_t cbid, const void* data) {
+  if (!ClientWants(domain, cbid)) return;
   Forward(domain, cbid, data);
   uint64_t* const word = WordOf(domain, data);
   if (word != nullptr && IsOurs(domain, cbid)) g_words.Put(word);
 }
 
-void LeaveGuest(uint32_t domain, uint32_t cbid, const void* data) {
-  if (!GuestWants(domain, cbid)) return;
+void LeaveClient(uint32_t domain, uint32_t cbid, const void* data) {
+  if (!ClientWants(domain, cbid)) return;
   if (uint64_t* const word = WordOf(domain, data)) g_words.Restore(word);
   Forward(domain, cbid, data);
 }

@@ -15,7 +15,7 @@
 namespace ranktap::agent::cupti {
 
 // What the broker needs of CUPTI beside Api.
-struct GuestSubscription {
+struct ClientSubscription {
   Result (*SubscribeV2)(Subscriber*, CallbackFunction, void*, void* parameters);
   Result (*EnableDomain)(uint32_t enable, Subscriber, uint32_t domain);
   Result (*EnableAllDomains)(uint32_t enable, Subscriber);
@@ -26,29 +26,29 @@ namespace broker {
 
 // Puts functions of the broker's into `api` for Subscribe, Unsubscribe and EnableCallback: what we
 // call. Once, before the first of these calls.
-void TakePlace(Api& api, const GuestSubscription& rest);
+void TakePlace(Api& api, const ClientSubscription& rest);
 
 // For the program's client. `parameters` of cuptiSubscribe_v2, or nullptr for cuptiSubscribe. An
 // error is CUPTI's own.
-Result SubscribeGuest(Subscriber* subscriber, CallbackFunction callback, void* user,
-                      void* parameters);
-// Whether the handle is the one that SubscribeGuest gave, and is still good; else a call with it is
-// CUPTI's business.
-bool IsGuests(Subscriber subscriber);
+Result SubscribeClient(Subscriber* subscriber, CallbackFunction callback, void* user,
+                       void* parameters);
+// Whether the handle is the one that SubscribeClient gave, and is still good; else a call with it
+// is CUPTI's business.
+bool IsClients(Subscriber subscriber);
 // No callback of the client's runs any more when this returns, but for the one it is called from.
-Result UnsubscribeGuest();
-Result EnableCallbackForGuest(uint32_t enable, uint32_t domain, uint32_t cbid);
-Result EnableDomainForGuest(uint32_t enable, uint32_t domain);
-Result EnableAllDomainsForGuest(uint32_t enable);
-Result GetCallbackStateForGuest(uint32_t* enable, uint32_t domain, uint32_t cbid);
+Result UnsubscribeClient();
+Result EnableCallbackForClient(uint32_t enable, uint32_t domain, uint32_t cbid);
+Result EnableDomainForClient(uint32_t enable, uint32_t domain);
+Result EnableAllDomainsForClient(uint32_t enable);
+Result GetCallbackStateForClient(uint32_t* enable, uint32_t domain, uint32_t cbid);
 
 // CUPTI has ended: nobody holds anything.
 void Forget();
 
 // One bit for each domain that the client has enabled callbacks in.
-extern std::atomic<uint32_t> g_guest_domains;
-inline bool GuestListens(uint32_t domain) {
-  return (g_guest_domains.load(std::memory_order_relaxed) >> (domain & 31) & 1) != 0;
+extern std::atomic<uint32_t> g_client_domains;
+inline bool ClientListens(uint32_t domain) {
+  return (g_client_domains.load(std::memory_order_relaxed) >> (domain & 31) & 1) != 0;
 }
 
 // Whether we have enabled a callback, beside the client or not.
@@ -56,8 +56,8 @@ bool IsOurs(uint32_t domain, uint32_t cbid);
 
 // Gives a callback to the client, if it wants that one. Between the ends of a call CUPTI keeps one
 // word for its one client. We need it too: the client's is put aside.
-void EnterGuest(uint32_t domain, uint32_t cbid, const void* data);  // before ours
-void LeaveGuest(uint32_t domain, uint32_t cbid, const void* data);  // after ours: a call's end
+void EnterClient(uint32_t domain, uint32_t cbid, const void* data);  // before ours
+void LeaveClient(uint32_t domain, uint32_t cbid, const void* data);  // after ours: a call's end
 
 }  // namespace broker
 }  // namespace ranktap::agent::cupti

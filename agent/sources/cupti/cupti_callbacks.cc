@@ -330,15 +330,15 @@ void RecordOurs(uint32_t domain, uint32_t cbid, const void* data) {
 [[gnu::noinline]] void RecordForTwo(uint32_t domain, uint32_t cbid, const void* data) {
   const bool ends =
       IsApiDomain(domain) && static_cast<const ApiCallbackData*>(data)->site == Site::kExit;
-  if (!ends) broker::EnterGuest(domain, cbid, data);
+  if (!ends) broker::EnterClient(domain, cbid, data);
   if (broker::IsOurs(domain, cbid)) RecordOurs(domain, cbid, data);
-  if (ends) broker::LeaveGuest(domain, cbid, data);
+  if (ends) broker::LeaveClient(domain, cbid, data);
 }
 
 }  // namespace
 
 void OnCallback(void*, uint32_t domain, uint32_t cbid, const void* data) {
-  if (broker::GuestListens(domain)) [[unlikely]]
+  if (broker::ClientListens(domain)) [[unlikely]]
     return RecordForTwo(domain, cbid, data);
   RecordOurs(domain, cbid, data);
 }

@@ -15,8 +15,8 @@
 #include "agent/core/log.h"
 #include "agent/core/sanitizers.h"
 #include "agent/sources/cupti/cupti_callbacks.h"
+#include "agent/sources/cupti/cupti_client.h"
 #include "agent/sources/cupti/cupti_encode.h"
-#include "agent/sources/cupti/cupti_guest.h"
 #include "agent/sources/cupti/cupti_watch.h"
 #include "agent/stacks/stack_capture.h"
 
@@ -85,9 +85,9 @@ bool Drain::Prepare() {
   features.launches_by_driver_alone |= Config().driver_launches;
   session_.emplace(loaded_, calls_, features);
   records_.emplace(loaded_.version, Names());
-  InstallGuestHooks(loaded_, {.yield = [this](const char* why) { YieldToGuest(why); },
-                              .resume = [this] { ResumeAfterGuest(); },
-                              .holds = [this] { return armed_.load() || parked_.load(); }});
+  InstallClientHooks(loaded_, {.yield = [this](const char* why) { YieldToClient(why); },
+                               .resume = [this] { ResumeAfterClient(); },
+                               .holds = [this] { return armed_.load() || parked_.load(); }});
   return true;
 }
 
@@ -97,7 +97,7 @@ void Drain::ApplyLevel(proto::Level level) {
   session_->SetGraphNodes(level >= proto::Level::kFull);
   g_callbacks.large_buffers.store(level >= proto::Level::kFull, std::memory_order_relaxed);
   if (level >= proto::Level::kKernels) {
-    if (!session_->armed() && !GuestIsActive() && NowNs() >= retry_at_ns_) Arm();
+    if (!session_->armed() && !ClientIsActive() && NowNs() >= retry_at_ns_) Arm();
   } else if (session_->armed()) {
     Disarm();
   }
@@ -111,7 +111,7 @@ void Drain::Arm() {
   // What the program's client has left in CUPTI is to go into its buffers, and ours into ours.
   if (gap_since_ticks_ != 0 && gap_reason_ == proto::GapReason::kOtherProfiler) Flush();
   std::string failure = session_->Arm(/*late=*/writer_ != nullptr);
-  if (session_->owned_by_other() && GuestHoldsSubscriptionAlone()) {
+  if (session_->owned_by_other() && ClientHoldsSubscriptionAlone()) {
     failure = session_->ArmWithoutCallbacks(/*late=*/true);
     if (failure.empty()) NoteMissingCallbacks();
   }
@@ -124,10 +124,10 @@ void Drain::Arm() {
       MarkGap(proto::GapReason::kOtherProfiler, failure);
     }
     retry_at_ns_ = NowNs() + kRetryOwnedEvery;
-    if (session_->owned_by_other()) SetGuestWasFirst(true);
+    if (session_->owned_by_other()) SetClientWasFirst(true);
     return;
   }
-  if (session_->has_callbacks()) SetGuestWasFirst(false);
+  if (session_->has_callbacks()) SetClientWasFirst(false);
   armed_.store(true);
   retry_at_ns_ = 0;
   if (gap_since_ticks_ != 0) {
@@ -199,7 +199,7 @@ void Drain::CompleteWindow(uint64_t patience_ns) {
 // the forced flush gives up the rest.
 void Drain::HandOver() {
   MarkGap(proto::GapReason::kOtherProfiler,
-          std::string("the program called ") + guest_wants_.load());
+          std::string("the program called ") + client_wants_.load());
   session_->StopCallbacks();
   CompleteWindow(kHandOverPatience);
   session_->DisableKinds();
@@ -212,23 +212,23 @@ void Drain::HandOver() {
   errors_.store(session_->errors());
 }
 
-void Drain::YieldToGuest(const char* why) {
+void Drain::YieldToClient(const char* why) {
   constexpr uint64_t kYieldPatience = 5'000 * kMillisecond;
   ClearCapture(kCaptureCuda);
   // Not armed at this moment, the drain thread may be about to be.
   if (!thread_runs_.load() || finish_.load()) return;
-  const uint32_t served = guest_served_.load();
-  guest_wants_.store(why);
+  const uint32_t served = client_served_.load();
+  client_wants_.store(why);
   buffers_.Wake();
   const uint64_t deadline = NowNs() + kYieldPatience;
-  while (guest_served_.load() == served) {
+  while (client_served_.load() == served) {
     const uint64_t now = NowNs();
     if (now >= deadline) return Log("CUPTI was not given up in time", why);
-    FutexWait(guest_served_, served, deadline - now);
+    FutexWait(client_served_, served, deadline - now);
   }
 }
 
-void Drain::ResumeAfterGuest() {
+void Drain::ResumeAfterClient() {
   if (retry_at_ns_.load() == kNever) return;
   // Some grace: profilers stop and start again between two steps.
   retry_at_ns_.store(NowNs() + Config().return_ms * kMillisecond);
@@ -267,12 +267,12 @@ void Drain::Run() {
       wait_until = std::min<uint64_t>(wait_until, retry_at_ns_);
     }
     buffers_.AwaitWake(wait_until > now ? wait_until - now : 0);
-    if (guest_wants_.load() != nullptr) {
+    if (client_wants_.load() != nullptr) {
       if (session_->armed()) HandOver();
       Unpark();
-      guest_wants_.store(nullptr);
-      guest_served_.fetch_add(1);
-      FutexWake(guest_served_);
+      client_wants_.store(nullptr);
+      client_served_.fetch_add(1);
+      FutexWake(client_served_);
     }
     if (g_callbacks.ended.load(std::memory_order_acquire)) GiveUp();
     ApplyLevel(wanted_.load());
@@ -286,7 +286,7 @@ void Drain::Run() {
       if (session_->armed() || (runs_low && session_->parked())) Flush();
       DrainCompleted();
       WatchForRecords();
-      RefreshGuestHooks();
+      RefreshClientHooks();
     }
     cpu_ns_.store(ClockNs(CLOCK_THREAD_CPUTIME_ID));
   }

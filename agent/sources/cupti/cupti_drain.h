@@ -31,10 +31,10 @@ class Drain {
   void ApplyLevel(proto::Level level);
   [[nodiscard]] bool StartThread();
 
-  // The program's own CUPTI client wants in (cupti_guest.h). Runs on: the program's thread; returns
-  // when CUPTI is free, after kYieldPatience at the latest.
-  void YieldToGuest(const char* why);
-  void ResumeAfterGuest();
+  // The program's own CUPTI client wants in (cupti_client.h). Runs on: the program's thread;
+  // returns when CUPTI is free, after kYieldPatience at the latest.
+  void YieldToClient(const char* why);
+  void ResumeAfterClient();
 
   // From any thread: the level to be, the end.
   void RequestLevel(proto::Level level, proto::GapReason reason);
@@ -107,8 +107,8 @@ class Drain {
   std::atomic<bool> wants_correlation_{false};
   std::atomic<proto::Level> wanted_{proto::Level::kDormant};
   std::atomic<proto::GapReason> wanted_because_{proto::GapReason::kLevel};
-  std::atomic<const char*> guest_wants_{nullptr};  // the call that asked
-  std::atomic<uint32_t> guest_served_{0};
+  std::atomic<const char*> client_wants_{nullptr};  // the call that asked
+  std::atomic<uint32_t> client_served_{0};
   // That a launch was waiting for, delivered or counted as lost; with a bit once the process ends
   // without the rest.
   static constexpr uint64_t kGaveUp = uint64_t{1} << 63;

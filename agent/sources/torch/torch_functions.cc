@@ -16,7 +16,7 @@
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
 #include "agent/core/writer.h"
-#include "agent/sources/torch/python_door.h"
+#include "agent/sources/torch/python_injection.h"
 #include "agent/sources/torch/text_mark.h"
 #include "agent/sources/torch/torch_config.h"
 #include "agent/sources/torch/torch_gloo.h"
@@ -64,20 +64,20 @@ proto::NvtxAttributes Named(uint64_t domain, uint64_t name, uint64_t payload, bo
 
 // start() -> 1: the agent runs here, and full may come.
 PyObject* Start(PyObject*, PyObject*) {
-  const bool started = InstalledPythonDoor().start();
+  const bool started = InstalledPythonInjection().start();
   return Number(started ? 1 : 0);
 }
 
 PyObject* RefreshRank(PyObject*, PyObject*) {
-  InstalledPythonDoor().refresh_rank();
+  InstalledPythonInjection().refresh_rank();
   return None();
 }
 
 // tell_rank(rank, world size)
 PyObject* TellRank(PyObject*, PyObject* const* arguments, intptr_t count) {
   if (count < 2 || !Capturing(kCaptureAlive)) return None();
-  InstalledPythonDoor().tell_rank(static_cast<uint32_t>(ToNumber(arguments[0])),
-                                  static_cast<uint32_t>(ToNumber(arguments[1])));
+  InstalledPythonInjection().tell_rank(static_cast<uint32_t>(ToNumber(arguments[0])),
+                                       static_cast<uint32_t>(ToNumber(arguments[1])));
   return None();
 }
 

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "collector/analysis/steps.h"
 #include "collector/export/chrome/chrome_events.h"
 #include "collector/export/chrome/kineto_copy.h"
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
+#include "collector/facts/steps.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {

@@ -4,10 +4,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collector/analysis/activity_counters.h"
-#include "collector/analysis/framework/tensor_arrows.h"
 #include "collector/export/chrome/chrome_events.h"
 #include "collector/export/input_strides.h"
+#include "collector/facts/activity_counters.h"
+#include "collector/facts/framework/tensor_arrows.h"
 #include "collector/file/json.h"
 
 namespace ranktap::collector {

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "collector/analysis/framework/backward_spans.h"
-#include "collector/analysis/framework/model_tree.h"
-#include "collector/analysis/framework/module_spans.h"
 #include "collector/export/chrome/chrome_events.h"
+#include "collector/facts/framework/backward_spans.h"
+#include "collector/facts/framework/model_tree.h"
+#include "collector/facts/framework/module_spans.h"
 
 namespace ranktap::collector {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collector/analysis/collectives.h"
+#include "collector/facts/collectives.h"
 
 namespace ranktap::collector {
 namespace {

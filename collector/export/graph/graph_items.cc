@@ -6,10 +6,10 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "collector/analysis/collectives.h"
-#include "collector/analysis/flops/dtype_sizes.h"
-#include "collector/analysis/flops/op_inputs.h"
-#include "collector/analysis/sync_calls.h"
+#include "collector/facts/collectives.h"
+#include "collector/facts/flops/dtype_sizes.h"
+#include "collector/facts/flops/op_inputs.h"
+#include "collector/facts/sync_calls.h"
 
 namespace ranktap::collector {
 namespace {

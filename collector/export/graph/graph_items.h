@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/collectives.h"
-#include "collector/analysis/device_timeline.h"
 #include "collector/export/export_options.h"
+#include "collector/facts/collectives.h"
+#include "collector/facts/device_timeline.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {

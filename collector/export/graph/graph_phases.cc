@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collector/analysis/host_activity.h"
+#include "collector/facts/host_activity.h"
 #include "proto/framework_marks.h"
 
 namespace ranktap::collector {

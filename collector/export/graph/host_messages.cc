@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "collector/analysis/flops/op_inputs.h"
 #include "collector/export/graph/graph_items.h"
+#include "collector/facts/flops/op_inputs.h"
 #include "collector/trace/operator_values.h"
 
 namespace ranktap::collector {

@@ -6,13 +6,13 @@
 #include <unordered_map>
 #include <utility>
 
-#include "collector/analysis/flops/op_flops.h"
-#include "collector/analysis/framework/tensor_arrows.h"
-#include "collector/analysis/stream_waits.h"
 #include "collector/export/graph/graph_communication.h"
 #include "collector/export/graph/graph_items.h"
 #include "collector/export/graph/graph_phases.h"
 #include "collector/export/run_clock.h"
+#include "collector/facts/flops/op_flops.h"
+#include "collector/facts/framework/tensor_arrows.h"
+#include "collector/facts/stream_waits.h"
 
 namespace ranktap::collector {
 namespace {

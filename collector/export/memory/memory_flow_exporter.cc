@@ -6,10 +6,10 @@
 #include <array>
 #include <charconv>
 
-#include "collector/analysis/framework/block_layouts.h"
-#include "collector/analysis/framework/memory_blocks.h"
 #include "collector/export/memory/memory_picture.h"
 #include "collector/export/output_file.h"
+#include "collector/facts/framework/block_layouts.h"
+#include "collector/facts/framework/memory_blocks.h"
 
 namespace ranktap::collector {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "collector/analysis/framework/memory_blocks.h"
+#include "collector/facts/framework/memory_blocks.h"
 #include "collector/trace/model.h"
 
 namespace ranktap::collector {

@@ -7,10 +7,10 @@
 #include <map>
 #include <vector>
 
-#include "collector/analysis/framework/memory_blocks.h"
 #include "collector/export/memory/pickle_text.h"
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
+#include "collector/facts/framework/memory_blocks.h"
 
 namespace ranktap::collector {
 namespace {

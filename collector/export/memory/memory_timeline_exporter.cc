@@ -8,11 +8,11 @@
 #include <cstdio>
 #include <vector>
 
-#include "collector/analysis/framework/memory_blocks.h"
-#include "collector/analysis/steps.h"
 #include "collector/export/memory/memory_picture.h"
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
+#include "collector/facts/framework/memory_blocks.h"
+#include "collector/facts/steps.h"
 
 namespace ranktap::collector {
 namespace {

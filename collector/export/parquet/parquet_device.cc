@@ -1,11 +1,11 @@
 // What ran on devices, as Parquet tables: kernels, copies (with memsets), graph_launches.
 #include <memory>
 
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/framework/op_modules.h"
-#include "collector/analysis/steps.h"
 #include "collector/export/cupti_names.h"
 #include "collector/export/parquet/parquet_tables.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/framework/op_modules.h"
+#include "collector/facts/steps.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {

@@ -3,10 +3,10 @@
 #include <memory>
 #include <numeric>
 
-#include "collector/analysis/framework/memory_blocks.h"
-#include "collector/analysis/framework/op_modules.h"
 #include "collector/export/parquet/parquet_tables.h"
 #include "collector/export/thread_number.h"
+#include "collector/facts/framework/memory_blocks.h"
+#include "collector/facts/framework/op_modules.h"
 
 namespace ranktap::collector {
 namespace {

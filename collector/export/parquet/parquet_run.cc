@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "collector/analysis/collectives.h"
-#include "collector/analysis/device_steps.h"
 #include "collector/export/parquet/parquet_tables.h"
+#include "collector/facts/collectives.h"
+#include "collector/facts/device_steps.h"
 
 namespace ranktap::collector {
 namespace {

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "collector/analysis/activity_counters.h"
 #include "collector/export/cupti_names.h"
 #include "collector/export/exporters.h"
 #include "collector/export/json_text.h"
@@ -19,6 +18,7 @@
 #include "collector/export/perfetto/perfetto_annotations.h"
 #include "collector/export/perfetto/perfetto_exporter.h"
 #include "collector/export/table_merge.h"
+#include "collector/facts/activity_counters.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {

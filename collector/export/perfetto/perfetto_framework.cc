@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "collector/analysis/framework/tensor_arrows.h"
 #include "collector/export/json_text.h"
+#include "collector/facts/framework/tensor_arrows.h"
 
 namespace ranktap::collector {
 

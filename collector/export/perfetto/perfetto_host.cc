@@ -8,7 +8,6 @@
 #include <variant>
 #include <vector>
 
-#include "collector/analysis/framework/backward_spans.h"
 #include "collector/export/cupti_names.h"
 #include "collector/export/exporters.h"
 #include "collector/export/json_text.h"
@@ -19,6 +18,7 @@
 #include "collector/export/perfetto/perfetto_framework.h"
 #include "collector/export/table_merge.h"
 #include "collector/export/thread_number.h"
+#include "collector/facts/framework/backward_spans.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/nvtx_payload.h"
 

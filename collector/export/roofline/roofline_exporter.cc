@@ -6,11 +6,11 @@
 #include <bit>
 #include <limits>
 
-#include "collector/analysis/roofline/roofline_rows.h"
 #include "collector/export/exporters.h"
 #include "collector/export/output_file.h"
 #include "collector/export/roofline/log_axis.h"
 #include "collector/export/roofline/roofline_chart.h"
+#include "collector/facts/roofline/roofline_rows.h"
 
 namespace ranktap::collector {
 namespace {

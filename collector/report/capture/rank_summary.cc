@@ -9,9 +9,9 @@
 #include <set>
 #include <utility>
 
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/each_trace.h"
-#include "collector/analysis/numbers/interval_union.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/each_trace.h"
+#include "collector/facts/numbers/interval_union.h"
 #include "collector/report/columns.h"
 #include "collector/trace/graph_launch_ids.h"
 #include "collector/trace/symbol_name.h"
@@ -249,7 +249,8 @@ const ColumnsOf<RankRow> kColumns = {
      [](const RankRow& row) { return row.launches_without_kernel; }, Shown::kDetail},
     {"unfinished_ranges", Unit::kCount, [](const RankRow& row) { return row.unfinished_ranges; },
      Shown::kDetail},
-    {"door", Unit::kText, [](const RankRow& row) { return row.info.door; }, Shown::kDetail},
+    {"loaded_by", Unit::kText, [](const RankRow& row) { return row.info.loaded_by; },
+     Shown::kDetail},
     {"status", Unit::kText, [](const RankRow& row) { return StatusText(row); }, Shown::kProse},
     {"last_launch", Unit::kText, [](const RankRow& row) { return row.last_launch; },
      Shown::kDetail},

@@ -3,8 +3,8 @@
 #include <map>
 #include <utility>
 
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/numbers/describe.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/numbers/describe.h"
 #include "collector/report/cells.h"
 #include "collector/report/description_columns.h"
 #include "collector/report/reports.h"

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/numbers/describe.h"
-#include "collector/analysis/numbers/duration_distribution.h"
-#include "collector/analysis/numbers/interval_set.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/numbers/describe.h"
+#include "collector/facts/numbers/duration_distribution.h"
+#include "collector/facts/numbers/interval_set.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"

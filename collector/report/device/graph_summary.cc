@@ -7,9 +7,9 @@
 #include <tuple>
 #include <utility>
 
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/graph_nodes.h"
-#include "collector/analysis/numbers/duration_statistics.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/graph_nodes.h"
+#include "collector/facts/numbers/duration_statistics.h"
 #include "collector/report/columns.h"
 #include "collector/report/host/call_sites.h"
 #include "collector/report/reports.h"

@@ -4,8 +4,8 @@
 #include <tuple>
 #include <utility>
 
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/numbers/describe.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/numbers/describe.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/device/kernel_summary.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "collector/analysis/device_timeline.h"
+#include "collector/facts/device_timeline.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"

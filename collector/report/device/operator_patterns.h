@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/device_names.h"
+#include "collector/facts/device_names.h"
 
 namespace ranktap::collector {
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <tuple>
 
-#include "collector/analysis/device_names.h"
-#include "collector/analysis/sequences/repeated_sequences.h"
+#include "collector/facts/device_names.h"
+#include "collector/facts/sequences/repeated_sequences.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/device/operator_patterns.h"

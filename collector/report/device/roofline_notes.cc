@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "collector/analysis/roofline/model_point.h"
+#include "collector/facts/roofline/model_point.h"
 #include "collector/report/human_units.h"
 
 namespace ranktap::collector {

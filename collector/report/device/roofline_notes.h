@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/roofline/roofline_rows.h"
+#include "collector/facts/roofline/roofline_rows.h"
 #include "collector/report/options.h"
 #include "collector/trace/run.h"
 

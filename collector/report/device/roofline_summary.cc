@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "collector/analysis/roofline/roofline_rows.h"
+#include "collector/facts/roofline/roofline_rows.h"
 #include "collector/report/columns.h"
 #include "collector/report/device/roofline_notes.h"
 #include "collector/report/reports.h"

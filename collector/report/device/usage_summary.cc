@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
-#include "collector/analysis/numbers/interval_set.h"
-#include "collector/analysis/steps.h"
+#include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <numeric>
 
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/numbers/interval_set.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/numbers/interval_set.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"

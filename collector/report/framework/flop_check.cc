@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "collector/analysis/flops/op_flops.h"
+#include "collector/facts/flops/op_flops.h"
 #include "collector/file/json.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"

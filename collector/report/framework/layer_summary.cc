@@ -1,6 +1,6 @@
 #include <fmt/core.h>
 
-#include "collector/analysis/framework/layers.h"
+#include "collector/facts/framework/layers.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/reports.h"

@@ -6,9 +6,9 @@
 #include <limits>
 #include <map>
 
-#include "collector/analysis/framework/pass_nesting.h"
-#include "collector/analysis/launched_work.h"
-#include "collector/analysis/timed_steps.h"
+#include "collector/facts/framework/pass_nesting.h"
+#include "collector/facts/launched_work.h"
+#include "collector/facts/timed_steps.h"
 #include "collector/report/framework/module_summary.h"
 #include "collector/trace/framework_ranges.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/framework/model_tree.h"
+#include "collector/facts/framework/model_tree.h"
 #include "collector/file/result.h"
 #include "collector/report/steps/throughput.h"
 #include "collector/trace/run.h"

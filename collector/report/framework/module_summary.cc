@@ -6,13 +6,13 @@
 #include <map>
 #include <unordered_map>
 
-#include "collector/analysis/flops/op_flops.h"
-#include "collector/analysis/framework/evaluation_forwards.h"
-#include "collector/analysis/framework/module_spans.h"
-#include "collector/analysis/framework/op_modules.h"
-#include "collector/analysis/framework/pass_nesting.h"
-#include "collector/analysis/launched_work.h"
-#include "collector/analysis/timed_steps.h"
+#include "collector/facts/flops/op_flops.h"
+#include "collector/facts/framework/evaluation_forwards.h"
+#include "collector/facts/framework/module_spans.h"
+#include "collector/facts/framework/op_modules.h"
+#include "collector/facts/framework/pass_nesting.h"
+#include "collector/facts/launched_work.h"
+#include "collector/facts/timed_steps.h"
 #include "collector/report/columns.h"
 
 namespace ranktap::collector {

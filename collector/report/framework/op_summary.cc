@@ -7,11 +7,11 @@
 #include <array>
 #include <unordered_map>
 
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/flops/op_flops.h"
-#include "collector/analysis/framework/op_modules.h"
-#include "collector/analysis/framework/op_tree.h"
-#include "collector/analysis/framework/python_stacks.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/flops/op_flops.h"
+#include "collector/facts/framework/op_modules.h"
+#include "collector/facts/framework/op_tree.h"
+#include "collector/facts/framework/python_stacks.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"

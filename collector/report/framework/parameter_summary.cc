@@ -3,7 +3,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "collector/analysis/framework/model_tree.h"
+#include "collector/facts/framework/model_tree.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
 

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "collector/analysis/graph_nodes.h"
+#include "collector/facts/graph_nodes.h"
 #include "collector/report/columns.h"
 #include "collector/trace/sort_rows.h"
 

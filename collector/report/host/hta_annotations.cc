@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/numbers/describe.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/numbers/describe.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/trace/sort_rows.h"

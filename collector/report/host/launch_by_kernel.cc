@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "collector/analysis/numbers/duration_distribution.h"
+#include "collector/facts/numbers/duration_distribution.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
 #include "collector/trace/symbol_name.h"

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "collector/analysis/numbers/duration_distribution.h"
-#include "collector/analysis/numbers/interval_set.h"
-#include "collector/analysis/range_instances.h"
+#include "collector/facts/numbers/duration_distribution.h"
+#include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/range_instances.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
 #include "collector/trace/symbol_name.h"

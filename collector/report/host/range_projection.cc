@@ -3,8 +3,8 @@
 #include <map>
 #include <tuple>
 
-#include "collector/analysis/numbers/duration_distribution.h"
-#include "collector/analysis/range_instances.h"
+#include "collector/facts/numbers/duration_distribution.h"
+#include "collector/facts/range_instances.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"

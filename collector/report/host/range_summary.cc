@@ -8,8 +8,8 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "collector/analysis/launched_work.h"
-#include "collector/analysis/range_instances.h"
+#include "collector/facts/launched_work.h"
+#include "collector/facts/range_instances.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/host/hta_annotations.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/numbers/duration_distribution.h"
+#include "collector/facts/numbers/duration_distribution.h"
 #include "collector/report/table.h"
 #include "collector/trace/run.h"
 

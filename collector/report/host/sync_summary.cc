@@ -4,12 +4,12 @@
 #include <set>
 #include <tuple>
 
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/framework/operator_around.h"
-#include "collector/analysis/framework/program_lines.h"
-#include "collector/analysis/numbers/duration_statistics.h"
-#include "collector/analysis/steps.h"
-#include "collector/analysis/sync_calls.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/framework/operator_around.h"
+#include "collector/facts/framework/program_lines.h"
+#include "collector/facts/numbers/duration_statistics.h"
+#include "collector/facts/steps.h"
+#include "collector/facts/sync_calls.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
 #include "collector/trace/sort_rows.h"

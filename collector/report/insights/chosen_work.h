@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collector/analysis/device_timeline.h"
+#include "collector/facts/device_timeline.h"
 #include "collector/report/insights/insight.h"
 #include "collector/report/insights/rank_facts.h"
 

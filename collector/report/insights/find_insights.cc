@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "collector/analysis/each_trace.h"
-#include "collector/analysis/rank_windows.h"
+#include "collector/facts/each_trace.h"
+#include "collector/facts/rank_windows.h"
 #include "collector/report/steps/recoverable.h"
 #include "collector/report/steps/trusted_time.h"
 

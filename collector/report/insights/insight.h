@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/analysis/numbers/interval_set.h"
+#include "collector/facts/numbers/interval_set.h"
 #include "collector/report/steps/waterfall.h"
 
 namespace ranktap::collector {

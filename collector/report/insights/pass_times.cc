@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "collector/analysis/framework/module_spans.h"
-#include "collector/analysis/host_activity.h"
+#include "collector/facts/framework/module_spans.h"
+#include "collector/facts/host_activity.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {

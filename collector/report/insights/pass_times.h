@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "collector/analysis/numbers/interval_set.h"
+#include "collector/facts/numbers/interval_set.h"
 #include "collector/trace/model.h"
 
 namespace ranktap::collector {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "collector/analysis/sync_calls.h"
+#include "collector/facts/sync_calls.h"
 #include "collector/report/host/call_sites.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/insight.h"

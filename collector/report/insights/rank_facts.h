@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/framework/operator_around.h"
-#include "collector/analysis/framework/program_lines.h"
-#include "collector/analysis/numbers/interval_set.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/framework/operator_around.h"
+#include "collector/facts/framework/program_lines.h"
+#include "collector/facts/numbers/interval_set.h"
 #include "collector/report/steps/waterfall.h"
 #include "collector/trace/run.h"
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <unordered_map>
 
-#include "collector/analysis/framework/memory_blocks.h"
-#include "collector/analysis/framework/python_stacks.h"
+#include "collector/facts/framework/memory_blocks.h"
+#include "collector/facts/framework/python_stacks.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"

@@ -8,8 +8,8 @@
 #include <map>
 #include <utility>
 
-#include "collector/analysis/framework/memory_blocks.h"
-#include "collector/analysis/steps.h"
+#include "collector/facts/framework/memory_blocks.h"
+#include "collector/facts/steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/trace/framework_ranges.h"

@@ -28,7 +28,7 @@ json DescribeTraces(const Run& run) {
                       {"rank", info.rank ? json(*info.rank) : json()},
                       {"host", info.host},
                       {"executable", info.executable},
-                      {"door", info.door},
+                      {"loaded_by", info.loaded_by},
                       {"level", info.level},
                       {"detail", info.detail},
                       {"notes", info.notes},

@@ -2,7 +2,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "collector/analysis/collectives.h"
+#include "collector/facts/collectives.h"
 #include "collector/report/cells.h"
 #include "collector/report/page/page_pictures.h"
 #include "collector/report/steps/device_sweep.h"

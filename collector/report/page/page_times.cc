@@ -6,10 +6,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collector/analysis/collectives.h"
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/framework/module_spans.h"
-#include "collector/analysis/steps.h"
+#include "collector/facts/collectives.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/framework/module_spans.h"
+#include "collector/facts/steps.h"
 #include "collector/report/page/page_pictures.h"
 #include "collector/report/steps/waterfall.h"
 

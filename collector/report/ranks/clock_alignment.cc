@@ -7,7 +7,7 @@
 #include <deque>
 #include <map>
 
-#include "collector/analysis/numbers/describe.h"
+#include "collector/facts/numbers/describe.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"

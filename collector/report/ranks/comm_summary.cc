@@ -4,10 +4,10 @@
 #include <map>
 #include <tuple>
 
-#include "collector/analysis/collectives.h"
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/numbers/duration_distribution.h"
-#include "collector/analysis/numbers/interval_set.h"
+#include "collector/facts/collectives.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/numbers/duration_distribution.h"
+#include "collector/facts/numbers/interval_set.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"

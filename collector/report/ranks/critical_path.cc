@@ -9,11 +9,11 @@
 #include <optional>
 #include <tuple>
 
-#include "collector/analysis/collectives.h"
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/host_activity.h"
-#include "collector/analysis/numbers/interval_set.h"
-#include "collector/analysis/sync_calls.h"
+#include "collector/facts/collectives.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/host_activity.h"
+#include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/sync_calls.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"

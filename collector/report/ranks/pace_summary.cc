@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "collector/analysis/numbers/describe.h"
-#include "collector/analysis/steps.h"
+#include "collector/facts/numbers/describe.h"
+#include "collector/facts/steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"

@@ -2,7 +2,7 @@
 #include <map>
 #include <vector>
 
-#include "collector/analysis/collectives.h"
+#include "collector/facts/collectives.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"

@@ -1,9 +1,9 @@
 #include "collector/report/steps/device_sweep.h"
 
-#include "collector/analysis/collectives.h"
-#include "collector/analysis/framework/pass_nesting.h"
-#include "collector/analysis/host_activity.h"
-#include "collector/analysis/sync_calls.h"
+#include "collector/facts/collectives.h"
+#include "collector/facts/framework/pass_nesting.h"
+#include "collector/facts/host_activity.h"
+#include "collector/facts/sync_calls.h"
 #include "proto/framework_marks.h"
 
 namespace ranktap::collector {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/numbers/interval_set.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/numbers/interval_set.h"
 #include "collector/report/steps/explained_time.h"
 #include "collector/report/steps/waterfall.h"
 #include "collector/trace/run.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "collector/analysis/numbers/interval_set.h"
+#include "collector/facts/numbers/interval_set.h"
 #include "collector/report/steps/waterfall.h"
 
 namespace ranktap::collector {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "collector/analysis/device_steps.h"
-#include "collector/analysis/numbers/duration_distribution.h"
+#include "collector/facts/device_steps.h"
+#include "collector/facts/numbers/duration_distribution.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"

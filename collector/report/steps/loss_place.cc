@@ -7,11 +7,11 @@
 #include <optional>
 #include <string_view>
 
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/framework/op_modules.h"
-#include "collector/analysis/framework/operator_around.h"
-#include "collector/analysis/framework/program_lines.h"
-#include "collector/analysis/stream_waits.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/framework/op_modules.h"
+#include "collector/facts/framework/operator_around.h"
+#include "collector/facts/framework/program_lines.h"
+#include "collector/facts/stream_waits.h"
 #include "collector/report/human_units.h"
 #include "collector/report/steps/device_sweep.h"
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <utility>
 
-#include "collector/analysis/each_trace.h"
-#include "collector/analysis/numbers/interval_set.h"
+#include "collector/facts/each_trace.h"
+#include "collector/facts/numbers/interval_set.h"
 #include "collector/report/ranks/critical_path.h"
 #include "collector/report/steps/device_sweep.h"
 

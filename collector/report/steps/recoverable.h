@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "collector/analysis/numbers/interval_set.h"
+#include "collector/facts/numbers/interval_set.h"
 #include "collector/report/steps/waterfall.h"
 #include "collector/trace/run.h"
 

@@ -12,10 +12,10 @@
 #include <set>
 #include <string>
 
-#include "collector/analysis/device_steps.h"
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/steps.h"
-#include "collector/analysis/timed_steps.h"
+#include "collector/facts/device_steps.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/steps.h"
+#include "collector/facts/timed_steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"

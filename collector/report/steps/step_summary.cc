@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "collector/analysis/device_steps.h"
-#include "collector/analysis/framework/pass_nesting.h"
-#include "collector/analysis/numbers/describe.h"
-#include "collector/analysis/numbers/interval_set.h"
-#include "collector/analysis/steps.h"
+#include "collector/facts/device_steps.h"
+#include "collector/facts/framework/pass_nesting.h"
+#include "collector/facts/numbers/describe.h"
+#include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <map>
 
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/numbers/describe.h"
-#include "collector/analysis/numbers/interval_union.h"
-#include "collector/analysis/rank_windows.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/numbers/describe.h"
+#include "collector/facts/numbers/interval_union.h"
+#include "collector/facts/rank_windows.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/trace/sort_rows.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/collectives.h"
+#include "collector/facts/collectives.h"
 #include "collector/report/options.h"
 #include "collector/report/steps/waterfall.h"
 #include "collector/report/table.h"

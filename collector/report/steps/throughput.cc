@@ -11,11 +11,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collector/analysis/flops/op_flops.h"
-#include "collector/analysis/flops/op_inputs.h"
-#include "collector/analysis/framework/op_modules.h"
-#include "collector/analysis/roofline/device_peaks.h"
-#include "collector/analysis/timed_steps.h"
+#include "collector/facts/flops/op_flops.h"
+#include "collector/facts/flops/op_inputs.h"
+#include "collector/facts/framework/op_modules.h"
+#include "collector/facts/roofline/device_peaks.h"
+#include "collector/facts/timed_steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/trace/framework_ranges.h"

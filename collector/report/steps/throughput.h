@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "collector/analysis/framework/parallel_sizes.h"
+#include "collector/facts/framework/parallel_sizes.h"
 #include "collector/report/options.h"
 #include "collector/report/table.h"
 

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "collector/analysis/backlog.h"
-#include "collector/analysis/device_timeline.h"
-#include "collector/analysis/each_trace.h"
-#include "collector/analysis/numbers/interval_set.h"
-#include "collector/analysis/steps.h"
+#include "collector/facts/backlog.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/each_trace.h"
+#include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/steps.h"
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/human_units.h"

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <optional>
 
-#include "collector/analysis/backlog.h"
-#include "collector/analysis/device_timeline.h"
+#include "collector/facts/backlog.h"
+#include "collector/facts/device_timeline.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"

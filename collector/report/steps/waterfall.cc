@@ -9,10 +9,10 @@
 #include <set>
 #include <string>
 
-#include "collector/analysis/device_steps.h"
-#include "collector/analysis/each_trace.h"
-#include "collector/analysis/host_activity.h"
-#include "collector/analysis/numbers/interval_set.h"
+#include "collector/facts/device_steps.h"
+#include "collector/facts/each_trace.h"
+#include "collector/facts/host_activity.h"
+#include "collector/facts/numbers/interval_set.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/analysis/collectives.h"
-#include "collector/analysis/steps.h"
+#include "collector/facts/collectives.h"
+#include "collector/facts/steps.h"
 #include "collector/report/options.h"
 #include "collector/report/table.h"
 #include "collector/trace/run.h"

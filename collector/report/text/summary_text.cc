@@ -47,7 +47,7 @@ Table RankTable(const RunSummary& summary) {
                           {"lost", Unit::kCount},
                           {"status", Unit::kText, Shown::kProse},
                           {"file", Unit::kText, Shown::kDetail},
-                          {"door", Unit::kText, Shown::kDetail}}};
+                          {"loaded_by", Unit::kText, Shown::kDetail}}};
   for (const RankRow& row : summary.ranks) {
     std::string status(NameOf(row.info.status));
     if (!row.info.detail.empty() && row.info.status != TraceStatus::kClosed) {
@@ -56,7 +56,7 @@ Table RankTable(const RunSummary& summary) {
     table.rows.push_back({Or(row.info.rank), row.device, row.busy ? Cell(*row.busy) : Cell(),
                           row.kernels, row.kernel_ns, row.copies, row.api_ns, row.ranges,
                           static_cast<int64_t>(row.lost), std::move(status), row.info.file,
-                          row.info.door});
+                          row.info.loaded_by});
   }
   return table;
 }

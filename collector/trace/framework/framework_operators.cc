@@ -29,7 +29,7 @@ constexpr std::string_view kIdMark = ", op_id = ", kSequenceMark = ", seq = ",
                            kSizesMark = ", sizes = ", kProducersMark = ", input_op_ids = ";
 // Autograd's evaluation of a node; its scope is known without the observer.
 constexpr std::string_view kNodePrefix = "autograd::engine::evaluate_function: ";
-// As agent/sources/torch/python/door.py calls our own files.
+// As agent/sources/torch/python/loader.py calls our own files.
 constexpr std::string_view kOwnFile = "<ranktap/";
 constexpr uint8_t kBackwardScope = 1, kUserScope = 7;  // at::RecordScope
 

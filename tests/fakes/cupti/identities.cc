@@ -118,7 +118,7 @@ CUptiResult cuptiComputeCapabilitySupported(int major, int, int* support) {
   return CUPTI_SUCCESS;
 }
 
-// Everything off, as if CUPTI had never been used. A guest has no business calling this.
+// Everything off, as if CUPTI had never been used. A client has no business calling this.
 CUptiResult cuptiFinalize() {
   if (Machine() == nullptr) return CUPTI_SUCCESS;
   RETURN_UNLESS_ADMITTED();

@@ -5,7 +5,7 @@ import sys
 import time
 
 from check.base import PROGRAMS, last_json, theirs, why, workload
-from check.guests import different
+from check.clients import different
 from check.joins import kernel_facts, sound, text
 
 

@@ -9,10 +9,10 @@ from check.base import BUILD, PROGRAMS, why, workload
 RECORDER = BUILD / 'gpu/cupti_recorder.so'
 MIB = '2'
 # Entries of tests/gpu/recording.h.
-KINDS = {1: 'buffers', 2: 'strings', 3: 'callbacks', 4: 'dropped', 5: 'guest calls', 6: 'cut'}
+KINDS = {1: 'buffers', 2: 'strings', 3: 'callbacks', 4: 'dropped', 5: 'client calls', 6: 'cut'}
 NODES = {'CUPTI_RECORDING_NODES': '1'}
 # The recorder stands before libcupti: it sees how the program's own profiler uses CUPTI, and the buffers it gets.
-GUEST = {'LD_PRELOAD': str(RECORDER)}
+CLIENT = {'LD_PRELOAD': str(RECORDER)}
 
 
 def programs(check):
@@ -22,7 +22,7 @@ def programs(check):
                  'nodes': ([workload('train_cuda'), '--ranks', '1', '--steps', '4'], NODES),
                  'threads': ([workload('threads'), '3', '3', '50', '5'], {})}
         if check.stand_in:
-            found['profiler'] = ([workload('profiles_itself'), '20', '1', '10', 'subscribe'], GUEST)
+            found['profiler'] = ([workload('profiles_itself'), '20', '1', '10', 'subscribe'], CLIENT)
         return found
     small, models = [sys.executable, PROGRAMS / 'train_small.py'], [sys.executable, PROGRAMS / 'train_models.py']
     graph = [*models, '--model', 'mlp', '--steps', '6', '--graph']
@@ -31,7 +31,7 @@ def programs(check):
             'graph': (graph, {}),
             'nodes': (graph, NODES),
             'threads': ([*small, '--model', 'mlp', '--steps', '4', '--threads', '3'], {}),
-            'profiler': ([*models, '--model', 'mlp', '--steps', '9', '--mode', 'profiler-in-the-middle'], GUEST)}
+            'profiler': ([*models, '--model', 'mlp', '--steps', '9', '--mode', 'profiler-in-the-middle'], CLIENT)}
 
 
 def entries(recording):

@@ -59,8 +59,8 @@ void Ours(const char* key, int launches) {
 }
 
 // A session of kinds alone, as PyTorch's: each kernel is waited for.
-void Guest(int session, bool registers, int launches) {
-  const std::string key = "guest_" + std::to_string(session);
+void Client(int session, bool registers, int launches) {
+  const std::string key = "client_" + std::to_string(session);
   if (registers) Say(key + "_registers", RegisterTimestamp(&Tsc));
   Enable(Kind::kConcurrentKernel);
   for (int i = 0; i < launches; ++i) {
@@ -71,11 +71,11 @@ void Guest(int session, bool registers, int launches) {
   Disable(Kind::kConcurrentKernel);
 }
 
-void AskClock(Timestamp first, bool guest_registers, Timestamp back, int launches) {
+void AskClock(Timestamp first, bool client_registers, Timestamp back, int launches) {
   launches = std::clamp(launches / 20, 5, 50);
   if (first != nullptr) Say("registers_at_first", RegisterTimestamp(first));
   Ours("ours", launches);
-  for (int session = 1; session <= 3; ++session) Guest(session, guest_registers, launches);
+  for (int session = 1; session <= 3; ++session) Client(session, client_registers, launches);
   if (back != nullptr) Say("registers_again", RegisterTimestamp(back));
   Ours("ours_again", launches);
   Say("registers_none", RegisterTimestamp(nullptr));
@@ -83,7 +83,7 @@ void AskClock(Timestamp first, bool guest_registers, Timestamp back, int launche
 
 }  // namespace
 
-void AskClockGuestLater(int launches) { AskClock(nullptr, true, nullptr, launches); }
+void AskClockClientLater(int launches) { AskClock(nullptr, true, nullptr, launches); }
 void AskClockOnce(int launches) { AskClock(&Tsc, false, nullptr, launches); }
 void AskClockEachSession(int launches) { AskClock(&Tsc, true, nullptr, launches); }
 void AskClockRealtimeFirst(int launches) { AskClock(&RealtimeNs, true, &RealtimeNs, launches); }

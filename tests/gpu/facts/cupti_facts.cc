@@ -29,7 +29,7 @@ constexpr std::array kQuestions = {
     Question{"correlation", &AskCorrelation},
     Question{"left-bytes", &AskLeftBytes},
     Question{"settings", &AskSettings},
-    Question{"clock-guest-later", &AskClockGuestLater},
+    Question{"clock-client-later", &AskClockClientLater},
     Question{"clock-once", &AskClockOnce},
     Question{"clock-each-session", &AskClockEachSession},
     Question{"clock-realtime-first", &AskClockRealtimeFirst},

@@ -9,7 +9,7 @@ void AskCost(int launches);
 void AskCorrelation(int launches);
 void AskLeftBytes(int launches);
 void AskSettings(int launches);
-void AskClockGuestLater(int launches);
+void AskClockClientLater(int launches);
 void AskClockOnce(int launches);
 void AskClockEachSession(int launches);
 void AskClockRealtimeFirst(int launches);

@@ -14,7 +14,7 @@ PACKED = ['build/release/bin/ranktap', 'build/release/lib/libranktap.so', 'build
           'tests/gpu/check', 'tests/gpu/programs', 'scripts/gpu-check']
 # (minutes, arguments): each stands alone, and what lasts comes first. The first two fit 12 minutes.
 COMMANDS = [(4.5, '--only record,facts'),
-            (7, '--only basics,guests,graphs'),
+            (7, '--only basics,clients,graphs'),
             (9, '--only overhead --models mlp,gpt2'),
             (7, '--only processes,clocks,overhead --models resnet50')]
 

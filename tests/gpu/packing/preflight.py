@@ -17,7 +17,7 @@ NO_TORCH = pathlib.Path(__file__).resolve().parent / 'no_torch'
 WANTED_PYTHONS = ('3.12', '3.13')
 HOW_TORCH_FAILS = ('nothing', 'crash', 'hang', 'nonsense', 'wrong types', 'crash when watched', 'well')
 # Every check that runs PyTorch, and how its findings begin.
-WITH_TORCH = {'record': 'recording conv', 'basics': 'PyTorch mlp', 'guests': 'the program profiles itself', 'graphs': 'graphs',
+WITH_TORCH = {'record': 'recording conv', 'basics': 'PyTorch mlp', 'clients': 'the program profiles itself', 'graphs': 'graphs',
               'overhead': 'overhead mlp', 'processes': 'short processes'}
 PARSE = 'import sys\nfor path in sys.argv[1:]:\n    with open(path) as file:\n        compile(file.read(), path, "exec")'
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "collector/analysis/graph_nodes.h"
+#include "collector/facts/graph_nodes.h"
 #include "collector/report/host/call_sites.h"
 #include "collector/report/reports.h"
 #include "collector/symbols/resolve_stacks.h"

@@ -79,7 +79,8 @@ Seen Watch(const Command& command, const Variables& variables, double deadline_s
   return seen;
 }
 
-Traced Trace(const Command& command, const std::string& level, Door door, double deadline_s) {
+Traced Trace(const Command& command, const std::string& level, LoadedBy loaded_by,
+             double deadline_s) {
   const std::string folder = MakeFolder();
   Command whole = {standin_test::BuildPath("bin/ranktap"),
                    "run",
@@ -88,7 +89,7 @@ Traced Trace(const Command& command, const std::string& level, Door door, double
                    folder + "/run",
                    "--level",
                    level};
-  if (door == Door::kVariables) whole.push_back("--no-preload");
+  if (loaded_by == LoadedBy::kVariables) whole.push_back("--no-preload");
   whole.push_back("--");
   whole.insert(whole.end(), command.begin(), command.end());
   Traced traced;

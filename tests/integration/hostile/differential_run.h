@@ -22,7 +22,7 @@ struct Seen {
 // Ends with the program, or `deadline_s` later. Its children are in a session of their own.
 Seen Watch(const Command& command, const Variables& variables, double deadline_s);
 
-enum class Door { kPreload, kVariables };
+enum class LoadedBy { kPreload, kVariables };
 
 struct Traced {
   Seen seen;
@@ -33,7 +33,8 @@ struct Traced {
   std::vector<std::string> notes;
 };
 
-Traced Trace(const Command& command, const std::string& level, Door door, double deadline_s);
+Traced Trace(const Command& command, const std::string& level, LoadedBy loaded_by,
+             double deadline_s);
 
 // A line for each difference; empty: none. `slack_s`: how much longer it may take.
 std::string Differences(const Seen& bare, const Seen& traced, double slack_s);

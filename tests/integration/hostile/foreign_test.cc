@@ -59,13 +59,13 @@ TEST_P(ForeignTest, RunsAsBareAndRunSaysWhyItIsNotTraced) {
   if (!fs::exists(program)) GTEST_SKIP() << "not built: " << program << " (scripts/setup)";
   const Seen bare = Watch({program, "5"}, {}, kPatienceS);
   if (bare.status != 5) GTEST_SKIP() << "does not run here: " << bare.errors;
-  for (const Door door : {Door::kPreload, Door::kVariables}) {
-    SCOPED_TRACE(door == Door::kPreload ? "preload" : "variables");
-    const Traced traced = Trace({program, "5"}, "ranges", door, kPatienceS);
+  for (const LoadedBy loaded_by : {LoadedBy::kPreload, LoadedBy::kVariables}) {
+    SCOPED_TRACE(loaded_by == LoadedBy::kPreload ? "preload" : "variables");
+    const Traced traced = Trace({program, "5"}, "ranges", loaded_by, kPatienceS);
     ExpectBareButForOneLine(bare, traced.seen, GetParam().line);
     EXPECT_EQ(traced.traces, 0u);
     const Traced in_shell =
-        Trace({"/bin/sh", "-c", program + " 5; exit $?"}, "ranges", door, kPatienceS);
+        Trace({"/bin/sh", "-c", program + " 5; exit $?"}, "ranges", loaded_by, kPatienceS);
     if (GetParam().in_shell.empty()) {
       EXPECT_EQ(Differences(bare, in_shell.seen, kPatienceS), "");
     } else {
@@ -83,7 +83,7 @@ TEST(SetuidTest, AProgramThatIsSetuidToItsOwnUserIsTracedAndNothingIsSaid) {
   fs::copy(Plain(""), program, fs::copy_options::overwrite_existing);
   fs::permissions(program, fs::perms::set_uid, fs::perm_options::add);
   const Seen bare = Watch({program, "5"}, {}, kPatienceS);
-  const Traced traced = Trace({program, "5"}, "ranges", Door::kPreload, kPatienceS);
+  const Traced traced = Trace({program, "5"}, "ranges", LoadedBy::kPreload, kPatienceS);
   EXPECT_EQ(Differences(bare, traced.seen, kPatienceS), "");
   EXPECT_EQ(traced.traces, 1u);
   fs::remove(program);
@@ -91,7 +91,7 @@ TEST(SetuidTest, AProgramThatIsSetuidToItsOwnUserIsTracedAndNothingIsSaid) {
 
 TEST(NestedRunTest, ARunInsideARunKnowsItsOwnVariables) {
   const Command command = {BuildPath("bin/ranktap"), "run", "--", Plain(""), "5"};
-  const Traced traced = Trace(command, "ranges", Door::kPreload, kPatienceS);
+  const Traced traced = Trace(command, "ranges", LoadedBy::kPreload, kPatienceS);
   EXPECT_EQ(traced.seen.status, 5);
   EXPECT_EQ(traced.seen.errors, "");
   EXPECT_EQ(traced.traces, 1u);
@@ -118,10 +118,10 @@ class SpoiltBuild {
   void ExpectOneLine(const std::string& line, const std::string& wrapper = "exec \"$@\"") const {
     const Command command = {Plain(""), "5"};
     const Seen bare = Watch(command, {}, kPatienceS);
-    for (const std::string door : {"", "--no-preload"}) {
-      SCOPED_TRACE("run " + door);
+    for (const std::string loaded_by : {"", "--no-preload"}) {
+      SCOPED_TRACE("run " + loaded_by);
       Command traced_command = {"/bin/sh", "-c", wrapper, "sh", Path("bin/ranktap"), "run"};
-      if (!door.empty()) traced_command.push_back(door);
+      if (!loaded_by.empty()) traced_command.push_back(loaded_by);
       traced_command.insert(traced_command.end(), {"--quiet", "-o", Path("run"), "--"});
       traced_command.insert(traced_command.end(), command.begin(), command.end());
       const Seen traced = Watch(traced_command, {}, kPatienceS);

@@ -1,6 +1,6 @@
-// The hostile programs, bare and traced, at every level and through both doors. A new case is a
-// line in kCases. Without RANKTAP_HOSTILE_ALL=1 each case runs in the two corners of the matrix
-// that differ most.
+// The hostile programs, bare and traced, at every level and with both ways of loading it. A new
+// case is a line in kCases. Without RANKTAP_HOSTILE_ALL=1 each case runs in the two corners of the
+// matrix that differ most.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -82,17 +82,18 @@ void PrintTo(const Case& what, std::ostream* out) { *out << what.name; }
 
 struct Corner {
   std::string level;
-  Door door;
+  LoadedBy loaded_by;
 };
 
 std::vector<Corner> Corners() {
   const char* const all = getenv("RANKTAP_HOSTILE_ALL");
   if (all == nullptr || std::string(all) != "1") {
-    return {{"full", Door::kPreload}, {"dormant", Door::kVariables}};
+    return {{"full", LoadedBy::kPreload}, {"dormant", LoadedBy::kVariables}};
   }
   std::vector<Corner> corners;
   for (const char* level : {"dormant", "ranges", "kernels", "full"}) {
-    for (const Door door : {Door::kPreload, Door::kVariables}) corners.push_back({level, door});
+    for (const LoadedBy loaded_by : {LoadedBy::kPreload, LoadedBy::kVariables})
+      corners.push_back({level, loaded_by});
   }
   return corners;
 }
@@ -102,7 +103,7 @@ TEST(HostLifeTest, AProgramThatConfinesItselfHasAGapThatSaysWhy) {
                                                        {"tsc", "reading the TSC"}};
   for (const auto& [how, why] : kWays) {
     const Traced traced =
-        Trace({Host("hostile"), "lock", how}, "ranges", Door::kPreload, kPatienceS);
+        Trace({Host("hostile"), "lock", how}, "ranges", LoadedBy::kPreload, kPatienceS);
     EXPECT_EQ(traced.traces, 1u);
     EXPECT_EQ(traced.ranges, 100u) << "what was before it is stored, what came after is not";
     EXPECT_THAT(traced.gaps, testing::Contains(testing::HasSubstr(why)));
@@ -110,7 +111,7 @@ TEST(HostLifeTest, AProgramThatConfinesItselfHasAGapThatSaysWhy) {
 }
 
 TEST(HostLifeTest, AKernelThatWipesNoPageIsNotedAndItsProgramRecorded) {
-  const Traced traced = Trace(WithoutWipe("raw"), "ranges", Door::kPreload, kPatienceS);
+  const Traced traced = Trace(WithoutWipe("raw"), "ranges", LoadedBy::kPreload, kPatienceS);
   EXPECT_EQ(traced.traces, 1u) << "of the parent";
   EXPECT_EQ(traced.ranges, 13u);
   EXPECT_THAT(traced.notes, testing::Contains(testing::HasSubstr("MADV_WIPEONFORK")));
@@ -118,19 +119,20 @@ TEST(HostLifeTest, AKernelThatWipesNoPageIsNotedAndItsProgramRecorded) {
 
 class HostLifeMatrix : public testing::TestWithParam<Case> {};
 
-TEST_P(HostLifeMatrix, EndsAsBareAtEveryLevelAndThroughBothDoors) {
+TEST_P(HostLifeMatrix, EndsAsBareAtEveryLevelAndWithBothWaysOfLoading) {
   const Case& what = GetParam();
   const double patience_s = kPatienceS + what.slack_s;
   const Seen bare = Watch(what.command, {}, patience_s);
   if (bare.status == 77) GTEST_SKIP() << "not possible on this machine: " << bare.errors;
   ASSERT_TRUE(bare.ended) << "the bare program hangs";
   for (const Corner& corner : Corners()) {
-    if (what.at_nvtx_start && corner.door != Door::kPreload) continue;
-    SCOPED_TRACE(corner.level + (corner.door == Door::kPreload ? ", preload" : ", variables"));
+    if (what.at_nvtx_start && corner.loaded_by != LoadedBy::kPreload) continue;
+    SCOPED_TRACE(corner.level +
+                 (corner.loaded_by == LoadedBy::kPreload ? ", preload" : ", variables"));
     std::string differences;
     for (int tries = what.at_nvtx_start ? kTriesAtNvtxStart : 1; tries > 0; --tries) {
       const Traced traced =
-          Trace(what.command, corner.level, corner.door, bare.seconds + what.slack_s);
+          Trace(what.command, corner.level, corner.loaded_by, bare.seconds + what.slack_s);
       Seen of_the_program = traced.seen;
       if (!what.said.empty()) {
         EXPECT_THAT(traced.seen.errors, testing::HasSubstr(what.said));
@@ -152,7 +154,7 @@ TEST(HostLifeTest, AProgramThatIsStoppedForAMinuteEndsAsBareAndIsWhole) {
   }
   const Command command = Stopped({Host("hostile"), "leave", "late"}, 60);
   const Seen bare = Watch(command, {}, 60 + kPatienceS);
-  const Traced traced = Trace(command, "full", Door::kPreload, 60 + kPatienceS);
+  const Traced traced = Trace(command, "full", LoadedBy::kPreload, 60 + kPatienceS);
   EXPECT_EQ(Differences(bare, traced.seen, 3), "");
   EXPECT_EQ(traced.problems, "");
   EXPECT_EQ(traced.traces, 1u);

@@ -62,7 +62,7 @@ TEST(PipelineStressTest, EveryEventOfThreadsThatComeAndGoIsStoredOrCounted) {
   const std::string hello = agent::EncodeHello({.session = session,
                                                 .process = agent::ReadProcessInfo({}),
                                                 .rank = {},
-                                                .door = proto::Door::kPreload,
+                                                .loaded_by = proto::LoadedBy::kPreload,
                                                 .level = proto::Level::kRanges,
                                                 .host_clock = agent::g_host_clock,
                                                 .segment_bytes = segment->bytes(),

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "collector/ingest/collector.h"
-#include "collector/ingest/public_socket.h"
+#include "collector/ingest/net/public_socket.h"
 #include "tests/unit/collector/test_collector.h"
 
 namespace ranktap::collector {
@@ -78,7 +78,7 @@ class CollectorProcess {
     setup.first();
     Result<PublicSocket> listener = PublicSocket::Create(socket(), setup.all_users);
     if (!listener) return 3;
-    Result<RunShelf> shelf = RunShelf::Open(root(), {});
+    Result<RunRegistry> shelf = RunRegistry::Open(root(), {});
     if (!shelf) return 4;
     ServerOptions options;
     options.collector_id = RandomId();

@@ -8,9 +8,9 @@
 #include <thread>
 #include <utility>
 
-#include "collector/ingest/public_socket.h"
+#include "collector/ingest/net/public_socket.h"
 #include "collector/ingest/server.h"
-#include "collector/ingest/trace_store.h"
+#include "collector/ingest/store/trace_store.h"
 
 namespace ranktap::collector {
 
@@ -19,7 +19,7 @@ class HeldStore {
   HeldStore(const std::string& root, const std::string& socket, IngestLimits limits = {})
       : listener_(std::move(*PublicSocket::Create(socket, false))),
         server_(listener_.TakeListener(), Options(limits)),
-        store_(std::move(*RunShelf::Open(root, {})), std::string(16, 'c'),
+        store_(std::move(*RunRegistry::Open(root, {})), std::string(16, 'c'),
                [this](StoreReply reply) { server_.OnStoreReply(std::move(reply)); }),
         thread_([this] { server_.Run(&store_); }) {}
   ~HeldStore() {

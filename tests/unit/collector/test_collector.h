@@ -12,7 +12,7 @@
 #include <string>
 
 #include "collector/ingest/collector.h"
-#include "collector/ingest/private_socket.h"
+#include "collector/ingest/net/private_socket.h"
 #include "collector/trace/load/run_reader.h"
 #include "tests/unit/collector/temporary_directory.h"
 

@@ -1,6 +1,6 @@
 """What the agent hands to our Python files as `agent` (MakeTorchFunctions in torch_functions.cc).
 
-door.py gives each file `agent`, and `load(name)`, which returns another of these files as a module. No
+loader.py gives each file `agent`, and `load(name)`, which returns another of these files as a module. No
 function raises. Domains and names are numbers of texts; 0: there was no room. A function that answers
 yes or no returns 1 or 0.
 """

@@ -1,6 +1,6 @@
 """What may come at any time, and is looked for between steps: process groups, CUDA, modules to hook.
 
-`agent`: agent.pyi; `load`: door.py.
+`agent`: agent.pyi; `load`: loader.py.
 """
 import sys
 

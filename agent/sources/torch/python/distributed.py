@@ -1,7 +1,7 @@
 """torch.distributed: with whom this rank talks (kGroupsMark in proto/framework_marks.h). gloo's collectives are
 ranges of the same domain (agent/sources/torch/torch_gloo.h).
 
-`agent`: agent.pyi; `load`: door.py.
+`agent`: agent.pyi; `load`: loader.py.
 """
 import collections
 import sys

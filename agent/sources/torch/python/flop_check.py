@@ -3,7 +3,7 @@
 collector/report/framework/flop_check.h compares. kFlopCheckMark in proto/framework_marks.h; shapes as in
 `operators`, but empty lists at their end are left out.
 
-`agent`: agent.pyi; `load`: door.py.
+`agent`: agent.pyi; `load`: loader.py.
 """
 import collections
 import json

@@ -1,9 +1,9 @@
 """Programs that only infer: the forwards of their root modules take the place of steps.
 
-The collector makes the steps of the ranges that modules have anyway (collector/analysis/steps.cc). Here
+The collector makes the steps of the ranges that modules have anyway (collector/facts/steps.cc). Here
 is what an optimizer's step does else: the model is told, and the schedule's window opens and closes.
 
-`agent`: agent.pyi; `load`: door.py.
+`agent`: agent.pyi; `load`: loader.py.
 """
 import threading
 

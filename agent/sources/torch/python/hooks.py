@@ -3,7 +3,7 @@
 Every hook is a ladder of cheap exits; what can fail is in `guarded` functions. The program's modules
 are never written to: what we know about one is kept by its id, and goes when it goes.
 
-`agent`: agent.pyi; `load`: door.py.
+`agent`: agent.pyi; `load`: loader.py.
 """
 import atexit
 

@@ -4,7 +4,7 @@ Lightning's Strategy calls them past Module.__call__ where nothing wraps the mod
 the Strategy's methods are replaced (agent/sources/torch/torch_lightning.h), as they are imported: when the first
 step has begun it is too late to name what runs in it.
 
-`agent`: agent.pyi; `load`: door.py.
+`agent`: agent.pyi; `load`: loader.py.
 """
 import sys
 import types

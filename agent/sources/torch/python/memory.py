@@ -4,7 +4,7 @@ of parameters, buffers, gradients and optimizer states, told while they are aliv
 
 collector/trace/framework/framework_allocations.cc reads the marks, which proto/framework_marks.h describes.
 
-`agent`: agent.pyi; `load`: door.py.
+`agent`: agent.pyi; `load`: loader.py.
 """
 import collections
 import json

@@ -8,7 +8,7 @@ own is put back and hooks take over, for good.
 PyTorch's own is there too while nothing is recorded, from the end of the first such step: ours would cost
 each module 0.3 us. Labels are not watched meanwhile either (sleep, wake).
 
-`agent`: agent.pyi; `load`: door.py.
+`agent`: agent.pyi; `load`: loader.py.
 """
 import sys
 import types

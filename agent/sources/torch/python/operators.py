@@ -7,7 +7,7 @@ The state is entered directly: torch.autograd.profiler.emit_nvtx would synchroni
 the thread of the step and the autograd threads that inherit from it; threads that the program made
 itself are missing.
 
-`agent`: agent.pyi; `load`: door.py.
+`agent`: agent.pyi; `load`: loader.py.
 """
 import collections
 import ctypes

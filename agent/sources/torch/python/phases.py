@@ -1,7 +1,7 @@
 """Phases of a step: the backward pass and waiting for data. That of the optimizer is in steps.py, what
 stops the loop from outside in pauses.py.
 
-`agent`: agent.pyi; `load`: door.py.
+`agent`: agent.pyi; `load`: loader.py.
 """
 import sys
 

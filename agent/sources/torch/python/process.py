@@ -1,6 +1,6 @@
 """Whether this process records, and since when.
 
-`agent`: agent.pyi; `load`: door.py.
+`agent`: agent.pyi; `load`: loader.py.
 """
 import sys
 

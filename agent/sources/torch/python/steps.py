@@ -1,6 +1,6 @@
 """Training steps, from the global hooks of torch.optim.
 
-`agent`: agent.pyi; `load`: door.py.
+`agent`: agent.pyi; `load`: loader.py.
 """
 import sys
 import threading

@@ -1,6 +1,6 @@
 """When a model's tree (model_tree.py) is told.
 
-`agent`: agent.pyi; `load`: door.py.
+`agent`: agent.pyi; `load`: loader.py.
 """
 
 class Trees:

@@ -1,6 +1,6 @@
 """The window of operators and memory: open in the steps that the schedule names.
 
-`agent`: agent.pyi; `load`: door.py.
+`agent`: agent.pyi; `load`: loader.py.
 """
 guarded = load('guard').guarded
 

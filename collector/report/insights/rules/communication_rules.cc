@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "collector/analysis/collectives.h"
+#include "collector/facts/collectives.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
 

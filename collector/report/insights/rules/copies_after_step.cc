@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/analysis/kernel_kinds.h"
+#include "collector/facts/kernel_kinds.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/chosen_work.h"
 #include "collector/report/insights/pass_times.h"

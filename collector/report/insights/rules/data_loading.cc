@@ -1,7 +1,7 @@
 // The device, or a host without one, waits for the data loader.
 #include <fmt/core.h>
 
-#include "collector/analysis/host_activity.h"
+#include "collector/facts/host_activity.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
 

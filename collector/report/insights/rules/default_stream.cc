@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "collector/analysis/stream_waits.h"
+#include "collector/facts/stream_waits.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
 

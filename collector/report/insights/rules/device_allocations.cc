@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "collector/analysis/framework/memory_blocks.h"
+#include "collector/facts/framework/memory_blocks.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "collector/analysis/host_activity.h"
+#include "collector/facts/host_activity.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
 #include "collector/trace/framework_ranges.h"

@@ -1,7 +1,7 @@
 // The device runs dry again and again because the host launches more slowly than the device works.
 #include <fmt/core.h>
 
-#include "collector/analysis/numbers/duration_distribution.h"
+#include "collector/facts/numbers/duration_distribution.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
 

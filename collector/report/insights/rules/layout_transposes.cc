@@ -1,7 +1,7 @@
 // Kernels of cuDNN that turn NCHW into NHWC and back around convolutions.
 #include <fmt/core.h>
 
-#include "collector/analysis/kernel_kinds.h"
+#include "collector/facts/kernel_kinds.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/chosen_work.h"
 #include "collector/report/insights/rules/all_rules.h"

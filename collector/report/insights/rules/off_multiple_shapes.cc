@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "collector/analysis/flops/dtype_sizes.h"
-#include "collector/analysis/flops/op_inputs.h"
-#include "collector/analysis/kernel_kinds.h"
+#include "collector/facts/flops/dtype_sizes.h"
+#include "collector/facts/flops/op_inputs.h"
+#include "collector/facts/kernel_kinds.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/chosen_work.h"
 #include "collector/report/insights/rules/all_rules.h"

@@ -1,7 +1,7 @@
 // Matrix products that leave the tensor cores idle: 32-bit floats without TF32, or 16-bit ones.
 #include <fmt/core.h>
 
-#include "collector/analysis/kernel_kinds.h"
+#include "collector/facts/kernel_kinds.h"
 #include "collector/report/insights/chosen_work.h"
 #include "collector/report/insights/rules/all_rules.h"
 

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "collector/analysis/roofline/roofs.h"
+#include "collector/facts/roofline/roofs.h"
 #include "collector/report/insights/chosen_work.h"
 #include "collector/report/insights/rules/all_rules.h"
 

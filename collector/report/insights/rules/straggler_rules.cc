@@ -5,8 +5,8 @@
 #include <map>
 #include <optional>
 
-#include "collector/analysis/collectives.h"
-#include "collector/analysis/numbers/describe.h"
+#include "collector/facts/collectives.h"
+#include "collector/facts/numbers/describe.h"
 #include "collector/report/cells.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"

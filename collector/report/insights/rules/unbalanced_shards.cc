@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "collector/analysis/numbers/describe.h"
+#include "collector/facts/numbers/describe.h"
 #include "collector/report/cells.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"

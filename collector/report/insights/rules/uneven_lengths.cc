@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "collector/analysis/flops/op_flops.h"
+#include "collector/facts/flops/op_flops.h"
 #include "collector/report/cells.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"

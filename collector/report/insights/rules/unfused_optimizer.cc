@@ -1,7 +1,7 @@
 // An optimizer that launches a kernel for each tensor and operation.
 #include <fmt/core.h>
 
-#include "collector/analysis/kernel_kinds.h"
+#include "collector/facts/kernel_kinds.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/chosen_work.h"
 #include "collector/report/insights/pass_times.h"

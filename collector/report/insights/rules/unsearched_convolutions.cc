@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "collector/analysis/flops/op_inputs.h"
+#include "collector/facts/flops/op_inputs.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/chosen_work.h"
 #include "collector/report/insights/rules/all_rules.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "collector/cli/command.h"
-#include "collector/cli/later_runs.h"
 #include "collector/file/json.h"
+#include "collector/terminal/later_runs.h"
 #include "nlohmann/json.hpp"
 
 namespace ranktap::collector {

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "collector/cli/command.h"
-#include "collector/cli/output_style.h"
-#include "collector/cli/progress_line.h"
+#include "collector/terminal/output_style.h"
+#include "collector/terminal/progress_line.h"
 #include "collector/trace/work_progress.h"
 #include "tests/unit/collector/temporary_directory.h"
 

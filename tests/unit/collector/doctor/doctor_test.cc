@@ -211,18 +211,18 @@ TEST_F(DoctorTest, HoldersOfCuptiAreNamedWithTheirProcess) {
   EXPECT_THAT(findings, Says(Severity::kNote, "DCGM (nv-hostengine, pid 43)"));
 }
 
-TEST_F(DoctorTest, TheLastRunSaysByWhichDoorEachRankCameAndWhatItLacked) {
+TEST_F(DoctorTest, TheLastRunSaysHowEachRankWasLoadedAndWhatItLacked) {
   Write("/runs/ranktap-train-1/run.json",
         R"json({"format": 1, "refused": {"bad frame": 3}, "traces": [
-    {"rank": 0, "door": "preload", "level": "kernels", "status": "closed"},
-    {"rank": 1, "door": "environment", "level": "kernels", "status": "died",
+    {"rank": 0, "loaded_by": "preload", "level": "kernels", "status": "closed"},
+    {"rank": 1, "loaded_by": "environment", "level": "kernels", "status": "died",
      "detail": "killed by signal 9 (SIGKILL)",
      "notes": ["no kernels: CUPTI is in use by another tool in this process"]}]})json");
   const auto findings = CheckLastRun(Host());
   EXPECT_THAT(findings, Says(Severity::kOk, "ranktap-train-1: 2 traces"));
-  EXPECT_THAT(findings, Says(Severity::kOk, "rank 0 came in by preload, level kernels, closed"));
+  EXPECT_THAT(findings, Says(Severity::kOk, "rank 0 loaded by preload, level kernels, closed"));
   EXPECT_THAT(findings, Says(Severity::kNote,
-                             "rank 1 came in by environment, level kernels, died: "
+                             "rank 1 loaded by environment, level kernels, died: "
                              "killed by signal 9"));
   EXPECT_THAT(findings, Says(Severity::kProblem, "rank 1: no kernels: CUPTI is in use"));
   EXPECT_THAT(findings, Advises("end the other tool"));

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "collector/ingest/control_client.h"
+#include "collector/ingest/control/control_client.h"
 #include "collector/ingest/monotonic_clock.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 #include "tests/unit/collector/held_store.h"

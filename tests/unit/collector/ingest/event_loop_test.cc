@@ -1,5 +1,5 @@
 // The loop's calls: which, in which order, and on which thread.
-#include "collector/ingest/event_loop.h"
+#include "collector/ingest/net/event_loop.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -7,7 +7,7 @@
 
 #include <random>
 
-#include "collector/ingest/handshake.h"
+#include "collector/ingest/net/handshake.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 #include "tests/unit/collector/test_collector.h"
 

@@ -142,7 +142,7 @@ TEST_F(HostileDirectoryTest, WhatIsFoundAtStartIsItsUsersOwnFileOrLeftAlone) {
             0);
   ASSERT_EQ(::mkfifo((run + "/c.trace.part").c_str(), 0600), 0);
   ASSERT_EQ(::chown(run.c_str(), kMallory, 0), 0);
-  const Result<RunShelf> shelf = RunShelf::Open(directory_ / "runs", {});
+  const Result<RunRegistry> shelf = RunRegistry::Open(directory_ / "runs", {});
   ASSERT_TRUE(shelf.ok()) << shelf.message();
   EXPECT_THAT(shelf->sealed(), ::testing::IsEmpty());
   EXPECT_THAT(shelf->problems(), ::testing::SizeIs(3));
@@ -178,7 +178,7 @@ TEST(LongTailTest, AFileWithTooMuchBehindItsCheckpointIsLeftAlone) {
       file.EndBlock();
     }
   }
-  const Result<RunShelf> shelf = RunShelf::Open(directory / "runs", {});
+  const Result<RunRegistry> shelf = RunRegistry::Open(directory / "runs", {});
   ASSERT_TRUE(shelf.ok()) << shelf.message();
   ASSERT_EQ(shelf->problems().size(), 1u);
   EXPECT_THAT(shelf->problems()[0], HasSubstr("too much behind its last checkpoint"));
@@ -196,7 +196,7 @@ TEST(CutOffPartTest, IsSealedWhereverItsBeginningEnds) {
   for (const size_t size : cuts) {
     std::ofstream(run + "/rank-" + std::to_string(size) + ".trace.part") << whole.substr(0, size);
   }
-  const Result<RunShelf> shelf = RunShelf::Open(directory / "runs", {});
+  const Result<RunRegistry> shelf = RunRegistry::Open(directory / "runs", {});
   ASSERT_TRUE(shelf.ok()) << shelf.message();
   EXPECT_THAT(shelf->problems(), ::testing::IsEmpty());
   EXPECT_THAT(shelf->sealed(), ::testing::SizeIs(cuts.size()));

@@ -1,5 +1,5 @@
 // Which level a run has at an instant, and what a process that joins then has yet to hear.
-#include "collector/ingest/level_plans.h"
+#include "collector/ingest/control/level_plans.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

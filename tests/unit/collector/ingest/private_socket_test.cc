@@ -1,5 +1,5 @@
 // What a killed collector leaves behind, and who clears it away.
-#include "collector/ingest/private_socket.h"
+#include "collector/ingest/net/private_socket.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

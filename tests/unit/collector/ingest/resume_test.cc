@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
-#include "collector/ingest/public_socket.h"
+#include "collector/ingest/net/public_socket.h"
 #include "collector/trace/load/run_reader.h"
 #include "collector/trace/load/trace_check.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
@@ -42,7 +42,7 @@ class ResumeTest : public ::testing::Test {
     options.owner = ::geteuid();
     options.resumable = true;
     return std::make_unique<Collector>(socket_->TakeListener(),
-                                       std::move(*RunShelf::Open(root(), {})), options);
+                                       std::move(*RunRegistry::Open(root(), {})), options);
   }
   std::string root() const { return directory_ / "runs"; }
   // A collector in a process of its own, to be killed; or to be ended in good order by `stop`.
@@ -162,7 +162,7 @@ TEST_F(ResumeTest, WhatAKilledCollectorLeftIsClosedAndVerifies) {
   (void)WaitFor(first);
   ASSERT_EQ(::kill(rank, SIGKILL), 0);
   (void)WaitFor(rank);
-  const Result<RunShelf> shelf = RunShelf::Open(root(), {});
+  const Result<RunRegistry> shelf = RunRegistry::Open(root(), {});
   ASSERT_TRUE(shelf.ok()) << shelf.message();
   ASSERT_EQ(shelf->sealed().size(), 1u);
   const Result<TraceCheck> check = CheckTrace(shelf->sealed()[0]);
@@ -179,7 +179,7 @@ TEST_F(ResumeTest, ASecondCollectorOnTheSocketIsToldWhoHasIt) {
   const Result<PublicSocket> second = PublicSocket::Create(path_, false);
   ASSERT_FALSE(second.ok());
   EXPECT_THAT(second.message(), HasSubstr("pid " + std::to_string(first)));
-  const Result<RunShelf> shelf = RunShelf::Open(root(), {});
+  const Result<RunRegistry> shelf = RunRegistry::Open(root(), {});
   ASSERT_FALSE(shelf.ok());
   EXPECT_THAT(shelf.message(), HasSubstr("another collector"));
   stop.Give();

@@ -1,6 +1,6 @@
 // Rings that were damaged before they are read: nothing is trusted, and every event is stored or
 // declared lost.
-#include "collector/ingest/ring_recovery.h"
+#include "collector/ingest/recovery/ring_recovery.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // What becomes of a trace whose disk is full, or whose directory is gone.
-#include "collector/ingest/session_store.h"
+#include "collector/ingest/store/session_store.h"
 
 #include <gmock/gmock.h>
 #include <signal.h>

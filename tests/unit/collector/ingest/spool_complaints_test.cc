@@ -8,7 +8,7 @@
 #include <fstream>
 #include <mutex>
 
-#include "collector/ingest/spool_adopter.h"
+#include "collector/ingest/recovery/spool_adopter.h"
 #include "tests/unit/collector/temporary_directory.h"
 
 namespace ranktap::collector {

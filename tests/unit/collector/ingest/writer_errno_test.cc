@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstdarg>
 
-#include "collector/ingest/session_store.h"
+#include "collector/ingest/store/session_store.h"
 #include "collector/trace/load/trace_check.h"
 #include "tests/unit/collector/temporary_directory.h"
 #include "tests/unit/collector/trace_file.h"

@@ -111,7 +111,7 @@ class CuptiBrokerTest : public Rings {
   }
   static Subscriber SubscribeClient() {
     Subscriber theirs = nullptr;
-    EXPECT_EQ(broker::SubscribeGuest(&theirs, &OnClient, nullptr, nullptr), kSuccess);
+    EXPECT_EQ(broker::SubscribeClient(&theirs, &OnClient, nullptr, nullptr), kSuccess);
     return theirs;
   }
 
@@ -121,7 +121,7 @@ class CuptiBrokerTest : public Rings {
 
 TEST_F(CuptiBrokerTest, TheClientAndWeHearOfACallEachWithAWordOfItsOwn) {
   const Subscriber ours = SubscribeUs(), theirs = SubscribeClient();
-  EXPECT_EQ(broker::EnableCallbackForGuest(1, kRuntime, kLaunch), kSuccess);
+  EXPECT_EQ(broker::EnableCallbackForClient(1, kRuntime, kLaunch), kSuccess);
   SetCapture(kCaptureCuda);
   OnNewThread([](ThreadState& thread) {
     MakeCall(kLaunch);
@@ -131,42 +131,42 @@ TEST_F(CuptiBrokerTest, TheClientAndWeHearOfACallEachWithAWordOfItsOwn) {
   ClearCapture(kCaptureCuda);
   EXPECT_EQ(g_calls, 2);
   EXPECT_EQ(api_.Unsubscribe(ours), kSuccess);
-  EXPECT_TRUE(broker::IsGuests(theirs));
-  EXPECT_EQ(broker::UnsubscribeGuest(), kSuccess);
+  EXPECT_TRUE(broker::IsClients(theirs));
+  EXPECT_EQ(broker::UnsubscribeClient(), kSuccess);
 }
 
 TEST_F(CuptiBrokerTest, EitherMayGoFirstAndTheOtherKeepsItsCallbacks) {
   Subscriber ours = SubscribeUs();
   Subscriber theirs = SubscribeClient();
-  EXPECT_EQ(broker::EnableCallbackForGuest(1, kRuntime, kOther), kSuccess);
+  EXPECT_EQ(broker::EnableCallbackForClient(1, kRuntime, kOther), kSuccess);
   EXPECT_EQ(api_.Unsubscribe(ours), kSuccess);
   EXPECT_EQ(g_cupti.enabled, (std::set<std::pair<uint32_t, uint32_t>>{{kRuntime, kOther}}));
   ours = SubscribeUs();
-  EXPECT_EQ(broker::UnsubscribeGuest(), kSuccess);
-  EXPECT_FALSE(broker::IsGuests(theirs));
+  EXPECT_EQ(broker::UnsubscribeClient(), kSuccess);
+  EXPECT_FALSE(broker::IsClients(theirs));
   EXPECT_EQ(g_cupti.enabled, (std::set<std::pair<uint32_t, uint32_t>>{{kRuntime, kLaunch}}));
-  EXPECT_FALSE(broker::GuestListens(kRuntime));
+  EXPECT_FALSE(broker::ClientListens(kRuntime));
   EXPECT_EQ(api_.Unsubscribe(ours), kSuccess);
 }
 
 TEST_F(CuptiBrokerTest, AWholeDomainOfTheClientsOnAndOffLeavesOurs) {
   const Subscriber ours = SubscribeUs();
   SubscribeClient();
-  EXPECT_EQ(broker::EnableDomainForGuest(1, kRuntime), kSuccess);
-  EXPECT_EQ(broker::EnableDomainForGuest(1, kResource), kSuccess);
+  EXPECT_EQ(broker::EnableDomainForClient(1, kRuntime), kSuccess);
+  EXPECT_EQ(broker::EnableDomainForClient(1, kResource), kSuccess);
   uint32_t on = 0;
-  EXPECT_EQ(broker::GetCallbackStateForGuest(&on, kRuntime, kOther), kSuccess);
+  EXPECT_EQ(broker::GetCallbackStateForClient(&on, kRuntime, kOther), kSuccess);
   EXPECT_EQ(on, 1u);
   MakeCall(kOther);
   EXPECT_EQ(g_calls, 1);
-  EXPECT_EQ(broker::EnableDomainForGuest(0, kRuntime), kSuccess);
-  EXPECT_EQ(broker::EnableDomainForGuest(0, kResource), kSuccess);
+  EXPECT_EQ(broker::EnableDomainForClient(0, kRuntime), kSuccess);
+  EXPECT_EQ(broker::EnableDomainForClient(0, kResource), kSuccess);
   EXPECT_EQ(g_cupti.enabled, (std::set<std::pair<uint32_t, uint32_t>>{{kRuntime, kLaunch}}));
   MakeCall(kLaunch);
   EXPECT_EQ(g_calls, 1);
-  EXPECT_EQ(broker::GetCallbackStateForGuest(&on, kRuntime, kLaunch), kSuccess);
+  EXPECT_EQ(broker::GetCallbackStateForClient(&on, kRuntime, kLaunch), kSuccess);
   EXPECT_EQ(on, 0u) << "that one is ours alone";
-  EXPECT_EQ(broker::UnsubscribeGuest(), kSuccess);
+  EXPECT_EQ(broker::UnsubscribeClient(), kSuccess);
   EXPECT_EQ(api_.Unsubscribe(ours), kSuccess);
 }
 
@@ -174,23 +174,23 @@ TEST_F(CuptiBrokerTest, AWholeDomainOfTheClientsOnAndOffLeavesOurs) {
 TEST_F(CuptiBrokerTest, WhatTheClientEnablesWhileWeDisableItIsOn) {
   const Subscriber ours = SubscribeUs();
   SubscribeClient();
-  g_meanwhile = [] { broker::EnableCallbackForGuest(1, kRuntime, kLaunch); };
+  g_meanwhile = [] { broker::EnableCallbackForClient(1, kRuntime, kLaunch); };
   EXPECT_EQ(api_.EnableCallback(0, ours, kRuntime, kLaunch), kSuccess);
   EXPECT_TRUE(g_cupti.enabled.contains({kRuntime, kLaunch}));
   g_meanwhile = [&] { api_.EnableCallback(1, ours, kRuntime, kLaunch); };
-  EXPECT_EQ(broker::EnableCallbackForGuest(0, kRuntime, kLaunch), kSuccess);
+  EXPECT_EQ(broker::EnableCallbackForClient(0, kRuntime, kLaunch), kSuccess);
   EXPECT_TRUE(g_cupti.enabled.contains({kRuntime, kLaunch}));
-  EXPECT_EQ(broker::UnsubscribeGuest(), kSuccess);
+  EXPECT_EQ(broker::UnsubscribeClient(), kSuccess);
   EXPECT_EQ(api_.Unsubscribe(ours), kSuccess);
 }
 
 TEST_F(CuptiBrokerTest, ASecondClientIsRefusedByCuptiItself) {
   SubscribeClient();
   Subscriber second = nullptr;
-  EXPECT_EQ(broker::SubscribeGuest(&second, &OnClient, nullptr, nullptr),
+  EXPECT_EQ(broker::SubscribeClient(&second, &OnClient, nullptr, nullptr),
             kErrorMultipleSubscribers);
   EXPECT_EQ(second, nullptr);
-  EXPECT_EQ(broker::UnsubscribeGuest(), kSuccess);
+  EXPECT_EQ(broker::UnsubscribeClient(), kSuccess);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "collector/analysis/sequences/repeated_sequences.h"
+#include "collector/facts/sequences/repeated_sequences.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/synthetic_job.h"
 

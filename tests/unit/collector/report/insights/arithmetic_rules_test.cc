@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "collector/analysis/kernel_kinds.h"
+#include "collector/facts/kernel_kinds.h"
 #include "collector/trace/operator_join.h"
 #include "tests/unit/collector/report/insights/insight_program.h"
 

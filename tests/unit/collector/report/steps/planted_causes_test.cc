@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "collector/analysis/device_steps.h"
+#include "collector/facts/device_steps.h"
 #include "collector/report/steps/stragglers.h"
 #include "collector/report/steps/verdict.h"
 #include "tests/unit/collector/report/steps/planted_program.h"

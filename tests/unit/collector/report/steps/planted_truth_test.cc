@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "collector/analysis/device_steps.h"
-#include "collector/analysis/steps.h"
+#include "collector/facts/device_steps.h"
+#include "collector/facts/steps.h"
 #include "collector/report/reports.h"
 #include "collector/report/steps/stragglers.h"
 #include "collector/report/steps/verdict.h"

@@ -1,0 +1,96 @@
+// From `import torch` to our Python sources.
+// Runs on: the loader; threads that hold the interpreter's lock; the main thread (pending call).
+// May not: raise, print, or leave an exception set.
+#include "agent/sources/torch/python_injection.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "agent/core/log.h"
+#include "agent/sources/torch/python_api.h"
+#include "agent/sources/torch/python_sources.h"
+#include "agent/sources/torch/torch_functions.h"
+
+namespace ranktap::agent {
+namespace {
+
+constinit PythonInjection g_injection{};
+constinit std::atomic<bool> g_queued{false};
+
+bool IsTorch(PyObject* arguments) {
+  PyObject* name = g_python.PyTuple_GetItem(arguments, 0);
+  intptr_t size = 0;
+  const char* text = name == nullptr ? nullptr : g_python.PyUnicode_AsUTF8AndSize(name, &size);
+  if (text == nullptr) {
+    g_python.PyErr_Clear();
+    return false;
+  }
+  return std::string_view(text, static_cast<size_t>(size)) == "torch";
+}
+
+// {file name: source}, for the loader written in Python.
+PyObject* SourcesByName() {
+  PyObject* sources = g_python.PyDict_New();
+  for (const PythonSource& source : PythonSources()) {
+    PyObject* text = sources == nullptr
+                         ? nullptr
+                         : g_python.PyUnicode_FromStringAndSize(
+                               source.text.data(), static_cast<intptr_t>(source.text.size()));
+    if (text == nullptr) break;
+    (void)g_python.PyDict_SetItemString(sources, source.name, text);
+    g_python.Py_DecRef(text);
+  }
+  return sources;
+}
+
+bool RunLoaderSource() {
+  PyObject* globals = g_python.PyDict_New();
+  PyObject* sources = SourcesByName();
+  PyObject* functions = MakeTorchFunctions();
+  PyObject* code = g_python.Py_CompileString(FindPythonSource("loader"), "<ranktap/loader.py>",
+                                             /*Py_file_input=*/257);
+  PyObject* result = nullptr;
+  if (globals != nullptr && sources != nullptr && functions != nullptr && code != nullptr &&
+      g_python.PyDict_SetItemString(globals, "__builtins__", g_python.PyEval_GetBuiltins()) == 0 &&
+      g_python.PyDict_SetItemString(globals, "sources", sources) == 0 &&
+      g_python.PyDict_SetItemString(globals, "functions", functions) == 0) {
+    result = g_python.PyEval_EvalCode(code, globals, globals);
+  }
+  const bool ran = result != nullptr;
+  for (PyObject* object : {globals, sources, functions, code, result}) {
+    if (object != nullptr) g_python.Py_DecRef(object);
+  }
+  return ran;
+}
+
+int InstallFinder(void*) {
+  OpenLog(std::getenv("RANKTAP_LOG"));  // before the agent's own start, which the hooks decide on
+  if (!RunLoaderSource()) {
+    g_python.PyErr_Clear();
+    Log("the Python hook could not be installed");
+  }
+  return 0;
+}
+
+// No interpreter code may run here: the import machinery is in the middle of something.
+int OnAudit(const char* event, PyObject* arguments, void*) {
+  if (event[0] != 'i' || std::strcmp(event, "import") != 0) return 0;
+  if (g_queued.load(std::memory_order_relaxed) || !IsTorch(arguments)) return 0;
+  if (g_queued.exchange(true)) return 0;
+  // Full queue: the next import asks again.
+  if (g_python.Py_AddPendingCall(&InstallFinder, nullptr) != 0) g_queued.store(false);
+  return 0;
+}
+
+}  // namespace
+
+void InstallPythonInjection(const PythonInjection& injection) {
+  g_injection = injection;
+  if (g_python.Load()) (void)g_python.PySys_AddAuditHook(&OnAudit, nullptr);
+}
+
+const PythonInjection& InstalledPythonInjection() { return g_injection; }
+
+}  // namespace ranktap::agent

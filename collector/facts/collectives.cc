@@ -1,0 +1,361 @@
+#include "collector/facts/collectives.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <numeric>
+#include <unordered_map>
+
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/each_trace.h"
+#include "collector/facts/flops/dtype_sizes.h"
+#include "collector/facts/flops/op_inputs.h"
+#include "collector/facts/rank_windows.h"
+#include "collector/trace/framework_ranges.h"
+
+namespace ranktap::collector {
+namespace {
+
+std::string Letters(std::string_view text) {
+  std::string letters;
+  for (const char byte : text) {
+    if (std::isalpha(static_cast<unsigned char>(byte)) != 0) {
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(byte)));
+    }
+  }
+  return letters;
+}
+
+// "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "_allgather_base", "nccl:all_reduce" -> one word.
+std::string TypeOf(std::string_view name) {
+  const std::string letters = Letters(name);
+  if (letters.find("crossdevicereduce") != letters.npos) return "allreduce";  // vLLM
+  if (name.find("deep_ep::") != name.npos &&
+      (letters.find("dispatch") != letters.npos || letters.find("combine") != letters.npos)) {
+    return "alltoall";
+  }
+  for (const std::string_view type :
+       {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast", "sendrecv", "barrier",
+        "reduce", "gather", "scatter", "send", "recv"}) {
+    if (letters.find(type) != letters.npos) return std::string(type);
+  }
+  return "other";
+}
+
+int64_t FullBufferBytes(const std::string& type, const Collective& call) {
+  const uint64_t larger = std::max(call.in_elements, call.out_elements);
+  const uint64_t elements = type == "allgather" || type == "reducescatter" ? larger
+                            : call.in_elements != 0                        ? call.in_elements
+                                                                           : larger;
+  return elements > (uint64_t{1} << 50)
+             ? 0
+             : static_cast<int64_t>(elements) * BytesPerElement(call.dtype);
+}
+
+// The description on the kernel, else on the operator that launched it or one around that.
+const Collective* DescriptionOf(const Trace& trace, uint32_t kernel) {
+  uint32_t index = trace.kernels.collective.At(kernel);
+  uint32_t op = trace.kernels.op.At(kernel);
+  while (index == 0 && op != 0) {
+    index = trace.operators.collective.At(op - 1);
+    const uint32_t parent = trace.operators.parent[op - 1];
+    op = parent == kNone ? 0 : parent + 1;
+  }
+  return index == 0 || index > trace.collectives.size() ? nullptr : &trace.collectives[index - 1];
+}
+
+// What calls have in common: those of one description, or of one kernel on one stream.
+struct Identity {
+  CollectiveRun as;  // without members
+  std::string key;   // equal: the same group on all ranks that say so
+};
+// A collective as one rank ran it.
+struct Call {
+  uint32_t identity = 0;  // index into Calls::identities
+  uint64_t sequence = 0;
+  CollectiveMember member;
+};
+struct Calls {
+  std::vector<Identity> identities;
+  std::vector<Call> list;
+};
+
+Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Collective* described) {
+  const Trace& trace = run.traces[t];
+  Identity identity;
+  CollectiveRun& as = identity.as;
+  as.type =
+      TypeOf(described != nullptr && !described->name.empty() ? std::string_view(described->name)
+                                                              : trace.dictionary.String(span.name));
+  std::string& key = identity.key;
+  if (described != nullptr && !(described->group.empty() && described->group_ranks.empty())) {
+    const std::string& description = described->group_description;
+    as.group = description.empty() || description == "undefined"
+                   ? fmt::format("group {}", described->group)
+                   : description;
+    as.group_size = described->group_size;
+    as.bytes = FullBufferBytes(as.type, *described);
+    key = fmt::format("{}|{}", described->group, described->group_ranks);
+    // One name without its members may be a different group on each rank.
+    if (described->group_ranks.empty() && described->group_size != 0 &&
+        trace.info.world_size.value_or(described->group_size) != described->group_size) {
+      key += fmt::format("|{}", t);
+    }
+  } else {
+    as.group = fmt::format("stream {}", span.stream);
+    key = fmt::format("{}|{}{}", as.group,
+                      run.traces.size() > 1 ? "" : fmt::format("{}|", span.device), as.type);
+  }
+  const bool is_pair = as.type == "send" || as.type == "recv" || as.type == "sendrecv";
+  if (is_pair) key += fmt::format("|{}", t);
+  // Calls without a number are counted within a window.
+  if (described == nullptr || described->sequence == 0) {
+    if (const uint32_t window = WindowOf(run, t); window > 0) {
+      key += fmt::format("|window {}", window);
+    }
+  }
+  return identity;
+}
+
+Calls CallsOf(const Run& run, uint32_t t) {
+  const Trace& trace = run.traces[t];
+  Calls calls;
+  std::unordered_map<uint64_t, uint32_t> undescribed;  // by stream and kernel
+  std::unordered_map<const Collective*, uint32_t> by_description;
+  for (const DeviceSpan& span : DeviceTimeline(trace)) {
+    if (span.kind != WorkKind::kCommunication) continue;
+    const Collective* const described = DescriptionOf(trace, span.row);
+    const auto next = static_cast<uint32_t>(calls.identities.size());
+    const uint32_t identity =
+        described != nullptr
+            ? by_description.try_emplace(described, next).first->second
+            : undescribed
+                  .try_emplace(uint64_t{span.stream} << 32 | (span.name ^ span.device << 24), next)
+                  .first->second;
+    if (identity == next) calls.identities.push_back(Identify(run, t, span, described));
+    calls.list.push_back({identity,
+                          described == nullptr ? 0 : described->sequence,
+                          {t, span.row, span.start, span.end}});
+  }
+  return calls;
+}
+
+class Matcher {
+ public:
+  // Of one trace.
+  void Add(const Calls& calls) {
+    std::vector<uint32_t> numbers;  // of the keys, by identity
+    for (const Identity& identity : calls.identities) numbers.push_back(Number(identity.key));
+    std::vector<uint64_t> counts(keys_.size());  // by key
+    for (const Call& call : calls.list) {
+      const Identity& identity = calls.identities[call.identity];
+      const uint32_t key = numbers[call.identity];
+      const uint64_t ordinal = counts[key]++;
+      CollectiveRun* into = &Find(key, call.sequence != 0 ? call.sequence : ordinal);
+      // A sequence number names one call, which may run several kernels.
+      if (!into->members.empty() && into->members.back().trace == call.member.trace) {
+        into = &Find(Number(identity.key + "|again"), ordinal);
+      }
+      if (into->members.empty()) *into = identity.as;
+      into->members.push_back(call.member);
+    }
+  }
+  // Oldest first.
+  std::vector<CollectiveRun> Take() {
+    const auto start = [this](uint32_t i) { return list_[i].members[0].start; };
+    std::vector<uint32_t> order(list_.size());
+    std::iota(order.begin(), order.end(), 0u);
+    const auto before = [&](uint32_t a, uint32_t b) { return start(a) < start(b); };
+    if (std::is_sorted(order.begin(), order.end(), before)) return std::move(list_);
+    // Rows first: a collective is ten words.
+    std::stable_sort(order.begin(), order.end(), before);
+    std::vector<CollectiveRun> sorted;
+    sorted.reserve(order.size());
+    for (const uint32_t i : order) sorted.push_back(std::move(list_[i]));
+    return sorted;
+  }
+
+ private:
+  // Rows of list_ of one key. Calls that carry no number count up from 0.
+  struct Rows {
+    std::vector<size_t> counted;
+    std::unordered_map<uint64_t, size_t> numbered;
+  };
+
+  uint32_t Number(const std::string& key) {
+    return keys_.try_emplace(key, static_cast<uint32_t>(keys_.size())).first->second;
+  }
+  CollectiveRun& Find(uint32_t key, uint64_t number) {
+    if (key >= rows_.size()) rows_.resize(key + 1);
+    Rows& rows = rows_[key];
+    if (number < rows.counted.size()) return list_[rows.counted[number]];
+    if (const auto found = rows.numbered.find(number); found != rows.numbered.end()) {
+      return list_[found->second];
+    }
+    if (number == rows.counted.size()) {
+      rows.counted.push_back(list_.size());
+    } else {
+      rows.numbered.emplace(number, list_.size());
+    }
+    return list_.emplace_back();
+  }
+
+  std::unordered_map<std::string, uint32_t> keys_;
+  std::vector<Rows> rows_;  // by key
+  std::vector<CollectiveRun> list_;
+};
+
+bool OfGloo(const ProcessGroup& group) { return group.backend.find("gloo") != group.backend.npos; }
+
+// The name of the only gloo group of this size, else what is known of it.
+std::string HostGroupName(const Trace& trace, uint32_t size) {
+  const ProcessGroup* of_size = nullptr;
+  for (const ProcessGroup& group : trace.process_groups) {
+    if (group.size != size || !OfGloo(group)) continue;
+    if (of_size != nullptr) return fmt::format("gloo group of {}", size);
+    of_size = &group;
+  }
+  if (of_size == nullptr) return size == 0 ? "gloo" : fmt::format("gloo group of {}", size);
+  const std::string& description = of_size->description;
+  return description.empty() || description == "undefined" ? fmt::format("group {}", of_size->name)
+                                                           : description;
+}
+
+// Of all tensors that go into an operator; 0 where shapes or types were not recorded.
+int64_t BytesIn(const Trace& trace, uint32_t op) {
+  const Operators& ops = trace.operators;
+  const OpInputs inputs(trace.dictionary.String(ops.shapes.At(op)), "");
+  std::string_view types = trace.dictionary.String(ops.types.At(op));  // ["float", "long int"]
+  int64_t bytes = 0;
+  for (const Dims& dims : inputs.shapes) {
+    const size_t open = types.find('"');
+    const size_t close = open == types.npos ? open : types.find('"', open + 1);
+    if (close == types.npos) return 0;
+    const int64_t of_type = BytesPerElement(types.substr(open + 1, close - open - 1));
+    types.remove_prefix(close + 1);
+    int64_t tensor = 0;
+    if (dims.empty()) continue;
+    if (__builtin_mul_overflow(Product(dims), of_type, &tensor) ||
+        __builtin_add_overflow(bytes, tensor, &bytes)) {
+      return 0;
+    }
+  }
+  return bytes;
+}
+
+// What torch.profiler saw of gloo: "gloo:all_reduce" on gloo's threads, with its inputs and without
+// its group. So nothing where gloo has several.
+Calls ProfiledGlooOf(const Run& run, uint32_t t) {
+  const Trace& trace = run.traces[t];
+  Calls calls;
+  if (HasSeveralProfiledGlooGroups(run)) return calls;
+  uint32_t size = trace.info.world_size.value_or(0);
+  for (const ProcessGroup& group : trace.process_groups) {
+    if (OfGloo(group)) size = group.size;
+  }
+  const std::string window = fmt::format("|window {}", WindowOf(run, t));
+  const Operators& ops = trace.operators;
+  for (uint32_t op = 0; op < ops.size(); ++op) {
+    const std::string_view name = trace.dictionary.String(ops.name[op]);
+    if (!name.starts_with("gloo:")) continue;
+    Identity& identity = calls.identities.emplace_back();
+    CollectiveRun& as = identity.as;
+    as.type = TypeOf(name);
+    as.group = HostGroupName(trace, size);
+    as.group_size = size;
+    as.bytes = BytesIn(trace, op);
+    if (as.type == "allgather" || as.type == "gather") as.bytes *= std::min(size, 1u << 20);
+    const bool is_pair = as.type == "send" || as.type == "recv";
+    // Counted by type and size: a window may begin amid calls.
+    identity.key = fmt::format("gloo|{}|{}|{}{}{}", size, as.type, as.bytes, window,
+                               is_pair ? fmt::format("|{}", t) : "");
+    calls.list.push_back(
+        {static_cast<uint32_t>(calls.list.size()), 0, {t, kNone, ops.start[op], ops.end[op]}});
+  }
+  return calls;
+}
+
+// What gloo ran: the agent's ranges (proto::kCollectivePayload).
+Calls HostCallsOf(const Run& run, uint32_t t) {
+  const Trace& trace = run.traces[t];
+  if (!trace.is_ours()) return ProfiledGlooOf(run, t);
+  const Ranges& ranges = trace.ranges;
+  Calls calls;
+  std::map<std::pair<uint32_t, uint32_t>, size_t>
+      contexts;  // by size and context: which of that size
+  std::map<uint32_t, size_t> of_size;
+  for (const uint32_t row : RangesIn(trace, kCommDomain)) {
+    const uint32_t size = ranges.category.At(row);
+    const auto [at, is_new] = contexts.try_emplace({size, ranges.color.At(row)}, of_size[size]);
+    if (is_new) ++of_size[size];
+    Identity& identity = calls.identities.emplace_back();
+    identity.as.type = TypeOf(trace.dictionary.String(ranges.name[row]));
+    identity.as.group = HostGroupName(trace, size);
+    identity.as.group_size = size;
+    identity.as.bytes =
+        static_cast<int64_t>(std::min<uint64_t>(ranges.payload.At(row), uint64_t{1} << 50));
+    identity.key = fmt::format("host|{}|{}", size, at->second);
+    calls.list.push_back({static_cast<uint32_t>(calls.list.size()),
+                          0,
+                          {t, kNone, ranges.start[row], ranges.end[row]}});
+  }
+  return calls;
+}
+
+template <typename CallsOfTrace>
+std::vector<CollectiveRun> Match(const Run& run, CallsOfTrace&& calls_of) {
+  std::vector<Calls> calls(run.traces.size());
+  ForEachTraceAtOnce(run, [&](uint32_t t) { calls[t] = calls_of(run, t); });
+  Matcher matcher;
+  for (const Calls& of_trace : calls) matcher.Add(of_trace);
+  return matcher.Take();
+}
+
+}  // namespace
+
+int64_t CollectiveRun::shortest() const { return members[last_arriver()].length(); }
+
+size_t CollectiveRun::last_arriver() const {
+  size_t shortest = 0;
+  for (size_t i = 1; i < members.size(); ++i) {
+    if (members[i].length() < members[shortest].length()) shortest = i;
+  }
+  return shortest;
+}
+
+const std::vector<CollectiveRun>& MatchCollectives(const Run& run) {
+  return run.memo.Get<std::vector<CollectiveRun>>([&run] { return Match(run, CallsOf); });
+}
+
+const std::vector<CollectiveRun>& MatchHostCollectives(const Run& run) {
+  struct OnHost {
+    std::vector<CollectiveRun> list;
+  };
+  return run.memo.Get<OnHost>([&run] { return OnHost{Match(run, HostCallsOf)}; }).list;
+}
+
+bool HasSeveralProfiledGlooGroups(const Run& run) {
+  return std::any_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
+    return !trace.is_ours() &&
+           std::count_if(trace.process_groups.begin(), trace.process_groups.end(), OfGloo) > 1;
+  });
+}
+
+const std::vector<CollectiveRun>& MatchDeviceOrHostCollectives(const Run& run) {
+  const std::vector<CollectiveRun>& on_device = MatchCollectives(run);
+  return on_device.empty() ? MatchHostCollectives(run) : on_device;
+}
+
+double BusFactor(const std::string& type, uint32_t n) {
+  if (n < 2) return 1;
+  const double others = static_cast<double>(n - 1) / n;
+  if (type == "allreduce") return 2 * others;
+  for (const char* const name : {"allgather", "reducescatter", "alltoall", "gather", "scatter"}) {
+    if (type == name) return others;
+  }
+  return 1;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,283 @@
+#include "collector/facts/device_timeline.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
+
+#include "collector/facts/communication_kernels.h"
+#include "collector/facts/numbers/interval_set.h"
+#include "collector/trace/pages_ahead.h"
+#include "collector/trace/symbol_name.h"
+
+namespace ranktap::collector {
+namespace {
+
+using Table = DeviceSpan::Table;
+
+bool Contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+bool StartsWithAny(std::string_view text, std::initializer_list<std::string_view> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [text](std::string_view prefix) { return text.starts_with(prefix); });
+}
+
+// hta/common/types.py, CommunicateKernelGroupingPattern, Memory..., Compute...
+WorkKind HtaKind(std::string_view name) {
+  if (StartsWithAny(name, {"nccl", "hip", "hccl"}) || Contains(name, "ncclKernel")) {
+    return WorkKind::kCommunication;
+  }
+  if (StartsWithAny(name, {"Memcpy", "Memset", "dma"})) return WorkKind::kMemory;
+  const bool is_other =
+      Contains(name, "Memcpy") || Contains(name, "Memset") || Contains(name, "dma") ||
+      Contains(name, "Sync") || (name.starts_with("cuda") && Contains(name, "LaunchKernel")) ||
+      StartsWithAny(name, {"Stream Wait Event", "runFunction", "job_exe", "packet", "pe_exe",
+                           "cpum_exe_subgraph", "collective_subgraph_execution"});
+  return is_other ? WorkKind::kOther : WorkKind::kCompute;
+}
+
+void AddWork(const Trace& trace, const DeviceWork& work, Table table, WorkKind kind,
+             std::vector<DeviceSpan>* spans) {
+  constexpr uint32_t kAtOnce = 2048;
+  PagesAhead pages;
+  for (uint32_t i = 0; i < work.size(); ++i) {
+    if (i % kAtOnce == 0) {
+      pages.Prepare(spans->data(), spans->size() * sizeof(DeviceSpan),
+                    spans->capacity() * sizeof(DeviceSpan));
+    }
+    if (work.start[i] == kUntimed) continue;
+    const Lane& lane = trace.lanes[work.lane[i]];
+    spans->push_back(
+        {work.start[i], work.end[i], lane.device, lane.stream, 0, i, work.launch[i], table, kind});
+  }
+}
+
+// Whether the operator that launched a kernel communicates.
+class LaunchedByCommunication {
+ public:
+  explicit LaunchedByCommunication(const Trace& trace)
+      : trace_(trace), known_(trace.dictionary.strings() + 1, -1) {}
+  bool At(uint32_t kernel) {
+    const uint32_t op = trace_.kernels.op.At(kernel);
+    if (op == 0) return false;
+    const uint32_t name = trace_.operators.name[op - 1];
+    int8_t& known = known_[std::min<size_t>(name, known_.size() - 1)];
+    if (known < 0) known = IsCommunicationOperator(trace_.dictionary.String(name)) ? 1 : 0;
+    return known == 1;
+  }
+
+ private:
+  const Trace& trace_;
+  std::vector<int8_t> known_;  // by name
+};
+
+void AddKernels(const Trace& trace, bool as_hta, std::vector<DeviceSpan>* spans) {
+  LaunchedByCommunication launched(trace);
+  const size_t first = spans->size();
+  AddWork(trace, trace.kernels, Table::kKernel, WorkKind::kCompute, spans);
+  std::vector<int8_t> kinds(trace.dictionary.strings() + 1, -1);  // by name
+  for (size_t i = first; i < spans->size(); ++i) {
+    DeviceSpan& span = (*spans)[i];
+    span.name = trace.kernels.name[span.row];
+    int8_t& kind = kinds[std::min<size_t>(span.name, kinds.size() - 1)];
+    if (kind < 0) {
+      const std::string name = ReadableKernelName(trace.dictionary.String(span.name));
+      kind = static_cast<int8_t>(as_hta                        ? HtaKind(name)
+                                 : IsCommunicationKernel(name) ? WorkKind::kCommunication
+                                 : name.starts_with("dma")     ? WorkKind::kMemory
+                                                               : WorkKind::kCompute);
+    }
+    span.kind = static_cast<WorkKind>(kind);
+    if (!as_hta && (trace.kernels.collective.At(span.row) != 0 || launched.At(span.row))) {
+      span.kind = WorkKind::kCommunication;
+    }
+  }
+}
+
+// As Merged() of interval_set.h; `spans` are sorted already.
+template <typename Where>
+std::vector<Interval> MergedWhere(const std::vector<DeviceSpan>& spans, Where&& where) {
+  std::vector<Interval> merged;
+  for (const DeviceSpan& span : spans) {
+    if (!where(span) || span.end <= span.start) continue;
+    if (!merged.empty() && span.start <= merged.back().second) {
+      merged.back().second = std::max(merged.back().second, span.end);
+    } else {
+      merged.emplace_back(span.start, span.end);
+    }
+  }
+  return merged;
+}
+
+bool Before(const DeviceSpan& a, const DeviceSpan& b) { return a.start < b.start; }
+
+void SortByStart(std::vector<DeviceSpan>* spans) {
+  if (!std::is_sorted(spans->begin(), spans->end(), Before)) {
+    std::stable_sort(spans->begin(), spans->end(), Before);
+  }
+}
+
+// The tables are sorted each; merging is an eighth of the time of sorting.
+std::vector<DeviceSpan> MakeTimeline(const Trace& trace) {
+  std::vector<DeviceSpan> spans;
+  spans.reserve(trace.kernels.size() + trace.copies.size() + trace.memsets.size() +
+                trace.graph_launches.size());
+  AddKernels(trace, false, &spans);
+  const auto kernels = static_cast<std::ptrdiff_t>(spans.size());
+  AddWork(trace, trace.copies, Table::kCopy, WorkKind::kMemory, &spans);
+  const auto copies = static_cast<std::ptrdiff_t>(spans.size());
+  AddWork(trace, trace.memsets, Table::kMemset, WorkKind::kMemory, &spans);
+  const auto memsets = static_cast<std::ptrdiff_t>(spans.size());
+  AddWork(trace, trace.graph_launches, Table::kGraphLaunch, WorkKind::kCompute, &spans);
+  const auto begin = spans.begin();
+  for (auto [first, middle, last] : {std::tuple(begin, begin + kernels, begin + copies),
+                                     std::tuple(begin, begin + copies, begin + memsets),
+                                     std::tuple(begin, begin + memsets, spans.end())}) {
+    if (middle == last || (middle != first && !Before(*middle, *std::prev(middle)))) continue;
+    if (!std::is_sorted(first, middle, Before) || !std::is_sorted(middle, last, Before)) {
+      std::stable_sort(first, last, Before);
+    } else {
+      std::inplace_merge(first, middle, last, Before);
+    }
+  }
+  SortByStart(&spans);
+  return spans;
+}
+
+// Triton's launches are operators that name the stream; HTA takes them for GPU work.
+void AddHtaExtras(const Trace& trace, std::vector<DeviceSpan>* spans) {
+  for (uint32_t i = 0; i < trace.syncs.size(); ++i) {
+    if (trace.syncs.stream[i] == kNone && trace.syncs.stream_as_unsigned.At(i) == 0) continue;
+    spans->push_back({trace.syncs.start[i], trace.syncs.end[i], 0, trace.syncs.stream[i], 0, i,
+                      kNone, Table::kSync, WorkKind::kOther});
+  }
+}
+void AddHtaOperators(const Trace& trace, std::vector<DeviceSpan>* spans) {
+  for (uint32_t i = 0; i < trace.operators.stream.size(); ++i) {
+    if (trace.operators.stream[i] == 0) continue;
+    const uint32_t name = trace.operators.name[i];
+    spans->push_back({trace.operators.start[i], trace.operators.end[i], 0,
+                      trace.operators.stream[i] - 1, name, i, kNone, Table::kOperator,
+                      HtaKind(trace.dictionary.String(name))});
+  }
+}
+
+}  // namespace
+
+std::string_view NameOf(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::kCompute:
+      return "compute";
+    case WorkKind::kCommunication:
+      return "communication";
+    case WorkKind::kMemory:
+      return "memory";
+    case WorkKind::kOther:
+      return "other";
+  }
+  return "";
+}
+
+int64_t HtaCutoff(const Trace& trace) {
+  std::set<uint32_t> names;
+  int64_t last = INT64_MAX;
+  for (size_t i = 0; i < trace.operators.size(); ++i) {
+    if (!trace.dictionary.String(trace.operators.name[i]).starts_with("ProfilerStep#")) continue;
+    names.insert(trace.operators.name[i]);
+    last = trace.operators.start[i];  // operators are sorted
+  }
+  const DeviceAnnotations& annotations = trace.device_annotations;
+  for (size_t i = 0; i < annotations.size() && !names.empty(); ++i) {
+    const std::string_view name = trace.dictionary.String(annotations.name[i]);
+    if (annotations.stream_unsaid.At(i) == 0 || !name.starts_with("ProfilerStep#")) continue;
+    names.insert(annotations.name[i]);
+    last = std::max(last, annotations.start[i]);
+  }
+  return names.size() > 1 ? last : INT64_MAX;
+}
+
+namespace {
+
+std::vector<DeviceSpan> MakeHtaTimeline(const Trace& trace) {
+  std::vector<DeviceSpan> spans;
+  AddKernels(trace, true, &spans);
+  AddWork(trace, trace.copies, Table::kCopy, WorkKind::kMemory, &spans);
+  AddWork(trace, trace.memsets, Table::kMemset, WorkKind::kMemory, &spans);
+  AddHtaExtras(trace, &spans);
+  const int64_t cutoff = HtaCutoff(trace);
+  if (cutoff == INT64_MAX) {
+    AddHtaOperators(trace, &spans);
+  } else {
+    std::set<uint32_t> launched_in_time;  // correlations, for synchronisations
+    for (size_t i = 0; i < trace.api_calls.size() && trace.api_calls.start[i] < cutoff; ++i) {
+      if (trace.syncs.size() > 0) launched_in_time.insert(trace.api_calls.correlation[i]);
+    }
+    std::erase_if(spans, [&](const DeviceSpan& span) {
+      if (span.table == Table::kSync) {
+        return !launched_in_time.contains(trace.syncs.correlation[span.row]);
+      }
+      return span.launch == kNone || trace.api_calls.start[span.launch] >= cutoff;
+    });
+  }
+  SortByStart(&spans);
+  return spans;
+}
+
+}  // namespace
+
+const std::vector<DeviceSpan>& DeviceTimeline(const Trace& trace) {
+  struct Timeline {
+    std::vector<DeviceSpan> spans;
+  };
+  return trace.memo.Get<Timeline>([&trace] { return Timeline{MakeTimeline(trace)}; }).spans;
+}
+
+const std::vector<DeviceSpan>& HtaDeviceTimeline(const Trace& trace) {
+  struct HtaTimeline {
+    std::vector<DeviceSpan> spans;
+  };
+  return trace.memo.Get<HtaTimeline>([&trace] { return HtaTimeline{MakeHtaTimeline(trace)}; })
+      .spans;
+}
+
+std::string NameOf(const Trace& trace, const DeviceSpan& span) {
+  static constexpr std::array<std::string_view, 11> kCopies = {
+      "<unknown>", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
+  static constexpr std::array<std::string_view, 9> kMemories = {
+      "Unknown", "Pageable",      "Pinned",         "Device", "Array",
+      "Managed", "Device Static", "Managed Static", "Host"};
+  static constexpr std::array<std::string_view, 5> kSyncs = {
+      "Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"};
+  const auto pick = [](const auto& names, size_t i) {
+    return std::string(i < names.size() ? names[i] : names[0]);
+  };
+  switch (span.table) {
+    case Table::kKernel:
+      return ReadableKernelName(trace.dictionary.String(span.name));
+    case Table::kOperator:
+      return std::string(trace.dictionary.String(span.name));
+    case Table::kCopy:
+      return fmt::format("Memcpy {} ({} -> {})", pick(kCopies, trace.copies.copy_kind[span.row]),
+                         pick(kMemories, trace.copies.src_kind[span.row]),
+                         pick(kMemories, trace.copies.dst_kind[span.row]));
+    case Table::kMemset:
+      return fmt::format("Memset ({})", pick(kMemories, trace.memsets.memory_kind[span.row]));
+    case Table::kSync:
+      return pick(kSyncs, trace.syncs.type[span.row]);
+    case Table::kGraphLaunch:
+      return fmt::format("CUDA graph {}", trace.graph_launches.graph.At(span.row));
+  }
+  return "";
+}
+
+std::vector<Interval> MergedIntervals(const std::vector<DeviceSpan>& spans) {
+  return MergedWhere(spans, [](const DeviceSpan&) { return true; });
+}
+
+std::vector<Interval> MergedIntervals(const std::vector<DeviceSpan>& spans, WorkKind kind) {
+  return MergedWhere(spans, [kind](const DeviceSpan& span) { return span.kind == kind; });
+}
+
+}  // namespace ranktap::collector

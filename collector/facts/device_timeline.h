@@ -1,0 +1,48 @@
+// Everything that occupied a rank's devices, in one list: what the analyses of GPU time begin with.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collector/facts/numbers/interval_union.h"
+#include "collector/trace/model.h"
+
+namespace ranktap::collector {
+
+enum class WorkKind : uint8_t { kCompute, kCommunication, kMemory, kOther };
+std::string_view NameOf(WorkKind kind);  // "compute", ...
+
+struct DeviceSpan {
+  int64_t start = 0, end = 0;
+  uint32_t device = 0, stream = 0;
+  uint32_t name = 0;        // Dictionary::String of a kernel; 0: see NameOf(span)
+  uint32_t row = 0;         // in its table
+  uint32_t launch = kNone;  // row of api_calls
+  enum class Table : uint8_t { kKernel, kCopy, kMemset, kSync, kOperator, kGraphLaunch };
+  Table table = Table::kKernel;
+  WorkKind kind = WorkKind::kCompute;
+};
+
+// Kernels, copies and memsets, and graphs that were traced as a whole, by start. Work without times
+// is left out. What a kernel is follows from its record, its name and the operator that launched it
+// (communication_kernels.h).
+// Worked out once and kept in the trace's memo.
+const std::vector<DeviceSpan>& DeviceTimeline(const Trace& trace);
+
+// The same as Holistic Trace Analysis 0.6.1 selects and classifies it (docs/commands/report.md): by
+// name patterns, with synchronisation records and operators that name a stream, and without what
+// the last ProfilerStep launched when there are several.
+const std::vector<DeviceSpan>& HtaDeviceTimeline(const Trace& trace);
+// The start of the last ProfilerStep where HTA leaves out what follows it; INT64_MAX: nowhere.
+int64_t HtaCutoff(const Trace& trace);
+
+// As Kineto names it: a kernel's readable name, "Memcpy HtoD (Pageable -> Device)", "Stream Sync".
+std::string NameOf(const Trace& trace, const DeviceSpan& span);
+
+// Intervals of the spans of one kind (or of all), merged where they touch, by start.
+std::vector<Interval> MergedIntervals(const std::vector<DeviceSpan>& spans);
+std::vector<Interval> MergedIntervals(const std::vector<DeviceSpan>& spans, WorkKind kind);
+
+}  // namespace ranktap::collector

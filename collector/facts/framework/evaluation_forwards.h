@@ -1,0 +1,15 @@
+// Which forwards train and which only evaluate.
+#pragma once
+
+#include <vector>
+
+#include "collector/facts/framework/module_spans.h"
+
+namespace ranktap::collector {
+
+// For each of `spans` (ModuleSpans of the trace): whether it is an evaluation. A root's forward is
+// one where no backward follows that is not another forward's; what runs in it goes with it. All
+// false where the hooks saw no backward at all: nothing tells them apart.
+std::vector<bool> EvaluationForwards(const Trace& trace, const std::vector<ModuleSpan>& spans);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,40 @@
+// What the host of a rank did, as far as the program or the framework named it.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "collector/facts/collectives.h"
+#include "collector/facts/numbers/interval_union.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+// When the host waited for a data loader: the agent's own phase, and ranges, operators and Python
+// calls that are named like one ("DataLoader", "get_batch", "__next__", ...). Merged, by start.
+std::vector<Interval> DataLoading(const Trace& trace);
+
+// The agent's phases of this name (proto/framework_marks.h), merged, by start.
+std::vector<Interval> PhaseIntervals(const Trace& trace, std::string_view phase);
+
+// Operators and annotations whose names begin so, merged, by start.
+std::vector<Interval> OperatorsNamed(const Trace& trace, std::string_view beginning);
+
+// When the host captured CUDA graphs, which launches nothing, or made them ready to run: from the
+// begin to the end of each capture on its thread, and each instantiation. Needs the calls
+// themselves, which files of torch.profiler and nsys have. Merged, by start.
+std::vector<Interval> GraphCaptures(const Trace& trace);
+
+// The forward passes: outermost modules, merged, by start.
+std::vector<Interval> ForwardPasses(const Trace& trace);
+
+// What a rank's host spent in collectives of its own (gloo), by trace. A host that starts another
+// collective was not held by the one before: of those that overlap only the time since the last of
+// them began counts. Merged, by start.
+struct HostCommunication {
+  std::vector<Interval> waits;      // until the last member arrived
+  std::vector<Interval> transfers;  // since then
+};
+std::vector<HostCommunication> CommunicationOfHosts(const Run& run);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,74 @@
+// Sets of moments, as lists of intervals that are sorted, disjoint and not empty.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "collector/facts/numbers/interval_union.h"
+
+namespace ranktap::collector {
+
+// Sorts and merges; intervals that touch become one.
+inline std::vector<Interval> Merged(std::vector<Interval> intervals) {
+  if (!std::is_sorted(intervals.begin(), intervals.end())) {
+    std::sort(intervals.begin(), intervals.end());
+  }
+  std::vector<Interval> merged;
+  for (const Interval& interval : intervals) {
+    if (interval.second <= interval.first) continue;
+    if (!merged.empty() && interval.first <= merged.back().second) {
+      merged.back().second = std::max(merged.back().second, interval.second);
+    } else {
+      merged.push_back(interval);
+    }
+  }
+  return merged;
+}
+
+inline int64_t Length(const std::vector<Interval>& set) {
+  int64_t length = 0;
+  for (const auto& [start, end] : set) length += end - start;
+  return length;
+}
+
+inline std::vector<Interval> Intersection(const std::vector<Interval>& a,
+                                          const std::vector<Interval>& b) {
+  std::vector<Interval> both;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const int64_t start = std::max(a[i].first, b[j].first);
+    const int64_t end = std::min(a[i].second, b[j].second);
+    if (start < end) both.emplace_back(start, end);
+    a[i].second < b[j].second ? ++i : ++j;
+  }
+  return both;
+}
+
+inline std::vector<Interval> Difference(const std::vector<Interval>& a,
+                                        const std::vector<Interval>& b) {
+  std::vector<Interval> rest;
+  size_t j = 0;
+  for (const Interval& interval : a) {
+    int64_t from = interval.first;
+    while (j < b.size() && b[j].second <= from) ++j;
+    for (size_t k = j; k < b.size() && b[k].first < interval.second; ++k) {
+      if (b[k].first > from) rest.emplace_back(from, b[k].first);
+      from = std::max(from, b[k].second);
+    }
+    if (from < interval.second) rest.emplace_back(from, interval.second);
+  }
+  return rest;
+}
+
+// The part of `set` within [start, end).
+inline std::vector<Interval> Within(const std::vector<Interval>& set, int64_t start, int64_t end) {
+  std::vector<Interval> part;
+  auto at = std::lower_bound(set.begin(), set.end(), start,
+                             [](const Interval& a, int64_t time) { return a.second <= time; });
+  for (; at != set.end() && at->first < end; ++at) {
+    part.emplace_back(std::max(at->first, start), std::min(at->second, end));
+  }
+  return part;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,331 @@
+#include "collector/facts/roofline/roofline.h"
+
+#include <algorithm>
+#include <compare>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/flops/op_flops.h"
+#include "collector/facts/flops/op_inputs.h"
+#include "collector/facts/framework/op_modules.h"
+#include "collector/facts/range_instances.h"
+#include "collector/facts/roofline/list_types.h"
+#include "collector/facts/roofline/operator_phases.h"
+#include "collector/facts/steps.h"
+#include "collector/trace/symbol_name.h"
+
+namespace ranktap::collector {
+namespace {
+
+using Table = DeviceSpan::Table;
+
+// CUPTI's kinds of copies that stay in the memory of one device: array or device to either.
+bool StaysOnDevice(uint8_t copy_kind) { return copy_kind >= 5 && copy_kind <= 8; }
+
+const DeviceWork& TableOf(const Trace& trace, Table table) {
+  switch (table) {
+    case Table::kCopy:
+      return trace.copies;
+    case Table::kMemset:
+      return trace.memsets;
+    case Table::kGraphLaunch:
+      return trace.graph_launches;
+    default:
+      return trace.kernels;
+  }
+}
+
+// The innermost NVTX range open on a thread.
+class RangeAround {
+ public:
+  explicit RangeAround(const Trace& trace)
+      : trace_(trace), ranges_(RangeInstances(trace)), by_writer_(trace.writers.size()) {
+    for (uint32_t i = 0; i < ranges_.size(); ++i) {
+      if (ranges_[i].nests && ranges_[i].writer < by_writer_.size()) {
+        by_writer_[ranges_[i].writer].push_back(i);
+      }
+    }
+  }
+  // Dictionary::String; 0: none.
+  uint32_t Of(const DeviceSpan& span) const {
+    if (span.launch == kNone) return 0;
+    const uint16_t writer = trace_.api_calls.writer[span.launch];
+    const int64_t time = trace_.api_calls.start[span.launch];
+    if (writer >= by_writer_.size()) return 0;
+    const std::vector<uint32_t>& rows = by_writer_[writer];
+    const auto after =
+        std::upper_bound(rows.begin(), rows.end(), time,
+                         [this](int64_t t, uint32_t range) { return t < ranges_[range].start; });
+    uint32_t at = after == rows.begin() ? kNone : *std::prev(after);
+    while (at != kNone && ranges_[at].end < time) at = ranges_[at].parent;
+    return at == kNone ? 0 : ranges_[at].name;
+  }
+
+ private:
+  const Trace& trace_;
+  const std::vector<RangeInstance>& ranges_;
+  std::vector<std::vector<uint32_t>> by_writer_;  // by start
+};
+
+// A share of `total` that ends at `part` of `whole`, so that shares add up to it.
+int64_t ShareUpTo(int64_t total, int64_t part, int64_t whole) {
+  __extension__ using Wide = __int128;
+  return static_cast<int64_t>(static_cast<Wide>(total) * part / whole);
+}
+
+class Measuring {
+ public:
+  explicit Measuring(const Trace& trace)
+      : trace_(trace),
+        ops_(trace.operators),
+        spans_(DeviceTimeline(trace)),
+        flops_(CountFlops(trace, FlopRule::kCounter)),
+        bytes_(CountBytes(trace, ListElementBytes(trace))),
+        places_(PlaceOperators(trace)),
+        phases_(OperatorPhases(trace, places_)),
+        steps_(DetectSteps(trace)),
+        math_(trace.dictionary.strings() + 1),
+        math_known_(math_.size()) {}
+
+  Roofline Take() {
+    FindRoots();
+    JoinWork();
+    AddOperators();
+    AddUncounted();
+    CountWhatIsMissing();
+    out_.on_device = !spans_.empty() || trace_.kernels.size() > 0;
+    for (const int64_t start : trace_.kernels.start) out_.untimed += start == kUntimed ? 1 : 0;
+    return std::move(out_);
+  }
+
+ private:
+  // The outermost operator that is counted, for each inside of it; kNone: none is.
+  void FindRoots() {
+    root_.assign(ops_.size(), kNone);
+    for (uint32_t i = 0; i < ops_.size(); ++i) {
+      const uint32_t parent = ops_.parent[i];
+      if (parent != kNone && root_[parent] != kNone) {
+        root_[i] = root_[parent];
+      } else if (flops_[i].flops > 0 || bytes_[i].is_counted()) {
+        root_[i] = i;
+      }
+    }
+  }
+
+  struct NoOperator {
+    uint32_t op, name, device;
+    int64_t step;
+    PointKind kind;
+    auto operator<=>(const NoOperator&) const = default;
+  };
+
+  void JoinWork() {
+    by_root_.resize(ops_.size());
+    const RangeAround ranges(trace_);
+    StepFinder finder(trace_, steps_);
+    for (uint32_t i = 0; i < spans_.size(); ++i) {
+      const DeviceSpan& span = spans_[i];
+      const uint32_t op = TableOf(trace_, span.table).op.At(span.row);
+      if (op != 0 && root_[op - 1] != kNone) {
+        by_root_[root_[op - 1]].push_back(i);
+        continue;
+      }
+      const NoOperator key = {.op = op == 0 ? kNone : op - 1,
+                              .name = op == 0 ? ranges.Of(span) : ops_.name[op - 1],
+                              .device = span.device,
+                              .step = finder.IndexOf(span),
+                              .kind = KindOf(span, op != 0)};
+      uncounted_[key].push_back(i);
+    }
+  }
+
+  // Of work that no operator is counted for. Where none is around, what a copy within a device and
+  // a memset moved stands in their own records; of an operator it would be a part of what that
+  // moved.
+  PointKind KindOf(const DeviceSpan& span, bool has_operator) const {
+    if (span.kind == WorkKind::kCommunication) return PointKind::kCommunication;
+    if (span.table == Table::kCopy && !StaysOnDevice(trace_.copies.copy_kind[span.row])) {
+      return PointKind::kTransfer;
+    }
+    const bool has_bytes = span.table == Table::kCopy || span.table == Table::kMemset;
+    return has_bytes && !has_operator ? PointKind::kCounted : PointKind::kUncounted;
+  }
+
+  void AddOperators() {
+    std::vector<uint32_t> point_of(ops_.size(), kNone);
+    for (uint32_t i = 0; i < ops_.size(); ++i) {
+      const uint32_t root = root_[i];
+      if (root == kNone) continue;
+      const bool adds = flops_[i].flops > 0 || bytes_[i].total() > 0;
+      if (point_of[root] == kNone && (adds || (i == root && !by_root_[root].empty()))) {
+        point_of[root] = static_cast<uint32_t>(out_.points.size());
+        AddOperator(root);
+      }
+      if (point_of[root] != kNone && adds) AddCounts(i, &out_.points[point_of[root]]);
+    }
+    for (uint32_t i = 0; i < ops_.size(); ++i) {
+      if (point_of[i] != kNone) AddWork(by_root_[i], &out_.points[point_of[i]]);
+    }
+  }
+
+  void AddOperator(uint32_t root) {
+    RooflinePoint& point = out_.points.emplace_back();
+    point.kind = PointKind::kCounted;
+    point.op = root;
+    point.name = ops_.name[root];
+    point.module = places_[root].module;
+    point.phase = phases_[root];
+    point.bytes.known = bytes_[root].known;
+    point.step = steps_.on_device ? -1 : StepIndexAt(steps_, ops_.start[root]);
+  }
+
+  void AddCounts(uint32_t op, RooflinePoint* point) {
+    AddCapped(flops_[op].flops, &point->flops);
+    AddCapped(bytes_[op].read, &point->bytes.read);
+    AddCapped(bytes_[op].written, &point->bytes.written);
+    // Of an operator whose bytes are those of what it calls.
+    if (bytes_[op].is_counted() && !point->bytes.is_counted()) {
+      point->bytes.known = bytes_[op].known;
+    }
+    if (flops_[op].flops > 0 && point->type == MathType::kNone) point->type = TypeOf(op);
+  }
+
+  // Of the first tensor, which is one of those that are multiplied or is added to them.
+  MathType TypeOf(uint32_t op) const {
+    const OpInputs types("", trace_.dictionary.String(ops_.types.At(op)));
+    return types.values.empty() || types.values[0].empty() ? MathType::kOther
+                                                           : MathTypeOf(types.values[0]);
+  }
+
+  void AddWork(const std::vector<uint32_t>& spans, RooflinePoint* point) {
+    point->first_work = static_cast<uint32_t>(out_.work.size());
+    point->works = static_cast<uint32_t>(spans.size());
+    std::vector<KernelMath> kernels;
+    for (const uint32_t i : spans) {
+      const DeviceSpan& span = spans_[i];
+      point->time_ns += span.end - span.start;
+      if (point->device == kNone) point->device = span.device;
+      out_.work.push_back({.span = i});
+      if (span.table == Table::kCopy && !StaysOnDevice(trace_.copies.copy_kind[span.row])) {
+        point->kind = PointKind::kTransfer;
+      }
+      if (span.table != Table::kKernel) continue;
+      ++point->kernels;
+      point->kernel_ns += span.end - span.start;
+      kernels.push_back(MathOf(span.name));
+    }
+    if (point->step < 0 && !spans.empty() && steps_.on_device) {
+      point->step = StepFinder(trace_, steps_).IndexOf(spans_[spans[0]]);
+    }
+    if (point->flops > 0) point->unit = UnitOf(point->type, kernels);
+    ShareOut(*point);
+  }
+
+  const KernelMath& MathOf(uint32_t name) {
+    const size_t at = std::min<size_t>(name, math_.size() - 1);
+    if (!math_known_[at]) {
+      math_known_[at] = true;
+      math_[at] = MathOfKernel(ReadableKernelName(trace_.dictionary.String(name)));
+    }
+    return math_[at];
+  }
+
+  void ShareOut(const RooflinePoint& point) {
+    const std::span<RooflineWork> work(out_.work.data() + point.first_work, point.works);
+    const auto computes = [&](const RooflineWork& of) {
+      const DeviceSpan& span = spans_[of.span];
+      return span.table == Table::kKernel && MathOf(span.name).computes();
+    };
+    const bool is_told = point.flops > 0 && std::ranges::any_of(work, computes);
+    int64_t whole = 0;
+    for (RooflineWork& of : work) {
+      of.computes = !is_told || computes(of);
+      if (of.computes) whole += LengthOf(of);
+    }
+    int64_t before = 0;
+    for (RooflineWork& of : work) {
+      if (!of.computes) continue;
+      const int64_t until = whole == 0 ? 1 : before + LengthOf(of);
+      const auto share = [&](int64_t total) {
+        const int64_t of_whole = std::max<int64_t>(whole, 1);
+        return ShareUpTo(total, until, of_whole) - ShareUpTo(total, before, of_whole);
+      };
+      of.flops = share(point.flops);
+      of.read = share(point.bytes.read);
+      of.written = share(point.bytes.written);
+      before = until;
+    }
+  }
+
+  int64_t LengthOf(const RooflineWork& work) const {
+    return spans_[work.span].end - spans_[work.span].start;
+  }
+
+  void AddUncounted() {
+    for (const auto& [key, spans] : uncounted_) {
+      RooflinePoint& point = out_.points.emplace_back();
+      point.kind = key.kind;
+      point.op = key.op;
+      point.name = key.name;
+      if (key.op != kNone) {
+        point.module = places_[key.op].module;
+        point.phase = phases_[key.op];
+        point.bytes.known = bytes_[key.op].known;
+      }
+      point.step = key.step;
+      if (key.kind == PointKind::kCounted) CountByRecords(spans, &point);
+      AddWork(spans, &point);
+      point.kind = key.kind;
+    }
+  }
+
+  void CountByRecords(const std::vector<uint32_t>& spans, RooflinePoint* point) const {
+    point->bytes.known = BytesKnown::kExactly;
+    for (const uint32_t i : spans) {
+      const DeviceSpan& span = spans_[i];
+      const bool is_copy = span.table == Table::kCopy;
+      const uint64_t bytes =
+          is_copy ? trace_.copies.bytes[span.row] : trace_.memsets.bytes[span.row];
+      const auto moved = static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX / 4));
+      if (is_copy) AddCapped(moved, &point->bytes.read);
+      AddCapped(moved, &point->bytes.written);
+    }
+  }
+
+  // Of operators that launched something, or that, on the host, call no other.
+  void CountWhatIsMissing() {
+    for (const RooflinePoint& point : out_.points) {
+      if (point.op == kNone || point.kind == PointKind::kCommunication) continue;
+      ++out_.operators;
+      if (point.bytes.known == BytesKnown::kAtLeast) ++out_.at_least;
+      if (point.bytes.known == BytesKnown::kNoFormula) ++out_.no_formula;
+      if (point.bytes.known == BytesKnown::kNoShapes) ++out_.no_shapes;
+      if (point.bytes.known == BytesKnown::kNoType) ++out_.no_type;
+    }
+  }
+
+  const Trace& trace_;
+  const Operators& ops_;
+  const std::vector<DeviceSpan>& spans_;
+  const std::vector<FlopCount> flops_;
+  const std::vector<ByteCount> bytes_;
+  const std::vector<OpPlace> places_;
+  const std::vector<RooflinePhase> phases_;
+  const StepList& steps_;
+  std::vector<KernelMath> math_;  // by name
+  std::vector<bool> math_known_;
+  std::vector<uint32_t> root_;
+  std::vector<std::vector<uint32_t>> by_root_;  // spans
+  std::map<NoOperator, std::vector<uint32_t>> uncounted_;
+  Roofline out_;
+};
+
+}  // namespace
+
+const Roofline& MeasureRoofline(const Trace& trace) {
+  return trace.memo.Get<Roofline>([&trace] { return Measuring(trace).Take(); });
+}
+
+}  // namespace ranktap::collector

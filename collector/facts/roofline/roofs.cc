@@ -1,0 +1,181 @@
+#include "collector/facts/roofline/roofs.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "collector/trace/device_counters.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr double kNsPerSecond = 1e9;
+// A kernel is never done in less than 2 us or so, whatever it does: launch, first wave, drain.
+constexpr double kShortestNs = 2000;
+constexpr double kFarFromRoof = 2;  // times its least
+// Clocks and timestamps are known to some percent.
+constexpr double kAbove = 1.02;
+
+double MeanClock(const Trace& trace, uint32_t device) {
+  const CounterSamples& counters = trace.counters;
+  double sum = 0, samples = 0;
+  for (size_t i = 0; i < counters.size(); ++i) {
+    if (counters.device[i] != device || counters.value[i] <= 0) continue;
+    if (trace.dictionary.String(counters.name[i]) !=
+        kDeviceCounters[static_cast<size_t>(DeviceCounter::kSmClock)]) {
+      continue;
+    }
+    sum += counters.value[i];
+    ++samples;
+  }
+  return samples == 0 ? 0 : sum / samples;
+}
+
+Roofs Recorded(const Trace& trace, uint32_t number) {
+  Roofs roofs;
+  for (const v1::Device& device : trace.hello.devices()) {
+    if (device.id() != number) continue;
+    roofs.name = device.name();
+    roofs.device = FindDevicePeaks(device.name(), device.total_global_mem());
+    roofs.own_bandwidth = static_cast<double>(device.memory_bandwidth()) * 1e3;
+  }
+  roofs.measured_mhz = MeanClock(trace, number);
+  return roofs;
+}
+
+void Ask(const RoofQuestion& question, Roofs* roofs) {
+  roofs->given_flops = question.peak_flops;
+  roofs->given_bandwidth = question.peak_bandwidth;
+  if (const DevicePeaks* const asked = FindDevicePeaks(question.device)) {
+    roofs->is_where_it_ran = roofs->device == nullptr || roofs->device == asked;
+    if (!roofs->is_where_it_ran) roofs->measured_mhz = 0;
+    roofs->device = asked;
+  }
+  if (roofs->device != nullptr) roofs->name = roofs->device->name;
+}
+
+double NsAt(double amount, double per_second) {
+  return per_second > 0 ? amount / per_second * kNsPerSecond : 0;
+}
+
+// Whether a roof is known for all that is counted.
+bool IsCounted(const RooflinePoint& point, const Roofs& roofs) {
+  if (point.kind != PointKind::kCounted) return false;
+  if (point.flops > 0 && roofs.Flops(point.unit) <= 0) return false;
+  if (!point.bytes.is_counted() || point.bytes.total() == 0) return point.flops > 0;
+  return roofs.Bandwidth() > 0;
+}
+
+RoofBound BoundOf(const RooflinePoint& point, const Roofs& roofs, const RoofJudgement& of,
+                  bool is_timed) {
+  if (point.kind == PointKind::kTransfer) return RoofBound::kTransfer;
+  if (point.kind == PointKind::kCommunication) return RoofBound::kCommunication;
+  if (!of.is_counted || of.least_ns <= 0 || !point.bytes.is_counted()) return RoofBound::kUnknown;
+  const bool is_memory = of.memory_ns >= of.compute_ns;
+  const auto time = static_cast<double>(point.time_ns);
+  if (is_timed && is_memory && of.is_above) {
+    const double l2 = roofs.device == nullptr ? 0 : roofs.device->l2_mib * 1024 * 1024;
+    return static_cast<double>(point.bytes.total()) <= l2 ? RoofBound::kL2 : RoofBound::kMemory;
+  }
+  const auto kernels = static_cast<double>(std::max<int64_t>(1, point.kernels));
+  if (is_timed && of.least_ns < kShortestNs * kernels && time > kFarFromRoof * of.least_ns) {
+    return RoofBound::kLatency;
+  }
+  return is_memory ? RoofBound::kMemory : RoofBound::kCompute;
+}
+
+}  // namespace
+
+std::string_view NameOf(RoofBound bound) {
+  constexpr std::array<std::string_view, kRoofBounds> kNames = {
+      "unknown", "compute", "HBM", "L2", "latency", "transfer", "communication", "extra"};
+  return kNames[static_cast<size_t>(bound)];
+}
+
+std::optional<std::string> WrongWith(const RoofQuestion& question) {
+  if (question.device.empty()) return std::nullopt;
+  const Result<const DevicePeaks*> found = DevicePeaksNamed(question.device);
+  return found ? std::nullopt : std::optional(found.message());
+}
+
+ComputeUnit Roofs::UnitThere(ComputeUnit unit) const {
+  if (device == nullptr || device->flops(unit) > 0) return unit;
+  switch (unit) {
+    case ComputeUnit::kTf32:
+      return ComputeUnit::kFp32;
+    case ComputeUnit::kFp64Tensor:
+      return ComputeUnit::kFp64;
+    case ComputeUnit::kHalfTensor:
+      return device->flops(ComputeUnit::kHalf) > device->flops(ComputeUnit::kFp32)
+                 ? ComputeUnit::kHalf
+                 : ComputeUnit::kFp32;
+    default:
+      return unit;
+  }
+}
+
+double Roofs::Flops(const MathUnit& unit) const {
+  if (given_flops > 0) return given_flops;
+  if (device == nullptr || unit.known == UnitKnown::kNone) return 0;
+  return device->flops(UnitThere(unit.unit));
+}
+
+double Roofs::FlopsAt(const MathUnit& unit, double mhz) const {
+  if (given_flops > 0 || device == nullptr || unit.known == UnitKnown::kNone) return 0;
+  return device->FlopsAt(UnitThere(unit.unit), mhz);
+}
+
+double Roofs::Bandwidth() const {
+  if (given_bandwidth > 0) return given_bandwidth;
+  return device != nullptr ? device->bandwidth() : own_bandwidth;
+}
+
+RoofsOfTrace::RoofsOfTrace(const Trace& trace, const RoofQuestion& question) {
+  std::set<uint32_t> used;
+  for (const Lane& lane : trace.lanes) used.insert(lane.device);
+  for (const uint32_t device : used) {
+    by_device_.emplace_back(device, Recorded(trace, device));
+    Ask(question, &by_device_.back().second);
+  }
+  Ask(question, &otherwise_);
+}
+
+const Roofs& RoofsOfTrace::Of(uint32_t device) const {
+  for (const auto& [known, roofs] : by_device_) {
+    if (known == device) return roofs;
+  }
+  return otherwise_;
+}
+
+RoofJudgement JudgePoint(const RooflinePoint& point, const Roofs& roofs, bool has_device_work) {
+  RoofJudgement of;
+  // What ran on the host beside a device has no roof there.
+  const bool is_elsewhere = has_device_work && point.works == 0;
+  of.is_counted = !is_elsewhere && IsCounted(point, roofs);
+  const bool is_timed = has_device_work && point.works > 0 && roofs.is_where_it_ran;
+  of.is_timed = is_timed;
+  if (of.is_counted) {
+    of.roof_flops = point.flops > 0 ? roofs.Flops(point.unit) : 0;
+    const auto flops = static_cast<double>(point.flops);
+    of.compute_ns = NsAt(flops, of.roof_flops);
+    if (point.bytes.is_counted()) {
+      of.memory_ns = NsAt(static_cast<double>(point.bytes.total()), roofs.Bandwidth());
+    }
+    of.least_ns = std::max(of.compute_ns, of.memory_ns);
+    const auto least_at = [&](double mhz) {
+      if (point.flops == 0) return of.memory_ns;
+      const double at = mhz > 0 ? roofs.FlopsAt(point.unit, mhz) : 0;
+      return at > 0 ? std::max(NsAt(flops, at), of.memory_ns) : 0;
+    };
+    of.least_at_base = roofs.device == nullptr ? 0 : least_at(roofs.device->base_mhz);
+    of.least_at_measured = least_at(roofs.measured_mhz);
+    const auto time = static_cast<double>(point.time_ns);
+    of.is_above = is_timed && of.least_ns > kAbove * time;
+    if (is_timed) of.saved_ns = std::max(0.0, time - of.least_ns);
+  }
+  of.bound = BoundOf(point, roofs, of, is_timed);
+  return of;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,358 @@
+#include "collector/facts/steps.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <functional>
+#include <map>
+#include <unordered_map>
+
+#include "collector/facts/backlog.h"
+#include "collector/facts/numbers/describe.h"
+#include "collector/trace/framework_ranges.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr double kWarmUpFactor = 1.5;
+constexpr double kSamePeriod = 0.95;
+constexpr size_t kLagsTried = 64;
+constexpr size_t kLeastSteps = 3;
+constexpr double kStub = 0.05;  // of the median step
+
+int64_t NumberIn(std::string_view name, int64_t otherwise) {
+  size_t first = name.size();
+  while (first > 0 && std::isdigit(static_cast<unsigned char>(name[first - 1])) != 0) --first;
+  int64_t number = otherwise;
+  std::from_chars(name.data() + first, name.data() + name.size(), number);
+  return number;
+}
+
+double MedianLength(const std::vector<Step>& steps) {
+  std::vector<double> lengths;
+  for (const Step& step : steps) lengths.push_back(static_cast<double>(step.length()));
+  return Median(std::move(lengths));
+}
+
+// Drops what overlaps the one before.
+void Disjoin(std::vector<Step>* steps) {
+  std::sort(steps->begin(), steps->end(), [](const Step& a, const Step& b) {
+    return a.start != b.start ? a.start < b.start : a.end > b.end;
+  });
+  std::vector<Step> kept;
+  for (const Step& step : *steps) {
+    if (step.end > step.start && (kept.empty() || step.start >= kept.back().end)) {
+      kept.push_back(step);
+    }
+  }
+  *steps = std::move(kept);
+}
+
+void MarkWarmUp(std::vector<Step>* steps) {
+  if (steps->size() < kLeastSteps) return;
+  const double limit = kWarmUpFactor * MedianLength(*steps);
+  // At least one step counts.
+  for (size_t i = 0; i + 1 < steps->size(); ++i) {
+    if (static_cast<double>((*steps)[i].length()) <= limit) break;
+    (*steps)[i].warm_up = true;
+  }
+}
+
+// By step: whether it launched work for a device; of a trace without any, whether it ran operators.
+std::vector<bool> DidWork(const Trace& trace, const StepList& steps) {
+  std::vector<bool> did(steps.list.size());
+  StepFinder finder(trace, steps);
+  for (const DeviceSpan& span : DeviceTimeline(trace)) {
+    const int64_t step = finder.IndexByTime(span);
+    if (step >= 0) did[static_cast<size_t>(step)] = true;
+  }
+  if (std::find(did.begin(), did.end(), true) != did.end()) return did;
+  for (size_t i = 0; i < trace.operators.size(); ++i) {
+    if (trace.operators.kind[i] != static_cast<uint8_t>(OperatorKind::kOperator)) continue;
+    const int64_t step = finder.IndexAt(trace.operators.start[i]);
+    if (step >= 0) did[static_cast<size_t>(step)] = true;
+  }
+  return did;
+}
+
+void DropStubs(const Trace& trace, StepList* steps) {
+  if (steps->list.size() < 2) return;
+  std::vector<bool> did = DidWork(trace, *steps);
+  const bool any = std::find(did.begin(), did.end(), true) != did.end();
+  const double least = steps->list.size() < kLeastSteps ? 0 : kStub * MedianLength(steps->list);
+  const auto is_stub = [&](size_t i) {
+    return (any && !did[i]) || static_cast<double>(steps->list[i].length()) < least;
+  };
+  size_t first = 0, end = steps->list.size();
+  while (end > 1 && is_stub(end - 1)) --end;
+  while (first + 1 < end && is_stub(first)) ++first;
+  steps->list.erase(steps->list.begin() + static_cast<ptrdiff_t>(end), steps->list.end());
+  steps->list.erase(steps->list.begin(), steps->list.begin() + static_cast<ptrdiff_t>(first));
+}
+
+// Optimizer to optimizer, as our own hook in PyTorch saw them.
+bool FromFramework(const Trace& trace, StepList* steps) {
+  const Ranges& ranges = trace.ranges;
+  for (const uint32_t row : RangesIn(trace, kStepDomain)) {
+    if (ranges.unfinished.At(row) != 0) continue;
+    steps->list.push_back(
+        {static_cast<int64_t>(ranges.payload.At(row)), ranges.start[row], ranges.end[row], false});
+  }
+  steps->source = "optimizer steps";
+  return !steps->list.empty();
+}
+
+bool FromAnnotations(const Trace& trace, StepList* steps) {
+  const Operators& ops = trace.operators;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const std::string_view name = trace.dictionary.String(ops.name[i]);
+    if (!name.starts_with("ProfilerStep#")) continue;
+    steps->list.push_back({NumberIn(name, static_cast<int64_t>(steps->list.size())), ops.start[i],
+                           ops.end[i], false});
+  }
+  steps->source = "ProfilerStep";
+  return !steps->list.empty();
+}
+
+// "step", "train_step", "iteration 7", "ProfilerStep#3", without its number; empty: not like one.
+std::string StepLikeName(std::string_view name) {
+  while (!name.empty() &&
+         (std::isdigit(static_cast<unsigned char>(name.back())) != 0 || name.back() == ' ' ||
+          name.back() == '#' || name.back() == '_' || name.back() == ':' || name.back() == '=')) {
+    name.remove_suffix(1);
+  }
+  std::string lower(name);
+  for (char& byte : lower) byte = static_cast<char>(std::tolower(static_cast<uint8_t>(byte)));
+  for (const std::string_view word : {"step", "iteration", "iter", "batch"}) {
+    if (lower.ends_with(word) && lower.find("optim") == lower.npos) return std::string(name);
+  }
+  return "";
+}
+
+bool FromRanges(const Trace& trace, StepList* steps) {
+  const Ranges& ranges = trace.ranges;
+  struct Candidate {
+    std::vector<Step> list;
+    int64_t total = 0;
+    bool named = false;
+    uint32_t depth = UINT32_MAX;
+  };
+  std::map<std::pair<std::string, uint16_t>, Candidate> candidates;  // by name and writer
+  std::unordered_map<uint64_t, Candidate*> known;                    // by name's id and writer
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    // What the agent's hooks saw of the framework: garbage collection is no step.
+    if (trace.dictionary.Domain(ranges.domain[i]).starts_with("ranktap.")) continue;
+    if (ranges.unfinished.At(i) != 0) continue;
+    const std::string_view full = trace.dictionary.String(ranges.name[i]);
+    Candidate*& at = known[uint64_t{ranges.name[i]} << 16 | ranges.writer[i]];
+    if (at == nullptr) {
+      const std::string like = StepLikeName(full);
+      at = &candidates[{like.empty() ? std::string(full) : like, ranges.writer[i]}];
+      at->named = !like.empty();
+    }
+    Candidate& candidate = *at;
+    candidate.depth = std::min<uint32_t>(candidate.depth, ranges.depth[i]);
+    candidate.list.push_back({NumberIn(full, static_cast<int64_t>(candidate.list.size())),
+                              ranges.start[i], ranges.end[i], false});
+    candidate.total += ranges.end[i] - ranges.start[i];
+  }
+  const int64_t span = trace.last_ns - trace.first_ns;
+  const Candidate* best = nullptr;
+  std::string best_name;
+  for (const auto& [key, candidate] : candidates) {
+    const bool covers = candidate.total * 2 > span && candidate.depth == 0;
+    if (candidate.list.size() < kLeastSteps || (!candidate.named && !covers)) continue;
+    if (best != nullptr &&
+        std::tuple(best->named, best->total) >= std::tuple(candidate.named, candidate.total)) {
+      continue;
+    }
+    best = &candidate;
+    best_name = key.first;
+  }
+  if (best == nullptr) return false;
+  steps->list = best->list;
+  steps->source = "NVTX " + best_name;
+  return true;
+}
+
+bool HasGap(const Trace& trace, int64_t start, int64_t end) {
+  return std::any_of(trace.gaps.begin(), trace.gaps.end(),
+                     [&](const Gap& gap) { return gap.start < end && start < gap.end; });
+}
+
+// A program that only infers: from one forward of a root module to the next, of the root that takes
+// most of the time.
+bool FromForwards(const Trace& trace, StepList* steps) {
+  const Ranges& ranges = trace.ranges;
+  struct Root {
+    std::vector<uint32_t> rows;
+    int64_t total = 0;
+  };
+  std::map<std::pair<uint32_t, uint16_t>, Root> roots;  // by name and writer
+  const Root* longest = nullptr;
+  for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
+    if (ranges.depth[row] != 0 || ranges.unfinished.At(row) != 0) continue;
+    Root& root = roots[{ranges.name[row], ranges.writer[row]}];
+    root.rows.push_back(row);
+    root.total += ranges.end[row] - ranges.start[row];
+    if (longest == nullptr || root.total > longest->total) longest = &root;
+  }
+  if (longest == nullptr) return false;
+  const std::vector<uint32_t>& rows = longest->rows;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    int64_t end = ranges.end[rows[i]];
+    if (i + 1 < rows.size() && !HasGap(trace, end, ranges.start[rows[i + 1]])) {
+      end = ranges.start[rows[i + 1]];
+    }
+    steps->list.push_back({static_cast<int64_t>(i), ranges.start[rows[i]], end, false});
+  }
+  steps->source = fmt::format("forwards of {}", trace.dictionary.String(ranges.name[rows.front()]));
+  return true;
+}
+
+// Distances between uses of names that are used a few times: the step's length is among them.
+// `names` count from 0 with few holes.
+std::vector<size_t> CandidateLags(const std::vector<uint32_t>& names) {
+  constexpr uint32_t kNever = UINT32_MAX;
+  struct Uses {
+    uint32_t last = kNever, before_last = kNever;
+    uint32_t count = 0;
+  };
+  std::vector<Uses> uses;
+  for (const uint32_t name : names) {
+    if (name >= uses.size()) uses.resize(name + 1);
+    ++uses[name].count;
+  }
+  std::vector<uint32_t> votes(names.size(), 0);  // by lag
+  for (uint32_t i = 0; i < names.size(); ++i) {
+    Uses& of = uses[names[i]];
+    if (of.count < kLeastSteps) continue;
+    if (of.last != kNever) ++votes[i - of.last];
+    if (of.before_last != kNever) ++votes[i - of.before_last];
+    of.before_last = of.last;
+    of.last = i;
+  }
+  std::vector<std::pair<size_t, size_t>> ranked;
+  for (size_t lag = 1; lag < votes.size(); ++lag) {
+    if (votes[lag] != 0) ranked.emplace_back(votes[lag] * lag, lag);
+  }
+  std::sort(ranked.rbegin(), ranked.rend());
+  if (ranked.size() > kLagsTried) ranked.resize(kLagsTried);
+  std::vector<size_t> lags;
+  for (const auto& [weight, lag] : ranked) lags.push_back(lag);
+  std::sort(lags.begin(), lags.end());
+  return lags;
+}
+
+// Rows of kernels, one for each time that what repeats begins; empty: nothing repeats.
+struct Period {
+  std::vector<uint32_t> first_kernels;
+  size_t kernels = 0;
+};
+
+Period FindPeriod(const Trace& trace) {
+  const Kernels& kernels = trace.kernels;
+  std::vector<uint32_t> names, rows;
+  for (uint32_t i = 0; i < kernels.size(); ++i) {
+    if (kernels.start[i] == kUntimed) continue;
+    names.push_back(std::min<uint32_t>(kernels.name[i], trace.dictionary.strings()));
+    rows.push_back(i);
+  }
+  for (const size_t lag : CandidateLags(names)) {
+    if (lag < 2 || lag * kLeastSteps > names.size()) continue;
+    const auto allowed =
+        static_cast<size_t>((1 - kSamePeriod) * static_cast<double>(names.size() - lag));
+    size_t other = 0;
+    for (size_t i = 0; i + lag < names.size() && other <= allowed; ++i) {
+      other += names[i] != names[i + lag];
+    }
+    if (other > allowed) continue;
+    Period period{.first_kernels = {}, .kernels = lag};
+    for (size_t i = 0; i < names.size(); i += lag) period.first_kernels.push_back(rows[i]);
+    return period;
+  }
+  return {};
+}
+
+bool FromPeriod(const Trace& trace, StepList* steps) {
+  const Period period = FindPeriod(trace);
+  if (period.kernels == 0) return false;
+  std::vector<int64_t> launched, started;
+  for (const uint32_t row : period.first_kernels) {
+    const uint32_t launch = trace.kernels.launch[row];
+    if (launch != kNone) launched.push_back(trace.api_calls.start[launch]);
+    started.push_back(trace.kernels.start[row]);
+  }
+  steps->on_device = launched.size() != started.size() ||
+                     !std::is_sorted(launched.begin(), launched.end(), std::less_equal<int64_t>());
+  const std::vector<int64_t>& begins = steps->on_device ? started : launched;
+  for (size_t i = 0; i + 1 < begins.size(); ++i) {
+    steps->list.push_back({static_cast<int64_t>(i), begins[i], begins[i + 1], false});
+  }
+  steps->is_period = true;
+  steps->source = fmt::format("period of {} kernels", period.kernels);
+  return true;
+}
+
+StepList Detect(const Trace& trace) {
+  StepList steps;
+  bool from_hooks = FromFramework(trace, &steps);
+  if (!from_hooks && !FromAnnotations(trace, &steps) && !FromRanges(trace, &steps)) {
+    from_hooks = FromForwards(trace, &steps);
+    if (!from_hooks && !FromPeriod(trace, &steps)) return {};
+  }
+  Disjoin(&steps.list);
+  // Outside windows of capture what our hooks saw is a step without any work that was recorded.
+  if (!from_hooks) DropStubs(trace, &steps);
+  MarkWarmUp(&steps.list);
+  return steps;
+}
+
+}  // namespace
+
+const StepList& DetectSteps(const Trace& trace) {
+  return trace.memo.Get<StepList>([&trace] { return Detect(trace); });
+}
+
+std::vector<int64_t> StartsOfPeriods(const Trace& trace) {
+  std::vector<int64_t> starts;
+  for (const uint32_t row : FindPeriod(trace).first_kernels) {
+    starts.push_back(trace.kernels.start[row]);
+  }
+  return starts;
+}
+
+int64_t StepIndexAt(const StepList& steps, int64_t time) {
+  const auto after = std::upper_bound(steps.list.begin(), steps.list.end(), time,
+                                      [](int64_t at, const Step& s) { return at < s.start; });
+  if (after == steps.list.begin() || time >= std::prev(after)->end) return -1;
+  return std::prev(after) - steps.list.begin();
+}
+
+int64_t StepFinder::IndexAt(int64_t time) {
+  const auto holds = [&](size_t i) {
+    return i < steps_.list.size() && steps_.list[i].start <= time && time < steps_.list[i].end;
+  };
+  if (holds(last_)) return static_cast<int64_t>(last_);
+  if (holds(last_ + 1)) return static_cast<int64_t>(++last_);
+  const int64_t index = StepIndexAt(steps_, time);
+  if (index >= 0) last_ = static_cast<size_t>(index);
+  return index;
+}
+
+int64_t StepFinder::IndexOf(const DeviceSpan& span) {
+  if (span.launch == kNone && !steps_.on_device) {
+    if (backlog_ == nullptr) backlog_ = &BacklogOf(trace_);
+    if (backlog_->Holds(span)) return -1;
+  }
+  return IndexByTime(span);
+}
+
+int64_t StepFinder::IndexByTime(const DeviceSpan& span) {
+  return IndexAt(span.launch == kNone || steps_.on_device ? span.start
+                                                          : trace_.api_calls.start[span.launch]);
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,69 @@
+// The steps (iterations) of a training loop, found in a trace.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collector/facts/device_timeline.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+struct Backlog;
+
+struct Step {
+  int64_t number = 0;
+  int64_t start = 0, end = 0;  // on the host; see StepList::on_device
+  // Not counted in means: of three or more steps the first ones over 1.5 medians. Of two nobody
+  // can say which is the usual one.
+  bool warm_up = false;
+  int64_t length() const { return end - start; }
+};
+
+struct StepList {
+  std::vector<Step> list;  // by start, not overlapping
+  std::string source;  // "ProfilerStep", "NVTX train_step", "period of 312 kernels"; empty: none
+  // Times are those of the kernels themselves: one launch, of a graph, ran several steps.
+  bool on_device = false;
+  // What repeats is known, and not that it is a training step: a model's layers repeat too.
+  bool is_period = false;
+  // "step", or "period"
+  std::string_view noun() const { return is_period ? "period" : "step"; }
+};
+
+// What our own hook in PyTorch saw; else ProfilerStep#N annotations; else the NVTX range on one
+// thread that is named like a step, or that repeats and covers most of the trace; else, where
+// nothing trains, the forwards of the root module that takes most time, each until the next; else
+// the period of the sequence of kernel names (the first lag at which 95 % of the names are the same
+// again, as FALCON does with collectives). A first or last one that did no work where others did,
+// or is shorter than a twentieth of the median, is what a profiler's window cut off, and no step.
+// Worked out once and kept in the trace's memo.
+const StepList& DetectSteps(const Trace& trace);
+
+// When, on the devices, what repeats in the sequence of kernel names began each time, whatever
+// steps the trace has; empty: nothing repeats.
+std::vector<int64_t> StartsOfPeriods(const Trace& trace);
+
+// The step in which the host was at `time`; -1: none.
+int64_t StepIndexAt(const StepList& steps, int64_t time);
+
+// The same for times and work that come nearly in order; both must outlive it.
+class StepFinder {
+ public:
+  StepFinder(const Trace& trace, const StepList& steps) : trace_(trace), steps_(steps) {}
+  int64_t IndexAt(int64_t time);
+  // The step that launched the work, or in which it ran where no launch is known; -1 of what was
+  // launched before the recording (Backlog).
+  int64_t IndexOf(const DeviceSpan& span);
+  // The same for who has not found the steps yet, and so no backlog.
+  int64_t IndexByTime(const DeviceSpan& span);
+
+ private:
+  const Trace& trace_;
+  const StepList& steps_;
+  const Backlog* backlog_ = nullptr;  // until work without a launch comes
+  size_t last_ = 0;
+};
+
+}  // namespace ranktap::collector

@@ -1,0 +1,47 @@
+// Answers `ranktap status`, `start` and `stop`: about which processes the caller may ask, and which
+// levels follow. Lives on the server's thread.
+#pragma once
+
+#include "collector/ingest/control/level_plans.h"
+#include "collector/ingest/ingest_log.h"
+#include "collector/ingest/net/connections.h"
+#include "collector/ingest/net/peer.h"
+#include "collector/ingest/server_options.h"
+#include "collector/ingest/session/sessions.h"
+#include "ranktap/v1/control.pb.h"
+#include "ranktap/v1/status.pb.h"
+
+namespace ranktap::collector {
+
+class ControlService {
+ public:
+  // The objects behind the pointers outlive this.
+  ControlService(const ServerOptions* options, Connections* connections, Sessions* sessions,
+                 LevelPlans* plans, const IngestLog* log)
+      : options_(options),
+        connections_(connections),
+        sessions_(sessions),
+        plans_(plans),
+        log_(log) {}
+
+  // A connection's only frame: the reply goes out and the connection is closed. False: it is not
+  // acceptable.
+  bool OnRequest(Connection* connection, const proto::FrameView& frame);
+  // The request's levels are ordered when this returns. An error is the reply's problem.
+  v1::ControlReply Answer(const v1::ControlRequest& request, const PeerCredentials& caller);
+
+ private:
+  bool ChangeLevels(const v1::ControlRequest& request, const PeerCredentials& caller,
+                    v1::ControlReply* reply);
+  void DescribeSessions(const v1::ControlRequest& request, const PeerCredentials& caller,
+                        v1::ControlReply* reply) const;
+  bool MayControl(const PeerCredentials& caller, const Session& session) const;
+
+  const ServerOptions* options_;
+  Connections* connections_;
+  Sessions* sessions_;
+  LevelPlans* plans_;
+  const IngestLog* log_;
+};
+
+}  // namespace ranktap::collector

@@ -1,0 +1,59 @@
+#include "collector/ingest/session/open_blocks.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr size_t kSpareBlocks = 4;
+
+}  // namespace
+
+Session* OpenBlocks::FindOpen(const BlockName& block) const {
+  Session* const session = find_(block.first);
+  const bool is_open =
+      session != nullptr && session->has_open_block() && session->block_number() == block.second;
+  return is_open ? session : nullptr;
+}
+
+void OpenBlocks::Grew(Session* session, uint64_t number, uint64_t bytes) {
+  if (session->block_number() != number) {
+    const BlockName block(session->id(), session->block_number());
+    oldest_first_.push_back(block);
+    loop_->After(kBlockAgeNs, [this, block] {
+      if (Session* const old = FindOpen(block)) Close(old);
+    });
+  }
+  bytes_ += session->open_bytes() - bytes;
+  if (session->block_is_full()) Close(session);
+  while (bytes_ > most_bytes_ && !oldest_first_.empty()) {
+    Session* const oldest = FindOpen(oldest_first_.front());
+    oldest_first_.pop_front();
+    if (oldest != nullptr) Close(oldest);
+  }
+  // Most blocks are closed by age; their entries here go when they come to the front.
+  while (!oldest_first_.empty() && FindOpen(oldest_first_.front()) == nullptr) {
+    oldest_first_.pop_front();
+  }
+}
+
+void OpenBlocks::Close(Session* session) {
+  if (!session->has_open_block()) return;
+  bytes_ -= session->open_bytes();
+  FrameBlock buffer;
+  if (!spare_.empty()) {
+    buffer = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  store_->Store(session->id(), session->connection(), session->connection_frames(),
+                session->TakeBlock(std::move(buffer)));
+}
+
+void OpenBlocks::Drop(Session* session) {
+  if (session->has_open_block()) bytes_ -= session->open_bytes();
+  (void)session->TakeBlock({});
+}
+
+void OpenBlocks::Reuse(FrameBlock buffer) {
+  if (spare_.size() < kSpareBlocks) spare_.push_back(std::move(buffer));
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,51 @@
+// The blocks that sessions fill: each goes to the store when it is full, old, or one of too many.
+// Lives on the server's thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "collector/ingest/net/event_loop.h"
+#include "collector/ingest/session/session.h"
+#include "collector/ingest/store/frame_block.h"
+#include "collector/ingest/store/trace_store.h"
+
+namespace ranktap::collector {
+
+class OpenBlocks {
+ public:
+  using Find = std::function<Session*(SessionId)>;
+
+  // All blocks together hold about `most_bytes`; over that the oldest are closed. `find` gives null
+  // for a session that is gone. The objects behind the pointers outlive this.
+  OpenBlocks(uint64_t most_bytes, EventLoop* loop, TraceStore* store, Find find)
+      : most_bytes_(most_bytes), loop_(loop), store_(store), find_(std::move(find)) {}
+
+  // After each addition to the session's block. `number` and `bytes` are those of its block before,
+  // open or not. The block may be closed now.
+  void Grew(Session* session, uint64_t number, uint64_t bytes);
+  // Nothing happens where none is open.
+  void Close(Session* session);
+  // Of a session that is forgotten: what its block held is given back.
+  void Drop(Session* session);
+  uint64_t bytes() const { return bytes_; }
+  // Takes back a buffer that the store has done with.
+  void Reuse(FrameBlock buffer);
+
+ private:
+  using BlockName = std::pair<SessionId, uint64_t>;  // and the block's number
+  Session* FindOpen(const BlockName& block) const;
+
+  uint64_t most_bytes_;
+  EventLoop* loop_;
+  TraceStore* store_;
+  Find find_;
+  std::deque<BlockName> oldest_first_;
+  uint64_t bytes_ = 0;
+  std::vector<FrameBlock> spare_;
+};
+
+}  // namespace ranktap::collector

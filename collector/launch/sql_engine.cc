@@ -1,0 +1,146 @@
+#include "collector/launch/sql_engine.h"
+
+#include <fmt/core.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "collector/launch/child_process.h"
+
+namespace ranktap::collector {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Arguments: the file with the views, the format, the query.
+constexpr const char* kProgram = R"PYTHON(
+import shutil, sys
+import duckdb
+
+views, form, query = sys.argv[1:]
+connection = duckdb.connect()
+try:
+    connection.execute(open(views).read())
+    answer = connection.sql(query)
+    if answer is not None and form == 'text':
+        answer.show(max_rows=1000000, max_width=1000000)
+    elif answer is not None:
+        # Not to /dev/stdout: where that is a file, it would be written from its beginning.
+        how = 'format csv, header' if form == 'csv' else 'format json, array true'
+        connection.sql(f"COPY (FROM answer) TO '{views}.answer' ({how})")
+        shutil.copyfileobj(open(views + '.answer'), sys.stdout)
+except duckdb.Error as error:
+    sys.exit(str(error))
+)PYTHON";
+
+Result<int> RunAndWait(const std::vector<std::string>& command) {
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  // A shell's Ctrl-C is for the query.
+  struct sigaction ignore {
+  }, before{};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGINT, &ignore, &before);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t defaults;
+  ::sigemptyset(&defaults);
+  ::sigaddset(&defaults, SIGINT);
+  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  pid_t child = -1;
+  const int error = ::posix_spawn(&child, words[0], nullptr, &attributes, words.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  int status = 0;
+  while (error == 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  ::sigaction(SIGINT, &before, nullptr);
+  if (error != 0) return SystemFailure(fmt::format("{}: could not run", command[0]), error);
+  return ExitStatusOf(status);
+}
+
+std::string Quoted(const std::string& text, char quote) {
+  std::string quoted(1, quote);
+  for (const char byte : text) quoted.append(byte == quote ? 2 : 1, byte);
+  return quoted + quote;
+}
+
+// "run=", "rank=" folders below the table's.
+bool HasPartitions(const fs::path& folder, const std::string& key) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().filename().string().starts_with(key + "=")) return true;
+  }
+  return false;
+}
+
+bool HasRanks(const fs::path& table) {
+  std::error_code error;
+  const fs::directory_iterator runs(table, error);
+  return std::any_of(begin(runs), end(runs), [](const fs::directory_entry& run) {
+    return HasPartitions(run.path(), "rank");
+  });
+}
+
+}  // namespace
+
+Result<SqlEngine> SqlEngine::Find(const std::string& python) {
+  SqlEngine engine;
+  if (const FoundCommand found = FindCommand("duckdb"); found.status == 0) {
+    engine.program_ = found.path;
+    return engine;
+  }
+  const FoundCommand found = FindCommand(python);
+  if (found.status == 0) {
+    const Result<int> status =
+        RunAndWait({found.path, "-c",
+                    "import importlib.util as u, sys; sys.exit(u.find_spec('duckdb') is None)"});
+    if (status && *status == 0) {
+      engine.python_ = found.path;
+      return engine;
+    }
+  }
+  return Failure{fmt::format(
+      "no program duckdb on the PATH and no module duckdb in {}: pip install duckdb-cli (the "
+      "program) or duckdb (the module), or take another --python; any engine that reads Parquet "
+      "will do after ranktap export --format parquet",
+      python)};
+}
+
+Result<int> SqlEngine::Ask(const std::string& views, const std::string& query,
+                           const std::string& format) const {
+  if (!python_.empty()) return RunAndWait({python_, "-c", kProgram, views, format, query});
+  std::vector<std::string> command = {program_, "-init", views};
+  if (format != "text") command.push_back("-" + format);
+  if (!query.empty()) command.insert(command.end(), {"-c", query});
+  return RunAndWait(command);
+}
+
+std::string ViewsOf(const std::string& folder) {
+  std::vector<fs::path> tables;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const bool is_hidden = entry.path().filename().string().starts_with('.');
+    if (!is_hidden && HasPartitions(entry.path(), "run")) tables.push_back(entry.path());
+  }
+  std::sort(tables.begin(), tables.end());
+  std::string views;
+  for (const fs::path& table : tables) {
+    const bool has_ranks = HasRanks(table);
+    // Types are named, or a data set whose runs are called by numbers has other ones.
+    views += fmt::format(
+        "CREATE VIEW {} AS SELECT * FROM read_parquet({}, hive_partitioning = true, "
+        "union_by_name = true, hive_types = {{'run': VARCHAR{}}});\n",
+        Quoted(table.filename().string(), '"'),
+        Quoted(table.string() + (has_ranks ? "/*/*/*.parquet" : "/*/*.parquet"), '\''),
+        has_ranks ? ", 'rank': BIGINT" : "");
+  }
+  return views;
+}
+
+}  // namespace ranktap::collector

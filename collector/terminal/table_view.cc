@@ -1,0 +1,106 @@
+#include "collector/terminal/table_view.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "collector/report/table_filter.h"
+#include "collector/report/text/table_html.h"
+#include "collector/report/text/terminal.h"
+#include "collector/terminal/complain.h"
+#include "collector/terminal/output_style.h"
+#include "collector/terminal/pager.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr int64_t kNarrowest = 40, kWidest = 10'000;
+
+std::string Text(const Table& table, const TableView& view, size_t limit) {
+  const bool is_whole = view.full_names || view.width == 0;
+  const size_t width = is_whole     ? kUnlimitedWidth
+                       : view.width ? static_cast<size_t>(*view.width)
+                                    : ScreenWidth();
+  const bool in_pipe = width == kUnlimitedWidth && !is_whole;
+  const std::string text = FormatText(table, width, limit, in_pipe ? kLongestNameInPipe : 0,
+                                      *TimeUnitNamed(view.time_unit));
+  return IsColored(STDOUT_FILENO) ? ColoredTable(text, !table.rows.empty()) : text;
+}
+
+}  // namespace
+
+void AddViewOptions(Arguments* app, TableView* view) {
+  app->Add("--limit", &view->limit,
+           "at most this many rows; 0: all. Default: all, and 10 of each where text shows several")
+      .From(0, 1'000'000'000);
+  app->Add("--where", &view->where,
+           "only rows for which COLUMN OP VALUE holds (= != < <= > >= ~ !~); may be repeated")
+      .Repeatable();
+  app->Add(
+      "--sort", &view->sort_by,
+      "by this column, the largest first (-COLUMN: the smallest); ops: also by torch's keys, as "
+      "self_cpu_time_total");
+  app->Add("--columns", &view->columns, "only these columns, in this order: name,calls,total_ns")
+      .Repeatable()
+      .CommaSeparated();
+  app->Add("--time-unit", &view->time_unit,
+           "text, csv, html: all times in ns, us, ms or s, to the ns; auto: each in what suits it, "
+           "csv in ns")
+      .OneOf({"auto", "ns", "us", "ms", "s"})
+      .ShowsDefault();
+  const auto full_names =
+      app->AddFlag("--full-names", &view->full_names,
+                   "text: no name is cut, as wide as that takes; else at 55 characters in a pipe");
+  app->Add("--width", &view->width,
+           "text: as for a terminal of this many columns (40 or more); 0: as --full-names")
+      .From(0, kWidest)
+      .Excludes(full_names);
+}
+
+bool IsPossible(const TableView& view) {
+  if (view.width && *view.width != 0 && *view.width < kNarrowest) {
+    Complain("--width is 40 or more, or 0: as wide as it gets");
+    return false;
+  }
+  // Its columns are named "total_ns": a reader of JSON counts on that.
+  if (view.format != Format::kJson || view.time_unit == "auto" || view.time_unit == "ns") {
+    return true;
+  }
+  Complain("--time-unit is for text, csv and html; times in json are ns");
+  return false;
+}
+
+bool Select(const TableView& view, Table* table) {
+  const auto is_done = [](const Result<bool>& result) {
+    if (!result) Complain(result.message());
+    return result.ok();
+  };
+  for (const std::string& condition : view.where) {
+    if (!is_done(KeepWhere(condition, table))) return false;
+  }
+  if (!view.sort_by.empty() && !is_done(SortBy(view.sort_by, table))) return false;
+  return view.columns.empty() || is_done(KeepColumns(view.columns, table));
+}
+
+void Print(const Table& table, const TableView& view, size_t limit) {
+  const TimeUnit time_unit = *TimeUnitNamed(view.time_unit);
+  std::string text;
+  switch (view.format) {
+    case Format::kText:
+      text = Text(table, view, limit);
+      break;
+    case Format::kJson:
+      text = FormatJson(table, limit);
+      break;
+    case Format::kCsv:
+      text = FormatCsv(table, limit, time_unit);
+      for (const std::string& note : table.notes) Complain(Printable(note));
+      break;
+    case Format::kHtml:
+      text = FormatHtml(table, limit, time_unit);
+      break;
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,283 @@
+// Points of a roofline whose times, FLOPs and bytes follow by hand, and what is said of them.
+#include "collector/facts/roofline/roofline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "collector/facts/roofline/list_types.h"
+#include "collector/facts/roofline/roofline_rows.h"
+#include "collector/trace/device_counters.h"
+#include "tests/unit/collector/facts/roofline/planted_operators.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr std::string_view kTwoBf16 = R"(["c10::BFloat16", "c10::BFloat16"])";
+constexpr std::string_view kTwoFloats = R"(["float", "float"])";
+constexpr std::string_view kSquare = "[[8192, 8192], [8192, 8192]]";
+constexpr int64_t kProduct = 1'099'511'627'776;  // 2 * 8192^3
+constexpr std::string_view kTensorCores = "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NTN";
+
+// The only trace of a run goes in and comes back.
+RooflineRows Rows(PlantedOperators* planted, RooflineQuestion question = {}) {
+  Run run;
+  run.traces.push_back(std::move(planted->trace()));
+  RooflineRows rows = SummarizeRoofline(run, question);
+  planted->trace() = std::move(run.traces[0]);
+  return rows;
+}
+RooflineRow Only(PlantedOperators* planted, RooflineQuestion question = {}) {
+  RooflineRows rows = Rows(planted, std::move(question));
+  EXPECT_EQ(rows.rows.size(), 1u);
+  return rows.rows.empty() ? RooflineRow() : rows.rows[0];
+}
+
+TEST(RooflineTest, AProductOnTensorCoresIsMeasuredByTheirRoof) {
+  PlantedOperators planted;
+  const uint32_t mm = planted.Operator("aten::mm", kSquare, kTwoBf16);
+  planted.Kernel(kTensorCores, mm, 2'000'000);
+  const RooflineRow row = Only(&planted);
+  EXPECT_EQ(row.flops, kProduct);
+  EXPECT_EQ(row.flops_of[static_cast<size_t>(FlopKind::kBf16)], kProduct);
+  EXPECT_EQ(row.bytes(), int64_t{3} * 8192 * 8192 * 2);
+  EXPECT_EQ(row.units, 1u << static_cast<unsigned>(ComputeUnit::kHalfTensor));
+  EXPECT_FALSE(row.unit_unsaid);
+  EXPECT_EQ(row.Bound(), RoofBound::kCompute);
+  const double least = kProduct / 989.4e12 * 1e9;
+  EXPECT_NEAR(row.least_ns, least, 1);
+  EXPECT_NEAR(*row.PercentOfRoof(), 100 * least / 2e6, 1e-6);
+  EXPECT_NEAR(row.saved_ns, 2e6 - least, 1);
+  EXPECT_NEAR(*row.Attained(), kProduct / 2e-3, 1e3);
+  EXPECT_NEAR(*row.Roof(), 989.4e12, 1e6);
+  EXPECT_NEAR(*row.Intensity(), 8192.0 / 3, 1e-6);
+}
+
+TEST(RooflineTest, TheKernelsNameTellsTf32FromFp32) {
+  PlantedOperators planted("NVIDIA A100-SXM4-40GB");
+  const uint32_t with = planted.Operator("aten::mm", kSquare, kTwoFloats);
+  planted.Kernel("cutlass_80_tensorop_s1688gemm_128x256_16x3_nn_align4", with, 10'000'000);
+  const uint32_t without = planted.Operator("aten::mm", kSquare, kTwoFloats);
+  planted.Kernel("ampere_sgemm_128x64_nn", without, 60'000'000);
+  const Roofline& line = MeasureRoofline(planted.trace());
+  ASSERT_EQ(line.points.size(), 2u);
+  EXPECT_EQ(line.points[0].unit.unit, ComputeUnit::kTf32);
+  EXPECT_EQ(line.points[1].unit.unit, ComputeUnit::kFp32);
+  EXPECT_EQ(line.points[1].unit.known, UnitKnown::kByKernel);
+  const RooflineRow row = Only(&planted);
+  EXPECT_NEAR(row.least_ns, kProduct / 156e12 * 1e9 + kProduct / 19.5e12 * 1e9, 2);
+  EXPECT_EQ(row.flops_of[static_cast<size_t>(FlopKind::kTf32)], kProduct);
+  EXPECT_EQ(row.flops_of[static_cast<size_t>(FlopKind::kFp32)], kProduct);
+}
+
+TEST(RooflineTest, ElementwiseWorkIsBoundByTheMemory) {
+  PlantedOperators planted;
+  const uint32_t add = planted.Operator("aten::add", kSquare, kTwoFloats);
+  planted.Kernel("vectorized_elementwise_kernel<4, CUDAFunctor_add<float>>", add, 300'000);
+  const RooflineRow row = Only(&planted);
+  const double bytes = 12.0 * 8192 * 8192;
+  EXPECT_EQ(row.Bound(), RoofBound::kMemory);
+  EXPECT_EQ(*row.Intensity(), 0);
+  EXPECT_NEAR(row.least_ns, bytes / 3352e9 * 1e9, 1);
+  EXPECT_NEAR(*row.AttainedBandwidth(), bytes / 300e-6, 1e3);
+  EXPECT_FALSE(row.Roof());  // no FLOPs
+}
+
+TEST(RooflineTest, WorkThatIsTooSmallIsBoundByLatency) {
+  PlantedOperators planted;
+  const uint32_t add = planted.Operator("aten::add", "[[64], [64]]", kTwoFloats);
+  planted.Kernel("vectorized_elementwise_kernel<4>", add, 1'800);
+  EXPECT_EQ(Only(&planted).Bound(), RoofBound::kLatency);
+}
+
+TEST(RooflineTest, APointAboveItsRoofIsFlaggedAndSavesNothing) {
+  PlantedOperators planted;
+  const uint32_t mm = planted.Operator("aten::mm", kSquare, kTwoBf16);
+  planted.Kernel(kTensorCores, mm, 500'000);  // 2.2 PFLOP/s
+  const RooflineRow row = Only(&planted);
+  EXPECT_EQ(row.above, 1);
+  EXPECT_GT(*row.PercentOfRoof(), 200);
+  EXPECT_EQ(row.saved_ns, 0);
+}
+
+TEST(RooflineTest, WhatIsFasterThanTheMemoryAndFitsTheCacheCameFromThere) {
+  PlantedOperators planted;
+  const uint32_t add = planted.Operator("aten::add", "[[1024, 1024], [1024, 1024]]", kTwoFloats);
+  planted.Kernel("vectorized_elementwise_kernel<4>", add, 3'000);  // 4.2 TB/s, 12 MiB
+  const RooflineRow row = Only(&planted);
+  EXPECT_EQ(row.above, 1);
+  EXPECT_EQ(row.Bound(), RoofBound::kL2);
+}
+
+TEST(RooflineTest, KernelsWithoutACountedOperatorStandUnderWhatIsAround) {
+  PlantedOperators planted;
+  const uint32_t own = planted.Operator("mine::attention", kSquare, kTwoBf16);
+  planted.Kernel("my_attention", own, 1'000);
+  planted.Kernel("nobody_s", kNone, 3'000);
+  const RooflineRows rows = Rows(&planted);
+  ASSERT_EQ(rows.rows.size(), 2u);
+  EXPECT_EQ(rows.rows[0].name, "(kernels of no operator)");
+  EXPECT_EQ(rows.rows[1].name, "mine::attention");
+  for (const RooflineRow& row : rows.rows) {
+    EXPECT_EQ(row.Bound(), RoofBound::kUnknown);
+    EXPECT_EQ(row.flops + row.bytes() + row.counted_ns, 0);
+    EXPECT_FALSE(row.PercentOfRoof());
+    EXPECT_FALSE(row.Intensity());
+  }
+}
+
+TEST(RooflineTest, AnOperatorInsideOfACountedOneIsNotCountedAgain) {
+  PlantedOperators planted;
+  const uint32_t outer = planted.Operator(
+      "aten::convolution", "[[2, 8, 9, 9], [8, 8, 3, 3], [8]]", R"(["float", "float", "float"])",
+      R"(["", "", "", "[1, 1]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"])");
+  const uint32_t inner = planted.Operator("aten::cudnn_convolution", "[[2, 8, 9, 9], [8, 8, 3, 3]]",
+                                          kTwoFloats, "", outer);
+  planted.Operator("aten::add_", "[[2, 8, 9, 9], [1, 8, 1, 1]]", kTwoFloats, "", outer);
+  planted.Kernel("nchwToNhwcKernel<float>", inner, 1'000);
+  planted.Kernel("implicit_convolve_sgemm<float>", inner, 9'000);
+  const RooflineRow row = Only(&planted);
+  EXPECT_EQ(row.name, "aten::convolution");
+  EXPECT_EQ(row.flops, 2 * 2 * 81 * 8 * 8 * 9);
+  EXPECT_EQ(row.bytes(), 4 * (2 * 2 * 8 * 81 + 8 * 8 * 9 + 8));
+  EXPECT_EQ(row.time_ns, 10'000);
+  // By kernel: the one that computes has all of it, the layout's none.
+  const RooflineRows kernels = Rows(&planted, {.by = RooflineBy::kKernel});
+  ASSERT_EQ(kernels.rows.size(), 2u);
+  EXPECT_EQ(kernels.rows[0].flops, row.flops);
+  EXPECT_EQ(kernels.rows[0].bytes(), row.bytes());
+  EXPECT_EQ(kernels.rows[1].flops + kernels.rows[1].bytes(), 0);
+  EXPECT_EQ(kernels.rows[1].Bound(), RoofBound::kExtra);
+}
+
+TEST(RooflineTest, KernelsThatComputeShareByTheirTimesAndNothingIsLost) {
+  PlantedOperators planted;
+  const uint32_t backward = planted.Operator(
+      "aten::convolution_backward", "[[2, 8, 9, 9], [2, 8, 9, 9], [8, 8, 3, 3]]",
+      R"(["float", "float", "float"])",
+      R"(["", "", "", "[0]", "[1, 1]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1", "[True, True, False]"])");
+  planted.Kernel("cudnn_dgrad_sgemm", backward, 1'000);
+  planted.Kernel("cudnn_wgrad_sgemm", backward, 2'000);
+  const RooflineRow whole = Only(&planted);
+  const RooflineRows kernels = Rows(&planted, {.by = RooflineBy::kKernel});
+  ASSERT_EQ(kernels.rows.size(), 2u);
+  EXPECT_EQ(kernels.rows[0].flops + kernels.rows[1].flops, whole.flops);
+  EXPECT_EQ(kernels.rows[0].bytes() + kernels.rows[1].bytes(), whole.bytes());
+  EXPECT_NEAR(kernels.rows[0].least_ns + kernels.rows[1].least_ns, whole.least_ns, 1e-6);
+  EXPECT_NEAR(static_cast<double>(kernels.rows[0].flops), 2.0 / 3 * whole.flops, 1);
+}
+
+TEST(RooflineTest, CopiesToTheHostHaveNoRoofAndThoseOnTheDeviceHaveItsMemorys) {
+  PlantedOperators planted;
+  const uint32_t copy = planted.Operator("aten::copy_", kSquare, kTwoFloats);
+  planted.Copy(2, 4 * 8192 * 8192, copy, 10'000'000);
+  planted.Copy(8, 1 << 30, kNone, 1'000'000);
+  const RooflineRows rows = Rows(&planted);
+  ASSERT_EQ(rows.rows.size(), 2u);
+  EXPECT_EQ(rows.rows[0].Bound(), RoofBound::kTransfer);
+  EXPECT_EQ(rows.rows[0].counted_ns, 0);
+  EXPECT_EQ(rows.rows[1].name, "(copies of no operator)");
+  EXPECT_EQ(rows.rows[1].bytes(), int64_t{2} << 30);
+  EXPECT_EQ(rows.rows[1].Bound(), RoofBound::kMemory);
+}
+
+TEST(RooflineTest, ACpuRunHasBytesAndNoTimesAndAskedForADeviceItsLeast) {
+  PlantedOperators planted("");
+  planted.trace().lanes.clear();
+  planted.Operator("aten::mm", kSquare, kTwoFloats);
+  RooflineRow row = Only(&planted);
+  EXPECT_EQ(row.flops, kProduct);
+  EXPECT_EQ(row.Bound(), RoofBound::kUnknown);
+  EXPECT_EQ(row.least_ns, 0);
+  row = Only(&planted, {.roofs = {.device = "1080 Ti"}});
+  EXPECT_EQ(row.Bound(), RoofBound::kCompute);
+  EXPECT_NEAR(row.least_ns, kProduct / 11.3e12 * 1e9, 1);
+  EXPECT_FALSE(row.PercentOfRoof());
+  row = Only(&planted, {.roofs = {.peak_flops = 1e12, .peak_bandwidth = 1e9}});
+  EXPECT_NEAR(row.least_ns, kProduct / 1e12 * 1e9, 1);
+}
+
+TEST(RooflineTest, TimesOfOneDeviceSayNothingOfAnother) {
+  PlantedOperators planted;
+  const uint32_t mm = planted.Operator("aten::mm", kSquare, kTwoBf16);
+  planted.Kernel(kTensorCores, mm, 2'000'000);
+  const RooflineRows rows = Rows(&planted, {.roofs = {.device = "1080 Ti"}});
+  EXPECT_FALSE(rows.is_where_it_ran);
+  EXPECT_FALSE(rows.rows[0].PercentOfRoof());
+  EXPECT_EQ(rows.rows[0].saved_ns, 0);
+  // No tensor cores there, and 16-bit floats are slower than 32-bit ones.
+  EXPECT_NEAR(rows.rows[0].least_ns, kProduct / 11.3e12 * 1e9, 1);
+}
+
+TEST(RooflineTest, TheMeasuredClockLowersTheRoofOfArithmetic) {
+  PlantedOperators planted;
+  const uint32_t mm = planted.Operator("aten::mm", kSquare, kTwoBf16);
+  planted.Kernel(kTensorCores, mm, 2'000'000);
+  CounterSamples& counters = planted.trace().counters;
+  const uint32_t name = planted.trace().dictionary.AppendString(
+      kDeviceCounters[static_cast<size_t>(DeviceCounter::kSmClock)]);
+  for (const double mhz : {900.0, 930.0}) {
+    counters.start.push_back(0);
+    counters.end.push_back(0);
+    counters.name.push_back(name);
+    counters.device.push_back(0);
+    counters.value.push_back(mhz);
+  }
+  const RooflineRow row = Only(&planted);
+  EXPECT_NEAR(*row.PercentAtMeasured(), 2 * *row.PercentOfRoof(), 1e-6);  // 915 of 1830 MHz
+  EXPECT_FALSE(row.PercentAtBase());  // no paper says the base clock
+}
+
+TEST(RooflineTest, WhatIsUnknownOfADeviceOrATypeHasNoRoof) {
+  PlantedOperators other("NVIDIA Future 9000");
+  const uint32_t mm = other.Operator("aten::mm", kSquare, kTwoBf16);
+  other.Kernel(kTensorCores, mm, 2'000'000);
+  EXPECT_EQ(Only(&other).Bound(), RoofBound::kUnknown);
+  EXPECT_EQ(Only(&other).least_ns, 0);
+
+  PlantedOperators types;
+  const uint32_t odd = types.Operator("aten::mm", kSquare, R"(["posit16", "posit16"])");
+  types.Kernel(kTensorCores, odd, 2'000'000);
+  const RooflineRow row = Only(&types);
+  EXPECT_EQ(row.flops_of[static_cast<size_t>(FlopKind::kOther)], kProduct);
+  EXPECT_EQ(row.bytes(), 0);
+  EXPECT_EQ(row.Bound(), RoofBound::kUnknown);
+  EXPECT_FALSE(row.PercentOfRoof());
+}
+
+TEST(RooflineTest, WithoutShapesNothingIsCountedAndItIsSaid) {
+  PlantedOperators planted;
+  const uint32_t add = planted.Operator("aten::add", "", "");
+  planted.Kernel("vectorized_elementwise_kernel<4>", add, 1'000);
+  EXPECT_EQ(MeasureRoofline(planted.trace()).no_shapes, 1);
+  EXPECT_EQ(Only(&planted).counted_ns, 0);
+}
+
+TEST(RooflineTest, ListsHaveTheTypeThatTheirKernelsName) {
+  EXPECT_EQ(ListElementBytes("CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned int, 3>"),
+            2);
+  EXPECT_EQ(ListElementBytes("multi_tensor_apply_kernel<TensorListMetadata<2>, "
+                             "BinaryOpListAlphaFunctor<float, 2, 2, 0>, std::plus<float>>"),
+            4);
+  EXPECT_EQ(ListElementBytes("multi_tensor_apply_kernel<TensorListMetadata<2>, "
+                             "CopyFunctor<float, c10::Half, 2, 1, 1>>"),
+            0);
+  PlantedOperators planted;
+  const uint32_t cat = planted.Operator("aten::cat", "[[[1024, 1024], [1024, 1024]], []]",
+                                        R"(["TensorList", "Scalar"])");
+  planted.Kernel("CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned int, 3>", cat, 10'000);
+  EXPECT_EQ(Only(&planted).bytes(), int64_t{2} * 2 * 2 * 1024 * 1024);
+}
+
+TEST(RooflineTest, ModulesAreCutBelowTheRoot) {
+  PlantedOperators planted;
+  const uint32_t mm = planted.Operator("aten::mm", kSquare, kTwoBf16);
+  planted.Kernel(kTensorCores, mm, 2'000'000);
+  EXPECT_EQ(Only(&planted, {.by = RooflineBy::kModule, .depth = 1}).name, "(in no module)");
+  EXPECT_EQ(Only(&planted, {.by = RooflineBy::kPhase}).name, "forward");
+  EXPECT_EQ(Only(&planted, {.by = RooflineBy::kStep}).name, "(outside of steps)");
+}
+
+}  // namespace
+}  // namespace ranktap::collector
