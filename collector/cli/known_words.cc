@@ -5,7 +5,7 @@
 #include "collector/export/exporter.h"
 #include "collector/report/nearest_name.h"
 #include "collector/report/report.h"
-#include "collector/terminal/complain.h"
+#include "collector/cli/command.h"
 
 namespace ranktap::collector {
 namespace {
