@@ -106,7 +106,7 @@ FakeAgent::FakeAgent(FakeAgentOptions options) : options_(options) {
   hello.mutable_process()->set_pid(static_cast<uint32_t>(::getpid()));
   hello.mutable_process()->set_executable("/usr/bin/fake");
   hello.mutable_process()->set_host("testhost");
-  hello.set_door(v1::LOADED_BY_ENVIRONMENT);
+  hello.set_loaded_by(v1::LOADED_BY_ENVIRONMENT);
   hello.set_level(v1::LEVEL_KERNELS);
   hello.set_simulated(options.simulated);
   hello.mutable_host_clock()->set_kind(v1::HostClock::KIND_MONOTONIC_RAW);
