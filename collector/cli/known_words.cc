@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "collector/cli/command.h"
 #include "collector/export/exporter.h"
 #include "collector/report/nearest_name.h"
 #include "collector/report/report.h"
-#include "collector/cli/command.h"
 
 namespace ranktap::collector {
 namespace {
