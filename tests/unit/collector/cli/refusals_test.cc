@@ -8,70 +8,70 @@
 #include <string>
 #include <vector>
 
-include "collector/cli/command.h"
+#include "collector/cli/command.h"
 #include "collector/terminal/complain.h"
 
-    namespace ranktap::collector {
-  namespace {
+namespace ranktap::collector {
+namespace {
 
-  using testing::HasSubstr;
+using testing::HasSubstr;
 
-  struct Ended {
-    int status;
-    std::string said, complained;
-  };
+struct Ended {
+  int status;
+  std::string said, complained;
+};
 
-  Ended Call(int (*command)(const std::vector<std::string>&), std::vector<std::string> arguments) {
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const int status = command(arguments);
-    std::fflush(stdout);
-    return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+Ended Call(int (*command)(const std::vector<std::string>&), std::vector<std::string> arguments) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int status = command(arguments);
+  std::fflush(stdout);
+  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+TEST(RefusalsTest, AnOptionThatTheReportDoesNotHeedIsRefusedWithTheNamesOfThoseThatDo) {
+  const Ended ended = Call(&ReportCommand, {"RUN", "kernels", "--operator", "x"});
+  EXPECT_EQ(ended.status, kWrongUsage);
+  EXPECT_THAT(ended.complained, HasSubstr("--operator is for pace, patterns, not for kernels"));
+}
+
+TEST(RefusalsTest, WithoutANameAnOptionThatNoTableOfTheSummaryHeedsIsRefused) {
+  const Ended ended = Call(&ReportCommand, {"RUN", "--sample-rate", "3"});
+  EXPECT_EQ(ended.status, kWrongUsage);
+  EXPECT_THAT(ended.complained, HasSubstr("--sample-rate is for memory-over-time"));
+}
+
+TEST(RefusalsTest, AFormatsOptionIsRefusedForOtherFormats) {
+  const Ended ended =
+      Call(&ExportCommand, {"RUN", "--format", "csv", "-o", "x.csv", "--arrows", "tensors"});
+  EXPECT_EQ(ended.status, kWrongUsage);
+  EXPECT_THAT(ended.complained, HasSubstr("--arrows is for chrome, perfetto, not for csv"));
+}
+
+// A name in a run's directory, its run.json or a trace may hold what a terminal obeys.
+TEST(TerminalTest, NothingThatAFileBroughtReachesItRaw) {
+  std::string directory = testing::TempDir() + "run-\x1b]0;x\x07-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  std::ofstream(directory + "/a\x1b[2J\nranktap: ok.trace") << "no trace";
+  for (const Ended& ended : {Call(&VerifyCommand, {directory}), Call(&ReportCommand, {directory}),
+                             Call(&VerifyCommand, {directory + "/none"}),
+                             Call(&StatusCommand, {"--socket", directory + "/none"})}) {
+    const std::string all = ended.said + ended.complained;
+    EXPECT_FALSE(all.empty());
+    EXPECT_EQ(all.find('\x1b'), std::string::npos) << all;
+    EXPECT_EQ(all.find("\nranktap: ok"), std::string::npos) << all;
   }
+  std::filesystem::remove_all(directory);
+}
 
-  TEST(RefusalsTest, AnOptionThatTheReportDoesNotHeedIsRefusedWithTheNamesOfThoseThatDo) {
-    const Ended ended = Call(&ReportCommand, {"RUN", "kernels", "--operator", "x"});
-    EXPECT_EQ(ended.status, kWrongUsage);
-    EXPECT_THAT(ended.complained, HasSubstr("--operator is for pace, patterns, not for kernels"));
-  }
+TEST(RefusalsTest, HelpForAReportListsItsColumnsWithTheirUnitsAndMeanings) {
+  const Ended ended = Call(&ReportCommand, {"--help", "kernels"});
+  EXPECT_EQ(ended.status, kSuccess);
+  EXPECT_THAT(ended.said, testing::ContainsRegex("total_ns +ns +added up"));
+  EXPECT_THAT(ended.said,
+              testing::ContainsRegex("ranks +count +.where there is room. that ran it"));
+  EXPECT_THAT(ended.said, HasSubstr("Option: --hta-compat"));
+}
 
-  TEST(RefusalsTest, WithoutANameAnOptionThatNoTableOfTheSummaryHeedsIsRefused) {
-    const Ended ended = Call(&ReportCommand, {"RUN", "--sample-rate", "3"});
-    EXPECT_EQ(ended.status, kWrongUsage);
-    EXPECT_THAT(ended.complained, HasSubstr("--sample-rate is for memory-over-time"));
-  }
-
-  TEST(RefusalsTest, AFormatsOptionIsRefusedForOtherFormats) {
-    const Ended ended =
-        Call(&ExportCommand, {"RUN", "--format", "csv", "-o", "x.csv", "--arrows", "tensors"});
-    EXPECT_EQ(ended.status, kWrongUsage);
-    EXPECT_THAT(ended.complained, HasSubstr("--arrows is for chrome, perfetto, not for csv"));
-  }
-
-  // A name in a run's directory, its run.json or a trace may hold what a terminal obeys.
-  TEST(TerminalTest, NothingThatAFileBroughtReachesItRaw) {
-    std::string directory = testing::TempDir() + "run-\x1b]0;x\x07-XXXXXX";
-    ASSERT_NE(::mkdtemp(directory.data()), nullptr);
-    std::ofstream(directory + "/a\x1b[2J\nranktap: ok.trace") << "no trace";
-    for (const Ended& ended : {Call(&VerifyCommand, {directory}), Call(&ReportCommand, {directory}),
-                               Call(&VerifyCommand, {directory + "/none"}),
-                               Call(&StatusCommand, {"--socket", directory + "/none"})}) {
-      const std::string all = ended.said + ended.complained;
-      EXPECT_FALSE(all.empty());
-      EXPECT_EQ(all.find('\x1b'), std::string::npos) << all;
-      EXPECT_EQ(all.find("\nranktap: ok"), std::string::npos) << all;
-    }
-    std::filesystem::remove_all(directory);
-  }
-
-  TEST(RefusalsTest, HelpForAReportListsItsColumnsWithTheirUnitsAndMeanings) {
-    const Ended ended = Call(&ReportCommand, {"--help", "kernels"});
-    EXPECT_EQ(ended.status, kSuccess);
-    EXPECT_THAT(ended.said, testing::ContainsRegex("total_ns +ns +added up"));
-    EXPECT_THAT(ended.said,
-                testing::ContainsRegex("ranks +count +.where there is room. that ran it"));
-    EXPECT_THAT(ended.said, HasSubstr("Option: --hta-compat"));
-  }
-
-  }  // namespace
+}  // namespace
 }  // namespace ranktap::collector

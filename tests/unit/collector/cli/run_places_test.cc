@@ -9,123 +9,122 @@
 #include <string>
 #include <vector>
 
-include "collector/cli/command.h"
+#include "collector/cli/command.h"
 #include "collector/file/json.h"
 #include "collector/terminal/complain.h"
 #include "collector/terminal/later_runs.h"
 #include "nlohmann/json.hpp"
 
-    namespace ranktap::collector {
-  namespace {
+namespace ranktap::collector {
+namespace {
 
-  namespace fs = std::filesystem;
-  using testing::HasSubstr;
+namespace fs = std::filesystem;
+using testing::HasSubstr;
 
-  struct Ended {
-    int status;
-    std::string said, complained;
-  };
+struct Ended {
+  int status;
+  std::string said, complained;
+};
 
-  Ended Call(int (*command)(const std::vector<std::string>&), std::vector<std::string> arguments) {
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const int status = command(arguments);
-    std::fflush(stdout);
-    return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+Ended Call(int (*command)(const std::vector<std::string>&), std::vector<std::string> arguments) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int status = command(arguments);
+  std::fflush(stdout);
+  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+// A directory of its own is the working directory.
+class RunPlaces : public testing::Test {
+ protected:
+  RunPlaces() : before_(fs::current_path()) {
+    std::string pattern = testing::TempDir() + "/places.XXXXXX";
+    scratch_ = mkdtemp(pattern.data());
+    fs::current_path(scratch_);
   }
-
-  // A directory of its own is the working directory.
-  class RunPlaces : public testing::Test {
-   protected:
-    RunPlaces() : before_(fs::current_path()) {
-      std::string pattern = testing::TempDir() + "/places.XXXXXX";
-      scratch_ = mkdtemp(pattern.data());
-      fs::current_path(scratch_);
-    }
-    ~RunPlaces() override {
-      fs::current_path(before_);
-      fs::remove_all(scratch_);
-    }
-    // torch.profiler's, of a rank with one kernel.
-    static void WriteTrace(const std::string& path, int rank) {
-      fs::create_directories(fs::absolute(path).parent_path());
-      std::ofstream(path) << R"({"distributedInfo": {"rank": )" << rank << R"(}, "traceEvents": [
+  ~RunPlaces() override {
+    fs::current_path(before_);
+    fs::remove_all(scratch_);
+  }
+  // torch.profiler's, of a rank with one kernel.
+  static void WriteTrace(const std::string& path, int rank) {
+    fs::create_directories(fs::absolute(path).parent_path());
+    std::ofstream(path) << R"({"distributedInfo": {"rank": )" << rank << R"(}, "traceEvents": [
       {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
        "ts": 10, "dur": 2, "args": {"correlation": 1}},
       {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 20, "dur": 5,
        "args": {"correlation": 1, "device": 0, "stream": 7}}]})";
-    }
-
-   private:
-    fs::path before_, scratch_;
-  };
-
-  TEST_F(RunPlaces, AWordThatNamesAnAnalysisIsOneThoughAFileIsCalledSo) {
-    WriteTrace("trace.json", 0);
-    fs::create_directory("kernels");
-    const Ended ended = Call(&ReportCommand, {"trace.json", "kernels"});
-    EXPECT_EQ(ended.status, kSuccess) << ended.complained;
-    EXPECT_THAT(ended.said, HasSubstr("gemm"));
-    WriteTrace("ranks/trace.json", 0);
-    EXPECT_THAT(Call(&ReportCommand, {"ranks", "kernels"}).said, HasSubstr("gemm"));
   }
 
-  TEST_F(RunPlaces, TheSummaryInJsonIsAllItsTablesAndInCsvNone) {
-    WriteTrace("trace.json", 0);
-    const nlohmann::json all =
-        ParseJson(Call(&ReportCommand, {"trace.json", "--format", "json"}).said);
-    ASSERT_TRUE(all.is_array());
-    std::vector<std::string> names;
-    for (const auto& table : all) names.push_back(table["name"]);
-    EXPECT_THAT(names, testing::ElementsAre("verdict", "ranks", "waterfall", "kernels"));
-    const Ended csv = Call(&ReportCommand, {"trace.json", "--format", "csv"});
-    EXPECT_EQ(csv.status, kWrongUsage);
-    EXPECT_THAT(csv.complained, HasSubstr("name one analysis"));
-  }
+ private:
+  fs::path before_, scratch_;
+};
 
-  TEST_F(RunPlaces, ADirectoryOfRunsIsToldWithTheRunsInIt) {
-    for (const char* run : {"0/run-1", "0/run-2", "1000/run-3"}) {
-      WriteTrace(std::string(run) + "/trace.json", 0);
-    }
-    const Ended ended = Call(&ReportCommand, {"."});
-    EXPECT_EQ(ended.status, kFailure);
-    EXPECT_THAT(ended.complained,
-                HasSubstr("3 directories below have some: name one of ./0/run-1, ./0/run-2, "
-                          "./1000/run-3"));
-  }
+TEST_F(RunPlaces, AWordThatNamesAnAnalysisIsOneThoughAFileIsCalledSo) {
+  WriteTrace("trace.json", 0);
+  fs::create_directory("kernels");
+  const Ended ended = Call(&ReportCommand, {"trace.json", "kernels"});
+  EXPECT_EQ(ended.status, kSuccess) << ended.complained;
+  EXPECT_THAT(ended.said, HasSubstr("gemm"));
+  WriteTrace("ranks/trace.json", 0);
+  EXPECT_THAT(Call(&ReportCommand, {"ranks", "kernels"}).said, HasSubstr("gemm"));
+}
 
-  TEST_F(RunPlaces, ARunThatHoldsALaterOneIsToldSo) {
-    fs::create_directories("runs/ranktap-train-20261122-101500");
-    EXPECT_FALSE(LaterRunsIn("runs"));
-    std::ofstream("runs/ranktap-train-20261122-101500/run.json") << "{}";
-    EXPECT_FALSE(LaterRunsIn("runs")) << "a directory of runs is no run";
-    std::ofstream("runs/run.json") << "{}";
-    EXPECT_EQ(LaterRunsIn("runs"),
-              "runs holds a later run too: runs/ranktap-train-20261122-101500");
-    WriteTrace("runs/trace.json", 0);
-    EXPECT_THAT(Call(&ReportCommand, {"runs", "kernels"}).complained,
-                HasSubstr("holds a later run too"));
-  }
+TEST_F(RunPlaces, TheSummaryInJsonIsAllItsTablesAndInCsvNone) {
+  WriteTrace("trace.json", 0);
+  const nlohmann::json all =
+      ParseJson(Call(&ReportCommand, {"trace.json", "--format", "json"}).said);
+  ASSERT_TRUE(all.is_array());
+  std::vector<std::string> names;
+  for (const auto& table : all) names.push_back(table["name"]);
+  EXPECT_THAT(names, testing::ElementsAre("verdict", "ranks", "waterfall", "kernels"));
+  const Ended csv = Call(&ReportCommand, {"trace.json", "--format", "csv"});
+  EXPECT_EQ(csv.status, kWrongUsage);
+  EXPECT_THAT(csv.complained, HasSubstr("name one analysis"));
+}
 
-  TEST_F(RunPlaces, SeveralRanksMakeNoDirectoryThatIsCalledLikeAFile) {
-    WriteTrace("job/rank0.json", 0);
-    WriteTrace("job/rank1.json", 1);
-    const Ended ended = Call(&ExportCommand, {"job", "--format", "chrome", "-o", "all.json"});
-    EXPECT_EQ(ended.status, kFailure);
-    EXPECT_THAT(ended.complained, HasSubstr("2 ranks make a directory of files"));
-    EXPECT_FALSE(fs::exists("all.json"));
-    EXPECT_EQ(Call(&ExportCommand, {"job", "--format", "chrome", "-o", "all"}).status, kSuccess);
+TEST_F(RunPlaces, ADirectoryOfRunsIsToldWithTheRunsInIt) {
+  for (const char* run : {"0/run-1", "0/run-2", "1000/run-3"}) {
+    WriteTrace(std::string(run) + "/trace.json", 0);
   }
+  const Ended ended = Call(&ReportCommand, {"."});
+  EXPECT_EQ(ended.status, kFailure);
+  EXPECT_THAT(ended.complained,
+              HasSubstr("3 directories below have some: name one of ./0/run-1, ./0/run-2, "
+                        "./1000/run-3"));
+}
 
-  TEST_F(RunPlaces, StacksOfNothingAreAFailureAndNoFile) {
-    std::ofstream("empty.json") << R"({"traceEvents": [
+TEST_F(RunPlaces, ARunThatHoldsALaterOneIsToldSo) {
+  fs::create_directories("runs/ranktap-train-20261122-101500");
+  EXPECT_FALSE(LaterRunsIn("runs"));
+  std::ofstream("runs/ranktap-train-20261122-101500/run.json") << "{}";
+  EXPECT_FALSE(LaterRunsIn("runs")) << "a directory of runs is no run";
+  std::ofstream("runs/run.json") << "{}";
+  EXPECT_EQ(LaterRunsIn("runs"), "runs holds a later run too: runs/ranktap-train-20261122-101500");
+  WriteTrace("runs/trace.json", 0);
+  EXPECT_THAT(Call(&ReportCommand, {"runs", "kernels"}).complained,
+              HasSubstr("holds a later run too"));
+}
+
+TEST_F(RunPlaces, SeveralRanksMakeNoDirectoryThatIsCalledLikeAFile) {
+  WriteTrace("job/rank0.json", 0);
+  WriteTrace("job/rank1.json", 1);
+  const Ended ended = Call(&ExportCommand, {"job", "--format", "chrome", "-o", "all.json"});
+  EXPECT_EQ(ended.status, kFailure);
+  EXPECT_THAT(ended.complained, HasSubstr("2 ranks make a directory of files"));
+  EXPECT_FALSE(fs::exists("all.json"));
+  EXPECT_EQ(Call(&ExportCommand, {"job", "--format", "chrome", "-o", "all"}).status, kSuccess);
+}
+
+TEST_F(RunPlaces, StacksOfNothingAreAFailureAndNoFile) {
+  std::ofstream("empty.json") << R"({"traceEvents": [
       {"ph": "X", "cat": "user_annotation", "name": "step", "pid": 1, "tid": 1, "ts": 1, "dur": 2}]})";
-    const Ended ended =
-        Call(&ExportCommand, {"empty.json", "--format", "folded", "-o", "stacks.folded"});
-    EXPECT_EQ(ended.status, kFailure) << ended.said;
-    EXPECT_THAT(ended.complained, HasSubstr("no stacks in it"));
-    EXPECT_FALSE(fs::exists("stacks.folded"));
-  }
+  const Ended ended =
+      Call(&ExportCommand, {"empty.json", "--format", "folded", "-o", "stacks.folded"});
+  EXPECT_EQ(ended.status, kFailure) << ended.said;
+  EXPECT_THAT(ended.complained, HasSubstr("no stacks in it"));
+  EXPECT_FALSE(fs::exists("stacks.folded"));
+}
 
-  }  // namespace
+}  // namespace
 }  // namespace ranktap::collector
