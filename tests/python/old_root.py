@@ -8,7 +8,7 @@ import harness
 
 ROOTS = harness.CACHE / 'roots'
 # suite: (glibc, Python)
-SUITES = {'bullseye': ('2.31', '3.9'), 'trixie': ('2.41', '3.13')}
+SUITES = {'bullseye': ('2.31', '3.9'), 'trixie': ('2.41', '3.13'), 'forky': ('2.43', '3.14')}
 
 
 def why_not(suite):

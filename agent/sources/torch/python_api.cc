@@ -32,6 +32,7 @@ bool PythonApi::Load() {
   (void)RANKTAP_FIND(PyDict_GetItemString);
   // The first one fails in every process that is no Python; the rest only in a broken one.
   return RANKTAP_FIND(PySys_AddAuditHook) && RANKTAP_FIND(Py_AddPendingCall) &&
+         RANKTAP_FIND(PyMem_GetAllocator) && RANKTAP_FIND(PyMem_SetAllocator) &&
          RANKTAP_FIND(Py_CompileString) && RANKTAP_FIND(PyEval_EvalCode) &&
          RANKTAP_FIND(PyEval_GetBuiltins) && RANKTAP_FIND(PyDict_New) &&
          RANKTAP_FIND(PyDict_SetItemString) && RANKTAP_FIND(PyCFunction_NewEx) &&

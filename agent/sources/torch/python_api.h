@@ -24,11 +24,23 @@ inline constexpr int kMethO = 0x0008;
 inline constexpr int kMethKeywords = 0x0002;
 inline constexpr int kMethFastcall = 0x0080;
 
+// CPython's PyMemAllocatorEx.
+struct PyMemAllocator {
+  void* context;
+  void* (*allocate)(void* context, size_t bytes);
+  void* (*allocate_zeroed)(void* context, size_t count, size_t bytes);
+  void* (*reallocate)(void* context, void* memory, size_t bytes);
+  void (*free)(void* context, void* memory);
+};
+inline constexpr int kRawMemory = 0;  // PYMEM_DOMAIN_RAW
+
 using PyAuditHook = int (*)(const char* event, PyObject* arguments, void* data);
 
 // NOLINTBEGIN: CPython's own names
 struct PythonApi {
   int (*PySys_AddAuditHook)(PyAuditHook, void*);
+  void (*PyMem_GetAllocator)(int domain, PyMemAllocator*);
+  void (*PyMem_SetAllocator)(int domain, PyMemAllocator*);
   int (*Py_AddPendingCall)(int (*)(void*), void*);
   PyObject* (*Py_CompileString)(const char*, const char*, int);
   PyObject* (*PyEval_EvalCode)(PyObject*, PyObject*, PyObject*);

@@ -19,6 +19,30 @@ namespace {
 constinit PythonInjection g_injection{};
 constinit std::atomic<bool> g_queued{false};
 
+// The hook's place in CPython's list: the allocator it came from, and the one that frees the list.
+constinit PyMemAllocator g_came_from{}, g_freed_by{};
+constinit void* g_place = nullptr;
+
+void FreePlace(void* context, void* memory) {
+  if (memory == nullptr || memory != g_place) return g_freed_by.free(context, memory);
+  g_python.PyMem_SetAllocator(kRawMemory, &g_freed_by);
+  g_came_from.free(g_came_from.context, memory);
+}
+
+// PYTHONMALLOC and -X dev change the allocator after the hook was added, and the debug allocator
+// aborts on what is not its own. Other threads may free meanwhile: but for one pointer, what they
+// find is as before.
+void WatchOverFree() {
+  static bool watches = false;
+  PyMemAllocator found;
+  g_python.PyMem_GetAllocator(kRawMemory, &found);
+  if (watches || found.free == g_came_from.free) return;
+  watches = true;
+  g_freed_by = found;
+  found.free = &FreePlace;
+  g_python.PyMem_SetAllocator(kRawMemory, &found);
+}
+
 bool IsTorch(PyObject* arguments) {
   PyObject* name = g_python.PyTuple_GetItem(arguments, 0);
   intptr_t size = 0;
@@ -76,6 +100,7 @@ int InstallFinder(void*) {
 
 // No interpreter code may run here: the import machinery is in the middle of something.
 int OnAudit(const char* event, PyObject* arguments, void*) {
+  if (event[0] == 'c' && std::strcmp(event, "cpython._PySys_ClearAuditHooks") == 0) WatchOverFree();
   if (event[0] != 'i' || std::strcmp(event, "import") != 0) return 0;
   if (g_queued.load(std::memory_order_relaxed) || !IsTorch(arguments)) return 0;
   if (g_queued.exchange(true)) return 0;
@@ -84,11 +109,22 @@ int OnAudit(const char* event, PyObject* arguments, void*) {
   return 0;
 }
 
+void AddHook() {
+  g_python.PyMem_GetAllocator(kRawMemory, &g_came_from);
+  PyMemAllocator noting = g_came_from;
+  noting.allocate = [](void* context, size_t bytes) {
+    return g_place = g_came_from.allocate(context, bytes);
+  };
+  g_python.PyMem_SetAllocator(kRawMemory, &noting);
+  (void)g_python.PySys_AddAuditHook(&OnAudit, nullptr);
+  g_python.PyMem_SetAllocator(kRawMemory, &g_came_from);
+}
+
 }  // namespace
 
 void InstallPythonInjection(const PythonInjection& injection) {
   g_injection = injection;
-  if (g_python.Load()) (void)g_python.PySys_AddAuditHook(&OnAudit, nullptr);
+  if (g_python.Load()) AddHook();
 }
 
 const PythonInjection& InstalledPythonInjection() { return g_injection; }
