@@ -1,15 +1,15 @@
 // Writes what every table and every exporter answers about one input, a file each; scripts/golden
-// compares them with what they answered before.
+// compares them, as text, with what they answered before.
 //
 // usage: answers FOLDER INPUT...    the inputs are opened together, as `ranktap report INPUT...`
 // does
 //
-// FOLDER/NAME.json           ranktap report INPUT NAME --format json
-// FOLDER/NAME.hta.json       the same with --hta-compat, where that says something else
-// FOLDER/FORMAT.FILE          of the formats that make a folder
-// FOLDER/FORMAT.EXTENSION    ranktap export INPUT --format FORMAT, of all ranks or of the first
-// FOLDER/FORMAT.hta...       the same with --hta-compat, where that says something else
-// FOLDER/...error            the sentence that came instead
+// tables/NAME.json            ranktap report INPUT NAME --format json
+// tables/NAME.hta.json        the same with --hta-compat, where that says something else
+// exports/FORMAT.FILE         of the formats that make a folder
+// exports/FORMAT.EXTENSION    ranktap export INPUT --format FORMAT, of all ranks or of the first
+// exports/FORMAT.hta...       the same with --hta-compat, where that says something else
+// .../...error                the sentence that came instead
 //
 // Stacks are left without names: those depend on the modules of the machine that reads the trace.
 #include <cstdio>
@@ -87,19 +87,22 @@ void WriteExport(const Exporter& exporter, const Run& run, const std::string& fo
 }
 
 int Answer(const std::string& folder, const std::vector<std::string>& inputs) {
+  const std::string tables = folder + "/tables", exports = folder + "/exports";
+  fs::create_directories(tables);
+  fs::create_directories(exports);
   const Result<Run> run = OpenRun(inputs);
   if (!run) {
-    Write(folder + "/open.error", run.message() + "\n");
+    Write(tables + "/open.error", run.message() + "\n");
     return 0;
   }
   std::string problems;
   for (const std::string& problem : run->problems) problems += problem + "\n";
-  if (!problems.empty()) Write(folder + "/open.problems", problems);
+  if (!problems.empty()) Write(tables + "/open.problems", problems);
   for (const Report& report : AllReports()) {
-    WriteTable(report, *run, folder + "/" + std::string(report.name));
+    WriteTable(report, *run, tables + "/" + std::string(report.name));
   }
   for (const Exporter& exporter : AllExporters()) {
-    if ((exporter.heeds & kDataSet) == 0) WriteExport(exporter, *run, folder);
+    if ((exporter.heeds & kDataSet) == 0) WriteExport(exporter, *run, exports);
   }
   return 0;
 }
