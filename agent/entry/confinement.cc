@@ -3,8 +3,11 @@
 // shares our memory.
 #include "agent/entry/confinement.h"
 
+#include <dlfcn.h>
+#include <grp.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,8 +19,14 @@
 #include <span>
 #include <utility>
 
+#include "agent/core/capture_state.h"
 #include "agent/core/log.h"
+#include "agent/entry/syscall_hook.h"
+#include "agent/interpose/dlsym_hook.h"
 #include "agent/interpose/got_patcher.h"
+
+// No header of libc's declares it.
+extern "C" int capset(void* header, const void* data) noexcept;
 
 namespace ranktap::agent {
 namespace {
@@ -25,6 +34,7 @@ namespace {
 constinit ConfinementDuties g_duties{};
 constinit std::mutex g_patching;
 constinit uint64_t g_modules_seen = 0;
+constinit PatchedModules g_patched{};
 
 void Before(std::string_view why) {
   const int saved_errno = errno;
@@ -46,25 +56,52 @@ void BeforeSeccomp(long operation, unsigned long filter) {
 }
 
 template <typename Call>
-int WithoutOurs(int flags, Call&& call) {
-  if ((flags & CLONE_NEWUSER) == 0) return call();
+auto WithoutOurThreads(Pauses pauses, Call&& call) {
   const int saved_errno = errno;
-  const bool gone = g_duties.send_away(true);
+  const bool paused = g_duties.pause(pauses);
   errno = saved_errno;
-  const int result = call();
+  const auto result = call();
   const int call_errno = errno;
-  if (gone) (void)g_duties.send_away(false);
+  if (paused) g_duties.resume();
   errno = call_errno;
   return result;
 }
 
+bool ChangesRights(long option, unsigned long what) {
+  return option == PR_SET_KEEPCAPS || option == PR_SET_SECUREBITS || option == PR_CAPBSET_DROP ||
+         option == PR_SET_NO_NEW_PRIVS ||
+         (option == PR_CAP_AMBIENT && what != PR_CAP_AMBIENT_IS_SET);
+}
+
 int HookPrctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {
+  const auto call = [=] { return prctl(option, a, b, c, d); };
   BeforePrctl(option, a, b);
-  return prctl(option, a, b, c, d);
+  return ChangesRights(option, a) ? WithoutOurThreads(Pauses::kAlways, call) : call();
+}
+
+bool UnsharesAsOneThread(int flags) {
+  return (flags & (CLONE_NEWUSER | CLONE_VM | CLONE_SIGHAND | CLONE_THREAD)) != 0;
 }
 
 int HookUnshare(int flags) {
-  return WithoutOurs(flags, [flags] { return unshare(flags); });
+  const auto call = [=] { return unshare(flags); };
+  return UnsharesAsOneThread(flags) ? WithoutOurThreads(Pauses::kIfAlone, call) : call();
+}
+
+// 0: whatever the descriptor is of.
+bool EntersAsOneThread(int kind) {
+  constexpr int kNewTime = 0x80;  // CLONE_NEWTIME
+  return kind == 0 || (kind & (CLONE_NEWUSER | CLONE_NEWNS | kNewTime)) != 0;
+}
+
+int HookSetns(int descriptor, int kind) {
+  const auto call = [=] { return setns(descriptor, kind); };
+  return EntersAsOneThread(kind) ? WithoutOurThreads(Pauses::kIfAlone, call) : call();
+}
+
+template <Pauses kPauses, auto kCall, typename... Arguments>
+int HookRights(Arguments... arguments) {
+  return WithoutOurThreads(kPauses, [=] { return kCall(arguments...); });
 }
 
 // Where only handlers tell of a fork, and this one runs none.
@@ -94,25 +131,122 @@ int HookClone(int (*function)(void*), void* stack, int flags, void* argument, vo
   return clone(&InClone, stack, flags, &start, parent_tid, tls, child_tid);
 }
 
+struct LibcHook {
+  GotHook hook;
+  void* original;
+};
+
+template <typename Replacement, typename Original>
+LibcHook Of(std::string_view symbol, Replacement* replacement, Original* original) {
+  return {.hook = {.symbol = symbol, .replacement = reinterpret_cast<void*>(replacement)},
+          .original = reinterpret_cast<void*>(original)};
+}
+
+template <Pauses kPauses, auto kCall, typename... Arguments>
+LibcHook RightsOf(std::string_view symbol) {
+  return Of(symbol, &HookRights<kPauses, kCall, Arguments...>, kCall);
+}
+
+std::span<const LibcHook> Hooks() {
+  using enum Pauses;
+  static const std::array kHooks = {
+      Of("prctl", &HookPrctl, &prctl),
+      Of("syscall", static_cast<char*>(SyscallHook()), ranktap_syscall),
+      Of("dlsym", static_cast<char*>(DlsymHook()), &dlsym),
+      Of("unshare", &HookUnshare, &unshare),
+      Of("setns", &HookSetns, &setns),
+      RightsOf<kAlways, &capset, void*, const void*>("capset"),
+      RightsOf<kAlways, &setuid, uid_t>("setuid"),
+      RightsOf<kAlways, &setgid, gid_t>("setgid"),
+      RightsOf<kAlways, &seteuid, uid_t>("seteuid"),
+      RightsOf<kAlways, &setegid, gid_t>("setegid"),
+      RightsOf<kAlways, &setreuid, uid_t, uid_t>("setreuid"),
+      RightsOf<kAlways, &setregid, gid_t, gid_t>("setregid"),
+      RightsOf<kAlways, &setresuid, uid_t, uid_t, uid_t>("setresuid"),
+      RightsOf<kAlways, &setresgid, gid_t, gid_t, gid_t>("setresgid"),
+      RightsOf<kAlways, &setgroups, size_t, const gid_t*>("setgroups"),
+      RightsOf<kAlways, &initgroups, const char*, gid_t>("initgroups"),
+      // Of one thread in libc too; servers of files call them for each request.
+      RightsOf<kIfAlone, &setfsuid, uid_t>("setfsuid"),
+      RightsOf<kIfAlone, &setfsgid, gid_t>("setfsgid"),
+      // The last two only where they are needed.
+      Of("_Fork", &HookFork, &_Fork),
+      Of("clone", &HookClone, &clone),
+  };
+  return std::span(kHooks).first(kHooks.size() - (ranktap_sees_forks ? 0 : 2));
+}
+
+void Patch(bool alone) {
+  constexpr size_t kMost = 24;
+  std::array<GotHook, kMost> hooks;
+  size_t wanted = 0;
+  for (const LibcHook& hook : Hooks()) hooks[wanted++] = hook.hook;
+  // Inside glibc and its loader these are calls of its own.
+  constexpr std::array<std::string_view, 3> kExcept = {"libc.so", "ld-linux", "libpthread"};
+  // A module that another thread is loading may be half relocated: it is looked at again.
+  const auto result = PatchGlobalOffsetTables(std::span(hooks).first(wanted), kExcept, {},
+                                              alone ? &g_patched : nullptr);
+  if (result.failures != 0) Log("some modules' calls of prctl and syscall could not be redirected");
+}
+
+// A library that came by dlopen is used through dlsym. Not beside other threads: one of them may be
+// loading, and the loader still write where we would take the right to write away.
+void PatchWhatIsNew() {
+  const uint64_t modules = ModuleLoadCount();
+  const std::unique_lock lock(g_patching, std::try_to_lock);
+  if (!lock.owns_lock() || std::exchange(g_modules_seen, modules) == modules) return;
+  if (g_duties.is_alone()) Patch(/*alone=*/true);
+}
+
+long OnRawCall(long number, Pauses pauses, long a, long b, long c) {
+  return WithoutOurThreads(pauses, [=] { return ranktap_syscall(number, a, b, c); });
+}
+
+void* FindHooked(void* handle, const char* name) {
+  if (!Capturing(kCaptureAlive)) return nullptr;
+  const int saved_errno = errno;
+  PatchWhatIsNew();
+  errno = saved_errno;
+  if (handle == RTLD_NEXT) return nullptr;
+  for (const LibcHook& hook : Hooks()) {
+    if (hook.hook.symbol != name) continue;
+    return dlsym(handle, name) == hook.original ? hook.hook.replacement : nullptr;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-// Named in assembly.
-extern "C" {
-__attribute__((visibility("hidden"), used)) long (*ranktap_syscall)(long, ...) = &syscall;
-__attribute__((visibility("hidden"), used)) bool ranktap_sees_forks = false;
-
-__attribute__((visibility("hidden"), used)) long RanktapOnSyscall(long number, long a, long b,
-                                                                  long c, long d, long e, long f) {
+extern "C" long RanktapOnSyscall(long number, long a, long b, long c, long d, long e, long f) {
+  constexpr long kLandlockRestrictSelf = 446;
   switch (number) {
     case SYS_prctl:
       BeforePrctl(a, static_cast<unsigned long>(b), static_cast<unsigned long>(c));
-      break;
+      if (!ChangesRights(a, static_cast<unsigned long>(b))) break;
+      return WithoutOurThreads(Pauses::kAlways,
+                               [=] { return ranktap_syscall(SYS_prctl, a, b, c, d, e); });
     case SYS_seccomp:
       BeforeSeccomp(a, static_cast<unsigned long>(c));
       break;
+    case SYS_capset:
+    case kLandlockRestrictSelf:
+      return OnRawCall(number, Pauses::kAlways, a, b, c);
+    case SYS_setuid:
+    case SYS_setgid:
+    case SYS_setreuid:
+    case SYS_setregid:
+    case SYS_setresuid:
+    case SYS_setresgid:
+    case SYS_setgroups:
+    case SYS_setfsuid:
+    case SYS_setfsgid:
+      return OnRawCall(number, Pauses::kIfAlone, a, b, c);
     case SYS_unshare:
-      return WithoutOurs(static_cast<int>(a),
-                         [&] { return static_cast<int>(ranktap_syscall(number, a)); });
+      if (!UnsharesAsOneThread(static_cast<int>(a))) break;
+      return OnRawCall(number, Pauses::kIfAlone, a, b, c);
+    case SYS_setns:
+      if (!EntersAsOneThread(static_cast<int>(b))) break;
+      return OnRawCall(number, Pauses::kIfAlone, a, b, c);
     default:
       break;
   }
@@ -121,116 +255,17 @@ __attribute__((visibility("hidden"), used)) long RanktapOnSyscall(long number, l
 #if defined(SYS_fork)
   forks = forks || number == SYS_fork;
 #endif
-  if (result == 0 && forks) g_duties.in_fork_child();
+  if (result == 0 && forks && ranktap_sees_forks) g_duties.in_fork_child();
   return result;
 }
-}
-
-namespace {
-
-// Every other number goes on by a jump, with the caller's registers and stack: children that share
-// memory return through it twice. Not declared variadic: GCC then saves registers, naked or not,
-// into its caller's frame.
-#if defined(__x86_64__)
-__attribute__((naked)) void HookSyscall() {
-  asm(R"(
-      cmp $157, %rdi
-      je RanktapOnSyscall
-      cmp $317, %rdi
-      je RanktapOnSyscall
-      cmp $272, %rdi
-      je RanktapOnSyscall
-      cmpb $0, ranktap_sees_forks(%rip)
-      je 1f
-      cmp $57, %rdi
-      je RanktapOnSyscall
-      cmp $56, %rdi
-      jne 2f
-      test $0x100, %rsi
-      jz RanktapOnSyscall
-      jmp 1f
-    2:
-      cmp $435, %rdi
-      jne 1f
-      test %rsi, %rsi
-      jz 1f
-      testl $0x100, (%rsi)
-      jz RanktapOnSyscall
-    1:
-      jmp *ranktap_syscall(%rip)
-  )");
-}
-static_assert(SYS_prctl == 157 && SYS_seccomp == 317 && SYS_unshare == 272 && SYS_fork == 57 &&
-              SYS_clone == 56 && SYS_clone3 == 435 && CLONE_VM == 0x100);
-#elif defined(__aarch64__)
-// GCC has no naked functions there.
-asm(R"(
-    .text
-    .type RanktapHookSyscall, %function
-    .hidden RanktapHookSyscall
-    .globl RanktapHookSyscall
-RanktapHookSyscall:
-    hint #34
-    cmp x0, #167
-    b.eq 3f
-    cmp x0, #277
-    b.eq 3f
-    cmp x0, #97
-    b.eq 3f
-    adrp x16, ranktap_sees_forks
-    ldrb w16, [x16, :lo12:ranktap_sees_forks]
-    cbz w16, 1f
-    cmp x0, #220
-    b.ne 2f
-    tbz x1, #8, 3f
-    b 1f
-2:
-    cmp x0, #435
-    b.ne 1f
-    cbz x1, 1f
-    ldr w16, [x1]
-    tbz w16, #8, 3f
-1:
-    adrp x16, ranktap_syscall
-    ldr x16, [x16, :lo12:ranktap_syscall]
-    br x16
-3:
-    b RanktapOnSyscall
-    .size RanktapHookSyscall, . - RanktapHookSyscall
-)");
-static_assert(SYS_prctl == 167 && SYS_seccomp == 277 && SYS_unshare == 97 && SYS_clone == 220 &&
-              SYS_clone3 == 435 && CLONE_VM == 0x100);
-extern "C" void RanktapHookSyscall();
-constexpr auto HookSyscall = &RanktapHookSyscall;
-#endif
-
-template <typename Function>
-void* Hook(Function* function) {
-  return reinterpret_cast<void*>(function);
-}
-
-void Patch() {
-  // The last two only where they are needed.
-  const std::array<GotHook, 5> hooks = {{{"prctl", Hook(&HookPrctl)},
-                                         {"syscall", Hook(+HookSyscall)},
-                                         {"unshare", Hook(&HookUnshare)},
-                                         {"_Fork", Hook(&HookFork)},
-                                         {"clone", Hook(&HookClone)}}};
-  const size_t wanted = ranktap_sees_forks ? hooks.size() : 3;
-  // Inside glibc and its loader these are calls of its own.
-  constexpr std::array<std::string_view, 3> kExcept = {"libc.so", "ld-linux", "libpthread"};
-  const auto result = PatchGlobalOffsetTables(std::span(hooks).first(wanted), kExcept);
-  if (result.failures != 0) Log("some modules' calls of prctl and syscall could not be redirected");
-}
-
-}  // namespace
 
 void InstallConfinementHooks(const ConfinementDuties& duties) {
   const std::lock_guard lock(g_patching);
   g_duties = duties;
   ranktap_sees_forks = duties.in_fork_child != nullptr;
+  AnswerLookups(&FindHooked);
   const uint64_t modules = ModuleLoadCount();
-  if (std::exchange(g_modules_seen, modules) != modules) Patch();
+  if (std::exchange(g_modules_seen, modules) != modules) Patch(duties.is_alone());
 }
 
 }  // namespace ranktap::agent

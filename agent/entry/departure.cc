@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
-constinit std::atomic<bool> g_away{false};
+constinit std::atomic<bool> g_paused{false};
 // The sender's.
 constinit uint64_t g_look_at_ns = 0;
 constinit bool g_outlived = false;  // main has left before other threads of the program
@@ -87,7 +87,7 @@ bool ProgramHasLeft() {
   return !others;
 }
 
-void FollowProgram() {
+void ExitAsLastThread() {
   constexpr uint64_t kPatience = 500 * kMillisecond;
   const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kPatience;
   for (const Source& source : AllSources()) source.finish(deadline);
@@ -100,8 +100,9 @@ void FollowProgram() {
   pthread_sigmask(SIG_SETMASK, &ProgramSignalMask(), nullptr);
 }
 
-void SendOursAway(bool away) { g_away.store(away); }
-bool OursMayStay() { return !g_away.load(); }
+void PauseThreads() { g_paused.store(true); }
+void ResumeThreads() { g_paused.store(false); }
+bool ThreadsMayRun() { return !g_paused.load(); }
 
 bool ProgramIsAlone() { return ThreadCount() == OwnThreadsRunning() + 1; }
 

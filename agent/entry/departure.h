@@ -2,7 +2,7 @@
 //
 // A program whose main thread leaves by pthread_exit ends with its last thread; so it must not be
 // one of ours that is last. And a program that gives up system calls may be ended for one of ours.
-// Runs on: the sender (ProgramHasLeft, FollowProgram), a thread of the program (the others).
+// Runs on: the sender (ProgramHasLeft, ExitAsLastThread), a thread of the program (the others).
 // May not: run in a hook in steady state.
 #pragma once
 
@@ -16,11 +16,12 @@ bool ProgramHasLeft();
 
 // After that: ends the process as the last thread of the program would have. The calling thread of
 // ours must return soon.
-void FollowProgram();
+void ExitAsLastThread();
 
-// Asks the sender to end, and takes that back. OursMayStay is what it asks before each round.
-void SendOursAway(bool away);
-bool OursMayStay();
+// Asks our threads to end, and takes that back. ThreadsMayRun is what each asks before its rounds.
+void PauseThreads();
+void ResumeThreads();
+bool ThreadsMayRun();
 
 // Whether the program has but one thread.
 bool ProgramIsAlone();

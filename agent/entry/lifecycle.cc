@@ -7,12 +7,14 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -33,6 +35,7 @@
 #include "agent/entry/departure.h"
 #include "agent/entry/injection.h"
 #include "agent/entry/process_rank.h"
+#include "agent/entry/python_forks.h"
 #include "agent/sources/cupti/cupti_source.h"
 #include "agent/sources/source.h"
 #include "agent/transport/messages.h"
@@ -76,9 +79,9 @@ void AddCost(CostFields& cost) {
 
 // The sender asks before each round.
 bool SenderGoesOn() {
-  if (!OursMayStay()) return false;
+  if (!ThreadsMayRun()) return false;
   if (!ProgramHasLeft()) return true;
-  FollowProgram();
+  ExitAsLastThread();
   return false;
 }
 
@@ -96,9 +99,9 @@ void InForkChild() {
 // A child of another thread's fork has half of an agent. Bounded: that fork may hold what the start
 // needs, the locks of a malloc whose handlers were registered after ours.
 void WaitForStart() {
-  constexpr uint64_t kPatienceNs = 500'000'000;
+  constexpr uint64_t kForkWaitsNs = 500'000'000;
   if (g_state.load(std::memory_order_acquire) != State::kStarting) return;
-  const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kPatienceNs;
+  const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kForkWaitsNs;
   while (g_state.load(std::memory_order_acquire) == State::kStarting &&
          ClockNs(CLOCK_MONOTONIC) < deadline) {
     sched_yield();
@@ -137,9 +140,9 @@ bool IsOwnProcess() { return Capturing(kCaptureAlive) && getpid() == g_pid.load(
 
 void StopNow(std::string_view why) {
   constexpr uint64_t kMillisecond = 1'000'000;
-  constexpr uint64_t kPatienceMs = 500;
+  constexpr uint64_t kStopMs = 500;
   StopSteppingDown();
-  const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kPatienceMs * kMillisecond;
+  const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kStopMs * kMillisecond;
   AnnounceGap({.reason = proto::GapReason::kConfined,
                .source = {},
                .start_ticks = NowTicks(),
@@ -147,7 +150,8 @@ void StopNow(std::string_view why) {
                .detail = why});
   ClearCapture(kCaptureRanges | kCaptureCuda | kCaptureFramework);
   for (const Source& source : AllSources()) source.finish(deadline);
-  SendOursAway(true);
+  PauseThreads();
+  g_running->sender->Wake();
   if (!WaitForOwnThreadsEnd(deadline)) Log("a thread of ours did not end in time", why);
   g_running->sender->Finish(deadline, deadline);
   g_running->segment.WriteClock(ReadClocks());
@@ -161,31 +165,58 @@ void StopForGood(std::string_view why) {
     (void)Contain(false, [why] { return StopNow(why), true; });
     GoQuiet();
   }
-  constexpr uint64_t kPatienceNs = 1'000'000'000;
-  const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kPatienceNs;
+  constexpr uint64_t kOtherStopNs = 1'000'000'000;
+  const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kOtherStopNs;
   while (Capturing(kCaptureAlive) && ClockNs(CLOCK_MONOTONIC) < deadline) sched_yield();
 }
 
-// Only where it helps: CUDA has threads that stay.
-bool SendAway(bool away) {
-  constexpr uint64_t kPatienceNs = 300'000'000;
-  if (!IsOwnProcess()) return false;
-  if (!away) {
-    SendOursAway(false);
-    if (g_running->sender->Start()) return true;
-    Log("the system gives no thread back: what the rings hold is taken at the end");
-    return false;
+// The thread of the program that has sent ours away, by its number: they come back when its call
+// has been made. A signal handler's call in the midst of that finds nobody to send away.
+constinit std::atomic<pid_t> g_pauser{0};
+
+bool BeThePauser() {
+  constexpr uint64_t kOtherCallNs = 1'000'000'000;
+  const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kOtherCallNs;
+  const auto self = static_cast<pid_t>(syscall(SYS_gettid));
+  for (pid_t other = 0; !g_pauser.compare_exchange_weak(other, self); other = 0) {
+    if (other == self || ClockNs(CLOCK_MONOTONIC) >= deadline) return false;
+    sched_yield();
   }
-  if (g_cuda_seen.load() || !ProgramIsAlone()) return false;
-  SendOursAway(true);
-  (void)WaitForOwnThreadsEnd(ClockNs(CLOCK_MONOTONIC) + kPatienceNs);
   return true;
 }
 
+bool Pause(Pauses pauses) {
+  constexpr uint64_t kPauseNs = 500'000'000;
+  if (!IsOwnProcess() || (pauses == Pauses::kIfAlone && !ProgramIsAlone()) || !BeThePauser()) {
+    return false;
+  }
+  for (const Source& source : AllSources()) source.pause();
+  PauseThreads();
+  g_running->sender->Wake();
+  if (WaitForOwnThreadsEnd(ClockNs(CLOCK_MONOTONIC) + kPauseNs)) return true;
+  Log("a thread of ours did not end in time, and ends for good");
+  g_pauser.store(0);
+  return false;
+}
+
+void Resume() {
+  ResumeThreads();
+  for (const Source& source : AllSources()) source.resume();
+  if (!g_running->sender->Start()) {
+    Log("the system gives no thread back: what the rings hold is taken at the end");
+  }
+  g_pauser.store(0);
+}
+
 void WatchConfinement() {
-  InstallConfinementHooks({.stop_for_good = &StopForGood,
-                           .send_away = &SendAway,
-                           .in_fork_child = CapturePageTellsForks() ? nullptr : &InForkChild});
+  const ConfinementDuties duties = {
+      .stop_for_good = &StopForGood,
+      .pause = &Pause,
+      .resume = &Resume,
+      .is_alone = &ProgramIsAlone,
+      .in_fork_child = CapturePageTellsForks() ? nullptr : &InForkChild};
+  InstallConfinementHooks(duties);
+  InstallPythonForkHooks(duties);
 }
 
 // Ours would be missing to a program that needs all it may have.
@@ -195,12 +226,19 @@ bool HasFewDescriptors() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kEnough;
 }
 
+// Its leak check counts what a live thread of ours has as possibly lost.
+bool RunsUnderValgrind() {
+  const char* preload = std::getenv("LD_PRELOAD");
+  return preload != nullptr && std::strstr(preload, "/vgpreload_") != nullptr;
+}
+
 const char* ReasonToStayOff(const AgentConfig& config) {
   if (getauxval(AT_SECURE) != 0) return "the process runs with raised privileges (AT_SECURE)";
   if (config.disable) return "RANKTAP_DISABLE is set";
   if (config.socket_path.empty()) return "RANKTAP_SOCKET is not set";
   if (HasFewDescriptors())
     return "RLIMIT_NOFILE (ulimit -n) leaves the program too few descriptors";
+  if (RunsUnderValgrind()) return "the program runs under valgrind";
   return nullptr;
 }
 
@@ -225,7 +263,6 @@ const char* MakeRings(Running& running) {
 }
 
 const char* SetUp(Running& running) {
-  if (const char* reason = ReasonToStayOff(running.config)) return reason;
   ChooseHostClock();
   if (getrandom(running.session.data(), running.session.size(), 0) < 0) return "no random numbers";
   if (const char* reason = MakeRings(running)) return reason;
@@ -275,11 +312,18 @@ const char* StartSender(Running& running) {
   return running.sender->Start() ? nullptr : "the system gives no thread";
 }
 
+bool StayOff(const char* reason) {
+  Log("off in this process", reason);
+  GoQuiet();
+  return false;
+}
+
 bool Start() {
   g_started_ns.store(ClockNs(CLOCK_MONOTONIC));
   ParsedConfig parsed = ParseAgentConfig(EnvironmentNow());
   OpenLog(parsed.config.log_path.c_str());
   for (const std::string& warning : parsed.warnings) Log(warning);
+  if (const char* reason = ReasonToStayOff(parsed.config)) return StayOff(reason);
   auto* running = new Running;
   running->config = std::move(parsed.config);
   running->notes = std::move(parsed.warnings);
@@ -290,11 +334,7 @@ bool Start() {
     BeginCapture(running->config.level, running->config.budget_ppm);
     failure = StartSender(*running);
   }
-  if (failure != nullptr) {
-    Log("off in this process", failure);
-    GoQuiet();
-    return false;
-  }
+  if (failure != nullptr) return StayOff(failure);
   std::atexit(&AtExit);
   WatchConfinement();
   return true;

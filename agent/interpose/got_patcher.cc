@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 namespace ranktap::agent {
 namespace {
@@ -34,9 +35,11 @@ struct Module {
 
 struct Work {
   std::span<const GotHook> hooks;
-  std::span<const std::string_view> except;
-  std::string_view only;
-  GotPatchResult result;
+  std::span<const std::string_view> except{};
+  std::string_view only{};
+  PatchedModules* done = nullptr;
+  const void* address = nullptr;  // null: any module
+  GotPatchResult result{};
 };
 
 // glibc has relocated these pointers already, for all but the vdso; a small number is an offset.
@@ -132,8 +135,24 @@ bool IsExcepted(const dl_phdr_info& info, const Work& work) {
                              [file](std::string_view prefix) { return file.starts_with(prefix); });
 }
 
+bool IsDone(const dl_phdr_info& info, PatchedModules& done) {
+  if (std::exchange(done.unloads, info.dlpi_subs) != info.dlpi_subs) done.Clear();
+  // The address of a program that is not position independent is 0.
+  return info.dlpi_addr != 0 && !done.Add(info.dlpi_addr);
+}
+
+bool Holds(const dl_phdr_info& info, const void* address) {
+  const auto at = reinterpret_cast<uintptr_t>(address) - info.dlpi_addr;
+  return std::ranges::any_of(
+      std::span(info.dlpi_phdr, info.dlpi_phnum), [at](const ElfW(Phdr) & header) {
+        return header.p_type == PT_LOAD && at - header.p_vaddr < header.p_memsz;
+      });
+}
+
 int VisitModule(dl_phdr_info* info, size_t, void* data) {
   Work& work = *static_cast<Work*>(data);
+  if (work.address != nullptr && !Holds(*info, work.address)) return 0;
+  if (work.done != nullptr && IsDone(*info, *work.done)) return 0;
   Module module{};
   if (IsExcepted(*info, work) || !ReadModule(*info, module)) return 0;
   bool imports = false;
@@ -145,10 +164,28 @@ int VisitModule(dl_phdr_info* info, size_t, void* data) {
 
 }  // namespace
 
+bool PatchedModules::Add(uintptr_t base) {
+  constexpr size_t kTries = 16, kPageBits = 12;
+  for (size_t i = 0; i < kTries; ++i) {
+    uintptr_t& slot = bases_[((base >> kPageBits) * 0x9e37'79b9 + i) % kSlots];
+    if (slot == base) return false;
+    if (slot != 0) continue;
+    slot = base;
+    return true;
+  }
+  return true;
+}
+
 GotPatchResult PatchGlobalOffsetTables(std::span<const GotHook> hooks,
                                        std::span<const std::string_view> except,
-                                       std::string_view only) {
-  Work work{.hooks = hooks, .except = except, .only = only, .result = {}};
+                                       std::string_view only, PatchedModules* done) {
+  Work work{.hooks = hooks, .except = except, .only = only, .done = done};
+  dl_iterate_phdr(&VisitModule, &work);
+  return work.result;
+}
+
+GotPatchResult PatchModuleOf(const void* address, std::span<const GotHook> hooks) {
+  Work work{.hooks = hooks, .address = address};
   dl_iterate_phdr(&VisitModule, &work);
   return work.result;
 }

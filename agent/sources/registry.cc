@@ -13,6 +13,8 @@ constexpr Source kSources[] = {
     {.name = "cupti",
      .set_level = &SetCuptiLevel,
      .finish = &FinishCupti,
+     .pause = &PauseCupti,
+     .resume = &ResumeCupti,
      .add_cost = &AddCuptiCost},
 };
 

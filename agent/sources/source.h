@@ -22,6 +22,10 @@ struct Source {
   // The process is ending: bring what is still outside the rings into them, until `deadline_ns`
   // (CLOCK_MONOTONIC) at the latest. Runs on: the exiting thread.
   void (*finish)(uint64_t deadline_ns) = [](uint64_t) {};
+  // Its threads are to end, and start again with the rights of the thread that resumes them, while
+  // the process goes on: capture stays as it is. Runs on: a thread of the program.
+  void (*pause)() = [] {};
+  void (*resume)() = [] {};
   // Adds to the bill what this source alone knows. Runs on: the sender thread, the exiting thread.
   void (*add_cost)(CostFields& cost) = [](CostFields&) {};
 };

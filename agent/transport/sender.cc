@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/core/capture_state.h"
+#include "agent/core/futex.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
 #include "agent/core/sanitizers.h"
@@ -63,11 +64,17 @@ bool Sender::Start() {
 void Sender::RunOnce() {
   pthread_mutex_lock(&round_);
   const int wait_ms = RunRound();
-  // Of no descriptor, poll only waits.
-  pollfd wait = link_.connected() ? link_.WaitingFor() : pollfd{.fd = -1};
+  // Acks and orders (150 ms ahead) can wait for the next round.
+  const bool talks = link_.connected() && (peer_ != Peer::kLive || link_.unsent_bytes() > 0);
+  pollfd wait = talks ? link_.WaitingFor() : pollfd{.fd = -1};
   const uint64_t level_due_ns = levels_.next_ns();
   pthread_mutex_unlock(&round_);
   WaitForWork(&wait, wait_ms, level_due_ns);
+}
+
+void Sender::Wake() {
+  wakes_.fetch_add(1);
+  FutexWake(wakes_);
 }
 
 void Sender::WaitForWork(pollfd* peer, int wait_ms, uint64_t level_due_ns) {
@@ -76,6 +83,7 @@ void Sender::WaitForWork(pollfd* peer, int wait_ms, uint64_t level_due_ns) {
     const uint64_t now = NowNs();
     wait_ns = std::min(wait_ns, level_due_ns > now ? level_due_ns - now : 0);
   }
+  if (peer->fd < 0) return FutexWait(wakes_, seen_wakes_, wait_ns);
   const timespec timeout{.tv_sec = static_cast<time_t>(wait_ns / kSecond),
                          .tv_nsec = static_cast<long>(wait_ns % kSecond)};
   ppoll(peer, 1, &timeout, nullptr);

@@ -59,7 +59,12 @@ class Sender {
 
   // One round of the loop, for tests and for Start's thread.
   void RunOnce();
-  bool GoesOn() const { return !setup_.goes_on || setup_.goes_on(); }
+  bool GoesOn() {
+    seen_wakes_ = wakes_.load();
+    return !setup_.goes_on || setup_.goes_on();
+  }
+  // From any thread: asks goes_on again now, unless the thread is at a conversation (10 ms then).
+  void Wake();
 
   // Takes the thread's work over and sends what has been announced and not yet sent, until
   // `deadline_ns` (CLOCK_MONOTONIC) at the latest. Without a collector nobody else holds the rings:
@@ -127,7 +132,8 @@ class Sender {
   bool Replay();
   void HandleFrames();
   void ApplyDueLevel();
-  // Until the peer has something for us, `wait_ms` have passed, or a level is due.
+  // Until the peer has something that cannot wait, Wake is called, `wait_ms` have passed, or a
+  // level is due.
   void WaitForWork(pollfd* peer, int wait_ms, uint64_t level_due_ns);
   void HandleAck(uint64_t frames);
   void SendAnnouncements();
@@ -177,6 +183,8 @@ class Sender {
   uint64_t bytes_total_ = 0;
   uint64_t writers_seen_ = 0;
   uint32_t clock_readings_ = 0;
+  std::atomic<uint32_t> wakes_{0};
+  uint32_t seen_wakes_ = 0;  // before goes_on was asked
   OwnThread thread_;
   // Held while a round runs, so that the exiting thread can take over between two.
   pthread_mutex_t round_ = PTHREAD_MUTEX_INITIALIZER;

@@ -61,6 +61,17 @@ class OldLoadersTest(unittest.TestCase):
     def test_python_3_13_is_traced_on_debian_13(self):
         self.assert_traced('trixie', self.PYTHON, 5)
 
+    def test_python_3_13_does_not_warn_of_our_thread_when_it_forks(self):
+        program = 'ctypes.CDLL("/try/libwork.so").work(); time.sleep(0.2); os.fork() or os._exit(0); os.wait()'
+        script = f'''
+          for loaded in "" --no-preload; do
+            /try/product/bin/ranktap run $loaded --quiet -o /tmp/run$loaded --level full -- \\
+              python3 -c 'import ctypes, os, time; {program}'
+            /try/product/bin/ranktap verify /tmp/run$loaded
+          done'''
+        done = old_root.run_in('trixie', script, {'/try': self.programs})
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+
 
 if __name__ == '__main__':
     unittest.main()

@@ -260,7 +260,7 @@ void Drain::Run() {
     flush_every = std::max(flush_every, kSlowFlushEvery);
   }
   uint64_t flush_at = NowNs() + flush_every;
-  while (!finish_.load()) {
+  while (!finish_.load() && !paused_.load()) {
     const uint64_t now = NowNs();
     uint64_t wait_until = flush_at;
     if (!session_->armed() && retry_at_ns_ > now) {
@@ -288,8 +288,10 @@ void Drain::Run() {
       WatchForRecords();
       RefreshClientHooks();
     }
-    cpu_ns_.store(ClockNs(CLOCK_THREAD_CPUTIME_ID));
+    cpu_ns_.store(ended_cpu_ns_ + ClockNs(CLOCK_THREAD_CPUTIME_ID));
   }
+  ended_cpu_ns_ = cpu_ns_.load();
+  if (!finish_.load()) return;
   if (session_->armed()) {
     (void)loaded_.api.ActivityFlushAll(kFlushForced);
     DrainCompleted();

@@ -36,6 +36,11 @@ class Drain {
   void YieldToClient(const char* why);
   void ResumeAfterClient();
 
+  // The thread leaves after the round it is at; what CUPTI completes meanwhile stays queued.
+  void Pause();
+  // After its end. Runs on: the program's thread, whose rights the new one has.
+  void Resume();
+
   // From any thread: the level to be, the end.
   void RequestLevel(proto::Level level, proto::GapReason reason);
   void Finish(uint64_t deadline_ns);
@@ -113,9 +118,10 @@ class Drain {
   // without the rest.
   static constexpr uint64_t kGaveUp = uint64_t{1} << 63;
   std::atomic<uint64_t> kernels_{0};
-  std::atomic<bool> finish_{false};
+  std::atomic<bool> finish_{false}, paused_{false};
   std::atomic<uint32_t> finished_{0};
   std::atomic<uint64_t> cpu_ns_{0};
+  uint64_t ended_cpu_ns_ = 0;  // of threads before a pause
   std::atomic<uint64_t> flushes_{0};
   std::atomic<uint64_t> errors_{0};
   std::atomic<uint64_t> names_missing_{0};

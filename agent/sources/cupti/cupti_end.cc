@@ -1,5 +1,6 @@
-// The drain's end, and what the process must leave inside CUPTI.
-// Runs on: the exiting thread; CountKernel on the drain thread.  May not: call CUPTI.
+// The drain's end and its pauses, and what the process must leave inside CUPTI.
+// Runs on: the exiting thread, the one that pauses; CountKernel on the drain thread.  May not: call
+// CUPTI.
 #include <string>
 
 #include "agent/core/futex.h"
@@ -32,6 +33,17 @@ void Drain::DeclareHeld() {
   if (launches <= kernels) return;
   ThreadStates::LoseWithoutWriter(proto::Loss::kUnflushed, launches - kernels);
   Log("kernels whose records were still inside CUPTI: " + std::to_string(launches - kernels));
+}
+
+void Drain::Pause() {
+  if (!thread_runs_.load()) return;
+  paused_.store(true);
+  buffers_.Wake();
+}
+
+void Drain::Resume() {
+  if (!paused_.exchange(false)) return;
+  if (!StartThread() && armed_.load()) DeclareHeld();
 }
 
 void Drain::Finish(uint64_t deadline_ns) {

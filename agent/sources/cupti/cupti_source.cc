@@ -1,5 +1,6 @@
 // Joins the drain thread to the agent's life.
-// Runs on: the thread inside cuInit, the sender, the exiting thread.  May not: wait in SetLevel.
+// Runs on: the thread inside cuInit, the sender, the exiting thread; Pause and Resume on one of the
+// program's. May not: wait in SetLevel.
 #include "agent/sources/cupti/cupti_source.h"
 
 #include <atomic>
@@ -37,6 +38,14 @@ void SetCuptiLevel(proto::Level level, proto::GapReason reason) {
 
 void FinishCupti(uint64_t deadline_ns) {
   if (cupti::Drain* drain = g_drain.load()) drain->Finish(deadline_ns);
+}
+
+void PauseCupti() {
+  if (cupti::Drain* drain = g_drain.load()) drain->Pause();
+}
+
+void ResumeCupti() {
+  if (cupti::Drain* drain = g_drain.load()) drain->Resume();
 }
 
 void AddCuptiCost(CostFields& cost) {

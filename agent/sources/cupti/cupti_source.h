@@ -11,6 +11,8 @@ namespace ranktap::agent {
 // As in Source (agent/sources/source.h).
 void SetCuptiLevel(proto::Level level, proto::GapReason reason);
 void FinishCupti(uint64_t deadline_ns);
+void PauseCupti();
+void ResumeCupti();
 void AddCuptiCost(CostFields& cost);
 
 // The driver is initialising: the moment to subscribe, before the first context. Once in a process.

@@ -79,6 +79,23 @@ Seen Watch(const Command& command, const Variables& variables, double deadline_s
   return seen;
 }
 
+std::string Corner::Name() const {
+  return level + (loaded_by == LoadedBy::kPreload ? ", preload" : ", variables");
+}
+
+std::vector<Corner> Corners() {
+  const char* const all = getenv("RANKTAP_HOSTILE_ALL");
+  if (all == nullptr || std::string(all) != "1") {
+    return {{"full", LoadedBy::kPreload}, {"dormant", LoadedBy::kVariables}};
+  }
+  std::vector<Corner> corners;
+  for (const char* level : {"dormant", "ranges", "kernels", "full"}) {
+    for (const LoadedBy loaded_by : {LoadedBy::kPreload, LoadedBy::kVariables})
+      corners.push_back({level, loaded_by});
+  }
+  return corners;
+}
+
 Traced Trace(const Command& command, const std::string& level, LoadedBy loaded_by,
              double deadline_s) {
   const std::string folder = MakeFolder();

@@ -33,6 +33,17 @@ struct Traced {
   std::vector<std::string> notes;
 };
 
+// A level and a way of loading.
+struct Corner {
+  std::string level;
+  LoadedBy loaded_by;
+
+  std::string Name() const;
+};
+
+// The two corners of the matrix that differ most; with RANKTAP_HOSTILE_ALL=1 all of them.
+std::vector<Corner> Corners();
+
 Traced Trace(const Command& command, const std::string& level, LoadedBy loaded_by,
              double deadline_s);
 

@@ -74,29 +74,12 @@ const Case kCases[] = {
     {"CgroupOfVersion2", InACgroupOfVersion2({Host("hostile"), "children", "fork"})},
     {"AClockThatIsSetAllTheTime", WithSteppingClock({Host("hostile"), "children", "fork"})},
     {"NoFileThatWorks", WithoutAFileThatWorks({Host("hostile"), "children", "fork"})},
+    {"ValgrindThatLooksForLeaks", UnderValgrind({Host("hostile_plain"), "6"}), 10},
     {"StoppedForASecond", Stopped({Host("hostile"), "leave", "late"}, 1)},
     {"WorkersOfADataLoader", PyTorch({"train_cpu.py", "--workers", "2", "--steps", "2"}), 30},
 };
 
 void PrintTo(const Case& what, std::ostream* out) { *out << what.name; }
-
-struct Corner {
-  std::string level;
-  LoadedBy loaded_by;
-};
-
-std::vector<Corner> Corners() {
-  const char* const all = getenv("RANKTAP_HOSTILE_ALL");
-  if (all == nullptr || std::string(all) != "1") {
-    return {{"full", LoadedBy::kPreload}, {"dormant", LoadedBy::kVariables}};
-  }
-  std::vector<Corner> corners;
-  for (const char* level : {"dormant", "ranges", "kernels", "full"}) {
-    for (const LoadedBy loaded_by : {LoadedBy::kPreload, LoadedBy::kVariables})
-      corners.push_back({level, loaded_by});
-  }
-  return corners;
-}
 
 TEST(HostLifeTest, AProgramThatConfinesItselfHasAGapThatSaysWhy) {
   const std::pair<const char*, const char*> kWays[] = {{"tight", "seccomp filter"},
@@ -127,8 +110,7 @@ TEST_P(HostLifeMatrix, EndsAsBareAtEveryLevelAndWithBothWaysOfLoading) {
   ASSERT_TRUE(bare.ended) << "the bare program hangs";
   for (const Corner& corner : Corners()) {
     if (what.at_nvtx_start && corner.loaded_by != LoadedBy::kPreload) continue;
-    SCOPED_TRACE(corner.level +
-                 (corner.loaded_by == LoadedBy::kPreload ? ", preload" : ", variables"));
+    SCOPED_TRACE(corner.Name());
     std::string differences;
     for (int tries = what.at_nvtx_start ? kTriesAtNvtxStart : 1; tries > 0; --tries) {
       const Traced traced =

@@ -18,6 +18,12 @@ Command Shell(const std::string& script, const Command& command) {
   return whole;
 }
 
+Command Preloaded(const std::string& library, const Command& command) {
+  return Shell(
+      "LD_PRELOAD=" + BuildPath("workloads/" + library) + "${LD_PRELOAD:+:$LD_PRELOAD} exec \"$@\"",
+      command);
+}
+
 }  // namespace
 
 Command InAnotherPidNamespace(const Command& command) {
@@ -40,10 +46,15 @@ Command InACgroupOfVersion2(const Command& command) {
       command);
 }
 
-Command WithSteppingClock(const Command& command) {
-  return Shell("LD_PRELOAD=" + BuildPath("workloads/clock_steps.so") +
-                   "${LD_PRELOAD:+:$LD_PRELOAD} exec \"$@\"",
-               command);
+Command WithSteppingClock(const Command& command) { return Preloaded("clock_steps.so", command); }
+
+Command WithNvtxAtStart(const Command& command) { return Preloaded("nvtx_at_start.so", command); }
+
+Command UnderValgrind(const Command& command) {
+  return Shell(
+      "command -v valgrind > /dev/null || { echo no valgrind: scripts/setup >&2; exit 77; }\n"
+      "exec valgrind -q --leak-check=full --error-exitcode=9 \"$@\"",
+      command);
 }
 
 Command Stopped(const Command& command, int seconds) {

@@ -11,6 +11,10 @@ Command InAnotherPidNamespace(const Command& command);
 Command InACgroupOfVersion2(const Command& command);
 // Somebody sets the clock of the day all the time.
 Command WithSteppingClock(const Command& command);
+// Any program makes an NVTX call at its start, and so does each that it starts.
+Command WithNvtxAtStart(const Command& command);
+// 9 where anything may be lost.
+Command UnderValgrind(const Command& command);
 // Stopped by SIGSTOP for so long, as soon as it has begun to print.
 Command Stopped(const Command& command, int seconds);
 // Every place of its own for files and rings fails with EIO; what it prints is printed.
