@@ -115,7 +115,7 @@ bool WaitForOwnThreadsEnd(uint64_t deadline_ns) {
         break;
       }
       if (ClockNs(CLOCK_MONOTONIC) >= deadline_ns) return false;
-      constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 500'000};
+      constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 50'000};
       nanosleep(&kNap, nullptr);
     }
   }

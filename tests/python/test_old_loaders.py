@@ -61,12 +61,24 @@ class OldLoadersTest(unittest.TestCase):
     def test_python_3_13_is_traced_on_debian_13(self):
         self.assert_traced('trixie', self.PYTHON, 5)
 
-    def test_python_3_13_does_not_warn_of_our_thread_when_it_forks(self):
-        program = 'ctypes.CDLL("/try/libwork.so").work(); time.sleep(0.2); os.fork() or os._exit(0); os.wait()'
-        script = f'''
+    def test_python_3_13_forks_as_bare_and_our_thread_comes_back(self):
+        program = """
+import ctypes, os, subprocess, time
+def threads(): return len(os.listdir('/proc/self/task'))
+ctypes.CDLL('/try/libwork.so').work()
+before = threads()
+for fork in os.fork, lambda: os.forkpty()[0]:
+    child = fork()
+    if child == 0: os._exit(0)
+    os.waitpid(child, 0)
+    assert threads() == before, fork
+subprocess.run(['true'], preexec_fn=lambda: None)
+assert threads() == before, 'subprocess'
+assert before == 2"""
+        (self.programs / 'forks.py').write_text(program)
+        script = '''
           for loaded in "" --no-preload; do
-            /try/product/bin/ranktap run $loaded --quiet -o /tmp/run$loaded --level full -- \\
-              python3 -c 'import ctypes, os, time; {program}'
+            /try/product/bin/ranktap run $loaded --quiet -o /tmp/run$loaded --level ranges -- python3 /try/forks.py
             /try/product/bin/ranktap verify /tmp/run$loaded
           done'''
         done = old_root.run_in('trixie', script, {'/try': self.programs})

@@ -63,6 +63,7 @@ const Case kCases[] = {
     {"SeccompStrict", {Host("hostile"), "lock", "strict"}},
     {"SeccompFilterInAllThreads", {Host("hostile"), "lock", "tight"}},
     {"SeccompFilterInOneThread", {Host("hostile"), "lock", "own"}},
+    {"SeccompFilterByAnAddressFromDlsym", {Host("hostile"), "lock", "dlsym"}},
     {"NoReadingOfTheTsc", {Host("hostile"), "lock", "tsc"}},
     {"TwelveNamespacesOfTheLoader",
      {Host("hostile"), "namespaces", Host("hostile_plugin.so")},

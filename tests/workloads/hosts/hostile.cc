@@ -7,8 +7,8 @@
 //   fork HOW          fork, _Fork, raw, clone: children are made while the first NVTX call runs
 //   storm HOW         the same from 24 threads
 //   children HOW      the same after the first call
-//   lock HOW          strict, tight, own, tsc: seccomp and PR_SET_TSC, then more NVTX and the end
-//   namespaces FILE   12 dlmopen of the plugin FILE, every second one closed again
+//   lock HOW          strict, tight, own, dlsym, tsc: seccomp and PR_SET_TSC, then more NVTX and
+//   the end namespaces FILE   12 dlmopen of the plugin FILE, every second one closed again
 //   usernamespace     unshare(CLONE_NEWUSER) after the first event
 #include "tests/workloads/hosts/hostile.h"
 
