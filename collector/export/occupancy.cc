@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cmath>
 
 namespace ranktap::collector {
 namespace {
@@ -75,8 +76,8 @@ std::optional<Occupancy> EstimateOccupancy(const v1::Device& device,
   }
   const double resident =
       std::min(occupancy.blocks_per_sm, static_cast<double>(MaxActiveBlocks(device, shape)));
-  occupancy.percent = static_cast<int>(0.5 + 100.0 * resident * static_cast<double>(threads) /
-                                                 device.max_threads_per_multiprocessor());
+  occupancy.percent = static_cast<int>(std::lround(100.0 * resident * static_cast<double>(threads) /
+                                                   device.max_threads_per_multiprocessor()));
   return occupancy;
 }
 

@@ -77,7 +77,7 @@ endfunction()
 
 # ranktap_test(NAME SOURCES... LINK libs... LABELS labels... [COST seconds]): one GoogleTest program;
 # that of the largest cost starts first. Label `sanitize` puts it into the target `sanitized`, which is
-# what the asan and tsan presets build.
+# what the presets fuzz, asan and tsan build.
 function(ranktap_test name)
   cmake_parse_arguments(arg "" "TIMEOUT;COST" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})

@@ -83,6 +83,7 @@ struct GraphCalls {
 };
 using LaunchesByName = std::map<std::string, GraphCalls>;
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): its parts are moved out
 std::vector<Work> LongestFirst(Works works) {
   std::vector<Work> sorted;
   for (auto& [key, work] : works) {

@@ -40,7 +40,7 @@ class Lightning:
         if not all(isinstance(original, types.FunctionType) for original in originals):
             self._process.note(f'LightningModules are no roots: {module.__name__} is not as we know it')
             return
-        calls = [agent.step_call(original) for original in originals]
+        calls = [agent.step_call(original) for original in originals if original]
         if None in calls:
             self._process.note('LightningModules are no roots: torch.nn.Module.__call__ is not ours')
             return

@@ -95,8 +95,9 @@ def probe_tensors(torch, outputs):
         bytes_of_our_own = bytearray(64)
         borrowed = torch.frombuffer(bytes_of_our_own, dtype=torch.float32)
         own, other = outputs[0].untyped_storage(), borrowed.untyped_storage()
-        agent.probed_tensors(*(output._cdata for output in outputs), outputs[0]._cdata, own._cdata, own.data_ptr(),
-                             borrowed._cdata, other._cdata, other.data_ptr())
+        first, second = (output._cdata for output in outputs)
+        agent.probed_tensors(first, second, first, own._cdata, own.data_ptr(), borrowed._cdata, other._cdata,
+                             other.data_ptr())
         return own, other, borrowed
     except (AttributeError, TypeError, RuntimeError):
         return ()  # a PyTorch without one of these: operators have no tensors

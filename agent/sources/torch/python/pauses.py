@@ -60,5 +60,5 @@ class Pauses:
                 agent.pop(domain)
                 inside.yes = False
 
-        save.__wrapped_by_ranktap__ = True
+        vars(save)['__wrapped_by_ranktap__'] = True
         return save

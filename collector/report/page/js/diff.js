@@ -1,10 +1,14 @@
 // Two runs: what takes longer in the second.
-const sideTables = (side) => new Map(Object.entries(side.tables).map(([name, raw]) => [name, new ReportTable(name, raw)]));
+const sideTables = (side) => new Map(Object.entries(side.tables)
+    .map(([name, raw]) => [name, new ReportTable(name, raw)]));
 
 const diffPage = () => {
   const diff = tableOf('diff');
-  const sides = [['before', page.before], ['after', page.after]].map(([name, side]) => ({name, run: side.run, tables: sideTables(side)}));
-  const figureRows = [['step_median_ns', 'step, median'], ['step_p95_ns', 'step, p95'], ['busy_percent', 'devices busy'], ['exposed_comm_percent', 'exposed communication'], ['mfu_percent', 'MFU'], ['peak_bytes', 'peak memory']];
+  const sides = [['before', page.before],
+      ['after', page.after]].map(([name, side]) => ({name, run: side.run, tables: sideTables(side)}));
+  const figureRows = [['step_median_ns', 'step, median'], ['step_p95_ns', 'step, p95'],
+      ['busy_percent', 'devices busy'], ['exposed_comm_percent', 'exposed communication'], ['mfu_percent', 'MFU'],
+      ['peak_bytes', 'peak memory']];
   const value = (side, column) => sides[side].tables.get('key-figures').at(0, column);
   const of = (side, column) => {
     const shown = cell(sides[side].tables.get('key-figures'), 0, column);
@@ -17,23 +21,39 @@ const diffPage = () => {
     const percent = (100 * (b - a)) / a;
     return `${percent > 0 ? '+' : ''}${percent.toFixed(1)} %`;
   };
-  const figures = section('figures', 'Key figures', 'before and after', null, el('div', {class: 'scroll'}, el('table', {}, el('thead', {}, el('tr', {}, ['', 'before', 'after', 'change'].map((text, i) => el('th', {scope: 'col', class: i === 0 ? 'text' : null}, text)))),
-    el('tbody', {}, figureRows.filter(([column]) => value(0, column) !== null || value(1, column) !== null).map(([column, text]) =>
-      el('tr', {}, el('th', {scope: 'row', class: 'text'}, text), el('td', {}, of(0, column)), el('td', {}, of(1, column)), el('td', {}, change(column))))))));
-  const longest = d3.max(sides, (side) => d3.sum(side.tables.get('waterfall').rowsWhere(() => true), (row) => side.tables.get('waterfall').at(row, 'mean_ns'))) || 1;
+  const figures = section('figures', 'Key figures', 'before and after', null,
+      el('div', {class: 'scroll'}, el('table', {},
+      el('thead', {}, el('tr', {}, ['', 'before', 'after',
+      'change'].map((text, i) => el('th', {scope: 'col', class: i === 0 ? 'text' : null}, text)))),
+    el('tbody', {}, figureRows.filter(([column]) => value(0, column) !== null || value(1, column) !== null)
+        .map(([column, text]) =>
+      el('tr', {}, el('th', {scope: 'row', class: 'text'}, text), el('td', {}, of(0, column)),
+          el('td', {}, of(1, column)), el('td', {}, change(column))))))));
+  const longest = d3.max(sides, (side) =>
+      d3.sum(side.tables.get('waterfall').rowsWhere(() => true),
+      (row) => side.tables.get('waterfall').at(row, 'mean_ns'))) || 1;
   const bars = sides.map((side) => {
     const waterfall = side.tables.get('waterfall');
     const whole = d3.sum(waterfall.rowsWhere(() => true), (row) => waterfall.at(row, 'mean_ns'));
-    return el('div', {class: 'side'}, el('b', {}, side.name), el('div', {class: 'stack', style: {width: `${(100 * whole) / longest}%`}}, waterfall.rowsWhere((row) => waterfall.at(row, 'mean_ns') > 0).map((row) => {
+    return el('div', {class: 'side'}, el('b', {}, side.name),
+        el('div', {class: 'stack', style: {width: `${(100 * whole) / longest}%`}},
+        waterfall.rowsWhere((row) => waterfall.at(row, 'mean_ns') > 0).map((row) => {
       const cause = waterfall.at(row, 'cause');
-      return withTip(el('span', {tabindex: '0', style: {flexGrow: String(waterfall.at(row, 'mean_ns')), background: causeVar(cause)}}, waterfall.at(row, 'mean_ns') / whole > 0.09 ? el('b', {}, cause) : null),
+      return withTip(el('span', {tabindex: '0',
+          style: {flexGrow: String(waterfall.at(row, 'mean_ns')), background: causeVar(cause)}},
+          waterfall.at(row, 'mean_ns') / whole > 0.09 ? el('b', {}, cause) : null),
         () => [el('strong', {}, cause), ` ${formatNs(waterfall.at(row, 'mean_ns'))}`]);
     })), el('span', {}, formatNs(whole)));
   });
-  const causes = [...new Set(sides.flatMap((side) => side.tables.get('waterfall').rowsWhere(() => true).map((row) => side.tables.get('waterfall').at(row, 'cause'))))];
-  const verdicts = el('section', {id: 'verdict', class: 'card verdict'}, el('h2', {class: 'sr'}, 'Verdict'), el('p', {class: 'sentence'}, titleOf(diff)),
-    el('div', {class: 'columns'}, sides.map((side) => el('div', {}, el('h3', {}, `${side.name}: ${side.run.path}`), el('p', {}, side.tables.get('verdict').title)))),
+  const causes = [...new Set(sides.flatMap((side) => side.tables.get('waterfall').rowsWhere(() => true)
+      .map((row) => side.tables.get('waterfall').at(row, 'cause'))))];
+  const verdicts = el('section', {id: 'verdict', class: 'card verdict'}, el('h2', {class: 'sr'}, 'Verdict'),
+      el('p', {class: 'sentence'}, titleOf(diff)),
+    el('div', {class: 'columns'}, sides.map((side) =>
+        el('div', {}, el('h3', {}, `${side.name}: ${side.run.path}`), el('p', {}, side.tables.get('verdict').title)))),
     page.notes.length === 0 ? null : el('ul', {class: 'notes'}, page.notes.map((note) => el('li', {}, note))));
-  return [verdicts, figures, section('waterfall', 'Where a step goes', 'both mean steps at one scale', null, legend(causes), bars),
-    section('changes', 'What changed', 'a step, in both runs', null, dataTable(diff, {noun: 'changes', search: true, shorten: shortName}).element)];
+  return [verdicts, figures, section('waterfall', 'Where a step goes', 'both mean steps at one scale', null,
+      legend(causes), bars),
+    section('changes', 'What changed', 'a step, in both runs', null,
+        dataTable(diff, {noun: 'changes', search: true, shorten: shortName}).element)];
 };

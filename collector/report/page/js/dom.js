@@ -16,10 +16,13 @@ const cssColour = (name) => getComputedStyle(document.documentElement).getProper
 const cell = (table, row, column, attributes = {}) => {
   const value = table.at(row, column);
   const attribute = {...attributes, 'data-cell': `${table.name}/${row}/${column}`, 'data-value': JSON.stringify(value)};
-  if (typeof value === 'number') attribute.title = attribute.title || `${headingOf(column)}: ${value.toLocaleString('en')} ${({ns: 'ns', bytes: 'bytes', percent: '%'})[table.unit(column)] || ''}`.trim();
+  if (typeof value === 'number') attribute.title = attribute.title ||
+      `${headingOf(column)}: ${value.toLocaleString('en')} ${({ns: 'ns', bytes: 'bytes',
+      percent: '%'})[table.unit(column)] || ''}`.trim();
   return el('span', attribute, formatValue(value, table.unit(column)));
 };
-const titleOf = (table, attributes = {}) => el('span', {...attributes, 'data-cell': `${table.name}/title`}, table.title);
+const titleOf = (table, attributes = {}) =>
+    el('span', {...attributes, 'data-cell': `${table.name}/title`}, table.title);
 const notesOf = (table) => {
   if (table.notes.length === 0) return null;
   const list = el('ul', {class: 'notes'}, table.notes.map((note) => el('li', {}, note)));
@@ -61,7 +64,8 @@ const command = (text) => {
 };
 
 const choice = (label, options, onPick) => {
-  const buttons = options.map(([value, text], i) => el('button', {type: 'button', 'aria-pressed': String(i === 0), onclick: () => {
+  const buttons = options.map(([value, text], i) =>
+      el('button', {type: 'button', 'aria-pressed': String(i === 0), onclick: () => {
     buttons.forEach((button, b) => button.setAttribute('aria-pressed', String(options[b][0] === value)));
     onPick(value);
   }}, text));

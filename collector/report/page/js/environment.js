@@ -6,14 +6,19 @@ const environmentSection = () => {
   const ended = run.end_realtime_ns ? `, for ${formatNs(run.end_realtime_ns - run.start_realtime_ns)}` : '';
   const facts = [
     ['Command', run.command.length === 0 ? null : el('code', {}, run.command.map(shellWord).join(' '))],
-    ['Run', run.path], ['Host', run.host || [...new Set(run.traces.map((trace) => trace.host).filter(Boolean))].join(', ')],
+    ['Run', run.path], ['Host', run.host ||
+        [...new Set(run.traces.map((trace) => trace.host).filter(Boolean))].join(', ')],
     ['Started', started === null ? null : `${started.toISOString().replace('T', ' ').slice(0, 19)} UTC${ended}`],
-    ['Exit', run.exit_signal !== null ? `signal ${run.exit_signal}` : run.exit_status !== null ? `status ${run.exit_status}` : null],
+    ['Exit', run.exit_signal !== null ? `signal ${run.exit_signal}` : run.exit_status !== null
+        ? `status ${run.exit_status}` : null],
     ['Recorded by', run.version ? `ranktap ${run.version}, level ${run.level || 'unknown'}` : 'another tool'],
-    ...Object.entries(run.metadata), ...Object.entries(run.refused).map(([reason, count]) => [`Refused: ${reason}`, String(count)]),
+    ...Object.entries(run.metadata),
+        ...Object.entries(run.refused).map(([reason, count]) => [`Refused: ${reason}`, String(count)]),
   ].filter(([, value]) => value);
   return section('environment', 'Environment', 'what ran, where, and how it was recorded', 'all',
     el('dl', {class: 'facts'}, facts.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])),
-    hasTable('ranks') ? dataTable(tableOf('ranks'), {noun: 'ranks', columns: ['rank', 'pid', 'device', 'gpu_busy_percent', 'kernels', 'copies', 'events', 'lost', 'status', 'last_collective', 'open_call', 'file']}).element : null,
+    hasTable('ranks') ? dataTable(tableOf('ranks'),
+        {noun: 'ranks', columns: ['rank', 'pid', 'device', 'gpu_busy_percent', 'kernels', 'copies', 'events', 'lost',
+        'status', 'last_collective', 'open_call', 'file']}).element : null,
     hasTable('devices') ? dataTable(tableOf('devices'), {noun: 'devices'}).element : null);
 };

@@ -2,9 +2,11 @@
 const flameSection = () => {
   const flames = page.flames || {frames: [], stacks: []};
   const question = 'the program’s stacks, and what ran below them; click a part to see it alone';
-  if (flames.stacks.length === 0) return emptySection('flame', 'Flame graph', question, 'No stack was recorded: ranktap run --stacks all records Python and native ones.');
+  if (flames.stacks.length === 0) return emptySection('flame', 'Flame graph', question,
+      'No stack was recorded: ranktap run --stacks all records Python and native ones.');
   const measures = [['gpu', 'GPU time', 3], ['host', 'host time', null], ['count', 'count', 0]];
-  const valueOf = (weights, measure) => (measure === 'gpu' ? weights[3] : measure === 'count' ? weights[0] : weights[1] + weights[2]);
+  const valueOf = (weights, measure) =>
+      (measure === 'gpu' ? weights[3] : measure === 'count' ? weights[0] : weights[1] + weights[2]);
   // A stack's outermost frame is its rank, or its process where that has none.
   const isSelected = (frame) => {
     const place = page.steps.findIndex((of) => of.rank !== null && flames.frames[frame] === `rank ${of.rank}`);
@@ -18,7 +20,8 @@ const flameSection = () => {
       let node = root;
       root.whole += value;
       for (const frame of frames) {
-        if (!node.children.has(frame)) node.children.set(frame, {name: flames.frames[frame], own: 0, whole: 0, children: new Map()});
+        if (!node.children.has(frame)) node.children.set(frame,
+            {name: flames.frames[frame], own: 0, whole: 0, children: new Map()});
         node = node.children.get(frame);
         node.whole += value;
       }
@@ -31,14 +34,17 @@ const flameSection = () => {
   if (usable.length === 0) return emptySection('flame', 'Flame graph', question, 'No stack has a time.');
   let measure = usable[0][0];
   const warm = (node) => `hsl(${14 + (hueOf(node.data.name) % 34)}, 58%, ${40 + (hueOf(node.data.name) % 3) * 4}%)`;
-  const tell = (node) => [el('strong', {}, node.data.name), el('br'), measure === 'count' ? formatCount(node.value) : formatNs(node.value), ` of ${measure === 'count' ? 'all' : usable.find(([name]) => name === measure)[1]}`];
+  const tell = (node) => [el('strong', {}, node.data.name), el('br'),
+      measure === 'count' ? formatCount(node.value) : formatNs(node.value),
+      ` of ${measure === 'count' ? 'all' : usable.find(([name]) => name === measure)[1]}`];
   const picture = icicle(treeOf(measure), {label: 'flame graph', colour: warm, tell});
   const reach = el('p', {class: 'why', hidden: true}, 'The ranks of the selection, and all their time.');
   selection.onChange(() => {
     reach.hidden = !selection.active;
     picture.replace(treeOf(measure));
   });
-  return section('flame', 'Flame graph', question, 'selection', reach, el('div', {class: 'tools'}, choice('measure', usable, (picked) => {
+  return section('flame', 'Flame graph', question, 'selection', reach,
+      el('div', {class: 'tools'}, choice('measure', usable, (picked) => {
     measure = picked;
     picture.replace(treeOf(measure));
   })), picture.holder);

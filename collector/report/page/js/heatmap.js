@@ -9,7 +9,8 @@ const heatScale = (mode, values) => {
   const scale = d3.scaleLinear().domain([low, (low + high) / 2, high]).range(ramp).clamp(true);
   // A thousand shades: a colour for each of 64,000 cells costs more than painting it.
   const shades = d3.range(256).map((i) => scale(low + ((high - low) * i) / 255));
-  return {low, high, ramp, of: (value) => shades[Math.max(0, Math.min(255, Math.round(((value - low) / (high - low)) * 255)))]};
+  return {low, high, ramp, of: (value) =>
+      shades[Math.max(0, Math.min(255, Math.round(((value - low) / (high - low)) * 255)))]};
 };
 
 // Steps of the table, by rank as page.steps has them: both list them in one order.
@@ -39,7 +40,8 @@ class HeatMap {
     this.cursor = null;
     this.width = 0;
     this.key = el('span', {class: 'key'});
-    this.canvas = canvasIn(this.height, (context, width) => this.paint(context, width), {id: 'heat', tabindex: '0', role: 'application',
+    this.canvas = canvasIn(this.height, (context, width) => this.paint(context, width),
+        {id: 'heat', tabindex: '0', role: 'application',
       'aria-label': `${this.ranks} ranks, ${this.columns} steps. Arrow keys move, shift and arrows select, Escape clears.`});
     this.canvas.canvas.addEventListener('keydown', (event) => this.press(event));
     this.addBrush();
@@ -51,7 +53,8 @@ class HeatMap {
     return this.mode === 'excess' ? total - this.medians[i] : total;
   }
   get inner() { return Math.max(1, this.width - HEAT_MARGIN.left - HEAT_MARGIN.right); }
-  columnAt(x) { return Math.max(0, Math.min(this.columns - 1, Math.floor(((x - HEAT_MARGIN.left) / this.inner) * this.columns))); }
+  columnAt(x) { return Math.max(0,
+      Math.min(this.columns - 1, Math.floor(((x - HEAT_MARGIN.left) / this.inner) * this.columns))); }
   rowAt(y) { return Math.max(0, Math.min(this.ranks - 1, Math.floor((y - HEAT_MARGIN.top) / this.rowHeight))); }
   xOf(column) { return HEAT_MARGIN.left + (column * this.inner) / this.columns; }
   yOf(row) { return HEAT_MARGIN.top + row * this.rowHeight; }
@@ -63,7 +66,8 @@ class HeatMap {
   paint(context, width) {
     this.width = width;
     const started = performance.now();
-    this.scale = this.scale || heatScale(this.mode, this.totals.flatMap((total, r) => total.map((_, i) => this.valueOf(r, i))));
+    this.scale = this.scale || heatScale(this.mode,
+        this.totals.flatMap((total, r) => total.map((_, i) => this.valueOf(r, i))));
     const size = this.inner / this.columns;
     const wide = size < 1 ? 1 : size > 4 ? size - 1 : size;
     const high = this.rowHeight - (this.rowHeight > 6 ? 1 : 0);
@@ -79,7 +83,9 @@ class HeatMap {
       context.lineWidth = 2;
       context.strokeRect(this.xOf(this.cursor[1]), this.yOf(this.cursor[0]), Math.max(2, size), this.rowHeight);
     }
-    this.key.replaceChildren(formatNs(this.scale.low), el('i', {style: {background: `linear-gradient(90deg, ${this.scale.ramp.join(',')})`}}), formatNs(this.scale.high));
+    this.key.replaceChildren(formatNs(this.scale.low),
+        el('i', {style: {background: `linear-gradient(90deg, ${this.scale.ramp.join(',')})`}}),
+        formatNs(this.scale.high));
     this.canvas.canvas.dataset.paintMs = (performance.now() - started).toFixed(1);
     this.layBrush();
   }
@@ -90,7 +96,8 @@ class HeatMap {
     context.textBaseline = 'middle';
     context.textAlign = 'right';
     const everyRow = Math.ceil(14 / this.rowHeight);
-    for (let r = 0; r < this.ranks; r += everyRow) context.fillText(labelOf(page.steps[r]), HEAT_MARGIN.left - 6, this.yOf(r + 0.5));
+    for (let r = 0; r < this.ranks; r += everyRow) context.fillText(labelOf(page.steps[r]), HEAT_MARGIN.left - 6,
+        this.yOf(r + 0.5));
     context.textAlign = 'center';
     const everyColumn = Math.max(1, Math.ceil(this.columns / Math.max(2, Math.floor(this.inner / 60))));
     for (let i = 0; i < this.columns; i += everyColumn) {
@@ -106,11 +113,13 @@ class HeatMap {
       if (this.moving) return;
       const area = d3.event.selection;
       if (area === null) return void selection.set(null, null);
-      selection.set([this.rowAt(area[0][1]), this.rowAt(area[1][1] - 0.01)], [this.columnAt(area[0][0]), this.columnAt(area[1][0] - 0.01)]);
+      selection.set([this.rowAt(area[0][1]), this.rowAt(area[1][1] - 0.01)],
+          [this.columnAt(area[0][0]), this.columnAt(area[1][0] - 0.01)]);
     });
     this.layer.on('pointermove', () => {
       const [x, y] = d3.mouse(this.layer.node());
-      this.tell(Math.floor((y - HEAT_MARGIN.top) / this.rowHeight), Math.floor(((x - HEAT_MARGIN.left) / this.inner) * this.columns), d3.event.clientX, d3.event.clientY);
+      this.tell(Math.floor((y - HEAT_MARGIN.top) / this.rowHeight),
+          Math.floor(((x - HEAT_MARGIN.left) / this.inner) * this.columns), d3.event.clientX, d3.event.clientY);
     }).on('pointerleave', hideTip);
     this.canvas.holder.append(this.layer.node());
   }
@@ -121,7 +130,8 @@ class HeatMap {
     this.moving = true;
     this.brushPlace.call(this.brush);
     this.brushPlace.call(this.brush.move, !selection.active ? null
-      : [[this.xOf(selection.steps[0]), this.yOf(selection.ranks[0])], [this.xOf(selection.steps[1] + 1), this.yOf(selection.ranks[1] + 1)]]);
+      : [[this.xOf(selection.steps[0]), this.yOf(selection.ranks[0])],
+          [this.xOf(selection.steps[1] + 1), this.yOf(selection.ranks[1] + 1)]]);
     this.moving = false;
   }
 
@@ -129,11 +139,14 @@ class HeatMap {
     if (this.totals[r] === undefined || this.totals[r][i] === undefined) return void hideTip();
     const {steps} = this;
     const row = this.first[r] + i;
-    const causes = Object.entries(page.steps[r].causes).map(([cause, us]) => [cause, us[i]]).filter((part) => part[1] > 0).sort((a, b) => b[1] - a[1]).slice(0, 4);
-    showTip(x, y, el('strong', {}, `${page.steps[r].name}, step `, cell(steps, row, 'step')), el('br'), cell(steps, row, 'total_ns'),
+    const causes = Object.entries(page.steps[r].causes).map(([cause, us]) => [cause, us[i]])
+        .filter((part) => part[1] > 0).sort((a, b) => b[1] - a[1]).slice(0, 4);
+    showTip(x, y, el('strong', {}, `${page.steps[r].name}, step `, cell(steps, row, 'step')), el('br'),
+        cell(steps, row, 'total_ns'),
       ` (median of the ranks ${formatNs(this.medians[i])})`, el('br'),
       steps.at(row, 'device_busy_percent') === null ? '' : ['devices busy ', cell(steps, row, 'device_busy_percent')],
-      causes.map(([cause, us]) => el('div', {}, el('i', {class: 'swatch', style: {background: causeVar(cause)}}), `${cause} ${formatNs(us * 1000)}`)));
+      causes.map(([cause, us]) => el('div', {}, el('i', {class: 'swatch', style: {background: causeVar(cause)}}),
+          `${cause} ${formatNs(us * 1000)}`)));
   }
 
   press(event) {
@@ -154,7 +167,8 @@ class HeatMap {
     this.cursor = to;
     if (selects) {
       const old = selection.active ? selection : {ranks: [from[0], from[0]], steps: [from[1], from[1]]};
-      selection.set([Math.min(old.ranks[0], to[0]), Math.max(old.ranks[1], to[0])], [Math.min(old.steps[0], to[1]), Math.max(old.steps[1], to[1])]);
+      selection.set([Math.min(old.ranks[0], to[0]), Math.max(old.ranks[1], to[0])],
+          [Math.min(old.steps[0], to[1]), Math.max(old.steps[1], to[1])]);
     }
     const box = this.canvas.canvas.getBoundingClientRect();
     this.tell(...to, box.left + this.xOf(to[1] + 0.5), box.top + this.yOf(to[0] + 1));
@@ -165,11 +179,13 @@ const heatmapSection = () => {
   const steps = tableOf('steps');
   const question = 'each rank’s steps; drag over a part to see it alone below';
   if (steps.count === 0 || page.steps.length === 0) {
-    return emptySection('heatmap', 'Steps by rank', question, steps.notes[0] || 'No step was found. Record with --level full, or mark steps with NVTX ranges.');
+    return emptySection('heatmap', 'Steps by rank', question,
+        steps.notes[0] || 'No step was found. Record with --level full, or mark steps with NVTX ranges.');
   }
   const map = new HeatMap(steps);
   const said = el('p', {class: 'selected-text', role: 'status'});
-  const clear = el('button', {type: 'button', hidden: true, onclick: () => selection.set(null, null)}, 'clear selection');
+  const clear = el('button', {type: 'button', hidden: true, onclick: () => selection.set(null, null)},
+      'clear selection');
   selection.onChange(() => {
     clear.hidden = !selection.active;
     said.textContent = selection.active ? describeSelection() : '';
@@ -180,7 +196,8 @@ const heatmapSection = () => {
     map.rescale();
   });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => map.rescale());
-  return section('heatmap', 'Steps by rank', question, null, el('div', {class: 'tools'}, modes, map.key, said, clear), map.canvas.holder, notesOf(steps));
+  return section('heatmap', 'Steps by rank', question, null, el('div', {class: 'tools'}, modes, map.key, said, clear),
+      map.canvas.holder, notesOf(steps));
 };
 
 const stepNumber = (column) => {
@@ -190,5 +207,6 @@ const stepNumber = (column) => {
 const describeSelection = () => {
   const [from, to] = selection.ranks.map((r) => page.steps[r].name);
   const [first, last] = selection.steps.map(stepNumber);
-  return `${from === to ? from : `${from} to ${to}`}, ${first === last ? `step ${first}` : `steps ${first} to ${last}`}`;
+  return `${from === to ? from : `${from} to ${to}`}, ${first === last ? `step ${first}`
+      : `steps ${first} to ${last}`}`;
 };

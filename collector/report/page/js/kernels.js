@@ -38,10 +38,13 @@ const followSelection = (table) => {
 const kernelsSection = () => {
   const kernels = tableOf('kernels');
   const question = 'where GPU time goes, by kernel';
-  if (kernels.count === 0) return emptySection('kernels', 'Kernels', question, kernels.notes[0] || 'No kernel ran on a device.');
+  if (kernels.count === 0) return emptySection('kernels', 'Kernels', question,
+      kernels.notes[0] || 'No kernel ran on a device.');
   const times = timesInSelection(page.times.kernels, (kernel) => kernel.name);
   const extra = selectionColumn(times, (row) => kernels.at(row, 'name'));
-  const table = dataTable(kernels, {noun: 'kernels', search: true, shorten: shortName, extra, columns: ['name', 'calls', 'total_ns', 'share_percent', 'mean_ns', 'median_ns', 'p95_ns', 'max_ns', 'ranks']});
+  const table = dataTable(kernels,
+      {noun: 'kernels', search: true, shorten: shortName, extra,
+      columns: ['name', 'calls', 'total_ns', 'share_percent', 'mean_ns', 'median_ns', 'p95_ns', 'max_ns', 'ranks']});
   followSelection(table);
   return section('kernels', 'Kernels', question, 'selection', table.element);
 };
@@ -49,7 +52,8 @@ const kernelsSection = () => {
 const opsSection = () => {
   const ops = tableOf('ops');
   const question = 'as torch’s key_averages() counts them';
-  if (ops.count === 0) return emptySection('ops', 'Operators', question, ops.notes[0] || 'No operator was recorded: --level full records PyTorch’s.');
+  if (ops.count === 0) return emptySection('ops', 'Operators', question,
+      ops.notes[0] || 'No operator was recorded: --level full records PyTorch’s.');
   const ranks = [...new Set(ops.rowsWhere(() => true).map((row) => ops.at(row, 'rank')))];
   let wanted = ranks.length < 2 ? 'all' : String(ranks[0]);
   const accepts = (row) => {
@@ -61,8 +65,11 @@ const opsSection = () => {
   const pick = ranks.length < 2 ? null : el('select', {'aria-label': 'rank', onchange: (event) => {
     wanted = event.target.value;
     table.accept(accepts);
-  }}, ranks.map((rank) => el('option', {value: String(rank)}, `rank ${rank}`)), el('option', {value: 'all'}, 'all ranks'));
-  const table = dataTable(ops, {noun: 'operators', search: true, tools: pick, shorten: shortName, columns: ['rank', 'name', 'calls', 'self_cpu_ns', 'self_cpu_percent', 'cpu_total_ns', 'cpu_avg_ns', 'self_cuda_ns', 'cuda_total_ns', 'flops', 'self_cuda_mem_bytes', 'self_cpu_mem_bytes', 'module', 'pass']});
+  }}, ranks.map((rank) => el('option', {value: String(rank)}, `rank ${rank}`)),
+      el('option', {value: 'all'}, 'all ranks'));
+  const table = dataTable(ops, {noun: 'operators', search: true, tools: pick, shorten: shortName,
+      columns: ['rank', 'name', 'calls', 'self_cpu_ns', 'self_cpu_percent', 'cpu_total_ns', 'cpu_avg_ns',
+      'self_cuda_ns', 'cuda_total_ns', 'flops', 'self_cuda_mem_bytes', 'self_cpu_mem_bytes', 'module', 'pass']});
   table.accept(accepts);
   selection.onChange(() => table.accept(accepts));
   return section('ops', 'Operators', question, 'selection', table.element);

@@ -4,7 +4,8 @@ const decodeLane = (rank) => {
   let at = 0;
   for (const [, letter, count] of rank.bins.matchAll(/([a-z.])(\d*)/g)) {
     const bins = count === '' ? 1 : Number(count);
-    if (letter !== '.') parts.push([letter.charCodeAt(0) - 97, rank.start_ns + at * rank.bin_ns, rank.start_ns + (at + bins) * rank.bin_ns]);
+    if (letter !== '.') parts.push([letter.charCodeAt(0) - 97, rank.start_ns + at * rank.bin_ns,
+        rank.start_ns + (at + bins) * rank.bin_ns]);
     at += bins;
   }
   return parts;
@@ -19,19 +20,22 @@ class Lanes {
     this.shown = lanes;
     this.causes = page.lanes.causes;
     const ends = lanes.filter((lane) => lane.parts.length > 0);
-    this.whole = [d3.min(ends, (lane) => lane.parts[0][1]), d3.max(ends, (lane) => lane.parts[lane.parts.length - 1][2])];
+    this.whole = [d3.min(ends, (lane) => lane.parts[0][1]),
+        d3.max(ends, (lane) => lane.parts[lane.parts.length - 1][2])];
     this.view = [...this.whole];
     this.laneHeight = Math.max(7, Math.min(30, Math.floor(520 / lanes.length)));
     this.width = 0;
     this.drag = null;
     this.bisect = d3.bisector((part) => part[2]).right;
     this.command = command('');
-    this.canvas = canvasIn(this.heightOf(lanes), (context, width) => this.paint(context, width), {id: 'lanes-canvas', tabindex: '0', role: 'application',
+    this.canvas = canvasIn(this.heightOf(lanes), (context, width) => this.paint(context, width),
+        {id: 'lanes-canvas', tabindex: '0', role: 'application',
       'aria-label': `lanes of ${lanes.length} ranks. Plus and minus zoom, arrow keys move, 0 shows all.`});
     this.listen(this.canvas.canvas);
   }
   heightOf(lanes) { return LANE_MARGIN.top + Math.max(1, lanes.length) * this.laneHeight + 2; }
-  get scaleX() { return d3.scaleLinear().domain(this.view).range([LANE_MARGIN.left, Math.max(LANE_MARGIN.left + 1, this.width - LANE_MARGIN.right)]); }
+  get scaleX() { return d3.scaleLinear().domain(this.view)
+      .range([LANE_MARGIN.left, Math.max(LANE_MARGIN.left + 1, this.width - LANE_MARGIN.right)]); }
 
   paint(context, width) {
     this.width = width;
@@ -42,11 +46,13 @@ class Lanes {
       const y = LANE_MARGIN.top + r * this.laneHeight;
       context.fillStyle = cssColour('--muted');
       context.textAlign = 'right';
-      if (r % Math.ceil(14 / this.laneHeight) === 0) context.fillText(labelOf(lane), LANE_MARGIN.left - 6, y + this.laneHeight / 2);
+      if (r % Math.ceil(14 / this.laneHeight) === 0) context.fillText(labelOf(lane), LANE_MARGIN.left - 6,
+          y + this.laneHeight / 2);
       this.paintLane(context, lane, y, x, colours);
     });
     const [from, to] = this.view;
-    this.command.firstChild.textContent = `ranktap export ${page.run.path || 'RUN'} --format perfetto --window ${seconds(from)}:${seconds(to)} -o window.pftrace`;
+    this.command.firstChild.textContent = `ranktap export ${page.run.path ||
+        'RUN'} --format perfetto --window ${seconds(from)}:${seconds(to)} -o window.pftrace`;
   }
   // What is thinner than a pixel is painted once a pixel.
   paintLane(context, lane, y, x, colours) {
@@ -101,7 +107,8 @@ class Lanes {
     const chosen = inside.filter((rank) => first < rank.us.length);
     if (chosen.length === 0) return void this.showAll();
     const end = (rank) => Math.min(last, rank.us.length - 1);
-    this.show(d3.min(chosen, (rank) => rank.start_us[first]) * 1000, d3.max(chosen, (rank) => rank.start_us[end(rank)] + rank.us[end(rank)]) * 1000);
+    this.show(d3.min(chosen, (rank) => rank.start_us[first]) * 1000,
+        d3.max(chosen, (rank) => rank.start_us[end(rank)] + rank.us[end(rank)]) * 1000);
   }
 
   listen(canvas) {
@@ -111,7 +118,9 @@ class Lanes {
       this.zoom(event.deltaY + event.deltaX > 0 ? 1.25 : 0.8, this.scaleX.invert(event.offsetX));
     }, {passive: false});
     canvas.addEventListener('keydown', (event) => {
-      const keys = {'+': () => this.zoom(0.6), '=': () => this.zoom(0.6), '-': () => this.zoom(1.6), ArrowLeft: () => this.pan(-0.25), ArrowRight: () => this.pan(0.25), '0': () => this.showAll(), Escape: () => this.showAll()};
+      const keys = {'+': () => this.zoom(0.6), '=': () => this.zoom(0.6), '-': () => this.zoom(1.6),
+          ArrowLeft: () => this.pan(-0.25), ArrowRight: () => this.pan(0.25), '0': () => this.showAll(),
+          Escape: () => this.showAll()};
       if (!keys[event.key]) return;
       event.preventDefault();
       keys[event.key]();
@@ -124,7 +133,8 @@ class Lanes {
     canvas.addEventListener('pointercancel', () => { this.drag = null; });
     canvas.addEventListener('pointerleave', hideTip);
     canvas.addEventListener('dblclick', (event) => this.zoom(0.4, this.scaleX.invert(event.offsetX)));
-    canvas.addEventListener('pointermove', (event) => (this.drag === null ? this.tell(event) : this.dragTo(event.offsetX)));
+    canvas.addEventListener('pointermove',
+        (event) => (this.drag === null ? this.tell(event) : this.dragTo(event.offsetX)));
   }
   dragTo(x) {
     const {x: start, view} = this.drag;
@@ -137,7 +147,8 @@ class Lanes {
     const part = lane && lane.parts[this.bisect(lane.parts, time)];
     if (!part || part[1] > time) return void hideTip();
     const cause = this.causes[part[0]];
-    showTip(event.clientX, event.clientY, el('strong', {}, `${lane.name}: ${cause}`), el('br'), `at ${formatNs(time)}, for about ${formatNs(part[2] - part[1])}`, el('br'), CAUSE_MEANING[cause] || '');
+    showTip(event.clientX, event.clientY, el('strong', {}, `${lane.name}: ${cause}`), el('br'),
+        `at ${formatNs(time)}, for about ${formatNs(part[2] - part[1])}`, el('br'), CAUSE_MEANING[cause] || '');
   }
 }
 
@@ -145,16 +156,21 @@ const lanesSection = () => {
   const question = 'what each rank did, moment by moment';
   const all = page.lanes.ranks.map((rank) => ({...rank, parts: decodeLane(rank)}));
   if (all.every((lane) => lane.parts.length === 0)) {
-    return emptySection('lanes', 'Lanes', question, 'Nothing has a time. Record kernels with --level kernels, PyTorch on a CPU with --level full.');
+    return emptySection('lanes', 'Lanes', question,
+        'Nothing has a time. Record kernels with --level kernels, PyTorch on a CPU with --level full.');
   }
   const lanes = new Lanes(all);
   selection.onChange(() => lanes.select());
   const used = [...new Set(all.flatMap((lane) => lane.parts.map((part) => part[0])))].sort((a, b) => a - b);
   const buttons = el('div', {class: 'choice', role: 'group', 'aria-label': 'zoom'},
-    [['−', () => lanes.zoom(1.6), 'zoom out'], ['+', () => lanes.zoom(0.6), 'zoom in'], ['◀', () => lanes.pan(-0.25), 'earlier'], ['▶', () => lanes.pan(0.25), 'later'], ['all', () => lanes.showAll(), 'show all']].map(([text, act, label]) =>
+    [['−', () => lanes.zoom(1.6), 'zoom out'], ['+', () => lanes.zoom(0.6), 'zoom in'],
+        ['◀', () => lanes.pan(-0.25), 'earlier'], ['▶', () => lanes.pan(0.25), 'later'],
+        ['all', () => lanes.showAll(), 'show all']].map(([text, act, label]) =>
       el('button', {type: 'button', 'aria-label': label, onclick: act}, text)));
-  return section('lanes', 'Lanes', question, 'selection', el('div', {class: 'tools'}, buttons, legend(used.map((cause) => lanes.causes[cause]))), lanes.canvas.holder,
-    el('p', {class: 'hint'}, 'Drag to move, double-click or ctrl+wheel to zoom. This window in Perfetto: ', lanes.command));
+  return section('lanes', 'Lanes', question, 'selection',
+      el('div', {class: 'tools'}, buttons, legend(used.map((cause) => lanes.causes[cause]))), lanes.canvas.holder,
+    el('p', {class: 'hint'}, 'Drag to move, double-click or ctrl+wheel to zoom. This window in Perfetto: ',
+        lanes.command));
 };
 const formatTick = (ns, span) => {
   const [unit, size] = span >= 3e9 ? ['s', 1e9] : span >= 3e6 ? ['ms', 1e6] : span >= 3e3 ? ['µs', 1e3] : ['ns', 1];

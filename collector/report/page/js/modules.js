@@ -37,7 +37,9 @@ const icicle = (root, options) => {
       context.globalAlpha = 1;
     });
   };
-  const canvas = canvasIn(row * depth, paint, {tabindex: '0', role: 'application', 'aria-label': `${options.label}. Arrow keys move, Enter shows a part alone, Escape shows all.`});
+  const canvas = canvasIn(row * depth, paint,
+      {tabindex: '0', role: 'application',
+      'aria-label': `${options.label}. Arrow keys move, Enter shows a part alone, Escape shows all.`});
   const nodeAt = (event) => {
     const level = Math.floor(event.offsetY / row) + Math.max(0, focus.depth - 2);
     const x = focus.x0 + (event.offsetX / width) * (focus.x1 - focus.x0);
@@ -56,7 +58,8 @@ const icicle = (root, options) => {
   canvas.canvas.addEventListener('keydown', (event) => {
     const siblings = focus.parent ? focus.parent.children : [focus];
     const at = siblings.indexOf(focus);
-    const next = {ArrowDown: focus.children && focus.children[0], ArrowUp: focus.parent, ArrowLeft: siblings[at - 1], ArrowRight: siblings[at + 1], Escape: tree}[event.key];
+    const next = {ArrowDown: focus.children && focus.children[0], ArrowUp: focus.parent, ArrowLeft: siblings[at - 1],
+        ArrowRight: siblings[at + 1], Escape: tree}[event.key];
     if (!next) return;
     event.preventDefault();
     focus = next;
@@ -72,7 +75,8 @@ const hueOf = (name) => {
   for (let i = 0; i < name.length; ++i) hash = (hash * 31 + name.charCodeAt(i)) % 360;
   return hash;
 };
-const blueOf = (node) => `hsl(${203 + (hueOf(node.data.name) % 18)}, ${34 + (hueOf(node.data.name) % 5) * 4}%, ${34 + (node.depth % 4) * 5}%)`;
+const blueOf = (node) => `hsl(${203 + (hueOf(node.data.name) % 18)}, ${34 + (hueOf(node.data.name) % 5) * 4}%, ${34 +
+    (node.depth % 4) * 5}%)`;
 
 const moduleTree = (valueOf, names) => {
   const root = {name: 'model', path: '', children: new Map(), total: 0, row: null};
@@ -81,7 +85,8 @@ const moduleTree = (valueOf, names) => {
     let at = '';
     for (const part of path.split('.')) {
       at = at === '' ? part : `${at}.${part}`;
-      if (!node.children.has(part)) node.children.set(part, {name: part, path: at, children: new Map(), total: 0, row: null});
+      if (!node.children.has(part)) node.children.set(part,
+          {name: part, path: at, children: new Map(), total: 0, row: null});
       node = node.children.get(part);
     }
     node.total = valueOf(row) || 0;
@@ -101,7 +106,8 @@ const modulesSection = () => {
   const modules = tableOf('modules');
   const held = tableOf('memory-modules');
   const question = 'the forward pass, module by module; click one to see it alone';
-  if (modules.count === 0) return emptySection('modules', 'Modules', question, modules.notes[0] || 'No module ran: --level full records the modules of PyTorch.');
+  if (modules.count === 0) return emptySection('modules', 'Modules', question,
+      modules.notes[0] || 'No module ran: --level full records the modules of PyTorch.');
   const names = modules.rowsWhere(() => true).map((row) => [modules.at(row, 'module'), row]);
   const onDevice = modules.has('gpu_ns') && names.some(([, row]) => modules.at(row, 'gpu_ns') > 0);
   const measures = [['total_ns', 'time on the host']];
@@ -128,18 +134,26 @@ const modulesSection = () => {
     const {row, path, whole} = node.data;
     if (row === null) return [el('strong', {}, path || 'model')];
     if (measure === 'memory') return [el('strong', {}, path), el('br'), cell(held, row, 'bytes'), ' at the peak'];
-    return [el('strong', {}, path), el('br'), onDevice ? [cell(modules, row, 'gpu_ns'), ' on the GPU, '] : '', cell(modules, row, 'total_ns'), ' on the host', el('br'),
-      cell(modules, row, 'calls'), ' calls', modules.at(row, 'forward_flops') > 0 ? [', ', cell(modules, row, 'forward_flops'), ' FLOPs forward'] : '', whole > 0 ? '' : ''];
+    return [el('strong', {}, path), el('br'), onDevice ? [cell(modules, row, 'gpu_ns'), ' on the GPU, '] : '',
+        cell(modules, row, 'total_ns'), ' on the host', el('br'),
+      cell(modules, row, 'calls'), ' calls',
+          modules.at(row, 'forward_flops') > 0 ? [', ', cell(modules, row, 'forward_flops'), ' FLOPs forward'] : '',
+          whole > 0 ? '' : ''];
   };
   const picture = icicle(treeOf(), {label: 'modules', colour: blueOf, tell});
-  const table = dataTable(modules, {noun: 'modules', extra: selectionColumn(times, (row) => modules.at(row, 'module')), columns: ['module', 'calls', 'gpu_ns', 'total_ns', 'self_ns', 'mean_ns', 'forward_flops', 'backward_flops', 'ranks']});
+  const table = dataTable(modules,
+      {noun: 'modules', extra: selectionColumn(times, (row) => modules.at(row, 'module')),
+      columns: ['module', 'calls', 'gpu_ns', 'total_ns', 'self_ns', 'mean_ns', 'forward_flops', 'backward_flops',
+      'ranks']});
   followSelection(table);
-  const reach = el('p', {class: 'why', hidden: true}, 'Time on the host is of the selection, in the picture and the last column; all else is of the whole run.');
+  const reach = el('p', {class: 'why', hidden: true},
+      'Time on the host is of the selection, in the picture and the last column; all else is of the whole run.');
   selection.onChange(() => {
     reach.hidden = !selection.active;
     picture.replace(treeOf());
   });
-  return section('modules', 'Modules', question, 'selection', reach, el('div', {class: 'tools'}, choice('measure', measures, (picked) => {
+  return section('modules', 'Modules', question, 'selection', reach,
+      el('div', {class: 'tools'}, choice('measure', measures, (picked) => {
     measure = picked;
     picture.replace(treeOf());
   })), picture.holder, table.element);

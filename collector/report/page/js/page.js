@@ -1,9 +1,15 @@
 // Puts the page together, the first screen first.
-const runName = (run) => (run.command.length > 0 ? run.command.join(' ') : run.path.replace(/\/$/, '').split('/').pop() || 'run');
-const header = (title, subtitle) => el('header', {class: 'top'}, el('div', {class: 'brand'}, el('b', {}, 'ranktap'), el('span', {class: 'run', title: subtitle}, title)), el('nav', {'aria-label': 'sections'}));
-const banner = (simulated) => (simulated ? el('p', {class: 'banner', role: 'note'}, 'Simulated GPU: times mean nothing.') : null);
+const runName = (run) => (run.command.length > 0 ? run.command.join(' ')
+    : run.path.replace(/\/$/, '').split('/').pop() || 'run');
+const header = (title, subtitle) =>
+    el('header', {class: 'top'}, el('div', {class: 'brand'}, el('b', {}, 'ranktap'),
+    el('span', {class: 'run', title: subtitle}, title)), el('nav', {'aria-label': 'sections'}));
+const banner = (simulated) => (simulated
+    ? el('p', {class: 'banner', role: 'note'}, 'Simulated GPU: times mean nothing.') : null);
 
-const makers = [figuresSection, waterfallSection, heatmapSection, waitsSection, lanesSection, commSection, memorySection, modulesSection, rooflineSection, kernelsSection, opsSection, insightsSection, flameSection, environmentSection];
+const makers = [figuresSection, waterfallSection, heatmapSection, waitsSection, lanesSection, commSection,
+    memorySection, modulesSection, rooflineSection, kernelsSection, opsSection, insightsSection, flameSection,
+    environmentSection];
 // A picture that fails takes no other with it.
 const made = (maker) => {
   try {
@@ -27,11 +33,16 @@ const start = () => {
     main.append(...[banner(page.run.simulated)].filter(Boolean), verdictSection(), ...makers.map(made));
   }
   const links = page.links || {};
-  if (links.perfetto) top.firstChild.append(el('span', {class: 'links'}, links.runs ? el('a', {href: links.runs}, 'all runs') : null, el('a', {href: links.perfetto}, 'open in Perfetto')));
+  if (links.perfetto) top.firstChild.append(el('span', {class: 'links'},
+      links.runs ? el('a', {href: links.runs}, 'all runs') : null,
+      el('a', {href: links.perfetto}, 'open in Perfetto')));
   top.lastChild.append(...sections.map(({id, title: text}) => el('a', {href: `#${id}`}, text)));
-  main.append(el('footer', {}, 'Made by ranktap. This file holds all of its data and reaches no network. Numbers are those of ', el('code', {}, 'ranktap report RUN NAME --format json'), '.'));
+  main.append(el('footer', {},
+    'Made by ranktap. This file holds all of its data and reaches no network. Numbers are those of ',
+    el('code', {}, 'ranktap report RUN NAME --format json'), '.'));
   addEventListener('keydown', (event) => { if (event.key === 'Escape') hideTip(); });
   addEventListener('beforeprint', () => repaints.forEach((paint) => paint()));
-  requestAnimationFrame(() => requestAnimationFrame(() => { document.documentElement.dataset.ready = performance.now().toFixed(0); }));
+  requestAnimationFrame(() => requestAnimationFrame(() => { document.documentElement.dataset.ready = performance.now()
+      .toFixed(0); }));
 };
 start();

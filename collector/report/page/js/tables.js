@@ -31,7 +31,9 @@ const dataTable = (table, options = {}) => {
     shown.textContent = cut(short, 70);
     shown.classList.remove('long');
     // Many kernels differ in their template arguments alone.
-    return el('td', {class: 'text'}, shown, short === value ? null : el('span', {class: 'rest', title: value}, value.slice(value.indexOf(short.slice(-12)) + 12, 400)));
+    return el('td', {class: 'text'}, shown,
+        short === value ? null : el('span', {class: 'rest', title: value},
+        value.slice(value.indexOf(short.slice(-12)) + 12, 400)));
   }), extra.map((column) => el('td', {class: 'extra'}, column.value(row)[1])));
 
   const draw = () => {
@@ -41,27 +43,34 @@ const dataTable = (table, options = {}) => {
     rows.sort(compare);
     const shown = state.more ? rows.slice(0, 1000) : rows.slice(0, ROWS_AT_FIRST);
     body.replaceChildren(...shown.map(rowOf));
-    const whole = table.raw.rows > table.count ? ` of the first ${table.count.toLocaleString('en')} of ${table.raw.rows.toLocaleString('en')}` : '';
+    const whole = table.raw.rows > table.count
+        ? ` of the first ${table.count.toLocaleString('en')} of ${table.raw.rows.toLocaleString('en')}` : '';
     count.textContent = `${rows.length.toLocaleString('en')} ${rows.length === 1 ? 'row' : 'rows'}${whole}`;
     more.hidden = rows.length <= ROWS_AT_FIRST;
     more.textContent = state.more ? 'show fewer' : `show ${Math.min(rows.length, 1000) - ROWS_AT_FIRST} more`;
     for (const head of heads) {
-      head.setAttribute('aria-sort', head.dataset.column === state.sort ? (state.down ? 'descending' : 'ascending') : 'none');
+      head.setAttribute('aria-sort',
+          head.dataset.column === state.sort ? (state.down ? 'descending' : 'ascending') : 'none');
     }
   };
-  const headOf = (name, text) => el('th', {scope: 'col', class: text ? 'text' : null, 'data-column': name, 'aria-sort': 'none'},
+  const headOf = (name, text) =>
+      el('th', {scope: 'col', class: text ? 'text' : null, 'data-column': name, 'aria-sort': 'none'},
     el('button', {type: 'button', onclick: () => {
       state.down = state.sort === name ? !state.down : !text;
       state.sort = name;
       draw();
     }}, headingOf(name)));
-  const heads = [...columns.map((column) => headOf(column, isText(column))), ...extra.map((column) => headOf(column.name, false))];
-  const search = el('input', {type: 'search', placeholder: `search ${options.noun || 'rows'}`, 'aria-label': `search ${options.noun || 'rows'}`,
+  const heads = [...columns.map((column) => headOf(column, isText(column))),
+      ...extra.map((column) => headOf(column.name, false))];
+  const search = el('input', {type: 'search', placeholder: `search ${options.noun || 'rows'}`,
+      'aria-label': `search ${options.noun || 'rows'}`,
     oninput: (event) => { state.text = event.target.value; draw(); }});
   const element = el('div', {class: 'table'},
-    el('div', {class: 'tools'}, table.count > ROWS_AT_FIRST || options.search ? search : null, options.tools || null, count),
+    el('div', {class: 'tools'}, table.count > ROWS_AT_FIRST || options.search ? search : null, options.tools || null,
+        count),
     el('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': table.title},
-      el('table', {}, el('thead', {}, el('tr', {}, heads)), body)), more, options.notes === false ? null : notesOf(table));
+      el('table', {}, el('thead', {}, el('tr', {}, heads)), body)), more,
+          options.notes === false ? null : notesOf(table));
   draw();
   return {element, redraw: draw, accept: (accepts) => { state.accepts = accepts; draw(); }};
 };

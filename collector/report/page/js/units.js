@@ -19,7 +19,8 @@ const formatNs = (ns) => {
 };
 const formatBytes = (bytes) => scaled(bytes, ['B', 'KiB', 'MiB', 'GiB', 'TiB'], 1024);
 const formatFlops = (flops) => scaled(flops, ['', 'k', 'M', 'G', 'T', 'P', 'E'], 1000).trim();
-const formatPercent = (percent) => `${Math.abs(percent) < 10 && percent !== 0 ? percent.toFixed(2) : percent.toFixed(1)} %`;
+const formatPercent = (percent) =>
+    `${Math.abs(percent) < 10 && percent !== 0 ? percent.toFixed(2) : percent.toFixed(1)} %`;
 const formatCount = (count) => {
   if (!Number.isInteger(count)) {
     const size = Math.abs(count);
@@ -42,20 +43,21 @@ const formatValue = (value, unit) => {
 
 // "step_p95_ns" is "step p95".
 const UNIT_WORDS = {ns: '', bytes: '', percent: ' %', gb_per_s: ' GB/s'};
-const headingOf = (column) => column.replace(/^percent_of/, '%_of').replace(/(^|_)(ns|bytes|percent|gb_per_s)$/, (all, before, unit) => UNIT_WORDS[unit])
+const headingOf = (column) => column.replace(/^percent_of/, '%_of')
+    .replace(/(^|_)(ns|bytes|percent|gb_per_s)$/, (all, before, unit) => UNIT_WORDS[unit])
   .replace('flops_per_second', 'FLOP/s').replace(/_/g, ' ').trim() || column;
 
 // Of kernels: without return type, template arguments and parameters.
 const shortName = (name) => {
-  let text = name;
   let depth = 0;
   let out = '';
-  for (const char of text) {
+  for (const char of name) {
     if (char === '<') ++depth;
     if (depth === 0) out += char;
     if (char === '>' && depth > 0) --depth;
   }
-  out = out.replace(/\(anonymous namespace\)/g, '{anonymous}').replace(/\(.*$/, '').replace(/^(void|auto|int) /, '').trim();
+  out = out.replace(/\(anonymous namespace\)/g, '{anonymous}').replace(/\(.*$/, '').replace(/^(void|auto|int) /, '')
+      .trim();
   return out.length > 3 ? out : name;
 };
 // Beside a row of a picture: "rank 3", or how a file begins.

@@ -4,22 +4,28 @@ const nextActions = () => {
   const rows = insights.rowsWhere((row) => insights.at(row, 'advice')).slice(0, 3);
   if (rows.length === 0) {
     const notes = tableOf('verdict').notes.slice(0, 3);
-    return notes.length === 0 ? null : el('ol', {class: 'actions'}, notes.map((note) => el('li', {}, el('p', {}, note))));
+    return notes.length === 0 ? null
+        : el('ol', {class: 'actions'}, notes.map((note) => el('li', {}, el('p', {}, note))));
   }
   return el('ol', {class: 'actions'}, rows.map((row) => el('li', {},
     el('p', {class: 'advice'}, cell(insights, row, 'advice')),
     el('p', {class: 'why'}, el('a', {href: `#insight-${row}`}, insights.at(row, 'rule')),
-      insights.at(row, 'saving_ns') === null ? null : [' saves up to ', cell(insights, row, 'saving_ns'), ' a step']))));
+      insights.at(row, 'saving_ns') === null ? null
+          : [' saves up to ', cell(insights, row, 'saving_ns'), ' a step']))));
 };
 
-const trustLine = (state, ...content) => el('li', {class: state}, el('span', {class: 'mark', 'aria-hidden': 'true'}, state === 'good' ? '✓' : state === 'bad' ? '!' : 'i'),
+const trustLine = (state, ...content) =>
+    el('li', {class: state}, el('span', {class: 'mark', 'aria-hidden': 'true'},
+    state === 'good' ? '✓' : state === 'bad' ? '!' : 'i'),
   el('span', {}, content));
 
 const lossLine = () => {
   const losses = tableOf('losses');
   if (losses.count === 0) return trustLine('good', 'No event was declared lost.');
   const rows = losses.rowsWhere(() => true).slice(0, 3);
-  return trustLine('bad', 'Events are missing: ', rows.flatMap((row, i) => [i > 0 ? ', ' : '', cell(losses, row, 'events'), ` (${losses.at(row, 'reason')}${losses.at(row, 'rank') === null ? '' : `, rank ${losses.at(row, 'rank')}`})`]),
+  return trustLine('bad', 'Events are missing: ',
+      rows.flatMap((row, i) => [i > 0 ? ', ' : '', cell(losses, row, 'events'),
+      ` (${losses.at(row, 'reason')}${losses.at(row, 'rank') === null ? '' : `, rank ${losses.at(row, 'rank')}`})`]),
     losses.count > 3 ? ` and ${losses.count - 3} more kinds.` : '.');
 };
 const gapLine = () => {
@@ -29,28 +35,37 @@ const gapLine = () => {
   const timed = gaps.rowsWhere((row) => gaps.at(row, 'duration_ns') !== null);
   if (timed.length === 0) return trustLine('note', `Capture was off ${often}, to the end (${gaps.at(0, 'reason')}).`);
   const longest = timed.reduce((a, b) => (gaps.at(a, 'duration_ns') >= gaps.at(b, 'duration_ns') ? a : b));
-  return trustLine('note', `Capture was off ${often}; for `, cell(gaps, longest, 'duration_ns'), ` at the longest (${gaps.at(longest, 'reason')}).`);
+  return trustLine('note', `Capture was off ${often}; for `, cell(gaps, longest, 'duration_ns'),
+      ` at the longest (${gaps.at(longest, 'reason')}).`);
 };
 const costLine = () => {
   const cost = tableOf('cost');
   const rows = cost.rowsWhere((row) => cost.at(row, 'hooks_percent') !== null);
-  if (page.run.traces.every((trace) => !trace.ours)) return trustLine('note', 'What recording cost is not known: another tool recorded this.');
+  if (page.run.traces.every((trace) => !trace.ours)) return trustLine('note',
+      'What recording cost is not known: another tool recorded this.');
   if (rows.length === 0) {
     const own = cost.rowsWhere((row) => cost.at(row, 'own_cpu_percent') !== null);
     if (own.length === 0) return trustLine('note', 'What recording cost was not measured.');
     const busiest = own.reduce((a, b) => (cost.at(a, 'own_cpu_percent') >= cost.at(b, 'own_cpu_percent') ? a : b));
-    return trustLine('good', 'ranktap’s own threads took ', cell(cost, busiest, 'own_cpu_percent'), ' of a rank’s time at most; too few hooks ran to measure them.');
+    return trustLine('good', 'ranktap’s own threads took ', cell(cost, busiest, 'own_cpu_percent'),
+        ' of a rank’s time at most; too few hooks ran to measure them.');
   }
   const most = rows.reduce((a, b) => (cost.at(a, 'hooks_percent') >= cost.at(b, 'hooks_percent') ? a : b));
-  return trustLine(cost.at(most, 'hooks_percent') > 5 ? 'bad' : 'good', 'ranktap cost the program ', cell(cost, most, 'hooks_percent'),
+  return trustLine(cost.at(most, 'hooks_percent') > 5 ? 'bad' : 'good', 'ranktap cost the program ',
+      cell(cost, most, 'hooks_percent'),
     cost.at(most, 'rank') === null ? ' of its time at most.' : ` of its time at most (rank ${cost.at(most, 'rank')}).`);
 };
 const rankLine = () => {
   const ranks = tableOf('ranks');
-  const broken = ranks.rowsWhere((row) => ranks.at(row, 'status') && !/^closed/.test(ranks.at(row, 'status')) && page.run.traces[row] && page.run.traces[row].ours);
-  if (page.run.traces.every((trace) => !trace.ours)) return trustLine('note', ranks.raw.rows === 1 ? 'One rank, recorded by another tool.' : `${ranks.raw.rows} ranks, recorded by another tool.`);
-  if (broken.length === 0) return trustLine('good', `${ranks.raw.rows === 1 ? 'The only rank' : `All ${ranks.raw.rows} traced ranks`} ended well.`);
-  return trustLine('bad', broken.slice(0, 4).map((row) => `Rank ${ranks.at(row, 'rank')}: ${ranks.at(row, 'status')}. `));
+  const broken = ranks.rowsWhere((row) => ranks.at(row, 'status') && !/^closed/.test(ranks.at(row, 'status')) &&
+      page.run.traces[row] && page.run.traces[row].ours);
+  if (page.run.traces.every((trace) => !trace.ours)) return trustLine('note',
+      ranks.raw.rows === 1 ? 'One rank, recorded by another tool.'
+      : `${ranks.raw.rows} ranks, recorded by another tool.`);
+  if (broken.length === 0) return trustLine('good',
+      `${ranks.raw.rows === 1 ? 'The only rank' : `All ${ranks.raw.rows} traced ranks`} ended well.`);
+  return trustLine('bad', broken.slice(0, 4)
+      .map((row) => `Rank ${ranks.at(row, 'rank')}: ${ranks.at(row, 'status')}. `));
 };
 const trustList = () => el('ul', {class: 'trust'},
   page.run.simulated ? trustLine('bad', 'The GPU is simulated: times mean nothing.') : null,

@@ -1,16 +1,19 @@
 // Who waits for whom: the ranks that hold up the others, and a matrix of all pairs.
 const pairMatrix = (measure, options) => {
   const pairs = tableOf('rank-pairs');
-  const names = [...new Set(pairs.rowsWhere(() => true).flatMap((row) => [pairs.at(row, 'rank'), pairs.at(row, 'other_rank')]))].sort((a, b) => a - b);
+  const names = [...new Set(pairs.rowsWhere(() => true)
+      .flatMap((row) => [pairs.at(row, 'rank'), pairs.at(row, 'other_rank')]))].sort((a, b) => a - b);
   const place = new Map(names.map((name, i) => [name, i]));
   const byPlace = new Map();
-  for (const row of pairs.rowsWhere(() => true)) byPlace.set(place.get(pairs.at(row, 'rank')) * names.length + place.get(pairs.at(row, 'other_rank')), row);
+  for (const row of pairs.rowsWhere(() => true)) byPlace.set(place.get(pairs.at(row, 'rank')) * names.length +
+      place.get(pairs.at(row, 'other_rank')), row);
   const most = d3.max([...byPlace.values()], (row) => pairs.at(row, measure)) || 1;
   const margin = {left: 46, top: 28};
   const size = Math.max(4, Math.min(40, Math.floor(300 / names.length)));
   const height = margin.top + size * names.length + 4;
   // Pairs without a rank of the selection are dimmed.
-  const isSelected = names.map((name) => page.steps.findIndex((of) => of.rank === name)).map((row) => () => row < 0 || selection.hasRank(row));
+  const isSelected = names.map((name) => page.steps.findIndex((of) => of.rank === name))
+      .map((row) => () => row < 0 || selection.hasRank(row));
   const paint = (context) => {
     const paper = cssColour('--sunken');
     const ink = d3.interpolateRgb(paper, cssColour(options.colour));
@@ -57,7 +60,8 @@ const pairMatrix = (measure, options) => {
 const waitsSection = () => {
   const stragglers = tableOf('stragglers');
   const question = 'a rank that comes last to a collective holds up the others';
-  if (stragglers.count === 0) return emptySection('waits', 'Who waits for whom', question, stragglers.notes[0] || 'No collective with two traced ranks.');
+  if (stragglers.count === 0) return emptySection('waits', 'Who waits for whom', question,
+      stragglers.notes[0] || 'No collective with two traced ranks.');
   const most = stragglers.at(0, 'caused_wait_ns') || 1;
   const bars = el('tbody');
   const draw = () => bars.replaceChildren(...stragglers.rowsWhere(() => true).slice(0, 16).map((row) => {
@@ -65,19 +69,28 @@ const waitsSection = () => {
     const place = page.steps.findIndex((of) => of.rank === rank);
     return el('tr', {class: selection.active && place >= 0 && !selection.hasRank(place) ? 'dim' : null},
       el('th', {scope: 'row', class: 'text'}, 'rank ', cell(stragglers, row, 'rank')),
-      el('td', {class: 'bar'}, el('span', {style: {width: `${(100 * stragglers.at(row, 'caused_wait_ns')) / most}%`, background: 'var(--cause-exposed-wait)'}})),
+      el('td', {class: 'bar'}, el('span',
+          {style: {width: `${(100 * stragglers.at(row, 'caused_wait_ns')) / most}%`,
+          background: 'var(--cause-exposed-wait)'}})),
       el('td', {}, cell(stragglers, row, 'caused_wait_ns')), el('td', {}, cell(stragglers, row, 'step_percent')),
       el('td', {}, cell(stragglers, row, 'last_arrivals'), ' of ', cell(stragglers, row, 'collectives')),
       el('td', {class: 'text'}, cell(stragglers, row, 'kind')),
-      el('td', {class: 'text'}, stragglers.at(row, 'cause') === null ? '' : [cell(stragglers, row, 'cause'), ' +', cell(stragglers, row, 'excess_ns')]));
+      el('td', {class: 'text'}, stragglers.at(row, 'cause') === null ? ''
+          : [cell(stragglers, row, 'cause'), ' +', cell(stragglers, row, 'excess_ns')]));
   }));
   selection.onChange(draw);
   draw();
-  const tell = (pairs, row) => [el('strong', {}, 'rank ', cell(pairs, row, 'rank'), ' waits for rank ', cell(pairs, row, 'other_rank')), el('br'),
-    cell(pairs, row, 'wait_ns'), ' in ', cell(pairs, row, 'waits'), ' of ', cell(pairs, row, 'collectives'), ' collectives'];
+  const tell = (pairs, row) => [el('strong', {}, 'rank ', cell(pairs, row, 'rank'), ' waits for rank ',
+      cell(pairs, row, 'other_rank')), el('br'),
+    cell(pairs, row, 'wait_ns'), ' in ', cell(pairs, row, 'waits'), ' of ', cell(pairs, row, 'collectives'),
+        ' collectives'];
   return section('waits', 'Who waits for whom', question, null, el('div', {class: 'columns wide-left'},
-    el('div', {class: 'scroll'}, el('table', {}, el('thead', {}, el('tr', {}, ['rank', '', 'others wait', 'of a step', 'comes last', 'kind', 'because of'].map((text, i) =>
+    el('div', {class: 'scroll'}, el('table', {},
+        el('thead', {}, el('tr', {}, ['rank', '', 'others wait', 'of a step', 'comes last', 'kind',
+        'because of'].map((text, i) =>
       el('th', {scope: 'col', class: i === 0 || i > 4 ? 'text' : null}, text)))), bars)),
-    hasTable('rank-pairs') ? pairMatrix('wait_ns', {colour: '--cause-exposed-wait', label: 'who waits for whom', caption: 'the rank of a row waits for the rank of a column', tell}) : null),
+    hasTable('rank-pairs') ? pairMatrix('wait_ns',
+        {colour: '--cause-exposed-wait', label: 'who waits for whom',
+        caption: 'the rank of a row waits for the rank of a column', tell}) : null),
   notesOf(stragglers));
 };
