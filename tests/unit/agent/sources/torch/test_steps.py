@@ -1,0 +1,252 @@
+"""steps.py, schedule.py, phases.py: when a step ends, which are recorded, what has a range."""
+import sys
+import types
+import unittest
+from unittest import mock
+
+from fake_agent import Agent, Sources
+
+
+class Optimizer:
+    """What a program's optimizer is to us: something that can be referenced weakly."""
+
+
+class Process:
+    def __init__(self, agent, records=True):
+        self.state = records
+        self.domains = {name: agent.domain(name) for name in (agent.PHASE_DOMAIN, agent.STEP_DOMAIN)}
+
+    def records(self):
+        return self.state
+
+
+class StepsTest(unittest.TestCase):
+    def make(self, records=True, on_step=(), **answers):
+        self.closed = 0
+        self.agent = Agent(**{'ends_step': 1, 'close_step': self._close, **answers})
+        sources = Sources(self.agent)
+        module = sources.load('steps')
+        self.modules = mock.Mock()
+        self.first, self.before = mock.Mock(), mock.Mock()
+        self.steps = module.Steps(Process(self.agent, records), self.modules, module.Optimizers(), on_step, self.first,
+                                  self.before, lambda number: (number + 8, {}, None, {}))
+        self.steps.begin()
+        self.agent.told.clear()
+
+    def _close(self):
+        self.closed += 1
+        return self.closed - 1
+
+    def step(self, *optimizers):
+        for optimizer in optimizers:
+            self.steps._before(optimizer)
+            self.steps._after(optimizer)
+
+    def opened(self):
+        return [number for _, number in self.agent.calls('open_step')]
+
+    def test_a_step_of_the_only_optimizer_ends_a_step(self):
+        self.make()
+        optimizer = Optimizer()
+        self.step(optimizer)
+        self.step(optimizer)
+        self.assertEqual(self.opened(), [1, 2])
+
+    def test_of_two_optimizers_the_one_that_came_last_ends_the_step(self):
+        self.make()
+        generator, critic = Optimizer(), Optimizer()
+        self.step(generator, critic)  # either is the last that is known, so this counts twice
+        self.assertEqual(self.opened(), [1, 2])
+        self.step(generator)
+        self.assertEqual(self.opened(), [1, 2])
+        self.step(critic)
+        self.assertEqual(self.opened(), [1, 2, 3])
+
+    def test_an_optimizer_without_a_forward_before_it_ends_no_step(self):
+        self.make(ends_step=0)
+        self.step(Optimizer())
+        self.assertEqual(self.opened(), [])
+
+    def test_steps_that_the_agent_took_alone_are_counted(self):
+        self.make(skipped_steps=5)
+        self.step(Optimizer())
+        self.assertEqual(self.opened(), [6])
+
+    def test_a_process_that_does_not_record_is_told_nothing(self):
+        self.make(records=False)
+        self.step(Optimizer())
+        self.assertEqual(self.agent.told, [])
+
+    def test_the_optimizers_work_is_a_range_of_its_phase(self):
+        self.make()
+        self.step(Optimizer())
+        phase, name = self.agent.texts[self.agent.PHASE_DOMAIN], self.agent.texts['optimizer']
+        self.assertEqual(self.agent.calls('push', 'pop'), [('push', phase, name), ('pop', phase)])
+
+    def test_a_listener_that_raises_is_counted_and_the_others_are_called(self):
+        seen = []
+
+        def fails(_):
+            raise RuntimeError('ours')
+
+        self.make(on_step=[fails, seen.append])
+        self.step(Optimizer())
+        self.assertEqual(seen, [1])
+        self.assertEqual(self.opened(), [1])
+        self.assertEqual(len(self.agent.calls('contained')), 1)
+        self.assertIn("RuntimeError('ours')", self.agent.calls('contained')[0][1])
+
+    def test_modules_sleep_while_nothing_is_captured_and_wake_afterwards(self):
+        self.make(capturing=0)
+        optimizer = Optimizer()
+        self.step(optimizer)
+        self.modules.sleep.assert_called_once()
+        self.agent.answers['capturing'] = 1
+        self.step(optimizer)
+        self.modules.wake.assert_called_once()
+
+    def test_modules_do_not_sleep_once_an_optimizer_stepped_without_a_forward(self):
+        self.make(capturing=0, ends_step=0)
+        self.step(Optimizer())
+        self.modules.sleep.assert_not_called()
+
+    def test_plain_steps_are_left_to_the_agent_only_while_it_captures(self):
+        self.make()
+        self.step(Optimizer())
+        self.assertEqual(self.agent.calls('plain_steps'), [('plain_steps', 9, {}, None, {})])
+        self.make(capturing=0)
+        self.step(Optimizer())
+        self.assertEqual(self.agent.calls('plain_steps'), [])
+
+    def test_the_first_optimizer_is_announced_once(self):
+        self.make()
+        optimizer = Optimizer()
+        self.step(optimizer, optimizer)
+        self.first.assert_called_once()
+        self.assertEqual(self.before.call_count, 2)
+
+    def install(self, **hooks):
+        optim = types.ModuleType('made_up.optim')
+        optimizer = type('Optimizer', (), {'__module__': 'made_up.optim'})
+        vars(optim).update(hooks)
+        with mock.patch.dict(sys.modules, {'made_up.optim': optim}):
+            self.steps.install(types.SimpleNamespace(optim=types.SimpleNamespace(Optimizer=optimizer)))
+
+    def test_a_pytorch_without_global_hooks_has_a_note_instead_of_steps(self):
+        self.make()
+        self.install()
+        self.assertEqual([name for name, *_ in self.agent.told], ['note'])
+
+    def test_the_agents_own_hooks_are_taken_where_it_has_them(self):
+        for has_own in (1, 0):
+            self.make(on_steps=has_own)
+            hooks = []
+            self.install(register_optimizer_step_pre_hook=hooks.append, register_optimizer_step_post_hook=hooks.append)
+            for hook in hooks:
+                hook(Optimizer(), (), {})
+            self.assertEqual(len(self.agent.calls('before_step', 'after_step')), 2 * has_own)
+            self.assertEqual(self.opened(), [] if has_own else [1])
+
+
+class ScheduleTest(unittest.TestCase):
+    def setUp(self):
+        self.module = Sources(Agent()).load('schedule')
+
+    def actions(self, text, steps):
+        schedule = self.module.Schedule.parse(text)
+        return ''.join('.wrS'[schedule.action(step)] for step in range(steps))
+
+    def test_without_a_text_the_third_step_is_recorded(self):
+        self.assertEqual(self.actions('', 8), '.wS.....')
+        self.assertEqual(self.actions(None, 8), '.wS.....')
+
+    def test_a_cycle_is_wait_warmup_active_and_the_last_of_it_saves(self):
+        self.assertEqual(self.actions('wait=1,warmup=1,active=2', 9), '.wrS.wrS.')
+
+    def test_repeat_bounds_the_cycles_and_zero_does_not(self):
+        self.assertEqual(self.actions('active=1,wait=1,repeat=2', 8), '.S.S....')
+        self.assertEqual(self.actions('active=1,wait=1,repeat=0', 8), '.S.S.S.S')
+
+    def test_skip_first_delays_and_skip_first_wait_drops_the_first_wait(self):
+        self.assertEqual(self.actions('skip-first=2,wait=2,active=1', 9), '....S..S.')
+        self.assertEqual(self.actions('skip_first=2,wait=2,active=1,skip_first_wait=1', 9), '..S..S..S')
+
+    def test_a_text_that_is_no_schedule_is_refused_with_the_part_that_is_wrong(self):
+        for text, wrong in (('wait', "'wait'"), ('wait=x', "'wait=x'"), ('often=1', "'often=1'"), ('wait=-1', "'wait=-1'")):
+            with self.subTest(text=text), self.assertRaisesRegex(ValueError, wrong):
+                self.module.Schedule.parse(text)
+        with self.assertRaisesRegex(ValueError, 'active is at least 1'):
+            self.module.Schedule.parse('active=0')
+
+
+class Tensor:
+    def __init__(self, grad_fn=None):
+        self.grad_fn = grad_fn
+
+
+class PhasesTest(unittest.TestCase):
+    def setUp(self):
+        self.agent = Agent()
+        self.phases = Sources(self.agent).load('phases')
+        self.process = Process(self.agent)
+        self.phase = self.agent.texts[self.agent.PHASE_DOMAIN]
+        self.engine = mock.Mock()
+        self.torch = types.SimpleNamespace(Tensor=Tensor, autograd=types.SimpleNamespace(
+            Variable=types.SimpleNamespace(_execution_engine=self.engine)))
+
+    def backward(self):
+        backward = self.phases.Backward(self.torch, self.process)
+        backward.begin()
+        return backward
+
+    def test_what_runs_autograds_engine_is_replaced_where_this_pytorch_has_its_name(self):
+        self.torch.autograd._engine_run_backward = original = object()
+        ours = object()
+        self.agent.answers['backward_call'] = lambda *_: ours
+        backward = self.backward()
+        self.assertIs(self.torch.autograd._engine_run_backward, ours)
+        self.assertIs(self.agent.calls('backward_call')[0][1], original)
+        node = mock.Mock()
+        backward.watch(Tensor(node))
+        node.register_prehook.assert_not_called()
+
+    def test_without_it_the_range_reaches_from_the_first_node_to_the_end_of_the_engines_work(self):
+        self.agent.answers['open'] = 77
+        node = mock.Mock()
+        self.backward().watch({'loss': [None, Tensor(node)]})
+        hook = node.register_prehook.call_args[0][0]
+        hook(None)
+        hook(None)  # of another output of the same backward
+        self.assertEqual(self.agent.calls('open', 'close'), [('open', self.phase, self.agent.texts['backward'], 0)])
+        self.engine.queue_callback.call_args[0][0]()
+        self.assertEqual(self.agent.calls('close'), [('close', 77)])
+
+    def test_an_output_without_a_graph_has_no_hook(self):
+        self.backward().watch([Tensor(), 3, [[[Tensor(mock.Mock())]]]])  # too deep to be looked for
+        self.assertEqual(self.agent.calls('open', 'contained'), [])
+
+    def data(self):
+        class Iterator:
+            def __next__(self):
+                raise StopIteration
+
+        module = types.SimpleNamespace(_BaseDataLoaderIter=Iterator)
+        with mock.patch.dict(sys.modules, {'torch.utils.data.dataloader': module}):
+            self.phases.Data(self.process).begin()
+        return Iterator()
+
+    def test_waiting_for_a_batch_is_a_range_that_ends_also_where_the_loader_does(self):
+        with self.assertRaises(StopIteration):
+            next(self.data())
+        self.assertEqual(self.agent.calls('push', 'pop'),
+                         [('push', self.phase, self.agent.texts['data']), ('pop', self.phase)])
+
+    def test_a_process_that_does_not_record_only_has_its_batches(self):
+        self.process.state = None
+        with self.assertRaises(StopIteration):
+            next(self.data())
+        self.assertEqual(self.agent.calls('push', 'pop'), [])
+
+
+if __name__ == '__main__':
+    unittest.main()
