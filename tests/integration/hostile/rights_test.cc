@@ -64,7 +64,7 @@ std::vector<Case> Cases() {
   add("ambient", {"libc", "syscall", "dlsym"});
   add("landlock", {"syscall", "dlsym"});
   for (const char* call : {"ids", "groups", "fsids", "unshare-vm", "unshare-sighand",
-                           "unshare-thread", "setns-user", "setns-mnt", "setns-time"}) {
+                           "unshare-thread", "setns-user", "setns-mnt", "setns-time", "thread"}) {
     add(call, {"libc", "syscall"});
   }
   cases.push_back({"capset_with_cuda", OnTheStandIn(Rights("capset", "libc"))});
