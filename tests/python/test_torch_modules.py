@@ -43,6 +43,16 @@ class TrainingTest(harness.TracedTest):
             self.assertGreaterEqual(sum(row[part] for part in parts), row['total_ns'])
             self.assertLess(row['forward_ns'] + row['optimizer_ns'] + row['other_ns'], row['total_ns'])
 
+    def test_the_call_is_named_as_pytorchs_own(self):
+        command = [harness.TORCH_PYTHON, '-c', '''
+import torch
+print(torch.nn.Module.__call__.__name__, torch.nn.Module.__call__.__qualname__)
+torch.nn.Linear(1, 1)(torch.ones(1))''']
+        bare = self.run_bare(command)
+        traced, run = self.run_traced(command, ['--level', 'full'])
+        self.assert_same_to_the_user(bare, traced)
+        self.assertEqual([row['module'] for row in self.report(run, 'modules')], ['Linear'])
+
     def test_a_forward_that_raises_ends_its_ranges_and_the_exception_is_the_programs(self):
         run = self.trace('--fail')
         calls = self.calls(run)

@@ -100,6 +100,17 @@ PyObject* CallModule(PyObject* self, PyObject* const* arguments, intptr_t count,
   return result;
 }
 
+// Programs print what PyTorch's own is called, `_wrapped_call_impl`. The name is kept for good.
+const char* NameOfFunction(PyObject* function) {
+  if (g_python.PyObject_GetAttrString == nullptr) return "__call__";
+  PyObject* const name = g_python.PyObject_GetAttrString(function, "__name__");
+  intptr_t size = 0;
+  const char* const text =
+      name == nullptr ? nullptr : g_python.PyUnicode_AsUTF8AndSize(name, &size);
+  if (text == nullptr) g_python.PyErr_Clear();
+  return text == nullptr ? "__call__" : text;
+}
+
 constinit thread_local SteppedModule t_stepped;
 
 }  // namespace
@@ -143,7 +154,7 @@ PyObject* MakeModuleCall(PyObject* type, PyObject* original, PyObject* first_see
   g_call.original = original;
   g_call.first_seen = first_seen;
   g_call.root_done = root_done;
-  static PyMethodDef method = {"__call__", reinterpret_cast<void*>(&CallModule),
+  static PyMethodDef method = {NameOfFunction(original), reinterpret_cast<void*>(&CallModule),
                                kMethFastcall | kMethKeywords, nullptr};
   PyObject* const descriptor = g_python.PyDescr_NewMethod(type, &method);
   if (descriptor == nullptr) g_python.PyErr_Clear();
