@@ -303,6 +303,7 @@ const char* StartSender(Running& running) {
                                .hello = hello,
                                .spool = SpoolOf(running),
                                .on_level = OnLevelOrder,
+                               .on_cupti_trial = TellCuptiTrial,
                                .on_beat = RefreshNcclRank,
                                .goes_on = SenderGoesOn,
                                .add_cost = AddCost});

@@ -206,6 +206,20 @@ std::optional<uint64_t> DecodeAck(std::span<const std::byte> payload) {
   return frames;
 }
 
+proto::TrialOutcome DecodeCuptiTrialResult(std::span<const std::byte> payload) {
+  auto outcome = proto::TrialOutcome::kNotTried;
+  const bool ok = ForEachField(payload, [&outcome](pbf_reader& field) {
+    if (field.tag_and_type() != tag_and_type(1, protozero::pbf_wire_type::varint)) {
+      return field.skip();
+    }
+    const uint64_t value = field.get_uint64();
+    if (value <= static_cast<uint64_t>(proto::TrialOutcome::kNotTried)) {
+      outcome = static_cast<proto::TrialOutcome>(value);
+    }
+  });
+  return ok ? outcome : proto::TrialOutcome::kNotTried;
+}
+
 std::optional<LevelOrder> DecodeLevelChange(std::span<const std::byte> payload) {
   LevelOrder order;
   const bool ok = ForEachField(payload, [&order](pbf_reader& field) {

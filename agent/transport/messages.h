@@ -16,6 +16,7 @@
 #include "agent/core/host_clock.h"
 #include "agent/core/process_info.h"
 #include "agent/core/rank_identity.h"
+#include "proto/cupti_trial.h"
 #include "proto/modes.h"
 #include "proto/ring.h"
 
@@ -74,5 +75,7 @@ struct LevelOrder {
   bool is_greeting = false;  // of a welcome: what is in force, and no new order
 };
 std::optional<LevelOrder> DecodeLevelChange(std::span<const std::byte> payload);
+// kNotTried: not a message.
+proto::TrialOutcome DecodeCuptiTrialResult(std::span<const std::byte> payload);
 
 }  // namespace ranktap::agent

@@ -285,8 +285,11 @@ void Sender::HandleFrames() {
           ApplyDueLevel();
         }
         break;
-      default:
-        break;  // of a newer collector
+      default:  // the others are of a newer collector
+        if (frame.header.type == proto::kCuptiTrial) {
+          setup_.on_cupti_trial(DecodeCuptiTrialResult(frame.payload));
+        }
+        break;
     }
   }
 }

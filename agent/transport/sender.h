@@ -41,6 +41,8 @@ class Sender {
     FileSpool::Setup spool;
     // Called on the sender's thread at the instant for which the collector has ordered a level.
     std::function<void(const LevelOrder&)> on_level;
+    // Called on the sender's thread with what the collector says of a CUPTI that it has tried.
+    std::function<void(proto::TrialOutcome)> on_cupti_trial;
     // Called on the sender's thread about once a second, and at the end on the thread that ends.
     std::function<void()> on_beat;
     // Asked on the sender's thread before each round; false ends the thread. Empty: it never ends.

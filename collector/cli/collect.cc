@@ -166,6 +166,7 @@ int CollectUntilSignal(const CollectOptions& options) {
   server.collector_version = kVersion;
   server.collector_id = RandomId();
   server.owner = ::geteuid();
+  server.trial_program = "/proc/self/exe";
   server.sample_devices = true;
   server.all_users = options.all_users;
   server.resumable = true;

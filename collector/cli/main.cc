@@ -10,6 +10,7 @@
 
 #include "collector/cli/command.h"
 #include "collector/cli/known_words.h"
+#include "collector/doctor/cupti_trial.h"
 #include "collector/report/nearest_name.h"
 #include "collector/terminal/complain.h"
 #include "collector/terminal/output_style.h"
@@ -70,6 +71,8 @@ int Main(std::vector<std::string> arguments) {
     PrintHelp();
     return kSuccess;
   }
+  // Collectors' own.
+  if (arguments[0] == "try-cupti") return TryCuptiCommand({arguments.begin() + 1, arguments.end()});
   for (const Command& command : AllCommands()) {
     if (command.name == arguments[0]) {
       return command.run({arguments.begin() + 1, arguments.end()});

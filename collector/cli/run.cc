@@ -292,6 +292,7 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   server.collector_version = kVersion;
   server.collector_id = RandomId();
   server.owner = ::geteuid();
+  server.trial_program = "/proc/self/exe";
   if (::geteuid() == 0) server.family_of = ::getpid();
   server.sample_devices = !options.no_cuda;
   server.log_path = options.log;

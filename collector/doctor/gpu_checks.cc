@@ -15,6 +15,7 @@
 
 #include "collector/doctor/finding.h"
 #include "collector/file/file_descriptor.h"
+#include "proto/cupti_trial.h"
 
 namespace ranktap::collector {
 namespace {
@@ -53,35 +54,49 @@ int CuptiMajor(uint32_t version) {
   return version >= 100000 ? static_cast<int>(version / 10000) : version > 18 ? 12 : 11;
 }
 
+struct CuptiAnswer {
+  uint32_t version = 0;
+  bool is_deadly = false;  // proto/cupti_trial.h: told by its exports, and not called
+};
+
+CuptiAnswer AnswerOf(void* library) {
+  constexpr uint32_t kDeadlyVersion = 130200;
+  CuptiAnswer answer;
+  answer.is_deadly =
+      proto::IsDeadlyCupti([&](const char* name) { return ::dlsym(library, name) != nullptr; });
+  if (answer.is_deadly) {
+    answer.version = kDeadlyVersion;
+    return answer;
+  }
+  using GetVersion = int (*)(uint32_t*);
+  auto* const get = reinterpret_cast<GetVersion>(::dlsym(library, "cuptiGetVersion"));
+  if (get == nullptr || get(&answer.version) != 0) answer.version = 0;
+  return answer;
+}
+
 // In a child: somebody else's library may do anything when it is opened.
-std::optional<uint32_t> AskCuptiVersion(const std::string& path) {
+std::optional<CuptiAnswer> AskCupti(const std::string& path) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
   const FileDescriptor read(ends[0]);
   FileDescriptor write(ends[1]);
   const pid_t child = ::fork();
   if (child == 0) {
-    uint32_t version = 0;
     void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    using GetVersion = int (*)(uint32_t*);
-    auto* const get = library == nullptr
-                          ? nullptr
-                          : reinterpret_cast<GetVersion>(::dlsym(library, "cuptiGetVersion"));
-    if (get != nullptr && get(&version) == 0) {
-      (void)!::write(write.get(), &version, sizeof(version));
-    }
+    const CuptiAnswer answer = library == nullptr ? CuptiAnswer{} : AnswerOf(library);
+    if (answer.version != 0) (void)!::write(write.get(), &answer, sizeof(answer));
     ::_exit(0);
   }
   write.Reset();
   if (child < 0) return std::nullopt;
   constexpr int kPatienceMs = 5000;
   pollfd polled{.fd = read.get(), .events = POLLIN, .revents = 0};
-  uint32_t version = 0;
+  CuptiAnswer answer;
   const bool answered = ::poll(&polled, 1, kPatienceMs) == 1 &&
-                        ::read(read.get(), &version, sizeof(version)) == sizeof(version);
+                        ::read(read.get(), &answer, sizeof(answer)) == sizeof(answer);
   if (!answered) (void)::kill(child, SIGKILL);
   (void)::waitpid(child, nullptr, 0);
-  return answered ? std::optional(version) : std::nullopt;
+  return answered ? std::optional(answer) : std::nullopt;
 }
 
 void AddDirectory(const HostView& host, const std::string& directory,
@@ -182,26 +197,34 @@ std::vector<Finding> CheckCupti(const HostView& host) {
     }
   }
   for (const std::string& path : copies) {
-    const auto version = AskCuptiVersion(path);
-    if (!version) {
+    const auto answer = AskCupti(path);
+    const uint32_t version = answer ? answer->version : 0;
+    if (!answer) {
       findings.push_back(
           {Severity::kWarning,
            fmt::format("{} cannot be loaded, or does not say which version it is", path),
            "remove it, or name another with RANKTAP_CUPTI"});
-    } else if (*version < 18) {
+    } else if (version < 18) {
       findings.push_back({Severity::kWarning,
                           fmt::format("{}: CUPTI {}, which ranktap does not know", path,
-                                      CuptiVersionName(*version)),
+                                      CuptiVersionName(version)),
                           "install CUPTI 11.8 or newer"});
-    } else if (driver != 0 && CuptiMajor(*version) > driver) {
+    } else if (driver != 0 && CuptiMajor(version) > driver) {
       findings.push_back(
           {Severity::kWarning,
            fmt::format("{}: CUPTI {} is newer than the driver, which ends with CUDA {}", path,
-                       CuptiVersionName(*version), driver),
+                       CuptiVersionName(version), driver),
            fmt::format("use a CUPTI of CUDA {} (RANKTAP_CUPTI), or a newer driver", driver)});
+    } else if (answer->is_deadly) {
+      findings.push_back(
+          {Severity::kNote,
+           fmt::format("{}: CUPTI {} ends a program where it does not start: a collector tries it "
+                       "in another process before it is used",
+                       path, CuptiVersionName(version)),
+           "a CUPTI of another version is used at once (RANKTAP_CUPTI)"});
     } else {
       findings.push_back(
-          {Severity::kOk, fmt::format("{}: CUPTI {}", path, CuptiVersionName(*version)), ""});
+          {Severity::kOk, fmt::format("{}: CUPTI {}", path, CuptiVersionName(version)), ""});
     }
   }
   if (findings.empty()) {

@@ -15,7 +15,7 @@ struct KnownNote {
   std::string_view mark;  // in what the agent says
   std::string_view advice;
 };
-constexpr std::array<KnownNote, 9> kKnownNotes = {{
+constexpr std::array<KnownNote, 11> kKnownNotes = {{
     {"CUPTI is in use by another tool",
      "end the other tool (nsys, torch.profiler) in that process; the agent tries again each "
      "minute"},
@@ -23,6 +23,11 @@ constexpr std::array<KnownNote, 9> kKnownNotes = {{
      "set RANKTAP_CUPTI to the path of a libcupti.so; PyTorch's lies in "
      "site-packages/nvidia/cuda_cupti/lib"},
     {"CUPTI does not start", "use a CUPTI that is not newer than the driver (RANKTAP_CUPTI)"},
+    {"CUPTI 13.2 does not start here",
+     "use a driver that is not older than CUDA 13.2, or another CUPTI (RANKTAP_CUPTI)"},
+    {"CUPTI 13.2 ends a program",
+     "use another CUPTI (RANKTAP_CUPTI), or a collector that sees the program's files and devices: "
+     "it needs a second or two at the first run"},
     {"cannot be opened", "correct RANKTAP_CUPTI, or unset it"},
     {"which this ranktap does not know", "use a newer ranktap, or another CUPTI (RANKTAP_CUPTI)"},
     {"no memory for CUPTI's buffers", "lower RANKTAP_CUPTI_BUFFERS_MIB"},

@@ -11,6 +11,7 @@
 #include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/dictionary.pb.h"
 #include "ranktap/v1/hello.pb.h"
+#include "ranktap/v1/trial.pb.h"
 #include "tests/contract/schema.h"
 
 namespace ranktap::agent {
@@ -205,6 +206,12 @@ TEST(MessagesContractTest, WhatTheCollectorSays) {
   EXPECT_EQ(order->at_realtime_ns, 1'700'000'000'000'000'000u);
   EXPECT_EQ(order->until_realtime_ns, 1'700'000'001'000'000'000u);
   EXPECT_EQ(order->level_after, proto::Level::kRanges);
+
+  v1::CuptiTrialResult result;
+  result.set_outcome(v1::CuptiTrialResult::OUTCOME_DIED);
+  const std::string result_bytes = result.SerializeAsString();
+  EXPECT_EQ(DecodeCuptiTrialResult(std::as_bytes(std::span(result_bytes))),
+            proto::TrialOutcome::kDied);
 
   const std::string garbage = "\xff\xff\xff\xff\xff";
   EXPECT_FALSE(DecodeWelcome(std::as_bytes(std::span(garbage))).has_value());

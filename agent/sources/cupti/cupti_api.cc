@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "proto/cupti_trial.h"
+
 namespace ranktap::agent::cupti {
 namespace {
 
@@ -160,10 +162,16 @@ LoadedApi LoadApi(const std::string& preferred) {
     return loaded;
   }
   loaded.path = PathOf(reinterpret_cast<const void*>(loaded.api.GetVersion));
-  if (const Result result = loaded.api.GetVersion(&loaded.version); result != kSuccess) {
+  loaded.deadly =
+      proto::IsDeadlyCupti([&](const char* name) { return dlsym(handle, name) != nullptr; });
+  if (loaded.deadly) {
+    loaded.version = kVersion132;
+    loaded.version_is_guess = true;
+    return loaded;
+  }
+  if (loaded.api.GetVersion(&loaded.version) != kSuccess) {
     loaded.version = VersionBySoname(loaded.path);
-    loaded.doubt = "cuptiGetVersion failed with error " + std::to_string(result) +
-                   ": taken for the first of its major version (" + loaded.path + ")";
+    loaded.version_is_guess = true;
   }
   if (loaded.version < kVersion118 || loaded.version >= kFirstUnknownVersion) {
     loaded.failure = "libcupti has version " + std::to_string(loaded.version) +

@@ -50,7 +50,9 @@ struct LoadedApi {
   uint32_t version = 0;
   std::string path;
   std::string failure;  // not empty: there is no API, for this reason
-  std::string doubt;    // not empty: what is only assumed about this library
+  // By the exports or the soname, and not by CUPTI's own word.
+  bool version_is_guess = false;
+  bool deadly = false;  // no function of it may be called before a trial (proto/cupti_trial.h)
 
   bool ok() const { return failure.empty(); }
   bool AtLeast(uint32_t wanted) const { return version >= wanted; }

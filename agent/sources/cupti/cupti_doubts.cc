@@ -43,6 +43,15 @@ void Drain::GiveUp() {
   DrainCompleted();
 }
 
+void Drain::EndGap() {
+  AnnounceGap({.reason = gap_reason_,
+               .source = "cupti",
+               .start_ticks = gap_since_ticks_,
+               .end_ticks = NowTicks(),
+               .detail = gap_detail_});
+  gap_since_ticks_ = 0;
+}
+
 // CUPTI's clock is CLOCK_REALTIME, as it was or as it is where somebody has set it meanwhile. A
 // client of the program's may have made CUPTI read another (cuptiActivityRegisterTimestampCallback:
 // PyTorch's gives ticks, which are decades off), and it cannot be put back.

@@ -69,22 +69,18 @@ bool Drain::Prepare() {
                                        FeaturesOf(loaded_.version).may_refuse_buffers)) {
     loaded_.failure = "no memory for CUPTI's buffers";
   }
-  if (!loaded_.doubt.empty()) Note(loaded_.doubt);
   NoteStaticCupti();
   if (!loaded_.ok()) {
     Note("no kernels: " + loaded_.failure);
     return false;
   }
   WatchCalls(loaded_.api);
-  calls_.Build(loaded_.api, Names());
   g_callbacks.api = &loaded_.api;
   g_callbacks.calls = &calls_;
   g_callbacks.buffers = &buffers_;
   g_callbacks.wants_correlation = &wants_correlation_;
-  Features features = FeaturesOf(loaded_.version);
-  features.launches_by_driver_alone |= Config().driver_launches;
-  session_.emplace(loaded_, calls_, features);
-  records_.emplace(loaded_.version, Names());
+  if (loaded_.deadly) AskForTrial();
+  MakeTables();
   InstallClientHooks(loaded_, {.yield = [this](const char* why) { YieldToClient(why); },
                                .resume = [this] { ResumeAfterClient(); },
                                .holds = [this] { return armed_.load() || parked_.load(); }});
@@ -97,7 +93,8 @@ void Drain::ApplyLevel(proto::Level level) {
   session_->SetGraphNodes(level >= proto::Level::kFull);
   g_callbacks.large_buffers.store(level >= proto::Level::kFull, std::memory_order_relaxed);
   if (level >= proto::Level::kKernels) {
-    if (!session_->armed() && !ClientIsActive() && NowNs() >= retry_at_ns_) Arm();
+    const bool may_arm = may_call_.load() && !ClientIsActive() && NowNs() >= retry_at_ns_;
+    if (!session_->armed() && may_arm) Arm();
   } else if (session_->armed()) {
     Disarm();
   }
@@ -110,6 +107,7 @@ void Drain::Arm() {
   SetCapture(kCaptureCuda);
   // What the program's client has left in CUPTI is to go into its buffers, and ours into ours.
   if (gap_since_ticks_ != 0 && gap_reason_ == proto::GapReason::kOtherProfiler) Flush();
+  LearnVersion();
   std::string failure = session_->Arm(/*late=*/writer_ != nullptr);
   if (session_->owned_by_other() && ClientHoldsSubscriptionAlone()) {
     failure = session_->ArmWithoutCallbacks(/*late=*/true);
@@ -131,12 +129,7 @@ void Drain::Arm() {
   armed_.store(true);
   retry_at_ns_ = 0;
   if (gap_since_ticks_ != 0) {
-    AnnounceGap({.reason = gap_reason_,
-                 .source = "cupti",
-                 .start_ticks = gap_since_ticks_,
-                 .end_ticks = NowTicks(),
-                 .detail = gap_detail_});
-    gap_since_ticks_ = 0;
+    EndGap();
     NoteWrongGraphIds();
   }
 }
@@ -275,6 +268,7 @@ void Drain::Run() {
       FutexWake(client_served_);
     }
     if (g_callbacks.ended.load(std::memory_order_acquire)) GiveUp();
+    HeedTrial();
     ApplyLevel(wanted_.load());
     // A hook that met an unknown module has woken us for it.
     stacks::RefreshModules();

@@ -18,6 +18,7 @@
 #include "agent/sources/cupti/cupti_records.h"
 #include "agent/sources/cupti/cupti_session.h"
 #include "agent/sources/source.h"
+#include "proto/cupti_trial.h"
 
 namespace ranktap::agent::cupti {
 
@@ -41,15 +42,22 @@ class Drain {
   // After its end. Runs on: the program's thread, whose rights the new one has.
   void Resume();
 
-  // From any thread: the level to be, the end.
+  // From any thread: the level to be, whether CUPTI may be called, the end.
   void RequestLevel(proto::Level level, proto::GapReason reason);
+  void TakeTrial(proto::TrialOutcome outcome);
   void Finish(uint64_t deadline_ns);
 
   void AddCost(CostFields& cost) const;
 
  private:
+  void MakeTables();
+  void AskForTrial();
+  void HeedTrial();
+  void NoteTrial();
+  void LearnVersion();
   void Run();
   void Arm();
+  void EndGap();
   void Disarm();
   void HandOver();
   void GiveUp();
@@ -76,6 +84,9 @@ class Drain {
   void CheckCorrelation();
 
   LoadedApi loaded_;
+  // kUnknown until the collector has said it; another CUPTI needs no trial.
+  std::atomic<proto::TrialOutcome> trial_{proto::TrialOutcome::kAlive};
+  std::atomic<bool> may_call_{true}, trial_noted_{false};
   CallTable calls_;
   BufferPool buffers_;
   std::optional<Session> session_;

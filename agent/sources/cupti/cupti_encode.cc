@@ -2,6 +2,8 @@
 // Runs on: the arming thread, the drain thread.  May not: run in a hook.
 #include "agent/sources/cupti/cupti_encode.h"
 
+#include <sys/stat.h>
+
 #include <protozero/pbf_writer.hpp>
 #include <string_view>
 
@@ -62,6 +64,18 @@ std::string EncodeLibraries(const LoadedApi& cupti, const DriverFacts& driver) {
   if (cupti.ok()) AddLibrary(hello, "cupti", std::to_string(cupti.version), cupti.path);
   AddLibrary(hello, "cuda-driver", DriverVersion(driver.version), driver.path);
   hello.add_bool(15, driver.simulated);
+  return bytes;
+}
+
+std::string EncodeTrial(const LoadedApi& cupti, const DriverFacts& driver) {
+  struct stat file {};
+  (void)stat(cupti.path.c_str(), &file);
+  std::string bytes;
+  protozero::pbf_writer trial(bytes);
+  trial.add_string(1, cupti.path);
+  trial.add_string(2, driver.path);
+  trial.add_uint64(3, file.st_dev);
+  trial.add_uint64(4, file.st_ino);
   return bytes;
 }
 

@@ -15,4 +15,7 @@ std::string EncodeDevice(const DeviceRecord& device);
 // v1.Hello with the versions and paths of libcupti and the driver, and whether it is a stand-in.
 std::string EncodeLibraries(const LoadedApi& cupti, const DriverFacts& driver);
 
+// v1.CuptiTrial: asks for a trial of this CUPTI.
+std::string EncodeTrial(const LoadedApi& cupti, const DriverFacts& driver);
+
 }  // namespace ranktap::agent::cupti

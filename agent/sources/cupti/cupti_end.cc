@@ -50,6 +50,7 @@ void Drain::Finish(uint64_t deadline_ns) {
   if (!thread_runs_.load()) return;
   finish_.store(true);
   buffers_.Wake();
+  if (!may_call_.load()) NoteTrial();
   if (!armed_.load()) return;  // nothing is to come
   while (finished_.load() == 0) {
     const uint64_t now = NowNs();

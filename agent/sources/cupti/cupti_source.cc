@@ -14,6 +14,7 @@ namespace {
 
 constinit std::atomic<cupti::Drain*> g_drain{nullptr};
 constinit std::atomic<proto::Level> g_wanted{proto::Level::kUnknown};
+constinit std::atomic<proto::TrialOutcome> g_trial{proto::TrialOutcome::kUnknown};
 
 }  // namespace
 
@@ -24,7 +25,10 @@ void BeginCupti(proto::Level level) {
   drain->ApplyLevel(level);
   if (!drain->StartThread()) return;
   g_drain.store(drain);
-  // Loading CUPTI takes milliseconds: a window that began meanwhile found no drain to tell.
+  // Loading CUPTI takes milliseconds: who had something to tell meanwhile found no drain.
+  if (const auto outcome = g_trial.load(); outcome != proto::TrialOutcome::kUnknown) {
+    drain->TakeTrial(outcome);
+  }
   const proto::Level now = g_wanted.load();
   if (now != proto::Level::kUnknown && now != level) {
     drain->RequestLevel(now, proto::GapReason::kLevel);
@@ -34,6 +38,11 @@ void BeginCupti(proto::Level level) {
 void SetCuptiLevel(proto::Level level, proto::GapReason reason) {
   g_wanted.store(level);
   if (cupti::Drain* drain = g_drain.load()) drain->RequestLevel(level, reason);
+}
+
+void TellCuptiTrial(proto::TrialOutcome outcome) {
+  g_trial.store(outcome);
+  if (cupti::Drain* drain = g_drain.load()) drain->TakeTrial(outcome);
 }
 
 void FinishCupti(uint64_t deadline_ns) {

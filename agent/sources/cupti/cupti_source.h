@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "agent/core/cost_fields.h"
+#include "proto/cupti_trial.h"
 #include "proto/modes.h"
 
 namespace ranktap::agent {
@@ -18,5 +19,8 @@ void AddCuptiCost(CostFields& cost);
 // The driver is initialising: the moment to subscribe, before the first context. Once in a process.
 // Runs on: the thread inside cuInit, with the driver's locks held.
 void BeginCupti(proto::Level level);
+
+// The collector's word on a CUPTI that may end the process. Runs on: the sender thread.
+void TellCuptiTrial(proto::TrialOutcome outcome);
 
 }  // namespace ranktap::agent

@@ -91,6 +91,7 @@ class Session {
 
   std::optional<OwedChange> owed;  // ordered before its run was known
 
+  uint32_t trials = 0;  // of a CUPTI, that it asked for
   bool said_goodbye = false;
   bool is_dead = false;      // by pidfd
   bool is_closing = false;   // given to the store; its file is being closed

@@ -12,12 +12,14 @@
 #include "collector/ingest/device_samples.h"
 #include "collector/ingest/monotonic_clock.h"
 #include "collector/ingest/net/handshake.h"
+#include "proto/cupti_trial.h"
 
 namespace ranktap::collector {
 Sessions::Sessions(const Context& context)
     : in_(context),
       blocks_(in_.options->limits.open_block_bytes, in_.loop, in_.store,
-              [this](SessionId id) { return Find(id); }) {}
+              [this](SessionId id) { return Find(id); }),
+      trials_(in_.options->trial_program, in_.loop) {}
 
 Session* Sessions::Find(SessionId id) const {
   const auto found = sessions_.find(id);
@@ -168,7 +170,38 @@ bool Sessions::OnFrame(Connection* connection, const proto::FrameView& frame,
   if (verdict == Session::Verdict::kDuplicate) in_.log->Count("frames sent twice", "skipped");
   session->is_closed = false;
   blocks_.Grew(session, number, bytes_before);
+  if (frame.header.type == proto::kCuptiTrial) TryCupti(session, *connection, frame);
   return true;
+}
+
+void Sessions::TryCupti(Session* session, const Connection& connection,
+                        const proto::FrameView& frame) {
+  v1::CuptiTrial trial;
+  const int size = static_cast<int>(frame.payload.size());
+  if (!trial.ParseFromArray(frame.payload.data(), size)) return;
+  constexpr uint32_t kMostTrials = 16;  // one after each reconnect
+  ucred peer{};
+  socklen_t bytes = sizeof(peer);
+  if (session->peer().is_spool || ++session->trials > kMostTrials ||
+      ::getsockopt(connection.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+    return;
+  }
+  trials_.Try(trial, peer.uid, peer.gid,
+              [this, id = session->id()](v1::CuptiTrialResult::Outcome outcome) {
+                in_.loop->After(0, [this, id, outcome] { TellTrial(id, outcome); });
+              });
+}
+
+void Sessions::TellTrial(SessionId id, v1::CuptiTrialResult::Outcome outcome) {
+  Session* const session = Find(id);
+  Connection* const connection =
+      session == nullptr ? nullptr : in_.connections->Find(session->connection());
+  if (connection == nullptr || !connection->welcomed || connection->closing) return;
+  v1::CuptiTrialResult result;
+  result.set_outcome(outcome);
+  const auto frame = EncodeControl(proto::kCuptiTrial, result.SerializeAsString());
+  if (!connection->Send(frame)) return in_.connections->Close(connection->id());
+  if (connection->wants_to_write()) in_.connections->Flush(connection);
 }
 
 void Sessions::AddFrame(Session* session, const proto::FrameFields& fields,

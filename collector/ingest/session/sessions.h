@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "collector/ingest/control/level_plans.h"
+#include "collector/ingest/cupti_trials.h"
 #include "collector/ingest/device_sampler.h"
 #include "collector/ingest/ingest_log.h"
 #include "collector/ingest/net/connections.h"
@@ -79,6 +80,9 @@ class Sessions {
   void AddFrame(Session* session, const proto::FrameFields& fields,
                 std::span<const std::byte> payload);
 
+  void TryCupti(Session* session, const Connection& connection, const proto::FrameView& frame);
+  void TellTrial(SessionId id, v1::CuptiTrialResult::Outcome outcome);
+
   void OnStored(StoredReply reply);
   void OnOpened(const OpenedReply& reply);
   void OnPositions(const PositionsReply& reply);
@@ -97,6 +101,7 @@ class Sessions {
   std::map<std::pair<uid_t, std::string>, SessionId> by_token_;
   SessionId last_id_ = 0;
   OpenBlocks blocks_;
+  CuptiTrials trials_;
   bool abandoned_ = false;
 };
 

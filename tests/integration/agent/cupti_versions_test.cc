@@ -61,6 +61,26 @@ TEST_P(CorrelationTest, ApiRecordsAreSwitchedOnWhereIdsComeOnlyWithThem) {
 INSTANTIATE_TEST_SUITE_P(Cupti, CorrelationTest,
                          testing::Values("11.8", "12.0", "12.4", "12.8", "12.9", "13.0"), NameOf);
 
+std::string CuptiVersionIn(const Trace& trace) {
+  for (const v1::Library& library : trace.hello.libraries()) {
+    if (library.name() == "cupti") return library.version();
+  }
+  return {};
+}
+
+TEST(LateVersionTest, OneThatKnowsItsVersionOnceSubscribedIsAskedAgain) {
+  const TracedRun usual({Host("launches"), "50"});
+  const TracedRun late({Host("launches"), "50"}, {{"RANKTAP_STANDIN_LATE_VERSION", "1"}});
+  ASSERT_EQ(usual.run().traces.size(), 1u) << usual.load_problem();
+  ASSERT_EQ(late.run().traces.size(), 1u) << late.load_problem();
+  const Trace& trace = late.run().traces[0];
+  EXPECT_EQ(CuptiVersionIn(trace), CuptiVersionIn(usual.run().traces[0]));
+  EXPECT_EQ(trace.kernels.size(), 50u);
+  EXPECT_EQ(std::ranges::count(trace.kernels.launch, collector::kNone), 0);
+  EXPECT_EQ(trace.hello.notes_size(), 0);
+  EXPECT_EQ(late.Problems(), "");
+}
+
 size_t UntimedKernels(const Trace& trace) {
   return static_cast<size_t>(std::ranges::count(trace.kernels.start, collector::kUntimed));
 }
@@ -171,9 +191,51 @@ TEST_P(RealLibraryTest, WithoutADriverItIsGivenUpWithAReasonAndRangesGoOn) {
   EXPECT_EQ(traced.Problems(), "");
 }
 
-// Not 13.2: there NVIDIA's library itself ends a program that asks its version without a driver.
 INSTANTIATE_TEST_SUITE_P(Cupti, RealLibraryTest,
-                         testing::Values("11.8", "12.0", "12.4", "12.8", "12.9", "13.5"), NameOf);
+                         testing::Values("11.8", "12.0", "12.4", "12.8", "12.9", "13.2", "13.5"),
+                         NameOf);
+
+// NVIDIA's 13.2 under a driver that it does not like: whatever is called ends the process.
+class DeadlyCuptiTest : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(DeadlyCuptiTest, TheProgramEndsAsBareAndItIsSaidWhy) {
+  const auto library = LibraryIn(std::string(RANKTAP_CACHE) + "/cupti-13.2/lib");
+  if (!library) GTEST_SKIP() << "CUPTI 13.2 is not there: run scripts/setup";
+  // 6 s: the process that tries it dies in one or two.
+  const std::vector<std::string> command = {Host("launches"), "600", "100"};
+  const TracedRun traced(command, {{"RANKTAP_CUPTI", *library}}, GetParam());
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  EXPECT_THAT(traced.process().output(), HasSubstr("launches=600 ranges=1 failed=0"));
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const Trace& trace = traced.run().traces[0];
+  EXPECT_EQ(trace.ranges.size(), 1u);
+  EXPECT_EQ(trace.kernels.size(), 0u);
+  EXPECT_THAT(trace.hello.notes(),
+              testing::Contains(HasSubstr("does not start here and would end the program")));
+  EXPECT_EQ(traced.Problems(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, DeadlyCuptiTest,
+                         testing::Values(std::vector<std::string>{},
+                                         std::vector<std::string>{"--no-preload"},
+                                         std::vector<std::string>{"--level", "full"}));
+
+// The stand-in with 13.2's exports starts: it is armed once a process has come out alive.
+TEST(TriedCuptiTest, OneThatStartsIsUsedFromTheAnswerOn) {
+  const TracedRun traced({Host("launches"), "3000", "500"},
+                         {{"RANKTAP_CUPTI", BuildPath("fakes/on-trial/libcupti_on_trial.so")}});
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const Trace& trace = traced.run().traces[0];
+  EXPECT_GT(trace.kernels.size(), 100u);
+  EXPECT_EQ(std::ranges::count(trace.kernels.launch, collector::kNone), 0);
+  EXPECT_THAT(trace.hello.notes(), testing::Not(testing::Contains(HasSubstr("no kernels"))));
+  const auto waits = [](const collector::Gap& gap) {
+    return !gap.open && gap.detail.find("tried in another process") != std::string::npos;
+  };
+  EXPECT_EQ(std::ranges::count_if(trace.gaps, waits), 1);
+  EXPECT_EQ(traced.Problems(), "");
+}
 
 }  // namespace
 }  // namespace ranktap::agent_test
