@@ -154,22 +154,23 @@ uint64_t TraceReader::FindBlock(uint64_t from) {
   return blocks_end_;
 }
 
-std::vector<Block> TraceReader::ListBlocks(size_t most) {
+bool TraceReader::HeaderAt(uint64_t offset, Block* block) {
+  if (offset + sizeof(BlockHeader) > blocks_end_) return false;
+  block->offset = offset;
+  if (!ReadAt(offset, std::as_writable_bytes(std::span(&block->header, 1)))) return false;
+  return IsBlockHeader(block->header) && block->end() <= blocks_end_;
+}
+
+std::vector<Block> TraceReader::ListBlocks() {
   std::vector<Block> blocks;
-  for (uint64_t at = offset_; at + sizeof(BlockHeader) <= blocks_end_ && blocks.size() < most;) {
-    Block block{.offset = at};
-    if (!ReadAt(at, std::as_writable_bytes(std::span(&block.header, 1)))) break;
-    const uint64_t end = at + sizeof(BlockHeader) + block.header.stored_bytes;
-    if (!IsBlockHeader(block.header) || end > blocks_end_) break;
-    blocks.push_back(block);
-    at = end;
-  }
+  Block block;
+  for (uint64_t at = offset_; HeaderAt(at, &block); at = block.end()) blocks.push_back(block);
   return blocks;
 }
 
 bool TraceReader::NextWhole(Block* block) {
   if (offset_ >= blocks_end_ || !TryBlock(offset_, block).empty()) return false;
-  offset_ += sizeof(BlockHeader) + block->header.stored_bytes;
+  offset_ = block->end();
   next_sequence_ = block->header.sequence + 1;
   return true;
 }
@@ -179,7 +180,7 @@ bool TraceReader::Next(Block* block) {
     const uint64_t at = offset_;
     const std::string why = TryBlock(at, block);
     if (why.empty()) {
-      offset_ = at + sizeof(BlockHeader) + block->header.stored_bytes;
+      offset_ = block->end();
       const bool after_damage = std::exchange(skipped_, false);
       if (block->header.sequence != next_sequence_ && !after_damage) {
         damage_.push_back({at, 0, "blocks are missing before this one"});

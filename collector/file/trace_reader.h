@@ -27,6 +27,7 @@ struct Block {
   uint64_t offset = 0;  // of its header in the file
   BlockHeader header{};
   std::span<const std::byte> raw{};  // decompressed; valid until the next call
+  uint64_t end() const { return offset + sizeof(BlockHeader) + header.stored_bytes; }
 };
 
 class TraceReader {
@@ -37,9 +38,11 @@ class TraceReader {
   // The same of an open file; `path` is for messages.
   static Result<TraceReader> Open(FileDescriptor file, const std::string& path);
 
-  // Headers of the blocks from the start to the first that is damaged or cut off; their bytes are
-  // neither read nor checked, and `raw` is empty. No more than `most`.
-  std::vector<Block> ListBlocks(size_t most = SIZE_MAX);
+  // The header of the block at `offset`, whose bytes are neither read nor checked: `raw` is empty.
+  // False where there is none, or it is damaged or cut off.
+  bool HeaderAt(uint64_t offset, Block* block);
+  // All of them from the start to the first that is not there.
+  std::vector<Block> ListBlocks();
   // Next() goes on with the block at `offset`, whose number is `sequence`.
   void Seek(uint64_t offset, uint64_t sequence) {
     offset_ = offset;
@@ -52,6 +55,8 @@ class TraceReader {
   // of a terabyte of nothing.
   bool NextWhole(Block* block);
 
+  // Of the block that Next() tries.
+  uint64_t offset() const { return offset_; }
   const std::string& path() const { return path_; }
   const FileHeader& header() const { return header_; }
   uint64_t file_bytes() const { return file_bytes_; }

@@ -14,8 +14,10 @@
 namespace ranktap::collector {
 namespace {
 
-// A day of a busy rank has half as many; what an index of more would take, no collector gives.
-constexpr size_t kMostBlocks = 1u << 20;
+// Three weeks of a rank that closes a block each 200 ms. Headers alone are read of them.
+constexpr uint64_t kMostBlocks = 1u << 23;
+// Behind the last index. A file from before there were several has one at its end alone.
+constexpr uint64_t kMostUnlisted = 1u << 20;
 
 // Decompressed; a collector writes a checkpoint every 16 MiB.
 constexpr uint64_t kMostTailBytes = 256u << 20;
@@ -24,19 +26,46 @@ std::string SessionOf(const FileHeader& header) {
   return {reinterpret_cast<const char*>(header.session), sizeof(header.session)};
 }
 
-void AddEntry(const Block& block, v1::Index* index) {
-  v1::BlockEntry& entry = *index->add_blocks();
-  entry.set_offset(block.offset);
-  entry.set_type(static_cast<uint32_t>(block.header.type));
-  entry.set_events(block.header.events);
-  entry.set_stored_bytes(block.header.stored_bytes);
-  entry.set_raw_bytes(block.header.raw_bytes);
-  entry.set_first_received_ns(block.header.first_received_ns);
-  entry.set_last_received_ns(block.header.last_received_ns);
+// Where to go on reading from.
+struct LastCheckpoint {
+  uint64_t offset = 0;  // 0: there is none
+  uint64_t sequence = 0;
+  uint64_t unlisted_from = 0;  // where the last index before it ends
+};
+
+// False: more blocks than any collector writes.
+bool FindLastCheckpoint(TraceReader* reader, LastCheckpoint* last) {
+  uint64_t unlisted_from = reader->offset(), count = 0;
+  Block block;
+  for (uint64_t at = reader->offset(); reader->HeaderAt(at, &block); at = block.end()) {
+    if (++count >= kMostBlocks) return false;
+    if (block.header.type == BlockType::kIndex) unlisted_from = block.end();
+    if (block.header.type == BlockType::kCheckpoint) {
+      *last = {block.offset, block.header.sequence, unlisted_from};
+    }
+  }
+  return true;
 }
 
-uint64_t EndOf(const Block& block) {
-  return block.offset + sizeof(BlockHeader) + block.header.stored_bytes;
+// Those from `from` to `until`. False: too many.
+bool ListHeaders(TraceReader* reader, uint64_t from, uint64_t until, BlockIndex* index) {
+  Block block;
+  for (uint64_t at = from; at < until && reader->HeaderAt(at, &block); at = block.end()) {
+    if (index->blocks() >= kMostUnlisted) return false;
+    index->Add(at, block.header);
+  }
+  return true;
+}
+
+// The block was noted, and belongs to what is there.
+void Pass(const Block& block, TraceTail* tail) {
+  if (block.header.type == BlockType::kIndex) {
+    tail->index.Clear();
+  } else {
+    tail->index.Add(block.offset, block.header);
+  }
+  tail->end = block.end();
+  tail->next_sequence = block.header.sequence + 1;
 }
 
 bool NoteFrames(std::span<const std::byte> bytes, TraceState* state) {
@@ -89,16 +118,14 @@ Result<TraceTail> ReadTail(const FileDescriptor& file, const std::string& path) 
   tail.closed = reader->closed();
   tail.created_realtime_ns = reader->header().created_realtime_ns;
   tail.session = SessionOf(reader->header());
-  const std::vector<Block> blocks = reader->ListBlocks(kMostBlocks);
-  if (blocks.size() >= kMostBlocks)
+  LastCheckpoint last;
+  if (!FindLastCheckpoint(&*reader, &last) ||
+      !ListHeaders(&*reader, last.unlisted_from, last.offset, &tail.index)) {
     return Failure{fmt::format("{}: too many blocks to go on from", path)};
-  size_t first = blocks.size();
-  while (first > 0 && blocks[first - 1].header.type != BlockType::kCheckpoint) --first;
-  if (first == 0) return Failure{fmt::format("{}: no checkpoint to go on from", path)};
-  --first;
-  for (size_t i = 0; i < first; ++i) AddEntry(blocks[i], &tail.index);
-  tail.end = blocks[first].offset;
-  reader->Seek(tail.end, blocks[first].header.sequence);
+  }
+  if (last.offset == 0) return Failure{fmt::format("{}: no checkpoint to go on from", path)};
+  tail.end = last.offset;
+  reader->Seek(tail.end, last.sequence);
   Block block;
   uint64_t raw_bytes = 0;
   while (reader->NextWhole(&block) && block.offset == tail.end && NoteBlock(block, &tail)) {
@@ -106,11 +133,9 @@ Result<TraceTail> ReadTail(const FileDescriptor& file, const std::string& path) 
     if (raw_bytes > kMostTailBytes) {
       return Failure{fmt::format("{}: too much behind its last checkpoint to go on from", path)};
     }
-    if (block.header.type == BlockType::kIndex) break;
-    AddEntry(block, &tail.index);
-    tail.end = EndOf(block);
+    Pass(block, &tail);
   }
-  if (tail.end == blocks[first].offset) {
+  if (tail.end == last.offset) {
     return Failure{fmt::format("{}: its last checkpoint is damaged", path)};
   }
   return tail;
@@ -147,7 +172,7 @@ Result<std::string> SealTrace(FileDescriptor file, int directory, const TraceTai
     return SystemFailure(fmt::format("{}: could not cut off its torn end", tail.path), errno);
   }
   BlockCompressor compressor;
-  TraceWriter writer(std::move(file), compressor, tail.end, tail.index);
+  TraceWriter writer(std::move(file), compressor, tail.end, tail.next_sequence, tail.index);
   const auto* const session = reinterpret_cast<const uint8_t*>(tail.session.data());
   constexpr uint8_t kNoCollector[sizeof(FileHeader::collector)] = {};
   if (tail.end == 0 && !writer.WriteHeader(std::span(session, tail.session.size()), kNoCollector,

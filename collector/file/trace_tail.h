@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "collector/file/block_index.h"
 #include "collector/file/file_descriptor.h"
 #include "collector/file/result.h"
 #include "collector/file/trace_format.h"
@@ -20,9 +21,10 @@ struct TraceTail {
   TraceState state;
   uint32_t incarnation = 0;  // of the session: its n-th file
   bool closed = false;
-  // Where the last good block ends, and what lies before.
+  // Where the last good block ends, and what comes next there.
   uint64_t end = 0;
-  v1::Index index;
+  uint64_t next_sequence = 0;
+  BlockIndex index;  // of the blocks since the last index before `end`
 };
 
 // The header of an open file, where it is whole.

@@ -56,11 +56,11 @@ TraceWriter::TraceWriter(FileDescriptor file, BlockCompressor& compressor)
     : file_(std::move(file)), compressor_(&compressor) {}
 
 TraceWriter::TraceWriter(FileDescriptor file, BlockCompressor& compressor, uint64_t offset,
-                         v1::Index index)
+                         uint64_t sequence, BlockIndex index)
     : file_(std::move(file)),
       compressor_(&compressor),
       offset_(offset),
-      sequence_(static_cast<uint64_t>(index.blocks_size())),
+      sequence_(sequence),
       index_(std::move(index)) {}
 
 bool TraceWriter::WriteHeader(std::span<const uint8_t> session, std::span<const uint8_t> collector,
@@ -96,8 +96,7 @@ bool TraceWriter::WriteCheckpoint(std::string_view checkpoint) {
 bool TraceWriter::Finish() {
   KeepRoom(0);
   const uint64_t index_offset = offset_;
-  const std::string bytes = index_.SerializeAsString();
-  if (!WriteBlock(BlockType::kIndex, std::as_bytes(std::span(bytes)), {})) return false;
+  if (!WriteIndex()) return false;
   FileTrailer trailer{};
   trailer.magic = kTrailerMagic;
   trailer.index_offset = index_offset;
@@ -110,8 +109,7 @@ bool TraceWriter::Finish() {
 
 bool TraceWriter::HasRoom(uint64_t block_bytes) {
   if (room_ == 0) return true;
-  const auto blocks = static_cast<uint64_t>(index_.blocks_size());
-  const uint64_t end = offset_ + block_bytes + room_ + (blocks + 2) * kIndexEntryBytes;
+  const uint64_t end = offset_ + block_bytes + room_ + (index_.blocks() + 2) * kIndexEntryBytes;
   if (end <= set_aside_ || PlentyIsFree(file_.get())) return true;
   return SetAside(end + std::min(offset_, kMaxSetAsideBytes)) || SetAside(end);
 }
@@ -130,8 +128,27 @@ bool TraceWriter::SetAside(uint64_t end) {
 
 bool TraceWriter::WriteBlock(BlockType type, std::span<const std::byte> raw,
                              const FramesSummary& summary) {
-  const BlockCompressor::Stored stored = compressor_->Compress(raw);
+  const uint64_t offset = offset_;
   BlockHeader header{};
+  if (!AppendBlock(type, raw, summary, &header)) return false;
+  index_.Add(offset, header);
+  // The block is there. An index that cannot be written is due again after the next one.
+  if (index_.blocks() >= kBlocksOfAnIndex) (void)WriteIndex();
+  return true;
+}
+
+bool TraceWriter::WriteIndex() {
+  BlockHeader header{};
+  const auto bytes = std::as_bytes(std::span(index_.bytes()));
+  if (!AppendBlock(BlockType::kIndex, bytes, {}, &header)) return false;
+  index_.Clear();
+  return true;
+}
+
+bool TraceWriter::AppendBlock(BlockType type, std::span<const std::byte> raw,
+                              const FramesSummary& summary, BlockHeader* into) {
+  const BlockCompressor::Stored stored = compressor_->Compress(raw);
+  BlockHeader& header = *into;
   header.magic = kBlockMagic;
   header.type = type;
   header.codec = stored.codec;
@@ -144,18 +161,9 @@ bool TraceWriter::WriteBlock(BlockType type, std::span<const std::byte> raw,
   header.last_received_ns = summary.last_received_ns;
   header.stored_crc = proto::Crc32c(stored.bytes);
   header.header_crc = proto::Crc32c(BytesOf(header).first(offsetof(BlockHeader, header_crc)));
-  const uint64_t offset = offset_;
   if (!HasRoom(sizeof(header) + stored.bytes.size())) return false;
   if (!Append(BytesOf(header), stored.bytes)) return false;
   ++sequence_;
-  v1::BlockEntry& entry = *index_.add_blocks();
-  entry.set_offset(offset);
-  entry.set_type(static_cast<uint32_t>(type));
-  entry.set_events(summary.events);
-  entry.set_stored_bytes(header.stored_bytes);
-  entry.set_raw_bytes(header.raw_bytes);
-  entry.set_first_received_ns(summary.first_received_ns);
-  entry.set_last_received_ns(summary.last_received_ns);
   return true;
 }
 

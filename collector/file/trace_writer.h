@@ -1,4 +1,4 @@
-// Writes one trace file: header, blocks, and at the end the index. Not thread-safe; lives on the
+// Writes one trace file: header, blocks, and in between their indexes. Not thread-safe; lives on the
 // writer thread. Knows bytes and checksums, not what the frames say (trace_state.h does).
 //
 // A write that fails leaves the file as it was before it: what was written of the block is cut off
@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "collector/file/block_codec.h"
+#include "collector/file/block_index.h"
 #include "collector/file/file_descriptor.h"
 #include "collector/file/trace_format.h"
-#include "ranktap/v1/trace.pb.h"
 
 namespace ranktap::collector {
 
@@ -30,8 +30,10 @@ class TraceWriter {
   // `file` is empty and open for writing; `compressor` outlives the writer.
   TraceWriter(FileDescriptor file, BlockCompressor& compressor);
 
-  // Goes on in a file that ends with a good block at `offset`; `index` lists its blocks.
-  TraceWriter(FileDescriptor file, BlockCompressor& compressor, uint64_t offset, v1::Index index);
+  // Goes on in a file that ends with a good block at `offset`. The next block has this `sequence`;
+  // `index` lists the blocks since the file's last index.
+  TraceWriter(FileDescriptor file, BlockCompressor& compressor, uint64_t offset, uint64_t sequence,
+              BlockIndex index);
 
   // The first thing to call in an empty file. `session` and `collector` are 16 bytes each.
   [[nodiscard]] bool WriteHeader(std::span<const uint8_t> session,
@@ -44,21 +46,26 @@ class TraceWriter {
   // the index; otherwise it fails with ENOSPC. So a full file system still takes the file's end. 0:
   // no longer. Where plenty is free, or the file system cannot set room aside, none is kept.
   void KeepRoom(uint64_t bytes) { room_ = bytes; }
-  // Index and trailer; the last thing to call. Gives back what room is left.
+  // The last index and the trailer; the last thing to call. Gives back what room is left.
   [[nodiscard]] bool Finish();
 
   uint64_t file_bytes() const { return offset_; }
   // Raw bytes of frames since the last checkpoint.
   uint64_t bytes_since_checkpoint() const { return since_checkpoint_; }
-  // About what the index takes of memory until it is written.
-  uint64_t index_bytes() const { return static_cast<uint64_t>(index_.blocks_size()) * 96; }
+  // What it holds of memory: the index that is not written yet.
+  uint64_t MemoryBytes() const { return index_.MemoryBytes(); }
   bool broken() const { return broken_; }
   // errno of the last failure.
   int error() const { return error_; }
 
  private:
+  // And the index that may be due after it.
   [[nodiscard]] bool WriteBlock(BlockType type, std::span<const std::byte> raw,
                                 const FramesSummary& summary);
+  [[nodiscard]] bool WriteIndex();
+  // `header` becomes the block's.
+  [[nodiscard]] bool AppendBlock(BlockType type, std::span<const std::byte> raw,
+                                 const FramesSummary& summary, BlockHeader* header);
   [[nodiscard]] bool HasRoom(uint64_t block_bytes);
   // Sets aside the file's bytes up to `end`. False only where that much is not left.
   [[nodiscard]] bool SetAside(uint64_t end);
@@ -71,7 +78,7 @@ class TraceWriter {
   uint64_t since_checkpoint_ = 0;
   uint64_t room_ = 0;
   uint64_t set_aside_ = 0;  // up to this offset the file system has taken room for the file
-  v1::Index index_;
+  BlockIndex index_;  // of the blocks since the last one
   int error_ = 0;
   bool broken_ = false;
 };

@@ -1,6 +1,6 @@
 // What each user's processes make a collector hold: half frames, names, positions. At its bound a
-// user's sockets are left alone, so that the processes' rings and spools take over and count what
-// they lose. Lives on the server's thread.
+// user's sockets are left alone. The processes' rings take over and count what they lose; one that
+// connects anew is refused, and writes into its spool. Lives on the server's thread.
 #pragma once
 
 #include <sys/types.h>
@@ -30,10 +30,6 @@ class UserMemory {
     if (held == 0) held_.erase(user);
   }
   bool IsFull(uid_t user) const { return full_.contains(user); }
-  uint64_t HeldBy(uid_t user) const {
-    const auto found = held_.find(user);
-    return found == held_.end() ? 0 : found->second;
-  }
 
  private:
   uint64_t most_bytes_;

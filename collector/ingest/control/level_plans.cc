@@ -48,8 +48,22 @@ void LevelPlans::Order(const std::string& run, v1::LevelChange change, uint64_t 
   const auto known = plans_.find(run);
   const v1::Level before =
       known == plans_.end() ? level_ : LevelOf(known->second.before, known->second.change, now_ns);
-  if (run.empty()) plans_.clear();
+  if (run.empty()) {
+    plans_.clear();
+    ended_.clear();
+  }
   plans_[run] = {before, std::move(change), now_ns};
+}
+
+void LevelPlans::RunBegan(const std::string& run) { std::erase(ended_, run); }
+
+void LevelPlans::RunEnded(const std::string& run) {
+  if (run.empty() || !plans_.contains(run)) return;
+  RunBegan(run);
+  ended_.push_back(run);
+  if (ended_.size() <= kMostEnded) return;
+  plans_.erase(ended_.front());
+  ended_.pop_front();
 }
 
 v1::Level LevelPlans::LevelAt(const std::string& run, uint64_t now_ns) const {

@@ -2,7 +2,9 @@
 // Every instant is CLOCK_REALTIME in ns and comes from the caller. One thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 
@@ -31,6 +33,13 @@ class LevelPlans {
   // ended. An empty `run` means all runs, and the plans of single ones are forgotten.
   void Order(const std::string& run, v1::LevelChange change, uint64_t now_ns);
 
+  // Nobody of the run is here any more. It may come back, and so the plans of the last kMostEnded
+  // such runs are kept.
+  static constexpr size_t kMostEnded = 64;
+  void RunEnded(const std::string& run);
+  // Somebody of the run has come.
+  void RunBegan(const std::string& run);
+
   // A run without a plan of its own follows the plan of all. A process whose run is not known yet
   // has an empty one.
   v1::Level LevelAt(const std::string& run, uint64_t now_ns) const;
@@ -55,6 +64,7 @@ class LevelPlans {
   v1::Level start_level_;
   uint64_t window_ = 0;                // the last that was opened
   std::map<std::string, Plan> plans_;  // by run; "": of runs without one of their own
+  std::deque<std::string> ended_;      // runs with a plan that nobody is in, in turn
 };
 
 }  // namespace ranktap::collector

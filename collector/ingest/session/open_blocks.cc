@@ -14,13 +14,20 @@ Session* OpenBlocks::FindOpen(const BlockName& block) const {
   return is_open ? session : nullptr;
 }
 
+void OpenBlocks::CloseAtAge(const BlockName& block, int age) {
+  loop_->After(kBlockAgeNs, [this, block, age] {
+    Session* const session = FindOpen(block);
+    if (session == nullptr) return;
+    if (session->open_bytes() >= kSmallBlockBytes || age >= kSmallBlockAges) return Close(session);
+    CloseAtAge(block, age + 1);
+  });
+}
+
 void OpenBlocks::Grew(Session* session, uint64_t number, uint64_t bytes) {
   if (session->block_number() != number) {
     const BlockName block(session->id(), session->block_number());
     oldest_first_.push_back(block);
-    loop_->After(kBlockAgeNs, [this, block] {
-      if (Session* const old = FindOpen(block)) Close(old);
-    });
+    CloseAtAge(block, 1);
   }
   bytes_ += session->open_bytes() - bytes;
   if (session->block_is_full()) Close(session);

@@ -1,5 +1,6 @@
 // The blocks that sessions fill: each goes to the store when it is full, old, or one of too many.
-// Lives on the server's thread.
+// A small one may grow older: a rank with little to say makes one block a second, not five. Lives
+// on the server's thread.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,8 @@ class OpenBlocks {
  private:
   using BlockName = std::pair<SessionId, uint64_t>;  // and the block's number
   Session* FindOpen(const BlockName& block) const;
+  // Closes the block when it is old. `age`: how many kBlockAgeNs it has been open by then.
+  void CloseAtAge(const BlockName& block, int age);
 
   uint64_t most_bytes_;
   EventLoop* loop_;

@@ -37,7 +37,8 @@ bool Sessions::OnHello(Connection* connection, const proto::FrameView& frame) {
     return true;
   }
   const bool is_known = by_token_.contains({connection->peer().uid, hello.session()});
-  if (!is_known && in_.connections->IsFull(connection->peer().uid)) {
+  // One that is known is turned away, too: unread it would fill its rings, refused its spool.
+  if (in_.connections->IsFull(connection->peer().uid)) {
     Refuse(connection, "your processes have used up their share of its memory",
            in_.options->limits.retry_ms);
     return true;
@@ -275,6 +276,7 @@ void Sessions::OnOpened(const OpenedReply& reply) {
   Session* const session = Find(reply.session);
   if (session == nullptr) return;
   session->run = reply.run;
+  in_.plans->RunBegan(reply.run);
   const auto owed = std::exchange(session->owed, std::nullopt);
   if (owed && owed->ordered_ns > in_.plans->OrderedAt(reply.run)) {
     return Order(owed->change, reply.run,

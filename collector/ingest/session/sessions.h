@@ -92,6 +92,7 @@ class Sessions {
   // sessions_end.cc: what happens when a connection or a process is gone.
   void OnPidfd(SessionId id);
   void OnNoReturn(SessionId id);
+  void EndAfterSpool(Session* session);
   void TryEnd(Session* session, uint64_t attempts);
   void End(Session* session, v1::Ending::How how);
   void Forget(Session* session);

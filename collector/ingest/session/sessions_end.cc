@@ -10,6 +10,10 @@ namespace {
 // A zombie tells how it died; its parent may take some time to make it one, or to reap it.
 constexpr uint64_t kEndRetryNs = 10'000'000;
 constexpr uint64_t kEndRetries = 20;
+// A process that was away for so long may have gone on in its spool, which its rings do not hold
+// any more. Whoever takes spools in (SpoolAdopter) looks every 5 s.
+constexpr uint64_t kMayHaveSpooledNs = 500'000'000;
+constexpr uint64_t kSpoolPatienceNs = 12'000'000'000;
 
 }  // namespace
 
@@ -45,7 +49,18 @@ void Sessions::OnPidfd(SessionId id) {
     in_.connections->Drain(connection);
     in_.connections->Close(connection->id());
   }
-  if (Find(id) != nullptr && !session->is_closing) TryEnd(session, 0);
+  if (Find(id) != nullptr && !session->is_closing) EndAfterSpool(session);
+}
+
+void Sessions::EndAfterSpool(Session* session) {
+  const bool was_away = session->connection() == 0 && session->detached_at != 0 &&
+                        MonotonicRawNs() - session->detached_at > kMayHaveSpooledNs;
+  if (!was_away || !in_.options->resumable || session->is_closed) return TryEnd(session, 0);
+  session->end = DescribeEnd(session->pidfd(), session->peer().pid);
+  in_.loop->After(kSpoolPatienceNs, [this, id = session->id()] {
+    Session* const waiting = Find(id);
+    if (waiting != nullptr && waiting->connection() == 0) TryEnd(waiting, 0);
+  });
 }
 
 void Sessions::OnNoReturn(SessionId id) {
@@ -57,7 +72,7 @@ void Sessions::OnNoReturn(SessionId id) {
 
 void Sessions::TryEnd(Session* session, uint64_t attempts) {
   if (session->is_closing) return;
-  if (!session->said_goodbye && session->pidfd() >= 0) {
+  if (!session->said_goodbye && session->pidfd() >= 0 && session->end.empty()) {
     session->end = DescribeEnd(session->pidfd(), session->peer().pid);
     if (session->end.empty() && attempts < kEndRetries) {
       in_.loop->After(kEndRetryNs, [this, id = session->id(), attempts] {
@@ -92,7 +107,12 @@ void Sessions::Forget(Session* session) {
   in_.connections->Account(session->peer().uid, 0, &session->accounted);
   in_.store->Forget(session->id());
   by_token_.erase({session->peer().uid, session->token()});
+  const std::string run = session->run;
   sessions_.erase(session->id());
+  if (in_.plans->OwnOrder(run) == nullptr) return;
+  const bool goes_on = std::any_of(sessions_.begin(), sessions_.end(),
+                                   [&](const auto& entry) { return entry.second->run == run; });
+  if (!goes_on) in_.plans->RunEnded(run);
 }
 
 void Sessions::AbandonAll() {

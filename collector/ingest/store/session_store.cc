@@ -219,7 +219,7 @@ bool SessionStore::Recover(const Segment& segment, bool process_is_dead) {
 uint64_t SessionStore::MemoryBytes() const {
   constexpr uint64_t kLossBytes = 96;
   return state_.MemoryBytes() + held_.bytes.capacity() + owed_losses_.size() * kLossBytes +
-         (writer_ ? writer_->index_bytes() : 0);
+         (writer_ ? writer_->MemoryBytes() : 0);
 }
 
 bool SessionStore::AccountsAgree() const {

@@ -38,6 +38,7 @@ class Checker {
   void CheckBlock(const Block& block) {
     offset_ = block.offset;
     ++check_->blocks;
+    ends_with_index_ = block.header.type == BlockType::kIndex;
     v1::BlockEntry& entry = blocks_.emplace_back();
     entry.set_offset(block.offset);
     entry.set_type(static_cast<uint32_t>(block.header.type));
@@ -63,7 +64,7 @@ class Checker {
         break;  // one a kind says it
       }
     }
-    if (check_->closed && !has_index_) Problem("the file is closed and has no index");
+    if (check_->closed && !ends_with_index_) Problem("the file is closed and has no index");
     if (problems_ > kMostProblems) {
       check_->problems.push_back(
           {offset_, 0, "and " + std::to_string(problems_ - kMostProblems) + " more"});
@@ -241,8 +242,8 @@ class Checker {
     has_checkpoint_ = true;
   }
 
+  // It lists the blocks since the index before.
   void CheckIndex(const Block& block) {
-    has_index_ = true;
     const size_t before = blocks_.size() - 1;
     size_t listed = 0;
     bool same = true;
@@ -255,7 +256,9 @@ class Checker {
              entry.events() == blocks_[listed].events();
       ++listed;
     };
-    if (!ForEachBlockEntry(block.raw, check)) return Problem("the index does not parse");
+    const bool parses = ForEachBlockEntry(block.raw, check);
+    blocks_.clear();
+    if (!parses) return Problem("the index does not parse");
     same = same && listed == before;
     if (!same) Problem("the index does not list the blocks that are there");
   }
@@ -267,10 +270,10 @@ class Checker {
   std::map<uint32_t, uint64_t> base_;                         // positions of the first checkpoint
   std::set<uint32_t> started_;
   std::map<uint32_t, proto::LossCounts> losses_;
-  std::vector<v1::BlockEntry> blocks_;
+  std::vector<v1::BlockEntry> blocks_;  // since the last index
   uint64_t problems_ = 0;
   bool has_checkpoint_ = false;
-  bool has_index_ = false;
+  bool ends_with_index_ = false;
 };
 
 // Adds up one writer of a process whose last file this is.

@@ -8,11 +8,13 @@
 #include <random>
 
 #include "collector/file/trace_state.h"
+#include "collector/trace/load/trace_check.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 #include "tests/fault_seed.h"
 #include "tests/sanitized.h"
 #include "tests/unit/collector/collector_process.h"
 #include "tests/unit/collector/temporary_directory.h"
+#include "tests/unit/collector/trace_file.h"
 
 namespace ranktap::collector {
 namespace {
@@ -50,6 +52,18 @@ void ExpectHonestRankIsServed(const std::string& socket) {
   honest.Emit(honest.AddWriter(), proto::KernelEvent{});
   honest.Flush();
   honest.AwaitAcks();
+}
+
+// One event, as a frame's payload.
+std::string EncodedPop() {
+  proto::RangePopEvent pop{};
+  pop.header = {static_cast<uint16_t>(proto::RangePopEvent::kKind), sizeof(pop), 0, 0};
+  proto::EventEncoder encoder;
+  EXPECT_TRUE(encoder.Add(&pop.header, sizeof(pop)));
+  IdentityIds ids;
+  std::string payload;
+  encoder.Encode(ids, payload);
+  return payload;
 }
 
 class CollectorMemoryTest : public ::testing::Test {
@@ -176,6 +190,57 @@ TEST_F(CollectorMemoryTest, NamesThatDoNotCompressEndAtTheBound) {
     // Not read any more.
   }
   EXPECT_LT(collector.Memory("VmHWM"), before + (40u << 20));
+}
+
+// Each block of a trace once left an entry until its file ended: 8 ranks were deaf after 21 hours.
+// Here each frame closes a block. FAULT_COUNT=1000000: as many as a rank with little to say makes
+// in eleven days. What grows at first are the timers of 200 ms, which are thousands of blocks here.
+TEST_F(CollectorMemoryTest, ARankWithManyBlocksTakesNoMoreThanItsFirstHalfDoes) {
+  const auto blocks = static_cast<uint64_t>(FaultCount(200'000));
+  const uint64_t half = blocks / 2 / 1000 * 1000;
+  CollectorProcess::Setup setup;
+  setup.limits.open_block_bytes = 1;
+  CollectorProcess collector(directory_.path(), setup);
+  FakeAgent rank({.rank = 1, .chunks = 1});
+  ASSERT_TRUE(rank.Join(collector.socket()).refused().empty());
+  const uint32_t writer = rank.AddWriter();
+  rank.Emit(writer, proto::RangePopEvent{});
+  rank.Flush();
+  const std::string event = EncodedPop();
+  uint64_t first_memory = 0;
+  for (uint64_t i = 1; i < blocks; ++i) {
+    rank.Send({.type = proto::FrameType::kEvents, .writer = writer, .first_event = i, .events = 1},
+              event);
+    if (i % 1000 != 0 && i + 1 != blocks) continue;
+    rank.AwaitAcks();
+    if (i == half) first_memory = collector.Memory("VmRSS");
+  }
+  const uint64_t memory = collector.Memory("VmRSS");
+  const auto grown = static_cast<int64_t>(memory) - static_cast<int64_t>(first_memory);
+  std::printf("%llu blocks of a rank: %lld KiB more than after %llu\n",
+              static_cast<unsigned long long>(blocks), static_cast<long long>(grown / 1024),
+              static_cast<unsigned long long>(half));
+  EXPECT_LT(grown, 512 << 10);
+  v1::Goodbye goodbye;
+  v1::Account& account = *goodbye.mutable_accounts()->add_accounts();
+  account.set_writer(writer);
+  account.set_produced(blocks);
+  account.set_committed(blocks);
+  rank.Send({.type = proto::FrameType::kGoodbye}, goodbye.SerializeAsString());
+  rank.AwaitAcks();
+  rank.Disconnect();
+  EXPECT_EQ(collector.Stop(), 0);
+  uint64_t files = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(collector.root())) {
+    if (!file.path().string().ends_with(".trace")) continue;
+    ++files;
+    const Result<TraceCheck> check = CheckTrace(file.path());
+    ASSERT_TRUE(check.ok()) << check.message();
+    for (const Damage& problem : check->problems) ADD_FAILURE() << problem.what;
+    EXPECT_EQ(check->events, blocks);
+    EXPECT_GT(check->blocks, blocks);
+  }
+  EXPECT_EQ(files, 1u);
 }
 
 // As 64 ranks have 256 MiB, so have 16 a quarter of it. FAULT_COUNT=64 tries all.

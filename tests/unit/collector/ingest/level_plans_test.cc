@@ -149,6 +149,24 @@ TEST_F(LevelPlansTest, ARequestThatMakesNoSenseIsRefusedAndOpensNoWindow) {
   EXPECT_EQ(plans_.ChangeFor(Make(Request::VERB_START), kNow)->window(), 1u);
 }
 
+TEST_F(LevelPlansTest, PlansOfRunsThatHaveEndedAreForgottenButForTheLastOnes) {
+  const v1::LevelChange change = *plans_.ChangeFor(Make(Request::VERB_START), kNow);
+  const auto name = [](size_t run) { return "run-" + std::to_string(run); };
+  plans_.Order("goes on", change, kNow);
+  plans_.Order("came back", change, kNow);
+  plans_.RunEnded("came back");
+  plans_.RunBegan("came back");
+  for (size_t run = 0; run < 1000; ++run) {
+    plans_.Order(name(run), change, kNow);
+    plans_.RunEnded(name(run));
+  }
+  for (size_t run = 0; run < 1000; ++run) {
+    EXPECT_EQ(plans_.OwnOrder(name(run)) != nullptr, run >= 1000 - LevelPlans::kMostEnded) << run;
+  }
+  EXPECT_NE(plans_.OwnOrder("goes on"), nullptr);
+  EXPECT_NE(plans_.OwnOrder("came back"), nullptr);
+}
+
 TEST_F(LevelPlansTest, WhatIsAskedForIsNotOrderedYet) {
   ASSERT_TRUE(plans_.ChangeFor(Make(Request::VERB_START, kBegin), kNow).ok());
   EXPECT_EQ(plans_.LevelAt("", kBegin), v1::LEVEL_DORMANT);
