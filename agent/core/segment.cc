@@ -322,8 +322,8 @@ void Segment::WriteClock(const ClockReading& reading) {
 
 void Segment::ReplaceInForkChild() {
   if (header_ == nullptr) return;
-  mmap(header_, bytes_, PROT_READ | PROT_WRITE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  (void)mmap(header_, bytes_, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }
 
 }  // namespace ranktap::agent

@@ -6,11 +6,10 @@
 namespace ranktap::collector {
 
 Collector::Collector(FileDescriptor listener, RunDirectory directory, RunInfo info,
-                     ServerOptions options)
-    : Collector(std::move(listener), RunRegistry(std::move(directory), std::move(info)),
-                std::move(options)) {}
+                     const ServerOptions& options)
+    : Collector(std::move(listener), RunRegistry(std::move(directory), std::move(info)), options) {}
 
-Collector::Collector(FileDescriptor listener, RunRegistry shelf, ServerOptions options)
+Collector::Collector(FileDescriptor listener, RunRegistry shelf, const ServerOptions& options)
     : server_(std::move(listener), options),
       store_(std::move(shelf), options.collector_id,
              [this](StoreReply reply) { server_.OnStoreReply(std::move(reply)); }),

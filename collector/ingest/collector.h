@@ -16,11 +16,12 @@ namespace ranktap::collector {
 class Collector {
  public:
   // Serves `listener` until Finish. Throws nothing; the threads run when this returns.
-  Collector(FileDescriptor listener, RunDirectory directory, RunInfo info, ServerOptions options);
+  Collector(FileDescriptor listener, RunDirectory directory, RunInfo info,
+            const ServerOptions& options);
   ~Collector();
 
   // Many runs, of many users if the options say so.
-  Collector(FileDescriptor listener, RunRegistry shelf, ServerOptions options);
+  Collector(FileDescriptor listener, RunRegistry shelf, const ServerOptions& options);
 
   // Asks both threads for a sign of life; beats() counts the answers.
   void Beat();

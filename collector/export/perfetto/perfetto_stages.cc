@@ -43,7 +43,7 @@ class StageWriter {
     for (const DeviceWork* const work : LaunchArrows::Tables(trace_)) {
       tables.push_back({&work->start, &work->end});
     }
-    MergeTables(std::move(tables), [this](size_t table, size_t row) { WriteWork(table, row); });
+    MergeTables(tables, [this](size_t table, size_t row) { WriteWork(table, row); });
   }
 
  private:
@@ -124,7 +124,7 @@ class StageWriter {
     const uint32_t iid = state_.KernelName(string);
     packets_.Name(track, iid, [&] {
       const std::string_view mangled = trace_.dictionary.String(string);
-      const std::string name(SanitizedName(ReadableKernelName(mangled)));
+      std::string name(SanitizedName(ReadableKernelName(mangled)));
       std::string bytes;
       {
         pbf_writer writer(bytes);

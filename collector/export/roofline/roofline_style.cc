@@ -56,7 +56,7 @@ std::string PointTitle(const ChartPoint& point) {
 }
 
 std::string Shortened(const std::string& text, size_t most) {
-  const std::string clean = Printable(text);
+  std::string clean = Printable(text);
   std::vector<std::string_view> characters;
   for (std::string_view rest = clean; !rest.empty();) {
     const size_t length = std::max<size_t>(Utf8Length(rest), 1);

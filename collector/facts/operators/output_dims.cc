@@ -1,6 +1,9 @@
 #include "collector/facts/operators/output_dims.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
 
 #include "collector/facts/flops/convolution_dims.h"
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "collector/facts/sync_calls.h"
 #include "collector/report/host/call_sites.h"
@@ -61,7 +62,7 @@ std::string RankFacts::TimesAStep(int64_t count) const {
   if (!has_steps()) return count == 1 ? "once" : fmt::format("{} times", FormatCount(count));
   const double times = TimesPerStep(count);
   if (times == 1) return fmt::format("once a {}", waterfall_.steps.noun());
-  const auto whole = static_cast<int64_t>(times + 0.5);
+  const auto whole = static_cast<int64_t>(std::llround(times));
   const bool is_whole = times >= 10 || times == static_cast<double>(whole);
   return fmt::format("{} times a {}", is_whole ? FormatCount(whole) : fmt::format("{:.1f}", times),
                      waterfall_.steps.noun());
