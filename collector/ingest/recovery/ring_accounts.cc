@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "collector/ingest/recovery/ring_recovery.h"
-#include "ranktap/v1/control.pb.h"
 
 namespace ranktap::collector {
 
@@ -11,6 +10,24 @@ proto::LossCounts RingRecovery::LossesOf(uint32_t writer) const {
   if (slot != slots_.end()) return slot->second.lost;
   const auto known = state_.writers().find(writer);
   return known == state_.writers().end() ? proto::LossCounts{} : known->second.lost;
+}
+
+// The program wrote over where these writers' counters were. How many events they had beyond those
+// that are stored nobody knows: one stands for them.
+void RingRecovery::AddUnreadable(v1::Accounts* accounts) const {
+  for (const auto& [id, writer] : state_.writers()) {
+    const auto told = state_.accounts().find(id);
+    const bool has_ended = told != state_.accounts().end() && told->second.ended();
+    if (slots_.contains(id) || has_ended) continue;
+    proto::LossCounts lost = writer.lost;
+    ++lost[static_cast<size_t>(proto::Loss::kDamaged)];
+    v1::Account& account = *accounts->add_accounts();
+    account.set_writer(id);
+    account.set_produced(writer.next_event + proto::Total(lost));
+    account.set_committed(writer.next_event);
+    for (const uint64_t count : lost) account.add_lost(count);
+    account.set_ended(true);
+  }
 }
 
 void RingRecovery::SendAccounts(bool process_is_dead) {
@@ -34,6 +51,7 @@ void RingRecovery::SendAccounts(bool process_is_dead) {
     for (const uint64_t count : lost) account.add_lost(count);
     account.set_ended(process_is_dead || slot.ended);
   }
+  if (process_is_dead) AddUnreadable(&accounts);
   if (accounts.accounts_size() == 0) return;
   const std::string bytes = accounts.SerializeAsString();
   take_({.type = proto::FrameType::kAccounts}, std::as_bytes(std::span(bytes)));

@@ -9,7 +9,6 @@
 
 #include "proto/encode.h"
 #include "proto/encode_entry.h"
-#include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/dictionary.pb.h"
 
 namespace ranktap::collector {
@@ -104,7 +103,10 @@ RingRecovery::RingRecovery(const Segment& segment, const TraceState& state, Take
     : segment_(segment), state_(state), take_(std::move(take)) {}
 
 bool RingRecovery::Run(bool process_is_dead) {
-  if (!ReadHeader() || !ReadSlots() || !ReadArena()) return false;
+  if (!ReadHeader() || !ReadSlots() || !ReadArena()) {
+    SendAccounts(process_is_dead);
+    return false;
+  }
   // Before the first event, after which a trace has its name.
   if (!rank_.empty()) take_({.type = proto::FrameType::kAmend}, Bytes(rank_));
   SendNewEntries();

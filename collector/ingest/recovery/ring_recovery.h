@@ -18,6 +18,7 @@
 #include "collector/ingest/recovery/segment.h"
 #include "proto/frame.h"
 #include "proto/ring.h"
+#include "ranktap/v1/control.pb.h"
 
 namespace ranktap::collector {
 
@@ -70,6 +71,7 @@ class RingRecovery {
   void SendEvents(uint32_t writer, uint64_t first, const std::string& payload, uint32_t events);
   void DeclareLost(uint32_t writer, uint64_t first, uint64_t events);
   void SendAccounts(bool process_is_dead);
+  void AddUnreadable(v1::Accounts* accounts) const;
   void SendOpenCalls();
   void ReadLastWords(const proto::LastWords& words);
   void ReadRank(const proto::LastWords& words);

@@ -265,6 +265,22 @@ TEST_F(RingRecoveryTest, RingsOfAnotherVersionAreLeftAloneWithAReason) {
   EXPECT_FALSE(Recover(&agent).readable);
 }
 
+TEST_F(RingRecoveryTest, WritersWhoseRingsWereWrittenOverEndWithWhatIsStoredAndADeclaredLoss) {
+  FakeAgent agent;
+  const uint32_t writer = agent.AddWriter();
+  EmitRanges(&agent, writer, 10);
+  EXPECT_TRUE(Recover(&agent, /*dead=*/false).readable);
+  agent.segment().magic = 0;
+  const Recovered after = Recover(&agent);
+  EXPECT_FALSE(after.readable);
+  ASSERT_TRUE(after.accounts.contains(writer));
+  const v1::Account& account = after.accounts.at(writer);
+  EXPECT_EQ(account.committed(), 20u);
+  EXPECT_EQ(account.produced(), 21u);
+  EXPECT_EQ(account.lost(static_cast<int>(proto::Loss::kDamaged)), 1u);
+  EXPECT_TRUE(account.ended());
+}
+
 // Writers keep their positions whatever lies in the segment: ranges follow each other without a
 // hole or an overlap, and nothing is read out of bounds (asan).
 TEST_F(RingRecoveryTest, NoBytesInTheSegmentBreakTheOrder) {
