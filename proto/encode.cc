@@ -10,21 +10,44 @@ const Event& As(const EventHeader* header) {
 
 }  // namespace
 
+void EventEncoder::Reserve(size_t events) {
+  // What the events of a batch have inline beside their columns is no longer than themselves.
+  constexpr size_t kInlineBytes = 32;
+  events_.reserve(events);
+  sorted_.reserve(events);
+  values_.reserve(events);
+  bytes_.reserve(events * kMaxVarintBytes);
+  payload_.reserve(events * kInlineBytes);
+}
+
+void EventEncoder::Clear() {
+  events_.clear();
+  counts_.fill(0);
+}
+
+EventEncoder::Counts EventEncoder::SortByKind() {
+  Counts ends{};
+  for (size_t kind = 1; kind < ends.size(); ++kind) ends[kind] = ends[kind - 1] + counts_[kind - 1];
+  sorted_.resize(events_.size());
+  for (const EventHeader* const event : events_) sorted_[ends[event->kind]++] = event;
+  return ends;
+}
+
 void EventEncoder::EncodeColumns(ColumnIds& ids, std::string& out) {
+  const Counts ends = SortByKind();
   protozero::pbf_writer message(out);
   ForEachEvent([&]<typename Event>() {
-    auto& events = events_[static_cast<size_t>(Event::kKind)];
-    if (events.empty()) return;
-    protozero::pbf_writer section(message, static_cast<uint32_t>(Event::kKind));
+    const auto kind = static_cast<size_t>(Event::kKind);
+    if (counts_[kind] == 0) return;
+    protozero::pbf_writer section(message, static_cast<uint32_t>(kind));
+    const Pointers events(sorted_.data() + ends[kind] - counts_[kind], counts_[kind]);
     EncodeSection<Event>(events, ids, section);
-    events.clear();
   });
-  count_ = 0;
+  Clear();
 }
 
 template <typename Event>
-void EventEncoder::EncodeSection(const Pointers& events, ColumnIds& ids,
-                                 protozero::pbf_writer& section) {
+void EventEncoder::EncodeSection(Pointers events, ColumnIds& ids, protozero::pbf_writer& section) {
   section.add_uint32(kCountField, static_cast<uint32_t>(events.size()));
   values_.resize(events.size());
   ForEachColumn<Event>([&]<typename Column>() {
@@ -35,7 +58,7 @@ void EventEncoder::EncodeSection(const Pointers& events, ColumnIds& ids,
 }
 
 template <typename Event, typename Column>
-void EventEncoder::GatherDeltas(const Pointers& events) {
+void EventEncoder::GatherDeltas(Pointers events) {
   uint64_t* value = values_.data();
   // The first difference is to 0 and says nothing about the others.
   uint64_t raw = Column::Get(As<Event>(events[0]));
@@ -53,7 +76,7 @@ void EventEncoder::GatherDeltas(const Pointers& events) {
 }
 
 template <typename Event, typename Column>
-void EventEncoder::GatherColumn(const Pointers& events, ColumnIds& ids) {
+void EventEncoder::GatherColumn(Pointers events, ColumnIds& ids) {
   if constexpr (Column::kEncoding == Encoding::kDelta) {
     return GatherDeltas<Event, Column>(events);
   }
@@ -92,8 +115,7 @@ size_t EventEncoder::ColumnElements(bool is_delta) const {
   return values_[0] == 0 ? 0 : 1;
 }
 
-void EventEncoder::WritePayloads(const Pointers& events, size_t fixed,
-                                 protozero::pbf_writer& section) {
+void EventEncoder::WritePayloads(Pointers events, size_t fixed, protozero::pbf_writer& section) {
   payload_.clear();
   for (const EventHeader* event : events) {
     payload_.append(reinterpret_cast<const char*>(event) + fixed + Padded(event->text_bytes),

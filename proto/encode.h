@@ -74,10 +74,14 @@ class EventEncoder {
   // not add up. `available` is what lies between `event` and the end of the ring's bytes.
   [[nodiscard]] bool Add(const EventHeader* event, size_t available) {
     if (!IsWellFormed(event, available)) return false;
-    events_[event->kind].push_back(event);
-    ++count_;
+    events_.push_back(event);
+    ++counts_[event->kind];
     return true;
   }
+  // Room for so many events, so that no batch of theirs allocates.
+  void Reserve(size_t events);
+  // Forgets the events, where an Encode was cut short.
+  void Clear();
 
   static bool IsWellFormed(const EventHeader* event, size_t available) {
     if (available < sizeof(EventHeader)) return false;
@@ -86,7 +90,7 @@ class EventEncoder {
     return fixed != 0 && event->bytes == fixed + variable && event->bytes <= available;
   }
 
-  size_t count() const { return count_; }
+  size_t count() const { return events_.size(); }
 
   // Appends the payload to `out` and forgets the events.
   void Encode(EntryIds auto& ids, std::string& out) {
@@ -97,7 +101,8 @@ class EventEncoder {
   static constexpr size_t Padded(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
 
  private:
-  using Pointers = std::vector<const EventHeader*>;
+  using Pointers = std::span<const EventHeader* const>;
+  using Counts = std::array<uint32_t, kMaxEventKind + 1>;
 
   static constexpr std::array<uint16_t, kMaxEventKind + 1> kEventBytes = [] {
     std::array<uint16_t, kMaxEventKind + 1> bytes{};
@@ -108,21 +113,24 @@ class EventEncoder {
   }();
 
   void EncodeColumns(ColumnIds& ids, std::string& out);
+  // Gives where each kind ends in sorted_.
+  Counts SortByKind();
   template <typename Event>
-  void EncodeSection(const Pointers& events, ColumnIds& ids, protozero::pbf_writer& section);
+  void EncodeSection(Pointers events, ColumnIds& ids, protozero::pbf_writer& section);
   // Fills values_ with what goes on the wire for a whole column of n elements, and `differing_`
   // with the bits in which elements differ from the first (of a delta column: from the second).
   template <typename Event, typename Column>
-  void GatherColumn(const Pointers& events, ColumnIds& ids);
+  void GatherColumn(Pointers events, ColumnIds& ids);
   template <typename Event, typename Column>
-  void GatherDeltas(const Pointers& events);
+  void GatherDeltas(Pointers events);
   void WriteColumn(uint32_t field, size_t count, protozero::pbf_writer& section);
   // How many elements stand for the whole column (columns.h).
   size_t ColumnElements(bool is_delta) const;
-  void WritePayloads(const Pointers& events, size_t fixed, protozero::pbf_writer& section);
+  void WritePayloads(Pointers events, size_t fixed, protozero::pbf_writer& section);
 
-  std::array<Pointers, kMaxEventKind + 1> events_;
-  size_t count_ = 0;
+  std::vector<const EventHeader*> events_;  // as they came
+  std::vector<const EventHeader*> sorted_;  // kind by kind
+  Counts counts_{};
   std::vector<uint64_t> values_;
   uint64_t differing_ = 0;
   std::vector<std::byte> bytes_;

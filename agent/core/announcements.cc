@@ -2,7 +2,6 @@
 // Runs on: see announcements.h.  May not: run in a hook in steady state.
 #include "agent/core/announcements.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <optional>
@@ -85,17 +84,14 @@ void AppendEntry(const proto::ArenaEntry& entry, std::string& dictionary) {
                            Arena::ContentOf(entry), writer);
 }
 
-std::vector<Announcement> TakeAnnouncements() {
-  std::vector<Announcement> taken;
+Announcement* TakeAnnouncements() {
   Announcement* newest = g_newest.exchange(nullptr, std::memory_order_acquire);
+  Announcement* oldest = nullptr;
   while (newest != nullptr) {
-    Announcement* next = newest->next;
-    taken.push_back(std::move(*newest));
-    delete newest;
-    newest = next;
+    Announcement* const older = std::exchange(newest->next, oldest);
+    oldest = std::exchange(newest, older);
   }
-  std::ranges::reverse(taken);
-  return taken;
+  return oldest;
 }
 
 }  // namespace ranktap::agent

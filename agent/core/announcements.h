@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "agent/core/rank_identity.h"
 #include "proto/frame.h"
@@ -49,7 +48,8 @@ void AppendEntry(const proto::ArenaEntry& entry, std::string& dictionary);
 // Appends the `rank` field of a v1.Hello.
 void AppendRank(const RankIdentity& rank, std::string& hello);
 
-// Everything announced since the last call, oldest first. Sender only.
-std::vector<Announcement> TakeAnnouncements();
+// Everything announced since the last call, a chain from the oldest on, which the caller deletes.
+// Sender only.
+Announcement* TakeAnnouncements();
 
 }  // namespace ranktap::agent

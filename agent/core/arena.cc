@@ -1,11 +1,12 @@
 // Lock-free interning: an open-addressed table of (hash, ref) over an append-only heap.
-// Runs on: any thread.  May not: allocate, lock, log, make a system call.
+// Runs on: any thread.  May not: allocate, lock, log; make a system call but for more of the arena.
 #include "agent/core/arena.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace ranktap::agent {
@@ -50,6 +51,19 @@ ArenaRef Arena::Intern(EntryKind kind, std::span<const std::byte> content) {
   return 0;
 }
 
+// The last offset at which so many bytes fit.
+uint64_t Arena::RoomFor(uint64_t bytes) const {
+  const uint64_t end = segment_->arena_bytes();
+  return end - std::min(bytes, end);
+}
+
+bool Arena::GrowKeepingErrno() {
+  const int error = errno;
+  const bool grew = segment_->GrowArena();
+  errno = error;
+  return grew;
+}
+
 ArenaRef Arena::Append(EntryKind kind, std::span<const std::byte> content, uint32_t hash) {
   // One byte more than the content: the memory is zero, so every entry is followed by a NUL.
   const uint64_t bytes = (sizeof(ArenaEntry) + content.size() + 1 + proto::kArenaAlign - 1) /
@@ -57,7 +71,8 @@ ArenaRef Arena::Append(EntryKind kind, std::span<const std::byte> content, uint3
   auto& used = segment_->header().arena_used;
   // Tested first, so that a full arena's counter cannot creep up to where it overflows. The program
   // may have written over it, so that its value is no offset.
-  const uint64_t room = segment_->arena_bytes() - std::min(bytes, segment_->arena_bytes());
+  if (used.load(std::memory_order_relaxed) > RoomFor(bytes) && !GrowKeepingErrno()) return 0;
+  const uint64_t room = RoomFor(bytes);
   if (used.load(std::memory_order_relaxed) > room) return 0;
   const uint64_t offset = used.fetch_add(bytes, std::memory_order_relaxed);
   if (offset > room || offset % proto::kArenaAlign != 0) return 0;

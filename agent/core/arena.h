@@ -1,7 +1,8 @@
 // Names and other things that events refer to by number: content-addressed, append-only, in the
 // shared segment. An entry is complete before its ref is handed out, so it is there before the
 // first event that uses it, for the sender and for a drain after death alike.
-// Runs on: any thread.  May not: allocate, lock, log, make a system call.
+// Runs on: any thread.  May not: allocate, lock, log; make a system call, but where the names have
+// outrun the sender, which allocates ahead.
 #pragma once
 
 #include <atomic>
@@ -42,6 +43,8 @@ class Arena {
  private:
   static constexpr uint32_t kMaxProbes = 64;
 
+  uint64_t RoomFor(uint64_t bytes) const;
+  bool GrowKeepingErrno();
   proto::ArenaRef Append(proto::EntryKind kind, std::span<const std::byte> content, uint32_t hash);
 
   Segment* segment_ = nullptr;

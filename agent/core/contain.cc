@@ -15,6 +15,11 @@ void OnContainedFailure() {
   Log("an internal error was contained; nothing more is recorded in this process");
 }
 
+void OnNoMemory() {
+  if (Capturing(kCaptureAlive)) ThreadStates::LoseWithoutWriter(proto::Loss::kContained);
+  Log("no memory for something of ours: it is lost, and counted");
+}
+
 }  // namespace ranktap::agent
 
 // libstdc++'s own prints the exception to the job's stderr, and brings 100 KB of demangler into

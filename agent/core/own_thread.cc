@@ -2,6 +2,7 @@
 // Runs on: see own_thread.h.  May not: leave the starting thread's signal mask changed.
 #include "agent/core/own_thread.h"
 
+#include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -12,6 +13,7 @@
 #include <array>
 #include <cerrno>
 
+#include "agent/core/contain.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/sanitizers.h"
 
@@ -60,8 +62,13 @@ bool StartDetached(size_t stack_bytes, void* (*entry)(void*), void* argument) {
   if (pthread_attr_init(&attributes) != 0) return false;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_attr_setstacksize(&attributes, stack_bytes);
+  // One refused allocation is no reason to have no thread.
+  constexpr int kTries = 3;
   pthread_t thread;
-  const bool started = pthread_create(&thread, &attributes, entry, argument) == 0;
+  bool started = false;
+  for (int i = 0; i < kTries && !started; ++i) {
+    started = pthread_create(&thread, &attributes, entry, argument) == 0;
+  }
   pthread_attr_destroy(&attributes);
   return started;
 }
@@ -87,6 +94,8 @@ bool OwnThread::Start(const Setup& setup) {
 }
 
 void* OwnThread::Enter(void* own_thread) {
+  // A new thread inherits the traps of the program's: SIGFPE would end it at our first division.
+  fesetenv(FE_DFL_ENV);
   const Setup& setup = static_cast<OwnThread*>(own_thread)->setup_;
   const size_t place = static_cast<OwnThread*>(own_thread)->place_;
   if (place != kNoPlace) g_places[place].thread.store(static_cast<pid_t>(syscall(SYS_gettid)));
@@ -94,7 +103,7 @@ void* OwnThread::Enter(void* own_thread) {
   const HiddenFromTsan hidden;
   // POSIX means the process; Linux gives each thread its own nice value.
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), setup.nice);
-  setup.body(setup.owner);
+  (void)Contain(false, [&setup] { return setup.body(setup.owner), true; });
   while (g_keep.load()) pause();
   LeavePlace(place);
   return nullptr;

@@ -20,12 +20,14 @@ using proto::WriterState;
 
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
-// What a program may use up before the sender looks again: 50 ms of 160 MB/s, or of 25 new threads
-// a millisecond, which is as fast as they can be made, and some for a sender that has to wait.
-constexpr uint32_t kFreeGroups = 32;
-constexpr uint64_t kFreeArena = kMiB / 2;
-constexpr uint32_t kFirstSlots = 4096;
+// What is allocated at the start, and ahead of use from then on: most programs need no more, and
+// each page costs the start of every one of them. A program that uses it up between two looks of
+// the sender allocates for itself, and has twice as much ahead from then on: up to 50 ms of
+// 160 MB/s.
+constexpr uint32_t kFirstGroups = 2;
+constexpr uint32_t kMostSpareGroups = 32;
+constexpr uint64_t kSpareArena = 128 << 10;
+constexpr uint32_t kSpareSlots = 256;
 
 // The bits from which a run of `blocks` free ones begins, aligned to its size.
 uint64_t RunsIn(uint64_t free, uint32_t blocks) {
@@ -87,8 +89,8 @@ bool Segment::Create(uint64_t bytes, const uint8_t session[16]) {
   sizes_ = static_cast<std::atomic<uint8_t>*>(sizes);
   header_ = reinterpret_cast<proto::SegmentHeader*>(start);
   populates_ = madvise(start, 4096, MADV_POPULATE_WRITE) == 0;
-  if (!Allocate(start, layout.slots_offset) || !GrowSlots(kFirstSlots) ||
-      !GrowGroups(kFreeGroups) || !GrowArena(2 * kFreeArena)) {
+  if (!Allocate(start, layout.slots_offset) || !GrowSlots() || !GrowGroups(kFirstGroups) ||
+      !GrowArena()) {
     return false;
   }
   WriteHeader(layout, session);
@@ -155,35 +157,56 @@ bool Segment::GrowGroups(uint32_t groups) {
   return true;
 }
 
-bool Segment::GrowArena(uint64_t bytes) {
-  const uint64_t ready = arena_ready_.load(std::memory_order_relaxed);
-  const uint64_t more = std::min(bytes, arena_size_ - ready);
-  if (more == 0 || !Allocate(arena_ + ready, more)) return false;
-  arena_ready_.store(ready + more, std::memory_order_release);
+bool Segment::GrowArena() {
+  uint64_t ready = arena_ready_.load(std::memory_order_relaxed);
+  const uint64_t end = std::min(ready + kSpareArena, arena_size_);
+  if (end == ready || !Allocate(arena_ + ready, end - ready)) return false;
+  while (ready < end &&
+         !arena_ready_.compare_exchange_weak(ready, end, std::memory_order_release)) {
+  }
   return true;
 }
 
-bool Segment::GrowSlots(uint32_t slots) {
-  const uint32_t ready = slots_ready_.load(std::memory_order_relaxed);
-  const uint32_t more = std::min(slots, slot_count_ - ready);
-  if (more == 0 || !Allocate(&slots_[ready], uint64_t{more} * sizeof(WriterSlot))) return false;
+bool Segment::GrowSlots() {
+  uint32_t ready = slots_ready_.load(std::memory_order_relaxed);
+  uint32_t more = 0;
+  do {
+    more = std::min(kSpareSlots, slot_count_ - ready);
+    if (more == 0) return false;
+  } while (!slots_ready_.compare_exchange_weak(ready, ready + more, std::memory_order_acq_rel));
+  if (!Allocate(&slots_[ready], uint64_t{more} * sizeof(WriterSlot))) {
+    uint32_t taken = ready + more;
+    slots_ready_.compare_exchange_strong(taken, ready);
+    return false;
+  }
   for (uint32_t i = ready; i < ready + more; i += 64) {
     // Slot 0 is the shared one.
-    free_slots_[i / 64].store(i == 0 ? ~uint64_t{1} : ~uint64_t{0}, std::memory_order_relaxed);
+    free_slots_[i / 64].store(i == 0 ? ~uint64_t{1} : ~uint64_t{0}, std::memory_order_release);
   }
-  slots_ready_.store(ready + more, std::memory_order_release);
   return true;
 }
 
 bool Segment::Grow() {
   bool grew = false;
-  if (FreeBlocks() < kFreeGroups * kGroupBlocks) grew |= GrowGroups(kFreeGroups / 2);
-  const uint64_t used = header_->arena_used.load(std::memory_order_relaxed);
-  if (used + kFreeArena > arena_bytes()) grew |= GrowArena(kFreeArena);
-  const uint32_t slots_ready = slots_ready_.load(std::memory_order_relaxed);
-  if (live_writers_.load(std::memory_order_relaxed) > slots_ready / 2) {
-    grew |= GrowSlots(kFirstSlots);
+  const uint32_t free = FreeBlocks();
+  if (free < spare_groups_ * kGroupBlocks) {
+    if (free < spare_groups_ * kGroupBlocks / 2) {
+      spare_groups_ = std::min(2 * spare_groups_, kMostSpareGroups);
+    }
+    grew |= GrowGroups(spare_groups_ / 2);
   }
+  const uint64_t used = header_->arena_used.load(std::memory_order_relaxed);
+  if (used + kSpareArena / 2 > arena_bytes()) grew |= GrowArena();
+  const uint32_t slots_ready = slots_ready_.load(std::memory_order_relaxed);
+  if (live_writers_.load(std::memory_order_relaxed) > slots_ready / 2) grew |= GrowSlots();
+  return grew;
+}
+
+// Where the sender does not come to run: 30 us for the 256 KiB, and each of them once.
+bool Segment::GrowOnUserThread() {
+  const int error = errno;
+  const bool grew = GrowGroups(1);
+  errno = error;
   return grew;
 }
 
@@ -216,10 +239,16 @@ proto::Chunk* Segment::LendChunk(const Wanted& wanted, proto::Chunk*& pending) {
   uint32_t least = 1;
   while (least * proto::kBlockBytes - sizeof(proto::Chunk) < wanted.least_bytes) least *= 4;
   blocks = std::max(blocks, least);
+  const uint32_t most = blocks;
   int32_t first = -1;
   while ((first = TakeRun(blocks)) < 0) {
-    if (blocks == least) return nullptr;
-    blocks /= 4;
+    if (blocks > least) {
+      blocks /= 4;
+    } else if (GrowOnUserThread()) {
+      blocks = most;
+    } else {
+      return nullptr;
+    }
   }
   const auto block = static_cast<uint32_t>(first);
   proto::Chunk& taken = chunk(block);
@@ -266,22 +295,27 @@ uint32_t Segment::FreeBlocks() const {
   return static_cast<uint32_t>(free);
 }
 
-WriterSlot* Segment::AcquireSlot(proto::WriterKind kind, int32_t thread, const char name[16]) {
-  // Where the sender does not come to run, a chunk for the new thread, which makes system calls now
-  // anyway: 30 us for each 64 threads.
-  if (FreeBlocks() < kGroupBlocks) {
-    const int error = errno;
-    (void)GrowGroups(1);
-    errno = error;
-  }
+// 0: none is free.
+uint32_t Segment::TakeSlot() {
   const uint32_t ready = slots_ready_.load(std::memory_order_acquire);
-  uint32_t index = 0;
-  for (uint32_t word = 0; word < ready / 64 && index == 0; ++word) {
+  for (uint32_t word = 0; word < ready / 64; ++word) {
     uint64_t free = free_slots_[word].load(std::memory_order_relaxed);
     while (free != 0 && !free_slots_[word].compare_exchange_weak(free, free & (free - 1),
                                                                  std::memory_order_acquire)) {
     }
-    if (free != 0) index = word * 64 + static_cast<uint32_t>(std::countr_zero(free));
+    if (free != 0) return word * 64 + static_cast<uint32_t>(std::countr_zero(free));
+  }
+  return 0;
+}
+
+WriterSlot* Segment::AcquireSlot(proto::WriterKind kind, int32_t thread, const char name[16]) {
+  // A chunk for the new thread, which makes system calls now anyway.
+  if (FreeBlocks() < kGroupBlocks) (void)GrowOnUserThread();
+  uint32_t index = TakeSlot();
+  if (index == 0) {
+    const int error = errno;
+    if (GrowSlots()) index = TakeSlot();
+    errno = error;
   }
   if (index == 0) return nullptr;
   live_writers_.fetch_add(1, std::memory_order_relaxed);

@@ -1,7 +1,8 @@
 // The process's half of the shared memory in proto/ring.h: creates it, lends chunks to writers and
 // takes them back.
-// Runs on: LendChunk and AcquireSlot on user threads, the rest on the starting thread and the
-// sender.  May not: on user threads allocate, lock, log or make a system call.
+// Runs on: LendChunk, AcquireSlot and GrowArena on user threads, the rest on the starting thread
+// and the sender.  May not: on user threads allocate, lock, log or make a system call; but for more
+// of the segment where none is free, each part of it once.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,7 @@ namespace ranktap::agent {
 class Segment {
  public:
   // Creates and maps the memfd, sealed against resizing. Its memory is allocated before anybody is
-  // given a part of it (touching a hole that cannot be filled is SIGBUS in the job): a few MiB
+  // given a part of it (touching a hole that cannot be filled is SIGBUS in the job): some 0.7 MiB
   // here, the rest as it is wanted, by Grow. False: errno says why.
   [[nodiscard]] bool Create(uint64_t bytes, const uint8_t session[16]);
 
@@ -25,6 +26,9 @@ class Segment {
   // threads do not fault (17 ns an event). Sender only. False: there is enough for now, or the
   // system gives no more, which is asked again by the next call.
   bool Grow();
+  // The same for the arena alone, on any thread. False: it has all that it may have, or the system
+  // gives no more.
+  bool GrowArena();
 
   bool ready() const { return header_ != nullptr; }
   // The memfd, or -1 when the program has closed it (and may have the number itself by now).
@@ -102,8 +106,9 @@ class Segment {
   void WriteHeader(const proto::SegmentLayout& layout, const uint8_t session[16]);
   bool Allocate(const void* start, uint64_t bytes);
   bool GrowGroups(uint32_t groups);
-  bool GrowArena(uint64_t bytes);
-  bool GrowSlots(uint32_t slots);
+  bool GrowOnUserThread();
+  bool GrowSlots();
+  uint32_t TakeSlot();
   int32_t TakeRun(uint32_t blocks);
 
   OwnDescriptor fd_;
@@ -115,6 +120,7 @@ class Segment {
   bool populates_ = false;  // the kernel knows MADV_POPULATE_WRITE
   uint32_t groups_ = 0, slot_count_ = 0;
   uint64_t arena_size_ = 0;
+  uint32_t spare_groups_ = 2;  // the sender's: how many are to be free at each look
   std::atomic<uint32_t> groups_ready_{0}, slots_ready_{0}, slots_used_{1};
   std::atomic<uint64_t> arena_ready_{0};
   std::atomic<uint32_t> live_writers_{0}, open_blocks_{0};

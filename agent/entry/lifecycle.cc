@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -54,7 +55,7 @@ struct Running {
   std::array<uint8_t, 16> session{};
   Segment segment;
   Arena arena;
-  Sender* sender = nullptr;
+  std::unique_ptr<Sender> sender;
 };
 
 constexpr uint32_t kEndedByExit = 1;  // v1.Goodbye.REASON_EXIT
@@ -92,7 +93,8 @@ void InForkChild() {
   if (g_state.load() == State::kFresh || g_pid.load() == getpid()) return;
   g_state.store(State::kOff);
   if (g_running == nullptr) return;
-  if (g_running->sender != nullptr) g_running->sender->CloseInForkChild();
+  g_running->sender->CloseInForkChild();
+  StopWatchingProgramInForkChild();
   g_running->segment.ReplaceInForkChild();
 }
 
@@ -113,15 +115,15 @@ void AtExit() {
   if (!Capturing(kCaptureAlive)) return;
   KeepOwnThreads();
   StopSteppingDown();
+  (void)HadMemory(RefreshRankIdentity);
   (void)Contain(false, [] {
-    RefreshRankIdentity();
     constexpr uint64_t kMillisecond = 1'000'000;
     // With CUDA, the last flush has just brought what the devices are; on a loaded machine a sender
     // that was given 5 ms as well left 3 ranks in 16 without them.
     constexpr uint64_t kFarewellMs = 5;
     constexpr uint64_t kFarewellWithCudaMs = 100;
     const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + Config().exit_ms * kMillisecond;
-    for (const Source& source : AllSources()) source.finish(deadline);
+    FinishSources(deadline);
     // Into a spool go final accounts: nothing may come after them.
     ClearCapture(kCaptureRanges | kCaptureCuda);
     const uint64_t farewell = g_cuda_seen.load() ? kFarewellWithCudaMs : kFarewellMs;
@@ -143,13 +145,14 @@ void StopNow(std::string_view why) {
   constexpr uint64_t kStopMs = 500;
   StopSteppingDown();
   const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kStopMs * kMillisecond;
-  AnnounceGap({.reason = proto::GapReason::kConfined,
-               .source = {},
-               .start_ticks = NowTicks(),
-               .end_ticks = 0,
-               .detail = why});
+  const GapFields gap{.reason = proto::GapReason::kConfined,
+                      .source = {},
+                      .start_ticks = NowTicks(),
+                      .end_ticks = 0,
+                      .detail = why};
+  if (!HadMemory([&gap] { AnnounceGap(gap); })) Log("no memory to say why recording ends", why);
   ClearCapture(kCaptureRanges | kCaptureCuda | kCaptureFramework);
-  for (const Source& source : AllSources()) source.finish(deadline);
+  FinishSources(deadline);
   PauseThreads();
   g_running->sender->Wake();
   if (!WaitForOwnThreadsEnd(deadline)) Log("a thread of ours did not end in time", why);
@@ -289,7 +292,7 @@ FileSpool::Setup SpoolOf(const Running& running) {
           .limit_bytes = uint64_t{config.spool_mib} << 20};
 }
 
-const char* StartSender(Running& running) {
+void MakeSender(Running& running) {
   const std::string hello = EncodeHello({.session = running.session,
                                          .process = ReadProcessInfo(running.config.redact),
                                          .rank = FindRankAtStart(),
@@ -298,19 +301,22 @@ const char* StartSender(Running& running) {
                                          .host_clock = g_host_clock,
                                          .segment_bytes = running.segment.bytes(),
                                          .notes = running.notes});
-  running.sender = new Sender(running.segment, running.arena,
-                              {.socket_path = running.config.socket_path,
-                               .hello = hello,
-                               .spool = SpoolOf(running),
-                               .on_level = OnLevelOrder,
-                               .on_cupti_trial = TellCuptiTrial,
-                               .on_beat = RefreshNcclRank,
-                               .goes_on = SenderGoesOn,
-                               .add_cost = AddCost});
+  running.sender = std::make_unique<Sender>(running.segment, running.arena,
+                                            Sender::Setup{.socket_path = running.config.socket_path,
+                                                          .hello = hello,
+                                                          .spool = SpoolOf(running),
+                                                          .on_level = OnLevelOrder,
+                                                          .on_cupti_trial = TellCuptiTrial,
+                                                          .on_beat = RefreshNcclRank,
+                                                          .goes_on = SenderGoesOn,
+                                                          .add_cost = AddCost});
+}
+
+const char* StartSender(Sender& sender) {
   // From here on the collector holds the rings: what is in them survives this process, however
   // soon it dies. Does not wait: a collector that is not there is tried again by the thread.
-  running.sender->TryConnect();
-  return running.sender->Start() ? nullptr : "the system gives no thread";
+  (void)HadMemory([&sender] { sender.TryConnect(); });
+  return sender.Start() ? nullptr : "the system gives no thread";
 }
 
 bool StayOff(const char* reason) {
@@ -319,25 +325,35 @@ bool StayOff(const char* reason) {
   return false;
 }
 
-bool Start() {
-  g_started_ns.store(ClockNs(CLOCK_MONOTONIC));
+// Throws where memory was refused, and may then be called again.
+const char* TryStart() {
   ParsedConfig parsed = ParseAgentConfig(EnvironmentNow());
   OpenLog(parsed.config.log_path.c_str());
   for (const std::string& warning : parsed.warnings) Log(warning);
-  if (const char* reason = ReasonToStayOff(parsed.config)) return StayOff(reason);
-  auto* running = new Running;
+  if (const char* reason = ReasonToStayOff(parsed.config)) return reason;
+  auto running = std::make_unique<Running>();
   running->config = std::move(parsed.config);
   running->notes = std::move(parsed.warnings);
-  const char* failure = SetUp(*running);
-  if (failure == nullptr) {
-    g_running = running;
-    // Before there is a sender: an order that it brings must not be undone here.
-    BeginCapture(running->config.level, running->config.budget_ppm);
-    failure = StartSender(*running);
+  if (const char* failure = SetUp(*running)) return failure;
+  MakeSender(*running);
+  g_running = running.release();
+  WatchProgram();
+  // Before there is a sender: an order that it brings must not be undone here.
+  BeginCapture(g_running->config.level, g_running->config.budget_ppm);
+  return StartSender(*g_running->sender);
+}
+
+// One refused allocation is no reason to record nothing in this process.
+bool Start() {
+  constexpr int kTries = 3;
+  g_started_ns.store(ClockNs(CLOCK_MONOTONIC));
+  const char* failure = "no memory";
+  for (int i = 0; i < kTries && g_running == nullptr; ++i) {
+    if (HadMemory([&failure] { failure = TryStart(); })) break;
   }
   if (failure != nullptr) return StayOff(failure);
   std::atexit(&AtExit);
-  WatchConfinement();
+  (void)HadMemory(WatchConfinement);
   return true;
 }
 
@@ -366,13 +382,13 @@ bool StartOnce() {
     state = g_state.load(std::memory_order_acquire);
   }
   if (state != State::kRunning || !Capturing(kCaptureAlive)) return false;
-  WatchConfinement();
+  (void)HadMemory(WatchConfinement);
   return true;
 }
 
 void OnCudaInit() {
   if (g_cuda_seen.exchange(true)) return;
-  RefreshRankIdentity();
+  (void)HadMemory(RefreshRankIdentity);
   if (Config().cuda) BeginCupti(CurrentLevel());
   // Registered again: when NVTX came first, CUDA's own teardown, which was registered since then,
   // would run before ours.

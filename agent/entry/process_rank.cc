@@ -60,8 +60,8 @@ void Refresh(bool reads_environment) {
   RankIdentity rank =
       WithNcclRank(WithToldRank(g_known->from_environment, RankTold()), RankInNccl());
   if (rank == g_known->announced) return;
+  AnnounceRank(rank);
   g_known->announced = std::move(rank);
-  AnnounceRank(g_known->announced);
 }
 
 }  // namespace

@@ -10,10 +10,23 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "agent/transport/server_trust.h"
 
 namespace ranktap::agent {
+namespace {
+
+constexpr size_t kLargestFrame = sizeof(proto::FrameHeader) + proto::kMaxPayloadBytes;
+constexpr size_t kReceivedAtOnce = 4096;
+
+}  // namespace
+
+CollectorLink::CollectorLink() {
+  out_.reserve(kMaxQueuedBytes + kLargestFrame);
+  in_.reserve(kLargestFrame + kReceivedAtOnce);
+}
+
 bool CollectorLink::Connect(const std::string& path) {
   Drop();
   sockaddr_un address{};
@@ -52,10 +65,12 @@ void CollectorLink::CloseInForkChild() { socket_.CloseInForkChild(); }
 
 void CollectorLink::Put(const proto::FrameFields& fields, std::span<const std::byte> payload) {
   const proto::FrameHeader header = proto::MakeFrameHeader(fields, payload);
-  if (sent_ == out_.size()) {
-    out_.clear();
-    sent_ = 0;
+  const size_t bytes = sizeof(header) + payload.size();
+  if (sent_ == out_.size() || out_.size() + bytes > out_.capacity()) {
+    out_.erase(0, std::exchange(sent_, 0));
   }
+  // At once: half a frame in the queue would break the connection.
+  if (out_.size() + bytes > out_.capacity()) out_.reserve(2 * out_.size() + bytes);
   out_.append(reinterpret_cast<const char*>(&header), sizeof(header));
   out_.append(reinterpret_cast<const char*>(payload.data()), payload.size());
   ++frames_queued_;
@@ -111,7 +126,7 @@ bool CollectorLink::SendSome(int fd) {
 bool CollectorLink::ReceiveSome(int fd) {
   in_.erase(in_.begin(), in_.begin() + static_cast<ptrdiff_t>(parsed_));
   parsed_ = 0;
-  std::array<std::byte, 4096> buffer;
+  std::array<std::byte, kReceivedAtOnce> buffer;
   while (true) {
     const ssize_t received = recv(fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (received > 0) {

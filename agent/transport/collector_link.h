@@ -19,6 +19,9 @@ namespace ranktap::agent {
 
 class CollectorLink final : public FrameSink {
  public:
+  // Reserves what is queued and received between two calls: nothing more is allocated for frames
+  // that come one by one.
+  CollectorLink();
   ~CollectorLink() { Drop(); }
 
   // Connects to the Unix socket at `path`. Refuses a server that is not trusted (server_trust.h).

@@ -55,9 +55,14 @@ int OpenDirectory(const std::string& path) {
 
 }  // namespace
 
+FileSpool::FileSpool(Setup setup) : setup_(std::move(setup)) {
+  // The usual batch; one that is longer makes room for the next.
+  constexpr size_t kQueuedBytes = 512u << 10;
+  if (enabled()) queued_.reserve(kQueuedBytes);
+}
+
 bool FileSpool::MakeFile(int directory) {
-  // A number may be taken: by this session before an exec, which begins a new session, never.
-  name_ = proto::SpoolFileName(Hex(setup_.session), next_number_++);
+  ++next_number_;
   const int fd =
       openat(directory, name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) {
@@ -100,11 +105,17 @@ bool FileSpool::Reopen() {
 bool FileSpool::Open(std::string_view hello) {
   if (!enabled()) return false;
   if (open()) return true;
+  // Before there is a descriptor that a failed allocation would leave behind. A number may be
+  // taken: by this session before an exec, which begins a new session, never.
+  std::string name = proto::SpoolFileName(Hex(setup_.session), next_number_);
+  path_ = setup_.directory + "/" + name;
+  name_ = std::move(name);
   const int directory = OpenDirectory(setup_.directory);
   const bool made = directory >= 0 && MakeFile(directory);
   const int error = errno;
   if (directory >= 0) close(directory);
   if (!made) {
+    name_.clear();
     if (!std::exchange(told_, true)) {
       Log("no spool in " + setup_.directory, std::strerror(error));
     }
@@ -119,6 +130,9 @@ bool FileSpool::Open(std::string_view hello) {
 
 void FileSpool::Put(const proto::FrameFields& fields, std::span<const std::byte> payload) {
   const proto::FrameHeader header = proto::MakeFrameHeader(fields, payload);
+  const size_t bytes = queued_.size() + sizeof(header) + payload.size();
+  // At once: half a frame in the queue would be half a frame in the file.
+  if (bytes > queued_.capacity()) queued_.reserve(2 * bytes);
   queued_.append(reinterpret_cast<const char*>(&header), sizeof(header));
   queued_.append(reinterpret_cast<const char*>(payload.data()), payload.size());
 }
@@ -135,7 +149,13 @@ bool FileSpool::HasRoom(size_t bytes, Room room) {
 }
 
 bool FileSpool::Write(Room room) {
-  const std::string bytes = std::exchange(queued_, {});
+  const bool written = WriteQueued(room);
+  Discard();
+  return written;
+}
+
+bool FileSpool::WriteQueued(Room room) {
+  const std::string_view bytes = queued_;
   if (bytes.empty()) return true;
   if (!open() || !HasRoom(bytes.size(), room)) return false;
   const int fd = file_.get();
@@ -169,7 +189,7 @@ std::span<const std::byte> FileSpool::Read(uint64_t offset, size_t bytes) {
 
 void FileSpool::Remove() {
   // Only while the name is still that of our file: the lock is ours, so nobody adopted it.
-  if (open()) unlink((setup_.directory + "/" + name_).c_str());
+  if (open()) unlink(path_.c_str());
   file_.Close();
   name_.clear();
   end_ = 0;

@@ -23,7 +23,7 @@ class FileSpool final : public FrameSink {
     std::string session;       // 16 bytes
     uint64_t limit_bytes = 0;  // 0: no spool
   };
-  explicit FileSpool(Setup setup) : setup_(std::move(setup)) {}
+  explicit FileSpool(Setup setup);
 
   bool enabled() const { return setup_.limit_bytes > 0; }
   // There is a file of ours with frames in it. Where the program has closed its descriptor, it is
@@ -63,11 +63,13 @@ class FileSpool final : public FrameSink {
   bool MakeFile(int directory);
   bool Reopen();
   bool Write(Room room);
+  bool WriteQueued(Room room);
   bool HasRoom(size_t bytes, Room room);
 
   Setup setup_;
   OwnDescriptor file_;
   std::string name_;  // in the directory
+  std::string path_;
   uint32_t next_number_ = 0;
   uint64_t end_ = 0;  // of the last whole frame
   uint64_t looked_at_ = 0;

@@ -2,6 +2,7 @@
 // Runs on: see messages.h.  May not: run in a hook.
 #include "agent/transport/messages.h"
 
+#include <array>
 #include <cstring>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
@@ -77,47 +78,38 @@ std::string EncodeHello(const HelloFields& fields) {
   return bytes;
 }
 
-std::string EncodeClock(const ClockReading& clock) {
-  std::string bytes;
+void AppendClock(const ClockReading& clock, std::string& bytes) {
   pbf_writer readings(bytes);
   pbf_writer reading(readings, 1);
   reading.add_uint64(1, clock.tsc);
   reading.add_uint64(2, clock.monotonic_raw_ns);
   reading.add_uint64(3, clock.realtime_ns);
   reading.add_uint32(4, clock.spread_ns);
-  reading.commit();
-  return bytes;
 }
 
-std::string EncodeCost(const CostFields& fields) {
-  std::string bytes;
+void AppendCost(const CostFields& fields, std::string& bytes) {
   pbf_writer cost(bytes);
   for (const CostCounter& counter : kCostCounters) {
     cost.add_uint64(counter.field, fields.*counter.member);
   }
-  return bytes;
 }
 
-std::string EncodeWriter(const proto::WriterSlot& slot) {
-  std::string bytes;
+void AppendWriter(const proto::WriterSlot& slot, std::string& bytes) {
   pbf_writer dictionary(bytes);
   pbf_writer writer(dictionary, 9);
   writer.add_uint32(1, slot.id.load(std::memory_order_relaxed));
   writer.add_uint32(2, slot.kind);
   writer.add_int32(3, slot.thread);
   AddText(writer, 4, {slot.name, strnlen(slot.name, sizeof(slot.name))});
-  writer.commit();
-  return bytes;
 }
 
-std::string EncodeAccount(const proto::WriterSlot& slot, uint64_t committed) {
-  std::string bytes;
+void AppendAccount(const proto::WriterSlot& slot, uint64_t committed, std::string& bytes) {
   pbf_writer accounts(bytes);
   pbf_writer account(accounts, 1);
   const uint64_t produced = slot.produced.load(std::memory_order_relaxed);
-  std::vector<uint64_t> lost;
+  std::array<uint64_t, proto::kLossCount> lost;
   uint64_t placed = committed;
-  for (const auto& count : slot.lost) placed += lost.emplace_back(count.load());
+  for (size_t i = 0; i < lost.size(); ++i) placed += lost[i] = slot.lost[i].load();
   // One may have been cut off for good. More, and the program wrote over the ring, or a child of
   // clone(CLONE_VM) beside us: then the counter is no better than what is there.
   if (produced > placed) {
@@ -129,19 +121,14 @@ std::string EncodeAccount(const proto::WriterSlot& slot, uint64_t committed) {
   account.add_uint64(3, committed);
   account.add_packed_uint64(4, lost.begin(), lost.end());
   account.add_bool(5, true);
-  account.commit();
-  return bytes;
 }
 
-std::string EncodeLostRange(uint32_t writer, uint64_t first_event, uint64_t events,
-                            proto::Loss loss) {
-  std::string bytes;
+void AppendLostRange(const LostEvents& events, std::string& bytes) {
   pbf_writer lost(bytes);
-  lost.add_uint32(1, writer);
-  lost.add_uint64(2, first_event);
-  lost.add_uint64(3, events);
-  lost.add_uint32(4, static_cast<uint32_t>(loss));
-  return bytes;
+  lost.add_uint32(1, events.writer);
+  lost.add_uint64(2, events.first_event);
+  lost.add_uint64(3, events.events);
+  lost.add_uint32(4, static_cast<uint32_t>(events.loss));
 }
 
 std::string EncodeGoodbye() {

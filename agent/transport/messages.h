@@ -37,18 +37,23 @@ struct HelloFields {
 };
 std::string EncodeHello(const HelloFields& hello);
 
-std::string EncodeClock(const ClockReading& reading);
+// What is told again and again is appended to a string of the caller's, which need not allocate.
+void AppendClock(const ClockReading& reading, std::string& bytes);
 
-std::string EncodeCost(const CostFields& cost);
+void AppendCost(const CostFields& cost, std::string& bytes);
 
 // v1.Dictionary with one writer in it.
-std::string EncodeWriter(const proto::WriterSlot& slot);
+void AppendWriter(const proto::WriterSlot& slot, std::string& bytes);
 // v1.Accounts with this writer's final counters.
-std::string EncodeAccount(const proto::WriterSlot& slot, uint64_t committed);
+void AppendAccount(const proto::WriterSlot& slot, uint64_t committed, std::string& bytes);
 
 // v1.LostRange: positions that will never come.
-std::string EncodeLostRange(uint32_t writer, uint64_t first_event, uint64_t events,
-                            proto::Loss loss);
+struct LostEvents {
+  uint32_t writer;
+  uint64_t first_event, events;
+  proto::Loss loss;
+};
+void AppendLostRange(const LostEvents& lost, std::string& bytes);
 
 // v1.Goodbye of a process that ends in order.
 std::string EncodeGoodbye();

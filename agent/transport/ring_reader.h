@@ -1,12 +1,11 @@
 // Reads the rings for the sender: what of each writer is not sent yet, and which chunks can go back
 // once it is acknowledged. Knows positions and chunks; knows nothing of sockets.
-// Runs on: the sender thread.  May not: be used from two threads.
+// Runs on: the sender thread.  May not: be used from two threads, allocate once it is made.
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "agent/core/segment.h"
@@ -19,6 +18,7 @@ class RingReader {
  public:
   explicit RingReader(Segment& segment);
 
+  static constexpr uint32_t kMostEvents = 8192;  // of a batch
   // A run of events that lie in one chunk.
   struct Batch {
     uint32_t slot;
@@ -56,7 +56,7 @@ class RingReader {
 
   // Slots whose writer has ended and whose events are all acknowledged. The caller says goodbye for
   // the writer, then calls Release.
-  std::vector<uint32_t> FinishedSlots();
+  const std::vector<uint32_t>& FinishedSlots();
   void Release(uint32_t slot);
 
   // True when nothing is unsent or unacknowledged.
@@ -67,23 +67,33 @@ class RingReader {
   bool Introduce(uint32_t slot);
 
  private:
-  // Kept here, since the program may write over what is in the chunk.
+  // Chunks are known by the index of their first block and one more, 0 is none. What is of a chunk
+  // is kept here, since the program may write over what is in it.
   struct Held {
-    proto::Chunk* chunk;
     uint64_t first_event;
-    uint32_t capacity;
+    uint32_t capacity;  // 0: not held
+    uint32_t next;      // of the same writer
   };
   struct Cursor {
     uint32_t writer = 0;  // 0: no writer known in this slot
     bool damaged = false;
     bool introduced = false;
     bool farewell = false;
-    std::deque<Held> chunks;  // from the oldest unacknowledged; back() may still grow
-    size_t reading = 0;       // index in chunks of the one being read
-    uint32_t offset = 0;      // bytes of it that are sent
-    uint64_t sent = 0;        // position of the next event to send
+    uint32_t oldest = 0;   // chunk that is not acknowledged
+    uint32_t reading = 0;  // the chunk being read
+    uint32_t newest = 0;   // may still grow
+    uint32_t offset = 0;   // bytes of the one being read that are sent
+    uint64_t sent = 0;     // position of the next event to send
     uint64_t acknowledged = 0;
-    std::set<uint64_t> bounds;  // where batches end that were sent before, above `acknowledged`
+  };
+  // Where a batch ends that was sent before.
+  struct Bound {
+    uint32_t writer;
+    uint64_t next_event;
+    auto operator<=>(const Bound&) const = default;
+  };
+  struct Free {
+    void operator()(void* memory) const;
   };
 
   bool Hold(Cursor& cursor, uint32_t index, uint64_t first_event);
@@ -91,10 +101,17 @@ class RingReader {
   std::optional<Batch> TakeFrom(uint32_t slot, size_t min_bytes, proto::EventEncoder& encoder);
   void ReturnFinishedChunks(Cursor& cursor);
   void SkipTo(Cursor& cursor, uint64_t next_event);
-  static uint64_t EndOf(const Held& held);
+  uint64_t BoundAfter(const Cursor& cursor, uint64_t last) const;
+  void ForgetBounds();
+  proto::Chunk& ChunkOf(uint32_t held) const { return segment_.chunk(held - 1); }
+  uint64_t EndOf(uint32_t held) const;
 
   Segment& segment_;
-  std::vector<Cursor> cursors_;  // by slot
+  // Zeroed pages, of which only what is used is ever touched.
+  std::unique_ptr<Cursor[], Free> cursors_;  // by slot
+  std::unique_ptr<Held[], Free> held_;       // by index
+  std::vector<Bound> bounds_;                // in order
+  std::vector<uint32_t> finished_;
   uint32_t next_slot_ = 1;
   bool keeps_chunks_ = false;
 };

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/core/capture_state.h"
+#include "agent/core/contain.h"
 #include "agent/core/futex.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
@@ -24,13 +25,8 @@ namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kSecond = 1000 * kMillisecond;
-// A frame is worth sending at 32 KiB of ring (about 1,000 events: the header's 136 bytes are then
-// one part in fifty), or when its first event is this old.
-constexpr size_t kWorthSending = 32 << 10;
-constexpr uint64_t kFlushEvery = 100 * kMillisecond;
 constexpr int kBusyPollMs = 10;
 constexpr int kIdlePollMs = 50;
-constexpr uint32_t kEarlyReadings = 2;
 constexpr uint64_t kFirstRetry = 100 * kMillisecond;
 constexpr uint64_t kLongestRetry = 5 * kSecond;
 constexpr uint64_t kGreetingTimeout = 5 * kSecond;
@@ -51,7 +47,17 @@ Sender::Sender(Segment& segment, const Arena& arena, Setup setup)
       spool_(setup_.spool),
       reader_(segment),
       dictionary_(segment, arena),
-      alone_since_ns_(NowNs()) {}
+      alone_since_ns_(NowNs()) {
+  // Columns are at most about as long as what they are made of.
+  constexpr size_t kPayloadBytes = 512 << 10, kMessageBytes = 4 << 10;
+  encoder_.Reserve(RingReader::kMostEvents);
+  payload_.reserve(kPayloadBytes);
+  message_.reserve(kMessageBytes);
+}
+
+Sender::~Sender() {
+  while (announced_ != nullptr) delete std::exchange(announced_, announced_->next);
+}
 
 bool Sender::Start() {
   return thread_.Start({.name = "ranktap-send",
@@ -63,7 +69,8 @@ bool Sender::Start() {
 
 void Sender::RunOnce() {
   pthread_mutex_lock(&round_);
-  const int wait_ms = RunRound();
+  int wait_ms = kIdlePollMs;
+  if (!HadMemory([&] { wait_ms = RunRound(); })) StartAnew();
   // Acks and orders (150 ms ahead) can wait for the next round.
   const bool talks = link_.connected() && (peer_ != Peer::kLive || link_.unsent_bytes() > 0);
   pollfd wait = talks ? link_.WaitingFor() : pollfd{.fd = -1};
@@ -141,6 +148,14 @@ void Sender::Finish(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
   // Never unlocked: the thread's work is done.
   if (pthread_mutex_clocklock(&round_, CLOCK_MONOTONIC, &until) != 0) return;
   TellTsanLocked(&round_);
+  const auto finish = [&] { FinishWith(deadline_ns, spool_deadline_ns); };
+  if (HadMemory(finish)) return;
+  encoder_.Clear();
+  spool_.Discard();
+  if (!HadMemory(finish)) Log("no memory for the last words");
+}
+
+void Sender::FinishWith(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
   if (!link_.connected()) return FinishInSpool(spool_deadline_ns);
   bool told = false;
   while (link_.connected() && NowNs() < deadline_ns) {
@@ -155,6 +170,8 @@ void Sender::Finish(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
     }
     HandleFrames();
     if (told && link_.unsent_bytes() == 0) return;
+    // The welcome has just come: no millisecond is to be waited for more.
+    if (Greeted() && !told) continue;
     pollfd wait = link_.WaitingFor();
     poll(&wait, 1, 1);
   }
@@ -220,12 +237,25 @@ void Sender::Lost() {
   retry_at_ns_ = NowNs() + kFirstRetry;
 }
 
+void Sender::StartAnew() {
+  Log("no memory for a round of the sender: it begins anew");
+  anew_wait_ns_ = std::clamp(2 * anew_wait_ns_, kFirstRetry, kLongestRetry);
+  encoder_.Clear();
+  if (Spooling()) {
+    StopSpooling();
+  } else {
+    Lost();
+  }
+  retry_at_ns_ = spool_retry_at_ns_ = NowNs() + anew_wait_ns_;
+}
+
 void Sender::StartOver() {
-  for (const InFlight& sent : in_flight_) {
+  for (size_t i = 0; i < in_flight_.size(); ++i) {
+    const InFlight& sent = in_flight_[i];
     if (!sent.farewell) reader_.KeepBound(sent.slot, sent.next_event);
   }
   in_flight_.clear();
-  kept_sent_ = 0;
+  unsaid_ = &announced_;
   dictionary_.Forget();
   reader_.Rewind();
 }
@@ -237,11 +267,8 @@ void Sender::Put(FrameType type, std::string_view payload) {
 bool Sender::Commit(InFlight sent) {
   switch (sink_->Commit()) {
     case FrameSink::Stored::kNow:
-      if (!sent.farewell) {
-        auto [at, is_new] = spooled_.try_emplace(sent.writer);
-        if (is_new) at->second.first = sent.first_event;
-        at->second.next = sent.next_event;
-      }
+      if (!sent.farewell) spooled_.find(sent.writer)->second.next = sent.next_event;
+      anew_wait_ns_ = 0;
       GiveBack(sent);
       return true;
     case FrameSink::Stored::kOnAck:
@@ -300,93 +327,10 @@ void Sender::HandleAck(uint64_t frames) {
     spooled_.clear();
     replayed_by_frame_ = 0;
   }
+  anew_wait_ns_ = 0;
   while (!in_flight_.empty() && in_flight_.front().frame <= frames) {
     GiveBack(in_flight_.front());
     in_flight_.pop_front();
-  }
-}
-
-void Sender::SendAnnouncements() {
-  for (; kept_sent_ < kept_.size(); ++kept_sent_) {
-    const Announcement& kept = kept_[kept_sent_];
-    Put(kept.type, kept.payload);
-  }
-  for (Announcement& fresh : TakeAnnouncements()) {
-    Put(fresh.type, fresh.payload);
-    if (fresh.keep) {
-      kept_.push_back(std::move(fresh));
-      kept_sent_ = kept_.size();
-    }
-  }
-}
-
-void Sender::SendPeriodic(bool last) {
-  const uint64_t now = NowNs();
-  if (now < periodic_at_ns_ && !last) return;
-  // Two readings close together at first: the map between the clocks needs two.
-  periodic_at_ns_ = now + (clock_readings_++ < kEarlyReadings ? kSecond / 50 : kSecond);
-  setup_.on_beat();
-  const ClockReading reading = ReadClocks();
-  segment_.WriteClock(reading);
-  Put(FrameType::kClock, EncodeClock(reading));
-  CostFields cost{};
-  setup_.add_cost(cost);
-  cost.sender_cpu_ns = cpu_ns_;
-  cost.frames = frames_total_ + link_.frames_queued();
-  cost.bytes = bytes_total_ + link_.bytes_sent();
-  cost.threads = writers_seen_;
-  const ResidentMemory memory = memory_.Read();
-  cost.resident_bytes = memory.now;
-  cost.peak_resident_bytes = memory.peak;
-  Put(FrameType::kCost, EncodeCost(cost));
-  if (last) memory_.Close();
-}
-
-// True when there was anything to send.
-bool Sender::SendEvents() {
-  reader_.Discover();
-  const uint64_t now = NowNs();
-  const bool flush = now >= flush_at_ns_;
-  if (flush) flush_at_ns_ = now + kFlushEvery;
-  bool any = false;
-  while (!sink_->IsBehind()) {
-    const auto batch = reader_.TakeBatch(flush ? 1 : kWorthSending, encoder_);
-    if (!batch || !SendBatch(*batch)) break;
-    any = true;
-  }
-  return any;
-}
-
-bool Sender::SendBatch(const RingReader::Batch& batch) {
-  const proto::WriterSlot& slot = segment_.slot(batch.slot);
-  if (reader_.Introduce(batch.slot)) {
-    ++writers_seen_;
-    Put(FrameType::kDictionary, EncodeWriter(slot));
-  }
-  payload_.clear();
-  encoder_.Encode(dictionary_, payload_);
-  for (const std::string& definitions : dictionary_.TakeDefinitions()) {
-    Put(FrameType::kDictionary, definitions);
-  }
-  proto::FrameLossCounts lost;
-  for (size_t i = 0; i < lost.size(); ++i) lost[i] = slot.lost[i].load(std::memory_order_relaxed);
-  sink_->Put({.type = FrameType::kEvents,
-              .writer = batch.writer,
-              .first_event = batch.first_event,
-              .events = batch.events,
-              .lost = lost},
-             std::as_bytes(std::span(payload_)));
-  return Commit({.slot = batch.slot,
-                 .next_event = batch.first_event + batch.events,
-                 .farewell = false,
-                 .writer = batch.writer,
-                 .first_event = batch.first_event});
-}
-
-void Sender::SendFarewells() {
-  for (const uint32_t slot : reader_.FinishedSlots()) {
-    Put(FrameType::kAccounts, EncodeAccount(segment_.slot(slot), reader_.Committed(slot)));
-    if (!Commit({.slot = slot, .next_event = 0, .farewell = true})) return;
   }
 }
 

@@ -10,7 +10,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -26,6 +25,7 @@
 #include "agent/transport/collector_link.h"
 #include "agent/transport/dictionary.h"
 #include "agent/transport/file_spool.h"
+#include "agent/transport/fixed_queue.h"
 #include "agent/transport/frame_sink.h"
 #include "agent/transport/level_schedule.h"
 #include "agent/transport/messages.h"
@@ -51,7 +51,11 @@ class Sender {
     std::function<void(CostFields&)> add_cost;
   };
 
+  // Reserves what rounds use: in steady state they allocate nothing. Where memory is refused all
+  // the same, a round is begun anew, on another connection; what no sink has taken is in the rings
+  // still.
   Sender(Segment& segment, const Arena& arena, Setup setup);
+  ~Sender();
 
   // Connects and greets, without waiting. Before Start, or on the thread.
   void TryConnect();
@@ -101,10 +105,11 @@ class Sender {
     uint32_t slot;
     uint64_t next_event;  // acknowledges the slot's events below this
     bool farewell;        // the writer's final account: the slot can go
-    uint32_t writer = 0;
-    uint64_t first_event = 0;
-    uint64_t frame = 0;  // number on this connection
+    uint32_t writer;
+    uint64_t first_event;
+    uint64_t frame;  // number on this connection
   };
+  static constexpr size_t kMostInFlight = 16 << 10;
 
   bool Greeted() const { return peer_ == Peer::kReplaying || peer_ == Peer::kLive; }
   bool Spooling() const { return sink_ == &spool_; }
@@ -113,8 +118,17 @@ class Sender {
   void Lost();
   // Everything unacknowledged is unsent, and nothing has been told to whoever comes next.
   void StartOver();
+  // Memory was refused in the midst of a round.
+  void StartAnew();
   // One frame without events, to the sink.
   void Put(proto::FrameType type, std::string_view payload);
+  // The same, with what `append(bytes)` adds to an empty string.
+  template <typename Append>
+  void PutMessage(proto::FrameType type, Append&& append) {
+    message_.clear();
+    append(message_);
+    Put(type, message_);
+  }
   // Commits the sink and gives ring space back when it may. False: the sink did not take what was
   // put, and is not the sink any more.
   bool Commit(InFlight sent);
@@ -129,7 +143,8 @@ class Sender {
   bool WorthSpooling();
   void StopSpooling();
   void FinishInSpool(uint64_t deadline_ns);
-  std::string AccountAtRest(uint32_t slot);
+  void AppendAccountAtRest(uint32_t slot, std::string& accounts);
+  void FinishWith(uint64_t deadline_ns, uint64_t spool_deadline_ns);
   // Frames of the spool to a new collector. False: there are more.
   bool Replay();
   void HandleFrames();
@@ -156,10 +171,11 @@ class Sender {
   Dictionary dictionary_;
   LevelSchedule levels_;
   proto::EventEncoder encoder_;
-  std::string payload_;
-  std::deque<InFlight> in_flight_;
-  std::vector<Announcement> kept_;
-  size_t kept_sent_ = 0;
+  std::string payload_, message_;
+  FixedQueue<InFlight> in_flight_{kMostInFlight};
+  // What is to be said again to a later collector, then what was not said yet.
+  Announcement* announced_ = nullptr;
+  Announcement** unsaid_ = &announced_;
   std::atomic<Peer> peer_{Peer::kNone};  // Finish reads it before it holds round_
   // Where frames go; all that counts as told was told there. A greeting that comes to nothing
   // leaves it the spool: only a Welcome makes it the link.
@@ -177,6 +193,7 @@ class Sender {
   std::unordered_map<uint32_t, Spooled> spooled_;
   uint64_t retry_at_ns_ = 0;
   uint64_t retry_wait_ns_ = 0;
+  uint64_t anew_wait_ns_ = 0;  // grows while memory is refused again and again
   uint64_t flush_at_ns_ = 0;
   uint64_t cpu_ns_ = 0;  // of the thread, at its last round
   uint64_t periodic_at_ns_ = 0;

@@ -40,8 +40,11 @@ void Sender::DeclareGone() {
     const uint64_t first =
         stored == stored_.end() ? spooled.first : std::max(spooled.first, stored->second);
     if (first >= spooled.next) continue;
-    Put(FrameType::kLoss,
-        EncodeLostRange(writer, first, spooled.next - first, proto::Loss::kStore));
+    const LostEvents gone{.writer = writer,
+                          .first_event = first,
+                          .events = spooled.next - first,
+                          .loss = proto::Loss::kStore};
+    PutMessage(FrameType::kLoss, [&](std::string& bytes) { AppendLostRange(gone, bytes); });
   }
 }
 
@@ -77,20 +80,20 @@ void Sender::SpoolRound() {
 
 // A drain that was about to arm when the program ended may still emit: what the account says must
 // be of one moment.
-std::string Sender::AccountAtRest(uint32_t index) {
+void Sender::AppendAccountAtRest(uint32_t index, std::string& accounts) {
   constexpr int kTries = 1000;
   const proto::WriterSlot& slot = segment_.slot(index);
-  std::string account;
+  const size_t before = accounts.size();
   for (int i = 0; i < kTries; ++i) {
     const uint64_t produced = slot.produced.load(std::memory_order_acquire);
     reader_.Discover();
     uint64_t placed = reader_.Committed(index);
-    account = EncodeAccount(slot, placed);
+    accounts.resize(before);
+    AppendAccount(slot, placed, accounts);
     for (const auto& lost : slot.lost) placed += lost.load(std::memory_order_relaxed);
     if (placed == produced && slot.produced.load(std::memory_order_acquire) == produced) break;
     sched_yield();
   }
-  return account;
 }
 
 void Sender::FinishInSpool(uint64_t deadline_ns) {
@@ -109,12 +112,12 @@ void Sender::FinishInSpool(uint64_t deadline_ns) {
   }
   // Full: what did not go in is missing between the frames and the accounts.
   sink_ = &spool_;
-  std::string accounts;
-  for (uint32_t slot = 0; slot < segment_.slots_used(); ++slot) {
-    if (segment_.slot(slot).id.load(std::memory_order_acquire) == 0) continue;
-    accounts += AccountAtRest(slot);
-  }
-  Put(FrameType::kAccounts, accounts);
+  PutMessage(FrameType::kAccounts, [this](std::string& accounts) {
+    for (uint32_t slot = 0; slot < segment_.slots_used(); ++slot) {
+      if (segment_.slot(slot).id.load(std::memory_order_acquire) == 0) continue;
+      AppendAccountAtRest(slot, accounts);
+    }
+  });
   Put(FrameType::kGoodbye, EncodeGoodbye());
   (void)spool_.CommitLastWords();
 }

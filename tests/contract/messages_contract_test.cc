@@ -24,6 +24,23 @@ Message Parse(const std::string& bytes) {
   return message;
 }
 
+template <typename Append, typename... Fields>
+std::string Bytes(Append&& append, const Fields&... fields) {
+  std::string bytes;
+  append(fields..., bytes);
+  return bytes;
+}
+
+std::vector<Announcement> AnnouncedNow() {
+  std::vector<Announcement> all;
+  for (Announcement* next = TakeAnnouncements(); next != nullptr;) {
+    const std::unique_ptr<Announcement> taken(next);
+    next = taken->next;
+    all.push_back(std::move(*taken));
+  }
+  return all;
+}
+
 TEST(MessagesContractTest, Hello) {
   const std::array<uint8_t, 16> session{1, 2, 3};
   ProcessInfo process{};
@@ -90,7 +107,7 @@ TEST(MessagesContractTest, AnUnknownRankIsAbsentRatherThanZero) {
 }
 
 TEST(MessagesContractTest, Announcements) {
-  TakeAnnouncements();
+  AnnouncedNow();
   AnnounceLevel(proto::Level::kRanges);
   AnnounceNote("no libcupti");
   AnnounceGap({.reason = proto::GapReason::kOtherProfiler,
@@ -98,7 +115,7 @@ TEST(MessagesContractTest, Announcements) {
                .start_ticks = 5,
                .end_ticks = 9,
                .detail = "Kineto"});
-  const auto announced = TakeAnnouncements();
+  const auto announced = AnnouncedNow();
   ASSERT_EQ(announced.size(), 3u) << "in the order they were made";
   EXPECT_EQ(Parse<v1::Hello>(announced[0].payload).level(), v1::LEVEL_RANGES);
   EXPECT_EQ(Parse<v1::Hello>(announced[1].payload).notes(0), "no libcupti");
@@ -127,7 +144,7 @@ TEST(MessagesContractTest, EveryCostCounterIsAFieldOfItsNameAndTheReverse) {
 TEST(MessagesContractTest, EveryCostCounterArrivesWithItsValue) {
   CostFields fields;
   for (const CostCounter& counter : kCostCounters) fields.*counter.member = 100 + counter.field;
-  const auto cost = Parse<v1::Cost>(EncodeCost(fields));
+  const auto cost = Parse<v1::Cost>(Bytes(AppendCost, fields));
   EXPECT_EQ(cost.callbacks(), 101u);
   EXPECT_EQ(cost.drain_cpu_ns(), 103u);
   EXPECT_EQ(cost.flushes(), 111u);
@@ -138,7 +155,8 @@ TEST(MessagesContractTest, EveryCostCounterArrivesWithItsValue) {
 
 TEST(MessagesContractTest, ClockWriterAccount) {
   const auto clocks = Parse<v1::ClockReadings>(
-      EncodeClock({.tsc = 1, .monotonic_raw_ns = 2, .realtime_ns = 3, .spread_ns = 4}));
+      Bytes(AppendClock,
+            ClockReading{.tsc = 1, .monotonic_raw_ns = 2, .realtime_ns = 3, .spread_ns = 4}));
   ASSERT_EQ(clocks.readings_size(), 1);
   EXPECT_EQ(clocks.readings(0).tsc(), 1u);
   EXPECT_EQ(clocks.readings(0).monotonic_raw_ns(), 2u);
@@ -152,12 +170,12 @@ TEST(MessagesContractTest, ClockWriterAccount) {
   std::memcpy(slot.name, "python", 7);
   slot.produced = 12;
   slot.lost[static_cast<size_t>(proto::Loss::kNested)] = 2;
-  const auto writer = Parse<v1::Dictionary>(EncodeWriter(slot)).writers(0);
+  const auto writer = Parse<v1::Dictionary>(Bytes(AppendWriter, slot)).writers(0);
   EXPECT_EQ(writer.id(), 5u);
   EXPECT_EQ(writer.kind(), 2u);
   EXPECT_EQ(writer.thread(), 77);
   EXPECT_EQ(writer.name(), "python");
-  const auto account = Parse<v1::Accounts>(EncodeAccount(slot, 10)).accounts(0);
+  const auto account = Parse<v1::Accounts>(Bytes(AppendAccount, slot, 10)).accounts(0);
   EXPECT_EQ(account.writer(), 5u);
   EXPECT_EQ(account.produced(), 12u);
   EXPECT_EQ(account.committed(), 10u);

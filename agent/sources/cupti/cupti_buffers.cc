@@ -14,6 +14,7 @@
 namespace ranktap::agent::cupti {
 
 bool BufferPool::Create(size_t total_bytes, bool may_refuse) {
+  if (memory_ != nullptr) return true;
   may_refuse_ = may_refuse;
   count_ = static_cast<uint32_t>(total_bytes / kBufferBytes);
   if (count_ > kMaxBuffers) count_ = kMaxBuffers;

@@ -10,6 +10,7 @@
 #include "agent/core/agent_state.h"
 #include "agent/core/announcements.h"
 #include "agent/core/capture_state.h"
+#include "agent/core/contain.h"
 #include "agent/core/futex.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
@@ -95,6 +96,11 @@ void Drain::ApplyLevel(proto::Level level) {
   if (level >= proto::Level::kKernels) {
     const bool may_arm = may_call_.load() && !ClientIsActive() && NowNs() >= retry_at_ns_;
     if (!session_->armed() && may_arm) Arm();
+    // Also where the end of a gap found no memory.
+    if (session_->armed() && gap_since_ticks_ != 0) {
+      EndGap();
+      NoteWrongGraphIds();
+    }
   } else if (session_->armed()) {
     Disarm();
   }
@@ -128,10 +134,6 @@ void Drain::Arm() {
   if (session_->has_callbacks()) SetClientWasFirst(false);
   armed_.store(true);
   retry_at_ns_ = 0;
-  if (gap_since_ticks_ != 0) {
-    EndGap();
-    NoteWrongGraphIds();
-  }
 }
 
 // Announced as open at once, since the process may end in it, and again with its end.
@@ -205,29 +207,6 @@ void Drain::HandOver() {
   errors_.store(session_->errors());
 }
 
-void Drain::YieldToClient(const char* why) {
-  constexpr uint64_t kYieldPatience = 5'000 * kMillisecond;
-  ClearCapture(kCaptureCuda);
-  // Not armed at this moment, the drain thread may be about to be.
-  if (!thread_runs_.load() || finish_.load()) return;
-  const uint32_t served = client_served_.load();
-  client_wants_.store(why);
-  buffers_.Wake();
-  const uint64_t deadline = NowNs() + kYieldPatience;
-  while (client_served_.load() == served) {
-    const uint64_t now = NowNs();
-    if (now >= deadline) return Log("CUPTI was not given up in time", why);
-    FutexWait(client_served_, served, deadline - now);
-  }
-}
-
-void Drain::ResumeAfterClient() {
-  if (retry_at_ns_.load() == kNever) return;
-  // Some grace: profilers stop and start again between two steps.
-  retry_at_ns_.store(NowNs() + Config().return_ms * kMillisecond);
-  buffers_.Wake();
-}
-
 bool Drain::StartThread() {
   // CUPTI's flush runs on it, and buffers that it completes: untouched, the size costs nothing.
   constexpr size_t kStackBytes = 8u << 20;
@@ -238,7 +217,8 @@ bool Drain::StartThread() {
                      .body = [](void* drain) { static_cast<Drain*>(drain)->Run(); },
                      .owner = this});
   thread_runs_.store(started);
-  if (!started) Note("no kernels: the system gives no thread");
+  // On a thread of the program's, below a function of libc's.
+  if (!started) (void)HadMemory([] { Note("no kernels: the system gives no thread"); });
   return started;
 }
 
@@ -248,50 +228,61 @@ void Drain::Run() {
   // What CUPTI and the driver call us for on this thread is our own doing.
   writer_->GuardForGood();
   constexpr uint64_t kSlowFlushEvery = 5'000 * kMillisecond;
-  uint64_t flush_every = uint64_t{Config().flush_ms} * kMillisecond;
+  flush_every_ns_ = uint64_t{Config().flush_ms} * kMillisecond;
   if (FeaturesOf(loaded_.version).calls_slow_down) {
-    flush_every = std::max(flush_every, kSlowFlushEvery);
+    flush_every_ns_ = std::max(flush_every_ns_, kSlowFlushEvery);
   }
-  uint64_t flush_at = NowNs() + flush_every;
+  flush_at_ns_ = NowNs() + flush_every_ns_;
+  // What a turn has not done, the next one finds undone.
   while (!finish_.load() && !paused_.load()) {
-    const uint64_t now = NowNs();
-    uint64_t wait_until = flush_at;
-    if (!session_->armed() && retry_at_ns_ > now) {
-      wait_until = std::min<uint64_t>(wait_until, retry_at_ns_);
-    }
-    buffers_.AwaitWake(wait_until > now ? wait_until - now : 0);
-    if (client_wants_.load() != nullptr) {
-      if (session_->armed()) HandOver();
-      Unpark();
-      client_wants_.store(nullptr);
-      client_served_.fetch_add(1);
-      FutexWake(client_served_);
-    }
-    if (g_callbacks.ended.load(std::memory_order_acquire)) GiveUp();
-    HeedTrial();
-    ApplyLevel(wanted_.load());
-    // A hook that met an unknown module has woken us for it.
-    stacks::RefreshModules();
-    DrainCompleted();
-    CheckCorrelation();
-    const bool runs_low = buffers_.TakeRunningLow();
-    if (NowNs() >= flush_at || runs_low) {
-      flush_at = NowNs() + flush_every;
-      if (session_->armed() || (runs_low && session_->parked())) Flush();
-      DrainCompleted();
-      WatchForRecords();
-      RefreshClientHooks();
-    }
-    cpu_ns_.store(ended_cpu_ns_ + ClockNs(CLOCK_THREAD_CPUTIME_ID));
+    if (!HadMemory([this] { TakeTurn(); })) AfterTurnWithoutMemory();
   }
   ended_cpu_ns_ = cpu_ns_.load();
   if (!finish_.load()) return;
   if (session_->armed()) {
     (void)loaded_.api.ActivityFlushAll(kFlushForced);
-    DrainCompleted();
+    (void)HadMemory([this] { DrainCompleted(); });
   }
   finished_.store(1);
   FutexWake(finished_);
+}
+
+void Drain::TakeTurn() {
+  const uint64_t now = NowNs();
+  uint64_t wait_until = flush_at_ns_;
+  if (!session_->armed() && retry_at_ns_ > now) {
+    wait_until = std::min<uint64_t>(wait_until, retry_at_ns_);
+  }
+  buffers_.AwaitWake(wait_until > now ? wait_until - now : 0);
+  if (client_wants_.load() != nullptr) {
+    if (session_->armed()) HandOver();
+    Unpark();
+    client_wants_.store(nullptr);
+    client_served_.fetch_add(1);
+    FutexWake(client_served_);
+  }
+  if (g_callbacks.ended.load(std::memory_order_acquire)) GiveUp();
+  HeedTrial();
+  ApplyLevel(wanted_.load());
+  // A hook that met an unknown module has woken us for it.
+  stacks::RefreshModules();
+  DrainCompleted();
+  CheckCorrelation();
+  const bool runs_low = buffers_.TakeRunningLow();
+  if (NowNs() >= flush_at_ns_ || runs_low) {
+    flush_at_ns_ = NowNs() + flush_every_ns_;
+    if (session_->armed() || (runs_low && session_->parked())) Flush();
+    DrainCompleted();
+    WatchForRecords();
+    RefreshClientHooks();
+  }
+  cpu_ns_.store(ended_cpu_ns_ + ClockNs(CLOCK_THREAD_CPUTIME_ID));
+}
+
+void Drain::AfterTurnWithoutMemory() {
+  constexpr uint64_t kPatience = 10 * kMillisecond;
+  Log("no memory for a turn of the drain: it is taken again");
+  flush_at_ns_ = std::max(flush_at_ns_, NowNs() + kPatience);
 }
 
 void Drain::Flush() {
@@ -333,7 +324,7 @@ void Drain::DrainBuffer(const BufferPool::Buffer& buffer) {
   Result result;
   while ((result = loaded_.api.ActivityGetNextRecord(buffer.data, buffer.valid_bytes, &record)) ==
          kSuccess) {
-    EmitRecord(*record);
+    (void)Contain(false, [this, record] { return EmitRecord(*record), true; });
   }
   if (result != kErrorMaxLimit) writer_->Lose(proto::Loss::kCuptiUnreadable);
 }

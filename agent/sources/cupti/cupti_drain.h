@@ -56,14 +56,16 @@ class Drain {
   void NoteTrial();
   void LearnVersion();
   void Run();
+  void TakeTurn();
+  void AfterTurnWithoutMemory();
   void Arm();
-  void EndGap();
   void Disarm();
   void HandOver();
   void GiveUp();
   void LeaveSession();
   void Unpark();
   bool IsOfAGap(const Record& record) const;
+  void EndGap();
   void MarkGap(proto::GapReason reason, std::string detail);
   void CompleteWindow(uint64_t patience_ns);
   void Flush();
@@ -93,6 +95,7 @@ class Drain {
   std::optional<RecordReader> records_;
   ThreadState* writer_ = nullptr;
   uint64_t began_realtime_ns_ = 0, began_ns_ = 0;  // CLOCK_REALTIME, CLOCK_MONOTONIC
+  uint64_t flush_every_ns_ = 0, flush_at_ns_ = 0;
   bool impossible_times_noted_ = false, graph_ids_noted_ = false;
   bool static_cupti_noted_ = false;
   uint64_t modules_searched_ = 0;  // ModuleLoadCount

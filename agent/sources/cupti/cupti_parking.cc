@@ -1,15 +1,26 @@
 // Between the windows of a CUPTI whose kernel kind is not safe to disable.
-// Runs on: the drain thread.  May not: disable that kind, but for the program's own client.
+// And what a client's thread asks of the drain. Runs on: the drain thread; YieldToClient and
+// ResumeAfterClient on the program's.  May not: disable that kind, but for the program's own
+// client.
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "agent/core/agent_state.h"
+#include "agent/core/capture_state.h"
+#include "agent/core/futex.h"
+#include "agent/core/host_clock.h"
+#include "agent/core/log.h"
 #include "agent/sources/cupti/cupti_callbacks.h"
 #include "agent/sources/cupti/cupti_drain.h"
 
 namespace ranktap::agent::cupti {
 namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+
+uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
 
 bool StaysOn(Kind kind) { return kind == Kind::kConcurrentKernel || kind == Kind::kGraphTrace; }
 
@@ -60,6 +71,29 @@ bool Drain::IsOfAGap(const Record& record) const {
   if (static_cast<int32_t>(correlation - parked_after_) <= 0) return false;
   const uint32_t first = g_callbacks.first_correlation.load(std::memory_order_relaxed);
   return session_->parked() || first == 0 || static_cast<int32_t>(correlation - first) < 0;
+}
+
+void Drain::YieldToClient(const char* why) {
+  constexpr uint64_t kYieldPatience = 5'000 * kMillisecond;
+  ClearCapture(kCaptureCuda);
+  // Not armed at this moment, the drain thread may be about to be.
+  if (!thread_runs_.load() || finish_.load()) return;
+  const uint32_t served = client_served_.load();
+  client_wants_.store(why);
+  buffers_.Wake();
+  const uint64_t deadline = NowNs() + kYieldPatience;
+  while (client_served_.load() == served) {
+    const uint64_t now = NowNs();
+    if (now >= deadline) return Log("CUPTI was not given up in time", why);
+    FutexWait(client_served_, served, deadline - now);
+  }
+}
+
+void Drain::ResumeAfterClient() {
+  if (retry_at_ns_.load() == kNever) return;
+  // Some grace: profilers stop and start again between two steps.
+  retry_at_ns_.store(NowNs() + Config().return_ms * kMillisecond);
+  buffers_.Wake();
 }
 
 }  // namespace ranktap::agent::cupti

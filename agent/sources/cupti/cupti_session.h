@@ -25,7 +25,12 @@ class Session {
   Session(const LoadedApi& loaded, const CallTable& calls)
       : Session(loaded, calls, FeaturesOf(loaded.version)) {}
   Session(const LoadedApi& loaded, const CallTable& calls, const Features& features)
-      : loaded_(loaded), features_(features), calls_(calls) {}
+      : loaded_(loaded), features_(features), calls_(calls) {
+    // What is on in CUPTI must be in here, whatever memory there is.
+    constexpr size_t kMostSettings = 16;
+    enabled_.reserve(RecordedKinds().size() + 1);
+    found_.reserve(kMostSettings);
+  }
 
   // Subscribes, enables callbacks and kinds. Empty on success, else why not; then nothing is armed.
   // Kinds that this CUPTI lacks are skipped. `late`: the driver is up, and what exists already

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "agent/core/contain.h"
 #include "agent/sources/cupti/cupti_drain.h"
 #include "agent/sources/cupti/cupti_watch.h"
 #include "agent/stacks/stack_capture.h"
@@ -21,7 +22,13 @@ constinit std::atomic<proto::TrialOutcome> g_trial{proto::TrialOutcome::kUnknown
 // Made at cuInit, since only then is there a driver to ask.
 void BeginCupti(proto::Level level) {
   auto* drain = new cupti::Drain;
-  if (!drain->Prepare()) return;
+  // One refused allocation is no reason to record no kernel.
+  constexpr int kTries = 3;
+  bool is_prepared = false;
+  for (int i = 0; i < kTries; ++i) {
+    if (HadMemory([&] { is_prepared = drain->Prepare(); })) break;
+  }
+  if (!is_prepared) return;
   drain->ApplyLevel(level);
   if (!drain->StartThread()) return;
   g_drain.store(drain);

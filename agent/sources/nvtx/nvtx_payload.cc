@@ -10,6 +10,7 @@
 
 #include "agent/core/agent_state.h"
 #include "agent/core/announcements.h"
+#include "agent/core/contain.h"
 #include "agent/sources/nvtx/nccl_rank.h"
 #include "agent/sources/nvtx/nvtx_encode.h"
 #include "agent/sources/nvtx/nvtx_names.h"
@@ -97,7 +98,9 @@ uint64_t RegisterPayloadSchema(nvtxDomainHandle_t domain, const nvtxPayloadSchem
     RememberSize(id, schema->payloadStaticSize);
   }
   LearnNcclSchema(domain, id, *schema);
-  return Publish(EntryKind::kNvtxSchema, id, domain, EncodeSchema(id, DomainId(domain), *schema));
+  return Contain(id, [&] {
+    return Publish(EntryKind::kNvtxSchema, id, domain, EncodeSchema(id, DomainId(domain), *schema));
+  });
 }
 
 uint64_t RegisterPayloadEnum(nvtxDomainHandle_t domain, const nvtxPayloadEnumAttr_t* enumeration) {
@@ -105,7 +108,10 @@ uint64_t RegisterPayloadEnum(nvtxDomainHandle_t domain, const nvtxPayloadEnumAtt
   const bool has_id = (enumeration->fieldMask & NVTX_PAYLOAD_ENUM_ATTR_FIELD_SCHEMA_ID) != 0;
   const uint64_t id =
       has_id && enumeration->schemaId != 0 ? enumeration->schemaId : g_next_dynamic.fetch_add(1);
-  return Publish(EntryKind::kNvtxEnum, id, domain, EncodeEnum(id, DomainId(domain), *enumeration));
+  return Contain(id, [&] {
+    return Publish(EntryKind::kNvtxEnum, id, domain,
+                   EncodeEnum(id, DomainId(domain), *enumeration));
+  });
 }
 
 }  // namespace ranktap::agent

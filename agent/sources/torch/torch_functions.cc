@@ -16,6 +16,7 @@
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
 #include "agent/core/writer.h"
+#include "agent/sources/torch/python_functions.h"
 #include "agent/sources/torch/python_injection.h"
 #include "agent/sources/torch/text_mark.h"
 #include "agent/sources/torch/torch_config.h"
@@ -292,11 +293,6 @@ PyObject* Contained(PyObject*, PyObject* text) {
   return None();
 }
 
-template <typename Function>
-constexpr PyMethodDef Define(const char* name, Function* function, int flags) {
-  return {name, reinterpret_cast<void*>(function), flags, nullptr};
-}
-
 }  // namespace
 
 bool IsAtRoot() {
@@ -329,61 +325,61 @@ bool EndModule() {
 PyObject* MakeTorchFunctions() {
   // Kept for good: a PyCFunction points to its definition.
   static std::array methods = {
-      Define("start", &Start, kMethNoArgs),
-      Define("config", &ConfigForPython, kMethNoArgs),
-      Define("refresh_rank", &RefreshRank, kMethNoArgs),
-      Define("tell_rank", &TellRank, kMethFastcall),
-      Define("capturing", &IsCapturing, kMethNoArgs),
-      Define("domain", &Domain, kMethO),
-      Define("name", &Name, kMethO),
-      Define("set_module_domain", &SetModuleDomain, kMethO),
-      Define("enter", &EnterModule, kMethFastcall),
-      Define("exit", &ExitModule, kMethO),
-      Define("module_call", &NewModuleCall, kMethFastcall),
-      Define("step_call", &NewStepCall, kMethO),
-      Define("watch_roots", &WatchRoots, kMethO),
-      Define("root_begins", &RootBegins, kMethO),
-      Define("name_module", &NameModuleById, kMethFastcall),
-      Define("forget_module", &ForgetModuleById, kMethO),
-      Define("depth", &Depth, kMethNoArgs),
-      Define("on_steps", &OnSteps, kMethFastcall),
-      Define("before_step", &BeforeStep, kMethFastcall),
-      Define("after_step", &AfterStep, kMethFastcall),
-      Define("begin_steps", &BeginSteps, kMethFastcall),
-      Define("open_step", &OpenStep, kMethO),
-      Define("close_step", &CloseStep, kMethNoArgs),
-      Define("plain_steps", &SetPlainSteps, kMethFastcall),
-      Define("look_at_next_step", &LookAtNextStep, kMethNoArgs),
-      Define("last_optimizer", &SetLastOptimizer, kMethO),
-      Define("wake_by", &WakeBy, kMethO),
-      Define("ends_step", &EndsStep, kMethNoArgs),
-      Define("skipped_steps", &TakeSkippedSteps, kMethNoArgs),
-      Define("push", &Push, kMethFastcall),
-      Define("pop", &Pop, kMethO),
-      Define("backward_call", &NewBackwardCall, kMethFastcall),
-      Define("open", &Open, kMethFastcall),
-      Define("close", &Close, kMethO),
-      Define("now", &Now, kMethNoArgs),
-      Define("gap", &Gap, kMethFastcall),
-      Define("mark", &Mark, kMethFastcall),
-      Define("watch_memory", &WatchCpuMemory, kMethO),
-      Define("watch_out_of_memory", &WatchFailedAllocations, kMethFastcall),
-      Define("probe_operators", &ProbeOperators, kMethFastcall),
-      Define("probed_operators", &ProbedOperators, kMethFastcall),
-      Define("probed_tensors", &ProbedTensorsAre, kMethFastcall),
-      Define("probed_values", &ProbedValuesAre, kMethFastcall),
-      Define("operator_names", &OperatorNames, kMethNoArgs),
-      Define("values_not_found", &TellValuesNotFound, kMethNoArgs),
-      Define("start_operators", &StartOwnOperators, kMethFastcall),
-      Define("stop_operators", &StopOwnOperators, kMethNoArgs),
-      Define("start_stacks", &StartStacks, kMethFastcall),
-      Define("stop_stacks", &StopStacks, kMethNoArgs),
-      Define("watch_labels", &WatchLabels, kMethNoArgs),
-      Define("ignore_labels", &IgnoreLabels, kMethNoArgs),
-      Define("record_labels", &RecordLabels, kMethO),
-      Define("watch_gloo", &WatchGlooIn, kMethO),
-      Define("note", &Note, kMethO),
-      Define("contained", &Contained, kMethO),
+      Define<&Start>("start", kMethNoArgs),
+      Define<&ConfigForPython>("config", kMethNoArgs),
+      Define<&RefreshRank>("refresh_rank", kMethNoArgs),
+      Define<&TellRank>("tell_rank", kMethFastcall),
+      Define<&IsCapturing>("capturing", kMethNoArgs),
+      Define<&Domain>("domain", kMethO),
+      Define<&Name>("name", kMethO),
+      Define<&SetModuleDomain>("set_module_domain", kMethO),
+      Define<&EnterModule>("enter", kMethFastcall),
+      Define<&ExitModule>("exit", kMethO),
+      Define<&NewModuleCall>("module_call", kMethFastcall),
+      Define<&NewStepCall>("step_call", kMethO),
+      Define<&WatchRoots>("watch_roots", kMethO),
+      Define<&RootBegins>("root_begins", kMethO),
+      Define<&NameModuleById>("name_module", kMethFastcall),
+      Define<&ForgetModuleById>("forget_module", kMethO),
+      Define<&Depth>("depth", kMethNoArgs),
+      Define<&OnSteps>("on_steps", kMethFastcall),
+      Define<&BeforeStep>("before_step", kMethFastcall),
+      Define<&AfterStep>("after_step", kMethFastcall),
+      Define<&BeginSteps>("begin_steps", kMethFastcall),
+      Define<&OpenStep>("open_step", kMethO),
+      Define<&CloseStep>("close_step", kMethNoArgs),
+      Define<&SetPlainSteps>("plain_steps", kMethFastcall),
+      Define<&LookAtNextStep>("look_at_next_step", kMethNoArgs),
+      Define<&SetLastOptimizer>("last_optimizer", kMethO),
+      Define<&WakeBy>("wake_by", kMethO),
+      Define<&EndsStep>("ends_step", kMethNoArgs),
+      Define<&TakeSkippedSteps>("skipped_steps", kMethNoArgs),
+      Define<&Push>("push", kMethFastcall),
+      Define<&Pop>("pop", kMethO),
+      Define<&NewBackwardCall>("backward_call", kMethFastcall),
+      Define<&Open>("open", kMethFastcall),
+      Define<&Close>("close", kMethO),
+      Define<&Now>("now", kMethNoArgs),
+      Define<&Gap>("gap", kMethFastcall),
+      Define<&Mark>("mark", kMethFastcall),
+      Define<&WatchCpuMemory>("watch_memory", kMethO),
+      Define<&WatchFailedAllocations>("watch_out_of_memory", kMethFastcall),
+      Define<&ProbeOperators>("probe_operators", kMethFastcall),
+      Define<&ProbedOperators>("probed_operators", kMethFastcall),
+      Define<&ProbedTensorsAre>("probed_tensors", kMethFastcall),
+      Define<&ProbedValuesAre>("probed_values", kMethFastcall),
+      Define<&OperatorNames>("operator_names", kMethNoArgs),
+      Define<&TellValuesNotFound>("values_not_found", kMethNoArgs),
+      Define<&StartOwnOperators>("start_operators", kMethFastcall),
+      Define<&StopOwnOperators>("stop_operators", kMethNoArgs),
+      Define<&StartStacks>("start_stacks", kMethFastcall),
+      Define<&StopStacks>("stop_stacks", kMethNoArgs),
+      Define<&WatchLabels>("watch_labels", kMethNoArgs),
+      Define<&IgnoreLabels>("ignore_labels", kMethNoArgs),
+      Define<&RecordLabels>("record_labels", kMethO),
+      Define<&WatchGlooIn>("watch_gloo", kMethO),
+      Define<&Note>("note", kMethO),
+      Define<&Contained>("contained", kMethO),
   };
   PyObject* functions = g_python.PyDict_New();
   if (functions == nullptr || !AddMarks(functions)) return nullptr;

@@ -10,9 +10,11 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <new>
 
 #include "agent/core/agent_state.h"
+#include "agent/core/contain.h"
 #include "proto/events.h"
 #include "proto/framework_marks.h"
 #include "proto/operator_values.h"
@@ -62,10 +64,11 @@ void Remember(std::string_view name, const char* overload) {
       return;
     if (known != 0) continue;
     if (!slot.hash.compare_exchange_strong(known, hash, std::memory_order_relaxed)) continue;
-    auto* const text = new (std::nothrow) std::string(name);
-    if (text == nullptr) return;
-    if (overload != nullptr) text->append("\n").append(suffix);
-    slot.text.store(text, std::memory_order_release);
+    (void)HadMemory([&] {
+      auto text = std::make_unique<std::string>(name);
+      if (overload != nullptr) text->append("\n").append(suffix);
+      slot.text.store(text.release(), std::memory_order_release);
+    });
     return;
   }
 }

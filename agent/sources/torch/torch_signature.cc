@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "agent/core/contain.h"
 #include "agent/sources/torch/text_mark.h"
 #include "proto/events.h"
 #include "proto/framework_marks.h"
@@ -253,7 +254,11 @@ uint64_t SignatureOf(ThreadState& thread, const TorchInputs& inputs, const char*
       return number;
     if (known != 0) continue;
     if (g_signatures[slot].compare_exchange_strong(known, hash, std::memory_order_relaxed)) {
-      Tell(thread, inputs, with_values, number, domain, mark);
+      // An exception of ours would be torch's to report, on the program's stderr.
+      const auto tell = [&] {
+        return Tell(thread, inputs, with_values, number, domain, mark), true;
+      };
+      if (!Contain(false, tell)) g_untold_signatures.fetch_add(1, std::memory_order_relaxed);
       return number;
     }
     if (known == hash) return number;

@@ -193,6 +193,37 @@ TEST(SpoolTest, WithoutACollectorEverythingIsInOneFileOfTheUsersOwnWithExactAcco
   EXPECT_GE(events, 201u);
 }
 
+// Each so-manyth allocation of the agent's (refuse_memory.c), with no collector to fall back on.
+TEST(SpoolTest, MemoryRefusedWhileItIsWrittenCostsNoEventAndNoAccount) {
+  const SimulatedRun bare({Host("endings"), "exit", "50"}, {});
+  for (const int first : {90, 105, 120, 140, 160, 200}) {
+    SCOPED_TRACE(first);
+    const Scratch scratch;
+    const Environment more = {{"LD_PRELOAD", BuildPath("workloads/refuse_memory.so") + ":" +
+                                                 BuildPath("lib/libranktap.so")},
+                              {"REFUSE_PROGRAM", "endings"},
+                              {"REFUSE_FIRST", std::to_string(first)}};
+    const SimulatedRun alone({Host("endings"), "exit", "50"}, Alone(scratch, more));
+    EXPECT_EQ(alone.status(), bare.status());
+    EXPECT_EQ(alone.output(), bare.output());
+    EXPECT_EQ(alone.errors(), bare.errors());
+    const std::vector<std::string> files = SpoolsIn(scratch / "spool");
+    ASSERT_EQ(files.size(), 1u);
+    const Spooled spooled = ReadSpool(files[0]);
+    EXPECT_EQ(spooled.torn, 0u);
+    EXPECT_TRUE(spooled.said_goodbye);
+    uint64_t events = 0;
+    for (const auto& [writer, account] : spooled.accounts) {
+      EXPECT_EQ(account.produced(), account.committed() + Total(account)) << "writer " << writer;
+      const auto frames = spooled.events.find(writer);
+      const uint64_t stored = frames == spooled.events.end() ? 0 : frames->second.back().end;
+      EXPECT_EQ(account.committed(), stored) << "writer " << writer;
+      events += stored;
+    }
+    EXPECT_GE(events, 201u);
+  }
+}
+
 TEST(SpoolTest, TheFileStopsAtItsCapAndTheRestIsCounted) {
   constexpr uint64_t kRanges = 300'000;
   const Scratch scratch;

@@ -97,7 +97,7 @@ std::vector<Corner> Corners() {
 }
 
 Traced Trace(const Command& command, const std::string& level, LoadedBy loaded_by,
-             double deadline_s) {
+             double deadline_s, const Variables& variables) {
   const std::string folder = MakeFolder();
   Command whole = {standin_test::BuildPath("bin/ranktap"),
                    "run",
@@ -110,7 +110,7 @@ Traced Trace(const Command& command, const std::string& level, LoadedBy loaded_b
   whole.push_back("--");
   whole.insert(whole.end(), command.begin(), command.end());
   Traced traced;
-  traced.seen = Watch(whole, {}, deadline_s);
+  traced.seen = Watch(whole, variables, deadline_s);
   traced.problems = ProblemsOf(folder + "/run");
   if (collector::Result<collector::Run> run = collector::LoadRun(folder + "/run")) {
     traced.traces = run->traces.size();

@@ -45,7 +45,7 @@ struct Corner {
 std::vector<Corner> Corners();
 
 Traced Trace(const Command& command, const std::string& level, LoadedBy loaded_by,
-             double deadline_s);
+             double deadline_s, const Variables& variables = {});
 
 // A line for each difference; empty: none. `slack_s`: how much longer it may take.
 std::string Differences(const Seen& bare, const Seen& traced, double slack_s);

@@ -10,6 +10,9 @@
 //   lock HOW          strict, tight, own, dlsym, tsc: seccomp and PR_SET_TSC, then more NVTX and
 //   the end namespaces FILE   12 dlmopen of the plugin FILE, every second one closed again
 //   usernamespace     unshare(CLONE_NEWUSER) after the first event
+//   work HOW          with little (memory), traps (of the FPU), lowest (descriptor), smash (the
+//                     profiler's memory), threads and children
+//   leavenoproc       main leaves by pthread_exit where there is no /proc (root)
 #include "tests/workloads/hosts/hostile.h"
 
 #include <dlfcn.h>
@@ -123,6 +126,10 @@ int main(int argc, char** argv) {
   if (is("lock")) return hostile::LockUp(how);
   if (is("namespaces")) return hostile::OpenNamespaces(how, 12);
   if (is("usernamespace")) return hostile::EnterUserNamespace();
-  std::fprintf(stderr, "usage: hostile leave|fork|storm|lock|namespaces|usernamespace [HOW]\n");
+  if (is("work")) return hostile::WorkWith(how);
+  if (is("leavenoproc")) return hostile::LeaveWithoutProc();
+  std::fprintf(
+      stderr,
+      "usage: hostile leave|fork|storm|lock|namespaces|usernamespace|work|leavenoproc [HOW]\n");
   return 2;
 }

@@ -12,6 +12,8 @@ int ForkLater(const char* how);
 int LockUp(const char* how);
 int OpenNamespaces(const char* plugin, int count);
 int EnterUserNamespace();
+int WorkWith(const char* how);
+int LeaveWithoutProc();
 
 inline void Mark() {
   nvtxRangePushA("range");
