@@ -129,7 +129,7 @@ void Serve(const FileDescriptor& signals, Collector* collector) {
   const auto watchdog = WatchdogNs();
   const int wait_ms = watchdog ? static_cast<int>(*watchdog / 3'000'000) : -1;
   uint64_t heard = 0;
-  if (watchdog) collector->Beat();
+  if (watchdog) collector->Ping();
   for (;;) {
     pollfd polled{.fd = signals.get(), .events = POLLIN, .revents = 0};
     (void)::poll(&polled, 1, wait_ms);
@@ -141,7 +141,7 @@ void Serve(const FileDescriptor& signals, Collector* collector) {
     if (!watchdog || collector->beats() == heard) continue;
     heard = collector->beats();
     NotifyService("WATCHDOG=1");
-    collector->Beat();
+    collector->Ping();
   }
 }
 
@@ -152,13 +152,14 @@ int CollectUntilSignal(const CollectOptions& options) {
     Complain(socket.message());
     return kFailure;
   }
-  Result<RunRegistry> shelf = RunRegistry::Open(options.output, DescribeNewRun(options.level));
-  if (!shelf) {
-    Complain(shelf.message());
+  Result<RunRegistry> registry = RunRegistry::Open(options.output, DescribeNewRun(options.level));
+  if (!registry) {
+    Complain(registry.message());
     return kFailure;
   }
-  ComplainOfSome(shelf->problems(), "");
-  ComplainOfSome(shelf->sealed(), ": its collector was killed; closed after its last whole block");
+  ComplainOfSome(registry->problems(), "");
+  ComplainOfSome(registry->sealed(),
+                 ": its collector was killed; closed after its last whole block");
   ServerOptions server;
   server.limits = WithinDescriptors(RaiseDescriptorLimit());
   server.level = options.wanted_level;
@@ -171,7 +172,7 @@ int CollectUntilSignal(const CollectOptions& options) {
   server.all_users = options.all_users;
   server.resumable = true;
   server.log_path = options.log;
-  Collector collector(socket->TakeListener(), std::move(*shelf), server);
+  Collector collector(socket->TakeListener(), std::move(*registry), server);
   Complain(fmt::format("collecting at {} into {}", options.socket, options.output));
   NotifyService("READY=1");
   {

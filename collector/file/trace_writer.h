@@ -1,5 +1,5 @@
-// Writes one trace file: header, blocks, and in between their indexes. Not thread-safe; lives on the
-// writer thread. Knows bytes and checksums, not what the frames say (trace_state.h does).
+// Writes one trace file: header, blocks, and in between their indexes. Not thread-safe; lives on
+// the writer thread. Knows bytes and checksums, not what the frames say (trace_state.h does).
 //
 // A write that fails leaves the file as it was before it: what was written of the block is cut off
 // again, so that nothing is ever appended behind a torn block. If even that fails the writer is
@@ -78,7 +78,7 @@ class TraceWriter {
   uint64_t since_checkpoint_ = 0;
   uint64_t room_ = 0;
   uint64_t set_aside_ = 0;  // up to this offset the file system has taken room for the file
-  BlockIndex index_;  // of the blocks since the last one
+  BlockIndex index_;        // of the blocks since the last one
   int error_ = 0;
   bool broken_ = false;
 };

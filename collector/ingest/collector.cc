@@ -9,9 +9,9 @@ Collector::Collector(FileDescriptor listener, RunDirectory directory, RunInfo in
                      const ServerOptions& options)
     : Collector(std::move(listener), RunRegistry(std::move(directory), std::move(info)), options) {}
 
-Collector::Collector(FileDescriptor listener, RunRegistry shelf, const ServerOptions& options)
+Collector::Collector(FileDescriptor listener, RunRegistry registry, const ServerOptions& options)
     : server_(std::move(listener), options),
-      store_(std::move(shelf), options.collector_id,
+      store_(std::move(registry), options.collector_id,
              [this](StoreReply reply) { server_.OnStoreReply(std::move(reply)); }),
       thread_([this] { server_.Run(&store_); }) {
   (void)::pthread_setname_np(thread_.native_handle(), "ranktap-server");
@@ -21,8 +21,8 @@ Collector::Collector(FileDescriptor listener, RunRegistry shelf, const ServerOpt
   });
 }
 
-void Collector::Beat() {
-  server_.Beat([this] { store_.Beat([this] { beats_.fetch_add(1, std::memory_order_relaxed); }); });
+void Collector::Ping() {
+  server_.Ping([this] { store_.Ping([this] { beats_.fetch_add(1, std::memory_order_relaxed); }); });
 }
 
 Collector::~Collector() {

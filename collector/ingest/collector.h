@@ -21,10 +21,10 @@ class Collector {
   ~Collector();
 
   // Many runs, of many users if the options say so.
-  Collector(FileDescriptor listener, RunRegistry shelf, const ServerOptions& options);
+  Collector(FileDescriptor listener, RunRegistry registry, const ServerOptions& options);
 
   // Asks both threads for a sign of life; beats() counts the answers.
-  void Beat();
+  void Ping();
   uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
 
   void SetLevel(v1::LevelChange change) { server_.SetLevel(std::move(change)); }

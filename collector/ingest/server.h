@@ -45,7 +45,7 @@ class Server {
   // NVML's readings go to the traces of the processes that see the devices.
   void OnDeviceReadings(std::vector<DeviceReading> readings);
   // Calls `done` on the server's thread.
-  void Beat(EventLoop::Task done) { loop_.Post(std::move(done)); }
+  void Ping(EventLoop::Task done) { loop_.Post(std::move(done)); }
   // Ends Run: at once when no session is open, otherwise after at most `grace_ns`. What is in the
   // sockets by then is stored; processes that live on are abandoned.
   void Stop(uint64_t grace_ns);

@@ -112,7 +112,7 @@ bool ControlService::ChangeLevels(const v1::ControlRequest& request, const PeerC
   for (const auto& [id, session] : sessions_->all()) {
     if (!all && is_wanted(*session) && !session->run.empty()) runs.insert(session->run);
   }
-  if (!all) sessions_->Owe(*change, is_wanted);
+  if (!all) sessions_->DeferLevel(*change, is_wanted);
   for (const std::string& run : runs) {
     sessions_->Order(*change, run, [&](const Session& session) {
       return is_wanted(session) && (all || session.run == run);

@@ -80,7 +80,7 @@ class Session {
   std::shared_ptr<const Segment> segment;
   std::string run;      // its directory; empty until the store has found one
   uint64_t window = 0;  // the last one it was told of; 0: none
-  struct OwedChange {
+  struct DeferredLevel {
     v1::LevelChange change;
     uint64_t ordered_ns;  // CLOCK_REALTIME
   };
@@ -89,7 +89,7 @@ class Session {
   // About what it takes of memory, here and in the store.
   uint64_t MemoryBytes() const;
 
-  std::optional<OwedChange> owed;  // ordered before its run was known
+  std::optional<DeferredLevel> deferred;  // ordered before its run was known
 
   uint32_t trials = 0;  // of a CUPTI, that it asked for
   bool said_goodbye = false;

@@ -1,4 +1,3 @@
-// How a session begins, and what it is told and brings. sessions_end.cc has its end.
 #include "collector/ingest/session/sessions.h"
 
 #include <fmt/core.h>
@@ -15,11 +14,18 @@
 #include "proto/cupti_trial.h"
 
 namespace ranktap::collector {
+
 Sessions::Sessions(const Context& context)
     : in_(context),
       blocks_(in_.options->limits.open_block_bytes, in_.loop, in_.store,
               [this](SessionId id) { return Find(id); }),
-      trials_(in_.options->trial_program, in_.loop) {}
+      trials_(in_.options->trial_program, in_.loop),
+      end_({.options = in_.options,
+            .loop = in_.loop,
+            .connections = in_.connections,
+            .store = in_.store,
+            .blocks = &blocks_,
+            .find = [this](SessionId id) { return Find(id); }}) {}
 
 Session* Sessions::Find(SessionId id) const {
   const auto found = sessions_.find(id);
@@ -99,7 +105,7 @@ Session* Sessions::FindOrOpen(Connection* connection, const v1::Hello& hello) {
 void Sessions::WatchPidfd(Session* session) {
   if (session->pidfd() < 0) return;
   session->tag = in_.loop->Watch(session->pidfd(), EPOLLIN,
-                                 [this, id = session->id()](uint32_t) { OnPidfd(id); });
+                                 [this, id = session->id()](uint32_t) { end_.OnProcessEnded(id); });
   if (session->tag == 0) in_.log->Count("epoll_ctl failed", std::strerror(errno));
 }
 
@@ -153,8 +159,14 @@ void Sessions::Welcome(Connection* connection, const PositionsReply* positions) 
   const auto frame = EncodeControl(proto::FrameType::kWelcome, welcome.SerializeAsString());
   if (!connection->Send(frame)) return;  // EPOLLHUP follows
   const v1::LevelChange* const ahead = in_.plans->Ahead(run, now);
-  if (session != nullptr && ahead != nullptr && !Tell(session, connection, *ahead)) return;
+  if (session != nullptr && ahead != nullptr && !SendLevel(session, connection, *ahead)) return;
   if (connection->wants_to_write()) in_.connections->Flush(connection);
+}
+
+void Sessions::OnConnectionClosed(const Connection& connection) {
+  Session* const session = Find(connection.session);
+  if (session == nullptr || session->connection() != connection.id()) return;
+  end_.OnConnectionClosed(session);
 }
 
 bool Sessions::OnFrame(Connection* connection, const proto::FrameView& frame,
@@ -226,7 +238,7 @@ void Sessions::OnDeviceReadings(const std::vector<DeviceReading>& readings) {
   }
 }
 
-bool Sessions::Tell(Session* session, Connection* connection, const v1::LevelChange& change) {
+bool Sessions::SendLevel(Session* session, Connection* connection, const v1::LevelChange& change) {
   session->window = change.window();
   return connection->Send(EncodeControl(proto::FrameType::kLevel, change.SerializeAsString()));
 }
@@ -239,15 +251,15 @@ void Sessions::Order(const v1::LevelChange& change, const std::string& run,
     Connection* const connection = in_.connections->Find(session->connection());
     if (connection == nullptr || !connection->welcomed || connection->closing) continue;
     if (!is_wanted(*session)) continue;
-    if (!Tell(session.get(), connection, change)) failed.push_back(connection->id());
+    if (!SendLevel(session.get(), connection, change)) failed.push_back(connection->id());
   }
   for (const uint64_t id : failed) in_.connections->Close(id);
 }
 
-void Sessions::Owe(const v1::LevelChange& change,
-                   const std::function<bool(const Session&)>& is_wanted) {
+void Sessions::DeferLevel(const v1::LevelChange& change,
+                          const std::function<bool(const Session&)>& is_wanted) {
   for (auto& [id, session] : sessions_) {
-    if (session->run.empty() && is_wanted(*session)) session->owed = {change, RealtimeNs()};
+    if (session->run.empty() && is_wanted(*session)) session->deferred = {change, RealtimeNs()};
   }
 }
 
@@ -277,15 +289,15 @@ void Sessions::OnOpened(const OpenedReply& reply) {
   if (session == nullptr) return;
   session->run = reply.run;
   in_.plans->RunBegan(reply.run);
-  const auto owed = std::exchange(session->owed, std::nullopt);
-  if (owed && owed->ordered_ns > in_.plans->OrderedAt(reply.run)) {
-    return Order(owed->change, reply.run,
+  const auto deferred = std::exchange(session->deferred, std::nullopt);
+  if (deferred && deferred->ordered_ns > in_.plans->OrderedAt(reply.run)) {
+    return Order(deferred->change, reply.run,
                  [&](const Session& other) { return other.run == reply.run; });
   }
   const v1::LevelChange* const order = in_.plans->OwnOrder(reply.run);
   Connection* const connection = in_.connections->Find(session->connection());
   if (order == nullptr || connection == nullptr || !connection->welcomed) return;
-  if (!Tell(session, connection, *order)) in_.connections->Close(connection->id());
+  if (!SendLevel(session, connection, *order)) in_.connections->Close(connection->id());
 }
 
 void Sessions::OnPositions(const PositionsReply& reply) {
@@ -317,6 +329,43 @@ void Sessions::OnClosed(const ClosedReply& reply) {
   // waited for where its file is found again: nothing is held for as long as it lives.
   const bool is_done = session->said_goodbye && in_.options->resumable;
   if (session->is_dead || session->pidfd() < 0 || is_done || abandoned_) Forget(session);
+}
+
+void Sessions::Forget(Session* session) {
+  in_.loop->Unwatch(session->tag);
+  blocks_.Drop(session);
+  in_.connections->Account(session->peer().uid, 0, &session->accounted);
+  in_.store->Forget(session->id());
+  by_token_.erase({session->peer().uid, session->token()});
+  const std::string run = session->run;
+  sessions_.erase(session->id());
+  if (in_.plans->OwnOrder(run) == nullptr) return;
+  const bool goes_on = std::any_of(sessions_.begin(), sessions_.end(),
+                                   [&](const auto& entry) { return entry.second->run == run; });
+  if (!goes_on) in_.plans->RunEnded(run);
+}
+
+void Sessions::AbandonAll() {
+  in_.connections->AcceptAll();
+  in_.connections->DrainAll();
+  abandoned_ = true;
+  std::vector<SessionId> open;
+  for (const auto& [id, session] : sessions_) open.push_back(id);
+  for (const SessionId id : open) {
+    Session* const session = Find(id);
+    const bool clean = session->said_goodbye || session->is_closed;
+    if (session->is_dead && session->end.empty())
+      session->end = DescribeEnd(session->pidfd(), session->peer().pid);
+    end_.Close(session, clean              ? v1::Ending::HOW_GOODBYE
+                        : session->is_dead ? v1::Ending::HOW_DIED
+                                           : v1::Ending::HOW_ABANDONED);
+  }
+}
+
+bool Sessions::all_at_rest() const {
+  return std::all_of(sessions_.begin(), sessions_.end(), [](const auto& entry) {
+    return entry.second->is_closed && entry.second->connection() == 0;
+  });
 }
 
 }  // namespace ranktap::collector

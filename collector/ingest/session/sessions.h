@@ -1,5 +1,5 @@
-// The open sessions: how each begins (hello, then welcome or refusal), what it is told and brings,
-// and how it ends. Lives on the server's thread.
+// The open sessions: how each begins (hello, then welcome or refusal), and what it is told and
+// brings. session_end.h has its end. Lives on the server's thread.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,7 @@
 #include "collector/ingest/server_options.h"
 #include "collector/ingest/session/open_blocks.h"
 #include "collector/ingest/session/session.h"
+#include "collector/ingest/session/session_end.h"
 #include "collector/ingest/store/trace_store.h"
 
 namespace ranktap::collector {
@@ -56,7 +57,8 @@ class Sessions {
              const std::function<bool(const Session&)>& is_wanted);
   // Those of the wanted whose run is not known yet: the change becomes their run's plan once it is,
   // unless that has a newer one by then.
-  void Owe(const v1::LevelChange& change, const std::function<bool(const Session&)>& is_wanted);
+  void DeferLevel(const v1::LevelChange& change,
+                  const std::function<bool(const Session&)>& is_wanted);
 
   // Ends all of them: what is in the sockets is stored, and processes that live on are left alone.
   // Only the store's replies count from then on.
@@ -75,7 +77,8 @@ class Sessions {
   // `retry_ms` 0: never, since it does not go away by itself.
   void Refuse(Connection* connection, const std::string& why, uint32_t retry_ms);
   void Welcome(Connection* connection, const PositionsReply* positions);
-  [[nodiscard]] bool Tell(Session* session, Connection* connection, const v1::LevelChange& change);
+  [[nodiscard]] bool SendLevel(Session* session, Connection* connection,
+                               const v1::LevelChange& change);
   // Puts a frame of our own making into the session's open block.
   void AddFrame(Session* session, const proto::FrameFields& fields,
                 std::span<const std::byte> payload);
@@ -89,12 +92,6 @@ class Sessions {
   void OnRefused(const RefusedReply& reply);
   void OnClosed(const ClosedReply& reply);
 
-  // sessions_end.cc: what happens when a connection or a process is gone.
-  void OnPidfd(SessionId id);
-  void OnNoReturn(SessionId id);
-  void EndAfterSpool(Session* session);
-  void TryEnd(Session* session, uint64_t attempts);
-  void End(Session* session, v1::Ending::How how);
   void Forget(Session* session);
 
   Context in_;
@@ -103,6 +100,7 @@ class Sessions {
   SessionId last_id_ = 0;
   OpenBlocks blocks_;
   CuptiTrials trials_;
+  SessionEnd end_;
   bool abandoned_ = false;
 };
 

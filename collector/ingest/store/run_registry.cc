@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
@@ -32,6 +33,8 @@ constexpr size_t kMostInfoBytes = 8u << 20;
 // ones; processes that are gone and may come back.
 constexpr size_t kMostIdle = 8;
 constexpr size_t kMostRemembered = 1u << 14;
+// Jobs whose run is closed and that would go on in it, of all users.
+constexpr size_t kMostIdleKinds = 1u << 12;
 
 std::string SafeName(const std::string& text) {
   std::string name = text.substr(0, kMaxJobName);
@@ -69,29 +72,29 @@ v1::Ending EndingOf(const char* detail) {
 }  // namespace
 
 RunRegistry::RunRegistry(RunDirectory directory, RunInfo info) {
-  books_.push_back(std::make_unique<RunEntry>(RunEntry{std::move(directory), std::move(info)}));
+  runs_.push_back(std::make_unique<RunEntry>(RunEntry{std::move(directory), std::move(info)}));
 }
 
 Result<RunRegistry> RunRegistry::Open(const std::string& root, RunInfo info) {
-  RunRegistry shelf;
-  shelf.root_ = root;
-  shelf.common_ = std::move(info);
+  RunRegistry registry;
+  registry.root_ = root;
+  registry.common_ = std::move(info);
   std::error_code ignored;  // what follows says what is wrong
   fs::create_directories(root, ignored);
-  shelf.lock_.Reset(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!shelf.lock_.valid() || ::access(root.c_str(), W_OK | X_OK) != 0) {
+  registry.lock_.Reset(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!registry.lock_.valid() || ::access(root.c_str(), W_OK | X_OK) != 0) {
     return SystemFailure(fmt::format("{}: could not write there", root), errno);
   }
-  if (::flock(shelf.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (::flock(registry.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     return Failure{
         fmt::format("{}: another collector writes there; name another directory with -o", root)};
   }
-  for (const std::string& name : NamesIn(shelf.lock_.get(), kMostNames)) {
+  for (const std::string& name : NamesIn(registry.lock_.get(), kMostNames)) {
     uint32_t uid = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), uid);
-    if (error == std::errc() && end == name.data() + name.size()) shelf.ScanUser(uid);
+    if (error == std::errc() && end == name.data() + name.size()) registry.ScanUser(uid);
   }
-  return shelf;
+  return registry;
 }
 
 std::string RunRegistry::PathOf(uid_t uid, const std::string& run) const {
@@ -196,8 +199,8 @@ Result<RunRegistry::Place> RunRegistry::PlaceFor(const v1::Hello& hello, uid_t u
                                                  bool from_spool) {
   Place place;
   if (root_.empty()) {
-    place.book = books_.front().get();
-    ++place.book->sessions;
+    place.entry = runs_.front().get();
+    ++place.entry->sessions;
     return place;
   }
   const auto earlier = earlier_.find({uid, hello.session()});
@@ -205,13 +208,13 @@ Result<RunRegistry::Place> RunRegistry::PlaceFor(const v1::Hello& hello, uid_t u
     Result<Place> found = PlaceOf(earlier->second, hello.session(), uid);
     if (found) place = std::move(*found);
   }
-  if (place.book == nullptr) {
-    const Result<RunEntry*> book = OpenBook(hello, uid, from_spool);
-    if (!book) return Failure{book.message()};
-    place.book = *book;
+  if (place.entry == nullptr) {
+    const Result<RunEntry*> entry = OpenRun(hello, uid, from_spool);
+    if (!entry) return Failure{entry.message()};
+    place.entry = *entry;
   }
-  ++place.book->sessions;
-  place.book->info.end_realtime_ns.reset();
+  ++place.entry->sessions;
+  place.entry->info.end_realtime_ns.reset();
   return place;
 }
 
@@ -233,11 +236,11 @@ Result<RunRegistry::Place> RunRegistry::PlaceOf(const EarlierFile& earlier,
   }
   Place place;
   place.earlier = std::move(*tail);
-  place.book = BookIn(std::move(*directory), uid, earlier.run);
+  place.entry = EntryIn(std::move(*directory), uid, earlier.run);
   return place;
 }
 
-Result<RunEntry*> RunRegistry::OpenBook(const v1::Hello& hello, uid_t uid, bool from_spool) {
+Result<RunEntry*> RunRegistry::OpenRun(const v1::Hello& hello, uid_t uid, bool from_spool) {
   const std::string& job = hello.rank().job();
   const Kind kind(uid, !job.empty() ? "job-" + job : from_spool ? "spools" : "run");
   const uint64_t now = MonotonicRawNs();
@@ -249,20 +252,19 @@ Result<RunEntry*> RunRegistry::OpenBook(const v1::Hello& hello, uid_t uid, bool 
       goes_on(current->second->sessions, current->second->last_closed_ns)) {
     return current->second;
   }
-  Result<RunEntry*> book = Failure{};
-  const auto resting = resting_.find(kind);
-  if (resting != resting_.end() && goes_on(0, resting->second.last_closed_ns)) {
-    book = ReopenBook(uid, resting->second.run);
+  Result<RunEntry*> entry = Failure{};
+  const auto idle = idle_.find(kind);
+  if (idle != idle_.end() && goes_on(0, idle->second.last_closed_ns)) {
+    entry = ReopenRun(uid, idle->second.run);
   }
-  if (!book) book = MakeBook(hello, uid, kind.second);
-  if (!book) return book;
-  resting_.erase(kind);
-  (*book)->kind = kind.second;
-  return current_[kind] = *book;
+  if (!entry) entry = MakeRun(hello, uid, kind.second);
+  if (!entry) return entry;
+  idle_.erase(kind);
+  (*entry)->kind = kind.second;
+  return current_[kind] = *entry;
 }
 
-Result<RunEntry*> RunRegistry::MakeBook(const v1::Hello& hello, uid_t uid,
-                                        const std::string& kind) {
+Result<RunEntry*> RunRegistry::MakeRun(const v1::Hello& hello, uid_t uid, const std::string& kind) {
   const std::string name = std::to_string(uid);
   // A user finds the own runs here and cannot make any.
   if (::mkdirat(lock_.get(), name.c_str(), kUserMode) != 0 && errno != EEXIST) {
@@ -276,29 +278,29 @@ Result<RunEntry*> RunRegistry::MakeBook(const v1::Hello& hello, uid_t uid,
   if (uid != ::geteuid()) {
     if (auto failure = directory->GiveTo(uid)) return *failure;
   }
-  auto book = std::make_unique<RunEntry>(RunEntry{std::move(*directory), common_});
-  book->uid = uid;
-  book->name = fs::path(book->directory.path()).filename();
-  book->info.start_realtime_ns = RealtimeNs();
+  auto entry = std::make_unique<RunEntry>(RunEntry{std::move(*directory), common_});
+  entry->uid = uid;
+  entry->name = fs::path(entry->directory.path()).filename();
+  entry->info.start_realtime_ns = RealtimeNs();
   for (const std::string& word : hello.process().command_line()) {
-    book->info.command.push_back(word);
+    entry->info.command.push_back(word);
   }
-  books_.push_back(std::move(book));
-  return books_.back().get();
+  runs_.push_back(std::move(entry));
+  return runs_.back().get();
 }
 
-Result<RunEntry*> RunRegistry::ReopenBook(uid_t uid, const std::string& run) {
+Result<RunEntry*> RunRegistry::ReopenRun(uid_t uid, const std::string& run) {
   const Result<FileDescriptor> user = OpenUser(uid);
   if (!user) return Failure{user.message()};
   Result<FileDescriptor> directory = OpenOwnedDirectory(user->get(), run, uid, PathOf(uid, run));
   if (!directory) return Failure{directory.message()};
-  return BookIn(std::move(*directory), uid, run);
+  return EntryIn(std::move(*directory), uid, run);
 }
 
 // A run that is there: what its run.json says of other traces stays.
-RunEntry* RunRegistry::BookIn(FileDescriptor directory, uid_t uid, const std::string& run) {
-  for (const auto& book : books_) {
-    if (book->uid == uid && book->name == run) return book.get();
+RunEntry* RunRegistry::EntryIn(FileDescriptor directory, uid_t uid, const std::string& run) {
+  for (const auto& entry : runs_) {
+    if (entry->uid == uid && entry->name == run) return entry.get();
   }
   const std::string path = PathOf(uid, run);
   RunInfo info = common_;
@@ -313,37 +315,43 @@ RunEntry* RunRegistry::BookIn(FileDescriptor directory, uid_t uid, const std::st
     trace.detail = "its collector was killed";
     trace.file = WithoutPart(trace.file);
   }
-  auto book = std::make_unique<RunEntry>(
+  auto entry = std::make_unique<RunEntry>(
       RunEntry{RunDirectory(path, std::move(directory), uid), std::move(info)});
-  book->uid = uid;
-  book->name = run;
-  books_.push_back(std::move(book));
-  return books_.back().get();
+  entry->uid = uid;
+  entry->name = run;
+  runs_.push_back(std::move(entry));
+  return runs_.back().get();
 }
 
-void RunRegistry::Leave(RunEntry* book, const std::string& session, const std::string& file) {
-  if (book->sessions > 0) --book->sessions;
-  book->last_closed_ns = MonotonicRawNs();
+void RunRegistry::SessionEnded(RunEntry* entry, const std::string& session,
+                               const std::string& file) {
+  if (entry->sessions > 0) --entry->sessions;
+  entry->last_closed_ns = MonotonicRawNs();
   if (root_.empty()) return;
-  if (book->sessions == 0) book->info.end_realtime_ns = RealtimeNs();
-  if (!file.empty()) Remember(book->uid, session, {book->name, file, RealtimeNs()});
+  if (entry->sessions == 0) entry->info.end_realtime_ns = RealtimeNs();
+  if (!file.empty()) Remember(entry->uid, session, {entry->name, file, RealtimeNs()});
 }
 
-void RunRegistry::Rest() {
+void RunRegistry::CloseIdleRuns() {
   if (root_.empty()) return;
   const uint64_t now = MonotonicRawNs();
   std::map<uid_t, size_t> idle;
   // The youngest come last.
-  for (size_t i = books_.size(); i-- > 0;) {
-    const RunEntry& book = *books_[i];
-    if (book.sessions > 0) continue;
-    if (++idle[book.uid] <= kMostIdle && now - book.last_closed_ns < kLingerNs) continue;
-    const Kind kind(book.uid, book.kind);
-    if (const auto at = current_.find(kind); at != current_.end() && at->second == &book) {
+  for (size_t i = runs_.size(); i-- > 0;) {
+    const RunEntry& entry = *runs_[i];
+    if (entry.sessions > 0) continue;
+    if (++idle[entry.uid] <= kMostIdle && now - entry.last_closed_ns < kLingerNs) continue;
+    const Kind kind(entry.uid, entry.kind);
+    if (const auto at = current_.find(kind); at != current_.end() && at->second == &entry) {
       current_.erase(at);
-      resting_[kind] = {book.name, book.last_closed_ns};
+      idle_[kind] = {entry.name, entry.last_closed_ns};
     }
-    books_.erase(books_.begin() + static_cast<ptrdiff_t>(i));
+    runs_.erase(runs_.begin() + static_cast<ptrdiff_t>(i));
+  }
+  while (idle_.size() > kMostIdleKinds) {
+    idle_.erase(std::min_element(idle_.begin(), idle_.end(), [](const auto& a, const auto& b) {
+      return a.second.last_closed_ns < b.second.last_closed_ns;
+    }));
   }
 }
 

@@ -44,20 +44,20 @@ class RunRegistry {
   static Result<RunRegistry> Open(const std::string& root, RunInfo info);
 
   struct Place {
-    RunEntry* book = nullptr;          // lives until its last session has left, and Rest
+    RunEntry* entry = nullptr;         // until CloseIdleRuns after its last session
     std::optional<TraceTail> earlier;  // where an earlier file of this process ends
   };
   // `from_spool`: the process has ended, maybe long ago; without a job it is of no run that goes
   // on.
   Result<Place> PlaceFor(const v1::Hello& hello, uid_t uid, bool from_spool);
-  // A session of the book has ended. `session`: its token, `file`: its last file, empty for none;
+  // A session of the entry has ended. `session`: its token, `file`: its last file, empty for none;
   // should the process come back, it goes on from there.
-  void Leave(RunEntry* book, const std::string& session, const std::string& file);
-  // Gives back the books of runs that nobody is in, but for the latest few of each user; a run
+  void SessionEnded(RunEntry* entry, const std::string& session, const std::string& file);
+  // Gives back the entries of runs that nobody is in, but for the latest few of each user; a run
   // whose job goes on is opened again. Their run.json is written; no pointer to them is kept.
-  void Rest();
+  void CloseIdleRuns();
 
-  const std::vector<std::unique_ptr<RunEntry>>& books() const { return books_; }
+  const std::vector<std::unique_ptr<RunEntry>>& runs() const { return runs_; }
   // Files of an earlier collector that were open, now closed; what went wrong with others.
   const std::vector<std::string>& sealed() const { return sealed_; }
   const std::vector<std::string>& problems() const { return problems_; }
@@ -82,17 +82,17 @@ class RunRegistry {
   Result<std::string> Seal(FileDescriptor file, int directory, const std::string& path);
   void Remember(uid_t uid, const std::string& session, EarlierFile file);
   Result<Place> PlaceOf(const EarlierFile& earlier, const std::string& session, uid_t uid);
-  Result<RunEntry*> OpenBook(const v1::Hello& hello, uid_t uid, bool from_spool);
-  Result<RunEntry*> MakeBook(const v1::Hello& hello, uid_t uid, const std::string& kind);
-  Result<RunEntry*> ReopenBook(uid_t uid, const std::string& run);
-  RunEntry* BookIn(FileDescriptor directory, uid_t uid, const std::string& run);
+  Result<RunEntry*> OpenRun(const v1::Hello& hello, uid_t uid, bool from_spool);
+  Result<RunEntry*> MakeRun(const v1::Hello& hello, uid_t uid, const std::string& kind);
+  Result<RunEntry*> ReopenRun(uid_t uid, const std::string& run);
+  RunEntry* EntryIn(FileDescriptor directory, uid_t uid, const std::string& run);
 
   std::string root_;
   FileDescriptor lock_;  // the root's descriptor
   RunInfo common_;
-  std::vector<std::unique_ptr<RunEntry>> books_;
+  std::vector<std::unique_ptr<RunEntry>> runs_;
   std::map<Kind, RunEntry*> current_;
-  std::map<Kind, IdleRun> resting_;
+  std::map<Kind, IdleRun> idle_;  // the last kMostIdleKinds that have no entry
   std::map<std::pair<uid_t, std::string>, EarlierFile> earlier_;  // by user and session
   std::map<uid_t, std::deque<std::string>> remembered_;           // sessions of earlier_, in turn
   std::vector<std::string> sealed_, problems_;

@@ -16,7 +16,8 @@ namespace {
 // costs no more than this.
 constexpr size_t kMaxHeldBytes = 64u << 10;
 
-// Beside a checkpoint: the losses owed, the trailer, and what run.json takes to be written anew.
+// Beside a checkpoint: the losses to be declared, the trailer, and what run.json takes to be
+// written anew.
 constexpr uint64_t kEndBytes = 32u << 10;
 
 bool IsHeld(proto::FrameType type) {
@@ -78,7 +79,7 @@ void SessionStore::Store(const FrameBlock& block) {
   Note(block);
   if (!written && (has_file || wants_file)) {
     if (has_file) Failed(std::strerror(writer_->error()));
-    Lose(block);
+    DeferLosses(block);
   }
   if (written && writer_->bytes_since_checkpoint() >= kCheckpointEveryBytes) {
     lost_names_ = !WriteCheckpoint({});
@@ -89,7 +90,7 @@ void SessionStore::Store(const FrameBlock& block) {
 void SessionStore::Note(const FrameBlock& block) {
   ForEachFrame(block.bytes, [&](const proto::FrameView& frame, std::span<const std::byte> bytes) {
     if (!state_.Note(frame)) Failed("a frame that ingest had accepted");
-    if (stage_ == Stage::kNoFile && frame.header.type == proto::FrameType::kLoss) Owe(frame);
+    if (stage_ == Stage::kNoFile && frame.header.type == proto::FrameType::kLoss) DeferLoss(frame);
     if (stage_ != Stage::kNoFile || !IsHeld(frame.header.type)) return;
     if (held_.bytes.size() + bytes.size() > kMaxHeldBytes) held_.Clear();
     held_.Append(bytes, 0, block.summary.last_received_ns);
@@ -124,9 +125,9 @@ bool SessionStore::WritePreamble() {
     stage_ = Stage::kFirstCheckpoint;
   }
   if (stage_ == Stage::kFirstCheckpoint) {
-    // Where this file begins: owed losses will be declared in it.
+    // Where this file begins: deferred losses will be declared in it.
     v1::Checkpoint base;
-    for (const auto& [writer, positions] : owed_losses_) {
+    for (const auto& [writer, positions] : deferred_losses_) {
       base.add_positions()->set_writer(writer);
       base.mutable_positions(base.positions_size() - 1)->set_next_event(positions.first);
     }
@@ -142,7 +143,7 @@ bool SessionStore::WritePreamble() {
 
 bool SessionStore::WriteHeldFrames() {
   FrameBlock block = held_;
-  for (const auto& [writer, positions] : owed_losses_) {
+  for (const auto& [writer, positions] : deferred_losses_) {
     v1::LostRange lost;
     lost.set_writer(writer);
     lost.set_first_event(positions.first);
@@ -155,7 +156,7 @@ bool SessionStore::WriteHeldFrames() {
   if (block.bytes.empty()) return true;
   if (!WriteBlock(block)) return false;
   held_.Clear();
-  owed_losses_.clear();
+  deferred_losses_.clear();
   return true;
 }
 
@@ -171,13 +172,14 @@ bool SessionStore::WriteBlock(const FrameBlock& block) {
   return writer_->WriteFrames(block.bytes, block.summary);
 }
 
-void SessionStore::Lose(const FrameBlock& block) {
-  ForEachFrame(block.bytes,
-               [&](const proto::FrameView& frame, std::span<const std::byte>) { Owe(frame); });
+void SessionStore::DeferLosses(const FrameBlock& block) {
+  ForEachFrame(block.bytes, [&](const proto::FrameView& frame, std::span<const std::byte>) {
+    DeferLoss(frame);
+  });
   lost_names_ = true;
 }
 
-void SessionStore::Owe(const proto::FrameView& frame) {
+void SessionStore::DeferLoss(const proto::FrameView& frame) {
   uint32_t writer = frame.header.writer;
   uint64_t first = frame.header.first_event, events = frame.header.events;
   if (v1::LostRange lost; frame.header.type == proto::FrameType::kLoss) {
@@ -187,9 +189,9 @@ void SessionStore::Owe(const proto::FrameView& frame) {
     events = lost.events();
   }
   if (events == 0) return;
-  LostPositions& owed = owed_losses_[writer];
-  if (owed.events == 0) owed.first = first;
-  owed.events = first + events - owed.first;
+  LostPositions& lost_here = deferred_losses_[writer];
+  if (lost_here.events == 0) lost_here.first = first;
+  lost_here.events = first + events - lost_here.first;
 }
 
 void SessionStore::Failed(const std::string& what) {
@@ -218,7 +220,7 @@ bool SessionStore::Recover(const Segment& segment, bool process_is_dead) {
 
 uint64_t SessionStore::MemoryBytes() const {
   constexpr uint64_t kLossBytes = 96;
-  return state_.MemoryBytes() + held_.bytes.capacity() + owed_losses_.size() * kLossBytes +
+  return state_.MemoryBytes() + held_.bytes.capacity() + deferred_losses_.size() * kLossBytes +
          (writer_ ? writer_->MemoryBytes() : 0);
 }
 

@@ -64,8 +64,8 @@ class SessionStore {
   enum class Stage { kNoFile, kHeader, kFirstCheckpoint, kReady };
 
   [[nodiscard]] bool CreateFile();
-  // Writes what must precede the next block: the file's beginning, held frames, owed losses, and a
-  // checkpoint where names were lost.
+  // Writes what must precede the next block: the file's beginning, held frames, deferred losses,
+  // and a checkpoint where names were lost.
   [[nodiscard]] bool WritePreamble();
   [[nodiscard]] bool WriteHeader();
   [[nodiscard]] bool WriteHeldFrames();
@@ -73,9 +73,9 @@ class SessionStore {
   [[nodiscard]] bool WriteCheckpoint(v1::Checkpoint extra);
   [[nodiscard]] bool WriteBlock(const FrameBlock& block);
   void Note(const FrameBlock& block);
-  void Lose(const FrameBlock& block);
+  void DeferLosses(const FrameBlock& block);
   // The frame's positions, as events or as lost, are declared once there is a file to do it in.
-  void Owe(const proto::FrameView& frame);
+  void DeferLoss(const proto::FrameView& frame);
   void Failed(const std::string& what);
   TraceName Name() const;
   void UpdateInfo();
@@ -92,7 +92,7 @@ class SessionStore {
   bool lost_names_ = false;
   // Gaps and the like from before the first event; bounded.
   FrameBlock held_;
-  std::map<uint32_t, LostPositions> owed_losses_;  // by writer, not yet in the file
+  std::map<uint32_t, LostPositions> deferred_losses_;  // by writer, not yet in the file
   std::string problem_;
 };
 

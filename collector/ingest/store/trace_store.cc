@@ -11,12 +11,12 @@ namespace ranktap::collector {
 
 using std::chrono::steady_clock;
 
-TraceStore::TraceStore(RunRegistry shelf, std::string collector_id, Reply reply)
-    : shelf_(std::move(shelf)),
+TraceStore::TraceStore(RunRegistry registry, std::string collector_id, Reply reply)
+    : registry_(std::move(registry)),
       collector_id_(std::move(collector_id)),
       first_clock_(ReadClocks()),
       reply_(std::move(reply)) {
-  for (const auto& book : shelf_.books()) WriteInfo(book.get());
+  for (const auto& entry : registry_.runs()) WriteInfo(entry.get());
   thread_ = std::thread([this] { Run(); });
   (void)::pthread_setname_np(thread_.native_handle(), "ranktap-writer");
 }
@@ -54,39 +54,39 @@ void TraceStore::Run() {
   }
 }
 
-void TraceStore::WithinMemory(SessionId session, const std::function<void(Shelved*)>& act) {
-  Shelved* const found = Find(session);
+void TraceStore::WithinMemory(SessionId session, const std::function<void(StoredSession*)>& act) {
+  StoredSession* const found = Find(session);
   if (found == nullptr) return;
   try {
     act(found);
-    if (found->store->TakeInfoChanged()) stale_.insert(found->book);
+    if (found->store->TakeInfoChanged()) stale_.insert(found->entry);
   } catch (const std::bad_alloc&) {
-    const std::unique_ptr<Shelved> gone = Take(session);
+    const std::unique_ptr<StoredSession> gone = Take(session);
     for (TraceInfo info : gone->store->infos()) {
       if (info.status == TraceStatus::kOpen) {
         info.status = TraceStatus::kWriteFailed;
         info.detail = "the collector was out of memory";
       }
-      gone->book->info.traces.push_back(std::move(info));
+      gone->entry->info.traces.push_back(std::move(info));
     }
     reply_(RefusedReply{session, "the collector is out of memory"});
   }
 }
 
 // Its run goes on without it.
-std::unique_ptr<TraceStore::Shelved> TraceStore::Take(SessionId session) {
+std::unique_ptr<TraceStore::StoredSession> TraceStore::Take(SessionId session) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return nullptr;
-  std::unique_ptr<Shelved> gone = std::move(found->second);
+  std::unique_ptr<StoredSession> gone = std::move(found->second);
   sessions_.erase(found);
   const std::vector<TraceInfo>& infos = gone->store->infos();
-  shelf_.Leave(gone->book, gone->store->state().hello().session(),
-               infos.empty() ? "" : infos.back().file);
-  stale_.insert(gone->book);
+  registry_.SessionEnded(gone->entry, gone->store->state().hello().session(),
+                         infos.empty() ? "" : infos.back().file);
+  stale_.insert(gone->entry);
   return gone;
 }
 
-TraceStore::Shelved* TraceStore::Find(SessionId session) {
+TraceStore::StoredSession* TraceStore::Find(SessionId session) {
   const auto found = sessions_.find(session);
   return found == sessions_.end() ? nullptr : found->second.get();
 }
@@ -98,18 +98,20 @@ void TraceStore::Open(SessionId session, const v1::Hello& hello, uint32_t pid,
 
 void TraceStore::OpenNow(SessionId session, const v1::Hello& hello, uint32_t pid,
                          const PeerCredentials& peer) {
-  const Result<RunRegistry::Place> place = shelf_.PlaceFor(hello, peer.uid, peer.is_spool);
+  const Result<RunRegistry::Place> place = registry_.PlaceFor(hello, peer.uid, peer.is_spool);
   if (!place) {
     if (problem_.empty()) problem_ = place.message();
     reply_(RefusedReply{session, place.message()});
     return;
   }
-  auto shelved = std::make_unique<Shelved>(Shelved{
-      place->book, {&place->book->directory, &compressor_, collector_id_, first_clock_}, nullptr});
-  shelved->store = std::make_unique<SessionStore>(&shelved->context, hello, pid);
-  if (place->earlier) shelved->store->GoOnFrom(*place->earlier);
-  sessions_.emplace(session, std::move(shelved));
-  const std::string& path = place->book->directory.path();
+  auto stored = std::make_unique<StoredSession>(
+      StoredSession{place->entry,
+                    {&place->entry->directory, &compressor_, collector_id_, first_clock_},
+                    nullptr});
+  stored->store = std::make_unique<SessionStore>(&stored->context, hello, pid);
+  if (place->earlier) stored->store->GoOnFrom(*place->earlier);
+  sessions_.emplace(session, std::move(stored));
+  const std::string& path = place->entry->directory.path();
   std::error_code error;
   const auto canonical = std::filesystem::canonical(path, error);
   reply_(OpenedReply{session, error ? path : canonical.string()});
@@ -122,10 +124,10 @@ void TraceStore::Store(SessionId session, uint64_t connection, uint64_t frames, 
   auto shared = std::make_shared<FrameBlock>(std::move(block));
   Post([this, session, connection, frames, bytes, shared] {
     if (shared->summary.frames > 0) {
-      WithinMemory(session, [&](Shelved* found) { found->store->Store(*shared); });
+      WithinMemory(session, [&](StoredSession* found) { found->store->Store(*shared); });
     }
     queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-    const Shelved* const found = Find(session);
+    const StoredSession* const found = Find(session);
     const uint64_t memory = found == nullptr ? 0 : found->store->MemoryBytes();
     reply_(StoredReply{session, connection, frames, memory, std::move(*shared)});
   });
@@ -134,7 +136,7 @@ void TraceStore::Store(SessionId session, uint64_t connection, uint64_t frames, 
 void TraceStore::AskPositions(SessionId session, uint64_t connection) {
   Post([this, session, connection] {
     PositionsReply reply{session, connection, {}};
-    if (const Shelved* const found = Find(session)) {
+    if (const StoredSession* const found = Find(session)) {
       for (const auto& [id, writer] : found->store->state().writers()) {
         reply.next_events.emplace_back(id, writer.next_event);
       }
@@ -146,7 +148,7 @@ void TraceStore::AskPositions(SessionId session, uint64_t connection) {
 void TraceStore::Close(SessionId session, std::shared_ptr<const Segment> segment,
                        bool process_is_dead, v1::Ending ending) {
   Post([this, session, segment = std::move(segment), process_is_dead, ending]() mutable {
-    WithinMemory(session, [&](Shelved* found) {
+    WithinMemory(session, [&](StoredSession* found) {
       SessionStore* const store = found->store.get();
       const bool all_said = store->state().said_goodbye() && store->AccountsAgree();
       if (segment && !all_said && store->Recover(*segment, process_is_dead)) {
@@ -160,32 +162,32 @@ void TraceStore::Close(SessionId session, std::shared_ptr<const Segment> segment
 
 void TraceStore::Forget(SessionId session) {
   Post([this, session] {
-    const std::unique_ptr<Shelved> gone = Take(session);
+    const std::unique_ptr<StoredSession> gone = Take(session);
     if (gone == nullptr) return;
-    for (const TraceInfo& info : gone->store->infos()) gone->book->info.traces.push_back(info);
+    for (const TraceInfo& info : gone->store->infos()) gone->entry->info.traces.push_back(info);
   });
 }
 
-RunInfo TraceStore::InfoOf(const RunEntry& book) const {
-  RunInfo info = book.info;
-  for (const auto& [id, shelved] : sessions_) {
-    if (shelved->book != &book) continue;
-    for (const TraceInfo& trace : shelved->store->infos()) info.traces.push_back(trace);
+RunInfo TraceStore::InfoOf(const RunEntry& entry) const {
+  RunInfo info = entry.info;
+  for (const auto& [id, stored] : sessions_) {
+    if (stored->entry != &entry) continue;
+    for (const TraceInfo& trace : stored->store->infos()) info.traces.push_back(trace);
   }
   return info;
 }
 
 void TraceStore::WriteStaleInfos() {
   const auto start = steady_clock::now();
-  for (RunEntry* const book : std::exchange(stale_, {})) WriteInfo(book);
-  shelf_.Rest();
+  for (RunEntry* const entry : std::exchange(stale_, {})) WriteInfo(entry);
+  registry_.CloseIdleRuns();
   const auto end = steady_clock::now();
   constexpr int kShareOfTime = 20;
   next_info_ = end + kShareOfTime * (end - start);
 }
 
-void TraceStore::WriteInfo(RunEntry* book) {
-  const std::optional<Failure> failure = book->directory.WriteInfo(InfoOf(*book));
+void TraceStore::WriteInfo(RunEntry* entry) {
+  const std::optional<Failure> failure = entry->directory.WriteInfo(InfoOf(*entry));
   if (failure && problem_.empty()) problem_ = failure->message;
 }
 
@@ -196,11 +198,11 @@ RunInfo TraceStore::Finish(const std::function<void(RunInfo*)>& finish) {
   }
   wake_.notify_one();
   thread_.join();
-  for (const auto& book : shelf_.books()) {
-    finish(&book->info);
-    WriteInfo(book.get());
+  for (const auto& entry : registry_.runs()) {
+    finish(&entry->info);
+    WriteInfo(entry.get());
   }
-  return shelf_.books().empty() ? RunInfo{} : InfoOf(*shelf_.books().front());
+  return registry_.runs().empty() ? RunInfo{} : InfoOf(*registry_.runs().front());
 }
 
 }  // namespace ranktap::collector

@@ -66,7 +66,7 @@ class TraceStore {
   using Reply = std::function<void(StoreReply)>;
 
   // Starts the thread.
-  TraceStore(RunRegistry shelf, std::string collector_id, Reply reply);
+  TraceStore(RunRegistry registry, std::string collector_id, Reply reply);
   // Waits until everything is written.
   ~TraceStore();
 
@@ -84,7 +84,7 @@ class TraceStore {
   RunInfo Finish(const std::function<void(RunInfo*)>& finish);
 
   // Calls `done` when the thread has come to it: that it still moves.
-  void Beat(std::function<void()> done) { Post(std::move(done)); }
+  void Ping(std::function<void()> done) { Post(std::move(done)); }
 
   // Bytes of blocks that wait to be written.
   uint64_t queued_bytes() const { return queued_bytes_.load(std::memory_order_relaxed); }
@@ -96,27 +96,27 @@ class TraceStore {
   void Post(Job job);
   void Run();
   // A session, its run, and what it writes with.
-  struct Shelved {
-    RunEntry* book;
+  struct StoredSession {
+    RunEntry* entry;
     StoreContext context;
     std::unique_ptr<SessionStore> store;
   };
   void OpenNow(SessionId session, const v1::Hello& hello, uint32_t pid,
                const PeerCredentials& peer);
-  RunInfo InfoOf(const RunEntry& book) const;
-  void WriteInfo(RunEntry* book);
+  RunInfo InfoOf(const RunEntry& entry) const;
+  void WriteInfo(RunEntry* entry);
   void WriteStaleInfos();
-  Shelved* Find(SessionId session);
+  StoredSession* Find(SessionId session);
   // Ends the session alone when there is no memory for what it brings.
-  void WithinMemory(SessionId session, const std::function<void(Shelved*)>& act);
-  std::unique_ptr<Shelved> Take(SessionId session);
+  void WithinMemory(SessionId session, const std::function<void(StoredSession*)>& act);
+  std::unique_ptr<StoredSession> Take(SessionId session);
 
-  RunRegistry shelf_;
+  RunRegistry registry_;
   BlockCompressor compressor_;
   std::string collector_id_;
   v1::ClockReading first_clock_;
   Reply reply_;
-  std::map<SessionId, std::unique_ptr<Shelved>> sessions_;
+  std::map<SessionId, std::unique_ptr<StoredSession>> sessions_;
   std::string problem_;
 
   // Runs whose run.json is behind. All of it is written anew, so that no more than a twentieth of

@@ -78,8 +78,8 @@ class CollectorProcess {
     setup.first();
     Result<PublicSocket> listener = PublicSocket::Create(socket(), setup.all_users);
     if (!listener) return 3;
-    Result<RunRegistry> shelf = RunRegistry::Open(root(), {});
-    if (!shelf) return 4;
+    Result<RunRegistry> registry = RunRegistry::Open(root(), {});
+    if (!registry) return 4;
     ServerOptions options;
     options.collector_id = RandomId();
     options.collector_version = "test";
@@ -87,7 +87,7 @@ class CollectorProcess {
     options.resumable = true;
     options.all_users = setup.all_users;
     options.limits = setup.limits;
-    Collector collector(listener->TakeListener(), std::move(*shelf), options);
+    Collector collector(listener->TakeListener(), std::move(*registry), options);
     char byte = 'r';
     (void)!::write(ready, &byte, 1);
     (void)!::read(stop, &byte, 1);

@@ -27,7 +27,7 @@ class HeldStore {
     thread_.join();
   }
   void Hold() {
-    store_.Beat([this] { go_on_.get_future().wait(); });
+    store_.Ping([this] { go_on_.get_future().wait(); });
   }
   void GoOn() { go_on_.set_value(); }
 

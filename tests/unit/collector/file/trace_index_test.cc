@@ -54,8 +54,8 @@ std::string BytesOf(const Struct& value) {
 
 template <typename Struct>
 void Sign(Struct* header, uint32_t* crc) {
-  const size_t covered = static_cast<size_t>(reinterpret_cast<std::byte*>(crc) -
-                                             reinterpret_cast<std::byte*>(header));
+  const size_t covered =
+      static_cast<size_t>(reinterpret_cast<std::byte*>(crc) - reinterpret_cast<std::byte*>(header));
   *crc = proto::Crc32c(std::as_bytes(std::span(header, 1)).first(covered));
 }
 
@@ -74,7 +74,8 @@ void WriteAsBefore(const std::string& path, const std::string& to) {
   const std::vector<Block> blocks = BlocksOf(path);
   for (const Block& block : blocks) {
     if (block.header.type == BlockType::kIndex) continue;
-    append(block.header, whole.substr(block.offset + sizeof(BlockHeader), block.header.stored_bytes));
+    append(block.header,
+           whole.substr(block.offset + sizeof(BlockHeader), block.header.stored_bytes));
   }
   FileTrailer trailer{};
   trailer.magic = kTrailerMagic;

@@ -142,10 +142,10 @@ TEST_F(HostileDirectoryTest, WhatIsFoundAtStartIsItsUsersOwnFileOrLeftAlone) {
             0);
   ASSERT_EQ(::mkfifo((run + "/c.trace.part").c_str(), 0600), 0);
   ASSERT_EQ(::chown(run.c_str(), kMallory, 0), 0);
-  const Result<RunRegistry> shelf = RunRegistry::Open(directory_ / "runs", {});
-  ASSERT_TRUE(shelf.ok()) << shelf.message();
-  EXPECT_THAT(shelf->sealed(), ::testing::IsEmpty());
-  EXPECT_THAT(shelf->problems(), ::testing::SizeIs(3));
+  const Result<RunRegistry> registry = RunRegistry::Open(directory_ / "runs", {});
+  ASSERT_TRUE(registry.ok()) << registry.message();
+  EXPECT_THAT(registry->sealed(), ::testing::IsEmpty());
+  EXPECT_THAT(registry->problems(), ::testing::SizeIs(3));
   EXPECT_EQ(TextOf(directory_ / "other.trace.part"), before);
 }
 
@@ -178,10 +178,10 @@ TEST(LongTailTest, AFileWithTooMuchBehindItsCheckpointIsLeftAlone) {
       file.EndBlock();
     }
   }
-  const Result<RunRegistry> shelf = RunRegistry::Open(directory / "runs", {});
-  ASSERT_TRUE(shelf.ok()) << shelf.message();
-  ASSERT_EQ(shelf->problems().size(), 1u);
-  EXPECT_THAT(shelf->problems()[0], HasSubstr("too much behind its last checkpoint"));
+  const Result<RunRegistry> registry = RunRegistry::Open(directory / "runs", {});
+  ASSERT_TRUE(registry.ok()) << registry.message();
+  ASSERT_EQ(registry->problems().size(), 1u);
+  EXPECT_THAT(registry->problems()[0], HasSubstr("too much behind its last checkpoint"));
   EXPECT_TRUE(fs::exists(run + "/rank-00000.trace.part"));
 }
 
@@ -196,11 +196,11 @@ TEST(CutOffPartTest, IsSealedWhereverItsBeginningEnds) {
   for (const size_t size : cuts) {
     std::ofstream(run + "/rank-" + std::to_string(size) + ".trace.part") << whole.substr(0, size);
   }
-  const Result<RunRegistry> shelf = RunRegistry::Open(directory / "runs", {});
-  ASSERT_TRUE(shelf.ok()) << shelf.message();
-  EXPECT_THAT(shelf->problems(), ::testing::IsEmpty());
-  EXPECT_THAT(shelf->sealed(), ::testing::SizeIs(cuts.size()));
-  for (const std::string& path : shelf->sealed()) {
+  const Result<RunRegistry> registry = RunRegistry::Open(directory / "runs", {});
+  ASSERT_TRUE(registry.ok()) << registry.message();
+  EXPECT_THAT(registry->problems(), ::testing::IsEmpty());
+  EXPECT_THAT(registry->sealed(), ::testing::SizeIs(cuts.size()));
+  for (const std::string& path : registry->sealed()) {
     const Result<TraceCheck> check = CheckTrace(path);
     ASSERT_TRUE(check.ok()) << check.message();
     EXPECT_TRUE(check->ok()) << path << ": " << check->problems[0].what;

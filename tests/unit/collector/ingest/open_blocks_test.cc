@@ -18,8 +18,7 @@ class OpenBlocksTest : public ::testing::Test {
  protected:
   OpenBlocksTest()
       : store_(RunRegistry(std::move(*RunDirectory::Create(temporary_ / "run", "x")), {}),
-               std::string(16, 'c'),
-               [](StoreReply) {}),
+               std::string(16, 'c'), [](StoreReply) {}),
         blocks_(64u << 20, &loop_, &store_, [this](SessionId) { return &session_; }) {}
 
   // A frame of so many bytes comes.

@@ -162,10 +162,10 @@ TEST_F(ResumeTest, WhatAKilledCollectorLeftIsClosedAndVerifies) {
   (void)WaitFor(first);
   ASSERT_EQ(::kill(rank, SIGKILL), 0);
   (void)WaitFor(rank);
-  const Result<RunRegistry> shelf = RunRegistry::Open(root(), {});
-  ASSERT_TRUE(shelf.ok()) << shelf.message();
-  ASSERT_EQ(shelf->sealed().size(), 1u);
-  const Result<TraceCheck> check = CheckTrace(shelf->sealed()[0]);
+  const Result<RunRegistry> registry = RunRegistry::Open(root(), {});
+  ASSERT_TRUE(registry.ok()) << registry.message();
+  ASSERT_EQ(registry->sealed().size(), 1u);
+  const Result<TraceCheck> check = CheckTrace(registry->sealed()[0]);
   ASSERT_TRUE(check.ok()) << check.message();
   for (const Damage& problem : check->problems) ADD_FAILURE() << problem.what;
   EXPECT_TRUE(check->closed);
@@ -179,9 +179,9 @@ TEST_F(ResumeTest, ASecondCollectorOnTheSocketIsToldWhoHasIt) {
   const Result<PublicSocket> second = PublicSocket::Create(path_, false);
   ASSERT_FALSE(second.ok());
   EXPECT_THAT(second.message(), HasSubstr("pid " + std::to_string(first)));
-  const Result<RunRegistry> shelf = RunRegistry::Open(root(), {});
-  ASSERT_FALSE(shelf.ok());
-  EXPECT_THAT(shelf.message(), HasSubstr("another collector"));
+  const Result<RunRegistry> registry = RunRegistry::Open(root(), {});
+  ASSERT_FALSE(registry.ok());
+  EXPECT_THAT(registry.message(), HasSubstr("another collector"));
   stop.Give();
   EXPECT_EQ(WaitFor(first), 0);
   EXPECT_TRUE(PublicSocket::Create(path_, false).ok());
