@@ -65,6 +65,7 @@ void Server::OnStoreReply(StoreReply reply) {
   loop_.Post([this, shared] { sessions_->OnStoreReply(std::move(*shared)); });
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): another thread copies it later
 void Server::SetLevel(v1::LevelChange change) {
   loop_.Post([this, change] { sessions_->Order(change, "", [](const Session&) { return true; }); });
 }

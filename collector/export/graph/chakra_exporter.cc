@@ -154,9 +154,9 @@ std::optional<Failure> WriteChakra(const Run& run, std::span<const Trace* const>
     while (!ranks.insert(rank).second) ++rank;
     next = std::max(next, rank + 1);
     const std::string file = fmt::format("{}/rank.{}.et", path, rank);
-    const auto failure = CanCopyChakra(*trace, options, file)
-                             ? CopyChakra(*trace, options, file)
-                             : WriteRank(run, *trace, groups, options, file);
+    auto failure = CanCopyChakra(*trace, options, file)
+                       ? CopyChakra(*trace, options, file)
+                       : WriteRank(run, *trace, groups, options, file);
     if (failure) return failure;
   }
   return WriteGroups(groups, path + "/comm_group.json");

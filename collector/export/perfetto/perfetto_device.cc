@@ -64,7 +64,7 @@ class DeviceWriter {
     for (const DeviceWork* const work : LaunchArrows::Tables(trace_)) {
       tables.push_back({&work->start, &work->end});
     }
-    MergeTables(std::move(tables), [this](size_t table, size_t row) { WriteWork(table, row); });
+    MergeTables(tables, [this](size_t table, size_t row) { WriteWork(table, row); });
   }
 
   uint64_t Device(uint32_t device) {

@@ -84,6 +84,7 @@ class ArgTable {
  public:
   ArgTable() {
     first_.fill(kNothing);
+    // NOLINTNEXTLINE(bugprone-too-small-loop-variable): there are fewer than kNothing
     for (uint8_t i = 0; i < std::size(kArgNames); ++i) {
       uint8_t& slot = first_[Slot(kArgNames[i].name)];
       next_[i] = slot;

@@ -105,7 +105,7 @@ const ColumnsOf<DeviceSeries> kColumns = {
 Table TabulateDevices(const Run& run, const ReportOptions&) {
   std::vector<DeviceSeries> rows;
   for (const Trace& trace : run.traces) {
-    for (auto& [device, series] : Collect(trace)) rows.push_back(std::move(series));
+    for (const auto& [device, series] : Collect(trace)) rows.push_back(series);
   }
   Table table =
       TableOf("Clocks, power, temperature and memory of the devices, by NVML", kColumns, rows);

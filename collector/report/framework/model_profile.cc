@@ -67,8 +67,8 @@ class Latencies {
     for (const auto& [start, end] : set) {
       latency->host += end - start;
       // Autograd launches from threads of its own.
-      for (uint16_t writer = 0; writer < trace.writers.size(); ++writer) {
-        latency->device += work.Between(writer, start, end);
+      for (size_t writer = 0; writer < trace.writers.size(); ++writer) {
+        latency->device += work.Between(static_cast<uint16_t>(writer), start, end);
       }
     }
   }
