@@ -1,14 +1,13 @@
-// The numbers that events refer to things by: threads, lanes, functions, shapes, collectives.
-#include <algorithm>
-#include <utility>
+#include "collector/import/kineto/kineto_names.h"
 
-#include "collector/import/kineto/kineto_tables.h"
+#include <map>
+#include <utility>
+#include <vector>
+
 #include "collector/import/optional_values.h"
 
 namespace ranktap::collector {
 namespace {
-
-uint32_t Narrow(uint64_t value) { return static_cast<uint32_t>(std::min<uint64_t>(value, kNone)); }
 
 void ParseTriple(std::string_view text, uint32_t (&triple)[3]) {
   size_t i = 0;
@@ -27,28 +26,7 @@ void ParseTriple(std::string_view text, uint32_t (&triple)[3]) {
 
 }  // namespace
 
-uint16_t KinetoTables::WriterOf(const KinetoEvent& event) {
-  if (has_last_writer_ && event.tid == last_tid_ && event.pid == last_pid_) return last_writer_;
-  last_pid_ = event.pid;
-  last_tid_ = event.tid;
-  has_last_writer_ = true;
-  key_.assign(event.pid).append("/").append(event.tid);
-  const auto known = writers_.find(key_);
-  if (known != writers_.end()) return last_writer_ = known->second;
-  if (trace_->writers.size() >= 0xffff) return last_writer_ = 0xffff;  // a hostile file
-  last_writer_ = static_cast<uint16_t>(trace_->writers.size());
-  writers_.emplace(key_, last_writer_);
-  Writer& writer = trace_->writers.emplace_back();
-  writer.id = last_writer_;
-  int64_t thread = 0;
-  ParseInteger(event.tid, &thread);
-  writer.thread = static_cast<int32_t>(thread);
-  uint64_t pid = 0;
-  if (trace_->info.pid == 0 && ParseUnsigned(event.pid, &pid)) trace_->info.pid = Narrow(pid);
-  return last_writer_;
-}
-
-uint32_t KinetoTables::LaneOf(const KinetoEvent& event) {
+uint32_t KinetoNames::LaneOf(const KinetoEvent& event) {
   const auto number = [&](Arg arg, std::string_view otherwise) {
     uint64_t value = 0;
     int64_t negative = 0;
@@ -68,35 +46,7 @@ uint32_t KinetoTables::LaneOf(const KinetoEvent& event) {
   return at->second;
 }
 
-// Modules by name and by those around them on their thread: PyTorch numbers the instances of a
-// class.
-void KinetoTables::NameModules() {
-  constexpr std::string_view kModule = "nn.Module: ";
-  struct Open {
-    int64_t end;
-    uint32_t path;
-  };
-  PythonCalls& calls = trace_->python_calls;
-  std::unordered_map<uint16_t, std::vector<Open>> open;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> paths;  // by path around and name
-  for (size_t row = 0; row < calls.size(); ++row) {
-    const std::string_view name = trace_->dictionary.String(calls.name[row]);
-    if (!name.starts_with(kModule)) continue;
-    std::vector<Open>& around = open[calls.writer[row]];
-    while (!around.empty() && around.back().end <= calls.start[row]) around.pop_back();
-    const uint32_t parent = around.empty() ? 0 : around.back().path;
-    uint32_t& path = paths[{parent, calls.name[row]}];
-    if (path == 0) {
-      std::string text(parent == 0 ? std::string_view() : trace_->dictionary.String(parent));
-      if (parent != 0) text += '.';
-      path = trace_->dictionary.AppendString(text.append(name.substr(kModule.size())));
-    }
-    SetOptional(&calls.module_path, row, path);
-    around.push_back({calls.end[row], path});
-  }
-}
-
-uint32_t KinetoTables::ApiOf(const KinetoEvent& event, proto::ApiDomain domain) {
+uint32_t KinetoNames::ApiOf(const KinetoEvent& event, proto::ApiDomain domain) {
   const uint64_t key = uint64_t{names_.Intern(event.name)} << 8 | static_cast<uint8_t>(domain);
   const auto [at, is_new] = apis_.try_emplace(key, 0);
   if (is_new) {
@@ -106,7 +56,7 @@ uint32_t KinetoTables::ApiOf(const KinetoEvent& event, proto::ApiDomain domain) 
   return at->second;
 }
 
-uint32_t KinetoTables::ShapeOf(const KinetoEvent& event) {
+uint32_t KinetoNames::ShapeOf(const KinetoEvent& event) {
   if (!event.has(Arg::kGrid) && !event.has(Arg::kBlock)) return 0;
   key_.clear();
   for (const Arg arg :
@@ -129,7 +79,7 @@ uint32_t KinetoTables::ShapeOf(const KinetoEvent& event) {
   return at->second;
 }
 
-uint32_t KinetoTables::CollectiveOf(const KinetoEvent& event) {
+uint32_t KinetoNames::CollectiveOf(const KinetoEvent& event) {
   key_.clear();
   for (auto arg = static_cast<uint8_t>(Arg::kCollective);
        arg <= static_cast<uint8_t>(Arg::kDestinationRank); ++arg) {
@@ -159,6 +109,32 @@ uint32_t KinetoTables::CollectiveOf(const KinetoEvent& event) {
       .communicator = Unescaped(event.text(Arg::kCommunicator)),
   });
   return at->second = static_cast<uint32_t>(trace_->collectives.size());
+}
+
+void NameModules(Trace* trace) {
+  constexpr std::string_view kModule = "nn.Module: ";
+  struct Open {
+    int64_t end;
+    uint32_t path;
+  };
+  PythonCalls& calls = trace->python_calls;
+  std::unordered_map<uint16_t, std::vector<Open>> open;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> paths;  // by path around and name
+  for (size_t row = 0; row < calls.size(); ++row) {
+    const std::string_view name = trace->dictionary.String(calls.name[row]);
+    if (!name.starts_with(kModule)) continue;
+    std::vector<Open>& around = open[calls.writer[row]];
+    while (!around.empty() && around.back().end <= calls.start[row]) around.pop_back();
+    const uint32_t parent = around.empty() ? 0 : around.back().path;
+    uint32_t& path = paths[{parent, calls.name[row]}];
+    if (path == 0) {
+      std::string text(parent == 0 ? std::string_view() : trace->dictionary.String(parent));
+      if (parent != 0) text += '.';
+      path = trace->dictionary.AppendString(text.append(name.substr(kModule.size())));
+    }
+    SetOptional(&calls.module_path, row, path);
+    around.push_back({calls.end[row], path});
+  }
 }
 
 }  // namespace ranktap::collector

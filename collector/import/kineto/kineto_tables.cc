@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "collector/import/cuda_names.h"
 #include "collector/import/finish_trace.h"
@@ -33,7 +35,14 @@ namespace {
 constexpr int64_t kLongestEvent = int64_t{7} * 24 * 3600 * 1'000'000'000;
 constexpr int64_t kFarthest = int64_t{1} << 62;
 
-uint32_t Narrow(uint64_t value) { return static_cast<uint32_t>(std::min<uint64_t>(value, kNone)); }
+// A few repeat where a counter wraps; of two ranks that begin alike most do.
+bool MostRepeat(std::vector<uint32_t> ids) {
+  std::erase(ids, 0u);
+  const size_t given = ids.size();
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return given >= 16 && ids.size() * 4 < given * 3;
+}
 
 }  // namespace
 
@@ -85,7 +94,7 @@ bool KinetoTables::Add(const KinetoEvent& event) {
     case 'X':
       return AddSpan(event);
     case 'M':
-      AddMetadata(event);
+      threads_.AddMetadata(event);
       return true;
     case 'i':
     case 'I':
@@ -153,6 +162,48 @@ bool KinetoTables::AddSpan(const KinetoEvent& event) {
   return true;
 }
 
+bool KinetoTables::AddInstant(const KinetoEvent& event) {
+  if (event.name != "[memory]") return true;  // marks of the profiler itself
+  if (!event.has_ts) return Skip("events without a time");
+  Allocations& allocations = trace_->allocations;
+  const size_t row = allocations.size();
+  int64_t bytes = 0, device = -1;
+  ParseInteger(event.text(Arg::kAllocationBytes), &bytes);
+  ParseInteger(event.text(Arg::kDeviceId), &device);
+  allocations.start.push_back(event.ts_ns);
+  allocations.end.push_back(event.ts_ns);
+  allocations.writer.push_back(threads_.WriterOf(event));
+  allocations.bytes.push_back(bytes);
+  SetOptional(&allocations.address, row, event.number(Arg::kAddress));
+  SetOptional(&allocations.device_type, row, event.number(Arg::kDeviceType));
+  SetOptional(&allocations.device, row,
+              static_cast<uint8_t>(std::clamp<int64_t>(device + 1, 0, 255)));
+  SetOptional(&allocations.allocated, row, event.number(Arg::kTotalAllocated));
+  SetOptional(&allocations.reserved, row, event.number(Arg::kTotalReserved));
+  ++trace_->events;
+  return true;
+}
+
+bool KinetoTables::AddFlow(const KinetoEvent& event) {
+  if (event.category == "ac2g" || event.name == "ac2g") return true;  // the correlation says it
+  if (arrows_.Add(event)) return true;
+  return Skip("arrows without an id or a time");
+}
+
+bool KinetoTables::AddCounter(const KinetoEvent& event) {
+  double value = 0;
+  if (!event.has_ts || !ParseReal(event.text(Arg::kValue), &value)) {
+    return Skip("counters without a time or a value");
+  }
+  trace_->counters.start.push_back(event.ts_ns);
+  trace_->counters.end.push_back(event.ts_ns);
+  trace_->counters.name.push_back(names_.Intern(event.name));
+  trace_->counters.device.push_back(kNone);
+  trace_->counters.value.push_back(value);
+  ++trace_->events;
+  return true;
+}
+
 uint32_t KinetoTables::ExternalIdOf(const KinetoEvent& event) {
   const uint64_t id = event.number(Arg::kExternalId);
   // Kineto before 2024 repeats the correlation id where nothing is linked.
@@ -165,7 +216,7 @@ void KinetoTables::AddOperator(const KinetoEvent& event, Span span, OperatorKind
   ops.start.push_back(span.start);
   ops.end.push_back(span.end);
   ops.name.push_back(names_.Intern(event.name));
-  ops.writer.push_back(WriterOf(event));
+  ops.writer.push_back(threads_.WriterOf(event));
   ops.kind.push_back(static_cast<uint8_t>(kind));
   SetOptional(&ops.external_id, row, Narrow(event.number(Arg::kExternalId)));
   SetOptional(&ops.record_function, row, event.number(Arg::kRecordFunctionId));
@@ -181,7 +232,7 @@ void KinetoTables::AddOperator(const KinetoEvent& event, Span span, OperatorKind
   SetOptional(&ops.values, row, names_.InternList(event.text(Arg::kValues)));
   SetOptional(&ops.stack, row, names_.Intern(event.text(Arg::kCallStack)));
   SetOptional(&ops.module_hierarchy, row, names_.Intern(event.text(Arg::kModuleHierarchy)));
-  if (event.has(Arg::kCollective)) SetOptional(&ops.collective, row, CollectiveOf(event));
+  if (event.has(Arg::kCollective)) SetOptional(&ops.collective, row, names_.CollectiveOf(event));
   if (event.has(Arg::kStream)) {
     int64_t stream = -1;
     if (ParseInteger(event.text(Arg::kStream), &stream) && stream >= 0) {
@@ -196,7 +247,7 @@ void KinetoTables::AddPython(const KinetoEvent& event, Span span) {
   calls.start.push_back(span.start);
   calls.end.push_back(span.end);
   calls.name.push_back(names_.Intern(event.name));
-  calls.writer.push_back(WriterOf(event));
+  calls.writer.push_back(threads_.WriterOf(event));
   const auto one_more = [&](Arg arg) { return Narrow(event.number(arg, ~uint64_t{0}) + 1); };
   SetOptional(&calls.id, row, one_more(Arg::kPythonId));
   SetOptional(&calls.parent_id, row, one_more(Arg::kPythonParentId));
@@ -209,12 +260,12 @@ void KinetoTables::AddCall(const KinetoEvent& event, Span span, proto::ApiDomain
   calls.start.push_back(span.start);
   calls.end.push_back(span.end);
   calls.correlation.push_back(Narrow(event.number(Arg::kCorrelation)));
-  calls.api.push_back(ApiOf(event, domain));
-  calls.writer.push_back(WriterOf(event));
+  calls.api.push_back(names_.ApiOf(event, domain));
+  calls.writer.push_back(threads_.WriterOf(event));
   SetOptional(&calls.external_id, row, ExternalIdOf(event));
   // MTIA's devices record waits of their own in the category of the host's calls.
   if (event.has(Arg::kDevice) && event.args[static_cast<size_t>(Arg::kDevice)] == event.pid) {
-    devices_.emplace(event.pid);
+    threads_.AddDevice(event);
   }
 }
 
@@ -223,7 +274,7 @@ void KinetoTables::AddWork(const KinetoEvent& event, Span span, DeviceWork* work
   work->start.push_back(span.start);
   work->end.push_back(span.end);
   work->correlation.push_back(Narrow(event.number(Arg::kCorrelation)));
-  work->lane.push_back(LaneOf(event));
+  work->lane.push_back(names_.LaneOf(event));
   SetOptional(&work->graph, row, Narrow(event.number(Arg::kGraphId)));
   SetOptional(&work->graph_node, row, event.number(Arg::kGraphNodeId));
   SetOptional(&work->channel, row, Narrow(event.number(Arg::kChannel)));
@@ -235,8 +286,9 @@ void KinetoTables::AddKernel(const KinetoEvent& event, Span span) {
   const size_t row = kernels.size();
   AddWork(event, span, &kernels);
   kernels.name.push_back(names_.Intern(event.name));
-  kernels.shape.push_back(ShapeOf(event));
-  if (event.has(Arg::kCollective)) SetOptional(&kernels.collective, row, CollectiveOf(event));
+  kernels.shape.push_back(names_.ShapeOf(event));
+  if (event.has(Arg::kCollective))
+    SetOptional(&kernels.collective, row, names_.CollectiveOf(event));
 }
 
 // "Memcpy HtoD (Pageable -> Device)"
@@ -308,7 +360,7 @@ void KinetoTables::AddDeviceAnnotation(const KinetoEvent& event, Span span) {
   annotations.start.push_back(span.start);
   annotations.end.push_back(span.end);
   annotations.name.push_back(names_.Intern(event.name));
-  annotations.lane.push_back(LaneOf(event));
+  annotations.lane.push_back(names_.LaneOf(event));
   SetOptional(&annotations.external_id, row, Narrow(event.number(Arg::kExternalId)));
   SetOptional(&annotations.stream_unsaid, row, event.has(Arg::kStream) ? 0 : 1);
 }
@@ -323,28 +375,17 @@ void KinetoTables::AddOverhead(const KinetoEvent& event, Span span) {
 }
 
 void KinetoTables::Finish() {
-  Flows& flows = trace_->flows;
-  for (const auto& [key, flow] : flows_) {
-    if (!flow.has_start || !flow.has_end) {
-      ++skipped_[kHalfArrows];
-      continue;
-    }
-    flows.start.push_back(flow.start);
-    flows.end.push_back(flow.end);
-    flows.from_writer.push_back(flow.writer);
-    flows.to_writer.push_back(flow.to_writer);
-    flows.id.push_back(key.second);
-    flows.kind.push_back(key.first);
-    ++trace_->events;
-  }
-  for (const auto& [thread, writer] : writers_) {
-    const auto name = thread_names_.find(thread);
-    if (name != thread_names_.end()) trace_->writers[writer].name = name->second;
-  }
-  const auto process = process_names_.find(std::to_string(trace_->info.pid));
-  if (process != process_names_.end()) trace_->info.executable = process->second;
+  if (const size_t halves = arrows_.AddTo(trace_); halves > 0) skipped_[kHalfArrows] += halves;
+  threads_.NameAll();
   FinishTrace(trace_);
-  NameModules();
+  NameModules(trace_);
+}
+
+bool KinetoTables::RepeatsCorrelations() const {
+  const auto repeat = [](const auto& column) {
+    return MostRepeat(std::vector<uint32_t>(column.begin(), column.end()));
+  };
+  return repeat(trace_->api_calls.correlation) || repeat(trace_->operators.external_id);
 }
 
 }  // namespace ranktap::collector
