@@ -295,7 +295,7 @@ void Sender::HandleFrames() {
     const proto::FrameView frame = link_.NextFrame();
     if (frame.status == FrameStatus::kNeedMore) return;
     if (frame.status != FrameStatus::kComplete) {
-      Log("the collector sent something that is no frame");
+      Log("the collector sent something that is not a frame");
       return Lost();
     }
     switch (frame.header.type) {

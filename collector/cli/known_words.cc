@@ -28,7 +28,7 @@ std::vector<std::string_view> ReportFormats() {
 }
 
 std::string NoReport(std::string_view name) {
-  return fmt::format("no analysis and no file '{}'{}", name, DidYouMean(name, ReportNames()));
+  return fmt::format("no report and no file '{}'{}", name, DidYouMean(name, ReportNames()));
 }
 
 std::string NoReportFormat(std::string_view name) {

@@ -122,7 +122,7 @@ int ProfileModelCommand(const std::vector<std::string>& arguments) {
   if (const auto status = Parse(arguments, &wanted)) return *status;
   if (wanted.model.find(':') == std::string::npos) {
     return Complained(
-        fmt::format("'{}' is no MODULE:FACTORY; write it as torchvision.models:alexnet or "
+        fmt::format("'{}' is not MODULE:FACTORY; write it as torchvision.models:alexnet or "
                     "net.py:Net",
                     wanted.model),
         kWrongUsage);

@@ -11,7 +11,7 @@ constexpr Command kCommands[] = {
     {"stop", "end capture, on all ranks at the same instant", &StopCommand},
     {"status", "what is being traced now, and what that costs", &StatusCommand},
     {"doctor", "what keeps this machine from tracing, and what to do about it", &DoctorCommand},
-    {"report", "print one analysis of a run", &ReportCommand},
+    {"report", "print reports of a run", &ReportCommand},
     {"view", "make the page of a run, all views in one file, and open it", &ViewCommand},
     {"serve", "show the runs of a folder in your browser", &ServeCommand},
     {"export", "write a run in another tool's format", &ExportCommand},

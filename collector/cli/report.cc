@@ -1,6 +1,6 @@
 // `ranktap report RUN [NAME...]`: reports as text, JSON, CSV, HTML or Parquet; without a name the
 // verdict and the summary.
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -258,6 +258,7 @@ void AddRunOptions(Arguments* app, Request* request) {
 
 void AddReportOptions(Arguments* app, Request* request) {
   ReportOptions* const options = &request->options;
+  app->Add("--by", &options->by, "what shares a row: " + WaysHelp());
   app->AddFlag("--hta-compat", &options->hta_compat,
                OfReports(kHtaCompat, "select and define as Holistic Trace Analysis does"));
   app->AddFlag("--group-by-shape", &options->by_shape, OfReports(kByShape, "by input shapes too"));
@@ -284,6 +285,19 @@ void AddReportOptions(Arguments* app, Request* request) {
   app->Add("--sample-rate", &options->sample_rate,
            OfReports(kSampleRate, "after every so many operators, not at 400 moments"))
       .Positive();
+}
+
+// False, after a complaint: a report that has --by does not have this one.
+bool WayIsKnown(const Request& request) {
+  for (const Report* const report : request.reports) {
+    const std::vector<std::string_view> ways = WaysOf(*report);
+    if (request.options.by.empty() || ways.empty()) continue;
+    if (std::ranges::count(ways, request.options.by) > 0) continue;
+    Complain(fmt::format("--by {} is not a way of {}, which has {}", request.options.by,
+                         report->name, fmt::join(ways, ", ")));
+    return false;
+  }
+  return true;
 }
 
 // False, after a complaint: an option is given that none of the reports heeds.
@@ -324,7 +338,7 @@ bool SetFormat(std::string name, const DeepSpeedOptions& deepspeed, Request* req
   }
   if (*format == Format::kCsv && request->reports.size() != 1) {
     Complain(
-        "csv is one table: name one analysis, as in ranktap report RUN kernels --format csv, or "
+        "csv is one table: name one report, as in ranktap report RUN kernels --format csv, or "
         "take --format json or parquet");
     return false;
   }
@@ -352,11 +366,11 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
   std::string format = "text";
   DeepSpeedOptions deepspeed;
-  Arguments app("Prints analyses of a run, or of traces that torch.profiler or nsys wrote.",
+  Arguments app("Prints reports of a run, or of traces that torch.profiler or nsys wrote.",
                 "ranktap report");
   app.Add("RUN... [NAME...]", &words,
           "a run directory, a .trace file, torch.profiler's .json(.gz) files, nsys' "
-          ".sqlite or a directory of them; then which analyses")
+          ".sqlite or a directory of them; then which reports")
       .Required();
   app.Add("--format", &format, "text, json, csv, html or parquet; modules: also deepspeed")
       .Suggests(ReportFormats())
@@ -372,7 +386,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   if (const auto status = app.Parse(arguments)) return *status;
   SplitWords(std::move(words), &request);
   if (!SetFormat(std::move(format), deepspeed, &request) || !OptionsAreHeeded(request) ||
-      !DeviceIsKnown(request.options) || !IsPossible(request.view)) {
+      !WayIsKnown(request) || !DeviceIsKnown(request.options) || !IsPossible(request.view)) {
     return kWrongUsage;
   }
   const std::string file = request.data_set.wanted ? "" : request.data_set.folder;

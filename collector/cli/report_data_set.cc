@@ -13,7 +13,7 @@
 namespace ranktap::collector {
 namespace {
 
-// An analysis without columns has nothing to say of the run but its notes.
+// A report without columns has nothing to say of the run but its notes.
 void SayThatThereIsNone(const Table& table) {
   std::string why;
   for (const std::string& note : table.notes) why += (why.empty() ? "" : "; ") + note;
@@ -26,7 +26,7 @@ void AddDataSetOptions(Arguments* app, ReportDataSet* set) {
   constexpr const char* kGroup = "--format parquet";
   app->Add("-o,--output", &set->folder,
            "a file, instead of standard output; --format parquet: the data set, a folder with a "
-           "table for each analysis, or for those named");
+           "table for each report, or for those named");
   app->Add("--run-name", &set->run_name, "what the run is called in it; else as its directory")
       .Group(kGroup);
   app->AddFlag("--replace", &set->replace, "write a run that it has already anew").Group(kGroup);
@@ -54,6 +54,9 @@ int WriteReports(const ReportDataSet& set, const std::string& run_path,
   if (reports.empty()) {
     for (const Report& report : AllReports()) {
       if (report.compare == nullptr) reports.push_back(&report);
+      for (const std::string_view by : WaysOf(report)) {
+        if (const Report* const way = ReportBy(report, by)) reports.push_back(way);
+      }
     }
   }
   std::vector<std::string> names;

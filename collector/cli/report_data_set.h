@@ -1,4 +1,4 @@
-// `ranktap report RUN [NAME...] --format parquet -o DIR`: analyses as tables of a data set.
+// `ranktap report RUN [NAME...] --format parquet -o DIR`: reports as tables of a data set.
 #pragma once
 
 #include <functional>

@@ -8,9 +8,6 @@ namespace ranktap::collector {
 
 void AddRoofOptions(Arguments* app, ReportOptions* options) {
   constexpr const char* kGroup = "roofline";
-  app->Add("--by", &options->by, "what shares a row (default operator)")
-      .OneOf({kRooflineByNames.begin(), kRooflineByNames.end()})
-      .Group(kGroup);
   app->Add("--depth", &options->depth,
            "of --by module: parts of the name below the root; else all of them")
       .From(0, 1'000)

@@ -1,4 +1,4 @@
-// What `ranktap report RUN` prints where no analysis is named.
+// What `ranktap report RUN` prints where no report is named.
 #pragma once
 
 #include <vector>

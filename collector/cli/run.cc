@@ -157,17 +157,18 @@ std::optional<int> CheckOptions(RunOptions* options) {
     if (text->empty()) continue;
     const auto parsed = ParseDuration(*text);
     if (!parsed) {
-      return Complained(fmt::format("{} '{}' is no time; write 10, 1.5s, 200ms or 2m", name, *text),
-                        kWrongUsage);
+      return Complained(
+          fmt::format("{} '{}' is not a time; write 10, 1.5s, 200ms or 2m", name, *text),
+          kWrongUsage);
     }
     *ns = *parsed;
   }
   if (!options->budget.empty()) {
     const auto budget = ParseBudget(options->budget);
     if (!budget) {
-      return Complained(
-          fmt::format("--budget '{}' is no share of the time; write 2% or 0.5%", options->budget),
-          kWrongUsage);
+      return Complained(fmt::format("--budget '{}' is not a share of the time; write 2% or 0.5%",
+                                    options->budget),
+                        kWrongUsage);
     }
     options->budget_ppm = *budget;
   }

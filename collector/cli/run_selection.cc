@@ -29,7 +29,7 @@ bool SelectJob(int64_t job, Run* run, std::vector<std::string>* notes) {
 
 std::optional<NumberSet> Numbers(const std::string& text) {
   std::optional<NumberSet> set = ParseNumberSet(text);
-  if (!set) Complain(fmt::format("'{}' is no list of numbers; write it as 0,2-5", text));
+  if (!set) Complain(fmt::format("'{}' is not a list of numbers; write it as 0,2-5", text));
   return set;
 }
 

@@ -37,7 +37,7 @@ bool AskFor(const char* option, const std::string& text, uint64_t* ns) {
   const auto parsed = ParseDuration(text);
   if (parsed) *ns = *parsed;
   if (!parsed) {
-    Complain(fmt::format("{} '{}' is no time; write 10, 1.5s, 200ms or 2m", option, text));
+    Complain(fmt::format("{} '{}' is not a time; write 10, 1.5s, 200ms or 2m", option, text));
   }
   return parsed.has_value();
 }
@@ -65,8 +65,9 @@ std::optional<int> Fill(const StartOptions& options, v1::ControlRequest* request
   if (options.at.empty()) return std::nullopt;
   const auto at = ParseInstant(options.at);
   if (!at || *at < RealtimeNs()) {
-    Complain(fmt::format("--at '{}' is no instant to come; write seconds as `date +%s` does",
-                         options.at));
+    Complain(fmt::format(
+        "--at '{}' is not a future time; write seconds since the epoch, as `date +%s` prints them",
+        options.at));
     return kWrongUsage;
   }
   request->set_at_realtime_ns(*at);

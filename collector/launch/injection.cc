@@ -127,7 +127,7 @@ std::string WhyNotLoadable(const std::filesystem::path& library) {
   }
   const std::optional<Program> program = ReadProgram(library);
   if (!program || !program->has_64_bits || program->machine != EM_X86_64) {
-    return fmt::format("{} is no library for this processor", library.string());
+    return fmt::format("{} is not a library for this processor", library.string());
   }
   struct statvfs file_system {};
   if (::statvfs(library.c_str(), &file_system) == 0 && (file_system.f_flag & ST_NOEXEC) != 0) {

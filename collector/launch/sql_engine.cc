@@ -11,6 +11,8 @@
 #include <filesystem>
 
 #include "collector/launch/child_process.h"
+#include "collector/report/former_names.h"
+#include "collector/report/text/table_parquet.h"
 
 namespace ranktap::collector {
 namespace {
@@ -87,6 +89,23 @@ bool HasRanks(const fs::path& table) {
   });
 }
 
+// A run that the last release added to the data set has a column's former name, a query may use
+// either: each name has what the other has.
+std::string WithFormerNames(const std::string& table, const std::string& from) {
+  std::string empty, filled;
+  for (const FormerName& name : FormerColumnNames()) {
+    if (DataSetTableName(name.report) != table) continue;
+    empty +=
+        fmt::format("{}NULL AS {}, NULL AS {}", empty.empty() ? "" : ", ", name.now, name.former);
+    filled += fmt::format("{0}coalesce({1}, {2}) AS {1}, coalesce({1}, {2}) AS {2}",
+                          filled.empty() ? "" : ", ", name.now, name.former);
+  }
+  if (empty.empty()) return "SELECT * FROM " + from;
+  return fmt::format(
+      "SELECT * REPLACE ({}) FROM (SELECT * FROM {} UNION ALL BY NAME SELECT {} WHERE false)",
+      filled, from, empty);
+}
+
 }  // namespace
 
 Result<SqlEngine> SqlEngine::Find(const std::string& python) {
@@ -132,13 +151,17 @@ std::string ViewsOf(const std::string& folder) {
   std::string views;
   for (const fs::path& table : tables) {
     const bool has_ranks = HasRanks(table);
+    const std::string name = table.filename().string();
     // Types are named, or a data set whose runs are called by numbers has other ones.
     views += fmt::format(
-        "CREATE VIEW {} AS SELECT * FROM read_parquet({}, hive_partitioning = true, "
-        "union_by_name = true, hive_types = {{'run': VARCHAR{}}});\n",
-        Quoted(table.filename().string(), '"'),
-        Quoted(table.string() + (has_ranks ? "/*/*/*.parquet" : "/*/*.parquet"), '\''),
-        has_ranks ? ", 'rank': BIGINT" : "");
+        "CREATE VIEW {} AS {};\n", Quoted(name, '"'),
+        WithFormerNames(
+            name,
+            fmt::format(
+                "read_parquet({}, hive_partitioning = true, "
+                "union_by_name = true, hive_types = {{'run': VARCHAR{}}})",
+                Quoted(table.string() + (has_ranks ? "/*/*/*.parquet" : "/*/*.parquet"), '\''),
+                has_ranks ? ", 'rank': BIGINT" : "")));
   }
   return views;
 }

@@ -1,4 +1,5 @@
-// A table declared by its columns: one line says a column's name, unit, cells and how it is shown.
+// A table declared by its columns: one line says a column's name, unit, meaning, cells and how it
+// is shown.
 #pragma once
 
 #include <initializer_list>
@@ -10,14 +11,18 @@
 
 namespace ranktap::collector {
 
+// Meanings of columns that most tables have.
+inline constexpr const char* kRankMeaning = "The rank, as the launcher numbers it.";
+inline constexpr const char* kDeviceMeaning = "The number or name of the device.";
+
 // A column of a table with a row for each Row. `cell` is a lambda without captures that takes a
 // const Row& and returns what a Cell can hold; what a cell needs beyond the row belongs to the Row.
 template <typename Row>
 class ColumnOf {
  public:
   template <typename CellOf>
-  ColumnOf(std::string name, Unit unit, CellOf, Shown shown = Shown::kAlways)
-      : heading_{std::move(name), unit, shown},
+  ColumnOf(std::string name, Unit unit, std::string meaning, CellOf, Shown shown = Shown::kAlways)
+      : heading_{std::move(name), unit, shown, {}, std::move(meaning)},
         cell_([](const Row& row) -> Cell { return CellOf{}(row); }) {}
 
   const TableColumn& heading() const { return heading_; }

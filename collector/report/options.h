@@ -37,9 +37,9 @@ struct ReportOptions {
   int shortest_pattern = 3;
   // After every so many operators; 0: at moments of equal distance.
   int sample_rate = 0;
-  // Of a roofline: what shares a row, parts of a module's name below the root (negative: all), the
-  // device by its name, and what its memory gives. Empty and 0: not given.
-  std::string by;
+  std::string by;  // what shares a row: one of WaysOf(report)
+  // Of a roofline: parts of a module's name below the root (negative: all), the device by its name,
+  // and what its memory gives. Empty and 0: not given.
   int depth = -1;
   std::string device;
   double peak_bandwidth = 0;  // B/s
@@ -60,6 +60,7 @@ inline constexpr uint32_t kMinLength = 32;
 inline constexpr uint32_t kSampleRate = 64;
 inline constexpr uint32_t kModelFacts = 128;
 inline constexpr uint32_t kTopLevel = 256;
+inline constexpr uint32_t kBy = 512;
 inline constexpr uint32_t kByGrid = 1024;
 inline constexpr uint32_t kKernelNames = 2048;
 inline constexpr uint32_t kRoofs = 4096;
@@ -92,7 +93,7 @@ inline constexpr ReportOption kReportOptions[] = {
      }},
     {kSampleRate, "--sample-rate",
      [](const ReportOptions& options) { return options.sample_rate != 0; }},
-    {kRoofs, "--by", [](const ReportOptions& options) { return !options.by.empty(); }},
+    {kBy, "--by", [](const ReportOptions& options) { return !options.by.empty(); }},
     {kRoofs, "--depth", [](const ReportOptions& options) { return options.depth >= 0; }},
     {kRoofs, "--device", [](const ReportOptions& options) { return !options.device.empty(); }},
     {kRoofs, "--peak-bandwidth",

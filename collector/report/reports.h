@@ -72,7 +72,7 @@ Table TabulateCriticalPath(const Run& run, const ReportOptions& options = {});
 Table TabulateAlignment(const Run& run, const ReportOptions& options = {});
 
 // How far from what the device can do is each operator, kernel (--by), module, phase, step or rank?
-// FLOPs and bytes are of the shapes (analysis/roofline); least_ns is the larger of FLOPs by the
+// FLOPs and bytes are of the shapes (facts/roofline); least_ns is the larger of FLOPs by the
 // peak of the unit that ran and bytes by the bandwidth of the device's memory, added up over the
 // calls; percent_of_roof is least_ns by the time of what is counted.
 Table TabulateRoofline(const Run& run, const ReportOptions& options = {});

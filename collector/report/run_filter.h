@@ -1,4 +1,4 @@
-// What of a run an analysis is asked about.
+// Which part of a run a report is asked about.
 #pragma once
 
 #include <cstdint>

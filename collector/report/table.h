@@ -1,9 +1,11 @@
-// What every analysis answers with: named columns with units, rows of cells. Text, JSON and CSV are
-// made from it in one place (report/text/table_text.h), so that no analysis prints.
+// Every report answers with this: named columns with units, rows of cells. Text, JSON and CSV are
+// made from it in one place (report/text/table_text.h), so that no report prints.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -15,8 +17,17 @@ enum class Unit : uint8_t {
   kNs,
   kBytes,
   kPercent,
-  kFlops,  // floating point operations, or those of a second; a count in JSON
+  kFlops,  // floating point operations
+  kFlopsPerSecond,
+  kGbPerSecond,
 };
+
+// As in JSON, in the page and in --help NAME.
+inline std::string_view UnitName(Unit unit) {
+  constexpr std::string_view kNames[] = {"text",    "count", "ns",      "bytes",
+                                         "percent", "flops", "flops/s", "GB/s"};
+  return kNames[static_cast<size_t>(unit)];
+}
 
 // How text shows a column where the table would be wider than the terminal.
 enum class Shown : uint8_t {
@@ -32,6 +43,7 @@ struct TableColumn {
   Shown shown = Shown::kAlways;
   // Names that --sort and --where take for it too, as of another tool.
   std::vector<std::string> also = {};
+  std::string meaning = {};  // a sentence, for --help NAME
 };
 
 // monostate: no value.

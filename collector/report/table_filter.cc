@@ -65,13 +65,14 @@ std::optional<double> NumberIn(std::string_view text, Unit unit) {
       {Unit::kBytes, "MiB", 1 << 20}, {Unit::kBytes, "GiB", 1 << 30}, {Unit::kPercent, "%", 1},
       {Unit::kFlops, "M", 1e6},       {Unit::kFlops, "G", 1e9},       {Unit::kFlops, "T", 1e12},
       {Unit::kFlops, "P", 1e15}};
+  const Unit of = unit == Unit::kFlopsPerSecond ? Unit::kFlops : unit;
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc()) return std::nullopt;
   const std::string_view rest = Trimmed(text.substr(static_cast<size_t>(end - text.data())));
   if (rest.empty()) return number;
   for (const Size& size : kSizes) {
-    if (size.of == unit && size.name == rest) return number * size.factor;
+    if (size.of == of && size.name == rest) return number * size.factor;
   }
   return std::nullopt;
 }
@@ -108,7 +109,7 @@ Result<bool> KeepWhere(const std::string& condition, Table* table) {
   const size_t at = condition.find_first_of("!=<>~");
   if (at == condition.npos) {
     return Failure{
-        fmt::format("'{}' is no condition; write COLUMN OP VALUE, as in calls>=10", condition)};
+        fmt::format("'{}' is not a condition; write COLUMN OP VALUE, as in calls>=10", condition)};
   }
   const std::string_view rest = std::string_view(condition).substr(at);
   const auto* const op =
@@ -123,7 +124,7 @@ Result<bool> KeepWhere(const std::string& condition, Table* table) {
   const Unit unit = table->columns[*column].unit;
   const std::optional<double> number = NumberIn(value, unit);
   if (!number && unit != Unit::kText) {
-    return Failure{fmt::format("'{}': {} is a number, and '{}' is none{}", condition,
+    return Failure{fmt::format("'{}': {} is a number, and '{}' is not a number{}", condition,
                                table->columns[*column].name, value,
                                unit == Unit::kNs      ? "; write ns, or 1.5us, 10ms, 2s"
                                : unit == Unit::kBytes ? "; write bytes, or 512KiB, 25MiB, 1GiB"

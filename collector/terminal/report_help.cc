@@ -1,68 +1,95 @@
 #include "collector/terminal/report_help.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
-#include "collector/report/column_meanings.h"
 #include "collector/report/report_groups.h"
 #include "collector/report/text/table_text.h"
 
 namespace ranktap::collector {
+namespace {
+
+// In the group, and not among the first six.
+bool IsLater(const Report& report, ReportGroup group) {
+  return report.group == group && std::ranges::count(kFirstReports, report.name) == 0;
+}
+
+// Columns are the same for every run, so those of a run without ranks are asked for.
+std::string ColumnLines(const Report& report, Table* table) {
+  const Run nothing;
+  *table = report.compare != nullptr ? report(nothing, nothing) : report(nothing);
+  size_t width = 0;
+  for (const TableColumn& column : table->columns) width = std::max(width, column.name.size());
+  std::string text;
+  for (const TableColumn& column : table->columns) {
+    text +=
+        fmt::format("  {:<{}}  {:<7}  {}{}\n", column.name, width, UnitName(column.unit),
+                    column.shown == Shown::kDetail ? "(where there is room) " : "", column.meaning);
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string ReportsHelp() {
   size_t width = 0;
   for (const Report& report : AllReports()) width = std::max(width, report.name.size());
-  const auto line = [width](std::string_view name) {
-    const Report* const report = FindReport(name);
-    return fmt::format("  {:<{}}  {}\n", name, width, report->question);
+  const auto line = [width](const Report& report) {
+    return fmt::format("  {:<{}}  {}\n", report.name, width, report.question);
   };
   std::string text =
-      "Analyses (without a name: the verdict and a summary; --help NAME: its columns)\n\n"
+      "Reports (without a name: the verdict and a summary; --help NAME: its columns)\n\n"
       "Start with one of these six:\n";
-  const std::span<const std::string_view> first = FirstReports();
-  for (const std::string_view name : first) text += line(name);
-  for (const ReportGroup& group : ReportGroups()) {
+  for (const std::string_view name : kFirstReports) text += line(*FindReport(name));
+  for (const ReportGroupWords& group : kReportGroups) {
     text += fmt::format("\n{}: {}\n", group.name, group.question);
-    for (const std::string_view name : group.reports) {
-      if (std::ranges::count(first, name) == 0) text += line(name);
+    for (const Report& report : AllReports()) {
+      if (IsLater(report, group.group)) text += line(report);
     }
   }
   return text;
 }
 
+std::string WaysHelp() {
+  std::string text;
+  for (const Report& report : AllReports()) {
+    const std::vector<std::string_view> ways = WaysOf(report);
+    if (ways.empty()) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", report.name, fmt::join(ways, ", "));
+  }
+  return text;
+}
+
 std::string FirstReportsHelp() {
-  std::string text = "Analyses of `ranktap report RUN NAME`; these six first:\n";
-  for (const std::string_view name : FirstReports()) {
+  std::string text = "Reports of `ranktap report RUN NAME`; these six first:\n";
+  for (const std::string_view name : kFirstReports) {
     text += fmt::format("  {:<13}  {}\n", name, FindReport(name)->question);
   }
   constexpr size_t kWidest = 80, kIndent = 13;
-  for (const ReportGroup& group : ReportGroups()) {
+  for (const ReportGroupWords& group : kReportGroups) {
     std::string row = fmt::format("  {:<{}}", group.name, kIndent);
-    for (const std::string_view name : group.reports) {
-      if (std::ranges::count(FirstReports(), name) != 0) continue;
-      if (row.size() + 2 + name.size() > kWidest) {
+    for (const Report& report : AllReports()) {
+      if (!IsLater(report, group.group)) continue;
+      if (row.size() + 2 + report.name.size() > kWidest) {
         text += row + "\n";
         row = std::string(kIndent + 2, ' ');
       }
-      row += fmt::format("  {}", name);
+      row += fmt::format("  {}", report.name);
     }
     text += row + "\n";
   }
   return text + "  `ranktap report --help` says what each answers.\n";
 }
 
-// Columns are the same for every run, so those of a run without ranks are asked for.
 std::string ColumnsHelp(const Report& report) {
-  const Run nothing;
-  const Table table = report.compare != nullptr ? report(nothing, nothing) : report(nothing);
-  size_t width = 0;
-  for (const TableColumn& column : table.columns) width = std::max(width, column.name.size());
-  std::string text = fmt::format("{}\nColumns:\n", report.question);
-  for (const TableColumn& column : table.columns) {
-    const std::string meaning(MeaningOf(report.name, column.name));
-    text += fmt::format("  {:<{}}  {:<7}  {}{}\n", column.name, width, UnitName(column.unit),
-                        column.shown == Shown::kDetail ? "(where there is room) " : "", meaning);
+  Table table, of_way;
+  std::string text = fmt::format("{}\nColumns:\n", report.question) + ColumnLines(report, &table);
+  for (const std::string_view by : WaysOf(report)) {
+    const Report* const way = ReportBy(report, by);
+    if (way == nullptr) continue;
+    text +=
+        fmt::format("Columns with --by {}: {}\n", by, way->question) + ColumnLines(*way, &of_way);
   }
   for (const ReportOption& option : kReportOptions) {
     if ((report.heeds & option.bit) != 0) text += fmt::format("Option: {}\n", option.name);

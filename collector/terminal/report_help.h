@@ -12,6 +12,8 @@ namespace ranktap::collector {
 std::string ReportsHelp();
 // The six first ones with their questions, the names of the rest by group; 80 columns.
 std::string FirstReportsHelp();
+// "kernels duration; ranges kernel, projection": what --by may be.
+std::string WaysHelp();
 // The columns of one, as in JSON and CSV, with their units and what they say.
 std::string ColumnsHelp(const Report& report);
 // The report that `--help` is asked about; nullptr: the verb itself, or no help at all.

@@ -1,8 +1,8 @@
 // The global operator new of the program this is linked into: after KeepLargeBlocks, large blocks
 // that were given back are kept for the next that asks.
 //
-// Analyses make and drop arrays of tens of megabytes. malloc returns each to the kernel at once,
-// and the next one is faulted in and cleared page by page: half of the time of the core analyses of
+// Reports make and drop arrays of tens of megabytes. malloc returns each to the kernel at once,
+// and the next one is faulted in and cleared page by page: half of the time of the core reports of
 // 10 M events. Huge pages (madvise) were tried and rejected: where memory is fragmented the kernel
 // compacts it inside the fault, and loading took twice as long.
 #include "collector/trace/large_blocks.h"

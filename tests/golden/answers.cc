@@ -100,6 +100,10 @@ int Answer(const std::string& folder, const std::vector<std::string>& inputs) {
   if (!problems.empty()) Write(tables + "/open.problems", problems);
   for (const Report& report : AllReports()) {
     WriteTable(report, *run, tables + "/" + std::string(report.name));
+    for (const std::string_view by : WaysOf(report)) {
+      const Report* const way = ReportBy(report, by);
+      if (way != nullptr) WriteTable(*way, *run, tables + "/" + std::string(way->name));
+    }
   }
   for (const Exporter& exporter : AllExporters()) {
     if ((exporter.heeds & kDataSet) == 0) WriteExport(exporter, *run, exports);

@@ -85,7 +85,7 @@ class HtaRocmTest(harness.TracedTest):
                                  1000 * row['sum'] for row in self.theirs['kernels']['kinds']})
 
     def test_copies(self):
-        ours = {row['name']: (row['count'], row['max_gbps']) for row in self.rows('bandwidth')}
+        ours = {row['name']: (row['count'], row['max_gb_per_s']) for row in self.rows('bandwidth')}
         self.assertEqual(ours, {row["('name', '')"]: (row["('memory_bw_gbps', 'count')"],
                                                       row["('memory_bw_gbps', 'max')"])
                                 for row in self.theirs['bandwidth']})

@@ -23,6 +23,7 @@ DDP = ROOT / 'tests/golden/inputs/torch-ddp'
 SCALES = {'ns': {'ns': 1, 'µs': 1e3, 'ms': 1e6, 's': 1e9, 'min': 60e9},
           'bytes': {'B': 1, 'KiB': 2**10, 'MiB': 2**20, 'GiB': 2**30, 'TiB': 2**40}, 'percent': {'%': 1},
           'count': {'': 1, 'k': 1e3, 'M': 1e6, 'G': 1e9, 'T': 1e12, 'P': 1e15, 'E': 1e18}}
+SCALES |= {unit: SCALES['count'] for unit in ('flops', 'flops/s', 'GB/s')}
 
 
 def ranktap(*arguments):

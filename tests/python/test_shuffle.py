@@ -18,7 +18,7 @@ HTA_COMPAT = ['temporal', 'overlap', 'types', 'kernels', 'launches', 'queue', 'b
 def analyses(test):
     """The names that `ranktap report --help` lists, without those that compare two runs."""
     done = test._run([RANKTAP, 'report', '--help'], {})
-    listed = done.stdout.split('Analyses (', 1)[1].splitlines()[1:]
+    listed = done.stdout.split('Reports (', 1)[1].splitlines()[1:]
     return [line.split()[0] for line in listed if line.startswith('  ') and line.split()[0] != 'diff']
 
 

@@ -62,6 +62,25 @@ class Questions(SqlTest):
         self.assertTrue(all(row['week'].startswith('2026-11-16') for row in rows), rows)
 
 
+class FormerNames(SqlTest):
+    def ways(self, data_set):
+        rows = self.rows(data_set, 'SELECT door, loaded_by FROM report_ranks')
+        return {(row['door'], row['loaded_by']) for row in rows}
+
+    def test_a_column_is_found_by_either_name_whichever_its_file_has(self):
+        data_set = self.scratch / 'set'
+        done = self._run([RANKTAP, 'report', INPUTS / 'standin-full', 'ranks', '--format', 'parquet', '-o', data_set], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        now = self.ways(data_set)
+        self.assertEqual({door for door, _ in now}, {loaded_by for _, loaded_by in now} - {None}, now)
+        for file in data_set.glob('report_ranks/run=*/*.parquet'):
+            subprocess.run([SQL_PYTHON, '-c', 'import duckdb, sys; duckdb.sql(f"COPY (SELECT * RENAME (loaded_by AS door) '
+                            'FROM read_parquet(\'{sys.argv[1]}\', hive_partitioning = false)) TO \'{sys.argv[1]}.new\' (FORMAT parquet)")', file],
+                           check=True)
+            file.with_name(file.name + '.new').rename(file)
+        self.assertEqual(self.ways(data_set), now)
+
+
 class Command(SqlTest):
     QUERY = 'SELECT run, count(*)::int AS kernels FROM kernels GROUP BY run ORDER BY run'
 

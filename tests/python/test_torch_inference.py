@@ -101,7 +101,7 @@ for _ in range(4):
         self.assertIn("missing 2 required positional arguments", done.stderr)
         done = self.run_bare([harness.RANKTAP, 'profile-model', 'Linear'])
         self.assertEqual(done.returncode, 2)
-        self.assertIn("'Linear' is no MODULE:FACTORY", done.stderr)
+        self.assertIn("'Linear' is not MODULE:FACTORY", done.stderr)
 
     def test_each_token_that_a_model_writes_is_a_step(self):
         command = [harness.TORCH_PYTHON, harness.PROGRAMS / 'generates.py']

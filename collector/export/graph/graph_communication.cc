@@ -52,7 +52,7 @@ void GraphGroups::Add(const std::string& name, uint32_t size) {
   std::string& number = numbers_[name];
   if (!number.empty()) return;
   if (IsDecimal(name)) number = name;
-  // What the collectives' own analysis calls "group 3", or a group of all ranks.
+  // What facts/collectives calls "group 3", or a group of all ranks.
   if (name.starts_with("group ") && IsDecimal(name.substr(6))) number = name.substr(6);
   if (number.empty() && size != 0 && size == world_) number = "0";
 }

@@ -1,6 +1,6 @@
 // The picture of a roofline (Williams, Waterman and Patterson 2009): attained FLOP/s over
 // intensity, both logarithmic, below the ceilings of the device. This room only draws; what the
-// numbers are is collector/analysis/roofline's to say.
+// numbers are is collector/facts/roofline's to say.
 #pragma once
 
 #include <cstdint>

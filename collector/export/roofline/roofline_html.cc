@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <array>
 
-#include "collector/export/markup_text.h"
 #include "collector/export/roofline/log_axis.h"
 #include "collector/export/roofline/roofline_chart.h"
 #include "collector/export/roofline/roofline_style.h"
+#include "collector/file/markup_text.h"
 
 namespace ranktap::collector {
 namespace {

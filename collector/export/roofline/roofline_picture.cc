@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "collector/export/markup_text.h"
+#include "collector/file/markup_text.h"
 
 namespace ranktap::collector {
 namespace {

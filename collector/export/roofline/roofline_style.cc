@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "collector/export/markup_text.h"
 #include "collector/export/roofline/log_axis.h"
+#include "collector/file/markup_text.h"
 #include "collector/file/printable.h"
 
 namespace ranktap::collector {

@@ -4,8 +4,6 @@
 #include <queue>
 #include <tuple>
 
-#include "collector/facts/sequences/repeated_sequences.h"
-
 namespace ranktap::collector {
 namespace {
 

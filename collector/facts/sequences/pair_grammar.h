@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 namespace ranktap::collector {
+
+// Ends a stretch: nothing that repeats reaches over it.
+inline constexpr uint32_t kSeparator = std::numeric_limits<uint32_t>::max();
 
 class PairGrammar {
  public:

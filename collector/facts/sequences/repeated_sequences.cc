@@ -5,7 +5,6 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "collector/facts/sequences/pair_grammar.h"
 #include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {

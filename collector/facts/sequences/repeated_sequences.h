@@ -2,14 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
-namespace ranktap::collector {
+#include "collector/facts/sequences/pair_grammar.h"
 
-// Ends a stretch: nothing that repeats reaches over it.
-inline constexpr uint32_t kSeparator = std::numeric_limits<uint32_t>::max();
+namespace ranktap::collector {
 
 struct RepeatedSequence {
   std::vector<uint32_t> symbols;

@@ -23,7 +23,7 @@ Result<ChakraFile> ChakraFile::Open(const std::string& path) {
     file.has_metadata_ = false;
     file.first_ = std::move(message);
   } else if (!file.metadata_.ParseFromString(message)) {
-    file.Stop("the first message is no GlobalMetadata");
+    file.Stop("the first message is not a GlobalMetadata");
   }
   if (!file.damage_.what.empty()) {
     return Failure{fmt::format("{}: no execution trace of Chakra (at byte {}: {})", path,
@@ -79,7 +79,7 @@ bool ChakraFile::Take(std::string* message) {
 bool ChakraFile::Next(chakra::Node* node) {
   std::string message = std::exchange(first_, {});
   if (message.empty() && !Take(&message)) return false;
-  return node->ParseFromString(message) || Stop("a message is no Node; the rest is not read");
+  return node->ParseFromString(message) || Stop("a message is not a Node; the rest is not read");
 }
 
 const chakra::AttributeProto* FindChakraAttribute(const chakra::Node& node, std::string_view name) {

@@ -56,7 +56,7 @@ Result<FileDescriptor> Connect(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
-    return Failure{fmt::format("'{}' is no socket's path: it is empty or too long", path)};
+    return Failure{fmt::format("'{}' is not a socket's path: it is empty or too long", path)};
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

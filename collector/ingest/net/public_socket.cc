@@ -83,8 +83,8 @@ Result<PublicSocket> PublicSocket::Create(const std::string& path, bool all_user
   address.sun_family = AF_UNIX;
   if (path.empty() || path[0] != '/' || path.size() >= sizeof(address.sun_path)) {
     return Failure{
-        fmt::format("'{}' is no socket's path: it must be absolute and shorter than {} bytes", path,
-                    sizeof(address.sun_path))};
+        fmt::format("'{}' is not a socket's path: it must be absolute and shorter than {} bytes",
+                    path, sizeof(address.sun_path))};
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   PublicSocket made;

@@ -158,7 +158,7 @@ bool SpoolAdopter::Take(int file, const std::string& path, uid_t owner) {
   acked_ = 0;
   std::vector<std::byte> buffer(kReadBytes);
   uint64_t offset = 0, frames = 0;
-  size_t left = 0;  // bytes there that are no whole frame
+  size_t left = 0;  // bytes there that are not a whole frame
   bool open = true;
   while (open) {
     const ssize_t more = ::pread(file, buffer.data(), buffer.size(), static_cast<off_t>(offset));
@@ -193,8 +193,9 @@ bool SpoolAdopter::Take(int file, const std::string& path, uid_t owner) {
   } else if (left > 0) {
     ComplainOf(
         owner,
-        fmt::format("{}: cut off at offset {}, as by a kill; {} bytes after it are no whole frame",
-                    path, offset, left));
+        fmt::format(
+            "{}: cut off at offset {}, as by a kill; {} bytes after it are not a whole frame", path,
+            offset, left));
   }
   return stored;
 }

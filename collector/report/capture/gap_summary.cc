@@ -34,18 +34,21 @@ struct Line {
 };
 
 const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
-    {"file", Unit::kText, [](const Line& line) { return line.trace->info.file; }, Shown::kDetail},
-    {"source", Unit::kText,
+    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
+    {"file", Unit::kText, "The trace file that the row was read from.",
+     [](const Line& line) { return line.trace->info.file; }, Shown::kDetail},
+    {"source", Unit::kText, "The kind of events that was off; \"all\" means everything.",
      [](const Line& line) { return line.gap->source.empty() ? "all" : line.gap->source; }},
-    {"reason", Unit::kText, [](const Line& line) { return ReasonName(line.gap->reason); }},
-    {"start_ns", Unit::kNs,
+    {"reason", Unit::kText, "Why capture was off.",
+     [](const Line& line) { return ReasonName(line.gap->reason); }},
+    {"start_ns", Unit::kNs, "When the gap began, counted from the rank's first event.",
      [](const Line& line) { return line.gap->start - line.trace->first_ns; }},
-    {"duration_ns", Unit::kNs,
+    {"duration_ns", Unit::kNs, "How long capture was off.",
      [](const Line& line) {
        return line.gap->open ? Cell() : Cell(line.gap->end - line.gap->start);
      }},
-    {"detail", Unit::kText, [](const Line& line) { return line.gap->detail; }, Shown::kDetail},
+    {"detail", Unit::kText, "More about the reason.",
+     [](const Line& line) { return line.gap->detail; }, Shown::kDetail},
 };
 
 }  // namespace

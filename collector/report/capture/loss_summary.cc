@@ -21,16 +21,20 @@ struct ReasonLoss {
 };
 
 const ColumnsOf<ReasonLoss> kReasonColumns = {
-    {"rank", Unit::kCount, [](const ReasonLoss& loss) { return RankCell(*loss.trace); }},
-    {"file", Unit::kText, [](const ReasonLoss& loss) { return loss.trace->info.file; },
-     Shown::kDetail},
-    {"reason", Unit::kText, [](const ReasonLoss& loss) { return std::string(loss.reason->name); }},
-    {"events", Unit::kCount, [](const ReasonLoss& loss) { return loss.events; }},
-    {"writers", Unit::kCount, [](const ReasonLoss& loss) { return loss.writers; }},
-    {"of_writers", Unit::kCount,
+    {"rank", Unit::kCount, kRankMeaning,
+     [](const ReasonLoss& loss) { return RankCell(*loss.trace); }},
+    {"file", Unit::kText, "The trace file that the row was read from.",
+     [](const ReasonLoss& loss) { return loss.trace->info.file; }, Shown::kDetail},
+    {"reason", Unit::kText, "Why the events are missing.",
+     [](const ReasonLoss& loss) { return std::string(loss.reason->name); }},
+    {"events", Unit::kCount, "The events that are missing for this reason.",
+     [](const ReasonLoss& loss) { return loss.events; }},
+    {"writers", Unit::kCount, "The threads that lost some.",
+     [](const ReasonLoss& loss) { return loss.writers; }},
+    {"of_writers", Unit::kCount, "The threads that wrote events at all.",
      [](const ReasonLoss& loss) { return static_cast<int64_t>(loss.trace->writers.size()); },
      Shown::kDetail},
-    {"meaning", Unit::kText,
+    {"meaning", Unit::kText, "How the loss affects the answers.",
      [](const ReasonLoss& loss) { return std::string(loss.reason->meaning); }, Shown::kProse},
 };
 
@@ -54,16 +58,21 @@ struct WriterLoss {
 };
 
 const ColumnsOf<WriterLoss> kWriterColumns = {
-    {"rank", Unit::kCount, [](const WriterLoss& loss) { return RankCell(*loss.trace); }},
-    {"file", Unit::kText, [](const WriterLoss& loss) { return loss.trace->info.file; },
-     Shown::kDetail},
-    {"writer", Unit::kCount, [](const WriterLoss& loss) { return int64_t{loss.writer->id}; }},
-    {"thread", Unit::kText, [](const WriterLoss& loss) { return loss.writer->name; }},
-    {"tid", Unit::kCount, [](const WriterLoss& loss) { return int64_t{loss.writer->thread}; },
-     Shown::kDetail},
-    {"reason", Unit::kText, [](const WriterLoss& loss) { return std::string(loss.reason->name); }},
-    {"events", Unit::kCount, [](const WriterLoss& loss) { return loss.events; }},
-    {"stored", Unit::kCount,
+    {"rank", Unit::kCount, kRankMeaning,
+     [](const WriterLoss& loss) { return RankCell(*loss.trace); }},
+    {"file", Unit::kText, "The trace file that the row was read from.",
+     [](const WriterLoss& loss) { return loss.trace->info.file; }, Shown::kDetail},
+    {"writer", Unit::kCount, "The writer's number in the file; each thread has one.",
+     [](const WriterLoss& loss) { return int64_t{loss.writer->id}; }},
+    {"thread", Unit::kText, "The thread's name.",
+     [](const WriterLoss& loss) { return loss.writer->name; }},
+    {"tid", Unit::kCount, "The thread's id in the operating system.",
+     [](const WriterLoss& loss) { return int64_t{loss.writer->thread}; }, Shown::kDetail},
+    {"reason", Unit::kText, "Why the events are missing.",
+     [](const WriterLoss& loss) { return std::string(loss.reason->name); }},
+    {"events", Unit::kCount, "The events of this thread that are missing for this reason.",
+     [](const WriterLoss& loss) { return loss.events; }},
+    {"stored", Unit::kCount, "The events of this thread that the file holds.",
      [](const WriterLoss& loss) { return static_cast<int64_t>(loss.writer->events); }},
 };
 

@@ -53,15 +53,19 @@ struct Window {
 };
 
 const ColumnsOf<Window> kColumns = {
-    {"window", Unit::kText, [](const Window& window) { return window.name; }, Shown::kDetail},
-    {"ranks", Unit::kCount, [](const Window& window) { return window.ranks; }},
-    {"duration_ns", Unit::kNs,
+    {"window", Unit::kText, "The name of the window of capture.",
+     [](const Window& window) { return window.name; }, Shown::kDetail},
+    {"ranks", Unit::kCount, "The number of ranks that captured it.",
+     [](const Window& window) { return window.ranks; }},
+    {"duration_ns", Unit::kNs, "The time from the first rank's begin to the last rank's end.",
      [](const Window& window) { return window.last_end - window.first_begin; }},
-    {"begin_skew_ns", Unit::kNs,
+    {"begin_skew_ns", Unit::kNs, "The time between the first rank to begin and the last.",
      [](const Window& window) { return window.last_begin - window.first_begin; }},
-    {"first", Unit::kText, [](const Window& window) { return RankName(*window.first); }},
-    {"last", Unit::kText, [](const Window& window) { return RankName(*window.last); }},
-    {"end_skew_ns", Unit::kNs,
+    {"first", Unit::kText, "The rank that began first.",
+     [](const Window& window) { return RankName(*window.first); }},
+    {"last", Unit::kText, "The rank that began last.",
+     [](const Window& window) { return RankName(*window.last); }},
+    {"end_skew_ns", Unit::kNs, "The time between the first rank to end and the last.",
      [](const Window& window) { return window.last_end - window.first_end; }},
 };
 

@@ -100,14 +100,18 @@ Cell BytesCell(const Traffic& row) { return row.unknown > 0 ? Cell() : Cell(row.
 
 const ColumnsOf<Traffic> kColumns = JoinedColumns<Traffic>({
     {
-        {"rank", Unit::kCount, [](const Traffic& row) { return RankCell(*row.trace); }},
-        {"name", Unit::kText, [](const Traffic& row) { return row.name; }},
-        {"count", Unit::kCount,
+        {"rank", Unit::kCount, kRankMeaning,
+         [](const Traffic& row) { return RankCell(*row.trace); }},
+        {"name", Unit::kText, "The direction of the copy and its memories, or the memory set.",
+         [](const Traffic& row) { return row.name; }},
+        {"count", Unit::kCount, "The number of copies or memsets.",
          [](const Traffic& row) { return static_cast<int64_t>(row.gbps.count); }},
-        {"total_bytes", Unit::kBytes, [](const Traffic& row) { return BytesCell(row); }},
-        {"total_ns", Unit::kNs, [](const Traffic& row) { return row.ns; }, Shown::kDetail},
+        {"total_bytes", Unit::kBytes, "The bytes that they moved or set, added up.",
+         [](const Traffic& row) { return BytesCell(row); }},
+        {"total_ns", Unit::kNs, "Their durations, added up.",
+         [](const Traffic& row) { return row.ns; }, Shown::kDetail},
     },
-    DescriptionColumns<Traffic, &Traffic::gbps, Unit::kCount>("_gbps"),
+    DescriptionColumns<Traffic, &Traffic::gbps, Unit::kGbPerSecond>("_gb_per_s", "rates"),
 });
 
 }  // namespace

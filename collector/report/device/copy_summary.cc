@@ -11,6 +11,7 @@
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/report/duration_columns.h"
 #include "collector/report/reports.h"
 #include "collector/trace/sort_rows.h"
 
@@ -67,39 +68,49 @@ Cell GbPerSecond(const CopyRow& row) {
 // Missing bytes are missing: a sum without some of its parts would be a number too small.
 Cell Known(const CopyRow& row, int64_t bytes) { return row.bytes_unknown ? Cell() : Cell(bytes); }
 
-const ColumnsOf<CopyRow> kColumns = {
-    {"name", Unit::kText, [](const CopyRow& row) { return row.name; }},
-    {"calls", Unit::kCount, [](const CopyRow& row) { return row.time.count; }},
-    {"total_bytes", Unit::kBytes, [](const CopyRow& row) { return Known(row, row.bytes); }},
-    {"mean_bytes", Unit::kBytes,
-     [](const CopyRow& row) { return Known(row, row.bytes / row.time.count); }, Shown::kDetail},
-    {"median_bytes", Unit::kBytes,
-     [](const CopyRow& row) { return Known(row, std::llround(row.size.median)); }, Shown::kDetail},
-    {"stddev_bytes", Unit::kBytes,
-     [](const CopyRow& row) {
-       return Known(row, row.size.count < 2 ? 0 : std::llround(row.size.deviation));
+const ColumnsOf<CopyRow> kColumns = JoinedColumns<CopyRow>(
+    {{
+         {"name", Unit::kText, "The direction of the copy and its memories, or the memory set.",
+          [](const CopyRow& row) { return row.name; }},
+         {"calls", Unit::kCount, "The number of copies or memsets.",
+          [](const CopyRow& row) { return row.time.count; }},
+         {"total_bytes", Unit::kBytes, "The bytes that they moved or set, added up.",
+          [](const CopyRow& row) { return Known(row, row.bytes); }},
+         {"mean_bytes", Unit::kBytes, "The mean size of one.",
+          [](const CopyRow& row) { return Known(row, row.bytes / row.time.count); },
+          Shown::kDetail},
+         {"median_bytes", Unit::kBytes, "The median size of one.",
+          [](const CopyRow& row) { return Known(row, std::llround(row.size.median)); },
+          Shown::kDetail},
+         {"stddev_bytes", Unit::kBytes, "The sample standard deviation of the sizes.",
+          [](const CopyRow& row) {
+            return Known(row, row.size.count < 2 ? 0 : std::llround(row.size.deviation));
+          },
+          Shown::kDetail},
+         {"min_bytes", Unit::kBytes, "The smallest size.",
+          [](const CopyRow& row) { return Known(row, std::llround(row.size.min)); },
+          Shown::kDetail},
+         {"max_bytes", Unit::kBytes, "The largest size.",
+          [](const CopyRow& row) { return Known(row, std::llround(row.size.max)); },
+          Shown::kDetail},
+         {"total_ns", Unit::kNs, "Their durations, added up.",
+          [](const CopyRow& row) { return row.time.total_ns; }},
+         {"share_percent", Unit::kPercent, "Their share of the time of all copies and memsets.",
+          [](const CopyRow& row) { return Percent(row.time.total_ns, row.all_ns); },
+          Shown::kDetail},
      },
-     Shown::kDetail},
-    {"min_bytes", Unit::kBytes,
-     [](const CopyRow& row) { return Known(row, std::llround(row.size.min)); }, Shown::kDetail},
-    {"max_bytes", Unit::kBytes,
-     [](const CopyRow& row) { return Known(row, std::llround(row.size.max)); }, Shown::kDetail},
-    {"total_ns", Unit::kNs, [](const CopyRow& row) { return row.time.total_ns; }},
-    {"share_percent", Unit::kPercent,
-     [](const CopyRow& row) { return Percent(row.time.total_ns, row.all_ns); }, Shown::kDetail},
-    {"mean_ns", Unit::kNs, [](const CopyRow& row) { return row.time.mean_ns(); }, Shown::kDetail},
-    {"median_ns", Unit::kNs, [](const CopyRow& row) { return row.time.median_ns(); },
-     Shown::kDetail},
-    {"p95_ns", Unit::kNs, [](const CopyRow& row) { return row.time.p95_ns(); }, Shown::kDetail},
-    {"stddev_ns", Unit::kNs, [](const CopyRow& row) { return row.time.stddev_ns(); },
-     Shown::kDetail},
-    {"min_ns", Unit::kNs, [](const CopyRow& row) { return row.time.shortest_ns(); },
-     Shown::kDetail},
-    {"max_ns", Unit::kNs, [](const CopyRow& row) { return row.time.max_ns; }, Shown::kDetail},
-    {"gb_per_s", Unit::kCount, [](const CopyRow& row) { return GbPerSecond(row); }},
-    {"alone_ns", Unit::kNs, [](const CopyRow& row) { return row.alone_ns; }},
-    {"host_ns", Unit::kNs, [](const CopyRow& row) { return row.host_ns; }},
-};
+     DurationColumns<CopyRow>(
+         "", "copies or memsets",
+         [](const CopyRow& row) -> const DurationDistribution& { return row.time; },
+         Shown::kDetail),
+     {
+         {"gb_per_s", Unit::kGbPerSecond, "The bytes divided by the time.",
+          [](const CopyRow& row) { return GbPerSecond(row); }},
+         {"alone_ns", Unit::kNs, "Their time while the device computed nothing.",
+          [](const CopyRow& row) { return row.alone_ns; }},
+         {"host_ns", Unit::kNs, "The host's time in the calls that started them.",
+          [](const CopyRow& row) { return row.host_ns; }},
+     }});
 
 }  // namespace
 

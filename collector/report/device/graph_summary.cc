@@ -95,15 +95,23 @@ std::vector<Work> LongestFirst(Works works) {
 }
 
 const ColumnsOf<Work> kColumns = {
-    {"work", Unit::kText, [](const Work& work) { return work.name; }},
-    {"calls", Unit::kCount, [](const Work& work) { return work.time.count; }},
-    {"gpu_ns", Unit::kNs, [](const Work& work) { return work.time.total_ns; }},
-    {"mean_ns", Unit::kNs, [](const Work& work) { return work.time.mean_ns(); }},
-    {"range", Unit::kText, [](const Work& work) { return work.origin.range; }},
-    {"function", Unit::kText, [](const Work& work) { return work.origin.function; }},
-    {"source", Unit::kText, [](const Work& work) { return work.origin.source; }},
-    {"api", Unit::kText, [](const Work& work) { return work.origin.api; }, Shown::kDetail},
-    {"ranks", Unit::kCount,
+    {"work", Unit::kText, "The kernel, copy or memset; or the graph as a whole.",
+     [](const Work& work) { return work.name; }},
+    {"calls", Unit::kCount, "How often the devices ran it.",
+     [](const Work& work) { return work.time.count; }},
+    {"gpu_ns", Unit::kNs, "The device's time on it, added up.",
+     [](const Work& work) { return work.time.total_ns; }},
+    {"mean_ns", Unit::kNs, "The mean time of one run.",
+     [](const Work& work) { return work.time.mean_ns(); }},
+    {"range", Unit::kText, "The NVTX range that was open when the program captured it.",
+     [](const Work& work) { return work.origin.range; }},
+    {"function", Unit::kText, "The program's function that called CUDA to capture it.",
+     [](const Work& work) { return work.origin.function; }},
+    {"source", Unit::kText, "The file and line of that call.",
+     [](const Work& work) { return work.origin.source; }},
+    {"api", Unit::kText, "The CUDA function that captured it.",
+     [](const Work& work) { return work.origin.api; }, Shown::kDetail},
+    {"ranks", Unit::kCount, "The number of ranks that ran it.",
      [](const Work& work) { return static_cast<int64_t>(work.ranks.size()); }, Shown::kDetail},
 };
 

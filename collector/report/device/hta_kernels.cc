@@ -8,7 +8,6 @@
 #include "collector/facts/numbers/describe.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
-#include "collector/report/device/kernel_summary.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
@@ -42,18 +41,23 @@ struct Line {
 int64_t Rounded(double value) { return static_cast<int64_t>(value + 0.5); }
 
 const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
-    {"type", Unit::kText, [](const Line& line) { return std::string(NameOf(line.kind)); }},
-    {"name", Unit::kText, [](const Line& line) { return line.name; }},
-    {"calls", Unit::kCount, [](const Line& line) { return static_cast<int64_t>(line.ns.count); }},
-    {"total_ns", Unit::kNs, [](const Line& line) { return static_cast<int64_t>(line.total_ns); }},
-    {"max_ns", Unit::kNs, [](const Line& line) { return static_cast<int64_t>(line.ns.max); },
-     Shown::kDetail},
-    {"min_ns", Unit::kNs, [](const Line& line) { return static_cast<int64_t>(line.ns.min); },
-     Shown::kDetail},
-    {"std_ns", Unit::kNs, [](const Line& line) { return Rounded(line.ns.deviation); },
-     Shown::kDetail},
-    {"mean_ns", Unit::kNs, [](const Line& line) { return Rounded(line.ns.mean); }},
+    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
+    {"type", Unit::kText, "The kind of work: computation, communication or memory.",
+     [](const Line& line) { return std::string(NameOf(line.kind)); }},
+    {"name", Unit::kText, "The kernel, copy or memset.",
+     [](const Line& line) { return line.name; }},
+    {"calls", Unit::kCount, "How often the rank's devices ran it.",
+     [](const Line& line) { return static_cast<int64_t>(line.ns.count); }},
+    {"total_ns", Unit::kNs, "The durations, added up.",
+     [](const Line& line) { return static_cast<int64_t>(line.total_ns); }},
+    {"max_ns", Unit::kNs, "The longest duration.",
+     [](const Line& line) { return static_cast<int64_t>(line.ns.max); }, Shown::kDetail},
+    {"min_ns", Unit::kNs, "The shortest duration.",
+     [](const Line& line) { return static_cast<int64_t>(line.ns.min); }, Shown::kDetail},
+    {"std_ns", Unit::kNs, "The sample standard deviation of the durations.",
+     [](const Line& line) { return Rounded(line.ns.deviation); }, Shown::kDetail},
+    {"mean_ns", Unit::kNs, "The mean duration.",
+     [](const Line& line) { return Rounded(line.ns.mean); }},
 };
 
 }  // namespace

@@ -94,14 +94,20 @@ struct CauseRow {
 };
 
 const ColumnsOf<CauseRow> kColumns = {
-    {"rank", Unit::kCount, [](const CauseRow& row) { return RankCell(*row.trace); }},
-    {"device", Unit::kCount, [](const CauseRow& row) { return int64_t{row.device}; },
-     Shown::kDetail},
-    {"stream", Unit::kCount, [](const CauseRow& row) { return StreamNumber(row.stream); }},
-    {"cause", Unit::kText, [](const CauseRow& row) { return std::string(row.cause); }},
-    {"gaps", Unit::kCount, [](const CauseRow& row) { return row.gaps; }},
-    {"idle_ns", Unit::kNs, [](const CauseRow& row) { return row.ns; }},
-    {"share_percent", Unit::kPercent,
+    {"rank", Unit::kCount, kRankMeaning, [](const CauseRow& row) { return RankCell(*row.trace); }},
+    {"device", Unit::kCount, kDeviceMeaning,
+     [](const CauseRow& row) { return int64_t{row.device}; }, Shown::kDetail},
+    {"stream", Unit::kCount, "The stream, as CUDA numbers it.",
+     [](const CauseRow& row) { return StreamNumber(row.stream); }},
+    {"cause", Unit::kText,
+     "host_wait: not launched yet; kernel_wait: launched, under 30 us; other; unknown: the file "
+     "lacks the launch.",
+     [](const CauseRow& row) { return std::string(row.cause); }},
+    {"gaps", Unit::kCount, "The gaps between pieces of work that have this cause.",
+     [](const CauseRow& row) { return row.gaps; }},
+    {"idle_ns", Unit::kNs, "The time in which the stream ran nothing.",
+     [](const CauseRow& row) { return row.ns; }},
+    {"share_percent", Unit::kPercent, "The share of the stream's idle time.",
      [](const CauseRow& row) { return Percent(row.ns, row.stream_ns); }},
 };
 

@@ -41,11 +41,17 @@ struct Row {
 };
 
 const ColumnsOf<Row> kColumns = {
-    {"name", Unit::kText, [](const Row& row) { return row.name; }},
-    {"bin_from_ns", Unit::kNs, [](const Row& row) { return row.from; }},
-    {"bin_to_ns", Unit::kNs, [](const Row& row) { return NextEdge(row.from); }},
-    {"calls", Unit::kCount, [](const Row& row) { return row.bin.calls; }},
-    {"total_ns", Unit::kNs, [](const Row& row) { return row.bin.total_ns; }},
+    {"name", Unit::kText, "The kernel.", [](const Row& row) { return row.name; }},
+    {"bin_from_ns", Unit::kNs,
+     "The shortest duration that the bin holds: 0, 1, 2, 5, 10, 20, 50, ... ns.",
+     [](const Row& row) { return row.from; }},
+    {"bin_to_ns", Unit::kNs,
+     "Where the next bin begins; a call of just this length belongs to the next bin.",
+     [](const Row& row) { return NextEdge(row.from); }},
+    {"calls", Unit::kCount, "The calls of the kernel that fall into the bin, over all ranks.",
+     [](const Row& row) { return row.bin.calls; }},
+    {"total_ns", Unit::kNs, "The durations of these calls, added up.",
+     [](const Row& row) { return row.bin.total_ns; }},
 };
 
 void AddTrace(const Trace& trace, std::map<std::string, Histogram>* of_names) {

@@ -11,6 +11,7 @@
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/device/hta_kernels.h"
+#include "collector/report/duration_columns.h"
 #include "collector/report/human_units.h"
 #include "collector/trace/symbol_name.h"
 
@@ -95,32 +96,34 @@ struct Line {
 };
 
 const ColumnsOf<Line> kName = {
-    {"name", Unit::kText, [](const Line& line) { return line.kernel.name; }},
+    {"name", Unit::kText, "The kernel, named as --kernel-names says.",
+     [](const Line& line) { return line.kernel.name; }},
 };
 const ColumnsOf<Line> kGrid = {
-    {"grid_xyz", Unit::kText, [](const Line& line) { return line.kernel.grid; }, Shown::kWanted},
-    {"block_xyz", Unit::kText, [](const Line& line) { return line.kernel.block; }, Shown::kWanted},
+    {"grid_xyz", Unit::kText, "The blocks of the launch.",
+     [](const Line& line) { return line.kernel.grid; }, Shown::kWanted},
+    {"block_xyz", Unit::kText, "The threads of a block.",
+     [](const Line& line) { return line.kernel.block; }, Shown::kWanted},
 };
-const ColumnsOf<Line> kTimes = {
-    {"calls", Unit::kCount,
-     [](const Line& line) { return line.kernel.time.count + line.kernel.untimed; }},
-    {"total_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.total_ns; }},
-    {"share_percent", Unit::kPercent,
-     [](const Line& line) {
-       return line.total_ns == 0 ? Cell(0.0) : Percent(line.kernel.time.total_ns, line.total_ns);
-     }},
-    {"mean_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.mean_ns(); }},
-    {"median_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.median_ns(); },
-     Shown::kDetail},
-    {"p95_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.p95_ns(); },
-     Shown::kDetail},
-    {"stddev_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.stddev_ns(); },
-     Shown::kDetail},
-    {"min_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.shortest_ns(); },
-     Shown::kDetail},
-    {"max_ns", Unit::kNs, [](const Line& line) { return line.kernel.time.max_ns; }, Shown::kDetail},
-    {"ranks", Unit::kCount, [](const Line& line) { return line.kernel.ranks; }, Shown::kDetail},
-};
+const ColumnsOf<Line> kTimes = JoinedColumns<Line>(
+    {{
+         {"calls", Unit::kCount, "How often the devices ran it.",
+          [](const Line& line) { return line.kernel.time.count + line.kernel.untimed; }},
+         {"total_ns", Unit::kNs, "The durations, added up.",
+          [](const Line& line) { return line.kernel.time.total_ns; }},
+         {"share_percent", Unit::kPercent, "The share of the time of all kernels.",
+          [](const Line& line) {
+            return line.total_ns == 0 ? Cell(0.0)
+                                      : Percent(line.kernel.time.total_ns, line.total_ns);
+          }},
+     },
+     DurationColumns<Line>(
+         "", "kernels",
+         [](const Line& line) -> const DurationDistribution& { return line.kernel.time; }),
+     {
+         {"ranks", Unit::kCount, "The number of ranks that ran it.",
+          [](const Line& line) { return line.kernel.ranks; }, Shown::kDetail},
+     }});
 
 // What the answer lacks of what was asked for.
 std::vector<std::string> NotesOn(const Run& run, const ReportOptions& options) {

@@ -22,12 +22,14 @@ Overlap Measure(const Trace& trace, const std::vector<DeviceSpan>& spans) {
 }
 
 const ColumnsOf<Overlap> kColumns = {
-    {"rank", Unit::kCount, [](const Overlap& row) { return RankCell(*row.trace); }},
-    {"communication_ns", Unit::kNs, [](const Overlap& row) { return row.communication_ns; }},
-    {"overlapped_ns", Unit::kNs, [](const Overlap& row) { return row.overlapped_ns; }},
-    {"exposed_ns", Unit::kNs,
+    {"rank", Unit::kCount, kRankMeaning, [](const Overlap& row) { return RankCell(*row.trace); }},
+    {"communication_ns", Unit::kNs, "The time in which the device communicates.",
+     [](const Overlap& row) { return row.communication_ns; }},
+    {"overlapped_ns", Unit::kNs, "The part of it in which the device computes as well.",
+     [](const Overlap& row) { return row.overlapped_ns; }},
+    {"exposed_ns", Unit::kNs, "The part of it in which the device does not compute.",
      [](const Overlap& row) { return row.communication_ns - row.overlapped_ns; }},
-    {"overlap_percent", Unit::kPercent,
+    {"overlap_percent", Unit::kPercent, "The overlapped time as a share of the communication time.",
      [](const Overlap& row) { return Percent(row.overlapped_ns, row.communication_ns); }},
 };
 

@@ -103,17 +103,22 @@ struct QueueRow {
 
 const ColumnsOf<QueueRow> kColumns = JoinedColumns<QueueRow>({
     {
-        {"rank", Unit::kCount, [](const QueueRow& row) { return RankCell(*row.trace); }},
-        {"device", Unit::kCount, [](const QueueRow& row) { return int64_t{row.device}; },
-         Shown::kDetail},
-        {"stream", Unit::kCount, [](const QueueRow& row) { return StreamNumber(row.stream); }},
+        {"rank", Unit::kCount, kRankMeaning,
+         [](const QueueRow& row) { return RankCell(*row.trace); }},
+        {"device", Unit::kCount, kDeviceMeaning,
+         [](const QueueRow& row) { return int64_t{row.device}; }, Shown::kDetail},
+        {"stream", Unit::kCount, "The stream, as CUDA numbers it.",
+         [](const QueueRow& row) { return StreamNumber(row.stream); }},
         {"count", Unit::kCount,
+         "The launches and begins of work; the table describes the queue's length after each.",
          [](const QueueRow& row) { return static_cast<int64_t>(row.length.count); }},
     },
-    DescriptionColumns<QueueRow, &QueueRow::length, Unit::kCount>(""),
+    DescriptionColumns<QueueRow, &QueueRow::length, Unit::kCount>("", "lengths"),
     {
-        {"full_ns", Unit::kNs, [](const QueueRow& row) { return row.full_ns; }},
-        {"full_percent", Unit::kPercent,
+        {"full_ns", Unit::kNs,
+         "The time with 1,024 or more launches in the queue, when the next launch blocks.",
+         [](const QueueRow& row) { return row.full_ns; }},
+        {"full_percent", Unit::kPercent, "That time as a share of the stream's span.",
          [](const QueueRow& row) { return Percent(row.full_ns, row.span_ns); }, Shown::kDetail},
     },
 });

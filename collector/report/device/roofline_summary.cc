@@ -54,72 +54,104 @@ int64_t FlopsOf(const Line& line) {
   return line.row.flops_of[static_cast<size_t>(kKind)];
 }
 
+std::string HeadingMeaning(std::string_view by) {
+  return by == "operator" ? "The operator, or the range around kernels without one."
+                          : fmt::format("The {} that the row is about (--by).", by);
+}
+
 ColumnsOf<Line> Heading(std::string_view by) {
   return {
-      {std::string(by), Unit::kText, [](const Line& line) { return line.row.name; }},
-      {"calls", Unit::kCount, [](const Line& line) { return line.row.calls; }},
-      {"kernels", Unit::kCount, [](const Line& line) { return line.row.kernels; }, Shown::kDetail},
-      {"time_ns", Unit::kNs, [](const Line& line) { return Time(line, line.row.time_ns); }},
-      {"kernel_ns", Unit::kNs, [](const Line& line) { return Time(line, line.row.kernel_ns); },
-       Shown::kDetail},
-      {"share_percent", Unit::kPercent, [](const Line& line) { return Share(line); }},
+      {std::string(by), Unit::kText, HeadingMeaning(by),
+       [](const Line& line) { return line.row.name; }},
+      {"calls", Unit::kCount, "The calls of the operator; with --by kernel the launches.",
+       [](const Line& line) { return line.row.calls; }},
+      {"kernels", Unit::kCount, "The kernels that it launched.",
+       [](const Line& line) { return line.row.kernels; }, Shown::kDetail},
+      {"time_ns", Unit::kNs, "The durations of its kernels, copies and memsets, added up.",
+       [](const Line& line) { return Time(line, line.row.time_ns); }},
+      {"kernel_ns", Unit::kNs, "The durations of its kernels, added up.",
+       [](const Line& line) { return Time(line, line.row.kernel_ns); }, Shown::kDetail},
+      {"share_percent", Unit::kPercent, "The share of the time of all rows.",
+       [](const Line& line) { return Share(line); }},
   };
 }
 
 const ColumnsOf<Line> kCounts = {
-    {"flops", Unit::kFlops, [](const Line& line) { return Told(line, line.row.flops); }},
-    {"flops_fp64", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kFp64>(line); },
-     Shown::kDetail},
-    {"flops_fp32", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kFp32>(line); },
-     Shown::kDetail},
-    {"flops_tf32", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kTf32>(line); },
-     Shown::kDetail},
-    {"flops_fp16", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kFp16>(line); },
-     Shown::kDetail},
-    {"flops_bf16", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kBf16>(line); },
-     Shown::kDetail},
-    {"flops_fp8", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kFp8>(line); },
-     Shown::kDetail},
-    {"flops_int8", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kInt8>(line); },
-     Shown::kDetail},
-    {"flops_other", Unit::kFlops, [](const Line& line) { return FlopsOf<FlopKind::kOther>(line); },
-     Shown::kDetail},
-    {"moved_bytes", Unit::kBytes, [](const Line& line) { return Told(line, line.row.bytes()); }},
-    {"read_bytes", Unit::kBytes, [](const Line& line) { return Told(line, line.row.read); },
-     Shown::kDetail},
-    {"written_bytes", Unit::kBytes, [](const Line& line) { return Told(line, line.row.written); },
-     Shown::kDetail},
-    {"intensity", Unit::kCount, [](const Line& line) { return OrNothing(line.row.Intensity()); }},
+    {"flops", Unit::kFlops, "The operations as FlopCounterMode counts them; only products count.",
+     [](const Line& line) { return Told(line, line.row.flops); }},
+    {"flops_fp64", Unit::kFlops, "The part that the device multiplied in this type.",
+     [](const Line& line) { return FlopsOf<FlopKind::kFp64>(line); }, Shown::kDetail},
+    {"flops_fp32", Unit::kFlops, "The part in 32-bit floats, without TF32.",
+     [](const Line& line) { return FlopsOf<FlopKind::kFp32>(line); }, Shown::kDetail},
+    {"flops_tf32", Unit::kFlops, "The part in 32-bit floats on tensor cores.",
+     [](const Line& line) { return FlopsOf<FlopKind::kTf32>(line); }, Shown::kDetail},
+    {"flops_fp16", Unit::kFlops, "The part that the device multiplied in this type.",
+     [](const Line& line) { return FlopsOf<FlopKind::kFp16>(line); }, Shown::kDetail},
+    {"flops_bf16", Unit::kFlops, "The part that the device multiplied in this type.",
+     [](const Line& line) { return FlopsOf<FlopKind::kBf16>(line); }, Shown::kDetail},
+    {"flops_fp8", Unit::kFlops, "The part that the device multiplied in this type.",
+     [](const Line& line) { return FlopsOf<FlopKind::kFp8>(line); }, Shown::kDetail},
+    {"flops_int8", Unit::kFlops, "The part that the device multiplied in this type.",
+     [](const Line& line) { return FlopsOf<FlopKind::kInt8>(line); }, Shown::kDetail},
+    {"flops_other", Unit::kFlops, "The part whose type ranktap does not know.",
+     [](const Line& line) { return FlopsOf<FlopKind::kOther>(line); }, Shown::kDetail},
+    {"moved_bytes", Unit::kBytes,
+     "The bytes moved at least: each input once and each output once, from shapes and types.",
+     [](const Line& line) { return Told(line, line.row.bytes()); }},
+    {"read_bytes", Unit::kBytes, "The part of the moved bytes that the device reads.",
+     [](const Line& line) { return Told(line, line.row.read); }, Shown::kDetail},
+    {"written_bytes", Unit::kBytes, "The part of the moved bytes that the device writes.",
+     [](const Line& line) { return Told(line, line.row.written); }, Shown::kDetail},
+    {"intensity", Unit::kCount,
+     "The arithmetic intensity: FLOPs divided by the bytes moved to and from the device's memory.",
+     [](const Line& line) { return OrNothing(line.row.Intensity()); }},
 };
 
 const ColumnsOf<Line> kRoofsOf = {
-    {"unit", Unit::kText, [](const Line& line) { return Units(line.row); }, Shown::kDetail},
-    {"flops_per_second", Unit::kFlops,
+    {"unit", Unit::kText,
+     "The unit that ran its products, by the kernels' names; \"?\" if ranktap knows the type "
+     "alone.",
+     [](const Line& line) { return Units(line.row); }, Shown::kDetail},
+    {"flops_per_second", Unit::kFlopsPerSecond, "The rate that it attained in all its time.",
      [](const Line& line) { return Timed(line, line.row.Attained()); }},
-    {"gb_per_s", Unit::kCount, [](const Line& line) { return GigabytesPerSecond(line); },
-     Shown::kDetail},
-    {"roof_flops_per_second", Unit::kFlops,
+    {"gb_per_s", Unit::kGbPerSecond, "The bytes moved divided by its time.",
+     [](const Line& line) { return GigabytesPerSecond(line); }, Shown::kDetail},
+    {"roof_flops_per_second", Unit::kFlopsPerSecond,
+     "The rate that it would attain in its least time.",
      [](const Line& line) { return Rounded(line.row.Roof()); }, Shown::kDetail},
     {"percent_of_roof", Unit::kPercent,
+     "The least time, at the data sheet's boost clock, as a share of its time.",
      [](const Line& line) { return OrNothing(line.row.PercentOfRoof()); }},
     {"percent_at_base_clock", Unit::kPercent,
+     "The least time, at the base clock, as a share of its time.",
      [](const Line& line) { return OrNothing(line.row.PercentAtBase()); }, Shown::kDetail},
     {"percent_at_measured_clock", Unit::kPercent,
+     "The least time, at the SM clock that NVML saw, as a share of its time.",
      [](const Line& line) { return OrNothing(line.row.PercentAtMeasured()); }, Shown::kDetail},
-    {"bound", Unit::kText, [](const Line& line) { return std::string(NameOf(line.row.Bound())); }},
+    {"bound", Unit::kText,
+     "What limits it: compute, HBM (device memory), L2, latency, transfer, communication, extra (a "
+     "side kernel), unknown.",
+     [](const Line& line) { return std::string(NameOf(line.row.Bound())); }},
     {"least_ns", Unit::kNs,
+     "The time that the device needs: FLOPs at its unit's peak, or bytes at its memory's "
+     "bandwidth.",
      [](const Line& line) {
        return line.row.least_ns > 0 ? Cell(std::llround(line.row.least_ns)) : Cell();
      }},
     {"saved_ns", Unit::kNs,
+     "The time that the program would save if each counted call met its roof.",
      [](const Line& line) {
        return line.row.counted_ns > 0 ? Cell(std::llround(line.row.saved_ns)) : Cell();
      }},
-    {"uncounted_ns", Unit::kNs,
+    {"uncounted_ns", Unit::kNs, "The part of its time that has no roof.",
      [](const Line& line) { return Time(line, line.row.time_ns - line.row.counted_ns); },
      Shown::kDetail},
-    {"above_roof", Unit::kCount, [](const Line& line) { return line.row.above; }, Shown::kDetail},
-    {"tier", Unit::kText, [](const Line&) { return std::string(kAnalyticTier); }, Shown::kDetail},
+    {"above_roof", Unit::kCount,
+     "The calls that beat the roof: a wrong count, unit or clock, or data in the L2 cache.",
+     [](const Line& line) { return line.row.above; }, Shown::kDetail},
+    {"tier", Unit::kText,
+     "Where FLOPs and bytes come from; \"analytic\" means from shapes and types.",
+     [](const Line&) { return std::string(kAnalyticTier); }, Shown::kDetail},
 };
 
 }  // namespace

@@ -71,16 +71,23 @@ Cell TrainTimeRatio(const DeviceUse& use) {
 }
 
 const ColumnsOf<DeviceUse> kUseColumns = {
-    {"rank", Unit::kCount, [](const DeviceUse& use) { return RankCell(*use.trace); }},
-    {"device", Unit::kCount, [](const DeviceUse& use) { return int64_t{use.device}; }},
+    {"rank", Unit::kCount, kRankMeaning, [](const DeviceUse& use) { return RankCell(*use.trace); }},
+    {"device", Unit::kCount, kDeviceMeaning,
+     [](const DeviceUse& use) { return int64_t{use.device}; }},
     {"gpu_usage_ratio", Unit::kPercent,
+     "The share of the span in which kernels run, as MegEngine defines it.",
      [](const DeviceUse& use) { return Percent(Length(use.kernels), use.span()); }},
-    {"train_time_ratio", Unit::kPercent, [](const DeviceUse& use) { return TrainTimeRatio(use); }},
+    {"train_time_ratio", Unit::kPercent,
+     "The share of the span that steps take, each from first to last kernel (MegEngine).",
+     [](const DeviceUse& use) { return TrainTimeRatio(use); }},
     {"busy_percent", Unit::kPercent,
+     "The share of the span in which the device works, copies included.",
      [](const DeviceUse& use) { return Percent(BusyTime(use), use.span()); }},
-    {"kernel_ns", Unit::kNs, [](const DeviceUse& use) { return Length(use.kernels); }},
-    {"span_ns", Unit::kNs, [](const DeviceUse& use) { return use.span(); }},
-    {"steps", Unit::kCount,
+    {"kernel_ns", Unit::kNs, "The time in which kernels run.",
+     [](const DeviceUse& use) { return Length(use.kernels); }},
+    {"span_ns", Unit::kNs, "The time from the first kernel to the last.",
+     [](const DeviceUse& use) { return use.span(); }},
+    {"steps", Unit::kCount, "The number of steps.",
      [](const DeviceUse& use) { return static_cast<int64_t>(use.steps.size()); }, Shown::kDetail},
 };
 
@@ -108,25 +115,31 @@ Cell ShareOf(const Window& window, int64_t part) {
 }
 
 const ColumnsOf<Window> kWindowColumns = {
-    {"rank", Unit::kCount, [](const Window& window) { return RankCell(*window.use->trace); }},
-    {"device", Unit::kCount, [](const Window& window) { return int64_t{window.use->device}; }},
-    {"start_ns", Unit::kNs,
+    {"rank", Unit::kCount, kRankMeaning,
+     [](const Window& window) { return RankCell(*window.use->trace); }},
+    {"device", Unit::kCount, kDeviceMeaning,
+     [](const Window& window) { return int64_t{window.use->device}; }},
+    {"start_ns", Unit::kNs, "When the window begins, counted from the rank's first event.",
      [](const Window& window) { return window.start - window.use->trace->first_ns; }},
-    {"end_ns", Unit::kNs,
+    {"end_ns", Unit::kNs, "When the window ends, counted from the rank's first event.",
      [](const Window& window) { return window.end - window.use->trace->first_ns; }},
-    {"gpu_usage_ratio", Unit::kPercent,
+    {"gpu_usage_ratio", Unit::kPercent, "The share of the window in which kernels run.",
      [](const Window& window) { return ShareOf(window, In(window, window.use->kernels)); }},
     {"busy_percent", Unit::kPercent,
+     "The share of the window in which the device works, copies included.",
      [](const Window& window) { return ShareOf(window, In(window, window.use->work)); }},
-    {"compute_percent", Unit::kPercent,
+    {"compute_percent", Unit::kPercent, "The share of the window in which the device computes.",
      [](const Window& window) { return ShareOf(window, In(window, window.use->compute)); }},
-    {"comm_percent", Unit::kPercent,
+    {"comm_percent", Unit::kPercent, "The share of the window in which the device communicates.",
      [](const Window& window) { return ShareOf(window, In(window, window.use->comm)); }},
     {"exposed_comm_percent", Unit::kPercent,
+     "The share of the window in which the device communicates and does not compute.",
      [](const Window& window) {
        return ShareOf(window, In(window, window.use->comm) - In(window, window.use->overlap));
      }},
     {"overlap_percent", Unit::kPercent,
+     "The share of the window's communication with computation beside it; empty without "
+     "communication.",
      [](const Window& window) {
        return Percent(In(window, window.use->overlap), In(window, window.use->comm));
      }},

@@ -62,9 +62,11 @@ std::vector<CombinationTime> LongestFirst(const std::array<int64_t, 8>& by_combi
 }
 
 const ColumnsOf<CombinationTime> kColumns = {
-    {"type", Unit::kText, [](const CombinationTime& row) { return Combination(row.running); }},
-    {"total_ns", Unit::kNs, [](const CombinationTime& row) { return row.ns; }},
-    {"share_percent", Unit::kPercent,
+    {"type", Unit::kText, "The kinds of work that ran at once.",
+     [](const CombinationTime& row) { return Combination(row.running); }},
+    {"total_ns", Unit::kNs, "The time in which just these kinds ran, over all ranks.",
+     [](const CombinationTime& row) { return row.ns; }},
+    {"share_percent", Unit::kPercent, "The share of the time of all kinds together.",
      [](const CombinationTime& row) { return Percent(row.ns, row.total_ns); }},
 };
 

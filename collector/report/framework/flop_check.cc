@@ -101,18 +101,24 @@ struct Line {
 };
 
 const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }, Shown::kDetail},
-    {"operator", Unit::kText, [](const Line& line) { return line.operation.first; }, Shown::kProse},
-    {"input_shapes", Unit::kText, [](const Line& line) { return line.operation.second; },
-     Shown::kProse},
-    {"calls", Unit::kCount, [](const Line& line) { return line.pair.ours.calls; }},
-    {"counter_calls", Unit::kCount, [](const Line& line) { return line.pair.theirs.calls; },
+    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); },
      Shown::kDetail},
-    {"flops", Unit::kFlops, [](const Line& line) { return line.pair.ours.flops; }},
-    {"counter_flops", Unit::kFlops, [](const Line& line) { return line.pair.theirs.flops; }},
-    {"difference", Unit::kCount, [](const Line& line) { return line.pair.difference(); },
-     Shown::kDetail},
-    {"verdict", Unit::kText, [](const Line& line) { return Verdict(line.pair); }},
+    {"operator", Unit::kText, "The operator; PyTorch's FlopCounterMode has a formula for it.",
+     [](const Line& line) { return line.operation.first; }, Shown::kProse},
+    {"input_shapes", Unit::kText, "The shapes that the operator took.",
+     [](const Line& line) { return line.operation.second; }, Shown::kProse},
+    {"calls", Unit::kCount, "The calls that ranktap saw.",
+     [](const Line& line) { return line.pair.ours.calls; }},
+    {"counter_calls", Unit::kCount, "The calls that PyTorch's counter saw.",
+     [](const Line& line) { return line.pair.theirs.calls; }, Shown::kDetail},
+    {"flops", Unit::kFlops, "The operations by ranktap's count.",
+     [](const Line& line) { return line.pair.ours.flops; }},
+    {"counter_flops", Unit::kFlops, "The operations by PyTorch's counter.",
+     [](const Line& line) { return line.pair.theirs.flops; }},
+    {"difference", Unit::kCount, "ranktap's count less PyTorch's.",
+     [](const Line& line) { return line.pair.difference(); }, Shown::kDetail},
+    {"verdict", Unit::kText, "same, or which of the two differs.",
+     [](const Line& line) { return Verdict(line.pair); }},
 };
 
 // Those that disagree first.

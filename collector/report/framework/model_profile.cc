@@ -7,8 +7,8 @@
 #include <map>
 
 #include "collector/facts/framework/pass_nesting.h"
+#include "collector/facts/framework/timed_steps.h"
 #include "collector/facts/launched_work.h"
-#include "collector/facts/timed_steps.h"
 #include "collector/report/framework/module_summary.h"
 #include "collector/trace/framework_ranges.h"
 

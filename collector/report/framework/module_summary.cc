@@ -11,8 +11,8 @@
 #include "collector/facts/framework/module_spans.h"
 #include "collector/facts/framework/op_modules.h"
 #include "collector/facts/framework/pass_nesting.h"
+#include "collector/facts/framework/timed_steps.h"
 #include "collector/facts/launched_work.h"
-#include "collector/facts/timed_steps.h"
 #include "collector/report/columns.h"
 
 namespace ranktap::collector {
@@ -150,32 +150,42 @@ std::string ParentOf(const std::map<std::string, ModuleRow>& rows, std::string n
 }
 
 const ColumnsOf<ModuleRow> kColumns = {
-    {"module", Unit::kText, [](const ModuleRow& row) { return row.name; }},
-    {"calls", Unit::kCount, [](const ModuleRow& row) { return row.forward.count; }},
-    {"total_ns", Unit::kNs, [](const ModuleRow& row) { return row.forward.total_ns; }},
-    {"self_ns", Unit::kNs, [](const ModuleRow& row) { return row.self_ns; }},
-    {"gpu_ns", Unit::kNs, [](const ModuleRow& row) { return row.gpu_ns; }},
-    {"mean_ns", Unit::kNs, [](const ModuleRow& row) { return row.forward.mean_ns(); },
-     Shown::kDetail},
-    {"forward_flops", Unit::kFlops, [](const ModuleRow& row) { return row.forward_flops; }},
-    {"backward_flops", Unit::kFlops, [](const ModuleRow& row) { return row.backward_flops; },
-     Shown::kDetail},
-    {"recompute_flops", Unit::kFlops, [](const ModuleRow& row) { return row.recompute_flops; },
-     Shown::kDetail},
-    {"deepspeed_flops", Unit::kFlops, [](const ModuleRow& row) { return row.deepspeed_flops; },
-     Shown::kDetail},
-    {"deepspeed_macs", Unit::kFlops, [](const ModuleRow& row) { return row.deepspeed_macs; },
-     Shown::kDetail},
+    {"module", Unit::kText, "The module's name in the model.",
+     [](const ModuleRow& row) { return row.name; }},
+    {"calls", Unit::kCount, "The module's forwards in training.",
+     [](const ModuleRow& row) { return row.forward.count; }},
+    {"total_ns", Unit::kNs, "The time of these forwards, added up.",
+     [](const ModuleRow& row) { return row.forward.total_ns; }},
+    {"self_ns", Unit::kNs, "The part of that time outside of the module's children.",
+     [](const ModuleRow& row) { return row.self_ns; }},
+    {"gpu_ns", Unit::kNs, "The device work that these forwards launched.",
+     [](const ModuleRow& row) { return row.gpu_ns; }},
+    {"mean_ns", Unit::kNs, "The mean time of one forward.",
+     [](const ModuleRow& row) { return row.forward.mean_ns(); }, Shown::kDetail},
+    {"forward_flops", Unit::kFlops, "The operations of these forwards.",
+     [](const ModuleRow& row) { return row.forward_flops; }},
+    {"backward_flops", Unit::kFlops, "The measured operations of the module's backward passes.",
+     [](const ModuleRow& row) { return row.backward_flops; }, Shown::kDetail},
+    {"recompute_flops", Unit::kFlops,
+     "The operations of forwards that activation checkpointing ran again.",
+     [](const ModuleRow& row) { return row.recompute_flops; }, Shown::kDetail},
+    {"deepspeed_flops", Unit::kFlops, "The operations of one forward, by DeepSpeed's rule.",
+     [](const ModuleRow& row) { return row.deepspeed_flops; }, Shown::kDetail},
+    {"deepspeed_macs", Unit::kFlops, "The multiply-adds of one forward, by DeepSpeed's rule.",
+     [](const ModuleRow& row) { return row.deepspeed_macs; }, Shown::kDetail},
     {"deepspeed_old_macs", Unit::kFlops,
+     "The multiply-adds of one forward, by the rule of DeepSpeed's older releases.",
      [](const ModuleRow& row) { return row.deepspeed_old_macs; }, Shown::kDetail},
-    {"min_ns", Unit::kNs, [](const ModuleRow& row) { return row.forward.shortest_ns(); },
-     Shown::kDetail},
-    {"max_ns", Unit::kNs, [](const ModuleRow& row) { return row.forward.max_ns; }, Shown::kDetail},
-    {"evaluation_calls", Unit::kCount, [](const ModuleRow& row) { return row.evaluation.count; },
-     Shown::kDetail},
-    {"evaluation_mean_ns", Unit::kNs, [](const ModuleRow& row) { return row.evaluation.mean_ns(); },
-     Shown::kDetail},
-    {"ranks", Unit::kCount, [](const ModuleRow& row) { return row.ranks; }, Shown::kDetail},
+    {"min_ns", Unit::kNs, "The shortest forward.",
+     [](const ModuleRow& row) { return row.forward.shortest_ns(); }, Shown::kDetail},
+    {"max_ns", Unit::kNs, "The longest forward.",
+     [](const ModuleRow& row) { return row.forward.max_ns; }, Shown::kDetail},
+    {"evaluation_calls", Unit::kCount, "The forwards that no backward follows.",
+     [](const ModuleRow& row) { return row.evaluation.count; }, Shown::kDetail},
+    {"evaluation_mean_ns", Unit::kNs, "The mean time of one forward that no backward follows.",
+     [](const ModuleRow& row) { return row.evaluation.mean_ns(); }, Shown::kDetail},
+    {"ranks", Unit::kCount, "The number of ranks that have the module.",
+     [](const ModuleRow& row) { return row.ranks; }, Shown::kDetail},
 };
 
 }  // namespace

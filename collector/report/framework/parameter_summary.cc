@@ -33,24 +33,28 @@ const ByDtype& Of(const ModelModule& module, Part part) {
 }
 
 const ColumnsOf<ModelModule> kColumns = {
-    {"module", Unit::kText, [](const ModelModule& module) { return module.name; }},
-    {"class", Unit::kText, [](const ModelModule& module) { return module.type; }, Shown::kDetail},
-    {"parameters", Unit::kCount,
+    {"module", Unit::kText, "The module's name in the model.",
+     [](const ModelModule& module) { return module.name; }},
+    {"class", Unit::kText, "The module's class.",
+     [](const ModelModule& module) { return module.type; }, Shown::kDetail},
+    {"parameters", Unit::kCount, "The number of parameters.",
      [](const ModelModule& module) { return Sum(Of(module, Part::kParameters)).elements; }},
-    {"by_dtype", Unit::kText,
+    {"by_dtype", Unit::kText, "The number of parameters of each dtype.",
      [](const ModelModule& module) { return Elements(Of(module, Part::kParameters)); }},
     {"expert_parameters", Unit::kCount,
+     "The number of parameters that belong to experts of a mixture.",
      [](const ModelModule& module) { return module.expert_parameters; }},
-    {"parameter_bytes", Unit::kBytes,
+    {"parameter_bytes", Unit::kBytes, "The bytes of the parameters.",
      [](const ModelModule& module) { return Sum(Of(module, Part::kParameters)).bytes; }},
-    {"buffer_bytes", Unit::kBytes,
+    {"buffer_bytes", Unit::kBytes, "The bytes of the buffers.",
      [](const ModelModule& module) { return Sum(Of(module, Part::kBuffers)).bytes; },
      Shown::kDetail},
-    {"gradient_bytes", Unit::kBytes,
+    {"gradient_bytes", Unit::kBytes, "The bytes of the gradients.",
      [](const ModelModule& module) { return Sum(Of(module, Part::kGradients)).bytes; }},
-    {"state_bytes", Unit::kBytes,
+    {"state_bytes", Unit::kBytes, "The bytes of the optimizer's state.",
      [](const ModelModule& module) { return Sum(Of(module, Part::kStates)).bytes; }},
-    {"extra", Unit::kText, [](const ModelModule& module) { return module.extra; }, Shown::kDetail},
+    {"extra", Unit::kText, "What else the module says of itself (extra_repr).",
+     [](const ModelModule& module) { return module.extra; }, Shown::kDetail},
 };
 
 // The first rank that told speaks for all.

@@ -7,6 +7,7 @@
 
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/report/duration_columns.h"
 
 namespace ranktap::collector {
 namespace {
@@ -38,23 +39,24 @@ std::string DomainName(proto::ApiDomain domain) {
   return "unknown";
 }
 
-const ColumnsOf<ApiRow> kColumns = {
-    {"name", Unit::kText, [](const ApiRow& row) { return row.name; }},
-    {"domain", Unit::kText, [](const ApiRow& row) { return row.domain; }, Shown::kDetail},
-    {"calls", Unit::kCount, [](const ApiRow& row) { return row.time.count; }},
-    {"total_ns", Unit::kNs, [](const ApiRow& row) { return row.time.total_ns; }},
-    {"share_percent", Unit::kPercent,
-     [](const ApiRow& row) { return Percent(row.time.total_ns, row.all_ns); }, Shown::kDetail},
-    {"mean_ns", Unit::kNs, [](const ApiRow& row) { return row.time.mean_ns(); }},
-    {"median_ns", Unit::kNs, [](const ApiRow& row) { return row.time.median_ns(); },
-     Shown::kDetail},
-    {"p95_ns", Unit::kNs, [](const ApiRow& row) { return row.time.p95_ns(); }, Shown::kDetail},
-    {"stddev_ns", Unit::kNs, [](const ApiRow& row) { return row.time.stddev_ns(); },
-     Shown::kDetail},
-    {"min_ns", Unit::kNs, [](const ApiRow& row) { return row.time.shortest_ns(); }, Shown::kDetail},
-    {"max_ns", Unit::kNs, [](const ApiRow& row) { return row.time.max_ns; }, Shown::kDetail},
-    {"errors", Unit::kCount, [](const ApiRow& row) { return row.errors; }, Shown::kDetail},
-};
+const ColumnsOf<ApiRow> kColumns = JoinedColumns<ApiRow>(
+    {{
+         {"name", Unit::kText, "The CUDA function.", [](const ApiRow& row) { return row.name; }},
+         {"domain", Unit::kText, "The interface that it belongs to: runtime or driver.",
+          [](const ApiRow& row) { return row.domain; }, Shown::kDetail},
+         {"calls", Unit::kCount, "The number of calls.",
+          [](const ApiRow& row) { return row.time.count; }},
+         {"total_ns", Unit::kNs, "The durations of the calls, added up.",
+          [](const ApiRow& row) { return row.time.total_ns; }},
+         {"share_percent", Unit::kPercent, "The share of the time of all calls.",
+          [](const ApiRow& row) { return Percent(row.time.total_ns, row.all_ns); }, Shown::kDetail},
+     },
+     DurationColumns<ApiRow>(
+         "", "calls", [](const ApiRow& row) -> const DurationDistribution& { return row.time; }),
+     {
+         {"errors", Unit::kCount, "The calls that failed.",
+          [](const ApiRow& row) { return row.errors; }, Shown::kDetail},
+     }});
 
 }  // namespace
 

@@ -25,15 +25,20 @@ struct Line {
 int64_t Rounded(double value) { return std::llround(value); }
 
 const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
-    {"name", Unit::kText, [](const Line& line) { return line.name; }},
-    {"calls", Unit::kCount, [](const Line& line) { return static_cast<int64_t>(line.ns.count); }},
-    {"total_ns", Unit::kNs, [](const Line& line) { return line.total_ns; }},
-    {"max_ns", Unit::kNs, [](const Line& line) { return Rounded(line.ns.max); }, Shown::kDetail},
-    {"min_ns", Unit::kNs, [](const Line& line) { return Rounded(line.ns.min); }, Shown::kDetail},
-    {"std_ns", Unit::kNs, [](const Line& line) { return Rounded(line.ns.deviation); },
-     Shown::kDetail},
-    {"mean_ns", Unit::kNs, [](const Line& line) { return Rounded(line.ns.mean); }},
+    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
+    {"name", Unit::kText, "The annotation.", [](const Line& line) { return line.name; }},
+    {"calls", Unit::kCount, "How often it is on the rank's devices.",
+     [](const Line& line) { return static_cast<int64_t>(line.ns.count); }},
+    {"total_ns", Unit::kNs, "The durations, added up.",
+     [](const Line& line) { return line.total_ns; }},
+    {"max_ns", Unit::kNs, "The longest duration.",
+     [](const Line& line) { return Rounded(line.ns.max); }, Shown::kDetail},
+    {"min_ns", Unit::kNs, "The shortest duration.",
+     [](const Line& line) { return Rounded(line.ns.min); }, Shown::kDetail},
+    {"std_ns", Unit::kNs, "The sample standard deviation of the durations.",
+     [](const Line& line) { return Rounded(line.ns.deviation); }, Shown::kDetail},
+    {"mean_ns", Unit::kNs, "The mean duration.",
+     [](const Line& line) { return Rounded(line.ns.mean); }},
 };
 
 void AddTrace(const Trace& trace, std::vector<Line>* lines) {

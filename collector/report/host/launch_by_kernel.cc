@@ -5,6 +5,7 @@
 
 #include "collector/facts/numbers/duration_distribution.h"
 #include "collector/report/columns.h"
+#include "collector/report/duration_columns.h"
 #include "collector/report/reports.h"
 #include "collector/trace/symbol_name.h"
 
@@ -64,35 +65,31 @@ void AddTrace(const Trace& trace, std::map<std::string, Row>* rows, int64_t* sha
 }
 
 template <DurationDistribution Row::*kTime>
-ColumnsOf<Row> Columns(const std::string& part) {
-  return {
-      {part + "_ns", Unit::kNs, [](const Row& row) { return (row.*kTime).total_ns; },
-       Shown::kDetail},
-      {part + "_mean_ns", Unit::kNs, [](const Row& row) { return (row.*kTime).mean_ns(); }},
-      {part + "_median_ns", Unit::kNs, [](const Row& row) { return (row.*kTime).median_ns(); },
-       Shown::kDetail},
-      {part + "_p95_ns", Unit::kNs, [](const Row& row) { return (row.*kTime).p95_ns(); },
-       Shown::kDetail},
-      {part + "_stddev_ns", Unit::kNs, [](const Row& row) { return (row.*kTime).stddev_ns(); },
-       Shown::kDetail},
-      {part + "_min_ns", Unit::kNs, [](const Row& row) { return (row.*kTime).shortest_ns(); },
-       Shown::kDetail},
-      {part + "_max_ns", Unit::kNs, [](const Row& row) { return (row.*kTime).max_ns; },
-       Shown::kDetail},
-  };
+ColumnsOf<Row> Columns(const std::string& part, const std::string& what) {
+  return JoinedColumns<Row>({
+      {{part + "_ns", Unit::kNs, "The durations of the " + what + ", added up.",
+        [](const Row& row) { return (row.*kTime).total_ns; }, Shown::kDetail}},
+      DurationColumns<Row>(
+          part + "_", what,
+          [](const Row& row) -> const DurationDistribution& { return row.*kTime; }),
+  });
 }
 
+// A kernel waits in the queue from its call's end, where it begins after that.
 const ColumnsOf<Row> kColumns = JoinedColumns<Row>({
     {
-        {"name", Unit::kText, [](const Row& row) { return row.name; }},
-        {"calls", Unit::kCount, [](const Row& row) { return row.whole.count; }},
-        {"queued", Unit::kCount, [](const Row& row) { return row.queue.count; }},
+        {"name", Unit::kText, "The kernel.", [](const Row& row) { return row.name; }},
+        {"calls", Unit::kCount, "The launches whose kernel ran.",
+         [](const Row& row) { return row.whole.count; }},
+        {"queued", Unit::kCount, "The kernels that began after their call had ended.",
+         [](const Row& row) { return row.queue.count; }},
     },
-    Columns<&Row::whole>("total"),
-    Columns<&Row::call>("call"),
-    Columns<&Row::queue>("queue"),
-    Columns<&Row::kernel>("kernel"),
-    {{"ranks", Unit::kCount, [](const Row& row) { return row.ranks; }, Shown::kDetail}},
+    Columns<&Row::whole>("total", "launches, from the call to the end of the kernel"),
+    Columns<&Row::call>("call", "calls that launched it"),
+    Columns<&Row::queue>("queue", "waits between call and kernel"),
+    Columns<&Row::kernel>("kernel", "kernels on the device"),
+    {{"ranks", Unit::kCount, "The number of ranks that ran it.",
+      [](const Row& row) { return row.ranks; }, Shown::kDetail}},
 });
 
 }  // namespace

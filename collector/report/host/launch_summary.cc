@@ -65,12 +65,15 @@ struct Part {
 
 const ColumnsOf<Part> kColumns = JoinedColumns<Part>({
     {
-        {"rank", Unit::kCount, [](const Part& part) { return RankCell(*part.trace); }},
-        {"what", Unit::kText, [](const Part& part) { return part.what; }},
-        {"count", Unit::kCount,
+        {"rank", Unit::kCount, kRankMeaning,
+         [](const Part& part) { return RankCell(*part.trace); }},
+        {"what", Unit::kText,
+         "cpu_duration: the call; gpu_duration: the work; launch_delay: the time between them.",
+         [](const Part& part) { return part.what; }},
+        {"count", Unit::kCount, "The number of launches.",
          [](const Part& part) { return static_cast<int64_t>(part.time.count); }},
     },
-    DescriptionColumns<Part, &Part::time, Unit::kNs>("_ns"),
+    DescriptionColumns<Part, &Part::time, Unit::kNs>("_ns", "durations"),
 });
 
 std::string NoteOf(const Trace& trace, const Launches& launches) {

@@ -161,21 +161,30 @@ struct Row {
 };
 
 const ColumnsOf<Row> kColumns = {
-    {"range", Unit::kText, [](const Row& row) { return row.range->first; }},
-    {"domain", Unit::kText, [](const Row& row) { return row.range->second; }, Shown::kDetail},
-    {"kernel", Unit::kText, [](const Row& row) { return *row.kernel; }},
-    {"calls", Unit::kCount,
+    {"range", Unit::kText, "The name of the NVTX range.",
+     [](const Row& row) { return row.range->first; }},
+    {"domain", Unit::kText, "The range's NVTX domain.",
+     [](const Row& row) { return row.range->second; }, Shown::kDetail},
+    {"kernel", Unit::kText, "The kernel.", [](const Row& row) { return *row.kernel; }},
+    {"calls", Unit::kCount, "The kernel's launches within the range.",
      [](const Row& row) { return row.calls->time.count + row.calls->untimed; }},
-    {"total_ns", Unit::kNs, [](const Row& row) { return row.calls->time.total_ns; }},
-    {"mean_ns", Unit::kNs, [](const Row& row) { return row.calls->time.mean_ns(); }},
-    {"median_ns", Unit::kNs, [](const Row& row) { return row.calls->median_ns; }, Shown::kDetail},
-    {"p95_ns", Unit::kNs, [](const Row& row) { return row.calls->p95_ns; }, Shown::kDetail},
-    {"stddev_ns", Unit::kNs, [](const Row& row) { return row.calls->stddev_ns; }, Shown::kDetail},
-    {"min_ns", Unit::kNs, [](const Row& row) { return row.calls->time.shortest_ns(); },
-     Shown::kDetail},
-    {"max_ns", Unit::kNs, [](const Row& row) { return row.calls->time.max_ns; }, Shown::kDetail},
-    {"range_calls", Unit::kCount, [](const Row& row) { return row.range_calls; }, Shown::kDetail},
-    {"ranks", Unit::kCount,
+    {"total_ns", Unit::kNs, "The durations of these kernels, added up.",
+     [](const Row& row) { return row.calls->time.total_ns; }},
+    {"mean_ns", Unit::kNs, "The mean duration of one kernel.",
+     [](const Row& row) { return row.calls->time.mean_ns(); }},
+    {"median_ns", Unit::kNs, "The median duration of one kernel.",
+     [](const Row& row) { return row.calls->median_ns; }, Shown::kDetail},
+    {"p95_ns", Unit::kNs, "The 95th percentile of the durations.",
+     [](const Row& row) { return row.calls->p95_ns; }, Shown::kDetail},
+    {"stddev_ns", Unit::kNs, "The sample standard deviation of the durations.",
+     [](const Row& row) { return row.calls->stddev_ns; }, Shown::kDetail},
+    {"min_ns", Unit::kNs, "The shortest duration.",
+     [](const Row& row) { return row.calls->time.shortest_ns(); }, Shown::kDetail},
+    {"max_ns", Unit::kNs, "The longest duration.",
+     [](const Row& row) { return row.calls->time.max_ns; }, Shown::kDetail},
+    {"range_calls", Unit::kCount, "How often a thread entered the range and launched this kernel.",
+     [](const Row& row) { return row.range_calls; }, Shown::kDetail},
+    {"ranks", Unit::kCount, "The number of ranks that launched it there.",
      [](const Row& row) { return static_cast<int64_t>(row.calls->traces.size()); }, Shown::kDetail},
 };
 
@@ -222,7 +231,7 @@ Table TabulateRangeKernels(const Run& run, const ReportOptions&) {
   if (graphs > 0) {
     table.notes.push_back(
         fmt::format("{} graphs launched within a range were traced as a whole: their kernels are "
-                    "not in this table; 'range-projection' has their time",
+                    "not in this table; 'ranges --by projection' has their time",
                     graphs));
   }
   return table;

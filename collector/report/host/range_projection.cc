@@ -7,6 +7,7 @@
 #include "collector/facts/range_instances.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/report/duration_columns.h"
 #include "collector/report/reports.h"
 
 namespace ranktap::collector {
@@ -51,27 +52,32 @@ void AddTrace(const Trace& trace, std::map<Key, Row>* rows) {
   }
 }
 
-const ColumnsOf<Row> kColumns = {
-    {"name", Unit::kText, [](const Row& row) { return row.name; }},
-    {"domain", Unit::kText, [](const Row& row) { return row.domain; }, Shown::kDetail},
-    {"calls", Unit::kCount, [](const Row& row) { return row.calls; }},
-    {"projected_calls", Unit::kCount, [](const Row& row) { return row.projected.count; },
-     Shown::kDetail},
-    {"projected_ns", Unit::kNs, [](const Row& row) { return row.projected.total_ns; }},
-    {"gpu_ns", Unit::kNs, [](const Row& row) { return row.gpu_ns; }},
-    {"host_ns", Unit::kNs, [](const Row& row) { return row.host_ns; }},
-    {"gpu_ops", Unit::kCount, [](const Row& row) { return row.operations; }},
-    {"mean_ns", Unit::kNs, [](const Row& row) { return row.projected.mean_ns(); }},
-    {"median_ns", Unit::kNs, [](const Row& row) { return row.projected.median_ns(); },
-     Shown::kDetail},
-    {"p95_ns", Unit::kNs, [](const Row& row) { return row.projected.p95_ns(); }, Shown::kDetail},
-    {"stddev_ns", Unit::kNs, [](const Row& row) { return row.projected.stddev_ns(); },
-     Shown::kDetail},
-    {"min_ns", Unit::kNs, [](const Row& row) { return row.projected.shortest_ns(); },
-     Shown::kDetail},
-    {"max_ns", Unit::kNs, [](const Row& row) { return row.projected.max_ns; }, Shown::kDetail},
-    {"ranks", Unit::kCount, [](const Row& row) { return row.ranks; }, Shown::kDetail},
-};
+const ColumnsOf<Row> kColumns = JoinedColumns<Row>(
+    {{
+         {"name", Unit::kText, "The name of the range.", [](const Row& row) { return row.name; }},
+         {"domain", Unit::kText, "The range's NVTX domain.",
+          [](const Row& row) { return row.domain; }, Shown::kDetail},
+         {"calls", Unit::kCount, "How often a thread entered the range.",
+          [](const Row& row) { return row.calls; }},
+         {"projected_calls", Unit::kCount, "How many of these calls launched any work.",
+          [](const Row& row) { return row.projected.count; }, Shown::kDetail},
+         {"projected_ns", Unit::kNs,
+          "The time from the first work that a call launched to the end of the last, added up.",
+          [](const Row& row) { return row.projected.total_ns; }},
+         {"gpu_ns", Unit::kNs, "The device work that the range launched, added up.",
+          [](const Row& row) { return row.gpu_ns; }},
+         {"host_ns", Unit::kNs, "The time of the range on the host, added up.",
+          [](const Row& row) { return row.host_ns; }},
+         {"gpu_ops", Unit::kCount, "The kernels, copies and memsets that the range launched.",
+          [](const Row& row) { return row.operations; }},
+     },
+     DurationColumns<Row>(
+         "", "projections",
+         [](const Row& row) -> const DurationDistribution& { return row.projected; }),
+     {
+         {"ranks", Unit::kCount, "The number of ranks that launched work in it.",
+          [](const Row& row) { return row.ranks; }, Shown::kDetail},
+     }});
 
 struct One {
   const Trace* trace;
@@ -85,39 +91,48 @@ Cell OfWork(const One& one, int64_t value) {
 }
 
 const ColumnsOf<One> kEachColumns = {
-    {"rank", Unit::kCount, [](const One& one) { return RankCell(*one.trace); }},
-    {"thread", Unit::kCount,
+    {"rank", Unit::kCount, kRankMeaning, [](const One& one) { return RankCell(*one.trace); }},
+    {"thread", Unit::kCount, "The id of the thread that entered the range.",
      [](const One& one) {
        const auto& writers = one.trace->writers;
        return one.range->writer < writers.size() ? Cell(int64_t{writers[one.range->writer].thread})
                                                  : Cell();
      },
      Shown::kDetail},
-    {"name", Unit::kText,
+    {"name", Unit::kText, "The name of the range.",
      [](const One& one) { return std::string(one.trace->dictionary.String(one.range->name)); }},
-    {"domain", Unit::kText,
+    {"domain", Unit::kText, "The range's NVTX domain.",
      [](const One& one) { return std::string(DomainName(*one.trace, one.range->domain)); },
      Shown::kDetail},
-    {"start_ns", Unit::kNs, [](const One& one) { return one.range->start - one.trace->first_ns; }},
-    {"total_ns", Unit::kNs, [](const One& one) { return one.range->end - one.range->start; }},
-    {"self_ns", Unit::kNs, [](const One& one) { return one.range->self_ns(); }},
-    {"level", Unit::kCount, [](const One& one) { return int64_t{one.range->level}; }},
-    {"children", Unit::kCount, [](const One& one) { return int64_t{one.range->children}; },
-     Shown::kDetail},
-    {"id", Unit::kCount, [](const One& one) { return one.id; }, Shown::kDetail},
+    {"start_ns", Unit::kNs, "When the range began, counted from the rank's first event.",
+     [](const One& one) { return one.range->start - one.trace->first_ns; }},
+    {"total_ns", Unit::kNs, "How long the range was open.",
+     [](const One& one) { return one.range->end - one.range->start; }},
+    {"self_ns", Unit::kNs, "The part of that time outside of the ranges within it.",
+     [](const One& one) { return one.range->self_ns(); }},
+    {"level", Unit::kCount, "How many ranges are around it on its thread.",
+     [](const One& one) { return int64_t{one.range->level}; }},
+    {"children", Unit::kCount, "The ranges directly in it, on its thread.",
+     [](const One& one) { return int64_t{one.range->children}; }, Shown::kDetail},
+    {"id", Unit::kCount, "The number of the range on its rank.",
+     [](const One& one) { return one.id; }, Shown::kDetail},
     {"parent_id", Unit::kCount,
+     "The number of the range around it on its thread; \"-\" if there is none.",
      [](const One& one) { return one.parent_id == 0 ? Cell() : Cell(one.parent_id); },
      Shown::kDetail},
     {"projected_start_ns", Unit::kNs,
+     "When the first work that it launched began, counted from the rank's first event.",
      [](const One& one) { return OfWork(one, one.work.first - one.trace->first_ns); },
      Shown::kDetail},
     {"projected_ns", Unit::kNs,
+     "The time from the first work that it launched to the end of the last.",
      [](const One& one) { return OfWork(one, one.work.projected_ns()); }},
-    {"gpu_ns", Unit::kNs, [](const One& one) { return OfWork(one, one.work.total_ns); },
-     Shown::kDetail},
-    {"gpu_ops", Unit::kCount, [](const One& one) { return one.work.operations; }, Shown::kDetail},
-    {"unfinished", Unit::kCount, [](const One& one) { return int64_t{one.range->unfinished}; },
-     Shown::kDetail},
+    {"gpu_ns", Unit::kNs, "The device work that it launched, added up.",
+     [](const One& one) { return OfWork(one, one.work.total_ns); }, Shown::kDetail},
+    {"gpu_ops", Unit::kCount, "The kernels, copies and memsets that it launched.",
+     [](const One& one) { return one.work.operations; }, Shown::kDetail},
+    {"unfinished", Unit::kCount, "1 if the range had not ended when the trace ended.",
+     [](const One& one) { return int64_t{one.range->unfinished}; }, Shown::kDetail},
 };
 
 }  // namespace

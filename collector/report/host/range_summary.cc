@@ -12,6 +12,7 @@
 #include "collector/facts/range_instances.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/report/duration_columns.h"
 #include "collector/report/host/hta_annotations.h"
 
 namespace ranktap::collector {
@@ -49,28 +50,33 @@ void AddTrace(const Trace& trace, std::map<Key, RangeRow>* rows) {
   }
 }
 
-const ColumnsOf<RangeRow> kColumns = {
-    {"name", Unit::kText, [](const RangeRow& row) { return row.name; }},
-    {"domain", Unit::kText, [](const RangeRow& row) { return row.domain; }, Shown::kDetail},
-    {"calls", Unit::kCount, [](const RangeRow& row) { return row.time.count; }},
-    {"total_ns", Unit::kNs, [](const RangeRow& row) { return row.time.total_ns; }},
-    {"self_ns", Unit::kNs, [](const RangeRow& row) { return row.self_ns; }, Shown::kDetail},
-    {"gpu_ns", Unit::kNs, [](const RangeRow& row) { return row.gpu_ns; }},
-    {"share_percent", Unit::kPercent,
-     [](const RangeRow& row) { return Percent(row.time.total_ns, row.all_ns); }, Shown::kDetail},
-    {"mean_ns", Unit::kNs, [](const RangeRow& row) { return row.time.mean_ns(); }},
-    {"median_ns", Unit::kNs, [](const RangeRow& row) { return row.time.median_ns(); },
-     Shown::kDetail},
-    {"p95_ns", Unit::kNs, [](const RangeRow& row) { return row.time.p95_ns(); }, Shown::kDetail},
-    {"stddev_ns", Unit::kNs, [](const RangeRow& row) { return row.time.stddev_ns(); },
-     Shown::kDetail},
-    {"min_ns", Unit::kNs, [](const RangeRow& row) { return row.time.shortest_ns(); },
-     Shown::kDetail},
-    {"max_ns", Unit::kNs, [](const RangeRow& row) { return row.time.max_ns; }, Shown::kDetail},
-    {"ranks", Unit::kCount, [](const RangeRow& row) { return row.ranks; }, Shown::kDetail},
-    {"unfinished", Unit::kCount, [](const RangeRow& row) { return row.unfinished; },
-     Shown::kDetail},
-};
+const ColumnsOf<RangeRow> kColumns = JoinedColumns<RangeRow>(
+    {{
+         {"name", Unit::kText, "The name of the range.",
+          [](const RangeRow& row) { return row.name; }},
+         {"domain", Unit::kText, "The range's NVTX domain.",
+          [](const RangeRow& row) { return row.domain; }, Shown::kDetail},
+         {"calls", Unit::kCount, "How often a thread entered the range.",
+          [](const RangeRow& row) { return row.time.count; }},
+         {"total_ns", Unit::kNs, "The time of the range on the host, added up.",
+          [](const RangeRow& row) { return row.time.total_ns; }},
+         {"self_ns", Unit::kNs, "The part of that time outside of the ranges within it.",
+          [](const RangeRow& row) { return row.self_ns; }, Shown::kDetail},
+         {"gpu_ns", Unit::kNs, "The device work that the range launched, added up.",
+          [](const RangeRow& row) { return row.gpu_ns; }},
+         {"share_percent", Unit::kPercent,
+          "The share of the time of all ranges, which may lie in each other.",
+          [](const RangeRow& row) { return Percent(row.time.total_ns, row.all_ns); },
+          Shown::kDetail},
+     },
+     DurationColumns<RangeRow>(
+         "", "ranges", [](const RangeRow& row) -> const DurationDistribution& { return row.time; }),
+     {
+         {"ranks", Unit::kCount, "The number of ranks that entered it.",
+          [](const RangeRow& row) { return row.ranks; }, Shown::kDetail},
+         {"unfinished", Unit::kCount, "The ranges that had not ended when the trace ended.",
+          [](const RangeRow& row) { return row.unfinished; }, Shown::kDetail},
+     }});
 
 }  // namespace
 

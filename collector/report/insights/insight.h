@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/numbers/interval_set.h"
-#include "collector/report/steps/waterfall.h"
 
 namespace ranktap::collector {
 

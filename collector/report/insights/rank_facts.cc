@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/sync_calls.h"
 #include "collector/report/host/call_sites.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/insight.h"
-#include "collector/report/steps/device_sweep.h"
 
 namespace ranktap::collector {
 

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/framework/operator_around.h"
 #include "collector/facts/framework/program_lines.h"
 #include "collector/facts/numbers/interval_set.h"
-#include "collector/report/steps/waterfall.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {

@@ -63,7 +63,7 @@ constexpr InsightRule kRules[] = {
      .of_rank = &FindDataLoading},
     {.name = "straggler",
      .advice = "Find out what is different on that rank: ranktap report RUN stragglers, "
-               "waterfall-by-rank and devices.",
+               "waterfall --by rank and devices.",
      .of_job = &FindStraggler},
     {.name = "slow-clock",
      .advice = "Compare power cap, temperature and clock settings of that board: ranktap report "

@@ -91,19 +91,24 @@ struct GivenOut {
 };
 
 const ColumnsOf<GivenOut> kColumns = {
-    {"rank", Unit::kCount, [](const GivenOut& row) { return RankCell(*row.trace); }},
-    {"device", Unit::kText, [](const GivenOut& row) { return DeviceCell(*row.trace, row.device); }},
-    {"allocator", Unit::kText, [](const GivenOut& row) { return row.allocator; }},
-    {"peak_bytes", Unit::kBytes, [](const GivenOut& row) { return row.curve.peak; }},
-    {"peak_at_ns", Unit::kNs,
+    {"rank", Unit::kCount, kRankMeaning, [](const GivenOut& row) { return RankCell(*row.trace); }},
+    {"device", Unit::kText, kDeviceMeaning,
+     [](const GivenOut& row) { return DeviceCell(*row.trace, row.device); }},
+    {"allocator", Unit::kText, "The allocator that gave the memory out.",
+     [](const GivenOut& row) { return row.allocator; }},
+    {"peak_bytes", Unit::kBytes, "The most that the program held at once.",
+     [](const GivenOut& row) { return row.curve.peak; }},
+    {"peak_at_ns", Unit::kNs, "When it held the most, counted from the rank's first event.",
      [](const GivenOut& row) { return row.OfBlocks(row.curve.peak_time - row.trace->first_ns); }},
-    {"peak_reserved_bytes", Unit::kBytes, [](const GivenOut& row) { return row.peak_reserved(); }},
-    {"at_end_bytes", Unit::kBytes, [](const GivenOut& row) { return row.curve.now; }},
-    {"allocations", Unit::kCount,
+    {"peak_reserved_bytes", Unit::kBytes, "The most that the allocator took from the device.",
+     [](const GivenOut& row) { return row.peak_reserved(); }},
+    {"at_end_bytes", Unit::kBytes, "The bytes that the program held at the end.",
+     [](const GivenOut& row) { return row.curve.now; }},
+    {"allocations", Unit::kCount, "The allocations that the program made.",
      [](const GivenOut& row) { return row.OfBlocks(row.curve.allocations); }},
-    {"allocated_bytes", Unit::kBytes,
+    {"allocated_bytes", Unit::kBytes, "The bytes of all allocations, freed ones too.",
      [](const GivenOut& row) { return row.OfBlocks(row.curve.allocated); }, Shown::kDetail},
-    {"largest_bytes", Unit::kBytes,
+    {"largest_bytes", Unit::kBytes, "The largest single allocation.",
      [](const GivenOut& row) { return row.OfBlocks(row.curve.largest); }, Shown::kDetail},
 };
 
@@ -200,14 +205,19 @@ Cell StackCell(const Holder& row) {
 
 ColumnsOf<Holder> HolderColumns(Shown stack) {
   return {
-      {"rank", Unit::kCount, [](const Holder& row) { return RankCell(*row.trace); }},
-      {"device", Unit::kText, [](const Holder& row) { return DeviceCell(*row.trace, row.device); }},
-      {"held_by", Unit::kText, [](const Holder& row) { return Innermost(row.name); }},
-      {"bytes", Unit::kBytes, [](const Holder& row) { return row.bytes; }},
-      {"share_percent", Unit::kPercent,
+      {"rank", Unit::kCount, kRankMeaning, [](const Holder& row) { return RankCell(*row.trace); }},
+      {"device", Unit::kText, kDeviceMeaning,
+       [](const Holder& row) { return DeviceCell(*row.trace, row.device); }},
+      {"held_by", Unit::kText, "The category, stack or operator that held the memory.",
+       [](const Holder& row) { return Innermost(row.name); }},
+      {"bytes", Unit::kBytes, "The bytes that it held at the device's peak.",
+       [](const Holder& row) { return row.bytes; }},
+      {"share_percent", Unit::kPercent, "The share of the peak.",
        [](const Holder& row) { return Percent(row.bytes, row.peak); }},
-      {"blocks", Unit::kCount, [](const Holder& row) { return row.blocks; }},
-      {"stack", Unit::kText, [](const Holder& row) { return StackCell(row); }, stack},
+      {"blocks", Unit::kCount, "The blocks of memory that it held.",
+       [](const Holder& row) { return row.blocks; }},
+      {"stack", Unit::kText, "The Python stack of the allocation, innermost frame first.",
+       [](const Holder& row) { return StackCell(row); }, stack},
   };
 }
 

@@ -133,18 +133,29 @@ void NoteEmpty(Table* table) {
 }
 
 const ColumnsOf<StepMemory> kStepColumns = {
-    {"rank", Unit::kCount, [](const StepMemory& row) { return RankCell(*row.trace); }},
-    {"device", Unit::kText, [](const StepMemory& row) { return DeviceCell(row.device); }},
-    {"step", Unit::kCount, [](const StepMemory& row) { return row.step->number; }},
-    {"start_bytes", Unit::kBytes, [](const StepMemory& row) { return row.at_start; }},
-    {"saved_bytes", Unit::kBytes, [](const StepMemory& row) { return row.saved; }},
-    {"peak_bytes", Unit::kBytes, [](const StepMemory& row) { return row.peak; }},
-    {"peak_at_ns", Unit::kNs,
+    {"rank", Unit::kCount, kRankMeaning,
+     [](const StepMemory& row) { return RankCell(*row.trace); }},
+    {"device", Unit::kText, kDeviceMeaning,
+     [](const StepMemory& row) { return DeviceCell(row.device); }},
+    {"step", Unit::kCount, "The number of the step.",
+     [](const StepMemory& row) { return row.step->number; }},
+    {"start_bytes", Unit::kBytes, "The bytes that the program held when the step began.",
+     [](const StepMemory& row) { return row.at_start; }},
+    {"saved_bytes", Unit::kBytes, "The activations that it held when the backward began.",
+     [](const StepMemory& row) { return row.saved; }},
+    {"peak_bytes", Unit::kBytes, "The most that the program held in the step.",
+     [](const StepMemory& row) { return row.peak; }},
+    {"peak_at_ns", Unit::kNs, "When it held the most, counted from the rank's first event.",
      [](const StepMemory& row) { return row.peak_time - row.trace->first_ns; }, Shown::kDetail},
-    {"end_bytes", Unit::kBytes, [](const StepMemory& row) { return row.at_end; }},
-    {"unfreed_bytes", Unit::kBytes, [](const StepMemory& row) { return row.unfreed; }},
-    {"new_unfreed_bytes", Unit::kBytes, [](const StepMemory& row) { return row.new_unfreed; }},
+    {"end_bytes", Unit::kBytes, "The bytes that the program held when the step ended.",
+     [](const StepMemory& row) { return row.at_end; }},
+    {"unfreed_bytes", Unit::kBytes, "The bytes allocated in the step and still held at its end.",
+     [](const StepMemory& row) { return row.unfreed; }},
+    {"new_unfreed_bytes", Unit::kBytes,
+     "The unfreed bytes that are neither parameters, gradients nor optimizer state.",
+     [](const StepMemory& row) { return row.new_unfreed; }},
     {"fragmentation_percent", Unit::kPercent,
+     "The share of the reserved memory that nobody held, when most was reserved.",
      [](const StepMemory& row) { return Fragmentation(row); }, Shown::kDetail},
 };
 
@@ -166,25 +177,28 @@ struct ModuleMemory {
 };
 
 const ColumnsOf<ModuleMemory> kModuleColumns = {
-    {"rank", Unit::kCount, [](const ModuleMemory& row) { return RankCell(*row.trace); },
-     Shown::kDetail},
-    {"device", Unit::kText, [](const ModuleMemory& row) { return DeviceCell(row.device); },
-     Shown::kDetail},
-    {"module", Unit::kText, [](const ModuleMemory& row) { return row.name(); }, Shown::kProse},
-    {"bytes", Unit::kBytes, [](const ModuleMemory& row) { return row.bytes(); }},
-    {"share_percent", Unit::kPercent,
+    {"rank", Unit::kCount, kRankMeaning,
+     [](const ModuleMemory& row) { return RankCell(*row.trace); }, Shown::kDetail},
+    {"device", Unit::kText, kDeviceMeaning,
+     [](const ModuleMemory& row) { return DeviceCell(row.device); }, Shown::kDetail},
+    {"module", Unit::kText, "The module, or the name of what belongs to no module.",
+     [](const ModuleMemory& row) { return row.name(); }, Shown::kProse},
+    {"bytes", Unit::kBytes, "The bytes that it held at the device's peak.",
+     [](const ModuleMemory& row) { return row.bytes(); }},
+    {"share_percent", Unit::kPercent, "The share of the peak.",
      [](const ModuleMemory& row) { return Percent(row.bytes(), row.device_peak); }, Shown::kDetail},
-    {"parameter_bytes", Unit::kBytes,
+    {"parameter_bytes", Unit::kBytes, "The bytes of its parameters.",
      [](const ModuleMemory& row) { return row.of(MemoryCategory::kParameter); }},
-    {"gradient_bytes", Unit::kBytes,
+    {"gradient_bytes", Unit::kBytes, "The bytes of its gradients.",
      [](const ModuleMemory& row) { return row.of(MemoryCategory::kGradient); }},
-    {"state_bytes", Unit::kBytes,
+    {"state_bytes", Unit::kBytes, "The bytes of its optimizer state.",
      [](const ModuleMemory& row) { return row.of(MemoryCategory::kOptimizerState); }},
-    {"activation_bytes", Unit::kBytes,
+    {"activation_bytes", Unit::kBytes, "The bytes of its activations.",
      [](const ModuleMemory& row) { return row.of(MemoryCategory::kActivation); }},
-    {"other_bytes", Unit::kBytes, [](const ModuleMemory& row) { return row.other(); },
-     Shown::kDetail},
-    {"saved_bytes", Unit::kBytes, [](const ModuleMemory& row) { return row.saved; }},
+    {"other_bytes", Unit::kBytes, "The bytes of everything else that it held.",
+     [](const ModuleMemory& row) { return row.other(); }, Shown::kDetail},
+    {"saved_bytes", Unit::kBytes, "The activations that it held when the backward began.",
+     [](const ModuleMemory& row) { return row.saved; }},
 };
 
 // The first backward of the last step that was watched: in a program's first there are no states.
@@ -261,10 +275,13 @@ struct Sample {
 };
 
 const ColumnsOf<Sample> kSampleColumns = {
-    {"rank", Unit::kCount, [](const Sample& row) { return RankCell(*row.trace); }},
-    {"device", Unit::kText, [](const Sample& row) { return DeviceCell(row.device); }},
-    {"time_ns", Unit::kNs, [](const Sample& row) { return row.time - row.trace->first_ns; }},
-    {"bytes", Unit::kBytes, [](const Sample& row) { return Sum(row.levels); }},
+    {"rank", Unit::kCount, kRankMeaning, [](const Sample& row) { return RankCell(*row.trace); }},
+    {"device", Unit::kText, kDeviceMeaning,
+     [](const Sample& row) { return DeviceCell(row.device); }},
+    {"time_ns", Unit::kNs, "The moment, counted from the rank's first event.",
+     [](const Sample& row) { return row.time - row.trace->first_ns; }},
+    {"bytes", Unit::kBytes, "The bytes that the program held at this moment.",
+     [](const Sample& row) { return Sum(row.levels); }},
 };
 
 // A column for each category: no ColumnOf, whose cells cannot depend on a number.
@@ -272,7 +289,12 @@ void AddCategories(const std::vector<Sample>& samples, Table* table) {
   for (size_t category = 0; category < kMemoryCategories; ++category) {
     std::string name = CategoryName(static_cast<MemoryCategory>(category));
     std::replace(name.begin(), name.end(), ' ', '_');
-    table->columns.push_back({name + "_bytes", Unit::kBytes, Shown::kDetail});
+    table->columns.push_back({name + "_bytes",
+                              Unit::kBytes,
+                              Shown::kDetail,
+                              {},
+                              "The bytes of this category: " +
+                                  CategoryName(static_cast<MemoryCategory>(category)) + "."});
     for (size_t i = 0; i < samples.size(); ++i) {
       table->rows[i].emplace_back(samples[i].levels[category]);
     }

@@ -2,11 +2,11 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "collector/facts/causes/device_sweep.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/collectives.h"
 #include "collector/report/cells.h"
 #include "collector/report/page/page_pictures.h"
-#include "collector/report/steps/device_sweep.h"
-#include "collector/report/steps/waterfall.h"
 
 namespace ranktap::collector {
 namespace {

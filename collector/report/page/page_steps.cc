@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/report/cells.h"
 #include "collector/report/page/page_pictures.h"
-#include "collector/report/steps/waterfall.h"
 
 namespace ranktap::collector {
 namespace {

@@ -63,24 +63,6 @@ json ToJson(const Cell& cell) {
   return nullptr;
 }
 
-std::string_view NameOf(Unit unit) {
-  switch (unit) {
-    case Unit::kText:
-      return "text";
-    case Unit::kCount:
-      return "count";
-    case Unit::kNs:
-      return "ns";
-    case Unit::kBytes:
-      return "bytes";
-    case Unit::kPercent:
-      return "percent";
-    case Unit::kFlops:
-      return "flops";
-  }
-  return "text";
-}
-
 json ColumnsOf(const Table& table, const Wanted& wanted) {
   json columns = json::array();
   const size_t rows = std::min(table.rows.size(), wanted.rows);
@@ -97,7 +79,7 @@ json ColumnsOf(const Table& table, const Wanted& wanted) {
       values.push_back(ToJson(table.rows[r][c]));
     }
     // A column without a value in it is named and takes no room.
-    columns.push_back({{"name", column.name}, {"unit", NameOf(column.unit)}});
+    columns.push_back({{"name", column.name}, {"unit", UnitName(column.unit)}});
     if (!is_empty) columns.back()["values"] = std::move(values);
   }
   return columns;

@@ -6,12 +6,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/collectives.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/framework/module_spans.h"
 #include "collector/facts/steps.h"
 #include "collector/report/page/page_pictures.h"
-#include "collector/report/steps/waterfall.h"
 
 namespace ranktap::collector {
 namespace {

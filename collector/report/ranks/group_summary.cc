@@ -20,12 +20,17 @@ std::string RanksOf(const ProcessGroup& group) {
 }
 
 const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
-    {"group", Unit::kText, [](const Line& line) { return line.group->name; }},
-    {"description", Unit::kText, [](const Line& line) { return line.group->description; }},
-    {"backend", Unit::kText, [](const Line& line) { return line.group->backend; }},
-    {"size", Unit::kCount, [](const Line& line) { return int64_t{line.group->size}; }},
-    {"ranks", Unit::kText, [](const Line& line) { return RanksOf(*line.group); }},
+    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
+    {"group", Unit::kText, "The name of the process group.",
+     [](const Line& line) { return line.group->name; }},
+    {"description", Unit::kText, "The description that the program gave.",
+     [](const Line& line) { return line.group->description; }},
+    {"backend", Unit::kText, "The library that communicates: nccl, gloo, ...",
+     [](const Line& line) { return line.group->backend; }},
+    {"size", Unit::kCount, "The number of ranks in the group.",
+     [](const Line& line) { return int64_t{line.group->size}; }},
+    {"ranks", Unit::kText, "The ranks of the group.",
+     [](const Line& line) { return RanksOf(*line.group); }},
 };
 
 }  // namespace

@@ -5,12 +5,12 @@
 #include <map>
 #include <set>
 
+#include "collector/facts/clock_alignment.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/facts/steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
-#include "collector/report/ranks/clock_alignment.h"
 #include "collector/report/reports.h"
 #include "collector/trace/symbol_name.h"
 
@@ -40,16 +40,27 @@ struct Row {
 };
 
 const ColumnsOf<Row> kColumns = {
-    {"instance", Unit::kCount, [](const Row& row) { return row.number; }},
-    {"ranks", Unit::kCount, [](const Row& row) { return static_cast<int64_t>(row.ranks); }},
-    {"start_ns", Unit::kNs, [](const Row& row) { return row.first_start; }},
-    {"spread_ns", Unit::kNs, [](const Row& row) { return row.spread; }},
-    {"first_rank", Unit::kCount, [](const Row& row) { return RankCell(*row.first); }},
-    {"last_rank", Unit::kCount, [](const Row& row) { return RankCell(*row.last); }},
-    {"mean_ns", Unit::kNs, [](const Row& row) { return row.mean_ns; }},
-    {"min_ns", Unit::kNs, [](const Row& row) { return row.shortest_ns; }, Shown::kDetail},
-    {"max_ns", Unit::kNs, [](const Row& row) { return row.longest_ns; }},
-    {"longest_rank", Unit::kCount, [](const Row& row) { return RankCell(*row.longest); }},
+    {"instance", Unit::kCount,
+     "The number of the step; with --operator, how often the name came before, from 0.",
+     [](const Row& row) { return row.number; }},
+    {"ranks", Unit::kCount, "The number of ranks that have it.",
+     [](const Row& row) { return static_cast<int64_t>(row.ranks); }},
+    {"start_ns", Unit::kNs, "When the first rank began it, counted from the first of all.",
+     [](const Row& row) { return row.first_start; }},
+    {"spread_ns", Unit::kNs, "The time from the first rank's beginning to the last rank's.",
+     [](const Row& row) { return row.spread; }},
+    {"first_rank", Unit::kCount, "The rank that began it first.",
+     [](const Row& row) { return RankCell(*row.first); }},
+    {"last_rank", Unit::kCount, "The rank that began it last.",
+     [](const Row& row) { return RankCell(*row.last); }},
+    {"mean_ns", Unit::kNs, "The mean duration over the ranks.",
+     [](const Row& row) { return row.mean_ns; }},
+    {"min_ns", Unit::kNs, "The duration on the fastest rank.",
+     [](const Row& row) { return row.shortest_ns; }, Shown::kDetail},
+    {"max_ns", Unit::kNs, "The duration on the slowest rank.",
+     [](const Row& row) { return row.longest_ns; }},
+    {"longest_rank", Unit::kCount, "The slowest rank.",
+     [](const Row& row) { return RankCell(*row.longest); }},
 };
 
 Subject StepsOf(const Run& run) {

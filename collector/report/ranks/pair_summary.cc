@@ -63,14 +63,19 @@ void AddWaits(const Run& run, Pairs* pairs) {
 }
 
 const ColumnsOf<Pair> kColumns = {
-    {"rank", Unit::kCount, [](const Pair& pair) { return RankCell(*pair.rank); }},
-    {"other_rank", Unit::kCount, [](const Pair& pair) { return RankCell(*pair.other); }},
-    {"collectives", Unit::kCount, [](const Pair& pair) { return pair.collectives; }},
-    {"bytes", Unit::kBytes,
+    {"rank", Unit::kCount, kRankMeaning, [](const Pair& pair) { return RankCell(*pair.rank); }},
+    {"other_rank", Unit::kCount, "The other rank of the pair.",
+     [](const Pair& pair) { return RankCell(*pair.other); }},
+    {"collectives", Unit::kCount, "The collectives that both were in.",
+     [](const Pair& pair) { return pair.collectives; }},
+    {"bytes", Unit::kBytes, "The bytes of these collectives; empty if the trace does not say.",
      [](const Pair& pair) { return pair.bytes == 0 ? Cell() : Cell(pair.bytes); }},
-    {"transfer_ns", Unit::kNs, [](const Pair& pair) { return pair.transfer_ns; }},
-    {"waits", Unit::kCount, [](const Pair& pair) { return pair.waits; }},
-    {"wait_ns", Unit::kNs, [](const Pair& pair) { return pair.wait_ns; }},
+    {"transfer_ns", Unit::kNs, "The time of these collectives without waiting.",
+     [](const Pair& pair) { return pair.transfer_ns; }},
+    {"waits", Unit::kCount, "How often the other rank arrived last.",
+     [](const Pair& pair) { return pair.waits; }},
+    {"wait_ns", Unit::kNs, "The time that the rank waited in them for the other, added up.",
+     [](const Pair& pair) { return pair.wait_ns; }},
 };
 
 }  // namespace

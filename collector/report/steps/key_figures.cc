@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/device_steps.h"
 #include "collector/facts/numbers/duration_distribution.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
 #include "collector/report/steps/throughput.h"
-#include "collector/report/steps/waterfall.h"
 
 namespace ranktap::collector {
 namespace {
@@ -79,28 +79,38 @@ void AddPeak(const Run& run, Figures* figures) {
 Cell Steps(const Figures& of, int64_t ns) { return of.steps.count == 0 ? Cell() : Cell(ns); }
 
 const ColumnsOf<Figures> kColumns = {
-    {"ranks", Unit::kCount, [](const Figures& of) { return of.ranks; }},
-    {"steps", Unit::kCount,
+    {"ranks", Unit::kCount, "The number of ranks in the run.",
+     [](const Figures& of) { return of.ranks; }},
+    {"steps", Unit::kCount, "The steps of a rank after the warm-up.",
      [](const Figures& of) { return of.steps.count / std::max<int64_t>(of.ranks, 1); }},
-    {"step_median_ns", Unit::kNs,
+    {"step_median_ns", Unit::kNs, "The median step of all ranks, as the devices ran it.",
      [](const Figures& of) { return Steps(of, of.steps.median_ns()); }},
-    {"step_p95_ns", Unit::kNs, [](const Figures& of) { return Steps(of, of.steps.p95_ns()); }},
-    {"step_max_ns", Unit::kNs, [](const Figures& of) { return Steps(of, of.steps.max_ns); }},
-    {"busy_percent", Unit::kPercent,
+    {"step_p95_ns", Unit::kNs, "The length that 95 % of the steps do not exceed.",
+     [](const Figures& of) { return Steps(of, of.steps.p95_ns()); }},
+    {"step_max_ns", Unit::kNs, "The longest step.",
+     [](const Figures& of) { return Steps(of, of.steps.max_ns); }},
+    {"busy_percent", Unit::kPercent, "The share of the mean step in which the devices work.",
      [](const Figures& of) { return of.on_host ? Cell() : Percent(of.busy_ns, of.step_ns); }},
     {"exposed_comm_percent", Unit::kPercent,
+     "The share of the mean step in collectives while nothing computes, waiting included.",
      [](const Figures& of) { return Percent(of.transfer_ns + of.wait_ns, of.step_ns); }},
     {"exposed_wait_percent", Unit::kPercent,
+     "The share of the mean step that ranks wait in collectives for other ranks.",
      [](const Figures& of) { return Percent(of.wait_ns, of.step_ns); }},
     {"mfu_percent", Unit::kPercent,
+     "The rate of forward and backward operations as a share of the peak (MFU).",
      [](const Figures& of) { return of.mfu ? Cell(100 * *of.mfu) : Cell(); }},
     {"samples_per_second", Unit::kCount,
+     "The samples that all ranks together train on in a second.",
      [](const Figures& of) {
        return of.samples_per_second ? Cell(*of.samples_per_second) : Cell();
      }},
-    {"peak_bytes", Unit::kBytes, [](const Figures& of) { return of.peak_bytes; }},
-    {"peak_rank", Unit::kCount, [](const Figures& of) { return of.peak_rank; }},
-    {"peak_device", Unit::kText, [](const Figures& of) { return of.peak_device; }},
+    {"peak_bytes", Unit::kBytes, "The most memory that a device held.",
+     [](const Figures& of) { return of.peak_bytes; }},
+    {"peak_rank", Unit::kCount, "The rank that held the most.",
+     [](const Figures& of) { return of.peak_rank; }},
+    {"peak_device", Unit::kText, "The device that held the most.",
+     [](const Figures& of) { return of.peak_device; }},
 };
 
 }  // namespace

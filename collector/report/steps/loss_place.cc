@@ -7,13 +7,14 @@
 #include <optional>
 #include <string_view>
 
+#include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/framework/op_modules.h"
 #include "collector/facts/framework/operator_around.h"
 #include "collector/facts/framework/program_lines.h"
 #include "collector/facts/stream_waits.h"
 #include "collector/report/human_units.h"
-#include "collector/report/steps/device_sweep.h"
+#include "collector/report/steps/verdict_words.h"
 
 namespace ranktap::collector {
 namespace {
@@ -43,27 +44,6 @@ struct Tallies {
   Tally phases, modules, lines, waits;
   std::map<std::string, Tally> operators;  // that launched what waits, by the name in `waits`
 };
-
-std::string_view NameOfPhase(Cause phase) {
-  switch (phase) {
-    case Cause::kOptimizer:
-      return "in the optimizer";
-    case Cause::kBackward:
-      return "in the backward pass";
-    case Cause::kForward:
-      return "in the forward pass";
-    case Cause::kDataLoading:
-      return "in data loading";
-    case Cause::kCheckpoint:
-      return "in saving a checkpoint";
-    case Cause::kCollection:
-      return "in garbage collection";
-    case Cause::kCapture:
-      return "in the capture of a CUDA graph";
-    default:
-      return "";
-  }
-}
 
 bool IsIdleForHost(Cause cause) { return cause == Cause::kHost || cause == Cause::kSync; }
 
@@ -127,13 +107,13 @@ class Places {
       if (at->interval.first > start) to->Add("", at->interval.first - start);
       const int64_t from = std::max(start, at->interval.first);
       start = std::min(end, at->interval.second);
-      to->Add(NameOfPhase(at->cause), start - from);
+      to->Add(DescribePhase(at->cause), start - from);
     }
     if (start < end) to->Add("", end - start);
   }
   std::string_view PhaseAt(int64_t time) const {
     const auto at = std::upper_bound(phases_.begin(), phases_.end(), time, EndsAfter);
-    return at == phases_.end() || at->interval.first > time ? "" : NameOfPhase(at->cause);
+    return at == phases_.end() || at->interval.first > time ? "" : DescribePhase(at->cause);
   }
   static bool EndsAfter(int64_t time, const Explained::Piece& piece) {
     return time < piece.interval.second;
@@ -207,7 +187,7 @@ LossPlaces FindLossPlaces(const Run& run, const std::vector<RankWaterfall>& wate
   for (size_t c = 0; c < kCauses; ++c) {
     LossPlace& place = places[c];
     const auto cause = static_cast<Cause>(c);
-    if (NameOfPhase(cause).empty()) place.where = Most(tallies[c].phases, place.where, "");
+    if (DescribePhase(cause).empty()) place.where = Most(tallies[c].phases, place.where, "");
     place.where += Most(tallies[c].modules, place.where, "in module ");
     place.where += Most(tallies[c].lines, place.where, "at ");
     const Tally& for_what = tallies[c].waits;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/report/steps/waterfall.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {

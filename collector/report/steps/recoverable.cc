@@ -3,10 +3,10 @@
 #include <array>
 #include <utility>
 
+#include "collector/facts/causes/critical_path.h"
+#include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/each_trace.h"
 #include "collector/facts/numbers/interval_set.h"
-#include "collector/report/ranks/critical_path.h"
-#include "collector/report/steps/device_sweep.h"
 
 namespace ranktap::collector {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/numbers/interval_set.h"
-#include "collector/report/steps/waterfall.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {

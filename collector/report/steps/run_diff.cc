@@ -14,8 +14,8 @@
 
 #include "collector/facts/device_steps.h"
 #include "collector/facts/device_timeline.h"
+#include "collector/facts/framework/timed_steps.h"
 #include "collector/facts/steps.h"
-#include "collector/facts/timed_steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
@@ -239,23 +239,27 @@ constexpr std::array<const char*, kKinds> kKindNames = {"step", "phase", "kernel
                                                         "operator"};
 
 const ColumnsOf<DiffRow> kColumns = {
-    {"kind", Unit::kText,
+    {"kind", Unit::kText, "What is compared: a step, phase, kernel, module or operator.",
      [](const DiffRow& row) { return kKindNames[static_cast<size_t>(row.key.first)]; }},
-    {"name", Unit::kText, [](const DiffRow& row) { return row.key.second; }},
-    {"before_ns", Unit::kNs, [](const DiffRow& row) { return std::llround(row.before); }},
-    {"after_ns", Unit::kNs, [](const DiffRow& row) { return std::llround(row.after); }},
-    {"diff_ns", Unit::kNs, [](const DiffRow& row) { return std::llround(row.change()); }},
-    {"change_percent", Unit::kPercent,
+    {"name", Unit::kText, "The name of what is compared.",
+     [](const DiffRow& row) { return row.key.second; }},
+    {"before_ns", Unit::kNs, "The time a step in RUN1.",
+     [](const DiffRow& row) { return std::llround(row.before); }},
+    {"after_ns", Unit::kNs, "The time a step in RUN2.",
+     [](const DiffRow& row) { return std::llround(row.after); }},
+    {"diff_ns", Unit::kNs, "The time a step in RUN2 less that in RUN1.",
+     [](const DiffRow& row) { return std::llround(row.change()); }},
+    {"change_percent", Unit::kPercent, "The difference as a share of RUN1.",
      [](const DiffRow& row) {
        return row.before == 0 ? Cell() : Cell(100 * row.change() / row.before);
      }},
-    {"before_calls", Unit::kCount, [](const DiffRow& row) { return row.before_calls; },
-     Shown::kDetail},
-    {"after_calls", Unit::kCount, [](const DiffRow& row) { return row.after_calls; },
-     Shown::kDetail},
-    {"p_value", Unit::kCount,
+    {"before_calls", Unit::kCount, "The calls a step in RUN1.",
+     [](const DiffRow& row) { return row.before_calls; }, Shown::kDetail},
+    {"after_calls", Unit::kCount, "The calls a step in RUN2.",
+     [](const DiffRow& row) { return row.after_calls; }, Shown::kDetail},
+    {"p_value", Unit::kCount, "The p-value of Mann and Whitney's test over steps.",
      [](const DiffRow& row) { return row.p_value ? Cell(*row.p_value) : Cell(); }, Shown::kDetail},
-    {"significant", Unit::kText,
+    {"significant", Unit::kText, "yes if the p_value is small enough.",
      [](const DiffRow& row) {
        return row.p_value ? Cell(*row.p_value < kSignificant ? "yes" : "no") : Cell();
      }},

@@ -14,8 +14,8 @@
 #include "collector/facts/flops/op_flops.h"
 #include "collector/facts/flops/op_inputs.h"
 #include "collector/facts/framework/op_modules.h"
+#include "collector/facts/framework/timed_steps.h"
 #include "collector/facts/roofline/device_peaks.h"
-#include "collector/facts/timed_steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/trace/framework_ranges.h"
@@ -171,35 +171,46 @@ struct Line {
 };
 
 const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
-    {"steps", Unit::kCount, [](const Line& line) { return static_cast<int64_t>(line.of.steps); }},
-    {"step_ns", Unit::kNs, [](const Line& line) { return line.of.step_ns; }},
-    {"batch", Unit::kCount, [](const Line& line) { return CountCell(line.of.batch); }},
-    {"micro_batches", Unit::kCount,
+    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
+    {"steps", Unit::kCount, "The steps that ranktap measured.",
+     [](const Line& line) { return static_cast<int64_t>(line.of.steps); }},
+    {"step_ns", Unit::kNs, "The mean length of a step.",
+     [](const Line& line) { return line.of.step_ns; }},
+    {"batch", Unit::kCount, "The samples in a step, of all ranks.",
+     [](const Line& line) { return CountCell(line.of.batch); }},
+    {"micro_batches", Unit::kCount, "The forwards in a step.",
      [](const Line& line) { return CountCell(line.of.micro_batches); }, Shown::kDetail},
-    {"data_parallel", Unit::kCount,
+    {"data_parallel", Unit::kCount, "The ranks that train on different data.",
      [](const Line& line) { return CountCell(line.of.parallel.data); }, Shown::kDetail},
-    {"model_parallel", Unit::kCount,
+    {"model_parallel", Unit::kCount, "The ranks that share a model.",
      [](const Line& line) {
        return line.of.parallel.data == 0 ? Cell() : Cell(line.of.parallel.model());
      },
      Shown::kDetail},
     {"samples_per_second", Unit::kCount,
+     "The samples that all ranks together train on in a second.",
      [](const Line& line) { return OrNothing(line.of.SamplesPerSecond()); }},
-    {"step_flops", Unit::kFlops, [](const Line& line) { return CountCell(line.of.model_flops()); },
-     Shown::kDetail},
-    {"recompute_flops", Unit::kFlops, [](const Line& line) { return line.of.recompute_flops; },
-     Shown::kDetail},
-    {"flops_per_second", Unit::kFlops,
+    {"step_flops", Unit::kFlops, "The forward and backward operations of a rank in a step.",
+     [](const Line& line) { return CountCell(line.of.model_flops()); }, Shown::kDetail},
+    {"recompute_flops", Unit::kFlops,
+     "The operations a step of forwards that activation checkpointing ran again.",
+     [](const Line& line) { return line.of.recompute_flops; }, Shown::kDetail},
+    {"flops_per_second", Unit::kFlopsPerSecond,
+     "The rate of a rank's forward and backward operations.",
      [](const Line& line) { return Rounded(FlopsPerSecond(line.of)); }},
-    {"types", Unit::kText, [](const Line& line) { return line.of.types; }, Shown::kDetail},
-    {"peak_flops", Unit::kFlops,
+    {"types", Unit::kText, "The types that the rank multiplies.",
+     [](const Line& line) { return line.of.types; }, Shown::kDetail},
+    {"peak_flops", Unit::kFlopsPerSecond,
+     "The highest rate of a rank's device for these types, a second.",
      [](const Line& line) {
        return line.of.peak_flops == 0 ? Cell() : Rounded(line.of.peak_flops);
      },
      Shown::kDetail},
-    {"mfu_percent", Unit::kPercent, [](const Line& line) { return PercentCell(line.of.Mfu()); }},
-    {"hfu_percent", Unit::kPercent, [](const Line& line) { return PercentCell(line.of.Hfu()); }},
+    {"mfu_percent", Unit::kPercent,
+     "The rate of forward and backward operations as a share of the peak (MFU).",
+     [](const Line& line) { return PercentCell(line.of.Mfu()); }},
+    {"hfu_percent", Unit::kPercent, "The same with the operations that are computed again (HFU).",
+     [](const Line& line) { return PercentCell(line.of.Hfu()); }},
 };
 
 }  // namespace

@@ -35,9 +35,8 @@ std::string DescribeStragglers(const Run& run, const std::vector<Straggler>& str
   }
   std::string text = fmt::format("the other ranks wait for {}", rank);
   if (straggler.cause) {
-    text += fmt::format(
-        ", which spends {} a step more than they do on {}", FormatNs(straggler.excess_ns),
-        *straggler.cause == Cause::kHost ? "the host's own work" : NameOf(*straggler.cause));
+    text += fmt::format(", which spends {} a step more than they do {}",
+                        FormatNs(straggler.excess_ns), DescribeExcess(*straggler.cause));
   }
   return text + (straggler.persistent || straggler.steps < 2 ? "" : " (in some steps only)");
 }
@@ -312,14 +311,19 @@ struct Line {
 };
 
 const ColumnsOf<Line> kColumns = {
-    {"cause", Unit::kText, [](const Line& line) { return std::string(NameOf(line.loss.cause)); }},
-    {"loss_ns", Unit::kNs, [](const Line& line) { return line.loss.ns; }},
-    {"share_percent", Unit::kPercent,
+    {"cause", Unit::kText, "The cause that takes time from a step.",
+     [](const Line& line) { return std::string(NameOf(line.loss.cause)); }},
+    {"loss_ns", Unit::kNs, "The time a step that it takes, as a mean over the ranks.",
+     [](const Line& line) { return line.loss.ns; }},
+    {"share_percent", Unit::kPercent, "The loss as a share of the mean step.",
      [](const Line& line) { return Percent(line.loss.ns, line.mean_step); }},
     {"recoverable_ns", Unit::kNs,
+     "The time a step that the job can win back, by the critical path.",
      [](const Line& line) { return line.on_host ? Cell() : Cell(line.loss.recoverable_ns); }},
-    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
-    {"finding", Unit::kText, [](const Line& line) { return line.loss.finding; }, Shown::kProse},
+    {"rank", Unit::kCount, "The rank that loses most to it, or that the others wait for.",
+     [](const Line& line) { return RankCell(*line.trace); }},
+    {"finding", Unit::kText, "A sentence that names the phase, module, line or rank.",
+     [](const Line& line) { return line.loss.finding; }, Shown::kProse},
 };
 
 }  // namespace

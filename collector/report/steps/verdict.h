@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/report/options.h"
-#include "collector/report/steps/waterfall.h"
 #include "collector/report/table.h"
 #include "collector/trace/run.h"
 

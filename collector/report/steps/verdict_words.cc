@@ -1,5 +1,13 @@
 #include "collector/report/steps/verdict_words.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "collector/facts/causes/waterfall.h"
+#include "collector/report/cells.h"
+
 namespace ranktap::collector {
 
 std::string_view DescribeLoss(Cause cause) {
@@ -31,12 +39,8 @@ std::string_view DescribeLoss(Cause cause) {
   }
 }
 
-std::string_view DescribeHostsTime(Cause cause) {
+std::string_view DescribePhase(Cause cause) {
   switch (cause) {
-    case Cause::kTransfer:
-      return "in collectives";
-    case Cause::kWait:
-      return "waiting for other ranks";
     case Cause::kCheckpoint:
       return "saving checkpoints";
     case Cause::kCollection:
@@ -52,8 +56,32 @@ std::string_view DescribeHostsTime(Cause cause) {
     case Cause::kForward:
       return "in the forward pass";
     default:
-      return "in none of its known phases";
+      return "";
   }
+}
+
+std::string_view DescribeHostsTime(Cause cause) {
+  if (cause == Cause::kTransfer) return "in collectives";
+  if (cause == Cause::kWait) return "waiting for other ranks";
+  const std::string_view phase = DescribePhase(cause);
+  return phase.empty() ? "elsewhere in the program" : phase;
+}
+
+std::string DescribeExcess(Cause cause) {
+  if (cause == Cause::kHost) return "running code on the host";
+  const std::string_view phase = DescribePhase(cause);
+  return phase.empty() ? fmt::format("on {}", NameOf(cause)) : std::string(phase);
+}
+
+std::string DescribeHostAhead(const Run& run) {
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  const auto most = std::max_element(
+      waterfalls.begin(), waterfalls.end(),
+      [](const RankWaterfall& a, const RankWaterfall& b) { return a.host_ahead < b.host_ahead; });
+  if (most == waterfalls.end() || most->host_ahead <= 1) return "";
+  return fmt::format("the host of {} runs {:.1f} {}s ahead of its device: steps are the device's",
+                     RankName(run.traces[static_cast<size_t>(most - waterfalls.begin())]),
+                     most->host_ahead, most->steps.noun());
 }
 
 }  // namespace ranktap::collector

@@ -53,9 +53,8 @@ std::string WithoutUnit(const TableColumn& column) {
   }
   // Bandwidths have no scale of their own in the cells.
   std::string unit;
-  for (const std::string_view suffix : {"gb_per_s", "gbps"}) {
-    if (!name.ends_with(suffix)) continue;
-    name.resize(name.size() - suffix.size());
+  if (constexpr std::string_view kRate = "gb_per_s"; name.ends_with(kRate)) {
+    name.resize(name.size() - kRate.size());
     unit = "GB/s";
   }
   std::replace(name.begin(), name.end(), '_', ' ');
@@ -82,7 +81,7 @@ std::string FormatCell(const Cell& cell, Unit unit, TimeUnit time_unit) {
     return time_unit == TimeUnit::kAuto ? FormatNs(value) : FixedTime(value, time_unit, true);
   }
   if (unit == Unit::kBytes) return FormatSignedBytes(value);
-  if (unit == Unit::kFlops) return FormatFlops(value);
+  if (unit == Unit::kFlops || unit == Unit::kFlopsPerSecond) return FormatFlops(value);
   return FormatCount(value);
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "collector/file/printable.h"
+#include "collector/file/markup_text.h"
 #include "collector/report/human_units.h"
 
 namespace ranktap::collector {
@@ -20,37 +20,14 @@ constexpr std::string_view kStyle =
     "</style>\n";
 constexpr size_t kLong = 40;  // bytes: of a text that may take several lines
 
-std::string Escaped(std::string_view text) {
-  std::string out;
-  for (const char byte : text) {
-    switch (byte) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += byte;
-    }
-  }
-  return out;
-}
-
 std::string Tag(std::string_view name, bool is_text, std::string_view content) {
-  return "<" + std::string(name) + (is_text ? " class=\"text\">" : ">") + Escaped(content) + "</" +
-         std::string(name) + ">";
+  return "<" + std::string(name) + (is_text ? " class=\"text\">" : ">") + MarkupText(content) +
+         "</" + std::string(name) + ">";
 }
 
 // A long text shows three lines, and all of it when it is pointed at.
 std::string LongCell(std::string_view text) {
-  const std::string escaped = Escaped(text);
+  const std::string escaped = MarkupText(text);
   return "<td class=\"text long\" title=\"" + escaped + "\"><div>" + escaped + "</div></td>";
 }
 
@@ -58,7 +35,7 @@ std::string LongCell(std::string_view text) {
 
 std::string FormatHtml(const Table& table, size_t limit, TimeUnit time_unit) {
   std::string html(kStyle);
-  html += "<h2>" + Escaped(Printable(table.title)) + "</h2>\n<section><table><tr>";
+  html += "<h2>" + MarkupText(table.title) + "</h2>\n<section><table><tr>";
   const std::vector<std::string> headings = FormatHeadings(table, time_unit);
   for (size_t c = 0; c < headings.size(); ++c) {
     html += Tag("th", table.columns[c].unit == Unit::kText, headings[c]);
@@ -80,7 +57,7 @@ std::string FormatHtml(const Table& table, size_t limit, TimeUnit time_unit) {
     html += fmt::format("<p>... and {} more</p>\n",
                         FormatCount(static_cast<int64_t>(table.rows.size() - rows)));
   }
-  for (const std::string& note : table.notes) html += "<p>" + Escaped(Printable(note)) + "</p>\n";
+  for (const std::string& note : table.notes) html += "<p>" + MarkupText(note) + "</p>\n";
   return html;
 }
 

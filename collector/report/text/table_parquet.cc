@@ -16,7 +16,8 @@ ParquetType TypeOf(const Table& table, size_t column) {
     });
   };
   if (unit == Unit::kText || has(std::string())) return ParquetType::kText;
-  return unit == Unit::kPercent || has(0.0) ? ParquetType::kDouble : ParquetType::kInt64;
+  const bool is_real = unit == Unit::kPercent || unit == Unit::kGbPerSecond;
+  return is_real || has(0.0) ? ParquetType::kDouble : ParquetType::kInt64;
 }
 
 void AddCell(const Cell& cell, Unit unit, ParquetValues* to) {

@@ -220,23 +220,6 @@ size_t RowsShown(const Table& table, size_t limit) {
 
 }  // namespace
 
-std::string_view UnitName(Unit unit) {
-  switch (unit) {
-    case Unit::kText:
-      return "text";
-    case Unit::kCount:
-    case Unit::kFlops:
-      return "count";
-    case Unit::kNs:
-      return "ns";
-    case Unit::kBytes:
-      return "bytes";
-    case Unit::kPercent:
-      return "percent";
-  }
-  return "";
-}
-
 std::optional<Format> FormatNamed(std::string_view name) {
   if (name == "text") return Format::kText;
   if (name == "json") return Format::kJson;

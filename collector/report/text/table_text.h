@@ -28,7 +28,4 @@ std::string FormatJson(const Table& table, size_t limit);
 // RFC 4180, with a header line. Notes are not in it. Texts as PrintableCell has them.
 std::string FormatCsv(const Table& table, size_t limit, TimeUnit time_unit = TimeUnit::kAuto);
 
-// "ns", as JSON calls it.
-std::string_view UnitName(Unit unit);
-
 }  // namespace ranktap::collector

@@ -294,9 +294,9 @@ TEST(ControlTest, AnUnknownJobIsRefusedAndThoseThatAreThereAreNamed) {
 TEST(ControlTest, WrongUsageIsStatusTwoAndSaysWhatToWrite) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"start", "--level", "dormant"}, "no level 'dormant' to start at"},
-      {{"start", "--duration", "soon"}, "--duration 'soon' is no time; write 10"},
+      {{"start", "--duration", "soon"}, "--duration 'soon' is not a time; write 10"},
       {{"start", "--duration", "0"}, "--duration 0 captures nothing"},
-      {{"start", "--at", "5"}, "--at '5' is no instant to come"},
+      {{"start", "--at", "5"}, "--at '5' is not a future time"},
       {{"start", "--at", "9", "--delay", "1"}, "--delay excludes --at"},
       {{"start", "--no-such"}, "--no-such"},
       {{"stop", "--level", "full"}, "--level"},

@@ -44,7 +44,7 @@ def open_step(number: int) -> None: ...
 def close_step() -> int: ...  # its number
 # Until this step begins, either dictionary has another size or CUDA is there, nobody is called.
 def plain_steps(until: int, modules: dict, groups: Optional[dict], cuda: dict) -> None: ...
-def look_at_next_step() -> None: ...  # it is no plain one
+def look_at_next_step() -> None: ...  # it is not a plain one
 def wake_by(wake: Optional[Callable[[], None]]) -> int: ...  # called once something is recorded; 1: it will be
 def ends_step() -> int: ...  # 1: a forward ran since the last call
 def skipped_steps() -> int: ...  # that nobody was told of since the last call

@@ -38,11 +38,11 @@ class Lightning:
         strategy = getattr(module, 'Strategy', None)
         originals = [vars(strategy).get(name) if isinstance(strategy, type) else None for name in STEPS]
         if not all(isinstance(original, types.FunctionType) for original in originals):
-            self._process.note(f'LightningModules are no roots: {module.__name__} is not as we know it')
+            self._process.note(f'LightningModules are not roots: {module.__name__} is not as we know it')
             return
         calls = [agent.step_call(original) for original in originals if original]
         if None in calls:
-            self._process.note('LightningModules are no roots: torch.nn.Module.__call__ is not ours')
+            self._process.note('LightningModules are not roots: torch.nn.Module.__call__ is not ours')
             return
         for name, original, call in zip(STEPS, originals, calls):
             setattr(strategy, name, call)

@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/kernel_kinds.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/chosen_work.h"
 #include "collector/report/insights/pass_times.h"
 #include "collector/report/insights/rules/all_rules.h"
-#include "collector/report/steps/device_sweep.h"
 
 namespace ranktap::collector {
 namespace {

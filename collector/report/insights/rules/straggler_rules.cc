@@ -11,6 +11,7 @@
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
 #include "collector/report/steps/stragglers.h"
+#include "collector/report/steps/verdict_words.h"
 #include "collector/trace/device_counters.h"
 
 namespace ranktap::collector {
@@ -34,9 +35,8 @@ Insight AboutStraggler(const Run& run, const RankFacts& rank, const Straggler& s
   Saving saving{
       .moments = rank.counted(), .causes = AllCauses(), .most_ns = straggler.caused_wait_ns};
   if (straggler.cause) {
-    finding += fmt::format(
-        " and spends {} a step more than they do on {}", FormatNs(straggler.excess_ns),
-        *straggler.cause == Cause::kHost ? "the host's own work" : NameOf(*straggler.cause));
+    finding += fmt::format(" and spends {} a step more than they do {}",
+                           FormatNs(straggler.excess_ns), DescribeExcess(*straggler.cause));
     saving.causes = BitOf(*straggler.cause);
     saving.most_ns = std::min(saving.most_ns, straggler.excess_ns);
   }

@@ -36,7 +36,8 @@ const formatValue = (value, unit) => {
     case 'ns': return formatNs(value);
     case 'bytes': return formatBytes(value);
     case 'percent': return formatPercent(value);
-    case 'flops': return formatFlops(value);
+    case 'flops':
+    case 'flops/s': return formatFlops(value);
     default: return formatCount(value);
   }
 };

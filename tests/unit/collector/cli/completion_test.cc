@@ -85,7 +85,7 @@ TEST(CompletionTest, FishCompletesVerbsReportsOptionsAndFormats) {
                     "; complete -C \"" + line + "\"'");
   };
   EXPECT_THAT(completed("ranktap repo"), HasSubstr("report\t"));
-  EXPECT_THAT(completed("ranktap report RUN kern"), HasSubstr("kernel-histogram"));
+  EXPECT_THAT(completed("ranktap report RUN kern"), HasSubstr("kernels"));
   EXPECT_THAT(completed("ranktap run --lev"), HasSubstr("--level\t"));
   EXPECT_THAT(completed("ranktap export RUN --format chr"), HasSubstr("chrome"));
 }

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <vector>
 
-#include "collector/report/column_meanings.h"
+#include "collector/report/former_names.h"
 #include "collector/report/insights/rules.h"
 #include "collector/report/report.h"
-#include "collector/report/report_column_meanings.h"
+#include "collector/report/report_groups.h"
+#include "collector/report/table_filter.h"
 #include "collector/report/text/cell_text.h"
 
 namespace ranktap::collector {
@@ -39,6 +41,9 @@ TEST(ReportRegistryTest, ATableHasTheNameOfItsRowAndNoColumnTwice) {
 // With each option of its own and without: some add columns.
 std::vector<Table> AllShapes(const Report& report) {
   std::vector<Table> tables = {AboutNothing(report)};
+  for (const std::string_view by : WaysOf(report)) {
+    tables.push_back(report(collector::Run(), {.by = std::string(by)}));
+  }
   if (report.run == nullptr) return tables;
   for (const ReportOptions& options :
        {ReportOptions{.hta_compat = true}, ReportOptions{.by_shape = true},
@@ -62,30 +67,23 @@ TEST(ReportRegistryTest, NoTwoColumnsOfATableAreShownUnderOneName) {
   }
 }
 
-TEST(ReportRegistryTest, EachColumnSaysWhatItMeans) {
+TEST(ReportRegistryTest, EachColumnSaysWhatItMeansInASentenceThatFitsACell) {
   for (const Report& report : AllReports()) {
     for (const Table& table : AllShapes(report)) {
       for (const TableColumn& column : table.columns) {
-        EXPECT_NE(MeaningOf(report.name, column.name), "")
-            << report.name << "." << column.name << ": write it into column_meanings.cc";
+        EXPECT_TRUE(column.meaning.ends_with('.') && column.meaning.size() <= 150)
+            << report.name << "." << column.name << ": " << column.meaning;
       }
     }
   }
 }
 
-TEST(ReportRegistryTest, AMeaningOfAReportComesBeforeThatOfAllAndBelongsToAColumnThatIs) {
-  EXPECT_NE(MeaningOf("comm", "bytes"), MeaningOf("nothing", "bytes"));
-  EXPECT_TRUE(std::ranges::is_sorted(ReportColumnMeanings(), {}, &ColumnMeaning::column));
-  std::set<std::string> known;
-  for (const Report& report : AllReports()) {
-    for (const Table& table : AllShapes(report)) {
-      for (const TableColumn& column : table.columns) {
-        known.insert(std::string(report.name) + "." + column.name);
-      }
-    }
-  }
-  for (const ColumnMeaning& meaning : ReportColumnMeanings()) {
-    EXPECT_TRUE(known.contains(std::string(meaning.column))) << meaning.column;
+TEST(ReportRegistryTest, AColumnIsKeptAndSortedByUnderItsFormerName) {
+  for (const FormerName& name : FormerColumnNames()) {
+    Table table = AboutNothing(*FindReport(name.report));
+    ASSERT_TRUE(KeepColumns({std::string(name.former)}, &table)) << name.former;
+    EXPECT_EQ(table.columns[0].name, name.now);
+    EXPECT_TRUE(SortBy(std::string(name.former), &table));
   }
 }
 
@@ -102,10 +100,40 @@ TEST(ReportRegistryTest, TimesBytesSharesAndFlopsHaveTheirUnitsInText) {
           EXPECT_EQ(column.unit, Unit::kPercent) << report.name << ": " << name;
         }
         if (name.find("flops") != name.npos || name.ends_with("macs")) {
-          EXPECT_EQ(column.unit, Unit::kFlops) << report.name << ": " << name;
+          const bool is_rate = name.ends_with("per_second") || name == "peak_flops";
+          EXPECT_EQ(column.unit, is_rate ? Unit::kFlopsPerSecond : Unit::kFlops)
+              << report.name << ": " << name;
         }
+        EXPECT_EQ(name.ends_with("gb_per_s"), column.unit == Unit::kGbPerSecond)
+            << report.name << ": " << name;
       }
     }
+  }
+}
+
+TEST(ReportRegistryTest, ByGivesTheReportThatHadANameOfItsOwn) {
+  for (const auto& [name, of, by] : {std::tuple("range-kernels", "ranges", "kernel"),
+                                     std::tuple("range-projection", "ranges", "projection"),
+                                     std::tuple("range-trace", "ranges", "instance"),
+                                     std::tuple("launches-by-kernel", "launches", "kernel"),
+                                     std::tuple("kernel-histogram", "kernels", "duration"),
+                                     std::tuple("waterfall-by-rank", "waterfall", "rank"),
+                                     std::tuple("usage-over-time", "usage", "window")}) {
+    const Table table = (*FindReport(of))(collector::Run(), {.by = by});
+    EXPECT_EQ(table.name, name);
+    EXPECT_EQ(FormatHeadings(table), FormatHeadings(AboutNothing(*FindReport(name))));
+    EXPECT_NE(FormatHeadings(table), FormatHeadings(AboutNothing(*FindReport(of))));
+    EXPECT_TRUE(std::ranges::none_of(AllReports(),
+                                     [&](const Report& report) { return report.name == name; }));
+  }
+}
+
+TEST(ReportRegistryTest, TheFirstReportsAreInTheRegistryAndEachGroupHasSome) {
+  for (const std::string_view name : kFirstReports) EXPECT_NE(FindReport(name), nullptr) << name;
+  for (const ReportGroupWords& group : kReportGroups) {
+    EXPECT_TRUE(std::ranges::any_of(AllReports(), [&](const Report& report) {
+      return report.group == group.group;
+    })) << group.name;
   }
 }
 

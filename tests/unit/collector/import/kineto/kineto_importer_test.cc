@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/import/open_run.h"
 #include "collector/report/steps/stragglers.h"
 #include "collector/report/steps/verdict.h"
-#include "collector/report/steps/waterfall.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/temporary_directory.h"
 
@@ -162,10 +162,10 @@ TEST(Gloo, TheVerdictNamesTheRankThatOthersWaitForOnTheHost) {
   ASSERT_TRUE(run) << run.message();
   EXPECT_EQ(
       Judge(*run).sentence,
-      "Nothing ran on a device: all of each 1.000 ms step is the host's time: 800.0 us (80.0 %) in "
-      "none of its known phases, 150.0 us (15.0 %) waiting for other ranks, 50.00 us (5.0 %) in "
+      "Nothing ran on a device: all of each 1.000 ms step is the host's time: 800.0 us (80.0 %) "
+      "elsewhere in the program, 150.0 us (15.0 %) waiting for other ranks, 50.00 us (5.0 %) in "
       "collectives. In 300.0 us (30.0 %) of it the other ranks wait for rank 1, which spends 300.0 "
-      "us a step more than they do on the host's own work.");
+      "us a step more than they do running code on the host.");
   const Table stragglers = TabulateStragglers(*run, {});
   ASSERT_EQ(stragglers.rows.size(), 1u);
   EXPECT_EQ(CellAt<int64_t>(stragglers, 0, "rank"), 1);

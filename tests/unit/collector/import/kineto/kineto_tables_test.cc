@@ -223,10 +223,11 @@ TEST(KinetoTables, BandwidthIsOfEachCopy) {
   const Table table = TabulateBandwidth(OpenText(text), {});
   ASSERT_EQ(table.rows.size(), 1u);
   EXPECT_EQ(CellAt<int64_t>(table, 0, "count"), 2);
-  EXPECT_DOUBLE_EQ(CellAt<double>(table, 0, "max_gbps"), 4.0);
-  EXPECT_DOUBLE_EQ(CellAt<double>(table, 0, "min_gbps"), 1.0);
+  EXPECT_DOUBLE_EQ(CellAt<double>(table, 0, "max_gb_per_s"), 4.0);
+  EXPECT_DOUBLE_EQ(CellAt<double>(table, 0, "min_gb_per_s"), 1.0);
   EXPECT_DOUBLE_EQ(
-      CellAt<double>(TabulateBandwidth(OpenText(text), {.hta_compat = true}), 0, "max_gbps"), 5.0);
+      CellAt<double>(TabulateBandwidth(OpenText(text), {.hta_compat = true}), 0, "max_gb_per_s"),
+      5.0);
 }
 
 // Net calls a block, which calls a layer that launches 7 us of work, and the layer again.

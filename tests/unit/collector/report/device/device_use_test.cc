@@ -40,7 +40,7 @@ TEST(Copies, GbPerSecondWithoutBytesAreKeptAndBytesAreMissing) {
   EXPECT_TRUE(is_missing(table, "total_bytes"));
   const Table each = TabulateBandwidth(job.run(), {});
   EXPECT_EQ(CellAt<int64_t>(each, 0, "count"), 5);
-  EXPECT_DOUBLE_EQ(CellAt<double>(each, 0, "mean_gbps"), 12.5);
+  EXPECT_DOUBLE_EQ(CellAt<double>(each, 0, "mean_gb_per_s"), 12.5);
   EXPECT_TRUE(is_missing(each, "total_bytes"));
 }
 

@@ -6,10 +6,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/report/page/page_pictures.h"
 #include "collector/report/page/page_tables.h"
 #include "collector/report/reports.h"
-#include "collector/report/steps/waterfall.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/synthetic_job.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "collector/report/ranks/clock_alignment.h"
+#include "collector/facts/clock_alignment.h"
 #include "collector/report/reports.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/synthetic_job.h"

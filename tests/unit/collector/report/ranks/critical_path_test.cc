@@ -1,5 +1,5 @@
 // The critical path of jobs whose chain of waits is known.
-#include "collector/report/ranks/critical_path.h"
+#include "collector/facts/causes/critical_path.h"
 #include "collector/report/reports.h"
 
 #include <gtest/gtest.h>

@@ -39,7 +39,7 @@ TEST(PlantedCause, OneRankThatLoadsDataIsWhatTheOthersWaitFor) {
   const Verdict verdict = Judge(job.run());
   EXPECT_TRUE(Says(verdict,
                    "the other ranks wait for rank 3, which spends 900.0 us a step more "
-                   "than they do on data loading"));
+                   "than they do waiting for data"));
   EXPECT_EQ(verdict.losses[0].cause, Cause::kWait);
   EXPECT_EQ(verdict.losses[0].ns, 900'000 * 3 / 4);
 }

@@ -1,16 +1,10 @@
-#include "collector/report/ranks/clock_alignment.h"
-#include "collector/report/reports.h"
-
-#include <fmt/core.h>
+#include "collector/facts/clock_alignment.h"
 
 #include <algorithm>
 #include <deque>
 #include <map>
 
 #include "collector/facts/numbers/describe.h"
-#include "collector/report/cells.h"
-#include "collector/report/columns.h"
-#include "collector/report/human_units.h"
 
 namespace ranktap::collector {
 namespace {
@@ -124,49 +118,6 @@ Meetings Swapped(Meetings meetings) {
   return meetings;
 }
 
-struct Line {
-  const Trace* trace = nullptr;
-  ClockDifference clock;
-};
-
-Cell Known(const ClockDifference& clock, double ns) {
-  return clock.known ? Cell(static_cast<int64_t>(ns)) : Cell();
-}
-
-// The reference has no bounds.
-Cell Bound(const ClockDifference& clock, double ns) {
-  return clock.trace == 0 ? Cell() : Known(clock, ns);
-}
-
-const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, [](const Line& line) { return RankCell(*line.trace); }},
-    {"collectives", Unit::kCount,
-     [](const Line& line) { return static_cast<int64_t>(line.clock.collectives); }},
-    {"offset_ns", Unit::kNs,
-     [](const Line& line) { return Known(line.clock, line.clock.offset_ns); }},
-    {"drift_ppm", Unit::kCount,
-     [](const Line& line) { return line.clock.known ? Cell(line.clock.drift_ppm) : Cell(); }},
-    {"residual_ns", Unit::kNs,
-     [](const Line& line) { return Known(line.clock, line.clock.residual_ns); }},
-    {"low_ns", Unit::kNs, [](const Line& line) { return Bound(line.clock, line.clock.low_ns); },
-     Shown::kDetail},
-    {"high_ns", Unit::kNs, [](const Line& line) { return Bound(line.clock, line.clock.high_ns); },
-     Shown::kDetail},
-    {"host", Unit::kText, [](const Line& line) { return line.trace->info.host; }, Shown::kDetail},
-};
-
-void AddNote(const Line& line, Table* table) {
-  if (!line.clock.known) {
-    table->notes.push_back(
-        fmt::format("{}: shares no collective with the others", RankName(*line.trace)));
-  } else if (line.clock.low_ns > line.clock.high_ns) {
-    table->notes.push_back(
-        fmt::format("{}: no offset lets every collective begin before it ends; its clock jumped, "
-                    "or collectives were matched wrongly",
-                    RankName(*line.trace)));
-  }
-}
-
 }  // namespace
 
 std::vector<ClockDifference> AlignClocks(const Run& run,
@@ -197,19 +148,6 @@ std::vector<ClockDifference> AlignClocks(const Run& run,
     }
   }
   return all;
-}
-
-Table TabulateAlignment(const Run& run, const ReportOptions&) {
-  std::vector<Line> lines;
-  for (const ClockDifference& clock : AlignClocks(run, MatchCollectives(run))) {
-    lines.push_back({&run.traces[clock.trace], clock});
-  }
-  Table table = TableOf("Clocks against the first rank's, from collectives", kColumns, lines);
-  for (const Line& line : lines) AddNote(line, &table);
-  table.notes.push_back(
-      "offset: what a rank's clock shows more than the first's when they first met; residual: the "
-      "interquartile range, below three times which no skew is a finding");
-  return table;
 }
 
 }  // namespace ranktap::collector

@@ -1,4 +1,4 @@
-#include "collector/report/steps/device_sweep.h"
+#include "collector/facts/causes/device_sweep.h"
 
 #include "collector/facts/collectives.h"
 #include "collector/facts/framework/pass_nesting.h"

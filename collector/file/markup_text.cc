@@ -1,4 +1,4 @@
-#include "collector/export/markup_text.h"
+#include "collector/file/markup_text.h"
 
 #include "collector/file/printable.h"
 

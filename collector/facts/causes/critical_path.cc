@@ -1,24 +1,16 @@
-#include "collector/report/ranks/critical_path.h"
-#include "collector/report/reports.h"
-
-#include <fmt/core.h>
+#include "collector/facts/causes/critical_path.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <optional>
-#include <tuple>
 
+#include "collector/facts/clock_alignment.h"
 #include "collector/facts/collectives.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/facts/sync_calls.h"
-#include "collector/report/cells.h"
-#include "collector/report/columns.h"
-#include "collector/report/human_units.h"
-#include "collector/report/ranks/clock_alignment.h"
-#include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
 namespace {
@@ -227,67 +219,6 @@ std::vector<PathSegment> WalkBack(const Run& run) {
   return last_rank ? Walk(run, collectives).From(*last_rank) : std::vector<PathSegment>();
 }
 
-// All segments of one kind on one rank.
-struct Piece {
-  const Trace* trace = nullptr;
-  PathSegment of;  // the first of them
-  int64_t ns = 0, count = 0;
-  int64_t path_ns = 0;  // of the whole path
-};
-
-std::string WorkName(const Piece& piece) {
-  if (piece.of.kernel != kNone) {
-    return ReadableKernelName(piece.trace->dictionary.String(piece.of.kernel));
-  }
-  return piece.of.graph == kNone ? "" : fmt::format("CUDA graph {}", piece.of.graph);
-}
-
-const ColumnsOf<Piece> kColumns = {
-    {"rank", Unit::kCount, [](const Piece& piece) { return RankCell(*piece.trace); }},
-    {"cause", Unit::kText, [](const Piece& piece) { return std::string(NameOf(piece.of.cause)); }},
-    {"kernel", Unit::kText, [](const Piece& piece) { return WorkName(piece); }},
-    {"path_ns", Unit::kNs, [](const Piece& piece) { return piece.ns; }},
-    {"path_percent", Unit::kPercent,
-     [](const Piece& piece) { return Percent(piece.ns, piece.path_ns); }},
-    {"pieces", Unit::kCount, [](const Piece& piece) { return piece.count; }},
-};
-
-// The longest first.
-std::vector<Piece> SumPieces(const Run& run, const std::vector<PathSegment>& path) {
-  using Key = std::tuple<uint32_t, Cause, uint32_t, uint32_t>;
-  std::map<Key, Piece> by_key;
-  int64_t total = 0;
-  for (const PathSegment& segment : path) {
-    const Key key = {segment.trace, segment.cause, segment.kernel, segment.graph};
-    Piece& piece =
-        by_key.try_emplace(key, Piece{&run.traces[segment.trace], segment}).first->second;
-    piece.ns += segment.ns;
-    ++piece.count;
-    total += segment.ns;
-  }
-  std::vector<Piece> pieces;
-  for (auto& [key, piece] : by_key) {
-    piece.path_ns = total;
-    pieces.push_back(piece);
-  }
-  std::stable_sort(pieces.begin(), pieces.end(),
-                   [](const Piece& a, const Piece& b) { return a.ns > b.ns; });
-  return pieces;
-}
-
-std::string DescribePath(const Run& run, const std::vector<PathSegment>& path) {
-  std::vector<int64_t> by_rank(run.traces.size());
-  int64_t total = 0;
-  for (const PathSegment& segment : path) {
-    by_rank[segment.trace] += segment.ns;
-    total += segment.ns;
-  }
-  const auto most = std::max_element(by_rank.begin(), by_rank.end());
-  return fmt::format("the path is {} long; {} of it is on {}", FormatNs(total),
-                     FormatShare(*most, total),
-                     RankName(run.traces[static_cast<size_t>(most - by_rank.begin())]));
-}
-
 }  // namespace
 
 const std::vector<PathSegment>& FindCriticalPath(const Run& run) {
@@ -295,14 +226,6 @@ const std::vector<PathSegment>& FindCriticalPath(const Run& run) {
     std::vector<PathSegment> path;
   };
   return run.memo.Get<CriticalPath>([&run] { return CriticalPath{WalkBack(run)}; }).path;
-}
-
-Table TabulateCriticalPath(const Run& run, const ReportOptions&) {
-  const std::vector<PathSegment>& path = FindCriticalPath(run);
-  Table table =
-      TableOf("What the end of the run waited for, all ranks", kColumns, SumPieces(run, path));
-  table.notes.push_back(path.empty() ? "nothing ran on a device" : DescribePath(run, path));
-  return table;
 }
 
 }  // namespace ranktap::collector

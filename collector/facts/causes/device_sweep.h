@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "collector/facts/causes/cause.h"
+#include "collector/facts/causes/explained_time.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/numbers/interval_set.h"
-#include "collector/report/steps/explained_time.h"
-#include "collector/report/steps/waterfall.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {

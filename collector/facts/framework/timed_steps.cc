@@ -1,4 +1,4 @@
-#include "collector/facts/timed_steps.h"
+#include "collector/facts/framework/timed_steps.h"
 
 #include <fmt/core.h>
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "collector/facts/causes/cause.h"
 #include "collector/facts/numbers/interval_set.h"
-#include "collector/report/steps/waterfall.h"
 
 namespace ranktap::collector {
 

@@ -1,17 +1,10 @@
-// Where each moment of a step went: causes that exclude each other and add up to the step.
+// Where a moment of a step went: one of these.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
-#include <vector>
-
-#include "collector/facts/collectives.h"
-#include "collector/facts/steps.h"
-#include "collector/report/options.h"
-#include "collector/report/table.h"
-#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 
@@ -40,22 +33,5 @@ inline constexpr size_t kCauses = 16;
 std::string_view NameOf(Cause cause);
 
 using CauseTimes = std::array<int64_t, kCauses>;
-
-struct RankWaterfall {
-  // As its devices ran them (StepsOnDevice); one step over all device work where none were found.
-  StepList steps;
-  double host_ahead = 0;          // DeviceSteps::host_ahead
-  bool on_host = false;           // no device did anything
-  std::vector<CauseTimes> times;  // by step; each sums to the step's length exactly
-  CauseTimes mean{};              // over the steps after warm-up
-  int64_t mean_step = 0;
-  size_t counted = 0;
-};
-
-// One for each trace of the run. Worked out once and kept in the run's memo.
-const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run);
-
-// A sentence where a host runs ahead of its device by more than a step; else empty.
-std::string DescribeHostAhead(const Run& run);
 
 }  // namespace ranktap::collector

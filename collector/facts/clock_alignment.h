@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "collector/facts/collectives.h"
-#include "collector/report/options.h"
-#include "collector/report/table.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {

@@ -2,12 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "collector/report/options.h"
-#include "collector/report/steps/waterfall.h"
-#include "collector/report/table.h"
+#include "collector/facts/causes/cause.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
