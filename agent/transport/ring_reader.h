@@ -51,9 +51,6 @@ class RingReader {
   // The collector's word about what it has already (Welcome.positions).
   void SkipTo(uint32_t writer, uint64_t next_event);
 
-  // The program wrote over this writer's ring: what is behind the position is lost.
-  bool IsDamaged(uint32_t slot) const { return cursors_[slot].damaged; }
-
   // Slots whose writer has ended and whose events are all acknowledged. The caller says goodbye for
   // the writer, then calls Release.
   const std::vector<uint32_t>& FinishedSlots();

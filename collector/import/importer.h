@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,8 +23,6 @@ struct Importer {
 
 inline constexpr size_t kHeadBytes = 64;
 
-// In the order in which they are asked.
-std::span<const Importer> AllImporters();
 // The first that recognises the file; nullptr: none does, or the file cannot be opened.
 const Importer* ImporterOf(const std::string& path);
 // What the file is, by its first bytes, and what to do with it, where it is of a kind that people

@@ -17,8 +17,7 @@ namespace ranktap::collector {
 // A file into which a script joined several ranks' is a trace for each, where it put the rank in
 // front of every pid ("rank0_4000", "1_4001"); else it is refused.
 bool LooksLikeKineto(std::string_view head);
-Result<std::vector<Trace>> ImportKinetoRanks(const std::string& path);
-Result<Trace> ImportKineto(const std::string& path);  // fails where it is more than one
+Result<std::vector<Trace>> ImportKineto(const std::string& path);
 // TraceInfo::rank_origin of those.
 inline constexpr std::string_view kRankInPids = "pids of a joined file";
 

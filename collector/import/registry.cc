@@ -26,8 +26,7 @@ constexpr Importer kImporters[] = {
      &One<&ImportExecutionTrace>, TraceOrigin::kExecution},
     {"torch memory timeline", ".json .json.gz .raw.gz", &LooksLikeMemoryTimeline,
      &One<&ImportMemoryTimeline>, TraceOrigin::kMemory},
-    {"torch.profiler", ".json .json.gz", &LooksLikeKineto, &ImportKinetoRanks,
-     TraceOrigin::kKineto},
+    {"torch.profiler", ".json .json.gz", &LooksLikeKineto, &ImportKineto, TraceOrigin::kKineto},
 };
 
 // The first bytes behind any white space.
@@ -76,8 +75,6 @@ std::string_view OtherKindOf(std::string_view head) {
 }
 
 }  // namespace
-
-std::span<const Importer> AllImporters() { return kImporters; }
 
 std::string_view WhyNoImporterReads(const std::string& path) {
   Result<ByteSource> source = ByteSource::Open(path);

@@ -322,11 +322,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if ((mode & 2) != 0) text = fuzz::Compressed(text);
   if ((mode & 6) == 6) text.resize(text.size() * cut / 256);  // of the stream
   if ((mode & 8) != 0) text += text;
-  const collector::Result<collector::Trace> trace = collector::ImportKineto(file.Write(text));
-  if (!trace.ok() || !collector::CanCopyKineto(*trace, {}, copied.Write(""))) return 0;
+  const auto traces = collector::ImportKineto(file.Write(text));
+  if (!traces.ok() || traces->size() != 1) return 0;
+  const collector::Trace* const trace = &traces->front();
+  if (!collector::CanCopyKineto(*trace, {}, copied.Write(""))) return 0;
   // A copy of a whole file is the same trace.
   fuzz::Require(!collector::CopyKineto(*trace, {}, copied.path()));
-  const collector::Result<collector::Trace> again = collector::ImportKineto(copied.path());
-  fuzz::Require(again.ok() && again->damage.empty() && again->events == trace->events);
+  const auto again = collector::ImportKineto(copied.path());
+  fuzz::Require(again.ok() && again->front().damage.empty() &&
+                again->front().events == trace->events);
   return 0;
 }

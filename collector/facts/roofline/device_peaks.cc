@@ -126,10 +126,6 @@ std::string_view NameOf(ComputeUnit unit) {
   return kNames[static_cast<size_t>(unit)];
 }
 
-double DevicePeaks::Ridge(ComputeUnit unit) const {
-  return bandwidth_gb > 0 ? flops(unit) / bandwidth() : 0;
-}
-
 double DevicePeaks::FlopsAt(ComputeUnit unit, double mhz) const {
   const int of_peak = IsTensor(unit) && tensor_mhz > 0 ? tensor_mhz : boost_mhz;
   return of_peak > 0 ? flops(unit) * mhz / of_peak : 0;

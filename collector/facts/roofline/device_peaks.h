@@ -43,8 +43,6 @@ struct DevicePeaks {
 
   double flops(ComputeUnit unit) const { return tera[static_cast<size_t>(unit)] * 1e12; }
   double bandwidth() const { return bandwidth_gb * 1e9; }
-  // FLOP a byte from which on memory does not bound; 0: not known.
-  double Ridge(ComputeUnit unit) const;
   // `flops` at another clock of the SMs; 0: not known.
   double FlopsAt(ComputeUnit unit, double mhz) const;
 };

@@ -48,7 +48,6 @@ class ExecutionTables {
 
  private:
   void LayOut();
-  void LayOutHost(const ExecutionNode& node);
   void AddOperator(const ExecutionNode& node);
   void AddCall(const ExecutionNode& node);
   void AddWork(const ExecutionNode& node);

@@ -336,7 +336,7 @@ Result<std::vector<Trace>> ImportRanks(const std::string& path, const std::set<u
 
 }  // namespace
 
-Result<std::vector<Trace>> ImportKinetoRanks(const std::string& path) {
+Result<std::vector<Trace>> ImportKineto(const std::string& path) {
   Result<ByteSource> source = ByteSource::Open(path);
   if (!source) return Failure{source.message()};
   Trace trace;
@@ -370,13 +370,6 @@ Result<std::vector<Trace>> ImportKinetoRanks(const std::string& path) {
   std::vector<Trace> traces;
   traces.push_back(std::move(trace));
   return traces;
-}
-
-Result<Trace> ImportKineto(const std::string& path) {
-  Result<std::vector<Trace>> traces = ImportKinetoRanks(path);
-  if (!traces) return Failure{traces.message()};
-  if (traces->size() > 1) return Failure{fmt::format("{}: traces of several ranks", path)};
-  return std::move(traces->front());
 }
 
 bool LooksLikeKineto(std::string_view head) {

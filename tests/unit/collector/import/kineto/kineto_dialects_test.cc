@@ -139,8 +139,8 @@ TEST(KinetoDialects, AMillionBracketsAreDamageAndNoCrash) {
       Write(directory / "x.json",
             File(R"("rank":1,"pg_config":[{"pg_name":"0","ranks":)" + nested + "}]",
                  Span("cpu_op", "aten::mm", 1, 1, R"("Input Dims":)" + nested)));
-      const Result<Trace> trace = ImportKineto(directory / "x.json");
-      if (trace) TabulateGroups(OpenText(ReadAll(directory / "x.json")), {});
+      const Result<std::vector<Trace>> traces = ImportKineto(directory / "x.json");
+      if (traces) TabulateGroups(OpenText(ReadAll(directory / "x.json")), {});
     }
   }
   const collector::Run run =

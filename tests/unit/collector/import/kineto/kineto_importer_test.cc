@@ -38,9 +38,9 @@ void Write(const std::string& path, const std::string& text) {
 Trace Import(const std::string& text) {
   TemporaryDirectory directory;
   Write(directory / "x.json", text);
-  Result<Trace> trace = ImportKineto(directory / "x.json");
-  EXPECT_TRUE(trace) << trace.message();
-  return std::move(*trace);
+  Result<std::vector<Trace>> traces = ImportKineto(directory / "x.json");
+  EXPECT_TRUE(traces) << traces.message();
+  return std::move(traces->at(0));
 }
 
 TEST(KinetoImporter, AThreadIsNamedBeforeItsEventsOrAfterThem) {
@@ -78,13 +78,13 @@ TEST(KinetoImporter, ZerosAfterAGzipStreamArePadding) {
   gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
   gzclose(file);
   std::ofstream(path, std::ios::binary | std::ios::app) << std::string(512, '\0');
-  const Result<Trace> padded = ImportKineto(path);
+  const Result<std::vector<Trace>> padded = ImportKineto(path);
   ASSERT_TRUE(padded) << padded.message();
-  EXPECT_TRUE(padded->damage.empty());
+  EXPECT_TRUE(padded->at(0).damage.empty());
   std::ofstream(path, std::ios::binary | std::ios::app) << "garbage";
-  const Result<Trace> garbage = ImportKineto(path);
+  const Result<std::vector<Trace>> garbage = ImportKineto(path);
   ASSERT_TRUE(garbage) << garbage.message();
-  EXPECT_FALSE(garbage->damage.empty());
+  EXPECT_FALSE(garbage->at(0).damage.empty());
 }
 
 TEST(OpenRun, SaysWhatIsWrongAndWhereToLook) {
