@@ -61,6 +61,15 @@ std::string WithoutUnit(const TableColumn& column) {
   return name + unit;
 }
 
+// Whether a column of texts has this heading: "kernel" beside kernel_ns.
+bool IsText(const Table& table, const std::vector<std::string>& headings,
+            std::string_view heading) {
+  for (size_t c = 0; c < headings.size(); ++c) {
+    if (headings[c] == heading && table.columns[c].unit == Unit::kText) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<TimeUnit> TimeUnitNamed(std::string_view name) {
@@ -104,6 +113,8 @@ std::vector<std::string> FormatHeadings(const Table& table, TimeUnit time_unit) 
     const bool is_shared = std::ranges::count(plain, plain[c]) > 1;
     if (unit == Unit::kNs && time_unit != TimeUnit::kAuto) {
       headings[c] += fmt::format(" ({})", ScaleOf(time_unit).name);
+    } else if (unit == Unit::kNs && is_shared && IsText(table, plain, plain[c])) {
+      headings[c] += " time";
     } else if (unit == Unit::kPercent && is_shared) {
       headings[c] += " %";
     } else if (unit == Unit::kBytes && is_shared && table.columns[c].name.ends_with("_bytes")) {

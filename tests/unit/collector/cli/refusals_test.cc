@@ -67,9 +67,9 @@ TEST(TerminalTest, NothingThatAFileBroughtReachesItRaw) {
 TEST(RefusalsTest, HelpForAReportListsItsColumnsWithTheirUnitsAndMeanings) {
   const Ended ended = Call(&ReportCommand, {"--help", "kernels"});
   EXPECT_EQ(ended.status, kSuccess);
-  EXPECT_THAT(ended.said, testing::ContainsRegex("total_ns +ns +added up"));
+  EXPECT_THAT(ended.said, testing::ContainsRegex("total_ns +ns +The durations, added up"));
   EXPECT_THAT(ended.said,
-              testing::ContainsRegex("ranks +count +.where there is room. that ran it"));
+              testing::ContainsRegex("ranks +count +.where there is room. The number of ranks"));
   EXPECT_THAT(ended.said, HasSubstr("Option: --hta-compat"));
 }
 

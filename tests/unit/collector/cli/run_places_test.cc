@@ -80,7 +80,7 @@ TEST_F(RunPlaces, TheSummaryInJsonIsAllItsTablesAndInCsvNone) {
   EXPECT_THAT(names, testing::ElementsAre("verdict", "ranks", "waterfall", "kernels"));
   const Ended csv = Call(&ReportCommand, {"trace.json", "--format", "csv"});
   EXPECT_EQ(csv.status, kWrongUsage);
-  EXPECT_THAT(csv.complained, HasSubstr("name one analysis"));
+  EXPECT_THAT(csv.complained, HasSubstr("name one report"));
 }
 
 TEST_F(RunPlaces, ADirectoryOfRunsIsToldWithTheRunsInIt) {
