@@ -3,14 +3,24 @@
 //   SegmentHeader | WriterSlot[writer_slots] | group of blocks[chunk_groups] | arena
 //
 // A *writer* is one thread's ring: a chain of chunks, each filled front to back and handed back
-// when everything in it is acknowledged. A chunk is 1, 4, 16 or 64 blocks of one group, and begins
-// at a multiple of its size: a thread's first is small, and who fills them faster than they are
-// acknowledged gets larger ones. Memory that nobody has used yet is a hole, and reads as zeros. A
-// writer's events are numbered from 0; a chunk knows the
-// number of its first. The agent writes, the collector reads only after the process has died, and
-// then trusts nothing: it copies a chunk, checks every size in the copy, and starts at the position
-// it has stored (collector/ingest/). All counters are written by their own thread with plain stores
-// (relaxed), except the two that publish: `Chunk::committed` and `WriterSlot::id` (release).
+// when everything in it is acknowledged. Its events are numbered from 0; a chunk knows the number
+// of its first. Writer 7, which has made 1,250 events, two of which found no chunk:
+//
+//    chunk at block 3       chunk at block 64               chunk at block 8
+//   | first_event 0    |   | first_event 400          |    | first_event 1,100    |
+//   | 0 ......... 399  |   | 400 ..... 900 .... 1,099 |    | 1,100 .. 1,247 | free|
+//     handed back            ^acked    ^sent                        committed^
+//
+//   WriterSlot: produced 1,250, lost[ring full] 2. What a collector has acknowledged (here 400) and
+//   what has been sent (here 900) only the agent's sender knows; neither is in the segment.
+//
+// A chunk is 1, 4, 16 or 64 blocks of one group, and begins at a multiple of its size: a thread's
+// first is small, and who fills them faster than they are acknowledged gets larger ones. Memory
+// that nobody has used yet is a hole, and reads as zeros. The agent writes, the collector reads
+// only after the process has died, and then trusts nothing: it copies a chunk, checks every size in
+// the copy, and starts at the position it has stored (collector/ingest/recovery). All counters are
+// written by their own thread with plain stores (relaxed), except the two that publish:
+// `Chunk::committed` and `WriterSlot::id` (release).
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,11 @@
 // The process's half of the shared memory in proto/ring.h: creates it, lends chunks to writers and
-// takes them back.
+// takes them back. With two groups of 64 blocks, after a thread has asked for chunks of 1, 4 and 16
+// blocks and another one for 1:
+//
+//   group 0  block 0   1   2   3   4..7     8..15   16..31    32..63
+//            A's 1     B   -   -   A's 4    free    A's 16    free
+//   group 1  not allocated yet: Grow makes it ready when too little is free
+//
 // Runs on: LendChunk, AcquireSlot and GrowArena on user threads, the rest on the starting thread
 // and the sender.  May not: on user threads allocate, lock, log or make a system call; but for more
 // of the segment where none is free, each part of it once.

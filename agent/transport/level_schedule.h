@@ -1,5 +1,10 @@
 // Which level is due when: what the collector has ordered for instants to come. A window is two
-// entries, so that it ends on its own if the collector does not live to see it.
+// entries, so that it ends on its own if the collector does not live to see it. At second 0:
+//
+//   Take(kernels from 10 to 20)   10 kernels, 20 dormant
+//   Take(full from 15 to 30)      10 kernels, 15 full, 30 dormant (the 20 is gone)
+//   TakeDue at 16                 full, once; 30 dormant is left
+//
 // Runs on: the sender thread.  May not: wait.
 #pragma once
 
