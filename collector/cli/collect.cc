@@ -36,7 +36,7 @@ struct CollectOptions {
 std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
                                 CollectOptions* options) {
   Arguments app(
-      "Collects from every program that RANKTAP_SOCKET leads here, until SIGTERM or SIGINT. Each\n"
+      "Collects from every program whose RANKTAP_SOCKET names it, until SIGTERM or SIGINT. Each\n"
       "job becomes a run of its own: DIR/UID/JOB-TIME.",
       "ranktap collect");
   app.Add("--socket", &options->socket, "where to listen").ShowsDefault();
@@ -47,14 +47,15 @@ std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
   app.AddFlag("--all-users", &options->all_users,
               "serve every user of the machine, not only this one; for root");
   app.Add("--spool", &options->spool,
-          "directory with what processes left that ended without a collector; by default "
+          "directory in which processes that ended without a collector left events; by default "
           "this user's (RANKTAP_SPOOL), with --all-users everybody's");
   app.Add("--log", &options->log, "file for the collector's own messages");
   app.AddFlag("--print-env", &options->print_env,
               "print the variables that make a program join, and end");
   if (const auto status = app.Parse(arguments)) return status;
   if (options->all_users && ::geteuid() != 0) {
-    Complain("--all-users: only root can give each user the own traces; run as root, or without");
+    Complain(
+        "--all-users: only root can give each user their own traces; run as root, or leave it out");
     return kWrongUsage;
   }
   if (options->level.empty()) return std::nullopt;

@@ -119,7 +119,7 @@ std::string Describe(const v1::ControlReply& order, const Confirmations& found, 
 void AddTargetOptions(Arguments* app, ControlTarget* target) {
   app->Add("job", &target->job, "a job as its launcher calls it, or a run's directory or its name");
   app->Add("--socket", &target->socket,
-           "the collector's socket; without it those of this user are looked for");
+           "the collector's socket; without it ranktap looks for those of this user");
 }
 
 std::string JobNameOf(const v1::ProcessStatus& process) {

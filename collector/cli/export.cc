@@ -221,7 +221,7 @@ std::string OfFormats(uint32_t option, const std::string& help) {
 void AddOptions(Arguments* app, Wanted* wanted) {
   app->Add("RUN", &wanted->path, "a run directory, a .trace file, or torch.profiler's JSON")
       .Required();
-  app->Add("--format", &wanted->format, "which format; several as chrome,perfetto")
+  app->Add("--format", &wanted->format, "the format; name several as chrome,perfetto")
       .Suggests(ExportFormats())
       .ShowsDefault();
   app->Add("-o,--output", &wanted->output,
@@ -230,9 +230,9 @@ void AddOptions(Arguments* app, Wanted* wanted) {
   app->Add("--rank,--ranks", &wanted->selection.ranks, "only these ranks: 0,2-5");
   app->Add("--steps", &wanted->selection.steps, "only these steps: 10-19");
   app->Add("--window", &wanted->window,
-           "FROM:TO after the run's first event (1.5s:2s); what overlaps it is kept");
+           "keep what overlaps FROM:TO after the run's first event (1.5s:2s)");
   app->AddFlag("--cycles", &wanted->cycles,
-               "a file for each cycle of run --schedule: for each stretch of steps that were "
+               "write a file for each cycle of run --schedule: each stretch of steps that were "
                "recorded operator by operator");
   app->Add("--arrows", &wanted->arrows,
            OfFormats(kArrows,
@@ -255,34 +255,36 @@ void AddOptions(Arguments* app, Wanted* wanted) {
                      "trace processors of 2026"))
       .OneOf({"trackevent", "renderstage"});
   app->Add("--run-name", &wanted->run_name,
-           OfFormats(kDataSet, "what the run is called in the data set; else as its directory"));
+           OfFormats(kDataSet, "the run's name in the data set; else that of its directory"));
   app->AddFlag("--replace", &wanted->replace,
-               OfFormats(kDataSet, "write a run that the data set has already anew"));
+               OfFormats(kDataSet, "write the run again where the data set has it already"));
   app->AddFlag("--chakra-raw-collectives", &wanted->raw_collectives,
                OfFormats(kChakraNodes,
                          "collectives that ASTRA-sim does not simulate keep their types (reduce, "
                          "gather, scatter, barrier); else their time is replayed"));
   app->AddFlag("--chakra-metadata", &wanted->metadata_node,
-               OfFormats(kChakraNodes, "process groups as a node, too, for old feeders"));
+               OfFormats(kChakraNodes, "write process groups as a node too, for old feeders"));
   app->Add("--symbols", &wanted->symbols,
            "folders with modules or debug information, for names on stacks");
   app->AddFooter(FormatsHelp());
 }
 
 void AddRooflineOptions(Arguments* app, RooflineOptions* options) {
-  app->Add("--by", &options->by, OfFormats(kRooflines, "what is a point; else each operator"))
+  app->Add("--by", &options->by,
+           OfFormats(kRooflines, "what each point stands for; else an operator"))
       .OneOf({kRooflineByNames.begin(), kRooflineByNames.end()});
   app->Add("--depth", &options->depth,
-           OfFormats(kRooflines, "of --by module: parts of a name below the root"))
+           OfFormats(kRooflines, "with --by module: how many parts of a name below the root"))
       .From(0, 1'000);
-  app->Add(
-      "--device", &options->device,
-      OfFormats(kRooflines, "whose ceilings, as \"A100 80GB\", \"1080 Ti\"; else the traces'"));
+  app->Add("--device", &options->device,
+           OfFormats(kRooflines,
+                     "draw the ceilings of this device, as \"A100 80GB\", \"1080 Ti\"; else of the "
+                     "traces' own"));
   app->Add("--peak-flops", &options->peak_flops,
-           OfFormats(kRooflines, "most FLOP/s of the device, as 989e12"))
+           OfFormats(kRooflines, "FLOP/s that the device can reach, as 989e12"))
       .Positive();
   app->Add("--peak-bandwidth", &options->peak_bandwidth,
-           OfFormats(kRooflines, "most B/s of its memory, as 3.35e12"))
+           OfFormats(kRooflines, "B/s that its memory can give, as 3.35e12"))
       .Positive();
 }
 

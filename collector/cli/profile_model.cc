@@ -62,19 +62,23 @@ std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* want
           "what makes the model: torchvision.models:alexnet, or net.py:Net; it may return "
           "(model, inputs)")
       .Required();
-  app.Add("--input-shape", &wanted->shapes, "of one input, as 1,3,224,224; once for each input")
+  app.Add("--input-shape", &wanted->shapes,
+          "shape of one input, as 1,3,224,224; give it once for each input")
       .Repeatable();
-  app.Add("--dtype", &wanted->dtype, "of the inputs, which are ones, as torch names it")
+  app.Add("--dtype", &wanted->dtype,
+          "torch's name for the type of the inputs, which are filled with ones")
       .ShowsDefault();
-  app.Add("--kwargs", &wanted->keywords, "what the factory is called with, as JSON").ShowsDefault();
+  app.Add("--kwargs", &wanted->keywords, "keyword arguments of the factory, as JSON")
+      .ShowsDefault();
   app.Add("--device", &wanted->device, "cpu, cuda, cuda:1 (default cuda where there is one)");
   app.Add("--warm-up", &wanted->warm_up, "forwards before the one whose operators are recorded")
       .From(0, 1'000'000)
       .ShowsDefault();
-  app.Add("--forwards", &wanted->forwards, "forwards after it, which give the latencies")
+  app.Add("--forwards", &wanted->forwards,
+          "forwards after the recorded one, which give the latencies")
       .From(0, 1'000'000)
       .ShowsDefault();
-  app.Add("--format", &wanted->format, "of the model's modules")
+  app.Add("--format", &wanted->format, "format of the report modules")
       .OneOf({"deepspeed", "deepspeed-old", "deepspeed-memory", "text", "json", "csv", "html"})
       .ShowsDefault();
   app.Add("--ignore-modules", &wanted->ignored_modules,
@@ -82,7 +86,7 @@ std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* want
           "them")
       .CommaSeparated();
   app.Add("--python", &wanted->python, "the interpreter that has torch").ShowsDefault();
-  app.Add("-o,--output", &wanted->output, "directory of the run, which is kept then");
+  app.Add("-o,--output", &wanted->output, "directory in which to keep the run");
   return app.Parse(arguments);
 }
 

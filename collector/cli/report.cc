@@ -272,18 +272,21 @@ void AddReportOptions(Arguments* app, Request* request) {
                          "table(top_level_events_only=True)"));
   app->AddFlag("--group-by-grid", &options->by_grid,
                OfReports(kByGrid, "by the launch's grid and block too"));
-  app->Add("--kernel-names", &request->kernel_names,
-           OfReports(kKernelNames, "and so what shares a row: demangled (default), base, mangled"))
+  app->Add(
+         "--kernel-names", &request->kernel_names,
+         OfReports(
+             kKernelNames,
+             "how kernels are named, and so which share a row: demangled (default), base, mangled"))
       .OneOf({"demangled", "base", "mangled"});
   app->Add("--operator", &options->operator_name,
            OfReports(kOperator,
-                     "of the shallowest operators, or the ranges and kernels, whose name "
+                     "only the shallowest operators, or the ranges and kernels, whose name "
                      "contains this"));
   app->Add("--min-length", &options->shortest_pattern,
-           OfReports(kMinLength, "kernels in a sequence at least"))
+           OfReports(kMinLength, "fewest kernels in a sequence"))
       .ShowsDefault();
   app->Add("--sample-rate", &options->sample_rate,
-           OfReports(kSampleRate, "after every so many operators, not at 400 moments"))
+           OfReports(kSampleRate, "take a row after every so many operators, not at 400 moments"))
       .Positive();
 }
 
@@ -321,7 +324,8 @@ bool OptionsAreHeeded(const Request& request) {
 bool SetFormat(std::string name, const DeepSpeedOptions& deepspeed, Request* request) {
   if (SetDeepSpeedStyle(name, deepspeed, request)) {
     if (request->reports.empty() || request->reports.front()->name != "modules") {
-      Complain(fmt::format("--format {} is one of modules: ranktap report RUN modules", name));
+      Complain(
+          fmt::format("--format {} is for the report modules: ranktap report RUN modules", name));
       return false;
     }
     name = "text";

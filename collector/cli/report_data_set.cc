@@ -27,9 +27,11 @@ void AddDataSetOptions(Arguments* app, ReportDataSet* set) {
   app->Add("-o,--output", &set->folder,
            "a file, instead of standard output; --format parquet: the data set, a folder with a "
            "table for each report, or for those named");
-  app->Add("--run-name", &set->run_name, "what the run is called in it; else as its directory")
+  app->Add("--run-name", &set->run_name,
+           "the run's name in the data set; else that of its directory")
       .Group(kGroup);
-  app->AddFlag("--replace", &set->replace, "write a run that it has already anew").Group(kGroup);
+  app->AddFlag("--replace", &set->replace, "write the run again where the data set has it already")
+      .Group(kGroup);
 }
 
 std::optional<std::string> WrongUse(const ReportDataSet& set,
@@ -44,7 +46,8 @@ std::optional<std::string> WrongUse(const ReportDataSet& set,
     return fmt::format("--run-name {}: letters, digits, '.', '_' and '-' only", set.run_name);
   }
   const auto compares = [](const Report* report) { return report->compare != nullptr; };
-  if (std::ranges::any_of(reports, compares)) return "diff is of two runs and in no data set";
+  if (std::ranges::any_of(reports, compares))
+    return "diff compares two runs, so a data set cannot hold it";
   return std::nullopt;
 }
 

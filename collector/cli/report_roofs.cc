@@ -9,14 +9,14 @@ namespace ranktap::collector {
 void AddRoofOptions(Arguments* app, ReportOptions* options) {
   constexpr const char* kGroup = "roofline";
   app->Add("--depth", &options->depth,
-           "of --by module: parts of the name below the root; else all of them")
+           "with --by module: how many parts of the name below the root share a row; else all")
       .From(0, 1'000)
       .Group(kGroup);
   app->Add("--device", &options->device,
-           "whose roofs, as \"A100 80GB\", \"1080 Ti\"; else the traces' own")
+           "draw the roofs of this device, as \"A100 80GB\", \"1080 Ti\"; else of the traces' own")
       .Group(kGroup);
   app->Add("--peak-bandwidth", &options->peak_bandwidth,
-           "most B/s of the device's memory, as 3.35e12; else its data sheet's")
+           "B/s that the device's memory can give, as 3.35e12; else its data sheet's")
       .Positive()
       .Group(kGroup);
 }

@@ -68,12 +68,12 @@ void AddOptions(Arguments* app, RunOptions* options) {
   app->Add("--stacks", &options->stacks,
            "native stacks: off, launch, sync, all; auto (all at level full)")
       .Suggests({"auto", "off", "launch", "sync", "all"});
-  app->Add("--stacks-sample", &options->stacks_sample, "one stack for so many calls")
+  app->Add("--stacks-sample", &options->stacks_sample, "take one stack for this many calls")
       .From(1, 1'000'000);
-  app->Add("--delay", &options->delay, "capture nothing for so long: 10, 1.5s, 200ms, 2m");
-  app->Add("--duration", &options->duration, "capture for so long, then nothing");
+  app->Add("--delay", &options->delay, "capture nothing for this long: 10, 1.5s, 200ms, 2m");
+  app->Add("--duration", &options->duration, "capture for this long, then nothing");
   app->Add("--budget", &options->budget,
-           "most of the time that hooks may take, as 2% or 0.5%; past it, for 3 s, a rank "
+           "share of the time that hooks may take, as 2% or 0.5%; a rank that is past it for 3 s "
            "gives up one level, never below ranges");
   app->AddFlag("--dormant", &options->dormant,
                "capture nothing until `ranktap start`, which then means --level");
@@ -89,9 +89,10 @@ void AddOptions(Arguments* app, RunOptions* options) {
                "level full: what operators return, which tensors they hand on; --tensors=full: "
                "every value of an operator, for export --format et")
       .OneOf({"1", "full"});
-  app->AddFlag("--no-cuda", &options->no_cuda,
-               "nothing of CUDA, as torch.profiler's activities=[CPU]; without operators: --level "
-               "kernels");
+  app->AddFlag(
+      "--no-cuda", &options->no_cuda,
+      "record nothing of CUDA, as torch.profiler's activities=[CPU]; --level kernels leaves "
+      "out operators too");
   app->Add("--metadata", &options->metadata,
            "KEY=VALUE for run.json, as torch.profiler's add_metadata; may be repeated")
       .Repeatable();
@@ -101,11 +102,11 @@ void AddOptions(Arguments* app, RunOptions* options) {
   app->AddFlag("--print-env", &options->print_env,
                "print the variables the command would get, and end");
   app->AddFlag("--no-preload", &options->no_preload,
-               "only the injection variables of CUDA and NVTX, no LD_PRELOAD");
+               "set only the injection variables of CUDA and NVTX, not LD_PRELOAD");
   app->AddFooter(EnvironmentHelp());
 }
 
-// Where the command begins: after "--", else at the first word that is no option of ours.
+// Where the command begins: after "--", else at the first word that is not an option of ours.
 size_t CommandStart(const Arguments& app, const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--") return i + 1;
@@ -148,8 +149,7 @@ std::optional<int> CheckOptions(RunOptions* options) {
     return Complained(fmt::format("--metadata {}: write it as KEY=VALUE", entry), kWrongUsage);
   }
   if ((options->flop_check || !options->tensors.empty()) && *level != v1::LEVEL_FULL) {
-    return Complained("--flop-check and --tensors are of level full: add --level full",
-                      kWrongUsage);
+    return Complained("--flop-check and --tensors need level full: add --level full", kWrongUsage);
   }
   for (const auto& [name, text, ns] :
        {std::tuple("--duration", &options->duration, &options->duration_ns),
@@ -173,8 +173,9 @@ std::optional<int> CheckOptions(RunOptions* options) {
     options->budget_ppm = *budget;
   }
   if (options->dormant && options->delay_ns + options->duration_ns > 0) {
-    return Complained("--dormant waits for ranktap start; give --delay and --duration to that",
-                      kWrongUsage);
+    return Complained(
+        "--dormant waits for `ranktap start`; give --delay and --duration to that command",
+        kWrongUsage);
   }
   if (options->command.empty() && !options->print_env) {
     return Complained("which command? ranktap run [options] -- COMMAND ...", kWrongUsage);

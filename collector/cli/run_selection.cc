@@ -71,7 +71,7 @@ bool SelectWindow(const std::string& text, int64_t first_event, Run* run) {
     windows.emplace_back(window->from - shift, window->to - shift);
   }
   if (KeepWindows(windows, run)) return true;
-  Complain(fmt::format("--window {}: nothing of the run began in it", text));
+  Complain(fmt::format("--window {}: nothing in the run began then", text));
   return false;
 }
 
@@ -90,8 +90,8 @@ bool SelectOfRun(const RunSelection& selection, Run* run, std::vector<std::strin
   if (std::any_of(run->traces.begin(), run->traces.end(),
                   [](const Trace& trace) { return trace.origin == TraceOrigin::kExecution; })) {
     notes->push_back(
-        "times are made up, and rates with them: an execution trace has none, and its operators "
-        "stand in their order");
+        "an execution trace records no times: ranktap made them up, in the operators' order; rates "
+        "follow from them");
   }
   const int64_t first_event = selection.window.empty() ? 0 : FirstRealtime(*run);
   return SelectJob(selection.job, run, notes) &&
@@ -122,8 +122,8 @@ std::optional<TimeWindow> ParseWindow(const std::string& text, int64_t first_eve
 
 std::string NoWindow(const std::string& text) {
   return fmt::format(
-      "--window {}: not FROM:TO, two durations after the run's first event such as 1.5s:2s, "
-      "200ms: or :1s",
+      "--window '{}' is not FROM:TO; write two durations after the run's first event, such as "
+      "1.5s:2s, 200ms: or :1s",
       text);
 }
 

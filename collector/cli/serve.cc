@@ -34,10 +34,10 @@ int ServeCommand(const std::vector<std::string>& arguments) {
   Arguments app("Shows runs in your browser, on 127.0.0.1 alone, until it is interrupted.",
                 "ranktap serve");
   app.Add("RUN|DIR", &root, "a run, or a folder of runs").Required();
-  app.Add("--port", &port, "of 127.0.0.1; 0: any that is free").From(0, 65535).ShowsDefault();
+  app.Add("--port", &port, "port on 127.0.0.1; 0: any that is free").From(0, 65535).ShowsDefault();
   if (const auto status = app.Parse(arguments)) return *status;
   if (::access(root.c_str(), R_OK) != 0) {
-    return Complained(fmt::format("{}: not there, or not to be read", root), kFailure);
+    return Complained(fmt::format("{}: it does not exist, or you may not read it", root), kFailure);
   }
   const std::string secret = MakeSecret();
   if (secret.empty()) return Complained("no random bytes from the kernel", kFailure);

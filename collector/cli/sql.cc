@@ -100,10 +100,11 @@ std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* want
           "runs, or a folder that ranktap export --format parquet wrote; then the query. Without "
           "one: DuckDB's shell")
       .Required();
-  app.Add("--format", &wanted->format, "of the answer")
+  app.Add("--format", &wanted->format, "format of the answer")
       .OneOf({"text", "csv", "json"})
       .ShowsDefault();
-  app.Add("--python", &wanted->python, "whose module duckdb to take where there is no such program")
+  app.Add("--python", &wanted->python,
+          "interpreter whose module duckdb answers where the program duckdb is missing")
       .ShowsDefault();
   if (const auto status = app.Parse(arguments)) return status;
   std::error_code error;

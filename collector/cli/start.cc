@@ -84,9 +84,9 @@ int StartCommand(const std::vector<std::string>& arguments) {
       "ranktap start");
   AddTargetOptions(&app, &options.target);
   app.Add("--level", &options.level,
-          "ranges, kernels or full; without it what the collector was started for");
-  app.Add("--duration", &options.duration, "end after so long: 10, 1.5s, 200ms, 2m");
-  const Arguments::Option delay = app.Add("--delay", &options.delay, "begin so long from now");
+          "ranges, kernels or full; else the level that the collector was started with");
+  app.Add("--duration", &options.duration, "end after this time: 10, 1.5s, 200ms, 2m");
+  const Arguments::Option delay = app.Add("--delay", &options.delay, "begin this long from now");
   app.Add("--at", &options.at,
           "begin at this time, in seconds as `date +%s` prints them: the same on all nodes")
       .Excludes(delay);

@@ -93,8 +93,8 @@ int ViewCommand(const std::vector<std::string>& arguments) {
   std::string output;
   RunSelection selection;
   Arguments app("Makes the page of a run and opens it in your browser.", "ranktap view");
-  app.Add("RUN...", &paths, "as ranktap report takes it").Required();
-  app.Add("-o,--output", &output, "the file; else one in $XDG_RUNTIME_DIR or /tmp");
+  app.Add("RUN...", &paths, "runs or files, as `ranktap report` takes them").Required();
+  app.Add("-o,--output", &output, "the page's file; else one in $XDG_RUNTIME_DIR or /tmp");
   AddSelectionOptions(&app, &selection);
   app.Add("--symbols", &symbols, "a folder with modules or debug information; may be repeated")
       .Repeatable();

@@ -1,5 +1,6 @@
 // What a person sees of work that takes longer than a second: a line on stderr, "loading 40 %, 3 s
-// left", rewritten and at the end removed. None where stderr is no terminal or --quiet was given.
+// left", rewritten and at the end removed. None where stderr is not a terminal or --quiet was
+// given.
 #pragma once
 
 #include <condition_variable>

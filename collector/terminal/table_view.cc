@@ -59,7 +59,7 @@ void AddViewOptions(Arguments* app, TableView* view) {
 
 bool IsPossible(const TableView& view) {
   if (view.width && *view.width != 0 && *view.width < kNarrowest) {
-    Complain("--width is 40 or more, or 0: as wide as it gets");
+    Complain("--width takes 40 or more, or 0 for as wide as the table gets");
     return false;
   }
   // Its columns are named "total_ns": a reader of JSON counts on that.

@@ -1,6 +1,6 @@
 """The order of events in a file, and of files on the command line, changes no answer.
 
-Real traces of torch.profiler with their events dealt anew (seed stated) are asked every analysis there is.
+Real traces of torch.profiler with their events dealt anew (seed stated) are asked for every report there is.
 """
 import gzip
 import json
@@ -15,7 +15,7 @@ SEED = 5
 HTA_COMPAT = ['temporal', 'overlap', 'types', 'kernels', 'launches', 'queue', 'bandwidth', 'patterns']
 
 
-def analyses(test):
+def reports(test):
     """The names that `ranktap report --help` lists, without those that compare two runs."""
     done = test._run([RANKTAP, 'report', '--help'], {})
     listed = done.stdout.split('Reports (', 1)[1].splitlines()[1:]
@@ -44,7 +44,7 @@ class ShuffleTest(TracedTest):
 
     def check(self, *names):
         originals, shuffled = zip(*[self.shuffled(name) for name in names])
-        for analysis in analyses(self):
+        for analysis in reports(self):
             for options in [[], ['--hta-compat']][:1 + (analysis in HTA_COMPAT)]:
                 ours = self.answer(reversed(shuffled), analysis, *options)
                 theirs = self.answer(originals, analysis, *options)

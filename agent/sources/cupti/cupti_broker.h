@@ -2,6 +2,14 @@
 // profiler subscribes at its first session and never lets go; we would be shut out from then on. So
 // whoever subscribes first, our callback is the one that CUPTI knows, and the program's client gets
 // the same handle and from us the callbacks that it has enabled.
+//
+//   who calls what                   CUPTI has enabled   we hear   the client hears
+//   we subscribe, enable launches    launches            launches  -
+//   PyTorch subscribes               launches            launches  -            it gets our handle
+//   PyTorch enables launches, copies launches, copies    launches  launches, copies
+//   we unsubscribe                   launches, copies    -         launches, copies
+//   PyTorch unsubscribes             nothing: the last of the two gives the subscription back
+//
 // Runs on: the arming and drain threads (what TakePlace puts into the table), the program's threads
 // (the rest).  May not: hold its lock while it waits for a callback to end. It is held across
 // CUPTI's own Subscribe and Unsubscribe, where nobody can wait for it in a callback of ours.

@@ -110,10 +110,11 @@ Result<v1::ControlReply> AskCollector(const std::string& path, const v1::Control
           reply.ParseFromArray(answer.payload.data(), static_cast<int>(answer.payload.size()))) {
         return reply;
       }
-      return Failure{fmt::format("{}: what answers there is no collector of this release", path)};
+      return Failure{
+          fmt::format("{}: what answers there is not a collector of this release", path)};
     }
     if (answer.status != proto::FrameStatus::kNeedMore) {
-      return Failure{fmt::format("{}: what answers there is no collector", path)};
+      return Failure{fmt::format("{}: what answers there is not a collector", path)};
     }
     std::array<std::byte, 16384> buffer;
     const ssize_t size = ::recv(socket->get(), buffer.data(), buffer.size(), 0);

@@ -301,7 +301,7 @@ TEST(ControlTest, WrongUsageIsStatusTwoAndSaysWhatToWrite) {
       {{"start", "--no-such"}, "--no-such"},
       {{"stop", "--level", "full"}, "--level"},
       {{"status", "--format", "html"}, "no format 'html'"},
-      {{"run", "--dormant", "--delay", "1", "--", "true"}, "--dormant waits for ranktap start"}};
+      {{"run", "--dormant", "--delay", "1", "--", "true"}, "--dormant waits for `ranktap start`"}};
   for (const auto& [arguments, message] : cases) {
     const auto wrong = Ranktap(arguments);
     EXPECT_TRUE(wrong->exited_with(2)) << message;

@@ -149,7 +149,7 @@ TEST(SpoiltBuildTest, ALibraryForAnotherProcessorIsSaid) {
   agent.seekp(18);    // e_machine
   agent.put('\xb7');  // EM_AARCH64
   agent.close();
-  build.ExpectOneLine("no library for this processor");
+  build.ExpectOneLine("not a library for this processor");
 }
 
 TEST(SpoiltBuildTest, AnAgentThatNeedsANewerGlibcIsSaid) {
