@@ -166,7 +166,7 @@ std::span<const LibcHook> Hooks() {
       RightsOf<kAlways, &setresgid, gid_t, gid_t, gid_t>("setresgid"),
       RightsOf<kAlways, &setgroups, size_t, const gid_t*>("setgroups"),
       RightsOf<kAlways, &initgroups, const char*, gid_t>("initgroups"),
-      // Of one thread in libc too; servers of files call them for each request.
+      // In libc too these change one thread; servers of files call them for each request.
       RightsOf<kIfAlone, &setfsuid, uid_t>("setfsuid"),
       RightsOf<kIfAlone, &setfsgid, gid_t>("setfsgid"),
       // The last two only where they are needed.

@@ -1,5 +1,5 @@
-// What a program does to itself that our threads, or one of our calls, would not live through, or
-// that they would spoil:
+// Calls by which a program restricts itself in ways that would end our threads, or one of our
+// calls, or that these would spoil:
 //   seccomp, a time stamp counter that faults        ours end for good
 //   rights of one thread (capabilities, securebits, no_new_privs, landlock, ids by a raw call)
 //                                                    ours end, and come back with the new rights:

@@ -40,7 +40,7 @@ constinit OwnDescriptor* g_main = nullptr;  // never destroyed
 
 constexpr int kStillThere = -1;
 
-// Of the main thread.
+// How the main thread looks.
 struct Look {
   // A main thread that left is a zombie until the last of the others has. Its exit status, else
   // kStillThere.
@@ -72,10 +72,11 @@ Look LookAtMain() {
   return ParseStat({text.data(), static_cast<size_t>(size)});
 }
 
-// Of the program's own kind: its stack and signal mask are those of its threads, since exit
-// handlers may run on it. Where main left by pthread_exit glibc finds that this one is the last,
-// and ends the process. A raw exit of main's is not in glibc's count, and since Linux 6.0 the last
-// thread's status is the process's: if main was the last of the program's, ours must be as its.
+// The thread is of the program's own kind: its stack and signal mask are those of its threads,
+// since exit handlers may run on it. Where main left by pthread_exit glibc finds that this one is
+// the last, and ends the process. A raw exit of main's is not in glibc's count, and since Linux 6.0
+// the last thread's status is the process's: if main was the last of the program's, ours must be as
+// its.
 void* BeLast(void*) {
   constexpr uint64_t kPatience = 1'000 * kMillisecond;
   (void)WaitForOwnThreadsEnd(ClockNs(CLOCK_MONOTONIC) + kPatience);
@@ -123,7 +124,7 @@ void FinishSources(uint64_t deadline_ns) {
 void ExitAsLastThread() {
   constexpr uint64_t kPatience = 500 * kMillisecond;
   FinishSources(ClockNs(CLOCK_MONOTONIC) + kPatience);
-  // Else this thread would have to be the last: one refused allocation is no reason for that.
+  // Else this thread would have to be the last: one refused allocation does not justify that.
   constexpr int kTries = 3;
   pthread_attr_t attributes;
   pthread_t last;

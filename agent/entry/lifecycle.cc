@@ -70,7 +70,7 @@ void AddCost(CostFields& cost) {
   const ThreadStates::OwnCost own = ThreadStates::SumOwnCost();
   cost.callbacks = own.callbacks;
   cost.polls = own.polls;
-  constexpr uint64_t kEnoughSamples = 8;  // one in a cold cache is no estimate
+  constexpr uint64_t kEnoughSamples = 8;  // one in a cold cache is not an estimate
   if (own.sampled_callbacks >= kEnoughSamples) cost.callback_ticks = own.callback_ticks;
   cost.watched_ns = ClockNs(CLOCK_MONOTONIC) - g_started_ns.load();
   cost.stall_max_ticks = own.max_ticks;
@@ -222,7 +222,7 @@ void WatchConfinement() {
   InstallPythonForkHooks(duties);
 }
 
-// Ours would be missing to a program that needs all it may have.
+// Our descriptors could push the program over its limit.
 bool HasFewDescriptors() {
   constexpr rlim_t kEnough = 64;
   rlimit limit;
@@ -343,7 +343,7 @@ const char* TryStart() {
   return StartSender(*g_running->sender);
 }
 
-// One refused allocation is no reason to record nothing in this process.
+// After one refused allocation this process can still be recorded.
 bool Start() {
   constexpr int kTries = 3;
   g_started_ns.store(ClockNs(CLOCK_MONOTONIC));

@@ -38,7 +38,7 @@ class ModuleTable {
   // Whether the module's unwind table is still there. One system call.
   static bool IsMapped(const Module& module);
 
-  // Of the library we are in: its frames are no part of a program's stack.
+  // Whether it lies in our own library, whose frames do not belong to a program's stack.
   static bool IsOwn(uintptr_t address);
 
   static uint32_t size();

@@ -10,9 +10,9 @@ namespace {
 using Names = std::span<const std::string_view>;
 
 constexpr std::string_view kUsual[] = {"verdict", "ranks", "waterfall", "kernels"};
-// Of files that tell of an allocator alone.
+// For files that tell of an allocator alone.
 constexpr std::string_view kMemory[] = {"memory", "memory-peak"};
-// Of a run in which nothing ran on a device.
+// For a run in which nothing ran on a device.
 constexpr std::string_view kHost[] = {"verdict", "ranks", "waterfall", "steps", "modules", "ops"};
 
 std::vector<const Report*> Named(Names names) {

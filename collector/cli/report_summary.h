@@ -11,7 +11,7 @@ namespace ranktap::collector {
 // The first is the verdict.
 std::vector<const Report*> SummaryOf(const Run& run);
 
-// Of a run with work on devices: what options are for that are given without a name.
+// For a run with work on devices: what options are for that are given without a name.
 std::vector<const Report*> UsualSummary();
 
 }  // namespace ranktap::collector

@@ -1,4 +1,4 @@
-// What of a run a person asks for: --job, --ranks, --steps, --window.
+// The part of a run that a person asks for: --job, --ranks, --steps, --window.
 #pragma once
 
 #include <cstdint>

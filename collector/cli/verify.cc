@@ -28,7 +28,7 @@ bool IsWritten(const TraceCheck& check, const RunInfo& run) {
          (::kill(static_cast<pid_t>(known->pid), 0) == 0 || errno == EPERM);
 }
 
-// How such a file ends (not closed, amid a block) is no problem.
+// How such a file ends (not closed, amid a block) is not a problem.
 void TakeAsWritten(TraceCheck* check) {
   std::erase_if(check->problems, [check](const Damage& damage) {
     return damage.offset + damage.bytes >= check->bytes;

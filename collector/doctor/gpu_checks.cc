@@ -36,7 +36,7 @@ int Major(const std::string& version) {
   return major;
 }
 
-// Of CUDA, by the driver's branch: what NVIDIA's release notes pair with it.
+// CUDA's major version, by the driver's branch: what NVIDIA's release notes pair with it.
 int CudaMajorOf(int driver_major) {
   return driver_major >= 580 ? 13 : driver_major >= 525 ? 12 : driver_major >= 450 ? 11 : 0;
 }

@@ -1,4 +1,4 @@
-// What of a run to export.
+// The part of a run to export, and how.
 #pragma once
 
 #include <cstdint>

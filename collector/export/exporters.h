@@ -74,9 +74,9 @@ std::optional<Failure> WritePprof(const Run& run, std::span<const Trace* const> 
 std::optional<Failure> WriteMemoryFlow(const Run& run, std::span<const Trace* const> traces,
                                        const ExportOptions& options, const std::string& path);
 
-// Of the first device that is named, by the end of the file's name: ".html" a picture of the curves
-// (SVG where torch has a PNG; at most a moment a pixel, that with most memory), ".raw..." rows of
-// [ns, action, bytes, category], else [[us], [[0, bytes by category]]].
+// For the first device that is named, by the end of the file's name: ".html" a picture of the
+// curves (SVG where torch has a PNG; at most a moment a pixel, that with most memory), ".raw..."
+// rows of [ns, action, bytes, category], else [[us], [[0, bytes by category]]].
 std::optional<Failure> WriteMemoryTimeline(const Run& run, std::span<const Trace* const> traces,
                                            const ExportOptions& options, const std::string& path);
 

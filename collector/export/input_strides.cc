@@ -16,7 +16,7 @@ std::string StridesOf(const TraceValue& value) {
   }
   std::vector<std::string> elements;
   for (const TraceValue& element : value.elements) {
-    // Of a list only tensors count: a list of numbers has none.
+    // In a list only tensors count: a list of numbers has none.
     if (element.kind == TraceValue::Kind::kTensor) elements.push_back(StridesOf(element));
   }
   return fmt::format("[{}]", fmt::join(elements, ", "));

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the formats that are split, the largest seen is 170; a wrong guess costs a second writing.
+// The largest seen among the formats that are split is 170; a wrong guess costs a second writing.
 constexpr uint64_t kBytesAnEvent = 170;
 
 // CLOCK_REALTIME of every start in the window, sorted.
@@ -87,7 +87,7 @@ class Splitter {
     return index == 0 ? options_.from : index >= starts_.size() ? options_.to : starts_[index];
   }
 
-  // Of the starts [begin, end); those that are equal to the first of the next part go there.
+  // Writes the starts [begin, end); those that are equal to the first of the next part go there.
   std::optional<Failure> WritePart(size_t begin, size_t end) {
     ExportOptions part = options_;
     part.starts_inside = true;

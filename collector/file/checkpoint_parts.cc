@@ -7,7 +7,7 @@
 namespace ranktap::collector {
 namespace {
 
-// Of an account: 64 losses and its other numbers take less.
+// Most bytes of an account: 64 losses and its other numbers take less.
 constexpr size_t kMaxAccountBytes = 1024;
 constexpr size_t kMostClocks = 1024;
 // What a checkpoint's fields may cost, known before they are parsed.

@@ -12,7 +12,7 @@
 
 namespace ranktap::collector {
 
-// Of a checkpoint without its dictionary.
+// Most bytes of a checkpoint without its dictionary.
 inline constexpr size_t kMaxCheckpointRest = 16u << 20;
 
 // Splits a serialised v1.Checkpoint into its dictionary's bytes and the rest, parsed. The

@@ -13,7 +13,8 @@ namespace ranktap::collector {
 // brackets end the process.
 inline constexpr size_t kDeepestJson = 256;
 
-// `is_discarded()` where the text is no JSON or nests too deep; never throws for what a text holds.
+// `is_discarded()` where the text is not JSON or nests too deep; never throws for what a text
+// holds.
 nlohmann::json ParseJson(std::string_view text);
 
 bool IsJson(std::string_view text);

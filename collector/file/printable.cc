@@ -5,7 +5,7 @@
 namespace ranktap::collector {
 namespace {
 
-// Of a sequence of `length` bytes that is good.
+// The code point that a good sequence of `length` bytes encodes.
 uint32_t CodePoint(std::string_view text, size_t length) {
   constexpr uint8_t kFirstBits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
   uint32_t code = static_cast<uint8_t>(text[0]) & kFirstBits[length];

@@ -9,7 +9,7 @@
 namespace ranktap::collector {
 
 // '?' for each control character (newlines and U+0080 to U+009F among them), each mark that turns
-// the direction of text or breaks a line, and each byte that is no UTF-8. The rest stays as it is.
+// the direction of text or breaks a line, and each byte that is not UTF-8. The rest stays as it is.
 std::string Printable(std::string_view text);
 
 // The same, for a spreadsheet: what it would take for a formula (= + - @ at the beginning) gets an

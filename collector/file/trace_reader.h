@@ -32,7 +32,7 @@ struct Block {
 
 class TraceReader {
  public:
-  // Fails when the file cannot be opened or is no trace that this build can read. A damaged file
+  // Fails when the file cannot be opened or is not a trace that this build can read. A damaged file
   // header is damage, not failure, as long as blocks follow it.
   static Result<TraceReader> Open(const std::string& path);
   // The same of an open file; `path` is for messages.
@@ -55,7 +55,7 @@ class TraceReader {
   // of a terabyte of nothing.
   bool NextWhole(Block* block);
 
-  // Of the block that Next() tries.
+  // Where the block begins that Next() tries.
   uint64_t offset() const { return offset_; }
   const std::string& path() const { return path_; }
   const FileHeader& header() const { return header_; }
@@ -71,7 +71,7 @@ class TraceReader {
   [[nodiscard]] bool ReadAt(uint64_t offset, std::span<std::byte> into);
   void ReadTrailer();
   [[nodiscard]] bool ReadFileHeader();
-  // Of a file too short for a header: it may be one, cut off (or empty).
+  // Whether a file too short for a header may be a trace that was cut off (or is empty).
   [[nodiscard]] bool StartsLikeATrace();
   // Why the block at `offset` cannot be used; empty when `block` is filled.
   std::string TryBlock(uint64_t offset, Block* block);

@@ -10,7 +10,7 @@ namespace {
 // Enough to map the events that may still be on their way, at one reading a second.
 constexpr size_t kClocksKept = 64;
 constexpr int kMaxHelloWords = 1 << 16;
-// Of a build that knows more of them than ours.
+// Room for a build that knows more of them than ours.
 constexpr int kMostLossesOfAnAccount = 64;
 
 template <typename Message>

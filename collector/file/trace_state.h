@@ -24,7 +24,8 @@ namespace ranktap::collector {
 inline constexpr size_t kMaxDictionaryBytes = 48u << 20;
 inline constexpr size_t kMaxHelloBytes = 1u << 20;
 inline constexpr size_t kMaxWriters = 1u << 16;
-// Of each list in a hello: devices, libraries, notes. Each costs up to 50 times its bytes.
+// Most items in each list of a hello: devices, libraries, notes. Each costs up to 50 times its
+// bytes.
 inline constexpr int kMaxHelloItems = 1024;
 
 // Whether the lists of a hello are short enough to be remembered.

@@ -34,7 +34,7 @@ std::optional<FileHeader> ReadFileHeader(const FileDescriptor& file);
 // checkpoint that can be read. `file` stays the caller's; `path` is for messages and SealTrace.
 Result<TraceTail> ReadTail(const FileDescriptor& file, const std::string& path);
 
-// Of a file that was cut off before its first block was whole: nothing that is in it was ever
+// For a file that was cut off before its first block was whole: nothing that is in it was ever
 // acked. The tail of a file without events.
 Result<TraceTail> TailOfNothing(const FileDescriptor& file, const std::string& path);
 

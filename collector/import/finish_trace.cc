@@ -49,8 +49,8 @@ void SortAllTies(Trace* trace) {
   SortTies(&trace->syncs, [&syncs](uint32_t i) {
     return std::tuple(syncs.end[i], syncs.correlation[i], syncs.stream[i]);
   });
-  // Of things that nest the longer first; of equal spans the one that began first, as torch numbers
-  // them.
+  // Among things that nest the longer first; among equal spans the one that began first, as torch
+  // numbers them.
   const ApiCalls& calls = trace->api_calls;
   SortTies(&trace->api_calls, [&, trace](uint32_t i) {
     return std::tuple(-calls.end[i], calls.correlation[i], thread(calls.writer[i]),

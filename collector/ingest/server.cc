@@ -60,7 +60,7 @@ bool Server::OnFrame(Connection* connection, const proto::FrameView& frame,
 }
 
 void Server::OnStoreReply(StoreReply reply) {
-  // A block is no thing to copy, and a task is.
+  // A task is copied, and a block should not be.
   auto shared = std::make_shared<StoreReply>(std::move(reply));
   loop_.Post([this, shared] { sessions_->OnStoreReply(std::move(*shared)); });
 }

@@ -71,7 +71,7 @@ void PlanPreload(const std::vector<std::string_view>& environment, const std::st
                                present.empty() ? library : std::string(present) + ":" + library);
 }
 
-// Of an ELF file.
+// What an ELF file says about its program.
 struct Program {
   bool has_64_bits = false;
   uint16_t machine = EM_NONE;

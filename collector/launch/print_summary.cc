@@ -30,7 +30,7 @@ bool FitsIntoMemory(const RunInfo& info) {
   return events * kBytesPerEvent < uint64_t{memory.freeram} * memory.mem_unit / 2;
 }
 
-// Of a command that was not captured from its start to its end.
+// Says when a command was captured that was not from its start to its end.
 std::string WhileCaptured(uint64_t ran_ns, const CapturePlan& plan) {
   if (plan.dormant) return " while a window of ranktap start was open";
   if (plan.delay_ns == 0 && plan.duration_ns == 0) return {};

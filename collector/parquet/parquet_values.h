@@ -37,7 +37,7 @@ class ParquetValues {
   size_t rows() const { return present_.size(); }
   size_t nulls() const { return present_.size() - values_.size(); }
   std::span<const uint8_t> present() const { return present_; }
-  // Of the rows that are not null: numbers as their bits, texts by code.
+  // Values of the rows that are not null: numbers as their bits, texts by code.
   std::span<const uint64_t> values() const { return values_; }
   const std::deque<std::string>& texts() const { return texts_; }
 

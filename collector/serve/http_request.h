@@ -14,8 +14,8 @@ struct HttpRequest {
   std::map<std::string, std::string> headers;  // names in lower case
 };
 
-// Of everything before the empty line. nullopt: it is none, or has two Hosts: which of them counts
-// is what an attacker would choose.
+// Reads everything before the empty line. nullopt: it is not a request, or has two Hosts: which of
+// them counts is what an attacker would choose.
 std::optional<HttpRequest> ParseHttpRequest(std::string_view head);
 
 // "a%20b" is "a b". nullopt: a '%' without two digits, or a zero byte.

@@ -60,7 +60,7 @@ struct ExecutionTrace {
   uint64_t without_values = 0;  // operators whose values were not recorded
 };
 
-// Of the operators that overlap [from, to) (ns of the trace).
+// The execution trace of the operators that overlap [from, to) (ns of the trace).
 ExecutionTrace BuildExecutionTrace(const Trace& trace, int64_t from, int64_t to);
 
 }  // namespace ranktap::collector

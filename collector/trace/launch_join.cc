@@ -115,7 +115,7 @@ void Join(CallIndex* calls, DeviceWork* work) {
   PagesAhead pages;
   for (size_t i = 0; i < rows; ++i) {
     if (i % kRowsAPage == 0) pages.Prepare(launch, i * sizeof(*launch), work->launch.bytes());
-    // 0 is no correlation: work that a device launched itself.
+    // 0 does not name a correlation: work that a device launched itself.
     launch[i] =
         work->correlation[i] == 0 ? kNone : calls->Find(work->correlation[i], work->start[i]);
   }

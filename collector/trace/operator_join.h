@@ -7,7 +7,7 @@
 namespace ranktap::collector {
 
 // Fills Operators::parent from times, thread by thread; operators must be in their order
-// (SortNested). Of two that overlap without nesting, which clocks of 1 us cause, the later one's
+// (SortNested). If two overlap without nesting, which clocks of 1 us cause, the later one's
 // parent is the innermost that is still open when it begins.
 void NestOperators(Trace* trace);
 

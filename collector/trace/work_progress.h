@@ -18,7 +18,7 @@ struct WorkProgress {
   }
 };
 
-// Of this process. Its work is one after the other, each by several threads.
+// The progress of this process. Its work is one after the other, each by several threads.
 inline WorkProgress& Progress() {
   static WorkProgress progress;
   return progress;

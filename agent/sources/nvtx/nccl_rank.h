@@ -20,8 +20,8 @@ void LearnNcclSchema(nvtxDomainHandle_t domain, uint64_t id, const nvtxPayloadSc
 // Takes the rank out of the payloads of one event, where they have one.
 void NoteNcclRank(std::span<const nvtxPayloadData_t> payloads);
 
-// Of the largest communicator so far, of equal ones the first. Nothing while there is none, and for
-// a process that is several ranks of it. Any thread.
+// The rank in the largest communicator so far; among equal ones, in the first. Nothing while there
+// is none, and for a process that is several ranks of it. Any thread.
 std::optional<ToldRank> RankInNccl();
 
 }  // namespace ranktap::agent

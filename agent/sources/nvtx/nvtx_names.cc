@@ -13,7 +13,7 @@ using proto::EntryKind;
 
 namespace {
 
-// wchar_t is UTF-32 on Linux. What is no code point becomes U+FFFD.
+// wchar_t is UTF-32 on Linux. A value that is not a code point becomes U+FFFD.
 class Utf8 {
  public:
   explicit Utf8(const wchar_t* text) {

@@ -15,8 +15,8 @@
 
 namespace ranktap::agent {
 
-// Of the text at most this is kept, and what is not is counted in the event: an event counts its
-// bytes in 16 bits.
+// Most bytes of the text that are kept: an event counts its bytes in 16 bits. It also says how many
+// are missing.
 inline constexpr size_t kMostTextMarkBytes = 60'000;
 
 inline void EmitTextMark(ThreadState& thread, proto::ArenaRef domain, proto::ArenaRef mark,

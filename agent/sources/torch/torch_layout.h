@@ -36,8 +36,8 @@ struct TorchLayout {
   ValueLayout values;
 };
 
-// Of the tensors that the probe made: three c10::TensorImpl, the c10::StorageImpl of the last two
-// and where their memory is. The last one borrows its memory from an object of Python's.
+// Parts of the tensors that the probe made: three c10::TensorImpl, the c10::StorageImpl of the last
+// two and where their memory is. The last one borrows its memory from an object of Python's.
 struct ProbedTensors {
   std::array<uint64_t, 2> outputs{};  // of the two convolutions
   uint64_t own = 0, own_storage = 0, own_data = 0;

@@ -36,7 +36,7 @@ using AddRecordCallback = uint64_t (*)(RecordCallback callback);
 using RemoveRecordCallback = void (*)(uint64_t handle);
 using RecordName = const char* (*)(const void* function);
 
-// Of what at::RecordFunction::name() returned.
+// The event's name for what at::RecordFunction::name() returned.
 EventNameRef NameOfRecord(ThreadState& thread, const char* text);
 
 }  // namespace ranktap::agent

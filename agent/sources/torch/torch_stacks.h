@@ -3,12 +3,12 @@
 // give it back, and holds until they take it again. Where an operator runs with the lock, it is
 // taken there. The lock is never waited for.
 //
-// Only CPython's functions are used, on frames of the calling thread, with the lock held. Of 3.11
-// and later they make a frame object for each frame, which the interpreter would make for any
-// traceback; the garbage collector is off meanwhile, as it could run the program's finalizers. No
-// object of the program lives longer for it but the code objects that a stack has named.
-// Runs on: threads that hold the interpreter's lock.  May not: wait, raise, run Python code;
-// allocate but for a stack that is new, and what CPython does.
+// Only CPython's functions are used, on frames of the calling thread, with the lock held. Those
+// of 3.11 and later they make a frame object for each frame, which the interpreter would make for
+// any traceback; the garbage collector is off meanwhile, as it could run the program's finalizers.
+// No object of the program lives longer for it but the code objects that a stack has named. Runs
+// on: threads that hold the interpreter's lock.  May not: wait, raise, run Python code; allocate
+// but for a stack that is new, and what CPython does.
 #pragma once
 
 #include <atomic>

@@ -11,7 +11,7 @@
 namespace ranktap::agent {
 namespace {
 
-// Of steps in which nothing is recorded the first calls Python, which closes what is open, and then
+// In a row of steps without recording, the first calls Python, which closes what is open, and then
 // each of as many: the rank may be known by then.
 constexpr uint64_t kCallEvery = 64;
 

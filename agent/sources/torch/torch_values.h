@@ -34,7 +34,7 @@ struct TorchValue {
   uint64_t payload() const { return ReadTorch<uint64_t>(at); }
 };
 
-// Of a list's payload, at most kMostListElements.
+// The elements in a list's payload, at most kMostListElements.
 inline std::span<const std::byte> ElementsOf(const TorchLayout& layout, uint64_t payload) {
   const auto* const list = reinterpret_cast<const std::byte*>(payload);
   const auto* const begin = ReadTorch<const std::byte*>(list, layout.list);
@@ -43,7 +43,7 @@ inline std::span<const std::byte> ElementsOf(const TorchLayout& layout, uint64_t
   return {begin, std::min(bytes, kMostListElements * kIValueBytes)};
 }
 
-// Of a tuple's payload: up to three of them in place, more in a vector, as
+// The elements in a tuple's payload: up to three of them in place, more in a vector, as
 // c10::ivalue::TupleElements has them where a list has its vector. None: PyTorch has them
 // otherwise.
 inline std::span<const std::byte> ElementsOfTuple(const TorchLayout& layout, uint64_t payload) {

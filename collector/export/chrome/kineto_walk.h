@@ -13,7 +13,7 @@
 
 namespace ranktap::collector {
 
-// Of a JSON string's text; any other text as it is.
+// A JSON string's text without its quotes; any other text as it is.
 inline std::string_view WithoutQuotes(std::string_view value) {
   return value.size() >= 2 && value[0] == '"' ? value.substr(1, value.size() - 2) : value;
 }

@@ -80,7 +80,7 @@ class Lister {
       AddProfiled();
     }
   }
-  // Of files of torch.profiler, and of execution traces, which know nothing of a device.
+  // For files of torch.profiler and execution traces, which know nothing of a device.
   void AddProfiled() {
     const Operators& ops = trace_.operators;
     const bool one_group = !HasSeveralProfiledGlooGroups(run_);

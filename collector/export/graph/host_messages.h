@@ -14,8 +14,8 @@ struct HostMessage {
   int64_t bytes = 0;            // 0: not recorded
 };
 
-// By operator. Of our own captures with `run --tensors=full`, and of others' files with the values
-// of operators.
+// By operator. For our own captures with `run --tensors=full`, and for others' files with the
+// values of operators.
 std::map<uint32_t, HostMessage> ReadHostMessages(const Trace& trace);
 
 }  // namespace ranktap::collector

@@ -19,7 +19,7 @@ struct GraphNode {
   Kind kind = Kind::kCompute;
   bool on_host = false;  // of a host thread; communication never is, also gloo's
   int64_t start = 0;     // ns after the run's first event
-  // Of the host its own: without what is inside it, and without waiting for devices.
+  // The host's own time: without what is inside it, and without waiting for devices.
   int64_t duration = 0;
   // Indices into WorkGraph::nodes, all smaller than this node's own; ascending.
   std::vector<uint32_t> control, data;
@@ -28,7 +28,7 @@ struct GraphNode {
   int64_t thread = 0, stream = -1;
   std::string_view phase;    // "forward", "backward", "optimizer", or nothing
   uint32_t op = UINT32_MAX;  // row of Operators: it, or what launched it
-  // Of communication. `group` is decimal; "0": all ranks.
+  // For communication. `group` is decimal; "0": all ranks.
   std::string collective, group;
   int64_t message = 0;  // bytes that go in
   int32_t source = -1, destination = -1, tag = 0;
@@ -42,7 +42,7 @@ struct WorkGraph {
 class GraphGroups {
  public:
   explicit GraphGroups(const Run& run);
-  // Of the name that a description or CollectiveRun::group has.
+  // The number of a group, by the name that a description or CollectiveRun::group has.
   std::string NumberOf(const std::string& name, uint32_t size) const;
   // Members by number, of those that are known; never "0".
   const std::map<std::string, std::vector<uint32_t>>& members() const { return members_; }
@@ -56,8 +56,8 @@ class GraphGroups {
   std::map<std::string, std::vector<uint32_t>> members_;
 };
 
-// Of what `options` keeps of the trace, on the trace's clock. Every dependency leads to a node that
-// comes before in the order of time, so that the graph has no cycle:
+// The graph of what `options` keeps of the trace, on the trace's clock. Every dependency leads to a
+// node that comes before in the order of time, so that the graph has no cycle:
 // - of a host thread the node before it there, the operator around it, and, behind a pause of 10 us
 //   or more, what ended last elsewhere in that pause;
 // - of device work its launch, the work before it on its stream, work of other streams that was

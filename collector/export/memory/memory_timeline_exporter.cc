@@ -130,7 +130,7 @@ class Timeline {
            static_cast<double>(std::max<int64_t>(last - first, 1));
   }
 
-  // Of each pixel the moment at which most was held, and the last one, where the curve goes on.
+  // For each pixel the moment at which most was held, and the last one, where the curve goes on.
   std::vector<Moment> Sampled() const {
     std::vector<Moment> moments;
     Moment now, highest;

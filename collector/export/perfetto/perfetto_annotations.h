@@ -87,7 +87,7 @@ class Annotations {
   void Add(Note note, double value);
   void Add(Note note, std::string_view text);
   void Add(Note note, const uint32_t (&triple)[3]);
-  // Of any name.
+  // For any name.
   void Add(std::string_view name, uint64_t value);
   void Add(std::string_view name, int64_t value);
   void Add(std::string_view name, double value);

@@ -39,7 +39,7 @@ class HostWriter {
   void Write() {
     const ApiCalls* const calls[] = {&trace_.api_calls, &trace_.event_calls};
     const Ranges* const ranges[] = {&trace_.ranges, &trace_.marks};
-    // Of equal spans the caller's kind comes first.
+    // Among equal spans the caller's kind comes first.
     MergeTables({{&trace_.python_calls.start, &trace_.python_calls.end},
                  {&trace_.operators.start, &trace_.operators.end},
                  {&trace_.ranges.start, &trace_.ranges.end},

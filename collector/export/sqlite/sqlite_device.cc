@@ -188,7 +188,7 @@ class DeviceTables {
 
   void AppendGraphLaunches() {
     SqlTable table = Work(trace_.graph_launches, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE");
-    table.columns.pop_back();  // a whole graph is no node
+    table.columns.pop_back();  // a whole graph is not a node
     to_.file->Append(table);
   }
 

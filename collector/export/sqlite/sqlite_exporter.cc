@@ -160,7 +160,7 @@ void AppendSession(SqlFile* file, int64_t start_ns) {
 int64_t SqlStrings::IdOf(std::string_view text) {
   const auto found = ids_.find(text);
   if (found != ids_.end()) return found->second;
-  // 0 is no string.
+  // 0 does not name a string.
   if (texts_.empty()) texts_.emplace_back();
   const auto id = static_cast<int64_t>(texts_.size());
   ids_.emplace(texts_.emplace_back(text), id);

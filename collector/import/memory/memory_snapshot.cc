@@ -170,7 +170,7 @@ class Snapshot {
       const int64_t bytes = Int(entry, "size");
       // Until torch 2.1 entries had no time: they count up.
       const int64_t told = Int(entry, "time_us");
-      // Of what was only asked for nothing is summed: it may be any number.
+      // Sums leave out bytes that were only asked for: they may be any number.
       const bool too_large = bytes > kLargestAllocation && action != "oom";
       if (told > INT64_MAX / 2000 || told < 0 || bytes < 0 || too_large) continue;
       time = told > 0 ? told * 1000 : time + 1;

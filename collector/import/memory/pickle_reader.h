@@ -30,7 +30,7 @@ class Pickle {
   Kind KindOf(Id id) const { return values_[id].kind; }
   int64_t Int(Id id) const;            // 0: not a number
   std::string_view Text(Id id) const;  // empty: not a text
-  // Of a list or a tuple; a dict's keys and values in turn. Empty for anything else.
+  // The items of a list or a tuple; a dict's keys and values in turn. Empty for anything else.
   std::span<const Id> Items(Id id) const;
   // The value of a key that is a text; 0, which is nothing: there is none.
   Id Find(Id dict, std::string_view key) const;

@@ -8,7 +8,7 @@
 namespace ranktap::collector {
 namespace {
 
-// Of every table of work on streams, in this order.
+// Columns of every table of work on streams, in this order.
 enum Work { kStart, kEnd, kDevice, kContext, kStream, kCorrelation, kPid, kGraph, kNode, kMore };
 
 std::vector<std::string_view> WorkColumns(std::initializer_list<std::string_view> more) {

@@ -144,7 +144,8 @@ class HostRows {
     enum { kName, kThread };
     static constexpr std::string_view kColumns[] = {"nameId", "globalTid"};
     to_.file->ForEachRow("ThreadNames", kColumns, [&](const SqlRow& row) {
-      // Of all processes that nsys watched, launchers too: those without events are no rank.
+      // nsys tells of all processes that it watched, launchers too: those without events are not
+      // ranks.
       if (NsysProcess* const process = to_.known_process(row.Int(kThread))) {
         process->NameThread(row.Int(kThread), to_.strings->Text(row.Int(kName)));
       }

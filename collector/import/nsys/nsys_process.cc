@@ -93,7 +93,7 @@ void NsysProcess::NameDomain(int64_t domain_id, std::string_view name) {
   if (const uint16_t domain = DomainOf(domain_id); domain != 0) domain_names_[domain] = name;
 }
 
-// Of push/pop ranges: how many of the thread and domain are open when each begins.
+// For push/pop ranges: how many of the thread and domain are open when each begins.
 void NsysProcess::FindDepths() {
   Ranges& ranges = trace_.ranges;
   std::map<std::pair<uint16_t, uint16_t>, std::vector<int64_t>> open;  // ends, the innermost last

@@ -36,7 +36,7 @@ class SqlRow {
 // One thread.
 class SqlReader {
  public:
-  // Fails when the file is no database.
+  // Fails when the file is not a database.
   static Result<SqlReader> Open(const std::string& path);
   SqlReader(SqlReader&& other) noexcept;
   SqlReader& operator=(SqlReader&&) = delete;

@@ -107,8 +107,8 @@ Connection::ReadStatus Connection::Read(std::span<std::byte> scratch, size_t bud
                                         const TakeFrame& take, bool* drained) {
   *drained = false;
   for (size_t total = 0; total < budget && !closing;) {
-    // Of a frame that has begun no more than its rest: what many connections hold of half frames is
-    // then their sizes, not what a vector grows to.
+    // Room for no more than the rest of a frame that has begun: what many connections hold of half
+    // frames is then their sizes, not what a vector grows to.
     const size_t room =
         frame_bytes_ > input_.size() ? frame_bytes_ - input_.size() : scratch.size();
     const ssize_t size = Receive(scratch.first(std::min(room, scratch.size())));

@@ -52,7 +52,7 @@ class Connection {
   uint64_t frames() const { return frames_; }
   const std::string& problem() const { return problem_; }
 
-  // Of a frame that is not complete.
+  // Memory that an incomplete frame takes.
   uint64_t held_bytes() const { return input_.capacity(); }
 
   // As UserMemory has it.

@@ -19,9 +19,10 @@ constexpr size_t kReadBudget = 1u << 20;
 // The socket bounds the bytes that a dead process can have left in it. A forked child that goes on
 // writing has no bound.
 constexpr size_t kMaxDrainBytes = 64u << 20;
-// Of one user's, that its own doing keeps from being closed; every connection may bring 253 more.
+// Most descriptors of one user that its own doing keeps from being closed; every connection may
+// bring 253 more.
 constexpr size_t kMostToClose = 512;
-// Of a connection that has said nothing yet, while its user is at the bound.
+// Most that a silent connection may send first while its user is at the bound.
 constexpr size_t kFirstFrameBytes = 16u << 10;
 // Out of descriptors or memory: accepting pauses, or the loop would spin.
 constexpr uint64_t kAcceptPauseNs = 100'000'000;

@@ -24,13 +24,13 @@ constexpr uint64_t kLingerNs = 30'000'000'000;
 constexpr size_t kMaxJobName = 64;
 constexpr mode_t kUserMode = 0711;
 constexpr const char* kInfoName = "run.json";
-// What of one directory is looked at, and of one run.json: some 10,000 traces.
+// Most names read from one directory, and most bytes of one run.json: some 10,000 traces.
 constexpr size_t kMostNames = 1u << 16;
 // What one user's files may delay a start: 100,000 honest ones take less.
 constexpr uint64_t kScanNs = 10'000'000'000;
 constexpr size_t kMostInfoBytes = 8u << 20;
-// Of one user: runs that nobody is in and that stay open, for the next process of a row of short
-// ones; processes that are gone and may come back.
+// Limits for one user: runs that nobody is in and that stay open, for the next process of a row of
+// short ones; processes that are gone and may come back.
 constexpr size_t kMostIdle = 8;
 constexpr size_t kMostRemembered = 1u << 14;
 // Jobs whose run is closed and that would go on in it, of all users.
@@ -140,7 +140,8 @@ void RunRegistry::ScanRun(const FileDescriptor& user, uid_t uid, const std::stri
     if (MonotonicRawNs() > until_ns) break;
     ScanFile(*directory, uid, run, file);
   }
-  // Of a collector that was killed before anything came to disk. A directory with more is left.
+  // A collector that was killed before anything came to disk left this. A directory with more
+  // stays.
   if (!files.empty()) return;
   (void)::unlinkat(directory->get(), kInfoName, 0);
   (void)::unlinkat(user.get(), run.c_str(), AT_REMOVEDIR);

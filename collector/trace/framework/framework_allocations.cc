@@ -177,7 +177,7 @@ class FrameworkAllocations {
   }
 
   void AddMark(const Ranges& marks, uint32_t row) {
-    // Of what was not given out nothing is summed: it is said as the program asked for it.
+    // Bytes that were not given out are not summed: they are said as the program asked for them.
     if (marks.name[row] != 0) return OutOfMemory(marks.payload.At(row), 0);
     const int64_t bytes = Bounded(static_cast<int64_t>(marks.payload.At(row)));
     steps_.push_back({.time = marks.start[row],
@@ -268,7 +268,7 @@ class FrameworkAllocations {
       }
     }
     std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-      // At one moment what goes goes first: a window's start is no peak.
+      // At one moment what goes goes first: a window's start is not a peak.
       return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
     });
     std::map<uint8_t, int64_t> allocated;

@@ -184,7 +184,7 @@ class FrameworkOperators {
     }
   }
 
-  // Of a frame "file.py(12): name", of a stack its frames, the innermost first; a last frame 0
+  // For a frame "file.py(12): name", for a stack its frames, the innermost first; a last frame 0
   // stands for what was cut off.
   void ReadStacks() {
     std::unordered_map<uint64_t, std::string> frames = {{0, "(truncated)"}};

@@ -275,7 +275,7 @@ void DescribeWriters(Trace* trace) {
 
 namespace {
 
-// Of the blocks that follow each other undamaged. An event takes a byte or more.
+// Events in the blocks that follow each other undamaged. An event takes a byte or more.
 uint64_t EventsIn(TraceReader* reader) {
   uint64_t events = 0;
   for (const Block& block : reader->ListBlocks()) events += block.header.events;
