@@ -1,6 +1,13 @@
 // What a dead process left in its rings: events behind the stored position of each writer, names
 // that no frame had carried yet, the writers' own counters, and the calls they were inside of.
 //
+//   stored in the trace:   writer 7 up to event 1,200
+//   chunks of the segment: [900, 1,150)      stored already, left alone
+//                          [1,150, 1,400)    events 1,200 to 1,399 become a frame
+//                          [1,500, 1,600)    1,400 to 1,499 are declared lost, then a frame
+//                          [1,600, 1,610)    1,604 is no event: a frame of 4, the rest is lost
+//   writer 7's account:    produced 1,611: 1,610 placed, and one that death cut short
+//
 // The segment was written by a hostile or dying process: everything is copied before it is looked
 // at, every size and index in the copy is checked, and no index of the segment decides how far we
 // go. Events that cannot be decoded are declared lost with their positions. Not thread-safe.
@@ -8,17 +15,17 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "collector/file/trace_state.h"
+#include "collector/ingest/recovery/ring_accounts.h"
+#include "collector/ingest/recovery/ring_names.h"
 #include "collector/ingest/recovery/segment.h"
 #include "proto/frame.h"
 #include "proto/ring.h"
-#include "ranktap/v1/control.pb.h"
 
 namespace ranktap::collector {
 
@@ -41,15 +48,6 @@ class RingRecovery {
   bool said_last_words() const { return said_last_words_; }
 
  private:
-  struct Slot {
-    proto::WriterKind kind;
-    int32_t thread;
-    bool ended;
-    uint64_t produced;
-    proto::LossCounts lost;
-    uint64_t open_since_ticks;
-    uint32_t open_api, open_correlation;
-  };
   struct ChunkInfo {
     uint32_t block;
     uint32_t blocks;
@@ -57,29 +55,26 @@ class RingRecovery {
     uint64_t first_event;
     uint64_t end_event;
   };
-  class Ids;
 
   [[nodiscard]] bool ReadHeader();
-  [[nodiscard]] bool ReadSlots();
-  [[nodiscard]] bool ReadArena();
   void SendNewEntries();
   std::vector<ChunkInfo> ListChunks();
   std::optional<ChunkInfo> ChunkAt(uint32_t block) const;
-  uint64_t MostProduced(uint32_t writer) const;
   void DrainWriter(uint32_t writer, std::span<const ChunkInfo> chunks);
   void DrainChunk(const ChunkInfo& info, uint64_t* next);
   void SendEvents(uint32_t writer, uint64_t first, const std::string& payload, uint32_t events);
   void DeclareLost(uint32_t writer, uint64_t first, uint64_t events);
-  void SendAccounts(bool process_is_dead);
-  void AddUnreadable(v1::Accounts* accounts) const;
-  void SendOpenCalls();
   void ReadLastWords(const proto::LastWords& words);
   void ReadRank(const proto::LastWords& words);
-  proto::LossCounts LossesOf(uint32_t writer) const;
+
+  // A frame of a serialised message; none where it is empty.
+  void Send(proto::FrameType type, const std::string& payload);
 
   const Segment& segment_;
   const TraceState& state_;
   TakeFrame take_;
+  RingAccounts accounts_;
+  RingNames names_;
   std::string problem_;
   uint64_t events_ = 0;
   uint64_t lost_ = 0;
@@ -87,14 +82,8 @@ class RingRecovery {
   std::string rank_;        // v1.Hello with the rank alone; empty: none but the known one
   std::string last_clock_;  // v1.ClockReadings; empty: none, or half written
   proto::SegmentLayout layout_{};
-  uint32_t slot_count_ = 0, groups_ = 0;
-  uint64_t arena_used_ = 0;
-  uint32_t next_string_id_ = 1;
-  std::map<uint32_t, Slot> slots_;  // by writer id
-  std::vector<std::byte> arena_;
+  uint32_t groups_ = 0;
   std::vector<std::byte> chunk_;
-  std::map<std::string, uint32_t, std::less<>> texts_;
-  bool texts_known_ = false;
 };
 
 }  // namespace ranktap::collector

@@ -1,0 +1,52 @@
+// The names of a segment: a copy of its arena, whose entries the events refer to by their place.
+// Names that no frame has carried yet become dictionary entries; so do texts that lie in the events
+// themselves. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collector/file/trace_state.h"
+#include "collector/ingest/recovery/segment.h"
+#include "proto/events.h"
+#include "proto/ring.h"
+
+namespace ranktap::collector {
+
+class RingNames {
+ public:
+  // `state`: what has been stored so far. It outlives this.
+  explicit RingNames(const TraceState& state) : state_(state) {}
+
+  // Copies the arena. `next_string_id`: as the segment's header says. False: the segment ends
+  // before.
+  [[nodiscard]] bool Read(const Segment& segment, uint64_t offset, uint64_t bytes,
+                          uint32_t next_string_id);
+  // Calls `take` with each entry that no frame has carried, serialised as a v1.Dictionary.
+  void ForEachNewEntry(const std::function<void(const std::string&)>& take);
+
+  // For proto::EventEncoder: arena references and texts -> dictionary ids.
+  uint32_t IdOf(proto::EntryKind kind, proto::ArenaRef ref) const;
+  uint32_t IdOfText(std::span<const std::byte> text);
+  // A serialised v1.Dictionary of the texts that got an id since the last call.
+  std::string TakeFresh() { return std::exchange(fresh_, {}); }
+
+ private:
+  using Texts = std::map<std::string, uint32_t, std::less<>>;
+  Texts& KnownTexts();
+
+  const TraceState& state_;
+  std::vector<std::byte> arena_;
+  uint32_t next_string_id_ = 1;
+  Texts texts_;  // what is stored, by content
+  bool texts_known_ = false;
+  std::string fresh_;
+};
+
+}  // namespace ranktap::collector
