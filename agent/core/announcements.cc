@@ -10,6 +10,7 @@
 
 #include "agent/core/agent_state.h"
 #include "agent/core/arena.h"
+#include "agent/core/log.h"
 #include "proto/encode_entry.h"
 
 namespace ranktap::agent {
@@ -65,6 +66,11 @@ void AnnounceNote(std::string_view note) {
   std::string bytes;
   protozero::pbf_writer(bytes).add_bytes(14, note.data(), note.size());
   Announce(proto::FrameType::kAmend, true, std::move(bytes));
+}
+
+void LogAndAnnounce(std::string_view note) {
+  Log(note);
+  AnnounceNote(note);
 }
 
 void AnnounceGap(const GapFields& fields) {

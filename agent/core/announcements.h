@@ -32,6 +32,8 @@ void Announce(proto::FrameType type, bool keep, std::string payload);
 void AnnounceRank(const RankIdentity& rank);
 void AnnounceLevel(proto::Level level);
 void AnnounceNote(std::string_view note);
+// The same, and a line in our log.
+void LogAndAnnounce(std::string_view note);
 
 struct GapFields {
   proto::GapReason reason;

@@ -12,7 +12,6 @@
 #include "agent/core/announcements.h"
 #include "agent/core/capture_state.h"
 #include "agent/core/host_clock.h"
-#include "agent/core/log.h"
 #include "agent/core/overhead_budget.h"
 #include "agent/sources/source.h"
 
@@ -95,8 +94,7 @@ void StepDown() {
                 "allowed: level %s became %s",
                 g_budget.share_ppm() / 1e4, g_budget.limit_ppm() / 1e4,
                 std::string(NameOf(before)).c_str(), std::string(NameOf(level)).c_str());
-  Log(text);
-  AnnounceNote(text);
+  LogAndAnnounce(text);
   g_budget_level = level;
   ++g_steps_down;
   ApplyLevel(level, text, proto::GapReason::kBudget);

@@ -32,8 +32,6 @@ constexpr uint64_t kLongestRetry = 5 * kSecond;
 constexpr uint64_t kGreetingTimeout = 5 * kSecond;
 constexpr size_t kStackBytes = 256 << 10;
 
-uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
-
 void Run(void* owner) {
   auto* const sender = static_cast<Sender*>(owner);
   while (sender->GoesOn()) sender->RunOnce();

@@ -19,8 +19,6 @@ constexpr size_t kWorthSending = 32 << 10;
 constexpr uint64_t kFlushEvery = 100 * kMillisecond;
 constexpr uint32_t kEarlyReadings = 2;
 
-uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
-
 }  // namespace
 
 // No list of its own: one that could not grow would lose what it was to hold.

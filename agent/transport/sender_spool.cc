@@ -21,8 +21,6 @@ constexpr uint64_t kSpoolAfter = 1 * kSecond;
 constexpr uint64_t kSpoolRetry = 1 * kSecond;
 constexpr size_t kReplayPiece = 256 << 10;
 
-uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
-
 }  // namespace
 
 bool Sender::WorthSpooling() {

@@ -84,7 +84,7 @@ void AfterKindOff();
 // Gives CUPTI itself a clock of the program's. Later ones go there too.
 Result PassClockOn(client_clock::Clock clock);
 // Where the program's records are not ours to translate, CUPTI does it. Our times are other ones
-// from then on, and count as untimed (Drain::PossibleTimes).
+// from then on, and count as untimed (Doubts::PossibleTimes).
 void StopTranslating();
 // Gives CUPTI the program's buffers.
 Result RegisterClientsBuffers(BufferRequested requested);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "agent/sources/cupti/cupti_callbacks.h"
 
@@ -37,6 +38,8 @@ std::string WhyNotSubscribed(Result result) {
       return "cuptiSubscribe failed with error " + std::to_string(result);
   }
 }
+
+bool StaysOn(Kind kind) { return kind == Kind::kConcurrentKernel || kind == Kind::kGraphTrace; }
 
 }  // namespace
 
@@ -201,6 +204,19 @@ void Session::Disarm() {
   if (subscriber_ != nullptr) (void)Try(loaded_.api.Unsubscribe(subscriber_));
   subscriber_ = nullptr;
   armed_ = false;
+}
+
+void Session::Park() {
+  const auto rest = std::ranges::partition(enabled_, StaysOn);
+  std::vector<Kind> kept(enabled_.begin(), rest.begin());
+  enabled_.erase(enabled_.begin(), rest.begin());
+  std::vector<Setting> found = std::exchange(found_, {});
+  const std::optional<uint32_t> found_thread_ids = std::exchange(found_thread_ids_, {});
+  Disarm();
+  enabled_ = std::move(kept);
+  found_ = std::move(found);
+  found_thread_ids_ = found_thread_ids;
+  callbacks_registered_ = parked_ = true;
 }
 
 void Session::Forget() {
