@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "proto/events.h"
+#include "proto/redact.h"
 
 namespace ranktap::proto {
 namespace {
@@ -26,9 +27,16 @@ std::string Chars(Content bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// Paths and names are the program's: what it calls a range may hold a password.
+std::string Told(Content bytes) {
+  std::string text = Chars(bytes);
+  RedactText(text);
+  return text;
+}
+
 bool WriteText(uint32_t id, Content content, protozero::pbf_writer entry) {
   entry.add_uint32(1, id);
-  entry.add_bytes(2, Chars(content));
+  entry.add_bytes(2, Told(content));
   return true;
 }
 
@@ -69,7 +77,7 @@ bool WriteStack(uint32_t id, std::span<const uint32_t> words, protozero::pbf_wri
 bool WriteModule(uint32_t id, const ModuleEntry& module, Content texts,
                  protozero::pbf_writer entry) {
   entry.add_uint32(1, id);
-  entry.add_bytes(2, Chars(texts.subspan(module.build_id_bytes)));
+  entry.add_bytes(2, Told(texts.subspan(module.build_id_bytes)));
   entry.add_bytes(3, Chars(texts.first(module.build_id_bytes)));
   entry.add_uint64(4, module.start);
   entry.add_uint64(5, module.bytes);

@@ -12,6 +12,7 @@
 #include "agent/core/arena.h"
 #include "agent/core/log.h"
 #include "proto/encode_entry.h"
+#include "proto/redact.h"
 
 namespace ranktap::agent {
 namespace {
@@ -63,8 +64,9 @@ void AnnounceLevel(proto::Level level) {
 }
 
 void AnnounceNote(std::string_view note) {
-  std::string bytes;
-  protozero::pbf_writer(bytes).add_bytes(14, note.data(), note.size());
+  std::string bytes, told(note);
+  proto::RedactText(told);
+  protozero::pbf_writer(bytes).add_bytes(14, told);
   Announce(proto::FrameType::kAmend, true, std::move(bytes));
 }
 

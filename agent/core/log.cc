@@ -14,6 +14,7 @@
 #include <string>
 
 #include "agent/core/file_size_limit.h"
+#include "proto/redact.h"
 
 namespace ranktap::agent {
 namespace {
@@ -70,7 +71,9 @@ void Log(std::string_view text, std::string_view detail) {
     Line line;
     line << "ranktap[" << static_cast<int>(getpid()) << "] " << text;
     if (!detail.empty()) line << ": " << detail;
-    const std::string_view whole = line.Finish();
+    std::string_view whole = line.Finish();
+    std::string kept;
+    if (proto::redact::Redactor(whole, false).Run(&kept)) whole = kept;
     [[maybe_unused]] const ssize_t written = ::write(fd, whole.data(), whole.size());
   }
   if (fd >= 0) close(fd);

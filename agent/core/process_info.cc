@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "agent/core/host_clock.h"
+#include "proto/redact.h"
 
 namespace ranktap::agent {
 namespace {
@@ -81,34 +82,7 @@ uint64_t StartRealtimeNs(uint64_t start_ticks) {
   return ClockNs(CLOCK_REALTIME) - ClockNs(CLOCK_BOOTTIME) + since_boot_ns;
 }
 
-// By the last word of the name: "--hf-token" and "ACCESS_KEY" are, "--num-key-value-heads" and
-// "--max-tokens" are not.
-bool LooksSecret(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kWords = {
-      "token", "key", "apikey", "secret", "password", "passwd", "credential", "credentials"};
-  std::string word(name.substr(name.find_last_of("-_") + 1));
-  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
-  return std::ranges::find(kWords, word) != kWords.end();
-}
-
 }  // namespace
-
-void RedactArguments(std::vector<std::string>& arguments) {
-  bool value_follows = false;
-  for (std::string& argument : arguments) {
-    if (value_follows && !argument.starts_with('-')) {
-      argument = "***";
-      value_follows = false;
-      continue;
-    }
-    const size_t equals = argument.find('=');
-    const std::string_view name = std::string_view(argument).substr(0, equals);
-    const bool secret = LooksSecret(name);
-    value_follows = secret && equals == std::string::npos && name.starts_with('-');
-    if (secret && equals != std::string::npos)
-      argument.replace(equals + 1, std::string::npos, "***");
-  }
-}
 
 ProcessInfo ReadProcessInfo(bool redact) {
   ProcessInfo info{};
@@ -125,7 +99,10 @@ ProcessInfo ReadProcessInfo(bool redact) {
   info.start_ticks = ReadStartTicks();
   info.start_realtime_ns = StartRealtimeNs(info.start_ticks);
   info.command_line = SplitAtNul(ReadFile("/proc/self/cmdline"));
-  if (redact) RedactArguments(info.command_line);
+  if (redact) {
+    proto::RedactCommand(info.command_line);
+    proto::RedactText(info.executable);
+  }
   return info;
 }
 

@@ -17,12 +17,7 @@ struct ProcessInfo {
   std::vector<std::string> command_line;
 };
 
-// What cannot be read stays empty or 0. With `redact`, values that look like secrets are replaced
-// (RedactArguments).
+// What cannot be read stays empty or 0. With `redact`, secrets are replaced (proto/redact.h).
 ProcessInfo ReadProcessInfo(bool redact);
-
-// Replaces the values of arguments whose name ends in token, key, apikey, secret, password, passwd
-// or credential(s) by "***": "--api-key=abc", "--api-key abc" and "TOKEN=abc" alike.
-void RedactArguments(std::vector<std::string>& arguments);
 
 }  // namespace ranktap::agent

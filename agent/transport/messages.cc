@@ -9,6 +9,7 @@
 
 #include "agent/core/announcements.h"
 #include "agent/core/version.h"
+#include "proto/redact.h"
 
 namespace ranktap::agent {
 namespace {
@@ -74,7 +75,10 @@ std::string EncodeHello(const HelloFields& fields) {
     segment.add_uint32(1, proto::kSegmentVersion);
     segment.add_uint64(2, fields.segment_bytes);
   }
-  for (const std::string& note : fields.notes) hello.add_string(14, note);
+  for (std::string note : fields.notes) {
+    proto::RedactText(note);
+    hello.add_string(14, note);
+  }
   return bytes;
 }
 
@@ -100,7 +104,10 @@ void AppendWriter(const proto::WriterSlot& slot, std::string& bytes) {
   writer.add_uint32(1, slot.id.load(std::memory_order_relaxed));
   writer.add_uint32(2, slot.kind);
   writer.add_int32(3, slot.thread);
-  AddText(writer, 4, {slot.name, strnlen(slot.name, sizeof(slot.name))});
+  std::string_view name(slot.name, strnlen(slot.name, sizeof(slot.name)));
+  std::string kept;
+  if (proto::redact::Redactor(name, false).Run(&kept)) name = kept;
+  AddText(writer, 4, name);
 }
 
 void AppendAccount(const proto::WriterSlot& slot, uint64_t committed, std::string& bytes) {

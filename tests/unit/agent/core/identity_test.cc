@@ -129,16 +129,5 @@ TEST(ProcessInfoTest, DescribesThisProcess) {
   ASSERT_FALSE(info.command_line.empty());
 }
 
-TEST(ProcessInfoTest, SecretsDoNotLeaveTheProcess) {
-  std::vector<std::string> arguments = {"train.py", "--hf-token=abc", "--api-key",
-                                        "s3cr3t",   "ACCESS_KEY=xyz", "--num-key-value-heads",
-                                        "8",        "--max-tokens=4", "--password",
-                                        "--verbose"};
-  RedactArguments(arguments);
-  EXPECT_THAT(arguments, ElementsAre("train.py", "--hf-token=***", "--api-key", "***",
-                                     "ACCESS_KEY=***", "--num-key-value-heads", "8",
-                                     "--max-tokens=4", "--password", "--verbose"));
-}
-
 }  // namespace
 }  // namespace ranktap::agent
