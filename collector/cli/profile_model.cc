@@ -17,12 +17,19 @@ namespace {
 
 // Arguments: the model, its keywords as JSON, the device, the type, how many forwards, shapes.
 constexpr const char* kProgram = R"(
-import importlib, importlib.util, json, os, sys
+import sys
+sys.path = [folder for folder in sys.path if folder]  # a json.py here is not ours to run
+import importlib, importlib.util, json, os
+# From elsewhere: the RUNPATH of nvidia-cusparselt's library, "$ORIGIN:", leads to a libcuda.so.1 here.
+here = os.getcwd()
+sys.path = [os.path.abspath(folder) for folder in sys.path]
+os.chdir('/')
 import torch
+os.chdir(here)
 
 where, keywords, device, dtype, forwards, *shapes = sys.argv[1:]
 module, _, factory = where.rpartition(':')
-sys.path.insert(0, os.getcwd())
+sys.path.append(here)
 if module.endswith('.py'):
     spec = importlib.util.spec_from_file_location('model', module)
     source = importlib.util.module_from_spec(spec)

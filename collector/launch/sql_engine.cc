@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Arguments: the file with the views, the format, the query.
+// Arguments: the file with the views, the format, the query. Started with -I: without it a
+// duckdb.py or shutil.py of the current folder would be run.
 constexpr const char* kProgram = R"PYTHON(
 import shutil, sys
 import duckdb
@@ -117,7 +118,7 @@ Result<SqlEngine> SqlEngine::Find(const std::string& python) {
   const FoundCommand found = FindCommand(python);
   if (found.status == 0) {
     const Result<int> status =
-        RunAndWait({found.path, "-c",
+        RunAndWait({found.path, "-I", "-c",
                     "import importlib.util as u, sys; sys.exit(u.find_spec('duckdb') is None)"});
     if (status && *status == 0) {
       engine.python_ = found.path;
@@ -133,7 +134,7 @@ Result<SqlEngine> SqlEngine::Find(const std::string& python) {
 
 Result<int> SqlEngine::Ask(const std::string& views, const std::string& query,
                            const std::string& format) const {
-  if (!python_.empty()) return RunAndWait({python_, "-c", kProgram, views, format, query});
+  if (!python_.empty()) return RunAndWait({python_, "-I", "-c", kProgram, views, format, query});
   std::vector<std::string> command = {program_, "-init", views};
   if (format != "text") command.push_back("-" + format);
   if (!query.empty()) command.insert(command.end(), {"-c", query});
