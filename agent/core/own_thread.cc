@@ -2,7 +2,6 @@
 // Runs on: see own_thread.h.  May not: leave the starting thread's signal mask changed.
 #include "agent/core/own_thread.h"
 
-#include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -14,6 +13,7 @@
 #include <cerrno>
 
 #include "agent/core/contain.h"
+#include "agent/core/default_floats.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/sanitizers.h"
 
@@ -94,8 +94,7 @@ bool OwnThread::Start(const Setup& setup) {
 }
 
 void* OwnThread::Enter(void* own_thread) {
-  // A new thread inherits the traps of the program's: SIGFPE would end it at our first division.
-  fesetenv(FE_DFL_ENV);
+  const DefaultFloats floats;  // a new thread inherits the traps of the program's
   const Setup& setup = static_cast<OwnThread*>(own_thread)->setup_;
   const size_t place = static_cast<OwnThread*>(own_thread)->place_;
   if (place != kNoPlace) g_places[place].thread.store(static_cast<pid_t>(syscall(SYS_gettid)));

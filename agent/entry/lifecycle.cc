@@ -24,6 +24,7 @@
 #include "agent/core/capture_state.h"
 #include "agent/core/contain.h"
 #include "agent/core/cost_fields.h"
+#include "agent/core/default_floats.h"
 #include "agent/core/file_size_limit.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
@@ -366,6 +367,7 @@ bool StartOnce() {
     g_pid.store(getpid());
     if (g_state.compare_exchange_strong(state, State::kStarting, std::memory_order_acq_rel)) {
       const bool started = !DisabledByEnvironment(environ) && Contain(false, [] {
+        const DefaultFloats floats;
         pthread_atfork(&WaitForStart, nullptr, &InForkChild);
         return Start();
       });
@@ -388,10 +390,11 @@ bool StartOnce() {
 
 void OnCudaInit() {
   if (g_cuda_seen.exchange(true)) return;
+  const DefaultFloats floats;
   (void)HadMemory(RefreshRankIdentity);
   if (Config().cuda) BeginCupti(CurrentLevel());
-  // Registered again: when NVTX came first, CUDA's own teardown, which was registered since then,
-  // would run before ours.
+  // Registered again: if NVTX came first, CUDA's teardown was registered later and would run before
+  // ours.
   std::atexit(&AtExit);
 }
 

@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "agent/core/announcements.h"
 #include "agent/core/capture_state.h"
 #include "agent/sources/source.h"
+#include "tests/unit/agent/core/announced.h"
 
 namespace ranktap::agent {
 
@@ -26,7 +26,7 @@ constexpr Source kSources[] = {{.name = "made up", .set_level = [](Level level, 
 
 size_t Gaps() {
   size_t gaps = 0;
-  for (const Announcement& each : TakeAnnouncements()) gaps += each.type == proto::FrameType::kGap;
+  for (const Announcement& each : TakeAnnounced()) gaps += each.type == proto::FrameType::kGap;
   return gaps;
 }
 
@@ -42,7 +42,7 @@ class CaptureLevelTest : public testing::Test {
     ASSERT_TRUE(MapCapturePage());
     OnLevelOrder({.level = Level::kKernels, .reason = "test", .is_greeting = false});
     Told().clear();
-    (void)TakeAnnouncements();
+    (void)TakeAnnounced();
   }
 };
 
