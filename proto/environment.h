@@ -57,7 +57,7 @@ inline constexpr auto kEnvVars = std::to_array<EnvVar>({
     {"RANKTAP_BUDGET_PPM", EnvKind::kNumber, "0", 0, 1000000,
      "Most of the wall time that hooks may take, in millionths; past it, for 3 s, one level is given up. 0: no limit."},
     {"RANKTAP_REDACT", EnvKind::kFlag, "1", 0, 0,
-     "0 keeps values of arguments that look like secrets in the recorded command line."},
+     "0 keeps secrets of the command line in the run's own files; what is shown or exported never has them (docs/security.md)."},
     {"RANKTAP_PYTHON", EnvKind::kFlag, "0", 0, 0,
      "1 installs the hook for PyTorch before the interpreter starts; what run --level full sets."},
     {"RANKTAP_SCHEDULE", EnvKind::kText, "", 0, 0,

@@ -1,4 +1,4 @@
-// Secrets in text: the one redaction of what the agent records. docs/security.md
+// Secrets in text: the one redaction of all that is recorded, written or shown. docs/security.md
 // lists what it replaces and what it keeps. Linear in the text, whoever wrote it; allocates only
 // where something is replaced.  Runs on: the sender thread; in the collector.  May not: be called
 // on a user's thread.

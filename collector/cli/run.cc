@@ -283,6 +283,7 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   RunInfo info = DescribeNewRun(options.level);
   info.command = options.command;
   info.metadata = MetadataOf(options);
+  RedactAsAsked(&info);
   ChildProcess child;
   if (!child.Start(found.path, forwarding.command, forwarding.variables)) {
     return Complained(fmt::format("{}: {}", options.command[0], std::strerror(errno)),
@@ -305,6 +306,7 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
     child.Keep(SIGUSR2, [&] { collector.EndWindow(); });
   }
   const int status = child.Wait();
+  (void)::unlink((path + "/deepspeed_env").c_str());  // with the user's own lines in it
   const RunInfo finished = collector.Finish(kGraceNs, [&](RunInfo* run) {
     run->end_realtime_ns = RealtimeNs();
     if (WIFSIGNALED(status)) run->exit_signal = WTERMSIG(status);

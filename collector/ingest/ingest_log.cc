@@ -8,6 +8,7 @@
 #include "collector/file/file_descriptor.h"
 #include "collector/file/printable.h"
 #include "collector/ingest/monotonic_clock.h"
+#include "proto/redact.h"
 
 namespace ranktap::collector {
 namespace {
@@ -38,7 +39,9 @@ void IngestLog::Count(const std::string& kind, const std::string& detail) {
   const uint64_t now = MonotonicRawNs();
   if (last != 0 && now - last < kLogEveryNs) return;
   last = now;
-  logger_->warn("{} (so far {}): {}", Printable(kind), counts_[kind], Printable(detail));
+  std::string text = Printable(detail);
+  proto::RedactText(text);
+  logger_->warn("{} (so far {}): {}", Printable(kind), counts_[kind], text);
 }
 
 }  // namespace ranktap::collector

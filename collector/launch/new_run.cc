@@ -2,6 +2,10 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+#include <string_view>
+
+#include "collector/file/read_run_info.h"
 #include "collector/ingest/collector.h"
 #include "collector/ingest/monotonic_clock.h"
 #include "collector/version.h"
@@ -17,6 +21,11 @@ RunInfo DescribeNewRun(const std::string& level) {
   char host[256] = {};
   if (::gethostname(host, sizeof(host) - 1) == 0) info.host = host;
   return info;
+}
+
+void RedactAsAsked(RunInfo* info) {
+  const char* const asked = ::getenv("RANKTAP_REDACT");
+  if (asked == nullptr || std::string_view(asked) != "0") Redact(info);
 }
 
 }  // namespace ranktap::collector

@@ -10,4 +10,8 @@ namespace ranktap::collector {
 // A run that begins now, on this host, under an id that no other run has; without a command.
 RunInfo DescribeNewRun(const std::string& level);
 
+// Takes out the secrets of the command and of what a person says of the run, unless RANKTAP_REDACT
+// is 0.
+void RedactAsAsked(RunInfo* info);
+
 }  // namespace ranktap::collector

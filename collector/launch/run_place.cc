@@ -13,6 +13,8 @@
 #include <optional>
 #include <system_error>
 
+#include "proto/redact.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -48,6 +50,7 @@ Result<RunDirectory> MakeIn(const std::string& output, const std::string& name) 
 
 std::string RunNameOf(const std::vector<std::string>& command) {
   std::string name = command.empty() ? "" : command[0].substr(command[0].rfind('/') + 1);
+  proto::RedactText(name);
   for (char& byte : name) {
     if (std::isalnum(static_cast<unsigned char>(byte)) == 0 && byte != '.' && byte != '_') {
       byte = '-';

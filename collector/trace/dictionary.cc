@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collector/file/trace_state.h"
+#include "proto/redact.h"
 
 namespace ranktap::collector {
 namespace {
@@ -29,7 +30,9 @@ bool Dictionary::Add(std::span<const std::byte> bytes) {
 }
 
 uint32_t Dictionary::AppendString(std::string_view text) {
-  return strings_.Append(std::string(text));
+  std::string kept(text);
+  proto::RedactText(kept);
+  return strings_.Append(std::move(kept));
 }
 
 uint32_t Dictionary::AppendApi(ApiFunction api) { return apis_.Append(std::move(api)); }
@@ -40,7 +43,9 @@ void Dictionary::AddEntry(uint32_t field, uint64_t id, std::string_view content)
   const auto add_text = [&](EntryList<std::string>* list) {
     v1::Text text;
     std::string* const room = list->Room(id);
-    if (room->empty() && Parse(content, &text)) *room = std::move(*text.mutable_text());
+    if (!room->empty() || !Parse(content, &text)) return;
+    *room = std::move(*text.mutable_text());
+    proto::RedactText(*room);  // agents before 0.2 did not
   };
   const auto add_message = [&](auto* map) {
     auto [at, is_new] = map->try_emplace(id);

@@ -7,7 +7,7 @@
 #include <optional>
 #include <tuple>
 
-#include "collector/file/owned_file.h"
+#include "collector/file/read_run_info.h"
 #include "collector/trace/load/parallel_load.h"
 #include "collector/trace/load/trace_loader.h"
 #include "collector/trace/sort_rows.h"
@@ -17,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostInfoBytes = 64u << 20;  // of some 80,000 traces
-
 bool IsTraceName(const std::string& name) {
   return name.ends_with(".trace") || name.ends_with(".trace.part");
 }
@@ -27,12 +25,7 @@ void ReadInfo(const fs::path& directory, RunFiles* files) {
   const fs::path path = directory / "run.json";
   std::error_code error;
   if (!fs::exists(path, error)) return;
-  const Result<std::string> text = ReadRegularFile(path, kMostInfoBytes);
-  if (!text) {
-    files->problems.push_back(text.message());
-    return;
-  }
-  Result<RunInfo> info = ParseRunInfo(*text, path.string());
+  Result<RunInfo> info = ReadRunInfo(directory.string());
   if (!info) {
     files->problems.push_back(info.message());
     return;

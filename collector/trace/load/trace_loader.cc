@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "collector/file/read_run_info.h"
 #include "collector/file/trace_state.h"
 #include "collector/trace/device_counters.h"
 #include "collector/trace/framework/framework_allocations.h"
@@ -296,6 +297,7 @@ Result<Trace> LoadTrace(const std::string& path) {
   trace.closed = reader->closed();
   trace.damage.insert(trace.damage.begin(), reader->damage().begin(), reader->damage().end());
   DescribeWriters(&trace);
+  Redact(&trace.hello);
   Describe(trace.hello, &trace.info);
   trace.info.events = trace.events;
   trace.info.bytes = reader->file_bytes();
