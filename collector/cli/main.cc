@@ -5,12 +5,14 @@
 
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "collector/cli/command.h"
 #include "collector/cli/known_words.h"
 #include "collector/doctor/cupti_trial.h"
+#include "collector/launch/child_process.h"
 #include "collector/report/nearest_name.h"
 #include "collector/terminal/complain.h"
 #include "collector/terminal/output_style.h"
@@ -75,6 +77,8 @@ int Main(std::vector<std::string> arguments) {
   if (arguments[0] == "try-cupti") return TryCuptiCommand({arguments.begin() + 1, arguments.end()});
   for (const Command& command : AllCommands()) {
     if (command.name == arguments[0]) {
+      // `run` gives its command what the shell would; what others start is ours.
+      if (command.name != "run") LeaveOutTheCurrentFolder();
       return command.run({arguments.begin() + 1, arguments.end()});
     }
   }
@@ -90,11 +94,17 @@ int Main(std::vector<std::string> arguments) {
 int main(int argc, char** argv) {
   // libprotobuf complains on stderr, which is the job's.
   google::protobuf::SetLogHandler(nullptr);
+  ranktap::collector::MakeChildrenWaitable();
   // Blocks come and go by the megabyte: each its own mapping, given back at once. Left to itself
   // malloc would keep them.
   ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
   try {
     return ranktap::collector::Main({argv + 1, argv + argc});
+  } catch (const std::bad_alloc&) {
+    ranktap::collector::Complain(
+        "not enough memory for this: the limit (ulimit -v, the container's) is too low for the "
+        "files that are named, or one of them unpacks to more than there is");
+    return ranktap::collector::kFailure;
   } catch (const std::exception& error) {
     ranktap::collector::Complain(fmt::format("internal error: {}", error.what()));
     return ranktap::collector::kFailure;

@@ -35,7 +35,7 @@ class ScratchFolder {
   ScratchFolder() {
     std::error_code error;
     const fs::path parent = fs::temp_directory_path(error);
-    path_ = (error ? fs::path("/tmp") : parent).string() + "/ranktap-sql-XXXXXX";
+    path_ = (error ? fs::path("/tmp") : fs::canonical(parent)).string() + "/ranktap-sql-XXXXXX";
     if (::mkdtemp(path_.data()) == nullptr) {
       failure_ = SystemFailure(
           fmt::format("{}: could not create; TMPDIR names another place", path_), errno);
@@ -86,8 +86,10 @@ std::optional<Failure> ExportRuns(const std::vector<std::string>& paths,
 
 // nullopt: written.
 std::optional<Failure> WriteViews(const std::string& folder, const std::string& path) {
+  std::error_code error;
   std::ofstream file(path);
-  file << ViewsOf(folder);
+  file << LimitsOf({fs::path(path).parent_path().string(), fs::canonical(folder, error).string()})
+       << ViewsOf(folder);
   file.close();
   if (file) return std::nullopt;
   return Failure{fmt::format("{}: could not write; TMPDIR names another place", path)};
@@ -140,9 +142,13 @@ int SqlCommand(const std::vector<std::string>& arguments) {
                                   wanted.paths[0], wanted.paths[1], wanted.paths[0]),
                       kWrongUsage);
   }
-  const std::string folder = is_data_set ? wanted.paths[0] : scratch.path() + "/set";
+  // A data set by a name of ours: in its own, DuckDB would take [, * and ? for patterns.
+  const std::string folder = scratch.path() + "/set";
   const std::string views = scratch.path() + "/views.sql";
-  if (!is_data_set) {
+  if (is_data_set) {
+    std::error_code error;
+    fs::create_directory_symlink(fs::absolute(wanted.paths[0]), folder, error);
+  } else {
     if (const auto failure = ExportRuns(wanted.paths, folder)) {
       return Complained(failure->message, kFailure);
     }

@@ -36,6 +36,28 @@ bool IsFile(const std::string& path, bool* executable) {
   return true;
 }
 
+// Of SIGCHLD, when we were started.
+struct sigaction children_before {};
+
+void RestoreChildSignal() {
+  if (children_before.sa_handler == SIG_IGN) ::sigaction(SIGCHLD, &children_before, nullptr);
+}
+
+bool IsInit() { return ::getpid() == 1; }
+
+// "a::.:/b" -> "/b". Of Python's path a folder that is named is kept.
+std::string WithoutCurrentFolder(std::string_view list, bool only_absolute) {
+  std::string kept;
+  while (!list.empty()) {
+    const std::string_view folder = list.substr(0, list.find(':'));
+    list.remove_prefix(std::min(list.size(), folder.size() + 1));
+    const bool is_kept = folder.starts_with('/') ||
+                         (!only_absolute && !folder.empty() && folder != "." && folder != "./");
+    if (is_kept) kept.append(kept.empty() ? "" : ":").append(folder);
+  }
+  return kept;
+}
+
 std::string Quoted(const std::string& text) { return "'" + text + "'"; }
 
 // A profiler holds four descriptors a rank; the command gets the limit we were started with.
@@ -103,8 +125,25 @@ FoundCommand FindCommand(const std::string& name) {
   return found;
 }
 
+void LeaveOutTheCurrentFolder() {
+  for (const char* const name : {"PATH", "LD_LIBRARY_PATH", "PYTHONPATH"}) {
+    const char* const list = ::getenv(name);
+    if (list == nullptr) continue;
+    const std::string kept = WithoutCurrentFolder(list, std::string_view(name) != "PYTHONPATH");
+    // An empty list is the current folder again.
+    kept.empty() ? ::unsetenv(name) : ::setenv(name, kept.c_str(), 1);
+  }
+}
+
+void MakeChildrenWaitable() {
+  struct sigaction waited {};
+  waited.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &waited, &children_before);
+}
+
 ChildProcess::ChildProcess() {
   ::sigemptyset(&passed_);
+  if (IsInit()) ::sigaddset(&passed_, SIGCHLD);  // of orphans; it is never sent on
   for (const int signal : kPassedSignals) ::sigaddset(&passed_, signal);
   ::sigprocmask(SIG_BLOCK, &passed_, &before_);
   signals_.Reset(::signalfd(-1, &passed_, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -125,6 +164,7 @@ bool ChildProcess::Start(const std::string& path, const std::vector<std::string>
   if (::pipe2(report, O_CLOEXEC) != 0) return false;
   pid_ = ::fork();
   if (pid_ == 0) {
+    RestoreChildSignal();
     ::sigaction(SIGPIPE, &pipe_before, nullptr);
     ::sigaction(SIGXFSZ, &size_before, nullptr);
     ::setrlimit(RLIMIT_NOFILE, &files_before);
@@ -161,9 +201,20 @@ void ChildProcess::PassSignals() {
     const bool from_kernel = info.ssi_code > 0;
     if (const auto kept = kept_.find(signal); kept != kept_.end()) {
       kept->second();
-    } else if (!from_kernel) {
+    } else if (!from_kernel && signal != SIGCHLD) {
       (void)::kill(pid_, signal);
     }
+  }
+}
+
+std::optional<int> ChildProcess::TakeStatus() const {
+  for (;;) {
+    int status = 0;
+    const pid_t ended = ::waitpid(IsInit() ? -1 : pid_, &status, WNOHANG);
+    if (ended == pid_) return status;
+    // Nobody else waits for our children; if somebody does, it ended and we do not know how.
+    if (ended < 0 && errno == ECHILD) return W_EXITCODE(kCannotExecute, 0);
+    if (ended <= 0) return std::nullopt;
   }
 }
 
@@ -176,13 +227,12 @@ int ChildProcess::Wait() {
                         {.fd = pidfd.get(), .events = POLLIN, .revents = 0}};
     (void)::poll(polled, 2, pidfd.valid() ? -1 : kPollMs);
     PassSignals();
-    int status = 0;
-    const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
-    if (ended == pid_) return status;
+    if (const std::optional<int> status = TakeStatus()) return *status;
   }
 }
 
 void Become(const std::string& path, const std::vector<std::string>& command) {
+  RestoreChildSignal();
   const std::vector<char*> arguments = Pointers(command);
   ::execv(path.c_str(), arguments.data());
   if (errno == ENOEXEC) {

@@ -32,6 +32,14 @@ struct FoundCommand {
 };
 FoundCommand FindCommand(const std::string& name);
 
+// Of the lists of folders in our environment (PATH, LD_LIBRARY_PATH, PYTHONPATH): a program that we
+// start for ourselves is not looked for where somebody else's files may lie.
+void LeaveOutTheCurrentFolder();
+
+// Whoever ignores SIGCHLD has his children's statuses thrown away, and that is inherited. From here
+// on ours are kept; commands get the signal as it was. Call it first.
+void MakeChildrenWaitable();
+
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 class ChildProcess {
@@ -47,13 +55,15 @@ class ChildProcess {
   // `handle` instead of passing this signal on, on the thread that waits. Before Wait.
   void Keep(int signal, std::function<void()> handle) { kept_[signal] = std::move(handle); }
 
-  // Until the command has ended: its wait status.
+  // Until the command has ended: its wait status. As the first process of a PID namespace it takes
+  // the orphans' statuses meanwhile, which are nobody else's.
   int Wait();
 
   pid_t pid() const { return pid_; }
 
  private:
   void PassSignals();
+  std::optional<int> TakeStatus() const;
 
   std::map<int, std::function<void()>> kept_;
   sigset_t passed_;

@@ -33,9 +33,10 @@ try:
     if answer is not None and form == 'text':
         answer.show(max_rows=1000000, max_width=1000000)
     elif answer is not None:
+        answer.create_view('ranktap answer')
         # Not to /dev/stdout: where that is a file, it would be written from its beginning.
         how = 'format csv, header' if form == 'csv' else 'format json, array true'
-        connection.sql(f"COPY (FROM answer) TO '{views}.answer' ({how})")
+        connection.sql(f"COPY (FROM \"ranktap answer\") TO '{views}.answer' ({how})")
         shutil.copyfileobj(open(views + '.answer'), sys.stdout)
 except duckdb.Error as error:
     sys.exit(str(error))
@@ -126,7 +127,8 @@ Result<SqlEngine> SqlEngine::Find(const std::string& python) {
     }
   }
   return Failure{fmt::format(
-      "no program duckdb on the PATH and no module duckdb in {}: pip install duckdb-cli (the "
+      "no program duckdb on the PATH and no module duckdb in {} itself: pip install duckdb-cli "
+      "(the "
       "program) or duckdb (the module), or take another --python; any engine that reads Parquet "
       "will do after ranktap export --format parquet",
       python)};
@@ -139,6 +141,16 @@ Result<int> SqlEngine::Ask(const std::string& views, const std::string& query,
   if (format != "text") command.push_back("-" + format);
   if (!query.empty()) command.insert(command.end(), {"-c", query});
   return RunAndWait(command);
+}
+
+std::string LimitsOf(const std::vector<std::string>& folders) {
+  std::string list;
+  for (const std::string& folder : folders) list += Quoted(folder + "/", '\'') + ", ";
+  return fmt::format(
+      "SET autoinstall_known_extensions = false;\nSET autoload_known_extensions = false;\n"
+      "SET allow_community_extensions = false;\nSET allowed_directories = [{}];\n"
+      "SET enable_external_access = false;\nSET lock_configuration = true;\n",
+      list.substr(0, list.size() - 2));
 }
 
 std::string ViewsOf(const std::string& folder) {

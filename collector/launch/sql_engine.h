@@ -25,6 +25,10 @@ class SqlEngine {
   std::string program_, python_;  // one of them
 };
 
+// What DuckDB (1.2 or newer) is told first: it opens files below these folders alone, and loads no
+// extension that is not built in.
+std::string LimitsOf(const std::vector<std::string>& folders);
+
 // CREATE VIEW for each table of the data set, under its folder's name.
 std::string ViewsOf(const std::string& folder);
 

@@ -125,6 +125,19 @@ class Command(SqlTest):
                          {'PATH': f'{self.scratch}:{os.environ["PATH"]}'})
         self.assertEqual(done.stdout, '10\n-json -c SELECT 1\n')
 
+    def test_a_data_set_may_lie_in_a_folder_whose_name_is_a_pattern(self):
+        folder = self.scratch / 'a [b] *?c'
+        done = self._run([RANKTAP, 'export', INPUTS / 'standin-full', '--format', 'parquet', '-o', folder], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.rows(folder, self.QUERY), [{'run': 'standin-full', 'kernels': 100}])
+
+    def test_a_query_reads_and_writes_nothing_beside_the_set_and_loads_no_extension(self):
+        for query in ("SELECT * FROM read_csv('/etc/passwd')", f"COPY (SELECT 1) TO '{self.scratch}/out.csv'", 'LOAD httpfs',
+                      'SET enable_external_access = true'):
+            done = self.ask(INPUTS / 'standin-full', query)
+            self.assertEqual(done.returncode, 1, query)
+        self.assertFalse((self.scratch / 'out.csv').exists())
+
     def test_a_query_without_a_run_is_wrong_usage(self):
         self.assertEqual(self.ask('SELECT 1').returncode, 2)
 
