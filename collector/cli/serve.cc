@@ -54,6 +54,7 @@ int ServeCommand(const std::vector<std::string>& arguments) {
   std::fflush(stdout);
   int signal = 0;
   ::sigwait(&stops, &signal);
+  if (!(*server)->Stop()) ::_exit(kSuccess);  // a page of hours is not worth the wait
   return kSuccess;
 }
 

@@ -1,20 +1,19 @@
 #include "collector/cli/served_runs.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
-#include <fstream>
-#include <sstream>
+#include <filesystem>
 
 #include "collector/cli/page.h"
 #include "collector/export/exporters.h"
+#include "collector/file/owned_file.h"
 #include "collector/file/printable.h"
-#include "collector/file/run_info.h"
+#include "collector/file/read_run_info.h"
 #include "collector/import/open_run.h"
 
 namespace ranktap::collector {
@@ -103,16 +102,9 @@ bool IsTrace(std::string_view name) {
                      [name](std::string_view ending) { return name.ends_with(ending); });
 }
 
-// Its run.json; an empty one where there is none.
-RunInfo InfoOf(const std::string& path) {
-  std::ifstream file(path + "/run.json");
-  std::stringstream text;
-  text << file.rdbuf();
-  const Result<RunInfo> info = ParseRunInfo(text.str(), path);
-  return info ? *info : RunInfo{};
-}
-
-std::string Describe(const RunInfo& info) {
+std::string Describe(const Result<RunInfo>& read) {
+  if (!read) return read.message();
+  const RunInfo& info = *read;
   if (info.start_realtime_ns == 0) return "files of another tool";
   const auto seconds = static_cast<time_t>(info.start_realtime_ns / 1'000'000'000);
   tm utc{};
@@ -135,9 +127,11 @@ bool IsRun(const std::string& path) {
 
 }  // namespace
 
-ServedRuns::ServedRuns(std::string root, std::string secret)
-    : root_(std::move(root)), secret_(std::move(secret)) {
-  while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
+ServedRuns::ServedRuns(std::string root, std::string secret) : secret_(std::move(secret)) {
+  // "." has no name, and "run/./" is "run/" to a browser.
+  std::error_code error;
+  root_ = std::filesystem::canonical(root, error).string();
+  if (error) root_ = std::move(root);
   is_run_ = IsRun(root_);
 }
 
@@ -163,7 +157,7 @@ HttpResponse ServedRuns::List() const {
     body += fmt::format(
         "<li><b><a href=\"run/{0}/\">{1}</a></b><span>{2}</span><a href=\"run/{0}/perfetto\">open "
         "in Perfetto</a></li>",
-        link, Escaped(run.name), Escaped(Describe(InfoOf(run.path))));
+        link, Escaped(run.name), Escaped(Describe(ReadRunInfo(run.path))));
   }
   if (runs.empty()) body += "<li>No run is here. ranktap run -o DIR/NAME makes one.</li>";
   return {.body = body + "</ul></main>", .policy = std::string(kPolicy)};
@@ -190,7 +184,7 @@ HttpResponse ServedRuns::Trace(const Entry& entry) {
   HttpResponse response = failure ? Sentence(500, failure->message) : HttpResponse{};
   if (!failure) {
     response.type = "application/octet-stream";
-    response.file.Reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (Result<FileDescriptor> file = OpenRegularFile(path)) response.file = std::move(*file);
   }
   ::unlink(path.c_str());
   ::rmdir(folder.c_str());

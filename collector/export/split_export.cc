@@ -1,12 +1,14 @@
 #include "collector/export/split_export.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "collector/export/run_clock.h"
+#include "collector/file/owned_file.h"
 #include "collector/trace/table_columns.h"
 
 namespace ranktap::collector {
@@ -40,10 +42,9 @@ uint64_t UncompressedBytes(const std::string& path) {
   std::error_code error;
   const uint64_t size = fs::file_size(path, error);
   if (error || !path.ends_with(".gz")) return error ? 0 : size;
-  std::ifstream file(path, std::ios::binary);
   unsigned char last[4] = {};
-  file.seekg(-4, std::ios::end);
-  file.read(reinterpret_cast<char*>(last), sizeof last);
+  const Result<FileDescriptor> file = OpenRegularFile(path);
+  if (!file || ::pread(file->get(), last, sizeof last, static_cast<off_t>(size) - 4) != 4) return 0;
   return last[0] | last[1] << 8 | last[2] << 16 | uint64_t{last[3]} << 24;
 }
 

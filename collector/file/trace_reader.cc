@@ -1,6 +1,5 @@
 #include "collector/file/trace_reader.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "collector/file/owned_file.h"
 #include "proto/crc32c.h"
 
 namespace ranktap::collector {
@@ -30,10 +30,8 @@ bool IsBlockHeader(const BlockHeader& header) {
 }  // namespace
 
 Result<TraceReader> TraceReader::Open(const std::string& path) {
-  // O_NONBLOCK: a FIFO under this name must not hang us.
-  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.valid()) return SystemFailure(fmt::format("{}: could not open", path), errno);
-  return Open(std::move(file), path);
+  Result<FileDescriptor> file = OpenRegularFile(path);
+  return file ? Open(std::move(*file), path) : Result<TraceReader>(Failure{file.message()});
 }
 
 Result<TraceReader> TraceReader::Open(FileDescriptor file, const std::string& path) {
@@ -132,10 +130,18 @@ std::string TraceReader::TryBlock(uint64_t offset, Block* block) {
   return {};
 }
 
+// The next byte that is not in a hole, which may be long: a file says that it has a TiB for
+// nothing.
+uint64_t TraceReader::DataFrom(uint64_t at) const {
+  const off_t data = ::lseek(file_.get(), static_cast<off_t>(at), SEEK_DATA);
+  if (data < 0) return errno == ENXIO ? blocks_end_ : at;
+  return std::max(at, static_cast<uint64_t>(data));
+}
+
 uint64_t TraceReader::FindBlock(uint64_t from) {
   std::vector<std::byte> window(
       std::min<uint64_t>(kScanBytes, blocks_end_ - std::min(from, blocks_end_)));
-  for (uint64_t at = from; at + sizeof(BlockHeader) <= blocks_end_;) {
+  for (uint64_t at = DataFrom(from); at + sizeof(BlockHeader) <= blocks_end_; at = DataFrom(at)) {
     const size_t size = std::min<uint64_t>(window.size(), blocks_end_ - at);
     if (!ReadAt(at, std::span(window).first(size))) break;
     for (size_t i = 0; i + sizeof(BlockHeader) <= size; ++i) {

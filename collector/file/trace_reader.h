@@ -78,6 +78,7 @@ class TraceReader {
   // The first offset at or after `from` where a block header with a good checksum lies, else the
   // end of the blocks.
   uint64_t FindBlock(uint64_t from);
+  uint64_t DataFrom(uint64_t at) const;
 
   std::string path_;
   FileDescriptor file_;

@@ -1,8 +1,6 @@
 #include "collector/import/byte_source.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -11,10 +9,13 @@
 #include <cstring>
 #include <vector>
 
+#include "collector/file/owned_file.h"
+
 namespace ranktap::collector {
 namespace {
 
 constexpr size_t kCompressedChunk = 256 << 10;
+constexpr size_t kMostPadding = 64 << 20;  // of tapes; a hole of a sparse file may be a TiB
 constexpr int kGzip = 16 + MAX_WBITS;
 
 }  // namespace
@@ -23,6 +24,7 @@ struct ByteSource::Inflater {
   z_stream stream{};
   std::vector<char> input = std::vector<char>(kCompressedChunk);
   bool ended = false;
+  size_t padding = 0;
   Inflater() { inflateInit2(&stream, kGzip); }
   ~Inflater() { inflateEnd(&stream); }
 };
@@ -35,16 +37,12 @@ ByteSource& ByteSource::operator=(ByteSource&&) noexcept = default;
 ByteSource::~ByteSource() = default;
 
 Result<ByteSource> ByteSource::Open(const std::string& path) {
-  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return SystemFailure(fmt::format("{}: could not open", path), errno);
-  struct stat status {};
-  if (::fstat(file.get(), &status) == 0 && S_ISDIR(status.st_mode)) {
-    return Failure{fmt::format("{}: is a directory", path)};
-  }
+  Result<FileDescriptor> file = OpenRegularFile(path);
+  if (!file) return Failure{file.message()};
   unsigned char magic[2] = {};
-  const bool compressed = ::pread(file.get(), magic, sizeof magic, 0) == sizeof magic &&
+  const bool compressed = ::pread(file->get(), magic, sizeof magic, 0) == sizeof magic &&
                           magic[0] == 0x1f && magic[1] == 0x8b;
-  return ByteSource(std::move(file), compressed);
+  return ByteSource(std::move(*file), compressed);
 }
 
 size_t ByteSource::Read(char* into, size_t size) {
@@ -80,7 +78,9 @@ size_t ByteSource::Inflate(char* into, size_t size) {
       while (stream.avail_in > 0 && *stream.next_in == 0) {
         ++stream.next_in;
         --stream.avail_in;
+        ++inflater_->padding;
       }
+      if (inflater_->padding > kMostPadding) break;
       if (stream.avail_in == 0) continue;
       if (inflateReset(&stream) != Z_OK) break;
       inflater_->ended = false;

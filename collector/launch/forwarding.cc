@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "collector/file/owned_file.h"
 #include "collector/launch/injection.h"
 
 namespace ranktap::collector {
@@ -108,6 +109,8 @@ bool IsOpenMpi(const std::string& path) {
          version.find("PRRTE") != std::string_view::npos;
 }
 
+constexpr size_t kMostDeepSpeedBytes = 1u << 20;
+
 // What DeepSpeed would read without us: the lines of DS_ENV_FILE in the home and here.
 std::string ReadDeepSpeedFiles(const std::vector<std::string_view>& environment) {
   const std::filesystem::path name(
@@ -116,9 +119,8 @@ std::string ReadDeepSpeedFiles(const std::vector<std::string_view>& environment)
   for (const std::filesystem::path& folder :
        {std::filesystem::path(FindVariable(environment, "HOME").value_or("")),
         std::filesystem::path(".")}) {
-    std::ifstream file(folder / name);
-    std::string line;
-    while (std::getline(file, line)) lines += line + "\n";
+    const Result<std::string> file = ReadRegularFile(folder / name, kMostDeepSpeedBytes);
+    if (file) lines += *file + "\n";
     if (name.is_absolute()) break;
   }
   return lines;

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <gelf.h>
 #include <libelf.h>
@@ -19,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-#include "collector/file/file_descriptor.h"
+#include "collector/file/owned_file.h"
 
 namespace ranktap::collector {
 namespace {
@@ -84,28 +83,28 @@ bool ReadAt(int fd, off_t offset, void* target, size_t bytes) {
 
 // nullopt: no ELF file.
 std::optional<Program> ReadProgram(const std::string& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Result<FileDescriptor> file = OpenRegularFile(path);
   Elf64_Ehdr header{};
   // The machine lies at the same place in files of 32 bits, which are longer than what is read.
-  if (!file.valid() || !ReadAt(file.get(), 0, &header, sizeof(Elf32_Ehdr)) ||
+  if (!file || !ReadAt(file->get(), 0, &header, sizeof(Elf32_Ehdr)) ||
       std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
     return std::nullopt;
   }
   Program program{.has_64_bits = header.e_ident[EI_CLASS] == ELFCLASS64,
                   .machine = header.e_machine,
                   .interpreter = {}};
-  if (!program.has_64_bits || !ReadAt(file.get(), 0, &header, sizeof(header)) ||
+  if (!program.has_64_bits || !ReadAt(file->get(), 0, &header, sizeof(header)) ||
       header.e_phentsize != sizeof(Elf64_Phdr)) {
     return program;
   }
   for (uint16_t i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment{};
     const auto offset = static_cast<off_t>(header.e_phoff + i * sizeof(segment));
-    if (!ReadAt(file.get(), offset, &segment, sizeof(segment)) || segment.p_type != PT_INTERP) {
+    if (!ReadAt(file->get(), offset, &segment, sizeof(segment)) || segment.p_type != PT_INTERP) {
       continue;
     }
     std::array<char, 256> name{};
-    (void)::pread(file.get(), name.data(), std::min<size_t>(segment.p_filesz, name.size() - 1),
+    (void)::pread(file->get(), name.data(), std::min<size_t>(segment.p_filesz, name.size() - 1),
                   static_cast<off_t>(segment.p_offset));
     program.interpreter = name.data();
   }
@@ -211,9 +210,9 @@ std::string InjectionObstacle(const std::string& executable) {
 }
 
 bool WantsToBeFirst(const std::string& executable) {
-  const FileDescriptor file(::open(executable.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid() || elf_version(EV_CURRENT) == EV_NONE) return false;
-  const std::unique_ptr<Elf, int (*)(Elf*)> elf(elf_begin(file.get(), ELF_C_READ, nullptr),
+  const Result<FileDescriptor> file = OpenRegularFile(executable);
+  if (!file || elf_version(EV_CURRENT) == EV_NONE) return false;
+  const std::unique_ptr<Elf, int (*)(Elf*)> elf(elf_begin(file->get(), ELF_C_READ, nullptr),
                                                 elf_end);
   if (elf == nullptr) return false;
   for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf.get(), section)) != nullptr;) {

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <list>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -24,6 +25,7 @@ namespace {
 constexpr size_t kLongestHead = 16 << 10;
 constexpr int kMostConnections = 32;  // a browser opens six, and a few ahead of use
 constexpr timeval kPatience{.tv_sec = 5, .tv_usec = 0};
+constexpr std::string_view kEndOfHead = "\r\n\r\n";
 
 std::string_view ReasonOf(int status) {
   switch (status) {
@@ -75,9 +77,17 @@ std::string ReceiveHead(int connection) {
     if (received < 0 && errno == EINTR) continue;
     if (received <= 0) return {};
     head.append(buffer.data(), static_cast<size_t>(received));
-    if (const size_t end = head.find("\r\n\r\n"); end != head.npos) return head.substr(0, end + 2);
+    if (const size_t end = head.find(kEndOfHead); end != head.npos) return head.substr(0, end + 2);
   }
   return {};
+}
+
+// It has sent its request, which its thread has not come to read.
+bool HasHeadWaiting(int connection) {
+  std::array<char, kLongestHead> buffer;
+  const ssize_t size = ::recv(connection, buffer.data(), buffer.size(), MSG_PEEK | MSG_DONTWAIT);
+  return size > 0 && std::string_view(buffer.data(), static_cast<size_t>(size)).find(kEndOfHead) !=
+                         std::string_view::npos;
 }
 
 HttpResponse Plain(int status, std::string text) {
@@ -109,7 +119,9 @@ struct HttpServer::State {
   std::atomic<bool> ends = false;
   std::mutex mutex;
   std::condition_variable one_less;
-  int connections = 0;  // guarded by `mutex`
+  // Both guarded by `mutex`. `unheard`: those whose request has not come, the oldest first.
+  int connections = 0;
+  std::list<int> unheard;
   std::thread thread;
 
   // A page of elsewhere can have its own name resolved to 127.0.0.1 and then read our answers as
@@ -129,10 +141,14 @@ struct HttpServer::State {
     return handle(*request);
   }
 
-  void Serve(int connection) const {
+  void Serve(int connection) {
     ::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
     ::setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
     const std::string head = ReceiveHead(connection);
+    {
+      const std::lock_guard lock(mutex);
+      unheard.remove(connection);
+    }
     if (head.empty()) return;
     bool with_body = true;
     const HttpResponse response = AnswerOf(head, &with_body);
@@ -142,21 +158,39 @@ struct HttpServer::State {
     ::shutdown(connection, SHUT_WR);
   }
 
+  // Anybody on this machine can connect and say nothing. Called with `mutex` held.
+  void DropOneOfTheUnheard() {
+    const auto oldest = std::find_if_not(unheard.begin(), unheard.end(), HasHeadWaiting);
+    if (oldest == unheard.end()) return;
+    ::shutdown(*oldest, SHUT_RDWR);  // its thread wakes, and is one less
+    unheard.erase(oldest);
+  }
+
   void Accept() {
     FileDescriptor connection(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!connection.valid()) return;
     {
       std::unique_lock lock(mutex);
+      if (connections >= kMostConnections) DropOneOfTheUnheard();
       one_less.wait(lock, [this] { return connections < kMostConnections || ends; });
       if (ends) return;
       ++connections;
+      unheard.push_back(connection.get());
     }
-    std::thread([this, connection = std::move(connection)] {
+    std::thread([this, connection = std::move(connection)]() mutable {
       Serve(connection.get());
+      connection.Reset();
       const std::lock_guard lock(mutex);
       --connections;
       one_less.notify_all();
     }).detach();
+  }
+
+  void End() {
+    ends = true;
+    const std::lock_guard lock(mutex);
+    for (const int connection : unheard) ::shutdown(connection, SHUT_RDWR);
+    one_less.notify_all();
   }
 
   void Run() {
@@ -169,9 +203,15 @@ struct HttpServer::State {
 
 HttpServer::HttpServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
+bool HttpServer::Stop() {
+  state_->End();
+  std::unique_lock lock(state_->mutex);
+  return state_->one_less.wait_for(lock, std::chrono::seconds(kPatience.tv_sec),
+                                   [this] { return state_->connections == 0; });
+}
+
 HttpServer::~HttpServer() {
-  state_->ends = true;
-  state_->one_less.notify_all();
+  state_->End();
   state_->thread.join();
   std::unique_lock lock(state_->mutex);
   state_->one_less.wait(lock, [this] { return state_->connections == 0; });
@@ -192,7 +232,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Listen(
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   auto* const any = reinterpret_cast<sockaddr*>(&address);
   socklen_t size = sizeof(address);
-  if (::bind(state->listener.get(), any, size) != 0 || ::listen(state->listener.get(), 64) != 0 ||
+  if (::bind(state->listener.get(), any, size) != 0 ||
+      ::listen(state->listener.get(), SOMAXCONN) != 0 ||
       ::getsockname(state->listener.get(), any, &size) != 0) {
     return SystemFailure(fmt::format("127.0.0.1:{}: could not listen", port), errno);
   }

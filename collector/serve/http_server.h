@@ -27,12 +27,15 @@ class HttpServer {
   // `handle` is called on threads of the server's, several at a time. `port` 0: any that is free.
   static Result<std::unique_ptr<HttpServer>> Listen(
       uint16_t port, std::function<HttpResponse(const HttpRequest&)> handle);
-  // Takes no more connections and waits for those that are there, 5 s each at most.
+  // Takes no more connections and waits for the answers that are being made.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   uint16_t port() const;
+
+  // The same, 5 s at most. False: an answer is still being made, and the destructor would wait.
+  [[nodiscard]] bool Stop();
 
  private:
   struct State;

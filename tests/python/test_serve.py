@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
+import time
 import unittest
 import urllib.parse
 
@@ -113,6 +115,87 @@ class ServeTest(unittest.TestCase):
         self.assertEqual((answer.status, answer.getheader('Location')), (303, url.path + 'run/torch-ddp/'))
         server.send_signal(signal.SIGINT)
         self.assertEqual(server.wait(timeout=60), 0)
+
+    def test_a_run_json_that_is_no_file_is_said_and_stops_nobody(self):
+        with tempfile.TemporaryDirectory() as folder:
+            runs = pathlib.Path(folder)
+            for name, spoil in ('fifo', os.mkfifo), ('zero', lambda path: os.symlink('/dev/zero', path)):
+                (runs / name).mkdir()
+                spoil(runs / name / 'run.json')
+            shutil.copytree(INPUTS / 'torch-ddp', runs / 'good')
+            server, url = self.start(runs)
+            self.addCleanup(server.kill)
+            answer, body = self.get(url=url)
+            self.assertEqual(answer.status, 200)
+            self.assertEqual(body.count(b'not a file'), 2, body)
+            self.assertEqual(self.get('run/good/', url=url)[0].status, 200)
+            self.assertEqual(self.get('run/fifo/', url=url)[0].status, 500)
+            with open(f'/proc/{server.pid}/status') as file:
+                peak = next(int(line.split()[1]) for line in file if line.startswith('VmHWM'))
+            self.assertLess(peak, 512 << 10)
+            server.send_signal(signal.SIGINT)
+            self.assertEqual(server.wait(timeout=60), 0)
+
+    def test_interrupting_does_not_wait_for_those_who_say_nothing(self):
+        server, url = self.start(INPUTS / 'torch-ddp')
+        self.addCleanup(server.kill)
+        with socket.create_connection(('127.0.0.1', url.port)) as silent:
+            self.assertEqual(self.get(url=url)[0].status, 303)
+            server.send_signal(signal.SIGINT)
+            self.assertEqual(server.wait(timeout=60), 0)
+            self.assertEqual(silent.recv(1), b'')
+
+    def test_the_run_that_one_stands_in_has_its_name(self):
+        server = subprocess.Popen([str(RANKTAP), 'serve', '.'], stdout=subprocess.PIPE, text=True, cwd=INPUTS / 'torch-ddp')
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        url = urllib.parse.urlsplit(server.stdout.readline().strip())
+        self.assertEqual(self.get(url=url)[0].getheader('Location'), url.path + 'run/torch-ddp/')
+
+    def crowd(self, first_words, count=1000):
+        clients = []
+        for _ in range(count):
+            client = socket.create_connection(('127.0.0.1', self.url.port))
+            self.addCleanup(client.close)
+            try:
+                client.sendall(first_words)
+            except OSError:
+                pass  # dropped already, as it should be
+            clients.append(client)
+        return clients
+
+    def test_a_thousand_that_say_nothing_or_half_do_not_keep_the_owner_waiting(self):
+        """Each of them would be waited for, 5 s. That the page comes before a thirty-second part of that much is gone shows
+        that they were not; the bound is no measure of speed."""
+        for first_words in b'', b'G', b'GET / HTTP/1.1\r\nHost: ', b'A' * 4000:
+            with self.subTest(first_words[:20]):
+                self.crowd(first_words)
+                begin = time.monotonic()
+                self.assertEqual(self.get()[0].status, 200)
+                self.assertLess(time.monotonic() - begin, 5)
+
+    def test_one_that_drips_is_no_reason_to_wait(self):
+        clients = self.crowd(b'G', 64)
+        ends = threading.Event()
+
+        def drip():
+            while not ends.wait(0.01):
+                for client in clients:
+                    try:
+                        client.send(b'E')
+                    except OSError:
+                        continue
+        dripper = threading.Thread(target=drip)
+        dripper.start()
+        try:
+            begin = time.monotonic()
+            for _ in range(10):
+                self.assertEqual(self.get()[0].status, 200)
+            self.assertLess(time.monotonic() - begin, 10)
+        finally:
+            ends.set()
+            dripper.join()
 
     @needs_browser
     def test_perfetto_is_given_the_trace(self):
