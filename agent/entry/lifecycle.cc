@@ -376,8 +376,8 @@ bool StartOnce() {
       return started;
     }
   }
-  // Another thread is at it: a few milliseconds. In a child that a raw fork made meanwhile there is
-  // no such thread.
+  // Another thread is at it for a few milliseconds. A child that a raw fork made has no such
+  // thread.
   while (state == State::kStarting) {
     if (g_pid.load() != getpid()) return false;
     sched_yield();

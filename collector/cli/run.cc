@@ -43,8 +43,7 @@ struct RunOptions {
   uint32_t budget_ppm = 0;     // 0: no limit
   uint32_t stacks_sample = 0;  // 0: not given
   bool print_env = false, no_preload = false, dormant = false;
-  bool window_signals = false, flop_check = false, no_cuda = false;
-  bool require = false;
+  bool window_signals = false, flop_check = false, no_cuda = false, require = false;
   std::vector<std::string> metadata;
   std::string tensors;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
@@ -266,8 +265,7 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const RunOptions& op
 std::map<std::string, std::string> MetadataOf(const RunOptions& options) {
   std::map<std::string, std::string> metadata;
   for (const std::string& entry : options.metadata) {
-    const size_t equals = entry.find('=');
-    metadata[entry.substr(0, equals)] = entry.substr(equals + 1);
+    metadata[entry.substr(0, entry.find('='))] = entry.substr(entry.find('=') + 1);
   }
   return metadata;
 }

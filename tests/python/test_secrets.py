@@ -104,10 +104,12 @@ class SecretsTest(TracedTest):
         self.assertIn('https://user:***@host/path', rows)
 
     def output_reports(self, run):
-        self.assertGreater(len(reports()), 50)
+        self.assertIn('kernels', reports())
         for name in reports():
-            for form in 'text', 'json', 'csv', 'html':
-                self.ask('report', run, name, '--format', form, '--full-names')
+            self.ask('report', run, name, '--format', 'json', '--full-names')
+        # A form prints the same cells in its own way: one report with names of the program in it, and the summary.
+        for form in 'text', 'csv', 'html':
+            self.ask('report', run, 'ranges', '--format', form, '--full-names')
         self.ask('report', run)
         self.ask('report', run, '--format', 'html')
 
