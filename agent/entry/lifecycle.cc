@@ -376,8 +376,7 @@ bool StartOnce() {
       return started;
     }
   }
-  // Another thread is at it for a few milliseconds. A child that a raw fork made has no such
-  // thread.
+  // Another thread is at it, for milliseconds. A child of a raw fork has no such thread.
   while (state == State::kStarting) {
     if (g_pid.load() != getpid()) return false;
     sched_yield();
