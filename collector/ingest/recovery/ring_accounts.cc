@@ -14,6 +14,16 @@ auto Plain(const Atomic& value) {
   return value.load(std::memory_order_relaxed);
 }
 
+// A writer that lives counts between our two looks at its slot.
+constexpr uint64_t kCountedMeanwhile = 1 << 20;
+
+// Whether a writer can have counted so: what is lost was produced.
+bool IsPlausible(uint64_t produced, const proto::LossCounts& lost) {
+  return std::all_of(lost.begin(), lost.end(), [produced](uint64_t count) {
+    return count <= kCountedMeanwhile || count - kCountedMeanwhile <= produced;
+  });
+}
+
 }  // namespace
 
 bool RingAccounts::Read(const Segment& segment, uint64_t offset, uint32_t count) {
@@ -22,7 +32,7 @@ bool RingAccounts::Read(const Segment& segment, uint64_t offset, uint32_t count)
   for (const proto::WriterSlot& slot : slots) {
     const uint32_t id = Plain(slot.id);
     if (id == 0 || id > kMaxEntryId || slots_.contains(id)) continue;
-    Slot& copy = slots_[id];
+    Slot copy;
     copy.kind = static_cast<proto::WriterKind>(slot.kind);
     copy.thread = slot.thread;
     copy.ended = Plain(slot.state) == static_cast<uint32_t>(proto::WriterState::kEnded);
@@ -31,6 +41,8 @@ bool RingAccounts::Read(const Segment& segment, uint64_t offset, uint32_t count)
     copy.open_since_ticks = Plain(slot.open_since_ticks);
     copy.open_api = Plain(slot.open_api);
     copy.open_correlation = Plain(slot.open_correlation);
+    // The program wrote over the others: AddUnreadable ends their writers.
+    if (IsPlausible(copy.produced, copy.lost)) slots_.emplace(id, copy);
   }
   return true;
 }

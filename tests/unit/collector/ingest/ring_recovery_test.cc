@@ -281,6 +281,20 @@ TEST_F(RingRecoveryTest, WritersWhoseRingsWereWrittenOverEndWithWhatIsStoredAndA
   EXPECT_TRUE(account.ended());
 }
 
+TEST_F(RingRecoveryTest, LossesThatAWriterCannotHaveCountedAreNotBelieved) {
+  FakeAgent agent;
+  const uint32_t writer = agent.AddWriter();
+  EmitRanges(&agent, writer, 10);
+  EXPECT_TRUE(Recover(&agent, /*dead=*/false).readable);
+  agent.slot(writer).lost[0] = 0x5a5a5a5a5a5a5a5a;
+  const Recovered after = Recover(&agent);
+  ASSERT_TRUE(after.accounts.contains(writer));
+  const v1::Account& account = after.accounts.at(writer);
+  EXPECT_EQ(account.committed(), 20u);
+  EXPECT_EQ(account.produced(), 21u);
+  EXPECT_EQ(account.lost(static_cast<int>(proto::Loss::kDamaged)), 1u);
+}
+
 // Writers keep their positions whatever lies in the segment: ranges follow each other without a
 // hole or an overlap, and nothing is read out of bounds (asan).
 TEST_F(RingRecoveryTest, NoBytesInTheSegmentBreakTheOrder) {
