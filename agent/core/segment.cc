@@ -3,6 +3,7 @@
 #include "agent/core/segment.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,6 +20,10 @@ using proto::WriterSlot;
 using proto::WriterState;
 
 namespace {
+
+constinit std::atomic<bool> g_growing_slots{false};
+constexpr int kSlotTries =
+    1000;  // a thread that died while it grew costs the others as many yields
 
 // What is allocated at the start, and ahead of use from then on: most programs need no more, and
 // each page costs the start of every one of them. A program that uses it up between two looks of
@@ -312,10 +317,18 @@ WriterSlot* Segment::AcquireSlot(proto::WriterKind kind, int32_t thread, const c
   // A chunk for the new thread, which makes system calls now anyway.
   if (FreeBlocks() < kGroupBlocks) (void)GrowOnUserThread();
   uint32_t index = TakeSlot();
-  if (index == 0) {
+  // Where many threads begin at once, one grows at a time: each for itself, they would claim all
+  // slots before any is there.
+  for (int tries = 0; index == 0 && tries < kSlotTries; ++tries) {
     const int error = errno;
-    if (GrowSlots()) index = TakeSlot();
+    if (g_growing_slots.exchange(true, std::memory_order_acquire)) {
+      sched_yield();
+    } else {
+      if (!GrowSlots()) tries = kSlotTries;  // there are no more
+      g_growing_slots.store(false, std::memory_order_release);
+    }
     errno = error;
+    index = TakeSlot();
   }
   if (index == 0) return nullptr;
   live_writers_.fetch_add(1, std::memory_order_relaxed);

@@ -66,7 +66,10 @@ Look ParseStat(std::string_view line) {
 
 Look LookAtMain() {
   std::array<char, 1024> text;
-  const ssize_t size = pread(g_main->get(), text.data(), text.size() - 1, 0);
+  // Not pread: a thread of the program's would be cancelled in it, inside of its dlsym or of NVTX's
+  // start.
+  const auto size =
+      static_cast<ssize_t>(syscall(SYS_pread64, g_main->get(), text.data(), text.size() - 1, 0));
   if (size <= 0) return {};
   text[static_cast<size_t>(size)] = '\0';
   return ParseStat({text.data(), static_cast<size_t>(size)});

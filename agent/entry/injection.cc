@@ -6,6 +6,7 @@
 
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtPayload.h>
+#include <pthread.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -51,7 +52,20 @@ proto::LoadedBy AgentLoadedBy() { return g_loaded_by; }
 
 }  // namespace ranktap::agent
 
-using ranktap::agent::Contain;
+namespace {
+
+// A thread that was cancelled in here would leave NVTX's start half done, and every later thread
+// would wait for it: our start makes calls in which threads are cancelled.
+template <typename F>
+int Enter(F&& enter) {
+  int cancellable = PTHREAD_CANCEL_ENABLE;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+  const int result = ranktap::agent::Contain(0, enter);
+  pthread_setcancelstate(cancellable, nullptr);
+  return result;
+}
+
+}  // namespace
 
 // The stub in LD_PRELOAD, before main, in a Python program that is to be recorded at level full.
 extern "C" RANKTAP_EXPORT void RanktapBeforeMain() {
@@ -64,7 +78,7 @@ extern "C" RANKTAP_EXPORT void RanktapBeforeMain() {
 
 // The driver does not care much what we return; 0 says "no profile".
 extern "C" RANKTAP_EXPORT int InitializeInjection() {
-  return Contain(0, [] {
+  return Enter([] {
     if (!ranktap::agent::StartOnce()) return 0;
     ranktap::agent::OnCudaInit();
     return 1;
@@ -73,7 +87,7 @@ extern "C" RANKTAP_EXPORT int InitializeInjection() {
 
 // NVTX 2 and 3. 0 makes NVTX turn its functions into no-ops.
 extern "C" RANKTAP_EXPORT int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table) {
-  return Contain(0, [get_export_table] {
+  return Enter([get_export_table] {
     return ranktap::agent::StartOnce() && ranktap::agent::InstallNvtxHandlers(get_export_table) ? 1
                                                                                                 : 0;
   });
@@ -85,7 +99,7 @@ extern "C" RANKTAP_EXPORT int InitializeInjectionNvtx(NvtxGetExportTableFunc_t g
 }
 
 extern "C" RANKTAP_EXPORT int InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t* module) {
-  return Contain(0, [module] {
+  return Enter([module] {
     return ranktap::agent::StartOnce() && ranktap::agent::InstallNvtxExtension(module) ? 1 : 0;
   });
 }

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collector/file/trace_format.h"
+
 namespace ranktap::collector {
 
 struct IngestLimits {
@@ -21,6 +23,7 @@ struct IngestLimits {
   // the sockets are not read until the disk has caught up. With 64 ranks sending at once this is
   // what keeps the collector within 64 MiB (tests/bench/ingest_bench).
   uint64_t open_block_bytes = 12u << 20;
+  int small_block_ages = kSmallBlockAges;  // how long a small block may stay open
   uint64_t queued_bytes = 8u << 20;
   // Half frames, names and positions of one user's processes. Over it that user's sockets are not
   // read until there is room again. 64 ranks with 100,000 names each take less than half.

@@ -120,7 +120,8 @@ std::string ReadDeepSpeedFiles(const std::vector<std::string_view>& environment)
        {std::filesystem::path(FindVariable(environment, "HOME").value_or("")),
         std::filesystem::path(".")}) {
     const Result<std::string> file = ReadRegularFile(folder / name, kMostDeepSpeedBytes);
-    if (file) lines += *file + "\n";
+    if (file) lines += *file;
+    if (!lines.empty() && lines.back() != '\n') lines += '\n';  // DeepSpeed ends at an empty line
     if (name.is_absolute()) break;
   }
   return lines;

@@ -16,7 +16,7 @@ def constants_handed_over():
 
 def handed_over():
     """{name: how C++ takes its arguments}"""
-    return dict(re.findall(r'Define\("(\w+)", &\w+, (\w+)\)', (TORCH / 'torch_functions.cc').read_text()))
+    return dict(re.findall(r'Define<&\w+>\("(\w+)", (\w+)\)', (TORCH / 'torch_functions.cc').read_text()))
 
 
 def stub():

@@ -50,7 +50,8 @@ class CuptiTrialTest(harness.TracedTest):
         collector.send_signal(signal.SIGTERM)
         self.assertEqual(collector.wait(harness.TIMEOUT_S), 0, collector.stderr.read())
         collector.stderr.close()
-        run, = (self.scratch / 'runs').glob('*/*/run.json')
+        # What other programs of this user had left in spools has a directory of its own.
+        run, = (path for path in (self.scratch / 'runs').glob('*/*/run.json') if not path.parent.name.startswith('spools-'))
         trace, = json.loads(run.read_text())['traces']
         return run.parent, trace.get('notes', [])
 

@@ -18,7 +18,8 @@ void OpenBlocks::CloseAtAge(const BlockName& block, int age) {
   loop_->After(kBlockAgeNs, [this, block, age] {
     Session* const session = FindOpen(block);
     if (session == nullptr) return;
-    if (session->open_bytes() >= kSmallBlockBytes || age >= kSmallBlockAges) return Close(session);
+    if (session->open_bytes() >= kSmallBlockBytes || age >= small_block_ages_)
+      return Close(session);
     CloseAtAge(block, age + 1);
   });
 }

@@ -20,10 +20,16 @@ class OpenBlocks {
  public:
   using Find = std::function<Session*(SessionId)>;
 
-  // All blocks together hold about `most_bytes`; over that the oldest are closed. `find` gives null
+  // All blocks together hold about `most_bytes`; over that the oldest are closed. A small one stays
+  // open for `small_block_ages` of kBlockAgeNs. `find` gives null
   // for a session that is gone. The objects behind the pointers outlive this.
-  OpenBlocks(uint64_t most_bytes, EventLoop* loop, TraceStore* store, Find find)
-      : most_bytes_(most_bytes), loop_(loop), store_(store), find_(std::move(find)) {}
+  OpenBlocks(uint64_t most_bytes, int small_block_ages, EventLoop* loop, TraceStore* store,
+             Find find)
+      : most_bytes_(most_bytes),
+        small_block_ages_(small_block_ages),
+        loop_(loop),
+        store_(store),
+        find_(std::move(find)) {}
 
   // After each addition to the session's block. `number` and `bytes` are those of its block before,
   // open or not. The block may be closed now.
@@ -43,6 +49,7 @@ class OpenBlocks {
   void CloseAtAge(const BlockName& block, int age);
 
   uint64_t most_bytes_;
+  int small_block_ages_;
   EventLoop* loop_;
   TraceStore* store_;
   Find find_;

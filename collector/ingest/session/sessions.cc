@@ -17,8 +17,8 @@ namespace ranktap::collector {
 
 Sessions::Sessions(const Context& context)
     : in_(context),
-      blocks_(in_.options->limits.open_block_bytes, in_.loop, in_.store,
-              [this](SessionId id) { return Find(id); }),
+      blocks_(in_.options->limits.open_block_bytes, in_.options->limits.small_block_ages, in_.loop,
+              in_.store, [this](SessionId id) { return Find(id); }),
       trials_(in_.options->trial_program, in_.loop),
       end_({.options = in_.options,
             .loop = in_.loop,

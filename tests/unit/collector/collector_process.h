@@ -87,6 +87,7 @@ class CollectorProcess {
     options.resumable = true;
     options.all_users = setup.all_users;
     options.limits = setup.limits;
+    options.limits.small_block_ages = 1;
     Collector collector(listener->TakeListener(), std::move(*registry), options);
     char byte = 'r';
     (void)!::write(ready, &byte, 1);

@@ -35,6 +35,7 @@ class HeldStore {
   static ServerOptions Options(const IngestLimits& limits) {
     ServerOptions options;
     options.limits = limits;
+    options.limits.small_block_ages = 1;
     options.collector_id = std::string(16, 'c');
     options.owner = ::geteuid();
     options.level = v1::LEVEL_RANGES;

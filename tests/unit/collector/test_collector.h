@@ -24,6 +24,7 @@ class TestCollector {
       : socket_(std::move(*PrivateSocket::Create())) {
     options.collector_id = RandomId();
     options.collector_version = "test";
+    options.limits.small_block_ages = 1;  // many of these tests wait for acknowledgements
     options.owner = ::geteuid();
     RunInfo info;
     info.run = "test";

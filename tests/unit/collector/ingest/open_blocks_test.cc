@@ -19,7 +19,8 @@ class OpenBlocksTest : public ::testing::Test {
   OpenBlocksTest()
       : store_(RunRegistry(std::move(*RunDirectory::Create(temporary_ / "run", "x")), {}),
                std::string(16, 'c'), [](StoreReply) {}),
-        blocks_(64u << 20, &loop_, &store_, [this](SessionId) { return &session_; }) {}
+        blocks_(64u << 20, kSmallBlockAges, &loop_, &store_,
+                [this](SessionId) { return &session_; }) {}
 
   // A frame of so many bytes comes.
   void Bring(size_t bytes) {

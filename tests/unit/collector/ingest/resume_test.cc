@@ -39,6 +39,7 @@ class ResumeTest : public ::testing::Test {
     ServerOptions options;
     options.collector_id = RandomId();
     options.collector_version = "test";
+    options.limits.small_block_ages = 1;
     options.owner = ::geteuid();
     options.resumable = true;
     return std::make_unique<Collector>(socket_->TakeListener(),
