@@ -4,6 +4,7 @@ namespace ranktap::collector {
 namespace {
 
 constexpr size_t kSpareBlocks = 4;
+constexpr uint64_t kFirstBlock = 1;  // of a session
 
 }  // namespace
 
@@ -18,8 +19,9 @@ void OpenBlocks::CloseAtAge(const BlockName& block, int age) {
   loop_->After(kBlockAgeNs, [this, block, age] {
     Session* const session = FindOpen(block);
     if (session == nullptr) return;
-    if (session->open_bytes() >= kSmallBlockBytes || age >= small_block_ages_)
-      return Close(session);
+    // The first makes the file, for which whoever has started a program looks.
+    const bool may_wait = session->open_bytes() < kSmallBlockBytes && block.second > kFirstBlock;
+    if (!may_wait || age >= small_block_ages_) return Close(session);
     CloseAtAge(block, age + 1);
   });
 }

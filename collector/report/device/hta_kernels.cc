@@ -1,5 +1,6 @@
 #include "collector/report/device/hta_kernels.h"
 
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -38,7 +39,7 @@ struct Line {
   Description ns;
 };
 
-int64_t Rounded(double value) { return static_cast<int64_t>(value + 0.5); }
+int64_t Rounded(double value) { return std::llround(value); }
 
 const ColumnsOf<Line> kColumns = {
     {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},

@@ -144,9 +144,9 @@ TEST(RedactTest, HostileTextIsNoSquare) {
   for (const std::string part : {"token=", "sk-", "a://b@", "Bearer ", "token=\"", "-u a:", "-pA1",
                                  "hf_", "Authorization:", "eyJ", "key: ", "\"", "--password "}) {
     std::string text;
-    while (text.size() < 1 << 20) text += part;
+    while (text.size() < 1 << 16) text += part;
     RedactText(text);
-    EXPECT_LE(text.size(), 2u << 20);
+    EXPECT_LE(text.size(), 2u << 16);
   }
 }
 
