@@ -192,7 +192,8 @@ TEST_P(RealLibraryTest, WithoutADriverItIsGivenUpWithAReasonAndRangesGoOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cupti, RealLibraryTest,
-                         testing::Values("11.8", "12.0", "12.4", "12.8", "12.9", "13.2", "13.5"),
+                         testing::Values("11.8", "12.0", "12.4", "12.8", "12.9", "13.2", "13.4",
+                                         "13.5"),
                          NameOf);
 
 // NVIDIA's 13.2 under a driver that it does not like: whatever is called ends the process.
