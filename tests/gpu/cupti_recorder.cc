@@ -19,6 +19,7 @@
 #include "agent/sources/cupti/cupti_calls.h"
 #include "tests/gpu/cupti_recorder.h"
 #include "tests/gpu/recording.h"
+#include "tests/lent_buffers.h"
 
 namespace ranktap::gpu {
 namespace {
@@ -32,6 +33,7 @@ struct Recorder {
   Subscriber subscriber = nullptr;
   std::FILE* file = nullptr;
   std::mutex mutex;
+  LentBuffers lent;
   std::set<const void*> strings;
   size_t bytes = 0;
   size_t limit = 0;
@@ -75,6 +77,7 @@ void OnRequested(uint8_t** buffer, size_t* bytes, size_t* max_records) {
   *buffer = static_cast<uint8_t*>(aligned_alloc(8, kBufferBytes));
   std::memset(*buffer, 0, kBufferBytes);
   *bytes = kBufferBytes;
+  g_recorder->lent.Lend();
   *max_records = 0;
 }
 
@@ -94,6 +97,7 @@ void WriteStringsOf(uint8_t* buffer, size_t valid_bytes) {
 void OnCompleted(void* context, uint32_t stream, uint8_t* buffer, size_t, size_t valid_bytes) {
   RecordBuffer(context, stream, buffer, valid_bytes);
   std::free(buffer);
+  g_recorder->lent.TakeBack();
 }
 
 void OnCall(void*, uint32_t domain, uint32_t cbid, const void* raw) {
@@ -112,9 +116,14 @@ void OnCall(void*, uint32_t domain, uint32_t cbid, const void* raw) {
         std::strlen(data.function_name));
 }
 
+void TakeAllBack() {
+  (void)RecordedCupti().api.ActivityFlushAll(kFlushForced);
+  g_recorder->lent.AwaitAll();
+}
+
 void Finish() {
   // The client's buffers are its own to flush, and its code may be gone.
-  if (!g_recorder->yielded) (void)RecordedCupti().api.ActivityFlushAll(kFlushForced);
+  if (!g_recorder->yielded) TakeAllBack();
   const std::lock_guard lock(g_recorder->mutex);
   std::fclose(g_recorder->file);
   g_recorder->limit = 0;
@@ -209,7 +218,7 @@ void YieldRecorder() {
   if (g_recorder == nullptr || g_recorder->yielded) return;
   g_recorder->yielded = true;
   const Api& api = RecordedCupti().api;
-  (void)api.ActivityFlushAll(kFlushForced);
+  TakeAllBack();
   for (const Kind kind : KindsToRecord()) api.ActivityDisable(static_cast<uint32_t>(kind));
   (void)api.Unsubscribe(g_recorder->subscriber);
 }

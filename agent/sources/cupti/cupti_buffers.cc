@@ -10,6 +10,7 @@
 #include <new>
 
 #include "agent/core/futex.h"
+#include "agent/core/host_clock.h"
 
 namespace ranktap::agent::cupti {
 
@@ -74,6 +75,12 @@ uint8_t* BufferPool::TakeLarge(size_t* bytes) {
 }
 
 uint8_t* BufferPool::TakeFree(size_t* bytes, bool large) {
+  uint8_t* const taken = Take(bytes, large);
+  if (taken != nullptr) lent_.fetch_add(1, std::memory_order_relaxed);
+  return taken;
+}
+
+uint8_t* BufferPool::Take(size_t* bytes, bool large) {
   if (uint8_t* const four = large ? TakeLarge(bytes) : nullptr) return four;
   for (uint32_t word = 0; word <= (count_ - 1) / 64; ++word) {
     uint64_t free = free_[word].load(std::memory_order_relaxed);
@@ -116,20 +123,39 @@ BufferPool::Buffer* BufferPool::Find(const uint8_t* data) {
 }
 
 void BufferPool::Complete(uint8_t* data, size_t valid_bytes, void* context) {
-  Buffer* buffer = Find(data);
-  if (buffer == nullptr) {
+  if (Buffer* const buffer = Find(data)) {
+    Queue(*buffer, valid_bytes, context);
+  } else {
     shared_completed_.fetch_add(1, std::memory_order_relaxed);
-    return;
   }
-  buffer->valid_bytes = valid_bytes;
-  buffer->context = context;
-  buffer->next = completed_.load(std::memory_order_relaxed);
-  while (!completed_.compare_exchange_weak(buffer->next, buffer, std::memory_order_release,
+  // The other order than in AwaitReturn: one of the two sees the other.
+  if (lent_.fetch_sub(1) == 1 && is_awaited_.load()) Wake();
+}
+
+bool BufferPool::AwaitReturn(uint64_t deadline_ns) {
+  is_awaited_.store(true);
+  for (;;) {
+    const uint32_t seen = wake_.load(std::memory_order_acquire);
+    const uint64_t now = NowNs();
+    const bool all_came = lent_.load() == 0;
+    if (all_came || now >= deadline_ns) {
+      is_awaited_.store(false);
+      return all_came;
+    }
+    FutexWait(wake_, seen, deadline_ns - now);
+  }
+}
+
+void BufferPool::Queue(Buffer& buffer, size_t valid_bytes, void* context) {
+  buffer.valid_bytes = valid_bytes;
+  buffer.context = context;
+  buffer.next = completed_.load(std::memory_order_relaxed);
+  while (!completed_.compare_exchange_weak(buffer.next, &buffer, std::memory_order_release,
                                            std::memory_order_relaxed)) {
   }
   // Whoever counts the last of a batch wakes, and the next again after TakeCompleted.
   const uint32_t waiting = 1 + waiting_.fetch_add(1, std::memory_order_relaxed);
-  if (waiting == batch_ || buffer->discard) Wake();
+  if (waiting == batch_ || buffer.discard) Wake();
 }
 
 uint32_t BufferPool::TakeSharedCompleted() {

@@ -51,6 +51,10 @@ class BufferPool {
   // one for discarding does so at once: there are few.
   void Complete(uint8_t* data, size_t valid_bytes, void* context);
 
+  // Waits until CUPTI has handed back every buffer, or `deadline_ns` (CLOCK_MONOTONIC): a flush may
+  // return before they come. False: some are there still, or it keeps one that holds nothing.
+  bool AwaitReturn(uint64_t deadline_ns);
+
   // How often the shared buffer came back since the last call. Several threads write to it at once,
   // so what it holds cannot be counted.
   uint32_t TakeSharedCompleted();
@@ -74,8 +78,10 @@ class BufferPool {
 
   static constexpr uint32_t kSlotsOfLarge = 4;
   void CountTaken(uint32_t slots);
+  uint8_t* Take(size_t* bytes, bool large);
   uint8_t* TakeLarge(size_t* bytes);
   Buffer* Find(const uint8_t* data);
+  void Queue(Buffer& buffer, size_t valid_bytes, void* context);
 
   uint8_t* memory_ = nullptr;
   uint8_t* discard_memory_ = nullptr;  // kDiscardBuffers of their own, then the shared one
@@ -90,6 +96,8 @@ class BufferPool {
   std::atomic<uint32_t> wake_{0};
   uint32_t seen_ = 0;  // of wake_, by AwaitWake
   std::atomic<uint32_t> free_count_{0};
+  std::atomic<uint32_t> lent_{0};  // with CUPTI: taken, not completed
+  std::atomic<bool> is_awaited_{false};
   std::atomic<bool> running_low_{false};
   bool may_refuse_ = false;
 };

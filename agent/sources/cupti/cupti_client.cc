@@ -20,9 +20,12 @@ constinit Real g_real{};
 
 namespace {
 
-// A buffer that the program has lent, full.
+// A buffer that the program has lent, full; or one of ours, which comes late.
 void OnClientsBufferCompleted(void* context, uint32_t stream, uint8_t* buffer, size_t bytes,
                               size_t valid_bytes) {
+  if (g_callbacks.buffers->Owns(buffer)) {
+    return OnBufferCompleted(context, stream, buffer, bytes, valid_bytes);
+  }
   BufferCompleted completed;
   {
     const std::lock_guard lock(g_client->mutex);

@@ -27,6 +27,8 @@ constexpr uint64_t kRetryOwnedEvery = 60'000 * kMillisecond;
 constexpr uint64_t kWindowPatience = 2'000 * kMillisecond;
 constexpr uint64_t kHandOverPatience = 200 * kMillisecond;
 constexpr uint64_t kClosingFlushEvery = 50 * kMillisecond;
+// A flush may return before the buffers come. The program waits meanwhile.
+constexpr uint64_t kLatePatience = 100 * kMillisecond;
 
 }  // namespace
 
@@ -121,6 +123,9 @@ void Drain::ApplyLevel(proto::Level level) {
 
 void Drain::Arm() {
   // Before the first callback can come, so that no call is seen by half.
+  // What the last window has left may be here, not yet looked at.
+  DrainCompleted();
+  intake_.window().End();
   g_callbacks.first_correlation.store(0);
   g_callbacks.epoch.fetch_add(1);
   SetCapture(kCaptureCuda);
@@ -161,7 +166,6 @@ void Drain::Disarm() {
   if (!FeaturesOf(loaded_.version).kernel_kind_stays) session_->DisableKinds();
   Flush();
   DrainCompleted();
-  intake_.window().End();
   LeaveSession();
   armed_.store(false);
   cost_.SetErrors(session_->errors());
@@ -192,9 +196,7 @@ void Drain::HandOver() {
   session_->StopCallbacks();
   CompleteWindow(kHandOverPatience);
   session_->DisableKinds();
-  (void)loaded_.api.ActivityFlushAll(kFlushForced);
-  DrainCompleted();
-  intake_.window().End();
+  FlushWhole(kLatePatience);
   session_->Disarm();
   DrainCompleted();
   armed_.store(false);
@@ -213,8 +215,7 @@ void Drain::Unpark() {
   parked_.store(false);
   if (!session_->parked()) return;
   session_->DisableKinds();
-  (void)loaded_.api.ActivityFlushAll(kFlushForced);
-  DrainCompleted();
+  FlushWhole(kLatePatience);
   session_->Disarm();
   DrainCompleted();
 }
@@ -279,10 +280,8 @@ void Drain::Run() {
   }
   cost_.EndThread();
   if (!thread_.is_finishing()) return;
-  if (session_->armed()) {
-    (void)loaded_.api.ActivityFlushAll(kFlushForced);
-    (void)HadMemory([this] { DrainCompleted(); });
-  }
+  if (session_->armed()) (void)HadMemory([this] { FlushWhole(kLatePatience); });
+  DeclareHeld();
   thread_.End();
 }
 
@@ -321,6 +320,14 @@ void Drain::AfterTurnWithoutMemory() {
 
 void Drain::Flush() { cost_.CountFlush(loaded_.api.ActivityFlushAll(0) == kSuccess); }
 
+// Where nothing of ours is to stay in CUPTI.
+void Drain::FlushWhole(uint64_t patience_ns) {
+  const uint64_t deadline = NowNs() + patience_ns;
+  (void)loaded_.api.ActivityFlushAll(kFlushForced);
+  if (!buffers_.AwaitReturn(deadline)) Log("CUPTI keeps buffers that a flush was to hand back");
+  DrainCompleted();
+}
+
 void Drain::DrainCompleted() {
   if (!intake_.has_writer()) return;
   intake_.TakeCompleted(doubts_);
@@ -341,8 +348,8 @@ void Drain::RequestLevel(proto::Level level, proto::GapReason reason) {
   buffers_.Wake();
 }
 
-// The process cannot wait for CUPTI, or for room in the rings: what it launched and what has no
-// record yet is declared lost.
+// The process cannot wait any longer, neither for CUPTI nor for room in the rings: what it launched
+// and what has no record is declared lost, whatever CUPTI has said. Once.
 void Drain::DeclareHeld() {
   const uint64_t kernels = intake_.kernels().GiveUp(), launches = ThreadStates::CountLaunches();
   if (launches <= kernels) return;
@@ -366,8 +373,9 @@ void Drain::Finish(uint64_t deadline_ns) {
   thread_.Finish();
   buffers_.Wake();
   if (!trial_.may_call()) trial_.Note(loaded_.path);
-  if (!armed_.load() || thread_.AwaitEnd(deadline_ns)) return;  // not armed: nothing is to come
-  Log("CUPTI's last records did not come in time");
+  if (armed_.load() && !thread_.AwaitEnd(deadline_ns)) {
+    Log("CUPTI's last records did not come in time");
+  }
   DeclareHeld();
 }
 

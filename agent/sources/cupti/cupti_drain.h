@@ -71,6 +71,7 @@ class Drain {
   void Unpark();
   void CompleteWindow(uint64_t patience_ns);
   void Flush();
+  void FlushWhole(uint64_t patience_ns);
   void DrainCompleted();
   void DeclareHeld();
   void CheckCorrelation();

@@ -35,7 +35,10 @@ struct Buffer {
   size_t records = 0;
   size_t most_records = SIZE_MAX;
   uint64_t complete_ns = 0;
-  uint64_t ticket = 0;  // in the order of handing over
+  uint64_t late_until_ns = 0;  // LATE_US after it was handed over
+  uint64_t ticket = 0;         // in the order of handing over
+
+  uint64_t DueNs() const { return std::max(complete_ns, late_until_ns); }
   std::vector<Pending> pending;
 };
 
@@ -119,11 +122,11 @@ Buffer* TakeComplete(uint64_t* next_ns) {
   for (size_t i = 0; i < waiting.size(); ++i) {
     size_t at = newest_first ? waiting.size() - 1 - i : i;
     Buffer* buffer = waiting[at];
-    if (buffer->complete_ns <= now) {
+    if (buffer->DueNs() <= now) {
       waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(at));
       return buffer;
     }
-    *next_ns = std::min(*next_ns, buffer->complete_ns - now);
+    *next_ns = std::min(*next_ns, buffer->DueNs() - now);
   }
   return nullptr;
 }
@@ -166,6 +169,7 @@ void Enqueue(Buffer* buffer) {
   std::lock_guard lock(buffers.mutex);
   StartWorker();
   buffer->ticket = ++buffers.last_ticket;
+  buffer->late_until_ns = Machine()->device_clock_ns() + Script().late_us * 1000;
   buffers.waiting.push_back(buffer);
   buffers.changed.notify_all();
 }
@@ -331,6 +335,7 @@ void FlushBuffers(bool forced) {
     for (Buffer* buffer : buffers.waiting) ClearUnfinished(*buffer);
   }
   buffers.changed.notify_all();
+  if (Script().late_us != 0) return;
   uint64_t ticket = buffers.last_ticket;
   buffers.changed.wait(lock, [&] { return !AnyOwed(buffers, ticket); });
 }

@@ -3,7 +3,8 @@
 //
 // A record takes its place when the work is submitted and is complete when the work ends. A buffer
 // goes back by itself when it is full and complete; cuptiActivityFlushAll(0) hands back what is
-// complete, full or not; a forced flush hands back everything, with end 0 in what still runs.
+// complete, full or not; a forced flush hands back everything, with end 0 in what still runs. The
+// client gets them LATE_US afterwards, on another thread; with 0 a flush waits for that.
 #pragma once
 
 #include <cupti.h>

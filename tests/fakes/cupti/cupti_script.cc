@@ -37,6 +37,7 @@ CuptiScript Read() {
   script.fatal_after = Number("FATAL_AFTER", 0);
   script.correlation_by_api_kinds = Is("CORRELATION", "api-kinds");
   script.graph_ids_wrong = Number("GRAPH_IDS_WRONG", 0) != 0;
+  script.late_us = Number("LATE_US", 300);
   script.reverse_buffers = Number("REVERSE_BUFFERS", 0) != 0;
   script.reenter_on_request = Number("REENTER_ON_REQUEST", 0) != 0;
   script.overhead_of_requests = Number("OVERHEAD_OF_REQUESTS", 0) != 0;

@@ -21,6 +21,7 @@ struct CuptiScript {
   uint64_t fatal_after;           // FATAL_AFTER: records, then CUPTI ends itself
   bool correlation_by_api_kinds;  // CORRELATION=api-kinds
   bool graph_ids_wrong;           // GRAPH_IDS_WRONG: from the second subscription on
+  uint64_t late_us;               // LATE_US: so long after a flush buffers come
   bool reverse_buffers;           // REVERSE_BUFFERS: newest buffer first
   bool reenter_on_request;        // REENTER_ON_REQUEST: a callback from inside bufferRequested
   bool overhead_of_requests;      // OVERHEAD_OF_REQUESTS: an overhead record per buffer request

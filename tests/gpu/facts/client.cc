@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "tests/gpu/facts/answer.h"
+#include "tests/lent_buffers.h"
 #include "tests/workloads/hosts/device_work.h"
 
 namespace ranktap::gpu {
@@ -24,6 +25,7 @@ constexpr uint64_t kMark = 0x72616e6b74617021;
 std::mutex g_mutex;
 std::vector<std::vector<uint8_t>> g_completed;
 std::atomic<uint64_t> g_asked{0};
+LentBuffers g_lent;
 uint8_t g_fill = 0;
 Subscriber g_subscriber = nullptr;
 Seen* g_seen = nullptr;
@@ -37,6 +39,7 @@ uint64_t ClockNs(clockid_t clock) {
 
 void OnRequested(uint8_t** buffer, size_t* bytes, size_t* max_records) {
   ++g_asked;
+  g_lent.Lend();
   *buffer = static_cast<uint8_t*>(aligned_alloc(8, kBufferBytes));
   std::memset(*buffer, g_fill, kBufferBytes);
   *bytes = kBufferBytes;
@@ -44,9 +47,12 @@ void OnRequested(uint8_t** buffer, size_t* bytes, size_t* max_records) {
 }
 
 void OnCompleted(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
-  const std::lock_guard lock(g_mutex);
-  g_completed.emplace_back(buffer, buffer + valid_bytes);
+  {
+    const std::lock_guard lock(g_mutex);
+    g_completed.emplace_back(buffer, buffer + valid_bytes);
+  }
   std::free(buffer);
+  g_lent.TakeBack();
 }
 
 void OnEnter(bool driver, const ApiCallbackData& call) {
@@ -142,6 +148,7 @@ void Watch(Seen* seen) { g_seen = seen; }
 std::vector<Copy> TakeRecords(bool forced) {
   cudaDeviceSynchronize();
   SayFailure("flush", Cupti().api.ActivityFlushAll(forced ? kFlushForced : 0));
+  g_lent.AwaitAll();
   std::vector<std::vector<uint8_t>> buffers;
   {
     const std::lock_guard lock(g_mutex);

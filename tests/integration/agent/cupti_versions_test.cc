@@ -81,6 +81,40 @@ TEST(LateVersionTest, OneThatKnowsItsVersionOnceSubscribedIsAskedAgain) {
   EXPECT_EQ(late.Problems(), "");
 }
 
+// In 20 ms or so: longer than any turn of the drain's, shorter than its patience at the end.
+constexpr const char* kLateUs = "20000";
+
+TEST(LateBuffersTest, WhatComesAfterTheLastFlushIsInTheTrace) {
+  const TracedRun traced({Host("launches"), "50"}, {{"RANKTAP_STANDIN_LATE_US", kLateUs}});
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  EXPECT_EQ(traced.run().traces[0].kernels.size(), 50u);
+  EXPECT_EQ(SumWriters(traced.run().traces[0]).lost, 0u);
+  EXPECT_EQ(traced.Problems(), "");
+}
+
+TEST(LateBuffersTest, WhatNeverComesIsDeclaredThoughTheFlushHasSucceeded) {
+  const TracedRun traced({Host("launches"), "50"}, {{"RANKTAP_STANDIN_LATE_US", "3600000000"}});
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  EXPECT_EQ(traced.run().traces[0].kernels.size(), 0u);
+  EXPECT_EQ(SumWriters(traced.run().traces[0]).lost, 50u);
+  EXPECT_EQ(traced.Problems(), "");
+}
+
+// It frees what comes to it: a buffer of ours would end the program (free(): invalid pointer).
+TEST(LateBuffersTest, TheProgramsClientGetsNoBufferOfOurs) {
+  const TracedRun traced({Host("profiles_itself"), "20", "3", "250", "kinds"},
+                         {{"RANKTAP_RETURN_MS", "20"}, {"RANKTAP_STANDIN_LATE_US", kLateUs}});
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().output();
+  EXPECT_THAT(traced.process().output(), HasSubstr("own_kernels=60 "));
+  EXPECT_THAT(traced.process().output(), HasSubstr("strangers=0 "));
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  EXPECT_EQ(traced.run().traces[0].kernels.size(), 80u);
+  EXPECT_EQ(SumWriters(traced.run().traces[0]).lost, 0u);
+  EXPECT_EQ(traced.Problems(), "");
+}
+
 size_t UntimedKernels(const Trace& trace) {
   return static_cast<size_t>(std::ranges::count(trace.kernels.start, collector::kUntimed));
 }

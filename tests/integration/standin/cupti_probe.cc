@@ -19,11 +19,14 @@
 #include <mutex>
 #include <string>
 
+#include "tests/lent_buffers.h"
+
 namespace {
 
 FILE* g_out = nullptr;
 std::mutex g_out_mutex;
 CUpti_SubscriberHandle g_subscriber;
+ranktap::LentBuffers g_lent;
 
 #define CUPTI(name) (reinterpret_cast<decltype(&name)>(Find(#name)))
 
@@ -181,6 +184,7 @@ void OnBufferRequested(uint8_t** buffer, size_t* size, size_t* most) {
   *size = Number("PROBE_BUFFER", 65536);
   *buffer = static_cast<uint8_t*>(aligned_alloc(8, *size));
   memset(*buffer, 0xa5, *size);  // used memory
+  g_lent.Lend();
   *most = 0;
 }
 
@@ -191,6 +195,7 @@ void OnBufferCompleted(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t vali
     OnRecord(record);
   }
   free(buffer);
+  g_lent.TakeBack();
 }
 
 // Valid for launches of kernels only.
@@ -235,6 +240,7 @@ void OnCallback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const
 
 void AtExit() {
   CUPTI(cuptiActivityFlushAll)(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  g_lent.AwaitAll();
   size_t dropped = 0;
   CUPTI(cuptiActivityGetNumDroppedRecords)(nullptr, 0, &dropped);
   Line("{\"type\":\"end\",\"dropped\":%zu}", dropped);

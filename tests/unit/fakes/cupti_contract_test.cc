@@ -63,6 +63,8 @@ void OnCallback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void* data)
 
 class CuptiContractTest : public testing::Test {
  protected:
+  // A flush waits, but where a test says otherwise.
+  const ScopedSetting waits_{"LATE_US", "0"};
   void SetUp() override {
     kernel_ = LoadKernel("first");
     ASSERT_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));

@@ -31,6 +31,7 @@
 #include <thread>
 #include <utility>
 
+#include "tests/lent_buffers.h"
 #include "tests/workloads/hosts/device_work.h"
 
 namespace {
@@ -39,6 +40,7 @@ constexpr size_t kBufferBytes = 1 << 20;
 
 std::mutex mutex;
 std::set<uint8_t*> lent;
+ranktap::LentBuffers with_cupti;
 int strangers = 0;
 int kernels = 0;
 int memsets = 0;
@@ -86,6 +88,7 @@ void CheckTimes(uint64_t start, uint64_t end) {
 }
 
 void CUPTIAPI OnRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
+  with_cupti.Lend();
   const std::lock_guard lock(mutex);
   *buffer = static_cast<uint8_t*>(aligned_alloc(8, kBufferBytes));
   // As memory that has been used: CUPTI clears it, unless somebody has told it not to.
@@ -115,6 +118,7 @@ void CUPTIAPI OnCompleted(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t v
     }
   }
   std::free(buffer);
+  with_cupti.TakeBack();
 }
 
 void Launch(int count) {
@@ -227,6 +231,7 @@ bool Profile(int count, const std::string& way) {
   ended = as_kineto ? Ticks() : Realtime();
   if (as_kineto) ok = DisableKinds() && ok;
   ok = cuptiActivityFlushAll(1) == CUPTI_SUCCESS && ok;
+  with_cupti.AwaitAll();
   ok = (as_kineto ? SetPerThreadBuffersOff() : DisableKinds()) && ok;
   if (has_strange_kind) ok = calls.Disable(CUPTI_ACTIVITY_KIND_NVLINK) == CUPTI_SUCCESS && ok;
   if (in_two_threads) ok = calls.Disable(CUPTI_ACTIVITY_KIND_MEMSET) == CUPTI_SUCCESS && ok;

@@ -38,6 +38,23 @@ TEST(CuptiBuffersTest, AnEmptyPoolLendsDiscardBuffersThenASharedOne) {
   EXPECT_EQ(pool.TakeSharedCompleted(), 0u);
 }
 
+TEST(CuptiBuffersTest, WhoeverAwaitsAllBuffersIsWokenByTheLast) {
+  constexpr uint64_t kNever = UINT64_MAX / 2;
+  BufferPool pool;
+  ASSERT_TRUE(pool.Create(8 * BufferPool::kBufferBytes, false));
+  size_t bytes = 0;
+  uint8_t* const first = pool.TakeFree(&bytes);
+  uint8_t* const second = pool.TakeFree(&bytes);
+  EXPECT_FALSE(pool.AwaitReturn(0)) << "the moment has passed";
+  std::thread late([&] {
+    pool.Complete(first, 0, nullptr);
+    pool.Complete(second, 0, nullptr);
+  });
+  EXPECT_TRUE(pool.AwaitReturn(kNever));
+  late.join();
+  EXPECT_TRUE(pool.AwaitReturn(0)) << "none was taken since";
+}
+
 TEST(CuptiBuffersTest, WhereCuptiCountsItsDropsAnExhaustedPoolRefuses) {
   BufferPool pool;
   ASSERT_TRUE(pool.Create(BufferPool::kBufferBytes, /*may_refuse=*/true));
