@@ -31,7 +31,7 @@ class PatchedModules {
  public:
   // False: it was there before.
   bool Add(uintptr_t base);
-  void Clear() { bases_ = {}; }
+  void Clear() { bases_.fill(0); }
 
   uint64_t unloads = 0;  // of the program's, up to the last patch
 
