@@ -1,24 +1,23 @@
 #include "collector/export/graph/work_graph.h"
 
 #include <algorithm>
-#include <functional>
-#include <queue>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
 #include "collector/export/graph/graph_communication.h"
 #include "collector/export/graph/graph_items.h"
 #include "collector/export/graph/graph_phases.h"
+#include "collector/export/graph/stream_order.h"
+#include "collector/export/graph/thread_order.h"
 #include "collector/export/run_clock.h"
 #include "collector/facts/flops/op_flops.h"
 #include "collector/facts/framework/tensor_arrows.h"
-#include "collector/facts/stream_waits.h"
 
 namespace ranktap::collector {
 namespace {
 
-constexpr uint32_t kNobody = UINT32_MAX;
-constexpr int64_t kPause = 10'000;  // ns of a thread in which it may have waited for another
+constexpr uint32_t kNobody = ThreadOrder::kNobody;
 
 class Builder {
  public:
@@ -29,20 +28,19 @@ class Builder {
         spans_(DeviceTimeline(trace)),
         communication_(run, trace, groups, options),
         phases_(PhasesOfOperators(trace)),
-        waits_(StreamWaits(trace)),
         shift_(RealtimeOffset(run, trace) - FirstRealtime(run)),
         timed_(trace.origin != TraceOrigin::kExecution),
         node_of_op_(trace.operators.size(), kNobody),
         node_of_span_(spans_.size(), kNobody),
         work_of_op_(trace.operators.size()),
-        node_of_call_(trace.api_calls.size(), kNobody) {
+        node_of_call_(trace.api_calls.size(), kNobody),
+        streams_(trace) {
     for (const TensorArrow& arrow : TensorArrows(trace)) makers_[arrow.to].push_back(arrow.from);
-    AddRecordedWaits();
   }
 
   WorkGraph Build() {
     for (const GraphItem& item : items_.list) {
-      Settle(item.key);
+      threads_.Settle(item.key);
       graph_.nodes.emplace_back();
       switch (item.kind) {
         case GraphItem::Kind::kThread:
@@ -69,18 +67,7 @@ class Builder {
   }
 
  private:
-  struct Thread {
-    uint32_t root = kNobody, last = kNobody;
-    int64_t idle_since = 0;    // end of what ended last, or start of what is open
-    uint32_t ended = kNobody;  // what ended last there
-    int64_t ended_at = INT64_MIN;
-  };
-  struct Open {
-    int64_t end = 0;
-    uint32_t writer = 0, node = 0;
-    bool operator>(const Open& other) const { return end > other.end; }
-  };
-  static constexpr uint32_t kCommunicator = UINT16_MAX + 1;  // the writer of what no thread ran
+  using Thread = ThreadOrder::Thread;
 
   GraphNode& Node() { return graph_.nodes.back(); }
   uint32_t Index() const { return static_cast<uint32_t>(graph_.nodes.size() - 1); }
@@ -92,33 +79,16 @@ class Builder {
     node->data.erase(std::ranges::unique(node->data).begin(), node->data.end());
   }
 
-  // What had ended by `time`.
-  void Settle(int64_t time) {
-    for (; !open_.empty() && open_.top().end <= time; open_.pop()) {
-      Thread& thread = threads_[open_.top().writer];
-      thread.ended = open_.top().writer == kCommunicator ? open_.top().node : thread.last;
-      thread.ended_at = open_.top().end;
-      thread.idle_since = std::max(thread.idle_since, open_.top().end);
-    }
-  }
-
   // The node after the one before on its thread, and what it may have paused for.
   void Follow(const GraphItem& item) {
-    Thread& thread = threads_[item.writer];
+    Thread& thread = threads_.Of(item.writer);
     Depend(thread.last);
     const int64_t start = StartOf(item);
-    if (timed_ && start - thread.idle_since >= kPause) {
-      const Thread* latest = nullptr;
-      for (const auto& [writer, other] : threads_) {
-        if (writer == item.writer || other.ended == kNobody) continue;
-        if (other.ended_at <= thread.idle_since || other.ended_at > start) continue;
-        if (latest == nullptr || other.ended_at > latest->ended_at) latest = &other;
-      }
-      if (latest != nullptr) PauseFor(*latest, thread.idle_since, item);
-    }
+    const Thread* const awaited = timed_ ? threads_.AwaitedBy(item.writer, start) : nullptr;
+    if (awaited != nullptr) PauseFor(*awaited, thread.idle_since, item);
     thread.last = Index();
     thread.idle_since = std::max(thread.idle_since, item.key);
-    open_.push({item.end, item.writer, Index()});
+    threads_.Open(item.writer, Index(), item.end);
   }
   // What is around it has waited for a communicator, or for the thread of the backward pass.
   void PauseFor(const Thread& other, int64_t idle_since, const GraphItem& item) {
@@ -142,7 +112,7 @@ class Builder {
   }
   void Around(const GraphItem& item) {
     const uint32_t parent = item.around == kNone ? kNobody : node_of_op_[item.around];
-    const uint32_t by = parent != kNobody ? parent : threads_[item.writer].root;
+    const uint32_t by = parent != kNobody ? parent : threads_.Of(item.writer).root;
     if (by != kNobody) Node().control.push_back(by);
     if (item.around != kNone) Node().phase = phases_[item.around];
   }
@@ -152,8 +122,9 @@ class Builder {
     node.name = "[pytorch|profiler|execution_trace|thread]";
     node.on_host = true;
     node.thread = ThreadOf(item.writer);
-    threads_[item.writer].root = threads_[item.writer].last = Index();
-    threads_[item.writer].idle_since = INT64_MAX / 2;  // nothing waits before its first
+    Thread& thread = threads_.Of(item.writer);
+    thread.root = thread.last = Index();
+    thread.idle_since = INT64_MAX / 2;  // nothing waits before its first
     first_root_ = std::min(first_root_, Index());
   }
   int64_t ThreadOf(uint16_t writer) const {
@@ -172,7 +143,7 @@ class Builder {
     node.phase = phases_[item.row];
     node.bytes = TensorBytes(trace_, ops.shapes.At(item.row), ops.types.At(item.row)) +
                  TensorBytes(trace_, ops.output_shapes.At(item.row), ops.output_types.At(item.row));
-    Thread& thread = threads_[item.writer];
+    Thread& thread = threads_.Of(item.writer);
     if (thread.last == thread.root) thread.idle_since = trace_.first_ns;
     Follow(item);
     for (const uint32_t maker : MakersOf(item.row)) Depend(node_of_op_[maker]);
@@ -220,27 +191,19 @@ class Builder {
     SetTimes(item, item.end - spans_[item.row].start);
     node.op = item.around == kNone ? kNobody : item.around;
     Launched(item, span);
-    const std::pair stream(span.device, span.stream);
-    if (const auto before = on_stream_.find(stream); before != on_stream_.end()) {
-      Depend(before->second.back());
-    }
-    DependOnEvents(span);
+    for (const uint32_t before : streams_.Add(span, Index(), item.end)) Depend(before);
     if (span.table == DeviceSpan::Table::kKernel && span.kind == WorkKind::kCommunication) {
       communication_.OfKernel(span.row, &node);
       FollowCommunicator();
     }
     SetBytes(span);
     node_of_span_[item.row] = Index();
-    on_stream_[stream].push_back(Index());
-    ends_[Index()] = item.end;
-    launched_[Index()] = span.launch == kNone ? span.start : trace_.api_calls.start[span.launch];
   }
   void Launched(const GraphItem& item, const DeviceSpan& span) {
     uint32_t by = item.around == kNone ? kNobody : node_of_op_[item.around];
     if (by == kNobody && span.launch != kNone) by = node_of_call_[span.launch];
     if (by == kNobody && span.launch != kNone) {
-      const auto thread = threads_.find(trace_.api_calls.writer[span.launch]);
-      if (thread != threads_.end()) by = thread->second.last;
+      by = threads_.LastOf(trace_.api_calls.writer[span.launch]);
     }
     if (by == kNobody) by = first_root_;
     if (by != kNobody) Node().control.push_back(by);
@@ -270,36 +233,6 @@ class Builder {
                  TensorBytes(trace_, ops.output_shapes.At(node.op), ops.output_types.At(node.op));
   }
 
-  // cudaStreamWaitEvent where the record names the other stream: files of torch.profiler.
-  void AddRecordedWaits() {
-    constexpr uint8_t kStreamWaitEvent = 2;  // CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_...
-    const Syncs& syncs = trace_.syncs;
-    for (size_t i = 0; i < syncs.size(); ++i) {
-      const uint32_t on = syncs.record_stream.At(i);
-      if (syncs.type[i] != kStreamWaitEvent || on == 0 || syncs.stream[i] == kNone) continue;
-      waits_[syncs.stream[i]].push_back({syncs.start[i], on - 1});
-    }
-    for (auto& [stream, of] : waits_) std::ranges::stable_sort(of, {}, &StreamWait::called);
-  }
-  // Waits that were called since the launch of the work before on the stream.
-  void DependOnEvents(const DeviceSpan& span) {
-    const auto of = waits_.find(span.stream);
-    if (of == waits_.end() || span.launch == kNone) return;
-    const int64_t launched = trace_.api_calls.start[span.launch];
-    size_t& next = next_wait_[{span.device, span.stream}];
-    for (; next < of->second.size() && of->second[next].called <= launched; ++next) {
-      const auto other = on_stream_.find({span.device, of->second[next].on});
-      if (other == on_stream_.end()) continue;
-      // The last there that was launched before the wait and had ended by now.
-      const auto& nodes = other->second;
-      for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
-        if (launched_[*at] > of->second[next].called || ends_[*at] > span.start) continue;
-        Depend(*at);
-        break;
-      }
-    }
-  }
-
   void AddHostCollective(const GraphItem& item) {
     const HostCollective& comm = items_.collectives[item.row];
     GraphNode& node = Node();
@@ -320,7 +253,7 @@ class Builder {
     // What is only replayed runs on the host.
     node.on_host = node.kind == GraphNode::Kind::kCompute;
     if (asked != kNobody) node.phase = graph_.nodes[asked].phase;
-    open_.push({item.end, kCommunicator, Index()});
+    threads_.Open(ThreadOrder::kCommunicator, Index(), item.end);
   }
 
   // An operator's arithmetic is its longest kernel's, or its own where it has none.
@@ -346,7 +279,6 @@ class Builder {
   const std::vector<DeviceSpan>& spans_;
   GraphCommunication communication_;
   std::vector<std::string_view> phases_;
-  std::map<uint32_t, std::vector<StreamWait>> waits_;
   int64_t shift_;
   bool timed_;
   WorkGraph graph_;
@@ -354,14 +286,11 @@ class Builder {
   std::vector<uint32_t> node_of_op_, node_of_span_;
   std::vector<std::vector<uint32_t>> work_of_op_;  // nodes of devices, inside operators too
   std::vector<uint32_t> node_of_call_;
-  std::map<uint32_t, Thread> threads_;  // by writer
-  std::priority_queue<Open, std::vector<Open>, std::greater<>> open_;
+  ThreadOrder threads_;
+  StreamOrder streams_;
   std::unordered_map<uint32_t, std::vector<uint32_t>> makers_;  // by operator: operators
   std::unordered_map<uint64_t, uint32_t> forward_;              // by sequence number
-  std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> on_stream_;
-  std::map<std::pair<uint32_t, uint32_t>, size_t> next_wait_;
-  std::unordered_map<uint32_t, int64_t> ends_, launched_;  // by node
-  std::map<std::string, uint32_t> communicators_;          // the last of each
+  std::map<std::string, uint32_t> communicators_;               // the last of each
 };
 
 }  // namespace
