@@ -32,7 +32,8 @@ ArenaRef Arena::Intern(EntryKind kind, std::span<const std::byte> content) {
     if (found == 0) {
       // Two threads that meet here with the same content: the loser's copy is never referred to,
       // a few wasted bytes and an id that no event uses.
-      if (made == 0 && (made = Append(kind, content, hash)) == 0) return 0;
+      if (made == 0) made = Append(kind, content, hash);
+      if (made == 0) return 0;
       if (cell.compare_exchange_strong(found, uint64_t{hash} << 32 | made,
                                        std::memory_order_acq_rel)) {
         return made;

@@ -76,8 +76,8 @@ function(ranktap_test_library name)
 endfunction()
 
 # ranktap_test(NAME SOURCES... LINK libs... LABELS labels... [COST seconds]): one GoogleTest program;
-# that of the largest cost starts first. Label `sanitize` puts it into the target `sanitized`, which is
-# what the presets fuzz, asan and tsan build.
+# that of the largest cost starts first. Label `sanitize` puts it into the target `sanitized`, which the
+# presets fuzz and asan build, and `threads` into `threaded`, which the preset tsan builds.
 function(ranktap_test name)
   cmake_parse_arguments(arg "" "TIMEOUT;COST" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -88,6 +88,9 @@ function(ranktap_test name)
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main)
   if("sanitize" IN_LIST arg_LABELS)
     add_dependencies(sanitized ${name})
+  endif()
+  if("threads" IN_LIST arg_LABELS)
+    add_dependencies(threaded ${name})
   endif()
   add_test(NAME ${name} COMMAND ${name})
   if(NOT arg_TIMEOUT)

@@ -27,8 +27,8 @@ class OpenSpans {
     }
     if (writer != kAnyWriter) return Of(time, writer);
     const std::vector<uint32_t>* latest = &none_;
-    for (uint16_t i = 0; i < open_.size(); ++i) {
-      const std::vector<uint32_t>& of = Of(time, i);
+    for (size_t i = 0; i < open_.size(); ++i) {
+      const std::vector<uint32_t>& of = Of(time, static_cast<uint16_t>(i));
       if (!of.empty() && (latest->empty() || start_[of.back()] > start_[latest->back()])) {
         latest = &of;
       }

@@ -60,9 +60,9 @@ Command UnderValgrind(const Command& command) {
 Command Stopped(const Command& command, int seconds) {
   return Shell(
       "\"$@\" & program=$!\n"
-      "sleep 0.2; kill -STOP $program; sleep " +
+      "sleep 0.2; kill -STOP $program 2>/dev/null; sleep " +
           std::to_string(seconds) +
-          "; kill -CONT $program\n"
+          "; kill -CONT $program 2>/dev/null\n"
           "wait $program",
       command);
 }
