@@ -122,10 +122,10 @@ void Drain::ApplyLevel(proto::Level level) {
 }
 
 void Drain::Arm() {
-  // Before the first callback can come, so that no call is seen by half.
   // What the last window has left may be here, not yet looked at.
   DrainCompleted();
   intake_.window().End();
+  // Before the first callback can come, so that no call is seen by half.
   g_callbacks.first_correlation.store(0);
   g_callbacks.epoch.fetch_add(1);
   SetCapture(kCaptureCuda);
@@ -196,7 +196,7 @@ void Drain::HandOver() {
   session_->StopCallbacks();
   CompleteWindow(kHandOverPatience);
   session_->DisableKinds();
-  FlushWhole(kLatePatience);
+  FlushWhole();
   session_->Disarm();
   DrainCompleted();
   armed_.store(false);
@@ -215,7 +215,7 @@ void Drain::Unpark() {
   parked_.store(false);
   if (!session_->parked()) return;
   session_->DisableKinds();
-  FlushWhole(kLatePatience);
+  FlushWhole();
   session_->Disarm();
   DrainCompleted();
 }
@@ -280,7 +280,7 @@ void Drain::Run() {
   }
   cost_.EndThread();
   if (!thread_.is_finishing()) return;
-  if (session_->armed()) (void)HadMemory([this] { FlushWhole(kLatePatience); });
+  if (session_->armed()) (void)HadMemory([this] { FlushWhole(); });
   DeclareHeld();
   thread_.End();
 }
@@ -321,8 +321,8 @@ void Drain::AfterTurnWithoutMemory() {
 void Drain::Flush() { cost_.CountFlush(loaded_.api.ActivityFlushAll(0) == kSuccess); }
 
 // Where nothing of ours is to stay in CUPTI.
-void Drain::FlushWhole(uint64_t patience_ns) {
-  const uint64_t deadline = NowNs() + patience_ns;
+void Drain::FlushWhole() {
+  const uint64_t deadline = NowNs() + kLatePatience;
   (void)loaded_.api.ActivityFlushAll(kFlushForced);
   if (!buffers_.AwaitReturn(deadline)) Log("CUPTI keeps buffers that a flush was to hand back");
   DrainCompleted();

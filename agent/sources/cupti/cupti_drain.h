@@ -1,7 +1,7 @@
 // The drain thread: arms and disarms CUPTI as the level asks, turns completed buffers into events,
 // asks for them once in a while, and gets the last ones out when the process ends.
 // Runs on: a thread of its own; Prepare and StartThread on the thread inside cuInit or the sender.
-// May not: wait on a user thread, force a flush while the program runs.
+// May not: wait on a user thread; force a flush but at a hand-over, after a refusal and at the end.
 #pragma once
 
 #include <atomic>
@@ -71,7 +71,7 @@ class Drain {
   void Unpark();
   void CompleteWindow(uint64_t patience_ns);
   void Flush();
-  void FlushWhole(uint64_t patience_ns);
+  void FlushWhole();
   void DrainCompleted();
   void DeclareHeld();
   void CheckCorrelation();
