@@ -78,16 +78,17 @@ enum HistoryAction : uint8_t {
   kSegmentFreed = 4,
   // What is greater: an allocation failed. Hooks write kOutOfMemoryMark instead.
 };
-// Of the GPU's allocator; the CPU's failures are marks of this name with kAllocationPayload.
+// The GPU's allocator fails with this mark; the CPU's failures are marks of this name with
+// kAllocationPayload.
 inline constexpr std::string_view kOutOfMemoryMark = "out of memory";
 inline constexpr RowFields kOutOfMemoryRow{"device asked held free"};  // all but device: bytes
 
-// Marks in kOperatorDomain.
-// Of PyTorch's own observer, by PyTorch's id of the record function.
+// Marks in kOperatorDomain. PyTorch's own observer writes these, by PyTorch's id of the record
+// function.
 inline constexpr std::string_view kOperatorsMark = "operators";
 inline constexpr RowFields kOperatorsRow{"id forward_thread scope shapes types values"};
-// Of our own callback, once for each number (kDescribedOperatorPayload). The agent writes both in
-// C++. frames: a text of one frame, or a list of numbers of frames.
+// Our own callback writes these, once for each number (kDescribedOperatorPayload). The agent writes
+// both in C++. frames: a text of one frame, or a list of numbers of frames.
 inline constexpr std::string_view kSignaturesMark = "signatures";
 inline constexpr RowFields kSignaturesRow{"number shapes types values"};
 inline constexpr std::string_view kStacksMark = "stacks";

@@ -32,7 +32,8 @@ uint64_t NumberIn(const std::string& path) {
   return is_number ? std::strtoull(text.c_str(), nullptr, 10) : UINT64_MAX;
 }
 
-// Of the group and of those above it, up to the one that the process sees as the root.
+// The least limit of the group and of those above it, up to the one that the process sees as the
+// root.
 uint64_t LeastOf(const std::string& hierarchy, std::string group, const std::string& file) {
   uint64_t least = NumberIn(hierarchy + "/" + file);
   while (group.size() > 1) {

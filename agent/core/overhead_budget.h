@@ -17,7 +17,7 @@ class OverheadBudget {
   // time itself. True when the share was over the limit in kSustained looks in a row: a second that
   // was bad because the scheduler was is no reason to record less. Starts over then.
   bool IsExceeded(uint64_t hook_ticks, uint64_t now_ticks);
-  // Of the looks that made up the last verdict, or of the last look.
+  // The share over the looks that made up the last verdict, or over the last look.
   uint32_t share_ppm() const { return share_ppm_; }
   // What is recorded has changed: what was measured before says nothing any more.
   void Restart() { looks_ = 0, since_ticks_ = 0; }

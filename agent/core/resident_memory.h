@@ -17,8 +17,9 @@ struct ResidentMemory {
 // forked and replaced has its parent's.
 ResidentMemory ParseResidentMemory(std::string_view status);
 
-// Of this process. Its file is opened once: a descriptor that came and went each second could take
-// the number that the program is about to be given, or be closed as the program's own.
+// Reads this process's resident memory. Its file is opened once: a descriptor that came and went
+// each second could take the number that the program is about to be given, or be closed as the
+// program's own.
 class ResidentMemoryReader {
  public:
   // All 0 where /proc is not there, or the program has closed the file. Some 20 us.

@@ -32,8 +32,8 @@ struct {
   std::atomic<uint64_t> callbacks, sampled_callbacks, callback_ticks, launches, polls;
 } g_ended_cost;
 
-// Of one thread. The hooks of every 64th event or poll were timed, from the first on: both, where
-// entering and leaving a call are two.
+// The ticks of one thread. We timed the hooks of every 64th event or poll, from the first on: both
+// hooks of a call that has one for entering and one for leaving.
 uint64_t EstimateTicks(uint64_t sampled_ticks, uint64_t hooked) {
   if (hooked == 0) return 0;
   const uint64_t sampled = (hooked - 1) / 64 + 1;

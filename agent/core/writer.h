@@ -324,7 +324,7 @@ class ThreadStates {
     uint32_t correlation, launch;
   };
   static LastCalls FindLastCalls();
-  // Of all threads since the start.
+  // All threads' launches since the start.
   static uint64_t CountLaunches();
 
  private:

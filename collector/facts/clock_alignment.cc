@@ -66,7 +66,7 @@ double Drift(const Meetings& meetings) {
   return Median(std::move(slopes));
 }
 
-// Of the second clock against the first.
+// How the second clock differs from the first.
 ClockDifference Compare(const Meetings& meetings) {
   ClockDifference difference;
   difference.known = true;
@@ -94,7 +94,7 @@ ClockDifference Compare(const Meetings& meetings) {
   return difference;
 }
 
-// Of a to c, from a to b and b to c.
+// How c differs from a, by how b differs from a and c from b.
 ClockDifference Chain(const ClockDifference& ab, const ClockDifference& bc) {
   ClockDifference ac = bc;
   const double moved =

@@ -144,7 +144,7 @@ Calls CallsOf(const Run& run, uint32_t t) {
 
 class Matcher {
  public:
-  // Of one trace.
+  // Adds one trace's calls.
   void Add(const Calls& calls) {
     std::vector<uint32_t> numbers;  // of the keys, by identity
     for (const Identity& identity : calls.identities) numbers.push_back(Number(identity.key));
@@ -223,7 +223,7 @@ std::string HostGroupName(const Trace& trace, uint32_t size) {
                                                            : description;
 }
 
-// Of all tensors that go into an operator; 0 where shapes or types were not recorded.
+// Counts all tensors that go into an operator; 0 where shapes or types were not recorded.
 int64_t BytesIn(const Trace& trace, uint32_t op) {
   const Operators& ops = trace.operators;
   const OpInputs inputs(trace.dictionary.String(ops.shapes.At(op)), "");

@@ -37,8 +37,8 @@ struct CollectiveRun {
 // Worked out once and kept in the run's memo.
 const std::vector<CollectiveRun>& MatchCollectives(const Run& run);
 
-// The same of those that ran on the host (gloo), by the order of the calls in their group. Of
-// torch.profiler's files only where gloo has one group: its events do not name it.
+// The same of those that ran on the host (gloo), by the order of the calls in their group.
+// torch.profiler's files have them only where gloo has one group: its events do not name it.
 const std::vector<CollectiveRun>& MatchHostCollectives(const Run& run);
 bool HasSeveralProfiledGlooGroups(const Run& run);
 

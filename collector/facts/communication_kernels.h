@@ -5,8 +5,8 @@
 
 namespace ranktap::collector {
 
-// Of NCCL, RCCL, MSCCL++, NVSHMEM, DeepEP, torch's symmetric memory, and the all-reduce kernels
-// that inference engines bring along. `name` is readable (ReadableKernelName).
+// Knows the kernels of NCCL, RCCL, MSCCL++, NVSHMEM, DeepEP and torch's symmetric memory, and the
+// all-reduce kernels that inference engines bring along. `name` is readable (ReadableKernelName).
 bool IsCommunicationKernel(std::string_view name);
 
 // An operator whose own kernels communicate: c10d's, those of symmetric memory, engines' own. What

@@ -65,7 +65,7 @@ std::vector<GraphNode> MakeGraphNodes(const Trace& trace) {
   MakingsByWriter makings;
   for (const proto::ResourceEvent& event : trace.resources) {
     if (event.change != proto::ResourceChange::kNodeCreated || event.id == 0) continue;
-    // Of a row, this field says who wrote it (collector/trace/load/event_tables.cc).
+    // In a row this field says who wrote it (collector/trace/load/event_tables.cc).
     const uint16_t writer = event.header.text_bytes;
     makings[writer].push_back({static_cast<int64_t>(event.time_ticks), nodes.size()});
     GraphNode& node = nodes.emplace_back();

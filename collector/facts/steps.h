@@ -21,8 +21,8 @@ struct Backlog;
 struct Step {
   int64_t number = 0;
   int64_t start = 0, end = 0;  // on the host; see StepList::on_device
-  // Not counted in means: of three or more steps the first ones over 1.5 medians. Of two nobody
-  // can say which is the usual one.
+  // Not counted in means: the first steps that take over 1.5 medians, where there are three or
+  // more. With two nobody can say which is the usual one.
   bool warm_up = false;
   int64_t length() const { return end - start; }
 };

@@ -8,7 +8,7 @@
 
 namespace ranktap::collector {
 
-// Of the folder of a run; an empty one where there is none.
+// Reads run.json of a run's folder; an empty RunInfo where there is none.
 Result<RunInfo> ReadRunInfo(const std::string& directory);
 
 // Takes the secrets out of what a person or a program wrote (proto/redact.h).

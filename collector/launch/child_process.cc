@@ -36,7 +36,7 @@ bool IsFile(const std::string& path, bool* executable) {
   return true;
 }
 
-// Of SIGCHLD, when we were started.
+// SIGCHLD's action when we were started.
 struct sigaction children_before {};
 
 void RestoreChildSignal() {
@@ -45,7 +45,7 @@ void RestoreChildSignal() {
 
 bool IsInit() { return ::getpid() == 1; }
 
-// "a::.:/b" -> "/b". Of Python's path a folder that is named is kept.
+// "a::.:/b" -> "/b". A named folder in Python's path stays.
 std::string WithoutCurrentFolder(std::string_view list, bool only_absolute) {
   std::string kept;
   while (!list.empty()) {

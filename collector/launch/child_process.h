@@ -32,8 +32,8 @@ struct FoundCommand {
 };
 FoundCommand FindCommand(const std::string& name);
 
-// Of the lists of folders in our environment (PATH, LD_LIBRARY_PATH, PYTHONPATH): a program that we
-// start for ourselves is not looked for where somebody else's files may lie.
+// Takes it out of the lists of folders in our environment (PATH, LD_LIBRARY_PATH, PYTHONPATH): we
+// do not look for a program of our own where somebody else's files may lie.
 void LeaveOutTheCurrentFolder();
 
 // Whoever ignores SIGCHLD has his children's statuses thrown away, and that is inherited. From here

@@ -9,7 +9,7 @@
 
 namespace ranktap::agent::cupti {
 
-// Of a query about work that is not done: cudaErrorNotReady and CUDA_ERROR_NOT_READY.
+// The answer to a query about work that is not done: cudaErrorNotReady and CUDA_ERROR_NOT_READY.
 inline constexpr int32_t kNotReady = 600;
 
 using Result = int;

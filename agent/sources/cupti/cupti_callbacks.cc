@@ -110,7 +110,7 @@ bool IsOutermost(ThreadState& thread, Domain domain, Site site, uint32_t correla
   const uint32_t epoch = g_callbacks.epoch.load(std::memory_order_relaxed);
   if (thread.api_epoch != epoch) [[unlikely]] {
     thread.CloseCall();
-    // Of a call that began before: the thread's first one is still to come.
+    // This call began before the epoch: the thread's first one is still to come.
     if (site == Site::kExit) return false;
     thread.api_epoch = epoch;
     thread.api_depth = 0;
@@ -313,7 +313,7 @@ void RecordOurs(uint32_t domain, uint32_t cbid, const void* data) {
   if (!Capturing(kCaptureCuda)) return;
   const int saved_errno = errno;
   (void)Contain(false, [=] {
-    // Of other domains too, once the program's client has asked for them.
+    // Calls of other domains come too, once the program's client has asked for them.
     if (IsApiDomain(domain)) {
       OnApiCall(static_cast<Domain>(domain), cbid, *static_cast<const ApiCallbackData*>(data));
     } else if (domain == static_cast<uint32_t>(Domain::kResource)) {

@@ -24,7 +24,7 @@ struct Reading {
 };
 
 std::atomic<Clock> g_clock{nullptr};
-// Of a session, the oldest first.
+// One session's readings, the oldest first.
 struct Readings {
   static constexpr size_t kMost = 128;
   static constexpr int64_t kApartNs = 1'000'000;
@@ -32,7 +32,7 @@ struct Readings {
   std::array<Reading, kMost> all{};
   size_t count = 0;
 
-  // Of two that are close, the later; of too many, every other one.
+  // Keeps the later of two that are close, and every other one of too many.
   void Add(const Reading& reading) {
     const bool is_close = count >= 2 && reading.realtime_ns - all[count - 2].realtime_ns < kApartNs;
     if (is_close) --count;

@@ -28,8 +28,8 @@ class RecordReader {
   // Emits what the record says on the drain thread's writer. False: a kind we do not know.
   [[nodiscard]] bool Emit(const Record& record, ThreadState& writer);
 
-  // Of the records to come: one with a time outside is emitted without times, as work that CUPTI
-  // has not timed.
+  // Holds for the records to come: one with a time outside is emitted without times, as work that
+  // CUPTI has not timed.
   void SetBounds(const TimeBounds& bounds) { bounds_ = bounds; }
   uint64_t impossible_times() const { return impossible_times_; }
 

@@ -40,8 +40,8 @@ class Session {
   // without their launches.
   std::string ArmWithoutCallbacks(bool late);
   // Whether a graph's nodes are recorded one by one, or each launch as a whole (the default): with
-  // GRAPH_TRACE on, CUPTI tells of the whole only. Of graphs that were instantiated under the other
-  // setting a library may tell less.
+  // GRAPH_TRACE on, CUPTI tells of the whole only. A library may tell less about graphs that were
+  // instantiated under the other setting.
   void SetGraphNodes(bool nodes);
   // The last Arm failed because another client has the subscription.
   bool owned_by_other() const { return owned_by_other_; }

@@ -10,7 +10,7 @@ namespace {
 
 bool IsLater(uint32_t id, uint32_t than) { return static_cast<int32_t>(id - than) > 0; }
 
-// Of a kernel, or of a graph as a whole.
+// The launch of a kernel, or of a graph as a whole.
 std::optional<uint32_t> LaunchOf(const Record& record) {
   switch (record.kind) {
     case Kind::kConcurrentKernel:

@@ -59,8 +59,8 @@ struct LayoutProbe {
   std::array<std::byte, 9 * kIValueBytes> convolution{};
   uint64_t list_begin = 0;                            // place in the list of [2, 3]
   std::array<std::byte, 3 * kIValueBytes> dropout{};  // aten::dropout(x, 0.5, False)
-  // Of either convolution as it ended: at each offset that could be of a list of one, what is in
-  // it. And how many operators had begun as it began.
+  // How either convolution ended: the bytes at each offset that could hold a list of one. `begun`:
+  // how many operators had begun as it began.
   using Ends = std::array<std::array<std::byte, kIValueBytes>, kRecordFunctionBytes / 8>;
   std::array<Ends, 2> ends{};
   std::array<uint64_t, 2> begun{};

@@ -24,9 +24,9 @@ namespace ranktap::agent {
 extern std::atomic<bool> g_python_stacks;
 
 // From now on, each told once as lines of a mark called `mark` in `domain`: [frame's number,
-// "file.py(12): name"] and [stack's number, [frames, the innermost first]]. Of the files' names one
-// of `prefixes` (lines) is cut, the first that fits. False: this CPython or this PyTorch lacks what
-// is needed.
+// "file.py(12): name"] and [stack's number, [frames, the innermost first]]. The first of `prefixes`
+// (lines) that fits a file's name is cut from it. False: this CPython or this PyTorch lacks what is
+// needed.
 [[nodiscard]] bool StartPythonStacks(proto::ArenaRef domain, proto::ArenaRef mark,
                                      std::string_view prefixes);
 // How many stacks were not taken since the last call: more different ones than there is room for,

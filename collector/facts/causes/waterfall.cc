@@ -38,7 +38,7 @@ void SplitDeviceTime(const Trace& trace, const std::vector<Interval>& waits,
               });
 }
 
-// Of a rank that used no device.
+// For a rank that used no device.
 void SplitHostTime(const Trace& trace, const HostCommunication& communication,
                    const std::vector<Step>& steps, std::vector<CauseTimes>* times) {
   Explained explained = PausesOfHost(trace);

@@ -49,8 +49,8 @@ Count Convolution(const OpInputs& in) {
       ConvolutionMacs(*x, *w, transposed ? Spatial(*x) : ConvolvedDims(in, *x, *w)));
 }
 
-// Of grad, x and w, each gradient has the shape of what it belongs to. The gradient of the filter
-// is a convolution too, with channels and batch swapped.
+// The inputs are grad, x and w. Each gradient has the shape of the input it belongs to. The
+// gradient of the filter is a convolution too, with channels and batch swapped.
 Count ConvolutionBackward(const OpInputs& in) {
   const Dims* const grad = in.Tensor(0, 3);
   const Dims* const x = in.Tensor(1, 3);

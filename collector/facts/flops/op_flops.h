@@ -27,7 +27,7 @@ enum class FlopRule : uint8_t {
   kDeepSpeed,
   // The DeepSpeed of its published samples (BERT-Large: 3139.93 GMACs, Megatron: 41271.95): torch's
   // matrix products were not patched, so attention's are missing, and softmax counts as
-  // multiply-accumulates. Of the other functions only linear is known.
+  // multiply-accumulates. It counts only linear of the other functions.
   kDeepSpeedOld,
 };
 

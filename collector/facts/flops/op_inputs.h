@@ -19,7 +19,7 @@ struct OpInputs {
 
   // nullptr: there is none, or with fewer dimensions.
   const Dims* Tensor(size_t index, size_t least_rank) const;
-  // Of a list of tensors; empty for what is none.
+  // The shapes in a list of tensors; empty for another input.
   std::vector<Dims> Tensors(size_t index) const;
   Dims Integers(size_t index) const;
   std::vector<double> Reals(size_t index) const;

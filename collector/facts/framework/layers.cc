@@ -142,7 +142,7 @@ class Forwards {
     return layers_[found->second];
   }
 
-  // Of the operators directly in it.
+  // Takes the shapes of the operators directly in it.
   void AddShapes(const ModuleSpan& span, Layer* layer) const {
     const Operators& ops = trace_.operators;
     for (const uint32_t row : RowsIn(span)) {
@@ -192,7 +192,8 @@ class Forwards {
     AddCapped(torchstat.written, &layer->torchstat.written);
   }
 
-  // Of layers without modules in them, and of what their forward calls, not of what that calls.
+  // Counts layers without modules in them: the operators that their forward calls, and not those
+  // that these call.
   TorchStatCount TorchStatOf(uint32_t row, const std::string& module) const {
     const auto next = names_.upper_bound(module + ".");
     if (next != names_.end() && next->starts_with(module + ".")) return {};

@@ -18,8 +18,8 @@ struct Layer {
   std::string name;  // Root.path
   std::string type;  // its class; empty: nothing described the model
   int64_t calls = 0;
-  // Of its first call: the first tensor that an operator in it took, and what the last one
-  // returned. Empty: not known.
+  // In its first call: the first tensor that an operator in it took, and the tensor that the last
+  // one returned. Empty: not known.
   Dims input, output;
   int64_t output_bytes = 0;  // 0: not known
   // The module's own and its children's, each once; nullopt: nothing described the model.
@@ -31,8 +31,8 @@ struct Layer {
   int64_t host_ns = 0, gpu_ns = 0;
 };
 
-// Parents before children, in the order in which they first ran. Of traces without operators or
-// modules none.
+// Parents before children, in the order in which they first ran. A trace without operators or
+// modules has none.
 std::vector<Layer> DescribeLayers(const Trace& trace);
 
 }  // namespace ranktap::collector

@@ -24,13 +24,13 @@ struct ModelModule {
   std::string name;   // Root.path
   std::string type;   // its class
   std::string extra;  // extra_repr()
-  // Of its own, without its children; each storage counts once in the whole model.
+  // Its own tensors, without its children's; each storage counts once in the whole model.
   std::array<ByDtype, kParts> own;
   // Parameters of it and all its children, each once here (as module.parameters() yields them),
   // even where another module has them too.
   ByDtype parameters;
-  // Of these, elements that belong to experts of a mixture; and those of all ranks together, which
-  // have other experts.
+  // How many of these belong to experts of a mixture, and the experts' elements of all ranks
+  // together: each rank has other experts.
   int64_t expert_parameters = 0, expert_parameters_of_model = 0;
   bool expert_tensors_split = false;  // DeepSpeed's enable_expert_tensor_parallelism, of the layer
 };

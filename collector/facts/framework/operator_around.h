@@ -10,7 +10,7 @@
 
 namespace ranktap::collector {
 
-// Of operators that nest, PyTorch's outermost ("aten::item" rather than
+// Where operators nest it finds PyTorch's outermost ("aten::item" rather than
 // "aten::_local_scalar_dense"), else the innermost.
 class OperatorAround {
  public:

@@ -21,7 +21,7 @@ struct PassNesting {
   // Names of modules that had an optimizer's step inside: Lightning's manual optimization.
   std::unordered_set<uint32_t> by_hand;
 
-  // Of [start, end) in the root forwards of a writer.
+  // The part of [start, end) in the root forwards of a writer.
   std::vector<Interval> InForward(uint16_t writer, int64_t start, int64_t end) const;
   // The same where the module is one of `by_hand`, else nothing: a gradient that a model takes to
   // compute its output is of its forward.

@@ -8,8 +8,8 @@
 
 namespace ranktap::collector {
 
-// Of "a.py(3): f;b.py(9): g", the innermost frame first, at most the first `most`, without those
-// that PyTorch leaves out.
+// The frames of "a.py(3): f;b.py(9): g", the innermost first, at most `most`, without those that
+// PyTorch leaves out.
 std::vector<std::string> InnermostFrames(std::string_view stack, size_t most);
 
 // "a.py(3): f; b.py(9): g"

@@ -82,7 +82,7 @@ int64_t CountRecordedSteps(const Trace& trace, const std::vector<OpPlace>& place
     if (places[i].pass == Pass::kBackward) backward.push_back(trace.operators.start[i]);
     if (places[i].pass == Pass::kForward) forward.push_back(trace.operators.start[i]);
   }
-  // Of a program that only infers.
+  // The program only infers.
   if (backward.empty()) std::swap(backward, forward);
   int64_t steps = 0;
   for (const Step& step : DetectSteps(trace).list) {

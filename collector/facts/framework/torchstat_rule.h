@@ -17,8 +17,9 @@ struct TorchStatCount {
   int64_t read = 0, written = 0;  // values of the batch
 };
 
-// Of the operator that a layer of one of its classes calls: Conv2d, BatchNorm2d, MaxPool2d,
-// AvgPool2d, ReLU, ReLU6, PReLU, ELU, LeakyReLU, Softmax, Linear. nullopt: it counts 0 of others.
+// Counts the operator that a layer of one of its classes calls: Conv2d, BatchNorm2d, MaxPool2d,
+// AvgPool2d, ReLU, ReLU6, PReLU, ELU, LeakyReLU, Softmax, Linear. nullopt for the other operators:
+// torchstat counts 0.
 std::optional<TorchStatCount> CountByTorchStat(std::string_view name, const OpInputs& in);
 
 }  // namespace ranktap::collector

@@ -36,7 +36,7 @@ class DurationDistribution : public DurationStatistics {
   }
   int64_t median_ns() const { return std::llround(QuantileNs(0.5)); }
   int64_t p95_ns() const { return std::llround(QuantileNs(0.95)); }
-  // Of a sample (n - 1). 0 of less than two.
+  // A sample's deviation (n - 1); 0 for fewer than two durations.
   int64_t stddev_ns() const {
     if (values_.size() < 2) return 0;
     const double mean = static_cast<double>(total_ns) / static_cast<double>(count);

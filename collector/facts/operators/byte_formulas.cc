@@ -73,7 +73,7 @@ void Softmax(OpTensors& of, bool) {
   of.WriteElements(of.Elements(0), of.in().Flag(2, 0, false) ? kFloat : of.ElementBytes(0));
 }
 
-// Of all axes, an empty list as well as none, comes out one number.
+// A reduction over all axes, by an empty list as well as by none, leaves one number.
 void ReduceTo(OpTensors& of, size_t outputs, int64_t element_bytes) {
   const Dims x = DimsOf(of, 0);
   for (size_t i = 1; i < of.in().shapes.size(); ++i) {

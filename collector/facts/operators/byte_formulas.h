@@ -59,7 +59,7 @@ void MatrixProduct(OpTensors& of, bool) {
   const Dims* const b = of.in().Tensor(First + 1, 1);
   if (a == nullptr || b == nullptr || a->back() == 0) return;
   const int64_t rows = Product(*a) / a->back();
-  // Of a vector and of two come out a vector and a number.
+  // A matrix and a vector give a vector, two vectors give a number.
   const int64_t columns = b->size() == 1 ? 1 : b->back();
   if (a->size() > 1) of.WriteElements(Product({rows, columns}), of.ElementBytes(First));
 }
@@ -124,7 +124,7 @@ void OnlyOutputs(OpTensors& of, bool) {
   of.WriteOutputs();
 }
 
-// Of lists of tensors.
+// Its inputs are lists of tensors.
 void FusedAdam(OpTensors& of, bool in_place);
 void FusedSgd(OpTensors& of, bool in_place);
 void ForeachUnscale(OpTensors& of, bool in_place);

@@ -35,9 +35,9 @@ struct OpSignature {
 };
 
 // Views and what only asks or allocates move nothing. Tensors without dimensions count nothing:
-// they travel as a kernel's arguments. Of an input that is expanded (stride 0) only what is there
-// is read; of one that is indexed (embedding, gather) what the index names, each row at most once
-// where rows cannot be told apart. A tensor that is two inputs is read twice.
+// they travel as a kernel's arguments. An operator reads only what is there of an input that is
+// expanded (stride 0). It reads what the index names of one that is indexed (embedding, gather),
+// each row at most once where rows cannot be told apart. A tensor that is two inputs is read twice.
 ByteCount CountBytes(const OpSignature& op);
 
 // For each operator of the trace its own share: nothing where an operator around it is counted.

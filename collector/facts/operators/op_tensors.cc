@@ -89,7 +89,7 @@ int64_t OpTensors::PromotedBytes(size_t first, size_t arity) const {
   return bytes;
 }
 
-// Of an expanded tensor, whose strides are 0 along what repeats.
+// An expanded tensor has stride 0 along each dimension that repeats.
 int64_t OpTensors::Unique(size_t index) const {
   if (IsList(index) || index >= strides_.shapes.size()) return Elements(index);
   const Dims &dims = in_.shapes[index], &strides = strides_.shapes[index];

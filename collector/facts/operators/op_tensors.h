@@ -21,7 +21,7 @@ class OpTensors {
   bool Has(size_t index) const { return Elements(index) > 0 || IsList(index); }
   bool IsList(size_t index) const;
   std::string_view TypeOf(size_t index) const;
-  // Of all tensors of a list; 0: none, or none with dimensions.
+  // All tensors of a list together; 0: none, or none with dimensions.
   int64_t Elements(size_t index) const;
   // 0: not known.
   int64_t ElementBytes(size_t index) const;

@@ -7,8 +7,8 @@
 
 namespace ranktap::collector {
 
-// Of what layers are made of: convolutions, products, norms, pooling, activations, embeddings,
-// reshaping. Empty: not of this operator, or not from these inputs.
+// Knows the operators that layers are made of: convolutions, products, norms, pooling, activations,
+// embeddings, reshaping. Empty: not of this operator, or not from these inputs.
 Dims OutputDims(std::string_view name, const OpInputs& in);
 
 }  // namespace ranktap::collector

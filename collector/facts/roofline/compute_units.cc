@@ -6,7 +6,7 @@
 namespace ranktap::collector {
 namespace {
 
-// Fused attention. Of 32-bit floats its names do not say which cores they run on.
+// Fused attention. For 32-bit floats its names do not say which cores they run on.
 bool IsAttention(std::string_view name) {
   for (const std::string_view part : {"flash_fwd", "flash_bwd", "FlashAttn", "fmha", "_sdpa_"}) {
     if (name.find(part) != name.npos) return true;

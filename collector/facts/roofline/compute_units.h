@@ -11,7 +11,7 @@
 
 namespace ranktap::collector {
 
-// Of what is multiplied.
+// The type of the numbers that are multiplied.
 enum class MathType : uint8_t { kNone, kFp64, kFp32, kFp16, kBf16, kFp8, kInt8, kOther };
 inline constexpr size_t kMathTypes = 8;
 std::string_view NameOf(MathType type);  // "fp64", ...; "other"; "" for kNone

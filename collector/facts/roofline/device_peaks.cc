@@ -89,7 +89,7 @@ size_t Distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// Of words in any order: what each word of `name` lacks to its nearest word.
+// Words may stand in any order: the sum of what each word of `name` lacks to its nearest word.
 size_t WordDistance(const std::vector<std::string>& name, const DevicePeaks& known) {
   const std::vector<std::string> words = WordsOf(known.name);
   size_t sum = 0;

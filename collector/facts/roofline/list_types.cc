@@ -34,7 +34,7 @@ constexpr NamedType kTypes[] = {{"c10::BFloat16", 2}, {"c10::Half", 2},     {"fl
 
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-// Of the functor's first argument: "BinaryOpScalarFunctor<float, 2, 1, 1>".
+// The size of the functor's first argument: "BinaryOpScalarFunctor<float, 2, 1, 1>".
 int64_t FunctorBytes(std::string_view name) {
   const size_t functor = name.find("Functor<");
   if (functor == name.npos) return 0;
@@ -47,7 +47,8 @@ int64_t FunctorBytes(std::string_view name) {
     if (end < arguments.size() && IsLetter(arguments[end])) continue;
     first = type.bytes;
   }
-  // Of several types nobody knows which list is which: "CopyFunctor<float, c10::Half, ...>".
+  // Where there are several types nobody knows which list is which: "CopyFunctor<float, c10::Half,
+  // ...>".
   for (const NamedType& type : kTypes) {
     if (type.bytes == first) continue;
     if (Has(arguments, ", " + std::string(type.name))) return 0;

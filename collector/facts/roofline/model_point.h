@@ -9,7 +9,7 @@
 
 namespace ranktap::collector {
 
-// Of one forward of the root module with most arithmetic.
+// One forward of the root module with most arithmetic.
 struct ModelPoint {
   std::string root;
   // As articles about roofline models of networks count: a multiply-add is one operation; each

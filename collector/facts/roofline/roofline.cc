@@ -141,9 +141,9 @@ class Measuring {
     }
   }
 
-  // Of work that no operator is counted for. Where none is around, what a copy within a device and
-  // a memset moved stands in their own records; of an operator it would be a part of what that
-  // moved.
+  // The kind of work that no operator is counted for. Where no operator is around, the records of
+  // copies within a device and of memsets say what they moved. Inside an operator it would be a
+  // part of what the operator moved.
   PointKind KindOf(const DeviceSpan& span, bool has_operator) const {
     if (span.kind == WorkKind::kCommunication) return PointKind::kCommunication;
     if (span.table == Table::kCopy && !StaysOnDevice(trace_.copies.copy_kind[span.row])) {
@@ -185,14 +185,14 @@ class Measuring {
     AddCapped(flops_[op].flops, &point->flops);
     AddCapped(bytes_[op].read, &point->bytes.read);
     AddCapped(bytes_[op].written, &point->bytes.written);
-    // Of an operator whose bytes are those of what it calls.
+    // This operator's bytes are those of the operators that it calls.
     if (bytes_[op].is_counted() && !point->bytes.is_counted()) {
       point->bytes.known = bytes_[op].known;
     }
     if (flops_[op].flops > 0 && point->type == MathType::kNone) point->type = TypeOf(op);
   }
 
-  // Of the first tensor, which is one of those that are multiplied or is added to them.
+  // The type of the first tensor, which is multiplied or is added to a product.
   MathType TypeOf(uint32_t op) const {
     const OpInputs types("", trace_.dictionary.String(ops_.types.At(op)));
     return types.values.empty() || types.values[0].empty() ? MathType::kOther
@@ -294,7 +294,7 @@ class Measuring {
     }
   }
 
-  // Of operators that launched something, or that, on the host, call no other.
+  // Looks at operators that launched something, or that, on the host, call no other.
   void CountWhatIsMissing() {
     for (const RooflinePoint& point : out_.points) {
       if (point.op == kNone || point.kind == PointKind::kCommunication) continue;

@@ -255,7 +255,7 @@ std::optional<double> PerSecond(int64_t amount, double ns) {
   return static_cast<double>(amount) / ns * kNsPerSecond;
 }
 
-// Of a row most of which is not counted the rest says nothing.
+// Where most of a row is not counted the rest says nothing.
 std::optional<double> PercentOf(double least, const RooflineRow& row) {
   if (least <= 0 || row.counted_ns <= 0 || row.counted_ns < row.time_ns / 2) return std::nullopt;
   return 100 * least / static_cast<double>(row.counted_ns);

@@ -23,7 +23,7 @@ inline constexpr std::array<std::string_view, 6> kRooflineByNames = {"operator",
 
 struct RooflineQuestion {
   RooflineBy by = RooflineBy::kOperator;
-  // Of modules: names are cut below the root after so many parts; negative: not at all.
+  // For modules: names are cut below the root after so many parts; negative: not at all.
   int depth = -1;
   RoofQuestion roofs;
 };
@@ -48,7 +48,7 @@ struct RooflineRow {
   int64_t at_least = 0;      // calls whose outputs' sizes are not known
   int64_t told = 0;          // calls whose shapes and types tell what they move; 0: bytes are none
 
-  // Of the points whose roof is known, which are counted.
+  // Sums over the points whose roof is known, which are counted.
   int64_t counted_ns = 0, counted_flops = 0, counted_bytes = 0;
   double least_ns = 0;
   double least_at_base = 0, least_at_measured = 0;
@@ -58,7 +58,7 @@ struct RooflineRow {
   std::array<double, kRoofBounds> bound_ns{};  // time, or without any least time, by bound
 
   int64_t bytes() const { return read + written; }
-  // Of nothing counted none. FLOPs a byte; FLOP/s; B/s; percent.
+  // None where nothing is counted. FLOPs a byte; FLOP/s; B/s; percent.
   std::optional<double> Intensity() const;
   std::optional<double> Attained() const;
   std::optional<double> AttainedBandwidth() const;

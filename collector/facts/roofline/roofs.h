@@ -55,7 +55,8 @@ struct Roofs {
   double FlopsAt(const MathUnit& unit, double mhz) const;
 };
 
-// Of the devices that the trace worked on, or of one that is asked for where it worked on none.
+// The roofs of the devices that the trace worked on, or of one that is asked for where it worked on
+// none.
 class RoofsOfTrace {
  public:
   RoofsOfTrace(const Trace& trace, const RoofQuestion& question);

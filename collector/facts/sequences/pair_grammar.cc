@@ -11,7 +11,7 @@ constexpr uint32_t kEnd = UINT32_MAX;
 
 struct Entry {
   uint32_t count, pair;
-  // Of equals the one that was met first, so that units begin where the text begins.
+  // The first met of two equals comes first, so that units begin where the text begins.
   bool operator<(const Entry& other) const {
     return count != other.count ? count < other.count : pair > other.pair;
   }

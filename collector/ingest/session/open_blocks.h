@@ -36,7 +36,7 @@ class OpenBlocks {
   void Grew(Session* session, uint64_t number, uint64_t bytes);
   // Nothing happens where none is open.
   void Close(Session* session);
-  // Of a session that is forgotten: what its block held is given back.
+  // Forgets a session: it gives back what the session's block held.
   void Drop(Session* session);
   uint64_t bytes() const { return bytes_; }
   // Takes back a buffer that the store has done with.

@@ -372,7 +372,7 @@ def compact(trace):
             types = [type_of(text) for text in key]
             known = known_types[key] = types, json.dumps(types)
         has_values = node['name'].startswith(WITH_VALUES)
-        # Of lists of numbers str() is json.dumps() at a tenth of the time.
+        # str() writes a list of numbers as json.dumps() does, in a tenth of the time.
         yield Row(id=operator, forward_thread=attributes.get('fw_tid', 0), scope=attributes.get('scope', 0),
                   shapes=str(inputs['shapes']), types=known[1],
                   values=json.dumps(values_of(node, known[0])) if has_values else '')
