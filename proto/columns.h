@@ -311,7 +311,7 @@ constexpr void ForEachColumn(Visit&& visit) {
   }(std::type_identity<typename EventColumns<Event>::Rows>{});
 }
 
-// Struct size by kind; 0 for a number that is no kind. What a drain checks an event against.
+// Struct size by kind; 0 for a number that is not a kind. A drain checks each event against it.
 constexpr size_t EventBytes(uint16_t kind) {
   size_t bytes = 0;
   ForEachEvent([&]<typename Event>() {

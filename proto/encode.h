@@ -39,7 +39,7 @@ concept EntryIds = requires(Ids ids, EntryKind kind, ArenaRef ref,
 class ColumnIds {
  public:
   // ids[i], which is events[i]'s arena reference, becomes its id. `text_at`: where an event of this
-  // kind has its inline text; 0: it is no column of texts.
+  // kind has its inline text; 0: it is not a column of texts.
   virtual void Resolve(EntryKind kind, std::span<const EventHeader* const> events, size_t text_at,
                        uint64_t* ids) = 0;
 

@@ -71,7 +71,7 @@ ArenaRef Arena::Append(EntryKind kind, std::span<const std::byte> content, uint3
                          proto::kArenaAlign * proto::kArenaAlign;
   auto& used = segment_->header().arena_used;
   // Tested first, so that a full arena's counter cannot creep up to where it overflows. The program
-  // may have written over it, so that its value is no offset.
+  // may have written over it, so its value need not be an offset.
   if (used.load(std::memory_order_relaxed) > RoomFor(bytes) && !GrowKeepingErrno()) return 0;
   const uint64_t room = RoomFor(bytes);
   if (used.load(std::memory_order_relaxed) > room) return 0;

@@ -14,8 +14,8 @@ class OverheadBudget {
   uint32_t limit_ppm() const { return limit_ppm_; }
 
   // Both cumulative, in ticks of one clock: time in hooks, summed over the program's threads, and
-  // time itself. True when the share was over the limit in kSustained looks in a row: a second that
-  // was bad because the scheduler was is no reason to record less. Starts over then.
+  // time itself. True when the share was over the limit in kSustained looks in a row; it starts
+  // over then. We do not record less because the scheduler had one bad second.
   bool IsExceeded(uint64_t hook_ticks, uint64_t now_ticks);
   // The share over the looks that made up the last verdict, or over the last look.
   uint32_t share_ppm() const { return share_ppm_; }

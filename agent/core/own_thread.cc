@@ -62,7 +62,7 @@ bool StartDetached(size_t stack_bytes, void* (*entry)(void*), void* argument) {
   if (pthread_attr_init(&attributes) != 0) return false;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_attr_setstacksize(&attributes, stack_bytes);
-  // One refused allocation is no reason to have no thread.
+  // We do not go without a thread because of one refused allocation.
   constexpr int kTries = 3;
   pthread_t thread;
   bool started = false;

@@ -132,7 +132,7 @@ ThreadStates::OwnCost ThreadStates::SumOwnCost() {
     const bool is_live =
         state.slot_ != nullptr && state.slot_->state.load(std::memory_order_relaxed) ==
                                       static_cast<uint32_t>(WriterState::kLive);
-    // What the drain thread makes of CUPTI's records is no call of the program's.
+    // The drain thread's events come from CUPTI's records: the program did not call.
     if (is_live && state.slot_->kind != static_cast<uint32_t>(WriterKind::kDrain)) {
       cost.callbacks += state.produced();
       cost.callback_ticks += EstimateTicks(state.sampled_ticks, state.hooked());

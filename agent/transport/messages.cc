@@ -118,7 +118,7 @@ void AppendAccount(const proto::WriterSlot& slot, uint64_t committed, std::strin
   uint64_t placed = committed;
   for (size_t i = 0; i < lost.size(); ++i) placed += lost[i] = slot.lost[i].load();
   // One may have been cut off for good. More, and the program wrote over the ring, or a child of
-  // clone(CLONE_VM) beside us: then the counter is no better than what is there.
+  // clone(CLONE_VM) beside us: then the counter tells no more than what is there.
   if (produced > placed) {
     const auto why = produced == placed + 1 ? proto::Loss::kInterrupted : proto::Loss::kDamaged;
     lost[static_cast<size_t>(why)] += produced - placed;

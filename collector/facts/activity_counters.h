@@ -19,14 +19,14 @@ struct ActivityCounter {
   std::vector<Point> points;
 };
 
-// Of each device:
+// Each device has:
 //   "gpu_usage_ratio"  share of the time in which it does anything (MegEngine's), in 200 windows
 //                      from the trace's first device work to the end of its last
 //   "pending work"     kernels, copies and memsets that were launched and have not begun; work
 //                      without a launch record is left out
-// Of each memory whose allocations are recorded:
+// Each memory whose allocations are recorded has:
 //   "alive tensors"    blocks that were allocated and not given back since recording began
-// A curve has at most 4,000 points: of a longer one the most of 2,000 equal times each.
+// A curve has at most 4,000 points. A longer one has the most of each of 2,000 equal times.
 std::vector<ActivityCounter> ActivityCounters(const Trace& trace);
 
 }  // namespace ranktap::collector

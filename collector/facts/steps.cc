@@ -142,7 +142,7 @@ bool FromRanges(const Trace& trace, StepList* steps) {
   std::map<std::pair<std::string, uint16_t>, Candidate> candidates;  // by name and writer
   std::unordered_map<uint64_t, Candidate*> known;                    // by name's id and writer
   for (size_t i = 0; i < ranges.size(); ++i) {
-    // What the agent's hooks saw of the framework: garbage collection is no step.
+    // The agent's hooks wrote these about the framework: garbage collection is not a step.
     if (trace.dictionary.Domain(ranges.domain[i]).starts_with("ranktap.")) continue;
     if (ranges.unfinished.At(i) != 0) continue;
     const std::string_view full = trace.dictionary.String(ranges.name[i]);

@@ -15,7 +15,7 @@
 namespace ranktap::collector {
 namespace {
 
-// Of a process among all of a run: its host, its boot and its number there.
+// Tells a process from all others of a run: its host, its boot and its number there.
 using ProcessKey = std::tuple<std::string, std::string, uint32_t>;
 
 ProcessKey KeyOf(const v1::Process& process, uint32_t pid) {

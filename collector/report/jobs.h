@@ -16,10 +16,10 @@ struct Job {
   std::vector<uint32_t> traces;  // by index; those of processes that its processes started, too
 };
 
-// By start. Of captures alone, by what their processes said: the launcher's job id and the world
-// size; without an id the script, and a rank that comes again when its first process was gone. A
-// process without a rank is a job of its own where it worked on a device or trained and no traced
-// process started it. One or none: nothing to tell apart.
+// By start. It tells apart captures alone, by what their processes said: the launcher's job id and
+// the world size; without an id the script, and a rank that comes again when its first process was
+// gone. A process without a rank is a job of its own where it worked on a device or trained and no
+// traced process started it. One or none: nothing to tell apart.
 std::vector<Job> FindJobs(const Run& run);
 
 // "2 jobs are in this run: 1: train.py, 8 ranks; 2: eval.py, 1 rank; --job 1 asks about one of

@@ -38,8 +38,8 @@ struct ReportOptions {
   // After every so many operators; 0: at moments of equal distance.
   int sample_rate = 0;
   std::string by;  // what shares a row: one of WaysOf(report)
-  // Of a roofline: parts of a module's name below the root (negative: all), the device by its name,
-  // and what its memory gives. Empty and 0: not given.
+  // For a roofline: parts of a module's name below the root (negative: all), the device by its
+  // name, and what its memory gives. Empty and 0: not given.
   int depth = -1;
   std::string device;
   double peak_bandwidth = 0;  // B/s

@@ -21,7 +21,7 @@ Table TabulateVerdict(const Run& run, const ReportOptions& options = {});
 // the critical path bears; lost_ns is what the rank named loses, borne or not; count is of that
 // rank. Uses Trace::symbols where they are there.
 Table TabulateInsights(const Run& run, const ReportOptions& options = {});
-// Of the rule alone that answers what this rule of `nsys analyze` asks.
+// Asks only the rule that answers what this rule of `nsys analyze` asks.
 Table TabulateInsightsNamed(const Run& run, std::string_view nsys);
 
 // The run in one row. Steps are those after the warm-up, of all ranks; shares are of the mean step.
@@ -188,7 +188,7 @@ Table TabulateThroughput(const Run& run, const ReportOptions& options = {});
 
 // A row for each operator and shapes of its inputs that either counts, those that disagree first.
 // Ours are FlopRule::kCounter of the operators recorded meanwhile, an operator inside of a counted
-// one not again. Of each rank that was checked.
+// one not again. The rows are of each rank that was checked.
 Table TabulateFlopCheck(const Run& run, const ReportOptions& options = {});
 
 // What is each module made of: parameters, and the bytes of parameters, buffers, gradients and

@@ -224,15 +224,15 @@ struct Trace {
   double host_ns_per_tick = 1.0;
   int64_t realtime_offset_ns = 0;  // CLOCK_REALTIME - CLOCK_MONOTONIC_RAW at the last reading
   bool has_clock = false;
-  // Of an imported trace: what was taken off its times, so that the first day of them fits a
-  // double's precision; CLOCK_REALTIME where the file says what its times count from.
+  // What the importer took off a trace's times, so that the first day of them fits a double's
+  // precision; CLOCK_REALTIME where the file says what its times count from.
   int64_t base_time_ns = 0;
   int64_t first_ns = 0, last_ns = 0;  // of all events with times; both 0 when there are none
   uint64_t events = 0;                // stored in the file
   uint64_t unmatched_pops = 0;        // ends of ranges that began before the trace
   uint64_t unknown_events = 0;        // of kinds newer than this build
-  // Of an imported trace: events that the importer does not know what to do with, and which they
-  // are most ("device events of category x").
+  // Events that the importer does not know what to do with, and which they are most ("device events
+  // of category x").
   uint64_t not_read = 0;
   std::string not_read_most;
 

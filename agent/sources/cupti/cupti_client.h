@@ -1,9 +1,9 @@
 // The program's own CUPTI client (torch.profiler, Proton, a tool it brings): CUPTI records activity
 // for one at a time, and the program's comes first. Its CUPTI calls pass through here; at the first
 // that starts a session we get out of the way, and when its session is over we come back. Its
-// subscription is no session: the broker shares it (cupti_broker.h).
-// Runs on: the program's threads, in calls it makes to CUPTI (not hot); Install and Refresh on the
-// arming and drain threads.  May not: hold a lock across a call into CUPTI.
+// subscription is not a session: the broker shares it (cupti_broker.h). Runs on: the program's
+// threads, in calls it makes to CUPTI (not hot); Install and Refresh on the arming and drain
+// threads. May not: hold a lock across a call into CUPTI.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ void RefreshClientHooks();
 
 // true: CUPTI refused our subscription, since a client had one before our hooks were there. If it
 // is the program's, its end will be seen like that of any other; it may also be one that we never
-// see, so it is no reason not to try again. false: our subscription was taken.
+// see, so we try again all the same. false: our subscription was taken.
 void SetClientWasFirst(bool first);
 
 // The client of SetClientWasFirst has ended a session under our eyes: of CUPTI it has the

@@ -22,7 +22,7 @@ constinit std::atomic<proto::TrialOutcome> g_trial{proto::TrialOutcome::kUnknown
 // Made at cuInit, since only then is there a driver to ask.
 void BeginCupti(proto::Level level) {
   auto* drain = new cupti::Drain;
-  // One refused allocation is no reason to record no kernel.
+  // We do not go without kernels because of one refused allocation.
   constexpr int kTries = 3;
   bool is_prepared = false;
   for (int i = 0; i < kTries; ++i) {

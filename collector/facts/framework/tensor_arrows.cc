@@ -155,7 +155,7 @@ class Producers {
       Memory& memory = MemoryAt(uses_[i].memory);
       const Made made{op, uses_[i].time, memory.generation};
       tensors_[uses_[i].tensor] = made;
-      // A view of what was given is no maker of the memory.
+      // A view of an input did not make the memory.
       const bool is_first = memory.made.by == kNone && !Took(op, memory.generation);
       if (is_first || (memory.made.by != kNone && IsInside(memory.made.by, op))) memory.made = made;
     }

@@ -26,14 +26,14 @@ struct TimedSteps {
 // all of them. With `wanted` that step alone. Fails with a sentence when there is none.
 Result<TimedSteps> SelectTimedSteps(const Trace& trace, std::optional<int64_t> wanted = {});
 
-// By step of DetectSteps: whether what begins at `starts` (sorted) was recorded in all of it:
-// capture opens and closes within a step, and what a window cut off is no step to divide by. Those
-// are left out that hold less than half of what the fullest holds. All, of a trace that is not our
-// capture.
+// By step of DetectSteps: whether the events that begin at `starts` (sorted) were recorded in all
+// of it. Capture opens and closes within a step, and nobody may divide by a step that a window cut
+// off. A step is false if it holds less than half of what the fullest holds. All are true in a
+// trace that is not our capture.
 std::vector<bool> RecordedSteps(const Trace& trace, std::span<const int64_t> starts);
 
 // How many training steps have a backward pass among the operators: a window opens and closes
-// around the end of a step, and the optimizer's tail is no step. At least 1.
+// around the end of a step, and the optimizer's tail is not a step. At least 1.
 int64_t CountRecordedSteps(const Trace& trace, const std::vector<OpPlace>& places);
 
 }  // namespace ranktap::collector

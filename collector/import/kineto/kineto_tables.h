@@ -26,7 +26,7 @@ class KinetoTables {
   // Sorts, joins and nests; call once, after the last event.
   void Finish();
 
-  // Events by what was wrong with them: no time, a category nobody knows. Half an arrow is no
+  // Events by what was wrong with them: no time, a category nobody knows. Half an arrow is not an
   // event.
   static constexpr const char* kHalfArrows = "arrows with one end";
   const std::map<std::string, uint64_t>& skipped() const { return skipped_; }

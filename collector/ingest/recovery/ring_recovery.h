@@ -5,7 +5,7 @@
 //   chunks of the segment: [900, 1,150)      stored already, left alone
 //                          [1,150, 1,400)    events 1,200 to 1,399 become a frame
 //                          [1,500, 1,600)    1,400 to 1,499 are declared lost, then a frame
-//                          [1,600, 1,610)    1,604 is no event: a frame of 4, the rest is lost
+//                          [1,600, 1,610)    1,604 is not an event: a frame of 4, the rest is lost
 //   writer 7's account:    produced 1,611: 1,610 placed, and one that death cut short
 //
 // The segment was written by a hostile or dying process: everything is copied before it is looked

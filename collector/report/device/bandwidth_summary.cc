@@ -38,7 +38,7 @@ std::vector<double> Levels(std::vector<Change> changes) {
   double level = 0;
   for (const Change& change : changes) {
     level += change.by;
-    // What rounding leaves of a sum that is 0 again is no bandwidth.
+    // Rounding leaves a rest of a sum that is 0 again; we do not show it as a bandwidth.
     if (level > 1e-9) levels.push_back(level);
   }
   return levels;

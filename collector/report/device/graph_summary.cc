@@ -70,7 +70,7 @@ uint64_t NodeOf(const Trace& trace, const DeviceSpan& span) {
   }
 }
 
-// Of files of other tools, which need not say a kernel's node.
+// Files of other tools need not say a kernel's node: the launch's name tells.
 const std::string& LaunchName(const Trace& trace, const DeviceSpan& span) {
   return trace.dictionary.Api(trace.api_calls.api[span.launch]).name;
 }

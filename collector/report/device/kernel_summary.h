@@ -19,8 +19,7 @@ struct KernelRow {
 };
 
 // Where does GPU time go? Over all traces; longest total first, equal totals by name, so that two
-// reports of one run are the same byte by byte. Of the options, those that the report *kernels*
-// heeds.
+// reports of one run are the same byte by byte. It heeds the options of the report *kernels*.
 std::vector<KernelRow> SummarizeKernels(const std::vector<Trace>& traces,
                                         const ReportOptions& options = {});
 

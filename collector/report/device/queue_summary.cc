@@ -23,7 +23,7 @@ bool IsHtaEnqueue(std::string_view api) {
   return false;
 }
 
-// Of one stream: when each piece of work was launched, and when it began.
+// One stream's work: when each piece of work was launched, and when it began.
 struct Waiting {
   std::vector<int64_t> launched, began;
 };

@@ -22,7 +22,7 @@ struct Line {
 
 Cell Rounded(std::optional<double> value) { return value ? Cell(std::llround(*value)) : Cell(); }
 Cell OrNothing(std::optional<double> value) { return value ? Cell(*value) : Cell(); }
-// Of calls whose shapes are not known 0 would be a guess.
+// For calls whose shapes are not known 0 would be a guess.
 Cell Told(const Line& line, int64_t value) {
   return line.row.told == 0 && value == 0 ? Cell() : Cell(value);
 }
@@ -39,7 +39,7 @@ Cell Share(const Line& line) {
   return 100 * static_cast<double>(line.row.time_ns) / static_cast<double>(line.total_ns);
 }
 
-// Of all units that its FLOPs ran on; with a question mark where no kernel's name tells.
+// All units that its FLOPs ran on; with a question mark where no kernel's name tells.
 std::string Units(const RooflineRow& row) {
   std::string units;
   for (size_t i = 0; i < kComputeUnits; ++i) {

@@ -15,7 +15,7 @@ struct DeviceTimes {
   int64_t span_ns, compute_ns, rest_ns, idle_ns;
 };
 
-// Of a rank on whose devices something ran.
+// The rank's devices ran something.
 DeviceTimes Measure(const Trace& trace, const std::vector<DeviceSpan>& spans,
                     const std::vector<Interval>& all) {
   const int64_t span = all.back().second - all.front().first;

@@ -33,7 +33,8 @@ struct Pair {
 };
 using Operation = std::pair<std::string, std::string>;  // operator, shapes
 
-// "[[2, 3], [], []]" -> "[[2, 3]]": what is no tensor comes last, or is told apart by the operator.
+// "[[2, 3], [], []]" -> "[[2, 3]]": inputs that are not tensors come last, or the operator tells
+// them apart.
 std::string WithoutEmptyEnds(std::string_view shapes) {
   std::string text(shapes);
   while (text.ends_with(", []]")) text.replace(text.size() - 5, 5, "]");

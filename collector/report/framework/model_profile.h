@@ -33,7 +33,7 @@ struct ModelProfile {
   size_t steps_timed = 0;
   std::vector<ModuleProfile> modules;         // the root first
   int64_t backward_ns = 0, optimizer_ns = 0;  // of one step; 0: not seen
-  // Of one step, FlopRule::kCounter.
+  // In one step, by FlopRule::kCounter.
   int64_t forward_flops = 0, backward_flops = 0, recompute_flops = 0;
 };
 

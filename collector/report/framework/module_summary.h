@@ -17,7 +17,7 @@ struct ModuleRow {
   int64_t gpu_ns = 0;   // of work launched in the forwards
   int64_t ranks = 0;
   int64_t first = 0;  // start of the first forward
-  // Of one step and rank, with the modules called in it; zero where no operators were recorded.
+  // In one step of one rank, with the modules called in it; zero where no operators were recorded.
   int64_t forward_flops = 0, backward_flops = 0, recompute_flops = 0;
   // The same forward by DeepSpeed's rule (FlopRule::kDeepSpeed).
   int64_t deepspeed_flops = 0, deepspeed_macs = 0, deepspeed_old_macs = 0;

@@ -22,7 +22,7 @@ class ChosenWork {
   int64_t count() const { return static_cast<int64_t>(spans_.size()); }
   int64_t per_step() const { return rank_.PerStep(total_ns_); }
   bool IsWorth(double share) const { return rank_.IsWorth(per_step(), share); }
-  // Of the place, and of the kernel, that takes most of it; empty: none is known.
+  // The place, and the kernel, that takes most of it; empty: none is known.
   std::string Place() const;
   std::string KernelName() const;
   uint32_t Device() const;  // kNone: several

@@ -52,8 +52,8 @@ Answers AskAll(const Run& run, std::span<const InsightRule> rules) {
   return answers;
 }
 
-// Of two ranks with the same finding the one that loses more; of equal ones the lower rank, in
-// whatever order the files came.
+// The rank that loses more represents two ranks with the same finding. The lower one represents two
+// equals, in whatever order the files came.
 bool Represents(const Run& run, const Insight& a, const Insight& b) {
   if (a.lost_ns != b.lost_ns) return a.lost_ns > b.lost_ns;
   return run.traces[a.trace].info.rank < run.traces[b.trace].info.rank;
@@ -63,7 +63,7 @@ bool Represents(const Run& run, const Insight& a, const Insight& b) {
 std::vector<Insight> JoinRanks(const Run& run, std::vector<Insight> of_rule) {
   struct Joined {
     Insight insight;
-    // By rank. Of its devices, and of its windows, only the one that saves most: their step is one.
+    // By rank. Only the device, and the window, that saves most counts: their step is one.
     std::map<uint32_t, std::optional<int64_t>> savings;
   };
   std::map<std::string, Joined> by_place;

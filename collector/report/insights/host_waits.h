@@ -36,7 +36,7 @@ struct WaitsAtPlace {
   std::string_view MostCalled() const;
 };
 
-// By place, the most idle time first. Of waits in counted steps whose reason is `what`.
+// By place, the most idle time first. It takes the waits in counted steps whose reason is `what`.
 std::vector<WaitsAtPlace> WaitsByPlace(const RankFacts& rank, WaitFor what);
 
 // The idle moments of counted steps that began in waits for which `picks` (by row of rank.waits()).

@@ -55,7 +55,7 @@ class RankFacts {
   const std::vector<Interval>& counted() const { return counted_; }
   bool IsCounted(int64_t time) const;
   int64_t step_ns() const { return waterfall_.mean_step; }
-  // Of a sum over counted steps.
+  // Divides a sum over counted steps.
   int64_t PerStep(int64_t sum) const;
   double TimesPerStep(int64_t count) const;
   // Whether so much of each step is `share` of it, at least.

@@ -10,7 +10,7 @@
 
 namespace ranktap::collector {
 
-// Pure. Of a rule about a rank: several threads ask about a rank each.
+// Pure. A rule about a rank is asked by several threads, each about another rank.
 using RankRule = Answer (*)(const RankFacts& rank);
 using JobRule = Answer (*)(const Run& run);
 

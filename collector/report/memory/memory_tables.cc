@@ -331,7 +331,7 @@ void AddAfterOperators(const Trace& trace, size_t rate, std::vector<Sample>* sam
   }
 }
 
-// Of each part of the time and device the moment at which most was held.
+// Takes for each part of the time and each device the moment at which most was held.
 void AddHighest(const Trace& trace, std::vector<Sample>* samples) {
   struct Curve {
     Levels levels{}, best{};

@@ -26,14 +26,14 @@ struct PageContent {
   ReportOptions options;
   std::vector<std::string> notes;  // sentences about what of the run is selected
   PageFlames flames;
-  // Of a page that is served: the list of runs, and what opens this one in Perfetto.
+  // Links of a page that is served: the list of runs, and what opens this one in Perfetto.
   std::string runs_link = {}, perfetto_link = {};
 };
 
 // All of it, as a file is written. Uses Trace::symbols where they are there.
 std::string FormatPage(const Run& run, const PageContent& content);
 
-// Of two runs: the table of `diff`, and both runs' waterfalls and key figures.
+// A page about two runs: the table of `diff`, and both runs' waterfalls and key figures.
 std::string FormatDiffPage(const Run& before, const Run& after,
                            const std::vector<std::string>& notes);
 

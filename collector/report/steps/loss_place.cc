@@ -30,7 +30,7 @@ struct Tally {
     const auto found = by_name.find(name);
     (found == by_name.end() ? by_name[std::string(name)] : found->second) += ns;
   }
-  // Of equal ones the first by name, so that each reading says the same.
+  // The first by name where several are equal, so that each reading says the same.
   const std::pair<const std::string, int64_t>* Largest() const {
     const auto at =
         std::max_element(by_name.begin(), by_name.end(),

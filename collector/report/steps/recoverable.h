@@ -1,4 +1,4 @@
-// What of each loss the critical path bears. A part of verdict.h.
+// How much of each loss the critical path bears. A part of verdict.h.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 
 namespace ranktap::collector {
 
-// One for each trace: of each cause, per counted step, the moments at which the end of the run
+// One for each trace: for each cause, per counted step, the moments at which the end of the run
 // waited for work of that kind on that rank: for its host where the device stood idle for the
 // host's sake, for a transfer where one is exposed, and so on. Nothing else can be won back:
-// without the rest of a loss the run would end when it does now. Of kWait always 0: the path goes
+// without the rest of a loss the run would end when it does now. kWait always has 0: the path goes
 // on with the rank that is waited for. All 0 where the path does not come.
 std::vector<CauseTimes> BorneByCriticalPath(const Run& run,
                                             const std::vector<RankWaterfall>& waterfalls);

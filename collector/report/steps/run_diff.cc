@@ -44,7 +44,7 @@ using Key = std::pair<Kind, std::string>;
 
 struct RunSamples {
   std::map<Key, Samples> by_key;
-  // Of all ranks, by kind: operators and modules are recorded in windows only.
+  // Steps of all ranks, by kind: operators and modules are recorded in windows only.
   std::array<size_t, kKinds> steps{};
   bool has_steps = true;  // false: some rank's whole trace is one
   size_t steps_of(const Key& key) const { return steps[static_cast<size_t>(key.first)]; }
@@ -62,7 +62,8 @@ class Sampler {
   // Where the times of each step of a trace go, for one kind.
   using StepColumns = std::vector<size_t>;
 
-  // Of the steps that `recorded` holds, those after the warm-up; where it holds no such, all of it.
+  // The columns are the steps that `recorded` holds, those after the warm-up; where it holds no
+  // such, all of it.
   StepColumns ColumnsOf(const std::vector<Step>& steps, Kind kind,
                         const std::vector<bool>& recorded) {
     bool any = false;

@@ -18,13 +18,13 @@ namespace {
 // Waits as short as one launch takes are not a lateness.
 constexpr int64_t kLeastWaitNs = 10'000;
 
-// Late once in two steps is no habit.
+// A rank that is late once in two steps has no habit.
 constexpr size_t kLeastLateSteps = 2;
 
 // When each trace waited for one rank.
 using Waits = std::map<uint32_t, std::vector<Interval>>;
 
-// Of a waiting rank. Buckets that wait at once are one wait.
+// The mean over the waiting ranks. Buckets that wait at once are one wait.
 int64_t MeanWait(Waits* waits) {
   int64_t sum = 0;
   for (auto& [trace, intervals] : *waits) sum += UnionLength(std::move(intervals));
@@ -58,7 +58,7 @@ void FindCause(const std::vector<RankWaterfall>& waterfalls, Straggler* straggle
   }
 }
 
-// Of two ranks that take turns at random one is late in half of the steps: no habit of its own.
+// Where two ranks take turns at random, one is late in half of the steps: no habit of its own.
 bool IsPersistent(const Straggler& straggler, const std::vector<Straggler>& all, size_t steps) {
   if (straggler.steps_late < kLeastLateSteps || straggler.steps_late * 2 < steps) return false;
   return std::ranges::none_of(all, [&](const Straggler& other) {

@@ -30,8 +30,8 @@ struct Straggler {
 std::vector<Straggler> FindStragglers(const Run& run, const std::vector<CollectiveRun>& collectives,
                                       const std::vector<RankWaterfall>& waterfalls);
 
-// Of those that FindStragglers found: none has a habit, and two cause much the same. Nobody's
-// guilt.
+// Asks about those that FindStragglers found: none has a habit, and two cause much the same.
+// Nobody's guilt.
 bool TakeTurns(const std::vector<Straggler>& stragglers);
 
 }  // namespace ranktap::collector

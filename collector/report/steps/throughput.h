@@ -19,14 +19,14 @@ struct Throughput {
   int64_t batch = 0;          // samples of one of them on this rank; 0: not known
   std::string batch_known;    // why, or why not, as a sentence's end
   ParallelSizes parallel;
-  // Of one step on this rank, FlopRule::kCounter, operators outside of modules included.
+  // In one step on this rank, by FlopRule::kCounter, operators outside of modules included.
   int64_t forward_flops = 0, backward_flops = 0, recompute_flops = 0;
   std::string types;      // of what is multiplied, as torch.profiler writes them
   double peak_flops = 0;  // FLOP/s of this rank; 0: not known
   std::string peak_known;
 
   int64_t model_flops() const { return forward_flops + backward_flops; }
-  // Of the whole job: batch * micro-batches * data parallel size / step; nullopt: not known.
+  // For the whole job: batch * micro-batches * data parallel size / step; nullopt: not known.
   std::optional<double> SamplesPerSecond() const;
   // Model FLOP/s utilisation, 0 to 1: (forward + backward) / step / peak. nullopt: not known.
   std::optional<double> Mfu() const;

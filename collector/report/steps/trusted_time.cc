@@ -144,7 +144,8 @@ std::string WhatIsMissing(const Run& run) {
       return fmt::format("{} of {} could not be read, mostly {}", Counted(trace.not_read, "event"),
                          RankName(trace), trace.not_read_most);
     }
-    // Of a capture: a profiler's window has launches at its end whose kernels ran after it.
+    // This holds for a capture alone: a profiler's window has launches at its end whose kernels ran
+    // after it.
     const RankRow& row = SummarizeRank(trace);
     if (trace.is_ours() && static_cast<double>(row.launches_without_kernel) >
                                kTolerableLaunches * static_cast<double>(row.kernels)) {

@@ -11,8 +11,9 @@
 
 namespace ranktap::collector {
 
-// Of a table's times. kAuto: people are shown each in the unit that suits it ("9.012 us"), programs
-// ns. In any other unit each digit is shown down to the ns, so that the times of a column compare.
+// The unit of a table's times. kAuto: people see each in the unit that suits it ("9.012 us"),
+// programs ns. In any other unit each digit is shown down to the ns, so that the times of a column
+// compare.
 enum class TimeUnit : uint8_t { kAuto, kNs, kUs, kMs, kS };
 // "ns", "us", "ms", "s" or "auto".
 std::optional<TimeUnit> TimeUnitNamed(std::string_view name);
@@ -28,7 +29,7 @@ std::string FormatCellOf(const TableColumn& column, const Cell& cell,
 // is "total %"; no two headings of a table are alike.
 std::vector<std::string> FormatHeadings(const Table& table, TimeUnit time_unit = TimeUnit::kAuto);
 
-// Of a cell of times in CSV: a bare number, exact. The header names the unit: "total_us".
+// A cell of times in CSV is a bare number, exact. The header names the unit: "total_us".
 std::string CsvTime(int64_t ns, TimeUnit time_unit);
 std::string CsvHeading(const TableColumn& column, TimeUnit time_unit);
 

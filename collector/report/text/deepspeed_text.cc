@@ -139,7 +139,7 @@ std::string Measured(const ModelProfile& profile) {
   return text;
 }
 
-// Of whole steps, from one optimizer to the next.
+// Counts whole steps, from one optimizer to the next.
 std::string Utilisation(const ModelProfile& profile) {
   if (!profile.throughput || profile.throughput->forward_flops == 0) return "";
   const Throughput& of = *profile.throughput;
@@ -212,7 +212,7 @@ std::string Summary(const ModelProfile& profile, const DeepSpeedOptions& options
   return text + Latencies(profile, options) + Measured(profile) + Utilisation(profile);
 }
 
-// "475.1 M bfp16 + 2 K fp32"; `bytes`: of the memory instead of the elements. Of nothing: "0
+// "475.1 M bfp16 + 2 K fp32"; `bytes`: of the memory instead of the elements. Nothing reads "0
 // bfp16", by the types that `all` has.
 std::string ByType(const ByDtype& amounts, const ByDtype& all, bool bytes) {
   std::string text;

@@ -15,7 +15,7 @@ namespace ranktap::collector {
 std::string DataSetTableName(std::string_view report);
 
 // The table has a column at least. A column of numbers is DOUBLE where it is a share or where one
-// of them is no whole number.
+// of them is not a whole number.
 std::optional<Failure> WriteParquet(const Table& table, DataSet* set);
 
 }  // namespace ranktap::collector

@@ -15,7 +15,7 @@ namespace ranktap::collector {
 namespace {
 
 constexpr size_t kShortestText = 12;
-// Of kernels and operators 40 characters tell most apart; 24 did not.
+// 40 characters tell most kernels and operators apart; 24 did not.
 constexpr size_t kReadableName = 40;
 // Broken into lines of at most `width`, between words where they are not longer.
 std::vector<std::string> Wrapped(std::string_view text, size_t width) {

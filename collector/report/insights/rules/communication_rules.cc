@@ -13,7 +13,8 @@
 namespace ranktap::collector {
 namespace {
 
-// Of the compute time: streams of communication run small kernels of their own (casts, reductions).
+// A share of the compute time: streams of communication run small kernels of their own (casts,
+// reductions).
 constexpr double kComputeStreamShare = 0.2;
 constexpr double kWorthSaying = 0.01;   // of the step, exposed: as the verdict's
 constexpr double kLeastExposed = 0.05;  // of the step

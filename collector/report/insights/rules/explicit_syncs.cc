@@ -8,10 +8,10 @@
 namespace ranktap::collector {
 namespace {
 
-// Of the step, in the calls or idle after them: as the verdict's.
+// A share of the step, in the calls or idle after them: the verdict has the same.
 constexpr double kLeastShare = 0.01;
 // A wait that leaves no idle time still keeps the host from running ahead, if it comes in each
-// step; one at the end of a run is no loss.
+// step; one at the end of a run costs nothing.
 constexpr double kLeastPerStep = 0.5;
 
 bool IsWorthSaying(const RankFacts& rank, const WaitsAtPlace& place) {

@@ -41,7 +41,8 @@ class JudgedWork {
     return has_roof ? "" : "the peaks of the device are not known";
   }
 
-  // Of the points that fit. Adds to `saved_ns` and `time_ns` what they need less at their roofs.
+  // Chooses the points that fit. Adds to `time_ns` their time, and to `saved_ns` what they would
+  // need less at their roofs.
   template <typename Fits>
   ChosenWork Choose(Fits fits, double* saved_ns, double* time_ns) const {
     ChosenWork work(rank_);

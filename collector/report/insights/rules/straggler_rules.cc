@@ -82,7 +82,7 @@ std::vector<Clock> MeanClocks(const Run& run) {
   return clocks;
 }
 
-// Of boards of one name only: others have other clocks.
+// Boards compare only where all have one name: others have other clocks.
 bool AreAllAlike(const Run& run) {
   std::string name;
   for (const Trace& trace : run.traces) {

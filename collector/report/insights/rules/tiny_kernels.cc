@@ -49,7 +49,7 @@ Tiny CountTiny(const RankFacts& rank) {
   return tiny;
 }
 
-// Of the operators that launch most of them.
+// Names the operators that launch most of them.
 std::string MostAt(const RankFacts& rank) {
   std::unordered_map<std::string, int64_t> by_place;
   for (const DeviceSpan& span : rank.spans()) {
