@@ -311,13 +311,4 @@ constexpr void ForEachColumn(Visit&& visit) {
   }(std::type_identity<typename EventColumns<Event>::Rows>{});
 }
 
-// Struct size by kind; 0 for a number that is not a kind. A drain checks each event against it.
-constexpr size_t EventBytes(uint16_t kind) {
-  size_t bytes = 0;
-  ForEachEvent([&]<typename Event>() {
-    if (static_cast<uint16_t>(Event::kKind) == kind) bytes = sizeof(Event);
-  });
-  return bytes;
-}
-
 }  // namespace ranktap::proto

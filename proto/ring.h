@@ -43,7 +43,6 @@ inline constexpr uint32_t kGroupBlocks = 64;
 inline constexpr uint32_t kChunkBytes = kBlockBytes * kGroupBlocks;  // of the largest
 // A segment may have fewer: one for each 4 KiB of it.
 inline constexpr uint32_t kMaxWriterSlots = 8192;
-inline constexpr uint32_t kDefaultSegmentBytes = 32u << 20;
 inline constexpr uint32_t kChunkMagic = 0x4b4e4843;  // "CHNK"
 inline constexpr uint32_t kArenaAlign = 16;
 inline constexpr uint16_t kArenaMagic = 0xa7e4;

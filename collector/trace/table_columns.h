@@ -179,11 +179,4 @@ void SortNested(Table& table) {
 // Gives back what the columns of all tables reserved and do not use.
 void ShrinkTables(Trace* trace);
 
-template <typename Table>
-size_t TableBytes(Table& table) {
-  size_t bytes = 0;
-  ForEachColumnOf(table, [&](const auto& column) { bytes += column.bytes(); });
-  return bytes;
-}
-
 }  // namespace ranktap::collector

@@ -13,6 +13,7 @@
 #include "ranktap/v1/hello.pb.h"
 #include "ranktap/v1/trial.pb.h"
 #include "tests/contract/schema.h"
+#include "tests/unit/agent/core/announced.h"
 
 namespace ranktap::agent {
 namespace {
@@ -29,16 +30,6 @@ std::string Bytes(Append&& append, const Fields&... fields) {
   std::string bytes;
   append(fields..., bytes);
   return bytes;
-}
-
-std::vector<Announcement> AnnouncedNow() {
-  std::vector<Announcement> all;
-  for (Announcement* next = TakeAnnouncements(); next != nullptr;) {
-    const std::unique_ptr<Announcement> taken(next);
-    next = taken->next;
-    all.push_back(std::move(*taken));
-  }
-  return all;
 }
 
 TEST(MessagesContractTest, Hello) {
@@ -107,7 +98,7 @@ TEST(MessagesContractTest, AnUnknownRankIsAbsentRatherThanZero) {
 }
 
 TEST(MessagesContractTest, Announcements) {
-  AnnouncedNow();
+  (void)TakeAnnounced();
   AnnounceLevel(proto::Level::kRanges);
   AnnounceNote("no libcupti");
   AnnounceGap({.reason = proto::GapReason::kOtherProfiler,
@@ -115,7 +106,7 @@ TEST(MessagesContractTest, Announcements) {
                .start_ticks = 5,
                .end_ticks = 9,
                .detail = "Kineto"});
-  const auto announced = AnnouncedNow();
+  const auto announced = TakeAnnounced();
   ASSERT_EQ(announced.size(), 3u) << "in the order they were made";
   EXPECT_EQ(Parse<v1::Hello>(announced[0].payload).level(), v1::LEVEL_RANGES);
   EXPECT_EQ(Parse<v1::Hello>(announced[1].payload).notes(0), "no libcupti");

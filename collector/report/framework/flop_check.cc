@@ -116,7 +116,7 @@ const ColumnsOf<Line> kColumns = {
      [](const Line& line) { return line.pair.ours.flops; }},
     {"counter_flops", Unit::kFlops, "The operations by PyTorch's counter.",
      [](const Line& line) { return line.pair.theirs.flops; }},
-    {"difference", Unit::kCount, "ranktap's count less PyTorch's.",
+    {"difference", Unit::kFlops, "ranktap's count less PyTorch's.",
      [](const Line& line) { return line.pair.difference(); }, Shown::kDetail},
     {"verdict", Unit::kText, "same, or which of the two differs.",
      [](const Line& line) { return Verdict(line.pair); }},

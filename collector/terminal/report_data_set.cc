@@ -1,11 +1,10 @@
-#include "collector/cli/report_data_set.h"
+#include "collector/terminal/report_data_set.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdio>
 
-#include "collector/cli/command.h"
 #include "collector/file/printable.h"
 #include "collector/report/text/table_parquet.h"
 #include "collector/terminal/complain.h"
