@@ -68,7 +68,7 @@ template <typename Column, typename Take>
   return true;
 }
 
-// What every section has, by field number.
+// The fields of every section, by number.
 struct SectionFields {
   uint32_t count = 0;
   std::array<std::span<const std::byte>, kPayloadField + 1> bytes{};

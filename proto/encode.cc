@@ -11,7 +11,7 @@ const Event& As(const EventHeader* header) {
 }  // namespace
 
 void EventEncoder::Reserve(size_t events) {
-  // What the events of a batch have inline beside their columns is no longer than themselves.
+  // The inline bytes of a batch beside its columns are no longer than its events.
   constexpr size_t kInlineBytes = 32;
   events_.reserve(events);
   sorted_.reserve(events);

@@ -22,8 +22,8 @@
 
 namespace ranktap::proto {
 
-// What the encoder asks of its caller about names. No base class: an event has two names, and at
-// 25 ns an event a virtual call for each shows.
+// The names that the encoder asks its caller for. No base class: an event has two names, and at 25
+// ns an event a virtual call for each shows.
 template <typename Ids>
 concept EntryIds = requires(Ids ids, EntryKind kind, ArenaRef ref,
                             std::span<const std::byte> text) {

@@ -14,7 +14,7 @@ namespace {
 
 using Content = std::span<const std::byte>;
 
-// What an entry begins with; nullopt: it is too short.
+// The head of an entry; nullopt: it is too short.
 template <typename Head>
 std::optional<Head> HeadOf(Content content) {
   if (content.size() < sizeof(Head)) return std::nullopt;

@@ -13,8 +13,8 @@
 
 namespace ranktap::proto {
 
-// The words of an entry of kind kStack: each frame's distance from the one before. What is cut off
-// is left out.
+// The words of an entry of kind kStack: each frame's distance from the one before. Words that are
+// cut off are left out.
 std::vector<int64_t> StackDistances(std::span<const uint32_t> words);
 
 // Appends the arena entry to a v1.Dictionary under construction. False, and nothing is written, for

@@ -53,7 +53,7 @@ inline constexpr auto kEnvVars = std::to_array<EnvVar>({
     {"RANKTAP_STACKS", EnvKind::kStacks, "auto", 0, 0,
      "Native stacks at launches (launch), synchronisations too (sync), allocations and copies too (all); off; auto is all at level full. With all itself, Python stacks of PyTorch's operators too."},
     {"RANKTAP_STACKS_SAMPLE", EnvKind::kNumber, "1", 1, 1000000,
-     "Of so many calls that would have a stack, one gets it."},
+     "One of so many calls that would have a stack gets it."},
     {"RANKTAP_BUDGET_PPM", EnvKind::kNumber, "0", 0, 1000000,
      "Most of the wall time that hooks may take, in millionths; past it, for 3 s, one level is given up. 0: no limit."},
     {"RANKTAP_REDACT", EnvKind::kFlag, "1", 0, 0,

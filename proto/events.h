@@ -166,7 +166,7 @@ struct GraphLaunchEvent {
   uint32_t pad = 0;
 };
 
-// What an NVTX event carries beside its time. `payload_type` is nvtxPayloadType_t, with
+// An NVTX event carries this beside its time. `payload_type` is nvtxPayloadType_t, with
 // kNvtxSchemaPayload for payloads that follow the event inline: repeated {u64 schema id, u64 bytes,
 // bytes padded to 8}.
 struct NvtxAttributes {

@@ -27,7 +27,7 @@ inline constexpr uint32_t kMaxPayloadBytes = 1u << 20;
 // make a decoder do (a column of one element stands for all).
 inline constexpr uint32_t kMaxEventsPerFrame = 32768;
 
-// What the payload is. Append only. A receiver skips a type it does not know.
+// The kind of the payload. Append only. A receiver skips a type it does not know.
 enum class FrameType : uint8_t {
   kHello = 1,       // agent -> collector: v1.Hello, first frame of every connection
   kWelcome = 2,     // collector -> agent: v1.Welcome, or v1.Welcome with `refused` set

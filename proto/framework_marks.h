@@ -1,4 +1,4 @@
-// What our hooks in PyTorch and the collector call things: domains of ranges and marks, their
+// Names that our hooks in PyTorch share with the collector: domains of ranges and marks, their
 // names, and the cells of the lines of JSON that marks hold. A mark's lines are rows of one kind.
 //
 // Python has these as constants of `agent`: kTensorsMark is agent.TENSORS_MARK. Old traces are
@@ -61,7 +61,7 @@ struct RowFields {
 // Marks in kMemoryDomain.
 // "1": from here on everything is seen; "0": nothing any more.
 inline constexpr std::string_view kWindowMark = "window";
-// What lives at the mark. Device 0: CPU, 1 + index: CUDA.
+// The tensors that live at the mark. Device 0: CPU, 1 + index: CUDA.
 inline constexpr std::string_view kTensorsMark = "tensors";
 inline constexpr RowFields kTensorsRow{"address bytes kind device name"};
 inline constexpr char kParameterKind = 'p', kBufferKind = 'b', kGradientKind = 'g',
@@ -76,7 +76,7 @@ enum HistoryAction : uint8_t {
   kBlockFreed = 2,
   kSegmentAllocated = 3,
   kSegmentFreed = 4,
-  // What is greater: an allocation failed. Hooks write kOutOfMemoryMark instead.
+  // A greater value: an allocation failed. Hooks write kOutOfMemoryMark instead.
 };
 // The GPU's allocator fails with this mark; the CPU's failures are marks of this name with
 // kAllocationPayload.

@@ -1,7 +1,7 @@
-// What an operator took and returned, value by value, as `run --tensors=full` records it: a mark
+// An operator's inputs and outputs, value by value, as `run --tensors=full` records it: a mark
 // called kValuesMark in kOperatorDomain whose payload is bytes (kBytesSchema), at the operator's
-// start for its inputs, always, and at its end for its outputs where it has some. What is longer
-// than a part goes on in further marks.
+// start for its inputs, always, and at its end for its outputs where it has some. Values longer
+// than a part go on in further marks.
 //
 // A part: ValuesHead, then in the first one the overload's name, then the values one after the
 // other. All numbers are little-endian and not aligned. Only codes may be added.

@@ -17,7 +17,7 @@ namespace ranktap::proto {
 namespace redact {
 
 inline constexpr std::string_view kInstead = "***";
-// What is judged of a value or token: hostile text must not make the scan quadratic.
+// The bytes that are judged of a value or token: hostile text must not make the scan quadratic.
 inline constexpr size_t kJudged = 256;
 
 constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -173,7 +173,7 @@ class Redactor {
     return kept_ = end;
   }
 
-  // Where the value at `begin` ends. `is_word`: with the whole word of a command line.
+  // The end of the value at `begin`. `is_word`: with the whole word of a command line.
   size_t EndOfValue(size_t begin, bool is_word, size_t most = std::string_view::npos) const {
     const char before = begin > 0 ? in_[begin - 1] : '\0';
     if (IsQuote(before)) {

@@ -11,8 +11,8 @@
 //   | 0 ......... 399  |   | 400 ..... 900 .... 1,099 |    | 1,100 .. 1,247 | free|
 //     handed back            ^acked    ^sent                        committed^
 //
-//   WriterSlot: produced 1,250, lost[ring full] 2. What a collector has acknowledged (here 400) and
-//   what has been sent (here 900) only the agent's sender knows; neither is in the segment.
+//   WriterSlot: produced 1,250, lost[ring full] 2. Only the agent's sender knows what a collector
+//   has acknowledged (here 400) and what has been sent (here 900); neither is in the segment.
 //
 // A chunk is 1, 4, 16 or 64 blocks of one group, and begins at a multiple of its size: a thread's
 // first is small, and who fills them faster than they are acknowledged gets larger ones. Memory
@@ -34,8 +34,8 @@ namespace ranktap::proto {
 
 inline constexpr uint64_t kSegmentMagic = 0x31474553'50544b52;  // "RKTPSEG1"
 // Changes with the layout here and with any struct in events.h. A collector of another version can
-// still take frames from the socket; it cannot drain the rings of a dead process, and says so. What
-// is appended to LastWords does not change it: there is 0 where an older agent wrote nothing.
+// still take frames from the socket; it cannot drain the rings of a dead process, and says so.
+// Fields appended to LastWords do not change it: they are 0 where an older agent wrote nothing.
 inline constexpr uint32_t kSegmentVersion = 2;
 
 inline constexpr uint32_t kBlockBytes = 4096;
@@ -101,7 +101,7 @@ struct ModuleEntry {
   uint32_t order;  // of loading: where two overlap, the later one took the earlier one's place
 };
 
-// What the agent knows last: read by a drain after death, when no frame can tell it any more.
+// The agent's last knowledge: read by a drain after death, when no frame can tell it any more.
 struct LastWords {
   // Odd while the clock reading is being written.
   std::atomic<uint32_t> clock_sequence;
@@ -179,8 +179,8 @@ constexpr uint32_t CommittedEvents(uint64_t committed) {
 }
 constexpr uint32_t CommittedBytes(uint64_t committed) { return static_cast<uint32_t>(committed); }
 
-// Where things lie in a segment of `segment_bytes`; the arena gets what is left. `arena_bytes` 0:
-// too small.
+// The places of things in a segment of `segment_bytes`; the arena gets what is left. `arena_bytes`
+// 0: too small.
 struct SegmentLayout {
   uint64_t slots_offset, chunks_offset, arena_offset, arena_bytes;
 };

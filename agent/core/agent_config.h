@@ -1,4 +1,4 @@
-// What the environment tells the agent (proto/environment.h). Read once, at the start.
+// The agent's settings from the environment (proto/environment.h). Read once, at the start.
 #pragma once
 
 #include <cstdint>

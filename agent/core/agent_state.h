@@ -1,5 +1,5 @@
-// What the running agent has that sources need: set up by the lifecycle before the first hook is
-// installed, never destroyed.
+// The parts of the running agent that sources need: set up by the lifecycle before the first hook
+// is installed, never destroyed.
 #pragma once
 
 #include "agent/core/agent_config.h"

@@ -1,7 +1,7 @@
-// What the sender should say beside events: identity amendments, clock readings, gaps. Any thread
-// of ours, or a hook that runs once in a while, posts; the sender takes. What a later collector
-// must hear too (identity, gaps) is kept and said again after a reconnect. Runs on: the starting
-// thread, the drain thread, rare hooks.  May not: be called from a hook in steady state (it
+// The sender says these beside events: identity amendments, clock readings, gaps. Any thread of
+// ours, or a hook that runs once in a while, posts; the sender takes. A later collector must hear
+// identity and gaps too: they are kept, and said again after a reconnect. Runs on: the starting
+// thread, the drain thread, rare hooks. May not: be called from a hook in steady state (it
 // allocates).
 #pragma once
 

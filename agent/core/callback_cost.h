@@ -1,5 +1,5 @@
-// What our hooks cost the program, measured on 1 entry in 64: reading the clock again at the end of
-// each would itself be a third of the cost.
+// The cost of our hooks to the program, measured on 1 entry in 64: reading the clock again at the
+// end of each would itself be a third of the cost.
 // Runs on: user threads.  May not: allocate, lock, log.
 #pragma once
 

@@ -1,5 +1,5 @@
-// RLIMIT_FSIZE. What goes beyond it in a file, a memfd included, gets SIGXFSZ from the kernel,
-// which ends the program: so it is asked first. Runs on: any thread that makes or writes a file.
+// RLIMIT_FSIZE. The kernel answers a write beyond it, to a memfd too, with SIGXFSZ, which ends the
+// program. So we ask first. Runs on: any thread that makes or writes a file.
 // May not: run in a hook in steady state (it is a system call).
 #pragma once
 

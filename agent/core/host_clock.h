@@ -28,7 +28,7 @@ inline uint64_t ClockNs(clockid_t clock) {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// What our threads wait and plan by; not the events' clock.
+// Our threads wait and plan by it; it is not the events' clock.
 inline uint64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
 
 inline uint64_t NowTicks() {

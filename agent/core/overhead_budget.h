@@ -19,7 +19,7 @@ class OverheadBudget {
   bool IsExceeded(uint64_t hook_ticks, uint64_t now_ticks);
   // The share over the looks that made up the last verdict, or over the last look.
   uint32_t share_ppm() const { return share_ppm_; }
-  // What is recorded has changed: what was measured before says nothing any more.
+  // Call it when another level is recorded: earlier measurements say nothing any more.
   void Restart() { looks_ = 0, since_ticks_ = 0; }
 
  private:

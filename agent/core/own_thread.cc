@@ -1,4 +1,4 @@
-// What every thread of ours has in common.
+// The frame that all our threads have in common.
 // Runs on: see own_thread.h.  May not: leave the starting thread's signal mask changed.
 #include "agent/core/own_thread.h"
 

@@ -1,4 +1,4 @@
-// Who this process is: v1.Process, read from /proc.
+// The identity of this process: v1.Process, read from /proc.
 // Runs on: the thread that starts the agent.  May not: run in a hook (it opens files).
 #pragma once
 
@@ -17,7 +17,7 @@ struct ProcessInfo {
   std::vector<std::string> command_line;
 };
 
-// What cannot be read stays empty or 0. With `redact`, secrets are replaced (proto/redact.h).
+// Fields that cannot be read stay empty or 0. With `redact`, secrets are replaced (proto/redact.h).
 ProcessInfo ReadProcessInfo(bool redact);
 
 }  // namespace ranktap::agent

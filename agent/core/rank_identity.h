@@ -1,6 +1,6 @@
-// Which rank this process is, by what launchers put into the environment. A pure function: the
-// environment may change while the process lives (Ray and mp.spawn set RANK from Python), so it is
-// asked again at every entry.
+// The rank of this process, by the variables that launchers put into the environment. A pure
+// function: the environment may change while the process lives (Ray and mp.spawn set RANK from
+// Python), so it is asked again at every entry.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct RankIdentity {
   bool operator==(const RankIdentity&) const = default;
 };
 
-// What the program was told by torch.distributed or told NCCL, which no variable need say: mp.spawn
-// hands the rank to a function.
+// The rank that torch.distributed told the program, or that the program told NCCL. No variable need
+// say it: mp.spawn hands the rank to a function.
 struct ToldRank {
   uint32_t rank = 0;
   uint32_t world_size = 0;

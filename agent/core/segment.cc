@@ -25,10 +25,10 @@ constinit std::atomic<bool> g_growing_slots{false};
 constexpr int kSlotTries =
     1000;  // a thread that died while it grew costs the others as many yields
 
-// What is allocated at the start, and ahead of use from then on: most programs need no more, and
-// each page costs the start of every one of them. A program that uses it up between two looks of
-// the sender allocates for itself, and has twice as much ahead from then on: up to 50 ms of
-// 160 MB/s.
+// Groups that we allocate at the start, and ahead of use from then on: most programs need no more,
+// and each page costs the start of every one of them. A program that uses it up between two looks
+// of the sender allocates for itself, and has twice as much ahead from then on: up to 50 ms of 160
+// MB/s.
 constexpr uint32_t kFirstGroups = 2;
 constexpr uint32_t kMostSpareGroups = 32;
 constexpr uint64_t kSpareArena = 128 << 10;
@@ -207,7 +207,7 @@ bool Segment::Grow() {
   return grew;
 }
 
-// Where the sender does not come to run: 30 us for the 256 KiB, and each of them once.
+// The sender did not come to run: this costs 30 us for 256 KiB, once for each.
 bool Segment::GrowOnUserThread() {
   const int error = errno;
   const bool grew = GrowGroups(1);
@@ -317,7 +317,7 @@ WriterSlot* Segment::AcquireSlot(proto::WriterKind kind, int32_t thread, const c
   // A chunk for the new thread, which makes system calls now anyway.
   if (FreeBlocks() < kGroupBlocks) (void)GrowOnUserThread();
   uint32_t index = TakeSlot();
-  // Where many threads begin at once, one grows at a time: each for itself, they would claim all
+  // One thread grows at a time where many begin at once: each for itself, they would claim all
   // slots before any is there.
   for (int tries = 0; index == 0 && tries < kSlotTries; ++tries) {
     const int error = errno;

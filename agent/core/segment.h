@@ -60,7 +60,7 @@ class Segment {
   uint32_t BlocksOf(uint32_t block) const {
     return block < AllBlocks() ? sizes_[block].load(std::memory_order_acquire) : 0;
   }
-  // What follows a lent chunk's header.
+  // The bytes that follow a lent chunk's header.
   uint32_t CapacityOf(const proto::Chunk& chunk) const {
     const uint32_t blocks = BlocksOf(IndexOf(chunk));
     return blocks == 0 ? 0 : blocks * proto::kBlockBytes - uint32_t{sizeof(proto::Chunk)};
@@ -96,7 +96,7 @@ class Segment {
   // After the writer's end, with all its chunks returned.
   void ReleaseSlot(proto::WriterSlot& slot);
 
-  // Where losses go that have no writer.
+  // Losses without a writer are counted here.
   proto::WriterSlot& shared_slot() { return slots_[0]; }
 
   // The latest reading, for a drain after death. One thread at a time.

@@ -115,8 +115,8 @@ class ThreadState {
 
   uint32_t writer() const { return slot_->id.load(std::memory_order_relaxed); }
 
-  // Which name a string pointer stood for last. The caller compares the text again: a program may
-  // reuse the memory.
+  // The name that a string pointer stood for last. The caller compares the text again: a program
+  // may reuse the memory.
   struct NameCacheLine {
     const char* pointer;
     const char* name;  // in the arena, NUL-terminated
@@ -141,8 +141,8 @@ class ThreadState {
   }
 
   // A hook of ours is at work further up this thread's stack, in calls of its own (ReentryGuard).
-  // One that was left by longjmp does not count. What is emitted all the same is lost as nested,
-  // except on a thread of ours.
+  // One that was left by longjmp does not count. An event that is emitted all the same is lost as
+  // nested, except on a thread of ours.
   bool IsGuarded() {
     const uintptr_t guard = guard_;
     return guard != 0 && (guard == kForGood || IsBelow(guard, StackPointer()));
@@ -150,8 +150,8 @@ class ThreadState {
   // For threads of ours: what fires on them is never the program's.
   void GuardForGood() { guard_ = kForGood; }
 
-  // What the sources keep for a thread, here so that all of it shares one TLS word.
-  // Something lent to this thread; set to 0 when it ends.
+  // The sources' values for a thread, here so that all of it shares one TLS word. Something lent to
+  // this thread; set to 0 when it ends.
   std::atomic<uint32_t>* lease = nullptr;
   uint32_t api_depth = 0;  // CUDA calls we are inside of; the driver's below a runtime's is nested
   uint32_t api_epoch = 0;  // the time of capture that api_depth was counted in
@@ -226,10 +226,10 @@ class ThreadState {
   // Whether `here` is further down than the frame with the stack pointer `frame`, or in a handler
   // that interrupted it from a stack of its own: that frame is alive.
   static bool IsBelow(uintptr_t frame, uintptr_t here);
-  // What to do about a mark: false when the event is lost to the hook that is at work. True when
-  // that hook is gone.
+  // Decides about a mark: false when the event is lost to the hook that is at work. True when that
+  // hook is gone.
   bool TakeOver(uintptr_t here);
-  // What a hook left half done when it was cut off.
+  // Ends the work that a hook left half done when it was cut off.
   void PutInOrder();
   bool MakeRoom(size_t bytes);
 

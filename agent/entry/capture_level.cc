@@ -28,13 +28,13 @@ constinit std::atomic<uint64_t> g_gap_since{0};       // ticks; capture has been
 
 constexpr uint32_t kLevelBits = kCaptureRanges | kCaptureFramework;
 
-// What sources without a switch of their own record at a level.
+// The kinds that sources without a switch of their own record at a level.
 uint32_t BitsOf(proto::Level level) {
   return (level >= proto::Level::kRanges ? kCaptureRanges : 0u) |
          (level >= proto::Level::kFull ? kCaptureFramework : 0u);
 }
 
-// What only level full has, given up for the budget's sake, or back.
+// Marks where level full was given up for the budget's sake, or came back.
 void MarkFullGap(proto::Level before, proto::Level level, std::string_view detail,
                  proto::GapReason reason) {
   GapFields gap{.reason = proto::GapReason::kBudget,

@@ -104,7 +104,7 @@ int HookRights(Arguments... arguments) {
   return WithoutOurThreads(kPauses, [=] { return kCall(arguments...); });
 }
 
-// Where only handlers tell of a fork, and this one runs none.
+// Only handlers tell of a fork, and this one runs none.
 pid_t HookFork() {
   const pid_t child = _Fork();
   if (child == 0) g_duties.in_fork_child();

@@ -76,7 +76,7 @@ Look LookAtMain() {
 }
 
 // The thread is of the program's own kind: its stack and signal mask are those of its threads,
-// since exit handlers may run on it. Where main left by pthread_exit glibc finds that this one is
+// since exit handlers may run on it. If main left by pthread_exit, glibc finds that this thread is
 // the last, and ends the process. A raw exit of main's is not in glibc's count, and since Linux 6.0
 // the last thread's status is the process's: if main was the last of the program's, ours must be as
 // its.

@@ -1,7 +1,6 @@
-// Where the exceptions of this library lie: in memory that is always there. libstdc++'s own asks
-// malloc, and has a reserve that malloc gave it when the library was loaded, or did not: then a
-// refused allocation ends the program. Linked into libranktap_agent.so alone, whose libstdc++ is
-// its own.
+// The exceptions of this library lie in memory that is always there. libstdc++'s own asks malloc,
+// and has a reserve that malloc gave it when the library was loaded, or did not: then a refused
+// allocation ends the program. Linked into libranktap_agent.so alone, whose libstdc++ is its own.
 // Runs on: whatever throws.  May not: allocate while there is a place.
 #include <cxxabi.h>
 

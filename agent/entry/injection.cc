@@ -20,7 +20,7 @@
 
 extern char** environ;
 
-// What agent/stub/nvtx_thunks.c has room for.
+// agent/stub/nvtx_thunks.c has room for so many.
 static_assert(NVTX_CB_MODULE_SIZE == 7 && NVTX_CBID_CORE_SIZE <= 16 && NVTX_CBID_CORE2_SIZE <= 16 &&
               NVTX_CBID_CUDA_SIZE <= 16 && NVTX_CBID_CUDART_SIZE <= 16 &&
               NVTX_CBID_OPENCL_SIZE <= 16 && NVTX_CBID_SYNC_SIZE <= 16);

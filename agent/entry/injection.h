@@ -1,4 +1,4 @@
-// What the loader, the driver and NVTX call, and what they found us by.
+// Entry points that the loader, the driver and NVTX call, and the names by which they find us.
 #pragma once
 
 #include "proto/modes.h"

@@ -134,7 +134,7 @@ void AtExit() {
     g_running->segment.header().last_words.ended.store(kEndedByExit);
     return true;
   });
-  // What other threads still do is not recorded. The rings stay: the collector drains them.
+  // From here on other threads record nothing. The rings stay: the collector drains them.
   GoQuiet();
 }
 

@@ -1,4 +1,4 @@
-// Which rank this process is: found at the start, and again when the program may have learnt more.
+// The rank of this process: found at the start, and again when the program may have learnt more.
 // Runs on: user threads inside hooks, and the sender where that is said.
 // May not: block for long.
 #pragma once
@@ -24,8 +24,8 @@ void RefreshRankIdentity();
 // Looks at what NCCL was given, never at the environment. Runs on: the sender.
 void RefreshNcclRank();
 
-// What torch.distributed told the program; kept, and looked at by every refresh. Runs on: a user's
-// thread inside a hook of ours in Python.
+// The rank that torch.distributed told the program; kept, and looked at by every refresh. Runs on:
+// a user's thread inside a hook of ours in Python.
 void TellRank(uint32_t rank, uint32_t world_size);
 
 }  // namespace ranktap::agent

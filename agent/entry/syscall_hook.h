@@ -1,5 +1,6 @@
-// What stands in the program's tables for `syscall`: a few compares, then a jump to libc's with the
-// caller's registers and stack, since children that share memory return through it twice.
+// The function that stands in the program's tables for `syscall`: a few compares, then a jump to
+// libc's with the caller's registers and stack, since children that share memory return through it
+// twice.
 // Runs on: the program's threads.  May not: leave a register or the stack changed where it jumps
 // on.
 #pragma once

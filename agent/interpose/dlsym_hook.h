@@ -12,7 +12,7 @@ using LookupAnswer = void* (*)(void* handle, const char* name);
 // For good, and once; whoever answers puts DlsymHook into tables.
 void AnswerLookups(LookupAnswer answer);
 
-// What is to stand in tables for `dlsym`.
+// The function that is to stand in tables for `dlsym`.
 void* DlsymHook();
 
 }  // namespace ranktap::agent

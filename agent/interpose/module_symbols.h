@@ -1,4 +1,4 @@
-// Which module of this process exports a function, by the modules' own hash tables.
+// Finds the module of this process that exports a function, by the modules' own hash tables.
 // Runs on: the arming and drain threads.  May not: run in a hook; open a module (a constructor that
 // waits for us holds the loader's lock).
 #pragma once

@@ -1,6 +1,6 @@
-// What we take of libunwind: the rule by which one frame is left, and the walk of a whole stack
-// where a rule is not enough. Everything else of it (its caches, its memory validation, which opens
-// pipes in the host, its guesses along rbp) is not used.
+// Our part of libunwind: the rule by which one frame is left, and the walk of a whole stack where a
+// rule is not enough. Everything else of it (its caches, its memory validation, which opens pipes
+// in the host, its guesses along rbp) is not used.
 // Runs on: user threads, one at a time (stack_walker.h sees to it).  May not: read memory outside
 // [stack_low, stack_high) but for unwind tables of modules in the module table.
 #pragma once

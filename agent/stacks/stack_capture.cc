@@ -23,7 +23,7 @@ namespace {
 
 using proto::ArenaRef;
 
-// What a thread that takes stacks needs, lent to it until it ends.
+// The memory of a thread that takes stacks, lent to it until it ends.
 struct Block {
   std::atomic<uint32_t> lent;  // 0: free; cleared by the thread's end (ThreadState::lease)
   bool busy;                   // a signal handler that launches finds it set
@@ -124,7 +124,7 @@ ArenaRef WalkAndIntern(Block& block, const Registers& registers, uint64_t hint, 
   while (first < stack.frames && ModuleTable::IsOwn(stack.ips[first])) ++first;
   if (first == stack.frames) return 0;
   const ArenaRef ref = Intern(block, first);
-  // What is cut short by a module that comes into the table in a moment is not kept.
+  // We do not keep a stack that ends at a module which comes into the table in a moment.
   if (ref != 0 && end != WalkEnd::kUnknownModule) {
     (void)block.memo.Keep(registers.sp, hint, generation, stack, ref);
   }

@@ -1,4 +1,4 @@
-// Where in the program a call came from: the calling thread's stack as one arena entry.
+// The place in the program that a call came from: the calling thread's stack as one arena entry.
 //
 //   event.stack = CaptureStack(*thread, StackSite::kLaunch, hint);
 //
@@ -23,14 +23,14 @@ enum class StackSite : uint8_t { kLaunch = 0, kSynchronize = 1, kAllocate = 2, k
 extern std::atomic<uint32_t> g_stack_sites;
 extern std::atomic<bool> g_modules_wanted;
 
-// Which sites a policy asks for at a level; kAuto asks for all at level full, for none below.
+// The sites that a policy asks for at a level; kAuto asks for all at level full, for none below.
 uint32_t SitesOf(proto::StackPolicy policy, proto::Level level);
 
 // The level changed: reads policy and sampling rate from the agent's configuration. The first call
 // that asks for stacks reads the modules. Arming or drain thread.
 void SetStackLevel(proto::Level level);
 
-// What the program has loaded since. Drain thread, once in a while.
+// Adds the modules that the program has loaded since. Drain thread, once in a while.
 void RefreshModules();
 // True once after a walk has ended at a module that is not known yet: RefreshModules should run
 // soon.

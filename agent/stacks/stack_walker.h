@@ -46,9 +46,9 @@ class StackWalker {
  public:
   [[nodiscard]] bool Create();
 
-  // `last`: what the same thread's last walk left, another object than `stack`, or nullptr. Where
-  // the two stacks are in the same frame, and the words that lead to the next one are those they
-  // were, the next frame is known without its rule.
+  // `last`: what the same thread's last walk left, another object than `stack`, or nullptr. If the
+  // two stacks are in the same frame, and the words that lead to the next one are unchanged, the
+  // walk knows the next frame without its rule.
   WalkEnd Walk(const Registers& registers, const StackBounds& bounds, const RawStack* last,
                RawStack& stack);
 

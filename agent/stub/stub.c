@@ -1,7 +1,7 @@
-// What stands in LD_PRELOAD and in the injection variables: libranktap.so. It needs no library, and
-// its symbols are weak and without versions, so that every loader takes it: glibc's of any age,
-// musl's, and that in a static program. Where the agent can live, it opens libranktap_agent.so at
-// the first call of NVTX or CUDA; elsewhere it does nothing, and tells `ranktap run` why.
+// libranktap.so: LD_PRELOAD and the injection variables name it. It needs no library, and its
+// symbols are weak and without versions, so that every loader takes it: glibc's of any age, musl's,
+// and that in a static program. It opens libranktap_agent.so at the first call of NVTX or CUDA, if
+// the agent can live there; elsewhere it does nothing, and tells `ranktap run` why.
 // Runs on: the loader (the constructor), threads of the program at their first NVTX or CUDA call.
 // May not: need anything of libc, or keep NVTX waiting: a child that is forked while NVTX
 // initialises hangs in its next NVTX call.
@@ -167,8 +167,8 @@ static int IsReady(void) {
   return state == kReady;
 }
 
-// What waits gets the agent's handlers, or none. Another thread may be at it; where this one is, in
-// a signal handler, or the parent's was, the call that led here is dropped.
+// Tables that wait get the agent's handlers, or none. Another thread may be at it; where this one
+// is, in a signal handler, or the parent's was, the call that led here is dropped.
 static int InstallWaiting(void) {
   static _Atomic long holder;  // process << 32 | thread
   static unsigned done;

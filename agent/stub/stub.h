@@ -11,7 +11,7 @@ int stub_install_thunks(ExportTableFinder table);
 // Takes those out that are still there; `all`: whatever is there.
 void stub_remove_thunks(ExportTableFinder table, int all);
 
-// What is at this place of the table; NULL: nothing, or one of ours.
+// The function at this place of the table; NULL: nothing, or one of ours.
 Call stub_handler(ExportTableFinder table, unsigned module, unsigned slot);
 
 // A function of NVTX was called for the first time. `otherwise`: what it returns where nobody

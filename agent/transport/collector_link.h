@@ -47,7 +47,7 @@ class CollectorLink final : public FrameSink {
   void ForgetCounts() { frames_queued_ = bytes_sent_ = 0; }
   size_t unsent_bytes() const { return out_.size() - sent_; }
 
-  // What to poll for: something to receive, or room to send what is unsent.
+  // The events to poll for: something to receive, or room to send what is unsent.
   pollfd WaitingFor() const;
   // Sends what fits and receives what is there, without waiting. False: the link broke and is
   // dropped.

@@ -1,4 +1,4 @@
-// What the collector has been told about names: gives events their wire ids and collects the
+// The names that the collector has been told: gives events their wire ids and collects the
 // definitions that must go out before them.
 // Runs on: the sender thread.  May not: be used from two threads.
 #pragma once
@@ -26,8 +26,8 @@ class Dictionary {
   }
   uint32_t IdOfText(std::span<const std::byte> text);
 
-  // What must precede the events encoded since the last call: v1.Dictionary messages, each small
-  // enough for a frame.
+  // The messages that must precede the events encoded since the last call: v1.Dictionary messages,
+  // each small enough for a frame.
   std::vector<std::string> TakeDefinitions() { return std::exchange(definitions_, {}); }
 
   // A new connection: nothing has been told.

@@ -163,7 +163,7 @@ bool FileSpool::WriteQueued(Room room) {
     const ssize_t more = pwrite(fd, bytes.data() + written, bytes.size() - written,
                                 static_cast<off_t>(end_ + written));
     if (more < 0 && errno == EINTR) continue;
-    // What is there beyond end_ is overwritten by the next Write, or is the torn tail.
+    // The next Write overwrites the bytes beyond end_, or they are the torn tail.
     if (more <= 0) return false;
     written += static_cast<size_t>(more);
   }

@@ -26,8 +26,8 @@ class FileSpool final : public FrameSink {
   explicit FileSpool(Setup setup);
 
   bool enabled() const { return setup_.limit_bytes > 0; }
-  // There is a file of ours with frames in it. Where the program has closed its descriptor, it is
-  // opened again by its name.
+  // There is a file of ours with frames in it. If the program has closed its descriptor, we open it
+  // again by its name.
   bool open() { return file_.get() >= 0 || Reopen(); }
 
   // Goes on with the file there is, or makes the next one, which begins with `hello`. False: there

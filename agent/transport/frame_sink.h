@@ -1,6 +1,6 @@
-// Where the sender's frames go: the socket to a collector (CollectorLink), or the file that takes
-// them while there is none (FileSpool). Frames that stand or fall together are put one by one, then
-// committed. Commit says when the ring space behind them may go back.
+// The destination of the sender's frames: the socket to a collector (CollectorLink), or the file
+// that takes them while there is none (FileSpool). Frames that stand or fall together are put one
+// by one, then committed. Commit says when the ring space behind them may go back.
 // Runs on: the sender thread; at exit the exiting thread.  May not: wait for the collector.
 #pragma once
 

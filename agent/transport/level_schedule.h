@@ -1,4 +1,4 @@
-// Which level is due when: what the collector has ordered for instants to come. A window is two
+// The levels to come and their instants, as the collector has ordered them. A window is two
 // entries, so that it ends on its own if the collector does not live to see it. At second 0:
 //
 //   Take(kernels from 10 to 20)   10 kernels, 20 dormant

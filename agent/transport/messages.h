@@ -37,7 +37,8 @@ struct HelloFields {
 };
 std::string EncodeHello(const HelloFields& hello);
 
-// What is told again and again is appended to a string of the caller's, which need not allocate.
+// Messages that go out again and again are appended to a string of the caller's, which need not
+// allocate.
 void AppendClock(const ClockReading& reading, std::string& bytes);
 
 void AppendCost(const CostFields& cost, std::string& bytes);

@@ -64,8 +64,8 @@ class RingReader {
   bool Introduce(uint32_t slot);
 
  private:
-  // Chunks are known by the index of their first block and one more, 0 is none. What is of a chunk
-  // is kept here, since the program may write over what is in it.
+  // Chunks are known by the index of their first block and one more, 0 is none. The reader keeps a
+  // chunk's facts here, since the program may write over the chunk.
   struct Held {
     uint64_t first_event;
     uint32_t capacity;  // 0: not held
@@ -83,7 +83,7 @@ class RingReader {
     uint64_t sent = 0;     // position of the next event to send
     uint64_t acknowledged = 0;
   };
-  // Where a batch ends that was sent before.
+  // The end of a batch that was sent before.
   struct Bound {
     uint32_t writer;
     uint64_t next_event;

@@ -1,8 +1,8 @@
 // The agent's thread: takes events out of the rings, encodes them, sends them, gives ring space
 // back when the collector has them on disk. Keeps trying while there is no collector; meanwhile the
-// frames go into the spool, and the spool to the next collector before anything new. What neither
-// takes stays in the rings, which count what they cannot hold. Runs on: a thread of its own,
-// started by Start.  May not: call CUPTI, CUDA or the loader.
+// frames go into the spool, and the spool to the next collector before anything new. Events that
+// neither takes stay in the rings, which count what they cannot hold. Runs on: a thread of its own,
+// started by Start. May not: call CUPTI, CUDA or the loader.
 #pragma once
 
 #include <poll.h>
@@ -51,9 +51,9 @@ class Sender {
     std::function<void(CostFields&)> add_cost;
   };
 
-  // Reserves what rounds use: in steady state they allocate nothing. Where memory is refused all
-  // the same, a round is begun anew, on another connection; what no sink has taken is in the rings
-  // still.
+  // Reserves what rounds use: in steady state they allocate nothing. If memory is refused all the
+  // same, the sender begins a round anew, on another connection; the rings still hold what no sink
+  // has taken.
   Sender(Segment& segment, const Arena& arena, Setup setup);
   ~Sender();
 
@@ -100,7 +100,7 @@ class Sender {
     kRefused,
   };
 
-  // What ring space waits for: a run of events, or the end of a writer.
+  // The data that ring space waits for: a run of events, or the end of a writer.
   struct InFlight {
     uint32_t slot;
     uint64_t next_event;  // acknowledges the slot's events below this
@@ -133,8 +133,8 @@ class Sender {
   // put, and is not the sink any more.
   bool Commit(InFlight sent);
   void GiveBack(const InFlight& done);
-  // What was given back for the sake of a spool, and no spool has any more, is declared lost, to
-  // the sink. Again for each sink, until a collector has acknowledged it.
+  // Declares lost, to the sink, the events that were given back for the sake of a spool and that no
+  // spool has any more. Again for each sink, until a collector has acknowledged it.
   void DeclareGone();
   // Goes on with the spool there is, or with the next one. False: nothing was told to it.
   bool OpenSpool();
@@ -173,12 +173,12 @@ class Sender {
   proto::EventEncoder encoder_;
   std::string payload_, message_;
   FixedQueue<InFlight> in_flight_{kMostInFlight};
-  // What is to be said again to a later collector, then what was not said yet.
+  // First the announcements to say again to a later collector, then those not said yet.
   Announcement* announced_ = nullptr;
   Announcement** unsaid_ = &announced_;
   std::atomic<Peer> peer_{Peer::kNone};  // Finish reads it before it holds round_
-  // Where frames go; all that counts as told was told there. A greeting that comes to nothing
-  // leaves it the spool: only a Welcome makes it the link.
+  // Frames go here; all that counts as told was told there. A greeting that comes to nothing leaves
+  // it the spool: only a Welcome makes it the link.
   FrameSink* sink_ = &link_;
   uint64_t alone_since_ns_ = 0;  // no collector has greeted us, or it is gone
   uint64_t spool_retry_at_ns_ = 0;

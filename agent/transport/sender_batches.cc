@@ -1,4 +1,4 @@
-// What the sender puts into its sink: announcements, readings, events, farewells.
+// Fills the sender's sink: announcements, readings, events, farewells.
 // Runs on: the sender thread; at exit the exiting thread.  May not: as sender.cc.
 #include <utility>
 

@@ -40,7 +40,7 @@ std::vector<std::string> MappedLibraries(std::string_view part) {
 
 std::string DirectoryOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-// Where libcupti lies relative to a directory of the toolkit or of NVIDIA's wheels.
+// The places of libcupti relative to a directory of the toolkit or of NVIDIA's wheels.
 std::vector<std::string> Candidates() {
   std::vector<std::string> directories;
   for (const std::string& cudart : MappedLibraries("libcudart.so")) {

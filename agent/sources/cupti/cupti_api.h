@@ -62,7 +62,7 @@ struct LoadedApi {
 // toolkit's usual places. Refuses a major version that this build does not know.
 LoadedApi LoadApi(const std::string& preferred);
 
-// What libcuda says about itself; empty or 0 where it does not.
+// libcuda's own words about itself; empty or 0 where it says nothing.
 struct DriverFacts {
   int version = 0;         // 13000 is 13.0
   bool simulated = false;  // a stand-in, by its marker symbol

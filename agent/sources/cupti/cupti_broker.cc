@@ -25,7 +25,7 @@ struct Share {
   Subscriber subscriber = nullptr;
   bool held_by_us = false;
   std::atomic<bool> held_by_client{false};
-  // Who has enabled what.
+  // The owners that enabled each callback.
   std::array<std::array<std::atomic<uint8_t>, kIds>, kDomains> owners{};
   std::array<std::atomic<int>, kDomains> clients_in_domain{};
   std::atomic<CallbackFunction> callback{nullptr};
@@ -256,7 +256,7 @@ Result EnableCallbackForClient(uint32_t enable, uint32_t domain, uint32_t cbid) 
   return Enable(kClients, enable, domain, cbid);
 }
 
-// What CUPTI itself switches on beyond our own callbacks finds nobody here but the client.
+// Only the client hears of callbacks that CUPTI itself switches on beyond ours.
 Result EnableDomainForClient(uint32_t enable, uint32_t domain) {
   if (domain >= kDomains) return kErrorInvalidParameter;
   if (enable != 0) {

@@ -22,7 +22,7 @@
 
 namespace ranktap::agent::cupti {
 
-// What the broker needs of CUPTI beside Api.
+// The functions that the broker needs of CUPTI beside Api.
 struct ClientSubscription {
   Result (*SubscribeV2)(Subscriber*, CallbackFunction, void*, void* parameters);
   Result (*EnableDomain)(uint32_t enable, Subscriber, uint32_t domain);

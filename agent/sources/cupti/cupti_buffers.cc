@@ -153,7 +153,8 @@ void BufferPool::Queue(Buffer& buffer, size_t valid_bytes, void* context) {
   while (!completed_.compare_exchange_weak(buffer.next, &buffer, std::memory_order_release,
                                            std::memory_order_relaxed)) {
   }
-  // Whoever counts the last of a batch wakes, and the next again after TakeCompleted.
+  // The thread that counts the last of a batch wakes the drain, and the next one does so again
+  // after TakeCompleted.
   const uint32_t waiting = 1 + waiting_.fetch_add(1, std::memory_order_relaxed);
   if (waiting == batch_ || buffer.discard) Wake();
 }
@@ -192,7 +193,8 @@ void BufferPool::Wake() {
 }
 
 void BufferPool::Recycle(Buffer& buffer) {
-  // What CUPTI asks for (ZEROED_OUT_ACTIVITY_BUFFER): else it clears them on the program's threads.
+  // CUPTI asks for zeros (ZEROED_OUT_ACTIVITY_BUFFER): else it clears the buffers on the program's
+  // threads.
   std::memset(buffer.data, 0, buffer.valid_bytes);
   if (buffer.discard) {
     free_discard_.fetch_or(1u << (buffer.index - count_), std::memory_order_release);

@@ -1,5 +1,5 @@
-// What CUPTI calls on the program's threads: CUDA calls as they are entered and left, contexts,
-// streams and graphs as they come and go, buffers as they are wanted and full.
+// The callbacks that CUPTI makes on the program's threads: CUDA calls as they are entered and left,
+// contexts, streams and graphs as they come and go, buffers as they are wanted and full.
 // Runs on: user threads, inside CUDA calls, with CUPTI's locks held.  May not: allocate, lock, log,
 // call CUDA; call CUPTI except for the id of the object at hand.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace ranktap::agent::cupti {
 
-// What the callbacks use; complete before CUPTI knows of them, never destroyed.
+// The callbacks' objects; complete before CUPTI knows of them, never destroyed.
 struct CallbackState {
   const Api* api = nullptr;
   const CallTable* calls = nullptr;
@@ -24,8 +24,8 @@ struct CallbackState {
   std::atomic<BufferCompleted> strangers{nullptr};
   // Set, and the drain thread woken, once: a launch came without a correlation id.
   std::atomic<bool>* wants_correlation = nullptr;
-  // Counts the times of capture: Drain adds 1 before each. What a thread counted in another one is
-  // nothing to go by: the end of a call that was under way then was never seen.
+  // Counts the times of capture: Drain adds 1 before each. A thread's depth from another epoch
+  // means nothing: nobody saw the end of a call that was under way then.
   std::atomic<uint32_t> epoch{0};
   // Level full: threads of CUPTI's own, which collect for all others, get large buffers.
   std::atomic<bool> large_buffers{false};

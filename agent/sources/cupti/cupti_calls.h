@@ -1,5 +1,5 @@
-// Which CUDA entry points are recorded, by their names: callback ids differ by library version and
-// only ever grow, names do not change.
+// The CUDA entry points that are recorded, by their names: callback ids differ by library version
+// and only ever grow, names do not change.
 // Runs on: Build on the arming thread, Find on user threads.  May not: in Find allocate or lock.
 #pragma once
 
@@ -27,7 +27,7 @@ enum class CallGroup : uint8_t {
   kEvent,
 };
 
-// Where an event call has its arguments.
+// The arguments that an event call has.
 enum class EventArguments : uint8_t { kNone, kEvent, kEventStream, kStreamEvent };
 
 struct Call {

@@ -1,9 +1,9 @@
 // The program's own CUPTI client (torch.profiler, Proton, a tool it brings): CUPTI records activity
 // for one at a time, and the program's comes first. Its CUPTI calls pass through here; at the first
 // that starts a session we get out of the way, and when its session is over we come back. Its
-// subscription is not a session: the broker shares it (cupti_broker.h). Runs on: the program's
-// threads, in calls it makes to CUPTI (not hot); Install and Refresh on the arming and drain
-// threads. May not: hold a lock across a call into CUPTI.
+// subscription is not a session: the broker shares it (cupti_broker.h).
+// Runs on: the program's threads, in calls it makes to CUPTI (not hot); Install and Refresh on the
+// arming and drain threads.  May not: hold a lock across a call into CUPTI.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace ranktap::agent::cupti {
 
-// What the hooks need of the drain thread.
+// The work that the hooks want of the drain thread.
 struct ClientDuties {
   // Gives CUPTI up: returns when we hold nothing of it any more, or after a bounded wait. `why` is
   // the call that asked.

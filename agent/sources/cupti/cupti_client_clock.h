@@ -1,6 +1,6 @@
 // The clock that the program's own client wants its records in. PyTorch's profiler gives CUPTI one
-// at every session: the processor's ticks. CUPTI cannot be given its old one back. What it makes of
-// a change differs by version: kernels without times (12.6 to 13.0), the first ones after it in the
+// at every session: the processor's ticks. CUPTI cannot be given its old one back. Versions answer
+// a change in different ways: kernels without times (12.6 to 13.0), the first ones after it in the
 // clock before. So CUPTI is not told: it keeps CLOCK_REALTIME, for both of us, and the client's
 // buffers are put into the client's clock as they are handed to it.
 // Runs on: the program's threads and CUPTI's, in what they do for the client.  May not: run in

@@ -1,4 +1,5 @@
-// What the hooks on the program's CUPTI calls share (cupti_client.cc, cupti_client_hooks.cc).
+// The state that the hooks on the program's CUPTI calls share (cupti_client.cc,
+// cupti_client_hooks.cc).
 // Runs on: the program's threads.  May not: hold the lock across a call into CUPTI.
 #pragma once
 
@@ -21,7 +22,7 @@ namespace ranktap::agent::cupti {
 
 inline constexpr size_t kKinds = 256;
 
-// What the program holds of CUPTI, but for the subscription that it has from the broker: that one
+// The program's holdings in CUPTI, but for the subscription that it has from the broker: that one
 // is in nobody's way. Guarded by its mutex, which is never held across a call into CUPTI.
 struct Client {
   std::mutex mutex;
@@ -83,8 +84,8 @@ void AfterRelease();
 void AfterKindOff();
 // Gives CUPTI itself a clock of the program's. Later ones go there too.
 Result PassClockOn(client_clock::Clock clock);
-// Where the program's records are not ours to translate, CUPTI does it. Our times are other ones
-// from then on, and count as untimed (Doubts::PossibleTimes).
+// CUPTI translates the program's records where we may not. Our times are other ones from then on,
+// and count as untimed (Doubts::PossibleTimes).
 void StopTranslating();
 // Gives CUPTI the program's buffers.
 Result RegisterClientsBuffers(BufferRequested requested);

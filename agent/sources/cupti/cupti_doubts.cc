@@ -1,4 +1,4 @@
-// What tells that CUPTI is not to be believed, in words.
+// The reasons not to believe CUPTI, in words.
 // Runs on: see cupti_doubts.h.  May not: call CUPTI.
 #include "agent/sources/cupti/cupti_doubts.h"
 

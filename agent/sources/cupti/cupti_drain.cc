@@ -62,7 +62,7 @@ bool Drain::Prepare() {
   return true;
 }
 
-// What depends on the version; while nothing is armed.
+// Makes the tables that depend on the version; while nothing is armed.
 void Drain::MakeTables() {
   if (trial_.may_call()) calls_.Build(loaded_.api, Names());
   Features features = FeaturesOf(loaded_.version);
@@ -122,14 +122,14 @@ void Drain::ApplyLevel(proto::Level level) {
 }
 
 void Drain::Arm() {
-  // What the last window has left may be here, not yet looked at.
+  // Records of the last window may be here, not yet looked at.
   DrainCompleted();
   intake_.window().End();
   // Before the first callback can come, so that no call is seen by half.
   g_callbacks.first_correlation.store(0);
   g_callbacks.epoch.fetch_add(1);
   SetCapture(kCaptureCuda);
-  // What the program's client has left in CUPTI is to go into its buffers, and ours into ours.
+  // The program's client's records are to go into its buffers, and ours into ours.
   if (gap_.IsOpenFor(proto::GapReason::kOtherProfiler)) Flush();
   LearnVersion();
   std::string failure = session_->Arm(/*late=*/intake_.has_writer());
@@ -162,7 +162,7 @@ void Drain::Disarm() {
   gap_.Begin(wanted_because_.load(), "the level was lowered");
   session_->StopCallbacks();
   CompleteWindow(kWindowPatience);
-  // What was launched after its end would come with the next one.
+  // Work that was launched after its end would come with the next one.
   if (!FeaturesOf(loaded_.version).kernel_kind_stays) session_->DisableKinds();
   Flush();
   DrainCompleted();
@@ -188,8 +188,8 @@ void Drain::CompleteWindow(uint64_t patience_ns) {
 }
 
 // Everything back from CUPTI before the program's client starts: a buffer of ours that came to its
-// callback would be one it never lent. What is on the device at this moment gets a moment to end;
-// the forced flush gives up the rest.
+// callback would be one it never lent. Work on the device gets a moment to end; the forced flush
+// gives up the rest.
 void Drain::HandOver() {
   gap_.Begin(proto::GapReason::kOtherProfiler,
              std::string("the program called ") + client_turn_.wanted_by());
@@ -270,11 +270,11 @@ void Drain::Run() {
   ThreadState* const writer = ThreadState::Attach(proto::WriterKind::kDrain);
   intake_.SetWriter(writer);
   if (writer == nullptr) return LogAndAnnounce("no kernels: more threads than writers");
-  // What CUPTI and the driver call us for on this thread is our own doing.
+  // CUPTI and the driver call us on this thread for our own doing.
   writer->GuardForGood();
   flush_.Begin(NowNs(), uint64_t{Config().flush_ms} * kMillisecond,
                FeaturesOf(loaded_.version).calls_slow_down);
-  // What a turn has not done, the next one finds undone.
+  // The next turn finds undone whatever this one has not done.
   while (thread_.goes_on()) {
     if (!HadMemory([this] { TakeTurn(); })) AfterTurnWithoutMemory();
   }
@@ -320,7 +320,7 @@ void Drain::AfterTurnWithoutMemory() {
 
 void Drain::Flush() { cost_.CountFlush(loaded_.api.ActivityFlushAll(0) == kSuccess); }
 
-// Where nothing of ours is to stay in CUPTI.
+// Called where nothing of ours is to stay in CUPTI.
 void Drain::FlushWhole() {
   const uint64_t deadline = NowNs() + kLatePatience;
   (void)loaded_.api.ActivityFlushAll(kFlushForced);

@@ -1,4 +1,4 @@
-// What the drain costs and where CUPTI or memory failed it, for v1.Cost.
+// The drain's cost, and how often CUPTI or memory failed it, for v1.Cost.
 // Runs on: the drain thread; AddTo on any.  May not: allocate, wait.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What CUPTI tells about devices and libraries, as amendments to the hello.
+// CUPTI's facts about devices and libraries, as amendments to the hello.
 // Runs on: the arming thread, the drain thread.  May not: run in a hook (allocates).
 #pragma once
 

@@ -1,4 +1,4 @@
-// What to do and what to avoid with a CUPTI of a given version: one table, read once a session.
+// The calls to make and to avoid with a CUPTI of a given version: one table, read once a session.
 #pragma once
 
 #include <cstdint>

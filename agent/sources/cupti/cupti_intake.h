@@ -1,5 +1,5 @@
-// What CUPTI's completed buffers become: events, losses with a counter, or nothing, where a record
-// is of no call that anybody wants.
+// Turns CUPTI's completed buffers into events, losses with a counter, or nothing, where a record is
+// of no call that anybody wants.
 // Runs on: the drain thread; kernels() on whoever gives up waiting for it.  May not: arm or disarm.
 #pragma once
 

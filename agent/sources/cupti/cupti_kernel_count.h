@@ -13,8 +13,8 @@ namespace ranktap::agent::cupti {
 
 class KernelCount {
  public:
-  // False: the process has declared it lost with all that it had not seen by then. What stands in a
-  // graph, or was launched by a kernel, is not among those: no call of ours stands for it.
+  // False: the process has declared it lost with all that it had not seen by then. Kernels in a
+  // graph, or that a kernel launched, are not among those: no call of ours stands for them.
   [[nodiscard]] bool Count(const Record& record, uint32_t cupti_version) {
     if (record.kind != Kind::kConcurrentKernel) return true;
     const auto& kernel = reinterpret_cast<const KernelRecord&>(record);

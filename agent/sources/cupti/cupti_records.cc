@@ -25,7 +25,7 @@ bool WaitForRoom(unsigned attempt) {
   return true;
 }
 
-// What kernels, copies and memsets have in common; the rest of the event is 0.
+// Fills the fields that kernels, copies and memsets have in common; the rest of the event is 0.
 template <typename Event, typename DeviceRecord>
 Event DeviceFields(const DeviceRecord& record) {
   return {.start_ns = record.start,

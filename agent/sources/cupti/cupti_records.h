@@ -13,7 +13,7 @@
 
 namespace ranktap::agent::cupti {
 
-// What a time of CUPTI's can be.
+// The times that CUPTI can give.
 struct TimeBounds {
   uint64_t first_ns = 0, last_ns = UINT64_MAX;
 

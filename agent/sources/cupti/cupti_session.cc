@@ -75,8 +75,8 @@ void Session::SetAttribute(int attribute) {
   (void)Try(loaded_.api.ActivitySetAttribute(attribute, &bytes, &on));
 }
 
-// Whoever lends CUPTI buffers that are not zero would get what is in them: PyTorch's are used
-// memory from its second session on.
+// A client that lends CUPTI buffers that are not zero would read their old bytes as records:
+// PyTorch's are used memory from its second session on.
 void Session::PutBackSettings() {
   for (Setting& setting : found_) {
     size_t bytes = sizeof(setting.value);

@@ -16,7 +16,7 @@
 
 namespace ranktap::agent::cupti {
 
-// What a session enables, but for GRAPH_TRACE, which depends on the level.
+// The kinds that a session enables, but for GRAPH_TRACE, which depends on the level.
 std::span<const Kind> RecordedKinds();
 std::span<const ResourceCbid> RecordedResources();
 
@@ -26,7 +26,7 @@ class Session {
       : Session(loaded, calls, FeaturesOf(loaded.version)) {}
   Session(const LoadedApi& loaded, const CallTable& calls, const Features& features)
       : loaded_(loaded), features_(features), calls_(calls) {
-    // What is on in CUPTI must be in here, whatever memory there is.
+    // Each setting that is on in CUPTI must fit in here, whatever memory there is.
     constexpr size_t kMostSettings = 16;
     enabled_.reserve(RecordedKinds().size() + 1);
     found_.reserve(kMostSettings);
@@ -98,7 +98,7 @@ class Session {
   bool graph_nodes_ = false;
   bool api_records_ = false;
   std::vector<Kind> enabled_;
-  // What the program's own client is to find, where we have set something else.
+  // The value that the program's own client is to find where we have set another.
   struct Setting {
     int attribute;
     uint8_t value;

@@ -1,4 +1,4 @@
-// Which records belong to a window.
+// Decides which records belong to a window.
 // Runs on: see cupti_window.h.  May not: call CUPTI, wait.
 #include "agent/sources/cupti/cupti_window.h"
 

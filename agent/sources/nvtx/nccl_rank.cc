@@ -97,7 +97,7 @@ bool Read(const nvtxPayloadData_t& payload, uint32_t offset, T& value) {
   return true;
 }
 
-// What is known after `also` was seen.
+// The membership that is known after `also` was seen.
 Membership Larger(const Membership& known, const Membership& also) {
   if (also.ranks != known.ranks) return also.ranks > known.ranks ? also : known;
   const bool is_same = also.communicator == known.communicator;

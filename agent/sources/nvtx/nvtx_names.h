@@ -1,4 +1,4 @@
-// What NVTX calls things: domains, registered strings, and the names of ranges.
+// NVTX's names: domains, registered strings, and the names of ranges.
 //
 // The handles that we give out are ArenaRefs in a pointer's clothes: the program passes them back,
 // and no lookup is needed. kNoName stands for a name that found no room.

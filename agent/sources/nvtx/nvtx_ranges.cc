@@ -24,7 +24,7 @@ using proto::RangePopEvent;
 using proto::RangePushEvent;
 using proto::RangeStartEvent;
 
-// What push and pop return when no tool is there: a program that prints its nesting level prints
+// Push and pop return this when no tool is there: a program that prints its nesting level prints
 // the same with us.
 constexpr int kNotTracked = NVTX_NO_PUSH_POP_TRACKING;
 

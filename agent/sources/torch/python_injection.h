@@ -9,7 +9,7 @@
 
 namespace ranktap::agent {
 
-// What the injection needs of the lifecycle.
+// The functions of the lifecycle that the injection needs.
 struct PythonInjection {
   bool (*start)();         // the agent in this process; StartOnce
   void (*refresh_rank)();  // the program may have learnt its rank
@@ -19,7 +19,7 @@ struct PythonInjection {
 // Does nothing where there is no CPython in the process.
 void InstallPythonInjection(const PythonInjection& injection);
 
-// What InstallPythonInjection was given.
+// The argument of InstallPythonInjection.
 const PythonInjection& InstalledPythonInjection();
 
 }  // namespace ranktap::agent

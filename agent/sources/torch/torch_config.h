@@ -1,4 +1,4 @@
-// What our Python files heed of the environment: they do not read it themselves.
+// The settings that our Python files heed: they do not read the environment themselves.
 // Runs on: threads that hold the interpreter's lock.  May not: raise a Python exception.
 #pragma once
 

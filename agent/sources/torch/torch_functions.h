@@ -1,5 +1,5 @@
-// What our Python sources call: ranges and marks straight into the ring, without a Python object
-// made in steady state.
+// Functions for our Python sources: ranges and marks straight into the ring, without a Python
+// object made in steady state.
 // Runs on: threads that hold the interpreter's lock.  May not: raise a Python exception.
 #pragma once
 

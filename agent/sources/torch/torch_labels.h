@@ -14,8 +14,8 @@ namespace ranktap::agent {
 PyObject* WatchLabels(PyObject*, PyObject*);
 // ignore_labels(): none are, until watch_labels() again. Those that are open end all the same.
 PyObject* IgnoreLabels(PyObject*, PyObject*);
-// record_labels(domain) -> 1: this process records. What is open already, on this thread, begins
-// when it began. 0: this PyTorch shows no labels.
+// record_labels(domain) -> 1: this process records. Labels that are open on this thread already
+// begin when they began. 0: this PyTorch shows no labels.
 PyObject* RecordLabels(PyObject*, PyObject* domain);
 
 }  // namespace ranktap::agent

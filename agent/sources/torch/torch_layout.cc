@@ -87,7 +87,7 @@ std::optional<size_t> FindInputs(const void* function, uint64_t tensor, uint64_t
   });
 }
 
-// Where in a list's object the pointers to its two numbers, 2 and 3, are.
+// Finds in a list's object the pointers to its two numbers, 2 and 3.
 std::optional<size_t> FindListBegin(uint64_t list, uint32_t number) {
   std::array<std::byte, 64> bytes{};
   if (!ReadSafely(list, bytes)) return std::nullopt;
@@ -130,7 +130,7 @@ void FindTensors(const LayoutProbe& probe, TorchLayout& layout) {
     return At<uint64_t>(impls[0], offset) == made.own_storage &&
            At<uint64_t>(impls[1], offset) == made.borrowed_storage;
   });
-  // What frees memory of its own points to it too; to borrowed memory one pointer leads.
+  // Memory that the storage frees itself has two pointers to it, borrowed memory has one.
   const auto data = OnlyOffset(8, storages[0].size(), 8, [&](size_t offset) {
     return At<uint64_t>(storages[0], offset) == made.own_data &&
            At<uint64_t>(storages[1], offset) == made.borrowed_data;

@@ -1,7 +1,8 @@
-// Where PyTorch keeps an operator's inputs: the offsets in at::RecordFunction, c10::IValue and
-// c10::TensorImpl, which differ between versions and are no interface. They are found, not known: a
-// few operators are called with inputs whose sizes, types and values are known, and the memory is
-// searched for these. What is not found in one way only leaves `found` false.
+// The places where PyTorch keeps an operator's inputs: the offsets in at::RecordFunction,
+// c10::IValue and c10::TensorImpl, which differ between versions and are no interface. They are
+// found, not known: a few operators are called with inputs whose sizes, types and values are known,
+// and the memory is searched for these. An offset that is not found in one way only leaves `found`
+// false.
 // Runs on: threads that hold the interpreter's lock.  May not: read memory that may not be there
 // but through the kernel.
 #pragma once
@@ -44,7 +45,7 @@ struct ProbedTensors {
   uint64_t borrowed = 0, borrowed_storage = 0, borrowed_data = 0;
 };
 
-// What agent/sources/torch/python/operators.py calls, and what our observer kept of it.
+// The calls of agent/sources/torch/python/operators.py, as our observer kept them.
 struct LayoutProbe {
   // x [3, 5, 17, 19] of float, w [7, 5, 3, 3] of float, of double, of long, of bfloat16, and
   // [2, 1, 3, 1, 2, 7]: c10::TensorImpl.

@@ -1,5 +1,5 @@
-// What PyTorch's CPU allocator gives out and takes back, from the reporter that it calls for each
-// block: c10::ProfiledCPUMemoryReporter, reached through libc10's own table.
+// The blocks that PyTorch's CPU allocator gives out and takes back, from the reporter that it calls
+// for each block: c10::ProfiledCPUMemoryReporter, reached through libc10's own table.
 // Runs on: threads that hold the interpreter's lock.  May not: be called before torch is loaded.
 #pragma once
 

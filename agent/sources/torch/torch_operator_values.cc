@@ -39,7 +39,7 @@ struct Source {
 };
 constinit Source g_source{};
 
-// What was not found, each once; lives for good: threads run on at exit.
+// The parts that were not found, each once; lives for good: threads run on at exit.
 std::string& NotFound() {
   static std::string& names = *new std::string;
   return names;

@@ -1,4 +1,4 @@
-// What an operator takes and returns, value by value: proto/operator_values.h.
+// An operator's inputs and outputs, value by value: proto/operator_values.h.
 // Runs on: threads that run operators.  May not: allocate, lock, wait.
 #pragma once
 
@@ -28,7 +28,7 @@ void EmitValues(ThreadState& thread, const OperatorValues& values);
 // Names and overloads of the operators since the last call, "aten::mm\nout" (no second line: the
 // overload is not known), then '\0'. While no operator is observed; allocates.
 std::string TakeOperatorNames();
-// What the values of this PyTorch lack, a sentence; empty: nothing.
+// A sentence about what the values of this PyTorch lack; empty: nothing.
 std::string ValuesNotFound();
 
 }  // namespace ranktap::agent

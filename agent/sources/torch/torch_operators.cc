@@ -92,7 +92,7 @@ std::unique_ptr<RecordContext> OnStart(const void* function) {
   return nullptr;
 }
 
-// Where the operator raised there are no outputs.
+// An operator that raised has no outputs.
 template <Content content>
 void EmitOutputs(ThreadState& thread, const void* function, uint64_t now) {
   const Observer& observer = g_observer;
@@ -273,7 +273,7 @@ bool RecordsLabelsOfThread() {
 
 void StopOperators() {
   g_records_labels.store(false, std::memory_order_relaxed);
-  // Where the program ends while another thread has them: PyTorch would say that it knows none.
+  // The program ends while another thread has them: PyTorch would say that it knows none.
   if (g_observer.thread != __builtin_thread_pointer()) return;
   for (uint64_t& handle : g_observer.handles) {
     if (handle != 0) g_observer.remove(handle);

@@ -1,5 +1,5 @@
 // PyTorch, seen from its own Python: steps, modules, phases, operators (the folder's outward
-// header, beside python_injection.h). What is recorded is decided by kCaptureFramework alone.
+// header, beside python_injection.h). kCaptureFramework alone decides what is recorded.
 #pragma once
 
 #include "proto/modes.h"

@@ -1,7 +1,7 @@
 // Python stacks of operators. PyTorch's bindings give the interpreter's lock back before they call
 // an operator, so that its frames may not be touched there any more: the stack is taken where they
-// give it back, and holds until they take it again. Where an operator runs with the lock, it is
-// taken there. The lock is never waited for.
+// give it back, and holds until they take it again. It is taken there if an operator runs with the
+// lock. The lock is never waited for.
 //
 // Only CPython's functions are used, on frames of the calling thread, with the lock held. Those
 // of 3.11 and later they make a frame object for each frame, which the interpreter would make for

@@ -14,7 +14,7 @@ constexpr uint64_t kAddresses = uint64_t{1} << proto::kTensorElementShift;
 
 constinit std::atomic<uint64_t> g_left_out{0};
 
-// Where the memory of a tensor's storage begins; 0: it has none, or there is nothing in it.
+// The beginning of the memory of a tensor's storage; 0: it has none, or there is nothing in it.
 uint64_t MemoryOf(const TorchLayout& layout, uint64_t tensor) {
   const auto storage =
       ReadTorch<uint64_t>(reinterpret_cast<const std::byte*>(tensor), layout.storage);

@@ -1,4 +1,4 @@
-// Which tensors an operator takes and returns: a mark for each (proto::kTensorPayload).
+// The tensors that an operator takes and returns: a mark for each (proto::kTensorPayload).
 // Runs on: threads that run operators.  May not: allocate, lock, wait.
 #pragma once
 

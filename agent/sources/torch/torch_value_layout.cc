@@ -62,7 +62,7 @@ bool IsDevice(const Impl& impl, size_t offset, int8_t type) {
          At<uint8_t>(impl, offset + 2) == 1;
 }
 
-// Where in what a string's payload points to a std::string of our text is.
+// Finds the std::string of our text in the memory that a string's payload points to.
 size_t FindCharacters(uint64_t payload) {
   std::array<std::byte, kStringBytes> object{};
   if (!ReadSafely(payload, object)) return 0;

@@ -1,7 +1,7 @@
-// What `run --tensors=full` needs of PyTorch's objects beyond torch_layout.h: strides, the offset
-// in the storage, devices, texts. Found as that is: each in one way only, or not at all. Runs on:
-// threads that hold the interpreter's lock.  May not: read memory that may not be there but through
-// the kernel.
+// The offsets that `run --tensors=full` needs beyond torch_layout.h: strides, the offset in the
+// storage, devices, texts. Found as that is: each in one way only, or not at all. Runs on: threads
+// that hold the interpreter's lock. May not: read memory that may not be there but through the
+// kernel.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct ValueLayout {
   uint32_t tuple = 0;        // tag of a tuple; its elements are where a list's vector is
 };
 
-// What the probe saw of values.
+// The values that the probe saw.
 struct ValueProbe {
   std::array<std::byte, 2 * 16> gelu{};     // inputs of aten::gelu(x, approximate="tanh")
   std::array<std::byte, 6 * 16> empty{};    // of aten::empty on device "meta"

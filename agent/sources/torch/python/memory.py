@@ -115,7 +115,7 @@ class LivingTensors:
                 gradient = parameter.grad
                 if gradient is not None:
                     add(lines, gradient, of_gradient)
-                # What add() does with one that is where it was, which is most of them.
+                # Most tensors are where they were: this is what add() does with one of them.
                 if slot[0] != 0 and type(parameter) in plain and slot[0] == data_ptr(parameter):
                     lines.append(slot[1])
                 else:

@@ -96,7 +96,7 @@ class Modules:
         self.compiles = True
         self.wake()
         module = self._torch.nn.Module
-        # Who has replaced it after us calls ours, which goes on.
+        # Code that replaced it after us calls ours, which goes on.
         if self._own_call is not None and module.__dict__.get('__call__') is self._own_call:
             module.__call__ = self._original
             self._own_call = None
