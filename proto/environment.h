@@ -50,6 +50,8 @@ inline constexpr auto kEnvVars = std::to_array<EnvVar>({
      "How long after a profiler of the program has let CUPTI go we take it again, ms."},
     {"RANKTAP_DRIVER_LAUNCHES", EnvKind::kFlag, "0", 0, 0,
      "1 takes callbacks of launches from CUDA's driver API alone: half as many, and the trace names the driver's functions. To be measured; see docs/cupti.md."},
+    {"RANKTAP_WHOLE_GRAPHS", EnvKind::kFlag, "0", 0, 0,
+     "1 records launches of CUDA graphs as a whole at level kernels also where the program may use CUPTI itself: cheaper, and torch.profiler then sees no kernel of a graph. See docs/cupti.md."},
     {"RANKTAP_STACKS", EnvKind::kStacks, "auto", 0, 0,
      "Native stacks at launches (launch), synchronisations too (sync), allocations and copies too (all); off; auto is all at level full. With all itself, Python stacks of PyTorch's operators too."},
     {"RANKTAP_STACKS_SAMPLE", EnvKind::kNumber, "1", 1, 1000000,

@@ -28,6 +28,7 @@ struct AgentConfig {
   std::string cupti_path;
   bool cuda = true;
   bool driver_launches = false;
+  bool whole_graphs = false;
   proto::StackPolicy stacks = proto::StackPolicy::kAuto;
   uint32_t stacks_sample = 1;
   uint32_t budget_ppm = 0;

@@ -74,8 +74,7 @@ void* OpenMapped() {
   return nullptr;
 }
 
-void* Open(const std::string& preferred) {
-  if (void* mapped = OpenMapped()) return mapped;
+void* OpenNew(const std::string& preferred) {
   if (!preferred.empty()) return dlopen(preferred.c_str(), RTLD_NOW | RTLD_LOCAL);
   for (const std::string& path : Candidates()) {
     if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
@@ -149,7 +148,9 @@ Function* DriverFunction(const char* name) {
 
 LoadedApi LoadApi(const std::string& preferred) {
   LoadedApi loaded;
-  void* handle = Open(preferred);
+  void* handle = OpenMapped();
+  loaded.was_mapped = handle != nullptr;
+  if (handle == nullptr) handle = OpenNew(preferred);
   if (handle == nullptr) {
     loaded.failure = preferred.empty()
                          ? "no libcupti found beside the CUDA runtime or in the usual places; set "

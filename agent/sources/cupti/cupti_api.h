@@ -52,7 +52,8 @@ struct LoadedApi {
   std::string failure;  // not empty: there is no API, for this reason
   // By the exports or the soname, and not by CUPTI's own word.
   bool version_is_guess = false;
-  bool deadly = false;  // no function of it may be called before a trial (proto/cupti_trial.h)
+  bool was_mapped = false;  // the program has brought it
+  bool deadly = false;      // no function of it may be called before a trial (proto/cupti_trial.h)
 
   bool ok() const { return failure.empty(); }
   bool AtLeast(uint32_t wanted) const { return version >= wanted; }

@@ -153,6 +153,12 @@ bool ClientIsActive() {
   return g_client->active && (!g_client->first || g_client->alone);
 }
 
+bool ClientTookGraphsWhole() {
+  if (g_client == nullptr) return false;
+  const std::lock_guard lock(g_client->mutex);
+  return g_client->took_graphs_whole;
+}
+
 bool ClientHoldsSubscriptionAlone() {
   if (g_client == nullptr) return false;
   const std::lock_guard lock(g_client->mutex);

@@ -41,6 +41,9 @@ void SetClientWasFirst(bool first);
 // subscription left, which we cannot share, and no activity.
 bool ClientHoldsSubscriptionAlone();
 
+// The program's client has enabled GRAPH_TRACE, at some time.
+bool ClientTookGraphsWhole();
+
 // The program has a session that began under our eyes, or is about to.
 bool ClientIsActive();
 

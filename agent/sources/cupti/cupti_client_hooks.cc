@@ -19,6 +19,7 @@ void Note(uint32_t kind, bool enabled) {
   if (kind >= kKinds) return;
   const std::lock_guard lock(g_client->mutex);
   g_client->kinds.set(kind, enabled);
+  if (kind == static_cast<uint32_t>(Kind::kGraphTrace)) g_client->took_graphs_whole |= enabled;
 }
 
 // Also where the agent has gone quiet: what the client has from the broker stays good.

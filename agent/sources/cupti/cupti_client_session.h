@@ -33,12 +33,13 @@ struct Client {
   std::bitset<kKinds> kinds;
   BufferRequested requested = nullptr;
   BufferCompleted completed = nullptr;
-  bool active = false;      // we have yielded, or are about to
-  bool has_clock = false;   // CUPTI itself has a clock of the program's, for good
-  bool yielding = false;    // not yet
-  bool first = false;       // active from before our hooks: what it holds is a guess
-  bool alone = false;       // the subscription from before our hooks is all that it holds
-  bool registered = false;  // CUPTI has its callbacks, not ours
+  bool active = false;             // we have yielded, or are about to
+  bool has_clock = false;          // CUPTI itself has a clock of the program's, for good
+  bool yielding = false;           // not yet
+  bool first = false;              // active from before our hooks: what it holds is a guess
+  bool alone = false;              // the subscription from before our hooks is all that it holds
+  bool took_graphs_whole = false;  // at some time
+  bool registered = false;         // CUPTI has its callbacks, not ours
 };
 extern Client* g_client;
 

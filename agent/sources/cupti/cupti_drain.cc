@@ -46,6 +46,7 @@ bool Drain::Prepare() {
     LogAndAnnounce("no kernels: " + loaded_.failure);
     return false;
   }
+  graph_mode_.Begin(loaded_.was_mapped);
   WatchCalls(loaded_.api);
   g_callbacks.api = &loaded_.api;
   g_callbacks.calls = &calls_;
@@ -105,8 +106,7 @@ void Drain::LearnVersion() {
 void Drain::ApplyLevel(proto::Level level) {
   wanted_.store(level);
   if (level != stack_level_) stacks::SetStackLevel(stack_level_ = level);
-  session_->SetGraphNodes(level >= proto::Level::kFull);
-  g_callbacks.large_buffers.store(level >= proto::Level::kFull, std::memory_order_relaxed);
+  graph_mode_.Choose(*session_, level);
   if (level >= proto::Level::kKernels) {
     const bool may_arm =
         trial_.may_call() && !ClientIsActive() && NowNs() >= client_turn_.ours_at_ns();
@@ -119,6 +119,7 @@ void Drain::ApplyLevel(proto::Level level) {
   } else if (session_->armed()) {
     Disarm();
   }
+  graph_mode_.TellOfNodes(*session_, level);
 }
 
 void Drain::Arm() {
@@ -193,6 +194,7 @@ void Drain::CompleteWindow(uint64_t patience_ns) {
 void Drain::HandOver() {
   gap_.Begin(proto::GapReason::kOtherProfiler,
              std::string("the program called ") + client_turn_.wanted_by());
+  graph_mode_.TellOfClient(*session_);
   session_->StopCallbacks();
   CompleteWindow(kHandOverPatience);
   session_->DisableKinds();

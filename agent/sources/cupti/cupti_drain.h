@@ -19,6 +19,7 @@
 #include "agent/sources/cupti/cupti_drain_thread.h"
 #include "agent/sources/cupti/cupti_flush_schedule.h"
 #include "agent/sources/cupti/cupti_gap.h"
+#include "agent/sources/cupti/cupti_graph_mode.h"
 #include "agent/sources/cupti/cupti_intake.h"
 #include "agent/sources/cupti/cupti_session.h"
 #include "agent/sources/cupti/cupti_trial.h"
@@ -84,7 +85,8 @@ class Drain {
   Intake intake_{loaded_, session_, buffers_};
   DrainThread thread_;
   FlushSchedule flush_;
-  Gap gap_;
+  Gap gap_{"cupti"};
+  GraphMode graph_mode_;
   ClientTurn client_turn_;
   Doubts doubts_;
   DrainCost cost_;

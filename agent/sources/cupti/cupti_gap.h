@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "agent/core/announcements.h"
@@ -14,6 +15,8 @@ namespace ranktap::agent::cupti {
 
 class Gap {
  public:
+  // `source`: what is missing of the trace.
+  explicit Gap(std::string_view source) : source_(source) {}
   bool is_open() const { return since_ticks_ != 0; }
   bool IsOpenFor(proto::GapReason reason) const { return is_open() && reason_ == reason; }
 
@@ -34,12 +37,13 @@ class Gap {
  private:
   void AnnounceUntil(uint64_t end_ticks) const {
     AnnounceGap({.reason = reason_,
-                 .source = "cupti",
+                 .source = source_,
                  .start_ticks = since_ticks_,
                  .end_ticks = end_ticks,
                  .detail = detail_});
   }
 
+  const std::string_view source_;
   uint64_t since_ticks_ = 0;  // 0: capturing
   proto::GapReason reason_ = proto::GapReason::kLevel;
   std::string detail_;

@@ -107,16 +107,9 @@ bool Session::Enable(Kind kind, bool late) {
   return Try(loaded_.api.ActivityEnable(static_cast<uint32_t>(kind)));
 }
 
-void Session::SetGraphNodes(bool nodes) {
-  if (nodes == graph_nodes_) return;
-  graph_nodes_ = nodes;
-  if (!armed_ && !parked_) return;
-  if (nodes) {
-    (void)Try(loaded_.api.ActivityDisable(static_cast<uint32_t>(Kind::kGraphTrace)));
-    std::erase(enabled_, Kind::kGraphTrace);
-  } else if (Enable(Kind::kGraphTrace, false)) {
-    enabled_.push_back(Kind::kGraphTrace);
-  }
+void Session::TakeGraphsWhole() {
+  graph_nodes_ = false;
+  graphs_chosen_ = true;
 }
 
 // The driver's call inside the runtime's stands for both.
@@ -150,6 +143,7 @@ void Session::EnableKinds(bool late) {
   for (const Kind kind : kKinds) {
     if (Enable(kind, late)) enabled_.push_back(kind);
   }
+  graphs_chosen_ = true;
   if (!graph_nodes_ && Enable(Kind::kGraphTrace, late)) enabled_.push_back(Kind::kGraphTrace);
 }
 

@@ -39,10 +39,15 @@ class Session {
   // The same without callbacks, beside a client that has the subscription and nothing else: kernels
   // without their launches.
   std::string ArmWithoutCallbacks(bool late);
-  // Whether a graph's nodes are recorded one by one, or each launch as a whole (the default): with
-  // GRAPH_TRACE on, CUPTI tells of the whole only. A library may tell less about graphs that were
-  // instantiated under the other setting.
-  void SetGraphNodes(bool nodes);
+  // Whether a graph's nodes are recorded one by one, or each launch as a whole (the default). The
+  // last call before the first Arm holds for the process: GRAPH_TRACE off again does not bring
+  // nodes back, to us nor to the program's client (13.5's header; those before it say nothing).
+  void ChooseGraphNodes(bool nodes) {
+    if (!graphs_chosen_) graph_nodes_ = nodes;
+  }
+  // The program's client has taken them whole.
+  void TakeGraphsWhole();
+  bool graph_nodes() const { return graph_nodes_; }
   // The last Arm failed because another client has the subscription.
   bool owned_by_other() const { return owned_by_other_; }
   bool armed() const { return armed_; }
@@ -96,6 +101,7 @@ class Session {
   bool thread_ids_set_ = false;
   bool owned_by_other_ = false;
   bool graph_nodes_ = false;
+  bool graphs_chosen_ = false;
   bool api_records_ = false;
   std::vector<Kind> enabled_;
   // The value that the program's own client is to find where we have set another.

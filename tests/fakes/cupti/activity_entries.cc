@@ -37,6 +37,7 @@ CUptiResult Enable(CUpti_ActivityKind kind, bool dump) {
   NoteActivity();
   ForgetChosenCalls(kind);
   bool before = TheSubscription().kind_enabled[kind].exchange(true);
+  if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE) TheSubscription().graphs_whole.store(true);
   if (!HaveBufferCallbacks()) return CUPTI_SUCCESS;
   // Before the driver is up there is nothing to tell: the records come when it is.
   bool up = Machine()->initialized();

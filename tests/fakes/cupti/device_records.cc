@@ -144,13 +144,14 @@ void WriteGraph(const Operation& operation) {
 
 void OnOperation(const Operation& operation) {
   if (!HaveBufferCallbacks()) return;
-  bool whole_graphs = KindEnabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
   if (operation.kind == OperationKind::kGraph) {
     // A graph instantiated before its tracing was on gives nothing.
-    if (whole_graphs && operation.graph_was_traced) WriteGraph(operation);
+    const bool is_on = KindEnabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+    if (is_on && operation.graph_was_traced) WriteGraph(operation);
     return;
   }
-  if (whole_graphs && operation.graph_id != 0) return;
+  // Once whole, whole for good: GRAPH_TRACE off ends its records and brings no node back (13.5).
+  if (TheSubscription().graphs_whole.load() && operation.graph_id != 0) return;
   if (operation.graph_id == 0) last_kernel = operation.correlation;
   switch (operation.kind) {
     case OperationKind::kKernel:

@@ -23,6 +23,7 @@ struct Subscription {
   std::atomic<int> count{0};  // of subscriptions so far
 
   std::atomic<bool> kind_enabled[kMostKinds];
+  std::atomic<bool> graphs_whole{false};  // from the first GRAPH_TRACE on, for good
   // Per callback id: 0 as the kind, 1 on by itself, 2 off by itself.
   std::atomic<uint8_t> api_record[CUPTI_CB_DOMAIN_SIZE][kMostCallbackIds];
   std::atomic<bool> latency_timestamps{false};

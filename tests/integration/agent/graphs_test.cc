@@ -133,6 +133,7 @@ class GraphSessionsTest : public testing::TestWithParam<const char*> {
     const TracedRun run(
         {Host("graph_sessions"), std::to_string(kLaunches), "250"},
         {{"RANKTAP_RETURN_MS", "20"},
+         {"RANKTAP_WHOLE_GRAPHS", "1"},
          {"RANKTAP_STANDIN_CUPTI_VERSION", version},
          {"RANKTAP_STANDIN_GRAPH_IDS_WRONG", version < std::string("130101") ? "1" : "0"}},
         {"--level", level});
@@ -174,6 +175,31 @@ TEST_P(GraphSessionsTest, WhereCuptiIsRightTheyAreJoinedAfterAGapToo) {
   EXPECT_EQ(before_, after_);
   EXPECT_EQ(after_, (std::map<std::string, int>{{"cudaGraphLaunch", works}}));
   EXPECT_THAT(notes_, testing::Not(testing::Contains(testing::HasSubstr("unjoined"))));
+}
+
+// Whole graphs, once on, would take the nodes from the program's profile (13.5's header).
+TEST(GraphClientTest, TheProgramsProfileHasEveryNodeAtEveryLevelAndSoHaveWe) {
+  constexpr int kLaunches = 20;
+  const std::string said = "nodes=" + std::to_string(2 * kLaunches) + " ok=1\n";
+  for (const char* level : {"ranges", "kernels", "full"}) {
+    const TracedRun run({Host("graph_sessions"), std::to_string(kLaunches), "250"},
+                        {{"RANKTAP_RETURN_MS", "20"}}, {"--level", level});
+    EXPECT_EQ(run.process().output(), said) << level;
+    if (level == std::string("ranges")) continue;
+    ASSERT_EQ(run.run().traces.size(), 1u) << run.load_problem();
+    const Nodes nodes = NodesIn(run.run().traces[0]);
+    EXPECT_THAT(nodes, testing::Each(testing::Pair(testing::_, 2 * kLaunches))) << level;
+    EXPECT_EQ(nodes.size(), 2u) << level;
+  }
+}
+
+// For whoever asks for whole graphs all the same.
+TEST(GraphClientTest, NodesThatWholeGraphsTakeFromTheProgramsProfileAreNoted) {
+  const TracedRun run({Host("graph_sessions"), "20", "250"}, {{"RANKTAP_WHOLE_GRAPHS", "1"}});
+  EXPECT_EQ(run.process().output(), "nodes=0 ok=1\n") << "the stand-in is as 13.5 says";
+  ASSERT_EQ(run.run().traces.size(), 1u) << run.load_problem();
+  EXPECT_THAT(run.run().traces[0].hello.notes(),
+              testing::Contains(testing::HasSubstr("may give that client no nodes")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, GraphSessionsTest, testing::Values("kernels", "full"),

@@ -190,6 +190,30 @@ TEST_P(KernelKindTest, TwoWindowsHoldTheirOwnKernelsAloneEachWithItsLaunch) {
 
 INSTANTIATE_TEST_SUITE_P(Cupti, KernelKindTest, testing::Values("27", "130000", "130001"));
 
+// CUPTI cannot go back from whole graphs to their nodes.
+TEST(ControlTest, AWindowAtFullAfterOneAtKernelsSaysThatItLacksTheNodesOfGraphs) {
+  LiveRun job(1, 500, {"--dormant"});
+  ASSERT_TRUE(job.AwaitRanks(1));
+  for (const char* level : {"kernels", "full"}) {
+    (void)Ranktap({"start", job.path(), "--level", level});
+    ASSERT_TRUE(job.AwaitLevel(level));
+    (void)Ranktap({"stop", job.path()});
+    ASSERT_TRUE(job.AwaitLevel("dormant"));
+  }
+  job.End();
+  ASSERT_EQ(job.run().traces.size(), 1u);
+  const Trace& trace = job.run().traces[0];
+  const std::vector<Window> windows = WindowsOf(trace);
+  ASSERT_EQ(windows.size(), 2u);
+  std::vector<Gap> lacking;
+  std::ranges::copy_if(trace.gaps, std::back_inserter(lacking),
+                       [](const Gap& gap) { return gap.source == "full"; });
+  ASSERT_EQ(lacking.size(), 1u);
+  EXPECT_THAT(lacking[0].detail, HasSubstr("graphs are recorded as a whole"));
+  EXPECT_GE(lacking[0].end + trace.realtime_offset_ns, windows[1].begin);
+  EXPECT_GE(lacking[0].start + trace.realtime_offset_ns, windows[0].end);
+}
+
 TEST(ControlTest, SignalsBeginAndEndAWindowAsTheVerbsDo) {
   LiveRun job(2, 500, {"--level", "ranges", "--dormant", "--window-signals"});
   ASSERT_TRUE(job.AwaitRanks(2));

@@ -1,5 +1,6 @@
-// Launches a graph, profiles itself for a moment as torch.profiler does, and launches the graph
-// again; each graph launch comes after that of a kernel. usage: graph_sessions LAUNCHES PAUSE_MS
+// Launches a graph, profiles itself for as many launches as torch.profiler does, and launches the
+// graph again; each graph launch comes after that of a kernel. Prints how many nodes of the graph
+// its own profile has. usage: graph_sessions LAUNCHES PAUSE_MS
 #include <cupti.h>
 
 #include <chrono>
@@ -8,9 +9,13 @@
 #include <cstring>
 #include <thread>
 
+#include "tests/lent_buffers.h"
 #include "tests/workloads/hosts/device_work.h"
 
 namespace {
+
+ranktap::LentBuffers lent;
+int nodes = 0;
 
 void CUPTIAPI OnRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
   constexpr size_t kBytes = 1 << 20;
@@ -18,9 +23,16 @@ void CUPTIAPI OnRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
   std::memset(*buffer, 0xa5, kBytes);
   *size = kBytes;
   *max_records = 0;
+  lent.Lend();
 }
-void CUPTIAPI OnCompleted(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t) {
+void CUPTIAPI OnCompleted(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  CUpti_Activity* record = nullptr;
+  while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
+    if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) continue;
+    nodes += reinterpret_cast<const CUpti_ActivityKernel10*>(record)->graphNodeId != 0 ? 1 : 0;
+  }
   std::free(buffer);
+  lent.TakeBack();
 }
 
 cudaGraphExec_t Capture(cudaStream_t stream) {
@@ -54,12 +66,14 @@ int main(int argc, char** argv) {
   cudaStreamCreate(&stream);
   const cudaGraphExec_t exec = Capture(stream);
   Launch(exec, stream, launches);
-  const bool ok = cuptiActivityRegisterCallbacks(&OnRequested, &OnCompleted) == CUPTI_SUCCESS &&
-                  cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS &&
-                  cuptiActivityFlushAll(1) == CUPTI_SUCCESS &&
-                  cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS;
+  bool ok = cuptiActivityRegisterCallbacks(&OnRequested, &OnCompleted) == CUPTI_SUCCESS &&
+            cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS;
+  Launch(exec, stream, launches);
+  ok = ok && cuptiActivityFlushAll(1) == CUPTI_SUCCESS;
+  lent.AwaitAll();
+  ok = ok && cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS;
   std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(argv[2])));
   Launch(exec, stream, launches);
-  std::printf("ok=%d\n", ok ? 1 : 0);
+  std::printf("nodes=%d ok=%d\n", nodes, ok ? 1 : 0);
   return ok ? 0 : 1;
 }

@@ -44,7 +44,7 @@ std::vector<Announced> TakeGaps() {
 
 TEST(CuptiGapTest, AGapIsAnnouncedAsOpenAndThenWithItsEnd) {
   (void)TakeAnnounced();
-  Gap gap;
+  Gap gap("cupti");
   EXPECT_FALSE(gap.is_open());
   gap.Begin(proto::GapReason::kOtherProfiler, "the program called cuptiSubscribe");
   EXPECT_TRUE(gap.IsOpenFor(proto::GapReason::kOtherProfiler));

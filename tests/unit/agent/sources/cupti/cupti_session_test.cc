@@ -134,8 +134,9 @@ TEST_P(CuptiSessionTest, AParkedOneKeepsTheKernelKindAndOurSettingsUntilItIsLeft
     EXPECT_EQ(g_kinds, kernels);
     EXPECT_EQ(g_attributes[kAttributeZeroedOutBuffer], 1);
   }
-  session.SetGraphNodes(true);
-  EXPECT_EQ(g_kinds.size(), 1u);
+  session.ChooseGraphNodes(true);
+  EXPECT_FALSE(session.graph_nodes()) << "chosen by the first session, for good";
+  EXPECT_EQ(g_kinds, kernels);
   session.Disarm();
   EXPECT_FALSE(session.parked());
   EXPECT_TRUE(g_kinds.empty());
