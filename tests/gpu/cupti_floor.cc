@@ -27,6 +27,7 @@ constexpr size_t kBufferBytes = 256u << 10, kBuffers = 96;
 std::atomic<uint64_t> g_free[2];
 uint8_t* g_memory = nullptr;
 LoadedApi* g_loaded = nullptr;
+Subscriber g_subscriber = nullptr;
 
 void OnRequested(uint8_t** buffer, size_t* bytes, size_t* max_records) {
   *max_records = 0;
@@ -71,35 +72,48 @@ bool MakeBuffers() {
   return true;
 }
 
+void SwitchCallbacks(uint32_t on) {
+  const Api& api = g_loaded->api;
+  for (const Domain domain : {Domain::kRuntime, Domain::kDriver}) {
+    for (uint32_t cbid = 1; cbid < 1024; ++cbid) {
+      const char* name = nullptr;
+      if (api.GetCallbackName(static_cast<uint32_t>(domain), cbid, &name) == kSuccess &&
+          name != nullptr && ClassifyCall(PlainName(name)).group != CallGroup::kNone) {
+        api.EnableCallback(on, g_subscriber, static_cast<uint32_t>(domain), cbid);
+      }
+    }
+  }
+  for (const ResourceCbid cbid : RecordedResources()) {
+    api.EnableCallback(on, g_subscriber, static_cast<uint32_t>(Domain::kResource),
+                       static_cast<uint32_t>(cbid));
+  }
+}
+
+void SwitchKind(bool on, uint32_t kind) {
+  const Api& api = g_loaded->api;
+  (void)(on ? api.ActivityEnable(kind) : api.ActivityDisable(kind));
+}
+
+void SwitchAll(bool on) {
+  SwitchCallbacks(on ? 1 : 0);
+  for (const Kind kind : RecordedKinds()) SwitchKind(on, static_cast<uint32_t>(kind));
+}
+
 bool Start() {
   if (g_loaded != nullptr) return false;
   const char* chosen = std::getenv("RANKTAP_CUPTI");
   g_loaded = new LoadedApi(LoadApi(chosen == nullptr ? "" : chosen));
   if (!g_loaded->ok() || !MakeBuffers()) return false;
   const Api& api = g_loaded->api;
-  Subscriber subscriber = nullptr;
   uint8_t on = 1;
   size_t bytes = sizeof(on);
-  if (api.Subscribe(&subscriber, &OnCall, nullptr) != kSuccess) return false;
+  if (api.Subscribe(&g_subscriber, &OnCall, nullptr) != kSuccess) return false;
   (void)api.ActivitySetAttribute(kAttributeZeroedOutBuffer, &bytes, &on);
   if (FeaturesOf(g_loaded->version).ask_for_buffers_per_thread) {
     (void)api.ActivitySetAttribute(kAttributePerThreadBuffer, &bytes, &on);
   }
   if (api.ActivityRegisterCallbacks(&OnRequested, &OnCompleted) != kSuccess) return false;
-  for (const Domain domain : {Domain::kRuntime, Domain::kDriver}) {
-    for (uint32_t cbid = 1; cbid < 1024; ++cbid) {
-      const char* name = nullptr;
-      if (api.GetCallbackName(static_cast<uint32_t>(domain), cbid, &name) == kSuccess &&
-          name != nullptr && ClassifyCall(PlainName(name)).group != CallGroup::kNone) {
-        api.EnableCallback(1, subscriber, static_cast<uint32_t>(domain), cbid);
-      }
-    }
-  }
-  for (const ResourceCbid cbid : RecordedResources()) {
-    api.EnableCallback(1, subscriber, static_cast<uint32_t>(Domain::kResource),
-                       static_cast<uint32_t>(cbid));
-  }
-  for (const Kind kind : RecordedKinds()) api.ActivityEnable(static_cast<uint32_t>(kind));
+  SwitchAll(true);
   const char* nodes = std::getenv("CUPTI_FLOOR_NODES");
   if (nodes == nullptr || nodes[0] != '1') {
     api.ActivityEnable(static_cast<uint32_t>(Kind::kGraphTrace));
@@ -117,4 +131,13 @@ bool Start() {
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   return ranktap::gpu::Start() ? 1 : 0;
+}
+
+// For a program that measures itself with and without: everything, or one kind of records. Graphs
+// keep their mode.
+extern "C" __attribute__((visibility("default"))) void CuptiFloorSwitch(int on, uint32_t kind) {
+  using namespace ranktap::gpu;  // NOLINT: the function's name is C's
+  if (g_loaded == nullptr) return;
+  if (kind == 0) return SwitchAll(on != 0);
+  SwitchKind(on != 0, kind);
 }

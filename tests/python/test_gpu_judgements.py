@@ -3,6 +3,7 @@ import contextlib
 import io
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -54,7 +55,18 @@ class JoinsTest(unittest.TestCase):
 class OverheadTest(unittest.TestCase):
     def test_a_run_that_failed_takes_no_other_rounds_partner(self):
         self.assertEqual(overhead.differences({0: 110.0, 2: 330.0}, {0: 100.0, 1: 200.0, 2: 300.0}), [10.0, 10.0])
-        self.assertEqual(overhead.differences({1: 5.0}, {0: 1.0, 1: 3.0}, per=2), [1.0])
+
+    def test_a_goal_inside_the_interval_is_open_and_no_failure(self):
+        def cost(percent, half):
+            return {'wall': {'percent': percent, 'interval95': half, 'pairs': 40}, 'ns_per_step': 1e6}
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            check = Check(folder, folder, False, 60, [])
+            overhead.judge(check, 'gpt2', {'floor': cost(0.5, 0.1), 'kernels': cost(0.7, 0.15),
+                                           'torch.profiler CUDA': cost(9.0, 1.0)}, None)
+            overhead.judge(check, 'mlp', {'floor': cost(2.0, 0.1), 'kernels': cost(2.5, 0.1)}, 10)
+        self.assertEqual([finding['met'] for finding in check.findings], [None, True, True])
+        self.assertIn('open', check.findings[0]['text'])
+        self.assertIn('500 ns ± 141 a launch', check.findings[2]['text'])
 
 
 class ClientsTest(unittest.TestCase):
@@ -95,6 +107,26 @@ class ReportTest(unittest.TestCase):
             wrong = ' '.join(report.unfit(out))
         self.assertIn('10 files', wrong)
         self.assertIn('a b', wrong)
+
+
+class ShareTest(unittest.TestCase):
+    def test_programs_that_all_hang_take_no_more_than_their_check_has(self):
+        """By a clock of its own, which each program moves on by all that it is given."""
+        now, spent = [0.0], []
+
+        def hang(command, limit_s, *_):
+            now[0] += limit_s
+            spent.append(limit_s)
+            return subprocess.CompletedProcess(command, 124, '', '')
+
+        with tempfile.TemporaryDirectory() as folder, mock.patch('check.base.finished', hang), \
+                mock.patch('check.base.time.monotonic', lambda: now[0]):
+            check = Check(folder, folder, False, 100, [])
+            with check.share(30):
+                for _ in range(50):
+                    self.assertEqual(check.run(['any'], limit_s=12).returncode, 124)
+            self.assertEqual(sum(spent), 30)
+            self.assertEqual(check.left_s(), 70)
 
 
 class RunTest(unittest.TestCase):

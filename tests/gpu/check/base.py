@@ -1,4 +1,5 @@
 """Runs programs and keeps findings."""
+import contextlib
 import importlib.util
 import json
 import math
@@ -19,6 +20,8 @@ STAND_IN_BUILD = pathlib.Path(os.environ.get('GPU_CHECK_STAND_IN_BUILD', BUILD))
 RANKTAP = BUILD / 'bin/ranktap'
 # The longest that one program may take: one that hangs costs this and no more.
 LIMIT_S = float(os.environ.get('GPU_CHECK_LIMIT_S', '120'))
+# A program with less than this is not begun.
+LEAST_S = 2
 
 
 def workload(name):
@@ -73,6 +76,16 @@ class Check:
     def left_s(self):
         return self.limit_s - (time.monotonic() - self.started)
 
+    @contextlib.contextmanager
+    def share(self, seconds):
+        """The programs that are started inside end by then, whatever they do."""
+        whole = self.limit_s
+        self.limit_s = min(whole, self.limit_s - self.left_s() + seconds)
+        try:
+            yield
+        finally:
+            self.limit_s = whole
+
     def note(self, name, met, text, **data):
         """`met`: True or False for a requirement, None for a fact."""
         self.findings.append({'name': name, 'met': met, 'text': text, 'data': data})
@@ -80,8 +93,10 @@ class Check:
         self.written()
 
     def run(self, command, limit_s=LIMIT_S, **environment):
-        return finished([str(part) for part in command], min(limit_s, max(5, self.left_s())), self.scratch,
-                        {**os.environ, **environment})
+        command = [str(part) for part in command]
+        if self.left_s() < LEAST_S:
+            return subprocess.CompletedProcess(command, 124, '', 'the time was over')
+        return finished(command, min(limit_s, self.left_s()), self.scratch, {**os.environ, **environment})
 
     def traced(self, command, *options, limit_s=LIMIT_S, **environment):
         """The finished process and the folder of its run, which may not be there."""

@@ -13,10 +13,10 @@ PACKED = ['build/release/bin/ranktap', 'build/release/lib/libranktap.so', 'build
           'build/release/workloads/train_cuda', 'build/release/workloads/launches', 'build/release/workloads/threads',
           'tests/gpu/check', 'tests/gpu/programs', 'scripts/gpu-check']
 # (minutes, arguments): each stands alone, and what lasts comes first. The first two fit 12 minutes.
-COMMANDS = [(4.5, '--only record,facts'),
-            (7, '--only basics,clients,graphs'),
-            (9, '--only overhead --models mlp,gpt2'),
-            (7, '--only processes,clocks,overhead --models resnet50')]
+COMMANDS = [(4.5, '--only facts,record'),
+            (6, '--only basics,clients,graphs'),
+            (9.5, '--only overhead --models mlp,gpt2'),
+            (8, '--only variants,processes,clocks --models mlp')]
 
 
 def commands(folder):
