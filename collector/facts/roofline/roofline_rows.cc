@@ -278,10 +278,12 @@ std::optional<double> RooflineRow::Intensity() const {
 }
 
 std::optional<double> RooflineRow::Attained() const {
+  if (counted_ns > 0) return PerSecond(counted_flops, static_cast<double>(counted_ns));
   return PerSecond(flops, static_cast<double>(time_ns));
 }
 
 std::optional<double> RooflineRow::AttainedBandwidth() const {
+  if (counted_ns > 0) return PerSecond(counted_bytes, static_cast<double>(counted_ns));
   return PerSecond(bytes(), static_cast<double>(time_ns));
 }
 

@@ -58,7 +58,8 @@ struct RooflineRow {
   std::array<double, kRoofBounds> bound_ns{};  // time, or without any least time, by bound
 
   int64_t bytes() const { return read + written; }
-  // None where nothing is counted. FLOPs a byte; FLOP/s; B/s; percent.
+  // None where nothing is counted. FLOPs a byte; FLOP/s; B/s; percent. Rates are of the counted
+  // time, as the percent is; without any roof of all its time.
   std::optional<double> Intensity() const;
   std::optional<double> Attained() const;
   std::optional<double> AttainedBandwidth() const;

@@ -112,9 +112,10 @@ const ColumnsOf<Line> kRoofsOf = {
      "The unit that ran its products, by the kernels' names; \"?\" if ranktap knows the type "
      "alone.",
      [](const Line& line) { return Units(line.row); }, Shown::kDetail},
-    {"flops_per_second", Unit::kFlopsPerSecond, "The rate that it attained in all its time.",
+    {"flops_per_second", Unit::kFlopsPerSecond,
+     "The rate that it attained in the time that has a roof; without any roof in all its time.",
      [](const Line& line) { return Timed(line, line.row.Attained()); }},
-    {"gb_per_s", Unit::kGbPerSecond, "The bytes moved divided by its time.",
+    {"gb_per_s", Unit::kGbPerSecond, "The bytes moved divided by the same time.",
      [](const Line& line) { return GigabytesPerSecond(line); }, Shown::kDetail},
     {"roof_flops_per_second", Unit::kFlopsPerSecond,
      "The rate that it would attain in its least time.",

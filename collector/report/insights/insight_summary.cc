@@ -41,7 +41,7 @@ const ColumnsOf<Line> kColumns = {
      [](const Line& line) { return SavingShare(line); }},
     {"lost_ns", Unit::kNs, "The time that it costs.",
      [](const Line& line) { return line.insight->lost_ns; }, Shown::kDetail},
-    {"count", Unit::kCount, "How often it happened.",
+    {"count", Unit::kCount, "How often it happened in the run.",
      [](const Line& line) { return line.insight->count; }, Shown::kDetail},
     {"rank", Unit::kCount, "The rank that loses most to it.",
      [](const Line& line) { return RankCell(*line.trace); }},

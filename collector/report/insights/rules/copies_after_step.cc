@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collector/facts/causes/device_sweep.h"
+#include "collector/facts/framework/timed_steps.h"
 #include "collector/facts/kernel_kinds.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/chosen_work.h"
@@ -41,33 +42,71 @@ bool IsOutermost(const Operators& ops, uint32_t op) {
          static_cast<OperatorKind>(ops.kind[parent]) == OperatorKind::kAnnotation;
 }
 
-// Without a device the operators themselves move the data, or at least take the host's time.
-Answer OnTheHost(const RankFacts& rank, const std::vector<Interval>& after) {
+// The counted steps whose operators are recorded: what these cost is divided by them alone.
+std::vector<Interval> RecordedCountedSteps(const RankFacts& rank) {
   const Operators& ops = rank.trace().operators;
-  int64_t count = 0, total_ns = 0;
+  const std::vector<bool> recorded =
+      RecordedSteps(rank.trace(), {ops.start.data(), ops.start.size()});
+  const std::vector<Step>& steps = DetectSteps(rank.trace()).list;
+  std::vector<Interval> counted;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (recorded[i] && !steps[i].warm_up) counted.emplace_back(steps[i].start, steps[i].end);
+  }
+  return counted.empty() && steps.empty() ? rank.counted() : counted;
+}
+
+struct HostMoves {
+  int64_t count = 0, ns = 0;
   std::map<std::string, int64_t> places;
+};
+
+HostMoves MovesIn(const RankFacts& rank, const std::vector<Interval>& moments) {
+  const Operators& ops = rank.trace().operators;
+  HostMoves moves;
   for (uint32_t op = 0; op < ops.size(); ++op) {
-    if (!IsOutermost(ops, op) || !rank.IsCounted(ops.start[op])) continue;
+    if (!IsOutermost(ops, op)) continue;
     const std::string_view name = rank.trace().dictionary.String(ops.name[op]);
     if (!std::ranges::binary_search(kMoves, name)) continue;
-    if (Within(after, ops.start[op], ops.start[op] + 1).empty()) continue;
-    ++count;
-    total_ns += ops.end[op] - ops.start[op];
-    places[rank.PlaceAt(ops.writer[op], ops.start[op])] += ops.end[op] - ops.start[op];
+    if (Within(moments, ops.start[op], ops.start[op] + 1).empty()) continue;
+    const int64_t ns = ops.end[op] - ops.start[op];
+    ++moves.count;
+    moves.ns += ns;
+    moves.places[rank.PlaceAt(ops.writer[op], ops.start[op])] += ns;
   }
-  const int64_t per_step = rank.PerStep(total_ns);
-  if (count == 0 || !rank.IsWorth(per_step, kLeastShare)) return {};
+  return moves;
+}
+
+// "of each 10.00 ms step (20.0 %)", and of how many steps that is known.
+std::string OfRecorded(const RankFacts& rank, int64_t per_step, int64_t step_ns, size_t recorded) {
+  const std::string share = FormatShare(per_step, step_ns);
+  if (!rank.has_steps()) return fmt::format("of {} ({})", FormatNs(step_ns), share);
+  std::string text = fmt::format("of each {} step ({})", FormatNs(step_ns), share);
+  if (recorded < rank.waterfall().counted) {
+    text += fmt::format(" in the {} whose operators are recorded", Counted(recorded, "step"));
+  }
+  return text;
+}
+
+// Without a device the operators themselves move the data, or at least take the host's time.
+Answer OnTheHost(const RankFacts& rank, const std::vector<Interval>& after) {
+  const std::vector<Interval> steps = RecordedCountedSteps(rank);
+  if (steps.empty()) return CannotTell("no counted step has its operators recorded");
+  const HostMoves moves = MovesIn(rank, Intersection(after, steps));
+  const auto recorded = static_cast<int64_t>(steps.size());
+  const int64_t per_step = moves.ns / recorded, step_ns = Length(steps) / recorded;
+  const bool is_worth = static_cast<double>(per_step) >= kLeastShare * static_cast<double>(step_ns);
+  if (moves.count == 0 || !is_worth) return {};
   const auto longest =
-      std::ranges::max_element(places, {}, [](const auto& place) { return place.second; });
-  return {.insights = {
-              {.finding = fmt::format(
-                   "{} reshapes, casts and copies run on the host after the optimizer's step and "
-                   "before the next pass of the model, taking {} {} ({}).",
-                   FormatCount(count), FormatNs(per_step), rank.OfStep(),
-                   FormatShare(per_step, rank.step_ns())),
-               .where = longest->first,
-               .count = count,
-               .lost_ns = per_step}}};
+      std::ranges::max_element(moves.places, {}, [](const auto& place) { return place.second; });
+  return {.insights = {{.finding = fmt::format(
+                            "{} reshapes, casts and copies{} run on the host after the optimizer's "
+                            "step and before the next pass of the model, taking {} {}.",
+                            FormatCount((moves.count + recorded / 2) / recorded),
+                            rank.has_steps() ? " a step" : "", FormatNs(per_step),
+                            OfRecorded(rank, per_step, step_ns, steps.size())),
+                        .where = longest->first,
+                        .count = moves.count,
+                        .lost_ns = per_step}}};
 }
 
 }  // namespace

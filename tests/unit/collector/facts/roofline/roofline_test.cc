@@ -127,6 +127,18 @@ TEST(RooflineTest, KernelsWithoutACountedOperatorStandUnderWhatIsAround) {
   }
 }
 
+TEST(RooflineTest, AKernelsRateAndItsShareOfTheRoofAreOfTheSameTime) {
+  PlantedOperators planted;
+  const uint32_t mm = planted.Operator("aten::mm", kSquare, kTwoBf16);
+  planted.Kernel(kTensorCores, mm, 2'000'000);
+  planted.Kernel(kTensorCores, kNone, 1'000'000);  // nobody knows what it multiplied
+  const RooflineRow row = Only(&planted, {.by = RooflineBy::kKernel});
+  EXPECT_EQ(row.time_ns, 3'000'000);
+  EXPECT_NEAR(*row.Attained(), kProduct / 2e-3, 1e3);
+  EXPECT_NEAR(*row.PercentOfRoof(), 100 * *row.Attained() / *row.Roof(), 1e-6);
+  EXPECT_NEAR(*row.AttainedBandwidth(), 3.0 * 8192 * 8192 * 2 / 2e-3, 1e3);
+}
+
 TEST(RooflineTest, AnOperatorInsideOfACountedOneIsNotCountedAgain) {
   PlantedOperators planted;
   const uint32_t outer = planted.Operator(

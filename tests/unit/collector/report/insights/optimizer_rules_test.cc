@@ -44,14 +44,15 @@ TEST(CopiesAfterStepRule, IsSilentOnWorkThatIsNoCopy) {
 }
 
 // As AProgramThatCopies, on a machine without a device: 100 reshapes of 20 us at `begin` of the
-// step.
-InsightProgram AHostThatReshapes(int64_t begin, std::string_view op = "aten::reshape") {
+// step. Operators are recorded from step `recorded` on.
+InsightProgram AHostThatReshapes(int64_t begin, std::string_view op = "aten::reshape",
+                                 int64_t recorded = 0) {
   InsightProgram program;
   for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
     program->AddStep(at, at + 10 * kMs);
     program->AddRange(proto::kModuleDomain, "Net", at, at + 3 * kMs);
     program->AddRange(proto::kPhaseDomain, proto::kOptimizerPhase, at + 5 * kMs, at + 6 * kMs);
-    for (int64_t i = 0; i < 100; ++i) {
+    for (int64_t i = 0; i < 100 && at >= recorded * 10 * kMs; ++i) {
       const int64_t start = at + begin + i * 20 * kUs;
       program->AddOperator(op, start, start + 20 * kUs, "train.py(12): loop");
     }
@@ -62,12 +63,21 @@ InsightProgram AHostThatReshapes(int64_t begin, std::string_view op = "aten::res
 TEST(CopiesAfterStepRule, FiresOnReshapesOnAHostWithoutADevice) {
   InsightProgram program = AHostThatReshapes(7 * kMs);
   const Insight found = TheFinding(program.run(), "copies-after-step");
-  EXPECT_NE(found.finding.find("reshapes, casts and copies run on the host after the optimizer's "
-                               "step and before the next pass of the model, taking 2.000 ms of "
-                               "each 10.00 ms step (20.0 %)."),
-            std::string::npos)
-      << found.finding;
+  EXPECT_EQ(found.finding,
+            "100 reshapes, casts and copies a step run on the host after the optimizer's step and "
+            "before the next pass of the model, taking 2.000 ms of each 10.00 ms step (20.0 %).");
   EXPECT_EQ(found.where, "aten::reshape at train.py(12): loop");
+}
+
+TEST(CopiesAfterStepRule, DividesWhatRecordedStepsCostByTheRecordedSteps) {
+  InsightProgram program = AHostThatReshapes(7 * kMs, "aten::reshape", 9);
+  program->trace().origin = TraceOrigin::kCapture;
+  const Insight found = TheFinding(program.run(), "copies-after-step");
+  EXPECT_EQ(found.finding,
+            "100 reshapes, casts and copies a step run on the host after the optimizer's step and "
+            "before the next pass of the model, taking 2.000 ms of each 10.00 ms step (20.0 %) in "
+            "the 1 step whose operators are recorded.");
+  EXPECT_EQ(found.lost_ns, 2 * kMs);
 }
 
 TEST(CopiesAfterStepRule, IsSilentOnReshapesOfTheHostsForwardPassAndOnOtherOperators) {
