@@ -2,24 +2,42 @@
 import json
 import os
 
-from check.base import BUILD, why
+from check.base import BUILD, ROOT, why
+
+CARRIED = ROOT / 'cupti'
 
 
-def run(check):
+def versions(check):
+    """{what is said after a finding's name: environment}: the machine's own first, then those that were carried along."""
+    found = {'': {}}
+    # Under the stand-in's driver NVIDIA's own do not start.
+    for library in [] if check.stand_in else sorted(CARRIED.glob('*/libcupti.so.13')):
+        found[f', CUPTI {library.parent.name}'] = {'RANKTAP_CUPTI': str(library)}
+    return found
+
+
+def ask(check, label, environment):
     """One finding a question: its answer is kept as it came. A question that crashed or hung has no answer."""
-    program = BUILD / 'gpu/cupti_facts'
     launches = os.environ.get('GPU_CHECK_LAUNCHES', '20' if check.stand_in else '1000')
-    done = check.run([program, '--launches', launches, '--limit-s', '12'])
+    done = check.run([BUILD / 'gpu/cupti_facts', '--launches', launches, '--limit-s', '12'], **environment)
     lines = []
     for line in done.stdout.splitlines():
         try:
             lines.append(json.loads(line))
         except ValueError:
-            check.note('fact unreadable', None, line[-300:])
+            check.note(f'fact unreadable{label}', None, line[-300:])
     for found in lines:
         ended = found['ended'] == 'exit 0' and 'subscribe_failed' not in found
         text = ', '.join(f'{key} {value}' for key, value in found.items() if key not in ('question', 'ended', 'about'))
-        check.note(f'fact {found["question"]}', None if ended else False,
-                   text if ended else f'{found["ended"]} after: {text}', **found)
+        # A version that this driver does not start is an answer.
+        met = None if ended or label else False
+        check.note(f'fact {found["question"]}{label}', met, text if ended else f'{found["ended"]} after: {text}', **found)
     if not lines:
-        check.note('facts', False, f'no answer: {why(done)}')
+        check.note(f'facts{label}', None if label else False, f'no answer: {why(done)}')
+
+
+def run(check):
+    asked = versions(check)
+    for number, (label, environment) in enumerate(asked.items()):
+        with check.share(check.left_s() / (len(asked) - number)):
+            ask(check, label, environment)

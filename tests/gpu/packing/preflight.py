@@ -72,11 +72,11 @@ def check_size(flight):
     wrong += [command for command in commands if len(command) >= 2000]
     if sum(minutes for minutes, _ in pack.COMMANDS[:2]) > 12:
         wrong.append('the first two commands take longer than 12 minutes')
-    flight.expect(f'{size / 1e6:.1f} MB, {len(commands)} commands of at most {max(map(len, commands))} characters', wrong)
+    flight.expect(f'{size / 1e6:.1f} MB with CUPTI {", ".join(pack.carried_cuptis()) or "of no version"}, {len(commands)} commands of at most {max(map(len, commands))} characters', wrong)
 
 
 def check_libraries(flight):
-    files = [path for path in pack.files_of(flight.pack) if pack.is_elf(path)]
+    files = [path for path in pack.files_of(flight.pack) if pack.is_elf(path) and not pack.is_vendors(path)]
     wrong = [f'{path.name} {complaint}' for path in files for complaint in elf.complaints(path)]
     newest = max(map(elf.newest_glibc, files))
     flight.expect(f'{len(files)} programs and libraries need {", ".join(sorted(elf.NEEDED))} at most, and glibc '
