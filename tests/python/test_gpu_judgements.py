@@ -10,7 +10,7 @@ import unittest
 from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gpu'))
-from check import clients, joins, overhead, report  # noqa: E402
+from check import claims, clients, joins, overhead, report  # noqa: E402
 from check.base import Check, finished  # noqa: E402
 
 
@@ -127,6 +127,18 @@ class ShareTest(unittest.TestCase):
                     self.assertEqual(check.run(['any'], limit_s=12).returncode, 124)
             self.assertEqual(sum(spent), 30)
             self.assertEqual(check.left_s(), 70)
+
+
+class ClaimsTest(unittest.TestCase):
+    def test_each_claim_of_the_page_names_the_finding_that_proves_it(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / 'docs/measurements/gpu.md').read_text()
+        for claim, target, beginning in claims.CLAIMS:
+            self.assertIn(f'| {claim} | {target} | `{beginning.strip()}` |', page)
+
+    def test_a_report_says_of_each_claim_what_was_found(self):
+        rows = claims.page([{'name': 'clocks', 'met': True, 'text': 'steady', 'data': {}}])
+        self.assertIn('clocks: steady (met) |', next(row for row in rows if row.startswith('| the clock')))
+        self.assertIn('not asked', next(row for row in rows if row.startswith('| short')))
 
 
 class RunTest(unittest.TestCase):

@@ -5,7 +5,7 @@ import json
 import os
 import re
 
-from check import questions
+from check import claims, questions
 
 # A borrowed machine gives this back: few files, not large, with plain names.
 MOST_FILES = 8
@@ -43,6 +43,7 @@ def text_of(whole, answers, stand_in):
     for finding in whole['findings']:
         mark = {True: 'ok', False: '**failed**', None: ''}[finding['met']]
         lines.append(f'| {mark} | {finding["name"]} | {finding["text"]} |')
+    lines += ['', '## Claims of docs/measurements/gpu.md', '', *claims.page(whole['findings'])]
     lines += ['', '## Questions that only a GPU can answer', '']
     for question, text, because in answers:
         lines.append(f'- {question}. ' + (f'**Answered**: {text}' if text else f'**Not answered**: {because}.'))
