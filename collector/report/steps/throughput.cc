@@ -107,15 +107,22 @@ int64_t ForwardsPerStep(const Trace& trace, const TimedSteps& steps, const std::
   return counts.empty() ? 0 : counts[counts.size() / 2];
 }
 
-// The devices that this rank works on, else all that it says it has.
+// The devices that this rank works on. One listed and one used is that one, whatever its number.
 std::vector<std::string> DeviceNames(const Trace& trace) {
   std::set<uint32_t> used;
   for (const Lane& lane : trace.lanes) used.insert(lane.device);
+  if (used.size() == 1 && trace.hello.devices_size() == 1) return {trace.hello.devices(0).name()};
   std::vector<std::string> names;
   for (const v1::Device& device : trace.hello.devices()) {
     if (used.contains(device.id())) names.push_back(device.name());
   }
   return names;
+}
+
+std::string WhyNoDevice(const Trace& trace) {
+  if (!trace.lanes.empty()) return "the file does not name the device: --peak-flops gives it";
+  if (trace.hello.devices_size() > 0) return "no GPU was used: --peak-flops gives it";
+  return "there is no GPU: --peak-flops gives it";
 }
 
 // Where several types are multiplied, what a step would need at the peak of each decides.
@@ -130,7 +137,7 @@ void FindPeak(const Trace& trace, const Work& work, double given, Throughput* to
   }
   const std::vector<std::string> devices = DeviceNames(trace);
   if (devices.empty()) {
-    to->peak_known = "there is no GPU: --peak-flops gives it";
+    to->peak_known = WhyNoDevice(trace);
     return;
   }
   double flops = 0, seconds = 0;

@@ -326,9 +326,18 @@ const ColumnsOf<Line> kColumns = {
      [](const Line& line) { return line.loss.finding; }, Shown::kProse},
 };
 
-}  // namespace
+// "Out of memory: 1073741824 bytes were asked for. "; empty: no snapshot of memory says so.
+std::string HowItRanOut(const Run& run) {
+  for (const Trace& trace : run.traces) {
+    if (trace.origin != TraceOrigin::kMemory) continue;
+    for (const std::string& note : trace.info.notes) {
+      if (note.starts_with("out of memory")) return fmt::format("O{}. ", note.substr(1));
+    }
+  }
+  return "";
+}
 
-Verdict Judge(const Run& run) {
+Verdict JudgeTimes(const Run& run) {
   if (const std::string jobs = DescribeJobs(run); !jobs.empty()) {
     return {
         .sentence = fmt::format("No verdict: {}.", jobs), .refused = true, .nothing_missing = true};
@@ -354,6 +363,14 @@ Verdict Judge(const Run& run) {
   }
   return AnythingRanOnADevice(run) ? JudgeDevices(run, waterfalls, mean)
                                    : JudgeHosts(run, waterfalls, mean);
+}
+
+}  // namespace
+
+Verdict Judge(const Run& run) {
+  Verdict verdict = JudgeTimes(run);
+  verdict.sentence.insert(0, HowItRanOut(run));
+  return verdict;
 }
 
 Table TabulateVerdict(const Run& run, const ReportOptions&) {

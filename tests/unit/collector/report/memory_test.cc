@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "collector/report/reports.h"
+#include "collector/report/steps/verdict.h"
 #include "tests/unit/collector/report/table_access.h"
 
 namespace ranktap::collector {
@@ -26,6 +27,18 @@ TEST(Memory, TheProcesssOwnSizeStandsBesideWhatAllocatorsTold) {
       std::holds_alternative<std::monostate>(table.rows[row][ColumnNamed(table, "allocations")]));
   ASSERT_EQ(table.notes.size(), 1u);
   EXPECT_NE(table.notes[0].find("Not seen: other libraries' memory"), std::string::npos);
+}
+
+TEST(Memory, ASnapshotOfAProgramThatRanOutSaysSoFirst) {
+  collector::Run run;
+  Trace& trace = run.traces.emplace_back();
+  trace.origin = TraceOrigin::kMemory;
+  EXPECT_FALSE(Judge(run).sentence.starts_with("Out of memory"));
+  trace.info.notes.emplace_back("out of memory: 1073741824 bytes were asked for");
+  run.memo.Reset();
+  EXPECT_TRUE(Judge(run).sentence.starts_with(
+      "Out of memory: 1073741824 bytes were asked for. No verdict: "))
+      << Judge(run).sentence;
 }
 
 }  // namespace
