@@ -60,6 +60,16 @@ std::string FileName(const Trace& trace, const Exporter& exporter) {
   return name.substr(0, end) + std::string(exporter.extension);
 }
 
+// "out.json" of several ranks is a folder `out`.
+std::string FolderNamed(const std::string& output, const Exporter& exporter) {
+  const std::filesystem::path path(output);
+  std::string ending = path.extension().string();
+  if (ending.empty()) return output;
+  if (output.ends_with(exporter.extension)) ending = exporter.extension;
+  if (!exporter.extension.ends_with(ending)) return output;
+  return output.substr(0, output.size() - ending.size());
+}
+
 // nullopt: written.
 std::optional<Failure> WriteOne(const Exporter& exporter, const Run& run,
                                 std::span<const Trace* const> traces, const ExportOptions& options,
@@ -106,21 +116,16 @@ std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
   if (traces.size() == 1 && !is_directory) {
     return WriteOne(exporter, run, traces, options, output);
   }
-  const std::string ending = std::filesystem::path(output).extension().string();
-  if (!is_directory && !ending.empty() && exporter.extension.ends_with(ending)) {
-    return Failure{fmt::format(
-        "{}: {} ranks make a directory of files; name it without '{}', or one rank by --ranks",
-        output, traces.size(), ending)};
-  }
-  if (!is_directory && ::mkdir(output.c_str(), 0777) != 0) {
+  const std::string folder = is_directory ? output : FolderNamed(output, exporter);
+  if (::mkdir(folder.c_str(), 0777) != 0 && !std::filesystem::is_directory(folder, error)) {
     return SystemFailure(
-        fmt::format("{}: {} ranks make a directory of files, which could not be created", output,
+        fmt::format("{}: {} ranks make a directory of files, which could not be created", folder,
                     traces.size()),
         errno);
   }
   Progress().Begin("writing", traces.size());
   for (size_t i = 0; i < traces.size(); ++i, ++Progress().done) {
-    const std::string path = output + "/" + FileName(*traces[i], exporter);
+    const std::string path = folder + "/" + FileName(*traces[i], exporter);
     if (auto failure = WriteOne(exporter, run, traces.subspan(i, 1), options, path)) {
       return failure;
     }
@@ -290,7 +295,9 @@ void AddRooflineOptions(Arguments* app, RooflineOptions* options) {
 
 // "run.json.gz" -> "run.cycle-0.json.gz"; "OUT" -> "OUT/cycle-0" where it is a directory.
 std::string NameOfCycle(const std::string& output, bool is_directory, size_t number) {
-  if (is_directory) return fmt::format("{}/cycle-{}", output, number);
+  if (is_directory) {
+    return fmt::format("{}{}cycle-{}", output, output.ends_with('/') ? "" : "/", number);
+  }
   const size_t name = output.rfind('/') == std::string::npos ? 0 : output.rfind('/') + 1;
   const size_t dot = std::min(output.find('.', name + 1), output.size());
   return fmt::format("{}.cycle-{}{}", output.substr(0, dot), number, output.substr(dot));
@@ -324,12 +331,15 @@ std::optional<Failure> WriteCycles(const Exporters& exporters, const Run& run,
   }
   const bool one_file = exporters.size() == 1 &&
                         (exporters[0]->ranks_in_one_file || run.traces.size() == 1) &&
-                        !std::filesystem::is_directory(output);
+                        !output.ends_with('/') && !std::filesystem::is_directory(output);
+  // TensorBoard looks at names with an ending alone.
+  const bool has_ending = !one_file || std::filesystem::path(output).has_extension();
+  const std::string named = has_ending ? output : output + std::string(exporters[0]->extension);
   options.starts_inside = true;
   for (size_t i = 0; i < cycles.size(); ++i) {
     options.from = cycles[i].first;
     options.to = cycles[i].second;
-    const std::string path = NameOfCycle(output, !one_file, i);
+    const std::string path = NameOfCycle(named, !one_file, i);
     if (!one_file) {
       if (auto failure = MakeDirectory(path)) return failure;
     }

@@ -130,7 +130,9 @@ std::string ListOf(const std::set<int64_t>& numbers) {
 
 void KeepRanks(const NumberSet& ranks, Run* run) {
   run->memo.Reset();
-  std::erase_if(run->traces, [&ranks](const Trace& trace) {
+  const bool is_alone = run->traces.size() == 1;
+  std::erase_if(run->traces, [&ranks, is_alone](const Trace& trace) {
+    if (is_alone && !trace.info.rank) return !ranks.contains(0);
     return !trace.info.rank || !ranks.contains(*trace.info.rank);
   });
 }

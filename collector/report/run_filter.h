@@ -26,7 +26,7 @@ std::optional<NumberSet> ParseNumberSet(std::string_view text);
 // "0,2-5"
 std::string ListOf(const std::set<int64_t>& numbers);
 
-// Leaves the traces of those ranks; traces without a rank go.
+// Leaves the traces of those ranks; traces without a rank go, but one alone is 0.
 void KeepRanks(const NumberSet& ranks, Run* run);
 
 // Leaves, in each trace, what steps of those numbers did: host events that began in one of them,

@@ -151,6 +151,11 @@ assert [step for step in range(201) if ours.records(step)] == [*range(7, 13), *r
         for path in files[::2]:
             names = [event.get('name') for event in json.loads(path.read_text())['traceEvents']]
             self.assertEqual(names.count('aten::addmm'), 4, path)
+        for output, files in (('plain', ['plain.cycle-0.pt.trace.json', 'plain.cycle-1.pt.trace.json']),
+                              ('new/', ['new/cycle-0', 'new/cycle-1'])):
+            done = self.run_bare([harness.RANKTAP, 'export', run, '--cycles', '-o', f'{self.scratch}/{output}'])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(all((self.scratch / file).exists() for file in files), done.stdout)
 
     def test_a_hundred_thousand_operators_leave_room_for_names(self):
         program = '''

@@ -237,7 +237,12 @@ class DeviceWriter {
       const uint32_t device = DeviceOfContext(syncs.context[i]);
       const int64_t tid = syncs.stream[i] == kNoStream ? -1 : int64_t{syncs.stream[i]};
       const std::string kind(SyncTypeName(syncs.type[i]));
-      events_->BeginSlice("cuda_sync", "\"" + kind + "\"", device, tid, syncs.start[i],
+      // The host's wait overlaps the stream's kernels; a file of torch.profiler's keeps its tids.
+      const int64_t track =
+          trace_.origin == TraceOrigin::kKineto
+              ? tid
+              : events_->TrackApart("waits for stream", device, tid, syncs.start[i], syncs.end[i]);
+      events_->BeginSlice("cuda_sync", "\"" + kind + "\"", device, track, syncs.start[i],
                           syncs.end[i]);
       events_->TextArg("cuda_sync_kind", kind);
       if (syncs.record_stream.At(i) != 0) {

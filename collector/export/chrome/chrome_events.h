@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
+#include "collector/export/chrome/tracks_apart.h"
 #include "collector/export/export_options.h"
 #include "collector/export/json_text.h"
 #include "collector/export/output_file.h"
@@ -48,6 +50,22 @@ class ChromeEvents {
     json_.Raw(",\"dur\":").Microseconds(end - start).Raw(",\"args\":{");
   }
   void EndArgs() { json_.Raw("}}"); }
+
+  // The tid for a slice that need not nest in those of `tid`: slices of one tid nest, as viewers
+  // and chakra_trace_link want it. By start in each `what`, which names the track.
+  template <typename Pid>
+  int64_t TrackApart(std::string_view what, Pid pid, int64_t tid, int64_t start, int64_t end) {
+    const TracksApart::Track track = apart_.At(what, pid, tid, start, end);
+    if (track.is_new) {
+      NameTrack("thread_name", pid, track.tid, start);
+      TextArg("name", track.name);
+      EndArgs();
+      NameTrack("thread_sort_index", pid, track.tid, start);
+      Arg("sort_index", tid);
+      EndArgs();
+    }
+    return track.tid;
+  }
   template <typename Value>
   void Arg(std::string_view name, Value value) {
     Separate();
@@ -76,10 +94,18 @@ class ChromeEvents {
  private:
   static constexpr size_t kBufferBytes = 256u << 10;
 
+  template <typename Pid>
+  void NameTrack(std::string_view what, Pid pid, int64_t tid, int64_t start) {
+    Begin().Raw("{\"name\":\"").Raw(what).Raw("\",\"ph\":\"M\",");
+    Time(start);
+    json_.Raw(",\"pid\":").Number(pid).Raw(",\"tid\":").Number(tid).Raw(",\"args\":{");
+  }
+
   OutputFile* file_;
   int64_t shift_ns_;
   ExportOptions options_;
   JsonText json_;
+  TracksApart apart_;
   bool first_event_ = true;
 };
 
@@ -87,6 +113,11 @@ class ChromeEvents {
 void WriteFrameworkEvents(const Trace& trace, ChromeEvents* events);
 // Arguments of an operator or kernel that is part of a collective; `number`: 1 + its index.
 void WriteCollectiveArgs(const Trace& trace, uint32_t number, ChromeEvents* events);
+// Whether each operator holds one end of a range: PyTorch runs one that ends a label as an operator
+// where a dispatch mode is on.
+std::vector<bool> OperatorsAcrossRanges(const Trace& trace);
+// ProfilerStep#N for each step.
+void WriteSteps(const Trace& trace, ChromeEvents* events);
 // The calls of modules that our hooks saw, as torch.profiler's Python calls.
 void WriteModuleCalls(const Trace& trace, ChromeEvents* events);
 // What happened on the program's threads: NVTX and API calls.

@@ -14,8 +14,6 @@
 #include "collector/export/chrome/kineto_copy.h"
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
-#include "collector/facts/steps.h"
-#include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
@@ -166,41 +164,6 @@ class HeadWriter {
   ChromeEvents* events_;
   JsonText& json_;
 };
-
-// The thread that made the most API calls of CUDA: that of the training loop.
-int32_t LaunchingThread(const Trace& trace) {
-  std::vector<size_t> calls(trace.writers.size() + 1);
-  for (const uint16_t writer : trace.api_calls.writer) {
-    ++calls[std::min<size_t>(writer, trace.writers.size())];
-  }
-  const auto most = std::max_element(calls.begin(), calls.end()) - calls.begin();
-  return ThreadOf(trace, static_cast<uint16_t>(most));
-}
-
-// The thread whose ranges are the steps; of another source the one that launches.
-int32_t ThreadOfSteps(const Trace& trace) {
-  for (size_t i = 0; i < trace.ranges.size(); ++i) {
-    if (trace.dictionary.Domain(trace.ranges.domain[i]) == kStepDomain) {
-      return ThreadOf(trace, trace.ranges.writer[i]);
-    }
-  }
-  return LaunchingThread(trace);
-}
-
-void WriteSteps(const Trace& trace, ChromeEvents* events) {
-  constexpr std::string_view kStep = "ProfilerStep";
-  const StepList& steps = DetectSteps(trace);
-  const bool is_guess = steps.is_period && !events->options().hta_compat;
-  if (steps.source.empty() || is_guess || steps.source.starts_with(kStep)) return;
-  const int32_t thread = ThreadOfSteps(trace);
-  for (const Step& step : steps.list) {
-    if (!events->options().Keeps(step.start, step.end)) continue;
-    JsonText name;
-    name.Text(fmt::format("{}#{}", kStep, step.number));
-    events->BeginSlice("user_annotation", name.str(), trace.info.pid, thread, step.start, step.end);
-    events->EndArgs();
-  }
-}
 
 }  // namespace
 

@@ -1,7 +1,10 @@
 // What a framework told of itself, in a Kineto trace: operators, Python calls, autograd's arrows,
 // allocations, annotations on streams, counters.
+#include <algorithm>
+#include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collector/export/chrome/chrome_events.h"
@@ -77,9 +80,13 @@ class FrameworkWriter {
     for (size_t i = 0; i < ops.size(); ++i) {
       if (!Kept(ops.start[i], ops.end[i])) continue;
       const bool is_operator = ops.kind[i] == static_cast<uint8_t>(OperatorKind::kOperator);
+      const int32_t thread = ThreadOf(trace_, ops.writer[i]);
+      const int64_t track = across_[i]
+                                ? events_->TrackApart("operators across ranges of", trace_.info.pid,
+                                                      thread, ops.start[i], ops.end[i])
+                                : thread;
       events_->BeginSlice(is_operator ? "cpu_op" : "user_annotation", texts_.Name(ops.name[i]),
-                          trace_.info.pid, ThreadOf(trace_, ops.writer[i]), ops.start[i],
-                          ops.end[i]);
+                          trace_.info.pid, track, ops.start[i], ops.end[i]);
       if (ops.external_id.At(i) != 0) events_->Arg("External id", ops.external_id.At(i));
       if (ops.record_function.At(i) != 0) {
         events_->Arg("Record function id", ops.record_function.At(i));
@@ -222,9 +229,44 @@ class FrameworkWriter {
   ChromeEvents* events_;
   JsonTexts texts_;
   std::unordered_map<uint32_t, std::string> strides_ = RecordedInputStrides(trace_);
+  std::vector<bool> across_ = OperatorsAcrossRanges(trace_);
 };
 
+// The ends of pushed ranges on each thread: when, and when the other end is.
+using RangeEdges = std::map<int32_t, std::vector<std::pair<int64_t, int64_t>>>;
+
+RangeEdges EdgesOfRanges(const Trace& trace) {
+  const Ranges& ranges = trace.ranges;
+  RangeEdges edges;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (static_cast<RangeKind>(ranges.kind[i]) != RangeKind::kPushPop) continue;
+    std::vector<std::pair<int64_t, int64_t>>& own = edges[ThreadOf(trace, ranges.writer[i])];
+    own.emplace_back(ranges.start[i], ranges.end[i]);
+    own.emplace_back(ranges.end[i], ranges.start[i]);
+  }
+  for (auto& [thread, own] : edges) std::sort(own.begin(), own.end());
+  return edges;
+}
+
 }  // namespace
+
+std::vector<bool> OperatorsAcrossRanges(const Trace& trace) {
+  const Operators& ops = trace.operators;
+  std::vector<bool> across(ops.size());
+  if (!trace.is_ours()) return across;  // torch.profiler's file keeps its tids
+  const RangeEdges edges = EdgesOfRanges(trace);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const auto own = edges.find(ThreadOf(trace, ops.writer[i]));
+    if (own == edges.end()) continue;
+    const int64_t start = ops.start[i], end = ops.end[i];
+    auto edge =
+        std::upper_bound(own->second.begin(), own->second.end(), std::pair(start, INT64_MAX));
+    for (; edge != own->second.end() && edge->first < end && !across[i]; ++edge) {
+      across[i] = edge->second < start || edge->second > end;
+    }
+  }
+  return across;
+}
 
 void WriteCollectiveArgs(const Trace& trace, uint32_t number, ChromeEvents* events) {
   if (number == 0 || number > trace.collectives.size()) return;

@@ -81,14 +81,16 @@ class ModuleCalls {
   std::map<std::string, Instance, std::less<>> instances_;  // by path
 };
 
-// Their backwards, on the threads that run them.
+// Their backwards, on tracks of their own: a stretch of operators begins and ends inside of
+// autograd's slices.
 void WriteBackwards(const Trace& trace, ChromeEvents* events) {
   for (const BackwardSpan& span : BackwardSpans(trace)) {
     if (!events->options().Keeps(span.start, span.end)) continue;
     JsonText name;
     name.Text(SanitizedName(fmt::format("backward: {}", trace.dictionary.String(span.module))));
-    events->BeginSlice("user_annotation", name.str(), trace.info.pid, ThreadOf(trace, span.writer),
-                       span.start, span.end);
+    const int64_t track = events->TrackApart("backward on", trace.info.pid,
+                                             ThreadOf(trace, span.writer), span.start, span.end);
+    events->BeginSlice("user_annotation", name.str(), trace.info.pid, track, span.start, span.end);
     events->EndArgs();
   }
 }

@@ -106,14 +106,25 @@ TEST_F(RunPlaces, ARunThatHoldsALaterOneIsToldSo) {
               HasSubstr("holds a later run too"));
 }
 
-TEST_F(RunPlaces, SeveralRanksMakeNoDirectoryThatIsCalledLikeAFile) {
+TEST_F(RunPlaces, SeveralRanksMakeADirectoryOfTheFilesNameWithoutItsEnding) {
   WriteTrace("job/rank0.json", 0);
   WriteTrace("job/rank1.json", 1);
   const Ended ended = Call(&ExportCommand, {"job", "--format", "chrome", "-o", "all.json"});
-  EXPECT_EQ(ended.status, kFailure);
-  EXPECT_THAT(ended.complained, HasSubstr("2 ranks make a directory of files"));
+  EXPECT_EQ(ended.status, kSuccess) << ended.complained;
+  EXPECT_EQ(ended.said, "all/rank0.pt.trace.json\nall/rank1.pt.trace.json\n");
   EXPECT_FALSE(fs::exists("all.json"));
-  EXPECT_EQ(Call(&ExportCommand, {"job", "--format", "chrome", "-o", "all"}).status, kSuccess);
+  for (const char* output : {"all.pt.trace.json", "all"}) {
+    EXPECT_EQ(Call(&ExportCommand, {"job", "-o", output}).said, ended.said);
+  }
+}
+
+TEST_F(RunPlaces, AProcessWithoutARankThatIsAloneIsRankZero) {
+  const char* const text = R"({"traceEvents": [
+      {"ph": "X", "cat": "user_annotation", "name": "step", "pid": 1, "tid": 1, "ts": 1, "dur": 2}]})";
+  std::ofstream("alone.json") << text;
+  EXPECT_EQ(Call(&ReportCommand, {"alone.json", "ranges", "--ranks", "0"}).status, kSuccess);
+  EXPECT_THAT(Call(&ReportCommand, {"alone.json", "ranges", "--ranks", "1"}).complained,
+              HasSubstr("no rank of the run is among 1"));
 }
 
 TEST_F(RunPlaces, StacksOfNothingAreAFailureAndNoFile) {
