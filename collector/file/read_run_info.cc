@@ -23,13 +23,15 @@ Result<RunInfo> ReadRunInfo(const std::string& directory) {
   return info;
 }
 
+void RedactValue(const std::string& name, std::string* value) {
+  std::vector<std::string> word = {name + "=" + *value};
+  proto::RedactCommand(word);
+  *value = word[0].substr(std::min(word[0].size(), name.size() + 1));
+}
+
 void Redact(RunInfo* info) {
   proto::RedactCommand(info->command);
-  for (auto& [name, value] : info->metadata) {
-    std::vector<std::string> word = {name + "=" + value};
-    proto::RedactCommand(word);
-    value = word[0].substr(std::min(word[0].size(), name.size() + 1));
-  }
+  for (auto& [name, value] : info->metadata) RedactValue(name, &value);
   for (TraceInfo& trace : info->traces) {
     proto::RedactText(trace.executable);
     for (std::string& note : trace.notes) proto::RedactText(note);

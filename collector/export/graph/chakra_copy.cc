@@ -9,6 +9,7 @@
 
 #include "collector/export/graph/chakra_text.h"
 #include "collector/export/output_file.h"
+#include "collector/file/read_run_info.h"
 #include "collector/import/execution/chakra_file.h"
 #include "collector/import/importers.h"
 
@@ -97,6 +98,16 @@ bool HasEveryRow(const Trace& trace) {
                              trace.copies.size() + trace.memsets.size();
 }
 
+// What anybody wrote there, without what looks like a credential.
+chakra::GlobalMetadata Shareable(chakra::GlobalMetadata metadata) {
+  for (chakra::AttributeProto& attribute : *metadata.mutable_attr()) {
+    if (attribute.has_string_val()) {
+      RedactValue(attribute.name(), attribute.mutable_string_val());
+    }
+  }
+  return metadata;
+}
+
 }  // namespace
 
 bool CanCopyChakra(const Trace& trace, const ExportOptions& options, const std::string& path) {
@@ -117,7 +128,7 @@ std::optional<Failure> CopyChakra(const Trace& trace, const ExportOptions& optio
   for (chakra::Node node; source->Next(&node);) nodes.push_back(node);
   Result<OutputFile> file = OutputFile::Create(path);
   if (!file) return Failure{file.message()};
-  WriteMessage(source->metadata(), &*file);
+  WriteMessage(Shareable(source->metadata()), &*file);
   Copy(std::move(nodes), options.metadata_node).Write(&*file);
   return file->Close();
 }

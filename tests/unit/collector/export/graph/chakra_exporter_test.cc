@@ -8,6 +8,9 @@
 #include <string>
 
 #include "collector/export/exporter.h"
+#include "collector/export/graph/chakra_text.h"
+#include "collector/export/output_file.h"
+#include "collector/import/execution/chakra_file.h"
 #include "collector/import/open_run.h"
 #include "tests/unit/collector/export/graph/strict_chakra_reader.h"
 #include "tests/unit/collector/import/kineto/kineto_text.h"
@@ -74,6 +77,29 @@ TEST(ChakraExport, ImportedFilesKeepNodesEdgesAndAttributes) {
   EXPECT_THAT(without.OfType(chakra::METADATA_NODE), SizeIs(0));
   EXPECT_EQ(without.nodes()[1].name(), "aten::addmm");
   EXPECT_THAT(DataOf(without.nodes()[1]), ElementsAre(1u));
+}
+
+TEST(ChakraExport, MetadataOfAnImportedFileLosesWhatLooksLikeACredential) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "rank.0.et";
+  {
+    Result<ChakraFile> source = ChakraFile::Open(kData + "astra2/rank.0.et");
+    Result<OutputFile> file = OutputFile::Create(path);
+    ASSERT_TRUE(source && file);
+    chakra::GlobalMetadata metadata = source->metadata();
+    for (const auto& [name, value] : {std::pair("API_TOKEN", "s3cr3tvalue"), {"team", "vision"}}) {
+      chakra::AttributeProto* const attribute = metadata.add_attr();
+      attribute->set_name(name);
+      attribute->set_string_val(value);
+    }
+    WriteMessage(metadata, &*file);
+    for (chakra::Node node; source->Next(&node);) WriteMessage(node, &*file);
+    ASSERT_FALSE(file->Close());
+  }
+  ASSERT_NE(BytesOf(path).find("s3cr3tvalue"), std::string::npos);
+  const std::string copied = BytesOf(Exported(path).File(0));
+  EXPECT_EQ(copied.find("s3cr3tvalue"), std::string::npos);
+  EXPECT_NE(copied.find("vision"), std::string::npos);
 }
 
 TEST(ChakraExport, StockFilesLoseWhatResolvesToNothing) {
