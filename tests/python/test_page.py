@@ -159,41 +159,41 @@ class PageTest(unittest.TestCase):
 
     def test_all_steps_brushed_are_the_tables_own_sums_of_kernels_and_collectives(self):
         page = self.open(self.made(self.job))
-        page.evaluate('selection.set([0, page.steps.length - 1], [0, d3.max(page.steps, (rank) => rank.us.length) - 1])')
+        page.evaluate('ranktap.selection.set([0, ranktap.page.steps.length - 1], [0, d3.max(ranktap.page.steps, (rank) => rank.us.length) - 1])')
         sums = page.evaluate('''() => {
-            const kernels = tableOf('kernels');
-            const comm = tableOf('comm');
-            const of = timesInSelection(page.times.kernels, (kernel) => kernel.name);
-            const call = timesInSelection(page.times.collectives, (entry) => `${entry.type} ${entry.bytes}`);
+            const kernels = ranktap.tableOf('kernels');
+            const comm = ranktap.tableOf('comm');
+            const of = ranktap.timesInSelection(ranktap.page.times.kernels, (kernel) => kernel.name);
+            const call = ranktap.timesInSelection(ranktap.page.times.collectives, (entry) => `${entry.type} ${entry.bytes}`);
             return [kernels.rowsWhere(() => true).map((row) => [kernels.at(row, 'total_ns'), of.of(kernels.at(row, 'name'))]),
                 comm.rowsWhere(() => true).map((row) => [comm.at(row, 'kernel_ns') * comm.at(row, 'calls') * comm.at(row, 'group_size'),
                     call.of(`${comm.at(row, 'type')} ${comm.at(row, 'bytes')}`)])];
         }''')
-        steps = page.evaluate('page.steps[0].us.length') / 40  # the first five are no steps of the trace
+        steps = page.evaluate('ranktap.page.steps[0].us.length') / 40  # the first five are no steps of the trace
         for whole, selected in [*sums[0], *sums[1]]:
             self.assertAlmostEqual(steps * whole, selected, delta=0.02 * whole, msg=str(sums))
 
     def test_a_step_inside_of_a_bucket_is_of_the_selection(self):
         page = self.open(self.made(self.job))
         seen = page.evaluate('''() => {
-            page.times.steps_per_bucket = 3;
-            selection.set([0, 0], [1, 1]);
-            return timesInSelection(page.times.kernels, (kernel) => kernel.name).of(page.times.kernels[0].name);
+            ranktap.page.times.steps_per_bucket = 3;
+            ranktap.selection.set([0, 0], [1, 1]);
+            return ranktap.timesInSelection(ranktap.page.times.kernels, (kernel) => kernel.name).of(ranktap.page.times.kernels[0].name);
         }''')
         self.assertGreater(seen, 0)
 
     def test_bandwidth_points_without_a_call_in_the_selection_are_dimmed(self):
         page = self.open(self.made(self.job))
-        page.evaluate("""() => { const of = page.times.collectives;
+        page.evaluate("""() => { const of = ranktap.page.times.collectives;
             const zero = (entry) => entry.us.fill(0);
             of.filter((entry) => entry.bytes !== of[0].bytes).forEach(zero); }""")
         self.assertEqual(page.locator('#comm circle.dim').count(), 0)
         self.brush(page, 0.5, 0.01, 0.6, 0.99)
         points, dim = page.locator('#comm circle').count(), page.locator('#comm circle.dim').count()
         self.assertGreater(points, 0)
-        self.assertEqual(dim, page.evaluate("""() => { const t = tableOf('comm');
+        self.assertEqual(dim, page.evaluate("""() => { const t = ranktap.tableOf('comm');
             return t.rowsWhere((row) => t.at(row, 'busbw_gb_per_s') > 0 && t.at(row, 'bytes') > 0
-                && t.at(row, 'bytes') !== page.times.collectives[0].bytes).length; }"""))
+                && t.at(row, 'bytes') !== ranktap.page.times.collectives[0].bytes).length; }"""))
 
     def test_the_flame_graph_and_the_memory_curve_follow_the_selected_ranks(self):
         page = self.open(self.made(DDP))
@@ -203,8 +203,8 @@ class PageTest(unittest.TestCase):
                 if (/^rank \\d/.test(text) && this.canvas.closest('#flame')) window.roots.push(text);
                 return replaced.call(this, text, ...rest); }; }""")
         page.locator('#flame').scroll_into_view_if_needed()
-        steps = page.evaluate('page.steps[1].us.length')
-        page.evaluate(f'window.roots = []; selection.set([1, 1], [0, {steps - 2}])')
+        steps = page.evaluate('ranktap.page.steps[1].us.length')
+        page.evaluate(f'window.roots = []; ranktap.selection.set([1, 1], [0, {steps - 2}])')
         self.assertEqual(set(page.evaluate('window.roots')), {'rank 1'})
         self.assertEqual(page.locator('#memory .selected-time').count(), 1)
         box, curve = (page.locator(f'#memory {part}').bounding_box() for part in ('.selected-time', 'svg.plot'))
@@ -217,7 +217,7 @@ class PageTest(unittest.TestCase):
 
     def test_findings_of_ranks_that_are_not_selected_are_dimmed(self):
         page = self.open(self.made(self.job))
-        ranks = page.evaluate('''() => { const t = tableOf('insights');
+        ranks = page.evaluate('''() => { const t = ranktap.tableOf('insights');
             return t.rowsWhere(() => true).map((row) => t.at(row, 'ranks') > 1 ? null : t.at(row, 'rank')); }''')
         self.brush(page, 0.5, 0.01, 0.6, 0.1)  # rank 0
         dimmed = page.locator('#insights ol.insights > li').evaluate_all('(items) => items.map((item) => item.classList.contains("dim"))')

@@ -97,7 +97,7 @@ std::string Assemble(const json& data) {
   page += D3Licence();
   page += "*/\n";
   page += D3Script();
-  page += "</script>\n<script>\n";
+  page += "</script>\n<script type=\"module\">\n";
   page += PageScript();
   page += "</script>\n</body>\n</html>\n";
   return page;

@@ -1,8 +1,7 @@
-'use strict';
 // The page's data, and its tables as `ranktap report RUN NAME --format json` prints them.
-const page = JSON.parse(document.getElementById('data').textContent);
+export const page = JSON.parse(document.getElementById('data').textContent);
 
-class ReportTable {
+export class ReportTable {
   constructor(name, raw) {
     this.name = name;
     this.raw = raw || {title: '', columns: [], shown: 0, rows: 0, notes: []};
@@ -31,11 +30,11 @@ class ReportTable {
 }
 
 const tables = new Map(Object.entries(page.tables).map(([name, raw]) => [name, new ReportTable(name, raw)]));
-const tableOf = (name) => tables.get(name) || new ReportTable(name, null);
-const hasTable = (name) => tableOf(name).count > 0;
+export const tableOf = (name) => tables.get(name) || new ReportTable(name, null);
+export const hasTable = (name) => tableOf(name).count > 0;
 
 // Which ranks and steps the heat map's brush holds; null: all. Bounds are of its rows and columns.
-const selection = {
+export const selection = {
   ranks: null,
   steps: null,
   listeners: [],

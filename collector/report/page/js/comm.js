@@ -1,7 +1,14 @@
 // What ranks exchange, and how fast, by size.
+import {page, selection, tableOf} from './begin.js';
+import {formatBytes, formatCount} from './units.js';
+import {cell, el, emptySection, section, withTip} from './dom.js';
+import {dataTable} from './tables.js';
+import {pairMatrix} from './waits.js';
+import {followSelection, selectionColumn, timesInSelection} from './kernels.js';
+
 const TYPE_COLOURS = ['--series-1', '--series-2', '--series-3', '--series-4', '--series-5', '--series-6'];
 
-const logScatter = (points, options) => {
+export const logScatter = (points, options) => {
   const height = 300;
   const margin = {left: 58, right: 14, top: 12, bottom: 38};
   const svg = d3.create('svg').attr('class', 'plot').attr('role', 'img').attr('aria-label', options.label);
@@ -52,7 +59,7 @@ const logScatter = (points, options) => {
   return holder;
 };
 
-const commSection = () => {
+export const commSection = () => {
   const comm = tableOf('comm');
   const question = 'collectives by group, type and size; busbw as nccl-tests count it';
   if (comm.count === 0) return emptySection('comm', 'Communication', question, comm.notes[0] || 'No collective ran.');

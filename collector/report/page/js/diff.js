@@ -1,8 +1,13 @@
 // Two runs: what takes longer in the second.
+import {page, ReportTable, tableOf} from './begin.js';
+import {formatNs, shortName} from './units.js';
+import {causeVar, cell, el, legend, section, titleOf, withTip} from './dom.js';
+import {dataTable} from './tables.js';
+
 const sideTables = (side) => new Map(Object.entries(side.tables)
     .map(([name, raw]) => [name, new ReportTable(name, raw)]));
 
-const diffPage = () => {
+export const diffPage = () => {
   const diff = tableOf('diff');
   const sides = [['before', page.before],
       ['after', page.after]].map(([name, side]) => ({name, run: side.run, tables: sideTables(side)}));

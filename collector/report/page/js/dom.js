@@ -1,5 +1,8 @@
 // Elements. Texts of a run come in by textContent alone: a kernel's name is no markup.
-const el = (tag, attributes = {}, ...children) => {
+import {selection} from './begin.js';
+import {formatValue, headingOf} from './units.js';
+
+export const el = (tag, attributes = {}, ...children) => {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
@@ -10,10 +13,10 @@ const el = (tag, attributes = {}, ...children) => {
   element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return element;
 };
-const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // A table's cell: what it says, and where it stands.
-const cell = (table, row, column, attributes = {}) => {
+export const cell = (table, row, column, attributes = {}) => {
   const value = table.at(row, column);
   const attribute = {...attributes, 'data-cell': `${table.name}/${row}/${column}`, 'data-value': JSON.stringify(value)};
   if (typeof value === 'number') attribute.title = attribute.title ||
@@ -21,17 +24,17 @@ const cell = (table, row, column, attributes = {}) => {
       percent: '%'})[table.unit(column)] || ''}`.trim();
   return el('span', attribute, formatValue(value, table.unit(column)));
 };
-const titleOf = (table, attributes = {}) =>
+export const titleOf = (table, attributes = {}) =>
     el('span', {...attributes, 'data-cell': `${table.name}/title`}, table.title);
-const notesOf = (table) => {
+export const notesOf = (table) => {
   if (table.notes.length === 0) return null;
   const list = el('ul', {class: 'notes'}, table.notes.map((note) => el('li', {}, note)));
   return table.notes.length <= 3 ? list : el('details', {}, el('summary', {}, `${table.notes.length} notes`), list);
 };
 
-const sections = [];
+export const sections = [];
 // A card with a heading; `reach`: what the heat map's brush does to it.
-const section = (id, title, question, reach, ...children) => {
+export const section = (id, title, question, reach, ...children) => {
   const badge = reach === 'all' ? el('span', {class: 'badge whole', hidden: true}, 'whole run') : reach === 'selection'
     ? el('span', {class: 'badge selected', hidden: true}, 'selection') : null;
   const card = el('section', {id, class: 'card', 'aria-labelledby': `${id}-title`},
@@ -42,10 +45,10 @@ const section = (id, title, question, reach, ...children) => {
   return card;
 };
 // A section that has nothing to show says what to record.
-const emptySection = (id, title, question, advice) =>
+export const emptySection = (id, title, question, advice) =>
   section(id, title, question, null, el('p', {class: 'empty'}, advice));
 
-const command = (text) => {
+export const command = (text) => {
   const code = el('code', {}, text);
   const button = el('button', {type: 'button', class: 'copy', onclick: async () => {
     try {
@@ -63,7 +66,7 @@ const command = (text) => {
   return el('span', {class: 'command'}, code, button);
 };
 
-const choice = (label, options, onPick) => {
+export const choice = (label, options, onPick) => {
   const buttons = options.map(([value, text], i) =>
       el('button', {type: 'button', 'aria-pressed': String(i === 0), onclick: () => {
     buttons.forEach((button, b) => button.setAttribute('aria-pressed', String(options[b][0] === value)));
@@ -72,17 +75,17 @@ const choice = (label, options, onPick) => {
   return el('div', {class: 'choice', role: 'group', 'aria-label': label}, buttons);
 };
 
-const tip = el('div', {id: 'tip', role: 'status', 'aria-live': 'polite', hidden: true});
-const showTip = (x, y, ...children) => {
+export const tip = el('div', {id: 'tip', role: 'status', 'aria-live': 'polite', hidden: true});
+export const showTip = (x, y, ...children) => {
   tip.replaceChildren(...children.flat(Infinity).filter((child) => child !== null));
   tip.hidden = false;
   const box = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - box.width - 8))}px`;
   tip.style.top = `${Math.max(4, y + 18 + box.height > innerHeight ? y - box.height - 10 : y + 18)}px`;
 };
-const hideTip = () => { tip.hidden = true; };
+export const hideTip = () => { tip.hidden = true; };
 // Mouse and keyboard alike.
-const withTip = (element, content) => {
+export const withTip = (element, content) => {
   element.addEventListener('pointermove', (event) => showTip(event.clientX, event.clientY, content()));
   element.addEventListener('pointerleave', hideTip);
   element.addEventListener('focus', () => {
@@ -94,7 +97,7 @@ const withTip = (element, content) => {
 };
 
 // A canvas as wide as its place, sharp on any screen; draw(context, width, height).
-const canvasIn = (height, draw, attributes = {}) => {
+export const canvasIn = (height, draw, attributes = {}) => {
   const canvas = el('canvas', attributes);
   const holder = el('div', {class: 'canvas', style: {height: `${height}px`}}, canvas);
   const redraw = () => {
@@ -116,12 +119,12 @@ const canvasIn = (height, draw, attributes = {}) => {
   };
   return {holder, canvas, redraw, resize};
 };
-const repaints = [];
+export const repaints = [];
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => repaints.forEach((paint) => paint()));
 
-const causeColour = (cause) => cssColour(`--cause-${cause.replace(/ /g, '-')}`) || cssColour('--muted');
-const causeVar = (cause) => `var(--cause-${cause.replace(/ /g, '-')})`;
-const CAUSE_MEANING = {
+export const causeColour = (cause) => cssColour(`--cause-${cause.replace(/ /g, '-')}`) || cssColour('--muted');
+export const causeVar = (cause) => `var(--cause-${cause.replace(/ /g, '-')})`;
+export const CAUSE_MEANING = {
   'compute': 'a compute kernel runs',
   'exposed transfer': 'a collective moves data, and nothing computes meanwhile',
   'exposed wait': 'a collective runs, but its last member has not arrived yet',
@@ -139,5 +142,5 @@ const CAUSE_MEANING = {
   'backward': 'the host worked on the backward pass',
   'forward': 'the host worked on the forward pass',
 };
-const legend = (causes) => el('ul', {class: 'legend'}, causes.map((cause) =>
+export const legend = (causes) => el('ul', {class: 'legend'}, causes.map((cause) =>
   el('li', {title: CAUSE_MEANING[cause] || null}, el('i', {style: {background: causeVar(cause)}}), cause)));

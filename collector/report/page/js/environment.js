@@ -1,6 +1,11 @@
 // What ran, where, and how it was recorded.
+import {hasTable, page, tableOf} from './begin.js';
+import {formatNs} from './units.js';
+import {el, section} from './dom.js';
+import {dataTable} from './tables.js';
+
 const shellWord = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`);
-const environmentSection = () => {
+export const environmentSection = () => {
   const {run} = page;
   const started = run.start_realtime_ns > 0 ? new Date(run.start_realtime_ns / 1e6) : null;
   const ended = run.end_realtime_ns ? `, for ${formatNs(run.end_realtime_ns - run.start_realtime_ns)}` : '';

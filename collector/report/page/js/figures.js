@@ -1,11 +1,15 @@
 // Key figures, and the waterfall of the mean step.
+import {page, selection, tableOf} from './begin.js';
+import {formatNs, formatPercent, plural} from './units.js';
+import {CAUSE_MEANING, causeVar, cell, el, emptySection, notesOf, section, withTip} from './dom.js';
+
 const figure = (label, column, detail) => {
   const figures = tableOf('key-figures');
   if (!figures.has(column)) return null;
   return el('div', {class: 'figure'}, el('dt', {}, label),
       el('dd', {}, cell(figures, 0, column, {class: 'big'}), detail ? el('small', {}, detail) : null));
 };
-const figuresSection = () => {
+export const figuresSection = () => {
   const figures = tableOf('key-figures');
   const of = (column) => cell(figures, 0, column);
   return section('figures', 'Key figures', 'after the warm-up, over all ranks', 'all', el('dl', {class: 'figures'},
@@ -39,7 +43,7 @@ const selectedCauses = () => {
   return [...sums].map(([cause, us]) => [cause, (us / steps) * 1000]);
 };
 
-const waterfallSection = () => {
+export const waterfallSection = () => {
   const waterfall = tableOf('waterfall');
   const question = 'where the mean step went: causes that exclude each other and add up';
   if (waterfall.count === 0) return emptySection('waterfall', 'Where a step goes', question,

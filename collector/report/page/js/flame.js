@@ -1,5 +1,10 @@
 // Stacks of Python, native code and operators, by the time below them.
-const flameSection = () => {
+import {page, selection} from './begin.js';
+import {formatCount, formatNs} from './units.js';
+import {choice, el, emptySection, section} from './dom.js';
+import {hueOf, icicle} from './modules.js';
+
+export const flameSection = () => {
   const flames = page.flames || {frames: [], stacks: []};
   const question = 'the program’s stacks, and what ran below them; click a part to see it alone';
   if (flames.stacks.length === 0) return emptySection('flame', 'Flame graph', question,

@@ -1,4 +1,9 @@
 // Steps x ranks. Its brush is the selection that the sections below heed.
+import {page, selection, tableOf} from './begin.js';
+import {formatNs, labelOf} from './units.js';
+import {canvasIn, causeVar, cell, choice, cssColour, el, emptySection, hideTip, notesOf, section, showTip} from
+  './dom.js';
+
 const heatScale = (mode, values) => {
   const sorted = values.filter((value) => value !== null).sort((a, b) => a - b);
   const low = d3.quantileSorted(sorted, 0.02) || 0;
@@ -14,7 +19,7 @@ const heatScale = (mode, values) => {
 };
 
 // Steps of the table, by rank as page.steps has them: both list them in one order.
-const stepRows = () => {
+export const stepRows = () => {
   let row = 0;
   return page.steps.map((rank) => {
     const first = row;
@@ -175,7 +180,7 @@ class HeatMap {
   }
 }
 
-const heatmapSection = () => {
+export const heatmapSection = () => {
   const steps = tableOf('steps');
   const question = 'each rank’s steps; drag over a part to see it alone below';
   if (steps.count === 0 || page.steps.length === 0) {

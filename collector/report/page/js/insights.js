@@ -1,9 +1,12 @@
 // Every finding, with what to do about it and where its evidence is.
+import {page, selection, tableOf} from './begin.js';
+import {cell, el, notesOf, section} from './dom.js';
+
 const EVIDENCE = [[/straggler|uneven|unbalanced/, 'waits'], [/comm|overlap|collective/, 'comm'],
     [/memory|allocation|pageable|hidden-cop/, 'memory'],
   [/data-load|host|launch|sync|gap|pause|latency|default-stream|transfer|recompil/, 'lanes'],
       [/kernel|shape|math|layout|optimizer/, 'kernels'], [/./, 'waterfall']];
-const insightsSection = () => {
+export const insightsSection = () => {
   const insights = tableOf('insights');
   const question = 'the largest saving first: what a step could be shorter at most';
   const cards = insights.rowsWhere(() => true).map((row) => {

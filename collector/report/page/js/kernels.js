@@ -1,6 +1,11 @@
 // Kernels and operators: sort, filter, search. What is selected above is a column of its own.
 // What of `list` (page.times.kernels, ...) the selection holds; `keyOf` names its entries.
-const timesInSelection = (list, keyOf) => {
+import {page, selection, tableOf} from './begin.js';
+import {formatNs, shortName} from './units.js';
+import {el, emptySection, section} from './dom.js';
+import {dataTable} from './tables.js';
+
+export const timesInSelection = (list, keyOf) => {
   const {buckets, steps_per_bucket: perBucket} = page.times;
   const byKey = new Map(list.map((entry) => [keyOf(entry), entry.us]));
   return {
@@ -22,11 +27,11 @@ const timesInSelection = (list, keyOf) => {
   };
 };
 // A table's column of it, and the table with it; shown while there is a selection.
-const selectionColumn = (times, keyOfRow) => [{name: 'in selection', value: (row) => {
+export const selectionColumn = (times, keyOfRow) => [{name: 'in selection', value: (row) => {
   const ns = times.of(keyOfRow(row));
   return [ns, ns === null ? '' : formatNs(ns)];
 }}];
-const followSelection = (table) => {
+export const followSelection = (table) => {
   const show = () => {
     table.element.classList.toggle('has-selection', selection.active);
     table.redraw();
@@ -35,7 +40,7 @@ const followSelection = (table) => {
   show();
 };
 
-const kernelsSection = () => {
+export const kernelsSection = () => {
   const kernels = tableOf('kernels');
   const question = 'where GPU time goes, by kernel';
   if (kernels.count === 0) return emptySection('kernels', 'Kernels', question,
@@ -49,7 +54,7 @@ const kernelsSection = () => {
   return section('kernels', 'Kernels', question, 'selection', table.element);
 };
 
-const opsSection = () => {
+export const opsSection = () => {
   const ops = tableOf('ops');
   const question = 'as torch’s key_averages() counts them';
   if (ops.count === 0) return emptySection('ops', 'Operators', question,

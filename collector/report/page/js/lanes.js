@@ -1,4 +1,9 @@
 // What each rank did at each moment, by cause; zoomed by keys, buttons, ctrl and wheel, or the selection.
+import {page, selection} from './begin.js';
+import {formatNs, labelOf} from './units.js';
+import {canvasIn, CAUSE_MEANING, causeColour, command, cssColour, el, emptySection, hideTip, legend, section, showTip}
+  from './dom.js';
+
 const decodeLane = (rank) => {
   const parts = [];  // [letter's number, first bin, bins]
   let at = 0;
@@ -152,7 +157,7 @@ class Lanes {
   }
 }
 
-const lanesSection = () => {
+export const lanesSection = () => {
   const question = 'what each rank did, moment by moment';
   const all = page.lanes.ranks.map((rank) => ({...rank, parts: decodeLane(rank)}));
   if (all.every((lane) => lane.parts.length === 0)) {
@@ -172,7 +177,7 @@ const lanesSection = () => {
     el('p', {class: 'hint'}, 'Drag to move, double-click or ctrl+wheel to zoom. This window in Perfetto: ',
         lanes.command));
 };
-const formatTick = (ns, span) => {
+export const formatTick = (ns, span) => {
   const [unit, size] = span >= 3e9 ? ['s', 1e9] : span >= 3e6 ? ['ms', 1e6] : span >= 3e3 ? ['µs', 1e3] : ['ns', 1];
   const digits = Math.max(0, Math.ceil(-Math.log10(span / size / 8)));
   return `${(ns / size).toFixed(Math.min(digits, 6))} ${unit}`;

@@ -1,4 +1,11 @@
 // Memory by category over time, and what held it at the peak.
+import {page, selection, tableOf} from './begin.js';
+import {byteTicks, formatBytes, plural} from './units.js';
+import {cell, el, emptySection, hideTip, section, showTip} from './dom.js';
+import {dataTable} from './tables.js';
+import {stepRows} from './heatmap.js';
+import {formatTick} from './lanes.js';
+
 const CATEGORIES = [['parameter', '--series-1'], ['optimizer_state', '--series-2'], ['gradient', '--series-3'],
     ['activation', '--series-4'],
   ['temporary', '--series-5'], ['input', '--series-6'], ['autograd_detail', '--series-7'], ['unknown', '--series-8']];
@@ -85,7 +92,7 @@ const memoryCurve = (table, memory) => {
   return {element: el('div', {}, key, holder), show: (wanted, at) => { rows = wanted; peak = at; draw(); }};
 };
 
-const memorySection = () => {
+export const memorySection = () => {
   const memory = tableOf('memory');
   const over = tableOf('memory-over-time');
   const peak = tableOf('memory-peak');

@@ -1,5 +1,10 @@
 // Modules as an icicle: each as wide as its share of the one around it.
-const icicle = (root, options) => {
+import {page, selection, tableOf} from './begin.js';
+import {canvasIn, cell, choice, el, emptySection, hideTip, section, showTip} from './dom.js';
+import {dataTable} from './tables.js';
+import {followSelection, selectionColumn, timesInSelection} from './kernels.js';
+
+export const icicle = (root, options) => {
   // root: {name, value (own), children}; options.tell(node), colour(node)
   const row = 24;
   let focus = null;
@@ -70,7 +75,7 @@ const icicle = (root, options) => {
   return {holder: canvas.holder, replace: (next) => { root = next; build(); canvas.redraw(); }};
 };
 // Of a name, the same in each picture.
-const hueOf = (name) => {
+export const hueOf = (name) => {
   let hash = 0;
   for (let i = 0; i < name.length; ++i) hash = (hash * 31 + name.charCodeAt(i)) % 360;
   return hash;
@@ -102,7 +107,7 @@ const moduleTree = (valueOf, names) => {
   return done.children.length === 1 ? done.children[0] : done;
 };
 
-const modulesSection = () => {
+export const modulesSection = () => {
   const modules = tableOf('modules');
   const held = tableOf('memory-modules');
   const question = 'the forward pass, module by module; click one to see it alone';

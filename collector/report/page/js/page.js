@@ -1,4 +1,22 @@
 // Puts the page together, the first screen first.
+import {page, selection, tableOf} from './begin.js';
+import {cut} from './units.js';
+import {el, hideTip, repaints, sections, tip} from './dom.js';
+import {verdictSection} from './verdict.js';
+import {figuresSection, waterfallSection} from './figures.js';
+import {heatmapSection} from './heatmap.js';
+import {waitsSection} from './waits.js';
+import {lanesSection} from './lanes.js';
+import {commSection} from './comm.js';
+import {memorySection} from './memory.js';
+import {modulesSection} from './modules.js';
+import {rooflineSection} from './roofline.js';
+import {kernelsSection, opsSection, timesInSelection} from './kernels.js';
+import {insightsSection} from './insights.js';
+import {flameSection} from './flame.js';
+import {environmentSection} from './environment.js';
+import {diffPage} from './diff.js';
+
 const runName = (run) => (run.command.length > 0 ? run.command.join(' ')
     : run.path.replace(/\/$/, '').split('/').pop() || 'run');
 const header = (title, subtitle) =>
@@ -19,6 +37,9 @@ const made = (maker) => {
     return el('section', {class: 'card'}, el('p', {class: 'empty'}, `This part could not be drawn: ${error.message}`));
   }
 };
+
+// For the browser's console, and the tests: the one name that the page gives the window.
+window.ranktap = {page, selection, tableOf, timesInSelection};
 
 const start = () => {
   const isDiff = page.kind === 'diff';

@@ -1,5 +1,11 @@
 // How near to the device's ceilings kernels and modules come.
-const rooflineSection = () => {
+import {tableOf} from './begin.js';
+import {cut, formatCount, formatFlops, shortName} from './units.js';
+import {cell, el, emptySection, section} from './dom.js';
+import {dataTable} from './tables.js';
+import {logScatter} from './comm.js';
+
+export const rooflineSection = () => {
   const roofline = tableOf('roofline');
   const question = 'arithmetic per byte against arithmetic per second, below the device’s ceilings';
   const advice = roofline.notes[0] ||

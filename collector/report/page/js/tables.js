@@ -1,7 +1,10 @@
 // A table that sorts, filters and shows more rows when asked.
+import {cut, headingOf} from './units.js';
+import {cell, el, notesOf} from './dom.js';
+
 const ROWS_AT_FIRST = 15;
 
-const dataTable = (table, options = {}) => {
+export const dataTable = (table, options = {}) => {
   const columns = (options.columns || [...table.columns.keys()]).filter((column) => table.has(column));
   const extra = options.extra || [];  // {name, value: (row) => [number, text]}
   const state = {sort: null, down: true, text: '', more: false, accepts: () => true};

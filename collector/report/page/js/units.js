@@ -13,15 +13,15 @@ const scaled = (value, units, base) => {
   }
   return `${at === 0 && Number.isInteger(left) ? left : threeDigits(left)} ${units[at]}`;
 };
-const formatNs = (ns) => {
+export const formatNs = (ns) => {
   if (Math.abs(ns) >= 120e9) return `${threeDigits(ns / 60e9)} min`;
   return scaled(ns, ['ns', 'µs', 'ms', 's'], 1000);
 };
-const formatBytes = (bytes) => scaled(bytes, ['B', 'KiB', 'MiB', 'GiB', 'TiB'], 1024);
-const formatFlops = (flops) => scaled(flops, ['', 'k', 'M', 'G', 'T', 'P', 'E'], 1000).trim();
-const formatPercent = (percent) =>
+export const formatBytes = (bytes) => scaled(bytes, ['B', 'KiB', 'MiB', 'GiB', 'TiB'], 1024);
+export const formatFlops = (flops) => scaled(flops, ['', 'k', 'M', 'G', 'T', 'P', 'E'], 1000).trim();
+export const formatPercent = (percent) =>
     `${Math.abs(percent) < 10 && percent !== 0 ? percent.toFixed(2) : percent.toFixed(1)} %`;
-const formatCount = (count) => {
+export const formatCount = (count) => {
   if (!Number.isInteger(count)) {
     const size = Math.abs(count);
     return size >= 1000 ? Math.round(count).toLocaleString('en') : Number(count.toPrecision(3)).toString();
@@ -29,7 +29,7 @@ const formatCount = (count) => {
   return count.toLocaleString('en');
 };
 
-const formatValue = (value, unit) => {
+export const formatValue = (value, unit) => {
   if (value === null || value === undefined) return '–';
   if (typeof value === 'string') return value;
   switch (unit) {
@@ -44,12 +44,12 @@ const formatValue = (value, unit) => {
 
 // "step_p95_ns" is "step p95".
 const UNIT_WORDS = {ns: '', bytes: '', percent: ' %', gb_per_s: ' GB/s'};
-const headingOf = (column) => column.replace(/^percent_of/, '%_of')
+export const headingOf = (column) => column.replace(/^percent_of/, '%_of')
     .replace(/(^|_)(ns|bytes|percent|gb_per_s)$/, (all, before, unit) => UNIT_WORDS[unit])
   .replace('flops_per_second', 'FLOP/s').replace(/_/g, ' ').trim() || column;
 
 // Of kernels: without return type, template arguments and parameters.
-const shortName = (name) => {
+export const shortName = (name) => {
   let depth = 0;
   let out = '';
   for (const char of name) {
@@ -62,12 +62,12 @@ const shortName = (name) => {
   return out.length > 3 ? out : name;
 };
 // Beside a row of a picture: "rank 3", or how a file begins.
-const labelOf = (rank) => (rank.name.length <= 9 ? rank.name : `${rank.name.slice(0, 8)}…`);
-const plural = (count, noun) => `${noun}${count === 1 ? '' : 's'}`;
+export const labelOf = (rank) => (rank.name.length <= 9 ? rank.name : `${rank.name.slice(0, 8)}…`);
+export const plural = (count, noun) => `${noun}${count === 1 ? '' : 's'}`;
 // Round numbers of bytes: 512 MiB, not 477.
-const byteTicks = (most, count) => {
+export const byteTicks = (most, count) => {
   const step = 2 ** Math.ceil(Math.log2(Math.max(1, most) / count));
   return d3.range(0, most + 1, step);
 };
-const cut = (text, length) => (text.length <= length ? text
+export const cut = (text, length) => (text.length <= length ? text
   : `${text.slice(0, Math.ceil((length - 1) / 2))}…${text.slice(text.length - Math.floor((length - 1) / 2))}`);

@@ -1,4 +1,7 @@
 // What the job lost most to, what to do next, and how far to trust it.
+import {page, tableOf} from './begin.js';
+import {cell, el, titleOf} from './dom.js';
+
 const nextActions = () => {
   const insights = tableOf('insights');
   const rows = insights.rowsWhere((row) => insights.at(row, 'advice')).slice(0, 3);
@@ -73,7 +76,7 @@ const trustList = () => el('ul', {class: 'trust'},
   page.run.problems.slice(0, 3).map((problem) => trustLine('bad', problem)),
   page.notes.map((note) => trustLine('note', note)));
 
-const verdictSection = () => {
+export const verdictSection = () => {
   const verdict = tableOf('verdict');
   return el('section', {id: 'verdict', class: 'card verdict', 'aria-labelledby': 'verdict-title'},
     el('h2', {id: 'verdict-title', class: 'sr'}, 'Verdict'),

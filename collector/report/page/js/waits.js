@@ -1,5 +1,8 @@
 // Who waits for whom: the ranks that hold up the others, and a matrix of all pairs.
-const pairMatrix = (measure, options) => {
+import {hasTable, page, selection, tableOf} from './begin.js';
+import {canvasIn, cell, cssColour, el, emptySection, hideTip, notesOf, section, showTip} from './dom.js';
+
+export const pairMatrix = (measure, options) => {
   const pairs = tableOf('rank-pairs');
   const names = [...new Set(pairs.rowsWhere(() => true)
       .flatMap((row) => [pairs.at(row, 'rank'), pairs.at(row, 'other_rank')]))].sort((a, b) => a - b);
@@ -57,7 +60,7 @@ const pairMatrix = (measure, options) => {
   return el('figure', {class: 'matrix'}, el('figcaption', {}, options.caption), canvas.holder);
 };
 
-const waitsSection = () => {
+export const waitsSection = () => {
   const stragglers = tableOf('stragglers');
   const question = 'a rank that comes last to a collective holds up the others';
   if (stragglers.count === 0) return emptySection('waits', 'Who waits for whom', question,
