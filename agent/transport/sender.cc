@@ -1,5 +1,6 @@
-// The sender's loop.
-// Runs on: the sender thread.  May not: call CUPTI, CUDA or the loader; raise signals in the job.
+// The sender's loop, with a collector and without.
+// Runs on: the sender thread; Finish on the exiting thread.  May not: call CUPTI, CUDA or the
+// loader; raise signals in the job.
 #include "agent/transport/sender.h"
 
 #include <poll.h>
@@ -30,6 +31,9 @@ constexpr int kIdlePollMs = 50;
 constexpr uint64_t kFirstRetry = 100 * kMillisecond;
 constexpr uint64_t kLongestRetry = 5 * kSecond;
 constexpr uint64_t kGreetingTimeout = 5 * kSecond;
+// An outage this long may be for good: a kill would take what only the rings hold.
+constexpr uint64_t kSpoolAfter = 1 * kSecond;
+constexpr uint64_t kSpoolRetry = 1 * kSecond;
 constexpr size_t kStackBytes = 256 << 10;
 
 void Run(void* owner) {
@@ -43,19 +47,9 @@ Sender::Sender(Segment& segment, const Arena& arena, Setup setup)
     : segment_(segment),
       setup_(std::move(setup)),
       spool_(setup_.spool),
-      reader_(segment),
-      dictionary_(segment, arena),
-      alone_since_ns_(NowNs()) {
-  // Columns are at most about as long as what they are made of.
-  constexpr size_t kPayloadBytes = 512 << 10, kMessageBytes = 4 << 10;
-  encoder_.Reserve(RingReader::kMostEvents);
-  payload_.reserve(kPayloadBytes);
-  message_.reserve(kMessageBytes);
-}
-
-Sender::~Sender() {
-  while (announced_ != nullptr) delete std::exchange(announced_, announced_->next);
-}
+      delivery_(segment, arena, link_, replay_),
+      alone_since_ns_(NowNs()),
+      reconnect_(kFirstRetry, kLongestRetry) {}
 
 bool Sender::Start() {
   return thread_.Start({.name = "ranktap-send",
@@ -99,13 +93,12 @@ void Sender::ApplyDueLevel() {
 }
 
 int Sender::RunRound() {
-  // Here and not with the last costs: those are told on a thread of the program's.
-  cpu_ns_ = ClockNs(CLOCK_THREAD_CPUTIME_ID);
+  readings_.NoteOwnTime();
   // A program that used up what was there may go on at that rate.
   constexpr int kGrowingPollMs = 1;
   const bool grew = segment_.Grow();
   ApplyDueLevel();
-  if (peer_ == Peer::kNone && NowNs() >= retry_at_ns_) TryConnect();
+  if (peer_ == Peer::kNone && reconnect_.IsDue(NowNs())) TryConnect();
   bool busy = false;
   switch (peer_.load()) {
     case Peer::kNone:
@@ -114,7 +107,7 @@ int Sender::RunRound() {
     case Peer::kRefused:
       return kIdlePollMs;
     case Peer::kGreeting:
-      if (NowNs() < retry_at_ns_) break;
+      if (!reconnect_.IsDue(NowNs())) break;
       Lost();
       return kIdlePollMs;
     case Peer::kReplaying:
@@ -122,7 +115,7 @@ int Sender::RunRound() {
       if (Replay()) peer_ = Peer::kLive;
       break;
     case Peer::kLive:
-      SendAnnouncements();
+      announcements_.SayNew(*sink_);
       SendPeriodic(/*last=*/false);
       busy = SendEvents();
       SendFarewells();
@@ -148,7 +141,7 @@ void Sender::Finish(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
   TellTsanLocked(&round_);
   const auto finish = [&] { FinishWith(deadline_ns, spool_deadline_ns); };
   if (HadMemory(finish)) return;
-  encoder_.Clear();
+  delivery_.DropBatch();
   spool_.Discard();
   if (!HadMemory(finish)) Log("no memory for the last words");
 }
@@ -158,7 +151,7 @@ void Sender::FinishWith(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
   bool told = false;
   while (link_.connected() && NowNs() < deadline_ns) {
     if (Greeted() && !std::exchange(told, true)) {
-      SendAnnouncements();
+      announcements_.SayNew(*sink_);
       SendPeriodic(/*last=*/true);
     }
     if (!link_.Exchange()) {
@@ -177,13 +170,10 @@ void Sender::FinishWith(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
 }
 
 void Sender::TryConnect() {
-  retry_wait_ns_ = retry_wait_ns_ == 0 ? kFirstRetry : std::min(2 * retry_wait_ns_, kLongestRetry);
-  // Ranks that lose one collector together must not come back together.
-  const uint64_t jitter = (NowTicks() >> 4) % (retry_wait_ns_ / 4);
-  retry_at_ns_ = NowNs() + retry_wait_ns_ + jitter;
+  reconnect_.Lengthen(NowNs(), /*noise=*/NowTicks() >> 4);
   if (!link_.Connect(setup_.socket_path)) return;
   peer_ = Peer::kGreeting;
-  retry_at_ns_ = NowNs() + kGreetingTimeout;
+  reconnect_.SetTime(NowNs() + kGreetingTimeout);
   const int rings = segment_.fd();
   if (rings < 0)
     AnnounceNote("the program closed the rings' descriptor: a kill loses what is in them");
@@ -197,17 +187,14 @@ void Sender::Greet(const Welcome& welcome) {
       welcome.protocol < kProtocolMin || welcome.protocol > kProtocolMax) {
     return Refuse(welcome);
   }
-  retry_wait_ns_ = 0;
+  reconnect_.Reset();
   StartOver();
   sink_ = &link_;
-  stored_.clear();
   for (const auto& [writer, next_event] : welcome.positions) {
-    reader_.SkipTo(writer, next_event);
-    stored_[writer] = next_event;
+    delivery_.rings().SkipTo(writer, next_event);
   }
-  peer_ = spool_.open() || !spooled_.empty() ? Peer::kReplaying : Peer::kLive;
-  replay_offset_ = 0;
-  replayed_by_frame_ = 0;
+  replay_.Begin(welcome);
+  peer_ = spool_.open() || replay_.HasEvents() ? Peer::kReplaying : Peer::kLive;
   if (welcome.level != proto::Level::kUnknown) {
     LevelOrder order;
     order.level = welcome.level;
@@ -221,71 +208,125 @@ void Sender::Refuse(const Welcome& welcome) {
   Log("the collector refused this process", welcome.refused);
   link_.Drop();
   peer_ = welcome.retry_after_ms == 0 ? Peer::kRefused : Peer::kNone;
-  retry_at_ns_ = NowNs() + welcome.retry_after_ms * kMillisecond;
+  reconnect_.SetTime(NowNs() + welcome.retry_after_ms * kMillisecond);
 }
 
 void Sender::Lost() {
-  frames_total_ += link_.frames_queued();
-  bytes_total_ += link_.bytes_sent();
+  readings_.AddConnection(link_);
   link_.ForgetCounts();
   link_.Drop();
   if (Greeted()) alone_since_ns_ = NowNs();
   peer_ = Peer::kNone;
-  replayed_by_frame_ = 0;
-  retry_at_ns_ = NowNs() + kFirstRetry;
+  replay_.Interrupt();
+  reconnect_.SetTime(NowNs() + kFirstRetry);
 }
 
 void Sender::StartAnew() {
   Log("no memory for a round of the sender: it begins anew");
   anew_wait_ns_ = std::clamp(2 * anew_wait_ns_, kFirstRetry, kLongestRetry);
-  encoder_.Clear();
+  delivery_.DropBatch();
   if (Spooling()) {
     StopSpooling();
   } else {
     Lost();
   }
-  retry_at_ns_ = spool_retry_at_ns_ = NowNs() + anew_wait_ns_;
+  spool_retry_at_ns_ = NowNs() + anew_wait_ns_;
+  reconnect_.SetTime(spool_retry_at_ns_);
 }
 
 void Sender::StartOver() {
-  for (size_t i = 0; i < in_flight_.size(); ++i) {
-    const InFlight& sent = in_flight_[i];
-    if (!sent.farewell) reader_.KeepBound(sent.slot, sent.next_event);
-  }
-  in_flight_.clear();
-  unsaid_ = &announced_;
-  dictionary_.Forget();
-  reader_.Rewind();
+  announcements_.StartOver();
+  delivery_.StartOver();
 }
 
-void Sender::Put(FrameType type, std::string_view payload) {
-  sink_->Put({.type = type}, std::as_bytes(std::span(payload)));
+void Sender::SendPeriodic(bool last) {
+  if (!readings_.TakeTurn(last)) return;
+  setup_.on_beat();
+  readings_.PutClock(segment_, *sink_);
+  CostFields cost{};
+  setup_.add_cost(cost);
+  cost.threads = delivery_.writers_seen();
+  readings_.PutCost(cost, link_, *sink_);
+  if (last) readings_.Close();
 }
 
-bool Sender::Commit(InFlight sent) {
-  switch (sink_->Commit()) {
-    case FrameSink::Stored::kNow:
-      if (!sent.farewell) spooled_.find(sent.writer)->second.next = sent.next_event;
-      anew_wait_ns_ = 0;
-      GiveBack(sent);
-      return true;
-    case FrameSink::Stored::kOnAck:
-      sent.frame = link_.frames_queued();
-      in_flight_.push_back(sent);
-      return true;
-    case FrameSink::Stored::kNever:
-      break;
-  }
-  StopSpooling();
+void Sender::Heed(const RingDelivery::Sent& sent) {
+  if (sent.any && Spooling()) anew_wait_ns_ = 0;
+  if (sent.refused) StopSpooling();
+}
+
+// True when there was anything to send.
+bool Sender::SendEvents() {
+  const RingDelivery::Sent sent = delivery_.SendEvents(*sink_);
+  Heed(sent);
+  return sent.any;
+}
+
+void Sender::SendFarewells() { Heed(delivery_.SendFarewells(*sink_)); }
+
+bool Sender::WorthSpooling() {
+  if (!spool_.enabled() || NowNs() < spool_retry_at_ns_) return false;
+  if (Spooling() && spool_.open()) return true;
+  delivery_.rings().Discover();
+  if (delivery_.rings().Empty()) return false;
+  return NowNs() - alone_since_ns_ >= kSpoolAfter ||
+         segment_.LentBlocks() > segment_.AllBlocks() / 2;
+}
+
+bool Sender::OpenSpool() {
+  StartOver();
+  const uint32_t files = spool_.files_made();
+  if (!spool_.Open(setup_.hello)) return false;
+  sink_ = &spool_;
+  if (spool_.files_made() == files) return true;
+  // Before any event: a file that goes on after what is gone must say so from the start.
+  replay_.DeclareGone(spool_);
+  if (spool_.Commit() == FrameSink::Stored::kNow) return true;
+  spool_.Remove();
   return false;
 }
 
-void Sender::GiveBack(const InFlight& done) {
-  if (done.farewell) {
-    reader_.Release(done.slot);
-  } else {
-    reader_.Acknowledge(done.slot, done.next_event);
+void Sender::StopSpooling() {
+  spool_.Discard();
+  StartOver();
+  sink_ = &link_;
+  spool_retry_at_ns_ = NowNs() + kSpoolRetry;
+}
+
+void Sender::SpoolRound() {
+  if (!WorthSpooling()) return;
+  if ((!spool_.open() || !Spooling()) && !OpenSpool()) return StopSpooling();
+  announcements_.SayNew(*sink_);
+  SendPeriodic(/*last=*/false);
+  SendEvents();
+  if (Spooling()) SendFarewells();
+  if (Spooling() && spool_.Commit() == FrameSink::Stored::kNever) StopSpooling();
+}
+
+void Sender::FinishInSpool(uint64_t deadline_ns) {
+  spool_retry_at_ns_ = 0;
+  delivery_.rings().Discover();
+  if (!spool_.enabled() || peer_ == Peer::kRefused) return;
+  if (delivery_.rings().Empty() && !spool_.open()) return;
+  delivery_.rings().KeepChunks();
+  if (!OpenSpool()) return;
+  announcements_.SayNew(*sink_);
+  SendPeriodic(/*last=*/true);
+  while (Spooling() && !delivery_.rings().Empty() && NowNs() < deadline_ns) {
+    delivery_.FlushNow();
+    if (!SendEvents()) break;
   }
+  // Full: what did not go in is missing between the frames and the accounts.
+  delivery_.PutAccountsAtRest(spool_);
+  const std::string goodbye = EncodeGoodbye();
+  spool_.Put({.type = FrameType::kGoodbye}, std::as_bytes(std::span(goodbye)));
+  (void)spool_.CommitLastWords();
+}
+
+bool Sender::Replay() {
+  if (!replay_.Run(spool_, link_)) return false;
+  replay_.Await(link_.frames_queued());
+  return true;
 }
 
 void Sender::HandleFrames() {
@@ -320,22 +361,15 @@ void Sender::HandleFrames() {
 }
 
 void Sender::HandleAck(uint64_t frames) {
-  if (replayed_by_frame_ != 0 && frames >= replayed_by_frame_) {
-    spool_.Remove();
-    spooled_.clear();
-    replayed_by_frame_ = 0;
-  }
+  if (replay_.Acknowledge(frames)) spool_.Remove();
   anew_wait_ns_ = 0;
-  while (!in_flight_.empty() && in_flight_.front().frame <= frames) {
-    GiveBack(in_flight_.front());
-    in_flight_.pop_front();
-  }
+  delivery_.Acknowledge(frames);
 }
 
 void Sender::CloseInForkChild() {
   link_.CloseInForkChild();
   spool_.CloseInForkChild();
-  memory_.CloseInForkChild();
+  readings_.CloseInForkChild();
 }
 
 }  // namespace ranktap::agent

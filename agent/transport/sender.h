@@ -12,24 +12,20 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
 
-#include "agent/core/agent_config.h"
-#include "agent/core/announcements.h"
 #include "agent/core/arena.h"
 #include "agent/core/own_thread.h"
-#include "agent/core/resident_memory.h"
 #include "agent/core/segment.h"
+#include "agent/transport/backoff.h"
 #include "agent/transport/collector_link.h"
-#include "agent/transport/dictionary.h"
 #include "agent/transport/file_spool.h"
-#include "agent/transport/fixed_queue.h"
 #include "agent/transport/frame_sink.h"
 #include "agent/transport/level_schedule.h"
 #include "agent/transport/messages.h"
-#include "agent/transport/ring_reader.h"
+#include "agent/transport/periodic_readings.h"
+#include "agent/transport/ring_delivery.h"
+#include "agent/transport/said_announcements.h"
+#include "agent/transport/spool_replay.h"
 
 namespace ranktap::agent {
 
@@ -55,7 +51,6 @@ class Sender {
   // same, the sender begins a round anew, on another connection; the rings still hold what no sink
   // has taken.
   Sender(Segment& segment, const Arena& arena, Setup setup);
-  ~Sender();
 
   // Connects and greets, without waiting. Before Start, or on the thread.
   void TryConnect();
@@ -100,17 +95,6 @@ class Sender {
     kRefused,
   };
 
-  // The data that ring space waits for: a run of events, or the end of a writer.
-  struct InFlight {
-    uint32_t slot;
-    uint64_t next_event;  // acknowledges the slot's events below this
-    bool farewell;        // the writer's final account: the slot can go
-    uint32_t writer;
-    uint64_t first_event;
-    uint64_t frame;  // number on this connection
-  };
-  static constexpr size_t kMostInFlight = 16 << 10;
-
   bool Greeted() const { return peer_ == Peer::kReplaying || peer_ == Peer::kLive; }
   bool Spooling() const { return sink_ == &spool_; }
   void Greet(const Welcome& welcome);
@@ -120,22 +104,6 @@ class Sender {
   void StartOver();
   // Memory was refused in the midst of a round.
   void StartAnew();
-  // One frame without events, to the sink.
-  void Put(proto::FrameType type, std::string_view payload);
-  // The same, with what `append(bytes)` adds to an empty string.
-  template <typename Append>
-  void PutMessage(proto::FrameType type, Append&& append) {
-    message_.clear();
-    append(message_);
-    Put(type, message_);
-  }
-  // Commits the sink and gives ring space back when it may. False: the sink did not take what was
-  // put, and is not the sink any more.
-  bool Commit(InFlight sent);
-  void GiveBack(const InFlight& done);
-  // Declares lost, to the sink, the events that were given back for the sake of a spool and that no
-  // spool has any more. Again for each sink, until a collector has acknowledged it.
-  void DeclareGone();
   // Goes on with the spool there is, or with the next one. False: nothing was told to it.
   bool OpenSpool();
   // The rest of a round without a collector.
@@ -143,9 +111,8 @@ class Sender {
   bool WorthSpooling();
   void StopSpooling();
   void FinishInSpool(uint64_t deadline_ns);
-  void AppendAccountAtRest(uint32_t slot, std::string& accounts);
   void FinishWith(uint64_t deadline_ns, uint64_t spool_deadline_ns);
-  // Frames of the spool to a new collector. False: there are more.
+  // The spool's frames to a new collector. False: there are more.
   bool Replay();
   void HandleFrames();
   void ApplyDueLevel();
@@ -153,55 +120,32 @@ class Sender {
   // level is due.
   void WaitForWork(pollfd* peer, int wait_ms, uint64_t level_due_ns);
   void HandleAck(uint64_t frames);
-  void SendAnnouncements();
   // Returns for how many milliseconds there is nothing to do.
   int RunRound();
   void SendPeriodic(bool last);
+  // As the rings' delivery; a spool that refuses is not the sink any more.
   bool SendEvents();
-  // False: as Commit.
-  bool SendBatch(const RingReader::Batch& batch);
   void SendFarewells();
+  void Heed(const RingDelivery::Sent& sent);
 
   Segment& segment_;
   Setup setup_;
   CollectorLink link_;
   FileSpool spool_;
-  ResidentMemoryReader memory_;
-  RingReader reader_;
-  Dictionary dictionary_;
+  SpoolReplay replay_;
+  RingDelivery delivery_;
+  SaidAnnouncements announcements_;
+  PeriodicReadings readings_;
   LevelSchedule levels_;
-  proto::EventEncoder encoder_;
-  std::string payload_, message_;
-  FixedQueue<InFlight> in_flight_{kMostInFlight};
-  // First the announcements to say again to a later collector, then those not said yet.
-  Announcement* announced_ = nullptr;
-  Announcement** unsaid_ = &announced_;
   std::atomic<Peer> peer_{Peer::kNone};  // Finish reads it before it holds round_
   // Frames go here; all that counts as told was told there. A greeting that comes to nothing leaves
   // it the spool: only a Welcome makes it the link.
   FrameSink* sink_ = &link_;
   uint64_t alone_since_ns_ = 0;  // no collector has greeted us, or it is gone
   uint64_t spool_retry_at_ns_ = 0;
-  uint64_t replay_offset_ = 0;
-  uint64_t replayed_by_frame_ = 0;  // the spool is acknowledged with this frame; 0: no spool
-  std::unordered_map<uint32_t, uint64_t> stored_;  // Welcome.positions, for the replay
-  // By writer, what no collector has acknowledged and the rings have no more: only the spool has
-  // it, or nobody.
-  struct Spooled {
-    uint64_t first, next;
-  };
-  std::unordered_map<uint32_t, Spooled> spooled_;
-  uint64_t retry_at_ns_ = 0;
-  uint64_t retry_wait_ns_ = 0;
+  Backoff reconnect_;          // while a greeting is awaited, its end
   uint64_t anew_wait_ns_ = 0;  // grows while memory is refused again and again
-  uint64_t flush_at_ns_ = 0;
-  uint64_t cpu_ns_ = 0;  // of the thread, at its last round
-  uint64_t periodic_at_ns_ = 0;
   uint64_t last_event_ns_ = 0;
-  uint64_t frames_total_ = 0;
-  uint64_t bytes_total_ = 0;
-  uint64_t writers_seen_ = 0;
-  uint32_t clock_readings_ = 0;
   std::atomic<uint32_t> wakes_{0};
   uint32_t seen_wakes_ = 0;  // before goes_on was asked
   OwnThread thread_;
