@@ -1,4 +1,4 @@
-// Which kernels on which ranks are one and the same collective.
+// Finds the kernels of all ranks that are one and the same collective.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which kernels communicate, by what they are called and by who launched them.
+// Tells which kernels communicate, by what they are called and by who launched them.
 #pragma once
 
 #include <string_view>

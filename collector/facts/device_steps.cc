@@ -13,7 +13,7 @@ constexpr double kLaunchesKnown = 0.9;
 constexpr double kSideStream = 0.1;  // of its device's compute, and less
 
 // The work that steps follow each other with: what computes, but on no side stream. Copies,
-// collectives and side streams run ahead of a step, or after it. Where nothing computes, all work.
+// collectives and side streams run ahead of a step, or after it. All work where nothing computes.
 class MainWork {
  public:
   explicit MainWork(const std::vector<DeviceSpan>& spans) {

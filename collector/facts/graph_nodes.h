@@ -1,5 +1,5 @@
-// Which node of a CUDA graph came from which call of the program. A graph is made once and launched
-// often: the launch says nothing about where its kernels were written.
+// Finds the call of the program that each node of a CUDA graph came from. A graph is made once and
+// launched often: the launch says nothing about where its kernels were written.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a person may ask of a report beyond its name. A report's row in registry.cc says which of
+// A person may ask this of a report beyond its name. A report's row in registry.cc says which of
 // these it heeds; the command line refuses the others.
 #pragma once
 
@@ -43,7 +43,7 @@ struct ReportOptions {
   int depth = -1;
   std::string device;
   double peak_bandwidth = 0;  // B/s
-  // What a trace does not know of a model. 0: not given.
+  // Facts about a model that a trace does not have. 0: not given.
   double peak_flops = 0;      // FLOP/s of one rank
   int64_t batch_size = 0;     // samples in a micro-batch of one rank
   int64_t data_parallel = 0;  // ranks that train on different data

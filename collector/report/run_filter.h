@@ -1,4 +1,4 @@
-// Which part of a run a report is asked about.
+// The part of a run that a report is asked about.
 #pragma once
 
 #include <cstdint>

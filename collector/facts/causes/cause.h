@@ -1,4 +1,4 @@
-// Where a moment of a step went: one of these.
+// A moment of a step went to one of these.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ enum class Cause : uint8_t {
   kHost,         // idle and not launched: the host was busy otherwise
   kLatency,      // idle for less than 30 us with the next work launched already
   kDependency,   // idle for longer with the next work launched: it waited for something
-  // What the host worked on, of a rank that used no device.
+  // A rank that used no device: the work of its host.
   kOptimizer,
   kBackward,
   kForward,

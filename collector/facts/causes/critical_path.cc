@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kStreamGapNs = 5'000;  // within it the stream's order explains a start
 constexpr int64_t kLatencyNs = 30'000;   // as the waterfall's
 
-// What the walk asks of one rank.
+// Answers the walk's questions about one rank.
 class RankIndex {
  public:
   explicit RankIndex(const Trace& trace)

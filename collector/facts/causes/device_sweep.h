@@ -19,7 +19,8 @@ namespace ranktap::collector {
 // and kept in the run's memo.
 const std::vector<std::vector<Interval>>& WaitsForOtherRanks(const Run& run);
 
-// What stops a host whether it has a device or not: checkpoints, garbage collection, loading.
+// The pauses that stop a host whether it has a device or not: checkpoints, garbage collection,
+// loading.
 Explained PausesOfHost(const Trace& trace);
 
 // Adds what the host worked on: the optimizer, the backward and the forward pass.

@@ -1,5 +1,5 @@
-// Where each moment of a step went: causes that exclude each other and add up to the step. One
-// step of 100 us, from kernel to kernel, whose all-reduce moves data for 8 us on any rank:
+// Divides each step's moments among causes that exclude each other and add up to the step. One step
+// of 100 us, from kernel to kernel, whose all-reduce moves data for 8 us on any rank:
 //
 //   compute    gemm 0..40                  gemm 60..80, launched at 20  next gemm at 100,
 //   NCCL               all-reduce 30..58                                launched at 94

@@ -15,8 +15,8 @@ struct BackwardSpan {
 };
 
 // One for each stretch of backward operators of a thread whose forwards one module made
-// (PlaceOperators), from the first one's start to the last one's end; by start. Where operators
-// were not recorded there is none.
+// (PlaceOperators), from the first one's start to the last one's end; by start. There is none where
+// operators were not recorded.
 std::vector<BackwardSpan> BackwardSpans(const Trace& trace);
 
 }  // namespace ranktap::collector

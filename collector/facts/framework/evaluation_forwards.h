@@ -1,4 +1,4 @@
-// Which forwards train and which only evaluate.
+// Tells forwards that train from those that only evaluate.
 #pragma once
 
 #include <vector>

@@ -35,7 +35,7 @@ const std::vector<DeviceMemory>& HeldMemory(const Trace& trace);
 std::string CategoryName(MemoryCategory category);
 inline constexpr size_t kMemoryCategories = static_cast<size_t>(MemoryCategory::kUnknown) + 1;
 
-// Which device a row is about; kNone: the CPU, or not named.
+// The device that a row is about; kNone: the CPU, or not named.
 uint32_t MemoryDeviceOf(const Allocations& all, size_t row);
 
 }  // namespace ranktap::collector

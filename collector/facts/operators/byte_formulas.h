@@ -1,5 +1,5 @@
-// What each family of operators reads and writes. A part of op_bytes.h; the names of a family's
-// members stand in op_bytes.cc.
+// Formulas for the bytes that each family of operators reads and writes. A part of op_bytes.h; the
+// names of a family's members stand in op_bytes.cc.
 #pragma once
 
 #include <algorithm>

@@ -25,7 +25,7 @@ struct MathUnit {
   ComputeUnit unit = ComputeUnit::kFp32;
 };
 
-// What a kernel's name says of its arithmetic. `name` is readable.
+// The arithmetic of a kernel, as its name tells it. `name` is readable.
 struct KernelMath {
   ProductMath math = ProductMath::kNone;
   bool is_tf32 = false;

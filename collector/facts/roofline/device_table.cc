@@ -1,6 +1,6 @@
 // The table of devices. A part of device_peaks.h.
 //
-// Rejected: figures of review sites. Where NVIDIA's papers do not say, the field is 0.
+// Rejected: figures of review sites. The field is 0 where NVIDIA's papers do not say.
 #include "collector/facts/roofline/device_peaks.h"
 
 namespace ranktap::collector {

@@ -27,7 +27,7 @@ inline constexpr size_t kRoofBounds = 8;
 // "unknown", "compute", "HBM", "L2", "latency", "transfer", "communication", "extra"
 std::string_view NameOf(RoofBound bound);
 
-// What a person says of the device. 0 and empty: not given.
+// A person's words about the device. 0 and empty: not given.
 struct RoofQuestion {
   std::string device;         // its name, for DevicePeaksNamed
   double peak_flops = 0;      // FLOP/s, of every type

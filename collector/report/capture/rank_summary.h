@@ -22,9 +22,9 @@ struct RankRow {
   uint64_t events = 0;
   uint64_t lost = 0;
   size_t damaged = 0;  // places in the file that could not be read
-  // What the rank was at when it ended.
+  // The rank's last doings before it ended.
   std::string last_launch, last_collective, last_range, open_call, open_range;
-  // What ranktap itself cost it.
+  // ranktap's own cost to the rank.
   int64_t cost_cpu_ns = 0;       // threads of ranktap's own
   int64_t cost_callback_ns = 0;  // on the program's threads, estimated from samples
 };

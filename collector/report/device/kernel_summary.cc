@@ -29,8 +29,8 @@ struct Group {
   ByName of;
 };
 
-// Which group an event belongs to. By name alone it costs an array index an event; names are looked
-// at once per id.
+// Finds the group that an event belongs to. By name alone it costs an array index an event; names
+// are looked at once per id.
 class Groups {
  public:
   Groups(const Trace& trace, bool by_shape) : by_shape_(by_shape) {

@@ -1,5 +1,5 @@
-// One model's training step as a tree of modules: arithmetic, parameters, latency. What DeepSpeed's
-// Flops Profiler prints, from what was recorded.
+// One model's training step as a tree of modules: arithmetic, parameters, latency. The figures that
+// DeepSpeed's Flops Profiler prints, from a recording.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Where the work of ranges ran on the devices, by name and one by one.
+// Finds where the work of ranges ran on the devices, by name and one by one.
 #include <algorithm>
 #include <map>
 #include <tuple>

@@ -46,7 +46,7 @@ struct Insight {
   int64_t ranks = 1;                 // with the same finding at the same place
 };
 
-// What a rule says about one rank, or about the job.
+// A rule's answer about one rank, or about the job.
 struct Answer {
   std::vector<Insight> insights;
   // Why the trace cannot tell, "no kernels are recorded": the rule was not checked.

@@ -78,7 +78,7 @@ Cell DeviceCell(const Trace& trace, uint32_t device) {
   return std::string(named ? "CPU" : "not named");
 }
 
-// What one allocator gave out on one device.
+// Memory that one allocator gave out on one device.
 struct GivenOut {
   const Trace* trace;
   uint32_t device;

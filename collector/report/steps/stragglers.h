@@ -1,4 +1,4 @@
-// Which rank makes the others wait, how much it costs, and what it does meanwhile.
+// Finds the rank that makes the others wait, how much that costs, and what it does meanwhile.
 #pragma once
 
 #include <optional>

@@ -16,7 +16,7 @@
 namespace ranktap::collector {
 namespace {
 
-// Which steps the means are of.
+// Says which steps the means are of.
 void AddStepsNote(const Run& run, const std::vector<RankWaterfall>& waterfalls, Table* table) {
   size_t unnamed = 0, counted = 0, warm_up = 0;
   std::set<uint32_t> named;  // a rank may have several traces: windows one after the other

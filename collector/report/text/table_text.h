@@ -21,7 +21,7 @@ std::optional<Format> FormatNamed(std::string_view name);
 // they are not.
 std::string FormatText(const Table& table, size_t width, size_t limit, size_t longest_name = 0,
                        TimeUnit time_unit = TimeUnit::kAuto);
-// What a pipe is given of a name, as torch's table(max_name_column_width=55) does.
+// A pipe gets so many characters of a name, as torch's table(max_name_column_width=55) does.
 inline constexpr size_t kLongestNameInPipe = 55;
 // {"name", "title", "columns": [{"name", "unit"}], "rows": [{column: value}], "notes"}
 std::string FormatJson(const Table& table, size_t limit);

@@ -1,4 +1,4 @@
-// What recording costs the program: ranktap's own hooks, and what CUPTI says it did.
+// The cost of recording to the program: ranktap's own hooks, and what CUPTI says it did.
 #include <fmt/core.h>
 
 #include <algorithm>
