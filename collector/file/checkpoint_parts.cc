@@ -2,7 +2,7 @@
 
 #include <protozero/pbf_reader.hpp>
 
-#include "collector/file/trace_state.h"
+#include "collector/file/trace_bounds.h"
 
 namespace ranktap::collector {
 namespace {

@@ -9,9 +9,6 @@ namespace {
 
 // Enough to map the events that may still be on their way, at one reading a second.
 constexpr size_t kClocksKept = 64;
-constexpr int kMaxHelloWords = 1 << 16;
-// Room for a build that knows more of them than ours.
-constexpr int kMostLossesOfAnAccount = 64;
 
 template <typename Message>
 bool Parse(std::span<const std::byte> payload, Message* message) {
@@ -32,13 +29,6 @@ void MergeByKey(const List& from, List* into, Key key) {
 }
 
 }  // namespace
-
-bool HasFewItems(const v1::Hello& hello) {
-  return hello.devices_size() <= kMaxHelloItems && hello.libraries_size() <= kMaxHelloItems &&
-         hello.notes_size() <= kMaxHelloItems &&
-         hello.process().command_line_size() <= kMaxHelloWords &&
-         hello.process().ns_pids_size() <= kMaxHelloItems;
-}
 
 void TraceState::Amend(const v1::Hello& amendment, v1::Hello* hello) {
   v1::Hello plain = amendment;
@@ -74,13 +64,6 @@ bool TraceState::TakeNewEntries(std::span<const std::byte> dictionary, std::stri
   });
   dictionary_.Append(std::string_view(*fresh).substr(before));
   return true;
-}
-
-bool AreAccounts(const v1::Accounts& accounts) {
-  const auto is_one = [](const v1::Account& account) {
-    return account.lost_size() <= kMostLossesOfAnAccount;
-  };
-  return std::all_of(accounts.accounts().begin(), accounts.accounts().end(), is_one);
 }
 
 bool TraceState::NoteAccounts(const v1::Accounts& accounts) {

@@ -14,24 +14,12 @@
 #include "collector/file/checkpoint_parts.h"
 #include "collector/file/entry_set.h"
 #include "collector/file/packed_text.h"
+#include "collector/file/trace_bounds.h"
 #include "proto/frame.h"
 #include "proto/ring.h"
 #include "ranktap/v1/trace.pb.h"
 
 namespace ranktap::collector {
-
-// Bounds on what one process can make a collector remember.
-inline constexpr size_t kMaxDictionaryBytes = 48u << 20;
-inline constexpr size_t kMaxHelloBytes = 1u << 20;
-inline constexpr size_t kMaxWriters = 1u << 16;
-// Most items in each list of a hello: devices, libraries, notes. Each costs up to 50 times its
-// bytes.
-inline constexpr int kMaxHelloItems = 1024;
-
-// Whether the lists of a hello are short enough to be remembered.
-[[nodiscard]] bool HasFewItems(const v1::Hello& hello);
-// Whether each has no more losses than an account can have.
-[[nodiscard]] bool AreAccounts(const v1::Accounts& accounts);
 
 struct WriterState {
   uint64_t next_event = 0;

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "collector/terminal/pager.h"
-
 namespace ranktap::collector {
 namespace {
 
@@ -31,7 +29,7 @@ bool IsColored(int fd) {
   if (IsSet("NO_COLOR") || (terminal != nullptr && std::string_view(terminal) == "dumb")) {
     return false;
   }
-  return ::isatty(fd) == 1 || (fd == STDOUT_FILENO && IsPaged());
+  return ::isatty(fd) == 1 || (fd == STDOUT_FILENO && Style().is_paged);
 }
 
 std::string ColoredTable(std::string_view text, bool has_rows) {

@@ -11,6 +11,7 @@ namespace ranktap::collector {
 struct OutputStyle {
   std::string color = "auto";  // auto, always, never
   bool quiet = false;          // neither progress nor what only explains
+  bool is_paged = false;       // standard output is a pager's input now
 };
 OutputStyle& Style();
 

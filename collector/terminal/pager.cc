@@ -17,7 +17,6 @@ namespace ranktap::collector {
 namespace {
 
 unsigned long paged_width = 0;
-bool is_paged = false;
 
 bool IsInPath(const std::string& program) {
   const char* const path = ::getenv("PATH");
@@ -62,7 +61,7 @@ Pager::Pager() {
     ::dup2(ends[1], STDOUT_FILENO);
     process_ = process;
     paged_width = width;
-    is_paged = true;
+    Style().is_paged = true;
   }
   ::close(ends[1]);
 }
@@ -72,13 +71,11 @@ Pager::~Pager() {
   std::fflush(stdout);
   ::dup2(terminal_, STDOUT_FILENO);
   ::close(terminal_);
-  is_paged = false;
+  Style().is_paged = false;
   while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
-bool IsPaged() { return is_paged; }
-
-unsigned long ScreenWidth() { return is_paged ? paged_width : OutputWidth(STDOUT_FILENO); }
+unsigned long ScreenWidth() { return Style().is_paged ? paged_width : OutputWidth(STDOUT_FILENO); }
 
 }  // namespace ranktap::collector

@@ -18,8 +18,6 @@ class Pager {
   int process_ = -1;
 };
 
-// Whether standard output is a pager's input now.
-bool IsPaged();
 // Columns of what standard output ends up on, as OutputWidth().
 unsigned long ScreenWidth();
 

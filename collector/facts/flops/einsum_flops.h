@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "collector/facts/flops/op_flops.h"
+#include "collector/facts/flops/flop_count.h"
 #include "collector/facts/flops/op_inputs.h"
 #include "collector/trace/model.h"
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "collector/facts/flops/flop_count.h"
 #include "collector/trace/model.h"
 
 namespace ranktap::collector {
@@ -30,18 +30,6 @@ enum class FlopRule : uint8_t {
   // multiply-accumulates. It counts only linear of the other functions.
   kDeepSpeedOld,
 };
-
-struct FlopCount {
-  int64_t flops = 0;
-  int64_t macs = 0;  // multiply-accumulates; 0 for what is elementwise
-};
-
-// Shapes of a file may be anything: a sum ends at a quarter of the largest number, so that passes
-// can be added up.
-inline void AddCapped(int64_t value, int64_t* sum) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 4;
-  if (__builtin_add_overflow(*sum, value, sum) || *sum > kMost) *sum = kMost;
-}
 
 // `shapes`, `values`: Operators::shapes and ::values. nullopt: the rule has no formula for it, or
 // the inputs are not known.

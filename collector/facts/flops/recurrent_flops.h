@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "collector/facts/flops/op_flops.h"
+#include "collector/facts/flops/flop_count.h"
 #include "collector/facts/flops/op_inputs.h"
 
 namespace ranktap::collector {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collector/facts/flops/op_inputs.h"
-#include "collector/facts/operators/op_bytes.h"
+#include "collector/facts/operators/byte_count.h"
 
 namespace ranktap::collector {
 

@@ -13,13 +13,10 @@
 
 #include "collector/facts/operators/op_bytes.h"
 #include "collector/facts/roofline/compute_units.h"
+#include "collector/facts/roofline/operator_phases.h"
 #include "collector/trace/model.h"
 
 namespace ranktap::collector {
-
-enum class RooflinePhase : uint8_t { kForward, kBackward, kRecompute, kOptimizer, kOther };
-// "forward", "backward", "recompute", "optimizer", "other": between the passes, or by nobody known
-std::string_view NameOf(RooflinePhase phase);
 
 // Why the bytes or FLOPs of a point are not known.
 enum class PointKind : uint8_t {

@@ -1,7 +1,9 @@
 // Each rule by what it finds. A part of rules.h.
 #pragma once
 
-#include "collector/report/insights/rules.h"
+#include "collector/report/insights/insight.h"
+#include "collector/report/insights/rank_facts.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 
