@@ -20,7 +20,7 @@ class PeriodicReadings {
   // Reserves what a turn needs: in steady state none allocates.
   PeriodicReadings() { message_.reserve(kMessageBytes); }
 
-  // Of the thread, at each round: the last costs are told on a thread of the program's.
+  // The thread notes its own time at each round: a thread of the program's tells the last costs.
   void NoteOwnTime();
   // A connection is about to be forgotten.
   void AddConnection(const CollectorLink& link);

@@ -14,7 +14,7 @@ Result<RunInfo> ReadRunInfo(const std::string& directory);
 // Takes the secrets out of what a person or a program wrote (proto/redact.h).
 void Redact(RunInfo* info);
 void Redact(v1::Hello* hello);
-// Of a value that belongs to a name, which may tell that it is a secret.
+// Redacts a value that belongs to a name, which may tell that it is a secret.
 void RedactValue(const std::string& name, std::string* value);
 
 }  // namespace ranktap::collector
