@@ -27,6 +27,11 @@ class Schedule:
             values[name] = int(number)
         return cls(**{name.replace('-', '_'): value for name, value in values.items()})
 
+    @classmethod
+    def of_live_window(cls):
+        """The user asked for this moment: its first step, which is no warm-up."""
+        return cls(active=1, repeat=1)
+
     def action(self, step):
         if step < self.skip_first:
             return NONE

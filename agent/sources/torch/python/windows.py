@@ -15,6 +15,7 @@ class Windows:
         self._modules, self._optimizers = modules, optimizers
         self._config = None
         self._schedule = None  # from begin() on; None: no windows
+        self._counts_from = 0  # the step that the schedule calls 0; None: nothing is recorded now
         self._window = self._memory = self._check = self._own_callback = None
 
     def watch_profilers(self):
@@ -53,7 +54,8 @@ class Windows:
     def on_step(self, number):
         if self._schedule is None:
             return
-        wanted = self._schedule.records(number) and agent.capturing()
+        self._follow_capture(number)
+        wanted = self._counts_from is not None and self._schedule.records(number - self._counts_from)
         if self._check is not None:
             guarded(self._check.end)()
         if not wanted and self._window is not None:
@@ -71,14 +73,28 @@ class Windows:
             self._window.open()
             self._check_flops()
 
+    def _follow_capture(self, number):
+        """A live window has a schedule of its own: operators of its first step on, but where the user names steps."""
+        if not agent.capturing():
+            self._counts_from = None
+        elif self._counts_from is None:
+            self._counts_from = number
+            if not self._config['schedule']:
+                self._schedule = load('schedule').Schedule.of_live_window()
+        elif number < self._counts_from:
+            self._counts_from = number  # a program that inferred trains now: its steps count from 0
+
     def quiet_until(self, number):
         """The next step at whose beginning there may be something to do; 0: in this one there is."""
         schedule = self._schedule
         if schedule is None:
             return number + LOOK_EVERY
-        if schedule.records(number):
+        first = self._counts_from
+        if first is None:
             return 0
-        return next((later for later in range(number + 1, number + LOOK_EVERY) if schedule.records(later)),
+        if schedule.records(number - first):
+            return 0
+        return next((later for later in range(number + 1, number + LOOK_EVERY) if schedule.records(later - first)),
                     number + LOOK_EVERY)
 
     def before_optimizer(self):

@@ -248,5 +248,31 @@ class PhasesTest(unittest.TestCase):
         self.assertEqual(self.agent.calls('push', 'pop'), [])
 
 
+class WindowsTest(unittest.TestCase):
+    """In which steps operators are recorded, `capturing` from some step on."""
+
+    def recorded(self, schedule, captured, steps=12):
+        number = 0
+        agent = Agent(config=lambda: {'schedule': schedule, 'flop_check': 0}, capturing=lambda: int(number in captured))
+        sources = Sources(agent)
+        opened = []
+        window = mock.Mock(is_open=False, open=lambda: opened.append(number))
+        sources._loaded['operators'] = mock.Mock(Window=lambda *_: window)
+        sources._loaded['memory'] = mock.Mock()
+        windows = sources.load('windows').Windows(mock.Mock(), mock.Mock(domains=mock.MagicMock()), mock.Mock(), mock.Mock())
+        windows.begin()
+        for number in range(1, steps):
+            windows.on_step(number)
+        return opened
+
+    def test_a_run_records_its_third_step_and_a_live_window_its_first(self):
+        self.assertEqual(self.recorded('', range(12)), [2])
+        self.assertEqual(self.recorded('', range(5, 12)), [5])
+        self.assertEqual(self.recorded('', [*range(4), *range(7, 12)]), [2, 7])
+
+    def test_a_schedule_that_the_user_wrote_counts_from_the_window(self):
+        self.assertEqual(self.recorded('wait=1,active=2,repeat=1', range(5, 12)), [6, 7])
+
+
 if __name__ == '__main__':
     unittest.main()
