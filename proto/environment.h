@@ -68,8 +68,6 @@ inline constexpr auto kEnvVars = std::to_array<EnvVar>({
      "1 runs PyTorch's FlopCounterMode in one recorded step, beside the operators; what run --flop-check sets."},
     {"RANKTAP_TENSORS", EnvKind::kTensors, "0", 0, 0,
      "1 records what operators return and which tensors they share, level full; what run --tensors sets. full or 2, what run --tensors=full sets: every value of an operator too, as an execution trace has it."},
-    {"RANKTAP_SHAPES_ONCE", EnvKind::kFlag, "0", 0, 0,
-     "1 asks for operators' shapes in a window's first step only and gives them to the same operators of its other steps: cheaper, and wrong where shapes change from step to step."},
 });
 // clang-format on
 

@@ -55,7 +55,6 @@ constexpr auto kFields = std::to_array<FieldOf>({
     {"RANKTAP_SCHEDULE", &AgentConfig::schedule},
     {"RANKTAP_FLOP_CHECK", &AgentConfig::flop_check},
     {"RANKTAP_TENSORS", &AgentConfig::tensors},
-    {"RANKTAP_SHAPES_ONCE", &AgentConfig::shapes_once},
 });
 static_assert(kFields.size() == proto::kEnvVars.size());
 

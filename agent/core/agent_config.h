@@ -38,7 +38,6 @@ struct AgentConfig {
   std::string schedule;
   bool flop_check = false;
   proto::TensorDetail tensors = proto::TensorDetail::kNone;
-  bool shapes_once = false;
 
   static constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
   bool operator==(const AgentConfig&) const = default;

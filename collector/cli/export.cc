@@ -34,7 +34,6 @@ namespace {
 struct Wanted {
   std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows, run_name;
   bool hta_compat = false, cycles = false, replace = false;
-  bool raw_collectives = false, metadata_node = false;
   RooflineOptions roofline;
   uint64_t split_mb = 0;
   RunSelection selection;
@@ -171,9 +170,7 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporters& expor
                  {wanted.roofline.depth >= 0, kRooflines, "--depth"},
                  {!wanted.roofline.device.empty(), kRooflines, "--device"},
                  {wanted.roofline.peak_flops != 0, kRooflines, "--peak-flops"},
-                 {wanted.roofline.peak_bandwidth != 0, kRooflines, "--peak-bandwidth"},
-                 {wanted.raw_collectives, kChakraNodes, "--chakra-raw-collectives"},
-                 {wanted.metadata_node, kChakraNodes, "--chakra-metadata"}};
+                 {wanted.roofline.peak_bandwidth != 0, kRooflines, "--peak-bandwidth"}};
   for (const auto& option : options) {
     if (!option.given || (heeds & option.bit) != 0) continue;
     return fmt::format("{} is for {}, not for {}", option.name, FormatsThatHeed(option.bit),
@@ -211,8 +208,6 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
   options->some_steps = !wanted.selection.steps.empty();
   options->split_bytes = wanted.split_mb * 1'000'000;
   options->hta_compat = wanted.hta_compat;
-  options->raw_collectives = wanted.raw_collectives;
-  options->metadata_node = wanted.metadata_node;
   options->ranges_as_operators =
       wanted.nvtx_as == "cpu_op" || (wanted.hta_compat && wanted.nvtx_as.empty());
   return std::nullopt;
@@ -263,12 +258,6 @@ void AddOptions(Arguments* app, Wanted* wanted) {
            OfFormats(kDataSet, "the run's name in the data set; else that of its directory"));
   app->AddFlag("--replace", &wanted->replace,
                OfFormats(kDataSet, "write the run again where the data set has it already"));
-  app->AddFlag("--chakra-raw-collectives", &wanted->raw_collectives,
-               OfFormats(kChakraNodes,
-                         "collectives that ASTRA-sim does not simulate keep their types (reduce, "
-                         "gather, scatter, barrier); else their time is replayed"));
-  app->AddFlag("--chakra-metadata", &wanted->metadata_node,
-               OfFormats(kChakraNodes, "write process groups as a node too, for old feeders"));
   app->Add("--symbols", &wanted->symbols,
            "folders with modules or debug information, for names on stacks");
   app->AddFooter(FormatsHelp());

@@ -30,9 +30,7 @@ struct ExportOptions {
 
   // parquet: the run's partition of the data set; empty: named after the run's path.
   std::string run_name = {};
-  bool replace_run = false;      // parquet: instead of refusing where the data set has that run
-  bool raw_collectives = false;  // chakra: also types that simulators do not know
-  bool metadata_node = false;    // chakra: process groups as a node, too
+  bool replace_run = false;  // parquet: instead of refusing where the data set has that run
 
   RooflineOptions roofline = {};
 

@@ -19,7 +19,6 @@ inline constexpr uint32_t kHtaNames = 1;      // ExportOptions::hta_compat, rang
 inline constexpr uint32_t kGpuStages = 2;     // render_stages
 inline constexpr uint32_t kArrows = 4;        // tensor_arrows
 inline constexpr uint32_t kPieces = 8;        // split_bytes
-inline constexpr uint32_t kChakraNodes = 32;  // raw_collectives, metadata_node
 inline constexpr uint32_t kRooflines = 64;    // roofline
 inline constexpr uint32_t kDataSet = 16;      // run_name, replace_run; writes a folder
 

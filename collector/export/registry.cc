@@ -34,7 +34,7 @@ constexpr Exporter kExporters[] = {
     {"et", "PyTorch's execution trace, a file a rank (run --tensors=full): et_replay, Chakra",
      ".json", false, &WriteExecutionTrace, kNoOption, false, false, "host.#.json"},
     {"chakra", "Chakra's execution traces, a folder: ASTRA-sim, chakra_visualizer", "", true,
-     &WriteChakra, kChakraNodes, false, true},
+     &WriteChakra, 0, false, true},
     {"graph", "what waited for what: .dot, .graphml, or .svg where Graphviz is installed", ".dot",
      false, &WriteGraph},
     {"roofline", "attained FLOP/s by intensity below the device's ceilings: .svg, .html", ".svg",

@@ -14,8 +14,8 @@ agent = sys.modules['_ranktap.guard'].agent
 assert agent.start() == 1
 print(json.dumps(agent.config()))
 '''
-DEFAULTS = {'schedule': '', 'flop_check': 0, 'tensors': 0, 'shapes_once': 0, 'python_stacks': 0}
-FLAGS = {'flop_check': 'RANKTAP_FLOP_CHECK', 'tensors': 'RANKTAP_TENSORS', 'shapes_once': 'RANKTAP_SHAPES_ONCE'}
+DEFAULTS = {'schedule': '', 'flop_check': 0, 'tensors': 0, 'python_stacks': 0}
+FLAGS = {'flop_check': 'RANKTAP_FLOP_CHECK', 'tensors': 'RANKTAP_TENSORS'}
 
 
 @unittest.skipUnless(harness.RANKTAP.exists(), f'no {harness.RANKTAP}')

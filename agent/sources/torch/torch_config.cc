@@ -30,7 +30,6 @@ PyObject* ConfigForPython(PyObject*, PyObject*) {
                                            static_cast<intptr_t>(config.schedule.size())));
   const std::pair<const char*, bool> flags[] = {
       {"flop_check", config.flop_check},
-      {"shapes_once", config.shapes_once},
       {"python_stacks", config.stacks == proto::StackPolicy::kAll},
   };
   for (const auto& [name, is_set] : flags) {

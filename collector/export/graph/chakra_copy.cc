@@ -25,8 +25,7 @@ bool Communicates(const chakra::Node& node) {
 
 class Copy {
  public:
-  explicit Copy(std::vector<chakra::Node> nodes, bool keeps_metadata)
-      : nodes_(std::move(nodes)), keeps_metadata_(keeps_metadata) {
+  explicit Copy(std::vector<chakra::Node> nodes) : nodes_(std::move(nodes)) {
     for (size_t i = 0; i < nodes_.size(); ++i) index_.emplace(nodes_[i].id(), i);
     for (const chakra::Node& node : nodes_) {
       if (Stays(node)) numbers_.emplace(node.id(), numbers_.size() + 1);
@@ -46,9 +45,7 @@ class Copy {
   }
 
  private:
-  bool Stays(const chakra::Node& node) const {
-    return keeps_metadata_ || node.type() != chakra::METADATA_NODE;
-  }
+  static bool Stays(const chakra::Node& node) { return node.type() != chakra::METADATA_NODE; }
   Ids Resolved(const Ids& from, uint64_t self) const {
     Ids ids;
     std::vector<uint64_t> seen = {self};
@@ -83,7 +80,6 @@ class Copy {
   }
 
   std::vector<chakra::Node> nodes_;
-  bool keeps_metadata_;
   std::unordered_map<uint64_t, size_t> index_;
   std::unordered_map<uint64_t, uint64_t> numbers_;
 };
@@ -120,8 +116,7 @@ bool CanCopyChakra(const Trace& trace, const ExportOptions& options, const std::
          ChakraFile::Open(trace.path);
 }
 
-std::optional<Failure> CopyChakra(const Trace& trace, const ExportOptions& options,
-                                  const std::string& path) {
+std::optional<Failure> CopyChakra(const Trace& trace, const std::string& path) {
   Result<ChakraFile> source = ChakraFile::Open(trace.path);
   if (!source) return Failure{source.message()};
   std::vector<chakra::Node> nodes;
@@ -129,7 +124,7 @@ std::optional<Failure> CopyChakra(const Trace& trace, const ExportOptions& optio
   Result<OutputFile> file = OutputFile::Create(path);
   if (!file) return Failure{file.message()};
   WriteMessage(Shareable(source->metadata()), &*file);
-  Copy(std::move(nodes), options.metadata_node).Write(&*file);
+  Copy(std::move(nodes)).Write(&*file);
   return file->Close();
 }
 

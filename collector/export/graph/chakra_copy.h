@@ -15,10 +15,9 @@ namespace ranktap::collector {
 bool CanCopyChakra(const Trace& trace, const ExportOptions& options, const std::string& path);
 
 // Nodes, edges and attributes as they stand there, but for what readers stumble over: METADATA
-// nodes (unless ExportOptions::metadata_node; those that depended on one depend on what it did),
+// nodes, at which ASTRA-sim aborts (those that depended on one depend on what it did),
 // dependencies on nodes that are not in the file, a missing is_cpu_op, and sends without a peer,
 // which are replayed. Ids stay where they are dense from 1.
-std::optional<Failure> CopyChakra(const Trace& trace, const ExportOptions& options,
-                                  const std::string& path);
+std::optional<Failure> CopyChakra(const Trace& trace, const std::string& path);
 
 }  // namespace ranktap::collector

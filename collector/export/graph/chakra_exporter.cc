@@ -127,7 +127,6 @@ std::optional<Failure> WriteRank(const Run& run, const Trace& trace, const Graph
       BuildWorkGraph(run, trace, groups, options.Shifted(RealtimeOffset(run, trace)));
   uint64_t id = 0;
   for (const GraphNode& node : graph.nodes) WriteMessage(Message(trace, node, ++id), &*file);
-  if (options.metadata_node) WriteMessage(GroupsNode(trace, groups, ++id), &*file);
   return file->Close();
 }
 
@@ -155,7 +154,7 @@ std::optional<Failure> WriteChakra(const Run& run, std::span<const Trace* const>
     next = std::max(next, rank + 1);
     const std::string file = fmt::format("{}/rank.{}.et", path, rank);
     auto failure = CanCopyChakra(*trace, options, file)
-                       ? CopyChakra(*trace, options, file)
+                       ? CopyChakra(*trace, file)
                        : WriteRank(run, *trace, groups, options, file);
     if (failure) return failure;
   }

@@ -48,22 +48,4 @@ std::string GroupsText(const GraphGroups& groups) {
   return "{" + text + "}";
 }
 
-chakra::Node GroupsNode(const Trace& trace, const GraphGroups& groups, uint64_t id) {
-  std::string list;
-  for (const auto& [number, ranks] : groups.members()) {
-    list += fmt::format("{}{{\"pg_name\": \"{}\", \"ranks\": {}}}", list.empty() ? "" : ", ",
-                        number, ListOf(ranks));
-  }
-  (void)trace;
-  chakra::Node node;
-  node.set_id(id);
-  node.set_name("## process_group:init ##");
-  node.set_type(chakra::METADATA_NODE);
-  ChakraAttribute("is_cpu_op", &node)->set_bool_val(true);
-  node.mutable_inputs()->set_values("['[" + list + "]']");
-  node.mutable_inputs()->set_shapes("[[]]");
-  node.mutable_inputs()->set_types("['String']");
-  return node;
-}
-
 }  // namespace ranktap::collector

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "chakra/et_def.pb.h"
-#include "collector/export/graph/work_graph.h"
+#include "collector/export/graph/graph_groups.h"
 #include "collector/export/output_file.h"
 
 namespace ranktap::collector {
@@ -17,7 +17,5 @@ std::string PythonText(std::string_view json);
 void WriteMessage(const google::protobuf::MessageLite& message, OutputFile* file);
 // {"1": [0, 1]}
 std::string GroupsText(const GraphGroups& groups);
-// A METADATA node, at which ASTRA-sim's statistics abort: older feeders took groups from it.
-chakra::Node GroupsNode(const Trace& trace, const GraphGroups& groups, uint64_t id);
 
 }  // namespace ranktap::collector

@@ -7,12 +7,6 @@
 namespace ranktap::collector {
 namespace {
 
-bool IsDecimal(const std::string& text) {
-  constexpr size_t kMostDigits = 9;
-  return !text.empty() && text.size() <= kMostDigits &&
-         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
 // Types that simulators run; of the others, and of what has no peer, the duration is replayed.
 bool IsSimulated(const std::string& type) {
   return type == "allreduce" || type == "allgather" || type == "alltoall" ||
@@ -21,61 +15,10 @@ bool IsSimulated(const std::string& type) {
 
 }  // namespace
 
-GraphGroups::GraphGroups(const Run& run) {
-  for (const Trace& trace : run.traces)
-    world_ = std::max(world_, trace.info.world_size.value_or(0));
-  if (world_ == 0) world_ = static_cast<uint32_t>(run.traces.size());
-  for (const Trace& trace : run.traces) {
-    for (const Collective& call : trace.collectives) Add(call.group, call.group_size);
-    for (const ProcessGroup& group : trace.process_groups) {
-      if (IsDecimal(group.name) && group.name != "0" && !group.ranks.empty()) {
-        members_[group.name] = group.ranks;
-      }
-    }
-  }
-  for (const CollectiveRun& run : MatchDeviceOrHostCollectives(run)) Add(run.group, run.group_size);
-  // Numbers of groups with other names begin behind those that torch gave.
-  uint32_t next = 1;
-  for (const auto& [name, number] : numbers_) {
-    if (IsDecimal(number)) next = std::max(next, static_cast<uint32_t>(std::stoul(number)) + 1);
-  }
-  for (const auto& [number, ranks] : members_) {
-    next = std::max(next, static_cast<uint32_t>(std::stoul(number)) + 1);
-  }
-  for (auto& [name, number] : numbers_) {
-    if (number.empty()) number = std::to_string(next++);
-  }
-}
-
-void GraphGroups::Add(const std::string& name, uint32_t size) {
-  if (name.empty()) return;
-  std::string& number = numbers_[name];
-  if (!number.empty()) return;
-  if (IsDecimal(name)) number = name;
-  // What facts/collectives calls "group 3", or a group of all ranks.
-  if (name.starts_with("group ") && IsDecimal(name.substr(6))) number = name.substr(6);
-  if (number.empty() && size != 0 && size == world_) number = "0";
-}
-
-std::string GraphGroups::NumberOf(const std::string& name, uint32_t size) const {
-  const auto found = numbers_.find(name);
-  if (found != numbers_.end()) return found->second;
-  (void)size;
-  return "0";
-}
-
-std::vector<uint32_t> GraphGroups::RanksOf(const std::string& number) const {
-  if (const auto found = members_.find(number); found != members_.end()) return found->second;
-  std::vector<uint32_t> ranks;
-  for (uint32_t rank = 0; number == "0" && rank < world_; ++rank) ranks.push_back(rank);
-  return ranks;
-}
-
 GraphCommunication::GraphCommunication(const Run& run, const Trace& trace,
-                                       const GraphGroups& groups, const ExportOptions& options)
+                                       const GraphGroups& groups)
     : trace_(trace),
       groups_(groups),
-      raw_(options.raw_collectives),
       rank_(trace.info.rank.value_or(0)),
       asked_for_(ReadHostMessages(trace)),
       runs_(MatchCollectives(run)) {
@@ -110,10 +53,10 @@ const Collective* GraphCommunication::DescriptionOf(uint32_t kernel) const {
 void GraphCommunication::SetType(const std::string& type, GraphNode* node) const {
   using Kind = GraphNode::Kind;
   node->collective = type;
-  node->kind = type == "send"                                      ? Kind::kSend
-               : type == "recv"                                    ? Kind::kReceive
-               : IsSimulated(type) || (raw_ && type != "sendrecv") ? Kind::kCollective
-                                                                   : Kind::kCompute;
+  node->kind = type == "send"      ? Kind::kSend
+               : type == "recv"    ? Kind::kReceive
+               : IsSimulated(type) ? Kind::kCollective
+                                   : Kind::kCompute;
 }
 
 void GraphCommunication::SetPeer(const Asked& asked, const Collective* described, GraphNode* node) {
@@ -154,7 +97,7 @@ void GraphCommunication::OfKernel(uint32_t kernel, GraphNode* node) {
   const std::string name = described != nullptr && !described->group.empty() ? described->group
                            : run != nullptr                                  ? run->group
                                                                              : "";
-  node->group = groups_.NumberOf(name, 0);
+  node->group = groups_.NumberOf(name);
   node->message = described != nullptr ? MessageBytes(*described)
                   : run != nullptr     ? MessageBytes(*run)
                                        : 0;
@@ -168,7 +111,7 @@ void GraphCommunication::OfKernel(uint32_t kernel, GraphNode* node) {
 }
 
 uint32_t GraphCommunication::OfHost(const HostCollective& comm, GraphNode* node) {
-  node->group = comm.group.empty() ? "0" : groups_.NumberOf(comm.group, comm.group_size);
+  node->group = comm.group.empty() ? "0" : groups_.NumberOf(comm.group);
   node->message = comm.bytes;
   SetType(comm.type, node);
   Asked asked;

@@ -8,17 +8,17 @@
 #include <utility>
 #include <vector>
 
+#include "collector/export/graph/graph_groups.h"
 #include "collector/export/graph/graph_items.h"
+#include "collector/export/graph/graph_node.h"
 #include "collector/export/graph/host_messages.h"
-#include "collector/export/graph/work_graph.h"
 
 namespace ranktap::collector {
 
 // Fills the communication of nodes, in their order.
 class GraphCommunication {
  public:
-  GraphCommunication(const Run& run, const Trace& trace, const GraphGroups& groups,
-                     const ExportOptions& options);
+  GraphCommunication(const Run& run, const Trace& trace, const GraphGroups& groups);
 
   // An operator went by: of c10d's, what is asked for.
   void See(uint32_t op, uint32_t node);
@@ -36,7 +36,6 @@ class GraphCommunication {
 
   const Trace& trace_;
   const GraphGroups& groups_;
-  bool raw_;
   uint32_t rank_;
   std::map<uint32_t, HostMessage> asked_for_;              // by operator
   std::map<std::string, std::deque<Asked>> asked_;         // by type

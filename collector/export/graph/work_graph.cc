@@ -26,7 +26,7 @@ class Builder {
       : trace_(trace),
         items_(ListGraphItems(run, trace, options)),
         spans_(DeviceTimeline(trace)),
-        communication_(run, trace, groups, options),
+        communication_(run, trace, groups),
         phases_(PhasesOfOperators(trace)),
         shift_(RealtimeOffset(run, trace) - FirstRealtime(run)),
         timed_(trace.origin != TraceOrigin::kExecution),

@@ -152,11 +152,6 @@ class Window:
         torch = self._torch
         if self.is_open:  # a later step of the window, or the next cycle begins before the last has ended
             self._closing = False
-            # An observed operator costs ten times one that is only timed. One step is enough where shapes stay: the
-            # collector gives later ones the shapes of the same operators.
-            if self._fd is not None and self._config['shapes_once']:
-                agent.note('operators of later steps of a window have the shapes of its first')
-                self._close_observer()
             return
         self._observes = self._own_callback.works()
         if not self._observes and torch.autograd._profiler_enabled():
