@@ -22,6 +22,9 @@ enum Owner : uint8_t { kOurs = 1, kClients = 2 };
 
 struct Share {
   std::mutex mutex;  // of the next three
+  // Across CUPTI's calls that are undefined beside each other (header): EnableCallback,
+  // EnableDomain, GetCallbackState. None of them waits for a callback.
+  std::mutex calls;
   Subscriber subscriber = nullptr;
   bool held_by_us = false;
   std::atomic<bool> held_by_client{false};
@@ -44,15 +47,16 @@ constinit Real g_real{};
 
 bool IsKnown(uint32_t domain, uint32_t cbid) { return domain < kDomains && cbid < kIds; }
 
-// Makes CUPTI's state that of `owners`. Two threads may change one id at a time: whoever is last to
-// call CUPTI sees that its view was old.
+// Makes CUPTI's state that of `owners`, as the last thread that changed them left it.
 Result Apply(uint32_t domain, uint32_t cbid) {
-  const auto& owners = g_share.owners[domain][cbid];
-  for (;;) {
-    const bool wanted = owners.load() != 0;
-    const Result result = g_real.EnableCallback(wanted ? 1 : 0, g_share.subscriber, domain, cbid);
-    if (wanted == (owners.load() != 0)) return result;
-  }
+  const std::lock_guard lock(g_share.calls);
+  const bool wanted = g_share.owners[domain][cbid].load() != 0;
+  return g_real.EnableCallback(wanted ? 1 : 0, g_share.subscriber, domain, cbid);
+}
+
+Result EnableWholeDomain(uint32_t domain) {
+  const std::lock_guard lock(g_share.calls);
+  return g_real.EnableDomain(1, g_share.subscriber, domain);
 }
 
 // False: it was so already.
@@ -219,17 +223,14 @@ void TakePlace(Api& api, const ClientSubscription& rest) {
   api.EnableCallback = &EnableForUs;
 }
 
-Result SubscribeClient(Subscriber* subscriber, CallbackFunction callback, void* user,
-                       void* parameters) {
+Result SubscribeClient(Subscriber* subscriber, CallbackFunction callback, void* user) {
   if (subscriber == nullptr || callback == nullptr) return kErrorInvalidParameter;
   const std::lock_guard lock(g_share.mutex);
   // A second client: CUPTI itself says no, as it does in this version.
   Subscriber refused = nullptr;
   Subscriber* const wanted = g_share.held_by_client ? &refused : &g_share.subscriber;
   if (g_share.held_by_client || g_share.subscriber == nullptr) {
-    const Result result = parameters != nullptr
-                              ? g_real.SubscribeV2(wanted, &OnCallback, nullptr, parameters)
-                              : g_real.Subscribe(wanted, &OnCallback, nullptr);
+    const Result result = g_real.Subscribe(wanted, &OnCallback, nullptr);
     if (result != kSuccess) return result;
   }
   g_share.user.store(user);
@@ -261,7 +262,7 @@ Result EnableDomainForClient(uint32_t enable, uint32_t domain) {
   if (domain >= kDomains) return kErrorInvalidParameter;
   if (enable != 0) {
     for (uint32_t cbid = 1; cbid < kIds; ++cbid) SetOwner(domain, cbid, kClients, true);
-    const Result result = g_real.EnableDomain(1, g_share.subscriber, domain);
+    const Result result = EnableWholeDomain(domain);
     if (result == kSuccess) return result;
     for (uint32_t cbid = 1; cbid < kIds; ++cbid) SetOwner(domain, cbid, kClients, false);
     return result;
@@ -281,6 +282,7 @@ Result EnableAllDomainsForClient(uint32_t enable) {
 }
 
 Result GetCallbackStateForClient(uint32_t* enable, uint32_t domain, uint32_t cbid) {
+  const std::lock_guard lock(g_share.calls);
   const Result result = g_real.GetCallbackState(enable, g_share.subscriber, domain, cbid);
   if (result == kSuccess) *enable = ClientWants(domain, cbid) ? 1 : 0;
   return result;

@@ -24,7 +24,6 @@ namespace ranktap::agent::cupti {
 
 // The functions that the broker needs of CUPTI beside Api.
 struct ClientSubscription {
-  Result (*SubscribeV2)(Subscriber*, CallbackFunction, void*, void* parameters);
   Result (*EnableDomain)(uint32_t enable, Subscriber, uint32_t domain);
   Result (*EnableAllDomains)(uint32_t enable, Subscriber);
   Result (*GetCallbackState)(uint32_t* enable, Subscriber, uint32_t domain, uint32_t cbid);
@@ -36,10 +35,8 @@ namespace broker {
 // call. Once, before the first of these calls.
 void TakePlace(Api& api, const ClientSubscription& rest);
 
-// For the program's client. `parameters` of cuptiSubscribe_v2, or nullptr for cuptiSubscribe. An
-// error is CUPTI's own.
-Result SubscribeClient(Subscriber* subscriber, CallbackFunction callback, void* user,
-                       void* parameters);
+// For the program's client. An error is CUPTI's own.
+Result SubscribeClient(Subscriber* subscriber, CallbackFunction callback, void* user);
 // Whether the handle is the one that SubscribeClient gave, and is still good; else a call with it
 // is CUPTI's business.
 bool IsClients(Subscriber subscriber);

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <utility>
 
 #include "agent/sources/cupti/cupti_broker.h"
 #include "agent/sources/cupti/cupti_callbacks.h"
@@ -50,6 +51,19 @@ bool IsFirstOfSession(Client& client) {
   return true;
 }
 
+// What the client set while we recorded, where CUPTI does not allow it.
+void ApplyAttributes(Client& client) {
+  decltype(client.attributes) kept;
+  {
+    const std::lock_guard lock(client.mutex);
+    kept = std::exchange(client.attributes, {});
+  }
+  for (size_t i = 0; i < kept.size(); ++i) {
+    size_t bytes = sizeof(*kept[i]);
+    if (kept[i]) (void)g_real.ActivitySetAttribute(static_cast<int>(i), &bytes, &*kept[i]);
+  }
+}
+
 }  // namespace
 
 Result RegisterClientsBuffers(BufferRequested requested) {
@@ -60,6 +74,7 @@ void BeforeSession(const char* call) {
   Client& client = *g_client;
   if (InForkChild() || !IsFirstOfSession(client)) return;
   client.duties.yield(call);
+  ApplyAttributes(client);
   BufferRequested requested = nullptr;
   {
     const std::lock_guard lock(client.mutex);
@@ -79,7 +94,7 @@ void AfterRelease() {
   {
     const std::lock_guard lock(client.mutex);
     const bool holds_subscription = client.subscriptions > 0 && !client.alone;
-    if (!client.active || holds_subscription || client.kinds.any()) return;
+    if (!client.active || client.stays || holds_subscription || client.kinds.any()) return;
     client.active = client.registered = false;
     client.first = client.alone = client.alone && client.subscriptions > 0;
   }
@@ -108,6 +123,15 @@ void StopTranslating() {
   (void)PassClockOn(clock);
 }
 
+void BeforeSecondApi(const char* call) {
+  {
+    const std::lock_guard lock(g_client->mutex);
+    g_client->stays = true;
+  }
+  BeforeSession(call);
+  StopTranslating();
+}
+
 void BeforeKind(const char* call, uint32_t kind) {
   BeforeSession(call);
   bool reach_us;
@@ -122,8 +146,7 @@ void InstallClientHooks(LoadedApi& loaded, ClientDuties duties) {
   void* handle = dlopen(loaded.path.c_str(), RTLD_NOW | RTLD_NOLOAD);
   if (handle == nullptr) return;
   FindRealFunctions(handle);
-  broker::TakePlace(loaded.api, {.SubscribeV2 = g_real.SubscribeV2,
-                                 .EnableDomain = g_real.EnableDomain,
+  broker::TakePlace(loaded.api, {.EnableDomain = g_real.EnableDomain,
                                  .EnableAllDomains = g_real.EnableAllDomains,
                                  .GetCallbackState = g_real.GetCallbackState});
   auto* client = new Client;
@@ -151,6 +174,12 @@ bool ClientIsActive() {
   if (g_client == nullptr) return false;
   const std::lock_guard lock(g_client->mutex);
   return g_client->active && (!g_client->first || g_client->alone);
+}
+
+bool ClientStays() {
+  if (g_client == nullptr) return false;
+  const std::lock_guard lock(g_client->mutex);
+  return g_client->stays;
 }
 
 bool ClientTookGraphsWhole() {

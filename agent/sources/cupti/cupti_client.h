@@ -44,6 +44,9 @@ bool ClientHoldsSubscriptionAlone();
 // The program's client has enabled GRAPH_TRACE, at some time.
 bool ClientTookGraphsWhole();
 
+// The program's client uses CUPTI's second API: we do not come back.
+bool ClientStays();
+
 // The program has a session that began under our eyes, or is about to.
 bool ClientIsActive();
 

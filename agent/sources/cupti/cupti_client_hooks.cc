@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <mutex>
 #include <string>
 
@@ -27,40 +26,53 @@ bool HasItFromBroker(Subscriber subscriber) {
   return InOwnProcess() && broker::IsClients(subscriber);
 }
 
+bool OursAreOn() {
+  {
+    const std::lock_guard lock(g_client->mutex);
+    if (g_client->active) return false;
+  }
+  return !InForkChild() && g_client->duties.holds();
+}
+
 Result HookSubscribe(Subscriber* subscriber, CallbackFunction callback, void* user) {
   if (!InOwnProcess()) return g_real.Subscribe(subscriber, callback, user);
-  return broker::SubscribeClient(subscriber, callback, user, nullptr);
+  return broker::SubscribeClient(subscriber, callback, user);
 }
 
-// From 13.5 on a client may ask to be one of several, and then uses calls that we know nothing of.
-bool WantsToBeOneOfSeveral(const void* parameters) {
-  struct Parameters {
-    size_t bytes;
-    const char* name;
-    char* old_name;
-    size_t old_bytes;
-    uint8_t several;
-  };
-  const auto* given = static_cast<const Parameters*>(parameters);
-  return given != nullptr && given->bytes > offsetof(Parameters, several) && given->several != 0;
-}
-
+// The second API, from 13.2 on: of several subscribers or of one, with records of the client's own
+// shape. After it CUPTI takes no client of the first API in this process, and its subscription
+// cannot be shared with our kinds on.
 Result HookSubscribeV2(Subscriber* subscriber, CallbackFunction callback, void* user,
                        void* parameters) {
-  if (!InOwnProcess()) return g_real.SubscribeV2(subscriber, callback, user, parameters);
-  if (!WantsToBeOneOfSeveral(parameters)) {
-    return broker::SubscribeClient(subscriber, callback, user, parameters);
-  }
-  Quietly([] { BeforeSession("cuptiSubscribe_v2"); });
-  StopTranslating();
-  const Result result = g_real.SubscribeV2(subscriber, callback, user, parameters);
-  if (result == kSuccess) {
-    const std::lock_guard lock(g_client->mutex);
-    ++g_client->subscriptions;
-  } else {
-    Quietly(AfterRelease);
-  }
-  return result;
+  if (InOwnProcess()) Quietly([] { BeforeSecondApi("cuptiSubscribe_v2"); });
+  return g_real.SubscribeV2(subscriber, callback, user, parameters);
+}
+
+Result HookActivitySetAttributeV2(Subscriber subscriber, int attribute, size_t* bytes,
+                                  void* value) {
+  if (InOwnProcess()) Quietly([] { BeforeSecondApi("cuptiActivitySetAttribute_v2"); });
+  return g_real.ActivitySetAttributeV2(subscriber, attribute, bytes, value);
+}
+
+Result HookActivityRegisterCallbacksV2(Subscriber subscriber, void* requested, void* completed) {
+  if (InOwnProcess()) Quietly([] { BeforeSecondApi("cuptiActivityRegisterCallbacks_v2"); });
+  return g_real.ActivityRegisterCallbacksV2(subscriber, requested, completed);
+}
+
+Result HookActivityEnableV2(Subscriber subscriber, uint32_t kind, void* configuration) {
+  if (InOwnProcess()) Quietly([] { BeforeSecondApi("cuptiActivityEnable_v2"); });
+  return g_real.ActivityEnableV2(subscriber, kind, configuration);
+}
+
+Result HookActivityEnableAndDumpV2(Subscriber subscriber, uint32_t kind, void* configuration) {
+  if (InOwnProcess()) Quietly([] { BeforeSecondApi("cuptiActivityEnableAndDump_v2"); });
+  return g_real.ActivityEnableAndDumpV2(subscriber, kind, configuration);
+}
+
+// Before any kind, or not at all, and it lasts.
+Result HookActivityEnableHWTrace(uint8_t enable) {
+  if (InOwnProcess()) Quietly([] { BeforeSecondApi("cuptiActivityEnableHWTrace"); });
+  return g_real.ActivityEnableHWTrace(enable);
 }
 
 Result HookUnsubscribe(Subscriber subscriber) {
@@ -183,13 +195,20 @@ Result HookGetTimestamp(uint64_t* timestamp) {
 // Ours are on: forced, it would hand out kernels that are still running, without their ends. A
 // buffer that the program is still to get comes by itself.
 Result HookActivityFlushAll(uint32_t flag) {
-  bool active;
-  {
-    const std::lock_guard lock(g_client->mutex);
-    active = g_client->active;
+  return g_real.ActivityFlushAll(OursAreOn() ? flag & ~kFlushForced : flag);
+}
+
+// PyTorch's profiler sets one after its session, and we may be on again by then. In the middle of a
+// session CUPTI's header calls that undefined: the client has it from its next session on.
+Result HookActivitySetAttribute(int attribute, size_t* bytes, void* value) {
+  const bool is_ours =
+      attribute == kAttributeZeroedOutBuffer || attribute == kAttributePerThreadBuffer;
+  if (!is_ours || bytes == nullptr || *bytes == 0 || value == nullptr || !OursAreOn()) {
+    return g_real.ActivitySetAttribute(attribute, bytes, value);
   }
-  const bool ours = !active && !InForkChild() && g_client->duties.holds();
-  return g_real.ActivityFlushAll(ours ? flag & ~kFlushForced : flag);
+  const std::lock_guard lock(g_client->mutex);
+  g_client->attributes[static_cast<size_t>(attribute)] = *static_cast<const uint8_t*>(value);
+  return kSuccess;
 }
 
 // Ends every session, ours included if we had one.
@@ -217,8 +236,8 @@ struct ClientHook {
   void* real;
 };
 
-const std::array<ClientHook, 17>& AllHooks() {
-  static const std::array<ClientHook, 17> hooks = {{
+const std::array<ClientHook, 23>& AllHooks() {
+  static const std::array<ClientHook, 23> hooks = {{
       {{"cuptiSubscribe", Address(&HookSubscribe)}, Address(&g_real.Subscribe)},
       {{"cuptiSubscribe_v2", Address(&HookSubscribeV2)}, Address(&g_real.SubscribeV2)},
       {{"cuptiUnsubscribe", Address(&HookUnsubscribe)}, Address(&g_real.Unsubscribe)},
@@ -240,6 +259,18 @@ const std::array<ClientHook, 17>& AllHooks() {
        Address(&g_real.ActivityDisableContext)},
       {{"cuptiActivityFlushAll", Address(&HookActivityFlushAll)},
        Address(&g_real.ActivityFlushAll)},
+      {{"cuptiActivitySetAttribute", Address(&HookActivitySetAttribute)},
+       Address(&g_real.ActivitySetAttribute)},
+      {{"cuptiActivitySetAttribute_v2", Address(&HookActivitySetAttributeV2)},
+       Address(&g_real.ActivitySetAttributeV2)},
+      {{"cuptiActivityRegisterCallbacks_v2", Address(&HookActivityRegisterCallbacksV2)},
+       Address(&g_real.ActivityRegisterCallbacksV2)},
+      {{"cuptiActivityEnable_v2", Address(&HookActivityEnableV2)},
+       Address(&g_real.ActivityEnableV2)},
+      {{"cuptiActivityEnableAndDump_v2", Address(&HookActivityEnableAndDumpV2)},
+       Address(&g_real.ActivityEnableAndDumpV2)},
+      {{"cuptiActivityEnableHWTrace", Address(&HookActivityEnableHWTrace)},
+       Address(&g_real.ActivityEnableHWTrace)},
       {{"cuptiActivityRegisterTimestampCallback", Address(&HookRegisterTimestampCallback)},
        Address(&g_real.ActivityRegisterTimestampCallback)},
       {{"cuptiGetTimestamp", Address(&HookGetTimestamp)}, Address(&g_real.GetTimestamp)},
@@ -258,7 +289,7 @@ void FindRealFunctions(void* library) {
 
 std::span<const GotHook> ClientHooks() {
   static const auto hooks = [] {
-    std::array<GotHook, 17> all;
+    std::array<GotHook, 23> all;
     std::ranges::transform(AllHooks(), all.begin(), &ClientHook::hook);
     return all;
   }();

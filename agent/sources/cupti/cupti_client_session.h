@@ -3,11 +3,13 @@
 // Runs on: the program's threads.  May not: hold the lock across a call into CUPTI.
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -31,9 +33,11 @@ struct Client {
   uint32_t version = 0;
   int subscriptions = 0;  // of CUPTI's own
   std::bitset<kKinds> kinds;
+  std::array<std::optional<uint8_t>, 16> attributes;  // what it has set while we recorded
   BufferRequested requested = nullptr;
   BufferCompleted completed = nullptr;
   bool active = false;             // we have yielded, or are about to
+  bool stays = false;              // it uses the second API, from which CUPTI has no way back
   bool has_clock = false;          // CUPTI itself has a clock of the program's, for good
   bool yielding = false;           // not yet
   bool first = false;              // active from before our hooks: what it holds is a guess
@@ -59,6 +63,12 @@ struct Real {
   Result (*ActivityDisable)(uint32_t);
   Result (*ActivityDisableContext)(void*, uint32_t);
   Result (*ActivityFlushAll)(uint32_t);
+  Result (*ActivitySetAttribute)(int, size_t*, void*);
+  Result (*ActivitySetAttributeV2)(Subscriber, int, size_t*, void*);
+  Result (*ActivityRegisterCallbacksV2)(Subscriber, void* requested, void* completed);
+  Result (*ActivityEnableV2)(Subscriber, uint32_t, void* configuration);
+  Result (*ActivityEnableAndDumpV2)(Subscriber, uint32_t, void* configuration);
+  Result (*ActivityEnableHWTrace)(uint8_t);
   Result (*ActivityRegisterTimestampCallback)(client_clock::Clock);
   Result (*GetTimestamp)(uint64_t*);
   Result (*Finalize)();
@@ -78,6 +88,8 @@ void Quietly(Body&& body) {
 
 // The program is about to start a session with this call, by enabling a kind or otherwise.
 void BeforeSession(const char* call);
+// The same, and it stays: CUPTI's second API.
+void BeforeSecondApi(const char* call);
 void BeforeKind(const char* call, uint32_t kind);
 // The program has let go of something; when it holds nothing any more, we may come back.
 void AfterRelease();

@@ -193,7 +193,8 @@ void Drain::CompleteWindow(uint64_t patience_ns) {
 // gives up the rest.
 void Drain::HandOver() {
   gap_.Begin(proto::GapReason::kOtherProfiler,
-             std::string("the program called ") + client_turn_.wanted_by());
+             std::string("the program called ") + client_turn_.wanted_by() +
+                 (ClientStays() ? ", and CUPTI has no way back from its second API" : ""));
   graph_mode_.TellOfClient(*session_);
   session_->StopCallbacks();
   CompleteWindow(kHandOverPatience);

@@ -209,6 +209,9 @@ CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute id, size_t* bytes,
   if (id == CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER) {
     SetBuffersZeroed(attribute->value != 0);
   } else if (id == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER) {
+    if (KindEnabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) {
+      Machine()->note_violation("PER_THREAD_ACTIVITY_BUFFER set in the middle of a session");
+    }
     SetPerThreadBuffers(attribute->value != 0);
   }
   return CUPTI_SUCCESS;

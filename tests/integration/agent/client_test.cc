@@ -185,6 +185,30 @@ TEST(KinetoTest, WhereTheClockMustBePassedOnOurWorkAfterItIsUntimedAndSaid) {
   EXPECT_EQ(traced.Problems(), "");
 }
 
+// The stand-in notes an attribute that changes in the middle of a session.
+TEST(LateAttributeTest, OneThatTheProgramSetsWhileWeRecordWaitsForItsNextSession) {
+  const SimulatedRun bare(Program("late"), {});
+  const TracedRun traced(Program("late"), kReturnSoon);
+  EXPECT_EQ(traced.process().output(), bare.output()) << "with the settings of each session";
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const int pid = static_cast<int>(traced.run().traces[0].info.pid);
+  EXPECT_TRUE(traced.process().Truth(pid, "violation").empty());
+  EXPECT_EQ(traced.Problems(), "");
+}
+
+TEST(SecondApiTest, AProgramThatUsesItHasCuptiForItselfFromThenOnAndTheGapSaysWhy) {
+  const TracedRun traced(Program("second"), kReturnSoon);
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().output();
+  ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+  const Trace& trace = traced.run().traces[0];
+  const std::vector<const Gap*> gaps = GapsForOthers(trace);
+  ASSERT_EQ(gaps.size(), size_t{kSessions + 1});
+  EXPECT_TRUE(gaps.back()->open);
+  EXPECT_THAT(gaps.back()->detail, HasSubstr("cuptiSubscribe_v2, and CUPTI has no way back"));
+  EXPECT_EQ(trace.kernels.size(), size_t{kLaunches * kSessions}) << "none of the last launches";
+  EXPECT_EQ(traced.Problems(), "");
+}
+
 TEST(DriverOnlyTest, AThreadThatWasInsideACallWhenWeStoodBackIsHeardAgainAndItsPollsAreCounted) {
   constexpr size_t kQuick = 20;
   const TracedRun traced(

@@ -12,7 +12,9 @@
 //   processor's ticks as CUPTI's clock, set at each session; kinds off before the flush; buffers
 //   per thread off after it), early (a subscription from before the driver is up, for good),
 //   threads (kinds, of which another thread enables one at the same time), nvlink (kineto, with a
-//   kind of which nobody knows the times in the first session)
+//   kind of which nobody knows the times in the first session), late (kinds; buffers per thread off
+//   after the pause, when another may record), second (kinds, and before the last launches a
+//   subscription of CUPTI's second API, taken and given back)
 #include <cupti.h>
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
@@ -213,6 +215,15 @@ bool SetPerThreadBuffersOff() {
          CUPTI_SUCCESS;
 }
 
+// Alone, as PyTorch 2.15's does with approximate times.
+bool UseSecondApi() {
+  CUpti_SubscriberHandle subscriber = nullptr;
+  CUpti_SubscriberParams parameters{};
+  parameters.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
+  return cuptiSubscribe_v2(&subscriber, &OnContext, nullptr, &parameters) == CUPTI_SUCCESS &&
+         cuptiUnsubscribe(subscriber) == CUPTI_SUCCESS;
+}
+
 bool IsKineto(const std::string& way) { return way == "kineto" || way == "nvlink"; }
 
 bool Profile(int count, const std::string& way) {
@@ -271,7 +282,9 @@ int main(int argc, char** argv) {
       ok = cuptiUnsubscribe(subscriber) == CUPTI_SUCCESS && ok;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(argv[3])));
+    if (way == "late") ok = SetPerThreadBuffersOff() && ok;
   }
+  if (way == "second") ok = UseSecondApi() && ok;
   Launch(launches);
   while (argc == 6 && access(argv[5] + 1, F_OK) != 0) {
     Launch(1);
