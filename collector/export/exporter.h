@@ -15,12 +15,12 @@ namespace ranktap::collector {
 
 // Bits of Exporter::heeds.
 inline constexpr uint32_t kNoOption = 0;
-inline constexpr uint32_t kHtaNames = 1;      // ExportOptions::hta_compat, ranges_as_operators
-inline constexpr uint32_t kGpuStages = 2;     // render_stages
-inline constexpr uint32_t kArrows = 4;        // tensor_arrows
-inline constexpr uint32_t kPieces = 8;        // split_bytes
-inline constexpr uint32_t kRooflines = 64;    // roofline
-inline constexpr uint32_t kDataSet = 16;      // run_name, replace_run; writes a folder
+inline constexpr uint32_t kHtaNames = 1;    // ExportOptions::hta_compat, ranges_as_operators
+inline constexpr uint32_t kGpuStages = 2;   // render_stages
+inline constexpr uint32_t kArrows = 4;      // tensor_arrows
+inline constexpr uint32_t kPieces = 8;      // split_bytes
+inline constexpr uint32_t kRooflines = 64;  // roofline
+inline constexpr uint32_t kDataSet = 16;    // run_name, replace_run; writes a folder
 
 struct Exporter {
   std::string_view name;       // as in --format

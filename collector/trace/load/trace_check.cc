@@ -304,7 +304,7 @@ void CheckAccount(uint32_t id, const CheckedWriter& writer, TraceCheck* check) {
 }
 
 // The files of one process, in any order: each writer's parts must follow each other from 0.
-void CheckProcess(std::vector<TraceCheck*> files) {
+void CheckProcess(const std::vector<TraceCheck*>& files) {
   std::map<uint32_t, std::vector<std::pair<CheckedWriter*, TraceCheck*>>> parts;
   for (TraceCheck* const file : files) {
     for (auto& [id, writer] : file->writers) parts[id].emplace_back(&writer, file);
@@ -368,7 +368,7 @@ Result<RunCheck> CheckRun(const std::string& path) {
   }
   std::map<std::string, std::vector<TraceCheck*>> by_process;
   for (TraceCheck& check : run.traces) by_process[check.session].push_back(&check);
-  for (auto& [session, checks] : by_process) CheckProcess(std::move(checks));
+  for (auto& [session, checks] : by_process) CheckProcess(checks);
   for (TraceCheck& check : run.traces) {
     SortRows(&check.problems, [](const Damage& a, const Damage& b) { return a.offset < b.offset; });
   }
