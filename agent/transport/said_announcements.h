@@ -20,7 +20,7 @@ class SaidAnnouncements {
   SaidAnnouncements(const SaidAnnouncements&) = delete;
   SaidAnnouncements& operator=(const SaidAnnouncements&) = delete;
 
-  // Whoever comes next has heard nothing.
+  // The next collector has heard nothing.
   void StartOver() { unsaid_ = &first_; }
 
   void SayNew(FrameSink& sink) {

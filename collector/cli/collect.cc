@@ -183,7 +183,8 @@ int CollectUntilSignal(const CollectOptions& options) {
     Serve(signals, &collector);
   }
   NotifyService("STOPPING=1");
-  // What is in the sockets is stored; processes that live on keep the rest for the next collector.
+  // Frames that are in the sockets are stored; processes that live on keep the rest for the next
+  // collector.
   (void)collector.Finish(0, [](RunInfo* run) {
     if (!run->end_realtime_ns) run->end_realtime_ns = RealtimeNs();
   });

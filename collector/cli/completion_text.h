@@ -15,7 +15,7 @@ struct CompletedVerb {
   std::vector<std::string> words;  // that may follow beside files: reports
 };
 
-// What each verb's own declaration of its options says.
+// The options of each verb, as its own declaration says them.
 std::vector<CompletedVerb> CompletedVerbs();
 
 std::string BashCompletion(const std::vector<CompletedVerb>& verbs);

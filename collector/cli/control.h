@@ -27,7 +27,7 @@ std::vector<CollectorAnswer> FindTarget(const ControlTarget& target);
 // True, after a complaint that names them, when there are several jobs and the target names none.
 bool IsAmbiguous(const ControlTarget& target, const std::vector<CollectorAnswer>& found);
 
-// What a job is called on the command line: its launcher's name for it, else its run's directory.
+// The name of a job on the command line: its launcher's name for it, else its run's directory.
 std::string JobNameOf(const v1::ProcessStatus& process);
 // "rank 3", "pid 4711"
 std::string ProcessNameOf(const v1::ProcessStatus& process);

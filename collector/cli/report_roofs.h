@@ -1,4 +1,4 @@
-// What a person may say of the roofs of *roofline*. A part of report.cc.
+// The options by which a person sets the roofs of *roofline*. A part of report.cc.
 #pragma once
 
 #include "collector/report/options.h"

@@ -83,7 +83,7 @@ Function* Find(void* library, const char* name) {
   return reinterpret_cast<Function*>(::dlsym(library, name));
 }
 
-// What the agent would do; it comes back, or dies here.
+// Does as the agent would; it comes back, or dies here.
 int CallCupti(const TrialFiles& files) {
   (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // Without a bound it would call itself until the machine's memory is full.

@@ -110,8 +110,8 @@ void AddDirectory(const HostView& host, const std::string& directory,
   }
 }
 
-// Where the agent looks and where Python's wheels put it. What a program brings along is not known
-// before it runs.
+// The places where the agent looks, and those of Python's wheels. Nobody knows before a program
+// runs which one it brings along.
 std::vector<std::string> FindCuptiCopies(const HostView& host) {
   std::set<std::string> found;
   for (const std::string& name : host.List("/usr/local")) {

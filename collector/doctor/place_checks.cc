@@ -1,4 +1,4 @@
-// Where our own files and sockets are.
+// Checks of the places of our own files and sockets.
 #include <fmt/core.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>

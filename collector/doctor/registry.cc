@@ -1,4 +1,4 @@
-// What the doctor looks at. One line a check.
+// The checks that the doctor makes. One line a check.
 #include "collector/doctor/finding.h"
 
 namespace ranktap::collector {

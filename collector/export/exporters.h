@@ -1,5 +1,5 @@
-// What writes each format; registry.cc lists them. Each writes `traces` of the run to a new file at
-// `path`, and returns why it could not.
+// The function that writes each format; registry.cc lists them. Each writes `traces` of the run to
+// a new file at `path`, and returns why it could not.
 #pragma once
 
 #include <cstdint>
@@ -99,8 +99,8 @@ std::optional<Failure> WriteExecutionTrace(const Run& run, std::span<const Trace
 std::optional<Failure> WriteChakra(const Run& run, std::span<const Trace* const> traces,
                                    const ExportOptions& options, const std::string& path);
 
-// What waited for what, by the end of the name: .dot, .graphml, or .svg, which Graphviz draws where
-// it is installed (1,000 nodes at most). One trace.
+// The graph of waits, in a format by the end of the name: .dot, .graphml, or .svg, which Graphviz
+// draws where it is installed (1,000 nodes at most). One trace.
 std::optional<Failure> WriteGraph(const Run& run, std::span<const Trace* const> traces,
                                   const ExportOptions& options, const std::string& path);
 

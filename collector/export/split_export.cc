@@ -37,7 +37,7 @@ std::vector<int64_t> Starts(const Run& run, std::span<const Trace* const> traces
   return starts;
 }
 
-// What a viewer reads: of a gzip file the last four bytes say it, modulo 4 GiB.
+// The bytes that a viewer reads: of a gzip file the last four say it, modulo 4 GiB.
 uint64_t UncompressedBytes(const std::string& path) {
   std::error_code error;
   const uint64_t size = fs::file_size(path, error);

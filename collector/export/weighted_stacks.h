@@ -1,4 +1,4 @@
-// Where in the program time was spent, as stacks with weights: what flame graphs are made of.
+// The program's time as stacks with weights, of which flame graphs are made.
 #pragma once
 
 #include <array>

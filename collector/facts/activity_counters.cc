@@ -99,7 +99,7 @@ void AddAllocations(const Trace& trace, std::vector<ActivityCounter>* counters) 
     const uint32_t memory = on_gpu ? all.device.At(i) - 1u : kNone;
     bool& is_alive = alive[{memory, all.address.At(i)}];
     const bool is_given_out = all.bytes[i] > 0;
-    // What was there before recording began is given back without having been counted.
+    // Memory that was there before recording began is given back without having been counted.
     if (is_alive == is_given_out) continue;
     is_alive = is_given_out;
     of_memory[memory].emplace_back(all.start[i], is_given_out ? 1 : -1);

@@ -1,4 +1,4 @@
-// What the devices still had to do when the recording began: a host that runs ahead leaves them
+// The work that the devices still had when the recording began: a host that runs ahead leaves them
 // work whose launches nobody recorded.
 #pragma once
 

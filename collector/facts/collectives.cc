@@ -66,7 +66,7 @@ const Collective* DescriptionOf(const Trace& trace, uint32_t kernel) {
   return index == 0 || index > trace.collectives.size() ? nullptr : &trace.collectives[index - 1];
 }
 
-// What calls have in common: those of one description, or of one kernel on one stream.
+// Calls of one description, or of one kernel on one stream.
 struct Identity {
   CollectiveRun as;  // without members
   std::string key;   // equal: the same group on all ranks that say so
@@ -245,8 +245,8 @@ int64_t BytesIn(const Trace& trace, uint32_t op) {
   return bytes;
 }
 
-// What torch.profiler saw of gloo: "gloo:all_reduce" on gloo's threads, with its inputs and without
-// its group. So nothing where gloo has several.
+// Ranges of gloo that torch.profiler saw: "gloo:all_reduce" on gloo's threads, with its inputs and
+// without its group. So nothing where gloo has several.
 Calls ProfiledGlooOf(const Run& run, uint32_t t) {
   const Trace& trace = run.traces[t];
   Calls calls;
@@ -277,7 +277,7 @@ Calls ProfiledGlooOf(const Run& run, uint32_t t) {
   return calls;
 }
 
-// What gloo ran: the agent's ranges (proto::kCollectivePayload).
+// Gloo's collectives as the agent's ranges (proto::kCollectivePayload).
 Calls HostCallsOf(const Run& run, uint32_t t) {
   const Trace& trace = run.traces[t];
   if (!trace.is_ours()) return ProfiledGlooOf(run, t);

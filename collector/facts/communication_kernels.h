@@ -9,8 +9,8 @@ namespace ranktap::collector {
 // all-reduce kernels that inference engines bring along. `name` is readable (ReadableKernelName).
 bool IsCommunicationKernel(std::string_view name);
 
-// An operator whose own kernels communicate: c10d's, those of symmetric memory, engines' own. What
-// it launches through another operator (a copy, a product) is that one's.
+// An operator whose own kernels communicate: c10d's, those of symmetric memory, engines' own. A
+// kernel that it launches through another operator (a copy, a product) is that one's.
 bool IsCommunicationOperator(std::string_view name);
 
 }  // namespace ranktap::collector

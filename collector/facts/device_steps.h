@@ -10,8 +10,8 @@ namespace ranktap::collector {
 struct DeviceSteps {
   // One for each of DetectSteps(trace).list, in its order, not overlapping. A step begins when the
   // work of those before it is done and the host has begun it, at the latest with its own first
-  // work; it ends when host and work are done, at the latest with the next. Where the host waits
-  // for the device at each step's end these are the host's times.
+  // work; it ends when host and work are done, at the latest with the next. These are the host's
+  // times if the host waits for the device at each step's end.
   std::vector<Step> list;
   // How long the first work of a step lies behind its launch, in steps of mean length, over the
   // steps after the warm-up; over 1: the host runs ahead of the device by whole steps.

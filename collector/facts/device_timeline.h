@@ -26,9 +26,8 @@ struct DeviceSpan {
 };
 
 // Kernels, copies and memsets, and graphs that were traced as a whole, by start. Work without times
-// is left out. What a kernel is follows from its record, its name and the operator that launched it
-// (communication_kernels.h).
-// Worked out once and kept in the trace's memo.
+// is left out. A kernel's record, its name and the operator that launched it say its kind
+// (communication_kernels.h). Worked out once and kept in the trace's memo.
 const std::vector<DeviceSpan>& DeviceTimeline(const Trace& trace);
 
 // The same as Holistic Trace Analysis 0.6.1 selects and classifies it (docs/commands/report.md): by

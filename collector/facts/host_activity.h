@@ -1,4 +1,4 @@
-// What the host of a rank did, as far as the program or the framework named it.
+// The activity of a rank's host, as far as the program or the framework named it.
 #pragma once
 
 #include <string_view>
@@ -28,7 +28,7 @@ std::vector<Interval> GraphCaptures(const Trace& trace);
 // The forward passes: outermost modules, merged, by start.
 std::vector<Interval> ForwardPasses(const Trace& trace);
 
-// What a rank's host spent in collectives of its own (gloo), by trace. A host that starts another
+// The time of a rank's host in collectives of its own (gloo), by trace. A host that starts another
 // collective was not held by the one before: of those that overlap only the time since the last of
 // them began counts. Merged, by start.
 struct HostCommunication {

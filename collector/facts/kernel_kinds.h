@@ -1,5 +1,5 @@
-// What kernels' names say of what they do: which arithmetic a matrix product uses, whether a kernel
-// only moves data.
+// The kinds of kernels that their names tell: which arithmetic a matrix product uses, whether a
+// kernel only moves data.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ const std::vector<RangeInstance>& RangeInstances(const Trace& trace);
 // "": the default domain.
 std::string_view DomainName(const Trace& trace, uint32_t domain);
 
-// What a thread launched within a time: from the first one's begin to the last one's end.
+// The work that a thread launched within a time: from the first one's begin to the last one's end.
 struct WorkExtent {
   int64_t first = INT64_MAX, last = INT64_MIN;
   int64_t total_ns = 0;    // sum of the pieces

@@ -8,7 +8,7 @@
 
 namespace ranktap::collector {
 
-// Which of the traces of its rank `t` is, by time: 0 for the first, and where no rank is known.
+// The number of `t` among its rank's traces, by time: 0 for the first, and where no rank is known.
 inline uint32_t WindowOf(const Run& run, uint32_t t) {
   const Trace& trace = run.traces[t];
   if (!trace.info.rank) return 0;

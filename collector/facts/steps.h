@@ -32,13 +32,14 @@ struct StepList {
   std::string source;  // "ProfilerStep", "NVTX train_step", "period of 312 kernels"; empty: none
   // Times are those of the kernels themselves: one launch, of a graph, ran several steps.
   bool on_device = false;
-  // What repeats is known, and not that it is a training step: a model's layers repeat too.
+  // We know then that something repeats, and not that it is a training step: a model's layers
+  // repeat too.
   bool is_period = false;
   // "step", or "period"
   std::string_view noun() const { return is_period ? "period" : "step"; }
 };
 
-// What our own hook in PyTorch saw; else ProfilerStep#N annotations; else the NVTX range on one
+// Steps of our own hook in PyTorch; else ProfilerStep#N annotations; else the NVTX range on one
 // thread that is named like a step, or that repeats and covers most of the trace; else, where
 // nothing trains, the forwards of the root module that takes most time, each until the next; else
 // the period of the sequence of kernel names (the first lag at which 95 % of the names are the same

@@ -18,8 +18,8 @@ class BlockCompressor {
  public:
   BlockCompressor();
   ~BlockCompressor();
-  // What to store for `raw`: zstd level 1, or the bytes themselves where that is not shorter.
-  // Points into this object, or to `raw`; valid until the next call.
+  // The bytes to store for `raw`: zstd level 1, or themselves where that is not shorter. Points
+  // into this object, or to `raw`; valid until the next call.
   struct Stored {
     Codec codec;
     std::span<const std::byte> bytes;

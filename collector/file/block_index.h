@@ -18,7 +18,7 @@ class BlockIndex {
   // A serialised v1.Index.
   const std::string& bytes() const { return bytes_; }
   uint64_t blocks() const { return blocks_; }
-  // What it takes of memory.
+  // The memory that it takes.
   uint64_t MemoryBytes() const { return bytes_.capacity(); }
 
  private:

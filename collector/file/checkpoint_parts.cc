@@ -10,7 +10,7 @@ namespace {
 // Most bytes of an account: 64 losses and its other numbers take less.
 constexpr size_t kMaxAccountBytes = 1024;
 constexpr size_t kMostClocks = 1024;
-// What a checkpoint's fields may cost, known before they are parsed.
+// The most that a checkpoint's fields may cost, known before they are parsed.
 class CheckpointBounds {
  public:
   bool Allow(uint32_t field, size_t bytes) {

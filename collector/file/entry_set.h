@@ -18,7 +18,7 @@ inline constexpr uint32_t kMaxEntryId = 1u << 22;
 // Schemas, and enums, that are told apart: their ids are the program's own numbers.
 inline constexpr size_t kMaxArbitraryIds = 1u << 16;
 
-// Which dictionary entries are known, by kind and id. However its ids are chosen, the whole set
+// The dictionary entries that are known, by kind and id. However its ids are chosen, the whole set
 // takes less than 40 bytes an entry and 32 MiB.
 class EntrySet {
  public:

@@ -30,7 +30,7 @@ Result<std::string> ReadOwnedFile(int directory, const std::string& name, uid_t 
 Result<FileDescriptor> OpenRegularFile(const std::string& path);
 Result<std::string> ReadRegularFile(const std::string& path, size_t most_bytes);
 
-// What is in the directory, but for "." and ".."; at most `most` names.
+// The names in the directory, but for "." and ".."; at most `most` names.
 std::vector<std::string> NamesIn(int directory, size_t most);
 
 }  // namespace ranktap::collector

@@ -15,7 +15,7 @@
 
 namespace ranktap::collector {
 
-// What a trace file is called: "rank-00003", or "process-4711" while no rank is known.
+// The name of a trace file: "rank-00003", or "process-4711" while no rank is known.
 struct TraceName {
   std::optional<uint32_t> rank;
   uint32_t pid = 0;

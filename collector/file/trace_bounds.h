@@ -1,4 +1,4 @@
-// What one process can make a collector remember.
+// The most that one process can make a collector remember.
 #pragma once
 
 #include <cstddef>

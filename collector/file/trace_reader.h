@@ -55,7 +55,7 @@ class TraceReader {
   // of a terabyte of nothing.
   bool NextWhole(Block* block);
 
-  // Where the block begins that Next() tries.
+  // The begin of the block that Next() tries.
   uint64_t offset() const { return offset_; }
   const std::string& path() const { return path_; }
   const FileHeader& header() const { return header_; }

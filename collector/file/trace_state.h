@@ -1,4 +1,4 @@
-// What must be known to read a trace from any point on: who the process is, its dictionary, where
+// A reader needs this to read a trace from any point on: who the process is, its dictionary, where
 // each writer stands. Collected from the frames as they are stored; what a checkpoint is made of.
 // Not thread-safe.
 #pragma once

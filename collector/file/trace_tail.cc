@@ -26,7 +26,7 @@ std::string SessionOf(const FileHeader& header) {
   return {reinterpret_cast<const char*>(header.session), sizeof(header.session)};
 }
 
-// Where to go on reading from.
+// The place to go on reading from.
 struct LastCheckpoint {
   uint64_t offset = 0;  // 0: there is none
   uint64_t sequence = 0;

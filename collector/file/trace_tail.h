@@ -21,7 +21,7 @@ struct TraceTail {
   TraceState state;
   uint32_t incarnation = 0;  // of the session: its n-th file
   bool closed = false;
-  // Where the last good block ends, and what comes next there.
+  // The end of the last good block, and what comes next there.
   uint64_t end = 0;
   uint64_t next_sequence = 0;
   BlockIndex index;  // of the blocks since the last index before `end`

@@ -14,7 +14,7 @@
 namespace ranktap::collector {
 namespace {
 
-// What one more block adds to the index, at most: 7 numbers, their tags, the entry's own.
+// The most that one more block adds to the index: 7 numbers, their tags, the entry's own.
 constexpr uint64_t kIndexEntryBytes = 64;
 // With more than this free nothing is set aside: a file of 60 blocks of 4 KB took 35 ms with it and
 // 0.4 ms without on ext4, which otherwise decides late where bytes go.

@@ -17,7 +17,7 @@
 
 namespace ranktap::collector {
 
-// What a block's header says of the frames in it.
+// The facts about its frames in a block's header.
 struct FramesSummary {
   uint32_t frames = 0;
   uint64_t events = 0;
@@ -44,7 +44,7 @@ class TraceWriter {
   [[nodiscard]] bool WriteCheckpoint(std::string_view checkpoint);
   // From now on a block is written only where this many bytes are left behind it, besides those of
   // the index; otherwise it fails with ENOSPC. So a full file system still takes the file's end. 0:
-  // no longer. Where plenty is free, or the file system cannot set room aside, none is kept.
+  // no longer. It keeps no room where plenty is free or the file system cannot set room aside.
   void KeepRoom(uint64_t bytes) { room_ = bytes; }
   // The last index and the trailer; the last thing to call. Gives back what room is left.
   [[nodiscard]] bool Finish();
@@ -52,7 +52,7 @@ class TraceWriter {
   uint64_t file_bytes() const { return offset_; }
   // Raw bytes of frames since the last checkpoint.
   uint64_t bytes_since_checkpoint() const { return since_checkpoint_; }
-  // What it holds of memory: the index that is not written yet.
+  // The memory that it holds: the index that is not written yet.
   uint64_t MemoryBytes() const { return index_.MemoryBytes(); }
   bool broken() const { return broken_; }
   // errno of the last failure.

@@ -21,7 +21,7 @@ class ByteSource {
 
   // Reads up to `size` bytes; 0: the end, or the place where the file could not be read on.
   size_t Read(char* into, size_t size);
-  // What stopped the reading; empty: nothing did.
+  // The reason why reading stopped; empty: it did not.
   const std::string& damage() const { return damage_; }
   uint64_t file_bytes() const { return file_bytes_; }  // read so far, as they lie on the disk
 

@@ -7,12 +7,13 @@
 
 namespace ranktap::collector {
 
-// What every importer does behind the last row: sorts the tables (rows of equal start in an
-// order that is not the file's), joins work to its launches and
-// operators, finds the first and the last moment, gives reserved memory back.
+// Every importer ends with this: it sorts the tables (rows of equal start in an order that is not
+// the file's), joins work to its launches and operators, finds the first and the last moment, gives
+// reserved memory back.
 void FinishTrace(Trace* trace);
 
-// What the model says of a file that was read to its end. `writer`: the program that wrote it.
+// The model's statements about a file that was read to its end. `writer`: the program that wrote
+// it.
 void CloseTrace(const std::string& writer, uint64_t file_bytes, Trace* trace);
 
 }  // namespace ranktap::collector

@@ -1,5 +1,5 @@
-// What reads each foreign format; registry.cc lists them. What is readable is read; what is not is
-// skipped and listed in Trace::damage. Each fails with a sentence that names the file.
+// The reader of each foreign format; registry.cc lists them. Each reads all that is readable, skips
+// the rest and lists it in Trace::damage. Each fails with a sentence that names the file.
 #pragma once
 
 #include <string>
@@ -28,16 +28,17 @@ bool LooksLikeNsys(std::string_view head);
 Result<std::vector<Trace>> ImportNsys(const std::string& path);
 
 // torch.cuda.memory._dump_snapshot(): a pickle. Allocations with their stacks, of all GPUs of the
-// process. What was allocated before its history begins comes first, at the history's first moment.
+// process. Memory allocated before its history begins comes first, at the history's first moment.
 bool LooksLikeMemorySnapshot(std::string_view head);
 Result<Trace> ImportMemorySnapshot(const std::string& path);
 
 // profile.export_memory_timeline("X.raw.json.gz"): [time, action, bytes, category] rows of one
-// device, which the file does not name. What existed before comes first, at the first moment.
+// device, which the file does not name. Memory that existed before comes first, at the first
+// moment.
 bool LooksLikeMemoryTimeline(std::string_view head);
 Result<Trace> ImportMemoryTimeline(const std::string& path);
 
-// What PyTorch's ExecutionTraceObserver writes, schemas 1.0.1 to 1.1.1-chakra.0.0.4, and the linked
+// Files of PyTorch's ExecutionTraceObserver, schemas 1.0.1 to 1.1.1-chakra.0.0.4, and the linked
 // file that chakra_trace_link makes of one. The first has no times: rows then stand in their order,
 // and the origin is kExecution. Tensors, process groups and collectives are as they stand there.
 bool LooksLikeExecutionTrace(std::string_view head);

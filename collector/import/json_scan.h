@@ -17,7 +17,7 @@
 
 namespace ranktap::collector {
 
-// Where JSON's first character stands, behind white space and a byte order mark.
+// The place of JSON's first character, behind white space and a byte order mark.
 inline size_t FirstOfJson(std::string_view head, size_t from = 0) {
   return head.find_first_not_of(" \t\r\n\xef\xbb\xbf", from);
 }

@@ -1,4 +1,4 @@
-// What an importer believes of an allocation's size.
+// The largest size of an allocation that an importer believes.
 #pragma once
 
 #include <cstdint>

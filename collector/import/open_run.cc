@@ -201,7 +201,7 @@ std::vector<std::string> RunsBelow(const std::string& directory, int levels = 2)
   return found;
 }
 
-// What to say of a directory without any file that is read.
+// The error for a directory without any file that is read.
 std::string NothingIn(const std::string& directory) {
   constexpr size_t kMostNamed = 5;
   std::string text = fmt::format(

@@ -1,4 +1,5 @@
-// What a person names on a command line -> a Run: our own run or trace, or files of other tools.
+// Opens what a person names on a command line as a Run: our own run or trace, or files of other
+// tools.
 #pragma once
 
 #include <cstdint>

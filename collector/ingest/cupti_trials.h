@@ -29,7 +29,8 @@ class CuptiTrials {
   CuptiTrials(const CuptiTrials&) = delete;
   CuptiTrials& operator=(const CuptiTrials&) = delete;
 
-  // Who asks for what is being tried waits for that. `tell` is called once, in this call or later.
+  // A process that asks for one that is being tried waits for that. `tell` is called once, in this
+  // call or later.
   void Try(const v1::CuptiTrial& trial, uid_t uid, gid_t gid, Tell tell);
 
  private:

@@ -1,4 +1,4 @@
-// What NVML says of this node's GPUs, once a second, on a thread of its own: a library that is not
+// NVML's readings of this node's GPUs, once a second, on a thread of its own: a library that is not
 // there, fails or hangs costs nobody anything.
 #pragma once
 

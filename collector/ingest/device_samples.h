@@ -1,4 +1,4 @@
-// Which of NVML's readings belong to a process.
+// The readings of NVML that belong to a process.
 #pragma once
 
 #include <vector>

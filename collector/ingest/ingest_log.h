@@ -1,6 +1,6 @@
-// What ingest turned away or could not do: counted by kind, and logged at most once a second each,
-// so that a storm of failures is a handful of lines. Never on the job's stdout or stderr. Server's
-// thread only; the only file that knows spdlog.
+// Things that ingest turned away or could not do: counted by kind, and logged at most once a second
+// each, so that a storm of failures is a handful of lines. Never on the job's stdout or stderr.
+// Server's thread only; the only file that knows spdlog.
 #pragma once
 
 #include <cstdint>

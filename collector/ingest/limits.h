@@ -1,5 +1,5 @@
-// What one user may take of a collector. Every peer is hostile input: nothing here depends on good
-// will, and what is over a limit is refused and counted.
+// The most that one user may take of a collector. Every peer is hostile input: nothing here depends
+// on good will, and what is over a limit is refused and counted.
 #pragma once
 
 #include <algorithm>

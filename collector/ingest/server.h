@@ -46,8 +46,8 @@ class Server {
   void OnDeviceReadings(std::vector<DeviceReading> readings);
   // Calls `done` on the server's thread.
   void Ping(EventLoop::Task done) { loop_.Post(std::move(done)); }
-  // Ends Run: at once when no session is open, otherwise after at most `grace_ns`. What is in the
-  // sockets by then is stored; processes that live on are abandoned.
+  // Ends Run: at once when no session is open, otherwise after at most `grace_ns`. It stores what
+  // is in the sockets by then and abandons processes that live on.
   void Stop(uint64_t grace_ns);
 
   // After Run.

@@ -26,7 +26,7 @@ struct ServerOptions {
   bool resumable = false;
   std::string log_path;         // empty: no log
   bool sample_devices = false;  // ask NVML once a second
-  // What tries a CUPTI that may end a process (cupti_trials.h); empty: nothing does.
+  // The function that tries a CUPTI that may end a process (cupti_trials.h); empty: nothing does.
   std::string trial_program;
 };
 

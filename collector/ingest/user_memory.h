@@ -1,6 +1,6 @@
-// What each user's processes make a collector hold: half frames, names, positions. At its bound a
-// user's sockets are left alone. The processes' rings take over and count what they lose; one that
-// connects anew is refused, and writes into its spool. Lives on the server's thread.
+// The memory that each user's processes make a collector hold: half frames, names, positions. At
+// its bound a user's sockets are left alone. The processes' rings take over and count what they
+// lose; one that connects anew is refused, and writes into its spool. Lives on the server's thread.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// What processes of the command say about why they have no agent: lines that libranktap.so sends to
-// a socket beside the collector's (agent/stub/reason.c).
+// The reasons why processes of the command have no agent: lines that libranktap.so sends to a
+// socket beside the collector's (agent/stub/reason.c).
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace ranktap::collector {
 
 class AgentReasons {
  public:
-  // Where no socket can be made, nothing is heard.
+  // It hears nothing if no socket can be made.
   explicit AgentReasons(const std::string& collector_socket);
   ~AgentReasons();
   AgentReasons(const AgentReasons&) = delete;

@@ -23,8 +23,8 @@ inline constexpr int kCannotExecute = 126;
 inline constexpr int kNotFound = 127;
 inline constexpr int kSignalled = 128;
 
-// What a command name stands for, by execvp's rules. `status`: 0, kNotFound or kCannotExecute, the
-// latter two with a message.
+// The file that a command name stands for, by execvp's rules. `status`: 0, kNotFound or
+// kCannotExecute, the latter two with a message.
 struct FoundCommand {
   int status = 0;
   std::string path;
@@ -36,8 +36,8 @@ FoundCommand FindCommand(const std::string& name);
 // do not look for a program of our own where somebody else's files may lie.
 void LeaveOutTheCurrentFolder();
 
-// Whoever ignores SIGCHLD has his children's statuses thrown away, and that is inherited. From here
-// on ours are kept; commands get the signal as it was. Call it first.
+// A process that ignores SIGCHLD has its children's statuses thrown away, and that is inherited.
+// From here on ours are kept; commands get the signal as it was. Call it first.
 void MakeChildrenWaitable();
 
 using Variables = std::vector<std::pair<std::string, std::string>>;

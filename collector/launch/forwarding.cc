@@ -111,7 +111,7 @@ bool IsOpenMpi(const std::string& path) {
 
 constexpr size_t kMostDeepSpeedBytes = 1u << 20;
 
-// What DeepSpeed would read without us: the lines of DS_ENV_FILE in the home and here.
+// The text that DeepSpeed would read without us: the lines of DS_ENV_FILE in the home and here.
 std::string ReadDeepSpeedFiles(const std::vector<std::string_view>& environment) {
   const std::filesystem::path name(
       FindVariable(environment, "DS_ENV_FILE").value_or(".deepspeed_env"));

@@ -70,7 +70,7 @@ void PlanPreload(const std::vector<std::string_view>& environment, const std::st
                                present.empty() ? library : std::string(present) + ":" + library);
 }
 
-// What an ELF file says about its program.
+// The facts that an ELF file tells about its program.
 struct Program {
   bool has_64_bits = false;
   uint16_t machine = EM_NONE;

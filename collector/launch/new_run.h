@@ -1,4 +1,4 @@
-// What `run` and `collect` say of a run when it begins.
+// The record of a run that `run` and `collect` write when it begins.
 #pragma once
 
 #include <string>

@@ -40,8 +40,8 @@ std::string WhileCaptured(uint64_t ran_ns, const CapturePlan& plan) {
                      end, Text(ran_ns));
 }
 
-// An agent that starts and stays off says why in its log. Where no process loads what an agent is
-// for, none starts, and there is no log.
+// An agent that starts and stays off says why in its log. An agent starts only in a process that
+// loads what it is for; else there is no log.
 std::string WhyNothing(const RunInfo& info, const CapturePlan& plan) {
   const uint64_t ran =
       info.end_realtime_ns.value_or(info.start_realtime_ns) - info.start_realtime_ns;

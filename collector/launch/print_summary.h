@@ -1,4 +1,4 @@
-// What `ranktap run` says at its end.
+// The last words of `ranktap run`.
 #pragma once
 
 #include <cstdint>

@@ -56,7 +56,7 @@ Result<DataSet> DataSet::Open(const std::string& folder, const std::string& run,
                     taken, run)};
   }
   DataSet set(folder, run, replace, fmt::format("{}/.part-{}-{}", folder, run, ::getpid()));
-  // What a killed process of the same number left.
+  // A killed process of the same number left it.
   fs::remove_all(set.staging_, error);
   fs::create_directories(set.staging_, error);
   if (error) return FolderFailure(set.staging_, error);

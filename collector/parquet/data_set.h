@@ -25,7 +25,7 @@ bool IsRunName(std::string_view name);
 // The last part of the path, made one.
 std::string RunNameOf(const std::string& path);
 
-// One thread. What is not published is removed again.
+// One thread. The destructor removes what is not published.
 class DataSet {
  public:
   // Creates the folder where it is missing. Fails where one of `tables` holds a run of that name

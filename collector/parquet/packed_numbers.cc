@@ -96,7 +96,7 @@ void AppendRuns(std::span<const uint64_t> values, int bits, std::string* out) {
   size_t packed = 0;  // values [packed, i) wait to be written packed
   for (size_t i = 0; i < values.size();) {
     const size_t repeats = Repeats(values.subspan(i));
-    // What is packed before a repetition has to be whole groups.
+    // Whole groups have to be packed before a repetition.
     const size_t fill = (kGroup - (i - packed) % kGroup) % kGroup;
     if (repeats < kGroup + fill) {
       i += repeats;

@@ -1,4 +1,4 @@
-// What a Parquet file of ours holds: flat columns of a few types.
+// The contents of a Parquet file of ours: flat columns of a few types.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,7 @@ std::string FormatNs(int64_t ns) {
   const double value = static_cast<double>(ns);
   const double size = std::abs(value);
   if (size < 1e3) return fmt::format("{} ns", ns);
-  // What would be written as 1000.0 of a unit is 1.000 of the next.
+  // A value that would be written as 1000.0 of a unit is 1.000 of the next.
   if (size < 999.95e3) return Scaled(value / 1e3, "us");
   if (size < 999.95e6) return Scaled(value / 1e6, "ms");
   return Scaled(value / 1e9, "s");

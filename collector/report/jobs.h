@@ -1,5 +1,5 @@
-// Which traces of a directory belong together: a run may hold several jobs, and a mean over ranks
-// of two jobs is of neither.
+// The traces of a directory that belong together: a run may hold several jobs, and a mean over
+// ranks of two jobs is of neither.
 #pragma once
 
 #include <cstdint>

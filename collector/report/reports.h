@@ -16,10 +16,10 @@ Table TabulateRanks(const Run& run, const ReportOptions& options = {});
 // The sentence as the title, the losses as rows.
 Table TabulateVerdict(const Run& run, const ReportOptions& options = {});
 
-// What costs time and what to do about it: a row for each rule that fired and each place at which
-// it did (insights/rules.h), the largest saving first. saving_ns is of each step and at most what
-// the critical path bears; lost_ns is what the rank named loses, borne or not; count is of that
-// rank. Uses Trace::symbols where they are there.
+// Causes of lost time and the advice against them: a row for each rule that fired and each place at
+// which it did (insights/rules.h), the largest saving first. saving_ns is of each step and at most
+// what the critical path bears; lost_ns is what the rank named loses, borne or not; count is of
+// that rank. Uses Trace::symbols where they are there.
 Table TabulateInsights(const Run& run, const ReportOptions& options = {});
 // Asks only the rule that answers what this rule of `nsys analyze` asks.
 Table TabulateInsightsNamed(const Run& run, std::string_view nsys);
@@ -117,9 +117,9 @@ Table TabulateLaunches(const Run& run, const ReportOptions& options = {});
 //   spread     from there until the last rank that has it begins it
 //   first, last, longest rank    who begins it first and last, whose is the longest
 // Starts are on the first rank's clock: one host's clock, else by collectives (TabulateAlignment),
-// else from each rank's own first instance, which a note says. Who falls behind: the difference of
-// the median lag behind the first in the last and in the first quarter of the instances that all
-// ranks have, by instance.
+// else from each rank's own first instance, which a note says. The ranks that fall behind: the
+// difference of the median lag behind the first in the last and in the first quarter of the
+// instances that all ranks have, by instance.
 Table TabulatePace(const Run& run, const ReportOptions& options = {});
 
 // How long does each kernel take from its launch to its end? Call, queue and kernel of each launch:
@@ -191,7 +191,7 @@ Table TabulateThroughput(const Run& run, const ReportOptions& options = {});
 // one not again. The rows are of each rank that was checked.
 Table TabulateFlopCheck(const Run& run, const ReportOptions& options = {});
 
-// What is each module made of: parameters, and the bytes of parameters, buffers, gradients and
+// The size of each module: parameters, and the bytes of parameters, buffers, gradients and
 // optimizer state, with all modules below it, after the first step of the first rank that told.
 // Each storage counts once, for the module that comes first.
 Table TabulateParameters(const Run& run, const ReportOptions& options = {});
@@ -208,12 +208,12 @@ Table TabulateGraphs(const Run& run, const ReportOptions& options = {});
 // from the first event on.
 Table TabulateMemory(const Run& run, const ReportOptions& options = {});
 
-// What held the framework's memory at each device's peak: categories where the file has them, else
-// the stacks or the operators that allocated what was not given back by then; these too with
+// The holders of the framework's memory at each device's peak: categories where the file has them,
+// else the stacks or the operators that allocated what was not given back by then; these too with
 // options.by_stack.
 Table TabulateMemoryPeak(const Run& run, const ReportOptions& options = {});
 
-// What each module held at the device's peak, by category, without its children; and its
+// The memory that each module held at the device's peak, by category, without its children; and its
 // activations when the backward that followed began.
 Table TabulateMemoryModules(const Run& run, const ReportOptions& options = {});
 

@@ -22,7 +22,7 @@ std::optional<int64_t> Number(std::string_view text) {
   return number;
 }
 
-// What is kept of a trace.
+// The rows of a trace that are kept.
 class Windows {
  public:
   Windows(const StepList& steps, const NumberSet& numbers) : on_device(steps.on_device) {

@@ -54,7 +54,7 @@ std::string Absolute(const char* file, const char* directory) {
   return (std::filesystem::path(directory) / file).lexically_normal().string();
 }
 
-// Where the inlined function `die` was called.
+// The place of the call that inlined the function `die`.
 Place CallSiteOf(Dwarf_Die* die, Dwarf_Files* files, const char* directory) {
   Place place;
   Dwarf_Attribute attribute;

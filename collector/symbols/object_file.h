@@ -20,7 +20,7 @@ class ObjectFile {
   ObjectFile(const ObjectFile&) = delete;
   ObjectFile& operator=(const ObjectFile&) = delete;
 
-  // What runs at this address of the file; empty: no symbol covers it.
+  // The functions at this address of the file; empty: no symbol covers it.
   std::vector<SourceFrame> At(uint64_t file_address) const;
 
  private:

@@ -28,7 +28,7 @@ std::string Hex(std::string_view bytes) {
 
 std::string FileName(const std::string& path) { return fs::path(path).filename().string(); }
 
-// Where the files of modules are: by build id, whichever trace asks.
+// The places of modules' files: by build id, whichever trace asks.
 class ModuleFiles {
  public:
   explicit ModuleFiles(const std::vector<std::string>& directories) : directories_(directories) {}

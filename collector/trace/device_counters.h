@@ -25,8 +25,8 @@ inline constexpr std::array<std::string_view, 6> kDeviceCounters = {
     "SM clock (MHz)",      "power (W)",           "temperature (C)",
     "GPU utilisation (%)", "memory used (bytes)", "throttle reasons (NVML bits)"};
 
-// The samples of devices on which the trace has work, as its counters. What lies outside the
-// trace's bounds does not widen them. Before the tables are sorted.
+// The samples of devices on which the trace has work, as its counters. A sample outside the trace's
+// bounds does not widen them. Before the tables are sorted.
 void AddDeviceCounters(const v1::DeviceSamples& samples, Trace* trace);
 
 }  // namespace ranktap::collector

@@ -1,5 +1,5 @@
-// What PyTorch's ExecutionTraceObserver adds to a node of record_param_comms, the record function
-// around each call of NCCL's process group.
+// The fields that PyTorch's ExecutionTraceObserver adds to a node of record_param_comms, the record
+// function around each call of NCCL's process group.
 #pragma once
 
 #include <cstdint>

@@ -285,7 +285,7 @@ class Builder {
     }
   }
 
-  // What is open on that thread as the node begins.
+  // The node that is open on that thread as the node begins.
   void SetForwardParent(TraceNode* node) const {
     for (const auto& [writer, thread] : threads_) {
       if (thread.number != node->forward_thread || thread.node == 0) continue;

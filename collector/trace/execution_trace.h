@@ -1,4 +1,4 @@
-// What PyTorch's ExecutionTraceObserver would have seen, from a capture of
+// An execution trace as PyTorch's ExecutionTraceObserver would have seen it, from a capture of
 // `ranktap run --level full --tensors=full`: nodes with their parents, every value of an operator,
 // and tensors by numbers.
 #pragma once

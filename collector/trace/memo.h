@@ -11,7 +11,7 @@
 namespace ranktap::collector {
 
 // Safe from several threads. Values live until Reset(), or as long as the memo does; moving the
-// memo's owner leaves them where they are. Whoever changes the owner resets the memo.
+// memo's owner leaves them where they are. A function that changes the owner resets the memo.
 class Memo {
  public:
   // make() -> T is called once; it may ask the memo for other types.

@@ -30,7 +30,7 @@ namespace ranktap::collector {
 // Start and end of a device record that CUPTI delivered without times. They sort first.
 inline constexpr int64_t kUntimed = std::numeric_limits<int64_t>::min();
 
-// Where work of a device runs. Numbers are CUPTI's; a stream may be kNone.
+// The place where work of a device runs. Numbers are CUPTI's; a stream may be kNone.
 struct Lane {
   uint32_t device = 0, context = 0, stream = 0;
   bool operator==(const Lane&) const = default;
@@ -161,8 +161,8 @@ struct OpenCall {
   int64_t since = 0;
 };
 
-// Where a trace came from. Only captures have writers with accounts, gaps and losses. kExecution:
-// an execution trace without times of its own; its rows stand in their order. kChakra: an .et file.
+// The origin of a trace. Only captures have writers with accounts, gaps and losses. kExecution: an
+// execution trace without times of its own; its rows stand in their order. kChakra: an .et file.
 enum class TraceOrigin : uint8_t { kCapture, kKineto, kNsys, kMemory, kExecution, kChakra };
 
 struct Trace {

@@ -20,8 +20,8 @@ struct PayloadField {
   PayloadValue value;
 };
 
-// Every field of row `row`. What cannot be decoded (no schema, cut off, a pointer into the dead
-// process) is left out.
+// Every field of row `row`. It leaves out what cannot be decoded (no schema, cut off, a pointer
+// into the dead process).
 std::vector<PayloadField> DecodePayload(const Trace& trace, const Ranges& ranges, size_t row);
 
 // Bytes of one payload by its schema. Total over any input.

@@ -1,5 +1,5 @@
-// Who is inside whom, and which operator caused what ran on the device. One step of loading, after
-// the tables are sorted and launches are joined.
+// The nesting of operators, and the operator that caused each work of the device. One step of
+// loading, after the tables are sorted and launches are joined.
 #pragma once
 
 #include "collector/trace/model.h"

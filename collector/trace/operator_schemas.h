@@ -1,5 +1,5 @@
-// What PyTorch's dispatcher said of operators in a capture, and what their arguments' types tell of
-// values that the agent knows by number only.
+// The schemas of operators that PyTorch's dispatcher told in a capture, and what their arguments'
+// types tell of values that the agent knows by number only.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a framework tells of itself: operators, Python calls, autograd arrows, allocations, and the
+// A framework's own records: operators, Python calls, autograd arrows, allocations, and the
 // collectives and process groups that its communication belongs to. Filled by the importers of
 // torch.profiler's files and by the loader of our own captures; read like the rest of model.h.
 //
@@ -100,7 +100,7 @@ struct DeviceAnnotations {
   size_t size() const { return start.size(); }
 };
 
-// What a tensor is for, in the order in which torch's memory timelines number it.
+// The purpose of a tensor, in the order in which torch's memory timelines number it.
 enum class MemoryCategory : uint8_t {
   kParameter,
   kOptimizerState,
@@ -112,8 +112,8 @@ enum class MemoryCategory : uint8_t {
   kUnknown,
 };
 
-// What the framework's allocator did (profile_memory=True, memory timelines and snapshots); `end`
-// equals `start`.
+// The allocations of the framework's allocator (profile_memory=True, memory timelines and
+// snapshots); `end` equals `start`.
 struct Allocations {
   Column<int64_t> start, end;
   Column<uint16_t> writer;

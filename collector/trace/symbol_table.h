@@ -1,5 +1,5 @@
-// What the addresses on a trace's stacks are called. Filled by collector/symbols, which opens
-// files; analyses only read it.
+// The names of the addresses on a trace's stacks. Filled by collector/symbols, which opens files;
+// analyses only read it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct SourceFrame {
   bool operator==(const SourceFrame&) const = default;
 };
 
-// What is at one address of one process.
+// The functions at one address of one process.
 struct ResolvedAddress {
   std::string module;               // file name; empty: in no module
   std::vector<SourceFrame> frames;  // innermost inlined function first; at least one

@@ -51,7 +51,7 @@ bool IsFirstOfSession(Client& client) {
   return true;
 }
 
-// What the client set while we recorded, where CUPTI does not allow it.
+// Attributes that the client set while we recorded, where CUPTI does not allow it.
 void ApplyAttributes(Client& client) {
   decltype(client.attributes) kept;
   {

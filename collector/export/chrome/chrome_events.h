@@ -1,5 +1,5 @@
-// Objects of a Kineto trace's "traceEvents", one call each; times are the trace's nanoseconds. What
-// the parts of the chrome exporter write with.
+// Objects of a Kineto trace's "traceEvents", one call each; times are the trace's nanoseconds. The
+// writer that the parts of the chrome exporter share.
 #pragma once
 
 #include <cstdint>
@@ -109,7 +109,7 @@ class ChromeEvents {
   bool first_event_ = true;
 };
 
-// What a framework told of itself: operators, Python calls, autograd's arrows, allocations.
+// A framework's own records: operators, Python calls, autograd's arrows, allocations.
 void WriteFrameworkEvents(const Trace& trace, ChromeEvents* events);
 // Arguments of an operator or kernel that is part of a collective; `number`: 1 + its index.
 void WriteCollectiveArgs(const Trace& trace, uint32_t number, ChromeEvents* events);
@@ -120,9 +120,9 @@ std::vector<bool> OperatorsAcrossRanges(const Trace& trace);
 void WriteSteps(const Trace& trace, ChromeEvents* events);
 // The calls of modules that our hooks saw, as torch.profiler's Python calls.
 void WriteModuleCalls(const Trace& trace, ChromeEvents* events);
-// What happened on the program's threads: NVTX and API calls.
+// The program's threads: NVTX and API calls.
 void WriteHostEvents(const Trace& trace, ChromeEvents* events);
-// What happened on the devices, and the arrows that lead there.
+// The devices' work, and the arrows that lead there.
 void WriteDeviceEvents(const Trace& trace, ChromeEvents* events);
 
 }  // namespace ranktap::collector

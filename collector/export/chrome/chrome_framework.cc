@@ -1,4 +1,4 @@
-// What a framework told of itself, in a Kineto trace: operators, Python calls, autograd's arrows,
+// A framework's own records in a Kineto trace: operators, Python calls, autograd's arrows,
 // allocations, annotations on streams, counters.
 #include <algorithm>
 #include <map>

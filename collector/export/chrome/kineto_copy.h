@@ -1,5 +1,5 @@
-// The chrome export of a trace that torch.profiler wrote: its file's own events. What a model of
-// them has no place for (hardware counters, fields of other vendors) stays, and nothing is added.
+// The chrome export of a trace that torch.profiler wrote: its file's own events. Fields that the
+// model has no place for (hardware counters, other vendors' fields) stay, and nothing is added.
 #pragma once
 
 #include <optional>

@@ -94,7 +94,7 @@ bool HasEveryRow(const Trace& trace) {
                              trace.copies.size() + trace.memsets.size();
 }
 
-// What anybody wrote there, without what looks like a credential.
+// Metadata of any writer, without values that look like credentials.
 chakra::GlobalMetadata Shareable(chakra::GlobalMetadata metadata) {
   for (chakra::AttributeProto& attribute : *metadata.mutable_attr()) {
     if (attribute.has_string_val()) {

@@ -54,7 +54,7 @@ void AddCommunication(const GraphNode& from, chakra::Node* node) {
   ChakraAttribute("comm_tag", node)->set_int32_val(from.tag);
 }
 
-// What torch says of the operator.
+// The operator's attributes as torch says them.
 void AddOperator(const Trace& trace, const GraphNode& from, chakra::Node* node) {
   if (from.op >= trace.operators.size()) return;
   const Operators& ops = trace.operators;

@@ -1,4 +1,4 @@
-// What a node of a work graph communicates: with whom, how much, in which group.
+// The communication of a node of a work graph: with whom, how much, in which group.
 #pragma once
 
 #include <deque>

@@ -46,7 +46,7 @@ void GraphGroups::Add(const std::string& name, uint32_t size) {
   std::string& number = numbers_[name];
   if (!number.empty()) return;
   if (IsDecimal(name)) number = name;
-  // What facts/collectives calls "group 3", or a group of all ranks.
+  // A group that facts/collectives calls "group 3", or one of all ranks.
   if (name.starts_with("group ") && IsDecimal(name.substr(6))) number = name.substr(6);
   if (number.empty() && size != 0 && size == world_) number = "0";
 }

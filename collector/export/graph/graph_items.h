@@ -1,4 +1,5 @@
-// What becomes a node of a work graph, in the order in which nodes may depend on each other.
+// The items that become nodes of a work graph, in the order in which nodes may depend on each
+// other.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,7 @@ struct GraphItems {
 
 GraphItems ListGraphItems(const Run& run, const Trace& trace, const ExportOptions& options);
 
-// What a call or an operator communicates: "allreduce", "send", ...; empty: nothing.
+// The communication of a call or an operator: "allreduce", "send", ...; empty: none.
 std::string CommunicationType(std::string_view name);
 // As Chakra's stock files count: what goes in; of a receive what comes out.
 int64_t MessageBytes(const Collective& call);

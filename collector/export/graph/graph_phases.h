@@ -8,7 +8,8 @@
 
 namespace ranktap::collector {
 
-// By row: "forward", "backward", "optimizer", or nothing. What is inside another has that one's.
+// By row: "forward", "backward", "optimizer", or nothing. An operator inside another has that one's
+// part.
 std::vector<std::string_view> PhasesOfOperators(const Trace& trace);
 
 }  // namespace ranktap::collector

@@ -38,7 +38,7 @@ std::string Label(const std::string& name, std::string_view special) {
 }
 std::string XmlLabel(const std::string& name) { return Label(name, "\"\\&<>"); }
 
-// What a box says first: a thread by its number, not by PyTorch's name for all of them.
+// The first line of a box names a thread by its number, not by PyTorch's name for all of them.
 std::string BoxName(const GraphNode& node) {
   if (node.name == "[pytorch|profiler|execution_trace|thread]") {
     return fmt::format("thread {}", node.thread);

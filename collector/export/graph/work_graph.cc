@@ -90,7 +90,7 @@ class Builder {
     thread.idle_since = std::max(thread.idle_since, item.key);
     threads_.Open(item.writer, Index(), item.end);
   }
-  // What is around it has waited for a communicator, or for the thread of the backward pass.
+  // A range around it has waited for a communicator, or for the thread of the backward pass.
   void PauseFor(const Thread& other, int64_t idle_since, const GraphItem& item) {
     Depend(other.ended);
     const GraphNode& ended = graph_.nodes[other.ended];
@@ -250,7 +250,7 @@ class Builder {
       node_of_op_[comm.op] = Index();
       for (const uint32_t maker : MakersOf(comm.op)) Depend(node_of_op_[maker]);
     }
-    // What is only replayed runs on the host.
+    // Work that is only replayed runs on the host.
     node.on_host = node.kind == GraphNode::Kind::kCompute;
     if (asked != kNobody) node.phase = graph_.nodes[asked].phase;
     threads_.Open(ThreadOrder::kCommunicator, Index(), item.end);

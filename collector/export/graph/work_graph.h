@@ -1,5 +1,5 @@
-// What a rank did as a graph: work of host threads, devices and communicators, and what each waited
-// for. What the exports to Chakra and to pictures are made of.
+// A rank's work as a graph: host threads, devices and communicators, and what each waited for. The
+// exports to Chakra and to pictures are made of it.
 #pragma once
 
 #include <vector>

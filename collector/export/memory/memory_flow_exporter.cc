@@ -31,7 +31,7 @@ std::string Mebibytes(int64_t bytes) {
                       : fmt::format("{:.3f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// Where each address lies when those that no block ever had are left out.
+// The place of each address when those that no block ever had are left out.
 class Addresses {
  public:
   explicit Addresses(const std::vector<HeldBlock>& blocks) {
@@ -91,7 +91,7 @@ class Picture {
         ++of_category_[static_cast<size_t>(block.category)];
       }
     }
-    // What is alive lives until the run's end: that is far behind what was recorded.
+    // Live blocks last until the run's end, which is far behind the recorded time.
     last_ = std::max(last_ + (last_ - first_) / 50, first_ + 1);
     Begin();
     uint64_t below = 0;

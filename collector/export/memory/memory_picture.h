@@ -1,4 +1,4 @@
-// What the pictures of memory share.
+// The parts that pictures of memory share.
 #pragma once
 
 #include <array>

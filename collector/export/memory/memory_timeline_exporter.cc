@@ -172,7 +172,7 @@ class Timeline {
                              kMemoryColors[category], upper, lower));
   }
 
-  // Where steps begin, as far as they are in the picture.
+  // The beginnings of the steps that are in the picture.
   void DrawSteps() {
     constexpr size_t kMostMarks = 60;
     const int64_t first = all_.start[rows_.front()], last = all_.start[rows_.back()];

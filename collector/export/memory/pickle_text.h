@@ -57,7 +57,7 @@ class PickleText {
     text_ += '.';
     return std::move(text_);
   }
-  // What was written so far, which it forgets.
+  // Returns the text so far and forgets it.
   std::string Flush() {
     std::string part;
     part.swap(text_);

@@ -1,4 +1,4 @@
-// What ran on devices, as Parquet tables: kernels, copies (with memsets), graph_launches.
+// Work of devices as Parquet tables: kernels, copies (with memsets), graph_launches.
 #include <memory>
 
 #include "collector/export/cupti_names.h"
@@ -57,7 +57,7 @@ class DeviceTables {
   }
 
  private:
-  // What all work has, in two parts: names stand between them.
+  // The columns of all work, in two parts: names stand between them.
   ParquetTable Work(std::string_view name, const Source& of) const {
     std::vector<MergedTable> tables = {{&of.first->start, &of.first->end}};
     if (of.second != nullptr) tables.push_back({&of.second->start, &of.second->end});

@@ -1,4 +1,4 @@
-// What a framework told, as Parquet tables: ops, allocations.
+// A framework's records as Parquet tables: ops, allocations.
 #include <algorithm>
 #include <memory>
 #include <numeric>

@@ -1,4 +1,4 @@
-// What ran on the host, as Parquet tables: apis, ranges (with marks).
+// Work of the host as Parquet tables: apis, ranges (with marks).
 #include "collector/export/parquet/parquet_tables.h"
 #include "collector/export/thread_number.h"
 #include "collector/trace/framework_ranges.h"

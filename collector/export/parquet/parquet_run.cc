@@ -1,4 +1,4 @@
-// What a run is made of, as Parquet tables: steps, collectives, ranks.
+// The parts of a run as Parquet tables: steps, collectives, ranks.
 #include <algorithm>
 #include <numeric>
 

@@ -105,7 +105,7 @@ struct ParquetTarget {
 // The number of the step that each moment or piece of work belongs to, where there are steps.
 std::optional<int64_t> StepNumberAt(const Trace& trace, int64_t time);
 
-// Rows of tables laid end to end, by time; keeps(row) says which. What has no time comes last.
+// Rows of tables laid end to end, by time; keeps(row) says which. A row without a time comes last.
 template <typename Keeps>
 std::vector<uint32_t> RowsByTime(const std::vector<MergedTable>& tables, const Keeps& keeps) {
   std::vector<uint32_t> first, rows, untimed;

@@ -1,6 +1,6 @@
-// Slices of one thread or stream, laid onto tracks where slices nest. What overlaps without nesting
-// (kernels of one stream by a jitter of the clock, ranges of two NVTX domains) goes onto a further
-// track beside the first.
+// Slices of one thread or stream, laid onto tracks where slices nest. Slices that overlap without
+// nesting (kernels of one stream by a jitter of the clock, ranges of two NVTX domains) go onto a
+// further track beside the first.
 #pragma once
 
 #include <cstdint>

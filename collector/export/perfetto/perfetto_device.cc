@@ -268,7 +268,7 @@ class DeviceWriter {
     }
   }
 
-  // What the program holds of each device's memory, from its allocations and releases.
+  // The program's memory on each device, from its allocations and releases.
   void WriteMemory() {
     std::map<uint32_t, std::pair<PerfettoTrack*, int64_t>> counters;
     for (const proto::MemoryEvent& event : trace_.memory) {
@@ -310,7 +310,8 @@ class DeviceWriter {
     }
   }
 
-  // What the framework's allocator says it has given out and reserved, of each device.
+  // The memory of each device that the framework's allocator has given out and reserved, as it
+  // says.
   void WriteAllocator() {
     const Allocations& all = trace_.allocations;
     std::map<uint32_t, std::array<PerfettoTrack*, 2>> counters;

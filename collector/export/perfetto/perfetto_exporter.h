@@ -12,7 +12,7 @@
 
 namespace ranktap::collector {
 
-// What the parts of the exporter share about one trace.
+// The state of one trace that the exporter's parts share.
 struct PerfettoTrace {
   const Trace& trace;
   int64_t shift_ns;       // to be added to the trace's times
@@ -36,9 +36,9 @@ struct PerfettoTrace {
   }
 };
 
-// What happened on the program's threads, and the beginnings of the arrows.
+// The program's threads, and the beginnings of the arrows.
 void WritePerfettoHost(PerfettoTrace* state);
-// What happened on the devices, and the ends of the arrows.
+// The devices' work, and the ends of the arrows.
 void WritePerfettoDevices(PerfettoTrace* state);
 // The part of that which is work on streams, as GpuRenderStageEvent.
 void WritePerfettoStages(PerfettoTrace* state);

@@ -20,7 +20,7 @@ void AddText(pbf_writer* writer, perfetto::Tag tag, std::string_view text) {
   writer->add_bytes(tag, text.data(), text.size());
 }
 
-// What every event may refer to: interned in the first packet of each sequence.
+// Names that every event may refer to: interned in the first packet of each sequence.
 const std::string& CommonNames() {
   static const std::string* const bytes = [] {
     auto* const text = new std::string;

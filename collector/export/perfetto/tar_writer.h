@@ -17,7 +17,7 @@ class TarWriter {
   // Members go through `file`, uncompressed; nothing else is written to it.
   explicit TarWriter(OutputFile* file) : file_(file) {}
 
-  // What is written to the file between the two is the member's. Names have 99 bytes at most.
+  // The caller writes the member's bytes to the file between the two. Names have 99 bytes at most.
   void Begin(const std::string& name);
   void End();
   bool has(const std::string& name) const;

@@ -1,4 +1,4 @@
-// Where labels go in a picture so that none lies on another.
+// Places for labels in a picture such that none lies on another.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ struct Box {
 // The area that both cover.
 double Overlap(const Box& a, const Box& b);
 
-// What a text takes, in the picture's units: measured on DejaVu Sans, the widest of the usual
+// The size of a text in the picture's units: measured on DejaVu Sans, the widest of the usual
 // sans-serif fonts.
 double TextWidth(std::string_view text, double font_size);
 

@@ -23,7 +23,7 @@ int64_t FlopsOf(const RooflineRow& row, FlopKind kind) {
   return row.flops_of[static_cast<size_t>(kind)];
 }
 
-// What the ceilings and the points of each unit are called.
+// The names of each unit's ceilings and points.
 class UnitLabels {
  public:
   UnitLabels(const RooflineRows& rows, bool one_peak) : one_peak_(one_peak) {

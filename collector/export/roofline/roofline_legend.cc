@@ -1,4 +1,4 @@
-// What stands below the axes: colours, sizes, notes.
+// The legend below the axes: colours, sizes, notes.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -172,7 +172,7 @@ void RooflinePicture::DrawSlopes() {
   }
 }
 
-// Where each line begins is the fastest memory's to say; the highest has the place above its line.
+// The fastest memory says where each line begins; the highest has the place above its line.
 void RooflinePicture::LabelCeilings() {
   const double top = compute_.empty() ? y_.last() : compute_.back()->peak;
   for (const ChartCeiling* const ceiling : memory_) {
@@ -247,7 +247,7 @@ void RooflinePicture::LabelLine(const ChartCeiling& ceiling, double from) {
   }
 }
 
-// Where the memory of the points meets the ceilings of their types.
+// The ridges, at which the memory of the points meets the ceilings of their types.
 void RooflinePicture::DrawRidges() {
   if (memory_.empty()) return;
   const ChartCeiling& memory = *memory_.front();

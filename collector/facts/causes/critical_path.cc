@@ -142,7 +142,7 @@ class Walk {
     return FollowStart(i);
   }
 
-  // What the start of work `i` waited for.
+  // The work for which the start of work `i` waited.
   uint32_t FollowStart(uint32_t i) {
     const DeviceSpan& span = Rank().span(i);
     const uint32_t before = Rank().Before(i);

@@ -1,4 +1,5 @@
-// Where a convolution's filter is applied, and so how large its output is. A part of op_flops.h.
+// The places at which a convolution applies its filter, and so the size of its output. A part of
+// op_flops.h.
 #pragma once
 
 #include <algorithm>

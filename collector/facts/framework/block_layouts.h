@@ -1,4 +1,4 @@
-// What tensor lies in each block of memory, from the tensors that operators returned and took
+// The tensor in each block of memory, from those that operators returned and took
 // (Trace::tensor_uses; ranktap run --tensors).
 #pragma once
 

@@ -182,7 +182,7 @@ class Forwards {
     AddCapped(flops_[row].flops, &layer->flops);
     AddCapped(bytes_[row].read, &layer->read);
     AddCapped(bytes_[row].written, &layer->written);
-    // Where an operator around it is counted, it has nothing of its own.
+    // It has nothing of its own if an operator around it is counted.
     const bool is_leaf_count =
         bytes_[row].known == BytesKnown::kNoShapes || bytes_[row].known == BytesKnown::kNoType;
     layer->uncounted += is_leaf_count ? 1 : 0;

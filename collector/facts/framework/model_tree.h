@@ -1,4 +1,4 @@
-// What a model is made of, as the agent's hooks described it after the first step.
+// A model's modules and tensors, as the agent's hooks described them after the first step.
 #pragma once
 
 #include <array>

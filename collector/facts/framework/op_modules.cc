@@ -165,7 +165,7 @@ std::vector<OpPlace> PlaceOperators(const Trace& trace) {
     const bool again = module != nullptr && module->start > ops.start[node];
     places[i].pass = again ? Pass::kRecompute : Pass::kBackward;
     if (again) {
-      // What is recomputed has nodes of its own, and their backward follows.
+      // Recomputed operators have nodes of their own, and their backward follows.
       if (ops.sequence.At(i) != 0 && node != i) by_sequence[ops.sequence[i]] = places[i].module;
       continue;
     }

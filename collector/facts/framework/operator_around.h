@@ -10,7 +10,7 @@
 
 namespace ranktap::collector {
 
-// Where operators nest it finds PyTorch's outermost ("aten::item" rather than
+// It finds PyTorch's outermost of nested operators ("aten::item" rather than
 // "aten::_local_scalar_dense"), else the innermost.
 class OperatorAround {
  public:

@@ -61,7 +61,7 @@ class Finder {
     found_.in_optimizers = Merged(std::move(found_.in_optimizers));
   }
 
-  // Where a forward of the writer is around [start, end).
+  // Gives [start, end) to the writer's forward that is around it, if one is.
   void AddToForward(uint16_t writer, int64_t start, int64_t end, bool is_optimizer) {
     const auto of_writer = by_writer_.find(writer);
     if (of_writer == by_writer_.end() || start >= end) return;

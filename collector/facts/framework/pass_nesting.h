@@ -1,4 +1,4 @@
-// Which passes of a training step run inside of which, so that the time of each is its own.
+// The nesting of a training step's passes, so that the time of each is its own.
 #pragma once
 
 #include <cstdint>

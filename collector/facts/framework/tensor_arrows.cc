@@ -49,7 +49,7 @@ class Producers {
     int64_t time = 0;
     uint64_t generation = 0;  // of the memory
   };
-  // What begins at an address, until it is given back.
+  // The block that begins at an address, until it is given back.
   struct Memory {
     uint64_t generation = 0;
     Made made;
@@ -124,7 +124,7 @@ class Producers {
     }
   }
 
-  // What operators that had ended by then changed.
+  // Changes by operators that had ended by then.
   void Change(int64_t now) {
     for (; !changing_.empty() && changing_.top().time <= now; changing_.pop()) {
       const Changing& change = changing_.top();

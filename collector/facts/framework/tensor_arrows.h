@@ -1,5 +1,5 @@
-// Which operator made what another takes, from the tensors that operators took and returned
-// (Trace::tensor_uses; ranktap run --tensors).
+// Arrows from the operator that made a tensor to those that take it, from the tensors that
+// operators took and returned (Trace::tensor_uses; ranktap run --tensors).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which training steps durations and counts are taken from. A part of model_profile.h and
+// The training steps that durations and counts are taken from. A part of model_profile.h and
 // throughput.h.
 #pragma once
 

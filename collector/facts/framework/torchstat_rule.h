@@ -1,4 +1,4 @@
-// What torchstat (github.com/Swall0w/torchstat, b52a3b0) counts of a layer: its definition, not
+// The counts of a layer by torchstat (github.com/Swall0w/torchstat, b52a3b0): its definition, not
 // ours. Multiplications and additions apart, whatever the device fuses; memory is a number of
 // values, of which inputs and parameters are read for each sample anew.
 #pragma once

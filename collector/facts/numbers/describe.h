@@ -1,4 +1,4 @@
-// What pandas.DataFrame.describe() says of a list of numbers: count, mean, sample deviation,
+// A list of numbers as pandas.DataFrame.describe() describes it: count, mean, sample deviation,
 // extremes, quartiles by linear interpolation.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What is asked of the byte formulas, and what they answer.
+// The questions to the byte formulas, and their answers.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ class OpTensors {
   void WriteElements(int64_t elements, int64_t element_bytes);
   void WriteOutputs() { outputs_wanted_ = true; }  // only the record knows how large
 
-  // Where the record says what came out, and not in place, that counts for what was written.
+  // An output that the record names, and that is not in place, counts for what was written.
   ByteCount Counted(bool in_place) const;
 
  private:

@@ -33,8 +33,8 @@ struct KernelMath {
 };
 KernelMath MathOfKernel(std::string_view name);
 
-// `kernels`: of one operator. Where names are silent: 16-bit and smaller types on tensor cores,
-// 32-bit floats without them (a program asks for TF32), doubles on CUDA cores.
+// `kernels`: of one operator. A silent name means: 16-bit and smaller types on tensor cores, 32-bit
+// floats without them (a program asks for TF32), doubles on CUDA cores.
 MathUnit UnitOf(MathType type, std::span<const KernelMath> kernels);
 
 }  // namespace ranktap::collector

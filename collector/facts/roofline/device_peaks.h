@@ -1,4 +1,4 @@
-// What a GPU can do at most: arithmetic by type and unit, memory, clocks; from its maker's papers.
+// A GPU's peaks from its maker's papers: arithmetic by type and unit, memory, clocks.
 #pragma once
 
 #include <array>

@@ -47,8 +47,7 @@ int64_t FunctorBytes(std::string_view name) {
     if (end < arguments.size() && IsLetter(arguments[end])) continue;
     first = type.bytes;
   }
-  // Where there are several types nobody knows which list is which: "CopyFunctor<float, c10::Half,
-  // ...>".
+  // Nobody knows which list is which of several types: "CopyFunctor<float, c10::Half, ...>".
   for (const NamedType& type : kTypes) {
     if (type.bytes == first) continue;
     if (Has(arguments, ", " + std::string(type.name))) return 0;

@@ -141,9 +141,9 @@ class Measuring {
     }
   }
 
-  // The kind of work that no operator is counted for. Where no operator is around, the records of
-  // copies within a device and of memsets say what they moved. Inside an operator it would be a
-  // part of what the operator moved.
+  // The kind of work that no operator is counted for. Copies within a device and memsets say
+  // themselves what they moved, if no operator is around. Inside an operator it would be a part of
+  // what the operator moved.
   PointKind KindOf(const DeviceSpan& span, bool has_operator) const {
     if (span.kind == WorkKind::kCommunication) return PointKind::kCommunication;
     if (span.table == Table::kCopy && !StaysOnDevice(trace_.copies.copy_kind[span.row])) {

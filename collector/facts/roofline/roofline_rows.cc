@@ -43,7 +43,7 @@ std::string CutBelow(std::string_view module, int depth) {
   return std::string(depth < 0 ? module : module.substr(0, end));
 }
 
-// What is added of a point: all of it, or a kernel's share.
+// The part of a point that is added: all of it, or a kernel's share.
 struct Part {
   double share = 1;  // of what its roof says
   int64_t time_ns = 0, kernel_ns = 0, kernels = 0, flops = 0, read = 0, written = 0;
@@ -255,7 +255,7 @@ std::optional<double> PerSecond(int64_t amount, double ns) {
   return static_cast<double>(amount) / ns * kNsPerSecond;
 }
 
-// Where most of a row is not counted the rest says nothing.
+// The rest of a row says nothing if most of it is not counted.
 std::optional<double> PercentOf(double least, const RooflineRow& row) {
   if (least <= 0 || row.counted_ns <= 0 || row.counted_ns < row.time_ns / 2) return std::nullopt;
   return 100 * least / static_cast<double>(row.counted_ns);

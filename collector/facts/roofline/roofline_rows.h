@@ -1,5 +1,5 @@
 // The points of a roofline added up by what is asked: kernels, operators, modules, phases, steps or
-// ranks. What reports tabulate and plots draw.
+// ranks. Reports tabulate them and plots draw them.
 #pragma once
 
 #include <array>

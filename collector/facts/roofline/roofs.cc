@@ -150,7 +150,7 @@ const Roofs& RoofsOfTrace::Of(uint32_t device) const {
 
 RoofJudgement JudgePoint(const RooflinePoint& point, const Roofs& roofs, bool has_device_work) {
   RoofJudgement of;
-  // What ran on the host beside a device has no roof there.
+  // Work of the host beside a device has no roof there.
   const bool is_elsewhere = has_device_work && point.works == 0;
   of.is_counted = !is_elsewhere && IsCounted(point, roofs);
   const bool is_timed = has_device_work && point.works > 0 && roofs.is_where_it_ran;

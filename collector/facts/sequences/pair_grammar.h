@@ -26,7 +26,7 @@ class PairGrammar {
   uint32_t terminals() const { return terminals_; }
   uint32_t symbols() const { return terminals_ + static_cast<uint32_t>(rules_.size()); }
   const Rule& rule(uint32_t symbol) const { return rules_[symbol - terminals_]; }
-  // What the text has become.
+  // The text as it is now.
   const std::vector<uint32_t>& rest() const { return body_; }
   std::vector<uint32_t> Expand(uint32_t symbol) const;
 

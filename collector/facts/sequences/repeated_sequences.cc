@@ -15,7 +15,7 @@ struct Candidate {
   uint32_t symbol = 0;
 };
 
-// What a symbol repeats, and how often: Y of YYY.
+// The symbol that a symbol repeats, and how often: Y of YYY.
 struct Power {
   uint32_t base = 0;
   uint64_t times = 1;

@@ -23,9 +23,9 @@ struct RepeatLimits {
 // Re-Pair (Larsson and Moffat 1999): the pair of neighbours that is met most often becomes a symbol
 // of its own, until no pair is met twice. The symbols that stand for `shortest` or more and are not
 // always part of the same larger one are counted again in the text, so that the places are exact
-// whatever was paired before. What repeats itself (ABAB) is its unit (AB); one of two rotations
-// (AB, BA) is dropped. O(n log n) time;
-// 20 B for each symbol of the text and about 100 B for each pair of neighbours that differs.
+// whatever was paired before. A sequence that repeats itself (ABAB) counts as its unit (AB); one of
+// two rotations (AB, BA) is dropped. O(n log n) time; 20 B for each symbol of the text and about
+// 100 B for each pair of neighbours that differs.
 //
 // `weights`, one for each symbol, say what a symbol is worth. The order of the answer: the most
 // weight first.

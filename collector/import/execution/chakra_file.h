@@ -22,7 +22,7 @@ class ChakraFile {
   bool has_metadata() const { return has_metadata_; }
   // False: the end, or the place where the file is damaged.
   bool Next(chakra::Node* node);
-  // Where reading stopped before the end; what is empty: it did not.
+  // The place at which reading stopped before the end; what is empty: it did not.
   const Damage& damage() const { return damage_; }
   uint64_t file_bytes() const { return source_.file_bytes(); }
 

@@ -178,7 +178,7 @@ class NodeReader {
     node->collective = std::move(comm);
   }
 
-  // What chakra_trace_link adds.
+  // Fields that chakra_trace_link adds.
   void ReadLinked(ExecutionNode* node) const {
     const std::string category = TextIn(At(*json_, "cat"));
     node->on_device = category == "kernel" || category.starts_with("gpu_mem");

@@ -42,8 +42,8 @@ class ExecutionTables {
 
   void Add(ExecutionNode node) { nodes_.push_back(std::move(node)); }
   size_t size() const { return nodes_.size(); }
-  // Fills the trace. Where no node has a time, all stand in the order of their ids, a node inside
-  // its parent, device work behind its launch: what has no duration lasts 1 us. True: so it was.
+  // Fills the trace. Nodes of a file without times stand in the order of their ids, a node inside
+  // its parent, device work behind its launch; each without a duration lasts 1 us. True: so it was.
   bool Finish();
 
  private:

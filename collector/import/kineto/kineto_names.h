@@ -1,5 +1,5 @@
-// What a trace holds once and events refer to by number: names, lanes, functions, launch shapes,
-// collectives. A part of kineto_tables.h.
+// Things that a trace holds once and events refer to by number: names, lanes, functions, launch
+// shapes, collectives. A part of kineto_tables.h.
 #pragma once
 
 #include <algorithm>

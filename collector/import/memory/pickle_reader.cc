@@ -14,7 +14,7 @@ namespace {
 // name one large dict a million times.
 constexpr size_t kMostKeys = 64;
 
-// What would run code, and other things that plain values do not need.
+// Operations that would run code, and others that plain values do not need.
 std::string_view NameOfRefused(uint8_t opcode) {
   switch (opcode) {
     case 'c':

@@ -20,8 +20,8 @@ class Pickle {
   using Id = uint32_t;
   enum class Kind : uint8_t { kNothing, kInt, kReal, kText, kList, kDict };
 
-  // `bytes` must outlive the pickle. Where the reading ended early, root() is what had been read:
-  // containers that were still open hold what they had got.
+  // `bytes` must outlive the pickle. root() after an early end is what had been read: containers
+  // that were still open hold what they had got.
   explicit Pickle(std::string_view bytes);
 
   Id root() const { return root_; }

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kLongestValue = 64 << 20;  // bytes
 
-// Where SQLite read last: an error names no place, and this is the page it did not like. SQLite has
-// no hook for it; a VFS of our own would have to forward twenty functions for this one.
+// The page that SQLite read last: an error names no place, and this is the page it did not like.
+// SQLite has no hook for it; a VFS of our own would have to forward twenty functions for this one.
 thread_local int64_t last_read_offset = 0;
 
 const sqlite3_io_methods* Noting(const sqlite3_io_methods* real) {

@@ -43,8 +43,8 @@ class SqlReader {
   ~SqlReader();
 
   bool Has(const std::string& table) const;
-  // Calls visit for each row. Where rows in the middle cannot be read, those before and those
-  // behind them are; damage() says what is missing.
+  // Calls visit for each row. It reads the rows before and behind unreadable ones; damage() says
+  // what is missing.
   void ForEachRow(const std::string& table, std::span<const std::string_view> columns,
                   const std::function<void(const SqlRow&)>& visit);
   const std::vector<Damage>& damage() const { return damage_; }

@@ -15,7 +15,7 @@ namespace ranktap::collector {
 class Closer {
  public:
   Closer();
-  // What has not been closed in kEndNs is left to the end of the process.
+  // It leaves what has not been closed in kEndNs to the end of the process.
   ~Closer();
   Closer(const Closer&) = delete;
   Closer& operator=(const Closer&) = delete;

@@ -61,7 +61,7 @@ class Connection {
   bool paused = false;
   // The event loop's for the socket; 0: not watched.
   uint64_t tag = 0;
-  // Which session it speaks for; 0 before the hello.
+  // The session that it speaks for; 0 before the hello.
   uint64_t session = 0;
   // Set once the welcome (or the refusal) is on its way; no level is sent before.
   bool welcomed = false;

@@ -138,7 +138,8 @@ void Connections::ReadNothing(Connection* connection, uint32_t events) {
   }
   log_->Count("not read: the user's memory here is used up",
               fmt::format("uid {}", connection->peer().uid));
-  // A peer that is gone would be reported for ever. What it had not been acked it has kept.
+  // A peer that is gone would be reported for ever. The process has kept all that was not
+  // acknowledged.
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Close(id);
   connection->paused = true;
   Rewatch(connection->tag, WantedEvents(*connection));
@@ -168,7 +169,7 @@ void Connections::Read(Connection* connection, size_t budget) {
     const auto scratch = std::span(scratch_).first(std::min(budget, scratch_.size()));
     status = connection->Read(scratch, budget, take, &drained);
   } catch (const std::bad_alloc&) {
-    // What it had sent is given back with it; the others go on.
+    // Its bytes are given back with it; the others go on.
     log_->Count("out of memory", fmt::format("pid {}", connection->peer().pid));
     return Close(connection->id());
   }

@@ -51,7 +51,7 @@ class Connections {
   void Flush(Connection* connection);
   void Close(uint64_t id);
 
-  // What a session of the user's holds has changed from `*before` to `bytes`.
+  // A session of the user's held `*before` and now holds `bytes`.
   void Account(uid_t user, uint64_t bytes, uint64_t* before) {
     memory_.Update(user, bytes, before);
   }

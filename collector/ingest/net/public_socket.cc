@@ -40,7 +40,7 @@ std::optional<Failure> PrepareDirectory(const std::string& directory, bool all_u
   return std::nullopt;
 }
 
-// Who holds the lock, as its holder wrote it down.
+// The lock's holder, as it wrote itself down.
 std::string HolderOf(int lock) {
   char text[32] = {};
   const ssize_t size = ::pread(lock, text, sizeof(text) - 1, 0);

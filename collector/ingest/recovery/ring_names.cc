@@ -16,7 +16,7 @@ using proto::ArenaEntry;
 using proto::EntryKind;
 using proto::kArenaAlign;
 
-// What is looked at of the arena: more names than these no file takes.
+// The part of the arena that is looked at: no file takes more names than these.
 constexpr uint64_t kMostArenaBytes = kMaxDictionaryBytes + (16u << 20);
 // Texts that are found again by content; the others get a second number.
 constexpr size_t kMostTexts = 1u << 18;

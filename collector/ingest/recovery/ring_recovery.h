@@ -1,5 +1,6 @@
-// What a dead process left in its rings: events behind the stored position of each writer, names
-// that no frame had carried yet, the writers' own counters, and the calls they were inside of.
+// The things that a dead process left in its rings: events behind the stored position of each
+// writer, names that no frame had carried yet, the writers' own counters, and the calls they were
+// inside of.
 //
 //   stored in the trace:   writer 7 up to event 1,200
 //   chunks of the segment: [900, 1,150)      stored already, left alone

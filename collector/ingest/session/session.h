@@ -40,7 +40,7 @@ class Session {
     seen_.clear();
   }
   void Detach() { connection_ = 0; }
-  // What an earlier collector has stored: each writer's next position.
+  // Each writer's next position, as far as an earlier collector has stored.
   void Seed(const std::vector<std::pair<uint32_t, uint64_t>>& positions) {
     for (const auto& [writer, next] : positions) {
       uint64_t& known = next_event_[writer];
@@ -52,7 +52,7 @@ class Session {
   enum class Verdict { kTaken, kDuplicate, kViolation };
   // Checks a complete frame of the attached connection and puts it into the open block.
   //
-  // A writer's positions must follow each other. What is known already is skipped; a jump ahead is
+  // A writer's positions must follow each other. It skips what is known already; a jump ahead is
   // possible only in the first frame of a writer on a connection, where the process has kept what
   // lies between elsewhere (its spool, another collector). Where that is gone, it says so first by
   // a frame of lost positions.

@@ -1,5 +1,5 @@
-// What `ranktap status` says of a process: kept from the frames as they pass. Lives on the server's
-// thread.
+// The figures of `ranktap status` about a process, kept from the frames as they pass. Lives on the
+// server's thread.
 #pragma once
 
 #include <cstdint>

@@ -283,7 +283,7 @@ void Sessions::OnStored(StoredReply reply) {
   if (connection->wants_to_write()) in_.connections->Flush(connection);
 }
 
-// Which run it is of decides which plan it hears of, where that came later than the welcome.
+// Its run decides which plan it hears of, if that came later than the welcome.
 void Sessions::OnOpened(const OpenedReply& reply) {
   Session* const session = Find(reply.session);
   if (session == nullptr) return;

@@ -26,7 +26,7 @@ constexpr mode_t kUserMode = 0711;
 constexpr const char* kInfoName = "run.json";
 // Most names read from one directory, and most bytes of one run.json: some 10,000 traces.
 constexpr size_t kMostNames = 1u << 16;
-// What one user's files may delay a start: 100,000 honest ones take less.
+// The longest that one user's files may delay a start: 100,000 honest ones take less.
 constexpr uint64_t kScanNs = 10'000'000'000;
 constexpr size_t kMostInfoBytes = 8u << 20;
 // Limits for one user: runs that nobody is in and that stay open, for the next process of a row of

@@ -1,4 +1,4 @@
-// Which run a process belongs to. A collector of `ranktap run` has one; `ranktap collect` serves
+// The run that a process belongs to. A collector of `ranktap run` has one; `ranktap collect` serves
 // several jobs and users at once, each in a directory of its own below a root:
 //
 //   ROOT/UID/JOB-TIME/rank-00003.trace

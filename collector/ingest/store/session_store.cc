@@ -74,7 +74,7 @@ void SessionStore::Store(const FrameBlock& block) {
   const bool wants_file = block.summary.events > 0;
   const bool has_file = stage_ != Stage::kNoFile || (wants_file && CreateFile());
   if (has_file) writer_->KeepRoom(state_.CheckpointBytes() + kEndBytes);
-  // What precedes the block in the file says where it begins, so the block is noted after it.
+  // The bytes before a block in the file say where it begins, so the block is noted after them.
   const bool written = has_file && WritePreamble() && WriteBlock(block);
   Note(block);
   if (!written && (has_file || wants_file)) {
@@ -125,7 +125,7 @@ bool SessionStore::WritePreamble() {
     stage_ = Stage::kFirstCheckpoint;
   }
   if (stage_ == Stage::kFirstCheckpoint) {
-    // Where this file begins: deferred losses will be declared in it.
+    // The position at which this file begins: deferred losses will be declared in it.
     v1::Checkpoint base;
     for (const auto& [writer, positions] : deferred_losses_) {
       base.add_positions()->set_writer(writer);

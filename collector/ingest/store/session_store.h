@@ -1,8 +1,8 @@
 // One process's trace as it grows: takes its blocks of frames, keeps the state that checkpoints are
 // made of, and writes the file, which begins with the first event. Lives on the writer thread.
 //
-// What cannot be written (disk full, I/O error) is declared lost with its positions as soon as
-// something can be written again; the job never waits for a disk.
+// It declares what cannot be written (disk full, I/O error) lost with its positions as soon as it
+// can write again; the job never waits for a disk.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace ranktap::collector {
 
-// What all sessions of a collector write with. Outlives them.
+// The things with which all sessions of a collector write. Outlives them.
 struct StoreContext {
   RunDirectory* directory;
   BlockCompressor* compressor;

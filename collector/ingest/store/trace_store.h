@@ -43,7 +43,7 @@ struct OpenedReply {
   SessionId session = 0;
   std::string run;
 };
-// Where each writer of a session goes on.
+// The position at which each writer of a session goes on.
 struct PositionsReply {
   SessionId session = 0;
   uint64_t connection = 0;

@@ -83,7 +83,7 @@ void AddWriter(const Trace& trace, const Writer& writer, std::vector<WriterLoss>
   }
 }
 
-// What no writer counted: unreadable parts of files, records that never left CUPTI.
+// Losses that no writer counted: unreadable parts of files, records that never left CUPTI.
 void AddNotes(const Run& run, Table* table) {
   for (const Trace& trace : run.traces) {
     for (const Damage& damage : trace.damage) {

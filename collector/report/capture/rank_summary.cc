@@ -87,8 +87,8 @@ struct Launch {
   bool joined = false;
 };
 
-// Launches that capture went off after, before their work ran. Where no launch before them has its
-// work, nothing says that any was captured.
+// Launches that capture went off after, before their work ran. Nothing says that any was captured
+// if no launch before them has its work.
 int64_t CountCutOff(std::vector<Launch> launches, const std::vector<Gap>& gaps) {
   std::ranges::sort(launches, {}, &Launch::start);
   std::set<size_t> cut;

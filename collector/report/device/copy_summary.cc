@@ -18,7 +18,7 @@
 namespace ranktap::collector {
 namespace {
 
-// What went one way between one pair of memories, or was set in one.
+// Copies one way between one pair of memories, or bytes set in one.
 struct CopyRow {
   std::string name;
   DurationDistribution time;

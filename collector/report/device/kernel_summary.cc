@@ -125,7 +125,7 @@ const ColumnsOf<Line> kTimes = JoinedColumns<Line>(
           [](const Line& line) { return line.kernel.ranks; }, Shown::kDetail},
      }});
 
-// What the answer lacks of what was asked for.
+// The part of the question that the answer lacks.
 std::vector<std::string> NotesOn(const Run& run, const ReportOptions& options) {
   std::vector<std::string> notes;
   if (options.kernel_names != KernelNames::kMangled) return notes;

@@ -32,7 +32,7 @@ struct Launched {
   uint32_t symbol = 0;
 };
 
-// What one thread put on the devices, in the order of its calls.
+// The work that one thread put on the devices, in the order of its calls.
 class ThreadWork {
  public:
   std::vector<Launched> work;

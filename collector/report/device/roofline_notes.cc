@@ -11,7 +11,7 @@
 namespace ranktap::collector {
 namespace {
 
-// What was counted and what was not, over all ranks.
+// The counted and the uncounted part, over all ranks.
 struct Missing {
   int64_t operators = 0, no_formula = 0, no_shapes = 0, no_type = 0, at_least = 0, untimed = 0;
   int64_t uncounted_ns = 0, time_ns = 0, off_device_flops = 0, above = 0;

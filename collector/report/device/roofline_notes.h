@@ -1,4 +1,4 @@
-// What a person has to know to read a roofline: the roofs, and what is missing. A part of
+// Notes that a person needs to read a roofline: the roofs, and what is missing. A part of
 // *roofline*.
 #pragma once
 

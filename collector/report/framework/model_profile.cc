@@ -41,7 +41,7 @@ class Latencies {
     }
     for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
       const int64_t start = ranges.start[row];
-      // What runs in the backward pass is recomputed.
+      // Forwards in the backward pass are recomputed.
       const auto after = std::upper_bound(backward.begin(), backward.end(),
                                           std::pair(start, std::numeric_limits<int64_t>::max()));
       const bool again = after != backward.begin() && start < std::prev(after)->second;

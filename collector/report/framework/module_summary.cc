@@ -18,7 +18,7 @@
 namespace ranktap::collector {
 namespace {
 
-// What runs inside of a module's forward counts for the innermost module only.
+// An operator inside of a module's forward counts for the innermost module only.
 class SelfTimes {
  public:
   explicit SelfTimes(const std::vector<ModuleSpan>& spans) : spans_(spans) {}

@@ -65,7 +65,7 @@ Cell PerStep(const SyncRow& row) {
   return static_cast<double>(row.in_steps) / static_cast<double>(row.steps);
 }
 
-// Where most of the time was waited.
+// The place at which most of the time was waited.
 Cell OperatorCell(const SyncRow& row) {
   if (row.operators.empty()) return {};
   return std::ranges::max_element(row.operators, {}, [](const auto& entry) { return entry.second; })

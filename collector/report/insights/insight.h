@@ -20,8 +20,8 @@ inline constexpr uint32_t kIdleCauses = BitOf(Cause::kCheckpoint) | BitOf(Cause:
                                         BitOf(Cause::kSync) | BitOf(Cause::kHost) |
                                         BitOf(Cause::kLatency) | BitOf(Cause::kDependency);
 
-// What would go if the advice were followed. The engine (find_insights.h) counts of it only what
-// the critical path bears in counted steps, so a rule may name all that it sees.
+// The time that would go if the advice were followed. The engine (find_insights.h) counts of it
+// only what the critical path bears in counted steps, so a rule may name all that it sees.
 struct Saving {
   std::vector<Interval> moments;  // of the rank's clock, in any order
   uint32_t causes = 0;            // BitOf()s: of the moments those that are lost to these

@@ -1,4 +1,4 @@
-// What several rules ask of one rank, each worked out when the first asks.
+// Facts of one rank for several rules, each worked out when the first asks.
 #pragma once
 
 #include <cstdint>

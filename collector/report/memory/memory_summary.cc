@@ -189,7 +189,7 @@ std::map<std::string, Held> ByOrigin(const Trace& trace, uint32_t device, size_t
 // "a.py(3): f;b.py(9): g" -> "a.py(3): f"
 std::string Innermost(const std::string& stack) { return stack.substr(0, stack.find(';')); }
 
-// What holds a part of the memory at the peak of its device: a category, a stack or an operator.
+// The holder of a part of the memory at the peak of its device: a category, a stack or an operator.
 struct Holder {
   const Trace* trace;
   uint32_t device;

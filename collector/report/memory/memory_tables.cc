@@ -80,7 +80,7 @@ StepMemory MeasureStep(const Trace& trace, const DeviceMemory& memory, const Ste
                        int64_t backward) {
   StepMemory of{.trace = &trace, .step = &step, .device = memory.device};
   for (const HeldBlock& block : memory.blocks) {
-    // What was there before a window is allocated at its start, which is the step's.
+    // Memory that was there before a window is allocated at its start, which is the step's.
     if (HeldAt(block, step.start)) of.at_start += block.bytes;
     if (HeldAt(block, step.end)) {
       of.at_end += block.bytes;
@@ -266,7 +266,7 @@ Table TabulateMemoryModules(const Run& run, const ReportOptions&) {
 
 namespace {
 
-// What a device held at a moment.
+// The memory that a device held at a moment.
 struct Sample {
   const Trace* trace;
   uint32_t device;

@@ -47,7 +47,7 @@ struct Tallies {
 
 bool IsIdleForHost(Cause cause) { return cause == Cause::kHost || cause == Cause::kSync; }
 
-// What one rank's moments belong to.
+// The places that one rank's moments belong to.
 class Places {
  public:
   explicit Places(const Trace& trace)

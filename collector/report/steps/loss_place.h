@@ -1,4 +1,5 @@
-// Where in the program a loss arises, and what launched work waits for. A part of verdict.h.
+// The place in the program at which a loss arises, and what launched work waits for. A part of
+// verdict.h.
 #pragma once
 
 #include <array>

@@ -59,7 +59,7 @@ class Sampler {
   RunSamples Take() { return std::move(result_); }
 
  private:
-  // Where the times of each step of a trace go, for one kind.
+  // The times of each step of a trace, for one kind.
   using StepColumns = std::vector<size_t>;
 
   // The columns are the steps that `recorded` holds, those after the warm-up; where it holds no

@@ -58,7 +58,7 @@ void FindCause(const std::vector<RankWaterfall>& waterfalls, Straggler* straggle
   }
 }
 
-// Where two ranks take turns at random, one is late in half of the steps: no habit of its own.
+// One of two ranks that take turns at random is late in half of the steps: no habit of its own.
 bool IsPersistent(const Straggler& straggler, const std::vector<Straggler>& all, size_t steps) {
   if (straggler.steps_late < kLeastLateSteps || straggler.steps_late * 2 < steps) return false;
   return std::ranges::none_of(all, [&](const Straggler& other) {
@@ -114,7 +114,7 @@ std::vector<Straggler> FindStragglers(const Run& run, const std::vector<Collecti
     steps_of[first[t]] += waterfalls[t].counted;
   }
   const size_t steps = all.empty() ? 0 : *std::max_element(steps_of.begin(), steps_of.end());
-  // Who waited when for each rank, by window and step.
+  // The waits for each rank, by window and step.
   std::map<std::pair<uint32_t, int64_t>, std::map<uint32_t, Waits>> by_step;
   for (const CollectiveRun& collective : collectives) {
     if (collective.members.size() < 2) continue;

@@ -1,4 +1,4 @@
-// What the job lost most to, in one sentence. Losses are the waterfall's causes but for compute:
+// The job's largest loss, in one sentence. Losses are the waterfall's causes but for compute:
 //
 //   waterfall, of a mean step of 4 ms       losses         share    recoverable
 //     compute            15.00 us

@@ -153,7 +153,7 @@ std::string Utilisation(const ModelProfile& profile) {
          Line("HFU = with recomputed flops: ", Rounded(100 * *hfu) + " %");
 }
 
-// What DeepSpeed prints with an engine.
+// The lines that DeepSpeed prints with an engine.
 std::string Sizes(const ModelProfile& profile) {
   if (!profile.throughput) return "";
   const Throughput& of = *profile.throughput;

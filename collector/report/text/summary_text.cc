@@ -128,7 +128,7 @@ std::string Notes(const RunSummary& summary, const RunInfo& info, size_t width) 
   return text + fmt::format("  ... and {} more notes\n", notes.size() - kMostNotes);
 }
 
-// What comes after the tables; its last line is the command to go on with.
+// The lines after the tables; its last line is the command to go on with.
 std::string Ending(const RunSummary& summary, const RunInfo& info, const std::string& path,
                    size_t width) {
   std::string text = Notes(summary, info, width);

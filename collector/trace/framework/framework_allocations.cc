@@ -141,7 +141,7 @@ class FrameworkAllocations {
     }
   }
 
-  // What the GPU's allocator told as it failed.
+  // The GPU's allocator told this as it failed.
   void ReadFailures() {
     for (const std::string_view line :
          MarkedLines(*trace_, kMemoryDomain, proto::kOutOfMemoryMark)) {
@@ -227,7 +227,7 @@ class FrameworkAllocations {
     }
   }
 
-  // What was not seen to go since the last window is not known to be there any more.
+  // Nobody knows whether a block is still there that was not seen to go since the last window.
   void OpenOrClose(int64_t time) {
     is_open_ = !is_open_;
     if (!is_open_) return;

@@ -17,7 +17,8 @@ namespace ranktap::collector {
 //   activation       allocated in the forward of a module, or between it and the backward
 //   input            allocated while waiting for data, or in a step before its first forward; but
 //                    unknown where it outlives the next step too: a loop that keeps each batch or
-//                    result leaks it. What the first step or the program before it made may stay.
+//                    result leaks it. Blocks that the first step or the program before it made may
+//                    stay.
 // Sets `owner` where nothing is told: the innermost module open on the thread.
 std::vector<MemoryCategory> Categorize(const Trace& trace, std::vector<MemoryBlock>* blocks);
 

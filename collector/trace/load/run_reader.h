@@ -18,7 +18,7 @@ struct RunFiles {
   std::vector<std::string> problems;  // run.json unreadable, a file it names missing, ...
 };
 
-// What lies at `path`, without opening the traces.
+// The kind of what lies at `path`, without opening the traces.
 Result<RunFiles> FindTraces(const std::string& path);
 
 // Loads every trace, several at a time. Fails when there is none.

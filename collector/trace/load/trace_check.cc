@@ -28,7 +28,7 @@ uint64_t TotalLost(const v1::Account& account) {
   return total;
 }
 
-// What is wrong with one file, at most; how much more there is, is counted.
+// The most problems that are kept of one file; the others are counted.
 constexpr uint64_t kMostProblems = 1000;
 
 class Checker {

@@ -30,9 +30,9 @@ struct TraceCheck {
   bool closed = false;
   v1::Ending ending;
   std::map<uint32_t, CheckedWriter> writers;
-  // What is wrong, with the offset of the block it was found in.
+  // Each problem, with the offset of the block it was found in.
   std::vector<Damage> problems;
-  // What could not be checked, and why.
+  // Checks that could not be made, and why.
   std::vector<std::string> notes;
 
   bool ok() const { return problems.empty(); }

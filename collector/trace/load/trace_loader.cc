@@ -73,7 +73,7 @@ class Loader {
   }
 
   void Finish() {
-    // Where only CUPTI was given up, ranges go on.
+    // Ranges go on if only CUPTI was given up.
     for (const auto& [key, gap] : gaps_) {
       if (gap.source().empty() || gap.source() == "nvtx") {
         tables_.matcher().AddGap(gap.start_ticks());

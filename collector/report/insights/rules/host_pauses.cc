@@ -1,4 +1,4 @@
-// What stops a rank's host in counted steps: garbage collection and saved checkpoints.
+// Two things stop a rank's host in counted steps: garbage collection and saved checkpoints.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -17,7 +17,7 @@ constexpr double kLeastShare = 0.05;  // of the step
 constexpr double kFusedShare = 0.5;
 constexpr double kFarPercent = 50;  // of its roof
 
-// What counted operators moved and computed, with their roofs.
+// The bytes and the arithmetic of counted operators, with their roofs.
 struct Judged {
   const RooflinePoint& point;
   RoofJudgement of;
