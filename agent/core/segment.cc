@@ -21,9 +21,8 @@ using proto::WriterState;
 
 namespace {
 
-constinit std::atomic<bool> g_growing_slots{false};
-constexpr int kSlotTries =
-    1000;  // a thread that died while it grew costs the others as many yields
+// A thread that died while it grew costs the others as many yields, once.
+constexpr int kTurnTries = 1000;
 
 // Groups that we allocate at the start, and ahead of use from then on: most programs need no more,
 // and each page costs the start of every one of them. A program that uses it up between two looks
@@ -198,21 +197,42 @@ bool Segment::Grow() {
     if (free < spare_groups_ * kGroupBlocks / 2) {
       spare_groups_ = std::min(2 * spare_groups_, kMostSpareGroups);
     }
-    grew |= GrowGroups(spare_groups_ / 2);
+    grew |= GrowInTurn(growing_groups_, [this] { return GrowGroups(spare_groups_ / 2); });
   }
   const uint64_t used = header_->arena_used.load(std::memory_order_relaxed);
   if (used + kSpareArena / 2 > arena_bytes()) grew |= GrowArena();
   const uint32_t slots_ready = slots_ready_.load(std::memory_order_relaxed);
-  if (live_writers_.load(std::memory_order_relaxed) > slots_ready / 2) grew |= GrowSlots();
+  if (live_writers_.load(std::memory_order_relaxed) > slots_ready / 2) {
+    grew |= GrowInTurn(growing_slots_, [this] { return GrowSlots(); });
+  }
+  return grew;
+}
+
+// One thread grows at a time where many find nothing at once. Each for itself, they would claim
+// all that there is before any of it is allocated, and the next would lose its event: 126 of
+// 40,000 on a busy machine. Who waited gets true, and looks again.
+template <typename Growth>
+bool Segment::GrowInTurn(std::atomic<bool>& growing, Growth grow) {
+  const int error = errno;
+  bool is_mine = !growing.exchange(true, std::memory_order_acquire);
+  for (int tries = 0; !is_mine && growing.load(std::memory_order_acquire); ++tries) {
+    is_mine = tries == kTurnTries;  // whose turn it was is gone
+    sched_yield();
+  }
+  bool grew = true;
+  if (is_mine) {
+    grew = grow();
+    growing.store(false, std::memory_order_release);
+  }
+  errno = error;
   return grew;
 }
 
 // The sender did not come to run: this costs 30 us for 256 KiB, once for each.
 bool Segment::GrowOnUserThread() {
-  const int error = errno;
-  const bool grew = GrowGroups(1);
-  errno = error;
-  return grew;
+  const bool is_whole = groups_ready_.load(std::memory_order_acquire) == groups_ &&
+                        !growing_groups_.load(std::memory_order_acquire);
+  return !is_whole && GrowInTurn(growing_groups_, [this] { return GrowGroups(1); });
 }
 
 // The first block of a run that is not free any more, or -1. Groups that are in use already come
@@ -246,11 +266,14 @@ proto::Chunk* Segment::LendChunk(const Wanted& wanted, proto::Chunk*& pending) {
   blocks = std::max(blocks, least);
   const uint32_t most = blocks;
   int32_t first = -1;
+  bool grows = true;
   while ((first = TakeRun(blocks)) < 0) {
     if (blocks > least) {
       blocks /= 4;
-    } else if (GrowOnUserThread()) {
-      blocks = most;
+    } else if (grows) {
+      // If not, one more look: another thread may have grown it meanwhile.
+      grows = GrowOnUserThread();
+      blocks = grows ? most : least;
     } else {
       return nullptr;
     }
@@ -317,20 +340,11 @@ WriterSlot* Segment::AcquireSlot(proto::WriterKind kind, int32_t thread, const c
   // A chunk for the new thread, which makes system calls now anyway.
   if (FreeBlocks() < kGroupBlocks) (void)GrowOnUserThread();
   uint32_t index = TakeSlot();
-  // One thread grows at a time where many begin at once: each for itself, they would claim all
-  // slots before any is there.
-  for (int tries = 0; index == 0 && tries < kSlotTries; ++tries) {
-    const int error = errno;
-    if (g_growing_slots.exchange(true, std::memory_order_acquire)) {
-      sched_yield();
-    } else {
-      if (!GrowSlots()) tries = kSlotTries;  // there are no more
-      g_growing_slots.store(false, std::memory_order_release);
-    }
-    errno = error;
+  while (index == 0) {
+    const bool grew = GrowInTurn(growing_slots_, [this] { return GrowSlots(); });
     index = TakeSlot();
+    if (!grew && index == 0) return nullptr;
   }
-  if (index == 0) return nullptr;
   live_writers_.fetch_add(1, std::memory_order_relaxed);
   WriterSlot& slot = slots_[index];
   slot.state.store(static_cast<uint32_t>(WriterState::kLive), std::memory_order_relaxed);

@@ -71,6 +71,31 @@ TEST_F(Rings, NewThreadsHaveABlockEachWhereTheSenderDoesNotComeToRun) {
   }
 }
 
+// Six groups, of which two are there from the start, and a block for each of 380 threads at once.
+TEST_F(Rings, ThreadsThatFindNothingFreeAtOnceDoNotClaimAllForThemselves) {
+  for (int round = 0; round < 50; ++round) {
+    Segment fresh;
+    ASSERT_TRUE(fresh.Create(2'560 << 10, kSession));
+    constexpr int kThreads = 380;
+    ASSERT_GE(fresh.AllBlocks(), uint32_t{kThreads});
+    std::barrier begin(kThreads);
+    std::atomic<int> without{0};
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        begin.arrive_and_wait();
+        const char name[16] = "at once";
+        proto::WriterSlot* const slot = fresh.AcquireSlot(proto::WriterKind::kThread, t, name);
+        proto::Chunk* pending = nullptr;
+        const uint32_t writer = slot == nullptr ? 0 : slot->id.load();
+        without += slot == nullptr || fresh.LendChunk({.writer = writer}, pending) == nullptr;
+      });
+    }
+    threads.clear();
+    ASSERT_EQ(without, 0) << "round " << round << ", " << fresh.AllBlocks() << " blocks";
+  }
+}
+
 TEST_F(Rings, MemoryThatNobodyUsesIsNotTaken) {
   Segment fresh;
   ASSERT_TRUE(fresh.Create(32 << 20, kSession));
