@@ -21,8 +21,29 @@ using proto::WriterState;
 
 namespace {
 
-// A thread that died while it grew costs the others as many yields, once.
+// Whoever grows the segment. A thread that died while it did costs the next one as many yields.
+constinit std::atomic<bool> g_growing{false};
 constexpr int kTurnTries = 1000;
+
+// One thread grows at a time where many find nothing at once. Each for itself, they would claim
+// all that there is before any of it is allocated, and the next would lose its event: 126 of
+// 40,000 on a busy machine. Who waited gets true, and looks again.
+template <typename Growth>
+bool GrowInTurn(Growth grow) {
+  const int error = errno;
+  bool is_mine = !g_growing.exchange(true, std::memory_order_acquire);
+  for (int tries = 0; !is_mine && g_growing.load(std::memory_order_acquire); ++tries) {
+    is_mine = tries == kTurnTries;  // whose turn it was is gone
+    sched_yield();
+  }
+  bool grew = true;
+  if (is_mine) {
+    grew = grow();
+    g_growing.store(false, std::memory_order_release);
+  }
+  errno = error;
+  return grew;
+}
 
 // Groups that we allocate at the start, and ahead of use from then on: most programs need no more,
 // and each page costs the start of every one of them. A program that uses it up between two looks
@@ -197,42 +218,25 @@ bool Segment::Grow() {
     if (free < spare_groups_ * kGroupBlocks / 2) {
       spare_groups_ = std::min(2 * spare_groups_, kMostSpareGroups);
     }
-    grew |= GrowInTurn(growing_groups_, [this] { return GrowGroups(spare_groups_ / 2); });
+    // One at a time: a thread that waits for its turn waits for one.
+    for (uint32_t i = 0; i < spare_groups_ / 2; ++i) {
+      grew |= GrowInTurn([this] { return GrowGroups(1); });
+    }
   }
   const uint64_t used = header_->arena_used.load(std::memory_order_relaxed);
   if (used + kSpareArena / 2 > arena_bytes()) grew |= GrowArena();
   const uint32_t slots_ready = slots_ready_.load(std::memory_order_relaxed);
   if (live_writers_.load(std::memory_order_relaxed) > slots_ready / 2) {
-    grew |= GrowInTurn(growing_slots_, [this] { return GrowSlots(); });
+    grew |= GrowInTurn([this] { return GrowSlots(); });
   }
-  return grew;
-}
-
-// One thread grows at a time where many find nothing at once. Each for itself, they would claim
-// all that there is before any of it is allocated, and the next would lose its event: 126 of
-// 40,000 on a busy machine. Who waited gets true, and looks again.
-template <typename Growth>
-bool Segment::GrowInTurn(std::atomic<bool>& growing, Growth grow) {
-  const int error = errno;
-  bool is_mine = !growing.exchange(true, std::memory_order_acquire);
-  for (int tries = 0; !is_mine && growing.load(std::memory_order_acquire); ++tries) {
-    is_mine = tries == kTurnTries;  // whose turn it was is gone
-    sched_yield();
-  }
-  bool grew = true;
-  if (is_mine) {
-    grew = grow();
-    growing.store(false, std::memory_order_release);
-  }
-  errno = error;
   return grew;
 }
 
 // The sender did not come to run: this costs 30 us for 256 KiB, once for each.
 bool Segment::GrowOnUserThread() {
   const bool is_whole = groups_ready_.load(std::memory_order_acquire) == groups_ &&
-                        !growing_groups_.load(std::memory_order_acquire);
-  return !is_whole && GrowInTurn(growing_groups_, [this] { return GrowGroups(1); });
+                        !g_growing.load(std::memory_order_acquire);
+  return !is_whole && GrowInTurn([this] { return GrowGroups(1); });
 }
 
 // The first block of a run that is not free any more, or -1. Groups that are in use already come
@@ -341,7 +345,7 @@ WriterSlot* Segment::AcquireSlot(proto::WriterKind kind, int32_t thread, const c
   if (FreeBlocks() < kGroupBlocks) (void)GrowOnUserThread();
   uint32_t index = TakeSlot();
   while (index == 0) {
-    const bool grew = GrowInTurn(growing_slots_, [this] { return GrowSlots(); });
+    const bool grew = GrowInTurn([this] { return GrowSlots(); });
     index = TakeSlot();
     if (!grew && index == 0) return nullptr;
   }

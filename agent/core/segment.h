@@ -112,8 +112,6 @@ class Segment {
   void WriteHeader(const proto::SegmentLayout& layout, const uint8_t session[16]);
   bool Allocate(const void* start, uint64_t bytes);
   bool GrowGroups(uint32_t groups);
-  template <typename Growth>
-  bool GrowInTurn(std::atomic<bool>& growing, Growth grow);
   bool GrowOnUserThread();
   bool GrowSlots();
   uint32_t TakeSlot();
@@ -129,7 +127,6 @@ class Segment {
   uint32_t groups_ = 0, slot_count_ = 0;
   uint64_t arena_size_ = 0;
   uint32_t spare_groups_ = 2;  // the sender's: how many are to be free at each look
-  std::atomic<bool> growing_groups_{false}, growing_slots_{false};
   std::atomic<uint32_t> groups_ready_{0}, slots_ready_{0}, slots_used_{1};
   std::atomic<uint64_t> arena_ready_{0};
   std::atomic<uint32_t> live_writers_{0}, open_blocks_{0};

@@ -15,7 +15,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr size_t kBufferBytes = 256u << 10;
+constexpr size_t kCsvBufferBytes = 256u << 10;
 
 // RFC 4180: in quotes, quotes doubled.
 std::string Quoted(std::string_view text) {
@@ -50,7 +50,7 @@ class CsvWriter {
   // Rank, kind, name, start and duration; false: the row is left out.
   bool Begin(std::string_view kind, const std::string& quoted_name, int64_t start, int64_t end) {
     if (start == kUntimed || !options_.Keeps(start, end)) return false;
-    if (out_.size() > kBufferBytes) {
+    if (out_.size() > kCsvBufferBytes) {
       file_->Write(out_.view());
       out_.Truncate(0);
     }
