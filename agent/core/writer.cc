@@ -37,8 +37,8 @@ struct {
 uint64_t EstimateTicks(uint64_t sampled_ticks, uint64_t hooked) {
   if (hooked == 0) return 0;
   const uint64_t sampled = (hooked - 1) / 64 + 1;
-  return static_cast<uint64_t>(static_cast<double>(sampled_ticks) *
-                               (static_cast<double>(hooked) / static_cast<double>(sampled)));
+  // In whole numbers: the program may trap inexact results, and a thread of its ends here.
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(sampled_ticks) * hooked / sampled);
 }
 
 }  // namespace

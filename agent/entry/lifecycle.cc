@@ -114,6 +114,7 @@ void WaitForStart() {
 // Runs before what the program registered earlier.
 void AtExit() {
   if (!Capturing(kCaptureAlive)) return;
+  const DefaultFloats floats;
   KeepOwnThreads();
   StopSteppingDown();
   (void)HadMemory(RefreshRankIdentity);
@@ -121,8 +122,7 @@ void AtExit() {
     constexpr uint64_t kMillisecond = 1'000'000;
     // With CUDA, the last flush has just brought what the devices are; on a loaded machine a sender
     // that was given 5 ms as well left 3 ranks in 16 without them.
-    constexpr uint64_t kFarewellMs = 5;
-    constexpr uint64_t kFarewellWithCudaMs = 100;
+    constexpr uint64_t kFarewellMs = 5, kFarewellWithCudaMs = 100;
     const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + Config().exit_ms * kMillisecond;
     FinishSources(deadline);
     // Into a spool go final accounts: nothing may come after them.
@@ -142,8 +142,8 @@ void AtExit() {
 bool IsOwnProcess() { return Capturing(kCaptureAlive) && getpid() == g_pid.load(); }
 
 void StopNow(std::string_view why) {
-  constexpr uint64_t kMillisecond = 1'000'000;
-  constexpr uint64_t kStopMs = 500;
+  constexpr uint64_t kMillisecond = 1'000'000, kStopMs = 500;
+  const DefaultFloats floats;
   StopSteppingDown();
   const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kStopMs * kMillisecond;
   const GapFields gap{.reason = proto::GapReason::kConfined,

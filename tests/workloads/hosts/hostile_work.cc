@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "tests/workloads/hosts/hostile.h"
 
@@ -79,15 +80,19 @@ int RunOutOfMemory() {
   return 0;
 }
 
-// Any inexact division is death, on a thread that begins now too. Longer than whoever divides once
-// a second needs, with counts that nothing divides.
-int TrapEverything() {
-  if (feenableexcept(FE_ALL_EXCEPT) < 0) return 77;
-  for (int i = 0; i < 9'973; ++i) {
+void MarkOften(int times) {
+  for (int i = 0; i < times; ++i) {
     Mark();
     usleep(kMillisecond / 10);
   }
-  fedisableexcept(FE_ALL_EXCEPT);
+}
+
+// Any inexact division is death, on a thread that begins now too, and where threads and the process
+// end. Longer than whoever divides once a second needs, with counts that nothing divides.
+int TrapEverything() {
+  if (feenableexcept(FE_ALL_EXCEPT) < 0) return 77;
+  std::thread(MarkOften, 131).join();
+  MarkOften(9'973);
   std::printf("nothing was divided\n");
   return 0;
 }
