@@ -38,6 +38,8 @@ inline constexpr auto kEnvVars = std::to_array<EnvVar>({
      "Shared memory for events and names, MiB."},
     {"RANKTAP_CUPTI_BUFFERS_MIB", EnvKind::kNumber, "24", 2, 1024,
      "Memory lent to CUPTI, MiB."},
+    {"RANKTAP_DEVICE_BUFFERS", EnvKind::kNumber, "16", 4, 250,
+     "Most buffers of 3.2 MB that CUPTI may take of a GPU's memory, in each context; 250 is CUPTI's own limit. See docs/cupti.md."},
     {"RANKTAP_FLUSH_MS", EnvKind::kNumber, "1000", 10, 60000,
      "How often complete CUPTI buffers are asked for, ms."},
     {"RANKTAP_EXIT_MS", EnvKind::kNumber, "500", 0, 10000,

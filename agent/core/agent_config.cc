@@ -40,6 +40,7 @@ constexpr auto kFields = std::to_array<FieldOf>({
     {"RANKTAP_RANK", &AgentConfig::rank},
     {"RANKTAP_RING_MIB", &AgentConfig::ring_mib},
     {"RANKTAP_CUPTI_BUFFERS_MIB", &AgentConfig::cupti_buffers_mib},
+    {"RANKTAP_DEVICE_BUFFERS", &AgentConfig::device_buffers},
     {"RANKTAP_FLUSH_MS", &AgentConfig::flush_ms},
     {"RANKTAP_CUDA", &AgentConfig::cuda},
     {"RANKTAP_RETURN_MS", &AgentConfig::return_ms},

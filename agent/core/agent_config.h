@@ -22,6 +22,7 @@ struct AgentConfig {
   uint32_t rank = kNoRank;
   uint32_t ring_mib = 32;
   uint32_t cupti_buffers_mib = 24;
+  uint32_t device_buffers = 16;
   uint32_t flush_ms = 1000;
   uint32_t return_ms = 1000;
   uint32_t exit_ms = 500;

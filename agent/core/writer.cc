@@ -29,7 +29,8 @@ Segment* g_segment = nullptr;
 ThreadState* g_states = nullptr;  // kMaxWriterSlots of them, by slot; [0] is not used
 pthread_key_t g_exit_key;
 struct {
-  std::atomic<uint64_t> callbacks, sampled_callbacks, callback_ticks, launches, polls;
+  std::atomic<uint64_t> callbacks, sampled_callbacks, callback_ticks, launches, graph_launches,
+      polls;
 } g_ended_cost;
 
 // The ticks of one thread. We timed the hooks of every 64th event or poll, from the first on: both
@@ -105,6 +106,7 @@ void ThreadStates::OnThreadExit(void* ended) {
   g_ended_cost.callback_ticks.fetch_add(
       EstimateTicks(std::exchange(state->sampled_ticks, 0), state->hooked()));
   g_ended_cost.launches.fetch_add(state->launches.exchange(0));
+  g_ended_cost.graph_launches.fetch_add(state->graph_launches.exchange(0));
   g_ended_cost.polls.fetch_add(state->polls.exchange(0));
   if (state->lease != nullptr) state->lease->store(0, std::memory_order_release);
   state->lease = nullptr;
@@ -155,10 +157,13 @@ ThreadStates::LastCalls ThreadStates::FindLastCalls() {
   return last;
 }
 
-uint64_t ThreadStates::CountLaunches() {
-  uint64_t launches = g_ended_cost.launches.load();
+ThreadStates::Launches ThreadStates::CountLaunches() {
+  Launches launches{.kernels = g_ended_cost.launches, .graphs = g_ended_cost.graph_launches};
   const uint32_t used = g_segment->slots_used();
-  for (uint32_t i = 1; i < used; ++i) launches += g_states[i].launches.load();
+  for (uint32_t i = 1; i < used; ++i) {
+    launches.kernels += g_states[i].launches.load();
+    launches.graphs += g_states[i].graph_launches.load();
+  }
   return launches;
 }
 

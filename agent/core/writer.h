@@ -160,7 +160,7 @@ class ThreadState {
   std::atomic<uint32_t> last_correlation{0};  // of the calls recorded on this thread
   std::atomic<uint32_t> last_launch{0};       // of those that a record stands for
   // Calls that made a kernel: not those that CUDA refused or put into a graph.
-  std::atomic<uint64_t> launches{0};
+  std::atomic<uint64_t> launches{0}, graph_launches{0};
   uint64_t last_node_ticks = 0;    // when a call on this thread made a node of a graph
   std::atomic<uint64_t> polls{0};  // queries that found work not done: no events
   uint64_t produced() const { return slot_->produced.load(std::memory_order_relaxed); }
@@ -325,7 +325,10 @@ class ThreadStates {
   };
   static LastCalls FindLastCalls();
   // All threads' launches since the start.
-  static uint64_t CountLaunches();
+  struct Launches {
+    uint64_t kernels, graphs;
+  };
+  static Launches CountLaunches();
 
  private:
   friend class ThreadState;

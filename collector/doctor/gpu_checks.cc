@@ -16,6 +16,7 @@
 #include "collector/doctor/finding.h"
 #include "collector/file/file_descriptor.h"
 #include "proto/cupti_trial.h"
+#include "proto/environment.h"
 
 namespace ranktap::collector {
 namespace {
@@ -160,6 +161,20 @@ std::vector<Finding> CheckDevices(const HostView& host) {
            "give the container its GPUs (docker run --gpus all; Slurm: --gres=gpu)"}};
 }
 
+// What the agent lets CUPTI take, if nobody has said otherwise: the environment's table knows.
+Finding DeviceMemoryOfCupti(const HostView& host) {
+  constexpr double kMegabytesOfBuffer = 3.2;
+  constexpr std::string_view kName = "RANKTAP_DEVICE_BUFFERS";
+  const auto* const row = std::ranges::find(proto::kEnvVars, kName, &proto::EnvVar::name);
+  const std::string said =
+      host.Variable(std::string(kName)).value_or(std::string(row->default_value));
+  const int buffers = std::atoi(said.c_str());
+  return {Severity::kOk,
+          fmt::format("CUPTI may take {} buffers of a GPU's memory in each context, {:.0f} MB ({})",
+                      buffers, buffers * kMegabytesOfBuffer, kName),
+          ""};
+}
+
 }  // namespace
 
 std::vector<Finding> CheckDriver(const HostView& host) {
@@ -234,6 +249,7 @@ std::vector<Finding> CheckCupti(const HostView& host) {
                         "kernels",
                         "install CUPTI, or set RANKTAP_CUPTI to its path"});
   }
+  findings.push_back(DeviceMemoryOfCupti(host));
   return findings;
 }
 

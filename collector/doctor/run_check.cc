@@ -15,7 +15,7 @@ struct KnownNote {
   std::string_view mark;  // in what the agent says
   std::string_view advice;
 };
-constexpr std::array<KnownNote, 11> kKnownNotes = {{
+constexpr std::array<KnownNote, 14> kKnownNotes = {{
     {"CUPTI is in use by another tool",
      "end the other tool (nsys, torch.profiler) in that process; the agent tries again each "
      "minute"},
@@ -31,6 +31,11 @@ constexpr std::array<KnownNote, 11> kKnownNotes = {{
     {"cannot be opened", "correct RANKTAP_CUPTI, or unset it"},
     {"which this ranktap does not know", "use a newer ranktap, or another CUPTI (RANKTAP_CUPTI)"},
     {"no memory for CUPTI's buffers", "lower RANKTAP_CUPTI_BUFFERS_MIB"},
+    {"CUPTI gives work without times",
+     "raise RANKTAP_DEVICE_BUFFERS, or record graphs as a whole (RANKTAP_WHOLE_GRAPHS=1)"},
+    {"three times the CPU", "bring a CUPTI of 13.4 U1 or newer (RANKTAP_CUPTI)"},
+    {"launches of CUDA graphs: CUPTI may tell nothing",
+     "begin at level kernels or full (ranktap run without --dormant)"},
     {"the system gives no thread",
      "raise the limit of processes (ulimit -u, or the cgroup's "
      "pids.max)"},

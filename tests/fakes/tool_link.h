@@ -94,6 +94,7 @@ struct Operation {
   uint64_t graph_node_id = 0;
   uint32_t graph_source_id = 0;   // the graph it was instantiated from
   bool graph_was_traced = false;  // a tool held graph-level tracing when it was instantiated
+  uint32_t graph_mark = 0;        // the tool's, of then
   ApiDomain api_domain = ApiDomain::kDriver;  // the outermost call that submitted it
   uint32_t api_cbid = 0;
   KernelShape kernel;
@@ -217,7 +218,9 @@ struct ToolHooks {
   void (*on_resource)(const Resource&);
   void (*on_overhead)(const Overhead&);
   void (*on_compilation)(const Compilation&);
-  bool (*traces_graphs)();  // graph-level tracing is on now
+  bool (*traces_graphs)();       // graph-level tracing is on now
+  uint32_t (*mark_new_graph)();  // what it is to say of its nodes (Operation::graph_mark)
+  bool (*traces_launches)();     // each launch is followed by a command of the tool's
 };
 
 struct DeviceFacts {
@@ -260,6 +263,7 @@ struct MachineLink {
   void (*for_each_resource)(void (*visit)(const Resource&));
   const char* (*function_name)(CUfunction function);
   void (*note_subscription)(bool subscribed);
+  bool (*take_device_memory)(uint32_t device, uint64_t bytes);
 };
 
 }  // namespace ranktap::standin

@@ -5,6 +5,7 @@
 // (CUPTI_API_VERSION); what a library of before leaves there is not read.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace ranktap::agent::cupti {
@@ -64,8 +65,12 @@ enum class ResourceCbid : uint32_t {
   kGraphNodeCloned = 20,
 };
 
+inline constexpr int kAttributeDeviceBufferPoolLimit = 2;  // a size_t, the others here a byte
 inline constexpr int kAttributeZeroedOutBuffer = 5;
 inline constexpr int kAttributePerThreadBuffer = 9;  // since kVersion123
+constexpr size_t AttributeBytes(int attribute) {
+  return attribute == kAttributeDeviceBufferPoolLimit ? sizeof(size_t) : sizeof(uint8_t);
+}
 inline constexpr uint32_t kFlushForced = 1;
 inline constexpr uint32_t kThreadIdSystem = 1;
 
@@ -83,6 +88,7 @@ inline constexpr uint32_t kVersion130u1 = 130001;
 inline constexpr uint32_t kVersion131u1 = 130101;
 inline constexpr uint32_t kVersion132 = 130200;
 inline constexpr uint32_t kVersion133 = 130300;
+inline constexpr uint32_t kVersion134u1 = 130401;
 // A major version that nobody has seen may have changed anything.
 inline constexpr uint32_t kFirstUnknownVersion = 140000;
 

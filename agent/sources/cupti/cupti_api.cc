@@ -181,6 +181,18 @@ LoadedApi LoadApi(const std::string& preferred) {
   return loaded;
 }
 
+bool AskVersionAgain(LoadedApi& loaded, CallbackFunction callback) {
+  Subscriber subscriber = nullptr;
+  if (loaded.api.Subscribe(&subscriber, callback, nullptr) != kSuccess) return false;
+  uint32_t version = 0;
+  const bool is_known = loaded.api.GetVersion(&version) == kSuccess && version >= kVersion118 &&
+                        version < kFirstUnknownVersion;
+  (void)loaded.api.Unsubscribe(subscriber);
+  if (is_known) loaded.version = version;
+  loaded.version_is_guess = !is_known;
+  return true;
+}
+
 DriverFacts ReadDriverFacts() {
   DriverFacts facts;
   if (auto* version = DriverFunction<int(int*)>("cuDriverGetVersion")) {

@@ -63,6 +63,11 @@ struct LoadedApi {
 // toolkit's usual places. Refuses a major version that this build does not know.
 LoadedApi LoadApi(const std::string& preferred);
 
+// Asks a version that is a guess again: 13.3 and later do not say it before a subscription has
+// brought them up. False: they cannot be asked now; a version that is still a guess afterwards,
+// they do not say at all.
+bool AskVersionAgain(LoadedApi& loaded, CallbackFunction callback);
+
 // libcuda's own words about itself; empty or 0 where it says nothing.
 struct DriverFacts {
   int version = 0;         // 13000 is 13.0

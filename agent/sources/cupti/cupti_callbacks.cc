@@ -133,7 +133,7 @@ void CountLaunch(ThreadState& thread, const ApiCallbackData& data, CallGroup gro
   const bool is_captured = thread.last_node_ticks >= start_ticks;
   if (was_refused || is_captured) return;
   thread.last_launch.store(data.correlation_id, std::memory_order_relaxed);
-  if (group == CallGroup::kLaunch) AddOne(thread.launches);
+  AddOne(group == CallGroup::kLaunch ? thread.launches : thread.graph_launches);
 }
 
 void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {

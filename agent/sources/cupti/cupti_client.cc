@@ -59,8 +59,9 @@ void ApplyAttributes(Client& client) {
     kept = std::exchange(client.attributes, {});
   }
   for (size_t i = 0; i < kept.size(); ++i) {
-    size_t bytes = sizeof(*kept[i]);
-    if (kept[i]) (void)g_real.ActivitySetAttribute(static_cast<int>(i), &bytes, &*kept[i]);
+    const int attribute = static_cast<int>(i);
+    size_t bytes = AttributeBytes(attribute);
+    if (kept[i]) (void)g_real.ActivitySetAttribute(attribute, &bytes, &*kept[i]);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <mutex>
 #include <string>
 
@@ -201,13 +202,17 @@ Result HookActivityFlushAll(uint32_t flag) {
 // PyTorch's profiler sets one after its session, and we may be on again by then. In the middle of a
 // session CUPTI's header calls that undefined: the client has it from its next session on.
 Result HookActivitySetAttribute(int attribute, size_t* bytes, void* value) {
-  const bool is_ours =
-      attribute == kAttributeZeroedOutBuffer || attribute == kAttributePerThreadBuffer;
-  if (!is_ours || bytes == nullptr || *bytes == 0 || value == nullptr || !OursAreOn()) {
+  const bool is_ours = attribute == kAttributeZeroedOutBuffer ||
+                       attribute == kAttributePerThreadBuffer ||
+                       attribute == kAttributeDeviceBufferPoolLimit;
+  const bool is_whole = bytes != nullptr && *bytes >= AttributeBytes(attribute) && value != nullptr;
+  if (!is_ours || !is_whole || !OursAreOn()) {
     return g_real.ActivitySetAttribute(attribute, bytes, value);
   }
+  uint64_t kept = 0;
+  std::memcpy(&kept, value, AttributeBytes(attribute));
   const std::lock_guard lock(g_client->mutex);
-  g_client->attributes[static_cast<size_t>(attribute)] = *static_cast<const uint8_t*>(value);
+  g_client->attributes[static_cast<size_t>(attribute)] = kept;
   return kSuccess;
 }
 

@@ -33,7 +33,7 @@ struct Client {
   uint32_t version = 0;
   int subscriptions = 0;  // of CUPTI's own
   std::bitset<kKinds> kinds;
-  std::array<std::optional<uint8_t>, 16> attributes;  // what it has set while we recorded
+  std::array<std::optional<uint64_t>, 16> attributes;  // what it has set while we recorded
   BufferRequested requested = nullptr;
   BufferCompleted completed = nullptr;
   bool active = false;             // we have yielded, or are about to

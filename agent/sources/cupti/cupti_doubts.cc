@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "agent/core/announcements.h"
 #include "agent/core/host_clock.h"
@@ -42,6 +43,32 @@ void Doubts::NoteImpossibleTimes(uint64_t times) {
   LogAndAnnounce(
       "CUPTI gives times that are not of its clock (another client of it has set one?): this work "
       "counts as untimed");
+}
+
+void Doubts::NoteUntimed(uint64_t works, uint32_t device_buffers) {
+  constexpr uint64_t kMany = 100;
+  untimed_ += works;
+  if (untimed_noted_ || untimed_ < kMany) return;
+  untimed_noted_ = true;
+  LogAndAnnounce("CUPTI gives work without times: its " + std::to_string(device_buffers) +
+                 " buffers in the device's memory may have run out (RANKTAP_DEVICE_BUFFERS)");
+}
+
+void Doubts::NoteFlushCost() {
+  LogAndAnnounce(
+      "a flush of CUPTI takes three times the CPU that it took: CUPTI is asked every 5 s from now "
+      "on (13.4 U1 mends it)");
+}
+
+// A graph that one window does not tell of, a later one does not either: once is enough.
+void Doubts::NoteSilentGraphs(uint64_t launches, uint64_t records) {
+  const uint64_t launched = launches - std::exchange(graph_launches_, launches);
+  const bool any_came = records != std::exchange(graph_records_, records);
+  if (silent_graphs_noted_ || launched == 0 || any_came) return;
+  silent_graphs_noted_ = true;
+  LogAndAnnounce("no record came for " + std::to_string(launched) +
+                 " launches of CUDA graphs: CUPTI may tell nothing of graphs that were made before "
+                 "it was on (a run that begins at level kernels or full has them)");
 }
 
 // The reader refuses these joins: it knows the version, and where gaps end (graph_launch_ids.h).

@@ -23,6 +23,12 @@ class Doubts {
   TimeBounds PossibleTimes(const Clocks& now) const;
   void NoteImpossibleTimes(uint64_t times);
 
+  // Asked for after flushes that are not forced: those cut work short.
+  void NoteUntimed(uint64_t works, uint32_t device_buffers);
+  void NoteFlushCost();
+  // At a session's end: all launches of graphs so far, and all records of graphs.
+  void NoteSilentGraphs(uint64_t launches, uint64_t records);
+
   void NoteWrongGraphIds(const Features& features);
   void NoteMissingCallbacks();
   // Neither our hooks nor OpenMapped see a CUPTI in the program itself: the driver serves one of
@@ -40,6 +46,9 @@ class Doubts {
   Clocks began_;
   bool impossible_times_noted_ = false, graph_ids_noted_ = false;
   bool static_cupti_noted_ = false, missing_callbacks_noted_ = false, silence_noted_ = false;
+  bool untimed_noted_ = false, silent_graphs_noted_ = false;
+  uint64_t untimed_ = 0;
+  uint64_t graph_launches_ = 0, graph_records_ = 0;  // at the end of the last session
   std::atomic<bool> lacks_ids_{false};
   uint64_t modules_searched_ = 0;  // ModuleLoadCount
   // Since when no kernel's record has come, what had come and been launched by then.

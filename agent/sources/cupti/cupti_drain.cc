@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "agent/core/agent_state.h"
 #include "agent/core/announcements.h"
@@ -69,6 +70,7 @@ void Drain::MakeTables() {
   Features features = FeaturesOf(loaded_.version);
   features.launches_by_driver_alone |= Config().driver_launches;
   session_.emplace(loaded_, calls_, features);
+  session_->LimitDeviceBuffers(Config().device_buffers);
   intake_.MakeReader(Names());
 }
 
@@ -83,22 +85,13 @@ void Drain::HeedTrial() {
   gap_.End();
 }
 
-// 13.3 and later do not say their version before a subscription has brought them up. Before
-// anything is enabled: no callback reads the tables.
+// Before anything is enabled: no callback reads the tables.
 void Drain::LearnVersion() {
-  if (!loaded_.version_is_guess) return;
-  Subscriber subscriber = nullptr;
-  if (loaded_.api.Subscribe(&subscriber, &OnCallback, nullptr) != kSuccess) return;
-  uint32_t version = 0;
-  const bool is_known = loaded_.api.GetVersion(&version) == kSuccess && version >= kVersion118 &&
-                        version < kFirstUnknownVersion;
-  (void)loaded_.api.Unsubscribe(subscriber);
-  loaded_.version_is_guess = false;
-  if (!is_known) {
+  if (!loaded_.version_is_guess || !AskVersionAgain(loaded_, &OnCallback)) return;
+  if (std::exchange(loaded_.version_is_guess, false)) {
     return LogAndAnnounce("CUPTI does not say its version: it is taken for " +
                           std::to_string(loaded_.version) + " (" + loaded_.path + ")");
   }
-  loaded_.version = version;
   Announce(proto::FrameType::kAmend, true, EncodeLibraries(loaded_, ReadDriverFacts()));
   MakeTables();
 }
@@ -171,13 +164,14 @@ void Drain::Disarm() {
   armed_.store(false);
   cost_.SetErrors(session_->errors());
   DrainCompleted();
+  EndGraphs();
 }
 
 void Drain::CompleteWindow(uint64_t patience_ns) {
   // Without callbacks nothing tells what was launched in it.
   if (!session_->has_callbacks()) return Flush();
   const ThreadStates::LastCalls last = ThreadStates::FindLastCalls();
-  intake_.window().Close(last, intake_.kernels().count() >= ThreadStates::CountLaunches());
+  intake_.window().Close(last, intake_.kernels().count() >= ThreadStates::CountLaunches().kernels);
   const uint64_t deadline = NowNs() + patience_ns;
   for (;;) {
     Flush();
@@ -307,9 +301,10 @@ void Drain::TakeTurn() {
     flush_.Next(NowNs());
     if (session_->armed() || (runs_low && session_->parked())) Flush();
     DrainCompleted();
+    doubts_.NoteUntimed(intake_.TakeUntimed(), Config().device_buffers);
     doubts_.NoteStaticCupti();
     doubts_.WatchForRecords(NowNs(), session_->armed(), intake_.kernels().count(),
-                            ThreadStates::CountLaunches());
+                            ThreadStates::CountLaunches().kernels);
     RefreshClientHooks();
   }
   cost_.CountTurn();
@@ -321,7 +316,15 @@ void Drain::AfterTurnWithoutMemory() {
   flush_.NotBefore(NowNs() + kPatience);
 }
 
-void Drain::Flush() { cost_.CountFlush(loaded_.api.ActivityFlushAll(0) == kSuccess); }
+void Drain::Flush() {
+  const uint64_t began_ns = ClockNs(CLOCK_THREAD_CPUTIME_ID);
+  cost_.CountFlush(loaded_.api.ActivityFlushAll(0) == kSuccess);
+  const uint64_t took_ns = ClockNs(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+  if (!flush_cost_.HasTripled(took_ns, intake_.events())) return;
+  if (!FeaturesOf(loaded_.version).cpu_use_grows) return;
+  flush_.SlowDown();
+  doubts_.NoteFlushCost();
+}
 
 // Called where nothing of ours is to stay in CUPTI.
 void Drain::FlushWhole() {
@@ -329,6 +332,13 @@ void Drain::FlushWhole() {
   (void)loaded_.api.ActivityFlushAll(kFlushForced);
   if (!buffers_.AwaitReturn(deadline)) Log("CUPTI keeps buffers that a flush was to hand back");
   DrainCompleted();
+  (void)intake_.TakeUntimed();
+  EndGraphs();
+}
+
+// Nothing of this session is to come any more.
+void Drain::EndGraphs() {
+  doubts_.NoteSilentGraphs(ThreadStates::CountLaunches().graphs, intake_.reader().of_graphs());
 }
 
 void Drain::DrainCompleted() {
@@ -354,7 +364,8 @@ void Drain::RequestLevel(proto::Level level, proto::GapReason reason) {
 // The process cannot wait any longer, neither for CUPTI nor for room in the rings: what it launched
 // and what has no record is declared lost, whatever CUPTI has said. Once.
 void Drain::DeclareHeld() {
-  const uint64_t kernels = intake_.kernels().GiveUp(), launches = ThreadStates::CountLaunches();
+  const uint64_t kernels = intake_.kernels().GiveUp();
+  const uint64_t launches = ThreadStates::CountLaunches().kernels;
   if (launches <= kernels) return;
   ThreadStates::LoseWithoutWriter(proto::Loss::kUnflushed, launches - kernels);
   Log("kernels whose records were still inside CUPTI: " + std::to_string(launches - kernels));

@@ -17,6 +17,7 @@
 #include "agent/sources/cupti/cupti_doubts.h"
 #include "agent/sources/cupti/cupti_drain_cost.h"
 #include "agent/sources/cupti/cupti_drain_thread.h"
+#include "agent/sources/cupti/cupti_flush_cost.h"
 #include "agent/sources/cupti/cupti_flush_schedule.h"
 #include "agent/sources/cupti/cupti_gap.h"
 #include "agent/sources/cupti/cupti_graph_mode.h"
@@ -73,6 +74,7 @@ class Drain {
   void CompleteWindow(uint64_t patience_ns);
   void Flush();
   void FlushWhole();
+  void EndGraphs();
   void DrainCompleted();
   void DeclareHeld();
   void CheckCorrelation();
@@ -85,6 +87,7 @@ class Drain {
   Intake intake_{loaded_, session_, buffers_};
   DrainThread thread_;
   FlushSchedule flush_;
+  FlushCost flush_cost_;
   Gap gap_{"cupti"};
   GraphMode graph_mode_;
   ClientTurn client_turn_;

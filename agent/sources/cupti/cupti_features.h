@@ -36,6 +36,8 @@ struct Features {
   bool kernel_kind_stays;
   // Every call into CUPTI is slower than the last (13.2, mended in 13.3): flush less often.
   bool calls_slow_down;
+  // A long trace takes more and more CPU (13.4 U1 mends it): flush less often once it does.
+  bool cpu_use_grows;
 };
 
 // Pure. A version between two known ones is treated as the older.
@@ -48,7 +50,8 @@ constexpr Features FeaturesOf(uint32_t version) {
           .graph_ids_wrong_in_later_sessions = version >= kVersion130 && version < kVersion131u1,
           .launches_by_driver_alone = false,
           .kernel_kind_stays = version < kVersion130u1,
-          .calls_slow_down = version >= kVersion132 && version < kVersion133};
+          .calls_slow_down = version >= kVersion132 && version < kVersion133,
+          .cpu_use_grows = version < kVersion134u1};
 }
 
 }  // namespace ranktap::agent::cupti

@@ -32,6 +32,8 @@ class Intake {
   void TakeCompleted(const Doubts& doubts);
 
   const RecordReader& reader() const { return *reader_; }
+  uint64_t TakeUntimed() { return reader_->TakeUntimed(); }
+  uint64_t events() const { return writer_ == nullptr ? 0 : writer_->produced(); }
   Window& window() { return window_; }
   KernelCount& kernels() { return kernels_; }
 

@@ -53,6 +53,14 @@ proto::CopyEvent CopyFields(const CopyRecord& record) {
 
 }  // namespace
 
+template <typename Event>
+void RecordReader::Count(const Event& event) {
+  if constexpr (requires { event.graph; }) {
+    untimed_ += event.start_ns == 0 ? 1 : 0;
+    of_graphs_ += event.graph != 0 ? 1 : 0;
+  }
+}
+
 // 0 is CUPTI's own word for "not timed": an end may be 0 alone, where its buffers ran out.
 template <typename Event>
 void RecordReader::DropImpossibleTimes(Event& event) {
@@ -72,6 +80,7 @@ void RecordReader::DropImpossibleTimes(Event& event) {
 
 bool RecordReader::Emit(const Record& record, ThreadState& writer) {
   const auto emit = [this, &writer](auto event) {
+    Count(event);
     DropImpossibleTimes(event);
     writer.EmitWaiting(event, WaitForRoom);
     return true;

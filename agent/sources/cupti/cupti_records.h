@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "agent/core/arena.h"
@@ -33,6 +34,12 @@ class RecordReader {
   void SetBounds(const TimeBounds& bounds) { bounds_ = bounds; }
   uint64_t impossible_times() const { return impossible_times_; }
 
+  // Device work that CUPTI gave no times for, since the last call.
+  uint64_t TakeUntimed() { return std::exchange(untimed_, 0); }
+
+  // Records of graphs' nodes, or of graphs as a whole.
+  uint64_t of_graphs() const { return of_graphs_; }
+
   // Kernels and copies that came without a correlation id, outside graphs: the library gives none
   // unless API records are on.
   uint64_t uncorrelated() const { return uncorrelated_; }
@@ -55,6 +62,8 @@ class RecordReader {
   static proto::JitEvent ToJit(const JitRecord& record);
 
   template <typename Event>
+  void Count(const Event& event);
+  template <typename Event>
   void DropImpossibleTimes(Event& event);
   bool AtLeast(uint32_t version) const { return version_ >= version; }
   proto::ArenaRef NameOf(const char* name);
@@ -76,7 +85,7 @@ class RecordReader {
   Arena& names_;
   std::vector<CachedName> cache_ = std::vector<CachedName>(kCachedNames);
   TimeBounds bounds_;
-  uint64_t impossible_times_ = 0;
+  uint64_t impossible_times_ = 0, untimed_ = 0, of_graphs_ = 0;
   uint64_t uncorrelated_ = 0;
   uint64_t names_missing_ = 0;
 };

@@ -65,21 +65,34 @@ void Session::SetThreadIds() {
   thread_ids_set_ = Try(loaded_.api.SetThreadIdType(kThreadIdSystem));
 }
 
-void Session::SetAttribute(int attribute) {
-  uint8_t found = 0, on = 1;
-  size_t bytes = sizeof(found);
-  if (loaded_.api.ActivityGetAttribute(attribute, &bytes, &found) == kSuccess && found != on) {
+// Little endian: a value of one byte is the first of eight.
+void Session::SetAttribute(int attribute, uint64_t wanted) {
+  uint64_t found = 0;
+  size_t bytes = AttributeBytes(attribute);
+  if (loaded_.api.ActivityGetAttribute(attribute, &bytes, &found) == kSuccess && found != wanted) {
     found_.push_back({attribute, found});
   }
-  bytes = sizeof(on);
-  (void)Try(loaded_.api.ActivitySetAttribute(attribute, &bytes, &on));
+  bytes = AttributeBytes(attribute);
+  (void)Try(loaded_.api.ActivitySetAttribute(attribute, &bytes, &wanted));
+}
+
+// CUPTI's own limit is 250 buffers of 3.2 MB of the program's device memory. It was seen to take
+// them all for the nodes of graphs (parcagpu#23, 13.0).
+void Session::SetPoolLimit() {
+  uint64_t found = 0;
+  size_t bytes = sizeof(size_t);
+  const bool is_known =
+      loaded_.api.ActivityGetAttribute(kAttributeDeviceBufferPoolLimit, &bytes, &found) == kSuccess;
+  if (is_known && found > most_device_buffers_) {
+    SetAttribute(kAttributeDeviceBufferPoolLimit, most_device_buffers_);
+  }
 }
 
 // A client that lends CUPTI buffers that are not zero would read their old bytes as records:
 // PyTorch's are used memory from its second session on.
 void Session::PutBackSettings() {
   for (Setting& setting : found_) {
-    size_t bytes = sizeof(setting.value);
+    size_t bytes = AttributeBytes(setting.attribute);
     (void)Try(loaded_.api.ActivitySetAttribute(setting.attribute, &bytes, &setting.value));
   }
   found_.clear();
@@ -90,8 +103,9 @@ void Session::PutBackSettings() {
 bool Session::RegisterBuffers() {
   if (callbacks_registered_) return true;
   // Attributes first: they must not change while there are buffers.
-  SetAttribute(kAttributeZeroedOutBuffer);
-  if (features_.ask_for_buffers_per_thread) SetAttribute(kAttributePerThreadBuffer);
+  SetAttribute(kAttributeZeroedOutBuffer, 1);
+  if (features_.ask_for_buffers_per_thread) SetAttribute(kAttributePerThreadBuffer, 1);
+  SetPoolLimit();
   callbacks_registered_ =
       Try(loaded_.api.ActivityRegisterCallbacks(&OnBufferRequested, &OnBufferCompleted));
   return callbacks_registered_;

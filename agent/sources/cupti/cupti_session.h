@@ -4,6 +4,7 @@
 // a CUPTI callback.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -45,6 +46,9 @@ class Session {
   void ChooseGraphNodes(bool nodes) {
     if (!graphs_chosen_) graph_nodes_ = nodes;
   }
+  // The most buffers of device memory that CUPTI may take for its records, in each context. Before
+  // Arm; never more than what is found.
+  void LimitDeviceBuffers(size_t most) { most_device_buffers_ = most; }
   // The program's client has taken them whole.
   void TakeGraphsWhole();
   bool graph_nodes() const { return graph_nodes_; }
@@ -80,7 +84,8 @@ class Session {
  private:
   bool Try(Result result);
   void SetThreadIds();
-  void SetAttribute(int attribute);
+  void SetAttribute(int attribute, uint64_t wanted);
+  void SetPoolLimit();
   void PutBackSettings();
   bool RegisterBuffers();
   bool Enable(Kind kind, bool late);
@@ -103,11 +108,12 @@ class Session {
   bool graph_nodes_ = false;
   bool graphs_chosen_ = false;
   bool api_records_ = false;
+  size_t most_device_buffers_ = SIZE_MAX;
   std::vector<Kind> enabled_;
   // The value that the program's own client is to find where we have set another.
   struct Setting {
     int attribute;
-    uint8_t value;
+    uint64_t value;
   };
   std::vector<Setting> found_;
   std::optional<uint32_t> found_thread_ids_;

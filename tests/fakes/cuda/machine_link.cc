@@ -6,6 +6,7 @@
 #include "tests/fakes/machine/device.h"
 #include "tests/fakes/machine/function.h"
 #include "tests/fakes/machine/graph.h"
+#include "tests/fakes/machine/memory.h"
 #include "tests/fakes/machine/script.h"
 #include "tests/fakes/machine/truth_log.h"
 
@@ -116,6 +117,7 @@ const MachineLink* TheMachineLink() {
       .for_each_resource = ForEachResource,
       .function_name = FunctionName,
       .note_subscription = LogSubscription,
+      .take_device_memory = TakeDeviceMemory,
   };
   return &link;
 }

@@ -1,8 +1,12 @@
 // The activity API's entries.
 #include <string.h>
+#include <time.h>
+
+#include <atomic>
 
 #include "tests/fakes/cupti/activity_buffers.h"
 #include "tests/fakes/cupti/client_clock.h"
+#include "tests/fakes/cupti/device_buffers.h"
 #include "tests/fakes/cupti/hook_functions.h"
 #include "tests/fakes/cupti/layout.h"
 #include "tests/fakes/cupti/refusal.h"
@@ -62,11 +66,25 @@ CUptiResult EnableApi(int domain, CUpti_CallbackId cbid, uint8_t enable) {
   return CUPTI_SUCCESS;
 }
 
+// As the vendor's before 13.4 U1, by its release notes.
+void BurnMoreCpuEachTime() {
+  static std::atomic<uint64_t> flushes{0};
+  const uint64_t ns = ++flushes * Script().flush_grows_us * 1000;
+  const auto now_ns = [] {
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  };
+  for (const uint64_t until = now_ns() + ns; now_ns() < until;) {
+  }
+}
+
 CUptiResult Flush(uint32_t flag) {
   if (Machine()->in_tool_callback()) {
     Machine()->note_violation("cuptiActivityFlushAll called from a callback");
     return LastCuptiError() = CUPTI_ERROR_INVALID_OPERATION;
   }
+  BurnMoreCpuEachTime();
   FlushBuffers((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0);
   return CUPTI_SUCCESS;
 }
@@ -103,12 +121,12 @@ Attribute* FindAttribute(CUpti_ActivityAttribute id) {
 extern "C" {
 
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
-  RETURN_UNLESS_ADMITTED();
+  RETURN_UNLESS(AdmitFirstApi);
   return Enable(kind, false);
 }
 
 CUptiResult cuptiActivityEnableAndDump(CUpti_ActivityKind kind) {
-  RETURN_UNLESS_ADMITTED();
+  RETURN_UNLESS(AdmitFirstApi);
   return Enable(kind, true);
 }
 
@@ -118,7 +136,9 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
     return LastCuptiError() = CUPTI_ERROR_INVALID_KIND;
   }
   ForgetChosenCalls(kind);
-  TheSubscription().kind_enabled[kind].store(false);
+  const bool was_on = TheSubscription().kind_enabled[kind].exchange(false);
+  const bool is_api = kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER;
+  if (was_on && is_api) TheSubscription().api_kinds_off.fetch_add(1);
   return CUPTI_SUCCESS;
 }
 
@@ -143,7 +163,7 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requ
                                            CUpti_BuffersCallbackCompleteFunc complete) {
   if (request == nullptr || complete == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   // The real library accepts this without a driver.
-  if (Machine() != nullptr) RETURN_UNLESS_ADMITTED();
+  if (Machine() != nullptr) RETURN_UNLESS(AdmitFirstApi);
   SetBufferCallbacks(request, complete);
   return CUPTI_SUCCESS;
 }
@@ -204,14 +224,18 @@ CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute id, size_t* bytes,
     return CUPTI_ERROR_INVALID_PARAMETER;
   }
   if (*bytes < attribute->bytes) return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
+  if (id == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER &&
+      KindEnabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) {
+    Machine()->note_violation("PER_THREAD_ACTIVITY_BUFFER set in the middle of a session");
+    return LastCuptiError() = CUPTI_ERROR_INVALID_OPERATION;
+  }
   attribute->value = 0;
   memcpy(&attribute->value, value, attribute->bytes);
   if (id == CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER) {
     SetBuffersZeroed(attribute->value != 0);
+  } else if (id == CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT) {
+    SetDeviceBufferLimit(attribute->value);
   } else if (id == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER) {
-    if (KindEnabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) {
-      Machine()->note_violation("PER_THREAD_ACTIVITY_BUFFER set in the middle of a session");
-    }
     SetPerThreadBuffers(attribute->value != 0);
   }
   return CUPTI_SUCCESS;

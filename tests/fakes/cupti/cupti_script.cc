@@ -20,6 +20,10 @@ bool Is(const char* name, const char* value) {
   return text != nullptr && strcmp(text, value) == 0;
 }
 
+bool IsBetween(const CuptiScript& script, uint32_t first, uint32_t end) {
+  return script.version >= first && script.version < end;
+}
+
 CuptiScript Read() {
   CuptiScript script{};
   script.version = static_cast<uint32_t>(Number("CUPTI_VERSION", kLibraryVersion));
@@ -40,6 +44,13 @@ CuptiScript Read() {
   script.late_us = Number("LATE_US", 300);
   script.reverse_buffers = Number("REVERSE_BUFFERS", 0) != 0;
   script.reenter_on_request = Number("REENTER_ON_REQUEST", 0) != 0;
+  script.device_buffer_records = Number("DEVICE_BUFFER_RECORDS", 100'000);
+  // As each version does, or is said to do: from 13.3 on it is late, before 13.4 U1 it takes more
+  // and more CPU, from 13.2 on there is a second API.
+  script.late_version = Number("LATE_VERSION", IsBetween(script, 130'300, 140'000)) != 0;
+  script.flush_grows_us = Number("FLUSH_GROWS_US", IsBetween(script, 18, 130'401) ? 2 : 0);
+  script.one_api = IsBetween(script, 130'200, 140'000);
+  script.old_graphs_silent = Is("OLD_GRAPHS", "silent");
   script.overhead_of_requests = Number("OVERHEAD_OF_REQUESTS", 0) != 0;
   script.worker_records = Number("WORKER_RECORDS", 0) != 0;
   script.hang_in = Machine() == nullptr ? nullptr : Machine()->setting("HANG_IN");

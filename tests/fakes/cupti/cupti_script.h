@@ -24,7 +24,12 @@ struct CuptiScript {
   uint64_t late_us;               // LATE_US: so long after a flush buffers come
   bool reverse_buffers;           // REVERSE_BUFFERS: newest buffer first
   bool reenter_on_request;        // REENTER_ON_REQUEST: a callback from inside bufferRequested
-  bool overhead_of_requests;      // OVERHEAD_OF_REQUESTS: an overhead record per buffer request
+  uint64_t device_buffer_records;  // DEVICE_BUFFER_RECORDS: of which so many fit into 3.2 MB
+  uint64_t flush_grows_us;         // FLUSH_GROWS_US: of CPU, with each flush
+  bool late_version;               // LATE_VERSION
+  bool old_graphs_silent;          // OLD_GRAPHS=silent
+  bool one_api;                    // after the second API the first is refused
+  bool overhead_of_requests;       // OVERHEAD_OF_REQUESTS: an overhead record per buffer request
   bool worker_records;      // WORKER_RECORDS: device records come in buffers of a thread of ours
   const char* hang_in;      // HANG_IN, or null
   bool subscribe_owned;     // SUBSCRIBE=owned

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tests/fakes/cupti/activity_buffers.h"
+#include "tests/fakes/cupti/device_buffers.h"
 #include "tests/fakes/cupti/hook_functions.h"
 #include "tests/fakes/cupti/refusal.h"
 #include "tests/fakes/cupti/subscription.h"
@@ -12,7 +13,8 @@ namespace ranktap::standin {
 namespace {
 
 template <typename Layout>
-void Write(const Layout& layout, const Operation& operation) {
+void Write(Layout& layout, const Operation& operation) {
+  if (!HoldsTimes(operation)) layout.start = layout.end = 0;
   WriteRecord({static_cast<uint32_t>(layout.kind), &layout, sizeof layout, offsetof(Layout, start),
                offsetof(Layout, end), operation.start_ns, operation.end_ns});
 }
@@ -152,6 +154,7 @@ void OnOperation(const Operation& operation) {
   }
   // Once whole, whole for good: GRAPH_TRACE off ends its records and brings no node back (13.5).
   if (TheSubscription().graphs_whole.load() && operation.graph_id != 0) return;
+  if (operation.graph_id != 0 && !TellsOfNodes(operation.graph_mark)) return;
   if (operation.graph_id == 0) last_kernel = operation.correlation;
   switch (operation.kind) {
     case OperationKind::kKernel:

@@ -18,6 +18,8 @@ const ToolHooks* MachineHooks() {
       .on_overhead = OnOverhead,
       .on_compilation = OnCompilation,
       .traces_graphs = [] { return KindEnabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE); },
+      .mark_new_graph = MarkNewGraph,
+      .traces_launches = [] { return KindEnabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL); },
   };
   return &hooks;
 }

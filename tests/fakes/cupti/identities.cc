@@ -14,9 +14,7 @@ extern "C" {
 CUptiResult cuptiGetVersion(uint32_t* version) {
   if (version == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   const bool is_up = TheSubscription().callback.load() != nullptr;
-  if (!is_up && Machine() != nullptr && Machine()->setting("LATE_VERSION") != nullptr) {
-    return CUPTI_ERROR_UNKNOWN;
-  }
+  if (!is_up && Machine() != nullptr && Script().late_version) return CUPTI_ERROR_UNKNOWN;
   *version = Script().version;
   return CUPTI_SUCCESS;
 }

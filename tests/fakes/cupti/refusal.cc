@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/fakes/cupti/subscription.h"
+
 namespace ranktap::standin {
 namespace {
 
@@ -58,6 +60,13 @@ CUptiResult Admit(const char* function) {
   int scripted;
   if (machine->take_failure(function, &scripted)) return static_cast<CUptiResult>(scripted);
   return CUPTI_SUCCESS;
+}
+
+CUptiResult AdmitFirstApi(const char* function) {
+  const CUptiResult admitted = Admit(function);
+  if (admitted != CUPTI_SUCCESS) return admitted;
+  const bool is_refused = Script().one_api && TheSubscription().second_api.load();
+  return is_refused ? CUPTI_ERROR_NOT_COMPATIBLE : CUPTI_SUCCESS;
 }
 
 CUptiResult& LastCuptiError() {

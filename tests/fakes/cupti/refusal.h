@@ -18,12 +18,16 @@ int RefuseCupti(const char* function);
 // CUPTI_SUCCESS, or what `function` must return at once. Without a driver that is
 // CUPTI_ERROR_UNKNOWN, as the real library does.
 CUptiResult Admit(const char* function);
+// The same for a function of the first API, which a process cannot use after the second (PyTorch's
+// _cuspy/core.py).
+CUptiResult AdmitFirstApi(const char* function);
 // The thread's last error, for cuptiGetLastError.
 CUptiResult& LastCuptiError();
 
 }  // namespace ranktap::standin
 
 // In an entry: returns from it unless it may go on.
-#define RETURN_UNLESS_ADMITTED()                                                               \
-  if (CUptiResult admitted_ = ::ranktap::standin::Admit(__func__); admitted_ != CUPTI_SUCCESS) \
+#define RETURN_UNLESS(admit)                                                                   \
+  if (CUptiResult admitted_ = ::ranktap::standin::admit(__func__); admitted_ != CUPTI_SUCCESS) \
   return ::ranktap::standin::LastCuptiError() = admitted_
+#define RETURN_UNLESS_ADMITTED() RETURN_UNLESS(Admit)

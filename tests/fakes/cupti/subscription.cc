@@ -23,6 +23,20 @@ bool KindEnabled(CUpti_ActivityKind kind) {
          TheSubscription().kind_enabled[kind].load(std::memory_order_relaxed);
 }
 
+constexpr uint32_t kUnseen = UINT32_MAX;  // made without us, or so
+
+uint32_t MarkNewGraph() {
+  const bool has_api =
+      KindEnabled(CUPTI_ACTIVITY_KIND_RUNTIME) || KindEnabled(CUPTI_ACTIVITY_KIND_DRIVER);
+  if (has_api) return TheSubscription().api_kinds_off.load() + 1;
+  return KindEnabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ? 0 : kUnseen;
+}
+
+bool TellsOfNodes(uint32_t mark) {
+  if (mark == kUnseen) return !Script().old_graphs_silent;
+  return mark == 0 || mark == TheSubscription().api_kinds_off.load() + 1;
+}
+
 bool ApiRecordWanted(ApiDomain domain, uint32_t cbid) {
   uint8_t own = cbid < kMostCallbackIds
                     ? TheSubscription().api_record[static_cast<int>(domain)][cbid].load(
@@ -136,19 +150,19 @@ CUptiResult Change(CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain, u
   if (handle != TheHandle() || TheSubscription().callback.load() == nullptr) {
     return LastCuptiError() = CUPTI_ERROR_INVALID_PARAMETER;
   }
+  static std::atomic<int> changing{0};
+  if (changing.fetch_add(1) != 0) {
+    Machine()->note_violation("callbacks enabled by two threads at once");
+  }
   for (uint32_t cbid = first; cbid < last; ++cbid) {
     TheSubscription().wanted[domain][cbid].store(enable != 0);
   }
+  changing.fetch_sub(1);
   return CUPTI_SUCCESS;
 }
 
-}  // namespace
-
-extern "C" {
-
-CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
-                              void* userdata, CUpti_SubscriberParams* params) {
-  RETURN_UNLESS_ADMITTED();
+CUptiResult Subscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
+                      void* userdata, CUpti_SubscriberParams* params) {
   if (subscriber == nullptr || callback == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   std::lock_guard lock(SubscriberLock());
   if (Owned()) {
@@ -167,10 +181,22 @@ CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_Callback
   return CUPTI_SUCCESS;
 }
 
+}  // namespace
+
+extern "C" {
+
+CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
+                              void* userdata, CUpti_SubscriberParams* params) {
+  RETURN_UNLESS_ADMITTED();
+  const CUptiResult result = Subscribe(subscriber, callback, userdata, params);
+  if (result == CUPTI_SUCCESS) TheSubscription().second_api.store(true);
+  return result;
+}
+
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
                            void* userdata) {
-  RETURN_UNLESS_ADMITTED();
-  return cuptiSubscribe_v2(subscriber, callback, userdata, nullptr);
+  RETURN_UNLESS(AdmitFirstApi);
+  return Subscribe(subscriber, callback, userdata, nullptr);
 }
 
 CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {

@@ -23,7 +23,9 @@ struct Subscription {
   std::atomic<int> count{0};  // of subscriptions so far
 
   std::atomic<bool> kind_enabled[kMostKinds];
-  std::atomic<bool> graphs_whole{false};  // from the first GRAPH_TRACE on, for good
+  std::atomic<bool> graphs_whole{false};   // from the first GRAPH_TRACE on, for good
+  std::atomic<bool> second_api{false};     // somebody has used it
+  std::atomic<uint32_t> api_kinds_off{0};  // how often RUNTIME or DRIVER went off
   // Per callback id: 0 as the kind, 1 on by itself, 2 off by itself.
   std::atomic<uint8_t> api_record[CUPTI_CB_DOMAIN_SIZE][kMostCallbackIds];
   std::atomic<bool> latency_timestamps{false};
@@ -34,6 +36,11 @@ struct Subscription {
 
 Subscription& TheSubscription();
 bool KindEnabled(CUpti_ActivityKind kind);
+// What a graph that is made now has to say of its nodes later: a graph that was made while RUNTIME
+// or DRIVER was on stops to when one of them goes off (PyTorch's _cuspy/core.py); under
+// OLD_GRAPHS=silent one that was made while no kernels were recorded never does.
+uint32_t MarkNewGraph();
+bool TellsOfNodes(uint32_t mark);
 // Whether a call leaves an API record.
 bool ApiRecordWanted(ApiDomain domain, uint32_t cbid);
 // The correlation id a tool sees: the machine's, or 0 under RANKTAP_STANDIN_CORRELATION=api-kinds

@@ -194,7 +194,10 @@ GraphExec* Instantiate(Graph* graph, Context* context, unsigned long long flags)
   exec->source_id = graph->id;
   exec->context = context;
   exec->flags = flags;
-  if (const ToolHooks* hooks = Hooks()) exec->traced = hooks->traces_graphs();
+  if (const ToolHooks* hooks = Hooks()) {
+    exec->traced = hooks->traces_graphs();
+    exec->mark = hooks->mark_new_graph();
+  }
   Remember(exec);
   Resource resource = Describe(ResourceChange::kGraphExecCreateStarting, graph);
   resource.graph_exec = Handle(exec);

@@ -49,6 +49,7 @@ struct GraphExec {
   uint32_t id = 0;
   uint32_t source_id = 0;
   bool traced = false;
+  uint32_t mark = UINT32_MAX;  // the tool's; there was none
   Context* context = nullptr;
   Graph* body = nullptr;
   unsigned long long flags = 0;

@@ -46,6 +46,7 @@ uint64_t PlaceNode(LaunchState& state, GraphNode& node, uint64_t start_ns) {
   work.operation.graph_id = state.exec.id;
   work.operation.graph_source_id = state.exec.source_id;
   work.operation.graph_was_traced = state.exec.traced;
+  work.operation.graph_mark = state.exec.mark;
   work.operation.graph_node_id = node.id;
   work.operation.queued_ns = state.queued_ns;
   work.operation.submitted_ns = state.queued_ns + LaunchLatency() / 2;

@@ -93,6 +93,15 @@ uint64_t BytesInUse(uint32_t device) {
   return space.device_bytes[device];
 }
 
+bool TakeDeviceMemory(uint32_t device, uint64_t bytes) {
+  AddressSpace& space = Space();
+  std::lock_guard lock(space.mutex);
+  uint64_t& used = space.device_bytes[device];
+  if (used + bytes > DeviceMemoryBytes()) return false;
+  used += bytes;
+  return true;
+}
+
 void ReleaseContextMemory(uint32_t context_id) {
   std::vector<uint64_t> addresses;
   {

@@ -29,6 +29,8 @@ bool Release(uint64_t address, Allocation* was);
 // What contains the address. Unknown memory is pageable.
 Allocation Lookup(uint64_t address, bool* known = nullptr);
 uint64_t BytesInUse(uint32_t device);
+// For a tool, until the process ends. False: there is no more.
+bool TakeDeviceMemory(uint32_t device, uint64_t bytes);
 void ReleaseContextMemory(uint32_t context_id);
 
 }  // namespace ranktap::standin

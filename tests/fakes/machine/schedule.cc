@@ -115,6 +115,9 @@ CUresult Submit(Stream* stream, Work work, uint64_t* finished_ns) {
   uint64_t start = std::max(now + LaunchLatency(), ReadyAt(*stream));
   stream->tail_ns = Place(*stream, start, work);
   stream->outstanding.push_back(stream->tail_ns);
+  // The tool's own command for its times takes a place as well.
+  const ToolHooks* hooks = Hooks();
+  if (hooks != nullptr && hooks->traces_launches()) stream->outstanding.push_back(stream->tail_ns);
   lock.unlock();
   if (finished_ns != nullptr) *finished_ns = work.operation.end_ns;
   if (work.kind == WorkKind::kOperation) Announce(work.operation);

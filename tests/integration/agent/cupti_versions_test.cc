@@ -81,6 +81,35 @@ TEST(LateVersionTest, OneThatKnowsItsVersionOnceSubscribedIsAskedAgain) {
   EXPECT_EQ(late.Problems(), "");
 }
 
+// As the stand-in is from 13.3 on. 13.0's records end earlier, and its windows end otherwise.
+TEST(LateVersionTest, OneOf133IsTakenForWhatItIs) {
+  const TracedRun late({Host("launches"), "50"}, {{"RANKTAP_STANDIN_CUPTI_VERSION", "130401"}});
+  ASSERT_EQ(late.run().traces.size(), 1u) << late.load_problem();
+  EXPECT_EQ(CuptiVersionIn(late.run().traces[0]), "130401");
+  EXPECT_EQ(late.run().traces[0].kernels.size(), 50u);
+  EXPECT_EQ(late.run().traces[0].hello.notes_size(), 0);
+  EXPECT_EQ(late.Problems(), "");
+}
+
+bool SaysThatFlushesGrow(const char* version) {
+  const TracedRun traced({Host("launches"), "800", "300"},
+                         {{"RANKTAP_STANDIN_CUPTI_VERSION", version},
+                          {"RANKTAP_STANDIN_FLUSH_GROWS_US", "100"},
+                          {"RANKTAP_FLUSH_MS", "10"}});
+  if (traced.run().traces.size() != 1) throw std::runtime_error(traced.load_problem());
+  EXPECT_EQ(traced.run().traces[0].kernels.size(), 800u);
+  EXPECT_EQ(traced.Problems(), "");
+  const auto& notes = traced.run().traces[0].hello.notes();
+  return std::ranges::any_of(notes, [](const std::string& note) {
+    return note.find("three times the CPU") != std::string::npos;
+  });
+}
+
+TEST(GrowingFlushTest, IsNotedWhereTheVersionIsKnownForIt) {
+  EXPECT_TRUE(SaysThatFlushesGrow("130001"));
+  EXPECT_FALSE(SaysThatFlushesGrow("130401"));
+}
+
 // In 20 ms or so: longer than any turn of the drain's, shorter than its patience at the end.
 constexpr const char* kLateUs = "20000";
 

@@ -126,6 +126,27 @@ TEST_F(GraphsTest, EveryNodeComesWhicheverThreadCollectsThem) {
   }
 }
 
+// By itself CUPTI would take 250 buffers of 3.2 MB in each context for the nodes of graphs.
+TEST_F(GraphsTest, CuptiTakesNoMoreOfTheDevicesMemoryThanItMayAndWhatIsUntimedForItIsSaid) {
+  const TracedRun run({Host("graph_flood"), "1000", "64"},
+                      {{"RANKTAP_STANDIN_KERNEL_NS", "200"},
+                       {"RANKTAP_STANDIN_DEVICE_BUFFER_RECORDS", "100"},
+                       {"RANKTAP_DEVICE_BUFFERS", "20"},
+                       {"RANKTAP_FLUSH_MS", "20"}},
+                      {"--level", "full", "--stacks", "off"});
+  const std::string output = run.process().output();
+  const std::string_view key = "device_bytes=";
+  ASSERT_NE(output.find(key), std::string::npos) << output;
+  // Three of them at the start, before the program looked.
+  EXPECT_LE(std::stoull(output.substr(output.find(key) + key.size())), 20u * 3'200'000);
+  ASSERT_EQ(run.run().traces.size(), 1u) << run.load_problem();
+  const Trace& trace = run.run().traces[0];
+  EXPECT_EQ(trace.kernels.size(), 64'000u);
+  EXPECT_EQ(std::ranges::count(trace.kernels.start, collector::kUntimed), 64'000 - 20 * 100);
+  EXPECT_THAT(trace.hello.notes(), testing::Contains(testing::HasSubstr("its 20 buffers")));
+  EXPECT_EQ(run.Problems(), "");
+}
+
 // What a launch of a graph is joined to, before and after the program's own profile.
 class GraphSessionsTest : public testing::TestWithParam<const char*> {
  protected:

@@ -190,6 +190,31 @@ TEST_P(KernelKindTest, TwoWindowsHoldTheirOwnKernelsAloneEachWithItsLaunch) {
 
 INSTANTIATE_TEST_SUITE_P(Cupti, KernelKindTest, testing::Values("27", "130000", "130001"));
 
+// The program made its graph before the window; the stand-in tells nothing of such a graph as a
+// whole, and of its nodes unless it is told to.
+std::string NotesOfOldGraph(const char* level, const Environment& environment) {
+  LiveRun job(1, agent_test::Host("graph_flood") + " 5 @$STOP", {"--dormant"}, environment);
+  EXPECT_TRUE(job.AwaitRanks(1));
+  (void)Ranktap({"start", job.path(), "--level", level, "--duration", "1s"});
+  EXPECT_TRUE(job.AwaitLevel(level));
+  EXPECT_TRUE(job.AwaitLevel("dormant"));
+  job.End();
+  std::string notes;
+  for (const Trace& trace : job.run().traces) {
+    EXPECT_EQ(WindowsOf(trace).size(), 1u);
+    EXPECT_GT(trace.api_calls.size(), 0u);
+    for (const std::string& note : trace.hello.notes()) notes += note + "\n";
+  }
+  return notes;
+}
+
+TEST(ControlTest, AWindowWithoutTheGraphsThatTheProgramMadeBeforeItSaysSo) {
+  EXPECT_THAT(NotesOfOldGraph("kernels", {}), HasSubstr("launches of CUDA graphs"));
+  EXPECT_EQ(NotesOfOldGraph("full", {}), "");
+  EXPECT_THAT(NotesOfOldGraph("full", {{"RANKTAP_STANDIN_OLD_GRAPHS", "silent"}}),
+              HasSubstr("launches of CUDA graphs"));
+}
+
 // CUPTI cannot go back from whole graphs to their nodes.
 TEST(ControlTest, AWindowAtFullAfterOneAtKernelsSaysThatItLacksTheNodesOfGraphs) {
   LiveRun job(1, 500, {"--dormant"});

@@ -113,6 +113,13 @@ TEST_F(DoctorTest, CopiesOfCuptiAreAskedForTheirVersionAndHeldAgainstTheDriver) 
 #endif
 }
 
+TEST_F(DoctorTest, TheDeviceMemoryThatCuptiMayTakeIsSaid) {
+  EXPECT_THAT(CheckCupti(Host()), Says(Severity::kOk,
+                                       "16 buffers of a GPU's memory in each "
+                                       "context, 51 MB (RANKTAP_DEVICE_BUFFERS)"));
+  EXPECT_THAT(CheckCupti(Host({"RANKTAP_DEVICE_BUFFERS=250"})), Says(Severity::kOk, "800 MB"));
+}
+
 TEST_F(DoctorTest, CountersForAdministratorsAreANoteForOthers) {
   Write("/proc/driver/nvidia/params", "RmProfilingAdminOnly: 1\n");
   const auto findings = CheckCounterPermission(Host());

@@ -45,6 +45,29 @@ TEST_F(CuptiDoubtsTest, ImpossibleTimesAreNotedOnceAndNoneAreNot) {
   EXPECT_EQ(TakeNotes().size(), 1u);
 }
 
+TEST_F(CuptiDoubtsTest, ManyUntimedWorksAreNotedOnceWithTheOptionThatHelps) {
+  doubts_.NoteUntimed(99, 16);
+  EXPECT_TRUE(TakeNotes().empty());
+  doubts_.NoteUntimed(1, 16);
+  doubts_.NoteUntimed(1000, 16);
+  const std::vector<std::string> notes = TakeNotes();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("RANKTAP_DEVICE_BUFFERS"), std::string::npos) << notes[0];
+}
+
+TEST_F(CuptiDoubtsTest, ASessionWhoseGraphsLeftNoRecordIsNotedOnce) {
+  doubts_.NoteSilentGraphs(/*launches=*/0, /*records=*/0);
+  doubts_.NoteSilentGraphs(3, 1);
+  EXPECT_TRUE(TakeNotes().empty()) << "one came";
+  doubts_.NoteSilentGraphs(3, 1);
+  EXPECT_TRUE(TakeNotes().empty()) << "none was launched";
+  doubts_.NoteSilentGraphs(8, 1);
+  doubts_.NoteSilentGraphs(9, 1);
+  const std::vector<std::string> notes = TakeNotes();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("for 5 launches of CUDA graphs"), std::string::npos) << notes[0];
+}
+
 TEST_F(CuptiDoubtsTest, WrongGraphIdsAreNotedOnceWhereTheVersionGivesThem) {
   doubts_.NoteWrongGraphIds(FeaturesOf(kVersion129));
   EXPECT_TRUE(TakeNotes().empty());

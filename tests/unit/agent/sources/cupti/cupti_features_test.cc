@@ -36,6 +36,8 @@ TEST(CuptiFeaturesTest, KnownFaultsEndWhereNvidiaSaysTheyDo) {
   EXPECT_FALSE(FeaturesOf(kVersion130).calls_slow_down);
   EXPECT_TRUE(FeaturesOf(kVersion132 + 1).calls_slow_down);
   EXPECT_FALSE(FeaturesOf(kVersion133).calls_slow_down);
+  EXPECT_TRUE(FeaturesOf(kVersion134u1 - 1).cpu_use_grows);
+  EXPECT_FALSE(FeaturesOf(kVersion134u1).cpu_use_grows);
 }
 
 }  // namespace

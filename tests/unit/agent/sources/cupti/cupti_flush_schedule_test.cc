@@ -24,6 +24,15 @@ TEST(CuptiFlushScheduleTest, ACuptiThatSlowsDownIsAskedEveryFiveSecondsAtMost) {
   EXPECT_EQ(flush.at_ns(), 7 * kSecond);
 }
 
+TEST(CuptiFlushScheduleTest, OneThatIsSlowedDownLaterIsSlowFromItsNextFlushOn) {
+  FlushSchedule flush;
+  flush.Begin(0, 1 * kSecond, /*is_slow=*/false);
+  flush.SlowDown();
+  EXPECT_EQ(flush.at_ns(), 1 * kSecond);
+  flush.Next(1 * kSecond);
+  EXPECT_EQ(flush.at_ns(), 6 * kSecond);
+}
+
 TEST(CuptiFlushScheduleTest, APostponedFlushNeverComesEarlier) {
   FlushSchedule flush;
   flush.Begin(100, 10, false);

@@ -13,7 +13,7 @@ namespace ranktap::agent::cupti {
 namespace {
 
 // The settings of a CUPTI that says yes to everything.
-std::map<int, uint8_t> g_attributes;
+std::map<int, uint64_t> g_attributes;
 uint32_t g_thread_ids = 0;
 std::multiset<uint32_t> g_kinds;
 
@@ -85,6 +85,25 @@ TEST_P(CuptiSessionTest, SettingsAreAsFoundBetweenSessionsAndOursInEachOfThem) {
     EXPECT_EQ(g_thread_ids, 0u);
   }
   EXPECT_EQ(session.errors(), 0u);
+}
+
+uint64_t PoolLimitInSession(uint64_t found, size_t most) {
+  g_attributes = {{kAttributeDeviceBufferPoolLimit, found}};
+  const LoadedApi loaded = Willing(kVersion130);
+  const CallTable calls;
+  Session session(loaded, calls);
+  session.LimitDeviceBuffers(most);
+  EXPECT_EQ(session.Arm(/*late=*/false), "");
+  const uint64_t limit = g_attributes[kAttributeDeviceBufferPoolLimit];
+  session.Disarm();
+  EXPECT_EQ(g_attributes[kAttributeDeviceBufferPoolLimit], found);
+  return limit;
+}
+
+TEST(CuptiPoolLimitTest, IsLoweredForOurSessionsNeverRaisedAndPutBack) {
+  EXPECT_EQ(PoolLimitInSession(/*found=*/250, /*most=*/16), 16u);
+  EXPECT_EQ(PoolLimitInSession(/*found=*/8, /*most=*/16), 8u);
+  EXPECT_EQ(PoolLimitInSession(/*found=*/1000, /*most=*/300), 300u) << "a size_t, not a byte";
 }
 
 // Whoever records RUNTIME, or nothing of the sort, gets what it asked for.
