@@ -111,6 +111,8 @@ struct LastWords {
   // did not, or they are being written.
   std::atomic<uint32_t> rank_bytes;
   char rank[508];
+  // Not 0: a spool has events that the rings have no more and no collector has acknowledged.
+  std::atomic<uint32_t> spooled;
 };
 
 struct SegmentHeader {

@@ -101,6 +101,8 @@ class Segment {
 
   // The latest reading, for a drain after death. One thread at a time.
   void WriteClock(const ClockReading& reading);
+  // A drain after death would find less than there is: a spool has the rest.
+  void WriteSpooled(bool spooled) { header_->last_words.spooled.store(spooled ? 1 : 0); }
 
   // In a fork child: keeps the addresses valid, with private memory behind them, for a hook that
   // the fork interrupted.

@@ -111,6 +111,7 @@ bool RingDelivery::Commit(FrameSink& sink, InFlight sent) {
   switch (sink.Commit()) {
     case FrameSink::Stored::kNow:
       if (!sent.farewell) replay_.NoteStored(sent.writer, sent.next_event);
+      segment_.WriteSpooled(true);
       GiveBack(sent);
       return true;
     case FrameSink::Stored::kOnAck:

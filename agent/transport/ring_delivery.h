@@ -33,6 +33,7 @@ class RingDelivery {
     bool refused = false;  // the sink did not take what was put
   };
   Sent SendEvents(FrameSink& sink);
+  bool awaits_ack() const { return !in_flight_.empty(); }
   // Events go out by the next call whatever their age and number.
   void FlushNow() { flush_at_ns_ = 0; }
   Sent SendFarewells(FrameSink& sink);

@@ -34,6 +34,8 @@ constexpr uint64_t kGreetingTimeout = 5 * kSecond;
 // An outage this long may be for good: a kill would take what only the rings hold.
 constexpr uint64_t kSpoolAfter = 1 * kSecond;
 constexpr uint64_t kSpoolRetry = 1 * kSecond;
+// A block is acknowledged when it is a second old, and a disk may be slow for some more.
+constexpr uint64_t kDeafAfter = 3 * kSecond;
 constexpr size_t kStackBytes = 256 << 10;
 
 void Run(void* owner) {
@@ -48,7 +50,7 @@ Sender::Sender(Segment& segment, const Arena& arena, Setup setup)
       setup_(std::move(setup)),
       spool_(setup_.spool),
       delivery_(segment, arena, link_, replay_),
-      alone_since_ns_(NowNs()),
+      silent_since_ns_(NowNs()),
       reconnect_(kFirstRetry, kLongestRetry) {}
 
 bool Sender::Start() {
@@ -107,6 +109,7 @@ int Sender::RunRound() {
     case Peer::kRefused:
       return kIdlePollMs;
     case Peer::kGreeting:
+      SpoolRound();
       if (!reconnect_.IsDue(NowNs())) break;
       Lost();
       return kIdlePollMs;
@@ -127,6 +130,7 @@ int Sender::RunRound() {
     return kIdlePollMs;
   }
   HandleFrames();
+  if (IsDeaf()) Lost();
   if (grew) return kGrowingPollMs;
   return NowNs() - last_event_ns_ > kSecond ? kIdlePollMs : kBusyPollMs;
 }
@@ -147,7 +151,7 @@ void Sender::Finish(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
 }
 
 void Sender::FinishWith(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
-  if (!link_.connected()) return FinishInSpool(spool_deadline_ns);
+  if (!link_.connected() || Spooling()) return FinishInSpool(spool_deadline_ns);
   bool told = false;
   while (link_.connected() && NowNs() < deadline_ns) {
     if (Greeted() && !std::exchange(told, true)) {
@@ -188,6 +192,7 @@ void Sender::Greet(const Welcome& welcome) {
     return Refuse(welcome);
   }
   reconnect_.Reset();
+  silent_since_ns_ = NowNs();
   StartOver();
   sink_ = &link_;
   for (const auto& [writer, next_event] : welcome.positions) {
@@ -215,7 +220,7 @@ void Sender::Lost() {
   readings_.AddConnection(link_);
   link_.ForgetCounts();
   link_.Drop();
-  if (Greeted()) alone_since_ns_ = NowNs();
+  if (Greeted()) silent_since_ns_ = NowNs();
   peer_ = Peer::kNone;
   replay_.Interrupt();
   reconnect_.SetTime(NowNs() + kFirstRetry);
@@ -269,8 +274,16 @@ bool Sender::WorthSpooling() {
   if (Spooling() && spool_.open()) return true;
   delivery_.rings().Discover();
   if (delivery_.rings().Empty()) return false;
-  return NowNs() - alone_since_ns_ >= kSpoolAfter ||
-         segment_.LentBlocks() > segment_.AllBlocks() / 2;
+  // With the greeting the collector gets the rings, so a kill takes nothing.
+  return RingsFillUp() || (peer_ == Peer::kNone && NowNs() - silent_since_ns_ >= kSpoolAfter);
+}
+
+bool Sender::IsDeaf() {
+  if (!Greeted()) return false;
+  const uint64_t now = NowNs();
+  const bool owes = delivery_.awaits_ack() || replay_.HasEvents() || link_.unsent_bytes() > 0;
+  if (!owes) silent_since_ns_ = now;
+  return spool_.enabled() && now - silent_since_ns_ >= kDeafAfter && RingsFillUp();
 }
 
 bool Sender::OpenSpool() {
@@ -361,7 +374,11 @@ void Sender::HandleFrames() {
 }
 
 void Sender::HandleAck(uint64_t frames) {
-  if (replay_.Acknowledge(frames)) spool_.Remove();
+  silent_since_ns_ = NowNs();
+  if (replay_.Acknowledge(frames)) {
+    spool_.Remove();
+    segment_.WriteSpooled(false);
+  }
   anew_wait_ns_ = 0;
   delivery_.Acknowledge(frames);
 }

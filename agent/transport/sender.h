@@ -81,15 +81,15 @@ class Sender {
   enum class Peer : uint8_t {
     // There is no connection. To kGreeting when one is made; meanwhile SpoolRound.
     kNone,
-    // There is a connection, with Hello as its only frame. To kReplaying or kLive by a Welcome, to
-    // kRefused by one that refuses for good; to kNone by one that refuses for now, when it breaks,
-    // or after kGreetingTimeout.
+    // There is a connection, with Hello as its only frame; still SpoolRound. To kReplaying or kLive
+    // by a Welcome, to kRefused by one that refuses for good; to kNone by one that refuses for now,
+    // when it breaks, or after kGreetingTimeout.
     kGreeting,
     // The collector has welcomed us and takes the spool's frames before anything new. To kLive
-    // after the last one; to kNone when the connection breaks.
+    // after the last one; to kNone when the connection breaks, or the collector IsDeaf.
     kReplaying,
-    // The collector takes what the rings hold. To kNone when the connection breaks. In this state
-    // and the one before, another Welcome counts as in kGreeting.
+    // The collector takes what the rings hold. To kNone as before. In this state and the one
+    // before, another Welcome counts as in kGreeting.
     kLive,
     // A collector has told us never to come back: we neither connect nor spool. The end.
     kRefused,
@@ -109,6 +109,9 @@ class Sender {
   // The rest of a round without a collector.
   void SpoolRound();
   bool WorthSpooling();
+  bool RingsFillUp() const { return segment_.LentBlocks() > segment_.AllBlocks() / 2; }
+  // It acknowledges nothing, and the rings will not hold what is to come.
+  bool IsDeaf();
   void StopSpooling();
   void FinishInSpool(uint64_t deadline_ns);
   void FinishWith(uint64_t deadline_ns, uint64_t spool_deadline_ns);
@@ -141,7 +144,7 @@ class Sender {
   // Frames go here; all that counts as told was told there. A greeting that comes to nothing leaves
   // it the spool: only a Welcome makes it the link.
   FrameSink* sink_ = &link_;
-  uint64_t alone_since_ns_ = 0;  // no collector has greeted us, or it is gone
+  uint64_t silent_since_ns_ = 0;  // no collector has acknowledged what there was
   uint64_t spool_retry_at_ns_ = 0;
   Backoff reconnect_;          // while a greeting is awaited, its end
   uint64_t anew_wait_ns_ = 0;  // grows while memory is refused again and again

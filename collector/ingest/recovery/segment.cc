@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
+
+#include "proto/ring.h"
 
 namespace ranktap::collector {
 
@@ -36,6 +39,13 @@ const char* Segment::WhyNot(int fd, uint64_t* bytes) {
   }
   *bytes = static_cast<uint64_t>(status.st_size);
   return nullptr;
+}
+
+bool Segment::SaysSpooled() const {
+  uint32_t spooled = 0;
+  const uint64_t at =
+      offsetof(proto::SegmentHeader, last_words) + offsetof(proto::LastWords, spooled);
+  return ReadAt(at, std::as_writable_bytes(std::span(&spooled, 1))) && spooled != 0;
 }
 
 bool Segment::ReadAt(uint64_t offset, std::span<std::byte> into) const {

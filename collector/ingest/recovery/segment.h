@@ -27,6 +27,8 @@ class Segment {
 
   bool valid() const { return fd_.valid(); }
   uint64_t bytes() const { return bytes_; }
+  // The process has spooled what is missing here.
+  bool SaysSpooled() const;
   // False when not all of it could be read.
   [[nodiscard]] bool ReadAt(uint64_t offset, std::span<std::byte> into) const;
 

@@ -10,22 +10,22 @@ namespace {
 // A zombie tells how it died; its parent may take some time to make it one, or to reap it.
 constexpr uint64_t kEndRetryNs = 10'000'000;
 constexpr uint64_t kEndRetries = 20;
-// A process that was away for so long may have gone on in its spool, which its rings do not hold
-// any more. Whoever takes spools in (SpoolAdopter) looks every 5 s.
-constexpr uint64_t kMayHaveSpooledNs = 500'000'000;
+// Whoever takes spools in (SpoolAdopter) looks every 5 s.
 constexpr uint64_t kSpoolPatienceNs = 12'000'000'000;
 
 }  // namespace
 
-void SessionEnd::OnConnectionClosed(Session* session) {
+void SessionEnd::OnConnectionClosed(Session* session, bool was_spool) {
   in_.blocks->Close(session);
   session->Detach();
   session->detached_at = MonotonicRawNs();
   if (session->is_closing) return;
   if (session->said_goodbye) {
     Close(session, v1::Ending::HOW_GOODBYE);
-  } else if (session->is_dead) {
+  } else if (session->is_dead && was_spool) {
     CloseWhenKnown(session, 0);
+  } else if (session->is_dead) {
+    CloseAfterSpool(session);
   } else if (session->peer().is_spool) {
     session->is_dead = true;
     Close(session, v1::Ending::HOW_ABANDONED);
@@ -43,17 +43,20 @@ void SessionEnd::OnProcessEnded(SessionId id) {
   session->is_dead = true;
   // A forked child may hold the socket open: what the dead process sent is there all the same. The
   // session ends with its connection.
-  if (Connection* const connection = in_.connections->Find(session->connection())) {
+  Connection* const connection = in_.connections->Find(session->connection());
+  if (connection == nullptr) {
+    if (!session->is_closing) CloseAfterSpool(session);
+  } else if (!connection->peer().is_spool) {
     in_.connections->Drain(connection);
     in_.connections->Close(connection->id());
   }
-  if (in_.find(id) != nullptr && !session->is_closing) CloseAfterSpool(session);
 }
 
 void SessionEnd::CloseAfterSpool(Session* session) {
-  const bool was_away = session->connection() == 0 && session->detached_at != 0 &&
-                        MonotonicRawNs() - session->detached_at > kMayHaveSpooledNs;
-  if (!was_away || !in_.options->resumable || session->is_closed) return CloseWhenKnown(session, 0);
+  const bool has_spooled = session->segment != nullptr && session->segment->SaysSpooled();
+  if (!has_spooled || !in_.options->resumable || session->is_closed) {
+    return CloseWhenKnown(session, 0);
+  }
   session->end = DescribeEnd(session->pidfd(), session->peer().pid);
   in_.loop->After(kSpoolPatienceNs, [this, id = session->id()] {
     Session* const waiting = in_.find(id);

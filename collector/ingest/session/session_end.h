@@ -2,7 +2,8 @@
 // when nothing more can come, and gives the session to the store to be closed.
 //
 //   connection closed ──┬─ goodbye was said ──────────────────────────► Close(GOODBYE)
-//                       ├─ process is dead ─► how did it die? (retries) ► Close(DIED)
+//                       ├─ process is dead ─► its spool, if it has one ─► how did it die? (retries)
+//                       │                                                 ► Close(DIED)
 //                       ├─ it was a spool ────────────────────────────► Close(ABANDONED)
 //                       └─ process lives ─► it may come back, or its pidfd speaks
 //   pidfd speaks ─► the socket is read to its end, the connection closed: as above
@@ -35,8 +36,8 @@ class SessionEnd {
   };
   explicit SessionEnd(Context context) : in_(std::move(context)) {}
 
-  // The session's own, and the last one it had.
-  void OnConnectionClosed(Session* session);
+  // The session's own, and the last one it had. `was_spool`: what the process had left.
+  void OnConnectionClosed(Session* session, bool was_spool);
   // The process has ended, by its pidfd.
   void OnProcessEnded(SessionId id);
   // Gives the session to the store, once. TraceStore answers when its file is closed.

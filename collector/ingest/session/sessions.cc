@@ -54,6 +54,8 @@ bool Sessions::OnHello(Connection* connection, const proto::FrameView& frame) {
     Refuse(connection, "too many sessions", in_.options->limits.retry_ms);
     return true;
   }
+  // Its process asked while nobody accepted. The spool's connection is not to be closed for it.
+  if (session->is_dead && !connection->peer().is_spool) return false;
   FileDescriptor descriptor = connection->TakeDescriptor();
   if (descriptor.valid()) {
     std::string why;
@@ -166,7 +168,7 @@ void Sessions::Welcome(Connection* connection, const PositionsReply* positions) 
 void Sessions::OnConnectionClosed(const Connection& connection) {
   Session* const session = Find(connection.session);
   if (session == nullptr || session->connection() != connection.id()) return;
-  end_.OnConnectionClosed(session);
+  end_.OnConnectionClosed(session, connection.peer().is_spool);
 }
 
 bool Sessions::OnFrame(Connection* connection, const proto::FrameView& frame,

@@ -121,10 +121,10 @@ class CollectorDeathTest : public testing::Test {
   }
 
   struct Stored {
-    uint64_t kernels = 0, ranges = 0, launches = 0;
+    uint64_t kernels = 0, ranges = 0, launches = 0, events = 0, produced = 0;
     size_t files = 0;
   };
-  // Of all runs; each must verify.
+  // Of all runs; each must verify, and none may lack anything.
   Stored Count() const {
     Stored stored;
     for (const std::string& path : Runs()) {
@@ -141,6 +141,8 @@ class CollectorDeathTest : public testing::Test {
       if (!run.ok()) continue;
       for (const auto& trace : run->traces) {
         ++stored.files;
+        stored.events += SumWriters(trace).stored;
+        stored.produced += SumWriters(trace).produced;
         stored.kernels += trace.kernels.size();
         stored.launches += trace.api_calls.size();
         for (size_t i = 0; i < trace.ranges.size(); ++i) {
@@ -241,6 +243,63 @@ TEST_F(CollectorDeathTest, SixtyFourRanksOutliveACollectorThatIsRestartedEveryTw
   std::printf("%d restarts under %d ranks: %lu kernels in %zu files, each once\n", restarts, kRanks,
               stored.kernels, stored.files);
 }
+
+// A connected collector that is stopped: the program goes on into its spool. "lives": the collector
+// reads again while it does; "exit", "kill": after its end; "later": another collector comes.
+class DeafCollectorTest : public CollectorDeathTest,
+                          public testing::WithParamInterface<const char*> {
+ protected:
+  // The program's command: until `stop` is there, and then by itself or by a kill.
+  std::vector<std::string> Ending(const std::string& stop) const {
+    if (GetParam() != std::string("kill")) return {Host("launches"), "@" + stop, "4000"};
+    return {"/bin/sh", "-c",
+            Host("launches") + " @" + folder_ + "/never 4000 & while ! [ -e " + stop +
+                " ]; do sleep 0.1; done; kill -KILL $!"};
+  }
+  bool HasSpooled() const {
+    std::error_code gone;
+    return !Spools().empty() && fs::file_size(Spools()[0], gone) > 65536 && !gone;
+  }
+};
+
+TEST_P(DeafCollectorTest, WhatItDoesNotReadIsInTheSpoolAndStoredOnce) {
+  const std::string ends = GetParam(), stop = folder_ + "/stop";
+  pid_t collector = StartCollector();
+  std::thread deafness([&] {
+    EXPECT_TRUE(WaitUntil([&] { return !Growing().empty(); }));
+    kill(collector, SIGSTOP);
+    EXPECT_TRUE(WaitUntil([&] { return HasSpooled(); }));
+    if (ends == "lives") {
+      kill(collector, SIGCONT);
+      EXPECT_TRUE(WaitUntil([&] { return Spools().empty(); }));
+    }
+    std::fclose(std::fopen(stop.c_str(), "w"));
+  });
+  // Half of these rings hold some seconds of this rate.
+  Environment environment = Joined();
+  environment.emplace_back("RANKTAP_RING_MIB", "4");
+  const SimulatedRun traced(Ending(stop), environment);
+  deafness.join();
+  if (ends == "later") {
+    EXPECT_TRUE(WIFSIGNALED(End(collector, SIGKILL)));
+    collector = StartCollector();
+  } else {
+    kill(collector, SIGCONT);
+  }
+  EXPECT_TRUE(WaitUntil([&] { return Spools().empty() && Growing().empty(); }));
+  EXPECT_EQ(End(collector, SIGTERM), 0);
+  const Stored stored = Count();
+  EXPECT_EQ(stored.events, stored.produced);
+  std::printf("%s: %lu events stored of %lu, in %zu files\n", ends.c_str(), stored.events,
+              stored.produced, stored.files);
+  if (ends == "kill") return;
+  uint64_t launches = 0;
+  ASSERT_EQ(std::sscanf(traced.output().c_str(), "counts launches=%lu", &launches), 1);
+  EXPECT_EQ(stored.kernels, launches);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, DeafCollectorTest, testing::Values("lives", "exit", "kill", "later"),
+                         [](const auto& info) { return std::string(info.param); });
 
 class OrphanTest : public CollectorDeathTest, public testing::WithParamInterface<const char*> {};
 
