@@ -12,21 +12,52 @@ guarded = load('guard').guarded
 class Optimizers:
     """Those that have stepped, in the order of their first step."""
 
+    MOST_IN_A_ROW = 16  # a critic steps five times for each step of its generator, seldom more
+
     def __init__(self):
-        self._ids = []
         self._references = []  # weak
+        self._last = lambda: None
+        self._shared = {}  # {(id, id): whether the two have a parameter in common}, of the living
+        self._in_a_row = (None, 0)
 
     def living(self):
         return [stepped for reference in self._references if (stepped := reference()) is not None]
 
     def is_last(self, stepped):
-        """Whether it ends an iteration: of several the one that came last does."""
-        key = id(stepped)
-        if key not in self._ids:
-            self._ids.append(key)
-            self._references.append(weakref.ref(stepped))
-            agent.last_optimizer(key)
-        return key == self._ids[-1]
+        """Whether it ends an iteration: of several the one that came last does.
+
+        An optimizer that comes back, and updates what the last one does, takes its place: two that train
+        one model in turn are never in one iteration. So does one that steps alone for long.
+        """
+        last = self._last()
+        if stepped is last:
+            self._in_a_row = (None, 0)
+            return True
+        living = self.living()
+        is_new = not any(known is stepped for known in living)
+        if not is_new and last is not None and not self._share(stepped, last) and not self._is_alone(stepped):
+            return False
+        if is_new:
+            self._references = [weakref.ref(known) for known in (*living, stepped)]
+            self._shared.clear()  # an id may be that of one that is gone
+        self._last, self._in_a_row = weakref.ref(stepped), (None, 0)
+        agent.last_optimizer(id(stepped))
+        return True
+
+    def _share(self, stepped, last):
+        key = id(stepped), id(last)
+        if key not in self._shared:
+            self._shared[key] = not self._parameters(stepped).isdisjoint(self._parameters(last))
+        return self._shared[key]
+
+    def _parameters(self, optimizer):
+        return {id(parameter) for group in optimizer.param_groups for parameter in group['params']}
+
+    def _is_alone(self, stepped):
+        before, count = self._in_a_row
+        count = count + 1 if before == id(stepped) else 1
+        self._in_a_row = id(stepped), count
+        return count > self.MOST_IN_A_ROW
 
 
 class Steps:
@@ -34,8 +65,8 @@ class Steps:
 
     Accumulation needs no care: its micro-batches run no optimizer. An optimizer that steps several
     times without a forward between (ZeRO and Megatron step theirs group by group) ends one step. Of
-    several optimizers the one that came last ends it, so the first iteration of a program with k
-    optimizers counts as k steps.
+    several optimizers the one that came last ends it (Optimizers.is_last), so the first iteration of a program
+    with k optimizers counts as k steps.
     """
 
     def __init__(self, process, modules, optimizers, on_step, on_first_optimizer, before_optimizer,

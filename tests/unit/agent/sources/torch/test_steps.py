@@ -8,7 +8,10 @@ from fake_agent import Agent, Sources
 
 
 class Optimizer:
-    """What a program's optimizer is to us: something that can be referenced weakly."""
+    """What a program's optimizer is to us: something that can be referenced weakly and has parameters."""
+
+    def __init__(self, *parameters):
+        self.param_groups = [{'params': list(parameters)}]
 
 
 class Process:
@@ -61,6 +64,37 @@ class StepsTest(unittest.TestCase):
         self.assertEqual(self.opened(), [1, 2])
         self.step(critic)
         self.assertEqual(self.opened(), [1, 2, 3])
+
+    def test_optimizers_that_train_one_model_in_turn_lose_no_step(self):
+        self.make()
+        weight, bias = object(), object()
+        first, second = Optimizer(weight, bias), Optimizer(weight)
+        for optimizer in (first, second, first, second):
+            self.step(*[optimizer] * 10)
+        self.assertEqual(self.opened(), list(range(1, 41)))
+
+    def test_optimizers_made_anew_one_after_the_other_lose_no_step(self):
+        self.make()
+        weight = object()
+        for _ in range(4):
+            self.step(*[Optimizer(weight)] * 8)  # the next one may have the address of the last
+        self.step(*[Optimizer(weight)] * 20)
+        self.assertEqual(self.opened(), list(range(1, 53)))
+
+    def test_a_critic_that_steps_five_times_for_each_step_of_its_generator_ends_none(self):
+        self.make()
+        critic, generator = Optimizer(object()), Optimizer(object())
+        self.step(critic, generator)
+        for _ in range(10):
+            self.step(*[critic] * 5, generator)
+        self.assertEqual(self.opened(), list(range(1, 13)))
+
+    def test_an_optimizer_that_goes_on_alone_ends_steps_again(self):
+        self.make()
+        head, body = Optimizer(object()), Optimizer(object())
+        self.step(head, body)
+        self.step(*[head] * 20)
+        self.assertEqual(self.opened(), [1, 2, 3, 4, 5, 6])
 
     def test_an_optimizer_without_a_forward_before_it_ends_no_step(self):
         self.make(ends_step=0)
