@@ -1,6 +1,7 @@
 """Steps, modules and phases of unmodified PyTorch programs at level full, on the CPU."""
 import fcntl
 import os
+import shutil
 import subprocess
 import termios
 import unittest
@@ -172,6 +173,22 @@ torch.nn.Linear(1, 1)(torch.ones(1))''']
     def test_below_full_the_program_is_not_hooked(self):
         run = self.trace('--steps', '1', level='ranges')
         self.assertEqual(len(list(run.glob('*.trace'))), 0)
+
+    def test_modules_are_called_though_the_agent_gets_no_memory(self):
+        """New modules, so that each has to be named, with more arguments than Python passes in registers."""
+        program = ('import torch\nclass Count(torch.nn.Module):\n  def forward(self, *all): return len(all)\n'
+                   'print(sum(Count()(*range(40)) for _ in range(3000)))')
+        asked = self.scratch / 'asked'
+        refuse = {'LD_PRELOAD': str(harness.BUILD / 'workloads/refuse_memory.so'), 'REFUSE_PROGRAM': 'python', 'REFUSE_REPORT': str(asked)}
+        first = 0
+        for _ in range(2):  # one run counts; to the next the later half of them is refused
+            done, run = self.run_traced([harness.TORCH_PYTHON, '-c', program], ['--level', 'full'], **refuse,
+                                        REFUSE_FIRST=str(first), REFUSE_EVERY='1')
+            self.assertEqual((done.returncode, done.stdout), (0, '120000\n'), done.stderr)
+            self.assert_verifies(run)
+            shutil.rmtree(run)
+            first = int(asked.read_text().split()[0]) // 2
+            self.assertGreater(first, 100)
 
     def test_python_without_torch_is_left_alone(self):
         done, run = self.run_traced([harness.TORCH_PYTHON, '-c', 'import json, sys; print([name for name in sys.modules if "ranktap" in name])'],

@@ -39,8 +39,9 @@ bool PythonApi::Load() {
          RANKTAP_FIND(PyUnicode_FromStringAndSize) && RANKTAP_FIND(PyUnicode_AsUTF8AndSize) &&
          RANKTAP_FIND(PyTuple_GetItem) && RANKTAP_FIND(PyLong_FromUnsignedLongLong) &&
          RANKTAP_FIND(PyLong_AsUnsignedLongLongMask) && RANKTAP_FIND(PyBytes_AsStringAndSize) &&
-         RANKTAP_FIND(PyErr_Occurred) && RANKTAP_FIND(PyErr_Clear) && RANKTAP_FIND(Py_IncRef) &&
-         RANKTAP_FIND(Py_DecRef) && RANKTAP_FIND(_Py_NoneStruct);
+         RANKTAP_FIND(PyErr_Occurred) && RANKTAP_FIND(PyErr_Clear) &&
+         RANKTAP_FIND(PyErr_NoMemory) && RANKTAP_FIND(Py_IncRef) && RANKTAP_FIND(Py_DecRef) &&
+         RANKTAP_FIND(_Py_NoneStruct);
 #undef RANKTAP_FIND
 }
 

@@ -56,6 +56,7 @@ struct PythonApi {
   int (*PyBytes_AsStringAndSize)(PyObject*, char**, intptr_t*);
   PyObject* (*PyErr_Occurred)();
   void (*PyErr_Clear)();
+  PyObject* (*PyErr_NoMemory)();
   void (*Py_IncRef)(PyObject*);
   void (*Py_DecRef)(PyObject*);
   PyObject* _Py_NoneStruct;  // the address of None

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <new>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
+#include "agent/core/contain.h"
 #include "agent/sources/torch/torch_ranges.h"
 
 namespace ranktap::agent {
@@ -16,7 +18,7 @@ namespace {
 
 using proto::ArenaRef;
 
-constexpr intptr_t kFewArguments = 12;
+constexpr intptr_t kFewArguments = 64;
 
 // Guarded by the interpreter's lock. Leaked: modules are called until the end.
 using NameTable = std::unordered_map<const PyObject*, ArenaRef>;
@@ -66,10 +68,13 @@ PyObject* CallOriginal(PyObject* self, PyObject* const* arguments, intptr_t coun
     return g_python.PyObject_Vectorcall(g_call.original, few.data(), static_cast<size_t>(count) + 1,
                                         keywords);
   }
-  std::vector<PyObject*> many(static_cast<size_t>(all) + 1);
+  // As CPython does it, which raises this too where there is no memory.
+  const std::unique_ptr<PyObject*[]> many(new (std::nothrow)
+                                              PyObject*[static_cast<size_t>(all) + 1]);
+  if (many == nullptr) return g_python.PyErr_NoMemory();
   many[0] = self;
-  std::copy_n(arguments, all, many.begin() + 1);
-  return g_python.PyObject_Vectorcall(g_call.original, many.data(), static_cast<size_t>(count) + 1,
+  std::copy_n(arguments, all, many.get() + 1);
+  return g_python.PyObject_Vectorcall(g_call.original, many.get(), static_cast<size_t>(count) + 1,
                                       keywords);
 }
 
@@ -115,11 +120,14 @@ constinit thread_local SteppedModule t_stepped;
 
 }  // namespace
 
+// Its caller is CPython, which no exception of ours may enter.
 bool BeginCall(PyObject* module) {
-  const ArenaRef name = NameOf(module);
-  if (!EnterCall(module) || name == 0) return false;
-  TellOfRoot(module);
-  return BeginModule(name);
+  return Contain(false, [module] {
+    const ArenaRef name = NameOf(module);
+    if (!EnterCall(module) || name == 0) return false;
+    TellOfRoot(module);
+    return BeginModule(name);
+  });
 }
 
 void EndCall(PyObject* module, bool begun, PyObject* result) {
