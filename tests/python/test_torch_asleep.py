@@ -25,6 +25,9 @@ def check(test, python, calls_a_step=0):
     calls = {row['module']: row['calls'] for row in test.report(run, 'modules')}
     for name in ('Sequential', 'Sequential.0', 'Sequential.1', 'Sequential.2'):
         test.assertGreaterEqual(calls.get(name, 0), 5, calls)
+    # A label that was open as the window began, and open as it ended.
+    labels = [row['calls'] for row in test.report(run, 'ranges') if row['name'] == 'before the first forward']
+    test.assertEqual(labels, [1])
     test.assert_verifies(run)
 
 

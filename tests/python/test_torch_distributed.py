@@ -28,6 +28,20 @@ class SpawnedRanksTest(harness.TracedTest):
         self.check_ranks(run)
         self.check_collectives(run)
         self.check_pauses(run)
+        self.check_labels(run)
+
+    def test_a_label_before_the_first_forward_is_there_on_each_rank_of_torchrun(self):
+        command = [harness.TORCH_PYTHON.parent / 'torchrun', '--nproc-per-node=4', f'--master-port={free_port()}', PROGRAM]
+        traced, run = self.run_traced(command, ['--level', 'full'], OMP_NUM_THREADS='1')
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        self.check_labels(run)
+
+    def check_labels(self, run):
+        """DDP's own collectives come before the first."""
+        for rank in range(4):
+            ranges = {row['name']: row['calls'] for row in self.report(run, 'ranges', '--ranks', str(rank))
+                      if row['domain'] == 'record_function'}
+            self.assertEqual([ranges.get(f'epoch_{epoch}') for epoch in range(EPOCHS)], [1] * EPOCHS, ranges)
 
     def check_ranks(self, run):
         ranks = self.report(run, 'ranks')

@@ -375,7 +375,6 @@ PyObject* MakeTorchFunctions() {
       Define<&StartStacks>("start_stacks", kMethFastcall),
       Define<&StopStacks>("stop_stacks", kMethNoArgs),
       Define<&WatchLabels>("watch_labels", kMethNoArgs),
-      Define<&IgnoreLabels>("ignore_labels", kMethNoArgs),
       Define<&RecordLabels>("record_labels", kMethO),
       Define<&WatchGlooIn>("watch_gloo", kMethO),
       Define<&Note>("note", kMethO),

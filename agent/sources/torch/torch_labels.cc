@@ -26,42 +26,59 @@ using proto::ArenaRef;
 struct Begun final : RecordContext {
   static void operator delete(void*) {}
 };
-// The same of one that came before the process recorded.
-struct Early final : RecordContext {
+// The same of one that is in a list of open labels.
+struct Listed final : RecordContext {
   static void operator delete(void*) {}
 };
 alignas(Begun) std::array<std::byte, sizeof(Begun)> g_begun_memory;
-alignas(Early) std::array<std::byte, sizeof(Early)> g_early_memory;
+alignas(Listed) std::array<std::byte, sizeof(Listed)> g_listed_memory;
 RecordContext* g_begun = nullptr;
-RecordContext* g_early = nullptr;
+RecordContext* g_listed = nullptr;
 
 RecordName g_name = nullptr;
+bool (*g_is_async)(const void* function) = nullptr;  // at::RecordFunction::isAsync
 // With the interpreter's lock. 0: no callback.
 uint64_t g_handle = 0;
 std::atomic<ArenaRef> g_domain{0};
+// Counts times of recording. A range that was open at the end of one is over in the trace.
+std::atomic<uint32_t> g_time_of_recording{1};
 
-// Open labels of the thread that will start to record: the main one, in practice. More than
-// anybody nests.
-struct EarlyLabel {
+// A label that a thread is inside of, recorded or not: it may be open as recording begins. A list
+// is longer than anybody nests.
+struct OpenLabel {
   const void* function;
   uint64_t start_ticks;
+  uint32_t recorded_in;  // a time of recording; 0: none
+  bool is_operator;      // the callback of operators has its range
   std::array<char, 64> name;
 };
-struct EarlyLabels {
-  std::atomic<uintptr_t> thread{0};  // whose they are
-  std::array<EarlyLabel, 16> open;
+struct OpenLabels {
+  std::atomic<uintptr_t> thread{0};  // whose they are; 0: nobody's
+  std::array<OpenLabel, 16> open;
   size_t count = 0;
-  size_t recorded = 0;  // of them, from the outermost
 };
-EarlyLabels g_early_labels;
+// Threads of gloo and autograd have labels beside the main one. A thread without a list has only
+// the labels that begin while it records.
+std::array<OpenLabels, 16> g_open_labels;
 
 uintptr_t ThisThread() { return reinterpret_cast<uintptr_t>(__builtin_thread_pointer()); }
 
-// The first thread with a label owns the list.
-bool OwnsEarlyLabels() {
-  uintptr_t owner = 0;
-  return g_early_labels.thread.compare_exchange_strong(owner, ThisThread()) ||
-         owner == ThisThread();
+OpenLabels* LabelsOfThread() {
+  const uintptr_t self = ThisThread();
+  const auto found =
+      std::find_if(g_open_labels.begin(), g_open_labels.end(), [self](const OpenLabels& labels) {
+        return labels.thread.load(std::memory_order_relaxed) == self;
+      });
+  return found == g_open_labels.end() ? nullptr : &*found;
+}
+
+OpenLabels* ListForThread() {
+  if (OpenLabels* const own = LabelsOfThread()) return own;
+  for (OpenLabels& labels : g_open_labels) {
+    uintptr_t nobody = 0;
+    if (labels.thread.compare_exchange_strong(nobody, ThisThread())) return &labels;
+  }
+  return nullptr;
 }
 
 void Push(ThreadState& thread, uint64_t ticks, const char* text, ArenaRef domain) {
@@ -75,47 +92,76 @@ void Push(ThreadState& thread, uint64_t ticks, const char* text, ArenaRef domain
   }
 }
 
-RecordContext* BeginEarly(const void* function) {
-  EarlyLabels& early = g_early_labels;
-  if (!OwnsEarlyLabels() || early.count == early.open.size()) return nullptr;
-  EarlyLabel& label = early.open[early.count++];
-  label = {.function = function, .start_ticks = NowTicks(), .name = {}};
+// nullptr: the list is full.
+OpenLabel* AddTo(OpenLabels& labels, const void* function) {
+  if (labels.count == labels.open.size()) return nullptr;
+  OpenLabel& label = labels.open[labels.count++];
+  label = {.function = function,
+           .start_ticks = NowTicks(),
+           .recorded_in = 0,
+           .is_operator = false,
+           .name = {}};
   const std::string_view name = g_name(function);
   std::copy_n(name.begin(), std::min(name.size(), label.name.size() - 1), label.name.begin());
-  return g_early;
+  return &label;
+}
+
+// Labels that this time of recording does not have. In the first one they began when they did; no
+// range reaches back over a time without recording.
+void RecordOpen(ThreadState& thread, OpenLabels& labels, ArenaRef domain) {
+  const uint32_t time = g_time_of_recording.load(std::memory_order_relaxed);
+  const uint64_t now = NowTicks();
+  for (OpenLabel& label : std::span(labels.open).first(labels.count)) {
+    if (label.recorded_in == time) continue;
+    Push(thread, time == 1 ? label.start_ticks : now, label.name.data(), domain);
+    label.recorded_in = time;
+    label.is_operator = false;
+  }
 }
 
 // Ends come in the reverse order of begins, but for a label that another outlives.
-void EndEarly(const void* function) {
-  EarlyLabels& early = g_early_labels;
-  if (!OwnsEarlyLabels()) return;
-  for (size_t i = early.count; i-- > 0;) {
-    if (early.open[i].function != function) continue;
-    if (i < early.recorded) {
+void EndListed(const void* function) {
+  OpenLabels* const labels = LabelsOfThread();
+  if (labels == nullptr) return;
+  for (size_t i = labels->count; i-- > 0;) {
+    const OpenLabel& label = labels->open[i];
+    if (label.function != function) continue;
+    if (!label.is_operator &&
+        label.recorded_in == g_time_of_recording.load(std::memory_order_relaxed)) {
       PopRange(g_domain.load(std::memory_order_relaxed));
-      --early.recorded;
     }
-    std::copy(early.open.begin() + static_cast<ptrdiff_t>(i) + 1,
-              early.open.begin() + static_cast<ptrdiff_t>(early.count),
-              early.open.begin() + static_cast<ptrdiff_t>(i));
-    --early.count;
+    std::copy(labels->open.begin() + static_cast<ptrdiff_t>(i) + 1,
+              labels->open.begin() + static_cast<ptrdiff_t>(labels->count),
+              labels->open.begin() + static_cast<ptrdiff_t>(i));
+    if (--labels->count == 0) labels->thread.store(0, std::memory_order_release);
     return;
   }
 }
 
-std::unique_ptr<RecordContext> OnLabel(const void* function) {
+RecordContext* BeginLabel(const void* function) {
+  // Another thread may end one that is asynchronous: it would stay in this thread's list.
+  const bool stays = g_is_async == nullptr || !g_is_async(function);
+  OpenLabels* const labels = stays ? ListForThread() : nullptr;
   const ArenaRef domain = g_domain.load(std::memory_order_relaxed);
-  if (domain == 0) return std::unique_ptr<RecordContext>(BeginEarly(function));
-  if (!Capturing(kCaptureFramework) || RecordsLabelsOfThread()) return nullptr;
-  ThreadState* const thread = RecordingThread();
-  if (thread == nullptr) return nullptr;
-  Push(*thread, NowTicks(), g_name(function), domain);
-  return std::unique_ptr<RecordContext>(g_begun);
+  ThreadState* const thread = domain == 0 ? nullptr : RecordingThread();
+  if (thread != nullptr && labels != nullptr) RecordOpen(*thread, *labels, domain);
+  OpenLabel* const label = labels == nullptr ? nullptr : AddTo(*labels, function);
+  if (thread == nullptr) return label == nullptr ? nullptr : g_listed;
+  const bool is_operator = RecordsLabelsOfThread();
+  if (!is_operator) Push(*thread, NowTicks(), g_name(function), domain);
+  if (label == nullptr) return is_operator ? nullptr : g_begun;
+  label->recorded_in = g_time_of_recording.load(std::memory_order_relaxed);
+  label->is_operator = is_operator;
+  return g_listed;
+}
+
+std::unique_ptr<RecordContext> OnLabel(const void* function) {
+  return std::unique_ptr<RecordContext>(BeginLabel(function));
 }
 
 void OnLabelEnd(const void* function, RecordContext* context) {
   if (context == nullptr) return;
-  if (context == g_early) return EndEarly(function);
+  if (context == g_listed) return EndListed(function);
   PopRange(g_domain.load(std::memory_order_relaxed));
 }
 
@@ -130,10 +176,12 @@ PyObject* WatchLabels(PyObject*, PyObject*) {
       dlsym(library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE"));
   g_name = reinterpret_cast<RecordName>(dlsym(library, "_ZNK2at14RecordFunction4nameEv"));
   if (add == nullptr || g_name == nullptr) return None();
+  g_is_async =
+      reinterpret_cast<decltype(g_is_async)>(dlsym(library, "_ZNK2at14RecordFunction7isAsyncEv"));
   ChooseHostClock();  // as at the start, before which labels may come
   if (g_begun == nullptr) {
     g_begun = new (g_begun_memory.data()) Begun;
-    g_early = new (g_early_memory.data()) Early;
+    g_listed = new (g_listed_memory.data()) Listed;
   }
   RecordCallback callback{.start = &OnLabel, .end = &OnLabelEnd};
   callback.needs_inputs = false;
@@ -142,29 +190,16 @@ PyObject* WatchLabels(PyObject*, PyObject*) {
   return None();
 }
 
-PyObject* IgnoreLabels(PyObject*, PyObject*) {
-  void* const library = TorchLibrary();
-  if (library == nullptr || g_handle == 0) return None();
-  const auto remove =
-      reinterpret_cast<RemoveRecordCallback>(dlsym(library, "_ZN2at14removeCallbackEm"));
-  if (remove == nullptr) return None();
-  remove(g_handle);
-  g_handle = 0;
-  return None();
-}
-
 PyObject* RecordLabels(PyObject*, PyObject* domain) {
   const auto id = static_cast<ArenaRef>(g_python.PyLong_AsUnsignedLongLongMask(domain));
-  EarlyLabels& early = g_early_labels;
   ThreadState* const thread = RecordingThread();
-  if (thread != nullptr && id != 0 && OwnsEarlyLabels()) {
-    for (size_t i = 0; i < early.count; ++i) {
-      Push(*thread, early.open[i].start_ticks, early.open[i].name.data(), id);
-    }
-    early.recorded = early.count;
-  }
+  OpenLabels* const labels = LabelsOfThread();
+  if (thread == nullptr) EndTimeOfLabels();
+  if (thread != nullptr && labels != nullptr && id != 0) RecordOpen(*thread, *labels, id);
   g_domain.store(id, std::memory_order_relaxed);
   return g_python.PyLong_FromUnsignedLongLong(g_begun == nullptr ? 0 : 1);
 }
+
+void EndTimeOfLabels() { g_time_of_recording.fetch_add(1, std::memory_order_relaxed); }
 
 }  // namespace ranktap::agent

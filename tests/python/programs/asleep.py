@@ -7,6 +7,7 @@ import sys
 
 import torch
 from torch import nn
+from torch.profiler import record_function
 
 MOST_STEPS = 200_000
 
@@ -36,9 +37,12 @@ def is_asleep():
 
 
 def observes_operators():
-    has = ctypes.CDLL(str(pathlib.Path(torch.__file__).parent / 'lib/libtorch_cpu.so'))['_ZN2at12hasCallbacksEv']
-    has.restype = ctypes.c_bool
-    return has()
+    """Whether PyTorch has a callback at operators. at::getStepCallbacksUnlessEmpty(RecordScope::FUNCTION) returns an
+    std::optional in memory of the caller's: of an empty one it writes the flag alone."""
+    library = ctypes.CDLL(str(pathlib.Path(torch.__file__).parent / 'lib/libtorch_cpu.so'))
+    result = ctypes.create_string_buffer(b'\xaa' * 1024)
+    library['_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE'](result, 0)
+    return sum(byte != 0xaa for byte in result.raw[:1024]) > 1
 
 
 def calls_of_ours(step):
@@ -50,16 +54,24 @@ def calls_of_ours(step):
 
 
 def main():
-    ranktap, run = sys.argv[1:3]
+    with record_function('before the first forward'):
+        train(*sys.argv[1:3])
+
+
+def train(ranktap, run):
     training = Training()
     training.step_until(lambda: training.steps >= 3)
     print('asleep', is_asleep(), observes_operators(), calls_of_ours(training.step))
     subprocess.run([ranktap, 'start', run], check=True, stdout=subprocess.DEVNULL)
     first = training.steps
+    assert not observes_operators()
     training.step_until(lambda: not is_asleep())
     print('awake', not is_asleep())
+    observed = observes_operators()
     for _ in range(5):
         training.step()
+        observed = observed or observes_operators()
+    assert observed  # the window's first step has operators, and the detector works
     last = training.steps
     subprocess.run([ranktap, 'stop', run], check=True, stdout=subprocess.DEVNULL)
     training.step_until(is_asleep)

@@ -1,4 +1,4 @@
-"""Data parallel training on the CPU as tutorials do it: 4 processes by torch.multiprocessing.spawn, gloo,
+"""Data parallel training on the CPU as tutorials do it: 4 processes by torch.multiprocessing.spawn or torchrun, gloo,
 DistributedSampler, DistributedDataParallel. Rank 0 prints the loss of each epoch with all its bits."""
 import gc
 import io
@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
+from torch.profiler import record_function
 
 EPOCHS, ROWS, BATCH, RANKS = 2, 64, 8, 4
 
@@ -27,11 +28,12 @@ def train(rank, port):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for epoch in range(EPOCHS):
         sampler.set_epoch(epoch)
-        for inputs, targets in loader:
-            optimizer.zero_grad()
-            loss = nn.functional.mse_loss(model(inputs), targets)
-            loss.backward()
-            optimizer.step()
+        with record_function(f'epoch_{epoch}'):
+            for inputs, targets in loader:
+                optimizer.zero_grad()
+                loss = nn.functional.mse_loss(model(inputs), targets)
+                loss.backward()
+                optimizer.step()
         gc.collect()
         torch.save(model.state_dict(), io.BytesIO())
         if rank == 0:
@@ -43,4 +45,7 @@ def train(rank, port):
 
 
 if __name__ == '__main__':
+    if 'RANK' in os.environ:
+        train(int(os.environ['RANK']), os.environ['MASTER_PORT'])
+        os._exit(0)  # PyTorch 2.15's gloo sometimes calls std::terminate in the interpreter's shutdown
     mp.spawn(train, args=(sys.argv[1],), nprocs=RANKS)

@@ -84,7 +84,6 @@ def stop_stacks() -> int: ...  # how many were not taken
 
 # Labels of record_function
 def watch_labels() -> None: ...  # they are seen from now on, where this PyTorch allows it
-def ignore_labels() -> None: ...  # none are, until watch_labels() again
 def record_labels(domain: int) -> int: ...  # those open now on this thread too; 0: none are seen
 
 # Process groups

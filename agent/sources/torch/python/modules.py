@@ -6,7 +6,7 @@ anything. So Module.__call__ is replaced by a function of the agent's that calls
 own is put back and hooks take over, for good.
 
 PyTorch's own is there too while nothing is recorded, from the end of the first such step: ours would cost
-each module 0.3 us. Labels are not watched meanwhile either (sleep, wake).
+each module 0.3 us (sleep, wake).
 
 `agent`: agent.pyi; `load`: loader.py.
 """
@@ -72,7 +72,6 @@ class Modules:
             if agent.wake_by(self._wake):
                 self._is_asleep = True
                 module.__call__ = self._original
-                agent.ignore_labels()
                 for part in self.with_call:
                     part.sleep()
 
@@ -81,7 +80,7 @@ class Modules:
             return
         self._is_asleep = False
         agent.wake_by(None)
-        agent.watch_labels()
+        agent.record_labels(self._process.domains[agent.LABEL_DOMAIN])
         for part in self.with_call:
             part.wake()
         module = self._torch.nn.Module
