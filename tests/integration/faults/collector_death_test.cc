@@ -1,10 +1,8 @@
 // `ranktap collect` killed again and again while a program works: every event is stored once, and
 // every file opens.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +10,6 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <random>
 #include <set>
 #include <sstream>
@@ -22,104 +19,20 @@
 
 #include "collector/trace/load/run_reader.h"
 #include "tests/fault_seed.h"
+#include "tests/integration/agent/standing_collector.h"
 #include "tests/integration/agent/traced_run.h"
-
-extern char** environ;
 
 namespace ranktap::faults_test {
 namespace {
 
 namespace fs = std::filesystem;
-using agent_test::BuildPath;
 using agent_test::Environment;
 using agent_test::Host;
 using agent_test::SimulatedRun;
 using agent_test::SumWriters;
 
-class CollectorDeathTest : public testing::Test {
+class CollectorDeathTest : public testing::Test, public agent_test::StandingCollector {
  protected:
-  CollectorDeathTest() {
-    std::string pattern = testing::TempDir() + "/collectors.XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~CollectorDeathTest() override { fs::remove_all(folder_); }
-
-  pid_t StartCollector() const {
-    const std::string program = BuildPath("bin/ranktap"), socket = folder_ + "/socket",
-                      root = folder_ + "/runs", spool = folder_ + "/spool";
-    const char* arguments[] = {
-        program.c_str(), "collect",     "--socket", socket.c_str(), "-o",   root.c_str(),
-        "--spool",       spool.c_str(), "--log",    "/dev/null",    nullptr};
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    const std::string log = folder_ + "/collector.err";
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log.c_str(),
-                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
-    pid_t child = -1;
-    EXPECT_EQ(posix_spawn(&child, program.c_str(), &actions, nullptr, const_cast<char**>(arguments),
-                          environ),
-              0);
-    posix_spawn_file_actions_destroy(&actions);
-    return child;
-  }
-
-  static int End(pid_t collector, int signal) {
-    kill(collector, signal);
-    int status = 0;
-    waitpid(collector, &status, 0);
-    return status;
-  }
-
-  Environment Joined() const {
-    const std::string agent = BuildPath("lib/libranktap.so");
-    return {{"LD_PRELOAD", agent},
-            {"CUDA_INJECTION64_PATH", agent},
-            {"NVTX_INJECTION64_PATH", agent},
-            {"RANKTAP_LEVEL", "kernels"},
-            {"RANKTAP_SOCKET", folder_ + "/socket"},
-            {"RANKTAP_SPOOL", folder_ + "/spool"}};
-  }
-
-  std::vector<std::string> Spools() const {
-    std::vector<std::string> found;
-    if (!fs::exists(folder_ + "/spool")) return found;
-    for (const auto& entry : fs::directory_iterator(folder_ + "/spool")) {
-      found.push_back(entry.path());
-    }
-    return found;
-  }
-
-  std::vector<std::string> Runs() const {
-    std::vector<std::string> found;
-    const std::string user = folder_ + "/runs/" + std::to_string(geteuid());
-    if (!fs::exists(user)) return found;
-    for (const auto& entry : fs::directory_iterator(user)) found.push_back(entry.path());
-    return found;
-  }
-
-  // Open files with events in them.
-  std::set<std::string> Growing() const {
-    std::set<std::string> found;
-    for (const std::string& run : Runs()) {
-      for (const auto& entry : fs::directory_iterator(run)) {
-        std::error_code gone;
-        if (entry.path().extension() == ".part" && entry.file_size(gone) > 4096 && !gone) {
-          found.insert(entry.path());
-        }
-      }
-    }
-    return found;
-  }
-
-  // True as soon as the condition holds; false after a minute.
-  static bool WaitUntil(const std::function<bool()>& condition) {
-    for (int i = 0; i < 6000; ++i) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
-  }
-
   struct Stored {
     uint64_t kernels = 0, ranges = 0, launches = 0, events = 0, produced = 0;
     size_t files = 0;
@@ -152,8 +65,6 @@ class CollectorDeathTest : public testing::Test {
     }
     return stored;
   }
-
-  std::string folder_;
 };
 
 TEST_F(CollectorDeathTest, HoweverOftenItIsKilledEveryEventIsStoredOnce) {

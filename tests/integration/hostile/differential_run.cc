@@ -44,17 +44,6 @@ std::string MakeFolder() {
   return mkdtemp(pattern.data());
 }
 
-std::string ProblemsOf(const std::string& path) {
-  const collector::Result<collector::RunCheck> check = collector::CheckRun(path);
-  if (!check) return check.message() + "\n";
-  std::string text;
-  for (const std::string& problem : check->problems) text += problem + "\n";
-  for (const collector::TraceCheck& trace : check->traces) {
-    for (const collector::Damage& damage : trace.problems) text += damage.what + "\n";
-  }
-  return text;
-}
-
 }  // namespace
 
 Seen Watch(const Command& command, const Variables& variables, double deadline_s) {
@@ -77,6 +66,17 @@ Seen Watch(const Command& command, const Variables& variables, double deadline_s
   seen.errors = standin_test::ReadFile(folder + "/stderr");
   fs::remove_all(folder);
   return seen;
+}
+
+std::string ProblemsOf(const std::string& path) {
+  const collector::Result<collector::RunCheck> check = collector::CheckRun(path);
+  if (!check) return check.message() + "\n";
+  std::string text;
+  for (const std::string& problem : check->problems) text += problem + "\n";
+  for (const collector::TraceCheck& trace : check->traces) {
+    for (const collector::Damage& damage : trace.problems) text += damage.what + "\n";
+  }
+  return text;
 }
 
 std::string Corner::Name() const {

@@ -47,6 +47,9 @@ std::vector<Corner> Corners();
 Traced Trace(const Command& command, const std::string& level, LoadedBy loaded_by,
              double deadline_s, const Variables& variables = {});
 
+// What `ranktap verify` says of the run, a line each.
+std::string ProblemsOf(const std::string& path);
+
 // A line for each difference; empty: none. `slack_s`: how much longer it may take.
 std::string Differences(const Seen& bare, const Seen& traced, double slack_s);
 

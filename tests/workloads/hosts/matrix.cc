@@ -3,7 +3,9 @@
 //   PHASE: before the first NVTX call, start (right after it), middle, end
 //   FAULT: none; errno:CALL:NUMBER, a system call that fails from there on; limit:RESOURCE:VALUE;
 //          a name of kFaults. SEED draws times and variants
+// MATRIX_CUDA=1: it works with CUDA besides, between the phases.
 // It prints what it did and never what depends on time.
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -62,7 +64,28 @@ bool Happen(const std::string& fault) {
   return false;
 }
 
+int (*g_memset)(void*, int, size_t) = nullptr;
+int (*g_synchronize)() = nullptr;
+void* g_device = nullptr;
+
 }  // namespace
+
+void OpenCuda() {
+  void* const cuda = dlopen("libcudart.so.13", RTLD_NOW);
+  const auto allocate = cuda == nullptr
+                            ? nullptr
+                            : reinterpret_cast<int (*)(void**, size_t)>(dlsym(cuda, "cudaMalloc"));
+  if (allocate == nullptr || allocate(&g_device, 4096) != 0) return Say("no CUDA", 1);
+  g_memset = reinterpret_cast<int (*)(void*, int, size_t)>(dlsym(cuda, "cudaMemset"));
+  g_synchronize = reinterpret_cast<int (*)()>(dlsym(cuda, "cudaDeviceSynchronize"));
+}
+
+void WorkWithCuda() {
+  int failed = 0;
+  if (g_memset == nullptr || g_synchronize == nullptr) return;
+  for (int i = 0; i < 20; ++i) failed += g_memset(g_device, i, 4096) != 0;
+  Say("CUDA calls failed", failed + (g_synchronize() != 0));
+}
 
 void Say(const char* what, int number) { dprintf(STDOUT_FILENO, "%s %d\n", what, number); }
 
@@ -80,13 +103,17 @@ int main(int argc, char** argv) {
       _exit(2);
     }
   };
+  if (getenv("MATRIX_CUDA") != nullptr) matrix::OpenCuda();
   reach("before");
   matrix::Work(1);
+  matrix::WorkWithCuda();
   reach("start");
   matrix::Work(200);
+  matrix::WorkWithCuda();
   usleep(120000);
   reach("middle");
   matrix::Work(200);
+  matrix::WorkWithCuda();
   usleep(60000);
   reach("end");
   matrix::Say("ends", 0);

@@ -19,6 +19,9 @@ inline void Work(int ranges) {
 
 void Say(const char* what, int number);
 
+void OpenCuda();
+void WorkWithCuda();  // where it is open
+
 void Signals();
 void LongJump();
 void Cancel();
