@@ -22,6 +22,7 @@
 #include "collector/launch/out_of_reach.h"
 #include "collector/launch/print_summary.h"
 #include "collector/launch/run_place.h"
+#include "collector/launch/tried_calls.h"
 #include "collector/report/human_units.h"
 #include "collector/report/text/table_text.h"
 #include "collector/report/text/terminal.h"
@@ -40,15 +41,13 @@ constexpr uint64_t kGraceNs = 2'000'000'000;
 
 struct RunOptions {
   std::string output, level, duration, delay, log, stacks, schedule, budget;
-  uint32_t budget_ppm = 0;     // 0: no limit
-  uint32_t stacks_sample = 0;  // 0: not given
+  uint32_t budget_ppm = 0, stacks_sample = 0;  // 0: not given
   bool print_env = false, no_preload = false, dormant = false;
   bool window_signals = false, flop_check = false, no_cuda = false, require = false;
-  std::vector<std::string> metadata;
   std::string tensors;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
   v1::Level wanted_level = v1::LEVEL_KERNELS;
-  std::vector<std::string> command;
+  std::vector<std::string> metadata, command;
 };
 
 std::string EnvironmentHelp() {
@@ -346,9 +345,10 @@ int RunJoined(const FoundCommand& found, const RunOptions& options, const Inject
 int RunCommand(const std::vector<std::string>& arguments) {
   RunOptions options;
   if (const auto status = ParseRun(arguments, &options)) return *status;
-  const std::string joined = CollectorToJoin();
-  std::string why;
-  InjectionRequest request{.library = FindAgentLibrary(&why),
+  // First: we make most of these calls ourselves.
+  std::string why = options.print_env ? "" : WhyOurCallsEndAProcess();
+  const std::string joined = why.empty() ? CollectorToJoin() : "";
+  InjectionRequest request{.library = why.empty() ? FindAgentLibrary(&why) : "",
                            .socket = joined,
                            .level = std::string(NameOf(FirstLevel(options))),
                            .preload = !options.no_preload,

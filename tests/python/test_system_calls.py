@@ -10,6 +10,10 @@ import harness
 RULES = harness.ROOT / 'docs/in-process-rules.md'
 WITH_GPU = harness.ROOT / 'scripts/with-simulated-gpu'
 LAUNCHES = [harness.BUILD / 'workloads/launches', '300', '200']
+CONFINED = harness.BUILD / 'workloads/confined'
+# They end a process or wait for ever, and what a process and its threads begin and end with.
+NOT_TRIED = {'exit', 'exit_group', 'pause', 'execve', 'clone', 'rseq', 'set_robust_list', 'set_tid_address', 'rt_sigreturn',
+             'arch_prctl', 'wait4', 'longjmp'}
 THREAD_BEGINS = re.compile(r'prctl\(PR_SET_NAME, "(ranktap-\w+)"')
 
 
@@ -58,6 +62,42 @@ class SystemCallsTest(harness.TracedTest):
                            RANKTAP_SPOOL=str(self.scratch / 'spool'))
         self.assertLessEqual({'connect', 'pwrite64', 'flock'}, calls)
         self.assertTrue(os.listdir(self.scratch / 'spool'))
+
+    def by_process(self, name, *command):
+        """The calls of each process and thread, in the order in which they appear."""
+        log = self.scratch / name
+        done = self._run([WITH_GPU, 'strace', '-f', '-qq', '-e', 'signal=none', '-o', log, *command], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        calls = collections.defaultdict(set)
+        for thread, call in re.findall(r'^(\d+) +(\w+)\(', log.read_text(errors='replace'), re.MULTILINE):
+            calls[thread].add(call)
+        return list(calls.values())
+
+    def test_run_tries_each_call_in_a_child_first(self):
+        bare = set().union(*self.by_process('bare', *LAUNCHES))
+        for level in 'kernels', 'full':
+            with self.subTest(level):
+                run, child, *others = self.by_process(level, harness.RANKTAP, 'run', '-o', self.scratch / level, '--level',
+                                                      level, '--', *LAUNCHES)
+                self.assertEqual(run.union(*others) - bare - child - NOT_TRIED, set())
+                self.assertLessEqual(listed() - NOT_TRIED - bare, child)
+
+    def test_where_a_filter_kills_the_command_runs_untraced_and_its_end_is_as_bare(self):
+        for call in 'memfd_create', 'process_vm_readv', 'signalfd4':
+            with self.subTest(call):
+                done = self._run([CONFINED, f'kill={call}', '--', harness.RANKTAP, 'run', '-o', 'run', '--', 'sh', '-c',
+                                  'echo here; exit 7'], {})
+                self.assertEqual((done.returncode, done.stdout), (7, 'here\n'), done.stderr)
+                self.assertEqual(done.stderr, f'ranktap: a seccomp filter ends a process that calls {call}; the command '
+                                              'runs untraced\n')
+                self.assertFalse((self.scratch / 'run').exists())
+
+    def test_where_a_filter_refuses_the_command_is_traced(self):
+        done = self._run([WITH_GPU, CONFINED, 'deny=process_vm_readv', '--', harness.RANKTAP, 'run', '-o', 'run', '--',
+                          *LAUNCHES], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn('untraced', done.stderr)
+        self.assert_verifies(self.scratch / 'run')
 
 
 if __name__ == '__main__':

@@ -1,7 +1,7 @@
 // Runs a program under limits, or without some system calls.
-// usage: confined [limit=NAME:VALUE | deny=SYSCALL | eio=SYSCALL | kill=SYSCALL]... --
-//   PROGRAM [ARGUMENT]...
-//   limit: resource limit; deny: fails with EPERM; eio: with EIO; kill: ends the process (SIGSYS)
+// usage: confined [limit=NAME:VALUE | HOW=SYSCALL]... -- PROGRAM [ARGUMENT]...
+//   limit: resource limit; HOW: deny: fails with EPERM; eio: with EIO; eintr: with EINTR;
+//   kill: ends the process (SIGSYS)
 //   deny=wipeonfork: madvise does not know MADV_WIPEONFORK (EINVAL), as in gVisor
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -59,6 +59,8 @@ const Named kCalls[] = {
     {"pwrite", __NR_pwrite64},
     {"writev", __NR_writev},
     {"fdatasync", __NR_fdatasync},
+    {"futex", __NR_futex},
+    {"signalfd4", __NR_signalfd4},
 };
 
 const Named* Find(const Named* begin, const Named* end, const std::string& name) {
@@ -67,6 +69,11 @@ const Named* Find(const Named* begin, const Named* end, const std::string& name)
   }
   std::fprintf(stderr, "confined: %s is not known\n", name.c_str());
   std::exit(2);
+}
+
+unsigned ActionOf(const std::string& how) {
+  if (how == "kill") return SECCOMP_RET_KILL_PROCESS;
+  return SECCOMP_RET_ERRNO | (how == "eio" ? EIO : how == "eintr" ? EINTR : EPERM);
 }
 
 void Limit(const std::string& text) {
@@ -123,14 +130,11 @@ int main(int argc, char** argv) {
       Limit(what);
     } else {
       calls.push_back(*Find(std::begin(kCalls), std::end(kCalls), what));
-      actions.push_back(kind == "kill"  ? SECCOMP_RET_KILL_PROCESS
-                        : kind == "eio" ? SECCOMP_RET_ERRNO | EIO
-                                        : SECCOMP_RET_ERRNO | EPERM);
+      actions.push_back(ActionOf(kind));
     }
   }
   if (i + 1 >= argc) {
-    std::fprintf(stderr,
-                 "usage: confined [limit=NAME:VALUE|deny=CALL|eio=CALL|kill=CALL]... -- PROGRAM\n");
+    std::fprintf(stderr, "usage: confined [limit=NAME:VALUE | HOW=CALL]... -- PROGRAM\n");
     return 2;
   }
   if (!calls.empty()) Filter(calls, actions);
