@@ -24,4 +24,10 @@ inline void FutexWake(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
+// A process of two threads then does not live long: libc aborts.
+inline bool FutexIsRefused() {
+  std::atomic<uint32_t> nobodys{0};
+  return syscall(SYS_futex, &nobodys, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0) < 0;
+}
+
 }  // namespace ranktap::agent

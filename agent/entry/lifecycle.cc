@@ -26,6 +26,7 @@
 #include "agent/core/cost_fields.h"
 #include "agent/core/default_floats.h"
 #include "agent/core/file_size_limit.h"
+#include "agent/core/futex.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
 #include "agent/core/memory_limit.h"
@@ -240,8 +241,8 @@ const char* ReasonToStayOff(const AgentConfig& config) {
   if (getauxval(AT_SECURE) != 0) return "the process runs with raised privileges (AT_SECURE)";
   if (config.disable) return "RANKTAP_DISABLE is set";
   if (config.socket_path.empty()) return "RANKTAP_SOCKET is not set";
-  if (HasFewDescriptors())
-    return "RLIMIT_NOFILE (ulimit -n) leaves the program too few descriptors";
+  if (HasFewDescriptors()) return "RLIMIT_NOFILE (ulimit -n) leaves too few descriptors";
+  if (FutexIsRefused()) return "the system refuses futex";
   if (RunsUnderValgrind()) return "the program runs under valgrind";
   return nullptr;
 }
@@ -392,8 +393,7 @@ void OnCudaInit() {
   const DefaultFloats floats;
   (void)HadMemory(RefreshRankIdentity);
   if (Config().cuda) BeginCupti(CurrentLevel());
-  // Registered again: if NVTX came first, CUDA's teardown was registered later and would run before
-  // ours.
+  // Registered again: where NVTX came first, CUDA's teardown would run before ours.
   std::atexit(&AtExit);
 }
 

@@ -38,10 +38,7 @@ class Lines {
     used_ = 0;
     // A longer line than the buffer: its end is a path's, which nobody needs.
     if (filled_ == sizeof(buffer_)) filled_ = sizeof(buffer_) / 2;
-    ssize_t got;
-    do {
-      got = syscall(SYS_read, fd_, buffer_ + filled_, sizeof(buffer_) - filled_);
-    } while (got < 0 && errno == EINTR);
+    const ssize_t got = syscall(SYS_read, fd_, buffer_ + filled_, sizeof(buffer_) - filled_);
     if (got <= 0) return false;
     filled_ += static_cast<size_t>(got);
     return true;

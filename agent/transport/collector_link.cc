@@ -112,10 +112,7 @@ bool CollectorLink::SendSome(int fd) {
       std::memcpy(CMSG_DATA(rights), &pass_fd_, sizeof(int));
     }
     const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0) {
-      if (errno == EINTR) continue;
-      return errno == EAGAIN;
-    }
+    if (sent < 0) return errno == EAGAIN;
     pass_fd_ = -1;
     sent_ += static_cast<size_t>(sent);
     bytes_sent_ += static_cast<uint64_t>(sent);
@@ -133,7 +130,8 @@ bool CollectorLink::ReceiveSome(int fd) {
       in_.insert(in_.end(), buffer.begin(), buffer.begin() + received);
     } else if (received == 0) {
       return false;
-    } else if (errno != EINTR) {
+    } else {
+      // Nothing that does not wait is interrupted; a filter that says so would say it for ever.
       return errno == EAGAIN;
     }
     if (in_.size() > proto::kMaxPayloadBytes) return true;  // parse before taking more

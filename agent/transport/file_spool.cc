@@ -162,7 +162,6 @@ bool FileSpool::WriteQueued(Room room) {
   for (size_t written = 0; written < bytes.size();) {
     const ssize_t more = pwrite(fd, bytes.data() + written, bytes.size() - written,
                                 static_cast<off_t>(end_ + written));
-    if (more < 0 && errno == EINTR) continue;
     // The next Write overwrites the bytes beyond end_, or they are the torn tail.
     if (more <= 0) return false;
     written += static_cast<size_t>(more);
@@ -180,7 +179,7 @@ std::span<const std::byte> FileSpool::Read(uint64_t offset, size_t bytes) {
   while (got < read_.size() && open()) {
     const ssize_t more = pread(file_.get(), read_.data() + got, read_.size() - got,
                                static_cast<off_t>(offset + got));
-    if (more < 0 && (errno == EINTR || (errno == EBADF && --tries > 0))) continue;
+    if (more < 0 && errno == EBADF && --tries > 0) continue;
     if (more <= 0) break;
     got += static_cast<size_t>(more);
   }

@@ -72,8 +72,17 @@ INSTANTIATE_TEST_SUITE_P(Denied, ConfinedTest,
                                          "deny=prctl", "deny=getrlimit", "deny=setpriority",
                                          "deny=sched_setscheduler", "deny=process_vm_readv",
                                          "deny=membarrier", "deny=uname", "deny=readlink",
-                                         "deny=clone3"),
+                                         "deny=clone3", "eintr=recvfrom", "eintr=sendmsg"),
                          CaseName);
+
+TEST(SurroundingsTest, AProgramOfOneThreadLivesWhereFutexIsRefused) {
+  const std::vector<std::string> command = {Host("confined"), "deny=futex", "--", Host("matrix"),
+                                            "middle",         "none",       "1"};
+  const SimulatedRun bare(command, {});
+  const TracedRun traced(command);
+  EXPECT_TRUE(bare.exited_with(20)) << bare.errors();
+  ExpectSameToTheUser(bare, traced.process());
+}
 
 TEST(SurroundingsTest, RingsShrinkToTheLargestFileAllowedAndSaySo) {
   const TracedRun traced(
