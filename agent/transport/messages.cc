@@ -179,6 +179,9 @@ std::optional<Welcome> DecodeWelcome(std::span<const std::byte> payload) {
       case tag_and_type(8, protozero::pbf_wire_type::varint):
         welcome.retry_after_ms = field.get_uint32();
         break;
+      case tag_and_type(9, protozero::pbf_wire_type::varint):
+        welcome.takes_spools = field.get_bool();
+        break;
       default:
         field.skip();
     }

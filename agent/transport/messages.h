@@ -66,6 +66,7 @@ struct Welcome {
   std::vector<std::pair<uint32_t, uint64_t>> positions;  // writer, next event
   std::string refused;
   uint32_t retry_after_ms = 0;
+  bool takes_spools = false;
 };
 // nullopt: not a message. Total over any input.
 std::optional<Welcome> DecodeWelcome(std::span<const std::byte> payload);

@@ -109,7 +109,7 @@ int Sender::RunRound() {
     case Peer::kRefused:
       return kIdlePollMs;
     case Peer::kGreeting:
-      SpoolRound();
+      if (replay_.spools_are_taken()) SpoolRound();
       if (!reconnect_.IsDue(NowNs())) break;
       Lost();
       return kIdlePollMs;
@@ -151,7 +151,8 @@ void Sender::Finish(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
 }
 
 void Sender::FinishWith(uint64_t deadline_ns, uint64_t spool_deadline_ns) {
-  if (!link_.connected() || Spooling()) return FinishInSpool(spool_deadline_ns);
+  if (!link_.connected() || (Spooling() && replay_.spools_are_taken()))
+    return FinishInSpool(spool_deadline_ns);
   bool told = false;
   while (link_.connected() && NowNs() < deadline_ns) {
     if (Greeted() && !std::exchange(told, true)) {
@@ -279,7 +280,8 @@ bool Sender::WorthSpooling() {
 }
 
 bool Sender::IsDeaf() {
-  if (!Greeted()) return false;
+  // From any other collector a process that ends would have left for good.
+  if (!Greeted() || !replay_.spools_are_taken()) return false;
   const uint64_t now = NowNs();
   const bool owes = delivery_.awaits_ack() || replay_.HasEvents() || link_.unsent_bytes() > 0;
   if (!owes) silent_since_ns_ = now;

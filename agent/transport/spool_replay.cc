@@ -20,6 +20,7 @@ void SpoolReplay::NoteStored(uint32_t writer, uint64_t next_event) {
 }
 
 void SpoolReplay::Begin(const Welcome& welcome) {
+  spools_are_taken_ = welcome.takes_spools;
   stored_.clear();
   for (const auto& [writer, next_event] : welcome.positions) stored_[writer] = next_event;
   offset_ = 0;

@@ -20,6 +20,9 @@ class SpoolReplay {
   // There are events that no collector has acknowledged and the rings have no more.
   bool HasEvents() const { return !spooled_.empty(); }
 
+  // The latest collector takes in what a process leaves in its spool at its end.
+  bool spools_are_taken() const { return spools_are_taken_; }
+
   // A collector has welcomed us: the replay to it begins.
   void Begin(const Welcome& welcome);
   // Puts frames of the spool until `sink` is behind. True: all are put; DeclareGone is called.
@@ -38,6 +41,7 @@ class SpoolReplay {
  private:
   void PutUnlessStored(const proto::FrameView& frame, FrameSink& sink);
 
+  bool spools_are_taken_ = false;
   uint64_t offset_ = 0;
   uint64_t last_frame_ = 0;                        // 0: none is awaited
   std::unordered_map<uint32_t, uint64_t> stored_;  // Welcome.positions, and what was replayed

@@ -181,6 +181,7 @@ TEST(MessagesContractTest, WhatTheCollectorSays) {
   welcome.set_level(v1::LEVEL_FULL);
   welcome.set_refused("no room");
   welcome.set_retry_after_ms(500);
+  welcome.set_takes_spools(true);
   auto* position = welcome.add_positions();
   position->set_writer(4);
   position->set_next_event(1000);
@@ -191,6 +192,7 @@ TEST(MessagesContractTest, WhatTheCollectorSays) {
   EXPECT_EQ(decoded->level, proto::Level::kFull);
   EXPECT_EQ(decoded->refused, "no room");
   EXPECT_EQ(decoded->retry_after_ms, 500u);
+  EXPECT_TRUE(decoded->takes_spools);
   ASSERT_EQ(decoded->positions.size(), 1u);
   EXPECT_EQ(decoded->positions[0], (std::pair<uint32_t, uint64_t>{4, 1000}));
 

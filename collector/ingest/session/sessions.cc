@@ -146,6 +146,7 @@ void Sessions::Welcome(Connection* connection, const PositionsReply* positions) 
   welcome.set_protocol(kProtocolMax);
   welcome.set_collector_version(in_.options->collector_version);
   welcome.set_collector(in_.options->collector_id);
+  welcome.set_takes_spools(in_.options->resumable);
   Session* const session = Find(connection->session);
   const std::string run = session == nullptr ? "" : session->run;
   const uint64_t now = RealtimeNs();
