@@ -16,6 +16,7 @@ class Windows:
         self._config = None
         self._schedule = None  # from begin() on; None: no windows
         self._counts_from = 0  # the step that the schedule calls 0; None: nothing is recorded now
+        self._cost = None      # of recording since then, where the user names no steps
         self._window = self._memory = self._check = self._own_callback = None
 
     def watch_profilers(self):
@@ -46,16 +47,35 @@ class Windows:
     def begin(self):
         self._config = agent.config()
         try:
-            self._schedule = load('schedule').Schedule.parse(self._config['schedule'])
+            self._schedule = self._read_schedule()
         except ValueError as failure:
             agent.note(f'no operators: RANKTAP_SCHEDULE: {failure}')
         self.on_step(0)
 
+    def _read_schedule(self):
+        """From now on."""
+        module = load('schedule')
+        if self._config['schedule']:
+            return module.Schedule.parse(self._config['schedule'])
+        self._cost = module.Cost(agent.now, self._counts_from)
+        return module.Spread(module.WARM_UP_STEPS if self._counts_from == 0 else 0)
+
     def on_step(self, number):
         if self._schedule is None:
             return
+        if self._cost is not None:
+            self._cost.step_ends(number)
         self._follow_capture(number)
-        wanted = self._counts_from is not None and self._schedule.records(number - self._counts_from)
+        wanted = self._wants(number)
+        self._turn(wanted)
+        if self._cost is not None:
+            self._cost.step_begins(number, wanted)
+
+    def _wants(self, number):
+        return (self._counts_from is not None and self._schedule.records(number - self._counts_from) and
+                (self._cost is None or self._cost.allows_another()))
+
+    def _turn(self, wanted):
         if self._check is not None:
             guarded(self._check.end)()
         if not wanted and self._window is not None:
@@ -79,8 +99,7 @@ class Windows:
             self._counts_from = None
         elif self._counts_from is None:
             self._counts_from = number
-            if not self._config['schedule']:
-                self._schedule = load('schedule').Schedule.of_live_window()
+            self._schedule = self._read_schedule()
         elif number < self._counts_from:
             self._counts_from = number  # a program that inferred trains now: its steps count from 0
 

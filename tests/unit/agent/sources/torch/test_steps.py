@@ -190,9 +190,10 @@ class ScheduleTest(unittest.TestCase):
         schedule = self.module.Schedule.parse(text)
         return ''.join('.wrS'[schedule.action(step)] for step in range(steps))
 
-    def test_without_a_text_the_third_step_is_recorded(self):
-        self.assertEqual(self.actions('', 8), '.wS.....')
-        self.assertEqual(self.actions(None, 8), '.wS.....')
+    def test_without_a_text_distances_double_up_to_one_in_a_hundred(self):
+        spread = self.module.Spread(2)
+        self.assertEqual([step for step in range(450) if spread.records(step)], [2, 10, 26, 58, 122, 222, 322, 422])
+        self.assertTrue(self.module.Spread(0).records(0))
 
     def test_a_cycle_is_wait_warmup_active_and_the_last_of_it_saves(self):
         self.assertEqual(self.actions('wait=1,warmup=1,active=2', 9), '.wrS.wrS.')
@@ -285,24 +286,43 @@ class PhasesTest(unittest.TestCase):
 class WindowsTest(unittest.TestCase):
     """In which steps operators are recorded, `capturing` from some step on."""
 
-    def recorded(self, schedule, captured, steps=12):
-        number = 0
-        agent = Agent(config=lambda: {'schedule': schedule, 'flop_check': 0}, capturing=lambda: int(number in captured))
+    def recorded(self, schedule, captured, steps=12, cost_of_a_step=10, cost_of_the_first=0):
+        """By a clock by which a step takes 1,000, and what a recorded one takes more."""
+        number = clock = 0
+        agent = Agent(config=lambda: {'schedule': schedule, 'flop_check': 0}, capturing=lambda: int(number in captured),
+                      now=lambda: clock)
         sources = Sources(agent)
         opened = []
-        window = mock.Mock(is_open=False, open=lambda: opened.append(number))
+
+        def open_window():
+            nonlocal clock
+            clock += 0 if opened else cost_of_the_first
+            opened.append(number)
+
+        window = mock.Mock(is_open=False, open=open_window)
         sources._loaded['operators'] = mock.Mock(Window=lambda *_: window)
         sources._loaded['memory'] = mock.Mock()
         windows = sources.load('windows').Windows(mock.Mock(), mock.Mock(domains=mock.MagicMock()), mock.Mock(), mock.Mock())
         windows.begin()
         for number in range(1, steps):
+            clock += 1000 + cost_of_a_step * (number - 1 in opened)
             windows.on_step(number)
         return opened
 
     def test_a_run_records_its_third_step_and_a_live_window_its_first(self):
-        self.assertEqual(self.recorded('', range(12)), [2])
+        self.assertEqual(self.recorded('', range(10), 10), [2])
         self.assertEqual(self.recorded('', range(5, 12)), [5])
         self.assertEqual(self.recorded('', [*range(4), *range(7, 12)]), [2, 7])
+
+    def test_later_steps_are_recorded_while_recording_takes_at_most_half_a_percent_of_the_time(self):
+        steps = {'captured': range(400), 'steps': 400}
+        self.assertEqual(self.recorded('', cost_of_a_step=20, **steps), [2, 10, 26, 58, 122, 222, 322])
+        self.assertEqual(self.recorded('', cost_of_a_step=30, **steps), [2, 26, 58, 122, 222, 322])
+        self.assertEqual(self.recorded('', cost_of_a_step=250, **steps), [2, 122, 222, 322])
+        self.assertEqual(self.recorded('', cost_of_a_step=2000, **steps), [2])
+        # It finds its way in this PyTorch once, which later ones do not cost.
+        self.assertEqual(self.recorded('', cost_of_the_first=100_000, **steps), [2, 10, 26, 58, 122, 222, 322])
+        self.assertEqual(self.recorded('', range(5, 40), 40), [5, 13, 29])
 
     def test_a_schedule_that_the_user_wrote_counts_from_the_window(self):
         self.assertEqual(self.recorded('wait=1,active=2,repeat=1', range(5, 12)), [6, 7])
