@@ -13,7 +13,7 @@ LAUNCHES = [harness.BUILD / 'workloads/launches', '300', '200']
 CONFINED = harness.BUILD / 'workloads/confined'
 # They end a process or wait for ever, and what a process and its threads begin and end with.
 NOT_TRIED = {'exit', 'exit_group', 'pause', 'execve', 'clone', 'rseq', 'set_robust_list', 'set_tid_address', 'rt_sigreturn',
-             'arch_prctl', 'wait4', 'longjmp'}
+             'arch_prctl', 'wait4', 'restart_syscall', 'longjmp'}
 THREAD_BEGINS = re.compile(r'prctl\(PR_SET_NAME, "(ranktap-\w+)"')
 
 
