@@ -24,10 +24,20 @@ import importlib, importlib.util, json, os
 here = os.getcwd()
 sys.path = [os.path.abspath(folder) for folder in sys.path]
 os.chdir('/')
-import torch
+try:
+    import torch
+except ModuleNotFoundError as failure:
+    sys.exit(f'ranktap: {sys.executable}: {failure}; name the interpreter that has torch with --python')
 os.chdir(here)
 
+def fail(_, failure, trace):
+    import traceback
+    theirs = [frame for frame in traceback.extract_tb(trace) if frame.filename != '<string>' and
+              not frame.filename.startswith(('<frozen ', '<ranktap/'))]
+    sys.stderr.write(''.join(traceback.format_list(theirs)) + f'ranktap: {where}: {type(failure).__name__}: {failure}\n')
+
 where, keywords, device, dtype, forwards, *shapes = sys.argv[1:]
+sys.excepthook = fail
 module, _, factory = where.rpartition(':')
 sys.path.append(here)
 if module.endswith('.py'):
@@ -53,11 +63,23 @@ if device.startswith('cuda'):
     torch.cuda.synchronize()
 )";
 
+// That of the active environment: its folder may not be on PATH (conda run, a shell that kept its
+// own).
+std::string ActivePython() {
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const char* const folder = ::getenv(variable);
+    if (folder == nullptr || *folder == 0) continue;
+    std::string python = std::string(folder) + "/bin/python3";
+    if (std::filesystem::exists(python)) return python;
+  }
+  return "python3";
+}
+
 struct Wanted {
-  std::string model, keywords = "{}", device, dtype = "float32", python = "python3", output;
+  std::string model, keywords = "{}", device, dtype = "float32", python, output;
   std::string format = "deepspeed";
   std::vector<std::string> shapes, ignored_modules;
-  int64_t warm_up = 1, forwards = 5;
+  int64_t warm_up = 1, forwards = 5, module_depth = -1, top_modules = 1;
 };
 
 std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* wanted) {
@@ -92,7 +114,12 @@ std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* want
           "--format deepspeed...: types of modules whose arithmetic counts for the module around "
           "them")
       .CommaSeparated();
-  app.Add("--python", &wanted->python, "the interpreter that has torch").ShowsDefault();
+  app.Add("--module-depth", &wanted->module_depth,
+          "how many depths the aggregated profile shows; -1: all but the deepest")
+      .ShowsDefault();
+  app.Add("--top-modules", &wanted->top_modules, "classes of modules at each depth").ShowsDefault();
+  app.Add("--python", &wanted->python,
+          "the interpreter that has torch (default python3 of the active environment)");
   app.Add("-o,--output", &wanted->output, "directory in which to keep the run");
   return app.Parse(arguments);
 }
@@ -106,7 +133,7 @@ int Profile(const Wanted& wanted, const std::string& run) {
                                     "--schedule",
                                     fmt::format("wait={},active=1,repeat=1", wanted.warm_up),
                                     "--",
-                                    wanted.python,
+                                    wanted.python.empty() ? ActivePython() : wanted.python,
                                     "-c",
                                     kProgram,
                                     wanted.model,
@@ -118,7 +145,14 @@ int Profile(const Wanted& wanted, const std::string& run) {
   const bool wants_quiet = Style().quiet;
   if (const int status = RunCommand(words); status != kSuccess) return status;
   Style().quiet = wants_quiet;
-  std::vector<std::string> report = {run, "modules", "--format", wanted.format};
+  std::vector<std::string> report = {run,
+                                     "modules",
+                                     "--format",
+                                     wanted.format,
+                                     "--module-depth",
+                                     std::to_string(wanted.module_depth),
+                                     "--top-modules",
+                                     std::to_string(wanted.top_modules)};
   if (!wanted.ignored_modules.empty()) {
     report.push_back("--ignore-modules");
     report.push_back(fmt::format("{}", fmt::join(wanted.ignored_modules, ",")));

@@ -95,10 +95,26 @@ for _ in range(4):
         self.assertEqual((row['calls'], row['deepspeed_macs']), (3, 714_188_480))
         self.assertFalse(list(self.scratch.iterdir()))
 
+    def test_profile_model_takes_the_active_environment_and_says_where_torch_is_missing(self):
+        command = [harness.RANKTAP, 'profile-model', 'torch.nn:Linear', '--input-shape', '2', '--kwargs',
+                   '{"in_features": 2, "out_features": 3}']
+        done = self.run_bare([*command, '--top-modules', '3', '--module-depth', '0'],
+                             VIRTUAL_ENV=str(harness.TORCH_PYTHON.parents[1]))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('Top 3 modules in terms of params', done.stdout)
+        without = self.scratch / 'python3'
+        without.write_text(f'#!/bin/sh\nexec {harness.TORCH_PYTHON} -S "$@"\n')
+        without.chmod(0o755)
+        done = self.run_bare([*command, '--python', without])
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "No module named 'torch'; name the interpreter that has torch with --python\n$")
+        self.assertNotIn('Traceback', done.stderr)
+
     def test_a_model_that_cannot_be_made_is_said(self):
         done = self.run_bare([harness.RANKTAP, 'profile-model', '--python', harness.TORCH_PYTHON, 'torch.nn:Linear'])
         self.assertEqual(done.returncode, 1)
         self.assertIn("missing 2 required positional arguments", done.stderr)
+        self.assertNotIn('<string>', done.stderr)  # no line of a program that the user does not have
         done = self.run_bare([harness.RANKTAP, 'profile-model', 'Linear'])
         self.assertEqual(done.returncode, 2)
         self.assertIn("'Linear' is not MODULE:FACTORY", done.stderr)

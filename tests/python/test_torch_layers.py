@@ -51,6 +51,12 @@ class LayersTest(harness.TracedTest):
         deep = layers['MobileNetV2.features.1.conv.0.0']
         self.assertEqual((deep['output_shape'], deep['parameters']), ('2x32x112x112', 32 * 9))
 
+    def test_the_input_of_an_embedding_is_its_indices_not_its_weight(self):
+        traced, run = self.run_traced([harness.TORCH_PYTHON, harness.PROGRAMS / 'embeds.py'], ['--level', 'full'])
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        inputs = {row['module']: row['input_shape'] for row in self.report(run, 'layers')}
+        self.assertEqual(inputs, {'Sequential': '1x7', 'Sequential.0': '1x7', 'Sequential.1': '1x7x3', 'Sequential.2': '7x3'})
+
 
 if __name__ == '__main__':
     unittest.main()

@@ -47,6 +47,20 @@ std::string PoolValues(std::string_view name, const std::string& extra) {
   return values + (rounds_up ? ", \"True\"]" : ", \"False\"]");
 }
 
+// The first tensor that an operator took. An embedding's operator takes the weight first: that is
+// not the input where it is all of the module's parameters and another tensor follows.
+Dims InputOf(const OpInputs& in, const ModelModule* module) {
+  const int64_t parameters =
+      module == nullptr ? 0 : Sum(module->own[static_cast<size_t>(Part::kParameters)]).elements;
+  Dims first;
+  for (const Dims& dims : in.shapes) {
+    if (dims.empty()) continue;
+    if (Product(dims) != parameters) return dims;
+    if (first.empty()) first = dims;
+  }
+  return first;
+}
+
 class Forwards {
  public:
   explicit Forwards(const Trace& trace)
@@ -148,9 +162,8 @@ class Forwards {
     for (const uint32_t row : RowsIn(span)) {
       const uint32_t parent = ops.parent[row];
       if (parent != kNone && ops.start[parent] >= span.start) continue;
-      const OpInputs in = Inputs(row);
-      for (const Dims& dims : in.shapes) {
-        if (layer->input.empty()) layer->input = dims;
+      if (layer->input.empty()) {
+        layer->input = InputOf(Inputs(row), ModuleNamed(Name(places_[row].module)));
       }
       layer->output = OutputOf(row, ModuleNamed(layer->name));
       const int64_t element = BytesPerElement(FirstType(Text(ops.types, row)));

@@ -32,7 +32,7 @@ const ColumnsOf<LayerRow> kColumns = {
     {"calls", Unit::kCount, "The layer's calls in this forward.",
      [](const LayerRow& row) { return row.layer.calls; }, Shown::kDetail},
     {"input_shape", Unit::kText,
-     "The first tensor that an operator in the layer's first call took.",
+     "The first tensor that an operator in the layer's first call took, parameters left out.",
      [](const LayerRow& row) { return Shape(row.layer.input); }},
     {"output_shape", Unit::kText,
      "The tensor that the last operator in the layer's first call returned.",
