@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "collector/facts/numbers/interval_set.h"
@@ -9,6 +10,19 @@
 
 namespace ranktap::collector {
 namespace {
+
+// Whether this thread's waits and saves hold the training: it makes steps, or nobody does.
+class TrainingThreads {
+ public:
+  explicit TrainingThreads(const Trace& trace) {
+    for (const uint32_t row : RangesIn(trace, kStepDomain))
+      writers_.insert(trace.ranges.writer[row]);
+  }
+  bool Have(uint16_t writer) const { return writers_.empty() || writers_.contains(writer); }
+
+ private:
+  std::set<uint16_t> writers_;
+};
 
 bool LoadsData(std::string_view name) {
   for (const std::string_view part : {"DataLoader", "dataloader", "data_loader", "data loading",
@@ -20,11 +34,13 @@ bool LoadsData(std::string_view name) {
 
 template <typename Named>
 void AddLoading(const Trace& trace, const Named& table, std::vector<Interval>* set) {
+  const TrainingThreads threads(trace);
   std::vector<int8_t> loads(trace.dictionary.strings() + 1, -1);
   for (size_t i = 0; i < table.size(); ++i) {
     int8_t& known = loads[std::min<size_t>(table.name[i], loads.size() - 1)];
     if (known < 0) known = LoadsData(trace.dictionary.String(table.name[i])) ? 1 : 0;
-    if (known == 1) set->emplace_back(table.start[i], table.end[i]);
+    if (known == 1 && threads.Have(table.writer[i]))
+      set->emplace_back(table.start[i], table.end[i]);
   }
 }
 
@@ -41,9 +57,20 @@ std::vector<CollectiveMember> Exposed(std::vector<CollectiveMember> spans) {
 
 }  // namespace
 
+std::vector<uint32_t> PhasesOfSteps(const Trace& trace) {
+  const TrainingThreads threads(trace);
+  std::vector<uint32_t> rows = RangesIn(trace, kPhaseDomain);
+  std::erase_if(rows, [&](uint32_t row) {
+    const std::string_view name = trace.dictionary.String(trace.ranges.name[row]);
+    const bool may_be_beside = name == proto::kDataPhase || name == proto::kCheckpointPhase;
+    return may_be_beside && !threads.Have(trace.ranges.writer[row]);
+  });
+  return rows;
+}
+
 std::vector<Interval> PhaseIntervals(const Trace& trace, std::string_view phase) {
   std::vector<Interval> set;
-  for (const uint32_t row : RangesIn(trace, kPhaseDomain)) {
+  for (const uint32_t row : PhasesOfSteps(trace)) {
     if (trace.dictionary.String(trace.ranges.name[row]) != phase) continue;
     set.emplace_back(trace.ranges.start[row], trace.ranges.end[row]);
   }

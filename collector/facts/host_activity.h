@@ -14,7 +14,12 @@ namespace ranktap::collector {
 // calls that are named like one ("DataLoader", "get_batch", "__next__", ...). Merged, by start.
 std::vector<Interval> DataLoading(const Trace& trace);
 
-// The agent's phases of this name (proto/framework_marks.h), merged, by start.
+// Rows of the agent's phases, by start. Checkpoints that another thread saves and batches that one
+// fetches ahead are not among them: no step is longer for those. (The agent's steps name the
+// training's threads; without steps every phase counts.)
+std::vector<uint32_t> PhasesOfSteps(const Trace& trace);
+
+// Those of this name (proto/framework_marks.h), merged, by start.
 std::vector<Interval> PhaseIntervals(const Trace& trace, std::string_view phase);
 
 // Operators and annotations whose names begin so, merged, by start.

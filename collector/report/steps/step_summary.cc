@@ -4,6 +4,7 @@
 
 #include "collector/facts/device_steps.h"
 #include "collector/facts/framework/pass_nesting.h"
+#include "collector/facts/host_activity.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/facts/steps.h"
@@ -69,7 +70,7 @@ bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* 
     return step < 0 ? nullptr : &(*rows)[static_cast<size_t>(step)];
   };
   const std::vector<uint32_t> modules = RangesIn(trace, kModuleDomain);
-  const std::vector<uint32_t> phases = RangesIn(trace, kPhaseDomain);
+  const std::vector<uint32_t> phases = PhasesOfSteps(trace);
   const PassNesting& nesting = NestedPasses(trace);
   std::vector<Interval> all;
   for (const uint32_t range : modules) {

@@ -33,6 +33,34 @@ TEST(PlantedTruth, ASlowLoaderOfAHostOnlyJobIsTheFirstThingSaid) {
   EXPECT_EQ(verdict.losses[0].ns, 161 * kMs);
 }
 
+// A thread saves a checkpoint for as long as six of the ten steps take; another one fetches ahead.
+TEST(PlantedTruth, WhatOtherThreadsSaveAndFetchIsNoPartOfAStep) {
+  Program program;
+  program.trace().writers.emplace_back().thread = 101;
+  const auto beside = [&](std::string_view phase, int64_t start, int64_t end) {
+    program.AddRange(proto::kPhaseDomain, phase, start, end);
+    program.trace().ranges.writer.back() = 1;
+  };
+  for (int64_t at = 0; at < 10 * 20 * kMs; at += 20 * kMs) {
+    program.AddStep(at, at + 20 * kMs);
+    beside(proto::kDataPhase, at, at + 19 * kMs);
+    program.AddRange(proto::kModuleDomain, "Net", at + kMs, at + 12 * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, at + 12 * kMs, at + 20 * kMs);
+    if (at == 40 * kMs) beside(proto::kCheckpointPhase, at, at + 120 * kMs);
+  }
+  const Table steps = TabulateSteps(program.run(), {});
+  ASSERT_EQ(steps.rows.size(), 10u);
+  for (size_t row = 0; row < 10; ++row) {
+    EXPECT_EQ(CellAt<int64_t>(steps, row, "checkpoint_ns"), 0);
+    EXPECT_EQ(CellAt<int64_t>(steps, row, "data_ns"), 0);
+    EXPECT_EQ(CellAt<int64_t>(steps, row, "other_ns"), kMs);
+  }
+  EXPECT_EQ(Judge(program.run()).sentence,
+            "Nothing ran on a device: all of each 20.00 ms step is the host's time: 11.00 ms "
+            "(55.0 %) in the forward pass, 8.000 ms (40.0 %) in the backward pass, 1.000 ms "
+            "(5.0 %) elsewhere in the program.");
+}
+
 // Five steps of forward 2 ms and backward, after the third three evaluations of 1 ms each, which
 // end in a last one behind the last step.
 TEST(PlantedTruth, EvaluationForwardsAreApartFromTrainingOnes) {
