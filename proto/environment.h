@@ -52,6 +52,8 @@ inline constexpr auto kEnvVars = std::to_array<EnvVar>({
      "How long after a profiler of the program has let CUPTI go we take it again, ms."},
     {"RANKTAP_DRIVER_LAUNCHES", EnvKind::kFlag, "0", 0, 0,
      "1 takes callbacks of launches from CUDA's driver API alone: half as many, and the trace names the driver's functions. To be measured; see docs/cupti.md."},
+    {"RANKTAP_HARDWARE_EVENTS", EnvKind::kFlag, "0", 0, 0,
+     "1 takes kernels' times by the hardware event system of Blackwell GPUs, from CUPTI 13.4 U1 on; the program's own profiler then has them so too. To be measured; see docs/cupti.md."},
     {"RANKTAP_WHOLE_GRAPHS", EnvKind::kFlag, "0", 0, 0,
      "1 records launches of CUDA graphs as a whole at level kernels also where the program may use CUPTI itself: cheaper, and torch.profiler then sees no kernel of a graph. See docs/cupti.md."},
     {"RANKTAP_STACKS", EnvKind::kStacks, "auto", 0, 0,

@@ -47,6 +47,7 @@ constexpr auto kFields = std::to_array<FieldOf>({
     {"RANKTAP_EXIT_MS", &AgentConfig::exit_ms},
     {"RANKTAP_CUPTI", &AgentConfig::cupti_path},
     {"RANKTAP_DRIVER_LAUNCHES", &AgentConfig::driver_launches},
+    {"RANKTAP_HARDWARE_EVENTS", &AgentConfig::hardware_events},
     {"RANKTAP_WHOLE_GRAPHS", &AgentConfig::whole_graphs},
     {"RANKTAP_STACKS", &AgentConfig::stacks},
     {"RANKTAP_STACKS_SAMPLE", &AgentConfig::stacks_sample},

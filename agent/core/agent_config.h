@@ -29,6 +29,7 @@ struct AgentConfig {
   std::string cupti_path;
   bool cuda = true;
   bool driver_launches = false;
+  bool hardware_events = false;
   bool whole_graphs = false;
   proto::StackPolicy stacks = proto::StackPolicy::kAuto;
   uint32_t stacks_sample = 1;

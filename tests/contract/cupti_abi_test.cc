@@ -305,6 +305,7 @@ TEST(CuptiAbiTest, WhatCuptiSaysOfItsEnd) {
   EXPECT_SAME_FIELD(StateData, result, CUpti_StateData, notification.result);
   EXPECT_SAME_FIELD(StateData, message, CUpti_StateData, notification.message);
   EXPECT_EQ(static_cast<int>(kStateFatalError), CUPTI_CBID_STATE_FATAL_ERROR);
+  EXPECT_EQ(static_cast<int>(kStateError), CUPTI_CBID_STATE_ERROR);
   EXPECT_EQ(static_cast<int>(Domain::kState), CUPTI_CB_DOMAIN_STATE);
 }
 #endif

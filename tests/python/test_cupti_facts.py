@@ -22,14 +22,27 @@ class CuptiFactsTest(unittest.TestCase):
         status, answers = ask('--launches', 20, '--limit-s', 60)
         self.assertEqual(status, 0, answers)
         self.assertEqual({answer['ended'] for answer in answers.values()}, {'exit 0'})
-        self.assertEqual(len(answers), 13)
+        self.assertEqual(len(answers), 19)
         self.assertEqual((answers['correlation']['kernels'], answers['correlation']['unjoined']), (20, 0))
         self.assertEqual(answers['second-subscriber']['second'], 39)
         self.assertEqual((answers['graph-whole']['graphs'], answers['graph-nodes']['nodes']), (2, 40))
         self.assertGreater(answers['windows']['records'], 0)
+        # As the stand-in guesses: no way back, nothing of an old graph as a whole, buffers 300 us after the flush.
+        mode = answers['graph-mode']
+        self.assertEqual([mode[f'{when}_nodes'] for when in ('nodes', 'whole', 'off_again', 'resubscribed_new')], [30, 0, 0, 0])
+        self.assertEqual([answers['old-graph-whole'][f'{graph}_graphs'] for graph in ('old', 'new')], [0, 3])
+        self.assertEqual([answers['old-graph-nodes'][f'{graph}_nodes'] for graph in ('old', 'new')], [30, 30])
+        self.assertGreater(answers['late-buffers']['with_buffers_after_it'], 0)
+        self.assertEqual((answers['driver-launches']['joined'], answers['driver-launches']['name']), (20, 'cuLaunchKernel'))
+        self.assertEqual((answers['device-pool']['bytes_at_first'], answers['device-pool']['nodes']), (9_600_000, 400))
         for name, answer in answers.items():
             if name.startswith('clock-'):
                 self.assertEqual(answer['ours_again']['kernels'], 5, name)
+
+    def test_nodes_have_no_times_once_the_buffers_on_the_device_have_run_out(self):
+        _, answers = ask('--launches', 20, 'device-pool', RANKTAP_STANDIN_DEVICE_BUFFER_RECORDS='10')
+        pool = answers['device-pool']
+        self.assertEqual((pool['nodes_without_times'], pool['bytes_at_last']), (400 - 80, 8 * 3_200_000))
 
     def test_one_that_hangs_keeps_what_it_has_found_and_the_next_is_asked(self):
         status, answers = ask('--launches', 1000000, '--limit-s', 1, 'graph-nodes', 'second-subscriber')

@@ -18,7 +18,13 @@ inline constexpr Result kSuccess = 0;
 inline constexpr Result kErrorInvalidParameter = 1;
 inline constexpr Result kErrorMaxLimitReached = 12;
 inline constexpr Result kErrorNotInitialized = 15;
+inline constexpr Result kErrorNotSupported = 27;
+inline constexpr Result kErrorVirtualizedDevice = 33;
 inline constexpr Result kErrorMultipleSubscribers = 39;
+inline constexpr Result kErrorConfidentialComputing = 41;
+inline constexpr Result kErrorMigDevice = 43;
+inline constexpr Result kErrorWslDevice = 45;
+inline constexpr Result kErrorHardwareEventsUnderMps = 47;
 
 enum class Kind : uint32_t {
   kMemcpy = 1,
@@ -120,6 +126,7 @@ struct ModuleData {
 };
 
 inline constexpr uint32_t kStateFatalError = 1;  // told since kVersion122
+inline constexpr uint32_t kStateError = 2;       // CUPTI goes on; told by 13.x at the latest
 
 struct StateData {
   Result result;

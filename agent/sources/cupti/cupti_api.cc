@@ -117,6 +117,7 @@ const char* FindAll(void* handle, Api& api) {
   Find(handle, "cuptiGetGraphExecId", api.GetGraphExecId);
   Find(handle, "cuptiActivityEnableRuntimeApi", api.ActivityEnableRuntimeApi);
   Find(handle, "cuptiActivityEnableDriverApi", api.ActivityEnableDriverApi);
+  Find(handle, "cuptiActivityEnableHWTrace", api.ActivityEnableHWTrace);
   return nullptr;
 }
 

@@ -43,6 +43,7 @@ struct Api {
   Result (*GetGraphExecId)(void* exec, uint32_t* id);
   Result (*ActivityEnableRuntimeApi)(uint32_t cbid, uint8_t enable);
   Result (*ActivityEnableDriverApi)(uint32_t cbid, uint8_t enable);
+  Result (*ActivityEnableHWTrace)(uint8_t enable);
 };
 
 struct LoadedApi {

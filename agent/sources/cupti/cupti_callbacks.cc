@@ -293,6 +293,7 @@ void OnResource(ResourceCbid cbid, const ResourceData& data) {
 
 // CUPTI calls cuptiFinalize once this returns.
 void OnState(uint32_t cbid, const StateData& data) {
+  if (cbid == kStateError) g_callbacks.error.store(data.result);
   if (cbid != kStateFatalError || g_callbacks.ending.exchange(true)) return;
   const char* const message = data.message != nullptr ? data.message : "no message";
   std::strncpy(g_callbacks.last_words.data(), message, g_callbacks.last_words.size() - 1);

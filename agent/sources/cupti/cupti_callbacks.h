@@ -34,6 +34,8 @@ struct CallbackState {
   // CUPTI's last words, once it has ended by itself; complete when `ended` is set.
   std::array<char, 200> last_words{};
   std::atomic<bool> ending{false}, ended{false};
+  // The last error that CUPTI has told of and goes on after.
+  std::atomic<Result> error{kSuccess};
 };
 extern CallbackState g_callbacks;
 

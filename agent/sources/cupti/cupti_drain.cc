@@ -126,7 +126,9 @@ void Drain::Arm() {
   // The program's client's records are to go into its buffers, and ours into ours.
   if (gap_.IsOpenFor(proto::GapReason::kOtherProfiler)) Flush();
   LearnVersion();
-  std::string failure = session_->Arm(/*late=*/intake_.has_writer());
+  const bool late = intake_.has_writer();
+  hardware_events_.Ask(loaded_, late);
+  std::string failure = session_->Arm(late);
   if (session_->owned_by_other() && ClientHoldsSubscriptionAlone()) {
     failure = session_->ArmWithoutCallbacks(/*late=*/true);
     if (failure.empty()) doubts_.NoteMissingCallbacks();
@@ -292,8 +294,7 @@ void Drain::TakeTurn() {
   if (g_callbacks.ended.load(std::memory_order_acquire)) GiveUp();
   HeedTrial();
   ApplyLevel(wanted_.load());
-  // A hook that met an unknown module has woken us for it.
-  stacks::RefreshModules();
+  stacks::RefreshModules();  // a hook that met an unknown one has woken us for it
   DrainCompleted();
   CheckCorrelation();
   const bool runs_low = buffers_.TakeRunningLow();
@@ -320,8 +321,8 @@ void Drain::Flush() {
   const uint64_t began_ns = ClockNs(CLOCK_THREAD_CPUTIME_ID);
   cost_.CountFlush(loaded_.api.ActivityFlushAll(0) == kSuccess);
   const uint64_t took_ns = ClockNs(CLOCK_THREAD_CPUTIME_ID) - began_ns;
-  if (!flush_cost_.HasTripled(took_ns, intake_.events())) return;
-  if (!FeaturesOf(loaded_.version).cpu_use_grows) return;
+  const bool is_dear = flush_cost_.HasTripled(took_ns, intake_.events());
+  if (!is_dear || !FeaturesOf(loaded_.version).cpu_use_grows) return;
   flush_.SlowDown();
   doubts_.NoteFlushCost();
 }
@@ -336,7 +337,6 @@ void Drain::FlushWhole() {
   EndGraphs();
 }
 
-// Nothing of this session is to come any more.
 void Drain::EndGraphs() {
   doubts_.NoteSilentGraphs(ThreadStates::CountLaunches().graphs, intake_.reader().of_graphs());
 }
@@ -346,6 +346,7 @@ void Drain::DrainCompleted() {
   intake_.TakeCompleted(doubts_);
   cost_.SetNamesMissing(intake_.reader().names_missing());
   doubts_.NoteImpossibleTimes(intake_.reader().impossible_times());
+  hardware_events_.Tell(g_callbacks.error.load());
 }
 
 void Drain::CheckCorrelation() {

@@ -21,6 +21,7 @@
 #include "agent/sources/cupti/cupti_flush_schedule.h"
 #include "agent/sources/cupti/cupti_gap.h"
 #include "agent/sources/cupti/cupti_graph_mode.h"
+#include "agent/sources/cupti/cupti_hardware_events.h"
 #include "agent/sources/cupti/cupti_intake.h"
 #include "agent/sources/cupti/cupti_session.h"
 #include "agent/sources/cupti/cupti_trial.h"
@@ -74,6 +75,7 @@ class Drain {
   void CompleteWindow(uint64_t patience_ns);
   void Flush();
   void FlushWhole();
+  // Nothing of this session is to come any more.
   void EndGraphs();
   void DrainCompleted();
   void DeclareHeld();
@@ -90,6 +92,7 @@ class Drain {
   FlushCost flush_cost_;
   Gap gap_{"cupti"};
   GraphMode graph_mode_;
+  HardwareEvents hardware_events_;
   ClientTurn client_turn_;
   Doubts doubts_;
   DrainCost cost_;

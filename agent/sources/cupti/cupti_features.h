@@ -20,8 +20,8 @@ struct Features {
   bool tells_its_end;
   // API records for single entry points (12.5); before, it is all of a domain or none.
   bool api_records_by_call;
-  // 12.6 to 12.9 and 13.0 want no timestamp callback (kernels without times), and 13.x before 13.4
-  // U1 no hardware tracing (heap corruption): neither is ever used, so neither is a column here.
+  // 12.6 to 12.9 and 13.0 want no timestamp callback (kernels without times): none is ever used, so
+  // it is no column here.
   //
   // Correlation ids of graph launches are wrong in the second session of a process (13.1 U1 mends
   // it; since when is not said: 13.0 is our reading).
@@ -38,6 +38,8 @@ struct Features {
   bool calls_slow_down;
   // A long trace takes more and more CPU (13.4 U1 mends it): flush less often once it does.
   bool cpu_use_grows;
+  // Hardware tracing: before 13.4 U1 it corrupts the heap, leaks and gives zero times.
+  bool may_use_hardware_events;
 };
 
 // Pure. A version between two known ones is treated as the older.
@@ -51,7 +53,8 @@ constexpr Features FeaturesOf(uint32_t version) {
           .launches_by_driver_alone = false,
           .kernel_kind_stays = version < kVersion130u1,
           .calls_slow_down = version >= kVersion132 && version < kVersion133,
-          .cpu_use_grows = version < kVersion134u1};
+          .cpu_use_grows = version < kVersion134u1,
+          .may_use_hardware_events = version >= kVersion134u1};
 }
 
 }  // namespace ranktap::agent::cupti

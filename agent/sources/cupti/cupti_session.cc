@@ -151,6 +151,10 @@ void Session::EnableCallbacks() {
     (void)Try(api.EnableCallback(1, subscriber_, static_cast<uint32_t>(Domain::kState),
                                  kStateFatalError));
   }
+  if (features_.may_use_hardware_events) {
+    (void)Try(
+        api.EnableCallback(1, subscriber_, static_cast<uint32_t>(Domain::kState), kStateError));
+  }
 }
 
 void Session::EnableKinds(bool late) {

@@ -70,6 +70,7 @@ void WatchCalls(Api& api) {
   Watch<&Api::SetThreadIdType>(api, "cuptiSetThreadIdType");
   Watch<&Api::ActivityEnableRuntimeApi>(api, "cuptiActivityEnableRuntimeApi");
   Watch<&Api::ActivityEnableDriverApi>(api, "cuptiActivityEnableDriverApi");
+  Watch<&Api::ActivityEnableHWTrace>(api, "cuptiActivityEnableHWTrace");
 }
 
 void NoteHang() {

@@ -51,6 +51,8 @@ CuptiScript Read() {
   script.flush_grows_us = Number("FLUSH_GROWS_US", IsBetween(script, 18, 130'401) ? 2 : 0);
   script.one_api = IsBetween(script, 130'200, 140'000);
   script.old_graphs_silent = Is("OLD_GRAPHS", "silent");
+  script.hardware_events = static_cast<int>(Number("HARDWARE_EVENTS", CUPTI_ERROR_NOT_SUPPORTED));
+  script.hardware_events_late = static_cast<int>(Number("HARDWARE_EVENTS_LATE", 0));
   script.overhead_of_requests = Number("OVERHEAD_OF_REQUESTS", 0) != 0;
   script.worker_records = Number("WORKER_RECORDS", 0) != 0;
   script.hang_in = Machine() == nullptr ? nullptr : Machine()->setting("HANG_IN");

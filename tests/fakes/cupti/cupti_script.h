@@ -29,11 +29,13 @@ struct CuptiScript {
   bool late_version;               // LATE_VERSION
   bool old_graphs_silent;          // OLD_GRAPHS=silent
   bool one_api;                    // after the second API the first is refused
-  bool overhead_of_requests;       // OVERHEAD_OF_REQUESTS: an overhead record per buffer request
-  bool worker_records;      // WORKER_RECORDS: device records come in buffers of a thread of ours
-  const char* hang_in;      // HANG_IN, or null
-  bool subscribe_owned;     // SUBSCRIBE=owned
-  bool hang_in_fork_child;  // HANG_IN_FORK_CHILD
+  int hardware_events;             // HARDWARE_EVENTS: the answer to whoever asks for them
+  int hardware_events_late;   // HARDWARE_EVENTS_LATE: the error told with the first work after it
+  bool overhead_of_requests;  // OVERHEAD_OF_REQUESTS: an overhead record per buffer request
+  bool worker_records;        // WORKER_RECORDS: device records come in buffers of a thread of ours
+  const char* hang_in;        // HANG_IN, or null
+  bool subscribe_owned;       // SUBSCRIBE=owned
+  bool hang_in_fork_child;    // HANG_IN_FORK_CHILD
 };
 
 // This thread's copy, brought up to date when a setting has changed.

@@ -145,6 +145,7 @@ void WriteGraph(const Operation& operation) {
 }  // namespace
 
 void OnOperation(const Operation& operation) {
+  TellOfHardwareEvents();
   if (!HaveBufferCallbacks()) return;
   if (operation.kind == OperationKind::kGraph) {
     // A graph instantiated before its tracing was on gives nothing.

@@ -17,6 +17,8 @@ void OnMemory(const MemoryOperation& memory);
 void OnPool(const PoolOperation& pool);
 void OnOverhead(const Overhead& overhead);
 void OnCompilation(const Compilation& compilation);
+// hardware_events.cc
+void TellOfHardwareEvents();
 // resource_records.cc
 void OnResource(const Resource& resource);
 void WriteDeviceRecords();

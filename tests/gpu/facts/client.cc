@@ -25,6 +25,8 @@ constexpr uint64_t kMark = 0x72616e6b74617021;
 std::mutex g_mutex;
 std::vector<std::vector<uint8_t>> g_completed;
 std::atomic<uint64_t> g_asked{0};
+std::atomic<uint64_t> g_last_completed_ns{0};
+std::atomic<pid_t> g_completing_thread{0};
 LentBuffers g_lent;
 uint8_t g_fill = 0;
 Subscriber g_subscriber = nullptr;
@@ -47,6 +49,8 @@ void OnRequested(uint8_t** buffer, size_t* bytes, size_t* max_records) {
 }
 
 void OnCompleted(void*, uint32_t, uint8_t* buffer, size_t, size_t valid_bytes) {
+  g_last_completed_ns = MonotonicNs();
+  g_completing_thread = gettid();
   {
     const std::lock_guard lock(g_mutex);
     g_completed.emplace_back(buffer, buffer + valid_bytes);
@@ -64,7 +68,9 @@ void OnEnter(bool driver, const ApiCallbackData& call) {
   if (call.correlation_id == 0) ++seen.without_id;
   if (call.symbol_name == nullptr) ++seen.without_symbol;
   if (driver && t_depth > 0) ++seen.nested_driver;
-  if (t_depth++ == 0) seen.outermost[call.correlation_id] = {RealtimeNs(), driver};
+  if (t_depth++ != 0) return;
+  seen.outermost[call.correlation_id] = {RealtimeNs(), driver};
+  seen.name = call.function_name;
 }
 
 void OnCall(void*, uint32_t domain, uint32_t, const void* raw) {
@@ -91,6 +97,10 @@ void EnableLaunches(Domain domain) {
 
 void SayFailure(const char* what, Result result) {
   if (result != kSuccess) Say(std::string(what) + "_failed", result);
+}
+
+void Flush(bool forced) {
+  SayFailure("flush", Cupti().api.ActivityFlushAll(forced ? kFlushForced : 0));
 }
 
 }  // namespace
@@ -145,9 +155,22 @@ void Disable(Kind kind) {
 
 void Watch(Seen* seen) { g_seen = seen; }
 
+Returned FlushAndWatch(bool forced) {
+  cudaDeviceSynchronize();
+  g_last_completed_ns = 0;
+  g_completing_thread = 0;
+  Flush(forced);
+  const uint64_t returned_ns = MonotonicNs();
+  g_lent.AwaitAll();
+  const std::lock_guard lock(g_mutex);
+  g_completed.clear();
+  return {.late_ns = g_last_completed_ns > returned_ns ? g_last_completed_ns - returned_ns : 0,
+          .on_other_thread = g_completing_thread != 0 && g_completing_thread != gettid()};
+}
+
 std::vector<Copy> TakeRecords(bool forced) {
   cudaDeviceSynchronize();
-  SayFailure("flush", Cupti().api.ActivityFlushAll(forced ? kFlushForced : 0));
+  Flush(forced);
   g_lent.AwaitAll();
   std::vector<std::vector<uint8_t>> buffers;
   {

@@ -43,6 +43,7 @@ struct Seen {
   uint64_t dirty_runtime = 0, dirty_driver = 0;  // correlation data that was not 0 on entry
   uint64_t changed = 0;                          // correlation data that was not ours on exit
   std::map<uint32_t, Call> outermost;            // by correlation id
+  const char* name = nullptr;                    // of the last of those
 };
 // From now on callbacks fill this; nullptr: they return at once.
 void Watch(Seen* seen);
@@ -54,6 +55,12 @@ struct Copy {
     return *reinterpret_cast<const agent::cupti::Record*>(bytes.data());
   }
 };
+struct Returned {
+  uint64_t late_ns = 0;  // how long after the flush had returned the last buffer came; 0: before
+  bool on_other_thread = false;
+};
+// Waits for the device, flushes, and throws away what comes.
+Returned FlushAndWatch(bool forced);
 // Waits for the device, flushes, and takes all records.
 std::vector<Copy> TakeRecords(bool forced);
 std::vector<agent::cupti::KernelRecord> Kernels(const std::vector<Copy>& records);

@@ -38,6 +38,12 @@ constexpr std::array kQuestions = {
     Question{"graph-whole", &AskGraphWhole},
     Question{"graph-nodes", &AskGraphNodes},
     Question{"graph-second-session", &AskGraphSecondSession},
+    Question{"graph-mode", &AskGraphMode},
+    Question{"old-graph-whole", &AskOldGraphWhole},
+    Question{"old-graph-nodes", &AskOldGraphNodes},
+    Question{"device-pool", &AskDevicePool},
+    Question{"late-buffers", &AskLateBuffers},
+    Question{"driver-launches", &AskDriverLaunches},
 };
 
 struct Options {

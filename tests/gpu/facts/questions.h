@@ -18,5 +18,11 @@ void AskSecondSubscriber(int launches);
 void AskGraphWhole(int launches);
 void AskGraphNodes(int launches);
 void AskGraphSecondSession(int launches);
+void AskGraphMode(int launches);
+void AskOldGraphWhole(int launches);
+void AskOldGraphNodes(int launches);
+void AskDevicePool(int launches);
+void AskLateBuffers(int launches);
+void AskDriverLaunches(int launches);
 
 }  // namespace ranktap::gpu

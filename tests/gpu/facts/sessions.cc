@@ -1,7 +1,10 @@
-// Coming and going while the program launches, a second client, and graphs.
+// Coming and going while the program launches, a second client, buffers that come late, and
+// launches by the driver alone.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <chrono>
-#include <set>
+#include <string>
 #include <thread>
 
 #include "tests/gpu/facts/answer.h"
@@ -23,99 +26,74 @@ class Longest {
     body();
     ns_ = std::max(ns_, MonotonicNs() - begin);
   }
+  void TakeNs(uint64_t ns) { ns_ = std::max(ns_, ns); }
   int64_t us() const { return static_cast<int64_t>(ns_) / 1000; }
 
  private:
   uint64_t ns_ = 0;
 };
 
-struct Graph {
-  cudaStream_t stream = nullptr;
-  cudaGraphExec_t exec = nullptr;
-};
-
-// A row of `nodes` kernels.
-Graph MakeGraph(int nodes) {
-  Graph made;
-  cudaGraph_t graph = nullptr;
-  cudaStreamCreate(&made.stream);
-  cudaStreamBeginCapture(made.stream, cudaStreamCaptureModeThreadLocal);
-  for (int i = 0; i < nodes; ++i) launch_kernel(made.stream);
-  cudaStreamEndCapture(made.stream, &graph);
-  Say("instantiate", cudaGraphInstantiate(&made.exec, graph, 0));
-  return made;
+// A function of the driver's, which is mapped.
+template <typename Function>
+Function* Driver(const char* name) {
+  static void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
+  return reinterpret_cast<Function*>(dlsym(driver, name));
 }
 
-void SayGraphRecords(const std::vector<Copy>& records) {
-  int64_t graphs = 0, nodes = 0, untimed = 0;
-  for (const Copy& copy : records) graphs += copy.record().kind == Kind::kGraphTrace ? 1 : 0;
-  for (const KernelRecord& kernel : Kernels(records)) {
-    ++nodes;
-    untimed += kernel.start == 0 ? 1 : 0;
-  }
-  Say("graphs", graphs);
-  Say("nodes", nodes);
-  Say("nodes_without_times", untimed);
-  size_t dropped = 0;
-  (void)Cupti().api.ActivityGetNumDroppedRecords(nullptr, 0, &dropped);
-  Say("dropped", static_cast<int64_t>(dropped));
-  Say("buffers", static_cast<int64_t>(BuffersAskedFor()));
-}
-
-void AskGraph(bool whole, int nodes) {
-  if (!Subscribe(Calls::kBoth)) return;
-  if (whole) Enable(Kind::kGraphTrace);
-  Enable(Kind::kConcurrentKernel);
-  const Graph graph = MakeGraph(nodes);
-  const int launches = std::max(2, nodes / 10);
-  uint64_t host_ns = 0;
-  const uint64_t begin = MonotonicNs();
-  for (int i = 0; i < launches; ++i) {
-    const uint64_t entered = MonotonicNs();
-    cudaGraphLaunch(graph.exec, graph.stream);
-    host_ns += MonotonicNs() - entered;
-  }
-  cudaStreamSynchronize(graph.stream);
-  Say("launches", launches);
-  Say("host_ns_a_launch", static_cast<int64_t>(host_ns) / launches);
-  Say("ns_a_launch", static_cast<int64_t>(MonotonicNs() - begin) / launches);
-  SayGraphRecords(TakeRecords(false));
-}
-
-// Whether the graph's records have the id of the call that launched it. Makes the graph in its
-// first session, for what is instantiated before may be told otherwise.
-void SayJoined(const char* key, Graph& graph) {
-  Seen seen;
-  Watch(&seen);
-  if (!Subscribe(Calls::kBoth)) return;
-  Enable(Kind::kGraphTrace);
-  Enable(Kind::kConcurrentKernel);
-  if (graph.exec == nullptr) graph = MakeGraph(10);
-  for (int i = 0; i < 5; ++i) cudaGraphLaunch(graph.exec, graph.stream);
-  int64_t joined = 0, others = 0;
-  for (const Copy& copy : TakeRecords(true)) {
-    if (copy.record().kind != Kind::kGraphTrace) continue;
-    const auto& record = reinterpret_cast<const GraphTraceRecord&>(copy.record());
-    ++(seen.outermost.contains(record.correlation) ? joined : others);
-  }
-  Disable(Kind::kConcurrentKernel);
-  Disable(Kind::kGraphTrace);
-  Unsubscribe();
-  Watch(nullptr);
-  SayRaw(key,
-         "{\"joined\":" + std::to_string(joined) + ",\"others\":" + std::to_string(others) + "}");
+// A kernel that the runtime knows nothing of.
+void* LoadKernel() {
+  constexpr const char* kPtx =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry alone()\n{\n  ret;\n}\n";
+  void *module = nullptr, *kernel = nullptr;
+  Say("load", Driver<int(void**, const void*)>("cuModuleLoadData")(&module, kPtx));
+  Say("find",
+      Driver<int(void**, void*, const char*)>("cuModuleGetFunction")(&kernel, module, "alone"));
+  return kernel;
 }
 
 }  // namespace
 
-void AskGraphWhole(int launches) { AskGraph(true, launches); }
-void AskGraphNodes(int launches) { AskGraph(false, launches); }
+// Does every kernel have the id of the driver's call, and which name has that call?
+void AskDriverLaunches(int launches) {
+  using Launcher = int(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                       void*, void**, void**);
+  void* const kernel = LoadKernel();
+  auto* const launch = Driver<Launcher>("cuLaunchKernel");
+  Seen seen;
+  Watch(&seen);
+  if (!Subscribe(Calls::kBoth)) return;
+  Enable(Kind::kConcurrentKernel);
+  for (int i = 0; i < launches; ++i)
+    launch(kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
+  int64_t joined = 0, others = 0;
+  for (const KernelRecord& record : Kernels(TakeRecords(false))) {
+    const auto call = seen.outermost.find(record.correlation);
+    ++(call != seen.outermost.end() && call->second.driver ? joined : others);
+  }
+  Say("joined", joined);
+  Say("others", others);
+  Say("callbacks", static_cast<int64_t>(seen.calls));
+  Say("name", seen.name == nullptr ? "" : seen.name);
+}
 
-void AskGraphSecondSession(int) {
-  Graph graph, later;
-  SayJoined("first_session", graph);
-  SayJoined("second_session", graph);
-  SayJoined("third_session_another_graph", later);
+// When do the buffers come that a flush hands out, and on which thread?
+void AskLateBuffers(int launches) {
+  if (!Subscribe(Calls::kNone)) return;
+  Enable(Kind::kConcurrentKernel);
+  Longest forced, plain;
+  int64_t late = 0, on_other_threads = 0;
+  for (int round = 0; round < 10; ++round) {
+    Launch(std::max(1, launches / 10));
+    const Returned returned = FlushAndWatch(/*forced=*/round % 2 == 1);
+    late += returned.late_ns > 0 ? 1 : 0;
+    on_other_threads += returned.on_other_thread ? 1 : 0;
+    (round % 2 == 1 ? forced : plain).TakeNs(returned.late_ns);
+  }
+  Say("flushes", 10);
+  Say("with_buffers_after_it", late);
+  Say("on_other_threads", on_other_threads);
+  Say("latest_us", plain.us());
+  Say("latest_forced_us", forced.us());
 }
 
 void AskWindows(int launches) {

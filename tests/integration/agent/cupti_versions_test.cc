@@ -110,6 +110,48 @@ TEST(GrowingFlushTest, IsNotedWhereTheVersionIsKnownForIt) {
   EXPECT_FALSE(SaysThatFlushesGrow("130401"));
 }
 
+// What a run with RANKTAP_HARDWARE_EVENTS notes.
+std::string NotesOfHardwareEvents(Environment environment) {
+  environment.push_back({"RANKTAP_HARDWARE_EVENTS", "1"});
+  const TracedRun traced({Host("launches"), "200"}, environment);
+  EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+  if (traced.run().traces.size() != 1) return traced.load_problem();
+  const Trace& trace = traced.run().traces[0];
+  EXPECT_EQ(trace.kernels.size(), 200u);
+  const int pid = static_cast<int>(trace.info.pid);
+  EXPECT_TRUE(traced.process().Truth(pid, "violation").empty()) << "asked for before any kind";
+  EXPECT_EQ(traced.Problems(), "");
+  std::string notes;
+  for (const std::string& note : trace.hello.notes()) notes += note + "\n";
+  return notes;
+}
+
+constexpr std::pair<const char*, const char*> kNewCupti = {"RANKTAP_STANDIN_CUPTI_VERSION",
+                                                           "130401"};
+
+TEST(HardwareEventsTest, AreAskedForBeforeAnyKindAndItIsSaid) {
+  const std::string notes =
+      NotesOfHardwareEvents({kNewCupti, {"RANKTAP_STANDIN_HARDWARE_EVENTS", "0"}});
+  EXPECT_THAT(notes, HasSubstr("timed by the hardware event system"));
+  EXPECT_THAT(notes, testing::Not(HasSubstr("no hardware event system")));
+}
+
+TEST(HardwareEventsTest, OnesThatCuptiOrThePlaceRefusesAreNotUsedForThatReason) {
+  EXPECT_THAT(NotesOfHardwareEvents({}), HasSubstr("before 13.4 U1 corrupts the heap"));
+  EXPECT_THAT(NotesOfHardwareEvents({kNewCupti}), HasSubstr("this device has none"));
+  EXPECT_THAT(NotesOfHardwareEvents({kNewCupti, {"RANKTAP_STANDIN_HARDWARE_EVENTS", "45"}}),
+              HasSubstr("under WSL"));
+  EXPECT_THAT(NotesOfHardwareEvents({kNewCupti, {"CUDA_MPS_PIPE_DIRECTORY", "/tmp"}}),
+              HasSubstr("under MPS"));
+}
+
+TEST(HardwareEventsTest, OnesThatCuptiGivesUpOnceThereIsADeviceAreSaid) {
+  EXPECT_THAT(NotesOfHardwareEvents({kNewCupti,
+                                     {"RANKTAP_STANDIN_HARDWARE_EVENTS", "0"},
+                                     {"RANKTAP_STANDIN_HARDWARE_EVENTS_LATE", "43"}}),
+              HasSubstr("no hardware event system: CUPTI does not do so on a MIG device"));
+}
+
 // In 20 ms or so: longer than any turn of the drain's, shorter than its patience at the end.
 constexpr const char* kLateUs = "20000";
 
