@@ -4,6 +4,7 @@ import statistics
 import sys
 import time
 
+from check import starts
 from check.base import PROGRAMS, last_json, theirs, why, workload
 from check.clients import different
 from check.joins import kernel_facts, sound, text
@@ -97,6 +98,7 @@ def door_order(check):
 def run(check):
     cpp_workload(check)
     launch_cost(check)
+    starts.run(check)
     if check.has_torch and not check.stand_in:
         pytorch(check, 'mlp')
         pytorch(check, 'conv')

@@ -15,6 +15,7 @@ CLAIMS = [
      'the program profiles itself'),
     ('graphs at both levels', 'whole at *kernels*, by node at *full*', 'graphs '),
     ('short processes end as bare', 'each of them', 'short processes'),
+    ('cuInit, end, peak memory and device memory of a process', 'reported', 'start and end of a CUDA process'),
     ('the clock over minutes', 'no kernel over 20 us early, no drift', 'clocks'),
     ('the facts of CUPTI', 'each answered', 'fact '),
 ]

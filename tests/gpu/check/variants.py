@@ -9,6 +9,8 @@ VARIANTS = {
     'buffers of 96 MiB': ({'RANKTAP_CUPTI_BUFFERS_MIB': '96'}, [], 'kernels'),
     'stacks at launches': ({}, ['--stacks', 'launch'], 'kernels'),
     'full without stacks': ({}, ['--stacks', 'off'], 'full'),
+    'device buffers as CUPTI has them': ({'RANKTAP_DEVICE_BUFFERS': '250'}, [], 'kernels'),
+    'hardware events': ({'RANKTAP_HARDWARE_EVENTS': '1'}, [], 'kernels'),
     '--budget 0.5%': ({}, ['--budget', '0.5%'], 'kernels'),
 }
 # As cupti_activity.h numbers them.
