@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "collector/file/json.h"
@@ -73,7 +71,6 @@ class FrameworkOperators {
          MarkedLines(*trace_, kOperatorDomain, proto::kOperatorsMark)) {
       Describe(line);
     }
-    DescribeLaterSteps();
   }
 
  private:
@@ -257,7 +254,6 @@ class FrameworkOperators {
     const auto found = by_id_.find(row[kObserved["id"]].get<uint64_t>());
     if (found == by_id_.end()) return;
     const uint32_t op = found->second;
-    described_.insert(op);
     Set(&ops_.forward_thread, op, row[kObserved["forward_thread"]].get<uint32_t>());
     SetScope(op, row[kObserved["scope"]].get<uint8_t>());
     Set(&ops_.shapes, op,
@@ -265,51 +261,6 @@ class FrameworkOperators {
                  row[kObserved["types"]].get_ref<const std::string&>()));
     Set(&ops_.types, op, Intern(row[kObserved["types"]].get_ref<const std::string&>()));
     Set(&ops_.values, op, Intern(row[kObserved["values"]].get_ref<const std::string&>()));
-  }
-
-  using Steps = std::vector<int64_t>;
-  using ByName = std::map<std::pair<uint16_t, std::string_view>, std::vector<uint32_t>>;
-
-  // Operators by thread and name, of each step in the order of time; the last is of what follows.
-  void DescribeLaterSteps() {
-    if (described_.empty()) return;
-    Steps starts;
-    for (const uint32_t row : RangesIn(*trace_, kStepDomain)) {
-      starts.push_back(trace_->ranges.start[row]);
-    }
-    ByName known;
-    uint32_t op = 0;
-    for (size_t step = 0; step <= starts.size(); ++step) {
-      const int64_t end = step < starts.size() ? starts[step] : INT64_MAX;
-      ByName of_step;
-      bool observed = false;
-      for (; op < ops_.size() && ops_.start[op] < end; ++op) {
-        of_step[{ops_.writer[op], trace_->dictionary.String(ops_.name[op])}].push_back(op);
-        observed |= described_.contains(op);
-      }
-      if (observed) {
-        known = std::move(of_step);
-      } else {
-        CopyDescriptions(known, of_step);
-      }
-    }
-  }
-
-  void CopyDescriptions(const ByName& known, const ByName& of_step) {
-    for (const auto& [key, rows] : of_step) {
-      const auto same = known.find(key);
-      if (same == known.end() || same->second.size() != rows.size()) continue;
-      for (size_t i = 0; i < rows.size(); ++i) {
-        const uint32_t from = same->second[i], to = rows[i];
-        if (!described_.contains(from)) continue;
-        Set(&ops_.forward_thread, to, ops_.forward_thread.At(from));
-        Set(&ops_.scope, to, ops_.scope.At(from));
-        ops_.kind[to] = ops_.kind[from];
-        if (ops_.shapes.At(to) == 0) Set(&ops_.shapes, to, ops_.shapes.At(from));
-        Set(&ops_.types, to, ops_.types.At(from));
-        Set(&ops_.values, to, ops_.values.At(from));
-      }
-    }
   }
 
   template <typename T>
@@ -333,7 +284,6 @@ class FrameworkOperators {
   std::unordered_map<uint64_t, uint32_t> by_id_;
   std::vector<std::pair<uint32_t, uint64_t>> with_signature_, with_stack_;  // operator, number
   std::set<std::pair<uint16_t, int64_t>> raised_;                           // writer, end
-  std::unordered_set<uint32_t> described_;  // rows that the observer saw
   std::unordered_map<std::string, uint32_t> strings_;
 };
 

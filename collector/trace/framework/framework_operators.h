@@ -16,10 +16,8 @@
 namespace ranktap::collector {
 
 // Moves the ranges of operators from Trace::ranges to Trace::operators, which then holds what an
-// import of torch.profiler's file would. What the observer did not see, or whose marks were lost,
-// has a time and a name only, but for this: the agent observes the first step of a window, and
-// where a thread runs as many operators of one name in a later step, these have what the first
-// step's have, one by one.
+// import of torch.profiler's file would. An operator that the observer did not see, or whose mark
+// was lost, has a time and a name only.
 void TakeFrameworkOperators(Trace* trace);
 
 }  // namespace ranktap::collector
