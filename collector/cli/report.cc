@@ -286,7 +286,7 @@ void AddReportOptions(Arguments* app, Request* request) {
            OfReports(kMinLength, "fewest kernels in a sequence"))
       .ShowsDefault();
   app->Add("--sample-rate", &options->sample_rate,
-           OfReports(kSampleRate, "take a row after every so many operators, not at 400 moments"))
+           OfReports(kSampleRate, "take a row after each N operators (default: at 400 moments)"))
       .Positive();
 }
 

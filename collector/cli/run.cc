@@ -66,7 +66,7 @@ void AddOptions(Arguments* app, RunOptions* options) {
   app->Add("--stacks", &options->stacks,
            "native stacks: off, launch, sync, all; auto (all at level full)")
       .Suggests({"auto", "off", "launch", "sync", "all"});
-  app->Add("--stacks-sample", &options->stacks_sample, "take one stack for this many calls")
+  app->Add("--stacks-sample", &options->stacks_sample, "stack for one call in N (default 1)")
       .From(1, 1'000'000);
   app->Add("--delay", &options->delay, "capture nothing for this long: 10, 1.5s, 200ms, 2m");
   app->Add("--duration", &options->duration, "capture for this long, then nothing");
@@ -76,16 +76,16 @@ void AddOptions(Arguments* app, RunOptions* options) {
   app->AddFlag("--dormant", &options->dormant,
                "capture nothing until `ranktap start`, which then means --level");
   app->AddFlag("--window-signals", &options->window_signals,
-               "SIGUSR1 to ranktap begins a window on all ranks, SIGUSR2 ends it; neither is "
-               "passed on to the command");
+               "SIGUSR1 to ranktap begins a window on all ranks, SIGUSR2 ends it. By default both "
+               "go to the command");
   app->Add("--schedule", &options->schedule,
            "steps to record operator by operator, level full: "
            "wait=1,warmup=1,active=1,repeat=1 (the default), skip-first=, skip-first-wait=");
   app->AddFlag("--flop-check", &options->flop_check,
                "level full: FlopCounterMode runs in one recorded step; see report flop-check");
   app->AddFlag("--tensors", "1", &options->tensors,
-               "level full: what operators return, which tensors they hand on; --tensors=full: "
-               "every value of an operator, for export --format et")
+               "level full: record which tensors operators take and return (default: none); "
+               "--tensors=full records every value of an operator, for export --format et")
       .OneOf({"1", "full"});
   app->AddFlag(
       "--no-cuda", &options->no_cuda,

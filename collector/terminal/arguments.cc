@@ -46,21 +46,46 @@ class HelpText : public CLI::Formatter {
       text += "\n" + std::string(kHelpAt, ' ');
     else
       text.resize(kHelpAt, ' ');
-    size_t column = kHelpAt;
-    std::istringstream words(option->get_description() + DefaultOf(option));
-    for (std::string word; words >> word;) {
-      if (column > kHelpAt && column + 1 + word.size() > width_) {
-        text += "\n" + std::string(kHelpAt, ' ');
-        column = kHelpAt;
-      }
-      if (column > kHelpAt) text += ' ';
-      column += word.size() + (column > kHelpAt ? 1 : 0);
-      text += word;
-    }
+    AppendWrapped(option->get_description() + DefaultOf(option), kHelpAt, &text);
     return text + "\n";
   }
 
+  // A single line break in it is a space.
+  std::string make_description(const CLI::App* app) const override {
+    std::string text;
+    AppendWrapped(app->get_description(), 0, &text);
+    return text + "\n";
+  }
+
+  // Rows of a name, two spaces or more and a text, which is wrapped below itself.
+  std::string make_footer(const CLI::App* app) const override {
+    std::string text;
+    std::istringstream lines(app->get_footer());
+    for (std::string line; std::getline(lines, line);) {
+      const size_t name = line.find_first_not_of(' '), gap = line.find("  ", name);
+      const size_t at = std::min(line.size(), line.find_first_not_of(' ', gap));
+      text += '\n' + line.substr(0, at);
+      AppendWrapped(line.substr(at), at, &text);
+    }
+    return text.empty() ? text : text + "\n";
+  }
+
  private:
+  // The words from column `at` on, which the text has reached.
+  void AppendWrapped(const std::string& said, size_t at, std::string* text) const {
+    size_t column = at;
+    std::istringstream words(said);
+    for (std::string word; words >> word;) {
+      if (column > at && column + 1 + word.size() > width_) {
+        *text += '\n' + std::string(at, ' ');
+        column = at;
+      }
+      if (column > at) *text += ' ';
+      column += word.size() + (column > at ? 1 : 0);
+      *text += word;
+    }
+  }
+
   // Without what CLI11 adds to say which value a flag stands for: "--tensors{1}".
   static std::string NamesOf(const CLI::Option* option, bool is_positional) {
     std::string names = option->get_name(is_positional, true);

@@ -5,6 +5,7 @@ Real traces of torch.profiler with their events dealt anew (seed stated) are ask
 import gzip
 import json
 import random
+import re
 import unittest
 
 from harness import RANKTAP, ROOT, TracedTest
@@ -18,8 +19,8 @@ HTA_COMPAT = ['temporal', 'overlap', 'types', 'kernels', 'launches', 'queue', 'b
 def reports(test):
     """The names that `ranktap report --help` lists, without those that compare two runs."""
     done = test._run([RANKTAP, 'report', '--help'], {})
-    listed = done.stdout.split('Reports (', 1)[1].splitlines()[1:]
-    return [line.split()[0] for line in listed if line.startswith('  ') and line.split()[0] != 'diff']
+    listed = re.findall(r'^  ([a-z][a-z-]*)  ', done.stdout.split('Reports (', 1)[1], re.M)
+    return [name for name in listed if name != 'diff']
 
 
 @unittest.skipUnless(KINETO.exists(), f'no real traces: {KINETO} is missing')

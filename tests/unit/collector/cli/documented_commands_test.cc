@@ -7,6 +7,7 @@
 #include <iterator>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,13 @@ std::string HelpOf(const Command& command) {
   command.run({"--help"});
   std::fflush(stdout);
   return testing::internal::GetCapturedStdout();
+}
+
+TEST(DocumentedCommands, HelpInAPipeHasLinesOf80ColumnsAtMost) {
+  for (const Command& command : AllCommands()) {
+    std::istringstream lines(HelpOf(command));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  }
 }
 
 std::string OptionOf(const std::string& word) { return word.substr(0, word.find('=')); }
