@@ -127,7 +127,7 @@ TEST_F(RunPlaces, AProcessWithoutARankThatIsAloneIsRankZero) {
               HasSubstr("no rank of the run is among 1"));
 }
 
-TEST_F(RunPlaces, StacksOfNothingAreAFailureAndNoFile) {
+TEST_F(RunPlaces, AnExportOfNoStacksFailsAndWritesNoFile) {
   std::ofstream("empty.json") << R"({"traceEvents": [
       {"ph": "X", "cat": "user_annotation", "name": "step", "pid": 1, "tid": 1, "ts": 1, "dur": 2}]})";
   const Ended ended =

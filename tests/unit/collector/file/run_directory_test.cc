@@ -130,7 +130,7 @@ TEST(RunInfoTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(read->traces[0].notes, trace.notes);
 }
 
-TEST(RunInfoTest, ANumberThatIsNoneOfItsKindIsLeftOut) {
+TEST(RunInfoTest, AFieldWithAValueOfTheWrongKindIsLeftOut) {
   for (const char* const rank : {"3e126", "1.5", "-1", "4294967296", "true"}) {
     const std::string text =
         R"({"traces":[{"file":"a.trace","pid":7,"rank":)" + std::string(rank) + "}]}";

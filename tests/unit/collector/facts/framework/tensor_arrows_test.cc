@@ -98,7 +98,7 @@ TEST_F(TensorArrowsTest, OfAnotherWindowNothingIsKnown) {
   EXPECT_EQ(Arrows(), Pairs{});
 }
 
-TEST_F(TensorArrowsTest, WhatAViewChangedIsTheChangesForTheWhole) {
+TEST_F(TensorArrowsTest, AChangeThroughAViewIsTheLastChangeOfTheWholeTensor) {
   const uint32_t made = Operator("aten::ones", 10, 20, {}, {{kTensor, kMemory}});
   const uint32_t view = Operator("aten::slice", 30, 40, {{kTensor, kMemory}}, {{kView, kMemory}});
   const uint32_t change = Operator("aten::mul_", 50, 60, {{kView, kMemory}}, {{kView, kMemory}});
