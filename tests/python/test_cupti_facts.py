@@ -33,7 +33,7 @@ class CuptiFactsTest(unittest.TestCase):
         self.assertEqual([answers['old-graph-whole'][f'{graph}_graphs'] for graph in ('old', 'new')], [0, 3])
         self.assertEqual([answers['old-graph-nodes'][f'{graph}_nodes'] for graph in ('old', 'new')], [30, 30])
         self.assertGreater(answers['late-buffers']['with_buffers_after_it'], 0)
-        self.assertEqual((answers['driver-launches']['joined'], answers['driver-launches']['name']), (20, 'cuLaunchKernel'))
+        self.assertEqual((answers['driver-launches']['joined'], answers['driver-launches']['function']), (20, 'cuLaunchKernel'))
         self.assertEqual((answers['device-pool']['bytes_at_first'], answers['device-pool']['nodes']), (9_600_000, 400))
         for name, answer in answers.items():
             if name.startswith('clock-'):

@@ -73,7 +73,7 @@ void AskDriverLaunches(int launches) {
   Say("joined", joined);
   Say("others", others);
   Say("callbacks", static_cast<int64_t>(seen.calls));
-  Say("name", seen.name == nullptr ? "" : seen.name);
+  Say("function", seen.name == nullptr ? "" : seen.name);
 }
 
 // When do the buffers come that a flush hands out, and on which thread?
