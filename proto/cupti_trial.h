@@ -6,13 +6,7 @@
 
 #include <cstdint>
 
-#include "proto/frame.h"
-
 namespace ranktap::proto {
-
-// Agent -> collector: v1.CuptiTrial. Collector -> agent: v1.CuptiTrialResult. Either side skips it
-// where it does not know it.
-inline constexpr FrameType kCuptiTrial{18};
 
 // v1.CuptiTrialResult.Outcome.
 enum class TrialOutcome : uint8_t {

@@ -29,24 +29,25 @@ inline constexpr uint32_t kMaxEventsPerFrame = 32768;
 
 // The kind of the payload. Append only. A receiver skips a type it does not know.
 enum class FrameType : uint8_t {
-  kHello = 1,       // agent -> collector: v1.Hello, first frame of every connection
-  kWelcome = 2,     // collector -> agent: v1.Welcome, or v1.Welcome with `refused` set
-  kAmend = 3,       // agent -> collector: v1.Hello with the fields that changed
-  kDictionary = 4,  // agent -> collector: v1.Dictionary, before the first event that uses it
-  kEvents = 5,      // agent -> collector: v1.Events
-  kClock = 6,       // agent -> collector: v1.ClockReadings
-  kGap = 7,         // agent -> collector: v1.Gap
-  kAck = 8,         // collector -> agent: v1.Ack, sent after the write
-  kLevel = 9,       // collector -> agent: v1.LevelChange
-  kCost = 10,       // agent -> collector: v1.Cost, cumulative
-  kGoodbye = 11,    // agent -> collector: v1.Goodbye, the last frame of a clean end
-  kLoss = 12,       // agent -> collector -> file: v1.LostRange, positions that will never come
-  kAccounts = 13,   // collector -> file: v1.Accounts, the writers' final counters
-  kOpenCalls = 14,  // collector -> file: v1.OpenCalls, launches open at death
-  kControl = 15,    // tool -> collector, in place of a hello: v1.ControlRequest
-  kReport = 16,     // collector -> tool: v1.ControlReply
-  kDeviceSamples =
-      17,  // collector -> file: v1.DeviceSamples, what NVML said of this rank's devices
+  kHello = 1,           // agent -> collector: v1.Hello, first frame of every connection
+  kWelcome = 2,         // collector -> agent: v1.Welcome, or v1.Welcome with `refused` set
+  kAmend = 3,           // agent -> collector: v1.Hello with the fields that changed
+  kDictionary = 4,      // agent -> collector: v1.Dictionary, before the first event that uses it
+  kEvents = 5,          // agent -> collector: v1.Events
+  kClock = 6,           // agent -> collector: v1.ClockReadings
+  kGap = 7,             // agent -> collector: v1.Gap
+  kAck = 8,             // collector -> agent: v1.Ack, sent after the write
+  kLevel = 9,           // collector -> agent: v1.LevelChange
+  kCost = 10,           // agent -> collector: v1.Cost, cumulative
+  kGoodbye = 11,        // agent -> collector: v1.Goodbye, the last frame of a clean end
+  kLoss = 12,           // agent -> collector -> file: v1.LostRange, positions that will never come
+  kAccounts = 13,       // collector -> file: v1.Accounts, the writers' final counters
+  kOpenCalls = 14,      // collector -> file: v1.OpenCalls, launches open at death
+  kControl = 15,        // tool -> collector, in place of a hello: v1.ControlRequest
+  kReport = 16,         // collector -> tool: v1.ControlReply
+  kDeviceSamples = 17,  // collector -> file: v1.DeviceSamples, NVML's readings of its devices
+  // agent -> collector: v1.CuptiTrial; back: v1.CuptiTrialResult (cupti_trial.h)
+  kCuptiTrial = 18,
 };
 
 struct FrameHeader {

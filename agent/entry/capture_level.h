@@ -28,7 +28,8 @@ proto::Level CurrentLevel();
 void OnLevelOrder(const LevelOrder& order);
 
 // Gives up one level when `cost.callback_ticks` has been over the budget for long enough, and adds
-// to the bill what the budget is and has done. Runs on: the sender thread, then the exiting one.
+// to the cost record what the budget is and has done. Runs on: the sender thread, then the exiting
+// one.
 void KeepToBudget(CostFields& cost);
 
 // The process is ending: the budget takes nothing away any more. From any thread.

@@ -26,7 +26,7 @@ struct Source {
   // the process goes on: capture stays as it is. Runs on: a thread of the program.
   void (*pause)() = [] {};
   void (*resume)() = [] {};
-  // Adds to the bill what this source alone knows. Runs on: the sender thread, the exiting thread.
+  // Adds what this source alone knows of the cost. Runs on: the sender thread, the exiting thread.
   void (*add_cost)(CostFields& cost) = [](CostFields&) {};
 };
 

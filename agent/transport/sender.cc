@@ -366,10 +366,10 @@ void Sender::HandleFrames() {
           ApplyDueLevel();
         }
         break;
+      case FrameType::kCuptiTrial:
+        setup_.on_cupti_trial(DecodeCuptiTrialResult(frame.payload));
+        break;
       default:  // the others are of a newer collector
-        if (frame.header.type == proto::kCuptiTrial) {
-          setup_.on_cupti_trial(DecodeCuptiTrialResult(frame.payload));
-        }
         break;
     }
   }

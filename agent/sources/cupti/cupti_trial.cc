@@ -13,7 +13,7 @@ void Trial::Ask(const LoadedApi& loaded, uint64_t began_ns) {
   began_ns_ = began_ns;
   may_call_.store(false);
   outcome_.store(TrialOutcome::kUnknown);
-  Announce(proto::kCuptiTrial, true, EncodeTrial(loaded, ReadDriverFacts()));
+  Announce(proto::FrameType::kCuptiTrial, true, EncodeTrial(loaded, ReadDriverFacts()));
 }
 
 bool Trial::HasPassed(uint64_t now_ns, const std::string& path) {

@@ -186,7 +186,7 @@ bool Sessions::OnFrame(Connection* connection, const proto::FrameView& frame,
   if (verdict == Session::Verdict::kDuplicate) in_.log->Count("frames sent twice", "skipped");
   session->is_closed = false;
   blocks_.Grew(session, number, bytes_before);
-  if (frame.header.type == proto::kCuptiTrial) TryCupti(session, *connection, frame);
+  if (frame.header.type == proto::FrameType::kCuptiTrial) TryCupti(session, *connection, frame);
   return true;
 }
 
@@ -215,7 +215,7 @@ void Sessions::TellTrial(SessionId id, v1::CuptiTrialResult::Outcome outcome) {
   if (connection == nullptr || !connection->welcomed || connection->closing) return;
   v1::CuptiTrialResult result;
   result.set_outcome(outcome);
-  const auto frame = EncodeControl(proto::kCuptiTrial, result.SerializeAsString());
+  const auto frame = EncodeControl(proto::FrameType::kCuptiTrial, result.SerializeAsString());
   if (!connection->Send(frame)) return in_.connections->Close(connection->id());
   if (connection->wants_to_write()) in_.connections->Flush(connection);
 }
