@@ -19,7 +19,7 @@ class LentBuffers {
   }
   // After a flush; CUPTI may keep one that holds no record.
   void AwaitAll() {
-    constexpr std::chrono::milliseconds kPatience{200};
+    constexpr std::chrono::milliseconds kPatience{2'000};
     std::unique_lock lock(mutex_);
     none_.wait_for(lock, kPatience, [this] { return lent_ == 0; });
   }

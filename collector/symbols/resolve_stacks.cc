@@ -134,7 +134,7 @@ ResolvedAddress Resolve(uint64_t address, const Trace& trace, ModuleFiles* files
   }
   if (!problem.empty()) problems->insert(problem);
   if (resolved.frames.empty()) {
-    std::snprintf(text, sizeof(text), "+0x%llx", static_cast<unsigned long long>(file_address + 1));
+    std::snprintf(text, sizeof(text), "+0x%llx", static_cast<unsigned long long>(file_address) + 1);
     resolved.frames.push_back({.function = text});
   }
   return resolved;
