@@ -132,7 +132,7 @@ class Segment {
   std::atomic<uint32_t> groups_ready_{0}, slots_ready_{0}, slots_used_{1};
   std::atomic<uint64_t> arena_ready_{0};
   std::atomic<uint32_t> live_writers_{0}, open_blocks_{0};
-  std::atomic<uint64_t> free_blocks_[kMaxGroups]{};  // by group; a set bit is a free block
+  std::atomic<uint64_t> free_blocks_[kMaxGroups]{};  // by group; set: free, there or not
   std::atomic<uint8_t>* sizes_ = nullptr;            // by block
   std::atomic<uint64_t> free_slots_[proto::kMaxWriterSlots / 64]{};
 };
