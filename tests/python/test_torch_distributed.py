@@ -27,6 +27,7 @@ class SpawnedRanksTest(harness.TracedTest):
         self.assert_verifies(run)
         self.check_ranks(run)
         self.check_collectives(run)
+        self.check_passes(run)
         self.check_pauses(run)
         self.check_labels(run)
 
@@ -64,6 +65,13 @@ class SpawnedRanksTest(harness.TracedTest):
             ranges = {row['name']: row['calls'] for row in self.report(run, 'ranges', '--ranks', str(rank))
                       if row['domain'] == 'ranktap.comm'}
             self.assertEqual(ranges['gloo:allreduce'], EPOCHS * STEPS)
+
+    def check_passes(self, run):
+        """Of what DDP's backward starts, on gloo's threads too."""
+        ops = self.report(run, 'ops', '--group-by-module', '--ranks', '0')
+        places = {(row['name'], row['module'], row['pass']) for row in ops if 'reduce' in row['name'] and row['module']}
+        module = 'DistributedDataParallel.module.0'  # the gradients of the first layer come last
+        self.assertEqual(places, {(name, module, 'backward') for name in ('c10d::allreduce_', 'gloo:all_reduce')})
 
     def check_pauses(self, run):
         steps = self.report(run, 'steps')

@@ -11,7 +11,8 @@ std::vector<BackwardSpan> BackwardSpans(const Trace& trace) {
   const Operators& ops = trace.operators;
   const std::vector<OpPlace> places = PlaceOperators(trace);
   const auto is_backward = [&](uint32_t op) {
-    return op != kNone && places[op].pass == Pass::kBackward && places[op].module != 0;
+    return op != kNone && places[op].pass == Pass::kBackward && places[op].module != 0 &&
+           !places[op].of_collective;
   };
   std::vector<BackwardSpan> spans;
   std::map<uint16_t, BackwardSpan> open;  // by writer

@@ -16,7 +16,7 @@ struct BackwardSpan {
 
 // One for each stretch of backward operators of a thread whose forwards one module made
 // (PlaceOperators), from the first one's start to the last one's end; by start. There is none where
-// operators were not recorded.
+// operators were not recorded, and of collectives.
 std::vector<BackwardSpan> BackwardSpans(const Trace& trace);
 
 }  // namespace ranktap::collector

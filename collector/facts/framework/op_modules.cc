@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "collector/facts/framework/gloo_starters.h"
 #include "collector/facts/framework/module_spans.h"
 #include "collector/facts/framework/pass_nesting.h"
 #include "collector/trace/framework_ranges.h"
@@ -97,9 +98,10 @@ bool IsAnnotation(const Operators& ops, uint32_t op) {
   return static_cast<OperatorKind>(ops.kind[op]) == OperatorKind::kAnnotation;
 }
 
-// By operator: whether it makes the gradient that a call of backward() begins with, or runs inside
-// of what does. torch.autograd calls aten::ones_like for it, right before the engine starts.
-std::vector<bool> BackwardSeeds(const Trace& trace) {
+// By operator: whether a call of backward() runs it outside of its nodes: it makes the gradient to
+// begin with (torch.autograd calls aten::ones_like right before the engine starts), comes after the
+// last node (DistributedDataParallel's reducer), or runs inside of one that does.
+std::vector<bool> BesideNodes(const Trace& trace) {
   const Operators& ops = trace.operators;
   std::vector<std::vector<uint32_t>> outermost(trace.writers.size());
   for (uint32_t op = 0; op < ops.size(); ++op) {
@@ -108,7 +110,7 @@ std::vector<bool> BackwardSeeds(const Trace& trace) {
       continue;
     outermost[ops.writer[op]].push_back(op);
   }
-  std::vector<bool> seeds(ops.size());
+  std::vector<bool> beside(ops.size());
   for (const uint32_t row : RangesIn(trace, kPhaseDomain)) {
     const uint16_t writer = trace.ranges.writer[row];
     if (trace.dictionary.String(trace.ranges.name[row]) != proto::kBackwardPhase ||
@@ -116,17 +118,20 @@ std::vector<bool> BackwardSeeds(const Trace& trace) {
       continue;
     }
     const std::vector<uint32_t>& rows = outermost[writer];
-    auto before = std::ranges::lower_bound(rows, trace.ranges.start[row], {},
-                                           [&ops](uint32_t op) { return ops.start[op]; });
+    auto first = std::ranges::lower_bound(rows, trace.ranges.start[row], {},
+                                          [&ops](uint32_t op) { return ops.start[op]; });
+    auto before = first;
     while (before != rows.begin() &&
            trace.dictionary.String(ops.name[*std::prev(before)]) == "aten::ones_like") {
-      seeds[*--before] = true;
+      beside[*--before] = true;
     }
+    const int64_t end = trace.ranges.end[row];
+    for (; first != rows.end() && ops.start[*first] < end; ++first) beside[*first] = true;
   }
   for (uint32_t op = 0; op < ops.size(); ++op) {
-    if (ops.parent[op] != kNone && seeds[ops.parent[op]]) seeds[op] = true;
+    if (ops.parent[op] != kNone && beside[ops.parent[op]]) beside[op] = true;
   }
-  return seeds;
+  return beside;
 }
 
 // torch's own annotation of a step() or zero_grad() begins before the agent's phase does.
@@ -135,13 +140,66 @@ bool IsOptimizersAnnotation(const Trace& trace, uint32_t op) {
          trace.dictionary.String(trace.operators.name[op]).starts_with("Optimizer.");
 }
 
+// Sets the places of torch.distributed's calls in the backward pass, and of gloo's part of them.
+class CollectivePlaces {
+ public:
+  CollectivePlaces(const Trace& trace, std::vector<OpPlace>* places)
+      : trace_(trace), places_(*places), last_module_(trace.writers.size()) {}
+
+  // In the order of the operators. `node`: the autograd node around it, or kNone.
+  void PlaceCall(uint32_t op, uint32_t node) {
+    const Operators& ops = trace_.operators;
+    OpPlace& place = places_[op];
+    const uint32_t parent = ops.parent[op];
+    place.of_collective =
+        IsDistributedOperator(trace_, op) || (parent != kNone && places_[parent].of_collective);
+    if (ops.writer[op] >= last_module_.size()) return;
+    uint32_t& last = last_module_[ops.writer[op]];
+    if (node == op && place.module != 0) last = place.module;
+    const bool starts_here = node != kNone && place.pass == Pass::kBackward && place.module == 0;
+    if (place.of_collective && starts_here) place.module = last;
+  }
+
+  // Once all calls have their places.
+  void PlaceGloo() {
+    const Operators& ops = trace_.operators;
+    const std::vector<uint32_t> starters = GlooStarters(trace_);
+    std::vector<bool> of_gloo(ops.size());
+    for (uint32_t op = 0; op < ops.size(); ++op) {
+      const uint32_t parent = ops.parent[op];
+      if (parent != kNone && of_gloo[parent]) {
+        places_[op] = places_[parent];
+      } else if (!IsGlooOperator(trace_, op)) {
+        continue;
+      } else if (starters[op] != kNone) {
+        places_[op] = places_[starters[op]];
+      } else {
+        places_[op].in_no_pass = true;
+      }
+      of_gloo[op] = places_[op].of_collective = true;
+    }
+  }
+
+ private:
+  const Trace& trace_;
+  std::vector<OpPlace>& places_;
+  std::vector<uint32_t> last_module_;  // by writer: of the last node that has one
+};
+
+void PlaceCollectives(const Trace& trace, const std::vector<uint32_t>& nodes,
+                      std::vector<OpPlace>* places) {
+  CollectivePlaces collectives(trace, places);
+  for (uint32_t op = 0; op < nodes.size(); ++op) collectives.PlaceCall(op, nodes[op]);
+  collectives.PlaceGloo();
+}
+
 }  // namespace
 
 std::vector<OpPlace> PlaceOperators(const Trace& trace) {
   const Operators& ops = trace.operators;
   const ModuleFinder finder(trace);
   const BetweenPasses between(trace);
-  const std::vector<bool> seeds = BackwardSeeds(trace);
+  const std::vector<bool> beside = BesideNodes(trace);
   const auto& by_hand = NestedPasses(trace).by_hand;
   const std::vector<uint32_t> nodes = NodesAround(ops);
   std::vector<OpPlace> places(ops.size());
@@ -154,7 +212,7 @@ std::vector<OpPlace> PlaceOperators(const Trace& trace) {
     places[i].in_no_pass =
         node == kNone && is_between && (module == nullptr || by_hand.contains(module->name));
     if (module != nullptr && !places[i].in_no_pass) places[i].module = module->name;
-    if (node == kNone && module == nullptr && !places[i].in_no_pass && seeds[i]) {
+    if (node == kNone && module == nullptr && !places[i].in_no_pass && beside[i]) {
       places[i].pass = Pass::kBackward;
       continue;
     }
@@ -172,6 +230,7 @@ std::vector<OpPlace> PlaceOperators(const Trace& trace) {
     const auto forward = by_sequence.find(ops.sequence.At(node));
     places[i].module = forward == by_sequence.end() ? 0 : forward->second;
   }
+  PlaceCollectives(trace, nodes, &places);
   return places;
 }
 
