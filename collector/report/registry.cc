@@ -60,7 +60,7 @@ constexpr Report kReports[] = {
      kHtaCompat},
     {ReportGroup::kTime, "copies", "What is copied and set, and how fast?", &TabulateCopies},
     {ReportGroup::kHost, "syncs", "Where does the host wait for the device, and what does it cost?",
-     &TabulateSyncs},
+     &TabulateSyncs, kNothing, true},
     {ReportGroup::kTime, "usage",
      "How much of its time does each device run kernels (as MegEngine)?", &TabulateUsage, kBy},
     {ReportGroup::kCapture, "devices",

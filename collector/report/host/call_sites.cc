@@ -161,6 +161,14 @@ std::string SourceText(const SourceFrame& frame) {
   return fmt::format("{}:{}", frame.file.substr(frame.file.rfind('/') + 1), frame.line);
 }
 
+std::string NativeLineOf(const Trace& trace, uint32_t stack) {
+  if (stack == 0 || trace.symbols.empty()) return "";
+  const SourceFrame frame = FrameOfStack(trace, stack);
+  if (frame.function.empty() || frame.function.starts_with('+')) return "";
+  const std::string line = SourceText(frame);
+  return line.empty() ? frame.function : frame.function + " at " + line;
+}
+
 bool IsCudaFrame(const SourceFrame& frame, std::string_view module) {
   for (const std::string_view library : {"libcuda.so", "libcudart", "libcupti", "libranktap"}) {
     if (module.starts_with(library)) return true;

@@ -31,6 +31,10 @@ SourceFrame FrameOfStack(const Trace& trace, uint32_t stack);
 // "file.cc:12", or nothing.
 std::string SourceText(const SourceFrame& frame);
 
+// "Trainer::Step at train.cu:155", by FrameOfStack; the function alone where no line is known, and
+// empty where no symbol is.
+std::string NativeLineOf(const Trace& trace, uint32_t stack);
+
 // Where in the program do CUDA calls come from? Calls that carry a stack, of all ranks; most GPU
 // time first, then most host time. Needs Trace::symbols.
 std::vector<CallSite> FindCallSites(const std::vector<Trace>& traces);

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/framework/operator_around.h"
@@ -11,6 +12,7 @@
 #include "collector/facts/steps.h"
 #include "collector/facts/sync_calls.h"
 #include "collector/report/columns.h"
+#include "collector/report/host/call_sites.h"
 #include "collector/report/reports.h"
 #include "collector/trace/sort_rows.h"
 
@@ -37,16 +39,36 @@ int64_t IdleAfter(const std::vector<Interval>& busy, int64_t start, int64_t end)
 
 using ByCall = std::map<std::pair<std::string, std::string>, SyncRow>;  // and line
 
+// The program's line that waits: by its Python stack, else by the native one.
+class WaitLines {
+ public:
+  explicit WaitLines(const Trace& trace) : trace_(trace), python_(trace) {}
+
+  std::string Of(const ApiCalls& calls, size_t row, uint32_t op) {
+    const std::string_view line = python_.At(calls.writer[row], calls.start[row], op);
+    if (!line.empty()) return std::string(line);
+    const uint32_t stack = calls.stack.At(row);
+    const auto [native, is_new] = of_stack_.try_emplace(stack);
+    if (is_new) native->second = NativeLineOf(trace_, stack);
+    return native->second;
+  }
+
+ private:
+  const Trace& trace_;
+  const ProgramLines python_;
+  std::unordered_map<uint32_t, std::string> of_stack_;
+};
+
 void AddTrace(const Trace& trace, ByCall* by_call) {
   const std::vector<Interval> busy = MergedIntervals(DeviceTimeline(trace));
   StepFinder finder(trace, DetectSteps(trace));
   const OperatorAround around(trace);
-  const ProgramLines lines(trace);
+  WaitLines lines(trace);
   int64_t told = INT64_MIN;  // the runtime's call and the driver's inside it share one gap
   ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {
     const uint32_t op_row = around.RowAt(calls.writer[i], calls.start[i]);
-    const std::string_view line = lines.At(calls.writer[i], calls.start[i], op_row);
-    SyncRow& row = (*by_call)[{trace.dictionary.Api(calls.api[i]).name, std::string(line)}];
+    const std::string& call = trace.dictionary.Api(calls.api[i]).name;
+    SyncRow& row = (*by_call)[{call, lines.Of(calls, i, op_row)}];
     row.time.Add(calls.end[i] - calls.start[i]);
     row.in_steps += finder.IndexAt(calls.start[i]) >= 0;
     row.ranks.insert(&trace);
@@ -75,6 +97,10 @@ Cell OperatorCell(const SyncRow& row) {
 const ColumnsOf<SyncRow> kColumns = {
     {"call", Unit::kText, "The call that waits for the device.",
      [](const SyncRow& row) { return row.call; }},
+    {"line", Unit::kText,
+     "The line of the program that waits, by Python's stack, else by the native one; empty: no "
+     "stack was recorded.",
+     [](const SyncRow& row) { return row.line; }},
     {"calls", Unit::kCount, "The number of calls.",
      [](const SyncRow& row) { return row.time.count; }},
     {"per_step", Unit::kCount, "The number of calls a step.",
@@ -91,9 +117,6 @@ const ColumnsOf<SyncRow> kColumns = {
      [](const SyncRow& row) { return row.idle_ns; }},
     {"operator", Unit::kText, "The operator that makes most of these calls.",
      [](const SyncRow& row) { return OperatorCell(row); }},
-    {"line", Unit::kText,
-     "The line of the program that waits; empty if the trace has no Python stacks.",
-     [](const SyncRow& row) { return row.line; }},
     {"ranks", Unit::kCount, "The number of ranks that wait so.",
      [](const SyncRow& row) { return static_cast<int64_t>(row.ranks.size()); }, Shown::kDetail},
 };

@@ -155,21 +155,12 @@ std::string RankFacts::PlaceOf(const DeviceSpan& span) const {
   if (span.launch == kNone) return "";
   const ApiCalls& calls = trace_.api_calls;
   std::string place = PlaceAt(calls.writer[span.launch], calls.start[span.launch]);
-  return place.empty() ? NativeLine(calls, span.launch) : place;
+  return place.empty() ? NativeLineOf(trace_, calls.stack.At(span.launch)) : place;
 }
 
 std::string RankFacts::PlaceOf(const HostWait& wait) const {
   std::string place = PlaceAt(wait.writer(), wait.start);
-  return place.empty() ? NativeLine(*wait.calls, wait.row) : place;
-}
-
-std::string RankFacts::NativeLine(const ApiCalls& calls, uint32_t row) const {
-  const uint32_t stack = calls.stack.At(row);
-  if (stack == 0 || trace_.symbols.empty()) return "";
-  const SourceFrame frame = FrameOfStack(trace_, stack);
-  if (frame.function.empty() || frame.function.starts_with('+')) return "";
-  const std::string line = SourceText(frame);
-  return line.empty() ? frame.function : frame.function + " at " + line;
+  return place.empty() ? NativeLineOf(trace_, wait.calls->stack.At(wait.row)) : place;
 }
 
 }  // namespace ranktap::collector

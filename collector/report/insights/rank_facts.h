@@ -80,7 +80,6 @@ class RankFacts {
  private:
   const OperatorAround& Around() const;
   const ProgramLines& Lines() const;
-  std::string NativeLine(const ApiCalls& calls, uint32_t row) const;
 
   const Run& run_;
   const uint32_t index_;

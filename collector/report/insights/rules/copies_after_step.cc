@@ -42,17 +42,25 @@ bool IsOutermost(const Operators& ops, uint32_t op) {
          static_cast<OperatorKind>(ops.kind[parent]) == OperatorKind::kAnnotation;
 }
 
-// The counted steps whose operators are recorded: what these cost is divided by them alone.
-std::vector<Interval> RecordedCountedSteps(const RankFacts& rank) {
+// The steps whose operators are recorded: what these cost is divided by them alone.
+struct OperatorSteps {
+  std::vector<Interval> steps;
+  bool of_warm_up = false;
+};
+
+// The counted ones; those of the warm-up where no other is recorded, as in a run of a few steps.
+OperatorSteps StepsWithOperators(const RankFacts& rank) {
   const Operators& ops = rank.trace().operators;
   const std::vector<bool> recorded =
       RecordedSteps(rank.trace(), {ops.start.data(), ops.start.size()});
   const std::vector<Step>& steps = DetectSteps(rank.trace()).list;
-  std::vector<Interval> counted;
+  if (steps.empty()) return {.steps = rank.counted()};
+  OperatorSteps counted, warm_up{.of_warm_up = true};
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (recorded[i] && !steps[i].warm_up) counted.emplace_back(steps[i].start, steps[i].end);
+    if (!recorded[i]) continue;
+    (steps[i].warm_up ? warm_up : counted).steps.emplace_back(steps[i].start, steps[i].end);
   }
-  return counted.empty() && steps.empty() ? rank.counted() : counted;
+  return counted.steps.empty() ? warm_up : counted;
 }
 
 struct HostMoves {
@@ -77,20 +85,24 @@ HostMoves MovesIn(const RankFacts& rank, const std::vector<Interval>& moments) {
 }
 
 // "of each 10.00 ms step (20.0 %)", and of how many steps that is known.
-std::string OfRecorded(const RankFacts& rank, int64_t per_step, int64_t step_ns, size_t recorded) {
+std::string OfRecorded(const RankFacts& rank, int64_t per_step, int64_t step_ns,
+                       const OperatorSteps& recorded) {
   const std::string share = FormatShare(per_step, step_ns);
   if (!rank.has_steps()) return fmt::format("of {} ({})", FormatNs(step_ns), share);
   std::string text = fmt::format("of each {} step ({})", FormatNs(step_ns), share);
-  if (recorded < rank.waterfall().counted) {
-    text += fmt::format(" in the {} whose operators are recorded", Counted(recorded, "step"));
+  if (recorded.of_warm_up || recorded.steps.size() < rank.waterfall().counted) {
+    text += fmt::format(" in the {} whose operators are recorded{}",
+                        Counted(recorded.steps.size(), "step"),
+                        recorded.of_warm_up ? ", of the warm-up" : "");
   }
   return text;
 }
 
 // Without a device the operators themselves move the data, or at least take the host's time.
 Answer OnTheHost(const RankFacts& rank, const std::vector<Interval>& after) {
-  const std::vector<Interval> steps = RecordedCountedSteps(rank);
-  if (steps.empty()) return CannotTell("no counted step has its operators recorded");
+  const OperatorSteps with_operators = StepsWithOperators(rank);
+  const std::vector<Interval>& steps = with_operators.steps;
+  if (steps.empty()) return CannotTell("no step has its operators recorded");
   const HostMoves moves = MovesIn(rank, Intersection(after, steps));
   const auto recorded = static_cast<int64_t>(steps.size());
   const int64_t per_step = moves.ns / recorded, step_ns = Length(steps) / recorded;
@@ -103,7 +115,7 @@ Answer OnTheHost(const RankFacts& rank, const std::vector<Interval>& after) {
                             "step and before the next pass of the model, taking {} {}.",
                             FormatCount((moves.count + recorded / 2) / recorded),
                             rank.has_steps() ? " a step" : "", FormatNs(per_step),
-                            OfRecorded(rank, per_step, step_ns, steps.size())),
+                            OfRecorded(rank, per_step, step_ns, with_operators)),
                         .where = longest->first,
                         .count = moves.count,
                         .lost_ns = per_step}}};

@@ -44,15 +44,16 @@ TEST(CopiesAfterStepRule, IsSilentOnWorkThatIsNoCopy) {
 }
 
 // As AProgramThatCopies, on a machine without a device: 100 reshapes of 20 us at `begin` of the
-// step. Operators are recorded from step `recorded` on.
+// step. Operators are recorded from step `recorded` to step `last`.
 InsightProgram AHostThatReshapes(int64_t begin, std::string_view op = "aten::reshape",
-                                 int64_t recorded = 0) {
+                                 int64_t recorded = 0, int64_t last = INT64_MAX) {
   InsightProgram program;
   for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
     program->AddStep(at, at + 10 * kMs);
     program->AddRange(proto::kModuleDomain, "Net", at, at + 3 * kMs);
     program->AddRange(proto::kPhaseDomain, proto::kOptimizerPhase, at + 5 * kMs, at + 6 * kMs);
-    for (int64_t i = 0; i < 100 && at >= recorded * 10 * kMs; ++i) {
+    const int64_t step = at / (10 * kMs);
+    for (int64_t i = 0; i < 100 && recorded <= step && step <= last; ++i) {
       const int64_t start = at + begin + i * 20 * kUs;
       program->AddOperator(op, start, start + 20 * kUs, "train.py(12): loop");
     }
@@ -78,6 +79,17 @@ TEST(CopiesAfterStepRule, DividesWhatRecordedStepsCostByTheRecordedSteps) {
             "before the next pass of the model, taking 2.000 ms of each 10.00 ms step (20.0 %) in "
             "the 1 step whose operators are recorded.");
   EXPECT_EQ(found.lost_ns, 2 * kMs);
+}
+
+TEST(CopiesAfterStepRule, TakesAStepOfTheWarmUpWhereNoOtherHasItsOperatorsRecorded) {
+  InsightProgram program = AHostThatReshapes(7 * kMs, "aten::reshape", 0, 0);
+  program->trace().origin = TraceOrigin::kCapture;
+  program->trace().ranges.start[0] = -10 * kMs;  // twice as long as the others
+  const Insight found = TheFinding(program.run(), "copies-after-step");
+  EXPECT_EQ(found.finding,
+            "100 reshapes, casts and copies a step run on the host after the optimizer's step and "
+            "before the next pass of the model, taking 2.000 ms of each 20.00 ms step (10.0 %) in "
+            "the 1 step whose operators are recorded, of the warm-up.");
 }
 
 TEST(CopiesAfterStepRule, IsSilentOnReshapesOfTheHostsForwardPassAndOnOtherOperators) {
