@@ -1,6 +1,7 @@
 #include "collector/facts/collectives.h"
 
 #include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
@@ -223,6 +224,21 @@ std::string HostGroupName(const Trace& trace, uint32_t size) {
                                                            : description;
 }
 
+// Tells apart groups of one size that have other members. One name for ranks whose members are not
+// known may be several groups, so that each is alone.
+std::string HostGroupKey(const Trace& trace, uint32_t t, uint32_t size) {
+  if (trace.info.world_size.value_or(size) == size) return "";
+  const ProcessGroup* of_size = nullptr;
+  size_t groups = 0;
+  for (const ProcessGroup& group : trace.process_groups) {
+    if (group.size != size || !OfGloo(group)) continue;
+    of_size = &group;
+    ++groups;
+  }
+  if (groups != 1 || of_size->ranks.empty()) return fmt::format("|only {}", t);
+  return fmt::format("|{}", fmt::join(of_size->ranks, ","));
+}
+
 // Counts all tensors that go into an operator; 0 where shapes or types were not recorded.
 int64_t BytesIn(const Trace& trace, uint32_t op) {
   const Operators& ops = trace.operators;
@@ -296,7 +312,7 @@ Calls HostCallsOf(const Run& run, uint32_t t) {
     identity.as.group_size = size;
     identity.as.bytes =
         static_cast<int64_t>(std::min<uint64_t>(ranges.payload.At(row), uint64_t{1} << 50));
-    identity.key = fmt::format("host|{}|{}", size, at->second);
+    identity.key = fmt::format("host|{}|{}{}", size, at->second, HostGroupKey(trace, t, size));
     calls.list.push_back({static_cast<uint32_t>(calls.list.size()),
                           0,
                           {t, kNone, ranges.start[row], ranges.end[row]}});

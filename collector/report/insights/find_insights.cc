@@ -6,6 +6,7 @@
 
 #include "collector/facts/each_trace.h"
 #include "collector/facts/rank_windows.h"
+#include "collector/report/claims/claim.h"
 #include "collector/report/steps/recoverable.h"
 #include "collector/report/steps/trusted_time.h"
 
@@ -40,7 +41,9 @@ Answers AskAll(const Run& run, std::span<const InsightRule> rules) {
     answers[r].resize(rules[r].of_job != nullptr ? 1 : run.traces.size());
     if (rules[r].of_job != nullptr) answers[r][0] = rules[r].of_job(run);
   }
-  ComputeWaterfalls(run);  // before the threads, which would wait for one of them
+  // Before the threads, which would wait for one of them.
+  ComputeWaterfalls(run);
+  RulingOn(run, Claim::kTransfer);
   ForEachTraceAtOnce(run, [&](uint32_t t) {
     const RankFacts facts(run, t);
     for (size_t r = 0; r < rules.size(); ++r) {

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
-#include "collector/facts/clock_alignment.h"
-#include "collector/facts/numbers/describe.h"
+#include "collector/facts/shared_clock.h"
+#include "collector/facts/pace.h"
 #include "collector/facts/steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
@@ -126,15 +125,6 @@ Subject Named(const Run& run, const std::string& wanted) {
   return subject;
 }
 
-bool HaveOneClock(const Run& run) {
-  std::set<std::string> hosts;
-  for (const Trace& trace : run.traces) {
-    if (!trace.is_ours() || trace.info.host.empty()) return false;
-    hosts.insert(trace.info.host);
-  }
-  return hosts.size() == 1;
-}
-
 void Shift(Instances* instances, int64_t by) {
   for (auto& [number, instance] : *instances) {
     instance.start -= by;
@@ -144,22 +134,16 @@ void Shift(Instances* instances, int64_t by) {
 
 // Onto the clock of the first rank; how, in a sentence.
 std::string Align(const Run& run, Subject* subject) {
-  if (run.traces.size() < 2 || HaveOneClock(run)) return {};
-  const std::vector<ClockDifference> clocks = AlignClocks(run, MatchCollectives(run));
-  if (std::ranges::all_of(clocks, &ClockDifference::known)) {
-    double residual = 0;
-    for (const ClockDifference& clock : clocks) {
-      residual = std::max(residual, clock.residual_ns);
-      for (auto& [number, instance] : subject->by_trace[clock.trace]) {
-        for (int64_t* const time : {&instance.start, &instance.end}) {
-          const double since =
-              static_cast<double>(*time) - clock.offset_ns - static_cast<double>(clock.at);
-          *time = clock.at + static_cast<int64_t>(since / (1 + clock.drift_ppm / 1e6));
-        }
+  const SharedClock& clock = SharedClockOf(run);
+  if (clock.is_of_one_host()) return {};
+  if (clock.is_known()) {
+    for (uint32_t t = 0; t < subject->by_trace.size(); ++t) {
+      for (auto& [number, instance] : subject->by_trace[t]) {
+        instance = {clock.At(t, instance.start), clock.At(t, instance.end)};
       }
     }
     return fmt::format("the ranks' clocks are compared by their collectives, to {} ('align')",
-                       FormatNs(static_cast<int64_t>(residual)));
+                       FormatNs(clock.residual_ns()));
   }
   for (Instances& instances : subject->by_trace) {
     if (!instances.empty()) Shift(&instances, instances.begin()->second.start);
@@ -206,40 +190,18 @@ std::vector<Row> RowsOf(const Run& run, const Subject& subject) {
   return rows;
 }
 
-// How much later than the first each rank begins the last shared instances than the first shared
-// ones, by medians of quarters; a sentence on the one that falls behind most.
-std::string WhoFallsBehind(const Run& run, const Subject& subject, const std::vector<Row>& rows) {
-  std::vector<int64_t> shared;
-  std::map<int64_t, int64_t> first_starts;
-  for (const Row& row : rows) {
-    if (row.ranks < run.traces.size()) continue;
-    int64_t first = INT64_MAX;
-    for (const Instances& of : subject.by_trace) first = std::min(first, of.at(row.number).start);
-    first_starts[row.number] = first;
-    shared.push_back(row.number);
+// A sentence on the rank that falls behind most.
+std::string WhoFallsBehind(const Run& run, const Subject& subject) {
+  std::vector<Starts> starts(subject.by_trace.size());
+  for (size_t t = 0; t < starts.size(); ++t) {
+    for (const auto& [number, instance] : subject.by_trace[t]) starts[t][number] = instance.start;
   }
-  if (run.traces.size() < 2 || shared.size() < 4) return {};
-  const size_t quarter = shared.size() / 4;
-  double most = 0;
-  const Trace* slowest = nullptr;
-  for (size_t t = 0; t < subject.by_trace.size(); ++t) {
-    std::vector<double> early, late;
-    for (size_t i = 0; i < quarter; ++i) {
-      for (const auto& [number, lags] :
-           {std::pair(shared[i], &early), std::pair(shared[shared.size() - 1 - i], &late)}) {
-        lags->push_back(
-            static_cast<double>(subject.by_trace[t].at(number).start - first_starts.at(number)));
-      }
-    }
-    const double apart = static_cast<double>(shared.size() - quarter);
-    const double behind = (Median(std::move(late)) - Median(std::move(early))) / apart;
-    if (behind <= most) continue;
-    most = behind;
-    slowest = &run.traces[t];
-  }
-  if (slowest == nullptr || most < 1) return "no rank falls behind the others";
-  return fmt::format("{} falls behind the first by {} more with each instance", RankName(*slowest),
-                     FormatNs(static_cast<int64_t>(most)));
+  const Pace pace = PaceOf(starts);
+  if (!pace.is_known) return {};
+  if (!pace.behind) return "no rank falls behind the others";
+  return fmt::format("{} falls behind the first by {} more with each instance",
+                     RankName(run.traces[pace.behind->trace]),
+                     FormatNs(static_cast<int64_t>(pace.behind->ns)));
 }
 
 }  // namespace
@@ -257,7 +219,7 @@ Table TabulatePace(const Run& run, const ReportOptions& options) {
             : fmt::format("no range and no kernel is called '{}'", options.operator_name));
     return table;
   }
-  const std::string behind = WhoFallsBehind(run, subject, rows);
+  const std::string behind = WhoFallsBehind(run, subject);
   for (const std::string& note : {behind, clocks, subject.note}) {
     if (!note.empty()) table.notes.push_back(note);
   }

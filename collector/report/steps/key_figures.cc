@@ -6,6 +6,7 @@
 #include "collector/facts/device_steps.h"
 #include "collector/facts/numbers/duration_distribution.h"
 #include "collector/report/cells.h"
+#include "collector/report/claims/claim.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
 #include "collector/report/steps/throughput.h"
@@ -17,6 +18,7 @@ struct Figures {
   int64_t ranks = 0;
   DurationDistribution steps;  // after the warm-up, of all ranks
   bool on_host = true;
+  bool tells_waiting = true;                                       // from transfer
   int64_t step_ns = 0, busy_ns = 0, transfer_ns = 0, wait_ns = 0;  // of the mean step, added up
   std::optional<double> mfu, samples_per_second;
   Cell peak_bytes, peak_rank, peak_device;
@@ -95,8 +97,8 @@ const ColumnsOf<Figures> kColumns = {
      "The share of the mean step in collectives while nothing computes, waiting included.",
      [](const Figures& of) { return Percent(of.transfer_ns + of.wait_ns, of.step_ns); }},
     {"exposed_wait_percent", Unit::kPercent,
-     "The share of the mean step that ranks wait in collectives for other ranks.",
-     [](const Figures& of) { return Percent(of.wait_ns, of.step_ns); }},
+     "The share of the mean step that ranks wait in collectives for other ranks; empty: undecided.",
+     [](const Figures& of) { return of.tells_waiting ? Percent(of.wait_ns, of.step_ns) : Cell(); }},
     {"mfu_percent", Unit::kPercent,
      "The rate of forward and backward operations as a share of the peak (MFU).",
      [](const Figures& of) { return of.mfu ? Cell(100 * *of.mfu) : Cell(); }},
@@ -117,6 +119,7 @@ const ColumnsOf<Figures> kColumns = {
 
 Table TabulateKeyFigures(const Run& run, const ReportOptions& options) {
   Figures figures{.ranks = static_cast<int64_t>(run.traces.size())};
+  figures.tells_waiting = !RulingOn(run, Claim::kTransfer).is_undecided();
   AddSteps(run, &figures);
   AddThroughput(run, options, &figures);
   AddPeak(run, &figures);

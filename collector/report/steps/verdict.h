@@ -12,23 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "collector/facts/causes/waterfall.h"
-#include "collector/report/options.h"
-#include "collector/report/table.h"
+#include "collector/report/claims/losses.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
-
-struct Loss {
-  Cause cause{};
-  int64_t ns = 0;  // per step, mean over the ranks
-  // Per step, what the critical path bears of it, on whichever rank: at most that can be won back.
-  // Over `ns` where one rank alone loses it and the others wait.
-  int64_t recoverable_ns = 0;
-  uint32_t trace = 0;   // the rank that loses the most, or that the others wait for
-  bool blames = false;  // `finding` names the rank
-  std::string finding;
-};
 
 struct Verdict {
   std::string sentence;

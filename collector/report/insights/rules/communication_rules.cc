@@ -7,6 +7,7 @@
 #include <set>
 
 #include "collector/facts/collectives.h"
+#include "collector/report/claims/claim.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
 
@@ -106,11 +107,12 @@ bool Communicates(const RankFacts& rank) {
       rank.spans(), [](const DeviceSpan& span) { return span.kind == WorkKind::kCommunication; });
 }
 
-// With one member of each collective recorded its transfer cannot be told from its wait.
-bool TellsWaiting(const Run& run) {
-  return std::ranges::any_of(MatchCollectives(run), [](const CollectiveRun& collective) {
-    return collective.members.size() > 1;
-  });
+// "communication transfers", where that is not undecided.
+std::string DescribeExposed(const RankFacts& rank) {
+  const Ruling& ruling = RulingOn(rank.run(), Claim::kTransfer);
+  if (!ruling.is_undecided()) return "communication transfers";
+  return fmt::format("communication transfers or waits, which is undecided because {},",
+                     ruling.why);
 }
 
 constexpr std::string_view kNoCommunication = "no communication ran on a device";
@@ -172,10 +174,9 @@ Answer FindExposedComm(const RankFacts& rank) {
   const auto count = static_cast<int64_t>(exposed.by_span.size());
   Insight insight{
       .finding = fmt::format(
-          "For {} {} ({}) communication {} on streams of its own while nothing computes, {}; most "
+          "For {} {} ({}) {} on streams of its own while nothing computes, {}; most "
           "of it is {}. {} of compute a step run without communication.",
-          FormatNs(lost), rank.OfStep(), FormatShare(lost, rank.step_ns()),
-          TellsWaiting(rank.run()) ? "transfers" : "transfers, or waits for ranks not recorded,",
+          FormatNs(lost), rank.OfStep(), FormatShare(lost, rank.step_ns()), DescribeExposed(rank),
           rank.TimesAStep(count), MostExposed(rank, exposed), FormatNs(ComputeToHideBehind(rank))),
       .count = count,
       .lost_ns = lost};
@@ -201,7 +202,7 @@ Answer FindSmallCollectives(const RankFacts& rank) {
                                             (bytes + kBucketBytes - 1) / kBucketBytes);
   Insight insight{
       .finding = fmt::format("A collective of less than {} runs {}, {} each in the mean: for {} {} "
-                             "({}) one of them transfers while nothing computes.",
+                             "({}) one of them runs while nothing computes.",
                              FormatBytes(kSmallBytes), rank.TimesAStep(count),
                              FormatBytes(static_cast<uint64_t>(bytes / count)), FormatNs(lost),
                              rank.OfStep(), FormatShare(lost, rank.step_ns())),

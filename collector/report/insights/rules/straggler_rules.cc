@@ -5,19 +5,21 @@
 #include <map>
 #include <optional>
 
+#include "collector/facts/causes/stragglers.h"
 #include "collector/facts/collectives.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/report/cells.h"
+#include "collector/report/claims/claim.h"
+#include "collector/report/claims/late_rank.h"
+#include "collector/report/claims/mean_step.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
-#include "collector/report/steps/stragglers.h"
 #include "collector/report/steps/verdict_words.h"
 #include "collector/trace/device_counters.h"
 
 namespace ranktap::collector {
 namespace {
 
-constexpr double kWorthSaying = 0.01;  // of the step, waited: as the verdict's
 // Boards of one kind differ by 2 to 3 % in clock under the same load.
 constexpr double kSlowClock = 0.95;
 constexpr size_t kLeastDevices = 3;   // of fewer nobody can say which is the odd one
@@ -25,15 +27,15 @@ constexpr int64_t kLeastSamples = 3;  // one a second
 
 constexpr uint32_t AllCauses() { return (1u << kCauses) - 1; }
 
-Insight AboutStraggler(const Run& run, const RankFacts& rank, const Straggler& straggler) {
-  std::string finding = fmt::format(
-      "The other ranks wait {} {} ({}) for {}, which comes last to {} of {} "
-      "collectives",
-      FormatNs(straggler.caused_wait_ns), rank.OfStep(),
-      FormatShare(straggler.caused_wait_ns, rank.step_ns()), RankName(run.traces[straggler.trace]),
-      FormatCount(straggler.last_arrivals), FormatCount(straggler.collectives));
-  Saving saving{
-      .moments = rank.counted(), .causes = AllCauses(), .most_ns = straggler.caused_wait_ns};
+Insight AboutStraggler(const Run& run, const RankFacts& rank, const Straggler& straggler,
+                       const MeanStep& mean) {
+  const int64_t wait = ExposedWaitFor(run, StragglersOf(run));
+  std::string finding =
+      fmt::format("The other ranks wait {}{} ({}) for {}, which comes last to {} of {} collectives",
+                  FormatNs(wait), mean.OfWhat(), FormatShare(wait, mean.ns),
+                  RankName(run.traces[straggler.trace]), FormatCount(straggler.last_arrivals),
+                  FormatCount(straggler.collectives));
+  Saving saving{.moments = rank.counted(), .causes = AllCauses(), .most_ns = wait};
   if (straggler.cause) {
     finding += fmt::format(" and spends {} a step more than they do {}",
                            FormatNs(straggler.excess_ns), DescribeExcess(*straggler.cause));
@@ -43,7 +45,7 @@ Insight AboutStraggler(const Run& run, const RankFacts& rank, const Straggler& s
   return {.trace = straggler.trace,
           .finding = finding + ".",
           .count = straggler.last_arrivals,
-          .lost_ns = straggler.caused_wait_ns,
+          .lost_ns = wait,
           .saving = std::move(saving)};
 }
 
@@ -97,19 +99,20 @@ bool AreAllAlike(const Run& run) {
 }  // namespace
 
 Answer FindStraggler(const Run& run) {
-  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   const std::vector<CollectiveRun>& collectives = MatchDeviceOrHostCollectives(run);
   const bool is_shared = std::ranges::any_of(
       collectives, [](const CollectiveRun& call) { return call.members.size() > 1; });
   if (!is_shared) return CannotTell("no collective of several recorded ranks is known");
-  Answer answer;
-  for (const Straggler& straggler : FindStragglers(run, collectives, waterfalls)) {
-    const RankFacts rank(run, straggler.trace);
-    if (!straggler.persistent || !rank.IsWorth(straggler.caused_wait_ns, kWorthSaying)) continue;
-    answer.insights.push_back(AboutStraggler(run, rank, straggler));
-    break;  // the worst: the others may wait for it themselves
+  // The costliest alone: the others may wait for it themselves.
+  const std::vector<Straggler>& stragglers = StragglersOf(run);
+  if (stragglers.empty() || !stragglers[0].persistent) return {};
+  const MeanStep mean = MeanOfRanks(ComputeWaterfalls(run));
+  if (!mean.IsWorthSaying(ExposedWaitFor(run, stragglers))) return {};
+  if (const Ruling& ruling = RulingOn(run, Claim::kLateRank); ruling.is_undecided()) {
+    return CannotTell(ruling.why);
   }
-  return answer;
+  const RankFacts rank(run, stragglers[0].trace);
+  return {.insights = {AboutStraggler(run, rank, stragglers[0], mean)}};
 }
 
 Answer FindSlowClock(const Run& run) {

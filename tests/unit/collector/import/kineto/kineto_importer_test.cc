@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "collector/facts/causes/stragglers.h"
 #include "collector/facts/causes/waterfall.h"
 #include "collector/import/open_run.h"
-#include "collector/report/steps/stragglers.h"
 #include "collector/report/steps/verdict.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/temporary_directory.h"

@@ -98,7 +98,7 @@ TEST(SmallCollectivesRule, FiresOnManySmallOnes) {
   EXPECT_EQ(
       found.finding,
       "A collective of less than 256.0 KiB runs 40 times a step, 4.0 KiB each in the mean: for "
-      "2.000 ms of each 10.00 ms step (20.0 %) one of them transfers while nothing computes.");
+      "2.000 ms of each 10.00 ms step (20.0 %) one of them runs while nothing computes.");
   // One bucket a step would be left.
   EXPECT_LE(found.saving_ns.value(), 2 * kMs * 39 / 40);
 }

@@ -81,7 +81,7 @@ TEST(Pace, ClocksThatAreFarApartAreComparedByTheirCollectives) {
   }
 }
 
-TEST(Pace, WithoutACommonClockTimesAreFromEachRanksOwnFirstInstance) {
+TEST(Pace, WithoutASharedClockTimesAreFromEachRanksOwnFirstInstance) {
   auto run = RanksOfWhichTwoFallsBehind("");
   for (int64_t& start : run.traces[1].ranges.start) start += 7'000 * kMs;
   for (int64_t& end : run.traces[1].ranges.end) end += 7'000 * kMs;

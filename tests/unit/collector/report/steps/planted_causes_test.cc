@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "collector/facts/causes/stragglers.h"
 #include "collector/facts/device_steps.h"
-#include "collector/report/steps/stragglers.h"
 #include "collector/report/steps/verdict.h"
 #include "tests/unit/collector/report/steps/planted_program.h"
 #include "tests/unit/collector/synthetic_job.h"

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "collector/facts/causes/stragglers.h"
 #include "collector/facts/device_steps.h"
 #include "collector/facts/steps.h"
 #include "collector/report/reports.h"
-#include "collector/report/steps/stragglers.h"
 #include "collector/report/steps/verdict.h"
 #include "proto/framework_marks.h"
 #include "tests/unit/collector/report/steps/planted_program.h"

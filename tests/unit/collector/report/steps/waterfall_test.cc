@@ -4,8 +4,8 @@
 #include <numeric>
 #include <random>
 
+#include "collector/facts/causes/stragglers.h"
 #include "collector/report/reports.h"
-#include "collector/report/steps/stragglers.h"
 #include "collector/report/steps/verdict.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/synthetic_job.h"

@@ -2,13 +2,10 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "collector/facts/causes/waterfall.h"
 #include "collector/facts/collectives.h"
-#include "collector/report/options.h"
-#include "collector/report/table.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
@@ -29,6 +26,9 @@ struct Straggler {
 // members; without clocks: all members of a collective end together.
 std::vector<Straggler> FindStragglers(const Run& run, const std::vector<CollectiveRun>& collectives,
                                       const std::vector<RankWaterfall>& waterfalls);
+
+// The same of a run's own collectives and waterfalls. Worked out once and kept in the run's memo.
+const std::vector<Straggler>& StragglersOf(const Run& run);
 
 // Asks about those that FindStragglers found: none has a habit, and two cause much the same.
 // Nobody's guilt.

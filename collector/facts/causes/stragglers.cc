@@ -1,15 +1,11 @@
-#include "collector/report/steps/stragglers.h"
-#include "collector/report/reports.h"
+#include "collector/facts/causes/stragglers.h"
 
 #include <algorithm>
 #include <map>
 
-#include "collector/facts/device_timeline.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/facts/numbers/interval_union.h"
 #include "collector/facts/rank_windows.h"
-#include "collector/report/cells.h"
-#include "collector/report/columns.h"
 #include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
@@ -65,41 +61,6 @@ bool IsPersistent(const Straggler& straggler, const std::vector<Straggler>& all,
     return &other != &straggler && other.steps_late * 2 > straggler.steps_late;
   });
 }
-
-struct Line {
-  Straggler found;
-  const Trace* trace = nullptr;
-  int64_t mean_step = 0;  // of the rank
-};
-
-const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
-    {"caused_wait_ns", Unit::kNs, "The time a step that a waiting rank waits for this one.",
-     [](const Line& line) { return line.found.caused_wait_ns; }},
-    {"step_percent", Unit::kPercent, "That wait as a share of the mean step.",
-     [](const Line& line) { return Percent(line.found.caused_wait_ns, line.mean_step); }},
-    {"last_arrivals", Unit::kCount, "The collectives in which the rank arrived last.",
-     [](const Line& line) { return line.found.last_arrivals; }},
-    {"collectives", Unit::kCount, "The collectives that the rank took part in.",
-     [](const Line& line) { return line.found.collectives; }, Shown::kDetail},
-    {"steps_late", Unit::kCount, "The steps in which it caused the most wait of all ranks.",
-     [](const Line& line) { return static_cast<int64_t>(line.found.steps_late); }},
-    {"steps", Unit::kCount, "The steps that ranktap looked at.",
-     [](const Line& line) { return static_cast<int64_t>(line.found.steps); }, Shown::kDetail},
-    {"kind", Unit::kText,
-     "persistent: late in 2 steps or more, in half of them, twice as often as any other; else "
-     "transient; empty: one step.",
-     [](const Line& line) {
-       if (line.found.steps < 2) return Cell();  // nobody can know
-       return Cell(std::string(line.found.persistent ? "persistent" : "transient"));
-     }},
-    {"cause", Unit::kText, "What takes this rank longer than the others.",
-     [](const Line& line) {
-       return line.found.cause ? Cell(std::string(NameOf(*line.found.cause))) : Cell();
-     }},
-    {"excess_ns", Unit::kNs, "How much longer that takes it a step than the median of the others.",
-     [](const Line& line) { return line.found.cause ? Cell(line.found.excess_ns) : Cell(); }},
-};
 
 }  // namespace
 
@@ -168,19 +129,10 @@ bool TakeTurns(const std::vector<Straggler>& stragglers) {
          stragglers[1].caused_wait_ns * 2 >= stragglers[0].caused_wait_ns;
 }
 
-Table TabulateStragglers(const Run& run, const ReportOptions&) {
-  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
-  std::vector<Line> lines;
-  for (const Straggler& found :
-       FindStragglers(run, MatchDeviceOrHostCollectives(run), waterfalls)) {
-    lines.push_back({found, &run.traces[found.trace], waterfalls[found.trace].mean_step});
-  }
-  Table table = TableOf("Ranks that the others wait for", kColumns, lines);
-  if (lines.empty()) {
-    table.notes.push_back(
-        "no collective with two traced members in which one waited for more than 10 us");
-  }
-  return table;
+const std::vector<Straggler>& StragglersOf(const Run& run) {
+  return run.memo.Get<std::vector<Straggler>>([&run] {
+    return FindStragglers(run, MatchDeviceOrHostCollectives(run), ComputeWaterfalls(run));
+  });
 }
 
 }  // namespace ranktap::collector

@@ -1,0 +1,49 @@
+#include "collector/report/claims/claim.h"
+
+#include "collector/report/claims/cross_checks.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr CrossCheck kChecks[] = {
+    {Claim::kLateRank, "group", &MoreRanksThanTheGroupHas},
+    {Claim::kLateRank, "steps", &RanksMakeUnlikeSteps},
+    {Claim::kLateRank, "bound", &WaitsAreLongerThanSteps},
+    {Claim::kLateRank, "arrivals", &AnotherRankArrivesLast},
+    {Claim::kLateRank, "pace", &AnotherRankFallsBehind},
+    {Claim::kTransfer, "members", &MembersAreMissing},
+};
+
+Ruling Rule(const Run& run, Claim claim) {
+  for (const CrossCheck& check : kChecks) {
+    if (check.claim != claim) continue;
+    if (std::string why = check.disagreement(run); !why.empty()) {
+      return {check.against, std::move(why)};
+    }
+  }
+  return {};
+}
+
+template <Claim claim>
+const Ruling& Kept(const Run& run) {
+  struct Of {
+    Ruling ruling;
+  };
+  return run.memo.Get<Of>([&run] { return Of{Rule(run, claim)}; }).ruling;
+}
+
+}  // namespace
+
+std::span<const CrossCheck> AllCrossChecks() { return kChecks; }
+
+const Ruling& RulingOn(const Run& run, Claim claim) {
+  switch (claim) {
+    case Claim::kLateRank:
+      return Kept<Claim::kLateRank>(run);
+    case Claim::kTransfer:
+      return Kept<Claim::kTransfer>(run);
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,153 @@
+#include "collector/report/claims/late_rank.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "collector/facts/pace.h"
+#include "collector/facts/rank_windows.h"
+#include "collector/facts/shared_clock.h"
+#include "collector/report/cells.h"
+#include "collector/report/claims/claim.h"
+#include "collector/report/claims/cross_checks.h"
+#include "collector/report/human_units.h"
+#include "collector/report/steps/verdict_words.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr int64_t kSameMomentNs = 10'000;  // as the shortest wait that counts
+constexpr int64_t kResiduals = 3;          // below which no skew is a finding, as *align* says
+
+bool AreOfOneRank(const Run& run, uint32_t a, uint32_t b) {
+  return FirstOfRank(run, a) == FirstOfRank(run, b);
+}
+
+int64_t ClockTolerance(const SharedClock& clock) {
+  return std::max(kSameMomentNs, kResiduals * clock.residual_ns());
+}
+
+// Index into members of the one that began last.
+size_t LastByClock(const SharedClock& clock, const CollectiveRun& call) {
+  const auto at = [&](const CollectiveMember& member) {
+    return clock.At(member.trace, member.start);
+  };
+  return static_cast<size_t>(std::ranges::max_element(call.members, {}, at) - call.members.begin());
+}
+
+}  // namespace
+
+std::string MoreRanksThanTheGroupHas(const Run& run) {
+  for (const CollectiveRun& call : MatchDeviceOrHostCollectives(run)) {
+    if (call.group_size == 0 || call.members.size() <= call.group_size) continue;
+    return fmt::format("{} ranks are taken for one group of {}", call.members.size(),
+                       call.group_size);
+  }
+  return "";
+}
+
+std::string RanksMakeUnlikeSteps(const Run& run) {
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  std::map<uint32_t, size_t> steps;  // by the rank's first trace
+  for (uint32_t t = 0; t < waterfalls.size(); ++t) {
+    if (waterfalls[t].counted > 0) steps[FirstOfRank(run, t)] += waterfalls[t].steps.list.size();
+  }
+  if (steps.empty()) return "";
+  const auto of = [](const auto& entry) { return entry.second; };
+  const auto [least, most] = std::ranges::minmax_element(steps, {}, of);
+  if (least->second * 3 >= most->second * 2) return "";
+  return fmt::format("{} made {} and {} made {}", RankName(run.traces[least->first]),
+                     Counted(least->second, "step"), RankName(run.traces[most->first]),
+                     most->second);
+}
+
+std::string WaitsAreLongerThanSteps(const Run& run) {
+  const std::vector<Straggler>& stragglers = StragglersOf(run);
+  int64_t longest = 0;  // of the ranks that wait
+  for (uint32_t t = 0; t < run.traces.size(); ++t) {
+    if (stragglers.empty() || AreOfOneRank(run, t, stragglers[0].trace)) continue;
+    longest = std::max(longest, ComputeWaterfalls(run)[t].mean_step);
+  }
+  if (longest == 0 || stragglers[0].caused_wait_ns <= longest) return "";
+  return fmt::format("they would wait {} of each {} step", FormatNs(stragglers[0].caused_wait_ns),
+                     FormatNs(longest));
+}
+
+std::string AnotherRankArrivesLast(const Run& run) {
+  const std::vector<Straggler>& stragglers = StragglersOf(run);
+  const SharedClock& clock = SharedClockOf(run);
+  if (stragglers.empty() || TakeTurns(stragglers) || !clock.is_known()) return "";
+  int64_t all = 0, against = 0;
+  std::map<uint32_t, int64_t> others;
+  for (const CollectiveRun& call : MatchDeviceOrHostCollectives(run)) {
+    const CollectiveMember& shortest = call.members[call.last_arriver()];
+    if (call.members.size() < 2 || !AreOfOneRank(run, shortest.trace, stragglers[0].trace))
+      continue;
+    const int64_t wait =
+        std::ranges::max(call.members, {}, &CollectiveMember::length).length() - shortest.length();
+    const CollectiveMember& last = call.members[LastByClock(clock, call)];
+    all += wait;
+    if (clock.At(last.trace, last.start) - clock.At(shortest.trace, shortest.start) <=
+        ClockTolerance(clock)) {
+      continue;
+    }
+    against += wait;
+    others[FirstOfRank(run, last.trace)] += wait;
+  }
+  if (against * 2 <= all) return "";
+  const auto most = std::ranges::max_element(others, {}, [](const auto& of) { return of.second; });
+  return fmt::format("{} is shortest in its collectives, but by the clocks {} comes last to them",
+                     RankName(run.traces[stragglers[0].trace]), RankName(run.traces[most->first]));
+}
+
+std::string AnotherRankFallsBehind(const Run& run) {
+  const std::vector<Straggler>& stragglers = StragglersOf(run);
+  if (stragglers.empty()) return "";
+  const std::optional<FallingBehind> behind = PaceOfSteps(run).behind;
+  if (!behind || AreOfOneRank(run, behind->trace, stragglers[0].trace)) return "";
+  const auto ns = static_cast<int64_t>(behind->ns);
+  if (ns * 2 < std::max(stragglers[0].caused_wait_ns, ClockTolerance(SharedClockOf(run))))
+    return "";
+  return fmt::format(
+      "{} is last to its collectives, but {} falls behind by {} more with each step, so that they "
+      "do not wait for each other",
+      RankName(run.traces[stragglers[0].trace]), RankName(run.traces[behind->trace]), FormatNs(ns));
+}
+
+std::string DescribeLateRank(const Run& run) {
+  const std::vector<Straggler>& stragglers = StragglersOf(run);
+  if (const Ruling& ruling = RulingOn(run, Claim::kLateRank); ruling.is_undecided()) {
+    return fmt::format("ranks wait for each other, and for which of them is undecided: {}",
+                       ruling.why);
+  }
+  const Straggler& straggler = stragglers[0];
+  const std::string rank = RankName(run.traces[straggler.trace]);
+  if (TakeTurns(stragglers)) {
+    return fmt::format("the ranks wait for each other in turn, most for {}", rank);
+  }
+  std::string text = fmt::format("the other ranks wait for {}", rank);
+  if (straggler.cause) {
+    text += fmt::format(", which spends {} a step more than they do {}",
+                        FormatNs(straggler.excess_ns), DescribeExcess(*straggler.cause));
+  }
+  return text + (straggler.persistent || straggler.steps < 2 ? "" : " (in some steps only)");
+}
+
+int64_t ExposedWaitFor(const Run& run, const std::vector<Straggler>& stragglers) {
+  if (stragglers.empty()) return 0;
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  const bool in_turn = TakeTurns(stragglers);
+  int64_t caused = 0, waited = 0;
+  for (size_t i = 0; i < (in_turn ? stragglers.size() : 1); ++i) {
+    caused += stragglers[i].caused_wait_ns;
+  }
+  for (uint32_t t = 0; t < waterfalls.size(); ++t) {
+    if (!in_turn && AreOfOneRank(run, t, stragglers[0].trace)) continue;
+    waited = std::max(waited, waterfalls[t].mean[static_cast<size_t>(Cause::kWait)]);
+  }
+  return std::min(caused, waited);
+}
+
+}  // namespace ranktap::collector

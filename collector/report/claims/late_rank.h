@@ -1,0 +1,23 @@
+// What is said of the rank that the others wait for (claim.h). Verdict, insights and stragglers ask
+// here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "collector/facts/causes/stragglers.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+// "the other ranks wait for rank 1, which spends 3.000 ms a step more than they do waiting for
+// data"; "the ranks wait for each other in turn, most for rank 1"; "ranks wait for each other;
+// which of them is late is undecided: ...". Needs stragglers.
+std::string DescribeLateRank(const Run& run);
+
+// The time a step that the others wait for stragglers: in collectives, and at most what the
+// waterfall has one of them wait while nothing computes and no host works. For that of one, or of
+// all where they take turns.
+int64_t ExposedWaitFor(const Run& run, const std::vector<Straggler>& stragglers);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,34 @@
+// What the steps lose, and what of it can be won back: what a verdict claims (claim.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collector/facts/causes/waterfall.h"
+#include "collector/report/claims/mean_step.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+struct Loss {
+  Cause cause{};
+  int64_t ns = 0;  // per step, mean over the ranks
+  // Per step, what the critical path bears of it, on whichever rank: at most that can be won back.
+  // Over `ns` where one rank alone loses it and the others wait.
+  int64_t recoverable_ns = 0;
+  uint32_t trace = 0;   // the rank that loses the most, or that the others wait for
+  bool blames = false;  // `finding` names the rank
+  std::string finding;
+};
+
+// The largest first. `mean`: of the run.
+std::vector<Loss> FindLosses(const Run& run, const MeanStep& mean);
+
+// Sets recoverable_ns.
+void AddRecoverable(const Run& run, std::vector<Loss>* losses);
+
+// Adds to findings where in the program the loss arises.
+void AddPlaces(const Run& run, const MeanStep& mean, std::vector<Loss>* losses);
+
+}  // namespace ranktap::collector

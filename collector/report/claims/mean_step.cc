@@ -1,0 +1,36 @@
+#include "collector/report/claims/mean_step.h"
+
+#include <fmt/core.h>
+
+#include "collector/report/human_units.h"
+
+namespace ranktap::collector {
+
+constexpr double kWorthSaying = 0.01;  // of the step
+
+bool MeanStep::IsWorthSaying(int64_t loss_ns) const {
+  return loss_ns >= static_cast<int64_t>(kWorthSaying * static_cast<double>(ns));
+}
+
+std::string MeanStep::OfWhat() const {
+  return has_steps ? fmt::format(" of each {} {}", FormatNs(ns), noun)
+                   : fmt::format(" of {} (no steps found)", FormatNs(ns));
+}
+
+MeanStep MeanOfRanks(const std::vector<RankWaterfall>& waterfalls) {
+  MeanStep mean;
+  for (const RankWaterfall& waterfall : waterfalls) {
+    if (waterfall.counted == 0) continue;
+    ++mean.ranks;
+    mean.ns += waterfall.mean_step;
+    for (size_t c = 0; c < kCauses; ++c) mean.times[c] += waterfall.mean[c];
+    mean.has_steps &= !waterfall.steps.source.empty();
+    if (waterfall.steps.is_period) mean.noun = "period";
+  }
+  if (mean.ranks == 0) return mean;
+  mean.ns /= mean.ranks;
+  for (int64_t& ns : mean.times) ns /= mean.ranks;
+  return mean;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,57 @@
+// Whether communication is told apart into transfer and waiting.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "collector/facts/collectives.h"
+#include "collector/facts/rank_windows.h"
+#include "collector/report/cells.h"
+#include "collector/report/claims/cross_checks.h"
+#include "collector/report/human_units.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr double kTolerableUnknown = 0.25;  // of the time in collectives
+
+// The time in collectives, added up over ranks.
+struct Lengths {
+  int64_t all = 0;
+  int64_t alone = 0;       // one member was found
+  int64_t incomplete = 0;  // several, but not the whole group
+};
+
+Lengths LengthsOf(const std::vector<CollectiveRun>& calls) {
+  Lengths lengths;
+  for (const CollectiveRun& call : calls) {
+    int64_t ns = 0;
+    for (const CollectiveMember& member : call.members) ns += member.length();
+    lengths.all += ns;
+    if (call.group_size == 1) continue;
+    if (call.members.size() < 2) {
+      lengths.alone += ns;
+    } else if (call.members.size() < call.group_size) {
+      lengths.incomplete += ns;
+    }
+  }
+  return lengths;
+}
+
+}  // namespace
+
+std::string MembersAreMissing(const Run& run) {
+  const Lengths lengths = LengthsOf(MatchDeviceOrHostCollectives(run));
+  const int64_t unknown = lengths.alone + lengths.incomplete;
+  if (static_cast<double>(unknown) <= kTolerableUnknown * static_cast<double>(lengths.all)) {
+    return "";
+  }
+  std::set<uint32_t> ranks;
+  for (uint32_t t = 0; t < run.traces.size(); ++t) ranks.insert(FirstOfRank(run, t));
+  if (ranks.size() < 2) return "the other ranks of its groups are not recorded";
+  if (lengths.incomplete > lengths.alone) return "some ranks of its groups are not recorded";
+  return fmt::format("{} of it is in calls that cannot be matched across ranks",
+                     FormatShare(unknown, lengths.all));
+}
+
+}  // namespace ranktap::collector

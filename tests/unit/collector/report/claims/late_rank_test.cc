@@ -1,0 +1,201 @@
+// Each check of who is late, shown on a made run whose truth is known, beside one that differs in
+// nothing else and of which the claim is made.
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "collector/facts/causes/stragglers.h"
+#include "collector/facts/collectives.h"
+#include "collector/report/claims/claim.h"
+#include "collector/report/reports.h"
+#include "collector/report/steps/verdict.h"
+#include "tests/unit/collector/report/insights/insight_program.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr std::string_view kNccl = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
+
+// What the check of this name says, whatever the others do.
+std::string SaysOf(const Run& run, std::string_view against) {
+  for (const CrossCheck& check : AllCrossChecks()) {
+    if (check.claim == Claim::kLateRank && check.against == against) return check.disagreement(run);
+  }
+  ADD_FAILURE() << "no check " << against;
+  return "";
+}
+
+// One call of two ranks: when each begins it, and when both end.
+struct Call {
+  int64_t first = 0, second = 0, end = 0;  // by rank 0 and 1
+  int64_t end_of_first = 0;                // 0: as the second's
+};
+
+InsightProgram RanksOfOneHost(uint32_t ranks) {
+  InsightProgram program(ranks);
+  for (uint32_t rank = 0; rank < ranks; ++rank) program.rank(rank).trace().info.host = "a";
+  return program;
+}
+
+void AddCollective(InsightRank* rank, uint64_t sequence, int64_t start, int64_t end) {
+  rank->AddKernel({.name = kNccl, .launched = start, .start = start, .end = end, .stream = 13});
+  rank->DescribeCollective(sequence, 4 << 20, 2);
+}
+
+// Ten steps of 10 ms on two ranks of one host: they compute, then communicate as `call` says.
+InsightProgram TwoRanks(const Call& call) {
+  InsightProgram program = RanksOfOneHost(2);
+  for (uint64_t step = 0; step < 10; ++step) {
+    const int64_t at = static_cast<int64_t>(step) * 10 * kMs;
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      program.rank(rank).AddStep(at, at + 10 * kMs);
+      const int64_t begin = at + (rank == 0 ? call.first : call.second);
+      const bool is_early = rank == 0 && call.end_of_first != 0;
+      program.rank(rank).AddKernel({.launched = at, .start = at, .end = begin});
+      AddCollective(&program.rank(rank), step, begin,
+                    at + (is_early ? call.end_of_first : call.end));
+    }
+  }
+  return program;
+}
+
+TEST(LateRankClaim, TheRankThatComesLastIsNamedAlike) {
+  InsightProgram program = TwoRanks({.first = 2 * kMs, .second = 8 * kMs, .end = 9 * kMs});
+  EXPECT_FALSE(RulingOn(program.run(), Claim::kLateRank).is_undecided())
+      << RulingOn(program.run(), Claim::kLateRank).why;
+  EXPECT_NE(Judge(program.run()).sentence.find("the other ranks wait for rank 1"),
+            std::string::npos);
+  EXPECT_EQ(TheFinding(program.run(), "straggler").trace, 1u);
+}
+
+// Rank 0 leaves after 1 ms, as a root that has sent; rank 1 comes 6 ms later. Lengths blame rank 0.
+TEST(LateRankClaim, ARootThatLeavesAtOnceIsNotLate) {
+  InsightProgram program =
+      TwoRanks({.first = 2 * kMs, .second = 7 * kMs, .end = 9 * kMs, .end_of_first = 3 * kMs});
+  EXPECT_EQ(SaysOf(program.run(), "arrivals"),
+            "rank 0 is shortest in its collectives, but by the clocks rank 1 comes last to them");
+  const Verdict verdict = Judge(program.run());
+  EXPECT_EQ(verdict.sentence.find("wait for rank"), std::string::npos) << verdict.sentence;
+  for (const Loss& loss : verdict.losses) {
+    EXPECT_FALSE(loss.blames) << loss.finding;
+    EXPECT_TRUE(loss.cause != Cause::kWait ||
+                loss.finding.find("undecided: rank 0 is shortest") != std::string::npos)
+        << loss.finding;
+  }
+  EXPECT_TRUE(IsUnchecked(program.run(), "straggler"));
+  EXPECT_EQ(TabulateStragglers(program.run(), {}).notes.back(),
+            "who is late is undecided: rank 0 is shortest in its collectives, but by the clocks "
+            "rank 1 comes last to them");
+}
+
+// Four ranks whose calls name one group of two, and no members.
+TEST(LateRankClaim, MoreRanksThanAGroupHasAreNotOneGroup) {
+  const auto program_of = [](uint32_t ranks) {
+    InsightProgram program = RanksOfOneHost(ranks);
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      Trace& trace = program.rank(rank).trace();
+      trace.info.world_size.reset();
+      program.rank(rank).AddStep(0, 10 * kMs);
+      AddCollective(&program.rank(rank), 1, (1 + rank) * kMs, 9 * kMs);
+      trace.collectives.back().group_ranks.clear();
+    }
+    return program;
+  };
+  InsightProgram four = program_of(4), two = program_of(2);
+  EXPECT_EQ(SaysOf(four.run(), "group"), "4 ranks are taken for one group of 2");
+  EXPECT_EQ(SaysOf(two.run(), "group"), "");
+}
+
+// Steps of 1 ms; between them an evaluation, in which one rank comes 8 ms late.
+TEST(LateRankClaim, AWaitIsNoLongerThanTheStepsOfThoseThatWait) {
+  const auto program_of = [](int64_t step_ns) {
+    InsightProgram program = RanksOfOneHost(2);
+    for (uint64_t step = 0; step < 10; ++step) {
+      const int64_t at = static_cast<int64_t>(step) * 20 * kMs;
+      for (uint32_t rank = 0; rank < 2; ++rank) {
+        program.rank(rank).AddStep(at, at + step_ns);
+        program.rank(rank).AddKernel({.launched = at, .start = at, .end = at + kMs});
+        AddCollective(&program.rank(rank), step, at + (rank == 0 ? 2 : 10) * kMs, at + 11 * kMs);
+      }
+    }
+    return program;
+  };
+  InsightProgram beside = program_of(kMs), inside = program_of(20 * kMs);
+  EXPECT_EQ(SaysOf(beside.run(), "bound"), "they would wait 8.000 ms of each 1.000 ms step");
+  EXPECT_EQ(SaysOf(inside.run(), "bound"), "");
+}
+
+TEST(LateRankClaim, ARankWithoutBatchesWaitsForNobodysLateness) {
+  const auto program_of = [](uint64_t steps_of_first) {
+    InsightProgram program = RanksOfOneHost(2);
+    for (uint64_t step = 0; step < 30; ++step) {
+      const int64_t at = static_cast<int64_t>(step) * 10 * kMs;
+      for (uint32_t rank = 0; rank < 2; ++rank) {
+        if (rank == 1 || step < steps_of_first) program.rank(rank).AddStep(at, at + 10 * kMs);
+        AddCollective(&program.rank(rank), step, at + (rank == 0 ? 1 : 8) * kMs, at + 9 * kMs);
+      }
+    }
+    return program;
+  };
+  InsightProgram uneven = program_of(10), even = program_of(30);
+  EXPECT_EQ(SaysOf(uneven.run(), "steps"), "rank 0 made 10 steps and rank 1 made 30");
+  EXPECT_EQ(SaysOf(even.run(), "steps"), "");
+}
+
+// Rank 1's steps take 11 ms and rank 0's 10: they go apart, and so wait for each other in none,
+// though rank 0 is the shortest in what was matched.
+TEST(LateRankClaim, RanksThatGoApartDoNotWaitForEachOther) {
+  const auto program_of = [](int64_t step_of_second) {
+    InsightProgram program = RanksOfOneHost(2);
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      for (uint64_t step = 0; step < 10; ++step) {
+        const int64_t length = rank == 0 ? 10 * kMs : step_of_second;
+        const int64_t at = static_cast<int64_t>(step) * length;
+        program.rank(rank).AddRange("", fmt::format("train_step {}", step), at, at + length);
+        AddCollective(&program.rank(rank), step, at + (rank == 0 ? 5 : 4) * kMs, at + 6 * kMs);
+      }
+    }
+    return program;
+  };
+  InsightProgram apart = program_of(11 * kMs), together = program_of(10 * kMs);
+  EXPECT_EQ(SaysOf(apart.run(), "pace"),
+            "rank 0 is last to its collectives, but rank 1 falls behind by 1.000 ms more with each "
+            "step, so that they do not wait for each other");
+  EXPECT_EQ(SaysOf(together.run(), "pace"), "");
+}
+
+// Gloo's groups {0, 1} and {2, 3}, in which rank 3 comes 8 ms late. All four have a group of two.
+TEST(LateRankClaim, GroupsOfTheHostAreToldApartByTheirMembers) {
+  const auto program_of = [](bool members_known) {
+    InsightProgram program = RanksOfOneHost(4);
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+      Trace& trace = program.rank(rank).trace();
+      const uint32_t first = rank / 2 * 2;
+      trace.process_groups.push_back({.name = "1",
+                                      .description = {},
+                                      .backend = "gloo",
+                                      .size = 2,
+                                      .ranks = {first, first + 1}});
+      if (!members_known) trace.process_groups[0].ranks.clear();
+      for (int64_t at = 0; at < 100 * kMs; at += 10 * kMs) {
+        program.rank(rank).AddStep(at, at + 10 * kMs);
+        program.rank(rank).AddRange(proto::kCommDomain, "all_reduce",
+                                    at + (rank == 3 ? 9 : 1) * kMs, at + (rank < 2 ? 2 : 10) * kMs);
+        trace.ranges.category.PadTo(trace.ranges.size());
+        trace.ranges.category[trace.ranges.size() - 1] = 2;
+      }
+    }
+    return program;
+  };
+  InsightProgram known = program_of(true), unknown = program_of(false);
+  const std::vector<Straggler>& late = StragglersOf(known.run());
+  ASSERT_EQ(late.size(), 1u);
+  EXPECT_EQ(late[0].trace, 3u);
+  EXPECT_EQ(late[0].caused_wait_ns, 8 * kMs);
+  EXPECT_TRUE(StragglersOf(unknown.run()).empty()) << "nobody is blamed";
+}
+
+}  // namespace
+}  // namespace ranktap::collector
