@@ -77,7 +77,7 @@ TEST_F(Rings, ThreadsThatFindNothingFreeAtOnceDoNotClaimAllForThemselves) {
 #if defined(RANKTAP_UNDER_TSAN)
   constexpr int kRounds = 4;  // a thread costs it a millisecond
 #else
-  constexpr int kRounds = 50;
+  constexpr int kRounds = 20;
 #endif
   for (int round = 0; round < kRounds; ++round) {
     Segment fresh;
