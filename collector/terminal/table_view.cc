@@ -1,8 +1,11 @@
 #include "collector/terminal/table_view.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <string_view>
 
 #include "collector/report/table_filter.h"
 #include "collector/report/text/table_html.h"
@@ -14,7 +17,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr int64_t kNarrowest = 40, kWidest = 10'000;
+constexpr int64_t kNarrowest = 40, kNarrowestText = 12, kWidest = 10'000;
 
 std::string Text(const Table& table, const TableView& view, size_t limit) {
   const bool is_whole = view.full_names || view.width == 0;
@@ -22,9 +25,24 @@ std::string Text(const Table& table, const TableView& view, size_t limit) {
                        : view.width ? static_cast<size_t>(*view.width)
                                     : ScreenWidth();
   const bool in_pipe = width == kUnlimitedWidth && !is_whole;
-  const std::string text = FormatText(table, width, limit, in_pipe ? kLongestNameInPipe : 0,
-                                      *TimeUnitNamed(view.time_unit));
+  const ColumnWidths widths = {.names = in_pipe ? kLongestNameInPipe : 0,
+                               .sources = static_cast<size_t>(view.source_width),
+                               .shapes = static_cast<size_t>(view.shapes_width)};
+  const std::string header = view.header.empty() ? "" : Printable(view.header) + "\n";
+  const std::string text =
+      header + FormatText(table, width, limit, widths, *TimeUnitNamed(view.time_unit));
   return IsColored(STDOUT_FILENO) ? ColoredTable(text, !table.rows.empty()) : text;
+}
+
+// False, after a complaint: a width is given of columns that the table does not have.
+bool HasColumnsOf(const TableView& view, const Table& table) {
+  const auto has = [&](bool (*is_one)(const TableColumn&), int64_t width, std::string_view option) {
+    if (width == 0 || std::ranges::any_of(table.columns, is_one)) return true;
+    Complain(fmt::format("{}: {} has no such column", option, table.name));
+    return false;
+  };
+  return has(&IsSourceColumn, view.source_width, "--max-src-width") &&
+         has(&IsShapesColumn, view.shapes_width, "--max-shapes-width");
 }
 
 }  // namespace
@@ -55,11 +73,23 @@ void AddViewOptions(Arguments* app, TableView* view) {
            "text: as for a terminal of this many columns (40 or more); 0: as --full-names")
       .From(0, kWidest)
       .Excludes(full_names);
+  app->Add("--max-src-width", &view->source_width,
+           "text: lines of the program and Python stacks take this many columns at most")
+      .From(kNarrowestText, kWidest);
+  app->Add("--max-shapes-width", &view->shapes_width,
+           "text: shapes of inputs take this many columns at most")
+      .From(kNarrowestText, kWidest);
+  app->Add("--header", &view->header, "text: a line above each table");
 }
 
 bool IsPossible(const TableView& view) {
   if (view.width && *view.width != 0 && *view.width < kNarrowest) {
     Complain("--width takes 40 or more, or 0 for as wide as the table gets");
+    return false;
+  }
+  const bool is_for_text = !view.header.empty() || view.source_width != 0 || view.shapes_width != 0;
+  if (is_for_text && view.format != Format::kText) {
+    Complain("--header, --max-src-width and --max-shapes-width are for text");
     return false;
   }
   // Its columns are named "total_ns": a reader of JSON counts on that.
@@ -78,6 +108,7 @@ bool Select(const TableView& view, Table* table) {
   for (const std::string& condition : view.where) {
     if (!is_done(KeepWhere(condition, table))) return false;
   }
+  if (!HasColumnsOf(view, *table)) return false;
   if (!view.sort_by.empty() && !is_done(SortBy(view.sort_by, table))) return false;
   return view.columns.empty() || is_done(KeepColumns(view.columns, table));
 }

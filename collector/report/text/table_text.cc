@@ -10,6 +10,7 @@
 #include "collector/file/json.h"
 #include "collector/report/human_units.h"
 #include "collector/report/text/name_cut.h"
+#include "collector/report/text/short_shapes.h"
 
 namespace ranktap::collector {
 namespace {
@@ -49,6 +50,7 @@ struct TextColumn {
   bool empty = true;   // no cell says anything
   bool zero = true;    // nor any but 0
   bool wraps = false;  // its heading, between words
+  bool sources = false, shapes = false;
   size_t width = 0;
   std::vector<std::string> cells;  // the heading first
 };
@@ -68,6 +70,12 @@ bool IsLeftOut(const TextColumn& column, Unit unit) {
                        : column.zero && unit != Unit::kText && unit != Unit::kCount;
 }
 
+size_t WidestCell(const TextColumn& column) {
+  size_t widest = 0;
+  for (const std::string& cell : column.cells) widest = std::max(widest, TextWidth(cell));
+  return widest;
+}
+
 std::vector<TextColumn> MakeColumns(const Table& table, size_t rows, TimeUnit time_unit) {
   const std::vector<std::string> headings = FormatHeadings(table, time_unit);
   std::vector<TextColumn> columns(table.columns.size());
@@ -77,14 +85,15 @@ std::vector<TextColumn> MakeColumns(const Table& table, size_t rows, TimeUnit ti
     column.detail = table.columns[c].shown == Shown::kDetail;
     column.prose = table.columns[c].shown == Shown::kProse;
     column.wanted = table.columns[c].shown == Shown::kWanted;
+    column.sources = IsSourceColumn(table.columns[c]);
+    column.shapes = IsShapesColumn(table.columns[c]);
     column.cells.push_back(headings[c]);
     for (size_t r = 0; r < rows; ++r) {
       column.cells.push_back(FormatCellOf(table.columns[c], table.rows[r][c], time_unit));
       column.empty &= column.cells.back().empty() || column.cells.back() == "-";
       column.zero &= IsNothing(table.rows[r][c]);
     }
-    for (const std::string& cell : column.cells)
-      column.width = std::max(column.width, TextWidth(cell));
+    column.width = WidestCell(column);
   }
   std::vector<TextColumn> shown;
   for (size_t c = 0; c < columns.size(); ++c) {
@@ -163,10 +172,23 @@ void WrapHeadings(std::vector<TextColumn>* columns, size_t width) {
   }
 }
 
-void LimitNames(size_t longest, std::vector<TextColumn>* columns) {
+void ShortenShapes(TextColumn* column) {
+  for (size_t row = 1; row < column->cells.size(); ++row) {
+    column->cells[row] = ShortShapes(column->cells[row]);
+  }
+  column->width = WidestCell(*column);
+}
+
+void LimitWidths(const ColumnWidths& widths, std::vector<TextColumn>* columns) {
   for (TextColumn& column : *columns) {
-    if (!column.is_text || column.prose) continue;
-    column.width = std::min(column.width, std::max(longest, TextWidth(column.cells[0])));
+    size_t most = column.is_text && !column.prose ? widths.names : 0;
+    if (column.sources && widths.sources != 0) most = widths.sources;
+    if (column.shapes && widths.shapes != 0) {
+      most = widths.shapes;
+      if (column.width > most) ShortenShapes(&column);
+    }
+    if (most != 0)
+      column.width = std::min(column.width, std::max(most, TextWidth(column.cells[0])));
   }
 }
 
@@ -244,13 +266,22 @@ std::string Paragraph(std::string_view head, std::string_view prose, size_t widt
 
 }  // namespace
 
-std::string FormatText(const Table& table, size_t width, size_t limit, size_t longest_name,
+bool IsSourceColumn(const TableColumn& column) {
+  return column.name == "source" || column.name == "line";
+}
+
+bool IsShapesColumn(const TableColumn& column) { return column.name == "input_shapes"; }
+
+std::string FormatText(const Table& table, size_t width, size_t limit, const ColumnWidths& widths,
                        TimeUnit time_unit) {
   std::string text = Paragraph("", table.title, width);
   const size_t rows = RowsShown(table, limit);
   if (!table.rows.empty()) {
     std::vector<TextColumn> columns = MakeColumns(table, rows, time_unit);
-    if (longest_name != 0) LimitNames(longest_name, &columns);
+    for (TextColumn& column : columns) {
+      if (column.shapes && width != 0 && TotalWidth(columns) > width) ShortenShapes(&column);
+    }
+    LimitWidths(widths, &columns);
     if (width != 0) {
       Fit(&columns, width);
       WrapHeadings(&columns, width);

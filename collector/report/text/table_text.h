@@ -15,12 +15,21 @@ namespace ranktap::collector {
 enum class Format { kText, kJson, kCsv, kHtml };
 std::optional<Format> FormatNamed(std::string_view name);
 
+// The most characters of a text in its column; 0: no limit but the table's.
+struct ColumnWidths {
+  size_t names = 0;    // of all but sentences, where the others say nothing
+  size_t sources = 0;  // lines of the program and stacks
+  size_t shapes = 0;   // of inputs
+};
+// What a column of sources, or of shapes, is named.
+bool IsSourceColumn(const TableColumn& column);
+bool IsShapesColumn(const TableColumn& column);
+
 // For people: units scaled, numbers to the right, control characters replaced. `width` 0: as wide
-// as it gets; otherwise columns marked `detail` go first, then the widest texts are shortened in
-// their middle. `limit` 0: all rows. Names are cut in their middle to `longest_name` characters; 0:
-// they are not.
-std::string FormatText(const Table& table, size_t width, size_t limit, size_t longest_name = 0,
-                       TimeUnit time_unit = TimeUnit::kAuto);
+// as it gets; otherwise columns marked `detail` go first, shapes are written short (ShortShapes),
+// then the widest texts are shortened in their middle, to `widths` at most. `limit` 0: all rows.
+std::string FormatText(const Table& table, size_t width, size_t limit,
+                       const ColumnWidths& widths = {}, TimeUnit time_unit = TimeUnit::kAuto);
 // A pipe gets so many characters of a name, as torch's table(max_name_column_width=55) does.
 inline constexpr size_t kLongestNameInPipe = 55;
 // {"name", "title", "columns": [{"name", "unit"}], "rows": [{column: value}], "notes"}

@@ -6,6 +6,8 @@
 
 #include <sstream>
 
+#include "collector/report/text/short_shapes.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -47,6 +49,48 @@ TEST(TableText, AWordAndANumberAreNeverBroken) {
   EXPECT_THAT(text, testing::HasSubstr("1,234,567"));
   EXPECT_THAT(text, testing::HasSubstr("longest"));
   EXPECT_LT(WidestLine(text), 22u);
+}
+
+TEST(ShortShapes, KeepWhatTellsInputsApart) {
+  EXPECT_EQ(ShortShapes("[[32, 10], [64], [], []]"), "32x10, 64, +2");
+  EXPECT_EQ(ShortShapes("[[], [32, 10]]"), "-, 32x10");
+  EXPECT_EQ(ShortShapes("[[[2, 3], [4], []], []]"), "[2x3, 4, -], +1");
+  EXPECT_EQ(ShortShapes("[[]]"), "-");
+  EXPECT_EQ(ShortShapes("[]"), "[]");
+  EXPECT_EQ(ShortShapes("[[1, 2"), "[[1, 2");
+  EXPECT_EQ(ShortShapes("[[\"a\"]]"), "[[\"a\"]]");
+}
+
+// Three calls of one operator, as ops --group-by-shape lists them.
+Table OfShapes() {
+  Table table;
+  table.title = "Operators";
+  table.columns = {{"name", Unit::kText}, {"calls", Unit::kCount}, {"input_shapes", Unit::kText}};
+  for (const char* const first : {"[128, 512]", "[128, 1024]", "[256, 1024]"}) {
+    const std::string shapes = std::string("[") + first + ", [512, 1024], [], [], []]";
+    table.rows.push_back({std::string("aten::scaled_dot_product"), int64_t{3}, shapes});
+  }
+  return table;
+}
+
+TEST(TableText, ShapesAreShortAndToldApartWhereThereIsLittleRoom) {
+  EXPECT_EQ(FormatText(OfShapes(), 60, 0),
+            "Operators\n"
+            "  name                      calls  input shapes\n"
+            "  aten::scaled_dot_product      3  128x512, 512x1024, +3\n"
+            "  aten::scaled_dot_product      3  128x1024, 512x1024, +3\n"
+            "  aten::scaled_dot_product      3  256x1024, 512x1024, +3\n");
+  EXPECT_THAT(FormatText(OfShapes(), 120, 0), testing::HasSubstr("[[128, 512], [512, 1024], []"));
+}
+
+TEST(TableText, AColumnOfShapesOrSourcesTakesNoMoreThanItsOwnWidth) {
+  Table table = OfShapes();
+  table.columns.push_back({"source", Unit::kText});
+  for (std::vector<Cell>& row : table.rows) row.emplace_back("train.py(31): step_of_training");
+  const std::string text = FormatText(table, 0, 0, {.names = 15, .sources = 20, .shapes = 24});
+  EXPECT_THAT(text, testing::HasSubstr("  aten::...roduct  "));
+  EXPECT_THAT(text, testing::HasSubstr("  128x512, 512x1024, +3  "));
+  EXPECT_THAT(text, testing::HasSubstr("  train.py..._training\n"));
 }
 
 }  // namespace
