@@ -212,6 +212,29 @@ bool FromForwards(const Trace& trace, StepList* steps) {
   return true;
 }
 
+// torch.profiler's annotation of an optimizer's step, where nothing else says: from one's end to
+// the next one's. Without a backward pass between them two optimizers make one step.
+bool FromOptimizers(const Trace& trace, StepList* steps) {
+  if (trace.origin == TraceOrigin::kExecution) return false;  // its times are made up
+  const Operators& ops = trace.operators;
+  bool has_backward = false;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const std::string_view name = trace.dictionary.String(ops.name[i]);
+    has_backward |= name.starts_with("autograd::engine::evaluate_function");
+    if (!name.starts_with("Optimizer.step#")) continue;
+    const auto number = static_cast<int64_t>(steps->list.size());
+    if (number > 0 && !has_backward) {
+      steps->list.back().end = std::max(steps->list.back().end, ops.end[i]);
+    } else {
+      const int64_t start = number == 0 ? ops.start[0] : steps->list.back().end;
+      steps->list.push_back({number, start, ops.end[i], false});
+    }
+    has_backward = false;
+  }
+  steps->source = "Optimizer.step";
+  return !steps->list.empty();
+}
+
 // Distances between uses of names that are used a few times: the step's length is among them.
 // `names` count from 0 with few holes.
 std::vector<size_t> CandidateLags(const std::vector<uint32_t>& names) {
@@ -301,7 +324,7 @@ StepList Detect(const Trace& trace) {
   bool from_hooks = FromFramework(trace, &steps);
   if (!from_hooks && !FromAnnotations(trace, &steps) && !FromRanges(trace, &steps)) {
     from_hooks = FromForwards(trace, &steps);
-    if (!from_hooks && !FromPeriod(trace, &steps)) return {};
+    if (!from_hooks && !FromPeriod(trace, &steps) && !FromOptimizers(trace, &steps)) return {};
   }
   Disjoin(&steps.list);
   // Outside windows of capture what our hooks saw is a step without any work that was recorded.

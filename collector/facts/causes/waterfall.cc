@@ -13,10 +13,24 @@
 namespace ranktap::collector {
 namespace {
 
+// Whether operators have times, and no call of CUDA says that there was a device.
+bool RanOnHostAlone(const Trace& trace) {
+  const bool has_times = trace.is_ours() || trace.origin == TraceOrigin::kKineto;
+  return has_times && trace.operators.size() > 0 && trace.api_calls.size() == 0;
+}
+
+// Without steps all that ran on devices is one; in a program of the host's alone all operators.
 StepList StepsOrAll(const Trace& trace, const std::vector<DeviceSpan>& spans) {
   StepList steps = DetectSteps(trace);
   steps.list = StepsOnDevice(trace).list;
-  if (!steps.list.empty() || spans.empty()) return steps;
+  if (!steps.list.empty()) return steps;
+  if (spans.empty()) {
+    const Operators& ops = trace.operators;
+    if (!RanOnHostAlone(trace)) return steps;
+    const int64_t last = *std::max_element(ops.end.begin(), ops.end.end());
+    if (last > ops.start[0]) steps.list.push_back({0, ops.start[0], last, false});
+    return steps;
+  }
   int64_t last = spans.front().end;
   for (const DeviceSpan& span : spans) last = std::max(last, span.end);
   steps.list.push_back({0, spans.front().start, last, false});

@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "collector/facts/numbers/interval_set.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -101,6 +102,26 @@ std::vector<bool> EvaluationForwards(const Trace& trace, const std::vector<Modul
     }
   }
   return evaluations;
+}
+
+RecordedOperators SplitByEvaluation(const Trace& trace) {
+  const std::vector<ModuleSpan>& spans = ModuleSpans(trace);
+  const std::vector<bool> evaluations = EvaluationForwards(trace, spans);
+  const Column<int64_t>& starts = trace.operators.start;
+  RecordedOperators found;
+  std::vector<Interval> moments;
+  for (size_t row = 0; row < spans.size(); ++row) {
+    if (spans[row].depth != 0 || !evaluations[row]) continue;
+    const auto* const first = std::lower_bound(starts.begin(), starts.end(), spans[row].start);
+    if (first == starts.end() || *first >= spans[row].end) continue;
+    ++found.evaluations;
+    moments.emplace_back(spans[row].start, spans[row].end);
+  }
+  moments = Merged(std::move(moments));
+  for (const int64_t start : starts) {
+    if (Within(moments, start, start + 1).empty()) found.training.push_back(start);
+  }
+  return found;
 }
 
 }  // namespace ranktap::collector

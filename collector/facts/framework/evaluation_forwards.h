@@ -1,6 +1,7 @@
 // Tells forwards that train from those that only evaluate.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "collector/facts/framework/module_spans.h"
@@ -11,5 +12,11 @@ namespace ranktap::collector {
 // one where no backward follows that is not another forward's; what runs in it goes with it. All
 // false where the hooks saw no backward at all: nothing tells them apart.
 std::vector<bool> EvaluationForwards(const Trace& trace, const std::vector<ModuleSpan>& spans);
+
+struct RecordedOperators {
+  std::vector<int64_t> training;  // when those begin that are in no evaluation, sorted
+  int64_t evaluations = 0;        // forwards of roots that only evaluate, with operators
+};
+RecordedOperators SplitByEvaluation(const Trace& trace);
 
 }  // namespace ranktap::collector

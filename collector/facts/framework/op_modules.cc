@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "collector/facts/framework/evaluation_forwards.h"
 #include "collector/facts/framework/gloo_starters.h"
 #include "collector/facts/framework/module_spans.h"
 #include "collector/facts/framework/pass_nesting.h"
@@ -16,7 +17,8 @@ constexpr uint8_t kBackwardScope = 1;  // at::RecordScope::BACKWARD_FUNCTION
 // The modules around a moment of a writer.
 class ModuleFinder {
  public:
-  explicit ModuleFinder(const Trace& trace) : spans_(ModuleSpans(trace)) {
+  explicit ModuleFinder(const Trace& trace)
+      : spans_(ModuleSpans(trace)), evaluations_(EvaluationForwards(trace, spans_)) {
     for (uint32_t row = 0; row < spans_.size(); ++row) {
       by_writer_[spans_[row].writer].push_back(row);
     }
@@ -36,9 +38,13 @@ class ModuleFinder {
     }
     return nullptr;
   }
+  bool Evaluates(const ModuleSpan& span) const {
+    return evaluations_[static_cast<size_t>(&span - spans_.data())];
+  }
 
  private:
   const std::vector<ModuleSpan>& spans_;
+  const std::vector<bool> evaluations_;
   std::unordered_map<uint16_t, std::vector<uint32_t>> by_writer_;
 };
 
@@ -212,6 +218,7 @@ std::vector<OpPlace> PlaceOperators(const Trace& trace) {
     places[i].in_no_pass =
         node == kNone && is_between && (module == nullptr || by_hand.contains(module->name));
     if (module != nullptr && !places[i].in_no_pass) places[i].module = module->name;
+    places[i].in_evaluation = module != nullptr && node == kNone && finder.Evaluates(*module);
     if (node == kNone && module == nullptr && !places[i].in_no_pass && beside[i]) {
       places[i].pass = Pass::kBackward;
       continue;

@@ -18,6 +18,7 @@ struct OpPlace {
   // After an optimizer began and before the next module did, or of a collective that nobody known
   // started.
   bool in_no_pass = false;
+  bool in_evaluation = false;  // of a forward that only evaluates (EvaluationForwards)
   bool of_collective = false;  // torch.distributed's call, gloo's part of it, or what these call
 };
 

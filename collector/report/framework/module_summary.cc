@@ -81,13 +81,16 @@ void AddTrace(const Trace& trace, std::map<std::string, ModuleRow>* rows) {
 using ModuleCounts =
     std::array<int64_t, kPasses + 3>;  // by pass; DeepSpeed's FLOPs, MACs, old MACs
 
+// What a training step counts, or where none is recorded a forward that only evaluates.
 std::unordered_map<uint32_t, ModuleCounts> CountByModule(const Trace& trace,
-                                                         const std::vector<OpPlace>& places) {
+                                                         const std::vector<OpPlace>& places,
+                                                         bool trains) {
   const std::vector<FlopCount> counts = CountFlops(trace, FlopRule::kCounter);
   const std::vector<FlopCount> deepspeed = CountFlops(trace, FlopRule::kDeepSpeed);
   const std::vector<FlopCount> old = CountFlops(trace, FlopRule::kDeepSpeedOld);
   std::unordered_map<uint32_t, ModuleCounts> by_module;
   for (size_t i = 0; i < counts.size(); ++i) {
+    if (trains && places[i].in_evaluation) continue;
     ModuleCounts& sums = by_module[places[i].module];
     AddCapped(counts[i].flops, &sums[static_cast<size_t>(places[i].pass)]);
     if (places[i].pass != Pass::kForward) continue;
@@ -103,8 +106,10 @@ void AddFlops(const std::vector<Trace>& traces, std::map<std::string, ModuleRow>
   for (const Trace& trace : traces) {
     if (trace.operators.size() == 0) continue;
     const std::vector<OpPlace> places = PlaceOperators(trace);
+    const bool trains = std::ranges::any_of(
+        places, [](const OpPlace& place) { return place.module != 0 && !place.in_evaluation; });
     std::map<std::string, ModuleCounts> inclusive;
-    for (const auto& [module, counts] : CountByModule(trace, places)) {
+    for (const auto& [module, counts] : CountByModule(trace, places, trains)) {
       std::string name(trace.dictionary.String(module));
       while (!name.empty()) {
         ModuleCounts& sums = inclusive[name];
@@ -113,7 +118,8 @@ void AddFlops(const std::vector<Trace>& traces, std::map<std::string, ModuleRow>
         name.resize(dot == std::string::npos ? 0 : dot);
       }
     }
-    const int64_t steps = CountRecordedSteps(trace, places);
+    const int64_t steps = trains ? CountRecordedSteps(trace, places)
+                                 : std::max<int64_t>(1, SplitByEvaluation(trace).evaluations);
     for (auto& [name, row] : *rows) {
       const auto found = inclusive.find(name);
       if (found == inclusive.end()) continue;

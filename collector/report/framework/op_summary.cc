@@ -9,6 +9,7 @@
 
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/flops/op_flops.h"
+#include "collector/facts/framework/evaluation_forwards.h"
 #include "collector/facts/framework/module_spans.h"
 #include "collector/facts/framework/op_modules.h"
 #include "collector/facts/framework/op_tree.h"
@@ -296,6 +297,21 @@ void NameAsTorch(Table* table) {
   }
 }
 
+// ", of 3 recorded steps and 1 forward that only evaluates", or what of that is there.
+std::string OfSteps(const Trace& trace) {
+  const RecordedOperators operators = SplitByEvaluation(trace);
+  const std::vector<bool> recorded = RecordedSteps(trace, operators.training);
+  const auto steps = std::count(recorded.begin(), recorded.end(), true);
+  std::string text;
+  if (steps > 0) text = fmt::format(", of {} recorded step{}", steps, steps == 1 ? "" : "s");
+  if (operators.evaluations > 0) {
+    text += fmt::format("{} {} forward{} that only evaluate{}", text.empty() ? ", of" : " and",
+                        operators.evaluations, operators.evaluations == 1 ? "" : "s",
+                        operators.evaluations == 1 ? "s" : "");
+  }
+  return text;
+}
+
 // "rank 0: self CPU time total 1.909 ms, self CUDA time total 350.7 us, of 3 recorded steps"
 std::string NoteOf(const Trace& trace, const SelfTotals& totals) {
   std::string note =
@@ -311,11 +327,7 @@ std::string NoteOf(const Trace& trace, const SelfTotals& totals) {
                              "steps from the begin of the window"
                        : note;
   }
-  const Column<int64_t>& starts = trace.operators.start;
-  const std::vector<bool> recorded = RecordedSteps(trace, {starts.data(), starts.size()});
-  const auto steps = std::count(recorded.begin(), recorded.end(), true);
-  if (steps > 0) note += fmt::format(", of {} recorded step{}", steps, steps == 1 ? "" : "s");
-  return note;
+  return note + OfSteps(trace);
 }
 
 }  // namespace

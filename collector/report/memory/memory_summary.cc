@@ -6,8 +6,11 @@
 
 #include "collector/facts/framework/memory_blocks.h"
 #include "collector/facts/framework/python_stacks.h"
+#include "collector/facts/framework/timed_steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/report/human_units.h"
+#include "collector/report/memory/memory_tables.h"
 #include "collector/report/reports.h"
 #include "collector/trace/sort_rows.h"
 
@@ -263,6 +266,24 @@ void NoteNothingRecorded(Table* table) {
 
 }  // namespace
 
+void NoteStepsWithAllocations(const Run& run, Table* table) {
+  int64_t least = INT64_MAX, most = 0, all = 0;
+  for (const Trace& trace : run.traces) {
+    const Column<int64_t>& starts = trace.allocations.start;
+    if (!trace.is_ours() || starts.size() == 0) continue;
+    const std::vector<bool> recorded = RecordedSteps(trace, {starts.data(), starts.size()});
+    const auto steps = static_cast<int64_t>(std::ranges::count(recorded, true));
+    least = std::min(least, steps);
+    most = std::max(most, steps);
+    all = std::max(all, static_cast<int64_t>(recorded.size()));
+  }
+  if (most == 0 || least == all) return;
+  const std::string some =
+      least == most ? FormatCount(most) : FormatCount(least) + " to " + FormatCount(most);
+  table->notes.push_back(fmt::format("allocations are recorded in {} of {} steps{}", some,
+                                     FormatCount(all), least == most ? "" : ", by rank"));
+}
+
 Table TabulateMemory(const Run& run, const ReportOptions&) {
   std::vector<GivenOut> rows;
   std::vector<std::string> notes;
@@ -287,6 +308,7 @@ Table TabulateMemory(const Run& run, const ReportOptions&) {
   if (std::any_of(run.traces.begin(), run.traces.end(), is_recorded)) {
     table.notes.emplace_back(kNotSeen);
   }
+  NoteStepsWithAllocations(run, &table);
   const auto tells_blocks = [](const GivenOut& row) { return !row.is_process; };
   if (std::none_of(rows.begin(), rows.end(), tells_blocks)) NoteNothingRecorded(&table);
   return table;
@@ -302,6 +324,7 @@ Table TabulateMemoryPeak(const Run& run, const ReportOptions& options) {
   const Shown stack = options.by_stack > 0 ? Shown::kProse : Shown::kDetail;
   Table table =
       TableOf("What held the memory at the peak of each device", HolderColumns(stack), rows);
+  NoteStepsWithAllocations(run, &table);
   if (rows.empty()) NoteNothingRecorded(&table);
   return table;
 }

@@ -247,6 +247,7 @@ Table TabulateMemorySteps(const Run& run, const ReportOptions&) {
     }
   }
   Table table = TableOf("Memory that the framework held, by step", kStepColumns, rows);
+  NoteStepsWithAllocations(run, &table);
   NoteEmpty(&table);
   return table;
 }
@@ -260,6 +261,7 @@ Table TabulateMemoryModules(const Run& run, const ReportOptions&) {
     }
   }
   Table table = TableOf("What each module held at the peak", kModuleColumns, rows);
+  NoteStepsWithAllocations(run, &table);
   NoteEmpty(&table);
   return table;
 }
@@ -371,6 +373,7 @@ Table TabulateMemoryOverTime(const Run& run, const ReportOptions& options) {
   }
   Table table = TableOf("Memory over time, by category", kSampleColumns, samples);
   AddCategories(samples, &table);
+  NoteStepsWithAllocations(run, &table);
   NoteEmpty(&table);
   return table;
 }

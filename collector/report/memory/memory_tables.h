@@ -13,4 +13,8 @@ namespace ranktap::collector {
 // operator, in the order of their ends.
 inline constexpr int64_t kMemorySamples = 400;
 
+// Adds "allocations are recorded in 3 of 200 steps", or "in 2 to 3 of 200 steps, by rank". Nothing
+// where no trace of the agent's has steps with allocations, or where all steps have them.
+void NoteStepsWithAllocations(const Run& run, Table* table);
+
 }  // namespace ranktap::collector

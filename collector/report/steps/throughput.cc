@@ -46,7 +46,7 @@ Work Count(const Trace& trace) {
   std::map<std::string, int64_t> by_root;
   for (size_t i = 0; i < work.counts.size(); ++i) {
     const int64_t flops = work.counts[i].flops;
-    if (flops == 0) continue;
+    if (flops == 0 || work.places[i].in_evaluation) continue;
     AddCapped(flops, &work.flops[static_cast<size_t>(work.places[i].pass)]);
     work.by_type[FirstType(trace.dictionary.String(trace.operators.types.At(i)))] +=
         static_cast<double>(flops);
@@ -77,7 +77,7 @@ int64_t FirstLayersBatch(const Trace& trace, const Work& work) {
   const std::string prefix = work.root + ".";
   for (size_t i = 0; i < work.places.size(); ++i) {
     const std::string_view module = trace.dictionary.String(work.places[i].module);
-    if (work.places[i].pass != Pass::kForward ||
+    if (work.places[i].pass != Pass::kForward || work.places[i].in_evaluation ||
         (module != work.root && !module.starts_with(prefix))) {
       continue;
     }

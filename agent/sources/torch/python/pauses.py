@@ -23,8 +23,12 @@ class Pauses:
     def start(self):
         collection = agent.name(agent.COLLECTION_PHASE)
         push, pop, domain = agent.push, agent.pop, self._domain
+        is_ending = sys.is_finalizing
 
         def on_collection(phase, info):
+            # The interpreter's last ones take 100 ms and more of all that PyTorch has: they stop no loop.
+            if is_ending():
+                return
             if phase == 'start':
                 push(domain, collection, info['generation'])
             else:

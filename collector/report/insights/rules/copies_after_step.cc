@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collector/facts/causes/device_sweep.h"
+#include "collector/facts/framework/evaluation_forwards.h"
 #include "collector/facts/framework/timed_steps.h"
 #include "collector/facts/kernel_kinds.h"
 #include "collector/report/human_units.h"
@@ -50,9 +51,8 @@ struct OperatorSteps {
 
 // The counted ones; those of the warm-up where no other is recorded, as in a run of a few steps.
 OperatorSteps StepsWithOperators(const RankFacts& rank) {
-  const Operators& ops = rank.trace().operators;
   const std::vector<bool> recorded =
-      RecordedSteps(rank.trace(), {ops.start.data(), ops.start.size()});
+      RecordedSteps(rank.trace(), SplitByEvaluation(rank.trace()).training);
   const std::vector<Step>& steps = DetectSteps(rank.trace()).list;
   if (steps.empty()) return {.steps = rank.counted()};
   OperatorSteps counted, warm_up{.of_warm_up = true};

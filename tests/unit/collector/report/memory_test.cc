@@ -3,6 +3,7 @@
 
 #include "collector/report/reports.h"
 #include "collector/report/steps/verdict.h"
+#include "tests/unit/collector/report/insights/insight_program.h"
 #include "tests/unit/collector/report/table_access.h"
 
 namespace ranktap::collector {
@@ -39,6 +40,41 @@ TEST(Memory, ASnapshotOfAProgramThatRanOutSaysSoFirst) {
   EXPECT_TRUE(Judge(run).sentence.starts_with(
       "Out of memory: 1073741824 bytes were asked for. No verdict: "))
       << Judge(run).sentence;
+}
+
+// Four steps of 10 ms, of which `recorded` have an allocation.
+void AddStepsWithMemory(int64_t recorded, InsightRank* rank) {
+  rank->trace().origin = TraceOrigin::kCapture;
+  Allocations& all = rank->trace().allocations;
+  for (int64_t step = 0; step < 4; ++step) {
+    rank->AddStep(step * 10 * kMs, (step + 1) * 10 * kMs);
+    if (step >= recorded) continue;
+    all.start.push_back(step * 10 * kMs + kMs);
+    all.end.push_back(all.start[all.size() - 1]);
+    all.writer.push_back(0);
+    all.bytes.push_back(4096);
+  }
+}
+
+TEST(Memory, EachTableSaysInHowManyStepsAllocationsAreRecorded) {
+  InsightProgram program(2);
+  AddStepsWithMemory(1, &program.rank(0));
+  AddStepsWithMemory(2, &program.rank(1));
+  for (const Table& table :
+       {TabulateMemory(program.run(), {}), TabulateMemoryPeak(program.run(), {}),
+        TabulateMemoryModules(program.run(), {}), TabulateMemorySteps(program.run(), {}),
+        TabulateMemoryOverTime(program.run(), {})}) {
+    EXPECT_EQ(
+        std::ranges::count(table.notes, "allocations are recorded in 1 to 2 of 4 steps, by rank"),
+        1)
+        << table.title;
+  }
+}
+
+TEST(Memory, NothingIsSaidOfStepsWhereAllAreRecorded) {
+  InsightProgram program;
+  AddStepsWithMemory(4, &program.rank());
+  EXPECT_TRUE(TabulateMemoryPeak(program.run(), {}).notes.empty());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "collector/facts/causes/stragglers.h"
 #include "collector/report/reports.h"
 #include "collector/report/steps/verdict.h"
+#include "tests/unit/collector/report/insights/insight_program.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/synthetic_job.h"
 
@@ -190,6 +191,46 @@ TEST(Verdict, BlamesNoDeviceWhereNoneDidAnything) {
   EXPECT_NE(verdict.sentence.find("Nothing ran on a device: all of each"), std::string::npos)
       << verdict.sentence;
   EXPECT_NE(verdict.sentence.find(" waiting for data"), std::string::npos) << verdict.sentence;
+}
+
+// Two iterations as torch.profiler records them on a CPU: 4 ms of forward operators, 5 ms of
+// autograd's, 1 ms of the optimizer.
+InsightProgram ATorchProgramOnTheHost(bool has_optimizer) {
+  InsightProgram program;
+  for (int64_t at = 0; at < 20 * kMs; at += 10 * kMs) {
+    program->AddOperator("aten::linear", at, at + 4 * kMs);
+    program->AddOperator("autograd::engine::evaluate_function: AddmmBackward0", at + 4 * kMs,
+                         at + 9 * kMs);
+    if (!has_optimizer) continue;
+    program->AddOperator("Optimizer.step#SGD.step", at + 9 * kMs, at + 10 * kMs);
+  }
+  return program;
+}
+
+TEST(Verdict, OfAHostWithoutStepsOfTheProfilersGoesByItsOptimizersSteps) {
+  InsightProgram program = ATorchProgramOnTheHost(true);
+  EXPECT_EQ(DetectSteps(program.run().traces[0]).source, "Optimizer.step");
+  EXPECT_EQ(Judge(program.run()).sentence,
+            "Nothing ran on a device: all of each 10.00 ms step is the host's time: 5.000 ms "
+            "(50.0 %) in the backward pass, 4.000 ms (40.0 %) elsewhere in the program, 1.000 ms "
+            "(10.0 %) in the optimizer.");
+}
+
+TEST(Verdict, OfAHostWithoutAnyStepsIsAboutAllItsOperators) {
+  InsightProgram program = ATorchProgramOnTheHost(false);
+  EXPECT_EQ(
+      Judge(program.run()).sentence,
+      "Nothing ran on a device: all of 19.00 ms (no steps found) is the host's time: 10.00 ms "
+      "(52.6 %) in the backward pass, 9.000 ms (47.4 %) elsewhere in the program.");
+}
+
+TEST(Steps, OfTwoOptimizersEndWithTheSecondWhereNoBackwardPassIsBetweenThem) {
+  InsightProgram program = ATorchProgramOnTheHost(true);
+  program->AddOperator("Optimizer.step#Adam.step", 20 * kMs, 22 * kMs);
+  const std::vector<Step>& steps = DetectSteps(program.run().traces[0]).list;
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[1].start, 10 * kMs);
+  EXPECT_EQ(steps[1].end, 22 * kMs);
 }
 
 }  // namespace
