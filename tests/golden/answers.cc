@@ -5,6 +5,7 @@
 // does
 //
 // tables/NAME.json            ranktap report INPUT NAME --format json
+// tables/claims.json       the checks that this input's claims do not pass, if any
 // tables/NAME.hta.json        the same with --hta-compat, where that says something else
 // exports/FORMAT.FILE         of the formats that make a folder
 // exports/FORMAT.EXTENSION    ranktap export INPUT --format FORMAT, of all ranks or of the first
@@ -19,7 +20,11 @@
 
 #include "collector/export/exporter.h"
 #include "collector/import/open_run.h"
+#include "collector/report/claims/claim.h"
+#include "collector/report/columns.h"
+#include "collector/report/insights/find_insights.h"
 #include "collector/report/report.h"
+#include "collector/report/steps/verdict.h"
 #include "collector/report/text/table_text.h"
 
 namespace ranktap::collector {
@@ -44,6 +49,45 @@ void WriteTable(const Report& report, const Run& run, const std::string& path) {
   const std::string plain = answer(false), hta = answer(true);
   Write(path + ".json", plain);
   if (hta != plain) Write(path + ".hta.json", hta);
+}
+
+// Every check of every claim, and the bounds that hold of all sentences: a row for each that fails.
+struct Doubt {
+  std::string claim, against, why;
+};
+const ColumnsOf<Doubt> kDoubtColumns = {
+    {"claim", Unit::kText, "", [](const Doubt& doubt) { return doubt.claim; }},
+    {"against", Unit::kText, "", [](const Doubt& doubt) { return doubt.against; }},
+    {"why", Unit::kText, "", [](const Doubt& doubt) { return doubt.why; }},
+};
+
+void AddBrokenBounds(const Run& run, std::vector<Doubt>* doubts) {
+  const Verdict verdict = Judge(run);
+  for (const Loss& loss : verdict.losses) {
+    if (loss.recoverable_ns <= loss.ns && loss.ns <= verdict.mean_step) continue;
+    doubts->push_back({"bound", "verdict", loss.finding});
+  }
+  const Insights insights = FindInsights(run);
+  for (const Insight& insight : insights.list) {
+    const int64_t step = ComputeWaterfalls(run)[insight.trace].mean_step;
+    if (insight.saving_ns.value_or(0) <= insight.lost_ns && insight.lost_ns <= step) continue;
+    doubts->push_back({"bound", std::string(insight.rule), insight.finding});
+  }
+}
+
+void WriteClaims(const Run& run, const std::string& path) {
+  std::vector<Doubt> doubts;
+  for (const CrossCheck& check : AllCrossChecks()) {
+    std::string why = check.disagreement(run);
+    if (why.empty()) continue;
+    doubts.push_back(
+        {std::string(NameOf(check.claim)), std::string(check.against), std::move(why)});
+  }
+  AddBrokenBounds(run, &doubts);
+  if (doubts.empty()) return;
+  Table table = TableOf("Checks that claims do not pass", kDoubtColumns, doubts);
+  table.name = "claims";
+  Write(path + ".json", FormatJson(table, 0));
 }
 
 // The file's name is in some of the files' text, so both variants are written under one.
@@ -86,7 +130,7 @@ void WriteExport(const Exporter& exporter, const Run& run, const std::string& fo
   if (Read(file) == Read(hta_file)) fs::remove(hta_file);
 }
 
-int Answer(const std::string& folder, const std::vector<std::string>& inputs) {
+int AnswerAll(const std::string& folder, const std::vector<std::string>& inputs) {
   const std::string tables = folder + "/tables", exports = folder + "/exports";
   fs::create_directories(tables);
   fs::create_directories(exports);
@@ -105,6 +149,7 @@ int Answer(const std::string& folder, const std::vector<std::string>& inputs) {
       if (way != nullptr) WriteTable(*way, *run, tables + "/" + std::string(way->name));
     }
   }
+  WriteClaims(*run, tables + "/claims");
   for (const Exporter& exporter : AllExporters()) {
     if ((exporter.heeds & kDataSet) == 0) WriteExport(exporter, *run, exports);
   }
@@ -119,5 +164,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s FOLDER INPUT...\n", argv[0]);
     return 2;
   }
-  return ranktap::collector::Answer(argv[1], {argv + 2, argv + argc});
+  return ranktap::collector::AnswerAll(argv[1], {argv + 2, argv + argc});
 }

@@ -1,5 +1,7 @@
 #include "collector/report/claims/claim.h"
 
+#include <array>
+
 #include "collector/report/claims/cross_checks.h"
 
 namespace ranktap::collector {
@@ -12,6 +14,13 @@ constexpr CrossCheck kChecks[] = {
     {Claim::kLateRank, "arrivals", &AnotherRankArrivesLast},
     {Claim::kLateRank, "pace", &AnotherRankFallsBehind},
     {Claim::kTransfer, "members", &MembersAreMissing},
+    {Claim::kRecoverable, "launches", &LaunchesAreMissing},
+    {Claim::kRecoverable, "path", &PathIsCutOff},
+    {Claim::kRecoverable, kOfLargestAlone, &CauseIsNotInTheFile},
+    {Claim::kBusy, "launches", &WorkIsNotInTheFile},
+    {Claim::kBusy, "devices", &DevicesSayOtherwise},
+    {Claim::kFlops, "kernels", &ProductsAreNotCounted},
+    {Claim::kPeak, "bound", &RateIsOverThePeak},
 };
 
 Ruling Rule(const Run& run, Claim claim) {
@@ -34,6 +43,12 @@ const Ruling& Kept(const Run& run) {
 
 }  // namespace
 
+std::string_view NameOf(Claim claim) {
+  static constexpr std::array<std::string_view, 6> kNames = {"late rank", "transfer", "recoverable",
+                                                             "busy",      "FLOPs",    "peak"};
+  return kNames[static_cast<size_t>(claim)];
+}
+
 std::span<const CrossCheck> AllCrossChecks() { return kChecks; }
 
 const Ruling& RulingOn(const Run& run, Claim claim) {
@@ -42,6 +57,14 @@ const Ruling& RulingOn(const Run& run, Claim claim) {
       return Kept<Claim::kLateRank>(run);
     case Claim::kTransfer:
       return Kept<Claim::kTransfer>(run);
+    case Claim::kRecoverable:
+      return Kept<Claim::kRecoverable>(run);
+    case Claim::kBusy:
+      return Kept<Claim::kBusy>(run);
+    case Claim::kFlops:
+      return Kept<Claim::kFlops>(run);
+    case Claim::kPeak:
+      return Kept<Claim::kPeak>(run);
   }
   __builtin_unreachable();
 }

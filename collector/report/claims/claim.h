@@ -19,9 +19,15 @@
 namespace ranktap::collector {
 
 enum class Claim : uint8_t {
-  kLateRank,  // the rank that the others wait for
-  kTransfer,  // communication moves data all the time, so that none of it is waiting
+  kLateRank,     // the rank that the others wait for
+  kTransfer,     // communication moves data all the time, so that none of it is waiting
+  kRecoverable,  // what of the largest loss can be won back
+  kBusy,         // the share of the time in which devices work
+  kFlops,        // the arithmetic of a step
+  kPeak,         // the rate that it is compared with
 };
+
+std::string_view NameOf(Claim claim);  // "late rank"
 
 // Pure. Empty: the two agree, or one of them does not know.
 using Disagreement = std::string (*)(const Run& run);
@@ -31,6 +37,9 @@ struct CrossCheck {
   std::string_view against;  // what else knows it, by one word: "pace"
   Disagreement disagreement = nullptr;
 };
+
+// The check of kRecoverable that speaks of the largest loss; the others speak of every loss.
+inline constexpr std::string_view kOfLargestAlone = "cause";
 
 // The table of contents of this folder.
 std::span<const CrossCheck> AllCrossChecks();

@@ -25,4 +25,30 @@ std::string AnotherRankFallsBehind(const Run& run);
 // "the other ranks of its groups are not recorded", or calls that nothing matches across ranks.
 std::string MembersAreMissing(const Run& run);
 
+// Recoverable. It rests on the critical path, and on what the file can show of it.
+
+// "no launches are recorded": nobody knows whether the host was late.
+std::string LaunchesAreMissing(const Run& run);
+// "the critical path is known for 40.0 % of the steps only"
+std::string PathIsCutOff(const Run& run);
+// Of the largest loss alone: launched work waits, and nothing in the file ends when it begins.
+std::string CauseIsNotInTheFile(const Run& run);
+
+// Busy. It rests on the device's records.
+
+// "the work of 260 launches of rank 0 is not in the file"
+std::string WorkIsNotInTheFile(const Run& run);
+// "NVML saw device 0 of rank 0 in use for 95.0 % of the time, the records for 20.0 %"
+std::string DevicesSayOtherwise(const Run& run);
+
+// FLOPs. They rest on the shapes of operators.
+
+// "no operator tells the FLOPs of 60.0 % of the time of rank 0's products"
+std::string ProductsAreNotCounted(const Run& run);
+
+// Peak. It rests on the types that are multiplied, and the kernels' names.
+
+// "rank 0 would do 143.0 % of the peak of its device for float"
+std::string RateIsOverThePeak(const Run& run);
+
 }  // namespace ranktap::collector

@@ -6,10 +6,9 @@
 #include <numeric>
 #include <optional>
 
-#include "collector/facts/backlog.h"
 #include "collector/facts/causes/stragglers.h"
-#include "collector/facts/device_timeline.h"
 #include "collector/report/claims/claim.h"
+#include "collector/report/claims/cross_checks.h"
 #include "collector/report/claims/late_rank.h"
 #include "collector/report/steps/loss_place.h"
 #include "collector/report/steps/recoverable.h"
@@ -18,26 +17,6 @@
 
 namespace ranktap::collector {
 namespace {
-
-// Why nobody can say whether the host was late; empty: most of the work has its launch.
-std::string_view WhyHostIsNotKnown(const Run& run) {
-  size_t known = 0, unknown = 0;
-  for (const Trace& trace : run.traces) {
-    const Column<uint32_t>& launches = trace.kernels.launch;
-    const auto without = static_cast<size_t>(std::count(launches.begin(), launches.end(), kNone));
-    known += launches.size() - without;
-    if (without == 0) continue;
-    const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
-    const Backlog& backlog = BacklogOf(trace);
-    unknown += static_cast<size_t>(
-        std::count_if(spans.begin(), spans.end(), [&backlog](const DeviceSpan& span) {
-          return span.table == DeviceSpan::Table::kKernel && span.launch == kNone &&
-                 !backlog.Holds(span);
-        }));
-  }
-  if (unknown <= known) return "";
-  return known == 0 ? "no launches are recorded" : "most launches are not recorded";
-}
 
 // Not lost: what a rank without a device computes.
 bool IsHostsWork(Cause cause) {
@@ -62,7 +41,7 @@ int64_t RecoverableOfWait(const Run& run, const std::vector<CauseTimes>& borne,
 
 std::vector<Loss> FindLosses(const Run& run, const MeanStep& mean) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
-  const std::string_view why_not_known = WhyHostIsNotKnown(run);
+  const std::string why_not_known = LaunchesAreMissing(run);
   std::vector<Loss> losses;
   for (size_t c = 1; c < kCauses; ++c) {
     const auto cause = static_cast<Cause>(c);
@@ -113,7 +92,13 @@ void AddRecoverable(const Run& run, std::vector<Loss>* losses) {
       loss.recoverable_ns += borne[t][static_cast<size_t>(loss.cause)];
       most = std::max(most, waterfalls[t].mean[static_cast<size_t>(loss.cause)]);
     }
-    loss.recoverable_ns = std::min(loss.recoverable_ns, most);
+    // Where one rank alone loses it, the others' part is in what they wait for that rank.
+    loss.recoverable_ns = std::min({loss.recoverable_ns, most, loss.ns});
+  }
+  const Ruling& ruling = RulingOn(run, Claim::kRecoverable);
+  if (!ruling.is_undecided() || losses->empty()) return;
+  for (Loss& loss : *losses) {
+    loss.recoverable_known = ruling.against == kOfLargestAlone && &loss != &losses->front();
   }
 }
 

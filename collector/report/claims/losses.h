@@ -15,10 +15,11 @@ struct Loss {
   Cause cause{};
   int64_t ns = 0;  // per step, mean over the ranks
   // Per step, what the critical path bears of it, on whichever rank: at most that can be won back.
-  // Over `ns` where one rank alone loses it and the others wait.
+  // Never over `ns`.
   int64_t recoverable_ns = 0;
-  uint32_t trace = 0;   // the rank that loses the most, or that the others wait for
-  bool blames = false;  // `finding` names the rank
+  bool recoverable_known = true;  // false: RulingOn(kRecoverable) says why
+  uint32_t trace = 0;             // the rank that loses the most, or that the others wait for
+  bool blames = false;            // `finding` names the rank
   std::string finding;
 };
 

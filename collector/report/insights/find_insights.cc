@@ -43,7 +43,7 @@ Answers AskAll(const Run& run, std::span<const InsightRule> rules) {
   }
   // Before the threads, which would wait for one of them.
   ComputeWaterfalls(run);
-  RulingOn(run, Claim::kTransfer);
+  for (const Claim claim : {Claim::kTransfer, Claim::kBusy}) RulingOn(run, claim);
   ForEachTraceAtOnce(run, [&](uint32_t t) {
     const RankFacts facts(run, t);
     for (size_t r = 0; r < rules.size(); ++r) {
@@ -139,6 +139,10 @@ Insights FindInsights(const Run& run, std::span<const InsightRule> rules) {
   insights.no_savings = WhatIsMissing(run);
   if (insights.no_savings.empty()) {
     insights.no_savings = WhatDisagrees(run, ComputeWaterfalls(run));
+  }
+  const Ruling& recoverable = RulingOn(run, Claim::kRecoverable);
+  if (insights.no_savings.empty() && recoverable.against != kOfLargestAlone) {
+    insights.no_savings = recoverable.why;
   }
   Answers answers = AskAll(run, rules);
   for (size_t r = 0; r < rules.size(); ++r) {

@@ -1,4 +1,6 @@
 // The run in one row: what a person asks first.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -19,8 +21,10 @@ struct Figures {
   DurationDistribution steps;  // after the warm-up, of all ranks
   bool on_host = true;
   bool tells_waiting = true;                                       // from transfer
+  bool is_busy_known = true;
   int64_t step_ns = 0, busy_ns = 0, transfer_ns = 0, wait_ns = 0;  // of the mean step, added up
   std::optional<double> mfu, samples_per_second;
+  bool had_mfu = false;  // before checks
   Cell peak_bytes, peak_rank, peak_device;
 };
 
@@ -52,7 +56,8 @@ void AddThroughput(const Run& run, const ReportOptions& options, Figures* figure
       ++ranks;
     }
   }
-  if (ranks > 0) figures->mfu = mfu / ranks;
+  figures->had_mfu = ranks > 0;
+  if (ranks > 0 && WhyNoUtilisation(run, options).empty()) figures->mfu = mfu / ranks;
 }
 
 // A GPU's before the host's: that is the one that runs out.
@@ -91,8 +96,11 @@ const ColumnsOf<Figures> kColumns = {
      [](const Figures& of) { return Steps(of, of.steps.p95_ns()); }},
     {"step_max_ns", Unit::kNs, "The longest step.",
      [](const Figures& of) { return Steps(of, of.steps.max_ns); }},
-    {"busy_percent", Unit::kPercent, "The share of the mean step in which the devices work.",
-     [](const Figures& of) { return of.on_host ? Cell() : Percent(of.busy_ns, of.step_ns); }},
+    {"busy_percent", Unit::kPercent,
+     "The share of the mean step in which the devices work; empty: undecided.",
+     [](const Figures& of) {
+       return of.on_host || !of.is_busy_known ? Cell() : Percent(of.busy_ns, of.step_ns);
+     }},
     {"exposed_comm_percent", Unit::kPercent,
      "The share of the mean step in collectives while nothing computes, waiting included.",
      [](const Figures& of) { return Percent(of.transfer_ns + of.wait_ns, of.step_ns); }},
@@ -120,10 +128,23 @@ const ColumnsOf<Figures> kColumns = {
 Table TabulateKeyFigures(const Run& run, const ReportOptions& options) {
   Figures figures{.ranks = static_cast<int64_t>(run.traces.size())};
   figures.tells_waiting = !RulingOn(run, Claim::kTransfer).is_undecided();
+  figures.is_busy_known = !RulingOn(run, Claim::kBusy).is_undecided();
   AddSteps(run, &figures);
   AddThroughput(run, options, &figures);
   AddPeak(run, &figures);
-  return TableOf("The run in one row", kColumns, std::vector<Figures>{figures});
+  Table table = TableOf("The run in one row", kColumns, std::vector<Figures>{figures});
+  for (const Claim claim : {Claim::kTransfer, Claim::kBusy}) {
+    const Ruling& ruling = RulingOn(run, claim);
+    if (!ruling.is_undecided()) continue;
+    table.notes.push_back(fmt::format(
+        "{} is undecided: {}",
+        claim == Claim::kBusy ? "how busy the devices are" : "how much of communication is waiting",
+        ruling.why));
+  }
+  if (std::string why = WhyNoUtilisation(run, options); figures.had_mfu && !why.empty()) {
+    table.notes.push_back(std::move(why));
+  }
+  return table;
 }
 
 }  // namespace ranktap::collector

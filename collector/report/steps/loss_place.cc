@@ -20,6 +20,8 @@ namespace ranktap::collector {
 namespace {
 
 // Time by name.
+constexpr std::string_view kUnseen = ", for what is not in the trace";
+
 struct Tally {
   int64_t total = 0;
   std::map<std::string, int64_t, std::less<>> by_name;
@@ -136,7 +138,7 @@ class Places {
     if (span.table != DeviceSpan::Table::kKernel) {
       return fmt::format("for {} on stream {} to begin", NameOf(trace_, span), stream);
     }
-    return fmt::format("on stream {}, for what is not in the trace", stream);
+    return fmt::format("on stream {}{}", stream, kUnseen);
   }
 
   const Trace& trace_;
@@ -184,6 +186,10 @@ LossPlaces FindLossPlaces(const Run& run, const std::vector<RankWaterfall>& wate
     AddTrace(run.traces[t], waits[t], waterfalls[t], &tallies);
   }
   LossPlaces places;
+  int64_t unseen = 0;
+  const Tally& of_launched = tallies[static_cast<size_t>(Cause::kDependency)].waits;
+  for (const auto& [name, ns] : of_launched.by_name) unseen += name.ends_with(kUnseen) ? ns : 0;
+  places[static_cast<size_t>(Cause::kDependency)].is_unseen = of_launched.HasMost(unseen);
   for (size_t c = 0; c < kCauses; ++c) {
     LossPlace& place = places[c];
     const auto cause = static_cast<Cause>(c);

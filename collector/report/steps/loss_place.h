@@ -14,6 +14,7 @@ namespace ranktap::collector {
 struct LossPlace {
   // ": mostly (80.0 %) for an event of stream 20, ..."; of Cause::kDependency alone.
   std::string waits_for;
+  bool is_unseen = false;  // most of it is for what is not in the trace
   // ", 72.0 % of it in the backward pass, 65.0 % in module Net.fc"; empty where nothing of the kind
   // has more than half of the loss.
   std::string where;

@@ -16,7 +16,9 @@
 #include "collector/facts/framework/op_modules.h"
 #include "collector/facts/framework/timed_steps.h"
 #include "collector/facts/roofline/device_peaks.h"
+#include "collector/facts/roofline/roofline.h"
 #include "collector/report/cells.h"
+#include "collector/report/claims/claim.h"
 #include "collector/report/columns.h"
 #include "collector/trace/framework_ranges.h"
 
@@ -31,6 +33,7 @@ struct Work {
   std::vector<FlopCount> counts;
   std::array<int64_t, kPasses> flops{};  // of one step
   std::map<std::string, double> by_type;
+  double tf32 = 0;   // of 32-bit floats, what kernels did on tensor cores as their names say
   std::string root;  // the root module with most arithmetic
 };
 
@@ -52,6 +55,11 @@ Work Count(const Trace& trace) {
         static_cast<double>(flops);
     const std::string_view module = trace.dictionary.String(work.places[i].module);
     AddCapped(flops, &by_root[std::string(module.substr(0, module.find('.')))]);
+  }
+  for (const RooflinePoint& point : MeasureRoofline(trace).points) {
+    const bool is_tf32 =
+        point.unit.known == UnitKnown::kByKernel && point.unit.unit == ComputeUnit::kTf32;
+    if (is_tf32 && point.type == MathType::kFp32) work.tf32 += static_cast<double>(point.flops);
   }
   const int64_t steps = CountRecordedSteps(trace, work.places);
   for (int64_t& flops : work.flops) flops /= steps;
@@ -125,10 +133,22 @@ std::string WhyNoDevice(const Trace& trace) {
   return "there is no GPU: --peak-flops gives it";
 }
 
+// 0: not known of one of them.
+double Tf32Peak(const std::vector<std::string>& devices) {
+  double sum = 0;
+  for (const std::string& device : devices) {
+    const DevicePeaks* const peaks = FindDevicePeaks(device);
+    if (peaks == nullptr || peaks->flops(ComputeUnit::kTf32) <= 0) return 0;
+    sum += peaks->flops(ComputeUnit::kTf32);
+  }
+  return sum;
+}
+
 // Where several types are multiplied, what a step would need at the peak of each decides.
 void FindPeak(const Trace& trace, const Work& work, double given, Throughput* to) {
   for (const auto& [type, flops] : work.by_type) {
     to->types += (to->types.empty() ? "" : " + ") + type;
+    if (type == "float" && work.tf32 > 0) to->types += " (TF32)";
   }
   if (given > 0) {
     to->peak_flops = given;
@@ -141,9 +161,15 @@ void FindPeak(const Trace& trace, const Work& work, double given, Throughput* to
     return;
   }
   double flops = 0, seconds = 0;
-  for (const auto& [type, of_type] : work.by_type) {
+  for (auto [type, of_type] : work.by_type) {
     double peak = 0;
     for (const std::string& device : devices) peak += PeakFlops(device, type);
+    if (const double tf32 = type == "float" ? Tf32Peak(devices) : 0; work.tf32 > 0 && tf32 > 0) {
+      const double there = std::min(work.tf32, of_type);
+      flops += there;
+      seconds += there / tf32;
+      of_type -= there;
+    }
     if (peak == 0) {
       to->peak_known =
           fmt::format("no peak is known of {} for {}: --peak-flops gives it", devices[0], type);
@@ -175,6 +201,7 @@ std::optional<double> FlopsPerSecond(const Throughput& of) {
 struct Line {
   const Trace* trace = nullptr;
   Throughput of;
+  bool is_decided = true;
 };
 
 const ColumnsOf<Line> kColumns = {
@@ -215,9 +242,9 @@ const ColumnsOf<Line> kColumns = {
      Shown::kDetail},
     {"mfu_percent", Unit::kPercent,
      "The rate of forward and backward operations as a share of the peak (MFU).",
-     [](const Line& line) { return PercentCell(line.of.Mfu()); }},
+     [](const Line& line) { return line.is_decided ? PercentCell(line.of.Mfu()) : Cell(); }},
     {"hfu_percent", Unit::kPercent, "The same with the operations that are computed again (HFU).",
-     [](const Line& line) { return PercentCell(line.of.Hfu()); }},
+     [](const Line& line) { return line.is_decided ? PercentCell(line.of.Hfu()) : Cell(); }},
 };
 
 }  // namespace
@@ -232,6 +259,15 @@ std::optional<double> Throughput::Mfu() const { return Utilisation(*this, model_
 
 std::optional<double> Throughput::Hfu() const {
   return Utilisation(*this, model_flops() + recompute_flops);
+}
+
+std::string WhyNoUtilisation(const Run& run, const ReportOptions& options) {
+  for (const Claim claim : {Claim::kFlops, Claim::kPeak}) {
+    if (claim == Claim::kPeak && options.peak_flops > 0) continue;
+    const Ruling& ruling = RulingOn(run, claim);
+    if (ruling.is_undecided()) return fmt::format("MFU is undecided: {}", ruling.why);
+  }
+  return "";
 }
 
 std::optional<Throughput> MeasureThroughput(const Run& run, const Trace& trace,
@@ -265,6 +301,12 @@ Table TabulateThroughput(const Run& run, const ReportOptions& options) {
     notes.insert(fmt::format("data parallel size: {}", of->parallel.known));
     notes.insert(fmt::format("batch: {}", of->batch_known));
     notes.insert(fmt::format("peak: {}", of->peak_known));
+  }
+  const bool any =
+      std::ranges::any_of(lines, [](const Line& line) { return line.of.Mfu().has_value(); });
+  if (std::string why = any ? WhyNoUtilisation(run, options) : ""; !why.empty()) {
+    for (Line& line : lines) line.is_decided = false;
+    notes.insert(std::move(why));
   }
   Table table = TableOf("How fast the model is trained", kColumns, lines);
   if (lines.empty()) {

@@ -34,6 +34,10 @@ struct Throughput {
   std::optional<double> Hfu() const;
 };
 
+// "MFU is undecided: no operator tells the FLOPs of ..."; empty: FLOPs and peak hold
+// (claims/claim.h). A peak that is given is not checked.
+std::string WhyNoUtilisation(const Run& run, const ReportOptions& options);
+
 // On one rank. `step`: of this one instead of the steps of SelectTimedSteps. Heeds
 // options.peak_flops, batch_size and data_parallel. nullopt: there are no steps.
 std::optional<Throughput> MeasureThroughput(const Run& run, const Trace& trace,

@@ -74,10 +74,14 @@ Verdict JudgeHosts(const Run& run, const MeanStep& mean) {
 }
 
 // Empty where all of the largest loss can be won back, as far as the critical path says.
-std::string DescribeRecoverable(const std::vector<Loss>& losses, const MeanStep& mean) {
+std::string DescribeRecoverable(const Run& run, const std::vector<Loss>& losses,
+                                const MeanStep& mean) {
   const Loss& largest = losses[0];
   std::string text;
-  if (!mean.IsWorthSaying(largest.recoverable_ns)) {
+  if (!largest.recoverable_known) {
+    text = fmt::format(" How much of it can be won back is undecided: {}.",
+                       RulingOn(run, Claim::kRecoverable).why);
+  } else if (!mean.IsWorthSaying(largest.recoverable_ns)) {
     text = " The critical path bears none of it: none of it is recoverable.";
   } else if (mean.IsWorthSaying(largest.ns - largest.recoverable_ns)) {
     text =
@@ -87,7 +91,7 @@ std::string DescribeRecoverable(const std::vector<Loss>& losses, const MeanStep&
   const auto best = std::max_element(
       losses.begin(), losses.end(),
       [](const Loss& a, const Loss& b) { return a.recoverable_ns < b.recoverable_ns; });
-  if (best->cause != largest.cause &&
+  if (best->cause != largest.cause && best->recoverable_known &&
       mean.IsWorthSaying(best->recoverable_ns - largest.recoverable_ns)) {
     text += fmt::format(" Most is recoverable, at most {} ({}), of this: {}.",
                         FormatNs(best->recoverable_ns), FormatShare(best->recoverable_ns, mean.ns),
@@ -110,7 +114,7 @@ Verdict JudgeDevices(const Run& run, const MeanStep& mean) {
   verdict.sentence = fmt::format("The largest loss is {}{} ({}): {}{}.", FormatNs(largest.ns),
                                  mean.OfWhat(), FormatShare(largest.ns, mean.ns), largest.finding,
                                  OnWhichRank(run, largest, mean.ranks)) +
-                     DescribeRecoverable(verdict.losses, mean);
+                     DescribeRecoverable(run, verdict.losses, mean);
   if (const Ruling& ruling = RulingOn(run, Claim::kTransfer);
       largest.cause == Cause::kTransfer && ruling.is_undecided()) {
     verdict.sentence +=
@@ -151,8 +155,11 @@ const ColumnsOf<Line> kColumns = {
     {"share_percent", Unit::kPercent, "The loss as a share of the mean step.",
      [](const Line& line) { return Percent(line.loss.ns, line.mean_step); }},
     {"recoverable_ns", Unit::kNs,
-     "The time a step that the job can win back, by the critical path.",
-     [](const Line& line) { return line.on_host ? Cell() : Cell(line.loss.recoverable_ns); }},
+     "The time a step that the job can win back, by the critical path; empty: undecided.",
+     [](const Line& line) {
+       return line.on_host || !line.loss.recoverable_known ? Cell()
+                                                           : Cell(line.loss.recoverable_ns);
+     }},
     {"rank", Unit::kCount, "The rank that loses most to it, or that the others wait for.",
      [](const Line& line) { return RankCell(*line.trace); }},
     {"finding", Unit::kText, "A sentence that names the phase, module, line or rank.",

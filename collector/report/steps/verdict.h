@@ -2,11 +2,11 @@
 //
 //   waterfall, of a mean step of 4 ms       losses         share    recoverable
 //     compute            15.00 us
-//     sync            3'903.00 us     ->    sync           97.6 %   4'235 us    the sentence's
+//     sync            3'903.00 us     ->    sync           97.6 %   3'903 us    the sentence's
 //     host               44.15 us           host            1.1 %      10 us
 //     kernel latency     22.84 us           latency         0.6 %       9 us
 //
-// Recoverable is what the critical path bears: here that of rank 0, which syncs for the longest.
+// Recoverable is what the critical path bears, and never more than the loss.
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "collector/report/claims/claim.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
 
@@ -62,6 +63,9 @@ Insight About(const RankFacts& rank, uint32_t device, const Use& use) {
 
 Answer FindLowUtilization(const RankFacts& rank) {
   if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (const Ruling& ruling = RulingOn(rank.run(), Claim::kBusy); ruling.is_undecided()) {
+    return CannotTell(ruling.why);
+  }
   std::map<uint32_t, std::vector<Interval>> work;
   for (const DeviceSpan& span : rank.spans()) work[span.device].emplace_back(span.start, span.end);
   Answer answer;

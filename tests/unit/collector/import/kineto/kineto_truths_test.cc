@@ -138,7 +138,8 @@ TEST(KinetoTruths, ADeviceThatLagsBehindByMoreThanAStep) {
   Expect(program,
          {.sentence = "The largest loss is 1.400 ms of each 10.40 ms step (13.5 %): launched "
                       "work that waits for something else: on stream 7, for what is "
-                      "not in the trace.",
+                      "not in the trace. How much of it can be won back is undecided: the file "
+                      "does not show what the launched work waits for.",
           .steps = {14, 10, 10, 10, 10, 10, 10, 10, 10, 10},
           .span = 99,
           .compute = 90,

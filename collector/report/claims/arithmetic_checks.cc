@@ -1,0 +1,74 @@
+// Whether the operators' arithmetic, and the peak that it is compared with, are those of the
+// kernels that ran.
+#include <fmt/core.h>
+
+#include <optional>
+#include <unordered_map>
+
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/roofline/roofline.h"
+#include "collector/report/cells.h"
+#include "collector/report/claims/cross_checks.h"
+#include "collector/report/human_units.h"
+#include "collector/report/steps/throughput.h"
+#include "collector/trace/symbol_name.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr double kTolerableUncounted = 0.25;  // of the time of kernels that multiply
+
+struct Products {
+  int64_t all_ns = 0, uncounted_ns = 0;
+};
+
+// Kernels whose names say that they multiply, and those of them whose operators have no FLOPs.
+Products ProductsOf(const Trace& trace) {
+  const Roofline& roofline = MeasureRoofline(trace);
+  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  std::unordered_map<uint32_t, bool> multiplies;  // by name
+  Products products;
+  for (const RooflinePoint& point : roofline.points) {
+    for (uint32_t i = 0; i < point.works; ++i) {
+      const DeviceSpan& span = spans[roofline.work[point.first_work + i].span];
+      if (span.table != DeviceSpan::Table::kKernel) continue;
+      const auto [known, is_new] = multiplies.try_emplace(span.name, false);
+      if (is_new) {
+        known->second =
+            MathOfKernel(ReadableKernelName(trace.dictionary.String(span.name))).computes();
+      }
+      if (!known->second) continue;
+      products.all_ns += span.end - span.start;
+      if (point.flops == 0) products.uncounted_ns += span.end - span.start;
+    }
+  }
+  return products;
+}
+
+}  // namespace
+
+std::string ProductsAreNotCounted(const Run& run) {
+  for (const Trace& trace : run.traces) {
+    const Products of = ProductsOf(trace);
+    if (static_cast<double>(of.uncounted_ns) <=
+        kTolerableUncounted * static_cast<double>(of.all_ns)) {
+      continue;
+    }
+    return fmt::format("no operator tells the FLOPs of {} of the time of {}'s products",
+                       FormatShare(of.uncounted_ns, of.all_ns), RankName(trace));
+  }
+  return "";
+}
+
+std::string RateIsOverThePeak(const Run& run) {
+  for (const Trace& trace : run.traces) {
+    const std::optional<Throughput> of = MeasureThroughput(run, trace, {});
+    const std::optional<double> hfu = of ? of->Hfu() : std::nullopt;
+    if (!hfu || *hfu <= 1) continue;
+    return fmt::format("{} would do {} of the peak of its device for {}", RankName(trace),
+                       FormatPercent(100 * *hfu), of->types);
+  }
+  return "";
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,97 @@
+// Whether the file can show what of a loss the critical path bears.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "collector/facts/backlog.h"
+#include "collector/facts/causes/critical_path.h"
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/numbers/interval_set.h"
+#include "collector/report/claims/cross_checks.h"
+#include "collector/report/claims/losses.h"
+#include "collector/report/human_units.h"
+#include "collector/report/steps/loss_place.h"
+#include "collector/report/steps/recoverable.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr double kLeastOfPath = 0.9;  // of the counted steps
+
+std::vector<Interval> CountedSteps(const RankWaterfall& waterfall) {
+  std::vector<Interval> counted;
+  for (const Step& step : waterfall.steps.list) {
+    if (!step.warm_up) counted.emplace_back(step.start, step.end);
+  }
+  return Merged(std::move(counted));
+}
+
+// By trace; the path ends with the last work of a device, and the host may end its step later.
+std::vector<std::vector<Interval>> PiecesOfPath(const Run& run) {
+  std::vector<std::vector<Interval>> pieces(run.traces.size());
+  const std::vector<PathSegment>& path = FindCriticalPath(run);
+  for (const PathSegment& segment : path) {
+    pieces[segment.trace].emplace_back(segment.start, segment.end);
+  }
+  if (path.empty()) return pieces;
+  const uint32_t last = path.back().trace;
+  const std::vector<Step>& steps = ComputeWaterfalls(run)[last].steps.list;
+  if (!steps.empty() && steps.back().end > path.back().end) {
+    pieces[last].emplace_back(path.back().end, steps.back().end);
+  }
+  return pieces;
+}
+
+}  // namespace
+
+std::string LaunchesAreMissing(const Run& run) {
+  size_t known = 0, unknown = 0;
+  for (const Trace& trace : run.traces) {
+    const Column<uint32_t>& launches = trace.kernels.launch;
+    const auto without = static_cast<size_t>(std::count(launches.begin(), launches.end(), kNone));
+    known += launches.size() - without;
+    if (without == 0) continue;
+    const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+    const Backlog& backlog = BacklogOf(trace);
+    unknown += static_cast<size_t>(
+        std::count_if(spans.begin(), spans.end(), [&backlog](const DeviceSpan& span) {
+          return span.table == DeviceSpan::Table::kKernel && span.launch == kNone &&
+                 !backlog.Holds(span);
+        }));
+  }
+  if (unknown <= known) return "";
+  return known == 0 ? "no launches are recorded" : "most launches are not recorded";
+}
+
+std::string PathIsCutOff(const Run& run) {
+  const std::vector<PathSegment>& path = FindCriticalPath(run);
+  if (path.empty()) return "";
+  int64_t covered = 0;
+  std::vector<std::vector<Interval>> pieces = PiecesOfPath(run);
+  for (uint32_t t = 0; t < pieces.size(); ++t) {
+    covered +=
+        Length(Intersection(Merged(std::move(pieces[t])), CountedSteps(ComputeWaterfalls(run)[t])));
+  }
+  // Ranks that share no collective: the path is of that alone which worked last.
+  const int64_t all = Length(CountedSteps(ComputeWaterfalls(run)[path.back().trace]));
+  if (static_cast<double>(covered) >= kLeastOfPath * static_cast<double>(all)) return "";
+  return fmt::format("the critical path is known for {} of the steps only",
+                     FormatShare(covered, all));
+}
+
+// Where the path bears none of it the cause does not matter.
+std::string CauseIsNotInTheFile(const Run& run) {
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  const MeanStep mean = MeanOfRanks(waterfalls);
+  const std::vector<Loss> losses = FindLosses(run, mean);
+  if (losses.empty() || losses[0].cause != Cause::kDependency) return "";
+  const auto dependency = static_cast<size_t>(Cause::kDependency);
+  int64_t borne = 0;
+  for (const CauseTimes& times : BorneByCriticalPath(run, waterfalls)) borne += times[dependency];
+  if (!mean.IsWorthSaying(borne) || !FindLossPlaces(run, waterfalls)[dependency].is_unseen) {
+    return "";
+  }
+  return "the file does not show what the launched work waits for";
+}
+
+}  // namespace ranktap::collector
