@@ -9,7 +9,8 @@ namespace ranktap::collector {
 constexpr double kWorthSaying = 0.01;  // of the step
 
 bool MeanStep::IsWorthSaying(int64_t loss_ns) const {
-  return loss_ns >= static_cast<int64_t>(kWorthSaying * static_cast<double>(ns));
+  // Of a step below 100 ns one per cent is nothing, and a loss of nothing has no one to blame.
+  return loss_ns > 0 && loss_ns >= static_cast<int64_t>(kWorthSaying * static_cast<double>(ns));
 }
 
 std::string MeanStep::OfWhat() const {

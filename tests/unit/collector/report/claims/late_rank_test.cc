@@ -71,6 +71,14 @@ TEST(LateRankClaim, TheRankThatComesLastIsNamedAlike) {
 }
 
 // Rank 0 leaves after 1 ms, as a root that has sent; rank 1 comes 6 ms later. Lengths blame rank 0.
+// One per cent of it rounds to nothing, and so does a wait that nobody caused.
+TEST(LateRankClaim, OneRankWhoseStepsLastSomeNanosecondsBlamesNobody) {
+  InsightProgram program = RanksOfOneHost(1);
+  for (int64_t step = 0; step < 10; ++step) program.rank(0).AddStep(step * 100, step * 100 + 40);
+  const std::string sentence = Judge(program.run()).sentence;
+  EXPECT_EQ(sentence.find("wait"), std::string::npos) << sentence;
+}
+
 TEST(LateRankClaim, ARootThatLeavesAtOnceIsNotLate) {
   InsightProgram program =
       TwoRanks({.first = 2 * kMs, .second = 7 * kMs, .end = 9 * kMs, .end_of_first = 3 * kMs});
