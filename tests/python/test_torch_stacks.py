@@ -62,9 +62,24 @@ class StacksTest(harness.TracedTest):
                          {key: count for key, count in theirs.items() if 'train_step' in key})
         self.assertEqual(ours['aten::mm first_place second_place forward train_step main'], STEPS)
         self.assertEqual(ours['aten::cos ' + 'deep ' * 41 + 'train_step main'], STEPS)
+        self.check_functions(run)
         # Where backward() was called, on the thread that called it.
         self.assertTrue(backward)
         self.assertEqual({tuple(functions) for functions in backward}, {('train_step', 'main')})
+
+    def check_functions(self, run):
+        """As slices of the exported file, each with the one that called it."""
+        with open(run / 'trace.json', encoding='utf-8') as file:
+            events = json.load(file)['traceEvents']
+        functions = {event['args']['Python id']: event for event in events if event.get('cat') == 'python_function'}
+        calls = collections.Counter()
+        for event in functions.values():
+            caller = functions.get(event['args']['Python parent id'], {'name': ''})
+            calls[f'{event["name"]} < {caller["name"]}'] += 1
+        file = PROGRAM.name
+        self.assertEqual(calls[f'{file}: first_place < {file}: second_place'], STEPS)
+        self.assertEqual(calls[f'{file}: second_place < {file}: forward'], STEPS)
+        self.assertEqual(calls[f'{file}: train_step < {file}: main'], 1)  # nothing comes between the calls
 
     def test_lines_are_those_that_run_and_group_operators(self):
         run = self.trace('--stacks', 'all')

@@ -13,6 +13,7 @@
 #include "collector/facts/framework/backward_spans.h"
 #include "collector/facts/framework/model_tree.h"
 #include "collector/facts/framework/module_spans.h"
+#include "collector/facts/framework/python_functions.h"
 
 namespace ranktap::collector {
 namespace {
@@ -95,11 +96,38 @@ void WriteBackwards(const Trace& trace, ChromeEvents* events) {
   }
 }
 
+// On tracks of their own, as they begin and end with operators. Their ids come after the modules'.
+void WriteFunctions(const Trace& trace, ChromeEvents* events) {
+  const size_t first_id = ModuleSpans(trace).size();
+  const std::vector<PythonFunction> functions = PythonFunctions(trace);
+  for (size_t row = 0; row < functions.size(); ++row) {
+    const PythonFunction& function = functions[row];
+    if (!events->options().Keeps(function.start, function.end)) continue;
+    JsonText name;
+    name.Text(SanitizedName(function.name));
+    const int64_t track =
+        events->TrackApart("Python functions of", trace.info.pid, ThreadOf(trace, function.writer),
+                           function.start, function.end);
+    events->BeginSlice("python_function", name.str(), trace.info.pid, track, function.start,
+                       function.end);
+    events->Arg("Python id", first_id + row);
+    if (function.parent == kNone) {
+      events->Separate();
+      events->json().Raw("\"Python parent id\":null");
+    } else {
+      events->Arg("Python parent id", first_id + function.parent);
+    }
+    if (function.line != 0) events->Arg("line", function.line);
+    events->EndArgs();
+  }
+}
+
 }  // namespace
 
 void WriteModuleCalls(const Trace& trace, ChromeEvents* events) {
   if (!trace.is_ours()) return;  // a file of torch.profiler has its Python calls
   ModuleCalls(trace).Write(events);
+  WriteFunctions(trace, events);
   WriteBackwards(trace, events);
 }
 

@@ -19,6 +19,7 @@
 #include "collector/export/table_merge.h"
 #include "collector/export/thread_number.h"
 #include "collector/facts/framework/backward_spans.h"
+#include "collector/facts/framework/python_functions.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/nvtx_payload.h"
 
@@ -53,6 +54,7 @@ class HostWriter {
                   WriteCall(*calls[table - 4], row, table == 4);
                 });
     WriteBackwards();
+    WriteFunctions();
     WriteGaps();
     WriteOverheads();
     for (auto& [thread, tracks] : threads_) tracks->Finish();
@@ -201,6 +203,17 @@ class HostWriter {
           &Other(fmt::format("backward of modules, thread {}", ThreadOf(trace_, span.writer))),
           std::string(SanitizedName(trace_.dictionary.String(span.module))),
           PerfettoCategory::kRange, span.start, span.end);
+    }
+  }
+
+  void WriteFunctions() {
+    for (const PythonFunction& function : PythonFunctions(trace_)) {
+      arguments_.Clear();
+      if (function.line != 0) arguments_.Add("line", uint64_t{function.line});
+      WriteOther(
+          &Other(fmt::format("Python functions, thread {}", ThreadOf(trace_, function.writer))),
+          std::string(SanitizedName(function.name)), PerfettoCategory::kPython, function.start,
+          function.end);
     }
   }
 

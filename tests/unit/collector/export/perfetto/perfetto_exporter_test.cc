@@ -142,6 +142,27 @@ TEST(PerfettoExporterTest, ArgumentsComeBack) {
   EXPECT_EQ(kernels, run.traces[0].kernels.size());
 }
 
+TEST(PerfettoExporterTest, PythonFunctionsAroundOperatorsHaveATrackOfTheirOwn) {
+  auto run = SampleRun(1, 1);
+  Trace& trace = run.traces[0];
+  Operators& ops = trace.operators;
+  ops.start.push_back(10);
+  ops.end.push_back(20);
+  ops.name.push_back(trace.dictionary.AppendString("aten::mm"));
+  ops.writer.push_back(0);
+  ops.kind.push_back(static_cast<uint8_t>(OperatorKind::kOperator));
+  ops.parent.push_back(kNone);
+  ops.stack.push_back(trace.dictionary.AppendString("train.py(3): step;train.py(9): main"));
+  std::vector<std::string> functions;
+  for (const PerfettoSlice& slice : Export(run).slices) {
+    if (slice.track.find("Python functions") == std::string::npos) continue;
+    functions.push_back(slice.name + " at line " + slice.arguments.at("line"));
+    EXPECT_EQ(slice.end - slice.start, 10);
+  }
+  EXPECT_THAT(functions, testing::UnorderedElementsAre("train.py: main at line 9",
+                                                       "train.py: step at line 3"));
+}
+
 TEST(PerfettoExporterTest, WorkAsRenderStagesIsTheSameWorkWithItsLaunches) {
   const auto run = SampleRun(3, 100);
   ExportOptions options;
