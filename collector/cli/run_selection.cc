@@ -84,6 +84,7 @@ void AddSelectionOptions(Arguments* app, RunSelection* selection) {
   app->Add("--steps", &selection->steps, "only these steps: 10-19");
   app->Add("--window", &selection->window,
            "only what began FROM:TO after the run's first event (1.5s:2s)");
+  AddKnownArithmeticOptions(app, &selection->known);
 }
 
 bool SelectOfRun(const RunSelection& selection, Run* run, std::vector<std::string>* notes) {
@@ -97,7 +98,8 @@ bool SelectOfRun(const RunSelection& selection, Run* run, std::vector<std::strin
   return SelectJob(selection.job, run, notes) &&
          (selection.ranks.empty() || SelectRanks(selection.ranks, run)) &&
          (selection.steps.empty() || SelectSteps(selection.steps, run, notes)) &&
-         (selection.window.empty() || SelectWindow(selection.window, first_event, run));
+         (selection.window.empty() || SelectWindow(selection.window, first_event, run)) &&
+         TakeKnownArithmetic(selection.known, *run);
 }
 
 std::optional<TimeWindow> ParseWindow(const std::string& text, int64_t first_event) {

@@ -1,4 +1,5 @@
-// The part of a run that a person asks for: --job, --ranks, --steps, --window.
+// The part of a run that a person asks for, and what is known of it: --job, --ranks, --steps,
+// --window, --flops-of, --compiled.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/cli/known_arithmetic.h"
 #include "collector/terminal/arguments.h"
 #include "collector/trace/run.h"
 
@@ -14,6 +16,7 @@ namespace ranktap::collector {
 struct RunSelection {
   std::string ranks, steps, window;
   int64_t job = 0;  // from 1; 0: all
+  KnownArithmeticOptions known;
 };
 
 void AddSelectionOptions(Arguments* app, RunSelection* selection);

@@ -191,6 +191,10 @@ Table TabulateThroughput(const Run& run, const ReportOptions& options = {});
 // one not again. The rows are of each rank that was checked.
 Table TabulateFlopCheck(const Run& run, const ReportOptions& options = {});
 
+// Operators and kernels that no formula knows, with their arithmetic where their source or a person
+// (trace/known_arithmetic.h) says it.
+Table TabulateCustomFlops(const Run& run, const ReportOptions& options = {});
+
 // The size of each module: parameters, and the bytes of parameters, buffers, gradients and
 // optimizer state, with all modules below it, after the first step of the first rank that told.
 // Each storage counts once, for the module that comes first.

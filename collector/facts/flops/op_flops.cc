@@ -7,6 +7,7 @@
 
 #include "collector/facts/flops/convolution_dims.h"
 #include "collector/facts/flops/einsum_flops.h"
+#include "collector/facts/flops/known_flops.h"
 #include "collector/facts/flops/op_inputs.h"
 #include "collector/facts/flops/recurrent_flops.h"
 
@@ -295,24 +296,31 @@ constexpr Entry kFormulas[] = {
     DeepSpeed("einsum", &Nothing),  // EinsumCounts adds what is inside
 };
 
+// nullptr: the rule has none.
+Formula FormulaOf(FlopRule rule, std::string_view name) {
+  if (!name.starts_with("aten::")) return nullptr;
+  name.remove_prefix(6);
+  const auto* const entry = std::find_if(std::begin(kFormulas), std::end(kFormulas),
+                                         [name](const Entry& e) { return e.name == name; });
+  return entry == std::end(kFormulas) ? nullptr : entry->by_rule[static_cast<size_t>(rule)];
+}
+
 }  // namespace
 
 std::optional<FlopCount> CountOp(FlopRule rule, std::string_view name, std::string_view shapes,
                                  std::string_view values) {
-  if (!name.starts_with("aten::") || shapes.empty()) return std::nullopt;
-  name.remove_prefix(6);
-  const auto* const entry = std::find_if(std::begin(kFormulas), std::end(kFormulas),
-                                         [name](const Entry& e) { return e.name == name; });
-  if (entry == std::end(kFormulas)) return std::nullopt;
-  const Formula formula = entry->by_rule[static_cast<size_t>(rule)];
+  const Formula formula = shapes.empty() ? nullptr : FormulaOf(rule, name);
   return formula == nullptr ? std::nullopt : formula(OpInputs(shapes, values));
 }
+
+bool HasFormula(FlopRule rule, std::string_view name) { return FormulaOf(rule, name) != nullptr; }
 
 std::vector<FlopCount> CountFlops(const Trace& trace, FlopRule rule) {
   const Operators& ops = trace.operators;
   std::vector<FlopCount> counts(ops.size());
   std::vector<bool> covered(ops.size(), false);  // it, or an operator around it, is counted
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Count> known;  // equal texts have equal ids
+  const KnownFlops beside(KnownOf(trace));
   std::optional<EinsumCounts> einsums;
   if (rule == FlopRule::kDeepSpeed) einsums.emplace(trace);
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -323,9 +331,11 @@ std::vector<FlopCount> CountFlops(const Trace& trace, FlopRule rule) {
     const auto key = std::tuple(ops.name[i], ops.shapes.At(i), ops.values.At(i));
     const auto [at, is_new] = known.try_emplace(key);
     if (is_new) {
-      at->second = CountOp(rule, trace.dictionary.String(std::get<0>(key)),
-                           trace.dictionary.String(std::get<1>(key)),
-                           trace.dictionary.String(std::get<2>(key)));
+      const std::string_view name = trace.dictionary.String(std::get<0>(key)),
+                             shapes = trace.dictionary.String(std::get<1>(key)),
+                             values = trace.dictionary.String(std::get<2>(key));
+      at->second = beside.Has(name) ? beside.Of(rule, name, shapes, values)
+                                    : CountOp(rule, name, shapes, values);
     }
     if (!at->second) continue;
     counts[i] = *at->second;

@@ -36,8 +36,11 @@ enum class FlopRule : uint8_t {
 std::optional<FlopCount> CountOp(FlopRule rule, std::string_view name, std::string_view shapes,
                                  std::string_view values);
 
+bool HasFormula(FlopRule rule, std::string_view name);
+
 // For each operator of the trace its own share: with kCounter and kDeepSpeed 0 where an operator
-// around it is counted already.
+// around it is counted already. KnownOf(trace) goes before the
+// formulas.
 std::vector<FlopCount> CountFlops(const Trace& trace, FlopRule rule);
 
 }  // namespace ranktap::collector

@@ -14,6 +14,7 @@
 #include "collector/facts/framework/timed_steps.h"
 #include "collector/facts/launched_work.h"
 #include "collector/report/columns.h"
+#include "collector/report/framework/custom_flops.h"
 
 namespace ranktap::collector {
 namespace {
@@ -217,7 +218,9 @@ Table TabulateModules(const Run& run, const ReportOptions&) {
     table.notes.push_back(
         "no module ran; modules come from PyTorch's hooks, at --level full, and from "
         "torch.profiler with_stack=True");
+    return table;
   }
+  table.notes = NotesOfUnknownFlops(run);
   return table;
 }
 

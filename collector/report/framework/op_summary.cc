@@ -17,6 +17,7 @@
 #include "collector/facts/framework/timed_steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/report/framework/custom_flops.h"
 #include "collector/report/human_units.h"
 #include "collector/trace/sort_rows.h"
 
@@ -110,17 +111,18 @@ bool IsInside(const std::vector<HostNode>& nodes, const HostNode& node) {
   return parent != kNone;
 }
 
+using FlopsByRule = std::array<std::vector<FlopCount>, 2>;  // kProfiler's, kCounter's
+
 void AddNode(const Trace& trace, const std::vector<HostNode>& nodes, size_t index,
-             uint32_t stack_id, const std::vector<FlopCount>& counted,
-             const std::vector<OpPlace>& places, const ReportOptions& options, Averages* averages) {
+             uint32_t stack_id, const FlopsByRule& counted, const std::vector<OpPlace>& places,
+             const ReportOptions& options, Averages* averages) {
   const HostNode& node = nodes[index];
-  std::string_view shapes, values, module, pass;
+  std::string_view shapes, module, pass;
   std::vector<std::string> stack;
   bool is_annotation = false;
   if (node.kind == HostNode::Kind::kOperator) {
     const Operators& ops = trace.operators;
     shapes = trace.dictionary.String(ops.shapes.At(node.row));
-    values = trace.dictionary.String(ops.values.At(node.row));
     is_annotation = static_cast<OperatorKind>(ops.kind[node.row]) == OperatorKind::kAnnotation;
     if (!places.empty()) {
       module = trace.dictionary.String(places[node.row].module);
@@ -146,8 +148,8 @@ void AddNode(const Trace& trace, const std::vector<HostNode>& nodes, size_t inde
   row.device_bytes += node.device_bytes;
   row.self_device_bytes += node.device_bytes - node.children_device_bytes;
   if (node.kind != HostNode::Kind::kOperator) return;
-  row.flops += CountOp(FlopRule::kProfiler, name, shapes, values).value_or(FlopCount{}).flops;
-  row.counted_flops += counted[node.row].flops;
+  row.flops += counted[0][node.row].flops;
+  row.counted_flops += counted[1][node.row].flops;
 }
 
 void AddOnDevice(std::string name, bool is_annotation, int64_t length, Averages* averages) {
@@ -201,7 +203,13 @@ struct Line {
   const Trace* trace = nullptr;
   OpRow op;
   SelfTotals totals;  // of the rank
+  bool knows_flops = true;
 };
+
+// Never 0 where nobody knows.
+Cell FlopsOf(const Line& line, int64_t flops) {
+  return flops != 0 || line.knows_flops ? Cell(flops) : Cell();
+}
 
 // Where there is no room for all: the times that torch's users sort by, and the rank where rows of
 // several would look alike.
@@ -262,10 +270,10 @@ ColumnsOf<Line> Columns(const ReportOptions& options, bool several_ranks) {
        [](const Line& line) { return line.op.pass; }, group(options.by_module)},
       {"flops", Unit::kFlops,
        "The operations as torch.profiler counts them: matrix products, convolutions, add and mul.",
-       [](const Line& line) { return line.op.flops; }, Shown::kDetail},
+       [](const Line& line) { return FlopsOf(line, line.op.flops); }, Shown::kDetail},
       {"counted_flops", Unit::kFlops,
        "The operations as FlopCounterMode counts them: attention and convolutions' backwards too.",
-       [](const Line& line) { return line.op.counted_flops; }, Shown::kDetail},
+       [](const Line& line) { return FlopsOf(line, line.op.counted_flops); }, Shown::kDetail},
       {"where", Unit::kText, "host, or device for a kernel or an annotation there.",
        [](const Line& line) { return line.op.on_device ? "device" : "host"; }, Shown::kDetail},
   };
@@ -334,7 +342,8 @@ std::string NoteOf(const Trace& trace, const SelfTotals& totals) {
 
 std::vector<OpRow> AverageOps(const Trace& trace, const ReportOptions& options) {
   const std::vector<HostNode> nodes = BuildOpTree(trace);
-  const std::vector<FlopCount> counted = CountFlops(trace, FlopRule::kCounter);
+  const FlopsByRule counted = {CountFlops(trace, FlopRule::kProfiler),
+                               CountFlops(trace, FlopRule::kCounter)};
   Averages averages(options);
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   size_t next = 0;
@@ -374,7 +383,11 @@ Table TabulateOps(const Run& run, const ReportOptions& options) {
       std::erase_if(rows, [](const OpRow& row) { return row.is_inside; });
     }
     SortOps(totals, &rows);
-    for (OpRow& row : rows) lines.push_back({&trace, std::move(row), totals});
+    const auto unknown = NamesOfUnknownFlops(trace);
+    for (OpRow& row : rows) {
+      const bool knows_flops = !unknown.contains(row.name);
+      lines.push_back({&trace, std::move(row), totals, knows_flops});
+    }
     notes.push_back(NoteOf(trace, totals));
   }
   Table table = TableOf("Operators, as torch's key_averages()",
