@@ -80,7 +80,9 @@ int StartCommand(const std::vector<std::string>& arguments) {
   StartOptions options;
   Arguments app(
       "Begins to capture on every rank of a job at the same instant: a window, which ends after\n"
-      "--duration or with `ranktap stop`. Ranks that come meanwhile join it.",
+      "--duration or with `ranktap stop`. Ranks that come meanwhile join it.\n"
+      "run --schedule counts steps from the begin of the window: one that ends before the first\n"
+      "such step has no operators, and `ranktap report RUN ops` says so.",
       "ranktap start");
   AddTargetOptions(&app, &options.target);
   app.Add("--level", &options.level,

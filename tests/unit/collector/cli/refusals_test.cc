@@ -49,6 +49,12 @@ TEST(RefusalsTest, AFormatsOptionIsRefusedForOtherFormats) {
 }
 
 // A name in a run's directory, its run.json or a trace may hold what a terminal obeys.
+TEST(StartHelp, SaysThatAScheduleMayLeaveAWindowWithoutOperators) {
+  const Ended ended = Call(&StartCommand, {"--help"});
+  EXPECT_EQ(ended.status, kSuccess);
+  EXPECT_THAT(ended.said, HasSubstr("run --schedule counts steps from the begin of the window"));
+}
+
 TEST(TerminalTest, NothingThatAFileBroughtReachesItRaw) {
   std::string directory = testing::TempDir() + "run-\x1b]0;x\x07-XXXXXX";
   ASSERT_NE(::mkdtemp(directory.data()), nullptr);

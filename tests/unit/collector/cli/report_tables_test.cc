@@ -156,6 +156,16 @@ TEST_F(ReportTables, NamesInAPipeAreCutInTheirMiddleAndWholeWhereAskedFor) {
   }
 }
 
+TEST_F(ReportTables, AHeaderAndTheWidthsOfShapesAndSourcesAreForText) {
+  ASSERT_EQ(Report({"--group-by-shape", "--header", "Model A", "--max-shapes-width", "20"}),
+            kSuccess);
+  EXPECT_THAT(said_, testing::StartsWith("Model A\nOperators, as torch's key_averages()\n"));
+  EXPECT_THAT(said_, HasSubstr("400x800, 800x20000"));
+  EXPECT_THAT(said_, HasSubstr("4x8, 8x4"));
+  EXPECT_EQ(Report({"--format", "csv", "--max-src-width", "20"}), kWrongUsage);
+  EXPECT_THAT(complained_, HasSubstr("--max-src-width and --max-shapes-width are for text"));
+}
+
 TEST_F(ReportTables, NotesAndFlopsAreReadableNumbers) {
   ASSERT_EQ(Report({}), kSuccess);
   EXPECT_THAT(said_, HasSubstr("self CPU time total 76.00 us\n"));
