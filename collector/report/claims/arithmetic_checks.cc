@@ -20,6 +20,7 @@ constexpr double kTolerableUncounted = 0.25;  // of the time of kernels that mul
 
 struct Products {
   int64_t all_ns = 0, uncounted_ns = 0;
+  bool any_counted = false;  // else nothing is claimed of FLOPs
 };
 
 // Kernels whose names say that they multiply, and those of them whose operators have no FLOPs.
@@ -29,6 +30,7 @@ Products ProductsOf(const Trace& trace) {
   std::unordered_map<uint32_t, bool> multiplies;  // by name
   Products products;
   for (const RooflinePoint& point : roofline.points) {
+    products.any_counted |= point.flops > 0;
     for (uint32_t i = 0; i < point.works; ++i) {
       const DeviceSpan& span = spans[roofline.work[point.first_work + i].span];
       if (span.table != DeviceSpan::Table::kKernel) continue;
@@ -50,10 +52,8 @@ Products ProductsOf(const Trace& trace) {
 std::string ProductsAreNotCounted(const Run& run) {
   for (const Trace& trace : run.traces) {
     const Products of = ProductsOf(trace);
-    if (static_cast<double>(of.uncounted_ns) <=
-        kTolerableUncounted * static_cast<double>(of.all_ns)) {
-      continue;
-    }
+    const double tolerable = kTolerableUncounted * static_cast<double>(of.all_ns);
+    if (!of.any_counted || static_cast<double>(of.uncounted_ns) <= tolerable) continue;
     return fmt::format("no operator tells the FLOPs of {} of the time of {}'s products",
                        FormatShare(of.uncounted_ns, of.all_ns), RankName(trace));
   }

@@ -3,11 +3,16 @@
 #include <array>
 
 #include "collector/report/claims/cross_checks.h"
+#include "collector/report/steps/trusted_time.h"
 
 namespace ranktap::collector {
 namespace {
 
+std::string PartsDisagree(const Run& run) { return WhatDisagrees(run, ComputeWaterfalls(run)); }
+
 constexpr CrossCheck kChecks[] = {
+    {Claim::kLargestLoss, "missing", &WhatIsMissing},
+    {Claim::kLargestLoss, "parts", &PartsDisagree},
     {Claim::kLateRank, "group", &MoreRanksThanTheGroupHas},
     {Claim::kLateRank, "steps", &RanksMakeUnlikeSteps},
     {Claim::kLateRank, "bound", &WaitsAreLongerThanSteps},
@@ -44,8 +49,8 @@ const Ruling& Kept(const Run& run) {
 }  // namespace
 
 std::string_view NameOf(Claim claim) {
-  static constexpr std::array<std::string_view, 6> kNames = {"late rank", "transfer", "recoverable",
-                                                             "busy",      "FLOPs",    "peak"};
+  static constexpr std::array<std::string_view, 7> kNames = {
+      "largest loss", "late rank", "transfer", "recoverable", "busy", "FLOPs", "peak"};
   return kNames[static_cast<size_t>(claim)];
 }
 
@@ -53,6 +58,8 @@ std::span<const CrossCheck> AllCrossChecks() { return kChecks; }
 
 const Ruling& RulingOn(const Run& run, Claim claim) {
   switch (claim) {
+    case Claim::kLargestLoss:
+      return Kept<Claim::kLargestLoss>(run);
     case Claim::kLateRank:
       return Kept<Claim::kLateRank>(run);
     case Claim::kTransfer:

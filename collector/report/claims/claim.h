@@ -19,6 +19,7 @@
 namespace ranktap::collector {
 
 enum class Claim : uint8_t {
+  kLargestLoss,  // and every share of time: nothing of the run is missing, and its parts add up
   kLateRank,     // the rank that the others wait for
   kTransfer,     // communication moves data all the time, so that none of it is waiting
   kRecoverable,  // what of the largest loss can be won back

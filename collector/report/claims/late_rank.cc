@@ -19,6 +19,7 @@ namespace ranktap::collector {
 namespace {
 
 constexpr int64_t kSameMomentNs = 10'000;  // as the shortest wait that counts
+constexpr double kLeastOfStep = 0.01;      // clocks drift apart by 0.01 % at most
 constexpr int64_t kResiduals = 3;          // below which no skew is a finding, as *align* says
 
 bool AreOfOneRank(const Run& run, uint32_t a, uint32_t b) {
@@ -52,7 +53,9 @@ std::string RanksMakeUnlikeSteps(const Run& run) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   std::map<uint32_t, size_t> steps;  // by the rank's first trace
   for (uint32_t t = 0; t < waterfalls.size(); ++t) {
-    if (waterfalls[t].counted > 0) steps[FirstOfRank(run, t)] += waterfalls[t].steps.list.size();
+    const StepList& found = waterfalls[t].steps;
+    if (found.source.empty() || found.is_period) continue;  // nobody counted its steps
+    steps[FirstOfRank(run, t)] += found.list.size();
   }
   if (steps.empty()) return "";
   const auto of = [](const auto& entry) { return entry.second; };

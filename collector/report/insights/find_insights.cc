@@ -8,7 +8,6 @@
 #include "collector/facts/rank_windows.h"
 #include "collector/report/claims/claim.h"
 #include "collector/report/steps/recoverable.h"
-#include "collector/report/steps/trusted_time.h"
 
 namespace ranktap::collector {
 namespace {
@@ -136,10 +135,7 @@ void AddRule(const Run& run, const InsightRule& rule, std::vector<Answer> answer
 
 Insights FindInsights(const Run& run, std::span<const InsightRule> rules) {
   Insights insights;
-  insights.no_savings = WhatIsMissing(run);
-  if (insights.no_savings.empty()) {
-    insights.no_savings = WhatDisagrees(run, ComputeWaterfalls(run));
-  }
+  insights.no_savings = RulingOn(run, Claim::kLargestLoss).why;
   const Ruling& recoverable = RulingOn(run, Claim::kRecoverable);
   if (insights.no_savings.empty() && recoverable.against != kOfLargestAlone) {
     insights.no_savings = recoverable.why;

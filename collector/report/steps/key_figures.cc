@@ -20,7 +20,7 @@ struct Figures {
   int64_t ranks = 0;
   DurationDistribution steps;  // after the warm-up, of all ranks
   bool on_host = true;
-  bool tells_waiting = true;                                       // from transfer
+  bool tells_waiting = true;  // from transfer
   bool is_busy_known = true;
   int64_t step_ns = 0, busy_ns = 0, transfer_ns = 0, wait_ns = 0;  // of the mean step, added up
   std::optional<double> mfu, samples_per_second;

@@ -2,6 +2,7 @@
 // truth is known, beside one that differs in nothing else.
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -60,7 +61,8 @@ TEST(RecoverableClaim, AWaitForWhatIsNotInTheFileIsNotSaidToBeRecoverable) {
   EXPECT_EQ(SaysOf(late.run(), Claim::kRecoverable, "cause"), "");
 }
 
-// The path ends at the first kernel, 7 ms into the last of two steps: its launch is not in the file.
+// The path ends at the first kernel, 7 ms into the last of two steps: its launch is not in the
+// file.
 TEST(RecoverableClaim, APathThatBeginsAmidTheStepIsNotThePath) {
   const auto program_of = [](bool is_known) {
     InsightProgram program;
@@ -89,6 +91,34 @@ TEST(RecoverableClaim, NothingIsWonBackBeyondItsLoss) {
         loss.cause == Cause::kDataLoading || loss.cause == Cause::kWait ? loss.recoverable_ns : 0;
   }
   EXPECT_GE(sum, 900'000) << "what the others wait for counts as their wait";
+}
+
+// No check is registered without a sentence's subject, and each has a word of its own.
+TEST(CrossChecks, EachHasAClaimAndAWord) {
+  std::set<std::pair<std::string_view, std::string_view>> words;
+  for (const CrossCheck& check : AllCrossChecks()) {
+    EXPECT_FALSE(NameOf(check.claim).empty());
+    EXPECT_TRUE(words.emplace(NameOf(check.claim), check.against).second) << check.against;
+  }
+}
+
+// A run to whose claims nothing is to be said passes every check of every claim.
+TEST(CrossChecks, APlainJobPassesAll) {
+  SyntheticJob job(
+      {.ranks = 4, .layers = 2, .late = {{.rank = 2, .cause = Cause::kHost, .ns = 400'000}}});
+  for (const CrossCheck& check : AllCrossChecks()) {
+    EXPECT_EQ(check.disagreement(job.run()), "") << NameOf(check.claim) << " " << check.against;
+  }
+}
+
+TEST(LargestLossClaim, LostEventsTakeIt) {
+  InsightProgram program = AKernelLaunched(6 * kMs), lossy = AKernelLaunched(6 * kMs);
+  EXPECT_EQ(SaysOf(program.run(), Claim::kLargestLoss, "missing"), "");
+  lossy->trace().not_read = 1'000;
+  lossy->trace().not_read_most = "events of category odd";
+  EXPECT_EQ(SaysOf(lossy.run(), Claim::kLargestLoss, "missing"),
+            "1000 events of rank-0.trace could not be read, mostly events of category odd");
+  EXPECT_TRUE(Judge(lossy.run()).refused);
 }
 
 TEST(BusyClaim, LaunchesWhoseWorkIsNotInTheFileAreNoIdleDevice) {
@@ -128,8 +158,9 @@ TEST(BusyClaim, ADeviceThatNvmlSeesInUseIsNotCalledIdle) {
   EXPECT_EQ(SaysOf(own.run(), Claim::kBusy, "devices"), "");
 }
 
-// Ten steps of 10 ms on an H100, in each a product of 5 ms, whose shapes may be recorded.
-InsightProgram AProduct(std::string_view shapes) {
+// Ten steps of 10 ms on an H100, in each a product of 5 ms; the first `recorded` of them with
+// shapes.
+InsightProgram AProduct(std::string_view shapes, size_t recorded = 10) {
   InsightProgram program;
   v1::Device* const device = program->trace().hello.add_devices();
   device->set_id(0);
@@ -146,7 +177,7 @@ InsightProgram AProduct(std::string_view shapes) {
   const uint32_t text = trace.dictionary.AppendString(shapes);
   const uint32_t types = trace.dictionary.AppendString(R"(["c10::BFloat16", "c10::BFloat16"])");
   for (size_t op = 0; op < trace.operators.size(); ++op) {
-    trace.operators.shapes.push_back(shapes.empty() ? 0 : text);
+    trace.operators.shapes.push_back(op < recorded ? text : 0);
     trace.operators.types.push_back(types);
   }
   JoinOperators(&trace);
@@ -154,9 +185,10 @@ InsightProgram AProduct(std::string_view shapes) {
 }
 
 TEST(FlopsClaim, ProductsWithoutShapesAreNotZero) {
-  InsightProgram known = AProduct("[[8192, 8192], [8192, 8192]]"), unknown = AProduct("");
+  constexpr std::string_view kShapes = "[[8192, 8192], [8192, 8192]]";
+  InsightProgram known = AProduct(kShapes, 9), unknown = AProduct(kShapes, 4);
   EXPECT_EQ(SaysOf(unknown.run(), Claim::kFlops, "kernels"),
-            "no operator tells the FLOPs of 100.0 % of the time of rank-0.trace's products");
+            "no operator tells the FLOPs of 60.0 % of the time of rank-0.trace's products");
   EXPECT_EQ(SaysOf(known.run(), Claim::kFlops, "kernels"), "");
 }
 

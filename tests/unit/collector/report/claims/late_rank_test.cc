@@ -150,6 +150,8 @@ TEST(LateRankClaim, ARankWithoutBatchesWaitsForNobodysLateness) {
   InsightProgram uneven = program_of(10), even = program_of(30);
   EXPECT_EQ(SaysOf(uneven.run(), "steps"), "rank 0 made 10 steps and rank 1 made 30");
   EXPECT_EQ(SaysOf(even.run(), "steps"), "");
+  InsightProgram unmarked = program_of(0);  // its steps are not known, and so not 1
+  EXPECT_EQ(SaysOf(unmarked.run(), "steps"), "");
 }
 
 // Rank 1's steps take 11 ms and rank 0's 10: they go apart, and so wait for each other in none,
