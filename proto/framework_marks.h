@@ -97,9 +97,10 @@ inline constexpr RowFields kStacksRow{"number frames"};
 inline constexpr std::string_view kFlopCheckMark = "flop-check";
 inline constexpr RowFields kFlopCheckRow{"operator shapes calls flops"};
 
-// In kCommDomain: objects with all keys.
+// In kCommDomain: objects with all keys. contexts: the colors of this group's ranges of gloo
+// (kCollectivePayload), as far as they are known. Older traces have no such key.
 inline constexpr std::string_view kGroupsMark = "groups";
-inline constexpr RowFields kGroupsRow{"name description backend ranks size"};
+inline constexpr RowFields kGroupsRow{"name description backend ranks size contexts"};
 
 // In kModuleDomain: objects. Amounts are {"float32": [elements, bytes]}, experts {"4": elements} by
 // how many ranks share them out; keys of which there is nothing are left out. again: true where the

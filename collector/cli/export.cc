@@ -33,6 +33,7 @@ namespace {
 
 struct Wanted {
   std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows, run_name;
+  std::string replayed_operator;
   bool hta_compat = false, cycles = false, replace = false;
   RooflineOptions roofline;
   uint64_t split_mb = 0;
@@ -166,6 +167,7 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporters& expor
                  {wanted.split_mb != 0, kPieces, "--split-mb"},
                  {!wanted.run_name.empty(), kDataSet, "--run-name"},
                  {wanted.replace, kDataSet, "--replace"},
+                 {!wanted.replayed_operator.empty(), kReplayed, "--operator"},
                  {!wanted.roofline.by.empty(), kRooflines, "--by"},
                  {wanted.roofline.depth >= 0, kRooflines, "--depth"},
                  {!wanted.roofline.device.empty(), kRooflines, "--device"},
@@ -205,6 +207,7 @@ std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
   options->tensor_arrows = !wanted.arrows.empty();
   options->run_name = wanted.run_name;
   options->replace_run = wanted.replace;
+  options->replayed_operator = wanted.replayed_operator;
   options->some_steps = !wanted.selection.steps.empty();
   options->split_bytes = wanted.split_mb * 1'000'000;
   options->hta_compat = wanted.hta_compat;
@@ -258,6 +261,10 @@ void AddOptions(Arguments* app, Wanted* wanted) {
            OfFormats(kDataSet, "the run's name in the data set; else that of its directory"));
   app->AddFlag("--replace", &wanted->replace,
                OfFormats(kDataSet, "write the run again where the data set has it already"));
+  app->Add("--operator", &wanted->replayed_operator,
+           OfFormats(kReplayed,
+                     "only the operators of this name (aten::mm), or the one with this "
+                     "External id in Chrome's export"));
   app->Add("--symbols", &wanted->symbols,
            "folders with modules or debug information, for names on stacks");
   app->AddFooter(FormatsHelp());

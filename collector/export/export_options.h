@@ -34,6 +34,9 @@ struct ExportOptions {
 
   RooflineOptions roofline = {};
 
+  std::string replayed_operator =
+      {};  // replay: a name, or a number (replay_exporter.cc); empty: all
+
   bool tensor_arrows = false;  // from the operator that made a tensor to those that take it
 
   // Both times on the clock that `from` and `to` are on.

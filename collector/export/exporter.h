@@ -21,6 +21,7 @@ inline constexpr uint32_t kArrows = 4;      // tensor_arrows
 inline constexpr uint32_t kPieces = 8;      // split_bytes
 inline constexpr uint32_t kRooflines = 64;  // roofline
 inline constexpr uint32_t kDataSet = 16;    // run_name, replace_run; writes a folder
+inline constexpr uint32_t kReplayed = 32;   // replayed_operator
 
 struct Exporter {
   std::string_view name;       // as in --format

@@ -94,6 +94,12 @@ std::optional<Failure> WriteMemorySnapshot(const Run& run, std::span<const Trace
 std::optional<Failure> WriteExecutionTrace(const Run& run, std::span<const Trace* const> traces,
                                            const ExportOptions& options, const std::string& path);
 
+// A Python script that runs the operators again, with PyTorch alone, and collectives over gloo in a
+// process a rank (docs/commands/export.md). Captures with --tensors=full: fails where no operator
+// has values and a schema.
+std::optional<Failure> WriteReplay(const Run& run, std::span<const Trace* const> traces,
+                                   const ExportOptions& options, const std::string& path);
+
 // A folder at `path`: rank.R.et for each trace, and comm_group.json (docs/commands/export.md). An
 // imported .et is copied node by node.
 std::optional<Failure> WriteChakra(const Run& run, std::span<const Trace* const> traces,

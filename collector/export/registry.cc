@@ -33,6 +33,8 @@ constexpr Exporter kExporters[] = {
      false, &WriteMemorySnapshot},
     {"et", "PyTorch's execution trace, a file a rank (run --tensors=full): et_replay, Chakra",
      ".json", false, &WriteExecutionTrace, kNoOption, false, false, "host.#.json"},
+    {"replay", "a Python script that runs the operators again, with PyTorch alone", ".py", true,
+     &WriteReplay, kReplayed},
     {"chakra", "Chakra's execution traces, a folder: ASTRA-sim, chakra_visualizer", "", true,
      &WriteChakra, 0, false, true},
     {"graph", "what waited for what: .dot, .graphml, or .svg where Graphviz is installed", ".dot",

@@ -13,6 +13,7 @@
 #include "collector/facts/each_trace.h"
 #include "collector/facts/flops/dtype_sizes.h"
 #include "collector/facts/flops/op_inputs.h"
+#include "collector/facts/gloo_calls.h"
 #include "collector/facts/rank_windows.h"
 #include "collector/trace/framework_ranges.h"
 
@@ -210,18 +211,10 @@ class Matcher {
 
 bool OfGloo(const ProcessGroup& group) { return group.backend.find("gloo") != group.backend.npos; }
 
-// The name of the only gloo group of this size, else what is known of it.
-std::string HostGroupName(const Trace& trace, uint32_t size) {
-  const ProcessGroup* of_size = nullptr;
-  for (const ProcessGroup& group : trace.process_groups) {
-    if (group.size != size || !OfGloo(group)) continue;
-    if (of_size != nullptr) return fmt::format("gloo group of {}", size);
-    of_size = &group;
-  }
-  if (of_size == nullptr) return size == 0 ? "gloo" : fmt::format("gloo group of {}", size);
-  const std::string& description = of_size->description;
-  return description.empty() || description == "undefined" ? fmt::format("group {}", of_size->name)
-                                                           : description;
+// What is known of a group of gloo's.
+std::string HostGroupName(const ProcessGroup* group, uint32_t size) {
+  if (group != nullptr) return GlooGroupName(*group);
+  return size == 0 ? "gloo" : fmt::format("gloo group of {}", size);
 }
 
 // Tells apart groups of one size that have other members. One name for ranks whose members are not
@@ -279,7 +272,7 @@ Calls ProfiledGlooOf(const Run& run, uint32_t t) {
     Identity& identity = calls.identities.emplace_back();
     CollectiveRun& as = identity.as;
     as.type = TypeOf(name);
-    as.group = HostGroupName(trace, size);
+    as.group = HostGroupName(GroupOfGlooRange(trace, 0, size), size);
     as.group_size = size;
     as.bytes = BytesIn(trace, op);
     if (as.type == "allgather" || as.type == "gather") as.bytes *= std::min(size, 1u << 20);
@@ -308,11 +301,15 @@ Calls HostCallsOf(const Run& run, uint32_t t) {
     if (is_new) ++of_size[size];
     Identity& identity = calls.identities.emplace_back();
     identity.as.type = TypeOf(trace.dictionary.String(ranges.name[row]));
-    identity.as.group = HostGroupName(trace, size);
+    const ProcessGroup* const group = GroupOfGlooRange(trace, ranges.color.At(row), size);
+    identity.as.group = HostGroupName(group, size);
     identity.as.group_size = size;
     identity.as.bytes =
         static_cast<int64_t>(std::min<uint64_t>(ranges.payload.At(row), uint64_t{1} << 50));
-    identity.key = fmt::format("host|{}|{}{}", size, at->second, HostGroupKey(trace, t, size));
+    const bool is_named = IsNamedGlooContext(trace, ranges.color.At(row));
+    identity.key =
+        is_named ? fmt::format("group|{}|{}", group->name, fmt::join(group->ranks, ","))
+                 : fmt::format("host|{}|{}{}", size, at->second, HostGroupKey(trace, t, size));
     calls.list.push_back({static_cast<uint32_t>(calls.list.size()),
                           0,
                           {t, kNone, ranges.start[row], ranges.end[row]}});

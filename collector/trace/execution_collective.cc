@@ -14,32 +14,6 @@ constexpr size_t kBeforeName = 2;  // the group and the rank in it
 // Splits of input and output, the first rank, the stride between ranks, the size of the group.
 constexpr size_t kAfterName = 5;
 
-// By caffe2::TypeMeta's name, c10::toString()'s.
-std::string NameOfType(std::string_view type) {
-  static constexpr auto kNames = std::to_array<std::pair<std::string_view, std::string_view>>({
-      {"unsigned char", "Byte"},
-      {"signed char", "Char"},
-      {"short int", "Short"},
-      {"int", "Int"},
-      {"long int", "Long"},
-      {"float", "Float"},
-      {"double", "Double"},
-      {"bool", "Bool"},
-      {"c10::complex<c10::Half>", "ComplexHalf"},
-      {"c10::complex<float>", "ComplexFloat"},
-      {"c10::complex<double>", "ComplexDouble"},
-      {"short unsigned int", "UInt16"},
-      {"unsigned int", "UInt32"},
-      {"long unsigned int", "UInt64"},
-  });
-  for (const auto& [meta, name] : kNames) {
-    if (meta == type) return std::string(name);
-  }
-  constexpr std::string_view kNamespace = "c10::";  // c10::BFloat16
-  if (type.starts_with(kNamespace)) type.remove_prefix(kNamespace.size());
-  return std::string(type);
-}
-
 // The first tensor's; empty: there is none.
 std::string TypeIn(const TraceValue& value) {
   if (value.kind == Kind::kTensor) return value.type;
@@ -86,7 +60,7 @@ void SetElements(const Values& inputs, const Values& outputs, ExecutionCollectiv
   if (!has_tensors) return;
   std::string type = TypeIn(inputs.front());
   if (type.empty() && !outputs.empty()) type = TypeIn(outputs.front());
-  if (!type.empty()) found->dtype = NameOfType(type);
+  if (!type.empty()) found->dtype = NameOfDtype(type);
   found->in_msg_nelems = ElementsIn(inputs.front());
   if (!outputs.empty()) found->out_msg_nelems = ElementsIn(outputs.front());
   // Ranks that are not the root have an empty list on one side.
@@ -96,6 +70,31 @@ void SetElements(const Values& inputs, const Values& outputs, ExecutionCollectiv
 }
 
 }  // namespace
+
+std::string NameOfDtype(std::string_view type) {
+  static constexpr auto kNames = std::to_array<std::pair<std::string_view, std::string_view>>({
+      {"unsigned char", "Byte"},
+      {"signed char", "Char"},
+      {"short int", "Short"},
+      {"int", "Int"},
+      {"long int", "Long"},
+      {"float", "Float"},
+      {"double", "Double"},
+      {"bool", "Bool"},
+      {"c10::complex<c10::Half>", "ComplexHalf"},
+      {"c10::complex<float>", "ComplexFloat"},
+      {"c10::complex<double>", "ComplexDouble"},
+      {"short unsigned int", "UInt16"},
+      {"unsigned int", "UInt32"},
+      {"long unsigned int", "UInt64"},
+  });
+  for (const auto& [meta, name] : kNames) {
+    if (meta == type) return std::string(name);
+  }
+  constexpr std::string_view kNamespace = "c10::";  // c10::BFloat16
+  if (type.starts_with(kNamespace)) type.remove_prefix(kNamespace.size());
+  return std::string(type);
+}
 
 std::optional<ExecutionCollective> ReadCollective(const std::vector<TraceValue>& inputs,
                                                   const std::vector<TraceValue>& outputs) {

@@ -30,4 +30,7 @@ struct ExecutionCollective {
 std::optional<ExecutionCollective> ReadCollective(const std::vector<TraceValue>& inputs,
                                                   const std::vector<TraceValue>& outputs);
 
+// c10::toString()'s name of a type, "Float", by caffe2::TypeMeta's, "float".
+std::string NameOfDtype(std::string_view type);
+
 }  // namespace ranktap::collector

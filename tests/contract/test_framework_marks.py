@@ -157,6 +157,26 @@ class FrameworkMarksTest(unittest.TestCase):
         self.assertEqual(self.rows('FLOP_CHECK_MARK', 'FLOP_CHECK_ROW', hooks.marks), [
             {'operator': 'aten::mm', 'shapes': '[[2, 3]]', 'calls': 4, 'flops': 5}])
 
+    def contexts_of(self, made, *places):
+        """Of groups 0, 1, ...: this rank's place in each, in the order in which they were made."""
+        hooks = Hooks()
+        hooks.agent.gloo_contexts = lambda: ''.join(f'{number} {rank} {size}\n' for number, rank, size in made)
+        groups = [types.SimpleNamespace(rank=lambda place=place: place[0], size=lambda place=place: place[1])
+                  for place in places]
+        found = hooks.load('distributed').contexts_of(groups)
+        return [found.get(id(group), []) for group in groups]
+
+    def test_contexts_of_gloo_belong_to_groups_in_the_order_of_both(self):
+        self.assertEqual(self.contexts_of([(70, 1, 4), (71, 0, 2), (72, 1, 4)], (1, 4), (1, 4), (0, 2)),
+                         [[70], [72], [71]])
+
+    def test_a_context_too_many_leaves_the_groups_of_its_place_without_one(self):
+        """A group that went before anybody looked."""
+        self.assertEqual(self.contexts_of([(70, 1, 4), (71, 0, 2), (72, 1, 4)], (1, 4), (0, 2)), [[], [71]])
+
+    def test_a_group_made_before_anybody_watched_has_no_context(self):
+        self.assertEqual(self.contexts_of([(70, 1, 4)], (1, 4), (1, 4)), [[], []])
+
     def test_the_keys_of_a_models_tree_are_those_of_the_header(self):
         """rows_of() alone writes them, and needs PyTorch: by its source."""
         tree = ast.parse((TORCH / 'python/model_tree.py').read_text())

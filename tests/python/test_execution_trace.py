@@ -165,6 +165,54 @@ class ExecutionTraceTest(harness.TracedTest):
                 self.assertEqual(list(mine), list(pytorchs))
                 for key in ('pg_name', 'pg_desc', 'ranks', 'group_size'):
                     self.assertEqual(mine[key], pytorchs[key])
+        self.assert_described_as_kineto_does(run, 2)
+        self.assert_replayed(run, 2)
+
+    def assert_described_as_kineto_does(self, run, ranks):
+        """gloo's collectives in Chrome's export, of the default group and of another of its size."""
+        into = self.scratch / 'chrome'
+        done = self.run_bare([harness.RANKTAP, 'export', run, '-o', into])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        files = sorted(into.iterdir())
+        self.assertEqual(len(files), ranks)
+        everybody = {'Group size': ranks, 'Process Group Ranks': str(list(range(ranks)))}
+        reduced = 4 * (64 * 128 + 128 + 128 * 8 + 8) // 4
+        for path in files:
+            events = [event for event in json.loads(path.read_text())['traceEvents'] if event.get('ph') == 'X']
+            for name, expected in (
+                    ('gloo:all_reduce', {'Collective name': 'allreduce', 'In msg nelems': reduced,
+                                         'Out msg nelems': reduced, 'Process Group Name': '0', **everybody}),
+                    ('gloo:all_gather', {'Collective name': 'all_gather', 'In msg nelems': 256,
+                                         'Out msg nelems': 256 * ranks, 'Process Group Name': '2', **everybody})):
+                operators = [event for event in events if event['name'] == name and 'Input Dims' in event['args']]
+                self.assertTrue(operators, name)
+                for operator in operators:
+                    expected['dtype'] = 'Float'
+                    # gloo's own call, which the operator is around, says the same.
+                    inside = [event for event in events if event['tid'] == operator['tid'] and
+                              event['args'].get('domain') == 'ranktap.comm' and
+                              operator['ts'] <= event['ts'] <= operator['ts'] + operator['dur']]
+                    self.assertEqual(len(inside), 1, name)
+                    for event in (operator, *inside):
+                        self.assertEqual({key: event['args'].get(key) for key in expected}, expected, event)
+
+    def assert_replayed(self, run, ranks):
+        """The script alone, with PyTorch alone: the recorded operators, as often and of the same shapes."""
+        script, answers = self.scratch / 'replay.py', self.scratch / 'replayed.json'
+        done = self.run_bare([harness.RANKTAP, 'export', run, '--format', 'replay', '-o', script])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_bare([harness.TORCH_PYTHON, script, '--repeat', '1', '--threads', '1', '--json', answers])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for rank in range(ranks):
+            answer = json.loads((self.scratch / f'replayed.json.{rank}' if ranks > 1 else answers).read_text())
+            self.assertEqual(answer['left_out'], [])
+            rows = {row['operator']: row for row in answer['operators']}
+            for name, row in rows.items():
+                self.assertEqual((row['calls'], row['same_shapes']), (row['recorded_calls'],) * 2, name)
+                self.assertGreater(row['ns'], 0, name)
+            self.assertIn('aten::addmm', rows)
+            if ranks > 1:
+                self.assertIn('gloo:all_reduce', rows)
 
     def test_a_file_is_what_et_replay_loads(self):
         """The rules of et_replay's loader, and the fields and their order."""

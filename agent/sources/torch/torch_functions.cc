@@ -21,6 +21,7 @@
 #include "agent/sources/torch/text_mark.h"
 #include "agent/sources/torch/torch_config.h"
 #include "agent/sources/torch/torch_gloo.h"
+#include "agent/sources/torch/torch_gloo_groups.h"
 #include "agent/sources/torch/torch_labels.h"
 #include "agent/sources/torch/torch_lightning.h"
 #include "agent/sources/torch/torch_marks.h"
@@ -278,6 +279,8 @@ PyObject* WatchGlooIn(PyObject*, PyObject* domain) {
   return Number(WatchGloo(static_cast<ArenaRef>(ToNumber(domain))) ? 1 : 0);
 }
 
+PyObject* WatchGlooGroupsIn(PyObject*, PyObject*) { return Number(WatchGlooGroups() ? 1 : 0); }
+PyObject* GlooContexts(PyObject*, PyObject*) { return Text(TakeGlooContexts()); }
 // note(text): what this process lacks and why, into the trace's hello and the log.
 PyObject* Note(PyObject*, PyObject* text) {
   const std::string_view note = ToText(text);
@@ -377,6 +380,8 @@ PyObject* MakeTorchFunctions() {
       Define<&WatchLabels>("watch_labels", kMethNoArgs),
       Define<&RecordLabels>("record_labels", kMethO),
       Define<&WatchGlooIn>("watch_gloo", kMethO),
+      Define<&WatchGlooGroupsIn>("watch_gloo_groups", kMethNoArgs),
+      Define<&GlooContexts>("gloo_contexts", kMethNoArgs),
       Define<&Note>("note", kMethO),
       Define<&Contained>("contained", kMethO),
   };

@@ -15,6 +15,7 @@
 #include "agent/core/host_clock.h"
 #include "agent/core/writer.h"
 #include "agent/interpose/got_patcher.h"
+#include "agent/sources/torch/torch_gloo_groups.h"
 #include "proto/operator_payload.h"
 
 namespace ranktap::agent {
@@ -65,14 +66,6 @@ uint64_t BytesOf(const void* options, int elements_at) {
   return plausible ? elements * size : 0;
 }
 
-// gloo/context.h begins with rank, size and base, which is 2. 0: not known.
-uint32_t GroupSizeOf(const void* context) {
-  if (context == nullptr) return 0;
-  const auto rank = ReadAt<int32_t>(context, 0), size = ReadAt<int32_t>(context, 4);
-  const bool plausible = rank >= 0 && rank < size && ReadAt<int32_t>(context, 8) == 2;
-  return plausible ? static_cast<uint32_t>(size) : 0;
-}
-
 // Ends the range also when gloo throws: a peer is gone, or a timeout.
 class Range {
  public:
@@ -80,14 +73,13 @@ class Range {
     thread_ = Capturing(kCaptureFramework) ? ThreadState::Current() : nullptr;
     if (thread_ == nullptr) return;
     const auto* const context = ReadAt<const void*>(options, 0);
-    const auto bits = reinterpret_cast<uintptr_t>(context);
     thread_->Emit(
         proto::RangePushEvent{.time_ticks = NowTicks(),
                               .nvtx = {.domain = domain_,
                                        .name = g_names[which].load(std::memory_order_relaxed),
                                        .payload = BytesOf(options, kWatched[which].elements_at),
-                                       .category = GroupSizeOf(context),
-                                       .color = static_cast<uint32_t>(bits >> 4),
+                                       .category = PlaceInGlooContext(context).size,
+                                       .color = NumberOfGlooContext(context),
                                        .payload_type = proto::kCollectivePayload}});
   }
   ~Range() {

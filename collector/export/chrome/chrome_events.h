@@ -113,6 +113,8 @@ class ChromeEvents {
 void WriteFrameworkEvents(const Trace& trace, ChromeEvents* events);
 // Arguments of an operator or kernel that is part of a collective; `number`: 1 + its index.
 void WriteCollectiveArgs(const Trace& trace, uint32_t number, ChromeEvents* events);
+// nullptr: it is none. Without a type its elements are not known, and are left out.
+void WriteCollectiveArgs(const Collective* described, ChromeEvents* events);
 // Whether each operator holds one end of a range: PyTorch runs one that ends a label as an operator
 // where a dispatch mode is on.
 std::vector<bool> OperatorsAcrossRanges(const Trace& trace);

@@ -11,6 +11,7 @@
 #include "collector/export/input_strides.h"
 #include "collector/facts/activity_counters.h"
 #include "collector/facts/framework/tensor_arrows.h"
+#include "collector/facts/gloo_calls.h"
 #include "collector/file/json.h"
 
 namespace ranktap::collector {
@@ -104,6 +105,7 @@ class FrameworkWriter {
       if (ops.flops.At(i) != 0) events_->Arg("flops", ops.flops.At(i));
       if (ops.stream.At(i) != 0) events_->Arg("stream", ops.stream.At(i) - 1);
       WriteCollectiveArgs(trace_, ops.collective.At(i), events_);
+      WriteCollectiveArgs(gloo_calls_.OfOperator(static_cast<uint32_t>(i)), events_);
       events_->EndArgs();
     }
   }
@@ -230,6 +232,7 @@ class FrameworkWriter {
   JsonTexts texts_;
   std::unordered_map<uint32_t, std::string> strides_ = RecordedInputStrides(trace_);
   std::vector<bool> across_ = OperatorsAcrossRanges(trace_);
+  GlooCalls gloo_calls_{trace_};
 };
 
 // The ends of pushed ranges on each thread: when, and when the other end is.
@@ -270,12 +273,19 @@ std::vector<bool> OperatorsAcrossRanges(const Trace& trace) {
 
 void WriteCollectiveArgs(const Trace& trace, uint32_t number, ChromeEvents* events) {
   if (number == 0 || number > trace.collectives.size()) return;
-  const Collective& call = trace.collectives[number - 1];
+  WriteCollectiveArgs(&trace.collectives[number - 1], events);
+}
+
+void WriteCollectiveArgs(const Collective* described, ChromeEvents* events) {
+  if (described == nullptr) return;
+  const Collective& call = *described;
   events->TextArg("Collective name", call.name);
-  events->Arg("In msg nelems", call.in_elements);
-  events->Arg("Out msg nelems", call.out_elements);
-  events->Arg("Group size", call.group_size);
-  events->TextArg("dtype", call.dtype);
+  if (!call.dtype.empty()) {
+    events->Arg("In msg nelems", call.in_elements);
+    events->Arg("Out msg nelems", call.out_elements);
+  }
+  if (call.group_size != 0) events->Arg("Group size", call.group_size);
+  if (!call.dtype.empty()) events->TextArg("dtype", call.dtype);
   const auto text = [events](std::string_view name, const std::string& value) {
     if (!value.empty()) events->TextArg(name, value);
   };

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "collector/export/chrome/chrome_events.h"
+#include "collector/facts/gloo_calls.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/nvtx_payload.h"
 
@@ -101,6 +102,9 @@ class HostWriter {
     if (!domain.empty()) events_->TextArg("domain", domain);
     if (ranges.category.At(i) != 0) events_->Arg("category", ranges.category.At(i));
     if (ranges.unfinished.At(i) != 0) events_->Arg("unfinished", 1);
+    if (&ranges == &trace_.ranges) {
+      WriteCollectiveArgs(gloo_calls_.OfRange(static_cast<uint32_t>(i)), events_);
+    }
     for (const PayloadField& field : DecodePayload(trace_, ranges, i)) {
       events_->Separate();
       events_->json().Text(SanitizedName(field.name)).Raw(":");
@@ -138,6 +142,7 @@ class HostWriter {
 
   const Trace& trace_;
   ChromeEvents* events_;
+  GlooCalls gloo_calls_{trace_};
   std::map<uint32_t, std::string> range_names_, api_names_;
 };
 

@@ -114,7 +114,7 @@ chakra::GlobalMetadata Metadata(const Run& run, const Trace& trace, const GraphG
       ->set_int64_val(trace.info.world_size.value_or(static_cast<uint32_t>(run.traces.size())));
   add("pid")->set_uint64_val(trace.info.pid);
   add("start_realtime_ns")->set_int64_val(FirstRealtime(run));
-  add("process_groups")->set_string_val(GroupsText(groups));
+  add("process_groups")->set_string_val(GroupsText(groups.WithWorld()));
   return metadata;
 }
 
@@ -133,7 +133,7 @@ std::optional<Failure> WriteRank(const Run& run, const Trace& trace, const Graph
 std::optional<Failure> WriteGroups(const GraphGroups& groups, const std::string& path) {
   Result<OutputFile> file = OutputFile::Create(path);
   if (!file) return Failure{file.message()};
-  file->Write(GroupsText(groups));
+  file->Write(GroupsText(groups.ForSimulators()));
   return file->Close();
 }
 

@@ -40,9 +40,9 @@ void WriteMessage(const google::protobuf::MessageLite& message, OutputFile* file
   file->Write(bytes);
 }
 
-std::string GroupsText(const GraphGroups& groups) {
+std::string GroupsText(const GraphGroups::Members& members) {
   std::string text;
-  for (const auto& [number, ranks] : groups.members()) {
+  for (const auto& [number, ranks] : members) {
     text += fmt::format("{}\"{}\": {}", text.empty() ? "" : ", ", number, ListOf(ranks));
   }
   return "{" + text + "}";

@@ -16,6 +16,6 @@ std::string PythonText(std::string_view json);
 // Its size as a varint, then it.
 void WriteMessage(const google::protobuf::MessageLite& message, OutputFile* file);
 // {"1": [0, 1]}
-std::string GroupsText(const GraphGroups& groups);
+std::string GroupsText(const GraphGroups::Members& members);
 
 }  // namespace ranktap::collector

@@ -29,15 +29,14 @@ GraphGroups::GraphGroups(const Run& run) {
   }
   for (const CollectiveRun& run : MatchDeviceOrHostCollectives(run)) Add(run.group, run.group_size);
   // Numbers of groups with other names begin behind those that torch gave.
-  uint32_t next = 1;
   for (const auto& [name, number] : numbers_) {
-    if (IsDecimal(number)) next = std::max(next, static_cast<uint32_t>(std::stoul(number)) + 1);
+    if (IsDecimal(number)) next_ = std::max(next_, static_cast<uint32_t>(std::stoul(number)) + 1);
   }
   for (const auto& [number, ranks] : members_) {
-    next = std::max(next, static_cast<uint32_t>(std::stoul(number)) + 1);
+    next_ = std::max(next_, static_cast<uint32_t>(std::stoul(number)) + 1);
   }
   for (auto& [name, number] : numbers_) {
-    if (number.empty()) number = std::to_string(next++);
+    if (number.empty()) number = std::to_string(next_++);
   }
 }
 
@@ -61,6 +60,21 @@ std::vector<uint32_t> GraphGroups::RanksOf(const std::string& number) const {
   std::vector<uint32_t> ranks;
   for (uint32_t rank = 0; number == "0" && rank < world_; ++rank) ranks.push_back(rank);
   return ranks;
+}
+
+GraphGroups::Members GraphGroups::WithWorld() const {
+  Members members = members_;
+  if (world_ > 1) members["0"] = RanksOf("0");
+  return members;
+}
+
+GraphGroups::Members GraphGroups::ForSimulators() const {
+  Members members = members_;
+  const std::vector<uint32_t> world = RanksOf("0");
+  const bool is_there =
+      std::ranges::any_of(members_, [&](const auto& group) { return group.second == world; });
+  if (world_ > 1 && !is_there) members[std::to_string(next_)] = world;
+  return members;
 }
 
 }  // namespace ranktap::collector

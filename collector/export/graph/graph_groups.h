@@ -16,8 +16,12 @@ class GraphGroups {
   explicit GraphGroups(const Run& run);
   // The number of a group, by the name that a description or CollectiveRun::group has.
   std::string NumberOf(const std::string& name) const;
-  // Members by number, of those that are known; never "0".
-  const std::map<std::string, std::vector<uint32_t>>& members() const { return members_; }
+  using Members = std::map<std::string, std::vector<uint32_t>>;
+  // By number, of those that are known. The group of all ranks is "0".
+  Members WithWorld() const;
+  // For ASTRA-sim, which aborts at a group 0 in a file of groups, and takes the pg_name "0" for all
+  // ranks without looking there: they have a number of their own, unless another group is of all.
+  Members ForSimulators() const;
   // Empty: not known.
   std::vector<uint32_t> RanksOf(const std::string& number) const;
 
@@ -25,7 +29,8 @@ class GraphGroups {
   void Add(const std::string& name, uint32_t size);
   uint32_t world_ = 0;
   std::map<std::string, std::string> numbers_;
-  std::map<std::string, std::vector<uint32_t>> members_;
+  uint32_t next_ = 1;  // a number that no group has
+  Members members_;    // without "0"
 };
 
 }  // namespace ranktap::collector

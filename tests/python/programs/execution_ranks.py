@@ -15,7 +15,7 @@ from torch.profiler import ExecutionTraceObserver
 RANKS, STEPS = 2, 3
 
 
-def step(rank, number, model, optimizer):
+def step(rank, number, model, optimizer, group):
     loss = model(torch.randn(16, 64)).sum()
     optimizer.zero_grad()
     loss.backward()
@@ -24,7 +24,7 @@ def step(rank, number, model, optimizer):
         dist.send(message, 1, tag=number)
     else:
         dist.recv(message, 0, tag=number)
-    dist.all_gather([torch.zeros(256) for _ in range(RANKS)], message)
+    dist.all_gather([torch.zeros(256) for _ in range(RANKS)], message, group=group)
     optimizer.step()
 
 
@@ -33,12 +33,13 @@ def train(rank, port, folder):
     torch.set_num_threads(1)
     dist.init_process_group('gloo', rank=rank, world_size=RANKS)
     dist.new_group([0], backend='gloo')
+    group = dist.new_group(list(range(RANKS)), backend='gloo')  # of the size of the first
     model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 8)))
     optimizer = torch.optim.SGD(model.parameters(), lr=.01)
     observer = ExecutionTraceObserver().register_callback(f'{folder}/host.{rank}.json')
     observer.start()
     for number in range(STEPS):
-        step(rank, number, model, optimizer)
+        step(rank, number, model, optimizer, group)
     observer.stop()
     observer.unregister_callback()
     dist.destroy_process_group()

@@ -88,6 +88,8 @@ def record_labels(domain: int) -> int: ...  # those open now on this thread too;
 
 # Process groups
 def watch_gloo(domain: int) -> int: ...  # 1: its collectives are recorded from now on
+def watch_gloo_groups() -> int: ...  # 1: its contexts are remembered from now on
+def gloo_contexts() -> str: ...  # "number rank size\n" for each context made since the last call, in order
 
 # proto/framework_marks.h: kStepDomain is STEP_DOMAIN. A row's fields have a blank between two.
 STEP_DOMAIN: str

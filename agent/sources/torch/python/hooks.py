@@ -29,6 +29,7 @@ def install(torch):
     process.on_start += (steps.begin, backward.begin, data.begin, changes.begin, windows.begin)
     atexit.register(guarded(modules.wake))  # nobody is woken in an interpreter that is going
     agent.watch_labels()
+    agent.watch_gloo_groups()  # a group is made before anything is known to record
     guarded(windows.watch_profilers)()
     guarded(modules.install)()
     guarded(lightning.install)()
