@@ -4,6 +4,7 @@
 #include "collector/facts/causes/stragglers.h"
 #include "collector/report/cells.h"
 #include "collector/report/claims/claim.h"
+#include "collector/report/claims/mean_step.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
@@ -13,15 +14,20 @@ namespace {
 struct Line {
   Straggler found;
   const Trace* trace = nullptr;
-  int64_t mean_step = 0;  // of the rank
+  int64_t mean_step = 0;  // of the run: the late rank's own may be shorter than the wait for it
 };
 
 const ColumnsOf<Line> kColumns = {
     {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
     {"caused_wait_ns", Unit::kNs, "The time a step that a waiting rank waits for this one.",
      [](const Line& line) { return line.found.caused_wait_ns; }},
-    {"step_percent", Unit::kPercent, "That wait as a share of the mean step.",
-     [](const Line& line) { return Percent(line.found.caused_wait_ns, line.mean_step); }},
+    {"step_percent", Unit::kPercent,
+     "That wait as a share of the mean step of all ranks; empty: it is longer.",
+     [](const Line& line) {
+       return line.found.caused_wait_ns > line.mean_step
+                  ? Cell()
+                  : Percent(line.found.caused_wait_ns, line.mean_step);
+     }},
     {"last_arrivals", Unit::kCount, "The collectives in which the rank arrived last.",
      [](const Line& line) { return line.found.last_arrivals; }},
     {"collectives", Unit::kCount, "The collectives that the rank took part in.",
@@ -48,10 +54,10 @@ const ColumnsOf<Line> kColumns = {
 }  // namespace
 
 Table TabulateStragglers(const Run& run, const ReportOptions&) {
-  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  const MeanStep mean = MeanOfRanks(ComputeWaterfalls(run));
   std::vector<Line> lines;
   for (const Straggler& found : StragglersOf(run)) {
-    lines.push_back({found, &run.traces[found.trace], waterfalls[found.trace].mean_step});
+    lines.push_back({found, &run.traces[found.trace], mean.ns});
   }
   Table table = TableOf("Ranks that the others wait for", kColumns, lines);
   if (lines.empty()) {

@@ -12,6 +12,7 @@
 #include "collector/report/reports.h"
 #include "collector/report/steps/verdict.h"
 #include "tests/unit/collector/report/insights/insight_program.h"
+#include "tests/unit/collector/report/table_access.h"
 
 namespace ranktap::collector {
 namespace {
@@ -133,6 +134,12 @@ TEST(LateRankClaim, AWaitIsNoLongerThanTheStepsOfThoseThatWait) {
   InsightProgram beside = program_of(kMs), inside = program_of(20 * kMs);
   EXPECT_EQ(SaysOf(beside.run(), "bound"), "they would wait 8.000 ms of each 1.000 ms step");
   EXPECT_EQ(SaysOf(inside.run(), "bound"), "");
+  const auto share = [](const auto& run) {
+    const Table table = TabulateStragglers(run, {});
+    return table.rows.at(0)[ColumnNamed(table, "step_percent")];
+  };
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(share(beside.run()))) << "not 800 %";
+  EXPECT_DOUBLE_EQ(std::get<double>(share(inside.run())), 40);
 }
 
 TEST(LateRankClaim, ARankWithoutBatchesWaitsForNobodysLateness) {
