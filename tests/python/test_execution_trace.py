@@ -13,6 +13,19 @@ OPTIONS = ['--level', 'full', '--schedule', 'wait=1,active=1,repeat=1', '--tenso
 ATTRIBUTES = ['rf_id', 'fw_parent', 'seq_id', 'scope', 'tid', 'fw_tid', 'op_schema', 'kernel_backend', 'kernel_file',
               'tensor_range']
 FRAME = ('[pytorch|', '## process_group')  # names of nodes that are no operators
+HTA_PYTHON = harness.CACHE / 'hta-venv/bin/python'
+# What HTA knows of collectives, from the arguments that it reads in torch.profiler's files.
+HTA_COLLECTIVES = """
+import json, sys
+from hta.common.trace import Trace
+from hta.configs.parser_config import ParserConfig
+ParserConfig.enable_communication_args()
+trace = Trace(trace_files=dict(enumerate(sys.argv[1:])), trace_dir='.')
+trace.parse_traces()
+trace.decode_symbol_ids()
+columns = ['s_name', 'collective_name', 'in_msg_nelems', 'out_msg_nelems', 'msg_dtype', 'group_size']
+print(json.dumps([trace.get_trace(rank)[columns].values.tolist() for rank in range(len(sys.argv) - 1)]))
+"""
 
 
 def attributes(node):
@@ -195,6 +208,16 @@ class ExecutionTraceTest(harness.TracedTest):
                     self.assertEqual(len(inside), 1, name)
                     for event in (operator, *inside):
                         self.assertEqual({key: event['args'].get(key) for key in expected}, expected, event)
+
+        if HTA_PYTHON.exists():
+            self.assert_hta_knows(files, reduced, ranks)
+
+    def assert_hta_knows(self, files, reduced, ranks):
+        done = self.run_bare([HTA_PYTHON, '-c', HTA_COLLECTIVES, *files])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for rows in json.loads(done.stdout.splitlines()[-1]):
+            self.assertIn(['gloo:allreduce', 'allreduce', reduced, reduced, 'Float', ranks], rows)
+            self.assertIn(['gloo:allgather', 'all_gather', 256, 256 * ranks, 'Float', ranks], rows)
 
     def assert_replayed(self, run, ranks):
         """The script alone, with PyTorch alone: the recorded operators, as often and of the same shapes."""
