@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "collector/facts/backlog.h"
+#include "collector/facts/kernel_period.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/trace/framework_ranges.h"
 
@@ -17,10 +18,9 @@ namespace ranktap::collector {
 namespace {
 
 constexpr double kWarmUpFactor = 1.5;
-constexpr double kSamePeriod = 0.95;
-constexpr size_t kLagsTried = 64;
 constexpr size_t kLeastSteps = 3;
-constexpr double kStub = 0.05;  // of the median step
+constexpr double kStub = 0.05;        // of the median step
+constexpr double kLeastCover = 0.05;  // of the recorded time
 
 int64_t NumberIn(std::string_view name, int64_t otherwise) {
   size_t first = name.size();
@@ -177,43 +177,8 @@ bool FromRanges(const Trace& trace, StepList* steps) {
   return true;
 }
 
-bool HasGap(const Trace& trace, int64_t start, int64_t end) {
-  return std::any_of(trace.gaps.begin(), trace.gaps.end(),
-                     [&](const Gap& gap) { return gap.start < end && start < gap.end; });
-}
-
-// A program that only infers: from one forward of a root module to the next, of the root that takes
-// most of the time.
-bool FromForwards(const Trace& trace, StepList* steps) {
-  const Ranges& ranges = trace.ranges;
-  struct Root {
-    std::vector<uint32_t> rows;
-    int64_t total = 0;
-  };
-  std::map<std::pair<uint32_t, uint16_t>, Root> roots;  // by name and writer
-  const Root* longest = nullptr;
-  for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
-    if (ranges.depth[row] != 0 || ranges.unfinished.At(row) != 0) continue;
-    Root& root = roots[{ranges.name[row], ranges.writer[row]}];
-    root.rows.push_back(row);
-    root.total += ranges.end[row] - ranges.start[row];
-    if (longest == nullptr || root.total > longest->total) longest = &root;
-  }
-  if (longest == nullptr) return false;
-  const std::vector<uint32_t>& rows = longest->rows;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    int64_t end = ranges.end[rows[i]];
-    if (i + 1 < rows.size() && !HasGap(trace, end, ranges.start[rows[i + 1]])) {
-      end = ranges.start[rows[i + 1]];
-    }
-    steps->list.push_back({static_cast<int64_t>(i), ranges.start[rows[i]], end, false});
-  }
-  steps->source = fmt::format("forwards of {}", trace.dictionary.String(ranges.name[rows.front()]));
-  return true;
-}
-
-// torch.profiler's annotation of an optimizer's step, where nothing else says: from one's end to
-// the next one's. Without a backward pass between them two optimizers make one step.
+// torch.profiler's annotation of an optimizer's step: from one's end to the next one's. Without a
+// backward pass between them two optimizers make one step.
 bool FromOptimizers(const Trace& trace, StepList* steps) {
   if (trace.origin == TraceOrigin::kExecution) return false;  // its times are made up
   const Operators& ops = trace.operators;
@@ -235,72 +200,53 @@ bool FromOptimizers(const Trace& trace, StepList* steps) {
   return !steps->list.empty();
 }
 
-// Distances between uses of names that are used a few times: the step's length is among them.
-// `names` count from 0 with few holes.
-std::vector<size_t> CandidateLags(const std::vector<uint32_t>& names) {
-  constexpr uint32_t kNever = UINT32_MAX;
-  struct Uses {
-    uint32_t last = kNever, before_last = kNever;
-    uint32_t count = 0;
-  };
-  std::vector<Uses> uses;
-  for (const uint32_t name : names) {
-    if (name >= uses.size()) uses.resize(name + 1);
-    ++uses[name].count;
-  }
-  std::vector<uint32_t> votes(names.size(), 0);  // by lag
-  for (uint32_t i = 0; i < names.size(); ++i) {
-    Uses& of = uses[names[i]];
-    if (of.count < kLeastSteps) continue;
-    if (of.last != kNever) ++votes[i - of.last];
-    if (of.before_last != kNever) ++votes[i - of.before_last];
-    of.before_last = of.last;
-    of.last = i;
-  }
-  std::vector<std::pair<size_t, size_t>> ranked;
-  for (size_t lag = 1; lag < votes.size(); ++lag) {
-    if (votes[lag] != 0) ranked.emplace_back(votes[lag] * lag, lag);
-  }
-  std::sort(ranked.rbegin(), ranked.rend());
-  if (ranked.size() > kLagsTried) ranked.resize(kLagsTried);
-  std::vector<size_t> lags;
-  for (const auto& [weight, lag] : ranked) lags.push_back(lag);
-  std::sort(lags.begin(), lags.end());
-  return lags;
+bool HasGap(const Trace& trace, int64_t start, int64_t end) {
+  return std::any_of(trace.gaps.begin(), trace.gaps.end(),
+                     [&](const Gap& gap) { return gap.start < end && start < gap.end; });
 }
 
-// Rows of kernels, one for each time that what repeats begins; empty: nothing repeats.
-struct Period {
-  std::vector<uint32_t> first_kernels;
-  size_t kernels = 0;
-};
+// What repeats in a small part of the trace alone is no step of the program: a layer, two kernels.
+bool CoversEnough(const Trace& trace, int64_t start, int64_t end) {
+  int64_t recorded = trace.last_ns - trace.first_ns;
+  for (const Gap& gap : trace.gaps) {
+    if (gap.source != "full") recorded -= gap.end - gap.start;
+  }
+  return static_cast<double>(end - start) >= kLeastCover * static_cast<double>(recorded);
+}
 
-Period FindPeriod(const Trace& trace) {
-  const Kernels& kernels = trace.kernels;
-  std::vector<uint32_t> names, rows;
-  for (uint32_t i = 0; i < kernels.size(); ++i) {
-    if (kernels.start[i] == kUntimed) continue;
-    names.push_back(std::min<uint32_t>(kernels.name[i], trace.dictionary.strings()));
-    rows.push_back(i);
+// A program that only infers: from one forward of a root module to the next, of the root that takes
+// most of the time.
+bool FromForwards(const Trace& trace, StepList* steps) {
+  const Ranges& ranges = trace.ranges;
+  struct Root {
+    std::vector<uint32_t> rows;
+    int64_t total = 0;
+  };
+  std::map<std::pair<uint32_t, uint16_t>, Root> roots;  // by name and writer
+  const Root* longest = nullptr;
+  for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
+    if (ranges.depth[row] != 0 || ranges.unfinished.At(row) != 0) continue;
+    Root& root = roots[{ranges.name[row], ranges.writer[row]}];
+    root.rows.push_back(row);
+    root.total += ranges.end[row] - ranges.start[row];
+    if (longest == nullptr || root.total > longest->total) longest = &root;
   }
-  for (const size_t lag : CandidateLags(names)) {
-    if (lag < 2 || lag * kLeastSteps > names.size()) continue;
-    const auto allowed =
-        static_cast<size_t>((1 - kSamePeriod) * static_cast<double>(names.size() - lag));
-    size_t other = 0;
-    for (size_t i = 0; i + lag < names.size() && other <= allowed; ++i) {
-      other += names[i] != names[i + lag];
+  if (longest == nullptr) return false;
+  const std::vector<uint32_t>& rows = longest->rows;
+  if (!CoversEnough(trace, ranges.start[rows.front()], ranges.end[rows.back()])) return false;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    int64_t end = ranges.end[rows[i]];
+    if (i + 1 < rows.size() && !HasGap(trace, end, ranges.start[rows[i + 1]])) {
+      end = ranges.start[rows[i + 1]];
     }
-    if (other > allowed) continue;
-    Period period{.first_kernels = {}, .kernels = lag};
-    for (size_t i = 0; i < names.size(); i += lag) period.first_kernels.push_back(rows[i]);
-    return period;
+    steps->list.push_back({static_cast<int64_t>(i), ranges.start[rows[i]], end, false});
   }
-  return {};
+  steps->source = fmt::format("forwards of {}", trace.dictionary.String(ranges.name[rows.front()]));
+  return true;
 }
 
 bool FromPeriod(const Trace& trace, StepList* steps) {
-  const Period period = FindPeriod(trace);
+  const KernelPeriod period = FindKernelPeriod(trace);
   if (period.kernels == 0) return false;
   std::vector<int64_t> launched, started;
   for (const uint32_t row : period.first_kernels) {
@@ -311,6 +257,8 @@ bool FromPeriod(const Trace& trace, StepList* steps) {
   steps->on_device = launched.size() != started.size() ||
                      !std::is_sorted(launched.begin(), launched.end(), std::less_equal<int64_t>());
   const std::vector<int64_t>& begins = steps->on_device ? started : launched;
+  const auto [first, last] = std::minmax_element(begins.begin(), begins.end());
+  if (!CoversEnough(trace, *first, *last)) return false;
   for (size_t i = 0; i + 1 < begins.size(); ++i) {
     steps->list.push_back({static_cast<int64_t>(i), begins[i], begins[i + 1], false});
   }
@@ -323,8 +271,9 @@ StepList Detect(const Trace& trace) {
   StepList steps;
   bool from_hooks = FromFramework(trace, &steps);
   if (!from_hooks && !FromAnnotations(trace, &steps) && !FromRanges(trace, &steps)) {
-    from_hooks = FromForwards(trace, &steps);
-    if (!from_hooks && !FromPeriod(trace, &steps) && !FromOptimizers(trace, &steps)) return {};
+    const bool trains = FromOptimizers(trace, &steps);
+    from_hooks = !trains && FromForwards(trace, &steps);
+    if (!trains && !from_hooks && !FromPeriod(trace, &steps)) return {};
   }
   Disjoin(&steps.list);
   // Outside windows of capture what our hooks saw is a step without any work that was recorded.
@@ -341,7 +290,7 @@ const StepList& DetectSteps(const Trace& trace) {
 
 std::vector<int64_t> StartsOfPeriods(const Trace& trace) {
   std::vector<int64_t> starts;
-  for (const uint32_t row : FindPeriod(trace).first_kernels) {
+  for (const uint32_t row : FindKernelPeriod(trace).first_kernels) {
     starts.push_back(trace.kernels.start[row]);
   }
   return starts;

@@ -40,11 +40,13 @@ struct StepList {
 };
 
 // Steps of our own hook in PyTorch; else ProfilerStep#N annotations; else the NVTX range on one
-// thread that is named like a step, or that repeats and covers most of the trace; else, where
+// thread that is named like a step, or that repeats and covers most of the trace; else from one of
+// torch.profiler's ranges "Optimizer.step#..." to the next; else, where
 // nothing trains, the forwards of the root module that takes most time, each until the next; else
 // the period of the sequence of kernel names (the first lag at which 95 % of the names are the same
 // again, as FALCON does with collectives). A first or last one that did no work where others did,
 // or is shorter than a twentieth of the median, is what a profiler's window cut off, and no step.
+// Forwards and periods that span less than a twentieth of the recorded time are no steps.
 // Worked out once and kept in the trace's memo.
 const StepList& DetectSteps(const Trace& trace);
 

@@ -20,10 +20,11 @@ enum class Cause : uint8_t {
   kCollection,   // the same; Python collected garbage
   kDataLoading,  // the same; the host was in the data loader
   kCapture,      // the same; the host captured a CUDA graph, or made it ready to run
-  kSync,         // idle and not launched; the host had been waiting for the device when it ran dry
-  kHost,         // idle and not launched: the host was busy otherwise
-  kLatency,      // idle for less than 30 us with the next work launched already
-  kDependency,   // idle for longer with the next work launched: it waited for something
+  kSync,         // idle and not launched; the host had been waiting for the device when it ran dry,
+                 // for at least as long as this lasts
+  kHost,     // idle and not launched: the host was busy otherwise, or in a launch of 30 us or more
+  kLatency,  // idle for less than 30 us with the next work launched already
+  kDependency,  // idle for longer with the next work launched: it waited for something
   // A rank that used no device: the work of its host.
   kOptimizer,
   kBackward,

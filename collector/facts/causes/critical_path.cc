@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/clock_alignment.h"
 #include "collector/facts/collectives.h"
 #include "collector/facts/device_timeline.h"
@@ -16,7 +17,6 @@ namespace ranktap::collector {
 namespace {
 
 constexpr int64_t kStreamGapNs = 5'000;  // within it the stream's order explains a start
-constexpr int64_t kLatencyNs = 30'000;   // as the waterfall's
 
 // Answers the walk's questions about one rank.
 class RankIndex {
@@ -147,8 +147,7 @@ class Walk {
     const DeviceSpan& span = Rank().span(i);
     const uint32_t before = Rank().Before(i);
     const int64_t free = before == kNone ? INT64_MIN : Rank().span(before).end;
-    const int64_t launched =
-        span.launch == kNone ? INT64_MIN : Rank().trace().api_calls.start[span.launch];
+    const int64_t launched = span.launch == kNone ? INT64_MIN : HandedOver(Rank().trace(), span);
     const int64_t ready = std::max(free, launched);
     if (ready == INT64_MIN) return kNone;
     const int64_t gap = span.start - ready;

@@ -26,7 +26,8 @@ struct PathSegment {
 //   other work      waited for the work before it on its stream; else, where that ended over 5 us
 //                   before and other work of the rank ended later, for that; else for its launch,
 //                   where the launch came after both
-//   a launch        waited for the host since the last call that waited for the device, and that
+//   a launch        (one that takes 30 us or longer launches as it returns: HandedOver) waited for
+//   the host since the last call that waited for the device, and that
 //                   call for the work that ended during it
 // No clocks of two ranks are compared. Its length is what the run would take if nothing on it were
 // shortened; only what is on it is worth shortening. Worked out once and kept in the run's memo.

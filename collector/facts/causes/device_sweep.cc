@@ -56,6 +56,21 @@ void AddPasses(const Trace& trace, Explained* explained) {
   explained->Add(Cause::kForward, ForwardPasses(trace));
 }
 
+Explained ExplainHost(const Trace& trace, const HostCommunication& communication) {
+  Explained explained = PausesOfHost(trace);
+  explained.Add(Cause::kWait, communication.waits);
+  explained.Add(Cause::kTransfer, communication.transfers);
+  AddPasses(trace, &explained);
+  return explained;
+}
+
+int64_t HandedOver(const Trace& trace, const DeviceSpan& span) {
+  if (span.launch == kNone) return span.start;
+  const int64_t called = trace.api_calls.start[span.launch];
+  const int64_t returned = trace.api_calls.end[span.launch];
+  return returned - called < kLatencyNs ? called : std::clamp(span.start, called, returned);
+}
+
 std::vector<Interval> SyncIntervals(const Trace& trace) {
   std::vector<Interval> set;
   ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {

@@ -10,10 +10,14 @@
 #include "collector/facts/causes/cause.h"
 #include "collector/facts/causes/explained_time.h"
 #include "collector/facts/device_timeline.h"
+#include "collector/facts/host_activity.h"
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
+
+// Work that begins within it of its launch was launched in time: HTA's consecutive_kernel_delay.
+inline constexpr int64_t kLatencyNs = 30'000;
 
 // By trace: when a collective ran on its devices whose last member had not arrived. Worked out once
 // and kept in the run's memo.
@@ -26,6 +30,15 @@ Explained PausesOfHost(const Trace& trace);
 // Adds what the host worked on: the optimizer, the backward and the forward pass.
 void AddPasses(const Trace& trace, Explained* explained);
 
+// All of this that is known of a host without a device: pauses, waits for other ranks, collectives,
+// passes.
+Explained ExplainHost(const Trace& trace, const HostCommunication& communication);
+
+// When the host had given a piece of work to its device. A call that takes kLatencyNs or longer
+// loads a module, compiles or makes room: it gives the work away as it returns, and the device that
+// stands idle until then stands idle for the host.
+int64_t HandedOver(const Trace& trace, const DeviceSpan& span);
+
 // When the host waited for the device, and when capture was off. Merged, by start.
 std::vector<Interval> SyncIntervals(const Trace& trace);
 std::vector<Interval> NotRecordedIntervals(const Trace& trace);
@@ -37,6 +50,10 @@ class SetCursor {
   bool Holds(int64_t time) {
     while (at_ < set_.size() && set_[at_].second <= time) ++at_;
     return at_ < set_.size() && set_[at_].first <= time;
+  }
+  // The length of the interval that holds `time`; 0: none does.
+  int64_t LengthAround(int64_t time) {
+    return Holds(time) ? set_[at_].second - set_[at_].first : 0;
   }
   // Calls visit(start, end, whether the set holds there) for [start, end), piece by piece.
   template <typename Visit>
@@ -75,9 +92,7 @@ class DeviceSweep {
     for (uint32_t i = 0; i < spans.size(); ++i) {
       if (at_ >= last_) return;
       const DeviceSpan& span = spans[i];
-      const int64_t launched =
-          span.launch == kNone ? span.start : trace_.api_calls.start[span.launch];
-      MoveTo(std::min(span.start, last_), launched, i);
+      MoveTo(std::min(span.start, last_), HandedOver(trace_, span), i);
       Front& front = fronts_[static_cast<size_t>(span.kind)];
       if (span.end > front.end) front = {span.end, i};
     }
@@ -90,7 +105,7 @@ class DeviceSweep {
     uint32_t span = kNone;    // that ends there
   };
 
-  // `launched`: when the work was that begins at `until`, which is span `next`.
+  // `launched`: when the host had given away the work that begins at `until`, which is span `next`.
   void MoveTo(int64_t until, int64_t launched, uint32_t next) {
     while (at_ < until) {
       const int64_t from = at_;
@@ -113,16 +128,24 @@ class DeviceSweep {
   }
   const Front& Of(WorkKind kind) const { return fronts_[static_cast<size_t>(kind)]; }
 
+  // A wait costs what the host waited: had it not, it would have been ahead by that much. What
+  // it does afterwards for longer is its own.
   void AddIdle(int64_t start, int64_t end, int64_t launched, uint32_t next) {
     const int64_t ready = std::clamp(launched, start, end);
-    const Cause host = syncs_.Holds(start) ? Cause::kSync : Cause::kHost;
-    AddRecorded(start, ready, next, [this, host, next](int64_t from, int64_t until) {
-      pauses_.Split(from, until, host,
-                    [this, next](int64_t a, int64_t b, Cause cause) { visit_(cause, a, b, next); });
-    });
+    // An interval of SyncIntervals ends 1 ns after its call.
+    const int64_t wait = std::max<int64_t>(syncs_.LengthAround(start) - 1, 0);
+    const int64_t waited = std::min(ready, start + wait);
+    AddHost(Cause::kSync, start, waited, next);
+    AddHost(Cause::kHost, waited, ready, next);
     const Cause device = end - ready < kLatencyNs ? Cause::kLatency : Cause::kDependency;
     AddRecorded(ready, end, next, [this, device, next](int64_t from, int64_t until) {
       visit_(device, from, until, next);
+    });
+  }
+  void AddHost(Cause cause, int64_t start, int64_t end, uint32_t next) {
+    AddRecorded(start, end, next, [this, cause, next](int64_t from, int64_t until) {
+      pauses_.Split(from, until, cause,
+                    [this, next](int64_t a, int64_t b, Cause of) { visit_(of, a, b, next); });
     });
   }
   template <typename Recorded>
@@ -131,8 +154,6 @@ class DeviceSweep {
       off ? visit_(Cause::kNotRecorded, from, until, next) : recorded(from, until);
     });
   }
-
-  static constexpr int64_t kLatencyNs = 30'000;  // as HTA's consecutive_kernel_delay
 
   const Trace& trace_;
   Visit& visit_;

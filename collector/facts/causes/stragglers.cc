@@ -36,16 +36,16 @@ int64_t StepAt(const RankWaterfall& waterfall, int64_t time) {
 
 void FindCause(const std::vector<RankWaterfall>& waterfalls, Straggler* straggler) {
   for (const Cause cause :
-       {Cause::kCompute, Cause::kMemory, Cause::kDataLoading, Cause::kSync, Cause::kHost,
-        Cause::kLatency, Cause::kDependency, Cause::kCheckpoint, Cause::kCollection,
-        Cause::kCapture, Cause::kOptimizer, Cause::kBackward, Cause::kForward}) {
+       {Cause::kCompute, Cause::kMemory, Cause::kDataLoading, Cause::kHost, Cause::kLatency,
+        Cause::kDependency, Cause::kCheckpoint, Cause::kCollection, Cause::kCapture,
+        Cause::kOptimizer, Cause::kBackward, Cause::kForward}) {
     std::vector<double> others;
     for (size_t t = 0; t < waterfalls.size(); ++t) {
       if (t != straggler->trace && waterfalls[t].counted > 0) {
-        others.push_back(static_cast<double>(waterfalls[t].mean[static_cast<size_t>(cause)]));
+        others.push_back(static_cast<double>(TimeOf(cause, waterfalls[t].mean)));
       }
     }
-    const int64_t own = waterfalls[straggler->trace].mean[static_cast<size_t>(cause)];
+    const int64_t own = TimeOf(cause, waterfalls[straggler->trace].mean);
     const int64_t excess = own - static_cast<int64_t>(Median(std::move(others)));
     if (excess > straggler->excess_ns) {
       straggler->excess_ns = excess;

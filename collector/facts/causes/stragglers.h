@@ -10,6 +10,12 @@
 
 namespace ranktap::collector {
 
+// A host that is late after a wait is late for both: the wait bounds what counts as kSync.
+inline int64_t TimeOf(Cause cause, const CauseTimes& times) {
+  if (cause != Cause::kSync && cause != Cause::kHost) return times[static_cast<size_t>(cause)];
+  return times[static_cast<size_t>(Cause::kSync)] + times[static_cast<size_t>(Cause::kHost)];
+}
+
 struct Straggler {
   uint32_t trace = 0;          // the rank's first
   int64_t caused_wait_ns = 0;  // per step and waiting rank, in collectives it came last to

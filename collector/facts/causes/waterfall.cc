@@ -9,32 +9,35 @@
 #include "collector/facts/each_trace.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/numbers/interval_set.h"
+#include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
 
-// Whether operators have times, and no call of CUDA says that there was a device.
-bool RanOnHostAlone(const Trace& trace) {
-  const bool has_times = trace.is_ours() || trace.origin == TraceOrigin::kKineto;
-  return has_times && trace.operators.size() > 0 && trace.api_calls.size() == 0;
+// A loader before the first kernel, or a host that works on after the last, is part of it.
+StepList TheWholeTrace(const Trace& trace, const std::vector<DeviceSpan>& spans) {
+  int64_t first = trace.first_ns, last = trace.last_ns;
+  for (const DeviceSpan& span : spans) {
+    first = std::min(first, span.start);
+    last = std::max(last, span.end);
+  }
+  StepList steps;
+  if (last > first) steps.list.push_back({0, first, last, false});
+  return steps;
 }
 
-// Without steps all that ran on devices is one; in a program of the host's alone all operators.
 StepList StepsOrAll(const Trace& trace, const std::vector<DeviceSpan>& spans) {
   StepList steps = DetectSteps(trace);
   steps.list = StepsOnDevice(trace).list;
-  if (!steps.list.empty()) return steps;
-  if (spans.empty()) {
-    const Operators& ops = trace.operators;
-    if (!RanOnHostAlone(trace)) return steps;
-    const int64_t last = *std::max_element(ops.end.begin(), ops.end.end());
-    if (last > ops.start[0]) steps.list.push_back({0, ops.start[0], last, false});
-    return steps;
-  }
-  int64_t last = spans.front().end;
-  for (const DeviceSpan& span : spans) last = std::max(last, span.end);
-  steps.list.push_back({0, spans.front().start, last, false});
-  return steps;
+  if (!steps.list.empty() || spans.empty()) return steps;
+  return TheWholeTrace(trace, spans);
+}
+
+// Says what its host did: operators, calls of CUDA, or what the agent saw of the framework.
+bool ShowsItsHost(const Trace& trace) {
+  if (trace.origin == TraceOrigin::kExecution || trace.origin == TraceOrigin::kMemory) return false;
+  return trace.operators.size() + trace.api_calls.size() + trace.python_calls.size() > 0 ||
+         !RangesIn(trace, kModuleDomain).empty() || !RangesIn(trace, kPhaseDomain).empty();
 }
 
 void SplitDeviceTime(const Trace& trace, const std::vector<Interval>& waits,
@@ -55,11 +58,7 @@ void SplitDeviceTime(const Trace& trace, const std::vector<Interval>& waits,
 // For a rank that used no device.
 void SplitHostTime(const Trace& trace, const HostCommunication& communication,
                    const std::vector<Step>& steps, std::vector<CauseTimes>* times) {
-  Explained explained = PausesOfHost(trace);
-  explained.Add(Cause::kWait, communication.waits);
-  explained.Add(Cause::kTransfer, communication.transfers);
-  AddPasses(trace, &explained);
-  PieceCursor pieces(explained.Take());
+  PieceCursor pieces(ExplainHost(trace, communication).Take());
   times->assign(steps.size(), CauseTimes{});
   for (size_t i = 0; i < steps.size(); ++i) {
     pieces.Split(steps[i].start, steps[i].end, Cause::kHost,
@@ -70,10 +69,10 @@ void SplitHostTime(const Trace& trace, const HostCommunication& communication,
 }
 
 RankWaterfall Explain(const Trace& trace, const std::vector<Interval>& waits,
-                      const HostCommunication& communication) {
+                      const HostCommunication& communication, StepList steps) {
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   RankWaterfall waterfall;
-  waterfall.steps = StepsOrAll(trace, spans);
+  waterfall.steps = std::move(steps);
   const std::vector<Step>& list = waterfall.steps.list;
   if (list.empty()) return waterfall;
   waterfall.host_ahead = StepsOnDevice(trace).host_ahead;
@@ -103,8 +102,19 @@ const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run) {
     const std::vector<HostCommunication> communication = CommunicationOfHosts(run);
     std::vector<RankWaterfall> waterfalls(run.traces.size());
     ForEachTraceAtOnce(run, [&](uint32_t t) {
-      waterfalls[t] = Explain(run.traces[t], waits[t], communication[t]);
+      const Trace& trace = run.traces[t];
+      waterfalls[t] =
+          Explain(trace, waits[t], communication[t], StepsOrAll(trace, DeviceTimeline(trace)));
     });
+    // Beside ranks that train, a process without steps and device is a helper of theirs.
+    if (std::ranges::any_of(waterfalls, [](const RankWaterfall& w) { return w.counted > 0; })) {
+      return waterfalls;
+    }
+    for (uint32_t t = 0; t < waterfalls.size(); ++t) {
+      const Trace& trace = run.traces[t];
+      if (!ShowsItsHost(trace)) continue;
+      waterfalls[t] = Explain(trace, waits[t], communication[t], TheWholeTrace(trace, {}));
+    }
     return waterfalls;
   });
 }

@@ -22,7 +22,7 @@
 namespace ranktap::collector {
 
 struct RankWaterfall {
-  // As its devices ran them (StepsOnDevice); one step over all device work where none were found.
+  // As its devices ran them (StepsOnDevice); one step over the whole trace where none were found.
   StepList steps;
   double host_ahead = 0;          // DeviceSteps::host_ahead
   bool on_host = false;           // no device did anything

@@ -1,6 +1,8 @@
 // The host's tables of an nsys file.
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <utility>
 
 #include "collector/import/nsys/nsys_rows.h"
 
@@ -37,6 +39,9 @@ class HostRows {
                                              : row.Int(kClass) == 1;
       ApiCalls& calls = process->trace().api_calls;
       const size_t at = calls.size();
+      if (IsTwin(*process, row.Int(kThread), driver, row.Small(kCorrelation), name, start, end)) {
+        return;
+      }
       calls.start.push_back(start);
       calls.end.push_back(end);
       calls.correlation.push_back(row.Small(kCorrelation));
@@ -46,6 +51,24 @@ class HostRows {
       SetOptional(&calls.status, at, static_cast<int32_t>(row.Int(kStatus)));
       ++process->trace().events;
     });
+  }
+
+  // nsys may hold one call under two names, "cudaMemcpy" and "cudaMemcpy_v3020", with one
+  // correlation id. The second is left out: its wait would count twice.
+  bool IsTwin(NsysProcess& process, int64_t thread, bool driver, uint32_t correlation,
+              std::string_view name, int64_t start, int64_t end) {
+    ApiCalls& calls = process.trace().api_calls;
+    const auto [last, is_first] = last_call_.try_emplace({thread, driver}, calls.size());
+    const size_t before = std::exchange(last->second, calls.size());
+    if (is_first || correlation == 0 || calls.correlation[before] != correlation ||
+        start > calls.end[before] || end < calls.start[before] ||
+        process.trace().dictionary.Api(calls.api[before]).name != WithoutVersion(name)) {
+      return false;
+    }
+    last->second = before;
+    calls.start[before] = std::min(calls.start[before], start);
+    calls.end[before] = std::max(calls.end[before], end);
+    return true;
   }
 
   enum RangeColumn {
@@ -153,6 +176,7 @@ class HostRows {
   }
 
   const NsysTarget& to_;
+  std::map<std::pair<int64_t, bool>, size_t> last_call_;  // by thread and whether the driver's
 };
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t kMostWriters = 0xffff, kMostDomains = 0xffff;
 
-// "cudaLaunchKernel_v7000": the version of the interface, which other tools leave out.
+}  // namespace
+
 std::string_view WithoutVersion(std::string_view name) {
   const size_t at = name.rfind("_v");
   if (at == name.npos || name.size() - at < 6) return name;
@@ -20,8 +21,6 @@ std::string_view WithoutVersion(std::string_view name) {
                                   [](char byte) { return byte >= '0' && byte <= '9'; });
   return digits ? name.substr(0, at) : name;
 }
-
-}  // namespace
 
 NsysProcess::NsysProcess(int64_t global_pid, const NsysStrings* strings) : strings_(strings) {
   trace_.origin = TraceOrigin::kNsys;

@@ -29,6 +29,9 @@ class NsysStrings {
   std::unordered_map<int64_t, std::string> texts_;
 };
 
+// "cudaLaunchKernel" for "cudaLaunchKernel_v7000": other tools leave the interface's version out.
+std::string_view WithoutVersion(std::string_view name);
+
 class NsysProcess {
  public:
   NsysProcess(int64_t global_pid, const NsysStrings* strings);

@@ -318,6 +318,32 @@ const RankRow& SummarizeRank(const Trace& trace) {
   return trace.memo.Get<RankRow>([&trace] { return Summarize(trace); });
 }
 
+bool HasRangesAlone(const Trace& trace) {
+  if (trace.is_ours()) {
+    return trace.hello.level() == v1::LEVEL_RANGES || trace.hello.level() == v1::LEVEL_DORMANT;
+  }
+  const size_t others = trace.kernels.size() + trace.copies.size() + trace.memsets.size() +
+                        trace.graph_launches.size() + trace.api_calls.size() +
+                        trace.operators.size() + trace.python_calls.size();
+  return trace.ranges.size() > 0 && others == 0;
+}
+
+std::string_view WhyNoWork(const Trace& trace) {
+  if (HasRangesAlone(trace)) return "only ranges are recorded";
+  return SummarizeRank(trace).launches_without_kernel > 0
+             ? "the work of its launches is not in this file"
+             : "nothing ran on a device";
+}
+
+std::string WhyNoWork(const Run& run, std::string_view otherwise) {
+  int64_t launches = 0;
+  for (const Trace& trace : run.traces) launches += SummarizeRank(trace).launches_without_kernel;
+  const bool ranges_alone = std::ranges::any_of(run.traces, HasRangesAlone);
+  if (launches == 0) return ranges_alone ? "only ranges are recorded" : std::string(otherwise);
+  return fmt::format("the work of {} launch{} is not in this file", launches,
+                     launches == 1 ? "" : "es");
+}
+
 Table TabulateRanks(const Run& run, const ReportOptions&) {
   ForEachTraceAtOnce(run, [&run](uint32_t t) { SummarizeRank(run.traces[t]); });
   std::vector<std::reference_wrapper<const RankRow>> rows;

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collector/report/table.h"
@@ -28,6 +29,17 @@ struct RankRow {
   int64_t cost_cpu_ns = 0;       // threads of ranktap's own
   int64_t cost_callback_ns = 0;  // on the program's threads, estimated from samples
 };
+
+// What ran on a device is not known: of a capture at level ranges, of a file with NVTX alone.
+bool HasRangesAlone(const Trace& trace);
+
+// Why a trace has no work of a device: "nothing ran on a device", or its launches' records are not
+// in the file, or nobody recorded anything but ranges.
+std::string_view WhyNoWork(const Trace& trace);
+
+// The same of a run whose traces have none: "the work of 260 launches is not in this file", or
+// `otherwise`.
+std::string WhyNoWork(const Run& run, std::string_view otherwise = "nothing ran on a device");
 
 // Worked out once and kept in the trace's memo.
 const RankRow& SummarizeRank(const Trace& trace);

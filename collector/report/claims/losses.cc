@@ -31,7 +31,7 @@ int64_t RecoverableOfWait(const Run& run, const std::vector<CauseTimes>& borne,
   for (size_t t = 0; t < borne.size(); ++t) {
     const std::optional<uint32_t> rank = run.traces[t].info.rank;
     if (t != straggler.trace && (!rank || rank != run.traces[straggler.trace].info.rank)) continue;
-    sum += straggler.cause ? borne[t][static_cast<size_t>(*straggler.cause)]
+    sum += straggler.cause ? TimeOf(*straggler.cause, borne[t])
                            : std::accumulate(borne[t].begin(), borne[t].end(), int64_t{0});
   }
   return straggler.cause ? std::min(sum, straggler.excess_ns) : sum;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "collector/report/capture/rank_summary.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
 #include "collector/trace/symbol_name.h"
@@ -86,7 +87,7 @@ Table TabulateKernelHistogram(const Run& run, const ReportOptions&) {
     for (const auto& [from, bin] : histogram.bins) rows.push_back({name, from, bin});
   }
   Table table = TableOf("How long the kernels take, in bins", kColumns, rows);
-  if (rows.empty()) table.notes.push_back("no kernel ran on a device");
+  if (rows.empty()) table.notes.push_back(WhyNoWork(run, "no kernel ran on a device"));
   if (of_names.size() > kMostNames) {
     table.notes.push_back(fmt::format("the {} kernels with the most time of {}; 'kernels' has all",
                                       kMostNames, of_names.size()));

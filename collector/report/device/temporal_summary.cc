@@ -2,6 +2,7 @@
 
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/numbers/interval_set.h"
+#include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
@@ -54,7 +55,7 @@ Table TabulateTemporal(const Run& run, const ReportOptions& options) {
         options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace);
     const std::vector<Interval> all = MergedIntervals(spans);
     if (all.empty()) {
-      notes.push_back(fmt::format("{}: nothing ran on a device", RankName(trace)));
+      notes.push_back(fmt::format("{}: {}", RankName(trace), WhyNoWork(trace)));
     } else {
       rows.push_back(Measure(trace, spans, all));
     }

@@ -6,6 +6,7 @@
 
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/facts/steps.h"
+#include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 
@@ -150,7 +151,7 @@ const ColumnsOf<Window> kWindowColumns = {
 Table TabulateUsage(const Run& run, const ReportOptions&) {
   Table table =
       TableOf("How much of their time the devices run kernels", kUseColumns, FindUse(run));
-  if (table.rows.empty()) table.notes.push_back("no kernel ran on a device");
+  if (table.rows.empty()) table.notes.push_back(WhyNoWork(run, "no kernel ran on a device"));
   return table;
 }
 
@@ -161,7 +162,7 @@ Table TabulateUsageOverTime(const Run& run, const ReportOptions&) {
     for (const Window& window : WindowsOf(use)) windows.push_back(window);
   }
   Table table = TableOf("What the devices do in each moment", kWindowColumns, windows);
-  if (table.rows.empty()) table.notes.push_back("no kernel ran on a device");
+  if (table.rows.empty()) table.notes.push_back(WhyNoWork(run, "no kernel ran on a device"));
   return table;
 }
 

@@ -5,6 +5,7 @@
 
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/numbers/interval_set.h"
+#include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
@@ -80,7 +81,7 @@ Table TabulateWorkTypes(const Run& run, const ReportOptions& options) {
   }
   Table table =
       TableOf("GPU time by kind of work, all ranks", kColumns, LongestFirst(by_combination));
-  if (table.rows.empty()) table.notes.push_back("nothing ran on a device");
+  if (table.rows.empty()) table.notes.push_back(WhyNoWork(run));
   return table;
 }
 

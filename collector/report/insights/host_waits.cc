@@ -1,6 +1,7 @@
 #include "collector/report/insights/host_waits.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 namespace ranktap::collector {
@@ -86,13 +87,15 @@ std::vector<WaitsAtPlace> WaitsByPlace(const RankFacts& rank, WaitFor what) {
   const std::vector<WaitReason> reasons = ReasonsOfWaits(rank);
   std::map<std::string, WaitsAtPlace> by_place;
   std::vector<WaitsAtPlace*> of_wait(reasons.size());
+  std::set<uint32_t> read;  // copies: the call that copies waits, and what synchronises after it
   for (size_t i = 0; i < reasons.size(); ++i) {
     const HostWait& wait = rank.waits()[i];
     if (reasons[i].what != what || !rank.IsCounted(wait.start)) continue;
     WaitsAtPlace& place = by_place[rank.PlaceOf(wait)];
     of_wait[i] = &place;
     ++place.calls[std::string(wait.api)];
-    ++place.count;
+    const uint32_t copy = reasons[i].copy;
+    if (copy == kNone || read.insert(copy).second) ++place.count;
     place.host_ns += wait.end - wait.start;
   }
   ForEachIdleAfterWait(rank, [&](size_t wait, const LostPiece& piece) {

@@ -7,6 +7,7 @@
 
 #include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/sync_calls.h"
+#include "collector/report/capture/rank_summary.h"
 #include "collector/report/host/call_sites.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/insight.h"
@@ -24,6 +25,8 @@ RankFacts::RankFacts(const Run& run, uint32_t trace)
   }
   counted_ = Merged(std::move(counted));
 }
+
+std::string_view RankFacts::WhyNoDevice() const { return WhyNoWork(trace_); }
 
 bool RankFacts::has_launches() const {
   if (!has_launches_) {

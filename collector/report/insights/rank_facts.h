@@ -47,6 +47,8 @@ class RankFacts {
 
   // Something ran on a device, in steps or without.
   bool has_device() const { return waterfall_.counted > 0 && !waterfall_.on_host; }
+  // Where it did not: nothing ran, or what ran is not in the file.
+  std::string_view WhyNoDevice() const;
   // The host's launches are in the trace.
   bool has_launches() const;
   bool has_steps() const { return !waterfall_.steps.source.empty(); }

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "collector/facts/causes/critical_path.h"
+#include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
@@ -86,7 +87,7 @@ Table TabulateCriticalPath(const Run& run, const ReportOptions&) {
   const std::vector<PathSegment>& path = FindCriticalPath(run);
   Table table =
       TableOf("What the end of the run waited for, all ranks", kColumns, SumPieces(run, path));
-  table.notes.push_back(path.empty() ? "nothing ran on a device" : DescribePath(run, path));
+  table.notes.push_back(path.empty() ? WhyNoWork(run) : DescribePath(run, path));
   return table;
 }
 

@@ -8,11 +8,13 @@
 #include <string_view>
 
 #include "collector/facts/causes/device_sweep.h"
+#include "collector/facts/causes/host_places.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/framework/op_modules.h"
 #include "collector/facts/framework/operator_around.h"
 #include "collector/facts/framework/program_lines.h"
 #include "collector/facts/stream_waits.h"
+#include "collector/facts/sync_calls.h"
 #include "collector/report/human_units.h"
 #include "collector/report/steps/verdict_words.h"
 
@@ -49,6 +51,30 @@ struct Tallies {
 
 bool IsIdleForHost(Cause cause) { return cause == Cause::kHost || cause == Cause::kSync; }
 
+// A call of CUDA that takes kLatencyNs or longer, and does not wait for the device.
+struct LongCall {
+  int64_t start = 0, end = 0;
+  uint32_t api = 0;
+  uint16_t writer = 0;
+};
+
+// By start, disjoint: of calls of several threads, or inside of each other, the first.
+std::vector<LongCall> LongCallsOf(const Trace& trace) {
+  const std::vector<bool> waits = ApisThatWait(trace);
+  const ApiCalls& calls = trace.api_calls;
+  std::vector<LongCall> all, outer;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const bool is_wait = waits[std::min<size_t>(calls.api[i], waits.size() - 1)];
+    if (is_wait || calls.end[i] - calls.start[i] < kLatencyNs) continue;
+    all.push_back({calls.start[i], calls.end[i], calls.api[i], calls.writer[i]});
+  }
+  std::ranges::sort(all, {}, &LongCall::start);
+  for (const LongCall& call : all) {
+    if (outer.empty() || call.start >= outer.back().end) outer.push_back(call);
+  }
+  return outer;
+}
+
 // The places that one rank's moments belong to.
 class Places {
  public:
@@ -59,7 +85,9 @@ class Places {
         ops_(trace.operators.size() > 0 ? PlaceOperators(trace) : std::vector<OpPlace>()),
         waits_(StreamWaits(trace)),
         launched_before_(spans_.size(), INT64_MIN),
-        lines_(trace) {
+        lines_(trace),
+        gaps_(trace),
+        long_calls_(LongCallsOf(trace)) {
     Explained phases = PausesOfHost(trace);
     AddPasses(trace, &phases);
     phases_ = phases.Take();
@@ -78,15 +106,31 @@ class Places {
                     end - start);
     to->lines.Add(lines_.OfOperator(op), end - start);
     if (cause == Cause::kDependency && span != kNone) {
-      const std::string what = WhatFor(start, end, span);
-      to->waits.Add(what, end - start);
-      to->operators[what].Add(
-          op == kNone ? std::string_view() : trace_.dictionary.String(trace_.operators.name[op]),
-          end - start);
+      AddWait(WhatFor(span), end - start, NameOfOperator(op), to);
     }
+    if (cause == Cause::kHost) AddCalls(start, end, to);
   }
 
  private:
+  std::string_view NameOfOperator(uint32_t row) const {
+    return row == kNone ? "" : trace_.dictionary.String(trace_.operators.name[row]);
+  }
+  static void AddWait(const std::string& what, int64_t ns, std::string_view op, Tallies* to) {
+    to->waits.Add(what, ns);
+    to->operators[what].Add(op, ns);
+  }
+  // In which calls of CUDA the host sat meanwhile.
+  void AddCalls(int64_t start, int64_t end, Tallies* to) const {
+    int64_t in_calls = 0;
+    auto at = std::ranges::upper_bound(long_calls_, start, {}, &LongCall::end);
+    for (; at != long_calls_.end() && at->start < end; ++at) {
+      const int64_t ns = std::min(end, at->end) - std::max(start, at->start);
+      AddWait(trace_.dictionary.Api(at->api).name, ns,
+              NameOfOperator(around_.RowAt(at->writer, at->start)), to);
+      in_calls += ns;
+    }
+    to->waits.Add("", end - start - in_calls);
+  }
   int64_t LaunchOf(size_t span) const {
     const uint32_t launch = spans_[span].launch;
     return launch == kNone ? INT64_MIN : trace_.api_calls.start[launch];
@@ -106,12 +150,12 @@ class Places {
     auto at = std::upper_bound(phases_.begin(), phases_.end(), start, EndsAfter);
     for (; start < end; ++at) {
       if (at == phases_.end() || at->interval.first >= end) break;
-      if (at->interval.first > start) to->Add("", at->interval.first - start);
+      if (at->interval.first > start) to->Add(gaps_.At(start), at->interval.first - start);
       const int64_t from = std::max(start, at->interval.first);
       start = std::min(end, at->interval.second);
       to->Add(DescribePhase(at->cause), start - from);
     }
-    if (start < end) to->Add("", end - start);
+    if (start < end) to->Add(gaps_.At(start), end - start);
   }
   std::string_view PhaseAt(int64_t time) const {
     const auto at = std::upper_bound(phases_.begin(), phases_.end(), time, EndsAfter);
@@ -121,13 +165,9 @@ class Places {
     return time < piece.interval.second;
   }
 
-  std::string WhatFor(int64_t start, int64_t end, uint32_t i) const {
+  std::string WhatFor(uint32_t i) const {
     const DeviceSpan& span = spans_[i];
-    const ApiCalls& calls = trace_.api_calls;
     if (span.launch == kNone) return "";
-    const std::string_view call = trace_.dictionary.Api(calls.api[span.launch]).name;
-    const int64_t in_call = std::min(end, calls.end[span.launch]) - start;
-    if (in_call * 2 > end - start) return fmt::format("for its own call of {} to return", call);
     const int64_t stream = StreamNumber(span.stream);
     if (const auto wait = WaitBetween(waits_, span.stream, launched_before_[i], LaunchOf(i))) {
       return wait->on == kNone
@@ -149,6 +189,8 @@ class Places {
   std::vector<int64_t> launched_before_;  // by span: the work before it on its stream
   std::vector<Explained::Piece> phases_;
   ProgramLines lines_;
+  PassGaps gaps_;
+  std::vector<LongCall> long_calls_;
 };
 
 void AddTrace(const Trace& trace, const std::vector<Interval>& waits,
@@ -176,6 +218,32 @@ std::string Most(const Tally& tally, std::string_view said_so_far, std::string_v
                      said_so_far.empty() ? "of it " : "", before, largest->first);
 }
 
+// ", in aten::conv2d": the operator that most of `what` lies in.
+std::string InOperator(const Tallies& tallies, const std::string& what) {
+  const Tally& operators = tallies.operators.at(what);
+  const auto* const op = operators.Largest();
+  return op != nullptr && operators.HasMost(op->second) ? ", in " + op->first : "";
+}
+
+// ", 83.3 % of it inside of cudaLaunchKernel, in aten::conv2d"
+std::string InCalls(const Tallies& tallies) {
+  std::string text = Most(tallies.waits, "", "inside of ");
+  return text.empty() ? text : text + InOperator(tallies, tallies.waits.Largest()->first);
+}
+
+// ": mostly (80.0 %) for an event of stream 20, which stream 7 was told to wait for"
+std::string ForWhat(const Tallies& tallies) {
+  const Tally& waits = tallies.waits;
+  const auto* const largest = waits.Largest();
+  if (largest == nullptr) return "";
+  std::string text = ": ";
+  if (largest->second < waits.total) {
+    text += fmt::format("{} ({}) ", waits.HasMost(largest->second) ? "mostly" : "the most",
+                        FormatShare(largest->second, waits.total));
+  }
+  return text + largest->first + InOperator(tallies, largest->first);
+}
+
 }  // namespace
 
 LossPlaces FindLossPlaces(const Run& run, const std::vector<RankWaterfall>& waterfalls) {
@@ -193,22 +261,11 @@ LossPlaces FindLossPlaces(const Run& run, const std::vector<RankWaterfall>& wate
   for (size_t c = 0; c < kCauses; ++c) {
     LossPlace& place = places[c];
     const auto cause = static_cast<Cause>(c);
-    if (DescribePhase(cause).empty()) place.where = Most(tallies[c].phases, place.where, "");
+    if (cause == Cause::kHost) place.where = InCalls(tallies[c]);
+    if (cause == Cause::kDependency) place.waits_for = ForWhat(tallies[c]);
+    if (DescribePhase(cause).empty()) place.where += Most(tallies[c].phases, place.where, "");
     place.where += Most(tallies[c].modules, place.where, "in module ");
     place.where += Most(tallies[c].lines, place.where, "at ");
-    const Tally& for_what = tallies[c].waits;
-    if (const auto* const largest = for_what.Largest(); largest != nullptr) {
-      place.waits_for = ": ";
-      if (largest->second < for_what.total) {
-        place.waits_for +=
-            fmt::format("{} ({}) ", for_what.HasMost(largest->second) ? "mostly" : "the most",
-                        FormatShare(largest->second, for_what.total));
-      }
-      place.waits_for += largest->first;
-      const Tally& operators = tallies[c].operators[largest->first];
-      const auto* const op = operators.Largest();
-      if (op != nullptr && operators.HasMost(op->second)) place.waits_for += ", in " + op->first;
-    }
   }
   return places;
 }

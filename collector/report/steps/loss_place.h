@@ -16,7 +16,7 @@ struct LossPlace {
   std::string waits_for;
   bool is_unseen = false;  // most of it is for what is not in the trace
   // ", 72.0 % of it in the backward pass, 65.0 % in module Net.fc"; empty where nothing of the kind
-  // has more than half of the loss.
+  // has more than half of the loss. Of Cause::kHost first the call of CUDA that the host sat in.
   std::string where;
 };
 using LossPlaces = std::array<LossPlace, kCauses>;

@@ -5,42 +5,42 @@
 
 #include <algorithm>
 
+#include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/claims/claim.h"
 #include "collector/report/claims/late_rank.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/jobs.h"
+#include "collector/report/steps/host_losses.h"
 #include "collector/report/steps/trusted_time.h"
+#include "collector/report/steps/verdict_scope.h"
 #include "collector/report/steps/verdict_words.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
 
 constexpr size_t kPartsSaid = 3;
 
-bool AnythingRanOnADevice(const Run& run) {
-  return std::any_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
-    return trace.kernels.size() + trace.copies.size() + trace.memsets.size() > 0;
-  });
-}
-
 // ": forward 40.0 %, backward 50.0 %": the largest first, at most three.
-std::string DescribeHostTimes(const MeanStep& mean) {
-  std::vector<std::pair<int64_t, Cause>> parts;
-  for (size_t c = 0; c < kCauses; ++c) {
-    if (mean.IsWorthSaying(mean.times[c])) {
-      parts.emplace_back(mean.times[c], static_cast<Cause>(c));
-    }
+std::string DescribeHostTimes(const MeanStep& mean, const std::vector<Loss>& places) {
+  std::vector<std::pair<int64_t, std::string_view>> parts;
+  for (size_t c = kCauses; c-- > 0;) {
+    const auto cause = static_cast<Cause>(c);
+    if (cause == Cause::kHost || !mean.IsWorthSaying(mean.times[c])) continue;
+    parts.emplace_back(mean.times[c], DescribeHostsTime(cause));
   }
+  for (const Loss& place : places) parts.emplace_back(place.ns, place.finding);
   // Nothing is known of what it did.
-  if (parts.size() == 1 && parts[0].second == Cause::kHost) return "";
-  std::sort(parts.rbegin(), parts.rend());
+  if (parts.size() == 1 && parts[0].second == DescribeHostsTime(Cause::kHost)) return "";
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
   if (parts.size() > kPartsSaid) parts.resize(kPartsSaid);
   std::string text;
-  for (const auto& [ns, cause] : parts) {
+  for (const auto& [ns, what] : parts) {
     text += fmt::format("{} {} ({}) {}", text.empty() ? "" : ",", FormatNs(ns),
-                        FormatShare(ns, mean.ns), DescribeHostsTime(cause));
+                        FormatShare(ns, mean.ns), what);
   }
   return text;
 }
@@ -53,8 +53,12 @@ std::string OnWhichRank(const Run& run, const Loss& loss, int64_t ranks) {
 
 // The run has no device that could lose anything.
 Verdict JudgeHosts(const Run& run, const MeanStep& mean) {
+  const std::string why = WhyNoWork(run, "");
   Verdict verdict{
-      .sentence = fmt::format("Nothing ran on a device: all{} is the host's time.", mean.OfWhat()),
+      .sentence = why.empty()
+                      ? fmt::format("Without a device all{} is the host's time.", mean.OfWhat())
+                      : fmt::format("T{}: what is known{} is the host's time.", why.substr(1),
+                                    mean.OfWhat()),
       .on_host = true,
       .losses = FindLosses(run, mean),
       .mean_step = mean.ns};
@@ -62,10 +66,14 @@ Verdict JudgeHosts(const Run& run, const MeanStep& mean) {
   for (Loss& loss : verdict.losses) {
     if (!loss.blames) loss.finding = DescribeHostsTime(loss.cause);
   }
-  if (const std::string times = DescribeHostTimes(mean); !times.empty()) {
+  std::vector<Loss> places = LossesByPlace(run, mean.ranks);
+  std::erase_if(places, [&mean](const Loss& loss) { return !mean.IsWorthSaying(loss.ns); });
+  if (const std::string times = DescribeHostTimes(mean, places); !times.empty()) {
     verdict.sentence.back() = ':';
     verdict.sentence += times + ".";
   }
+  verdict.losses.insert(verdict.losses.end(), places.begin(), places.end());
+  SortRows(&verdict.losses, [](const Loss& a, const Loss& b) { return a.ns > b.ns; });
   const int64_t wait = ExposedWaitFor(run, StragglersOf(run));
   if (!mean.IsWorthSaying(wait)) return verdict;
   verdict.sentence += fmt::format(" In {} ({}) of it {}.", FormatNs(wait),
@@ -123,23 +131,6 @@ Verdict JudgeDevices(const Run& run, const MeanStep& mean) {
   return verdict;
 }
 
-// Empty: the run's files hold times.
-std::string WhyNoTimes(const Run& run) {
-  for (const Trace& trace : run.traces) {
-    if (trace.origin != TraceOrigin::kExecution) continue;
-    return fmt::format(
-        "an execution trace has no times, and {} has nothing else; name torch.profiler's file of "
-        "the same steps beside it",
-        RankName(trace));
-  }
-  const bool is_memory = std::all_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
-    return trace.origin == TraceOrigin::kMemory;
-  });
-  return is_memory && !run.traces.empty()
-             ? "a file of the memory profiler says who held memory, and nothing of time"
-             : "";
-}
-
 struct Line {
   Loss loss;
   const Trace* trace = nullptr;
@@ -166,17 +157,6 @@ const ColumnsOf<Line> kColumns = {
      [](const Line& line) { return line.loss.finding; }, Shown::kProse},
 };
 
-// "Out of memory: 1073741824 bytes were asked for. "; empty: no snapshot of memory says so.
-std::string HowItRanOut(const Run& run) {
-  for (const Trace& trace : run.traces) {
-    if (trace.origin != TraceOrigin::kMemory) continue;
-    for (const std::string& note : trace.info.notes) {
-      if (note.starts_with("out of memory")) return fmt::format("O{}. ", note.substr(1));
-    }
-  }
-  return "";
-}
-
 Verdict JudgeTimes(const Run& run) {
   if (const std::string jobs = DescribeJobs(run); !jobs.empty()) {
     return {
@@ -194,14 +174,21 @@ Verdict JudgeTimes(const Run& run) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   const MeanStep mean = MeanOfRanks(waterfalls);
   if (mean.ranks == 0) {
-    return {.sentence = "No verdict: nothing ran on a device.", .on_host = true};
+    return {.sentence = fmt::format("No verdict: {}.", WhyNoWork(run)), .on_host = true};
+  }
+  if (!AnythingRanOnADevice(run) && std::ranges::all_of(run.traces, HasRangesAlone)) {
+    return {.sentence = "No verdict: only ranges are recorded, so what a device did is not known.",
+            .refused = true,
+            .nothing_missing = true};
   }
   if (const std::string disagree = WhatDisagrees(run, waterfalls); !disagree.empty()) {
     return {.sentence = fmt::format("No verdict: {}: two ways to one number disagree.", disagree),
             .refused = true,
             .nothing_missing = true};
   }
-  return AnythingRanOnADevice(run) ? JudgeDevices(run, mean) : JudgeHosts(run, mean);
+  Verdict verdict = AnythingRanOnADevice(run) ? JudgeDevices(run, mean) : JudgeHosts(run, mean);
+  verdict.sentence.insert(0, HowLittle(run, waterfalls));
+  return verdict;
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ std::string_view DescribeHostsTime(Cause cause) {
   if (cause == Cause::kTransfer) return "in collectives";
   if (cause == Cause::kWait) return "waiting for other ranks";
   const std::string_view phase = DescribePhase(cause);
-  return phase.empty() ? "elsewhere in the program" : phase;
+  return phase.empty() ? "running code on the host" : phase;
 }
 
 std::string DescribeExcess(Cause cause) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "collector/facts/causes/waterfall.h"
+#include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
@@ -23,7 +24,8 @@ void AddStepsNote(const Run& run, const std::vector<RankWaterfall>& waterfalls, 
   std::set<std::string> sources;
   for (size_t t = 0; t < waterfalls.size(); ++t) {
     if (waterfalls[t].counted == 0) {
-      table->notes.push_back(fmt::format("{}: nothing ran on a device", RankName(run.traces[t])));
+      table->notes.push_back(
+          fmt::format("{}: {}", RankName(run.traces[t]), WhyNoWork(run.traces[t])));
       continue;
     }
     const StepList& steps = waterfalls[t].steps;

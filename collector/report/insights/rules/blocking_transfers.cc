@@ -95,7 +95,7 @@ Answer Judge(const RankFacts& rank, const Calls& calls, DeviceSpan::Table table)
 }  // namespace
 
 Answer FindBlockingCopies(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (!rank.has_launches()) return CannotTell("no launches are recorded");
   const Copies& copies = rank.trace().copies;
   const Calls calls = CallsThatBlock(rank, copies, "emcpy", [&copies](uint32_t i) {
@@ -105,7 +105,7 @@ Answer FindBlockingCopies(const RankFacts& rank) {
 }
 
 Answer FindBlockingMemsets(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (!rank.has_launches()) return CannotTell("no launches are recorded");
   const Calls calls =
       CallsThatBlock(rank, rank.trace().memsets, "emset", [](uint32_t) { return true; });

@@ -125,7 +125,7 @@ Answer OnTheHost(const RankFacts& rank, const std::vector<Interval>& after) {
 
 Answer FindCopiesAfterStep(const RankFacts& rank) {
   const bool on_host = rank.waterfall().on_host && rank.waterfall().counted > 0;
-  if (!rank.has_device() && !on_host) return CannotTell("nothing ran on a device");
+  if (!rank.has_device() && !on_host) return CannotTell(rank.WhyNoDevice());
   if (!on_host && !rank.has_launches()) return CannotTell("no launches are recorded");
   if (OptimizerSteps(rank.trace()).empty()) return CannotTell("no optimizer's step is recorded");
   const std::vector<Interval> after = AfterOptimizerSteps(rank.trace());

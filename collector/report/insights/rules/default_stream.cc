@@ -98,7 +98,7 @@ class HeldWork {
 }  // namespace
 
 Answer FindDefaultStream(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (!rank.has_launches()) return CannotTell("no launches are recorded");
   if (rank.trace().streams.empty() || rank.trace().contexts.empty()) {
     return CannotTell("the kinds of streams are not recorded");

@@ -38,7 +38,7 @@ Insight About(const RankFacts& rank, WaitsAtPlace place) {
 }  // namespace
 
 Answer FindExplicitSyncs(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (rank.trace().api_calls.size() == 0) return CannotTell("no CUDA calls are recorded");
   Answer answer;
   for (WaitsAtPlace& place : WaitsByPlace(rank, WaitFor::kAnything)) {

@@ -77,7 +77,7 @@ Insight About(const RankFacts& rank, const std::string& place, Cause cause, int6
 }  // namespace
 
 Answer FindGpuGaps(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   int64_t shortest = kNsysGapNs;
   if (rank.has_steps()) {
     const auto share = static_cast<int64_t>(kShareOfStep * static_cast<double>(rank.step_ns()));

@@ -54,7 +54,7 @@ std::map<std::string, Reads> HiddenReads(const RankFacts& rank) {
 }  // namespace
 
 Answer FindHiddenCopies(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (!rank.has_launches()) return CannotTell("no launches are recorded");
   if (rank.trace().operators.size() == 0) return CannotTell("no operators are recorded");
   if (ModelPasses(rank.trace()).empty())

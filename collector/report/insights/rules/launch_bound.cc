@@ -45,7 +45,7 @@ Gaps GapsBeforeLaunches(const RankFacts& rank) {
 }  // namespace
 
 Answer FindLaunchBound(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (!rank.has_launches()) return CannotTell("no launches are recorded");
   Gaps gaps = GapsBeforeLaunches(rank);
   const int64_t count = gaps.lengths.count;

@@ -14,7 +14,7 @@ constexpr double kLeastShare = 0.01;  // of the step
 }  // namespace
 
 Answer FindLayoutTransposes(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (rank.trace().kernels.size() == 0) return CannotTell("no kernels are recorded");
   const KernelKinds kinds(rank.trace());
   ChosenWork work(rank);

@@ -62,7 +62,7 @@ Insight About(const RankFacts& rank, uint32_t device, const Use& use) {
 }  // namespace
 
 Answer FindLowUtilization(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (const Ruling& ruling = RulingOn(rank.run(), Claim::kBusy); ruling.is_undecided()) {
     return CannotTell(ruling.why);
   }

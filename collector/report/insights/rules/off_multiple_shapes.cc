@@ -100,7 +100,7 @@ std::string Evidence(const Trace& trace, const KernelKinds& kinds, const DeviceS
 }  // namespace
 
 Answer FindOffMultipleShapes(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   const KernelKinds kinds(rank.trace());
   ChosenWork work(rank);
   int64_t products = 0, told = 0;

@@ -108,7 +108,7 @@ Insight About(const RankFacts& rank, std::string_view direction, OneWay way) {
 }  // namespace
 
 Answer FindPageableCopies(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (!rank.has_launches()) return CannotTell("no launches are recorded");
   Ways ways;
   AddCopies(rank, &ways);

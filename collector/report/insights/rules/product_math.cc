@@ -49,7 +49,7 @@ struct Products {
 };
 
 Answer WhyNot(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   return rank.trace().kernels.size() == 0 ? CannotTell("no kernels are recorded") : Answer{};
 }
 

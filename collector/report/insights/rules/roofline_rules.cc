@@ -30,7 +30,7 @@ class JudgedWork {
 
   // Empty: it can be told.
   std::string_view WhyNot() const {
-    if (!rank_.has_device()) return "nothing ran on a device";
+    if (!rank_.has_device()) return rank_.WhyNoDevice();
     bool is_counted = false, has_roof = false;
     for (const RooflinePoint& point : line_.points) {
       if (point.kind != PointKind::kCounted || point.works == 0) continue;

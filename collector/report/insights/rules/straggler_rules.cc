@@ -40,6 +40,7 @@ Insight AboutStraggler(const Run& run, const RankFacts& rank, const Straggler& s
     finding += fmt::format(" and spends {} a step more than they do {}",
                            FormatNs(straggler.excess_ns), DescribeExcess(*straggler.cause));
     saving.causes = BitOf(*straggler.cause);
+    if (straggler.cause == Cause::kHost) saving.causes |= BitOf(Cause::kSync);  // as TimeOf does
     saving.most_ns = std::min(saving.most_ns, straggler.excess_ns);
   }
   return {.trace = straggler.trace,

@@ -28,7 +28,7 @@ Insight About(const RankFacts& rank, WaitsAtPlace place) {
 }  // namespace
 
 Answer FindTensorReads(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (!rank.has_launches()) return CannotTell("no launches are recorded");
   Answer answer;
   for (WaitsAtPlace& place : WaitsByPlace(rank, WaitFor::kRead)) {

@@ -87,7 +87,7 @@ Insight About(const RankFacts& rank, uint32_t device, const Throttled& sum) {
 }  // namespace
 
 Answer FindThrottling(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   const Samples samples = Collect(rank);
   Answer answer;
   bool is_told = false;

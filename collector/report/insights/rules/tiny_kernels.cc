@@ -70,7 +70,7 @@ std::string MostAt(const RankFacts& rank) {
 }  // namespace
 
 Answer FindTinyKernels(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   Tiny tiny = CountTiny(rank);
   if (tiny.kernels == 0) return CannotTell("no kernels are recorded");
   const int64_t taken = rank.PerStep(tiny.busy_ns + tiny.gap_ns);

@@ -16,7 +16,7 @@ constexpr double kLeastShare = 0.02;  // of the step, with the gaps between them
 }  // namespace
 
 Answer FindUnfusedOptimizer(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (!rank.has_launches()) return CannotTell("no launches are recorded");
   const std::vector<Interval> steps = OptimizerSteps(rank.trace());
   if (steps.empty()) return CannotTell("no optimizer's step is recorded");

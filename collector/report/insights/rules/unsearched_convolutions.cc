@@ -61,7 +61,7 @@ struct Convolutions {
 }  // namespace
 
 Answer FindUnsearchedConvolutions(const RankFacts& rank) {
-  if (!rank.has_device()) return CannotTell("nothing ran on a device");
+  if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (rank.trace().kernels.size() == 0) return CannotTell("no kernels are recorded");
   const Convolutions found(rank);
   if (!found.has_flag) return CannotTell("no convolution's inputs are recorded");

@@ -162,8 +162,8 @@ TEST(Gloo, TheVerdictNamesTheRankThatOthersWaitForOnTheHost) {
   ASSERT_TRUE(run) << run.message();
   EXPECT_EQ(
       Judge(*run).sentence,
-      "Nothing ran on a device: all of each 1.000 ms step is the host's time: 800.0 us (80.0 %) "
-      "elsewhere in the program, 150.0 us (15.0 %) waiting for other ranks, 50.00 us (5.0 %) in "
+      "Without a device all of each 1.000 ms step is the host's time: 800.0 us (80.0 %) "
+      "running code on the host, 150.0 us (15.0 %) waiting for other ranks, 50.00 us (5.0 %) in "
       "collectives. In 300.0 us (30.0 %) of it the other ranks wait for rank 1, which spends 300.0 "
       "us a step more than they do running code on the host.");
   const Table stragglers = TabulateStragglers(*run, {});

@@ -152,6 +152,25 @@ TEST_F(NsysImporterTest, ColumnsThatAVersionOfNsysDoesNotWriteMayMiss) {
   EXPECT_THAT(trace.info.notes, testing::Contains(HasSubstr("rows without a start: 1")));
 }
 
+// The second pair is of two calls, though of one name.
+TEST_F(NsysImporterTest, OneCallUnderTwoNamesAndOneCorrelationIdIsOne) {
+  const std::vector<Trace> traces = Import(Make(R"(
+    CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
+    INSERT INTO StringIds VALUES (1, 'cudaMemcpy_v3020'), (2, 'cudaMemcpy');
+    CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER,
+      correlationId INTEGER, nameId INTEGER);
+    INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES
+      (100, 900, 281474993487879, 42, 1), (101, 901, 281474993487879, 42, 2),
+      (1000, 1900, 281474993487879, 43, 1), (2000, 2900, 281474993487879, 44, 2);
+  )"));
+  ASSERT_EQ(traces.size(), 1u);
+  const ApiCalls& calls = traces[0].api_calls;
+  ASSERT_EQ(calls.size(), 3u);
+  EXPECT_EQ(calls.start[0], 100);
+  EXPECT_EQ(calls.end[0], 901);
+  EXPECT_EQ(traces[0].events, 3u);
+}
+
 // ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER of nsys count from 0, CUPTI's from 1.
 TEST_F(NsysImporterTest, MemoryKindsAndOperationsAreReadAsNsysNumbersThem) {
   const std::vector<Trace> traces = Import(Make(R"(

@@ -56,6 +56,49 @@ TEST(TensorReadsRule, IsSilentWhereTheCopyGoesToTheDevice) {
   EXPECT_TRUE(IsSilent(program.run(), "tensor-reads"));
 }
 
+// A kernel of 7 us is read, then the host compiles: the device is idle for 2.68 s of which the wait
+// cost at most the 10 us that it took. 100 us of compiling are the silent twin's.
+InsightProgram AShortReadAndThenTheHost(int64_t compiles) {
+  InsightProgram program;
+  int64_t at = 0;
+  for (int step = 0; step < 4; ++step) {
+    const int64_t begin = at;
+    program->AddKernel({.launched = at, .start = at + 2 * kUs, .end = at + 9 * kUs});
+    program->AddCopy({.kind = kDeviceToHost,
+                      .from = kOnDevice,
+                      .to = kPageable,
+                      .bytes = 4,
+                      .called = at + 2 * kUs,
+                      .returned = at + 12 * kUs,
+                      .start = at + 9 * kUs,
+                      .end = at + 10 * kUs});
+    program->AddCall("cudaStreamSynchronize", at + 13 * kUs, at + 14 * kUs);
+    at += 10 * kUs + compiles;
+    program->AddKernel({.launched = at, .start = at, .end = at + 90 * kUs});
+    at += 90 * kUs;
+    program->AddStep(begin, at);
+  }
+  return program;
+}
+
+TEST(TensorReadsRule, AWaitCostsAtMostWhatTheHostWaited) {
+  InsightProgram program = AShortReadAndThenTheHost(2'680 * kMs);
+  EXPECT_TRUE(IsSilent(program.run(), "tensor-reads"));
+  EXPECT_TRUE(IsSilent(program.run(), "explicit-syncs"));
+  const RankWaterfall& waterfall = ComputeWaterfalls(program.run())[0];
+  EXPECT_EQ(waterfall.mean[static_cast<size_t>(Cause::kSync)], 10 * kUs);
+  EXPECT_EQ(waterfall.mean[static_cast<size_t>(Cause::kHost)], 2'680 * kMs - 10 * kUs);
+}
+
+// The copy waits, and the synchronisation after it finds nothing left: one read.
+TEST(TensorReadsRule, AReadIntoPageableMemoryIsOne) {
+  InsightProgram program = AShortReadAndThenTheHost(100 * kUs);
+  const Insight found = TheFinding(program.run(), "tensor-reads");
+  EXPECT_EQ(found.finding,
+            "The program reads device memory once a step and waits for it, 11.00 us each in the "
+            "mean; afterwards the device is idle for 10.00 us of each 200.0 us step (5.0 %).");
+}
+
 InsightProgram AStepThatCalls(std::string_view api) {
   InsightProgram program;
   for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {

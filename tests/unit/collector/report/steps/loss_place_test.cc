@@ -13,18 +13,44 @@ void ExpectSaid(Run& run, const std::string& text) {
   EXPECT_NE(sentence.find(text), std::string::npos) << sentence;
 }
 
-TEST(LossPlace, ALaunchThatReturnsLateIsNamedWithItsOperator) {
+// `call_ms`: how long the host sits in the launch of a kernel that begins after 6 ms.
+Program AStepWhoseLaunchTakes(int64_t call_ms) {
   Program program;
   for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
     program.AddStep(at, at + 10 * kMs);
     program.AddOperator("aten::conv2d", at, at + 6 * kMs);
     program.AddKernel(at, at + 6 * kMs, at + 10 * kMs);
-    program.trace().api_calls.end.back() = at + 5 * kMs;
+    if (call_ms > 0) program.trace().api_calls.end.back() = at + call_ms * kMs;
   }
   NestOperators(&program.trace());
+  return program;
+}
+
+// A module is loaded, a context is made, a kernel is compiled: the host does it.
+TEST(LossPlace, AHostThatSitsInALaunchCallIsTheHostAndTheCallIsNamedWithItsOperator) {
+  Program program = AStepWhoseLaunchTakes(6);
   ExpectSaid(program.run(),
-             "launched work that waits for something else: for its own call of "
-             "cudaLaunchKernel to return, in aten::conv2d");
+             "The largest loss is 6.000 ms of each 10.00 ms step (60.0 %): an idle device because "
+             "the host launches too late (host-bound), 100.0 % of it inside of cudaLaunchKernel, "
+             "in aten::conv2d.");
+}
+
+TEST(LossPlace, ALaunchThatReturnedAtOnceLeavesWorkThatWaits) {
+  Program program = AStepWhoseLaunchTakes(0);
+  ExpectSaid(program.run(), "(60.0 %): launched work that waits for something else");
+}
+
+// As a process's first call of CUDA, which makes the context.
+TEST(LossPlace, ACallThatMakesTheHostLateIsNamedThoughItLaunchesNothing) {
+  Program program;
+  program.AddOperator("aten::empty", 0, 8 * kMs);
+  program.AddCall("cudaDeviceGetStreamPriorityRange", 0, 8 * kMs);
+  program.AddKernel(9 * kMs, 9 * kMs, 10 * kMs);
+  NestOperators(&program.trace());
+  ExpectSaid(program.run(),
+             "The largest loss is 9.000 ms of 10.00 ms (no steps found) (90.0 %): an idle device "
+             "because the host launches too late (host-bound), 88.9 % of it inside of "
+             "cudaDeviceGetStreamPriorityRange, in aten::empty.");
 }
 
 TEST(LossPlace, AnEventThatAStreamWaitsForIsNamedWithBothStreams) {

@@ -80,7 +80,7 @@ TEST(PlantedCause, AccumulationAndSeveralOptimizersAreOneStep) {
     }
   }
   EXPECT_EQ(Judge(program.run()).sentence,
-            "Nothing ran on a device: all of each 40.00 ms step is the host's time: 24.00 ms "
+            "Without a device all of each 40.00 ms step is the host's time: 24.00 ms "
             "(60.0 %) in the backward pass, 12.00 ms (30.0 %) in the forward pass, 4.000 ms "
             "(10.0 %) in the optimizer.");
 }

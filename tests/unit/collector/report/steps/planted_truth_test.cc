@@ -27,7 +27,7 @@ TEST(PlantedTruth, ASlowLoaderOfAHostOnlyJobIsTheFirstThingSaid) {
   }
   const Verdict verdict = Judge(program.run());
   EXPECT_EQ(verdict.sentence,
-            "Nothing ran on a device: all of each 164.0 ms step is the host's time: 161.0 ms "
+            "Without a device all of each 164.0 ms step is the host's time: 161.0 ms "
             "(98.2 %) waiting for data, 2.000 ms (1.2 %) in the backward pass.");
   ASSERT_EQ(verdict.losses.size(), 1u);
   EXPECT_EQ(verdict.losses[0].ns, 161 * kMs);
@@ -56,9 +56,9 @@ TEST(PlantedTruth, WhatOtherThreadsSaveAndFetchIsNoPartOfAStep) {
     EXPECT_EQ(CellAt<int64_t>(steps, row, "other_ns"), kMs);
   }
   EXPECT_EQ(Judge(program.run()).sentence,
-            "Nothing ran on a device: all of each 20.00 ms step is the host's time: 11.00 ms "
+            "Without a device all of each 20.00 ms step is the host's time: 11.00 ms "
             "(55.0 %) in the forward pass, 8.000 ms (40.0 %) in the backward pass, 1.000 ms "
-            "(5.0 %) elsewhere in the program.");
+            "(5.0 %) between the backward and the next forward pass.");
 }
 
 // Five steps of forward 2 ms and backward, after the third three evaluations of 1 ms each, which
@@ -137,7 +137,7 @@ TEST(PlantedTruth, AClosuresPassesAreNotTheOptimizers) {
     program.AddOperator("aten::add_", at + 9 * kMs, at + 10 * kMs);
   }
   EXPECT_EQ(Judge(program.run()).sentence,
-            "Nothing ran on a device: all of each 10.00 ms step is the host's time: 4.000 ms "
+            "Without a device all of each 10.00 ms step is the host's time: 4.000 ms "
             "(40.0 %) in the backward pass, 3.000 ms (30.0 %) in the forward pass, 3.000 ms "
             "(30.0 %) in the optimizer.");
   ReportOptions by_module;

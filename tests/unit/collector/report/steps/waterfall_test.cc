@@ -186,9 +186,11 @@ TEST(Verdict, BlamesNoDeviceWhereNoneDidAnything) {
   job.run().traces[0].api_calls = {};
   const Verdict verdict = Judge(job.run());
   EXPECT_TRUE(verdict.on_host);
-  ASSERT_EQ(verdict.losses.size(), 1u);
-  EXPECT_EQ(verdict.losses[0].cause, Cause::kDataLoading);
-  EXPECT_NE(verdict.sentence.find("Nothing ran on a device: all of each"), std::string::npos)
+  ASSERT_EQ(verdict.losses.size(), 2u);
+  EXPECT_EQ(verdict.losses[0].cause, Cause::kHost);
+  EXPECT_EQ(verdict.losses[0].finding, "running code on the host");
+  EXPECT_EQ(verdict.losses[1].cause, Cause::kDataLoading);
+  EXPECT_NE(verdict.sentence.find("Without a device all of each"), std::string::npos)
       << verdict.sentence;
   EXPECT_NE(verdict.sentence.find(" waiting for data"), std::string::npos) << verdict.sentence;
 }
@@ -211,17 +213,17 @@ TEST(Verdict, OfAHostWithoutStepsOfTheProfilersGoesByItsOptimizersSteps) {
   InsightProgram program = ATorchProgramOnTheHost(true);
   EXPECT_EQ(DetectSteps(program.run().traces[0]).source, "Optimizer.step");
   EXPECT_EQ(Judge(program.run()).sentence,
-            "Nothing ran on a device: all of each 10.00 ms step is the host's time: 5.000 ms "
-            "(50.0 %) in the backward pass, 4.000 ms (40.0 %) elsewhere in the program, 1.000 ms "
-            "(10.0 %) in the optimizer.");
+            "Without a device all of each 10.00 ms step is the host's time: 5.000 ms (50.0 %) in "
+            "the backward pass, 4.000 ms (40.0 %) in the forward pass or before it (in "
+            "aten::linear), 1.000 ms (10.0 %) in the optimizer.");
 }
 
 TEST(Verdict, OfAHostWithoutAnyStepsIsAboutAllItsOperators) {
   InsightProgram program = ATorchProgramOnTheHost(false);
   EXPECT_EQ(
       Judge(program.run()).sentence,
-      "Nothing ran on a device: all of 19.00 ms (no steps found) is the host's time: 10.00 ms "
-      "(52.6 %) in the backward pass, 9.000 ms (47.4 %) elsewhere in the program.");
+      "Without a device all of 19.00 ms (no steps found) is the host's time: 10.00 ms (52.6 %) in "
+      "the backward pass, 9.000 ms (47.4 %) between two backward passes (in aten::linear).");
 }
 
 TEST(Steps, OfTwoOptimizersEndWithTheSecondWhereNoBackwardPassIsBetweenThem) {

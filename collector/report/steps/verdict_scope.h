@@ -1,0 +1,24 @@
+// What a verdict can be about: whether a run's files tell of times and devices, and of how much.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collector/facts/causes/waterfall.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+bool AnythingRanOnADevice(const Run& run);
+
+// Why the run's files hold no times; empty: they do.
+std::string WhyNoTimes(const Run& run);
+
+// "Out of memory: 1073741824 bytes were asked for. "; empty: no snapshot of memory says so.
+std::string HowItRanOut(const Run& run);
+
+// "The 3 steps found are 80.00 ms of the trace's 8.700 s (0.9 %). ": where a verdict is about
+// little of what is recorded. Empty: it is about a tenth or more.
+std::string HowLittle(const Run& run, const std::vector<RankWaterfall>& waterfalls);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,94 @@
+// Time that no phase explains has a place: which passes it lies between, and what ran inside.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "collector/report/reports.h"
+#include "collector/report/steps/verdict.h"
+#include "collector/trace/operator_join.h"
+#include "tests/unit/collector/report/steps/planted_program.h"
+#include "tests/unit/collector/report/table_access.h"
+
+namespace ranktap::collector {
+namespace {
+
+// When the passes of a step of 40 ms begin, in ms; forward and backward take 1 each. A step ends
+// with its optimizer, as our hooks see it.
+struct Begins {
+  int64_t forward, backward, optimizer;
+};
+
+// `work`: called for each step with its begin.
+template <typename Work>
+std::string SentenceOf(const Begins& begins, Work&& work) {
+  Program program;
+  for (int64_t at = 0; at < 10 * 40 * kMs; at += 40 * kMs) {
+    program.AddStep(at, at + 40 * kMs);
+    work(&program, at);
+    const int64_t forward = at + begins.forward * kMs, backward = at + begins.backward * kMs;
+    program.AddRange(proto::kModuleDomain, "Net", forward, forward + kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, backward, backward + kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kOptimizerPhase, at + begins.optimizer * kMs,
+                     at + 40 * kMs);
+  }
+  NestOperators(&program.trace());
+  return Judge(program.run()).sentence;
+}
+
+constexpr auto kNothing = [](Program*, int64_t) {};
+
+TEST(PlantedPlaces, ALogLineAfterTheOptimizerIsThereWithItsRange) {
+  EXPECT_EQ(SentenceOf({36, 37, 38},
+                       [](Program* program, int64_t at) {
+                         program->AddRange("", "write_log", at + kMs, at + 30 * kMs);
+                       }),
+            "Without a device all of each 40.00 ms step is the host's time: 36.00 ms (90.0 %) "
+            "after the optimizer and before the next forward pass (in range write_log), 2.000 ms "
+            "(5.0 %) in the optimizer, 1.000 ms (2.5 %) in the forward pass.");
+}
+
+TEST(PlantedPlaces, ARangeWithLittleOfTheTimeIsNotNamed) {
+  const std::string sentence = SentenceOf({36, 37, 38}, [](Program* program, int64_t at) {
+    program->AddRange("", "write_log", at + kMs, at + 15 * kMs);
+  });
+  EXPECT_NE(
+      sentence.find("36.00 ms (90.0 %) after the optimizer and before the next forward pass,"),
+      std::string::npos)
+      << sentence;
+}
+
+TEST(PlantedPlaces, BetweenForwardAndBackwardAndBeforeTheOptimizerAreTold) {
+  EXPECT_EQ(SentenceOf({0, 25, 39}, kNothing),
+            "Without a device all of each 40.00 ms step is the host's time: 24.00 ms (60.0 %) "
+            "between the forward and the backward pass, 13.00 ms (32.5 %) between the backward "
+            "pass and the optimizer, 1.000 ms (2.5 %) in the forward pass.");
+}
+
+// Recorded in the fourth step alone: 20 of the 24 ms.
+TEST(PlantedPlaces, AnOperatorInsideIsNamedByTheStepsThatHaveThem) {
+  const std::string sentence = SentenceOf({0, 25, 39}, [](Program* program, int64_t at) {
+    if (at != 120 * kMs) return;
+    program->AddOperator("aten::item", at + 2 * kMs, at + 22 * kMs);
+    program->AddOperator("aten::_local_scalar_dense", at + 2 * kMs, at + 22 * kMs);
+  });
+  EXPECT_NE(sentence.find("between the forward and the backward pass (in aten::item)"),
+            std::string::npos)
+      << sentence;
+}
+
+TEST(PlantedPlaces, AnIdleDevicesHostHasAPlace) {
+  Program program;
+  for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
+    program.AddStep(at, at + 10 * kMs);
+    program.AddRange(proto::kModuleDomain, "Net", at, at + kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, at + 8 * kMs, at + 9 * kMs);
+    program.AddKernel(at + 8 * kMs, at + 8 * kMs, at + 10 * kMs);
+  }
+  const std::string sentence = Judge(program.run()).sentence;
+  EXPECT_NE(sentence.find("(host-bound), 87.5 % of it between the forward and the backward pass"),
+            std::string::npos)
+      << sentence;
+}
+
+}  // namespace
+}  // namespace ranktap::collector
