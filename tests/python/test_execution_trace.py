@@ -1,5 +1,6 @@
 """ranktap export --format et against PyTorch's ExecutionTraceObserver: in a run of its own, and in the same
 process, node by node."""
+import ast
 import collections
 import json
 import unittest
@@ -181,6 +182,23 @@ class ExecutionTraceTest(harness.TracedTest):
         self.assert_described_as_kineto_does(run, 2)
         self.assert_replayed(run, 2)
 
+    def assert_replay_has_each_value(self, run):
+        """Of all operators, and of those of one name."""
+        for options, names in (([], {'aten::native_layer_norm', 'aten::full', 'aten::mm'}),
+                               (['--operator', 'aten::full'], {'aten::full', 'aten::fill_'})):
+            script = self.scratch / 'values.py'
+            done = self.run_bare([harness.RANKTAP, 'export', run, '--format', 'replay', *options, '-o', script])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            text = script.read_text()
+            data = ast.literal_eval(text[text.index('DATA = (') + len('DATA = '):text.index("if __name__ == '__main__'")])
+            calls = {name: inputs for name, _, inputs in json.loads(data[0])['calls']}
+            self.assertLessEqual(names, set(calls))
+            self.assertEqual(calls['aten::full'][:2], [[5], float('inf')])
+            if not options:
+                self.assertEqual(calls['aten::native_layer_norm'][-1], 1e-05)
+        done = self.run_bare([harness.RANKTAP, 'export', run, '--format', 'replay', '--operator', 'none', '-o', script])
+        self.assertIn('--operator none: no such operator was recorded', done.stderr)
+
     def assert_described_as_kineto_does(self, run, ranks):
         """gloo's collectives in Chrome's export, of the default group and of another of its size."""
         into = self.scratch / 'chrome'
@@ -239,7 +257,9 @@ class ExecutionTraceTest(harness.TracedTest):
 
     def test_a_file_is_what_et_replay_loads(self):
         """The rules of et_replay's loader, and the fields and their order."""
-        path = self.export(self.record())
+        run = self.record()
+        self.assert_replay_has_each_value(run)
+        path = self.export(run)
         self.assertEqual(path.name, 'host.3.json')
         trace = json.loads(path.read_text())
         self.assertEqual(list(trace), ['schema', 'pid', 'time', 'start_ts', 'nodes', 'finish_ts'])

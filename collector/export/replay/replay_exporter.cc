@@ -63,7 +63,10 @@ class CallText {
   // Python's JSON knows these words.
   void WriteReal(double real) {
     if (std::isfinite(real)) {
-      text_.Raw(std::string_view(fmt::format("{:#}", real)));
+      const std::string text = fmt::format("{}", real);
+      text_.Raw(std::string_view(text));
+      // To Python 3 is another type than 3.0.
+      if (text.find_first_of(".e") == text.npos) text_.Raw(".0");
     } else {
       text_.Raw(std::string_view(std::isnan(real) ? "NaN" : real > 0 ? "Infinity" : "-Infinity"));
     }
