@@ -100,9 +100,10 @@ std::optional<Failure> WriteDataSet(const Exporter& exporter, const Run& run,
   return WriteOne(exporter, run, traces, options, output);
 }
 
+// `windows`: of each trace, where it has a file of its own and a window of its own.
 std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
                                 std::span<const Trace* const> traces, const ExportOptions& options,
-                                const std::string& output) {
+                                const std::string& output, std::span<const Interval> windows = {}) {
   Progress().Begin("writing", 0);
   std::error_code error;
   const bool is_directory = std::filesystem::is_directory(output, error);
@@ -126,7 +127,9 @@ std::optional<Failure> WriteAll(const Exporter& exporter, const Run& run,
   Progress().Begin("writing", traces.size());
   for (size_t i = 0; i < traces.size(); ++i, ++Progress().done) {
     const std::string path = folder + "/" + FileName(*traces[i], exporter);
-    if (auto failure = WriteOne(exporter, run, traces.subspan(i, 1), options, path)) {
+    ExportOptions own = options;
+    if (!windows.empty()) std::tie(own.from, own.to) = windows[i];
+    if (auto failure = WriteOne(exporter, run, traces.subspan(i, 1), own, path)) {
       return failure;
     }
   }
@@ -307,21 +310,22 @@ std::optional<Failure> MakeDirectory(const std::string& path) {
 }
 
 std::optional<Failure> WriteFormats(const Exporters& exporters, const Run& run,
-                                    const ExportOptions& options, const std::string& output) {
+                                    const ExportOptions& options, const std::string& output,
+                                    std::span<const Interval> windows = {}) {
   if (exporters.size() > 1) {
     if (auto failure = MakeDirectory(output)) return failure;
   }
   std::vector<const Trace*> traces;
   for (const Trace& trace : run.traces) traces.push_back(&trace);
   for (const Exporter* const exporter : exporters) {
-    if (auto failure = WriteAll(*exporter, run, traces, options, output)) return failure;
+    if (auto failure = WriteAll(*exporter, run, traces, options, output, windows)) return failure;
   }
   return std::nullopt;
 }
 
 std::optional<Failure> WriteCycles(const Exporters& exporters, const Run& run,
                                    ExportOptions options, const std::string& output) {
-  const std::vector<Interval> cycles = RecordedCycles(run);
+  const std::vector<RecordedCycle> cycles = RecordedCycles(run);
   if (cycles.empty()) {
     return Failure{"--cycles: no step was recorded operator by operator; see run --schedule"};
   }
@@ -333,13 +337,14 @@ std::optional<Failure> WriteCycles(const Exporters& exporters, const Run& run,
   const std::string named = has_ending ? output : output + std::string(exporters[0]->extension);
   options.starts_inside = true;
   for (size_t i = 0; i < cycles.size(); ++i) {
-    options.from = cycles[i].first;
-    options.to = cycles[i].second;
+    std::tie(options.from, options.to) = cycles[i].of_all;
     const std::string path = NameOfCycle(named, !one_file, i);
     if (!one_file) {
       if (auto failure = MakeDirectory(path)) return failure;
     }
-    if (auto failure = WriteFormats(exporters, run, options, path)) return failure;
+    if (auto failure = WriteFormats(exporters, run, options, path, cycles[i].by_trace)) {
+      return failure;
+    }
   }
   return std::nullopt;
 }

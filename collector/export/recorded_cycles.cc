@@ -34,23 +34,27 @@ std::vector<std::pair<int64_t, int64_t>> Stretches(const std::set<int64_t>& numb
 
 }  // namespace
 
-std::vector<Interval> RecordedCycles(const Run& run) {
+std::vector<RecordedCycle> RecordedCycles(const Run& run) {
   std::vector<std::pair<int64_t, int64_t>> stretches;
   for (const Trace& trace : run.traces) {
     if (stretches.empty()) stretches = Stretches(RecordedSteps(trace));
   }
-  std::vector<Interval> cycles;
+  std::vector<RecordedCycle> cycles;
   for (const auto& [first, last] : stretches) {
-    Interval cycle{INT64_MAX, INT64_MIN};
+    RecordedCycle cycle{.of_all = {INT64_MAX, INT64_MIN}};
     for (const Trace& trace : run.traces) {
       const int64_t shift = RealtimeOffset(run, trace);
+      Interval own{INT64_MAX, INT64_MIN};
       for (const Step& step : DetectSteps(trace).list) {
         if (step.number < first || step.number > last) continue;
-        cycle.first = std::min(cycle.first, step.start + shift);
-        cycle.second = std::max(cycle.second, step.end + shift);
+        own.first = std::min(own.first, step.start + shift);
+        own.second = std::max(own.second, step.end + shift);
       }
+      cycle.of_all.first = std::min(cycle.of_all.first, own.first);
+      cycle.of_all.second = std::max(cycle.of_all.second, own.second);
+      cycle.by_trace.push_back(own);
     }
-    cycles.push_back(cycle);
+    cycles.push_back(std::move(cycle));
   }
   return cycles;
 }

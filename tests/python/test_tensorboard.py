@@ -22,7 +22,7 @@ def answers(trace):
 @unittest.skipUnless(HAS_PLUGIN, 'no torch_tb_profiler; scripts/setup --tools installs it')
 @unittest.skipUnless(KINETO.exists(), f'no real traces: {KINETO} is missing')
 class TensorBoardTest(TracedTest):
-    def test_operators_kernels_and_step_costs(self):
+    def test_operators_kernels_steps_and_what_the_distributed_view_shows(self):
         original = KINETO / 'nccl-metadata.json.gz'
         ours = self.scratch / 'ours.json'
         done = self._run([RANKTAP, 'export', original, '--format', 'chrome', '-o', ours], {})
@@ -32,6 +32,10 @@ class TensorBoardTest(TracedTest):
         self.assertGreater(len(known['kernels']), 10)
         self.assertEqual([row[:2] for row in found['operators']], [row[:2] for row in known['operators']])
         self.assertEqual(found['kernels'], known['kernels'])
+        self.assertGreater(len(known['steps']), 2)
+        self.assertGreater(len(known['collectives']), 10)
+        for part in ('steps', 'overlap', 'collectives'):
+            self.assertEqual(found[part], known[part])
         for ours_, theirs in zip(found['costs of the mean step'], known['costs of the mean step']):
             self.assertAlmostEqual(ours_, theirs, delta=1 + theirs / 1000)
 

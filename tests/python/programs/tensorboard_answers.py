@@ -21,5 +21,10 @@ with tempfile.TemporaryDirectory() as cache:
         'kernels': [] if kernels is None else sorted([name, int(count)] for name, count
                                                      in zip(kernels.index, kernels['count'])),
         'modules': view(aggegate_module_view(data.tid2tree, data.events)),
+        'steps': data.steps_names,
+        # Of its distributed view: computing, overlapping, communicating and other time; what each collective moved.
+        'overlap': [[round(part, 1) for part in vars(costs).values()] for costs in data.comm_overlap_costs],
+        'collectives': [[node.name, node.step_name, node.input_shape, node.input_type, round(node.total_time, 1)]
+                        for node in data.comm_node_list or []],
         'costs of the mean step': [round(cost, 1) for cost in data.avg_costs.costs],
     }))
