@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "collector/cli/command.h"
+#include "collector/file/json.h"
 #include "collector/terminal/arguments.h"
 #include "collector/terminal/complain.h"
 #include "collector/terminal/output_style.h"
@@ -46,12 +47,15 @@ if module.endswith('.py'):
     spec.loader.exec_module(source)
 else:
     source = importlib.import_module(module)
+element = getattr(torch, dtype, None)
+if not isinstance(element, torch.dtype):
+    sys.exit(f'ranktap: --dtype {dtype}: torch has no such type; write it as float32 or int64')
 made = getattr(source, factory)(**json.loads(keywords))
 model, inputs = made if isinstance(made, tuple) else (made, None)
 device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
 model = model.to(device).eval()
 if shapes:
-    inputs = [torch.ones([int(size) for size in shape.split(',')], dtype=getattr(torch, dtype), device=device)
+    inputs = [torch.ones([int(size) for size in shape.split(',')], dtype=element, device=device)
               for shape in shapes]
 if inputs is None:
     sys.exit('ranktap: give --input-shape, or let the factory return (model, inputs)')
@@ -124,6 +128,22 @@ std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* want
   return app.Parse(arguments);
 }
 
+// The sentence about what the program of ours could not read; nullopt: it can.
+std::optional<std::string> WrongText(const Wanted& wanted) {
+  if (!wanted.keywords.starts_with('{') || !IsJson(wanted.keywords)) {
+    return fmt::format("--kwargs '{}' is no JSON object; write it as {{\"classes\": 10}}",
+                       wanted.keywords);
+  }
+  for (const std::string& shape : wanted.shapes) {
+    if (!shape.empty() && shape.find_first_not_of("0123456789,") == std::string::npos &&
+        shape.back() != ',' && shape.front() != ',' && shape.find(",,") == std::string::npos) {
+      continue;
+    }
+    return fmt::format("--input-shape '{}' is no shape; write it as 1,3,224,224", shape);
+  }
+  return std::nullopt;
+}
+
 int Profile(const Wanted& wanted, const std::string& run) {
   std::vector<std::string> words = {"--quiet",
                                     "--level",
@@ -172,6 +192,7 @@ int ProfileModelCommand(const std::vector<std::string>& arguments) {
                     wanted.model),
         kWrongUsage);
   }
+  if (const auto problem = WrongText(wanted)) return Complained(*problem, kWrongUsage);
   if (!wanted.output.empty()) return Profile(wanted, wanted.output);
   std::string folder = (std::filesystem::temp_directory_path() / "ranktap-model-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) {

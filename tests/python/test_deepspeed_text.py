@@ -199,5 +199,31 @@ class DeepSpeedTextTest(harness.TracedTest):
         self.assertEqual(passes['aten::ones_like'], {'backward'}, "autograd's seed")
 
 
+@harness.needs_deepspeed
+class FiveModelsTest(harness.TracedTest):
+    """profile-model's text beside get_model_profile's, line by line: what is not of a clock is equal."""
+    MEASURED = ((r'[\d.e+-]+ [mu]?s = [\d.e+-]+% latency, [\d.e+-]+ [KMGT]?FLOPS', 'latency'), (r"'[\d.]+ [mu]?s'", 'time'))
+    # Times; the sum over ranks, which DeepSpeed leaves 0 without its engine; who measured; what order times give.
+    OTHER = ('fwd latency', 'fwd FLOPS per GPU', 'params of model =', '3. The fwd latency', '    fwd latency - ')
+
+    def lines(self, text):
+        for pattern, word in self.MEASURED:
+            text = re.sub(pattern, word, text)
+        return [line.rstrip() for line in text.splitlines() if not line.startswith(self.OTHER)]
+
+    def test_each_line_of_deepspeeds_is_there(self):
+        program, theirs = harness.PROGRAMS / 'five_models.py', self.scratch / 'theirs.txt'
+        done = self.run_bare([harness.DEEPSPEED_PYTHON, program, theirs])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_bare([harness.RANKTAP, 'profile-model', f'{program}:make', '--top-modules', '3',
+                              '--python', harness.DEEPSPEED_PYTHON])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ours = iter(self.lines(done.stdout))
+        wanted = self.lines(theirs.read_text())
+        self.assertGreater(len(wanted), 90)
+        for line in wanted:
+            self.assertIn(line, ours)  # behind the line before
+
+
 if __name__ == '__main__':
     unittest.main()

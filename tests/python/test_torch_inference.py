@@ -118,6 +118,10 @@ for _ in range(4):
         done = self.run_bare([harness.RANKTAP, 'profile-model', 'Linear'])
         self.assertEqual(done.returncode, 2)
         self.assertIn("'Linear' is not MODULE:FACTORY", done.stderr)
+        for option, text in (('--kwargs', '{bad'), ('--kwargs', '3'), ('--input-shape', 'a,3'), ('--input-shape', '1,,3')):
+            done = self.run_bare([harness.RANKTAP, 'profile-model', 'torch.nn:Linear', option, text])
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, f"^ranktap: {option} '{text}' is no [^\n]*\n$")
 
     def test_each_token_that_a_model_writes_is_a_step(self):
         command = [harness.TORCH_PYTHON, harness.PROGRAMS / 'generates.py']
