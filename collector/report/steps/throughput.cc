@@ -20,6 +20,7 @@
 #include "collector/report/cells.h"
 #include "collector/report/claims/claim.h"
 #include "collector/report/columns.h"
+#include "collector/report/framework/custom_flops.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -314,6 +315,7 @@ Table TabulateThroughput(const Run& run, const ReportOptions& options) {
   } else {
     table.notes.assign(notes.begin(), notes.end());
     table.notes.emplace_back("samples a second are of the whole job, the rest of each rank");
+    for (std::string& note : NotesOfUnknownFlops(run)) table.notes.push_back(std::move(note));
   }
   return table;
 }
