@@ -67,7 +67,7 @@ class SpawnedRanksTest(harness.TracedTest):
             self.assertEqual(ranges['gloo:allreduce'], EPOCHS * STEPS)
 
     def check_passes(self, run):
-        """Of what DDP's backward starts, on gloo's threads too."""
+        """DDP's backward starts them, on gloo's threads too."""
         ops = self.report(run, 'ops', '--group-by-module', '--ranks', '0')
         places = {(row['name'], row['module'], row['pass']) for row in ops if 'reduce' in row['name'] and row['module']}
         module = 'DistributedDataParallel.module.0'  # the gradients of the first layer come last

@@ -16,7 +16,7 @@ struct Frame {
   uint32_t line = 0;
 };
 
-// Of "train.py(12): step".
+// Takes "train.py(12): step" apart.
 Frame ParseFrame(std::string_view text) {
   const size_t close = text.rfind("): ");
   const size_t open = close == text.npos ? close : text.rfind('(', close);

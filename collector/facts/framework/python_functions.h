@@ -19,8 +19,8 @@ struct PythonFunction {
   uint16_t writer = 0;
 };
 
-// Of a capture with `--stacks all`, from the stacks of its operators; by start, callers first. None
-// goes on where a step between has no operators recorded.
+// Makes them of the stacks that operators have in a capture with `--stacks all`; by start, callers
+// first. None goes on over a step whose operators are not recorded.
 std::vector<PythonFunction> PythonFunctions(const Trace& trace);
 
 }  // namespace ranktap::collector

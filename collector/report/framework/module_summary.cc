@@ -82,7 +82,7 @@ void AddTrace(const Trace& trace, std::map<std::string, ModuleRow>* rows) {
 using ModuleCounts =
     std::array<int64_t, kPasses + 3>;  // by pass; DeepSpeed's FLOPs, MACs, old MACs
 
-// What a training step counts, or where none is recorded a forward that only evaluates.
+// Counts a training step, or where none is recorded a forward that only evaluates.
 std::unordered_map<uint32_t, ModuleCounts> CountByModule(const Trace& trace,
                                                          const std::vector<OpPlace>& places,
                                                          bool trains) {

@@ -39,7 +39,7 @@ int64_t IdleAfter(const std::vector<Interval>& busy, int64_t start, int64_t end)
 
 using ByCall = std::map<std::pair<std::string, std::string>, SyncRow>;  // and line
 
-// The program's line that waits: by its Python stack, else by the native one.
+// Finds the program's line that waits, by its Python stack, else by the native one.
 class WaitLines {
  public:
   explicit WaitLines(const Trace& trace) : trace_(trace), python_(trace) {}

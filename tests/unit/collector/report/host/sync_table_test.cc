@@ -20,7 +20,7 @@ InsightProgram AProgramThatWaits() {
   return program;
 }
 
-// Of the only wait.
+// The only wait gets it.
 void SetStack(InsightProgram* program, uint32_t stack) {
   Trace& trace = program->rank().trace();
   v1::Dictionary stacks;
