@@ -241,6 +241,9 @@ bool FromForwards(const Trace& trace, StepList* steps) {
     }
     steps->list.push_back({static_cast<int64_t>(i), ranges.start[rows[i]], end, false});
   }
+  steps->is_call = std::ranges::none_of(RangesIn(trace, kPhaseDomain), [&](uint32_t row) {
+    return trace.dictionary.String(ranges.name[row]) == proto::kBackwardPhase;
+  });
   steps->source = fmt::format("forwards of {}", trace.dictionary.String(ranges.name[rows.front()]));
   return true;
 }

@@ -35,8 +35,9 @@ struct StepList {
   // We know then that something repeats, and not that it is a training step: a model's layers
   // repeat too.
   bool is_period = false;
-  // "step", or "period"
-  std::string_view noun() const { return is_period ? "period" : "step"; }
+  bool is_call = false;  // forwards of a program in which nothing trains
+  // "step", "period" or "call"
+  std::string_view noun() const { return is_period ? "period" : is_call ? "call" : "step"; }
 };
 
 // Steps of our own hook in PyTorch; else ProfilerStep#N annotations; else the NVTX range on one

@@ -36,6 +36,7 @@ class DurationDistribution : public DurationStatistics {
   }
   int64_t median_ns() const { return std::llround(QuantileNs(0.5)); }
   int64_t p95_ns() const { return std::llround(QuantileNs(0.95)); }
+  int64_t p99_ns() const { return std::llround(QuantileNs(0.99)); }
   // A sample's deviation (n - 1); 0 for fewer than two durations.
   int64_t stddev_ns() const {
     if (values_.size() < 2) return 0;

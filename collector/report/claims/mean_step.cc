@@ -26,7 +26,7 @@ MeanStep MeanOfRanks(const std::vector<RankWaterfall>& waterfalls) {
     mean.ns += waterfall.mean_step;
     for (size_t c = 0; c < kCauses; ++c) mean.times[c] += waterfall.mean[c];
     mean.has_steps &= !waterfall.steps.source.empty();
-    if (waterfall.steps.is_period) mean.noun = "period";
+    if (waterfall.steps.noun() != "step") mean.noun = waterfall.steps.noun();
   }
   if (mean.ranks == 0) return mean;
   mean.ns /= mean.ranks;

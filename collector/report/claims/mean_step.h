@@ -14,7 +14,7 @@ struct MeanStep {
   int64_t ranks = 0, ns = 0;
   CauseTimes times{};
   bool has_steps = true;           // false: some rank's whole trace is one
-  std::string_view noun = "step";  // or "period"
+  std::string_view noun = "step";  // or "period", "call"
 
   // 1 % of the step, at least.
   bool IsWorthSaying(int64_t loss_ns) const;

@@ -90,5 +90,26 @@ TEST(PlantedPlaces, AnIdleDevicesHostHasAPlace) {
       << sentence;
 }
 
+// Ten requests of 2 ms, 8 ms of waiting after each.
+TEST(PlantedPlaces, InferenceSpeaksOfCallsAndWhatPassesBetweenThem) {
+  for (const bool trains : {false, true}) {
+    Program program;
+    for (int64_t at = 0; at < 100 * kMs; at += 10 * kMs) {
+      program.AddRange(proto::kModuleDomain, "Net", at, at + 2 * kMs);
+      if (!trains) continue;
+      program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, at + 2 * kMs, at + 4 * kMs);
+    }
+    const Table steps = TabulateSteps(program.run(), {});
+    EXPECT_EQ(steps.title, trains ? "Training steps, by rank" : "Calls of the model, by rank");
+    const std::string sentence = Judge(program.run()).sentence;
+    EXPECT_EQ(sentence.find(" call is the host's") != std::string::npos, !trains) << sentence;
+    ASSERT_EQ(steps.notes.size(), trains ? 1u : 2u);
+    if (trains) continue;
+    EXPECT_NE(steps.notes[1].find("a call takes 2.000 ms (p50), 2.000 ms (p99), and 8.000 ms pass"),
+              std::string::npos)
+        << steps.notes[1];
+  }
+}
+
 }  // namespace
 }  // namespace ranktap::collector
