@@ -25,8 +25,8 @@ namespace {
 constinit std::atomic<bool> g_growing{false};
 constexpr int kTurnTries = 1000;
 
-// One thread grows at a time where many find nothing at once: a herd would allocate the same in turn.
-// Who waited gets true, and looks again.
+// One thread grows at a time where many find nothing at once: a herd would allocate the same in
+// turn. Who waited gets true, and looks again.
 template <typename Growth>
 bool GrowInTurn(Growth grow) {
   const int error = errno;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "collector/facts/shared_clock.h"
 #include "collector/facts/numbers/describe.h"
+#include "collector/facts/shared_clock.h"
 #include "collector/facts/steps.h"
 
 namespace ranktap::collector {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
-#include "collector/facts/shared_clock.h"
 #include "collector/facts/pace.h"
+#include "collector/facts/shared_clock.h"
 #include "collector/facts/steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
