@@ -209,8 +209,6 @@ class Matcher {
   std::vector<CollectiveRun> list_;
 };
 
-bool OfGloo(const ProcessGroup& group) { return group.backend.find("gloo") != group.backend.npos; }
-
 // What is known of a group of gloo's.
 std::string HostGroupName(const ProcessGroup* group, uint32_t size) {
   if (group != nullptr) return GlooGroupName(*group);
@@ -224,7 +222,7 @@ std::string HostGroupKey(const Trace& trace, uint32_t t, uint32_t size) {
   const ProcessGroup* of_size = nullptr;
   size_t groups = 0;
   for (const ProcessGroup& group : trace.process_groups) {
-    if (group.size != size || !OfGloo(group)) continue;
+    if (group.size != size || !IsOfGloo(group)) continue;
     of_size = &group;
     ++groups;
   }
@@ -262,7 +260,7 @@ Calls ProfiledGlooOf(const Run& run, uint32_t t) {
   if (HasSeveralProfiledGlooGroups(run)) return calls;
   uint32_t size = trace.info.world_size.value_or(0);
   for (const ProcessGroup& group : trace.process_groups) {
-    if (OfGloo(group)) size = group.size;
+    if (IsOfGloo(group)) size = group.size;
   }
   const std::string window = fmt::format("|window {}", WindowOf(run, t));
   const Operators& ops = trace.operators;
@@ -352,7 +350,7 @@ const std::vector<CollectiveRun>& MatchHostCollectives(const Run& run) {
 bool HasSeveralProfiledGlooGroups(const Run& run) {
   return std::any_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
     return !trace.is_ours() &&
-           std::count_if(trace.process_groups.begin(), trace.process_groups.end(), OfGloo) > 1;
+           std::count_if(trace.process_groups.begin(), trace.process_groups.end(), IsOfGloo) > 1;
   });
 }
 

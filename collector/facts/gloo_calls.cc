@@ -22,8 +22,6 @@ namespace {
 
 constexpr std::string_view kGloo = "gloo:";
 
-bool OfGloo(const ProcessGroup& group) { return group.backend.find("gloo") != group.backend.npos; }
-
 // The names of PyTorch's process group of NCCL, which the readers of Kineto's files know.
 std::string KinetoName(std::string_view gloo) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNames = {{
@@ -148,7 +146,7 @@ const std::unordered_map<uint32_t, const ProcessGroup*>& ContextsOf(const Trace&
 const ProcessGroup* OnlyGroup(const Trace& trace) {
   const ProcessGroup* only = nullptr;
   for (const ProcessGroup& group : trace.process_groups) {
-    if (group.size < 2 || !OfGloo(group)) continue;
+    if (group.size < 2 || !IsOfGloo(group)) continue;
     if (only != nullptr) return nullptr;
     only = &group;
   }
@@ -157,12 +155,16 @@ const ProcessGroup* OnlyGroup(const Trace& trace) {
 
 }  // namespace
 
+bool IsOfGloo(const ProcessGroup& group) {
+  return group.backend.find("gloo") != group.backend.npos;
+}
+
 const ProcessGroup* GroupOfGlooRange(const Trace& trace, uint32_t context, uint32_t size) {
   const auto& named = ContextsOf(trace);
   if (const auto found = named.find(context); found != named.end()) return found->second;
   const ProcessGroup* of_size = nullptr;
   for (const ProcessGroup& group : trace.process_groups) {
-    if (group.size != size || !OfGloo(group)) continue;
+    if (group.size != size || !IsOfGloo(group)) continue;
     if (of_size != nullptr) return nullptr;
     of_size = &group;
   }

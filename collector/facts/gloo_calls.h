@@ -8,6 +8,9 @@
 
 namespace ranktap::collector {
 
+// One of its backends is gloo: "gloo", or "cpu:gloo,cuda:nccl".
+bool IsOfGloo(const ProcessGroup& group);
+
 // The group that a range of gloo is of (proto::kCollectivePayload); nullptr: not known. By its
 // context, else the only group of gloo's that has this size.
 const ProcessGroup* GroupOfGlooRange(const Trace& trace, uint32_t context, uint32_t size);

@@ -19,7 +19,6 @@ namespace ranktap::collector {
 namespace {
 
 constexpr int64_t kSameMomentNs = 10'000;  // as the shortest wait that counts
-constexpr double kLeastOfStep = 0.01;      // clocks drift apart by 0.01 % at most
 constexpr int64_t kResiduals = 3;          // below which no skew is a finding, as *align* says
 
 bool AreOfOneRank(const Run& run, uint32_t a, uint32_t b) {

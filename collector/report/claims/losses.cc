@@ -43,6 +43,7 @@ std::vector<Loss> FindLosses(const Run& run, const MeanStep& mean) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   const std::string why_not_known = LaunchesAreMissing(run);
   std::vector<Loss> losses;
+  if (mean.ranks == 0) return losses;
   for (size_t c = 1; c < kCauses; ++c) {
     const auto cause = static_cast<Cause>(c);
     if (IsHostsWork(cause)) continue;
