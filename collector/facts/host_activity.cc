@@ -55,6 +55,18 @@ std::vector<CollectiveMember> Exposed(std::vector<CollectiveMember> spans) {
   return spans;
 }
 
+// Of several groups nothing says which a call is of, so that no rank's is matched with another's
+// (MatchHostCollectives). The host is in a collective all the same.
+void AddUnmatchedGloo(const Run& run, uint32_t t, std::vector<CollectiveMember>* calls) {
+  const Trace& trace = run.traces[t];
+  if (trace.is_ours()) return;
+  const Operators& ops = trace.operators;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (!trace.dictionary.String(ops.name[i]).starts_with("gloo:")) continue;
+    calls->push_back({t, kNone, ops.start[i], ops.end[i]});
+  }
+}
+
 }  // namespace
 
 std::vector<uint32_t> PhasesOfSteps(const Trace& trace) {
@@ -109,7 +121,9 @@ std::vector<HostCommunication> CommunicationOfHosts(const Run& run) {
       transfers[member.trace].push_back(member);
     }
   }
+  const bool of_several_groups = HasSeveralProfiledGlooGroups(run);
   for (size_t t = 0; t < of.size(); ++t) {
+    if (of_several_groups) AddUnmatchedGloo(run, static_cast<uint32_t>(t), &transfers[t]);
     for (const CollectiveMember& span : Exposed(std::move(waits[t]))) {
       of[t].waits.emplace_back(span.start, span.end);
     }

@@ -155,6 +155,16 @@ TEST(Gloo, CollectivesOfTorchProfilerAreMatchedWithinTheirWindow) {
   EXPECT_EQ(CellAt<int64_t>(comm, 0, "last_rank"), 1);
 }
 
+TEST(Gloo, AHostInACollectiveOfWhichGroupNobodyKnowsIsNotSaidToRunCode) {
+  TemporaryDirectory directory;
+  WriteGlooJob(directory, R"(,{"pg_name":"1","backend_config":"cpu:gloo","pg_size":2})");
+  const Result<collector::Run> run = OpenRun({directory.path()});
+  ASSERT_TRUE(run) << run.message();
+  EXPECT_EQ(Judge(*run).sentence,
+            "Without a device all of each 1.000 ms step is the host's time: 800.0 us (80.0 %) "
+            "running code on the host, 200.0 us (20.0 %) in collectives.");
+}
+
 TEST(Gloo, TheVerdictNamesTheRankThatOthersWaitForOnTheHost) {
   TemporaryDirectory directory;
   WriteGlooJob(directory);
