@@ -10,6 +10,7 @@ constexpr Command kCommands[] = {
     {"start", "begin to capture, on all ranks at the same instant", &StartCommand},
     {"stop", "end capture, on all ranks at the same instant", &StopCommand},
     {"status", "show what is being traced now, and what that costs", &StatusCommand},
+    {"stacks", "show where every rank's Python threads are now", &StacksCommand},
     {"doctor", "find what keeps this machine from tracing, and say what to do", &DoctorCommand},
     {"report", "print reports of a run", &ReportCommand},
     {"view", "make the page of a run, all views in one file, and open it", &ViewCommand},

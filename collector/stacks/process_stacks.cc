@@ -1,0 +1,224 @@
+#include "collector/stacks/process_stacks.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "collector/file/printable.h"
+#include "collector/stacks/live_symbols.h"
+#include "collector/stacks/proc_files.h"
+#include "collector/stacks/wait_reason.h"
+#include "proto/python_frames.h"
+#include "proto/redact.h"
+
+namespace ranktap::collector {
+namespace {
+
+using proto::PythonCode;
+
+std::string_view BaseNameOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// "libpython3.9.so.1.0", "python3.10": 0x03090000. 0: none.
+uint32_t VersionInName(std::string_view name) {
+  const size_t at = name.find("python3.");
+  if (at == name.npos) return 0;
+  uint32_t minor = 0;
+  const char* const digits = name.data() + at + std::string_view("python3.").size();
+  (void)std::from_chars(digits, name.data() + name.size(), minor);
+  return 0x03000000 | minor << 16;
+}
+
+bool MayBePython(std::string_view path) {
+  const std::string_view name = BaseNameOf(path);
+  return name.starts_with("libpython") || name.starts_with("python") || name.starts_with("pypy");
+}
+
+bool LocateIn(const MappedFile& file, proto::MemoryReader& memory, proto::PythonPlace* place) {
+  std::array<LiveSymbol, 4> symbols = {{{.name = "_PyRuntime"},
+                                        {.name = "PyCode_Type"},
+                                        {.name = "Py_Version"},
+                                        {.name = "_Py_NegativeRefcount"}}};
+  if (!FindLiveSymbols(memory, file.base, symbols) || symbols[0].address == 0) return false;
+  *place = {.runtime = symbols[0].address,
+            .runtime_bytes = symbols[0].bytes,
+            .code_type = symbols[1].address,
+            .counts_references = symbols[3].address != 0};
+  if (symbols[2].address == 0 || !memory.Read(symbols[2].address, &place->version)) {
+    place->version = VersionInName(BaseNameOf(file.path));
+  }
+  return true;
+}
+
+// The interpreter's library before the program that may be a launcher of a few KiB.
+std::vector<MappedFile> CandidatesIn(pid_t process) {
+  std::vector<MappedFile> files = MappedFilesOf(process);
+  std::erase_if(files, [](const MappedFile& file) { return !MayBePython(file.path); });
+  std::ranges::stable_sort(files, {}, [](const MappedFile& file) {
+    return !BaseNameOf(file.path).starts_with("libpython");
+  });
+  // A program that has it inside, under a name of its own.
+  const std::string program = ReadProcLink(fmt::format("/proc/{}/exe", process));
+  for (MappedFile& file : MappedFilesOf(process)) {
+    if (file.path == program && !MayBePython(file.path)) files.push_back(std::move(file));
+  }
+  return files;
+}
+
+std::string Shown(std::string text) {
+  proto::RedactText(text);
+  return Printable(text);
+}
+
+class ProcessReader {
+ public:
+  explicit ProcessReader(pid_t process) : process_(process), memory_(process) {
+    stacks_.process = process;
+  }
+
+  ProcessStacks Read() {
+    stacks_.problem = Locate();
+    if (!stacks_.problem.empty()) return std::move(stacks_);
+    proto::PythonFrames frames(memory_, place_, layout_);
+    frames_ = &frames;
+    std::vector<proto::PythonThread> threads;
+    constexpr int kTries = 8;
+    bool has_list = false;
+    for (int i = 0; i < kTries && !has_list; ++i) has_list = frames.ReadThreads(&threads);
+    if (!has_list) {
+      stacks_.problem = "its list of threads changes faster than it can be read";
+      return std::move(stacks_);
+    }
+    const std::vector<pid_t> alive = ThreadsOf(process_);
+    names_ = NumbersInOwnNamespace(alive);
+    for (const proto::PythonThread& thread : threads) AddThread(thread);
+    return std::move(stacks_);
+  }
+
+ private:
+  std::string Locate() {
+    bool found = false;
+    for (const MappedFile& file : CandidatesIn(process_)) {
+      if ((found = LocateIn(file, memory_, &place_))) break;
+    }
+    if (!found) return WhyNoPython();
+    stacks_.python = fmt::format("{}.{}", place_.version >> 24, place_.version >> 16 & 0xff);
+    const std::string_view problem = proto::FindPythonLayout(memory_, place_, &layout_);
+    if (problem.empty()) return "";
+    return fmt::format("Python {} is not read: {}", stacks_.python, problem);
+  }
+
+  std::string WhyNoPython() const {
+    if (ThreadsOf(process_).empty()) return "there is no such process";
+    uint64_t word = 0;
+    const std::vector<MappedFile> files = MappedFilesOf(process_);
+    if (files.empty() || !memory_.Read(files[0].base, &word)) {
+      return "its memory cannot be read: it is another user's, or does not allow it "
+             "(kernel.yama.ptrace_scope, PR_SET_DUMPABLE)";
+    }
+    return "it does not run Python";
+  }
+
+  // By the number that the process itself sees, in its pid namespace.
+  std::map<pid_t, pid_t> NumbersInOwnNamespace(const std::vector<pid_t>& alive) const {
+    std::map<pid_t, pid_t> names;
+    for (const pid_t thread : alive) {
+      pid_t own = thread;
+      const std::string status =
+          ReadProcFile(fmt::format("/proc/{}/task/{}/status", process_, thread)).value_or("");
+      const size_t line = status.find("NSpid:");
+      if (line != status.npos) {
+        const std::string_view numbers =
+            std::string_view(status).substr(line, status.find('\n', line) - line);
+        const std::string_view last = numbers.substr(numbers.find_last_of("\t ") + 1);
+        (void)std::from_chars(last.data(), last.data() + last.size(), own);
+      }
+      names.emplace(own, thread);
+    }
+    return names;
+  }
+
+  void AddThread(const proto::PythonThread& listed) {
+    constexpr int kTries = 16;
+    std::span<const proto::PythonFrame> frames;
+    proto::StackRead read = proto::StackRead::kTorn;
+    proto::PythonThread thread = listed;
+    for (int i = 0; i < kTries && read == proto::StackRead::kTorn; ++i) {
+      if (i > 0 && !frames_->Refresh(&thread)) break;
+      read = frames_->ReadStack(thread, &frames);
+    }
+    if (read == proto::StackRead::kTorn) ++stacks_.torn;
+    if (frames.empty()) return;  // runs no Python, or cannot be read
+    ThreadStack stack;
+    const auto known = names_.find(thread.thread);
+    if (known != names_.end()) stack.thread = known->second;
+    stack.holds_gil = thread.holds_gil;
+    stack.truncated = read == proto::StackRead::kTruncated;
+    for (const proto::PythonFrame& frame : frames) stack.frames.push_back(NameOf(frame));
+    Describe(&stack);
+    stacks_.threads.push_back(std::move(stack));
+  }
+
+  void Describe(ThreadStack* stack) const {
+    const auto condition = ConditionOf(process_, stack->thread);
+    if (stack->thread == 0 || !condition) return;
+    stack->name = Shown(condition->name);
+    const auto call = ParseSystemCall(condition->system_call);
+    std::string does = "runs";
+    if (call && condition->state != 'R') {
+      const int descriptor = DescriptorOf(*call);
+      const bool is_gil = IsFutex(*call) && frames_->IsInRuntime(call->arguments[0]);
+      does = is_gil ? "waits for the GIL"
+                    : DescribeSystemCall(
+                          *call, descriptor < 0 ? ""
+                                                : Shown(ReadProcLink(fmt::format(
+                                                      "/proc/{}/fd/{}", process_, descriptor))));
+    } else if (condition->state == 'S' || condition->state == 'D') {
+      does = "waits in the kernel";
+    }
+    if (condition->state == 'T' || condition->state == 't') {
+      does = "is stopped" + (call ? ", and before " + does : std::string());
+    }
+    stack->does = std::move(does);
+  }
+
+  StackFrame NameOf(const proto::PythonFrame& frame) {
+    auto [at, is_new] = texts_.try_emplace(frame.code.address);
+    auto& [code, text] = at->second;
+    if (is_new || code != frame.code) {
+      code = frame.code;
+      if (!frames_->ReadCode(frame.code, &text)) text = {"?", "?", ""};
+    }
+    return {
+        .file = Shown(text.file),
+        .function = Shown(text.name),
+        .line = proto::PythonLine(layout_.minor, text.line_table, code.first_line, frame.offset)};
+  }
+
+  const pid_t process_;
+  mutable proto::ProcessMemory memory_;
+  proto::PythonPlace place_;
+  proto::PythonLayout layout_{};
+  proto::PythonFrames* frames_ = nullptr;
+  std::map<pid_t, pid_t> names_;
+  std::map<uint64_t, std::pair<PythonCode, proto::PythonCodeText>> texts_;
+  ProcessStacks stacks_;
+};
+
+}  // namespace
+
+bool HasPython(pid_t process) {
+  proto::ProcessMemory memory(process);
+  proto::PythonPlace place;
+  return std::ranges::any_of(CandidatesIn(process), [&](const MappedFile& file) {
+    return LocateIn(file, memory, &place);
+  });
+}
+
+ProcessStacks ReadProcessStacks(pid_t process) { return ProcessReader(process).Read(); }
+
+}  // namespace ranktap::collector

@@ -1,0 +1,42 @@
+// The Python stacks of a live process, read from outside: it is not stopped, and nothing in it
+// runs for it. So a process that is stuck, or stopped, is read as well.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ranktap::collector {
+
+struct StackFrame {
+  std::string file;
+  std::string function;
+  uint32_t line = 0;  // 0: the instruction has none
+  bool operator==(const StackFrame&) const = default;
+};
+
+struct ThreadStack {
+  pid_t thread = 0;  // 0: not known
+  std::string name;
+  std::string does;  // "runs", "sleeps", "waits for the GIL": a verb and what it waits for
+  bool holds_gil = false;
+  bool truncated = false;          // the outermost frames are left out
+  std::vector<StackFrame> frames;  // the innermost first
+};
+
+struct ProcessStacks {
+  pid_t process = 0;
+  std::string python;   // "3.11"
+  std::string problem;  // set: there are no threads, for this reason
+  std::vector<ThreadStack> threads;
+  uint32_t torn = 0;  // stacks that changed each time they were read
+};
+
+// True where an interpreter is mapped in the process, read or not.
+bool HasPython(pid_t process);
+
+ProcessStacks ReadProcessStacks(pid_t process);
+
+}  // namespace ranktap::collector
