@@ -287,11 +287,10 @@ const char* SetUp(Running& running) {
 }
 
 FileSpool::Setup SpoolOf(const Running& running) {
-  const AgentConfig& config = running.config;
-  return {.directory = config.spool_directory.empty() ? proto::SpoolDirectoryOf(geteuid())
-                                                      : config.spool_directory,
+  const std::string& asked = running.config.spool_directory;
+  return {.directory = asked.empty() ? proto::SpoolDirectoryOf(geteuid()) : asked,
           .session = std::string(running.session.begin(), running.session.end()),
-          .limit_bytes = uint64_t{config.spool_mib} << 20};
+          .limit_bytes = uint64_t{running.config.spool_mib} << 20};
 }
 
 void MakeSender(Running& running) {
@@ -302,7 +301,8 @@ void MakeSender(Running& running) {
                                          .level = running.config.level,
                                          .host_clock = g_host_clock,
                                          .segment_bytes = running.segment.bytes(),
-                                         .notes = running.notes});
+                                         .notes = running.notes,
+                                         .schedule = running.config.schedule});
   running.sender = std::make_unique<Sender>(running.segment, running.arena,
                                             Sender::Setup{.socket_path = running.config.socket_path,
                                                           .hello = hello,

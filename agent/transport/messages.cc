@@ -79,6 +79,9 @@ std::string EncodeHello(const HelloFields& fields) {
     proto::RedactText(note);
     hello.add_string(14, note);
   }
+  std::string schedule = fields.schedule;
+  proto::RedactText(schedule);
+  AddText(hello, 16, schedule);
   return bytes;
 }
 

@@ -34,6 +34,7 @@ struct HelloFields {
   proto::HostClockKind host_clock;
   uint64_t segment_bytes;
   std::vector<std::string> notes;
+  std::string schedule{};
 };
 std::string EncodeHello(const HelloFields& hello);
 

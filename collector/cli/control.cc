@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -114,6 +115,49 @@ std::string Describe(const v1::ControlReply& order, const Confirmations& found, 
   return text;
 }
 
+// Steps of a window before the first that this schedule records, by the rule that the agent follows
+// (schedule.py). 0: it records the first, or the text is not a schedule and the agent has said so.
+uint64_t StepsWithoutOperators(std::string_view schedule) {
+  std::map<std::string_view, uint64_t> values;
+  while (!schedule.empty()) {
+    const std::string_view part = schedule.substr(0, schedule.find(','));
+    schedule.remove_prefix(std::min(part.size() + 1, schedule.size()));
+    const size_t equals = std::min(part.find('='), part.size());
+    const std::string_view number = part.substr(std::min(equals + 1, part.size()));
+    uint64_t value = 0;
+    const char* const end = number.data() + number.size();
+    const auto [rest, error] = std::from_chars(number.data(), end, value);
+    if (part.empty()) continue;
+    if (error != std::errc() || rest != end || value > 1'000'000'000'000) return 0;
+    values[part.substr(0, equals)] = value;
+  }
+  const auto value_of = [&](std::string_view dashed, std::string_view underscored) {
+    const auto found = values.find(values.contains(dashed) ? dashed : underscored);
+    return found == values.end() ? 0 : found->second;
+  };
+  const bool waits = value_of("skip-first-wait", "skip_first_wait") == 0;
+  return value_of("skip-first", "skip_first") + values["warmup"] + (waits ? values["wait"] : 0);
+}
+
+// Said where the window that begins now may record no operators because the user named other steps.
+std::set<std::string> MissingOperators(const v1::ControlReply& order) {
+  std::set<std::string> said;
+  for (const v1::ProcessStatus& process : order.processes()) {
+    // In a process at level full the schedule began earlier.
+    if (process.schedule().empty() || process.level() == v1::LEVEL_FULL) continue;
+    if (order.level() < v1::LEVEL_FULL) {
+      said.insert(fmt::format("run --schedule {} names steps, but level {} records no operators",
+                              process.schedule(), NameOf(order.level())));
+    } else if (const uint64_t steps = StepsWithoutOperators(process.schedule()); steps > 0) {
+      said.insert(fmt::format(
+          "run --schedule {} records no operators in the window's first {}; a window that ends "
+          "before then has none",
+          process.schedule(), steps == 1 ? "step" : fmt::format("{} steps", steps)));
+    }
+  }
+  return said;
+}
+
 }  // namespace
 
 void AddTargetOptions(Arguments* app, ControlTarget* target) {
@@ -193,6 +237,11 @@ int OrderLevels(const ControlTarget& target, v1::ControlRequest request, bool wa
     const Confirmations confirmations =
         wait ? AwaitConfirmations({collector.socket, *reply}, request.job()) : Confirmations{};
     std::printf("%s\n", Printable(Describe(*reply, confirmations, wait)).c_str());
+    if (reply->level() != v1::LEVEL_DORMANT) {
+      for (const std::string& sentence : MissingOperators(*reply)) {
+        std::printf("%s\n", Printable(sentence).c_str());
+      }
+    }
     if (!confirmations.ended.empty()) {
       Complain(
           fmt::format("{} ended before the window was confirmed", Listed(confirmations.ended)));

@@ -82,7 +82,7 @@ int StartCommand(const std::vector<std::string>& arguments) {
       "Begins to capture on every rank of a job at the same instant: a window, which ends after\n"
       "--duration or with `ranktap stop`. Ranks that come meanwhile join it.\n"
       "run --schedule counts steps from the begin of the window: one that ends before the first\n"
-      "such step has no operators, and `ranktap report RUN ops` says so.",
+      "such step has no operators. start says so as it runs, and so does `ranktap report RUN ops`.",
       "ranktap start");
   AddTargetOptions(&app, &options.target);
   app.Add("--level", &options.level,

@@ -11,6 +11,7 @@
 #include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/dictionary.pb.h"
 #include "ranktap/v1/hello.pb.h"
+#include "ranktap/v1/status.pb.h"
 #include "ranktap/v1/trial.pb.h"
 #include "tests/contract/schema.h"
 #include "tests/unit/agent/core/announced.h"
@@ -45,21 +46,23 @@ TEST(MessagesContractTest, Hello) {
   process.start_ticks = 99;
   process.start_realtime_ns = 100;
   process.command_line = {"python3", "train.py"};
-  const auto hello = Parse<v1::Hello>(EncodeHello({.session = session,
-                                                   .process = process,
-                                                   .rank = {.rank = 3,
-                                                            .local_rank = 1,
-                                                            .world_size = 8,
-                                                            .local_world_size = 4,
-                                                            .node_rank = 0,
-                                                            .restart = 2,
-                                                            .job = "job",
-                                                            .origin = "RANK"},
-                                                   .loaded_by = proto::LoadedBy::kPreload,
-                                                   .level = proto::Level::kKernels,
-                                                   .host_clock = proto::HostClockKind::kTsc,
-                                                   .segment_bytes = 1 << 25,
-                                                   .notes = {"a note"}}));
+  const std::string bytes = EncodeHello({.session = session,
+                                         .process = process,
+                                         .rank = {.rank = 3,
+                                                  .local_rank = 1,
+                                                  .world_size = 8,
+                                                  .local_world_size = 4,
+                                                  .node_rank = 0,
+                                                  .restart = 2,
+                                                  .job = "job",
+                                                  .origin = "RANK"},
+                                         .loaded_by = proto::LoadedBy::kPreload,
+                                         .level = proto::Level::kKernels,
+                                         .host_clock = proto::HostClockKind::kTsc,
+                                         .segment_bytes = 1 << 25,
+                                         .notes = {"a note"},
+                                         .schedule = "wait=5"});
+  const auto hello = Parse<v1::Hello>(bytes);
   EXPECT_EQ(hello.protocol_min(), kProtocolMin);
   EXPECT_EQ(hello.protocol_max(), kProtocolMax);
   EXPECT_EQ(hello.session().size(), 16u);
@@ -89,6 +92,7 @@ TEST(MessagesContractTest, Hello) {
   EXPECT_EQ(hello.segment().version(), proto::kSegmentVersion);
   EXPECT_EQ(hello.segment().bytes(), 1u << 25);
   EXPECT_EQ(hello.notes(0), "a note");
+  EXPECT_EQ(Parse<v1::HelloSchedule>(bytes).schedule(), "wait=5");
 }
 
 TEST(MessagesContractTest, AnUnknownRankIsAbsentRatherThanZero) {

@@ -259,6 +259,7 @@ class ExecutionTraceTest(harness.TracedTest):
         """The rules of et_replay's loader, and the fields and their order."""
         run = self.record()
         self.assert_replay_has_each_value(run)
+        self.assert_replayed(run, 1)  # also on meta, of 200 tensors, and beside a number
         path = self.export(run)
         self.assertEqual(path.name, 'host.3.json')
         trace = json.loads(path.read_text())

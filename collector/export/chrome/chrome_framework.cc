@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collector/export/chrome/chrome_events.h"
-#include "collector/export/input_strides.h"
+#include "collector/export/recorded_inputs.h"
 #include "collector/facts/activity_counters.h"
 #include "collector/facts/framework/tensor_arrows.h"
 #include "collector/facts/gloo_calls.h"
@@ -89,13 +89,19 @@ class FrameworkWriter {
       events_->BeginSlice(is_operator ? "cpu_op" : "user_annotation", texts_.Name(ops.name[i]),
                           trace_.info.pid, track, ops.start[i], ops.end[i]);
       if (ops.external_id.At(i) != 0) events_->Arg("External id", ops.external_id.At(i));
-      if (ops.record_function.At(i) != 0) {
-        events_->Arg("Record function id", ops.record_function.At(i));
-      }
+      const auto recorded = recorded_.find(static_cast<uint32_t>(i));
+      const uint64_t record_function = recorded == recorded_.end()
+                                           ? ops.record_function.At(i)
+                                           : recorded->second.record_function;
+      if (record_function != 0) events_->Arg("Record function id", record_function);
       if (ops.sequence.At(i) != 0) events_->Arg("Sequence number", ops.sequence.At(i) - 1);
       if (ops.forward_thread.At(i) != 0) events_->Arg("Fwd thread id", ops.forward_thread.At(i));
       ValueArg("Input Dims", ops.shapes.At(i));
-      WriteStrides(i);
+      ValueArg("Input Strides", ops.strides.At(i));
+      if (recorded != recorded_.end() && !recorded->second.strides.empty()) {
+        events_->Separate();
+        events_->json().Raw("\"Input Strides\":").Raw(recorded->second.strides);
+      }
       ValueArg("Input type", ops.types.At(i));
       ValueArg("Concrete Inputs", ops.values.At(i));
       ValueArg("Output Dims", ops.output_shapes.At(i));
@@ -108,14 +114,6 @@ class FrameworkWriter {
       WriteCollectiveArgs(gloo_calls_.OfOperator(static_cast<uint32_t>(i)), events_);
       events_->EndArgs();
     }
-  }
-
-  void WriteStrides(size_t i) {
-    ValueArg("Input Strides", trace_.operators.strides.At(i));
-    const auto recorded = strides_.find(static_cast<uint32_t>(i));
-    if (recorded == strides_.end()) return;
-    events_->Separate();
-    events_->json().Raw("\"Input Strides\":").Raw(recorded->second);
   }
 
   void WritePython() {
@@ -230,7 +228,7 @@ class FrameworkWriter {
   const Trace& trace_;
   ChromeEvents* events_;
   JsonTexts texts_;
-  std::unordered_map<uint32_t, std::string> strides_ = RecordedInputStrides(trace_);
+  std::unordered_map<uint32_t, RecordedInputs> recorded_ = FindRecordedInputs(trace_);
   std::vector<bool> across_ = OperatorsAcrossRanges(trace_);
   GlooCalls gloo_calls_{trace_};
 };

@@ -6,6 +6,7 @@ input, so values mean nothing. Collectives run over gloo, in a process for each 
 """
 import argparse
 import collections
+import itertools
 import json
 import os
 import re
@@ -14,6 +15,8 @@ import statistics
 import tempfile
 import threading
 import warnings
+
+os.environ.setdefault('TORCH_CPP_LOG_LEVEL', 'ERROR')  # its observer warns that it is on
 
 import torch
 import torch.distributed
@@ -24,6 +27,8 @@ DTYPES = {
     'long int': torch.int64, 'int': torch.int32, 'short int': torch.int16, 'signed char': torch.int8,
     'unsigned char': torch.uint8, 'bool': torch.bool, 'c10::complex<float>': torch.complex64,
     'c10::complex<double>': torch.complex128}
+# A Python number beside a tensor was recorded as a tensor of these types: PyTorch treats it as another than one.
+NUMBERS = {'long int': 1, 'double': 0.5, 'bool': True, 'c10::complex<double>': 0.5j}
 COLLECTIVE = 'c10d::'
 OPERATOR = re.compile(r'\w+::\w+')
 
@@ -44,7 +49,7 @@ class Run:
 def shape_of(value):
     if isinstance(value, dict) and 'sizes' in value:
         return value['sizes']
-    if isinstance(value, list) and any(isinstance(each, dict) and 'sizes' in each for each in value):
+    if isinstance(value, list) and any(flat(value)):
         return [shape_of(each) for each in value]
     return []
 
@@ -101,12 +106,15 @@ class Inputs:
     def __init__(self, device, groups):
         self.device, self.groups, self.group = device, groups, None
 
-    def make(self, run, operator, needs_graph):
+    def make(self, run, operator, needs_graph, with_numbers=False):
         memory = self.memory(run.inputs)
         self.group = self.groups.get(run.group)
         arguments, named = [], {}
-        for value, argument in zip(run.inputs, operator._schema.arguments):
-            made = self.value(value, str(argument.type), memory)
+        for place, (value, argument) in enumerate(zip(run.inputs, operator._schema.arguments)):
+            if with_numbers and place > 0 and may_be_number(value, argument):
+                made = NUMBERS[value['type']]
+            else:
+                made = self.value(value, str(argument.type), memory)
             if needs_graph:
                 ask_for_gradients(made)
             if argument.kwarg_only:
@@ -142,6 +150,11 @@ class Inputs:
             return torch.device(self.device or value['device'])
         base = memory[value['storage'], value['type'], self.device or value['device']]
         return base.as_strided(value['sizes'], value['strides'], value['offset'])
+
+
+def may_be_number(value, argument):
+    return (isinstance(value, dict) and value.get('sizes') == [] and value['device'] == 'cpu' and
+            value['type'] in NUMBERS and str(argument.type) == 'Tensor' and argument.alias_info is None)
 
 
 def flat(values):
@@ -199,9 +212,10 @@ class Replay:
             return operator, *self.inputs.make(run, operator, False), False
         writes = any(argument.alias_info is not None and argument.alias_info.is_write
                      for argument in operator._schema.arguments)
-        for with_graph in (True, False) if run.makes_graph and not writes else (False,):
+        graphs = (True, False) if run.makes_graph and not writes else (False,)
+        for with_graph, with_numbers in itertools.product(graphs, (True, False)):  # few operators take numbers
             try:
-                call = operator, *self.inputs.make(run, operator, with_graph), with_graph
+                call = operator, *self.inputs.make(run, operator, with_graph, with_numbers), with_graph
                 execute(call)
                 return call
             except Exception as failure:
@@ -231,19 +245,42 @@ def wait(work):
 
 
 def measured(replay, repeat):
-    """[{name: [calls, ns, Counter of shapes]}], of each pass."""
+    """[{name: [calls, ns]}], of each pass."""
     passes = []
     for _ in range(repeat):
         if replay.inputs.groups:
             torch.distributed.barrier()
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
             replay.once()
-        passes.append(rows_of(profiled(profile)))
+        passes.append(times_of(profiled(profile)))
     return passes
 
 
+def observed(replay):
+    """{name: Counter of shapes} of one more pass. The profiler leaves out those of lists of 30 tensors and more; PyTorch's
+    observer has them."""
+    if replay.inputs.groups:
+        torch.distributed.barrier()
+    observer = torch.profiler.ExecutionTraceObserver()
+    with tempfile.TemporaryDirectory() as folder:
+        observer.register_callback(os.path.join(folder, 'pass.json'))
+        observer.start()
+        replay.once()
+        observer.stop()
+        observer.unregister_callback()
+        with open(os.path.join(folder, 'pass.json')) as file:
+            nodes = json.load(file)['nodes']
+    shapes = collections.defaultdict(collections.Counter)
+    for node in nodes:
+        inputs = node['inputs']
+        both = zip(*((inputs['shapes'], inputs['types']) if isinstance(inputs, dict) else  # before 2.2 it was flat
+                     (node['input_shapes'], node['input_types'])))
+        shapes[node['name']][json.dumps([shape if 'Tensor' in kind else [] for shape, kind in both])] += 1
+    return shapes
+
+
 def profiled(profile):
-    """(name, shapes, ns) of this thread's operators, and of gloo's calls on its own threads. The profiler's lists of events
+    """(name, ns) of this thread's operators, and of gloo's calls on its own threads. The profiler's lists of events
     leave out an operator in another of its name; its file has all."""
     with tempfile.TemporaryDirectory() as folder:
         profile.export_chrome_trace(os.path.join(folder, 'pass.json'))
@@ -253,28 +290,27 @@ def profiled(profile):
         if event.get('ph') != 'X' or event.get('cat') not in ('cpu_op', 'user_annotation'):
             continue
         if event.get('tid') == threading.get_native_id() or event['name'].startswith('gloo:'):
-            yield event['name'], event.get('args', {}).get('Input Dims', []), event['dur'] * 1000
+            yield event['name'], event['dur'] * 1000
 
 
-def rows_of(events):
-    rows = collections.defaultdict(lambda: [0, 0, collections.Counter()])
-    for name, shapes, ns in events:
-        row = rows[name]
-        row[0] += 1
-        row[1] += ns
-        row[2][shapes if isinstance(shapes, str) else json.dumps(shapes)] += 1
+def times_of(events):
+    rows = collections.defaultdict(lambda: [0, 0])
+    for name, ns in events:
+        rows[name][0] += 1
+        rows[name][1] += ns
     return rows
 
 
-def compare(rank, replay, passes):
+def compare(rank, replay, passes, shapes):
     """Rows of the table, of all operators that were recorded, the longest first."""
-    recorded = rows_of((run.name, run.shapes(), run.ns) for run in rank.runs
-                       if operator_of(run) is not None or run.name.startswith('gloo:'))
+    runs = [run for run in rank.runs if operator_of(run) is not None or run.name.startswith('gloo:')]
+    recorded_shapes = collections.defaultdict(collections.Counter)
+    for run in runs:
+        recorded_shapes[run.name][run.shapes()] += 1
     table = []
-    for name, (calls, ns, shapes) in recorded.items():
-        here = passes[0].get(name, [0, 0, collections.Counter()])
-        table.append({'operator': name, 'recorded_calls': calls, 'calls': here[0],
-                      'same_shapes': sum((shapes & here[2]).values()), 'recorded_ns': ns,
+    for name, (calls, ns) in times_of((run.name, run.ns) for run in runs).items():
+        table.append({'operator': name, 'recorded_calls': calls, 'calls': passes[0].get(name, [0])[0],
+                      'same_shapes': sum((recorded_shapes[name] & shapes[name]).values()), 'recorded_ns': ns,
                       'ns': statistics.median(each[name][1] if name in each else 0 for each in passes)})
     table.sort(key=lambda row: (-row['recorded_ns'], row['operator']))
     return {'rank': rank.rank, 'operators': table,
@@ -346,7 +382,7 @@ def run_rank(index, ranks, options, port):
         groups = make_groups(ranks, index, port)
     replay = Replay(rank, options.device, groups, why)
     replay.once()
-    answer = compare(rank, replay, measured(replay, options.repeat))
+    answer = compare(rank, replay, measured(replay, options.repeat), observed(replay))
     for turn in range(len(ranks)):
         if turn == index:
             show(answer)

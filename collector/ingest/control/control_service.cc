@@ -31,11 +31,12 @@ std::string NameOf(const Session& session) {
   return job.empty() ? session.run.substr(session.run.rfind('/') + 1) : job;
 }
 
-void CutNotes(v1::ProcessStatus* status) {
+void CutTexts(v1::ProcessStatus* status) {
   while (status->notes_size() > kMostNotes) status->mutable_notes()->RemoveLast();
   for (std::string& note : *status->mutable_notes()) {
     if (note.size() > kMostNoteBytes) note.resize(kMostNoteBytes);
   }
+  if (status->schedule().size() > kMostNoteBytes) status->clear_schedule();
 }
 
 }  // namespace
@@ -138,7 +139,7 @@ void ControlService::DescribeSessions(const v1::ControlRequest& request,
     }
     v1::ProcessStatus* const status = reply->add_processes();
     session->ledger().Describe(status);
-    CutNotes(status);
+    CutTexts(status);
     status->set_session(id);
     status->set_run(session->run);
     status->set_pid(static_cast<uint32_t>(session->peer().pid));

@@ -16,7 +16,10 @@ bool Parse(const proto::FrameView& frame, Message* message) {
 
 }  // namespace
 
-SessionLedger::SessionLedger(const v1::Hello& hello) : hello_(hello) {}
+SessionLedger::SessionLedger(const v1::Hello& hello) : hello_(hello) {
+  v1::HelloSchedule of_hello;
+  if (of_hello.ParseFromString(hello.SerializeAsString())) schedule_ = of_hello.schedule();
+}
 
 void SessionLedger::Note(const proto::FrameView& frame, size_t bytes, uint64_t now_ns) {
   bytes_ += bytes;
@@ -86,6 +89,7 @@ void SessionLedger::Describe(v1::ProcessStatus* status) const {
   const double callback_ns = static_cast<double>(cost_.callback_ticks()) * NsPerTick();
   status->set_callback_ns(callback_ns < 9e18 ? static_cast<uint64_t>(callback_ns) : 0);
   for (const std::string& note : hello_.notes()) status->add_notes(note);
+  status->set_schedule(schedule_);
 }
 
 }  // namespace ranktap::collector

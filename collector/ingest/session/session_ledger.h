@@ -32,6 +32,7 @@ class SessionLedger {
   double NsPerTick() const;
 
   v1::Hello hello_;
+  std::string schedule_;
   v1::Cost cost_;
   v1::ClockReading first_clock_, last_clock_;
   uint64_t events_ = 0, bytes_ = 0;

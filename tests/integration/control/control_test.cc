@@ -240,6 +240,38 @@ TEST(ControlTest, AWindowAtFullAfterOneAtKernelsSaysThatItLacksTheNodesOfGraphs)
   EXPECT_GE(lacking[0].start + trace.realtime_offset_ns, windows[0].end);
 }
 
+TEST(ControlTest, StartSaysWhichStepsOfTheWindowAnExplicitScheduleLeavesWithoutOperators) {
+  struct Case {
+    const char *schedule, *level, *said;
+  };
+  // Where schedule.py records the first step: wait + warmup + skip-first, without a wait where
+  // skip-first-wait is set.
+  const Case cases[] = {
+      {"wait=5,warmup=2,active=1", "full",
+       "run --schedule wait=5,warmup=2,active=1 records no operators in the window's first 7 "
+       "steps; "
+       "a window that ends before then has none\n"},
+      {"wait=1", "full", "in the window's first step; a window"},
+      {"skip_first=3,wait=9,skip-first-wait=1", "full", "in the window's first 3 steps;"},
+      {"wait=5", "kernels",
+       "run --schedule wait=5 names steps, but level kernels records no operators\n"},
+      {"active=2,repeat=0", "full", ""},
+      {"wait=soon", "full", ""},
+      {"", "full", ""}};
+  for (const Case& one : cases) {
+    std::vector<std::string> options = {"--level", "full", "--dormant"};
+    if (*one.schedule != '\0') options.insert(options.end(), {"--schedule", one.schedule});
+    LiveRun job(2, 100, options);
+    ASSERT_TRUE(job.AwaitRanks(2));
+    const auto start = Ranktap({"start", job.path(), "--level", one.level});
+    EXPECT_TRUE(start->exited_with(0)) << start->errors();
+    EXPECT_THAT(start->output(), HasSubstr(one.said));
+    const auto lines = std::count(start->output().begin(), start->output().end(), '\n');
+    EXPECT_EQ(lines, *one.said == '\0' ? 1 : 2) << "once for both ranks: " << start->output();
+    EXPECT_EQ(start->errors(), "");
+  }
+}
+
 TEST(ControlTest, SignalsBeginAndEndAWindowAsTheVerbsDo) {
   LiveRun job(2, 500, {"--level", "ranges", "--dormant", "--window-signals"});
   ASSERT_TRUE(job.AwaitRanks(2));

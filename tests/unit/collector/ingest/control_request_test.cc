@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <thread>
 
 #include "collector/ingest/control/control_client.h"
@@ -95,6 +96,25 @@ TEST(ControlRequestTest, AJobIsKnownByItsLaunchersNameAndByItsRun) {
   }
   EXPECT_THAT(Ask(collector, Make(Request::VERB_START, "43")).problem(),
               HasSubstr("there are: 42"));
+}
+
+TEST(ControlRequestTest, AProcessHasTheScheduleOfItsHelloAndThatOfAnOlderAgentNone) {
+  TestCollector collector;
+  FakeAgent with({.rank = 0}), without({.rank = 1}), long_one({.rank = 2});
+  const auto set = [](FakeAgent* agent, const std::string& text) {
+    v1::HelloSchedule schedule;
+    schedule.set_schedule(text);
+    ASSERT_TRUE(agent->hello.MergeFromString(schedule.SerializeAsString()));
+  };
+  set(&with, "wait=5");
+  set(&long_one, "wait=5," + std::string(100'000, '0'));
+  for (FakeAgent* agent : {&with, &without, &long_one}) agent->Join(collector.socket());
+  std::map<uint32_t, std::string> schedules;
+  const auto reply = Ask(collector, Make(Request::VERB_START));
+  for (const v1::ProcessStatus& process : reply.processes()) {
+    schedules[process.rank()] = process.schedule();
+  }
+  EXPECT_EQ(schedules, (std::map<uint32_t, std::string>{{0, "wait=5"}, {1, ""}, {2, ""}}));
 }
 
 TEST(ControlRequestTest, AnotherUserNeitherSeesNorStartsWhatIsNotTheirs) {

@@ -1,4 +1,4 @@
-#include "collector/export/input_strides.h"
+#include "collector/export/recorded_inputs.h"
 
 #include <fmt/ranges.h>
 
@@ -24,16 +24,19 @@ std::string StridesOf(const TraceValue& value) {
 
 }  // namespace
 
-std::unordered_map<uint32_t, std::string> RecordedInputStrides(const Trace& trace) {
-  std::unordered_map<uint32_t, std::string> strides;
-  if (!trace.is_ours() || ReadOperatorValues(trace).empty()) return strides;
+std::unordered_map<uint32_t, RecordedInputs> FindRecordedInputs(const Trace& trace) {
+  std::unordered_map<uint32_t, RecordedInputs> found;
+  if (!trace.is_ours() || ReadOperatorValues(trace).empty()) return found;
   for (const TraceNode& node : BuildExecutionTrace(trace, INT64_MIN, INT64_MAX).nodes) {
-    if (node.op == kNone || node.inputs.empty()) continue;
+    if (node.op == kNone) continue;
+    RecordedInputs& recorded = found[node.op];
+    recorded.record_function = node.record_function;
+    if (node.inputs.empty()) continue;
     std::vector<std::string> inputs;
     for (const TraceValue& value : node.inputs) inputs.push_back(StridesOf(value));
-    strides.emplace(node.op, fmt::format("[{}]", fmt::join(inputs, ", ")));
+    recorded.strides = fmt::format("[{}]", fmt::join(inputs, ", "));
   }
-  return strides;
+  return found;
 }
 
 }  // namespace ranktap::collector
