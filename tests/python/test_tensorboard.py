@@ -5,6 +5,7 @@ import subprocess
 import unittest
 
 from harness import CACHE, PROGRAMS, RANKTAP, ROOT, TracedTest
+from test_hta import differences
 
 TOOLS_PYTHON = CACHE / 'hta-venv/bin/python'
 KINETO = ROOT.parent / 'shared/data/kineto'
@@ -12,8 +13,8 @@ HAS_PLUGIN = TOOLS_PYTHON.exists() and subprocess.run(
     [TOOLS_PYTHON, '-c', 'import torch_tb_profiler'], capture_output=True).returncode == 0
 
 
-def answers(trace):
-    done = subprocess.run([TOOLS_PYTHON, PROGRAMS / 'tensorboard_answers.py', trace], capture_output=True, text=True)
+def answers(trace, program='tensorboard_answers.py'):
+    done = subprocess.run([TOOLS_PYTHON, PROGRAMS / program, trace], capture_output=True, text=True)
     if done.returncode != 0:
         raise AssertionError(f'TensorBoard could not read {trace}:\n{done.stderr[-2000:]}')
     return json.loads(done.stdout.splitlines()[-1])
@@ -38,6 +39,19 @@ class TensorBoardTest(TracedTest):
             self.assertEqual(found[part], known[part])
         for ours_, theirs in zip(found['costs of the mean step'], known['costs of the mean step']):
             self.assertAlmostEqual(ours_, theirs, delta=1 + theirs / 1000)
+
+    def test_every_view_of_the_page_is_answered_as_on_the_original(self):
+        """Overview, operators, kernels, GPU, modules and, of all workers, the distributed view."""
+        seen = set()
+        for name in ('nccl-metadata', 'bert-small-h100', 'alexnet-a100', 'cpu-only'):
+            original, ours = KINETO / f'{name}.json.gz', self.scratch / f'{name}.json'
+            done = self._run([RANKTAP, 'export', original, '--format', 'chrome', '-o', ours], {})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found, known = answers(ours, 'tensorboard_views.py'), answers(original, 'tensorboard_views.py')
+            self.assertEqual(list(differences(found, known)), [], name)
+            seen |= {view for worker in known.values() for view, part in worker.items() if part}
+        self.assertLessEqual({'overview', 'operation_table_by_name_input', 'kernel_table', 'tc_pie', 'gpu_metrics', 'modules',
+                              'gpu_info', 'steps_to_overlap', 'steps_to_wait', 'comm_ops'}, seen)
 
 
 @unittest.skipUnless(HAS_PLUGIN, 'no torch_tb_profiler; scripts/setup --tools installs it')
