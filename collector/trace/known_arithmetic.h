@@ -17,7 +17,8 @@ struct SaidFlops {
   std::string expression;  // facts/flops/flop_expression.h
 };
 
-// An operator of the graph that a compiler fused into a kernel. Texts as those of Operators.
+// An operator of the graph that a compiler fused into a kernel. Texts as those of Operators, but
+// that sizes may be symbols.
 struct FusedOperator {
   std::string name;            // "aten::addmm"
   std::string shapes, values;  // of the inputs; empty: the file does not say
@@ -29,6 +30,9 @@ struct GeneratedKernel {
   std::string name;  // as it runs: "triton_poi_fused_add_0", "cpp_fused_gelu_0"
   std::string file;  // that says so
   std::vector<FusedOperator> operators;
+  // Shapes of what it is called with, "[[s0, 64], [64], []]": with those of a recorded call they
+  // say what the symbols are. Empty: the file does not say.
+  std::string arguments = {};
 };
 
 struct KnownArithmetic {

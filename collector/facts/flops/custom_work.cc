@@ -211,23 +211,33 @@ class Finding {
                         trace_.dictionary.String(ops_.values.At(op)));
     }
     Add(count ? std::optional(count->flops) : std::nullopt, &work.flops);
-    Add(known_.Operations(name), &work.operations);
+    Add(known_.Operations(name, trace_.dictionary.String(ops_.shapes.At(op))), &work.operations);
   }
 
-  // Generated kernels that no operator of their name launched.
+  // Triton and NVRTC launch by the driver's API; PyTorch's kernels and CUDA's libraries do not.
+  bool IsTheProgramsOwn(const DeviceSpan& span, uint32_t op) const {
+    if (op != 0 && !IsAnnotation(op - 1)) return false;
+    if (span.launch == kNone || span.kind != WorkKind::kCompute) return false;
+    return trace_.dictionary.Api(trace_.api_calls.api[span.launch]).domain ==
+           proto::ApiDomain::kDriver;
+  }
+
+  // Generated kernels that no operator of their name launched, and the program's own.
   void AddKernels() {
     for (const DeviceSpan& span : DeviceTimeline(trace_)) {
       if (span.table != DeviceSpan::Table::kKernel) continue;
       const std::string_view name = trace_.dictionary.String(span.name);
-      if (!name.starts_with("triton_") && known_.Kernels(name).empty()) continue;
       const uint32_t op = trace_.kernels.op.At(span.row);
+      const bool is_generated = name.starts_with("triton_") || !known_.Kernels(name).empty();
+      if (!is_generated && !IsTheProgramsOwn(span, op)) continue;
       if (op != 0 && GeneratedName(NameOf(op - 1)) == name) continue;
-      CustomWork& work = WorkOf(name, CustomKind::kGeneratedKernel);
+      CustomWork& work =
+          WorkOf(name, is_generated ? CustomKind::kGeneratedKernel : CustomKind::kOwnKernel);
       ++work.calls;
       work.time_ns += span.end - span.start;
       const auto count = known_.Of(FlopRule::kCounter, name, "", "");
       Add(count ? std::optional(count->flops) : std::nullopt, &work.flops);
-      Add(known_.Operations(name), &work.operations);
+      Add(known_.Operations(name, ""), &work.operations);
       if (op == 0) continue;
       time_[Owner(op - 1)] -= span.end - span.start;  // the kernel's row has it
       const std::string_view module = trace_.dictionary.String(places_[op - 1].module);

@@ -18,6 +18,7 @@ enum class CustomKind : uint8_t {
   kCompiledGraph,     // a graph of Inductor's whose kernels have no record of their own
   kOperator,          // of another library, or PyTorch's without a formula
   kAutogradFunction,  // a torch.autograd.Function, forward or backward
+  kOwnKernel,         // that the program launched by the driver's API outside any operator
 };
 
 struct CustomWork {

@@ -5,6 +5,7 @@
 
 #include "collector/facts/flops/flop_expression.h"
 #include "collector/facts/flops/op_inputs.h"
+#include "collector/facts/flops/symbol_sizes.h"
 
 namespace ranktap::collector {
 namespace {
@@ -76,18 +77,18 @@ std::optional<int64_t> OperationsOf(const FusedOperator& op) {
   return most < 0 ? std::nullopt : std::optional(most);
 }
 
+// `kernels`: those that a call may have been, in numbers.
 template <typename CountOne>
-std::optional<int64_t> SumOver(const std::vector<const GeneratedKernel*>& kernels,
-                               CountOne&& count) {
+std::optional<int64_t> SumOver(const std::vector<GeneratedKernel>& kernels, CountOne&& count) {
   std::optional<int64_t> of_all;
-  for (const GeneratedKernel* const kernel : kernels) {
+  for (const GeneratedKernel& kernel : kernels) {
     int64_t sum = 0;
-    for (const FusedOperator& op : kernel->operators) {
+    for (const FusedOperator& op : kernel.operators) {
       const std::optional<int64_t> one = count(op);
       if (!one) return std::nullopt;
       AddCapped(*one, &sum);
     }
-    if (kernel->operators.empty() || (of_all && *of_all != sum)) return std::nullopt;
+    if (kernel.operators.empty() || (of_all && *of_all != sum)) return std::nullopt;
     of_all = sum;
   }
   return of_all;
@@ -120,13 +121,22 @@ const std::vector<const GeneratedKernel*>& KnownFlops::Kernels(std::string_view 
   return found == generated_.end() ? kNoKernels : found->second;
 }
 
+std::vector<GeneratedKernel> KnownFlops::Called(std::string_view name,
+                                                std::string_view shapes) const {
+  std::vector<GeneratedKernel> called;
+  for (const GeneratedKernel* const kernel : Kernels(name)) {
+    if (auto sized = WithSizes(*kernel, shapes)) called.push_back(std::move(*sized));
+  }
+  return called;
+}
+
 std::optional<FlopCount> KnownFlops::Of(FlopRule rule, std::string_view name,
                                         std::string_view shapes, std::string_view values) const {
   if (const auto said = said_.find(name); said != said_.end()) {
     const auto flops = EvaluateFlops(said->second, OpInputs(shapes, values));
     return flops ? std::optional(FlopCount{.flops = *flops}) : std::nullopt;
   }
-  const std::vector<const GeneratedKernel*>& kernels = Kernels(name);
+  const std::vector<GeneratedKernel> kernels = Called(name, shapes);
   const auto by = [&](int64_t FlopCount::*part) {
     return SumOver(kernels, [&](const FusedOperator& op) {
       const auto count = CountFused(rule, op);
@@ -138,8 +148,9 @@ std::optional<FlopCount> KnownFlops::Of(FlopRule rule, std::string_view name,
   return FlopCount{.flops = *flops, .macs = *macs};
 }
 
-std::optional<int64_t> KnownFlops::Operations(std::string_view name) const {
-  return SumOver(Kernels(name), &OperationsOf);
+std::optional<int64_t> KnownFlops::Operations(std::string_view name,
+                                              std::string_view shapes) const {
+  return SumOver(Called(name, shapes), &OperationsOf);
 }
 
 }  // namespace ranktap::collector

@@ -29,10 +29,13 @@ class KnownFlops {
   const std::vector<const GeneratedKernel*>& Kernels(std::string_view name) const;
   // One for each element of what a fused operator reads or writes, whichever is more; products
   // count as kCounter does; what moves elements counts nothing. nullopt: some operator's size is
-  // not known, or kernels of one name differ.
-  std::optional<int64_t> Operations(std::string_view name) const;
+  // not known, or kernels of one name differ. `shapes`: of a recorded call; empty: not recorded.
+  std::optional<int64_t> Operations(std::string_view name, std::string_view shapes) const;
 
  private:
+  // The kernels of that name that a call with these shapes may have been.
+  std::vector<GeneratedKernel> Called(std::string_view name, std::string_view shapes) const;
+
   std::map<std::string_view, std::string_view> said_;
   std::map<std::string_view, std::vector<const GeneratedKernel*>> generated_;
 };

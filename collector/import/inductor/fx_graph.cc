@@ -21,14 +21,12 @@ std::string_view Stripped(std::string_view text) {
   return text;
 }
 
-// "[32, 64]" of "f32[32, 64][64, 1]cuda:0"; empty where a size is a symbol.
+// "[32, s0]" of "f32[32, s0][s0, 1]cuda:0".
 std::string ShapeOf(std::string_view annotation) {
   const size_t from = annotation.find('[');
   const size_t to = annotation.find(']', from);
   if (from == std::string_view::npos || to == std::string_view::npos) return {};
-  const std::string_view shape = annotation.substr(from, to - from + 1);
-  return shape.find_first_not_of("[], 0123456789") == std::string_view::npos ? std::string(shape)
-                                                                             : std::string();
+  return std::string(annotation.substr(from, to - from + 1));
 }
 
 // Up to the bracket that closes `open`, which is before the text.

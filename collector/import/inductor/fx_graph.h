@@ -14,7 +14,7 @@ namespace ranktap::collector {
 using FxNodes = std::map<std::string, FusedOperator, std::less<>>;
 
 // One line of either form; `line`: the program's, from the last "# File:" comment, which it keeps.
-// Total over any text. Sizes that are symbols leave a node without shapes.
+// Total over any text. Sizes may be symbols and expressions of them: "[s0, 2*s1]".
 void ReadFxLine(std::string_view text, std::string* line, FxNodes* nodes);
 
 // Its name, where `text` makes a node: "%mul : ..." and "mul: ... = ...". Empty: it does not.

@@ -107,6 +107,87 @@ class Comments {
   std::vector<FusedOperator> original_;
 };
 
+std::string_view Trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+// The elements of a list up to the bracket that closes it: "(a, b), c) more" has two.
+std::vector<std::string_view> ElementsOf(std::string_view list) {
+  std::vector<std::string_view> elements;
+  int depth = 0;
+  size_t from = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const bool closes = list[i] == ')' || list[i] == ']';
+    if ((list[i] == ',' && depth == 0) || (closes && depth == 0)) {
+      const std::string_view element = Trimmed(list.substr(from, i - from));
+      if (!element.empty()) elements.push_back(element);
+      from = i + 1;
+    }
+    if (closes && --depth < 0) break;
+    if (list[i] == '(' || list[i] == '[') ++depth;
+  }
+  return elements;
+}
+
+// Sizes of the buffers that a generated file's call() takes and makes, by their names there.
+class Buffers {
+ public:
+  void Read(std::string_view code) {
+    code = Trimmed(code);
+    constexpr std::string_view kTakes = "assert_size_stride(";
+    if (code.starts_with(kTakes)) {
+      const auto elements = ElementsOf(code.substr(kTakes.size()));
+      if (elements.size() > 1) Set(elements[0], elements[1]);
+      return;
+    }
+    const size_t equals = code.find(" = ");
+    if (equals == std::string_view::npos) return;
+    const std::string_view name = code.substr(0, equals), made = code.substr(equals + 3);
+    const size_t call = made.find('(');
+    const bool is_new = made.starts_with("empty_strided");
+    if (call != std::string_view::npos && (is_new || made.starts_with("reinterpret_tensor"))) {
+      const auto elements = ElementsOf(made.substr(call + 1));
+      const size_t sizes = is_new ? 0 : 1;
+      if (elements.size() > sizes) return Set(name, elements[sizes]);
+    }
+    const auto same = sizes_.find(Trimmed(made.substr(0, made.find(';'))));  // buf1 = buf0
+    if (same != sizes_.end()) {
+      sizes_[std::string(name)] = same->second;
+    } else {
+      Forget(name);
+    }
+  }
+
+  // "[[s0, 64], []]" of what stands between the brackets of a call.
+  std::string ShapesOf(std::string_view list) const {
+    std::string shapes;
+    for (const std::string_view element : ElementsOf(list)) {
+      if (element.find('=') != std::string_view::npos) break;  // stream=stream0
+      const auto known = sizes_.find(element);
+      shapes += (shapes.empty() ? "" : ", ") + (known == sizes_.end() ? "[]" : known->second);
+    }
+    return "[" + shapes + "]";
+  }
+
+ private:
+  // "(s0, 64)"
+  void Set(std::string_view name, std::string_view sizes) {
+    if (!sizes.starts_with('(')) return Forget(name);
+    std::string list;
+    for (const std::string_view size : ElementsOf(sizes.substr(1))) {
+      list += (list.empty() ? "" : ", ") + std::string(size);
+    }
+    sizes_[std::string(name)] = "[" + list + "]";
+  }
+  void Forget(std::string_view name) {
+    if (const auto known = sizes_.find(name); known != sizes_.end()) sizes_.erase(known);
+  }
+
+  std::map<std::string, std::string, std::less<>> sizes_;
+};
+
 Result<std::string> ReadWhole(const fs::path& path) {
   Result<ByteSource> source = ByteSource::Open(path.string());
   if (!source) return Failure{source.message()};
@@ -195,7 +276,7 @@ void ReadKernelStacks(std::string_view json, const std::string& file, size_t fir
 }
 
 auto KeyOf(const GeneratedKernel& kernel) {
-  std::string operators;
+  std::string operators = kernel.arguments + '\n';
   for (const FusedOperator& op : kernel.operators) {
     operators += op.name + op.shapes + op.values + op.output + op.line + '\n';
   }
@@ -207,16 +288,22 @@ auto KeyOf(const GeneratedKernel& kernel) {
 void ReadGeneratedFile(std::string_view text, const std::string& file, const FxNodes& lines,
                        std::vector<GeneratedKernel>* kernels) {
   Comments comments(lines);
-  std::set<std::string, std::less<>> known;
+  Buffers buffers;
+  std::map<std::string, size_t, std::less<>> known;
   ForEachLine(text, [&](std::string_view line) {
     const size_t from = line.find_first_not_of(' ');
     if (from != std::string_view::npos && line[from] == '#') return comments.Read(line);
     const std::string_view kernel = KernelIn(line);
-    if (kernel.empty()) return;
+    if (kernel.empty()) return buffers.Read(line);
     std::vector<FusedOperator> operators = comments.Operators();
     comments.Forget();
-    if (!known.emplace(kernel).second) return;  // its call, after what makes it
-    kernels->push_back({std::string(kernel), file, std::move(operators)});
+    const auto [at, is_new] = known.try_emplace(std::string(kernel), kernels->size());
+    if (is_new) kernels->push_back({std::string(kernel), file, std::move(operators), {}});
+    GeneratedKernel& of = (*kernels)[at->second];
+    constexpr std::string_view kCall = ".run(";
+    const size_t call = line.find(kCall);
+    if (call == std::string_view::npos || !of.arguments.empty()) return;
+    of.arguments = buffers.ShapesOf(line.substr(call + kCall.size()));
   });
 }
 

@@ -14,7 +14,8 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr std::array<std::string_view, 4> kKindNames = {"kernel", "graph", "operator", "function"};
+constexpr std::array<std::string_view, 5> kKindNames = {"kernel", "graph", "operator", "function",
+                                                        "own kernel"};
 
 struct Line {
   const Trace* trace = nullptr;
@@ -35,7 +36,8 @@ const ColumnsOf<Line> kColumns = {
     {"name", Unit::kText, "The operator or kernel.",
      [](const Line& line) { return std::string(line.work.name); }},
     {"kind", Unit::kText,
-     "A compiler's kernel or graph, an operator of another library, or an autograd function.",
+     "A compiler's kernel or graph, an operator of another library, an autograd function, or the "
+     "program's own kernel, as of Triton.",
      [](const Line& line) { return std::string(kKindNames[static_cast<size_t>(line.work.kind)]); }},
     {"calls", Unit::kCount, "The recorded calls, or launches.",
      [](const Line& line) { return line.work.calls; }},
@@ -87,7 +89,8 @@ void AddAdvice(const std::vector<Line>& lines, std::vector<std::string>* notes) 
         "kernels of a compiled graph have no records: TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE=1 "
         "gives those of a CPU some");
   }
-  if (HasUnknown(lines, {CustomKind::kOperator, CustomKind::kAutogradFunction})) {
+  if (HasUnknown(lines,
+                 {CustomKind::kOperator, CustomKind::kAutogradFunction, CustomKind::kOwnKernel})) {
     notes->emplace_back(
         "--flops-of NAME=EXPRESSION says what a call computes: "
         "--flops-of mylib::attend='4*numel(in0)*in1[2]'");

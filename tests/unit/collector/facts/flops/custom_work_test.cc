@@ -89,6 +89,65 @@ TEST(CustomWorkTest, AGeneratedKernelCountsByTheOperatorsOfItsSource) {
   EXPECT_EQ(CountFlops(planted.trace(), FlopRule::kCounter)[0].flops, 2 * 3 * 5 * 7);
 }
 
+TEST(CustomWorkTest, SymbolsOfAKernelAreWhatTheShapesOfEachRecordedCallSay) {
+  auto known = std::make_shared<KnownArithmetic>();
+  known->generated.push_back({"triton_tem_fused_mm_0",
+                              "a.py",
+                              {{"aten::mm", "[[s0, 5], [5, 2*s1]]", "", "[s0, 2*s1]", ""}},
+                              "[[s0, 5], [s1], [s0, 2*s1], []]"});
+  PlantedOperators planted("");
+  for (const char* const shapes : {"[[3, 5], [7], [3, 14], []]", "[[4, 5], [7], [4, 14], []]"}) {
+    planted.Operator("triton_tem_fused_mm_0", shapes, "");
+  }
+  Know(known, planted.trace());
+  const CustomWorks works = FindCustomWork(planted.trace());
+  ASSERT_EQ(works.rows.size(), 1u);
+  EXPECT_EQ(works.rows[0].flops, 2 * (3 + 4) * 5 * 14);
+  EXPECT_EQ(works.rows[0].operations, 2 * (3 + 4) * 5 * 14);
+  // Nothing was recorded of one call, s1 is in no shape of the second, and the third contradicts.
+  for (const char* const shapes : {"", "[[3, 5], [], [], []]", "[[3, 5], [7], [3, 15], []]"}) {
+    PlantedOperators other("");
+    other.Operator("triton_tem_fused_mm_0", shapes, "");
+    Know(known, other.trace());
+    EXPECT_EQ(FindCustomWork(other.trace()).rows.at(0).flops, std::nullopt) << shapes;
+  }
+}
+
+TEST(CustomWorkTest, OfKernelsOfOneNameThoseCountWhoseShapesTheCallHad) {
+  auto known = std::make_shared<KnownArithmetic>();
+  for (const char* const rows : {"3", "9"}) {
+    const std::string shape = std::string("[") + rows + ", 5]";
+    known->generated.push_back({"triton_mm_0",
+                                std::string(rows) + ".py",
+                                {{"aten::mm", "[" + shape + ", [5, 7]]", "", "", ""}},
+                                "[" + shape + "]"});
+  }
+  PlantedOperators planted("");
+  planted.Operator("triton_mm_0", "[[9, 5]]", "");
+  Know(known, planted.trace());
+  EXPECT_EQ(FindCustomWork(planted.trace()).rows.at(0).flops, 2 * 9 * 5 * 7);
+}
+
+TEST(CustomWorkTest, AKernelThatTheProgramLaunchesByTheDriversApiIsListedAndUnknown) {
+  PlantedOperators planted;
+  planted.Kernel("_add_kernel", kNone, 700);
+  planted.Kernel("memset_like_kernel", kNone, 300);
+  Trace& trace = planted.trace();
+  trace.kernels.launch[0] = planted.DriverCall("cuLaunchKernelEx");
+  const CustomWorks works = FindCustomWork(trace);
+  ASSERT_EQ(works.rows.size(), 1u);
+  EXPECT_EQ(works.rows[0].name, "_add_kernel");
+  EXPECT_EQ(works.rows[0].kind, CustomKind::kOwnKernel);
+  EXPECT_EQ(works.rows[0].flops, std::nullopt);
+  EXPECT_EQ(works.unknown_ns, 700);
+  // A person says what one launch computes.
+  PlantedOperators again;
+  again.Kernel("_add_kernel", kNone, 700);
+  again.trace().kernels.launch[0] = again.DriverCall("cuLaunchKernelEx");
+  Know(Said("_add_kernel", "4096"), again.trace());
+  EXPECT_EQ(FindCustomWork(again.trace()).rows.at(0).flops, 4096);
+}
+
 TEST(CustomWorkTest, KernelsOfOneNameThatDifferAreUnknown) {
   auto known = std::make_shared<KnownArithmetic>();
   known->generated.push_back(

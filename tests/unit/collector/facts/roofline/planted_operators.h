@@ -54,6 +54,18 @@ class PlantedOperators {
     copies.dst_kind.push_back(0);
   }
 
+  // A launch's row of api_calls.
+  uint32_t DriverCall(std::string_view name) {
+    ApiCalls& calls = trace_.api_calls;
+    calls.start.push_back(now_);
+    calls.end.push_back(now_ + 1);
+    calls.correlation.push_back(1);
+    calls.api.push_back(trace_.dictionary.AppendApi(
+        {.domain = proto::ApiDomain::kDriver, .name = std::string(name)}));
+    calls.writer.push_back(0);
+    return static_cast<uint32_t>(calls.size()) - 1;
+  }
+
   Trace& trace() { return trace_; }
 
  private:

@@ -48,6 +48,30 @@ def call(args):
   EXPECT_TRUE(kernels[1].operators.empty());
 }
 
+TEST(GeneratedKernelsTest, ACallsBuffersHaveTheSizesThatTheFileSaysOfThem) {
+  constexpr std::string_view kFile = R"py(
+# Graph fragment:
+#   %arg1_1 : Tensor "f32[s77, 64][64, 1]cuda:0" = PlaceHolder[target=arg1_1]
+#   %sin : Tensor "f32[s77, 64][64, 1]cuda:0"[num_users=1] = call_function[target=torch.ops.aten.sin.default](args = (%arg1_1,), kwargs = {})
+triton_poi_fused_sin_0 = async_compile.triton('triton_poi_fused_sin_0', '''
+''', device_str='cuda')
+def call(args):
+    arg0_1, arg1_1 = args
+    s77 = arg0_1
+    assert_size_stride(arg1_1, (s77, 64), (64, 1), 'input')
+        buf0 = empty_strided_cuda((s77, 64), (64, 1), torch.float32)
+        buf1 = reinterpret_tensor(buf0, (64*s77, ), (1, ), 0); del buf0  # reuse
+        buf2 = buf1; del buf1  # reuse
+        triton_poi_fused_sin_0_xnumel = 64*s77
+        triton_poi_fused_sin_0.run(arg1_1, buf2, triton_poi_fused_sin_0_xnumel, stream=stream0)
+)py";
+  std::vector<GeneratedKernel> kernels;
+  ReadGeneratedFile(kFile, "a.py", {}, &kernels);
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].arguments, "[[s77, 64], [64*s77], []]");
+  EXPECT_EQ(kernels[0].operators[0].shapes, "[[s77, 64]]");
+}
+
 TEST(GeneratedKernelsTest, AnOlderFilesNodesHaveNoSizes) {
   constexpr std::string_view kFile =
       "# Topologically Sorted Source Nodes: [x], Original ATen: [aten.div]\n"
@@ -93,8 +117,8 @@ TEST(GeneratedKernelsTest, ACpusKernelsAreThoseOfTheGraphThatTheirCompilationLog
   ReadCompileLog(log, "torch_trace.log", &kernels);
   ASSERT_EQ(kernels.size(), 2u);
   EXPECT_EQ(kernels[0].name, "cpp_fused_exp_1");
-  EXPECT_EQ(kernels[0].operators[0].output, "");  // a size is a symbol
-  EXPECT_EQ(kernels[0].operators[0].shapes, "");
+  EXPECT_EQ(kernels[0].operators[0].output, "[32, s0]");
+  EXPECT_EQ(kernels[0].operators[0].shapes, "[[32, s0]]");
   EXPECT_EQ(kernels[0].operators[1].name, "?");
   EXPECT_EQ(kernels[1].name, "cpp_fused_gelu_0");
   ASSERT_EQ(kernels[1].operators.size(), 3u);
