@@ -56,6 +56,8 @@ inline constexpr auto kEnvVars = std::to_array<EnvVar>({
      "1 takes kernels' times by the hardware event system of Blackwell GPUs, from CUPTI 13.4 U1 on; the program's own profiler then has them so too. To be measured; see docs/cupti.md."},
     {"RANKTAP_WHOLE_GRAPHS", EnvKind::kFlag, "0", 0, 0,
      "1 records launches of CUDA graphs as a whole at level kernels also where the program may use CUPTI itself: cheaper, and torch.profiler then sees no kernel of a graph. See docs/cupti.md."},
+    {"RANKTAP_SHARE_CUPTI", EnvKind::kFlag, "0", 0, 0,
+     "1 records beside a profiler of the program that uses CUPTI's second API and lets others subscribe (PyTorch 2.15's second one), from CUPTI 13.3 on. To be measured; see docs/cupti.md."},
     {"RANKTAP_STACKS", EnvKind::kStacks, "auto", 0, 0,
      "Native stacks at launches (launch), synchronisations too (sync), allocations and copies too (all); off; auto is all at level full. With all itself, Python stacks of PyTorch's operators too."},
     {"RANKTAP_STACKS_SAMPLE", EnvKind::kNumber, "1", 1, 1000000,

@@ -49,6 +49,7 @@ constexpr auto kFields = std::to_array<FieldOf>({
     {"RANKTAP_DRIVER_LAUNCHES", &AgentConfig::driver_launches},
     {"RANKTAP_HARDWARE_EVENTS", &AgentConfig::hardware_events},
     {"RANKTAP_WHOLE_GRAPHS", &AgentConfig::whole_graphs},
+    {"RANKTAP_SHARE_CUPTI", &AgentConfig::share_cupti},
     {"RANKTAP_STACKS", &AgentConfig::stacks},
     {"RANKTAP_STACKS_SAMPLE", &AgentConfig::stacks_sample},
     {"RANKTAP_BUDGET_PPM", &AgentConfig::budget_ppm},

@@ -31,6 +31,7 @@ struct AgentConfig {
   bool driver_launches = false;
   bool hardware_events = false;
   bool whole_graphs = false;
+  bool share_cupti = false;
   proto::StackPolicy stacks = proto::StackPolicy::kAuto;
   uint32_t stacks_sample = 1;
   uint32_t budget_ppm = 0;

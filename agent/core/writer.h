@@ -111,6 +111,8 @@ class ThreadState {
   bool IsInside(proto::ArenaRef api) const {
     return slot_->open_api.load(std::memory_order_relaxed) == api;
   }
+  // Of the open call.
+  uint64_t open_since() const { return slot_->open_since_ticks.load(std::memory_order_relaxed); }
   void CloseCall() { slot_->open_api.store(0, std::memory_order_relaxed); }
 
   uint32_t writer() const { return slot_->id.load(std::memory_order_relaxed); }

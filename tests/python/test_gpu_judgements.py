@@ -10,7 +10,7 @@ import unittest
 from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gpu'))
-from check import claims, clients, joins, overhead, report  # noqa: E402
+from check import claims, clients, inside, joins, overhead, report  # noqa: E402
 from check.base import Check, finished  # noqa: E402
 
 
@@ -127,6 +127,50 @@ class ShareTest(unittest.TestCase):
                     self.assertEqual(check.run(['any'], limit_s=12).returncode, 124)
             self.assertEqual(sum(spent), 30)
             self.assertEqual(check.left_s(), 70)
+
+
+class FakeCheck:
+    """A machine on which every program says the same, and whose traces say what the test wants."""
+
+    def __init__(self, output, rows=(), notes=()):
+        self.done = subprocess.CompletedProcess([], 0, output, '')
+        self.report = lambda run, name: list(rows)
+        self.notes = lambda run, name: list(notes)
+        self.found = {}
+
+    def run(self, command):
+        return self.done
+
+    def traced(self, command, *options):
+        return self.done, 'run'
+
+    def note(self, name, met, text, **data):
+        self.found[name] = (met, data)
+
+
+class InsideTest(unittest.TestCase):
+    ROWS = [{'allocator': 'framework', 'device': 'CPU', 'peak_bytes': 9000}, {'allocator': 'CUDA', 'device': 'GPU 0', 'peak_bytes': 8000},
+            {'allocator': 'framework', 'device': 'GPU 0', 'peak_bytes': 700}]
+
+    def peak(self, said, rows):
+        check = FakeCheck(json.dumps({'peak_bytes': said, 'used_bytes': 5}), rows)
+        inside.memory(check, 'mlp')
+        return check.found['PyTorch mlp: peak memory'][0]
+
+    def test_the_peak_is_of_pytorchs_allocator_on_the_gpu(self):
+        self.assertTrue(self.peak(700, self.ROWS))
+        self.assertFalse(self.peak(701, self.ROWS))
+        self.assertFalse(self.peak(700, self.ROWS[:2]), 'a trace without it')
+
+    def test_a_program_that_says_nothing_of_its_memory_is_not_judged(self):
+        check = FakeCheck('{}')
+        inside.memory(check, 'mlp')
+        self.assertIsNone(check.found['PyTorch mlp: peak memory'][0])
+
+    def test_memo_hits_are_read_from_the_note_of_the_stacks(self):
+        check = FakeCheck('', notes=['1,480 of 1,600 calls carry a stack; 840 of 1,480 came from the memo, 138 addresses were looked up'])
+        inside.memo(check, 'C++', [])
+        self.assertEqual(check.found['stack memo, C++'][1], {'hits': 840, 'stacks': 1480})
 
 
 class ClaimsTest(unittest.TestCase):

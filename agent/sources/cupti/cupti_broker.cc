@@ -1,5 +1,5 @@
 // One subscription for two.
-// Runs on: see cupti_broker.h.  May not: allocate or lock in EnterClient and LeaveClient.
+// Runs on: see cupti_broker.h.  May not: allocate or lock in TellClient.
 #include "agent/sources/cupti/cupti_broker.h"
 
 #include <time.h>
@@ -144,52 +144,6 @@ void WaitForCallbacks() {
   }
 }
 
-// The client's word of calls that are under way, by the address of CUPTI's own, which is one for
-// each call.
-class WordsAside {
- public:
-  void Put(uint64_t* place) {
-    for (size_t i = 0; i < kProbes; ++i) {
-      Word& word = At(place, i);
-      uint64_t* expected = nullptr;
-      // The same place again: a call that was left without its end.
-      if (word.place.compare_exchange_strong(expected, place) || expected == place) {
-        word.value = *place;
-        *place = 0;
-        return;
-      }
-    }
-  }
-  void Restore(uint64_t* place) {
-    for (size_t i = 0; i < kProbes; ++i) {
-      Word& word = At(place, i);
-      if (word.place.load() != place) continue;
-      *place = word.value;
-      word.place.store(nullptr);
-      return;
-    }
-  }
-
- private:
-  static constexpr size_t kWords = 1024, kProbes = 16;
-  struct Word {
-    std::atomic<uint64_t*> place{nullptr};
-    uint64_t value = 0;
-  };
-  Word& At(const uint64_t* place, size_t probe) {
-    const auto bits = reinterpret_cast<uintptr_t>(place);
-    return words_[((bits >> 4 ^ bits >> 14) + probe) % kWords];
-  }
-  std::array<Word, kWords> words_{};
-};
-constinit WordsAside g_words;
-
-uint64_t* WordOf(uint32_t domain, const void* data) {
-  const bool is_call = domain == static_cast<uint32_t>(Domain::kDriver) ||
-                       domain == static_cast<uint32_t>(Domain::kRuntime);
-  return is_call ? static_cast<const ApiCallbackData*>(data)->correlation_data : nullptr;
-}
-
 void Forward(uint32_t domain, uint32_t cbid, const void* data) {
   // Counted before the callback is read: UnsubscribeClient sees one or the other.
   struct Running {
@@ -300,17 +254,8 @@ bool IsOurs(uint32_t domain, uint32_t cbid) {
   return IsKnown(domain, cbid) && (g_share.owners[domain][cbid].load() & kOurs) != 0;
 }
 
-void EnterClient(uint32_t domain, uint32_t cbid, const void* data) {
-  if (!ClientWants(domain, cbid)) return;
-  Forward(domain, cbid, data);
-  uint64_t* const word = WordOf(domain, data);
-  if (word != nullptr && IsOurs(domain, cbid)) g_words.Put(word);
-}
-
-void LeaveClient(uint32_t domain, uint32_t cbid, const void* data) {
-  if (!ClientWants(domain, cbid)) return;
-  if (uint64_t* const word = WordOf(domain, data)) g_words.Restore(word);
-  Forward(domain, cbid, data);
+void TellClient(uint32_t domain, uint32_t cbid, const void* data) {
+  if (ClientWants(domain, cbid)) Forward(domain, cbid, data);
 }
 
 }  // namespace ranktap::agent::cupti::broker

@@ -59,10 +59,9 @@ inline bool ClientListens(uint32_t domain) {
 // Whether we have enabled a callback, beside the client or not.
 bool IsOurs(uint32_t domain, uint32_t cbid);
 
-// Gives a callback to the client, if it wants that one. Between the ends of a call CUPTI keeps one
-// word for its one client. We need it too: the client's is put aside.
-void EnterClient(uint32_t domain, uint32_t cbid, const void* data);  // before ours
-void LeaveClient(uint32_t domain, uint32_t cbid, const void* data);  // after ours: a call's end
+// Gives a callback to the client, if it wants that one: before ours at a call's begin, after ours
+// at its end.
+void TellClient(uint32_t domain, uint32_t cbid, const void* data);
 
 }  // namespace broker
 }  // namespace ranktap::agent::cupti

@@ -148,13 +148,13 @@ void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
   const uint64_t now = NowTicks();
   const CallbackCost cost(*thread, now);
   if (data.site == Site::kEnter) {
-    *data.correlation_data = now;
     return thread->OpenCall(now, call.api, data.correlation_id);
   }
-  // Capture began inside the call: what its correlation data holds then is nobody's promise.
+  // Not where capture began inside the call. CUPTI's own word for a call (correlationData) is the
+  // program's client's: of several subscribers nobody says whose it is.
   if (!thread->IsInside(call.api)) return;
+  const uint64_t start = thread->open_since();
   thread->CloseCall();
-  const uint64_t start = *data.correlation_data;
   if (thread->IsGuarded()) return thread->Lose(Loss::kNested);
   EmitCall(*thread, data, call, start, now);
   // Once for each refresh: a wake is a system call.
@@ -331,9 +331,9 @@ void RecordOurs(uint32_t domain, uint32_t cbid, const void* data) {
 [[gnu::noinline]] void RecordForTwo(uint32_t domain, uint32_t cbid, const void* data) {
   const bool ends =
       IsApiDomain(domain) && static_cast<const ApiCallbackData*>(data)->site == Site::kExit;
-  if (!ends) broker::EnterClient(domain, cbid, data);
+  if (!ends) broker::TellClient(domain, cbid, data);
   if (broker::IsOurs(domain, cbid)) RecordOurs(domain, cbid, data);
-  if (ends) broker::LeaveClient(domain, cbid, data);
+  if (ends) broker::TellClient(domain, cbid, data);
 }
 
 }  // namespace

@@ -8,11 +8,14 @@
 #include <mutex>
 #include <utility>
 
+#include "agent/core/agent_state.h"
 #include "agent/sources/cupti/cupti_broker.h"
 #include "agent/sources/cupti/cupti_callbacks.h"
 #include "agent/sources/cupti/cupti_client_clock.h"
 #include "agent/sources/cupti/cupti_client_session.h"
+#include "agent/sources/cupti/cupti_features.h"
 #include "agent/sources/cupti/cupti_redirect.h"
+#include "agent/sources/cupti/cupti_second_api.h"
 
 namespace ranktap::agent::cupti {
 
@@ -99,7 +102,7 @@ void AfterRelease() {
     client.active = client.registered = false;
     client.first = client.alone = client.alone && client.subscriptions > 0;
   }
-  client.duties.resume();
+  client.duties.resume(Config().return_ms);
 }
 
 void AfterKindOff() {
@@ -133,7 +136,26 @@ void BeforeSecondApi(const char* call) {
   StopTranslating();
 }
 
+void BeforeSharedApi(const char* call) {
+  BeforeSession(call);
+  StopTranslating();
+}
+
+void AfterSharedApi(bool has_begun) {
+  if (has_begun) second_api::Begin();
+  {
+    const std::lock_guard lock(g_client->mutex);
+    if (has_begun) g_client->stays = false;
+    // Where it had a session of the first API besides, that one's end brings us back.
+    if (!g_client->active || g_client->stays || (!has_begun && g_client->kinds.any())) return;
+    g_client->active = g_client->registered = g_client->first = g_client->alone = false;
+    if (has_begun) g_client->kinds.reset();
+  }
+  g_client->duties.resume(0);
+}
+
 void BeforeKind(const char* call, uint32_t kind) {
+  if (second_api::IsOn()) return;  // refused, as without us
   BeforeSession(call);
   bool reach_us;
   {
@@ -150,6 +172,9 @@ void InstallClientHooks(LoadedApi& loaded, ClientDuties duties) {
   broker::TakePlace(loaded.api, {.EnableDomain = g_real.EnableDomain,
                                  .EnableAllDomains = g_real.EnableAllDomains,
                                  .GetCallbackState = g_real.GetCallbackState});
+  if (FeaturesOf(loaded.version).shares_second_api || Config().share_cupti) {
+    second_api::TakePlace(loaded.api, handle);
+  }
   auto* client = new Client;
   client->duties = std::move(duties);
   client->version = loaded.version;
@@ -177,10 +202,12 @@ bool ClientIsActive() {
   return g_client->active && (!g_client->first || g_client->alone);
 }
 
-bool ClientStays() {
-  if (g_client == nullptr) return false;
+std::string WhyClientStays() {
+  if (g_client == nullptr) return {};
   const std::lock_guard lock(g_client->mutex);
-  return g_client->stays;
+  if (!g_client->stays) return {};
+  return second_api::IsThere() ? ", and until it lets others subscribe to CUPTI's second API"
+                               : ", and CUPTI has no way back from its second API";
 }
 
 bool ClientTookGraphsWhole() {

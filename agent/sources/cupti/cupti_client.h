@@ -19,8 +19,8 @@ struct ClientDuties {
   // Gives CUPTI up: returns when we hold nothing of it any more, or after a bounded wait. `why` is
   // the call that asked.
   std::function<void(const char* why)> yield;
-  // The program's session is over.
-  std::function<void()> resume;
+  // The program's session is over: we may come back after so long.
+  std::function<void(uint64_t grace_ms)> resume;
   // Whether our session is on.
   std::function<bool()> holds;
 };
@@ -44,8 +44,8 @@ bool ClientHoldsSubscriptionAlone();
 // The program's client has enabled GRAPH_TRACE, at some time.
 bool ClientTookGraphsWhole();
 
-// The program's client uses CUPTI's second API: we do not come back.
-bool ClientStays();
+// The program's client uses CUPTI's second API, and we may not come back: for the gap. Else empty.
+std::string WhyClientStays();
 
 // The program has a session that began under our eyes, or is about to.
 bool ClientIsActive();

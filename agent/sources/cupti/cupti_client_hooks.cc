@@ -11,6 +11,7 @@
 #include "agent/sources/cupti/cupti_broker.h"
 #include "agent/sources/cupti/cupti_client_clock.h"
 #include "agent/sources/cupti/cupti_client_session.h"
+#include "agent/sources/cupti/cupti_second_api.h"
 
 namespace ranktap::agent::cupti {
 namespace {
@@ -36,44 +37,78 @@ bool OursAreOn() {
 }
 
 Result HookSubscribe(Subscriber* subscriber, CallbackFunction callback, void* user) {
-  if (!InOwnProcess()) return g_real.Subscribe(subscriber, callback, user);
+  // Refused, as without us.
+  if (!InOwnProcess() || second_api::IsOn()) {
+    return g_real.Subscribe(subscriber, callback, user);
+  }
   return broker::SubscribeClient(subscriber, callback, user);
 }
 
 // The second API, from 13.2 on: of several subscribers or of one, with records of the client's own
-// shape. After it CUPTI takes no client of the first API in this process, and its subscription
-// cannot be shared with our kinds on.
+// shape. After it CUPTI takes no client of the first API in this process. Where the client lets
+// others subscribe, we may be one of them; else our kinds must be off.
 Result HookSubscribeV2(Subscriber* subscriber, CallbackFunction callback, void* user,
                        void* parameters) {
-  if (InOwnProcess()) Quietly([] { BeforeSecondApi("cuptiSubscribe_v2"); });
-  return g_real.SubscribeV2(subscriber, callback, user, parameters);
+  if (!InOwnProcess()) return g_real.SubscribeV2(subscriber, callback, user, parameters);
+  const bool is_shared = second_api::IsThere() && second_api::AllowsOthers(parameters);
+  if (!is_shared) {
+    Quietly([] { BeforeSecondApi("cuptiSubscribe_v2"); });
+  } else if (!second_api::IsOn()) {
+    Quietly([] { BeforeSharedApi("cuptiSubscribe_v2"); });
+  }
+  const Result result = g_real.SubscribeV2(subscriber, callback, user, parameters);
+  if (is_shared) Quietly([result] { AfterSharedApi(result == kSuccess); });
+  return result;
+}
+
+// The client's calls that concern nobody else pass where we are a subscriber beside it.
+void BeforeCallOfSecondApi(const char* call) {
+  if (InOwnProcess() && !second_api::IsOn()) Quietly([call] { BeforeSecondApi(call); });
+}
+
+// While no kind is on, of anybody: we are off as long as the call lasts.
+template <typename Body>
+Result WhileNoKindIsOn(const char* call, Body&& body) {
+  if (!InOwnProcess() || !second_api::IsOn() || !WhyClientStays().empty()) {
+    BeforeCallOfSecondApi(call);
+    return body();
+  }
+  Quietly([call] { BeforeSharedApi(call); });
+  const Result result = body();
+  Quietly([] { AfterSharedApi(true); });
+  return result;
 }
 
 Result HookActivitySetAttributeV2(Subscriber subscriber, int attribute, size_t* bytes,
                                   void* value) {
-  if (InOwnProcess()) Quietly([] { BeforeSecondApi("cuptiActivitySetAttribute_v2"); });
-  return g_real.ActivitySetAttributeV2(subscriber, attribute, bytes, value);
+  const auto set = [=] {
+    return g_real.ActivitySetAttributeV2(subscriber, attribute, bytes, value);
+  };
+  constexpr const char* kCall = "cuptiActivitySetAttribute_v2";
+  if (second_api::IsOfAll(attribute)) return WhileNoKindIsOn(kCall, set);
+  BeforeCallOfSecondApi(kCall);
+  return set();
 }
 
 Result HookActivityRegisterCallbacksV2(Subscriber subscriber, void* requested, void* completed) {
-  if (InOwnProcess()) Quietly([] { BeforeSecondApi("cuptiActivityRegisterCallbacks_v2"); });
+  BeforeCallOfSecondApi("cuptiActivityRegisterCallbacks_v2");
   return g_real.ActivityRegisterCallbacksV2(subscriber, requested, completed);
 }
 
 Result HookActivityEnableV2(Subscriber subscriber, uint32_t kind, void* configuration) {
-  if (InOwnProcess()) Quietly([] { BeforeSecondApi("cuptiActivityEnable_v2"); });
+  BeforeCallOfSecondApi("cuptiActivityEnable_v2");
   return g_real.ActivityEnableV2(subscriber, kind, configuration);
 }
 
 Result HookActivityEnableAndDumpV2(Subscriber subscriber, uint32_t kind, void* configuration) {
-  if (InOwnProcess()) Quietly([] { BeforeSecondApi("cuptiActivityEnableAndDump_v2"); });
+  BeforeCallOfSecondApi("cuptiActivityEnableAndDump_v2");
   return g_real.ActivityEnableAndDumpV2(subscriber, kind, configuration);
 }
 
 // Before any kind, or not at all, and it lasts.
 Result HookActivityEnableHWTrace(uint8_t enable) {
-  if (InOwnProcess()) Quietly([] { BeforeSecondApi("cuptiActivityEnableHWTrace"); });
-  return g_real.ActivityEnableHWTrace(enable);
+  return WhileNoKindIsOn("cuptiActivityEnableHWTrace",
+                         [enable] { return g_real.ActivityEnableHWTrace(enable); });
 }
 
 Result HookUnsubscribe(Subscriber subscriber) {
@@ -121,7 +156,7 @@ Result HookGetCallbackState(uint32_t* enable, Subscriber subscriber, uint32_t do
 // Outside a session only remembered: a program may register long before it enables anything, and
 // until then nothing asks for its buffers.
 Result HookActivityRegisterCallbacks(BufferRequested requested, BufferCompleted completed) {
-  if (requested == nullptr || completed == nullptr) {
+  if (requested == nullptr || completed == nullptr || second_api::IsOn()) {
     return g_real.ActivityRegisterCallbacks(requested, completed);
   }
   {
@@ -171,7 +206,9 @@ Result HookActivityDisableContext(void* context, uint32_t kind) {
 
 // The start of a session, though nothing is held by it: if no kind follows, we come back.
 Result HookRegisterTimestampCallback(client_clock::Clock clock) {
-  if (clock == nullptr || !InOwnProcess()) return g_real.ActivityRegisterTimestampCallback(clock);
+  if (clock == nullptr || !InOwnProcess() || second_api::IsOn()) {
+    return g_real.ActivityRegisterTimestampCallback(clock);
+  }
   bool is_cuptis;
   {
     const std::lock_guard lock(g_client->mutex);
@@ -194,9 +231,11 @@ Result HookGetTimestamp(uint64_t* timestamp) {
 }
 
 // Ours are on: forced, it would hand out kernels that are still running, without their ends. A
-// buffer that the program is still to get comes by itself.
+// buffer that the program is still to get comes by itself. A client of the second API forces one
+// before it changes its records' shape, and must.
 Result HookActivityFlushAll(uint32_t flag) {
-  return g_real.ActivityFlushAll(OursAreOn() ? flag & ~kFlushForced : flag);
+  const bool may_be_forced = second_api::IsOn() || !OursAreOn();
+  return g_real.ActivityFlushAll(may_be_forced ? flag : flag & ~kFlushForced);
 }
 
 // PyTorch's profiler sets one after its session, and we may be on again by then. In the middle of a
@@ -206,7 +245,7 @@ Result HookActivitySetAttribute(int attribute, size_t* bytes, void* value) {
                        attribute == kAttributePerThreadBuffer ||
                        attribute == kAttributeDeviceBufferPoolLimit;
   const bool is_whole = bytes != nullptr && *bytes >= AttributeBytes(attribute) && value != nullptr;
-  if (!is_ours || !is_whole || !OursAreOn()) {
+  if (!is_ours || !is_whole || second_api::IsOn() || !OursAreOn()) {
     return g_real.ActivitySetAttribute(attribute, bytes, value);
   }
   uint64_t kept = 0;

@@ -90,6 +90,9 @@ void Quietly(Body&& body) {
 void BeforeSession(const char* call);
 // The same, and it stays: CUPTI's second API.
 void BeforeSecondApi(const char* call);
+// The same, until AfterSharedApi: from then on we record beside it, by that API if it has begun.
+void BeforeSharedApi(const char* call);
+void AfterSharedApi(bool has_begun);
 void BeforeKind(const char* call, uint32_t kind);
 // The program has let go of something; when it holds nothing any more, we may come back.
 void AfterRelease();

@@ -17,6 +17,7 @@
 #include "agent/sources/cupti/cupti_callbacks.h"
 #include "agent/sources/cupti/cupti_client.h"
 #include "agent/sources/cupti/cupti_encode.h"
+#include "agent/sources/cupti/cupti_second_api.h"
 #include "agent/sources/cupti/cupti_watch.h"
 #include "agent/stacks/stack_capture.h"
 
@@ -59,7 +60,7 @@ bool Drain::Prepare() {
   }
   MakeTables();
   InstallClientHooks(loaded_, {.yield = [this](const char* why) { YieldToClient(why); },
-                               .resume = [this] { ResumeAfterClient(); },
+                               .resume = [this](uint64_t grace_ms) { ResumeAfterClient(grace_ms); },
                                .holds = [this] { return armed_.load() || parked_.load(); }});
   return true;
 }
@@ -71,6 +72,7 @@ void Drain::MakeTables() {
   features.launches_by_driver_alone |= Config().driver_launches;
   session_.emplace(loaded_, calls_, features);
   session_->LimitDeviceBuffers(Config().device_buffers);
+  graph_mode_.Choose(*session_, stack_level_);
   intake_.MakeReader(Names());
 }
 
@@ -148,7 +150,7 @@ void Drain::AfterRefusal(const std::string& failure) {
     gap_.Begin(proto::GapReason::kOtherProfiler, failure);
   }
   client_turn_.ComeBackAt(NowNs() + kRetryOwnedEvery);
-  if (session_->owned_by_other()) SetClientWasFirst(true);
+  if (session_->owned_by_other() && !second_api::IsOn()) SetClientWasFirst(true);
 }
 
 // A window holds what was launched in it: the kinds stay on until the last launched kernel's record
@@ -160,7 +162,7 @@ void Drain::Disarm() {
   CompleteWindow(kWindowPatience);
   // Work that was launched after its end would come with the next one.
   if (!FeaturesOf(loaded_.version).kernel_kind_stays) session_->DisableKinds();
-  Flush();
+  second_api::IsOn() ? FlushWhole() : Flush();
   DrainCompleted();
   LeaveSession();
   armed_.store(false);
@@ -189,8 +191,7 @@ void Drain::CompleteWindow(uint64_t patience_ns) {
 // gives up the rest.
 void Drain::HandOver() {
   gap_.Begin(proto::GapReason::kOtherProfiler,
-             std::string("the program called ") + client_turn_.wanted_by() +
-                 (ClientStays() ? ", and CUPTI has no way back from its second API" : ""));
+             std::string("the program called ") + client_turn_.wanted_by() + WhyClientStays());
   graph_mode_.TellOfClient(*session_);
   session_->StopCallbacks();
   CompleteWindow(kHandOverPatience);
@@ -238,9 +239,9 @@ void Drain::ServeClient() {
   client_turn_.Serve();
 }
 
-void Drain::ResumeAfterClient() {
-  // Some grace: profilers stop and start again between two steps.
-  if (client_turn_.GiveBack(NowNs() + Config().return_ms * kMillisecond)) buffers_.Wake();
+// Some grace: profilers stop and start again between two steps.
+void Drain::ResumeAfterClient(uint64_t grace_ms) {
+  if (client_turn_.GiveBack(NowNs() + grace_ms * kMillisecond)) buffers_.Wake();
 }
 
 // For good: what CUPTI could not mend would come again, and take more of the program's time.

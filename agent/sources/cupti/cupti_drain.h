@@ -43,7 +43,7 @@ class Drain {
   // The program's own CUPTI client wants in (cupti_client.h). Runs on: the program's thread;
   // returns when CUPTI is free, after kYieldPatience at the latest.
   void YieldToClient(const char* why);
-  void ResumeAfterClient();
+  void ResumeAfterClient(uint64_t grace_ms);
 
   // The thread leaves after the round it is at; what CUPTI completes meanwhile stays queued.
   void Pause();

@@ -38,6 +38,10 @@ struct Features {
   bool calls_slow_down;
   // A long trace takes more and more CPU (13.4 U1 mends it): flush less often once it does.
   bool cpu_use_grows;
+  // Beside a client of the second API, as one of several subscribers (cupti_second_api.h). NVIDIA's
+  // guide promises that from 13.3 on, with a driver r610; only a GPU can show that both get all
+  // their records. So it is false everywhere, and RANKTAP_SHARE_CUPTI makes it true to find out.
+  bool shares_second_api;
   // Hardware tracing: before 13.4 U1 it corrupts the heap, leaks and gives zero times.
   bool may_use_hardware_events;
 };
@@ -54,6 +58,7 @@ constexpr Features FeaturesOf(uint32_t version) {
           .kernel_kind_stays = version < kVersion130u1,
           .calls_slow_down = version >= kVersion132 && version < kVersion133,
           .cpu_use_grows = version < kVersion134u1,
+          .shares_second_api = false,
           .may_use_hardware_events = version >= kVersion134u1};
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/sources/cupti/cupti_callbacks.h"
+#include "agent/sources/cupti/cupti_second_api.h"
 
 namespace ranktap::agent::cupti {
 namespace {
@@ -162,6 +163,7 @@ void Session::EnableKinds(bool late) {
     if (Enable(kind, late)) enabled_.push_back(kind);
   }
   graphs_chosen_ = true;
+  if (second_api::IsOn()) graph_nodes_ = !second_api::GraphsAreWhole();
   if (!graph_nodes_ && Enable(Kind::kGraphTrace, late)) enabled_.push_back(Kind::kGraphTrace);
 }
 
@@ -240,7 +242,8 @@ void Session::Forget() {
 }
 
 bool Session::ChoosesApiRecords() const {
-  return features_.api_records_by_call && loaded_.api.ActivityEnableRuntimeApi != nullptr &&
+  return features_.api_records_by_call && !second_api::IsOn() &&
+         loaded_.api.ActivityEnableRuntimeApi != nullptr &&
          loaded_.api.ActivityEnableDriverApi != nullptr;
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace ranktap::standin {
 
@@ -26,18 +27,43 @@ struct Record {
   uint64_t end_ns = 0;
 };
 
+// Into the buffers of everybody who wants it.
 void WriteRecord(const Record& record);
 
+// The buffers of one client: of the first API's, or of one subscriber of the second. Never deleted.
+struct BufferSet;
+BufferSet& FirstApiBuffers();
+BufferSet& NewBufferSet();
+
+// Of a subscriber of the second API.
+class SecondCallbacks {
+ public:
+  virtual void Request(uint8_t** buffer, size_t* bytes, size_t* most_records) const = 0;
+  // The shapes of the records in a buffer that is handed over now.
+  virtual std::shared_ptr<const void> Shapes() const = 0;
+  virtual void Complete(uint8_t* buffer, size_t bytes, size_t valid_bytes,
+                        const std::shared_ptr<const void>& shapes) const = 0;
+
+ protected:
+  ~SecondCallbacks() = default;
+};
+
+// `bytes` of the record, whatever its kind's size is.
+void WriteInto(BufferSet& buffers, const Record& record, size_t bytes);
 void SetBufferCallbacks(CUpti_BuffersCallbackRequestFunc request,
                         CUpti_BuffersCallbackCompleteFunc complete);
+// nullptr: nobody gets a buffer any more.
+void SetBufferCallbacks(BufferSet& buffers, const SecondCallbacks* callbacks);
+// Somebody has.
 bool HaveBufferCallbacks();
-void SetPerThreadBuffers(bool per_thread);
-bool PerThreadBuffers();
-void SetBuffersZeroed(bool zeroed);
-bool BuffersZeroed();
+void SetPerThreadBuffers(BufferSet& buffers, bool per_thread);
+void SetBuffersZeroed(BufferSet& buffers, bool zeroed);
+void CountDropped(BufferSet& buffers);
+size_t TakeDroppedRecords(BufferSet& buffers);
+// What the client has not got by now it will never get.
+void DiscardBuffers(BufferSet& buffers);
 void FlushBuffers(bool forced);
 // Milliseconds; 0 stops the periodic hand-over.
 void SetFlushPeriod(uint32_t period_ms);
-size_t TakeDroppedRecords();
 
 }  // namespace ranktap::standin

@@ -131,7 +131,7 @@ CUptiResult cuptiActivityEnableAndDump(CUpti_ActivityKind kind) {
 }
 
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
-  RETURN_UNLESS_ADMITTED();
+  RETURN_UNLESS(AdmitFirstApi);
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || static_cast<uint32_t>(kind) >= kMostKinds) {
     return LastCuptiError() = CUPTI_ERROR_INVALID_KIND;
   }
@@ -144,18 +144,18 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
 
 // Per context: not told apart, the kind is on everywhere.
 CUptiResult cuptiActivityEnableContext(CUcontext context, CUpti_ActivityKind kind) {
-  RETURN_UNLESS_ADMITTED();
+  RETURN_UNLESS(AdmitFirstApi);
   if (Machine()->context_id(context) == 0) return CUPTI_ERROR_INVALID_CONTEXT;
   return Enable(kind, false);
 }
 
 CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable) {
-  RETURN_UNLESS_ADMITTED();
+  RETURN_UNLESS(AdmitFirstApi);
   return EnableApi(CUPTI_CB_DOMAIN_RUNTIME_API, cbid, enable);
 }
 
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable) {
-  RETURN_UNLESS_ADMITTED();
+  RETURN_UNLESS(AdmitFirstApi);
   return EnableApi(CUPTI_CB_DOMAIN_DRIVER_API, cbid, enable);
 }
 
@@ -185,14 +185,17 @@ CUptiResult cuptiActivityFlushPeriod(uint32_t period_ms) {
 }
 
 CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropped) {
-  RETURN_UNLESS_ADMITTED();
+  RETURN_UNLESS(AdmitFirstApi);
   if (dropped == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
-  *dropped = TakeDroppedRecords();
+  *dropped = TakeDroppedRecords(FirstApiBuffers());
   return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, CUpti_Activity** record) {
   if (buffer == nullptr || record == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (Script().one_api && TheSubscription().second_api.load(std::memory_order_relaxed)) {
+    return CUPTI_ERROR_NOT_COMPATIBLE;
+  }
   uint8_t* at = buffer;
   if (*record != nullptr) {
     at = reinterpret_cast<uint8_t*>(*record);
@@ -206,7 +209,7 @@ CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, CUpti_Acti
 }
 
 CUptiResult cuptiActivityGetAttribute(CUpti_ActivityAttribute id, size_t* bytes, void* value) {
-  RETURN_UNLESS_ADMITTED();
+  RETURN_UNLESS(AdmitFirstApi);
   const Attribute* attribute = FindAttribute(id);
   if (attribute == nullptr || bytes == nullptr || value == nullptr) {
     return CUPTI_ERROR_INVALID_PARAMETER;
@@ -218,7 +221,7 @@ CUptiResult cuptiActivityGetAttribute(CUpti_ActivityAttribute id, size_t* bytes,
 }
 
 CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute id, size_t* bytes, void* value) {
-  RETURN_UNLESS_ADMITTED();
+  RETURN_UNLESS(AdmitFirstApi);
   Attribute* attribute = FindAttribute(id);
   if (attribute == nullptr || bytes == nullptr || value == nullptr) {
     return CUPTI_ERROR_INVALID_PARAMETER;
@@ -232,11 +235,11 @@ CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute id, size_t* bytes,
   attribute->value = 0;
   memcpy(&attribute->value, value, attribute->bytes);
   if (id == CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER) {
-    SetBuffersZeroed(attribute->value != 0);
+    SetBuffersZeroed(FirstApiBuffers(), attribute->value != 0);
   } else if (id == CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT) {
     SetDeviceBufferLimit(attribute->value);
   } else if (id == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER) {
-    SetPerThreadBuffers(attribute->value != 0);
+    SetPerThreadBuffers(FirstApiBuffers(), attribute->value != 0);
   }
   return CUPTI_SUCCESS;
 }
@@ -270,7 +273,7 @@ CUptiResult cuptiActivityEnableAllocationSource(uint8_t) {
 }
 
 CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
-  RETURN_UNLESS_ADMITTED();
+  RETURN_UNLESS(AdmitFirstApi);
   if (type >= CUPTI_ACTIVITY_THREAD_ID_TYPE_SIZE) return CUPTI_ERROR_INVALID_PARAMETER;
   TheSubscription().thread_id_type.store(type);
   return CUPTI_SUCCESS;

@@ -46,10 +46,11 @@ CuptiScript Read() {
   script.reenter_on_request = Number("REENTER_ON_REQUEST", 0) != 0;
   script.device_buffer_records = Number("DEVICE_BUFFER_RECORDS", 100'000);
   // As each version does, or is said to do: from 13.3 on it is late, before 13.4 U1 it takes more
-  // and more CPU, from 13.2 on there is a second API.
+  // and more CPU, from 13.2 on there is a second API, from 13.3 on for several.
   script.late_version = Number("LATE_VERSION", IsBetween(script, 130'300, 140'000)) != 0;
   script.flush_grows_us = Number("FLUSH_GROWS_US", IsBetween(script, 18, 130'401) ? 2 : 0);
   script.one_api = IsBetween(script, 130'200, 140'000);
+  script.several_subscribers = IsBetween(script, 130'300, 140'000);
   script.old_graphs_silent = Is("OLD_GRAPHS", "silent");
   script.hardware_events = static_cast<int>(Number("HARDWARE_EVENTS", CUPTI_ERROR_NOT_SUPPORTED));
   script.hardware_events_late = static_cast<int>(Number("HARDWARE_EVENTS_LATE", 0));

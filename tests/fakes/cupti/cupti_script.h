@@ -28,7 +28,8 @@ struct CuptiScript {
   uint64_t flush_grows_us;         // FLUSH_GROWS_US: of CPU, with each flush
   bool late_version;               // LATE_VERSION
   bool old_graphs_silent;          // OLD_GRAPHS=silent
-  bool one_api;                    // after the second API the first is refused
+  bool one_api;                    // there is a second API, and after it no first
+  bool several_subscribers;        // of the second API
   int hardware_events;             // HARDWARE_EVENTS: the answer to whoever asks for them
   int hardware_events_late;   // HARDWARE_EVENTS_LATE: the error told with the first work after it
   bool overhead_of_requests;  // OVERHEAD_OF_REQUESTS: an overhead record per buffer request

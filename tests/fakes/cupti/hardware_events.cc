@@ -11,13 +11,6 @@ namespace {
 
 std::atomic<bool> g_is_asked{false};
 
-bool AnyKind() {
-  for (auto& enabled : TheSubscription().kind_enabled) {
-    if (enabled.load()) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 void TellOfHardwareEvents() {
@@ -36,7 +29,7 @@ using namespace ranktap::standin;
 
 extern "C" CUptiResult cuptiActivityEnableHWTrace(uint8_t enable) {
   RETURN_UNLESS_ADMITTED();
-  if (AnyKind()) {
+  if (AnyKindEnabled()) {
     Machine()->note_violation("the hardware event system is asked for while a kind is on");
     return LastCuptiError() = CUPTI_ERROR_INVALID_OPERATION;
   }

@@ -5,6 +5,7 @@
 #include "tests/fakes/cupti/client_clock.h"
 #include "tests/fakes/cupti/refusal.h"
 #include "tests/fakes/cupti/result_names.h"
+#include "tests/fakes/cupti/second_subscriber.h"
 #include "tests/fakes/cupti/subscription.h"
 
 using namespace ranktap::standin;
@@ -13,7 +14,7 @@ extern "C" {
 
 CUptiResult cuptiGetVersion(uint32_t* version) {
   if (version == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
-  const bool is_up = TheSubscription().callback.load() != nullptr;
+  const bool is_up = TheSubscription().callback.load() != nullptr || SecondSubscribers() != 0;
   if (!is_up && Machine() != nullptr && Script().late_version) return CUPTI_ERROR_UNKNOWN;
   *version = Script().version;
   return CUPTI_SUCCESS;
@@ -21,6 +22,7 @@ CUptiResult cuptiGetVersion(uint32_t* version) {
 
 CUptiResult cuptiGetTimestamp(uint64_t* timestamp) {
   if (timestamp == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (Machine() != nullptr) RETURN_UNLESS(AdmitFirstApi);
   if (ReadClientClock(timestamp)) return CUPTI_SUCCESS;
   if (Machine() != nullptr) {
     *timestamp = Machine()->device_clock_ns();
@@ -125,6 +127,7 @@ CUptiResult cuptiFinalize() {
   if (Machine() == nullptr) return CUPTI_SUCCESS;
   RETURN_UNLESS_ADMITTED();
   Machine()->note_violation("cuptiFinalize called");
+  if (!ForgetSecondSubscribers()) return CUPTI_SUCCESS;
   ForgetSession();
   Machine()->set_hooks(nullptr);
   return CUPTI_SUCCESS;

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include <algorithm>
 #include <mutex>
 #include <thread>
 
@@ -10,6 +11,8 @@
 #include "tests/fakes/cupti/callback_names.h"
 #include "tests/fakes/cupti/hooks.h"
 #include "tests/fakes/cupti/refusal.h"
+#include "tests/fakes/cupti/second_subscriber.h"
+#include "tests/second_api.h"
 
 namespace ranktap::standin {
 
@@ -21,6 +24,13 @@ Subscription& TheSubscription() {
 bool KindEnabled(CUpti_ActivityKind kind) {
   return static_cast<uint32_t>(kind) < kMostKinds &&
          TheSubscription().kind_enabled[kind].load(std::memory_order_relaxed);
+}
+
+bool AnyKindEnabled() {
+  for (auto& enabled : TheSubscription().kind_enabled) {
+    if (enabled.load()) return true;
+  }
+  return false;
 }
 
 constexpr uint32_t kUnseen = UINT32_MAX;  // made without us, or so
@@ -105,6 +115,8 @@ void Raise(CUpti_CallbackDomain domain, uint32_t cbid, const void* data) {
   } running(subscription);
   CUpti_CallbackFunc callback = subscription.callback.load();
   if (callback != nullptr) callback(subscription.userdata.load(), domain, cbid, data);
+  if (subscription.second_api.load(std::memory_order_relaxed))
+    RaiseForSecondApi(domain, cbid, data);
 }
 
 }  // namespace ranktap::standin
@@ -147,6 +159,7 @@ uint32_t CallbackIds(CUpti_CallbackDomain domain) {
 
 CUptiResult Change(CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain, uint32_t first,
                    uint32_t last, uint32_t enable) {
+  if (EnableCallbacksOfSecond(handle, domain, first, last, enable != 0)) return CUPTI_SUCCESS;
   if (handle != TheHandle() || TheSubscription().callback.load() == nullptr) {
     return LastCuptiError() = CUPTI_ERROR_INVALID_PARAMETER;
   }
@@ -185,10 +198,22 @@ CUptiResult Subscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc cal
 
 extern "C" {
 
+// 13.0 has no second API, and this one for its names alone.
 CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
                               void* userdata, CUpti_SubscriberParams* params) {
   RETURN_UNLESS_ADMITTED();
-  const CUptiResult result = Subscribe(subscriber, callback, userdata, params);
+  if (!Script().one_api) return Subscribe(subscriber, callback, userdata, params);
+  if (subscriber == nullptr || callback == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  const bool first_is_on = !TheSubscription().second_api.load() && (Owned() || AnyKindEnabled());
+  if (Script().subscribe_owned || first_is_on) {
+    return LastCuptiError() = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  }
+  ranktap::second_api::SubscriberParams given;
+  if (params != nullptr) {
+    memcpy(static_cast<void*>(&given), params, std::min(params->structSize, sizeof given));
+  }
+  const CUptiResult result =
+      SubscribeSecond(subscriber, callback, userdata, given.allow_multiple == 1);
   if (result == CUPTI_SUCCESS) TheSubscription().second_api.store(true);
   return result;
 }
@@ -202,6 +227,7 @@ CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFun
 CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {
   if (subscriber == nullptr) return LastCuptiError() = CUPTI_ERROR_INVALID_PARAMETER;
   RETURN_UNLESS_ADMITTED();
+  if (UnsubscribeSecond(subscriber)) return CUPTI_SUCCESS;
   Subscription& subscription = TheSubscription();
   if (subscriber != TheHandle() || subscription.callback.load() == nullptr) {
     return LastCuptiError() = CUPTI_ERROR_INVALID_PARAMETER;

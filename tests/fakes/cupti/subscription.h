@@ -1,4 +1,5 @@
-// The one subscriber, what it wants to hear, and the state every activity record depends on.
+// The one subscriber, what it wants to hear, and the state every activity record depends on. With
+// the second API it is none, and `wanted` and `kind_enabled` are what any of the several wants.
 //
 // Read on every traced call without a lock; changed under one.
 #pragma once
@@ -36,6 +37,7 @@ struct Subscription {
 
 Subscription& TheSubscription();
 bool KindEnabled(CUpti_ActivityKind kind);
+bool AnyKindEnabled();
 // What a graph that is made now has to say of its nodes later: a graph that was made while RUNTIME
 // or DRIVER was on stops to when one of them goes off (PyTorch's _cuspy/core.py); under
 // OLD_GRAPHS=silent one that was made while no kernels were recorded never does.

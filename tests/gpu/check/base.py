@@ -108,6 +108,11 @@ class Check:
         done = self.run([RANKTAP, 'report', run, name, '--format', 'json'])
         return json.loads(done.stdout)['rows'] if done.returncode == 0 else []
 
+    def notes(self, run, name):
+        """What a report says below its table."""
+        done = self.run([RANKTAP, 'report', run, name, '--format', 'json'])
+        return json.loads(done.stdout)['notes'] if done.returncode == 0 else []
+
     def verified(self, run):
         """(does the trace verify, what ranktap says of it)."""
         done = self.run([RANKTAP, 'verify', run])

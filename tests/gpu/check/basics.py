@@ -4,7 +4,7 @@ import statistics
 import sys
 import time
 
-from check import starts
+from check import inside, starts
 from check.base import PROGRAMS, last_json, theirs, why, workload
 from check.clients import different
 from check.joins import kernel_facts, sound, text
@@ -105,4 +105,5 @@ def run(check):
     else:
         check.note('PyTorch', None, 'not checked: ' +
                    ('the stand-in is no CUDA for it' if check.stand_in else 'it is not installed'))
+    inside.run(check)
     door_order(check)

@@ -16,6 +16,10 @@ CLAIMS = [
     ('graphs at both levels', 'whole at *kernels*, by node at *full*', 'graphs '),
     ('short processes end as bare', 'each of them', 'short processes'),
     ('cuInit, end, peak memory and device memory of a process', 'reported', 'start and end of a CUDA process'),
+    ('exit with a live collector', '500 ms more than bare', 'end of a CUDA process beside a live collector'),
+    ("the memory's peak", 'that of `torch.cuda.max_memory_allocated()`', 'PyTorch mlp: peak memory'),
+    ('device memory of a PyTorch program', 'reported', 'PyTorch mlp: device memory'),
+    ('launches whose stack is a memo hit', 'reported', 'stack memo, '),
     ('the clock over minutes', 'no kernel over 20 us early, no drift', 'clocks'),
     ('the facts of CUPTI', 'each answered', 'fact '),
 ]

@@ -6,6 +6,8 @@ import time
 from check.base import PROGRAMS, last_json, why
 
 ROUNDS = 5
+# What RANKTAP_EXIT_MS allows.
+MOST_LONGER_S = 0.5
 # name: (unit, of how many of the program's)
 SAID = {'init_s': ('ms', 1e3), 'end_s': ('ms', 1e3), 'peak_kib': ('MiB', 1 / 1024), 'used_bytes': ('MB of the device', 1e-6)}
 
@@ -35,3 +37,5 @@ def run(check):
         bare, traced = (statistics.median(said[name] for said in found[way]) * times for way in ('bare', 'traced'))
         parts.append(f'{name.split("_")[0]} {bare:.1f} bare, {traced:.1f} traced {unit}')
     check.note('start and end of a CUDA process', None, '; '.join(parts), **found)
+    longer = statistics.median(one['end_s'] for one in found['traced']) - statistics.median(one['end_s'] for one in found['bare'])
+    check.note('end of a CUDA process beside a live collector', longer <= MOST_LONGER_S, f'{longer * 1e3:+.0f} ms')

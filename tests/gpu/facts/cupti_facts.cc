@@ -44,6 +44,7 @@ constexpr std::array kQuestions = {
     Question{"device-pool", &AskDevicePool},
     Question{"late-buffers", &AskLateBuffers},
     Question{"driver-launches", &AskDriverLaunches},
+    Question{"second-api", &AskSecondApi},
 };
 
 struct Options {

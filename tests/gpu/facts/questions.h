@@ -24,5 +24,6 @@ void AskOldGraphNodes(int launches);
 void AskDevicePool(int launches);
 void AskLateBuffers(int launches);
 void AskDriverLaunches(int launches);
+void AskSecondApi(int launches);
 
 }  // namespace ranktap::gpu

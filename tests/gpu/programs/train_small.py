@@ -114,8 +114,12 @@ def main():
     else:
         losses = train(options.model, options.steps, options.device)
     name = torch.cuda.get_device_name(0) if options.device == 'cuda' else options.device
+    memory = {}
+    if options.device == 'cuda':
+        free, whole = torch.cuda.mem_get_info()
+        memory = {'peak_bytes': torch.cuda.max_memory_allocated(), 'used_bytes': whole - free}
     print(json.dumps({'losses': losses, 'kernels': counts, 'libcupti': libcuptis(), 'torch': torch.__version__,
-                      'device': name}))
+                      'device': name, **memory}))
 
 
 if __name__ == '__main__':

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <tuple>
 
@@ -56,7 +57,7 @@ std::set<uint32_t> LaunchedOutside(const TracedRun& run, const Trace& trace) {
     const auto enter = call["enter_raw_ns"].get<int64_t>(),
                exit = call["exit_raw_ns"].get<int64_t>();
     const bool in_gap = std::ranges::any_of(trace.gaps, [enter, exit](const Gap& gap) {
-      return exit >= gap.start && enter <= gap.end;
+      return exit >= gap.start && (gap.open || enter <= gap.end);
     });
     if (!in_gap) outside.insert(call["correlation"].get<uint32_t>());
   }
@@ -208,6 +209,111 @@ TEST(SecondApiTest, AProgramThatUsesItHasCuptiForItselfFromThenOnAndTheGapSaysWh
   EXPECT_EQ(trace.kernels.size(), size_t{kLaunches * kSessions}) << "none of the last launches";
   EXPECT_EQ(traced.Problems(), "");
 }
+
+// A client of the second API that lets others subscribe, in PyTorch's order of calls.
+constexpr const char* kSecondApiVersions[] = {"13.4", "13.5"};
+
+class SecondClientTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(Folder() + "/libcupti.so.13")) {
+      GTEST_SKIP() << "no stand-in for CUPTI " << GetParam() << ": run scripts/setup";
+    }
+  }
+  static std::string Folder() { return BuildPath(std::string("fakes/cupti-") + GetParam()); }
+  static std::vector<std::string> Program(int launches, int sessions, const std::string& way) {
+    return {Host("second_client"), std::to_string(launches), std::to_string(sessions), way};
+  }
+  static Environment OfVersion(const Environment& more = {}) {
+    Environment environment = {{"LD_LIBRARY_PATH", Folder() + ":" + BuildPath("fakes")},
+                               {"RANKTAP_STANDIN_HARDWARE_EVENTS", "0"}};
+    environment.insert(environment.end(), more.begin(), more.end());
+    return environment;
+  }
+  static void ExpectTheProgramsProfileIsWhole(const TracedRun& traced, const SimulatedRun& bare) {
+    ASSERT_TRUE(bare.exited_with(0)) << bare.output() << bare.errors();
+    EXPECT_TRUE(traced.process().exited_with(0)) << traced.process().errors();
+    EXPECT_EQ(traced.process().output(), bare.output());
+    EXPECT_EQ(traced.Problems(), "");
+    ASSERT_EQ(traced.run().traces.size(), 1u) << traced.load_problem();
+    const int pid = static_cast<int>(traced.run().traces[0].info.pid);
+    EXPECT_TRUE(traced.process().Truth(pid, "violation").empty());
+  }
+  static void ExpectOursIsWholeOutsideOfGaps(const TracedRun& traced) {
+    const Trace& trace = traced.run().traces.at(0);
+    const std::set<uint32_t> outside = LaunchedOutside(traced, trace);
+    std::set<uint32_t> kernels;
+    for (size_t i = 0; i < trace.kernels.size(); ++i) {
+      kernels.insert(trace.kernels.correlation[i]);
+      EXPECT_NE(trace.kernels.start[i], collector::kUntimed);
+      if (outside.contains(trace.kernels.correlation[i])) {
+        EXPECT_NE(trace.kernels.launch[i], collector::kNone);
+      }
+    }
+    EXPECT_TRUE(std::ranges::includes(kernels, outside))
+        << "a launch outside of the gaps is missing";
+  }
+};
+
+TEST_P(SecondClientTest, WhereWeShareBothGetEveryRecordOfAThousandSessionsAfterOneShortGap) {
+  constexpr int kFew = 4, kMany = 1000;
+  const auto program = Program(kFew, kMany, "several");
+  const SimulatedRun bare(program, OfVersion());
+  const TracedRun traced(program, OfVersion({{"RANKTAP_SHARE_CUPTI", "1"}}));
+  ExpectTheProgramsProfileIsWhole(traced, bare);
+  ExpectOursIsWholeOutsideOfGaps(traced);
+  const Trace& trace = traced.run().traces.at(0);
+  const std::vector<const Gap*> gaps = GapsForOthers(trace);
+  ASSERT_EQ(gaps.size(), 1u);
+  EXPECT_FALSE(gaps[0]->open);
+  EXPECT_THAT(gaps[0]->detail, HasSubstr("cuptiSubscribe_v2"));
+  // In the gap: the first session at most.
+  EXPECT_GE(trace.kernels.size(), size_t{kFew * (2 * kMany)});
+}
+
+TEST_P(SecondClientTest, ItsRecordsShapeItsHardwareEventsAndItsErrorsStayItsOwn) {
+  constexpr int kFew = 4, kSome = 5;
+  for (const char* way : {"reshaped", "events", "classic"}) {
+    SCOPED_TRACE(way);
+    const auto program = Program(kFew, kSome, way);
+    const SimulatedRun bare(program, OfVersion());
+    const TracedRun traced(program, OfVersion({{"RANKTAP_SHARE_CUPTI", "1"}}));
+    ExpectTheProgramsProfileIsWhole(traced, bare);
+    ExpectOursIsWholeOutsideOfGaps(traced);
+    for (const Gap* gap : GapsForOthers(traced.run().traces.at(0))) EXPECT_FALSE(gap->open);
+  }
+}
+
+TEST_P(SecondClientTest, OneThatLetsNobodyElseInHasCuptiForItselfAndTheGapSaysWhy) {
+  const auto program = Program(4, 5, "alone");
+  const SimulatedRun bare(program, OfVersion());
+  const TracedRun traced(program, OfVersion({{"RANKTAP_SHARE_CUPTI", "1"}}));
+  ExpectTheProgramsProfileIsWhole(traced, bare);
+  ExpectOursIsWholeOutsideOfGaps(traced);
+  const std::vector<const Gap*> gaps = GapsForOthers(traced.run().traces.at(0));
+  ASSERT_EQ(gaps.size(), 1u);
+  EXPECT_TRUE(gaps[0]->open);
+  EXPECT_THAT(gaps[0]->detail, HasSubstr("until it lets others subscribe"));
+}
+
+TEST_P(SecondClientTest, WithoutTheOptionItHasCuptiForItself) {
+  const auto program = Program(4, 5, "several");
+  const SimulatedRun bare(program, OfVersion());
+  const TracedRun traced(program, OfVersion());
+  ExpectTheProgramsProfileIsWhole(traced, bare);
+  ExpectOursIsWholeOutsideOfGaps(traced);
+  const std::vector<const Gap*> gaps = GapsForOthers(traced.run().traces.at(0));
+  ASSERT_EQ(gaps.size(), 1u);
+  EXPECT_TRUE(gaps[0]->open);
+  EXPECT_THAT(gaps[0]->detail, HasSubstr("no way back from its second API"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cupti, SecondClientTest, testing::ValuesIn(kSecondApiVersions),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '.', '_');
+                           return name;
+                         });
 
 TEST(DriverOnlyTest, AThreadThatWasInsideACallWhenWeStoodBackIsHeardAgainAndItsPollsAreCounted) {
   constexpr size_t kQuick = 20;

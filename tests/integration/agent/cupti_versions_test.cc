@@ -59,7 +59,9 @@ TEST_P(CorrelationTest, ApiRecordsAreSwitchedOnWhereIdsComeOnlyWithThem) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cupti, CorrelationTest,
-                         testing::Values("11.8", "12.0", "12.4", "12.8", "12.9", "13.0"), NameOf);
+                         testing::Values("11.8", "12.0", "12.4", "12.8", "12.9", "13.0", "13.4",
+                                         "13.5"),
+                         NameOf);
 
 std::string CuptiVersionIn(const Trace& trace) {
   for (const v1::Library& library : trace.hello.libraries()) {

@@ -195,9 +195,10 @@ void PrintTo(const Version& version, std::ostream* out) { *out << version.name; 
 
 // 12.0 calls itself 18, as 11.8 does.
 constexpr Version kVersions[] = {
-    {"11.8", 18, "fakes/cupti-11.8"}, {"12.0", 18, "fakes/cupti-12.0"},
-    {"12.4", 22, "fakes/cupti-12.4"}, {"12.8", 26, "fakes/cupti-12.8"},
-    {"12.9", 28, "fakes/cupti-12.9"}, {"13.0", 130001, "fakes"},
+    {"11.8", 18, "fakes/cupti-11.8"},     {"12.0", 18, "fakes/cupti-12.0"},
+    {"12.4", 22, "fakes/cupti-12.4"},     {"12.8", 26, "fakes/cupti-12.8"},
+    {"12.9", 28, "fakes/cupti-12.9"},     {"13.0", 130001, "fakes"},
+    {"13.4", 130401, "fakes/cupti-13.4"}, {"13.5", 130500, "fakes/cupti-13.5"},
 };
 constexpr uint32_t kSyncIdsSince = 26, kLaunchByHandleSince = 130000;
 
