@@ -267,8 +267,7 @@ TEST_P(SecondClientTest, WhereWeShareBothGetEveryRecordOfAThousandSessionsAfterO
   ASSERT_EQ(gaps.size(), 1u);
   EXPECT_FALSE(gaps[0]->open);
   EXPECT_THAT(gaps[0]->detail, HasSubstr("cuptiSubscribe_v2"));
-  // In the gap: the first session at most.
-  EXPECT_GE(trace.kernels.size(), size_t{kFew * (2 * kMany)});
+  EXPECT_GE(trace.kernels.size(), size_t{kFew * kMany}) << "we came back late";
 }
 
 TEST_P(SecondClientTest, ItsRecordsShapeItsHardwareEventsAndItsErrorsStayItsOwn) {
