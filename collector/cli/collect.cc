@@ -7,17 +7,25 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
+#include <mutex>
+#include <stop_token>
+#include <thread>
 
 #include "collector/cli/command.h"
+#include "collector/file/printable.h"
 #include "collector/ingest/collector.h"
 #include "collector/ingest/monotonic_clock.h"
 #include "collector/ingest/net/public_socket.h"
 #include "collector/ingest/recovery/spool_adopter.h"
+#include "collector/ingest/store/old_runs.h"
 #include "collector/launch/injection.h"
 #include "collector/launch/new_run.h"
 #include "collector/launch/service_notify.h"
+#include "collector/report/human_units.h"
 #include "collector/terminal/arguments.h"
 #include "collector/terminal/complain.h"
 #include "collector/version.h"
@@ -28,10 +36,43 @@ namespace {
 struct CollectOptions {
   std::string socket = PublicSocket::DefaultPath();
   std::string output = ::geteuid() == 0 ? "/var/lib/ranktap" : "ranktap-runs";
-  std::string level, log, spool;
+  std::string level, log, spool, keep_runs, max_disk;
+  RunLimits limits;
   bool all_users = false, print_env = false;
   v1::Level wanted_level = v1::LEVEL_UNKNOWN;  // each process's own
 };
+
+// What is wrong with --keep-runs or --max-disk.
+std::optional<std::string> SetLimits(CollectOptions* options) {
+  if (!options->keep_runs.empty()) {
+    const auto age = ParseDuration(options->keep_runs);
+    if (!age || *age == 0) {
+      return fmt::format("--keep-runs '{}' is not a time; write 30d or 12h", options->keep_runs);
+    }
+    options->limits.age_ns = *age;
+  }
+  if (!options->max_disk.empty()) {
+    const auto bytes = ParseBytes(options->max_disk);
+    if (!bytes) {
+      return fmt::format("--max-disk '{}' is not a size; write 200G or 1.5T", options->max_disk);
+    }
+    options->limits.bytes = *bytes;
+  }
+  return std::nullopt;
+}
+
+// Looks now and every ten minutes, until it is stopped.
+void KeepWithinLimits(const std::stop_token& stop, const CollectOptions& options) {
+  constexpr auto kBetween = std::chrono::minutes(10);
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  do {
+    for (const std::string& said : RemoveOldRuns(options.output, options.limits, RealtimeNs())) {
+      Complain(Printable(said));
+    }
+  } while (!stopped.wait_for(lock, stop, kBetween, [&] { return stop.stop_requested(); }));
+}
 
 std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
                                 CollectOptions* options) {
@@ -49,6 +90,10 @@ std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
   app.Add("--spool", &options->spool,
           "directory in which processes that ended without a collector left events; by default "
           "this user's (RANKTAP_SPOOL), with --all-users everybody's");
+  app.Add("--keep-runs", &options->keep_runs,
+          "remove runs that ended longer ago than this: 30d, 12h; none that a process is in");
+  app.Add("--max-disk", &options->max_disk,
+          "remove the oldest runs while all take more than this: 200G, 1.5T");
   app.Add("--log", &options->log, "file for the collector's own messages");
   app.AddFlag("--print-env", &options->print_env,
               "print the variables that make a program join, and end");
@@ -58,6 +103,7 @@ std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
         "--all-users: only root can give each user their own traces; run as root, or leave it out");
     return kWrongUsage;
   }
+  if (const auto problem = SetLimits(options)) return Complained(*problem, kWrongUsage);
   if (options->level.empty()) return std::nullopt;
   const auto level = LevelNamed(options->level);
   if (!level || *level > v1::LEVEL_FULL) {
@@ -180,6 +226,10 @@ int CollectUntilSignal(const CollectOptions& options) {
     const SpoolAdopter adopter(
         SpoolsOf(options), [&](uid_t owner) { return collector.ConnectSpool(owner); },
         [](const std::string& what) { Complain(what); });
+    std::jthread broom;
+    if (options.limits.any()) {
+      broom = std::jthread([&](const std::stop_token& stop) { KeepWithinLimits(stop, options); });
+    }
     Serve(signals, &collector);
   }
   NotifyService("STOPPING=1");

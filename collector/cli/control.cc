@@ -45,6 +45,32 @@ std::string ClockTime(uint64_t realtime_ns) {
   return whole;
 }
 
+std::vector<std::string> SocketsOf(const ControlTarget& target) {
+  return target.socket.empty() ? CandidateSockets() : std::vector{target.socket};
+}
+
+// The job that the target names: by its whole name, else the only one whose name, or whose run's
+// name, begins so.
+std::string FullName(const ControlTarget& target) {
+  const std::string name = Canonical(target.job);
+  if (target.job.empty() || name != target.job) return name;
+  v1::ControlRequest everything;
+  everything.set_verb(v1::ControlRequest::VERB_STATUS);
+  std::set<std::string> begun;
+  for (const std::string& socket : SocketsOf(target)) {
+    const Result<v1::ControlReply> reply = AskCollector(socket, everything);
+    if (!reply) continue;
+    for (const v1::ProcessStatus& process : reply->processes()) {
+      const std::string& run = process.run();
+      for (const std::string& known : {process.job(), run.substr(run.rfind('/') + 1)}) {
+        if (known == name) return name;
+        if (known.starts_with(name)) begun.insert(JobNameOf(process));
+      }
+    }
+  }
+  return begun.size() == 1 ? *begun.begin() : name;
+}
+
 struct Confirmations {
   std::vector<std::string> confirmed, ended, silent;
 };
@@ -161,7 +187,10 @@ std::set<std::string> MissingOperators(const v1::ControlReply& order) {
 }  // namespace
 
 void AddTargetOptions(Arguments* app, ControlTarget* target) {
-  app->Add("job", &target->job, "a job as its launcher calls it, or a run's directory or its name");
+  app->Add(
+      "job", &target->job,
+      "a job as its launcher calls it, or a run's directory or its name; the begin of a name that "
+      "no other has will do");
   app->Add("--socket", &target->socket,
            "the collector's socket; without it ranktap looks for those of this user");
 }
@@ -179,9 +208,8 @@ std::string ProcessNameOf(const v1::ProcessStatus& process) {
 std::vector<CollectorAnswer> FindTarget(const ControlTarget& target) {
   v1::ControlRequest request;
   request.set_verb(v1::ControlRequest::VERB_STATUS);
-  request.set_job(Canonical(target.job));
-  const std::vector<std::string> sockets =
-      target.socket.empty() ? CandidateSockets() : std::vector{target.socket};
+  request.set_job(FullName(target));
+  const std::vector<std::string> sockets = SocketsOf(target);
   std::vector<CollectorAnswer> found;
   std::vector<std::string> problems;
   for (const std::string& socket : sockets) {
@@ -224,7 +252,7 @@ int OrderLevels(const ControlTarget& target, v1::ControlRequest request, bool wa
   const std::vector<CollectorAnswer> found = FindTarget(target);
   if (found.empty()) return kFailure;
   if (IsAmbiguous(target, found)) return kWrongUsage;
-  request.set_job(Canonical(target.job));
+  request.set_job(FullName(target));
   int status = kSuccess;
   for (const CollectorAnswer& collector : found) {
     const Result<v1::ControlReply> reply = AskCollector(collector.socket, request);

@@ -1,4 +1,4 @@
-// `ranktap export RUN --format F -o FILE`: a run in another tool's format.
+// `ranktap export RUN --format F [-o FILE]`: a run in another tool's format.
 #include <fmt/core.h>
 #include <sys/stat.h>
 
@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "collector/cli/command.h"
+#include "collector/cli/export_name.h"
 #include "collector/cli/known_words.h"
 #include "collector/cli/run_selection.h"
 #include "collector/export/exporter.h"
@@ -32,7 +33,8 @@ namespace ranktap::collector {
 namespace {
 
 struct Wanted {
-  std::string path, format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows, run_name;
+  std::vector<std::string> paths;
+  std::string format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows, run_name;
   std::string replayed_operator;
   bool hta_compat = false, cycles = false, replace = false;
   RooflineOptions roofline;
@@ -225,14 +227,15 @@ std::string OfFormats(uint32_t option, const std::string& help) {
 }
 
 void AddOptions(Arguments* app, Wanted* wanted) {
-  app->Add("RUN", &wanted->path, "a run directory, a .trace file, or torch.profiler's JSON")
+  app->Add("RUN...", &wanted->paths,
+           "a run directory, a .trace file, or torch.profiler's JSON files")
       .Required();
   app->Add("--format", &wanted->format, "the format; name several as chrome,perfetto")
       .Suggests(ExportFormats())
       .ShowsDefault();
   app->Add("-o,--output", &wanted->output,
-           "file; a directory where there is a file for each rank, cycle or format")
-      .Required();
+           "file; a directory where there is a file for each rank, cycle or format. Default: "
+           "RUN.pftrace and the like, here");
   app->Add("--rank,--ranks", &wanted->selection.ranks, "only these ranks: 0,2-5");
   app->Add("--steps", &wanted->selection.steps, "only these steps: 10-19");
   app->Add("--window", &wanted->window,
@@ -363,8 +366,8 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   if (!exporters) return Complained(exporters.message(), kWrongUsage);
   if (const auto problem = Unheeded(wanted, *exporters)) return Complained(*problem, kWrongUsage);
   const ProgressLine progress;
-  Result<Run> run = OpenRun({wanted.path});
-  TellOfLaterRuns({wanted.path});
+  Result<Run> run = OpenRun(wanted.paths);
+  TellOfLaterRuns(wanted.paths);
   if (!run) return Complained(run.message(), kFailure);
   ExportOptions options;
   if (const auto problem = ParseOptions(wanted, *run, &options)) {
@@ -376,6 +379,9 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   for (const std::string& note : notes) Complain(Printable(note));
   if (std::ranges::any_of(*exporters, [](const Exporter* one) { return one->needs_symbols; })) {
     ResolveStacks(wanted.symbols, &*run);
+  }
+  if (wanted.output.empty()) {
+    wanted.output = DefaultOutput(wanted.paths, *exporters, run->traces.size());
   }
   const auto failure = wanted.cycles ? WriteCycles(*exporters, *run, options, wanted.output)
                                      : WriteFormats(*exporters, *run, options, wanted.output);

@@ -3,6 +3,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -10,10 +11,10 @@
 #include <vector>
 
 #include "collector/cli/command.h"
-#include "collector/cli/known_words.h"
+#include "collector/cli/help_topic.h"
+#include "collector/cli/meant_command.h"
 #include "collector/doctor/cupti_trial.h"
 #include "collector/launch/child_process.h"
-#include "collector/report/nearest_name.h"
 #include "collector/terminal/complain.h"
 #include "collector/terminal/output_style.h"
 #include "collector/terminal/report_help.h"
@@ -30,8 +31,14 @@ void PrintHelp() {
                 std::string(command.help).c_str());
   }
   std::printf("\n%s\n", FirstReportsHelp().c_str());
-  std::puts("  ranktap COMMAND --help   the command's options");
+  std::puts("  ranktap COMMAND --help   the command's options, and two examples");
+  std::puts(
+      "  ranktap help TOPIC       a page of the documentation; `ranktap help topics` lists them");
   std::puts("  ranktap --version");
+}
+
+bool IsCommand(const std::string& word) {
+  return std::ranges::find(AllCommands(), word, &Command::name) != AllCommands().end();
 }
 
 // The options before the verb, which every verb has too.
@@ -63,12 +70,16 @@ int Main(std::vector<std::string> arguments) {
     PrintHelp();
     return kWrongUsage;
   }
-  if (arguments[0] == "--version" || arguments[0] == "-V") {
+  if (arguments[0] == "--version" || arguments[0] == "-V" || arguments[0] == "-v" ||
+      arguments[0] == "version") {
     std::printf("ranktap %s\n", kVersion);
     return kSuccess;
   }
   // `ranktap help run`
-  if (arguments[0] == "help" && arguments.size() > 1) arguments = {arguments[1], "--help"};
+  if (arguments[0] == "help" && arguments.size() > 1) {
+    if (!IsCommand(arguments[1])) return PrintTopic(arguments[1]);
+    arguments = {arguments[1], "--help"};
+  }
   if (arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
     PrintHelp();
     return kSuccess;
@@ -82,9 +93,7 @@ int Main(std::vector<std::string> arguments) {
       return command.run({arguments.begin() + 1, arguments.end()});
     }
   }
-  Complain(fmt::format("no command '{}'{}; ranktap --help lists them", arguments[0],
-                       DidYouMean(arguments[0], CommandNames())));
-  return kWrongUsage;
+  return Complained(NoCommand(arguments), kWrongUsage);
 }
 
 }  // namespace

@@ -26,6 +26,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+uint64_t BytesOf(const std::vector<std::string>& files) {
+  uint64_t bytes = 0;
+  for (const std::string& file : files) {
+    std::error_code error;
+    const uint64_t size = fs::file_size(file, error);
+    bytes += error ? 0 : size;
+  }
+  return bytes;
+}
+
 // The files that the arguments stand for: a directory for the traces, or the JSON files, in it.
 Result<std::vector<std::string>> Expand(const std::vector<std::string>& arguments) {
   std::vector<std::string> files;
@@ -111,9 +121,10 @@ std::optional<Failure> MergeToJson(const std::vector<std::string>& files,
         input->rank ? fmt::format("rank {}", *input->rank) : fs::path(path).filename().string();
     inputs.push_back(std::move(*input));
   };
-  Progress().Begin("merging", files.size());
+  // Each is read once to find its clock and ranks, and once to be written.
+  const uint64_t bytes = BytesOf(files);
+  Progress().Begin("reading", bytes);
   for (const std::string& path : files) {
-    ++Progress().done;
     const std::optional<TraceOrigin> origin = origin_of(path);
     // It has no times, and a viewer has no place for what it says beside the files that do.
     if (timed && origin == TraceOrigin::kExecution) continue;
@@ -136,6 +147,7 @@ std::optional<Failure> MergeToJson(const std::vector<std::string>& files,
   });
   Result<OutputFile> file = OutputFile::Create(output);
   if (!file) return Failure{file.message()};
+  Progress().Begin("merging", bytes);
   MergeKineto(&inputs, &*file);
   for (const MergeInput& input : inputs) {
     for (const std::string& damage : input.damage) Complain(damage);

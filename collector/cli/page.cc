@@ -1,9 +1,11 @@
 #include "collector/cli/page.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "collector/export/weighted_stacks.h"
 #include "collector/report/page/page.h"
+#include "collector/report/text/name_cut.h"
 #include "collector/symbols/resolve_stacks.h"
 
 namespace ranktap::collector {
@@ -30,16 +32,36 @@ PageFlames AddUpStacks(const Run& run) {
   return flames;
 }
 
+std::string PlaceOf(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path place = std::filesystem::absolute(path, error);
+  return error || path.empty() ? path : place.lexically_normal().string();
+}
+
+// Two lines of a column on a laptop's screen would be twice as many.
+std::vector<std::string> ShortNames(const std::vector<std::string>& names) {
+  return CutNames(names, 60);
+}
+
 }  // namespace
 
 std::string MakePage(const ReportOptions& options, const std::vector<std::string>& symbols,
-                     const std::vector<std::string>& notes, Run* run, const PageLinks& links) {
+                     const std::vector<std::string>& notes, const std::vector<std::string>& inputs,
+                     Run* run, const PageLinks& links) {
   ResolveStacks(symbols, run);
   return FormatPage(*run, {.options = options,
                            .notes = notes,
                            .flames = AddUpStacks(*run),
                            .runs_link = links.runs,
-                           .perfetto_link = links.perfetto});
+                           .perfetto_link = links.perfetto,
+                           .inputs = inputs,
+                           .place = PlaceOf(run->path),
+                           .shorten = ShortNames});
+}
+
+std::string MakeDiffPage(const Run& before, const Run& after,
+                         const std::vector<std::string>& notes) {
+  return FormatDiffPage(before, after, notes, ShortNames);
 }
 
 }  // namespace ranktap::collector

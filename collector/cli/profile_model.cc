@@ -88,9 +88,9 @@ struct Wanted {
 
 std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* wanted) {
   Arguments app(
-      "Makes a model, runs it forward, and prints what DeepSpeed's get_model_profile prints.\n"
-      "Usage: ranktap profile-model MODULE:FACTORY --input-shape 1,3,224,224 [options]",
+      "Makes a model, runs it forward, and prints what DeepSpeed's get_model_profile prints.",
       "ranktap profile-model");
+  app.SetUsage("ranktap profile-model MODULE:FACTORY --input-shape 1,3,224,224 [options]");
   app.Add("MODULE:FACTORY", &wanted->model,
           "what makes the model: torchvision.models:alexnet, or net.py:Net; it may return "
           "(model, inputs)")

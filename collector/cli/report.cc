@@ -12,11 +12,11 @@
 #include "collector/cli/page.h"
 #include "collector/cli/report_roofs.h"
 #include "collector/cli/report_summary.h"
+#include "collector/cli/report_words.h"
 #include "collector/cli/run_selection.h"
 #include "collector/import/open_run.h"
 #include "collector/report/framework/ignored_modules.h"
 #include "collector/report/jobs.h"
-#include "collector/report/page/page.h"
 #include "collector/report/report.h"
 #include "collector/report/run_filter.h"
 #include "collector/report/text/deepspeed_text.h"
@@ -127,7 +127,7 @@ int Compare(const Request& request) {
     if (status != kSuccess) return status;
   }
   if (request.view.format == Format::kHtml) {
-    return PrintPage(FormatDiffPage(runs[0], runs[1], notes));
+    return PrintPage(MakeDiffPage(runs[0], runs[1], notes));
   }
   Table table = (*request.reports[0])(runs[0], runs[1]);
   table.notes.insert(table.notes.end(), notes.begin(), notes.end());
@@ -167,7 +167,8 @@ int PrintReports(Request request) {
   }
   if (request.data_set.wanted) return WriteDataSet(request, notes, &run);
   if (request.reports.empty() && request.view.format == Format::kHtml) {
-    return PrintPage(MakePage(request.options, request.symbols, notes, &run));
+    const ProgressLine progress;
+    return PrintPage(MakePage(request.options, request.symbols, notes, request.paths, &run));
   }
   if (request.reports.empty()) request.reports = SummaryOf(run);
   if (request.deepspeed) return PrintDeepSpeed(request, run) ? kSuccess : kFailure;
@@ -290,19 +291,6 @@ void AddReportOptions(Arguments* app, Request* request) {
       .Positive();
 }
 
-// False, after a complaint: a report that has --by does not have this one.
-bool WayIsKnown(const Request& request) {
-  for (const Report* const report : request.reports) {
-    const std::vector<std::string_view> ways = WaysOf(*report);
-    if (request.options.by.empty() || ways.empty()) continue;
-    if (std::ranges::count(ways, request.options.by) > 0) continue;
-    Complain(fmt::format("--by {} is not a way of {}, which has {}", request.options.by,
-                         report->name, fmt::join(ways, ", ")));
-    return false;
-  }
-  return true;
-}
-
 // False, after a complaint: an option is given that none of the reports heeds.
 bool OptionsAreHeeded(const Request& request) {
   uint32_t heeds = 0;
@@ -337,7 +325,7 @@ bool SetFormat(std::string name, const DeepSpeedOptions& deepspeed, Request* req
   const bool unknown_name = request->paths.size() > 1 && ::access(last.c_str(), F_OK) != 0;
   if (!format || unknown_name) {
     Complain(format ? NoReport(last) : NoReportFormat(name));
-    std::fprintf(stderr, "try: ranktap report --help\n");
+    std::fputs("try: ranktap report --help\n", stderr);
     return false;
   }
   if (*format == Format::kCsv && request->reports.size() != 1) {
@@ -389,8 +377,12 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   app.AddFooter(ReportsHelp());
   if (const auto status = app.Parse(arguments)) return *status;
   SplitWords(std::move(words), &request);
+  if (const std::string meant = MeantReport(request.paths, request.reports); !meant.empty()) {
+    return Complained(meant, kWrongUsage);
+  }
   if (!SetFormat(std::move(format), deepspeed, &request) || !OptionsAreHeeded(request) ||
-      !WayIsKnown(request) || !DeviceIsKnown(request.options) || !IsPossible(request.view)) {
+      !WayIsKnown(request.options.by, request.reports) || !DeviceIsKnown(request.options) ||
+      !IsPossible(request.view)) {
     return kWrongUsage;
   }
   const std::string file = request.data_set.wanted ? "" : request.data_set.folder;

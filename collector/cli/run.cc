@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 
@@ -23,6 +22,7 @@
 #include "collector/launch/print_summary.h"
 #include "collector/launch/run_place.h"
 #include "collector/launch/tried_calls.h"
+#include "collector/launch/wanted_capture.h"
 #include "collector/report/human_units.h"
 #include "collector/report/text/table_text.h"
 #include "collector/report/text/terminal.h"
@@ -40,7 +40,7 @@ namespace {
 constexpr uint64_t kGraceNs = 2'000'000'000;
 
 struct RunOptions {
-  std::string output, level, duration, delay, log, stacks, schedule, budget;
+  std::string output, asked_level, level, duration, delay, log, stacks, schedule, budget;
   uint32_t budget_ppm = 0, stacks_sample = 0;  // 0: not given
   bool print_env = false, no_preload = false, dormant = false;
   bool window_signals = false, flop_check = false, no_cuda = false, require = false;
@@ -61,8 +61,11 @@ std::string EnvironmentHelp() {
 void AddOptions(Arguments* app, RunOptions* options) {
   app->Add("-o,--output", &options->output, "directory of the run (default ./ranktap-COMMAND-TIME)")
       .Says("DIR");
-  app->Add("--level", &options->level, "dormant, ranges, kernels (default) or full")
-      .Suggests({"dormant", "ranges", "kernels", "full"});
+  app->Add(
+         "--level", &options->level,
+         "dormant, ranges, kernels (default), full, or auto: full where no NVIDIA driver is here, "
+         "else kernels")
+      .Suggests({"dormant", "ranges", "kernels", "full", "auto"});
   app->Add("--stacks", &options->stacks,
            "native stacks: off, launch, sync, all; auto (all at level full)")
       .Suggests({"auto", "off", "launch", "sync", "all"});
@@ -114,26 +117,16 @@ size_t CommandStart(const Arguments& app, const std::vector<std::string>& argume
   return arguments.size();
 }
 
-// "2%" or "2": percent, in millionths.
-std::optional<uint32_t> ParseBudget(std::string_view text) {
-  double percent = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
-  const std::string_view unit(rest, text.data() + text.size());
-  if (error != std::errc() || (unit != "" && unit != "%") || !(percent >= 0.0001) ||
-      percent > 100) {
-    return std::nullopt;
-  }
-  return static_cast<uint32_t>(percent * 1e4);
-}
-
 // nullopt: all is well.
 std::optional<int> CheckOptions(RunOptions* options) {
   const char* const inherited = ::getenv("RANKTAP_LEVEL");
   if (options->level.empty()) options->level = inherited != nullptr ? inherited : "kernels";
+  options->asked_level = options->level;
+  options->level = ResolvedLevel(options->level);
   const auto level = LevelNamed(options->level);
   if (!level || *level > v1::LEVEL_FULL) {
     return Complained(
-        fmt::format("no level '{}'; it is dormant, ranges, kernels or full", options->level),
+        fmt::format("no level '{}'; it is dormant, ranges, kernels, full or auto", options->level),
         kWrongUsage);
   }
   options->wanted_level = *level;
@@ -145,6 +138,9 @@ std::optional<int> CheckOptions(RunOptions* options) {
   for (const std::string& entry : options->metadata) {
     if (entry.find('=') != entry.npos && entry[0] != '=') continue;
     return Complained(fmt::format("--metadata {}: write it as KEY=VALUE", entry), kWrongUsage);
+  }
+  if (const std::string why = WhyNoSchedule(options->schedule); !why.empty()) {
+    return Complained(why, kWrongUsage);
   }
   if ((options->flop_check || !options->tensors.empty()) && *level != v1::LEVEL_FULL) {
     return Complained("--flop-check and --tensors need level full: add --level full", kWrongUsage);
@@ -362,6 +358,8 @@ int RunCommand(const std::vector<std::string>& arguments) {
   }
   const FoundCommand found = FindCommand(options.command[0]);
   if (found.status != 0) return Complained(found.message, found.status);
+  const std::string advice = AdviceOnLevel(options.asked_level, found.path);
+  if (!advice.empty() && !Style().quiet) Complain(advice);
   if (request.library.empty()) return RunUntraced(found, options, why);
   if (const std::string obstacle = InjectionObstacle(found.path); !obstacle.empty()) {
     if (options.require) return RunUntraced(found, options, obstacle);

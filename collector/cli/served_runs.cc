@@ -167,7 +167,7 @@ HttpResponse ServedRuns::Page(const Entry& entry) {
   const std::lock_guard lock(mutex_);
   Result<Run> run = OpenRun({entry.path});
   if (!run) return Sentence(500, run.message());
-  return {.body = MakePage({}, {}, {}, &*run,
+  return {.body = MakePage({}, {}, {}, {entry.path}, &*run,
                            {.runs = is_run_ ? "" : "../../", .perfetto = "perfetto"})};
 }
 

@@ -1,12 +1,16 @@
 // `ranktap view RUN`: makes the page of a run and opens it.
 #include <fmt/core.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <sstream>
 
@@ -17,6 +21,7 @@
 #include "collector/import/open_run.h"
 #include "collector/terminal/arguments.h"
 #include "collector/terminal/complain.h"
+#include "collector/terminal/progress_line.h"
 #include "collector/terminal/report_file.h"
 #include "collector/trace/large_blocks.h"
 
@@ -28,13 +33,47 @@ bool IsSet(const char* name) {
   return value != nullptr && *value != '\0';
 }
 
+constexpr std::string_view kFolder = "ranktap-view-";
+constexpr std::chrono::hours kKept{7 * 24};
+
+// The pages of a week ago: whoever wants to keep one names it with -o.
+void RemoveOldPages(const std::string& parent) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
+    struct stat status {};
+    if (!entry.path().filename().string().starts_with(kFolder)) continue;
+    if (::lstat(entry.path().c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
+    const auto made = std::chrono::system_clock::from_time_t(status.st_mtime);
+    if (status.st_uid != ::geteuid() || std::chrono::system_clock::now() - made < kKept) continue;
+    fs::remove_all(entry.path(), error);
+  }
+}
+
 // Its name ends in ".html", as browsers want it. Empty: it could not be made. A folder of our own,
 // for nobody else can put a file of that name there before.
 std::string MakePlace() {
   const char* const wanted = ::getenv("XDG_RUNTIME_DIR");
   std::string folder = IsSet("XDG_RUNTIME_DIR") ? wanted : "/tmp";
-  folder += "/ranktap-view-XXXXXX";
+  RemoveOldPages(folder);
+  folder += "/" + std::string(kFolder) + "XXXXXX";
   return ::mkdtemp(folder.data()) == nullptr ? std::string() : folder + "/page.html";
+}
+
+// For the handler, which may not allocate.
+std::string g_unfinished, g_folder;
+void RemoveUnfinished(int signal) {
+  ::unlink(g_unfinished.c_str());
+  if (!g_folder.empty()) ::rmdir(g_folder.c_str());
+  ::raise(signal);  // now as if there were no handler
+}
+void RemoveWhereInterrupted(const std::string& file, bool is_in_own_folder) {
+  g_unfinished = file + ".part";
+  g_folder = is_in_own_folder ? file.substr(0, file.rfind('/')) : "";
+  struct sigaction action {};
+  action.sa_handler = RemoveUnfinished;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) (void)::sigaction(signal, &action, nullptr);
 }
 
 // $BROWSER is a list, the first of which is asked; "%s" in it stands for the file. Empty: there is
@@ -76,11 +115,12 @@ bool Start(const std::vector<std::string>& words) {
 
 int WritePage(const std::vector<std::string>& paths, const RunSelection& selection,
               const std::vector<std::string>& symbols) {
+  const ProgressLine progress;
   Result<Run> run = OpenRun(paths);
   if (!run) return Complained(run.message(), kFailure);
   std::vector<std::string> notes;
   if (!SelectOfRun(selection, &*run, &notes)) return kWrongUsage;
-  const std::string page = MakePage({}, symbols, notes, &*run);
+  const std::string page = MakePage({}, symbols, notes, paths, &*run);
   std::fwrite(page.data(), 1, page.size(), stdout);
   return std::fflush(stdout) == 0 ? kSuccess : kFailure;
 }
@@ -103,8 +143,14 @@ int ViewCommand(const std::vector<std::string>& arguments) {
   if (file.empty()) return Complained("no folder for the page: name a file with -o", kFailure);
   // PrintInto keeps standard output in the file, where a browser's words have no place.
   const FileDescriptor terminal(::dup(STDOUT_FILENO));
+  RemoveWhereInterrupted(file, output.empty());
   const int status = PrintInto(file, [&] { return WritePage(paths, selection, symbols); });
-  if (status != kSuccess) return status;
+  g_unfinished.clear();
+  g_folder.clear();
+  if (status != kSuccess) {
+    if (output.empty()) (void)::rmdir(file.substr(0, file.rfind('/')).c_str());
+    return status;
+  }
   ::dup2(terminal.get(), ::fileno(stdout));
   const std::vector<std::string> browser = BrowserCommand(file);
   std::printf("%s\n", file.c_str());

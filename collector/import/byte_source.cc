@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collector/file/owned_file.h"
+#include "collector/trace/work_progress.h"
 
 namespace ranktap::collector {
 namespace {
@@ -56,8 +57,10 @@ size_t ByteSource::ReadFile(char* into, size_t size) {
     got = ::read(file_.get(), into, size);
   } while (got < 0 && errno == EINTR);
   if (got < 0) damage_ = fmt::format("could not read on: {}", std::strerror(errno));
-  file_bytes_ += static_cast<uint64_t>(std::max<ssize_t>(got, 0));
-  return static_cast<size_t>(std::max<ssize_t>(got, 0));
+  const auto read = static_cast<size_t>(std::max<ssize_t>(got, 0));
+  file_bytes_ += read;
+  Progress().done += read;
+  return read;
 }
 
 size_t ByteSource::Inflate(char* into, size_t size) {

@@ -120,8 +120,20 @@ void NameRanks(Run* run) {
   }
 }
 
+// What a ByteSource will count while they are read; 0: other readers have a part in it.
+uint64_t BytesToRead(const std::vector<std::string>& paths) {
+  uint64_t bytes = 0;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (OriginOf(path) != TraceOrigin::kKineto) return 0;
+    const uint64_t size = fs::file_size(path, error);
+    bytes += error ? 0 : size;
+  }
+  return bytes;
+}
+
 Result<Run> LoadForeign(const std::vector<std::string>& paths) {
-  auto loaded = LoadInParallel(paths, &LoadFile);
+  auto loaded = LoadInParallel(paths, &LoadFile, BytesToRead(paths));
   Run run;
   run.path = paths.size() == 1 ? paths[0] : fs::path(paths[0]).parent_path().string();
   for (std::optional<Result<std::vector<Trace>>>& file : loaded) {

@@ -92,7 +92,8 @@ std::optional<uint64_t> ParseDuration(std::string_view text) {
                                  {"ns", 1.0},
                                  {"m", 60e9},
                                  {"min", 60e9},
-                                 {"h", 3600e9}}) {
+                                 {"h", 3600e9},
+                                 {"d", 86400e9}}) {
     if (unit != name) continue;
     const double total = value * ns;
     // A thousand years: beyond it the number is a slip, and it would overflow.

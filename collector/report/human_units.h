@@ -18,7 +18,7 @@ std::string FormatPercent(double percent);     // "17.0 %"
 std::string FormatShare(int64_t part, int64_t whole);        // the same of two numbers
 std::string Counted(size_t count, const std::string& what);  // "1 step", "2 steps"
 
-// "1.5", "1.5s", "200ms", "5us", "80ns", "2m", "1h" -> nanoseconds; a bare number is seconds.
+// "1.5", "1.5s", "200ms", "5us", "80ns", "2m", "1h", "30d" -> nanoseconds; a bare number is seconds.
 std::optional<uint64_t> ParseDuration(std::string_view text);
 
 }  // namespace ranktap::collector

@@ -47,7 +47,14 @@ Result<size_t> ColumnNamed(std::string_view name, const Table& table) {
   if (found && shown == table.columns[*found].name) return *found;
   if (found) return Failure{fmt::format("'{}' may be {}", name, shown)};
   std::vector<std::string_view> names;
-  for (const TableColumn& column : table.columns) names.push_back(column.name);
+  for (const TableColumn& of : table.columns) {
+    const std::string_view column = of.name;
+    names.push_back(column);
+    // As text shows it, which is a name of it too.
+    for (const std::string_view unit : {"_ns", "_bytes", "_percent"}) {
+      if (column.ends_with(unit)) names.push_back(column.substr(0, column.size() - unit.size()));
+    }
+  }
   return Failure{fmt::format("no column '{}' in {}{}; it has {}", name, table.name,
                              DidYouMean(name, names), known)};
 }

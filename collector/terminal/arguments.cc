@@ -12,6 +12,7 @@
 #include "collector/report/nearest_name.h"
 #include "collector/report/text/terminal.h"
 #include "collector/terminal/complain.h"
+#include "collector/terminal/examples.h"
 #include "collector/terminal/output_style.h"
 
 namespace ranktap::collector {
@@ -67,7 +68,8 @@ class HelpText : public CLI::Formatter {
       text += '\n' + line.substr(0, at);
       AppendWrapped(line.substr(at), at, &text);
     }
-    return text.empty() ? text : text + "\n";
+    if (!text.empty()) text += "\n";
+    return text + ExamplesOf(app->get_name());
   }
 
  private:

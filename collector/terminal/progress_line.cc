@@ -20,7 +20,8 @@ constexpr std::chrono::milliseconds kQuietTime{1000}, kBetween{200};
 
 std::string ProgressText(const char* what, uint64_t done, uint64_t total, double seconds) {
   if (total == 0) return fmt::format("{}, {:.0f} s", what, seconds);
-  const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+  // As long as somebody waits there is something left to do.
+  const double share = std::min(0.99, static_cast<double>(done) / static_cast<double>(total));
   std::string text = fmt::format("{} {:3.0f} %", what, 100 * share);
   if (share > 0) text += fmt::format(", {:.0f} s left", seconds * (1 - share) / share);
   return text;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "collector/report/human_units.h"
 #include "collector/report/table_filter.h"
 #include "collector/report/text/table_html.h"
 #include "collector/report/text/terminal.h"
@@ -106,7 +107,11 @@ bool Select(const TableView& view, Table* table) {
     return result.ok();
   };
   for (const std::string& condition : view.where) {
+    const size_t before = table->rows.size();
     if (!is_done(KeepWhere(condition, table))) return false;
+    if (before == 0 || !table->rows.empty()) continue;
+    table->notes.insert(table->notes.begin(),
+                        fmt::format("none of {} has {}", Counted(before, "row"), condition));
   }
   if (!HasColumnsOf(view, *table)) return false;
   if (!view.sort_by.empty() && !is_done(SortBy(view.sort_by, table))) return false;

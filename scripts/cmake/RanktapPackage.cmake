@@ -8,6 +8,8 @@ if(TARGET ranktap_twin32)
   install(DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/preload" DESTINATION lib)
 endif()
 install(FILES "${CMAKE_SOURCE_DIR}/scripts/systemd/ranktap-collector.service" DESTINATION share)
+# `ranktap help TOPIC` shows them.
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/docs/" DESTINATION docs FILES_MATCHING PATTERN "*.md")
 
 find_program(RANKTAP_LOWDOWN lowdown)
 if(RANKTAP_LOWDOWN)

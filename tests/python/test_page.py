@@ -2,6 +2,7 @@
 import json
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,53 @@ def says(text, value, unit):
     return abs(float(number) * factor - value) <= tolerance
 
 
+# In the order of the bar, or often side by side in lanes and in the memory's curve.
+ORDER = ['compute', 'exposed-transfer', 'exposed-wait', 'memory-copy', 'not-recorded', 'checkpoint', 'garbage-collection',
+         'data-loading', 'graph-capture', 'sync', 'host', 'kernel-latency', 'dependency', 'optimizer', 'backward', 'forward']
+SERIES = [f'series-{number}' for number in range(1, 9)]
+NEIGHBOURS = [*zip(ORDER, ORDER[1:]), *zip(SERIES, SERIES[1:]), ('not-recorded', 'series-1'),
+              *((one, 'host') for one in ORDER if one not in ('host', 'not-recorded')),
+              *((one, 'data-loading') for one in ('forward', 'backward', 'optimizer')), ('backward', 'optimizer'),
+              ('compute', 'kernel-latency'), ('compute', 'dependency'), ('compute', 'exposed-wait'),
+              ('exposed-wait', 'backward'), ('exposed-wait', 'dependency'), ('exposed-transfer', 'dependency')]
+
+
+def light(colour):
+    numbers = [int(colour[at:at + 2], 16) for at in (1, 3, 5)] if colour.startswith('#') else [
+        float(number) for number in re.findall(r'[\d.]+', colour)[:3]]
+    parts = [number / 255 / 12.92 if number <= 10 else ((number / 255 + 0.055) / 1.055) ** 2.4 for number in numbers]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), parts))
+
+
+def contrast(one, other):
+    """As WCAG 2 computes it."""
+    high, low = sorted((light(one), light(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+# Texts of the page that are below 4.5:1, with what they stand on.
+CONTRAST = '''() => {
+    const parse = (text) => { const n = text.match(/[\\d.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
+    const over = (a, b) => a.slice(0, 3).map((part, i) => part * a[3] + b[i] * (1 - a[3]));
+    const light = (rgb) => { const [r, g, b] = rgb.map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const ground = (element) => { if (element === null) return [255, 255, 255];
+        const colour = parse(getComputedStyle(element).backgroundColor);
+        return colour[3] === 1 ? colour.slice(0, 3) : over(colour, ground(element.parentElement)); };
+    const opacity = (element) => (element === null ? 1 : Number(getComputedStyle(element).opacity) * opacity(element.parentElement));
+    const pale = [];
+    for (const element of document.querySelectorAll('body *')) {
+        if (element.closest('svg, script, style, noscript, #tip, .sr, .skip') || element.getClientRects().length === 0) continue;
+        const own = [...element.childNodes].filter((node) => node.nodeType === 3).map((node) => node.textContent.trim()).join('');
+        if (own === '') continue;
+        const below = ground(element), colour = parse(getComputedStyle(element).color);
+        colour[3] *= opacity(element);
+        const [high, low] = [light(over(colour, below)), light(below)].sort((a, b) => b - a);
+        if ((high + 0.05) / (low + 0.05) < 4.5) pale.push(`${own.slice(0, 40)} ${((high + 0.05) / (low + 0.05)).toFixed(2)}`);
+    }
+    return pale; }'''
+
+
 @needs_browser
 class PageTest(unittest.TestCase):
     @classmethod
@@ -60,7 +108,7 @@ class PageTest(unittest.TestCase):
             ranktap('report', *run, '--format', 'html', '-o', file)
         return file
 
-    def open(self, file, width=1280, **context):
+    def open(self, file, width=1280, fragment='', **context):
         """The page, after it has painted; what it prints or asks of the network is kept."""
         window = self.browser.new_context(viewport={'width': width, 'height': 900}, **context)
         self.addCleanup(window.close)
@@ -69,7 +117,7 @@ class PageTest(unittest.TestCase):
         page.on('console', lambda message: self.messages.append(message.text))
         page.on('pageerror', lambda error: self.messages.append(str(error)))
         page.on('request', lambda request: self.requests.append(request.url))
-        page.goto(file.as_uri())
+        page.goto(file.as_uri() + fragment)
         page.locator('html[data-ready]').wait_for()
         return page
 
@@ -260,6 +308,171 @@ class PageTest(unittest.TestCase):
         page.keyboard.press('0')
         self.assertEqual(window.text_content(), before)
 
+    def fragment(self, page, *parts):
+        """The address's, once it has all parts."""
+        page.wait_for_function('(parts) => parts.every((part) => location.hash.includes(part))', arg=list(parts))
+        return page.evaluate('location.hash')
+
+    def view(self, page):
+        return page.evaluate('''() => ({ranks: ranktap.selection.ranks, steps: ranktap.selection.steps,
+            window: document.querySelector('#lanes .command code').textContent,
+            kernels: [...document.querySelectorAll('#kernels [data-cell$="/name"]')].map((e) => e.dataset.value),
+            sort: document.querySelector('#kernels [aria-sort=descending]')?.dataset.column,
+            fields: [...document.querySelectorAll('input[type=search]')].map((e) => e.value),
+            pressed: [...document.querySelectorAll('[aria-pressed=true]')].map((e) => e.textContent)})''')
+
+    def test_the_address_holds_what_one_looks_at(self):
+        page = self.open(self.made(self.job))
+        at_first = self.view(page)
+        self.brush(page, 0.6, 0.3, 0.7, 0.45)
+        page.locator('#lanes-canvas').focus()
+        page.keyboard.press('+')
+        page.locator('#kernels th[data-column=calls] button').click()
+        page.locator('#kernels input[type=search]').fill('e')
+        page.locator('#modules input[type=search]').fill('Linear')
+        page.get_by_role('button', name='excess over').click()
+        page.locator('nav a[href="#kernels"]').click()
+        fragment = self.fragment(page, '#kernels&', 'ranks=', 'steps=', 'lanes=', 'sort.kernels=-calls', 'q.kernels=e',
+                                 'q.modules=Linear', 'colour=excess')
+        seen = self.view(page)
+        self.assertNotEqual(seen, at_first)
+        again = self.open(self.made(self.job), fragment=fragment)
+        self.assertEqual(self.view(again), seen)
+        self.assertEqual(self.messages, [])
+        self.assertLess(abs(again.locator('#kernels').bounding_box()['y'] - 92), 60)
+        again.evaluate("location.hash = ''")
+        again.wait_for_function('ranktap.selection.ranks === null')
+        self.assertEqual(self.view(again), at_first)
+
+    def test_the_part_of_a_picture_that_has_the_focus_is_in_the_address(self):
+        page = self.open(self.made(DDP))
+        canvas = page.locator('#modules canvas')
+        canvas.focus()
+        for _ in range(2):
+            page.keyboard.press('ArrowDown')
+        fragment = self.fragment(page, 'modules=')
+        path = fragment.split('modules=')[1].split('&')[0]
+        self.assertEqual(len(path.split('/')), 2, path)
+        again = self.open(self.made(DDP), fragment=fragment)
+        again.locator('#modules canvas').focus()
+        again.keyboard.press('ArrowUp')
+        shorter = again.wait_for_function("() => !/modules=[^&]*[/]/.test(location.hash) && location.hash")
+        self.assertTrue(shorter)
+
+    def test_a_slash_goes_to_the_search_in_view_and_a_question_mark_lists_the_keys(self):
+        page = self.open(self.made(self.job))
+        page.locator('#kernels').scroll_into_view_if_needed()
+        page.evaluate("document.getElementById('kernels').scrollIntoView({block: 'center', behavior: 'instant'})")
+        page.keyboard.press('/')
+        self.assertEqual(page.evaluate('document.activeElement.getAttribute("aria-label")'), 'search kernels')
+        page.keyboard.type('?/')  # in a field these are letters
+        self.assertEqual(page.locator('#kernels input').input_value(), '?/')
+        page.evaluate('document.activeElement.blur()')
+        page.keyboard.press('?')
+        self.assertTrue(page.locator('dialog#keys').is_visible())
+        page.keyboard.press('Escape')
+        self.assertFalse(page.locator('dialog#keys').is_visible())
+
+    def texts_in(self, page, selector, act):
+        page.evaluate('''(selector) => { window.texts = [];
+            const replaced = CanvasRenderingContext2D.prototype.fillText;
+            CanvasRenderingContext2D.prototype.fillText = function(text, ...rest) {
+                if (this.canvas.matches(selector)) window.texts.push([text, this.fillStyle, window.ground]);
+                return replaced.call(this, text, ...rest); };
+            const filled = CanvasRenderingContext2D.prototype.fillRect;
+            CanvasRenderingContext2D.prototype.fillRect = function(...rest) {
+                if (this.globalAlpha === 1) window.ground = this.fillStyle;
+                return filled.call(this, ...rest); }; }''', selector)
+        act()
+        return page.evaluate('window.texts')
+
+    def test_a_search_in_the_lanes_finds_a_kernel_by_name_and_goes_there(self):
+        page = self.open(self.made(self.job))
+        longest = max((event for event in json.loads((self.job / 'rank0.json').read_text())['traceEvents']
+                       if event.get('cat') == 'kernel'), key=lambda event: event['dur'])
+        field = page.locator('#lanes input[type=search]')
+        field.fill(longest['name'][:12])
+        self.assertRegex(page.locator('#lanes .names .count').first.text_content(), r'^[1-9]\d* found')
+        texts = self.texts_in(page, '#names-canvas', lambda: field.press('Enter'))
+        self.assertTrue(any(longest['name'][:12] in text for text, _, _ in texts), texts)
+        begin, end = re.search(r'--window ([\d.]+)s:([\d.]+)s', page.locator('#lanes .command code').text_content()).groups()
+        self.assertLess(float(end) - float(begin), 13 * longest['dur'] / 1e6)
+
+    def test_text_is_4_5_times_as_light_or_dark_as_what_is_below_it(self):
+        for scheme in 'light', 'dark':
+            for run in self.job, DDP, STANDIN:
+                page = self.open(self.made(run), color_scheme=scheme)
+                self.brush(page, 0.5, 0.01, 0.6, 0.1)  # dims what is not selected
+                pale = page.evaluate(CONTRAST)
+                self.assertEqual(pale, [], f'{scheme}, {run.name}')
+
+    def test_words_in_pictures_are_as_easy_to_read(self):
+        page = self.open(self.made(DDP))
+        for picture in '#modules', '#flame':
+            page.locator(f'{picture} canvas').scroll_into_view_if_needed()
+            texts = self.texts_in(page, f'{picture} canvas', lambda: page.keyboard.press('ArrowDown') or page.evaluate(
+                'ranktap.selection.set([0, 0], [0, 0])'))
+            self.assertGreater(len(texts), 1)
+            for text, ink, ground in texts:
+                self.assertGreaterEqual(contrast(ink, ground), 4.5, f'{text}: {ink} on {ground}')
+
+    def test_colours_that_lie_side_by_side_differ_in_light_by_half(self):
+        page = self.open(self.made(self.job))
+        for scheme in 'light', 'dark':
+            page.emulate_media(color_scheme=scheme)
+            colours = page.evaluate('''() => { const style = getComputedStyle(document.documentElement);
+                const all = [...document.styleSheets[0].cssRules[0].style].filter((name) => /^--(cause|series|card)/.test(name));
+                return Object.fromEntries(all.map((name) => [name.slice(2), style.getPropertyValue(name).trim()])); }''')
+            causes = [name for name in colours if name.startswith('cause')]
+            self.assertEqual(len(causes), 16)
+            for one, other in [*NEIGHBOURS, *((cause.removeprefix('cause-'), 'card') for cause in causes)]:
+                pair = [colours.get(name) or colours['cause-' + name] for name in (one, other)]
+                self.assertGreaterEqual(contrast(*pair), 1.5, f'{one} beside {other}, {scheme}')
+
+    def test_commands_quote_the_files_that_were_opened(self):
+        folder = self.folder / 'two of them'
+        folder.mkdir(exist_ok=True)
+        for rank in 0, 1, 2:
+            (folder / f'rank{rank}.json').write_text((self.job / f'rank{rank}.json').read_text())
+        page = self.open(self.made(folder / 'rank0.json', folder / 'rank1.json'))
+        copied = page.locator('#lanes .command code').text_content()
+        self.assertEqual(shlex.split(copied)[2:4], [str(folder / f'rank{rank}.json') for rank in (0, 1)])
+
+    def test_a_name_of_an_operator_is_shown_whole(self):
+        run = self.folder / 'loader.json'
+        name = 'enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__'
+        run.write_text(json.dumps({'traceEvents': [
+            {'ph': 'X', 'cat': 'user_annotation', 'name': name, 'pid': 1, 'tid': 7, 'ts': 10, 'dur': 5, 'args': {}},
+            {'ph': 'X', 'cat': 'cpu_op', 'name': 'aten::mm', 'pid': 1, 'tid': 7, 'ts': 20, 'dur': 5, 'args': {}}]}))
+        page = self.open(self.made(run))
+        self.assertIn(name, page.locator('#ops td.text').all_text_contents())
+
+    def test_evidence_lies_where_something_is_shown(self):
+        for run in self.job, STANDIN, DDP:
+            page = self.open(self.made(run))
+            for target in page.locator('#insights a').evaluate_all('all => all.map((e) => e.getAttribute("href"))'):
+                self.assertEqual(page.locator(f'{target} .empty').count(), 0, target)
+
+    def test_memory_of_before_the_trace_is_a_band_below_the_curve(self):
+        page = self.open(self.made(self.job))
+        before = page.evaluate('''() => { const t = ranktap.tableOf('memory-peak');
+            return t.rowsWhere((row) => /before the trace/.test(t.at(row, 'held_by'))).map((row) => t.at(row, 'bytes'))[0]; }''')
+        self.assertGreater(before, 0)
+        self.assertIn('allocated before the trace', page.locator('#memory .legend').text_content())
+        curve = page.locator('#memory svg.plot')
+        # The mark of the peak and the highest point of the picture are one place, to the pixel's row.
+        marked = page.locator('#memory .peak text').text_content()
+        self.assertTrue(says(marked.removeprefix('peak '), page.evaluate(
+            "ranktap.tableOf('memory').at(0, 'peak_bytes')"), 'bytes'))
+        top = curve.evaluate('''(svg) => Math.min(...[...svg.querySelectorAll('path')]
+            .filter((path) => path.__data__ && path.__data__.key).map((path) => path.getBBox().y))''')
+        axis = curve.evaluate('''(svg) => [...svg.querySelectorAll('.axis.grid .tick')].map((tick) =>
+            [tick.__data__, tick.transform.baseVal[0].matrix.f])''')
+        (low, at_low), (high, at_high) = axis[0], axis[-1]
+        drawn = low + (top - at_low) * (high - low) / (at_high - at_low)
+        peak = page.evaluate("ranktap.tableOf('memory').at(0, 'peak_bytes')")
+        self.assertAlmostEqual(drawn, peak, delta=0.03 * peak)
+
     def test_a_phone_shows_all_of_it_without_scrolling_sideways(self):
         for run in self.job, STANDIN, DDP:
             page = self.open(self.made(run), width=390)
@@ -305,6 +518,18 @@ class PageTest(unittest.TestCase):
         for address, value in shown:
             self.assertEqual(json.loads(value), rows[int(address.split('/')[1])]['after_ns'])
         self.assertEqual(page.locator('.side .stack').count(), 2)
+
+    def test_the_page_of_two_runs_begins_with_a_sentence_and_colours_what_is_worse(self):
+        file = self.folder / 'slower.html'
+        ranktap('report', self.job, DDP, 'diff', '--format', 'html', '-o', file)
+        page = self.open(file)
+        self.assertEqual(self.messages, [])
+        self.assertRegex(page.locator('#verdict .sentence').text_content(), r'^[A-Z].*\.$')
+        cells = page.locator('#changes [data-cell$="/diff_ns"]').evaluate_all(
+            'all => all.map((e) => [JSON.parse(e.dataset.value), e.parentElement.className])')
+        self.assertGreater(len(cells), 5)
+        for value, state in cells:
+            self.assertEqual(state, 'worse' if value > 0 else 'better' if value < 0 else '')
 
 
 if __name__ == '__main__':

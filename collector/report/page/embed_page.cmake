@@ -1,7 +1,7 @@
 # The page's script is its modules, joined into one; page_assets.cc holds it and d3.
 set(page_dir "${CMAKE_CURRENT_SOURCE_DIR}/report/page")
-set(page_modules begin units dom tables verdict figures heatmap waits lanes comm memory modules roofline
-    kernels insights flame environment diff page)
+set(page_modules begin view_state units dom tables verdict figures heatmap waits lanes names comm memory modules roofline
+    kernels insights flame environment diff keys page)
 list(TRANSFORM page_modules PREPEND "${page_dir}/js/")
 list(TRANSFORM page_modules APPEND ".js")
 set(page_script "${CMAKE_CURRENT_BINARY_DIR}/page.js")

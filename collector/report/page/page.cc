@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "collector/file/json.h"
 #include "collector/report/page/page_assets.h"
@@ -66,6 +67,27 @@ json ToJson(const PageFlames& flames) {
   return {{"frames", flames.frames}, {"stacks", std::move(stacks)}};
 }
 
+// {name: short} of names that are longer than a table's column.
+json ShortNames(const json& tables, const ShortenNames& shorten) {
+  std::set<std::string> longer;
+  for (const json& table : tables) {
+    for (const json& column : table["columns"]) {
+      const bool has_names =
+          column["name"] == "name" || column["name"] == "operator" || column["name"] == "kernel";
+      if (!has_names || !column.contains("values")) continue;
+      for (const json& name : column["values"]) {
+        if (name.is_string() && name.get_ref<const std::string&>().size() > 60) longer.insert(name);
+      }
+    }
+  }
+  json names = json::object();
+  if (!shorten) return names;
+  const std::vector<std::string> given(longer.begin(), longer.end());
+  const std::vector<std::string> cut = shorten(given);
+  for (size_t i = 0; i < given.size(); ++i) names[given[i]] = cut[i];
+  return names;
+}
+
 // No "</script>" and no "<!--" can be in it.
 std::string Embedded(const json& data) {
   const std::string text = WriteJson(data);
@@ -106,19 +128,25 @@ std::string Assemble(const json& data) {
 }  // namespace
 
 std::string FormatPage(const Run& run, const PageContent& content) {
+  json tables = PageTables(run, content.options);
+  json short_names = ShortNames(tables, content.shorten);
   return Assemble({{"kind", "run"},
                    {"run", DescribeRun(run)},
+                   {"place", content.place},
+                   {"inputs", content.inputs.empty() ? std::vector{run.path} : content.inputs},
+                   {"short_names", std::move(short_names)},
                    {"notes", content.notes},
                    {"links", {{"runs", content.runs_link}, {"perfetto", content.perfetto_link}}},
-                   {"tables", PageTables(run, content.options)},
+                   {"tables", std::move(tables)},
                    {"lanes", PageLanes(run)},
+                   {"names", PageNames(run)},
                    {"steps", PageSteps(run)},
                    {"times", PageTimes(run)},
                    {"flames", ToJson(content.flames)}});
 }
 
 std::string FormatDiffPage(const Run& before, const Run& after,
-                           const std::vector<std::string>& notes) {
+                           const std::vector<std::string>& notes, const ShortenNames& shorten) {
   const auto of_run = [](const Run& run) {
     json tables = json::object();
     for (const std::string_view name : {"key-figures", "waterfall", "verdict"}) {
@@ -126,9 +154,12 @@ std::string FormatDiffPage(const Run& before, const Run& after,
     }
     return json{{"run", DescribeRun(run)}, {"tables", std::move(tables)}};
   };
+  json tables = {{"diff", PageTable((*FindReport("diff"))(before, after))}};
+  json short_names = ShortNames(tables, shorten);
   return Assemble({{"kind", "diff"},
                    {"notes", notes},
-                   {"tables", {{"diff", PageTable((*FindReport("diff"))(before, after))}}},
+                   {"short_names", std::move(short_names)},
+                   {"tables", std::move(tables)},
                    {"before", of_run(before)},
                    {"after", of_run(after)}});
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,12 +23,18 @@ struct PageFlames {
   std::vector<Stack> stacks;
 };
 
+// How tables show long names, no two of them alike (report/text/name_cut.h).
+using ShortenNames = std::function<std::vector<std::string>(const std::vector<std::string>&)>;
+
 struct PageContent {
   ReportOptions options;
   std::vector<std::string> notes;  // sentences about what of the run is selected
   PageFlames flames;
   // Links of a page that is served: the list of runs, and what opens this one in Perfetto.
   std::string runs_link = {}, perfetto_link = {};
+  std::vector<std::string> inputs = {};  // what was opened, for the commands that the page shows
+  std::string place = {};                // the run's path from the root
+  ShortenNames shorten = {};
 };
 
 // All of it, as a file is written. Uses Trace::symbols where they are there.
@@ -35,6 +42,7 @@ std::string FormatPage(const Run& run, const PageContent& content);
 
 // A page about two runs: the table of `diff`, and both runs' waterfalls and key figures.
 std::string FormatDiffPage(const Run& before, const Run& after,
-                           const std::vector<std::string>& notes);
+                           const std::vector<std::string>& notes,
+                           const ShortenNames& shorten = {});
 
 }  // namespace ranktap::collector

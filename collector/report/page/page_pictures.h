@@ -22,6 +22,11 @@ nlohmann::json PageSteps(const Run& run);
 // "bytes", "us"}]: time of all members, "modules": [{"name", "us"}]: of forwards on the host}
 nlohmann::json PageTimes(const Run& run);
 
+// What ran under its name, the longest pieces of each rank: {"names": [name], "left_out",
+// "ranks": [{"trace", "rows": [{"kind", "label", "names": [number], "starts": [ns after the one
+// before], "ns"}]}]}
+nlohmann::json PageNames(const Run& run);
+
 // The instant that all times count from. 0: nothing has a time.
 int64_t FirstEvent(const Run& run);
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "collector/report/report.h"
+#include "collector/trace/work_progress.h"
 
 namespace ranktap::collector {
 namespace {
@@ -99,7 +100,9 @@ json PageTable(const Table& table) { return PageTable(table, {table.name}); }
 
 json PageTables(const Run& run, const ReportOptions& options) {
   json tables = json::object();
+  Progress().Begin("making the page", WantedTables().size() + 4);  // and the pictures
   for (const Wanted& wanted : WantedTables()) {
+    ++Progress().done;
     const Report* const report = FindReport(wanted.name);
     if (report != nullptr) {
       tables[std::string(wanted.name)] = PageTable((*report)(run, options), wanted);

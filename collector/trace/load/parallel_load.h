@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <thread>
@@ -13,17 +14,20 @@
 
 namespace ranktap::collector {
 
-// load(path) of each path, in their order. `load` is called from several threads at once.
+// load(path) of each path, in their order. `load` is called from several threads at once. `bytes`:
+// of all, where load() counts them in Progress(); else files are counted.
 template <typename Loaded>
 std::vector<std::optional<Result<Loaded>>> LoadInParallel(
-    const std::vector<std::string>& paths, Result<Loaded> (*load)(const std::string& path)) {
+    const std::vector<std::string>& paths, Result<Loaded> (*load)(const std::string& path),
+    uint64_t bytes = 0) {
   std::vector<std::optional<Result<Loaded>>> loaded(paths.size());
-  Progress().Begin("loading", paths.size() > 1 ? paths.size() : 0);
+  const uint64_t files = paths.size() > 1 ? paths.size() : 0;
+  Progress().Begin("loading", bytes > 0 ? bytes : files);
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t i = next++; i < loaded.size(); i = next++) {
       loaded[i] = load(paths[i]);
-      ++Progress().done;
+      if (bytes == 0) ++Progress().done;
     }
   };
   std::vector<std::jthread> threads;

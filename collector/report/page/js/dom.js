@@ -1,6 +1,7 @@
 // Elements. Texts of a run come in by textContent alone: a kernel's name is no markup.
 import {selection} from './begin.js';
-import {formatValue, headingOf} from './units.js';
+import {formatCell, headingOf} from './units.js';
+import {noteView} from './view_state.js';
 
 export const el = (tag, attributes = {}, ...children) => {
   const element = document.createElement(tag);
@@ -20,9 +21,9 @@ export const cell = (table, row, column, attributes = {}) => {
   const value = table.at(row, column);
   const attribute = {...attributes, 'data-cell': `${table.name}/${row}/${column}`, 'data-value': JSON.stringify(value)};
   if (typeof value === 'number') attribute.title = attribute.title ||
-      `${headingOf(column)}: ${value.toLocaleString('en')} ${({ns: 'ns', bytes: 'bytes',
-      percent: '%'})[table.unit(column)] || ''}`.trim();
-  return el('span', attribute, formatValue(value, table.unit(column)));
+      `${headingOf(column)}: ${table.unit(column) === 'count' ? formatCell(column, value, 'count')
+          : value.toLocaleString('en')} ${({ns: 'ns', bytes: 'bytes', percent: '%'})[table.unit(column)] || ''}`.trim();
+  return el('span', attribute, formatCell(column, value, table.unit(column)));
 };
 export const titleOf = (table, attributes = {}) =>
     el('span', {...attributes, 'data-cell': `${table.name}/title`}, table.title);
@@ -45,34 +46,66 @@ export const section = (id, title, question, reach, ...children) => {
   return card;
 };
 // A section that has nothing to show says what to record.
-export const emptySection = (id, title, question, advice) =>
-  section(id, title, question, null, el('p', {class: 'empty'}, advice));
-
-export const command = (text) => {
-  const code = el('code', {}, text);
-  const button = el('button', {type: 'button', class: 'copy', onclick: async () => {
-    try {
-      await navigator.clipboard.writeText(code.textContent);
-    } catch {
-      const range = document.createRange();
-      range.selectNodeContents(code);
-      getSelection().removeAllRanges();
-      getSelection().addRange(range);
-      document.execCommand('copy');
-    }
-    button.textContent = 'copied';
-    setTimeout(() => { button.textContent = 'copy'; }, 1500);
-  }}, 'copy');
-  return el('span', {class: 'command'}, code, button);
+export const emptySections = new Set();
+export const emptySection = (id, title, question, advice) => {
+  emptySections.add(id);
+  return section(id, title, question, null, el('p', {class: 'empty'}, advice));
 };
 
+// A file that was opened from a disk may have no clipboard: then the old way, by a selection.
+const copyText = async (text) => {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const place = el('textarea', {class: 'sr'});
+    document.body.append(place);
+    place.value = text;
+    place.select();
+    document.execCommand('copy');
+    place.remove();
+  }
+};
+export const copyButton = (label, textOf) => {
+  const button = el('button', {type: 'button', class: 'copy', onclick: async () => {
+    await copyText(textOf());
+    button.textContent = 'copied';
+    setTimeout(() => { button.textContent = label; }, 1500);
+  }}, label);
+  return button;
+};
+export const command = (text) => {
+  const code = el('code', {}, text);
+  return el('span', {class: 'command'}, code, copyButton('copy', () => code.textContent));
+};
+export const shellWord = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`);
+
+// Buttons of which one is pressed, the first at first.
 export const choice = (label, options, onPick) => {
-  const buttons = options.map(([value, text], i) =>
-      el('button', {type: 'button', 'aria-pressed': String(i === 0), onclick: () => {
+  let picked = options[0][0];
+  const pick = (value) => {
+    if (!options.some(([of]) => of === value)) return;
+    picked = value;
     buttons.forEach((button, b) => button.setAttribute('aria-pressed', String(options[b][0] === value)));
     onPick(value);
-  }}, text));
-  return el('div', {class: 'choice', role: 'group', 'aria-label': label}, buttons);
+    noteView();
+  };
+  const buttons = options.map(([value, text], i) =>
+    el('button', {type: 'button', 'aria-pressed': String(i === 0), onclick: () => pick(value)}, text));
+  return {
+    element: el('div', {class: 'choice', role: 'group', 'aria-label': label}, buttons),
+    get: () => (picked === options[0][0] ? null : String(picked)),
+    set: (value) => pick(value === null ? options[0][0] : value),
+  };
+};
+// A field to search by, which "/" goes to.
+export const searchField = (noun, onText) => {
+  const input = el('input', {type: 'search', placeholder: `search ${noun}`, 'aria-label': `search ${noun}`,
+    oninput: () => { onText(input.value.toLowerCase()); noteView(); }});
+  return {
+    element: input,
+    get: () => input.value,
+    set: (text) => { input.value = text || ''; onText(input.value.toLowerCase()); },
+  };
 };
 
 export const tip = el('div', {id: 'tip', role: 'status', 'aria-live': 'polite', hidden: true});
@@ -122,6 +155,17 @@ export const canvasIn = (height, draw, attributes = {}) => {
 export const repaints = [];
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => repaints.forEach((paint) => paint()));
 
+// Black or white, whichever is easier to read on it: 4.58:1 at least.
+const lightOf = (colour) => {
+  const {r, g, b} = d3.rgb(colour);
+  const linear = (byte) => (byte <= 10 ? byte / 255 / 12.92 : ((byte / 255 + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+};
+const inks = new Map();
+export const inkOn = (colour) => {
+  if (!inks.has(colour)) inks.set(colour, lightOf(colour) > 0.179 ? '#000' : '#fff');
+  return inks.get(colour);
+};
 export const causeColour = (cause) => cssColour(`--cause-${cause.replace(/ /g, '-')}`) || cssColour('--muted');
 export const causeVar = (cause) => `var(--cause-${cause.replace(/ /g, '-')})`;
 export const CAUSE_MEANING = {

@@ -1,17 +1,16 @@
 // What ran, where, and how it was recorded.
 import {hasTable, page, tableOf} from './begin.js';
 import {formatNs} from './units.js';
-import {el, section} from './dom.js';
+import {el, section, shellWord} from './dom.js';
 import {dataTable} from './tables.js';
 
-const shellWord = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`);
 export const environmentSection = () => {
   const {run} = page;
   const started = run.start_realtime_ns > 0 ? new Date(run.start_realtime_ns / 1e6) : null;
   const ended = run.end_realtime_ns ? `, for ${formatNs(run.end_realtime_ns - run.start_realtime_ns)}` : '';
   const facts = [
     ['Command', run.command.length === 0 ? null : el('code', {}, run.command.map(shellWord).join(' '))],
-    ['Run', run.path], ['Host', run.host ||
+    ['Run', page.place || run.path], ['Host', run.host ||
         [...new Set(run.traces.map((trace) => trace.host).filter(Boolean))].join(', ')],
     ['Started', started === null ? null : `${started.toISOString().replace('T', ' ').slice(0, 19)} UTC${ended}`],
     ['Exit', run.exit_signal !== null ? `signal ${run.exit_signal}` : run.exit_status !== null

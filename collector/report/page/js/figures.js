@@ -1,7 +1,8 @@
 // Key figures, and the waterfall of the mean step.
 import {page, selection, tableOf} from './begin.js';
 import {formatNs, formatPercent, plural} from './units.js';
-import {CAUSE_MEANING, causeVar, cell, el, emptySection, notesOf, section, withTip} from './dom.js';
+import {CAUSE_MEANING, causeColour, causeVar, cell, el, emptySection, inkOn, notesOf, repaints, section, withTip} from
+  './dom.js';
 
 const figure = (label, column, detail) => {
   const figures = tableOf('key-figures');
@@ -49,6 +50,8 @@ export const waterfallSection = () => {
   if (waterfall.count === 0) return emptySection('waterfall', 'Where a step goes', question,
       'No step was found. Steps come from an optimizer (--level full), a ProfilerStep or a repeating NVTX range.');
   const rows = waterfall.rowsWhere((row) => waterfall.at(row, 'mean_ns') > 0);
+  // The longest bar fills its column: the number beside it says the share.
+  const most = d3.max(rows, (row) => waterfall.at(row, 'share_percent') || 0) || 100;
   const bar = el('div', {class: 'stack', role: 'img', 'aria-label': 'the mean step by cause'});
   const list = el('tbody');
   const draw = () => {
@@ -57,7 +60,7 @@ export const waterfallSection = () => {
     const whole = parts.reduce((sum, part) => sum + part[1], 0);
     bar.replaceChildren(...parts.filter((part) => part[1] > 0).map(([cause, ns]) => withTip(
       el('span', {tabindex: '0', style: {flexGrow: String(ns), background: causeVar(cause)}},
-        ns / whole > 0.07 ? el('b', {}, cause) : null),
+        ns / whole > 0.07 ? el('b', {style: {color: inkOn(causeColour(cause))}}, cause) : null),
       () => [el('strong', {}, cause), ` ${formatNs(ns)} (${formatPercent(100 * ns / whole)})`, el('br'),
           CAUSE_MEANING[cause] || ''])));
     list.replaceChildren(...rows.map((row) => {
@@ -67,7 +70,7 @@ export const waterfallSection = () => {
           el('i', {class: 'swatch', style: {background: causeVar(cause)}}), cause),
         el('td', {}, cell(waterfall, row, 'mean_ns')), el('td', {}, cell(waterfall, row, 'share_percent')),
         el('td', {class: 'bar'}, el('span',
-            {style: {width: `${waterfall.at(row, 'share_percent') || 0}%`, background: causeVar(cause)}})),
+            {style: {width: `${100 * (waterfall.at(row, 'share_percent') || 0) / most}%`, background: causeVar(cause)}})),
         el('td', {}, cell(waterfall, row, 'least_ns'), ' – ', cell(waterfall, row, 'most_ns')),
         el('td', {}, waterfall.at(row, 'most_rank') === null ? '–' : ['rank ', cell(waterfall, row, 'most_rank')]),
         el('td', {class: 'extra'}, ns === null ? '' : formatNs(ns)));
@@ -76,6 +79,7 @@ export const waterfallSection = () => {
   };
   const selectedHead = el('th', {scope: 'col'});
   selection.onChange(draw);
+  repaints.push(draw);
   draw();
   return section('waterfall', 'Where a step goes', question, 'selection', bar,
     el('div', {class: 'scroll'}, el('table', {class: 'waterfall'},

@@ -1,8 +1,9 @@
 // Stacks of Python, native code and operators, by the time below them.
 import {page, selection} from './begin.js';
 import {formatCount, formatNs} from './units.js';
-import {choice, el, emptySection, section} from './dom.js';
+import {choice, el, emptySection, searchField, section} from './dom.js';
 import {hueOf, icicle} from './modules.js';
+import {remember} from './view_state.js';
 
 export const flameSection = () => {
   const flames = page.flames || {frames: [], stacks: []};
@@ -42,15 +43,19 @@ export const flameSection = () => {
   const tell = (node) => [el('strong', {}, node.data.name), el('br'),
       measure === 'count' ? formatCount(node.value) : formatNs(node.value),
       ` of ${measure === 'count' ? 'all' : usable.find(([name]) => name === measure)[1]}`];
-  const picture = icicle(treeOf(measure), {label: 'flame graph', colour: warm, tell});
+  const picture = icicle(treeOf(measure), {label: 'flame graph', key: 'flame', colour: warm, tell});
   const reach = el('p', {class: 'why', hidden: true}, 'The ranks of the selection, and all their time.');
   selection.onChange(() => {
     reach.hidden = !selection.active;
     picture.replace(treeOf(measure));
   });
-  return section('flame', 'Flame graph', question, 'selection', reach,
-      el('div', {class: 'tools'}, choice('measure', usable, (picked) => {
+  const measured = choice('measure', usable, (picked) => {
     measure = picked;
     picture.replace(treeOf(measure));
-  })), picture.holder);
+  });
+  const search = searchField('flame graph', picture.find);
+  remember('q.flame', search.get, search.set);
+  remember('flame.by', measured.get, measured.set);
+  return section('flame', 'Flame graph', question, 'selection', reach,
+      el('div', {class: 'tools'}, measured.element, search.element, picture.found), picture.holder);
 };

@@ -3,6 +3,7 @@ import {page, selection, tableOf} from './begin.js';
 import {formatNs, labelOf} from './units.js';
 import {canvasIn, causeVar, cell, choice, cssColour, el, emptySection, hideTip, notesOf, section, showTip} from
   './dom.js';
+import {noteView, remember} from './view_state.js';
 
 const heatScale = (mode, values) => {
   const sorted = values.filter((value) => value !== null).sort((a, b) => a - b);
@@ -195,19 +196,41 @@ export const heatmapSection = () => {
     clear.hidden = !selection.active;
     said.textContent = selection.active ? describeSelection() : '';
     map.canvas.redraw();
+    noteView();
   });
+  rememberSelection();
   const modes = choice('colour by', [['time', 'step time'], ['excess', 'excess over the step’s median']], (picked) => {
     map.mode = picked;
     map.rescale();
   });
+  remember('colour', modes.get, modes.set);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => map.rescale());
-  return section('heatmap', 'Steps by rank', question, null, el('div', {class: 'tools'}, modes, map.key, said, clear),
+  return section('heatmap', 'Steps by rank', question, null, el('div', {class: 'tools'}, modes.element, map.key, said, clear),
       map.canvas.holder, notesOf(steps));
 };
 
 const stepNumber = (column) => {
   const rank = page.steps.find((of) => of.numbers[column] !== undefined);
   return rank ? rank.numbers[column] : column;
+};
+// By the numbers that people know: "1-2" of ranks and steps.
+const rankNumber = (row) => (page.steps.every((of) => of.rank !== null) ? page.steps[row].rank : row);
+const rememberSelection = () => {
+  const columns = d3.max(page.steps, (rank) => rank.us.length);
+  const rangeOf = (bounds, nameOf) => (bounds === null ? null : [...new Set(bounds.map(nameOf))].join('-'));
+  const read = (text, count, nameOf) => {
+    if (text === null) return null;
+    const [first, last] = text.split('-').map((number) => d3.range(count).find((at) => String(nameOf(at)) === number));
+    return first === undefined ? null : [first, last === undefined ? first : Math.max(first, last)];
+  };
+  remember('ranks', () => rangeOf(selection.ranks, rankNumber), (text) => {
+    const ranks = read(text, page.steps.length, rankNumber);
+    selection.set(ranks, ranks === null ? null : selection.steps || [0, columns - 1]);
+  });
+  remember('steps', () => rangeOf(selection.steps, stepNumber), (text) => {
+    const steps = read(text, columns, stepNumber);
+    selection.set(steps === null ? null : selection.ranks || [0, page.steps.length - 1], steps);
+  });
 };
 const describeSelection = () => {
   const [from, to] = selection.ranks.map((r) => page.steps[r].name);

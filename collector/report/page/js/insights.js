@@ -1,16 +1,19 @@
 // Every finding, with what to do about it and where its evidence is.
 import {page, selection, tableOf} from './begin.js';
-import {cell, el, notesOf, section} from './dom.js';
+import {cell, el, emptySections, notesOf, section} from './dom.js';
 
-const EVIDENCE = [[/straggler|uneven|unbalanced/, 'waits'], [/comm|overlap|collective/, 'comm'],
-    [/memory|allocation|pageable|hidden-cop/, 'memory'],
-  [/data-load|host|launch|sync|gap|pause|latency|default-stream|transfer|recompil/, 'lanes'],
-      [/kernel|shape|math|layout|optimizer/, 'kernels'], [/./, 'waterfall']];
+const EVIDENCE = [[/memory-bound|tensor-core/, ['roofline', 'kernels']], [/unbalanced/, ['heatmap']],
+    [/straggler|uneven/, ['waits', 'heatmap']], [/comm|overlap|collective/, ['comm']],
+    [/memory|allocation|pageable|hidden-cop/, ['memory']],
+  [/data-load|host|launch|sync|gap|pause|latency|default-stream|transfer|recompil/, ['lanes']],
+      [/kernel|shape|math|layout|optimizer/, ['kernels', 'ops']], [/./, []]];
+const evidenceOf = (rule) => [...EVIDENCE.find(([pattern]) => pattern.test(rule))[1], 'waterfall']
+    .find((id) => !emptySections.has(id));
 export const insightsSection = () => {
   const insights = tableOf('insights');
   const question = 'the largest saving first: what a step could be shorter at most';
   const cards = insights.rowsWhere(() => true).map((row) => {
-    const target = EVIDENCE.find(([pattern]) => pattern.test(insights.at(row, 'rule')))[1];
+    const target = evidenceOf(insights.at(row, 'rule')) || 'verdict';
     const rank = insights.at(row, 'rank');
     return el('li', {id: `insight-${row}`}, el('h3', {}, cell(insights, row, 'rule'),
       insights.at(row, 'saving_ns') === null ? null

@@ -4,6 +4,7 @@ import {page, selection, tableOf} from './begin.js';
 import {formatNs, shortName} from './units.js';
 import {el, emptySection, section} from './dom.js';
 import {dataTable} from './tables.js';
+import {noteView, remember} from './view_state.js';
 
 export const timesInSelection = (list, keyOf) => {
   const {buckets, steps_per_bucket: perBucket} = page.times;
@@ -70,12 +71,18 @@ export const opsSection = () => {
   const pick = ranks.length < 2 ? null : el('select', {'aria-label': 'rank', onchange: (event) => {
     wanted = event.target.value;
     table.accept(accepts);
+    noteView();
   }}, ranks.map((rank) => el('option', {value: String(rank)}, `rank ${rank}`)),
       el('option', {value: 'all'}, 'all ranks'));
   const table = dataTable(ops, {noun: 'operators', search: true, tools: pick, shorten: shortName,
       columns: ['rank', 'name', 'calls', 'self_cpu_ns', 'self_cpu_percent', 'cpu_total_ns', 'cpu_avg_ns',
       'self_cuda_ns', 'cuda_total_ns', 'flops', 'self_cuda_mem_bytes', 'self_cpu_mem_bytes', 'module', 'pass']});
   table.accept(accepts);
+  const first = wanted;
+  if (pick !== null) remember('ops.rank', () => (wanted === first ? null : wanted), (rank) => {
+    pick.value = wanted = rank || first;
+    table.accept(accepts);
+  });
   selection.onChange(() => table.accept(accepts));
   return section('ops', 'Operators', question, 'selection', table.element);
 };

@@ -5,10 +5,14 @@ import {cell, el, emptySection, hideTip, section, showTip} from './dom.js';
 import {dataTable} from './tables.js';
 import {stepRows} from './heatmap.js';
 import {formatTick} from './lanes.js';
+import {noteView, remember} from './view_state.js';
 
 const CATEGORIES = [['parameter', '--series-1'], ['optimizer_state', '--series-2'], ['gradient', '--series-3'],
     ['activation', '--series-4'],
   ['temporary', '--series-5'], ['input', '--series-6'], ['autograd_detail', '--series-7'], ['unknown', '--series-8']];
+
+// What the trace has no allocation of, and the peak counts.
+const BASE = ['allocated before the trace', '--cause-not-recorded'];
 
 // From the first selected step's start to the last one's end, of the ranks that are selected; null: nothing is.
 const selectedTime = () => {
@@ -34,6 +38,7 @@ const memoryCurve = (table, memory) => {
   const holder = el('div', {class: 'plot-holder', style: {height: `${height}px`}}, svg.node());
   let rows = [];
   let peak = null;
+  let base = 0;
   const draw = () => {
     const width = holder.clientWidth;
     if (width === 0 || rows.length === 0) return;
@@ -42,7 +47,7 @@ const memoryCurve = (table, memory) => {
         rows.some((row) => table.at(row, `${name}_bytes`) > 0));
     const x = d3.scaleLinear().domain(d3.extent(rows, (row) => table.at(row, 'time_ns')))
         .range([margin.left, width - margin.right]);
-    const y = d3.scaleLinear().domain([0, (d3.max(rows, (row) => table.at(row, 'bytes')) || 1) * 1.08])
+    const y = d3.scaleLinear().domain([0, (base + (d3.max(rows, (row) => table.at(row, 'bytes')) || 1)) * 1.08])
         .range([height - margin.bottom, margin.top]);
     svg.append('g').attr('class', 'axis grid').attr('transform', `translate(${margin.left},0)`)
         .call(d3.axisLeft(y).tickValues(byteTicks(y.domain()[1], 5)).tickFormat(formatBytes)
@@ -50,12 +55,13 @@ const memoryCurve = (table, memory) => {
     svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${height - margin.bottom})`)
         .call(d3.axisBottom(x).ticks(Math.max(2, Math.floor(width / 130)))
         .tickFormat((ns) => formatTick(ns, x.domain()[1] - x.domain()[0])));
-    const layers = d3.stack().keys(used.map(([name]) => name))
-        .value((row, name) => table.at(row, `${name}_bytes`) || 0)(rows);
+    const bands = base > 0 ? [BASE, ...used] : used;
+    const layers = d3.stack().keys(bands.map(([name]) => name))
+        .value((row, name) => (name === BASE[0] ? base : table.at(row, `${name}_bytes`) || 0))(rows);
     const area = d3.area().x((point) => x(table.at(point.data, 'time_ns'))).y0((point) => y(point[0]))
         .y1((point) => y(point[1])).curve(d3.curveStepAfter);
     svg.append('g').selectAll('path').data(layers).enter().append('path').attr('d', area)
-        .style('fill', (layer) => `var(${used[layer.index][1]})`);
+        .style('fill', (layer) => `var(${bands[layer.index][1]})`);
     const reach = selectedTime();
     if (reach !== null) {
       const [left, right] = reach.map((time) => Math.max(x.range()[0], Math.min(x.range()[1], x(time))));
@@ -79,17 +85,23 @@ const memoryCurve = (table, memory) => {
       ruler.style('display', null).attr('x1', x(table.at(row, 'time_ns'))).attr('x2', x(table.at(row, 'time_ns')));
       showTip(d3.event.clientX, d3.event.clientY,
           el('strong', {}, cell(table, row, 'bytes'), ' at ', cell(table, row, 'time_ns')),
+        base > 0 ? el('div', {}, `and ${formatBytes(base)} allocated before the trace`) : null,
         used.slice().reverse().filter(([name]) => table.at(row, `${name}_bytes`) > 0)
             .map(([name, colour]) => el('div', {}, el('i', {class: 'swatch', style: {background: `var(${colour})`}}),
             `${name.replace(/_/g, ' ')} `, cell(table, row, `${name}_bytes`))));
     }).on('pointerleave', () => { ruler.style('display', 'none'); hideTip(); });
-    key.replaceChildren(...used.map(([name, colour]) =>
+    key.replaceChildren(...bands.map(([name, colour]) =>
         el('li', {}, el('i', {style: {background: `var(${colour})`}}), name.replace(/_/g, ' '))));
   };
   const key = el('ul', {class: 'legend'});
   new ResizeObserver(draw).observe(holder);
   selection.onChange(draw);
-  return {element: el('div', {}, key, holder), show: (wanted, at) => { rows = wanted; peak = at; draw(); }};
+  return {element: el('div', {}, key, holder), show: (wanted, at, before) => {
+    rows = wanted;
+    peak = at;
+    base = before;
+    draw();
+  }};
 };
 
 export const memorySection = () => {
@@ -105,14 +117,19 @@ export const memorySection = () => {
   const picks = allocators.length > 0 ? allocators : memory.rowsWhere(() => true);
   const curve = over.count > 0 ? memoryCurve(over, memory) : null;
   const holders = el('div');
-  const pick = el('select', {'aria-label': 'rank and device', onchange: (event) => show(Number(event.target.value))},
+  const pick = el('select', {'aria-label': 'rank and device', onchange: (event) => {
+    show(Number(event.target.value));
+    noteView();
+  }},
       picks.map((row) =>
     el('option', {value: String(row)},
         `${memory.at(row, 'rank') === null ? '' : `rank ${memory.at(row, 'rank')}, `}${memory.at(row, 'device')}`)));
   const show = (row) => {
     const key = keyOf(memory, row);
-    if (curve !== null) curve.show(over.rowsWhere((at) => keyOf(over, at) === key), row);
     const rows = peak.rowsWhere((at) => keyOf(peak, at) === key);
+    const before = rows.find((at) => /allocated before the trace/.test(peak.at(at, 'held_by')));
+    if (curve !== null) curve.show(over.rowsWhere((at) => keyOf(over, at) === key), row,
+        before === undefined ? 0 : peak.at(before, 'bytes'));
     holders.replaceChildren(el('h3', {}, 'Held at the peak of ', cell(memory, row, 'peak_bytes')),
         el('div', {class: 'scroll'}, el('table', {}, el('tbody', {}, rows.slice(0, 12).map((at) => {
       const category = CATEGORIES.find(([name]) => name.replace(/_/g, ' ') === peak.at(at, 'held_by'));
@@ -128,6 +145,10 @@ export const memorySection = () => {
   const most = picks.reduce((a, b) => ((memory.at(a, 'peak_bytes') || 0) >= (memory.at(b, 'peak_bytes') || 0) ? a : b));
   pick.value = String(most);
   show(most);
+  remember('memory', () => (pick.value === String(most) ? null : pick.value), (row) => {
+    pick.value = picks.includes(Number(row)) && row !== null ? row : String(most);
+    show(Number(pick.value));
+  });
   const reach = el('p', {class: 'why', hidden: true},
       'The first rank of the selection, and all its time; the selected steps are marked.');
   selection.onChange(() => {

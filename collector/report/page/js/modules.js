@@ -1,6 +1,7 @@
 // Modules as an icicle: each as wide as its share of the one around it.
 import {page, selection, tableOf} from './begin.js';
-import {canvasIn, cell, choice, el, emptySection, hideTip, section, showTip} from './dom.js';
+import {canvasIn, cell, choice, cssColour, el, emptySection, hideTip, inkOn, section, showTip} from './dom.js';
+import {noteView, remember} from './view_state.js';
 import {dataTable} from './tables.js';
 import {followSelection, selectionColumn, timesInSelection} from './kernels.js';
 
@@ -10,13 +11,40 @@ export const icicle = (root, options) => {
   let focus = null;
   let width = 0;
   let tree = null;
+  let text = '';
+  const matches = (node) => node.data.name.toLowerCase().includes(text);
+  // The names from the root's child down to the focus, each escaped: a name may hold a "/".
+  const pathOf = (node) => node.ancestors().reverse().slice(1)
+      .map((of) => of.data.name.replace(/[%/]/g, encodeURIComponent)).join('/');
+  const nodeOf = (path) => (path ? path.split('/').map(decodeURIComponent) : [])
+      .reduce((node, name) => (node && (node.children || []).find((child) => child.data.name === name)), tree) || tree;
   const build = () => {
+    const path = focus === null ? '' : pathOf(focus);
     tree = d3.hierarchy(root).sum((node) => node.own);
     tree.sort((a, b) => b.value - a.value);
     d3.partition()(tree);
-    focus = tree;
+    focus = nodeOf(path);
   };
   build();
+  const found = el('span', {class: 'count', role: 'status'});
+  // What matches inside of something that matches is counted once.
+  const tellFound = () => {
+    const sum = (node) => (matches(node) ? node.value : d3.sum(node.children || [], sum));
+    const count = text === '' ? 0 : tree.descendants().filter(matches).length;
+    found.textContent = text === '' ? '' : `${count.toLocaleString('en')} found, ${
+        (100 * sum(tree) / (tree.value || 1)).toFixed(1)} % of all`;
+  };
+  const find = (wanted) => {
+    text = wanted;
+    tellFound();
+    canvas.redraw();
+  };
+  const focusOn = (node) => {
+    focus = node;
+    canvas.redraw();
+    noteView();
+  };
+  remember(options.key, () => pathOf(focus) || null, (path) => focusOn(nodeOf(path)));
   const depth = Math.min(14, tree.height + 1);
   const paint = (context, w) => {
     width = w;
@@ -30,16 +58,18 @@ export const icicle = (root, options) => {
       const left = Math.max(0, ((node.x0 - focus.x0) / span) * width);
       const right = Math.min(width, ((node.x1 - focus.x0) / span) * width);
       if (right - left < 0.5) return;
-      context.fillStyle = options.colour(node);
-      context.globalAlpha = node.depth < focus.depth ? 0.45 : 1;
+      const colour = options.colour(node);
+      const isPale = node.depth < focus.depth || (text !== '' && !matches(node));
+      context.fillStyle = colour;
+      context.globalAlpha = isPale ? 0.16 : 1;
       context.fillRect(left, level * row, right - left - (right - left > 3 ? 1 : 0), row - 1);
+      context.globalAlpha = 1;
       const room = Math.floor((right - left - 10) / 6.4);
       if (room >= 5) {
-        context.fillStyle = '#fff';
+        context.fillStyle = isPale ? cssColour('--text') : inkOn(colour);
         const {name} = node.data;
         context.fillText(name.length <= room ? name : `${name.slice(0, room - 1)}…`, left + 5, level * row + row / 2);
       }
-      context.globalAlpha = 1;
     });
   };
   const canvas = canvasIn(row * depth, paint,
@@ -57,8 +87,7 @@ export const icicle = (root, options) => {
   canvas.canvas.addEventListener('pointerleave', hideTip);
   canvas.canvas.addEventListener('click', (event) => {
     const node = nodeAt(event);
-    focus = node === undefined || node === focus ? (focus.parent || tree) : node;
-    canvas.redraw();
+    focusOn(node === undefined || node === focus ? (focus.parent || tree) : node);
   });
   canvas.canvas.addEventListener('keydown', (event) => {
     const siblings = focus.parent ? focus.parent.children : [focus];
@@ -67,12 +96,12 @@ export const icicle = (root, options) => {
         ArrowRight: siblings[at + 1], Escape: tree}[event.key];
     if (!next) return;
     event.preventDefault();
-    focus = next;
-    canvas.redraw();
+    focusOn(next);
     const box = canvas.canvas.getBoundingClientRect();
     showTip(box.left + 20, box.top + row * 2, options.tell(focus));
   });
-  return {holder: canvas.holder, replace: (next) => { root = next; build(); canvas.redraw(); }};
+  return {holder: canvas.holder, find, found,
+    replace: (next) => { root = next; build(); tellFound(); canvas.redraw(); }};
 };
 // Of a name, the same in each picture.
 export const hueOf = (name) => {
@@ -145,9 +174,9 @@ export const modulesSection = () => {
           modules.at(row, 'forward_flops') > 0 ? [', ', cell(modules, row, 'forward_flops'), ' FLOPs forward'] : '',
           whole > 0 ? '' : ''];
   };
-  const picture = icicle(treeOf(), {label: 'modules', colour: blueOf, tell});
+  const picture = icicle(treeOf(), {label: 'modules', key: 'modules', colour: blueOf, tell});
   const table = dataTable(modules,
-      {noun: 'modules', extra: selectionColumn(times, (row) => modules.at(row, 'module')),
+      {noun: 'modules', search: true, onSearch: picture.find, extra: selectionColumn(times, (row) => modules.at(row, 'module')),
       columns: ['module', 'calls', 'gpu_ns', 'total_ns', 'self_ns', 'mean_ns', 'forward_flops', 'backward_flops',
       'ranks']});
   followSelection(table);
@@ -157,9 +186,11 @@ export const modulesSection = () => {
     reach.hidden = !selection.active;
     picture.replace(treeOf());
   });
-  return section('modules', 'Modules', question, 'selection', reach,
-      el('div', {class: 'tools'}, choice('measure', measures, (picked) => {
+  const measured = choice('measure', measures, (picked) => {
     measure = picked;
     picture.replace(treeOf());
-  })), picture.holder, table.element);
+  });
+  remember('modules.by', measured.get, measured.set);
+  return section('modules', 'Modules', question, 'selection', reach,
+      el('div', {class: 'tools'}, measured.element, picture.found), picture.holder, table.element);
 };

@@ -1,7 +1,9 @@
 // Puts the page together, the first screen first.
 import {page, selection, tableOf} from './begin.js';
 import {cut} from './units.js';
-import {el, hideTip, repaints, sections, tip} from './dom.js';
+import {copyButton, el, hideTip, inkOn, repaints, sections, tip} from './dom.js';
+import {followFragment, linkToView} from './view_state.js';
+import {keysDialog, listenToKeys} from './keys.js';
 import {verdictSection} from './verdict.js';
 import {figuresSection, waterfallSection} from './figures.js';
 import {heatmapSection} from './heatmap.js';
@@ -21,7 +23,7 @@ const runName = (run) => (run.command.length > 0 ? run.command.join(' ')
     : run.path.replace(/\/$/, '').split('/').pop() || 'run');
 const header = (title, subtitle) =>
     el('header', {class: 'top'}, el('div', {class: 'brand'}, el('b', {}, 'ranktap'),
-    el('span', {class: 'run', title: subtitle}, title)), el('nav', {'aria-label': 'sections'}));
+    el('h1', {class: 'run', title: subtitle}, title)), el('nav', {'aria-label': 'sections'}));
 const banner = (simulated) => (simulated
     ? el('p', {class: 'banner', role: 'note'}, 'Simulated GPU: times mean nothing.') : null);
 
@@ -39,7 +41,7 @@ const made = (maker) => {
 };
 
 // For the browser's console, and the tests: the one name that the page gives the window.
-window.ranktap = {page, selection, tableOf, timesInSelection};
+window.ranktap = {page, selection, tableOf, timesInSelection, inkOn};
 
 const start = () => {
   const isDiff = page.kind === 'diff';
@@ -54,14 +56,20 @@ const start = () => {
     main.append(...[banner(page.run.simulated)].filter(Boolean), verdictSection(), ...makers.map(made));
   }
   const links = page.links || {};
-  if (links.perfetto) top.firstChild.append(el('span', {class: 'links'},
+  const keys = keysDialog(isDiff);
+  top.firstChild.append(el('span', {class: 'links'},
       links.runs ? el('a', {href: links.runs}, 'all runs') : null,
-      el('a', {href: links.perfetto}, 'open in Perfetto')));
+      links.perfetto ? el('a', {href: links.perfetto}, 'open in Perfetto') : null,
+      copyButton('copy link', linkToView), el('button', {type: 'button', class: 'copy', 'aria-label': 'keys',
+      onclick: () => keys.showModal()}, '?')));
+  document.body.append(keys);
+  listenToKeys(keys);
   top.lastChild.append(...sections.map(({id, title: text}) => el('a', {href: `#${id}`}, text)));
   main.append(el('footer', {},
     'Made by ranktap. This file holds all of its data and reaches no network. Numbers are those of ',
     el('code', {}, 'ranktap report RUN NAME --format json'), '.'));
   addEventListener('keydown', (event) => { if (event.key === 'Escape') hideTip(); });
+  followFragment();
   addEventListener('beforeprint', () => repaints.forEach((paint) => paint()));
   requestAnimationFrame(() => requestAnimationFrame(() => { document.documentElement.dataset.ready = performance.now()
       .toFixed(0); }));

@@ -15,6 +15,8 @@ export const rooflineSection = () => {
   const rows = roofline.rowsWhere((row) => roofline.at(row, 'intensity') > 0 &&
       roofline.at(row, 'flops_per_second') > 0);
   const longest = d3.max(rows, (row) => roofline.at(row, 'time_ns') || 0) || 1;
+  // Of a device without known ceilings nothing is bound by one.
+  const isKnown = roofline.rowsWhere((row) => roofline.at(row, 'bound') !== 'unknown').length > 0;
   const points = rows.map((row) =>
       ({x: roofline.at(row, 'intensity'), y: roofline.at(row, 'flops_per_second'),
       roof: roofline.at(row, 'roof_flops_per_second'),
@@ -42,5 +44,5 @@ export const rooflineSection = () => {
       ceilings: roofs.map((point) => ({y: point.roof})), background}),
     dataTable(roofline, {noun: 'rows', shorten: shortName,
         columns: [name, 'calls', 'time_ns', 'share_percent', 'flops', 'moved_bytes', 'intensity', 'flops_per_second',
-        'gb_per_s', 'percent_of_roof', 'bound']}).element);
+        'gb_per_s', 'percent_of_roof', ...(isKnown ? ['bound'] : [])]}).element);
 };

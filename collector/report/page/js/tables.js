@@ -1,11 +1,15 @@
 // A table that sorts, filters and shows more rows when asked.
-import {cut, headingOf} from './units.js';
-import {cell, el, notesOf} from './dom.js';
+import {headingOf, isNameOfOne} from './units.js';
+import {cell, el, notesOf, searchField} from './dom.js';
+import {noteView, remember} from './view_state.js';
 
 const ROWS_AT_FIRST = 15;
 
 export const dataTable = (table, options = {}) => {
-  const columns = (options.columns || [...table.columns.keys()]).filter((column) => table.has(column));
+  // A column in which nothing but zeros stands says nothing.
+  const says = (column) => table.has(column) && (table.unit(column) === 'text' || options.columns === undefined ||
+      table.rowsWhere((row) => table.at(row, column)).length > 0 || isNameOfOne(column));
+  const columns = (options.columns || [...table.columns.keys()]).filter(says);
   const extra = options.extra || [];  // {name, value: (row) => [number, text]}
   const state = {sort: null, down: true, text: '', more: false, accepts: () => true};
   const body = el('tbody');
@@ -25,22 +29,19 @@ export const dataTable = (table, options = {}) => {
     return (x < y ? -1 : 1) * (state.down ? -1 : 1);
   };
   const rowOf = (row) => el('tr', {}, columns.map((column) => {
-    if (!isText(column)) return el('td', {}, cell(table, row, column));
+    if (!isText(column)) return el('td', {class: options.classOf ? options.classOf(row, column) : null},
+        cell(table, row, column));
     const value = table.at(row, column) || '';
     const long = value.length > 44;
     const shown = cell(table, row, column, {class: long ? 'long' : null, title: long ? value : null});
     if (!long || !options.shorten) return el('td', {class: 'text'}, shown);
-    const short = options.shorten(value);
-    shown.textContent = cut(short, 70);
+    shown.textContent = options.shorten(value);
     shown.classList.remove('long');
-    // Many kernels differ in their template arguments alone.
-    return el('td', {class: 'text'}, shown,
-        short === value ? null : el('span', {class: 'rest', title: value},
-        value.slice(value.indexOf(short.slice(-12)) + 12, 400)));
+    return el('td', {class: 'text'}, shown);
   }), extra.map((column) => el('td', {class: 'extra'}, column.value(row)[1])));
 
   const draw = () => {
-    const wanted = state.text.toLowerCase();
+    const wanted = state.text;
     const rows = table.rowsWhere((row) => state.accepts(row) &&
       (wanted === '' || texts.some((column) => (table.at(row, column) || '').toLowerCase().includes(wanted))));
     rows.sort(compare);
@@ -62,14 +63,26 @@ export const dataTable = (table, options = {}) => {
       state.down = state.sort === name ? !state.down : !text;
       state.sort = name;
       draw();
+      noteView();
     }}, headingOf(name)));
   const heads = [...columns.map((column) => headOf(column, isText(column))),
       ...extra.map((column) => headOf(column.name, false))];
-  const search = el('input', {type: 'search', placeholder: `search ${options.noun || 'rows'}`,
-      'aria-label': `search ${options.noun || 'rows'}`,
-    oninput: (event) => { state.text = event.target.value; draw(); }});
+  const search = searchField(options.noun || 'rows', (text) => {
+    state.text = text;
+    draw();
+    if (options.onSearch) options.onSearch(text);
+  });
+  const isSearched = table.count > ROWS_AT_FIRST || options.search;
+  if (isSearched) remember(`q.${table.name}`, search.get, search.set);
+  remember(`sort.${table.name}`, () => (state.sort === null ? null : `${state.down ? '-' : ''}${state.sort}`),
+      (text) => {
+    const name = (text || '').replace(/^-/, '');
+    state.sort = heads.some((head) => head.dataset.column === name) ? name : null;
+    state.down = text !== null && text.startsWith('-');
+    draw();
+  });
   const element = el('div', {class: 'table'},
-    el('div', {class: 'tools'}, table.count > ROWS_AT_FIRST || options.search ? search : null, options.tools || null,
+    el('div', {class: 'tools'}, isSearched ? search.element : null, options.tools || null,
         count),
     el('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': table.title},
       el('table', {}, el('thead', {}, el('tr', {}, heads)), body)), more,

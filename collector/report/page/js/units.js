@@ -1,4 +1,6 @@
 // Numbers as people read them: three digits, a unit that suits them.
+import {page} from './begin.js';
+
 const threeDigits = (value) => {
   const size = Math.abs(value);
   if (size >= 99.95) return String(Math.round(value));
@@ -42,25 +44,20 @@ export const formatValue = (value, unit) => {
   }
 };
 
+// The number of a process, a thread, a rank or a step is a name: 11698, as other tools take it.
+export const isNameOfOne = (column) => NAMES.test(column);
+const NAMES = /(^|_)(pid|tid|thread|correlation|rank|step|device|stream)$/;
+export const formatCell = (column, value, unit) => (unit === 'count' && Number.isInteger(value) && NAMES.test(column)
+  ? String(value) : formatValue(value, unit));
+
 // "step_p95_ns" is "step p95".
 const UNIT_WORDS = {ns: '', bytes: '', percent: ' %', gb_per_s: ' GB/s'};
 export const headingOf = (column) => column.replace(/^percent_of/, '%_of')
     .replace(/(^|_)(ns|bytes|percent|gb_per_s)$/, (all, before, unit) => UNIT_WORDS[unit])
   .replace('flops_per_second', 'FLOP/s').replace(/_/g, ' ').trim() || column;
 
-// Of kernels: without return type, template arguments and parameters.
-export const shortName = (name) => {
-  let depth = 0;
-  let out = '';
-  for (const char of name) {
-    if (char === '<') ++depth;
-    if (depth === 0) out += char;
-    if (char === '>' && depth > 0) --depth;
-  }
-  out = out.replace(/\(anonymous namespace\)/g, '{anonymous}').replace(/\(.*$/, '').replace(/^(void|auto|int) /, '')
-      .trim();
-  return out.length > 3 ? out : name;
-};
+// As the text reports cut it: no two names of a page look alike.
+export const shortName = (name) => (page.short_names || {})[name] || name;
 // Beside a row of a picture: "rank 3", or how a file begins.
 export const labelOf = (rank) => (rank.name.length <= 9 ? rank.name : `${rank.name.slice(0, 8)}…`);
 export const plural = (count, noun) => `${noun}${count === 1 ? '' : 's'}`;

@@ -54,9 +54,11 @@ const costLine = () => {
         ' of a rank’s time at most; too few hooks ran to measure them.');
   }
   const most = rows.reduce((a, b) => (cost.at(a, 'hooks_percent') >= cost.at(b, 'hooks_percent') ? a : b));
-  return trustLine(cost.at(most, 'hooks_percent') > 5 ? 'bad' : 'good', 'ranktap cost the program ',
-      cell(cost, most, 'hooks_percent'),
-    cost.at(most, 'rank') === null ? ' of its time at most.' : ` of its time at most (rank ${cost.at(most, 'rank')}).`);
+  const unknown = cost.count - rows.length;
+  return trustLine(cost.at(most, 'hooks_percent') > 5 ? 'bad' : unknown > 0 ? 'note' : 'good',
+      'ranktap’s hooks cost a rank ', cell(cost, most, 'hooks_percent'), ' of its time at most',
+      cost.at(most, 'rank') === null ? '.' : ` (rank ${cost.at(most, 'rank')}).`,
+      unknown > 0 ? ` ${unknown} ${unknown === 1 ? 'rank' : 'ranks'} had too few timed events to tell.` : '');
 };
 const rankLine = () => {
   const ranks = tableOf('ranks');

@@ -125,6 +125,9 @@ TEST(ProgressTextTest, TheRestTakesAsLongAsTheBegan) {
   EXPECT_EQ(ProgressText("loading", 1, 4, 2), "loading  25 %, 6 s left");
   EXPECT_EQ(ProgressText("loading", 0, 4, 2), "loading   0 %");
   EXPECT_EQ(ProgressText("loading", 0, 0, 2), "loading, 2 s");
+  for (const uint64_t done : {4, 5}) {
+    EXPECT_THAT(ProgressText("loading", done, 4, 2), testing::StartsWith("loading  99 %"));
+  }
 }
 
 // What a slip of the finger is answered with.

@@ -1,0 +1,17 @@
+// What `ranktap export` calls a file that nobody named.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "collector/export/exporter.h"
+
+namespace ranktap::collector {
+
+// In the folder one is in: "slow.pftrace" of the run `runs/slow/`, "slow-chrome" for the files of
+// several ranks, "slow-export" for several formats. Never one of `paths`.
+std::string DefaultOutput(const std::vector<std::string>& paths,
+                          const std::vector<const Exporter*>& exporters, size_t ranks);
+
+}  // namespace ranktap::collector
