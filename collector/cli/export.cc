@@ -366,8 +366,7 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   if (!exporters) return Complained(exporters.message(), kWrongUsage);
   if (const auto problem = Unheeded(wanted, *exporters)) return Complained(*problem, kWrongUsage);
   const ProgressLine progress;
-  Result<Run> run = OpenRun(wanted.paths);
-  TellOfLaterRuns(wanted.paths);
+  Result<Run> run = OpenRun(LastRunsIn(wanted.paths));
   if (!run) return Complained(run.message(), kFailure);
   ExportOptions options;
   if (const auto problem = ParseOptions(wanted, *run, &options)) {

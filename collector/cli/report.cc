@@ -88,9 +88,9 @@ bool PrintDeepSpeed(const Request& request, const Run& run) {
 }
 
 // Opens the run and leaves what the filters ask for. kSuccess, or the exit status; said why.
-int Open(const Request& request, const std::vector<std::string>& paths, Run* run,
+int Open(const Request& request, const std::vector<std::string>& named, Run* run,
          std::vector<std::string>* notes) {
-  TellOfLaterRuns(paths);
+  const std::vector<std::string> paths = LastRunsIn(named);
   Result<Run> opened = [&paths] {
     const ProgressLine progress;
     return OpenRun(paths);

@@ -8,21 +8,24 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "collector/cli/page.h"
 #include "collector/export/exporters.h"
+#include "collector/file/json.h"
 #include "collector/file/owned_file.h"
 #include "collector/file/printable.h"
 #include "collector/file/read_run_info.h"
 #include "collector/import/open_run.h"
+#include "collector/report/report.h"
+#include "collector/report/text/cell_text.h"
 
 namespace ranktap::collector {
 namespace {
 
+// The page that hands a trace to Perfetto fetches it from us, and the list what each run says.
 constexpr std::string_view kPolicy =
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-// The page that hands the trace to Perfetto fetches it from us.
-constexpr std::string_view kPerfettoPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src "
     "'self'; base-uri 'none'; form-action 'none'";
 constexpr std::string_view kHead = R"(<!doctype html><html lang="en"><meta charset="utf-8">
@@ -35,7 +38,8 @@ main { max-width: 1000px; margin: 32px auto; padding: 0 20px; }
 h1 { font-size: 20px; margin: 0 0 4px; } p { color: var(--muted); margin: 4px 0 16px; overflow-wrap: anywhere; }
 ul { list-style: none; margin: 0; padding: 0; background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
 li { padding: 12px 18px; border-top: 1px solid var(--line); display: flex; flex-wrap: wrap; gap: 2px 18px; align-items: baseline; }
-li:first-child { border-top: 0; } li b { min-width: 180px; } li span { color: var(--muted); flex: 1 1 260px; overflow-wrap: anywhere; }
+li:first-child { border-top: 0; } li b { min-width: 180px; } li .step { flex: none; color: var(--text); }
+li p { flex: 1 1 100%; margin: 0 0 0 30px; } #compare { margin-top: 14px; } #compare[hidden] { display: none; } li span { color: var(--muted); flex: 1 1 260px; overflow-wrap: anywhere; }
 a { color: var(--accent); text-decoration: none; } a:hover { text-decoration: underline; }
 button { font: inherit; padding: 6px 16px; border-radius: 6px; border: 1px solid var(--accent); background: var(--accent); color: var(--card); cursor: pointer; }
 </style>
@@ -65,6 +69,29 @@ document.getElementById('open').addEventListener('click', async () => {
     say('Perfetto has the trace.');
   });
 });
+</script>
+)";
+
+// One run after the other: each is opened for it.
+constexpr std::string_view kListScript =
+    R"(<button id="compare" type="button" hidden>compare the two</button>
+</main><script>
+'use strict';
+const rows = [...document.querySelectorAll('li[data-run]')];
+const compare = document.getElementById('compare');
+const picked = () => rows.filter((row) => row.querySelector('input').checked).map((row) => row.dataset.run);
+for (const row of rows) row.querySelector('input').addEventListener('change', () => { compare.hidden = picked().length !== 2; });
+compare.addEventListener('click', () => { location.href = `compare/${picked().join('/')}/`; });
+const tell = async () => {
+  for (const row of rows) {
+    const answer = await fetch(`run/${row.dataset.run}/summary`);
+    if (!answer.ok) continue;
+    const said = await answer.json();
+    row.querySelector('.step').textContent = said.step;
+    row.querySelector('p').textContent = said.verdict;
+  }
+};
+tell();
 </script>
 )";
 
@@ -125,6 +152,19 @@ bool IsRun(const std::string& path) {
                      [](const std::string& name) { return name == "run.json" || IsTrace(name); });
 }
 
+// Files of other tools that are not the ranks of one job, as far as their names say.
+bool HoldsUnrelatedFiles(const std::string& path) {
+  std::set<uint32_t> ranks;
+  size_t files = 0;
+  for (const std::string& name : NamesIn(path)) {
+    if (name == "run.json" || name.ends_with(".trace")) return false;
+    if (!IsTrace(name)) continue;
+    ++files;
+    if (const auto rank = RankInName(name)) ranks.insert(*rank);
+  }
+  return files > 1 && ranks.size() != files;
+}
+
 }  // namespace
 
 ServedRuns::ServedRuns(std::string root, std::string secret) : secret_(std::move(secret)) {
@@ -132,7 +172,8 @@ ServedRuns::ServedRuns(std::string root, std::string secret) : secret_(std::move
   std::error_code error;
   root_ = std::filesystem::canonical(root, error).string();
   if (error) root_ = std::move(root);
-  is_run_ = IsRun(root_);
+  lists_files_ = HoldsUnrelatedFiles(root_);
+  is_run_ = !lists_files_ && IsRun(root_);
 }
 
 std::vector<ServedRuns::Entry> ServedRuns::Runs() const {
@@ -142,7 +183,8 @@ std::vector<ServedRuns::Entry> ServedRuns::Runs() const {
     struct stat status {};
     const std::string path = root_ + "/" + name;
     const bool is_folder = ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-    if (is_folder && IsRun(path)) runs.push_back({name, path});
+    const bool is_file = lists_files_ && IsTrace(name);
+    if (is_file || (is_folder && IsRun(path))) runs.push_back({name, path});
   }
   return runs;
 }
@@ -154,13 +196,20 @@ HttpResponse ServedRuns::List() const {
       fmt::format("<title>runs · ranktap</title><main><h1>Runs</h1><p>{}</p><ul>", Escaped(root_));
   for (const Entry& run : runs) {
     const std::string link = PercentEncoded(run.name);
+    const Result<RunInfo> info = ReadRunInfo(run.path);
+    // Its command loaded nothing that is traced.
+    const bool is_empty = info && info->start_realtime_ns != 0 && info->traces.empty();
     body += fmt::format(
-        "<li><b><a href=\"run/{0}/\">{1}</a></b><span>{2}</span><a href=\"run/{0}/perfetto\">open "
-        "in Perfetto</a></li>",
-        link, Escaped(run.name), Escaped(Describe(ReadRunInfo(run.path))));
+        "<li data-run=\"{0}\"><input type=\"checkbox\" aria-label=\"compare {1}\"><b>"
+        "<a href=\"run/{0}/\">{1}</a></b><span class=\"step\"></span><span>{2}</span>",
+        link, Escaped(run.name), Escaped(lists_files_ ? "" : Describe(info)));
+    if (!is_empty) {
+      body += fmt::format("<a href=\"run/{}/perfetto\">open in Perfetto</a>", link);
+    }
+    body += "<p></p></li>";
   }
   if (runs.empty()) body += "<li>No run is here. ranktap run -o DIR/NAME makes one.</li>";
-  return {.body = body + "</ul></main>", .policy = std::string(kPolicy)};
+  return {.body = body + "</ul>" + std::string(kListScript), .policy = std::string(kPolicy)};
 }
 
 HttpResponse ServedRuns::Page(const Entry& entry) {
@@ -169,6 +218,37 @@ HttpResponse ServedRuns::Page(const Entry& entry) {
   if (!run) return Sentence(500, run.message());
   return {.body = MakePage({}, {}, {}, {entry.path}, &*run,
                            {.runs = is_run_ ? "" : "../../", .perfetto = "perfetto"})};
+}
+
+HttpResponse ServedRuns::Summary(const Entry& entry) {
+  const std::lock_guard lock(mutex_);
+  const Result<Run> run = OpenRun({entry.path});
+  if (!run) return Sentence(500, run.message());
+  const Table figures = (*FindReport("key-figures"))(*run);
+  std::string step;
+  for (size_t c = 0; c < figures.columns.size() && !figures.rows.empty(); ++c) {
+    if (figures.columns[c].name != "step_median_ns") continue;
+    const std::string time = FormatCell(figures.rows[0][c], figures.columns[c].unit);
+    if (time != "-") step = time + " a step";
+  }
+  const nlohmann::json said = {{"step", step}, {"verdict", (*FindReport("verdict"))(*run).title}};
+  return {.type = "application/json", .body = WriteJson(said)};
+}
+
+// "A/B/"
+HttpResponse ServedRuns::Compare(std::string_view names) {
+  const size_t slash = names.find('/');
+  if (slash == names.npos || !names.ends_with('/') || slash + 1 == names.size()) {
+    return Sentence(404, "not here");
+  }
+  const auto before = Named(names.substr(0, slash));
+  const auto after = Named(names.substr(slash + 1, names.size() - slash - 2));
+  if (!before || !after) return Sentence(404, "no run of this name");
+  const std::lock_guard lock(mutex_);
+  Result<Run> first = OpenRun({before->path});
+  Result<Run> second = OpenRun({after->path});
+  if (!first || !second) return Sentence(500, first ? second.message() : first.message());
+  return {.body = MakeDiffPage(*first, *second, {})};
 }
 
 HttpResponse ServedRuns::Trace(const Entry& entry) {
@@ -191,20 +271,24 @@ HttpResponse ServedRuns::Trace(const Entry& entry) {
   return response;
 }
 
+std::optional<ServedRuns::Entry> ServedRuns::Named(std::string_view name) const {
+  for (Entry& run : Runs()) {
+    if (run.name == name) return std::move(run);
+  }
+  return std::nullopt;
+}
+
 HttpResponse ServedRuns::OfRun(std::string_view name_and_rest) {
   const size_t slash = name_and_rest.find('/');
   if (slash == name_and_rest.npos) return Sentence(404, "not here");
-  const std::vector<Entry> runs = Runs();
   const std::string_view rest = name_and_rest.substr(slash + 1);
-  const auto entry = std::find_if(runs.begin(), runs.end(), [&](const Entry& run) {
-    return run.name == name_and_rest.substr(0, slash);
-  });
-  if (entry == runs.end()) return Sentence(404, "no run of this name");
+  const auto entry = Named(name_and_rest.substr(0, slash));
+  if (!entry) return Sentence(404, "no run of this name");
   if (rest.empty()) return Page(*entry);
   if (rest == "trace") return Trace(*entry);
+  if (rest == "summary") return Summary(*entry);
   if (rest != "perfetto") return Sentence(404, "not here");
-  return {.body = std::string(kHead) + std::string(kPerfettoPage),
-          .policy = std::string(kPerfettoPolicy)};
+  return {.body = std::string(kHead) + std::string(kPerfettoPage), .policy = std::string(kPolicy)};
 }
 
 HttpResponse ServedRuns::Answer(const HttpRequest& request) {
@@ -217,6 +301,7 @@ HttpResponse ServedRuns::Answer(const HttpRequest& request) {
             .location = prefix + "run/" + PercentEncoded(Runs().front().name) + "/"};
   }
   if (path.empty()) return List();
+  if (path.starts_with("compare/")) return Compare(path.substr(8));
   return path.starts_with("run/") ? OfRun(path.substr(4)) : Sentence(404, "not here");
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,10 +28,14 @@ class ServedRuns {
   HttpResponse List() const;
   HttpResponse Page(const Entry& entry);
   HttpResponse Trace(const Entry& entry);
+  HttpResponse Summary(const Entry& entry);
+  HttpResponse Compare(std::string_view names);
+  std::optional<Entry> Named(std::string_view name) const;
   HttpResponse OfRun(std::string_view name_and_rest);
 
   std::string root_, secret_;
   bool is_run_ = false;
+  bool lists_files_ = false;  // of other tools, each a run of its own
   std::mutex mutex_;
 };
 

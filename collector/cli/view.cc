@@ -21,6 +21,7 @@
 #include "collector/import/open_run.h"
 #include "collector/terminal/arguments.h"
 #include "collector/terminal/complain.h"
+#include "collector/terminal/later_runs.h"
 #include "collector/terminal/progress_line.h"
 #include "collector/terminal/report_file.h"
 #include "collector/trace/large_blocks.h"
@@ -115,8 +116,9 @@ bool Start(const std::vector<std::string>& words) {
 
 int WritePage(const std::vector<std::string>& paths, const RunSelection& selection,
               const std::vector<std::string>& symbols) {
+  const std::vector<std::string> last = LastRunsIn(paths);
   const ProgressLine progress;
-  Result<Run> run = OpenRun(paths);
+  Result<Run> run = OpenRun(last);
   if (!run) return Complained(run.message(), kFailure);
   std::vector<std::string> notes;
   if (!SelectOfRun(selection, &*run, &notes)) return kWrongUsage;

@@ -2,35 +2,45 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <vector>
 
 #include "collector/file/printable.h"
 #include "collector/terminal/complain.h"
 
 namespace ranktap::collector {
+namespace {
 
-std::optional<std::string> LaterRunsIn(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (!fs::exists(fs::path(path) / "run.json", error)) return std::nullopt;
-  std::vector<std::string> found;
-  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
-    std::error_code unreadable;
-    if (fs::exists(at->path() / "run.json", unreadable)) found.push_back(at->path().string());
-  }
-  if (found.empty()) return std::nullopt;
-  // Their names end with the time.
-  std::sort(found.begin(), found.end());
-  if (found.size() == 1) return fmt::format("{} holds a later run too: {}", path, found.back());
-  return fmt::format("{} holds {} later runs too, the last: {}", path, found.size(), found.back());
+// "20261122-101500": a run's name ends with the time at which it began.
+std::string StampOf(const std::string& path) {
+  constexpr size_t kLength = 15;
+  return path.size() < kLength ? path : path.substr(path.size() - kLength);
 }
 
-void TellOfLaterRuns(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    if (const auto later = LaterRunsIn(path)) Complain(Printable(*later));
+}  // namespace
+
+std::string LastRunIn(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (path.ends_with("/.") || !fs::exists(fs::path(path) / "run.json", error)) return path;
+  std::string last;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    std::error_code unreadable;
+    if (!fs::exists(at->path() / "run.json", unreadable)) continue;
+    const std::string found = at->path().string();
+    if (last.empty() || StampOf(found) > StampOf(last)) last = found;
   }
+  return last.empty() ? path : last;
+}
+
+std::vector<std::string> LastRunsIn(const std::vector<std::string>& paths) {
+  std::vector<std::string> last;
+  for (const std::string& path : paths) {
+    last.push_back(LastRunIn(path));
+    if (last.back() == path) continue;
+    Complain(Printable(fmt::format("{} was used again: this is its last run, {}; the first is {}/.",
+                                   path, last.back(), path)));
+  }
+  return last;
 }
 
 }  // namespace ranktap::collector

@@ -1,5 +1,6 @@
 """`ranktap serve` and `ranktap view`: who is answered, and what a browser gets."""
 import http.client
+import json
 import os
 import pathlib
 import shutil
@@ -59,6 +60,40 @@ class ServeTest(unittest.TestCase):
         self.assertIn(b'id="data"', body)
         self.assertEqual(self.get('run/first%20%3Crun%3E/trace')[0].status, 200)
         self.assertEqual(self.get('run/no%20run/')[0].status, 404)
+
+    def test_each_run_in_the_list_says_its_step_and_its_verdict(self):
+        for name, run in ('second', 'torch-ddp'), ('first%20%3Crun%3E', 'standin-full'):
+            said = json.loads(self.get(f'run/{name}/summary')[1])
+            tables = {report: json.loads(subprocess.run([str(RANKTAP), 'report', str(INPUTS / run), report, '--format', 'json'],
+                                                        capture_output=True, check=True, text=True).stdout)
+                      for report in ('verdict', 'key-figures')}
+            self.assertEqual(said['verdict'], tables['verdict']['title'])
+            median = tables['key-figures']['rows'][0]['step_median_ns']
+            value, unit = said['step'].removesuffix(' a step').split()
+            self.assertAlmostEqual(float(value) * {'us': 1e3, 'ms': 1e6, 's': 1e9}[unit], median, delta=0.001 * median)
+
+    def test_two_runs_of_the_list_are_compared(self):
+        answer, body = self.get('compare/first%20%3Crun%3E/second/')
+        self.assertEqual(answer.status, 200)
+        self.assertIn(b'"kind":"diff"', body.replace(b' ', b''))
+        for path in 'compare/second/', 'compare/second/none/', 'compare/second/..%2fsecret.txt/', 'compare//second/':
+            self.assertEqual(self.get(path)[0].status, 404, path)
+
+    def test_profiler_files_that_are_not_one_job_are_a_list_and_ranks_are_one_run(self):
+        event = {'ph': 'X', 'cat': 'cpu_op', 'name': 'aten::mm', 'pid': 1, 'tid': 1, 'ts': 1, 'dur': 10, 'args': {}}
+        for names, is_list in (('alexnet.json', 'bert.json'), True), (('rank0.json', 'rank1.json'), False):
+            with tempfile.TemporaryDirectory() as folder:
+                for name in names:
+                    (pathlib.Path(folder) / name).write_text(json.dumps({'traceEvents': [event]}))
+                server, url = self.start(folder)
+                self.addCleanup(server.kill)
+                answer, body = self.get(url=url)
+                self.assertEqual(answer.status, 200 if is_list else 303)
+                if is_list:
+                    self.assertEqual(self.get(f'run/{names[0]}/', url=url)[0].status, 200)
+                    self.assertEqual(body.count(b'data-run='), 2)
+                server.send_signal(signal.SIGINT)
+                server.wait(timeout=60)
 
     def test_without_the_secret_nobody_gets_anything(self):
         for path in '/', '/run/second/', '/0' * 16 + '/', self.url.path[:-2] + ('1/' if self.url.path[-2] == '0' else '0/'):

@@ -94,16 +94,21 @@ TEST_F(RunPlaces, ADirectoryOfRunsIsToldWithTheRunsInIt) {
                         "./1000/run-3"));
 }
 
-TEST_F(RunPlaces, ARunThatHoldsALaterOneIsToldSo) {
+TEST_F(RunPlaces, OfARunThatWasUsedAgainTheLastIsTaken) {
   fs::create_directories("runs/ranktap-train-20261122-101500");
-  EXPECT_FALSE(LaterRunsIn("runs"));
+  EXPECT_EQ(LastRunIn("runs"), "runs");
   std::ofstream("runs/ranktap-train-20261122-101500/run.json") << "{}";
-  EXPECT_FALSE(LaterRunsIn("runs")) << "a directory of runs is no run";
+  EXPECT_EQ(LastRunIn("runs"), "runs") << "a directory of runs is no run";
   std::ofstream("runs/run.json") << "{}";
-  EXPECT_EQ(LaterRunsIn("runs"), "runs holds a later run too: runs/ranktap-train-20261122-101500");
+  EXPECT_EQ(LastRunIn("runs"), "runs/ranktap-train-20261122-101500");
+  fs::create_directories("runs/ranktap-a-20261123-101500");
+  std::ofstream("runs/ranktap-a-20261123-101500/run.json") << "{}";
+  EXPECT_EQ(LastRunIn("runs"), "runs/ranktap-a-20261123-101500") << "by its time, not its name";
+  EXPECT_EQ(LastRunIn("runs/."), "runs/.");
   WriteTrace("runs/trace.json", 0);
+  WriteTrace("runs/ranktap-a-20261123-101500/trace.json", 0);
   EXPECT_THAT(Call(&ReportCommand, {"runs", "kernels"}).complained,
-              HasSubstr("holds a later run too"));
+              HasSubstr("this is its last run, runs/ranktap-a-20261123-101500"));
 }
 
 TEST_F(RunPlaces, SeveralRanksMakeADirectoryOfTheFilesNameWithoutItsEnding) {
