@@ -1,5 +1,7 @@
 #include "collector/export/exporters.h"
 
+#include <fmt/core.h>
+
 #include <map>
 #include <set>
 #include <utility>
@@ -69,16 +71,41 @@ void AppendEnums(SqlFile* file) {
   AppendEnum(file, "ENUM_NSYS_EVENT_CLASS", {{0, "CudaRuntime"}, {1, "CudaDriver"}});
 }
 
+// Of the chips that one compute capability tells apart from all others.
+std::string_view ChipOf(const v1::Device& device) {
+  constexpr std::pair<uint32_t, std::string_view> kChips[] = {
+      {70, "GV100"}, {80, "GA100"}, {90, "GH100"}, {100, "GB100"}, {103, "GB110"}};
+  const uint32_t capability = device.compute_major() * 10 + device.compute_minor();
+  for (const auto& [known, chip] : kChips) {
+    if (known == capability) return chip;
+  }
+  return {};
+}
+
+// "8-4-4-4-12", as nsys writes the 16 bytes; empty where there are none.
+std::string UuidText(std::string_view bytes) {
+  if (bytes.size() != 16) return {};
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", static_cast<uint8_t>(bytes[i]));
+  }
+  return text;
+}
+
 void AppendGpus(SqlFile* file, const std::vector<Exported>& exported) {
   struct Gpu {
     int64_t machine;
     const v1::Device* device;
+    bool simulated;
   };
   std::vector<Gpu> gpus;
   std::set<std::pair<int64_t, uint32_t>> seen;
   for (const Exported& one : exported) {
     for (const v1::Device& device : one.trace->hello.devices()) {
-      if (seen.emplace(one.machine, device.id()).second) gpus.push_back({one.machine, &device});
+      if (seen.emplace(one.machine, device.id()).second) {
+        gpus.push_back({one.machine, &device, one.trace->info.simulated});
+      }
     }
   }
   SqlTable table{.name = "TARGET_INFO_GPU", .columns = {}, .rows = gpus.size()};
@@ -111,6 +138,42 @@ void AppendGpus(SqlFile* file, const std::vector<Exported>& exported) {
          [](const Gpu& gpu) { return gpu.device->max_threads_per_block(); });
   number("computeMajor INTEGER", [](const Gpu& gpu) { return gpu.device->compute_major(); });
   number("computeMinor INTEGER", [](const Gpu& gpu) { return gpu.device->compute_minor(); });
+  table.columns.push_back({"uuid TEXT", [&](size_t i, SqlValue to) {
+                             const std::string uuid = UuidText(gpus[i].device->uuid());
+                             if (!uuid.empty()) to.Set(uuid);
+                           }});
+  table.columns.push_back({"chipName TEXT", [&](size_t i, SqlValue to) {
+                             const std::string_view chip = ChipOf(*gpus[i].device);
+                             if (!chip.empty() && !gpus[i].simulated) to.Set(chip);
+                           }});
+  file->Append(table);
+}
+
+// Which GPU each process sees as which device: queries join kernels to their GPU by it.
+void AppendCudaDevices(SqlFile* file, const std::vector<Exported>& exported) {
+  struct Seen {
+    uint32_t pid;
+    const v1::Device* device;
+  };
+  std::vector<Seen> seen;
+  for (const Exported& one : exported) {
+    for (const v1::Device& device : one.trace->hello.devices()) {
+      seen.push_back({one.trace->info.pid, &device});
+    }
+  }
+  SqlTable table{.name = "TARGET_INFO_CUDA_DEVICE", .columns = {}, .rows = seen.size()};
+  table.columns = {
+      {"gpuId INTEGER", [&](size_t i, SqlValue to) { to.Set(int64_t{seen[i].device->id()}); }},
+      {"cudaId INTEGER NOT NULL",
+       [&](size_t i, SqlValue to) { to.Set(int64_t{seen[i].device->id()}); }},
+      {"pid INTEGER NOT NULL", [&](size_t i, SqlValue to) { to.Set(int64_t{seen[i].pid}); }},
+      {"uuid TEXT",
+       [&](size_t i, SqlValue to) {
+         const std::string uuid = UuidText(seen[i].device->uuid());
+         if (!uuid.empty()) to.Set(uuid);
+       }},
+      {"numMultiprocessors INTEGER",
+       [&](size_t i, SqlValue to) { to.Set(int64_t{seen[i].device->num_sms()}); }}};
   file->Append(table);
 }
 
@@ -187,6 +250,7 @@ std::optional<Failure> WriteSqlite(const Run& run, std::span<const Trace* const>
   AppendSession(&*file, start_ns);
   AppendEnums(&*file);
   AppendGpus(&*file, exported);
+  AppendCudaDevices(&*file, exported);
   AppendProcesses(&*file, exported);
   for (const Exported& one : exported) {
     const int64_t realtime = RealtimeOffset(run, *one.trace);

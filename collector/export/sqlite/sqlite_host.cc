@@ -30,6 +30,7 @@ class HostTables {
     AppendCalls(trace_.event_calls);
     AppendRanges(trace_.ranges);
     AppendRanges(trace_.marks);
+    AppendAnnotations(trace_.operators);
     AppendDomains();
     AppendThreads();
     AppendOverheads();
@@ -146,6 +147,37 @@ class HostTables {
         [](uint64_t bits) { return double{std::bit_cast<float>(static_cast<uint32_t>(bits))}; });
   }
 
+  // `fill`: gets a column's name, a row, and the value, which is NULL where it sets none.
+  template <typename Fill>
+  static void AddEventColumns(SqlTable* table, const Fill& fill) {
+    for (const std::string_view column :
+         {"start", "end", "eventType", "rangeId", "category", "color", "text", "globalTid",
+          "endGlobalTid", "textId", "domainId", "uint64Value", "int64Value", "doubleValue",
+          "uint32Value", "int32Value", "floatValue"}) {
+      table->columns.push_back(
+          {column, [column, fill](size_t i, SqlValue to) { fill(column, i, to); }});
+    }
+  }
+
+  // record_function and ProfilerStep#N, as nsys has them where PyTorch emits NVTX.
+  void AppendAnnotations(const Operators& ops) {
+    SqlTable table{.name = "NVTX_EVENTS", .columns = {}, .rows = ops.size()};
+    table.keeps = [&ops, this](size_t i) {
+      return static_cast<OperatorKind>(ops.kind[i]) == OperatorKind::kAnnotation &&
+             to_.options.Keeps(ops.start[i], ops.end[i]);
+    };
+    AddEventColumns(&table, [&ops, this](std::string_view column, size_t i, SqlValue to) {
+      if (column == "start") to.Set(ops.start[i] + to_.shift_ns);
+      if (column == "end") to.Set(ops.end[i] + to_.shift_ns);
+      if (column == "eventType") to.Set(kPushPop);
+      if (column == "text") to.Set(to_.strings->Text(RangeName(ops.name[i])));
+      if (column == "globalTid") to.Set(ThreadOf(ops.writer[i]));
+      if (column == "textId") to.Set(RangeName(ops.name[i]));
+      if (column == "domainId") to.Set(int64_t{0});
+    });
+    to_.file->Append(table);
+  }
+
   // nsys tells a domain's name in a row of its own.
   void AppendDomains() {
     std::vector<uint16_t> domains;
@@ -155,18 +187,13 @@ class HostTables {
       names.push_back(SanitizedName(trace_.dictionary.Domain(id)));
     }
     SqlTable table{.name = "NVTX_EVENTS", .columns = {}, .rows = domains.size()};
-    for (const std::string_view column :
-         {"start", "end", "eventType", "rangeId", "category", "color", "text", "globalTid",
-          "endGlobalTid", "textId", "domainId", "uint64Value", "int64Value", "doubleValue",
-          "uint32Value", "int32Value", "floatValue"}) {
-      table.columns.push_back({column, [&, column](size_t i, SqlValue to) {
-                                 if (column == "start") to.Set(trace_.first_ns + to_.shift_ns);
-                                 if (column == "eventType") to.Set(kDomain);
-                                 if (column == "text") to.Set(names[i]);
-                                 if (column == "globalTid") to.Set(to_.global_pid);
-                                 if (column == "domainId") to.Set(int64_t{domains[i]});
-                               }});
-    }
+    AddEventColumns(&table, [&, this](std::string_view column, size_t i, SqlValue to) {
+      if (column == "start") to.Set(trace_.first_ns + to_.shift_ns);
+      if (column == "eventType") to.Set(kDomain);
+      if (column == "text") to.Set(names[i]);
+      if (column == "globalTid") to.Set(to_.global_pid);
+      if (column == "domainId") to.Set(int64_t{domains[i]});
+    });
     to_.file->Append(table);
   }
 
