@@ -98,13 +98,14 @@ void AppendGpus(SqlFile* file, const std::vector<Exported>& exported) {
     int64_t machine;
     const v1::Device* device;
     bool simulated;
+    std::string uuid;
   };
   std::vector<Gpu> gpus;
   std::set<std::pair<int64_t, uint32_t>> seen;
   for (const Exported& one : exported) {
     for (const v1::Device& device : one.trace->hello.devices()) {
       if (seen.emplace(one.machine, device.id()).second) {
-        gpus.push_back({one.machine, &device, one.trace->info.simulated});
+        gpus.push_back({one.machine, &device, one.trace->info.simulated, UuidText(device.uuid())});
       }
     }
   }
@@ -139,8 +140,7 @@ void AppendGpus(SqlFile* file, const std::vector<Exported>& exported) {
   number("computeMajor INTEGER", [](const Gpu& gpu) { return gpu.device->compute_major(); });
   number("computeMinor INTEGER", [](const Gpu& gpu) { return gpu.device->compute_minor(); });
   table.columns.push_back({"uuid TEXT", [&](size_t i, SqlValue to) {
-                             const std::string uuid = UuidText(gpus[i].device->uuid());
-                             if (!uuid.empty()) to.Set(uuid);
+                             if (!gpus[i].uuid.empty()) to.Set(gpus[i].uuid);
                            }});
   table.columns.push_back({"chipName TEXT", [&](size_t i, SqlValue to) {
                              const std::string_view chip = ChipOf(*gpus[i].device);
@@ -154,11 +154,12 @@ void AppendCudaDevices(SqlFile* file, const std::vector<Exported>& exported) {
   struct Seen {
     uint32_t pid;
     const v1::Device* device;
+    std::string uuid;
   };
   std::vector<Seen> seen;
   for (const Exported& one : exported) {
     for (const v1::Device& device : one.trace->hello.devices()) {
-      seen.push_back({one.trace->info.pid, &device});
+      seen.push_back({one.trace->info.pid, &device, UuidText(device.uuid())});
     }
   }
   SqlTable table{.name = "TARGET_INFO_CUDA_DEVICE", .columns = {}, .rows = seen.size()};
@@ -169,8 +170,7 @@ void AppendCudaDevices(SqlFile* file, const std::vector<Exported>& exported) {
       {"pid INTEGER NOT NULL", [&](size_t i, SqlValue to) { to.Set(int64_t{seen[i].pid}); }},
       {"uuid TEXT",
        [&](size_t i, SqlValue to) {
-         const std::string uuid = UuidText(seen[i].device->uuid());
-         if (!uuid.empty()) to.Set(uuid);
+         if (!seen[i].uuid.empty()) to.Set(seen[i].uuid);
        }},
       {"numMultiprocessors INTEGER",
        [&](size_t i, SqlValue to) { to.Set(int64_t{seen[i].device->num_sms()}); }}};
