@@ -37,6 +37,7 @@ class ProcessMemory final : public MemoryReader {
  public:
   explicit ProcessMemory(int pid, int mem_descriptor = -1) : pid_(pid), mem_(mem_descriptor) {}
   size_t ReadPieces(std::span<const Piece> pieces) override;
+  void UseDescriptor(int mem_descriptor) { mem_ = mem_descriptor; }
 
  private:
   int pid_;

@@ -120,39 +120,57 @@ PythonFrames::PythonFrames(MemoryReader& memory, const PythonPlace& place,
   frames_.reserve(kMostFrames);
 }
 
-bool PythonFrames::ReadThreads(std::vector<PythonThread>* threads) {
+bool PythonFrames::ReadThreads(std::vector<PythonThread>* threads, size_t most) {
   constexpr int kMostInterpreters = 256;
   threads->clear();
   uint64_t interpreter = 0;
   if (!memory_.Read(place_.runtime + layout_.interpreters, &interpreter)) return false;
   for (int i = 0; i < kMostInterpreters && interpreter != 0; ++i) {
-    if (!ReadInterpreter(interpreter, threads)) return false;
+    main_interpreter_ = interpreter;  // the last: new ones come before it
+    if (!ReadInterpreter(interpreter, threads, most)) return false;
     if (!memory_.Read(interpreter + layout_.next_interpreter, &interpreter)) return false;
   }
   return true;
 }
 
+// struct _gil_runtime_state: an interval, the last holder, whether it is locked, a count, a
+// condition variable. 0: not known.
+uint64_t PythonFrames::FindGil(uint64_t interpreter) {
+  if (layout_.gil_place == GilPlace::kInRuntime) return place_.runtime + layout_.gil;
+  uint64_t gil = 0;
+  return memory_.Read(interpreter + layout_.gil, &gil) ? gil : 0;
+}
+
 // 0: nobody, or not known.
 uint64_t PythonFrames::FindGilHolder(uint64_t interpreter) {
   constexpr uint32_t kLastHolder = 8, kLocked = 16;
+  const uint64_t gil = FindGil(interpreter);
   uint64_t holder = 0;
-  if (layout_.gil_holder == GilHolder::kInRuntime) {
-    return memory_.Read(place_.runtime + layout_.gil, &holder) ? holder : 0;
-  }
-  uint64_t gil = 0;
   int32_t locked = 0;
-  if (!memory_.Read(interpreter + layout_.gil, &gil) || gil == 0 ||
-      !memory_.Read(gil + kLastHolder, &holder) || !memory_.Read(gil + kLocked, &locked)) {
+  if (gil == 0 || !memory_.Read(gil + kLastHolder, &holder) ||
+      !memory_.Read(gil + kLocked, &locked)) {
     return 0;
   }
   return locked == 1 ? holder : 0;
 }
 
-bool PythonFrames::ReadInterpreter(uint64_t interpreter, std::vector<PythonThread>* threads) {
+uint32_t PythonFrames::CountGilWaiters() {
+  // __wrefs of pthread_cond_t, glibc 2.25 and newer: three flags, then the number of waiters.
+  constexpr uint32_t kCondition = 32, kReferences = 36, kFlagBits = 3;
+  constexpr uint32_t kMostBelieved = 1 << 16;
+  const uint64_t gil = FindGil(main_interpreter_);
+  uint32_t references = 0;
+  if (gil == 0 || !memory_.Read(gil + kCondition + kReferences, &references)) return 0;
+  const uint32_t waiters = references >> kFlagBits;
+  return waiters < kMostBelieved ? waiters : 0;
+}
+
+bool PythonFrames::ReadInterpreter(uint64_t interpreter, std::vector<PythonThread>* threads,
+                                   size_t most) {
   uint64_t state = 0;
   if (!memory_.Read(interpreter + layout_.threads, &state)) return false;
   const uint64_t holder = FindGilHolder(interpreter);
-  while (state != 0 && threads->size() < kMostThreads) {
+  while (state != 0 && threads->size() < most) {
     PythonThread thread;
     if (!ReadThread(state, holder, &thread, &state)) return false;
     threads->push_back(thread);
@@ -301,10 +319,9 @@ StackRead PythonFrames::ReadStack(const PythonThread& thread,
   return truncated ? StackRead::kTruncated : StackRead::kRead;
 }
 
-bool PythonFrames::ReadCode(const PythonCode& code, PythonCodeText* text) {
+bool PythonFrames::ReadNames(const PythonCode& code, PythonCodeText* text) {
   const uint64_t name = code.qualname != 0 ? code.qualname : code.name;
-  return ReadText(code.filename, &text->file) && ReadText(name, &text->name) &&
-         ReadBytes(code.line_table, &text->line_table);
+  return ReadText(code.filename, &text->file) && ReadText(name, &text->name);
 }
 
 bool PythonFrames::ReadText(uint64_t text, std::string* to) {

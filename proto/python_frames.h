@@ -64,9 +64,9 @@ class PythonFrames {
   // `layout` is FindPythonLayout's of the same place.
   PythonFrames(MemoryReader& memory, const PythonPlace& place, const PythonLayout& layout);
 
-  // The threads that run Python or have run it: of all interpreters. False: the list cannot be
-  // followed now.
-  [[nodiscard]] bool ReadThreads(std::vector<PythonThread>* threads);
+  // The threads that run Python or have run it: of all interpreters, the newest `most`. False: the
+  // list cannot be followed now.
+  [[nodiscard]] bool ReadThreads(std::vector<PythonThread>* threads, size_t most = kMostThreads);
 
   // Where the thread is now, if it still is.
   [[nodiscard]] bool Refresh(PythonThread* thread);
@@ -75,7 +75,17 @@ class PythonFrames {
   StackRead ReadStack(const PythonThread& thread, std::span<const PythonFrame>* frames);
 
   // False: it is no longer there.
-  [[nodiscard]] bool ReadCode(const PythonCode& code, PythonCodeText* text);
+  [[nodiscard]] bool ReadCode(const PythonCode& code, PythonCodeText* text) {
+    return ReadNames(code, text) && ReadLineTable(code, &text->line_table);
+  }
+  [[nodiscard]] bool ReadNames(const PythonCode& code, PythonCodeText* text);
+  [[nodiscard]] bool ReadLineTable(const PythonCode& code, std::string* table) {
+    return ReadBytes(code.line_table, table);
+  }
+
+  // How many threads wait for the main interpreter's lock, as glibc's condition variable counts
+  // them. After ReadThreads.
+  uint32_t CountGilWaiters();
 
   // Whether an address that a thread waits at is of the interpreter: its lock.
   bool IsInRuntime(uint64_t address) const {
@@ -88,8 +98,9 @@ class PythonFrames {
     uint64_t code, instruction;
   };
 
-  bool ReadInterpreter(uint64_t interpreter, std::vector<PythonThread>* threads);
+  bool ReadInterpreter(uint64_t interpreter, std::vector<PythonThread>* threads, size_t most);
   bool ReadThread(uint64_t state, uint64_t holder, PythonThread* thread, uint64_t* next);
+  uint64_t FindGil(uint64_t interpreter);
   uint64_t FindGilHolder(uint64_t interpreter);
   void CopyChunk(const PythonThread& thread);
   const std::byte* FrameAt(uint64_t address);
@@ -106,6 +117,7 @@ class PythonFrames {
   const PythonLayout layout_;
   std::vector<std::byte> chunk_, codes_;
   uint64_t chunk_begin_ = 0, chunk_end_ = 0;
+  uint64_t main_interpreter_ = 0;
   std::array<std::byte, kFrameBytes> single_{};
   std::vector<Link> links_;
   std::vector<MemoryReader::Piece> pieces_;

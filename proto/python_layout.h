@@ -20,9 +20,9 @@ struct PythonPlace {
   bool counts_references = false;  // _Py_NegativeRefcount is there: a debug build
 };
 
-enum class GilHolder : uint8_t {
-  kInRuntime,  // a PyThreadState* in the runtime
-  kByPointer,  // behind the interpreter's pointer to its lock
+enum class GilPlace : uint8_t {
+  kInRuntime,  // the lock is part of the runtime
+  kByPointer,  // behind the interpreter's pointer
 };
 
 // Offsets in bytes.
@@ -39,8 +39,8 @@ struct PythonLayout {
   uint32_t filename, name, qualname, first_line, line_table, instructions;  // in a code object
   uint32_t text;        // of an ASCII string's bytes
   uint32_t kind_shift;  // of a string's state
-  GilHolder gil_holder;
-  uint32_t gil;  // kInRuntime: of the pointer; kByPointer: of ceval.gil in PyInterpreterState
+  GilPlace gil_place;
+  uint32_t gil;  // of the lock in the runtime, or of ceval.gil in PyInterpreterState
   uint8_t entry_owner, last_owner;  // an owner from the first on: a frame without code of its own
 };
 inline constexpr uint32_t kDirect = UINT32_MAX;

@@ -52,6 +52,8 @@ constexpr auto kFields = std::to_array<FieldOf>({
     {"RANKTAP_SHARE_CUPTI", &AgentConfig::share_cupti},
     {"RANKTAP_STACKS", &AgentConfig::stacks},
     {"RANKTAP_STACKS_SAMPLE", &AgentConfig::stacks_sample},
+    {"RANKTAP_SAMPLE_US", &AgentConfig::sample_us},
+    {"RANKTAP_RUN_PID", &AgentConfig::run_pid},
     {"RANKTAP_BUDGET_PPM", &AgentConfig::budget_ppm},
     {"RANKTAP_REDACT", &AgentConfig::redact},
     {"RANKTAP_PYTHON", &AgentConfig::python},

@@ -34,6 +34,8 @@ struct AgentConfig {
   bool share_cupti = false;
   proto::StackPolicy stacks = proto::StackPolicy::kAuto;
   uint32_t stacks_sample = 1;
+  uint32_t sample_us = 0;
+  uint32_t run_pid = 0;
   uint32_t budget_ppm = 0;
   bool redact = true;
   bool python = false;

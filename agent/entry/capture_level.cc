@@ -110,6 +110,7 @@ void BeginCapture(proto::Level level, uint32_t budget_ppm) {
   } else {
     g_gap_since.store(NowTicks());
   }
+  for (const Source& source : AllSources()) source.start();
 }
 
 proto::Level CurrentLevel() { return g_level.load(); }

@@ -17,7 +17,8 @@
 namespace ranktap::agent {
 
 // The first level, and the most that hooks may take of the wall time, in millionths (0: no limit).
-// Starts no source: those ask for CurrentLevel when they begin. Runs on: the starting thread, once.
+// Then each source's start; others ask for CurrentLevel when they begin. Runs on: the starting
+// thread, once.
 void BeginCapture(proto::Level level, uint32_t budget_ppm);
 
 // From any thread.

@@ -35,7 +35,12 @@ constinit proto::LoadedBy g_loaded_by = proto::LoadedBy::kEnvironment;
 
 bool WantsPython() {
   const char* wanted = std::getenv("RANKTAP_PYTHON");
-  return wanted != nullptr && std::strcmp(wanted, "1") == 0 && !DisabledByEnvironment(environ);
+  return wanted != nullptr && std::strcmp(wanted, "1") == 0;
+}
+
+bool WantsSamples() {
+  const char* period = std::getenv("RANKTAP_SAMPLE_US");
+  return period != nullptr && std::atoi(period) > 0;
 }
 
 // When the stub opens this library. No thread, no descriptor, no allocation.
@@ -70,8 +75,11 @@ int Enter(F&& enter) {
 // The stub in LD_PRELOAD, before main, in a Python program that is to be recorded at level full.
 extern "C" RANKTAP_EXPORT void RanktapBeforeMain() {
   using ranktap::agent::WantsPython;
-  if (!WantsPython()) return;
-  ranktap::agent::InstallPythonInjection({.start = &ranktap::agent::StartOnce,
+  using ranktap::agent::WantsSamples;
+  if (ranktap::agent::DisabledByEnvironment(environ) || (!WantsPython() && !WantsSamples())) return;
+  ranktap::agent::InstallPythonInjection({.hooks_torch = WantsPython(),
+                                          .starts_with_program = WantsSamples(),
+                                          .start = &ranktap::agent::StartOnce,
                                           .refresh_rank = &ranktap::agent::RefreshRankIdentity,
                                           .tell_rank = &ranktap::agent::TellRank});
 }

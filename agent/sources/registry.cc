@@ -1,6 +1,7 @@
 // The agent's table of contents. One line a source.
 // Runs on: the sender thread, the exiting thread.  May not: anything but read the table.
 #include "agent/sources/cupti/cupti_source.h"
+#include "agent/sources/samples/sampler.h"
 #include "agent/sources/source.h"
 #include "agent/sources/torch/torch_source.h"
 
@@ -8,6 +9,13 @@ namespace ranktap::agent {
 namespace {
 
 constexpr Source kSources[] = {
+    {.name = "samples",
+     .start = &StartSampler,
+     .set_level = &SetSampleLevel,
+     .finish = &FinishSamples,
+     .pause = &PauseSampler,
+     .resume = &ResumeSampler,
+     .add_cost = &AddSampleCost},
     {.name = "nvtx"},  // its handlers stay installed
     {.name = "torch", .set_level = &SetTorchLevel},
     {.name = "cupti",

@@ -16,6 +16,8 @@ namespace ranktap::agent {
 // A source that leaves a function out has nothing to do then.
 struct Source {
   std::string_view name;
+  // The agent begins, at the level of the configuration. Runs on: the starting thread.
+  void (*start)() = [] {};
   // The level changed, for this reason. Runs on: the sender thread. May not wait for a user thread.
   void (*set_level)(proto::Level level, proto::GapReason reason) = [](proto::Level,
                                                                       proto::GapReason) {};

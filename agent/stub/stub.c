@@ -94,6 +94,11 @@ static int IsSet(const char* name) {
   return value != NULL && value[0] == '1' && value[1] == '\0';
 }
 
+static int IsNotZero(const char* name) {
+  const char* const value = getenv == NULL ? NULL : getenv(name);
+  return value != NULL && value[0] != '\0' && value[0] != '0';
+}
+
 static unsigned Length(const char* text) {
   unsigned length = 0;
   while (text[length] != '\0') ++length;
@@ -230,6 +235,7 @@ SHOWN int InitializeInjection(void) { return IsReady() ? g_agent.cuda() : 0; }
 // Python's hook has to be there before the interpreter starts: in a Python program, and only where
 // somebody wants it, the agent is opened at once.
 __attribute__((constructor)) static void BeforeMain(void) {
-  if (PySys_AddAuditHook == NULL || !IsSet("RANKTAP_PYTHON") || WhyNot() != NULL) return;
+  if (PySys_AddAuditHook == NULL || WhyNot() != NULL) return;
+  if (!IsSet("RANKTAP_PYTHON") && !IsNotZero("RANKTAP_SAMPLE_US")) return;
   if (IsReady()) g_agent.before_main();
 }

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "collector/cli/command.h"
+#include "collector/cli/run_stacks.h"
 #include "collector/ingest/collector.h"
 #include "collector/ingest/monotonic_clock.h"
 #include "collector/ingest/net/private_socket.h"
@@ -40,7 +41,7 @@ namespace {
 constexpr uint64_t kGraceNs = 2'000'000'000;
 
 struct RunOptions {
-  std::string output, asked_level, level, duration, delay, log, stacks, schedule, budget;
+  std::string output, asked_level, level, duration, delay, log, stacks, sample, schedule, budget;
   uint32_t budget_ppm = 0, stacks_sample = 0;  // 0: not given
   bool print_env = false, no_preload = false, dormant = false;
   bool window_signals = false, flop_check = false, no_cuda = false, require = false;
@@ -66,11 +67,7 @@ void AddOptions(Arguments* app, RunOptions* options) {
          "dormant, ranges, kernels (default), full, or auto: full where no NVIDIA driver is here, "
          "else kernels")
       .Suggests({"dormant", "ranges", "kernels", "full", "auto"});
-  app->Add("--stacks", &options->stacks,
-           "native stacks: off, launch, sync, all; auto (all at level full)")
-      .Suggests({"auto", "off", "launch", "sync", "all"});
-  app->Add("--stacks-sample", &options->stacks_sample, "stack for one call in N (default 1)")
-      .From(1, 1'000'000);
+  AddStackOptions(app, &options->stacks, &options->stacks_sample, &options->sample);
   app->Add("--delay", &options->delay, "capture nothing for this long: 10, 1.5s, 200ms, 2m");
   app->Add("--duration", &options->duration, "capture for this long, then nothing");
   app->Add("--budget", &options->budget,
@@ -130,6 +127,7 @@ std::optional<int> CheckOptions(RunOptions* options) {
         kWrongUsage);
   }
   options->wanted_level = *level;
+  if (!SamplePeriod(options->sample, false)) return kWrongUsage;
   if (!options->stacks.empty() && !proto::ParseStackPolicy(options->stacks)) {
     return Complained(
         fmt::format("no stack policy '{}'; it is auto, off, launch, sync or all", options->stacks),
@@ -250,6 +248,7 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const RunOptions& op
     settings.emplace_back("RANKTAP_BUDGET_PPM", std::to_string(options.budget_ppm));
   }
   if (options.wanted_level >= v1::LEVEL_FULL) settings.emplace_back("RANKTAP_PYTHON", "1");
+  AddSampleSettings(options.sample, options.wanted_level >= v1::LEVEL_FULL, &settings);
   if (!options.schedule.empty()) settings.emplace_back("RANKTAP_SCHEDULE", options.schedule);
   if (options.flop_check) settings.emplace_back("RANKTAP_FLOP_CHECK", "1");
   if (!options.tensors.empty()) settings.emplace_back("RANKTAP_TENSORS", options.tensors);

@@ -4,6 +4,7 @@
 
 #include "collector/facts/roofline/roofline_rows.h"
 #include "collector/report/former_names.h"
+#include "collector/report/host/host_lines.h"
 #include "collector/report/report.h"
 #include "collector/report/reports.h"
 
@@ -52,6 +53,8 @@ constexpr Report kReports[] = {
     {ReportGroup::kTime, "patterns",
      "Which sequences of kernels recur, on streams and in operators?", &TabulatePatterns,
      kHtaCompat | kOperator | kMinLength},
+    {ReportGroup::kHost, "host", "Which lines of Python does the host spend its time in?",
+     &TabulateHostLines},
     {ReportGroup::kHost, "launches", "How long do launches take, and how late does the work begin?",
      &TabulateLaunches, kBy | kHtaCompat},
     {ReportGroup::kHost, "queue", "How much launched work waits on each stream?", &TabulateQueue,

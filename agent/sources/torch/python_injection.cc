@@ -3,6 +3,8 @@
 // May not: raise, print, or leave an exception set.
 #include "agent/sources/torch/python_injection.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -98,10 +100,21 @@ int InstallFinder(void*) {
   return 0;
 }
 
+bool IsChildOfRun() {
+  const char* const run = std::getenv("RANKTAP_RUN_PID");
+  return run != nullptr && std::atoi(run) == getppid();
+}
+
 // No interpreter code may run here: the import machinery is in the middle of something.
 int OnAudit(const char* event, PyObject* arguments, void*) {
   if (event[0] == 'c' && std::strcmp(event, "cpython._PySys_ClearAuditHooks") == 0) WatchOverFree();
-  if (event[0] != 'i' || std::strcmp(event, "import") != 0) return 0;
+  constexpr std::string_view kProgramBegins = "cpython.run_";
+  if (g_injection.starts_with_program && event[0] == 'c' &&
+      std::strncmp(event, kProgramBegins.data(), kProgramBegins.size()) == 0 && IsChildOfRun()) {
+    OpenLog(std::getenv("RANKTAP_LOG"));
+    (void)g_injection.start();
+  }
+  if (event[0] != 'i' || !g_injection.hooks_torch || std::strcmp(event, "import") != 0) return 0;
   if (g_queued.load(std::memory_order_relaxed) || !IsTorch(arguments)) return 0;
   if (g_queued.exchange(true)) return 0;
   // Full queue: the next import asks again.

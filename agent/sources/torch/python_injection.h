@@ -11,6 +11,9 @@ namespace ranktap::agent {
 
 // The functions of the lifecycle that the injection needs.
 struct PythonInjection {
+  bool hooks_torch = false;  // at `import torch`
+  // The agent starts where Python begins to run the program, if `ranktap run` started that itself.
+  bool starts_with_program = false;
   bool (*start)();         // the agent in this process; StartOnce
   void (*refresh_rank)();  // the program may have learnt its rank
   void (*tell_rank)(uint32_t rank, uint32_t world_size);

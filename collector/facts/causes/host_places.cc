@@ -8,6 +8,7 @@
 
 #include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/host_activity.h"
+#include "collector/facts/samples/host_samples.h"
 #include "collector/facts/steps.h"
 
 namespace ranktap::collector {
@@ -36,6 +37,7 @@ const Times::value_type* Largest(const Times& times) {
 struct Tally {
   int64_t ns = 0, recorded_ns = 0;  // recorded: of steps whose operators are
   Times ranges, operators;
+  LineTally lines;
 
   std::string Inside() const {
     const auto* const range = Largest(ranges);
@@ -67,6 +69,7 @@ class Unexplained {
         moments_.push_back(moment);
         tallies_.push_back(&by_place_[gaps.At(moment.first)]);
         tallies_.back()->ns += moment.second - moment.first;
+        tallies_.back()->lines.Add(SamplesOf(trace), moment.first, moment.second);
       }
     }
   }
@@ -77,7 +80,8 @@ class Unexplained {
     std::vector<HostPlace> places;
     const auto counted = static_cast<int64_t>(waterfall_.counted);
     for (const auto& [where, tally] : by_place_) {
-      places.push_back({std::string(where), tally.Inside(), tally.ns / counted});
+      places.push_back(
+          {std::string(where), tally.Inside(), tally.ns / counted, tally.lines.Most()});
     }
     std::ranges::stable_sort(places, std::greater(), &HostPlace::ns);
     return places;

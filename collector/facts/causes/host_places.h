@@ -40,6 +40,7 @@ struct HostPlace {
   std::string where;   // PassGaps::At
   std::string inside;  // "range log", "aten::mul_": what has more than half of it; maybe empty
   int64_t ns = 0;      // per counted step
+  std::string line;    // "train.py:97 (main)" (samples/host_samples.h), by the same rule
 };
 
 // One list for each trace, the most time first: of ranks that used no device.

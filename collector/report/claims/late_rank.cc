@@ -8,6 +8,7 @@
 
 #include "collector/facts/pace.h"
 #include "collector/facts/rank_windows.h"
+#include "collector/facts/samples/late_line.h"
 #include "collector/facts/shared_clock.h"
 #include "collector/report/cells.h"
 #include "collector/report/claims/claim.h"
@@ -133,6 +134,14 @@ std::string DescribeLateRank(const Run& run) {
   if (straggler.cause) {
     text += fmt::format(", which spends {} a step more than they do {}",
                         FormatNs(straggler.excess_ns), DescribeExcess(*straggler.cause));
+  }
+  // More than half of what they wait.
+  const LateLine line = FindLateLine(run, straggler.trace,
+                                     std::max(straggler.caused_wait_ns, straggler.excess_ns) / 2);
+  if (!line.text.empty()) {
+    text += straggler.cause ? fmt::format(", at {}", line.text)
+                            : fmt::format(", which spends {} a step more than they do at {}",
+                                          FormatNs(line.excess_ns), line.text);
   }
   return text + (straggler.persistent || straggler.steps < 2 ? "" : " (in some steps only)");
 }

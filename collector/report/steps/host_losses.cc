@@ -34,6 +34,7 @@ std::vector<Loss> LossesByPlace(const Run& run, int64_t ranks) {
     Loss loss{.cause = Cause::kHost, .ns = place.ns / ranks, .trace = place.trace};
     loss.finding = where.empty() ? DescribeHostsTime(Cause::kHost) : where;
     if (!place.most->inside.empty()) loss.finding += fmt::format(" (in {})", place.most->inside);
+    if (!place.most->line.empty()) loss.finding += ", at " + place.most->line;
     losses.push_back(std::move(loss));
   }
   return losses;

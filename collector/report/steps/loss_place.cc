@@ -13,6 +13,7 @@
 #include "collector/facts/framework/op_modules.h"
 #include "collector/facts/framework/operator_around.h"
 #include "collector/facts/framework/program_lines.h"
+#include "collector/facts/samples/host_samples.h"
 #include "collector/facts/stream_waits.h"
 #include "collector/facts/sync_calls.h"
 #include "collector/report/human_units.h"
@@ -48,6 +49,10 @@ struct Tallies {
   Tally phases, modules, lines, waits;
   std::map<std::string, Tally> operators;  // that launched what waits, by the name in `waits`
 };
+
+bool IsOfHost(Cause cause) {
+  return cause >= Cause::kCheckpoint && cause <= Cause::kHost && cause != Cause::kCapture;
+}
 
 bool IsIdleForHost(Cause cause) { return cause == Cause::kHost || cause == Cause::kSync; }
 
@@ -86,6 +91,7 @@ class Places {
         waits_(StreamWaits(trace)),
         launched_before_(spans_.size(), INT64_MIN),
         lines_(trace),
+        samples_(SamplesOf(trace)),
         gaps_(trace),
         long_calls_(LongCallsOf(trace)) {
     Explained phases = PausesOfHost(trace);
@@ -104,7 +110,11 @@ class Places {
     to->modules.Add(op == kNone || ops_[op].module == 0 ? std::string_view()
                                                         : trace_.dictionary.String(ops_[op].module),
                     end - start);
-    to->lines.Add(lines_.OfOperator(op), end - start);
+    if (IsOfHost(cause) && !samples_.empty()) {
+      AddLines(start, end, &to->lines);
+    } else {
+      to->lines.Add(lines_.OfOperator(op), end - start);
+    }
     if (cause == Cause::kDependency && span != kNone) {
       AddWait(WhatFor(span), end - start, NameOfOperator(op), to);
     }
@@ -118,6 +128,15 @@ class Places {
   static void AddWait(const std::string& what, int64_t ns, std::string_view op, Tallies* to) {
     to->waits.Add(what, ns);
     to->operators[what].Add(op, ns);
+  }
+  // Where the main thread was found meanwhile.
+  void AddLines(int64_t start, int64_t end, Tally* to) const {
+    int64_t seen = 0;
+    samples_.ForEachOfMain(start, end, [&](const HostSample& sample, int64_t ns) {
+      to->Add(samples_.Describe(samples_.LineOf(sample.frame)), ns);
+      seen += ns;
+    });
+    to->Add("", end - start - seen);
   }
   // In which calls of CUDA the host sat meanwhile.
   void AddCalls(int64_t start, int64_t end, Tallies* to) const {
@@ -189,6 +208,7 @@ class Places {
   std::vector<int64_t> launched_before_;  // by span: the work before it on its stream
   std::vector<Explained::Piece> phases_;
   ProgramLines lines_;
+  const HostSamples& samples_;
   PassGaps gaps_;
   std::vector<LongCall> long_calls_;
 };

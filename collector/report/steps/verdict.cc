@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 
+#include "collector/facts/samples/host_cause_lines.h"
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/claims/claim.h"
@@ -23,13 +25,23 @@ namespace {
 
 constexpr size_t kPartsSaid = 3;
 
+using LinesByCause = std::array<std::string, kCauses>;
+
+// "waiting for data, at train.py:12 (batches)"
+std::string DescribeHostsLine(Cause cause, const LinesByCause& lines) {
+  const std::string& line = lines[static_cast<size_t>(cause)];
+  std::string text(DescribeHostsTime(cause));
+  return line.empty() ? text : text + ", at " + line;
+}
+
 // ": forward 40.0 %, backward 50.0 %": the largest first, at most three.
-std::string DescribeHostTimes(const MeanStep& mean, const std::vector<Loss>& places) {
-  std::vector<std::pair<int64_t, std::string_view>> parts;
+std::string DescribeHostTimes(const MeanStep& mean, const std::vector<Loss>& places,
+                              const LinesByCause& lines) {
+  std::vector<std::pair<int64_t, std::string>> parts;
   for (size_t c = kCauses; c-- > 0;) {
     const auto cause = static_cast<Cause>(c);
     if (cause == Cause::kHost || !mean.IsWorthSaying(mean.times[c])) continue;
-    parts.emplace_back(mean.times[c], DescribeHostsTime(cause));
+    parts.emplace_back(mean.times[c], DescribeHostsLine(cause, lines));
   }
   for (const Loss& place : places) parts.emplace_back(place.ns, place.finding);
   // Nothing is known of what it did.
@@ -62,13 +74,14 @@ Verdict JudgeHosts(const Run& run, const MeanStep& mean) {
       .on_host = true,
       .losses = FindLosses(run, mean),
       .mean_step = mean.ns};
+  const LinesByCause lines = LinesOfHosts(run);
   std::erase_if(verdict.losses, [](const Loss& loss) { return loss.cause == Cause::kHost; });
   for (Loss& loss : verdict.losses) {
-    if (!loss.blames) loss.finding = DescribeHostsTime(loss.cause);
+    if (!loss.blames) loss.finding = DescribeHostsLine(loss.cause, lines);
   }
   std::vector<Loss> places = LossesByPlace(run, mean.ranks);
   std::erase_if(places, [&mean](const Loss& loss) { return !mean.IsWorthSaying(loss.ns); });
-  if (const std::string times = DescribeHostTimes(mean, places); !times.empty()) {
+  if (const std::string times = DescribeHostTimes(mean, places, lines); !times.empty()) {
     verdict.sentence.back() = ':';
     verdict.sentence += times + ".";
   }

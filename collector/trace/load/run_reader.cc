@@ -11,6 +11,7 @@
 #include "collector/trace/load/parallel_load.h"
 #include "collector/trace/load/trace_loader.h"
 #include "collector/trace/sort_rows.h"
+#include "proto/sample_marks.h"
 
 namespace ranktap::collector {
 namespace {
@@ -48,6 +49,22 @@ void FindMissing(const fs::path& directory, RunFiles* files) {
       files->problems.push_back(fmt::format("{}: named in run.json, and missing", path));
     }
   }
+}
+
+// A launcher, or a loader's worker: samples make no process a rank.
+bool HasOnlySamples(const Trace& trace) {
+  if (!trace.is_ours() || trace.marks.size() == 0 || trace.events != trace.marks.size()) {
+    return false;
+  }
+  return std::ranges::all_of(trace.marks.domain, [&trace](uint32_t domain) {
+    return trace.dictionary.Domain(domain) == proto::kSampleDomain;
+  });
+}
+
+// The one program of a run stays, whatever was recorded of it.
+void SetHelpersAside(std::vector<Trace>* traces) {
+  const bool has_ranks = !std::ranges::all_of(*traces, HasOnlySamples);
+  if (has_ranks) std::erase_if(*traces, HasOnlySamples);
 }
 
 std::string FileName(const std::string& path) { return fs::path(path).filename().string(); }
@@ -114,6 +131,7 @@ Result<Run> LoadRun(const std::string& path) {
     run.traces.push_back(std::move(**trace));
   }
   if (run.traces.empty()) return Failure{run.problems.back()};
+  SetHelpersAside(&run.traces);
   SortRows(&run.traces, [](const Trace& a, const Trace& b) {
     return std::tuple(a.info.rank.value_or(kNone), a.path) <
            std::tuple(b.info.rank.value_or(kNone), b.path);

@@ -51,7 +51,7 @@ PythonPlace PlaceOf(uint32_t minor) {
 }
 
 TEST(PythonFrames, WhateverTheMemoryHoldsAReadEndsWithinItsLimits) {
-  for (uint32_t seed = 0; seed < 200; ++seed) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
     MadeUpMemory memory(1 << 16);

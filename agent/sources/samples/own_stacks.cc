@@ -1,0 +1,52 @@
+// Reads of our own memory.
+// Runs on: see own_stacks.h.  May not: see there.
+#include "agent/sources/samples/own_stacks.h"
+
+#include <fcntl.h>
+
+#include <utility>
+
+#include "agent/sources/samples/python_place.h"
+#include "agent/sources/samples/thread_runs.h"
+
+namespace ranktap::agent::samples {
+
+std::string_view OwnStacks::SetUp() {
+  const proto::PythonPlace place = FindPythonPlace();
+  uint64_t word = 0;
+  if (!memory_.Read(place.runtime, &word)) {
+    mem_.Adopt(open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
+    memory_.UseDescriptor(mem_.get());
+    if (!memory_.Read(place.runtime, &word)) return "its memory cannot be read";
+  }
+  proto::PythonLayout layout;
+  const std::string_view problem = proto::FindPythonLayout(memory_, place, &layout);
+  if (!problem.empty()) return problem;
+  frames_.emplace(memory_, place, layout);
+  threads_.reserve(ThreadRuns::kMostThreads);
+  return "";
+}
+
+bool OwnStacks::ReadThreads() {
+  // The program may have closed it, and have the number for a file of its own.
+  if (const int mem = mem_.get(); mem >= 0) memory_.UseDescriptor(mem);
+  return frames_->ReadThreads(&threads_, ThreadRuns::kMostThreads);
+}
+
+bool OwnStacks::Read(proto::PythonThread* thread, std::span<const proto::PythonFrame>* stack) {
+  ++read_;
+  if (frames_->ReadStack(*thread, stack) != proto::StackRead::kTorn) return true;
+  if (frames_->Refresh(thread) && frames_->ReadStack(*thread, stack) != proto::StackRead::kTorn) {
+    return true;
+  }
+  ++torn_;
+  return false;
+}
+
+bool OwnStacks::TakeIsNonsense() {
+  constexpr uint64_t kEnough = 200;
+  if (read_ < kEnough) return false;
+  return std::exchange(torn_, 0) * 2 > std::exchange(read_, 0);
+}
+
+}  // namespace ranktap::agent::samples

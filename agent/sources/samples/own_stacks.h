@@ -1,0 +1,44 @@
+// The Python stacks of this process.
+// Runs on: SetUp on the starting thread, then the sampler.  May not: allocate once it is set up.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "agent/core/own_descriptor.h"
+#include "proto/process_memory.h"
+#include "proto/python_frames.h"
+
+namespace ranktap::agent::samples {
+
+class OwnStacks {
+ public:
+  // Empty: it is ready. Else why no stack will be read.
+  std::string_view SetUp();
+
+  // False: the list cannot be followed now.
+  [[nodiscard]] bool ReadThreads();
+  const std::vector<proto::PythonThread>& threads() const { return threads_; }
+
+  // False: the stack changed both times that it was read.
+  [[nodiscard]] bool Read(proto::PythonThread* thread, std::span<const proto::PythonFrame>* stack);
+  proto::PythonFrames& frames() { return *frames_; }
+
+  // Of the last 200 stacks or more, most could not be read: this CPython is not laid out as its
+  // version says. Asked once a round.
+  [[nodiscard]] bool TakeIsNonsense();
+
+ private:
+  proto::ProcessMemory memory_{getpid()};
+  OwnDescriptor mem_;  // of /proc/self/mem, where process_vm_readv is refused
+  std::optional<proto::PythonFrames> frames_;
+  std::vector<proto::PythonThread> threads_;
+  uint64_t read_ = 0, torn_ = 0;
+};
+
+}  // namespace ranktap::agent::samples

@@ -1,0 +1,106 @@
+// Lines of JSON in buffers that are reserved.
+// Runs on: the sampler.  May not: see sample_lines.h.
+#include "agent/sources/samples/sample_lines.h"
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <span>
+
+#include "agent/core/agent_state.h"
+#include "agent/core/host_clock.h"
+#include "proto/events.h"
+
+namespace ranktap::agent::samples {
+
+SampleLines::Text::Text(std::string_view mark) : mark_(Names().InternText(mark)) {
+  bytes_.reserve(kMostBytes + sizeof(uint64_t));
+  bytes_.assign(kHeadBytes, '\0');
+}
+
+void SampleLines::Text::Comma() {
+  if (bytes_.back() != '[') bytes_ += ',';
+}
+
+void SampleLines::Text::BeginLine() { bytes_ += '['; }
+
+void SampleLines::Text::EndLine() { bytes_ += "]\n"; }
+
+void SampleLines::Text::Number(uint64_t number) {
+  std::array<char, 24> digits;
+  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  Comma();
+  bytes_.append(digits.data(), static_cast<size_t>(end - digits.data()));
+}
+
+void SampleLines::Text::Quoted(std::string_view text) {
+  Comma();
+  bytes_ += '"';
+  // The end of a path says more than its begin; a part of a character says nothing.
+  if (text.size() > kMostNameBytes) text.remove_prefix(text.size() - kMostNameBytes);
+  while (!text.empty() && (text[0] & 0xc0) == 0x80) text.remove_prefix(1);
+  for (const char c : text) {
+    if (c == '"' || c == '\\') bytes_ += '\\';
+    bytes_ += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  }
+  bytes_ += '"';
+}
+
+void SampleLines::Text::Send(ThreadState& writer, proto::ArenaRef domain) {
+  if (empty()) return;
+  const uint64_t head[2] = {proto::kBytesSchema, bytes_.size() - kHeadBytes};
+  std::memcpy(bytes_.data(), head, sizeof(head));
+  bytes_.resize((bytes_.size() + 7) & ~size_t{7}, '\0');
+  writer.EmitWith(
+      proto::MarkEvent{
+          .time_ticks = NowTicks(),
+          .nvtx = {.domain = domain, .name = mark_, .payload_type = proto::kNvtxSchemaPayload}},
+      {}, std::as_bytes(std::span(bytes_)));
+  bytes_.resize(kHeadBytes);
+}
+
+SampleLines::SampleLines()
+    : domain_(Names().Intern(proto::EntryKind::kNvtxDomain,
+                             std::as_bytes(std::span(proto::kSampleDomain)))),
+      codes_(proto::kSampledCodesMark),
+      frames_(proto::kSampledFramesMark),
+      samples_(proto::kSamplesMark) {}
+
+void SampleLines::AddCode(uint32_t number, const proto::PythonCodeText& text) {
+  // Escaped, a name may be twice as long.
+  if (!codes_.HasRoom(2 * kMostLineBytes)) Send();
+  codes_.BeginLine();
+  codes_.Number(number);
+  codes_.Quoted(text.file);
+  codes_.Quoted(text.name);
+  codes_.EndLine();
+}
+
+void SampleLines::AddFrame(uint32_t number, uint32_t parent, uint32_t code, uint32_t line) {
+  if (!frames_.HasRoom(kMostLineBytes)) Send();
+  frames_.BeginLine();
+  for (const uint32_t value : {number, parent, code, line}) frames_.Number(value);
+  frames_.EndLine();
+}
+
+void SampleLines::AddSample(const Sample& sample) {
+  if (!samples_.HasRoom(kMostLineBytes)) Send();
+  samples_.BeginLine();
+  samples_.Number(static_cast<uint32_t>(sample.thread));
+  samples_.Number(sample.frame);
+  samples_.Number(static_cast<uint64_t>(sample.state));
+  samples_.Number(sample.looks);
+  samples_.Number(sample.start_ticks);
+  samples_.Number(sample.end_ticks);
+  samples_.Number(sample.cpu_ns);
+  samples_.EndLine();
+}
+
+void SampleLines::Send() {
+  if (writer_ == nullptr) return;
+  codes_.Send(*writer_, domain_);
+  frames_.Send(*writer_, domain_);
+  samples_.Send(*writer_, domain_);
+}
+
+}  // namespace ranktap::agent::samples

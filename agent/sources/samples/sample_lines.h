@@ -1,0 +1,65 @@
+// What the sampler says, as lines of marks (proto/sample_marks.h), gathered for a second.
+// Runs on: the sampler.  May not: allocate once it is made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "agent/core/writer.h"
+#include "proto/python_frames.h"
+#include "proto/sample_marks.h"
+
+namespace ranktap::agent::samples {
+
+struct Sample {
+  int32_t thread;
+  uint32_t frame;
+  proto::SampleState state;
+  uint32_t looks;
+  uint64_t start_ticks, end_ticks;
+  uint64_t cpu_ns;
+};
+
+class SampleLines {
+ public:
+  SampleLines();
+  // Whose ring the marks go to.
+  void SetWriter(ThreadState* writer) { writer_ = writer; }
+
+  void AddCode(uint32_t number, const proto::PythonCodeText& text);
+  void AddFrame(uint32_t number, uint32_t parent, uint32_t code, uint32_t line);
+  void AddSample(const Sample& sample);
+
+  // All that was gathered: code objects first, then frames, then samples.
+  void Send();
+
+ private:
+  class Text {
+   public:
+    explicit Text(std::string_view mark);
+    bool HasRoom(size_t bytes) const { return bytes_.size() + bytes < kMostBytes; }
+    bool empty() const { return bytes_.size() == kHeadBytes; }
+    void BeginLine();
+    void Number(uint64_t number);
+    void Quoted(std::string_view text);
+    void EndLine();
+    void Send(ThreadState& writer, proto::ArenaRef domain);
+
+   private:
+    static constexpr size_t kHeadBytes = 16, kMostBytes = 48 << 10;
+    void Comma();
+    std::string bytes_;
+    proto::ArenaRef mark_;
+  };
+
+  // A name may take so much of a mark.
+  static constexpr size_t kMostNameBytes = 1024, kMostLineBytes = 2 * kMostNameBytes + 256;
+
+  proto::ArenaRef domain_;
+  Text codes_, frames_, samples_;
+  ThreadState* writer_ = nullptr;
+};
+
+}  // namespace ranktap::agent::samples

@@ -1,0 +1,273 @@
+// The sampler's thread.
+// Runs on: see sampler.h.  May not: see there.
+#include "agent/sources/samples/sampler.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "agent/core/agent_state.h"
+#include "agent/core/announcements.h"
+#include "agent/core/capture_state.h"
+#include "agent/core/contain.h"
+#include "agent/core/futex.h"
+#include "agent/core/host_clock.h"
+#include "agent/core/own_thread.h"
+#include "agent/core/writer.h"
+#include "agent/sources/samples/own_stacks.h"
+#include "agent/sources/samples/python_place.h"
+#include "agent/sources/samples/sample_lines.h"
+#include "agent/sources/samples/stack_numbers.h"
+#include "agent/sources/samples/thread_runs.h"
+#include "proto/python_frames.h"
+
+namespace ranktap::agent {
+namespace {
+
+using proto::SampleState;
+
+constexpr uint64_t kMillisecond = 1'000'000, kSecond = 1'000'000'000;
+
+uint64_t ThreadCpuNs(int32_t thread) {
+  // The kernel's own number for it (CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED); pthread_getcpuclockid
+  // wants a pthread_t, which may be gone.
+  const auto clock = static_cast<clockid_t>(~static_cast<uint32_t>(thread) << 3 | 6);
+  timespec now;
+  if (clock_gettime(clock, &now) != 0) return 0;
+  return static_cast<uint64_t>(now.tv_sec) * kSecond + static_cast<uint64_t>(now.tv_nsec);
+}
+
+class Sampler {
+ public:
+  std::string_view SetUp() {
+    lines_.emplace();
+    return numbers_.Map() ? stacks_.SetUp() : "no memory";
+  }
+
+  bool Start() {
+    constexpr size_t kStackBytes = 128 << 10;
+    return thread_.Start({.name = "ranktap-sample",
+                          .nice = 0,
+                          .stack_bytes = kStackBytes,
+                          .body = [](void* self) { static_cast<Sampler*>(self)->Run(); },
+                          .owner = this});
+  }
+
+  void SetLevel(proto::Level level) {
+    is_on_.store(level >= proto::Level::kRanges);
+    forgets_.store(true);
+    Wake();
+  }
+
+  void Pause() { is_paused_.store(true), Wake(); }
+  void Resume() {
+    if (is_paused_.exchange(false) && !Start()) AnnounceNote("no thread for samples of stacks");
+  }
+
+  void Finish(uint64_t deadline_ns) {
+    if (!is_on_.load() || is_paused_.load()) return;
+    // Time for one round, on a machine with more threads than cores.
+    deadline_ns = std::min(deadline_ns, NowNs() + 20 * kMillisecond);
+    is_finishing_.store(true);
+    Wake();
+    while (has_ended_.load() == 0 && NowNs() < deadline_ns) {
+      FutexWait(has_ended_, 0, deadline_ns - NowNs());
+    }
+  }
+
+  uint64_t cpu_ns() const { return cpu_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  bool GoesOn() const {
+    return !is_paused_.load() && !is_finishing_.load() && Capturing(kCaptureAlive);
+  }
+
+  void Wake() {
+    wakes_.fetch_add(1);
+    FutexWake(wakes_);
+  }
+
+  // A process becomes a rank by an event of its own: a launcher or a loader's worker makes none.
+  // The program that `ranktap run` started is recorded whatever it does.
+  bool IsWorthIt() {
+    if (!is_worth_it_) is_worth_it_ = IsChildOfRun() || ThreadStates::SumOwnCost().callbacks > 0;
+    return is_worth_it_;
+  }
+  static bool IsChildOfRun() {
+    return Config().run_pid != 0 && static_cast<uint32_t>(getppid()) == Config().run_pid;
+  }
+
+  void Run() {
+    while (GoesOn()) {
+      const uint32_t seen = wakes_.load();
+      const bool is_active = is_on_.load() && IsWorthIt() && !is_given_up_;
+      if (is_active && Attach()) (void)Contain(false, [this] { return Round(), true; });
+      if (!is_active) Close();
+      FutexWait(wakes_, seen, is_active ? WaitNs() : IdleNs());
+    }
+    Close();
+    lines_->SetWriter(nullptr);
+    writer_ = nullptr;
+    has_ended_.store(is_finishing_.load() ? 1 : 0);
+    FutexWake(has_ended_);
+  }
+
+  void Close() {
+    if (writer_ == nullptr) return;
+    runs_.Close(*lines_);
+    lines_->Send();
+  }
+
+  // Asleep until it is woken, or for as long as a program may take to its first event.
+  uint64_t IdleNs() const {
+    return is_on_.load() && !is_given_up_ ? 100 * kMillisecond : 3600 * kSecond;
+  }
+
+  uint64_t WaitNs() {
+    constexpr uint64_t kShare = 100;  // 1 % of a core
+    const uint64_t period = uint64_t{Config().sample_us} * 1000;
+    pace_.due_ns = std::max(pace_.due_ns + period, pace_.began_ns + kShare * pace_.cpu_ns);
+    const uint64_t now = NowNs();
+    if (pace_.due_ns <= now) pace_.due_ns = now + period;
+    return pace_.due_ns - now;
+  }
+
+  bool Attach() {
+    if (writer_ != nullptr) return true;
+    // As the drain's, its events stand for no call of the program's.
+    writer_ = ThreadState::Attach(proto::WriterKind::kDrain);
+    if (writer_ == nullptr) return false;
+    writer_->GuardForGood();
+    lines_->SetWriter(writer_);
+    return true;
+  }
+
+  void Round() {
+    const uint64_t cpu_before = ClockNs(CLOCK_THREAD_CPUTIME_ID);
+    pace_.began_ns = NowNs();
+    if (forgets_.exchange(false)) {
+      runs_.Close(*lines_);
+      numbers_.Forget();
+    }
+    if (stacks_.ReadThreads()) LookAtThreads();
+    if (pace_.began_ns >= pace_.send_at_ns) {
+      lines_->Send();
+      pace_.send_at_ns = pace_.began_ns + kSecond;
+    }
+    pace_.last_began_ns = pace_.began_ns;
+    const uint64_t cpu = ClockNs(CLOCK_THREAD_CPUTIME_ID);
+    pace_.cpu_ns = cpu - cpu_before;
+    cpu_ns_.store(cpu, std::memory_order_relaxed);
+    GiveUpOnNonsense();
+  }
+
+  void LookAtThreads() {
+    runs_.BeginRound(NowTicks());
+    looks_count_ = 0;
+    size_t hopefuls = 0;
+    for (const proto::PythonThread& thread : stacks_.threads()) hopefuls += LookAt(thread) ? 1 : 0;
+    // Which of them the lock's waiters are is not known where there are more that may be.
+    const bool are_waiters = hopefuls > 0 && hopefuls <= stacks_.frames().CountGilWaiters();
+    for (size_t i = 0; i < looks_count_; ++i) {
+      auto& [look, may_want_gil] = looks_[i];
+      if (may_want_gil && are_waiters) look.state = SampleState::kWantsGil;
+      runs_.Add(look, *lines_);
+    }
+    runs_.EndRound(*lines_);
+  }
+
+  // True: it may wait for the interpreter's lock. That wakes a thread up every 5 ms: one that has
+  // not run at all waits for something else.
+  bool LookAt(proto::PythonThread thread) {
+    std::span<const proto::PythonFrame> stack;
+    const bool is_torn = !stacks_.Read(&thread, &stack);
+    if (thread.thread == 0 || (stack.empty() && !is_torn)) return false;
+    samples::Look look{.thread = thread.thread,
+                       .frame = is_torn ? 0 : numbers_.NumberOf(stack, stacks_.frames(), *lines_),
+                       .state = SampleState::kWaits,
+                       .cpu_ns = ThreadCpuNs(thread.thread)};
+    const uint64_t ran = runs_.CpuSinceLook(look.thread, look.cpu_ns);
+    const uint64_t passed = pace_.began_ns - pace_.last_began_ns;
+    const bool is_known = ran != std::numeric_limits<uint64_t>::max();
+    if (is_known && ran * 2 >= passed) look.state = SampleState::kOnCpu;
+    const bool may_want_gil =
+        look.state == SampleState::kWaits && !thread.holds_gil && is_known && ran != 0;
+    looks_[looks_count_++] = {look, may_want_gil};
+    return may_want_gil;
+  }
+
+  void GiveUpOnNonsense() {
+    if (is_given_up_ || !stacks_.TakeIsNonsense()) return;
+    is_given_up_ = true;
+    LogAndAnnounce("Python stacks are not sampled: most of those read made no sense");
+  }
+
+  OwnThread thread_;
+  samples::OwnStacks stacks_;
+  std::optional<samples::SampleLines> lines_;
+  samples::StackNumbers numbers_;
+  samples::ThreadRuns runs_;
+  struct Found {
+    samples::Look look;
+    bool may_want_gil;
+  };
+  std::array<Found, samples::ThreadRuns::kMostThreads> looks_{};
+  size_t looks_count_ = 0;
+  ThreadState* writer_ = nullptr;
+  bool is_worth_it_ = false, is_given_up_ = false;
+  struct Pace {
+    uint64_t began_ns, last_began_ns;  // of rounds
+    uint64_t cpu_ns;                   // of the last one
+    uint64_t due_ns;                   // the next one
+    uint64_t send_at_ns;
+  } pace_{};
+  std::atomic<uint64_t> cpu_ns_{0};
+  std::atomic<bool> is_on_{false}, forgets_{false}, is_paused_{false}, is_finishing_{false};
+  std::atomic<uint32_t> wakes_{0}, has_ended_{0};
+};
+
+// Never destroyed.
+constinit std::atomic<Sampler*> g_sampler{nullptr};
+
+}  // namespace
+
+void StartSampler() {
+  if (Config().sample_us == 0 || samples::FindPythonPlace().runtime == 0) return;
+  auto* const sampler = new Sampler;
+  const std::string_view problem = sampler->SetUp();
+  if (!problem.empty()) {
+    LogAndAnnounce("Python stacks are not sampled: " + std::string(problem));
+    delete sampler;
+    return;
+  }
+  sampler->SetLevel(Config().level);
+  if (!sampler->Start()) return LogAndAnnounce("no thread for samples of stacks");
+  g_sampler.store(sampler);
+}
+
+void SetSampleLevel(proto::Level level, proto::GapReason) {
+  if (Sampler* const sampler = g_sampler.load()) sampler->SetLevel(level);
+}
+
+void AddSampleCost(CostFields& cost) {
+  if (const Sampler* const sampler = g_sampler.load()) cost.drain_cpu_ns += sampler->cpu_ns();
+}
+
+void FinishSamples(uint64_t deadline_ns) {
+  if (Sampler* const sampler = g_sampler.load()) sampler->Finish(deadline_ns);
+}
+
+void PauseSampler() {
+  if (Sampler* const sampler = g_sampler.load()) sampler->Pause();
+}
+
+void ResumeSampler() {
+  if (Sampler* const sampler = g_sampler.load()) sampler->Resume();
+}
+
+}  // namespace ranktap::agent

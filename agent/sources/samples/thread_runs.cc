@@ -1,0 +1,89 @@
+// Runs of equal looks.
+// Runs on: the sampler.  May not: allocate.
+#include "agent/sources/samples/thread_runs.h"
+
+#include <limits>
+
+namespace ranktap::agent::samples {
+namespace {
+
+// A thread that stands still is told of this often: a process that is killed has not lost its last
+// minutes.
+constexpr uint32_t kMostLooks = 100;
+
+}  // namespace
+
+size_t ThreadRuns::Find(int32_t thread) const {
+  size_t i = 0;
+  while (i < count_ && runs_[i].thread != thread) ++i;
+  return i;
+}
+
+uint64_t ThreadRuns::CpuSinceLook(int32_t thread, uint64_t cpu_ns) const {
+  const size_t i = Find(thread);
+  if (i == count_ || cpu_ns < runs_[i].cpu_at_ns) return std::numeric_limits<uint64_t>::max();
+  return cpu_ns - runs_[i].cpu_at_ns;
+}
+
+void ThreadRuns::Tell(const Run& run, SampleLines& lines) {
+  if (run.looks == 0) return;
+  lines.AddSample({.thread = run.thread,
+                   .frame = run.frame,
+                   .state = run.state,
+                   .looks = run.looks,
+                   .start_ticks = run.start_ticks,
+                   .end_ticks = run.end_ticks,
+                   .cpu_ns = run.cpu_ns});
+}
+
+void ThreadRuns::Add(const Look& look, SampleLines& lines) {
+  const size_t i = Find(look.thread);
+  if (i == kMostThreads) return;
+  Run& run = runs_[i];
+  const bool is_first = i == count_;
+  if (is_first) {
+    ++count_;
+    // Nobody knows what it did before the first look.
+    run = {.thread = look.thread,
+           .frame = look.frame,
+           .looks = 0,
+           .state = look.state,
+           .start_ticks = now_ticks_,
+           .end_ticks = now_ticks_,
+           .cpu_ns = 0,
+           .cpu_at_ns = look.cpu_ns,
+           .round = round_};
+    return;
+  }
+  if (run.frame != look.frame || run.state != look.state || run.looks >= kMostLooks) {
+    Tell(run, lines);
+    run.start_ticks = run.end_ticks;
+    run.frame = look.frame;
+    run.state = look.state;
+    run.looks = 0;
+    run.cpu_ns = 0;
+  }
+  ++run.looks;
+  run.end_ticks = now_ticks_;
+  run.cpu_ns += look.cpu_ns >= run.cpu_at_ns ? look.cpu_ns - run.cpu_at_ns : 0;
+  run.cpu_at_ns = look.cpu_ns;
+  run.round = round_;
+}
+
+void ThreadRuns::EndRound(SampleLines& lines) {
+  for (size_t i = 0; i < count_;) {
+    if (runs_[i].round == round_) {
+      ++i;
+      continue;
+    }
+    Tell(runs_[i], lines);
+    runs_[i] = runs_[--count_];
+  }
+}
+
+void ThreadRuns::Close(SampleLines& lines) {
+  for (size_t i = 0; i < count_; ++i) Tell(runs_[i], lines);
+  count_ = 0;
+}
+
+}  // namespace ranktap::agent::samples

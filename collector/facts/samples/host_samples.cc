@@ -1,0 +1,167 @@
+#include "collector/facts/samples/host_samples.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "collector/file/json.h"
+#include "collector/trace/marked_lines.h"
+#include "proto/redact.h"
+
+namespace ranktap::collector {
+namespace {
+
+bool IsOfPackage(std::string_view file) {
+  if (file.empty() || file[0] == '<') return true;  // "<frozen importlib._bootstrap>", "<string>"
+  for (const std::string_view part : {"/site-packages/", "/dist-packages/", "/lib/python3"}) {
+    if (file.find(part) != file.npos) return true;
+  }
+  return false;
+}
+
+// "[1,2,3]", with as many numbers.
+template <size_t kCount>
+bool ReadNumbers(std::string_view line, std::array<uint64_t, kCount>* numbers) {
+  const char* at = line.data();
+  const char* const end = at + line.size();
+  for (uint64_t& number : *numbers) {
+    if (at == end) return false;
+    const auto [rest, error] = std::from_chars(at + 1, end, number);
+    if (error != std::errc()) return false;
+    at = rest;
+  }
+  return true;
+}
+
+std::string ShortFile(std::string_view file) {
+  for (const std::string_view part : {"/site-packages/", "/dist-packages/"}) {
+    if (const size_t at = file.find(part); at != file.npos) {
+      return std::string(file.substr(at + part.size()));
+    }
+  }
+  if (const size_t at = file.find("/lib/python3"); at != file.npos) {
+    const size_t folder = file.find('/', at + std::string_view("/lib/").size());
+    if (folder != file.npos) return std::string(file.substr(folder + 1));
+  }
+  return std::string(file.substr(file.rfind('/') + 1));
+}
+
+}  // namespace
+
+HostSamples::HostSamples(const Trace& trace) : main_thread_(trace.hello.process().pid()) {
+  ReadFrames(trace);
+  ReadSamples(trace);
+  std::ranges::copy_if(all_, std::back_inserter(main_), [this](const HostSample& sample) {
+    return sample.thread == main_thread_ && sample.start < sample.end;
+  });
+  std::ranges::stable_sort(main_, {}, &HostSample::start);
+  int64_t end = INT64_MIN;
+  std::erase_if(main_, [&end](const HostSample& sample) {
+    if (sample.start < end) return true;
+    end = sample.end;
+    return false;
+  });
+}
+
+void HostSamples::ReadFrames(const Trace& trace) {
+  struct Code {
+    std::string file, function;
+  };
+  std::unordered_map<uint64_t, Code> codes;
+  for (const std::string_view line :
+       MarkedLines(trace, proto::kSampleDomain, proto::kSampledCodesMark)) {
+    const nlohmann::json row = ParseJson(line);
+    if (!row.is_array() || row.size() < 3 || !row[0].is_number_unsigned() || !row[1].is_string() ||
+        !row[2].is_string()) {
+      continue;
+    }
+    Code code{row[1].get<std::string>(), row[2].get<std::string>()};
+    proto::RedactText(code.file);
+    proto::RedactText(code.function);
+    codes[row[0].get<uint64_t>()] = std::move(code);
+  }
+  for (const std::string_view line :
+       MarkedLines(trace, proto::kSampleDomain, proto::kSampledFramesMark)) {
+    std::array<uint64_t, 4> numbers;
+    if (!ReadNumbers(line, &numbers)) continue;
+    const auto [number, parent, code_number, source_line] = numbers;
+    SampledFrame& frame = frames_[static_cast<uint32_t>(number)];
+    // A caller is told before what it calls; else a hostile file could make a ring of them.
+    frame.parent = parent < number ? static_cast<uint32_t>(parent) : 0;
+    frame.line = static_cast<uint32_t>(source_line);
+    if (const auto code = codes.find(code_number); code != codes.end()) {
+      frame.file = code->second.file;
+      frame.function = code->second.function;
+    }
+    frame.is_package = IsOfPackage(frame.file);
+  }
+}
+
+void HostSamples::ReadSamples(const Trace& trace) {
+  size_t segment = 0;
+  for (const std::string_view line :
+       MarkedLines(trace, proto::kSampleDomain, proto::kSamplesMark)) {
+    std::array<uint64_t, 7> numbers;
+    if (!ReadNumbers(line, &numbers)) continue;
+    const auto [thread, frame, state, looks, start, end, cpu_ns] = numbers;
+    all_.push_back({.thread = static_cast<uint32_t>(thread),
+                    .frame = static_cast<uint32_t>(frame),
+                    .state = static_cast<proto::SampleState>(state),
+                    .looks = static_cast<uint32_t>(looks),
+                    .start = trace.host_clock.Map(start, &segment),
+                    .end = trace.host_clock.Map(end, &segment),
+                    .cpu_ns = static_cast<int64_t>(cpu_ns)});
+  }
+}
+
+const SampledFrame* HostSamples::Frame(uint32_t number) const {
+  const auto found = frames_.find(number);
+  return found == frames_.end() ? nullptr : &found->second;
+}
+
+ProgramLine HostSamples::LineOf(uint32_t frame) const {
+  uint32_t below = 0;
+  for (uint32_t at = frame; at != 0;) {
+    const SampledFrame* const known = Frame(at);
+    if (known == nullptr) break;
+    if (!known->is_package) return {.line = at, .below = below};
+    below = at;
+    at = known->parent;
+  }
+  return {};
+}
+
+std::string HostSamples::Describe(const ProgramLine& line) const {
+  const SampledFrame* const own = Frame(line.line);
+  if (own == nullptr) return "";
+  std::string text = fmt::format("{}:{} ({})", ShortFile(own->file), own->line, own->function);
+  if (const SampledFrame* const below = Frame(line.below)) {
+    text += fmt::format(", in {} ({})", ShortFile(below->file), below->function);
+  }
+  return text;
+}
+
+const HostSamples& SamplesOf(const Trace& trace) {
+  return trace.memo.Get<HostSamples>([&trace] { return HostSamples(trace); });
+}
+
+void LineTally::Add(const HostSamples& samples, int64_t start, int64_t end) {
+  total_ns_ += end - start;
+  samples.ForEachOfMain(start, end, [&](const HostSample& sample, int64_t ns) {
+    const std::string text = samples.Describe(samples.LineOf(sample.frame));
+    if (!text.empty()) by_line_[text] += ns;
+  });
+}
+
+std::string LineTally::Most() const {
+  for (const auto& [text, ns] : by_line_) {
+    if (ns * 2 > total_ns_) return text;
+  }
+  return "";
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,97 @@
+// Where a process's Python threads were found, by line of the program: what the agent's sampler
+// saw (run --sample).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "collector/trace/run.h"
+#include "proto/sample_marks.h"
+
+namespace ranktap::collector {
+
+// A place in a stack.
+struct SampledFrame {
+  std::string file, function;
+  uint32_t line = 0;
+  uint32_t parent = 0;      // the caller's number; 0: none
+  bool is_package = false;  // its file is of an installed package, of Python itself, or of none
+};
+
+// One thread at one place for a while.
+struct HostSample {
+  uint32_t thread = 0;
+  uint32_t frame = 0;  // 0: its stack could not be read
+  proto::SampleState state{};
+  uint32_t looks = 0;
+  int64_t start = 0, end = 0;
+  int64_t cpu_ns = 0;
+};
+
+// A line of the program, and the call of a package below it.
+struct ProgramLine {
+  uint32_t line = 0;   // number of the innermost frame that is not of a package; 0: there is none
+  uint32_t below = 0;  // of the frame that it called; 0: it was at work itself
+  bool operator==(const ProgramLine&) const = default;
+};
+
+class HostSamples {
+ public:
+  explicit HostSamples(const Trace& trace);
+
+  bool empty() const { return main_.empty(); }
+  // Of all threads, in the order in which they were told.
+  const std::vector<HostSample>& all() const { return all_; }
+  // nullptr: not told.
+  const SampledFrame* Frame(uint32_t number) const;
+  ProgramLine LineOf(uint32_t frame) const;
+  // "train.py:97 (main)", with ", in logging/__init__.py (StreamHandler.flush)" of what is below.
+  std::string Describe(const ProgramLine& line) const;
+
+  // Calls visit(sample, ns) for what the main thread did in [start, end), in order.
+  template <typename Visit>
+  void ForEachOfMain(int64_t start, int64_t end, Visit&& visit) const;
+
+  uint32_t main_thread() const { return main_thread_; }
+
+ private:
+  void ReadFrames(const Trace& trace);
+  void ReadSamples(const Trace& trace);
+
+  uint32_t main_thread_ = 0;
+  std::unordered_map<uint32_t, SampledFrame> frames_;
+  std::vector<HostSample> all_;
+  std::vector<HostSample> main_;  // by start, disjoint
+};
+
+// Worked out once and kept in the trace's memo.
+const HostSamples& SamplesOf(const Trace& trace);
+
+template <typename Visit>
+void HostSamples::ForEachOfMain(int64_t start, int64_t end, Visit&& visit) const {
+  auto at = std::ranges::upper_bound(main_, start, {}, &HostSample::end);
+  for (; at != main_.end() && at->start < end; ++at) {
+    const int64_t ns = std::min(end, at->end) - std::max(start, at->start);
+    if (ns > 0) visit(*at, ns);
+  }
+}
+
+// Time by line, to name the one that has more than half of it.
+class LineTally {
+ public:
+  // Of the main thread's time in [start, end).
+  void Add(const HostSamples& samples, int64_t start, int64_t end);
+  // "train.py:97 (main)"; empty where no line of the program has more than half of all that was
+  // added, or where less than half of that was seen.
+  std::string Most() const;
+
+ private:
+  std::unordered_map<std::string, int64_t> by_line_;
+  int64_t total_ns_ = 0;
+};
+
+}  // namespace ranktap::collector

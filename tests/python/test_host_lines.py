@@ -1,0 +1,62 @@
+"""Programs with a planted guilty line, sampled: `report host` has the line, and what it did there."""
+import sys
+import unittest
+
+import harness
+
+PROGRAM = harness.PROGRAMS / 'lines.py'
+LINES = {line.rsplit('# ', 1)[1]: f'{PROGRAM}:{number}'
+         for number, line in enumerate(PROGRAM.read_text().splitlines(), 1) if '  # ' in line}
+
+
+class HostLinesTest(harness.TracedTest):
+
+    def rows(self, name, seconds=1):
+        done, run = self.run_traced([sys.executable, PROGRAM, name, seconds], ['--sample', '5ms', '--quiet'])
+        self.assertEqual((done.returncode, done.stdout), (0, ''), done.stderr)
+        self.assert_verifies(run)
+        return self.report(run, 'host')
+
+    def of_line(self, rows, name):
+        """Own time and total of the line's row, and the sampled time of the main thread."""
+        row = next(row for row in rows if row['source'] == LINES[name] and row['thread'] == 'main')
+        return row, sum(row['self_ns'] for row in rows if row['thread'] == 'main')
+
+    def test_a_sleep_in_the_loop_waits_on_its_line(self):
+        row, sampled = self.of_line(self.rows('sleep'), 'sleep')
+        self.assertGreater(sampled, 0.5e9)
+        self.assertGreater(row['self_ns'], 0.9 * sampled)
+        self.assertGreater(row['waiting_ns'], 0.9 * row['self_ns'])
+
+    def test_a_hand_written_generator_runs_on_its_line(self):
+        rows = self.rows('generator')
+        row, sampled = self.of_line(rows, 'generator')
+        self.assertGreater(row['total_ns'], 0.5 * sampled)
+        self.assertGreater(row['on_cpu_ns'], 0)
+
+    def test_a_flush_of_a_log_is_below_the_line_that_logs(self):
+        row, sampled = self.of_line(self.rows('log'), 'log')
+        self.assertGreater(row['total_ns'], 0.9 * sampled)
+        self.assertLess(row['self_ns'], 0.1 * sampled)
+
+    def test_a_garbage_collection_is_on_the_line_that_asks_for_it(self):
+        row, sampled = self.of_line(self.rows('collect'), 'collect')
+        self.assertGreater(row['self_ns'], 0.5 * sampled)
+
+    def test_a_lock_is_waited_for_on_its_line(self):
+        row, sampled = self.of_line(self.rows('lock'), 'lock')
+        self.assertGreater(row['waiting_ns'], 0.8 * sampled)
+
+    def test_a_thread_that_wants_the_gil_is_said_to(self):
+        rows = [row for row in self.rows('hog') if row['thread'] == 'main']
+        sampled = sum(row['self_ns'] for row in rows)
+        self.assertGreater(sum(row['gil_ns'] for row in rows), 0.3 * sampled)
+
+    def test_where_the_work_is_spread_no_line_has_half(self):
+        rows = [row for row in self.rows('even') if row['thread'] == 'main']
+        sampled = sum(row['self_ns'] for row in rows)
+        self.assertTrue(all(row['self_ns'] < 0.5 * sampled for row in rows), rows)
+
+
+if __name__ == '__main__':
+    unittest.main()
