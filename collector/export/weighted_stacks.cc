@@ -38,6 +38,8 @@ class TraceStacks {
     root_ = to->IndexOf({.function = name, .file = {}});
   }
 
+  uint32_t root() const { return root_; }
+
   void Add() {
     std::vector<bool> launched(trace_.api_calls.size(), false);
     const Kernels& kernels = trace_.kernels;
@@ -181,8 +183,10 @@ void WeightedStacks::Add(const Frames& frames, StackWeight weight, int64_t ns) {
   }
 }
 
-void AddStacks(const Trace& trace, const ExportOptions& options, WeightedStacks* to) {
-  TraceStacks(trace, options, to).Add();
+uint32_t AddStacks(const Trace& trace, const ExportOptions& options, WeightedStacks* to) {
+  TraceStacks stacks(trace, options, to);
+  stacks.Add();
+  return stacks.root();
 }
 
 }  // namespace ranktap::collector

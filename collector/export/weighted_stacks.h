@@ -48,7 +48,8 @@ class WeightedStacks {
 };
 
 // Device work hangs below the host's stack of the call that launched it where one was recorded,
-// else below the operators around that call. The outermost frame is "rank N". Reads Trace::symbols.
-void AddStacks(const Trace& trace, const ExportOptions& options, WeightedStacks* to);
+// else below the operators around that call. The outermost frame is "rank N": its index is
+// returned. Reads Trace::symbols.
+uint32_t AddStacks(const Trace& trace, const ExportOptions& options, WeightedStacks* to);
 
 }  // namespace ranktap::collector

@@ -56,9 +56,14 @@ class StackExports(TracedTest):
         kernels = sum(row['total_ns'] for row in self.report(INPUTS / run, 'kernels'))
         return kernels + sum(row['total_ns'] for row in self.report(INPUTS / run, 'copies'))
 
+    def labels(self, run):
+        """{outermost frame: the labels of its samples, by key}."""
+        self.pprof(run)
+        return self.labels_of
+
     def pprof(self, run):
         """Stacks, the outermost first, with their values by type."""
-        texts, samples, functions, locations, types = [], [], {}, {}, []
+        texts, samples, labels, functions, locations, types = [], [], [], {}, {}, []
         for number, value in fields(gzip.decompress(self.export(run, 'pprof', 'run.pb.gz').read_bytes())):
             if number == 6:
                 texts.append(value.decode())
@@ -67,6 +72,7 @@ class StackExports(TracedTest):
             elif number == 2:
                 sample = dict(fields(value))
                 samples.append((packed(sample[1]), packed(sample[2])))
+                labels.append([dict(fields(label)) for field, label in fields(value) if field == 3])
             elif number == 4:
                 location = dict(fields(value))
                 locations[location[1]] = dict(fields(location[4]))[1]
@@ -75,6 +81,10 @@ class StackExports(TracedTest):
                 functions[function[1]] = function[2]
         self.assertEqual(texts[0], '')
         names = [texts[index] for index in types]
+        self.labels_of = {}
+        for (stack, _), given in zip(samples, labels):
+            said = {texts[one[1]]: texts[one[2]] if 2 in one else one.get(3, 0) for one in given}
+            self.labels_of.setdefault(texts[functions[locations[stack[-1]]]], []).append(said)
         return [([texts[functions[locations[at]]] for at in reversed(stack)], dict(zip(names, values)))
                 for stack, values in samples]
 
@@ -110,6 +120,13 @@ class StackExports(TracedTest):
                                    ('torch-ddp', 'host time in operators', 'operators')):
             theirs = sorted((stack, values[kind]) for stack, values in self.pprof(run) if values[kind])
             self.assertEqual(theirs, sorted(self.speedscope(run)[profile]), run)
+
+    def test_each_sample_of_pprof_is_labelled_with_its_process(self):
+        pids = {row['rank']: row['pid'] for row in self.report(INPUTS / 'standin-full', 'ranks')}
+        for frame, labels in self.labels('standin-full').items():
+            rank = int(frame.removeprefix('rank '))
+            self.assertEqual({(one['rank'], one['pid']) for one in labels}, {(rank, pids[rank])})
+            self.assertTrue(all(one['host'] for one in labels))
 
     def test_a_run_without_stacks_is_still_a_profile(self):
         self.assertEqual(len(self.speedscope('standin-ranges')), 1)

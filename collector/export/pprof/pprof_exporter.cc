@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collector/export/exporters.h"
+#include "collector/export/json_text.h"
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
 #include "collector/export/weighted_stacks.h"
@@ -27,7 +28,8 @@ enum Profile {
   kDefaultSampleType = 14,
 };
 enum ValueType { kType = 1, kUnit = 2 };
-enum Sample { kLocationIds = 1, kValues = 2 };
+enum Sample { kLocationIds = 1, kValues = 2, kLabels = 3 };
+enum Label { kKey = 1, kString = 2, kNumber = 3 };
 enum Location { kLocationId = 1, kLines = 4 };
 enum Line { kLineFunction = 1, kLineNumber = 2 };
 enum Function { kFunctionId = 1, kName = 2, kSystemName = 3, kFileName = 4 };
@@ -39,18 +41,25 @@ constexpr std::pair<std::string_view, std::string_view> kTypes[kStackWeights] = 
     {"gpu", "nanoseconds"},
 };
 
+// The processes of each outermost frame. Two without a rank may share one, and then have no labels.
+using Processes = std::map<uint32_t, std::vector<const Trace*>>;
+
 class ProfileWriter {
  public:
   explicit ProfileWriter(OutputFile* file) : file_(file) { Text(""); }
 
-  void Write(const WeightedStacks& stacks, int64_t first_ns, int64_t last_ns) {
+  void Write(const WeightedStacks& stacks, const Processes& processes, int64_t first_ns,
+             int64_t last_ns) {
     for (const auto& [type, unit] : kTypes) {
       Message(kSampleType, [&, type = type, unit = unit](pbf_writer* value) {
         value->add_int64(kType, Text(type));
         value->add_int64(kUnit, Text(unit));
       });
     }
-    for (const auto& [frames, weights] : stacks.stacks()) WriteSample(frames, weights);
+    for (const auto& [frames, weights] : stacks.stacks()) {
+      const std::vector<const Trace*>& of = processes.at(frames.front());
+      WriteSample(frames, weights, of.size() == 1 ? of.front() : nullptr);
+    }
     for (size_t i = 0; i < stacks.frames().size(); ++i) WriteFrame(i + 1, stacks.frames()[i]);
     const bool has_device = stacks.total(StackWeight::kGpu) != 0;
     const int64_t shown_first = Text(has_device ? "gpu" : "operators");
@@ -77,12 +86,26 @@ class ProfileWriter {
     file_->Write(bytes);
   }
 
-  void WriteSample(const WeightedStacks::Frames& frames, const WeightedStacks::Weights& weights) {
+  // What `pprof -tagfocus` and `-tagroot` select by.
+  void WriteLabels(const Trace& trace, pbf_writer* sample) {
+    const auto write = [&](std::string_view key, protozero::pbf_tag_type field, int64_t value) {
+      pbf_writer label(*sample, kLabels);
+      label.add_int64(kKey, Text(key));
+      label.add_int64(field, value);
+    };
+    if (trace.info.rank) write("rank", kNumber, *trace.info.rank);
+    write("pid", kNumber, trace.info.pid);
+    if (!trace.info.host.empty()) write("host", kString, Text(SanitizedName(trace.info.host)));
+  }
+
+  void WriteSample(const WeightedStacks::Frames& frames, const WeightedStacks::Weights& weights,
+                   const Trace* trace) {
     Message(kSample, [&](pbf_writer* sample) {
       std::vector<uint64_t> leaf_first;
       for (size_t i = frames.size(); i-- > 0;) leaf_first.push_back(frames[i] + 1u);
       sample->add_packed_uint64(kLocationIds, leaf_first.begin(), leaf_first.end());
       sample->add_packed_int64(kValues, weights.begin(), weights.end());
+      if (trace != nullptr) WriteLabels(*trace, sample);
     });
   }
 
@@ -121,13 +144,14 @@ std::optional<Failure> WritePprof(const Run& run, std::span<const Trace* const> 
   Result<OutputFile> file = OutputFile::Create(path);
   if (!file) return Failure{file.message()};
   WeightedStacks stacks;
+  Processes processes;
   int64_t last = FirstRealtime(run);
   for (const Trace* const trace : traces) {
     const int64_t realtime = RealtimeOffset(run, *trace);
-    AddStacks(*trace, options.Shifted(realtime), &stacks);
+    processes[AddStacks(*trace, options.Shifted(realtime), &stacks)].push_back(trace);
     last = std::max(last, trace->last_ns + realtime);
   }
-  ProfileWriter(&*file).Write(stacks, FirstRealtime(run), last);
+  ProfileWriter(&*file).Write(stacks, processes, FirstRealtime(run), last);
   return file->Close();
 }
 

@@ -1,6 +1,6 @@
 // Programs beside every CUPTI that the stand-in can be. For each version, the table below has what
 // it does or may do: what only a GPU can answer stands there with each answer. Cases are drawn by
-// the seed; scripts/scorecard (R16g) draws many.
+// the seed; scripts/scorecard (R16h) draws many.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
