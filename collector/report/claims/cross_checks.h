@@ -45,10 +45,19 @@ std::string DevicesSayOtherwise(const Run& run);
 
 // "no operator tells the FLOPs of 60.0 % of the time of rank 0's products"
 std::string ProductsAreNotCounted(const Run& run);
+// "the roofline of rank 0 has 1.2e+12 FLOPs, and its operators 6.1e+11"
+std::string RooflineCountsOtherwise(const Run& run);
+// "modules have 3.1e+10 FLOPs a step, and all operators 1.2e+10"
+std::string ModulesCountOtherwise(const Run& run);
+// "2 forwards of 3.1e+10 FLOPs by layers are not the 4.4e+11 of rank 0's step"
+std::string LayersCountOtherwise(const Run& run);
 
 // Peak. It rests on the types that are multiplied, and the kernels' names.
 
 // "rank 0 would do 143.0 % of the peak of its device for float"
 std::string RateIsOverThePeak(const Run& run);
+// "kernels of 16 bits run 80.0 % of the time of rank 0's products of 32-bit floats": what casts the
+// inputs is not recorded, so the peak would be that of another type.
+std::string KernelsSayAnotherType(const Run& run);
 
 }  // namespace ranktap::collector

@@ -37,10 +37,9 @@ int64_t RecoverableOfWait(const Run& run, const std::vector<CauseTimes>& borne,
   return straggler.cause ? std::min(sum, straggler.excess_ns) : sum;
 }
 
-}  // namespace
-
-std::vector<Loss> FindLosses(const Run& run, const MeanStep& mean) {
+std::vector<Loss> LossesOf(const Run& run) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  const MeanStep mean = MeanOfRanks(waterfalls);
   const std::string why_not_known = LaunchesAreMissing(run);
   std::vector<Loss> losses;
   if (mean.ranks == 0) return losses;
@@ -76,6 +75,15 @@ std::vector<Loss> FindLosses(const Run& run, const MeanStep& mean) {
   return losses;
 }
 
+}  // namespace
+
+const std::vector<Loss>& FindLosses(const Run& run) {
+  struct Losses {
+    std::vector<Loss> list;
+  };
+  return run.memo.Get<Losses>([&run] { return Losses{LossesOf(run)}; }).list;
+}
+
 void AddRecoverable(const Run& run, std::vector<Loss>* losses) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   const std::vector<CauseTimes> borne = BorneByCriticalPath(run, waterfalls);
@@ -104,7 +112,7 @@ void AddRecoverable(const Run& run, std::vector<Loss>* losses) {
 }
 
 void AddPlaces(const Run& run, const MeanStep& mean, std::vector<Loss>* losses) {
-  const LossPlaces places = FindLossPlaces(run, ComputeWaterfalls(run));
+  const LossPlaces& places = FindLossPlaces(run);
   for (Loss& loss : *losses) {
     if (loss.blames || !mean.IsWorthSaying(loss.ns)) continue;
     const LossPlace& place = places[static_cast<size_t>(loss.cause)];

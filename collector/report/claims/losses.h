@@ -23,8 +23,8 @@ struct Loss {
   std::string finding;
 };
 
-// The largest first. `mean`: of the run.
-std::vector<Loss> FindLosses(const Run& run, const MeanStep& mean);
+// The largest first, without what the two below add. Worked out once and kept in the run's memo.
+const std::vector<Loss>& FindLosses(const Run& run);
 
 // Sets recoverable_ns.
 void AddRecoverable(const Run& run, std::vector<Loss>* losses);

@@ -15,7 +15,7 @@ bool MeanStep::IsWorthSaying(int64_t loss_ns) const {
 
 std::string MeanStep::OfWhat() const {
   return has_steps ? fmt::format(" of each {} {}", FormatNs(ns), noun)
-                   : fmt::format(" of {} (no steps found)", FormatNs(ns));
+                   : fmt::format(" of {}", FormatNs(ns));
 }
 
 MeanStep MeanOfRanks(const std::vector<RankWaterfall>& waterfalls) {

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "collector/facts/backlog.h"
 #include "collector/facts/causes/critical_path.h"
@@ -11,12 +12,12 @@
 #include "collector/report/claims/losses.h"
 #include "collector/report/human_units.h"
 #include "collector/report/steps/loss_place.h"
-#include "collector/report/steps/recoverable.h"
 
 namespace ranktap::collector {
 namespace {
 
 constexpr double kLeastOfPath = 0.9;  // of the counted steps
+constexpr double kMostOfPath = 0.5;   // one cause has more: that is what the path is
 
 std::vector<Interval> CountedSteps(const RankWaterfall& waterfall) {
   std::vector<Interval> counted;
@@ -24,6 +25,24 @@ std::vector<Interval> CountedSteps(const RankWaterfall& waterfall) {
     if (!step.warm_up) counted.emplace_back(step.start, step.end);
   }
   return Merged(std::move(counted));
+}
+
+struct PathShare {
+  Cause cause{};
+  double share = 0;
+};
+
+// The cause that has most of the path, as *critical-path* adds it up.
+PathShare MostOfPath(const Run& run) {
+  CauseTimes times{};
+  for (const PathSegment& segment : FindCriticalPath(run)) {
+    times[static_cast<size_t>(segment.cause)] += segment.ns;
+  }
+  const int64_t all = std::accumulate(times.begin(), times.end(), int64_t{0});
+  const auto most = std::max_element(times.begin(), times.end());
+  if (all == 0) return {};
+  return {static_cast<Cause>(most - times.begin()),
+          static_cast<double>(*most) / static_cast<double>(all)};
 }
 
 // By trace; the path ends with the last work of a device, and the host may end its step later.
@@ -79,19 +98,18 @@ std::string PathIsCutOff(const Run& run) {
                      FormatShare(covered, all));
 }
 
-// Where the path bears none of it the cause does not matter.
+// The path runs elsewhere where it sees no reason to wait. Whether there is one it cannot know.
 std::string CauseIsNotInTheFile(const Run& run) {
-  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
-  const MeanStep mean = MeanOfRanks(waterfalls);
-  const std::vector<Loss> losses = FindLosses(run, mean);
+  const std::vector<Loss>& losses = FindLosses(run);
   if (losses.empty() || losses[0].cause != Cause::kDependency) return "";
-  const auto dependency = static_cast<size_t>(Cause::kDependency);
-  int64_t borne = 0;
-  for (const CauseTimes& times : BorneByCriticalPath(run, waterfalls)) borne += times[dependency];
-  if (!mean.IsWorthSaying(borne) || !FindLossPlaces(run, waterfalls)[dependency].is_unseen) {
-    return "";
-  }
-  return "the file does not show what the launched work waits for";
+  if (!FindLossPlaces(run)[static_cast<size_t>(Cause::kDependency)].is_unseen) return "";
+  const PathShare most = MostOfPath(run);
+  const std::string meanwhile =
+      most.cause == Cause::kDependency || most.share <= kMostOfPath
+          ? ""
+          : fmt::format(", and the critical path is {} {}", FormatPercent(100 * most.share),
+                        NameOf(most.cause));
+  return "the file does not show what the launched work waits for" + meanwhile;
 }
 
 }  // namespace ranktap::collector

@@ -1,4 +1,6 @@
 // Whether communication is told apart into transfer and waiting.
+#include "collector/report/claims/transfer.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,6 +9,7 @@
 #include "collector/facts/collectives.h"
 #include "collector/facts/rank_windows.h"
 #include "collector/report/cells.h"
+#include "collector/report/claims/claim.h"
 #include "collector/report/claims/cross_checks.h"
 #include "collector/report/human_units.h"
 
@@ -52,6 +55,12 @@ std::string MembersAreMissing(const Run& run) {
   if (lengths.incomplete > lengths.alone) return "some ranks of its groups are not recorded";
   return fmt::format("{} of it is in calls that cannot be matched across ranks",
                      FormatShare(unknown, lengths.all));
+}
+
+bool TellsWaiting(const Run& run) { return !RulingOn(run, Claim::kTransfer).is_undecided(); }
+
+std::string_view SaidName(Cause cause, bool tells_waiting) {
+  return cause == Cause::kTransfer && !tells_waiting ? "exposed communication" : NameOf(cause);
 }
 
 }  // namespace ranktap::collector

@@ -18,6 +18,7 @@
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/framework/custom_flops.h"
+#include "collector/report/framework/op_shares.h"
 #include "collector/report/human_units.h"
 #include "collector/trace/sort_rows.h"
 
@@ -229,16 +230,15 @@ ColumnsOf<Line> Columns(const ReportOptions& options, bool several_ranks) {
        [](const Line& line) { return line.op.self_cpu_ns; }},
       {"cpu_total_percent", Unit::kPercent,
        "The CPU time with children, as a share of the rank's self CPU time.",
-       [](const Line& line) { return Percent(line.op.cpu_ns, line.totals.cpu_ns); },
-       Shown::kDetail},
+       [](const Line& line) { return ShareOfCpu(line.op, line.totals.cpu_ns); }, Shown::kDetail},
       {"cpu_total_ns", Unit::kNs, "The host's time in it, children included.",
        [](const Line& line) { return line.op.cpu_ns; }, with_stack},
       {"cpu_avg_ns", Unit::kNs, "The host's mean time in one call, children included.",
        [](const Line& line) { return line.op.cpu_ns / line.op.count; }, Shown::kDetail},
       {"self_cuda_ns", Unit::kNs, "The device work that it launched itself.",
        [](const Line& line) { return line.op.self_device_ns; }, with_stack},
-      {"self_cuda_percent", Unit::kPercent, "The share of the rank's self CUDA time.",
-       [](const Line& line) { return Percent(line.op.self_device_ns, line.totals.device_ns); },
+      {"self_cuda_percent", Unit::kPercent, "The share of the rank's CUDA time; empty: a range's.",
+       [](const Line& line) { return ShareOfDevice(line.op, line.totals.device_ns); },
        Shown::kDetail},
       {"cuda_total_ns", Unit::kNs, "The device work that it and its children launched.",
        [](const Line& line) { return line.op.device_ns; }, with_stack},

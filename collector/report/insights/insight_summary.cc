@@ -1,6 +1,7 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <map>
+#include <set>
 
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
@@ -57,8 +58,13 @@ const ColumnsOf<Line> kColumns = {
      [](const Line& line) { return line.insight->advice; }, Shown::kProse},
 };
 
-std::string TitleOf(const Insights& insights) {
-  if (insights.list.empty()) return "No rule found anything that costs time";
+// Advice that saves nothing is none: the critical path bears none of what the rule found.
+bool SavesNothing(const Insight& insight) {
+  return insight.saving_ns.has_value() && *insight.saving_ns == 0;
+}
+
+std::string TitleOf(size_t findings) {
+  if (findings == 0) return "No rule found anything that costs time";
   return "What costs time, and what following the advice would save of each step at most";
 }
 
@@ -79,7 +85,7 @@ void AddNotes(const Insights& insights, Table* table) {
   if (!insights.no_savings.empty()) {
     table->notes.push_back(
         fmt::format("{}, so what could be saved is not known", insights.no_savings));
-  } else if (!insights.list.empty()) {
+  } else if (!table->rows.empty()) {
     table->notes.push_back(
         "a saving counts only what the critical path bears; savings of several rows overlap");
   }
@@ -94,11 +100,20 @@ Table TableOfRules(const Run& run, std::span<const InsightRule> rules) {
   const Insights insights = FindInsights(run, rules);
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   std::vector<Line> lines;
+  std::set<std::string_view> idle;
   for (const Insight& insight : insights.list) {
+    if (SavesNothing(insight)) {
+      idle.insert(insight.rule);
+      continue;
+    }
     lines.push_back({&insight, &run.traces[insight.trace], waterfalls[insight.trace].mean_step});
   }
-  Table table = TableOf(TitleOf(insights), kColumns, lines);
+  Table table = TableOf(TitleOf(lines.size()), kColumns, lines);
   AddNotes(insights, &table);
+  if (!idle.empty()) {
+    table.notes.push_back(fmt::format("left out, because the critical path bears none of it: {}",
+                                      fmt::join(idle, ", ")));
+  }
   return table;
 }
 

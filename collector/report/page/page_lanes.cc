@@ -6,6 +6,7 @@
 #include "collector/facts/causes/waterfall.h"
 #include "collector/facts/collectives.h"
 #include "collector/report/cells.h"
+#include "collector/report/claims/transfer.h"
 #include "collector/report/page/page_pictures.h"
 
 namespace ranktap::collector {
@@ -111,7 +112,9 @@ int64_t FirstEvent(const Run& run) {
 json PageLanes(const Run& run) {
   const int64_t first = FirstEvent(run);
   json lanes = {{"causes", json::array()}, {"ranks", json::array()}};
-  for (size_t c = 0; c < kCauses; ++c) lanes["causes"].push_back(NameOf(static_cast<Cause>(c)));
+  for (size_t c = 0; c < kCauses; ++c) {
+    lanes["causes"].push_back(SaidName(static_cast<Cause>(c), TellsWaiting(run)));
+  }
   const auto ranks = static_cast<int64_t>(std::max<size_t>(run.traces.size(), 1));
   const int64_t bins = std::clamp(kBins / ranks, kFewestBins, kMostBins);
   const auto& waits = WaitsForOtherRanks(run);

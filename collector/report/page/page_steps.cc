@@ -3,6 +3,7 @@
 
 #include "collector/facts/causes/waterfall.h"
 #include "collector/report/cells.h"
+#include "collector/report/claims/transfer.h"
 #include "collector/report/page/page_pictures.h"
 
 namespace ranktap::collector {
@@ -14,12 +15,13 @@ constexpr size_t kMostSteps = 200'000;  // of all ranks, with their causes
 
 int64_t Us(int64_t ns) { return (ns + 500) / 1'000; }
 
-json CausesOf(const RankWaterfall& rank) {
+json CausesOf(const RankWaterfall& rank, bool tells_waiting) {
   json causes = json::object();
   for (size_t c = 0; c < kCauses; ++c) {
     const auto has = [c](const CauseTimes& times) { return times[c] != 0; };
     if (std::none_of(rank.times.begin(), rank.times.end(), has)) continue;
-    json& values = causes[std::string(NameOf(static_cast<Cause>(c)))] = json::array();
+    const std::string name(SaidName(static_cast<Cause>(c), tells_waiting));
+    json& values = causes[name] = json::array();
     for (const CauseTimes& times : rank.times) values.push_back(Us(times[c]));
   }
   return causes;
@@ -51,7 +53,7 @@ json PageSteps(const Run& run) {
       of["us"].push_back(Us(step.length()));
       if (step.warm_up) of["warm_up"].push_back(i);
     }
-    of["causes"] = has_causes ? CausesOf(rank) : json::object();
+    of["causes"] = has_causes ? CausesOf(rank, TellsWaiting(run)) : json::object();
     ranks.push_back(std::move(of));
   }
   return ranks;

@@ -7,6 +7,7 @@
 #include "collector/facts/causes/critical_path.h"
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
+#include "collector/report/claims/transfer.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/reports.h"
@@ -21,6 +22,7 @@ struct Piece {
   PathSegment of;  // the first of them
   int64_t ns = 0, count = 0;
   int64_t path_ns = 0;  // of the whole path
+  bool tells_waiting = true;
 };
 
 std::string WorkName(const Piece& piece) {
@@ -34,7 +36,7 @@ const ColumnsOf<Piece> kColumns = {
     {"rank", Unit::kCount, "The rank whose work it is.",
      [](const Piece& piece) { return RankCell(*piece.trace); }},
     {"cause", Unit::kText, "The cause of these pieces of the path.",
-     [](const Piece& piece) { return std::string(NameOf(piece.of.cause)); }},
+     [](const Piece& piece) { return std::string(SaidName(piece.of.cause, piece.tells_waiting)); }},
     {"kernel", Unit::kText, "The kernel or copy, or what the host did.",
      [](const Piece& piece) { return WorkName(piece); }},
     {"path_ns", Unit::kNs, "The time of the critical path that these pieces take.",
@@ -50,6 +52,7 @@ std::vector<Piece> SumPieces(const Run& run, const std::vector<PathSegment>& pat
   using Key = std::tuple<uint32_t, Cause, uint32_t, uint32_t>;
   std::map<Key, Piece> by_key;
   int64_t total = 0;
+  const bool tells_waiting = TellsWaiting(run);
   for (const PathSegment& segment : path) {
     const Key key = {segment.trace, segment.cause, segment.kernel, segment.graph};
     Piece& piece =
@@ -61,6 +64,7 @@ std::vector<Piece> SumPieces(const Run& run, const std::vector<PathSegment>& pat
   std::vector<Piece> pieces;
   for (auto& [key, piece] : by_key) {
     piece.path_ns = total;
+    piece.tells_waiting = tells_waiting;
     pieces.push_back(piece);
   }
   std::stable_sort(pieces.begin(), pieces.end(),

@@ -9,6 +9,7 @@
 #include "collector/facts/numbers/duration_distribution.h"
 #include "collector/report/cells.h"
 #include "collector/report/claims/claim.h"
+#include "collector/report/claims/transfer.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
 #include "collector/report/steps/throughput.h"
@@ -127,7 +128,7 @@ const ColumnsOf<Figures> kColumns = {
 
 Table TabulateKeyFigures(const Run& run, const ReportOptions& options) {
   Figures figures{.ranks = static_cast<int64_t>(run.traces.size())};
-  figures.tells_waiting = !RulingOn(run, Claim::kTransfer).is_undecided();
+  figures.tells_waiting = TellsWaiting(run);
   figures.is_busy_known = !RulingOn(run, Claim::kBusy).is_undecided();
   AddSteps(run, &figures);
   AddThroughput(run, options, &figures);

@@ -264,9 +264,8 @@ std::string ForWhat(const Tallies& tallies) {
   return text + largest->first + InOperator(tallies, largest->first);
 }
 
-}  // namespace
-
-LossPlaces FindLossPlaces(const Run& run, const std::vector<RankWaterfall>& waterfalls) {
+LossPlaces PlacesOf(const Run& run) {
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   std::array<Tallies, kCauses> tallies;
   const std::vector<std::vector<Interval>>& waits = WaitsForOtherRanks(run);
   for (size_t t = 0; t < run.traces.size(); ++t) {
@@ -288,6 +287,12 @@ LossPlaces FindLossPlaces(const Run& run, const std::vector<RankWaterfall>& wate
     place.where += Most(tallies[c].lines, place.where, "at ");
   }
   return places;
+}
+
+}  // namespace
+
+const LossPlaces& FindLossPlaces(const Run& run) {
+  return run.memo.Get<LossPlaces>([&run] { return PlacesOf(run); });
 }
 
 }  // namespace ranktap::collector

@@ -23,7 +23,7 @@ using LossPlaces = std::array<LossPlace, kCauses>;
 
 // By cause, over the counted steps of all ranks that used a device. An idle device's time belongs
 // to the phase the host was in, and to the module and line that launched what runs next; the time
-// of work to those that launched it.
-LossPlaces FindLossPlaces(const Run& run, const std::vector<RankWaterfall>& waterfalls);
+// of work to those that launched it. Worked out once and kept in the run's memo.
+const LossPlaces& FindLossPlaces(const Run& run);
 
 }  // namespace ranktap::collector

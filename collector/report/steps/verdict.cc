@@ -11,6 +11,7 @@
 #include "collector/report/cells.h"
 #include "collector/report/claims/claim.h"
 #include "collector/report/claims/late_rank.h"
+#include "collector/report/claims/transfer.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/jobs.h"
@@ -72,7 +73,7 @@ Verdict JudgeHosts(const Run& run, const MeanStep& mean) {
                       : fmt::format("T{}: what is known{} is the host's time.", why.substr(1),
                                     mean.OfWhat()),
       .on_host = true,
-      .losses = FindLosses(run, mean),
+      .losses = FindLosses(run),
       .mean_step = mean.ns};
   const LinesByCause lines = LinesOfHosts(run);
   std::erase_if(verdict.losses, [](const Loss& loss) { return loss.cause == Cause::kHost; });
@@ -109,20 +110,20 @@ std::string DescribeRecoverable(const Run& run, const std::vector<Loss>& losses,
         fmt::format(" Recoverable of it is at most {} ({}): that much is on the critical path.",
                     FormatNs(largest.recoverable_ns), FormatShare(largest.recoverable_ns, mean.ns));
   }
-  const auto best = std::max_element(
-      losses.begin(), losses.end(),
-      [](const Loss& a, const Loss& b) { return a.recoverable_ns < b.recoverable_ns; });
-  if (best->cause != largest.cause && best->recoverable_known &&
-      mean.IsWorthSaying(best->recoverable_ns - largest.recoverable_ns)) {
-    text += fmt::format(" Most is recoverable, at most {} ({}), of this: {}.",
-                        FormatNs(best->recoverable_ns), FormatShare(best->recoverable_ns, mean.ns),
-                        best->finding);
-  }
-  return text;
+  const auto known = [](const Loss& loss) {
+    return loss.recoverable_known ? loss.recoverable_ns : 0;
+  };
+  const auto best = std::ranges::max_element(losses, {}, known);
+  if (!mean.IsWorthSaying(known(*best) - known(largest))) return text;
+  return text + fmt::format(" {} at most {} ({}), of this: {}.",
+                            largest.recoverable_known ? "Most is recoverable,"
+                                                      : "Known to be recoverable is",
+                            FormatNs(best->recoverable_ns),
+                            FormatShare(best->recoverable_ns, mean.ns), best->finding);
 }
 
 Verdict JudgeDevices(const Run& run, const MeanStep& mean) {
-  Verdict verdict{.sentence = {}, .losses = FindLosses(run, mean), .mean_step = mean.ns};
+  Verdict verdict{.sentence = {}, .losses = FindLosses(run), .mean_step = mean.ns};
   AddRecoverable(run, &verdict.losses);
   if (verdict.losses.empty() || !mean.IsWorthSaying(verdict.losses[0].ns)) {
     verdict.sentence = fmt::format(
@@ -149,11 +150,12 @@ struct Line {
   const Trace* trace = nullptr;
   int64_t mean_step = 0;
   bool on_host = false;
+  bool tells_waiting = true;
 };
 
 const ColumnsOf<Line> kColumns = {
     {"cause", Unit::kText, "The cause that takes time from a step.",
-     [](const Line& line) { return std::string(NameOf(line.loss.cause)); }},
+     [](const Line& line) { return std::string(SaidName(line.loss.cause, line.tells_waiting)); }},
     {"loss_ns", Unit::kNs, "The time a step that it takes, as a mean over the ranks.",
      [](const Line& line) { return line.loss.ns; }},
     {"share_percent", Unit::kPercent, "The loss as a share of the mean step.",
@@ -200,6 +202,7 @@ Verdict JudgeTimes(const Run& run) {
             .nothing_missing = true};
   }
   Verdict verdict = AnythingRanOnADevice(run) ? JudgeDevices(run, mean) : JudgeHosts(run, mean);
+  if (!mean.has_steps) verdict.sentence += " No steps were found.";
   verdict.sentence.insert(0, HowLittle(run, waterfalls));
   return verdict;
 }
@@ -217,11 +220,15 @@ Table TabulateVerdict(const Run& run, const ReportOptions&) {
   std::vector<Line> lines;
   for (Loss& loss : verdict.losses) {
     const Trace& trace = run.traces[loss.trace];
-    lines.push_back({std::move(loss), &trace, verdict.mean_step, verdict.on_host});
+    lines.push_back(
+        {std::move(loss), &trace, verdict.mean_step, verdict.on_host, TellsWaiting(run)});
   }
   Table table = TableOf(std::move(verdict.sentence), kColumns, lines);
   if (std::string ahead = DescribeHostAhead(run); !verdict.refused && !ahead.empty()) {
     table.notes.push_back(std::move(ahead));
+  }
+  if (std::string covered = WhatIsCovered(run); !verdict.refused && !covered.empty()) {
+    table.notes.push_back(std::move(covered));
   }
   if (verdict.refused && !verdict.nothing_missing) {
     table.notes.push_back("ranktap report RUN losses lists what is missing");

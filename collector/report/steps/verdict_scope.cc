@@ -3,12 +3,58 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "collector/facts/causes/device_sweep.h"
+#include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/human_units.h"
 
 namespace ranktap::collector {
+namespace {
+
+constexpr std::string_view kNoSteps = "no steps were found";
+
+// Ranks, of which one may have several traces: windows one after the other.
+class RankCount {
+ public:
+  void Add(const Trace& trace) {
+    if (trace.info.rank) {
+      named_.insert(*trace.info.rank);
+    } else {
+      ++unnamed_;
+    }
+  }
+  size_t count() const { return named_.size() + unnamed_; }
+
+ private:
+  std::set<uint32_t> named_;
+  size_t unnamed_ = 0;
+};
+
+// "device 0 NVIDIA H100" of one, "8 devices (NVIDIA H100)" of several.
+std::string WhichDevices(const Run& run) {
+  std::set<std::string> kinds;
+  size_t devices = 0;
+  std::string only;
+  for (const Trace& trace : run.traces) {
+    const std::string& device = SummarizeRank(trace).device;
+    if (device.empty()) continue;
+    ++devices;
+    only = "device " + device;
+    const size_t at = device.find(' ');
+    if (at + 1 < device.size() && at != device.npos) kinds.insert(device.substr(at + 1));
+  }
+  while (only.ends_with(' ')) only.pop_back();  // a device without a name
+  if (devices <= 1) return only;
+  if (kinds.empty()) return Counted(devices, "device");
+  std::string names;
+  for (const std::string& kind : kinds) names += (names.empty() ? "" : ", ") + kind;
+  return fmt::format("{} ({})", Counted(devices, "device"), names);
+}
+
+}  // namespace
 
 bool AnythingRanOnADevice(const Run& run) {
   return std::any_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
@@ -42,6 +88,42 @@ std::string HowItRanOut(const Run& run) {
     }
   }
   return "";
+}
+
+std::string WhichSteps(const Run& run) {
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  RankCount with_steps, whole;
+  size_t counted = 0, warm_up = 0;
+  std::set<std::string> sources;
+  for (size_t t = 0; t < waterfalls.size(); ++t) {
+    const StepList& steps = waterfalls[t].steps;
+    if (waterfalls[t].counted == 0) continue;
+    (steps.source.empty() ? whole : with_steps).Add(run.traces[t]);
+    if (steps.source.empty()) continue;
+    sources.insert(steps.source);
+    counted += waterfalls[t].counted;
+    warm_up += steps.list.size() - waterfalls[t].counted;
+  }
+  std::string text;
+  if (with_steps.count() > 0) {
+    text =
+        fmt::format("{} of {} by ", Counted(counted, "step"), Counted(with_steps.count(), "rank"));
+    for (const std::string& source : sources) {
+      text += (&source == &*sources.begin() ? "" : "; ") + source;
+    }
+    if (warm_up > 0) text += fmt::format("; left out: {} of warm-up", warm_up);
+  }
+  if (whole.count() == 0) return text;
+  return fmt::format("{}{}{}: all of the time of {} counts as one", text, text.empty() ? "" : "; ",
+                     kNoSteps, Counted(whole.count(), "rank"));
+}
+
+std::string WhatIsCovered(const Run& run) {
+  std::string text = WhichSteps(run);
+  if (text.empty()) return text;
+  if (!text.starts_with(kNoSteps)) text.insert(0, "figures are of ");
+  const std::string devices = WhichDevices(run);
+  return devices.empty() ? text : text + ", on " + devices;
 }
 
 std::string HowLittle(const Run& run, const std::vector<RankWaterfall>& waterfalls) {

@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
-#include <set>
 #include <string>
 
 #include "collector/facts/causes/waterfall.h"
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
+#include "collector/report/claims/transfer.h"
 #include "collector/report/columns.h"
-#include "collector/report/human_units.h"
 #include "collector/report/reports.h"
+#include "collector/report/steps/verdict_scope.h"
 #include "collector/report/steps/verdict_words.h"
 
 namespace ranktap::collector {
@@ -19,29 +18,14 @@ namespace {
 
 // Says which steps the means are of.
 void AddStepsNote(const Run& run, const std::vector<RankWaterfall>& waterfalls, Table* table) {
-  size_t unnamed = 0, counted = 0, warm_up = 0;
-  std::set<uint32_t> named;  // a rank may have several traces: windows one after the other
-  std::set<std::string> sources;
   for (size_t t = 0; t < waterfalls.size(); ++t) {
-    if (waterfalls[t].counted == 0) {
-      table->notes.push_back(
-          fmt::format("{}: {}", RankName(run.traces[t]), WhyNoWork(run.traces[t])));
-      continue;
-    }
-    const StepList& steps = waterfalls[t].steps;
-    sources.insert(steps.source.empty() ? "no steps found, all of its time as one" : steps.source);
-    const std::optional<uint32_t> rank = run.traces[t].info.rank;
-    rank ? static_cast<void>(named.insert(*rank)) : static_cast<void>(++unnamed);
-    counted += waterfalls[t].counted;
-    warm_up += steps.list.size() - waterfalls[t].counted;
+    if (waterfalls[t].counted > 0) continue;
+    table->notes.push_back(
+        fmt::format("{}: {}", RankName(run.traces[t]), WhyNoWork(run.traces[t])));
   }
-  const size_t ranks = named.size() + unnamed;
-  if (ranks == 0) return;
-  std::string note = fmt::format("{} of {} by ", Counted(counted, "step"), Counted(ranks, "rank"));
-  for (const std::string& source : sources)
-    note += (&source == &*sources.begin() ? "" : "; ") + source;
-  if (warm_up > 0) note += fmt::format("; left out: {} of warm-up", warm_up);
-  table->notes.push_back(std::move(note));
+  std::string steps = WhichSteps(run);
+  if (steps.empty()) return;
+  table->notes.push_back(std::move(steps));
   if (std::string ahead = DescribeHostAhead(run); !ahead.empty()) {
     table->notes.push_back(std::move(ahead));
   }
@@ -54,11 +38,12 @@ struct CauseRow {
   int64_t sum_ns = 0, all_ns = 0;  // of it and of all causes, over the ranks
   int64_t least_ns = 0, most_ns = 0;
   const Trace* most = nullptr;
+  bool tells_waiting = true;
 };
 
 const ColumnsOf<CauseRow> kCauseColumns = {
     {"cause", Unit::kText, "The cause that takes time from a step.",
-     [](const CauseRow& row) { return std::string(NameOf(row.cause)); }},
+     [](const CauseRow& row) { return std::string(SaidName(row.cause, row.tells_waiting)); }},
     {"mean_ns", Unit::kNs, "The time of the mean step that it takes, over all ranks.",
      [](const CauseRow& row) { return row.mean_ns; }},
     {"share_percent", Unit::kPercent, "The share of the mean step.",
@@ -90,12 +75,14 @@ std::vector<CauseRow> CompareRanks(const Run& run, const std::vector<RankWaterfa
     for (size_t c = 0; c < kCauses; ++c) sums[c] += waterfalls[t].mean[c];
   }
   const int64_t all = std::accumulate(sums.begin(), sums.end(), int64_t{0});
+  const bool tells_waiting = TellsWaiting(run);
   std::vector<CauseRow> rows;
   for (size_t c = 0; c < kCauses; ++c) {
     if (sums[c] == 0) continue;
     const auto [least, most] = LeastAndMost(waterfalls, ranks, c);
     rows.push_back({static_cast<Cause>(c), sums[c] / static_cast<int64_t>(ranks.size()), sums[c],
-                    all, waterfalls[least].mean[c], waterfalls[most].mean[c], &run.traces[most]});
+                    all, waterfalls[least].mean[c], waterfalls[most].mean[c], &run.traces[most],
+                    tells_waiting});
   }
   return rows;
 }
@@ -104,13 +91,14 @@ struct CauseOfRank {
   const Trace* trace = nullptr;
   Cause cause{};
   int64_t mean_ns = 0, step_ns = 0;
+  bool tells_waiting = true;
 };
 
 const ColumnsOf<CauseOfRank> kCauseOfRankColumns = {
     {"rank", Unit::kCount, kRankMeaning,
      [](const CauseOfRank& row) { return RankCell(*row.trace); }},
     {"cause", Unit::kText, "The cause that takes time from a step.",
-     [](const CauseOfRank& row) { return std::string(NameOf(row.cause)); }},
+     [](const CauseOfRank& row) { return std::string(SaidName(row.cause, row.tells_waiting)); }},
     {"mean_ns", Unit::kNs, "The time of the rank's mean step that it takes.",
      [](const CauseOfRank& row) { return row.mean_ns; }},
     {"share_percent", Unit::kPercent, "The share of the rank's mean step.",
@@ -129,12 +117,14 @@ Table TabulateWaterfall(const Run& run, const ReportOptions&) {
 
 Table TabulateWaterfallByRank(const Run& run, const ReportOptions&) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  const bool tells_waiting = TellsWaiting(run);
   std::vector<CauseOfRank> rows;
   for (size_t t = 0; t < waterfalls.size(); ++t) {
     const CauseTimes& mean = waterfalls[t].mean;
     const int64_t sum = std::accumulate(mean.begin(), mean.end(), int64_t{0});
     for (size_t c = 0; c < kCauses; ++c) {
-      if (mean[c] != 0) rows.push_back({&run.traces[t], static_cast<Cause>(c), mean[c], sum});
+      if (mean[c] == 0) continue;
+      rows.push_back({&run.traces[t], static_cast<Cause>(c), mean[c], sum, tells_waiting});
     }
   }
   Table table = TableOf("Where the mean step went, by rank", kCauseOfRankColumns, rows);

@@ -18,22 +18,22 @@ constexpr double kLowShare = 0.5;
 constexpr int64_t kLeastParts = 3;
 
 struct Use {
-  int64_t first = 0, last = 0;
   std::vector<Interval> busy;
   std::vector<Interval> low;  // neighbours joined
   int64_t parts = 0;          // that are low
 };
 
+// Of the counted steps, as every other share, and not from the device's first work to its last.
 Use Measure(std::vector<Interval> work, const std::vector<Interval>& counted) {
   Use use{.busy = Intersection(Merged(std::move(work)), counted)};
   if (use.busy.empty()) return use;
-  use.first = use.busy.front().first;
-  use.last = use.busy.back().second;
+  const int64_t first = counted.front().first, last = counted.back().second;
   for (int64_t part = 0; part < kParts; ++part) {
-    const int64_t start = use.first + (use.last - use.first) * part / kParts;
-    const int64_t end = use.first + (use.last - use.first) * (part + 1) / kParts;
+    const int64_t start = first + (last - first) * part / kParts;
+    const int64_t end = first + (last - first) * (part + 1) / kParts;
     const int64_t busy = Length(Within(use.busy, start, end));
-    if (static_cast<double>(busy) >= kLowShare * static_cast<double>(end - start)) continue;
+    const int64_t all = Length(Within(counted, start, end));
+    if (static_cast<double>(busy) >= kLowShare * static_cast<double>(all)) continue;
     ++use.parts;
     use.low.emplace_back(start, end);
   }
@@ -52,9 +52,10 @@ Insight About(const RankFacts& rank, uint32_t device, const Use& use) {
       .finding = fmt::format(
           "Device {} runs something for less than half of the time in {} of {} equal parts of "
           "{}, the longest stretch {} from {} into the trace; on the whole it is busy {}.",
-          device, use.parts, kParts, FormatNs(use.last - use.first),
+          device, use.parts, kParts,
+          FormatNs(rank.counted().back().second - rank.counted().front().first),
           FormatNs(longest.second - longest.first), FormatNs(longest.first - rank.trace().first_ns),
-          FormatShare(Length(use.busy), use.last - use.first)),
+          FormatShare(Length(use.busy), Length(rank.counted()))),
       .count = use.parts,
       .lost_ns = lost};
 }

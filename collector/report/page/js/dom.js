@@ -171,6 +171,7 @@ export const causeVar = (cause) => `var(--cause-${cause.replace(/ /g, '-')})`;
 export const CAUSE_MEANING = {
   'compute': 'a compute kernel runs',
   'exposed transfer': 'a collective moves data, and nothing computes meanwhile',
+  'exposed communication': 'a collective runs, and nothing computes meanwhile; how much of it is waiting is not known',
   'exposed wait': 'a collective runs, but its last member has not arrived yet',
   'memory copy': 'only copies or memsets run',
   'not recorded': 'capture was off',

@@ -67,9 +67,10 @@ TEST(PlantedWindow, WithoutStepsALoaderBeforeTheFirstKernelIsTold) {
   Program program;
   program.AddRange(proto::kPhaseDomain, proto::kDataPhase, 0, 5'100 * kMs);
   program.AddKernel(5'100 * kMs, 5'100 * kMs, 8'700 * kMs);
-  EXPECT_EQ(Judge(program.run()).sentence,
-            "The largest loss is 5.100 s of 8.700 s (no steps found) (58.6 %): an idle device "
-            "while the host loads data.");
+  EXPECT_EQ(
+      Judge(program.run()).sentence,
+      "The largest loss is 5.100 s of 8.700 s (58.6 %): an idle device while the host loads data. "
+      "No steps were found.");
 }
 
 TEST(PlantedWindow, WithoutStepsAndWithoutADeviceTheHostIsTold) {
@@ -77,9 +78,10 @@ TEST(PlantedWindow, WithoutStepsAndWithoutADeviceTheHostIsTold) {
   program.AddRange(proto::kModuleDomain, "Net", 0, 3 * kMs);
   program.AddRange(proto::kPhaseDomain, proto::kDataPhase, 3 * kMs, 10 * kMs);
   program.trace().ranges.unfinished[0] = 1;  // no step is made of it
-  EXPECT_EQ(Judge(program.run()).sentence,
-            "Without a device all of 10.00 ms (no steps found) is the host's time: 7.000 ms "
-            "(70.0 %) waiting for data, 3.000 ms (30.0 %) in the forward pass.");
+  EXPECT_EQ(
+      Judge(program.run()).sentence,
+      "Without a device all of 10.00 ms is the host's time: 7.000 ms (70.0 %) waiting for data, "
+      "3.000 ms (30.0 %) in the forward pass. No steps were found.");
 }
 
 // Two kernels of 5 us, eight times in 80 us, of a trace that lasts `lasts`.

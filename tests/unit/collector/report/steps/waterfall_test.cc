@@ -222,8 +222,9 @@ TEST(Verdict, OfAHostWithoutAnyStepsIsAboutAllItsOperators) {
   InsightProgram program = ATorchProgramOnTheHost(false);
   EXPECT_EQ(
       Judge(program.run()).sentence,
-      "Without a device all of 19.00 ms (no steps found) is the host's time: 10.00 ms (52.6 %) in "
-      "the backward pass, 9.000 ms (47.4 %) between two backward passes (in aten::linear).");
+      "Without a device all of 19.00 ms is the host's time: 10.00 ms (52.6 %) in the backward "
+      "pass, "
+      "9.000 ms (47.4 %) between two backward passes (in aten::linear). No steps were found.");
 }
 
 TEST(Steps, OfTwoOptimizersEndWithTheSecondWhereNoBackwardPassIsBetweenThem) {
