@@ -1,14 +1,40 @@
-// Two runs side by side.
+// Two runs side by side:
+//
+//   run_samples.h   each run's steps by cause, host's place, kernel, module, range and operator
+//   run_diff.cc     a row for each of these, with its change and whether that is significant
+//   DescribeDiff    the sentence: how much longer a step takes, and what that is made of
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "collector/report/table.h"
+#include "collector/report/steps/run_samples.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
 
-// The two-sided p-value of Mann and Whitney's U test.
-double MannWhitney(const std::vector<double>& a, const std::vector<double>& b);
+inline constexpr size_t kLeastSteps = 5;  // of a run, for a test of significance
+inline constexpr double kSignificant = 0.01;
+
+struct DiffRow {
+  SampleKey key;
+  double before = 0, after = 0;  // ns a step
+  double before_calls = 0, after_calls = 0;
+  size_t fewest_steps = 0;        // that it was recorded in, of the run that has fewer
+  std::optional<double> p_value;  // nullopt: not tested
+  std::string ids;                // "17 to 36; 17 to 36" of names that share the row
+  double change() const { return after - before; }
+  bool is_new() const { return before_calls == 0; }
+  bool is_gone() const { return after_calls == 0; }
+};
+
+struct RunDiff {
+  std::vector<DiffRow> rows;  // the step first
+  bool has_steps = true;      // both runs have
+};
+
+std::string DescribeDiff(const Run& before, const Run& after, const RunDiff& diff);
 
 }  // namespace ranktap::collector

@@ -1,0 +1,143 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "collector/report/claims/claim.h"
+#include "collector/report/human_units.h"
+#include "collector/report/jobs.h"
+#include "collector/report/steps/run_diff.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr double kSameStep = 0.01;  // of the step, where nothing can be tested
+constexpr double kExplained = 0.9;  // of the change: then enough parts are said
+constexpr size_t kMostParts = 3, kMostNames = 2;
+constexpr double kWorthARest = 0.01;  // of the change
+constexpr double kWorthAName = 0.05;  // of the change
+constexpr double kMostOfChange = 0.5;
+
+std::string Length(double ns) { return FormatNs(std::llround(std::abs(ns))); }
+std::string Signed(double ns) { return (ns < 0 ? "-" : "+") + Length(ns); }
+
+// "module Net.fc", "data loading"
+std::string Named(const DiffRow& row) {
+  const auto& [kind, name] = row.key;
+  return kind == SampleKind::kCause ? name : fmt::format("{} {}", NameOf(kind), name);
+}
+
+bool IsPart(const DiffRow& row) {
+  return row.key.first == SampleKind::kCause || row.key.first == SampleKind::kHost;
+}
+bool IsNamed(const DiffRow& row) { return row.key.first >= SampleKind::kKernel; }
+
+// Why nothing may be said of what the two runs' time went to; empty: it may.
+std::string WhyUndecided(const Run& before, const Run& after) {
+  for (const auto& [run, which] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
+    if (const std::string jobs = DescribeJobs(*run); !jobs.empty()) {
+      return fmt::format("{}, {}", which, jobs);
+    }
+    const Ruling& ruling = RulingOn(*run, Claim::kLargestLoss);
+    if (ruling.is_undecided()) return fmt::format("{}, {}", which, ruling.why);
+  }
+  return "";
+}
+
+bool IsTheSame(const DiffRow& step) {
+  return step.p_value ? *step.p_value >= kSignificant
+                      : std::abs(step.change()) < kSameStep * step.before;
+}
+
+std::vector<const DiffRow*> LargestFirst(const std::vector<DiffRow>& rows,
+                                         bool (*wanted)(const DiffRow&)) {
+  std::vector<const DiffRow*> found;
+  for (const DiffRow& row : rows) {
+    if (wanted(row)) found.push_back(&row);
+  }
+  std::ranges::stable_sort(found, [](const auto* a, const auto* b) {
+    return std::abs(a->change()) > std::abs(b->change());
+  });
+  return found;
+}
+
+// ": backward +1.900 ms, data loading +200.0 us, the rest +30.00 us"
+std::string DescribeParts(const RunDiff& diff, double change) {
+  std::string text;
+  double said = 0;
+  size_t count = 0;
+  for (const DiffRow* const row : LargestFirst(diff.rows, &IsPart)) {
+    if (count == kMostParts || std::abs(change - said) <= (1 - kExplained) * std::abs(change))
+      break;
+    if (row->change() == 0) break;
+    text += fmt::format("{} {} {}", text.empty() ? ":" : ",", Named(*row), Signed(row->change()));
+    said += row->change();
+    ++count;
+  }
+  if (text.empty() || std::abs(change - said) < kWorthARest * std::abs(change)) return text;
+  return text + fmt::format(", the rest {}", Signed(change - said));
+}
+
+std::string OfFewSteps(const DiffRow& row) {
+  return IsOfWindows(row.key.first) && row.fewest_steps < kLeastSteps
+             ? fmt::format(", of {} recorded", Counted(row.fewest_steps, "step"))
+             : "";
+}
+
+// " Module Net.fc takes 1.700 ms more."
+std::string DescribeMost(const RunDiff& diff, double change) {
+  for (const DiffRow* const row : LargestFirst(diff.rows, &IsNamed)) {
+    if (std::abs(row->change()) < kMostOfChange * std::abs(change)) return "";
+    if ((row->change() > 0) != (change > 0) || row->is_new() || row->is_gone()) continue;
+    if (row->p_value && *row->p_value >= kSignificant) continue;
+    return fmt::format(" In {} it is {}{}.", Named(*row), Signed(row->change()), OfFewSteps(*row));
+  }
+  return "";
+}
+
+// " New: module Net.extra (1.850 ms)."
+std::string DescribeNames(const RunDiff& diff, double least, std::string_view title,
+                          bool (*wanted)(const DiffRow&)) {
+  std::string text;
+  size_t count = 0;
+  for (const DiffRow* const row : LargestFirst(diff.rows, wanted)) {
+    if (std::abs(row->change()) < least || count++ == kMostNames) break;
+    text += fmt::format("{} {} ({}{})", text.empty() ? "" : ",", Named(*row), Length(row->change()),
+                        OfFewSteps(*row));
+  }
+  return text.empty() ? "" : fmt::format(" {}:{}.", title, text);
+}
+
+}  // namespace
+
+std::string DescribeDiff(const Run& before, const Run& after, const RunDiff& diff) {
+  if (const std::string why = WhyUndecided(before, after); !why.empty()) {
+    return fmt::format("What changed is undecided: {}", why);
+  }
+  if (diff.rows.empty()) return "Neither run has a trace";
+  const DiffRow& step = diff.rows[0];
+  const double change = step.change();
+  const std::string subject = diff.has_steps ? "A step" : "All of the trace";
+  const std::string percent =
+      step.before == 0 ? "" : fmt::format(" ({:+.1f} %)", 100 * change / step.before);
+  std::string text;
+  if (IsTheSame(step)) {
+    text = fmt::format(
+        "{} takes {} and took {} before{}: {}.", subject, Length(step.after), Length(step.before),
+        percent,
+        step.p_value ? "the steps of one run differ as much" : "that is the same within 1 %");
+  } else {
+    text = fmt::format("{} takes {}, {} {} than before{}{}.", subject, Length(step.after),
+                       Length(change), change > 0 ? "more" : "less", percent,
+                       DescribeParts(diff, change)) +
+           DescribeMost(diff, change);
+  }
+  const double least = std::max(kWorthAName * std::abs(change), kSameStep * step.before);
+  return text +
+         DescribeNames(diff, least, "New",
+                       [](const DiffRow& row) { return IsNamed(row) && row.is_new(); }) +
+         DescribeNames(diff, least, "Gone",
+                       [](const DiffRow& row) { return IsNamed(row) && row.is_gone(); });
+}
+
+}  // namespace ranktap::collector
