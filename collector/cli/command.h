@@ -23,6 +23,7 @@ int StartCommand(const std::vector<std::string>& arguments);
 int StopCommand(const std::vector<std::string>& arguments);
 int StatusCommand(const std::vector<std::string>& arguments);
 int StacksCommand(const std::vector<std::string>& arguments);
+int CalibrateCommand(const std::vector<std::string>& arguments);
 int DoctorCommand(const std::vector<std::string>& arguments);
 int ReportCommand(const std::vector<std::string>& arguments);
 int ViewCommand(const std::vector<std::string>& arguments);

@@ -11,6 +11,7 @@ constexpr Command kCommands[] = {
     {"stop", "end capture, on all ranks at the same instant", &StopCommand},
     {"status", "show what is being traced now, and what that costs", &StatusCommand},
     {"stacks", "show where every rank's Python threads are now", &StacksCommand},
+    {"calibrate", "measure what this host can do, as the roofs of a CPU job", &CalibrateCommand},
     {"doctor", "find what keeps this machine from tracing, and say what to do", &DoctorCommand},
     {"report", "print reports of a run", &ReportCommand},
     {"view", "make the page of a run, all views in one file, and open it", &ViewCommand},

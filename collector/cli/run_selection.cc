@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "collector/cli/host_roofs.h"
 #include "collector/export/run_clock.h"
 #include "collector/file/printable.h"
 #include "collector/report/human_units.h"
@@ -85,6 +86,7 @@ void AddSelectionOptions(Arguments* app, RunSelection* selection) {
   app->Add("--window", &selection->window,
            "only what began FROM:TO after the run's first event (1.5s:2s)");
   AddKnownArithmeticOptions(app, &selection->known);
+  AddHostRoofsOption(app, &selection->roofs);
 }
 
 bool SelectOfRun(const RunSelection& selection, Run* run, std::vector<std::string>* notes) {
@@ -99,7 +101,7 @@ bool SelectOfRun(const RunSelection& selection, Run* run, std::vector<std::strin
          (selection.ranks.empty() || SelectRanks(selection.ranks, run)) &&
          (selection.steps.empty() || SelectSteps(selection.steps, run, notes)) &&
          (selection.window.empty() || SelectWindow(selection.window, first_event, run)) &&
-         TakeKnownArithmetic(selection.known, *run);
+         TakeKnownArithmetic(selection.known, *run) && TakeHostRoofs(selection.roofs, *run);
 }
 
 std::optional<TimeWindow> ParseWindow(const std::string& text, int64_t first_event) {

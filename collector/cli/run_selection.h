@@ -1,5 +1,5 @@
 // The part of a run that a person asks for, and what is known of it: --job, --ranks, --steps,
-// --window, --flops-of, --compiled.
+// --window, --flops-of, --compiled, --roofs.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ struct RunSelection {
   std::string ranks, steps, window;
   int64_t job = 0;  // from 1; 0: all
   KnownArithmeticOptions known;
+  std::string roofs;  // a file of `ranktap calibrate`; empty: that of each host
 };
 
 void AddSelectionOptions(Arguments* app, RunSelection* selection);

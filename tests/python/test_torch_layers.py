@@ -22,6 +22,7 @@ class LayersTest(harness.TracedTest):
         self.assertLessEqual(set(expected), set(layers))
         for module, counts in expected.items():
             self.assertEqual([layers[module][column] for column in TORCHSTAT], counts, module)
+            self.assertAlmostEqual(layers[module]['torchstat_intensity'], counts[1] / (counts[2] + counts[3]), msg=module)
         self.assertEqual(layers[root]['parameters'], parameters)
         self.assertEqual(layers[root]['flops'], 2 * 2 * macs)  # two images
         self.assertEqual((layers[root]['input_shape'], layers[root]['output_shape']), ('2x3x224x224', '2x1000'))

@@ -130,8 +130,9 @@ void AddNotes(const Run& run, const RooflineRows& rows, bool has_times, Roofline
       chart->notes.push_back(
           fmt::format("There is a {} too, whose ceilings are not drawn.", roofs.name));
     } else if (roofs.device != nullptr) {
-      chart->notes.push_back(
-          fmt::format("Peaks, dense, at the boost clock: {}.", roofs.device->source));
+      chart->notes.push_back(fmt::format(
+          "Peaks{}: {}.", roofs.measured == nullptr ? ", dense, at the boost clock" : "",
+          roofs.device->source));
     }
   }
 }
@@ -147,7 +148,7 @@ Result<RooflineChart> ChartOf(const Run& run, const ExportOptions& options) {
   const RooflineRows rows = SummarizeRoofline(run, question);
   const Roofs roofs = rows.roofs.empty() ? Roofs{} : rows.roofs.front();
   const UnitLabels labels(rows, roofs.given_flops > 0);
-  const bool has_times = rows.on_device && rows.is_where_it_ran;
+  const bool has_times = (rows.on_device || rows.on_host) && rows.is_where_it_ran;
   RooflineChart chart;
   chart.title = fmt::format("Roofline by {}{}", kRooflineByNames[static_cast<size_t>(question.by)],
                             roofs.name.empty() ? "" : " on " + roofs.name);

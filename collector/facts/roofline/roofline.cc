@@ -179,6 +179,7 @@ class Measuring {
     point.phase = phases_[root];
     point.bytes.known = bytes_[root].known;
     point.step = steps_.on_device ? -1 : StepIndexAt(steps_, ops_.start[root]);
+    point.host_ns = ops_.end[root] - ops_.start[root];
   }
 
   void AddCounts(uint32_t op, RooflinePoint* point) {

@@ -49,6 +49,7 @@ struct RooflinePoint {
   int64_t flops = 0;  // FlopRule::kCounter
   ByteCount bytes;
   int64_t time_ns = 0;                 // of all its device work
+  int64_t host_ns = 0;                 // of an operator, from its begin to its end
   int64_t kernel_ns = 0;               // of its kernels
   int64_t kernels = 0;                 // with times
   uint32_t first_work = 0, works = 0;  // in Roofline::work

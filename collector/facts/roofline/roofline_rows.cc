@@ -71,13 +71,14 @@ class Adding {
   }
   const RoofsOfTrace& roofs() const { return roofs_; }
   const Roofline& line() const { return line_; }
+  bool on_host() const { return !line_.on_device && roofs_.Of(kNone).measured != nullptr; }
 
  private:
   void AddPoint(const RooflinePoint& point) {
     const Roofs& roofs = roofs_.Of(point.device);
     const RoofJudgement judged = JudgePoint(point, roofs, line_.on_device);
     Add(point, roofs, judged,
-        {.time_ns = point.time_ns,
+        {.time_ns = on_host() ? point.host_ns : point.time_ns,
          .kernel_ns = point.kernel_ns,
          .kernels = point.kernels,
          .flops = point.flops,
@@ -139,7 +140,7 @@ class Adding {
     const double least = judged.least_ns * part.share;
     const RoofBound bound = part.is_extra && judged.is_counted ? RoofBound::kExtra : judged.bound;
     row->bound_ns[static_cast<size_t>(bound)] +=
-        line_.on_device ? static_cast<double>(part.time_ns) : least;
+        line_.on_device || on_host() ? static_cast<double>(part.time_ns) : least;
     if (!judged.is_counted) return;
     if (judged.is_timed) row->counted_ns += part.time_ns;
     AddCapped(part.flops, &row->counted_flops);
@@ -314,6 +315,7 @@ RooflineRows SummarizeRoofline(const Run& run, const RooflineQuestion& question)
     Adding adding(trace, question);
     adding.AddTo(&rows);
     out.on_device |= adding.line().on_device;
+    out.on_host |= adding.on_host();
     AddRoofs(adding.roofs(), adding.line().on_device, &out);
   }
   for (auto& [name, row] : rows) out.rows.push_back(std::move(row));

@@ -74,6 +74,7 @@ struct RooflineRows {
   // The longest first; steps, ranks and phases in their order.
   std::vector<RooflineRow> rows;
   bool on_device = false;
+  bool on_host = false;         // times are the operators' on a processor whose roofs are known
   bool is_where_it_ran = true;  // false: --device names another than the traces'
   std::vector<Roofs> roofs;     // the kinds of devices, each once
 };

@@ -55,6 +55,18 @@ void Ask(const RoofQuestion& question, Roofs* roofs) {
   if (roofs->device != nullptr) roofs->name = roofs->device->name;
 }
 
+using KnownHost = std::shared_ptr<const HostRoofs>;
+
+// --device asks what another would need.
+void AskHost(const Trace& trace, const RoofQuestion& question, Roofs* roofs) {
+  const KnownHost host = trace.memo.Get<KnownHost>([] { return KnownHost(); });
+  if (!question.device.empty() || host == nullptr) return;
+  roofs->measured = std::make_shared<const DevicePeaks>(host->Peaks());
+  roofs->device = roofs->measured.get();
+  roofs->name = host->processor;
+  if (host->cores > 1) roofs->name += ", " + std::to_string(host->cores) + " cores";
+}
+
 double NsAt(double amount, double per_second) {
   return per_second > 0 ? amount / per_second * kNsPerSecond : 0;
 }
@@ -67,13 +79,17 @@ bool IsCounted(const RooflinePoint& point, const Roofs& roofs) {
   return roofs.Bandwidth() > 0;
 }
 
+int64_t TimeOf(const RooflinePoint& point, const Roofs& roofs) {
+  return roofs.measured == nullptr ? point.time_ns : point.host_ns;
+}
+
 RoofBound BoundOf(const RooflinePoint& point, const Roofs& roofs, const RoofJudgement& of,
                   bool is_timed) {
   if (point.kind == PointKind::kTransfer) return RoofBound::kTransfer;
   if (point.kind == PointKind::kCommunication) return RoofBound::kCommunication;
   if (!of.is_counted || of.least_ns <= 0 || !point.bytes.is_counted()) return RoofBound::kUnknown;
   const bool is_memory = of.memory_ns >= of.compute_ns;
-  const auto time = static_cast<double>(point.time_ns);
+  const auto time = static_cast<double>(TimeOf(point, roofs));
   if (is_timed && is_memory && of.is_above) {
     const double l2 = roofs.device == nullptr ? 0 : roofs.device->l2_mib * 1024 * 1024;
     return static_cast<double>(point.bytes.total()) <= l2 ? RoofBound::kL2 : RoofBound::kMemory;
@@ -131,6 +147,10 @@ double Roofs::Bandwidth() const {
   return device != nullptr ? device->bandwidth() : own_bandwidth;
 }
 
+void KnowHost(std::shared_ptr<const HostRoofs> roofs, const Trace& trace) {
+  trace.memo.Get<KnownHost>([&roofs] { return std::move(roofs); });
+}
+
 RoofsOfTrace::RoofsOfTrace(const Trace& trace, const RoofQuestion& question) {
   std::set<uint32_t> used;
   for (const Lane& lane : trace.lanes) used.insert(lane.device);
@@ -139,6 +159,7 @@ RoofsOfTrace::RoofsOfTrace(const Trace& trace, const RoofQuestion& question) {
     Ask(question, &by_device_.back().second);
   }
   Ask(question, &otherwise_);
+  if (used.empty()) AskHost(trace, question, &otherwise_);
 }
 
 const Roofs& RoofsOfTrace::Of(uint32_t device) const {
@@ -153,7 +174,8 @@ RoofJudgement JudgePoint(const RooflinePoint& point, const Roofs& roofs, bool ha
   // Work of the host beside a device has no roof there.
   const bool is_elsewhere = has_device_work && point.works == 0;
   of.is_counted = !is_elsewhere && IsCounted(point, roofs);
-  const bool is_timed = has_device_work && point.works > 0 && roofs.is_where_it_ran;
+  const bool is_on_host = !has_device_work && roofs.measured != nullptr && point.host_ns > 0;
+  const bool is_timed = is_on_host || (has_device_work && point.works > 0 && roofs.is_where_it_ran);
   of.is_timed = is_timed;
   if (of.is_counted) {
     of.roof_flops = point.flops > 0 ? roofs.Flops(point.unit) : 0;
@@ -168,9 +190,12 @@ RoofJudgement JudgePoint(const RooflinePoint& point, const Roofs& roofs, bool ha
       const double at = mhz > 0 ? roofs.FlopsAt(point.unit, mhz) : 0;
       return at > 0 ? std::max(NsAt(flops, at), of.memory_ns) : 0;
     };
-    of.least_at_base = roofs.device == nullptr ? 0 : least_at(roofs.device->base_mhz);
-    of.least_at_measured = least_at(roofs.measured_mhz);
-    const auto time = static_cast<double>(point.time_ns);
+    // What was measured on a processor was at the clock that it had.
+    if (roofs.measured == nullptr) {
+      of.least_at_base = roofs.device == nullptr ? 0 : least_at(roofs.device->base_mhz);
+      of.least_at_measured = least_at(roofs.measured_mhz);
+    }
+    const auto time = static_cast<double>(TimeOf(point, roofs));
     of.is_above = is_timed && of.least_ns > kAbove * time;
     if (is_timed) of.saved_ns = std::max(0.0, time - of.least_ns);
   }

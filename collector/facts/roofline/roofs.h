@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "collector/facts/roofline/device_peaks.h"
+#include "collector/facts/roofline/host_roofs.h"
 #include "collector/facts/roofline/roofline.h"
 #include "collector/file/result.h"
 
@@ -33,6 +35,11 @@ struct RoofQuestion {
   double peak_flops = 0;      // FLOP/s, of every type
   double peak_bandwidth = 0;  // B/s of its memory
 };
+
+// Somebody calibrated the trace's host: roofs of what ran on its processor. Kept in the trace's
+// memo, as KnownArithmetic is.
+void KnowHost(std::shared_ptr<const HostRoofs> roofs, const Trace& trace);
+
 // The sentence that is wrong with it.
 std::optional<std::string> WrongWith(const RoofQuestion& question);
 
@@ -45,6 +52,8 @@ struct Roofs {
   double measured_mhz = 0;   // mean of the SM clock's samples; 0: there are none
   // False: the work ran on another device; what it took says nothing of this one.
   bool is_where_it_ran = true;
+  // Of a processor: set, its own peaks are `device`'s, and what ran on it took the host's time.
+  std::shared_ptr<const DevicePeaks> measured;
 
   // FLOP/s at the boost clock; 0: not known. A unit that the device lacks: that which does its
   // work, as CUDA cores for TF32 before Ampere.
@@ -60,7 +69,7 @@ struct Roofs {
 class RoofsOfTrace {
  public:
   RoofsOfTrace(const Trace& trace, const RoofQuestion& question);
-  // kNone: of work on no device.
+  // kNone: of work on no device. Of a trace that worked on none, its host's, where they are known.
   const Roofs& Of(uint32_t device) const;
   const std::vector<std::pair<uint32_t, Roofs>>& all() const { return by_device_; }
 
@@ -82,7 +91,7 @@ struct RoofJudgement {
   bool is_above = false;
   double saved_ns = 0;  // if it met its roof; 0 where it is above, or no time is known
 };
-// `has_device_work`: of the trace; without any, times are not asked.
+// `has_device_work`: of the trace; without any, times are asked where a host's roofs are known.
 RoofJudgement JudgePoint(const RooflinePoint& point, const Roofs& roofs, bool has_device_work);
 
 }  // namespace ranktap::collector

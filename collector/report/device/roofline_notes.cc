@@ -179,7 +179,11 @@ std::vector<std::string> NotesOnRoofline(const Run& run, const RooflineQuestion&
   if (const auto wrong = WrongWith(question.roofs)) notes.push_back(*wrong);
   const uint32_t units = UnitsOf(rows);
   for (const Roofs& roofs : rows.roofs) notes.push_back(OnRoofs(roofs, units));
-  if (!rows.on_device) {
+  if (rows.on_host && question.by != RooflineBy::kKernel) {
+    notes.emplace_back(
+        "times are the operators' on the host; percent_of_roof divides by what ranktap calibrate "
+        "measured there on all cores");
+  } else if (!rows.on_device) {
     notes.push_back(question.by == RooflineBy::kKernel
                         ? "nothing ran on a device: there are no kernels; --by operator counts the "
                           "operators"

@@ -18,6 +18,7 @@ struct Line {
   RooflineRow row;
   int64_t total_ns = 0;    // of all rows
   bool on_device = false;  // any row has times
+  bool on_host = false;    // they are the host's
 };
 
 Cell Rounded(std::optional<double> value) { return value ? Cell(std::llround(*value)) : Cell(); }
@@ -37,6 +38,13 @@ Cell GigabytesPerSecond(const Line& line) {
 Cell Share(const Line& line) {
   if (line.total_ns == 0) return {};
   return 100 * static_cast<double>(line.row.time_ns) / static_cast<double>(line.total_ns);
+}
+
+std::string BoundName(const Line& line) {
+  const RoofBound bound = line.row.Bound();
+  if (line.on_host && bound == RoofBound::kMemory) return "memory";
+  if (line.on_host && bound == RoofBound::kL2) return "cache";
+  return std::string(NameOf(bound));
 }
 
 // All units that its FLOPs ran on; with a question mark where no kernel's name tells.
@@ -130,9 +138,9 @@ const ColumnsOf<Line> kRoofsOf = {
      "The least time, at the SM clock that NVML saw, as a share of its time.",
      [](const Line& line) { return OrNothing(line.row.PercentAtMeasured()); }, Shown::kDetail},
     {"bound", Unit::kText,
-     "What limits it: compute, HBM (device memory), L2, latency, transfer, communication, extra (a "
-     "side kernel), unknown.",
-     [](const Line& line) { return std::string(NameOf(line.row.Bound())); }},
+     "What limits it: compute, HBM (device memory; of a host *memory*), L2 (*cache*), latency, "
+     "transfer, communication, extra (a side kernel), unknown.",
+     [](const Line& line) { return BoundName(line); }},
     {"least_ns", Unit::kNs,
      "The time that the device needs: FLOPs at its unit's peak, or bytes at its memory's "
      "bandwidth.",
@@ -172,7 +180,9 @@ Table TabulateRoofline(const Run& run, const ReportOptions& options) {
   for (const RooflineRow& row : rows.rows) total += row.time_ns;
   std::vector<Line> lines;
   lines.reserve(rows.rows.size());
-  for (const RooflineRow& row : rows.rows) lines.push_back({row, total, rows.on_device});
+  for (const RooflineRow& row : rows.rows) {
+    lines.push_back({row, total, rows.on_device || rows.on_host, rows.on_host});
+  }
   const std::string_view by = kRooflineByNames[static_cast<size_t>(question.by)];
   Table table = TableOf(fmt::format("Roofline, analytic, by {}, all ranks", by),
                         JoinedColumns({Heading(by), kCounts, kRoofsOf}), lines);

@@ -68,6 +68,14 @@ const ColumnsOf<LayerRow> kColumns = {
      [](const LayerRow& row) { return row.layer.torchstat.read; }, Shown::kDetail},
     {"torchstat_written_bytes", Unit::kBytes, "torchstat's MemWrite.",
      [](const LayerRow& row) { return row.layer.torchstat.written; }, Shown::kDetail},
+    {"torchstat_intensity", Unit::kCount,
+     "torchstat's Flops divided by its MemR+W: the ratio that articles plot on a roofline.",
+     [](const LayerRow& row) {
+       const int64_t bytes = row.layer.torchstat.read + row.layer.torchstat.written;
+       if (bytes <= 0) return Cell();
+       return Cell(static_cast<double>(row.layer.torchstat.flops) / static_cast<double>(bytes));
+     },
+     Shown::kDetail},
 };
 
 // Layers come root after root.

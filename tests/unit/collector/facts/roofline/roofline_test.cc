@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 
 #include "collector/facts/roofline/list_types.h"
 #include "collector/facts/roofline/roofline_rows.h"
@@ -289,6 +290,56 @@ TEST(RooflineTest, ModulesAreCutBelowTheRoot) {
   EXPECT_EQ(Only(&planted, {.by = RooflineBy::kModule, .depth = 1}).name, "(in no module)");
   EXPECT_EQ(Only(&planted, {.by = RooflineBy::kPhase}).name, "forward");
   EXPECT_EQ(Only(&planted, {.by = RooflineBy::kStep}).name, "(outside of steps)");
+}
+
+// 200 GFLOP/s of all cores, 10 GB/s, and a cache of 32 MiB.
+std::shared_ptr<const HostRoofs> MeasuredHost() {
+  HostRoofs roofs;
+  roofs.host = "box";
+  roofs.processor = "CPU";
+  roofs.cores = 2;
+  roofs.cache_bytes = 32 << 20;
+  roofs.arithmetic = {{"fp32", "FMA", {120e9, 1}, {200e9, 1}}};
+  roofs.levels = {{"L1", 1 << 14, {500e9, 1}, {900e9, 1}},
+                  {"memory", 1 << 28, {8e9, 1}, {10e9, 1}}};
+  return std::make_shared<const HostRoofs>(std::move(roofs));
+}
+
+TEST(RooflineTest, AnOperatorOfACpuJobIsMeasuredByItsHostsRoofsOnceSomebodyCalibratedIt) {
+  struct Case {
+    std::string_view shapes;
+    RoofBound bound;
+    double least_ns;
+  };
+  // Each takes 10 us. 1e6 FLOPs are 5 us and 80 kB are 8 us; 2e6 FLOPs are 10 us and 120 kB are
+  // 12 us, from the cache; the last has nothing to do.
+  const Case cases[] = {{"[[100, 100], [100, 50]]", RoofBound::kMemory, 8000},
+                        {"[[100, 100], [100, 100]]", RoofBound::kL2, 12'000},
+                        {"[[4, 4], [4, 4]]", RoofBound::kLatency, 19.2}};
+  for (const Case& one : cases) {
+    PlantedOperators planted("");
+    planted.trace().lanes.clear();
+    planted.Operator("aten::mm", one.shapes, kTwoFloats);
+    const RooflineRow before = Only(&planted);
+    EXPECT_EQ(before.time_ns, 0) << "nobody knows its roofs";
+    EXPECT_EQ(before.Bound(), RoofBound::kUnknown);
+    planted.trace().memo.Reset();
+    KnowHost(MeasuredHost(), planted.trace());
+    const RooflineRows rows = Rows(&planted);
+    EXPECT_TRUE(rows.on_host);
+    EXPECT_EQ(rows.roofs.at(0).name, "CPU, 2 cores");
+    const RooflineRow& row = rows.rows.at(0);
+    EXPECT_EQ(row.time_ns, 10'000);
+    EXPECT_EQ(row.Bound(), one.bound) << one.shapes;
+    EXPECT_NEAR(row.least_ns, one.least_ns, 1) << one.shapes;
+    EXPECT_NEAR(*row.PercentOfRoof(), one.least_ns / 100, 0.1);
+    // Another device is asked for: what the host took says nothing of it.
+    PlantedOperators other("");
+    other.trace().lanes.clear();
+    other.Operator("aten::mm", one.shapes, kTwoFloats);
+    KnowHost(MeasuredHost(), other.trace());
+    EXPECT_FALSE(Rows(&other, {.roofs = {.device = "A100 80GB"}}).on_host);
+  }
 }
 
 }  // namespace
