@@ -4,6 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include "collector/trace/group_calls.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -12,6 +14,8 @@ using Names = std::span<const std::string_view>;
 constexpr std::string_view kUsual[] = {"verdict", "ranks", "waterfall", "kernels"};
 // For files that tell of an allocator alone.
 constexpr std::string_view kMemory[] = {"memory", "memory-peak"};
+// For dumps of PyTorch's Flight Recorder.
+constexpr std::string_view kFlight[] = {"hang", "hang-by-rank"};
 // For a run in which nothing ran on a device.
 constexpr std::string_view kHost[] = {"verdict", "ranks", "waterfall", "steps", "modules", "ops"};
 
@@ -28,7 +32,9 @@ std::vector<const Report*> SummaryOf(const Run& run) {
   const auto on_host = [](const Trace& trace) {
     return trace.kernels.size() + trace.copies.size() + trace.memsets.size() == 0;
   };
+  const auto is_flight = [](const Trace& trace) { return GroupCallsOf(trace).is_dump; };
   if (std::ranges::all_of(run.traces, is_memory)) return Named(kMemory);
+  if (std::ranges::all_of(run.traces, is_flight)) return Named(kFlight);
   return Named(std::ranges::all_of(run.traces, on_host) ? Names(kHost) : Names(kUsual));
 }
 

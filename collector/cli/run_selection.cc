@@ -13,6 +13,7 @@
 #include "collector/report/jobs.h"
 #include "collector/report/run_filter.h"
 #include "collector/terminal/complain.h"
+#include "collector/trace/group_calls.h"
 
 namespace ranktap::collector {
 namespace {
@@ -90,8 +91,9 @@ void AddSelectionOptions(Arguments* app, RunSelection* selection) {
 }
 
 bool SelectOfRun(const RunSelection& selection, Run* run, std::vector<std::string>* notes) {
-  if (std::any_of(run->traces.begin(), run->traces.end(),
-                  [](const Trace& trace) { return trace.origin == TraceOrigin::kExecution; })) {
+  if (std::any_of(run->traces.begin(), run->traces.end(), [](const Trace& trace) {
+        return trace.origin == TraceOrigin::kExecution && !GroupCallsOf(trace).is_dump;
+      })) {
     notes->push_back(
         "an execution trace records no times: ranktap made them up, in the operators' order; rates "
         "follow from them");

@@ -38,6 +38,11 @@ Result<Trace> ImportMemorySnapshot(const std::string& path);
 bool LooksLikeMemoryTimeline(std::string_view head);
 Result<Trace> ImportMemoryTimeline(const std::string& path);
 
+// A dump of PyTorch's Flight Recorder: the pickle of _dump_nccl_trace and _dump_fr_trace, or their
+// JSON, which has no stacks. The rank is the number that ends the file's name.
+bool LooksLikeFlightRecorder(std::string_view head);
+Result<Trace> ImportFlightRecorder(const std::string& path);
+
 // Files of PyTorch's ExecutionTraceObserver, schemas 1.0.1 to 1.1.1-chakra.0.0.4, and the linked
 // file that chakra_trace_link makes of one. The first has no times: rows then stand in their order,
 // and the origin is kExecution. Tensors, process groups and collectives are as they stand there.

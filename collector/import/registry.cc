@@ -19,6 +19,9 @@ Result<std::vector<Trace>> One(const std::string& path) {
 
 constexpr Importer kImporters[] = {
     {"nsys", ".sqlite", &LooksLikeNsys, &ImportNsys, TraceOrigin::kNsys},
+    // Its files end with their rank: "nccl_trace_rank_13".
+    {"PyTorch's Flight Recorder", "0 1 2 3 4 5 6 7 8 9 .json .pickle .pkl",
+     &LooksLikeFlightRecorder, &One<&ImportFlightRecorder>, TraceOrigin::kExecution},
     {"torch.cuda.memory snapshot", ".pickle .pkl", &LooksLikeMemorySnapshot,
      &One<&ImportMemorySnapshot>, TraceOrigin::kMemory},
     {"Chakra", ".et .et.gz", &LooksLikeChakra, &One<&ImportChakra>, TraceOrigin::kChakra},

@@ -4,6 +4,7 @@
 
 #include "collector/facts/roofline/roofline_rows.h"
 #include "collector/report/former_names.h"
+#include "collector/report/hang/hang_summary.h"
 #include "collector/report/host/host_lines.h"
 #include "collector/report/report.h"
 #include "collector/report/reports.h"
@@ -25,6 +26,9 @@ constexpr Report kReports[] = {
      &TabulateSteps},
     {ReportGroup::kRanks, "stragglers", "Which ranks do the others wait for, and why?",
      &TabulateStragglers},
+    {ReportGroup::kRanks, "hang",
+     "Which rank keeps the others waiting for ever (PyTorch's Flight Recorder)?", &TabulateHang,
+     kBy},
     {ReportGroup::kRanks, "pace",
      "When does each rank reach its k-th step, range or kernel, and who falls behind?",
      &TabulatePace, kOperator},
@@ -131,6 +135,10 @@ constexpr Way kWays[] = {
      "rank",
      {ReportGroup::kRanks, "waterfall-by-rank",
       "Where did the mean step of each rank go, in causes that add up?", &TabulateWaterfallByRank}},
+    {"hang",
+     "rank",
+     {ReportGroup::kRanks, "hang-by-rank", "Which call did each rank enter last?",
+      &TabulateHangByRank}},
     {"kernels",
      "duration",
      {ReportGroup::kTime, "kernel-histogram",

@@ -8,6 +8,7 @@
 
 #include "collector/facts/steps.h"
 #include "collector/report/cells.h"
+#include "collector/trace/group_calls.h"
 #include "collector/trace/launch_join.h"
 #include "collector/trace/operator_join.h"
 #include "collector/trace/table_columns.h"
@@ -80,7 +81,9 @@ void KeepOfTrace(const Windows& windows, Trace* trace) {
   JoinLaunches(trace);
   NestOperators(trace);
   JoinOperators(trace);
+  GroupCalls calls = GroupCallsOf(*trace);
   trace->memo.Reset();
+  KeepGroupCalls(std::move(calls), trace);
 }
 
 bool HasAnyIn(const Interval& window, const Trace& trace) {

@@ -9,13 +9,7 @@ namespace {
 
 constexpr size_t kFramesLookedAt = 32;
 
-}  // namespace
-
-ProgramLines::ProgramLines(const Trace& trace) : trace_(trace), calls_(trace.writers.size()) {
-  NestCalls();
-}
-
-bool ProgramLines::IsTheProgramsOwn(std::string_view frame) const {
+bool IsOwnFrame(std::string_view frame) {
   // "<built-in ...>", "nn.Module: Linear_0", and files of torch and of Python itself.
   if (frame.empty() || frame[0] == '<' || frame.starts_with("nn.Module: ")) return false;
   for (const std::string_view part : {"torch/", "lib/python", "threading.py(", "contextlib.py("}) {
@@ -23,6 +17,26 @@ bool ProgramLines::IsTheProgramsOwn(std::string_view frame) const {
   }
   return true;
 }
+
+}  // namespace
+
+std::string_view ProgramLineOf(std::string_view stack) {
+  std::string_view not_of_torch;
+  while (!stack.empty()) {
+    const std::string_view frame = stack.substr(0, stack.find(';'));
+    stack.remove_prefix(std::min(frame.size() + 1, stack.size()));
+    if (frame.find(".py(") == frame.npos && frame[0] != '<') continue;  // of C++
+    if (IsOwnFrame(frame)) return frame;
+    if (not_of_torch.empty() && frame.find("torch/") == frame.npos) not_of_torch = frame;
+  }
+  return not_of_torch;
+}
+
+ProgramLines::ProgramLines(const Trace& trace) : trace_(trace), calls_(trace.writers.size()) {
+  NestCalls();
+}
+
+bool ProgramLines::IsTheProgramsOwn(std::string_view frame) const { return IsOwnFrame(frame); }
 
 void ProgramLines::NestCalls() {
   const PythonCalls& calls = trace_.python_calls;

@@ -11,6 +11,10 @@
 
 namespace ranktap::collector {
 
+// The innermost frame of "a.py(3): f;b.py(9): g" that is neither PyTorch's nor Python's own; where
+// all are, the innermost that is not PyTorch's. Empty: there is none.
+std::string_view ProgramLineOf(std::string_view stack);
+
 // "train.py(12): step": the innermost Python frame that is not PyTorch's own. Empty: not known.
 // Views live as long as this. Not safe from several threads.
 class ProgramLines {

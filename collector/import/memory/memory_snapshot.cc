@@ -11,8 +11,8 @@
 #include "collector/import/finish_trace.h"
 #include "collector/import/importers.h"
 #include "collector/import/largest_allocation.h"
-#include "collector/import/memory/pickle_reader.h"
 #include "collector/import/optional_values.h"
+#include "collector/import/pickle_reader.h"
 
 namespace ranktap::collector {
 namespace {

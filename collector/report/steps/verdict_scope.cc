@@ -10,6 +10,7 @@
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/human_units.h"
+#include "collector/trace/group_calls.h"
 
 namespace ranktap::collector {
 namespace {
@@ -66,6 +67,11 @@ bool AnythingRanOnADevice(const Run& run) {
 
 std::string WhyNoTimes(const Run& run) {
   for (const Trace& trace : run.traces) {
+    if (GroupCallsOf(trace).is_dump) {
+      return "a dump of PyTorch's Flight Recorder tells which calls a rank entered, and no "
+             "durations; "
+             "report FILES hang reads it";
+    }
     if (trace.origin != TraceOrigin::kExecution) continue;
     return fmt::format(
         "an execution trace has no times, and {} has nothing else; name torch.profiler's file of "

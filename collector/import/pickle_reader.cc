@@ -1,4 +1,4 @@
-#include "collector/import/memory/pickle_reader.h"
+#include "collector/import/pickle_reader.h"
 
 #include <fmt/core.h>
 
