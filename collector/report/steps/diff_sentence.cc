@@ -84,15 +84,48 @@ std::string OfFewSteps(const DiffRow& row) {
              : "";
 }
 
-// " Module Net.fc takes 1.700 ms more."
-std::string DescribeMost(const RunDiff& diff, double change) {
-  for (const DiffRow* const row : LargestFirst(diff.rows, &IsNamed)) {
-    if (std::abs(row->change()) < kMostOfChange * std::abs(change)) return "";
-    if ((row->change() > 0) != (change > 0) || row->is_new() || row->is_gone()) continue;
+// Changed in both runs, in the direction of the step, by half of its change at least; nullptr: none
+// of this kind did.
+const DiffRow* MostOf(SampleKind kind, const std::vector<const DiffRow*>& rows, double change) {
+  for (const DiffRow* const row : rows) {
+    if (std::abs(row->change()) < kMostOfChange * std::abs(change)) return nullptr;
+    const bool is_one = row->key.first == kind && (row->change() > 0) == (change > 0);
+    if (!is_one || row->is_new() || row->is_gone()) continue;
     if (row->p_value && *row->p_value >= kSignificant) continue;
-    return fmt::format(" In {} it is {}{}.", Named(*row), Signed(row->change()), OfFewSteps(*row));
+    if (!row->key.second.starts_with("ProfilerStep#")) return row;
   }
-  return "";
+  return nullptr;
+}
+
+// " In module Net.fc it is +1.700 ms, in operator aten::mm +1.600 ms."
+std::string DescribeMost(const RunDiff& diff, double change) {
+  const std::vector<const DiffRow*> rows = LargestFirst(diff.rows, &IsNamed);
+  std::string text;
+  // A range holds operators and kernels: it is named where these are not.
+  for (const SampleKind kind :
+       {SampleKind::kModule, SampleKind::kKernel, SampleKind::kOperator, SampleKind::kRange}) {
+    const DiffRow* const row = MostOf(kind, rows, change);
+    if (row == nullptr || (kind == SampleKind::kRange && !text.empty())) continue;
+    text += fmt::format("{} {}{} {}{}", text.empty() ? " In" : ", in", Named(*row),
+                        text.empty() ? " it is" : "", Signed(row->change()), OfFewSteps(*row));
+  }
+  return text.empty() ? text : text + ".";
+}
+
+// " Changed all the same: range load +11.48 ms.": significant, where the whole step's change is
+// not.
+std::string DescribeChanged(const RunDiff& diff, double least) {
+  std::string text;
+  size_t count = 0;
+  const auto is_significant = [](const DiffRow& row) {
+    return (IsNamed(row) || IsPart(row)) && row.p_value && *row.p_value < kSignificant &&
+           !row.is_new() && !row.is_gone();
+  };
+  for (const DiffRow* const row : LargestFirst(diff.rows, is_significant)) {
+    if (std::abs(row->change()) < least || count++ == kMostNames) break;
+    text += fmt::format("{} {} {}", text.empty() ? "" : ",", Named(*row), Signed(row->change()));
+  }
+  return text.empty() ? text : fmt::format(" Changed all the same:{}.", text);
 }
 
 // " New: module Net.extra (1.850 ms)."
@@ -133,6 +166,7 @@ std::string DescribeDiff(const Run& before, const Run& after, const RunDiff& dif
            DescribeMost(diff, change);
   }
   const double least = std::max(kWorthAName * std::abs(change), kSameStep * step.before);
+  if (IsTheSame(step)) text += DescribeChanged(diff, kWorthAName * step.before);
   return text +
          DescribeNames(diff, least, "New",
                        [](const DiffRow& row) { return IsNamed(row) && row.is_new(); }) +

@@ -154,7 +154,7 @@ Table TabulateDiff(const Run& before, const Run& after) {
   table.notes.push_back(fmt::format("after: {}", DescribeRun(after, b)));
   table.notes.push_back(
       "times are means per step of a rank; causes and the host's places add up to the step; "
-      "modules, ranges and operators are without what lies within them");
+      "a module is without the modules within it, as are ranges and operators");
   table.notes.push_back(
       test ? "significant compares the steps of these two runs: another run of one program may "
              "differ by more than its steps do"

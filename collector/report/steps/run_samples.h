@@ -19,9 +19,9 @@ enum class SampleKind : uint8_t {
   kHost,   // its cause of this name, by place
   kPhase,  // of a rank with a device: what its host does meanwhile
   kKernel,
-  kModule,    // without modules, ranges and operators within:
-  kRange,     // the program's own
-  kOperator,  //
+  kModule,  // these three without those of their kind within
+  kRange,   // the program's own
+  kOperator,
 };
 inline constexpr size_t kSampleKinds = 8;
 const char* NameOf(SampleKind kind);
