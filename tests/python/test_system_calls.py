@@ -3,6 +3,7 @@ import collections
 import os
 import re
 import shutil
+import sys
 import unittest
 
 import harness
@@ -54,6 +55,16 @@ class SystemCallsTest(harness.TracedTest):
         for level in 'ranges', 'kernels', 'full':
             with self.subTest(level):
                 self.check([WITH_GPU, harness.RANKTAP, 'run', '-o', self.scratch / level, '--level', level, '--'])
+
+    def test_the_sampler_of_a_python_program(self):
+        log = self.scratch / 'strace'
+        done = self._run(['strace', '-f', '-qq', '-e', 'signal=none', '-o', log, harness.RANKTAP, 'run', '-o', 'run', '--quiet',
+                          '--sample', '5ms', '--', sys.executable, harness.PROGRAMS / 'lines.py', 'log', '0.5'], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ours = dict(self.calls_of_ours(log).values())
+        self.assertIn('ranktap-sample', ours)
+        self.assertLessEqual(ours['ranktap-sample'], listed())
+        self.assertIn('process_vm_readv', ours['ranktap-sample'])
 
     def test_without_a_collector_it_spools(self):
         agent = str(harness.BUILD / 'lib/libranktap.so')
