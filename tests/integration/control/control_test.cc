@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "collector/report/reports.h"
@@ -162,6 +163,37 @@ TEST(ControlTest, WindowsGoOnBesideAClientThatKeepsItsSubscription) {
   EXPECT_EQ(Subscriptions(job, trace, true), 1)
       << "the client's, from its first session to the end";
   EXPECT_EQ(Subscriptions(job, trace, false), 0);
+}
+
+// One of the second API's, which comes and goes while windows do.
+TEST(ControlTest, WindowsGoOnBesideAClientOfTheSecondApiThatLetsOthersSubscribe) {
+  const std::string fakes = standin_test::BuildPath("fakes");
+  if (!std::filesystem::exists(fakes + "/cupti-13.5/libcupti.so.13")) {
+    GTEST_SKIP() << "no stand-in for CUPTI 13.5: run scripts/setup";
+  }
+  LiveRun job(1, agent_test::Host("second_client") + " 4 @$STOP", {"--dormant"},
+              {{"RANKTAP_SHARE_CUPTI", "1"}, {"LD_LIBRARY_PATH", fakes + "/cupti-13.5:" + fakes}});
+  ASSERT_TRUE(job.AwaitRanks(1));
+  constexpr int kWindows = 3;
+  for (int window = 1; window <= kWindows; ++window) {
+    ASSERT_TRUE(Ranktap({"start", job.path(), "--level", "kernels"})->exited_with(0));
+    EXPECT_TRUE(job.AwaitLevel("kernels"));
+    ASSERT_TRUE(Ranktap({"stop", job.path()})->exited_with(0));
+    EXPECT_TRUE(job.AwaitLevel("dormant"));
+  }
+  job.End();
+  EXPECT_TRUE(job.process().exited_with(0)) << job.process().output();
+  ASSERT_EQ(job.run().traces.size(), 1u);
+  const Trace& trace = job.run().traces[0];
+  const std::vector<Window> windows = WindowsOf(trace);
+  ASSERT_EQ(windows.size(), size_t{kWindows});
+  for (const Window& window : windows) {
+    const auto is_inside = [&](int64_t start) {
+      return start + trace.realtime_offset_ns >= window.begin &&
+             start + trace.realtime_offset_ns <= window.end;
+    };
+    EXPECT_TRUE(std::ranges::any_of(trace.kernels.start, is_inside));
+  }
 }
 
 // Before 13.0 U1 the kernel kind stays on between windows: what it gives then is nobody's.

@@ -2,7 +2,7 @@
 // second one (torch/profiler/_cuspy/core.py, cupti_python.py): a subscription that lets others in,
 // records of chosen fields, a fence of a wait's record at the end. Checks that it gets every kernel
 // and every call of its sessions, in its own records, and no buffer that it did not lend.
-// usage: second_client LAUNCHES SESSIONS [WAY]
+// usage: second_client LAUNCHES SESSIONS|@FILE [WAY]   @FILE: sessions until there is such a file
 //   each session: LAUNCHES outside, LAUNCHES profiled; LAUNCHES at the end
 //   WAY: several (of several subscribers), reshaped (and it changes its fields in the middle of
 //   each session), alone (it lets nobody else subscribe), events (several, and before its first
@@ -11,6 +11,7 @@
 #include <cuda_runtime_api.h>
 #include <cupti.h>
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -260,10 +261,12 @@ bool Session(int count, const std::string& way) {
 
 int main(int argc, char** argv) {
   if (argc < 3 || argc > 4) {
-    std::fprintf(stderr, "usage: second_client LAUNCHES SESSIONS [WAY]\n");
+    std::fprintf(stderr, "usage: second_client LAUNCHES SESSIONS|@FILE [WAY]\n");
     return 2;
   }
-  const int launches = std::atoi(argv[1]), sessions = std::atoi(argv[2]);
+  const int launches = std::atoi(argv[1]);
+  const char* const stop = argv[2][0] == '@' ? argv[2] + 1 : nullptr;
+  int sessions = stop == nullptr ? std::atoi(argv[2]) : 0;
   const std::string way = argc > 3 ? argv[3] : "several";
   start_device(0);
   if (!FindAll()) {
@@ -272,7 +275,8 @@ int main(int argc, char** argv) {
   }
   int good = 0;
   bool events = way != "events" || cupti.ActivityEnableHWTrace(1) == CUPTI_SUCCESS;
-  for (int i = 0; i < sessions; ++i) {
+  for (int i = 0; stop == nullptr ? i < sessions : access(stop, F_OK) != 0; ++i) {
+    if (stop != nullptr) sessions = i + 1;
     Launch(launches);
     good += Session(launches, way) ? 1 : 0;
   }
