@@ -1,8 +1,8 @@
 // Writes what every table and every exporter answers about one input, a file each; scripts/golden
 // compares them, as text, with what they answered before.
 //
-// usage: answers FOLDER INPUT...    the inputs are opened together, as `ranktap report INPUT...`
-// does
+// usage: answers [--claims] FOLDER INPUT...    the inputs are opened together, as `ranktap report
+// INPUT...` does; with --claims tables/claims.json alone
 //
 // tables/NAME.json            ranktap report INPUT NAME --format json
 // tables/claims.json       the checks that this input's claims do not pass, if any
@@ -130,6 +130,17 @@ void WriteExport(const Exporter& exporter, const Run& run, const std::string& fo
   if (Read(file) == Read(hta_file)) fs::remove(hta_file);
 }
 
+int AnswerClaims(const std::string& folder, const std::vector<std::string>& inputs) {
+  fs::create_directories(folder + "/tables");
+  const Result<Run> run = OpenRun(inputs);
+  if (!run) {
+    std::fprintf(stderr, "%s\n", run.message().c_str());
+    return 1;
+  }
+  WriteClaims(*run, folder + "/tables/claims");
+  return 0;
+}
+
 int AnswerAll(const std::string& folder, const std::vector<std::string>& inputs) {
   const std::string tables = folder + "/tables", exports = folder + "/exports";
   fs::create_directories(tables);
@@ -160,9 +171,11 @@ int AnswerAll(const std::string& folder, const std::vector<std::string>& inputs)
 }  // namespace ranktap::collector
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
-    std::fprintf(stderr, "usage: %s FOLDER INPUT...\n", argv[0]);
+  const bool claims = argc > 1 && std::string_view(argv[1]) == "--claims";
+  if (argc < (claims ? 4 : 3)) {
+    std::fprintf(stderr, "usage: %s [--claims] FOLDER INPUT...\n", argv[0]);
     return 2;
   }
+  if (claims) return ranktap::collector::AnswerClaims(argv[2], {argv + 3, argv + argc});
   return ranktap::collector::AnswerAll(argv[1], {argv + 2, argv + argc});
 }
