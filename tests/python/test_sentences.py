@@ -92,6 +92,19 @@ class Sentences(unittest.TestCase):
                 self.assertAlmostEqual(float(busy[1]), works, delta=0.1, msg=f'{path.name}: {row[-2]}')
         self.assertGreater(checked, 3)
 
+    def test_nine_of_ten_verdicts_say_what_is_known_of_their_input(self):
+        table = (ROOT / 'tests/golden/verdicts.md').read_text()
+        rows = re.finditer(r'^\| ([\w.-]+) \| `(.+?)` \|', table, re.M)
+        wanted = {row[1]: row[2].replace('\\|', '|') for row in rows}
+        wrong = []
+        for name, words in wanted.items():
+            path = next(path for path in GOLDEN if path.name == f'{name}.tables.txt')
+            title = tables(path)['verdict'][0]
+            if not re.search(words, title):
+                wrong.append(f'{name}: {title}')
+        self.assertGreater(len(wanted), 23)
+        self.assertLessEqual(10 * len(wrong), len(wanted), wrong)
+
 
 if __name__ == '__main__':
     unittest.main()
