@@ -215,7 +215,9 @@ std::vector<CollectorAnswer> FindTarget(const ControlTarget& target) {
   for (const std::string& socket : sockets) {
     Result<v1::ControlReply> reply = AskCollector(socket, request);
     if (!reply) {
-      if (!target.socket.empty()) problems = {reply.message()};
+      if (!target.socket.empty()) {
+        problems = {reply.message() + "; without --socket ranktap looks for those of yours"};
+      }
     } else if (!reply->problem().empty()) {
       problems.push_back(fmt::format("{}: {}", socket, reply->problem()));
     } else {

@@ -15,6 +15,9 @@ import harness
 import old_root
 from nvtx_program import build_program, why_no_program
 
+sys.path.insert(0, str(harness.ROOT / 'scripts/packaging'))
+import wheel_file  # noqa: E402
+
 PACKAGE = harness.ROOT / 'scripts/package'
 AUDITWHEEL = harness.CACHE / 'auditwheel-venv/bin/auditwheel'
 MOST_WHEEL_BYTES = 15_000_000
@@ -130,6 +133,32 @@ class PackagesTest(unittest.TestCase):
             with self.subTest(part=name):
                 self.assertTrue(packages[name]['licenseConcluded'])
                 self.assertTrue((tree / f'share/licenses/{name.replace(" ", "-")}.txt').read_text())
+
+    def test_the_wheel_has_the_documentation_the_manual_pages_and_no_dead_link(self):
+        with zipfile.ZipFile(self.wheel) as wheel:
+            names = set(wheel.namelist())
+            told = wheel.read(f'ranktap-{self.version}.dist-info/METADATA').decode()
+        pages = [path.relative_to(harness.ROOT) for path in (harness.ROOT / 'docs').rglob('*.md')]
+        self.assertLessEqual({f'ranktap/{page}' for page in pages}, names)
+        verbs = re.findall(r'^    {"([a-z-]+)",', (harness.ROOT / 'collector/cli/registry.cc').read_text(), re.M)
+        for page in ('ranktap', *(f'ranktap-{verb}' for verb in verbs)):
+            self.assertIn(f'ranktap-{self.version}.data/data/share/man/man1/{page}.1.gz', names)
+        self.assertNotRegex(told, r'\]\((?!https?:)')
+        links = wheel_file.with_absolute_links('[a](docs/a.md#b) ![c](docs/c.png) [d](https://d)', 'https://p/r')
+        self.assertEqual(links, '[a](https://p/r/blob/HEAD/docs/a.md#b) ![c](https://p/r/raw/HEAD/docs/c.png) [d](https://d)')
+
+    def test_no_package_is_made_without_manual_pages(self):
+        build = self.scratch / 'build'
+        (build / 'man').mkdir(parents=True)
+        (build / 'bin').mkdir()
+        (build / 'bin/ranktap').symlink_to(harness.RANKTAP)
+        for name in 'CMakeCache.txt', 'compile_commands.json', 'build.ninja':
+            if (harness.BUILD / name).exists():
+                (build / name).symlink_to(harness.BUILD / name)
+        done = subprocess.run([harness.ROOT / 'scripts/packaging/complete', 'TGZ', self.scratch / 'tree', self.scratch / 'tree', build],
+                              capture_output=True, text=True, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('no manual pages', done.stderr)
 
     def test_auditwheel_finds_the_wheel_fit_for_its_tag(self):
         if not AUDITWHEEL.exists():

@@ -39,6 +39,13 @@ class Tutorials(unittest.TestCase):
         self.assertEqual(tested, {page.stem for page in tutorials.PAGES.glob('*.md')} - {'README'})
 
 
+class Numbers(unittest.TestCase):
+    def test_a_time_that_is_off_by_more_than_the_factor_is_named_and_others_are_not(self):
+        shown = ['  backward  24  92.81 ms  61.0 %', '  forward  24  10.0 ms', 'no number', '  twice  1 ms', '  twice  1 ms']
+        now = ['  backward  3  5.084 ms  94.5 %', '  forward  2  70.0 ms', 'no number', '  twice  1 s', '  twice  1 s']
+        self.assertEqual(tutorials.far_off(shown, now), [(shown[0], now[0])])
+
+
 class Site(unittest.TestCase):
     @unittest.skipUnless(shutil.which('mkdocs'), 'no mkdocs; scripts/setup --tools installs it')
     def test_the_docs_build_without_a_warning(self):

@@ -1,6 +1,7 @@
 #include "collector/report/text/name_cut.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -62,7 +63,48 @@ std::string FromDifference(const std::string& text, size_t differs, size_t width
   return start + std::string(TextHead(rest, shown - kEllipsis.size())) + std::string(kEllipsis);
 }
 
+bool IsPath(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char byte) {
+    return std::isalnum(byte) != 0 || byte == '_' || byte == '.';
+  });
+}
+
+// What still looks alike gets a number.
+void NumberAlike(const std::vector<std::string>& texts, size_t width,
+                 std::vector<std::string>* cut) {
+  std::map<std::string, std::map<std::string_view, size_t>> alike;
+  for (size_t i = 0; i < texts.size(); ++i) alike[(*cut)[i]].emplace(texts[i], 0);
+  for (auto& [shown, of_them] : alike) {
+    size_t number = 0;
+    for (auto& [text, place] : of_them) place = ++number;
+  }
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto& group = alike.at((*cut)[i]);
+    if (group.size() < 2) continue;
+    const std::string end = "~" + std::to_string(group.at(texts[i]));
+    const size_t kept = width > end.size() ? width - end.size() : 0;
+    (*cut)[i] = std::string(TextHead((*cut)[i], kept)) + end;
+  }
+}
+
 }  // namespace
+
+std::string CommonPath(const std::vector<std::string>& names) {
+  constexpr size_t kLeast = 12, kLeastNames = 3;
+  if (names.size() < kLeastNames) return "";
+  std::string path = *std::ranges::max_element(names, {}, &std::string::size);
+  for (const std::string& name : names) {
+    if (!IsPath(name)) return "";
+    if (path.starts_with(name + ".")) continue;
+    path.resize(CommonPrefix(path, name));
+    path.resize(path.rfind('.') + 1);
+    if (path.size() < kLeast) return "";
+  }
+  path.resize(path.rfind('.') + 1);
+  const auto begins = [&](const std::string& name) { return name.starts_with(path); };
+  const auto count = static_cast<size_t>(std::ranges::count_if(names, begins));
+  return path.size() >= kLeast && count >= kLeastNames ? path : "";
+}
 
 size_t TextWidth(std::string_view text) {
   return static_cast<size_t>(
@@ -98,6 +140,7 @@ std::vector<std::string> CutNames(const std::vector<std::string>& names, size_t 
     }
     cut[i] = FromDifference(texts[i], shared, width);
   }
+  NumberAlike(texts, width, &cut);
   return cut;
 }
 

@@ -18,6 +18,8 @@ namespace {
 constexpr size_t kShortestText = 12;
 // 40 characters tell most kernels and operators apart; 24 did not.
 constexpr size_t kReadableName = 40;
+// Our own words, "exposed transfer", are no longer: they are not cut.
+constexpr size_t kOwnWords = 18;
 // Broken into lines of at most `width`, between words where they are not longer.
 std::vector<std::string> Wrapped(std::string_view text, size_t width) {
   std::vector<std::string> lines(1);
@@ -133,6 +135,7 @@ void Fit(std::vector<TextColumn>* columns, size_t width) {
       TextColumn* widest = nullptr;
       for (TextColumn& column : *columns) {
         if (!column.is_text || column.prose != prose || column.width <= shortest) continue;
+        if (!prose && WidestCell(column) <= kOwnWords) continue;
         if (widest == nullptr || column.width > widest->width) widest = &column;
       }
       if (widest == nullptr) break;
@@ -190,6 +193,42 @@ void LimitWidths(const ColumnWidths& widths, std::vector<TextColumn>* columns) {
     if (most != 0)
       column.width = std::min(column.width, std::max(most, TextWidth(column.cells[0])));
   }
+}
+
+// "~.transformer.h.2.mlp" where names would be cut and begin alike. The note about it, or nothing.
+std::string ShortenPaths(TextColumn* column) {
+  if (!column->is_text || column->prose || column->width >= WidestCell(*column)) return "";
+  const std::string path = CommonPath({column->cells.begin() + 1, column->cells.end()});
+  if (path.empty()) return "";
+  for (std::string& cell : column->cells) {
+    if (cell.starts_with(path)) cell.replace(0, path.size(), "~.");
+  }
+  column->width = std::min(column->width, WidestCell(*column));
+  return fmt::format("~ is {}", path.substr(0, path.size() - 1));
+}
+
+// Names are cut no further than they are read, where columns follow below anyway.
+void ReadableNamesInBlocks(std::vector<TextColumn>* columns, size_t width) {
+  if (TotalWidth(*columns) <= width || width < 2 * kReadableName) return;
+  for (TextColumn& column : *columns) {
+    if (!column.is_text || column.prose) continue;
+    column.width = std::max(column.width, std::min(WidestCell(column), kReadableName));
+  }
+}
+
+// As many columns side by side as there is room for. The others follow below, beside the names
+// again.
+std::vector<std::vector<TextColumn>> Blocks(std::vector<TextColumn> columns, size_t width) {
+  const auto is_name = [](const TextColumn& column) { return column.is_text && !column.prose; };
+  std::vector<std::vector<TextColumn>> blocks(1);
+  const auto name = std::ranges::find_if(columns, is_name);
+  const std::vector<TextColumn> names(name, name == columns.end() ? name : name + 1);
+  for (TextColumn& column : columns) {
+    const bool is_full = TotalWidth(blocks.back()) + column.width + 2 > width;
+    if (width != 0 && is_full && blocks.back().size() > names.size()) blocks.push_back(names);
+    blocks.back().push_back(std::move(column));
+  }
+  return blocks;
 }
 
 // One line, or several where a sentence or a heading was broken.
@@ -276,6 +315,7 @@ std::string FormatText(const Table& table, size_t width, size_t limit, const Col
                        TimeUnit time_unit) {
   std::string text = Paragraph("", table.title, width);
   const size_t rows = RowsShown(table, limit);
+  std::vector<std::string> paths;
   if (!table.rows.empty()) {
     std::vector<TextColumn> columns = MakeColumns(table, rows, time_unit);
     for (TextColumn& column : columns) {
@@ -285,19 +325,25 @@ std::string FormatText(const Table& table, size_t width, size_t limit, const Col
     if (width != 0) {
       Fit(&columns, width);
       WrapHeadings(&columns, width);
+      ReadableNamesInBlocks(&columns, width);
     }
     for (TextColumn& column : columns) {
+      if (const std::string note = ShortenPaths(&column); !note.empty()) paths.push_back(note);
       if (column.prose) continue;
       std::string heading = column.cells[0];
       column.cells = CutNames(column.cells, column.width);
       if (column.wraps) column.cells[0] = std::move(heading);
     }
-    for (size_t row = 0; row <= rows; ++row) text += Line(columns, row);
+    const std::vector<std::vector<TextColumn>> blocks = Blocks(std::move(columns), width);
+    for (const std::vector<TextColumn>& block : blocks) {
+      for (size_t row = 0; row <= rows; ++row) text += Line(block, row);
+    }
   }
   if (rows < table.rows.size()) {
     text += fmt::format("  ... and {} more\n",
                         FormatCount(static_cast<int64_t>(table.rows.size() - rows)));
   }
+  for (const std::string& note : paths) text += Paragraph("  note: ", note, width);
   for (const std::string& note : table.notes) text += Paragraph("  note: ", note, width);
   return text;
 }

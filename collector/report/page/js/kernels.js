@@ -75,7 +75,7 @@ export const opsSection = () => {
   }}, ranks.map((rank) => el('option', {value: String(rank)}, `rank ${rank}`)),
       el('option', {value: 'all'}, 'all ranks'));
   const table = dataTable(ops, {noun: 'operators', search: true, tools: pick, shorten: shortName,
-      columns: ['rank', 'name', 'calls', 'self_cpu_ns', 'self_cpu_percent', 'cpu_total_ns', 'cpu_avg_ns',
+      columns: ['rank', 'name', 'calls', 'self_cpu_ns', 'self_cpu_percent', 'cpu_total_ns',
       'self_cuda_ns', 'cuda_total_ns', 'flops', 'self_cuda_mem_bytes', 'self_cpu_mem_bytes', 'module', 'pass']});
   table.accept(accepts);
   const first = wanted;

@@ -34,6 +34,29 @@ TEST(CutNames, ShowWhereNamesDifferThatWouldLookTheSame) {
   }
 }
 
+TEST(CutNames, AreNeverAlikeWhereTheNamesAreNot) {
+  std::vector<std::string> names;
+  for (const char* const of : {"a", "b", "c"}) {
+    names.push_back("split_embedding_codegen_forward_unweighted_" + std::string(60, 'x') + of);
+  }
+  names.push_back(names[0]);
+  for (size_t width = 6; width < 60; ++width) {
+    const std::vector<std::string> cut = CutNames(names, width);
+    EXPECT_EQ(std::set<std::string>(cut.begin(), cut.end()).size(), 3u) << width << cut[0];
+    EXPECT_EQ(cut[0], cut[3]);
+  }
+}
+
+TEST(CommonPath, IsThatOfAllButItsOwnParts) {
+  const std::string ddp = "DistributedDataParallel.module";
+  EXPECT_EQ(CommonPath({"DistributedDataParallel", ddp, ddp + ".h.0", ddp + ".h.1", ddp + ".ln"}),
+            ddp + ".");
+  EXPECT_EQ(CommonPath({ddp + ".h.0.mlp", ddp + ".h.0.attn", ddp + ".h.01"}), ddp + ".h.");
+  EXPECT_EQ(CommonPath({ddp + ".a", ddp + ".b", "Other.c"}), "");
+  EXPECT_EQ(CommonPath({"a.b", "a.c", "a.d"}), "") << "saves nothing";
+  EXPECT_EQ(CommonPath({ddp + ".a", ddp + ".b", "void f<int>()"}), "");
+}
+
 TEST(CutNames, NeverGrowAndNeverSplitACharacter) {
   std::vector<std::string> names;
   for (int i = 0; i < 40; ++i) {

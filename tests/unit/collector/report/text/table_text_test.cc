@@ -51,6 +51,44 @@ TEST(TableText, AWordAndANumberAreNeverBroken) {
   EXPECT_LT(WidestLine(text), 22u);
 }
 
+TEST(TableText, ColumnsThatHaveNoRoomFollowBelowBesideTheNames) {
+  Table table;
+  table.title = "Wide";
+  table.columns = {{"name", Unit::kText}};
+  for (const char* const name : {"first_one", "second_one", "third_one", "fourth_one"}) {
+    table.columns.push_back({name, Unit::kCount});
+  }
+  table.rows = {{std::string("gemm"), int64_t{1'000'001}, int64_t{1'000'002}, int64_t{1'000'003},
+                 int64_t{1'000'004}}};
+  EXPECT_EQ(FormatText(table, 30, 0),
+            "Wide\n"
+            "  name  first one     second\n"
+            "                         one\n"
+            "  gemm  1,000,001  1,000,002\n"
+            "  name  third one     fourth\n"
+            "                         one\n"
+            "  gemm  1,000,003  1,000,004\n");
+}
+
+TEST(TableText, OurOwnWordsAreNotCutAndWhatNamesHaveInCommonIsSaidOnce) {
+  Table table;
+  table.title = "Modules";
+  table.columns = {{"module", Unit::kText}, {"cause", Unit::kText}};
+  const std::string path = "DistributedDataParallel.module.transformer";
+  for (const char* const name : {".h.0.mlp.c_fc", ".h.0.mlp.c_proj", ".h.1.mlp.c_proj"}) {
+    table.rows.push_back({path + name, std::string("exposed transfer")});
+  }
+  EXPECT_EQ(FormatText(table, 50, 0),
+            "Modules\n"
+            "  module          cause\n"
+            "  ~.0.mlp.c_fc    exposed transfer\n"
+            "  ~.0.mlp.c_proj  exposed transfer\n"
+            "  ~.1.mlp.c_proj  exposed transfer\n"
+            "  note: ~ is\n"
+            "        DistributedDataParallel.module.transformer\n"
+            "        .h\n");
+}
+
 TEST(ShortShapes, KeepWhatTellsInputsApart) {
   EXPECT_EQ(ShortShapes("[[32, 10], [64], [], []]"), "32x10, 64, +2");
   EXPECT_EQ(ShortShapes("[[], [32, 10]]"), "-, 32x10");
