@@ -9,6 +9,7 @@
 
 #include "collector/cli/command.h"
 #include "collector/cli/export_name.h"
+#include "collector/cli/host_roofs.h"
 #include "collector/cli/known_words.h"
 #include "collector/cli/run_selection.h"
 #include "collector/export/exporter.h"
@@ -177,7 +178,8 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporters& expor
                  {wanted.roofline.depth >= 0, kRooflines, "--depth"},
                  {!wanted.roofline.device.empty(), kRooflines, "--device"},
                  {wanted.roofline.peak_flops != 0, kRooflines, "--peak-flops"},
-                 {wanted.roofline.peak_bandwidth != 0, kRooflines, "--peak-bandwidth"}};
+                 {wanted.roofline.peak_bandwidth != 0, kRooflines, "--peak-bandwidth"},
+                 {!wanted.selection.roofs.empty(), kRooflines, "--roofs"}};
   for (const auto& option : options) {
     if (!option.given || (heeds & option.bit) != 0) continue;
     return fmt::format("{} is for {}, not for {}", option.name, FormatsThatHeed(option.bit),
@@ -361,6 +363,7 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   Arguments app("Writes a run in another tool's format.", "ranktap export");
   AddOptions(&app, &wanted);
   AddRooflineOptions(&app, &wanted.roofline);
+  AddHostRoofsOption(&app, &wanted.selection.roofs);
   if (const auto status = app.Parse(arguments)) return *status;
   const Result<Exporters> exporters = FindExporters(wanted.format);
   if (!exporters) return Complained(exporters.message(), kWrongUsage);
