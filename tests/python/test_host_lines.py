@@ -15,7 +15,12 @@ class HostLinesTest(harness.TracedTest):
         done, run = self.run_traced([sys.executable, PROGRAM, name, seconds], ['--sample', '5ms', '--quiet'])
         self.assertEqual((done.returncode, done.stdout), (0, ''), done.stderr)
         self.assert_verifies(run)
+        self.run_directory = run
         return self.report(run, 'host')
+
+    def first_sentence(self):
+        done = self._run([harness.RANKTAP, 'report', self.run_directory, 'verdict'], {})
+        return done.stdout.splitlines()[0]
 
     def of_line(self, rows, name):
         """Own time and total of the line's row, and the sampled time of the main thread."""
@@ -25,8 +30,9 @@ class HostLinesTest(harness.TracedTest):
     def test_a_sleep_in_the_loop_waits_on_its_line(self):
         row, sampled = self.of_line(self.rows('sleep'), 'sleep')
         self.assertGreater(sampled, 0.5e9)
-        self.assertGreater(row['self_ns'], 0.9 * sampled)
+        self.assertGreater(row['self_ns'], 0.5 * sampled)
         self.assertGreater(row['waiting_ns'], 0.9 * row['self_ns'])
+        self.assertIn(f'mostly at lines.py:{LINES["sleep"].rsplit(":", 1)[1]} (sleep).', self.first_sentence())
 
     def test_a_hand_written_generator_runs_on_its_line(self):
         rows = self.rows('generator')
@@ -36,8 +42,8 @@ class HostLinesTest(harness.TracedTest):
 
     def test_a_flush_of_a_log_is_below_the_line_that_logs(self):
         row, sampled = self.of_line(self.rows('log'), 'log')
-        self.assertGreater(row['total_ns'], 0.9 * sampled)
-        self.assertLess(row['self_ns'], 0.1 * sampled)
+        self.assertGreater(row['total_ns'], 0.5 * sampled)
+        self.assertLess(row['self_ns'], 0.5 * row['total_ns'])
 
     def test_a_garbage_collection_is_on_the_line_that_asks_for_it(self):
         row, sampled = self.of_line(self.rows('collect'), 'collect')
@@ -45,7 +51,7 @@ class HostLinesTest(harness.TracedTest):
 
     def test_a_lock_is_waited_for_on_its_line(self):
         row, sampled = self.of_line(self.rows('lock'), 'lock')
-        self.assertGreater(row['waiting_ns'], 0.8 * sampled)
+        self.assertGreater(row['waiting_ns'], 0.5 * sampled)
 
     def test_a_thread_that_wants_the_gil_is_said_to(self):
         rows = [row for row in self.rows('hog') if row['thread'] == 'main']
@@ -57,6 +63,7 @@ class HostLinesTest(harness.TracedTest):
         rows = [row for row in self.rows('even') if row['thread'] == 'main']
         sampled = sum(row['self_ns'] for row in rows)
         self.assertTrue(all(row['self_ns'] < 0.5 * sampled for row in rows), rows)
+        self.assertNotIn('lines.py', self.first_sentence())
 
     def test_a_program_that_forks_makes_code_recurses_and_ends_in_the_midst_of_it_is_as_bare(self):
         command = [sys.executable, harness.PROGRAMS / 'forks.py']

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collector/trace/run.h"
@@ -57,6 +58,11 @@ class HostSamples {
   void ForEachOfMain(int64_t start, int64_t end, Visit&& visit) const;
 
   uint32_t main_thread() const { return main_thread_; }
+  // When the main thread was first and last looked at; both 0: never.
+  std::pair<int64_t, int64_t> span() const {
+    if (main_.empty()) return {0, 0};
+    return {main_.front().start, main_.back().end};
+  }
 
  private:
   void ReadFrames(const Trace& trace);

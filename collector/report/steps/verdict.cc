@@ -7,6 +7,7 @@
 #include <array>
 
 #include "collector/facts/samples/host_cause_lines.h"
+#include "collector/facts/samples/host_samples.h"
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/claims/claim.h"
@@ -145,6 +146,18 @@ Verdict JudgeDevices(const Run& run, const MeanStep& mean) {
   return verdict;
 }
 
+// " The main thread was mostly at train.py:97 (main)." Empty: nobody looked, or no line had most.
+std::string WhereHostsWere(const Run& run) {
+  LineTally lines;
+  for (const Trace& trace : run.traces) {
+    const HostSamples& samples = SamplesOf(trace);
+    const auto [start, end] = samples.span();
+    lines.Add(samples, start, end);
+  }
+  const std::string line = lines.Most();
+  return line.empty() ? "" : fmt::format(" The main thread was mostly at {}.", line);
+}
+
 struct Line {
   Loss loss;
   const Trace* trace = nullptr;
@@ -189,7 +202,8 @@ Verdict JudgeTimes(const Run& run) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   const MeanStep mean = MeanOfRanks(waterfalls);
   if (mean.ranks == 0) {
-    return {.sentence = fmt::format("No verdict: {}.", WhyNoWork(run)), .on_host = true};
+    return {.sentence = fmt::format("No verdict: {}.{}", WhyNoWork(run), WhereHostsWere(run)),
+            .on_host = true};
   }
   if (!AnythingRanOnADevice(run) && std::ranges::all_of(run.traces, HasRangesAlone)) {
     return {.sentence = "No verdict: only ranges are recorded, so what a device did is not known.",
