@@ -274,7 +274,7 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   ChooseByLoader(plan.library, &forwarding.variables);
   RunInfo info = DescribeNewRun(options.level);
   info.command = options.command;
-  info.metadata = MetadataOf(options);
+  for (const auto& [key, value] : MetadataOf(options)) info.metadata[key] = value;
   RedactAsAsked(&info);
   ChildProcess child;
   if (!child.Start(found.path, forwarding.command, forwarding.variables)) {

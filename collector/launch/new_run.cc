@@ -8,6 +8,7 @@
 #include "collector/file/read_run_info.h"
 #include "collector/ingest/collector.h"
 #include "collector/ingest/monotonic_clock.h"
+#include "collector/launch/resource_attributes.h"
 #include "collector/version.h"
 
 namespace ranktap::collector {
@@ -20,6 +21,8 @@ RunInfo DescribeNewRun(const std::string& level) {
   info.start_realtime_ns = RealtimeNs();
   char host[256] = {};
   if (::gethostname(host, sizeof(host) - 1) == 0) info.host = host;
+  info.metadata = ResourceAttributes();
+  RedactAsAsked(&info);
   return info;
 }
 

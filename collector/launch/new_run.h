@@ -7,7 +7,8 @@
 
 namespace ranktap::collector {
 
-// A run that begins now, on this host, under an id that no other run has; without a command.
+// A run that begins now, on this host, under an id that no other run has; without a command. What
+// OpenTelemetry's variables say of the job is its metadata.
 RunInfo DescribeNewRun(const std::string& level);
 
 // Takes out the secrets of the command and of what a person says of the run, unless RANKTAP_REDACT

@@ -25,6 +25,7 @@ enum Profile {
   kStringTable = 6,
   kTimeNanos = 9,
   kDurationNanos = 10,
+  kComment = 13,
   kDefaultSampleType = 14,
 };
 enum ValueType { kType = 1, kUnit = 2 };
@@ -41,6 +42,7 @@ constexpr std::pair<std::string_view, std::string_view> kTypes[kStackWeights] = 
     {"gpu", "nanoseconds"},
 };
 
+using Metadata = std::map<std::string, std::string>;
 // The processes of each outermost frame. Two without a rank may share one, and then have no labels.
 using Processes = std::map<uint32_t, std::vector<const Trace*>>;
 
@@ -48,8 +50,8 @@ class ProfileWriter {
  public:
   explicit ProfileWriter(OutputFile* file) : file_(file) { Text(""); }
 
-  void Write(const WeightedStacks& stacks, const Processes& processes, int64_t first_ns,
-             int64_t last_ns) {
+  void Write(const WeightedStacks& stacks, const Processes& processes, const Metadata& metadata,
+             int64_t first_ns, int64_t last_ns) {
     for (const auto& [type, unit] : kTypes) {
       Message(kSampleType, [&, type = type, unit = unit](pbf_writer* value) {
         value->add_int64(kType, Text(type));
@@ -61,6 +63,10 @@ class ProfileWriter {
       WriteSample(frames, weights, of.size() == 1 ? of.front() : nullptr);
     }
     for (size_t i = 0; i < stacks.frames().size(); ++i) WriteFrame(i + 1, stacks.frames()[i]);
+    std::vector<int64_t> comments;
+    for (const auto& [key, value] : metadata) {
+      comments.push_back(Text(SanitizedName(key + "=" + value)));
+    }
     const bool has_device = stacks.total(StackWeight::kGpu) != 0;
     const int64_t shown_first = Text(has_device ? "gpu" : "operators");
     for (const std::string& text : texts_) {
@@ -72,6 +78,7 @@ class ProfileWriter {
     pbf_writer times(bytes);
     times.add_int64(kTimeNanos, first_ns);
     times.add_int64(kDurationNanos, last_ns - first_ns);
+    times.add_packed_int64(kComment, comments.begin(), comments.end());
     times.add_int64(kDefaultSampleType, shown_first);
     file_->Write(bytes);
   }
@@ -151,7 +158,7 @@ std::optional<Failure> WritePprof(const Run& run, std::span<const Trace* const> 
     processes[AddStacks(*trace, options.Shifted(realtime), &stacks)].push_back(trace);
     last = std::max(last, trace->last_ns + realtime);
   }
-  ProfileWriter(&*file).Write(stacks, processes, FirstRealtime(run), last);
+  ProfileWriter(&*file).Write(stacks, processes, run.info.metadata, FirstRealtime(run), last);
   return file->Close();
 }
 

@@ -207,6 +207,15 @@ void AppendProcesses(SqlFile* file, const std::vector<Exported>& exported) {
   file->Append(ranks);
 }
 
+// What is said of the run: by its user, and by OpenTelemetry's variables.
+void AppendMetadata(SqlFile* file, const std::map<std::string, std::string>& metadata) {
+  const std::vector<std::pair<std::string, std::string>> rows(metadata.begin(), metadata.end());
+  SqlTable table{.name = "META_DATA_CAPTURE", .columns = {}, .rows = rows.size()};
+  table.columns = {{"name TEXT NOT NULL", [&](size_t i, SqlValue to) { to.Set(rows[i].first); }},
+                   {"value TEXT", [&](size_t i, SqlValue to) { to.Set(rows[i].second); }}};
+  file->Append(table);
+}
+
 void AppendSession(SqlFile* file, int64_t start_ns) {
   SqlTable session{.name = "TARGET_INFO_SESSION_START_TIME", .columns = {}, .rows = 1};
   session.columns = {{"utcEpochNs INTEGER", [start_ns](size_t, SqlValue to) { to.Set(start_ns); }}};
@@ -248,6 +257,7 @@ std::optional<Failure> WriteSqlite(const Run& run, std::span<const Trace* const>
   const std::vector<Exported> exported = Number(traces);
   SqlStrings strings;
   AppendSession(&*file, start_ns);
+  AppendMetadata(&*file, run.info.metadata);
   AppendEnums(&*file);
   AppendGpus(&*file, exported);
   AppendCudaDevices(&*file, exported);
