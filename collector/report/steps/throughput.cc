@@ -288,6 +288,10 @@ std::optional<Throughput> MeasureThroughput(const Run& run, const Trace& trace,
   of.batch_known = options.batch_size > 0 ? "given"
                    : of.batch > 0         ? "first dimension of the first layer's input"
                                           : "no layer's input was recorded: --batch-size gives it";
+  if (options.batch_size > 0 && of.micro_batches == 0) {
+    of.micro_batches = 1;
+    of.batch_known = "given, of a whole step: no forward of a module is recorded";
+  }
   FindPeak(trace, work, options.peak_flops, &of);
   return of;
 }

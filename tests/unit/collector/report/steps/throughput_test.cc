@@ -35,5 +35,17 @@ TEST(Throughput, TakesTheOneListedDeviceForTheOneUsedWhateverItsNumber) {
   EXPECT_EQ(PeakOf(3, true), "data sheet of NVIDIA H100 80GB HBM3");
 }
 
+// 64 samples in each step of 10 ms, whose forwards nobody recorded.
+TEST(Throughput, SamplesASecondAreKnownWhereBatchAndStepAre) {
+  InsightProgram program;
+  for (int64_t at = 0; at < 30 * kMs; at += 10 * kMs) program->AddStep(at, at + 10 * kMs);
+  ReportOptions options;
+  EXPECT_FALSE(MeasureThroughput(program.run(), program->trace(), options)->SamplesPerSecond());
+  options.batch_size = 64;
+  options.data_parallel = 1;
+  EXPECT_NEAR(*MeasureThroughput(program.run(), program->trace(), options)->SamplesPerSecond(),
+              6'400, 1e-6);
+}
+
 }  // namespace
 }  // namespace ranktap::collector
