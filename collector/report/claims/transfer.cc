@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/collectives.h"
 #include "collector/facts/rank_windows.h"
 #include "collector/report/cells.h"
@@ -41,10 +42,17 @@ Lengths LengthsOf(const std::vector<CollectiveRun>& calls) {
   return lengths;
 }
 
+bool Communicates(const Run& run) {
+  return std::ranges::any_of(ComputeWaterfalls(run), [](const RankWaterfall& rank) {
+    return rank.mean[static_cast<size_t>(Cause::kTransfer)] > 0;
+  });
+}
+
 }  // namespace
 
 std::string MembersAreMissing(const Run& run) {
   const Lengths lengths = LengthsOf(MatchDeviceOrHostCollectives(run));
+  if (lengths.all == 0 && Communicates(run)) return "nothing tells the groups of its calls";
   const int64_t unknown = lengths.alone + lengths.incomplete;
   if (static_cast<double>(unknown) <= kTolerableUnknown * static_cast<double>(lengths.all)) {
     return "";
