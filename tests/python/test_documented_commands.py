@@ -16,7 +16,7 @@ PAGES = [ROOT / 'README.md', *sorted(path for path in (ROOT / 'docs').rglob('*.m
 FENCE = re.compile(r'^```.*?\n(.*?)^```', re.M | re.S)
 # What a small run on a CPU cannot answer is no fault of the words.
 UNANSWERED = re.compile(r'none of these steps|no (rank|step|traced|operator|module|GPU|device|collective|kernel|window|allocation)|not a number of|'
-                        r'nothing|no such file|is not a folder|empty|has no|does not|knows no|was not|not recorded|no sample')
+                        r'nothing|[Nn]o such file|is not a folder|empty|has no|does not|knows no|was not|not recorded|no sample')
 PLACEHOLDER = re.compile(r'^[A-Z][A-Z_0-9]*$|…|\.\.\.|<')
 ONE_PLACE = re.compile(r'^(RUN|OUT|FILE|DIR)')
 
