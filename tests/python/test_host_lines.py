@@ -5,7 +5,7 @@ import unittest
 import harness
 
 PROGRAM = harness.PROGRAMS / 'lines.py'
-LINES = {line.rsplit('# ', 1)[1]: f'{PROGRAM}:{number}'
+LINES = {line.rsplit('# ', 1)[1]: f'lines.py:{number}'
          for number, line in enumerate(PROGRAM.read_text().splitlines(), 1) if '  # ' in line}
 
 
@@ -24,7 +24,7 @@ class HostLinesTest(harness.TracedTest):
 
     def of_line(self, rows, name):
         """Own time and total of the line's row, and the sampled time of the main thread."""
-        row = next(row for row in rows if row['source'] == LINES[name] and row['thread'] == 'main')
+        row = next(row for row in rows if row['source'] == LINES[name] and row['file'] == str(PROGRAM) and row['thread'] == 'main')
         return row, sum(row['self_ns'] for row in rows if row['thread'] == 'main')
 
     def test_a_sleep_in_the_loop_waits_on_its_line(self):

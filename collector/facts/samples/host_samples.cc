@@ -37,6 +37,8 @@ bool ReadNumbers(std::string_view line, std::array<uint64_t, kCount>* numbers) {
   return true;
 }
 
+}  // namespace
+
 std::string ShortFile(std::string_view file) {
   for (const std::string_view part : {"/site-packages/", "/dist-packages/"}) {
     if (const size_t at = file.find(part); at != file.npos) {
@@ -49,8 +51,6 @@ std::string ShortFile(std::string_view file) {
   }
   return std::string(file.substr(file.rfind('/') + 1));
 }
-
-}  // namespace
 
 HostSamples::HostSamples(const Trace& trace) : main_thread_(trace.hello.process().pid()) {
   ReadFrames(trace);

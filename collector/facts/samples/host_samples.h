@@ -33,6 +33,9 @@ struct HostSample {
   int64_t cpu_ns = 0;
 };
 
+// "train.py", "torch/nn/modules/linear.py": as sentences name a file.
+std::string ShortFile(std::string_view file);
+
 // A line of the program, and the call of a package below it.
 struct ProgramLine {
   uint32_t line = 0;   // number of the innermost frame that is not of a package; 0: there is none

@@ -21,13 +21,17 @@ namespace ranktap::collector {
 namespace {
 
 struct LineTime {
-  std::string thread, phase, module, source, function;
+  std::string thread, phase, module, file, line, function;
+  std::string source() const {
+    return line.empty() ? ShortFile(file) : fmt::format("{}:{}", ShortFile(file), line);
+  }
   int64_t self_ns = 0, total_ns = 0, cpu_ns = 0, wait_ns = 0, gil_ns = 0;
   std::set<size_t> ranks;
   int64_t all_ns = 0;  // of all rows of its kind of thread
 };
 
-using Key = std::tuple<std::string, std::string, std::string, std::string, std::string>;
+using Key =
+    std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>;
 
 // What one trace's host was in at a time.
 class Surroundings {
@@ -71,12 +75,6 @@ class Surroundings {
   const std::vector<ModuleSpan>& modules_;
   std::vector<Explained::Piece> phases_;
 };
-
-std::string SourceOf(const SampledFrame* frame) {
-  if (frame == nullptr) return "(not read)";
-  return frame->line == 0 ? std::string(frame->file)
-                          : fmt::format("{}:{}", frame->file, frame->line);
-}
 
 class Lines {
  public:
@@ -124,11 +122,15 @@ class Lines {
     bool is_innermost = true;
     do {
       const SampledFrame* const frame = samples.Frame(at);
-      const Key key{std::string(thread), std::string(phase), std::string(module), SourceOf(frame),
-                    frame == nullptr ? "" : std::string(frame->function)};
+      Key key{std::string(thread), std::string(phase), std::string(module), "(not read)", "", ""};
+      if (frame != nullptr) {
+        std::get<3>(key) = frame->file;
+        if (frame->line != 0) std::get<4>(key) = std::to_string(frame->line);
+        std::get<5>(key) = frame->function;
+      }
       LineTime& row = rows_[key];
       if (row.thread.empty()) {
-        std::tie(row.thread, row.phase, row.module, row.source, row.function) = key;
+        std::tie(row.thread, row.phase, row.module, row.file, row.line, row.function) = key;
       }
       row.ranks.insert(number);
       if (seen.insert(key).second) row.total_ns += ns;
@@ -153,7 +155,7 @@ const ColumnsOf<LineTime> kColumns = {
      [](const LineTime& row) { return row.phase; }},
     {"module", Unit::kText, "The module that the main thread was in, where modules are recorded.",
      [](const LineTime& row) { return row.module; }, Shown::kDetail},
-    {"source", Unit::kText, "The file and line.", [](const LineTime& row) { return row.source; }},
+    {"source", Unit::kText, "The file and line.", [](const LineTime& row) { return row.source(); }},
     {"function", Unit::kText, "The function.", [](const LineTime& row) { return row.function; }},
     {"self_ns", Unit::kNs, "The time in which this line itself was at work.",
      [](const LineTime& row) { return row.self_ns; }},
@@ -167,6 +169,8 @@ const ColumnsOf<LineTime> kColumns = {
      [](const LineTime& row) { return row.wait_ns; }},
     {"gil_ns", Unit::kNs, "The part in which it waited for the interpreter's lock.",
      [](const LineTime& row) { return row.gil_ns; }, Shown::kDetail},
+    {"file", Unit::kText, "The file with its whole path.",
+     [](const LineTime& row) { return row.file; }, Shown::kDetail},
     {"ranks", Unit::kCount, "The number of ranks that were found here.",
      [](const LineTime& row) { return static_cast<int64_t>(row.ranks.size()); }, Shown::kDetail},
 };
