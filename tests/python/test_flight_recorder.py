@@ -112,7 +112,7 @@ class PlantedHangsTest(harness.TracedTest):
             table = json.loads(done.stdout)
             self.assertEqual(table['rows'][0]['cause'], 'no file')
             self.assertTrue(table['title'].startswith('Undecided: '), table['title'])
-            self.assertIn(f'no whole file of rank {guilty}: what it did is not known', table['notes'])
+            self.assertIn(f'no complete record of rank {guilty}: what it did is not known', table['notes'])
 
 
 if __name__ == '__main__':

@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "collector/facts/gloo_calls.h"
+#include "collector/trace/framework_ranges.h"
 #include "collector/trace/group_calls.h"
 
 namespace ranktap::collector {
@@ -17,12 +19,22 @@ bool HasStacks(const Trace& trace) {
                              [](const GroupCall& call) { return call.stack != 0; });
 }
 
+// A capture whose calls of gloo can be numbered: from its first event on, with none missing.
+bool IsCountable(const Trace& trace) {
+  const auto lost = [](const Writer& writer) {
+    return proto::Total(writer.lost) + proto::Total(writer.declared) > 0;
+  };
+  return trace.is_ours() && trace.gaps.empty() && std::ranges::none_of(trace.writers, lost) &&
+         std::ranges::any_of(trace.process_groups, IsOfGloo);
+}
+
 // By rank, the file that counts.
 std::map<uint32_t, const Trace*> TracesByRank(const Run& run) {
   std::map<uint32_t, const Trace*> traces;
   for (const Trace& trace : run.traces) {
     // What a rank did last lies behind the place where its file is cut off.
-    const bool is_whole = GroupCallsOf(trace).is_dump && trace.damage.empty();
+    const bool is_whole =
+        (GroupCallsOf(trace).is_dump || IsCountable(trace)) && trace.damage.empty();
     if (!is_whole || !trace.info.rank) continue;
     const Trace*& of_rank = traces[*trace.info.rank];
     if (of_rank == nullptr || (!HasStacks(*of_rank) && HasStacks(trace))) of_rank = &trace;
@@ -83,6 +95,7 @@ class Reader {
     }
     const auto text = [&trace](uint32_t id) { return trace.dictionary.String(id); };
     std::vector<JobCall>& calls = job_.ranks[rank];
+    if (trace.is_ours()) return ReadRanges(trace, groups, &calls);
     for (const GroupCall& call : GroupCallsOf(trace).list) {
       calls.push_back({.group = groups[call.group],
                        .number = call.number,
@@ -99,6 +112,25 @@ class Reader {
     }
   }
 
+  // Gloo's collectives that the agent saw: the k-th range of a group is its call number k.
+  static void ReadRanges(const Trace& trace, const std::vector<uint32_t>& groups,
+                         std::vector<JobCall>* calls) {
+    const Ranges& ranges = trace.ranges;
+    std::map<const ProcessGroup*, uint64_t> numbers;
+    for (const uint32_t row : RangesIn(trace, kCommDomain)) {
+      const std::string_view name = trace.dictionary.String(ranges.name[row]);
+      const ProcessGroup* const group =
+          GroupOfGlooRange(trace, ranges.color.At(row), ranges.category.At(row));
+      if (!name.starts_with("gloo:") || group == nullptr) continue;
+      const auto index = static_cast<size_t>(group - trace.process_groups.data());
+      calls->push_back({.group = groups[index],
+                        .number = ++numbers[group],
+                        .function = name.substr(name.find(':') + 1),
+                        .entered_ns = ranges.start[row] + trace.realtime_offset_ns,
+                        .is_open = ranges.unfinished.At(row) != 0});
+    }
+  }
+
   void FindRanks(size_t index) {
     JobGroup& group = job_.groups[index];
     if (group.has_all_ranks) return;
@@ -111,6 +143,7 @@ class Reader {
 
   // Peers are numbered within the group.
   void NamePeers(const Trace& trace, std::vector<JobCall>* calls) {
+    if (trace.is_ours()) return;
     for (size_t i = 0; i < calls->size(); ++i) {
       const uint32_t peer = GroupCallsOf(trace).list[i].peer;
       const std::vector<uint32_t>& ranks = job_.groups[(*calls)[i].group].ranks;

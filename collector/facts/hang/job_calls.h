@@ -1,5 +1,5 @@
-// The calls that each rank of a job entered, by process group. Who fills it does not matter to the
-// rules of find_hang.h: files of PyTorch's Flight Recorder today.
+// The calls that each rank of a job entered, by process group: as a dump of PyTorch's Flight
+// Recorder tells them, or as the agent saw gloo's collectives.
 #pragma once
 
 #include <cstdint>

@@ -91,7 +91,7 @@ void AddNotes(const Run& run, const JobCalls& job, Table* table) {
     if (!job.Knows(rank)) missing.push_back(rank);
   }
   if (!missing.empty()) {
-    table->notes.push_back(fmt::format("no whole file of {}: what {} did is not known",
+    table->notes.push_back(fmt::format("no complete record of {}: what {} did is not known",
                                        RankNames(missing), missing.size() == 1 ? "it" : "they"));
   }
   for (const Trace& trace : run.traces) {
@@ -108,18 +108,18 @@ void AddNotes(const Run& run, const JobCalls& job, Table* table) {
   const auto is_gloo = [](const JobGroup& group) { return group.backend == "gloo"; };
   if (std::ranges::any_of(job.groups, is_gloo)) {
     table->notes.push_back(
-        "gloo's recorder keeps no send and no recv: a rank that stands in one seems to be in no "
-        "call");
+        "gloo's sends and recvs are not known: a rank that stands in one seems to be in no call");
   }
-  if (!job.ranks.empty() && !AnyStacks(job)) {
+  const auto is_dump = [](const Trace& trace) { return GroupCallsOf(trace).is_dump; };
+  if (std::ranges::any_of(run.traces, is_dump) && !AnyStacks(job)) {
     table->notes.push_back("the files have no stacks, as JSON never has: no line is known");
   }
 }
 
 Table WithoutCalls() {
   return {.title = "No file tells which calls the ranks entered",
-          .notes = {"hang reads the dumps of PyTorch's Flight Recorder: ranktap report "
-                    "nccl_trace_rank_* hang"}};
+          .notes = {"hang reads the dumps of PyTorch's Flight Recorder (ranktap report "
+                    "nccl_trace_rank_* hang), and gloo's collectives of a run at --level full"}};
 }
 
 }  // namespace

@@ -253,7 +253,7 @@ std::string DescribeHang(const JobCalls& job, const HangFinding& finding) {
     case HangCause::kPeerElsewhere:
       return DescribePeer(job, finding);
     case HangCause::kNoFile:
-      return fmt::format("Undecided: in {} {}, for {}, of which there is no whole file.{}",
+      return fmt::format("Undecided: in {} {}, for {}, of which there is no complete record.{}",
                          CallName(job, finding.call), WaitingText(job, finding),
                          RankNames(finding.ranks), InTurnText(job, finding));
     case HangCause::kUnknownRanks:
