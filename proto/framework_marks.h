@@ -28,6 +28,9 @@ inline constexpr std::string_view kBackwardPhase = "backward";
 inline constexpr std::string_view kDataPhase = "data";
 inline constexpr std::string_view kCollectionPhase = "garbage collection";
 inline constexpr std::string_view kCheckpointPhase = "checkpoint";
+// The program stands still between two steps while operators and memory are begun or ended.
+inline constexpr std::string_view kStandstillPhase = "window";
+inline constexpr std::string_view kCompilationPhase = "compilation";  // inside of a forward
 
 // The cells of a row. `row[kHistoryRow["bytes"]]` is a cell of an array; `kGroupsRow.Key("size")`
 // is a key of an object. A name that the row has not does not compile.
@@ -96,6 +99,20 @@ inline constexpr RowFields kStacksRow{"number frames"};
 // FlopCounterMode's: one without lines as its step begins, one with lines as it ends.
 inline constexpr std::string_view kFlopCheckMark = "flop-check";
 inline constexpr RowFields kFlopCheckRow{"operator shapes calls flops"};
+
+// What costs time and is set once, as a window opens; again where it changed. cpus: that this
+// process may run on. anomaly: 1 where autograd's anomaly mode is on.
+inline constexpr std::string_view kSettingsMark = "settings";
+inline constexpr RowFields kSettingsRow{"threads cpus anomaly"};
+
+// As the program ends: why Dynamo compiled what it had compiled before, as PyTorch says it.
+inline constexpr std::string_view kRecompilationsMark = "recompilations";
+inline constexpr RowFields kRecompilationsRow{"place reason count"};
+
+// In kStepDomain: an object of the exception that nothing caught, as the interpreter ends. frames:
+// "train.py(31): step", the innermost first.
+inline constexpr std::string_view kEndingMark = "ending";
+inline constexpr RowFields kEndingRow{"type message frames"};
 
 // In kCommDomain: objects with all keys. contexts: the colors of this group's ranges of gloo
 // (kCollectivePayload), as far as they are known. Older traces have no such key.

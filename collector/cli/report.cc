@@ -14,6 +14,7 @@
 #include "collector/cli/report_summary.h"
 #include "collector/cli/report_words.h"
 #include "collector/cli/run_selection.h"
+#include "collector/cli/untraced_run.h"
 #include "collector/import/open_run.h"
 #include "collector/report/framework/ignored_modules.h"
 #include "collector/report/jobs.h"
@@ -72,21 +73,6 @@ void PrintTable(const Table& table, const Request& request) {
   if (is_one_of_several && request.view.format == Format::kText) std::fputs("\n", stdout);
 }
 
-bool PrintDeepSpeed(const Request& request, const Run& run) {
-  Result<ModelProfile> profile = ProfileModel(run, request.options, request.profile_step);
-  if (!profile) {
-    Complain(profile.message());
-    return false;
-  }
-  if (const auto failure = IgnoreModules(request.ignored_modules, &*profile)) {
-    Complain(failure->message);
-    return false;
-  }
-  const std::string text = FormatDeepSpeed(*profile, *request.deepspeed);
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  return true;
-}
-
 // Opens the run and leaves what the filters ask for. kSuccess, or the exit status; said why.
 int Open(const Request& request, const std::vector<std::string>& named, Run* run,
          std::vector<std::string>* notes) {
@@ -113,6 +99,15 @@ int Finish() {
 int PrintPage(const std::string& page) {
   std::fwrite(page.data(), 1, page.size(), stdout);
   return Finish();
+}
+
+int PrintDeepSpeed(const Request& request, const Run& run) {
+  Result<ModelProfile> profile = ProfileModel(run, request.options, request.profile_step);
+  if (!profile) return Complained(profile.message(), kFailure);
+  if (const auto failure = IgnoreModules(request.ignored_modules, &*profile)) {
+    return Complained(failure->message, kFailure);
+  }
+  return PrintPage(FormatDeepSpeed(*profile, *request.deepspeed));
 }
 
 int Compare(const Request& request) {
@@ -160,6 +155,10 @@ int PrintReports(Request request) {
   if (!request.reports.empty() && request.reports[0]->compare != nullptr) {
     return Compare(request);
   }
+  if (const std::optional<Table> nothing = OfUntracedRun(request.paths)) {
+    PrintTable(*nothing, request);
+    return Finish();
+  }
   Run run;
   std::vector<std::string> notes;
   if (const int status = Open(request, request.paths, &run, &notes); status != kSuccess) {
@@ -171,7 +170,7 @@ int PrintReports(Request request) {
     return PrintPage(MakePage(request.options, request.symbols, notes, request.paths, &run));
   }
   if (request.reports.empty()) request.reports = SummaryOf(run);
-  if (request.deepspeed) return PrintDeepSpeed(request, run) ? kSuccess : kFailure;
+  if (request.deepspeed) return PrintDeepSpeed(request, run);
   const auto needs_symbols = [](const Report* report) { return report->needs_symbols; };
   if (std::any_of(request.reports.begin(), request.reports.end(), needs_symbols)) {
     const ProgressLine progress;

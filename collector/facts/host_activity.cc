@@ -11,6 +11,8 @@
 namespace ranktap::collector {
 namespace {
 
+constexpr std::string_view kReceive = "gloo:recv";
+
 // Whether this thread's waits and saves hold the training: it makes steps, or nobody does.
 class TrainingThreads {
  public:
@@ -104,6 +106,15 @@ std::vector<Interval> ForwardPasses(const Trace& trace) {
   std::vector<Interval> set;
   for (const uint32_t row : RangesIn(trace, kModuleDomain)) {
     if (trace.ranges.depth[row] != 0) continue;
+    set.emplace_back(trace.ranges.start[row], trace.ranges.end[row]);
+  }
+  return Merged(std::move(set));
+}
+
+std::vector<Interval> ReceivedMessages(const Trace& trace) {
+  std::vector<Interval> set = OperatorsNamed(trace, kReceive);
+  for (size_t row = 0; row < trace.ranges.size(); ++row) {
+    if (trace.dictionary.String(trace.ranges.name[row]) != kReceive) continue;
     set.emplace_back(trace.ranges.start[row], trace.ranges.end[row]);
   }
   return Merged(std::move(set));

@@ -33,6 +33,9 @@ std::vector<Interval> GraphCaptures(const Trace& trace);
 // The forward passes: outermost modules, merged, by start.
 std::vector<Interval> ForwardPasses(const Trace& trace);
 
+// From the call of a receive (gloo) until the message is there. Merged, by start.
+std::vector<Interval> ReceivedMessages(const Trace& trace);
+
 // The time of a rank's host in collectives of its own (gloo), by trace. A host that starts another
 // collective was not held by the one before: of those that overlap only the time since the last of
 // them began counts. Merged, by start.

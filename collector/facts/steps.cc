@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "collector/facts/backlog.h"
+#include "collector/facts/framework/evaluation_forwards.h"
 #include "collector/facts/kernel_period.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/trace/framework_ranges.h"
@@ -19,6 +20,8 @@ namespace {
 
 constexpr double kWarmUpFactor = 1.5;
 constexpr size_t kLeastSteps = 3;
+constexpr size_t kMostWarmUp = 3;
+constexpr std::string_view kOptimizerSteps = "optimizer steps";
 constexpr double kStub = 0.05;        // of the median step
 constexpr double kLeastCover = 0.05;  // of the recorded time
 
@@ -50,14 +53,25 @@ void Disjoin(std::vector<Step>* steps) {
   *steps = std::move(kept);
 }
 
+// How many of the first steps take over 1.5 medians of all.
+size_t LongAtFirst(const std::vector<Step>& steps) {
+  const double limit = kWarmUpFactor * MedianLength(steps);
+  const auto usual = std::ranges::find_if(
+      steps, [limit](const Step& step) { return static_cast<double>(step.length()) <= limit; });
+  return static_cast<size_t>(usual - steps.begin());
+}
+
+// More than three are no warm-up but steps of another kind, an epoch say, with a warm-up of their
+// own.
 void MarkWarmUp(std::vector<Step>* steps) {
   if (steps->size() < kLeastSteps) return;
-  const double limit = kWarmUpFactor * MedianLength(*steps);
-  // At least one step counts.
-  for (size_t i = 0; i + 1 < steps->size(); ++i) {
-    if (static_cast<double>((*steps)[i].length()) <= limit) break;
-    (*steps)[i].warm_up = true;
+  size_t count = LongAtFirst(*steps);
+  if (count > kMostWarmUp) {
+    const auto end = steps->begin() + static_cast<ptrdiff_t>(count);
+    count = std::min(LongAtFirst({steps->begin(), end}), kMostWarmUp);
   }
+  count = std::min(count, steps->size() - 1);  // at least one step counts
+  for (size_t i = 0; i < count; ++i) (*steps)[i].warm_up = true;
 }
 
 // By step: whether it launched work for a device; of a trace without any, whether it ran operators.
@@ -100,8 +114,42 @@ bool FromFramework(const Trace& trace, StepList* steps) {
     steps->list.push_back(
         {static_cast<int64_t>(ranges.payload.At(row)), ranges.start[row], ranges.end[row], false});
   }
-  steps->source = "optimizer steps";
+  steps->source = kOptimizerSteps;
   return !steps->list.empty();
+}
+
+// Optimizer to optimizer, a step has the evaluation that came before its own forward. Where it is
+// few steps that have one, they begin after it. (An agent that plays has forwards without a
+// backward in each step: those are its work.)
+void LeaveOutEvaluations(const Trace& trace, StepList* steps) {
+  const std::vector<ModuleSpan>& spans = ModuleSpans(trace);
+  const std::vector<bool> evaluations = EvaluationForwards(trace, spans);
+  struct Part {
+    int64_t forwards = 0, start = 0, end = 0;
+    bool trains = false;  // from here on
+  };
+  std::vector<Part> parts(steps->list.size());
+  size_t with_any = 0;
+  for (size_t row = 0; row < spans.size(); ++row) {
+    if (spans[row].depth != 0) continue;
+    const int64_t step = StepIndexAt(*steps, spans[row].start);
+    if (step < 0) continue;
+    Part& part = parts[static_cast<size_t>(step)];
+    part.trains |= !evaluations[row];
+    if (part.trains || spans[row].end >= steps->list[static_cast<size_t>(step)].end) continue;
+    if (part.forwards++ == 0) {
+      part.start = spans[row].start;
+      ++with_any;
+    }
+    part.end = spans[row].end;
+  }
+  if (with_any == 0 || with_any * 2 > steps->list.size()) return;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].forwards == 0 || !parts[i].trains) continue;
+    steps->evaluations += parts[i].forwards;
+    steps->evaluation_ns += parts[i].end - parts[i].start;
+    steps->list[i].start = parts[i].end;
+  }
 }
 
 bool FromAnnotations(const Trace& trace, StepList* steps) {
@@ -279,6 +327,7 @@ StepList Detect(const Trace& trace) {
     if (!trains && !from_hooks && !FromPeriod(trace, &steps)) return {};
   }
   Disjoin(&steps.list);
+  if (from_hooks && steps.source == kOptimizerSteps) LeaveOutEvaluations(trace, &steps);
   // Outside windows of capture what our hooks saw is a step without any work that was recorded.
   if (!from_hooks) DropStubs(trace, &steps);
   MarkWarmUp(&steps.list);

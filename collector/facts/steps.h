@@ -21,8 +21,8 @@ struct Backlog;
 struct Step {
   int64_t number = 0;
   int64_t start = 0, end = 0;  // on the host; see StepList::on_device
-  // Not counted in means: the first steps that take over 1.5 medians, where there are three or
-  // more. With two nobody can say which is the usual one.
+  // Not counted in means: at most three first steps that take over 1.5 medians, where there are
+  // three or more. With two nobody can say which is the usual one.
   bool warm_up = false;
   int64_t length() const { return end - start; }
 };
@@ -36,6 +36,9 @@ struct StepList {
   // repeat too.
   bool is_period = false;
   bool is_call = false;  // forwards of a program in which nothing trains
+  // Evaluation before few of the steps, which begin after it: forwards, and their time with what
+  // lies between them.
+  int64_t evaluations = 0, evaluation_ns = 0;
   // "step", "period" or "call"
   std::string_view noun() const { return is_period ? "period" : is_call ? "call" : "step"; }
 };

@@ -1,9 +1,12 @@
 """proto/framework_marks.h against both of its sides: the hooks in Python, run here with an agent that only notes what
 it is told, and the collector's sources. Needs neither PyTorch nor a build."""
 import ast
+import collections
 import json
+import os
 import pathlib
 import re
+import sys
 import types
 import unittest
 
@@ -156,6 +159,54 @@ class FrameworkMarksTest(unittest.TestCase):
         check.end()
         self.assertEqual(self.rows('FLOP_CHECK_MARK', 'FLOP_CHECK_ROW', hooks.marks), [
             {'operator': 'aten::mm', 'shapes': '[[2, 3]]', 'calls': 4, 'flops': 5}])
+
+    def test_settings_are_told_once_in_the_order_of_the_fields(self):
+        hooks = Hooks()
+        torch = types.SimpleNamespace(get_num_threads=lambda: 32, is_anomaly_enabled=lambda: True)
+        settings = hooks.load('settings').Settings(torch, 'domain')
+        settings.tell()
+        settings.tell()
+        self.assertEqual(self.rows('SETTINGS_MARK', 'SETTINGS_ROW', hooks.marks), [
+            {'threads': 32, 'cpus': len(os.sched_getaffinity(0)), 'anomaly': 1}])
+
+    def test_recompilations_are_told_by_place_and_reason(self):
+        hooks = Hooks()
+        of = types.SimpleNamespace(co_filename='a.py', co_firstlineno=3, co_name='forward', recompile_reason="level == 1")
+        first = types.SimpleNamespace(recompile_reason=None)
+        sys.modules['torch._dynamo.utils'] = types.SimpleNamespace(get_compilation_metrics=lambda: [first, of, of])
+        self.addCleanup(sys.modules.pop, 'torch._dynamo.utils')
+        process = types.SimpleNamespace(state=True, domains=collections.defaultdict(lambda: 'domain'))
+        hooks.load('compilations').Compilations(process).tell()
+        self.assertEqual(self.rows('RECOMPILATIONS_MARK', 'RECOMPILATIONS_ROW', hooks.marks), [
+            {'place': 'a.py(3): forward', 'reason': 'level == 1', 'count': 2}])
+
+    def told_end(self, failure):
+        hooks = Hooks()
+        try:
+            raise failure
+        except BaseException as raised:
+            sys.last_value, sys.last_traceback = raised, raised.__traceback__
+        self.addCleanup(lambda: [delattr(sys, name) for name in ('last_value', 'last_traceback') if hasattr(sys, name)])
+        process = types.SimpleNamespace(state=True, domains=collections.defaultdict(lambda: 'domain'))
+        hooks.load('ending').tell(process)
+        return hooks.marks
+
+    def test_the_exception_that_ended_a_program_has_the_keys_of_the_header(self):
+        [(_, mark, [row])] = self.told_end(ValueError('no', 3))
+        self.assertEqual((mark, sorted(row)), (constants()['ENDING_MARK'], sorted(constants()['ENDING_ROW'].split())))
+        self.assertEqual((row['type'], row['message']), ('ValueError', "('no', 3)"))
+        self.assertRegex(row['frames'][0], r'test_framework_marks\.py\(\d+\): told_end$')
+
+    def test_no_code_of_the_program_runs_for_an_exceptions_text(self):
+        class Own(Exception):
+            def __str__(self):
+                raise AssertionError('ran')
+
+        class Part:
+            __str__ = __repr__ = Own.__str__
+        self.assertEqual(self.told_end(Own('no'))[0][2][0]['message'], '')
+        self.assertEqual(self.told_end(ValueError(Part()))[0][2][0]['message'], '')
+        self.assertEqual(self.told_end(SystemExit(3)), [])
 
     def contexts_of(self, made, *places):
         """Of groups 0, 1, ...: this rank's place in each, in the order in which they were made."""

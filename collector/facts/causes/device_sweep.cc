@@ -61,6 +61,8 @@ Explained ExplainHost(const Trace& trace, const HostCommunication& communication
   explained.Add(Cause::kWait, communication.waits);
   explained.Add(Cause::kTransfer, communication.transfers);
   AddPasses(trace, &explained);
+  // Last: a host that computes until the message comes does not wait for it.
+  explained.Add(Cause::kWait, ReceivedMessages(trace));
   return explained;
 }
 

@@ -193,13 +193,17 @@ std::string_view PassGaps::At(int64_t time) const {
   return kBetween[before][after];
 }
 
+std::vector<HostPlace> PlacesOfHost(const Run& run, uint32_t trace,
+                                    const RankWaterfall& waterfall) {
+  return Unexplained(run.traces[trace], waterfall, CommunicationOfHosts(run)[trace]).Places();
+}
+
 std::vector<std::vector<HostPlace>> PlacesOfHosts(const Run& run) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
-  const std::vector<HostCommunication> communication = CommunicationOfHosts(run);
   std::vector<std::vector<HostPlace>> places(run.traces.size());
   for (size_t t = 0; t < places.size(); ++t) {
     if (waterfalls[t].counted == 0 || !waterfalls[t].on_host) continue;
-    places[t] = Unexplained(run.traces[t], waterfalls[t], communication[t]).Places();
+    places[t] = PlacesOfHost(run, t, waterfalls[t]);
   }
   return places;
 }

@@ -43,6 +43,9 @@ struct HostPlace {
   std::string line;    // "train.py:97 (main)" (samples/host_samples.h), by the same rule
 };
 
+// The most time first: of a rank that used no device. `waterfall`: its own, maybe with other steps
+// counted.
+std::vector<HostPlace> PlacesOfHost(const Run& run, uint32_t trace, const RankWaterfall& waterfall);
 // One list for each trace, the most time first: of ranks that used no device.
 std::vector<std::vector<HostPlace>> PlacesOfHosts(const Run& run);
 

@@ -9,8 +9,9 @@ namespace {
 
 constexpr size_t kFramesLookedAt = 32;
 
-bool IsOwnFrame(std::string_view frame) {
-  // "<built-in ...>", "nn.Module: Linear_0", and files of torch and of Python itself.
+}  // namespace
+
+bool IsFrameOfTheProgram(std::string_view frame) {
   if (frame.empty() || frame[0] == '<' || frame.starts_with("nn.Module: ")) return false;
   for (const std::string_view part : {"torch/", "lib/python", "threading.py(", "contextlib.py("}) {
     if (frame.find(part) != frame.npos) return false;
@@ -18,15 +19,13 @@ bool IsOwnFrame(std::string_view frame) {
   return true;
 }
 
-}  // namespace
-
 std::string_view ProgramLineOf(std::string_view stack) {
   std::string_view not_of_torch;
   while (!stack.empty()) {
     const std::string_view frame = stack.substr(0, stack.find(';'));
     stack.remove_prefix(std::min(frame.size() + 1, stack.size()));
     if (frame.find(".py(") == frame.npos && frame[0] != '<') continue;  // of C++
-    if (IsOwnFrame(frame)) return frame;
+    if (IsFrameOfTheProgram(frame)) return frame;
     if (not_of_torch.empty() && frame.find("torch/") == frame.npos) not_of_torch = frame;
   }
   return not_of_torch;
@@ -35,8 +34,6 @@ std::string_view ProgramLineOf(std::string_view stack) {
 ProgramLines::ProgramLines(const Trace& trace) : trace_(trace), calls_(trace.writers.size()) {
   NestCalls();
 }
-
-bool ProgramLines::IsTheProgramsOwn(std::string_view frame) const { return IsOwnFrame(frame); }
 
 void ProgramLines::NestCalls() {
   const PythonCalls& calls = trace_.python_calls;
@@ -82,7 +79,7 @@ std::string_view ProgramLines::At(uint16_t writer, int64_t time, uint32_t op) co
   if (after == list.begin()) return OfOperator(op);
   for (auto i = static_cast<uint32_t>(after - list.begin() - 1); i != kNone; i = list[i].parent) {
     const std::string_view frame = trace_.dictionary.String(calls.name[list[i].row]);
-    if (calls.end[list[i].row] >= time && IsTheProgramsOwn(frame)) return frame;
+    if (calls.end[list[i].row] >= time && IsFrameOfTheProgram(frame)) return frame;
   }
   return OfOperator(op);
 }

@@ -11,6 +11,9 @@
 
 namespace ranktap::collector {
 
+// "train.py(12): step" is; "<built-in ...>", "nn.Module: Linear_0" and files of torch and of Python
+// itself are not.
+bool IsFrameOfTheProgram(std::string_view frame);
 // The innermost frame of "a.py(3): f;b.py(9): g" that is neither PyTorch's nor Python's own; where
 // all are, the innermost that is not PyTorch's. Empty: there is none.
 std::string_view ProgramLineOf(std::string_view stack);
@@ -31,7 +34,6 @@ class ProgramLines {
     uint32_t parent = kNone;  // position in the same list
   };
   void NestCalls();
-  bool IsTheProgramsOwn(std::string_view frame) const;
 
   const Trace& trace_;
   std::vector<std::vector<OpenCall>> calls_;                    // by writer, by start

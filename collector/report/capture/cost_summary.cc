@@ -4,6 +4,7 @@
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/reports.h"
+#include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
@@ -99,6 +100,23 @@ void AddDecisions(const Trace& trace, Table* table) {
   }
 }
 
+// "rank 0: between steps the program stood still for 212.0 ms, while operators and memory were
+// begun or ended 8 times".
+void AddStandstill(const Trace& trace, Table* table) {
+  int64_t ns = 0;
+  size_t count = 0;
+  for (const uint32_t row : RangesIn(trace, kPhaseDomain)) {
+    if (trace.dictionary.String(trace.ranges.name[row]) != proto::kStandstillPhase) continue;
+    ns += trace.ranges.end[row] - trace.ranges.start[row];
+    ++count;
+  }
+  if (count == 0) return;
+  table->notes.push_back(fmt::format(
+      "{}: between steps the program stood still for {}, while operators and memory were begun or "
+      "ended {}",
+      RankName(trace), FormatNs(ns), Counted(count, "time")));
+}
+
 }  // namespace
 
 Table TabulateCost(const Run& run, const ReportOptions&) {
@@ -107,7 +125,10 @@ Table TabulateCost(const Run& run, const ReportOptions&) {
     if (trace.is_ours()) lines.push_back({&trace, &trace.cost});
   }
   Table table = TableOf("What ranktap itself cost, by rank", kColumns, lines);
-  for (const Line& line : lines) AddDecisions(*line.trace, &table);
+  for (const Line& line : lines) {
+    AddDecisions(*line.trace, &table);
+    AddStandstill(*line.trace, &table);
+  }
   table.notes.push_back(lines.empty()
                             ? "other tools' files do not say what those cost"
                             : "hooks: time of the program's threads, every 64th event timed, "

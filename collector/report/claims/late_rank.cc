@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "collector/facts/pace.h"
 #include "collector/facts/rank_windows.h"
@@ -36,6 +37,21 @@ size_t LastByClock(const SharedClock& clock, const CollectiveRun& call) {
     return clock.At(member.trace, member.start);
   };
   return static_cast<size_t>(std::ranges::max_element(call.members, {}, at) - call.members.begin());
+}
+
+// Each by its first trace: who meets the rank in collectives at all.
+std::set<uint32_t> RanksThatWaitFor(const Run& run, uint32_t late) {
+  std::set<uint32_t> ranks;
+  for (const CollectiveRun& call : MatchDeviceOrHostCollectives(run)) {
+    const auto is_late = [&](const CollectiveMember& member) {
+      return AreOfOneRank(run, member.trace, late);
+    };
+    if (std::ranges::none_of(call.members, is_late)) continue;
+    for (const CollectiveMember& member : call.members) {
+      if (!is_late(member)) ranks.insert(FirstOfRank(run, member.trace));
+    }
+  }
+  return ranks;
 }
 
 }  // namespace
@@ -130,10 +146,14 @@ std::string DescribeLateRank(const Run& run) {
   if (TakeTurns(stragglers)) {
     return fmt::format("the ranks wait for each other in turn, most for {}", rank);
   }
-  std::string text = fmt::format("the other ranks wait for {}", rank);
+  const std::set<uint32_t> waiting = RanksThatWaitFor(run, straggler.trace);
+  const bool is_one = waiting.size() == 1 && run.traces.size() > 2;
+  std::string text =
+      is_one ? fmt::format("{} waits for {}", RankName(run.traces[*waiting.begin()]), rank)
+             : fmt::format("the other ranks wait for {}", rank);
   if (straggler.cause) {
-    text += fmt::format(", which spends {} a step more than they do {}",
-                        FormatNs(straggler.excess_ns), DescribeExcess(*straggler.cause));
+    text += fmt::format(", which spends {} a step more than {} {}", FormatNs(straggler.excess_ns),
+                        is_one ? "it does" : "they do", DescribeExcess(*straggler.cause));
   }
   // More than half of what they wait.
   const LateLine line = FindLateLine(run, straggler.trace,

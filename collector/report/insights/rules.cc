@@ -150,6 +150,18 @@ constexpr InsightRule kRules[] = {
                "condition, nonzero_static, repeat_interleave with output_size, checks outside "
                "of the loop.",
      .of_rank = &FindHiddenCopies},
+    {.name = "anomaly-mode",
+     .advice = "Leave out torch.autograd.set_detect_anomaly and detect_anomaly once the bug is "
+               "found.",
+     .of_rank = &FindAnomalyMode},
+    {.name = "too-many-threads",
+     .advice = "Set OMP_NUM_THREADS, or call torch.set_num_threads, so that all processes of the "
+               "machine together have a thread for each CPU.",
+     .of_rank = &FindTooManyThreads},
+    {.name = "double-products",
+     .advice = "Make model and data 32-bit floats: NumPy's arrays are 64-bit by default "
+               "(tensor.float(), model.float()).",
+     .of_rank = &FindDoubleProducts},
     {.name = "profiler-overhead",
      .advice = "Record less: a lower --level, --budget, or a window of some steps.",
      .of_rank = &FindProfilerOverhead},

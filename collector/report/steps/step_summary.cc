@@ -6,13 +6,13 @@
 #include "collector/facts/framework/pass_nesting.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/numbers/describe.h"
-#include "collector/facts/numbers/duration_distribution.h"
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/facts/steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/reports.h"
+#include "collector/report/steps/model_calls.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -122,30 +122,27 @@ std::string DescribeSteps(const Trace& trace, const StepList& steps) {
   }
   const Description of = Describe(std::move(lengths));
   const size_t warm_up = steps.list.size() - of.count;
-  return fmt::format("{}: {} by {}, median {}, longest {}{}", RankName(trace),
+  const std::string evaluation =
+      steps.evaluations == 0
+          ? ""
+          : fmt::format("; left out before them: {} of evaluation, {}",
+                        Counted(static_cast<size_t>(steps.evaluations), "forward"),
+                        FormatNs(steps.evaluation_ns));
+  return fmt::format("{}: {} by {}, median {}, longest {}{}{}", RankName(trace),
                      Counted(of.count, std::string(steps.noun())), steps.source,
                      FormatNs(static_cast<int64_t>(of.median)),
                      FormatNs(static_cast<int64_t>(of.max)),
-                     warm_up == 0 ? "" : fmt::format("; {} of warm-up", warm_up));
+                     warm_up == 0 ? "" : fmt::format("; {} of warm-up", warm_up), evaluation);
 }
 
 // "rank 0: a call takes 2.000 ms (p50), 3.000 ms (p99), and 8.000 ms pass between two": a call is a
 // forward, and its step lasts until the next.
-std::string DescribeCalls(const Trace& trace, const StepList& steps) {
-  const std::vector<Interval> forwards = ForwardPasses(trace);
-  DurationDistribution calls;
-  int64_t idle = 0, pauses = 0;
-  for (const Step& step : steps.list) {
-    if (step.warm_up) continue;
-    const int64_t computes = Length(Within(forwards, step.start, step.end));
-    calls.Add(computes);
-    idle += step.length() - computes;
-    pauses += step.length() > computes;
-  }
-  if (calls.count == 0) return fmt::format("{}: no call", RankName(trace));
+std::string DescribeCallsOf(const Trace& trace, const StepList& steps) {
+  const ModelCalls of = CallsOf(trace, steps);
+  if (of.calls.count == 0) return fmt::format("{}: no call", RankName(trace));
   return fmt::format("{}: a call takes {} (p50), {} (p99), and {} pass between two",
-                     RankName(trace), FormatNs(calls.median_ns()), FormatNs(calls.p99_ns()),
-                     FormatNs(idle / std::max<int64_t>(pauses, 1)));
+                     RankName(trace), FormatNs(of.calls.median_ns()), FormatNs(of.calls.p99_ns()),
+                     FormatNs(of.pause_ns));
 }
 
 Cell Phase(const StepRow& row, int64_t ns) { return row.has_phases ? Cell(ns) : Cell(); }
@@ -200,7 +197,7 @@ Table TabulateSteps(const Run& run, const ReportOptions&) {
     }
     for (StepRow& row : RowsOf(trace, steps)) rows.push_back(row);
     notes.push_back(DescribeSteps(trace, steps));
-    if (steps.is_call) notes.push_back(DescribeCalls(trace, steps));
+    if (steps.is_call) notes.push_back(DescribeCallsOf(trace, steps));
   }
   const bool only_calls = std::ranges::all_of(
       run.traces, [](const Trace& trace) { return DetectSteps(trace).is_call; });

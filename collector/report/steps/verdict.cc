@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "collector/facts/causes/pass_places.h"
 #include "collector/facts/samples/host_cause_lines.h"
 #include "collector/facts/samples/host_samples.h"
 #include "collector/report/capture/rank_summary.h"
@@ -16,8 +17,12 @@
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/jobs.h"
+#include "collector/report/steps/bad_end.h"
 #include "collector/report/steps/host_losses.h"
+#include "collector/report/steps/message_waits.h"
+#include "collector/report/steps/model_calls.h"
 #include "collector/report/steps/trusted_time.h"
+#include "collector/report/steps/unlike_steps.h"
 #include "collector/report/steps/verdict_scope.h"
 #include "collector/report/steps/verdict_words.h"
 #include "collector/trace/sort_rows.h"
@@ -36,14 +41,28 @@ std::string DescribeHostsLine(Cause cause, const LinesByCause& lines) {
   return line.empty() ? text : text + ", at " + line;
 }
 
+// " (most in Net.router)": of the rank that spends most on the pass. Empty: nothing has half of
+// it.
+std::string InPass(const Run& run, Cause cause) {
+  if (cause != Cause::kForward && cause != Cause::kBackward) return "";
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  const auto most = std::ranges::max_element(waterfalls, {}, [cause](const RankWaterfall& of) {
+    return of.mean[static_cast<size_t>(cause)];
+  });
+  const PassPlaces places =
+      PlacesInPasses(run.traces[static_cast<size_t>(most - waterfalls.begin())], *most);
+  const std::string& place = cause == Cause::kForward ? places.forward : places.backward;
+  return place.empty() ? "" : fmt::format(" (most in {})", place);
+}
+
 // ": forward 40.0 %, backward 50.0 %": the largest first, at most three.
-std::string DescribeHostTimes(const MeanStep& mean, const std::vector<Loss>& places,
+std::string DescribeHostTimes(const Run& run, const MeanStep& mean, const std::vector<Loss>& places,
                               const LinesByCause& lines) {
   std::vector<std::pair<int64_t, std::string>> parts;
   for (size_t c = kCauses; c-- > 0;) {
     const auto cause = static_cast<Cause>(c);
     if (cause == Cause::kHost || !mean.IsWorthSaying(mean.times[c])) continue;
-    parts.emplace_back(mean.times[c], DescribeHostsLine(cause, lines));
+    parts.emplace_back(mean.times[c], DescribeHostsLine(cause, lines) + InPass(run, cause));
   }
   for (const Loss& place : places) parts.emplace_back(place.ns, place.finding);
   // Nothing is known of what it did.
@@ -77,20 +96,26 @@ Verdict JudgeHosts(const Run& run, const MeanStep& mean) {
       .losses = FindLosses(run),
       .mean_step = mean.ns};
   const LinesByCause lines = LinesOfHosts(run);
+  const std::string calls = why.empty() ? DescribeCalls(run) : "";
+  if (!calls.empty()) verdict.sentence = calls;
   std::erase_if(verdict.losses, [](const Loss& loss) { return loss.cause == Cause::kHost; });
   for (Loss& loss : verdict.losses) {
     if (!loss.blames) loss.finding = DescribeHostsLine(loss.cause, lines);
   }
   std::vector<Loss> places = LossesByPlace(run, mean.ranks);
   std::erase_if(places, [&mean](const Loss& loss) { return !mean.IsWorthSaying(loss.ns); });
-  if (const std::string times = DescribeHostTimes(mean, places, lines); !times.empty()) {
+  if (const std::string times = DescribeHostTimes(run, mean, places, lines);
+      calls.empty() && !times.empty()) {
     verdict.sentence.back() = ':';
     verdict.sentence += times + ".";
   }
   verdict.losses.insert(verdict.losses.end(), places.begin(), places.end());
   SortRows(&verdict.losses, [](const Loss& a, const Loss& b) { return a.ns > b.ns; });
   const int64_t wait = ExposedWaitFor(run, StragglersOf(run));
-  if (!mean.IsWorthSaying(wait)) return verdict;
+  if (!mean.IsWorthSaying(wait)) {
+    verdict.sentence += DescribeMessageWaits(run);
+    return verdict;
+  }
   verdict.sentence += fmt::format(" In {} ({}) of it {}.", FormatNs(wait),
                                   FormatShare(wait, mean.ns), DescribeLateRank(run));
   return verdict;
@@ -217,7 +242,7 @@ Verdict JudgeTimes(const Run& run) {
   }
   Verdict verdict = AnythingRanOnADevice(run) ? JudgeDevices(run, mean) : JudgeHosts(run, mean);
   if (!mean.has_steps) verdict.sentence += " No steps were found.";
-  verdict.sentence.insert(0, HowLittle(run, waterfalls));
+  verdict.sentence.insert(0, HowLittle(run, waterfalls) + DescribeUnlikeSteps(run));
   return verdict;
 }
 
@@ -225,7 +250,7 @@ Verdict JudgeTimes(const Run& run) {
 
 Verdict Judge(const Run& run) {
   Verdict verdict = JudgeTimes(run);
-  verdict.sentence.insert(0, HowItRanOut(run));
+  verdict.sentence.insert(0, DescribeEnd(run));
   return verdict;
 }
 

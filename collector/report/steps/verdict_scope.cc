@@ -86,16 +86,6 @@ std::string WhyNoTimes(const Run& run) {
              : "";
 }
 
-std::string HowItRanOut(const Run& run) {
-  for (const Trace& trace : run.traces) {
-    if (trace.origin != TraceOrigin::kMemory) continue;
-    for (const std::string& note : trace.info.notes) {
-      if (note.starts_with("out of memory")) return fmt::format("O{}. ", note.substr(1));
-    }
-  }
-  return "";
-}
-
 std::string WhichSteps(const Run& run) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   RankCount with_steps, whole;

@@ -14,9 +14,6 @@ bool AnythingRanOnADevice(const Run& run);
 // Why the run's files hold no times; empty: they do.
 std::string WhyNoTimes(const Run& run);
 
-// "Out of memory: 1073741824 bytes were asked for. "; empty: no snapshot of memory says so.
-std::string HowItRanOut(const Run& run);
-
 // "20 steps of 2 ranks by ProfilerStep; left out: 2 of warm-up", "no steps were found: all of the
 // time of 1 rank counts as one"; empty: nothing is counted.
 std::string WhichSteps(const Run& run);

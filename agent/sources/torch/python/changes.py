@@ -11,8 +11,8 @@ class Changes:
     """Has its parts look when recording begins, and again at the first step after something came that
     what they look for could be in."""
 
-    def __init__(self, torch, process):
-        self._torch, self._process = torch, process
+    def __init__(self, torch, process, compilations):
+        self._torch, self._process, self._compilations = torch, process, compilations
         self._cuda = vars(torch.cuda)
         self._looks = []
         self._seen = None
@@ -25,7 +25,7 @@ class Changes:
         for part in (pauses, failures):
             guarded(part.start)()
         self._looks = [guarded(look) for look in (
-            self._process.learn_rank, pauses.look, distributed.look, failures.look)]
+            self._process.learn_rank, pauses.look, distributed.look, failures.look, self._compilations.look)]
         self.on_step(0)
 
     def watched(self):

@@ -18,8 +18,10 @@ def install(torch):
     lightning = load('lightning').Lightning(process)
     modules.with_call.append(lightning)
     trees = load('trees').Trees(torch, process, modules, optimizers)
+    compilations = load('compilations').Compilations(process)
+    modules.on_compile.append(guarded(compilations.look))
     windows = load('windows').Windows(torch, process, modules, optimizers)
-    changes = load('changes').Changes(torch, process)
+    changes = load('changes').Changes(torch, process, compilations)
     # The tree is walked before a window opens, which would have the walk in it.
     on_step = trees.on_step, windows.on_step, changes.on_step
     forwards = load('forwards').Forwards(torch, trees, on_step)
@@ -36,3 +38,5 @@ def install(torch):
     guarded(steps.install)(torch)
     guarded(forwards.install)()
     atexit.register(guarded(windows.close))
+    atexit.register(guarded(compilations.tell))
+    atexit.register(guarded(load('ending').tell), process)

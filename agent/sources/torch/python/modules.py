@@ -32,6 +32,7 @@ class Modules:
         self._own_call = None
         self._is_asleep = False
         self.compiles = False  # dynamo was used
+        self.on_compile = []  # called when dynamo is used for the first time
         self.with_call = []   # what sleeps and wakes as Module.__call__ does
 
     def install(self):
@@ -93,6 +94,8 @@ class Modules:
 
     def switch_to_hooks(self):
         self.compiles = True
+        for listener in self.on_compile:
+            listener()
         self.wake()
         module = self._torch.nn.Module
         # Code that replaced it after us calls ours, which goes on.

@@ -16,8 +16,9 @@ class Windows:
         self._config = None
         self._schedule = None  # from begin() on; None: no windows
         self._counts_from = 0  # the step that the schedule calls 0; None: nothing is recorded now
+        self._was_wanted = False
         self._cost = None      # of recording since then, where the user names no steps
-        self._window = self._memory = self._check = self._own_callback = None
+        self._window = self._memory = self._check = self._own_callback = self._settings = None
 
     def watch_profilers(self):
         """The agent finds its way among operators before the program's first profiler is on, which would
@@ -67,7 +68,14 @@ class Windows:
             self._cost.step_ends(number)
         self._follow_capture(number)
         wanted = self._wants(number)
-        self._turn(wanted)
+        if wanted or self._was_wanted:
+            phases = self._process.domains[agent.PHASE_DOMAIN]
+            agent.push(phases, agent.name(agent.STANDSTILL_PHASE))
+            try:
+                self._turn(wanted)
+            finally:
+                agent.pop(phases)
+        self._was_wanted = wanted
         if self._cost is not None:
             self._cost.step_begins(number, wanted)
 
@@ -89,6 +97,8 @@ class Windows:
                                                         self._callback())
                 self._memory = load('memory').Memory(self._torch, domains[agent.MEMORY_DOMAIN],
                                                      self._modules, self._optimizers, self._config)
+                self._settings = load('settings').Settings(self._torch, domains[agent.OPERATOR_DOMAIN])
+            guarded(self._settings.tell)()
             guarded(self._memory.open)()
             self._window.open()
             self._check_flops()

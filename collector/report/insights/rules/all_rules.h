@@ -43,6 +43,9 @@ Answer FindUnbalancedShards(const Run& run);
 Answer FindCheckpointStalls(const RankFacts& rank);
 Answer FindUnevenLengths(const Run& run);
 Answer FindHiddenCopies(const RankFacts& rank);
+Answer FindAnomalyMode(const RankFacts& rank);
+Answer FindTooManyThreads(const RankFacts& rank);
+Answer FindDoubleProducts(const RankFacts& rank);
 Answer FindProfilerOverhead(const RankFacts& rank);
 
 }  // namespace ranktap::collector

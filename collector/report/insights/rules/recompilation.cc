@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "collector/file/json.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
+#include "collector/trace/framework_ranges.h"
+#include "collector/trace/marked_lines.h"
 
 namespace ranktap::collector {
 namespace {
@@ -23,6 +27,7 @@ bool LoadsCode(std::string_view api) {
 
 // "Torch-Compiled Region" and "TorchDynamo Cache Lookup" come with each call of compiled code.
 bool Compiles(std::string_view name) {
+  if (name == proto::kCompilationPhase) return true;
   for (const std::string_view part :
        {"(dynamo_timed)", "_dynamo/convert_frame.py", "compile_fx", "triton/compiler/compiler.py",
         "nvrtc", "inductor_compile", "cpp_extension.py"}) {
@@ -90,6 +95,40 @@ class Compilation {
   std::map<std::string, int64_t> by_name_, by_place_;
 };
 
+// Why Dynamo compiled again what it had compiled, as PyTorch says it.
+struct Reason {
+  std::string place, text;
+  int64_t count = 0;
+  std::string Sentence() const {
+    if (count == 0) return "";
+    return fmt::format(" Dynamo compiled {} again {}, because a guard failed: {}.", place,
+                       Counted(static_cast<size_t>(count), "time"), text);
+  }
+};
+
+Reason MostFrequentReason(const Trace& trace) {
+  constexpr proto::RowFields kRow = proto::kRecompilationsRow;
+  std::map<std::string, Reason> by_place;  // the reasons of one place differ in values
+  for (const std::string_view line :
+       MarkedLines(trace, kOperatorDomain, proto::kRecompilationsMark)) {
+    const nlohmann::json row = ParseJson(line);
+    if (!row.is_array() || row.size() < kRow.size() || !row[kRow["place"]].is_string() ||
+        !row[kRow["reason"]].is_string() || !row[kRow["count"]].is_number_integer()) {
+      continue;
+    }
+    Reason& reason = by_place[row[kRow["place"]].get<std::string>()];
+    reason.text = row[kRow["reason"]].get<std::string>();
+    reason.count += row[kRow["count"]].get<int64_t>();
+  }
+  Reason most;
+  for (auto& [place, reason] : by_place) {
+    if (reason.count <= most.count) continue;
+    most = std::move(reason);
+    most.place = place.substr(place.rfind('/') + 1);
+  }
+  return most;
+}
+
 }  // namespace
 
 Answer FindRecompilation(const RankFacts& rank) {
@@ -102,13 +141,15 @@ Answer FindRecompilation(const RankFacts& rank) {
   const int64_t lost = rank.PerStep(Length(found.moments()));
   if (!rank.IsWorth(lost, kLeastShare)) return {};
   const auto count = static_cast<int64_t>(found.moments().size());
+  const Reason reason = MostFrequentReason(trace);
+  const std::string where = reason.place.empty() ? found.Place() : reason.place;
   return {.insights = {
               {.finding = fmt::format(
                    "After the warm-up code is still compiled or loaded {}, for {} {} ({}); most of "
-                   "it in {}.",
+                   "it in {}.{}",
                    rank.TimesAStep(count), FormatNs(lost), rank.OfStep(),
-                   FormatShare(lost, rank.step_ns()), found.Most()),
-               .where = found.Place(),
+                   FormatShare(lost, rank.step_ns()), found.Most(), reason.Sentence()),
+               .where = where,
                .count = count,
                .lost_ns = lost,
                .saving = Saving{.moments = found.moments(), .causes = BitOf(Cause::kHost)}}}};

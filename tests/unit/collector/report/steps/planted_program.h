@@ -43,6 +43,23 @@ class Program {
     ranges.unfinished.push_back(unfinished);
     Reach(start, end);
   }
+  // A mark of the agent's hooks, with lines of JSON.
+  void AddMark(std::string_view domain, std::string_view name, int64_t at, std::string_view lines) {
+    Ranges& marks = trace().marks;
+    marks.start.push_back(at);
+    marks.end.push_back(at);
+    marks.name.push_back(StringOf(name));
+    marks.domain.push_back(DomainOf(domain));
+    marks.writer.push_back(0);
+    marks.depth.push_back(0);
+    marks.kind.push_back(static_cast<uint8_t>(RangeKind::kMark));
+    const uint64_t head[2] = {0, lines.size()};  // schema, bytes
+    trace().payloads.push_back(std::string(reinterpret_cast<const char*>(head), sizeof(head)) +
+                               std::string(lines));
+    marks.inline_payload.PadTo(marks.size());
+    marks.inline_payload.back() = static_cast<uint32_t>(trace().payloads.size());
+    Reach(at, at);
+  }
   void AddStep(int64_t start, int64_t end) { AddRange(proto::kStepDomain, "step", start, end); }
   void AddKernel(int64_t launched, int64_t start, int64_t end) {
     ApiCalls& calls = trace().api_calls;

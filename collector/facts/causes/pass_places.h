@@ -1,0 +1,23 @@
+// What takes most of a host's forward and backward passes. A forward of 22 ms, and its modules:
+//
+//   Net 0..22, Net.0 0..1, Net.1 1..21 (Router, pure Python), Net.2 21..22
+//
+//   own time: Net 0, Net.0 1, Net.1 20, Net.2 1   ->   Net.1
+#pragma once
+
+#include <string>
+
+#include "collector/facts/causes/waterfall.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+struct PassPlaces {
+  std::string forward;   // the module with more than half of all modules' own time; maybe empty
+  std::string backward;  // the node of autograd's graph with more than half: "SlowBackward"
+};
+
+// In the counted steps. Of the backward pass in those whose operators are recorded.
+PassPlaces PlacesInPasses(const Trace& trace, const RankWaterfall& waterfall);
+
+}  // namespace ranktap::collector

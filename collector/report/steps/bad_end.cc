@@ -1,0 +1,134 @@
+#include "collector/report/steps/bad_end.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "collector/facts/framework/program_lines.h"
+#include "collector/facts/shared_clock.h"
+#include "collector/file/json.h"
+#include "collector/report/cells.h"
+#include "collector/trace/framework_ranges.h"
+#include "collector/trace/marked_lines.h"
+
+namespace ranktap::collector {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr proto::RowFields kEnding = proto::kEndingRow;
+constexpr std::string_view kOutOfMemory = "out of memory";
+
+std::string Text(const Json& row, std::string_view key) {
+  const auto found = row.find(key);
+  return found != row.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// "train.py(31): main" of "/home/me/train.py(31): main".
+std::string WithoutFolder(std::string_view frame) {
+  const size_t file = frame.find('(');
+  const size_t slash = frame.substr(0, file).rfind('/');
+  return std::string(slash == frame.npos ? frame : frame.substr(slash + 1));
+}
+
+// ", at train.py(31): main": the innermost frame that is the program's own.
+std::string Where(const Json& row) {
+  const auto frames = row.find(kEnding.Key("frames"));
+  if (frames == row.end() || !frames->is_array()) return "";
+  for (const Json& frame : *frames) {
+    if (!frame.is_string()) continue;
+    const std::string text = frame.get<std::string>();
+    if (IsFrameOfTheProgram(text)) return fmt::format(", at {}", WithoutFolder(text));
+  }
+  return "";
+}
+
+std::string OutOfMemoryNote(const Trace& trace) {
+  for (const std::string& note : trace.info.notes) {
+    if (note.starts_with(kOutOfMemory)) return note;
+  }
+  return "";
+}
+
+// One line; the rest of a long message stands in the traceback.
+std::string FirstLine(const std::string& message) {
+  std::string line = message.substr(0, message.find('\n'));
+  while (!line.empty() && (line.back() == '.' || line.back() == ' ')) line.pop_back();
+  return line;
+}
+
+struct BadEnd {
+  uint32_t trace = 0;
+  int64_t time = 0;   // on the first trace's clock
+  std::string words;  // "ended with ValueError: ..."
+};
+
+std::string WordsOf(const Trace& trace, const Json& row) {
+  const std::string type = Text(row, kEnding.Key("type"));
+  const std::string message = FirstLine(Text(row, kEnding.Key("message")));
+  const std::string memory = OutOfMemoryNote(trace);
+  const bool is_memory = !memory.empty() && (message.find("memory") != message.npos ||
+                                             type.find("Memory") != type.npos);
+  if (is_memory) return fmt::format("ran {} ({}){}", memory, type, Where(row));
+  return fmt::format("ended with {}{}{}{}", type, message.empty() ? "" : ": ", message, Where(row));
+}
+
+std::optional<BadEnd> EndOf(const Run& run, uint32_t t) {
+  const Trace& trace = run.traces[t];
+  const SharedClock& clock = SharedClockOf(run);
+  for (const MarkedLine& line : MarkedLinesWithRows(trace, kStepDomain, proto::kEndingMark)) {
+    const Json row = ParseJson(line.text);
+    if (!row.is_object()) continue;
+    return BadEnd{t, clock.At(t, trace.marks.start[line.row]), WordsOf(trace, row)};
+  }
+  const std::string& detail = trace.info.detail;
+  const int64_t last = clock.At(t, trace.last_ns);
+  if (detail.starts_with("killed by")) return BadEnd{t, last, "was " + detail};
+  if (detail.starts_with("exited with status") && !detail.ends_with(" 0")) {
+    return BadEnd{t, last, detail};
+  }
+  return std::nullopt;
+}
+
+// A snapshot of memory is taken where an allocation failed.
+std::string OfSnapshot(const Run& run) {
+  for (const Trace& trace : run.traces) {
+    const std::string note = OutOfMemoryNote(trace);
+    if (trace.origin == TraceOrigin::kMemory && !note.empty()) {
+      return fmt::format("O{}. ", note.substr(1));
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string DescribeEnd(const RunInfo& info) {
+  if (info.exit_signal)
+    return fmt::format("The command was ended by signal {}. ", *info.exit_signal);
+  if (info.exit_status.value_or(0) == 0) return "";
+  return fmt::format("The command exited with {}. ", *info.exit_status);
+}
+
+std::string DescribeEnd(const Run& run) {
+  std::vector<BadEnd> ends;
+  for (uint32_t t = 0; t < run.traces.size(); ++t) {
+    if (std::optional<BadEnd> end = EndOf(run, t)) ends.push_back(std::move(*end));
+  }
+  if (ends.empty()) {
+    const std::string snapshot = OfSnapshot(run);
+    return snapshot.empty() ? DescribeEnd(run.info) : snapshot;
+  }
+  const BadEnd& first = *std::ranges::min_element(ends, {}, &BadEnd::time);
+  const Trace& trace = run.traces[first.trace];
+  std::string who = run.traces.size() == 1 ? "The program" : RankName(trace);
+  who[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(who[0])));
+  return fmt::format("{} {}. ", who, first.words);
+}
+
+}  // namespace ranktap::collector

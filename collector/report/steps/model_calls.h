@@ -1,0 +1,25 @@
+// Calls of a model in a program that only infers: a call is a forward, and its step lasts until the
+// next.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "collector/facts/numbers/duration_distribution.h"
+#include "collector/facts/steps.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+struct ModelCalls {
+  DurationDistribution calls;  // after the warm-up
+  int64_t pause_ns = 0;        // the mean between two
+  int64_t all_ns = 0;          // calls and pauses
+};
+ModelCalls CallsOf(const Trace& trace, const StepList& steps);
+
+// "The model is called 30 times: a call takes 2.000 ms (p50), 3.000 ms (p99), and 8.000 ms pass
+// between two, 80.0 % of the time." Of the rank with the most calls. Empty: it is no such program.
+std::string DescribeCalls(const Run& run);
+
+}  // namespace ranktap::collector

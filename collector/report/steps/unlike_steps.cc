@@ -1,0 +1,131 @@
+#include "collector/report/steps/unlike_steps.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "collector/facts/causes/host_places.h"
+#include "collector/facts/causes/waterfall.h"
+#include "collector/facts/shared_clock.h"
+#include "collector/facts/step_levels.h"
+#include "collector/report/cells.h"
+#include "collector/report/claims/cross_checks.h"
+#include "collector/report/human_units.h"
+#include "collector/report/steps/verdict_words.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr size_t kMostNumbers = 5;
+
+// The mean time of these steps by what it goes to.
+std::map<std::string, int64_t> TimesOf(const Run& run, uint32_t t,
+                                       const std::vector<size_t>& positions) {
+  RankWaterfall part = ComputeWaterfalls(run)[t];
+  for (Step& step : part.steps.list) step.warm_up = true;
+  part.counted = positions.size();
+  std::map<std::string, int64_t> times;
+  for (const size_t i : positions) {
+    part.steps.list[i].warm_up = false;
+    for (size_t c = 0; c < kCauses; ++c) {
+      const auto cause = static_cast<Cause>(c);
+      if (part.on_host && cause == Cause::kHost) continue;  // by place
+      const std::string_view words = part.on_host ? DescribeHostsTime(cause) : NameOf(cause);
+      times[std::string(words)] += part.times[i][c] / static_cast<int64_t>(positions.size());
+    }
+  }
+  if (!part.on_host) return times;
+  for (const HostPlace& place : PlacesOfHost(run, t, part)) times[place.where] += place.ns;
+  return times;
+}
+
+// What has more than half of the difference; empty: nothing has.
+std::string MostOfDifference(const Run& run, uint32_t t, const StepLevels& levels) {
+  const bool some_are_long = levels.some_ns > levels.others_ns;
+  std::map<std::string, int64_t> more =
+      TimesOf(run, t, some_are_long ? levels.some : levels.others);
+  for (const auto& [what, ns] : TimesOf(run, t, some_are_long ? levels.others : levels.some)) {
+    more[what] -= ns;
+  }
+  int64_t all = 0;
+  for (const auto& [what, ns] : more) all += ns;
+  const auto most = std::ranges::max_element(
+      more, [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == more.end() || most->second * 2 < all ? "" : most->first;
+}
+
+std::string Numbers(const StepList& steps, const std::vector<size_t>& positions) {
+  std::string text;
+  for (size_t i = 0; i < std::min(positions.size(), kMostNumbers); ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", steps.list[positions[i]].number);
+  }
+  return text + (positions.size() > kMostNumbers ? ", ..." : "");
+}
+
+std::string Stretch(const StepList& steps, const std::vector<size_t>& positions) {
+  return fmt::format("{}s {} to {}", steps.noun(), steps.list[positions.front()].number,
+                     steps.list[positions.back()].number);
+}
+
+std::string DescribeChange(const Run& run, uint32_t t, const StepLevels& levels) {
+  const StepList& steps = ComputeWaterfalls(run)[t].steps;
+  const std::string most = MostOfDifference(run, t, levels);
+  return fmt::format("{} take {}, {} {} (medians){}{}. ", Stretch(steps, levels.some),
+                     FormatNs(levels.some_ns), Stretch(steps, levels.others),
+                     FormatNs(levels.others_ns), most.empty() ? "" : "; the difference is ", most);
+}
+
+std::string DescribeFewLong(const Run& run, uint32_t t, const StepLevels& levels) {
+  const StepList& steps = ComputeWaterfalls(run)[t].steps;
+  const std::string most = MostOfDifference(run, t, levels);
+  const size_t few = levels.some.size(), all = few + levels.others.size();
+  return fmt::format(
+      "{} of {} {}s ({}) {} {} and {} {:.1f} % of the time{}{}; the others take {} (medians). ",
+      few, all, steps.noun(), Numbers(steps, levels.some), few == 1 ? "takes" : "take",
+      FormatNs(levels.some_ns), few == 1 ? "has" : "have", 100 * levels.share,
+      most.empty() ? "" : ", mostly ", most, FormatNs(levels.others_ns));
+}
+
+// "Rank 0 made 10 steps and rank 1 made 30: for 470.0 ms rank 0 had none left. "
+std::string DescribeUnlikeRanks(const Run& run) {
+  std::string text = RanksMakeUnlikeSteps(run);
+  if (text.empty()) return "";
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  uint32_t least = kNone, most = kNone;
+  for (uint32_t t = 0; t < waterfalls.size(); ++t) {
+    const size_t steps = waterfalls[t].steps.list.size();
+    if (steps == 0) continue;
+    if (least == kNone || steps < waterfalls[least].steps.list.size()) least = t;
+    if (most == kNone || steps > waterfalls[most].steps.list.size()) most = t;
+  }
+  if (least == kNone) return "";
+  const SharedClock& clock = SharedClockOf(run);
+  const int64_t alone = clock.At(most, waterfalls[most].steps.list.back().end) -
+                        clock.At(least, waterfalls[least].steps.list.back().end);
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  if (!clock.is_known() || alone <= 0) return text + ". ";
+  return fmt::format("{}: for {} {} had none left. ", text, FormatNs(alone),
+                     RankName(run.traces[least]));
+}
+
+}  // namespace
+
+std::string DescribeUnlikeSteps(const Run& run) {
+  if (std::string ranks = DescribeUnlikeRanks(run); !ranks.empty()) return ranks;
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  for (uint32_t t = 0; t < waterfalls.size(); ++t) {
+    if (waterfalls[t].counted == 0) continue;
+    const StepLevels levels = LevelsOf(waterfalls[t].steps);
+    if (levels.kind == StepLevels::kAlike) continue;
+    std::string text = levels.kind == StepLevels::kChange ? DescribeChange(run, t, levels)
+                                                          : DescribeFewLong(run, t, levels);
+    if (run.traces.size() > 1) return fmt::format("On {}, {}", RankName(run.traces[t]), text);
+    text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+    return text;
+  }
+  return "";
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,143 @@
+// How a program ended is the first thing that a report says of it, where it did not end well.
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "collector/report/steps/bad_end.h"
+#include "collector/report/steps/verdict.h"
+#include "tests/unit/collector/report/steps/planted_program.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr std::string_view kRow =
+    R"({"type":"ValueError","message":"the labels do not fit.\nmore","frames":[)"
+    R"("/usr/lib/python3.11/site-packages/torch/nn/functional.py(9): linear",)"
+    R"("/home/me/train.py(31): main"]})";
+
+Program TenSteps() {
+  Program program;
+  for (int64_t at = 0; at < 100 * kMs; at += 10 * kMs) {
+    program.AddStep(at, at + 10 * kMs);
+    program.AddRange(proto::kModuleDomain, "Net", at, at + 10 * kMs);
+  }
+  return program;
+}
+
+TEST(PlantedEnds, AnExceptionIsSaidFirstWithTheInnermostLineOfTheProgram) {
+  Program program = TenSteps();
+  program.AddMark(proto::kStepDomain, proto::kEndingMark, 100 * kMs, kRow);
+  program.run().info.exit_status = 1;
+  EXPECT_TRUE(Judge(program.run())
+                  .sentence.starts_with("The program ended with ValueError: the labels do not fit, "
+                                        "at train.py(31): main. Without "))
+      << Judge(program.run()).sentence;
+}
+
+TEST(PlantedEnds, MemoryThatRanOutIsCalledThat) {
+  Program program = TenSteps();
+  program.trace().info.notes.emplace_back("out of memory: 1024 bytes were asked for");
+  program.AddMark(proto::kStepDomain, proto::kEndingMark, 100 * kMs,
+                  R"({"type":"torch.OutOfMemoryError","message":"CUDA out of memory.","frames":[)"
+                  R"("train.py(3): <module>"]})");
+  EXPECT_EQ(DescribeEnd(program.run()),
+            "The program ran out of memory: 1024 bytes were asked for (torch.OutOfMemoryError), at "
+            "train.py(3): <module>. ");
+}
+
+TEST(PlantedEnds, ASignalAndAStatusAreSaidAndAGoodEndIsNot) {
+  Program program = TenSteps();
+  program.run().info.exit_status = 0;
+  program.trace().info.detail = "exited with status 0";
+  EXPECT_EQ(DescribeEnd(program.run()), "");
+  program.trace().info.detail = "exited with status 3";
+  EXPECT_EQ(DescribeEnd(program.run()), "The program exited with status 3. ");
+  program.trace().info.detail = "killed by signal 9 (SIGKILL)";
+  EXPECT_EQ(DescribeEnd(program.run()), "The program was killed by signal 9 (SIGKILL). ");
+  program.trace().info.detail = "";
+  program.run().info.exit_status = 2;
+  EXPECT_EQ(DescribeEnd(program.run()), "The command exited with 2. ");
+}
+
+// Rank 0 loses its connection because rank 1 is gone.
+TEST(PlantedEnds, OfSeveralRanksTheFirstThatEndedIsNamed) {
+  Program first = TenSteps(), second = TenSteps();
+  first.trace().info.rank = 0;
+  first.AddMark(proto::kStepDomain, proto::kEndingMark, 120 * kMs, kRow);
+  second.trace().info.rank = 1;
+  second.trace().info.detail = "killed by signal 9 (SIGKILL)";
+  first.run().traces.push_back(std::move(second.trace()));
+  EXPECT_EQ(DescribeEnd(first.run()), "Rank 1 was killed by signal 9 (SIGKILL). ");
+}
+
+// Steps of a host: `before` of `long_ns`, then others of 4 ms, all but 1 ms before the forward.
+std::string SentenceOfSteps(int64_t before, int64_t long_ns, int64_t all) {
+  Program program;
+  int64_t now = 0;
+  for (int64_t step = 0; step < all; ++step) {
+    const int64_t ns = step < before ? long_ns : 4 * kMs;
+    program.AddStep(now, now + ns);
+    program.trace().ranges.payload[program.trace().ranges.size() - 1] = static_cast<uint64_t>(step);
+    program.AddRange(proto::kModuleDomain, "Net", now + ns - kMs, now + ns - kMs / 2);
+    program.AddRange(proto::kPhaseDomain, proto::kOptimizerPhase, now + ns - kMs / 2, now + ns);
+    now += ns;
+  }
+  return Judge(program.run()).sentence;
+}
+
+TEST(UnlikeSteps, AnEpochThatIsSlowerIsSaidAndIsNoWarmUp) {
+  for (const int64_t slow : {6, 10, 40}) {
+    const std::string sentence = SentenceOfSteps(slow, 40 * kMs, 50);
+    EXPECT_TRUE(sentence.starts_with(fmt::format(
+        "Steps 0 to {} take 40.00 ms, steps {} to 49 4.000 ms (medians); the difference is after "
+        "the optimizer and before the next forward pass. ",
+        slow - 1, slow)))
+        << sentence;
+    const int64_t mean_us = (slow * 40'000 + (50 - slow) * 4'000) / 50;
+    EXPECT_NE(sentence.find(fmt::format("of each {:.2f} ms step", mean_us / 1e3).substr(0, 12)),
+              std::string::npos)
+        << sentence;
+  }
+}
+
+TEST(UnlikeSteps, ThreeStepsOfWarmUpAreLeftOutInSilence) {
+  const std::string sentence = SentenceOfSteps(3, 40 * kMs, 50);
+  EXPECT_TRUE(sentence.starts_with("Without a device all of each 4.000 ms step")) << sentence;
+}
+
+TEST(UnlikeSteps, AFewThatWaitForDataAreNamedWithTheirShare) {
+  Program program;
+  int64_t now = 0;
+  for (int64_t step = 0; step < 60; ++step) {
+    const bool stalls = step == 15 || step == 35 || step == 55;
+    const int64_t data = (stalls ? 200 : 1) * kMs;
+    program.AddStep(now, now + data + 5 * kMs);
+    program.trace().ranges.payload[program.trace().ranges.size() - 1] = static_cast<uint64_t>(step);
+    program.AddRange(proto::kPhaseDomain, proto::kDataPhase, now, now + data);
+    program.AddRange(proto::kModuleDomain, "Net", now + data, now + data + 5 * kMs);
+    now += data + 5 * kMs;
+  }
+  const std::string sentence = Judge(program.run()).sentence;
+  // 3 * 205 of 3 * 205 + 57 * 6 ms.
+  EXPECT_TRUE(sentence.starts_with(
+      "3 of 60 steps (15, 35, 55) take 205.0 ms and have 64.3 % of the time, mostly waiting for "
+      "data; the others take 6.000 ms (medians). "))
+      << sentence;
+}
+
+TEST(UnlikeSteps, StepsThatVaryALittleAreAlike) {
+  Program program;
+  int64_t now = 0;
+  for (int64_t step = 0; step < 60; ++step) {
+    const int64_t ns = (10 + step * 7 % 5) * kMs;
+    program.AddStep(now, now + ns);
+    program.AddRange(proto::kModuleDomain, "Net", now, now + ns);
+    now += ns;
+  }
+  EXPECT_TRUE(Judge(program.run()).sentence.starts_with("Without a device"));
+}
+
+}  // namespace
+}  // namespace ranktap::collector
