@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "collector/cli/command.h"
 #include "collector/cli/export_name.h"
@@ -385,8 +386,11 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   if (wanted.output.empty()) {
     wanted.output = DefaultOutput(wanted.paths, *exporters, run->traces.size());
   }
+  std::set<std::string> handed_on;
+  options.handed_on = &handed_on;
   const auto failure = wanted.cycles ? WriteCycles(*exporters, *run, options, wanted.output)
                                      : WriteFormats(*exporters, *run, options, wanted.output);
+  if (!handed_on.empty()) Complain(Printable(DescribeHandedOn(handed_on)));
   return failure ? Complained(failure->message, kFailure) : kSuccess;
 }
 

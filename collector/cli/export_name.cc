@@ -1,5 +1,8 @@
 #include "collector/cli/export_name.h"
 
+#include <fmt/core.h>
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -42,6 +45,13 @@ std::string DefaultOutput(const std::vector<std::string>& paths,
   if (is_folder) return name + "-" + std::string(exporter.name);
   const std::string output = name + std::string(exporter.extension);
   return IsOneOf(paths, output) ? name + "-export" + std::string(exporter.extension) : output;
+}
+
+std::string DescribeHandedOn(const std::set<std::string>& names) {
+  return fmt::format(
+      "what the program said of itself goes on with the file, less what looks like a credential: "
+      "{}",
+      fmt::join(names, ", "));
 }
 
 }  // namespace ranktap::collector

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,5 +14,8 @@ namespace ranktap::collector {
 // several ranks, "slow-export" for several formats. Never one of `paths`.
 std::string DefaultOutput(const std::vector<std::string>& paths,
                           const std::vector<const Exporter*>& exporters, size_t ranks);
+
+// What is said of a copied file's own metadata (ExportOptions::handed_on).
+std::string DescribeHandedOn(const std::set<std::string>& names);
 
 }  // namespace ranktap::collector

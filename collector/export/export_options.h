@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <string>
 
 namespace ranktap::collector {
@@ -38,6 +39,9 @@ struct ExportOptions {
       {};  // replay: a name, or a number (replay_exporter.cc); empty: all
 
   bool tensor_arrows = false;  // from the operator that made a tensor to those that take it
+
+  // Where set: gets the names of what a file that is copied says beside its profiler's own members.
+  std::set<std::string>* handed_on = nullptr;
 
   // Both times on the clock that `from` and `to` are on.
   bool Keeps(int64_t start, int64_t end) const {

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <numeric>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 
+#include "collector/facts/collective_types.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/each_trace.h"
 #include "collector/facts/flops/dtype_sizes.h"
@@ -19,42 +21,6 @@
 
 namespace ranktap::collector {
 namespace {
-
-std::string Letters(std::string_view text) {
-  std::string letters;
-  for (const char byte : text) {
-    if (std::isalpha(static_cast<unsigned char>(byte)) != 0) {
-      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(byte)));
-    }
-  }
-  return letters;
-}
-
-// "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "_allgather_base", "nccl:all_reduce" -> one word.
-std::string TypeOf(std::string_view name) {
-  const std::string letters = Letters(name);
-  if (letters.find("crossdevicereduce") != letters.npos) return "allreduce";  // vLLM
-  if (name.find("deep_ep::") != name.npos &&
-      (letters.find("dispatch") != letters.npos || letters.find("combine") != letters.npos)) {
-    return "alltoall";
-  }
-  for (const std::string_view type :
-       {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast", "sendrecv", "barrier",
-        "reduce", "gather", "scatter", "send", "recv"}) {
-    if (letters.find(type) != letters.npos) return std::string(type);
-  }
-  return "other";
-}
-
-int64_t FullBufferBytes(const std::string& type, const Collective& call) {
-  const uint64_t larger = std::max(call.in_elements, call.out_elements);
-  const uint64_t elements = type == "allgather" || type == "reducescatter" ? larger
-                            : call.in_elements != 0                        ? call.in_elements
-                                                                           : larger;
-  return elements > (uint64_t{1} << 50)
-             ? 0
-             : static_cast<int64_t>(elements) * BytesPerElement(call.dtype);
-}
 
 // The description on the kernel, else on the operator that launched it or one around that.
 const Collective* DescriptionOf(const Trace& trace, uint32_t kernel) {
@@ -72,6 +38,8 @@ const Collective* DescriptionOf(const Trace& trace, uint32_t kernel) {
 struct Identity {
   CollectiveRun as;  // without members
   std::string key;   // equal: the same group on all ranks that say so
+  bool has_group = true;
+  uint32_t device = 0, stream = 0;  // where it has none
 };
 // A collective as one rank ran it.
 struct Call {
@@ -88,9 +56,11 @@ Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Coll
   const Trace& trace = run.traces[t];
   Identity identity;
   CollectiveRun& as = identity.as;
-  as.type =
-      TypeOf(described != nullptr && !described->name.empty() ? std::string_view(described->name)
-                                                              : trace.dictionary.String(span.name));
+  const std::string_view operators_name = described != nullptr && !described->name.empty()
+                                              ? std::string_view(described->name)
+                                              : OperatorThatCommunicates(trace, span.row);
+  as.type = CollectiveTypeOf(operators_name.empty() ? trace.dictionary.String(span.name)
+                                                    : operators_name);
   std::string& key = identity.key;
   if (described != nullptr && !(described->group.empty() && described->group_ranks.empty())) {
     const std::string& description = described->group_description;
@@ -106,9 +76,14 @@ Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Coll
       key += fmt::format("|{}", t);
     }
   } else {
-    as.group = fmt::format("stream {}", span.stream);
-    key = fmt::format("{}|{}{}", as.group,
-                      run.traces.size() > 1 ? "" : fmt::format("{}|", span.device), as.type);
+    // Streams have numbers of their own in each process: of several, MatchByOrder decides.
+    const bool is_one = run.traces.size() == 1;
+    as.group = is_one ? fmt::format("stream {}", span.stream) : "not recorded";
+    key = is_one ? fmt::format("{}|{}|{}", as.group, span.device, as.type)
+                 : fmt::format("not recorded|{}", as.type);
+    identity.has_group = false;
+    identity.device = span.device;
+    identity.stream = span.stream;
   }
   const bool is_pair = as.type == "send" || as.type == "recv" || as.type == "sendrecv";
   if (is_pair) key += fmt::format("|{}", t);
@@ -124,18 +99,20 @@ Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Coll
 Calls CallsOf(const Run& run, uint32_t t) {
   const Trace& trace = run.traces[t];
   Calls calls;
-  std::unordered_map<uint64_t, uint32_t> undescribed;  // by stream and kernel
+  // By device, stream, kernel and the operator that says what it is.
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t, std::string_view>, uint32_t> undescribed;
   std::unordered_map<const Collective*, uint32_t> by_description;
   for (const DeviceSpan& span : DeviceTimeline(trace)) {
     if (span.kind != WorkKind::kCommunication) continue;
     const Collective* const described = DescriptionOf(trace, span.row);
     const auto next = static_cast<uint32_t>(calls.identities.size());
-    const uint32_t identity =
-        described != nullptr
-            ? by_description.try_emplace(described, next).first->second
-            : undescribed
-                  .try_emplace(uint64_t{span.stream} << 32 | (span.name ^ span.device << 24), next)
-                  .first->second;
+    const uint32_t identity = described != nullptr
+                                  ? by_description.try_emplace(described, next).first->second
+                                  : undescribed
+                                        .try_emplace({span.device, span.stream, span.name,
+                                                      OperatorThatCommunicates(trace, span.row)},
+                                                     next)
+                                        .first->second;
     if (identity == next) calls.identities.push_back(Identify(run, t, span, described));
     calls.list.push_back({identity,
                           described == nullptr ? 0 : described->sequence,
@@ -269,7 +246,7 @@ Calls ProfiledGlooOf(const Run& run, uint32_t t) {
     if (!name.starts_with("gloo:")) continue;
     Identity& identity = calls.identities.emplace_back();
     CollectiveRun& as = identity.as;
-    as.type = TypeOf(name);
+    as.type = CollectiveTypeOf(name);
     as.group = HostGroupName(GroupOfGlooRange(trace, 0, size), size);
     as.group_size = size;
     as.bytes = BytesIn(trace, op);
@@ -298,7 +275,7 @@ Calls HostCallsOf(const Run& run, uint32_t t) {
     const auto [at, is_new] = contexts.try_emplace({size, ranges.color.At(row)}, of_size[size]);
     if (is_new) ++of_size[size];
     Identity& identity = calls.identities.emplace_back();
-    identity.as.type = TypeOf(trace.dictionary.String(ranges.name[row]));
+    identity.as.type = CollectiveTypeOf(trace.dictionary.String(ranges.name[row]));
     const ProcessGroup* const group = GroupOfGlooRange(trace, ranges.color.At(row), size);
     identity.as.group = HostGroupName(group, size);
     identity.as.group_size = size;
@@ -315,10 +292,58 @@ Calls HostCallsOf(const Run& run, uint32_t t) {
   return calls;
 }
 
+// The run has every rank of the job, as each of its files says.
+bool HasAllRanks(const Run& run) {
+  std::set<uint32_t> ranks;
+  for (const Trace& trace : run.traces) {
+    if (!trace.info.rank || !trace.info.world_size) return false;
+    ranks.insert(*trace.info.rank);
+  }
+  return std::ranges::all_of(
+      run.traces, [&ranks](const Trace& trace) { return *trace.info.world_size == ranks.size(); });
+}
+
+// Calls without a group are matched by their order where that can only mean one thing: all ranks of
+// the job are there, each makes them on one stream, and all make as many of a type. Else each is a
+// rank's own: two of 128 ranks may share no group.
+void MatchByOrder(const Run& run, std::vector<Calls>* calls) {
+  if (calls->size() < 2) return;
+  const bool is_whole = HasAllRanks(run);
+  struct Of {
+    std::map<size_t, size_t> counts;  // by trace; those of other windows have none
+    std::set<std::tuple<size_t, uint32_t, uint32_t>> streams;
+    bool IsOneCallOfAll() const {
+      return streams.size() == counts.size() &&
+             std::ranges::all_of(counts, [this](const auto& of_trace) {
+               return of_trace.second == counts.begin()->second;
+             });
+    }
+  };
+  std::map<std::string, Of> by_key;
+  for (size_t t = 0; t < calls->size(); ++t) {
+    for (const Call& call : (*calls)[t].list) {
+      const Identity& identity = (*calls)[t].identities[call.identity];
+      if (identity.has_group) continue;
+      Of& of = by_key[identity.key];
+      ++of.counts[t];
+      of.streams.emplace(t, identity.device, identity.stream);
+    }
+  }
+  for (size_t t = 0; t < calls->size(); ++t) {
+    for (Identity& identity : (*calls)[t].identities) {
+      if (identity.has_group) continue;
+      if (!is_whole || !by_key.at(identity.key).IsOneCallOfAll()) {
+        identity.key += fmt::format("|{}|{}|{}", t, identity.device, identity.stream);
+      }
+    }
+  }
+}
+
 template <typename CallsOfTrace>
 std::vector<CollectiveRun> Match(const Run& run, CallsOfTrace&& calls_of) {
   std::vector<Calls> calls(run.traces.size());
   ForEachTraceAtOnce(run, [&](uint32_t t) { calls[t] = calls_of(run, t); });
+  MatchByOrder(run, &calls);
   Matcher matcher;
   for (const Calls& of_trace : calls) matcher.Add(of_trace);
   return matcher.Take();

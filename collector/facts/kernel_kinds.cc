@@ -21,6 +21,10 @@ bool IsConvolution(std::string_view name) {
 bool IsProduct(std::string_view name) {
   // Vectors cannot feed tensor cores, and what ends a product is none: "splitKreduce".
   if (HasAny(name, {"gemv", "splitKreduce", "computeOffsets"})) return false;
+  // Inductor names what it fuses after a product without the product: "triton_poi_fused_add_mm_3".
+  for (const std::string_view pointwise : {"triton_poi_", "triton_red_", "triton_per_"}) {
+    if (name.starts_with(pointwise)) return false;
+  }
   return HasAny(name, {"gemm", "Cijk_", "matmul", "_mm_", "nvjet"}) || IsConvolution(name);
 }
 

@@ -296,6 +296,28 @@ bool FromForwards(const Trace& trace, StepList* steps) {
   return true;
 }
 
+// Whether one call of an operator, or of a module's forward, holds two of these moments: what
+// repeats inside is a layer.
+bool IsInsideOfAForward(const Trace& trace, const std::vector<int64_t>& begins) {
+  const auto holds_two = [&begins](int64_t start, int64_t end) {
+    const auto first = std::ranges::lower_bound(begins, start);
+    return first != begins.end() && std::next(first) != begins.end() && *std::next(first) < end;
+  };
+  const Operators& ops = trace.operators;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (!holds_two(ops.start[i], ops.end[i])) continue;
+    const std::string_view name = trace.dictionary.String(ops.name[i]);
+    if (name.find("::") != name.npos || name.find("Compiled") != name.npos) return true;
+  }
+  const PythonCalls& calls = trace.python_calls;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (!holds_two(calls.start[i], calls.end[i])) continue;
+    const std::string_view name = trace.dictionary.String(calls.name[i]);
+    if (name.ends_with("): forward") || name.starts_with("nn.Module: ")) return true;
+  }
+  return false;
+}
+
 bool FromPeriod(const Trace& trace, StepList* steps) {
   const KernelPeriod period = FindKernelPeriod(trace);
   if (period.kernels == 0) return false;
@@ -310,6 +332,7 @@ bool FromPeriod(const Trace& trace, StepList* steps) {
   const std::vector<int64_t>& begins = steps->on_device ? started : launched;
   const auto [first, last] = std::minmax_element(begins.begin(), begins.end());
   if (!CoversEnough(trace, *first, *last)) return false;
+  if (!steps->on_device && IsInsideOfAForward(trace, begins)) return false;
   for (size_t i = 0; i + 1 < begins.size(); ++i) {
     steps->list.push_back({static_cast<int64_t>(i), begins[i], begins[i + 1], false});
   }

@@ -26,8 +26,9 @@ inline constexpr size_t kHeadBytes = 64;
 // The first that recognises the file; nullptr: none does, or the file cannot be opened.
 const Importer* ImporterOf(const std::string& path);
 // What the file is, by its first bytes, and what to do with it, where it is of a kind that people
-// mistake for a trace: an archive, UTF-16, a pointer of git LFS. Empty: of no such kind.
-std::string_view WhyNoImporterReads(const std::string& path);
+// mistake for a trace: an archive, UTF-16, a pointer of git LFS, another profiler's. Empty: of no
+// such kind.
+std::string WhyNoImporterReads(const std::string& path);
 // True where a file of this name may be one that an importer reads.
 bool HasImportedEnding(std::string_view name);
 

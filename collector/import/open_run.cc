@@ -144,7 +144,7 @@ Result<Run> LoadForeign(const std::vector<std::string>& paths) {
     }
   }
   if (run.traces.empty()) return Failure{run.problems.front()};
-  LinkExecutionTraces(&run.traces);
+  LinkExecutionTraces(&run.traces, &run.problems);
   NameRanks(&run);
   ShareOneBase(&run.traces);
   SortRows(&run.traces, [](const Trace& a, const Trace& b) {
@@ -180,7 +180,7 @@ std::optional<uint32_t> RankInName(const std::string& path) {
 
 Result<std::vector<Trace>> LoadFile(const std::string& path) {
   if (const Importer* const importer = ImporterOf(path)) return importer->load(path);
-  if (const std::string_view why = WhyNoImporterReads(path); !why.empty()) {
+  if (const std::string why = WhyNoImporterReads(path); !why.empty()) {
     return Failure{fmt::format("{}: {}", path, why)};
   }
   Result<Trace> trace = LoadTrace(path);

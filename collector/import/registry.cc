@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "collector/import/byte_source.h"
+#include "collector/import/foreign_tools.h"
 #include "collector/import/importer.h"
 #include "collector/import/importers.h"
 
@@ -79,9 +80,12 @@ std::string_view OtherKindOf(std::string_view head) {
 
 }  // namespace
 
-std::string_view WhyNoImporterReads(const std::string& path) {
+std::string WhyNoImporterReads(const std::string& path) {
   Result<ByteSource> source = ByteSource::Open(path);
-  return source ? OtherKindOf(HeadOf(&*source)) : std::string_view();
+  if (!source) return "";
+  const std::string head = HeadOf(&*source);
+  const ForeignTool* const tool = ForeignToolOfFile(head, path);
+  return tool != nullptr ? WhyNotRead(*tool) : std::string(OtherKindOf(head));
 }
 
 const Importer* ImporterOf(const std::string& path) {
@@ -89,6 +93,7 @@ const Importer* ImporterOf(const std::string& path) {
   if (!source) return nullptr;
   const std::string head = HeadOf(&*source);
   if (!OtherKindOf(head).empty()) return nullptr;  // UTF-16 begins with a bracket, too
+  if (ForeignToolOfFile(head, path) != nullptr) return nullptr;
   const auto found = std::ranges::find_if(
       kImporters, [head](const Importer& importer) { return importer.recognises(head); });
   return found == std::end(kImporters) ? nullptr : found;

@@ -19,6 +19,7 @@
 #include <iterator>
 
 #include "collector/export/exporter.h"
+#include "collector/facts/roofline/roofline_rows.h"
 #include "collector/import/open_run.h"
 #include "collector/report/claims/claim.h"
 #include "collector/report/columns.h"
@@ -69,9 +70,21 @@ void AddBrokenBounds(const Run& run, std::vector<Doubt>* doubts) {
   }
   const Insights insights = FindInsights(run);
   for (const Insight& insight : insights.list) {
-    const int64_t step = ComputeWaterfalls(run)[insight.trace].mean_step;
-    if (insight.saving_ns.value_or(0) <= insight.lost_ns && insight.lost_ns <= step) continue;
+    const RankWaterfall& of = ComputeWaterfalls(run)[insight.trace];
+    const int64_t saving = insight.saving_ns.value_or(0);
+    // An overlap hides at most what computes.
+    const bool is_overlap =
+        insight.rule == "exposed-comm" || insight.rule == "comm-on-compute-stream";
+    const int64_t most =
+        is_overlap ? of.mean[static_cast<size_t>(Cause::kCompute)] : insight.lost_ns;
+    if (saving <= most && saving <= insight.lost_ns && insight.lost_ns <= of.mean_step) continue;
     doubts->push_back({"bound", std::string(insight.rule), insight.finding});
+  }
+  for (const RooflineBy by : {RooflineBy::kOperator, RooflineBy::kKernel}) {
+    for (const RooflineRow& row : SummarizeRoofline(run, {.by = by}).rows) {
+      const bool is_within = row.saved_ns <= static_cast<double>(row.time_ns);
+      if (!is_within) doubts->push_back({"bound", "roofline", row.name});
+    }
   }
 }
 

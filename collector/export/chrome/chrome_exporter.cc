@@ -14,6 +14,7 @@
 #include "collector/export/chrome/kineto_copy.h"
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
+#include "collector/trace/device_label.h"
 
 namespace ranktap::collector {
 namespace {
@@ -148,7 +149,7 @@ class HeadWriter {
     constexpr uint32_t kAfterProcesses = 16'777'216;
     for (const uint32_t device : devices) {
       Metadata("process_name", device, 0, "name", program);
-      Metadata("process_labels", device, 0, "labels", fmt::format("GPU {}", device));
+      Metadata("process_labels", device, 0, "labels", DeviceLabel(trace_, device));
       Metadata("process_sort_index", device, 0, "sort_index", kAfterProcesses + device);
     }
     for (const auto& [device, stream] : streams) {

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <functional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -9,6 +11,7 @@
 #include "collector/export/chrome/kineto_walk.h"
 #include "collector/export/json_text.h"
 #include "collector/export/output_file.h"
+#include "collector/file/read_run_info.h"
 #include "collector/import/importers.h"
 #include "collector/import/kineto/kineto_event.h"
 
@@ -65,19 +68,45 @@ class Selection {
   std::unordered_map<size_t, std::vector<size_t>> arrows_;  // places of their ends
 };
 
+// What Kineto and torch.profiler write of themselves; the rest a program gave to add_metadata.
+bool IsOfTheProfiler(std::string_view key) {
+  for (const std::string_view known :
+       {"schemaVersion", "deviceProperties", "distributedInfo", "traceEvents", "traceName",
+        "displayTimeUnit", "baseTimeNanoseconds", "record_shapes", "with_stack", "with_flops",
+        "with_modules", "profile_memory", "trace_id", "host_name", "mergedRanks"}) {
+    if (key == known) return true;
+  }
+  return key.starts_with("cupti_") || key.starts_with("cuda_") || key.starts_with("roctracer_") ||
+         key.starts_with("hip_") || key.starts_with("rocm_");
+}
+
+// A value without what looks like a credential.
+std::string Shareable(const std::string& key, std::string_view value) {
+  const bool is_text = value.size() >= 2 && value.front() == '"';
+  const std::string_view bare = is_text ? value.substr(1, value.size() - 2) : value;
+  std::string text(bare);
+  RedactValue(key, &text);
+  const bool is_nested = text.starts_with('{') || text.starts_with('[');
+  if (!is_text && (text == bare || is_nested)) return text;
+  return "\"" + text + "\"";
+}
+
 class Copier {
  public:
-  Copier(const Selection& selection, OutputFile* file) : selection_(selection), file_(file) {}
+  Copier(const Selection& selection, std::set<std::string>* handed_on, OutputFile* file)
+      : selection_(selection), handed_on_(handed_on), file_(file) {}
 
   bool Member(const std::string& key, std::string_view value) {
     if (in_events_) CloseEvents();
+    const bool is_free = !IsOfTheProfiler(key);
+    if (is_free && handed_on_ != nullptr) handed_on_->insert(key);
     out_.Raw(first_member_ ? "{\n" : ",\n").Raw("\"").Raw(key).Raw("\": ");
     first_member_ = false;
     if (key == "traceEvents") {
       out_.Raw("[");
       in_events_ = first_event_ = true;
     } else {
-      out_.Raw(value);
+      out_.Raw(is_free ? Shareable(key, value) : std::string(value));
     }
     return true;
   }
@@ -110,6 +139,7 @@ class Copier {
   }
 
   const Selection& selection_;
+  std::set<std::string>* handed_on_;
   OutputFile* file_;
   JsonText out_;
   KinetoEvent event_;
@@ -147,7 +177,7 @@ std::optional<Failure> CopyKineto(const Trace& trace, const ExportOptions& optio
   if (!source) return Failure{source.message()};
   Result<OutputFile> file = OutputFile::Create(path);
   if (!file) return Failure{file.message()};
-  Copier copier(selection, &*file);
+  Copier copier(selection, options.handed_on, &*file);
   KinetoWalk walk(&*source);
   walk.Walk(
       [&](const std::string& key, std::string_view value) { return copier.Member(key, value); },

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <set>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -95,8 +97,9 @@ bool HasEveryRow(const Trace& trace) {
 }
 
 // Metadata of any writer, without values that look like credentials.
-chakra::GlobalMetadata Shareable(chakra::GlobalMetadata metadata) {
+chakra::GlobalMetadata Shareable(chakra::GlobalMetadata metadata, std::set<std::string>* names) {
   for (chakra::AttributeProto& attribute : *metadata.mutable_attr()) {
+    if (names != nullptr) names->insert(attribute.name());
     if (attribute.has_string_val()) {
       RedactValue(attribute.name(), attribute.mutable_string_val());
     }
@@ -116,14 +119,15 @@ bool CanCopyChakra(const Trace& trace, const ExportOptions& options, const std::
          ChakraFile::Open(trace.path);
 }
 
-std::optional<Failure> CopyChakra(const Trace& trace, const std::string& path) {
+std::optional<Failure> CopyChakra(const Trace& trace, const ExportOptions& options,
+                                  const std::string& path) {
   Result<ChakraFile> source = ChakraFile::Open(trace.path);
   if (!source) return Failure{source.message()};
   std::vector<chakra::Node> nodes;
   for (chakra::Node node; source->Next(&node);) nodes.push_back(node);
   Result<OutputFile> file = OutputFile::Create(path);
   if (!file) return Failure{file.message()};
-  WriteMessage(Shareable(source->metadata()), &*file);
+  WriteMessage(Shareable(source->metadata(), options.handed_on), &*file);
   Copy(std::move(nodes)).Write(&*file);
   return file->Close();
 }

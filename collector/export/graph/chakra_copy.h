@@ -18,6 +18,7 @@ bool CanCopyChakra(const Trace& trace, const ExportOptions& options, const std::
 // nodes, at which ASTRA-sim aborts (those that depended on one depend on what it did),
 // dependencies on nodes that are not in the file, a missing is_cpu_op, and sends without a peer,
 // which are replayed. Ids stay where they are dense from 1.
-std::optional<Failure> CopyChakra(const Trace& trace, const std::string& path);
+std::optional<Failure> CopyChakra(const Trace& trace, const ExportOptions& options,
+                                  const std::string& path);
 
 }  // namespace ranktap::collector

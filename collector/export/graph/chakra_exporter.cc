@@ -154,7 +154,7 @@ std::optional<Failure> WriteChakra(const Run& run, std::span<const Trace* const>
     next = std::max(next, rank + 1);
     const std::string file = fmt::format("{}/rank.{}.et", path, rank);
     auto failure = CanCopyChakra(*trace, options, file)
-                       ? CopyChakra(*trace, file)
+                       ? CopyChakra(*trace, options, file)
                        : WriteRank(run, *trace, groups, options, file);
     if (failure) return failure;
   }

@@ -10,6 +10,7 @@
 #include "collector/export/output_file.h"
 #include "collector/facts/framework/block_layouts.h"
 #include "collector/facts/framework/memory_blocks.h"
+#include "collector/trace/device_label.h"
 
 namespace ranktap::collector {
 namespace {
@@ -190,7 +191,7 @@ class Picture {
     add("tag:group",
         block.op == kNone ? "" : std::to_string(trace_.operators.record_function.At(block.op)));
     add("tag:category", CategoryName(block.category));
-    add("tag:device", device == kNone ? "CPU" : fmt::format("GPU {}", device));
+    add("tag:device", device == kNone ? "CPU" : DeviceLabel(trace_, device));
     const std::string_view op =
         block.op == kNone ? "" : trace_.dictionary.String(trace_.operators.name[block.op]);
     const std::string life =

@@ -13,6 +13,7 @@
 #include "collector/export/run_clock.h"
 #include "collector/facts/framework/memory_blocks.h"
 #include "collector/facts/steps.h"
+#include "collector/trace/device_label.h"
 
 namespace ranktap::collector {
 namespace {
@@ -80,9 +81,8 @@ class Timeline {
     int64_t most = 1;
     for (const Moment& moment : moments) most = std::max(most, moment.total());
     const uint32_t device = MemoryDeviceOf(all_, rows_[0]);
-    const std::string whose =
-        EscapedForXml(fmt::format("{}, {}", DescribePicture(trace_),
-                                  device == kNone ? "CPU" : fmt::format("GPU {}", device)));
+    const std::string whose = EscapedForXml(fmt::format(
+        "{}, {}", DescribePicture(trace_), device == kNone ? "CPU" : DeviceLabel(trace_, device)));
     file_->Write(
         "<!DOCTYPE html>\n<html>\n<head><meta charset=\"utf-8\"/><title>Memory timeline of " +
         whose +

@@ -19,6 +19,7 @@
 #include "collector/export/perfetto/perfetto_exporter.h"
 #include "collector/export/table_merge.h"
 #include "collector/facts/activity_counters.h"
+#include "collector/trace/device_label.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -71,7 +72,7 @@ class DeviceWriter {
     uint64_t& uuid = devices_[device];
     if (uuid == 0) {
       uuid = packets_.AddGroup(
-          {fmt::format("GPU {}", device), state_.process, kDevicesFrom + static_cast<int>(device)});
+          {DeviceLabel(trace_, device), state_.process, kDevicesFrom + static_cast<int>(device)});
     }
     return uuid;
   }

@@ -9,6 +9,7 @@
 #include "collector/facts/each_trace.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/numbers/interval_set.h"
+#include "collector/trace/file_notes.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -35,7 +36,7 @@ StepList StepsOrAll(const Trace& trace, const std::vector<DeviceSpan>& spans) {
 
 // Says what its host did: operators, calls of CUDA, or what the agent saw of the framework.
 bool ShowsItsHost(const Trace& trace) {
-  if (trace.origin == TraceOrigin::kExecution || trace.origin == TraceOrigin::kMemory) return false;
+  if (!HasStarts(trace) || trace.origin == TraceOrigin::kMemory) return false;
   return trace.operators.size() + trace.api_calls.size() + trace.python_calls.size() > 0 ||
          !RangesIn(trace, kModuleDomain).empty() || !RangesIn(trace, kPhaseDomain).empty();
 }
@@ -103,6 +104,7 @@ const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run) {
     std::vector<RankWaterfall> waterfalls(run.traces.size());
     ForEachTraceAtOnce(run, [&](uint32_t t) {
       const Trace& trace = run.traces[t];
+      if (!HasStarts(trace)) return;
       waterfalls[t] =
           Explain(trace, waits[t], communication[t], StepsOrAll(trace, DeviceTimeline(trace)));
     });

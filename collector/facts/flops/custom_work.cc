@@ -67,6 +67,7 @@ class Finding {
     for (uint32_t i = 0; i < ops_.size(); ++i) {
       if (NameOf(i).ends_with(kBackward)) backwards_.emplace(NameOf(i));
     }
+    FindUncountable();
     SumTimes();
     AddKernels();
     for (uint32_t i = 0; i < ops_.size(); ++i) AddOperator(i);
@@ -81,9 +82,24 @@ class Finding {
   }
 
  private:
-  std::string_view NameOf(uint32_t op) const { return trace_.dictionary.String(ops_.name[op]); }
+  std::string_view Text(uint32_t id) const { return trace_.dictionary.String(id); }
+  std::string_view NameOf(uint32_t op) const { return Text(ops_.name[op]); }
   bool IsAnnotation(uint32_t op) const {
     return static_cast<OperatorKind>(ops_.kind[op]) == OperatorKind::kAnnotation;
+  }
+
+  // PyTorch's products whose formula lacks something: shapes, or a convolution's strides. Not where
+  // an operator inside is counted.
+  void FindUncountable() {
+    uncountable_.assign(ops_.size(), false);
+    for (uint32_t i = 0; i < ops_.size(); ++i) {
+      if (counts_[i].flops > 0) {
+        for (uint32_t at = i; at != kNone; at = ops_.parent[at]) uncountable_[at] = false;
+      } else if (HasFormula(FlopRule::kCounter, NameOf(i))) {
+        uncountable_[i] = !CountOp(FlopRule::kCounter, NameOf(i), Text(ops_.shapes.At(i)),
+                                   Text(ops_.values.At(i)));
+      }
+    }
   }
 
   // An operator's own time, and that of the operators inside of a counted one with it.
@@ -96,8 +112,8 @@ class Finding {
     for (uint32_t i = 0; i < ops_.size(); ++i) {
       const uint32_t parent = ops_.parent[i];
       counted_[i] = parent == kNone ? kNone : counted_[parent];
-      if (counted_[i] == kNone && (counts_[i].flops > 0 || known_.IsSaid(NameOf(i))))
-        counted_[i] = i;
+      const bool is_product = counts_[i].flops > 0 || uncountable_[i];
+      if (counted_[i] == kNone && (is_product || known_.IsSaid(NameOf(i)))) counted_[i] = i;
       if (parent != kNone && !OnlyMakesRoom(NameOf(i))) computes_[parent] = true;
       if (out_.on_device) continue;
       const int64_t length = ops_.end[i] - ops_.start[i];
@@ -141,6 +157,7 @@ class Finding {
     if (known_.IsSaid(name)) {
       return is_function ? CustomKind::kAutogradFunction : CustomKind::kOperator;
     }
+    if (uncountable_[op]) return CustomKind::kOperator;
     if (computes_[op] && !(out_.on_device && time_[op] > 0)) return std::nullopt;
     if (is_function) return CustomKind::kAutogradFunction;
     if (counts_[op].flops > 0 || !(IsOfALibrary(name) || IsWithoutFormula(name))) {
@@ -253,7 +270,7 @@ class Finding {
   const ProgramLines lines_;
   std::set<std::string, std::less<>> backwards_;  // of functions, by their names
   std::vector<int64_t> time_;
-  std::vector<bool> computes_;
+  std::vector<bool> computes_, uncountable_;
   std::vector<uint32_t> counted_;
   std::map<std::pair<std::string_view, CustomKind>, CustomWork> works_;
   CustomWorks out_;

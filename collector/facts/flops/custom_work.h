@@ -16,7 +16,7 @@ namespace ranktap::collector {
 enum class CustomKind : uint8_t {
   kGeneratedKernel,   // Inductor's, by its own name
   kCompiledGraph,     // a graph of Inductor's whose kernels have no record of their own
-  kOperator,          // of another library, or PyTorch's without a formula
+  kOperator,          // of another library, or PyTorch's that no formula can count
   kAutogradFunction,  // a torch.autograd.Function, forward or backward
   kOwnKernel,         // that the program launched by the driver's API outside any operator
 };

@@ -9,7 +9,9 @@
 #include "collector/facts/flops/einsum_flops.h"
 #include "collector/facts/flops/known_flops.h"
 #include "collector/facts/flops/op_inputs.h"
+#include "collector/facts/flops/outputs_by_backward.h"
 #include "collector/facts/flops/recurrent_flops.h"
+#include "collector/facts/operators/dispatched_again.h"
 
 namespace ranktap::collector {
 namespace {
@@ -197,6 +199,17 @@ Count Interpolation(const OpInputs& in) {
 
 Count Nothing(const OpInputs&) { return FlopCount{}; }
 
+Count ConvolutionOf(std::string_view shapes, const Dims& output) {
+  const OpInputs in(shapes, "");
+  if (output.size() < 3) return std::nullopt;
+  return MultiplyAdds(ConvolutionMacs(in.shapes[0], in.shapes[1], Spatial(output)));
+}
+
+bool IsConvolution(std::string_view name) {
+  return name == "aten::convolution" || name == "aten::_convolution" ||
+         name == "aten::convolution_overrideable";
+}
+
 struct Entry {
   std::string_view name;           // without aten::
   std::array<Formula, 4> by_rule;  // in FlopRule's order; nullptr: none
@@ -317,6 +330,9 @@ bool HasFormula(FlopRule rule, std::string_view name) { return FormulaOf(rule, n
 
 std::vector<FlopCount> CountFlops(const Trace& trace, FlopRule rule) {
   const Operators& ops = trace.operators;
+  OutputsByBackward outputs(trace);
+  const std::vector<bool> again =
+      rule == FlopRule::kCounter ? DispatchedAgain(trace) : std::vector<bool>(ops.size(), false);
   std::vector<FlopCount> counts(ops.size());
   std::vector<bool> covered(ops.size(), false);  // it, or an operator around it, is counted
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Count> known;  // equal texts have equal ids
@@ -327,7 +343,7 @@ std::vector<FlopCount> CountFlops(const Trace& trace, FlopRule rule) {
     if (einsums && einsums->Take(static_cast<uint32_t>(i))) continue;
     const uint32_t parent = ops.parent[i];
     covered[i] = rule != FlopRule::kProfiler && parent != kNone && covered[parent];
-    if (covered[i]) continue;
+    if (covered[i] || again[i]) continue;
     const auto key = std::tuple(ops.name[i], ops.shapes.At(i), ops.values.At(i));
     const auto [at, is_new] = known.try_emplace(key);
     if (is_new) {
@@ -336,6 +352,9 @@ std::vector<FlopCount> CountFlops(const Trace& trace, FlopRule rule) {
                              values = trace.dictionary.String(std::get<2>(key));
       at->second = beside.Has(name) ? beside.Of(rule, name, shapes, values)
                                     : CountOp(rule, name, shapes, values);
+      if (!at->second && rule == FlopRule::kCounter && values.empty() && IsConvolution(name)) {
+        at->second = ConvolutionOf(shapes, outputs.Of(shapes));
+      }
     }
     if (!at->second) continue;
     counts[i] = *at->second;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "collector/facts/operators/byte_formulas.h"
+#include "collector/facts/operators/dispatched_again.h"
 #include "collector/facts/operators/op_tensors.h"
 
 namespace ranktap::collector {
@@ -159,6 +160,7 @@ std::vector<ByteCount> CountBytes(const Trace& trace,
   const Operators& ops = trace.operators;
   std::vector<ByteCount> counts(ops.size());
   std::vector<bool> covered(ops.size(), false);  // it, or an operator around it, is counted
+  const std::vector<bool> again = DispatchedAgain(trace);
   using Key =
       std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, int64_t>;
   std::map<Key, ByteCount> known;  // equal texts have equal ids
@@ -166,7 +168,7 @@ std::vector<ByteCount> CountBytes(const Trace& trace,
   for (size_t i = 0; i < ops.size(); ++i) {
     const uint32_t parent = ops.parent[i];
     covered[i] = parent != kNone && covered[parent];
-    if (covered[i]) continue;
+    if (covered[i] || again[i]) continue;
     const int64_t of_list = i < list_element_bytes.size() ? list_element_bytes[i] : 0;
     const Key key(ops.name[i], ops.shapes.At(i), ops.strides.At(i), ops.types.At(i),
                   ops.values.At(i), ops.output_shapes.At(i), ops.output_types.At(i), of_list);

@@ -66,10 +66,12 @@ MathUnit UnitOf(MathType type, std::span<const KernelMath> kernels) {
   };
   if (any(ProductMath::kTensor)) return {UnitKnown::kByKernel, OnTensorCores(type)};
   if (any(ProductMath::kHalf)) return {UnitKnown::kByKernel, ComputeUnit::kHalf};
-  // 16-bit floats may be multiplied as 32-bit ones, which PyTorch does for vectors.
-  if (any(ProductMath::kFloat)) return {UnitKnown::kByKernel, ComputeUnit::kFp32};
+  // Of 16-bit floats "float" in a name may be the type that they are summed in.
+  if (any(ProductMath::kFloat) && !IsHalf(type)) {
+    return {UnitKnown::kByKernel, ComputeUnit::kFp32};
+  }
   // Attention of 16 bits has kernels for tensor cores only.
-  if (any(ProductMath::kUnsaid) && IsHalf(type)) {
+  if (IsHalf(type) && (any(ProductMath::kUnsaid) || any(ProductMath::kFloat))) {
     return {UnitKnown::kUnsaid, ComputeUnit::kHalfTensor};
   }
   return {UnitKnown::kUnsaid, ByType(type)};

@@ -1,6 +1,8 @@
 // The table of devices. A part of device_peaks.h.
 //
-// Rejected: figures of review sites. The field is 0 where NVIDIA's papers do not say.
+// Rejected: figures of review sites. The field is 0 where the maker's papers do not say.
+// AMD's matrix cores multiply 32- and 64-bit floats as they are, and its libraries use them: fp32
+// and fp64 are theirs. A device of an MI250X is one of its two dies, as HIP counts.
 #include "collector/facts/roofline/device_peaks.h"
 
 namespace ranktap::collector {
@@ -172,6 +174,31 @@ constexpr DevicePeaks kDevices[] = {
      .bandwidth_gb = 7700, .l2_bandwidth_gb = 0, .l2_mib = 0,
      .tera = {37, 37, 75, 1100, 0, 2250, 4500, 4500},
      .source = "Blackwell data sheet, HGX B200, halves of its figures with sparsity"},
+    {.name = "MI210", .words = {"mi210", "", ""}, .sms = 104,
+     .base_mhz = 0, .boost_mhz = 1700, .tensor_mhz = 0,
+     .bandwidth_gb = 1638.4, .l2_bandwidth_gb = 0, .l2_mib = 8,
+     .tera = {45.3, 45.3, 45.3, 0, 0, 181, 0, 181},
+     .source = "AMD Instinct MI210 data sheet, CDNA 2 white paper"},
+    {.name = "MI250X", .words = {"mi250x", "", ""}, .sms = 110,
+     .base_mhz = 0, .boost_mhz = 1700, .tensor_mhz = 0,
+     .bandwidth_gb = 1638.4, .l2_bandwidth_gb = 0, .l2_mib = 8,
+     .tera = {47.87, 47.87, 47.87, 0, 0, 191.5, 0, 191.5},
+     .source = "AMD Instinct MI250X data sheet, CDNA 2 white paper; one die, half of its figures"},
+    {.name = "MI300X", .words = {"mi300x", "", ""}, .sms = 304,
+     .base_mhz = 0, .boost_mhz = 2100, .tensor_mhz = 0,
+     .bandwidth_gb = 5325, .l2_bandwidth_gb = 0, .l2_mib = 256,
+     .tera = {163.4, 163.4, 163.4, 653.7, 0, 1307.4, 2614.9, 2614.9},
+     .source = "AMD Instinct MI300X data sheet, CDNA 3 white paper; cache: Infinity Cache"},
+    {.name = "MI325X", .words = {"mi325x", "", ""}, .sms = 304,
+     .base_mhz = 0, .boost_mhz = 2100, .tensor_mhz = 0,
+     .bandwidth_gb = 6000, .l2_bandwidth_gb = 0, .l2_mib = 256,
+     .tera = {163.4, 163.4, 163.4, 653.7, 0, 1307.4, 2614.9, 2614.9},
+     .source = "AMD Instinct MI325X data sheet, CDNA 3 white paper; cache: Infinity Cache"},
+    {.name = "MI355X", .words = {"mi355x", "", ""}, .sms = 256,
+     .base_mhz = 0, .boost_mhz = 2400, .tensor_mhz = 0,
+     .bandwidth_gb = 8000, .l2_bandwidth_gb = 0, .l2_mib = 256,
+     .tera = {78.6, 78.6, 157.3, 0, 0, 2516.6, 5033.2, 5033.2},
+     .source = "AMD Instinct MI355X data sheet, CDNA 4 white paper; cache: Infinity Cache"},
 };
 // clang-format on
 

@@ -221,7 +221,7 @@ class Measuring {
       point->step = StepFinder(trace_, steps_).IndexOf(spans_[spans[0]]);
     }
     if (point->flops > 0) point->unit = UnitOf(point->type, kernels);
-    ShareOut(*point);
+    point->computing_ns = ShareOut(*point);
   }
 
   const KernelMath& MathOf(uint32_t name) {
@@ -233,7 +233,8 @@ class Measuring {
     return math_[at];
   }
 
-  void ShareOut(const RooflinePoint& point) {
+  // The time of the work that has a share.
+  int64_t ShareOut(const RooflinePoint& point) {
     const std::span<RooflineWork> work(out_.work.data() + point.first_work, point.works);
     const auto computes = [&](const RooflineWork& of) {
       const DeviceSpan& span = spans_[of.span];
@@ -258,6 +259,7 @@ class Measuring {
       of.written = share(point.bytes.written);
       before = until;
     }
+    return whole;
   }
 
   int64_t LengthOf(const RooflineWork& work) const {

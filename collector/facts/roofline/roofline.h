@@ -51,6 +51,7 @@ struct RooflinePoint {
   int64_t time_ns = 0;                 // of all its device work
   int64_t host_ns = 0;                 // of an operator, from its begin to its end
   int64_t kernel_ns = 0;               // of its kernels
+  int64_t computing_ns = 0;            // of its work that computes (RooflineWork)
   int64_t kernels = 0;                 // with times
   uint32_t first_work = 0, works = 0;  // in Roofline::work
 };

@@ -90,12 +90,10 @@ class Adding {
   void AddWorkOf(const RooflinePoint& point) {
     const Roofs& roofs = roofs_.Of(point.device);
     const RoofJudgement judged = JudgePoint(point, roofs, line_.on_device);
-    int64_t computing = 0, pieces = 0;
+    int64_t pieces = 0;
     for (uint32_t i = 0; i < point.works; ++i) {
       const RooflineWork& work = line_.work[point.first_work + i];
-      if (!work.computes) continue;
-      computing += LengthOf(work);
-      ++pieces;
+      pieces += work.computes ? 1 : 0;
     }
     for (uint32_t i = 0; i < point.works; ++i) {
       const RooflineWork& work = line_.work[point.first_work + i];
@@ -110,8 +108,9 @@ class Adding {
                 .written = work.written,
                 .is_extra = !work.computes};
       if (work.computes) {
-        part.share = computing > 0 ? static_cast<double>(ns) / static_cast<double>(computing)
-                                   : 1 / static_cast<double>(pieces);
+        part.share = point.computing_ns > 0
+                         ? static_cast<double>(ns) / static_cast<double>(point.computing_ns)
+                         : 1 / static_cast<double>(pieces);
       }
       Add(point, roofs, judged, part, &RowNamed(KernelName(work)));
     }
@@ -150,9 +149,7 @@ class Adding {
     row->least_at_measured += judged.least_at_measured * part.share;
     row->has_base &= judged.least_at_base > 0 || judged.least_ns == 0;
     row->has_measured &= judged.least_at_measured > 0 || judged.least_ns == 0;
-    if (judged.saved_ns > 0) {
-      row->saved_ns += std::max(0.0, static_cast<double>(part.time_ns) - least);
-    }
+    row->saved_ns += judged.saved_ns * part.share;
     row->above += judged.is_above && !part.is_extra ? 1 : 0;
   }
 

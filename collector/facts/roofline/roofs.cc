@@ -197,7 +197,11 @@ RoofJudgement JudgePoint(const RooflinePoint& point, const Roofs& roofs, bool ha
     }
     const auto time = static_cast<double>(TimeOf(point, roofs));
     of.is_above = is_timed && of.least_ns > kAbove * time;
-    if (is_timed) of.saved_ns = std::max(0.0, time - of.least_ns);
+    // Kernels beside those that compute stay (a bias, layouts). Where bytes are not known memory
+    // may bound it.
+    if (is_timed && point.bytes.is_counted()) {
+      of.saved_ns = std::max(0.0, static_cast<double>(point.computing_ns) - of.least_ns);
+    }
   }
   of.bound = BoundOf(point, roofs, of, is_timed);
   return of;

@@ -89,7 +89,8 @@ struct RoofJudgement {
   double least_at_base = 0, least_at_measured = 0;  // at other clocks; 0: not known
   // It took less than its least: a wrong count, unit or clock, but for what the L2 cache held.
   bool is_above = false;
-  double saved_ns = 0;  // if it met its roof; 0 where it is above, or no time is known
+  // If it met its roof; 0 where it is above, or time or bytes are not known.
+  double saved_ns = 0;
 };
 // `has_device_work`: of the trace; without any, times are asked where a host's roofs are known.
 RoofJudgement JudgePoint(const RooflinePoint& point, const Roofs& roofs, bool has_device_work);

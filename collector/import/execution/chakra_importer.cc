@@ -10,6 +10,7 @@
 #include "collector/import/execution/execution_tables.h"
 #include "collector/import/finish_trace.h"
 #include "collector/import/importers.h"
+#include "collector/trace/file_notes.h"
 
 namespace ranktap::collector {
 namespace {
@@ -179,8 +180,7 @@ Result<Trace> ImportChakra(const std::string& path) {
   }
   ReadGroupsBeside(path, &trace);
   if (tables.Finish()) {
-    trace.info.notes.push_back(
-        "its nodes have no start: they stand in their order, each behind the one before");
+    trace.info.notes.emplace_back(kNodesWithoutStart);
   }
   CloseTrace("Chakra", file->file_bytes(), &trace);
   return trace;

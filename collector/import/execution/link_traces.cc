@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
+#include "collector/import/open_run.h"
 #include "collector/import/optional_values.h"
 
 namespace ranktap::collector {
@@ -121,6 +123,38 @@ class Linker {
   std::unordered_map<uint32_t, uint32_t> texts_;
 };
 
+std::optional<uint32_t> RankOf(const Trace& trace) {
+  return trace.info.rank ? trace.info.rank : RankInName(trace.path);
+}
+
+// A trace with times of the rank, or process, that an execution trace is of; nullptr: none is
+// there.
+const Trace* ProfiledBeside(const Trace& execution, const std::vector<Trace>& traces) {
+  const std::optional<uint32_t> rank = RankOf(execution);
+  for (const Trace& trace : traces) {
+    if (trace.origin == TraceOrigin::kExecution || trace.origin == TraceOrigin::kMemory) continue;
+    const std::optional<uint32_t> other = RankOf(trace);
+    if (rank && other ? *rank == *other
+                      : execution.info.pid != 0 && execution.info.pid == trace.info.pid) {
+      return &trace;
+    }
+  }
+  return nullptr;
+}
+
+std::string WhyNotLinked(const Trace& execution, const Trace& beside) {
+  const auto name = [](const Trace& trace) {
+    return std::filesystem::path(trace.path).filename().string();
+  };
+  std::string_view why = "most of its operators have ids (rf_id) that the other file does not have";
+  if (RowsOf(execution).empty()) why = "its operators have no ids (rf_id)";
+  if (beside.operators.record_function.empty()) {
+    why = "the other file's operators have no ids (\"Record function id\")";
+  }
+  return fmt::format("{}: an execution trace, not joined with {} of the same rank and left out: {}",
+                     name(execution), name(beside), why);
+}
+
 // True: it is in another now.
 bool LinkOne(const Trace& from, std::vector<Trace>* traces) {
   const Rows from_rows = RowsOf(from);
@@ -131,6 +165,9 @@ bool LinkOne(const Trace& from, std::vector<Trace>* traces) {
     if (to.origin == TraceOrigin::kExecution || to.operators.record_function.empty()) continue;
     // The same rf_ids are in every rank of a job: the process tells.
     if (from.info.pid != 0 && to.info.pid != 0 && from.info.pid != to.info.pid) continue;
+    // In containers all processes may have one id.
+    const std::optional<uint32_t> from_rank = RankOf(from), to_rank = RankOf(to);
+    if (from_rank && to_rank && *from_rank != *to_rank) continue;
     const Rows to_rows = RowsOf(to);
     std::map<uint32_t, uint32_t> rows = Matches(from, from_rows, to, to_rows);
     if (rows.size() <= most.size()) continue;
@@ -149,10 +186,18 @@ bool LinkOne(const Trace& from, std::vector<Trace>* traces) {
 
 }  // namespace
 
-void LinkExecutionTraces(std::vector<Trace>* traces) {
+void LinkExecutionTraces(std::vector<Trace>* traces, std::vector<std::string>* problems) {
   std::vector<bool> linked(traces->size(), false);
   for (size_t i = 0; i < traces->size(); ++i) {
-    if ((*traces)[i].origin == TraceOrigin::kExecution) linked[i] = LinkOne((*traces)[i], traces);
+    const Trace& trace = (*traces)[i];
+    if (trace.origin != TraceOrigin::kExecution) continue;
+    linked[i] = LinkOne(trace, traces);
+    if (linked[i]) continue;
+    // A rank is one trace, also where its two files do not fit.
+    const Trace* const beside = ProfiledBeside(trace, *traces);
+    if (beside == nullptr) continue;
+    problems->push_back(WhyNotLinked(trace, *beside));
+    linked[i] = true;
   }
   size_t i = 0;
   std::erase_if(*traces, [&](const Trace&) { return static_cast<bool>(linked[i++]); });

@@ -120,6 +120,8 @@ class KinetoFile {
     Finish();
   }
   bool saw_events() const { return saw_events_; }
+  // Who else made the file, where nothing in it is as torch.profiler writes it; nullptr: nobody.
+  const ForeignTool* OnlyOf() const { return trace_->events == 0 ? tables_.tool() : nullptr; }
   // By ranktap merge: of how many files.
   size_t joined() const { return joined_; }
   // By a script that said the rank in each pid; empty: not so.
@@ -299,6 +301,9 @@ class KinetoFile {
               ? fmt::format("this trace has {} {} that are not read", count, what)
               : fmt::format("{}: {} not read", what, count));
     }
+    if (tables_.tool() != nullptr && trace_->not_read > 0) {
+      trace_->not_read_most = fmt::format("device work as {} writes it", tables_.tool()->name);
+    }
   }
 
   ByteSource* source_;
@@ -350,6 +355,9 @@ Result<std::vector<Trace>> ImportKineto(const std::string& path) {
         trace.damage.empty()
             ? ""
             : fmt::format(" (at byte {}: {})", trace.damage[0].offset, trace.damage[0].what))};
+  }
+  if (const ForeignTool* const tool = file.OnlyOf(); tool != nullptr) {
+    return Failure{fmt::format("{}: {}", path, WhyNotRead(*tool))};
   }
   if (file.joined() > 1) {  // their streams and correlation ids would be taken for one rank's
     return Failure{

@@ -84,9 +84,11 @@ bool KinetoTables::Skip(std::string why) {
 }
 
 bool KinetoTables::SkipCategory(const KinetoEvent& event) {
-  const bool on_device = event.has(Arg::kDevice) || event.has(Arg::kStream);
-  return Skip(fmt::format("{}events of category {}", on_device ? "device " : "",
-                          event.category.substr(0, 40)));
+  if (tool_ == nullptr && !event.pid.empty()) tool_ = ForeignToolOfProcess(event.pid);
+  const std::string_view of =
+      event.has(Arg::kDevice) || event.has(Arg::kStream) ? "device events" : "events";
+  if (event.category.empty()) return Skip(fmt::format("{} without a category", of));
+  return Skip(fmt::format("{} of category {}", of, event.category.substr(0, 40)));
 }
 
 bool KinetoTables::Add(const KinetoEvent& event) {
@@ -95,6 +97,10 @@ bool KinetoTables::Add(const KinetoEvent& event) {
       return AddSpan(event);
     case 'M':
       threads_.AddMetadata(event);
+      devices_.Note(event);
+      if (tool_ == nullptr && event.name == "process_name") {
+        tool_ = ForeignToolOfProcess(event.text(Arg::kName));
+      }
       return true;
     case 'i':
     case 'I':
@@ -121,6 +127,7 @@ bool KinetoTables::AddSpan(const KinetoEvent& event) {
   if (duration < 0 || duration > kLongestEvent) return Skip("events with an impossible duration");
   const Span span{event.ts_ns, event.ts_ns + duration};
   if (trace_->first_in_file == kUntimed) trace_->first_in_file = span.start;
+  devices_.Note(event);
   switch (category) {
     case Category::kOperator:
       AddOperator(event, span, OperatorKind::kOperator);
@@ -164,6 +171,7 @@ bool KinetoTables::AddSpan(const KinetoEvent& event) {
 
 bool KinetoTables::AddInstant(const KinetoEvent& event) {
   if (event.name != "[memory]") return true;  // marks of the profiler itself
+  devices_.Note(event);
   if (!event.has_ts) return Skip("events without a time");
   Allocations& allocations = trace_->allocations;
   const size_t row = allocations.size();
@@ -375,6 +383,7 @@ void KinetoTables::AddOverhead(const KinetoEvent& event, Span span) {
 }
 
 void KinetoTables::Finish() {
+  devices_.NameIn(trace_);
   if (const size_t halves = arrows_.AddTo(trace_); halves > 0) skipped_[kHalfArrows] += halves;
   threads_.NameAll();
   FinishTrace(trace_);

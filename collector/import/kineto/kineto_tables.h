@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "collector/import/foreign_tools.h"
 #include "collector/import/kineto/kineto_arrows.h"
+#include "collector/import/kineto/kineto_devices.h"
 #include "collector/import/kineto/kineto_event.h"
 #include "collector/import/kineto/kineto_names.h"
 #include "collector/import/kineto/kineto_threads.h"
@@ -34,6 +36,8 @@ class KinetoTables {
   // called CUDA, or correlation ids given twice, are several ranks' traces in one file.
   std::set<std::string> Processes() const { return threads_.OfHost(); }
   bool RepeatsCorrelations() const;
+  // Another profiler, by the names of its processes; nullptr: none that is known.
+  const ForeignTool* tool() const { return tool_; }
 
  private:
   enum class Category : uint8_t;
@@ -65,6 +69,8 @@ class KinetoTables {
   KinetoNames names_;
   KinetoThreads threads_;
   KinetoArrows arrows_;
+  const ForeignTool* tool_ = nullptr;
+  KinetoDevices devices_;
   std::map<std::string, uint64_t> skipped_;
 };
 

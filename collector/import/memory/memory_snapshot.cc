@@ -13,6 +13,7 @@
 #include "collector/import/largest_allocation.h"
 #include "collector/import/optional_values.h"
 #include "collector/import/pickle_reader.h"
+#include "collector/trace/file_notes.h"
 
 namespace ranktap::collector {
 namespace {
@@ -84,6 +85,7 @@ class Snapshot {
     std::vector<std::pair<uint64_t, Block>> earlier;  // allocated before the history
     std::vector<Change> changes;
     int64_t reserved_change = 0;
+    int64_t disputed = 0;  // alive at the history's end, and in no segment
   };
 
   // A pickle may name one list a million times: what is walked is bounded by what was read.
@@ -114,10 +116,13 @@ class Snapshot {
       for (const Pickle::Id block : pickle_.Items(pickle_.Find(segment, "blocks"))) {
         if (!Spend()) return;
         const int64_t bytes = Bytes(block, "size");
+        // The history has what was asked for, a block its size: rounded up.
+        const bool is_told = pickle_.Find(block, "requested_size") != 0;
+        const int64_t requested = is_told ? Bytes(block, "requested_size") : bytes;
         const Pickle::Id own = pickle_.Find(block, "address");
         if (own != 0) address = static_cast<uint64_t>(pickle_.Int(own));
         if (Text(block, "state").starts_with("active")) {
-          device.active[address] = {bytes, StackOf(FramesOf(block))};
+          device.active[address] = {requested, StackOf(FramesOf(block))};
         }
         address += static_cast<uint64_t>(bytes);
       }
@@ -173,6 +178,7 @@ class Snapshot {
       // Sums leave out bytes that were only asked for: they may be any number.
       const bool too_large = bytes > kLargestAllocation && action != "oom";
       if (told > INT64_MAX / 2000 || told < 0 || bytes < 0 || too_large) continue;
+      has_times_ |= told > 0;
       time = told > 0 ? told * 1000 : time + 1;
       const auto address = static_cast<uint64_t>(Int(entry, "addr"));
       if (action == "alloc") {
@@ -192,6 +198,9 @@ class Snapshot {
         trace_->info.notes.push_back(fmt::format("out of memory: {} bytes were asked for", bytes));
       }
     }
+    for (const auto& [address, block] : alive) {
+      if (!device->active.contains(address)) device->disputed += block.bytes;
+    }
     for (const auto& [address, block] : device->active) {
       if (!alive.contains(address)) device->earlier.emplace_back(address, block);
     }
@@ -206,7 +215,14 @@ class Snapshot {
     const int64_t base = first == INT64_MAX ? 0 : first;
     trace_->base_time_ns = trace_->realtime_offset_ns = base;
     trace_->writers.emplace_back().name = "allocator";
+    if (!has_times_) trace_->info.notes.emplace_back(kMemoryWithoutTimes);
     for (auto& [index, device] : devices_) {
+      if (device.disputed > 0) {
+        trace_->info.notes.push_back(
+            fmt::format("device {}: its history and its segments disagree about the end: {} bytes "
+                        "that the history never gives back are in no segment",
+                        index, device.disputed));
+      }
       // No history: the blocks that the segments hold.
       for (const auto& [address, block] : device.active)
         device.earlier.emplace_back(address, block);
@@ -249,7 +265,7 @@ class Snapshot {
   const Pickle& pickle_;
   Trace* trace_;
   size_t budget_, text_budget_;
-  bool overspent_ = false, out_of_text_ = false;
+  bool overspent_ = false, out_of_text_ = false, has_times_ = false;
   std::map<uint8_t, Device> devices_;
   std::unordered_map<Pickle::Id, uint32_t> stack_of_list_;
   std::unordered_map<std::string, uint32_t> stacks_;

@@ -11,8 +11,10 @@
 
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/each_trace.h"
+#include "collector/facts/framework/memory_blocks.h"
 #include "collector/facts/numbers/interval_union.h"
 #include "collector/report/columns.h"
+#include "collector/trace/file_notes.h"
 #include "collector/trace/graph_launch_ids.h"
 #include "collector/trace/symbol_name.h"
 
@@ -328,18 +330,44 @@ bool HasRangesAlone(const Trace& trace) {
   return trace.ranges.size() > 0 && others == 0;
 }
 
+constexpr std::string_view kNoStarts = "the file does not say when anything ran";
+
+// A device gave out memory, so that it did something, and nobody recorded what.
+bool HasDeviceMemoryAlone(const Trace& trace) {
+  if (trace.is_ours() || trace.origin == TraceOrigin::kMemory) return false;
+  size_t works = 0;
+  ForEachWork(trace, [&works](const DeviceWork& work) { works += work.size(); });
+  if (works > 0) return false;
+  const Allocations& all = trace.allocations;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (MemoryDeviceOf(all, i) != kNone) return true;
+  }
+  return !trace.memory.empty();
+}
+
 std::string_view WhyNoWork(const Trace& trace) {
+  if (!HasStarts(trace)) return kNoStarts;
   if (HasRangesAlone(trace)) return "only ranges are recorded";
-  return SummarizeRank(trace).launches_without_kernel > 0
-             ? "the work of its launches is not in this file"
-             : "nothing ran on a device";
+  if (SummarizeRank(trace).launches_without_kernel > 0) {
+    return "the work of its launches is not in this file";
+  }
+  return HasDeviceMemoryAlone(trace) ? "memory of a device is in this file, its work is not"
+                                     : "nothing ran on a device";
 }
 
 std::string WhyNoWork(const Run& run, std::string_view otherwise) {
+  if (!run.traces.empty() && std::ranges::none_of(run.traces, HasStarts)) {
+    return std::string(kNoStarts);
+  }
   int64_t launches = 0;
   for (const Trace& trace : run.traces) launches += SummarizeRank(trace).launches_without_kernel;
   const bool ranges_alone = std::ranges::any_of(run.traces, HasRangesAlone);
-  if (launches == 0) return ranges_alone ? "only ranges are recorded" : std::string(otherwise);
+  if (launches == 0 && ranges_alone) return "only ranges are recorded";
+  if (launches == 0) {
+    return std::ranges::any_of(run.traces, HasDeviceMemoryAlone)
+               ? "memory of a device is in this file, its work is not"
+               : std::string(otherwise);
+  }
   return fmt::format("the work of {} launch{} is not in this file", launches,
                      launches == 1 ? "" : "es");
 }

@@ -33,6 +33,10 @@ struct RankRow {
 // What ran on a device is not known: of a capture at level ranges, of a file with NVTX alone.
 bool HasRangesAlone(const Trace& trace);
 
+// A device gave out memory and has no work in the file: torch.profiler without
+// ProfilerActivity.CUDA, with profile_memory.
+bool HasDeviceMemoryAlone(const Trace& trace);
+
 // Why a trace has no work of a device: "nothing ran on a device", or its launches' records are not
 // in the file, or nobody recorded anything but ranges.
 std::string_view WhyNoWork(const Trace& trace);

@@ -8,6 +8,7 @@
 
 #include "collector/facts/causes/waterfall.h"
 #include "collector/facts/collectives.h"
+#include "collector/facts/device_timeline.h"
 #include "collector/facts/rank_windows.h"
 #include "collector/report/cells.h"
 #include "collector/report/claims/claim.h"
@@ -48,6 +49,14 @@ bool Communicates(const Run& run) {
   });
 }
 
+size_t CommunicatingDevices(const Trace& trace) {
+  std::set<uint32_t> devices;
+  for (const DeviceSpan& span : DeviceTimeline(trace)) {
+    if (span.kind == WorkKind::kCommunication) devices.insert(span.device);
+  }
+  return devices.size();
+}
+
 }  // namespace
 
 std::string MembersAreMissing(const Run& run) {
@@ -59,7 +68,11 @@ std::string MembersAreMissing(const Run& run) {
   }
   std::set<uint32_t> ranks;
   for (uint32_t t = 0; t < run.traces.size(); ++t) ranks.insert(FirstOfRank(run, t));
-  if (ranks.size() < 2) return "the other ranks of its groups are not recorded";
+  if (ranks.size() < 2) {
+    return CommunicatingDevices(run.traces[0]) > 1
+               ? "one process runs it on several devices, whose calls are not matched"
+               : "the other ranks of its groups are not recorded";
+  }
   if (lengths.incomplete > lengths.alone) return "some ranks of its groups are not recorded";
   return fmt::format("{} of it is in calls that cannot be matched across ranks",
                      FormatShare(unknown, lengths.all));

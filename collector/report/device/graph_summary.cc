@@ -10,6 +10,7 @@
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/graph_nodes.h"
 #include "collector/facts/numbers/duration_statistics.h"
+#include "collector/report/capture/origin_advice.h"
 #include "collector/report/columns.h"
 #include "collector/report/host/call_sites.h"
 #include "collector/report/reports.h"
@@ -145,7 +146,11 @@ Table TabulateGraphs(const Run& run, const ReportOptions&) {
                                       calls.work));
   }
   if (whole && !nodes) {
-    table.notes.push_back("graphs as a whole; ranktap run --level full records their nodes");
+    table.notes.push_back(AdviceFor(
+        run, {.ours = "graphs as a whole; ranktap run --level full records their nodes",
+              .profiler = "graphs as a whole; the file does not have their nodes",
+              .other = "graphs as a whole; nsys profile --cuda-graph-trace=node records their "
+                       "nodes"}));
   }
   return table;
 }

@@ -6,9 +6,11 @@
 #include <numeric>
 
 #include "collector/facts/device_timeline.h"
+#include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
+#include "collector/trace/file_notes.h"
 
 namespace ranktap::collector {
 namespace {
@@ -116,6 +118,7 @@ const ColumnsOf<CauseRow> kColumns = {
 Table TabulateIdle(const Run& run, const ReportOptions& options) {
   std::vector<CauseRow> rows;
   for (const Trace& trace : run.traces) {
+    if (!HasStarts(trace)) continue;
     for (const auto& [stream, idle] : FindIdle(trace, options.hta_compat)) {
       const int64_t total = std::accumulate(idle.ns.begin(), idle.ns.end(), int64_t{0});
       for (size_t cause = 0; cause < kCauses.size(); ++cause) {
@@ -126,7 +129,11 @@ Table TabulateIdle(const Run& run, const ReportOptions& options) {
     }
   }
   Table table = TableOf("Idle time of each stream, by cause", kColumns, rows);
-  if (table.rows.empty()) table.notes.push_back("no stream was idle between two pieces of work");
+  if (table.rows.empty()) {
+    table.notes.push_back(std::ranges::any_of(run.traces, HasStarts)
+                              ? "no stream was idle between two pieces of work"
+                              : WhyNoWork(run));
+  }
   return table;
 }
 

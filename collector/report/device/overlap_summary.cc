@@ -2,9 +2,11 @@
 
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/numbers/interval_set.h"
+#include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
+#include "collector/trace/file_notes.h"
 
 namespace ranktap::collector {
 
@@ -37,11 +39,17 @@ const ColumnsOf<Overlap> kColumns = {
 
 Table TabulateOverlap(const Run& run, const ReportOptions& options) {
   std::vector<Overlap> rows;
+  std::vector<std::string> unknown;
   for (const Trace& trace : run.traces) {
+    if (!HasStarts(trace)) {
+      unknown.push_back(fmt::format("{}: {}", RankName(trace), WhyNoWork(trace)));
+      continue;
+    }
     rows.push_back(
         Measure(trace, options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace)));
   }
   Table table = TableOf("Communication behind computation, by rank", kColumns, rows);
+  table.notes = std::move(unknown);
   for (const Overlap& row : rows) {
     if (row.communication_ns > 0) continue;
     table.notes.push_back(fmt::format("{}: no communication on its devices", RankName(*row.trace)));

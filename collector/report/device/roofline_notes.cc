@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "collector/facts/roofline/model_point.h"
+#include "collector/report/capture/origin_advice.h"
 #include "collector/report/human_units.h"
 
 namespace ranktap::collector {
@@ -131,17 +132,18 @@ void AddModelPoint(const Run& run, const RooflineRows& rows, std::vector<std::st
   }
 }
 
-void AddMissing(const Missing& missing, std::vector<std::string>* notes) {
+void AddMissing(const Run& run, const Missing& missing, std::vector<std::string>* notes) {
   if (missing.no_shapes > 0) {
     notes->push_back(fmt::format(
-        "of {} no shapes are recorded, so nothing is counted: --level full records them, and "
-        "torch.profiler with record_shapes=True",
-        Counted(static_cast<size_t>(missing.no_shapes), "operator call")));
+        "of {} no shapes are recorded, so nothing is counted: {}",
+        Counted(static_cast<size_t>(missing.no_shapes), "operator call"),
+        AdviceFor(run, {.ours = "--level full records them",
+                        .profiler = "torch.profiler records them with record_shapes=True"})));
   }
   if (missing.no_type > 0) {
-    notes->push_back(fmt::format(
-        "of {} the type of a tensor is not known, so the bytes are not: --tensors records it",
-        Counted(static_cast<size_t>(missing.no_type), "operator call")));
+    notes->push_back(fmt::format("of {} the type of a tensor is not known, so the bytes are not{}",
+                                 Counted(static_cast<size_t>(missing.no_type), "operator call"),
+                                 run.traces[0].is_ours() ? ": --tensors records it" : ""));
   }
   if (missing.at_least > 0) {
     notes->push_back(fmt::format(
@@ -195,7 +197,7 @@ std::vector<std::string> NotesOnRoofline(const Run& run, const RooflineQuestion&
         "of it, and no percent is");
   }
   const Missing missing = WhatIsMissing(run, rows);
-  AddMissing(missing, &notes);
+  AddMissing(run, missing, &notes);
   if (std::ranges::any_of(rows.rows, [](const RooflineRow& row) { return row.unit_unsaid; })) {
     notes.emplace_back(
         "a unit with a question mark is of the type alone: no kernel's name says on which it ran");

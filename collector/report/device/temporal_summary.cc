@@ -6,6 +6,7 @@
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
+#include "collector/trace/file_notes.h"
 
 namespace ranktap::collector {
 
@@ -54,7 +55,7 @@ Table TabulateTemporal(const Run& run, const ReportOptions& options) {
     const std::vector<DeviceSpan>& spans =
         options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace);
     const std::vector<Interval> all = MergedIntervals(spans);
-    if (all.empty()) {
+    if (all.empty() || !HasStarts(trace)) {
       notes.push_back(fmt::format("{}: {}", RankName(trace), WhyNoWork(trace)));
     } else {
       rows.push_back(Measure(trace, spans, all));

@@ -9,6 +9,7 @@
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/trace/file_notes.h"
 
 namespace ranktap::collector {
 namespace {
@@ -43,6 +44,7 @@ void AddSpan(const DeviceSpan& span, StepFinder* steps, DeviceUse* use) {
 std::vector<DeviceUse> FindUse(const Run& run) {
   std::vector<DeviceUse> found;
   for (const Trace& trace : run.traces) {
+    if (!HasStarts(trace)) continue;
     StepFinder steps(trace, DetectSteps(trace));
     std::map<uint32_t, DeviceUse> devices;
     for (const DeviceSpan& span : DeviceTimeline(trace)) {

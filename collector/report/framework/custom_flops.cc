@@ -1,4 +1,5 @@
 #include "collector/report/framework/custom_flops.h"
+#include "collector/report/capture/origin_advice.h"
 #include "collector/report/reports.h"
 
 #include <fmt/core.h>
@@ -74,8 +75,15 @@ bool HasUnknown(const std::vector<Line>& lines, std::initializer_list<CustomKind
 std::string WhyNothing(const Run& run) {
   const bool has_operators = std::any_of(run.traces.begin(), run.traces.end(),
                                          [](const Trace& of) { return of.operators.size() > 0; });
-  return has_operators ? "every recorded operator is PyTorch's own and has a formula or no products"
-                       : "no operator was recorded; ranktap run --level full records PyTorch's";
+  return has_operators
+             ? "every recorded operator is PyTorch's own and has a formula or no products"
+             : AdviceFor(run, {.ours = "no operator was recorded; ranktap run --level full "
+                                       "records PyTorch's",
+                               .profiler = "the file has no operator; "
+                                           "torch.profiler records them with "
+                                           "ProfilerActivity.CPU",
+                               .other = "the file has no operator; torch.profiler's "
+                                        "has PyTorch's"});
 }
 
 void AddAdvice(const std::vector<Line>& lines, std::vector<std::string>* notes) {

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "collector/facts/framework/layers.h"
+#include "collector/report/capture/origin_advice.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/reports.h"
@@ -93,11 +94,12 @@ std::vector<LayerRow> RowsOf(const Trace& trace) {
   return rows;
 }
 
-std::vector<std::string> NotesOf(const std::vector<LayerRow>& rows) {
+std::vector<std::string> NotesOf(const Run& run, const std::vector<LayerRow>& rows) {
   if (rows.empty()) {
-    return {
-        "no forward of a module was recorded operator by operator; ranktap run --level full does, "
-        "and torch.profiler with record_shapes=True, with_stack=True"};
+    return {"no forward of a module was recorded operator by operator; " +
+            AdviceFor(run, {.ours = "ranktap run --level full does",
+                            .profiler = "torch.profiler does with record_shapes=True, "
+                                        "with_stack=True"})};
   }
   std::vector<std::string> notes = {
       "one forward, the first that was recorded, of the first rank that has one; bytes: each "
@@ -127,7 +129,7 @@ Table TabulateLayers(const Run& run, const ReportOptions&) {
     if (!rows.empty()) break;  // ranks compute the same
   }
   Table table = TableOf("layers of one forward, one rank", kColumns, rows);
-  table.notes = NotesOf(rows);
+  table.notes = NotesOf(run, rows);
   return table;
 }
 

@@ -9,6 +9,7 @@
 #include "collector/facts/framework/pass_nesting.h"
 #include "collector/facts/framework/timed_steps.h"
 #include "collector/facts/launched_work.h"
+#include "collector/report/capture/origin_advice.h"
 #include "collector/report/framework/module_summary.h"
 #include "collector/trace/framework_ranges.h"
 
@@ -212,8 +213,7 @@ Result<ModelProfile> ProfileModel(const Run& run, const ReportOptions& options,
     }
     return profile;
   }
-  return Failure{
-      "no model was described; PyTorch's hooks do it after the first step, at --level full"};
+  return Failure{WhyNoModel(run)};
 }
 
 }  // namespace ranktap::collector

@@ -1,4 +1,5 @@
 #include "collector/report/framework/module_summary.h"
+#include "collector/report/capture/origin_advice.h"
 #include "collector/report/reports.h"
 
 #include <algorithm>
@@ -215,9 +216,12 @@ std::vector<ModuleRow> SummarizeModules(const std::vector<Trace>& traces) {
 Table TabulateModules(const Run& run, const ReportOptions&) {
   Table table = TableOf("module forwards, all ranks", kColumns, SummarizeModules(run.traces));
   if (table.rows.empty()) {
-    table.notes.push_back(
-        "no module ran; modules come from PyTorch's hooks, at --level full, and from "
-        "torch.profiler with_stack=True");
+    table.notes.push_back(AdviceFor(
+        run, {.ours = "no module ran; modules come from PyTorch's hooks, at --level full",
+              .profiler = "the file has no module; torch.profiler records them with "
+                          "with_stack=True",
+              .other = "the file has no module; ranktap run --level full and torch.profiler with "
+                       "with_stack=True record them"}));
     return table;
   }
   table.notes = NotesOfUnknownFlops(run);

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "collector/facts/framework/model_tree.h"
+#include "collector/report/capture/origin_advice.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
 
@@ -72,8 +73,7 @@ Table TabulateParameters(const Run& run, const ReportOptions&) {
   Table table =
       TableOf("what the modules are made of, one rank", kColumns, DescribeFirstModel(run));
   if (table.rows.empty()) {
-    table.notes.push_back(
-        "no model was described; PyTorch's hooks do it after the first step, at --level full");
+    table.notes.push_back(WhyNoModel(run));
   }
   return table;
 }

@@ -1,4 +1,5 @@
 #include "collector/report/host/api_summary.h"
+#include "collector/report/capture/origin_advice.h"
 #include "collector/report/reports.h"
 
 #include <algorithm>
@@ -95,7 +96,11 @@ Table TabulateApis(const Run& run, const ReportOptions&) {
   Table table =
       TableOf("CUDA API calls, all ranks and threads", kColumns, SummarizeApis(run.traces));
   if (table.rows.empty()) {
-    table.notes.push_back("no CUDA call was made while capture was at level kernels");
+    table.notes.push_back(
+        AdviceFor(run, {.ours = "no CUDA call was made while capture was at level kernels",
+                        .profiler = "the file has no CUDA call; torch.profiler records them with "
+                                    "ProfilerActivity.CUDA",
+                        .other = "the file has no CUDA call"}));
   }
   return table;
 }

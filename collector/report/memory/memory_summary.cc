@@ -7,11 +7,14 @@
 #include "collector/facts/framework/memory_blocks.h"
 #include "collector/facts/framework/python_stacks.h"
 #include "collector/facts/framework/timed_steps.h"
+#include "collector/report/capture/origin_advice.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/memory/memory_tables.h"
 #include "collector/report/reports.h"
+#include "collector/trace/device_label.h"
+#include "collector/trace/file_notes.h"
 #include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
@@ -75,10 +78,14 @@ std::map<uint32_t, Curve> CudaCurves(const Trace& trace) {
 }
 
 Cell DeviceCell(const Trace& trace, uint32_t device) {
-  if (device != kCpu) return fmt::format("GPU {}", device);
+  if (device != kCpu) return DeviceLabel(trace, device);
   // A memory timeline is of one device, which it does not name.
   const bool named = trace.allocations.category.empty() || trace.is_ours();
   return std::string(named ? "CPU" : "not named");
+}
+
+bool HasMemoryTimes(const Trace& trace) {
+  return std::ranges::find(trace.info.notes, kMemoryWithoutTimes) == trace.info.notes.end();
 }
 
 // Memory that one allocator gave out on one device.
@@ -102,7 +109,10 @@ const ColumnsOf<GivenOut> kColumns = {
     {"peak_bytes", Unit::kBytes, "The most that the program held at once.",
      [](const GivenOut& row) { return row.curve.peak; }},
     {"peak_at_ns", Unit::kNs, "When it held the most, counted from the rank's first event.",
-     [](const GivenOut& row) { return row.OfBlocks(row.curve.peak_time - row.trace->first_ns); }},
+     [](const GivenOut& row) {
+       return HasMemoryTimes(*row.trace) ? row.OfBlocks(row.curve.peak_time - row.trace->first_ns)
+                                         : Cell();
+     }},
     {"peak_reserved_bytes", Unit::kBytes, "The most that the allocator took from the device.",
      [](const GivenOut& row) { return row.peak_reserved(); }},
     {"at_end_bytes", Unit::kBytes, "The bytes that the program held at the end.",
@@ -189,8 +199,24 @@ std::map<std::string, Held> ByOrigin(const Trace& trace, uint32_t device, size_t
   return held;
 }
 
-// "a.py(3): f;b.py(9): g" -> "a.py(3): f"
-std::string Innermost(const std::string& stack) { return stack.substr(0, stack.find(';')); }
+// Not the allocator's, PyTorch's or Python's own: "CUDACachingAllocator.cpp(1): malloc",
+// ".../torch/nn/functional.py(9): linear", "??(0): main".
+bool IsTheProgramsFrame(std::string_view frame) {
+  const std::string_view file = frame.substr(0, frame.find('('));
+  if (!file.ends_with(".py")) return false;
+  const auto has = [file](std::string_view part) { return file.find(part) != file.npos; };
+  return !has("torch/") && !has("lib/python") && !has("site-packages/") && !file.starts_with("<");
+}
+
+// "alloc.cpp(3): f;a.py(9): g" -> "a.py(9): g"; where no frame is the program's: the innermost.
+std::string Innermost(const std::string& stack) {
+  for (std::string_view rest = stack; !rest.empty();) {
+    const std::string_view frame = rest.substr(0, rest.find(';'));
+    if (IsTheProgramsFrame(frame)) return std::string(frame);
+    rest.remove_prefix(std::min(frame.size() + 1, rest.size()));
+  }
+  return stack.substr(0, stack.find(';'));
+}
 
 // The holder of a part of the memory at the peak of its device: a category, a stack or an operator.
 struct Holder {
@@ -231,13 +257,15 @@ void AddHolders(const Trace& trace, uint32_t device, const Curve& curve, int fra
                               : ByCategory(trace.allocations, device, curve.peak_row);
   std::vector<std::pair<std::string, Held>> sorted(held.begin(), held.end());
   SortRows(&sorted, [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
-  int64_t rest = curve.peak;
+  int64_t told = 0;
+  for (const auto& [name, of] : sorted) told += of.bytes;
+  // Of a damaged file the blocks may be more than the curve.
+  const int64_t whole = std::max(curve.peak, told);
   for (const auto& [name, of] : sorted) {
-    rest -= of.bytes;
-    if (of.bytes != 0) rows->push_back({&trace, device, name, of.bytes, curve.peak, of.blocks});
+    if (of.bytes != 0) rows->push_back({&trace, device, name, of.bytes, whole, of.blocks});
   }
-  if (rest > 0) {
-    rows->push_back({&trace, device, "(allocated before the trace)", rest, curve.peak});
+  if (told < whole) {
+    rows->push_back({&trace, device, "(allocated before the trace)", whole - told, whole});
   }
 }
 
@@ -258,10 +286,8 @@ constexpr std::string_view kNotSeen =
     "before "
     "the first recorded step";
 
-void NoteNothingRecorded(Table* table) {
-  table->notes.push_back(
-      "no allocations were recorded: ranktap run --level full records them in the steps of "
-      "--schedule, torch.profiler with profile_memory=True");
+void NoteNothingRecorded(const Run& run, Table* table) {
+  table->notes.push_back("no allocations were recorded: " + WhoRecordsMemory(run));
 }
 
 }  // namespace
@@ -310,8 +336,36 @@ Table TabulateMemory(const Run& run, const ReportOptions&) {
   }
   NoteStepsWithAllocations(run, &table);
   const auto tells_blocks = [](const GivenOut& row) { return !row.is_process; };
-  if (std::none_of(rows.begin(), rows.end(), tells_blocks)) NoteNothingRecorded(&table);
+  if (std::none_of(rows.begin(), rows.end(), tells_blocks)) NoteNothingRecorded(run, &table);
   return table;
+}
+
+std::string DescribePeakMemory(const Run& run) {
+  std::vector<Holder> most;
+  const Curve* highest = nullptr;
+  std::vector<std::map<uint32_t, Curve>> curves;
+  for (const Trace& trace : run.traces) curves.push_back(FrameworkCurves(trace));
+  for (size_t t = 0; t < curves.size(); ++t) {
+    for (const auto& [device, curve] : curves[t]) {
+      if (curve.peak == 0 || (highest != nullptr && curve.peak <= highest->peak)) continue;
+      highest = &curve;
+      most.clear();
+      AddHolders(run.traces[t], device, curve, 0, &most);
+    }
+  }
+  if (most.empty()) return "";
+  const Holder& first = most[0];
+  const Cell device = DeviceCell(*first.trace, first.device);
+  const auto* const name = std::get_if<std::string>(&device);
+  std::string text =
+      fmt::format("At most {} were held", FormatBytes(static_cast<uint64_t>(highest->peak)));
+  if (name != nullptr && *name != "not named") text += " on " + *name;
+  if (HasMemoryTimes(*first.trace)) {
+    text += fmt::format(", {} into the file", FormatNs(highest->peak_time - first.trace->first_ns));
+  }
+  return fmt::format("{}: {} ({}) of it by {}. ", text,
+                     FormatBytes(static_cast<uint64_t>(first.bytes)),
+                     FormatShare(first.bytes, first.peak), Innermost(first.name));
 }
 
 Table TabulateMemoryPeak(const Run& run, const ReportOptions& options) {
@@ -325,7 +379,7 @@ Table TabulateMemoryPeak(const Run& run, const ReportOptions& options) {
   Table table =
       TableOf("What held the memory at the peak of each device", HolderColumns(stack), rows);
   NoteStepsWithAllocations(run, &table);
-  if (rows.empty()) NoteNothingRecorded(&table);
+  if (rows.empty()) NoteNothingRecorded(run, &table);
   return table;
 }
 

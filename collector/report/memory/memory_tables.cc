@@ -1,4 +1,5 @@
 #include "collector/report/memory/memory_tables.h"
+#include "collector/report/capture/origin_advice.h"
 #include "collector/report/reports.h"
 
 #include <fmt/core.h>
@@ -12,6 +13,7 @@
 #include "collector/facts/steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
+#include "collector/trace/device_label.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -33,8 +35,8 @@ int64_t Sum(const Levels& levels) {
   return sum;
 }
 
-Cell DeviceCell(uint32_t device) {
-  return device == kNone ? std::string("CPU") : fmt::format("GPU {}", device);
+Cell DeviceCell(const Trace& trace, uint32_t device) {
+  return device == kNone ? std::string("CPU") : DeviceLabel(trace, device);
 }
 
 bool HeldAt(const HeldBlock& block, int64_t time) {
@@ -125,18 +127,16 @@ Cell Fragmentation(const StepMemory& of) {
   return 100.0 * static_cast<double>(most - std::min(most, given)) / static_cast<double>(most);
 }
 
-void NoteEmpty(Table* table) {
+void NoteEmpty(const Run& run, Table* table) {
   if (!table->rows.empty()) return;
-  table->notes.push_back(
-      "no blocks of memory were recorded: ranktap run --level full records those of PyTorch in the "
-      "steps of --schedule, torch.profiler with profile_memory=True");
+  table->notes.push_back("no blocks of memory were recorded: " + WhoRecordsMemory(run));
 }
 
 const ColumnsOf<StepMemory> kStepColumns = {
     {"rank", Unit::kCount, kRankMeaning,
      [](const StepMemory& row) { return RankCell(*row.trace); }},
     {"device", Unit::kText, kDeviceMeaning,
-     [](const StepMemory& row) { return DeviceCell(row.device); }},
+     [](const StepMemory& row) { return DeviceCell(*row.trace, row.device); }},
     {"step", Unit::kCount, "The number of the step.",
      [](const StepMemory& row) { return row.step->number; }},
     {"start_bytes", Unit::kBytes, "The bytes that the program held when the step began.",
@@ -180,7 +180,7 @@ const ColumnsOf<ModuleMemory> kModuleColumns = {
     {"rank", Unit::kCount, kRankMeaning,
      [](const ModuleMemory& row) { return RankCell(*row.trace); }, Shown::kDetail},
     {"device", Unit::kText, kDeviceMeaning,
-     [](const ModuleMemory& row) { return DeviceCell(row.device); }, Shown::kDetail},
+     [](const ModuleMemory& row) { return DeviceCell(*row.trace, row.device); }, Shown::kDetail},
     {"module", Unit::kText, "The module, or the name of what belongs to no module.",
      [](const ModuleMemory& row) { return row.name(); }, Shown::kProse},
     {"bytes", Unit::kBytes, "The bytes that it held at the device's peak.",
@@ -248,7 +248,7 @@ Table TabulateMemorySteps(const Run& run, const ReportOptions&) {
   }
   Table table = TableOf("Memory that the framework held, by step", kStepColumns, rows);
   NoteStepsWithAllocations(run, &table);
-  NoteEmpty(&table);
+  NoteEmpty(run, &table);
   return table;
 }
 
@@ -262,7 +262,7 @@ Table TabulateMemoryModules(const Run& run, const ReportOptions&) {
   }
   Table table = TableOf("What each module held at the peak", kModuleColumns, rows);
   NoteStepsWithAllocations(run, &table);
-  NoteEmpty(&table);
+  NoteEmpty(run, &table);
   return table;
 }
 
@@ -279,7 +279,7 @@ struct Sample {
 const ColumnsOf<Sample> kSampleColumns = {
     {"rank", Unit::kCount, kRankMeaning, [](const Sample& row) { return RankCell(*row.trace); }},
     {"device", Unit::kText, kDeviceMeaning,
-     [](const Sample& row) { return DeviceCell(row.device); }},
+     [](const Sample& row) { return DeviceCell(*row.trace, row.device); }},
     {"time_ns", Unit::kNs, "The moment, counted from the rank's first event.",
      [](const Sample& row) { return row.time - row.trace->first_ns; }},
     {"bytes", Unit::kBytes, "The bytes that the program held at this moment.",
@@ -374,7 +374,7 @@ Table TabulateMemoryOverTime(const Run& run, const ReportOptions& options) {
   Table table = TableOf("Memory over time, by category", kSampleColumns, samples);
   AddCategories(samples, &table);
   NoteStepsWithAllocations(run, &table);
-  NoteEmpty(&table);
+  NoteEmpty(run, &table);
   return table;
 }
 

@@ -13,6 +13,10 @@ namespace ranktap::collector {
 // operator, in the order of their ends.
 inline constexpr int64_t kMemorySamples = 400;
 
+// "At most 1.5 GiB were held on GPU 0, 3.000 s into the file: 1.0 GiB (66.7 %) of it by
+// train.py(9): main. " Of the device that held most; empty: no allocation is known.
+std::string DescribePeakMemory(const Run& run);
+
 // Adds "allocations are recorded in 3 of 200 steps", or "in 2 to 3 of 200 steps, by rank". Nothing
 // where no trace of the agent's has steps with allocations, or where all steps have them.
 void NoteStepsWithAllocations(const Run& run, Table* table);

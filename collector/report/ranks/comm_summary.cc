@@ -12,6 +12,7 @@
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/reports.h"
+#include "collector/trace/file_notes.h"
 #include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
@@ -26,6 +27,7 @@ struct CommRow {
   int64_t transfer_ns = 0, wait_ns = 0, exposed_ns = 0;
   uint32_t group_size = 0;
   bool has_wait = false;              // some call had two traced members
+  bool has_starts = true;             // of all members it is known when they ran
   std::map<uint32_t, int64_t> last;   // arrivals, by trace
   const Trace* last_trace = nullptr;  // that arrived last most often
   int64_t last_arrivals = 0;          // its own
@@ -33,8 +35,8 @@ struct CommRow {
 
 using Key = std::tuple<std::string, std::string, int64_t>;  // group, type, bytes
 
-void Add(const CollectiveRun& call, const std::vector<std::vector<Interval>>& compute,
-         CommRow* row) {
+void Add(const Run& run, const CollectiveRun& call,
+         const std::vector<std::vector<Interval>>& compute, CommRow* row) {
   const int64_t transfer = call.shortest();
   ++row->calls;
   row->transfer_ns += transfer;
@@ -42,6 +44,7 @@ void Add(const CollectiveRun& call, const std::vector<std::vector<Interval>>& co
       std::max({row->group_size, call.group_size, static_cast<uint32_t>(call.members.size())});
   for (const CollectiveMember& member : call.members) {
     ++row->members;
+    row->has_starts &= HasStarts(run.traces[member.trace]);
     row->kernels.Add(member.length());
     row->wait_ns += member.length() - transfer;
     row->exposed_ns +=
@@ -72,7 +75,7 @@ std::map<Key, CommRow> CountCalls(const Run& run) {
   std::map<Key, CommRow> by_key;
   for (const auto* const calls : {&MatchCollectives(run), &MatchHostCollectives(run)}) {
     for (const CollectiveRun& call : *calls) {
-      Add(call, compute, &by_key[{call.group, call.type, call.bytes}]);
+      Add(run, call, compute, &by_key[{call.group, call.type, call.bytes}]);
     }
   }
   return by_key;
@@ -130,7 +133,10 @@ const ColumnsOf<CommRow> kColumns = {
      }},
     {"exposed_ns", Unit::kNs,
      "The mean time of a member's kernel in which its device computed nothing.",
-     [](const CommRow& row) { return Mean(row.exposed_ns, row.members); }, Shown::kDetail},
+     [](const CommRow& row) {
+       return row.has_starts ? Cell(Mean(row.exposed_ns, row.members)) : Cell();
+     },
+     Shown::kDetail},
     {"kernel_median_ns", Unit::kNs, "The median duration of the members' kernels.",
      [](const CommRow& row) { return row.kernels.median_ns(); }, Shown::kDetail},
     {"kernel_p95_ns", Unit::kNs, "The 95th percentile of the durations of the members' kernels.",

@@ -11,6 +11,7 @@
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/reports.h"
+#include "collector/trace/file_notes.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -88,7 +89,9 @@ std::string DescribePath(const Run& run, const std::vector<PathSegment>& path) {
 }  // namespace
 
 Table TabulateCriticalPath(const Run& run, const ReportOptions&) {
-  const std::vector<PathSegment>& path = FindCriticalPath(run);
+  const std::vector<PathSegment> path = std::ranges::any_of(run.traces, HasStarts)
+                                            ? FindCriticalPath(run)
+                                            : std::vector<PathSegment>();
   Table table =
       TableOf("What the end of the run waited for, all ranks", kColumns, SumPieces(run, path));
   table.notes.push_back(path.empty() ? WhyNoWork(run) : DescribePath(run, path));

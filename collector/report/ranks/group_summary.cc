@@ -1,4 +1,5 @@
 
+#include "collector/report/capture/origin_advice.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
@@ -42,9 +43,13 @@ Table TabulateGroups(const Run& run, const ReportOptions&) {
   }
   Table table = TableOf("Process groups, as each rank sees them", kColumns, lines);
   if (lines.empty()) {
-    table.notes.push_back(
-        "no process groups were told: torch.distributed was not initialised, or the run was not "
-        "recorded at --level full");
+    table.notes.push_back(AdviceFor(
+        run,
+        {.ours = "no process groups were told: torch.distributed was not initialised, or the run "
+                 "was not recorded at --level full",
+         .profiler = "the file names no process group: torch.profiler writes them where "
+                     "torch.distributed was initialised as it began",
+         .other = "the file names no process group"}));
   }
   return table;
 }

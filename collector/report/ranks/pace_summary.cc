@@ -11,6 +11,7 @@
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/reports.h"
+#include "collector/trace/file_notes.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -66,6 +67,10 @@ Subject StepsOf(const Run& run) {
   Subject subject{.title = "When the ranks begin each step", .by_trace = {}, .note = {}};
   for (const Trace& trace : run.traces) {
     Instances& instances = subject.by_trace.emplace_back();
+    if (!HasStarts(trace)) {
+      subject.note = "the files do not say when anything ran";
+      continue;
+    }
     for (const Step& step : DetectSteps(trace).list) {
       instances.try_emplace(step.number, Instance{step.start, step.end});
     }
@@ -214,7 +219,8 @@ Table TabulatePace(const Run& run, const ReportOptions& options) {
   Table table = TableOf(subject.title, kColumns, rows);
   if (rows.empty()) {
     table.notes.push_back(
-        options.operator_name.empty()
+        !subject.note.empty() ? subject.note
+        : options.operator_name.empty()
             ? "no step was found; --operator NAME: by a range or kernel of this name"
             : fmt::format("no range and no kernel is called '{}'", options.operator_name));
     return table;

@@ -190,9 +190,9 @@ Table TabulateSteps(const Run& run, const ReportOptions&) {
     const StepList& steps = DetectSteps(trace);
     if (steps.list.empty()) {
       notes.push_back(
-          fmt::format("{}: no steps: no optimizer step (--level full), no ProfilerStep, no "
-                      "repeating NVTX range, no period of kernels",
-                      RankName(trace)));
+          fmt::format("{}: no steps: no optimizer step{}, no ProfilerStep, no repeating NVTX "
+                      "range, no period of kernels",
+                      RankName(trace), trace.is_ours() ? " (--level full)" : ""));
       continue;
     }
     for (StepRow& row : RowsOf(trace, steps)) rows.push_back(row);

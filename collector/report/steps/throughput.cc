@@ -1,4 +1,5 @@
 #include "collector/report/steps/throughput.h"
+#include "collector/report/capture/origin_advice.h"
 #include "collector/report/reports.h"
 
 #include <fmt/core.h>
@@ -315,7 +316,11 @@ Table TabulateThroughput(const Run& run, const ReportOptions& options) {
   }
   Table table = TableOf("How fast the model is trained", kColumns, lines);
   if (lines.empty()) {
-    table.notes.push_back("no training step was seen; PyTorch's hooks see them, at --level full");
+    table.notes.push_back(AdviceFor(
+        run, {.ours = "no training step was seen; PyTorch's hooks see them, at --level full",
+              .profiler = "no training step was seen; torch.profiler marks them where the program "
+                          "calls its step()",
+              .other = "no training step was seen"}));
   } else {
     table.notes.assign(notes.begin(), notes.end());
     table.notes.emplace_back("samples a second are of the whole job, the rest of each rank");

@@ -139,8 +139,10 @@ std::string WhatIsMissing(const Run& run) {
       return fmt::format("{}'s file is damaged at byte {} ({})", RankName(trace),
                          trace.damage[0].offset, trace.damage[0].what);
     }
-    if (static_cast<double>(trace.not_read) >
-        kTolerableNotRead * static_cast<double>(trace.events + trace.not_read)) {
+    // Where it has no other, any device work that is not read is all that its devices did.
+    const bool is_all = trace.not_read_most.starts_with("device ") && trace.kernels.size() == 0;
+    if (is_all || static_cast<double>(trace.not_read) >
+                      kTolerableNotRead * static_cast<double>(trace.events + trace.not_read)) {
       return fmt::format("{} of {} could not be read, mostly {}", Counted(trace.not_read, "event"),
                          RankName(trace), trace.not_read_most);
     }

@@ -17,6 +17,7 @@
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/jobs.h"
+#include "collector/report/memory/memory_tables.h"
 #include "collector/report/steps/bad_end.h"
 #include "collector/report/steps/host_losses.h"
 #include "collector/report/steps/message_waits.h"
@@ -86,12 +87,13 @@ std::string OnWhichRank(const Run& run, const Loss& loss, int64_t ranks) {
 
 // The run has no device that could lose anything.
 Verdict JudgeHosts(const Run& run, const MeanStep& mean) {
-  const std::string why = WhyNoWork(run, "");
+  std::string why = WhyNoWork(run, "");
+  if (!why.empty() && why[0] >= 'a' && why[0] <= 'z')
+    why[0] = static_cast<char>(why[0] - 'a' + 'A');
   Verdict verdict{
       .sentence = why.empty()
                       ? fmt::format("Without a device all{} is the host's time.", mean.OfWhat())
-                      : fmt::format("T{}: what is known{} is the host's time.", why.substr(1),
-                                    mean.OfWhat()),
+                      : fmt::format("{}: what is known{} is the host's time.", why, mean.OfWhat()),
       .on_host = true,
       .losses = FindLosses(run),
       .mean_step = mean.ns};
@@ -216,8 +218,11 @@ Verdict JudgeTimes(const Run& run) {
         .sentence = fmt::format("No verdict: {}.", jobs), .refused = true, .nothing_missing = true};
   }
   if (const std::string why = WhyNoTimes(run); !why.empty()) {
+    const bool is_memory = run.traces[0].origin == TraceOrigin::kMemory;
     return {
-        .sentence = fmt::format("No verdict: {}.", why), .refused = true, .nothing_missing = true};
+        .sentence = fmt::format("{}No verdict: {}.", is_memory ? DescribePeakMemory(run) : "", why),
+        .refused = true,
+        .nothing_missing = true};
   }
   if (const std::string missing = WhatIsMissing(run); !missing.empty()) {
     return {
@@ -274,6 +279,11 @@ Table TabulateVerdict(const Run& run, const ReportOptions&) {
   }
   if (!verdict.refused) {
     table.notes.push_back("ranktap report RUN insights says what to do about it");
+  }
+  if (std::ranges::any_of(run.traces, HasDeviceMemoryAlone)) {
+    table.notes.push_back(
+        "torch.profiler records a device's work with activities=[ProfilerActivity.CPU, "
+        "ProfilerActivity.CUDA]");
   }
   if (verdict.on_host) {
     table.notes.push_back("ranktap report RUN ops, modules and ranges say what the host does");

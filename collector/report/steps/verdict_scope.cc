@@ -10,6 +10,7 @@
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/human_units.h"
+#include "collector/trace/file_notes.h"
 #include "collector/trace/group_calls.h"
 
 namespace ranktap::collector {
@@ -66,13 +67,23 @@ bool AnythingRanOnADevice(const Run& run) {
 }
 
 std::string WhyNoTimes(const Run& run) {
+  // Beside others' times it is a rank without a verdict.
+  const bool is_untimed = std::ranges::all_of(run.traces, [](const Trace& trace) {
+    return !HasStarts(trace) || trace.origin == TraceOrigin::kMemory;
+  });
   for (const Trace& trace : run.traces) {
     if (GroupCallsOf(trace).is_dump) {
       return "a dump of PyTorch's Flight Recorder tells which calls a rank entered, and no "
              "durations; "
              "report FILES hang reads it";
     }
-    if (trace.origin != TraceOrigin::kExecution) continue;
+    if (is_untimed && HasNote(trace, kNodesWithoutStart)) {
+      return fmt::format(
+          "the nodes of {} have no start, so what ran at once, when a device was idle and which "
+          "rank was late is not known",
+          RankName(trace));
+    }
+    if (!is_untimed || trace.origin != TraceOrigin::kExecution) continue;
     return fmt::format(
         "an execution trace has no times, and {} has nothing else; name torch.profiler's file of "
         "the same steps beside it",

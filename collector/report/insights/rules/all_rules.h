@@ -38,6 +38,7 @@ Answer FindGarbageCollection(const RankFacts& rank);
 Answer FindAllocationsInSteps(const RankFacts& rank);
 Answer FindMemoryFragmentation(const RankFacts& rank);
 Answer FindRecompilation(const RankFacts& rank);
+Answer FindFirstTimeCosts(const RankFacts& rank);
 Answer FindThrottling(const RankFacts& rank);
 Answer FindUnbalancedShards(const Run& run);
 Answer FindCheckpointStalls(const RankFacts& rank);

@@ -102,16 +102,61 @@ std::string MostExposed(const RankFacts& rank, const Exposed& exposed) {
   return NameOf(rank.trace(), rank.spans()[of_name->first]);
 }
 
+// What helps against exposed collectives of one type, as CollectiveRun::type names it.
+std::string_view AdviceOnCollective(std::string_view type) {
+  if (type == "allreduce") {
+    return "Start all-reduces as gradients are ready: DistributedDataParallel's buckets overlap "
+           "them with the backward pass; of activations, asynchronous tensor parallelism.";
+  }
+  if (type == "allgather" || type == "reducescatter") {
+    return "Prefetch: FSDP's forward_prefetch, backward_prefetch and limit_all_gathers, "
+           "DeepSpeed's "
+           "stage3_prefetch_bucket_size, or larger shards.";
+  }
+  if (type == "alltoall") {
+    return "Send the tokens of experts in chunks, so that one chunk computes while the next is on "
+           "its way, or compute shared experts meanwhile; keep experts within a node.";
+  }
+  if (type == "send" || type == "recv" || type == "sendrecv") {
+    return "Give the pipeline more micro-batches or an interleaved schedule, and post receives "
+           "(irecv, batch_isend_irecv) before the work that hides them.";
+  }
+  if (type == "broadcast" || type == "gather" || type == "scatter" || type == "reduce") {
+    return "Do it once before the loop, less often, or asynchronously (async_op=True).";
+  }
+  return type == "barrier" ? "Leave the barrier out of the loop." : "";
+}
+
+// The type of the collectives that are most of it; empty: not known.
+std::string MostExposedType(const RankFacts& rank, const Exposed& exposed) {
+  std::map<uint32_t, int64_t> by_kernel;
+  for (const auto& [span, ns] : exposed.by_span) {
+    if (rank.spans()[span].table == DeviceSpan::Table::kKernel)
+      by_kernel[rank.spans()[span].row] = ns;
+  }
+  std::map<std::string, int64_t> by_type;
+  for (const CollectiveRun& collective : MatchCollectives(rank.run())) {
+    for (const CollectiveMember& member : collective.members) {
+      if (member.trace != rank.index() || member.kernel == kNone) continue;
+      const auto known = by_kernel.find(member.kernel);
+      if (known != by_kernel.end()) by_type[collective.type] += known->second;
+    }
+  }
+  const auto most =
+      std::ranges::max_element(by_type, {}, [](const auto& entry) { return entry.second; });
+  return most == by_type.end() ? "" : most->first;
+}
+
 bool Communicates(const RankFacts& rank) {
   return std::ranges::any_of(
       rank.spans(), [](const DeviceSpan& span) { return span.kind == WorkKind::kCommunication; });
 }
 
-// "communication transfers", where that is not undecided.
+// "communication transfers"; where that is undecided, no word of transfers.
 std::string DescribeExposed(const RankFacts& rank) {
   const Ruling& ruling = RulingOn(rank.run(), Claim::kTransfer);
   if (!ruling.is_undecided()) return "communication transfers";
-  return fmt::format("communication transfers or waits, which is undecided because {},",
+  return fmt::format("exposed communication runs (how much of it waits is undecided: {})",
                      ruling.why);
 }
 
@@ -178,6 +223,7 @@ Answer FindExposedComm(const RankFacts& rank) {
           "of it is {}. {} of compute a step run without communication.",
           FormatNs(lost), rank.OfStep(), FormatShare(lost, rank.step_ns()), DescribeExposed(rank),
           rank.TimesAStep(count), MostExposed(rank, exposed), FormatNs(ComputeToHideBehind(rank))),
+      .advice = std::string(AdviceOnCollective(MostExposedType(rank, exposed))),
       .count = count,
       .lost_ns = lost};
   insight.saving = SavingOf(rank, std::move(exposed));

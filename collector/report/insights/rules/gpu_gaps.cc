@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kNsysGapNs = 500'000'000;  // nsys analyze gpu_gaps' default
 // In a loop of short steps no gap is that long: there a tenth of a step, and no less than a launch
-// that goes slow.
+// that goes slow. Without steps one that fills half of a short trace.
 constexpr double kShareOfStep = 0.1;
 constexpr int64_t kLeastNs = 1'000'000;
 
@@ -79,6 +79,7 @@ Insight About(const RankFacts& rank, const std::string& place, Cause cause, int6
 Answer FindGpuGaps(const RankFacts& rank) {
   if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   int64_t shortest = kNsysGapNs;
+  if (!rank.has_steps()) shortest = std::clamp(rank.step_ns() / 2, kLeastNs, kNsysGapNs);
   if (rank.has_steps()) {
     const auto share = static_cast<int64_t>(kShareOfStep * static_cast<double>(rank.step_ns()));
     shortest = std::clamp(share, kLeastNs, kNsysGapNs);

@@ -2,10 +2,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "collector/report/claims/claim.h"
 #include "collector/report/human_units.h"
+#include "collector/report/insights/first_time.h"
 #include "collector/report/insights/rules/all_rules.h"
 
 namespace ranktap::collector {
@@ -41,6 +43,39 @@ Use Measure(std::vector<Interval> work, const std::vector<Interval>& counted) {
   return use;
 }
 
+// Where one cause has most of the idle time, its remedy: a larger batch helps no device that waits
+// for a compiler or a loader. Empty: the rule's own.
+std::string AdviceOnIdleTime(const RankFacts& rank) {
+  std::array<int64_t, kCauses> times{};
+  int64_t all = 0;
+  for (const LostPiece& piece : rank.lost()) {
+    if ((kIdleCauses & BitOf(piece.cause)) == 0) continue;
+    times[static_cast<size_t>(piece.cause)] += piece.length();
+    all += piece.length();
+  }
+  if (const FirstTimeCosts costs = FirstTimeCostsOf(rank); costs.ns() * 2 > all) {
+    return std::string(AdviceOn(costs.Most()));
+  }
+  const auto most = static_cast<Cause>(std::ranges::max_element(times) - times.begin());
+  if (times[static_cast<size_t>(most)] * 2 <= all) return "";
+  switch (most) {
+    case Cause::kDataLoading:
+      return "Load data ahead (num_workers, prefetch_factor, pin_memory): the device waits for it.";
+    case Cause::kCheckpoint:
+      return "Save checkpoints asynchronously, or less often: the device waits for them.";
+    case Cause::kCollection:
+      return "Keep Python's garbage collection out of the loop: the device waits for it.";
+    case Cause::kCapture:
+      return "Capture CUDA graphs once, before the loop: the device waits for it.";
+    case Cause::kSync:
+      return "Leave out what waits for the device: ranktap report RUN syncs names it.";
+    case Cause::kDependency:
+      return "Look at what launched work waits for: ranktap report RUN queue.";
+    default:
+      return "";
+  }
+}
+
 // No saving: this is what other rules' causes come to.
 Insight About(const RankFacts& rank, uint32_t device, const Use& use) {
   const Interval longest =
@@ -56,6 +91,7 @@ Insight About(const RankFacts& rank, uint32_t device, const Use& use) {
           FormatNs(rank.counted().back().second - rank.counted().front().first),
           FormatNs(longest.second - longest.first), FormatNs(longest.first - rank.trace().first_ns),
           FormatShare(Length(use.busy), Length(rank.counted()))),
+      .advice = AdviceOnIdleTime(rank),
       .count = use.parts,
       .lost_ns = lost};
 }

@@ -1,7 +1,9 @@
 // Matrix products that leave the tensor cores idle: 32-bit floats without TF32, or 16-bit ones.
 #include <fmt/core.h>
 
+#include "collector/facts/flops/op_inputs.h"
 #include "collector/facts/kernel_kinds.h"
+#include "collector/facts/roofline/compute_units.h"
 #include "collector/report/insights/chosen_work.h"
 #include "collector/report/insights/rules/all_rules.h"
 
@@ -18,15 +20,26 @@ double FloatShare(const DeviceArchitecture& device) {
 constexpr std::string_view kOthersUseTf32 = "others of the program use TF32";
 constexpr double kHalfShare = 0.75;  // V100 31.4 of 125, A100 78 of 312
 
+// The type of the first input of the innermost operator around it that has types.
+MathType OperandsOf(const RankFacts& rank, const DeviceSpan& span) {
+  const Operators& ops = rank.trace().operators;
+  for (uint32_t op = rank.OperatorOf(span); op != kNone; op = ops.parent[op]) {
+    const OpInputs types("", rank.trace().dictionary.String(ops.types.At(op)));
+    if (!types.values.empty() && !types.values[0].empty()) return MathTypeOf(types.values[0]);
+  }
+  return MathType::kNone;
+}
+
 struct Products {
   explicit Products(const RankFacts& rank)
-      : kinds(rank.trace()), float_gemms(rank), float_convolutions(rank), halves(rank) {
+      : rank(rank), kinds(rank.trace()), float_gemms(rank), float_convolutions(rank), halves(rank) {
     for (const DeviceSpan& span : rank.spans()) {
       if (span.table == DeviceSpan::Table::kKernel) Add(span);
     }
   }
   bool IsTold() const { return told > 0 || products == 0; }
 
+  const RankFacts& rank;
   KernelKinds kinds;
   ChosenWork float_gemms, float_convolutions, halves;
   DeviceArchitecture device;
@@ -34,15 +47,21 @@ struct Products {
   int64_t products = 0, told = 0;
 
  private:
+  bool IsOfFloats(const DeviceSpan& span) const {
+    const MathType type = OperandsOf(rank, span);
+    return type != MathType::kFp16 && type != MathType::kBf16 && type != MathType::kFp8;
+  }
   void Add(const DeviceSpan& span) {
     const KernelKind& kind = kinds.Of(span.name);
     if (kind.math == ProductMath::kNone) return;
     device = kinds.ArchitectureOf(span.device);
     ++products;
-    told += kind.math != ProductMath::kUnsaid ? 1 : 0;
+    // "float" in a name may be the type that 16-bit floats are summed in.
+    const bool is_float = kind.math == ProductMath::kFloat && IsOfFloats(span);
+    told += kind.math != ProductMath::kUnsaid && (kind.math != ProductMath::kFloat || is_float);
     if (kind.is_tf32) (kind.is_convolution ? has_tf32_convolution : has_tf32_gemm) = true;
     if (kind.math == ProductMath::kHalf) halves.Add(span);
-    if (kind.math == ProductMath::kFloat) {
+    if (is_float) {
       (kind.is_convolution ? float_convolutions : float_gemms).Add(span);
     }
   }

@@ -8,6 +8,7 @@
 
 #include "collector/file/json.h"
 #include "collector/report/human_units.h"
+#include "collector/report/insights/first_time.h"
 #include "collector/report/insights/rules/all_rules.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
@@ -16,25 +17,6 @@ namespace ranktap::collector {
 namespace {
 
 constexpr double kLeastShare = 0.01;  // of the step
-
-bool LoadsCode(std::string_view api) {
-  for (const std::string_view name :
-       {"cuModuleLoad", "cuLibraryLoad", "cuLinkComplete", "hipModuleLoad", "nvrtcCompile"}) {
-    if (api.starts_with(name)) return true;
-  }
-  return false;
-}
-
-// "Torch-Compiled Region" and "TorchDynamo Cache Lookup" come with each call of compiled code.
-bool Compiles(std::string_view name) {
-  if (name == proto::kCompilationPhase) return true;
-  for (const std::string_view part :
-       {"(dynamo_timed)", "_dynamo/convert_frame.py", "compile_fx", "triton/compiler/compiler.py",
-        "nvrtc", "inductor_compile", "cpp_extension.py"}) {
-    if (name.find(part) != name.npos) return true;
-  }
-  return false;
-}
 
 class Compilation {
  public:

@@ -4,9 +4,12 @@
 
 #include <string_view>
 
+#include "collector/facts/flops/op_flops.h"
+#include "collector/facts/roofline/compute_units.h"
 #include "collector/facts/roofline/roofs.h"
 #include "collector/report/insights/chosen_work.h"
 #include "collector/report/insights/rules/all_rules.h"
+#include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
 namespace {
@@ -67,6 +70,19 @@ class JudgedWork {
     return rank_.trace().dictionary.String(point.name);
   }
 
+  // Also one whose FLOPs nobody can count: a convolution without strides.
+  bool IsProduct(const RooflinePoint& point) const {
+    if (HasFormula(FlopRule::kCounter, NameOf(point))) return true;
+    for (uint32_t i = 0; i < point.works; ++i) {
+      const DeviceSpan& span = rank_.spans()[line_.work[point.first_work + i].span];
+      if (span.table == DeviceSpan::Table::kKernel &&
+          MathOfKernel(ReadableKernelName(rank_.trace().dictionary.String(span.name))).computes()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
  private:
   RoofJudgement Judge(const RooflinePoint& point) const {
     return JudgePoint(point, roofs_.Of(point.device), line_.on_device);
@@ -97,8 +113,8 @@ Answer FindMemoryBoundOperators(const RankFacts& rank) {
   const JudgedWork judged(rank);
   if (!judged.WhyNot().empty()) return CannotTell(judged.WhyNot());
   const ChosenWork work = judged.Choose([&](const RooflinePoint& point, const RoofJudgement& of) {
-    return IsMemoryBound(of) && point.flops == 0 && point.phase != RooflinePhase::kOptimizer &&
-           IsFusible(judged.NameOf(point));
+    return IsMemoryBound(of) && point.flops == 0 && !judged.IsProduct(point) &&
+           point.phase != RooflinePhase::kOptimizer && IsFusible(judged.NameOf(point));
   });
   if (!work.IsWorth(kLeastShare)) return {};
   return {.insights = {work.AsInsight(
@@ -114,8 +130,9 @@ Answer FindProductsBelowRoof(const RankFacts& rank) {
   double saved_ns = 0, time_ns = 0;
   const ChosenWork work = judged.Choose(
       [](const RooflinePoint& point, const RoofJudgement& of) {
-        return point.flops > 0 && of.is_counted && !of.is_above && !IsMemoryBound(of) &&
-               100 * of.least_ns < kFarPercent * static_cast<double>(point.time_ns);
+        return point.flops > 0 && of.is_counted && point.bytes.is_counted() && !of.is_above &&
+               !IsMemoryBound(of) &&
+               100 * of.least_ns < kFarPercent * static_cast<double>(point.computing_ns);
       },
       &saved_ns, &time_ns);
   if (time_ns <= 0 || !work.IsWorth(kLeastShare)) return {};

@@ -166,8 +166,10 @@ export const inkOn = (colour) => {
   if (!inks.has(colour)) inks.set(colour, lightOf(colour) > 0.179 ? '#000' : '#fff');
   return inks.get(colour);
 };
-export const causeColour = (cause) => cssColour(`--cause-${cause.replace(/ /g, '-')}`) || cssColour('--muted');
-export const causeVar = (cause) => `var(--cause-${cause.replace(/ /g, '-')})`;
+// Of one colour: the same time, of which it is not known how much is transfer.
+const causeProperty = (cause) => `--cause-${(cause === 'exposed communication' ? 'exposed transfer' : cause).replace(/ /g, '-')}`;
+export const causeColour = (cause) => cssColour(causeProperty(cause)) || cssColour('--muted');
+export const causeVar = (cause) => `var(${causeProperty(cause)})`;
 export const CAUSE_MEANING = {
   'compute': 'a compute kernel runs',
   'exposed transfer': 'a collective moves data, and nothing computes meanwhile',

@@ -92,6 +92,24 @@ const std::string kVaried =
     R"(,{"ph":"i","s":"t","name":"Record Window End","pid":"","tid":"","ts":300}],)"
     R"("traceName":"x.json","with_stack":1})";
 
+TEST(ImportedTrace, WhatAProgramSaidOfItselfGoesOnWithoutCredentials) {
+  const std::string text =
+      R"({"schemaVersion":1,"team":"vision","API_TOKEN":"s3cr3tvalue","sweep":{"lr":0.1},)"
+      R"("traceEvents":[)" +
+      Span("cpu_op", "aten::mm", 1, 5) + "]}";
+  const Imported imported(text);
+  std::set<std::string> handed_on;
+  const Json exported = imported.Exported({.handed_on = &handed_on});
+  EXPECT_THAT(handed_on, ElementsAre("API_TOKEN", "sweep", "team"));
+  EXPECT_EQ(exported["team"], "vision");
+  EXPECT_EQ(exported["sweep"]["lr"], 0.1);
+  EXPECT_EQ(exported.dump().find("s3cr3tvalue"), std::string::npos);
+  std::set<std::string> none;
+  const Json bare =
+      Imported(File("", Span("cpu_op", "aten::mm", 1, 5))).Exported({.handed_on = &none});
+  EXPECT_TRUE(none.empty());
+}
+
 TEST(ImportedTrace, ComesBackFieldByField) {
   const Imported imported(kVaried);
   EXPECT_EQ(imported.Exported(), imported.Original());

@@ -30,6 +30,32 @@ TEST(CustomWorkTest, AnOperatorOfALibraryIsUnknownAndNeverZero) {
   EXPECT_FALSE(works.on_device);
 }
 
+// cuDNN's operator inside has no formula: the convolution around it has, and lacks its strides.
+TEST(CustomWorkTest, AProductThatItsFormulaCannotCountIsUnknownAndNeverZero) {
+  constexpr std::string_view kShapes = "[[2, 3, 9, 9], [8, 3, 3, 3], []]";
+  constexpr std::string_view kStrides =
+      R"(["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"])";
+  for (const std::string_view values : {std::string_view(), kStrides}) {
+    PlantedOperators planted;
+    const uint32_t convolution = planted.Operator("aten::convolution", kShapes, "", values);
+    const uint32_t inner =
+        planted.Operator("aten::cudnn_convolution", kShapes, "", "", convolution);
+    planted.Kernel("implicit_convolve_sgemm", inner, 3'000);
+    const uint32_t mm = planted.Operator("aten::mm", "[[3, 5], [5, 7]]", "");
+    planted.Kernel("ampere_sgemm_128x64_nn", mm, 1'000);
+    const CustomWorks works = FindCustomWork(planted.trace());
+    if (!values.empty()) {
+      EXPECT_TRUE(works.rows.empty());
+      continue;
+    }
+    ASSERT_EQ(works.rows.size(), 1u);
+    EXPECT_EQ(works.rows[0].name, "aten::convolution");
+    EXPECT_EQ(works.rows[0].flops, std::nullopt);
+    EXPECT_EQ(works.unknown_ns, 3'000);
+    EXPECT_EQ(works.time_ns, 4'000);
+  }
+}
+
 TEST(CustomWorkTest, AnOperatorThatCallsPytorchsIsCountedByThem) {
   PlantedOperators planted("");
   const uint32_t made = planted.Operator("mylib::mlp", "[[3, 5]]", "");

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+
+#include "tests/unit/collector/facts/roofline/planted_operators.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -67,6 +71,27 @@ TEST(OpFlopsTest, WhatCannotBeReadCountsNothing) {
       }
     }
   }
+}
+
+// PyTorch before Concrete Inputs writes shapes alone.
+TEST(OpFlopsTest, AConvolutionWithoutStridesCountsByTheGradientOfItsOutputOrNotAtAll) {
+  constexpr std::string_view kForward = "[[2, 3, 9, 9], [8, 3, 3, 3], []]";
+  const auto count = [](std::initializer_list<std::string_view> backwards) {
+    PlantedOperators planted("");
+    planted.Operator("aten::convolution", kForward, "");
+    for (const std::string_view shapes : backwards) {
+      planted.Operator("aten::convolution_backward", shapes, "");
+    }
+    return CountFlops(planted.trace(), FlopRule::kCounter)[0].flops;
+  };
+  EXPECT_EQ(count({"[[2, 8, 5, 5], [2, 3, 9, 9], [8, 3, 3, 3]]"}),
+            2 * 2 * (5 * 5) * (8 * 3 * 3 * 3));
+  EXPECT_EQ(count({}), 0);
+  // Of another layer, and of two strides.
+  EXPECT_EQ(count({"[[2, 8, 5, 5], [2, 3, 9, 9], [8, 3, 5, 5]]"}), 0);
+  EXPECT_EQ(count({"[[2, 8, 5, 5], [2, 3, 9, 9], [8, 3, 3, 3]]",
+                   "[[2, 8, 9, 9], [2, 3, 9, 9], [8, 3, 3, 3]]"}),
+            0);
 }
 
 TEST(OpFlopsTest, AnOperatorInsideOfACountedOneIsNotCountedAgain) {

@@ -64,6 +64,36 @@ TEST(DevicePeaksTest, PeaksOfCudaCoresAreCoresTimesClock) {
   }
 }
 
+// Dense FLOPs of a compute unit's matrix cores a clock, by the white papers of CDNA 2 to 4.
+TEST(DevicePeaksTest, PeaksOfMatrixCoresAreComputeUnitsTimesClock) {
+  struct Board {
+    std::string_view name;
+    double units, mhz, half, fp8, tf32, fp64;
+  };
+  for (const Board& board : {Board{"AMD Instinct MI210", 104, 1700, 1024, 0, 0, 256},
+                             Board{"AMD Instinct MI250X", 110, 1700, 1024, 0, 0, 256},
+                             Board{"AMD Instinct MI300X", 304, 2100, 2048, 4096, 1024, 256},
+                             Board{"AMD Instinct MI325X", 304, 2100, 2048, 4096, 1024, 256},
+                             Board{"AMD Instinct MI355X", 256, 2400, 4096, 8192, 0, 128}}) {
+    const DevicePeaks* const known = FindDevicePeaks(board.name);
+    ASSERT_NE(known, nullptr) << board.name;
+    const double clocks = board.units * board.mhz * 1e6;
+    const auto is = [&](ComputeUnit unit, double each) {
+      EXPECT_NEAR(known->flops(unit), each * clocks, 0.001 * each * clocks + 1) << board.name;
+    };
+    is(ComputeUnit::kHalfTensor, board.half);
+    is(ComputeUnit::kFp8, board.fp8);
+    is(ComputeUnit::kTf32, board.tf32);
+    is(ComputeUnit::kFp64Tensor, board.fp64);
+    is(ComputeUnit::kFp64, board.fp64);
+    is(ComputeUnit::kFp32, 256);
+    EXPECT_DOUBLE_EQ(PeakFlops(board.name, "c10::BFloat16"),
+                     known->flops(ComputeUnit::kHalfTensor));
+    EXPECT_DOUBLE_EQ(PeakFlops(board.name, "c10::Float8_e4m3fnuz"),
+                     known->flops(ComputeUnit::kFp8));
+  }
+}
+
 TEST(DevicePeaksTest, EveryRowNamesItsSourceAndIsFoundByItsName) {
   std::set<std::string_view> names;
   for (const DevicePeaks& device : AllDevicePeaks()) {

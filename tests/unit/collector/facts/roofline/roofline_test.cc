@@ -164,6 +164,82 @@ TEST(RooflineTest, AnOperatorInsideOfACountedOneIsNotCountedAgain) {
   EXPECT_EQ(kernels.rows[1].Bound(), RoofBound::kExtra);
 }
 
+// 1,099 GFLOP at 989 TFLOP/s: 1.111 ms of the 2 ms of the product; the bias's 0.5 ms stay.
+TEST(RooflineTest, AProductSavesAtMostWhatItsBytesAndItsBiasLeave) {
+  PlantedOperators planted;
+  const uint32_t mm = planted.Operator("aten::addmm", "[[8192], [8192, 8192], [8192, 8192]]",
+                                       R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16"])");
+  planted.Kernel(kTensorCores, mm, 2'000'000);
+  planted.Kernel("vectorized_elementwise_kernel<4, add>", mm, 500'000);
+  const double least = kProduct / 989.4e12 * 1e9;
+  EXPECT_NEAR(Only(&planted).saved_ns, 2e6 - least, 1);
+  for (const RooflineRow& row : Rows(&planted, {.by = RooflineBy::kKernel}).rows) {
+    EXPECT_NEAR(row.saved_ns, row.flops > 0 ? 2e6 - least : 0, 1) << row.name;
+  }
+  // A vector by a matrix: 134 MB at 3,352 GB/s need 40 us, and 134 MFLOP next to nothing.
+  PlantedOperators bytes;
+  const uint32_t mv = bytes.Operator("aten::mm", "[[1, 8192], [8192, 8192]]", kTwoBf16);
+  bytes.Kernel(kTensorCores, mv, 100'000);
+  EXPECT_NEAR(Only(&bytes).saved_ns, 1e5 - 2.0 * (8192 * 8192 + 2 * 8192) / 3352e9 * 1e9, 1);
+}
+
+// Of two inputs the type of one is not recorded.
+TEST(RooflineTest, WithoutAllBytesNothingIsBoundAndNothingSaved) {
+  for (const std::string_view types : {R"(["c10::BFloat16", ""])", R"(["c10::BFloat16"])"}) {
+    PlantedOperators planted;
+    const uint32_t mm = planted.Operator("aten::mm", kSquare, types);
+    planted.Kernel(kTensorCores, mm, 2'000'000);
+    const RooflineRow row = Only(&planted);
+    EXPECT_EQ(row.flops, kProduct);
+    EXPECT_EQ(row.Bound(), RoofBound::kUnknown) << types;
+    EXPECT_FALSE(row.Intensity());
+    EXPECT_EQ(row.saved_ns, 0);
+  }
+}
+
+TEST(RooflineTest, WhatSumsInFloatsIsMeasuredByTheTypeThatItMultiplies) {
+  PlantedOperators planted;
+  const uint32_t mm = planted.Operator("aten::mm", kSquare, kTwoBf16);
+  planted.Kernel("void gemmSN_NN_kernel<float, 128, 2, 4, 8, 6, 4, false>", mm, 2'000'000);
+  const RooflineRow row = Only(&planted);
+  EXPECT_NEAR(*row.Roof(), 989.4e12, 1e6);
+  EXPECT_TRUE(row.unit_unsaid);
+}
+
+TEST(RooflineTest, WhatInductorFusesAfterAProductIsNone) {
+  EXPECT_FALSE(MathOfKernel("triton_poi_fused_add_mm_3").computes());
+  EXPECT_FALSE(MathOfKernel("triton_red_fused_mm_sum_0").computes());
+  EXPECT_TRUE(MathOfKernel("triton_tem_fused_mm_0").computes());
+}
+
+// DTensor's product of 8192 x 8192 by 8192 x 8192 runs an eighth of it on each device, and autocast
+// multiplies in 16 bits what it got in 32.
+TEST(RooflineTest, AnOperatorThatIsDispatchedTwiceCountsByTheInnerRecord) {
+  PlantedOperators planted;
+  const uint32_t outer = planted.Operator("aten::mm", kSquare, kTwoFloats);
+  planted.Operator("aten::_to_copy", "[[8192, 8192]]", R"(["float"])", "", outer);
+  const uint32_t inner =
+      planted.Operator("aten::mm", "[[8192, 8192], [8192, 1024]]", kTwoBf16, "", outer);
+  planted.trace().operators.name[inner] = planted.trace().operators.name[outer];
+  planted.Kernel(kTensorCores, inner, 200'000);
+  const RooflineRow row = Rows(&planted).rows.at(0);
+  EXPECT_EQ(row.name, "aten::mm");
+  EXPECT_EQ(row.calls, 1);
+  EXPECT_EQ(row.flops, kProduct / 8);
+  EXPECT_EQ(row.bytes(), int64_t{2} * (8192 * 8192 + 2 * 8192 * 1024));
+  EXPECT_NEAR(*row.PercentOfRoof(), 100 * (kProduct / 8 / 989.4e12) / 200e-6, 1e-3);
+  EXPECT_EQ(row.above, 0);
+}
+
+TEST(RooflineTest, ABoardOfAmdsHasItsRoofs) {
+  PlantedOperators planted("AMD Instinct MI300X");
+  const uint32_t mm = planted.Operator("aten::mm", kSquare, kTwoBf16);
+  planted.Kernel("Cijk_Alik_Bljk_BBS_BH_MT256x256x64", mm, 2'000'000);
+  const RooflineRow row = Only(&planted);
+  EXPECT_EQ(row.Bound(), RoofBound::kCompute);
+  EXPECT_NEAR(row.least_ns, kProduct / 1307.4e12 * 1e9, 1);
+}
+
 TEST(RooflineTest, KernelsThatComputeShareByTheirTimesAndNothingIsLost) {
   PlantedOperators planted;
   const uint32_t backward = planted.Operator(

@@ -11,6 +11,7 @@
 #include "collector/import/importer.h"
 #include "collector/import/importers.h"
 #include "collector/report/run_filter.h"
+#include "collector/report/steps/verdict.h"
 #include "tests/unit/collector/import/kineto/kineto_text.h"
 
 namespace ranktap::collector {
@@ -142,6 +143,44 @@ TEST(ExecutionImport, AnotherProcesssExecutionTraceIsNotJoined) {
   const collector::Run run =
       Opened({kData + "pair/host.1.json.gz", kData + "pair/device.0.json.gz"});
   EXPECT_EQ(run.traces.size(), 2u);
+}
+
+// Eight ranks in containers, where each process is number 10, with two files each. `with_ids`: the
+// profiler wrote "Record function id".
+collector::Run EightRanks(bool with_ids) {
+  TemporaryDirectory directory;
+  for (int rank = 0; rank < 8; ++rank) {
+    const std::string name = "rank" + std::to_string(rank);
+    std::string nodes, events;
+    for (int i = 1; i <= 10; ++i) {
+      nodes += (i > 1 ? "," : "") + Node(i + 1, 1, "aten::relu", i, kOneTensor);
+      const std::string id = R"("Record function id":)" + std::to_string(i);
+      events += (i > 1 ? "," : "") + Span("cpu_op", "aten::relu", 10 * i, 5, with_ids ? id : "");
+    }
+    Write(directory / ("et." + name + ".json"), Observed("1.1.1-chakra.0.0.4", nodes));
+    Write(directory / ("kineto." + name + ".json"), File("", events));
+  }
+  Result<collector::Run> run = OpenRun({directory.path()});
+  EXPECT_TRUE(run) << run.message();
+  return run ? std::move(*run) : collector::Run{};
+}
+
+TEST(ExecutionImport, EightRanksWithTwoFilesEachAreEightWhetherTheyJoinOrNot) {
+  for (const bool with_ids : {true, false}) {
+    const collector::Run run = EightRanks(with_ids);
+    ASSERT_EQ(run.traces.size(), 8u);
+    for (uint32_t rank = 0; rank < 8; ++rank) {
+      EXPECT_EQ(run.traces[rank].info.rank, rank);
+      EXPECT_EQ(run.traces[rank].origin, TraceOrigin::kKineto);
+      EXPECT_EQ(run.traces[rank].operators.shapes.empty(), !with_ids);
+    }
+    EXPECT_THAT(Judge(run).sentence, testing::StartsWith("Without a device all of"));
+    EXPECT_EQ(run.problems.size(), with_ids ? 0u : 8u);
+    if (with_ids) continue;
+    EXPECT_EQ(run.problems[0],
+              "et.rank0.json: an execution trace, not joined with kineto.rank0.json of the same "
+              "rank and left out: the other file's operators have no ids (\"Record function id\")");
+  }
 }
 
 TEST(ExecutionImport, ChakrasNodesAreWorkOfDevicesAndHosts) {

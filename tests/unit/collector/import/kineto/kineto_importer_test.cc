@@ -202,7 +202,7 @@ TEST(Comm, WindowsOfOneRankAreNotMembersOfOneCollective) {
     for (const int window : {0, 1}) {
       const int64_t length = window == 0 ? 100 : 700;
       Write(directory / ("rank" + std::to_string(rank) + "." + std::to_string(window) + ".json"),
-            File(R"("rank":)" + std::to_string(rank),
+            File(R"("world_size":2,"rank":)" + std::to_string(rank),
                  Span("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 10'000 * window + 1,
                       length, R"("device":0,"stream":7,"correlation":1)")));
     }

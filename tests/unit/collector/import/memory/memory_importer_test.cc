@@ -1,5 +1,6 @@
 #include "collector/import/importers.h"
 #include "collector/report/reports.h"
+#include "collector/report/steps/verdict.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -106,6 +107,65 @@ TEST_F(MemoryImporterTest, ThePeakIsToldByStacksWithoutTheInterpretersFrames) {
   EXPECT_EQ(peak.rows[1][2], Cell("model.py(12): forward"));
   EXPECT_EQ(peak.rows[1][3], Cell(int64_t{500}));
   EXPECT_EQ(peak.rows[1][6], Cell("model.py(12): forward;train.py(3): main"));
+}
+
+// One block of 512 B, of which 400 were asked for, from before the history; 300 B come and stay.
+std::string SmallSnapshot(int64_t time_us, int64_t second_address) {
+  const std::string stack =
+      List({Frame("c10/cuda/CUDACachingAllocator.cpp", 9, "malloc"),
+            Frame("/opt/lib/python3.12/site-packages/torch/nn/f.py", 2, "f"),
+            Frame("/home/me/train.py", 7, "step"), Frame("/home/me/train.py", 90, "main")});
+  const std::string first = Dict({{"address", Int(4096)},
+                                  {"size", Int(512)},
+                                  {"requested_size", Int(400)},
+                                  {"state", Text("active_allocated")},
+                                  {"frames", stack}});
+  const std::string second = Dict({{"address", Int(second_address)},
+                                   {"size", Int(512)},
+                                   {"requested_size", Int(300)},
+                                   {"state", Text("active_allocated")},
+                                   {"frames", stack}});
+  const std::string segment = Dict({{"device", Int(0)},
+                                    {"address", Int(4096)},
+                                    {"total_size", Int(2048)},
+                                    {"blocks", List({first, second})}});
+  const std::string history = List(
+      {Entry("free_completed", 9000, 100, time_us), Entry("alloc", 4608, 300, time_us, stack)});
+  return File(Dict({{"segments", List({segment})}, {"device_traces", List({history})}}));
+}
+
+TEST_F(MemoryImporterTest, HeldByIsTheFirstFrameOfTheProgramAndSizesAreThoseAskedFor) {
+  Result<collector::Run> run = OpenRun({Write("s.pickle", SmallSnapshot(1'000'000, 4608))});
+  ASSERT_TRUE(run.ok()) << run.message();
+  const Table memory = TabulateMemory(*run);
+  EXPECT_EQ(memory.rows[0][3], Cell(int64_t{700}));  // 400 and 300, once 100 were given back
+  const Table peak = TabulateMemoryPeak(*run);
+  ASSERT_EQ(peak.rows.size(), 1u);
+  EXPECT_EQ(peak.rows[0][2], Cell("/home/me/train.py(7): step"));
+  EXPECT_EQ(peak.rows[0][4], Cell(100.0));
+  EXPECT_EQ(Judge(*run).sentence,
+            "At most 700 B were held on GPU 0, 0 ns into the file: 700 B (100.0 %) of it by "
+            "/home/me/train.py(7): step. No verdict: a file of the memory profiler says who held "
+            "memory, and nothing of time.");
+  EXPECT_TRUE(run->traces[0].info.notes.empty());
+}
+
+TEST_F(MemoryImporterTest, ASnapshotWithoutTimesHasNoTimeOfItsPeak) {
+  Result<collector::Run> run = OpenRun({Write("s.pickle", SmallSnapshot(0, 4608))});
+  ASSERT_TRUE(run.ok()) << run.message();
+  const Table memory = TabulateMemory(*run);
+  EXPECT_EQ(memory.rows[0][3], Cell(int64_t{700}));
+  EXPECT_EQ(memory.rows[0][4], Cell());
+  EXPECT_THAT(Judge(*run).sentence, testing::StartsWith("At most 700 B were held on GPU 0: "));
+}
+
+TEST_F(MemoryImporterTest, AHistoryThatDoesNotEndAsItsSegmentsDoIsSaidToDisagree) {
+  const Result<Trace> trace =
+      ImportMemorySnapshot(Write("s.pickle", SmallSnapshot(1'000'000, 5120)));
+  ASSERT_TRUE(trace.ok()) << trace.message();
+  EXPECT_THAT(trace->info.notes,
+              ElementsAre("device 0: its history and its segments disagree about the end: 300 "
+                          "bytes that the history never gives back are in no segment"));
 }
 
 TEST_F(MemoryImporterTest, ASnapshotThatIsCutOffIsReadToThere) {

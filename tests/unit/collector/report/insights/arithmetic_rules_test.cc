@@ -100,6 +100,17 @@ TEST(Tf32OffRule, FiresOnProductsOfFloatsOfADeviceThatHasIt) {
   EXPECT_NEAR(static_cast<double>(found.saving_ns.value()), 0.875 * 3'998'000, 1'000);
 }
 
+// "float" in a kernel's name is the type that it sums in: what is multiplied the operator says.
+TEST(Tf32OffRule, IsSilentOnBf16WhateverTheKernelIsCalled) {
+  constexpr std::string_view kSumsInFloats =
+      "void gemmSN_NN_kernel<float, 128, 2, 4, 8, 6, 4, false>";
+  InsightProgram floats = AProgramThatMultiplies(kSumsInFloats);
+  EXPECT_EQ(FindingsOf(floats.run(), "tf32-off").size(), 1u);
+  InsightProgram bf16 = AProgramThatMultiplies(kSumsInFloats);
+  DescribeProducts(&bf16, "[[8, 8], [8, 8]]");
+  EXPECT_TRUE(IsSilent(bf16.run(), "tf32-off"));
+}
+
 TEST(Tf32OffRule, IsSilentWhereTheyUseIt) {
   InsightProgram program = AProgramThatMultiplies(kTf32Product);
   EXPECT_TRUE(IsSilent(program.run(), "tf32-off"));

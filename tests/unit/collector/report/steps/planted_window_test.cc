@@ -101,6 +101,26 @@ TEST(PlantedWindow, WhatRepeatsInALittleOfTheTraceIsNoStep) {
   EXPECT_EQ(DetectSteps(much.trace()).source, "period of 2 kernels");
 }
 
+// Twelve layers of two kernels in one call, which an operator of Inductor's, or a module's forward
+// in Python, is around; without it they are all that is known of the program's loop.
+TEST(PlantedWindow, ALayerThatRepeatsInsideOfOneForwardIsNoStep) {
+  for (const char* const around : {"", "## Call CompiledFxGraph f1 ##", "main"}) {
+    Program program;
+    if (*around != '\0') program.AddOperator(around, 0, 120 * kMs);
+    for (int64_t at = 0; at < 120 * kMs; at += 10 * kMs) {
+      program.AddKernel(at, at, at + 4 * kMs);
+      program.AddKernel(at + 5 * kMs, at + 5 * kMs, at + 9 * kMs);
+      program.trace().kernels.name.back() = 2;
+    }
+    program.trace().dictionary.AppendString("relu");
+    const bool is_layer = std::string_view(around).starts_with("##");
+    EXPECT_EQ(DetectSteps(program.trace()).list.empty(), is_layer) << around;
+    EXPECT_EQ(Judge(program.run()).sentence.find("No steps were found") != std::string::npos,
+              is_layer)
+        << Judge(program.run()).sentence;
+  }
+}
+
 // Four backward passes and optimizers; the second step has two optimizers.
 TEST(PlantedWindow, RangesOfOptimizersAreStepsWhereNoProfilerStepIs) {
   Program program;

@@ -1,0 +1,59 @@
+#include "collector/facts/collective_types.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "collector/facts/communication_kernels.h"
+#include "collector/facts/flops/dtype_sizes.h"
+
+namespace ranktap::collector {
+namespace {
+
+std::string Letters(std::string_view text) {
+  std::string letters;
+  for (const char byte : text) {
+    if (std::isalpha(static_cast<unsigned char>(byte)) != 0) {
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(byte)));
+    }
+  }
+  return letters;
+}
+
+}  // namespace
+
+std::string CollectiveTypeOf(std::string_view name) {
+  const std::string letters = Letters(name);
+  if (letters.find("crossdevicereduce") != letters.npos) return "allreduce";  // vLLM
+  if (name.find("deep_ep::") != name.npos &&
+      (letters.find("dispatch") != letters.npos || letters.find("combine") != letters.npos)) {
+    return "alltoall";
+  }
+  for (const std::string_view type :
+       {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast", "sendrecv", "barrier",
+        "reduce", "gather", "scatter", "send", "recv"}) {
+    if (letters.find(type) != letters.npos) return std::string(type);
+  }
+  return "other";
+}
+
+std::string_view OperatorThatCommunicates(const Trace& trace, uint32_t kernel) {
+  for (uint32_t op = trace.kernels.op.At(kernel); op != 0;) {
+    const std::string_view name = trace.dictionary.String(trace.operators.name[op - 1]);
+    if (IsCommunicationOperator(name) && CollectiveTypeOf(name) != "other") return name;
+    const uint32_t parent = trace.operators.parent[op - 1];
+    op = parent == kNone ? 0 : parent + 1;
+  }
+  return "";
+}
+
+int64_t FullBufferBytes(const std::string& type, const Collective& call) {
+  const uint64_t larger = std::max(call.in_elements, call.out_elements);
+  const uint64_t elements = type == "allgather" || type == "reducescatter" ? larger
+                            : call.in_elements != 0                        ? call.in_elements
+                                                                           : larger;
+  return elements > (uint64_t{1} << 50)
+             ? 0
+             : static_cast<int64_t>(elements) * BytesPerElement(call.dtype);
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,22 @@
+// Which collective a kernel, an operator or a range is, by its name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "collector/trace/model.h"
+
+namespace ranktap::collector {
+
+// "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "_allgather_base", "nccl:all_reduce" -> one word.
+std::string CollectiveTypeOf(std::string_view name);
+
+// What an operator around the kernel says that its name does not: an all-to-all is sends and
+// receives to NCCL ("c10d::alltoall_base_" around "ncclDevKernel_SendRecv"). Empty: nothing.
+std::string_view OperatorThatCommunicates(const Trace& trace, uint32_t kernel);
+
+// What one call sends, as nccl-tests counts it; 0: not known.
+int64_t FullBufferBytes(const std::string& type, const Collective& call);
+
+}  // namespace ranktap::collector
