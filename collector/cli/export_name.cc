@@ -49,8 +49,8 @@ std::string DefaultOutput(const std::vector<std::string>& paths,
 
 std::string DescribeHandedOn(const std::set<std::string>& names) {
   return fmt::format(
-      "what the program said of itself goes on with the file, less what looks like a credential: "
-      "{}",
+      "the file still has what the program wrote of itself, and no text that looks like a "
+      "credential ({})",
       fmt::join(names, ", "));
 }
 

@@ -74,9 +74,8 @@ void PrintTable(const Table& table, const Request& request) {
 }
 
 // Opens the run and leaves what the filters ask for. kSuccess, or the exit status; said why.
-int Open(const Request& request, const std::vector<std::string>& named, Run* run,
+int Open(const Request& request, const std::vector<std::string>& paths, Run* run,
          std::vector<std::string>* notes) {
-  const std::vector<std::string> paths = LastRunsIn(named);
   Result<Run> opened = [&paths] {
     const ProgressLine progress;
     return OpenRun(paths);
@@ -152,6 +151,7 @@ int WriteDataSet(const Request& request, const std::vector<std::string>& notes, 
 }
 
 int PrintReports(Request request) {
+  request.paths = LastRunsIn(request.paths);
   if (!request.reports.empty() && request.reports[0]->compare != nullptr) {
     return Compare(request);
   }

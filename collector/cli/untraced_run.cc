@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "collector/file/printable.h"
+#include "collector/import/open_run.h"
 #include "collector/report/human_units.h"
 #include "collector/report/steps/bad_end.h"
 #include "collector/trace/load/run_reader.h"
@@ -14,6 +15,7 @@ std::optional<Table> OfUntracedRun(const std::vector<std::string>& paths) {
   if (paths.size() != 1) return std::nullopt;
   const Result<RunFiles> files = FindTraces(paths[0]);
   if (!files || !files->has_info || !files->traces.empty()) return std::nullopt;
+  if (OpenRun(paths)) return std::nullopt;  // torch.profiler's files lie there
   const RunInfo& info = files->info;
   const std::string lasted =
       info.end_realtime_ns

@@ -118,40 +118,6 @@ bool FromFramework(const Trace& trace, StepList* steps) {
   return !steps->list.empty();
 }
 
-// Optimizer to optimizer, a step has the evaluation that came before its own forward. Where it is
-// few steps that have one, they begin after it. (An agent that plays has forwards without a
-// backward in each step: those are its work.)
-void LeaveOutEvaluations(const Trace& trace, StepList* steps) {
-  const std::vector<ModuleSpan>& spans = ModuleSpans(trace);
-  const std::vector<bool> evaluations = EvaluationForwards(trace, spans);
-  struct Part {
-    int64_t forwards = 0, start = 0, end = 0;
-    bool trains = false;  // from here on
-  };
-  std::vector<Part> parts(steps->list.size());
-  size_t with_any = 0;
-  for (size_t row = 0; row < spans.size(); ++row) {
-    if (spans[row].depth != 0) continue;
-    const int64_t step = StepIndexAt(*steps, spans[row].start);
-    if (step < 0) continue;
-    Part& part = parts[static_cast<size_t>(step)];
-    part.trains |= !evaluations[row];
-    if (part.trains || spans[row].end >= steps->list[static_cast<size_t>(step)].end) continue;
-    if (part.forwards++ == 0) {
-      part.start = spans[row].start;
-      ++with_any;
-    }
-    part.end = spans[row].end;
-  }
-  if (with_any == 0 || with_any * 2 > steps->list.size()) return;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].forwards == 0 || !parts[i].trains) continue;
-    steps->evaluations += parts[i].forwards;
-    steps->evaluation_ns += parts[i].end - parts[i].start;
-    steps->list[i].start = parts[i].end;
-  }
-}
-
 bool FromAnnotations(const Trace& trace, StepList* steps) {
   const Operators& ops = trace.operators;
   for (size_t i = 0; i < ops.size(); ++i) {

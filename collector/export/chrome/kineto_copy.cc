@@ -1,5 +1,6 @@
 #include "collector/export/chrome/kineto_copy.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -80,15 +81,43 @@ bool IsOfTheProfiler(std::string_view key) {
          key.starts_with("hip_") || key.starts_with("rocm_");
 }
 
-// A value without what looks like a credential.
-std::string Shareable(const std::string& key, std::string_view value) {
-  const bool is_text = value.size() >= 2 && value.front() == '"';
-  const std::string_view bare = is_text ? value.substr(1, value.size() - 2) : value;
-  std::string text(bare);
-  RedactValue(key, &text);
-  const bool is_nested = text.starts_with('{') || text.starts_with('[');
-  if (!is_text && (text == bare || is_nested)) return text;
-  return "\"" + text + "\"";
+// Behind the closing quote of the JSON string that opens at `at`.
+size_t EndOfString(std::string_view json, size_t at) {
+  for (++at; at < json.size() && json[at] != '"'; ++at) {
+    if (json[at] == '\\') ++at;
+  }
+  return std::min(at + 1, json.size());
+}
+
+// The JSON of a member's value; of its strings, those that look like a credential are gone.
+std::string Shareable(std::string name, std::string_view json) {
+  std::string shareable;
+  for (size_t at = 0; at < json.size();) {
+    if (json[at] != '"') {
+      shareable += json[at++];
+      continue;
+    }
+    const size_t end = EndOfString(json, at);
+    const std::string_view quoted = json.substr(at, end - at);
+    const size_t next = json.find_first_not_of(" \t\r\n", end);
+    at = end;
+    if (quoted.size() < 2) {
+      shareable += quoted;
+      continue;
+    }
+    std::string text(quoted.substr(1, quoted.size() - 2));
+    if (next != json.npos && json[next] == ':') {
+      name = text;
+      shareable += quoted;
+      continue;
+    }
+    RedactValue(name, &text);
+    const bool is_changed = text != quoted.substr(1, quoted.size() - 2);
+    // An escape may have been cut in two.
+    if (is_changed && text.find_first_of("\"\\") != text.npos) text = "***";
+    shareable += '"' + text + '"';
+  }
+  return shareable;
 }
 
 class Copier {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collector/facts/framework/module_spans.h"
+#include "collector/facts/steps.h"
 
 namespace ranktap::collector {
 
@@ -18,5 +19,10 @@ struct RecordedOperators {
   int64_t evaluations = 0;        // forwards of roots that only evaluate, with operators
 };
 RecordedOperators SplitByEvaluation(const Trace& trace);
+
+// Optimizer to optimizer, a step has the evaluation that came before its own forward. Where it is
+// few steps that have one, they begin after it. (An agent that plays has forwards without a
+// backward in each step: those are its work.)
+void LeaveOutEvaluations(const Trace& trace, StepList* steps);
 
 }  // namespace ranktap::collector

@@ -105,7 +105,7 @@ std::string CauseIsNotInTheFile(const Run& run) {
   if (!FindLossPlaces(run)[static_cast<size_t>(Cause::kDependency)].is_unseen) return "";
   const PathShare most = MostOfPath(run);
   const std::string meanwhile =
-      most.cause == Cause::kDependency || most.share <= kMostOfPath
+      most.cause == Cause::kDependency || most.cause == Cause::kCompute || most.share <= kMostOfPath
           ? ""
           : fmt::format(", and the critical path is {} {}", FormatPercent(100 * most.share),
                         NameOf(most.cause));

@@ -174,8 +174,8 @@ TEST(Gloo, TheVerdictNamesTheRankThatOthersWaitForOnTheHost) {
       Judge(*run).sentence,
       "Without a device all of each 1.000 ms step is the host's time: 800.0 us (80.0 %) "
       "running code on the host, 150.0 us (15.0 %) waiting for other ranks, 50.00 us (5.0 %) in "
-      "collectives. In 300.0 us (30.0 %) of it the other ranks wait for rank 1, which spends 300.0 "
-      "us a step more than they do running code on the host.");
+      "collectives. In 300.0 us (30.0 %) of it rank 0 waits for rank 1, which spends 300.0 us a "
+      "step more than it does running code on the host.");
   const Table stragglers = TabulateStragglers(*run, {});
   ASSERT_EQ(stragglers.rows.size(), 1u);
   EXPECT_EQ(CellAt<int64_t>(stragglers, 0, "rank"), 1);
