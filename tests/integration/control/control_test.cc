@@ -288,7 +288,6 @@ TEST(ControlTest, StartSaysWhichStepsOfTheWindowAnExplicitScheduleLeavesWithoutO
       {"wait=5", "kernels",
        "run --schedule wait=5 names steps, but level kernels records no operators\n"},
       {"active=2,repeat=0", "full", ""},
-      {"wait=soon", "full", ""},
       {"", "full", ""}};
   for (const Case& one : cases) {
     std::vector<std::string> options = {"--level", "full", "--dormant"};
