@@ -119,8 +119,8 @@ class CommandLine(unittest.TestCase):
 
     def collect(self, *options):
         """A collector below runs/ that has looked at its runs; what it said."""
-        with subprocess.Popen([str(RANKTAP), 'collect', '-o', 'runs', '--socket', str(self.folder / 'socket'), *options],
-                              cwd=self.folder, stderr=subprocess.PIPE, text=True) as collector:
+        own = ['--socket', str(self.folder / 'socket'), '--spool', str(self.folder / 'no-spool')]
+        with subprocess.Popen([str(RANKTAP), 'collect', '-o', 'runs', *own, *options], cwd=self.folder, stderr=subprocess.PIPE, text=True) as collector:
             said = [collector.stderr.readline()]
             while 'removed' in said[-1] or 'collecting at' in said[-1]:
                 if len(said) == 3:
