@@ -49,18 +49,22 @@ Pace PaceOf(const std::vector<Starts>& by_trace) {
   return pace;
 }
 
-Pace PaceOfSteps(const Run& run) {
+Pace PaceOfSteps(const Run& run, const std::vector<uint32_t>& traces) {
   const SharedClock& clock = SharedClockOf(run);
-  std::vector<Starts> by_trace(run.traces.size());
-  for (uint32_t t = 0; t < run.traces.size(); ++t) {
+  std::vector<Starts> by_trace;
+  for (const uint32_t t : traces) {
+    Starts starts;
     int64_t origin = 0;
     for (const Step& step : DetectSteps(run.traces[t]).list) {
       if (step.warm_up) continue;
-      if (!clock.is_known() && by_trace[t].empty()) origin = step.start;
-      by_trace[t].try_emplace(step.number, clock.At(t, step.start) - origin);
+      if (!clock.is_known() && starts.empty()) origin = step.start;
+      starts.try_emplace(step.number, clock.At(t, step.start) - origin);
     }
+    by_trace.push_back(std::move(starts));
   }
-  return PaceOf(by_trace);
+  Pace pace = PaceOf(by_trace);
+  if (pace.behind) pace.behind->trace = traces[pace.behind->trace];
+  return pace;
 }
 
 }  // namespace ranktap::collector

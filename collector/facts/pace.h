@@ -27,7 +27,8 @@ struct Pace {
 };
 Pace PaceOf(const std::vector<Starts>& by_trace);
 
-// The same of the run's steps after warm-up, on the common clock or from each rank's own first.
-Pace PaceOfSteps(const Run& run);
+// The same of the steps of these traces after warm-up, on the common clock or from each rank's own
+// first.
+Pace PaceOfSteps(const Run& run, const std::vector<uint32_t>& traces);
 
 }  // namespace ranktap::collector

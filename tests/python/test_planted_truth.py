@@ -59,6 +59,7 @@ SENTENCES = {
 SILENT = {
     'uneven': r'wait for rank 1', 'saver': r'checkpoint', 'fetcher': r'waiting for data', 'server': r'[Tt]raining|step',
     'kv': r'[Tt]raining|step', 'ends_caught': r'ended', 'ends_thread': r'ended', 'warm_up': r'Steps 0', 'gan': r'evaluation',
+    'anomaly': r'ended',
 }
 # A rule of insights that fires, with what its finding says.
 RULES = {
@@ -68,6 +69,10 @@ RULES = {
     'threads': ('too-many-threads', r'with 32 threads on \d+ CPU'),
     'doubles': ('double-products', r'64-bit floats'),
     'recompiles': ('recompilation', r'Dynamo compiled truths\.py\(\d+\): forward again \d+ times, because a guard failed: .*level'),
+}
+# Programs that are not told as they were, and why: R24 counts them as wrong, without failing.
+OPEN = {
+    'gan': 'the first iteration of two optimizers counts as two steps, because nobody knows yet which ends it',
 }
 
 
@@ -95,6 +100,8 @@ class PlantedTruthTest(harness.TracedTest):
             rule, finding = RULES[name]
             fired = {row['rule']: row['finding'] for row in self.report(run, 'insights')}
             self.assertRegex(fired.get(rule, f'{rule} is not among {sorted(fired)}'), finding)
+        for called in re.findall(r'called (\d+) times', sentence):
+            self.assertEqual(int(called), truths[0]['calls'], sentence)
         for number in re.findall(r'([\d.]+) %', sentence):
             self.assertLessEqual(float(number), 100, sentence)
         self.check_steps(name, truths, run)
@@ -115,14 +122,19 @@ class PlantedTruthTest(harness.TracedTest):
     def test_first_sentences_are_true(self):
         names = self._run([harness.TORCH_PYTHON, PROGRAM, '--list'], {}).stdout.split()
         self.assertGreaterEqual(len(names), 50)
-        self.assertLessEqual({*SENTENCES, *SILENT, *RULES}, {*names})
+        self.assertLessEqual({*SENTENCES, *SILENT, *RULES, *OPEN}, {*names})
         chosen = names if os.environ.get('RANKTAP_TRUTHS') == 'all' else SAMPLE
         wrong = 0
         for name in chosen:
             with self.subTest(program=name):
                 wrong += 1
-                self.check(name)
-                wrong -= 1
+                if name in OPEN:
+                    print(f'{name} is open: {OPEN[name]}')
+                    with self.assertRaises(AssertionError, msg='it is told as it was: strike it off OPEN'):
+                        self.check(name)
+                else:
+                    self.check(name)
+                    wrong -= 1
             if (self.scratch / 'run').exists():
                 (self.scratch / 'run').rename(self.scratch / name)
         print(f'{len(chosen) - wrong} of {len(chosen)} programs are told as they were')

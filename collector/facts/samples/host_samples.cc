@@ -15,6 +15,8 @@
 namespace ranktap::collector {
 namespace {
 
+constexpr int64_t kFewestLooks = 3;  // two may be chance
+
 bool IsOfPackage(std::string_view file) {
   if (file.empty() || file[0] == '<') return true;  // "<frozen importlib._bootstrap>", "<string>"
   for (const std::string_view part : {"/site-packages/", "/dist-packages/", "/lib/python3"}) {
@@ -151,15 +153,19 @@ const HostSamples& SamplesOf(const Trace& trace) {
 
 void LineTally::Add(const HostSamples& samples, int64_t start, int64_t end) {
   total_ns_ += end - start;
-  samples.ForEachOfMain(start, end, [&](const HostSample& sample, int64_t ns) {
+  samples.ForEachLookAtMain(start, end, [&](const HostSample& sample, int64_t looks) {
+    const int64_t ns = (sample.end - sample.start) / sample.looks * looks;
+    looked_ns_ += ns;
     const std::string text = samples.Describe(samples.LineOf(sample.frame));
-    if (!text.empty()) by_line_[text] += ns;
+    if (text.empty()) return;
+    by_line_[text].ns += ns;
+    by_line_[text].looks += looks;
   });
 }
 
 std::string LineTally::Most() const {
-  for (const auto& [text, ns] : by_line_) {
-    if (ns * 2 > total_ns_) return text;
+  for (const auto& [text, seen] : by_line_) {
+    if (seen.looks >= kFewestLooks && seen.ns * 2 > std::max(total_ns_, looked_ns_)) return text;
   }
   return "";
 }

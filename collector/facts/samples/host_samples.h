@@ -59,6 +59,9 @@ class HostSamples {
   // Calls visit(sample, ns) for what the main thread did in [start, end), in order.
   template <typename Visit>
   void ForEachOfMain(int64_t start, int64_t end, Visit&& visit) const;
+  // Calls visit(sample, looks) for those that the main thread was given in (start, end], in order.
+  template <typename Visit>
+  void ForEachLookAtMain(int64_t start, int64_t end, Visit&& visit) const;
 
   uint32_t main_thread() const { return main_thread_; }
   // When the main thread was first and last looked at; both 0: never.
@@ -89,18 +92,35 @@ void HostSamples::ForEachOfMain(int64_t start, int64_t end, Visit&& visit) const
   }
 }
 
-// Time by line, to name the one that has more than half of it.
+template <typename Visit>
+void HostSamples::ForEachLookAtMain(int64_t start, int64_t end, Visit&& visit) const {
+  ForEachOfMain(start, end + 1, [&](const HostSample& sample, int64_t) {
+    // Looks are evenly spaced, and the last one ended the sample.
+    const auto until = [&sample](int64_t time) {
+      const double part =
+          static_cast<double>(time - sample.start) / static_cast<double>(sample.end - sample.start);
+      return static_cast<int64_t>(std::clamp(part, 0.0, 1.0) * sample.looks);
+    };
+    if (const int64_t looks = until(end) - until(start); looks > 0) visit(sample, looks);
+  });
+}
+
+// Time by line, to name the one that has more than half of it. A look counts where it was taken,
+// for the time since the look before: a pass shorter than that must not get its neighbours' line.
 class LineTally {
  public:
-  // Of the main thread's time in [start, end).
+  // Of the main thread's time in (start, end].
   void Add(const HostSamples& samples, int64_t start, int64_t end);
   // "train.py:97 (main)"; empty where no line of the program has more than half of all that was
-  // added, or where less than half of that was seen.
+  // added, where less than half of that was seen, or where few looks say so.
   std::string Most() const;
 
  private:
-  std::unordered_map<std::string, int64_t> by_line_;
-  int64_t total_ns_ = 0;
+  struct Seen {
+    int64_t ns = 0, looks = 0;
+  };
+  std::unordered_map<std::string, Seen> by_line_;
+  int64_t total_ns_ = 0, looked_ns_ = 0;
 };
 
 }  // namespace ranktap::collector

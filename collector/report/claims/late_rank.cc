@@ -124,7 +124,15 @@ std::string AnotherRankArrivesLast(const Run& run) {
 std::string AnotherRankFallsBehind(const Run& run) {
   const std::vector<Straggler>& stragglers = StragglersOf(run);
   if (stragglers.empty()) return "";
-  const std::optional<FallingBehind> behind = PaceOfSteps(run).behind;
+  // Ranks that meet the late one in no collective go at a pace of their own.
+  const std::set<uint32_t> meeting = RanksThatWaitFor(run, stragglers[0].trace);
+  std::vector<uint32_t> group;
+  for (uint32_t t = 0; t < run.traces.size(); ++t) {
+    if (AreOfOneRank(run, t, stragglers[0].trace) || meeting.contains(FirstOfRank(run, t))) {
+      group.push_back(t);
+    }
+  }
+  const std::optional<FallingBehind> behind = PaceOfSteps(run, group).behind;
   if (!behind || AreOfOneRank(run, behind->trace, stragglers[0].trace)) return "";
   const auto ns = static_cast<int64_t>(behind->ns);
   if (ns * 2 < std::max(stragglers[0].caused_wait_ns, ClockTolerance(SharedClockOf(run))))

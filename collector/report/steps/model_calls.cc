@@ -13,7 +13,7 @@ namespace ranktap::collector {
 
 ModelCalls CallsOf(const Trace& trace, const StepList& steps) {
   const std::vector<Interval> forwards = ForwardPasses(trace);
-  ModelCalls found;
+  ModelCalls found{.made = steps.list.size()};
   int64_t idle = 0, pauses = 0;
   for (const Step& step : steps.list) {
     if (step.warm_up) continue;
@@ -41,8 +41,8 @@ std::string DescribeCalls(const Run& run) {
   return fmt::format(
       "The model is called {}: a call takes {} (p50), {} (p99), and {} pass between two, {} of the "
       "time.",
-      Counted(static_cast<size_t>(most.calls.count), "time"), FormatNs(most.calls.median_ns()),
-      FormatNs(most.calls.p99_ns()), FormatNs(most.pause_ns), FormatShare(idle, most.all_ns));
+      Counted(most.made, "time"), FormatNs(most.calls.median_ns()), FormatNs(most.calls.p99_ns()),
+      FormatNs(most.pause_ns), FormatShare(idle, most.all_ns));
 }
 
 }  // namespace ranktap::collector

@@ -12,6 +12,7 @@
 namespace ranktap::collector {
 
 struct ModelCalls {
+  size_t made = 0;             // with the warm-up
   DurationDistribution calls;  // after the warm-up
   int64_t pause_ns = 0;        // the mean between two
   int64_t all_ns = 0;          // calls and pauses

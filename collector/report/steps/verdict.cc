@@ -35,10 +35,11 @@ constexpr size_t kPartsSaid = 3;
 
 using LinesByCause = std::array<std::string, kCauses>;
 
-// "waiting for data, at train.py:12 (batches)"
-std::string DescribeHostsLine(Cause cause, const LinesByCause& lines) {
+// "waiting for data, at train.py:12 (batches)"; "in the forward pass (most in Net.router), at ..."
+std::string DescribeHostsLine(Cause cause, const LinesByCause& lines,
+                              const std::string& in_pass = "") {
   const std::string& line = lines[static_cast<size_t>(cause)];
-  std::string text(DescribeHostsTime(cause));
+  const std::string text = std::string(DescribeHostsTime(cause)) + in_pass;
   return line.empty() ? text : text + ", at " + line;
 }
 
@@ -63,7 +64,7 @@ std::string DescribeHostTimes(const Run& run, const MeanStep& mean, const std::v
   for (size_t c = kCauses; c-- > 0;) {
     const auto cause = static_cast<Cause>(c);
     if (cause == Cause::kHost || !mean.IsWorthSaying(mean.times[c])) continue;
-    parts.emplace_back(mean.times[c], DescribeHostsLine(cause, lines) + InPass(run, cause));
+    parts.emplace_back(mean.times[c], DescribeHostsLine(cause, lines, InPass(run, cause)));
   }
   for (const Loss& place : places) parts.emplace_back(place.ns, place.finding);
   // Nothing is known of what it did.
@@ -118,8 +119,11 @@ Verdict JudgeHosts(const Run& run, const MeanStep& mean) {
     verdict.sentence += DescribeMessageWaits(run);
     return verdict;
   }
-  verdict.sentence += fmt::format(" In {} ({}) of it {}.", FormatNs(wait),
-                                  FormatShare(wait, mean.ns), DescribeLateRank(run));
+  // Ranks that make longer steps than the mean of all have no share of that mean.
+  const std::string part =
+      wait > mean.ns ? fmt::format("{} of a step of theirs", FormatNs(wait))
+                     : fmt::format("{} ({}) of it", FormatNs(wait), FormatShare(wait, mean.ns));
+  verdict.sentence += fmt::format(" In {} {}.", part, DescribeLateRank(run));
   return verdict;
 }
 

@@ -82,8 +82,31 @@ TEST_F(HostSamplesTest, ALineIsNamedOnlyWhereItHasMoreThanHalfOfAllTheTime) {
   EXPECT_EQ(whole.Most(), "train.py:97 (main), in torch/nn/linear.py (forward)");
   unseen.Add(samples, 0, 200);  // nobody looked after 100
   EXPECT_EQ(unseen.Most(), "");
-  even.Add(samples, 20, 100);
+  even.Add(samples, 24, 104);
   EXPECT_EQ(even.Most(), "");
+}
+
+// Looks at 10, 20 ... 100 all met line 98; a pass of 2 lies between two of them, eight times.
+TEST_F(HostSamplesTest, WhatIsShorterThanTheTimeBetweenTwoLooksGetsNoLineOfItsNeighbours) {
+  AddMark(proto::kSamplesMark, "[40,4,1,10,0,100,95]\n");
+  const HostSamples samples(trace_);
+  LineTally pass, rest;
+  for (int64_t at = 14; at < 94; at += 10) {
+    pass.Add(samples, at, at + 2);
+    rest.Add(samples, at + 2, at + 10);
+  }
+  EXPECT_EQ(pass.Most(), "");
+  EXPECT_EQ(rest.Most(), "train.py:98 (main)");
+}
+
+TEST_F(HostSamplesTest, TwoLooksNameNoLine) {
+  AddMark(proto::kSamplesMark, "[40,4,1,3,0,30,25]\n");
+  const HostSamples samples(trace_);
+  LineTally two, three;
+  two.Add(samples, 0, 20);
+  three.Add(samples, 0, 30);
+  EXPECT_EQ(two.Most(), "");
+  EXPECT_EQ(three.Most(), "train.py:98 (main)");
 }
 
 }  // namespace

@@ -214,5 +214,32 @@ TEST(LateRankClaim, GroupsOfTheHostAreToldApartByTheirMembers) {
   EXPECT_TRUE(StragglersOf(unknown.run()).empty()) << "nobody is blamed";
 }
 
+// Group {0, 1} makes its ten steps in 1 ms each, {2, 3} in 10 ms, as rank 3 comes 8 ms late.
+TEST(LateRankClaim, AGroupThatIsFasterSaysNothingOfWhoIsLateInAnother) {
+  InsightProgram program = RanksOfOneHost(4);
+  for (uint32_t rank = 0; rank < 4; ++rank) {
+    Trace& trace = program.rank(rank).trace();
+    const uint32_t first = rank / 2 * 2;
+    trace.process_groups.push_back({.name = "1",
+                                    .description = {},
+                                    .backend = "gloo",
+                                    .size = 2,
+                                    .ranks = {first, first + 1}});
+    const int64_t unit = rank < 2 ? kMs / 10 : kMs;
+    for (int64_t at = 0; at < 100 * unit; at += 10 * unit) {
+      program.rank(rank).AddStep(at, at + 10 * unit);
+      program.rank(rank).AddRange(proto::kCommDomain, "all_reduce", at + (rank == 3 ? 9 : 1) * unit,
+                                  at + (rank < 2 ? 2 : 10) * unit);
+      trace.ranges.category.PadTo(trace.ranges.size());
+      trace.ranges.category[trace.ranges.size() - 1] = 2;
+    }
+  }
+  EXPECT_EQ(SaysOf(program.run(), "pace"), "");
+  const std::string sentence = Judge(program.run()).sentence;
+  EXPECT_NE(sentence.find(" In 8.000 ms of a step of theirs rank 2 waits for rank 3"),
+            std::string::npos)
+      << sentence;
+}
+
 }  // namespace
 }  // namespace ranktap::collector

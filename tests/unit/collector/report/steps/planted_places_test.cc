@@ -115,5 +115,19 @@ TEST(PlantedPlaces, InferenceSpeaksOfCallsAndWhatPassesBetweenThem) {
   }
 }
 
+// The first of ten lasts 25 ms.
+TEST(PlantedPlaces, CallsOfTheWarmUpAreCountedButNotTimed) {
+  Program program;
+  program.AddRange(proto::kModuleDomain, "Net", 0, 25 * kMs);
+  for (int64_t at = 30 * kMs; at < 120 * kMs; at += 10 * kMs) {
+    program.AddRange(proto::kModuleDomain, "Net", at, at + 2 * kMs);
+  }
+  const std::string sentence = Judge(program.run()).sentence;
+  EXPECT_TRUE(
+      sentence.starts_with("The model is called 10 times: a call takes 2.000 ms (p50), "
+                           "2.000 ms (p99), "))
+      << sentence;
+}
+
 }  // namespace
 }  // namespace ranktap::collector
