@@ -38,11 +38,13 @@ void SetLengths(const StepList& steps, StepLevels* levels) {
       some + others == 0 ? 0 : static_cast<double>(some) / static_cast<double>(some + others);
 }
 
-StepLevels FewLong(const StepList& steps, const Positions& counted) {
+StepLevels FewLong(const StepList& steps, const Positions& counted,
+                   const std::vector<bool>& recorded) {
   StepLevels levels;
   const double limit = kLong * MedianOf(steps, counted);
   for (const size_t i : counted) {
-    const bool is_long = static_cast<double>(steps.list[i].length()) > limit;
+    const bool is_long =
+        static_cast<double>(steps.list[i].length()) > limit && (recorded.empty() || !recorded[i]);
     (is_long ? levels.some : levels.others).push_back(i);
   }
   const double most = kMostLong * static_cast<double>(counted.size());
@@ -99,14 +101,14 @@ StepLevels Change(const StepList& steps, const Positions& counted) {
 
 }  // namespace
 
-StepLevels LevelsOf(const StepList& steps) {
+StepLevels LevelsOf(const StepList& steps, const std::vector<bool>& recorded) {
   Positions counted;
   for (size_t i = 0; i < steps.list.size(); ++i) {
     if (!steps.list[i].warm_up) counted.push_back(i);
   }
   if (steps.source.empty() || steps.is_period || counted.size() < kLeastSteps) return {};
   const StepLevels change = Change(steps, counted);
-  return change.kind == StepLevels::kChange ? change : FewLong(steps, counted);
+  return change.kind == StepLevels::kChange ? change : FewLong(steps, counted, recorded);
 }
 
 }  // namespace ranktap::collector

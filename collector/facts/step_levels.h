@@ -22,6 +22,7 @@ struct StepLevels {
   double share = 0;                    // what `some` have of the time of all
 };
 
-StepLevels LevelsOf(const StepList& steps);
+// `recorded`: by step, whether our recording made it slower; such a step is never a long one.
+StepLevels LevelsOf(const StepList& steps, const std::vector<bool>& recorded);
 
 }  // namespace ranktap::collector

@@ -77,6 +77,19 @@ std::string DescribeChange(const Run& run, uint32_t t, const StepLevels& levels)
                      FormatNs(levels.others_ns), most.empty() ? "" : "; the difference is ", most);
 }
 
+// By step: whether we recorded its operators, of which most of our cost comes. Empty: of most
+// steps or of none.
+std::vector<bool> SlowedByUs(const Trace& trace, const StepList& steps) {
+  if (!trace.is_ours()) return {};
+  std::vector<bool> recorded(steps.list.size());
+  for (size_t i = 0; i < trace.operators.size(); ++i) {
+    const int64_t step = StepIndexAt(steps, trace.operators.start[i]);
+    if (step >= 0) recorded[static_cast<size_t>(step)] = true;
+  }
+  const auto count = static_cast<size_t>(std::ranges::count(recorded, true));
+  return count == 0 || count * 2 > recorded.size() ? std::vector<bool>() : recorded;
+}
+
 std::string DescribeFewLong(const Run& run, uint32_t t, const StepLevels& levels) {
   const StepList& steps = ComputeWaterfalls(run)[t].steps;
   const std::string most = MostOfDifference(run, t, levels);
@@ -117,7 +130,8 @@ std::string DescribeUnlikeSteps(const Run& run) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   for (uint32_t t = 0; t < waterfalls.size(); ++t) {
     if (waterfalls[t].counted == 0) continue;
-    const StepLevels levels = LevelsOf(waterfalls[t].steps);
+    const StepLevels levels =
+        LevelsOf(waterfalls[t].steps, SlowedByUs(run.traces[t], waterfalls[t].steps));
     if (levels.kind == StepLevels::kAlike) continue;
     std::string text = levels.kind == StepLevels::kChange ? DescribeChange(run, t, levels)
                                                           : DescribeFewLong(run, t, levels);

@@ -2,11 +2,14 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "collector/report/steps/bad_end.h"
 #include "collector/report/steps/verdict.h"
+#include "collector/trace/operator_join.h"
 #include "tests/unit/collector/report/steps/planted_program.h"
 
 namespace ranktap::collector {
@@ -125,6 +128,32 @@ TEST(UnlikeSteps, AFewThatWaitForDataAreNamedWithTheirShare) {
       "3 of 60 steps (15, 35, 55) take 205.0 ms and have 64.3 % of the time, mostly waiting for "
       "data; the others take 6.000 ms (medians). "))
       << sentence;
+}
+
+// Steps 20 and 40 of 60 take 100 ms and the others 2.
+TEST(UnlikeSteps, AStepThatOurRecordingMadeLongIsNotTheProgramsOwn) {
+  const auto sentence_of = [](const std::vector<int64_t>& recorded) {
+    Program program;
+    int64_t now = 0;
+    for (int64_t step = 0; step < 60; ++step) {
+      const int64_t ns = (step == 20 || step == 40 ? 100 : 2) * kMs;
+      program.AddStep(now, now + ns);
+      program.trace().ranges.payload[program.trace().ranges.size() - 1] =
+          static_cast<uint64_t>(step);
+      program.AddRange(proto::kModuleDomain, "Net", now, now + ns);
+      if (std::ranges::find(recorded, step) != recorded.end()) {
+        program.AddOperator("aten::addmm", now + kMs / 2, now + kMs);
+      }
+      now += ns;
+    }
+    NestOperators(&program.trace());
+    return Judge(program.run()).sentence;
+  };
+  EXPECT_TRUE(sentence_of({20, 40}).starts_with("Without a device")) << sentence_of({20, 40});
+  EXPECT_TRUE(sentence_of({10, 30}).starts_with("2 of 60 steps (20, 40) take 100.0 ms"))
+      << sentence_of({10, 30});
+  EXPECT_TRUE(sentence_of({20}).starts_with("1 of 60 steps (40) takes 100.0 ms"))
+      << sentence_of({20});
 }
 
 TEST(UnlikeSteps, StepsThatVaryALittleAreAlike) {
