@@ -9,7 +9,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr size_t kLeastSteps = 10;
+constexpr size_t kLeastOfALevel = 10;
 constexpr size_t kLeastStretch = 5;   // steps on each side of a change
 constexpr double kLeastChange = 1.5;  // between the medians of both sides
 constexpr double kOnItsSide = 0.8;    // of a stretch's steps
@@ -106,7 +106,7 @@ StepLevels LevelsOf(const StepList& steps, const std::vector<bool>& recorded) {
   for (size_t i = 0; i < steps.list.size(); ++i) {
     if (!steps.list[i].warm_up) counted.push_back(i);
   }
-  if (steps.source.empty() || steps.is_period || counted.size() < kLeastSteps) return {};
+  if (steps.source.empty() || steps.is_period || counted.size() < kLeastOfALevel) return {};
   const StepLevels change = Change(steps, counted);
   return change.kind == StepLevels::kChange ? change : FewLong(steps, counted, recorded);
 }
