@@ -107,8 +107,13 @@ StepLevels LevelsOf(const StepList& steps, const std::vector<bool>& recorded) {
     if (!steps.list[i].warm_up) counted.push_back(i);
   }
   if (steps.source.empty() || steps.is_period || counted.size() < kLeastOfALevel) return {};
+  // Few long steps move the mean of a stretch, so that a change would be said to be theirs.
+  const StepLevels few = FewLong(steps, counted, recorded);
+  const bool is_stretch =
+      few.some.size() >= kLeastStretch && few.some.back() - few.some.front() < few.some.size();
+  if (few.kind == StepLevels::kFewLong && !is_stretch) return few;
   const StepLevels change = Change(steps, counted);
-  return change.kind == StepLevels::kChange ? change : FewLong(steps, counted, recorded);
+  return change.kind == StepLevels::kChange ? change : few;
 }
 
 }  // namespace ranktap::collector

@@ -110,23 +110,35 @@ TEST(UnlikeSteps, ThreeStepsOfWarmUpAreLeftOutInSilence) {
   EXPECT_TRUE(sentence.starts_with("Without a device all of each 4.000 ms step")) << sentence;
 }
 
-TEST(UnlikeSteps, AFewThatWaitForDataAreNamedWithTheirShare) {
+// Of 60 steps 15, 35 and 55 wait 200 ms for data, the others 1. The rest of a step takes 5 ms, from
+// step 16 on `later`.
+std::string SentenceOfStalls(int64_t later) {
   Program program;
   int64_t now = 0;
   for (int64_t step = 0; step < 60; ++step) {
     const bool stalls = step == 15 || step == 35 || step == 55;
-    const int64_t data = (stalls ? 200 : 1) * kMs;
-    program.AddStep(now, now + data + 5 * kMs);
+    const int64_t data = (stalls ? 200 : 1) * kMs, rest = step < 16 ? 5 * kMs : later;
+    program.AddStep(now, now + data + rest);
     program.trace().ranges.payload[program.trace().ranges.size() - 1] = static_cast<uint64_t>(step);
     program.AddRange(proto::kPhaseDomain, proto::kDataPhase, now, now + data);
-    program.AddRange(proto::kModuleDomain, "Net", now + data, now + data + 5 * kMs);
-    now += data + 5 * kMs;
+    program.AddRange(proto::kModuleDomain, "Net", now + data, now + data + rest);
+    now += data + rest;
   }
-  const std::string sentence = Judge(program.run()).sentence;
+  return Judge(program.run()).sentence;
+}
+
+TEST(UnlikeSteps, AFewThatWaitForDataAreNamedWithTheirShare) {
+  const std::string sentence = SentenceOfStalls(5 * kMs);
   // 3 * 205 of 3 * 205 + 57 * 6 ms.
   EXPECT_TRUE(sentence.starts_with(
       "3 of 60 steps (15, 35, 55) take 205.0 ms and have 64.3 % of the time, mostly waiting for "
       "data; the others take 6.000 ms (medians). "))
+      << sentence;
+}
+
+TEST(UnlikeSteps, AFewLongOnesAreNotTakenForAChangeOfTheOthers) {
+  const std::string sentence = SentenceOfStalls(11 * kMs);
+  EXPECT_TRUE(sentence.starts_with("3 of 60 steps (15, 35, 55) take 211.0 ms and have "))
       << sentence;
 }
 
