@@ -80,6 +80,8 @@ bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* 
     AddForward(nesting, ranges, range, steps, rows);
   }
   for (const uint32_t range : phases) {
+    // A window's beginning is a part of no pass: the rest of the step has it.
+    if (trace.dictionary.String(ranges.name[range]) == proto::kStandstillPhase) continue;
     all.push_back({ranges.start[range], ranges.end[range]});
     StepRow* const row = row_at(range);
     if (row == nullptr) continue;
