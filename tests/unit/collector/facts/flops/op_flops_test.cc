@@ -75,7 +75,7 @@ TEST(OpFlopsTest, WhatCannotBeReadCountsNothing) {
 
 // PyTorch before Concrete Inputs writes shapes alone.
 TEST(OpFlopsTest, AConvolutionWithoutStridesCountsByTheGradientOfItsOutputOrNotAtAll) {
-  constexpr std::string_view kForward = "[[2, 3, 9, 9], [8, 3, 3, 3], []]";
+  static constexpr std::string_view kForward = "[[2, 3, 9, 9], [8, 3, 3, 3], []]";
   const auto count = [](std::initializer_list<std::string_view> backwards) {
     PlantedOperators planted("");
     planted.Operator("aten::convolution", kForward, "");
