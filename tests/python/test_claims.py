@@ -1,7 +1,10 @@
-"""Each cross-check of each claim fires on a real file: as it is, or with the one fact edited that the check is about."""
+"""Each cross-check of each claim fires on a real file: as it is, or with the one fact edited that the check is about. The
+check of busy devices against NVML fires in device_sampler_test, on a job that a device shares with another."""
+import copy
 import gzip
 import json
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -82,6 +85,48 @@ class Claims(unittest.TestCase):
                 trace['traceEvents'] = [event for event in trace['traceEvents'] if event.get('cat') != 'kernel' or
                                         event in collectives(trace)]
         self.assertIn(('busy', 'launches'), self.pair(drop))
+
+    def test_a_root_that_leaves_its_broadcast_before_the_others_come(self):
+        def leave(traces):
+            for rank, trace in enumerate(traces):
+                for kernel in collectives(trace):
+                    if kernel['args']['Collective name'] in ('send', 'recv'):
+                        kernel['name'] = 'ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)'
+                        kernel['args']['Collective name'] = 'broadcast'
+                        kernel['ts'] += 22 * rank
+                        kernel['dur'] = 5 if rank == 0 else 18
+        self.assertIn(('late rank', 'arrivals'), self.pair(leave))
+
+    def test_ranks_that_go_apart_as_a_reduction_lets_them(self):
+        def repeat(traces, later):
+            """The two steps thrice; rank 1 comes to each call first, and `later` us more behind with each time."""
+            for rank, trace in enumerate(traces):
+                once, trace['traceEvents'] = trace['traceEvents'], []
+                for time in range(3):
+                    for event in copy.deepcopy(once):
+                        event['ts'] += time * (1700 + later * rank)
+                        for ids in (event, event.get('args', {})):
+                            ids.update({key: ids[key] + 1000 * time for key in ('id', 'External id', 'correlation') if key in ids})
+                        if step := re.fullmatch(r'ProfilerStep#(\d)', event['name']):
+                            event['name'] = f'ProfilerStep#{int(step[1]) + 2 * time}'
+                        trace['traceEvents'].append(event)
+                for kernel in collectives(trace):
+                    kernel['name'] = 'ncclDevKernel_Reduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)'
+                    kernel['args']['Collective name'] = 'reduce'
+                    kernel['ts'] -= 20 * rank
+                    kernel['dur'] += 20 * rank
+        self.assertNotIn(('late rank', 'pace'), self.pair(lambda traces: repeat(traces, 0)))
+        self.assertIn(('late rank', 'pace'), self.pair(lambda traces: repeat(traces, 1000)))
+
+    @unittest.skipUnless(SHARED.exists(), f'no real traces: {SHARED} is missing')
+    def test_a_device_whose_clock_is_half_a_step_behind_the_hosts(self):
+        def shift(traces):
+            for event in traces[0]['traceEvents']:
+                if event.get('cat') in ('kernel', 'gpu_memcpy', 'gpu_memset', 'gpu_user_annotation'):
+                    event['ts'] -= 111_000
+        path = SHARED / 'kineto/nccl-metadata.json.gz'
+        self.assertNotIn(('largest loss', 'parts'), self.doubts(path))
+        self.assertIn(('largest loss', 'parts'), self.edited([path], shift))
 
     @unittest.skipUnless(SHARED.exists(), f'no real traces: {SHARED} is missing')
     def test_shapes_that_would_be_over_the_peak(self):

@@ -2,17 +2,13 @@
 // kernels that ran.
 #include <fmt/core.h>
 
-#include <cmath>
 #include <optional>
 #include <unordered_map>
 
 #include "collector/facts/device_timeline.h"
-#include "collector/facts/flops/op_flops.h"
-#include "collector/facts/framework/layers.h"
 #include "collector/facts/roofline/roofline.h"
 #include "collector/report/cells.h"
 #include "collector/report/claims/cross_checks.h"
-#include "collector/report/framework/module_summary.h"
 #include "collector/report/human_units.h"
 #include "collector/report/steps/throughput.h"
 #include "collector/trace/symbol_name.h"
@@ -21,9 +17,6 @@ namespace ranktap::collector {
 namespace {
 
 constexpr double kTolerableUncounted = 0.25;  // of the time of kernels that multiply
-
-constexpr double kSameFlops = 0.1;  // of a step
-constexpr double kSameForward = 2;  // times: sequences differ in length from step to step
 
 struct Products {
   int64_t all_ns = 0, uncounted_ns = 0;
@@ -52,29 +45,6 @@ Products ProductsOf(const Trace& trace) {
     }
   }
   return products;
-}
-
-bool IsRoot(std::string_view module) { return module.find('.') == module.npos; }
-
-// In one step, with the modules in them.
-int64_t FlopsOfRoots(const Run& run) {
-  int64_t flops = 0;
-  for (const ModuleRow& row : SummarizeModules(run.traces)) {
-    if (IsRoot(row.name)) flops += row.forward_flops + row.backward_flops + row.recompute_flops;
-  }
-  return flops;
-}
-
-// Of one forward; 0: none is known, or there are several models.
-int64_t FlopsOfLayers(const Trace& trace) {
-  int64_t flops = 0;
-  size_t roots = 0;
-  for (const Layer& layer : DescribeLayers(trace)) {
-    if (!IsRoot(layer.name)) continue;
-    flops += layer.flops;
-    ++roots;
-  }
-  return roots == 1 ? flops : 0;
 }
 
 bool SaysHalf(std::string_view kernel) {
@@ -110,52 +80,6 @@ FloatTimes TimesOfFloats(const Trace& trace) {
 }
 
 }  // namespace
-
-std::string RooflineCountsOtherwise(const Run& run) {
-  for (const Trace& trace : run.traces) {
-    double operators = 0, points = 0;
-    for (const FlopCount& count : CountFlops(trace, FlopRule::kCounter)) {
-      operators += static_cast<double>(count.flops);
-    }
-    for (const RooflinePoint& point : MeasureRoofline(trace).points) {
-      points += static_cast<double>(point.flops);
-    }
-    if (std::abs(points - operators) <= kSameFlops * operators) continue;
-    return fmt::format("the roofline of {} has {:.3g} FLOPs, and its operators {:.3g}",
-                       RankName(trace), points, operators);
-  }
-  return "";
-}
-
-std::string ModulesCountOtherwise(const Run& run) {
-  const auto modules = static_cast<double>(FlopsOfRoots(run));
-  if (modules == 0) return "";
-  for (const Trace& trace : run.traces) {
-    const std::optional<Throughput> of = MeasureThroughput(run, trace, {});
-    if (!of || of->model_flops() == 0) continue;
-    const auto operators = static_cast<double>(of->model_flops() + of->recompute_flops);
-    // Losses and optimizers compute outside of every module.
-    if (modules <= (1 + kSameFlops) * operators) return "";
-    return fmt::format("modules have {:.3g} FLOPs a step, and all operators {:.3g}", modules,
-                       operators);
-  }
-  return "";
-}
-
-std::string LayersCountOtherwise(const Run& run) {
-  for (const Trace& trace : run.traces) {
-    const auto forward = static_cast<double>(FlopsOfLayers(trace));
-    const std::optional<Throughput> of =
-        forward > 0 ? MeasureThroughput(run, trace, {}) : std::nullopt;
-    if (!of || of->micro_batches == 0 || of->forward_flops == 0) continue;
-    const double layers = forward * static_cast<double>(of->micro_batches);
-    const auto operators = static_cast<double>(of->forward_flops);
-    if (layers <= kSameForward * operators && operators <= kSameForward * layers) continue;
-    return fmt::format("{} forwards of {:.3g} FLOPs by layers are not the {:.3g} of {}'s step",
-                       of->micro_batches, forward, operators, RankName(trace));
-  }
-  return "";
-}
 
 std::string KernelsSayAnotherType(const Run& run) {
   for (const Trace& trace : run.traces) {

@@ -25,9 +25,6 @@ constexpr CrossCheck kChecks[] = {
     {Claim::kBusy, "launches", &WorkIsNotInTheFile},
     {Claim::kBusy, "devices", &DevicesSayOtherwise},
     {Claim::kFlops, "kernels", &ProductsAreNotCounted},
-    {Claim::kFlops, "roofline", &RooflineCountsOtherwise},
-    {Claim::kFlops, "modules", &ModulesCountOtherwise},
-    {Claim::kFlops, "layers", &LayersCountOtherwise},
     {Claim::kPeak, "bound", &RateIsOverThePeak},
     {Claim::kPeak, "types", &KernelsSayAnotherType},
 };

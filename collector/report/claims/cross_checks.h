@@ -41,16 +41,11 @@ std::string WorkIsNotInTheFile(const Run& run);
 // "NVML saw device 0 of rank 0 in use for 95.0 % of the time, the records for 20.0 %"
 std::string DevicesSayOtherwise(const Run& run);
 
-// FLOPs. They rest on the shapes of operators.
+// FLOPs. They rest on the shapes of operators. Roofline, modules and layers add up the same counts,
+// so that nothing is left to compare.
 
 // "no operator tells the FLOPs of 60.0 % of the time of rank 0's products"
 std::string ProductsAreNotCounted(const Run& run);
-// "the roofline of rank 0 has 1.2e+12 FLOPs, and its operators 6.1e+11"
-std::string RooflineCountsOtherwise(const Run& run);
-// "modules have 3.1e+10 FLOPs a step, and all operators 1.2e+10"
-std::string ModulesCountOtherwise(const Run& run);
-// "2 forwards of 3.1e+10 FLOPs by layers are not the 4.4e+11 of rank 0's step"
-std::string LayersCountOtherwise(const Run& run);
 
 // Peak. It rests on the types that are multiplied, and the kernels' names.
 

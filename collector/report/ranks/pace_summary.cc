@@ -65,6 +65,7 @@ const ColumnsOf<Row> kColumns = {
 
 Subject StepsOf(const Run& run) {
   Subject subject{.title = "When the ranks begin each step", .by_trace = {}, .note = {}};
+  size_t warm_up = 0;
   for (const Trace& trace : run.traces) {
     Instances& instances = subject.by_trace.emplace_back();
     if (!HasStarts(trace)) {
@@ -72,9 +73,11 @@ Subject StepsOf(const Run& run) {
       continue;
     }
     for (const Step& step : DetectSteps(trace).list) {
-      instances.try_emplace(step.number, Instance{step.start, step.end});
+      if (!step.warm_up) instances.try_emplace(step.number, Instance{step.start, step.end});
+      warm_up += step.warm_up ? 1 : 0;
     }
   }
+  if (warm_up > 0) subject.note = fmt::format("left out: {} of warm-up", warm_up);
   return subject;
 }
 

@@ -10,8 +10,7 @@
 #include "collector/report/reports.h"
 #include "collector/report/steps/verdict.h"
 #include "collector/trace/device_counters.h"
-#include "collector/trace/operator_join.h"
-#include "tests/unit/collector/report/insights/insight_program.h"
+#include "tests/unit/collector/report/claims/claim_programs.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/synthetic_job.h"
 
@@ -24,16 +23,6 @@ std::string SaysOf(const Run& run, Claim claim, std::string_view against) {
   }
   ADD_FAILURE() << "no check " << against;
   return "";
-}
-
-// Ten steps of 10 ms: a kernel launched `after` into each runs from 6 ms to its end.
-InsightProgram AKernelLaunched(int64_t after) {
-  InsightProgram program;
-  for (int64_t at = 0; at < 100 * kMs; at += 10 * kMs) {
-    program->AddStep(at, at + 10 * kMs);
-    program->AddKernel({.launched = at + after, .start = at + 6 * kMs, .end = at + 10 * kMs});
-  }
-  return program;
 }
 
 TEST(RecoverableClaim, WithoutLaunchesNobodyKnowsWhetherTheHostWasLate) {
@@ -156,32 +145,6 @@ TEST(BusyClaim, ADeviceThatNvmlSeesInUseIsNotCalledIdle) {
             "NVML saw device 0 of rank-0.trace in use for 95.0 % of the time, the records for "
             "42.6 %");
   EXPECT_EQ(SaysOf(own.run(), Claim::kBusy, "devices"), "");
-}
-
-// Ten steps of 10 ms on an H100, in each a product of 5 ms; the first `recorded` of them with
-// shapes.
-InsightProgram AProduct(std::string_view shapes, size_t recorded = 10) {
-  InsightProgram program;
-  v1::Device* const device = program->trace().hello.add_devices();
-  device->set_id(0);
-  device->set_name("NVIDIA H100 80GB HBM3");
-  for (int64_t at = 0; at < 100 * kMs; at += 10 * kMs) {
-    program->AddStep(at, at + 10 * kMs);
-    program->AddOperator("aten::mm", at, at + 3 * kUs);
-    program->AddKernel({.name = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64",
-                        .launched = at + kUs,
-                        .start = at + 4 * kUs,
-                        .end = at + 5 * kMs});
-  }
-  Trace& trace = program->trace();
-  const uint32_t text = trace.dictionary.AppendString(shapes);
-  const uint32_t types = trace.dictionary.AppendString(R"(["c10::BFloat16", "c10::BFloat16"])");
-  for (size_t op = 0; op < trace.operators.size(); ++op) {
-    trace.operators.shapes.push_back(op < recorded ? text : 0);
-    trace.operators.types.push_back(types);
-  }
-  JoinOperators(&trace);
-  return program;
 }
 
 TEST(FlopsClaim, ProductsWithoutShapesAreNotZero) {

@@ -3,13 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "collector/facts/flops/op_flops.h"
+#include "collector/facts/roofline/roofline.h"
 #include "collector/import/open_run.h"
+#include "collector/report/framework/module_summary.h"
 #include "collector/report/reports.h"
+#include "collector/report/steps/throughput.h"
 #include "collector/report/steps/verdict.h"
-#include "tests/unit/collector/report/insights/insight_program.h"
+#include "tests/unit/collector/report/claims/claim_programs.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/synthetic_job.h"
 
@@ -103,6 +108,67 @@ TEST(Mutations, OfWhatCanBeWonBack) {
                }});
 }
 
+// A cell of a run as it is, and of one whose fact is another. Empty: nothing is said.
+Cell FigureOf(const Table& table, const std::string& column) {
+  return table.rows.at(0)[ColumnNamed(table, column)];
+}
+bool IsWithdrawn(const Cell& cell) { return std::holds_alternative<std::monostate>(cell); }
+
+TEST(Mutations, OfATransfer) {
+  const auto name_of = [](const Mutate& mutate) {
+    SyntheticJob job({.ranks = 4, .layers = 1, .transfer_ns = 2'000'000});
+    mutate(&job.run());
+    std::string names;
+    const Table table = TabulateWaterfall(job.run(), {});
+    for (size_t row = 0; row < table.rows.size(); ++row) {
+      names += CellAt<std::string>(table, row, "cause") + "; ";
+    }
+    return names;
+  };
+  EXPECT_NE(name_of([](collector::Run*) {}).find("exposed transfer"), std::string::npos);
+  const std::string alone = name_of(&KeepOneRank);
+  EXPECT_EQ(alone.find("exposed transfer"), std::string::npos) << alone;
+  EXPECT_NE(alone.find("exposed communication"), std::string::npos) << alone;
+}
+
+// 4 of each 10 ms, or 8 where the kernels take as long; nothing where as many launches have no
+// work.
+TEST(Mutations, OfABusyDevice) {
+  const auto busy = [](const std::function<void(InsightProgram*)>& mutate) {
+    InsightProgram program = AKernelLaunched(6 * kMs);
+    mutate(&program);
+    return FigureOf(TabulateKeyFigures(program.run(), {}), "busy_percent");
+  };
+  EXPECT_EQ(busy([](InsightProgram*) {}), Cell(40.0));
+  EXPECT_EQ(busy([](InsightProgram* program) {
+              for (int64_t& start : (*program)->trace().kernels.start) start -= 4 * kMs;
+            }),
+            Cell(80.0));
+  EXPECT_TRUE(IsWithdrawn(busy([](InsightProgram* program) {
+    (*program)->trace().origin = TraceOrigin::kKineto;
+    for (int64_t at = 0; at < 100 * kMs; at += 10 * kMs) {
+      (*program)->AddCall("cudaLaunchKernel", 100 * kMs + at, 100 * kMs + at + kUs);
+    }
+  })));
+}
+
+// 2 x 8192^3 a step of 10 ms are 11.1 % of an H100's peak for 16 bits.
+TEST(Mutations, OfFlopsAndTheirPeak) {
+  const auto share = [](std::string_view shapes, size_t recorded, std::string_view device) {
+    InsightProgram program = AProduct(shapes, recorded);
+    program->trace().hello.mutable_devices(0)->set_name(std::string(device));
+    return FigureOf(TabulateThroughput(program.run(), {}), "mfu_percent");
+  };
+  constexpr std::string_view kShapes = "[[8192, 8192], [8192, 8192]]",
+                             kH100 = "NVIDIA H100 80GB HBM3";
+  EXPECT_NEAR(std::get<double>(share(kShapes, 10, kH100)), 11.1, 0.05);
+  EXPECT_NEAR(std::get<double>(share("[[16384, 8192], [8192, 8192]]", 10, kH100)), 22.2, 0.1);
+  EXPECT_NEAR(std::get<double>(share(kShapes, 10, "NVIDIA A100-SXM4-80GB")), 35.2, 0.1);
+  EXPECT_TRUE(IsWithdrawn(share(kShapes, 4, kH100))) << "most shapes are not recorded";
+  EXPECT_TRUE(IsWithdrawn(share("[[131072, 8192], [8192, 8192]]", 10, kH100))) << "178 %";
+  EXPECT_TRUE(IsWithdrawn(share(kShapes, 10, "Device of no data sheet")));
+}
+
 // Files that other tools wrote: nothing of what is claimed of them is left where the reader lost
 // events, or nothing ran.
 TEST(Mutations, OfFilesOfOtherTools) {
@@ -118,6 +184,31 @@ TEST(Mutations, OfFilesOfOtherTools) {
     EXPECT_TRUE(lost.losses.empty());
     EXPECT_NE(TabulateDiff(*run, *run).title.find("What changed is undecided"), std::string::npos);
   }
+}
+
+// Nothing is left to check between these tables: they add up the same counts.
+TEST(FlopsOfTables, RooflineModulesAndThroughputHaveTheFlopsOfTheOperators) {
+  size_t compared = 0;
+  for (const std::string path : {"/et/gloo", "/kineto/torch-2.15/trace.json.gz",
+                                 "/kineto/torch-2.1/trace.json.gz", "/et/linked.0.json.gz"}) {
+    const Result<collector::Run> run = OpenRun({RANKTAP_TEST_DATA + path});
+    ASSERT_TRUE(run.ok()) << run.message();
+    const Trace& trace = run->traces[0];
+    int64_t operators = 0, points = 0, roots = 0;
+    for (const FlopCount& count : CountFlops(trace, FlopRule::kCounter)) operators += count.flops;
+    for (const RooflinePoint& point : MeasureRoofline(trace).points) points += point.flops;
+    EXPECT_EQ(points, operators) << path;
+    for (const ModuleRow& row : SummarizeModules(run->traces)) {
+      const bool is_root = row.name.find('.') == row.name.npos;
+      if (is_root) roots += row.forward_flops + row.backward_flops + row.recompute_flops;
+    }
+    const std::optional<Throughput> of = MeasureThroughput(*run, trace, {});
+    if (of) {
+      EXPECT_LE(roots, of->model_flops() + of->recompute_flops) << path;
+    }
+    compared += operators > 0 ? 1 : 0;
+  }
+  EXPECT_GE(compared, 3u);
 }
 
 }  // namespace
