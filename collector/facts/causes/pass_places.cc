@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 #include <vector>
 
 #include "collector/facts/framework/module_spans.h"
 #include "collector/facts/host_activity.h"
+#include "collector/facts/launched_work.h"
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/facts/steps.h"
 #include "proto/framework_marks.h"
@@ -16,7 +18,7 @@ namespace {
 
 constexpr std::string_view kNode = "autograd::engine::evaluate_function: ";
 
-using Times = std::map<std::string_view, int64_t>;
+using Times = TimesByName;
 
 bool IsCounted(const RankWaterfall& waterfall, int64_t time) {
   const int64_t step = StepIndexAt(waterfall.steps, time);
@@ -33,7 +35,8 @@ std::string MoreThanHalf(const Times& times) {
 }
 
 // Of each module's span that of the modules right inside of it is taken off.
-std::string MostOfForward(const Trace& trace, const RankWaterfall& waterfall) {
+template <typename Length>
+Times OwnTimes(const Trace& trace, const RankWaterfall& waterfall, Length length_of) {
   struct Open {
     int64_t end = 0;
     uint16_t depth = 0;
@@ -48,12 +51,18 @@ std::string MostOfForward(const Trace& trace, const RankWaterfall& waterfall) {
            (around.back().depth >= span.depth || around.back().end <= span.start)) {
       around.pop_back();
     }
-    const int64_t length = span.end - span.start;
+    const int64_t length = length_of(span);
     if (!around.empty()) own[around.back().name] -= length;
     const std::string_view name = trace.dictionary.String(span.name);
     own[name] += length;
     around.push_back({span.end, span.depth, name});
   }
+  return own;
+}
+
+std::string MostOfForward(const Trace& trace, const RankWaterfall& waterfall) {
+  const Times own =
+      OwnTimes(trace, waterfall, [](const ModuleSpan& span) { return span.end - span.start; });
   const int64_t compiles =
       Length(Intersection(PhaseIntervals(trace, proto::kCompilationPhase), ForwardPasses(trace)));
   int64_t all = 0;
@@ -61,7 +70,8 @@ std::string MostOfForward(const Trace& trace, const RankWaterfall& waterfall) {
   return compiles * 2 > all ? "Dynamo's compilations" : MoreThanHalf(own);
 }
 
-std::string MostOfBackward(const Trace& trace, const RankWaterfall& waterfall) {
+// `steps`: those of which it has any.
+Times NodeTimes(const Trace& trace, const RankWaterfall& waterfall, std::set<int64_t>* steps) {
   Times nodes;
   const Operators& ops = trace.operators;
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -70,14 +80,45 @@ std::string MostOfBackward(const Trace& trace, const RankWaterfall& waterfall) {
     if (name.ends_with("AccumulateGrad")) continue;
     if (!name.starts_with(kNode) || !IsCounted(waterfall, ops.start[i])) continue;
     nodes[name.substr(kNode.size())] += ops.end[i] - ops.start[i];
+    steps->insert(StepIndexAt(waterfall.steps, ops.start[i]));
   }
-  return MoreThanHalf(nodes);
+  return nodes;
+}
+
+void Divide(Times* times, size_t steps) {
+  for (auto& [name, ns] : *times) ns /= static_cast<int64_t>(std::max<size_t>(steps, 1));
+}
+
+std::string MostOfBackward(const Trace& trace, const RankWaterfall& waterfall) {
+  std::set<int64_t> steps;
+  return MoreThanHalf(NodeTimes(trace, waterfall, &steps));
 }
 
 }  // namespace
 
 PassPlaces PlacesInPasses(const Trace& trace, const RankWaterfall& waterfall) {
   return {MostOfForward(trace, waterfall), MostOfBackward(trace, waterfall)};
+}
+
+TimesByName TimesOfModules(const Trace& trace, const RankWaterfall& waterfall) {
+  Times own;
+  if (waterfall.on_host) {
+    own = OwnTimes(trace, waterfall, [](const ModuleSpan& span) { return span.end - span.start; });
+  } else {
+    const LaunchedWork work(trace);
+    own = OwnTimes(trace, waterfall, [&work](const ModuleSpan& span) {
+      return work.Between(span.writer, span.start, span.end);
+    });
+  }
+  Divide(&own, waterfall.counted);
+  return own;
+}
+
+TimesByName TimesOfNodes(const Trace& trace, const RankWaterfall& waterfall) {
+  std::set<int64_t> steps;
+  Times nodes = NodeTimes(trace, waterfall, &steps);
+  Divide(&nodes, steps.size());
+  return nodes;
 }
 
 }  // namespace ranktap::collector

@@ -5,7 +5,10 @@
 //   own time: Net 0, Net.0 1, Net.1 20, Net.2 1   ->   Net.1
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 
 #include "collector/facts/causes/waterfall.h"
 #include "collector/trace/run.h"
@@ -19,5 +22,14 @@ struct PassPlaces {
 
 // In the counted steps. Of the backward pass in those whose operators are recorded.
 PassPlaces PlacesInPasses(const Trace& trace, const RankWaterfall& waterfall);
+
+// Per counted step; names are the trace's.
+using TimesByName = std::map<std::string_view, int64_t>;
+
+// Each module's own time in forwards: the host's, or where the rank used a device that of the work
+// that it launched itself.
+TimesByName TimesOfModules(const Trace& trace, const RankWaterfall& waterfall);
+// Each node of autograd's graph: the host's time, per step whose operators are recorded.
+TimesByName TimesOfNodes(const Trace& trace, const RankWaterfall& waterfall);
 
 }  // namespace ranktap::collector

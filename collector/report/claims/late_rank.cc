@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "collector/facts/causes/late_module.h"
 #include "collector/facts/pace.h"
 #include "collector/facts/rank_windows.h"
 #include "collector/facts/samples/late_line.h"
@@ -143,6 +144,14 @@ std::string AnotherRankFallsBehind(const Run& run) {
       RankName(run.traces[stragglers[0].trace]), RankName(run.traces[behind->trace]), FormatNs(ns));
 }
 
+std::string DescribeExcessOf(const Run& run, const Straggler& straggler, std::string_view others) {
+  std::string text = fmt::format("{} a step more than {} {}", FormatNs(straggler.excess_ns), others,
+                                 DescribeExcess(*straggler.cause));
+  const std::string module =
+      ModuleOfExcess(run, straggler.trace, *straggler.cause, straggler.excess_ns);
+  return module.empty() ? text : fmt::format("{} (most in {})", text, module);
+}
+
 std::string DescribeLateRank(const Run& run) {
   const std::vector<Straggler>& stragglers = StragglersOf(run);
   if (const Ruling& ruling = RulingOn(run, Claim::kLateRank); ruling.is_undecided()) {
@@ -160,8 +169,7 @@ std::string DescribeLateRank(const Run& run) {
       is_one ? fmt::format("{} waits for {}", RankName(run.traces[*waiting.begin()]), rank)
              : fmt::format("the other ranks wait for {}", rank);
   if (straggler.cause) {
-    text += fmt::format(", which spends {} a step more than {} {}", FormatNs(straggler.excess_ns),
-                        is_one ? "it does" : "they do", DescribeExcess(*straggler.cause));
+    text += ", which spends " + DescribeExcessOf(run, straggler, is_one ? "it does" : "they do");
   }
   // More than half of what they wait.
   const LateLine line = FindLateLine(run, straggler.trace,

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "collector/facts/causes/stragglers.h"
 #include "collector/trace/run.h"
@@ -14,6 +16,9 @@ namespace ranktap::collector {
 // data"; "the ranks wait for each other in turn, most for rank 1"; "ranks wait for each other;
 // which of them is late is undecided: ...". Needs stragglers.
 std::string DescribeLateRank(const Run& run);
+
+// "3.000 ms a step more than they do in the forward pass (most in Net.experts)". Needs its cause.
+std::string DescribeExcessOf(const Run& run, const Straggler& straggler, std::string_view others);
 
 // The time a step that the others wait for stragglers: in collectives, and at most what the
 // waterfall has one of them wait while nothing computes and no host works. For that of one, or of

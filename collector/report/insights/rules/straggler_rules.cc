@@ -37,8 +37,7 @@ Insight AboutStraggler(const Run& run, const RankFacts& rank, const Straggler& s
                   FormatCount(straggler.collectives));
   Saving saving{.moments = rank.counted(), .causes = AllCauses(), .most_ns = wait};
   if (straggler.cause) {
-    finding += fmt::format(" and spends {} a step more than they do {}",
-                           FormatNs(straggler.excess_ns), DescribeExcess(*straggler.cause));
+    finding += " and spends " + DescribeExcessOf(run, straggler, "they do");
     saving.causes = BitOf(*straggler.cause);
     if (straggler.cause == Cause::kHost) saving.causes |= BitOf(Cause::kSync);  // as TimeOf does
     saving.most_ns = std::min(saving.most_ns, straggler.excess_ns);

@@ -214,6 +214,49 @@ TEST(LateRankClaim, GroupsOfTheHostAreToldApartByTheirMembers) {
   EXPECT_TRUE(StragglersOf(unknown.run()).empty()) << "nobody is blamed";
 }
 
+// Three ranks without a device, 20 ms a step. Rank 1 spends 8 ms more in Net.experts, or in as many
+// modules as `parts` says.
+std::string SentenceOfALateModule(int64_t parts) {
+  InsightProgram program = RanksOfOneHost(3);
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    InsightRank& of = program.rank(rank);
+    const auto add_module = [&of](const std::string& name, uint16_t depth, int64_t from,
+                                  int64_t to) {
+      of.AddRange(proto::kModuleDomain, name, from, to);
+      of.trace().ranges.depth.back() = depth;
+    };
+    of.trace().process_groups.push_back(
+        {.name = "0", .description = {}, .backend = "gloo", .size = 3, .ranks = {0, 1, 2}});
+    for (int64_t at = 0; at < 10 * 20 * kMs; at += 20 * kMs) {
+      const int64_t forward = rank == 1 ? 14 * kMs : 6 * kMs;
+      of.AddStep(at, at + 20 * kMs);
+      add_module("Net", 0, at, at + forward);
+      add_module("Net.embed", 1, at, at + 2 * kMs);
+      for (int64_t part = 0; part < parts; ++part) {
+        const int64_t length = (forward - 2 * kMs) / parts;
+        const int64_t from = at + 2 * kMs + part * length;
+        add_module(fmt::format("Net.experts{}", part == 0 ? "" : std::to_string(part)), 1, from,
+                   from + length);
+      }
+      of.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, at + forward, at + forward + kMs);
+      of.AddRange(proto::kCommDomain, "all_reduce", at + forward + kMs, at + 16 * kMs);
+      of.trace().ranges.category.PadTo(of.trace().ranges.size());
+      of.trace().ranges.category[of.trace().ranges.size() - 1] = 3;
+    }
+  }
+  return Judge(program.run()).sentence;
+}
+
+TEST(LateRankClaim, TheModuleWithMostOfTheExcessIsNamed) {
+  const std::string one = SentenceOfALateModule(1), four = SentenceOfALateModule(4);
+  EXPECT_NE(one.find("wait for rank 1, which spends 8.000 ms a step more than they do in the "
+                     "forward pass (most in Net.experts)"),
+            std::string::npos)
+      << one;
+  EXPECT_NE(four.find("than they do in the forward pass"), std::string::npos) << four;
+  EXPECT_EQ(four.find("(most in Net.experts"), std::string::npos) << four;
+}
+
 // Group {0, 1} makes its ten steps in 1 ms each, {2, 3} in 10 ms, as rank 3 comes 8 ms late.
 TEST(LateRankClaim, AGroupThatIsFasterSaysNothingOfWhoIsLateInAnother) {
   InsightProgram program = RanksOfOneHost(4);

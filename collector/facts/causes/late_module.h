@@ -1,0 +1,32 @@
+// By which of its modules a late rank's step is longer than that of the others. Own times of a
+// step:
+//
+//   rank 0   Net.embed 2 ms, Net.experts 10 ms   rank 1   2, 10   rank 2   2, 35
+//
+//   rank 2   Net.experts 25 ms over the median of the others
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collector/facts/causes/cause.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+struct ModuleExcess {
+  std::string name;
+  int64_t ns = 0;  // per counted step, over the median of the other ranks; more than 0
+};
+
+// The largest first: of modules' own times in forwards (TimesOfModules), and of the nodes of the
+// backward pass (TimesOfNodes). Of a trace against those of other ranks that have steps.
+std::vector<ModuleExcess> ExcessOfModules(const Run& run, uint32_t trace);
+std::vector<ModuleExcess> ExcessOfNodes(const Run& run, uint32_t trace);
+
+// The module or node that has more than half of what a rank spends more on a cause; empty: none, or
+// the cause lies in none.
+std::string ModuleOfExcess(const Run& run, uint32_t trace, Cause cause, int64_t excess_ns);
+
+}  // namespace ranktap::collector
