@@ -266,6 +266,31 @@ class PerfettoTest(SimulatedTraining):
         self.assertEqual(len(tracks), len(set(tracks)), 'a track of one rank is taken for one of another')
 
 
+class EightRanksTest(TracedTest):
+    """torch.profiler's file and the execution trace of each of eight ranks, in containers: each is process 1."""
+
+    def test_they_are_eight_files_of_chakra(self):
+        for rank in range(8):
+            device, host = (json.loads(gzip.decompress((ROOT / f'tests/data/et/pair/{part}.{rank % 2}.json.gz').read_bytes()))
+                            for part in ('device', 'host'))
+            device['distributedInfo'].update(rank=rank, world_size=8)
+            for event in device['traceEvents']:
+                if event['pid'] == host['pid']:
+                    event['pid'] = event['tid'] = 1
+            host['pid'] = 1
+            for part, text in (('device', device), ('host', host)):
+                (self.scratch / f'{part}.{rank}.json').write_text(json.dumps(text))
+        for pattern in ('device.*.json', '*.json'):
+            files = sorted(self.scratch.glob(pattern))
+            rows = self._run([RANKTAP, 'report', *files, 'ranks', '--format', 'json'], {})
+            self.assertEqual([row['rank'] for row in json.loads(rows.stdout)['rows']], list(range(8)), pattern)
+            output = self.scratch / f'chakra-{len(files)}'
+            done = self._run([RANKTAP, 'export', *files, '--format', 'chakra', '-o', output], {})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(sorted(path.name for path in output.iterdir()),
+                             ['comm_group.json', *(f'rank.{rank}.et' for rank in range(8))])
+
+
 @unittest.skipUnless(TOOLS_PYTHON.exists(), f'no Perfetto schema: {TOOLS_PYTHON} is missing; scripts/setup --tools')
 @unittest.skipUnless(KINETO.exists(), f'no real traces: {KINETO} is missing')
 class ImportedPerfettoTest(TracedTest):
