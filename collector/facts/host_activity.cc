@@ -11,8 +11,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr std::string_view kReceive = "gloo:recv";
-
 // Whether this thread's waits and saves hold the training: it makes steps, or nobody does.
 class TrainingThreads {
  public:
@@ -111,10 +109,10 @@ std::vector<Interval> ForwardPasses(const Trace& trace) {
   return Merged(std::move(set));
 }
 
-std::vector<Interval> ReceivedMessages(const Trace& trace) {
-  std::vector<Interval> set = OperatorsNamed(trace, kReceive);
+std::vector<Interval> Messages(const Trace& trace, std::string_view kind) {
+  std::vector<Interval> set = OperatorsNamed(trace, kind);
   for (size_t row = 0; row < trace.ranges.size(); ++row) {
-    if (trace.dictionary.String(trace.ranges.name[row]) != kReceive) continue;
+    if (trace.dictionary.String(trace.ranges.name[row]) != kind) continue;
     set.emplace_back(trace.ranges.start[row], trace.ranges.end[row]);
   }
   return Merged(std::move(set));

@@ -33,8 +33,12 @@ std::vector<Interval> GraphCaptures(const Trace& trace);
 // The forward passes: outermost modules, merged, by start.
 std::vector<Interval> ForwardPasses(const Trace& trace);
 
-// From the call of a receive (gloo) until the message is there. Merged, by start.
-std::vector<Interval> ReceivedMessages(const Trace& trace);
+// gloo's messages, as PyTorch names them.
+inline constexpr std::string_view kReceive = "gloo:recv", kSend = "gloo:send";
+
+// From the call of a receive until the message is there, or of a send until the peer takes it.
+// Merged, by start.
+std::vector<Interval> Messages(const Trace& trace, std::string_view kind);
 
 // The time of a rank's host in collectives of its own (gloo), by trace. A host that starts another
 // collective was not held by the one before: of those that overlap only the time since the last of

@@ -44,6 +44,8 @@ SENTENCES = {
     'uneven': r'^Rank 0 made 10 steps and rank 1 made 30: for [\d.]+ m?s rank 0 had none left\. ',
     'stages': r' Rank 1 waits [\d.]+ ms of each [\d.]+ ms step \([\d.]+ %\) to receive from rank 0, which spends [\d.]+ ms of it '
               r'in the forward pass',
+    'chain': r' Rank [02] waits [\d.]+ ms of each [\d.]+ ms step \([\d.]+ %\) to (?:receive from|send to) rank 1, which spends '
+             r'[\d.]+ ms of it in the forward pass',
     'pipeline': r'^No verdict: 2 jobs are in this run: 1: truths\.py, 1 process; 2: truths\.py, 1 process',
     'arrays': r'^Nothing was traced: .* arrays ran for [\d.]+ m?s, and no process of it used CUDA, NVTX or PyTorch\.$',
     'ends_exception': r'^The program ended with ValueError: the labels do not fit, at truths\.py\(\d+\): ends_exception\. ',

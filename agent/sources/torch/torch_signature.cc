@@ -73,11 +73,12 @@ Tensor TensorOf(const TorchLayout& layout, uint64_t payload) {
   return tensor;
 }
 
-// Only formulas of FLOPs look at values: of other operators they would make signatures without end.
+// Only formulas of FLOPs look at values, and who asks for the peer of a message: of other operators
+// they would make signatures without end.
 bool HasValues(std::string_view name) {
   return name.starts_with("aten::conv") || name.starts_with("aten::_conv") ||
          name.starts_with("aten::batch_norm") || name.starts_with("aten::upsample") ||
-         name.starts_with("aten::_upsample");
+         name.starts_with("aten::_upsample") || name == "c10d::send" || name == "c10d::recv_";
 }
 
 class Hash {

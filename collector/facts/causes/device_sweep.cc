@@ -61,8 +61,9 @@ Explained ExplainHost(const Trace& trace, const HostCommunication& communication
   explained.Add(Cause::kWait, communication.waits);
   explained.Add(Cause::kTransfer, communication.transfers);
   AddPasses(trace, &explained);
-  // Last: a host that computes until the message comes does not wait for it.
-  explained.Add(Cause::kWait, ReceivedMessages(trace));
+  // Last: a host that computes until the message comes, or is taken, does not wait for it.
+  explained.Add(Cause::kWait, Messages(trace, kReceive));
+  explained.Add(Cause::kWait, Messages(trace, kSend));
   return explained;
 }
 

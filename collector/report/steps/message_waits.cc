@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
+#include <string_view>
 
 #include "collector/facts/causes/host_places.h"
 #include "collector/facts/causes/stragglers.h"
 #include "collector/facts/causes/waterfall.h"
 #include "collector/facts/host_activity.h"
+#include "collector/facts/message_peers.h"
+#include "collector/facts/numbers/interval_set.h"
 #include "collector/report/cells.h"
 #include "collector/report/human_units.h"
 #include "collector/report/steps/verdict_words.h"
@@ -40,6 +44,16 @@ std::string WhatPeerDoes(const Run& run, uint32_t peer) {
   return what.empty() ? "" : fmt::format(", which spends {} of it {}", FormatNs(most), what);
 }
 
+// Index of its trace; nullopt: not known.
+std::optional<uint32_t> PeerOf(const Run& run, uint32_t t, std::string_view kind) {
+  if (run.traces.size() == 2) return 1 - t;
+  const std::optional<uint32_t> rank = PeerOfMessages(run.traces[t], kind);
+  for (uint32_t other = 0; rank && other < run.traces.size(); ++other) {
+    if (other != t && run.traces[other].info.rank == *rank) return other;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string DescribeMessageWaits(const Run& run) {
@@ -50,15 +64,17 @@ std::string DescribeMessageWaits(const Run& run) {
   const int64_t wait = most->mean[kWait];
   if (most->counted == 0 || wait == 0 || wait * kLeastShare < most->mean_step) return "";
   const auto t = static_cast<uint32_t>(most - waterfalls.begin());
-  if (ReceivedMessages(run.traces[t]).empty()) return "";
-  const bool is_pair = run.traces.size() == 2;
-  const uint32_t peer = 1 - std::min<uint32_t>(t, 1);
-  std::string who = RankName(run.traces[t]);
+  const Trace& trace = run.traces[t];
+  const int64_t received = Length(Messages(trace, kReceive)), sent = Length(Messages(trace, kSend));
+  if (received + sent == 0) return "";
+  const bool receives = received >= sent;
+  const std::optional<uint32_t> peer = PeerOf(run, t, receives ? kReceive : kSend);
+  std::string who = RankName(trace);
   who[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(who[0])));
-  return fmt::format(" {} waits {} of each {} step ({}) to receive from {}{}.", who, FormatNs(wait),
-                     FormatNs(most->mean_step), FormatShare(wait, most->mean_step),
-                     is_pair ? RankName(run.traces[peer]) : "another rank",
-                     is_pair ? WhatPeerDoes(run, peer) : "");
+  return fmt::format(
+      " {} waits {} of each {} step ({}) {} {}{}.", who, FormatNs(wait), FormatNs(most->mean_step),
+      FormatShare(wait, most->mean_step), receives ? "to receive from" : "to send to",
+      peer ? RankName(run.traces[*peer]) : "another rank", peer ? WhatPeerDoes(run, *peer) : "");
 }
 
 }  // namespace ranktap::collector

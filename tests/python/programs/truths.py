@@ -901,6 +901,33 @@ def stages(rank):
     return {**steps_of(clock, 15, step), 'wait_ms': clock.mean('recv')}
 
 
+@ranks(3)
+def chain(rank):
+    """Three stages hand a large tensor on. Rank 1 is slow: rank 0 waits to send to it, rank 2 to receive from it."""
+    import torch
+    import torch.distributed as dist
+    clock = Clock()
+
+    class Stage(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(64, 64)
+
+        def forward(self, batch):
+            work((1, 30, 1)[rank])
+            return self.inner(batch)
+    net = Net(clock, Stage())
+    tensor = torch.ones(1 << 21)
+
+    def step(_):
+        if rank > 0:
+            dist.recv(tensor, rank - 1)
+        net.step()
+        if rank < 2:
+            dist.send(tensor, rank + 1)
+    return steps_of(clock, 15, step)
+
+
 @program
 def pipeline():
     """Two different programs that train, one after another."""

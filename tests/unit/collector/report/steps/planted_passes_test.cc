@@ -107,6 +107,51 @@ TEST(PlantedPasses, AReceiveIsAWaitForItsPeerButNotWhileTheHostComputes) {
       << sentence;
 }
 
+// Three stages. In each step of 30 ms rank 2 waits 24 ms for the message that it asked rank 1 for.
+Program ThreeStages(std::string_view kind, std::string_view call, std::string_view values) {
+  Program program;
+  Run& run = program.run();
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    Program stage;
+    stage.trace().info.rank = rank;
+    stage.trace().process_groups.push_back(
+        {.name = "0", .description = {}, .backend = "gloo", .size = 3, .ranks = {0, 1, 2}});
+    for (int64_t at = 0; at < 10 * 30 * kMs; at += 30 * kMs) {
+      stage.AddStep(at, at + 30 * kMs);
+      AddModule("Stage", 0, at + (rank == 2 ? 25 * kMs : 0), at + 30 * kMs, &stage);
+      if (rank != 2) continue;
+      stage.AddOperator(call, at, at + kMs);
+      stage.AddOperator(kind, at + kMs / 2, at + 24 * kMs);
+    }
+    Operators& ops = stage.trace().operators;
+    const uint32_t text = stage.trace().dictionary.AppendString(values);
+    for (size_t i = 0; i < ops.size(); ++i) {
+      ops.values.push_back(i % 2 == 0 ? text : 0);
+      if (i % 2 == 1) ops.parent[i] = static_cast<uint32_t>(i) - 1;
+    }
+    if (rank == 0) run.traces.clear();
+    run.traces.push_back(std::move(stage.trace()));
+  }
+  return program;
+}
+
+TEST(PlantedPasses, AmongSeveralRanksThePeerIsTheOneThatTheCallNames) {
+  constexpr std::string_view kValues = R"(["", "", "1", "0"])";
+  const auto sentence = [](std::string_view kind, std::string_view call, std::string_view values) {
+    Program program = ThreeStages(kind, call, values);
+    return Judge(program.run()).sentence;
+  };
+  const std::string received = sentence("gloo:recv", "c10d::recv_", kValues),
+                    sent = sentence("gloo:send", "c10d::send", kValues),
+                    unknown = sentence("gloo:recv", "c10d::recv_", R"(["", "", "", ""])");
+  EXPECT_NE(received.find(" Rank 2 waits 23.50 ms of each 30.00 ms step (78.3 %) to receive from "
+                          "rank 1, which spends 30.00 ms of it in the forward pass."),
+            std::string::npos)
+      << received;
+  EXPECT_NE(sent.find(" to send to rank 1, which spends"), std::string::npos) << sent;
+  EXPECT_NE(unknown.find(" to receive from another rank."), std::string::npos) << unknown;
+}
+
 const Insight* Found(const Insights& insights, std::string_view rule) {
   for (const Insight& insight : insights.list) {
     if (insight.rule == rule) return &insight;
