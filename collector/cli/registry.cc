@@ -14,6 +14,8 @@ constexpr Command kCommands[] = {
     {"calibrate", "measure what this host can do, as the roofs of a CPU job", &CalibrateCommand},
     {"doctor", "find what keeps this machine from tracing, and say what to do", &DoctorCommand},
     {"report", "print reports of a run", &ReportCommand},
+    {"diff", "say whether runs are worse than others by more than a limit", &DiffCommand},
+    {"baseline", "keep what runs took, for later comparisons", &BaselineCommand},
     {"view", "make the page of a run, all views in one file, and open it", &ViewCommand},
     {"serve", "show the runs of a folder in your browser", &ServeCommand},
     {"export", "write a run in another tool's format", &ExportCommand},

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "collector/launch/child_process.h"
+#include "collector/launch/run_and_wait.h"
 #include "collector/report/former_names.h"
 #include "collector/report/text/table_parquet.h"
 
@@ -41,32 +42,6 @@ try:
 except duckdb.Error as error:
     sys.exit(str(error))
 )PYTHON";
-
-Result<int> RunAndWait(const std::vector<std::string>& command) {
-  std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  // A shell's Ctrl-C is for the query.
-  struct sigaction ignore {
-  }, before{};
-  ignore.sa_handler = SIG_IGN;
-  ::sigaction(SIGINT, &ignore, &before);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t defaults;
-  ::sigemptyset(&defaults);
-  ::sigaddset(&defaults, SIGINT);
-  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-  pid_t child = -1;
-  const int error = ::posix_spawn(&child, words[0], nullptr, &attributes, words.data(), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  int status = 0;
-  while (error == 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  ::sigaction(SIGINT, &before, nullptr);
-  if (error != 0) return SystemFailure(fmt::format("{}: could not run", command[0]), error);
-  return ExitStatusOf(status);
-}
 
 std::string Quoted(const std::string& text, char quote) {
   std::string quoted(1, quote);

@@ -8,6 +8,7 @@ namespace ranktap::collector {
 inline constexpr int kSuccess = 0;
 inline constexpr int kFailure = 1;
 inline constexpr int kWrongUsage = 2;
+inline constexpr int kRegression = 3, kCannotTell = 4;  // `diff`
 inline constexpr int kNotTraced = 125;  // `run --require` has not started the command
 
 // Prints "ranktap: MESSAGE" on stderr.

@@ -32,18 +32,6 @@ bool IsPart(const DiffRow& row) {
 }
 bool IsNamed(const DiffRow& row) { return row.key.first >= SampleKind::kKernel; }
 
-// Why nothing may be said of what the two runs' time went to; empty: it may.
-std::string WhyUndecided(const Run& before, const Run& after) {
-  for (const auto& [run, which] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
-    if (const std::string jobs = DescribeJobs(*run); !jobs.empty()) {
-      return fmt::format("{}, {}", which, jobs);
-    }
-    const Ruling& ruling = RulingOn(*run, Claim::kLargestLoss);
-    if (ruling.is_undecided()) return fmt::format("{}, {}", which, ruling.why);
-  }
-  return "";
-}
-
 bool IsTheSame(const DiffRow& step) {
   return step.p_value ? *step.p_value >= kSignificant
                       : std::abs(step.change()) < kSameStep * step.before;
@@ -143,9 +131,15 @@ std::string DescribeNames(const RunDiff& diff, double least, std::string_view ti
 
 }  // namespace
 
-std::string DescribeDiff(const Run& before, const Run& after, const RunDiff& diff) {
-  if (const std::string why = WhyUndecided(before, after); !why.empty()) {
-    return fmt::format("What changed is undecided: {}", why);
+std::string WhyUndecided(const Run& run) {
+  if (std::string jobs = DescribeJobs(run); !jobs.empty()) return jobs;
+  const Ruling& ruling = RulingOn(run, Claim::kLargestLoss);
+  return ruling.is_undecided() ? ruling.why : "";
+}
+
+std::string DescribeDiff(const RunDiff& diff) {
+  if (!diff.undecided.empty()) {
+    return fmt::format("What changed is undecided: {}", diff.undecided);
   }
   if (diff.rows.empty()) return "Neither run has a trace";
   const DiffRow& step = diff.rows[0];
@@ -155,10 +149,12 @@ std::string DescribeDiff(const Run& before, const Run& after, const RunDiff& dif
       step.before == 0 ? "" : fmt::format(" ({:+.1f} %)", 100 * change / step.before);
   std::string text;
   if (IsTheSame(step)) {
-    text = fmt::format(
-        "{} takes {} and took {} before{}: {}.", subject, Length(step.after), Length(step.before),
-        percent,
-        step.p_value ? "the steps of one run differ as much" : "that is the same within 1 %");
+    text = fmt::format("{} takes {} and took {} before{}: {}.", subject, Length(step.after),
+                       Length(step.before), percent,
+                       step.p_value
+                           ? fmt::format("the {} differ as much",
+                                         diff.of_runs ? "runs of one side" : "steps of one run")
+                           : "that is the same within 1 %");
   } else {
     text = fmt::format("{} takes {}, {} {} than before{}{}.", subject, Length(step.after),
                        Length(change), change > 0 ? "more" : "less", percent,

@@ -59,7 +59,6 @@ DiffRow Compare(const SampleKey& key, RunSamples* a, RunSamples* b, bool test) {
   return row;
 }
 
-// The step, what is new or gone, the rest; the largest difference first.
 std::vector<DiffRow> CompareAll(RunSamples* a, RunSamples* b, bool test) {
   std::set<SampleKey> keys;
   for (const RunSamples* const run : {a, b}) {
@@ -71,12 +70,7 @@ std::vector<DiffRow> CompareAll(RunSamples* a, RunSamples* b, bool test) {
     rows.push_back(Compare(key, a, b, test));
     if (key.first == SampleKind::kStep) step = std::max(rows.back().before, rows.back().after);
   }
-  const auto place = [step](const DiffRow& row) {
-    const bool is_of_one = row.is_new() || row.is_gone();
-    const bool leads = is_of_one && std::abs(row.change()) >= kWorthATop * step;
-    return std::tuple(row.key.first != SampleKind::kStep, !leads, -std::abs(row.change()));
-  };
-  SortRows(&rows, [place](const DiffRow& x, const DiffRow& y) { return place(x) < place(y); });
+  SortDiffRows(step, &rows);
   return rows;
 }
 
@@ -142,14 +136,28 @@ std::string DescribeRun(const Run& run, const RunSamples& samples) {
 
 }  // namespace
 
+void SortDiffRows(double step, std::vector<DiffRow>* rows) {
+  const auto place = [step](const DiffRow& row) {
+    const bool is_of_one = row.is_new() || row.is_gone();
+    const bool leads = is_of_one && std::abs(row.change()) >= kWorthATop * step;
+    return std::tuple(row.key.first != SampleKind::kStep, !leads, -std::abs(row.change()));
+  };
+  SortRows(rows, [place](const DiffRow& x, const DiffRow& y) { return place(x) < place(y); });
+}
+
 Table TabulateDiff(const Run& before, const Run& after) {
   const bool tells_waiting = TellsWaiting(before) && TellsWaiting(after);
   RunSamples a = SampleRun(before, tells_waiting), b = SampleRun(after, tells_waiting);
   JoinNumberedRanges(&a, &b);
   const bool has_steps = a.has_steps && b.has_steps;
   const bool test = has_steps && std::min(a.steps[0], b.steps[0]) >= kLeastSteps;
-  const RunDiff diff{.rows = CompareAll(&a, &b, test), .has_steps = has_steps};
-  Table table = TableOf(DescribeDiff(before, after, diff), kColumns, diff.rows);
+  RunDiff diff{.rows = CompareAll(&a, &b, test), .has_steps = has_steps};
+  for (const auto& [run, which] : {std::pair(&after, "after"), std::pair(&before, "before")}) {
+    if (const std::string why = WhyUndecided(*run); !why.empty()) {
+      diff.undecided = fmt::format("{}, {}", which, why);
+    }
+  }
+  Table table = TableOf(DescribeDiff(diff), kColumns, diff.rows);
   table.notes.push_back(fmt::format("before: {}", DescribeRun(before, a)));
   table.notes.push_back(fmt::format("after: {}", DescribeRun(after, b)));
   table.notes.push_back(

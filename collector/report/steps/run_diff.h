@@ -33,8 +33,15 @@ struct DiffRow {
 struct RunDiff {
   std::vector<DiffRow> rows;  // the step first
   bool has_steps = true;      // both runs have
+  bool of_runs = false;       // p values are of whole runs (report/gate), not of steps
+  std::string undecided;      // "before, ...": why nothing may be said; empty: it may
 };
 
-std::string DescribeDiff(const Run& before, const Run& after, const RunDiff& diff);
+// The step, what is new or gone, the rest; the largest difference first. `step`: its ns.
+void SortDiffRows(double step, std::vector<DiffRow>* rows);
+
+// Why nothing may be said of what the run's time went to; empty: it may.
+std::string WhyUndecided(const Run& run);
+std::string DescribeDiff(const RunDiff& diff);
 
 }  // namespace ranktap::collector

@@ -1,0 +1,46 @@
+#include "collector/cli/compared_runs.h"
+
+#include <filesystem>
+#include <iterator>
+
+#include "collector/file/owned_file.h"
+#include "collector/file/printable.h"
+#include "collector/import/open_run.h"
+#include "collector/terminal/complain.h"
+#include "collector/terminal/later_runs.h"
+#include "collector/terminal/progress_line.h"
+
+namespace ranktap::collector {
+namespace {
+
+std::optional<Baseline> BaselineAt(const std::string& path) {
+  std::error_code ignored;
+  if (!path.ends_with(".json") || !std::filesystem::is_regular_file(path, ignored)) {
+    return std::nullopt;
+  }
+  const Result<std::string> text = ReadRegularFile(path, kLargestBaseline);
+  return text ? ParseBaseline(*text) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::vector<RunFigures>> FiguresAt(const std::vector<std::string>& paths) {
+  std::vector<RunFigures> all;
+  const ProgressLine progress;
+  for (const std::string& path : paths) {
+    if (std::optional<Baseline> baseline = BaselineAt(path)) {
+      std::move(baseline->runs.begin(), baseline->runs.end(), std::back_inserter(all));
+      continue;
+    }
+    const Result<Run> run = OpenRun({LastRunIn(path)});
+    if (!run) {
+      Complain(run.message());
+      return std::nullopt;
+    }
+    for (const std::string& problem : run->problems) Complain(Printable(problem));
+    all.push_back(FiguresOf(*run));
+  }
+  return all;
+}
+
+}  // namespace ranktap::collector
