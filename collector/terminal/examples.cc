@@ -28,6 +28,9 @@ constexpr Examples kExamples[] = {
      "ranktap merge node0 node1 -o both.pftrace"},
     {"profile-model", "ranktap profile-model net.py:Net --input-shape 8,128",
      "ranktap profile-model torchvision.models:resnet18 --input-shape 8,3,224,224"},
+    {"diff", "ranktap diff slow -- fast",
+     "ranktap diff slow -- fast --fail-if 'step>3%' --format markdown"},
+    {"baseline", "ranktap baseline tag main slow", "ranktap baseline list"},
     {"verify", "ranktap verify slow", "ranktap verify slow --format json"},
     {"completion", "ranktap completion bash", "ranktap completion zsh"},
 };
