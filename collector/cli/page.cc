@@ -1,9 +1,12 @@
 #include "collector/cli/page.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <filesystem>
 
 #include "collector/export/weighted_stacks.h"
+#include "collector/facts/samples/host_samples.h"
 #include "collector/report/page/page.h"
 #include "collector/report/text/name_cut.h"
 #include "collector/symbols/resolve_stacks.h"
@@ -17,15 +20,24 @@ constexpr size_t kMostStacks = 4'000;
 int64_t TimeOf(const PageFlames::Stack& stack) {
   return stack.weights[static_cast<size_t>(StackWeight::kCall)] +
          stack.weights[static_cast<size_t>(StackWeight::kOperator)] +
-         stack.weights[static_cast<size_t>(StackWeight::kGpu)];
+         stack.weights[static_cast<size_t>(StackWeight::kGpu)] +
+         stack.weights[static_cast<size_t>(StackWeight::kSampled)];
+}
+
+// Lines of Python are apart, and so are their names.
+std::string NameOf(const StackFrame& frame) {
+  if (frame.line == 0 || !frame.file.ends_with(".py")) return frame.function;
+  return fmt::format("{} ({}:{})", frame.function, ShortFile(frame.file), frame.line);
 }
 
 PageFlames AddUpStacks(const Run& run) {
   WeightedStacks stacks;
   for (const Trace& trace : run.traces) AddStacks(trace, {}, &stacks);
   PageFlames flames;
-  for (const StackFrame& frame : stacks.frames()) flames.frames.push_back(frame.function);
-  for (const auto& [frames, weights] : stacks.stacks()) flames.stacks.push_back({frames, weights});
+  for (const StackFrame& frame : stacks.frames()) flames.frames.push_back(NameOf(frame));
+  for (const auto& [key, weights] : stacks.stacks()) {
+    flames.stacks.push_back({key.frames, weights});
+  }
   std::stable_sort(flames.stacks.begin(), flames.stacks.end(),
                    [](const auto& a, const auto& b) { return TimeOf(a) > TimeOf(b); });
   if (flames.stacks.size() > kMostStacks) flames.stacks.resize(kMostStacks);

@@ -10,6 +10,8 @@
 
 #include "collector/export/output_file.h"
 #include "collector/export/run_clock.h"
+#include "collector/export/sampled_stacks.h"
+#include "collector/facts/samples/host_samples.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -126,6 +128,24 @@ void WriteTrace(const Trace& trace, const ExportOptions& options, OutputFile* fi
   WriteOperators(trace, options, root, file);
 }
 
+// A tower of its own: this time is in that of operators too.
+void WriteSamples(const Trace& trace, const ExportOptions& options, OutputFile* file) {
+  const std::string rank = trace.info.rank ? fmt::format("rank {}: ", *trace.info.rank) : "";
+  WeightedStacks stacks;
+  AddSampledStacks(trace, options, stacks.IndexOf({rank + "Python threads", ""}), &stacks);
+  for (const auto& [key, weights] : stacks.stacks()) {
+    std::string text;
+    for (const uint32_t index : key.frames) {
+      const StackFrame& frame = stacks.frames()[index];
+      if (!text.empty()) text += ';';
+      text += Clean(frame.function);
+      if (frame.line != 0) text += Clean(fmt::format(" ({}:{})", ShortFile(frame.file), frame.line));
+    }
+    file->Write(
+        fmt::format("{} {}\n", text, weights[static_cast<size_t>(StackWeight::kSampled)]));
+  }
+}
+
 }  // namespace
 
 std::optional<Failure> WriteFolded(const Run& run, std::span<const Trace* const> traces,
@@ -133,7 +153,9 @@ std::optional<Failure> WriteFolded(const Run& run, std::span<const Trace* const>
   Result<OutputFile> file = OutputFile::Create(path);
   if (!file) return Failure{file.message()};
   for (const Trace* const trace : traces) {
-    WriteTrace(*trace, options.Shifted(RealtimeOffset(run, *trace)), &*file);
+    const ExportOptions shifted = options.Shifted(RealtimeOffset(run, *trace));
+    WriteTrace(*trace, shifted, &*file);
+    WriteSamples(*trace, shifted, &*file);
   }
   if (auto failure = file->Close()) return failure;
   std::error_code error;
@@ -143,7 +165,7 @@ std::optional<Failure> WriteFolded(const Run& run, std::span<const Trace* const>
   }
   std::filesystem::remove(path, error);
   return Failure{fmt::format(
-      "{}: no stacks in it: record with ranktap run --stacks all, or take --format speedscope, "
+      "{}: no stacks in it: record with ranktap run --sample 10ms or --stacks all, or take --format speedscope, "
       "which stacks operators",
       traces.empty() ? run.path : traces[0]->path)};
 }

@@ -12,10 +12,12 @@ namespace ranktap::collector {
 namespace {
 
 // Speedscope shows one profile at a time; a file has those that have something to show.
-constexpr std::array<std::pair<StackWeight, std::string_view>, 3> kProfiles = {{
+constexpr std::array<std::pair<StackWeight, std::string_view>, 5> kProfiles = {{
     {StackWeight::kGpu, "GPU time, by host stack"},
     {StackWeight::kOperator, "host time in operators"},
     {StackWeight::kCall, "host time in CUDA calls that launch nothing"},
+    {StackWeight::kSampled, "Python threads, by samples"},
+    {StackWeight::kSampledCpu, "Python threads on a CPU, by samples"},
 }};
 
 class SpeedscopeWriter {
@@ -52,7 +54,8 @@ class SpeedscopeWriter {
   void WriteProfile(const WeightedStacks& stacks, StackWeight weight, std::string_view title) {
     JsonText samples, weights;
     const int64_t total = stacks.total(weight);
-    for (const auto& [frames, all] : stacks.stacks()) {
+    for (const auto& [key, all] : stacks.stacks()) {
+      const WeightedStacks::Frames& frames = key.frames;
       const int64_t ns = all[static_cast<size_t>(weight)];
       if (ns == 0) continue;
       if (samples.size() != 0) samples.Raw(",\n"), weights.Raw(",");

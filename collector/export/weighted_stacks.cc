@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "collector/export/json_text.h"
+#include "collector/export/sampled_stacks.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -177,15 +178,22 @@ uint32_t WeightedStacks::IndexOf(StackFrame frame) {
 }
 
 void WeightedStacks::Add(const Frames& frames, StackWeight weight, int64_t ns) {
-  for (Weights* const weights : {&stacks_[frames], &totals_}) {
-    (*weights)[static_cast<size_t>(weight)] += ns;
-    ++(*weights)[static_cast<size_t>(StackWeight::kCount)];
+  Weights weights{};
+  weights[static_cast<size_t>(weight)] = ns;
+  weights[static_cast<size_t>(StackWeight::kCount)] = 1;
+  Add(frames, {}, weights);
+}
+
+void WeightedStacks::Add(Frames frames, const StackLabels& labels, const Weights& weights) {
+  for (Weights* const sum : {&stacks_[{std::move(frames), labels}], &totals_}) {
+    for (size_t i = 0; i < kStackWeights; ++i) (*sum)[i] += weights[i];
   }
 }
 
 uint32_t AddStacks(const Trace& trace, const ExportOptions& options, WeightedStacks* to) {
   TraceStacks stacks(trace, options, to);
   stacks.Add();
+  AddSampledStacks(trace, options, stacks.root(), to);
   return stacks.root();
 }
 

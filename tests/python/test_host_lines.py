@@ -1,4 +1,5 @@
 """Programs with a planted guilty line, sampled: `report host` has the line, and what it did there."""
+import json
 import sys
 import unittest
 
@@ -39,6 +40,29 @@ class HostLinesTest(harness.TracedTest):
         row, sampled = self.of_line(rows, 'generator')
         self.assertGreater(row['total_ns'], 0.5 * sampled)
         self.assertGreater(row['on_cpu_ns'], 0)
+        self.check_exports()
+
+    def check_exports(self):
+        """The flame graphs have the line, the thread and its time; so has Perfetto."""
+        line = LINES['generator']
+        folded = self.export('folded').decode()
+        self.assertRegex(folded, rf'(?m)^Python threads;main thread;.*;batches \({line}\).* \d+$')
+        document = json.loads(self.export('speedscope'))
+        frames = document['shared']['frames']
+        profile = next(one for one in document['profiles'] if one['name'] == 'Python threads, by samples')
+        place = next(i for i, frame in enumerate(frames) if (frame['name'], frame.get('file')) == ('batches', str(PROGRAM)))
+        self.assertGreater(sum(weight for stack, weight in zip(profile['samples'], profile['weights']) if place in stack),
+                           0.5 * sum(profile['weights']))
+        for wanted in (b'python_cpu', b'thread', b'batches'):
+            self.assertIn(wanted, self.export('pprof'))
+        for wanted in (b'Python samples, thread ', f'batches ({line})'.encode()):
+            self.assertIn(wanted, self.export('perfetto'))
+
+    def export(self, form):
+        path = self.scratch / f'run.{form}'
+        done = self._run([harness.RANKTAP, 'export', self.run_directory, '--format', form, '-o', path], {})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return path.read_bytes()
 
     def test_a_flush_of_a_log_is_below_the_line_that_logs(self):
         row, sampled = self.of_line(self.rows('log'), 'log')

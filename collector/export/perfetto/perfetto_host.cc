@@ -20,6 +20,8 @@
 #include "collector/export/thread_number.h"
 #include "collector/facts/framework/backward_spans.h"
 #include "collector/facts/framework/python_functions.h"
+#include "collector/facts/samples/host_samples.h"
+#include "collector/facts/samples/sampled_spans.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/nvtx_payload.h"
 
@@ -55,6 +57,7 @@ class HostWriter {
                 });
     WriteBackwards();
     WriteFunctions();
+    WriteSamples();
     WriteGaps();
     WriteOverheads();
     for (auto& [thread, tracks] : threads_) tracks->Finish();
@@ -214,6 +217,20 @@ class HostWriter {
           &Other(fmt::format("Python functions, thread {}", ThreadOf(trace_, function.writer))),
           std::string(SanitizedName(function.name)), PerfettoCategory::kPython, function.start,
           function.end);
+    }
+  }
+
+  void WriteSamples() {
+    const HostSamples& samples = SamplesOf(trace_);
+    for (const SampledSpan& span : SpansOf(samples)) {
+      const SampledFrame& frame = *samples.Frame(span.frame);
+      arguments_.Clear();
+      arguments_.Add("on_cpu_ns", static_cast<uint64_t>(span.cpu_ns));
+      if (!frame.file.empty()) arguments_.Add("file", std::string_view(SanitizedName(frame.file)));
+      WriteOther(&Other(fmt::format("Python samples, thread {}", span.thread)),
+                 SanitizedName(
+                     fmt::format("{} ({}:{})", frame.function, ShortFile(frame.file), frame.line)),
+                 PerfettoCategory::kPython, span.start, span.end);
     }
   }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <protozero/pbf_writer.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,8 @@ constexpr std::pair<std::string_view, std::string_view> kTypes[kStackWeights] = 
     {"cuda_calls", "nanoseconds"},
     {"operators", "nanoseconds"},
     {"gpu", "nanoseconds"},
+    {"python", "nanoseconds"},
+    {"python_cpu", "nanoseconds"},
 };
 
 using Metadata = std::map<std::string, std::string>;
@@ -52,15 +55,17 @@ class ProfileWriter {
 
   void Write(const WeightedStacks& stacks, const Processes& processes, const Metadata& metadata,
              int64_t first_ns, int64_t last_ns) {
-    for (const auto& [type, unit] : kTypes) {
+    const bool has_samples = stacks.total(StackWeight::kSampled) != 0;
+    types_ = has_samples ? kStackWeights : static_cast<size_t>(StackWeight::kSampled);
+    for (const auto& [type, unit] : std::span(kTypes).first(types_)) {
       Message(kSampleType, [&, type = type, unit = unit](pbf_writer* value) {
         value->add_int64(kType, Text(type));
         value->add_int64(kUnit, Text(unit));
       });
     }
-    for (const auto& [frames, weights] : stacks.stacks()) {
-      const std::vector<const Trace*>& of = processes.at(frames.front());
-      WriteSample(frames, weights, of.size() == 1 ? of.front() : nullptr);
+    for (const auto& [key, weights] : stacks.stacks()) {
+      const std::vector<const Trace*>& of = processes.at(key.frames.front());
+      WriteSample(key, weights, of.size() == 1 ? of.front() : nullptr);
     }
     for (size_t i = 0; i < stacks.frames().size(); ++i) WriteFrame(i + 1, stacks.frames()[i]);
     std::vector<int64_t> comments;
@@ -68,7 +73,10 @@ class ProfileWriter {
       comments.push_back(Text(SanitizedName(key + "=" + value)));
     }
     const bool has_device = stacks.total(StackWeight::kGpu) != 0;
-    const int64_t shown_first = Text(has_device ? "gpu" : "operators");
+    const bool has_operators = stacks.total(StackWeight::kOperator) != 0;
+    const int64_t shown_first = Text(has_device                     ? "gpu"
+                                     : has_operators || !has_samples ? "operators"
+                                                                     : "python");
     for (const std::string& text : texts_) {
       std::string bytes;
       pbf_writer(bytes).add_string(kStringTable, text);
@@ -93,26 +101,34 @@ class ProfileWriter {
     file_->Write(bytes);
   }
 
-  // What `pprof -tagfocus` and `-tagroot` select by.
-  void WriteLabels(const Trace& trace, pbf_writer* sample) {
+  // What `pprof -tagfocus` and `-tagroot` select by. `trace`: nullptr where two have one name.
+  void WriteLabels(const StackLabels& labels, const Trace* trace, pbf_writer* sample) {
     const auto write = [&](std::string_view key, protozero::pbf_tag_type field, int64_t value) {
       pbf_writer label(*sample, kLabels);
       label.add_int64(kKey, Text(key));
       label.add_int64(field, value);
     };
-    if (trace.info.rank) write("rank", kNumber, *trace.info.rank);
-    write("pid", kNumber, trace.info.pid);
-    if (!trace.info.host.empty()) write("host", kString, Text(SanitizedName(trace.info.host)));
+    if (trace != nullptr) {
+      if (trace->info.rank) write("rank", kNumber, *trace->info.rank);
+      write("pid", kNumber, trace->info.pid);
+      const std::string& host = trace->info.host;
+      if (!host.empty()) write("host", kString, Text(SanitizedName(host)));
+    }
+    if (labels.thread != 0) write("thread", kNumber, labels.thread);
+    if (labels.step) write("step", kNumber, *labels.step);
+    if (!labels.phase.empty()) write("phase", kString, Text(labels.phase));
   }
 
-  void WriteSample(const WeightedStacks::Frames& frames, const WeightedStacks::Weights& weights,
+  void WriteSample(const WeightedStacks::Key& key, const WeightedStacks::Weights& weights,
                    const Trace* trace) {
+    const WeightedStacks::Frames& frames = key.frames;
     Message(kSample, [&](pbf_writer* sample) {
       std::vector<uint64_t> leaf_first;
       for (size_t i = frames.size(); i-- > 0;) leaf_first.push_back(frames[i] + 1u);
       sample->add_packed_uint64(kLocationIds, leaf_first.begin(), leaf_first.end());
-      sample->add_packed_int64(kValues, weights.begin(), weights.end());
-      if (trace != nullptr) WriteLabels(*trace, sample);
+      const auto last = weights.begin() + static_cast<std::ptrdiff_t>(types_);
+      sample->add_packed_int64(kValues, weights.begin(), last);
+      WriteLabels(key.labels, trace, sample);
     });
   }
 
@@ -140,6 +156,7 @@ class ProfileWriter {
   }
 
   OutputFile* file_;
+  size_t types_ = kStackWeights;  // those of samples come last, and only where there are any
   std::vector<std::string> texts_;
   std::map<std::string, int64_t> indices_;
 };
@@ -150,7 +167,7 @@ std::optional<Failure> WritePprof(const Run& run, std::span<const Trace* const> 
                                   const ExportOptions& options, const std::string& path) {
   Result<OutputFile> file = OutputFile::Create(path);
   if (!file) return Failure{file.message()};
-  WeightedStacks stacks;
+  WeightedStacks stacks(WeightedStacks::Labels::kOfSamples);
   Processes processes;
   int64_t last = FirstRealtime(run);
   for (const Trace* const trace : traces) {

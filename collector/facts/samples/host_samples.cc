@@ -42,6 +42,7 @@ bool ReadNumbers(std::string_view line, std::array<uint64_t, kCount>* numbers) {
 }  // namespace
 
 std::string ShortFile(std::string_view file) {
+  if (file.starts_with('<')) return std::string(file);
   for (const std::string_view part : {"/site-packages/", "/dist-packages/"}) {
     if (const size_t at = file.find(part); at != file.npos) {
       return std::string(file.substr(at + part.size()));

@@ -152,6 +152,19 @@ std::string DescribeExcessOf(const Run& run, const Straggler& straggler, std::st
   return module.empty() ? text : fmt::format("{} (most in {})", text, module);
 }
 
+LateLine LineOfLateRank(const Run& run, const Straggler& straggler) {
+  return FindLateLine(run, straggler.trace,
+                      std::max(straggler.caused_wait_ns, straggler.excess_ns) / 2);
+}
+
+std::string DescribeLateLine(const Run& run, const Straggler& straggler) {
+  const LateLine line = LineOfLateRank(run, straggler);
+  if (line.text.empty()) return "";
+  return straggler.cause ? fmt::format(", at {}", line.text)
+                         : fmt::format(", which spends {} a step more than they do at {}",
+                                       FormatNs(line.excess_ns), line.text);
+}
+
 std::string DescribeLateRank(const Run& run) {
   const std::vector<Straggler>& stragglers = StragglersOf(run);
   if (const Ruling& ruling = RulingOn(run, Claim::kLateRank); ruling.is_undecided()) {
@@ -171,14 +184,7 @@ std::string DescribeLateRank(const Run& run) {
   if (straggler.cause) {
     text += ", which spends " + DescribeExcessOf(run, straggler, is_one ? "it does" : "they do");
   }
-  // More than half of what they wait.
-  const LateLine line = FindLateLine(run, straggler.trace,
-                                     std::max(straggler.caused_wait_ns, straggler.excess_ns) / 2);
-  if (!line.text.empty()) {
-    text += straggler.cause ? fmt::format(", at {}", line.text)
-                            : fmt::format(", which spends {} a step more than they do at {}",
-                                          FormatNs(line.excess_ns), line.text);
-  }
+  text += DescribeLateLine(run, straggler);
   return text + (straggler.persistent || straggler.steps < 2 ? "" : " (in some steps only)");
 }
 

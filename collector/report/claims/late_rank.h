@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collector/facts/causes/stragglers.h"
+#include "collector/facts/samples/late_line.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
@@ -19,6 +20,12 @@ std::string DescribeLateRank(const Run& run);
 
 // "3.000 ms a step more than they do in the forward pass (most in Net.experts)". Needs its cause.
 std::string DescribeExcessOf(const Run& run, const Straggler& straggler, std::string_view others);
+
+// ", at train.py:97 (main)" or ", which spends 3.000 ms a step more than they do at ..." where the
+// straggler has no cause: the line that has more than half of what they wait; empty: none has.
+std::string DescribeLateLine(const Run& run, const Straggler& straggler);
+// The line alone.
+LateLine LineOfLateRank(const Run& run, const Straggler& straggler);
 
 // The time a step that the others wait for stragglers: in collectives, and at most what the
 // waterfall has one of them wait while nothing computes and no host works. For that of one, or of

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
-#include "collector/facts/causes/device_sweep.h"
-#include "collector/facts/causes/host_places.h"
 #include "collector/facts/framework/module_spans.h"
+#include "collector/facts/samples/host_phases.h"
 #include "collector/facts/samples/host_samples.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
@@ -37,25 +37,15 @@ using Key =
 class Surroundings {
  public:
   explicit Surroundings(const Trace& trace)
-      : trace_(trace), gaps_(trace), modules_(ModuleSpans(trace)) {
-    Explained phases = PausesOfHost(trace);
-    AddPasses(trace, &phases);
-    phases_ = phases.Take();
-  }
+      : trace_(trace), phases_(trace), modules_(ModuleSpans(trace)) {}
 
   // visit(phase, module, ns) for each piece of [start, end).
   template <typename Visit>
   void Split(int64_t start, int64_t end, Visit&& visit) const {
-    auto at = std::ranges::upper_bound(
-        phases_, start, {}, [](const Explained::Piece& piece) { return piece.interval.second; });
-    for (; start < end; ++at) {
-      const bool none = at == phases_.end() || at->interval.first >= end;
-      const int64_t begin = none ? end : std::max(start, at->interval.first);
-      if (begin > start) visit(gaps_.At(start), ModuleAt(start), begin - start);
-      if (none) return;
-      start = std::min(end, at->interval.second);
-      visit(DescribePhase(at->cause), ModuleAt(begin), start - begin);
-    }
+    phases_.Split(start, end,
+                  [&](std::optional<Cause> cause, std::string_view gap, int64_t from, int64_t to) {
+                    visit(cause ? DescribePhase(*cause) : gap, ModuleAt(from), to - from);
+                  });
   }
 
  private:
@@ -71,9 +61,8 @@ class Surroundings {
   }
 
   const Trace& trace_;
-  PassGaps gaps_;
+  HostPhases phases_;
   const std::vector<ModuleSpan>& modules_;
-  std::vector<Explained::Piece> phases_;
 };
 
 class Lines {

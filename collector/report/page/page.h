@@ -17,7 +17,7 @@ namespace ranktap::collector {
 struct PageFlames {
   struct Stack {
     std::vector<uint32_t> frames;    // into `frames`, the outermost first
-    std::array<int64_t, 4> weights;  // StackWeight
+    std::array<int64_t, 6> weights;  // StackWeight
   };
   std::vector<std::string> frames;
   std::vector<Stack> stacks;

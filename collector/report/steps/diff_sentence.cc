@@ -85,17 +85,21 @@ const DiffRow* MostOf(SampleKind kind, const std::vector<const DiffRow*>& rows, 
   return nullptr;
 }
 
-// " In module Net.fc it is +1.700 ms, in operator aten::mm +1.600 ms."
+// " In module Net.fc it is +1.700 ms, in operator aten::mm +1.600 ms, at train.py:97 (main) +2 ms."
 std::string DescribeMost(const RunDiff& diff, double change) {
   const std::vector<const DiffRow*> rows = LargestFirst(diff.rows, &IsNamed);
   std::string text;
   // A range holds operators and kernels: it is named where these are not.
-  for (const SampleKind kind :
-       {SampleKind::kModule, SampleKind::kKernel, SampleKind::kOperator, SampleKind::kRange}) {
+  for (const SampleKind kind : {SampleKind::kModule, SampleKind::kKernel, SampleKind::kOperator,
+                                SampleKind::kLine, SampleKind::kRange}) {
     const DiffRow* const row = MostOf(kind, rows, change);
     if (row == nullptr || (kind == SampleKind::kRange && !text.empty())) continue;
-    text += fmt::format("{} {}{} {}{}", text.empty() ? " In" : ", in", Named(*row),
-                        text.empty() ? " it is" : "", Signed(row->change()), OfFewSteps(*row));
+    const bool is_first = text.empty();
+    const std::string where = kind == SampleKind::kLine
+                                  ? (is_first ? " At " : ", at ") + row->key.second
+                                  : (is_first ? " In " : ", in ") + Named(*row);
+    text += fmt::format("{}{} {}{}", where, is_first ? " it is" : "", Signed(row->change()),
+                        OfFewSteps(*row));
   }
   return text.empty() ? text : text + ".";
 }

@@ -74,9 +74,11 @@ std::vector<DiffRow> CompareAll(RunSamples* a, RunSamples* b, bool test) {
   return rows;
 }
 
-// Nobody calls a cause.
+// Nobody calls a cause, and samples count no calls.
 Cell CallsCell(const DiffRow& row, double calls) {
-  const bool is_part = row.key.first == SampleKind::kCause || row.key.first == SampleKind::kHost;
+  const SampleKind kind = row.key.first;
+  const bool is_part =
+      kind == SampleKind::kCause || kind == SampleKind::kHost || kind == SampleKind::kLine;
   return is_part ? Cell() : Cell(calls);
 }
 
@@ -89,7 +91,7 @@ Cell Significance(const DiffRow& row) {
 
 const ColumnsOf<DiffRow> kColumns = {
     {"kind", Unit::kText,
-     "What is compared: a step, cause, host's place, phase, kernel, module, range or operator.",
+     "What is compared: a step, cause, host's place, phase, kernel, line, module, range or operator.",
      [](const DiffRow& row) { return NameOf(row.key.first); }},
     {"name", Unit::kText, "The name of what is compared.",
      [](const DiffRow& row) { return row.key.second; }},
@@ -149,6 +151,7 @@ Table TabulateDiff(const Run& before, const Run& after) {
   const bool tells_waiting = TellsWaiting(before) && TellsWaiting(after);
   RunSamples a = SampleRun(before, tells_waiting), b = SampleRun(after, tells_waiting);
   JoinNumberedRanges(&a, &b);
+  JoinMovedLines(&a, &b);
   const bool has_steps = a.has_steps && b.has_steps;
   const bool test = has_steps && std::min(a.steps[0], b.steps[0]) >= kLeastSteps;
   RunDiff diff{.rows = CompareAll(&a, &b, test), .has_steps = has_steps};
@@ -163,6 +166,10 @@ Table TabulateDiff(const Run& before, const Run& after) {
   table.notes.push_back(
       "times are means per step of a rank; causes and the host's places add up to the step; "
       "a module is without the modules within it, as are ranges and operators");
+  if (a.steps_of(SampleKind::kLine) + b.steps_of(SampleKind::kLine) > 0) {
+    table.notes.push_back(
+        "a line has the time of the calls of packages below it, and the number that it has after");
+  }
   table.notes.push_back(
       test ? "significant compares the steps of these two runs: another run of one program may "
              "differ by more than its steps do"

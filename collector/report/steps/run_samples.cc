@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "collector/facts/framework/timed_steps.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/range_instances.h"
+#include "collector/facts/samples/host_samples.h"
 #include "collector/facts/steps.h"
 #include "collector/report/claims/transfer.h"
 #include "collector/report/steps/step_parts.h"
@@ -108,6 +110,7 @@ class Sampler {
     AddPhases(trace, waterfall);
     AddModules(trace);
     AddKernels(trace);
+    AddLines(trace);
     AddRanges(trace);
     AddOperators(trace);
   }
@@ -157,6 +160,21 @@ class Sampler {
       std::string& name = names[{span.name, span.table}];
       if (name.empty()) name = NameOf(trace, span);
       Add(name, step, span.end - span.start);
+    }
+  }
+  void AddLines(const Trace& trace) {
+    const HostSamples& samples = SamplesOf(trace);
+    if (samples.empty()) return;
+    Begin(SampleKind::kLine, all_);
+    const auto add = [&](int64_t step, int64_t start, int64_t end) {
+      samples.ForEachOfMain(start, end, [&](const HostSample& sample, int64_t ns) {
+        const uint32_t own = samples.LineOf(sample.frame).line;
+        if (own != 0) Add(samples.Describe({.line = own}), step, ns);
+      });
+    };
+    if (whole_) return add(0, trace.first_ns, trace.last_ns);
+    for (size_t i = 0; i < steps_->list.size(); ++i) {
+      add(static_cast<int64_t>(i), steps_->list[i].start, steps_->list[i].end);
     }
   }
   void AddRanges(const Trace& trace) {
@@ -248,11 +266,58 @@ void Join(const std::vector<SampleKey>& names, RunSamples* run) {
   run->by_key[{SampleKind::kRange, pattern}] = std::move(joined);
 }
 
+// "train.py:97 (main)": of these a function has as many as it has lines.
+struct LineName {
+  std::string file, function;  // "train.py", " (main)"
+  int64_t number = 0;
+};
+
+std::optional<LineName> PartsOf(const SampleKey& key) {
+  const std::string& name = key.second;
+  const size_t colon = name.find(':'), blank = name.find(' ', colon);
+  LineName line;
+  if (key.first != SampleKind::kLine || blank == std::string::npos) return std::nullopt;
+  line.file = name.substr(0, colon);
+  line.function = name.substr(blank);
+  std::from_chars(name.data() + colon + 1, name.data() + blank, line.number);
+  return line;
+}
+
+using TimeByNumber = std::map<int64_t, double>;
+using TimeByFunction = std::map<std::pair<std::string, std::string>, TimeByNumber>;
+
+TimeByFunction LinesByFunction(const RunSamples& run) {
+  TimeByFunction functions;
+  for (const auto& [key, samples] : run.by_key) {
+    const std::optional<LineName> line = PartsOf(key);
+    if (!line) continue;
+    functions[{line->file, line->function}][line->number] =
+        std::accumulate(samples.ns.begin(), samples.ns.end(), 0.0) /
+        static_cast<double>(std::max<size_t>(run.steps_of(SampleKind::kLine), 1));
+  }
+  return functions;
+}
+
+// How far the lines of a function have moved: what brings the most time together; 0 if nothing
+// brings more than standing still does.
+int64_t DistanceOf(const TimeByNumber& before, const TimeByNumber& after) {
+  std::map<int64_t, double> together;  // by distance
+  for (const auto& [from, time] : before) {
+    for (const auto& [to, time_after] : after) together[to - from] += std::min(time, time_after);
+  }
+  int64_t distance = 0;
+  double most = together.contains(0) ? together[0] : 0;
+  for (const auto& [moved, time] : together) {
+    if (time > most) distance = moved, most = time;
+  }
+  return distance;
+}
+
 }  // namespace
 
 const char* NameOf(SampleKind kind) {
   static constexpr std::array<const char*, kSampleKinds> kNames = {
-      "step", "cause", "host", "phase", "kernel", "module", "range", "operator"};
+      "step", "cause", "host", "phase", "kernel", "line", "module", "range", "operator"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -276,6 +341,24 @@ void JoinNumberedRanges(RunSamples* a, RunSamples* b) {
     Join(names, a);
     Join(names, b);
   }
+}
+
+void JoinMovedLines(RunSamples* a, RunSamples* b) {
+  const TimeByFunction before = LinesByFunction(*a), after = LinesByFunction(*b);
+  std::map<SampleKey, Samples> moved;
+  for (const auto& [function, lines] : before) {
+    const auto there = after.find(function);
+    const int64_t distance = there == after.end() ? 0 : DistanceOf(lines, there->second);
+    if (distance == 0) continue;
+    for (const auto& [number, ns] : lines) {
+      const auto name = [&function = function](int64_t of) {
+        return function.first + ":" + std::to_string(of) + function.second;
+      };
+      auto taken = a->by_key.extract({SampleKind::kLine, name(number)});
+      moved[{SampleKind::kLine, name(number + distance)}] = std::move(taken.mapped());
+    }
+  }
+  a->by_key.merge(moved);
 }
 
 }  // namespace ranktap::collector

@@ -19,11 +19,12 @@ enum class SampleKind : uint8_t {
   kHost,   // its cause of this name, by place
   kPhase,  // of a rank with a device: what its host does meanwhile
   kKernel,
+  kLine,    // of the program, in Python: where samples found the main thread
   kModule,  // these three without those of their kind within
   kRange,   // the program's own
   kOperator,
 };
-inline constexpr size_t kSampleKinds = 8;
+inline constexpr size_t kSampleKinds = 9;
 const char* NameOf(SampleKind kind);
 
 // Operators and modules are recorded in windows only.
@@ -52,5 +53,9 @@ RunSamples SampleRun(const Run& run, bool tells_waiting);
 // Ranges "batch 17" and "batch 18" become one "batch N", where no two of the names come in one step
 // of a rank: a number that names a layer comes in each.
 void JoinNumberedRanges(RunSamples* a, RunSamples* b);
+
+// An edit moves the lines below it: those of a function that are gone from `a` get the number that
+// they have in `b`, if one distance brings most of their time together.
+void JoinMovedLines(RunSamples* a, RunSamples* b);
 
 }  // namespace ranktap::collector

@@ -4,6 +4,7 @@
 #include "collector/facts/causes/stragglers.h"
 #include "collector/report/cells.h"
 #include "collector/report/claims/claim.h"
+#include "collector/report/claims/late_rank.h"
 #include "collector/report/claims/mean_step.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
@@ -14,6 +15,7 @@ namespace {
 struct Line {
   Straggler found;
   const Trace* trace = nullptr;
+  LateLine late = {};
   int64_t mean_step = 0;  // of the run: the late rank's own may be shorter than the wait for it
 };
 
@@ -49,6 +51,10 @@ const ColumnsOf<Line> kColumns = {
      }},
     {"excess_ns", Unit::kNs, "How much longer that takes it a step than the median of the others.",
      [](const Line& line) { return line.found.cause ? Cell(line.found.excess_ns) : Cell(); }},
+    {"program_line", Unit::kText,
+     "The line of Python at which it spends more time than the others, of samples.",
+     [](const Line& line) { return line.late.text.empty() ? Cell() : Cell(line.late.text); },
+     Shown::kDetail},
 };
 
 }  // namespace
@@ -57,7 +63,8 @@ Table TabulateStragglers(const Run& run, const ReportOptions&) {
   const MeanStep mean = MeanOfRanks(ComputeWaterfalls(run));
   std::vector<Line> lines;
   for (const Straggler& found : StragglersOf(run)) {
-    lines.push_back({found, &run.traces[found.trace], mean.ns});
+    lines.push_back(
+        {found, &run.traces[found.trace], LineOfLateRank(run, found), mean.ns});
   }
   Table table = TableOf("Ranks that the others wait for", kColumns, lines);
   if (lines.empty()) {

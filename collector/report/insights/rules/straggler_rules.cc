@@ -42,6 +42,7 @@ Insight AboutStraggler(const Run& run, const RankFacts& rank, const Straggler& s
     if (straggler.cause == Cause::kHost) saving.causes |= BitOf(Cause::kSync);  // as TimeOf does
     saving.most_ns = std::min(saving.most_ns, straggler.excess_ns);
   }
+  finding += DescribeLateLine(run, straggler);
   return {.trace = straggler.trace,
           .finding = finding + ".",
           .count = straggler.last_arrivals,

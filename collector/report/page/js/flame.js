@@ -9,10 +9,12 @@ export const flameSection = () => {
   const flames = page.flames || {frames: [], stacks: []};
   const question = 'the program’s stacks, and what ran below them; click a part to see it alone';
   if (flames.stacks.length === 0) return emptySection('flame', 'Flame graph', question,
-      'No stack was recorded: ranktap run --stacks all records Python and native ones.');
-  const measures = [['gpu', 'GPU time', 3], ['host', 'host time', null], ['count', 'count', 0]];
+      'No stack was recorded: ranktap run --sample 10ms records where Python threads are, --stacks all what launched work.');
+  const measures = [['gpu', 'GPU time', 3], ['host', 'host time', null],
+    ['sampled', 'Python threads', 4], ['cpu', 'Python threads on a CPU', 5], ['count', 'count', 0]];
+  const columns = new Map(measures.map(([measure, , column]) => [measure, column]));
   const valueOf = (weights, measure) =>
-      (measure === 'gpu' ? weights[3] : measure === 'count' ? weights[0] : weights[1] + weights[2]);
+      (columns.get(measure) === null ? weights[1] + weights[2] : weights[columns.get(measure)]);
   // A stack's outermost frame is its rank, or its process where that has none.
   const isSelected = (frame) => {
     const place = page.steps.findIndex((of) => of.rank !== null && flames.frames[frame] === `rank ${of.rank}`);

@@ -1,11 +1,13 @@
 #include "collector/report/reports.h"
 #include "collector/report/steps/mann_whitney.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <string>
 
+#include "collector/report/steps/run_samples.h"
 #include "tests/unit/collector/report/insights/insight_program.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/synthetic_job.h"
@@ -23,6 +25,24 @@ TEST(MannWhitneyTest, GivesThePValuesOfScipy) {
   EXPECT_NEAR(MannWhitney({1, 2, 3, 4, 5, 6, 7, 8, 9}, {10, 11, 12, 13, 14, 15, 16, 17, 18}),
               0.0004122948020616911, 1e-9);
   EXPECT_NEAR(MannWhitney({5, 5, 5}, {5, 5, 5}), 1, 1e-12);
+}
+
+RunSamples LinesOf(const std::vector<std::pair<std::string, double>>& lines) {
+  RunSamples run;
+  run.steps[static_cast<size_t>(SampleKind::kLine)] = 1;
+  for (const auto& [name, ns] : lines) {
+    run.by_key[{SampleKind::kLine, name}] = {.ns = {ns}, .calls = 1, .ids = {}};
+  }
+  return run;
+}
+
+TEST(Diff, LinesThatAnEditMovedAreTheSameLines) {
+  RunSamples before = LinesOf({{"a.py:10 (f)", 50}, {"a.py:14 (f)", 7}, {"a.py:3 (g)", 9}});
+  RunSamples after = LinesOf({{"a.py:12 (f)", 48}, {"a.py:13 (f)", 30}, {"a.py:3 (g)", 9}});
+  JoinMovedLines(&before, &after);
+  std::vector<std::string> names;
+  for (const auto& [key, samples] : before.by_key) names.push_back(key.second);
+  EXPECT_THAT(names, ::testing::ElementsAre("a.py:12 (f)", "a.py:16 (f)", "a.py:3 (g)"));
 }
 
 TEST(Diff, WhatWasMadeSlowerIsFoundWithItsAmountAndIsSignificant) {
