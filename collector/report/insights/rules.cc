@@ -165,6 +165,10 @@ constexpr InsightRule kRules[] = {
      .advice = "Make model and data 32-bit floats: NumPy's arrays are 64-bit by default "
                "(tensor.float(), model.float()).",
      .of_rank = &FindDoubleProducts},
+    {.name = "memory-growth",
+     .advice = "Keep numbers, not tensors, of past steps (loss.item(), or detach() and a copy): a "
+               "tensor that is kept holds what its graph saved, too.",
+     .of_rank = &FindMemoryGrowth},
     {.name = "profiler-overhead",
      .advice = "Record less: a lower --level, --budget, or a window of some steps.",
      .of_rank = &FindProfilerOverhead},

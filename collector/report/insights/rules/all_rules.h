@@ -37,6 +37,7 @@ Answer FindUnfusedAttention(const RankFacts& rank);
 Answer FindGarbageCollection(const RankFacts& rank);
 Answer FindAllocationsInSteps(const RankFacts& rank);
 Answer FindMemoryFragmentation(const RankFacts& rank);
+Answer FindMemoryGrowth(const RankFacts& rank);
 Answer FindRecompilation(const RankFacts& rank);
 Answer FindFirstTimeCosts(const RankFacts& rank);
 Answer FindThrottling(const RankFacts& rank);

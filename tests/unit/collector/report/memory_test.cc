@@ -77,5 +77,54 @@ TEST(Memory, NothingIsSaidOfStepsWhereAllAreRecorded) {
   EXPECT_TRUE(TabulateMemoryPeak(program.run(), {}).notes.empty());
 }
 
+// Eight steps of 10 ms, each with an output of 1 MiB, which lives for so many steps.
+InsightProgram AListOfOutputs(int64_t kept_for) {
+  InsightProgram program;
+  struct Change {
+    int64_t at = 0, bytes = 0;
+    uint64_t address = 0;
+  };
+  std::vector<Change> changes;
+  for (int64_t step = 0; step < 8; ++step) {
+    const int64_t at = step * 10 * kMs + kMs;
+    program->AddStep(step * 10 * kMs, (step + 1) * 10 * kMs);
+    Ranges& ranges = program->trace().ranges;
+    ranges.payload[ranges.size() - 1] = static_cast<uint64_t>(step);
+    program->AddOperator("aten::addmm", at, at + kMs, "train.py(12): step");
+    const auto address = static_cast<uint64_t>(step + 1) << 24;
+    changes.push_back({at + 1, 1 << 20, address});
+    changes.push_back({at + kept_for * 10 * kMs - 1, -(1 << 20), address});
+  }
+  std::ranges::sort(changes, {}, &Change::at);
+  Allocations& all = program->trace().allocations;
+  for (const Change& change : changes) {
+    if (change.at > 80 * kMs) break;
+    all.start.push_back(change.at);
+    all.end.push_back(change.at);
+    all.writer.push_back(0);
+    all.bytes.push_back(change.bytes);
+    all.address.push_back(change.address);
+  }
+  return program;
+}
+
+TEST(MemoryGrowthRule, FiresOnOutputsThatAListKeepsAndNotOnThoseOfTheLastSteps) {
+  InsightProgram kept = AListOfOutputs(100), replaced = AListOfOutputs(2);
+  const Insight found = TheFinding(kept.run(), "memory-growth");
+  EXPECT_EQ(found.finding,
+            "Memory on the CPU grows with each step: steps 0 to 5 leave at least 1.0 MiB each, "
+            "which the program still holds when step 7 ends.");
+  EXPECT_EQ(found.where, "aten::addmm at train.py(12): step");
+  EXPECT_FALSE(found.saving_ns);
+  EXPECT_TRUE(IsSilent(replaced.run(), "memory-growth"));
+}
+
+TEST(MemoryGrowthRule, CannotTellOfFewerThanFiveStepsInARow) {
+  InsightProgram program;
+  AddStepsWithMemory(4, &program.rank());
+  program->trace().allocations.address.PadTo(4);
+  EXPECT_TRUE(IsUnchecked(program.run(), "memory-growth"));
+}
+
 }  // namespace
 }  // namespace ranktap::collector
