@@ -22,6 +22,7 @@ int CollectCommand(const std::vector<std::string>& arguments);
 int StartCommand(const std::vector<std::string>& arguments);
 int StopCommand(const std::vector<std::string>& arguments);
 int StatusCommand(const std::vector<std::string>& arguments);
+int TopCommand(const std::vector<std::string>& arguments);
 int StacksCommand(const std::vector<std::string>& arguments);
 int CalibrateCommand(const std::vector<std::string>& arguments);
 int DoctorCommand(const std::vector<std::string>& arguments);

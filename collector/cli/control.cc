@@ -49,28 +49,6 @@ std::vector<std::string> SocketsOf(const ControlTarget& target) {
   return target.socket.empty() ? CandidateSockets() : std::vector{target.socket};
 }
 
-// The job that the target names: by its whole name, else the only one whose name, or whose run's
-// name, begins so.
-std::string FullName(const ControlTarget& target) {
-  const std::string name = Canonical(target.job);
-  if (target.job.empty() || name != target.job) return name;
-  v1::ControlRequest everything;
-  everything.set_verb(v1::ControlRequest::VERB_STATUS);
-  std::set<std::string> begun;
-  for (const std::string& socket : SocketsOf(target)) {
-    const Result<v1::ControlReply> reply = AskCollector(socket, everything);
-    if (!reply) continue;
-    for (const v1::ProcessStatus& process : reply->processes()) {
-      const std::string& run = process.run();
-      for (const std::string& known : {process.job(), run.substr(run.rfind('/') + 1)}) {
-        if (known == name) return name;
-        if (known.starts_with(name)) begun.insert(JobNameOf(process));
-      }
-    }
-  }
-  return begun.size() == 1 ? *begun.begin() : name;
-}
-
 struct Confirmations {
   std::vector<std::string> confirmed, ended, silent;
 };
@@ -205,10 +183,30 @@ std::string ProcessNameOf(const v1::ProcessStatus& process) {
                             : fmt::format("pid {}", process.pid());
 }
 
+std::string FullJobName(const ControlTarget& target) {
+  const std::string name = Canonical(target.job);
+  if (target.job.empty() || name != target.job) return name;
+  v1::ControlRequest everything;
+  everything.set_verb(v1::ControlRequest::VERB_STATUS);
+  std::set<std::string> begun;
+  for (const std::string& socket : SocketsOf(target)) {
+    const Result<v1::ControlReply> reply = AskCollector(socket, everything);
+    if (!reply) continue;
+    for (const v1::ProcessStatus& process : reply->processes()) {
+      const std::string& run = process.run();
+      for (const std::string& known : {process.job(), run.substr(run.rfind('/') + 1)}) {
+        if (known == name) return name;
+        if (known.starts_with(name)) begun.insert(JobNameOf(process));
+      }
+    }
+  }
+  return begun.size() == 1 ? *begun.begin() : name;
+}
+
 std::vector<CollectorAnswer> FindTarget(const ControlTarget& target) {
   v1::ControlRequest request;
   request.set_verb(v1::ControlRequest::VERB_STATUS);
-  request.set_job(FullName(target));
+  request.set_job(FullJobName(target));
   const std::vector<std::string> sockets = SocketsOf(target);
   std::vector<CollectorAnswer> found;
   std::vector<std::string> problems;
@@ -254,7 +252,7 @@ int OrderLevels(const ControlTarget& target, v1::ControlRequest request, bool wa
   const std::vector<CollectorAnswer> found = FindTarget(target);
   if (found.empty()) return kFailure;
   if (IsAmbiguous(target, found)) return kWrongUsage;
-  request.set_job(FullName(target));
+  request.set_job(FullJobName(target));
   int status = kSuccess;
   for (const CollectorAnswer& collector : found) {
     const Result<v1::ControlReply> reply = AskCollector(collector.socket, request);

@@ -24,6 +24,10 @@ struct CollectorAnswer {
 // Empty, after a complaint, where there is none.
 std::vector<CollectorAnswer> FindTarget(const ControlTarget& target);
 
+// The job that the target names: by its whole name, else the only one whose name, or whose run's
+// name, begins so.
+std::string FullJobName(const ControlTarget& target);
+
 // True, after a complaint that names them, when there are several jobs and the target names none.
 bool IsAmbiguous(const ControlTarget& target, const std::vector<CollectorAnswer>& found);
 

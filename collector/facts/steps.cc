@@ -3,8 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <functional>
 #include <map>
 #include <unordered_map>
@@ -13,6 +11,7 @@
 #include "collector/facts/framework/evaluation_forwards.h"
 #include "collector/facts/kernel_period.h"
 #include "collector/facts/numbers/describe.h"
+#include "collector/facts/step_names.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -24,14 +23,6 @@ constexpr size_t kMostWarmUp = 3;
 constexpr std::string_view kOptimizerSteps = "optimizer steps";
 constexpr double kStub = 0.05;        // of the median step
 constexpr double kLeastCover = 0.05;  // of the recorded time
-
-int64_t NumberIn(std::string_view name, int64_t otherwise) {
-  size_t first = name.size();
-  while (first > 0 && std::isdigit(static_cast<unsigned char>(name[first - 1])) != 0) --first;
-  int64_t number = otherwise;
-  std::from_chars(name.data() + first, name.data() + name.size(), number);
-  return number;
-}
 
 double MedianLength(const std::vector<Step>& steps) {
   std::vector<double> lengths;
@@ -128,21 +119,6 @@ bool FromAnnotations(const Trace& trace, StepList* steps) {
   }
   steps->source = "ProfilerStep";
   return !steps->list.empty();
-}
-
-// "step", "train_step", "iteration 7", "ProfilerStep#3", without its number; empty: not like one.
-std::string StepLikeName(std::string_view name) {
-  while (!name.empty() &&
-         (std::isdigit(static_cast<unsigned char>(name.back())) != 0 || name.back() == ' ' ||
-          name.back() == '#' || name.back() == '_' || name.back() == ':' || name.back() == '=')) {
-    name.remove_suffix(1);
-  }
-  std::string lower(name);
-  for (char& byte : lower) byte = static_cast<char>(std::tolower(static_cast<uint8_t>(byte)));
-  for (const std::string_view word : {"step", "iteration", "iter", "batch"}) {
-    if (lower.ends_with(word) && lower.find("optim") == lower.npos) return std::string(name);
-  }
-  return "";
 }
 
 bool FromRanges(const Trace& trace, StepList* steps) {

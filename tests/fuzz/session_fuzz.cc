@@ -1,4 +1,5 @@
-// What a session accepts, the trace's state can note: the writer thread relies on it. And a
+// What a session accepts, the trace's state can note: the writer thread relies on it. What its rank
+// does now is bounded, whatever the frames say. And a
 // checkpoint of whatever was noted can be restored.
 #include "collector/file/trace_state.h"
 #include "collector/ingest/session/session.h"
@@ -14,7 +15,11 @@ void Feed(Session* session, TraceState* state, std::span<const std::byte> bytes)
   const proto::FrameView frame = proto::DecodeFrame(bytes);
   if (frame.status != proto::FrameStatus::kComplete) return;
   std::string why;
-  const auto verdict = session->Accept(frame, bytes.first(frame.consumed), 1, {}, &why);
+  static LiveColumns live;
+  const auto verdict = session->Accept(frame, bytes.first(frame.consumed), 1, {}, &why, &live);
+  v1::LiveStatus status;
+  session->live().Describe(1, &status);
+  fuzz::Require(status.step_ns_size() <= static_cast<int>(kLiveSteps));
   if (verdict == Session::Verdict::kTaken) fuzz::Require(state->Note(frame));
   if (verdict == Session::Verdict::kViolation) fuzz::Require(!why.empty());
 }

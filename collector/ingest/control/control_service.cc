@@ -12,8 +12,9 @@
 namespace ranktap::collector {
 namespace {
 
-// A reply stays far below a frame's limit; a process is some 300 bytes, its notes cut.
-constexpr int kMostProcesses = 2000;
+// A reply stays below a frame's limit; a process is some 300 bytes, its notes cut, and what it does
+// now another 500.
+constexpr int kMostProcesses = 2000, kMostLive = 1000;
 constexpr int kMostNotes = 4;
 constexpr size_t kMostNoteBytes = 200;
 constexpr size_t kMostNames = 20;  // of jobs, in a sentence
@@ -130,10 +131,12 @@ void ControlService::DescribeSessions(const v1::ControlRequest& request,
                                       const PeerCredentials& caller,
                                       v1::ControlReply* reply) const {
   uint64_t left_out = 0;
+  const uint64_t now = MonotonicRawNs();
+  if (request.live()) sessions_->WatchRanks(now);
   for (const auto& [id, session] : sessions_->all()) {
     if (!MayControl(caller, *session) || !IsOfJob(*session, request.job())) continue;
     if (session->peer().is_spool) continue;
-    if (reply->processes_size() >= kMostProcesses) {
+    if (reply->processes_size() >= (request.live() ? kMostLive : kMostProcesses)) {
       ++left_out;
       continue;
     }
@@ -145,6 +148,7 @@ void ControlService::DescribeSessions(const v1::ControlRequest& request,
     status->set_pid(static_cast<uint32_t>(session->peer().pid));
     status->set_uid(session->peer().uid);
     status->set_window(session->window);
+    if (request.live()) session->live().Describe(now, status->mutable_live());
     status->set_state(session->is_dead || session->is_closing ? v1::ProcessStatus::STATE_ENDING
                       : session->connection() == 0            ? v1::ProcessStatus::STATE_AWAY
                                                               : v1::ProcessStatus::STATE_CONNECTED);

@@ -67,7 +67,7 @@ uint64_t Session::MemoryBytes() const {
   // Its hello twice, as objects; a process's descriptors in the kernel; nodes of the maps.
   constexpr uint64_t kSessionBytes = 8u << 10, kWriterBytes = 192, kHelloTimes = 8;
   return kSessionBytes + stored_memory + next_event_.size() * kWriterBytes +
-         hello_bytes_ * kHelloTimes + amended_bytes_ * kHelloTimes;
+         hello_bytes_ * kHelloTimes + amended_bytes_ * kHelloTimes + live_.MemoryBytes();
 }
 
 bool Session::CheckControl(const proto::FrameView& frame, std::string* why) const {
@@ -124,7 +124,8 @@ Session::Verdict Session::CheckPositions(uint32_t writer, uint64_t first, uint64
 }
 
 Session::Verdict Session::Accept(const proto::FrameView& frame, std::span<const std::byte> bytes,
-                                 uint64_t now_ns, const IngestLimits& limits, std::string* why) {
+                                 uint64_t now_ns, const IngestLimits& limits, std::string* why,
+                                 LiveColumns* live) {
   if (said_goodbye) {
     *why = "a frame after goodbye";
     return Verdict::kViolation;
@@ -150,6 +151,7 @@ Session::Verdict Session::Accept(const proto::FrameView& frame, std::span<const 
   OpenBlock();
   block_.Append(bytes, frame.header.events, now_ns);
   ledger_.Note(frame, bytes.size(), now_ns);
+  live_.Take(frame, live);
   return Verdict::kTaken;
 }
 

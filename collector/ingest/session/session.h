@@ -18,6 +18,7 @@
 #include "collector/ingest/session/session_ledger.h"
 #include "collector/ingest/store/frame_block.h"
 #include "collector/ingest/store/trace_store.h"
+#include "collector/live/live_rank.h"
 #include "proto/frame.h"
 #include "ranktap/v1/control.pb.h"
 
@@ -31,7 +32,8 @@ class Session {
         peer_(peer),
         pidfd_(std::move(pidfd)),
         hello_bytes_(hello.ByteSizeLong()),
-        ledger_(hello) {}
+        ledger_(hello),
+        live_(hello.host_clock()) {}
 
   // A new connection speaks for this session now.
   void Attach(uint64_t connection, uint64_t frames) {
@@ -55,9 +57,9 @@ class Session {
   // A writer's positions must follow each other. It skips what is known already; a jump ahead is
   // possible only in the first frame of a writer on a connection, where the process has kept what
   // lies between elsewhere (its spool, another collector). Where that is gone, it says so first by
-  // a frame of lost positions.
+  // a frame of lost positions. `live`: somebody wants to know what the rank does now.
   Verdict Accept(const proto::FrameView& frame, std::span<const std::byte> bytes, uint64_t now_ns,
-                 const IngestLimits& limits, std::string* why);
+                 const IngestLimits& limits, std::string* why, LiveColumns* live = nullptr);
   // A frame of our own making.
   void Add(const proto::FrameFields& fields, std::span<const std::byte> payload, uint64_t now_ns);
 
@@ -76,6 +78,8 @@ class Session {
   int pidfd() const { return pidfd_.get(); }
   SessionLedger& ledger() { return ledger_; }
   const SessionLedger& ledger() const { return ledger_; }
+  LiveRank& live() { return live_; }
+  const LiveRank& live() const { return live_; }
   uint64_t tag = 0;  // the event loop's for the pidfd; 0: not watched
   std::shared_ptr<const Segment> segment;
   std::string run;      // its directory; empty until the store has found one
@@ -123,6 +127,7 @@ class Session {
   size_t dictionary_bytes_ = 0;
   size_t amended_bytes_ = 0;
   SessionLedger ledger_;
+  LiveRank live_;
   FrameBlock block_;
   bool block_open_ = false;
   uint64_t block_number_ = 0;

@@ -178,7 +178,9 @@ bool Sessions::OnFrame(Connection* connection, const proto::FrameView& frame,
   if (session == nullptr || session->connection() != connection->id()) return false;
   std::string why;
   const uint64_t number = session->block_number(), bytes_before = session->open_bytes();
-  const auto verdict = session->Accept(frame, bytes, MonotonicRawNs(), in_.options->limits, &why);
+  const uint64_t now = MonotonicRawNs();
+  const auto verdict = session->Accept(frame, bytes, now, in_.options->limits, &why,
+                                       now < watched_until_ns_ ? &live_columns_ : nullptr);
   if (verdict == Session::Verdict::kViolation) {
     in_.log->Count("frame not acceptable", fmt::format("pid {}: {}", connection->peer().pid, why));
     return false;
@@ -239,6 +241,14 @@ void Sessions::OnDeviceReadings(const std::vector<DeviceReading>& readings) {
     AddFrame(session.get(), {.type = proto::FrameType::kDeviceSamples},
              std::as_bytes(std::span(payload)));
   }
+}
+
+void Sessions::WatchRanks(uint64_t now_ns) {
+  constexpr uint64_t kWatchNs = 15'000'000'000;
+  if (now_ns >= watched_until_ns_) {
+    for (auto& [id, session] : sessions_) session->live().Resume();
+  }
+  watched_until_ns_ = now_ns + kWatchNs;
 }
 
 bool Sessions::SendLevel(Session* session, Connection* connection, const v1::LevelChange& change) {

@@ -60,6 +60,10 @@ class Sessions {
   void DeferLevel(const v1::LevelChange& change,
                   const std::function<bool(const Session&)>& is_wanted);
 
+  // Events are read, too, for as long as this is called every few seconds: sessions say what their
+  // ranks do now.
+  void WatchRanks(uint64_t now_ns);
+
   // Ends all of them: what is in the sockets is stored, and processes that live on are left alone.
   // Only the store's replies count from then on.
   void AbandonAll();
@@ -102,6 +106,8 @@ class Sessions {
   CuptiTrials trials_;
   SessionEnd end_;
   bool abandoned_ = false;
+  uint64_t watched_until_ns_ = 0;
+  LiveColumns live_columns_;
 };
 
 }  // namespace ranktap::collector

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pty.h>
+#include <signal.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -12,6 +14,7 @@
 
 #include "collector/cli/command.h"
 #include "collector/terminal/complain.h"
+#include "collector/terminal/live_screen.h"
 #include "collector/terminal/output_style.h"
 #include "collector/terminal/progress_line.h"
 #include "collector/trace/work_progress.h"
@@ -68,6 +71,34 @@ class TerminalOutputTest : public testing::Test {
 TEST_F(TerminalOutputTest, AReportOnATerminalGoesThroughThePager) {
   ::setenv("PAGER", "sed s/^/PAGED:/", 1);
   EXPECT_THAT(OnTerminal([this] { Report(); }), HasSubstr("PAGED:"));
+}
+
+TEST_F(TerminalOutputTest, ALiveScreenLeavesTheTerminalAsItWasHoweverItEnds) {
+  const auto with = [](const std::function<void()>& end) {
+    return OnTerminal([&end] {
+      termios before{}, after{};
+      (void)::tcgetattr(STDIN_FILENO, &before);
+      const pid_t child = ::fork();
+      if (child == 0) {
+        const LiveScreen screen;
+        screen.Draw("drawn");
+        end();
+        return;
+      }
+      ::waitpid(child, nullptr, 0);
+      (void)::tcgetattr(STDIN_FILENO, &after);
+      std::printf("%s", before.c_lflag == after.c_lflag ? "as it was" : "changed");
+    });
+  };
+  const std::vector<std::function<void()>> ends = {[] {}, [] { ::raise(SIGTERM); },
+                                                   [] { ::raise(SIGINT); }, [] { std::abort(); }};
+  for (const auto& end : ends) {
+    const std::string text = with(end);
+    EXPECT_THAT(text, HasSubstr("drawn"));
+    EXPECT_THAT(text, HasSubstr("\x1b[?1049l")) << "the other buffer is left";
+    EXPECT_THAT(text, HasSubstr("\x1b[?25h")) << "the cursor is back";
+    EXPECT_THAT(text, HasSubstr("as it was"));
+  }
 }
 
 TEST_F(TerminalOutputTest, QuietMeansNoPager) {

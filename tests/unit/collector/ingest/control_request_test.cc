@@ -117,6 +117,31 @@ TEST(ControlRequestTest, AProcessHasTheScheduleOfItsHelloAndThatOfAnOlderAgentNo
   EXPECT_EQ(schedules, (std::map<uint32_t, std::string>{{0, "wait=5"}, {1, ""}, {2, ""}}));
 }
 
+TEST(ControlRequestTest, WhatARankDoesNowIsToldToWhoAsksForItFromTheFirstRequestOn) {
+  TestCollector collector;
+  FakeAgent agent({.rank = 0});
+  agent.hello.mutable_host_clock()->set_kind(v1::HostClock::KIND_MONOTONIC_RAW);
+  agent.Join(collector.socket());
+  const proto::ArenaRef name = agent.InternText("train_step 5");
+  const uint32_t writer = agent.AddWriter();
+  const auto step = [&](uint64_t begin, uint64_t end) {
+    agent.Emit(writer, proto::RangePushEvent{.time_ticks = begin, .nvtx = {.name = name}});
+    agent.Emit(writer, proto::RangePopEvent{.time_ticks = end, .domain = 0});
+    agent.Flush();
+    agent.AwaitAcks();
+  };
+  Request request = Make(Request::VERB_STATUS);
+  step(1'000, 2'000);
+  EXPECT_FALSE(Ask(collector, request).processes(0).has_live()) << "nobody asked";
+  request.set_live(true);
+  EXPECT_EQ(Ask(collector, request).processes(0).live().steps(), 0u);
+  step(3'000, 7'000);
+  const v1::LiveStatus live = Ask(collector, request).processes(0).live();
+  ASSERT_EQ(live.step_ns_size(), 1) << "names that came earlier are known";
+  EXPECT_EQ(live.step_ns(0), 4'000u);
+  EXPECT_EQ(live.step_number(), 5u);
+}
+
 TEST(ControlRequestTest, AnotherUserNeitherSeesNorStartsWhatIsNotTheirs) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   ServerOptions options;
