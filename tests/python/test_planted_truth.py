@@ -76,9 +76,7 @@ RULES = {
 # Options of `run`, where the default records too little: memory of five steps in a row.
 OPTIONS = {'kept': ['--schedule', 'wait=2,active=8,repeat=1']}
 # Programs that are not told as they were, and why: R24 counts them as wrong, without failing.
-OPEN = {
-    'gan': 'the first iteration of two optimizers counts as two steps, because nobody knows yet which ends it',
-}
+OPEN = {}
 
 
 @harness.needs_torch

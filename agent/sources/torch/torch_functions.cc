@@ -351,6 +351,7 @@ PyObject* MakeTorchFunctions() {
       Define<&BeginSteps>("begin_steps", kMethFastcall),
       Define<&OpenStep>("open_step", kMethO),
       Define<&CloseStep>("close_step", kMethNoArgs),
+      Define<&StepNumber>("step_number", kMethNoArgs),
       Define<&SetPlainSteps>("plain_steps", kMethFastcall),
       Define<&LookAtNextStep>("look_at_next_step", kMethNoArgs),
       Define<&SetLastOptimizer>("last_optimizer", kMethO),

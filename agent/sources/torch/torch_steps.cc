@@ -166,6 +166,10 @@ PyObject* CloseStep(PyObject*, PyObject*) {
   return g_python.PyLong_FromUnsignedLongLong(g_plain.number);
 }
 
+PyObject* StepNumber(PyObject*, PyObject*) {
+  return g_python.PyLong_FromUnsignedLongLong(g_plain.number);
+}
+
 PyObject* SetPlainSteps(PyObject*, PyObject* const* arguments, intptr_t count) {
   g_plain.until = 0;
   if (count < 4 || g_python.PyDict_Size == nullptr || g_python.PyDict_GetItemString == nullptr) {

@@ -21,6 +21,8 @@ PyObject* BeginSteps(PyObject*, PyObject* const* arguments, intptr_t count);
 // open_step(number): its range begins. close_step() -> the number of the one that ends.
 PyObject* OpenStep(PyObject*, PyObject* number);
 PyObject* CloseStep(PyObject*, PyObject*);
+// step_number() -> of the one that runs.
+PyObject* StepNumber(PyObject*, PyObject*);
 // plain_steps(until, a dictionary or None, another, that of torch.cuda): steps are counted and
 // their ranges drawn without a call of `after` until the one with this number begins, either
 // dictionary has another size, or CUDA came.

@@ -42,6 +42,7 @@ def last_optimizer(optimizer: int) -> None: ...  # id() of the one that ends ite
 def begin_steps(domain: int, name: int, phases: int, optimizer: int) -> None: ...  # domains and names of ranges
 def open_step(number: int) -> None: ...
 def close_step() -> int: ...  # its number
+def step_number() -> int: ...  # of the one that runs
 # Until this step begins, either dictionary has another size or CUDA is there, nobody is called.
 def plain_steps(until: int, modules: dict, groups: Optional[dict], cuda: dict) -> None: ...
 def look_at_next_step() -> None: ...  # it is not a plain one

@@ -27,7 +27,8 @@ class Optimizers:
         """Whether it ends an iteration: of several the one that came last does.
 
         An optimizer that comes back, and updates what the last one does, takes its place: two that train
-        one model in turn are never in one iteration. So does one that steps alone for long.
+        one model in turn are never in one iteration. So does one that steps alone for long. One that is new
+        once another has stepped, and shares nothing with it, is of the same first iteration.
         """
         last = self._last()
         if stepped is last:
@@ -40,9 +41,10 @@ class Optimizers:
         if is_new:
             self._references = [weakref.ref(known) for known in (*living, stepped)]
             self._shared.clear()  # an id may be that of one that is gone
+        goes_on = is_new and last is not None and agent.step_number() == 1 and not self._share(stepped, last)
         self._last, self._in_a_row = weakref.ref(stepped), (None, 0)
         agent.last_optimizer(id(stepped))
-        return True
+        return not goes_on
 
     def _share(self, stepped, last):
         key = id(stepped), id(last)
@@ -65,8 +67,8 @@ class Steps:
 
     Accumulation needs no care: its micro-batches run no optimizer. An optimizer that steps several
     times without a forward between (ZeRO and Megatron step theirs group by group) ends one step. Of
-    several optimizers the one that came last ends it (Optimizers.is_last), so the first iteration of a program
-    with k optimizers counts as k steps.
+    several optimizers the one that came last ends it (Optimizers.is_last). Of the first iteration the first one
+    does, as nobody knows the others yet: what follows is a part of step 1.
     """
 
     def __init__(self, process, modules, optimizers, on_step, on_first_optimizer, before_optimizer,

@@ -26,7 +26,7 @@ class Process:
 class StepsTest(unittest.TestCase):
     def make(self, records=True, on_step=(), **answers):
         self.closed = 0
-        self.agent = Agent(**{'ends_step': 1, 'close_step': self._close, **answers})
+        self.agent = Agent(**{'ends_step': 1, 'close_step': self._close, 'step_number': lambda: self.closed, **answers})
         sources = Sources(self.agent)
         module = sources.load('steps')
         self.modules = mock.Mock()
@@ -58,12 +58,25 @@ class StepsTest(unittest.TestCase):
     def test_of_two_optimizers_the_one_that_came_last_ends_the_step(self):
         self.make()
         generator, critic = Optimizer(), Optimizer()
-        self.step(generator, critic)  # either is the last that is known, so this counts twice
-        self.assertEqual(self.opened(), [1, 2])
+        self.step(generator, critic)  # the critic's first step is a part of step 1
+        self.assertEqual(self.opened(), [1])
         self.step(generator)
-        self.assertEqual(self.opened(), [1, 2])
+        self.assertEqual(self.opened(), [1])
         self.step(critic)
-        self.assertEqual(self.opened(), [1, 2, 3])
+        self.assertEqual(self.opened(), [1, 2])
+
+    def test_three_optimizers_make_as_many_steps_as_iterations(self):
+        self.make()
+        three = [Optimizer(object()) for _ in range(3)]
+        for _ in range(10):
+            self.step(*three)
+        self.assertEqual(self.opened(), list(range(1, 11)))
+
+    def test_an_optimizer_of_another_model_that_comes_after_some_steps_begins_with_one(self):
+        self.make()
+        self.step(*[Optimizer(object())] * 5)
+        self.step(*[Optimizer(object())] * 5)
+        self.assertEqual(self.opened(), list(range(1, 11)))
 
     def test_optimizers_that_train_one_model_in_turn_lose_no_step(self):
         self.make()
@@ -87,14 +100,14 @@ class StepsTest(unittest.TestCase):
         self.step(critic, generator)
         for _ in range(10):
             self.step(*[critic] * 5, generator)
-        self.assertEqual(self.opened(), list(range(1, 13)))
+        self.assertEqual(self.opened(), list(range(1, 12)))
 
     def test_an_optimizer_that_goes_on_alone_ends_steps_again(self):
         self.make()
         head, body = Optimizer(object()), Optimizer(object())
         self.step(head, body)
         self.step(*[head] * 20)
-        self.assertEqual(self.opened(), [1, 2, 3, 4, 5, 6])
+        self.assertEqual(self.opened(), [1, 2, 3, 4, 5])
 
     def test_an_optimizer_without_a_forward_before_it_ends_no_step(self):
         self.make(ends_step=0)
