@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "collector/cli/command.h"
+#include "collector/cli/metrics.h"
 #include "collector/file/printable.h"
 #include "collector/ingest/collector.h"
 #include "collector/ingest/monotonic_clock.h"
@@ -36,7 +37,7 @@ namespace {
 struct CollectOptions {
   std::string socket = PublicSocket::DefaultPath();
   std::string output = ::geteuid() == 0 ? "/var/lib/ranktap" : "ranktap-runs";
-  std::string level, log, spool, keep_runs, max_disk;
+  std::string level, log, spool, keep_runs, max_disk, metrics;
   RunLimits limits;
   bool all_users = false, print_env = false;
   v1::Level wanted_level = v1::LEVEL_UNKNOWN;  // each process's own
@@ -95,6 +96,7 @@ std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
   app.Add("--max-disk", &options->max_disk,
           "remove the oldest runs while all take more than this: 200G, 1.5T");
   app.Add("--log", &options->log, "file for the collector's own messages");
+  AddMetricsOption(&app, &options->metrics);
   app.AddFlag("--print-env", &options->print_env,
               "print the variables that make a program join, and end");
   if (const auto status = app.Parse(arguments)) return status;
@@ -221,6 +223,7 @@ int CollectUntilSignal(const CollectOptions& options) {
   server.log_path = options.log;
   Collector collector(socket->TakeListener(), std::move(*registry), server);
   Complain(fmt::format("collecting at {} into {}", options.socket, options.output));
+  const auto metrics = ServeMetrics(options.metrics, options.socket);
   NotifyService("READY=1");
   {
     const SpoolAdopter adopter(

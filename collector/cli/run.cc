@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "collector/cli/command.h"
+#include "collector/cli/metrics.h"
 #include "collector/cli/run_stacks.h"
 #include "collector/ingest/collector.h"
 #include "collector/ingest/monotonic_clock.h"
@@ -45,7 +46,7 @@ struct RunOptions {
   uint32_t budget_ppm = 0, stacks_sample = 0;  // 0: not given
   bool print_env = false, no_preload = false, dormant = false;
   bool window_signals = false, flop_check = false, no_cuda = false, require = false;
-  std::string tensors;
+  std::string tensors, metrics;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
   v1::Level wanted_level = v1::LEVEL_KERNELS;
   std::vector<std::string> metadata, command;
@@ -95,6 +96,7 @@ void AddOptions(Arguments* app, RunOptions* options) {
            "KEY=VALUE for run.json, as torch.profiler's add_metadata; may be repeated")
       .Repeatable();
   app->Add("--log", &options->log, "file for the collector's own messages");
+  AddMetricsOption(app, &options->metrics);
   app->AddFlag("--require", &options->require,
                "do not start the command where it could not be traced, or not into -o; exit 125");
   app->AddFlag("--print-env", &options->print_env,
@@ -292,6 +294,7 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   server.sample_devices = !options.no_cuda;
   server.log_path = options.log;
   Collector collector(socket->TakeListener(), std::move(directory), std::move(info), server);
+  const auto metrics = ServeMetrics(options.metrics, socket->path());
   if (const auto window = WindowOf(options)) collector.SetLevel(*window);
   if (options.window_signals) {
     child.Keep(SIGUSR1, [&] { collector.BeginWindow(); });

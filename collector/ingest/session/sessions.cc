@@ -244,7 +244,7 @@ void Sessions::OnDeviceReadings(const std::vector<DeviceReading>& readings) {
 }
 
 void Sessions::WatchRanks(uint64_t now_ns) {
-  constexpr uint64_t kWatchNs = 15'000'000'000;
+  constexpr uint64_t kWatchNs = 75'000'000'000;  // Prometheus may ask once a minute
   if (now_ns >= watched_until_ns_) {
     for (auto& [id, session] : sessions_) session->live().Resume();
   }
