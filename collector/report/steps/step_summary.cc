@@ -142,8 +142,7 @@ std::string DescribeSteps(const Trace& trace, const StepList& steps) {
 std::string DescribeCallsOf(const Trace& trace, const StepList& steps) {
   const ModelCalls of = CallsOf(trace, steps);
   if (of.calls.count == 0) return fmt::format("{}: no call", RankName(trace));
-  return fmt::format("{}: a call takes {} (p50), {} (p99), and {} pass between two",
-                     RankName(trace), FormatNs(of.calls.median_ns()), FormatNs(of.calls.p99_ns()),
+  return fmt::format("{}: {}, and {} pass between two", RankName(trace), DescribeLengths(of),
                      FormatNs(of.pause_ns));
 }
 

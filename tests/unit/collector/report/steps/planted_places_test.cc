@@ -116,6 +116,31 @@ TEST(PlantedPlaces, InferenceSpeaksOfCallsAndWhatPassesBetweenThem) {
 }
 
 // The first of ten lasts 25 ms.
+// Each fifth call takes 20 ms on a prompt, the others 1 ms on a token; without a pause.
+TEST(PlantedPlaces, CallsOfTwoLengthsAreToldApartWithTheirInputs) {
+  const auto sentence_of = [](int64_t of_prompt) {
+    Program program;
+    int64_t at = 0;
+    for (int call = 0; call < 25; ++call) {
+      const bool is_prompt = call % 5 == 4;
+      const int64_t length = is_prompt ? of_prompt : kMs;
+      program.AddRange(proto::kModuleDomain, "Net", at, at + length);
+      program.AddOperator("aten::addmm", at + 1, at + length / 2);
+      const std::string_view shapes = is_prompt ? "[[512, 64], [64]]" : "[[1, 64], [64]]";
+      program.trace().operators.shapes.push_back(program.trace().dictionary.AppendString(shapes));
+      at += length;
+    }
+    return Judge(program.run()).sentence;
+  };
+  const std::string two = sentence_of(20 * kMs), one = sentence_of(2 * kMs);
+  EXPECT_NE(two.find("25 times: 5 calls on [512, 64] take 20.00 ms (p50), the others on [1, 64] "
+                     "1.000 ms (p50), 1.000 ms (p99), and"),
+            std::string::npos)
+      << two;
+  EXPECT_NE(one.find("25 times: a call takes 1.000 ms (p50), 2.000 ms (p99)"), std::string::npos)
+      << one;
+}
+
 TEST(PlantedPlaces, CallsOfTheWarmUpAreCountedButNotTimed) {
   Program program;
   program.AddRange(proto::kModuleDomain, "Net", 0, 25 * kMs);
