@@ -227,12 +227,11 @@ PyObject* ProbedOperators(PyObject*, PyObject* const* arguments, intptr_t count)
   return CallWithNumbers<2>(arguments, count, EndOperatorProbe);
 }
 
-// probed_tensors(the numbers of a ProbedTensors), before probed_operators.
+// Before probed_operators: probed_tensors(the numbers of a ProbedTensors), probed_values(the
+// tensors of a ValueProbe).
 PyObject* ProbedTensorsAre(PyObject*, PyObject* const* arguments, intptr_t count) {
   return CallWithNumbers<8>(arguments, count, ProbeTensors);
 }
-
-// probed_values(the tensors of a ValueProbe), before probed_operators.
 PyObject* ProbedValuesAre(PyObject*, PyObject* const* arguments, intptr_t count) {
   return CallWithNumbers<4>(arguments, count, ProbeValueTensors);
 }
