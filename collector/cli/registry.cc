@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
     {"sql", "ask DuckDB a question in SQL about runs", &SqlCommand},
     {"merge", "join runs, nodes and torch.profiler's files of several ranks", &MergeCommand},
     {"profile-model", "measure what a forward of a model costs, by module", &ProfileModelCommand},
+    {"mcp", "answer a program's questions about runs (Model Context Protocol)", &McpCommand},
     {"verify", "check every byte and every count of a run", &VerifyCommand},
     {"completion", "print the script that lets bash, zsh or fish complete ranktap's words",
      &CompletionCommand},

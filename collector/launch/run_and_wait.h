@@ -13,4 +13,13 @@ namespace ranktap::collector {
 // status as a shell has it; fails where it could not be started.
 Result<int> RunAndWait(const std::vector<std::string>& command, int output = 1);
 
+struct ProgramOutput {
+  int status = 0;
+  std::string output, complaints;  // standard output and error
+};
+// The same with what it prints, and /dev/null to read. Killed, and a failure, after `most_ms` or
+// `most_bytes`.
+Result<ProgramOutput> RunAndRead(const std::vector<std::string>& command, int most_ms,
+                                 size_t most_bytes);
+
 }  // namespace ranktap::collector

@@ -5,6 +5,7 @@
 #include "collector/facts/roofline/roofline_rows.h"
 #include "collector/report/former_names.h"
 #include "collector/report/hang/hang_summary.h"
+#include "collector/report/insights/finding_summary.h"
 #include "collector/report/host/host_lines.h"
 #include "collector/report/report.h"
 #include "collector/report/reports.h"
@@ -17,6 +18,8 @@ constexpr Report kReports[] = {
     {ReportGroup::kTime, "verdict", "What did the job lose most to?", &TabulateVerdict},
     {ReportGroup::kTime, "insights", "What costs time, where, and what to do about it?",
      &TabulateInsights, kNothing, true},
+    {ReportGroup::kTime, "findings", "What do all rules say, for a program that reads it?",
+     &TabulateFindings, kNothing, true},
     {ReportGroup::kTime, "key-figures",
      "How long is a step, how busy are the devices, how much memory at most?", &TabulateKeyFigures,
      kModelFacts},

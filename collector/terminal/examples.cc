@@ -31,6 +31,7 @@ constexpr Examples kExamples[] = {
     {"diff", "ranktap diff slow -- fast",
      "ranktap diff slow -- fast --fail-if 'step>3%' --format markdown"},
     {"baseline", "ranktap baseline tag main slow", "ranktap baseline list"},
+    {"mcp", "ranktap mcp runs", "ranktap mcp slow"},
     {"verify", "ranktap verify slow", "ranktap verify slow --format json"},
     {"completion", "ranktap completion bash", "ranktap completion zsh"},
 };

@@ -24,6 +24,8 @@ LARGE = 1 << 20  # bytes of a file of which only the hash is kept: those about r
 def tables(folder):
     empty, sections = [], []
     for path in sorted(folder.iterdir()):
+        if path.stem == 'findings':  # rows of four other tables; scripts/golden holds it against its schema
+            continue
         name = path.name.removesuffix('.json').replace('.hta', ' --hta-compat')
         if path.suffix != '.json':
             sections.append(f'== {path.name}\n{path.read_text()}')

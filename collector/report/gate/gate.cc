@@ -346,7 +346,11 @@ GateResult Judge(const RunList& base, const RunList& runs, const std::vector<Gat
 Table TabulateGate(const GateResult& gate) {
   Table table = TableOf(gate.sentence, kGateColumns, gate.rows);
   table.name = "diff";
-  table.notes = gate.notes;
+  for (const GateRow& row : gate.rows) {
+    if (gate.sentence.find(row.why) != std::string::npos) continue;
+    table.notes.push_back(fmt::format("{}: {}", row.limit.text, row.why));
+  }
+  table.notes.insert(table.notes.end(), gate.notes.begin(), gate.notes.end());
   table.notes.push_back(fmt::format(
       "{} against {}: the unit is the run; Welch's test of logarithms, 99 % on each side for {} "
       "together",

@@ -351,6 +351,7 @@ std::string FormatText(const Table& table, size_t width, size_t limit, const Col
 std::string FormatJson(const Table& table, size_t limit) {
   using Json = nlohmann::ordered_json;
   Json object;
+  object["schema"] = kTableSchema;
   object["name"] = table.name;
   object["title"] = table.title;
   object["columns"] = Json::array();

@@ -32,7 +32,9 @@ std::string FormatText(const Table& table, size_t width, size_t limit,
                        const ColumnWidths& widths = {}, TimeUnit time_unit = TimeUnit::kAuto);
 // A pipe gets so many characters of a name, as torch's table(max_name_column_width=55) does.
 inline constexpr size_t kLongestNameInPipe = 55;
-// {"name", "title", "columns": [{"name", "unit"}], "rows": [{column: value}], "notes"}
+// docs/schema/README.md promises what a change of the number means.
+inline constexpr std::string_view kTableSchema = "ranktap.table/1";
+// {"schema", "name", "title", "columns": [{"name", "unit"}], "rows": [{column: value}], "notes"}
 std::string FormatJson(const Table& table, size_t limit);
 // RFC 4180, with a header line. Notes are not in it. Texts as PrintableCell has them.
 std::string FormatCsv(const Table& table, size_t limit, TimeUnit time_unit = TimeUnit::kAuto);
