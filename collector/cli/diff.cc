@@ -117,7 +117,12 @@ void PrintGate(const GateResult& gate, const GateRequest& request) {
   }
   TableView view;
   view.format = *FormatNamed(request.format);
-  Print(TabulateGate(gate), view, 0);
+  Table table = TabulateGate(gate);
+  if (view.format == Format::kText) {  // the sentence and the notes say why
+    table.columns.pop_back();
+    for (std::vector<Cell>& row : table.rows) row.pop_back();
+  }
+  Print(table, view, 0);
 }
 
 int StatusOf(GateAnswer answer) {
