@@ -1,19 +1,28 @@
-"""Ranks with a planted guilty line: the verdict's sentence names file and line."""
+"""Ranks with a planted guilty line: the verdict's sentence names file and line, and none where nothing is guilty.
+
+A sample runs here. RANKTAP_GUILTY=SEED runs every program, as scripts/scorecard does (R25): the seed draws which rank is
+late and by how much.
+"""
+import os
+import random
 import unittest
 
 import harness
 
 PROGRAM = harness.PROGRAMS / 'guilty.py'
-LINES = {line.rsplit('# ', 1)[1]: number
-         for number, line in enumerate(PROGRAM.read_text().splitlines(), 1) if '  # ' in line}
+NOTED = [(line.rsplit('# ', 1)[1], number)
+         for number, line in enumerate(PROGRAM.read_text().splitlines(), 1) if '  # ' in line]
+SPREAD = [number for name, number in NOTED if name == 'spread']
+LINES = {name: number for name, number in NOTED if name != 'spread'}
+INNOCENT = ['none', 'spread-waits', 'spread-work']
 TORCHRUN = [harness.TORCH_PYTHON, '-m', 'torch.distributed.run', '--nproc-per-node', '2', '--master-port', '0', '--standalone']
 
 
 @harness.needs_torch
 class GuiltyLinesTest(harness.TracedTest):
 
-    def verdict(self, name):
-        done, run = self.run_traced([*TORCHRUN, PROGRAM, name], ['--level', 'full', '--sample', '5ms', '--quiet'],
+    def verdict(self, name, *drawn):
+        done, run = self.run_traced([*TORCHRUN, PROGRAM, name, *drawn], ['--level', 'full', '--sample', '5ms', '--quiet'],
                                     OMP_NUM_THREADS='1')
         self.assertEqual(done.returncode, 0, done.stderr)
         table = self._run([harness.RANKTAP, 'report', run, 'verdict', '--format', 'json'], {})
@@ -22,8 +31,15 @@ class GuiltyLinesTest(harness.TracedTest):
         self.assertEqual(len(self.report(run, 'ranks')), 2)
         return table.stdout
 
+    def is_told(self, name, *drawn):
+        text = self.verdict(name, *drawn)
+        self.assertNotIn('<ranktap/', text)
+        if name in INNOCENT:
+            return 'running code on the host, at' not in text and not any(f'guilty.py:{line} ' in text for line in SPREAD)
+        return f'guilty.py:{LINES[name.removeprefix("both-")]} (' in text
+
     def check(self, name):
-        self.assertIn(f'guilty.py:{LINES[name]} (', self.verdict(name))
+        self.assertTrue(self.is_told(name), name)
 
     def test_a_rank_that_sleeps_in_its_loop(self):
         self.check('sleep')
@@ -36,6 +52,22 @@ class GuiltyLinesTest(harness.TracedTest):
 
     def test_a_rank_that_logs_to_something_slow(self):
         self.check('log')
+
+    def test_a_rank_that_saves_a_checkpoint_each_step(self):
+        self.check('checkpoint')
+
+    def test_where_four_lines_have_a_quarter_each_none_is_accused(self):
+        self.check('spread-waits')
+
+    def test_every_program(self):
+        if not os.environ.get('RANKTAP_GUILTY'):
+            self.skipTest('RANKTAP_GUILTY=SEED is not set: scripts/scorecard runs every program')
+        draw = random.Random(int(os.environ['RANKTAP_GUILTY']))
+        names = [*LINES, 'both-sleep', 'both-loader', *INNOCENT]
+        wrong = [name for name in names if not self.is_told(name, draw.randrange(2), draw.randint(30, 120))]
+        print(f'{len(names) - len(wrong)} of {len(names)} programs have their line or none as they should'
+              f'{": not " + ", ".join(wrong) if wrong else ""}')
+        self.assertFalse(wrong)
 
 
 if __name__ == '__main__':

@@ -132,7 +132,8 @@ ProgramLine HostSamples::LineOf(uint32_t frame) const {
     const SampledFrame* const known = Frame(at);
     if (known == nullptr) break;
     if (!known->is_package) return {.line = at, .below = below};
-    below = at;
+    // Our own hook lies between the program and what it called.
+    if (!known->file.starts_with("<ranktap/")) below = at;
     at = known->parent;
   }
   return {};

@@ -169,9 +169,12 @@ std::string DescribeDiff(const RunDiff& diff) {
   if (IsTheSame(step)) text += DescribeChanged(diff, kWorthAName * step.before);
   return text +
          DescribeNames(diff, least, "New",
-                       [](const DiffRow& row) { return IsNamed(row) && row.is_new(); }) +
-         DescribeNames(diff, least, "Gone",
-                       [](const DiffRow& row) { return IsNamed(row) && row.is_gone(); });
+                       [](const DiffRow& row) {
+                         return IsNamed(row) && row.is_new() && !row.is_maybe_missed();
+                       }) +
+         DescribeNames(diff, least, "Gone", [](const DiffRow& row) {
+           return IsNamed(row) && row.is_gone() && !row.is_maybe_missed();
+         });
 }
 
 }  // namespace ranktap::collector

@@ -91,7 +91,8 @@ Cell Significance(const DiffRow& row) {
 
 const ColumnsOf<DiffRow> kColumns = {
     {"kind", Unit::kText,
-     "What is compared: a step, cause, host's place, phase, kernel, line, module, range or operator.",
+     "What is compared: a step, cause, host's place, phase, kernel, line, module, range or "
+     "operator.",
      [](const DiffRow& row) { return NameOf(row.key.first); }},
     {"name", Unit::kText, "The name of what is compared.",
      [](const DiffRow& row) { return row.key.second; }},
@@ -140,7 +141,7 @@ std::string DescribeRun(const Run& run, const RunSamples& samples) {
 
 void SortDiffRows(double step, std::vector<DiffRow>* rows) {
   const auto place = [step](const DiffRow& row) {
-    const bool is_of_one = row.is_new() || row.is_gone();
+    const bool is_of_one = (row.is_new() || row.is_gone()) && !row.is_maybe_missed();
     const bool leads = is_of_one && std::abs(row.change()) >= kWorthATop * step;
     return std::tuple(row.key.first != SampleKind::kStep, !leads, -std::abs(row.change()));
   };

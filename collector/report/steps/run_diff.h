@@ -28,6 +28,10 @@ struct DiffRow {
   double change() const { return after - before; }
   bool is_new() const { return before_calls == 0; }
   bool is_gone() const { return after_calls == 0; }
+  // Of a line that samples met in one run alone: they may have missed it by chance in the other.
+  bool is_maybe_missed() const {
+    return key.first == SampleKind::kLine && !(p_value && *p_value < kSignificant);
+  }
 };
 
 struct RunDiff {

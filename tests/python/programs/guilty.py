@@ -1,17 +1,26 @@
-"""Two ranks of DDP on gloo: `guilty.py NAME`. What costs the time lies on the line that ends with
-`# NAME`, on rank 1."""
+"""Two ranks of DDP on gloo: `guilty.py NAME [RANK [MS]]`. What costs so much time a step lies on the
+line that ends with `# NAME`, on that rank (1), or on both for `both-NAME`. `none`, `spread-waits` and
+`spread-work` have no guilty line."""
+import gc
 import logging
+import os
 import sys
+import tempfile
+import threading
 import time
 
 import torch
 import torch.distributed as dist
 
+NAME = sys.argv[1]
+LATE = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+COST = float(sys.argv[3]) / 1000 if len(sys.argv) > 3 else 0.06
 
-def slow_batches(name, rank):
+
+def slow_batches(name, is_late):
     while True:
-        if name == 'loader' and rank == 1:
-            time.sleep(0.06)  # loader
+        if name == 'loader' and is_late:
+            time.sleep(COST)  # loader
         yield torch.randn(16, 32)
 
 
@@ -22,37 +31,114 @@ class Slow(torch.nn.Module):
 
     def forward(self, x):
         if self.late:
-            time.sleep(0.06)  # forward
+            time.sleep(COST)  # forward
         return x
+
+
+class Optimizer(torch.optim.SGD):
+    late = False
+
+    def step(self, closure=None):
+        if self.late:
+            time.sleep(COST)  # optimizer
+        return super().step(closure)
+
+
+def read_from_disk(path):
+    """Nothing of it lies in memory afterwards."""
+    until = time.monotonic() + COST
+    while time.monotonic() < until:
+        with open(path, 'rb', buffering=0) as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            file.read()  # read
+
+
+def evaluate(model):
+    model.eval()
+    with torch.no_grad():
+        for _ in range(20):
+            model(torch.randn(16, 32))
+            time.sleep(COST / 4)  # evaluation
+    model.train()
+
+
+class Held:
+    """A lock that another thread holds most of the time."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        threading.Thread(target=self.hold, daemon=True).start()
+
+    def hold(self):
+        while True:
+            with self.lock:
+                time.sleep(COST)
+            time.sleep(0.001)
 
 
 class Flushes:
     def write(self, text):
-        time.sleep(0.06)  # log
+        time.sleep(COST)  # log
 
     def flush(self):
         pass
 
 
 def main():
-    name = sys.argv[1]
+    name = NAME
     dist.init_process_group('gloo')
     rank = dist.get_rank()
+    is_late = rank == LATE or name.startswith('both-')
+    name = name.removeprefix('both-')
     logger = logging.getLogger('job')
     logger.addHandler(logging.StreamHandler(Flushes()))
-    model = torch.nn.Sequential(torch.nn.Linear(32, 32), Slow(name == 'forward' and rank == 1), torch.nn.Linear(32, 1))
+    model = torch.nn.Sequential(torch.nn.Linear(32, 32), Slow(name == 'forward' and is_late), torch.nn.Linear(32, 1))
     parallel = torch.nn.parallel.DistributedDataParallel(model)
-    optimizer = torch.optim.SGD(parallel.parameters(), lr=0.01)
-    batches = slow_batches(name, rank)
+    optimizer = Optimizer(parallel.parameters(), lr=0.01)
+    optimizer.late = name == 'optimizer' and is_late
+    batches = slow_batches(name, is_late)
+    held = Held() if name == 'lock' else None
+    folder = tempfile.TemporaryDirectory()
+    path = os.path.join(folder.name, 'file')
+    kept = [[i] for i in range(300_000 if name == 'collect' else 0)]
+    if name == 'read':
+        with open(path, 'wb') as file:
+            file.write(os.urandom(64 << 20))
+            os.fsync(file.fileno())
     for step in range(25):
         optimizer.zero_grad()
         parallel(next(batches)).sum().backward()
         optimizer.step()
-        if name == 'log' and rank == 1:
+        if name == 'spread-waits':
+            time.sleep(COST / 4)  # spread
+            time.sleep(COST / 4)  # spread
+            time.sleep(COST / 4)  # spread
+            time.sleep(COST / 4)  # spread
+        if name == 'spread-work':
+            sum(range(int(COST * 5e6)))  # spread
+            sorted(range(int(COST * 5e6)), reverse=True)  # spread
+            [x for x in range(int(COST * 5e6))]  # spread
+            max(range(int(COST * 5e6)))  # spread
+        if name == 'evaluation' and step % 5 == 4:
+            evaluate(model)
+        if not is_late:
+            continue
+        if name == 'log':
             logger.error('step %s', step)
-        if name == 'sleep' and rank == 1:
-            time.sleep(0.06)  # sleep
+        if name == 'sleep':
+            time.sleep(COST)  # sleep
+        if name == 'checkpoint':
+            torch.save({'model': model.state_dict(), 'more': torch.zeros(8 << 20)}, path)  # checkpoint
+        if name == 'read':
+            read_from_disk(path)
+        if name == 'collect':
+            gc.collect()  # collect
+        if name == 'lock':
+            with held.lock:  # lock
+                pass
     dist.destroy_process_group()
+    folder.cleanup()
+    return kept
 
 
 main()

@@ -15,6 +15,9 @@ TEST(HostSamplesTest, ALineIsTheInnermostOfTheProgramWithTheCallOfAPackageBelowI
   EXPECT_EQ(samples.Describe(samples.LineOf(3)),
             "train.py:97 (main), in torch/nn/linear.py (forward)");
   EXPECT_EQ(samples.Describe(samples.LineOf(4)), "train.py:98 (main)");
+  // Our own hook is not what the program called.
+  EXPECT_EQ(samples.LineOf(7), (ProgramLine{.line = 4, .below = 7}));
+  EXPECT_EQ(samples.LineOf(6), (ProgramLine{.line = 4, .below = 0}));
   EXPECT_EQ(samples.Describe(samples.LineOf(0)), "");
   EXPECT_EQ(samples.Describe(samples.LineOf(77)), "");
   // A frame that names itself as its caller ends the stack.

@@ -1,7 +1,8 @@
 // A trace in which a sampler told of the frames
 //
 //   1 main (train.py:97) > 2 forward (torch/nn/linear.py:5) > 3 decode (json/decoder.py:7)
-//   4 main (train.py:98)
+//   4 main (train.py:98) > 6 save (<ranktap/pauses.py>:9) > 7 forward (torch/nn/linear.py:5)
+//   5 main, whose caller is itself
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,8 +32,10 @@ class SampledTrace {
     AddMark(
         proto::kSampledCodesMark,
         "[1,\"/job/train.py\",\"main\"]\n[2,\"/v/site-packages/torch/nn/linear.py\",\"forward\"]\n"
-        "[3,\"/usr/lib/python3.11/json/decoder.py\",\"decode\"]\nnot a line\n[9]\n");
-    AddMark(proto::kSampledFramesMark, "[1,0,1,97]\n[2,1,2,5]\n[3,2,3,7]\n[4,0,1,98]\n[5,5,1,1]\n");
+        "[3,\"/usr/lib/python3.11/json/decoder.py\",\"decode\"]\n"
+        "[4,\"<ranktap/pauses.py>\",\"save\"]\nnot a line\n[9]\n");
+    AddMark(proto::kSampledFramesMark,
+            "[1,0,1,97]\n[2,1,2,5]\n[3,2,3,7]\n[4,0,1,98]\n[5,5,1,1]\n[6,4,4,9]\n[7,6,2,5]\n");
   }
 
   Trace& trace() { return trace_; }

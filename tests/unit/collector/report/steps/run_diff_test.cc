@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "collector/report/steps/run_samples.h"
+#include "collector/report/steps/run_diff.h"
 #include "tests/unit/collector/report/insights/insight_program.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/synthetic_job.h"
@@ -43,6 +43,21 @@ TEST(Diff, LinesThatAnEditMovedAreTheSameLines) {
   std::vector<std::string> names;
   for (const auto& [key, samples] : before.by_key) names.push_back(key.second);
   EXPECT_THAT(names, ::testing::ElementsAre("a.py:12 (f)", "a.py:16 (f)", "a.py:3 (g)"));
+}
+
+TEST(Diff, ALineThatSamplesMetInOneRunAloneIsNewOnlyIfItsTimeIsSignificant) {
+  DiffRow step{.key = {SampleKind::kStep, "step"}, .before = 1e6, .after = 2e6};
+  step.before_calls = step.after_calls = 1;
+  step.p_value = 0.001;
+  DiffRow line{.key = {SampleKind::kLine, "a.py:5 (f)"}, .after = 9e5};
+  line.after_calls = 1;
+  line.p_value = 0.2;
+  const RunDiff by_chance{.rows = {step, line}};
+  EXPECT_EQ(DescribeDiff(by_chance).find("a.py"), std::string::npos);
+  line.p_value = 0.001;
+  const RunDiff sure{.rows = {step, line}};
+  EXPECT_NE(DescribeDiff(sure).find("New: line a.py:5 (f) (900.0 us)"), std::string::npos)
+      << DescribeDiff(sure);
 }
 
 TEST(Diff, WhatWasMadeSlowerIsFoundWithItsAmountAndIsSignificant) {
