@@ -139,10 +139,10 @@ void WriteSamples(const Trace& trace, const ExportOptions& options, OutputFile* 
       const StackFrame& frame = stacks.frames()[index];
       if (!text.empty()) text += ';';
       text += Clean(frame.function);
-      if (frame.line != 0) text += Clean(fmt::format(" ({}:{})", ShortFile(frame.file), frame.line));
+      if (frame.line != 0)
+        text += Clean(fmt::format(" ({}:{})", ShortFile(frame.file), frame.line));
     }
-    file->Write(
-        fmt::format("{} {}\n", text, weights[static_cast<size_t>(StackWeight::kSampled)]));
+    file->Write(fmt::format("{} {}\n", text, weights[static_cast<size_t>(StackWeight::kSampled)]));
   }
 }
 
@@ -164,10 +164,11 @@ std::optional<Failure> WriteFolded(const Run& run, std::span<const Trace* const>
     return std::nullopt;
   }
   std::filesystem::remove(path, error);
-  return Failure{fmt::format(
-      "{}: no stacks in it: record with ranktap run --sample 10ms or --stacks all, or take --format speedscope, "
-      "which stacks operators",
-      traces.empty() ? run.path : traces[0]->path)};
+  return Failure{
+      fmt::format("{}: no stacks in it: record with ranktap run --sample 10ms or --stacks all, or "
+                  "take --format speedscope, "
+                  "which stacks operators",
+                  traces.empty() ? run.path : traces[0]->path)};
 }
 
 }  // namespace ranktap::collector

@@ -84,8 +84,8 @@ class SampledStacks {
       if (frame == nullptr) break;
       const auto [found, is_new] = indices_.try_emplace(at, 0);
       if (is_new) {
-        found->second = to_->IndexOf(
-            {SanitizedName(frame->function), SanitizedName(frame->file), frame->line});
+        found->second =
+            to_->IndexOf({SanitizedName(frame->function), SanitizedName(frame->file), frame->line});
       }
       frames.push_back(found->second);
       at = frame->parent;

@@ -74,7 +74,7 @@ class ProfileWriter {
     }
     const bool has_device = stacks.total(StackWeight::kGpu) != 0;
     const bool has_operators = stacks.total(StackWeight::kOperator) != 0;
-    const int64_t shown_first = Text(has_device                     ? "gpu"
+    const int64_t shown_first = Text(has_device                      ? "gpu"
                                      : has_operators || !has_samples ? "operators"
                                                                      : "python");
     for (const std::string& text : texts_) {

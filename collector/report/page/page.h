@@ -42,7 +42,6 @@ std::string FormatPage(const Run& run, const PageContent& content);
 
 // A page about two runs: the table of `diff`, and both runs' waterfalls and key figures.
 std::string FormatDiffPage(const Run& before, const Run& after,
-                           const std::vector<std::string>& notes,
-                           const ShortenNames& shorten = {});
+                           const std::vector<std::string>& notes, const ShortenNames& shorten = {});
 
 }  // namespace ranktap::collector

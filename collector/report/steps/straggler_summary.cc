@@ -63,8 +63,7 @@ Table TabulateStragglers(const Run& run, const ReportOptions&) {
   const MeanStep mean = MeanOfRanks(ComputeWaterfalls(run));
   std::vector<Line> lines;
   for (const Straggler& found : StragglersOf(run)) {
-    lines.push_back(
-        {found, &run.traces[found.trace], LineOfLateRank(run, found), mean.ns});
+    lines.push_back({found, &run.traces[found.trace], LineOfLateRank(run, found), mean.ns});
   }
   Table table = TableOf("Ranks that the others wait for", kColumns, lines);
   if (lines.empty()) {

@@ -21,11 +21,10 @@ TEST(SampledSpansTest, EqualFramesOfLooksThatFollowEachOtherAreOneSpan) {
   for (const SampledSpan& span : SpansOf(HostSamples(sampled.trace()))) {
     seen.emplace_back(span.thread, span.frame, span.depth, span.start, span.end, span.cpu_ns);
   }
-  EXPECT_THAT(seen, ::testing::ElementsAre(
-                        Seen{40, 1, 0, 0, 40, 18}, Seen{40, 2, 1, 0, 30, 10},
-                        Seen{40, 3, 2, 0, 30, 10}, Seen{40, 1, 0, 50, 60, 8},
-                        Seen{40, 4, 0, 60, 70, 7}, Seen{41, 1, 0, 0, 70, 5},
-                        Seen{41, 2, 1, 0, 70, 5}));
+  EXPECT_THAT(seen, ::testing::ElementsAre(Seen{40, 1, 0, 0, 40, 18}, Seen{40, 2, 1, 0, 30, 10},
+                                           Seen{40, 3, 2, 0, 30, 10}, Seen{40, 1, 0, 50, 60, 8},
+                                           Seen{40, 4, 0, 60, 70, 7}, Seen{41, 1, 0, 0, 70, 5},
+                                           Seen{41, 2, 1, 0, 70, 5}));
 }
 
 }  // namespace
