@@ -9,6 +9,7 @@
 
 #include "collector/report/human_units.h"
 #include "collector/report/table_filter.h"
+#include "collector/report/text/finding_text.h"
 #include "collector/report/text/table_html.h"
 #include "collector/report/text/terminal.h"
 #include "collector/terminal/complain.h"
@@ -32,7 +33,8 @@ std::string Text(const Table& table, const TableView& view, size_t limit) {
   const std::string header = view.header.empty() ? "" : Printable(view.header) + "\n";
   const std::string text =
       header + FormatText(table, width, limit, widths, *TimeUnitNamed(view.time_unit));
-  return IsColored(STDOUT_FILENO) ? ColoredTable(text, !table.rows.empty()) : text;
+  return IsColored(STDOUT_FILENO) ? ColoredTable(text, !table.rows.empty() && !AreFindings(table))
+                                  : text;
 }
 
 // False, after a complaint: a width is given of columns that the table does not have.
@@ -81,6 +83,7 @@ void AddViewOptions(Arguments* app, TableView* view) {
            "text: shapes of inputs take this many columns at most")
       .From(kNarrowestText, kWidest);
   app->Add("--header", &view->header, "text: a line above each table");
+  app->AddFlag("--verbose", &view->verbose, "text: insights lists the rules that were not checked");
 }
 
 bool IsPossible(const TableView& view) {
@@ -112,6 +115,9 @@ bool Select(const TableView& view, Table* table) {
     if (before == 0 || !table->rows.empty()) continue;
     table->notes.insert(table->notes.begin(),
                         fmt::format("none of {} has {}", Counted(before, "row"), condition));
+  }
+  if (view.format == Format::kText && !view.verbose) {
+    table->notes = WithoutUncheckedRules(table->notes);
   }
   if (!HasColumnsOf(view, *table)) return false;
   if (!view.sort_by.empty() && !is_done(SortBy(view.sort_by, table))) return false;

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "collector/report/cells.h"
@@ -9,6 +11,7 @@
 #include "collector/report/insights/find_insights.h"
 #include "collector/report/jobs.h"
 #include "collector/report/reports.h"
+#include "collector/report/text/finding_text.h"
 
 namespace ranktap::collector {
 namespace {
@@ -17,6 +20,7 @@ struct Line {
   const Insight* insight = nullptr;
   const Trace* trace = nullptr;
   int64_t step_ns = 0;
+  std::string command = {};
 };
 
 Cell TextOrNothing(const std::string& text) { return text.empty() ? Cell() : Cell(text); }
@@ -56,11 +60,24 @@ const ColumnsOf<Line> kColumns = {
      [](const Line& line) { return line.insight->finding; }, Shown::kProse},
     {"advice", Unit::kText, "A sentence that says what to do about it.",
      [](const Line& line) { return line.insight->advice; }, Shown::kProse},
+    {"command", Unit::kText, "The command that shows its evidence.",
+     [](const Line& line) { return TextOrNothing(line.command); }, Shown::kDetail},
 };
 
 // Advice that saves nothing is none: the critical path bears none of what the rule found.
 bool SavesNothing(const Insight& insight) {
   return insight.saving_ns.has_value() && *insight.saving_ns == 0;
+}
+
+// "ranktap report RUN syncs --ranks 3": of the rank, where a rule is asked of each and there are
+// several.
+std::string CommandFor(const Run& run, const Insight& insight, std::span<const InsightRule> rules) {
+  const auto rule = std::ranges::find(rules, insight.rule, &InsightRule::name);
+  if (rule == rules.end() || rule->evidence.empty()) return "";
+  const std::optional<uint32_t> rank = run.traces[insight.trace].info.rank;
+  const bool is_of_one = rule->of_rank != nullptr && rank && run.traces.size() > 1;
+  return fmt::format("ranktap report RUN {}{}", rule->evidence,
+                     is_of_one ? fmt::format(" --ranks {}", *rank) : "");
 }
 
 std::string TitleOf(size_t findings) {
@@ -80,7 +97,7 @@ void AddNotes(const Insights& insights, Table* table) {
     names += (names.empty() ? "" : ", ") + std::string(rule.rule);
   }
   for (const auto& [why, names] : by_reason) {
-    table->notes.push_back(fmt::format("not checked, because {}: {}", why, names));
+    table->notes.push_back(fmt::format("{}{}: {}", kNotChecked, why, names));
   }
   if (!insights.no_savings.empty()) {
     table->notes.push_back(
@@ -106,7 +123,8 @@ Table TableOfRules(const Run& run, std::span<const InsightRule> rules) {
       idle.insert(insight.rule);
       continue;
     }
-    lines.push_back({&insight, &run.traces[insight.trace], waterfalls[insight.trace].mean_step});
+    lines.push_back({&insight, &run.traces[insight.trace], waterfalls[insight.trace].mean_step,
+                     CommandFor(run, insight, rules)});
   }
   Table table = TableOf(TitleOf(lines.size()), kColumns, lines);
   AddNotes(insights, &table);

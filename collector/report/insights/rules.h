@@ -21,6 +21,8 @@ struct InsightRule {
   RankRule of_rank = nullptr;
   JobRule of_job = nullptr;
   std::string_view nsys = {};  // what `nsys analyze` calls it
+  // The report that shows its evidence, with options: "kernels --sort calls". Empty: none does.
+  std::string_view evidence = {};
 };
 
 std::span<const InsightRule> AllInsightRules();

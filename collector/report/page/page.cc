@@ -128,12 +128,14 @@ std::string Assemble(const json& data) {
 }  // namespace
 
 std::string FormatPage(const Run& run, const PageContent& content) {
-  json tables = PageTables(run, content.options);
+  const std::vector<std::string> inputs =
+      content.inputs.empty() ? std::vector{run.path} : content.inputs;
+  json tables = PageTables(run, content.options, inputs);
   json short_names = ShortNames(tables, content.shorten);
   return Assemble({{"kind", "run"},
                    {"run", DescribeRun(run)},
                    {"place", content.place},
-                   {"inputs", content.inputs.empty() ? std::vector{run.path} : content.inputs},
+                   {"inputs", inputs},
                    {"short_names", std::move(short_names)},
                    {"notes", content.notes},
                    {"links", {{"runs", content.runs_link}, {"perfetto", content.perfetto_link}}},

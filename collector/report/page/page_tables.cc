@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "collector/report/report.h"
+#include "collector/report/text/run_in_commands.h"
 #include "collector/trace/work_progress.h"
 
 namespace ranktap::collector {
@@ -98,15 +99,17 @@ json PageTable(const Table& table, const Wanted& wanted) {
 
 json PageTable(const Table& table) { return PageTable(table, {table.name}); }
 
-json PageTables(const Run& run, const ReportOptions& options) {
+json PageTables(const Run& run, const ReportOptions& options,
+                const std::vector<std::string>& inputs) {
   json tables = json::object();
   Progress().Begin("making the page", WantedTables().size() + 4);  // and the pictures
   for (const Wanted& wanted : WantedTables()) {
     ++Progress().done;
     const Report* const report = FindReport(wanted.name);
-    if (report != nullptr) {
-      tables[std::string(wanted.name)] = PageTable((*report)(run, options), wanted);
-    }
+    if (report == nullptr) continue;
+    Table table = (*report)(run, options);
+    NameTheRun(inputs, &table);
+    tables[std::string(wanted.name)] = PageTable(table, wanted);
   }
   return tables;
 }

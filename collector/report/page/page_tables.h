@@ -2,6 +2,8 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
 
 #include "collector/report/options.h"
 #include "collector/report/table.h"
@@ -9,8 +11,10 @@
 
 namespace ranktap::collector {
 
+// Commands in them name `inputs`, the paths that were opened.
 // {name: {"title", "columns": [{"name", "unit", "values"}], "rows": of the whole table, "notes"}}
-nlohmann::json PageTables(const Run& run, const ReportOptions& options);
+nlohmann::json PageTables(const Run& run, const ReportOptions& options,
+                          const std::vector<std::string>& inputs);
 nlohmann::json PageTable(const Table& table);
 
 }  // namespace ranktap::collector

@@ -9,7 +9,9 @@
 
 #include "collector/file/json.h"
 #include "collector/report/human_units.h"
+#include "collector/report/text/finding_text.h"
 #include "collector/report/text/name_cut.h"
+#include "collector/report/text/paragraph.h"
 #include "collector/report/text/short_shapes.h"
 
 namespace ranktap::collector {
@@ -20,29 +22,6 @@ constexpr size_t kShortestText = 12;
 constexpr size_t kReadableName = 40;
 // Our own words, "exposed transfer", are no longer: they are not cut.
 constexpr size_t kOwnWords = 18;
-// Broken into lines of at most `width`, between words where they are not longer.
-std::vector<std::string> Wrapped(std::string_view text, size_t width) {
-  std::vector<std::string> lines(1);
-  const auto add = [&](std::string_view word) {
-    std::string& line = lines.back();
-    if (line.empty()) {
-      line = word;
-    } else if (TextWidth(line) + 1 + TextWidth(word) <= width) {
-      line += ' ' + std::string(word);
-    } else {
-      lines.emplace_back(word);
-    }
-  };
-  while (!text.empty()) {
-    std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
-    for (; TextWidth(word) > width; word.remove_prefix(TextHead(word, width).size())) {
-      add(TextHead(word, width));
-    }
-    add(word);
-  }
-  return lines;
-}
 
 struct TextColumn {
   bool is_text = false;
@@ -289,22 +268,6 @@ std::optional<Format> FormatNamed(std::string_view name) {
   return std::nullopt;
 }
 
-namespace {
-
-// Lines of `width` at most (0: one line), all but the first indented like what follows `head`.
-std::string Paragraph(std::string_view head, std::string_view prose, size_t width) {
-  const std::string text = Printable(prose);
-  if (width == 0) return std::string(head) + text + "\n";
-  std::string paragraph;
-  for (const std::string& line : Wrapped(text, std::max<size_t>(width - head.size(), 20))) {
-    paragraph += paragraph.empty() ? std::string(head) : std::string(head.size(), ' ');
-    paragraph += line + "\n";
-  }
-  return paragraph;
-}
-
-}  // namespace
-
 bool IsSourceColumn(const TableColumn& column) {
   return column.name == "source" || column.name == "line";
 }
@@ -316,7 +279,9 @@ std::string FormatText(const Table& table, size_t width, size_t limit, const Col
   std::string text = Paragraph("", table.title, width);
   const size_t rows = RowsShown(table, limit);
   std::vector<std::string> paths;
-  if (!table.rows.empty()) {
+  if (AreFindings(table)) {
+    for (size_t row = 0; row < rows; ++row) text += FormatFinding(table, row, width, time_unit);
+  } else if (!table.rows.empty()) {
     std::vector<TextColumn> columns = MakeColumns(table, rows, time_unit);
     for (TextColumn& column : columns) {
       if (column.shapes && width != 0 && TotalWidth(columns) > width) ShortenShapes(&column);

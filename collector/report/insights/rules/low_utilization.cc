@@ -68,9 +68,9 @@ std::string AdviceOnIdleTime(const RankFacts& rank) {
     case Cause::kCapture:
       return "Capture CUDA graphs once, before the loop: the device waits for it.";
     case Cause::kSync:
-      return "Leave out what waits for the device: ranktap report RUN syncs names it.";
+      return "Leave out what waits for the device (*syncs* names it).";
     case Cause::kDependency:
-      return "Look at what launched work waits for: ranktap report RUN queue.";
+      return "Look at what launched work waits for (*queue*).";
     default:
       return "";
   }

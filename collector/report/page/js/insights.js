@@ -24,7 +24,8 @@ export const insightsSection = () => {
         : ['rank ', cell(insights, row, 'rank'),
         insights.at(row, 'ranks') > 1 ? [', on ', cell(insights, row, 'ranks'), ' ranks'] : '', ' · '],
         insights.at(row, 'where') ? [cell(insights, row, 'where'), ' · '] : null,
-        el('a', {href: `#${target}`}, `evidence: ${target}`)));
+        el('a', {href: `#${target}`}, `evidence: ${target}`)),
+    insights.at(row, 'command') ? el('p', {class: 'why'}, el('code', {}, insights.at(row, 'command'))) : null);
   });
   // A finding is of its rank's counted steps: those of other ranks than the selection's are dimmed.
   const dim = () => insights.rowsWhere(() => true).forEach((row, i) => {

@@ -12,6 +12,7 @@ const nextActions = () => {
   }
   return el('ol', {class: 'actions'}, rows.map((row) => el('li', {},
     el('p', {class: 'advice'}, cell(insights, row, 'advice')),
+    el('p', {class: 'why'}, cell(insights, row, 'finding')),
     el('p', {class: 'why'}, el('a', {href: `#insight-${row}`}, insights.at(row, 'rule')),
       insights.at(row, 'saving_ns') === null ? null
           : [' saves up to ', cell(insights, row, 'saving_ns'), ' a step']))));
