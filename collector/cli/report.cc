@@ -20,8 +20,8 @@
 #include "collector/report/jobs.h"
 #include "collector/report/report.h"
 #include "collector/report/run_filter.h"
+#include "collector/report/run_in_commands.h"
 #include "collector/report/text/deepspeed_text.h"
-#include "collector/report/text/run_in_commands.h"
 #include "collector/symbols/resolve_stacks.h"
 #include "collector/terminal/arguments.h"
 #include "collector/terminal/complain.h"
@@ -137,6 +137,7 @@ std::optional<Table> Answer(const Report& report, const Request& request, const 
   Table table = report(run, request.options);
   table.notes.insert(table.notes.end(), notes.begin(), notes.end());
   NameTheRun(request.paths, &table);
+  NameTheRanks(request.selection, &table);
   if (!Select(request.view, &table)) return std::nullopt;
   return table;
 }

@@ -106,6 +106,15 @@ bool SelectOfRun(const RunSelection& selection, Run* run, std::vector<std::strin
          TakeKnownArithmetic(selection.known, *run) && TakeHostRoofs(selection.roofs, *run);
 }
 
+void NameTheRanks(const RunSelection& selection, Table* table) {
+  constexpr std::string_view kAll = "all ranks";
+  if (selection.ranks.empty() || !table->title.ends_with(kAll)) return;
+  const bool is_one =
+      std::ranges::all_of(selection.ranks, [](char c) { return c >= '0' && c <= '9'; });
+  table->title.resize(table->title.size() - kAll.size());
+  table->title += fmt::format("{} {}", is_one ? "rank" : "ranks", selection.ranks);
+}
+
 std::optional<TimeWindow> ParseWindow(const std::string& text, int64_t first_event) {
   // Far from the ends of what fits: a clock's offset is added.
   constexpr int64_t kEver = std::numeric_limits<int64_t>::max() / 4;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collector/cli/known_arithmetic.h"
+#include "collector/report/table.h"
 #include "collector/terminal/arguments.h"
 #include "collector/trace/run.h"
 
@@ -25,6 +26,9 @@ void AddSelectionOptions(Arguments* app, RunSelection* selection);
 // Leaves what is asked for; what is to be said about it goes to `notes`. False, after a complaint:
 // it asks for what is not there.
 bool SelectOfRun(const RunSelection& selection, Run* run, std::vector<std::string>* notes);
+
+// "GPU kernels, all ranks" becomes "GPU kernels, rank 1" where that alone is asked for.
+void NameTheRanks(const RunSelection& selection, Table* table);
 
 // "FROM:TO" after the run's first event; either may be missing. Nanoseconds of CLOCK_REALTIME.
 struct TimeWindow {

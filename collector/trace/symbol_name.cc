@@ -2,10 +2,32 @@
 
 #include <cxxabi.h>
 
+#include <cctype>
 #include <cstdlib>
 #include <memory>
 
 namespace ranktap::collector {
+namespace {
+
+bool IsIdentifier(char byte) {
+  return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_';
+}
+
+void EraseAll(std::string_view what, std::string* text) {
+  for (size_t at; (at = text->find(what)) != text->npos;) text->erase(at, what.size());
+}
+
+// Where the bracket at `open` is closed; npos: nowhere.
+size_t ClosedAt(std::string_view text, size_t open) {
+  int depth = 0;
+  for (size_t at = open; at < text.size(); ++at) {
+    if (text[at] == '(') ++depth;
+    if (text[at] == ')' && --depth == 0) return at;
+  }
+  return text.npos;
+}
+
+}  // namespace
 
 std::string ReadableKernelName(std::string_view mangled) {
   if (mangled.empty()) return "(name missing)";
@@ -59,6 +81,33 @@ std::string BaseKernelName(std::string_view readable) {
   std::string own = name.substr(from, arguments - from);
   const size_t space = own.rfind(' ');
   return space == own.npos ? own : own.substr(space + 1);
+}
+
+std::string TellingKernelName(std::string_view readable) {
+  const std::string full = ShortKernelName(readable);
+  std::string name = full, kept;
+  EraseAll("(anonymous namespace)::", &name);
+  EraseAll("::operator()() const", &name);
+  for (size_t at = 0; at < name.size(); ++at) {
+    const std::string_view rest = std::string_view(name).substr(at);
+    if (rest.starts_with("::") && !kept.empty() && IsIdentifier(kept.back())) {
+      while (!kept.empty() && IsIdentifier(kept.back())) kept.pop_back();
+      ++at;
+      continue;
+    }
+    const size_t closed = rest[0] == '(' ? ClosedAt(rest, 0) : rest.npos;
+    if (closed != rest.npos && rest.substr(closed + 1).starts_with("::{lambda")) {
+      // The function's own name stays: the lambda is told apart by it.
+      const size_t end = rest.find('}', closed);
+      if (end == rest.npos) return full;
+      kept += rest.substr(closed + 1, end - closed);
+      at += end;
+      continue;
+    }
+    if (rest[0] == '>' && kept.ends_with("> ")) kept.pop_back();
+    kept += rest[0];
+  }
+  return kept;
 }
 
 bool IsDemangled(std::string_view recorded) {

@@ -17,6 +17,10 @@ std::string ShortKernelName(std::string_view readable);
 // parameters. "vectorized" of "void at::native::vectorized<4, float>(int)".
 std::string BaseKernelName(std::string_view readable);
 
+// For a sentence: "elementwise_kernel<128, 4, BinaryFunctor<BFloat16, MulFunctor<float>>>", the
+// short name without namespaces and without parameters of functions around a lambda.
+std::string TellingKernelName(std::string_view readable);
+
 // True of a name with signs that no mangled name has.
 bool IsDemangled(std::string_view recorded);
 

@@ -87,6 +87,27 @@ class InsightsTest(TracedTest):
             self.assertEqual(sum('not checked' in line for line in done.stdout.splitlines()), 1, file.name)
         self.assertGreaterEqual(seen, 15)
 
+    def test_no_verdict_contradicts_an_insight(self):
+        inputs = list(table()[0].values()) + [[run] for run in sorted((ROOT / 'tests/golden/inputs').iterdir())]
+        named = waits = 0
+        for files in inputs:
+            verdict = json.loads(subprocess.run([RANKTAP, 'report', *files, 'verdict', '--format', 'json'], capture_output=True,
+                                                text=True, timeout=60).stdout)
+            losses = verdict['rows']
+            for row in self.answers(files)['rows']:
+                if row['rule'] == 'straggler':
+                    # One amount for one loss.
+                    self.assertIn((row['rank'], row['lost_ns']), [(loss['rank'], loss['loss_ns']) for loss in losses], files)
+                    waits += 1
+                of_losses = sum(loss['loss_ns'] for loss in losses)
+                if (row['saving_ns'] or 0) <= of_losses or verdict['title'].startswith('No verdict'):
+                    continue
+                named += 1
+                if row['saving_percent'] - 100 * of_losses / (row['saving_ns'] * 100 / row['saving_percent']) > 1:
+                    self.assertRegex(verdict['title'], r'At most .* can be saved \([a-z-]+\)', f'{files}: {row["rule"]}')
+        self.assertGreaterEqual(named, 2)
+        self.assertGreaterEqual(waits, 1)
+
 
 # argv: "pauses" collects garbage and saves in each step, "plain" does neither.
 PROGRAM = '''

@@ -3,6 +3,7 @@
 #include "collector/facts/causes/pass_places.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/facts/rank_windows.h"
+#include "collector/facts/steps.h"
 #include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
@@ -33,7 +34,24 @@ std::vector<ModuleExcess> ExcessOf(const Run& run, uint32_t late, TimesOf times_
   return found;
 }
 
+// Kernels that begin in counted steps.
+TimesByName TimesOfKernels(const Trace& trace, const RankWaterfall& waterfall) {
+  TimesByName times;
+  const Kernels& kernels = trace.kernels;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const int64_t step = StepIndexAt(waterfall.steps, kernels.start[i]);
+    if (step < 0 || waterfall.steps.list[static_cast<size_t>(step)].warm_up) continue;
+    times[trace.dictionary.String(kernels.name[i])] += kernels.end[i] - kernels.start[i];
+  }
+  for (auto& [name, ns] : times) ns /= static_cast<int64_t>(waterfall.counted);
+  return times;
+}
+
 }  // namespace
+
+std::vector<ModuleExcess> ExcessOfKernels(const Run& run, uint32_t trace) {
+  return ExcessOf(run, trace, &TimesOfKernels);
+}
 
 std::vector<ModuleExcess> ExcessOfModules(const Run& run, uint32_t trace) {
   return ExcessOf(run, trace, &TimesOfModules);

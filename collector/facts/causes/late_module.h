@@ -24,6 +24,8 @@ struct ModuleExcess {
 // backward pass (TimesOfNodes). Of a trace against those of other ranks that have steps.
 std::vector<ModuleExcess> ExcessOfModules(const Run& run, uint32_t trace);
 std::vector<ModuleExcess> ExcessOfNodes(const Run& run, uint32_t trace);
+// The same of kernels, by their recorded names.
+std::vector<ModuleExcess> ExcessOfKernels(const Run& run, uint32_t trace);
 
 // The module or node that has more than half of what a rank spends more on a cause; empty: none, or
 // the cause lies in none.

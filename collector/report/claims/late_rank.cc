@@ -17,6 +17,7 @@
 #include "collector/report/claims/cross_checks.h"
 #include "collector/report/human_units.h"
 #include "collector/report/steps/verdict_words.h"
+#include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
 namespace {
@@ -144,12 +145,21 @@ std::string AnotherRankFallsBehind(const Run& run) {
       RankName(run.traces[stragglers[0].trace]), RankName(run.traces[behind->trace]), FormatNs(ns));
 }
 
+std::string PlaceOfExcess(const Run& run, const Straggler& straggler) {
+  if (!straggler.cause) return "";
+  const std::string module =
+      ModuleOfExcess(run, straggler.trace, *straggler.cause, straggler.excess_ns);
+  if (!module.empty() || *straggler.cause != Cause::kCompute) return module;
+  const std::vector<ModuleExcess> kernels = ExcessOfKernels(run, straggler.trace);
+  if (kernels.empty() || kernels[0].ns * 2 <= straggler.excess_ns) return "";
+  return TellingKernelName(ReadableKernelName(kernels[0].name));
+}
+
 std::string DescribeExcessOf(const Run& run, const Straggler& straggler, std::string_view others) {
   std::string text = fmt::format("{} a step more than {} {}", FormatNs(straggler.excess_ns), others,
                                  DescribeExcess(*straggler.cause));
-  const std::string module =
-      ModuleOfExcess(run, straggler.trace, *straggler.cause, straggler.excess_ns);
-  return module.empty() ? text : fmt::format("{} (most in {})", text, module);
+  const std::string place = PlaceOfExcess(run, straggler);
+  return place.empty() ? text : fmt::format("{} (most in {})", text, place);
 }
 
 LateLine LineOfLateRank(const Run& run, const Straggler& straggler) {

@@ -26,6 +26,9 @@ std::string DescribeExcessOf(const Run& run, const Straggler& straggler, std::st
 std::string DescribeLateLine(const Run& run, const Straggler& straggler);
 // The line alone.
 LateLine LineOfLateRank(const Run& run, const Straggler& straggler);
+// The module, node of the backward pass or kernel that has more than half of a late rank's excess;
+// empty: none has.
+std::string PlaceOfExcess(const Run& run, const Straggler& straggler);
 
 // The time a step that the others wait for stragglers: in collectives, and at most what the
 // waterfall has one of them wait while nothing computes and no host works. For that of one, or of

@@ -64,6 +64,9 @@ std::vector<Loss> LossesOf(const Run& run) {
       loss.finding = DescribeLateRank(run);
       loss.blames = !RulingOn(run, Claim::kLateRank).is_undecided();
       if (loss.blames) loss.trace = StragglersOf(run)[0].trace;
+      // As the sentence and the rule have it: what a rank that waits would win.
+      const int64_t wait = ExposedWaitFor(run, StragglersOf(run));
+      if (loss.blames && wait <= mean.ns) loss.ns = std::max(loss.ns, wait);
     } else if (cause == Cause::kHost && !why_not_known.empty()) {
       loss.finding = fmt::format("an idle device, why is not known: {}", why_not_known);
     } else {

@@ -13,7 +13,8 @@ namespace ranktap::collector {
 
 struct Loss {
   Cause cause{};
-  int64_t ns = 0;  // per step, mean over the ranks
+  // Per step, mean over the ranks; where it blames a rank that of the rank which waits most.
+  int64_t ns = 0;
   // Per step, what the critical path bears of it, on whichever rank: at most that can be won back.
   // Never over `ns`.
   int64_t recoverable_ns = 0;

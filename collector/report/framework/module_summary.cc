@@ -2,11 +2,16 @@
 #include "collector/report/capture/origin_advice.h"
 #include "collector/report/reports.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string_view>
 #include <unordered_map>
 
+#include "collector/facts/causes/late_module.h"
+#include "collector/facts/causes/stragglers.h"
 #include "collector/facts/flops/op_flops.h"
 #include "collector/facts/framework/evaluation_forwards.h"
 #include "collector/facts/framework/module_spans.h"
@@ -14,8 +19,11 @@
 #include "collector/facts/framework/pass_nesting.h"
 #include "collector/facts/framework/timed_steps.h"
 #include "collector/facts/launched_work.h"
+#include "collector/report/cells.h"
+#include "collector/report/claims/claim.h"
 #include "collector/report/columns.h"
 #include "collector/report/framework/custom_flops.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
@@ -166,6 +174,10 @@ const ColumnsOf<ModuleRow> kColumns = {
      [](const ModuleRow& row) { return row.forward.total_ns; }},
     {"self_ns", Unit::kNs, "The part of that time outside of the module's children.",
      [](const ModuleRow& row) { return row.self_ns; }},
+    {"excess_ns", Unit::kNs,
+     "How much more a step the late rank spends in the module itself than the median of the "
+     "others.",
+     [](const ModuleRow& row) { return row.excess_ns == 0 ? Cell() : Cell(row.excess_ns); }},
     {"gpu_ns", Unit::kNs, "The device work that these forwards launched.",
      [](const ModuleRow& row) { return row.gpu_ns; }},
     {"mean_ns", Unit::kNs, "The mean time of one forward.",
@@ -213,8 +225,33 @@ std::vector<ModuleRow> SummarizeModules(const std::vector<Trace>& traces) {
   return sorted;
 }
 
+namespace {
+
+// Of the rank that the others wait for; the note about it, or nothing where none is late.
+std::string AddExcess(const Run& run, std::vector<ModuleRow>* rows) {
+  const std::vector<Straggler>& stragglers = StragglersOf(run);
+  if (stragglers.empty() || TakeTurns(stragglers)) return "";
+  if (RulingOn(run, Claim::kLateRank).is_undecided()) return "";
+  std::map<std::string_view, int64_t> excess;
+  const std::vector<ModuleExcess> found = ExcessOfModules(run, stragglers[0].trace);
+  for (const ModuleExcess& of : found) excess[of.name] = of.ns;
+  for (ModuleRow& row : *rows) {
+    if (const auto of = excess.find(row.name); of != excess.end()) row.excess_ns = of->second;
+  }
+  if (excess.empty()) return "";
+  return fmt::format(
+      "excess is what {} spends more in the module itself, a step, than the median "
+      "of the other ranks",
+      RankName(run.traces[stragglers[0].trace]));
+}
+
+}  // namespace
+
 Table TabulateModules(const Run& run, const ReportOptions&) {
-  Table table = TableOf("module forwards, all ranks", kColumns, SummarizeModules(run.traces));
+  std::vector<ModuleRow> rows = SummarizeModules(run.traces);
+  const std::string excess = AddExcess(run, &rows);
+  SortRows(&rows, [](const ModuleRow& a, const ModuleRow& b) { return a.self_ns > b.self_ns; });
+  Table table = TableOf("Forwards of modules by their own time, all ranks", kColumns, rows);
   if (table.rows.empty()) {
     table.notes.push_back(AdviceFor(
         run, {.ours = "no module ran; modules come from PyTorch's hooks, at --level full",
@@ -225,6 +262,7 @@ Table TabulateModules(const Run& run, const ReportOptions&) {
     return table;
   }
   table.notes = NotesOfUnknownFlops(run);
+  if (!excess.empty()) table.notes.insert(table.notes.begin(), excess);
   return table;
 }
 

@@ -14,7 +14,9 @@ struct ModuleRow {
   // Those that train, or all where nothing tells; evaluation: the others (evaluation_forwards.h).
   DurationStatistics forward, evaluation;
   int64_t self_ns = 0;  // of the training forwards, without the modules called in them
-  int64_t gpu_ns = 0;   // of work launched in the forwards
+  // Per step: of the rank that the others wait for, over the median of the others.
+  int64_t excess_ns = 0;
+  int64_t gpu_ns = 0;  // of work launched in the forwards
   int64_t ranks = 0;
   int64_t first = 0;  // start of the first forward
   // In one step of one rank, with the modules called in it; zero where no operators were recorded.

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "collector/report/human_units.h"
-#include "collector/report/text/name_cut.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -52,7 +51,7 @@ std::string ChosenWork::KernelName() const {
     if (id == 0) continue;
     sums[ShortKernelName(ReadableKernelName(rank_.trace().dictionary.String(id)))] += ns;
   }
-  return WithoutTemplateNoise(MostOf(sums));
+  return TellingKernelName(MostOf(sums));
 }
 
 uint32_t ChosenWork::Device() const {

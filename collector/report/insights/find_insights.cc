@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include "collector/facts/each_trace.h"
@@ -146,6 +148,20 @@ Insights FindInsights(const Run& run, std::span<const InsightRule> rules) {
   }
   std::ranges::stable_sort(insights.list, IsWorthMore);
   return insights;
+}
+
+const Insights& InsightsOf(const Run& run) {
+  // Not made inside of the memo, whose lock the threads that ask about ranks want, too.
+  struct Made {
+    std::once_flag once;
+    Insights insights;
+  };
+  struct Kept {
+    std::shared_ptr<Made> made = std::make_shared<Made>();
+  };
+  Made& made = *run.memo.Get<Kept>([] { return Kept(); }).made;
+  std::call_once(made.once, [&] { made.insights = FindInsights(run); });
+  return made.insights;
 }
 
 }  // namespace ranktap::collector

@@ -26,4 +26,7 @@ struct Insights {
 // is named.
 Insights FindInsights(const Run& run, std::span<const InsightRule> rules = AllInsightRules());
 
+// All rules, asked once and kept in the run's memo.
+const Insights& InsightsOf(const Run& run);
+
 }  // namespace ranktap::collector

@@ -6,12 +6,13 @@
 #include <set>
 
 #include "collector/report/cells.h"
+#include "collector/report/claims/mean_step.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/find_insights.h"
 #include "collector/report/jobs.h"
+#include "collector/report/notes.h"
 #include "collector/report/reports.h"
-#include "collector/report/text/finding_text.h"
 
 namespace ranktap::collector {
 namespace {
@@ -30,7 +31,9 @@ Cell SavingCell(const Line& line) {
 }
 
 Cell SavingShare(const Line& line) {
-  return line.insight->saving_ns ? Percent(*line.insight->saving_ns, line.step_ns) : Cell();
+  // A late rank's saving may be longer than the mean step of all.
+  const bool is_part = line.insight->saving_ns && *line.insight->saving_ns <= line.step_ns;
+  return is_part ? Percent(*line.insight->saving_ns, line.step_ns) : Cell();
 }
 
 Cell DeviceCell(const Line& line) {
@@ -114,8 +117,11 @@ Table TableOfRules(const Run& run, std::span<const InsightRule> rules) {
     table.notes.push_back(std::move(jobs));
     return table;
   }
-  const Insights insights = FindInsights(run, rules);
+  const bool is_all = rules.data() == AllInsightRules().data() && rules.size() > 1;
+  const Insights of_one = is_all ? Insights() : FindInsights(run, rules);
+  const Insights& insights = is_all ? InsightsOf(run) : of_one;
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  const MeanStep mean = MeanOfRanks(waterfalls);
   std::vector<Line> lines;
   std::set<std::string_view> idle;
   for (const Insight& insight : insights.list) {
@@ -123,7 +129,11 @@ Table TableOfRules(const Run& run, std::span<const InsightRule> rules) {
       idle.insert(insight.rule);
       continue;
     }
-    lines.push_back({&insight, &run.traces[insight.trace], waterfalls[insight.trace].mean_step,
+    // A finding about several ranks has its share of their mean step, as its sentence has.
+    const auto rule = std::ranges::find(rules, insight.rule, &InsightRule::name);
+    const bool is_of_job = rule != rules.end() && rule->of_job != nullptr;
+    lines.push_back({&insight, &run.traces[insight.trace],
+                     is_of_job ? mean.ns : waterfalls[insight.trace].mean_step,
                      CommandFor(run, insight, rules)});
   }
   Table table = TableOf(TitleOf(lines.size()), kColumns, lines);

@@ -23,6 +23,8 @@ struct InsightRule {
   std::string_view nsys = {};  // what `nsys analyze` calls it
   // The report that shows its evidence, with options: "kernels --sort calls". Empty: none does.
   std::string_view evidence = {};
+  // What it saves is computation, which is no loss of the verdict's.
+  bool of_compute = false;
 };
 
 std::span<const InsightRule> AllInsightRules();

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "collector/report/report.h"
-#include "collector/report/text/run_in_commands.h"
+#include "collector/report/run_in_commands.h"
 #include "collector/trace/work_progress.h"
 
 namespace ranktap::collector {

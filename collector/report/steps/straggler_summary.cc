@@ -16,6 +16,7 @@ struct Line {
   Straggler found;
   const Trace* trace = nullptr;
   LateLine late = {};
+  std::string place = {};
   int64_t mean_step = 0;  // of the run: the late rank's own may be shorter than the wait for it
 };
 
@@ -51,6 +52,8 @@ const ColumnsOf<Line> kColumns = {
      }},
     {"excess_ns", Unit::kNs, "How much longer that takes it a step than the median of the others.",
      [](const Line& line) { return line.found.cause ? Cell(line.found.excess_ns) : Cell(); }},
+    {"most_in", Unit::kText, "The module, node of the backward pass or kernel with most of that.",
+     [](const Line& line) { return line.place.empty() ? Cell() : Cell(line.place); }},
     {"program_line", Unit::kText,
      "The line of Python at which it spends more time than the others, of samples.",
      [](const Line& line) { return line.late.text.empty() ? Cell() : Cell(line.late.text); },
@@ -63,7 +66,8 @@ Table TabulateStragglers(const Run& run, const ReportOptions&) {
   const MeanStep mean = MeanOfRanks(ComputeWaterfalls(run));
   std::vector<Line> lines;
   for (const Straggler& found : StragglersOf(run)) {
-    lines.push_back({found, &run.traces[found.trace], LineOfLateRank(run, found), mean.ns});
+    lines.push_back({found, &run.traces[found.trace], LineOfLateRank(run, found),
+                     PlaceOfExcess(run, found), mean.ns});
   }
   Table table = TableOf("Ranks that the others wait for", kColumns, lines);
   if (lines.empty()) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "collector/facts/causes/pass_places.h"
 #include "collector/facts/samples/host_cause_lines.h"
@@ -16,6 +17,7 @@
 #include "collector/report/claims/transfer.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
+#include "collector/report/insights/find_insights.h"
 #include "collector/report/jobs.h"
 #include "collector/report/memory/memory_tables.h"
 #include "collector/report/steps/bad_end.h"
@@ -64,7 +66,10 @@ std::string DescribeHostTimes(const Run& run, const MeanStep& mean, const std::v
   for (size_t c = kCauses; c-- > 0;) {
     const auto cause = static_cast<Cause>(c);
     if (cause == Cause::kHost || !mean.IsWorthSaying(mean.times[c])) continue;
-    parts.emplace_back(mean.times[c], DescribeHostsLine(cause, lines, InPass(run, cause)));
+    const auto loss = std::ranges::find_if(
+        FindLosses(run), [cause](const Loss& of) { return of.cause == cause && of.blames; });
+    parts.emplace_back(loss == FindLosses(run).end() ? mean.times[c] : loss->ns,
+                       DescribeHostsLine(cause, lines, InPass(run, cause)));
   }
   for (const Loss& place : places) parts.emplace_back(place.ns, place.finding);
   // Nothing is known of what it did.
@@ -154,6 +159,29 @@ std::string DescribeRecoverable(const Run& run, const std::vector<Loss>& losses,
                             FormatShare(best->recoverable_ns, mean.ns), best->finding);
 }
 
+// "At most 6.100 ms of each 35.18 ms step (17.3 %) can be saved (memory-bound): 484 kernels ...",
+// where a rule saves more than any loss would: what devices compute is no loss. Else empty.
+std::string DescribeLargestSaving(const Run& run, const std::vector<Loss>& losses,
+                                  const MeanStep& mean) {
+  const auto of_compute = [](const Insight& insight) {
+    const std::span<const InsightRule> rules = AllInsightRules();
+    const auto rule = std::ranges::find(rules, insight.rule, &InsightRule::name);
+    return rule != rules.end() && rule->of_compute;
+  };
+  const std::vector<Insight>& list = InsightsOf(run).list;
+  const auto found = std::ranges::find_if(list, of_compute);  // the largest saving first
+  if (found == list.end()) return "";
+  const Insight& best = *found;
+  int64_t of_losses = 0;
+  for (const Loss& loss : losses) of_losses = std::max(of_losses, loss.ns);
+  const int64_t saving = best.saving_ns.value_or(0);
+  if (saving > mean.ns || !mean.IsWorthSaying(saving - of_losses)) return "";
+  std::string finding = best.finding.substr(0, best.finding.find(';'));
+  if (finding.ends_with('.')) finding.pop_back();
+  return fmt::format("At most {}{} ({}) can be saved ({}): {}. ", FormatNs(saving), mean.OfWhat(),
+                     FormatShare(saving, mean.ns), best.rule, finding);
+}
+
 Verdict JudgeDevices(const Run& run, const MeanStep& mean) {
   Verdict verdict{.sentence = {}, .losses = FindLosses(run), .mean_step = mean.ns};
   AddRecoverable(run, &verdict.losses);
@@ -161,6 +189,7 @@ Verdict JudgeDevices(const Run& run, const MeanStep& mean) {
     verdict.sentence = fmt::format(
         "No loss is worth more than 1 %{}: the devices compute {} of the time.", mean.OfWhat(),
         FormatShare(mean.times[static_cast<size_t>(Cause::kCompute)], mean.ns));
+    verdict.sentence.insert(0, DescribeLargestSaving(run, verdict.losses, mean));
     return verdict;
   }
   AddPlaces(run, mean, &verdict.losses);
@@ -174,6 +203,7 @@ Verdict JudgeDevices(const Run& run, const MeanStep& mean) {
     verdict.sentence +=
         fmt::format(" How much of it is waiting for other ranks is undecided: {}.", ruling.why);
   }
+  verdict.sentence.insert(0, DescribeLargestSaving(run, verdict.losses, mean));
   return verdict;
 }
 
@@ -200,7 +230,9 @@ struct Line {
 const ColumnsOf<Line> kColumns = {
     {"cause", Unit::kText, "The cause that takes time from a step.",
      [](const Line& line) { return std::string(SaidName(line.loss.cause, line.tells_waiting)); }},
-    {"loss_ns", Unit::kNs, "The time a step that it takes, as a mean over the ranks.",
+    {"loss_ns", Unit::kNs,
+     "The time a step that it takes, as a mean over the ranks; waits for one rank: of the rank "
+     "that waits most.",
      [](const Line& line) { return line.loss.ns; }},
     {"share_percent", Unit::kPercent, "The loss as a share of the mean step.",
      [](const Line& line) { return Percent(line.loss.ns, line.mean_step); }},
@@ -281,6 +313,10 @@ Table TabulateVerdict(const Run& run, const ReportOptions&) {
   if (verdict.refused && !verdict.nothing_missing) {
     table.notes.push_back("ranktap report RUN losses lists what is missing");
   }
+  if (std::ranges::any_of(lines, [](const Line& line) { return line.loss.blames; })) {
+    table.notes.push_back(
+        "waits for one rank are those of the rank that waits most; waterfall has the mean of all");
+  }
   if (!verdict.refused) {
     table.notes.push_back("ranktap report RUN insights says what to do about it");
   }
@@ -290,7 +326,7 @@ Table TabulateVerdict(const Run& run, const ReportOptions&) {
         "ProfilerActivity.CUDA]");
   }
   if (verdict.on_host) {
-    table.notes.push_back("ranktap report RUN ops, modules and ranges say what the host does");
+    table.notes.push_back("ranktap report RUN ops modules ranges says what the host does");
   }
   return table;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collector/report/human_units.h"
+#include "collector/report/notes.h"
 #include "collector/report/text/paragraph.h"
 
 namespace ranktap::collector {

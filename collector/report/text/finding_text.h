@@ -4,16 +4,12 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "collector/report/table.h"
 #include "collector/report/text/cell_text.h"
 
 namespace ranktap::collector {
-
-// Such a note names rules, after a colon.
-inline constexpr std::string_view kNotChecked = "not checked, because ";
 
 // A table of rules, with what each found and advises.
 bool AreFindings(const Table& table);

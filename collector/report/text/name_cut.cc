@@ -87,51 +87,7 @@ void NumberAlike(const std::vector<std::string>& texts, size_t width,
   }
 }
 
-bool IsIdentifier(char byte) {
-  return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_';
-}
-
-void EraseAll(std::string_view what, std::string* text) {
-  for (size_t at; (at = text->find(what)) != text->npos;) text->erase(at, what.size());
-}
-
-// Where the bracket at `open` is closed; npos: nowhere.
-size_t ClosedAt(std::string_view text, size_t open) {
-  int depth = 0;
-  for (size_t at = open; at < text.size(); ++at) {
-    if (text[at] == '(') ++depth;
-    if (text[at] == ')' && --depth == 0) return at;
-  }
-  return text.npos;
-}
-
 }  // namespace
-
-std::string WithoutTemplateNoise(std::string_view full) {
-  std::string name(full), kept;
-  EraseAll("(anonymous namespace)::", &name);
-  EraseAll("::operator()() const", &name);
-  for (size_t at = 0; at < name.size(); ++at) {
-    const std::string_view rest = std::string_view(name).substr(at);
-    if (rest.starts_with("::") && !kept.empty() && IsIdentifier(kept.back())) {
-      while (!kept.empty() && IsIdentifier(kept.back())) kept.pop_back();
-      ++at;
-      continue;
-    }
-    const size_t closed = rest[0] == '(' ? ClosedAt(rest, 0) : rest.npos;
-    if (closed != rest.npos && rest.substr(closed + 1).starts_with("::{lambda")) {
-      // The function's own name stays: the lambda is told apart by it.
-      const size_t end = rest.find('}', closed);
-      if (end == rest.npos) return std::string(full);
-      kept += rest.substr(closed + 1, end - closed);
-      at += end;
-      continue;
-    }
-    if (rest[0] == '>' && kept.ends_with("> ")) kept.pop_back();
-    kept += rest[0];
-  }
-  return kept;
-}
 
 std::string CommonPath(const std::vector<std::string>& names) {
   constexpr size_t kLeast = 12, kLeastNames = 3;

@@ -24,8 +24,4 @@ std::string CommonPath(const std::vector<std::string>& names);
 // where that does not fit they end in "~1", "~2".
 std::vector<std::string> CutNames(const std::vector<std::string>& names, size_t width);
 
-// A kernel's name for a sentence: "elementwise_kernel<128, 4, BinaryFunctor<BFloat16, MulFunctor>>",
-// without namespaces and without parameters of functions around a lambda.
-std::string WithoutTemplateNoise(std::string_view name);
-
 }  // namespace ranktap::collector

@@ -47,8 +47,8 @@ bool IsNothing(const Cell& cell) {
 bool IsLeftOut(const TextColumn& column, Unit unit) {
   if (column.cells.size() < 2) return column.detail;
   if (column.wanted) return false;
-  return column.detail ? column.empty || column.zero
-                       : column.zero && unit != Unit::kText && unit != Unit::kCount;
+  if (column.empty) return true;  // as the ranks of processes that have none
+  return column.zero && (column.detail || (unit != Unit::kText && unit != Unit::kCount));
 }
 
 size_t WidestCell(const TextColumn& column) {

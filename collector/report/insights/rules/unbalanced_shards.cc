@@ -9,7 +9,6 @@
 #include "collector/report/cells.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
-#include "collector/report/text/name_cut.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -77,7 +76,7 @@ std::string LargestDifference(const KernelSums& most, const KernelSums& least) {
     const int64_t other = same == least.end() ? 0 : same->second.ns;
     if (sum.ns - other <= excess) continue;
     excess = sum.ns - other;
-    largest = WithoutTemplateNoise(ShortKernelName(name));
+    largest = TellingKernelName(name);
     more = sum.ns;
     less = other;
   }

@@ -126,9 +126,9 @@ TEST(TransferClaim, SendsAndReceivesThatAreAnAllToAllAreMatchedByTheirOperatorAn
   EXPECT_EQ(CellAt<int64_t>(comm, 0, "calls"), 10);
   EXPECT_EQ(CellAt<int64_t>(comm, 0, "transfer_ns"), 3 * kMs);
   EXPECT_EQ(CellAt<int64_t>(comm, 0, "last_rank"), 5);
-  // Seven of eight wait for 5 ms.
+  // Seven of eight wait for 5 ms each.
   EXPECT_NE(
-      Judge(program.run()).sentence.find("The largest loss is 4.375 ms of each 20.00 ms step"),
+      Judge(program.run()).sentence.find("The largest loss is 5.000 ms of each 20.00 ms step"),
       std::string::npos)
       << Judge(program.run()).sentence;
   EXPECT_NE(Judge(program.run()).sentence.find("rank 5"), std::string::npos);

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collector/report/text/name_cut.h"
-#include "collector/report/text/run_in_commands.h"
+#include "collector/report/run_in_commands.h"
 #include "collector/report/text/table_text.h"
+#include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
 namespace {
@@ -77,18 +77,18 @@ TEST(RunInCommands, TheRunThatWasOpenedStandsInEachCommand) {
                                                 "RUN=1 stays, and RUNS, and report RUN"));
 }
 
-TEST(TemplateNoise, GoesAndWhatTellsKernelsApartStays) {
-  EXPECT_EQ(WithoutTemplateNoise(
+TEST(TellingKernelName, HasNoTemplateNoiseAndKeepsWhatTellsKernelsApartStays) {
+  EXPECT_EQ(TellingKernelName(
                 "at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<"
                 "at::native::BinaryFunctor<c10::BFloat16, at::native::MulFunctor<float> > >("
                 "at::TensorIteratorBase&, at::native::MulFunctor<float> const&)::{lambda(int)#1}>"),
             "elementwise_kernel<128, 4, gpu_kernel_impl_nocast<BinaryFunctor<BFloat16, "
             "MulFunctor<float>>>::{lambda(int)#1}>");
-  EXPECT_EQ(WithoutTemplateNoise("at::native::f<at::native::copy_kernel(at::Tensor&)::"
-                                 "{lambda()#3}::operator()() const::{lambda(float)#7}>"),
+  EXPECT_EQ(TellingKernelName("at::native::f<at::native::copy_kernel(at::Tensor&)::"
+                              "{lambda()#3}::operator()() const::{lambda(float)#7}>"),
             "f<copy_kernel::{lambda()#3}::{lambda(float)#7}>");
-  EXPECT_EQ(WithoutTemplateNoise("ampere_sgemm_128x64_tn"), "ampere_sgemm_128x64_tn");
-  EXPECT_EQ(WithoutTemplateNoise("f<(g)1>(::"), "f<(g)1>(::");
+  EXPECT_EQ(TellingKernelName("ampere_sgemm_128x64_tn"), "ampere_sgemm_128x64_tn");
+  EXPECT_EQ(TellingKernelName("f<(g)1>(::"), "f<(g)1>(::");
 }
 
 }  // namespace

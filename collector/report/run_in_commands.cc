@@ -1,4 +1,4 @@
-#include "collector/report/text/run_in_commands.h"
+#include "collector/report/run_in_commands.h"
 
 #include <cctype>
 #include <string_view>
