@@ -1,9 +1,8 @@
 // The readers of torch's memory snapshots (pickle) and of memory timelines (JSON): small files,
 // edited.
-#include <iterator>
-
 #include "collector/import/importers.h"
 #include "tests/fuzz/memory_file.h"
+#include "tests/fuzz/pickle_words.h"
 #include "tests/fuzz/text_edits.h"
 #include "tests/unit/collector/import/memory/pickle_text.h"
 
@@ -50,58 +49,6 @@ constexpr std::string_view kTimeline =
     " [1727390616000001000, 3, 512, 5], [1727390616000002000, 1, 1024, 1], [1727390616000003000, "
     "3, 128, 7]]";
 
-constexpr std::string_view kOpcodes[] = {"(",
-                                         "]",
-                                         "}",
-                                         "e",
-                                         "u",
-                                         "s",
-                                         "a",
-                                         "t",
-                                         "\x85",
-                                         "\x86",
-                                         "\x87",
-                                         "\x94",
-                                         "h\x01",
-                                         "q\x02",
-                                         "0",
-                                         "1",
-                                         "2",
-                                         "N",
-                                         "\x88",
-                                         "\x89",
-                                         "c__builtin__\neval\n",
-                                         "\x8c\xff",
-                                         "X\xff\xff\xff\x7f",
-                                         "\x8d\xff\xff\xff\xff\xff\xff\xff\x7f",
-                                         "\x8a\xff",
-                                         "\x8b\xff\xff\xff\xff",
-                                         "I1\n",
-                                         "L9999999999999999999L\n",
-                                         "F1e999\n",
-                                         "R",
-                                         "b",
-                                         "\x93",
-                                         ".",
-                                         "\x95\xff\xff\xff\xff\xff\xff\xff\xff",
-                                         "j\xff\xff\xff\xff",
-                                         "r\xff\xff\xff\xff"};
-constexpr std::string_view kJson[] = {"[",
-                                      "]",
-                                      ",",
-                                      "-1",
-                                      "1e308",
-                                      "null",
-                                      "\"",
-                                      "{",
-                                      "}",
-                                      "9223372036854775807",
-                                      "18446744073709551616",
-                                      "-9223372036854775808",
-                                      ".",
-                                      "e",
-                                      " "};
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -115,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     text = input.TakeText(size);
   } else {
     text = is_pickle ? snapshot : std::string(kTimeline);
-    fuzz::EditText(&input, is_pickle ? std::span<const std::string_view>(kOpcodes) : kJson, &text);
+    fuzz::EditText(&input, is_pickle ? fuzz::Words(fuzz::kPickleWords) : fuzz::kJsonWords, &text);
   }
   const std::string& path = file.Write(text);
   is_pickle ? (void)collector::ImportMemorySnapshot(path).ok()

@@ -25,6 +25,7 @@ using Json = nlohmann::json;
 // Numbers of a pickle's values have 32 bits.
 constexpr size_t kLargestPickle = size_t{2} << 30;
 constexpr size_t kMostFrames = 128;
+constexpr size_t kMostTypeName = 64;
 // Bytes of stacks for a byte of the file: frames are shared, and a hostile file shares one forever.
 constexpr size_t kStackTextPerByte = 32, kLeastStackText = 16u << 20;
 constexpr size_t kDamageListed = 100;
@@ -117,7 +118,7 @@ class PickledDump {
     std::string text;
     for (const Pickle::Id item : pickle_.Items(list)) {
       if (!Spend()) break;
-      text.append(text.empty() ? "" : ", ").append(pickle_.Text(item));
+      text.append(text.empty() ? "" : ", ").append(pickle_.Text(item).substr(0, kMostTypeName));
     }
     return text;
   }
