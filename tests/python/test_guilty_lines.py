@@ -5,6 +5,7 @@ late and by how much.
 """
 import os
 import random
+import re
 import unittest
 
 import harness
@@ -12,7 +13,6 @@ import harness
 PROGRAM = harness.PROGRAMS / 'guilty.py'
 NOTED = [(line.rsplit('# ', 1)[1], number)
          for number, line in enumerate(PROGRAM.read_text().splitlines(), 1) if '  # ' in line]
-SPREAD = [number for name, number in NOTED if name == 'spread']
 LINES = {name: number for name, number in NOTED if name != 'spread'}
 INNOCENT = ['none', 'spread-waits', 'spread-work']
 TORCHRUN = [harness.TORCH_PYTHON, '-m', 'torch.distributed.run', '--nproc-per-node', '2', '--master-port', '0', '--standalone']
@@ -35,7 +35,8 @@ class GuiltyLinesTest(harness.TracedTest):
         text = self.verdict(name, *drawn)
         self.assertNotIn('<ranktap/', text)
         if name in INNOCENT:
-            return 'running code on the host, at' not in text and not any(f'guilty.py:{line} ' in text for line in SPREAD)
+            # A rank that a busy machine stops at a line for long is late there, and may be said to be.
+            return not re.search(r'before the next forward pass[^,]*, at guilty', text)
         return f'guilty.py:{LINES[name.removeprefix("both-")]} (' in text
 
     def check(self, name):
