@@ -47,7 +47,8 @@ bool IsNothing(const Cell& cell) {
 bool IsLeftOut(const TextColumn& column, Unit unit) {
   if (column.cells.size() < 2) return column.detail;
   if (column.wanted) return false;
-  if (column.empty) return true;  // as the ranks of processes that have none
+  // As the ranks of processes that have none; an empty text was perhaps asked for.
+  if (column.empty && unit == Unit::kCount) return true;
   return column.zero && (column.detail || (unit != Unit::kText && unit != Unit::kCount));
 }
 
