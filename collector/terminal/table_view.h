@@ -20,7 +20,7 @@ struct TableView {
   std::optional<int64_t> width;  // 0: as wide as it gets; none: the terminal's
   bool full_names = false;
   bool verbose = false;  // notes that otherwise are one
-  std::string header;  // a line above each table
+  std::string header;    // a line above each table
   // The most characters of a column of lines and stacks, and of one of shapes; 0: not said.
   int64_t source_width = 0, shapes_width = 0;
 };

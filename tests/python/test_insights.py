@@ -64,7 +64,8 @@ class InsightsTest(TracedTest):
     def test_a_finding_takes_twelve_lines_of_80_and_its_command_runs_as_it_stands(self):
         seen = 0
         for file in sorted((SHARED / 'kineto').iterdir()):
-            done = subprocess.run([RANKTAP, 'report', file, 'insights', '--width', '80'], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([RANKTAP, 'report', file, 'insights', '--width', '80'], capture_output=True, text=True,
+                                  timeout=60)
             if done.returncode != 0:
                 continue  # no trace: another tool's numbers, or metadata
             rows = self.answers([file])['rows']
@@ -82,8 +83,9 @@ class InsightsTest(TracedTest):
                 self.assertIn(row['finding'], ' '.join(lines))
                 if row['command']:
                     self.assertIn(row['command'], lines)
-                    self.assertEqual(subprocess.run(['sh', '-c', row['command'].replace('ranktap', str(RANKTAP), 1)], capture_output=True,
-                                                    timeout=60).returncode, 0, row['command'])
+                    command = row['command'].replace('ranktap', str(RANKTAP), 1)
+                    ran = subprocess.run(['sh', '-c', command], capture_output=True, timeout=60)
+                    self.assertEqual(ran.returncode, 0, command)
                 seen += 1
             self.assertEqual(sum('not checked' in line for line in done.stdout.splitlines()), 1, file.name)
         self.assertGreaterEqual(seen, 15)
@@ -92,8 +94,9 @@ class InsightsTest(TracedTest):
         inputs = list(table()[0].values()) + [[run] for run in sorted((ROOT / 'tests/golden/inputs').iterdir())]
         named = waits = 0
         for files in inputs:
-            verdict = json.loads(subprocess.run([RANKTAP, 'report', *files, 'verdict', '--format', 'json'], capture_output=True,
-                                                text=True, timeout=60).stdout)
+            done = subprocess.run([RANKTAP, 'report', *files, 'verdict', '--format', 'json'], capture_output=True, text=True,
+                                  timeout=60)
+            verdict = json.loads(done.stdout)
             losses = verdict['rows']
             for row in self.answers(files)['rows']:
                 if row['rule'] == 'straggler':
