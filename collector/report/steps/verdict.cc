@@ -66,10 +66,8 @@ std::string DescribeHostTimes(const Run& run, const MeanStep& mean, const std::v
   for (size_t c = kCauses; c-- > 0;) {
     const auto cause = static_cast<Cause>(c);
     if (cause == Cause::kHost || !mean.IsWorthSaying(mean.times[c])) continue;
-    const auto loss = std::ranges::find_if(
-        FindLosses(run), [cause](const Loss& of) { return of.cause == cause && of.blames; });
-    parts.emplace_back(loss == FindLosses(run).end() ? mean.times[c] : loss->ns,
-                       DescribeHostsLine(cause, lines, InPass(run, cause)));
+    // Not of the rank that waits most: what is said here adds up to the step.
+    parts.emplace_back(mean.times[c], DescribeHostsLine(cause, lines, InPass(run, cause)));
   }
   for (const Loss& place : places) parts.emplace_back(place.ns, place.finding);
   // Nothing is known of what it did.
