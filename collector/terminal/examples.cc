@@ -15,6 +15,7 @@ constexpr Examples kExamples[] = {
     {"stop", "ranktap stop", "ranktap stop slow"},
     {"status", "ranktap status", "ranktap status --format json"},
     {"stacks", "ranktap stacks slow", "ranktap stacks slow --ranks 0-3"},
+    {"top", "ranktap top", "ranktap top slow --once --over 1"},
     {"calibrate", "ranktap calibrate", "ranktap calibrate --format json"},
     {"doctor", "ranktap doctor", "ranktap doctor --format json"},
     {"report", "ranktap report slow", "ranktap report slow kernels --where 'total > 10ms'"},

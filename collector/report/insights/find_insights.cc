@@ -69,13 +69,15 @@ std::vector<Insight> JoinRanks(const Run& run, std::vector<Insight> of_rule) {
     Insight insight;
     // By rank. Only the device, and the window, that saves most counts: their step is one.
     std::map<uint32_t, std::optional<int64_t>> savings;
+    int64_t most = 0;  // that one of them could save
   };
   std::map<std::string, Joined> by_place;
   for (Insight& insight : of_rule) {
-    const auto [at, is_new] = by_place.try_emplace(insight.where, Joined{insight, {}});
+    const auto [at, is_new] = by_place.try_emplace(insight.where, Joined{insight, {}, 0});
     Joined& joined = at->second;
     std::optional<int64_t>& saving = joined.savings[FirstOfRank(run, insight.trace)];
     saving = std::max(saving, insight.saving_ns);
+    joined.most = std::max(joined.most, insight.most_ns);
     if (!is_new && Represents(run, insight, joined.insight)) joined.insight = std::move(insight);
   }
   std::vector<Insight> list;
@@ -87,7 +89,9 @@ std::vector<Insight> JoinRanks(const Run& run, std::vector<Insight> of_rule) {
       if (saving) insight.saving_ns = insight.saving_ns.value_or(0) + *saving;
     }
     // The path changes ranks within a step: no rank can win back more than it loses.
-    if (insight.saving_ns) insight.saving_ns = std::min(*insight.saving_ns, insight.lost_ns);
+    if (insight.saving_ns) {
+      insight.saving_ns = std::min({*insight.saving_ns, insight.lost_ns, joined.most});
+    }
     list.push_back(std::move(insight));
   }
   return list;
@@ -112,6 +116,7 @@ void AddRule(const Run& run, const InsightRule& rule, std::vector<Answer> answer
       // The path is one of devices: where none did anything there is none.
       const bool has_path = !ComputeWaterfalls(run)[insight.trace].on_host;
       if (insight.saving && has_path && to->no_savings.empty()) {
+        insight.most_ns = insight.saving->most_ns;
         insight.saving_ns =
             OnCriticalPath(run, insight.trace, std::move(*std::exchange(insight.saving, {})));
       }

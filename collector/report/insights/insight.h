@@ -43,6 +43,7 @@ struct Insight {
   // The engine sets these.
   std::string_view rule;
   std::optional<int64_t> saving_ns;  // per step; at most lost_ns
+  int64_t most_ns = INT64_MAX;       // of the saving, which is moved out
   int64_t ranks = 1;                 // with the same finding at the same place
 };
 

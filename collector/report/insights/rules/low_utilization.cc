@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
+#include "collector/facts/collective_types.h"
 #include "collector/report/claims/claim.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/first_time.h"
@@ -43,18 +45,55 @@ Use Measure(std::vector<Interval> work, const std::vector<Interval>& counted) {
   return use;
 }
 
+// Not by "reduce" or "send" alone, which programs call much else.
+bool NamesACollective(std::string_view range) {
+  static constexpr std::string_view kTypes[] = {"allreduce", "allgather", "reducescatter",
+                                                "alltoall",  "broadcast", "barrier"};
+  return std::ranges::find(kTypes, CollectiveTypeOf(range)) != std::end(kTypes);
+}
+
+// A library whose communication no table knows says in a range that it communicates. The one with
+// most of `idle`, if they have more than half of it; empty: they have not.
+std::string CommunicationWhileIdle(const RankFacts& rank, const std::vector<Interval>& idle) {
+  const Trace& trace = rank.trace();
+  std::map<uint32_t, std::vector<Interval>> by_name;
+  std::vector<Interval> all;
+  for (size_t i = 0; i < trace.ranges.size(); ++i) {
+    const uint32_t name = trace.ranges.name[i];
+    const auto known = by_name.find(name);
+    if (known == by_name.end() && !NamesACollective(trace.dictionary.String(name))) continue;
+    by_name[name].emplace_back(trace.ranges.start[i], trace.ranges.end[i]);
+    all.emplace_back(trace.ranges.start[i], trace.ranges.end[i]);
+  }
+  if (Length(Intersection(Merged(std::move(all)), idle)) * 2 <= Length(idle)) return "";
+  std::pair<int64_t, uint32_t> most{-1, 0};
+  for (auto& [name, moments] : by_name) {
+    most = std::max(most, {Length(Intersection(Merged(std::move(moments)), idle)), name});
+  }
+  return std::string(trace.dictionary.String(most.second));
+}
+
 // Where one cause has most of the idle time, its remedy: a larger batch helps no device that waits
-// for a compiler or a loader. Empty: the rule's own.
+// for a compiler, a loader or the network. Empty: the rule's own.
 std::string AdviceOnIdleTime(const RankFacts& rank) {
   std::array<int64_t, kCauses> times{};
   int64_t all = 0;
+  std::vector<Interval> idle;
   for (const LostPiece& piece : rank.lost()) {
     if ((kIdleCauses & BitOf(piece.cause)) == 0) continue;
+    idle.emplace_back(piece.start, piece.end);
     times[static_cast<size_t>(piece.cause)] += piece.length();
     all += piece.length();
   }
   if (const FirstTimeCosts costs = FirstTimeCostsOf(rank); costs.ns() * 2 > all) {
     return std::string(AdviceOn(costs.Most()));
+  }
+  const std::string range = CommunicationWhileIdle(rank, Merged(std::move(idle)));
+  if (!range.empty()) {
+    return fmt::format(
+        "Overlap what the range {} communicates with computation, or send less: the device waits "
+        "for it.",
+        range);
   }
   const auto most = static_cast<Cause>(std::ranges::max_element(times) - times.begin());
   if (times[static_cast<size_t>(most)] * 2 <= all) return "";

@@ -107,6 +107,23 @@ TEST(Insights, NoSavingIsMoreThanTheCriticalPathBears) {
   }
 }
 
+// What an overlap hides on one rank is no more than that rank computes, on however many it lies.
+TEST(Insights, SeveralRanksTogetherSaveNoMoreThanOneOfThemCould) {
+  // By jitter another rank bears each part of the path.
+  SyntheticJob job({.ranks = 4, .layers = 3, .seed = 1, .jitter_ns = 30'000});
+  const InsightRule rule = {
+      .name = "overlap", .advice = "none", .of_rank = [](const RankFacts& rank) {
+        Insight insight = AllOf(rank, Cause::kCompute);
+        insight.saving->causes = UINT32_MAX;
+        insight.saving->most_ns = 1 * kUs;
+        return Answer{{insight}, {}};
+      }};
+  const Insights insights = FindInsights(job.run(), {&rule, 1});
+  ASSERT_EQ(insights.list.size(), 1u);
+  EXPECT_EQ(insights.list[0].ranks, 4);
+  EXPECT_EQ(insights.list[0].saving_ns, 1 * kUs);
+}
+
 TEST(Insights, TheSameFindingOnAllRanksIsOneRow) {
   InsightProgram program = AProgram(4);
   const InsightRule rule = {

@@ -83,6 +83,12 @@ TEST(LowUtilizationRule, ABiggerBatchIsNoAdviceWhereCodeIsLoaded) {
     rank.AddRange(proto::kPhaseDomain, proto::kDataPhase, 2 * kMs, 890 * kMs);
   });
   EXPECT_THAT(TheFinding(reads.run(), "low-utilization").advice, StartsWith("Load data ahead"));
+  InsightProgram sends = AProgramThatBeginsWith([](InsightRank& rank) {
+    rank.AddKernel({.launched = 0, .start = 1 * kMs, .end = 2 * kMs});
+    rank.AddRange("", "horovod.allreduce", 2 * kMs, 890 * kMs);
+  });
+  EXPECT_THAT(TheFinding(sends.run(), "low-utilization").advice,
+              StartsWith("Overlap what the range horovod.allreduce communicates"));
   InsightProgram launches = AProgramThatBeginsWith(
       [](InsightRank& rank) { rank.AddKernel({.launched = 0, .start = 1 * kMs, .end = 2 * kMs}); });
   EXPECT_THAT(TheFinding(launches.run(), "low-utilization").advice,
