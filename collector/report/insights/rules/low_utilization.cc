@@ -88,16 +88,8 @@ std::string AdviceOnIdleTime(const RankFacts& rank) {
   if (const FirstTimeCosts costs = FirstTimeCostsOf(rank); costs.ns() * 2 > all) {
     return std::string(AdviceOn(costs.Most()));
   }
-  const std::string range = CommunicationWhileIdle(rank, Merged(std::move(idle)));
-  if (!range.empty()) {
-    return fmt::format(
-        "Overlap what the range {} communicates with computation, or send less: the device waits "
-        "for it.",
-        range);
-  }
   const auto most = static_cast<Cause>(std::ranges::max_element(times) - times.begin());
-  if (times[static_cast<size_t>(most)] * 2 <= all) return "";
-  switch (most) {
+  switch (times[static_cast<size_t>(most)] * 2 > all ? most : Cause::kHost) {
     case Cause::kDataLoading:
       return "Load data ahead (num_workers, prefetch_factor, pin_memory): the device waits for it.";
     case Cause::kCheckpoint:
@@ -111,8 +103,14 @@ std::string AdviceOnIdleTime(const RankFacts& rank) {
     case Cause::kDependency:
       return "Look at what launched work waits for (*queue*).";
     default:
-      return "";
+      break;
   }
+  const std::string range = CommunicationWhileIdle(rank, Merged(std::move(idle)));
+  if (range.empty()) return "";
+  return fmt::format(
+      "Overlap what the range {} communicates with computation, or send less: the device waits "
+      "for it.",
+      range);
 }
 
 // No saving: this is what other rules' causes come to.
