@@ -91,7 +91,7 @@ for _ in range(4):
                    '--input-shape', '1,3,224,224', '--format', 'json', '--forwards', 1]
         done = self.run_bare(command)
         self.assertEqual(done.returncode, 0, done.stderr)
-        row = json.loads(done.stdout)['rows'][0]
+        row = min(json.loads(done.stdout)['rows'], key=lambda row: row['module'].count('.'))
         self.assertEqual((row['calls'], row['deepspeed_macs']), (3, 714_188_480))
         self.assertFalse(list(self.scratch.iterdir()))
 
