@@ -184,7 +184,7 @@ std::string ProcessNameOf(const v1::ProcessStatus& process) {
 }
 
 std::string FullJobName(const ControlTarget& target) {
-  const std::string name = Canonical(target.job);
+  std::string name = Canonical(target.job);
   if (target.job.empty() || name != target.job) return name;
   v1::ControlRequest everything;
   everything.set_verb(v1::ControlRequest::VERB_STATUS);
