@@ -3,7 +3,6 @@
 #include "collector/import/importers.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/pickle_words.h"
-#include "tests/fuzz/text_edits.h"
 #include "tests/unit/collector/import/memory/pickle_text.h"
 
 using namespace ranktap;
@@ -55,15 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static fuzz::MemoryFile file;
   static const std::string snapshot = Snapshot();
   fuzz::Input input(data, size);
-  const auto mode = input.Take<uint8_t>();
-  const bool is_pickle = (mode & 1) != 0;
-  std::string text;
-  if ((mode & 6) == 0) {
-    text = input.TakeText(size);
-  } else {
-    text = is_pickle ? snapshot : std::string(kTimeline);
-    fuzz::EditText(&input, is_pickle ? fuzz::Words(fuzz::kPickleWords) : fuzz::kJsonWords, &text);
-  }
+  const auto [is_pickle, text] = fuzz::TakeRecorded(&input, snapshot, kTimeline);
   const std::string& path = file.Write(text);
   is_pickle ? (void)collector::ImportMemorySnapshot(path).ok()
             : (void)collector::ImportMemoryTimeline(path).ok();

@@ -1,9 +1,14 @@
-// Words of the formats in which PyTorch writes what it recorded: pickles' opcodes with arguments,
-// JSON.
+// The formats in which PyTorch writes what it recorded, pickles and JSON: their words, and files
+// that a fuzzer makes of them.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+
+#include "tests/fuzz/edits.h"
+#include "tests/fuzz/text_edits.h"
 
 namespace ranktap::fuzz {
 
@@ -60,5 +65,23 @@ inline constexpr std::string_view kJsonWords[] = {"[",
                                                   ".",
                                                   "e",
                                                   " "};
+
+struct Recorded {
+  bool is_pickle = false;
+  std::string text;
+};
+
+// An edited copy of `pickle` or of `json`, or one of four times what the input itself holds.
+inline Recorded TakeRecorded(Input* input, const std::string& pickle, std::string_view json) {
+  const auto mode = input->Take<uint8_t>();
+  Recorded recorded{.is_pickle = (mode & 1) != 0};
+  if ((mode & 6) == 0) {
+    recorded.text = input->TakeText(SIZE_MAX);
+    return recorded;
+  }
+  recorded.text = recorded.is_pickle ? pickle : std::string(json);
+  EditText(input, recorded.is_pickle ? Words(kPickleWords) : kJsonWords, &recorded.text);
+  return recorded;
+}
 
 }  // namespace ranktap::fuzz
