@@ -17,6 +17,7 @@ constexpr Command kCommands[] = {
     {"report", "print reports of a run", &ReportCommand},
     {"diff", "say whether runs are worse than others by more than a limit", &DiffCommand},
     {"baseline", "keep what runs took, for later comparisons", &BaselineCommand},
+    {"bisect", "find the commit that made a program slower, by git bisect", &BisectCommand},
     {"view", "make the page of a run, all views in one file, and open it", &ViewCommand},
     {"serve", "show the runs of a folder in your browser", &ServeCommand},
     {"export", "write a run in another tool's format", &ExportCommand},

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "collector/cli/command.h"
+#include "collector/cli/scratch_folder.h"
 #include "collector/export/exporter.h"
 #include "collector/file/printable.h"
 #include "collector/import/open_run.h"
@@ -28,32 +29,6 @@ struct Wanted {
   std::vector<std::string> paths;
   std::string query;  // empty: a shell
   std::string format = "text", python = "python3";
-};
-
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::error_code error;
-    const fs::path parent = fs::temp_directory_path(error);
-    path_ = (error ? fs::path("/tmp") : fs::canonical(parent)).string() + "/ranktap-sql-XXXXXX";
-    if (::mkdtemp(path_.data()) == nullptr) {
-      failure_ = SystemFailure(
-          fmt::format("{}: could not create; TMPDIR names another place", path_), errno);
-      path_.clear();
-    }
-  }
-  ~ScratchFolder() {
-    std::error_code error;
-    if (!path_.empty()) fs::remove_all(path_, error);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const std::string& path() const { return path_; }
-  const std::optional<Failure>& failure() const { return failure_; }
-
- private:
-  std::string path_;
-  std::optional<Failure> failure_;
 };
 
 bool IsDataSet(const std::string& path) { return !ViewsOf(path).empty(); }
@@ -133,7 +108,7 @@ int SqlCommand(const std::vector<std::string>& arguments) {
     return Complained("module duckdb has no shell: add a query, or pip install duckdb-cli",
                       kWrongUsage);
   }
-  const ScratchFolder scratch;
+  const ScratchFolder scratch("sql");
   if (scratch.failure()) return Complained(scratch.failure()->message, kFailure);
   const bool is_data_set = IsDataSet(wanted.paths[0]);
   if (is_data_set && wanted.paths.size() > 1) {

@@ -54,53 +54,18 @@ std::string WhyDoubled(const RunList& runs) {
   return "";
 }
 
-// What makes the two lists no two samples of one thing; empty: nothing does.
-std::string WhyNotComparable(const RunList& base, const RunList& runs) {
-  for (const RunList* const list : {&base, &runs}) {
-    if (std::string why = WhyDoubled(*list); !why.empty()) return why;
-  }
-  const RunFigures& first = base.front();
-  for (const RunList* const list : {&base, &runs}) {
-    for (const RunFigures& run : *list) {
-      for (const auto& [name, value] : first.must_agree) {
-        const auto found = run.must_agree.find(name);
-        const std::string other = found == run.must_agree.end() ? "" : found->second;
-        if (other == value) continue;
-        return fmt::format("{} differ: {} has {}, {} has {}", name, first.path,
-                           value.empty() ? "none" : value, run.path,
-                           other.empty() ? "none" : other);
-      }
-      if (HasKind(first, SampleKind::kKernel) != HasKind(run, SampleKind::kKernel)) {
-        const bool lacks = HasKind(first, SampleKind::kKernel);
-        return fmt::format("{} has no kernels, {} has some", lacks ? run.path : first.path,
-                           lacks ? first.path : run.path);
-      }
-    }
-  }
-  return "";
-}
-
-std::string WhyTooFewSteps(const RunList& runs) {
-  for (const RunFigures& run : runs) {
-    if (run.steps >= kLeastSteps) continue;
-    return fmt::format("{} has {}, and a mean needs {}", run.path, Counted(run.steps, "step"),
-                       kLeastSteps);
-  }
-  return "";
-}
-
 struct Values {
   std::vector<double> logs;
   double mean = 0;
-  std::string missing;  // the path of a run that has none
+  std::string missing;  // why a run has none
 };
 
 Values ValuesOf(const RunList& runs, const GateLimit& limit) {
   Values values;
   for (const RunFigures& run : runs) {
-    const std::optional<double> value = ValueOf(run, limit);
-    if (!value || *value <= 0) {
-      values.missing = run.path;
+    const Result<double> value = FigureOf(run, limit);
+    if (!value) {
+      values.missing = value.message();
       return values;
     }
     values.logs.push_back(std::log(*value));
@@ -128,18 +93,9 @@ std::string Advice(const MeanDifference& seen, double limit, double confidence, 
 GateRow JudgeLimit(const RunList& base, const RunList& runs, const GateLimit& limit,
                    double confidence) {
   GateRow row{.limit = limit};
-  if (limit.kind) {
-    for (const RunList* const list : {&base, &runs}) {
-      row.why = WhyTooFewSteps(*list);
-      if (!row.why.empty()) return row;
-    }
-  }
   const Values before = ValuesOf(base, limit), after = ValuesOf(runs, limit);
-  if (!before.missing.empty() || !after.missing.empty()) {
-    row.why = fmt::format("{} has no {}", before.missing.empty() ? after.missing : before.missing,
-                          limit.text.substr(0, limit.text.rfind('>')));
-    return row;
-  }
+  row.why = before.missing.empty() ? after.missing : before.missing;
+  if (!row.why.empty()) return row;
   row.before = before.mean;
   row.after = after.mean;
   const std::optional<MeanDifference> seen = CompareMeans(before.logs, after.logs);
@@ -314,6 +270,41 @@ std::optional<GateLimit> ParseGateLimit(std::string_view text) {
     return limit;
   }
   return std::nullopt;
+}
+
+Result<double> FigureOf(const RunFigures& run, const GateLimit& limit) {
+  if (limit.kind && run.steps < kLeastSteps) {
+    return Failure{fmt::format("{} has {}, and a mean needs {}", run.path,
+                               Counted(run.steps, "step"), kLeastSteps)};
+  }
+  if (const auto value = ValueOf(run, limit); value && *value > 0) return *value;
+  return Failure{
+      fmt::format("{} has no {}", run.path, limit.text.substr(0, limit.text.rfind('>')))};
+}
+
+std::string WhyNotComparable(const RunList& base, const RunList& runs) {
+  for (const RunList* const list : {&base, &runs}) {
+    if (std::string why = WhyDoubled(*list); !why.empty()) return why;
+  }
+  const RunFigures& first = base.front();
+  for (const RunList* const list : {&base, &runs}) {
+    for (const RunFigures& run : *list) {
+      for (const auto& [name, value] : first.must_agree) {
+        const auto found = run.must_agree.find(name);
+        const std::string other = found == run.must_agree.end() ? "" : found->second;
+        if (other == value) continue;
+        return fmt::format("{} differ: {} has {}, {} has {}", name, first.path,
+                           value.empty() ? "none" : value, run.path,
+                           other.empty() ? "none" : other);
+      }
+      if (HasKind(first, SampleKind::kKernel) != HasKind(run, SampleKind::kKernel)) {
+        const bool lacks = HasKind(first, SampleKind::kKernel);
+        return fmt::format("{} has no kernels, {} has some", lacks ? run.path : first.path,
+                           lacks ? first.path : run.path);
+      }
+    }
+  }
+  return "";
 }
 
 std::string WhatALimitNames() {

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collector/file/result.h"
 #include "collector/report/gate/run_figures.h"
 #include "collector/report/table.h"
 
@@ -34,6 +35,12 @@ struct GateLimit {
 std::optional<GateLimit> ParseGateLimit(std::string_view text);
 // "step, memory-peak, causes:NAME, ...": what a limit may be about, for messages and help.
 std::string WhatALimitNames();
+
+// What the limit is about, in this run; fails with why the run has no such figure.
+Result<double> FigureOf(const RunFigures& run, const GateLimit& limit);
+// What makes two lists, neither empty, no two samples of one thing; empty: nothing does.
+std::string WhyNotComparable(const std::vector<RunFigures>& base,
+                             const std::vector<RunFigures>& runs);
 
 enum class GateAnswer : uint8_t { kNoRegression, kRegression, kCannotTell };
 std::string_view NameOf(GateAnswer answer);  // "no regression"
