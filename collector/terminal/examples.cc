@@ -7,6 +7,8 @@ struct Examples {
   std::string_view verb, first, second;
 };
 constexpr Examples kExamples[] = {
+    {"bisect", "ranktap bisect v1.2 main --level full -- python train.py --steps 100",
+     "ranktap bisect v1.2 main --build 'make -j' --by memory-peak -- ./train"},
     {"run", "ranktap run -o slow -- torchrun --nproc-per-node=4 train.py",
      "ranktap run --level full --delay 60 --duration 30 -- python train.py"},
     {"collect", "ranktap collect -o runs --socket /tmp/ranktap.sock --level ranges",
