@@ -38,6 +38,7 @@ class ProcessMemory final : public MemoryReader {
   explicit ProcessMemory(int pid, int mem_descriptor = -1) : pid_(pid), mem_(mem_descriptor) {}
   size_t ReadPieces(std::span<const Piece> pieces) override;
   void UseDescriptor(int mem_descriptor) { mem_ = mem_descriptor; }
+  void SetProcess(int pid) { pid_ = pid; }
 
  private:
   int pid_;

@@ -124,7 +124,7 @@ bool PythonFrames::ReadThreads(std::vector<PythonThread>* threads, size_t most) 
   constexpr int kMostInterpreters = 256;
   threads->clear();
   uint64_t interpreter = 0;
-  if (!memory_.Read(place_.runtime + layout_.interpreters, &interpreter)) return false;
+  if (!memory_.Read(runtime() + layout_.interpreters, &interpreter)) return false;
   for (int i = 0; i < kMostInterpreters && interpreter != 0; ++i) {
     main_interpreter_ = interpreter;  // the last: new ones come before it
     if (!ReadInterpreter(interpreter, threads, most)) return false;
@@ -136,7 +136,7 @@ bool PythonFrames::ReadThreads(std::vector<PythonThread>* threads, size_t most) 
 // struct _gil_runtime_state: an interval, the last holder, whether it is locked, a count, a
 // condition variable. 0: not known.
 uint64_t PythonFrames::FindGil(uint64_t interpreter) {
-  if (layout_.gil_place == GilPlace::kInRuntime) return place_.runtime + layout_.gil;
+  if (layout_.gil_place == GilPlace::kInRuntime) return runtime() + layout_.gil;
   uint64_t gil = 0;
   return memory_.Read(interpreter + layout_.gil, &gil) ? gil : 0;
 }
@@ -277,7 +277,7 @@ bool PythonFrames::ReadCodes() {
 }
 
 bool PythonFrames::Believe(const Link& link, const std::byte* code, PythonFrame* frame) {
-  if (Load<uint64_t>(code + kType) != place_.code_type) return false;
+  if (Load<uint64_t>(code + kType) != place_.code_type + shift_) return false;
   frame->code = {.address = link.code,
                  .filename = Load<uint64_t>(code + layout_.filename),
                  .name = Load<uint64_t>(code + layout_.name),

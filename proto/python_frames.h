@@ -64,6 +64,10 @@ class PythonFrames {
   // `layout` is FindPythonLayout's of the same place.
   PythonFrames(MemoryReader& memory, const PythonPlace& place, const PythonLayout& layout);
 
+  // The same interpreter's memory from here on lies so far from where `place` said: that of another
+  // process.
+  void SetShift(uint64_t shift) { shift_ = shift; }
+
   // The threads that run Python or have run it: of all interpreters, the newest `most`. False: the
   // list cannot be followed now.
   [[nodiscard]] bool ReadThreads(std::vector<PythonThread>* threads, size_t most = kMostThreads);
@@ -89,7 +93,7 @@ class PythonFrames {
 
   // Whether an address that a thread waits at is of the interpreter: its lock.
   bool IsInRuntime(uint64_t address) const {
-    return address >= place_.runtime && address - place_.runtime < place_.runtime_bytes;
+    return address >= runtime() && address - runtime() < place_.runtime_bytes;
   }
   const PythonLayout& layout() const { return layout_; }
 
@@ -98,6 +102,7 @@ class PythonFrames {
     uint64_t code, instruction;
   };
 
+  uint64_t runtime() const { return place_.runtime + shift_; }
   bool ReadInterpreter(uint64_t interpreter, std::vector<PythonThread>* threads, size_t most);
   bool ReadThread(uint64_t state, uint64_t holder, PythonThread* thread, uint64_t* next);
   uint64_t FindGil(uint64_t interpreter);
@@ -115,6 +120,7 @@ class PythonFrames {
   MemoryReader& memory_;
   const PythonPlace place_;
   const PythonLayout layout_;
+  uint64_t shift_ = 0;
   std::vector<std::byte> chunk_, codes_;
   uint64_t chunk_begin_ = 0, chunk_end_ = 0;
   uint64_t main_interpreter_ = 0;

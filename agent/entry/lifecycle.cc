@@ -40,6 +40,7 @@
 #include "agent/entry/process_rank.h"
 #include "agent/entry/python_forks.h"
 #include "agent/sources/cupti/cupti_source.h"
+#include "agent/sources/samples/sampler.h"
 #include "agent/sources/source.h"
 #include "agent/transport/messages.h"
 #include "agent/transport/sender.h"
@@ -96,6 +97,7 @@ void InForkChild() {
   g_state.store(State::kOff);
   if (g_running == nullptr) return;
   g_running->sender->CloseInForkChild();
+  CloseSamplerInForkChild();
   StopWatchingProgramInForkChild();
   g_running->segment.ReplaceInForkChild();
 }

@@ -1,7 +1,5 @@
 #include "collector/export/sampled_stacks.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -10,6 +8,7 @@
 #include "collector/export/json_text.h"
 #include "collector/facts/samples/host_phases.h"
 #include "collector/facts/samples/host_samples.h"
+#include "collector/facts/samples/sampled_helpers.h"
 #include "collector/facts/steps.h"
 
 namespace ranktap::collector {
@@ -20,7 +19,11 @@ using Frames = WeightedStacks::Frames;
 class SampledStacks {
  public:
   SampledStacks(const Trace& trace, uint32_t root, WeightedStacks* to)
-      : trace_(trace), samples_(SamplesOf(trace)), root_(root), to_(to) {}
+      : trace_(trace),
+        samples_(SamplesOf(trace)),
+        helpers_(HelpersOf(trace)),
+        root_(root),
+        to_(to) {}
 
   void Add(const ExportOptions& options) {
     if (samples_.all().empty()) return;
@@ -91,9 +94,7 @@ class SampledStacks {
       at = frame->parent;
     }
     if (frames.empty()) frames.push_back(Named("(not read)"));
-    frames.push_back(Named(sample.thread == samples_.main_thread()
-                               ? "main thread"
-                               : fmt::format("thread {}", sample.thread)));
+    frames.push_back(Named(helpers_.NameOfThread(sample.thread)));
     frames.push_back(root_);
     std::ranges::reverse(frames);
     return frames;
@@ -104,6 +105,7 @@ class SampledStacks {
 
   const Trace& trace_;
   const HostSamples& samples_;
+  const SampledHelpers& helpers_;
   const uint32_t root_;
   WeightedStacks* to_;
   std::optional<HostPhases> phases_;                // where there are labels

@@ -89,6 +89,17 @@ class HostLinesTest(harness.TracedTest):
         self.assertTrue(all(row['self_ns'] < 0.5 * sampled for row in rows), rows)
         self.assertNotIn('lines.py', self.first_sentence())
 
+    def test_processes_that_it_started_are_read_from_outside_and_make_no_rank(self):
+        rows = [row for row in self.rows('children', 2) if row['file'] == str(PROGRAM) and row['thread'] == 'helpers']
+        own = {row['source']: row for row in rows if row['self_ns'] > 0}
+        self.assertEqual(set(own), {LINES['forked'], LINES['started']})
+        for row in own.values():
+            self.assertGreater(row['self_ns'], 0.5e9)
+            self.assertGreater(row['waiting_ns'], 0.9 * row['self_ns'])
+        # A fork child's stack begins where it does: what its parent called is none of its own.
+        self.assertNotIn('children', {row['function'] for row in rows})
+        self.assertEqual(len(self.report(self.run_directory, 'ranks')), 1)
+
     def test_a_program_that_forks_makes_code_recurses_and_ends_in_the_midst_of_it_is_as_bare(self):
         command = [sys.executable, harness.PROGRAMS / 'forks.py']
         bare = self.run_bare(command)

@@ -59,7 +59,7 @@ class SystemCallsTest(harness.TracedTest):
     def test_the_sampler_of_a_python_program(self):
         log = self.scratch / 'strace'
         done = self._run(['strace', '-f', '-qq', '-e', 'signal=none', '-o', log, harness.RANKTAP, 'run', '-o', 'run', '--quiet',
-                          '--sample', '5ms', '--', sys.executable, harness.PROGRAMS / 'lines.py', 'log', '0.5'], {})
+                          '--sample', '5ms', '--', sys.executable, harness.PROGRAMS / 'lines.py', 'children', '2'], {})
         self.assertEqual(done.returncode, 0, done.stderr)
         ours = dict(self.calls_of_ours(log).values())
         self.assertIn('ranktap-sample', ours)

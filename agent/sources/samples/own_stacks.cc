@@ -12,17 +12,17 @@
 namespace ranktap::agent::samples {
 
 std::string_view OwnStacks::SetUp() {
-  const proto::PythonPlace place = FindPythonPlace();
+  place_ = FindPythonPlace();
   uint64_t word = 0;
-  if (!memory_.Read(place.runtime, &word)) {
+  if (!memory_.Read(place_.runtime, &word)) {
     mem_.Adopt(open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
     memory_.UseDescriptor(mem_.get());
-    if (!memory_.Read(place.runtime, &word)) return "its memory cannot be read";
+    if (!memory_.Read(place_.runtime, &word)) return "its memory cannot be read";
   }
   proto::PythonLayout layout;
-  const std::string_view problem = proto::FindPythonLayout(memory_, place, &layout);
+  const std::string_view problem = proto::FindPythonLayout(memory_, place_, &layout);
   if (!problem.empty()) return problem;
-  frames_.emplace(memory_, place, layout);
+  frames_.emplace(memory_, place_, layout);
   threads_.reserve(ThreadRuns::kMostThreads);
   return "";
 }

@@ -28,6 +28,7 @@ class OwnStacks {
   // False: the stack changed both times that it was read.
   [[nodiscard]] bool Read(proto::PythonThread* thread, std::span<const proto::PythonFrame>* stack);
   proto::PythonFrames& frames() { return *frames_; }
+  const proto::PythonPlace& place() const { return place_; }
 
   // Of the last 200 stacks or more, most could not be read: this CPython is not laid out as its
   // version says. Asked once a round.
@@ -36,6 +37,7 @@ class OwnStacks {
  private:
   proto::ProcessMemory memory_{getpid()};
   OwnDescriptor mem_;  // of /proc/self/mem, where process_vm_readv is refused
+  proto::PythonPlace place_;
   std::optional<proto::PythonFrames> frames_;
   std::vector<proto::PythonThread> threads_;
   uint64_t read_ = 0, torn_ = 0;

@@ -64,6 +64,7 @@ SampleLines::SampleLines()
                              std::as_bytes(std::span(proto::kSampleDomain)))),
       codes_(proto::kSampledCodesMark),
       frames_(proto::kSampledFramesMark),
+      children_(proto::kSampledChildrenMark),
       samples_(proto::kSamplesMark) {}
 
 void SampleLines::AddCode(uint32_t number, const proto::PythonCodeText& text) {
@@ -83,6 +84,13 @@ void SampleLines::AddFrame(uint32_t number, uint32_t parent, uint32_t code, uint
   frames_.EndLine();
 }
 
+void SampleLines::AddChild(int32_t thread, int32_t process) {
+  if (!children_.HasRoom(kMostLineBytes)) Send();
+  children_.BeginLine();
+  for (const int32_t value : {thread, process}) children_.Number(static_cast<uint32_t>(value));
+  children_.EndLine();
+}
+
 void SampleLines::AddSample(const Sample& sample) {
   if (!samples_.HasRoom(kMostLineBytes)) Send();
   samples_.BeginLine();
@@ -100,6 +108,7 @@ void SampleLines::Send() {
   if (writer_ == nullptr) return;
   codes_.Send(*writer_, domain_);
   frames_.Send(*writer_, domain_);
+  children_.Send(*writer_, domain_);
   samples_.Send(*writer_, domain_);
 }
 

@@ -30,6 +30,7 @@ class SampleLines {
 
   void AddCode(uint32_t number, const proto::PythonCodeText& text);
   void AddFrame(uint32_t number, uint32_t parent, uint32_t code, uint32_t line);
+  void AddChild(int32_t thread, int32_t process);
   void AddSample(const Sample& sample);
 
   // All that was gathered: code objects first, then frames, then samples.
@@ -58,7 +59,7 @@ class SampleLines {
   static constexpr size_t kMostNameBytes = 1024, kMostLineBytes = 2 * kMostNameBytes + 256;
 
   proto::ArenaRef domain_;
-  Text codes_, frames_, samples_;
+  Text codes_, frames_, children_, samples_;
   ThreadState* writer_ = nullptr;
 };
 

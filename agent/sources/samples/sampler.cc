@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <limits>
 #include <optional>
 #include <string>
 
@@ -19,19 +17,20 @@
 #include "agent/core/host_clock.h"
 #include "agent/core/own_thread.h"
 #include "agent/core/writer.h"
+#include "agent/sources/samples/child_list.h"
+#include "agent/sources/samples/child_stacks.h"
 #include "agent/sources/samples/own_stacks.h"
+#include "agent/sources/samples/process_looks.h"
 #include "agent/sources/samples/python_place.h"
 #include "agent/sources/samples/sample_lines.h"
 #include "agent/sources/samples/stack_numbers.h"
-#include "agent/sources/samples/thread_runs.h"
 #include "proto/python_frames.h"
 
 namespace ranktap::agent {
 namespace {
 
-using proto::SampleState;
-
 constexpr uint64_t kMillisecond = 1'000'000, kSecond = 1'000'000'000;
+constexpr uint64_t kPaceShare = 100;  // 1 % of a core
 
 uint64_t ThreadCpuNs(int32_t thread) {
   // The kernel's own number for it (CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED); pthread_getcpuclockid
@@ -46,7 +45,10 @@ class Sampler {
  public:
   std::string_view SetUp() {
     lines_.emplace();
-    return numbers_.Map() ? stacks_.SetUp() : "no memory";
+    if (!numbers_.Map()) return "no memory";
+    const std::string_view problem = stacks_.SetUp();
+    if (problem.empty()) children_.SetUp(stacks_.place(), stacks_.frames().layout());
+    return problem;
   }
 
   bool Start() {
@@ -79,6 +81,8 @@ class Sampler {
       FutexWait(has_ended_, 0, deadline_ns - NowNs());
     }
   }
+
+  void CloseInForkChild() { children_.CloseInForkChild(); }
 
   uint64_t cpu_ns() const { return cpu_ns_.load(std::memory_order_relaxed); }
 
@@ -119,8 +123,13 @@ class Sampler {
 
   void Close() {
     if (writer_ == nullptr) return;
-    runs_.Close(*lines_);
+    CloseLooks();
     lines_->Send();
+  }
+
+  void CloseLooks() {
+    looks_.Close(*lines_);
+    children_.Close(*lines_);
   }
 
   // Asleep until it is woken, or for as long as a program may take to its first event.
@@ -129,9 +138,8 @@ class Sampler {
   }
 
   uint64_t WaitNs() {
-    constexpr uint64_t kShare = 100;  // 1 % of a core
     const uint64_t period = uint64_t{Config().sample_us} * 1000;
-    pace_.due_ns = std::max(pace_.due_ns + period, pace_.began_ns + kShare * pace_.cpu_ns);
+    pace_.due_ns = std::max(pace_.due_ns + period, pace_.began_ns + kPaceShare * pace_.cpu_ns);
     const uint64_t now = NowNs();
     if (pace_.due_ns <= now) pace_.due_ns = now + period;
     return pace_.due_ns - now;
@@ -144,6 +152,7 @@ class Sampler {
     if (writer_ == nullptr) return false;
     writer_->GuardForGood();
     lines_->SetWriter(writer_);
+    samples::ChildList::TellActive();
     return true;
   }
 
@@ -151,54 +160,44 @@ class Sampler {
     const uint64_t cpu_before = ClockNs(CLOCK_THREAD_CPUTIME_ID);
     pace_.began_ns = NowNs();
     if (forgets_.exchange(false)) {
-      runs_.Close(*lines_);
+      CloseLooks();
       numbers_.Forget();
     }
     if (stacks_.ReadThreads()) LookAtThreads();
+    const uint64_t cpu_own = ClockNs(CLOCK_THREAD_CPUTIME_ID);
+    LookAtChildren();
     if (pace_.began_ns >= pace_.send_at_ns) {
       lines_->Send();
       pace_.send_at_ns = pace_.began_ns + kSecond;
     }
     pace_.last_began_ns = pace_.began_ns;
-    const uint64_t cpu = ClockNs(CLOCK_THREAD_CPUTIME_ID);
-    pace_.cpu_ns = cpu - cpu_before;
-    cpu_ns_.store(cpu, std::memory_order_relaxed);
+    pace_.cpu_ns = cpu_own - cpu_before;
+    cpu_ns_.store(ClockNs(CLOCK_THREAD_CPUTIME_ID), std::memory_order_relaxed);
     GiveUpOnNonsense();
   }
 
   void LookAtThreads() {
-    runs_.BeginRound(NowTicks());
-    looks_count_ = 0;
-    size_t hopefuls = 0;
-    for (const proto::PythonThread& thread : stacks_.threads()) hopefuls += LookAt(thread) ? 1 : 0;
-    // Which of them the lock's waiters are is not known where there are more that may be.
-    const bool are_waiters = hopefuls > 0 && hopefuls <= stacks_.frames().CountGilWaiters();
-    for (size_t i = 0; i < looks_count_; ++i) {
-      auto& [look, may_want_gil] = looks_[i];
-      if (may_want_gil && are_waiters) look.state = SampleState::kWantsGil;
-      runs_.Add(look, *lines_);
-    }
-    runs_.EndRound(*lines_);
+    looks_.BeginRound(pace_.began_ns, NowTicks());
+    for (const proto::PythonThread& thread : stacks_.threads()) LookAt(thread);
+    looks_.EndProcess(stacks_.frames().CountGilWaiters(), *lines_);
+    looks_.EndRound(*lines_);
   }
 
-  // True: it may wait for the interpreter's lock. That wakes a thread up every 5 ms: one that has
-  // not run at all waits for something else.
-  bool LookAt(proto::PythonThread thread) {
+  void LookAt(proto::PythonThread thread) {
     std::span<const proto::PythonFrame> stack;
     const bool is_torn = !stacks_.Read(&thread, &stack);
-    if (thread.thread == 0 || (stack.empty() && !is_torn)) return false;
-    samples::Look look{.thread = thread.thread,
-                       .frame = is_torn ? 0 : numbers_.NumberOf(stack, stacks_.frames(), *lines_),
-                       .state = SampleState::kWaits,
-                       .cpu_ns = ThreadCpuNs(thread.thread)};
-    const uint64_t ran = runs_.CpuSinceLook(look.thread, look.cpu_ns);
-    const uint64_t passed = pace_.began_ns - pace_.last_began_ns;
-    const bool is_known = ran != std::numeric_limits<uint64_t>::max();
-    if (is_known && ran * 2 >= passed) look.state = SampleState::kOnCpu;
-    const bool may_want_gil =
-        look.state == SampleState::kWaits && !thread.holds_gil && is_known && ran != 0;
-    looks_[looks_count_++] = {look, may_want_gil};
-    return may_want_gil;
+    if (thread.thread == 0 || (stack.empty() && !is_torn)) return;
+    const uint32_t frame = is_torn ? 0 : numbers_.NumberOf(stack, stacks_.frames(), *lines_);
+    looks_.Add(thread, frame, ThreadCpuNs(thread.thread));
+  }
+
+  // They cost by their number: a pace of their own leaves ours alone.
+  void LookAtChildren() {
+    if (pace_.began_ns < children_due_ns_) return;
+    const uint64_t cpu_before = ClockNs(CLOCK_THREAD_CPUTIME_ID);
+    children_.Round(pace_.began_ns, NowTicks(), numbers_, *lines_);
+    const uint64_t cpu = ClockNs(CLOCK_THREAD_CPUTIME_ID) - cpu_before;
+    children_due_ns_ = pace_.began_ns + kPaceShare * cpu;
   }
 
   void GiveUpOnNonsense() {
@@ -211,13 +210,9 @@ class Sampler {
   samples::OwnStacks stacks_;
   std::optional<samples::SampleLines> lines_;
   samples::StackNumbers numbers_;
-  samples::ThreadRuns runs_;
-  struct Found {
-    samples::Look look;
-    bool may_want_gil;
-  };
-  std::array<Found, samples::ThreadRuns::kMostThreads> looks_{};
-  size_t looks_count_ = 0;
+  samples::ProcessLooks looks_;
+  samples::ChildStacks children_;
+  uint64_t children_due_ns_ = 0;
   ThreadState* writer_ = nullptr;
   bool is_worth_it_ = false, is_given_up_ = false;
   struct Pace {
@@ -268,6 +263,10 @@ void PauseSampler() {
 
 void ResumeSampler() {
   if (Sampler* const sampler = g_sampler.load()) sampler->Resume();
+}
+
+void CloseSamplerInForkChild() {
+  if (Sampler* const sampler = g_sampler.load()) sampler->CloseInForkChild();
 }
 
 }  // namespace ranktap::agent

@@ -1,8 +1,8 @@
 // The agent's third thread: looks at all Python threads of the process every few milliseconds, from
 // its memory, with no lock, no signal and no call into Python. It is made with the others and
-// parked while nothing is recorded. It takes at most 1 % of a core: a look that takes longer is
-// followed by a longer pause. Runs on: see each function.  May not: keep a process alive, make one
-// a rank that has made no other event.
+// parked while nothing is recorded. It takes at most 1 % of a core, and another for the processes
+// that this one started: a look that takes longer is followed by a longer pause. Runs on: see each
+// function.  May not: keep a process alive, make one a rank that has made no other event.
 #pragma once
 
 #include "agent/core/cost_fields.h"
@@ -22,5 +22,8 @@ void AddSampleCost(CostFields& cost);
 void FinishSamples(uint64_t deadline_ns);
 void PauseSampler();
 void ResumeSampler();
+
+// Runs on: the forking thread, in the child.
+void CloseSamplerInForkChild();
 
 }  // namespace ranktap::agent

@@ -30,11 +30,11 @@ void StackNumbers::Forget() {
 }
 
 uint32_t StackNumbers::NumberOf(std::span<const proto::PythonFrame> frames,
-                                proto::PythonFrames& reader, SampleLines& lines) {
+                                proto::PythonFrames& reader, SampleLines& lines, int32_t space) {
   if (codes_ + frames.size() > kMostCodes || places_ + frames.size() > kMostPlaces) Forget();
   uint32_t parent = 0;
   for (size_t i = frames.size(); i-- > 0;) {
-    const uint32_t code = CodeNumber(frames[i].code, reader, lines);
+    const uint32_t code = CodeNumber(frames[i].code, space, reader, lines);
     const uint32_t offset = frames[i].offset;
     uint64_t at = Mix(Mix(uint64_t{parent} << 32 | code, offset), 1) >> 16;
     while (true) {
@@ -53,15 +53,15 @@ uint32_t StackNumbers::NumberOf(std::span<const proto::PythonFrame> frames,
   return parent;
 }
 
-uint32_t StackNumbers::CodeNumber(const proto::PythonCode& code, proto::PythonFrames& reader,
-                                  SampleLines& lines) {
+uint32_t StackNumbers::CodeNumber(const proto::PythonCode& code, int32_t space,
+                                  proto::PythonFrames& reader, SampleLines& lines) {
   uint64_t at = Mix(Mix(code.address, code.line_table), code.first_line) >> 16;
   while (true) {
     Code& slot = tables_->codes[at++ % kCodeSlots];
-    if (slot.number != 0 && slot.code == code) [[likely]]
+    if (slot.number != 0 && slot.space == space && slot.code == code) [[likely]]
       return slot.number;
     if (slot.number != 0) continue;
-    slot = {.code = code, .number = ++last_code_};
+    slot = {.code = code, .space = space, .number = ++last_code_};
     ++codes_;
     Tell(code, slot.number, reader, lines);
     return slot.number;

@@ -16,9 +16,10 @@ class StackNumbers {
   // Memory for the tables, untouched until it is used. False: there is none.
   [[nodiscard]] bool Map();
 
-  // The place of the innermost of `frames` (innermost first); 0: there are none.
+  // The place of the innermost of `frames` (innermost first); 0: there are none. `space`: of one
+  // memory, an address names the same in it.
   uint32_t NumberOf(std::span<const proto::PythonFrame> frames, proto::PythonFrames& reader,
-                    SampleLines& lines);
+                    SampleLines& lines, int32_t space = 0);
 
   // A collector that came later has heard nothing: all is told anew, under new numbers.
   void Forget();
@@ -29,6 +30,7 @@ class StackNumbers {
 
   struct Code {
     proto::PythonCode code;
+    int32_t space;
     uint32_t number;  // 0: a free slot
   };
   struct Place {
@@ -40,7 +42,7 @@ class StackNumbers {
     Place places[kPlaceSlots];
   };
 
-  uint32_t CodeNumber(const proto::PythonCode& code, proto::PythonFrames& reader,
+  uint32_t CodeNumber(const proto::PythonCode& code, int32_t space, proto::PythonFrames& reader,
                       SampleLines& lines);
   uint32_t LineOf(const proto::PythonFrame& frame, proto::PythonFrames& reader);
   void Tell(const proto::PythonCode& code, uint32_t number, proto::PythonFrames& reader,

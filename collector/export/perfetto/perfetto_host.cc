@@ -21,6 +21,7 @@
 #include "collector/facts/framework/backward_spans.h"
 #include "collector/facts/framework/python_functions.h"
 #include "collector/facts/samples/host_samples.h"
+#include "collector/facts/samples/sampled_helpers.h"
 #include "collector/facts/samples/sampled_spans.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/nvtx_payload.h"
@@ -222,12 +223,16 @@ class HostWriter {
 
   void WriteSamples() {
     const HostSamples& samples = SamplesOf(trace_);
+    const SampledHelpers& helpers = HelpersOf(trace_);
     for (const SampledSpan& span : SpansOf(samples)) {
       const SampledFrame& frame = *samples.Frame(span.frame);
       arguments_.Clear();
       arguments_.Add("on_cpu_ns", static_cast<uint64_t>(span.cpu_ns));
       if (!frame.file.empty()) arguments_.Add("file", std::string_view(SanitizedName(frame.file)));
-      WriteOther(&Other(fmt::format("Python samples, thread {}", span.thread)),
+      const std::string thread = span.thread == samples.main_thread()
+                                     ? fmt::format("thread {}", span.thread)
+                                     : helpers.NameOfThread(span.thread);
+      WriteOther(&Other("Python samples, " + thread),
                  SanitizedName(
                      fmt::format("{} ({}:{})", frame.function, ShortFile(frame.file), frame.line)),
                  PerfettoCategory::kPython, span.start, span.end);

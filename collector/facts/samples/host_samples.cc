@@ -25,6 +25,12 @@ bool IsOfPackage(std::string_view file) {
   return false;
 }
 
+// Where a process that `multiprocessing` forked begins: what stands above it is its parent's.
+bool BeginsProcess(const SampledFrame& frame) {
+  return frame.function.ends_with("_bootstrap") &&
+         frame.file.ends_with("/multiprocessing/process.py");
+}
+
 // "[1,2,3]", with as many numbers.
 template <size_t kCount>
 bool ReadNumbers(std::string_view line, std::array<uint64_t, kCount>* numbers) {
@@ -57,6 +63,7 @@ std::string ShortFile(std::string_view file) {
 
 HostSamples::HostSamples(const Trace& trace) : main_thread_(trace.hello.process().pid()) {
   ReadFrames(trace);
+  ReadChildren(trace);
   ReadSamples(trace);
   std::ranges::copy_if(all_, std::back_inserter(main_), [this](const HostSample& sample) {
     return sample.thread == main_thread_ && sample.start < sample.end;
@@ -101,7 +108,22 @@ void HostSamples::ReadFrames(const Trace& trace) {
       frame.function = code->second.function;
     }
     frame.is_package = IsOfPackage(frame.file);
+    if (BeginsProcess(frame)) frame.parent = 0;
   }
+}
+
+void HostSamples::ReadChildren(const Trace& trace) {
+  for (const std::string_view line :
+       MarkedLines(trace, proto::kSampleDomain, proto::kSampledChildrenMark)) {
+    std::array<uint64_t, 2> numbers;
+    if (!ReadNumbers(line, &numbers)) continue;
+    children_[static_cast<uint32_t>(numbers[0])] = static_cast<uint32_t>(numbers[1]);
+  }
+}
+
+uint32_t HostSamples::ProcessOf(uint32_t thread) const {
+  const auto found = children_.find(thread);
+  return found == children_.end() ? main_thread_ : found->second;
 }
 
 void HostSamples::ReadSamples(const Trace& trace) {

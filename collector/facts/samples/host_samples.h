@@ -52,6 +52,8 @@ class HostSamples {
   const std::vector<HostSample>& all() const { return all_; }
   // nullptr: not told.
   const SampledFrame* Frame(uint32_t number) const;
+  // Whose thread it is: a process that the traced one started, or the traced one itself.
+  uint32_t ProcessOf(uint32_t thread) const;
   ProgramLine LineOf(uint32_t frame) const;
   // "train.py:97 (main)", with ", in logging/__init__.py (StreamHandler.flush)" of what is below.
   std::string Describe(const ProgramLine& line) const;
@@ -72,10 +74,12 @@ class HostSamples {
 
  private:
   void ReadFrames(const Trace& trace);
+  void ReadChildren(const Trace& trace);
   void ReadSamples(const Trace& trace);
 
   uint32_t main_thread_ = 0;
   std::unordered_map<uint32_t, SampledFrame> frames_;
+  std::unordered_map<uint32_t, uint32_t> children_;  // process, by thread
   std::vector<HostSample> all_;
   std::vector<HostSample> main_;  // by start, disjoint
 };

@@ -11,6 +11,7 @@
 #include "collector/facts/framework/module_spans.h"
 #include "collector/facts/samples/host_phases.h"
 #include "collector/facts/samples/host_samples.h"
+#include "collector/facts/samples/sampled_helpers.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
@@ -69,12 +70,14 @@ class Lines {
  public:
   void Add(const Trace& trace, size_t number) {
     const HostSamples& samples = SamplesOf(trace);
+    const SampledHelpers& helpers = HelpersOf(trace);
     const Surroundings around(trace);
     for (const HostSample& sample : samples.all()) {
       const int64_t start = sample.start, end = sample.end;
       if (end <= start) continue;
       if (sample.thread != samples.main_thread()) {
-        AddPiece(samples, sample, "other", "", "", end - start, number);
+        AddPiece(samples, sample, helpers.KindOfThread(sample.thread),
+                 NameOf(helpers.WorkOf(sample)), "", end - start, number);
         continue;
       }
       around.Split(start, end, [&](std::string_view phase, std::string_view module, int64_t ns) {
@@ -138,9 +141,11 @@ class Lines {
 };
 
 const ColumnsOf<LineTime> kColumns = {
-    {"thread", Unit::kText, "The main thread, or any other one.",
+    {"thread", Unit::kText,
+     "The main thread, or any other one; of processes that it started: what they are for.",
      [](const LineTime& row) { return row.thread; }},
-    {"phase", Unit::kText, "The part of the step that the main thread was in.",
+    {"phase", Unit::kText,
+     "The part of the step that the main thread was in; of a loader's worker: what it did.",
      [](const LineTime& row) { return row.phase; }},
     {"module", Unit::kText, "The module that the main thread was in, where modules are recorded.",
      [](const LineTime& row) { return row.module; }, Shown::kDetail},

@@ -13,6 +13,7 @@
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/claims/claim.h"
+#include "collector/report/claims/late_loader.h"
 #include "collector/report/claims/late_rank.h"
 #include "collector/report/claims/transfer.h"
 #include "collector/report/columns.h"
@@ -89,6 +90,13 @@ std::string OnWhichRank(const Run& run, const Loss& loss, int64_t ranks) {
   return (ranks > 1 ? ", most on " : ", on ") + RankName(trace);
 }
 
+// " The loader is late because ...", where waiting for it is the largest of the losses.
+std::string WhyLoaderIsLate(const Run& run, const std::vector<Loss>& losses) {
+  if (losses.empty() || losses[0].cause != Cause::kDataLoading) return "";
+  const std::string why = DescribeLateLoader(run);
+  return why.empty() ? "" : " " + why;
+}
+
 // The run has no device that could lose anything.
 Verdict JudgeHosts(const Run& run, const MeanStep& mean) {
   std::string why = WhyNoWork(run, "");
@@ -117,6 +125,7 @@ Verdict JudgeHosts(const Run& run, const MeanStep& mean) {
   }
   verdict.losses.insert(verdict.losses.end(), places.begin(), places.end());
   SortRows(&verdict.losses, [](const Loss& a, const Loss& b) { return a.ns > b.ns; });
+  verdict.sentence += WhyLoaderIsLate(run, verdict.losses);
   const int64_t wait = ExposedWaitFor(run, StragglersOf(run));
   if (!mean.IsWorthSaying(wait)) {
     verdict.sentence += DescribeMessageWaits(run);
@@ -196,6 +205,7 @@ Verdict JudgeDevices(const Run& run, const MeanStep& mean) {
                                  mean.OfWhat(), FormatShare(largest.ns, mean.ns), largest.finding,
                                  OnWhichRank(run, largest, mean.ranks)) +
                      DescribeRecoverable(run, verdict.losses, mean);
+  verdict.sentence += WhyLoaderIsLate(run, verdict.losses);
   if (const Ruling& ruling = RulingOn(run, Claim::kTransfer);
       largest.cause == Cause::kTransfer && ruling.is_undecided()) {
     verdict.sentence +=

@@ -2,6 +2,8 @@
 import gc
 import io
 import logging
+import multiprocessing
+import subprocess
 import sys
 import threading
 import time
@@ -79,10 +81,32 @@ def even(until):
         time.sleep(0.02)
 
 
+def forked(until):
+    while time.monotonic() < until:
+        time.sleep(0.02)  # forked
+
+
+def started(until):
+    while time.monotonic() < until:
+        time.sleep(0.02)  # started
+
+
+def children(until):
+    """Two processes of its own, one of which is a program of its own; a third becomes another program."""
+    workers = [multiprocessing.get_context('fork').Process(target=forked, args=(until,)),
+               multiprocessing.get_context('spawn').Process(target=started, args=(until,))]
+    for worker in workers:
+        worker.start()
+    subprocess.run(['sleep', '0.3'], check=True)
+    for worker in workers:
+        worker.join()
+
+
 def main():
     name, seconds = sys.argv[1], float(sys.argv[2])
     {'sleep': sleep, 'generator': generator, 'log': log, 'collect': collect, 'lock': lock, 'hog': hog,
-     'even': even}[name](time.monotonic() + seconds)
+     'even': even, 'children': children}[name](time.monotonic() + seconds)
 
 
-main()
+if __name__ == '__main__':
+    main()

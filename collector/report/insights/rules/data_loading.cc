@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collector/facts/host_activity.h"
+#include "collector/report/claims/late_loader.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
 
@@ -90,6 +91,9 @@ Answer FindDataLoading(const RankFacts& rank) {
     insight.advice = kAdviceForFew;
   } else if (LoadsInItsOwnProcess(trace)) {
     insight.finding += " It loads in the training process itself (num_workers=0).";
+  }
+  if (const std::string why = DescribeLateLoader(trace, rank.waterfall()); !why.empty()) {
+    insight.finding += " " + why;
   }
   if (rank.has_device()) {
     insight.saving = Saving{.moments = rank.counted(), .causes = BitOf(Cause::kDataLoading)};

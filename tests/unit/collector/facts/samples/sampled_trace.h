@@ -41,8 +41,7 @@ class SampledTrace {
   Trace& trace() { return trace_; }
   // Lines of "[thread, frame, state, looks, start, end, CPU time]".
   void AddSamples(std::string_view lines) { AddMark(proto::kSamplesMark, lines); }
-
- private:
+  // Of a mark of this name (proto/sample_marks.h).
   void AddMark(std::string_view name, std::string_view lines) {
     Ranges& marks = trace_.marks;
     marks.start.push_back(0);
@@ -60,6 +59,7 @@ class SampledTrace {
     marks.inline_payload.back() = static_cast<uint32_t>(trace_.payloads.size());
   }
 
+ private:
   Trace trace_;
 };
 

@@ -1,0 +1,105 @@
+#include "collector/facts/samples/loader_line.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <vector>
+
+#include "collector/facts/framework/program_settings.h"
+#include "collector/facts/samples/host_samples.h"
+#include "collector/facts/samples/sampled_helpers.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr int64_t kFewestLooks = 10;
+
+struct LineOfLoader {
+  int64_t ns = 0, looks = 0;
+};
+
+// From the first counted step to the last: workers fetch ahead, so a moment of theirs is not of one
+// step.
+Interval CountedSpan(const RankWaterfall& waterfall) {
+  Interval span{INT64_MAX, INT64_MIN};
+  for (const Step& step : waterfall.steps.list) {
+    if (step.warm_up) continue;
+    span.first = std::min(span.first, step.start);
+    span.second = std::max(span.second, step.end);
+  }
+  return span;
+}
+
+bool MakesBatch(LoaderWork work) {
+  return work >= LoaderWork::kReads && work <= LoaderWork::kCollates;
+}
+
+void FindLateWorker(const std::vector<int64_t>& busy, LoaderLine* found) {
+  constexpr size_t kFewest = 3;  // of two nobody knows which is as it should be
+  if (busy.size() < kFewest) return;
+  std::vector<int64_t> sorted = busy;
+  std::ranges::sort(sorted);
+  const int64_t median = sorted[(sorted.size() - 1) / 2];
+  if (sorted.back() * 2 <= median * 3) return;
+  found->late_worker = static_cast<int>(std::ranges::max_element(busy) - busy.begin());
+  found->late_ns = sorted.back();
+  found->median_ns = median;
+}
+
+// Batches take so much of all workers' time a step; what the step takes without the loss must be as
+// long as one worker's part of that.
+uint32_t WorkersWanted(const Trace& trace, const RankWaterfall& waterfall, int64_t busy_ns,
+                       double on_cpu) {
+  const int64_t lost = waterfall.mean[static_cast<size_t>(Cause::kDataLoading)];
+  const double rest = static_cast<double>(std::max<int64_t>(waterfall.mean_step - lost, 1));
+  const double busy = static_cast<double>(busy_ns) / static_cast<double>(waterfall.counted);
+  const double wanted = std::ceil(busy / rest);
+  constexpr double kMostWorkers = 64;
+  const auto settings = SettingsOf(trace);
+  const double cpus = settings ? static_cast<double>(settings->cpus) : 0;
+  // Beside the training itself.
+  const bool has_room = cpus <= 0 || wanted * on_cpu + 1 <= cpus;
+  return wanted <= kMostWorkers && has_room ? static_cast<uint32_t>(wanted) : 0;
+}
+
+}  // namespace
+
+LoaderLine FindLoaderLine(const Trace& trace, const RankWaterfall& waterfall) {
+  LoaderLine found;
+  const HostSamples& samples = SamplesOf(trace);
+  const SampledHelpers& helpers = HelpersOf(trace);
+  found.workers = helpers.loader_workers();
+  if (found.workers == 0 || waterfall.counted == 0) return {};
+  const auto [first, last] = CountedSpan(waterfall);
+  std::unordered_map<std::string, LineOfLoader> lines;
+  std::vector<int64_t> busy(found.workers);
+  double cpu_ns = 0;
+  for (const HostSample& sample : samples.all()) {
+    const int64_t ns = std::min(last, sample.end) - std::max(first, sample.start);
+    if (ns <= 0) continue;
+    const int worker = helpers.LoaderWorkerOf(sample.thread);
+    if (worker < 0 || !MakesBatch(helpers.WorkOf(sample))) continue;
+    busy[static_cast<size_t>(worker)] += ns;
+    found.busy_ns += ns;
+    cpu_ns += static_cast<double>(sample.cpu_ns) * static_cast<double>(ns) /
+              static_cast<double>(sample.end - sample.start);
+    const std::string text = samples.Describe(samples.LineOf(sample.frame));
+    if (text.empty()) continue;
+    lines[text].ns += ns;
+    lines[text].looks += sample.looks;
+  }
+  // Workers that wait for work most of the time are not why a batch is late.
+  if (*std::ranges::max_element(busy) * 2 <= last - first) return {};
+  FindLateWorker(busy, &found);
+  const uint32_t wanted =
+      WorkersWanted(trace, waterfall, found.busy_ns, cpu_ns / static_cast<double>(found.busy_ns));
+  if (wanted > found.workers) found.wanted = wanted;
+  for (const auto& [text, line] : lines) {
+    if (line.ns * 2 <= found.busy_ns || line.looks < kFewestLooks) continue;
+    found.text = text;
+    found.ns = line.ns;
+  }
+  return found;
+}
+
+}  // namespace ranktap::collector

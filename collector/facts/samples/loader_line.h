@@ -1,0 +1,27 @@
+// Why a loader with workers comes late: the line of the dataset that its workers spend most of
+// their time at.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "collector/facts/causes/waterfall.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+struct LoaderLine {
+  std::string text;     // HostSamples::Describe; empty: no line has more than half of it
+  int64_t ns = 0;       // at that line, of all workers in the counted steps
+  int64_t busy_ns = 0;  // that they made batches in
+  uint32_t workers = 0;
+  uint32_t wanted = 0;  // that would hide it; 0: as many or fewer, or the CPUs are too few
+  // The one that is busy for longer than the median of the others by half; -1: none.
+  int late_worker = -1;
+  int64_t late_ns = 0, median_ns = 0;
+};
+
+// workers 0: there are none, or nobody looked at them.
+LoaderLine FindLoaderLine(const Trace& trace, const RankWaterfall& waterfall);
+
+}  // namespace ranktap::collector

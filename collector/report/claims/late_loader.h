@@ -1,0 +1,19 @@
+// Why batches come late from a loader with workers, where samples of its workers say it.
+#pragma once
+
+#include <string>
+
+#include "collector/facts/causes/waterfall.h"
+#include "collector/trace/run.h"
+
+namespace ranktap::collector {
+
+// "The loader is late because dataset.py:41 (Items.__getitem__), in PIL/Image.py (open), takes 71.0
+// % of its 2 workers' time; 4 workers would hide it." Empty: it has no workers, nobody looked at
+// them, or they are not busy.
+std::string DescribeLateLoader(const Trace& trace, const RankWaterfall& waterfall);
+
+// The same of the rank that waits most for its loader.
+std::string DescribeLateLoader(const Run& run);
+
+}  // namespace ranktap::collector
