@@ -40,7 +40,6 @@
 #include "agent/entry/process_rank.h"
 #include "agent/entry/python_forks.h"
 #include "agent/sources/cupti/cupti_source.h"
-#include "agent/sources/samples/sampler.h"
 #include "agent/sources/source.h"
 #include "agent/transport/messages.h"
 #include "agent/transport/sender.h"
@@ -61,7 +60,8 @@ struct Running {
   std::unique_ptr<Sender> sender;
 };
 
-constexpr uint32_t kEndedByExit = 1;  // v1.Goodbye.REASON_EXIT
+constexpr uint64_t kOtherThreadNs = 1'000'000'000;  // that another thread is waited for
+constexpr uint32_t kEndedByExit = 1;                // v1.Goodbye.REASON_EXIT
 
 constinit std::atomic<State> g_state{State::kFresh};
 constinit Running* g_running = nullptr;
@@ -97,7 +97,7 @@ void InForkChild() {
   g_state.store(State::kOff);
   if (g_running == nullptr) return;
   g_running->sender->CloseInForkChild();
-  CloseSamplerInForkChild();
+  for (const Source& source : AllSources()) source.close_in_fork_child();
   StopWatchingProgramInForkChild();
   g_running->segment.ReplaceInForkChild();
 }
@@ -172,8 +172,7 @@ void StopForGood(std::string_view why) {
     (void)Contain(false, [why] { return StopNow(why), true; });
     GoQuiet();
   }
-  constexpr uint64_t kOtherStopNs = 1'000'000'000;
-  const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kOtherStopNs;
+  const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kOtherThreadNs;
   while (Capturing(kCaptureAlive) && ClockNs(CLOCK_MONOTONIC) < deadline) sched_yield();
 }
 
@@ -182,8 +181,7 @@ void StopForGood(std::string_view why) {
 constinit std::atomic<pid_t> g_pauser{0};
 
 bool BeThePauser() {
-  constexpr uint64_t kOtherCallNs = 1'000'000'000;
-  const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kOtherCallNs;
+  const uint64_t deadline = ClockNs(CLOCK_MONOTONIC) + kOtherThreadNs;
   const auto self = static_cast<pid_t>(syscall(SYS_gettid));
   for (pid_t other = 0; !g_pauser.compare_exchange_weak(other, self); other = 0) {
     if (other == self || ClockNs(CLOCK_MONOTONIC) >= deadline) return false;

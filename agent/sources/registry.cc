@@ -15,6 +15,7 @@ constexpr Source kSources[] = {
      .finish = &FinishSamples,
      .pause = &PauseSampler,
      .resume = &ResumeSampler,
+     .close_in_fork_child = &CloseSamplerInForkChild,
      .add_cost = &AddSampleCost},
     {.name = "nvtx"},  // its handlers stay installed
     {.name = "torch", .set_level = &SetTorchLevel},

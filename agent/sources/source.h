@@ -28,6 +28,8 @@ struct Source {
   // the process goes on: capture stays as it is. Runs on: a thread of the program.
   void (*pause)() = [] {};
   void (*resume)() = [] {};
+  // Closes a fork child's copies of what it has open. Runs on: the forking thread, in the child.
+  void (*close_in_fork_child)() = [] {};
   // Adds what this source alone knows of the cost. Runs on: the sender thread, the exiting thread.
   void (*add_cost)(CostFields& cost) = [](CostFields&) {};
 };

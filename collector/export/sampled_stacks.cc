@@ -8,7 +8,7 @@
 #include "collector/export/json_text.h"
 #include "collector/facts/samples/host_phases.h"
 #include "collector/facts/samples/host_samples.h"
-#include "collector/facts/samples/sampled_helpers.h"
+#include "collector/facts/samples/thread_purposes.h"
 #include "collector/facts/steps.h"
 
 namespace ranktap::collector {
@@ -21,7 +21,7 @@ class SampledStacks {
   SampledStacks(const Trace& trace, uint32_t root, WeightedStacks* to)
       : trace_(trace),
         samples_(SamplesOf(trace)),
-        helpers_(HelpersOf(trace)),
+        purposes_(PurposesOf(trace)),
         root_(root),
         to_(to) {}
 
@@ -94,7 +94,7 @@ class SampledStacks {
       at = frame->parent;
     }
     if (frames.empty()) frames.push_back(Named("(not read)"));
-    frames.push_back(Named(helpers_.NameOfThread(sample.thread)));
+    frames.push_back(Named(purposes_.NameOfThread(sample.thread)));
     frames.push_back(root_);
     std::ranges::reverse(frames);
     return frames;
@@ -105,7 +105,7 @@ class SampledStacks {
 
   const Trace& trace_;
   const HostSamples& samples_;
-  const SampledHelpers& helpers_;
+  const ThreadPurposes& purposes_;
   const uint32_t root_;
   WeightedStacks* to_;
   std::optional<HostPhases> phases_;                // where there are labels

@@ -21,8 +21,8 @@
 #include "collector/facts/framework/backward_spans.h"
 #include "collector/facts/framework/python_functions.h"
 #include "collector/facts/samples/host_samples.h"
-#include "collector/facts/samples/sampled_helpers.h"
 #include "collector/facts/samples/sampled_spans.h"
+#include "collector/facts/samples/thread_purposes.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/nvtx_payload.h"
 
@@ -223,7 +223,7 @@ class HostWriter {
 
   void WriteSamples() {
     const HostSamples& samples = SamplesOf(trace_);
-    const SampledHelpers& helpers = HelpersOf(trace_);
+    const ThreadPurposes& purposes = PurposesOf(trace_);
     for (const SampledSpan& span : SpansOf(samples)) {
       const SampledFrame& frame = *samples.Frame(span.frame);
       arguments_.Clear();
@@ -231,7 +231,7 @@ class HostWriter {
       if (!frame.file.empty()) arguments_.Add("file", std::string_view(SanitizedName(frame.file)));
       const std::string thread = span.thread == samples.main_thread()
                                      ? fmt::format("thread {}", span.thread)
-                                     : helpers.NameOfThread(span.thread);
+                                     : purposes.NameOfThread(span.thread);
       WriteOther(&Other("Python samples, " + thread),
                  SanitizedName(
                      fmt::format("{} ({}:{})", frame.function, ShortFile(frame.file), frame.line)),

@@ -7,7 +7,7 @@
 
 #include "collector/facts/framework/program_settings.h"
 #include "collector/facts/samples/host_samples.h"
-#include "collector/facts/samples/sampled_helpers.h"
+#include "collector/facts/samples/thread_purposes.h"
 
 namespace ranktap::collector {
 namespace {
@@ -67,8 +67,8 @@ uint32_t WorkersWanted(const Trace& trace, const RankWaterfall& waterfall, int64
 LoaderLine FindLoaderLine(const Trace& trace, const RankWaterfall& waterfall) {
   LoaderLine found;
   const HostSamples& samples = SamplesOf(trace);
-  const SampledHelpers& helpers = HelpersOf(trace);
-  found.workers = helpers.loader_workers();
+  const ThreadPurposes& purposes = PurposesOf(trace);
+  found.workers = purposes.loader_workers();
   if (found.workers == 0 || waterfall.counted == 0) return {};
   const auto [first, last] = CountedSpan(waterfall);
   std::unordered_map<std::string, LineOfLoader> lines;
@@ -77,8 +77,8 @@ LoaderLine FindLoaderLine(const Trace& trace, const RankWaterfall& waterfall) {
   for (const HostSample& sample : samples.all()) {
     const int64_t ns = std::min(last, sample.end) - std::max(first, sample.start);
     if (ns <= 0) continue;
-    const int worker = helpers.LoaderWorkerOf(sample.thread);
-    if (worker < 0 || !MakesBatch(helpers.WorkOf(sample))) continue;
+    const int worker = purposes.LoaderWorkerOf(sample.thread);
+    if (worker < 0 || !MakesBatch(purposes.WorkOf(sample))) continue;
     busy[static_cast<size_t>(worker)] += ns;
     found.busy_ns += ns;
     cpu_ns += static_cast<double>(sample.cpu_ns) * static_cast<double>(ns) /

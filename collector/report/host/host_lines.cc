@@ -11,7 +11,7 @@
 #include "collector/facts/framework/module_spans.h"
 #include "collector/facts/samples/host_phases.h"
 #include "collector/facts/samples/host_samples.h"
-#include "collector/facts/samples/sampled_helpers.h"
+#include "collector/facts/samples/thread_purposes.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/human_units.h"
@@ -70,14 +70,14 @@ class Lines {
  public:
   void Add(const Trace& trace, size_t number) {
     const HostSamples& samples = SamplesOf(trace);
-    const SampledHelpers& helpers = HelpersOf(trace);
+    const ThreadPurposes& purposes = PurposesOf(trace);
     const Surroundings around(trace);
     for (const HostSample& sample : samples.all()) {
       const int64_t start = sample.start, end = sample.end;
       if (end <= start) continue;
       if (sample.thread != samples.main_thread()) {
-        AddPiece(samples, sample, helpers.KindOfThread(sample.thread),
-                 NameOf(helpers.WorkOf(sample)), "", end - start, number);
+        AddPiece(samples, sample, purposes.KindOfThread(sample.thread),
+                 NameOf(purposes.WorkOf(sample)), "", end - start, number);
         continue;
       }
       around.Split(start, end, [&](std::string_view phase, std::string_view module, int64_t ns) {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "collector/facts/samples/sampled_helpers.h"
+#include "collector/facts/samples/thread_purposes.h"
 #include "tests/unit/collector/facts/samples/sampled_trace.h"
 
 namespace ranktap::collector {
@@ -100,29 +100,29 @@ TEST(LoaderLineTest, OfThreeWorkersTheOneThatIsBusyForLongerIsTheLateOne) {
   EXPECT_EQ(found.median_ns, 3200);
 }
 
-TEST(SampledHelpersTest, ThreadsAreNamedByWhatTheirProcessIsFor) {
+TEST(ThreadPurposesTest, ThreadsAreNamedByWhatTheirProcessIsFor) {
   LoaderTrace loader;
   loader.AddSamples("[40,1,1,10,0,100,5]\n[41,1,1,10,0,100,5]\n");
   loader.AddWorker(50, {{14, 1000}});
   loader.AddSamples("[51,14,1,10,2000,3000,5]\n[52,1,1,10,0,100,5]\n[59,20,2,10,0,100,5]\n");
-  const SampledHelpers helpers(loader.trace());
-  EXPECT_EQ(helpers.NameOfThread(40), "main thread");
-  EXPECT_EQ(helpers.NameOfThread(41), "thread 41");
-  EXPECT_EQ(helpers.NameOfThread(50), "loader worker 0");
-  EXPECT_EQ(helpers.NameOfThread(59), "loader worker 0");
-  EXPECT_EQ(helpers.NameOfThread(51), "loader worker 0");  // it began when the first had ended
-  EXPECT_EQ(helpers.NameOfThread(52), "helper 52");
-  EXPECT_EQ(helpers.loader_workers(), 1u);
+  const ThreadPurposes purposes(loader.trace());
+  EXPECT_EQ(purposes.NameOfThread(40), "main thread");
+  EXPECT_EQ(purposes.NameOfThread(41), "thread 41");
+  EXPECT_EQ(purposes.NameOfThread(50), "loader worker 0");
+  EXPECT_EQ(purposes.NameOfThread(59), "loader worker 0");
+  EXPECT_EQ(purposes.NameOfThread(51), "loader worker 0");  // it began when the first had ended
+  EXPECT_EQ(purposes.NameOfThread(52), "helper 52");
+  EXPECT_EQ(purposes.loader_workers(), 1u);
 }
 
-TEST(SampledHelpersTest, AWorkersTimeIsToldApart) {
+TEST(ThreadPurposesTest, AWorkersTimeIsToldApart) {
   LoaderTrace loader;
   loader.AddWorker(50, {{15, 100}, {16, 100}, {17, 100}, {18, 100}, {12, 100}});
   loader.AddSamples("[59,19,2,10,0,100,5]\n[59,20,2,10,100,200,5]\n");
-  const SampledHelpers helpers(loader.trace());
+  const ThreadPurposes purposes(loader.trace());
   std::vector<std::string_view> seen;
   for (const HostSample& sample : SamplesOf(loader.trace()).all()) {
-    seen.push_back(NameOf(helpers.WorkOf(sample)));
+    seen.push_back(NameOf(purposes.WorkOf(sample)));
   }
   EXPECT_EQ(seen, (std::vector<std::string_view>{"decoding", "an item", "collating",
                                                  "waiting for work", "starting", "sending", ""}));

@@ -1,4 +1,4 @@
-#include "collector/facts/samples/sampled_helpers.h"
+#include "collector/facts/samples/thread_purposes.h"
 
 #include <fmt/core.h>
 
@@ -74,7 +74,7 @@ std::string_view NameOf(LoaderWork work) {
   return kNames[static_cast<size_t>(work)];
 }
 
-SampledHelpers::SampledHelpers(const Trace& trace) : trace_(trace) {
+ThreadPurposes::ThreadPurposes(const Trace& trace) : trace_(trace) {
   const HostSamples& samples = SamplesOf(trace);
   std::vector<uint32_t> workers;
   std::map<uint32_t, Stack> seen;  // by frame
@@ -112,7 +112,7 @@ SampledHelpers::SampledHelpers(const Trace& trace) : trace_(trace) {
   loader_workers_ = static_cast<uint32_t>(ends.size());
 }
 
-std::string SampledHelpers::NameOfThread(uint32_t thread) const {
+std::string ThreadPurposes::NameOfThread(uint32_t thread) const {
   const HostSamples& samples = SamplesOf(trace_);
   if (thread == samples.main_thread()) return "main thread";
   const auto found = processes_.find(samples.ProcessOf(thread));
@@ -125,7 +125,7 @@ std::string SampledHelpers::NameOfThread(uint32_t thread) const {
   return fmt::format("{} {}", helper.compiles ? "compile worker" : "helper", process);
 }
 
-std::string_view SampledHelpers::KindOfThread(uint32_t thread) const {
+std::string_view ThreadPurposes::KindOfThread(uint32_t thread) const {
   const HostSamples& samples = SamplesOf(trace_);
   if (thread == samples.main_thread()) return "main";
   const auto found = processes_.find(samples.ProcessOf(thread));
@@ -136,12 +136,12 @@ std::string_view SampledHelpers::KindOfThread(uint32_t thread) const {
   return found->second.compiles ? "compile workers" : "helpers";
 }
 
-int SampledHelpers::LoaderWorkerOf(uint32_t thread) const {
+int ThreadPurposes::LoaderWorkerOf(uint32_t thread) const {
   const auto found = processes_.find(SamplesOf(trace_).ProcessOf(thread));
   return found == processes_.end() ? -1 : found->second.worker;
 }
 
-LoaderWork SampledHelpers::WorkOf(const HostSample& sample) const {
+LoaderWork ThreadPurposes::WorkOf(const HostSample& sample) const {
   const auto found = work_.find(sample.frame);
   if (LoaderWorkerOf(sample.thread) < 0 || found == work_.end()) return LoaderWork::kNone;
   const LoaderWork work = found->second[sample.state == proto::SampleState::kOnCpu ? 0 : 1];
@@ -150,8 +150,8 @@ LoaderWork SampledHelpers::WorkOf(const HostSample& sample) const {
   return is_main || work == LoaderWork::kSends ? work : LoaderWork::kNone;
 }
 
-const SampledHelpers& HelpersOf(const Trace& trace) {
-  return trace.memo.Get<SampledHelpers>([&trace] { return SampledHelpers(trace); });
+const ThreadPurposes& PurposesOf(const Trace& trace) {
+  return trace.memo.Get<ThreadPurposes>([&trace] { return ThreadPurposes(trace); });
 }
 
 }  // namespace ranktap::collector

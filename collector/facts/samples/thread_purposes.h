@@ -31,9 +31,9 @@ inline constexpr size_t kLoaderWorks = 9;
 // "reading", "waiting for work"
 std::string_view NameOf(LoaderWork work);
 
-class SampledHelpers {
+class ThreadPurposes {
  public:
-  explicit SampledHelpers(const Trace& trace);
+  explicit ThreadPurposes(const Trace& trace);
 
   // "main thread", "pin-memory thread", "thread 4711", "loader worker 0", "helper 4711": of a
   // process that was started, all its threads have one name.
@@ -61,6 +61,6 @@ class SampledHelpers {
 };
 
 // Worked out once and kept in the trace's memo.
-const SampledHelpers& HelpersOf(const Trace& trace);
+const ThreadPurposes& PurposesOf(const Trace& trace);
 
 }  // namespace ranktap::collector
