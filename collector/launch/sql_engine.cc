@@ -14,25 +14,26 @@
 #include "collector/launch/run_and_wait.h"
 #include "collector/report/former_names.h"
 #include "collector/report/text/table_parquet.h"
+#include "collector/report/text/terminal.h"
 
 namespace ranktap::collector {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Arguments: the file with the views, the format, the query. Started with -I: without it a
-// duckdb.py or shutil.py of the current folder would be run.
+// Arguments: the file with the views, the format, the width of a text, the query. Started with -I:
+// without it a duckdb.py or shutil.py of the current folder would be run.
 constexpr const char* kProgram = R"PYTHON(
 import shutil, sys
 import duckdb
 
-views, form, query = sys.argv[1:]
+views, form, width, query = sys.argv[1:]
 connection = duckdb.connect()
 try:
     connection.execute(open(views).read())
     answer = connection.sql(query)
     if answer is not None and form == 'text':
-        answer.show(max_rows=1000000, max_width=1000000)
+        answer.show(max_rows=1000000, max_width=int(width) or 1000000)
     elif answer is not None:
         answer.create_view('ranktap answer')
         # Not to /dev/stdout: where that is a file, it would be written from its beginning.
@@ -111,9 +112,16 @@ Result<SqlEngine> SqlEngine::Find(const std::string& python) {
 
 Result<int> SqlEngine::Ask(const std::string& views, const std::string& query,
                            const std::string& format) const {
-  if (!python_.empty()) return RunAndWait({python_, "-I", "-c", kProgram, views, format, query});
+  const std::string width = std::to_string(OutputWidth(STDOUT_FILENO));
+  if (!python_.empty()) {
+    return RunAndWait({python_, "-I", "-c", kProgram, views, format, width, query});
+  }
   std::vector<std::string> command = {program_, "-init", views};
-  if (format != "text") command.push_back("-" + format);
+  if (format != "text") {
+    command.push_back("-" + format);
+  } else if (width != std::to_string(kUnlimitedWidth)) {
+    command.insert(command.end(), {"-cmd", ".maxwidth " + width});
+  }
   if (!query.empty()) command.insert(command.end(), {"-c", query});
   return RunAndWait(command);
 }

@@ -125,6 +125,14 @@ class Command(SqlTest):
                          {'PATH': f'{self.scratch}:{os.environ["PATH"]}'})
         self.assertEqual(done.stdout, '10\n-json -c SELECT 1\n')
 
+    def test_a_text_is_no_wider_than_the_terminal_and_whole_in_a_pipe(self):
+        query = 'SELECT *, name AS again, name AS third FROM kernels LIMIT 5'
+        for columns, least, most in (80, 40, 80), (None, 200, 10**6):
+            done = self.ask(INPUTS / 'standin-full', query, **({'COLUMNS': str(columns)} if columns else {}))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            widest = max(map(len, done.stdout.splitlines()))
+            self.assertTrue(least <= widest <= most, (columns, widest))
+
     def test_a_data_set_may_lie_in_a_folder_whose_name_is_a_pattern(self):
         folder = self.scratch / 'a [b] *?c'
         done = self._run([RANKTAP, 'export', INPUTS / 'standin-full', '--format', 'parquet', '-o', folder], {})
