@@ -479,6 +479,32 @@ class PageTest(unittest.TestCase):
             self.assertEqual(page.evaluate("""() => [...document.querySelectorAll('.scroll')]
                 .filter((part) => part.scrollWidth > part.clientWidth + 1).map((part) => part.closest('section').id)"""), [])
 
+    def test_headings_of_numbers_end_where_they_do_and_no_column_of_words_is_empty(self):
+        for run in STANDIN, DDP:
+            page = self.open(self.made(run), width=1440)
+            columns = page.evaluate("""() => [...document.querySelectorAll('.table table')].filter((table) => table.tBodies[0].rows.length)
+                .flatMap((table) => [...table.tHead.rows[0].cells].filter((head) => head.offsetWidth > 0).map((head) => {
+                    const cells = [...table.tBodies[0].rows].map((row) => row.cells[head.cellIndex]);
+                    const end = (of) => { const range = document.createRange(); range.selectNodeContents(of);
+                        return range.getBoundingClientRect().right; };
+                    return [head.closest('section').id + ' ' + head.textContent, head.classList.contains('text'), end(head),
+                        Math.max(...cells.map(end)), cells.some((one) => one.textContent)]; }))""")
+            self.assertGreater(len(columns), 20)
+            for name, is_text, head, cells, is_filled in columns:
+                if is_text:
+                    self.assertTrue(is_filled, name)
+                else:
+                    self.assertAlmostEqual(head, cells, delta=1.5, msg=name)
+
+    def test_on_paper_no_number_is_broken_and_no_table_is_wider_than_the_sheet(self):
+        page = self.open(self.made(STANDIN), width=718)
+        page.emulate_media(media='print')
+        self.assertEqual(page.evaluate("""() => [...document.querySelectorAll('.table td:not(.text)')]
+            .filter((cell) => cell.offsetHeight > 0 && [...cell.childNodes].some((part) => { const range = document.createRange();
+                range.selectNodeContents(part); return range.getBoundingClientRect().height > 20; })).map((cell) => cell.textContent)"""), [])
+        self.assertEqual(page.evaluate("""() => [...document.querySelectorAll('.scroll')]
+            .filter((part) => part.scrollWidth > part.clientWidth + 1).map((part) => part.closest('section').id)"""), [])
+
     def test_a_phone_shows_all_of_it_without_scrolling_sideways(self):
         for run in self.job, STANDIN, DDP:
             page = self.open(self.made(run), width=390)

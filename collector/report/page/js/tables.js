@@ -6,9 +6,10 @@ import {noteView, remember} from './view_state.js';
 const ROWS_AT_FIRST = 15;
 
 export const dataTable = (table, options = {}) => {
-  // A column in which nothing but zeros stands says nothing.
-  const says = (column) => table.has(column) && (table.unit(column) === 'text' || options.columns === undefined ||
-      table.rowsWhere((row) => table.at(row, column)).length > 0 || isNameOfOne(column));
+  // A column in which nothing but zeros or no word stands says nothing.
+  const says = (column) => table.has(column) && (options.columns === undefined ||
+      table.rowsWhere((row) => table.at(row, column)).length > 0 ||
+      (isNameOfOne(column) && table.unit(column) !== 'text'));
   const columns = (options.columns || [...table.columns.keys()]).filter(says);
   const extra = options.extra || [];  // {name, value: (row) => [number, text]}
   const state = {sort: null, down: true, text: '', more: false, accepts: () => true};
