@@ -9,7 +9,6 @@
 
 #include "collector/cli/command.h"
 #include "collector/cli/compared_runs.h"
-#include "collector/file/owned_file.h"
 #include "collector/report/columns.h"
 #include "collector/report/gate/welch.h"
 #include "collector/terminal/arguments.h"
@@ -90,14 +89,10 @@ const ColumnsOf<BaselineRow> kBaselineColumns = {
 int ListBaselines(const std::string& folder, const std::string& format) {
   std::vector<BaselineRow> rows;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() != ".json") continue;
-    const Result<std::string> text = ReadRegularFile(entry.path().string(), kLargestBaseline);
-    const std::optional<Baseline> baseline = text ? ParseBaseline(*text) : std::nullopt;
-    if (baseline) rows.push_back(DescribeBaseline(entry.path().stem().string(), *baseline));
+  for (const auto& [name, baseline] : BaselinesIn(folder, &error)) {
+    rows.push_back(DescribeBaseline(name, baseline));
   }
   if (error) return Complained(fmt::format("{}: {}", folder, error.message()), kFailure);
-  std::ranges::sort(rows, {}, &BaselineRow::name);
   TableView view;
   view.format = *FormatNamed(format);
   Table table = TableOf("The baselines in " + folder, kBaselineColumns, rows);
@@ -110,7 +105,7 @@ int ListBaselines(const std::string& folder, const std::string& format) {
 
 int BaselineCommand(const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
-  std::string folder = "ranktap-baselines", format = "text";
+  std::string folder = kBaselinesFolder, format = "text";
   Arguments app(
       "Keeps what runs took, and how much they differ, as a file that `ranktap diff` takes for\n"
       "these runs. The runs may be removed then.",

@@ -13,6 +13,8 @@
 namespace ranktap::collector {
 namespace {
 
+constexpr size_t kLargestBaseline = size_t{64} << 20;
+
 std::optional<Baseline> BaselineAt(const std::string& path) {
   std::error_code ignored;
   if (!path.ends_with(".json") || !std::filesystem::is_regular_file(path, ignored)) {
@@ -41,6 +43,16 @@ std::optional<std::vector<RunFigures>> FiguresAt(const std::vector<std::string>&
     all.push_back(FiguresOf(*run));
   }
   return all;
+}
+
+std::map<std::string, Baseline> BaselinesIn(const std::string& folder, std::error_code* error) {
+  std::map<std::string, Baseline> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, *error)) {
+    if (auto baseline = BaselineAt(entry.path().string())) {
+      found.emplace(entry.path().stem().string(), std::move(*baseline));
+    }
+  }
+  return found;
 }
 
 }  // namespace ranktap::collector

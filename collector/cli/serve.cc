@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "collector/cli/command.h"
+#include "collector/cli/compared_runs.h"
 #include "collector/cli/served_runs.h"
 #include "collector/file/run_info.h"
 #include "collector/terminal/arguments.h"
@@ -29,11 +30,14 @@ std::string MakeSecret() {
 
 int ServeCommand(const std::vector<std::string>& arguments) {
   KeepLargeBlocks();
-  std::string root;
+  std::string root, baselines = kBaselinesFolder;
   uint32_t port = 0;
   Arguments app("Shows runs in your browser, on 127.0.0.1 alone, until it is interrupted.",
                 "ranktap serve");
   app.Add("RUN|DIR", &root, "a run, or a folder of runs").Required();
+  app.Add("--baselines", &baselines,
+          "folder of ranktap baseline, whose names the list shows; that in DIR counts, too")
+      .ShowsDefault();
   app.Add("--port", &port, "port on 127.0.0.1; 0: any that is free").From(0, 65535).ShowsDefault();
   if (const auto status = app.Parse(arguments)) return *status;
   if (::access(root.c_str(), R_OK) != 0) {
@@ -45,7 +49,7 @@ int ServeCommand(const std::vector<std::string>& arguments) {
   sigemptyset(&stops);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stops, signal);
   ::pthread_sigmask(SIG_BLOCK, &stops, nullptr);  // before the server's threads are there
-  ServedRuns runs(root, secret);
+  ServedRuns runs(root, baselines, secret);
   const auto server =
       HttpServer::Listen(static_cast<uint16_t>(port),
                          [&runs](const HttpRequest& request) { return runs.Answer(request); });

@@ -9,8 +9,8 @@
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "collector/cli/compared_runs.h"
 #include "collector/cli/page.h"
 #include "collector/export/exporters.h"
 #include "collector/file/json.h"
@@ -40,6 +40,7 @@ ul { list-style: none; margin: 0; padding: 0; background: var(--card); border: 1
 li { padding: 12px 18px; border-top: 1px solid var(--line); display: flex; flex-wrap: wrap; gap: 2px 18px; align-items: baseline; }
 li:first-child { border-top: 0; } li b { min-width: 180px; } li .step { flex: none; color: var(--text); }
 li p { flex: 1 1 100%; margin: 0 0 0 30px; } #compare { margin-top: 14px; } #compare[hidden] { display: none; } li span { color: var(--muted); flex: 1 1 260px; overflow-wrap: anywhere; }
+li i { font-style: normal; color: var(--accent); border: 1px solid; border-radius: 9px; padding: 0 8px; }
 a { color: var(--accent); text-decoration: none; } a:hover { text-decoration: underline; }
 button { font: inherit; padding: 6px 16px; border-radius: 6px; border: 1px solid var(--accent); background: var(--accent); color: var(--card); cursor: pointer; }
 </style>
@@ -143,6 +144,17 @@ std::string Describe(const Result<RunInfo>& read) {
                      info.traces.size() == 1 ? "rank" : "ranks", command);
 }
 
+std::string TagsOf(const Result<RunInfo>& info,
+                   const std::map<std::string, std::vector<std::string>>& tags) {
+  const auto found = info ? tags.find(info->run) : tags.end();
+  if (found == tags.end()) return "";
+  std::string text;
+  for (const std::string& name : found->second) {
+    text += fmt::format("<i title=\"in the baseline {0}\">{0}</i>", Escaped(name));
+  }
+  return text;
+}
+
 bool IsRun(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return false;
@@ -167,11 +179,16 @@ bool HoldsUnrelatedFiles(const std::string& path) {
 
 }  // namespace
 
-ServedRuns::ServedRuns(std::string root, std::string secret) : secret_(std::move(secret)) {
+ServedRuns::ServedRuns(std::string root, const std::string& baselines, std::string secret)
+    : secret_(std::move(secret)) {
   // "." has no name, and "run/./" is "run/" to a browser.
   std::error_code error;
   root_ = std::filesystem::canonical(root, error).string();
   if (error) root_ = std::move(root);
+  for (const std::string& folder : {baselines, root_ + "/" + kBaselinesFolder}) {
+    const std::string path = std::filesystem::canonical(folder, error).string();
+    if (!error) baselines_.insert(path);
+  }
   lists_files_ = HoldsUnrelatedFiles(root_);
   is_run_ = !lists_files_ && IsRun(root_);
 }
@@ -184,13 +201,28 @@ std::vector<ServedRuns::Entry> ServedRuns::Runs() const {
     const std::string path = root_ + "/" + name;
     const bool is_folder = ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
     const bool is_file = lists_files_ && IsTrace(name);
+    if (baselines_.contains(path)) continue;
     if (is_file || (is_folder && IsRun(path))) runs.push_back({name, path});
   }
   return runs;
 }
 
+std::map<std::string, std::vector<std::string>> ServedRuns::Tags() const {
+  std::map<std::string, std::vector<std::string>> tags;
+  for (const std::string& folder : baselines_) {
+    std::error_code error;
+    for (const auto& [name, baseline] : BaselinesIn(folder, &error)) {
+      for (const RunFigures& run : baseline.runs) {
+        if (!run.id.empty()) tags[run.id].push_back(name);
+      }
+    }
+  }
+  return tags;
+}
+
 HttpResponse ServedRuns::List() const {
   const std::vector<Entry> runs = Runs();
+  const std::map<std::string, std::vector<std::string>> tags = Tags();
   std::string body(kHead);
   body +=
       fmt::format("<title>runs · ranktap</title><main><h1>Runs</h1><p>{}</p><ul>", Escaped(root_));
@@ -201,8 +233,8 @@ HttpResponse ServedRuns::List() const {
     const bool is_empty = info && info->start_realtime_ns != 0 && info->traces.empty();
     body += fmt::format(
         "<li data-run=\"{0}\"><input type=\"checkbox\" aria-label=\"compare {1}\"><b>"
-        "<a href=\"run/{0}/\">{1}</a></b><span class=\"step\"></span><span>{2}</span>",
-        link, Escaped(run.name), Escaped(lists_files_ ? "" : Describe(info)));
+        "<a href=\"run/{0}/\">{1}</a></b>{2}<span class=\"step\"></span><span>{3}</span>",
+        link, Escaped(run.name), TagsOf(info, tags), Escaped(lists_files_ ? "" : Describe(info)));
     if (!is_empty) {
       body += fmt::format("<a href=\"run/{}/perfetto\">open in Perfetto</a>", link);
     }

@@ -33,8 +33,8 @@ class ServeTest(unittest.TestCase):
         cls.addClassCleanup(cls.server.kill)
 
     @classmethod
-    def start(cls, root):
-        server = subprocess.Popen([str(RANKTAP), 'serve', str(root)], stdout=subprocess.PIPE, text=True)
+    def start(cls, root, *options):
+        server = subprocess.Popen([str(RANKTAP), 'serve', str(root), *options], stdout=subprocess.PIPE, text=True)
         cls.addClassCleanup(server.wait)
         cls.addClassCleanup(server.stdout.close)
         return server, urllib.parse.urlsplit(server.stdout.readline().strip())
@@ -71,6 +71,23 @@ class ServeTest(unittest.TestCase):
             median = tables['key-figures']['rows'][0]['step_median_ns']
             value, unit = said['step'].removesuffix(' a step').split()
             self.assertAlmostEqual(float(value) * {'us': 1e3, 'ms': 1e6, 's': 1e9}[unit], median, delta=0.001 * median)
+
+    def test_a_run_of_a_baseline_has_its_name_in_the_list(self):
+        with tempfile.TemporaryDirectory() as folder:
+            runs = pathlib.Path(folder)
+            for name in 'a', 'b', 'c':
+                shutil.copytree(INPUTS / 'torch-ddp', runs / name)
+                info = json.loads((runs / name / 'run.json').read_text())
+                (runs / name / 'run.json').write_text(json.dumps({**info, 'run': name * 32}))
+            for where, tag, tagged in (runs, 'main', 'ab'), (runs / 'elsewhere', 'other', 'b'):
+                subprocess.run([str(RANKTAP), 'baseline', 'tag', tag, *(str(runs / name) for name in tagged), '--folder',
+                                str(where / 'ranktap-baselines')], check=True)
+            server, url = self.start(runs, '--baselines', str(runs / 'elsewhere/ranktap-baselines'))
+            self.addCleanup(server.kill)
+            rows = self.get(url=url)[1].decode().split('<li ')[1:]
+            self.assertEqual([[tag for tag in ('main', 'other') if f'>{tag}</i>' in row] for row in rows], [['main'], ['main', 'other'], []])
+            server.send_signal(signal.SIGINT)
+            self.assertEqual(server.wait(timeout=60), 0)
 
     def test_two_runs_of_the_list_are_compared(self):
         answer, body = self.get('compare/first%20%3Crun%3E/second/')
