@@ -1,5 +1,5 @@
-// By which of its modules a late rank's step is longer than that of the others. Own times of a
-// step:
+// By which of its modules a late rank's step is longer than that of the others, and a long step
+// than the other steps of its rank. Own times of a step:
 //
 //   rank 0   Net.embed 2 ms, Net.experts 10 ms   rank 1   2, 10   rank 2   2, 35
 //
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collector/facts/causes/cause.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
@@ -30,5 +31,10 @@ std::vector<ModuleExcess> ExcessOfKernels(const Run& run, uint32_t trace);
 // The module or node that has more than half of what a rank spends more on a cause; empty: none, or
 // the cause lies in none.
 std::string ModuleOfExcess(const Run& run, uint32_t trace, Cause cause, int64_t excess_ns);
+
+// The module, node or kernel that has more than half of what a step of `longer` takes more than one
+// of `shorter`; both are of the trace (OnlySteps). Empty: none has.
+std::string PlaceOfLongSteps(const Trace& trace, const RankWaterfall& longer,
+                             const RankWaterfall& shorter, int64_t excess_ns);
 
 }  // namespace ranktap::collector

@@ -97,6 +97,14 @@ RankWaterfall Explain(const Trace& trace, const std::vector<Interval>& waits,
 
 }  // namespace
 
+RankWaterfall OnlySteps(const RankWaterfall& waterfall, const std::vector<size_t>& positions) {
+  RankWaterfall part = waterfall;
+  for (Step& step : part.steps.list) step.warm_up = true;
+  for (const size_t i : positions) part.steps.list[i].warm_up = false;
+  part.counted = positions.size();
+  return part;
+}
+
 const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run) {
   return run.memo.Get<std::vector<RankWaterfall>>([&run] {
     const std::vector<std::vector<Interval>>& waits = WaitsForOtherRanks(run);

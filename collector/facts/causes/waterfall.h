@@ -32,6 +32,9 @@ struct RankWaterfall {
   size_t counted = 0;
 };
 
+// The same of these steps alone, as positions in the list: they alone are counted.
+RankWaterfall OnlySteps(const RankWaterfall& waterfall, const std::vector<size_t>& positions);
+
 // One for each trace of the run. Worked out once and kept in the run's memo.
 const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run);
 

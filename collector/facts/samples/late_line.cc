@@ -4,7 +4,6 @@
 #include <map>
 #include <vector>
 
-#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/samples/host_samples.h"
 
 namespace ranktap::collector {
@@ -33,7 +32,27 @@ int64_t MedianOf(std::vector<int64_t> values) {
   return values[values.size() / 2];
 }
 
+LateLine MostOver(const TimeByLine& own, const std::vector<TimeByLine>& others, int64_t least_ns) {
+  LateLine found;
+  for (const auto& [text, ns] : own) {
+    std::vector<int64_t> there;
+    for (const TimeByLine& lines : others) {
+      const auto line = lines.find(text);
+      there.push_back(line == lines.end() ? 0 : line->second);
+    }
+    const int64_t excess = ns - MedianOf(std::move(there));
+    if (excess >= least_ns && excess > found.excess_ns) found = {text, excess};
+  }
+  return found;
+}
+
 }  // namespace
+
+LateLine LineOfLongSteps(const Trace& trace, const RankWaterfall& longer,
+                         const RankWaterfall& shorter, int64_t least_ns) {
+  if (SamplesOf(trace).empty()) return {};
+  return MostOver(LinesOfSteps(trace, longer), {LinesOfSteps(trace, shorter)}, least_ns);
+}
 
 LateLine FindLateLine(const Run& run, uint32_t late, int64_t least_ns) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
@@ -44,17 +63,7 @@ LateLine FindLateLine(const Run& run, uint32_t late, int64_t least_ns) {
     if (t == late && !is_comparable) return {};
   }
   if (others.empty()) return {};
-  LateLine found;
-  for (const auto& [text, ns] : LinesOfSteps(run.traces[late], waterfalls[late])) {
-    std::vector<int64_t> there;
-    for (const TimeByLine& lines : others) {
-      const auto line = lines.find(text);
-      there.push_back(line == lines.end() ? 0 : line->second);
-    }
-    const int64_t excess = ns - MedianOf(std::move(there));
-    if (excess >= least_ns && excess > found.excess_ns) found = {text, excess};
-  }
-  return found;
+  return MostOver(LinesOfSteps(run.traces[late], waterfalls[late]), others, least_ns);
 }
 
 }  // namespace ranktap::collector

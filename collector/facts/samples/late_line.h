@@ -1,9 +1,11 @@
-// The line of the program at which a late rank spends more time than the others do.
+// The line of the program at which a late rank spends more time than the others do, or a long step
+// more than the other steps.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
@@ -16,5 +18,9 @@ struct LateLine {
 // Of the rank's main thread against those of other ranks, in their counted steps. `least_ns`: what
 // the line must have more per step to be named.
 LateLine FindLateLine(const Run& run, uint32_t trace, int64_t least_ns);
+
+// Of some steps of a trace against others of it (OnlySteps).
+LateLine LineOfLongSteps(const Trace& trace, const RankWaterfall& longer,
+                         const RankWaterfall& shorter, int64_t least_ns);
 
 }  // namespace ranktap::collector

@@ -13,6 +13,7 @@
 #include "collector/report/human_units.h"
 #include "collector/report/reports.h"
 #include "collector/report/steps/model_calls.h"
+#include "collector/report/steps/unlike_steps.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -117,7 +118,9 @@ std::vector<StepRow> RowsOf(const Trace& trace, const StepList& steps) {
   return rows;
 }
 
-std::string DescribeSteps(const Trace& trace, const StepList& steps) {
+std::string DescribeSteps(const Run& run, uint32_t t) {
+  const Trace& trace = run.traces[t];
+  const StepList& steps = DetectSteps(trace);
   std::vector<double> lengths;
   for (const Step& step : StepsOnDevice(trace).list) {
     if (!step.warm_up) lengths.push_back(static_cast<double>(step.length()));
@@ -130,10 +133,11 @@ std::string DescribeSteps(const Trace& trace, const StepList& steps) {
           : fmt::format("; left out before them: {} of evaluation, {}",
                         Counted(static_cast<size_t>(steps.evaluations), "forward"),
                         FormatNs(steps.evaluation_ns));
-  return fmt::format("{}: {} by {}, median {}, longest {}{}{}", RankName(trace),
+  const std::string longest = DescribeLongestStep(run, t);
+  return fmt::format("{}: {} by {}, median {}, longest {}{}{}{}{}", RankName(trace),
                      Counted(of.count, std::string(steps.noun())), steps.source,
                      FormatNs(static_cast<int64_t>(of.median)),
-                     FormatNs(static_cast<int64_t>(of.max)),
+                     FormatNs(static_cast<int64_t>(of.max)), longest.empty() ? "" : "; ", longest,
                      warm_up == 0 ? "" : fmt::format("; {} of warm-up", warm_up), evaluation);
 }
 
@@ -187,7 +191,8 @@ const ColumnsOf<StepRow> kColumns = {
 Table TabulateSteps(const Run& run, const ReportOptions&) {
   std::vector<StepRow> rows;
   std::vector<std::string> notes;
-  for (const Trace& trace : run.traces) {
+  for (uint32_t t = 0; t < run.traces.size(); ++t) {
+    const Trace& trace = run.traces[t];
     const StepList& steps = DetectSteps(trace);
     if (steps.list.empty()) {
       notes.push_back(
@@ -197,7 +202,7 @@ Table TabulateSteps(const Run& run, const ReportOptions&) {
       continue;
     }
     for (StepRow& row : RowsOf(trace, steps)) rows.push_back(row);
-    notes.push_back(DescribeSteps(trace, steps));
+    notes.push_back(DescribeSteps(run, t));
     if (steps.is_call) notes.push_back(DescribeCallsOf(trace, steps));
   }
   const bool only_calls = std::ranges::all_of(

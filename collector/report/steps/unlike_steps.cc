@@ -7,7 +7,11 @@
 #include <map>
 
 #include "collector/facts/causes/host_places.h"
+#include "collector/facts/causes/late_module.h"
 #include "collector/facts/causes/waterfall.h"
+#include "collector/facts/device_steps.h"
+#include "collector/facts/numbers/describe.h"
+#include "collector/facts/samples/late_line.h"
 #include "collector/facts/shared_clock.h"
 #include "collector/facts/step_levels.h"
 #include "collector/report/cells.h"
@@ -20,20 +24,16 @@ namespace {
 
 constexpr size_t kMostNumbers = 5;
 
-// The mean time of these steps by what it goes to.
-std::map<std::string, int64_t> TimesOf(const Run& run, uint32_t t,
-                                       const std::vector<size_t>& positions) {
-  RankWaterfall part = ComputeWaterfalls(run)[t];
-  for (Step& step : part.steps.list) step.warm_up = true;
-  part.counted = positions.size();
+// The mean time of a part's steps (OnlySteps) by what it goes to.
+std::map<std::string, int64_t> TimesOf(const Run& run, uint32_t t, const RankWaterfall& part) {
   std::map<std::string, int64_t> times;
-  for (const size_t i : positions) {
-    part.steps.list[i].warm_up = false;
+  for (size_t i = 0; i < part.times.size(); ++i) {
+    if (part.steps.list[i].warm_up) continue;
     for (size_t c = 0; c < kCauses; ++c) {
       const auto cause = static_cast<Cause>(c);
       if (part.on_host && cause == Cause::kHost) continue;  // by place
       const std::string_view words = part.on_host ? DescribeHostsTime(cause) : NameOf(cause);
-      times[std::string(words)] += part.times[i][c] / static_cast<int64_t>(positions.size());
+      times[std::string(words)] += part.times[i][c] / static_cast<int64_t>(part.counted);
     }
   }
   if (!part.on_host) return times;
@@ -41,19 +41,24 @@ std::map<std::string, int64_t> TimesOf(const Run& run, uint32_t t,
   return times;
 }
 
-// What has more than half of the difference; empty: nothing has.
+// What has more than half of the difference, and where: "in the forward pass (most in Net.experts),
+// at train.py:97 (main)". Empty: nothing has.
 std::string MostOfDifference(const Run& run, uint32_t t, const StepLevels& levels) {
   const bool some_are_long = levels.some_ns > levels.others_ns;
-  std::map<std::string, int64_t> more =
-      TimesOf(run, t, some_are_long ? levels.some : levels.others);
-  for (const auto& [what, ns] : TimesOf(run, t, some_are_long ? levels.others : levels.some)) {
-    more[what] -= ns;
-  }
+  const RankWaterfall& all_steps = ComputeWaterfalls(run)[t];
+  const RankWaterfall longer = OnlySteps(all_steps, some_are_long ? levels.some : levels.others);
+  const RankWaterfall shorter = OnlySteps(all_steps, some_are_long ? levels.others : levels.some);
+  std::map<std::string, int64_t> more = TimesOf(run, t, longer);
+  for (const auto& [what, ns] : TimesOf(run, t, shorter)) more[what] -= ns;
   int64_t all = 0;
   for (const auto& [what, ns] : more) all += ns;
   const auto most = std::ranges::max_element(
       more, [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == more.end() || most->second * 2 < all ? "" : most->first;
+  std::string text = most == more.end() || most->second * 2 < all ? "" : most->first;
+  const std::string place = PlaceOfLongSteps(run.traces[t], longer, shorter, all);
+  if (!place.empty()) text = text.empty() ? "in " + place : text + " (most in " + place + ")";
+  const std::string line = LineOfLongSteps(run.traces[t], longer, shorter, all / 2).text;
+  return line.empty() ? text : fmt::format("{}{}at {}", text, text.empty() ? "" : ", ", line);
 }
 
 std::string Numbers(const StepList& steps, const std::vector<size_t>& positions) {
@@ -124,6 +129,37 @@ std::string DescribeUnlikeRanks(const Run& run) {
 }
 
 }  // namespace
+
+std::string DescribeLongestStep(const Run& run, uint32_t t) {
+  constexpr double kLeastMore = 0.5;  // of the median step
+  const StepList& steps = DetectSteps(run.traces[t]);
+  if (steps.source.empty() || steps.is_period) return "";
+  const std::vector<Step>& list = StepsOnDevice(run.traces[t]).list;
+  const std::vector<bool> recorded = SlowedByUs(run.traces[t], steps);
+  std::vector<double> lengths;
+  size_t longest = list.size();
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].warm_up) continue;
+    lengths.push_back(static_cast<double>(list[i].length()));
+    if (longest == list.size() || list[i].length() > list[longest].length()) longest = i;
+  }
+  const double median = Median(std::move(lengths));
+  StepLevels levels;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].warm_up || static_cast<double>(list[i].length()) > (1 + kLeastMore) * median)
+      continue;
+    levels.others.push_back(i);
+  }
+  const bool is_alike = longest == list.size() || std::ranges::count(levels.others, longest) > 0;
+  if (is_alike || levels.others.empty() || (!recorded.empty() && recorded[longest])) return "";
+  levels.some = {longest};
+  levels.some_ns = list[longest].length();
+  levels.others_ns = static_cast<int64_t>(median);
+  const std::string most = MostOfDifference(run, t, levels);
+  return fmt::format("{} {} takes {} more than the median{}{}", steps.noun(), list[longest].number,
+                     FormatNs(levels.some_ns - levels.others_ns), most.empty() ? "" : ", mostly ",
+                     most);
+}
 
 std::string DescribeUnlikeSteps(const Run& run) {
   if (std::string ranks = DescribeUnlikeRanks(run); !ranks.empty()) return ranks;

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "collector/report/steps/bad_end.h"
+#include "collector/report/steps/unlike_steps.h"
 #include "collector/report/steps/verdict.h"
 #include "collector/trace/operator_join.h"
+#include "proto/sample_marks.h"
 #include "tests/unit/collector/report/steps/planted_program.h"
 
 namespace ranktap::collector {
@@ -140,6 +142,45 @@ TEST(UnlikeSteps, AFewLongOnesAreNotTakenForAChangeOfTheOthers) {
   const std::string sentence = SentenceOfStalls(11 * kMs);
   EXPECT_TRUE(sentence.starts_with("3 of 60 steps (15, 35, 55) take 211.0 ms and have "))
       << sentence;
+}
+
+// Of 60 steps 15 and 35 spend 90 ms in Net.experts, the others 1; the rest of a step takes 2 ms.
+// The sampler found step 35's host at line 97, where it is for 1 ms of other steps.
+TEST(UnlikeSteps, TheModuleAndTheLineWithMostOfALongStepAreNamed) {
+  Program program;
+  program.trace().hello.mutable_process()->set_pid(40);
+  program.AddMark(proto::kSampleDomain, proto::kSampledCodesMark, 0,
+                  "[1,\"/job/moe.py\",\"forward\"]\n");
+  program.AddMark(proto::kSampleDomain, proto::kSampledFramesMark, 0, "[1,0,1,97]\n[2,0,1,12]\n");
+  std::string samples;
+  int64_t now = 0;
+  for (int64_t step = 0; step < 60; ++step) {
+    const int64_t experts = (step == 15 || step == 35 ? 90 : 1) * kMs,
+                  end = now + experts + 2 * kMs;
+    const auto add_module = [&program](std::string_view name, uint16_t depth, int64_t from,
+                                       int64_t to) {
+      program.AddRange(proto::kModuleDomain, name, from, to);
+      program.trace().ranges.depth.back() = depth;
+    };
+    program.AddStep(now, end);
+    program.trace().ranges.payload[program.trace().ranges.size() - 1] = static_cast<uint64_t>(step);
+    add_module("Net", 0, now, end);
+    add_module("Net.embed", 1, now, now + kMs);
+    add_module("Net.experts", 1, now + kMs, now + kMs + experts);
+    samples += fmt::format("[40,2,1,1,{},{},0]\n[40,1,1,1,{},{},0]\n", now, now + kMs, now + kMs,
+                           now + kMs + experts);
+    now = end;
+  }
+  program.AddMark(proto::kSampleDomain, proto::kSamplesMark, now, samples);
+  EXPECT_TRUE(Judge(program.run())
+                  .sentence.starts_with("2 of 60 steps (15, 35) take 92.00 ms and have 51.4 % of "
+                                        "the time, mostly in the forward pass (most in "
+                                        "Net.experts), at moe.py:97 (forward); the others take "
+                                        "3.000 ms (medians). "))
+      << Judge(program.run()).sentence;
+  EXPECT_EQ(DescribeLongestStep(program.run(), 0),
+            "step 15 takes 89.00 ms more than the median, mostly in the forward pass (most in "
+            "Net.experts), at moe.py:97 (forward)");
 }
 
 // Steps 20 and 40 of 60 take 100 ms and the others 2.
