@@ -224,11 +224,10 @@ void WatchConfinement() {
   InstallPythonForkHooks(duties);
 }
 
-// Our descriptors could push the program over its limit.
+// Our descriptors could push the program over a limit below 64.
 bool HasFewDescriptors() {
-  constexpr rlim_t kEnough = 64;
   rlimit limit;
-  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kEnough;
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 64;
 }
 
 // Its leak check counts what a live thread of ours has as possibly lost.
@@ -302,7 +301,8 @@ void MakeSender(Running& running) {
                                          .host_clock = g_host_clock,
                                          .segment_bytes = running.segment.bytes(),
                                          .notes = running.notes,
-                                         .schedule = running.config.schedule});
+                                         .schedule = running.config.schedule,
+                                         .socket = running.config.socket_path});
   running.sender = std::make_unique<Sender>(running.segment, running.arena,
                                             Sender::Setup{.socket_path = running.config.socket_path,
                                                           .hello = hello,

@@ -82,6 +82,7 @@ std::string EncodeHello(const HelloFields& fields) {
   std::string schedule = fields.schedule;
   proto::RedactText(schedule);
   AddText(hello, 16, schedule);
+  AddText(hello, 17, fields.socket);
   return bytes;
 }
 

@@ -35,6 +35,7 @@ struct HelloFields {
   uint64_t segment_bytes;
   std::vector<std::string> notes;
   std::string schedule{};
+  std::string socket{};
 };
 std::string EncodeHello(const HelloFields& hello);
 

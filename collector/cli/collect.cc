@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <mutex>
 #include <stop_token>
 #include <thread>
@@ -34,12 +35,14 @@
 namespace ranktap::collector {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct CollectOptions {
   std::string socket = PublicSocket::DefaultPath();
   std::string output = ::geteuid() == 0 ? "/var/lib/ranktap" : "ranktap-runs";
   std::string level, log, spool, keep_runs, max_disk, metrics;
-  RunLimits limits;
-  bool all_users = false, print_env = false;
+  RunCleaning cleaning;
+  bool all_users = false, all_spools = false, print_env = false;
   v1::Level wanted_level = v1::LEVEL_UNKNOWN;  // each process's own
 };
 
@@ -50,26 +53,27 @@ std::optional<std::string> SetLimits(CollectOptions* options) {
     if (!age || *age == 0) {
       return fmt::format("--keep-runs '{}' is not a time; write 30d or 12h", options->keep_runs);
     }
-    options->limits.age_ns = *age;
+    options->cleaning.limits.age_ns = *age;
   }
   if (!options->max_disk.empty()) {
     const auto bytes = ParseBytes(options->max_disk);
     if (!bytes) {
       return fmt::format("--max-disk '{}' is not a size; write 200G or 1.5T", options->max_disk);
     }
-    options->limits.bytes = *bytes;
+    options->cleaning.limits.bytes = *bytes;
   }
   return std::nullopt;
 }
 
 // Looks now and every ten minutes, until it is stopped.
-void KeepWithinLimits(const std::stop_token& stop, const CollectOptions& options) {
+void KeepWithinLimits(const std::stop_token& stop, CollectOptions* options) {
   constexpr auto kBetween = std::chrono::minutes(10);
   std::mutex mutex;
   std::condition_variable_any stopped;
   std::unique_lock lock(mutex);
   do {
-    for (const std::string& said : RemoveOldRuns(options.output, options.limits, RealtimeNs())) {
+    for (const std::string& said :
+         RemoveOldRuns(options->output, RealtimeNs(), &options->cleaning)) {
       Complain(Printable(said));
     }
   } while (!stopped.wait_for(lock, stop, kBetween, [&] { return stop.stop_requested(); }));
@@ -91,6 +95,9 @@ std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
   app.Add("--spool", &options->spool,
           "directory in which processes that ended without a collector left events; by default "
           "this user's (RANKTAP_SPOOL), with --all-users everybody's");
+  app.AddFlag("--all-spools", &options->all_spools,
+              "take in spools of jobs of another collector, too: of one that was killed, or that "
+              "their machine never had");
   app.Add("--keep-runs", &options->keep_runs,
           "remove runs that ended longer ago than this: 30d, 12h; none that a process is in");
   app.Add("--max-disk", &options->max_disk,
@@ -172,6 +179,13 @@ SpoolAdopter::FindDirectories SpoolsOf(const CollectOptions& options) {
   return [] { return SpoolAdopter::DirectoriesOf(::geteuid()); };
 }
 
+// What RANKTAP_SOCKET may have been in our jobs.
+std::vector<std::string> NamesOf(const std::string& socket) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(socket, error).lexically_normal();
+  return {socket, absolute, fs::weakly_canonical(absolute, error)};
+}
+
 // Until a signal comes that ends us; SIGUSR1 begins a window, SIGUSR2 ends it. The watchdog hears
 // of us only while both threads answer.
 void Serve(const FileDescriptor& signals, Collector* collector) {
@@ -194,7 +208,7 @@ void Serve(const FileDescriptor& signals, Collector* collector) {
   }
 }
 
-int CollectUntilSignal(const CollectOptions& options) {
+int CollectUntilSignal(CollectOptions& options) {
   const FileDescriptor signals = BlockSignals();
   Result<PublicSocket> socket = PublicSocket::Create(options.socket, options.all_users);
   if (!socket) {
@@ -220,7 +234,9 @@ int CollectUntilSignal(const CollectOptions& options) {
   server.sample_devices = true;
   server.all_users = options.all_users;
   server.resumable = true;
+  if (!options.all_spools) server.spools_of = NamesOf(options.socket);
   server.log_path = options.log;
+  if (options.cleaning.limits.any()) server.cleaning = &options.cleaning;
   Collector collector(socket->TakeListener(), std::move(*registry), server);
   Complain(fmt::format("collecting at {} into {}", options.socket, options.output));
   const auto metrics = ServeMetrics(options.metrics, options.socket);
@@ -230,8 +246,8 @@ int CollectUntilSignal(const CollectOptions& options) {
         SpoolsOf(options), [&](uid_t owner) { return collector.ConnectSpool(owner); },
         [](const std::string& what) { Complain(what); });
     std::jthread broom;
-    if (options.limits.any()) {
-      broom = std::jthread([&](const std::stop_token& stop) { KeepWithinLimits(stop, options); });
+    if (options.cleaning.limits.any()) {
+      broom = std::jthread([&](const std::stop_token& stop) { KeepWithinLimits(stop, &options); });
     }
     Serve(signals, &collector);
   }

@@ -66,6 +66,24 @@ void AddNotes(const v1::ProcessStatus& process, Table* table) {
   }
 }
 
+std::string SentenceOf(const v1::RunCleaning& cleaning) {
+  std::string said = "runs are removed";
+  if (cleaning.keep_ns() > 0) {
+    const double hours = static_cast<double>(cleaning.keep_ns()) / 3.6e12;
+    said += hours < 48 ? fmt::format(" {:.3g} h after they ended", hours)
+                       : fmt::format(" {:.4g} days after they ended", hours / 24);
+  }
+  if (cleaning.max_bytes() > 0) {
+    said +=
+        fmt::format("{}the oldest first while all take more than {}",
+                    cleaning.keep_ns() > 0 ? ", and " : ", ", FormatBytes(cleaning.max_bytes()));
+  }
+  if (cleaning.bytes_kept() == 0 && cleaning.runs_removed() == 0) return said;
+  return fmt::format("{}; {} ({}) so far, and {} are kept", said,
+                     Counted(cleaning.runs_removed(), "run"), FormatBytes(cleaning.bytes_removed()),
+                     FormatBytes(cleaning.bytes_kept()));
+}
+
 Table Tabulate(std::vector<CollectorAnswer> answers) {
   Table table{.name = "status",
               .title = "Processes that are connected now",
@@ -110,6 +128,7 @@ Table Tabulate(std::vector<CollectorAnswer> answers) {
                     answer.reply.collector_pid(), answer.socket);
     table.notes.push_back(processes.empty() ? fmt::format("{}: no process is connected", who)
                                             : who);
+    if (answer.reply.has_cleaning()) table.notes.push_back(SentenceOf(answer.reply.cleaning()));
   }
   return table;
 }

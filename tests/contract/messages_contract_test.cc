@@ -61,7 +61,8 @@ TEST(MessagesContractTest, Hello) {
                                          .host_clock = proto::HostClockKind::kTsc,
                                          .segment_bytes = 1 << 25,
                                          .notes = {"a note"},
-                                         .schedule = "wait=5"});
+                                         .schedule = "wait=5",
+                                         .socket = "/run/socket"});
   const auto hello = Parse<v1::Hello>(bytes);
   EXPECT_EQ(hello.protocol_min(), kProtocolMin);
   EXPECT_EQ(hello.protocol_max(), kProtocolMax);
@@ -92,7 +93,8 @@ TEST(MessagesContractTest, Hello) {
   EXPECT_EQ(hello.segment().version(), proto::kSegmentVersion);
   EXPECT_EQ(hello.segment().bytes(), 1u << 25);
   EXPECT_EQ(hello.notes(0), "a note");
-  EXPECT_EQ(Parse<v1::HelloSchedule>(bytes).schedule(), "wait=5");
+  EXPECT_EQ(Parse<v1::HelloSettings>(bytes).schedule(), "wait=5");
+  EXPECT_EQ(Parse<v1::HelloSettings>(bytes).socket(), "/run/socket");
 }
 
 TEST(MessagesContractTest, AnUnknownRankIsAbsentRatherThanZero) {

@@ -150,6 +150,18 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(self.kept(), ['no-run', 'open', 'young'])
         self.assertEqual(sum('older than --keep-runs' in line for line in said), 2)
 
+    def test_status_tells_which_runs_a_collector_removes_and_how_many_went(self):
+        for name, days in ('a', 1), ('c', 31), ('b', 2):
+            self.make_run(name, days)
+        own = ['--socket', str(self.folder / 'socket'), '--spool', str(self.folder / 'no-spool')]
+        with subprocess.Popen([str(RANKTAP), 'collect', '-o', 'runs', *own, '--keep-runs', '30d', '--max-disk', '200G'], cwd=self.folder,
+                              stderr=subprocess.PIPE, text=True) as collector:
+            while 'removed' not in collector.stderr.readline():
+                pass
+            told = self.ranktap('status', '--socket', str(self.folder / 'socket')).stdout
+            collector.terminate()
+        self.assertIn('runs are removed 30 days after they ended, and the oldest first while all take more than 200.0 GiB; 1 run (', told)
+
     def test_a_collector_removes_the_oldest_until_the_others_fit(self):
         for name, days in ('a', 1), ('c', 3), ('d', 4), ('b', 2):
             self.make_run(name, days)

@@ -32,6 +32,15 @@ std::string NameOf(const Session& session) {
   return job.empty() ? session.run.substr(session.run.rfind('/') + 1) : job;
 }
 
+void DescribeCleaning(const RunCleaning& done, bool may_see_all, v1::RunCleaning* told) {
+  told->set_keep_ns(done.limits.age_ns);
+  told->set_max_bytes(done.limits.bytes);
+  if (!may_see_all) return;
+  told->set_runs_removed(done.runs_removed);
+  told->set_bytes_removed(done.bytes_removed);
+  told->set_bytes_kept(done.bytes_kept);
+}
+
 void CutTexts(v1::ProcessStatus* status) {
   while (status->notes_size() > kMostNotes) status->mutable_notes()->RemoveLast();
   for (std::string& note : *status->mutable_notes()) {
@@ -64,6 +73,10 @@ v1::ControlReply ControlService::Answer(const v1::ControlRequest& request,
   v1::ControlReply reply;
   reply.set_collector_version(options_->collector_version);
   reply.set_collector_pid(static_cast<uint32_t>(::getpid()));
+  if (options_->cleaning != nullptr) {
+    DescribeCleaning(*options_->cleaning, caller.uid == 0 || caller.uid == options_->owner,
+                     reply.mutable_cleaning());
+  }
   std::set<std::string> jobs;
   bool is_known = request.job().empty();
   for (const auto& [id, session] : sessions_->all()) {

@@ -17,8 +17,10 @@ bool Parse(const proto::FrameView& frame, Message* message) {
 }  // namespace
 
 SessionLedger::SessionLedger(const v1::Hello& hello) : hello_(hello) {
-  v1::HelloSchedule of_hello;
-  if (of_hello.ParseFromString(hello.SerializeAsString())) schedule_ = of_hello.schedule();
+  v1::HelloSettings settings;
+  if (!settings.ParseFromString(hello.SerializeAsString())) return;
+  schedule_ = settings.schedule();
+  socket_ = settings.socket();
 }
 
 void SessionLedger::Note(const proto::FrameView& frame, size_t bytes, uint64_t now_ns) {

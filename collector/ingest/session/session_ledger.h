@@ -22,6 +22,8 @@ class SessionLedger {
 
   // The hello with all amendments so far.
   const v1::Hello& hello() const { return hello_; }
+  // Of the collector that it was told to find; empty: it did not say.
+  const std::string& socket() const { return socket_; }
   bool has_events() const { return events_ > 0; }
   // Everything but what only the server knows (session, run, state, window).
   void Describe(v1::ProcessStatus* status) const;
@@ -32,7 +34,7 @@ class SessionLedger {
   double NsPerTick() const;
 
   v1::Hello hello_;
-  std::string schedule_;
+  std::string schedule_, socket_;
   v1::Cost cost_;
   v1::ClockReading first_clock_, last_clock_;
   uint64_t events_ = 0, bytes_ = 0;

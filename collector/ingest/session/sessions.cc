@@ -316,19 +316,31 @@ void Sessions::OnOpened(const OpenedReply& reply) {
 void Sessions::OnPositions(const PositionsReply& reply) {
   Connection* const connection = in_.connections->Find(reply.connection);
   if (connection == nullptr || connection->session != reply.session) return;
-  if (Session* const session = Find(reply.session)) session->Seed(reply.next_events);
+  if (Session* const session = Find(reply.session)) {
+    const std::string& told = session->ledger().socket();
+    const bool is_ours = !reply.next_events.empty() || in_.options->TakesSpoolsOf(told);
+    if (session->peer().is_spool && !is_ours) {
+      return TurnAway(
+          session, fmt::format("its collector is that at {}; --all-spools takes it too", told), 0);
+    }
+    session->Seed(reply.next_events);
+  }
   Welcome(connection, &reply);
 }
 
 // The disk said no: another process, or this one later, may have better luck.
 void Sessions::OnRefused(const RefusedReply& reply) {
-  Session* const session = Find(reply.session);
-  if (session == nullptr) return;
+  if (Session* const session = Find(reply.session)) {
+    TurnAway(session, reply.why, in_.options->limits.retry_ms);
+  }
+}
+
+void Sessions::TurnAway(Session* session, const std::string& why, uint32_t retry_ms) {
   const uint64_t connection = session->connection();
   session->Detach();
   if (Connection* const open = in_.connections->Find(connection)) {
     open->session = 0;
-    Refuse(open, reply.why, in_.options->limits.retry_ms);
+    Refuse(open, why, retry_ms);
   }
   Forget(session);
 }

@@ -93,6 +93,7 @@ class Sessions {
   void OnStored(StoredReply reply);
   void OnOpened(const OpenedReply& reply);
   void OnPositions(const PositionsReply& reply);
+  void TurnAway(Session* session, const std::string& why, uint32_t retry_ms);
   void OnRefused(const RefusedReply& reply);
   void OnClosed(const ClosedReply& reply);
 

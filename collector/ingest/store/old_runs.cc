@@ -112,8 +112,9 @@ std::optional<uint64_t> ParseBytes(std::string_view text) {
   return static_cast<uint64_t>(bytes);
 }
 
-std::vector<std::string> RemoveOldRuns(const std::string& root, const RunLimits& limits,
-                                       uint64_t now_realtime_ns) {
+std::vector<std::string> RemoveOldRuns(const std::string& root, uint64_t now_realtime_ns,
+                                       RunCleaning* cleaning) {
+  const RunLimits& limits = cleaning->limits;
   std::vector<std::string> said;
   const FileDescriptor folder(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) return said;
@@ -129,10 +130,13 @@ std::vector<std::string> RemoveOldRuns(const std::string& root, const RunLimits&
       continue;
     }
     bytes -= std::min(bytes, run.bytes);
+    ++cleaning->runs_removed;
+    cleaning->bytes_removed += run.bytes;
     said.push_back(fmt::format(
         "{}/{}/{} was removed: {}", root, run.user, run.name,
         is_old ? "it is older than --keep-runs" : "the runs took more than --max-disk"));
   }
+  cleaning->bytes_kept = bytes;
   return said;
 }
 

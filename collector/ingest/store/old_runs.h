@@ -2,6 +2,7 @@
 // nothing that is not a run. Any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,12 +17,20 @@ struct RunLimits {
   bool any() const { return age_ns != 0 || bytes != 0; }
 };
 
+// What has been done under the limits, for `ranktap status`: written by one thread, read by
+// another.
+struct RunCleaning {
+  RunLimits limits;
+  std::atomic<uint64_t> runs_removed = 0, bytes_removed = 0;
+  std::atomic<uint64_t> bytes_kept = 0;  // at the last look
+};
+
 // "200G", "500M", "1.5T", "64KiB", a bare number: bytes. nullopt: it is none.
 std::optional<uint64_t> ParseBytes(std::string_view text);
 
 // Runs that ended longer ago than the limit go first, then the oldest until the others fit. One
 // sentence for each that went, or could not go.
-std::vector<std::string> RemoveOldRuns(const std::string& root, const RunLimits& limits,
-                                       uint64_t now_realtime_ns);
+std::vector<std::string> RemoveOldRuns(const std::string& root, uint64_t now_realtime_ns,
+                                       RunCleaning* cleaning);
 
 }  // namespace ranktap::collector

@@ -27,20 +27,22 @@ StandingCollector::StandingCollector() {
 
 StandingCollector::~StandingCollector() { fs::remove_all(folder_); }
 
-pid_t StandingCollector::StartCollector() const {
+pid_t StandingCollector::StartCollector(const std::vector<std::string>& options) const {
   const std::string program = BuildPath("bin/ranktap"), socket = folder_ + "/socket",
                     root = folder_ + "/runs", spool = folder_ + "/spool";
-  const char* arguments[] = {program.c_str(), "collect", "--socket",    socket.c_str(), "-o",
-                             root.c_str(),    "--spool", spool.c_str(), "--log",        "/dev/null",
-                             nullptr};
+  std::vector<const char*> arguments = {
+      program.c_str(), "collect", "--socket",    socket.c_str(), "-o",
+      root.c_str(),    "--spool", spool.c_str(), "--log",        "/dev/null"};
+  for (const std::string& option : options) arguments.push_back(option.c_str());
+  arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   const std::string log = folder_ + "/collector.err";
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log.c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND, 0600);
   pid_t child = -1;
-  EXPECT_EQ(posix_spawn(&child, program.c_str(), &actions, nullptr, const_cast<char**>(arguments),
-                        environ),
+  EXPECT_EQ(posix_spawn(&child, program.c_str(), &actions, nullptr,
+                        const_cast<char**>(arguments.data()), environ),
             0);
   posix_spawn_file_actions_destroy(&actions);
   return child;

@@ -20,7 +20,7 @@ class StandingCollector {
   StandingCollector(const StandingCollector&) = delete;
   StandingCollector& operator=(const StandingCollector&) = delete;
 
-  pid_t StartCollector() const;
+  pid_t StartCollector(const std::vector<std::string>& options = {}) const;
   // Its status, as of waitpid.
   static int End(pid_t collector, int signal);
 

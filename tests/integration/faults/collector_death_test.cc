@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <set>
 #include <sstream>
@@ -64,6 +66,11 @@ class CollectorDeathTest : public testing::Test, public agent_test::StandingColl
       }
     }
     return stored;
+  }
+  // What the collectors have said on stderr.
+  std::string Complaints() const {
+    std::ifstream log(folder_ + "/collector.err");
+    return {std::istreambuf_iterator<char>(log), {}};
   }
 };
 
@@ -256,18 +263,32 @@ TEST_F(CollectorDeathTest, ASpoolThatIsNoneIsLeftWithAReason) {
   std::fputs("this is not a frame", file);
   std::fclose(file);
   const pid_t collector = StartCollector();
-  const auto complaint = [&] {
-    FILE* const log = std::fopen((folder_ + "/collector.err").c_str(), "r");
-    if (log == nullptr) return std::string();
-    char text[4096] = {};
-    const size_t size = std::fread(text, 1, sizeof(text) - 1, log);
-    std::fclose(log);
-    return std::string(text, size);
-  };
-  EXPECT_TRUE(WaitUntil([&] { return complaint().find("aaaa-0.spool") != std::string::npos; }));
-  EXPECT_THAT(complaint(), testing::HasSubstr("no frame at offset 0"));
+  EXPECT_TRUE(WaitUntil([&] { return Complaints().find("aaaa-0.spool") != std::string::npos; }));
+  EXPECT_THAT(Complaints(), testing::HasSubstr("no frame at offset 0"));
   EXPECT_EQ(End(collector, SIGTERM), 0);
   EXPECT_TRUE(fs::exists(path));
+}
+
+TEST_F(CollectorDeathTest, ASpoolOfAnotherCollectorsJobIsLeftUntilSomebodyAsksForIt) {
+  Environment elsewhere = Joined();
+  for (auto& [name, value] : elsewhere) {
+    if (name == "RANKTAP_SOCKET") value += "-of-another";
+  }
+  const SimulatedRun other({Host("endings"), "exit", "300"}, elsewhere);
+  const std::vector<std::string> left = Spools();
+  ASSERT_EQ(left.size(), 1u);
+  const SimulatedRun ours({Host("endings"), "exit", "200"}, Joined());
+  pid_t collector = StartCollector();
+  EXPECT_TRUE(WaitUntil(
+      [&] { return Spools() == left && Complaints().find("--all-spools") != std::string::npos; }));
+  EXPECT_THAT(Complaints(),
+              testing::HasSubstr("its collector is that at " + folder_ + "/socket-of-another"));
+  EXPECT_EQ(End(collector, SIGTERM), 0);
+  EXPECT_EQ(Count().kernels, 200u);
+  collector = StartCollector({"--all-spools"});
+  EXPECT_TRUE(WaitUntil([&] { return Spools().empty(); }));
+  EXPECT_EQ(End(collector, SIGTERM), 0);
+  EXPECT_EQ(Count().kernels, 500u);
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ TEST(ControlRequestTest, AProcessHasTheScheduleOfItsHelloAndThatOfAnOlderAgentNo
   TestCollector collector;
   FakeAgent with({.rank = 0}), without({.rank = 1}), long_one({.rank = 2});
   const auto set = [](FakeAgent* agent, const std::string& text) {
-    v1::HelloSchedule schedule;
+    v1::HelloSettings schedule;
     schedule.set_schedule(text);
     ASSERT_TRUE(agent->hello.MergeFromString(schedule.SerializeAsString()));
   };
