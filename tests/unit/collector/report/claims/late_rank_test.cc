@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "collector/facts/causes/late_module.h"
 #include "collector/facts/causes/stragglers.h"
 #include "collector/facts/collectives.h"
 #include "collector/report/claims/claim.h"
@@ -216,7 +217,7 @@ TEST(LateRankClaim, GroupsOfTheHostAreToldApartByTheirMembers) {
 
 // Three ranks without a device, 20 ms a step. Rank 1 spends 8 ms more in Net.experts, or in as many
 // modules as `parts` says.
-std::string SentenceOfALateModule(int64_t parts) {
+InsightProgram ProgramWithALateModule(int64_t parts) {
   InsightProgram program = RanksOfOneHost(3);
   for (uint32_t rank = 0; rank < 3; ++rank) {
     InsightRank& of = program.rank(rank);
@@ -244,17 +245,76 @@ std::string SentenceOfALateModule(int64_t parts) {
       of.trace().ranges.category[of.trace().ranges.size() - 1] = 3;
     }
   }
-  return Judge(program.run()).sentence;
+  return program;
 }
 
 TEST(LateRankClaim, TheModuleWithMostOfTheExcessIsNamed) {
-  const std::string one = SentenceOfALateModule(1), four = SentenceOfALateModule(4);
+  InsightProgram in_one = ProgramWithALateModule(1), in_four = ProgramWithALateModule(4);
+  const std::string one = Judge(in_one.run()).sentence, four = Judge(in_four.run()).sentence;
   EXPECT_NE(one.find("wait for rank 1, which spends 8.000 ms a step more than they do in the "
                      "forward pass (most in Net.experts)"),
             std::string::npos)
       << one;
   EXPECT_NE(four.find("than they do in the forward pass"), std::string::npos) << four;
   EXPECT_EQ(four.find("(most in Net.experts"), std::string::npos) << four;
+  const Table late = TabulateStragglers(in_one.run(), {});
+  EXPECT_EQ(CellAt<std::string>(late, 0, "most_in"), "Net.experts");
+  const Table late_in_four = TabulateStragglers(in_four.run(), {});
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(
+      late_in_four.rows[0][ColumnNamed(late_in_four, "most_in")]));
+}
+
+TEST(LateRankClaim, ModulesHaveTheExcessOfTheLateRankOverTheOthers) {
+  InsightProgram program = ProgramWithALateModule(2);
+  const Table modules = TabulateModules(program.run(), {});
+  EXPECT_EQ(modules.notes.at(0),
+            "excess is what rank 1 spends more in the module itself, a step, than the median of "
+            "the other ranks");
+  const auto excess_of = [&modules](const std::string& name) {
+    return modules.rows.at(RowWith(modules, "module", name)).at(ColumnNamed(modules, "excess_ns"));
+  };
+  EXPECT_EQ(excess_of("Net.experts"), Cell(4 * kMs));
+  EXPECT_EQ(excess_of("Net.experts1"), Cell(4 * kMs));
+  EXPECT_EQ(excess_of("Net.embed"), Cell()) << "it takes as long on all ranks";
+}
+
+// Both ranks compute 2 ms of gemm; rank 1 then looks up for 6 ms, or for 3 in each of two kernels.
+TEST(LateRankClaim, TheKernelWithMostOfTheExcessIsNamed) {
+  const auto program_of = [](bool is_split) {
+    InsightProgram program = RanksOfOneHost(2);
+    for (uint64_t step = 0; step < 10; ++step) {
+      const int64_t at = static_cast<int64_t>(step) * 10 * kMs;
+      for (uint32_t rank = 0; rank < 2; ++rank) {
+        InsightRank& of = program.rank(rank);
+        of.AddStep(at, at + 10 * kMs);
+        of.AddKernel({.launched = at, .start = at, .end = at + 2 * kMs});
+        if (rank == 1) {
+          of.AddKernel(
+              {.name = "lookup", .launched = at, .start = at + 2 * kMs, .end = at + 5 * kMs});
+          of.AddKernel({.name = is_split ? "gather" : "lookup",
+                        .launched = at,
+                        .start = at + 5 * kMs,
+                        .end = at + 8 * kMs});
+        }
+        AddCollective(&of, step, at + (rank == 0 ? 2 : 8) * kMs, at + 9 * kMs);
+      }
+    }
+    return program;
+  };
+  InsightProgram whole = program_of(false), split = program_of(true);
+  const std::vector<ModuleExcess> of = ExcessOfKernels(whole.run(), 1);
+  ASSERT_FALSE(of.empty());
+  EXPECT_EQ(of[0].name, "lookup");
+  EXPECT_EQ(of[0].ns, 6 * kMs);
+  const Table late = TabulateStragglers(whole.run(), {});
+  EXPECT_EQ(CellAt<std::string>(late, 0, "most_in"), "lookup");
+  EXPECT_NE(TheFinding(whole.run(), "straggler").finding.find("on compute (most in lookup)"),
+            std::string::npos)
+      << TheFinding(whole.run(), "straggler").finding;
+  const Table late_in_two = TabulateStragglers(split.run(), {});
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(
+      late_in_two.rows[0][ColumnNamed(late_in_two, "most_in")]))
+      << "neither has more than half";
 }
 
 // Group {0, 1} makes its ten steps in 1 ms each, {2, 3} in 10 ms, as rank 3 comes 8 ms late.
