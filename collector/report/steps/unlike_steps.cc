@@ -132,6 +132,7 @@ std::string DescribeUnlikeRanks(const Run& run) {
 
 std::string DescribeLongestStep(const Run& run, uint32_t t) {
   constexpr double kLeastMore = 0.5;  // of the median step
+  constexpr size_t kLeastOthers = 3;
   const StepList& steps = DetectSteps(run.traces[t]);
   if (steps.source.empty() || steps.is_period) return "";
   const std::vector<Step>& list = StepsOnDevice(run.traces[t]).list;
@@ -151,7 +152,8 @@ std::string DescribeLongestStep(const Run& run, uint32_t t) {
     levels.others.push_back(i);
   }
   const bool is_alike = longest == list.size() || std::ranges::count(levels.others, longest) > 0;
-  if (is_alike || levels.others.empty() || (!recorded.empty() && recorded[longest])) return "";
+  if (is_alike || levels.others.size() < kLeastOthers || (!recorded.empty() && recorded[longest]))
+    return "";
   levels.some = {longest};
   levels.some_ns = list[longest].length();
   levels.others_ns = static_cast<int64_t>(median);

@@ -17,7 +17,7 @@ namespace ranktap::collector {
 std::string DescribeUnlikeSteps(const Run& run);
 
 // "step 35 takes 195.0 ms more than the median, mostly waiting for data". Empty: it takes less than
-// half of it more, or our recording made it longer.
+// half of it more, there are fewer than three other steps, or our recording made it longer.
 std::string DescribeLongestStep(const Run& run, uint32_t trace);
 
 }  // namespace ranktap::collector
