@@ -110,7 +110,8 @@ std::string ResolvedLevel(const std::string& asked) {
 std::string AdviceOnLevel(const std::string& level, const std::string& program) {
   if (level == "auto") {
     return HasDriver() ? "level auto: kernels, as an NVIDIA driver is here"
-                       : "level auto: full, as no NVIDIA driver is here";
+                       : "level auto: full, as no NVIDIA driver is here: PyTorch where a process "
+                         "loads it, and samples of Python";
   }
   if (level == "full" || level == "dormant" || HasDriver() || !IsPython(program)) return "";
   return fmt::format(

@@ -18,8 +18,8 @@ std::string WhyNoSchedule(std::string_view text);
 // A driver of NVIDIA's, or a stand-in for it where the dynamic linker is told to look first.
 bool HasDriver();
 
-// The level for "auto": full where no driver is there, so that PyTorch on the CPU is recorded, else
-// kernels. Another name stays as it is.
+// The level for "auto": full where no driver is there, else kernels. Another name stays as it is. At
+// level full a process is hooked when it loads PyTorch, so that nothing here has to guess which do.
 std::string ResolvedLevel(const std::string& asked);
 
 // What "auto" became, or that a Python program below level full records little without a driver;

@@ -81,12 +81,21 @@ class CommandLine(unittest.TestCase):
             python_schedule.Schedule.parse(text)
             self.ranktap('run', '--quiet', '--schedule', text, '--', 'true')
 
+    def test_a_title_says_which_ranks_it_is_about(self):
+        for options, whose in ([], 'all ranks'), (['--ranks', '1'], 'rank 1'), (['--ranks', '0-1'], 'ranks 0-1'):
+            for report in 'modules', 'kernels':
+                title = self.ranktap('report', str(DDP), report, *options).stdout.splitlines()[0]
+                self.assertTrue(title.endswith(f', {whose}'), title)
+
     @unittest.skipIf(os.path.exists('/dev/nvidiactl'), 'an NVIDIA driver is here')
     def test_without_a_driver_the_level_is_said_at_the_start(self):
         done = self.ranktap('run', '--', sys.executable, '-c', 'import sys; print("at work", file=sys.stderr)')
         self.assertLess(done.stderr.index('--level full records PyTorch'), done.stderr.index('at work'))
-        done = self.ranktap('run', '--level', 'auto', '-o', 'auto', '--', sys.executable, '-c', 'pass')
+        (self.folder / 'work.py').write_text('for _ in range(100):\n    sum(range(10 ** 5))\n')
+        done = self.ranktap('run', '--level', 'auto', '-o', 'auto', '--', sys.executable, 'work.py')
         self.assertIn('level auto: full', done.stderr)
+        self.assertNotIn('nothing was traced', done.stderr)
+        self.assertIn('mostly at work.py:2', self.ranktap('report', 'auto').stdout)
         self.assertIn('"level": "full"', (self.folder / 'auto/run.json').read_text())
         driver = self.folder / 'lib/libcuda.so.1'
         driver.parent.mkdir()
