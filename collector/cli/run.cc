@@ -64,9 +64,8 @@ void AddOptions(Arguments* app, RunOptions* options) {
   app->Add("-o,--output", &options->output, "directory of the run (default ./ranktap-COMMAND-TIME)")
       .Says("DIR");
   app->Add("--level", &options->level,
-           "dormant, ranges, kernels (default), full, or auto: full and samples of any Python "
-           "program "
-           "where no NVIDIA driver is here, else kernels")
+           "dormant, ranges, kernels (default), full, or auto: full and samples of Python where no "
+           "NVIDIA driver is here, else kernels")
       .Suggests({"dormant", "ranges", "kernels", "full", "auto"});
   AddStackOptions(app, &options->stacks, &options->stacks_sample, &options->sample);
   app->Add("--delay", &options->delay, "capture nothing for this long: 10, 1.5s, 200ms, 2m");
@@ -129,9 +128,7 @@ std::optional<int> CheckOptions(RunOptions* options) {
         kWrongUsage);
   }
   options->wanted_level = *level;
-  if (options->asked_level == "auto" && options->sample.empty() && *level == v1::LEVEL_FULL) {
-    options->sample = "10ms";  // full alone records nothing of a program without PyTorch
-  }
+  if (options->asked_level == "auto" && options->sample.empty()) options->sample = SampleOfAuto();
   if (!SamplePeriod(options->sample, false)) return kWrongUsage;
   if (!options->stacks.empty() && !proto::ParseStackPolicy(options->stacks)) {
     return Complained(

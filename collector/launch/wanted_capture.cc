@@ -107,6 +107,8 @@ std::string ResolvedLevel(const std::string& asked) {
   return HasDriver() ? "kernels" : "full";
 }
 
+std::string SampleOfAuto() { return HasDriver() ? "" : "10ms"; }
+
 std::string AdviceOnLevel(const std::string& level, const std::string& program) {
   if (level == "auto") {
     return HasDriver() ? "level auto: kernels, as an NVIDIA driver is here"

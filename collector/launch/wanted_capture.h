@@ -18,9 +18,14 @@ std::string WhyNoSchedule(std::string_view text);
 // A driver of NVIDIA's, or a stand-in for it where the dynamic linker is told to look first.
 bool HasDriver();
 
-// The level for "auto": full where no driver is there, else kernels. Another name stays as it is. At
-// level full a process is hooked when it loads PyTorch, so that nothing here has to guess which do.
+// The level for "auto": full where no driver is there, else kernels. Another name stays as it is.
+// At level full a process is hooked when it loads PyTorch, so that nothing here has to guess which
+// do.
 std::string ResolvedLevel(const std::string& asked);
+
+// What --sample is with "auto" where it is not given. Level full alone records nothing of a Python
+// program that loads no PyTorch.
+std::string SampleOfAuto();
 
 // What "auto" became, or that a Python program below level full records little without a driver;
 // empty: nothing is to be said. `program`: the file of the command.
