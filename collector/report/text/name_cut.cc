@@ -25,6 +25,36 @@ std::string WithoutParameters(const std::string& full) {
   return is_sequence ? full : ShortKernelName(full);
 }
 
+// "BinaryFunctor<float>" for "gpu_kernel_impl<BinaryFunctor<float>>".
+void Unwrap(std::string_view wrapper, std::string* text) {
+  for (size_t at = text->find(wrapper); at != text->npos; at = text->find(wrapper, at)) {
+    size_t end = at + wrapper.size();
+    for (int depth = 1; end < text->size(); ++end) {
+      if ((*text)[end] == '<') ++depth;
+      if ((*text)[end] == '>' && --depth == 0) break;
+    }
+    if (end == text->size()) return;
+    text->erase(end, 1);
+    text->erase(at, wrapper.size());
+  }
+}
+
+// Of a template: without namespaces, and without what PyTorch's elementwise kernels have in common,
+// a wrapper around what they compute and the lambda at the end.
+std::string WithoutNoise(const std::string& text) {
+  if (text.find("::") == text.npos || text.find('<') == text.npos) return text;
+  std::string told = TellingKernelName(text);
+  for (size_t at = told.find("::{lambda"); at != told.npos; at = told.find("::{lambda", at)) {
+    const size_t end = told.find('}', at);
+    if (end == told.npos) break;
+    told.erase(at, end + 1 - at);
+  }
+  for (const std::string_view wrapper : {"gpu_kernel_impl_nocast<", "gpu_kernel_impl<"}) {
+    Unwrap(wrapper, &told);
+  }
+  return told;
+}
+
 std::string WithoutMiddle(const std::string& text, size_t width) {
   const size_t kept = width > kEllipsis.size() ? width - kEllipsis.size() : 0;
   return std::string(TextHead(text, kept / 2)) + std::string(kEllipsis) +
@@ -47,8 +77,9 @@ size_t WordAround(std::string_view text, size_t at) {
 // Its beginning, and what follows from where it differs from the others on.
 std::string FromDifference(const std::string& text, size_t differs, size_t width) {
   constexpr size_t kLeastShown = 8;  // of what differs
-  if (width < 2 * (kEllipsis.size() + kLeastShown)) return WithoutMiddle(text, width);
-  const size_t head = width / 3;
+  if (width < kEllipsis.size() + kLeastShown) return WithoutMiddle(text, width);
+  const bool is_narrow = width < 2 * (kEllipsis.size() + kLeastShown);
+  const size_t head = is_narrow ? 0 : width / 3;
   size_t begin = WordAround(text, std::min(differs, text.size() - 1));
   const size_t shown = width - head - kEllipsis.size();
   if (differs >= begin + shown - kLeastShown) begin = differs;
@@ -59,7 +90,7 @@ std::string FromDifference(const std::string& text, size_t differs, size_t width
   }
   const std::string rest = text.substr(begin);
   const std::string start = std::string(TextHead(text, head)) + std::string(kEllipsis);
-  if (TextWidth(rest) <= shown) return start + rest;
+  if (TextWidth(rest) <= shown || is_narrow) return start + std::string(TextHead(rest, shown));
   return start + std::string(TextHead(rest, shown - kEllipsis.size())) + std::string(kEllipsis);
 }
 
@@ -122,9 +153,16 @@ std::string_view TextHead(std::string_view text, size_t count) {
 std::vector<std::string> CutNames(const std::vector<std::string>& names, size_t width) {
   std::vector<std::string> texts, cut;
   std::map<std::string, std::set<std::string_view>> alike;  // by what is shown
+  std::map<std::string, std::set<std::string_view>> told;   // names by how they read without noise
   for (const std::string& name : names) {
     texts.push_back(TextWidth(name) <= width ? name : WithoutParameters(name));
-    const std::string& text = texts.back();
+    if (TextWidth(texts.back()) > width) told[WithoutNoise(texts.back())].insert(texts.back());
+  }
+  for (std::string& text : texts) {
+    if (TextWidth(text) > width) {
+      std::string without = WithoutNoise(text);
+      if (told[without].size() == 1) text = std::move(without);
+    }
     cut.push_back(TextWidth(text) <= width ? text : WithoutMiddle(text, width));
   }
   for (size_t i = 0; i < names.size(); ++i) alike[cut[i]].insert(texts[i]);

@@ -30,8 +30,33 @@ TEST(CutNames, ShowWhereNamesDifferThatWouldLookTheSame) {
   EXPECT_THAT(cut[2], HasSubstr("AddFunctor"));
   for (const std::string& name : cut) {
     EXPECT_LE(TextWidth(name), 40u) << name;
-    EXPECT_TRUE(name.starts_with("at::native::") || name.starts_with("void at::")) << name;
+    EXPECT_TRUE(name.starts_with("elementwise_k")) << name;
   }
+}
+
+// At 15 columns there is no room for a beginning, too.
+TEST(CutNames, ShowInAFewColumnsWhatDiffersAlone) {
+  const std::string head = "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel<";
+  const std::string tail = "<float>>(at::TensorIteratorBase&)::{lambda(int)#1}>(int)";
+  EXPECT_THAT(
+      CutNames({head + "at::native::MulFunctor" + tail, head + "at::native::AddFunctor" + tail},
+               15),
+      ElementsAre("...MulFunctor<f", "...AddFunctor<f"));
+}
+
+TEST(CutNames, SayWhatAnElementwiseKernelComputes) {
+  const std::string name =
+      "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<"
+      "at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, "
+      "at::native::binary_internal::MulFunctor<float> > >(at::TensorIteratorBase&, int const&)"
+      "::{lambda(int)#1}>(int, int)";
+  EXPECT_THAT(CutNames({name}, 44), ElementsAre("elementwise_kernel<1..., MulFunctor<float>>>"));
+}
+
+TEST(CutNames, KeepTheNamespaceThatAloneTellsTwoApart) {
+  const std::string tail = "copy_of_many_tensors_at_once<float, 4>";
+  EXPECT_THAT(CutNames({"one::" + tail, "two::" + tail}, 30),
+              ElementsAre(testing::StartsWith("one::"), testing::StartsWith("two::")));
 }
 
 TEST(CutNames, AreNeverAlikeWhereTheNamesAreNot) {
