@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "collector/cli/command.h"
+#include "collector/cli/hang_alarm.h"
 #include "collector/cli/metrics.h"
 #include "collector/file/printable.h"
 #include "collector/ingest/collector.h"
@@ -42,6 +43,7 @@ struct CollectOptions {
   std::string output = ::geteuid() == 0 ? "/var/lib/ranktap" : "ranktap-runs";
   std::string level, log, spool, keep_runs, max_disk, metrics;
   RunCleaning cleaning;
+  HangOptions hang;
   bool all_users = false, all_spools = false, print_env = false;
   v1::Level wanted_level = v1::LEVEL_UNKNOWN;  // each process's own
 };
@@ -104,6 +106,7 @@ std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
           "remove the oldest runs while all take more than this: 200G, 1.5T");
   app.Add("--log", &options->log, "file for the collector's own messages");
   AddMetricsOption(&app, &options->metrics);
+  AddHangOptions(&app, &options->hang);
   app.AddFlag("--print-env", &options->print_env,
               "print the variables that make a program join, and end");
   if (const auto status = app.Parse(arguments)) return status;
@@ -111,6 +114,10 @@ std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
     Complain(
         "--all-users: only root can give each user their own traces; run as root, or leave it out");
     return kWrongUsage;
+  }
+  if (const auto status = CheckHangOptions(&options->hang)) return status;
+  if (options->hang.command == "kill") {
+    return Complained("--on-hang kill is for ranktap run, whose command it ends", kWrongUsage);
   }
   if (const auto problem = SetLimits(options)) return Complained(*problem, kWrongUsage);
   if (options->level.empty()) return std::nullopt;
@@ -240,6 +247,7 @@ int CollectUntilSignal(CollectOptions& options) {
   Collector collector(socket->TakeListener(), std::move(*registry), server);
   Complain(fmt::format("collecting at {} into {}", options.socket, options.output));
   const auto metrics = ServeMetrics(options.metrics, options.socket);
+  HangAlarm alarm(options.hang, options.socket, &collector);
   NotifyService("READY=1");
   {
     const SpoolAdopter adopter(
@@ -251,6 +259,7 @@ int CollectUntilSignal(CollectOptions& options) {
     }
     Serve(signals, &collector);
   }
+  (void)alarm.Finish();
   NotifyService("STOPPING=1");
   // Frames that are in the sockets are stored; processes that live on keep the rest for the next
   // collector.

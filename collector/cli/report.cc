@@ -8,6 +8,7 @@
 #include <set>
 
 #include "collector/cli/command.h"
+#include "collector/cli/hang_notes_table.h"
 #include "collector/cli/known_words.h"
 #include "collector/cli/page.h"
 #include "collector/cli/report_roofs.h"
@@ -135,6 +136,7 @@ int Compare(const Request& request) {
 std::optional<Table> Answer(const Report& report, const Request& request, const Run& run,
                             const std::vector<std::string>& notes) {
   Table table = report(run, request.options);
+  if (report.name == "hang" && request.options.by.empty()) AddHangNotes(run.path, &table);
   table.notes.insert(table.notes.end(), notes.begin(), notes.end());
   NameTheRun(request.paths, &table);
   NameTheRanks(request.selection, &table);

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "collector/cli/command.h"
+#include "collector/cli/hang_alarm.h"
 #include "collector/cli/metrics.h"
 #include "collector/cli/run_stacks.h"
 #include "collector/ingest/collector.h"
@@ -32,7 +33,6 @@
 #include "collector/terminal/complain.h"
 #include "collector/terminal/output_style.h"
 #include "collector/version.h"
-#include "proto/environment.h"
 #include "proto/modes.h"
 
 namespace ranktap::collector {
@@ -47,18 +47,11 @@ struct RunOptions {
   bool print_env = false, no_preload = false, dormant = false;
   bool window_signals = false, flop_check = false, no_cuda = false, require = false;
   std::string tensors, metrics;
+  HangOptions hang;
   uint64_t duration_ns = 0, delay_ns = 0;  // 0: none
   v1::Level wanted_level = v1::LEVEL_KERNELS;
   std::vector<std::string> metadata, command;
 };
-
-std::string EnvironmentHelp() {
-  std::string text = "Environment of the traced processes:\n";
-  for (const proto::EnvVar& variable : proto::kEnvVars) {
-    text += fmt::format("  {:<26}  {}\n", variable.name, variable.help);
-  }
-  return text;
-}
 
 void AddOptions(Arguments* app, RunOptions* options) {
   app->Add("-o,--output", &options->output, "directory of the run (default ./ranktap-COMMAND-TIME)")
@@ -96,6 +89,7 @@ void AddOptions(Arguments* app, RunOptions* options) {
       .Repeatable();
   app->Add("--log", &options->log, "file for the collector's own messages");
   AddMetricsOption(app, &options->metrics);
+  AddHangOptions(app, &options->hang);
   app->AddFlag("--require", &options->require,
                "do not start the command where it could not be traced, or not into -o; exit 125");
   app->AddFlag("--print-env", &options->print_env,
@@ -139,6 +133,7 @@ std::optional<int> CheckOptions(RunOptions* options) {
     if (entry.find('=') != entry.npos && entry[0] != '=') continue;
     return Complained(fmt::format("--metadata {}: write it as KEY=VALUE", entry), kWrongUsage);
   }
+  if (const auto status = CheckHangOptions(&options->hang)) return status;
   if (const std::string why = WhyNoSchedule(options->schedule); !why.empty()) {
     return Complained(why, kWrongUsage);
   }
@@ -295,12 +290,14 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
   server.log_path = options.log;
   Collector collector(socket->TakeListener(), std::move(directory), std::move(info), server);
   const auto metrics = ServeMetrics(options.metrics, socket->path());
+  HangAlarm alarm(options.hang, socket->path(), path, child.pid(), &collector);
   if (const auto window = WindowOf(options)) collector.SetLevel(*window);
   if (options.window_signals) {
     child.Keep(SIGUSR1, [&] { collector.BeginWindow(); });
     child.Keep(SIGUSR2, [&] { collector.EndWindow(); });
   }
   const int status = child.Wait();
+  alarm.Finish();
   (void)::unlink((path + "/deepspeed_env").c_str());  // with the user's own lines in it
   const RunInfo finished = collector.Finish(kGraceNs, [&](RunInfo* run) {
     run->end_realtime_ns = RealtimeNs();
@@ -320,6 +317,7 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
     const std::string why = WhyOutOfReach(options.command, plan.library);
     if (!why.empty()) Complain(why);
   }
+  alarm.SayLast(status);
   return ExitStatusOf(status);
 }
 

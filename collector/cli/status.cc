@@ -115,6 +115,7 @@ Table Tabulate(std::vector<CollectorAnswer> answers) {
       table.rows.push_back(RowOf(answer.socket, process));
       AddNotes(process, &table);
     }
+    for (const std::string& wait : answer.reply.waits()) table.notes.push_back(wait);
     for (const v1::Refusal& refusal : answer.reply.refused()) {
       table.notes.push_back(fmt::format("turned away: {}, {} times", refusal.reason(),
                                         FormatCount(Signed(refusal.count()))));

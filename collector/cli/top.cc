@@ -115,6 +115,19 @@ class Watch {
     }
     return rows;
   }
+  // The watch's sentences go before those that events tell, which say the same with less.
+  void AddWaits(const std::vector<TopRow>& rows, Table* table) const {
+    std::vector<std::string> waits;
+    for (const CollectorAnswer& answer : looks_.back().answers) {
+      waits.insert(waits.end(), answer.reply.waits().begin(), answer.reply.waits().end());
+    }
+    if (waits.empty()) return;
+    const std::vector<std::string> told = WaitSentences(rows);
+    std::erase_if(table->notes, [&told](const std::string& note) {
+      return std::ranges::find(told, note) != told.end();
+    });
+    table->notes.insert(table->notes.begin(), waits.begin(), waits.end());
+  }
 
  private:
   std::vector<CollectorAnswer> Ask(v1::ControlRequest request) const {
@@ -138,7 +151,8 @@ int ShowOnce(Watch* watch, double seconds, Format format) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   if (!watch->Look()) return Complained("the job has ended", kFailure);
   const std::vector<TopRow> rows = watch->Rows(TopOrder::kWorst, true);
-  const Table table = TopTable(rows, kWideSpark, IsUtf8());
+  Table table = TopTable(rows, kWideSpark, IsUtf8());
+  watch->AddWaits(rows, &table);
   const std::string text = format == Format::kJson ? FormatJson(table, 0)
                            : format == Format::kCsv
                                ? FormatCsv(table, 0)
@@ -147,11 +161,13 @@ int ShowOnce(Watch* watch, double seconds, Format format) {
   return rows.empty() ? kFailure : kSuccess;
 }
 
-std::string Screen(std::vector<TopRow> rows, size_t first, const std::string& said) {
+std::string Screen(const Watch& watch, const std::vector<TopRow>& rows, size_t first,
+                   const std::string& said) {
   const auto [height, width] = LiveScreen::size();
   constexpr size_t kAround = 6;  // title, headings, notes, keys
   const size_t room = height > kAround + 1 ? height - kAround : 1;
   Table table = TopTable(rows, width < kWide ? kNarrowSpark : kWideSpark, IsUtf8());
+  watch.AddWaits(rows, &table);
   first = std::min(first, rows.empty() ? 0 : rows.size() - 1);
   table.rows.erase(table.rows.begin(), table.rows.begin() + static_cast<ptrdiff_t>(first));
   const size_t below = table.rows.size() - std::min(table.rows.size(), room);
@@ -184,7 +200,7 @@ int ShowAlways(Watch* watch) {
       }
       if (is_over) break;
       screen.Draw(with_help ? std::string(kHelp)
-                            : Screen(watch->Rows(order, with_lines), first, said));
+                            : Screen(*watch, watch->Rows(order, with_lines), first, said));
       const uint64_t drawn = MonotonicRawNs();
       key =
           screen.NextKey(drawn >= next_look ? 0 : static_cast<int>((next_look - drawn) / kMs) + 1);

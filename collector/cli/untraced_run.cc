@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "collector/cli/hang_notes_table.h"
 #include "collector/file/printable.h"
 #include "collector/import/open_run.h"
 #include "collector/report/human_units.h"
@@ -17,6 +18,7 @@ std::optional<Table> OfUntracedRun(const std::vector<std::string>& paths) {
   if (!files || !files->has_info || !files->traces.empty()) return std::nullopt;
   if (OpenRun(paths)) return std::nullopt;  // torch.profiler's files lie there
   const RunInfo& info = files->info;
+  if (std::optional<Table> hang = OfHangNotes(paths[0])) return hang;
   const std::string lasted =
       info.end_realtime_ns
           ? fmt::format(" for {}", FormatNs(static_cast<int64_t>(*info.end_realtime_ns -

@@ -31,6 +31,9 @@ class Collector {
   // What `ranktap start` and `ranktap stop` without options do to every process here.
   void BeginWindow() { server_.Control(v1::ControlRequest::VERB_START); }
   void EndWindow() { server_.Control(v1::ControlRequest::VERB_STOP); }
+  void SetWaits(std::vector<std::pair<uid_t, std::string>> waits) {
+    server_.SetWaits(std::move(waits));
+  }
   // For a SpoolAdopter, which ends before Finish.
   FileDescriptor ConnectSpool(uid_t owner) { return server_.ConnectSpool(owner); }
   // Waits for the processes that are still at it, at most `grace_ns`, stores what they sent, closes

@@ -78,6 +78,10 @@ void Server::Control(v1::ControlRequest::Verb verb) {
   });
 }
 
+void Server::SetWaits(std::vector<std::pair<uid_t, std::string>> waits) {
+  loop_.Post([this, waits = std::move(waits)] { control_->SetWaits(waits); });
+}
+
 FileDescriptor Server::ConnectSpool(uid_t owner) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return {};

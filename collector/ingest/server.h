@@ -42,6 +42,8 @@ class Server {
   void Control(v1::ControlRequest::Verb verb);
   // A socket whose other end is read as a process of `owner` that has ended.
   FileDescriptor ConnectSpool(uid_t owner);
+  // What `status` tells of ranks that wait, each sentence to its user.
+  void SetWaits(std::vector<std::pair<uid_t, std::string>> waits);
   // NVML's readings go to the traces of the processes that see the devices.
   void OnDeviceReadings(std::vector<DeviceReading> readings);
   // Calls `done` on the server's thread.

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "collector/file/owned_file.h"
+#include "proto/environment.h"
 
 namespace ranktap::collector {
 namespace {
@@ -239,6 +240,14 @@ std::string FindAgentLibrary(std::string* why) {
   *why = WhyNotLoadable(library);
   if (why->empty()) *why = WhyNotLoadable(library.parent_path() / "libranktap_agent.so");
   return why->empty() && !error ? library.string() : std::string();
+}
+
+std::string EnvironmentHelp() {
+  std::string text = "Environment of the traced processes:\n";
+  for (const proto::EnvVar& variable : proto::kEnvVars) {
+    text += fmt::format("  {:<26}  {}\n", variable.name, variable.help);
+  }
+  return text;
 }
 
 }  // namespace ranktap::collector

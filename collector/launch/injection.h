@@ -54,4 +54,7 @@ bool WantsToBeFirst(const std::string& executable);
 // agent beside it, is not there or cannot be loaded from where it is.
 std::string FindAgentLibrary(std::string* why);
 
+// For --help: the variables that the agent reads.
+std::string EnvironmentHelp();
+
 }  // namespace ranktap::collector

@@ -15,20 +15,6 @@
 namespace ranktap::collector {
 namespace {
 
-std::vector<pid_t> NumbersIn(const std::string& directory) {
-  std::vector<pid_t> numbers;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename();
-    pid_t number = 0;
-    const auto [rest, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (failed == std::errc() && rest == name.data() + name.size()) numbers.push_back(number);
-  }
-  std::ranges::sort(numbers);
-  return numbers;
-}
-
 // Of "PID (NAME) STATE PARENT ...": what follows the name, which may hold anything.
 std::string_view AfterName(std::string_view stat) {
   const size_t end = stat.rfind(')');
@@ -55,6 +41,20 @@ std::optional<std::string> ReadProcFile(const std::string& path) {
 std::string ReadProcLink(const std::string& path) {
   std::error_code error;
   return std::filesystem::read_symlink(path, error).string();
+}
+
+std::vector<pid_t> NumbersIn(const std::string& directory) {
+  std::vector<pid_t> numbers;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    pid_t number = 0;
+    const auto [rest, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (failed == std::errc() && rest == name.data() + name.size()) numbers.push_back(number);
+  }
+  std::ranges::sort(numbers);
+  return numbers;
 }
 
 std::vector<pid_t> ThreadsOf(pid_t process) {

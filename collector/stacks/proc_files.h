@@ -18,6 +18,9 @@ std::optional<std::string> ReadProcFile(const std::string& path);
 // The target of a link; empty: refused.
 std::string ReadProcLink(const std::string& path);
 
+// The names in a folder that are numbers, in order: processes, threads.
+std::vector<pid_t> NumbersIn(const std::string& directory);
+
 // Numbers of threads, in order.
 std::vector<pid_t> ThreadsOf(pid_t process);
 

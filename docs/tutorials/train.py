@@ -66,6 +66,7 @@ def arguments():
     parser.add_argument('--workers', type=int, default=0, help='of the DataLoader')
     parser.add_argument('--leak', action='store_true', help='keep the logits of every step')
     parser.add_argument('--die-at', type=int, default=-1, help='rank 1 kills itself in this step')
+    parser.add_argument('--hang-at', type=int, default=-1, help='rank 1 reads in this step what nobody writes')
     return parser.parse_args()
 
 
@@ -84,6 +85,8 @@ def main():
     for step, tokens in zip(range(args.steps), loader):
         if step == args.die_at and rank == 1:
             os.kill(os.getpid(), 9)
+        if step == args.hang_at and rank == 1:
+            os.read(os.pipe()[0], 1)
         if rank == args.slow_rank:
             time.sleep(0.05)
         logits = model(tokens)

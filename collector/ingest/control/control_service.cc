@@ -17,6 +17,7 @@ namespace {
 constexpr int kMostProcesses = 2000, kMostLive = 1000;
 constexpr int kMostNotes = 4;
 constexpr size_t kMostNoteBytes = 200;
+constexpr size_t kMostWaitBytes = 1000;
 constexpr size_t kMostNames = 20;  // of jobs, in a sentence
 constexpr size_t kMostNameBytes = 100;
 
@@ -102,6 +103,11 @@ v1::ControlReply ControlService::Answer(const v1::ControlRequest& request,
     return reply;
   }
   DescribeSessions(request, caller, &reply);
+  for (const auto& [user, sentence] : waits_) {
+    if (caller.uid == 0 || caller.uid == options_->owner || caller.uid == user) {
+      reply.add_waits(sentence.substr(0, kMostWaitBytes));
+    }
+  }
   for (const auto& [reason, count] : log_->counts()) {
     v1::Refusal* const refusal = reply.add_refused();
     refusal->set_reason(reason);

@@ -29,6 +29,8 @@ class ControlService {
   bool OnRequest(Connection* connection, const proto::FrameView& frame);
   // The request's levels are ordered when this returns. An error is the reply's problem.
   v1::ControlReply Answer(const v1::ControlRequest& request, const PeerCredentials& caller);
+  // What replies tell of ranks that wait, each to its user.
+  void SetWaits(std::vector<std::pair<uid_t, std::string>> waits) { waits_ = std::move(waits); }
 
  private:
   bool ChangeLevels(const v1::ControlRequest& request, const PeerCredentials& caller,
@@ -42,6 +44,7 @@ class ControlService {
   Sessions* sessions_;
   LevelPlans* plans_;
   const IngestLog* log_;
+  std::vector<std::pair<uid_t, std::string>> waits_;
 };
 
 }  // namespace ranktap::collector

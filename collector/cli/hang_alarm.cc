@@ -1,0 +1,207 @@
+#include "collector/cli/hang_alarm.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+
+#include "collector/file/printable.h"
+#include "collector/ingest/control/control_client.h"
+#include "collector/ingest/monotonic_clock.h"
+#include "collector/report/human_units.h"
+#include "collector/stacks/proc_files.h"
+#include "collector/terminal/complain.h"
+#include "collector/terminal/output_style.h"
+
+namespace ranktap::collector {
+namespace {
+
+// How long the command may take to end the ranks itself, before they are killed.
+constexpr int kTermMs = 5000;
+constexpr std::string_view kKill = "kill";
+
+std::optional<int> ReadTime(const char* option, const std::string& text, uint64_t* ns) {
+  if (text.empty()) return std::nullopt;
+  const auto parsed = ParseDuration(text);
+  if (!parsed || *parsed < 1'000'000'000) {
+    return Complained(
+        fmt::format("{} '{}' is not a time from 1 s on; write 30s, 10m or 1h", option, text),
+        kWrongUsage);
+  }
+  *ns = *parsed;
+  return std::nullopt;
+}
+
+std::string ClockText(uint64_t realtime_ns) {
+  const time_t seconds = static_cast<time_t>(realtime_ns / 1'000'000'000);
+  tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char text[32];
+  return {text, ::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
+
+void AppendLine(const std::string& path, const std::string& line) {
+  const FileDescriptor file(
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600));
+  if (file.valid()) (void)!::write(file.get(), line.data(), line.size());
+}
+
+}  // namespace
+
+void AddHangOptions(Arguments* app, HangOptions* options) {
+  app->Add("--hang-report", &options->report,
+           "append the sentence of a hang to this file; without it a terminal gets it");
+  app->Add("--on-hang", &options->command,
+           "run this once, with sh, when the job hangs: $1 is the hang's directory, "
+           "$RANKTAP_HANG the sentence. kill ends the job of run")
+      .Suggests({"kill"});
+  app->Add("--hang-after", &options->hang_after,
+           "a wait for a rank that still moves is a hang after this long (default 10m)");
+  app->Add("--waits-after", &options->waits_after,
+           "ranks wait from this long on: 30s (default: five times the job's usual wait, at least "
+           "20s; nothing in a rank's first two minutes)");
+}
+
+std::optional<int> CheckHangOptions(HangOptions* options) {
+  if (const auto status =
+          ReadTime("--waits-after", options->waits_after, &options->limits.waits_after_ns)) {
+    return status;
+  }
+  return ReadTime("--hang-after", options->hang_after, &options->limits.hang_after_ns);
+}
+
+HangAlarm::HangAlarm(const HangOptions& options, const std::string& socket, const std::string& run,
+                     pid_t command, Collector* collector)
+    : options_(options),
+      socket_(socket),
+      run_(run),
+      command_(static_cast<int>(::syscall(SYS_pidfd_open, command, 0))) {
+  Start(socket, collector);
+}
+
+HangAlarm::HangAlarm(const HangOptions& options, const std::string& socket, Collector* collector)
+    : options_(options), socket_(socket) {
+  Start(socket, collector);
+}
+
+HangAlarm::~HangAlarm() { Finish(); }
+
+void HangAlarm::Finish() {
+  last_words_ = watch_->Finish();
+  if (killer_.joinable()) killer_.join();
+}
+
+void HangAlarm::SayLast(int wait_status) const {
+  if (!killed_for_.empty()) {
+    Complain("--on-hang kill: " + killed_for_);
+  } else if (!last_words_.empty() && wait_status != 0 && !Style().quiet) {
+    Complain(last_words_);
+  }
+}
+
+void HangAlarm::Start(const std::string& socket, Collector* collector) {
+  watch_ = std::make_unique<HangWatch>(HangWatchOptions{
+      .socket = socket,
+      .limits = options_.limits,
+      .place = [this](uid_t user, std::string* path) { return PlaceFor(user, path); },
+      .on_notices =
+          [collector](const std::vector<WaitNotice>& notices) {
+            std::vector<std::pair<uid_t, std::string>> waits;
+            for (const WaitNotice& notice : notices) {
+              waits.emplace_back(notice.user, notice.sentence);
+            }
+            collector->SetWaits(std::move(waits));
+          },
+      .on_hang = [this](const WaitVerdict& verdict,
+                        const std::string& directory) { Say(verdict, directory); },
+      .on_hang_saved = [this](const WaitVerdict& verdict,
+                              const std::string& directory) { React(verdict, directory); }});
+}
+
+// A user may replace what lies in the own run, so that root's collector writes into none.
+FileDescriptor HangAlarm::PlaceFor(uid_t user, std::string* path) const {
+  *path = run_;
+  if (run_.empty() && user == ::geteuid()) {
+    v1::ControlRequest request;
+    request.set_verb(v1::ControlRequest::VERB_STATUS);
+    const Result<v1::ControlReply> reply = AskCollector(socket_, request);
+    if (!reply) return {};
+    for (const v1::ProcessStatus& process : reply->processes()) {
+      if (process.uid() == user && !process.run().empty()) *path = process.run();
+    }
+  }
+  if (path->empty()) return {};
+  return FileDescriptor(::open(path->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+void HangAlarm::Say(const WaitVerdict& verdict, const std::string& directory) const {
+  const std::string sentence = Printable(verdict.sentence);
+  if (!options_.report.empty()) {
+    AppendLine(options_.report, fmt::format("{} {} Try: {}. {}\n", ClockText(RealtimeNs()),
+                                            sentence, verdict.advice, directory));
+  } else if (::isatty(STDERR_FILENO) == 1) {
+    Complain(fmt::format("hang: {} Try: {}. {}", sentence, verdict.advice, directory));
+  }
+}
+
+void HangAlarm::React(const WaitVerdict& verdict, const std::string& directory) {
+  const std::string sentence = Printable(verdict.sentence);
+  // Of a standing collector each hang is another job's, mostly.
+  if (options_.command.empty() || (has_run_ && !run_.empty())) return;
+  has_run_ = true;
+  options_.command == kKill ? KillJob(sentence) : RunCommand(sentence, directory);
+}
+
+void HangAlarm::RunCommand(const std::string& sentence, const std::string& directory) {
+  std::string shell = "/bin/sh", flag = "-c", command = options_.command, where = directory;
+  char* const words[] = {shell.data(), flag.data(),  command.data(),
+                         shell.data(), where.data(), nullptr};
+  std::string variable = "RANKTAP_HANG=" + sentence;
+  std::vector<char*> environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    environment.push_back(*entry);
+  }
+  environment.push_back(variable.data());
+  environment.push_back(nullptr);
+  // `run` blocks the signals that it passes on, in all its threads.
+  sigset_t none;
+  ::sigemptyset(&none);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  pid_t child = -1;
+  const int error =
+      ::posix_spawn(&child, words[0], nullptr, &attributes, words, environment.data());
+  ::posix_spawnattr_destroy(&attributes);
+  if (error != 0) Complain(fmt::format("--on-hang {}: could not run", options_.command));
+}
+
+// The command first: a launcher ends its ranks by itself. A stopped rank, or one that holds its
+// interpreter's lock in C, hears no SIGTERM.
+void HangAlarm::KillJob(const std::string& sentence) {
+  if (!command_.valid()) return;
+  killed_for_ = sentence;
+  // Before the command ends: its children are then nobody's that we know.
+  auto processes = std::make_shared<std::vector<FileDescriptor>>();
+  for (const pid_t process : DescendantsOf(::getpid())) {
+    processes->emplace_back(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  }
+  killer_ = std::jthread([this, processes] {
+    (void)::syscall(SYS_pidfd_send_signal, command_.get(), SIGTERM, nullptr, 0);
+    pollfd polled{.fd = command_.get(), .events = POLLIN, .revents = 0};
+    (void)::poll(&polled, 1, kTermMs);
+    for (const FileDescriptor& process : *processes) {
+      (void)::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+    }
+  });
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,59 @@
+// `run|collect`: the hang watch, and what happens when it names a hang.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "collector/file/file_descriptor.h"
+#include "collector/hang/hang_watch.h"
+#include "collector/ingest/collector.h"
+#include "collector/terminal/arguments.h"
+
+namespace ranktap::collector {
+
+struct HangOptions {
+  std::string waits_after, hang_after, report, command;
+  WaitLimits limits;
+};
+void AddHangOptions(Arguments* app, HangOptions* options);
+// Fills in the limits. An exit status, after a complaint, where a time is none.
+std::optional<int> CheckHangOptions(HangOptions* options);
+
+class HangAlarm {
+ public:
+  // `run`: the directory of the run and the command, for --on-hang kill. `collector` and `options`
+  // outlive it.
+  HangAlarm(const HangOptions& options, const std::string& socket, const std::string& run,
+            pid_t command, Collector* collector);
+  // `collect`: runs are where the collector says.
+  HangAlarm(const HangOptions& options, const std::string& socket, Collector* collector);
+  ~HangAlarm();
+
+  // Stops the watch, and ends what is left of a job that --on-hang kill ends.
+  void Finish();
+  // After Finish: what a job that failed failed of, as far as the watch saw it.
+  void SayLast(int wait_status) const;
+
+ private:
+  void Start(const std::string& socket, Collector* collector);
+  FileDescriptor PlaceFor(uid_t user, std::string* path) const;
+  void Say(const WaitVerdict& verdict, const std::string& directory) const;
+  void React(const WaitVerdict& verdict, const std::string& directory);
+  void RunCommand(const std::string& sentence, const std::string& directory);
+  void KillJob(const std::string& sentence);
+
+  const HangOptions& options_;
+  const std::string socket_, run_;
+  FileDescriptor command_;  // a pidfd of run's command
+  std::string killed_for_, last_words_;
+  bool has_run_ = false;
+  std::unique_ptr<HangWatch> watch_;
+  std::jthread killer_;
+};
+
+}  // namespace ranktap::collector

@@ -1,0 +1,72 @@
+#include "collector/file/hang_notes.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "collector/file/json.h"
+#include "collector/file/owned_file.h"
+#include "collector/file/printable.h"
+#include "proto/redact.h"
+
+namespace ranktap::collector {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMostNotes = 16, kMostBytes = 16 << 20, kMostRanks = 4096;
+
+std::string TextIn(const json& object, const char* key) {
+  const auto member = object.find(key);
+  if (member == object.end() || !member->is_string()) return "";
+  std::string text = member->get<std::string>();
+  proto::RedactText(text);
+  return Printable(text);
+}
+
+std::vector<uint32_t> RanksIn(const json& object, const char* key) {
+  std::vector<uint32_t> ranks;
+  const auto member = object.find(key);
+  if (member == object.end() || !member->is_array()) return ranks;
+  for (const json& rank : *member) {
+    if (rank.is_number_unsigned() && rank.get<uint64_t>() <= UINT32_MAX &&
+        ranks.size() < kMostRanks) {
+      ranks.push_back(rank.get<uint32_t>());
+    }
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<HangNote> ReadHangNotes(const std::string& run) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> folders;
+  std::error_code error;
+  for (fs::directory_iterator entry(run, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().filename().string().starts_with("hang-")) folders.push_back(entry->path());
+  }
+  std::ranges::sort(folders, std::greater());
+  if (folders.size() > kMostNotes) folders.resize(kMostNotes);
+  std::vector<HangNote> notes;
+  for (const std::string& folder : folders) {
+    const Result<std::string> text = ReadRegularFile(folder + "/hang.json", kMostBytes);
+    if (!text) continue;
+    const json object = ParseJson(*text);
+    if (!object.is_object()) continue;
+    HangNote note{.directory = folder,
+                  .sentence = TextIn(object, "sentence"),
+                  .advice = TextIn(object, "advice"),
+                  .cause = TextIn(object, "cause"),
+                  .waiting = RanksIn(object, "waiting"),
+                  .awaited = RanksIn(object, "awaited")};
+    const auto time = object.find("realtime_ns");
+    if (time != object.end() && time->is_number_unsigned())
+      note.realtime_ns = time->get<uint64_t>();
+    if (!note.sentence.empty()) notes.push_back(std::move(note));
+  }
+  return notes;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,22 @@
+// What the collector's hang watch wrote into a run: hang-TIME/hang.json of each hang.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ranktap::collector {
+
+struct HangNote {
+  std::string directory;  // its path
+  std::string sentence, advice, cause;
+  uint64_t realtime_ns = 0;
+  std::vector<uint32_t> waiting, awaited;
+  // Its ranks are the cause; else they only take part, or work for long.
+  bool is_guilty() const { return cause == "ended" || cause == "stopped" || cause == "stuck"; }
+};
+
+// Of the run in this folder, the last one first. What is no such file is left out.
+std::vector<HangNote> ReadHangNotes(const std::string& run);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,172 @@
+#include "collector/hang/call_place.h"
+
+#include <fmt/core.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cctype>
+#include <csignal>
+#include <cstring>
+
+namespace ranktap::collector {
+namespace {
+
+constexpr size_t kMostFrames = 3;
+
+std::string_view FileOf(const StackFrame& frame) {
+  return std::string_view(frame.file).substr(frame.file.rfind('/') + 1);
+}
+
+bool IsDistributed(const StackFrame& frame) {
+  return frame.file.find("/torch/distributed/") != frame.file.npos;
+}
+
+bool IsPrograms(const StackFrame& frame) {
+  return frame.file.find("-packages/") == frame.file.npos &&
+         frame.file.find("/lib/python") == frame.file.npos && !frame.file.starts_with("<");
+}
+
+// "all_reduce" -> "AllReduce", as report hang has it.
+std::string CallText(std::string_view function) {
+  std::string name;
+  bool is_start = true;
+  for (const char c : function) {
+    if (c == '_') {
+      is_start = true;
+      continue;
+    }
+    name += is_start ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    is_start = false;
+  }
+  return name;
+}
+
+std::string PlaceText(const StackFrame& frame) {
+  return frame.line == 0 ? std::string(FileOf(frame))
+                         : fmt::format("{}:{}", FileOf(frame), frame.line);
+}
+
+const ThreadStack* HolderOf(const ProcessStacks& stacks) {
+  for (const ThreadStack& thread : stacks.threads) {
+    if (thread.holds_gil && thread.thread != stacks.process) return &thread;
+  }
+  return nullptr;
+}
+
+bool WaitsForGil(const ThreadStack& stack) { return stack.does == "waits for the GIL"; }
+
+bool IsInLoader(const ThreadStack& stack) {
+  return std::ranges::any_of(stack.frames, [](const StackFrame& frame) {
+    return frame.file.find("/torch/utils/data/") != frame.file.npos;
+  });
+}
+
+}  // namespace
+
+std::string CollectiveOf(const RankLook& look) {
+  const ThreadStack* const stack = MainThreadOf(look.stacks);
+  if (stack == nullptr || WaitsForGil(*stack)) return "";
+  for (const StackFrame& frame : stack->frames) {
+    if (!IsDistributed(frame)) break;
+    // torch.distributed.run and the like run a program inside them.
+    if (frame.function != "wrapper" && frame.function != "inner") return CallText(frame.function);
+  }
+  return look.is_in_torch ? "a call of PyTorch" : "";
+}
+
+std::string ProgramPlaceOf(const ThreadStack& stack) {
+  const auto own = std::ranges::find_if(stack.frames, IsPrograms);
+  if (own != stack.frames.end()) return PlaceText(*own);
+  return stack.frames.empty() ? "" : PlaceText(stack.frames.front());
+}
+
+std::string ChainOf(const ThreadStack& stack) {
+  std::string text;
+  size_t count = 0;
+  for (const StackFrame& frame : stack.frames) {
+    if (count == kMostFrames) break;
+    if (count > 0 && !IsPrograms(frame)) continue;
+    const bool is_library = !IsPrograms(frame);
+    text += fmt::format("{}{}{}", text.empty() ? "" : " ← ", PlaceText(frame),
+                        is_library ? fmt::format(" ({})", frame.function) : "");
+    ++count;
+  }
+  return text;
+}
+
+std::string DescribePlace(const RankLook& look) {
+  const ThreadStack* const stack = MainThreadOf(look.stacks);
+  if (stack == nullptr) {
+    return fmt::format("Its stack is not known: {}", look.stacks.problem.empty()
+                                                         ? "its main thread runs no Python"
+                                                         : look.stacks.problem);
+  }
+  std::string text =
+      fmt::format("Its main thread {}{} at {}", stack->does.empty() ? "stands" : stack->does,
+                  stack->holds_gil ? ", with the GIL," : "", ChainOf(*stack));
+  if (WaitsForGil(*stack)) {
+    if (const ThreadStack* const holder = HolderOf(look.stacks)) {
+      text += fmt::format("; a thread that {} at {} holds it",
+                          holder->does.empty() ? "stands" : holder->does, ChainOf(*holder));
+    }
+  }
+  if (IsInLoader(*stack)) {
+    for (const ProcessStacks& worker : look.workers) {
+      const ThreadStack* const main = MainThreadOf(worker);
+      if (main == nullptr) continue;
+      text += fmt::format("; worker {} {} at {}", worker.process,
+                          main->does.empty() ? "stands" : main->does, ChainOf(*main));
+      break;
+    }
+  }
+  return text;
+}
+
+bool IsInDebugger(const RankLook& look) {
+  if (look.tracer != 0) return true;
+  for (const ThreadStack& thread : look.stacks.threads) {
+    for (const StackFrame& frame : thread.frames) {
+      const std::string_view file = FileOf(frame);
+      if (file == "bdb.py" || file == "pdb.py" || frame.file.find("/debugpy/") != frame.file.npos ||
+          frame.file.find("/pydevd") != frame.file.npos) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool ReadsTerminal(const RankLook& look) {
+  const ThreadStack* const stack = MainThreadOf(look.stacks);
+  return stack != nullptr &&
+         (stack->does.starts_with("reads /dev/pts/") || stack->does.starts_with("reads /dev/tty"));
+}
+
+std::string RankText(const std::vector<uint32_t>& ranks) {
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks[0]);
+  std::string text = "ranks ";
+  for (size_t i = 0; i < ranks.size();) {
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", ranks[i]);
+    if (end - i > 1) text += fmt::format("{}{}", end - i > 2 ? "-" : ", ", ranks[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+std::string DurationText(uint64_t ns) {
+  const uint64_t seconds = ns / 1'000'000'000;
+  if (seconds < 120) return fmt::format("{} s", seconds);
+  return fmt::format("{} min {} s", seconds / 60, seconds % 60);
+}
+
+std::string EndText(int wait_status) {
+  if (!WIFSIGNALED(wait_status)) return fmt::format("exit status {}", WEXITSTATUS(wait_status));
+  const int signal = WTERMSIG(wait_status);
+  const char* const name = ::sigabbrev_np(signal);
+  return name == nullptr ? fmt::format("signal {}", signal)
+                         : fmt::format("signal {} (SIG{})", signal, name);
+}
+
+}  // namespace ranktap::collector

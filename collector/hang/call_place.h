@@ -1,0 +1,34 @@
+// Where a rank stands, in words, from its stacks. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collector/hang/rank_look.h"
+
+namespace ranktap::collector {
+
+// The collective that the main thread stands in: "AllReduce", "a call of PyTorch" where only its
+// native code tells. Empty: none.
+std::string CollectiveOf(const RankLook& look);
+
+// "train.py:31", of the program's innermost frame; of a library's where there is none.
+std::string ProgramPlaceOf(const ThreadStack& stack);
+// "dataset.py:88 ← train.py:31": the innermost frame, then the program's.
+std::string ChainOf(const ThreadStack& stack);
+// "Its main thread sleeps at train.py:31", with the thread that holds the GIL and the worker that
+// it waits for, where it does.
+std::string DescribePlace(const RankLook& look);
+
+bool IsInDebugger(const RankLook& look);
+bool ReadsTerminal(const RankLook& look);
+
+// "rank 3", "ranks 0-2, 5"
+std::string RankText(const std::vector<uint32_t>& ranks);
+// "42 s", "2 min 5 s"
+std::string DurationText(uint64_t ns);
+// "exit status 1", "signal 9 (SIGKILL)"
+std::string EndText(int wait_status);
+
+}  // namespace ranktap::collector

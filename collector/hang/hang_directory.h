@@ -1,0 +1,34 @@
+// The directory of one hang, hang-TIME: a sentence, three samples of all stacks, what /proc says.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "collector/file/result.h"
+#include "collector/file/run_directory.h"
+#include "collector/hang/rank_look.h"
+#include "collector/hang/wait_rules.h"
+
+namespace ranktap::collector {
+
+class HangDirectory {
+ public:
+  // Below `parent`, an open directory whose path is `path`.
+  static Result<HangDirectory> Create(int parent, const std::string& path, uint64_t realtime_ns);
+
+  // Each as far as there is room: what could not be written is left out.
+  void WriteVerdict(const WaitVerdict& verdict, const std::vector<const RankLook*>& looks,
+                    uint64_t realtime_ns);
+  void WriteStacks(int number, const std::vector<RankLook>& looks);
+  void WriteProcFacts(const std::vector<RankLook>& looks);
+
+  const std::string& path() const { return directory_.path(); }
+
+ private:
+  explicit HangDirectory(RunDirectory directory) : directory_(std::move(directory)) {}
+  void Write(const std::string& name, const std::string& text);
+
+  RunDirectory directory_;
+};
+
+}  // namespace ranktap::collector

@@ -1,0 +1,166 @@
+#include "collector/hang/hang_watch.h"
+
+#include <fmt/core.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <ctime>
+#include <set>
+#include <utility>
+
+#include "collector/hang/call_place.h"
+
+namespace ranktap::collector {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kEveryNs = kSecond;
+// More than this between two looks and the machine, or we, stood still: it does not count.
+constexpr uint64_t kMostPassedNs = 3 * kSecond;
+constexpr uint64_t kFullEveryNs = 5 * kSecond;  // where nothing was found
+constexpr int kSamples = 3, kMostDirectories = 3;
+
+uint64_t ClockNs(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * kSecond + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+HangWatch::HangWatch(HangWatchOptions options)
+    : options_(std::move(options)),
+      processes_(options_.socket),
+      thread_([this](const std::stop_token& stop) { Watch(stop); }) {
+  (void)::pthread_setname_np(thread_.native_handle(), "ranktap-hang");
+}
+
+HangWatch::~HangWatch() { (void)Finish(); }
+
+std::string HangWatch::Finish() {
+  thread_.request_stop();
+  if (thread_.joinable()) {
+    thread_.join();
+    // What ended since the last look.
+    processes_.Update();
+    for (const EndedRank& ended : processes_.TakeEnded()) NoteEnd(ended);
+  }
+  return !last_hang_.empty() ? last_hang_ : ends_ > 1 ? first_bad_end_ : "";
+}
+
+bool HangWatch::Pause(uint64_t ns) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  return !stopped.wait_for(lock, stop_, std::chrono::nanoseconds(ns),
+                           [this] { return stop_.stop_requested(); });
+}
+
+void HangWatch::Watch(const std::stop_token& stop) {
+  stop_ = stop;
+  uint64_t before = ClockNs(CLOCK_MONOTONIC);
+  while (Pause(kEveryNs)) {
+    const uint64_t now = ClockNs(CLOCK_MONOTONIC);
+    Look(std::min(now - before, kMostPassedNs));
+    before = now;
+  }
+}
+
+void HangWatch::NoteEnd(const EndedRank& ended) {
+  ++ends_;
+  if (!first_bad_end_.empty() || !ended.wait_status || *ended.wait_status == 0) return;
+  first_bad_end_ = fmt::format("the first rank that ended badly is rank {}, by {}", ended.rank,
+                               EndText(*ended.wait_status));
+}
+
+void HangWatch::Look(uint64_t passed_ns) {
+  processes_.Update();
+  std::map<std::string, uint32_t> worlds;
+  for (const auto& [pid, process] : processes_.ranks()) {
+    Job& job = jobs_.try_emplace(process.job, options_.limits).first->second;
+    job.user = process.user;
+    worlds[process.job] = std::max(worlds[process.job], process.world);
+  }
+  for (const EndedRank& ended : processes_.TakeEnded()) {
+    NoteEnd(ended);
+    const auto job = jobs_.find(ended.job);
+    if (job != jobs_.end()) job->second.rules.TakeEnded(ended, job->second.clock_ns);
+  }
+  std::erase_if(jobs_, [&](const auto& entry) { return !worlds.contains(entry.first); });
+  std::vector<std::string> sentences;
+  std::vector<WaitNotice> notices;
+  for (auto& [name, job] : jobs_) {
+    job.rules.SetWorld(worlds[name]);
+    LookAtJob(name, passed_ns, &job);
+    if (job.verdict.grade == WaitGrade::kNone) continue;
+    notices.push_back({job.user, job.verdict.sentence});
+    sentences.push_back(job.verdict.sentence);
+  }
+  if (sentences == notices_) return;
+  notices_ = std::move(sentences);
+  options_.on_notices(std::move(notices));
+}
+
+std::vector<RankLook> HangWatch::LookAtAll(const std::string& name) const {
+  std::vector<RankLook> looks;
+  for (const auto& [pid, process] : processes_.ranks()) {
+    if (process.job == name) looks.push_back(LookAt(process.rank, pid));
+  }
+  return looks;
+}
+
+void HangWatch::LookAtJob(const std::string& name, uint64_t passed_ns, Job* job) {
+  if (!job->rules.AllStopped()) job->clock_ns += passed_ns;
+  const uint64_t now = job->clock_ns;
+  // A second apart while somebody waits: three equal looks in a row tell that a rank stands still.
+  const bool is_full = job->rules.IsSuspicious(now) && now >= job->next_full_ns;
+  if (is_full) {
+    for (RankLook& look : LookAtAll(name)) job->rules.Take(std::move(look), now);
+  } else {
+    for (const auto& [pid, process] : processes_.ranks()) {
+      if (process.job == name) job->rules.Take(GlanceAt(process.rank, pid), now);
+    }
+  }
+  if (!job->rules.IsSuspicious(now)) {
+    job->verdict = {};
+    job->is_told = false;
+    return;
+  }
+  if (!is_full) return;
+  job->verdict = job->rules.Judge(now);
+  if (job->verdict.cause == WaitCause::kNone || job->is_told)
+    job->next_full_ns = now + kFullEveryNs;
+  if (job->verdict.grade == WaitGrade::kHang && !job->is_told) Tell(name, job);
+}
+
+void HangWatch::Tell(const std::string& name, Job* job) {
+  job->is_told = true;
+  last_hang_ = job->verdict.sentence;
+  std::string path;
+  const FileDescriptor parent =
+      job->directories < kMostDirectories ? options_.place(job->user, &path) : FileDescriptor();
+  std::optional<HangDirectory> directory;
+  const uint64_t now = ClockNs(CLOCK_REALTIME);
+  if (parent.valid()) {
+    Result<HangDirectory> made = HangDirectory::Create(parent.get(), path, now);
+    if (made) directory.emplace(std::move(*made));
+  }
+  if (directory) {
+    ++job->directories;
+    directory->WriteVerdict(job->verdict, job->rules.Looks(), now);
+  }
+  options_.on_hang(job->verdict, directory ? directory->path() : "");
+  if (directory) {
+    for (int i = 1; i <= kSamples; ++i) {
+      const std::vector<RankLook> looks = LookAtAll(name);
+      directory->WriteStacks(i, looks);
+      if (i == 1) directory->WriteProcFacts(looks);
+      if (i < kSamples && !Pause(kSecond)) break;
+    }
+  }
+  options_.on_hang_saved(job->verdict, directory ? directory->path() : "");
+}
+
+}  // namespace ranktap::collector

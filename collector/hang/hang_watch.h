@@ -1,0 +1,75 @@
+// Watches the jobs of a collector for ranks that wait for each other, once a second, on a thread of
+// its own. It reads /proc and the memory of the ranks; it never stops one, sends it nothing and
+// waits for none, so that it cannot hang what it watches, nor hang with it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collector/hang/hang_directory.h"
+#include "collector/hang/rank_processes.h"
+#include "collector/hang/wait_rules.h"
+
+namespace ranktap::collector {
+
+// A sentence for `status` and `top`.
+struct WaitNotice {
+  uid_t user = 0;
+  std::string sentence;
+};
+
+struct HangWatchOptions {
+  std::string socket;  // the collector's
+  WaitLimits limits;
+  // Where the directory of a hang of this user is to be made. Not valid: nowhere.
+  std::function<FileDescriptor(uid_t user, std::string* path)> place;
+  // On the watch's thread: whenever the sentences change; for each hang, and again once its
+  // directory is filled. `directory` is empty where none could be made.
+  std::function<void(std::vector<WaitNotice>)> on_notices;
+  std::function<void(const WaitVerdict&, const std::string&directory)> on_hang, on_hang_saved;
+};
+
+class HangWatch {
+ public:
+  explicit HangWatch(HangWatchOptions options);
+  ~HangWatch();
+
+  // Stops; the sentence of the rank whose end was the first of several to be a bad one, or of the
+  // last hang. Empty: there was none.
+  std::string Finish();
+
+ private:
+  struct Job {
+    explicit Job(const WaitLimits& limits) : rules(limits) {}
+    WaitRules rules;
+    uid_t user = 0;
+    uint64_t clock_ns = 1, next_full_ns = 0;
+    WaitVerdict verdict;
+    bool is_told = false;  // of this hang
+    int directories = 0;
+  };
+  void Watch(const std::stop_token& stop);
+  void Look(uint64_t passed_ns);
+  void LookAtJob(const std::string& name, uint64_t passed_ns, Job* job);
+  void Tell(const std::string& name, Job* job);
+  std::vector<RankLook> LookAtAll(const std::string& name) const;
+  void NoteEnd(const EndedRank& ended);
+  // False: it is to stop.
+  bool Pause(uint64_t ns);
+
+  HangWatchOptions options_;
+  RankProcesses processes_;
+  std::map<std::string, Job> jobs_;
+  std::vector<std::string> notices_;
+  std::string first_bad_end_, last_hang_;
+  size_t ends_ = 0;
+  std::stop_token stop_;
+  std::jthread thread_;
+};
+
+}  // namespace ranktap::collector

@@ -1,0 +1,47 @@
+// One look at a rank from outside: whether its main thread ran since the last one, and, where that
+// is asked for, its stacks and what it, its other threads and its children got done. Stops nothing.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collector/stacks/process_stacks.h"
+
+namespace ranktap::collector {
+
+// Counters that only grow while the rank gets something done. Not of our own threads in it.
+struct RankWork {
+  uint64_t bytes = 0;       // read and written, its threads
+  uint64_t faults = 0;      // pages, major and minor
+  uint64_t others_cpu = 0;  // of its other threads, in clock ticks
+  uint64_t children_cpu = 0, children_bytes = 0;
+  bool operator==(const RankWork&) const = default;
+};
+
+struct RankLook {
+  uint32_t rank = 0;
+  pid_t pid = 0;
+  char state = '?';     // of the main thread, as /proc/PID/stat has it; '?': it has gone
+  uint64_t cpu_ns = 0;  // of the main thread
+  uint64_t sleeps = 0;  // times it gave the processor up by itself
+  pid_t tracer = 0;
+  bool is_full = false;  // the following are filled in
+  RankWork work;
+  ProcessStacks stacks;
+  std::vector<ProcessStacks> workers;  // of children that run Python
+  bool is_in_torch = false;            // blocked in a lock below PyTorch's own native code
+};
+
+// Some 50 us.
+RankLook GlanceAt(uint32_t rank, pid_t pid);
+// Some milliseconds.
+RankLook LookAt(uint32_t rank, pid_t pid);
+
+// Null: there is none that can be read.
+const ThreadStack* MainThreadOf(const ProcessStacks& stacks);
+
+}  // namespace ranktap::collector

@@ -1,0 +1,71 @@
+// The ranks of the jobs that a collector serves, on this machine, by the environment of their
+// processes: also those in which no agent has started. Reads /proc; nothing runs in them for it.
+// Thread-compatible.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collector/file/file_descriptor.h"
+
+namespace ranktap::collector {
+
+struct RankProcess {
+  pid_t pid = 0;
+  uint32_t rank = 0;
+  uint32_t world = 0;  // 0: its environment does not say
+  std::string job;     // equal for the ranks of one job, and for no other's
+  uid_t user = 0;
+  FileDescriptor handle;  // a pidfd; not valid before Linux 5.3
+};
+
+struct EndedRank {
+  uint32_t rank = 0;
+  std::string job;
+  pid_t pid = 0;
+  std::optional<int> wait_status;  // Linux 6.15 and newer tell it
+};
+
+class RankProcesses {
+ public:
+  // Of the processes that have RANKTAP_SOCKET=`socket` in their environment.
+  explicit RankProcesses(std::string socket) : socket_(std::move(socket)) {}
+
+  // Looks for processes that came or went. To be called about once a second: a young process is
+  // read again, since a launcher's child has its rank only from its exec on.
+  void Update();
+
+  const std::map<pid_t, RankProcess>& ranks() const { return ranks_; }
+  // Since the last call, in the order in which they were seen to have ended.
+  std::vector<EndedRank> TakeEnded() { return std::exchange(ended_, {}); }
+
+ private:
+  struct Candidate {
+    int looks = 0;
+    bool is_ours = false, has_python = false;
+    pid_t parent = 0;
+    std::optional<uint32_t> rank;
+    uint32_t world = 0;
+    std::string local_rank, job;
+  };
+  void Read(pid_t pid, Candidate* candidate) const;
+  bool IsLauncher(pid_t pid) const;
+  bool IsBelowItsRank(const Candidate& candidate) const;
+  void DropEnded();
+
+  std::string socket_;
+  std::map<pid_t, Candidate> candidates_;
+  std::map<pid_t, RankProcess> ranks_;
+  std::vector<EndedRank> ended_;
+};
+
+// As waitpid has it. `handle`: a pidfd of a process that has ended.
+std::optional<int> WaitStatusOf(const FileDescriptor& handle);
+
+}  // namespace ranktap::collector

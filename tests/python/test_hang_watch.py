@@ -1,0 +1,140 @@
+"""The hang watch of `ranktap run`, on gloo jobs in which one rank does something else than the rest. Without arguments the test;
+with --runs N a measurement: N jobs with causes and guilty ranks that --seed chooses, and how long each took to be named."""
+import argparse
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import harness
+
+PROGRAM = harness.PROGRAMS / 'hangs.py'
+LINES = {match[2]: number for number, line in enumerate(PROGRAM.read_text().splitlines(), 1)
+         if (match := re.search(r'( {2}# )([a-z-]+)$', line))}
+DEADLINE_S = 240
+T_S = 5
+# Cause, and how its sentence names the guilty rank; {0} is that rank, {1} the marked line.
+NAMED = {
+    'sleep': r'Rank {0} did not enter AllReduce .* sleeps at hangs.py:{1} ',
+    'gil': r'Rank {0} did not enter AllReduce .* sleeps, with the GIL, at hangs.py:{1} ',
+    'lock': r'Rank {0} did not enter AllReduce .* waits for a lock at hangs.py:{1} ',
+    'read': r'Rank {0} did not enter AllReduce .* receives from socket:\S+ \(descriptor \d+\) at hangs.py:{1} ',
+    'stop': r'Rank {0} did not enter AllReduce .* is stopped.* at hangs.py:{1} ',
+    'spin': r'(Rank|rank) {0}\b.*hangs.py:({1}|59|61) ',
+    'spin-c': r'Rank {0} did not enter AllReduce .* runs, with the GIL, at .*hangs.py:{1} ',
+    'loader': r'Rank {0} did not enter AllReduce .*; worker \d+ sleeps at hangs.py:{1} ',
+    'barrier': r'[Rr]ank {0} stands in Barrier \(hangs.py:{1}\)',
+    'exit': r'Rank {0} has ended, by exit status 0, ',
+}
+
+
+def start(folder, jobs, *options, healthy_s=15):
+    return subprocess.Popen(
+        [harness.RANKTAP, 'run', '-o', folder / 'run', '--quiet', '--waits-after', f'{T_S}s', '--hang-report',
+         folder / 'told', *options, '--', harness.TORCH_PYTHON, PROGRAM, *[f'{cause}:{guilty}' for cause, guilty in jobs]],
+        stdout=open(folder / 'out', 'w', encoding='utf-8'), stderr=open(folder / 'err', 'w', encoding='utf-8'),
+        cwd=folder, env={**os.environ, 'HEALTHY_S': str(healthy_s)}, start_new_session=True)
+
+
+def text_of(path):
+    return path.read_text(encoding='utf-8') if path.exists() else ''
+
+
+def told_of(folder, cause, guilty):
+    """The sentence that names it, with its time; None: there is none yet."""
+    pattern = NAMED[cause].format(guilty, LINES.get(cause, 0))
+    return next((line for line in text_of(folder / 'told').splitlines() if re.search(pattern, line)), None)
+
+
+def end(job):
+    os.killpg(job.pid, signal.SIGTERM)
+    job.wait(timeout=60)
+
+
+@harness.needs_torch
+class HangWatchTest(harness.TracedTest):
+
+    def wait_until(self, holds):
+        deadline = time.monotonic() + DEADLINE_S
+        while time.monotonic() < deadline:
+            if holds():
+                return
+            time.sleep(0.2)
+        self.fail(f'not within {DEADLINE_S} s: {text_of(self.scratch / "told")}{text_of(self.scratch / "err")}')
+
+    def test_guilty_ranks_are_named_with_their_lines_and_ranks_that_work_alone_are_no_hang(self):
+        hung = [('sleep', 0), ('gil', 1), ('stop', 1), ('barrier', 0)]
+        job = start(self.scratch, [*hung, ('checkpoint', 0), ('eval', 1)], '--on-hang', 'echo "$1 $RANKTAP_HANG" > ran')
+        try:
+            self.wait_until(lambda: all(told_of(self.scratch, *one) for one in hung))
+            status = self._run([harness.RANKTAP, 'status', '--format', 'json'], {})
+            table = self._run([harness.RANKTAP, 'report', self.scratch / 'run', 'hang', '--format', 'json'], {})
+            self.wait_until(lambda: text_of(self.scratch / 'out').count('done') == 4)
+        finally:
+            end(job)
+        for line in text_of(self.scratch / 'told').splitlines():
+            self.assertNotRegex(line, 'save_slowly|evaluate_alone|:%d |:%d ' % (LINES['checkpoint'], LINES['eval']))
+        self.assertEqual(len(text_of(self.scratch / 'told').splitlines()), len(hung))
+        ran = text_of(self.scratch / 'ran')
+        self.assertRegex(ran, r'^\S*/run/hang-\S+Z\S* [Rr]ank')
+        folder = pathlib.Path(ran.split()[0])
+        self.assertLessEqual({'hang.json', 'stacks-1.txt', 'stacks-2.txt', 'stacks-3.txt', 'proc-rank-00000.txt'},
+                             {file.name for file in folder.iterdir()})
+        self.assertEqual(table.returncode, 0, table.stderr)
+        told = json.loads(table.stdout)
+        self.assertIn(json.loads((folder / 'hang.json').read_text())['sentence'], [row['finding'] for row in told['rows']])
+        self.assertIn('did not enter AllReduce (hangs.py:', status.stdout)
+
+    def test_on_hang_kill_ends_a_job_whose_rank_hears_no_signal_with_the_sentence_as_its_last_words(self):
+        job = start(self.scratch, [('gil', 0)], '--on-hang', 'kill')
+        self.wait_until(lambda: job.poll() is not None)
+        self.assertNotEqual(job.returncode, 0)
+        last = text_of(self.scratch / 'err').splitlines()[-1]
+        self.assertRegex(last, rf'^ranktap: --on-hang kill: Rank 0 did not enter AllReduce .*hangs.py:{LINES["gil"]} ')
+
+
+def measure(runs, seed, at_once):
+    """Prints a line for each job: cause, guilty rank, whether it was named right, seconds since the other rank's last progress."""
+    chosen = random.Random(seed)
+    jobs = [(cause, chosen.randrange(2)) for cause in (list(NAMED) * runs)[:runs]]
+    chosen.shuffle(jobs)
+    right = 0
+    for first in range(0, runs, at_once):
+        batch = jobs[first:first + at_once]
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            job = start(folder, batch)
+            deadline = time.monotonic() + DEADLINE_S
+            while time.monotonic() < deadline and not all(told_of(folder, *one) for one in batch):
+                time.sleep(0.5)
+            end(job)
+            for cause, guilty in batch:
+                line = told_of(folder, cause, guilty)
+                entered = re.search(rf'^{cause} {1 - guilty} (\S+)$', text_of(folder / 'out'), re.M)
+                took = 'not named'
+                if line and entered:
+                    told = time.strptime(line.split('Z ')[0], '%Y-%m-%dT%H:%M:%S')
+                    took = f'{time.mktime(told) - time.timezone - float(entered[1]) + 1:.0f} s at most'
+                    right += 1
+                print(f'{cause:8} rank {guilty}: {took}', flush=True)
+    print(f'{right} of {runs} named right, with their lines; T is {T_S} s')
+    return 0 if right >= 0.95 * runs else 1
+
+
+if __name__ == '__main__':
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--runs', type=int)
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--at-once', type=int, default=4)
+    asked, rest = parser.parse_known_args()
+    if asked.runs:
+        sys.exit(measure(asked.runs, asked.seed, asked.at_once))
+    else:
+        unittest.main(argv=[sys.argv[0], *rest])

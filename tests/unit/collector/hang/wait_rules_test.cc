@@ -1,0 +1,205 @@
+#include "collector/hang/wait_rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace ranktap::collector {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr const char* kC10d = "/site-packages/torch/distributed/distributed_c10d.py";
+
+// What a rank does between looks.
+struct Doing {
+  std::vector<StackFrame> frames;
+  std::string does = "sleeps";
+  char state = 'S';
+  uint64_t cpu_ns = 0, sleeps = 0, bytes = 0, faults = 0;  // a second
+  pid_t tracer = 0;
+};
+
+Doing InCall(const std::string& function, uint32_t line) {
+  return {.frames = {{kC10d, function, 3000}, {"/job/train.py", "main", line}},
+          .does = "waits for a lock"};
+}
+Doing At(uint32_t line, const std::string& function = "evaluate") {
+  return {.frames = {{"/job/eval.py", function, line}, {"/job/train.py", "main", 9}}};
+}
+
+// Looks at its ranks once a second.
+class Job {
+ public:
+  explicit Job(const WaitLimits& limits = {.waits_after_ns = 20 * kSecond}) : rules(limits) {}
+
+  void Look(const std::vector<Doing>& ranks) {
+    now += kSecond;
+    for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
+      if (gone.contains(rank)) continue;
+      const Doing& doing = ranks[rank];
+      RankLook& look = looks[rank];
+      look.rank = rank;
+      look.pid = static_cast<pid_t>(100 + rank);
+      look.state = doing.state;
+      look.tracer = doing.tracer;
+      look.cpu_ns += doing.cpu_ns;
+      look.sleeps += doing.sleeps;
+      look.work.bytes += doing.bytes;
+      look.work.faults += doing.faults;
+      look.is_full = true;
+      look.stacks = {.process = look.pid,
+                     .threads = {{.thread = look.pid, .does = doing.does, .frames = doing.frames}}};
+      rules.Take(look, now);
+    }
+  }
+  WaitVerdict After(int seconds, const std::vector<Doing>& ranks) {
+    for (int i = 0; i < seconds; ++i) Look(ranks);
+    return rules.Judge(now);
+  }
+  void End(uint32_t rank, int wait_status) {
+    gone.insert(rank);
+    rules.TakeEnded(
+        {.rank = rank, .pid = static_cast<pid_t>(100 + rank), .wait_status = wait_status}, now);
+  }
+
+  WaitRules rules;
+  uint64_t now = 0;
+  std::map<uint32_t, RankLook> looks;
+  std::set<uint32_t> gone;
+};
+
+TEST(WaitRules, ARankThatStandsElsewhereIsNamedWithItsLineOnceTheOthersHaveWaitedForT) {
+  Job job;
+  const std::vector<Doing> ranks = {InCall("all_reduce", 31), At(88), InCall("all_reduce", 31)};
+  EXPECT_EQ(job.After(20, ranks).grade, WaitGrade::kNone);
+  const WaitVerdict verdict = job.After(2, ranks);
+  EXPECT_EQ(verdict.grade, WaitGrade::kHang);
+  EXPECT_EQ(verdict.cause, WaitCause::kStuck);
+  EXPECT_THAT(verdict.awaited, ElementsAre(1));
+  EXPECT_EQ(verdict.sentence,
+            "Rank 1 did not enter AllReduce (train.py:31); 2 of 3 wait since 21 s. "
+            "Its main thread sleeps at eval.py:88 ← train.py:9.");
+}
+
+TEST(WaitRules, ARankThatChangesLinesIsWaitedForAndNoHangUntilHangAfter) {
+  Job job({.waits_after_ns = 20 * kSecond, .hang_after_ns = 60 * kSecond});
+  WaitVerdict verdict;
+  for (uint32_t second = 0; second < 50; ++second) {
+    Doing evaluates = At(30 + second % 3);
+    evaluates.state = 'R';
+    evaluates.cpu_ns = kSecond;
+    verdict = job.After(1, {evaluates, InCall("all_reduce", 31)});
+    EXPECT_NE(verdict.grade, WaitGrade::kHang);
+  }
+  EXPECT_EQ(verdict.grade, WaitGrade::kWaits);
+  EXPECT_THAT(verdict.sentence,
+              HasSubstr("for rank 0, which runs eval.py:31 ← train.py:9 (lines move, 100 % CPU)"));
+  Doing still = At(31);
+  still.bytes = 1;
+  EXPECT_EQ(job.After(20, {still, InCall("all_reduce", 31)}).grade, WaitGrade::kHang);
+}
+
+TEST(WaitRules, ARankThatWritesAtOneLineMoves) {
+  Job job;
+  Doing saves = At(50, "save");
+  saves.bytes = 4096;
+  const WaitVerdict verdict = job.After(60, {saves, InCall("barrier", 12)});
+  EXPECT_EQ(verdict.cause, WaitCause::kMoves);
+  EXPECT_EQ(verdict.grade, WaitGrade::kWaits);
+}
+
+TEST(WaitRules, ALongComputationThatTakesMemoryMovesAndALoopThatTakesNoneDoesNot) {
+  Doing computes = At(60);
+  computes.state = 'R';
+  computes.cpu_ns = kSecond;
+  computes.faults = 10;
+  Job job;
+  EXPECT_EQ(job.After(60, {computes, InCall("barrier", 12)}).cause, WaitCause::kMoves);
+  computes.faults = 0;
+  Job other;
+  EXPECT_EQ(other.After(60, {computes, InCall("barrier", 12)}).cause, WaitCause::kStuck);
+}
+
+TEST(WaitRules, AStoppedRankADebuggedOneAndOneThatReadsATerminalAreToldApart) {
+  Doing stopped = At(7), debugged = At(7), asks = At(7);
+  stopped.state = 'T';
+  debugged.tracer = 5;
+  asks.does = "reads /dev/pts/3 (descriptor 0)";
+  Job one, two, three;
+  EXPECT_EQ(one.After(25, {InCall("barrier", 1), stopped}).cause, WaitCause::kStopped);
+  const WaitVerdict held = two.After(25, {InCall("barrier", 1), debugged});
+  EXPECT_EQ(held.cause, WaitCause::kDebugged);
+  EXPECT_EQ(held.grade, WaitGrade::kWaits);
+  const WaitVerdict asked = three.After(1000, {InCall("barrier", 1), asks});
+  EXPECT_EQ(asked.cause, WaitCause::kAsksTerminal);
+  EXPECT_EQ(asked.grade, WaitGrade::kWaits);
+}
+
+TEST(WaitRules, ARankThatEndedWhileOthersWaitIsTheCauseAlsoWithExitStatus0) {
+  Job job;
+  job.Look({InCall("barrier", 1), At(7)});
+  job.Look({InCall("barrier", 1), At(7)});
+  job.End(1, 0);
+  WaitVerdict verdict = job.After(25, {InCall("barrier", 1)});
+  EXPECT_EQ(verdict.grade, WaitGrade::kHang);
+  EXPECT_EQ(verdict.sentence,
+            "Rank 1 has ended, by exit status 0, and did not enter Barrier (train.py:1); "
+            "1 of 2 waits since 26 s.");
+  Job killed;
+  killed.Look({InCall("barrier", 1), At(7)});
+  killed.End(1, SIGKILL);
+  EXPECT_THAT(killed.After(25, {InCall("barrier", 1)}).sentence, HasSubstr("signal 9 (SIGKILL)"));
+}
+
+TEST(WaitRules, OfRanksInDifferentCallsTheMinorityIsNamedAndOfTwoNeither) {
+  Job job;
+  const Doing reduce = InCall("all_reduce", 31);
+  WaitVerdict verdict = job.After(25, {InCall("barrier", 40), reduce, reduce});
+  EXPECT_EQ(verdict.cause, WaitCause::kOtherCall);
+  EXPECT_THAT(verdict.awaited, ElementsAre(0));
+  EXPECT_THAT(verdict.sentence, StartsWith("Rank 0 stands in Barrier (train.py:40), ranks 1, 2 "
+                                           "stand in AllReduce (train.py:31), since 24 s"));
+  Job two;
+  verdict = two.After(25, {InCall("barrier", 40), reduce});
+  EXPECT_THAT(verdict.sentence, HasSubstr("no side has a majority"));
+}
+
+TEST(WaitRules, AJobWhoseRanksComeBackFromTheirCollectivesWaitsForNobody) {
+  Job job;
+  Doing moves = InCall("all_reduce", 31);
+  moves.sleeps = 4;
+  EXPECT_EQ(job.After(100, {moves, moves}).grade, WaitGrade::kNone);
+  EXPECT_EQ(job.After(100, {moves, At(5)}).grade, WaitGrade::kNone);
+}
+
+TEST(WaitRules, TIsFiveTimesWhatTheJobsUsualWaitsTookAndNothingIsSaidOfAYoungJob) {
+  Job job(WaitLimits{});
+  const std::vector<Doing> waits = {InCall("barrier", 1), At(7)};
+  Doing passes = InCall("barrier", 1);
+  passes.sleeps = 1;
+  for (int i = 0; i < 10; ++i) {
+    (void)job.After(10, waits);
+    (void)job.After(1, {passes, At(7)});
+  }
+  EXPECT_EQ(job.After(45, waits).grade, WaitGrade::kNone);
+  EXPECT_EQ(job.After(15, waits).grade, WaitGrade::kHang);
+  Job young(WaitLimits{});
+  EXPECT_EQ(young.After(100, waits).grade, WaitGrade::kNone);
+  EXPECT_EQ(young.After(30, waits).grade, WaitGrade::kHang);
+}
+
+TEST(WaitRules, WhereTheJobHasRanksOnOtherMachinesAllMayWaitForOneOfThose) {
+  Job job;
+  job.rules.SetWorld(16);
+  const WaitVerdict verdict = job.After(60, {InCall("barrier", 1), InCall("barrier", 1)});
+  EXPECT_EQ(verdict.cause, WaitCause::kOtherNode);
+  EXPECT_EQ(verdict.grade, WaitGrade::kWaits);
+}
+
+}  // namespace
+}  // namespace ranktap::collector
