@@ -110,6 +110,7 @@ void HangAlarm::Start(const std::string& socket, Collector* collector) {
   watch_ = std::make_unique<HangWatch>(HangWatchOptions{
       .socket = socket,
       .limits = options_.limits,
+      .own_only = run_.empty(),
       .place = [this](uid_t user, std::string* path) { return PlaceFor(user, path); },
       .on_notices =
           [collector](const std::vector<WaitNotice>& notices) {
@@ -125,10 +126,9 @@ void HangAlarm::Start(const std::string& socket, Collector* collector) {
                               const std::string& directory) { React(verdict, directory); }});
 }
 
-// A user may replace what lies in the own run, so that root's collector writes into none.
 FileDescriptor HangAlarm::PlaceFor(uid_t user, std::string* path) const {
   *path = run_;
-  if (run_.empty() && user == ::geteuid()) {
+  if (run_.empty()) {
     v1::ControlRequest request;
     request.set_verb(v1::ControlRequest::VERB_STATUS);
     const Result<v1::ControlReply> reply = AskCollector(socket_, request);

@@ -1,11 +1,13 @@
 #include "collector/hang/hang_watch.h"
 
 #include <fmt/core.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
+#include <csignal>
 #include <ctime>
 #include <set>
 #include <utility>
@@ -32,34 +34,45 @@ uint64_t ClockNs(clockid_t clock) {
 
 HangWatch::HangWatch(HangWatchOptions options)
     : options_(std::move(options)),
-      processes_(options_.socket),
-      thread_([this](const std::stop_token& stop) { Watch(stop); }) {
+      processes_(options_.socket, options_.own_only),
+      stop_(::eventfd(0, EFD_CLOEXEC)),
+      thread_([this] { Watch(); }) {
   (void)::pthread_setname_np(thread_.native_handle(), "ranktap-hang");
 }
 
 HangWatch::~HangWatch() { (void)Finish(); }
 
 std::string HangWatch::Finish() {
-  thread_.request_stop();
   if (thread_.joinable()) {
+    const uint64_t one = 1;
+    (void)!::write(stop_.get(), &one, sizeof(one));
     thread_.join();
     // What ended since the last look.
-    processes_.Update();
+    processes_.DropEnded();
     for (const EndedRank& ended : processes_.TakeEnded()) NoteEnd(ended);
   }
   return !last_hang_.empty() ? last_hang_ : ends_ > 1 ? first_bad_end_ : "";
 }
 
+// Takes note of ends as they come: the first of them is the cause of the others.
 bool HangWatch::Pause(uint64_t ns) {
-  std::mutex mutex;
-  std::condition_variable_any stopped;
-  std::unique_lock lock(mutex);
-  return !stopped.wait_for(lock, stop_, std::chrono::nanoseconds(ns),
-                           [this] { return stop_.stop_requested(); });
+  const uint64_t end = ClockNs(CLOCK_MONOTONIC) + ns;
+  for (uint64_t now = ClockNs(CLOCK_MONOTONIC); now < end; now = ClockNs(CLOCK_MONOTONIC)) {
+    std::vector<pollfd> polled = {{.fd = stop_.get(), .events = POLLIN, .revents = 0}};
+    for (const auto& [pid, rank] : processes_.ranks()) {
+      if (rank.handle.valid()) {
+        polled.push_back({.fd = rank.handle.get(), .events = POLLIN, .revents = 0});
+      }
+    }
+    constexpr uint64_t kMs = 1'000'000;
+    (void)::poll(polled.data(), polled.size(), static_cast<int>((end - now) / kMs + 1));
+    if (polled[0].revents != 0) return false;
+    processes_.DropEnded();
+  }
+  return true;
 }
 
-void HangWatch::Watch(const std::stop_token& stop) {
-  stop_ = stop;
+void HangWatch::Watch() {
   uint64_t before = ClockNs(CLOCK_MONOTONIC);
   while (Pause(kEveryNs)) {
     const uint64_t now = ClockNs(CLOCK_MONOTONIC);
@@ -71,8 +84,10 @@ void HangWatch::Watch(const std::stop_token& stop) {
 void HangWatch::NoteEnd(const EndedRank& ended) {
   ++ends_;
   if (!first_bad_end_.empty() || !ended.wait_status || *ended.wait_status == 0) return;
-  first_bad_end_ = fmt::format("the first rank that ended badly is rank {}, by {}", ended.rank,
-                               EndText(*ended.wait_status));
+  first_bad_end_ = fmt::format(
+      "the first rank that ended badly is rank {}, by {}{}", ended.rank,
+      EndText(*ended.wait_status),
+      *ended.wait_status == SIGKILL ? ": the kernel short of memory, a scheduler, or kill -9" : "");
 }
 
 void HangWatch::Look(uint64_t passed_ns) {

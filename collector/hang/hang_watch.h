@@ -5,12 +5,11 @@
 
 #include <functional>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "collector/file/file_descriptor.h"
 #include "collector/hang/hang_directory.h"
 #include "collector/hang/rank_processes.h"
 #include "collector/hang/wait_rules.h"
@@ -26,6 +25,7 @@ struct WaitNotice {
 struct HangWatchOptions {
   std::string socket;  // the collector's
   WaitLimits limits;
+  bool own_only = false;  // see RankProcesses
   // Where the directory of a hang of this user is to be made. Not valid: nowhere.
   std::function<FileDescriptor(uid_t user, std::string* path)> place;
   // On the watch's thread: whenever the sentences change; for each hang, and again once its
@@ -53,7 +53,7 @@ class HangWatch {
     bool is_told = false;  // of this hang
     int directories = 0;
   };
-  void Watch(const std::stop_token& stop);
+  void Watch();
   void Look(uint64_t passed_ns);
   void LookAtJob(const std::string& name, uint64_t passed_ns, Job* job);
   void Tell(const std::string& name, Job* job);
@@ -68,8 +68,8 @@ class HangWatch {
   std::vector<std::string> notices_;
   std::string first_bad_end_, last_hang_;
   size_t ends_ = 0;
-  std::stop_token stop_;
-  std::jthread thread_;
+  FileDescriptor stop_;  // an eventfd
+  std::thread thread_;
 };
 
 }  // namespace ranktap::collector

@@ -106,6 +106,10 @@ std::optional<int> WaitStatusOf(const FileDescriptor& handle) {
 
 void RankProcesses::Read(pid_t pid, Candidate* candidate) const {
   ++candidate->looks;
+  struct stat owner {};
+  if (::stat(fmt::format("/proc/{}", pid).c_str(), &owner) != 0) return;
+  candidate->user = owner.st_uid;
+  if (own_only_ && owner.st_uid != ::geteuid()) return;
   candidate->parent = ParentOf(pid);
   const std::string text = ReadProcFile(fmt::format("/proc/{}/environ", pid)).value_or("");
   const Environment variables = ParseEnvironment(text);
@@ -188,8 +192,7 @@ void RankProcesses::Update() {
     rank.rank = *candidate.rank;
     rank.world = candidate.world;
     rank.job = candidate.job;
-    struct stat owner {};
-    if (::stat(fmt::format("/proc/{}", pid).c_str(), &owner) == 0) rank.user = owner.st_uid;
+    rank.user = candidate.user;
   }
 }
 

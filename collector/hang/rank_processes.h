@@ -34,12 +34,17 @@ struct EndedRank {
 
 class RankProcesses {
  public:
-  // Of the processes that have RANKTAP_SOCKET=`socket` in their environment.
-  explicit RankProcesses(std::string socket) : socket_(std::move(socket)) {}
+  // Of the processes that have RANKTAP_SOCKET=`socket` in their environment. `own_only`: of those
+  // that are this process's user's; a standing collector of root reads no other's memory.
+  RankProcesses(std::string socket, bool own_only)
+      : socket_(std::move(socket)), own_only_(own_only) {}
 
   // Looks for processes that came or went. To be called about once a second: a young process is
   // read again, since a launcher's child has its rank only from its exec on.
   void Update();
+
+  // Only that: takes note of the ranks that have ended.
+  void DropEnded();
 
   const std::map<pid_t, RankProcess>& ranks() const { return ranks_; }
   // Since the last call, in the order in which they were seen to have ended.
@@ -50,6 +55,7 @@ class RankProcesses {
     int looks = 0;
     bool is_ours = false, has_python = false;
     pid_t parent = 0;
+    uid_t user = 0;
     std::optional<uint32_t> rank;
     uint32_t world = 0;
     std::string local_rank, job;
@@ -57,9 +63,9 @@ class RankProcesses {
   void Read(pid_t pid, Candidate* candidate) const;
   bool IsLauncher(pid_t pid) const;
   bool IsBelowItsRank(const Candidate& candidate) const;
-  void DropEnded();
 
   std::string socket_;
+  bool own_only_;
   std::map<pid_t, Candidate> candidates_;
   std::map<pid_t, RankProcess> ranks_;
   std::vector<EndedRank> ended_;

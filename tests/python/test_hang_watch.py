@@ -18,6 +18,7 @@ import harness
 PROGRAM = harness.PROGRAMS / 'hangs.py'
 LINES = {match[2]: number for number, line in enumerate(PROGRAM.read_text().splitlines(), 1)
          if (match := re.search(r'( {2}# )([a-z-]+)$', line))}
+KERNEL = tuple(int(number) for number in os.uname().release.split('.')[:2])
 DEADLINE_S = 240
 T_S = 5
 # Cause, and how its sentence names the guilty rank; {0} is that rank, {1} the marked line.
@@ -27,20 +28,22 @@ NAMED = {
     'lock': r'Rank {0} did not enter AllReduce .* waits for a lock at hangs.py:{1} ',
     'read': r'Rank {0} did not enter AllReduce .* receives from socket:\S+ \(descriptor \d+\) at hangs.py:{1} ',
     'stop': r'Rank {0} did not enter AllReduce .* is stopped.* at hangs.py:{1} ',
-    'spin': r'(Rank|rank) {0}\b.*hangs.py:({1}|59|61) ',
+    'child': r'Rank {0} did not enter AllReduce .* waits for a child process at .*hangs.py:{1} ',
+    'join': r'Rank {0} did not enter AllReduce .* waits for a lock at .*hangs.py:{1} ',
+    'missing': r'[Rr]ank {0} stands in Barrier \(hangs.py:{1}\)',
     'spin-c': r'Rank {0} did not enter AllReduce .* runs, with the GIL, at .*hangs.py:{1} ',
     'loader': r'Rank {0} did not enter AllReduce .*; worker \d+ sleeps at hangs.py:{1} ',
     'barrier': r'[Rr]ank {0} stands in Barrier \(hangs.py:{1}\)',
-    'exit': r'Rank {0} has ended, by exit status 0, ',
+    'exit': r'Rank {0} has ended,? (by exit status 0, )?',
 }
 
 
-def start(folder, jobs, *options, healthy_s=15):
+def start(folder, jobs, *options):
     return subprocess.Popen(
-        [harness.RANKTAP, 'run', '-o', folder / 'run', '--quiet', '--waits-after', f'{T_S}s', '--hang-report',
+        [harness.RANKTAP, 'run', '-o', folder / 'run', '--waits-after', f'{T_S}s', '--hang-report',
          folder / 'told', *options, '--', harness.TORCH_PYTHON, PROGRAM, *[f'{cause}:{guilty}' for cause, guilty in jobs]],
         stdout=open(folder / 'out', 'w', encoding='utf-8'), stderr=open(folder / 'err', 'w', encoding='utf-8'),
-        cwd=folder, env={**os.environ, 'HEALTHY_S': str(healthy_s)}, start_new_session=True)
+        cwd=folder, start_new_session=True)
 
 
 def text_of(path):
@@ -98,6 +101,14 @@ class HangWatchTest(harness.TracedTest):
         self.assertNotEqual(job.returncode, 0)
         last = text_of(self.scratch / 'err').splitlines()[-1]
         self.assertRegex(last, rf'^ranktap: --on-hang kill: Rank 0 did not enter AllReduce .*hangs.py:{LINES["gil"]} ')
+
+    @unittest.skipIf(KERNEL < (6, 15), f'Linux {KERNEL} does not tell how a process ended that is not our child')
+    def test_the_rank_that_ended_first_is_named_when_a_job_fails(self):
+        job = start(self.scratch, [('kill', 1)])
+        self.wait_until(lambda: job.poll() is not None)
+        self.assertEqual(text_of(self.scratch / 'err').splitlines()[-1],
+                         'ranktap: the first rank that ended badly is rank 1, by signal 9 (SIGKILL): the kernel short of memory, a '
+                         'scheduler, or kill -9')
 
 
 def measure(runs, seed, at_once):

@@ -42,7 +42,7 @@ import torch.distributed as dist  # noqa: E402
 
 CAUSE = os.environ['CAUSE']
 GUILTY = int(os.environ['GUILTY'])
-HEALTHY_S = float(os.environ.get('HEALTHY_S', '12'))
+HEALTHY_S = 15
 
 
 def hold_the_lock_in_c():
@@ -53,13 +53,6 @@ def wait_for_lock():
     lock = threading.Lock()
     lock.acquire()
     lock.acquire()  # lock
-
-
-def spin():
-    count = 0
-    while True:
-        count += 1  # spin
-        count -= 1
 
 
 def read_slowly():
@@ -98,8 +91,12 @@ def do(cause, model, grad):
         hold_the_lock_in_c()
     elif cause == 'lock':
         wait_for_lock()
-    elif cause == 'spin':
-        spin()
+    elif cause == 'child':
+        subprocess.run(['sleep', '100000'], check=False)  # child
+    elif cause == 'join':
+        thread = threading.Thread(target=time.sleep, args=(100000,), daemon=True)
+        thread.start()
+        thread.join()  # join
     elif cause == 'read':
         read_slowly()
     elif cause == 'spin-c':
@@ -139,7 +136,7 @@ def main():
         if not skip:
             dist.all_reduce(model.weight.grad)
         optimizer.step()
-    dist.barrier()
+    dist.barrier()  # missing
     print('done', flush=True)
 
 
