@@ -66,14 +66,26 @@ std::optional<uint32_t> NumberOf(std::string_view text) {
   return number;
 }
 
-pid_t ParentOf(pid_t pid) {
+// Word `index` behind the name in /proc/PID/stat, the state being 0; 0 where there is none.
+int StatWord(pid_t pid, int index) {
   const std::string stat = ReadProcFile(fmt::format("/proc/{}/stat", pid)).value_or("");
-  const size_t end = stat.rfind(')');
-  pid_t parent = 0;
-  if (end != stat.npos && end + 4 < stat.size()) {
-    (void)std::from_chars(stat.data() + end + 4, stat.data() + stat.size(), parent);
+  size_t at = stat.rfind(')');
+  for (int i = 0; i <= index && at != stat.npos; ++i) at = stat.find(' ', at + 1);
+  int number = 0;
+  if (at != stat.npos) {
+    (void)std::from_chars(stat.data() + at + 1, stat.data() + stat.size(), number);
   }
-  return parent;
+  return number;
+}
+constexpr int kParent = 1, kExitCode = 49;
+
+// Before its parent has taken it, /proc has the status; afterwards the pidfd.
+std::optional<int> EndOf(const RankProcess& rank) {
+  const auto condition = ConditionOf(rank.pid, rank.pid);
+  const int left = StatWord(rank.pid, kExitCode);
+  if (left != 0) return left;
+  const auto status = WaitStatusOf(rank.handle);
+  return status || !condition || condition->state != 'Z' ? status : 0;
 }
 
 bool HasEnded(const RankProcess& rank) {
@@ -110,7 +122,7 @@ void RankProcesses::Read(pid_t pid, Candidate* candidate) const {
   if (::stat(fmt::format("/proc/{}", pid).c_str(), &owner) != 0) return;
   candidate->user = owner.st_uid;
   if (own_only_ && owner.st_uid != ::geteuid()) return;
-  candidate->parent = ParentOf(pid);
+  candidate->parent = StatWord(pid, kParent);
   const std::string text = ReadProcFile(fmt::format("/proc/{}/environ", pid)).value_or("");
   const Environment variables = ParseEnvironment(text);
   candidate->is_ours = ValueOf(variables, "RANKTAP_SOCKET") == socket_;
@@ -161,7 +173,7 @@ void RankProcesses::DropEnded() {
     ended_.push_back({.rank = rank->second.rank,
                       .job = rank->second.job,
                       .pid = rank->first,
-                      .wait_status = WaitStatusOf(rank->second.handle)});
+                      .wait_status = EndOf(rank->second)});
     Candidate& gone = candidates_[rank->first];  // a zombie stays in /proc
     gone.rank.reset();
     gone.looks = kYoungLooks;
