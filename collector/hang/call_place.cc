@@ -71,7 +71,7 @@ std::string CollectiveOf(const RankLook& look) {
     // torch.distributed.run and the like run a program inside them.
     if (frame.function != "wrapper" && frame.function != "inner") return CallText(frame.function);
   }
-  return look.is_in_torch ? "a call of PyTorch" : "";
+  return look.is_in_torch ? std::string(kUnnamedCollective) : "";
 }
 
 std::string ProgramPlaceOf(const ThreadStack& stack) {

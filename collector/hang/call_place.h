@@ -9,8 +9,9 @@
 
 namespace ranktap::collector {
 
-// The collective that the main thread stands in: "AllReduce", "a call of PyTorch" where only its
-// native code tells. Empty: none.
+// Where only PyTorch's native code tells that a thread stands in one.
+inline constexpr std::string_view kUnnamedCollective = "a collective";
+// The collective that the main thread stands in: "AllReduce". Empty: none.
 std::string CollectiveOf(const RankLook& look);
 
 // "train.py:31", of the program's innermost frame; of a library's where there is none.

@@ -40,8 +40,10 @@ std::string Others(size_t waiting, size_t all) {
 // "AllReduce (train.py:31)"
 std::string CallAt(const RankLook& look) {
   const ThreadStack* const stack = MainThreadOf(look.stacks);
-  return stack == nullptr ? CollectiveOf(look)
-                          : fmt::format("{} ({})", CollectiveOf(look), ProgramPlaceOf(*stack));
+  const std::string name = CollectiveOf(look);
+  if (stack == nullptr) return name;
+  return name == kUnnamedCollective ? "the collective at " + ProgramPlaceOf(*stack)
+                                    : fmt::format("{} ({})", name, ProgramPlaceOf(*stack));
 }
 
 const char* AdviceFor(WaitCause cause) {

@@ -37,7 +37,8 @@ def launch(jobs):
 if 'RANK' not in os.environ:
     launch(sys.argv[1:])
 
-import torch  # noqa: E402: the launcher does without
+# The launcher does without: an import takes seconds.
+import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 
 CAUSE = os.environ['CAUSE']
