@@ -52,13 +52,14 @@ std::string WithoutNoise(const std::string& text) {
   for (const std::string_view wrapper : {"gpu_kernel_impl_nocast<", "gpu_kernel_impl<"}) {
     Unwrap(wrapper, &told);
   }
+  // The pointers of a vectorized kernel, as many as its functor has operands.
+  constexpr std::string_view kPointers = ", array<char*, ";
+  for (size_t at = told.find(kPointers); at != told.npos; at = told.find(kPointers, at)) {
+    const size_t end = told.find('>', at);
+    if (end == told.npos) break;
+    told.erase(at, end + 1 - at);
+  }
   return told;
-}
-
-std::string WithoutMiddle(const std::string& text, size_t width) {
-  const size_t kept = width > kEllipsis.size() ? width - kEllipsis.size() : 0;
-  return std::string(TextHead(text, kept / 2)) + std::string(kEllipsis) +
-         std::string(Tail(text, kept - kept / 2));
 }
 
 size_t CommonPrefix(std::string_view a, std::string_view b) {
@@ -72,6 +73,23 @@ size_t WordAround(std::string_view text, size_t at) {
   const size_t end = before.find_last_of("<(, :");
   const size_t begin = end == before.npos ? 0 : end + 1;
   return at - begin <= kFar ? begin : at;
+}
+
+// A template's end begins with a whole word, if that leaves its beginning `kLeastHead`.
+std::string WithoutMiddle(const std::string& text, size_t width) {
+  constexpr size_t kLeastHead = 10;
+  const size_t kept = width > kEllipsis.size() ? width - kEllipsis.size() : 0;
+  size_t head = kept / 2;
+  std::string_view tail = Tail(text, kept - head);
+  if (text.find('<') != text.npos) {
+    const size_t begin = text.size() - tail.size(), word = WordAround(text, begin);
+    const size_t more = TextWidth(std::string_view(text).substr(word, begin - word));
+    if (head >= kLeastHead + more) {
+      head -= more;
+      tail = std::string_view(text).substr(word);
+    }
+  }
+  return std::string(TextHead(text, head)) + std::string(kEllipsis) + std::string(tail);
 }
 
 // Its beginning, and what follows from where it differs from the others on.

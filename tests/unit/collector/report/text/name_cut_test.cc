@@ -30,7 +30,7 @@ TEST(CutNames, ShowWhereNamesDifferThatWouldLookTheSame) {
   EXPECT_THAT(cut[2], HasSubstr("AddFunctor"));
   for (const std::string& name : cut) {
     EXPECT_LE(TextWidth(name), 40u) << name;
-    EXPECT_TRUE(name.starts_with("elementwise_k")) << name;
+    EXPECT_TRUE(name.starts_with("elementwise")) << name;
   }
 }
 
@@ -50,7 +50,13 @@ TEST(CutNames, SayWhatAnElementwiseKernelComputes) {
       "at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, "
       "at::native::binary_internal::MulFunctor<float> > >(at::TensorIteratorBase&, int const&)"
       "::{lambda(int)#1}>(int, int)";
-  EXPECT_THAT(CutNames({name}, 44), ElementsAre("elementwise_kernel<1..., MulFunctor<float>>>"));
+  EXPECT_THAT(CutNames({name}, 44), ElementsAre("elementwise_...BFloat16, MulFunctor<float>>>"));
+  const std::string vectorized =
+      "void at::native::vectorized_elementwise_kernel<4, at::native::silu_kernel(at::"
+      "TensorIteratorBase&)::{lambda()#1}::operator()() const::{lambda(float)#2}, "
+      "std::array<char*, 2ul> >(int, float, std::array<char*, 2ul>)";
+  EXPECT_THAT(CutNames({vectorized}, 46),
+              ElementsAre("vectorized_elementwise_kernel<4, silu_kernel>"));
 }
 
 TEST(CutNames, KeepTheNamespaceThatAloneTellsTwoApart) {
