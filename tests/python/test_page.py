@@ -479,6 +479,12 @@ class PageTest(unittest.TestCase):
             self.assertEqual(page.evaluate("""() => [...document.querySelectorAll('.scroll')]
                 .filter((part) => part.scrollWidth > part.clientWidth + 1).map((part) => part.closest('section').id)"""), [])
 
+    def test_who_waits_for_whom_names_what_the_late_rank_spends_more_on(self):
+        page = self.open(self.made(self.job), width=1440)
+        row = page.locator('#waits tbody tr').first
+        self.assertIn('compute +', row.text_content())
+        self.assertIn('most in sm90_xmma_gemm', row.text_content())
+
     def test_headings_of_numbers_end_where_they_do_and_no_column_of_words_is_empty(self):
         for run in STANDIN, DDP:
             page = self.open(self.made(run), width=1440)

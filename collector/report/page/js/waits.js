@@ -67,6 +67,9 @@ export const waitsSection = () => {
       stragglers.notes[0] || 'No collective with two traced ranks.');
   const most = stragglers.at(0, 'caused_wait_ns') || 1;
   const bars = el('tbody');
+  const whereOf = (row) => [['most_in', 'most in '], ['program_line', 'at ']]
+      .filter(([column]) => stragglers.has(column) && stragglers.at(row, column))
+      .map(([column, before]) => el('span', {class: 'rest'}, before, cell(stragglers, row, column)));
   const draw = () => bars.replaceChildren(...stragglers.rowsWhere(() => true).slice(0, 16).map((row) => {
     const rank = stragglers.at(row, 'rank');
     const place = page.steps.findIndex((of) => of.rank === rank);
@@ -79,7 +82,7 @@ export const waitsSection = () => {
       el('td', {}, cell(stragglers, row, 'last_arrivals'), ' of ', cell(stragglers, row, 'collectives')),
       el('td', {class: 'text'}, cell(stragglers, row, 'kind')),
       el('td', {class: 'text'}, stragglers.at(row, 'cause') === null ? ''
-          : [cell(stragglers, row, 'cause'), ' +', cell(stragglers, row, 'excess_ns')]));
+          : [cell(stragglers, row, 'cause'), ' +', cell(stragglers, row, 'excess_ns')], whereOf(row)));
   }));
   selection.onChange(draw);
   draw();
