@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -111,7 +112,8 @@ void HangAlarm::Start(const std::string& socket, Collector* collector) {
       .socket = socket,
       .limits = options_.limits,
       .own_only = run_.empty(),
-      .place = [this](uid_t user, std::string* path) { return PlaceFor(user, path); },
+      .place = [this](const std::vector<pid_t>& ranks,
+                      std::string* path) { return PlaceFor(ranks, path); },
       .on_notices =
           [collector](const std::vector<WaitNotice>& notices) {
             std::vector<std::pair<uid_t, std::string>> waits;
@@ -126,7 +128,7 @@ void HangAlarm::Start(const std::string& socket, Collector* collector) {
                               const std::string& directory) { React(verdict, directory); }});
 }
 
-FileDescriptor HangAlarm::PlaceFor(uid_t user, std::string* path) const {
+FileDescriptor HangAlarm::PlaceFor(const std::vector<pid_t>& ranks, std::string* path) const {
   *path = run_;
   if (run_.empty()) {
     v1::ControlRequest request;
@@ -134,7 +136,8 @@ FileDescriptor HangAlarm::PlaceFor(uid_t user, std::string* path) const {
     const Result<v1::ControlReply> reply = AskCollector(socket_, request);
     if (!reply) return {};
     for (const v1::ProcessStatus& process : reply->processes()) {
-      if (process.uid() == user && !process.run().empty()) *path = process.run();
+      if (std::ranges::find(ranks, static_cast<pid_t>(process.pid())) != ranks.end())
+        *path = process.run();
     }
   }
   if (path->empty()) return {};
@@ -142,12 +145,13 @@ FileDescriptor HangAlarm::PlaceFor(uid_t user, std::string* path) const {
 }
 
 void HangAlarm::Say(const WaitVerdict& verdict, const std::string& directory) const {
-  const std::string sentence = Printable(verdict.sentence);
+  const std::string where = directory.empty() ? "" : " See " + directory;
+  const std::string text =
+      fmt::format("{} Try: {}.{}", Printable(verdict.sentence), verdict.advice, where);
   if (!options_.report.empty()) {
-    AppendLine(options_.report, fmt::format("{} {} Try: {}. {}\n", ClockText(RealtimeNs()),
-                                            sentence, verdict.advice, directory));
+    AppendLine(options_.report, fmt::format("{} {}\n", ClockText(RealtimeNs()), text));
   } else if (::isatty(STDERR_FILENO) == 1) {
-    Complain(fmt::format("hang: {} Try: {}. {}", sentence, verdict.advice, directory));
+    Complain("hang: " + text);
   }
 }
 

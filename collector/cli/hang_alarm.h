@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "collector/file/file_descriptor.h"
 #include "collector/hang/hang_watch.h"
@@ -41,7 +42,7 @@ class HangAlarm {
 
  private:
   void Start(const std::string& socket, Collector* collector);
-  FileDescriptor PlaceFor(uid_t user, std::string* path) const;
+  FileDescriptor PlaceFor(const std::vector<pid_t>& ranks, std::string* path) const;
   void Say(const WaitVerdict& verdict, const std::string& directory) const;
   void React(const WaitVerdict& verdict, const std::string& directory);
   void RunCommand(const std::string& sentence, const std::string& directory);

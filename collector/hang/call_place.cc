@@ -22,7 +22,7 @@ bool IsDistributed(const StackFrame& frame) {
 }
 
 bool IsPrograms(const StackFrame& frame) {
-  return frame.file.find("-packages/") == frame.file.npos &&
+  return !IsDistributed(frame) && frame.file.find("-packages/") == frame.file.npos &&
          frame.file.find("/lib/python") == frame.file.npos && !frame.file.starts_with("<");
 }
 

@@ -82,12 +82,17 @@ void HangWatch::Watch() {
 }
 
 void HangWatch::NoteEnd(const EndedRank& ended) {
-  ++ends_;
-  if (!first_bad_end_.empty() || !ended.wait_status || *ended.wait_status == 0) return;
-  first_bad_end_ = fmt::format(
-      "the first rank that ended badly is rank {}, by {}{}", ended.rank,
-      EndText(*ended.wait_status),
-      *ended.wait_status == SIGKILL ? ": the kernel short of memory, a scheduler, or kill -9" : "");
+  const bool is_first = ++ends_ == 1;
+  if (!first_bad_end_.empty() || !ended.wait_status) return;
+  const std::string text = fmt::format("rank {}, by {}", ended.rank, EndText(*ended.wait_status));
+  if (is_first) first_end_ = text;
+  if (*ended.wait_status == 0) return;
+  first_bad_end_ = fmt::format("the first rank that ended badly is {}", text);
+  if (*ended.wait_status == SIGKILL) {
+    first_bad_end_ += ": the kernel short of memory, a scheduler, or kill -9";
+  }
+  // Its end may have been what the others failed of.
+  if (!is_first && !first_end_.empty()) first_bad_end_ += "; before it ended " + first_end_;
 }
 
 void HangWatch::Look(uint64_t passed_ns) {
@@ -153,9 +158,11 @@ void HangWatch::LookAtJob(const std::string& name, uint64_t passed_ns, Job* job)
 void HangWatch::Tell(const std::string& name, Job* job) {
   job->is_told = true;
   last_hang_ = job->verdict.sentence;
+  std::vector<pid_t> ranks;
+  for (const RankLook* const look : job->rules.Looks()) ranks.push_back(look->pid);
   std::string path;
   const FileDescriptor parent =
-      job->directories < kMostDirectories ? options_.place(job->user, &path) : FileDescriptor();
+      job->directories < kMostDirectories ? options_.place(ranks, &path) : FileDescriptor();
   std::optional<HangDirectory> directory;
   const uint64_t now = ClockNs(CLOCK_REALTIME);
   if (parent.valid()) {

@@ -26,8 +26,8 @@ struct HangWatchOptions {
   std::string socket;  // the collector's
   WaitLimits limits;
   bool own_only = false;  // see RankProcesses
-  // Where the directory of a hang of this user is to be made. Not valid: nowhere.
-  std::function<FileDescriptor(uid_t user, std::string* path)> place;
+  // Where the directory of a hang of these processes is to be made. Not valid: nowhere.
+  std::function<FileDescriptor(const std::vector<pid_t>& ranks, std::string* path)> place;
   // On the watch's thread: whenever the sentences change; for each hang, and again once its
   // directory is filled. `directory` is empty where none could be made.
   std::function<void(std::vector<WaitNotice>)> on_notices;
@@ -66,7 +66,7 @@ class HangWatch {
   RankProcesses processes_;
   std::map<std::string, Job> jobs_;
   std::vector<std::string> notices_;
-  std::string first_bad_end_, last_hang_;
+  std::string first_end_, first_bad_end_, last_hang_;
   size_t ends_ = 0;
   FileDescriptor stop_;  // an eventfd
   std::thread thread_;

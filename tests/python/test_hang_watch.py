@@ -34,7 +34,6 @@ NAMED = {
     'spin-c': r'Rank {0} did not enter AllReduce .* runs, with the GIL, at .*hangs.py:{1} ',
     'loader': r'Rank {0} did not enter AllReduce .*; worker \d+ sleeps at hangs.py:{1} ',
     'barrier': r'[Rr]ank {0} stands in Barrier \(hangs.py:{1}\)',
-    'exit': r'Rank {0} has ended,? (by exit status 0, )?',
 }
 
 
@@ -109,6 +108,78 @@ class HangWatchTest(harness.TracedTest):
         self.assertEqual(text_of(self.scratch / 'err').splitlines()[-1],
                          'ranktap: the first rank that ended badly is rank 1, by signal 9 (SIGKILL): the kernel short of memory, a '
                          'scheduler, or kill -9')
+
+
+# A collective that never ends, in a file that lies where torch.distributed's does: no second goes into imports.
+COLLECTIVE = """import threading
+def all_reduce():
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+"""
+RANKS = """import os, signal, subprocess, sys, threading, time
+sys.path.insert(0, os.path.dirname(__file__))
+if 'RANK' not in os.environ:
+    ranks = [subprocess.Popen([sys.executable, __file__, cause], env={**os.environ, 'RANK': str(rank), 'WORLD_SIZE': '2',
+                              'MASTER_ADDR': cause, 'MASTER_PORT': '1'}) for cause in sys.argv[1:] for rank in (0, 1)]
+    signal.signal(signal.SIGTERM, lambda *_: [rank.kill() for rank in ranks])
+    sys.exit(max(rank.wait() for rank in ranks))
+cause = sys.argv[1]
+from torch.distributed.distributed_c10d import all_reduce
+import pdb
+if cause == 'stopped':
+    threading.Timer(2, os.kill, (os.getpid(), signal.SIGSTOP)).start()
+if cause == 'later':
+    time.sleep(8)
+if os.environ['RANK'] == '0':
+    all_reduce()
+if cause == 'debugged':
+    pdb.wait()
+time.sleep(100000)
+"""
+
+
+class WatchWithoutTorchTest(harness.TracedTest):
+
+    @unittest.skipIf(KERNEL < (6, 15), f'Linux {KERNEL} does not tell how a process ended that is not our child')
+    def test_a_rank_that_ended_with_0_before_another_failed_is_told(self):
+        program = self.scratch / 'ranks.py'
+        program.write_text('import os, subprocess, sys, time\n'
+                           'if "RANK" not in os.environ:\n'
+                           '    ranks = [subprocess.Popen([sys.executable, __file__], env={**os.environ, "RANK": str(rank)}) for rank in (0, 1)]\n'
+                           '    sys.exit(max(rank.wait() for rank in ranks))\n'
+                           'time.sleep(5 if os.environ["RANK"] == "1" else 8)\n'
+                           'sys.exit(0 if os.environ["RANK"] == "1" else 3)\n')
+        done, _ = self.run_traced([sys.executable, program])
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(done.stderr.splitlines()[-1], 'ranktap: the first rank that ended badly is rank 0, by exit status 3; before it '
+                                                       'ended rank 1, by exit status 0')
+
+    def test_ranks_of_a_standing_collector_are_watched_and_a_debugger_and_a_job_that_is_stopped_are_no_hang(self):
+        (self.scratch / 'torch/distributed').mkdir(parents=True)
+        (self.scratch / 'torch/distributed/distributed_c10d.py').write_text(COLLECTIVE)
+        (self.scratch / 'pdb.py').write_text('import time\ndef wait():\n    time.sleep(100000)\n')
+        (self.scratch / 'ranks.py').write_text(RANKS)
+        socket, told = self.scratch / 'socket', self.scratch / 'told'
+        collector = subprocess.Popen([harness.RANKTAP, 'collect', '--socket', socket, '-o', self.scratch / 'runs', '--waits-after', '5s',
+                                      '--hang-report', told], stderr=subprocess.DEVNULL)
+        self.addCleanup(collector.wait)
+        self.addCleanup(collector.terminate)
+        deadline = time.monotonic() + DEADLINE_S
+        while not socket.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        job = subprocess.Popen([harness.RANKTAP, 'run', '--', sys.executable, self.scratch / 'ranks.py', 'debugged', 'stopped', 'later'],
+                               env={**os.environ, 'RANKTAP_SOCKET': str(socket)}, stderr=subprocess.DEVNULL)
+        self.addCleanup(job.wait)
+        self.addCleanup(job.terminate)
+        # The job that hangs 8 s after the others: by then these would have been told.
+        while not text_of(told) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        status = self._run([harness.RANKTAP, 'status', '--socket', socket, '--format', 'json'], {})
+        self.assertRegex(text_of(told), r'^\S+ Rank 1 did not enter AllReduce \(ranks.py:\d+\); 1 of 2 waits since \d+ s\. '
+                                        r'Its main thread sleeps at ranks.py:\d+\. ')
+        self.assertEqual(len(text_of(told).splitlines()), 1)
+        self.assertIn('for rank 1, which a debugger holds. Its main thread sleeps at pdb.py:3', status.stdout)
 
 
 def measure(runs, seed, at_once):
