@@ -24,3 +24,9 @@ def build_program(target, is_library=False):
         command += ['-Wl,--wrap=__libc_start_main', STUBS / 'start.o']
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def build_steps(target):
+    """programs/range_steps.c, for this machine's loader alone."""
+    subprocess.run([str(part) for part in ('gcc', '-O1', '-I', HEADERS, harness.PROGRAMS / 'range_steps.c', '-ldl', '-o', target)],
+                   check=True)

@@ -22,8 +22,7 @@ class BisectTest(TracedTest):
     def setUp(self):
         super().setUp()
         self.program = self.scratch / 'steps'
-        subprocess.run(['gcc', '-O1', '-I', nvtx_program.HEADERS, harness.PROGRAMS / 'range_steps.c', '-ldl', '-o', self.program],
-                       check=True)
+        nvtx_program.build_steps(self.program)
         self.temporary = self.scratch / 'temporary'
         self.temporary.mkdir()
         self.repository = self.scratch / 'repository'

@@ -1,5 +1,10 @@
 """`ranktap diff` and `ranktap baseline`: exit statuses, formats, and what is left in files."""
+import functools
 import json
+import os
+import re
+import subprocess
+import textwrap
 import unittest
 import xml.etree.ElementTree
 
@@ -18,7 +23,16 @@ JUNIT = {
 }
 
 
-class GateTest(TracedTest):
+class JUnitTest(TracedTest):
+    def check_junit(self, element):
+        attributes, children = JUNIT[element.tag]
+        self.assertLessEqual(set(element.attrib), attributes)
+        for child in element:
+            self.assertIn(child.tag, children)
+            self.check_junit(child)
+
+
+class GateTest(JUnitTest):
     def ranktap(self, *words, status=0):
         done = self.run_bare([RANKTAP, *words])
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
@@ -77,13 +91,6 @@ class GateTest(TracedTest):
         self.check_junit(suites)
         self.assertEqual(suites.attrib['errors'], '1')
 
-    def check_junit(self, element):
-        attributes, children = JUNIT[element.tag]
-        self.assertLessEqual(set(element.attrib), attributes)
-        for child in element:
-            self.assertIn(child.tag, children)
-            self.check_junit(child)
-
     def test_baselines_are_listed_and_removed(self):
         rows = json.loads(self.ranktap('baseline', 'list', '--format', 'json'))['rows']
         self.assertEqual([row['name'] for row in rows], ['base', 'same', 'slow'])
@@ -110,6 +117,59 @@ class GateTest(TracedTest):
         done = self.run_bare([RANKTAP, 'diff', '--repeat', '1', '--base', 'exit 7', '--with', 'true', '--runs', 'others'])
         self.assertEqual(done.returncode, 1)
         self.assertIn('ended with status 7', done.stderr)
+
+
+    def test_the_workload_and_the_environment_of_a_run_are_kept(self):
+        self.ranktap('baseline', 'tag', 'torch', ROOT / 'tests/golden/inputs/torch-ddp')
+        run = json.loads((self.scratch / 'ranktap-baselines/torch.json').read_text())['runs'][0]
+        self.assertEqual((run['settings']['batch'], run['settings']['dtype'], run['flops_per_step']), ('8', 'float', 22528))
+        done = self.run_bare([RANKTAP, 'run', '--quiet', '-o', 'kept', '--', 'true'], OMP_NUM_THREADS='3', HF_TOKEN='x')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        metadata = json.loads((self.scratch / 'kept/run.json').read_text())['metadata']
+        self.assertEqual(metadata['process.environment_variable.OMP_NUM_THREADS'], '3')
+        self.assertFalse([name for name in metadata if 'HF_TOKEN' in name])
+
+
+@unittest.skipIf(nvtx_program.why_no_program(), nvtx_program.why_no_program())
+class CiStepTest(JUnitTest):
+    """The step that docs/ci.md prints, by the shell that a forge runs it with. A program in C stands for python."""
+
+    def setUp(self):
+        super().setUp()
+        page = (ROOT / 'docs/ci.md').read_text()
+        [step] = re.findall(r'^ +- id: gate\n +run: \|\n(.*?)^      - ', page, re.M | re.S)
+        [add_worktree] = re.findall(r'- run: (git worktree add .*)$', page, re.M)
+        self.step = textwrap.dedent(step)
+        tools = self.scratch / 'tools'
+        tools.mkdir()
+        nvtx_program.build_steps(tools / 'steps')
+        (tools / 'python').write_text('#!/bin/sh\n[ "$*" = "train.py --steps 100" ] && exec steps $(cat us)\n')
+        (tools / 'python').chmod(0o755)
+        (tools / 'ranktap').symlink_to(RANKTAP)
+        checkout = self.scratch / 'checkout'
+        checkout.mkdir()
+        self.shell = functools.partial(subprocess.run, cwd=checkout, capture_output=True, text=True, env={
+            **os.environ, 'PATH': f'{tools}:{os.environ["PATH"]}', 'GITHUB_STEP_SUMMARY': str(self.scratch / 'summary')})
+        made = self.shell(['bash', '-e', '-c', 'git init -q; echo 2000 > us; git add us; ' +
+                           'git -c user.name=A -c user.email=a@example.com commit -qm base; ' +
+                           re.sub(r'\$\{\{.*?\}\}', 'HEAD', add_worktree)])
+        self.assertEqual(made.returncode, 0, made.stderr)
+
+    def run_step(self, us):
+        (self.scratch / 'checkout/us').write_text(us)
+        done = self.shell(['bash', '-e', '-c', self.step])
+        self.check_junit(xml.etree.ElementTree.parse(self.scratch / 'checkout/gate.xml').getroot())
+        return done, (self.scratch / 'summary').read_text()
+
+    def test_it_fails_where_the_change_made_steps_longer_and_the_summary_says_why(self):
+        done, summary = self.run_step('40000')  # a busy machine's runs differ by half
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn('Regression', summary)
+
+    def test_where_the_gate_cannot_tell_it_warns_and_goes_on(self):
+        done, summary = self.run_step('2000 3')
+        self.assertEqual((done.returncode, done.stdout), (0, '::warning::ranktap cannot tell\n'), done.stderr)
+        self.assertIn('and a mean needs 5', summary)
 
 
 if __name__ == '__main__':

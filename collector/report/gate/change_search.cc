@@ -10,7 +10,7 @@ constexpr double kRunsAtEndsFrom = 10;
 constexpr double kPriorNone = 0.05;
 constexpr double kSmallestSpread = 0.0005, kLargestSpread = 0.3;
 constexpr size_t kSpreads = 20;
-// Of the half normal change: a few percent, some ten, or several times as much.
+// Scales of the half normal change: a few percent, some ten, or several times as much.
 constexpr double kChangeScales[] = {0.02, 0.1, 0.7};
 
 struct Sums {

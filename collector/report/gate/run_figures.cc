@@ -10,11 +10,15 @@
 #include "collector/file/json.h"
 #include "collector/report/reports.h"
 #include "collector/report/steps/run_diff.h"
+#include "collector/report/steps/throughput.h"
 
 namespace ranktap::collector {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// As `run` records it, and OpenTelemetry names it (launch/new_run.cc).
+constexpr std::string_view kVariablePrefix = "process.environment_variable.";
 
 std::string JoinedTexts(const std::set<std::string>& texts) {
   std::string joined;
@@ -44,7 +48,27 @@ void AddSettings(const Run& run, RunFigures* figures) {
   figures->settings["command"] = command;
   figures->settings["host"] = run.info.host;
   figures->settings["version of ranktap"] = run.info.collector_version;
-  for (const auto& [name, value] : run.info.metadata) figures->settings[name] = value;
+  for (const auto& [name, value] : run.info.metadata) {
+    const bool is_variable = name.starts_with(kVariablePrefix);
+    figures->settings[is_variable ? name.substr(kVariablePrefix.size()) : name] = value;
+  }
+}
+
+// The first rank that tells it stands for all: they do the same.
+void AddWorkload(const Run& run, RunFigures* figures) {
+  for (const Trace& trace : run.traces) {
+    const std::optional<Throughput> work = MeasureThroughput(run, trace, {});
+    if (!work) continue;
+    if (work->batch > 0) figures->settings["batch"] = fmt::format("{}", work->batch);
+    if (work->micro_batches > 1) {
+      figures->settings["batches a step"] = fmt::format("{}", work->micro_batches);
+    }
+    if (!work->types.empty()) figures->settings["dtype"] = work->types;
+    if (work->model_flops() > 0) {
+      figures->flops_per_step = static_cast<double>(work->model_flops());
+    }
+    return;
+  }
 }
 
 std::optional<double> PeakOf(const Run& run) {
@@ -73,6 +97,7 @@ Json WriteFigures(const RunFigures& run) {
           {"must_agree", run.must_agree},
           {"settings", run.settings},
           {"peak_bytes", run.peak_bytes ? Json(*run.peak_bytes) : Json(nullptr)},
+          {"flops_per_step", run.flops_per_step ? Json(*run.flops_per_step) : Json(nullptr)},
           {"figures", std::move(figures)}};
 }
 
@@ -85,9 +110,12 @@ RunFigures ReadFigures(const nlohmann::json& json) {
   run.steps = json.value("steps", size_t{0});
   run.must_agree = json.value("must_agree", run.must_agree);
   run.settings = json.value("settings", run.settings);
-  if (json.contains("peak_bytes") && json["peak_bytes"].is_number()) {
-    run.peak_bytes = json["peak_bytes"].get<double>();
-  }
+  const auto number = [&json](const char* name) -> std::optional<double> {
+    if (!json.contains(name) || !json[name].is_number()) return std::nullopt;
+    return json[name].get<double>();
+  };
+  run.peak_bytes = number("peak_bytes");
+  run.flops_per_step = number("flops_per_step");
   for (const nlohmann::json& figure : json.value("figures", nlohmann::json::array())) {
     const std::string kind = figure.value("kind", "");
     for (size_t k = 0; k < kSampleKinds; ++k) {
@@ -114,6 +142,7 @@ RunFigures FiguresOf(const Run& run) {
                            .calls = static_cast<double>(of_key.calls) / steps};
   }
   figures.peak_bytes = PeakOf(run);
+  AddWorkload(run, &figures);
   AddSettings(run, &figures);
   return figures;
 }

@@ -161,6 +161,29 @@ TEST(Gate, TheJudgesSentenceSaysWhichThingChanged) {
               HasSubstr("In kernel gemm_a it is +2.000 ms"));
 }
 
+TEST(Gate, TheSentenceSaysWhichWorkAndConfigurationChangedAndTheMemoryPeak) {
+  std::vector<RunFigures> base = Runs({10, 10.01, 9.99}), runs = Runs({12, 12.01, 11.99});
+  EXPECT_THAT(Judge(base, runs, Limits({"step>3%"})).sentence,
+              Not(testing::AnyOf(HasSubstr("memory peak"), HasSubstr("FLOPs"),
+                                 HasSubstr("Configuration"))));
+  for (RunFigures& run : base) {
+    run.flops_per_step = 1e12;
+    run.settings = {{"batch", "32"}, {"command", "python a.py"}};
+  }
+  for (RunFigures& run : runs) {
+    run.flops_per_step = 2e12;
+    run.peak_bytes = 1200;
+    run.settings = {{"batch", "64"}, {"command", "python b.py"}, {"OMP_NUM_THREADS", "1"}};
+  }
+  EXPECT_THAT(Judge(base, runs, Limits({"step>3%"})).sentence,
+              HasSubstr("A step computes 2.000 T FLOPs (+100.0 %). The memory peak is 1.2 KiB "
+                        "(+20.0 %). Configuration: OMP_NUM_THREADS is 1 and was none, batch is 64 "
+                        "and was 32."));
+  // One run without the figure: nothing is said of it.
+  runs[1].flops_per_step.reset();
+  EXPECT_THAT(Judge(base, runs, Limits({"step>3%"})).sentence, Not(HasSubstr("FLOPs")));
+}
+
 TEST(Gate, RefusesWhatIsNoLimit) {
   for (const char* const text : {"step", "step>3", "step>%", "step>-3%", "step>nan%", "kernel:a>3%",
                                  "kernels:>3%", "warp>3%", ">3%", "step>3x%"}) {
@@ -192,6 +215,7 @@ TEST(Gate, ABaselineIsReadAsItWasWritten) {
   RunFigures run = FiguresOf(job.run());
   run.settings["batch"] = "32";
   run.peak_bytes = 12345;
+  run.flops_per_step = 6e12;
   const auto read = ParseBaseline(WriteBaseline({.name = "main", .runs = {run, run}}));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->name, "main");
@@ -200,6 +224,7 @@ TEST(Gate, ABaselineIsReadAsItWasWritten) {
   EXPECT_EQ(read->runs[1].settings, run.settings);
   EXPECT_EQ(read->runs[1].must_agree, run.must_agree);
   EXPECT_EQ(read->runs[1].peak_bytes, 12345);
+  EXPECT_EQ(read->runs[1].flops_per_step, 6e12);
   ASSERT_EQ(read->runs[1].by_key.size(), run.by_key.size());
   for (const auto& [key, figure] : run.by_key) {
     EXPECT_DOUBLE_EQ(read->runs[1].by_key.at(key).ns, figure.ns) << key.second;
