@@ -200,10 +200,15 @@ std::string PageOf(const Json& table, size_t first) {
   const Json& rows = table["rows"];
   Json page = {{"schema", table.value("schema", std::string(kTableSchema))},
                {"name", table.value("name", "")},
-               {"title", ShortText(table.value("title", ""), 500)},
+               {"title", ""},
                {"all_rows", rows.size()},
                {"rows", Json::array()}};
   constexpr size_t kForCursor = 24;
+  // The first page has the whole of a long sentence; a text of quotes takes twice its length.
+  for (const size_t most : {1200, 500, 160}) {
+    page["title"] = ShortText(table.value("title", ""), first == 0 ? most : 160);
+    if (WriteJson(page).size() <= kMostAnswerBytes * 3 / 4) break;
+  }
   size_t next = first;
   for (; next < rows.size(); ++next) {
     Json row = rows[next].is_object() ? WithoutNulls(rows[next]) : rows[next];

@@ -7,6 +7,7 @@ import subprocess
 import unittest
 
 import harness
+import mcp_client
 from harness import RANKTAP, ROOT, TracedTest
 
 PYTHON = harness.CACHE / 'mcp-venv/bin/python'
@@ -49,30 +50,16 @@ class McpTest(TracedTest):
             json.dump({'traceEvents': events}, file)
 
     def by_hand(self, *messages):
-        done = subprocess.run([RANKTAP, 'mcp', self.folder], input=''.join(f'{message}\n' for message in messages),
-                              capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        return mcp_client.messages(self.folder, *messages)
 
     def call(self, tool, /, **arguments):
         """(whether it failed, the answer's text)"""
-        request = {'jsonrpc': '2.0', 'id': 1, 'method': 'tools/call', 'params': {'name': tool, 'arguments': arguments}}
-        result = self.by_hand(json.dumps(request))[0]['result']
-        self.assertLessEqual(len(result['content'][0]['text'].encode()), MOST_BYTES)
-        return result['isError'], result['content'][0]['text']
+        failed, text = mcp_client.call(self.folder, tool, **arguments)
+        self.assertLessEqual(len(text.encode()), MOST_BYTES)
+        return failed, text
 
     def rows_of(self, tool, /, **arguments):
-        """All rows, by the cursor."""
-        rows = []
-        while True:
-            failed, text = self.call(tool, **arguments)
-            self.assertFalse(failed, text)
-            page = json.loads(text)
-            rows += page['rows']
-            if 'more' not in page:
-                self.assertEqual(len(rows), page['all_rows'])
-                return rows
-            arguments['cursor'] = page['more']
+        return mcp_client.answer(self.folder, tool, **arguments)['rows']
 
     @unittest.skipUnless(PYTHON.exists(), f'no MCP client at {PYTHON}; scripts/setup --tools installs it')
     def test_the_official_client_finds_the_largest_loss_by_the_tools_alone(self):
@@ -102,6 +89,12 @@ class McpTest(TracedTest):
         self.assertTrue(any(row['name'].startswith(INJECTION) for row in rows))
         self.assertTrue(any(row['name'].endswith('…') for row in rows))
         self.assertGreater(len(self.rows_of('report', run='standin-full', name='steps')), 10)
+
+    def test_a_long_sentence_is_whole(self):
+        self.run_bare([RANKTAP, 'run', '--quiet', '-o', self.folder / 'long', '--', 'true', 'w' * 700])
+        title = json.loads(self.call('verdict', run='long')[1])['title']
+        self.assertGreater(len(title), 700)
+        self.assertTrue(title.endswith('.'), title)
 
     def test_it_reads_below_the_folder_only_and_takes_no_options(self):
         (self.folder / 'out').symlink_to(INPUTS / 'standin-full')

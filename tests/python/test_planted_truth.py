@@ -1,4 +1,5 @@
-"""The first sentence of a report on programs that know their own truth (programs/truths.py).
+"""The first sentence about programs that know their own truth (programs/truths.py), and what insights and steps say. All of
+it is asked by the tools of `ranktap mcp` alone.
 
 A sample runs here. RANKTAP_TRUTHS=all runs every one, as scripts/scorecard does (R24): about four seconds each.
 """
@@ -8,9 +9,10 @@ import re
 import unittest
 
 import harness
+import mcp_client
 
 PROGRAM = harness.PROGRAMS / 'truths.py'
-SAMPLE = ('ends_exception', 'ends_kill', 'arrays', 'epochs', 'evals', 'router', 'stages')
+SAMPLE = ('ends_exception', 'ends_kill', 'anomaly', 'arrays', 'epochs', 'evals', 'router', 'stages')
 
 AFTER_OPTIMIZER = r'([\d.]+) %\) after the optimizer and before the next forward pass'
 OF_FORWARD = r'([\d.]+) %\) in the forward pass'
@@ -86,9 +88,8 @@ class PlantedTruthTest(harness.TracedTest):
         command = [harness.TORCH_PYTHON, PROGRAM, name]
         done, run = self.run_traced(command, ['--level', 'full', '--quiet', *OPTIONS.get(name, [])])
         truths = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{')]
-        told = self._run([harness.RANKTAP, 'report', run, 'verdict', '--format', 'json'], {})
-        self.assertEqual(told.returncode, 0, told.stderr)
-        return truths, run, json.loads(told.stdout)['title']
+        [listed] = [row['run'] for row in mcp_client.answer(run.parent, 'list_runs')['rows'] if row['run'] == run.name]
+        return truths, (run.parent, listed), mcp_client.answer(run.parent, 'verdict', run=listed)['title']
 
     def check(self, name):
         truths, run, sentence = self.run_program(name)
@@ -102,7 +103,9 @@ class PlantedTruthTest(harness.TracedTest):
             self.assertNotRegex(sentence, SILENT[name])
         if name in RULES:
             rule, finding = RULES[name]
-            fired = {row['rule']: row['finding'] for row in self.report(run, 'insights')}
+            folder, listed = run
+            findings = mcp_client.answer(folder, 'insights', run=listed)['rows']
+            fired = {row['id'].removeprefix('insights.'): row['finding'] for row in findings}
             self.assertRegex(fired.get(rule, f'{rule} is not among {sorted(fired)}'), finding)
         for called in re.findall(r'called (\d+) times', sentence):
             self.assertEqual(int(called), truths[0]['calls'], sentence)
@@ -115,9 +118,10 @@ class PlantedTruthTest(harness.TracedTest):
         agree: the first step has what came before it, and evaluation is in none."""
         if name in ('pipeline', 'byhand') or not any('steps' in truth for truth in truths):
             return
-        rows = self.report(run, 'steps')
+        folder, listed = run
+        rows = mcp_client.answer(folder, 'report', run=listed, name='steps', columns='rank,total_ns')['rows']
         for truth in truths:
-            own = [row for row in rows if row['rank'] == truth.get('rank')]
+            own = [row for row in rows if row.get('rank') == truth.get('rank')]
             self.assertEqual(len(own), truth['steps'], name)
             if 'step_ms' in truth:
                 mean = sum(row['total_ns'] for row in own[2:]) / len(own[2:]) / 1e6
