@@ -27,8 +27,8 @@ struct RunFigures {
   size_t steps = 0;       // of all ranks, after the warm-up; 0: none were found
   // Where one of these differs the runs are not compared: devices, ranks, levels.
   std::map<std::string, std::string> must_agree;
-  // What may be the very change: the command, versions, variables, batch, dtype, what a person noted
-  // (run --metadata).
+  // What may be the very change: the command, versions, variables, batch, dtype, and what a person
+  // noted (run --metadata).
   std::map<std::string, std::string> settings;
   std::map<SampleKey, RunFigure> by_key;
   std::optional<double> peak_bytes;
