@@ -13,7 +13,7 @@ constexpr size_t kSpreads = 20;
 // Scales of the half normal change: a few percent, some ten, or several times as much.
 constexpr double kChangeScales[] = {0.02, 0.1, 0.7};
 
-struct Sums {
+struct LogSums {
   double count = 0, of_values = 0;
 };
 
@@ -54,8 +54,8 @@ void ChangeSearch::Skip(size_t position) { skipped_[position] = true; }
 
 ChangeSearch::Belief ChangeSearch::Now() const {
   const size_t commits = skipped_.size() - 1;
-  std::vector<Sums> at(commits + 1);
-  Sums all;
+  std::vector<LogSums> at(commits + 1);
+  LogSums all;
   for (const Value& value : values_) {
     at[value.position].count += 1;
     at[value.position].of_values += value.logarithm;
@@ -79,7 +79,7 @@ ChangeSearch::Belief ChangeSearch::Now() const {
   std::vector<double> logs(commits + 1), terms;  // logs[0]: nothing changed
   for (const double spread : kAllSpreads) terms.push_back(log_of_rest(spread));
   logs[0] = LogOfSum(terms) + std::log(kPriorNone);
-  Sums from;
+  LogSums from;
   for (size_t commit = commits; commit > 0; --commit) {
     from.count += at[commit].count;
     from.of_values += at[commit].of_values;
