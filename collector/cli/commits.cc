@@ -67,6 +67,7 @@ bool HasUncommittedChanges() {
   return changes && !changes->empty();
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): without memory for two words the program ends anyway
 Worktree::~Worktree() {
   if (place_.empty()) return;
   // By force: what the commands left there goes, too.
