@@ -57,15 +57,15 @@ std::vector<RankStacks> ProcessesOf(const std::vector<CollectorAnswer>& answers)
 }
 
 // Four at once: a process takes a few milliseconds, most of them in /proc.
-void ReadAll(std::vector<RankStacks>* processes) {
+void ReadAll(std::vector<RankStacks>* processes, bool with_native) {
   constexpr size_t kReaders = 4;
   std::atomic<size_t> next = 0;
   std::vector<std::thread> readers;
   for (size_t i = 0; i < std::min(kReaders, processes->size()); ++i) {
-    readers.emplace_back([processes, &next] {
+    readers.emplace_back([processes, with_native, &next] {
       for (size_t at; (at = next.fetch_add(1)) < processes->size();) {
         RankStacks& one = (*processes)[at];
-        one.stacks = ReadProcessStacks(one.stacks.process);
+        one.stacks = ReadProcessStacks(one.stacks.process, with_native);
       }
     });
   }
@@ -81,6 +81,15 @@ std::string JoinFrames(const ThreadStack& stack) {
   return text;
 }
 
+std::string JoinNative(const ThreadStack& stack) {
+  std::string text;
+  for (const NativeFrame& frame : stack.native) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ";", frame.module, frame.function);
+  }
+  if (stack.native_cut) text += ";...";
+  return text;
+}
+
 Table Tabulate(const std::vector<RankStacks>& processes) {
   Table table{.name = "stacks",
               .title = "Python stacks of live processes",
@@ -91,14 +100,15 @@ Table Tabulate(const std::vector<RankStacks>& processes) {
                           {"does", Unit::kText},
                           {"holds_gil", Unit::kText},
                           {"truncated", Unit::kText},
-                          {"stack", Unit::kText}}};
+                          {"stack", Unit::kText},
+                          {"native", Unit::kText}}};
   for (const RankStacks& process : processes) {
     const Cell rank = process.rank ? Cell(int64_t{*process.rank}) : Cell();
     for (const ThreadStack& stack : process.stacks.threads) {
       table.rows.push_back({rank, std::to_string(process.stacks.process),
                             stack.thread == 0 ? Cell() : Cell(std::to_string(stack.thread)),
                             stack.name, stack.does, stack.holds_gil ? "yes" : "no",
-                            stack.truncated ? "yes" : "no", JoinFrames(stack)});
+                            stack.truncated ? "yes" : "no", JoinFrames(stack), JoinNative(stack)});
     }
     if (!process.stacks.problem.empty()) {
       table.notes.push_back(
@@ -120,6 +130,7 @@ void Print(const std::vector<RankStacks>& processes, Format format) {
 int StacksCommand(const std::vector<std::string>& arguments) {
   ControlTarget target;
   std::string ranks, format_name = "text";
+  bool with_native = false;
   Arguments app(
       "Prints the Python stack of every thread of a job now, equal stacks of ranks together.\n"
       "Reads them from outside: no process is stopped, and a stuck one is read as well.",
@@ -130,6 +141,9 @@ int StacksCommand(const std::vector<std::string>& arguments) {
   app.Add("--socket", &target.socket,
           "the collector's socket; without it ranktap looks for those of this user");
   app.Add("--ranks", &ranks, "only these ranks: 0,2-5");
+  app.AddFlag(
+      "--native", &with_native,
+      "and where blocked threads stand in C; of all threads, and of programs without Python");
   app.Add("--format", &format_name, "text, json or csv").ShowsDefault();
   if (const auto status = app.Parse(arguments)) return *status;
   const auto format = FormatNamed(format_name);
@@ -159,7 +173,7 @@ int StacksCommand(const std::vector<std::string>& arguments) {
   std::ranges::stable_sort(processes, {}, [](const RankStacks& one) {
     return std::pair(!one.rank, one.rank.value_or(0));
   });
-  ReadAll(&processes);
+  ReadAll(&processes, with_native);
   Print(processes, *format);
   const bool any = std::ranges::any_of(
       processes, [](const RankStacks& one) { return one.stacks.problem.empty(); });

@@ -209,6 +209,47 @@ class ProcessReader {
   ProcessStacks stacks_;
 };
 
+// What the interpreter is called from in C lies between the Python frames, and is left out.
+bool CutAtInterpreter(std::vector<NativeFrame>* frames) {
+  const auto interpreter = std::ranges::find_if(*frames, [](const NativeFrame& frame) {
+    return frame.function.starts_with("_PyEval_EvalFrameDefault") ||
+           frame.function.starts_with("_TAIL_CALL_");
+  });
+  const bool is_there = interpreter != frames->end();
+  frames->erase(interpreter, frames->end());
+  return is_there;
+}
+
+void AddNativeStacks(ProcessStacks* stacks) {
+  NativeStacks native(stacks->process);
+  for (const pid_t thread : ThreadsOf(stacks->process)) {
+    const auto condition = ConditionOf(stacks->process, thread);
+    if (!condition) continue;
+    auto known = std::ranges::find(stacks->threads, thread, &ThreadStack::thread);
+    const bool is_in_python = known != stacks->threads.end();
+    const auto at = ParseBlockedAt(condition->system_call);
+    std::vector<NativeFrame> frames;
+    bool is_cut = false;
+    if (at) frames = native.Read(thread, *at, &is_cut);
+    if (is_in_python && CutAtInterpreter(&frames)) is_cut = false;
+    for (NativeFrame& frame : frames) {
+      frame = {Shown(std::move(frame.module)), Shown(std::move(frame.function))};
+    }
+    if (!is_in_python) {
+      ThreadStack stack{.thread = thread, .name = Shown(condition->name)};
+      const auto call = ParseSystemCall(condition->system_call);
+      const int descriptor = call ? DescriptorOf(*call) : -1;
+      const std::string link = fmt::format("/proc/{}/fd/{}", stacks->process, descriptor);
+      stack.does = call ? DescribeSystemCall(*call, descriptor < 0 ? "" : Shown(ReadProcLink(link)))
+                        : "runs";
+      known = stacks->threads.insert(stacks->threads.end(), std::move(stack));
+    }
+    known->native = std::move(frames);
+    known->native_cut = is_cut;
+  }
+  if (!stacks->threads.empty()) stacks->problem.clear();
+}
+
 }  // namespace
 
 bool HasPython(pid_t process) {
@@ -219,6 +260,10 @@ bool HasPython(pid_t process) {
   });
 }
 
-ProcessStacks ReadProcessStacks(pid_t process) { return ProcessReader(process).Read(); }
+ProcessStacks ReadProcessStacks(pid_t process, bool with_native) {
+  ProcessStacks stacks = ProcessReader(process).Read();
+  if (with_native) AddNativeStacks(&stacks);
+  return stacks;
+}
 
 }  // namespace ranktap::collector

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "collector/stacks/native_stack.h"
+
 namespace ranktap::collector {
 
 struct StackFrame {
@@ -24,6 +26,10 @@ struct ThreadStack {
   bool holds_gil = false;
   bool truncated = false;          // the outermost frames are left out
   std::vector<StackFrame> frames;  // the innermost first
+  // In C below them, the innermost first, where it was asked for and the thread is blocked: of a
+  // thread in Python up to the interpreter.
+  std::vector<NativeFrame> native;
+  bool native_cut = false;  // there are more, which cannot be told
 };
 
 struct ProcessStacks {
@@ -37,6 +43,7 @@ struct ProcessStacks {
 // True where an interpreter is mapped in the process, read or not.
 bool HasPython(pid_t process);
 
-ProcessStacks ReadProcessStacks(pid_t process);
+// with_native: all threads, with their stacks in C; of a process without Python too.
+ProcessStacks ReadProcessStacks(pid_t process, bool with_native = false);
 
 }  // namespace ranktap::collector

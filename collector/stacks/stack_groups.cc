@@ -24,7 +24,8 @@ std::string KindOf(const std::string& does) {
 }
 
 bool IsSame(const ThreadStack& a, const ThreadStack& b) {
-  return a.frames == b.frames && a.holds_gil == b.holds_gil && KindOf(a.does) == KindOf(b.does);
+  return a.frames == b.frames && a.native == b.native && a.holds_gil == b.holds_gil &&
+         KindOf(a.does) == KindOf(b.does);
 }
 
 // "0-12, 14"
@@ -51,6 +52,11 @@ std::string FormatFrame(const StackFrame& frame, size_t times) {
 
 std::string FormatFrames(const ThreadStack& stack) {
   std::string text;
+  for (const NativeFrame& frame : stack.native) {
+    text += fmt::format("    {} {}\n", frame.module.empty() ? "?" : frame.module,
+                        frame.function.empty() ? "?" : frame.function);
+  }
+  if (stack.native_cut) text += "    ... and callers in C that cannot be told\n";
   for (size_t i = 0; i < stack.frames.size();) {
     size_t end = i + 1;
     while (end < stack.frames.size() && stack.frames[end] == stack.frames[i]) ++end;

@@ -12,6 +12,7 @@
 #include "collector/report/gate/welch.h"
 #include "collector/report/gate/workload.h"
 #include "collector/report/human_units.h"
+#include "collector/report/steps/moved_lines.h"
 #include "collector/report/steps/run_diff.h"
 
 namespace ranktap::collector {
@@ -144,6 +145,31 @@ DiffRow MeanRow(const SampleKey& key, const RunList& base, const RunList& runs, 
   const std::vector<double> after = values(runs, &row.after, &row.after_calls);
   if (const auto seen = CompareMeans(before, after)) row.p_value = seen->PValue();
   return row;
+}
+
+TimeByLine MeanLines(const RunList& list) {
+  TimeByLine lines;
+  for (const RunFigures& run : list) {
+    for (const auto& [key, figure] : run.by_key) {
+      if (key.first != SampleKind::kLine) continue;
+      lines[key.second] += figure.ns / static_cast<double>(list.size());
+    }
+  }
+  return lines;
+}
+
+// Lines of the base under the numbers that they have in the runs.
+RunList WithMovedLines(RunList base, const RunList& runs) {
+  const auto moved = FindMovedLines(MeanLines(base), MeanLines(runs));
+  for (RunFigures& run : base) {
+    std::map<SampleKey, RunFigure> there;
+    for (const auto& [name, after] : moved) {
+      auto taken = run.by_key.extract({SampleKind::kLine, name});
+      if (!taken.empty()) there[{SampleKind::kLine, after}] = taken.mapped();
+    }
+    run.by_key.merge(there);
+  }
+  return base;
 }
 
 // The runs as one of each side, for the judge's sentence.
@@ -295,7 +321,9 @@ std::string_view NameOf(GateAnswer answer) {
   return kNames[static_cast<size_t>(answer)];
 }
 
-GateResult Judge(const RunList& base, const RunList& runs, const std::vector<GateLimit>& limits) {
+GateResult Judge(const RunList& of_base, const RunList& runs,
+                 const std::vector<GateLimit>& limits) {
+  const RunList base = WithMovedLines(of_base, runs);
   GateResult gate{.base_runs = base.size(), .runs = runs.size()};
   const std::string differ = WhyNotComparable(base, runs);
   const double confidence = 1 - (1 - kGateConfidence) / static_cast<double>(limits.size());

@@ -16,6 +16,7 @@
 #include "collector/facts/samples/host_samples.h"
 #include "collector/facts/steps.h"
 #include "collector/report/claims/transfer.h"
+#include "collector/report/steps/moved_lines.h"
 #include "collector/report/steps/step_parts.h"
 #include "collector/report/steps/verdict_words.h"
 #include "collector/trace/framework_ranges.h"
@@ -266,51 +267,14 @@ void Join(const std::vector<SampleKey>& names, RunSamples* run) {
   run->by_key[{SampleKind::kRange, pattern}] = std::move(joined);
 }
 
-// "train.py:97 (main)": of these a function has as many as it has lines.
-struct LineName {
-  std::string file, function;  // "train.py", " (main)"
-  int64_t number = 0;
-};
-
-std::optional<LineName> PartsOf(const SampleKey& key) {
-  const std::string& name = key.second;
-  const size_t colon = name.find(':'), blank = name.find(' ', colon);
-  LineName line;
-  if (key.first != SampleKind::kLine || blank == std::string::npos) return std::nullopt;
-  line.file = name.substr(0, colon);
-  line.function = name.substr(blank);
-  std::from_chars(name.data() + colon + 1, name.data() + blank, line.number);
-  return line;
-}
-
-using TimeByNumber = std::map<int64_t, double>;
-using TimeByFunction = std::map<std::pair<std::string, std::string>, TimeByNumber>;
-
-TimeByFunction LinesByFunction(const RunSamples& run) {
-  TimeByFunction functions;
+TimeByLine TimesOfLines(const RunSamples& run) {
+  TimeByLine lines;
   for (const auto& [key, samples] : run.by_key) {
-    const std::optional<LineName> line = PartsOf(key);
-    if (!line) continue;
-    functions[{line->file, line->function}][line->number] =
-        std::accumulate(samples.ns.begin(), samples.ns.end(), 0.0) /
-        static_cast<double>(std::max<size_t>(run.steps_of(SampleKind::kLine), 1));
+    if (key.first != SampleKind::kLine) continue;
+    lines[key.second] = std::accumulate(samples.ns.begin(), samples.ns.end(), 0.0) /
+                        static_cast<double>(std::max<size_t>(run.steps_of(SampleKind::kLine), 1));
   }
-  return functions;
-}
-
-// How far the lines of a function have moved: what brings the most time together; 0 if nothing
-// brings more than standing still does.
-int64_t DistanceOf(const TimeByNumber& before, const TimeByNumber& after) {
-  std::map<int64_t, double> together;  // by distance
-  for (const auto& [from, time] : before) {
-    for (const auto& [to, time_after] : after) together[to - from] += std::min(time, time_after);
-  }
-  int64_t distance = 0;
-  double most = together.contains(0) ? together[0] : 0;
-  for (const auto& [moved, time] : together) {
-    if (time > most) distance = moved, most = time;
-  }
-  return distance;
+  return lines;
 }
 
 }  // namespace
@@ -344,19 +308,10 @@ void JoinNumberedRanges(RunSamples* a, RunSamples* b) {
 }
 
 void JoinMovedLines(RunSamples* a, RunSamples* b) {
-  const TimeByFunction before = LinesByFunction(*a), after = LinesByFunction(*b);
   std::map<SampleKey, Samples> moved;
-  for (const auto& [function, lines] : before) {
-    const auto there = after.find(function);
-    const int64_t distance = there == after.end() ? 0 : DistanceOf(lines, there->second);
-    if (distance == 0) continue;
-    for (const auto& [number, ns] : lines) {
-      const auto name = [&function = function](int64_t of) {
-        return function.first + ":" + std::to_string(of) + function.second;
-      };
-      auto taken = a->by_key.extract({SampleKind::kLine, name(number)});
-      moved[{SampleKind::kLine, name(number + distance)}] = std::move(taken.mapped());
-    }
+  for (const auto& [name, there] : FindMovedLines(TimesOfLines(*a), TimesOfLines(*b))) {
+    auto taken = a->by_key.extract({SampleKind::kLine, name});
+    moved[{SampleKind::kLine, there}] = std::move(taken.mapped());
   }
   a->by_key.merge(moved);
 }

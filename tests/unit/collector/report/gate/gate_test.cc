@@ -184,6 +184,20 @@ TEST(Gate, TheSentenceSaysWhichWorkAndConfigurationChangedAndTheMemoryPeak) {
   EXPECT_THAT(Judge(base, runs, Limits({"step>3%"})).sentence, Not(HasSubstr("FLOPs")));
 }
 
+TEST(Gate, ALineThatAnEditMovedIsComparedWithItself) {
+  std::vector<RunFigures> base = Runs({10, 10.01, 9.99}), runs = Runs({10, 10.01, 9.99});
+  for (size_t i = 0; i < base.size(); ++i) {
+    const double ns = 5e6 + 1e4 * static_cast<double>(i);
+    base[i].by_key[{SampleKind::kLine, "a.py:10 (f)"}] = {.ns = ns, .calls = 1};
+    base[i].by_key[{SampleKind::kLine, "a.py:3 (g)"}] = {.ns = ns, .calls = 1};
+    runs[i].by_key[{SampleKind::kLine, "a.py:12 (f)"}] = {.ns = 2 * ns, .calls = 1};
+    runs[i].by_key[{SampleKind::kLine, "a.py:3 (g)"}] = {.ns = ns, .calls = 1};
+  }
+  const GateResult gate = Judge(base, runs, Limits({"lines:a.py:12*>3%", "lines:a.py:3*>3%"}));
+  EXPECT_EQ(gate.rows[0].answer, GateAnswer::kRegression) << gate.rows[0].why;
+  EXPECT_EQ(gate.rows[1].answer, GateAnswer::kNoRegression) << gate.rows[1].why;
+}
+
 TEST(Gate, RefusesWhatIsNoLimit) {
   for (const char* const text : {"step", "step>3", "step>%", "step>-3%", "step>nan%", "kernel:a>3%",
                                  "kernels:>3%", "warp>3%", ">3%", "step>3x%"}) {
