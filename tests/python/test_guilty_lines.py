@@ -25,6 +25,7 @@ class GuiltyLinesTest(harness.TracedTest):
         done, run = self.run_traced([*TORCHRUN, PROGRAM, name, *drawn], ['--level', 'full', '--sample', '5ms', '--quiet'],
                                     OMP_NUM_THREADS='1')
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.run_directory = run
         table = self._run([harness.RANKTAP, 'report', run, 'verdict', '--format', 'json'], {})
         self.assertEqual(table.returncode, 0, table.stderr)
         # The launcher gave samples alone, and is no rank.
@@ -44,6 +45,8 @@ class GuiltyLinesTest(harness.TracedTest):
 
     def test_a_rank_that_sleeps_in_its_loop(self):
         self.check('sleep')
+        lines = {row['rank']: row['program_line'] for row in self.report(self.run_directory, 'stragglers')}
+        self.assertIn(f'guilty.py:{LINES["sleep"]} (main)', lines[1])
 
     def test_a_rank_with_a_slow_hand_written_generator_of_batches(self):
         self.check('loader')

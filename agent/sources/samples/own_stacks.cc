@@ -4,8 +4,6 @@
 
 #include <fcntl.h>
 
-#include <utility>
-
 #include "agent/sources/samples/python_place.h"
 #include "agent/sources/samples/thread_runs.h"
 
@@ -34,19 +32,10 @@ bool OwnStacks::ReadThreads() {
 }
 
 bool OwnStacks::Read(proto::PythonThread* thread, std::span<const proto::PythonFrame>* stack) {
-  ++read_;
-  if (frames_->ReadStack(*thread, stack) != proto::StackRead::kTorn) return true;
-  if (frames_->Refresh(thread) && frames_->ReadStack(*thread, stack) != proto::StackRead::kTorn) {
-    return true;
-  }
-  ++torn_;
-  return false;
-}
-
-bool OwnStacks::TakeIsNonsense() {
-  constexpr uint64_t kEnough = 200;
-  if (read_ < kEnough) return false;
-  return std::exchange(torn_, 0) * 2 > std::exchange(read_, 0);
+  const auto read = [&] { return frames_->ReadStack(*thread, stack) != proto::StackRead::kTorn; };
+  const bool is_read = read() || (frames_->Refresh(thread) && read());
+  check_.AddStack(!is_read);
+  return is_read;
 }
 
 }  // namespace ranktap::agent::samples

@@ -4,13 +4,13 @@
 
 #include <unistd.h>
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "agent/core/own_descriptor.h"
+#include "agent/sources/samples/reading_check.h"
 #include "proto/process_memory.h"
 #include "proto/python_frames.h"
 
@@ -30,9 +30,7 @@ class OwnStacks {
   proto::PythonFrames& frames() { return *frames_; }
   const proto::PythonPlace& place() const { return place_; }
 
-  // Of the last 200 stacks or more, most could not be read: this CPython is not laid out as its
-  // version says. Asked once a round.
-  [[nodiscard]] bool TakeIsNonsense();
+  ReadingCheck& check() { return check_; }
 
  private:
   proto::ProcessMemory memory_{getpid()};
@@ -40,7 +38,7 @@ class OwnStacks {
   proto::PythonPlace place_;
   std::optional<proto::PythonFrames> frames_;
   std::vector<proto::PythonThread> threads_;
-  uint64_t read_ = 0, torn_ = 0;
+  ReadingCheck check_;
 };
 
 }  // namespace ranktap::agent::samples

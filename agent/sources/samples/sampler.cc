@@ -187,8 +187,10 @@ class Sampler {
     std::span<const proto::PythonFrame> stack;
     const bool is_torn = !stacks_.Read(&thread, &stack);
     if (thread.thread == 0 || (stack.empty() && !is_torn)) return;
+    const uint64_t cpu_ns = ThreadCpuNs(thread.thread);
+    stacks_.check().AddThread(cpu_ns != 0);
     const uint32_t frame = is_torn ? 0 : numbers_.NumberOf(stack, stacks_.frames(), *lines_);
-    looks_.Add(thread, frame, ThreadCpuNs(thread.thread));
+    looks_.Add(thread, frame, cpu_ns);
   }
 
   // They cost by their number: a pace of their own leaves ours alone.
@@ -201,9 +203,11 @@ class Sampler {
   }
 
   void GiveUpOnNonsense() {
-    if (is_given_up_ || !stacks_.TakeIsNonsense()) return;
+    if (is_given_up_) return;
+    const std::string_view why = stacks_.check().TakeVerdict();
+    if (why.empty()) return;
     is_given_up_ = true;
-    LogAndAnnounce("Python stacks are not sampled: most of those read made no sense");
+    LogAndAnnounce("Python stacks are not sampled: " + std::string(why));
   }
 
   OwnThread thread_;
