@@ -194,9 +194,11 @@ def measure(runs, seed, at_once):
             folder = pathlib.Path(name)
             job = start(folder, batch)
             deadline = time.monotonic() + DEADLINE_S
-            while time.monotonic() < deadline and not all(told_of(folder, *one) for one in batch):
-                time.sleep(0.5)
-            end(job)
+            try:
+                while time.monotonic() < deadline and not all(told_of(folder, *one) for one in batch):
+                    time.sleep(0.5)
+            finally:
+                end(job)
             for cause, guilty in batch:
                 line = told_of(folder, cause, guilty)
                 entered = re.search(rf'^{cause} {1 - guilty} (\S+)$', text_of(folder / 'out'), re.M)
