@@ -115,4 +115,9 @@ std::optional<Failure> WriteGraph(const Run& run, std::span<const Trace* const> 
 std::optional<Failure> WriteRoofline(const Run& run, std::span<const Trace* const> traces,
                                      const ExportOptions& options, const std::string& path);
 
+// A shell script with a command of Nsight Compute for each rank: the metrics of measured_work.h of
+// the kernels that take most time, in one step.
+std::optional<Failure> WriteNcu(const Run& run, std::span<const Trace* const> traces,
+                                const ExportOptions& options, const std::string& path);
+
 }  // namespace ranktap::collector

@@ -41,6 +41,8 @@ constexpr Exporter kExporters[] = {
      false, &WriteGraph},
     {"roofline", "attained FLOP/s by intensity below the device's ceilings: .svg, .html", ".svg",
      true, &WriteRoofline, kRooflines},
+    {"ncu", "a shell script that measures the longest kernels with Nsight Compute", ".ncu.sh", true,
+     &WriteNcu},
 };
 
 }  // namespace

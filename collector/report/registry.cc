@@ -91,6 +91,9 @@ constexpr Report kReports[] = {
     {ReportGroup::kFramework, "roofline",
      "How far from its limit is each operator, and is that compute or memory?", &TabulateRoofline,
      kBy | kRoofs | kPeakFlops},
+    {ReportGroup::kFramework, "counters",
+     "What did hardware counters measure of each kernel, and do the shapes agree?",
+     &TabulateCounters, kBy},
     {ReportGroup::kFramework, "flop-check",
      "Do our FLOPs agree with PyTorch's FlopCounterMode (run --flop-check)?", &TabulateFlopCheck},
     {ReportGroup::kFramework, "custom-flops",
@@ -267,6 +270,7 @@ const Report* FindReport(std::string_view name, ReportOptions* options) {
 
 std::vector<std::string_view> WaysOf(const Report& report) {
   if (report.name == "roofline") return {kRooflineByNames.begin(), kRooflineByNames.end()};
+  if (report.name == "counters") return {"kernel", "operator", "module", "launch"};
   std::vector<std::string_view> ways;
   for (const Way& way : kWays) {
     if (way.of == report.name) ways.push_back(way.by);

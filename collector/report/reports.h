@@ -77,6 +77,10 @@ Table TabulateAlignment(const Run& run, const ReportOptions& options = {});
 // calls; percent_of_roof is least_ns by the time of what is counted.
 Table TabulateRoofline(const Run& run, const ReportOptions& options = {});
 
+// What did hardware counters measure of each kernel, operator, module (--by) or launch? Of files
+// that have them; --by launch is HTA's get_cupti_counter_data_with_operators.
+Table TabulateCounters(const Run& run, const ReportOptions& options = {});
+
 // How much of the time from its first to its last device work did each rank compute, do something
 // else on the device, or nothing? compute = |union of compute work|, idle = span - |union of all|,
 // the rest is non-compute. --hta-compat: get_temporal_breakdown.

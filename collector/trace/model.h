@@ -18,6 +18,7 @@
 #include "collector/trace/clock_map.h"
 #include "collector/trace/column.h"
 #include "collector/trace/dictionary.h"
+#include "collector/trace/kernel_counters.h"
 #include "collector/trace/memo.h"
 #include "collector/trace/operators.h"
 #include "collector/trace/symbol_table.h"
@@ -199,6 +200,7 @@ struct Trace {
   DeviceAnnotations device_annotations;
   Allocations allocations;
   CounterSamples counters;
+  KernelCounters kernel_counters;
   std::vector<Collective> collectives;
   std::vector<ProcessGroup> process_groups;
   std::vector<proto::CudaEventEvent> cuda_events;

@@ -82,6 +82,31 @@ class HtaTest(TracedTest):
         self.check('alexnet-a100')
 
 
+HTA_COUNTERS = """
+import json, logging, sys
+logging.disable(logging.CRITICAL)
+from hta.trace_analysis import TraceAnalysis
+frame = TraceAnalysis(trace_files={0: sys.argv[1]}).get_cupti_counter_data_with_operators(ranks=[0])[0]
+flops = sum(frame[name] * (2 if 'fma' in name else 1) for name in frame.columns if '_op_' in name and 'pred_on' in name)
+print(json.dumps([list(row) for row in zip(frame['name'], frame['bottom_level_op'], frame['top_level_op'], flops)]))
+"""
+
+
+@unittest.skipUnless(HTA_PYTHON.exists(), f'no HTA: {HTA_PYTHON} is missing; scripts/setup --tools')
+@unittest.skipUnless(KINETO.exists(), f'no real traces: {KINETO} is missing')
+class CountersTest(TracedTest):
+    def test_each_launch_has_the_counters_and_operators_that_hta_gives_it(self):
+        trace = KINETO / 'cupti-counters-a100.json.gz'
+        done = subprocess.run([HTA_PYTHON, '-c', HTA_COUNTERS, trace], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+        theirs = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual(len(theirs), 77)
+        ours = self._run([RANKTAP, 'report', trace, 'counters', '--by', 'launch', '--format', 'json'], {})
+        rows = json.loads(ours.stdout)['rows']
+        self.assertEqual([[row['bottom_operator'], row['top_operator'], row['flops']] for row in rows],
+                         [[bottom, top, round(flops)] for _, bottom, top, flops in theirs])
+
+
 HTA_OF_ALL_RANKS = """
 import json, logging, os, sys
 os.environ['HTA_DISABLE_NS_ROUNDING'] = '1'

@@ -20,8 +20,8 @@ class OperatorAround {
       if (ops.writer[op] < by_writer_.size()) by_writer_[ops.writer[op]].push_back(op);
     }
   }
-  // Row of Trace::operators; kNone: none.
-  uint32_t RowAt(uint16_t writer, int64_t time) const {
+  // Rows of Trace::operators; kNone: none.
+  uint32_t InnermostAt(uint16_t writer, int64_t time) const {
     if (writer >= by_writer_.size()) return kNone;
     const Operators& ops = trace_.operators;
     const std::vector<uint32_t>& rows = by_writer_[writer];
@@ -30,6 +30,11 @@ class OperatorAround {
     if (after == rows.begin()) return kNone;
     uint32_t op = *std::prev(after);
     while (op != kNone && ops.end[op] < time) op = ops.parent[op];
+    return op;
+  }
+  uint32_t RowAt(uint16_t writer, int64_t time) const {
+    const Operators& ops = trace_.operators;
+    uint32_t op = InnermostAt(writer, time);
     if (op == kNone) return kNone;
     while (IsAten(op) && ops.parent[op] != kNone && IsAten(ops.parent[op])) op = ops.parent[op];
     return op;

@@ -146,7 +146,11 @@ class Scanner {
 
   const char* Event(const char* p) {
     return Object(p, [this](std::string_view key, const char* value) {
-      if (key == "args" && *value == '{') return Args(value);
+      if (key == "args" && *value == '{') {
+        const char* const end = Args(value);
+        if (end != nullptr) event_->all_args = {value, static_cast<size_t>(end - value)};
+        return end;
+      }
       const char* const after = Value(value);
       if (after != nullptr) Take(key, Bare(value, after));
       return after;
@@ -219,6 +223,7 @@ EventText ScanEvent(const char* p, const char* end, KinetoEvent* event) {
   event->has_ts = event->has_dur = false;
   event->ts_ns = event->dur_ns = 0;
   event->name = event->category = event->pid = event->tid = event->id = {};
+  event->all_args = {};
   event->known = 0;
   Scanner scanner(end, event);
   const char* const after = scanner.Event(p);

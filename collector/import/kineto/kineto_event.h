@@ -77,6 +77,7 @@ struct KinetoEvent {
   std::string_view name, category, pid, tid, id;
   uint64_t known = 0;  // bits by Arg
   std::string_view args[static_cast<size_t>(Arg::kCount)];
+  std::string_view all_args;  // the object with all of them, also those that mean nothing to us
 
   bool has(Arg arg) const { return (known >> static_cast<unsigned>(arg) & 1) != 0; }
   // The text of a member, strings without their quotes; empty where there is none.

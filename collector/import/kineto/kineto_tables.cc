@@ -3,31 +3,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "collector/import/cuda_names.h"
 #include "collector/import/finish_trace.h"
+#include "collector/import/kineto/kineto_category.h"
+#include "collector/import/kineto/kineto_counters.h"
 #include "collector/import/optional_values.h"
 
 namespace ranktap::collector {
-
-enum class KinetoTables::Category : uint8_t {
-  kUnknown,
-  kOperator,
-  kAnnotation,
-  kPython,
-  kRuntime,
-  kDriver,
-  kKernel,
-  kCopy,
-  kMemset,
-  kSync,
-  kDeviceAnnotation,
-  kOverhead,
-  kIgnored,
-};
 
 namespace {
 
@@ -45,38 +30,6 @@ bool MostRepeat(std::vector<uint32_t> ids) {
 }
 
 }  // namespace
-
-KinetoTables::Category KinetoTables::CategoryOf(std::string_view name) {
-  static const std::unordered_map<std::string_view, Category> kNames = {
-      {"cpu_op", Category::kOperator},
-      {"Operator", Category::kOperator},
-      {"user_annotation", Category::kAnnotation},
-      {"python_function", Category::kPython},
-      {"cuda_runtime", Category::kRuntime},
-      {"hip_runtime", Category::kRuntime},
-      {"Runtime", Category::kRuntime},
-      {"cuda_driver", Category::kDriver},
-      {"hip_driver", Category::kDriver},
-      {"mtia_runtime", Category::kRuntime},
-      {"xpu_runtime", Category::kRuntime},
-      {"xpu_driver", Category::kDriver},
-      {"privateuse1_runtime", Category::kRuntime},
-      {"privateuse1_driver", Category::kDriver},
-      {"kernel", Category::kKernel},
-      {"mtia_ccp_events", Category::kKernel},
-      {"Kernel", Category::kKernel},
-      {"gpu_memcpy", Category::kCopy},
-      {"Memcpy", Category::kCopy},
-      {"gpu_memset", Category::kMemset},
-      {"Memset", Category::kMemset},
-      {"cuda_sync", Category::kSync},
-      {"gpu_user_annotation", Category::kDeviceAnnotation},
-      {"overhead", Category::kOverhead},
-      {"Trace", Category::kIgnored},
-  };
-  const auto found = kNames.find(name);
-  return found == kNames.end() ? Category::kUnknown : found->second;
-}
 
 bool KinetoTables::Skip(std::string why) {
   ++skipped_[std::move(why)];
@@ -118,8 +71,8 @@ bool KinetoTables::Add(const KinetoEvent& event) {
 }
 
 bool KinetoTables::AddSpan(const KinetoEvent& event) {
-  const Category category = CategoryOf(event.category);
-  if (category == Category::kIgnored) return true;
+  const KinetoCategory category = KinetoCategoryNamed(event.category);
+  if (category == KinetoCategory::kIgnored) return true;
   if (!event.has_ts || event.ts_ns < -kFarthest || event.ts_ns > kFarthest) {
     return Skip("events without a time");
   }
@@ -129,38 +82,43 @@ bool KinetoTables::AddSpan(const KinetoEvent& event) {
   if (trace_->first_in_file == kUntimed) trace_->first_in_file = span.start;
   devices_.Note(event);
   switch (category) {
-    case Category::kOperator:
+    case KinetoCategory::kOperator:
       AddOperator(event, span, OperatorKind::kOperator);
       break;
-    case Category::kAnnotation:
+    case KinetoCategory::kAnnotation:
       AddOperator(event, span, OperatorKind::kAnnotation);
       break;
-    case Category::kPython:
+    case KinetoCategory::kPython:
       AddPython(event, span);
       break;
-    case Category::kRuntime:
+    case KinetoCategory::kRuntime:
       AddCall(event, span, proto::ApiDomain::kRuntime);
       break;
-    case Category::kDriver:
+    case KinetoCategory::kDriver:
       AddCall(event, span, proto::ApiDomain::kDriver);
       break;
-    case Category::kKernel:
+    case KinetoCategory::kKernel:
       AddKernel(event, span);
       break;
-    case Category::kCopy:
+    case KinetoCategory::kCopy:
       AddCopy(event, span);
       break;
-    case Category::kMemset:
+    case KinetoCategory::kMemset:
       AddMemset(event, span);
       break;
-    case Category::kSync:
+    case KinetoCategory::kSync:
       AddSync(event, span);
       break;
-    case Category::kDeviceAnnotation:
+    case KinetoCategory::kDeviceAnnotation:
       AddDeviceAnnotation(event, span);
       break;
-    case Category::kOverhead:
-      AddOverhead(event, span);
+    case KinetoCategory::kOverhead:
+      AddOverhead(span);
+      break;
+    case KinetoCategory::kCounters:
+      if (!AddKernelCounters(event, &names_, trace_)) {
+        return Skip("readings of counters without a number");
+      }
       break;
     default:
       return SkipCategory(event);
@@ -374,11 +332,10 @@ void KinetoTables::AddDeviceAnnotation(const KinetoEvent& event, Span span) {
 }
 
 // Kineto's name is all it says; the kind stays 0.
-void KinetoTables::AddOverhead(const KinetoEvent& event, Span span) {
+void KinetoTables::AddOverhead(Span span) {
   proto::OverheadEvent overhead{};
   overhead.start_ns = static_cast<uint64_t>(span.start);
   overhead.end_ns = static_cast<uint64_t>(span.end);
-  (void)event;
   trace_->overheads.push_back(overhead);
 }
 
@@ -386,6 +343,7 @@ void KinetoTables::Finish() {
   devices_.NameIn(trace_);
   if (const size_t halves = arrows_.AddTo(trace_); halves > 0) skipped_[kHalfArrows] += halves;
   threads_.NameAll();
+  SortKernelCounters(trace_);
   FinishTrace(trace_);
   NameModules(trace_);
 }

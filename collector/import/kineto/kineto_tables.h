@@ -40,11 +40,9 @@ class KinetoTables {
   const ForeignTool* tool() const { return tool_; }
 
  private:
-  enum class Category : uint8_t;
   struct Span {
     int64_t start, end;
   };
-  Category CategoryOf(std::string_view name);
   bool Skip(std::string why);
   bool SkipCategory(const KinetoEvent& event);
   bool AddSpan(const KinetoEvent& event);
@@ -60,7 +58,7 @@ class KinetoTables {
   void AddMemset(const KinetoEvent& event, Span span);
   void AddSync(const KinetoEvent& event, Span span);
   void AddDeviceAnnotation(const KinetoEvent& event, Span span);
-  void AddOverhead(const KinetoEvent& event, Span span);
+  void AddOverhead(Span span);
   void AddWork(const KinetoEvent& event, Span span, DeviceWork* work);
 
   uint32_t ExternalIdOf(const KinetoEvent& event);
