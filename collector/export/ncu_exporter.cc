@@ -18,7 +18,6 @@
 #include "collector/facts/communication_kernels.h"
 #include "collector/facts/roofline/measured_work.h"
 #include "collector/facts/steps.h"
-#include "collector/report/cells.h"
 #include "collector/trace/sort_rows.h"
 #include "collector/trace/symbol_name.h"
 
@@ -111,13 +110,6 @@ std::string Word(std::string_view word) {
   return text + "'";
 }
 
-// A comment ends at its line's end, whatever a name holds.
-std::string OneLine(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-  return text;
-}
-
 void WriteCommand(const Trace& trace, OutputFile* file) {
   const Worth worth = FindWorth(trace);
   const StepList& steps = DetectSteps(trace);
@@ -125,7 +117,7 @@ void WriteCommand(const Trace& trace, OutputFile* file) {
                                    [](const Step& step) { return !step.warm_up; });
   int64_t skip = 0, count = 0;
   std::string names;
-  file->Write(fmt::format("# {}: {} kernels have {} % of the kernels' time", OneLine(RankName(trace)),
+  file->Write(fmt::format("# {}: {} kernels have {} % of the kernels' time", trace.info.rank ? fmt::format("rank {}", *trace.info.rank) : "a process",
                           worth.kernels.size(), worth.share_percent));
   file->Write(worth.left_out == 0
                   ? "\n"
