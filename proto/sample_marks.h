@@ -19,9 +19,37 @@ inline constexpr std::string_view kSampledFramesMark = "frames";
 // first sample of the thread.
 inline constexpr std::string_view kSampledChildrenMark = "children";
 // A thread was found at one place in one state each time that it was looked at: [thread, frame,
-// state, looks, start, end, CPU time in ns]. Times are the host clock's ticks; the first is where
-// the look before ended. Frame 0: the stack changed each time it was read.
+// state, looks, start, end, CPU time in ns, time in ns in which it was ready to run and no CPU ran
+// it, major faults, bytes read from storage]. Times are the host clock's ticks; the first is where
+// the look before ended. Frame 0: the stack changed each time it was read. Older agents wrote seven
+// numbers.
 inline constexpr std::string_view kSamplesMark = "samples";
+
+// What the kernel counted of a thread between two times: [thread, start, end, CPU time in ns, time in
+// ns ready to run without a CPU, major faults, bytes read from storage, bytes written to it, switches
+// that it asked for, switches that it did not, CPU it ran on last, "name"].
+inline constexpr std::string_view kThreadCountsMark = "threads";
+// And of the machine and the process: [start, end, time in ns that control groups were throttled,
+// their periods that were, CPU time in ns of threads that Python does not know, their time ready to
+// run, how many of these were read, all threads, microseconds of pressure on CPUs, on devices, on
+// memory, CPUs allowed to the main thread, HostLack bits, "these CPUs"].
+inline constexpr std::string_view kHostCountsMark = "host";
+// Where there are several NUMA nodes: [node, "its CPUs"].
+inline constexpr std::string_view kNodesMark = "nodes";
+// And of each device for graphics or computing on the PCI bus: [its node, "0000:3b:00.0"].
+inline constexpr std::string_view kBusNodesMark = "bus nodes";
+
+inline constexpr uint32_t kUnknownCpu = UINT32_MAX;
+
+// What the system does not show.
+enum HostLack : uint32_t {
+  kLacksQueue = 1,       // schedstat
+  kLacksFaults = 2,      // stat
+  kLacksBytes = 4,       // io
+  kLacksSwitches = 8,    // status
+  kLacksThrottling = 16,  // cpu.stat
+  kLacksPressure = 32,   // /proc/pressure
+};
 
 enum class SampleState : uint8_t { kOnCpu = 1, kWaits = 2, kWantsGil = 3 };
 

@@ -81,6 +81,7 @@ constexpr auto kCalls = std::to_array<Call>({
     RANKTAP_CALL(renameat2),
     RANKTAP_CALL(rt_sigaction),
     RANKTAP_CALL(rt_sigprocmask),
+    RANKTAP_CALL(sched_getaffinity),
     RANKTAP_CALL(sched_yield),
     RANKTAP_CALL(sendmsg),
     RANKTAP_CALL(sendto),

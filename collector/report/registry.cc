@@ -7,6 +7,7 @@
 #include "collector/report/hang/hang_summary.h"
 #include "collector/report/insights/finding_summary.h"
 #include "collector/report/host/host_lines.h"
+#include "collector/report/host/host_threads.h"
 #include "collector/report/report.h"
 #include "collector/report/reports.h"
 
@@ -61,7 +62,7 @@ constexpr Report kReports[] = {
      "Which sequences of kernels recur, on streams and in operators?", &TabulatePatterns,
      kHtaCompat | kOperator | kMinLength},
     {ReportGroup::kHost, "host", "Which lines of Python does the host spend its time in?",
-     &TabulateHostLines},
+     &TabulateHostLines, kBy},
     {ReportGroup::kHost, "launches", "How long do launches take, and how late does the work begin?",
      &TabulateLaunches, kBy | kHtaCompat},
     {ReportGroup::kHost, "queue", "How much launched work waits on each stream?", &TabulateQueue,
@@ -141,6 +142,11 @@ constexpr Way kWays[] = {
      "rank",
      {ReportGroup::kRanks, "waterfall-by-rank",
       "Where did the mean step of each rank go, in causes that add up?", &TabulateWaterfallByRank}},
+    {"host",
+     "thread",
+     {ReportGroup::kHost, "host-threads",
+      "Which threads wanted a CPU and had none, were stopped, or waited for storage?",
+      &TabulateHostThreads}},
     {"hang",
      "rank",
      {ReportGroup::kRanks, "hang-by-rank", "Which call did each rank enter last?",

@@ -3,7 +3,9 @@
 A sample runs here. RANKTAP_GUILTY=SEED runs every program, as scripts/scorecard does (R25): the seed draws which rank is
 late and by how much.
 """
+import json
 import os
+import pathlib
 import random
 import re
 import unittest
@@ -11,9 +13,12 @@ import unittest
 import harness
 
 PROGRAM = harness.PROGRAMS / 'guilty.py'
-NOTED = [(line.rsplit('# ', 1)[1], number)
-         for number, line in enumerate(PROGRAM.read_text().splitlines(), 1) if '  # ' in line]
+NOTED = [(name, number) for number, line in enumerate(PROGRAM.read_text().splitlines(), 1) if '  # ' in line
+         for name in line.rsplit('# ', 1)[1].split(', ') if not name.startswith('noqa')]
 LINES = {name: number for name, number in NOTED if name != 'spread'}
+# Programs whose time somebody or something took, and the rule of insights that says so.
+TAKEN = {'neighbour': 'descheduled', 'threads': 'too-many-threads', 'quota': 'cpu-throttled', 'gil': 'gil-contention',
+         'faults': 'page-faults', 'read': 'slow-read'}
 INNOCENT = ['none', 'spread-waits', 'spread-work']
 TORCHRUN = [harness.TORCH_PYTHON, '-m', 'torch.distributed.run', '--nproc-per-node', '2', '--master-port', '0', '--standalone']
 
@@ -22,8 +27,10 @@ TORCHRUN = [harness.TORCH_PYTHON, '-m', 'torch.distributed.run', '--nproc-per-no
 class GuiltyLinesTest(harness.TracedTest):
 
     def verdict(self, name, *drawn):
+        more = {'GROUP': self.group_with_a_limit()} if name == 'quota' else {}
         done, run = self.run_traced([*TORCHRUN, PROGRAM, name, *drawn], ['--level', 'full', '--sample', '5ms', '--quiet'],
-                                    OMP_NUM_THREADS='1')
+                                    OMP_NUM_THREADS='1', **more)
+        self.run_directory = run
         self.assertEqual(done.returncode, 0, done.stderr)
         self.run_directory = run
         table = self._run([harness.RANKTAP, 'report', run, 'verdict', '--format', 'json'], {})
@@ -32,9 +39,34 @@ class GuiltyLinesTest(harness.TracedTest):
         self.assertEqual(len(self.report(run, 'ranks')), 2)
         return table.stdout
 
+    def group_with_a_limit(self):
+        """A tenth of a CPU."""
+        for hierarchy, limits in (('/sys/fs/cgroup/cpu', {'cpu.cfs_period_us': '100000', 'cpu.cfs_quota_us': '10000'}),
+                                  ('/sys/fs/cgroup', {'cpu.max': '10000 100000'})):
+            group = pathlib.Path(hierarchy, f'ranktap-test-{os.getpid()}')
+            try:
+                group.mkdir()
+                self.addCleanup(group.rmdir)
+                for name, text in limits.items():
+                    (group / name).write_text(text)
+                return str(group)
+            except OSError:
+                continue
+        self.skipTest('no control group with a limit of CPU time can be made here')
+
+    def is_taken_told(self, name, text):
+        """The verdict begins with what took the time and the line. A busy machine takes more than was planted."""
+        line = f'guilty.py:{LINES[name]} ('
+        found = [row for row in self.report(self.run_directory, 'insights') if row['rule'] == TAKEN[name]]
+        first = re.match(r'.*? \(([a-z-]+)\)\. ', json.loads(text)['title'])
+        return (any(line in row['where'] + row['finding'] for row in found) and first is not None
+                and first[1] in (TAKEN[name], 'descheduled') and 'guilty.py:' in first[0])
+
     def is_told(self, name, *drawn):
         text = self.verdict(name, *drawn)
         self.assertNotIn('<ranktap/', text)
+        if name in TAKEN:
+            return self.is_taken_told(name, text)
         if name in INNOCENT:
             # A rank that a busy machine stops at a line for long is late there, and may be said to be.
             return not re.search(r'before the next forward pass[^,]*, at guilty', text)
@@ -60,6 +92,12 @@ class GuiltyLinesTest(harness.TracedTest):
     def test_a_rank_that_saves_a_checkpoint_each_step(self):
         self.check('checkpoint')
 
+    def test_a_rank_that_another_process_takes_the_cpu_from(self):
+        self.check('neighbour')
+
+    def test_a_rank_that_its_control_group_throttles(self):
+        self.check('quota')
+
     def test_where_four_lines_have_a_quarter_each_none_is_accused(self):
         self.check('spread-waits')
 
@@ -68,7 +106,13 @@ class GuiltyLinesTest(harness.TracedTest):
             self.skipTest('RANKTAP_GUILTY=SEED is not set: scripts/scorecard runs every program')
         draw = random.Random(int(os.environ['RANKTAP_GUILTY']))
         names = [*LINES, 'both-sleep', 'both-loader', *INNOCENT]
-        wrong = [name for name in names if not self.is_told(name, draw.randrange(2), draw.randint(30, 120))]
+        wrong = []
+        for name in names:
+            late, cost = draw.randrange(2), draw.randint(30, 120)
+            try:
+                wrong += [] if self.is_told(name, late, cost) else [name]
+            except unittest.SkipTest as why:
+                print(f'{name}: {why}')
         print(f'{len(names) - len(wrong)} of {len(names)} programs have their line or none as they should'
               f'{": not " + ", ".join(wrong) if wrong else ""}')
         self.assertFalse(wrong)

@@ -79,7 +79,7 @@ void ChildStacks::LookAtThread(const Child& child, proto::PythonThread thread, u
   // Of another program the same addresses are other code.
   const int32_t space = child.kind == Child::Kind::kForked ? 0 : child.process;
   const uint32_t frame = is_torn ? 0 : numbers.NumberOf(stack, *frames_, lines, space);
-  looks_.Add(thread, frame, cpu_ns);
+  looks_.Add(thread, frame, {cpu_ns});
 }
 
 }  // namespace ranktap::agent::samples

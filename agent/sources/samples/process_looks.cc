@@ -14,11 +14,12 @@ void ProcessLooks::BeginRound(uint64_t now_ns, uint64_t now_ticks) {
   runs_.BeginRound(now_ticks);
 }
 
-void ProcessLooks::Add(const proto::PythonThread& thread, uint32_t frame, uint64_t cpu_ns) {
+void ProcessLooks::Add(const proto::PythonThread& thread, uint32_t frame,
+                       const LookCounts& counts) {
   if (found_count_ == found_.size()) return;
   Look look{
-      .thread = thread.thread, .frame = frame, .state = SampleState::kWaits, .cpu_ns = cpu_ns};
-  const uint64_t ran = runs_.CpuSinceLook(look.thread, look.cpu_ns);
+      .thread = thread.thread, .frame = frame, .state = SampleState::kWaits, .counts = counts};
+  const uint64_t ran = runs_.CpuSinceLook(look.thread, look.counts[0]);
   const bool is_known = ran != std::numeric_limits<uint64_t>::max();
   if (is_known && ran * 2 >= passed_ns_) look.state = SampleState::kOnCpu;
   // The lock wakes a thread up every 5 ms: one that has not run at all waits for something else.

@@ -18,7 +18,7 @@ class ProcessLooks {
   void BeginRound(uint64_t now_ns, uint64_t now_ticks);
   bool IsNew(int32_t thread) const { return runs_.IsNew(thread); }
   // `frame`: of StackNumbers; 0: the stack changed each time it was read.
-  void Add(const proto::PythonThread& thread, uint32_t frame, uint64_t cpu_ns);
+  void Add(const proto::PythonThread& thread, uint32_t frame, const LookCounts& counts);
   // All of a process were added: so many of its threads wait for its lock.
   void EndProcess(uint32_t gil_waiters, SampleLines& lines);
   void EndRound(SampleLines& lines) { runs_.EndRound(lines); }

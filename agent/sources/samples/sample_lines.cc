@@ -5,7 +5,6 @@
 #include <array>
 #include <charconv>
 #include <cstring>
-#include <span>
 
 #include "agent/core/agent_state.h"
 #include "agent/core/host_clock.h"
@@ -65,7 +64,11 @@ SampleLines::SampleLines()
       codes_(proto::kSampledCodesMark),
       frames_(proto::kSampledFramesMark),
       children_(proto::kSampledChildrenMark),
-      samples_(proto::kSamplesMark) {}
+      samples_(proto::kSamplesMark),
+      threads_(proto::kThreadCountsMark),
+      host_(proto::kHostCountsMark),
+      nodes_(proto::kNodesMark),
+      bus_nodes_(proto::kBusNodesMark) {}
 
 void SampleLines::AddCode(uint32_t number, const proto::PythonCodeText& text) {
   // Escaped, a name may be twice as long.
@@ -100,8 +103,32 @@ void SampleLines::AddSample(const Sample& sample) {
   samples_.Number(sample.looks);
   samples_.Number(sample.start_ticks);
   samples_.Number(sample.end_ticks);
-  samples_.Number(sample.cpu_ns);
+  for (const uint64_t count : sample.counts) samples_.Number(count);
   samples_.EndLine();
+}
+
+void SampleLines::Add(Text* text, std::span<const uint64_t> numbers, std::string_view last) {
+  if (!text->HasRoom(kMostLineBytes)) Send();
+  text->BeginLine();
+  for (const uint64_t number : numbers) text->Number(number);
+  text->Quoted(last);
+  text->EndLine();
+}
+
+void SampleLines::AddThread(std::span<const uint64_t> numbers, std::string_view name) {
+  Add(&threads_, numbers, name);
+}
+
+void SampleLines::AddHost(std::span<const uint64_t> numbers, std::string_view cpus) {
+  Add(&host_, numbers, cpus);
+}
+
+void SampleLines::AddNode(uint64_t node, std::string_view cpus) {
+  Add(&nodes_, std::span(&node, 1), cpus);
+}
+
+void SampleLines::AddBusNode(uint64_t node, std::string_view bus) {
+  Add(&bus_nodes_, std::span(&node, 1), bus);
 }
 
 void SampleLines::Send() {
@@ -110,6 +137,10 @@ void SampleLines::Send() {
   frames_.Send(*writer_, domain_);
   children_.Send(*writer_, domain_);
   samples_.Send(*writer_, domain_);
+  nodes_.Send(*writer_, domain_);
+  bus_nodes_.Send(*writer_, domain_);
+  host_.Send(*writer_, domain_);
+  threads_.Send(*writer_, domain_);
 }
 
 }  // namespace ranktap::agent::samples

@@ -2,8 +2,10 @@
 // Runs on: the sampler.  May not: allocate once it is made.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,13 +15,16 @@
 
 namespace ranktap::agent::samples {
 
+// Of one thread: CPU time and time without a CPU in ns, major faults, bytes read from storage.
+using LookCounts = std::array<uint64_t, 4>;
+
 struct Sample {
   int32_t thread;
   uint32_t frame;
   proto::SampleState state;
   uint32_t looks;
   uint64_t start_ticks, end_ticks;
-  uint64_t cpu_ns;
+  LookCounts counts;
 };
 
 class SampleLines {
@@ -32,6 +37,11 @@ class SampleLines {
   void AddFrame(uint32_t number, uint32_t parent, uint32_t code, uint32_t line);
   void AddChild(int32_t thread, int32_t process);
   void AddSample(const Sample& sample);
+  // Numbers and a text, as proto/sample_marks.h has them.
+  void AddThread(std::span<const uint64_t> numbers, std::string_view name);
+  void AddHost(std::span<const uint64_t> numbers, std::string_view cpus);
+  void AddNode(uint64_t node, std::string_view cpus);
+  void AddBusNode(uint64_t node, std::string_view bus);
 
   // All that was gathered: code objects first, then frames, then samples.
   void Send();
@@ -58,8 +68,10 @@ class SampleLines {
   // A name may take so much of a mark.
   static constexpr size_t kMostNameBytes = 1024, kMostLineBytes = 2 * kMostNameBytes + 256;
 
+  void Add(Text* text, std::span<const uint64_t> numbers, std::string_view last);
+
   proto::ArenaRef domain_;
-  Text codes_, frames_, children_, samples_;
+  Text codes_, frames_, children_, samples_, threads_, host_, nodes_, bus_nodes_;
   ThreadState* writer_ = nullptr;
 };
 

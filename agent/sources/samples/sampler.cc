@@ -19,6 +19,7 @@
 #include "agent/core/writer.h"
 #include "agent/sources/samples/child_list.h"
 #include "agent/sources/samples/child_stacks.h"
+#include "agent/sources/samples/count_spans.h"
 #include "agent/sources/samples/own_stacks.h"
 #include "agent/sources/samples/process_looks.h"
 #include "agent/sources/samples/python_place.h"
@@ -47,7 +48,9 @@ class Sampler {
     lines_.emplace();
     if (!numbers_.Map()) return "no memory";
     const std::string_view problem = stacks_.SetUp();
-    if (problem.empty()) children_.SetUp(stacks_.place(), stacks_.frames().layout());
+    if (!problem.empty()) return problem;
+    children_.SetUp(stacks_.place(), stacks_.frames().layout());
+    counts_.SetUp();
     return problem;
   }
 
@@ -82,7 +85,10 @@ class Sampler {
     }
   }
 
-  void CloseInForkChild() { children_.CloseInForkChild(); }
+  void CloseInForkChild() {
+    children_.CloseInForkChild();
+    counts_.CloseInForkChild();
+  }
 
   uint64_t cpu_ns() const { return cpu_ns_.load(std::memory_order_relaxed); }
 
@@ -124,6 +130,7 @@ class Sampler {
   void Close() {
     if (writer_ == nullptr) return;
     CloseLooks();
+    counts_.Close();
     lines_->Send();
   }
 
@@ -162,6 +169,7 @@ class Sampler {
     if (forgets_.exchange(false)) {
       CloseLooks();
       numbers_.Forget();
+      counts_.Forget();
     }
     if (stacks_.ReadThreads()) LookAtThreads();
     const uint64_t cpu_own = ClockNs(CLOCK_THREAD_CPUTIME_ID);
@@ -177,20 +185,25 @@ class Sampler {
   }
 
   void LookAtThreads() {
-    looks_.BeginRound(pace_.began_ns, NowTicks());
+    const uint64_t now_ticks = NowTicks();
+    looks_.BeginRound(pace_.began_ns, now_ticks);
+    counts_.BeginRound(pace_.began_ns, now_ticks);
     for (const proto::PythonThread& thread : stacks_.threads()) LookAt(thread);
     looks_.EndProcess(stacks_.frames().CountGilWaiters(), *lines_);
     looks_.EndRound(*lines_);
+    counts_.EndRound(*lines_);
   }
 
   void LookAt(proto::PythonThread thread) {
     std::span<const proto::PythonFrame> stack;
     const bool is_torn = !stacks_.Read(&thread, &stack);
-    if (thread.thread == 0 || (stack.empty() && !is_torn)) return;
-    const uint64_t cpu_ns = ThreadCpuNs(thread.thread);
-    stacks_.check().AddThread(cpu_ns != 0);
+    if (thread.thread == 0) return;
+    samples::LookCounts counts = counts_.Look(thread.thread);
+    if (stack.empty() && !is_torn) return;
+    counts[0] = ThreadCpuNs(thread.thread);
+    stacks_.check().AddThread(counts[0] != 0);
     const uint32_t frame = is_torn ? 0 : numbers_.NumberOf(stack, stacks_.frames(), *lines_);
-    looks_.Add(thread, frame, cpu_ns);
+    looks_.Add(thread, frame, counts);
   }
 
   // They cost by their number: a pace of their own leaves ours alone.
@@ -216,6 +229,7 @@ class Sampler {
   samples::StackNumbers numbers_;
   samples::ProcessLooks looks_;
   samples::ChildStacks children_;
+  samples::CountSpans counts_;
   uint64_t children_due_ns_ = 0;
   ThreadState* writer_ = nullptr;
   bool is_worth_it_ = false, is_given_up_ = false;

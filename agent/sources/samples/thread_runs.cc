@@ -21,8 +21,8 @@ size_t ThreadRuns::Find(int32_t thread) const {
 
 uint64_t ThreadRuns::CpuSinceLook(int32_t thread, uint64_t cpu_ns) const {
   const size_t i = Find(thread);
-  if (i == count_ || cpu_ns < runs_[i].cpu_at_ns) return std::numeric_limits<uint64_t>::max();
-  return cpu_ns - runs_[i].cpu_at_ns;
+  if (i == count_ || cpu_ns < runs_[i].at[0]) return std::numeric_limits<uint64_t>::max();
+  return cpu_ns - runs_[i].at[0];
 }
 
 void ThreadRuns::Tell(const Run& run, SampleLines& lines) {
@@ -33,7 +33,7 @@ void ThreadRuns::Tell(const Run& run, SampleLines& lines) {
                    .looks = run.looks,
                    .start_ticks = run.start_ticks,
                    .end_ticks = run.end_ticks,
-                   .cpu_ns = run.cpu_ns});
+                   .counts = run.counts});
 }
 
 void ThreadRuns::Add(const Look& look, SampleLines& lines) {
@@ -50,8 +50,8 @@ void ThreadRuns::Add(const Look& look, SampleLines& lines) {
            .state = look.state,
            .start_ticks = now_ticks_,
            .end_ticks = now_ticks_,
-           .cpu_ns = 0,
-           .cpu_at_ns = look.cpu_ns,
+           .counts = {},
+           .at = look.counts,
            .round = round_};
     return;
   }
@@ -61,12 +61,15 @@ void ThreadRuns::Add(const Look& look, SampleLines& lines) {
     run.frame = look.frame;
     run.state = look.state;
     run.looks = 0;
-    run.cpu_ns = 0;
+    run.counts = {};
   }
   ++run.looks;
   run.end_ticks = now_ticks_;
-  run.cpu_ns += look.cpu_ns >= run.cpu_at_ns ? look.cpu_ns - run.cpu_at_ns : 0;
-  run.cpu_at_ns = look.cpu_ns;
+  for (size_t c = 0; c < look.counts.size(); ++c) {
+    // A thread that took the number of one that has ended counts from 0.
+    run.counts[c] += look.counts[c] >= run.at[c] ? look.counts[c] - run.at[c] : 0;
+  }
+  run.at = look.counts;
   run.round = round_;
 }
 

@@ -15,7 +15,7 @@ struct Look {
   int32_t thread;
   uint32_t frame;
   proto::SampleState state;
-  uint64_t cpu_ns;  // of the thread, since it began
+  LookCounts counts;  // of the thread, since it began
 };
 
 class ThreadRuns {
@@ -38,7 +38,7 @@ class ThreadRuns {
     uint32_t frame, looks;
     proto::SampleState state;
     uint64_t start_ticks, end_ticks;
-    uint64_t cpu_ns, cpu_at_ns;
+    LookCounts counts, at;  // of the run, and at its end since the thread began
     uint64_t round;
   };
 

@@ -31,15 +31,16 @@ bool BeginsProcess(const SampledFrame& frame) {
          frame.file.ends_with("/multiprocessing/process.py");
 }
 
-// "[1,2,3]", with as many numbers.
+// "[1,2,3]", with as many numbers, or the first `fewest`.
 template <size_t kCount>
-bool ReadNumbers(std::string_view line, std::array<uint64_t, kCount>* numbers) {
+bool ReadNumbers(std::string_view line, std::array<uint64_t, kCount>* numbers,
+                 size_t fewest = kCount) {
   const char* at = line.data();
   const char* const end = at + line.size();
-  for (uint64_t& number : *numbers) {
-    if (at == end) return false;
-    const auto [rest, error] = std::from_chars(at + 1, end, number);
-    if (error != std::errc()) return false;
+  for (size_t i = 0; i < kCount; ++i) {
+    if (at == end) return i >= fewest;
+    const auto [rest, error] = std::from_chars(at + 1, end, (*numbers)[i]);
+    if (error != std::errc()) return i >= fewest;
     at = rest;
   }
   return true;
@@ -130,16 +131,21 @@ void HostSamples::ReadSamples(const Trace& trace) {
   size_t segment = 0;
   for (const std::string_view line :
        MarkedLines(trace, proto::kSampleDomain, proto::kSamplesMark)) {
-    std::array<uint64_t, 7> numbers;
-    if (!ReadNumbers(line, &numbers)) continue;
-    const auto [thread, frame, state, looks, start, end, cpu_ns] = numbers;
+    constexpr size_t kOfOlderAgents = 7;
+    std::array<uint64_t, 10> numbers{};
+    if (!ReadNumbers(line, &numbers, kOfOlderAgents)) continue;
+    const auto [thread, frame, state, looks, start, end, cpu_ns, queued_ns, faults, read_bytes] =
+        numbers;
     all_.push_back({.thread = static_cast<uint32_t>(thread),
                     .frame = static_cast<uint32_t>(frame),
                     .state = static_cast<proto::SampleState>(state),
                     .looks = static_cast<uint32_t>(looks),
                     .start = trace.host_clock.Map(start, &segment),
                     .end = trace.host_clock.Map(end, &segment),
-                    .cpu_ns = static_cast<int64_t>(cpu_ns)});
+                    .cpu_ns = static_cast<int64_t>(cpu_ns),
+                    .queued_ns = static_cast<int64_t>(queued_ns),
+                    .major_faults = static_cast<int64_t>(faults),
+                    .read_bytes = static_cast<int64_t>(read_bytes)});
   }
 }
 

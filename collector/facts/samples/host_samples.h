@@ -31,6 +31,9 @@ struct HostSample {
   uint32_t looks = 0;
   int64_t start = 0, end = 0;
   int64_t cpu_ns = 0;
+  int64_t queued_ns = 0;  // ready to run, and no CPU ran it
+  int64_t major_faults = 0;
+  int64_t read_bytes = 0;  // from storage
 };
 
 // "train.py", "torch/nn/modules/linear.py": as sentences name a file.

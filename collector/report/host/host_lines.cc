@@ -26,7 +26,7 @@ struct LineTime {
   std::string source() const {
     return line.empty() ? ShortFile(file) : fmt::format("{}:{}", ShortFile(file), line);
   }
-  int64_t self_ns = 0, total_ns = 0, cpu_ns = 0, wait_ns = 0, gil_ns = 0;
+  int64_t self_ns = 0, total_ns = 0, cpu_ns = 0, wait_ns = 0, gil_ns = 0, queued_ns = 0;
   std::set<size_t> ranks;
   int64_t all_ns = 0;  // of all rows of its kind of thread
 };
@@ -107,8 +107,12 @@ class Lines {
                 std::string_view phase, std::string_view module, int64_t ns, size_t number) {
     const int64_t length = sample.end - sample.start;
     // Of a sample in two phases, each gets its part of the CPU's time.
-    const auto cpu = static_cast<int64_t>(static_cast<double>(sample.cpu_ns) *
-                                          static_cast<double>(ns) / static_cast<double>(length));
+    const auto part = [ns, length](int64_t of) {
+      return static_cast<int64_t>(static_cast<double>(of) * static_cast<double>(ns) /
+                                  static_cast<double>(length));
+    };
+    const int64_t cpu = std::min(part(sample.cpu_ns), ns);
+    const int64_t queued = std::min(part(sample.queued_ns), ns - cpu);
     std::set<Key> seen;  // a recursive function counts once
     uint32_t at = sample.frame;
     bool is_innermost = true;
@@ -128,9 +132,10 @@ class Lines {
       if (seen.insert(key).second) row.total_ns += ns;
       if (is_innermost) {
         row.self_ns += ns;
-        row.cpu_ns += std::min(cpu, ns);
+        row.cpu_ns += cpu;
+        row.queued_ns += queued;
         (sample.state == proto::SampleState::kWantsGil ? row.gil_ns : row.wait_ns) +=
-            std::max<int64_t>(ns - cpu, 0);
+            ns - cpu - queued;
       }
       is_innermost = false;
       at = frame == nullptr ? 0 : frame->parent;
@@ -159,6 +164,8 @@ const ColumnsOf<LineTime> kColumns = {
      [](const LineTime& row) { return row.total_ns; }},
     {"on_cpu_ns", Unit::kNs, "The part of the line's own time in which a CPU ran it.",
      [](const LineTime& row) { return row.cpu_ns; }},
+    {"no_cpu_ns", Unit::kNs, "The part in which it was ready to run and no CPU ran it.",
+     [](const LineTime& row) { return row.queued_ns; }},
     {"waiting_ns", Unit::kNs, "The part in which it waited, and not for the interpreter's lock.",
      [](const LineTime& row) { return row.wait_ns; }},
     {"gil_ns", Unit::kNs, "The part in which it waited for the interpreter's lock.",

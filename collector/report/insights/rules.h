@@ -25,6 +25,9 @@ struct InsightRule {
   std::string_view evidence = {};
   // What it saves is computation, which is no loss of the verdict's.
   bool of_compute = false;
+  // It took the main thread's CPU, or held it up where no phase shows why: the verdict begins with
+  // it where it takes much.
+  bool of_host = false;
 };
 
 std::span<const InsightRule> AllInsightRules();

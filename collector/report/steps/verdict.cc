@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <span>
 
 #include "collector/facts/causes/pass_places.h"
@@ -189,6 +190,31 @@ std::string DescribeLargestSaving(const Run& run, const std::vector<Loss>& losse
                      FormatShare(saving, mean.ns), best.rule, finding);
 }
 
+// "Rank 1: The main thread is ready to run and has no CPU for 30.00 ms of each 60.00 ms step
+// (50.0 %); ...; most of it at train.py:97 (main) (descheduled). ", where that takes a tenth of a
+// step. Else empty.
+std::string DescribeHostsTaken(const Run& run, const MeanStep& mean) {
+  constexpr int64_t kLeastPart = 10;
+  const Insight* worst = nullptr;
+  for (const Insight& insight : InsightsOf(run).list) {
+    const std::span<const InsightRule> rules = AllInsightRules();
+    const auto rule = std::ranges::find(rules, insight.rule, &InsightRule::name);
+    if (rule == rules.end() || !rule->of_host || insight.lost_ns * kLeastPart < mean.ns) continue;
+    // Where a device is busy meanwhile, nothing is lost by it.
+    if (insight.saving_ns && *insight.saving_ns * kLeastPart < mean.ns) continue;
+    if (worst == nullptr || insight.lost_ns > worst->lost_ns) worst = &insight;
+  }
+  if (worst == nullptr) return "";
+  std::string finding = worst->finding.substr(0, worst->finding.size() - 1);
+  if (mean.ranks > 1) {
+    std::string name = RankName(run.traces[worst->trace]);
+    name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+    finding = fmt::format("{}: {}", name, finding);
+  }
+  if (!worst->where.empty()) finding += fmt::format("; most of it at {}", worst->where);
+  return fmt::format("{} ({}). ", finding, worst->rule);
+}
+
 Verdict JudgeDevices(const Run& run, const MeanStep& mean) {
   Verdict verdict{.sentence = {}, .losses = FindLosses(run), .mean_step = mean.ns};
   AddRecoverable(run, &verdict.losses);
@@ -291,6 +317,7 @@ Verdict JudgeTimes(const Run& run) {
   }
   Verdict verdict = AnythingRanOnADevice(run) ? JudgeDevices(run, mean) : JudgeHosts(run, mean);
   if (!mean.has_steps) verdict.sentence += " No steps were found.";
+  verdict.sentence.insert(0, DescribeHostsTaken(run, mean));
   verdict.sentence.insert(0, HowLittle(run, waterfalls) + DescribeUnlikeSteps(run));
   return verdict;
 }

@@ -1,20 +1,25 @@
 """Two ranks of DDP on gloo: `guilty.py NAME [RANK [MS]]`. What costs so much time a step lies on the
 line that ends with `# NAME`, on that rank (1), or on both for `both-NAME`. `none`, `spread-waits` and
-`spread-work` have no guilty line."""
+`spread-work` have no guilty line. `quota` joins the control group GROUP, where that is set: before the agent begins."""
 import gc
 import logging
+import mmap
 import os
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-import torch
-import torch.distributed as dist
-
 NAME = sys.argv[1]
 LATE = int(sys.argv[2]) if len(sys.argv) > 2 else 1
 COST = float(sys.argv[3]) / 1000 if len(sys.argv) > 3 else 0.06
+if NAME == 'quota' and os.environ['RANK'] == str(LATE):
+    with open(os.path.join(os.environ['GROUP'], 'cgroup.procs'), 'w') as procs:
+        procs.write(str(os.getpid()))
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
 
 
 def slow_batches(name, is_late):
@@ -51,6 +56,29 @@ def read_from_disk(path):
         with open(path, 'rb', buffering=0) as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             file.read()  # read
+
+
+def touch(path):
+    """Pages of a file that lie in memory no more."""
+    until = time.monotonic() + COST
+    while time.monotonic() < until:
+        with open(path, 'rb') as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+            mapped.madvise(mmap.MADV_RANDOM)
+            for at in range(0, 1 << 20, mmap.PAGESIZE):
+                mapped[at]  # faults
+        with open(path, 'rb') as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def share_a_cpu():
+    """With a process that always runs."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    return subprocess.Popen([sys.executable, '-c', 'while True: pass'], env={})
+
+
+def hog():
+    while True:
+        [x for x in range(100_000)]  # gil
 
 
 def evaluate(model):
@@ -101,7 +129,13 @@ def main():
     folder = tempfile.TemporaryDirectory()
     path = os.path.join(folder.name, 'file')
     kept = [[i] for i in range(300_000 if name == 'collect' else 0)]
-    if name == 'read':
+    neighbour = share_a_cpu() if name == 'neighbour' and is_late else None
+    if name == 'gil' and is_late:
+        threading.Thread(target=hog, daemon=True).start()
+    if name == 'threads':
+        torch.set_num_threads(16)
+        square = torch.randn(600, 600)
+    if name in ('read', 'faults'):
         with open(path, 'wb') as file:
             file.write(os.urandom(64 << 20))
             os.fsync(file.fileno())
@@ -119,6 +153,10 @@ def main():
             sorted(range(int(COST * 5e6)), reverse=True)  # spread
             [x for x in range(int(COST * 5e6))]  # spread
             max(range(int(COST * 5e6)))  # spread
+        if name in ('neighbour', 'quota'):
+            sum(range(int(COST * 2e7)))  # neighbour, quota
+        if name == 'threads':
+            torch.linalg.multi_dot([square] * 6)  # threads
         if name == 'evaluation' and step % 5 == 4:
             evaluate(model)
         if not is_late:
@@ -131,6 +169,8 @@ def main():
             torch.save({'model': model.state_dict(), 'more': torch.zeros(8 << 20)}, path)  # checkpoint
         if name == 'read':
             read_from_disk(path)
+        if name == 'faults':
+            touch(path)
         if name == 'collect':
             gc.collect()  # collect
         if name == 'lock':
@@ -138,6 +178,8 @@ def main():
                 pass
     dist.destroy_process_group()
     folder.cleanup()
+    if neighbour:
+        neighbour.kill()
     return kept
 
 

@@ -46,8 +46,16 @@ Answer FindCheckpointStalls(const RankFacts& rank);
 Answer FindUnevenLengths(const Run& run);
 Answer FindHiddenCopies(const RankFacts& rank);
 Answer FindAnomalyMode(const RankFacts& rank);
+// By the program's own settings, and without a device.
+bool AreMoreThreadsThanCpus(const RankFacts& rank);
 Answer FindTooManyThreads(const RankFacts& rank);
 Answer FindDoubleProducts(const RankFacts& rank);
 Answer FindProfilerOverhead(const RankFacts& rank);
+Answer FindCpuThrottled(const RankFacts& rank);
+Answer FindDescheduled(const RankFacts& rank);
+Answer FindFarNuma(const RankFacts& rank);
+Answer FindPageFaults(const RankFacts& rank);
+Answer FindGilContention(const RankFacts& rank);
+Answer FindSlowRead(const RankFacts& rank);
 
 }  // namespace ranktap::collector

@@ -8,6 +8,7 @@
 
 #include "collector/facts/framework/program_settings.h"
 #include "collector/facts/host_activity.h"
+#include "collector/facts/samples/taken_time.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
 #include "proto/framework_marks.h"
@@ -15,7 +16,8 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.05;  // of the step, in products of 64-bit floats
+constexpr double kLeastShare = 0.05;   // of the step, in products of 64-bit floats
+constexpr double kLeastQueued = 0.02;  // of the step, ready to run without a CPU
 
 constexpr std::string_view kNotTold = "the settings of PyTorch are not recorded";
 
@@ -28,6 +30,11 @@ int64_t ThreadsOnHost(const RankFacts& rank, const ProgramSettings& own) {
     threads += settings ? settings->threads : 0;
   }
   return std::max(threads, own.threads);
+}
+
+// A rank that is bound to some of them does not make the others' fewer.
+int64_t CpusOfAll(const RankFacts& rank, const ProgramSettings& own) {
+  return std::max(own.cpus, static_cast<int64_t>(CpusAround(rank.run(), rank.index()).cpus));
 }
 
 bool IsProduct(std::string_view name) {
@@ -60,16 +67,41 @@ Answer FindAnomalyMode(const RankFacts& rank) {
   return {.insights = {std::move(insight)}};
 }
 
+bool AreMoreThreadsThanCpus(const RankFacts& rank) {
+  const std::optional<ProgramSettings> settings = SettingsOf(rank.trace());
+  // A host that only launches computes little.
+  return settings && !rank.has_device() && settings->cpus > 0 &&
+         ThreadsOnHost(rank, *settings) > CpusOfAll(rank, *settings);
+}
+
 Answer FindTooManyThreads(const RankFacts& rank) {
   const std::optional<ProgramSettings> settings = SettingsOf(rank.trace());
-  if (!settings) return CannotTell(kNotTold);
-  const int64_t threads = ThreadsOnHost(rank, *settings);
-  // A host that only launches computes little.
-  if (rank.has_device() || settings->cpus <= 0 || threads <= settings->cpus) return {};
-  Insight insight{.finding = fmt::format("PyTorch computes with {} threads on {}.", threads,
-                                         Counted(static_cast<size_t>(settings->cpus), "CPU")),
-                  .count = threads,
-                  .lost_ns = 0};
+  const TakenTime& taken = TakenOfRanks(rank.run())[rank.index()];
+  if (!settings && taken.sampled_ns == 0) return CannotTell(kNotTold);
+  const int64_t threads = settings ? ThreadsOnHost(rank, *settings) : 0;
+  const bool are_set = AreMoreThreadsThanCpus(rank);
+  const SharedCpus shared = CpusAround(rank.run(), rank.index());
+  const int64_t lost = rank.PerStep(taken.queued.ns - taken.throttled_ns);
+  const bool are_seen = (are_set || shared.AreUsedUp()) && rank.IsWorth(lost, kLeastQueued);
+  if (!are_set && !are_seen) return {};
+  Insight insight{.where = are_seen ? taken.queued.line : "", .count = threads, .lost_ns = 0};
+  if (are_set) {
+    insight.finding = fmt::format("PyTorch computes with {} threads on {}", threads,
+                                  Counted(static_cast<size_t>(CpusOfAll(rank, *settings)), "CPU"));
+  } else {
+    insight.finding = fmt::format("The threads of {} use up {}", Counted(shared.ranks, "rank"),
+                                  Counted(shared.cpus, "CPU"));
+  }
+  if (are_seen) {
+    insight.finding += fmt::format(": the main thread is ready to run and has no CPU for {} {} ({})",
+                                   FormatNs(lost), rank.OfStep(), FormatShare(lost, rank.step_ns()));
+    insight.lost_ns = lost;
+    if (rank.has_device()) {
+      insight.saving =
+          Saving{.moments = rank.counted(), .causes = kIdleCauses, .most_ns = lost};
+    }
+  }
+  insight.finding += ".";
   return {.insights = {std::move(insight)}};
 }
 
