@@ -27,7 +27,7 @@ TORCHRUN = [harness.TORCH_PYTHON, '-m', 'torch.distributed.run', '--nproc-per-no
 class GuiltyLinesTest(harness.TracedTest):
 
     def verdict(self, name, *drawn):
-        more = {'GROUP': self.group_with_a_limit()} if name == 'quota' else {}
+        more = {'GROUP': self.group()} if name == 'quota' else {}
         done, run = self.run_traced([*TORCHRUN, PROGRAM, name, *drawn], ['--level', 'full', '--sample', '5ms', '--quiet'],
                                     OMP_NUM_THREADS='1', **more)
         self.run_directory = run
@@ -39,19 +39,17 @@ class GuiltyLinesTest(harness.TracedTest):
         self.assertEqual(len(self.report(run, 'ranks')), 2)
         return table.stdout
 
-    def group_with_a_limit(self):
-        """A tenth of a CPU."""
-        for hierarchy, limits in (('/sys/fs/cgroup/cpu', {'cpu.cfs_period_us': '100000', 'cpu.cfs_quota_us': '10000'}),
-                                  ('/sys/fs/cgroup', {'cpu.max': '10000 100000'})):
+    def group(self):
+        """The program limits it to a tenth of a CPU when it trains."""
+        for hierarchy, limit in ('/sys/fs/cgroup/cpu', 'cpu.cfs_quota_us'), ('/sys/fs/cgroup', 'cpu.max'):
             group = pathlib.Path(hierarchy, f'ranktap-test-{os.getpid()}')
             try:
                 group.mkdir()
-                self.addCleanup(group.rmdir)
-                for name, text in limits.items():
-                    (group / name).write_text(text)
-                return str(group)
             except OSError:
                 continue
+            self.addCleanup(group.rmdir)
+            if (group / limit).exists():
+                return str(group)
         self.skipTest('no control group with a limit of CPU time can be made here')
 
     def is_taken_told(self, name, text):
