@@ -25,9 +25,9 @@ inline constexpr std::string_view kSampledChildrenMark = "children";
 // numbers.
 inline constexpr std::string_view kSamplesMark = "samples";
 
-// What the kernel counted of a thread between two times: [thread, start, end, CPU time in ns, time in
-// ns ready to run without a CPU, major faults, bytes read from storage, bytes written to it, switches
-// that it asked for, switches that it did not, CPU it ran on last, "name"].
+// What the kernel counted of a thread between two times: [thread, start, end, CPU time in ns, time
+// in ns ready to run without a CPU, major faults, bytes read from storage, bytes written to it,
+// switches that it asked for, switches that it did not, CPU it ran on last, "name"].
 inline constexpr std::string_view kThreadCountsMark = "threads";
 // And of the machine and the process: [start, end, time in ns that control groups were throttled,
 // their periods that were, CPU time in ns of threads that Python does not know, their time ready to
@@ -43,12 +43,12 @@ inline constexpr uint32_t kUnknownCpu = UINT32_MAX;
 
 // What the system does not show.
 enum HostLack : uint32_t {
-  kLacksQueue = 1,       // schedstat
-  kLacksFaults = 2,      // stat
-  kLacksBytes = 4,       // io
-  kLacksSwitches = 8,    // status
+  kLacksQueue = 1,        // schedstat
+  kLacksFaults = 2,       // stat
+  kLacksBytes = 4,        // io
+  kLacksSwitches = 8,     // status
   kLacksThrottling = 16,  // cpu.stat
-  kLacksPressure = 32,   // /proc/pressure
+  kLacksPressure = 32,    // /proc/pressure
 };
 
 enum class SampleState : uint8_t { kOnCpu = 1, kWaits = 2, kWantsGil = 3 };

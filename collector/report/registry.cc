@@ -5,9 +5,9 @@
 #include "collector/facts/roofline/roofline_rows.h"
 #include "collector/report/former_names.h"
 #include "collector/report/hang/hang_summary.h"
-#include "collector/report/insights/finding_summary.h"
 #include "collector/report/host/host_lines.h"
 #include "collector/report/host/host_threads.h"
+#include "collector/report/insights/finding_summary.h"
 #include "collector/report/report.h"
 #include "collector/report/reports.h"
 

@@ -34,9 +34,9 @@ CpuList CpusOf(int32_t thread) {
     if (used + kMostPart > list.text.size()) continue;
     char* const at = list.text.data() + used;
     const char* const comma = used == 0 ? "" : ",";
-    used += static_cast<size_t>(
-        first == cpu ? std::snprintf(at, kMostPart, "%s%zu", comma, cpu)
-                     : std::snprintf(at, kMostPart, "%s%zu-%zu", comma, first, cpu));
+    used += static_cast<size_t>(first == cpu
+                                    ? std::snprintf(at, kMostPart, "%s%zu", comma, cpu)
+                                    : std::snprintf(at, kMostPart, "%s%zu-%zu", comma, first, cpu));
   }
   return list;
 }

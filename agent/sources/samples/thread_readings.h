@@ -1,5 +1,6 @@
 // What the kernel has counted of each thread, from /proc/self/task, by descriptors that stay open.
-// Runs on: the sampler; CloseInForkChild in a fork child.  May not: allocate, take a low descriptor.
+// Runs on: the sampler; CloseInForkChild in a fork child.  May not: allocate, take a low
+// descriptor.
 #pragma once
 
 #include <sys/types.h>

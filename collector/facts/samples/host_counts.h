@@ -57,7 +57,7 @@ class HostCounts {
   std::vector<ThreadCount> threads_;
   std::vector<HostCount> host_;
   std::vector<std::pair<uint32_t, std::vector<uint32_t>>> nodes_;  // with their CPUs
-  std::vector<std::pair<uint32_t, std::string>> bus_nodes_;         // with a device's address
+  std::vector<std::pair<uint32_t, std::string>> bus_nodes_;        // with a device's address
   uint32_t lacks_ = 0;
 };
 

@@ -109,29 +109,30 @@ TakenTime TakenIn(const Trace& trace, std::span<const Interval> intervals) {
   TakenTime taken;
   TimeByText queued, gil, holders, reads, faults;
   for (const Interval& interval : intervals) {
-    samples.ForEachOfMain(interval.first, interval.second, [&](const HostSample& sample,
-                                                               int64_t ns) {
-      const int64_t length = sample.end - sample.start;
-      const int64_t no_cpu = std::min(PartOf(sample.queued_ns, ns, length), ns);
-      const int64_t waited = std::max<int64_t>(ns - PartOf(sample.cpu_ns, ns, length) - no_cpu, 0);
-      const std::string line = samples.Describe(samples.LineOf(sample.frame));
-      taken.sampled_ns += ns;
-      queued.Add(line, no_cpu);
-      if (sample.state == proto::SampleState::kWantsGil) {
-        gil.Add(line, waited);
-        const int64_t start = std::max(interval.first, sample.start);
-        others.Add(start, std::min(interval.second, sample.end), waited, &holders);
-        return;
-      }
-      // A page that is not in memory is read as well.
-      if (sample.major_faults > 0) {
-        faults.Add(line, waited);
-        taken.faults.count += PartOf(sample.major_faults, ns, length);
-      } else if (sample.read_bytes > 0) {
-        reads.Add(line, waited);
-        taken.reads.count += PartOf(sample.read_bytes, ns, length);
-      }
-    });
+    samples.ForEachOfMain(
+        interval.first, interval.second, [&](const HostSample& sample, int64_t ns) {
+          const int64_t length = sample.end - sample.start;
+          const int64_t no_cpu = std::min(PartOf(sample.queued_ns, ns, length), ns);
+          const int64_t waited =
+              std::max<int64_t>(ns - PartOf(sample.cpu_ns, ns, length) - no_cpu, 0);
+          const std::string line = samples.Describe(samples.LineOf(sample.frame));
+          taken.sampled_ns += ns;
+          queued.Add(line, no_cpu);
+          if (sample.state == proto::SampleState::kWantsGil) {
+            gil.Add(line, waited);
+            const int64_t start = std::max(interval.first, sample.start);
+            others.Add(start, std::min(interval.second, sample.end), waited, &holders);
+            return;
+          }
+          // A page that is not in memory is read as well.
+          if (sample.major_faults > 0) {
+            faults.Add(line, waited);
+            taken.faults.count += PartOf(sample.major_faults, ns, length);
+          } else if (sample.read_bytes > 0) {
+            reads.Add(line, waited);
+            taken.reads.count += PartOf(sample.read_bytes, ns, length);
+          }
+        });
   }
   for (const auto& [from, to] :
        {std::pair(&queued, &taken.queued), std::pair(&gil, &taken.gil),

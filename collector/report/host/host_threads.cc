@@ -73,9 +73,9 @@ void FindWorstStep(const HostSamples& samples, const StepList& steps, ThreadsTim
     if (step.warm_up) continue;
     int64_t queued = 0;
     samples.ForEachOfMain(step.start, step.end, [&](const HostSample& sample, int64_t ns) {
-      queued += static_cast<int64_t>(static_cast<double>(sample.queued_ns) *
-                                     static_cast<double>(ns) /
-                                     static_cast<double>(sample.end - sample.start));
+      queued +=
+          static_cast<int64_t>(static_cast<double>(sample.queued_ns) * static_cast<double>(ns) /
+                               static_cast<double>(sample.end - sample.start));
     });
     if (queued <= main->worst_queued_ns) continue;
     main->worst_queued_ns = queued;
@@ -97,7 +97,8 @@ std::vector<Interval> WhenOf(const Trace& trace, const RankWaterfall& waterfall)
 
 std::string Joined(const std::set<uint32_t>& numbers) {
   std::string text;
-  for (const uint32_t number : numbers) text += fmt::format("{}{}", text.empty() ? "" : ",", number);
+  for (const uint32_t number : numbers)
+    text += fmt::format("{}{}", text.empty() ? "" : ",", number);
   return text;
 }
 
@@ -123,7 +124,8 @@ void AddRank(const Trace& trace, const RankWaterfall& waterfall, std::vector<Thr
 }
 
 const ColumnsOf<ThreadsTime> kColumns = {
-    {"rank", Unit::kCount, "The rank.", [](const ThreadsTime& row) { return RankCell(*row.trace); }},
+    {"rank", Unit::kCount, "The rank.",
+     [](const ThreadsTime& row) { return RankCell(*row.trace); }},
     {"thread", Unit::kText,
      "The main thread, autograd's, those that PyTorch's loader has in this process, other ones of "
      "Python, and all that Python does not know.",
@@ -179,8 +181,9 @@ std::string NoteOf(const Trace& trace) {
   }
   std::string note = fmt::format("{} may use CPUs {}", RankName(trace), counts.host().back().cpus);
   if (throttled > 0) {
-    note += fmt::format("; its control group reached its limit of CPU time in {} periods, {} in all",
-                        FormatCount(periods), FormatNs(throttled));
+    note +=
+        fmt::format("; its control group reached its limit of CPU time in {} periods, {} in all",
+                    FormatCount(periods), FormatNs(throttled));
   }
   if (!counts.Lacks(proto::kLacksPressure)) {
     note += fmt::format("; pressure of the machine: on CPUs {}, storage {}, memory {} of the time",

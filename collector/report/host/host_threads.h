@@ -1,5 +1,5 @@
-// A row for each rank and class of its threads: what the kernel counted of them in counted steps, or
-// where there are no steps, while they were sampled.
+// A row for each rank and class of its threads: what the kernel counted of them in counted steps,
+// or where there are no steps, while they were sampled.
 #pragma once
 
 #include "collector/report/options.h"

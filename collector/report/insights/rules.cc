@@ -230,8 +230,9 @@ constexpr InsightRule kRules[] = {
      .of_rank = &FindFarNuma,
      .evidence = "host --by thread"},
     {.name = "page-faults",
-     .advice = "Keep the data in memory, or read it ahead in another thread: a smaller mapped file, "
-               "fewer processes on the machine, no swap.",
+     .advice =
+         "Keep the data in memory, or read it ahead in another thread: a smaller mapped file, "
+         "fewer processes on the machine, no swap.",
      .of_rank = &FindPageFaults,
      .evidence = "host --by thread",
      .of_host = true},

@@ -93,12 +93,12 @@ Answer FindTooManyThreads(const RankFacts& rank) {
                                   Counted(shared.cpus, "CPU"));
   }
   if (are_seen) {
-    insight.finding += fmt::format(": the main thread is ready to run and has no CPU for {} {} ({})",
-                                   FormatNs(lost), rank.OfStep(), FormatShare(lost, rank.step_ns()));
+    insight.finding +=
+        fmt::format(": the main thread is ready to run and has no CPU for {} {} ({})",
+                    FormatNs(lost), rank.OfStep(), FormatShare(lost, rank.step_ns()));
     insight.lost_ns = lost;
     if (rank.has_device()) {
-      insight.saving =
-          Saving{.moments = rank.counted(), .causes = kIdleCauses, .most_ns = lost};
+      insight.saving = Saving{.moments = rank.counted(), .causes = kIdleCauses, .most_ns = lost};
     }
   }
   insight.finding += ".";

@@ -58,12 +58,13 @@ Answer FindCpuThrottled(const RankFacts& rank) {
   const int64_t lost = rank.PerStep(taken.throttled_ns);
   if (!rank.IsWorth(lost, kLeastThrottledShare)) return {};
   Answer answer = AnswerWith(
-      rank, {.lost_ns = lost,
-             .count = taken.throttled_periods,
-             .finding = "The control group's limit of CPU time keeps the main thread from a CPU for",
-             .line = taken.queued.line});
-  answer.insights[0].finding += fmt::format("; it was reached in {} of its periods.",
-                                            FormatCount(taken.throttled_periods));
+      rank,
+      {.lost_ns = lost,
+       .count = taken.throttled_periods,
+       .finding = "The control group's limit of CPU time keeps the main thread from a CPU for",
+       .line = taken.queued.line});
+  answer.insights[0].finding +=
+      fmt::format("; it was reached in {} of its periods.", FormatCount(taken.throttled_periods));
   return answer;
 }
 
@@ -78,14 +79,13 @@ Answer FindDescheduled(const RankFacts& rank) {
   // Else it is the job's own doing: too-many-threads.
   const bool is_own = shared.AreUsedUp() || AreMoreThreadsThanCpus(rank);
   if (is_own || !rank.IsWorth(lost, kLeastQueuedShare)) return {};
-  Answer answer =
-      AnswerWith(rank, {.lost_ns = lost,
-                        .count = static_cast<int64_t>(shared.cpus),
-                        .finding = "The main thread is ready to run and has no CPU for",
-                        .line = taken.queued.line});
-  answer.insights[0].finding += fmt::format(
-      "; the rank uses {:.1f} of its {}, and something else has the rest.", taken.used_cpus,
-      Counted(CountsOf(rank.trace()).Cpus().size(), "CPU"));
+  Answer answer = AnswerWith(rank, {.lost_ns = lost,
+                                    .count = static_cast<int64_t>(shared.cpus),
+                                    .finding = "The main thread is ready to run and has no CPU for",
+                                    .line = taken.queued.line});
+  answer.insights[0].finding +=
+      fmt::format("; the rank uses {:.1f} of its {}, and something else has the rest.",
+                  taken.used_cpus, Counted(CountsOf(rank.trace()).Cpus().size(), "CPU"));
   return answer;
 }
 

@@ -35,7 +35,8 @@ Program WithTaken(const TakenStep& step) {
   const auto mark = [&program](std::string_view name, int64_t at, const std::string& lines) {
     program.AddMark(proto::kSampleDomain, name, at, lines);
   };
-  mark(proto::kSampledCodesMark, 0, "[1,\"/job/train.py\",\"main\"]\n[2,\"/job/hog.py\",\"spin\"]\n");
+  mark(proto::kSampledCodesMark, 0,
+       "[1,\"/job/train.py\",\"main\"]\n[2,\"/job/hog.py\",\"spin\"]\n");
   mark(proto::kSampledFramesMark, 0, "[1,0,1,7]\n[2,0,1,9]\n[3,0,2,3]\n");
   for (int64_t at = 0; at < kStepCount * kStepNs; at += kStepNs) {
     program.AddStep(at, at + kStepNs);
@@ -84,8 +85,7 @@ TEST(TakenCpu, AThreadWithoutACpuIsDescheduledAndOneThatWaitsIsNot) {
 }
 
 TEST(TakenCpu, WhereTheRanksUseAllCpusTheirThreadsAreTooMany) {
-  const TakenStep own = {
-      .waited_ns = 40 * kMs, .queued_ns = 30 * kMs, .main_ran_ns = 195 * kMs};
+  const TakenStep own = {.waited_ns = 40 * kMs, .queued_ns = 30 * kMs, .main_ran_ns = 195 * kMs};
   EXPECT_EQ(FindingOf(own, "too-many-threads"),
             "The threads of 1 rank use up 2 CPUs: the main thread is ready to run and has no CPU "
             "for 30.00 ms of each 100.0 ms step (30.0 %). at train.py:7 (main)");
@@ -121,9 +121,8 @@ TEST(TakenCpu, ReadsAndFaultsAreToldApart) {
 }
 
 TEST(TakenCpu, TheThreadThatHoldsPythonsLockIsNamedWithItsLine) {
-  TakenStep step = {.waited_ns = 40 * kMs,
-                    .state = proto::SampleState::kWantsGil,
-                    .other_cpu_ns = 39 * kMs};
+  TakenStep step = {
+      .waited_ns = 40 * kMs, .state = proto::SampleState::kWantsGil, .other_cpu_ns = 39 * kMs};
   EXPECT_EQ(FindingOf(step, "gil-contention"),
             "While another thread runs at hog.py:3 (spin), the main thread waits for Python's lock "
             "(GIL) for 40.00 ms of each 100.0 ms step (40.0 %). at train.py:7 (main)");
