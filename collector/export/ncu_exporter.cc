@@ -117,11 +117,11 @@ void WriteCommand(const Trace& trace, OutputFile* file) {
                                    [](const Step& step) { return !step.warm_up; });
   int64_t skip = 0, count = 0;
   std::string names;
-  file->Write(fmt::format("# {}: {} kernels have {} % of the kernels' time", trace.info.rank ? fmt::format("rank {}", *trace.info.rank) : "a process",
+  file->Write(fmt::format("# {}: {} of its kernels' names have {} % of the kernels' time", trace.info.rank ? fmt::format("rank {}", *trace.info.rank) : "a process",
                           worth.kernels.size(), worth.share_percent));
   file->Write(worth.left_out == 0
                   ? "\n"
-                  : fmt::format("; {} launches that communicate are left out: alone they never end\n",
+                  : fmt::format("; {} launches that communicate are left out: alone they wait for ever\n",
                                 worth.left_out));
   for (const Named& kernel : worth.kernels) {
     names += (names.empty() ? "" : "|") + ForRegex(kernel.name);

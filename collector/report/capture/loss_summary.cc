@@ -90,6 +90,11 @@ void AddNotes(const Run& run, Table* table) {
       table->notes.push_back(
           fmt::format("{}: offset {}: {}", trace.path, damage.offset, damage.what));
     }
+    if (trace.kernel_counters.size() > 0) {
+      table->notes.push_back(
+          fmt::format("{}: {} kernels ran one at a time for hardware counters: report counters",
+                      RankName(trace), trace.kernel_counters.size()));
+    }
     if (trace.not_read > 0) {
       table->notes.push_back(fmt::format("{}: {} events are not read, most of them {}",
                                          RankName(trace), trace.not_read, trace.not_read_most));

@@ -146,6 +146,10 @@ std::string WhatIsMissing(const Run& run) {
       return fmt::format("{} of {} could not be read, mostly {}", Counted(trace.not_read, "event"),
                          RankName(trace), trace.not_read_most);
     }
+    if (trace.kernel_counters.size() > 0) {
+      return fmt::format("{} ran {} one at a time for hardware counters", RankName(trace),
+                         Counted(trace.kernel_counters.size(), "kernel"));
+    }
     // This holds for a capture alone: a profiler's window has launches at its end whose kernels ran
     // after it.
     const RankRow& row = SummarizeRank(trace);
