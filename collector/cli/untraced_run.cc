@@ -35,6 +35,8 @@ std::optional<Table> OfUntracedRun(const std::vector<std::string>& paths) {
     table.notes.emplace_back("PyTorch on the CPU is recorded by ranktap run --level full");
   }
   table.notes.emplace_back(
+      "the lines of any Python program are sampled by ranktap run --sample 10ms");
+  table.notes.emplace_back(
       "NVTX ranges show where any other program's time goes: pip install nvtx, with "
       "nvtx.annotate(\"load\"): around its parts, then ranktap run again");
   return table;

@@ -73,8 +73,7 @@ Worth FindWorth(const Trace& trace) {
                                                            : kernels.start[i]);
   }
   for (auto& [name, named] : by_name) worth.kernels.push_back(std::move(named));
-  SortRows(&worth.kernels,
-           [](const Named& a, const Named& b) { return a.total_ns > b.total_ns; });
+  SortRows(&worth.kernels, [](const Named& a, const Named& b) { return a.total_ns > b.total_ns; });
   int64_t kept = 0;
   size_t count = 0;
   while (count < worth.kernels.size() && count < kMostNames &&
@@ -117,12 +116,14 @@ void WriteCommand(const Trace& trace, OutputFile* file) {
                                    [](const Step& step) { return !step.warm_up; });
   int64_t skip = 0, count = 0;
   std::string names;
-  file->Write(fmt::format("# {}: {} of its kernels' names have {} % of the kernels' time", trace.info.rank ? fmt::format("rank {}", *trace.info.rank) : "a process",
+  file->Write(fmt::format("# {}: {} of its kernels' names have {} % of the kernels' time",
+                          trace.info.rank ? fmt::format("rank {}", *trace.info.rank) : "a process",
                           worth.kernels.size(), worth.share_percent));
-  file->Write(worth.left_out == 0
-                  ? "\n"
-                  : fmt::format("; {} launches that communicate are left out: alone they wait for ever\n",
-                                worth.left_out));
+  file->Write(
+      worth.left_out == 0
+          ? "\n"
+          : fmt::format("; {} launches that communicate are left out: alone they wait for ever\n",
+                        worth.left_out));
   for (const Named& kernel : worth.kernels) {
     names += (names.empty() ? "" : "|") + ForRegex(kernel.name);
     for (const int64_t start : kernel.starts) {

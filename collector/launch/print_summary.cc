@@ -72,7 +72,8 @@ void PrintSummary(const RunInfo& info, const std::string& path, const CapturePla
     Complain(fmt::format("nothing was traced: {}. See {}/run.json{}", WhyNothing(info, plan), path,
                          plan.level == v1::LEVEL_FULL
                              ? ""
-                             : ". PyTorch that computes on the CPU is recorded by --level full"));
+                             : ". PyTorch that computes on the CPU is recorded by --level full, "
+                               "the lines of any Python program by --sample 10ms"));
     return;
   }
   if (!FitsIntoMemory(info)) {

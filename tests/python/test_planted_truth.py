@@ -21,10 +21,11 @@ BLAMES = r'wait[s]? for rank|undecided'
 # A pattern of the first sentence. A number in parentheses is the share of the step that the planted thing has, at least
 # half.
 SENTENCES = {
-    'epochs': r'^Steps 0 to 9 take [\d.]+ ms, steps 10 to 49 [\d.]+ ms \(medians\); the difference is after the optimizer and '
-              r'before the next forward pass\. ',
+    'epochs': r'^Steps 0 to (?:9|1[01]) take [\d.]+ ms, steps 1[0-2] to 49 [\d.]+ ms \(medians\); the difference is after the optimizer and '
+              r'before the next forward pass, at truths\.py:\d+ \(work\)\. ',
     'slows_down': r'^Steps \d to \d+ take [\d.]+ ms, steps (?:29|30|31) to 49 ',
-    'stall': r'^3 of \d+ steps \(15, 35, 55\) take 2\d\d.\d ms and have [\d.]+ % of the time, mostly waiting for data; ',
+    'stall': r'^3 of \d+ steps \(15, 35, 55\) take 2\d\d.\d ms and have [\d.]+ % of the time, mostly waiting for data, '
+             r'at truths\.py:\d+ \(stall\.<locals>\.Rows\.__getitem__\); ',
     'logs': AFTER_OPTIMIZER, 'generator': AFTER_OPTIMIZER, 'pool': AFTER_OPTIMIZER, 'ema': AFTER_OPTIMIZER,
     'losses': r'([\d.]+) %\) between the forward and the backward pass',
     'clips': r'([\d.]+) %\) between the backward pass and the optimizer',

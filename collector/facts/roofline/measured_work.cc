@@ -13,7 +13,7 @@ constexpr std::string_view kThreadInstructions = "__sass_thread_inst_executed_op
 
 struct NamedMetric {
   std::string_view name;
-  Measured MeasuredWork::* sum;
+  Measured MeasuredWork::*sum;
 };
 constexpr NamedMetric kMetrics[] = {
     {"l1tex__t_bytes.sum", &MeasuredWork::l1},
@@ -81,7 +81,7 @@ std::vector<uint32_t> LaunchCalls(const Trace& trace) {
 }  // namespace
 
 void MeasuredWork::Add(const MeasuredWork& other) {
-  for (Measured MeasuredWork::* const sum :
+  for (Measured MeasuredWork::*const sum :
        {&MeasuredWork::fp16, &MeasuredWork::fp32, &MeasuredWork::fp64, &MeasuredWork::tensor_flops,
         &MeasuredWork::tensor_instructions, &MeasuredWork::l1, &MeasuredWork::l2,
         &MeasuredWork::device, &MeasuredWork::duration_ns, &MeasuredWork::occupancy,

@@ -46,8 +46,8 @@ struct MeasuredWork {
 };
 
 struct MeasuredKernel {
-  uint32_t row = 0;          // of Trace::kernel_counters
-  uint32_t launch = kNone;   // row of api_calls; kNone: nobody knows which call launched it
+  uint32_t row = 0;         // of Trace::kernel_counters
+  uint32_t launch = kNone;  // row of api_calls; kNone: nobody knows which call launched it
   uint32_t innermost = kNone, outermost = kNone;  // rows of operators around the launch
   uint32_t counted = kNone;  // the operator around it that has a formula; kNone: none has
   MeasuredWork work;

@@ -130,8 +130,7 @@ class Lines {
     const std::vector<OpPlace> places = PlaceOperators(trace);
     for (const MeasuredKernel& kernel : measured.kernels) {
       const uint32_t op = kernel.counted != kNone ? kernel.counted : kernel.innermost;
-      const std::string module(
-          op == kNone ? "" : trace.dictionary.String(places[op].module));
+      const std::string module(op == kNone ? "" : trace.dictionary.String(places[op].module));
       Line& line = LineOf(trace, kernel, op, module);
       line.work.Add(kernel.work);
       ++line.launches;
@@ -209,8 +208,8 @@ void NoteContradictions(const std::vector<Line>& lines, std::vector<std::string>
     const std::optional<double> share = MeasuredShare(line);
     if (!share || std::abs(*share - 1) <= kContradiction) continue;
     if (++named > kContradictionsNamed) break;
-    const bool has_tensor_cores = line.work.tensor_instructions.sum().value_or(0) > 0 &&
-                                  !line.work.tensor_flops.sum();
+    const bool has_tensor_cores =
+        line.work.tensor_instructions.sum().value_or(0) > 0 && !line.work.tensor_flops.sum();
     notes->push_back(fmt::format(
         "{}: the device did {:.0f} % of the FLOPs that the shapes say{}", line.name, 100 * *share,
         has_tensor_cores ? ": the rest is on tensor cores, whose FLOPs nobody counted"

@@ -191,9 +191,9 @@ std::string DescribeLargestSaving(const Run& run, const std::vector<Loss>& losse
 }
 
 // "Rank 1: The main thread is ready to run and has no CPU for 30.00 ms of each 60.00 ms step
-// (50.0 %); ...; most of it at train.py:97 (main) (descheduled). ", where that takes a tenth of a
-// step. Else empty.
-std::string DescribeHostsTaken(const Run& run, const MeanStep& mean) {
+// (50.0 %); ...; most of it at train.py:97 (main) (descheduled).", where that takes a tenth of a
+// step. It comes first, but behind a wait for a rank or for data that takes more.
+void AddHostsTaken(const Run& run, const MeanStep& mean, Verdict* verdict) {
   constexpr int64_t kLeastPart = 10;
   const Insight* worst = nullptr;
   for (const Insight& insight : InsightsOf(run).list) {
@@ -204,7 +204,7 @@ std::string DescribeHostsTaken(const Run& run, const MeanStep& mean) {
     if (insight.saving_ns && *insight.saving_ns * kLeastPart < mean.ns) continue;
     if (worst == nullptr || insight.lost_ns > worst->lost_ns) worst = &insight;
   }
-  if (worst == nullptr) return "";
+  if (worst == nullptr) return;
   std::string finding = worst->finding.substr(0, worst->finding.size() - 1);
   if (mean.ranks > 1) {
     std::string name = RankName(run.traces[worst->trace]);
@@ -212,7 +212,14 @@ std::string DescribeHostsTaken(const Run& run, const MeanStep& mean) {
     finding = fmt::format("{}: {}", name, finding);
   }
   if (!worst->where.empty()) finding += fmt::format("; most of it at {}", worst->where);
-  return fmt::format("{} ({}). ", finding, worst->rule);
+  finding += fmt::format(" ({}).", worst->rule);
+  const bool is_behind = std::ranges::any_of(verdict->losses, [worst](const Loss& loss) {
+    // A rank that is late for want of a CPU is late by about that much.
+    const int64_t least = loss.blames && loss.trace == worst->trace ? loss.ns / 2 : loss.ns;
+    return (loss.blames || loss.cause == Cause::kDataLoading) && least > worst->lost_ns;
+  });
+  verdict->sentence =
+      is_behind ? verdict->sentence + " " + finding : finding + " " + verdict->sentence;
 }
 
 Verdict JudgeDevices(const Run& run, const MeanStep& mean) {
@@ -317,7 +324,7 @@ Verdict JudgeTimes(const Run& run) {
   }
   Verdict verdict = AnythingRanOnADevice(run) ? JudgeDevices(run, mean) : JudgeHosts(run, mean);
   if (!mean.has_steps) verdict.sentence += " No steps were found.";
-  verdict.sentence.insert(0, DescribeHostsTaken(run, mean));
+  AddHostsTaken(run, mean, &verdict);
   verdict.sentence.insert(0, HowLittle(run, waterfalls) + DescribeUnlikeSteps(run));
   return verdict;
 }

@@ -19,9 +19,9 @@ std::string_view TextHead(std::string_view text, size_t count);
 std::string CommonPath(const std::vector<std::string>& names);
 
 // Each of `names` at most `width` wide, in the same order. A function goes without its parameters
-// first, then without namespaces and lambdas, then a name loses its middle: both ends tell more than
-// the first half, since templates begin alike. Names that would look the same then show where they differ instead of their end;
-// where that does not fit they end in "~1", "~2".
+// first, then without namespaces and lambdas, then a name loses its middle: both ends tell more
+// than the first half, since templates begin alike. Names that would look the same then show where
+// they differ instead of their end; where that does not fit they end in "~1", "~2".
 std::vector<std::string> CutNames(const std::vector<std::string>& names, size_t width);
 
 }  // namespace ranktap::collector

@@ -1,4 +1,5 @@
-// Steps as NVTX ranges, each of argv[1] microseconds and at least that long; argv[2] of them, or 20.
+// Steps as NVTX ranges, each of argv[1] microseconds and at least that long; argv[2] of them,
+// or 20.
 #include <nvtx3/nvToolsExt.h>
 #include <stdlib.h>
 #include <unistd.h>

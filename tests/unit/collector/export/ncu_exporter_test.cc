@@ -44,8 +44,8 @@ TEST(NcuExporterTest, NamesAndArgumentsOfTheProgramAreWordsForTheShellAndNoComma
   Trace& trace = job.run().traces[0];
   const uint32_t name = trace.dictionary.AppendString("a';touch pwned;'");
   for (uint32_t& kernel : trace.kernels.name) kernel = name;
-  for (const char* const word : {"python", "train me.py", "--note=it's `touch pwned` $(touch pwned)",
-                                 "\n touch pwned\n"}) {
+  for (const char* const word :
+       {"python", "train me.py", "--note=it's `touch pwned` $(touch pwned)", "\n touch pwned\n"}) {
     trace.hello.mutable_process()->add_command_line(word);
   }
   ScriptFor(job.run(), directory / "x.sh");

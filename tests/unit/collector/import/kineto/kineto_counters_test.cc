@@ -55,16 +55,19 @@ TEST(CountersTest, TheKthReadingIsOfTheKthLaunchWhateverTheirOrderInTheFile) {
   EXPECT_DOUBLE_EQ(CellAt<double>(operators, product, "memory_intensity"), 4'194'304.0 / 262'144);
   EXPECT_DOUBLE_EQ(CellAt<double>(operators, product, "l2_intensity"), 8.0);
   EXPECT_DOUBLE_EQ(CellAt<double>(operators, product, "measured_percent"), 100.0);
-  EXPECT_EQ(CellAt<int64_t>(operators, RowWith<std::string>(operators, "name", "aten::relu"), "flops"), 16'384);
+  EXPECT_EQ(
+      CellAt<int64_t>(operators, RowWith<std::string>(operators, "name", "aten::relu"), "flops"),
+      16'384);
   EXPECT_THAT(operators.notes, IsEmpty());
 }
 
 TEST(CountersTest, AnOperatorThatDidOtherWorkThanItsShapesSayIsNamed) {
-  const collector::Run run = OpenText(
-      File("", Operators() + Reading("winograd", 200, Instructions("ffma", 1'048'576)) +
-                   Reading("relu_kernel", 300, Instructions("fadd", 16'384))));
-  EXPECT_THAT(TabulateCounters(run, {.by = "operator"}).notes,
-              Contains(HasSubstr("aten::mm: the device did 50 % of the FLOPs that the shapes say")));
+  const collector::Run run =
+      OpenText(File("", Operators() + Reading("winograd", 200, Instructions("ffma", 1'048'576)) +
+                            Reading("relu_kernel", 300, Instructions("fadd", 16'384))));
+  EXPECT_THAT(
+      TabulateCounters(run, {.by = "operator"}).notes,
+      Contains(HasSubstr("aten::mm: the device did 50 % of the FLOPs that the shapes say")));
 }
 
 TEST(CountersTest, WithAnotherNumberOfLaunchesNoOperatorHasThem) {
@@ -78,13 +81,13 @@ TEST(CountersTest, WithAnotherNumberOfLaunchesNoOperatorHasThem) {
 
 TEST(CountersTest, PercentsAreMeansAndPartsOfTheMemorysBytesAreNotCountedTwice) {
   const std::string occupancy = R"("sm__warps_active.avg.pct_of_peak_sustained_active":)";
-  const collector::Run run = OpenText(
-      File("", Operators() +
-                   Reading("same", 200,
-                           occupancy + R"(40,"dram__bytes_read.sum":100,"dram__bytes_write.sum":20,
+  const collector::Run run = OpenText(File(
+      "", Operators() +
+              Reading("same", 200,
+                      occupancy + R"(40,"dram__bytes_read.sum":100,"dram__bytes_write.sum":20,
                                           "dram__bytes.sum":120)") +
-                   Reading("same", 300,
-                           occupancy + R"(60,"dram__bytes_read.sum":3,"dram__bytes_write.sum":4)")));
+              Reading("same", 300,
+                      occupancy + R"(60,"dram__bytes_read.sum":3,"dram__bytes_write.sum":4)")));
   const Table kernels = TabulateCounters(run);
   ASSERT_EQ(kernels.rows.size(), 1u);
   EXPECT_EQ(CellAt<int64_t>(kernels, 0, "launches"), 2);

@@ -8,6 +8,7 @@
 #include "collector/report/host/host_threads.h"
 #include "collector/report/insights/find_insights.h"
 #include "collector/report/steps/verdict.h"
+#include "proto/framework_marks.h"
 #include "proto/sample_marks.h"
 #include "tests/unit/collector/report/steps/planted_program.h"
 
@@ -175,6 +176,19 @@ TEST(TakenCpu, TheVerdictBeginsWithATenthOfAStepAndTheLine) {
       "(main) (descheduled). Without a device"))
       << sentence;
   EXPECT_TRUE(Judge(little.run()).sentence.starts_with("Without a device"));
+}
+
+TEST(TakenCpu, ALargerWaitForDataComesFirst) {
+  for (const int64_t data_ns : {60 * kMs, 20 * kMs}) {
+    Program program = WithTaken({.waited_ns = 40 * kMs, .queued_ns = 30 * kMs});
+    for (int64_t at = 0; at < kStepCount * kStepNs; at += kStepNs) {
+      program.AddRange(proto::kPhaseDomain, proto::kDataPhase, at + kStepNs - data_ns,
+                       at + kStepNs);
+    }
+    const std::string sentence = Judge(program.run()).sentence;
+    EXPECT_EQ(sentence.starts_with("Without a device"), data_ns > 30 * kMs) << sentence;
+    EXPECT_EQ(sentence.ends_with("(descheduled)."), data_ns > 30 * kMs) << sentence;
+  }
 }
 
 TEST(TakenCpu, TheTableHasWhatTheKernelCountedInSteps) {
