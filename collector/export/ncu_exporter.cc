@@ -109,8 +109,7 @@ std::string Word(std::string_view word) {
   return text + "'";
 }
 
-void WriteCommand(const Trace& trace, OutputFile* file) {
-  const Worth worth = FindWorth(trace);
+void WriteCommand(const Trace& trace, const Worth& worth, OutputFile* file) {
   const StepList& steps = DetectSteps(trace);
   const auto middle = std::find_if(steps.list.begin(), steps.list.end(),
                                    [](const Step& step) { return !step.warm_up; });
@@ -160,9 +159,9 @@ void WriteCommand(const Trace& trace, OutputFile* file) {
 
 std::optional<Failure> WriteNcu(const Run& run, std::span<const Trace* const> traces,
                                 const ExportOptions&, const std::string& path) {
-  const bool any = std::ranges::any_of(
-      traces, [](const Trace* trace) { return !FindWorth(*trace).kernels.empty(); });
-  if (!any) {
+  std::vector<Worth> worths;
+  for (const Trace* const trace : traces) worths.push_back(FindWorth(*trace));
+  if (std::ranges::all_of(worths, [](const Worth& worth) { return worth.kernels.empty(); })) {
     return Failure{fmt::format("{}: no kernel with times in it that ncu could measure", run.path)};
   }
   Result<OutputFile> file = OutputFile::Create(path);
@@ -172,8 +171,8 @@ std::optional<Failure> WriteNcu(const Run& run, std::span<const Trace* const> tr
       "# Measures with Nsight Compute what ranktap saw to take most time. One of these commands "
       "at a\n# time; a rank's stands where its program is started, below the launcher. Counters "
       "need rights:\n# NVIDIA's ERR_NVGPUCTRPERM page.\n");
-  for (const Trace* const trace : traces) {
-    if (!FindWorth(*trace).kernels.empty()) WriteCommand(*trace, &*file);
+  for (size_t i = 0; i < traces.size(); ++i) {
+    if (!worths[i].kernels.empty()) WriteCommand(*traces[i], worths[i], &*file);
   }
   return file->Close();
 }

@@ -1,6 +1,7 @@
 #include "collector/file/hang_notes.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -67,6 +68,20 @@ std::vector<HangNote> ReadHangNotes(const std::string& run) {
     if (!note.sentence.empty()) notes.push_back(std::move(note));
   }
   return notes;
+}
+
+std::string CollectiveWord(std::string_view function) {
+  std::string name;
+  bool is_start = true;
+  for (const char c : function) {
+    if (c == '_') {
+      is_start = true;
+      continue;
+    }
+    name += is_start ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    is_start = false;
+  }
+  return name;
 }
 
 }  // namespace ranktap::collector

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ranktap::collector {
@@ -18,5 +19,9 @@ struct HangNote {
 
 // Of the run in this folder, the last one first. What is no such file is left out.
 std::vector<HangNote> ReadHangNotes(const std::string& run);
+
+// How sentences about hangs call a collective: "all_reduce" is "AllReduce", "_allgather_base" is
+// "AllgatherBase".
+std::string CollectiveWord(std::string_view function);
 
 }  // namespace ranktap::collector

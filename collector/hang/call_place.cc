@@ -4,9 +4,10 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <cctype>
 #include <csignal>
 #include <cstring>
+
+#include "collector/file/hang_notes.h"
 
 namespace ranktap::collector {
 namespace {
@@ -24,21 +25,6 @@ bool IsDistributed(const StackFrame& frame) {
 bool IsPrograms(const StackFrame& frame) {
   return !IsDistributed(frame) && frame.file.find("-packages/") == frame.file.npos &&
          frame.file.find("/lib/python") == frame.file.npos && !frame.file.starts_with("<");
-}
-
-// "all_reduce" -> "AllReduce", as report hang has it.
-std::string CallText(std::string_view function) {
-  std::string name;
-  bool is_start = true;
-  for (const char c : function) {
-    if (c == '_') {
-      is_start = true;
-      continue;
-    }
-    name += is_start ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-    is_start = false;
-  }
-  return name;
 }
 
 std::string PlaceText(const StackFrame& frame) {
@@ -69,7 +55,8 @@ std::string CollectiveOf(const RankLook& look) {
   for (const StackFrame& frame : stack->frames) {
     if (!IsDistributed(frame)) break;
     // torch.distributed.run and the like run a program inside them.
-    if (frame.function != "wrapper" && frame.function != "inner") return CallText(frame.function);
+    if (frame.function != "wrapper" && frame.function != "inner")
+      return CollectiveWord(frame.function);
   }
   return look.is_in_torch ? std::string(kUnnamedCollective) : "";
 }

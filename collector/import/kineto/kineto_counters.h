@@ -1,5 +1,5 @@
 // Kineto's profiler of CUPTI ranges: counters of the device for each kernel, as events of category
-// cuda_profiler_range. Kineto before 2025 wrote them; files that have them stay.
+// cuda_profiler_range. Kineto writes them no longer; files that have them stay.
 #pragma once
 
 #include "collector/import/kineto/kineto_event.h"

@@ -9,6 +9,7 @@
 
 #include "collector/facts/flops/dtype_sizes.h"
 #include "collector/facts/framework/program_lines.h"
+#include "collector/file/hang_notes.h"
 #include "collector/report/human_units.h"
 
 namespace ranktap::collector {
@@ -21,19 +22,8 @@ std::string Capitalized(std::string text) {
   return text;
 }
 
-// "all_reduce" -> "AllReduce", "_allgather_base" -> "AllgatherBase".
 std::string FunctionName(std::string_view function) {
-  std::string name;
-  bool is_start = true;
-  for (const char c : function) {
-    if (c == '_') {
-      is_start = true;
-      continue;
-    }
-    const auto letter = static_cast<unsigned char>(c);
-    name += is_start ? static_cast<char>(std::toupper(letter)) : c;
-    is_start = false;
-  }
+  const std::string name = CollectiveWord(function);
   return name.empty() ? "an unnamed call" : name;
 }
 
