@@ -332,7 +332,9 @@ bool PythonFrames::ReadText(uint64_t text, std::string* to) {
   to->clear();
   if (!memory_.Read(text, head.data(), head.size())) return false;
   const auto length = Load<int64_t>(&head[kSize]);
-  const uint32_t state = Load<uint32_t>(&head[kState]) >> layout_.kind_shift;
+  const auto bits = Load<uint32_t>(&head[kState]);
+  // 3.14.0 counts what is interned in 16 bits, up to 3; 3.14.8 in two, as all the others do.
+  const uint32_t state = bits >> (layout_.minor == 14 && (bits & 0xff) <= 3 ? 16 : 2);
   const uint32_t kind = state & 7;
   if (length < 0 || (state & kCompact) == 0 || (kind != 1 && kind != 2 && kind != 4)) return false;
   const auto points = std::min<uint64_t>(static_cast<uint64_t>(length), kMostTextBytes / kind);

@@ -31,7 +31,6 @@ constexpr PythonLayout kLayouts[] = {
      .line_table = 120,
      .instructions = 48,
      .text = 48,
-     .kind_shift = 2,
      .gil_place = GilPlace::kInRuntime,
      .gil = 352,
      .entry_owner = kNoEntryFrames,
@@ -58,7 +57,6 @@ constexpr PythonLayout kLayouts[] = {
      .line_table = 120,
      .instructions = 48,
      .text = 48,
-     .kind_shift = 2,
      .gil_place = GilPlace::kInRuntime,
      .gil = 352,
      .entry_owner = kNoEntryFrames,
@@ -85,7 +83,6 @@ constexpr PythonLayout kLayouts[] = {
      .line_table = 136,
      .instructions = 184,
      .text = 48,
-     .kind_shift = 2,
      .gil_place = GilPlace::kInRuntime,
      .gil = 360,
      .entry_owner = kNoEntryFrames,
@@ -112,14 +109,13 @@ constexpr PythonLayout kLayouts[] = {
      .line_table = 136,
      .instructions = 192,
      .text = 40,
-     .kind_shift = 2,
      .gil_place = GilPlace::kByPointer,
      .gil = 384,
      .entry_owner = 3,
      .last_owner = 3},
 };
 
-// The numbers behind the cookie, in their order; 3.14 has more of them.
+// The numbers behind the cookie, in their order; 3.14 and 3.15 have more of them.
 constexpr size_t kMostNumbers = 64;
 
 struct Numbers {
@@ -148,7 +144,7 @@ std::string_view ReadPublished(MemoryReader& memory, const PythonPlace& place, u
   if (std::memcmp(cookie, "xdebugpy", sizeof(cookie)) != 0) {
     return "its runtime does not begin with the table of offsets";
   }
-  const bool is_314 = minor >= 14;
+  const bool from_314 = minor >= 14, from_315 = minor >= 15;
   const uint64_t version = numbers.at[numbers.next++];
   if (version >> 16 != (0x0300u | minor)) return "its table of offsets is of another version";
   if (numbers.at[numbers.next++] != 0) return "it is built without the GIL";
@@ -159,26 +155,28 @@ std::string_view ReadPublished(MemoryReader& memory, const PythonPlace& place, u
   numbers.Skip(2);  // size, id
   layout->next_interpreter = numbers.Take();
   layout->threads = numbers.Take();
-  numbers.Skip(is_314 ? 5 : 4);  // main thread, gc, modules, sysdict, builtins
+  numbers.Skip(from_314 ? 5 : 4);  // main thread, gc, modules, sysdict, builtins
   layout->gil = numbers.Take();
-  numbers.Skip(is_314 ? 6 : 4);  // the lock's state, generations
-  numbers.Skip(2);               // size, prev
+  numbers.Skip(from_314 ? 6 : 4);  // the lock's state, generations
+  numbers.Skip(2);                 // size, prev
   layout->next_thread = numbers.Take();
   numbers.Skip(1);  // interp
   layout->frame = numbers.Take();
   layout->frame_in_cframe = kDirect;
+  numbers.Skip(from_315 ? 3 : 0);  // base_frame, last_profiled_frame and its sequence
   layout->pthread = numbers.Take();
   layout->native_thread = numbers.Take();
   layout->chunk = numbers.Take();
-  numbers.Skip(1);  // status
+  numbers.Skip(1);                 // status
+  numbers.Skip(from_315 ? 5 : 0);  // holds_gil, gil_requested, exceptions
   layout->frame_bytes = numbers.Take();
   layout->previous = numbers.Take();
   layout->code = numbers.Take();
   layout->instruction = numbers.Take();
   numbers.Skip(1);  // localsplus
   layout->owner = numbers.Take();
-  numbers.Skip(is_314 ? 2 : 0);  // stackpointer, tlbc_index
-  numbers.Skip(1);               // size
+  numbers.Skip(from_314 ? 2 : 0);  // stackpointer, tlbc_index
+  numbers.Skip(1);                 // size
   layout->filename = numbers.Take();
   layout->name = numbers.Take();
   layout->qualname = numbers.Take();
@@ -187,10 +185,9 @@ std::string_view ReadPublished(MemoryReader& memory, const PythonPlace& place, u
   numbers.Skip(3);  // argcount, names and kinds of locals
   layout->instructions = numbers.Take();
   layout->text = 40;
-  layout->kind_shift = is_314 ? 16 : 2;
   layout->gil_place = GilPlace::kByPointer;
   layout->entry_owner = 3;
-  layout->last_owner = is_314 ? 4 : 3;
+  layout->last_owner = minor == 14 ? 4 : 3;
   return numbers.fits ? "" : "its table of offsets makes no sense";
 }
 
@@ -202,13 +199,13 @@ std::string_view FindPythonLayout(MemoryReader& memory, const PythonPlace& place
   if (place.runtime == 0 || place.code_type == 0) return "its runtime is not among its symbols";
   if (place.version >> 24 != 3) return "its version is not known";
   if (place.counts_references) return "it is a debug build";
-  if (minor == 13 || minor == 14) return ReadPublished(memory, place, minor, layout);
+  if (minor >= 13 && minor <= 15) return ReadPublished(memory, place, minor, layout);
   for (const PythonLayout& known : kLayouts) {
     if (known.minor != minor) continue;
     *layout = known;
     return "";
   }
-  return minor < 9 ? "it is older than 3.9" : "it is newer than 3.14";
+  return minor < 9 ? "it is older than 3.9" : "it is newer than 3.15";
 }
 
 }  // namespace ranktap::proto

@@ -1,5 +1,5 @@
 // Where CPython keeps its threads, frames and code objects. 3.9 to 3.12 by a table, compiled from
-// each version's headers for x86-64; 3.13 and 3.14 by the table of offsets that their runtime
+// each version's headers for x86-64; 3.13 to 3.15 by the table of offsets that their runtime
 // begins with. A version that is in neither is refused: a wrong offset reads as a wrong line.
 // Runs on: the sampler; in the collector.  May not: allocate.
 #pragma once
@@ -38,7 +38,6 @@ struct PythonLayout {
   uint32_t frame_bytes;
   uint32_t filename, name, qualname, first_line, line_table, instructions;  // in a code object
   uint32_t text;        // of an ASCII string's bytes
-  uint32_t kind_shift;  // of a string's state
   GilPlace gil_place;
   uint32_t gil;  // of the lock in the runtime, or of ceval.gil in PyInterpreterState
   uint8_t entry_owner, last_owner;  // an owner from the first on: a frame without code of its own

@@ -1,7 +1,10 @@
 """Runs commands in the roots of other Debian releases that scripts/setup --packages installs."""
 import os
+import pathlib
 import shlex
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 import harness
@@ -38,3 +41,15 @@ def run_in(suite, script, folders, timeout=harness.TIMEOUT_S):
                  f'sh -ec {shlex.quote(script)}')
     return subprocess.run(['unshare', '--mount', 'sh', '-c', '\n'.join(steps)], capture_output=True, text=True,
                           timeout=timeout)
+
+
+def run_with_product(suite, program, command, folders={}, timeout=harness.TIMEOUT_S):
+    """Runs a command in the root where /try holds the program and what `ranktap run` needs."""
+    with tempfile.TemporaryDirectory(prefix='ranktap-test-') as folder:
+        product = pathlib.Path(folder)
+        product.chmod(0o755)
+        for part in 'bin/ranktap', 'lib/libranktap.so', 'lib/libranktap_agent.so':
+            (product / part).parent.mkdir(exist_ok=True)
+            shutil.copy2(harness.BUILD / part, product / part)
+        shutil.copy2(program, product)
+        return run_in(suite, command, {'/try': product, **folders}, timeout)

@@ -1,8 +1,6 @@
 """Pythons whose allocators are not the usual ones, from 3.9 to 3.15: they end as they end alone."""
-import pathlib
 import shutil
 import subprocess
-import tempfile
 import unittest
 
 import harness
@@ -25,15 +23,8 @@ class PythonAllocatorsTest(unittest.TestCase):
         return done.stdout
 
     def run_in(self, suite, interpreter):
-        with tempfile.TemporaryDirectory(prefix='ranktap-test-') as folder:
-            product = pathlib.Path(folder)
-            product.chmod(0o755)
-            for part in 'bin/ranktap', 'lib/libranktap.so', 'lib/libranktap_agent.so':
-                (product / part).parent.mkdir(exist_ok=True)
-                shutil.copy2(harness.BUILD / part, product / part)
-            shutil.copy2(PROGRAM, product)
-            done = old_root.run_in(suite, f'{interpreter} /try/{PROGRAM.name} /try/bin/ranktap {interpreter}',
-                                   {'/try': product})
+        done = old_root.run_with_product(suite, PROGRAM,
+                                         f'{interpreter} /try/{PROGRAM.name} /try/bin/ranktap {interpreter}')
         self.assertEqual((done.returncode, done.stderr), (0, ''))
         return done.stdout
 

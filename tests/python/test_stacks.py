@@ -19,7 +19,7 @@ def pythons():
     found = {}
     for program in [*named, *(name for place in places for name in sorted(glob.glob(place)))]:
         minor = re.fullmatch(r'python3\.(\d+)', pathlib.Path(program).name)
-        if minor and 9 <= int(minor[1]) <= 14:
+        if minor and 9 <= int(minor[1]) <= 15:
             found.setdefault(int(minor[1]), program)
     return found
 

@@ -109,7 +109,7 @@ TEST(PythonLayout, WhatIsNotKnownIsRefusedWithAReason) {
   MadeUpMemory memory(1 << 16);
   PythonLayout layout;
   EXPECT_EQ(FindPythonLayout(memory, PlaceOf(8), &layout), "it is older than 3.9");
-  EXPECT_EQ(FindPythonLayout(memory, PlaceOf(15), &layout), "it is newer than 3.14");
+  EXPECT_EQ(FindPythonLayout(memory, PlaceOf(16), &layout), "it is newer than 3.15");
   EXPECT_EQ(FindPythonLayout(memory, PlaceOf(13), &layout),
             "its runtime does not begin with the table of offsets");
   PythonPlace debug = PlaceOf(11);
@@ -119,6 +119,26 @@ TEST(PythonLayout, WhatIsNotKnownIsRefusedWithAReason) {
   memory.Put(kBase + 8, uint64_t{0x030d00f0});
   memory.Put(kBase + 16, uint64_t{1});
   EXPECT_EQ(FindPythonLayout(memory, PlaceOf(13), &layout), "it is built without the GIL");
+}
+
+// 3.14.0 keeps 16 bits of a string's state for what 3.14.8 keeps two for.
+TEST(PythonFrames, NamesOfBothKindsOf314AreRead) {
+  for (const uint32_t state : {0x00190001u, 0xbeef0064u, 0x00000066u}) {
+    SCOPED_TRACE(state);
+    MadeUpMemory memory(1 << 16);
+    PythonLayout layout;
+    ASSERT_EQ(FindPythonLayout(memory, PlaceOf(12), &layout), "");
+    layout.minor = 14;
+    const uint64_t text = kBase + 0x2000;
+    memory.Put(text + 16, int64_t{8});
+    memory.Put(text + 32, state);
+    memory.Put(text + 40, std::array{'t', 'r', 'a', 'i', 'n', '.', 'p', 'y'});
+    PythonFrames frames(memory, PlaceOf(14), layout);
+    PythonCodeText read;
+    EXPECT_TRUE(frames.ReadNames({.filename = text, .name = text}, &read));
+    EXPECT_EQ(read.file, "train.py");
+    EXPECT_EQ(read.name, "train.py");
+  }
 }
 
 // Tables that CPython made of "def f():\n x = 1\n\n\n y = [\n  2]\n return x", and dis' lines.
