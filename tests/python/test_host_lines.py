@@ -5,6 +5,7 @@ import unittest
 
 import harness
 
+GREENLET = harness.CACHE / 'browser-venv/lib/python3.11/site-packages/greenlet'
 PROGRAM = harness.PROGRAMS / 'lines.py'
 LINES = {line.rsplit('# ', 1)[1]: f'lines.py:{number}'
          for number, line in enumerate(PROGRAM.read_text().splitlines(), 1) if '  # ' in line}
@@ -108,6 +109,19 @@ class HostLinesTest(harness.TracedTest):
         self.assertEqual((traced.returncode, traced.stdout, traced.stderr), (bare.returncode, bare.stdout, bare.stderr))
         self.assert_verifies(run)
         self.assertIn('recurse', {row['function'] for row in self.report(run, 'host')})
+
+    def test_stacks_that_are_hard_to_read_are_as_bare(self):
+        if not GREENLET.exists():
+            print(f'SKIPPED greenlets, NOT TESTED: {GREENLET} is not there; scripts/setup --tools installs it')
+        command = [sys.executable, harness.PROGRAMS / 'odd_stacks.py']
+        bare = self.run_bare(command, PYTHONPATH=str(GREENLET.parent))
+        self.assertEqual((bare.returncode, bare.stdout.count('\n')), (0, 7), bare.stderr)
+        self.assertIn('deep 100001', bare.stdout)
+        traced, run = self.run_traced(command, ['--sample', '1ms', '--quiet'], PYTHONPATH=str(GREENLET.parent))
+        self.assertEqual((traced.returncode, traced.stdout, traced.stderr), (bare.returncode, bare.stdout, bare.stderr))
+        self.assert_verifies(run)
+        functions = {row['function'].partition('.')[0] for row in self.report(run, 'host')}
+        self.assertLess({'deep', 'interpreters', 'tasks', 'made_code', 'unreadable'}, functions)
 
 
 if __name__ == '__main__':
