@@ -41,6 +41,23 @@ const ThreadStack* HolderOf(const ProcessStacks& stacks) {
 
 bool WaitsForGil(const ThreadStack& stack) { return stack.does == "waits for the GIL"; }
 
+// Its program has come to its end, or an exception has ended it, and other threads go on.
+bool HasRunOut(const ThreadStack& stack) {
+  return !stack.frames.empty() && stack.frames[0].function == "_shutdown" &&
+         FileOf(stack.frames[0]) == "threading.py";
+}
+
+// Of the program's rather than of a library's.
+const ThreadStack* OtherThreadOf(const ProcessStacks& stacks) {
+  const ThreadStack* found = nullptr;
+  for (const ThreadStack& thread : stacks.threads) {
+    if (thread.thread == stacks.process || thread.frames.empty()) continue;
+    if (std::ranges::any_of(thread.frames, IsPrograms)) return &thread;
+    if (found == nullptr) found = &thread;
+  }
+  return found;
+}
+
 bool IsInLoader(const ThreadStack& stack) {
   return std::ranges::any_of(stack.frames, [](const StackFrame& frame) {
     return frame.file.find("/torch/utils/data/") != frame.file.npos;
@@ -87,6 +104,12 @@ std::string DescribePlace(const RankLook& look) {
     return fmt::format("Its stack is not known: {}", look.stacks.problem.empty()
                                                          ? "its main thread runs no Python"
                                                          : look.stacks.problem);
+  }
+  if (const ThreadStack* const other = OtherThreadOf(look.stacks); HasRunOut(*stack) && other) {
+    return fmt::format(
+        "Its main thread has left the program, at its end or by an exception, and waits for a "
+        "thread that {} at {}",
+        other->does.empty() ? "stands" : other->does, ChainOf(*other));
   }
   std::string text =
       fmt::format("Its main thread {}{} at {}", stack->does.empty() ? "stands" : stack->does,
@@ -148,12 +171,31 @@ std::string DurationText(uint64_t ns) {
   return fmt::format("{} min {} s", seconds / 60, seconds % 60);
 }
 
-std::string EndText(int wait_status) {
-  if (!WIFSIGNALED(wait_status)) return fmt::format("exit status {}", WEXITSTATUS(wait_status));
-  const int signal = WTERMSIG(wait_status);
+std::string EndText(const EndedRank& ended) {
+  const int status = ended.wait_status.value_or(0);
+  if (!WIFSIGNALED(status)) return fmt::format("exit status {}", WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
   const char* const name = ::sigabbrev_np(signal);
-  return name == nullptr ? fmt::format("signal {}", signal)
-                         : fmt::format("signal {} (SIG{})", signal, name);
+  std::string text = name == nullptr ? fmt::format("signal {}", signal)
+                                     : fmt::format("signal {} (SIG{})", signal, name);
+  if (signal == SIGABRT) {
+    text +=
+        ": an assertion, or gloo, which aborts a rank that gets more bytes than it waits for, "
+        "as another's tensor has another shape or dtype; --level full names that one";
+  } else if (ended.was_out_of_memory) {
+    text += *ended.was_out_of_memory ? " of the kernel, which was short of memory"
+                                     : ", not for want of memory: a scheduler, or kill -9";
+  } else if (signal == SIGKILL) {
+    text += ": the kernel short of memory, a scheduler, or kill -9";
+  }
+  return text;
+}
+
+std::string LastPlaceText(const EndedRank& ended) {
+  constexpr double kNsPerSecond = 1e9;
+  if (ended.last_place.empty()) return "";
+  return fmt::format("its last stack, {:.1f} s before it was seen to have ended, is at {}",
+                     static_cast<double>(ended.last_age_ns) / kNsPerSecond, ended.last_place);
 }
 
 }  // namespace ranktap::collector

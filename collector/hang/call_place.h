@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collector/hang/rank_look.h"
+#include "collector/hang/rank_processes.h"
 
 namespace ranktap::collector {
 
@@ -29,7 +30,9 @@ bool ReadsTerminal(const RankLook& look);
 std::string RankText(const std::vector<uint32_t>& ranks);
 // "42 s", "2 min 5 s"
 std::string DurationText(uint64_t ns);
-// "exit status 1", "signal 9 (SIGKILL)"
-std::string EndText(int wait_status);
+// "exit status 1", "signal 9 (SIGKILL) of the kernel, which was short of memory"
+std::string EndText(const EndedRank& ended);
+// "Its last stack, 0.4 s before it was seen to have ended, is at train.py:88". Empty: not known.
+std::string LastPlaceText(const EndedRank& ended);
 
 }  // namespace ranktap::collector

@@ -49,7 +49,10 @@ std::string HangWatch::Finish() {
     thread_.join();
     // What ended since the last look.
     processes_.DropEnded();
-    for (const EndedRank& ended : processes_.TakeEnded()) NoteEnd(ended);
+    for (EndedRank& ended : processes_.TakeEnded()) {
+      AddPlace(&ended);
+      NoteEnd(ended);
+    }
   }
   return !last_hang_.empty() ? last_hang_ : ends_ > 1 ? first_bad_end_ : "";
 }
@@ -84,15 +87,36 @@ void HangWatch::Watch() {
 void HangWatch::NoteEnd(const EndedRank& ended) {
   const bool is_first = ++ends_ == 1;
   if (!first_bad_end_.empty() || !ended.wait_status) return;
-  const std::string text = fmt::format("rank {}, by {}", ended.rank, EndText(*ended.wait_status));
-  if (is_first) first_end_ = text;
+  const std::string text = fmt::format("rank {}, by {}", ended.rank, EndText(ended));
+  const std::string place = LastPlaceText(ended);
+  if (is_first) first_end_ = place.empty() ? text : fmt::format("{} ({})", text, place);
   if (*ended.wait_status == 0) return;
   first_bad_end_ = fmt::format("the first rank that ended badly is {}", text);
-  if (*ended.wait_status == SIGKILL) {
-    first_bad_end_ += ": the kernel short of memory, a scheduler, or kill -9";
-  }
+  if (!place.empty()) first_bad_end_ += "; " + place;
   // Its end may have been what the others failed of.
   if (!is_first && !first_end_.empty()) first_bad_end_ += "; before it ended " + first_end_;
+}
+
+// A rank that runs the interpreter's end has no place any more: the one before stays.
+void HangWatch::NotePlaces() {
+  const uint64_t now = ClockNs(CLOCK_MONOTONIC);
+  std::erase_if(places_,
+                [&](const auto& entry) { return !processes_.ranks().contains(entry.first); });
+  for (const auto& [pid, process] : processes_.ranks()) {
+    LastPlace& last = places_.try_emplace(pid, LastPlace{.reader = StackReader(pid)}).first->second;
+    const ProcessStacks stacks = last.reader.Read();
+    const ThreadStack* const main = MainThreadOf(stacks);
+    if (main == nullptr) continue;
+    last.place = ChainOf(*main);
+    last.at_ns = now;
+  }
+}
+
+void HangWatch::AddPlace(EndedRank* ended) {
+  const auto last = places_.find(ended->pid);
+  if (last == places_.end() || last->second.at_ns == 0) return;
+  ended->last_place = last->second.place;
+  ended->last_age_ns = ended->seen_ns - last->second.at_ns;
 }
 
 void HangWatch::Look(uint64_t passed_ns) {
@@ -103,7 +127,8 @@ void HangWatch::Look(uint64_t passed_ns) {
     job.user = process.user;
     worlds[process.job] = std::max(worlds[process.job], process.world);
   }
-  for (const EndedRank& ended : processes_.TakeEnded()) {
+  for (EndedRank& ended : processes_.TakeEnded()) {
+    AddPlace(&ended);
     NoteEnd(ended);
     const auto job = jobs_.find(ended.job);
     if (job != jobs_.end()) job->second.rules.TakeEnded(ended, job->second.clock_ns);
@@ -118,6 +143,7 @@ void HangWatch::Look(uint64_t passed_ns) {
     notices.push_back({job.user, job.verdict.sentence});
     sentences.push_back(job.verdict.sentence);
   }
+  NotePlaces();
   if (sentences == notices_) return;
   notices_ = std::move(sentences);
   options_.on_notices(std::move(notices));

@@ -53,8 +53,16 @@ class HangWatch {
     bool is_told = false;  // of this hang
     int directories = 0;
   };
+  // SIGKILL and _exit leave no stack: the last one before it is all that there is.
+  struct LastPlace {
+    StackReader reader;
+    std::string place;
+    uint64_t at_ns = 0;
+  };
   void Watch();
   void Look(uint64_t passed_ns);
+  void NotePlaces();
+  void AddPlace(EndedRank* ended);
   void LookAtJob(const std::string& name, uint64_t passed_ns, Job* job);
   void Tell(const std::string& name, Job* job);
   std::vector<RankLook> LookAtAll(const std::string& name) const;
@@ -65,6 +73,7 @@ class HangWatch {
   HangWatchOptions options_;
   RankProcesses processes_;
   std::map<std::string, Job> jobs_;
+  std::map<pid_t, LastPlace> places_;
   std::vector<std::string> notices_;
   std::string first_end_, first_bad_end_, last_hang_;
   size_t ends_ = 0;

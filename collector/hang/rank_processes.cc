@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
+#include <ctime>
 #include <set>
 #include <span>
 #include <string_view>
@@ -22,6 +24,8 @@ namespace {
 
 // A process is read anew in so many looks; then its environment is what it stays.
 constexpr int kYoungLooks = 10;
+// A process that may yet make a process group is looked at each time, later one time of ten.
+constexpr int kEagerLooks = 120, kLazyEvery = 10;
 
 // As agent/core/rank_identity.cc has them, the first that is set.
 constexpr std::string_view kRankVariables[] = {"RANKTAP_RANK", "RANK",     "OMPI_COMM_WORLD_RANK",
@@ -67,25 +71,34 @@ std::optional<uint32_t> NumberOf(std::string_view text) {
 }
 
 // Word `index` behind the name in /proc/PID/stat, the state being 0; 0 where there is none.
-int StatWord(pid_t pid, int index) {
+uint64_t StatWord(pid_t pid, int index) {
   const std::string stat = ReadProcFile(fmt::format("/proc/{}/stat", pid)).value_or("");
   size_t at = stat.rfind(')');
   for (int i = 0; i <= index && at != stat.npos; ++i) at = stat.find(' ', at + 1);
-  int number = 0;
+  uint64_t number = 0;
   if (at != stat.npos) {
     (void)std::from_chars(stat.data() + at + 1, stat.data() + stat.size(), number);
   }
   return number;
 }
-constexpr int kParent = 1, kExitCode = 49;
+constexpr int kParent = 1, kStartTime = 19, kExitCode = 49;
 
 // Before its parent has taken it, /proc has the status; afterwards the pidfd.
 std::optional<int> EndOf(const RankProcess& rank) {
   const auto condition = ConditionOf(rank.pid, rank.pid);
-  const int left = StatWord(rank.pid, kExitCode);
+  const auto left = static_cast<int>(StatWord(rank.pid, kExitCode));
   if (left != 0) return left;
   const auto status = WaitStatusOf(rank.handle);
   return status || !condition || condition->state != 'Z' ? status : 0;
+}
+
+// PyTorch names the threads of a process group so; a forked child has none of them.
+bool HasGroupThread(pid_t pid) {
+  return std::ranges::any_of(ThreadsOf(pid), [pid](pid_t thread) {
+    const std::string name =
+        ReadProcFile(fmt::format("/proc/{}/task/{}/comm", pid, thread)).value_or("");
+    return name.starts_with("pt_gloo_") || name.starts_with("pt_nccl_");
+  });
 }
 
 bool HasEnded(const RankProcess& rank) {
@@ -116,13 +129,42 @@ std::optional<int> WaitStatusOf(const FileDescriptor& handle) {
   return info.exit_code;
 }
 
+std::optional<uint64_t> OomKillsIn(const std::string& file) {
+  const std::string text = ReadProcFile(file).value_or("");
+  constexpr std::string_view kName = "oom_kill ";
+  size_t at = text.find(kName);
+  while (at != text.npos && at != 0 && text[at - 1] != '\n') at = text.find(kName, at + 1);
+  if (at == text.npos) return std::nullopt;
+  uint64_t number = 0;
+  (void)std::from_chars(text.data() + at + kName.size(), text.data() + text.size(), number);
+  return number;
+}
+
+std::string OomKillsFile(const std::string& groups, const std::string& root) {
+  std::string_view rest = groups;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == line.npos || second == line.npos) continue;
+    const std::string_view names = line.substr(first + 1, second - first - 1);
+    const std::string_view path = line.substr(second + 1);
+    std::string file;
+    if (names.empty()) file = fmt::format("{}{}/memory.events", root, path);
+    if (names == "memory") file = fmt::format("{}/memory{}/memory.oom_control", root, path);
+    if (!file.empty() && OomKillsIn(file)) return file;
+  }
+  // Its group lies elsewhere, or is the root: the machine's count.
+  return OomKillsIn("/proc/vmstat") ? "/proc/vmstat" : "";
+}
+
 void RankProcesses::Read(pid_t pid, Candidate* candidate) const {
   ++candidate->looks;
   struct stat owner {};
   if (::stat(fmt::format("/proc/{}", pid).c_str(), &owner) != 0) return;
   candidate->user = owner.st_uid;
   if (own_only_ && owner.st_uid != ::geteuid()) return;
-  candidate->parent = StatWord(pid, kParent);
+  candidate->parent = static_cast<pid_t>(StatWord(pid, kParent));
   const std::string text = ReadProcFile(fmt::format("/proc/{}/environ", pid)).value_or("");
   const Environment variables = ParseEnvironment(text);
   candidate->is_ours = ValueOf(variables, "RANKTAP_SOCKET") == socket_;
@@ -164,19 +206,71 @@ bool RankProcesses::IsBelowItsRank(const Candidate& candidate) const {
   return false;
 }
 
+bool RankProcesses::IsBelowAGroup(const Candidate& candidate) const {
+  const auto above = candidates_.find(candidate.parent);
+  return above != candidates_.end() && above->second.has_group;
+}
+
+// The ranks of torch.multiprocessing.spawn and the like: those of one parent that have made a
+// process group are numbered in the order in which it started them.
+void RankProcesses::FindSpawned() {
+  for (auto& [pid, candidate] : candidates_) {
+    const bool is_known = candidate.has_group || (candidate.rank && !IsBelowItsRank(candidate));
+    if (!candidate.is_ours || is_known) continue;
+    const int look = candidate.group_looks++;
+    if (look >= kEagerLooks && look % kLazyEvery != 0) continue;
+    if (!HasGroupThread(pid) || !HasPython(pid) || IsBelowAGroup(candidate)) continue;
+    candidate.has_group = candidate.has_python = true;
+    spawned_[candidate.parent][{StatWord(pid, kStartTime), pid}] = true;
+  }
+  for (auto& [parent, siblings] : spawned_) {
+    for (auto& [birth, is_alive] : siblings) {
+      const auto candidate = candidates_.find(birth.second);
+      is_alive = candidate != candidates_.end() && candidate->second.has_group;
+    }
+  }
+  std::erase_if(spawned_, [](const auto& family) {
+    return std::ranges::none_of(family.second, [](const auto& sibling) { return sibling.second; });
+  });
+  for (const auto& [parent, siblings] : spawned_) {
+    // One alone has no one to wait for, or is a program that starts itself anew.
+    if (siblings.size() < 2) continue;
+    uint32_t number = 0;
+    for (const auto& [birth, is_alive] : siblings) {
+      if (is_alive) {
+        Candidate& rank = candidates_.at(birth.second);
+        rank.rank = number;
+        rank.world = 0;  // WORLD_SIZE is often the number of machines here
+        rank.job = fmt::format("below {}", parent);
+      }
+      ++number;
+    }
+  }
+}
+
 void RankProcesses::DropEnded() {
   for (auto rank = ranks_.begin(); rank != ranks_.end();) {
     if (!HasEnded(rank->second)) {
       ++rank;
       continue;
     }
-    ended_.push_back({.rank = rank->second.rank,
-                      .job = rank->second.job,
-                      .pid = rank->first,
-                      .wait_status = EndOf(rank->second)});
+    EndedRank& ended = ended_.emplace_back();
+    ended.rank = rank->second.rank;
+    ended.job = rank->second.job;
+    ended.pid = rank->first;
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    ended.seen_ns =
+        static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+    ended.wait_status = EndOf(rank->second);
+    if (ended.wait_status == SIGKILL && rank->second.kills) {
+      const auto kills = OomKillsIn(rank->second.kills_file);
+      if (kills) ended.was_out_of_memory = *kills > *rank->second.kills;
+    }
     Candidate& gone = candidates_[rank->first];  // a zombie stays in /proc
     gone.rank.reset();
     gone.looks = kYoungLooks;
+    gone.is_ours = gone.has_group = false;
     rank = ranks_.erase(rank);
   }
 }
@@ -190,15 +284,19 @@ void RankProcesses::Update() {
     Candidate& candidate = candidates_[pid];
     if (candidate.looks < kYoungLooks) Read(pid, &candidate);
   }
+  FindSpawned();
   for (const auto& [pid, candidate] : candidates_) {
     if (!candidate.is_ours || !candidate.rank || !candidate.has_python) continue;
-    if (IsLauncher(pid) || IsBelowItsRank(candidate)) {
+    if (IsLauncher(pid) || (!candidate.has_group && IsBelowItsRank(candidate))) {
       ranks_.erase(pid);
       continue;
     }
     RankProcess& rank = ranks_[pid];
     if (!rank.handle.valid()) {
       rank.handle.Reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+      rank.kills_file =
+          OomKillsFile(ReadProcFile(fmt::format("/proc/{}/cgroup", pid)).value_or(""));
+      rank.kills = OomKillsIn(rank.kills_file);
     }
     rank.pid = pid;
     rank.rank = *candidate.rank;

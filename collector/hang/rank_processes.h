@@ -1,5 +1,6 @@
-// The ranks of the jobs that a collector serves, on this machine, by the environment of their
-// processes: also those in which no agent has started. Reads /proc; nothing runs in them for it.
+// The ranks of the jobs that a collector serves, on this machine: also those in which no agent has
+// started. By the environment of their processes, or, where torch.multiprocessing has made them and
+// it says nothing, by the order in which they were. Reads /proc; nothing runs in them for it.
 // Thread-compatible.
 #pragma once
 
@@ -23,6 +24,10 @@ struct RankProcess {
   std::string job;     // equal for the ranks of one job, and for no other's
   uid_t user = 0;
   FileDescriptor handle;  // a pidfd; not valid before Linux 5.3
+  // The kernel's count of processes that it killed for want of memory in this one's control group:
+  // the file, and its number when the rank was found.
+  std::string kills_file;
+  std::optional<uint64_t> kills;
 };
 
 struct EndedRank {
@@ -30,6 +35,11 @@ struct EndedRank {
   std::string job;
   pid_t pid = 0;
   std::optional<int> wait_status;  // Linux 6.15 and newer tell it
+  std::optional<bool>
+      was_out_of_memory;   // ended by SIGKILL: whether the kernel's OOM killer did it
+  std::string last_place;  // where its main thread was when it was last looked at; empty: not known
+  uint64_t seen_ns = 0;    // to have ended; CLOCK_MONOTONIC
+  uint64_t last_age_ns = 0;  // how long before it was seen to have ended
 };
 
 class RankProcesses {
@@ -59,17 +69,29 @@ class RankProcesses {
     std::optional<uint32_t> rank;
     uint32_t world = 0;
     std::string local_rank, job;
+    int group_looks = 0;
+    bool has_group = false;  // threads of a process group, where its environment has no rank of it
   };
+  // Processes that one parent started, in that order; alive or not.
+  using Siblings = std::map<std::pair<uint64_t, pid_t>, bool>;
   void Read(pid_t pid, Candidate* candidate) const;
   bool IsLauncher(pid_t pid) const;
   bool IsBelowItsRank(const Candidate& candidate) const;
+  bool IsBelowAGroup(const Candidate& candidate) const;
+  void FindSpawned();
 
   std::string socket_;
   bool own_only_;
   std::map<pid_t, Candidate> candidates_;
+  std::map<pid_t, Siblings> spawned_;  // by their parent
   std::map<pid_t, RankProcess> ranks_;
   std::vector<EndedRank> ended_;
 };
+
+// The file that counts what the OOM killer ended in the control group of a process whose
+// /proc/PID/cgroup is `groups`, and its number. Empty: there is none that can be read.
+std::string OomKillsFile(const std::string& groups, const std::string& root = "/sys/fs/cgroup");
+std::optional<uint64_t> OomKillsIn(const std::string& file);
 
 // As waitpid has it. `handle`: a pidfd of a process that has ended.
 std::optional<int> WaitStatusOf(const FileDescriptor& handle);

@@ -250,10 +250,12 @@ void WaitRules::JudgeAwaited(const std::vector<const Rank*>& awaited, uint64_t n
     const EndedRank& rank = first->second.rank;
     verdict->cause = WaitCause::kEnded;
     for (const auto& [number, ended] : ended_) verdict->awaited.push_back(number);
-    verdict->sentence =
-        fmt::format("Rank {} has ended{} and did not enter {}; {}{}", rank.rank,
-                    rank.wait_status ? fmt::format(", by {},", EndText(*rank.wait_status)) : "",
-                    call, others, since);
+    verdict->sentence = fmt::format("Rank {} has ended{} and did not enter {}; {}{}", rank.rank,
+                                    rank.wait_status ? fmt::format(", by {},", EndText(rank)) : "",
+                                    call, others, since);
+    if (const std::string place = LastPlaceText(rank); !place.empty()) {
+      verdict->sentence += ". " + Capitalized(place);
+    }
     return;
   }
   const uint64_t limit = LimitNs();

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -74,22 +75,66 @@ std::string Shown(std::string text) {
   return Printable(text);
 }
 
-class ProcessReader {
- public:
-  explicit ProcessReader(pid_t process) : process_(process), memory_(process) {
-    stacks_.process = process;
+// What the interpreter is called from in C lies between the Python frames, and is left out.
+bool CutAtInterpreter(std::vector<NativeFrame>* frames) {
+  const auto interpreter = std::ranges::find_if(*frames, [](const NativeFrame& frame) {
+    return frame.function.starts_with("_PyEval_EvalFrameDefault") ||
+           frame.function.starts_with("_TAIL_CALL_");
+  });
+  const bool is_there = interpreter != frames->end();
+  frames->erase(interpreter, frames->end());
+  return is_there;
+}
+
+void AddNativeStacks(ProcessStacks* stacks) {
+  NativeStacks native(stacks->process);
+  for (const pid_t thread : ThreadsOf(stacks->process)) {
+    const auto condition = ConditionOf(stacks->process, thread);
+    if (!condition) continue;
+    auto known = std::ranges::find(stacks->threads, thread, &ThreadStack::thread);
+    const bool is_in_python = known != stacks->threads.end();
+    const auto at = ParseBlockedAt(condition->system_call);
+    std::vector<NativeFrame> frames;
+    bool is_cut = false;
+    if (at) frames = native.Read(thread, *at, &is_cut);
+    if (is_in_python && CutAtInterpreter(&frames)) is_cut = false;
+    for (NativeFrame& frame : frames) {
+      frame = {Shown(std::move(frame.module)), Shown(std::move(frame.function))};
+    }
+    if (!is_in_python) {
+      ThreadStack stack{.thread = thread, .name = Shown(condition->name)};
+      const auto call = ParseSystemCall(condition->system_call);
+      const int descriptor = call ? DescriptorOf(*call) : -1;
+      const std::string link = fmt::format("/proc/{}/fd/{}", stacks->process, descriptor);
+      stack.does = call ? DescribeSystemCall(*call, descriptor < 0 ? "" : Shown(ReadProcLink(link)))
+                        : "runs";
+      known = stacks->threads.insert(stacks->threads.end(), std::move(stack));
+    }
+    known->native = std::move(frames);
+    known->native_cut = is_cut;
   }
+  if (!stacks->threads.empty()) stacks->problem.clear();
+}
+
+}  // namespace
+
+class StackReader::Reader {
+ public:
+  explicit Reader(pid_t process) : process_(process), memory_(process) {}
 
   ProcessStacks Read() {
-    stacks_.problem = Locate();
+    stacks_ = {.process = process_};
+    if (!frames_) stacks_.problem = Locate();
     if (!stacks_.problem.empty()) return std::move(stacks_);
-    proto::PythonFrames frames(memory_, place_, layout_);
-    frames_ = &frames;
+    if (!frames_) frames_.emplace(memory_, place_, layout_);
+    if (texts_.size() > kMostTexts) texts_.clear();  // a program may make code for ever
+    stacks_.python = fmt::format("{}.{}", place_.version >> 24, place_.version >> 16 & 0xff);
     std::vector<proto::PythonThread> threads;
     constexpr int kTries = 8;
     bool has_list = false;
-    for (int i = 0; i < kTries && !has_list; ++i) has_list = frames.ReadThreads(&threads);
+    for (int i = 0; i < kTries && !has_list; ++i) has_list = frames_->ReadThreads(&threads);
     if (!has_list) {
+      frames_.reset();  // another program may run in it by now
       stacks_.problem = "its list of threads changes faster than it can be read";
       return std::move(stacks_);
     }
@@ -106,9 +151,9 @@ class ProcessReader {
       if ((found = LocateIn(file, memory_, &place_))) break;
     }
     if (!found) return WhyNoPython();
-    stacks_.python = fmt::format("{}.{}", place_.version >> 24, place_.version >> 16 & 0xff);
     const std::string_view problem = proto::FindPythonLayout(memory_, place_, &layout_);
     if (problem.empty()) return "";
+    stacks_.python = fmt::format("{}.{}", place_.version >> 24, place_.version >> 16 & 0xff);
     return fmt::format("Python {} is not read: {}", stacks_.python, problem);
   }
 
@@ -199,58 +244,21 @@ class ProcessReader {
         .line = proto::PythonLine(layout_.minor, text.line_table, code.first_line, frame.offset)};
   }
 
+  static constexpr size_t kMostTexts = 4096;
   const pid_t process_;
   mutable proto::ProcessMemory memory_;
   proto::PythonPlace place_;
   proto::PythonLayout layout_{};
-  proto::PythonFrames* frames_ = nullptr;
+  std::optional<proto::PythonFrames> frames_;
   std::map<pid_t, pid_t> names_;
   std::map<uint64_t, std::pair<PythonCode, proto::PythonCodeText>> texts_;
   ProcessStacks stacks_;
 };
 
-// What the interpreter is called from in C lies between the Python frames, and is left out.
-bool CutAtInterpreter(std::vector<NativeFrame>* frames) {
-  const auto interpreter = std::ranges::find_if(*frames, [](const NativeFrame& frame) {
-    return frame.function.starts_with("_PyEval_EvalFrameDefault") ||
-           frame.function.starts_with("_TAIL_CALL_");
-  });
-  const bool is_there = interpreter != frames->end();
-  frames->erase(interpreter, frames->end());
-  return is_there;
-}
-
-void AddNativeStacks(ProcessStacks* stacks) {
-  NativeStacks native(stacks->process);
-  for (const pid_t thread : ThreadsOf(stacks->process)) {
-    const auto condition = ConditionOf(stacks->process, thread);
-    if (!condition) continue;
-    auto known = std::ranges::find(stacks->threads, thread, &ThreadStack::thread);
-    const bool is_in_python = known != stacks->threads.end();
-    const auto at = ParseBlockedAt(condition->system_call);
-    std::vector<NativeFrame> frames;
-    bool is_cut = false;
-    if (at) frames = native.Read(thread, *at, &is_cut);
-    if (is_in_python && CutAtInterpreter(&frames)) is_cut = false;
-    for (NativeFrame& frame : frames) {
-      frame = {Shown(std::move(frame.module)), Shown(std::move(frame.function))};
-    }
-    if (!is_in_python) {
-      ThreadStack stack{.thread = thread, .name = Shown(condition->name)};
-      const auto call = ParseSystemCall(condition->system_call);
-      const int descriptor = call ? DescriptorOf(*call) : -1;
-      const std::string link = fmt::format("/proc/{}/fd/{}", stacks->process, descriptor);
-      stack.does = call ? DescribeSystemCall(*call, descriptor < 0 ? "" : Shown(ReadProcLink(link)))
-                        : "runs";
-      known = stacks->threads.insert(stacks->threads.end(), std::move(stack));
-    }
-    known->native = std::move(frames);
-    known->native_cut = is_cut;
-  }
-  if (!stacks->threads.empty()) stacks->problem.clear();
-}
-
-}  // namespace
+StackReader::StackReader(pid_t process) : reader_(std::make_unique<Reader>(process)) {}
+StackReader::StackReader(StackReader&& other) noexcept = default;
+StackReader::~StackReader() = default;
+ProcessStacks StackReader::Read() { return reader_->Read(); }
 
 bool HasPython(pid_t process) {
   proto::ProcessMemory memory(process);
@@ -261,7 +269,7 @@ bool HasPython(pid_t process) {
 }
 
 ProcessStacks ReadProcessStacks(pid_t process, bool with_native) {
-  ProcessStacks stacks = ProcessReader(process).Read();
+  ProcessStacks stacks = StackReader(process).Read();
   if (with_native) AddNativeStacks(&stacks);
   return stacks;
 }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,20 @@ struct ProcessStacks {
 
 // True where an interpreter is mapped in the process, read or not.
 bool HasPython(pid_t process);
+
+// Reads one process again and again. It keeps where the interpreter lies.
+class StackReader {
+ public:
+  explicit StackReader(pid_t process);
+  StackReader(StackReader&& other) noexcept;
+  ~StackReader();
+
+  ProcessStacks Read();
+
+ private:
+  class Reader;
+  std::unique_ptr<Reader> reader_;
+};
 
 // with_native: all threads, with their stacks in C; of a process without Python too.
 ProcessStacks ReadProcessStacks(pid_t process, bool with_native = false);

@@ -1,5 +1,6 @@
 """The hang watch of `ranktap run`, on gloo jobs in which one rank does something else than the rest. Without arguments the test;
-with --runs N a measurement: N jobs with causes and guilty ranks that --seed chooses, and how long each took to be named."""
+with --runs N a measurement: N jobs with causes and guilty ranks that --seed chooses, and how long each took to be named; with
+--healthy S, that nothing is said of jobs in which one rank is alone for S seconds."""
 import argparse
 import json
 import os
@@ -26,23 +27,46 @@ NAMED = {
     'sleep': r'Rank {0} did not enter AllReduce .* sleeps at hangs.py:{1} ',
     'gil': r'Rank {0} did not enter AllReduce .* sleeps, with the GIL, at hangs.py:{1} ',
     'lock': r'Rank {0} did not enter AllReduce .* waits for a lock at hangs.py:{1} ',
+    'two-locks': r'Rank {0} did not enter AllReduce .* waits for a lock at hangs.py:{1} ',
     'read': r'Rank {0} did not enter AllReduce .* receives from socket:\S+ \(descriptor \d+\) at hangs.py:{1} ',
+    'fifo': r'Rank {0} did not enter AllReduce .* reads \S+ \(descriptor \d+\) at hangs.py:{1} ',
     'stop': r'Rank {0} did not enter AllReduce .* is stopped.* at hangs.py:{1} ',
     'child': r'Rank {0} did not enter AllReduce .* waits for a child process at .*hangs.py:{1} ',
     'join': r'Rank {0} did not enter AllReduce .* waits for a lock at .*hangs.py:{1} ',
-    'missing': r'[Rr]ank {0} stands in Barrier \(hangs.py:{1}\)',
     'spin-c': r'Rank {0} did not enter AllReduce .* runs, with the GIL, at .*hangs.py:{1} ',
+    'spin-py': r'(for rank {0}, which runs|Rank {0} did not enter AllReduce .* at) hangs.py:{1} ',
     'loader': r'Rank {0} did not enter AllReduce .*; worker \d+ sleeps at hangs.py:{1} ',
     'barrier': r'[Rr]ank {0} stands in Barrier \(hangs.py:{1}\)',
+    'missing': r'[Rr]ank {0} stands in AllReduce \(hangs.py:{1}\)',
+    'swallow': r'[Rr]ank {0} stands in AllReduce \(hangs.py:{1}\)',
+    'uneven': r'[Rr]ank {0} stands in Barrier \(hangs.py:{1}\)',
+    'order': r'[Rr]ank {0} stands in AllReduce \(hangs.py:{1}\)',
+    'wrong-group': r'[Rr]ank {0} stands in AllReduce \(hangs.py:{1}\)',
+    'thread': r'Rank {0} did not enter AllReduce .* waits for a thread that sleeps at hangs.py:{1}\.',
 }
+# Causes of which the job ends, and how the last line on stderr names the rank.
+ENDED = {
+    'kill': r'rank {0}, by signal 9 \(SIGKILL\)',
+    'exit': r'rank {0}, by exit status 0',
+    'raise': r'rank {0}, by exit status 1',
+    'oom': r'rank {0}, by exit status 1',
+    'loader-dead': r'rank {0}, by exit status 1',
+}
+# Causes of which the job ends, or goes on with wrong sums: `report hang` of a run at level full names the rank.
+UNLIKE = {
+    'shape': r'Rank {0} entered Allreduce #6 .* with 20 B, where the \d others had 64 B|Ranks 0 and 1 entered Allreduce #6 ',
+    'dtype': r'Rank {0} entered Allreduce #6 .* with 128 B, where the \d others had 64 B|Ranks 0 and 1 entered Allreduce #6 ',
+}
+# Where a rank stands whose cause has no line of its own.
+STANDS = {'missing': 'other', 'swallow': 'other', 'uneven': 'end'}
 
 
-def start(folder, jobs, *options):
+def start(folder, jobs, *options, waits_after=f'{T_S}s', env=None):
     return subprocess.Popen(
-        [harness.RANKTAP, 'run', '-o', folder / 'run', '--waits-after', f'{T_S}s', '--hang-report',
-         folder / 'told', *options, '--', harness.TORCH_PYTHON, PROGRAM, *[f'{cause}:{guilty}' for cause, guilty in jobs]],
+        [harness.RANKTAP, 'run', '-o', folder / 'run', '--waits-after', waits_after, '--hang-report',
+         folder / 'told', *options, '--', harness.TORCH_PYTHON, PROGRAM, *[':'.join(map(str, job)) for job in jobs]],
         stdout=open(folder / 'out', 'w', encoding='utf-8'), stderr=open(folder / 'err', 'w', encoding='utf-8'),
-        cwd=folder, start_new_session=True)
+        cwd=folder, start_new_session=True, env=env)
 
 
 def text_of(path):
@@ -51,8 +75,12 @@ def text_of(path):
 
 def told_of(folder, cause, guilty):
     """The sentence that names it, with its time; None: there is none yet."""
-    pattern = NAMED[cause].format(guilty, LINES.get(cause, 0))
-    return next((line for line in text_of(folder / 'told').splitlines() if re.search(pattern, line)), None)
+    pattern = {**NAMED, **ENDED, **UNLIKE}[cause].format(guilty, LINES.get(STANDS.get(cause, cause), 0))
+    text = text_of(folder / ('told' if cause in NAMED else 'err'))
+    if cause in UNLIKE:
+        text = subprocess.run([harness.RANKTAP, 'report', folder / 'run', 'hang'], capture_output=True, text=True, check=False).stdout
+        text = text.replace('\n', ' ')
+    return next((line for line in text.splitlines() if re.search(pattern, line)), None)
 
 
 def end(job):
@@ -72,10 +100,10 @@ class HangWatchTest(harness.TracedTest):
         self.fail(f'not within {DEADLINE_S} s: {text_of(self.scratch / "told")}{text_of(self.scratch / "err")}')
 
     def test_guilty_ranks_are_named_with_their_lines_and_ranks_that_work_alone_are_no_hang(self):
-        hung = [('sleep', 0), ('gil', 1), ('stop', 1), ('barrier', 0)]
+        hung = [('sleep', 0), ('gil', 1), ('stop', 2, 3, 'spawn'), ('barrier', 0), ('two-locks', 1)]
         job = start(self.scratch, [*hung, ('checkpoint', 0), ('eval', 1)], '--on-hang', 'echo "$1 $RANKTAP_HANG" > ran')
         try:
-            self.wait_until(lambda: all(told_of(self.scratch, *one) for one in hung))
+            self.wait_until(lambda: all(told_of(self.scratch, *one[:2]) for one in hung))
             status = self._run([harness.RANKTAP, 'status', '--format', 'json'], {})
             table = self._run([harness.RANKTAP, 'report', self.scratch / 'run', 'hang', '--format', 'json'], {})
             self.wait_until(lambda: text_of(self.scratch / 'out').count('done') == 4)
@@ -117,21 +145,29 @@ def all_reduce():
     lock.acquire()
     lock.acquire()
 """
-RANKS = """import os, signal, subprocess, sys, threading, time
+# `spawned` are ranks as torch.multiprocessing.spawn makes them: none in the environment, and a thread of a process group.
+RANKS = """import ctypes, os, signal, subprocess, sys, threading, time
 sys.path.insert(0, os.path.dirname(__file__))
-if 'RANK' not in os.environ:
-    ranks = [subprocess.Popen([sys.executable, __file__, cause], env={**os.environ, 'RANK': str(rank), 'WORLD_SIZE': '2',
-                              'MASTER_ADDR': cause, 'MASTER_PORT': '1'}) for cause in sys.argv[1:] for rank in (0, 1)]
+if not sys.argv[1].isdigit():
+    ranks = []
+    for cause in sys.argv[1:]:
+        for rank in '0', '1':
+            told = {} if cause == 'spawned' else {'RANK': rank, 'WORLD_SIZE': '2', 'MASTER_ADDR': cause, 'MASTER_PORT': '1'}
+            ranks.append(subprocess.Popen([sys.executable, __file__, rank, cause], env={**os.environ, **told}))
     signal.signal(signal.SIGTERM, lambda *_: [rank.kill() for rank in ranks])
     sys.exit(max(rank.wait() for rank in ranks))
-cause = sys.argv[1]
+rank, cause = sys.argv[1:]
 from torch.distributed.distributed_c10d import all_reduce
 import pdb
 if cause == 'stopped':
     threading.Timer(2, os.kill, (os.getpid(), signal.SIGSTOP)).start()
-if cause == 'later':
+if cause == 'spawned':
+    def watch_group():
+        ctypes.CDLL(None).prctl(15, b'pt_gloo_runloop')
+        time.sleep(100000)
+    threading.Thread(target=watch_group, daemon=True).start()
     time.sleep(8)
-if os.environ['RANK'] == '0':
+if rank == '0':
     all_reduce()
 if cause == 'debugged':
     pdb.wait()
@@ -155,7 +191,7 @@ class WatchWithoutTorchTest(harness.TracedTest):
         self.assertEqual(done.stderr.splitlines()[-1], 'ranktap: the first rank that ended badly is rank 0, by exit status 3; before it '
                                                        'ended rank 1, by exit status 0')
 
-    def test_ranks_of_a_standing_collector_are_watched_and_a_debugger_and_a_job_that_is_stopped_are_no_hang(self):
+    def test_ranks_that_no_environment_tells_are_watched_and_a_debugger_and_a_job_that_is_stopped_are_no_hang(self):
         (self.scratch / 'torch/distributed').mkdir(parents=True)
         (self.scratch / 'torch/distributed/distributed_c10d.py').write_text(COLLECTIVE)
         (self.scratch / 'pdb.py').write_text('import time\ndef wait():\n    time.sleep(100000)\n')
@@ -168,7 +204,7 @@ class WatchWithoutTorchTest(harness.TracedTest):
         deadline = time.monotonic() + DEADLINE_S
         while not socket.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
-        job = subprocess.Popen([harness.RANKTAP, 'run', '--', sys.executable, self.scratch / 'ranks.py', 'debugged', 'stopped', 'later'],
+        job = subprocess.Popen([harness.RANKTAP, 'run', '--', sys.executable, self.scratch / 'ranks.py', 'debugged', 'stopped', 'spawned'],
                                env={**os.environ, 'RANKTAP_SOCKET': str(socket)}, stderr=subprocess.DEVNULL)
         self.addCleanup(job.wait)
         self.addCleanup(job.terminate)
@@ -182,43 +218,102 @@ class WatchWithoutTorchTest(harness.TracedTest):
         self.assertIn('for rank 1, which a debugger holds. Its main thread sleeps at pdb.py:3', status.stdout)
 
 
-def measure(runs, seed, at_once):
-    """Prints a line for each job: cause, guilty rank, whether it was named right, seconds since the other rank's last progress."""
+def drawn(runs, seed, causes):
+    """Jobs with each cause as often as the others: guilty rank, number of ranks and launcher by the seed."""
     chosen = random.Random(seed)
-    jobs = [(cause, chosen.randrange(2)) for cause in (list(NAMED) * runs)[:runs]]
+    jobs = []
+    for cause in (causes * runs)[:runs]:
+        ranks = chosen.choice((2, 4))
+        jobs.append((cause, chosen.randrange(ranks), ranks, chosen.choice(('env', 'torchrun', 'spawn'))))
     chosen.shuffle(jobs)
+    return jobs
+
+
+def batches_of(jobs, at_once):
+    """So many at once, each with another cause; a job that ends is alone, as it is told when the command ends."""
+    while jobs:
+        batch = [jobs.pop(0)]
+        while batch[0][0] in NAMED and len(batch) < at_once:
+            fits = next((job for job in jobs if job[0] in NAMED and job[0] not in [other[0] for other in batch]), None)
+            if fits is None:
+                break
+            jobs.remove(fits)
+            batch.append(fits)
+        yield batch
+
+
+def measure(runs, seed, at_once, causes):
+    """Prints a line for each job: cause, guilty rank, whether it was named right, seconds since the others' last progress."""
     right = 0
-    for first in range(0, runs, at_once):
-        batch = jobs[first:first + at_once]
+    for batch in batches_of(drawn(runs, seed, causes), at_once):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            job = start(folder, batch)
+            job = start(folder, batch, *['--level', 'full'] * (batch[0][0] in UNLIKE))
             deadline = time.monotonic() + DEADLINE_S
-            try:
-                while time.monotonic() < deadline and not all(told_of(folder, *one) for one in batch):
-                    time.sleep(0.5)
-            finally:
+            waits = {}  # a rank that works on is no hang: `status` names it
+            while time.monotonic() < deadline and job.poll() is None:
+                if 'spin-py' in [one[0] for one in batch] and 'spin-py' not in waits:
+                    guilty = next(one[1] for one in batch if one[0] == 'spin-py')
+                    status = subprocess.run([harness.RANKTAP, 'status'], capture_output=True, text=True, check=False).stdout
+                    if re.search(NAMED['spin-py'].format(guilty, LINES['spin-py']), status.replace('\n', ' ')):
+                        waits['spin-py'] = time.time()
+                if batch[0][0] in NAMED and all(told_of(folder, *one[:2]) or one[0] in waits for one in batch):
+                    break
+                time.sleep(0.5)
+            if job.poll() is None:
                 end(job)
-            for cause, guilty in batch:
+            for one in batch:
+                cause, guilty = one[:2]
                 line = told_of(folder, cause, guilty)
-                entered = re.search(rf'^{cause} {1 - guilty} (\S+)$', text_of(folder / 'out'), re.M)
+                entered = [float(at) for at in re.findall(rf'^{cause} \d+ (\S+)$', text_of(folder / 'out'), re.M)]
                 took = 'not named'
-                if line and entered:
-                    told = time.strptime(line.split('Z ')[0], '%Y-%m-%dT%H:%M:%S')
-                    took = f'{time.mktime(told) - time.timezone - float(entered[1]) + 1:.0f} s at most'
-                    right += 1
-                print(f'{cause:8} rank {guilty}: {took}', flush=True)
+                if cause not in NAMED and line:
+                    took = 'named at the end'
+                elif entered and (line or cause in waits):
+                    at = waits.get(cause) or time.mktime(time.strptime(line.split('Z ')[0], '%Y-%m-%dT%H:%M:%S')) - time.timezone + 1
+                    took = f'{at - max(entered):.0f} s at most'
+                right += took != 'not named'
+                print(f'{cause:11} rank {guilty} of {one[2]}, {one[3]:8}: {took}', flush=True)
+                if took == 'not named':
+                    print(text_of(folder / 'told'), text_of(folder / 'err')[-600:], sep='', flush=True)
     print(f'{right} of {runs} named right, with their lines; T is {T_S} s')
     return 0 if right >= 0.95 * runs else 1
+
+
+HEALTHY = ('checkpoint', 'eval', 'compile', 'pdb', 'pause')
+
+
+def measure_healthy(seconds, waits_after):
+    """Jobs in which one rank works alone for so long, or a person holds it, or all are stopped; and the watch itself stands still as
+    in a suspend."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        job = start(folder, [(cause, number % 2, 2) for number, cause in enumerate(HEALTHY)], waits_after=waits_after,
+                    env={**os.environ, 'HEALTHY_S': str(seconds)})
+        while text_of(folder / 'out').count(' ') < 2 * len(HEALTHY) and job.poll() is None:
+            time.sleep(1)
+        os.kill(job.pid, signal.SIGSTOP)
+        time.sleep(seconds / 2)
+        os.kill(job.pid, signal.SIGCONT)
+        status = job.wait(timeout=20 * seconds + DEADLINE_S)
+        told = text_of(folder / 'told')
+    print(told + f'{len(told.splitlines())} alarms in {len(HEALTHY)} healthy jobs ({", ".join(HEALTHY)}) of {seconds} s, exit status '
+          f'{status}; T is {waits_after}')
+    return 1 if told or status else 0
 
 
 if __name__ == '__main__':
     parser = argparse.ArgumentParser()
     parser.add_argument('--runs', type=int)
+    parser.add_argument('--healthy', type=int, help='instead: healthy jobs with a pause of so many seconds')
+    parser.add_argument('--waits-after', default='20s', help='of --healthy')
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--at-once', type=int, default=4)
+    parser.add_argument('--causes', nargs='+', default=[*NAMED, *ENDED, *UNLIKE])
     asked, rest = parser.parse_known_args()
-    if asked.runs:
-        sys.exit(measure(asked.runs, asked.seed, asked.at_once))
+    if asked.healthy:
+        sys.exit(measure_healthy(asked.healthy, asked.waits_after))
+    elif asked.runs:
+        sys.exit(measure(asked.runs, asked.seed, asked.at_once, asked.causes))
     else:
         unittest.main(argv=[sys.argv[0], *rest])

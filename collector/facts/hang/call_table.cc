@@ -46,8 +46,9 @@ std::string SignatureOf(const JobCall& call) {
   const bool is_gather = call.function == "gather", is_scatter = call.function == "scatter";
   const auto in = [&](std::string_view text) { return is_scatter ? std::string_view() : text; };
   const auto out = [&](std::string_view text) { return is_gather ? std::string_view() : text; };
-  return fmt::format("{}|{}|{}|{}|{}", call.function, is_uneven ? "" : in(call.in_sizes),
-                     is_uneven ? "" : out(call.out_sizes), in(call.in_types), out(call.out_types));
+  return fmt::format("{}|{}|{}|{}|{}|{}", call.function, is_uneven ? "" : in(call.in_sizes),
+                     is_uneven ? "" : out(call.out_sizes), in(call.in_types), out(call.out_types),
+                     call.bytes);
 }
 
 }  // namespace ranktap::collector

@@ -127,6 +127,7 @@ class Reader {
                         .number = ++numbers[group],
                         .function = name.substr(name.find(':') + 1),
                         .entered_ns = ranges.start[row] + trace.realtime_offset_ns,
+                        .bytes = ranges.payload.At(row),
                         .is_open = ranges.unfinished.At(row) != 0});
     }
   }

@@ -20,6 +20,7 @@ struct JobCall {
   std::string_view function, in_sizes, out_sizes, in_types, out_types, stack;
   std::optional<uint32_t> peer;  // the rank at the other end of a send or recv
   int64_t entered_ns = 0;        // CLOCK_REALTIME
+  uint64_t bytes = 0;            // where there are no sizes; 0: not known
   bool is_send = false, is_recv = false;
   bool is_open = false;
 

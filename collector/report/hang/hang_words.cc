@@ -51,6 +51,7 @@ uint64_t ElementsIn(std::string_view sizes) {
 }
 
 std::string SizeText(const JobCall& call) {
+  if (call.bytes != 0) return FormatBytes(call.bytes);
   const uint64_t elements = std::max(ElementsIn(call.in_sizes), ElementsIn(call.out_sizes));
   const std::string_view type = call.in_types.empty() ? call.out_types : call.in_types;
   const auto bytes = static_cast<uint64_t>(BytesPerElement(type.substr(0, type.find(','))));
@@ -133,6 +134,7 @@ std::string DescribeMissing(const JobCalls& job, const HangFinding& finding) {
 std::string Tensors(const JobCall& call) {
   const std::string_view sizes = call.in_sizes.empty() ? call.out_sizes : call.in_sizes;
   const std::string_view types = call.in_types.empty() ? call.out_types : call.in_types;
+  if (call.bytes != 0) return FormatBytes(call.bytes);
   if (sizes.empty() && types.empty()) return "no tensor";
   return fmt::format("{} {}", types, sizes);
 }

@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "collector/facts/framework/program_lines.h"
+#include "collector/facts/hang/find_hang.h"
 #include "collector/facts/shared_clock.h"
+#include "collector/file/hang_notes.h"
 #include "collector/file/json.h"
 #include "collector/report/cells.h"
+#include "collector/report/hang/hang_words.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/marked_lines.h"
 
@@ -106,6 +109,16 @@ std::string OfSnapshot(const Run& run) {
   return "";
 }
 
+// Calls that do not fit each other end ranks that are innocent of it: gloo aborts the one that gets
+// more than it waits for.
+std::string OfUnlikeCalls(const Run& run) {
+  const JobCalls& job = CallsOfJob(run);
+  const std::vector<HangFinding> findings = FindHang(job);
+  const bool is_unlike = !findings.empty() && (findings[0].cause == HangCause::kOtherSignature ||
+                                               findings[0].cause == HangCause::kOtherCall);
+  return is_unlike ? DescribeHang(job, findings[0]) + " " : "";
+}
+
 }  // namespace
 
 std::string DescribeEnd(const RunInfo& info) {
@@ -116,6 +129,11 @@ std::string DescribeEnd(const RunInfo& info) {
 }
 
 std::string DescribeEnd(const Run& run) {
+  // What ended it afterwards, a watchdog or a person, did so because it hung.
+  if (run.info.exit_status != 0) {
+    const std::vector<HangNote> hangs = ReadHangNotes(run.path);
+    if (!hangs.empty()) return fmt::format("The job hung: {} ", hangs.front().sentence);
+  }
   std::vector<BadEnd> ends;
   for (uint32_t t = 0; t < run.traces.size(); ++t) {
     if (std::optional<BadEnd> end = EndOf(run, t)) ends.push_back(std::move(*end));
@@ -124,11 +142,12 @@ std::string DescribeEnd(const Run& run) {
     const std::string snapshot = OfSnapshot(run);
     return snapshot.empty() ? DescribeEnd(run.info) : snapshot;
   }
+  const std::string unlike = OfUnlikeCalls(run);
   const BadEnd& first = *std::ranges::min_element(ends, {}, &BadEnd::time);
   const Trace& trace = run.traces[first.trace];
   std::string who = run.traces.size() == 1 ? "The program" : RankName(trace);
   who[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(who[0])));
-  return fmt::format("{} {}. ", who, first.words);
+  return fmt::format("{}{} {}. ", unlike, who, first.words);
 }
 
 }  // namespace ranktap::collector

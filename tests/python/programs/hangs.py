@@ -1,8 +1,11 @@
-"""CAUSE:GUILTY... starts a job of two ranks over gloo for each, all at once. They train until the rank GUILTY does CAUSE in step
-5 instead of what the other does. The line that is to be named ends with the cause as a comment. Jobs of healthy causes end by
+"""CAUSE:GUILTY[:RANKS[:HOW]]... starts a job over gloo for each, all at once; of two ranks, if the job does not say how many. HOW is
+env (a process for each rank), torchrun or spawn (torch.multiprocessing.spawn). They train until the rank GUILTY does CAUSE in step 5
+instead of what the others do. The line that is to be named ends with the cause as a comment. Jobs of healthy causes end by
 themselves; the program ends when they all have, or kills them at SIGTERM."""
 import ctypes
 import os
+import pathlib
+import pdb
 import re
 import signal
 import socket
@@ -12,29 +15,56 @@ import threading
 import time
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        return str(free.getsockname()[1])
+
+
+def below(processes):
+    """These and all that they started, also a rank that torchrun put into a session of its own."""
+    children = {}
+    for stat in pathlib.Path('/proc').glob('[0-9]*/stat'):
+        try:
+            children.setdefault(int(stat.read_text().rpartition(')')[2].split()[1]), []).append(int(stat.parent.name))
+        except OSError:
+            pass
+    found = list(processes)
+    for process in found:
+        found += children.get(process, [])
+    return found
+
+
 def launch(jobs):
     processes = []
     for job in jobs:
-        cause, guilty = job.split(':')
-        with socket.socket() as free:
-            free.bind(('127.0.0.1', 0))
-            port = str(free.getsockname()[1])
-        for rank in range(2):
-            processes.append(subprocess.Popen([sys.executable, __file__], env={
-                **os.environ, 'CAUSE': cause, 'GUILTY': guilty, 'RANK': str(rank), 'WORLD_SIZE': '2',
-                'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': port, 'OMP_NUM_THREADS': '1'}))
+        cause, guilty, ranks, how = job.split(':') + ['2', 'env'][job.count(':') - 1:]
+        port = free_port()
+        env = {**os.environ, 'CAUSE': cause, 'GUILTY': guilty, 'HOW': how, 'RANKS': ranks, 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': port,
+               'OMP_NUM_THREADS': '1'}
+        if how == 'env':
+            processes += [subprocess.Popen([sys.executable, __file__], env={**env, 'RANK': str(rank), 'WORLD_SIZE': ranks})
+                          for rank in range(int(ranks))]
+        elif how == 'torchrun':
+            processes.append(subprocess.Popen([sys.executable, '-m', 'torch.distributed.run', '--nproc-per-node', ranks, '--master-port', port,
+                                               __file__], env=env))
+        else:
+            processes.append(subprocess.Popen([sys.executable, __file__], env=env))
 
     def end(*_):
-        for process in processes:
-            process.kill()
-        sys.exit(1)
+        for process in below(process.pid for process in processes):
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        os._exit(1)
 
     signal.signal(signal.SIGTERM, end)
     statuses = [process.wait() for process in processes]
     sys.exit(1 if any(statuses) else 0)
 
 
-if 'RANK' not in os.environ:
+if 'CAUSE' not in os.environ:
     launch(sys.argv[1:])
 
 # The launcher does without: an import takes seconds.
@@ -43,7 +73,9 @@ import torch.distributed as dist  # noqa: E402
 
 CAUSE = os.environ['CAUSE']
 GUILTY = int(os.environ['GUILTY'])
-HEALTHY_S = 15
+RANKS = int(os.environ['RANKS'])
+HEALTHY_S = int(os.environ.get('HEALTHY_S', '15'))
+PIDS = [0] * RANKS
 
 
 def hold_the_lock_in_c():
@@ -56,9 +88,38 @@ def wait_for_lock():
     lock.acquire()  # lock
 
 
+def wait_for_each_other():
+    one, other, has_both = threading.Lock(), threading.Lock(), threading.Barrier(2)
+
+    def take_other_first():
+        with other:
+            has_both.wait()
+            with one:
+                pass
+
+    threading.Thread(target=take_other_first, daemon=True).start()
+    with one:
+        has_both.wait()
+        with other:  # two-locks
+            pass
+
+
 def read_slowly():
     end, _keep = socket.socketpair()
     end.recv(1)  # read
+
+
+def read_file_that_stops():
+    path = f'data-{os.getpid()}'
+    os.mkfifo(path)
+    with open(path, 'r+b', buffering=0) as file:
+        file.read(1)  # fifo
+
+
+def loop():
+    count = 0
+    while True:
+        count += 1  # spin-py
 
 
 class Sleepy(torch.utils.data.Dataset):
@@ -67,6 +128,11 @@ class Sleepy(torch.utils.data.Dataset):
 
     def __getitem__(self, index):
         time.sleep(100000)  # loader
+
+
+class Dying(Sleepy):
+    def __getitem__(self, index):
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def save_slowly(path):
@@ -79,12 +145,40 @@ def save_slowly(path):
 
 
 def evaluate_alone(model):
-    end = time.monotonic() + HEALTHY_S
+    end = time.monotonic() + 2 * HEALTHY_S
     while time.monotonic() < end:
         model(torch.ones(256, 16)).sum().item()  # eval
 
 
-def do(cause, model, grad):
+def compile_slowly():
+    """As a compiler does that runs as a child of one rank."""
+    subprocess.run([sys.executable, '-c', f'import time\nend = time.monotonic() + {HEALTHY_S}\nwhile time.monotonic() < end: pass'],
+                   check=True)  # compile
+
+
+def watch_for_ever():
+    time.sleep(100000)  # thread
+
+
+def debug():
+    """A person who looks around for a while."""
+    reads, writes = os.pipe()
+    threading.Timer(HEALTHY_S, os.write, (writes, b'continue\n')).start()
+    pdb.Pdb(stdin=os.fdopen(reads), stdout=open(os.devnull, 'w', encoding='utf-8')).set_trace()  # pdb
+
+
+def pause(pids):
+    """As a scheduler or Ctrl-Z does with the whole job."""
+    subprocess.Popen(['sh', '-c', f'kill -STOP {pids}; sleep {HEALTHY_S}; kill -CONT {pids}'], start_new_session=True)
+    time.sleep(1)  # pause
+
+
+def raise_beside_thread():
+    threading.Thread(target=watch_for_ever).start()
+    raise ValueError('no such label')
+
+
+def do(cause, model, grad, other_group):
     """True: skip the collective."""
     if cause == 'sleep':
         time.sleep(100000)  # sleep
@@ -92,6 +186,8 @@ def do(cause, model, grad):
         hold_the_lock_in_c()
     elif cause == 'lock':
         wait_for_lock()
+    elif cause == 'two-locks':
+        wait_for_each_other()
     elif cause == 'child':
         subprocess.run(['sleep', '100000'], check=False)  # child
     elif cause == 'join':
@@ -100,45 +196,88 @@ def do(cause, model, grad):
         thread.join()  # join
     elif cause == 'read':
         read_slowly()
+    elif cause == 'fifo':
+        read_file_that_stops()
     elif cause == 'spin-c':
         re.match('(a+)+$', 'a' * 64 + 'b')  # spin-c
+    elif cause == 'spin-py':
+        loop()
     elif cause == 'stop':
         os.kill(os.getpid(), signal.SIGSTOP)  # stop
     elif cause == 'kill':
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)  # kill
     elif cause == 'exit':
-        os._exit(0)
+        os._exit(0)  # exit
+    elif cause == 'raise':
+        raise ValueError('no such label')  # raise
+    elif cause == 'oom':
+        torch.empty(1 << 60)  # oom
+    elif cause == 'thread':
+        raise_beside_thread()
     elif cause == 'loader':
         next(iter(torch.utils.data.DataLoader(Sleepy(), num_workers=1)))
-    elif cause == 'missing':
+    elif cause == 'loader-dead':
+        next(iter(torch.utils.data.DataLoader(Dying(), num_workers=1)))  # loader-dead
+    elif cause == 'swallow':
+        try:
+            raise ValueError('no such label')
+        except ValueError:
+            return True
+    elif cause in ('missing', 'uneven'):
         return True
     elif cause == 'barrier':
         dist.barrier()  # barrier
         return True
     elif cause == 'order':
-        dist.broadcast(grad, 0)
+        dist.all_reduce(grad.clone(), group=other_group)  # order
+    elif cause == 'wrong-group':
+        dist.all_reduce(grad, group=other_group)  # wrong-group
+        return True
+    elif cause == 'shape':
+        dist.all_reduce(torch.ones(5))  # shape
+        return True
+    elif cause == 'dtype':
+        dist.all_reduce(grad.double())  # dtype
         return True
     elif cause == 'checkpoint':
         save_slowly(f'checkpoint-{os.getpid()}')
     elif cause == 'eval':
         evaluate_alone(model)
+    elif cause == 'compile':
+        compile_slowly()
+    elif cause == 'pdb':
+        debug()
+    elif cause == 'pause':
+        pause(' '.join(map(str, PIDS)))
     return False
 
 
-def main():
-    dist.init_process_group('gloo')
+def main(rank):
+    dist.init_process_group('gloo', init_method=f'tcp://127.0.0.1:{os.environ["MASTER_PORT"]}' if os.environ['HOW'] == 'spawn' else None,
+                            rank=rank, world_size=RANKS)
+    other_group = dist.new_group(range(RANKS))
+    if CAUSE == 'pause':
+        dist.all_gather_object(PIDS, os.getpid())
     model = torch.nn.Linear(16, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(8):
         model(torch.ones(4, 16)).sum().backward()
-        skip = step == 5 and dist.get_rank() == GUILTY and do(CAUSE, model, model.weight.grad)
-        if step == 5 and dist.get_rank() != GUILTY:
-            print(f'{CAUSE} {dist.get_rank()} {time.time()}', flush=True)
+        grad = model.weight.grad
+        skip = step == 5 and rank == GUILTY and do(CAUSE, model, grad, other_group)
+        if step == 5 and rank != GUILTY:
+            print(f'{CAUSE} {rank} {time.time()}', flush=True)
+        if skip and CAUSE == 'uneven':
+            break
         if not skip:
-            dist.all_reduce(model.weight.grad)
+            dist.all_reduce(grad)
+        dist.all_reduce(grad.clone(), group=other_group)  # other
         optimizer.step()
-    dist.barrier()  # missing
+    dist.barrier()  # end
     print('done', flush=True)
 
 
-main()
+if __name__ == '__main__':
+    if os.environ['HOW'] == 'spawn':
+        torch.multiprocessing.spawn(main, nprocs=RANKS)
+    else:
+        main(int(os.environ['RANK']))

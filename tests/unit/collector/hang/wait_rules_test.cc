@@ -5,6 +5,8 @@
 
 #include <csignal>
 
+#include "collector/hang/call_place.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -154,6 +156,36 @@ TEST(WaitRules, ARankThatEndedWhileOthersWaitIsTheCauseAlsoWithExitStatus0) {
   killed.Look({InCall("barrier", 1), At(7)});
   killed.End(1, SIGKILL);
   EXPECT_THAT(killed.After(25, {InCall("barrier", 1)}).sentence, HasSubstr("signal 9 (SIGKILL)"));
+}
+
+TEST(WaitRules, ARankThatEndedWithoutAWordHasTheLastPlaceThatItWasSeenAt) {
+  Job job;
+  job.Look({InCall("barrier", 1), At(7)});
+  job.rules.TakeEnded({.rank = 1,
+                       .pid = 101,
+                       .wait_status = SIGKILL,
+                       .was_out_of_memory = true,
+                       .last_place = "train.py:7",
+                       .last_age_ns = 400'000'000},
+                      job.now);
+  job.gone.insert(1);
+  EXPECT_EQ(job.After(25, {InCall("barrier", 1)}).sentence,
+            "Rank 1 has ended, by signal 9 (SIGKILL) of the kernel, which was short of memory, and "
+            "did not enter Barrier (train.py:1); 1 of 2 waits since 25 s. Its last stack, 0.4 s "
+            "before it was seen to have ended, is at train.py:7.");
+}
+
+TEST(WaitRules, AMainThreadThatAnExceptionEndedIsToldByTheThreadThatItWaitsFor) {
+  RankLook look;
+  look.stacks = {
+      .process = 7,
+      .threads = {{.thread = 7,
+                   .does = "waits for a lock",
+                   .frames = {{"/usr/lib/python3.11/threading.py", "_shutdown", 1590}}},
+                  {.thread = 8, .does = "sleeps", .frames = {{"/job/train.py", "report", 12}}}}};
+  EXPECT_EQ(DescribePlace(look),
+            "Its main thread has left the program, at its end or by an exception, and waits for a "
+            "thread that sleeps at train.py:12");
 }
 
 TEST(WaitRules, OfRanksInDifferentCallsTheMinorityIsNamedAndOfTwoNeither) {

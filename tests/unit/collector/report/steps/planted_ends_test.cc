@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "collector/trace/operator_join.h"
 #include "proto/sample_marks.h"
 #include "tests/unit/collector/report/steps/planted_program.h"
+#include "tests/unit/collector/temporary_directory.h"
 
 namespace ranktap::collector {
 namespace {
@@ -64,6 +67,49 @@ TEST(PlantedEnds, ASignalAndAStatusAreSaidAndAGoodEndIsNot) {
   program.trace().info.detail = "";
   program.run().info.exit_status = 2;
   EXPECT_EQ(DescribeEnd(program.run()), "The command exited with 2. ");
+}
+
+TEST(PlantedEnds, AHangIsSaidBeforeWhatEndedTheJobForItAndNotWhereTheJobWentOn) {
+  const TemporaryDirectory folder;
+  std::filesystem::create_directory(folder.path() + "/hang-1");
+  std::ofstream(folder.path() + "/hang-1/hang.json")
+      << R"({"sentence": "Rank 1 did not enter AllReduce.", "cause": "stuck"})";
+  Program program = TenSteps();
+  program.run().path = folder.path();
+  program.run().info.exit_signal = 15;
+  EXPECT_EQ(DescribeEnd(program.run()), "The job hung: Rank 1 did not enter AllReduce. ");
+  program.run().info.exit_signal.reset();
+  program.run().info.exit_status = 0;
+  EXPECT_EQ(DescribeEnd(program.run()), "");
+}
+
+// gloo aborted rank 0, which got more bytes than it waited for.
+TEST(PlantedEnds, TheRankWhoseTensorDiffersComesBeforeTheInnocentOneThatItEnded) {
+  Program job = TenSteps();
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    Program program = TenSteps();
+    for (uint64_t call = 0; call < 2; ++call) {
+      program.AddRange(proto::kCommDomain, "gloo:allreduce", 100 * kMs, 101 * kMs,
+                       call == 1 && rank == 0 ? 1 : 0);
+      Ranges& ranges = program.trace().ranges;
+      ranges.payload[ranges.size() - 1] = call == 1 && rank == 1 ? 128 : 64;
+      ranges.category.PadTo(ranges.size());
+      ranges.category.back() = 3;
+    }
+    program.trace().process_groups.push_back({.name = "0",
+                                              .description = "default_pg",
+                                              .backend = "gloo",
+                                              .size = 3,
+                                              .ranks = {0, 1, 2}});
+    program.trace().info.rank = rank;
+    program.trace().info.detail = rank == 0 ? "killed by signal 6 (SIGABRT)" : "";
+    if (rank == 0) job.run().traces.clear();
+    job.run().traces.push_back(std::move(program.trace()));
+  }
+  job.run().info.exit_status = 1;
+  EXPECT_EQ(DescribeEnd(job.run()),
+            "Rank 1 entered Allreduce #2 (64 B, group default_pg) with 128 B, where the 2 others "
+            "had 64 B. Rank 0 was killed by signal 6 (SIGABRT). ");
 }
 
 // Rank 0 loses its connection because rank 1 is gone.
