@@ -144,6 +144,19 @@ bool WaitsInTorch(pid_t pid, const std::string& system_call) {
   return false;
 }
 
+// A short operator in a loop has the same stack most of the time; and what computes for long gives
+// the GIL back, as an endless loop in C mostly does not.
+bool IsChanging(const ThreadStack& first, StackReader* reader) {
+  constexpr int kReads = 20;  // 2 ms
+  if (!first.holds_gil) return true;
+  for (int i = 0; i < kReads; ++i) {
+    const ProcessStacks again = reader->Read();
+    const ThreadStack* const main = MainThreadOf(again);
+    if (main == nullptr || !main->holds_gil || main->frames != first.frames) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 const ThreadStack* MainThreadOf(const ProcessStacks& stacks) {
@@ -170,7 +183,10 @@ RankLook LookAt(uint32_t rank, pid_t pid) {
   const std::vector<pid_t> children = DescendantsOf(pid);
   look.is_full = true;
   look.work = WorkOf(pid, children);
-  look.stacks = ReadProcessStacks(pid);
+  StackReader reader(pid);
+  look.stacks = reader.Read();
+  const ThreadStack* const main = MainThreadOf(look.stacks);
+  look.is_changing = main != nullptr && main->does == "runs" && IsChanging(*main, &reader);
   for (const pid_t child : children) {
     if (look.workers.size() == kMostWorkers) break;
     ProcessStacks stacks = ReadProcessStacks(child);

@@ -33,6 +33,7 @@ struct RankLook {
   RankWork work;
   ProcessStacks stacks;
   std::vector<ProcessStacks> workers;  // of children that run Python
+  bool is_changing = false;            // a main thread that runs: its stack did, or without the GIL
   bool is_in_torch = false;            // blocked in a lock below PyTorch's own native code
 };
 

@@ -102,8 +102,8 @@ void WaitRules::Compare(const RankLook& look, uint64_t now_ns, Rank* rank) const
   // memory and other threads.
   const bool computes = rank->cpu > kBusyShare;
   const bool gets_on =
-      computes && (work.faults != before.faults || work.others_cpu != before.others_cpu ||
-                   look.sleeps != rank->full.sleeps);
+      computes && (look.is_changing || work.faults != before.faults ||
+                   work.others_cpu != before.others_cpu || look.sleeps != rank->full.sleeps);
   if (!rank->full.is_full || did_work || gets_on || rank->functions_move) rank->worked_ns = now_ns;
 }
 

@@ -46,8 +46,8 @@ NAMED = {
 }
 # Causes of which the job ends, and how the last line on stderr names the rank.
 ENDED = {
-    'kill': r'rank {0}, by signal 9 \(SIGKILL\)',
-    'exit': r'rank {0}, by exit status 0',
+    'kill': r'[Rr]ank {0}(,| has ended,) by signal 9 \(SIGKILL\)',
+    'exit': r'[Rr]ank {0}(,| has ended,) by exit status 0',
     'raise': r'rank {0}, by exit status 1',
     'oom': r'rank {0}, by exit status 1',
     'loader-dead': r'rank {0}, by exit status 1',
@@ -258,6 +258,8 @@ def measure(runs, seed, at_once, causes):
                     if re.search(NAMED['spin-py'].format(guilty, LINES['spin-py']), status.replace('\n', ' ')):
                         waits['spin-py'] = time.time()
                 if batch[0][0] in NAMED and all(told_of(folder, *one[:2]) or one[0] in waits for one in batch):
+                    break
+                if batch[0][0] in ENDED and text_of(folder / 'told'):  # the others do not notice
                     break
                 time.sleep(0.5)
             if job.poll() is None:
