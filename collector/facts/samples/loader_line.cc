@@ -12,7 +12,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr int64_t kFewestLooks = 10;
+constexpr int64_t kFewestLoaderLooks = 10;
 
 struct LineOfLoader {
   int64_t ns = 0, looks = 0;
@@ -95,7 +95,7 @@ LoaderLine FindLoaderLine(const Trace& trace, const RankWaterfall& waterfall) {
       WorkersWanted(trace, waterfall, found.busy_ns, cpu_ns / static_cast<double>(found.busy_ns));
   if (wanted > found.workers) found.wanted = wanted;
   for (const auto& [text, line] : lines) {
-    if (line.ns * 2 <= found.busy_ns || line.looks < kFewestLooks) continue;
+    if (line.ns * 2 <= found.busy_ns || line.looks < kFewestLoaderLooks) continue;
     found.text = text;
     found.ns = line.ns;
   }
