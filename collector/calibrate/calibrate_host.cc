@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,10 +12,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
 #include <thread>
 
 #include "collector/calibrate/host_kernels.h"
+#include "collector/calibrate/numa_nodes.h"
 #include "collector/file/owned_file.h"
 
 namespace ranktap::collector {
@@ -150,14 +153,25 @@ MeasuredRate MeasureArithmetic(const std::vector<int>& cores, size_t threads,
   });
 }
 
-std::string Processor() {
+// The first line of /proc/cpuinfo that begins so, without that.
+std::string CpuInfo(std::string_view name) {
   const Result<std::string> text = ReadRegularFile("/proc/cpuinfo", kMostCpuInfo);
   if (!text) return {};
-  constexpr std::string_view kModel = "model name\t: ";
-  const size_t from = text->find(kModel);
-  if (from == std::string::npos) return {};
-  const size_t end = text->find('\n', from);
-  return text->substr(from + kModel.size(), end - from - kModel.size());
+  for (size_t at = 0; at < text->size(); at = text->find('\n', at) + 1) {
+    const size_t end = std::min(text->find('\n', at), text->size() - 1);
+    const std::string_view line(text->data() + at, end - at);
+    const size_t colon = line.find(": ");
+    if (line.starts_with(name) && colon != line.npos) return std::string(line.substr(colon + 2));
+    if (end + 1 >= text->size()) break;
+  }
+  return {};
+}
+
+// arm64 has numbers where others have a name.
+std::string Processor() {
+  if (std::string name = CpuInfo("model name"); !name.empty()) return name;
+  const std::string part = CpuInfo("CPU part");
+  return part.empty() ? part : "implementer " + CpuInfo("CPU implementer") + ", part " + part;
 }
 
 // Of a core's data caches by level, from the kernel: CPUID tells a virtual machine of its host's.
@@ -197,6 +211,8 @@ HostRoofs CalibrateHost() {
   roofs.host = name;
   roofs.processor = Processor();
   roofs.date = Today();
+  utsname kernel{};
+  if (uname(&kernel) == 0) roofs.kernel = kernel.release;
   const std::vector<int> cores = AllowedCores();
   roofs.cores = static_cast<int>(cores.size());
   for (const ArithmeticKernel& kernel : ArithmeticKernels()) {
@@ -204,6 +220,7 @@ HostRoofs CalibrateHost() {
                                 MeasureArithmetic(cores, 1, kernel),
                                 MeasureArithmetic(cores, cores.size(), kernel)});
   }
+  roofs.mhz = std::strtod(CpuInfo("cpu MHz").c_str(), nullptr);  // after the loops woke it
   const std::vector<int64_t> caches = CacheBytes(cores[0]);
   const int64_t l1 = caches[1], l2 = caches[2], l3 = caches[3];
   const auto threads = static_cast<int64_t>(cores.size());
@@ -218,7 +235,15 @@ HostRoofs CalibrateHost() {
   if (l3 / 2 / threads > l2) add("L3", l3 / 2 / threads);
   roofs.cache_bytes = std::max({l1, l2, l3});
   constexpr int64_t kLeast = 192 << 20, kMost = 1024 << 20;
-  add("memory", std::clamp(4 * roofs.cache_bytes, kLeast, kMost) / threads);
+  const int64_t beyond_caches = std::clamp(4 * roofs.cache_bytes, kLeast, kMost);
+  add("memory", beyond_caches / threads);
+  const std::map<int, std::vector<int>> nodes = NumaNodes("/sys/devices/system/node", cores);
+  for (const auto& [node, own] : nodes) {
+    if (nodes.size() == 1) break;  // said already
+    const int64_t bytes = beyond_caches / static_cast<int64_t>(own.size());
+    roofs.levels.push_back({"memory of node " + std::to_string(node), bytes,
+                            MeasureTriad(own, 1, bytes), MeasureTriad(own, own.size(), bytes)});
+  }
   return roofs;
 }
 

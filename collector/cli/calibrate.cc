@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "collector/calibrate/calibrate_host.h"
-#include "collector/calibrate/host_kernels.h"
 #include "collector/cli/command.h"
 #include "collector/export/output_file.h"
 #include "collector/report/text/table_text.h"
@@ -51,11 +50,6 @@ Table Tabulate(const HostRoofs& roofs) {
   }
   for (const HostRoofs::Level& of : roofs.levels) {
     add(of.name, fmt::format("triad of {} KiB a core", of.bytes / 1024), of.one, of.all, true);
-  }
-  if (HasMatrixUnit()) {
-    table.notes.emplace_back(
-        "bf16 and int8 are left out: this processor multiplies them in a matrix unit (AMX), which "
-        "calibrate does not run yet");
   }
   return table;
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "collector/cli/host_roofs.h"
+#include "collector/cli/ncu_files.h"
 #include "collector/export/run_clock.h"
 #include "collector/file/printable.h"
 #include "collector/report/human_units.h"
@@ -88,6 +89,7 @@ void AddSelectionOptions(Arguments* app, RunSelection* selection) {
            "only what began FROM:TO after the run's first event (1.5s:2s)");
   AddKnownArithmeticOptions(app, &selection->known);
   AddHostRoofsOption(app, &selection->roofs);
+  AddNcuOption(app, &selection->ncu);
 }
 
 bool SelectOfRun(const RunSelection& selection, Run* run, std::vector<std::string>* notes) {
@@ -103,7 +105,8 @@ bool SelectOfRun(const RunSelection& selection, Run* run, std::vector<std::strin
          (selection.ranks.empty() || SelectRanks(selection.ranks, run)) &&
          (selection.steps.empty() || SelectSteps(selection.steps, run, notes)) &&
          (selection.window.empty() || SelectWindow(selection.window, first_event, run)) &&
-         TakeKnownArithmetic(selection.known, *run) && TakeHostRoofs(selection.roofs, *run);
+         TakeKnownArithmetic(selection.known, *run) && TakeHostRoofs(selection.roofs, *run) &&
+         TakeNcu(selection.ncu, *run, notes);
 }
 
 void NameTheRanks(const RunSelection& selection, Table* table) {

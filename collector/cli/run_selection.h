@@ -1,5 +1,5 @@
 // The part of a run that a person asks for, and what is known of it: --job, --ranks, --steps,
-// --window, --flops-of, --compiled, --roofs.
+// --window, --flops-of, --compiled, --roofs, --ncu.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ struct RunSelection {
   int64_t job = 0;  // from 1; 0: all
   KnownArithmeticOptions known;
   std::string roofs;  // a file of `ranktap calibrate`; empty: that of each host
+  std::vector<std::string> ncu;
 };
 
 void AddSelectionOptions(Arguments* app, RunSelection* selection);

@@ -24,11 +24,13 @@ struct HostRoofs {
     MeasuredRate one, all;    // of one core, and of all that the process may use
   };
   struct Level {
-    std::string name;   // "L1", "L2", "L3", "memory"
+    std::string name;   // "L1", "L2", "L3", "memory"; "memory of node 0" where there are several
     int64_t bytes = 0;  // of the working set, one core's
     MeasuredRate one, all;
   };
   std::string host, processor, date;
+  std::string kernel;  // "6.1.0", of Linux
+  double mhz = 0;      // as Linux said while it was measured; 0: it does not
   int cores = 0;
   int64_t cache_bytes = 0;  // of the last level; 0: not known
   std::vector<Arithmetic> arithmetic;

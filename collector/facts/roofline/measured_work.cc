@@ -1,9 +1,12 @@
 #include "collector/facts/roofline/measured_work.h"
 
+#include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 #include "collector/facts/framework/operator_around.h"
+#include "collector/facts/roofline/join_readings.h"
 #include "collector/facts/roofline/roofline.h"
 
 namespace ranktap::collector {
@@ -43,23 +46,31 @@ bool AddInstructions(std::string_view metric, double value, MeasuredWork* work) 
   return true;
 }
 
-MeasuredWork WorkOf(const Trace& trace, const std::vector<CounterReading>& readings) {
+// False: no field is made of it.
+bool AddReading(std::string_view metric, double value, MeasuredWork* work) {
+  if (AddInstructions(metric, value, work)) return true;
+  if (metric.starts_with("sm__ops_path_tensor_src") && metric.ends_with(".sum")) {
+    work->tensor_flops.Add(value);
+    return true;
+  }
+  for (const NamedMetric& known : kMetrics) {
+    if (metric != known.name) continue;
+    (work->*known.sum).Add(value);
+    return true;
+  }
+  return false;
+}
+
+// `of`: a metric's name and value.
+template <typename Readings, typename Of>
+MeasuredWork WorkOf(const Readings& readings, const Of& of) {
   MeasuredWork work;
   bool has_all_bytes = false;
-  for (const CounterReading& reading : readings) {
-    has_all_bytes |= trace.dictionary.String(reading.metric) == "dram__bytes.sum";
-  }
-  for (const CounterReading& reading : readings) {
-    const std::string_view metric = trace.dictionary.String(reading.metric);
-    if (AddInstructions(metric, reading.value, &work)) continue;
-    if (metric.starts_with("sm__ops_path_tensor_src") && metric.ends_with(".sum")) {
-      work.tensor_flops.Add(reading.value);
-      continue;
-    }
+  for (const auto& reading : readings) has_all_bytes |= of(reading).first == "dram__bytes.sum";
+  for (const auto& reading : readings) {
+    const auto [metric, value] = of(reading);
     if (has_all_bytes && metric.starts_with("dram__bytes_")) continue;  // parts of that
-    for (const NamedMetric& known : kMetrics) {
-      if (metric == known.name) (work.*known.sum).Add(reading.value);
-    }
+    AddReading(metric, value, &work);
   }
   if (work.occupancy.sum()) work.occupied.Add(1);
   if (work.tensor_busy.sum()) work.tensors.Add(1);
@@ -78,14 +89,48 @@ std::vector<uint32_t> LaunchCalls(const Trace& trace) {
   return calls;
 }
 
+void AddCounters(const Trace& trace, MeasuredKernels* measured) {
+  const KernelCounters& counters = trace.kernel_counters;
+  const std::vector<uint32_t> launches = LaunchCalls(trace);
+  measured->launches = launches.size();
+  measured->is_joined = launches.size() == counters.size();
+  const auto of = [&trace](const CounterReading& reading) {
+    return std::pair(trace.dictionary.String(reading.metric), reading.value);
+  };
+  for (uint32_t row = 0; row < counters.size(); ++row) {
+    MeasuredKernel& kernel = measured->kernels.emplace_back();
+    kernel.name = trace.dictionary.String(counters.name[row]);
+    kernel.work = WorkOf(counters.readings[row], of);
+    if (measured->is_joined) kernel.launch = launches[row];
+  }
+}
+
+void AddReadings(const JoinedReadings& readings, const Trace& trace, MeasuredKernels* measured) {
+  const Kernels& kernels = trace.kernels;
+  measured->is_joined = true;
+  const auto of = [](const std::pair<std::string, double>& reading) {
+    return std::pair(std::string_view(reading.first), reading.second);
+  };
+  for (const auto& [read, own] : readings.kernels) {
+    MeasuredKernel& kernel = measured->kernels.emplace_back();
+    kernel.name = read.name;
+    kernel.work = WorkOf(read.readings, of);
+    if (own == kNone) continue;
+    kernel.launch = kernels.launch[own];
+    if (const uint32_t op = kernels.op.At(own); op > 0) kernel.innermost = op - 1;
+    kernel.work.own_ns.Add(static_cast<double>(kernels.end[own] - kernels.start[own]));
+  }
+}
+
 }  // namespace
 
 void MeasuredWork::Add(const MeasuredWork& other) {
   for (Measured MeasuredWork::*const sum :
        {&MeasuredWork::fp16, &MeasuredWork::fp32, &MeasuredWork::fp64, &MeasuredWork::tensor_flops,
         &MeasuredWork::tensor_instructions, &MeasuredWork::l1, &MeasuredWork::l2,
-        &MeasuredWork::device, &MeasuredWork::duration_ns, &MeasuredWork::occupancy,
-        &MeasuredWork::occupied, &MeasuredWork::tensor_busy, &MeasuredWork::tensors}) {
+        &MeasuredWork::device, &MeasuredWork::duration_ns, &MeasuredWork::own_ns,
+        &MeasuredWork::occupancy, &MeasuredWork::occupied, &MeasuredWork::tensor_busy,
+        &MeasuredWork::tensors}) {
     (this->*sum).Add(other.*sum);
   }
 }
@@ -117,27 +162,33 @@ std::vector<std::string_view> MetricsOfWork() {
           "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"};
 }
 
+bool TellsOfWork(std::string_view metric) {
+  MeasuredWork ignored;
+  return AddReading(metric, 0, &ignored);
+}
+
 MeasuredKernels JoinKernelCounters(const Trace& trace) {
   MeasuredKernels measured;
-  const KernelCounters& counters = trace.kernel_counters;
-  if (counters.size() == 0) return measured;
-  const std::vector<uint32_t> launches = LaunchCalls(trace);
-  measured.launches = launches.size();
-  measured.is_joined = launches.size() == counters.size();
+  const JoinedReadings* const other = KnownReadingsOf(trace);
+  if (other == nullptr && trace.kernel_counters.size() == 0) return measured;
+  measured.of_another_run = other != nullptr;
+  if (other != nullptr) {
+    AddReadings(*other, trace, &measured);
+  } else {
+    AddCounters(trace, &measured);
+  }
   std::unordered_set<uint32_t> formulas;
   for (const RooflinePoint& point : MeasureRoofline(trace).points) {
     if (point.kind == PointKind::kCounted && point.flops > 0) formulas.insert(point.op);
   }
   const OperatorAround around(trace);
   const Operators& ops = trace.operators;
-  for (uint32_t row = 0; row < counters.size(); ++row) {
-    MeasuredKernel& kernel = measured.kernels.emplace_back();
-    kernel.row = row;
-    kernel.work = WorkOf(trace, counters.readings[row]);
-    if (!measured.is_joined) continue;
-    kernel.launch = launches[row];
-    const ApiCalls& calls = trace.api_calls;
-    uint32_t op = around.InnermostAt(calls.writer[kernel.launch], calls.start[kernel.launch]);
+  const ApiCalls& calls = trace.api_calls;
+  for (MeasuredKernel& kernel : measured.kernels) {
+    uint32_t op = std::exchange(kernel.innermost, kNone);
+    if (op == kNone && kernel.launch < calls.size()) {
+      op = around.InnermostAt(calls.writer[kernel.launch], calls.start[kernel.launch]);
+    }
     for (; op != kNone; op = ops.parent[op]) {
       if (ops.kind[op] != static_cast<uint8_t>(OperatorKind::kOperator)) continue;
       if (kernel.innermost == kNone) kernel.innermost = op;

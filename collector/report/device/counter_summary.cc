@@ -1,36 +1,20 @@
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "collector/facts/framework/op_modules.h"
-#include "collector/facts/roofline/measured_work.h"
-#include "collector/facts/roofline/roofline.h"
+#include "collector/facts/roofline/measured_rows.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/reports.h"
-#include "collector/trace/sort_rows.h"
-#include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
 namespace {
 
-// Beyond it counters and shapes tell of different work.
-constexpr double kContradiction = 0.10;
-constexpr size_t kContradictionsNamed = 3;
-
-struct Line {
-  const Trace* trace = nullptr;
-  std::string name, innermost, outermost, module;
-  int64_t launches = 0;
-  MeasuredWork work;
-  std::optional<int64_t> flops, moved;  // of the operators' shapes
-};
+using Line = MeasuredRow;
 
 Cell Count(const Measured& measured) {
   return measured.sum() ? Cell(std::llround(*measured.sum())) : Cell();
@@ -39,7 +23,7 @@ Cell Mean(const Measured& sum, const Measured& count) {
   return sum.sum() && count.sum() ? Cell(*sum.sum() / *count.sum()) : Cell();
 }
 Cell Intensity(const Line& line, const Measured& bytes) {
-  const std::optional<double> flops = line.work.Flops();
+  const std::optional<double> flops = line.Flops();
   return flops && bytes.sum() && *bytes.sum() > 0 ? Cell(*flops / *bytes.sum()) : Cell();
 }
 Cell OfShapes(const std::optional<int64_t>& value) { return value ? Cell(*value) : Cell(); }
@@ -89,7 +73,8 @@ const ColumnsOf<Line> kCounts = {
      [](const Line& line) { return Count(line.work.l2); }},
     {"memory_bytes", Unit::kBytes, "The bytes that passed the device's memory.",
      [](const Line& line) { return Count(line.work.device); }},
-    {"l1_intensity", Unit::kCount, "FLOPs divided by the bytes of L1.",
+    {"l1_intensity", Unit::kCount,
+     "FLOPs, of the shapes where tensor cores' are not counted, divided by the bytes of L1.",
      [](const Line& line) { return Intensity(line, line.work.l1); }, Shown::kDetail},
     {"l2_intensity", Unit::kCount, "FLOPs divided by the bytes of L2.",
      [](const Line& line) { return Intensity(line, line.work.l2); }, Shown::kDetail},
@@ -101,6 +86,9 @@ const ColumnsOf<Line> kCounts = {
     {"tensor_busy_percent", Unit::kPercent,
      "The mean share of cycles in which tensor cores worked.",
      [](const Line& line) { return Mean(line.work.tensor_busy, line.work.tensors); }},
+    {"time_ns", Unit::kNs,
+     "The same kernels' time in this run, which --ncu joined the counters to.",
+     [](const Line& line) { return Count(line.work.own_ns); }, Shown::kDetail},
     {"measured_ns", Unit::kNs,
      "The kernels' time under the profiler, which runs them alone and at a fixed clock.",
      [](const Line& line) { return Count(line.work.duration_ns); }, Shown::kDetail},
@@ -117,131 +105,30 @@ const ColumnsOf<Line> kAnalytic = {
      }},
 };
 
-std::string OperatorName(const Trace& trace, uint32_t op) {
-  return op == kNone ? "" : std::string(trace.dictionary.String(trace.operators.name[op]));
-}
-
-class Lines {
- public:
-  explicit Lines(std::string_view by) : by_(by) {}
-
-  void Add(const Trace& trace, const MeasuredKernels& measured) {
-    if (measured.kernels.empty()) return;
-    const std::vector<OpPlace> places = PlaceOperators(trace);
-    for (const MeasuredKernel& kernel : measured.kernels) {
-      const uint32_t op = kernel.counted != kNone ? kernel.counted : kernel.innermost;
-      const std::string module(op == kNone ? "" : trace.dictionary.String(places[op].module));
-      Line& line = LineOf(trace, kernel, op, module);
-      line.work.Add(kernel.work);
-      ++line.launches;
-    }
-    if (by_ == "operator" || by_ == "module") AddAnalytic(trace, measured, places);
-  }
-  std::vector<Line> Take() {
-    if (by_ != "launch") {
-      SortRows(&lines_, [](const Line& a, const Line& b) {
-        return a.work.Flops().value_or(0) > b.work.Flops().value_or(0);
-      });
-    }
-    return std::move(lines_);
-  }
-
- private:
-  Line& LineOf(const Trace& trace, const MeasuredKernel& kernel, uint32_t op,
-               const std::string& module) {
-    const std::string_view recorded =
-        trace.dictionary.String(trace.kernel_counters.name[kernel.row]);
-    const std::string name = by_ == "operator" ? OperatorName(trace, op)
-                             : by_ == "module" ? module
-                                               : ReadableKernelName(recorded);
-    if (by_ != "launch") {
-      const auto [at, is_new] = by_name_.try_emplace({&trace, name}, lines_.size());
-      if (!is_new) return lines_[at->second];
-    }
-    Line& line = lines_.emplace_back();
-    line.trace = &trace;
-    line.name = name;
-    line.innermost = OperatorName(trace, kernel.innermost);
-    line.outermost = OperatorName(trace, kernel.outermost);
-    line.module = module;
-    return line;
-  }
-
-  // Each operator once, however many kernels it launched.
-  void AddAnalytic(const Trace& trace, const MeasuredKernels& measured,
-                   const std::vector<OpPlace>& places) {
-    std::map<uint32_t, const RooflinePoint*> points;
-    for (const MeasuredKernel& kernel : measured.kernels) points.try_emplace(kernel.counted);
-    for (const RooflinePoint& point : MeasureRoofline(trace).points) {
-      if (const auto at = points.find(point.op); at != points.end() && point.op != kNone) {
-        at->second = &point;
-      }
-    }
-    for (const auto& [op, point] : points) {
-      if (point == nullptr) continue;
-      const std::string name = by_ == "operator"
-                                   ? OperatorName(trace, op)
-                                   : std::string(trace.dictionary.String(places[op].module));
-      Line& line = lines_[by_name_.at({&trace, name})];
-      line.flops = line.flops.value_or(0) + point->flops;
-      line.moved = line.moved.value_or(0) + point->bytes.read + point->bytes.written;
-    }
-  }
-
-  std::string_view by_;
-  std::vector<Line> lines_;
-  std::map<std::pair<const Trace*, std::string>, size_t> by_name_;
-};
-
-void NoteJoin(const Trace& trace, const MeasuredKernels& measured,
-              std::vector<std::string>* notes) {
-  if (measured.kernels.empty() || measured.is_joined) return;
-  notes->push_back(
-      fmt::format("{}: counters of {} kernels beside {} launches: nobody knows which belong "
-                  "together, so no operator has them",
-                  RankName(trace), measured.kernels.size(), measured.launches));
-}
-
-void NoteContradictions(const std::vector<Line>& lines, std::vector<std::string>* notes) {
-  size_t named = 0;
-  for (const Line& line : lines) {
-    const std::optional<double> share = MeasuredShare(line);
-    if (!share || std::abs(*share - 1) <= kContradiction) continue;
-    if (++named > kContradictionsNamed) break;
-    const bool has_tensor_cores =
-        line.work.tensor_instructions.sum().value_or(0) > 0 && !line.work.tensor_flops.sum();
-    notes->push_back(fmt::format(
-        "{}: the device did {:.0f} % of the FLOPs that the shapes say{}", line.name, 100 * *share,
-        has_tensor_cores ? ": the rest is on tensor cores, whose FLOPs nobody counted"
-        : *share < 1     ? ": an algorithm with fewer (Winograd, FFT), or tensor cores, which the "
-                           "counters leave out"
-                         : ": padding, or arithmetic beside the products"));
-  }
-}
-
 }  // namespace
 
 Table TabulateCounters(const Run& run, const ReportOptions& options) {
   const std::string_view by = options.by.empty() ? "kernel" : std::string_view(options.by);
-  Lines lines(by);
+  const MeasuredRows measured = SummarizeMeasured(run, by);
+  const std::vector<Line>& rows = measured.rows;
   std::vector<std::string> notes;
-  for (const Trace& trace : run.traces) {
-    const MeasuredKernels measured = JoinKernelCounters(trace);
-    lines.Add(trace, measured);
-    NoteJoin(trace, measured, &notes);
+  for (const MeasuredRows::Unjoined& of : measured.unjoined) {
+    notes.push_back(
+        fmt::format("{}: counters of {} kernels beside {} launches: nobody knows which belong "
+                    "together, so no operator has them",
+                    RankName(*of.trace), of.kernels, of.launches));
   }
-  const std::vector<Line> rows = lines.Take();
+  notes.insert(notes.end(), measured.contradictions.begin(), measured.contradictions.end());
   const bool is_launch = by == "launch", has_shapes = by == "operator" || by == "module";
   Table table = TableOf(fmt::format("Hardware counters, by {}", by),
                         JoinedColumns({kHeading, is_launch ? kLaunch : ColumnsOf<Line>(), kCounts,
                                        has_shapes ? kAnalytic : ColumnsOf<Line>()}),
                         rows);
-  NoteContradictions(rows, &notes);
   if (rows.empty()) {
     notes.emplace_back(
         "no hardware counters: ranktap reads none, they need rights and run kernels one at a "
-        "time; files of Kineto's CUPTI range profiler have them, and ranktap export RUN --format "
-        "ncu prints the command that measures a run's kernels");
+        "time; files of Kineto's CUPTI range profiler have them, ranktap export RUN --format ncu "
+        "prints the command that measures a run's kernels, and --ncu FILE reads what that wrote");
   }
   table.notes = std::move(notes);
   return table;

@@ -145,6 +145,12 @@ constexpr InsightRule kRules[] = {
      .of_rank = &FindProductsBelowRoof,
      .evidence = "roofline",
      .of_compute = true},
+    {.name = "tiny-operators",
+     .advice = "Call fewer and larger operators: a larger batch, foreach or fused optimizers, "
+               "torch.compile; few threads for small tensors (torch.set_num_threads).",
+     .of_rank = &FindTinyOperators,
+     .evidence = "roofline --sort calls",
+     .of_compute = true},
     {.name = "unfused-attention",
      .advice = "Use torch.nn.functional.scaled_dot_product_attention or FlashAttention, which keep "
                "scores on chip.",

@@ -9,6 +9,7 @@ namespace ranktap::collector {
 
 Answer FindLaunchBound(const RankFacts& rank);
 Answer FindTinyKernels(const RankFacts& rank);
+Answer FindTinyOperators(const RankFacts& rank);
 Answer FindTensorReads(const RankFacts& rank);
 Answer FindPageableCopies(const RankFacts& rank);
 Answer FindBlockingCopies(const RankFacts& rank);

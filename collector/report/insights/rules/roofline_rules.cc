@@ -9,6 +9,7 @@
 #include "collector/facts/roofline/roofs.h"
 #include "collector/report/insights/chosen_work.h"
 #include "collector/report/insights/rules/all_rules.h"
+#include "collector/report/insights/rules/host_operators.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -101,15 +102,16 @@ bool IsSoftmax(std::string_view name) {
   return name == "aten::_softmax" || name == "aten::_softmax_backward_data";
 }
 
+}  // namespace
+
 // Copies and joins are nobody's element-wise operators, and softmax over scores has its own rule.
 bool IsFusible(std::string_view name) {
   return !IsSoftmax(name) && name.find("copy") == std::string_view::npos && name != "aten::cat" &&
          name != "aten::clone" && name.find("embedding") == std::string_view::npos;
 }
 
-}  // namespace
-
 Answer FindMemoryBoundOperators(const RankFacts& rank) {
+  if (HasHostRoofs(rank)) return FindHostMemoryBound(rank);
   const JudgedWork judged(rank);
   if (!judged.WhyNot().empty()) return CannotTell(judged.WhyNot());
   const ChosenWork work = judged.Choose([&](const RooflinePoint& point, const RoofJudgement& of) {
@@ -125,6 +127,7 @@ Answer FindMemoryBoundOperators(const RankFacts& rank) {
 }
 
 Answer FindProductsBelowRoof(const RankFacts& rank) {
+  if (HasHostRoofs(rank)) return FindHostProductsBelowRoof(rank);
   const JudgedWork judged(rank);
   if (!judged.WhyNot().empty()) return CannotTell(judged.WhyNot());
   double saved_ns = 0, time_ns = 0;

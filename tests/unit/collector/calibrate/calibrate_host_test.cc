@@ -2,37 +2,32 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
 #include <vector>
 
-#include "collector/calibrate/host_kernels.h"
+#include "collector/calibrate/numa_nodes.h"
+#include "tests/unit/collector/temporary_directory.h"
 
 namespace ranktap::collector {
 namespace {
 
-TEST(CalibrateHostTest, TheTriadIsWhatItsFormulaSays) {
-  constexpr size_t kCount = 256;
-  alignas(64) float a[kCount], b[kCount], c[kCount];
-  for (size_t i = 0; i < kCount; ++i) {
-    b[i] = static_cast<float>(i);
-    c[i] = 4;
-  }
-  Triad(a, b, c, kCount, 2);
-  for (size_t i = 0; i < kCount; ++i) EXPECT_EQ(a[i], b[i] + 2) << i;
-}
-
-TEST(CalibrateHostTest, EachChainOfMultiplyAddsEndsNearItsFixedPoint) {
-  for (const ArithmeticKernel& kernel : ArithmeticKernels()) {
-    // x = 0.999 x + 0.001 ends at 1, of twelve chains at 12.
-    if (kernel.type.starts_with("fp")) {
-      EXPECT_NEAR(kernel.run(20'000), 12, 0.1) << kernel.type;
-    }
-    // Each sum began at 0 to 11 and takes four products of 1 and -1 a round.
-    if (kernel.type == "int8") {
-      EXPECT_EQ(kernel.run(5), 66 - 12 * 4 * 5);
-    }
-    EXPECT_GT(kernel.operations_a_round, 0);
-  }
-  EXPECT_GE(ArithmeticKernels().size(), 2u);
+TEST(CalibrateHostTest, NumaNodesAreThoseWithCoresThatTheProcessMayUse) {
+  const TemporaryDirectory root;
+  const auto node = [&root](const std::string& name, const std::string& cores) {
+    std::filesystem::create_directory(root / name);
+    std::ofstream(root / name + "/cpulist") << cores << "\n";
+  };
+  node("node0", "0-3,8");
+  node("node1", "4-7");
+  node("node2", "");  // memory alone
+  node("node10", "9-12");
+  using Nodes = std::map<int, std::vector<int>>;
+  EXPECT_EQ(NumaNodes(root.path(), {1, 2, 8, 9}), (Nodes{{0, {1, 2, 8}}, {10, {9}}}));
+  EXPECT_EQ(NumaNodes(root.path(), {4}), (Nodes{{1, {4}}}));
+  EXPECT_TRUE(NumaNodes(root / "absent", {0}).empty());
 }
 
 TEST(CalibrateHostTest, AFileIsReadAsItWasWritten) {
@@ -40,6 +35,8 @@ TEST(CalibrateHostTest, AFileIsReadAsItWasWritten) {
   roofs.host = "box";
   roofs.processor = "CPU \"x\"";
   roofs.cores = 4;
+  roofs.kernel = "6.1.0";
+  roofs.mhz = 2100.5;
   roofs.cache_bytes = 1 << 20;
   roofs.arithmetic = {{"bf16", "AVX-512 BF16", {1e12, 2.5}, {3e12, 1}}};
   roofs.levels = {{"memory", 1 << 28, {1e10, 3}, {2e10, 4}}};

@@ -1,8 +1,11 @@
 // Rules about the side of the ridge. Each pair of programs differs in one thing.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 
+#include "collector/facts/roofline/roofs.h"
 #include "collector/trace/operator_join.h"
 #include "tests/unit/collector/report/insights/insight_program.h"
 
@@ -86,6 +89,70 @@ TEST(UnfusedAttentionRule, FiresOnScoresInMemory) {
 TEST(UnfusedAttentionRule, IsSilentAboutASmallSoftmax) {
   InsightProgram program = AProgramThatRuns("aten::_softmax", kSmall);
   EXPECT_TRUE(IsSilent(program.run(), "unfused-attention"));
+}
+
+// 10 steps of 10 ms on a processor of 1 TFLOP/s and 100 GB/s, which calls the operator so often.
+InsightProgram AProgramOnTheHost(std::string_view name, std::string_view shapes, int calls = 1,
+                                 int64_t call_ns = 4 * kMs, bool is_calibrated = true) {
+  InsightProgram program;
+  for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
+    program->AddStep(at, at + 10 * kMs);
+    for (int call = 0; call < calls; ++call) {
+      program->AddOperator(name, at + call * call_ns, at + (call + 1) * call_ns);
+    }
+  }
+  Trace& trace = program->trace();
+  const uint32_t text = trace.dictionary.AppendString(shapes);
+  const uint32_t types = trace.dictionary.AppendString(R"(["float", "float", "float"])");
+  for (size_t op = 0; op < trace.operators.size(); ++op) {
+    trace.operators.shapes.push_back(text);
+    trace.operators.types.push_back(types);
+  }
+  if (is_calibrated) {
+    HostRoofs roofs{.host = "box", .processor = "CPU", .cores = 2};
+    roofs.arithmetic = {{"fp32", "FMA", {5e11, 1}, {1e12, 1}}};
+    roofs.levels = {{"memory", 1 << 28, {5e10, 1}, {1e11, 1}}};
+    KnowHost(std::make_shared<const HostRoofs>(std::move(roofs)), trace);
+  }
+  return program;
+}
+
+TEST(HostRules, AProductFarBelowWhatTheProcessorCanDoIsNamedWithTheTimeItWouldNeed) {
+  // 1.07 GFLOP: 1.074 ms of the 4.
+  InsightProgram program = AProgramOnTheHost("aten::mm", "[[512, 1024], [1024, 1024]]");
+  const Insight found = TheFinding(program.run(), "products-below-roof");
+  EXPECT_NEAR(static_cast<double>(found.lost_ns), 4'000'000 - 1'073'742, 2'000);
+  EXPECT_FALSE(found.saving_ns.has_value()) << "no path goes through a processor";
+}
+
+TEST(HostRules, AProductNearTheRoofIsNot) {
+  InsightProgram program = AProgramOnTheHost("aten::mm", "[[1536, 1024], [1024, 1024]]");
+  EXPECT_TRUE(IsSilent(program.run(), "products-below-roof"));
+}
+
+TEST(HostRules, ElementWiseWorkOfMemoryIsNamedAndCopiesAreNot) {
+  // 268 MB of 4 ms at 100 GB/s: 2.7 ms.
+  InsightProgram program = AProgramOnTheHost("aten::relu", "[[4096, 8192], [], []]");
+  EXPECT_EQ(TheFinding(program.run(), "memory-bound").lost_ns, 2'000'000);
+  InsightProgram copies = AProgramOnTheHost("aten::clone", "[[4096, 8192], [], []]");
+  EXPECT_TRUE(IsSilent(copies.run(), "memory-bound"));
+}
+
+TEST(HostRules, ManyOperatorsWithNextToNoWorkAreNamedAndFewAreNot) {
+  InsightProgram program = AProgramOnTheHost("aten::relu", "[[64, 64], [], []]", 100, 20 * kUs);
+  const Insight found = TheFinding(program.run(), "tiny-operators");
+  EXPECT_EQ(found.count, 1000);
+  EXPECT_NEAR(static_cast<double>(found.lost_ns), 100 * (20'000 - 328), 200);
+  InsightProgram few = AProgramOnTheHost("aten::relu", "[[64, 64], [], []]", 40, 20 * kUs);
+  EXPECT_TRUE(IsSilent(few.run(), "tiny-operators"));
+}
+
+TEST(HostRules, WithoutMeasuredRoofsNothingIsSaidOfAProcessor) {
+  InsightProgram program =
+      AProgramOnTheHost("aten::mm", "[[512, 1024], [1024, 1024]]", 1, 4 * kMs, false);
+  for (const char* const rule : {"products-below-roof", "memory-bound", "tiny-operators"}) {
+    EXPECT_TRUE(IsUnchecked(program.run(), rule)) << rule;
+  }
 }
 
 }  // namespace
