@@ -30,14 +30,13 @@ class GuiltyLinesTest(harness.TracedTest):
         more = {'GROUP': self.group()} if name == 'quota' else {}
         done, run = self.run_traced([*TORCHRUN, PROGRAM, name, *drawn], ['--level', 'full', '--sample', '5ms', '--quiet'],
                                     OMP_NUM_THREADS='1', **more)
-        self.run_directory = run
         self.assertEqual(done.returncode, 0, done.stderr)
         self.run_directory = run
         table = self._run([harness.RANKTAP, 'report', run, 'verdict', '--format', 'json'], {})
         self.assertEqual(table.returncode, 0, table.stderr)
         # The launcher gave samples alone, and is no rank.
         self.assertEqual(len(self.report(run, 'ranks')), 2)
-        return table.stdout
+        return json.loads(table.stdout)['title']
 
     def group(self):
         """The program limits it to a tenth of a CPU when it trains."""
@@ -53,15 +52,14 @@ class GuiltyLinesTest(harness.TracedTest):
         self.skipTest('no control group with a limit of CPU time can be made here')
 
     def is_taken_told(self, name, text):
-        """The verdict begins with what took the time and the line. A busy machine takes more than was planted."""
+        """The verdict says what took the time, with the line. A busy machine takes more than was planted."""
         line = f'guilty.py:{LINES[name]} ('
         found = [row for row in self.report(self.run_directory, 'insights') if row['rule'] == TAKEN[name]]
-        first = re.match(r'.*? \(([a-z-]+)\)\. ', json.loads(text)['title'])
-        return (any(line in row['where'] + row['finding'] for row in found) and first is not None
-                and first[1] in (TAKEN[name], 'descheduled') and 'guilty.py:' in first[0])
+        return (any(line in row['where'] + row['finding'] for row in found) and 'guilty.py:' in text
+                and re.search(rf'\(({TAKEN[name]}|descheduled)\)\.', text) is not None)
 
     def is_told(self, name, *drawn):
-        text = self.verdict(name, *drawn)
+        text = self.said = self.verdict(name, *drawn)
         self.assertNotIn('<ranktap/', text)
         if name in TAKEN:
             return self.is_taken_told(name, text)
@@ -71,7 +69,7 @@ class GuiltyLinesTest(harness.TracedTest):
         return f'guilty.py:{LINES[name.removeprefix("both-")]} (' in text
 
     def check(self, name):
-        self.assertTrue(self.is_told(name), name)
+        self.assertTrue(self.is_told(name), (name, self.said))
 
     def test_a_rank_that_sleeps_in_its_loop(self):
         self.check('sleep')
@@ -108,7 +106,9 @@ class GuiltyLinesTest(harness.TracedTest):
         for name in names:
             late, cost = draw.randrange(2), draw.randint(30, 120)
             try:
-                wrong += [] if self.is_told(name, late, cost) else [name]
+                if not self.is_told(name, late, cost):
+                    wrong.append(name)
+                    print(f'{name} {late} {cost}: {self.said}')
             except unittest.SkipTest as why:
                 print(f'{name}: {why}')
         print(f'{len(names) - len(wrong)} of {len(names)} programs have their line or none as they should'

@@ -13,8 +13,8 @@ LINES = {line.rsplit('# ', 1)[1]: f'lines.py:{number}'
 
 class HostLinesTest(harness.TracedTest):
 
-    def rows(self, name, seconds=1):
-        done, run = self.run_traced([sys.executable, PROGRAM, name, seconds], ['--sample', '5ms', '--quiet'])
+    def rows(self, name, seconds=1, **environment):
+        done, run = self.run_traced([sys.executable, PROGRAM, name, seconds], ['--sample', '5ms', '--quiet'], **environment)
         self.assertEqual((done.returncode, done.stdout), (0, ''), done.stderr)
         self.assert_verifies(run)
         self.run_directory = run
@@ -83,6 +83,15 @@ class HostLinesTest(harness.TracedTest):
         sampled = sum(row['self_ns'] for row in rows)
         # Where each thread has a CPU of its own it is most of the time; on a busy machine less.
         self.assertGreater(sum(row['gil_ns'] for row in rows), 0.1 * sampled)
+
+    def test_a_number_that_is_read_each_step_keeps_the_device_idle_at_its_line(self):
+        fakes = harness.BUILD / 'fakes'
+        self.rows('item', LD_LIBRARY_PATH=str(fakes), RANKTAP_CUPTI=str(fakes / 'libcupti.so.13'))
+        line = rf'lines\.py:{LINES["item"].rsplit(":", 1)[1]} \(item\)'
+        self.assertRegex(self.first_sentence(), rf'an idle device .* at {line}')
+        reads = [row['where'] for row in self.report(self.run_directory, 'insights') if row['rule'] == 'tensor-reads']
+        self.assertEqual(len(reads), 1)
+        self.assertRegex(reads[0], line)
 
     def test_where_the_work_is_spread_no_line_has_half(self):
         rows = [row for row in self.rows('even') if row['thread'] == 'main']

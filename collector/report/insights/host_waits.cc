@@ -4,6 +4,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "collector/facts/samples/host_samples.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -61,6 +63,12 @@ void ForEachIdleAfterWait(const RankFacts& rank, Visit&& visit) {
   }
 }
 
+// A place that has a line already ("aten::item at train.py(31): step") keeps it.
+std::string WithLine(std::string where, const std::string& line) {
+  if (line.empty() || where.find(".py") != where.npos) return where;
+  return where.empty() ? line : where + " at " + line;
+}
+
 }  // namespace
 
 std::vector<WaitReason> ReasonsOfWaits(const RankFacts& rank) {
@@ -87,11 +95,15 @@ std::vector<WaitsAtPlace> WaitsByPlace(const RankFacts& rank, WaitFor what) {
   const std::vector<WaitReason> reasons = ReasonsOfWaits(rank);
   std::map<std::string, WaitsAtPlace> by_place;
   std::vector<WaitsAtPlace*> of_wait(reasons.size());
+  std::map<std::string, LineTally> lines;
+  const HostSamples& samples = SamplesOf(rank.trace());
   std::set<uint32_t> read;  // copies: the call that copies waits, and what synchronises after it
   for (size_t i = 0; i < reasons.size(); ++i) {
     const HostWait& wait = rank.waits()[i];
     if (reasons[i].what != what || !rank.IsCounted(wait.start)) continue;
-    WaitsAtPlace& place = by_place[rank.PlaceOf(wait)];
+    const std::string where = rank.PlaceOf(wait);
+    WaitsAtPlace& place = by_place[where];
+    lines[where].Add(samples, wait.start, wait.end);
     of_wait[i] = &place;
     ++place.calls[std::string(wait.api)];
     const uint32_t copy = reasons[i].copy;
@@ -105,7 +117,7 @@ std::vector<WaitsAtPlace> WaitsByPlace(const RankFacts& rank, WaitFor what) {
   });
   std::vector<WaitsAtPlace> places;
   for (auto& [where, place] : by_place) {
-    place.where = where;
+    place.where = WithLine(where, lines[where].Most());
     places.push_back(std::move(place));
   }
   std::ranges::stable_sort(places, std::greater(), &WaitsAtPlace::idle_ns);

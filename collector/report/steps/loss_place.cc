@@ -48,6 +48,7 @@ struct Tally {
 struct Tallies {
   Tally phases, modules, lines, waits;
   std::map<std::string, Tally> operators;  // that launched what waits, by the name in `waits`
+  LineTally in_syncs;                      // where the host waited until the device ran dry
 };
 
 bool IsOfHost(Cause cause) {
@@ -93,7 +94,8 @@ class Places {
         lines_(trace),
         samples_(SamplesOf(trace)),
         gaps_(trace),
-        long_calls_(LongCallsOf(trace)) {
+        long_calls_(LongCallsOf(trace)),
+        syncs_(SyncIntervals(trace)) {
     Explained phases = PausesOfHost(trace);
     AddPasses(trace, &phases);
     phases_ = phases.Take();
@@ -110,7 +112,9 @@ class Places {
     to->modules.Add(op == kNone || ops_[op].module == 0 ? std::string_view()
                                                         : trace_.dictionary.String(ops_[op].module),
                     end - start);
-    if (IsOfHost(cause) && !samples_.empty()) {
+    if (cause == Cause::kSync && !samples_.empty()) {
+      AddSync(start, &to->in_syncs);
+    } else if (IsOfHost(cause) && !samples_.empty()) {
       AddLines(start, end, &to->lines);
     } else {
       to->lines.Add(lines_.OfOperator(op), end - start);
@@ -137,6 +141,11 @@ class Places {
       seen += ns;
     });
     to->Add("", end - start - seen);
+  }
+  // The line that waited: while the device is idle the host is past it already.
+  void AddSync(int64_t time, LineTally* to) const {
+    const auto at = std::ranges::upper_bound(syncs_, time, {}, &Interval::second);
+    if (at != syncs_.end() && at->first <= time) to->Add(samples_, at->first, at->second);
   }
   // In which calls of CUDA the host sat meanwhile.
   void AddCalls(int64_t start, int64_t end, Tallies* to) const {
@@ -211,6 +220,7 @@ class Places {
   const HostSamples& samples_;
   PassGaps gaps_;
   std::vector<LongCall> long_calls_;
+  std::vector<Interval> syncs_;
 };
 
 void AddTrace(const Trace& trace, const std::vector<Interval>& waits,
@@ -285,6 +295,8 @@ LossPlaces PlacesOf(const Run& run) {
     if (DescribePhase(cause).empty()) place.where += Most(tallies[c].phases, place.where, "");
     place.where += Most(tallies[c].modules, place.where, "in module ");
     place.where += Most(tallies[c].lines, place.where, "at ");
+    const std::string line = tallies[c].in_syncs.Most();
+    if (!line.empty()) place.where += ", at " + line;
   }
   return places;
 }

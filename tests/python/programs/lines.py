@@ -1,8 +1,10 @@
 """Programs whose time lies on a known line: `lines.py NAME SECONDS`. The line ends with `# NAME`."""
+import ctypes
 import gc
 import io
 import logging
 import multiprocessing
+import pathlib
 import subprocess
 import sys
 import threading
@@ -81,6 +83,21 @@ def even(until):
         time.sleep(0.02)
 
 
+def item(until):
+    """The stand-in for CUDA: the host reads a number of each step as PyTorch's .item() does, and the device waits
+    for its next work."""
+    sys.path.append(str(pathlib.Path(__file__).parents[2] / 'gpu/programs'))
+    import stand_in_device
+    device = stand_in_device.StandIn(kernel_ns=5e6)
+    cuda, stream, memory, loss = device.cuda, device.stream, ctypes.c_void_p(), ctypes.byref(ctypes.c_float())
+    cuda.cuMemAlloc_v2(ctypes.byref(memory), 4)
+    while time.monotonic() < until:
+        device.step()
+        cuda.cuMemcpyDtoHAsync_v2(loss, memory, 4, stream), cuda.cuStreamSynchronize(stream)  # item
+        time.sleep(0.004)
+        time.sleep(0.004)
+
+
 def forked(until):
     while time.monotonic() < until:
         time.sleep(0.02)  # forked
@@ -105,7 +122,7 @@ def children(until):
 def main():
     name, seconds = sys.argv[1], float(sys.argv[2])
     {'sleep': sleep, 'generator': generator, 'log': log, 'collect': collect, 'lock': lock, 'hog': hog,
-     'even': even, 'children': children}[name](time.monotonic() + seconds)
+     'even': even, 'children': children, 'item': item}[name](time.monotonic() + seconds)
 
 
 if __name__ == '__main__':

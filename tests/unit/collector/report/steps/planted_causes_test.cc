@@ -1,4 +1,5 @@
 // Each usual cause of lost time, planted: the first sentence names it with its amount.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,7 +7,9 @@
 
 #include "collector/facts/causes/stragglers.h"
 #include "collector/facts/device_steps.h"
+#include "collector/report/insights/find_insights.h"
 #include "collector/report/steps/verdict.h"
+#include "proto/sample_marks.h"
 #include "tests/unit/collector/report/steps/planted_program.h"
 #include "tests/unit/collector/synthetic_job.h"
 
@@ -30,6 +33,31 @@ TEST(PlantedCause, ASlowGeneratorKeepsTheDeviceIdle) {
   EXPECT_TRUE(Says(Judge(program.run()),
                    "The largest loss is 15.00 ms of each 20.00 ms step (75.0 %): an idle device "
                    "while the host loads data."));
+}
+
+// While the device is idle the host is past the line that waited for it, at train.py:9.
+TEST(PlantedCause, AWaitForTheDeviceIsNamedWithTheLineThatWaited) {
+  constexpr int64_t kStep = 40 * kMs;
+  Program program;
+  program.trace().hello.mutable_process()->set_pid(40);
+  const auto mark = [&program](std::string_view name, int64_t at, const std::string& lines) {
+    program.AddMark(proto::kSampleDomain, name, at, lines);
+  };
+  mark(proto::kSampledCodesMark, 0, "[1,\"/job/train.py\",\"main\"]\n");
+  mark(proto::kSampledFramesMark, 0, "[1,0,1,7]\n[2,0,1,9]\n");
+  for (int64_t at = 0; at < 10 * kStep; at += kStep) {
+    program.AddStep(at, at + kStep);
+    program.AddKernel(at, at, at + 20 * kMs);
+    program.AddCall("cudaStreamSynchronize", at + kMs, at + 20 * kMs);
+    mark(proto::kSamplesMark, at,
+         fmt::format("[40,1,2,5,{},{},0]\n[40,2,1,5,{},{},{}]\n", at, at + 20 * kMs, at + 20 * kMs,
+                     at + kStep, 20 * kMs));
+  }
+  EXPECT_TRUE(Says(Judge(program.run()), ", at train.py:7 (main)"));
+  const Insights insights = FindInsights(program.run(), AllInsightRules());
+  const auto found = std::ranges::find(insights.list, "explicit-syncs", &Insight::rule);
+  ASSERT_NE(found, insights.list.end());
+  EXPECT_EQ(found->where, "train.py:7 (main)");
 }
 
 TEST(PlantedCause, OneRankThatLoadsDataIsWhatTheOthersWaitFor) {
