@@ -24,6 +24,8 @@ inline constexpr std::string_view kSampledChildrenMark = "children";
 // the look before ended. Frame 0: the stack changed each time it was read. Older agents wrote seven
 // numbers.
 inline constexpr std::string_view kSamplesMark = "samples";
+// A look met a thread in a call that reads a file from storage: [thread, time of the look, "path"].
+inline constexpr std::string_view kReadFilesMark = "reads";
 
 // What the kernel counted of a thread between two times: [thread, start, end, CPU time in ns, time
 // in ns ready to run without a CPU, major faults, bytes read from storage, bytes written to it,

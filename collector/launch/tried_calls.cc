@@ -75,6 +75,7 @@ constexpr auto kCalls = std::to_array<Call>({
     RANKTAP_CALL(prlimit64),
     RANKTAP_CALL(process_vm_readv),
     RANKTAP_CALL(pwrite64),
+    RANKTAP_CALL(readlinkat),
     RANKTAP_CALL(recvfrom),
     RANKTAP_CALL(recvmsg),
     RANKTAP_CALL(renameat),

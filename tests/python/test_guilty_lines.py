@@ -55,6 +55,8 @@ class GuiltyLinesTest(harness.TracedTest):
         """The verdict says what took the time, with the line. A busy machine takes more than was planted."""
         line = f'guilty.py:{LINES[name]} ('
         found = [row for row in self.report(self.run_directory, 'insights') if row['rule'] == TAKEN[name]]
+        if name == 'read' and found:
+            self.assertRegex(found[0]['finding'], r', from /.*/file\.$')
         return (any(line in row['where'] + row['finding'] for row in found) and 'guilty.py:' in text
                 and re.search(rf'\(({TAKEN[name]}|descheduled)\)\.', text) is not None)
 

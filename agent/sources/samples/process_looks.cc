@@ -19,7 +19,7 @@ void ProcessLooks::Add(const proto::PythonThread& thread, uint32_t frame,
   if (found_count_ == found_.size()) return;
   Look look{
       .thread = thread.thread, .frame = frame, .state = SampleState::kWaits, .counts = counts};
-  const uint64_t ran = runs_.CpuSinceLook(look.thread, look.counts[0]);
+  const uint64_t ran = runs_.SinceLook(look.thread, 0, look.counts[0]);
   const bool is_known = ran != std::numeric_limits<uint64_t>::max();
   if (is_known && ran * 2 >= passed_ns_) look.state = SampleState::kOnCpu;
   // The lock wakes a thread up every 5 ms: one that has not run at all waits for something else.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "agent/sources/samples/sample_lines.h"
 #include "agent/sources/samples/thread_runs.h"
@@ -17,6 +18,12 @@ class ProcessLooks {
  public:
   void BeginRound(uint64_t now_ns, uint64_t now_ticks);
   bool IsNew(int32_t thread) const { return runs_.IsNew(thread); }
+  // From storage, since the last look.
+  bool HasRead(int32_t thread, const LookCounts& counts) const {
+    constexpr size_t kReadBytes = 3;
+    const uint64_t bytes = runs_.SinceLook(thread, kReadBytes, counts[kReadBytes]);
+    return bytes != 0 && bytes != std::numeric_limits<uint64_t>::max();
+  }
   // `frame`: of StackNumbers; 0: the stack changed each time it was read.
   void Add(const proto::PythonThread& thread, uint32_t frame, const LookCounts& counts);
   // All of a process were added: so many of its threads wait for its lock.

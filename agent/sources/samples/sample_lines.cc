@@ -68,7 +68,8 @@ SampleLines::SampleLines()
       threads_(proto::kThreadCountsMark),
       host_(proto::kHostCountsMark),
       nodes_(proto::kNodesMark),
-      bus_nodes_(proto::kBusNodesMark) {}
+      bus_nodes_(proto::kBusNodesMark),
+      reads_(proto::kReadFilesMark) {}
 
 void SampleLines::AddCode(uint32_t number, const proto::PythonCodeText& text) {
   // Escaped, a name may be twice as long.
@@ -131,12 +132,18 @@ void SampleLines::AddBusNode(uint64_t node, std::string_view bus) {
   Add(&bus_nodes_, std::span(&node, 1), bus);
 }
 
+void SampleLines::AddRead(int32_t thread, uint64_t ticks, std::string_view path) {
+  const uint64_t numbers[] = {static_cast<uint32_t>(thread), ticks};
+  Add(&reads_, numbers, path);
+}
+
 void SampleLines::Send() {
   if (writer_ == nullptr) return;
   codes_.Send(*writer_, domain_);
   frames_.Send(*writer_, domain_);
   children_.Send(*writer_, domain_);
   samples_.Send(*writer_, domain_);
+  reads_.Send(*writer_, domain_);
   nodes_.Send(*writer_, domain_);
   bus_nodes_.Send(*writer_, domain_);
   host_.Send(*writer_, domain_);

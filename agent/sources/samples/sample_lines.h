@@ -42,6 +42,7 @@ class SampleLines {
   void AddHost(std::span<const uint64_t> numbers, std::string_view cpus);
   void AddNode(uint64_t node, std::string_view cpus);
   void AddBusNode(uint64_t node, std::string_view bus);
+  void AddRead(int32_t thread, uint64_t ticks, std::string_view path);
 
   // All that was gathered: code objects first, then frames, then samples.
   void Send();
@@ -71,7 +72,7 @@ class SampleLines {
   void Add(Text* text, std::span<const uint64_t> numbers, std::string_view last);
 
   proto::ArenaRef domain_;
-  Text codes_, frames_, children_, samples_, threads_, host_, nodes_, bus_nodes_;
+  Text codes_, frames_, children_, samples_, threads_, host_, nodes_, bus_nodes_, reads_;
   ThreadState* writer_ = nullptr;
 };
 

@@ -23,6 +23,7 @@
 #include "agent/sources/samples/own_stacks.h"
 #include "agent/sources/samples/process_looks.h"
 #include "agent/sources/samples/python_place.h"
+#include "agent/sources/samples/read_files.h"
 #include "agent/sources/samples/sample_lines.h"
 #include "agent/sources/samples/stack_numbers.h"
 #include "proto/python_frames.h"
@@ -188,13 +189,13 @@ class Sampler {
     const uint64_t now_ticks = NowTicks();
     looks_.BeginRound(pace_.began_ns, now_ticks);
     counts_.BeginRound(pace_.began_ns, now_ticks);
-    for (const proto::PythonThread& thread : stacks_.threads()) LookAt(thread);
+    for (const proto::PythonThread& thread : stacks_.threads()) LookAt(thread, now_ticks);
     looks_.EndProcess(stacks_.frames().CountGilWaiters(), *lines_);
     looks_.EndRound(*lines_);
     counts_.EndRound(*lines_);
   }
 
-  void LookAt(proto::PythonThread thread) {
+  void LookAt(proto::PythonThread thread, uint64_t now_ticks) {
     std::span<const proto::PythonFrame> stack;
     const bool is_torn = !stacks_.Read(&thread, &stack);
     if (thread.thread == 0) return;
@@ -202,8 +203,15 @@ class Sampler {
     if (stack.empty() && !is_torn) return;
     counts[0] = ThreadCpuNs(thread.thread);
     stacks_.check().AddThread(counts[0] != 0);
+    if (looks_.HasRead(thread.thread, counts)) TellFile(thread.thread, now_ticks);
     const uint32_t frame = is_torn ? 0 : numbers_.NumberOf(stack, stacks_.frames(), *lines_);
     looks_.Add(thread, frame, counts);
+  }
+
+  void TellFile(int32_t thread, uint64_t now_ticks) {
+    samples::PathBuffer buffer;
+    const std::string_view path = samples::FileReadBy(thread, &buffer);
+    if (!path.empty()) lines_->AddRead(thread, now_ticks, path);
   }
 
   // They cost by their number: a pace of their own leaves ours alone.

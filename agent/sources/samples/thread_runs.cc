@@ -19,10 +19,10 @@ size_t ThreadRuns::Find(int32_t thread) const {
   return i;
 }
 
-uint64_t ThreadRuns::CpuSinceLook(int32_t thread, uint64_t cpu_ns) const {
+uint64_t ThreadRuns::SinceLook(int32_t thread, size_t which, uint64_t count) const {
   const size_t i = Find(thread);
-  if (i == count_ || cpu_ns < runs_[i].at[0]) return std::numeric_limits<uint64_t>::max();
-  return cpu_ns - runs_[i].at[0];
+  if (i == count_ || count < runs_[i].at[which]) return std::numeric_limits<uint64_t>::max();
+  return count - runs_[i].at[which];
 }
 
 void ThreadRuns::Tell(const Run& run, SampleLines& lines) {

@@ -25,8 +25,8 @@ class ThreadRuns {
   // Between BeginRound and EndRound a thread is looked at once; who was not has ended.
   void BeginRound(uint64_t now_ticks) { ++round_, now_ticks_ = now_ticks; }
   bool IsNew(int32_t thread) const { return Find(thread) == count_; }
-  // CPU time since the last look; UINT64_MAX: this is the first.
-  uint64_t CpuSinceLook(int32_t thread, uint64_t cpu_ns) const;
+  // What LookCounts has at `which`, since the last look; UINT64_MAX: this is the first.
+  uint64_t SinceLook(int32_t thread, size_t which, uint64_t count) const;
   void Add(const Look& look, SampleLines& lines);
   void EndRound(SampleLines& lines);
   // Tells what is open: samples end here, for now.

@@ -66,6 +66,7 @@ HostSamples::HostSamples(const Trace& trace) : main_thread_(trace.hello.process(
   ReadFrames(trace);
   ReadChildren(trace);
   ReadSamples(trace);
+  ReadReads(trace);
   std::ranges::copy_if(all_, std::back_inserter(main_), [this](const HostSample& sample) {
     return sample.thread == main_thread_ && sample.start < sample.end;
   });
@@ -147,6 +148,24 @@ void HostSamples::ReadSamples(const Trace& trace) {
                     .major_faults = static_cast<int64_t>(faults),
                     .read_bytes = static_cast<int64_t>(read_bytes)});
   }
+}
+
+void HostSamples::ReadReads(const Trace& trace) {
+  size_t segment = 0;
+  for (const std::string_view line :
+       MarkedLines(trace, proto::kSampleDomain, proto::kReadFilesMark)) {
+    const nlohmann::json row = ParseJson(line);
+    if (!row.is_array() || row.size() < 3 || !row[0].is_number_unsigned() ||
+        !row[1].is_number_unsigned() || !row[2].is_string()) {
+      continue;
+    }
+    if (row[0].get<uint64_t>() != main_thread_) continue;
+    FileRead read{.time = trace.host_clock.Map(row[1].get<uint64_t>(), &segment),
+                  .path = row[2].get<std::string>()};
+    proto::RedactText(read.path);
+    reads_.push_back(std::move(read));
+  }
+  std::ranges::stable_sort(reads_, {}, &FileRead::time);
 }
 
 const SampledFrame* HostSamples::Frame(uint32_t number) const {

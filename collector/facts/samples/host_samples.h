@@ -36,6 +36,12 @@ struct HostSample {
   int64_t read_bytes = 0;  // from storage
 };
 
+// A look met the main thread in a call that reads this file from storage.
+struct FileRead {
+  int64_t time = 0;  // in (start, end] of the sample that has the look
+  std::string path;
+};
+
 // "train.py", "torch/nn/modules/linear.py": as sentences name a file.
 std::string ShortFile(std::string_view file);
 
@@ -53,6 +59,8 @@ class HostSamples {
   bool empty() const { return main_.empty(); }
   // Of all threads, in the order in which they were told.
   const std::vector<HostSample>& all() const { return all_; }
+  // In the order of time.
+  const std::vector<FileRead>& reads() const { return reads_; }
   // nullptr: not told.
   const SampledFrame* Frame(uint32_t number) const;
   // Whose thread it is: a process that the traced one started, or the traced one itself.
@@ -79,11 +87,13 @@ class HostSamples {
   void ReadFrames(const Trace& trace);
   void ReadChildren(const Trace& trace);
   void ReadSamples(const Trace& trace);
+  void ReadReads(const Trace& trace);
 
   uint32_t main_thread_ = 0;
   std::unordered_map<uint32_t, SampledFrame> frames_;
   std::unordered_map<uint32_t, uint32_t> children_;  // process, by thread
   std::vector<HostSample> all_;
+  std::vector<FileRead> reads_;
   std::vector<HostSample> main_;  // by start, disjoint
 };
 

@@ -83,6 +83,31 @@ class OtherThreads {
   std::map<uint32_t, std::vector<const HostSample*>> by_thread_;
 };
 
+// The files that a look met the main thread in, by path and by folder.
+class ReadFiles {
+ public:
+  explicit ReadFiles(const HostSamples& samples) : reads_(samples.reads()) {}
+
+  void Add(const HostSample& sample, int64_t ns) {
+    auto at = std::ranges::upper_bound(reads_, sample.start, {}, &FileRead::time);
+    const auto end = std::ranges::upper_bound(at, reads_.end(), sample.end, {}, &FileRead::time);
+    if (at == end) return;
+    for (const int64_t each = ns / (end - at); at != end; ++at) {
+      files_.Add(at->path, each);
+      folders_.Add(at->path.substr(0, std::max<size_t>(at->path.rfind('/'), 1)), each);
+    }
+  }
+  std::string Most() const {
+    if (std::string file = files_.Most(); !file.empty()) return file;
+    const std::string folder = folders_.Most();
+    return folder.empty() ? "" : "files in " + folder;
+  }
+
+ private:
+  const std::vector<FileRead>& reads_;
+  TimeByText files_, folders_;
+};
+
 void AddProcess(const Trace& trace, std::span<const Interval> intervals, TakenTime* to) {
   int64_t used = 0, seen = 0;
   for (const HostCount& count : CountsOf(trace).host()) {
@@ -107,6 +132,7 @@ TakenTime TakenIn(const Trace& trace, std::span<const Interval> intervals) {
   const HostSamples& samples = SamplesOf(trace);
   const OtherThreads others(samples);
   TakenTime taken;
+  ReadFiles files(samples);
   TimeByText queued, gil, holders, reads, faults;
   for (const Interval& interval : intervals) {
     samples.ForEachOfMain(
@@ -130,6 +156,7 @@ TakenTime TakenIn(const Trace& trace, std::span<const Interval> intervals) {
             taken.faults.count += PartOf(sample.major_faults, ns, length);
           } else if (sample.read_bytes > 0) {
             reads.Add(line, waited);
+            files.Add(sample, waited);
             taken.reads.count += PartOf(sample.read_bytes, ns, length);
           }
         });
@@ -141,6 +168,7 @@ TakenTime TakenIn(const Trace& trace, std::span<const Interval> intervals) {
     to->line = from->Most();
   }
   taken.gil_holder = holders.Most();
+  taken.read_files = files.Most();
   AddProcess(trace, intervals, &taken);
   return taken;
 }

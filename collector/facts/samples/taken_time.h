@@ -24,7 +24,9 @@ struct TakenTime {
   Taken gil;
   std::string gil_holder;  // the line of another thread that ran in more than half of that
   Taken reads;             // waited for at places that read from storage
-  Taken faults;            // and at those that met pages that were not in memory
+  // "/data/a.bin", that a look met it in for more than half of that time, or "files in /data"
+  std::string read_files;
+  Taken faults;  // and at those that met pages that were not in memory
   // Of the process: time in which its control groups were throttled, and at most queued.ns.
   int64_t throttled_ns = 0, throttled_periods = 0;
   // CPUs that its threads ran on, in the mean; 0: not known.

@@ -167,8 +167,9 @@ Answer FindSlowRead(const RankFacts& rank) {
                                     .finding = "The main thread waits for storage for",
                                     .line = taken.reads.line});
   answer.insights[0].finding +=
-      fmt::format(", and reads {} of it a step.",
-                  FormatBytes(static_cast<uint64_t>(rank.PerStep(taken.reads.count))));
+      fmt::format(", and reads {} of it a step{}{}.",
+                  FormatBytes(static_cast<uint64_t>(rank.PerStep(taken.reads.count))),
+                  taken.read_files.empty() ? "" : ", from ", taken.read_files);
   return answer;
 }
 

@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 
 #include "agent/sources/samples/host_readings.h"
+#include "agent/sources/samples/read_files.h"
 
 namespace ranktap::agent::samples {
 namespace {
@@ -39,6 +42,34 @@ TEST(ThreadReadings, BytesAreThoseOfStorageAndSwitchesAreToldApart) {
   ParseStatus("Name:\tx\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t7\n", &counts);
   EXPECT_EQ(counts.voluntary, 5u);
   EXPECT_EQ(counts.forced, 7u);
+}
+
+TEST(ReadFiles, OfACallThatReadsTheDescriptorIsKnown) {
+  const std::string read = std::to_string(SYS_read), write = std::to_string(SYS_write);
+  EXPECT_EQ(ReadDescriptorIn(read + " 0xb 0x7ffd1 0x1000 0x0 0x0 0x0 0x7ffd 0x7f01\n"), 11);
+  EXPECT_EQ(ReadDescriptorIn(write + " 0xb 0x7ffd1 0x1000 0x0 0x0 0x0 0x7ffd 0x7f01\n"), -1);
+  for (const std::string text : {"running\n", "-1 0x7ffd 0x7f01\n", "", read.c_str(), "0x", " "}) {
+    EXPECT_EQ(ReadDescriptorIn(text), -1) << text;
+  }
+}
+
+// The reader of a pipe is in such a call for certain; that has no path.
+TEST(ReadFiles, AThreadThatReadsAPipeReadsNoFile) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  std::atomic<pid_t> reader = 0;
+  std::thread thread([&] {
+    reader = gettid();
+    char byte;
+    EXPECT_EQ(read(ends[0], &byte, 1), 1);
+  });
+  while (reader == 0) std::this_thread::yield();
+  PathBuffer buffer;
+  EXPECT_EQ(FileReadBy(reader, &buffer), "");
+  ASSERT_EQ(write(ends[1], "x", 1), 1);
+  thread.join();
+  close(ends[0]);
+  close(ends[1]);
 }
 
 int OpenDescriptors() {

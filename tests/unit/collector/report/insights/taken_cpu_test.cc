@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "collector/report/host/host_threads.h"
 #include "collector/report/insights/find_insights.h"
@@ -26,6 +27,7 @@ struct TakenStep {
   int64_t throttled_ns = 0;
   int64_t main_ran_ns = 50 * kMs;
   uint32_t lacks = 0;
+  std::vector<std::string> files = {};  // that the look of each step in turn met it in
 };
 
 // Ten steps of a rank that may use CPUs 0 and 1.
@@ -49,6 +51,11 @@ Program WithTaken(const TakenStep& step) {
     }
     mark(proto::kSamplesMark, at,
          fmt::format("[{},2,1,5,{},{},{},0,0,0]\n", kMain, middle, end, end - middle));
+    if (!step.files.empty()) {
+      mark(proto::kReadFilesMark, at,
+           fmt::format("[{},{},\"{}\"]\n", kMain, middle,
+                       step.files[static_cast<size_t>(at / kStepNs) % step.files.size()]));
+    }
     if (step.other_cpu_ns > 0) {
       mark(proto::kSamplesMark, at,
            fmt::format("[{},3,1,5,{},{},{},0,0,0]\n", kOther, at, middle, step.other_cpu_ns));
@@ -119,6 +126,21 @@ TEST(TakenCpu, ReadsAndFaultsAreToldApart) {
             "step (30.0 %), in major faults that come 500 times a step. at train.py:7 (main)");
   EXPECT_EQ(FindingOf(faults, "slow-read"), "");
   EXPECT_EQ(FindingOf({.waited_ns = 40 * kMs}, "slow-read"), "");
+}
+
+TEST(TakenCpu, TheFileThatIsReadIsNamedOrTheFolderOfMany) {
+  TakenStep step = {.waited_ns = 40 * kMs,
+                    .read_bytes = 8 << 20,
+                    .files = {"/data/a.bin", "/data/a.bin", "/tmp/b"}};
+  const auto ends_with = [&step](const std::string& end) {
+    const std::string finding = FindingOf(step, "slow-read");
+    return finding.ends_with(end + " at train.py:7 (main)") ? "" : finding;
+  };
+  EXPECT_EQ(ends_with("reads 8.0 MiB of it a step, from /data/a.bin."), "");
+  step.files = {"/data/a.bin", "/data/b.bin"};
+  EXPECT_EQ(ends_with("reads 8.0 MiB of it a step, from files in /data."), "");
+  step.files = {"/data/a.bin", "/tmp/b"};
+  EXPECT_EQ(ends_with("reads 8.0 MiB of it a step."), "");
 }
 
 TEST(TakenCpu, TheThreadThatHoldsPythonsLockIsNamedWithItsLine) {
