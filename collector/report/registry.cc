@@ -6,6 +6,7 @@
 #include "collector/report/former_names.h"
 #include "collector/report/hang/hang_summary.h"
 #include "collector/report/host/host_lines.h"
+#include "collector/report/host/host_steps.h"
 #include "collector/report/host/host_threads.h"
 #include "collector/report/insights/finding_summary.h"
 #include "collector/report/report.h"
@@ -147,6 +148,11 @@ constexpr Way kWays[] = {
      {ReportGroup::kHost, "host-threads",
       "Which threads wanted a CPU and had none, were stopped, or waited for storage?",
       &TabulateHostThreads}},
+    {"host",
+     "step",
+     {ReportGroup::kHost, "host-steps",
+      "Where was each rank's main thread in each step, and at which line for longest?",
+      &TabulateHostSteps}},
     {"hang",
      "rank",
      {ReportGroup::kRanks, "hang-by-rank", "Which call did each rank enter last?",

@@ -8,9 +8,9 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr std::string_view kTables[] = {"kernels",     "copies", "graph_launches", "apis",
-                                        "ranges",      "ops",    "allocations",    "steps",
-                                        "collectives", "ranks"};
+constexpr std::string_view kTables[] = {
+    "kernels", "copies",      "graph_launches", "apis",        "ranges", "samples",
+    "ops",     "allocations", "steps",          "collectives", "ranks"};
 
 std::optional<Failure> WriteTable(const ParquetTable& table, ParquetFile* file) {
   const std::span<const uint32_t> rows = table.rows;
@@ -37,6 +37,7 @@ std::optional<Failure> WriteTrace(const Trace& trace, const ParquetTarget& targe
   };
   AddDeviceTables(trace, target, add);
   AddHostTables(trace, target, add);
+  AddSampleTable(trace, target, add);
   AddFrameworkTables(trace, target, add);
   AddRunTables(trace, target, add);
   return failure;

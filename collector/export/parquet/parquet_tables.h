@@ -128,6 +128,7 @@ std::vector<uint32_t> RowsByTime(const std::vector<MergedTable>& tables, const K
 using AddParquetTable = std::function<void(const ParquetTable& table)>;
 void AddDeviceTables(const Trace& trace, const ParquetTarget& target, const AddParquetTable& add);
 void AddHostTables(const Trace& trace, const ParquetTarget& target, const AddParquetTable& add);
+void AddSampleTable(const Trace& trace, const ParquetTarget& target, const AddParquetTable& add);
 void AddFrameworkTables(const Trace& trace, const ParquetTarget& target,
                         const AddParquetTable& add);
 void AddRunTables(const Trace& trace, const ParquetTarget& target, const AddParquetTable& add);

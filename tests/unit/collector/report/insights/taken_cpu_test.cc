@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/report/host/host_steps.h"
 #include "collector/report/host/host_threads.h"
 #include "collector/report/insights/find_insights.h"
 #include "collector/report/steps/verdict.h"
@@ -229,6 +230,24 @@ TEST(TakenCpu, TheTableHasWhatTheKernelCountedInSteps) {
   EXPECT_EQ(cell("stopped"), 40);
   EXPECT_EQ(cell("waits"), 30);
   EXPECT_EQ(cell("major_faults"), 70);
+}
+
+TEST(TakenCpu, EachStepHasItsTimesAndTheLineThatTakesMost) {
+  Program program = WithTaken(
+      {.waited_ns = 60 * kMs, .cpu_ns = 10 * kMs, .queued_ns = 20 * kMs, .read_bytes = 4096});
+  const Table table = TabulateHostSteps(program.run());
+  ASSERT_EQ(table.rows.size(), static_cast<size_t>(kStepCount));
+  const auto cell = [&table](std::string_view name) {
+    const auto at = std::ranges::find(table.columns, name, &Column::name);
+    return table.rows[1][static_cast<size_t>(at - table.columns.begin())];
+  };
+  EXPECT_EQ(cell("sampled_ns"), Cell(kStepNs));
+  EXPECT_EQ(cell("on_cpu_ns"), Cell(50 * kMs));
+  EXPECT_EQ(cell("no_cpu_ns"), Cell(20 * kMs));
+  EXPECT_EQ(cell("waiting_ns"), Cell(30 * kMs));
+  EXPECT_EQ(cell("read_bytes"), Cell(int64_t{4096}));
+  EXPECT_EQ(cell("line_ns"), Cell(60 * kMs));
+  EXPECT_EQ(cell("line"), Cell(std::string("train.py:7 (main)")));
 }
 
 }  // namespace
