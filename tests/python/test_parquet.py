@@ -12,7 +12,8 @@ from harness import CACHE, PROGRAMS, RANKTAP, ROOT, TracedTest
 
 SQL_PYTHON = CACHE / 'sql-venv/bin/python'
 INPUTS = ROOT / 'tests/golden/inputs'
-TABLES = ('allocations', 'apis', 'collectives', 'copies', 'graph_launches', 'kernels', 'ops', 'ranges', 'ranks', 'steps')
+TABLES = ('allocations', 'apis', 'collectives', 'copies', 'graph_launches', 'kernels', 'ops', 'ranges', 'ranks', 'samples',
+          'steps')
 ROW_GROUP = 1 << 20
 
 

@@ -3,9 +3,10 @@ import json
 import os
 import re
 import subprocess
+import sys
 import unittest
 
-from harness import CACHE, RANKTAP, ROOT, TracedTest
+from harness import BUILD, CACHE, PROGRAMS, RANKTAP, ROOT, TracedTest
 
 SQL_PYTHON = CACHE / 'sql-venv/bin/python'
 INPUTS = ROOT / 'tests/golden/inputs'
@@ -60,6 +61,26 @@ class Questions(SqlTest):
         rows = self.rows(self.set, query)
         self.assertEqual({row['run'] for row in rows}, {'standin-full', 'standin-kernels', 'torch-ddp'})
         self.assertTrue(all(row['week'].startswith('2026-11-16') for row in rows), rows)
+
+
+class Samples(SqlTest):
+    def test_the_pages_query_finds_the_line_of_each_step(self):
+        """Its steps are those of a device, the stand-in's."""
+        program = [sys.executable, PROGRAMS / 'lines.py', 'item', '1']
+        done, run = self.run_traced(program, ['--sample', '5ms', '--quiet'], LD_LIBRARY_PATH=str(BUILD / 'fakes'),
+                                    RANKTAP_CUPTI=str(BUILD / 'fakes/libcupti.so.13'))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        query, = re.findall(r'## Samples\n.*?```sql\n(.*?)```', (ROOT / 'docs/sql.md').read_text(), re.S)
+        rows = self.rows(run, query)
+        reported = self.report(run, 'host', '--by', 'step')
+        self.assertGreater(len(reported), 3)
+        longest = {}
+        for row in rows:
+            longest.setdefault(row['step'], row)
+        for row in reported:
+            self.assertIn('(item)', row['line'])
+            self.assertEqual(longest[row['step']]['ns'], row['line_ns'])
+            self.assertEqual(sum(one['ns'] for one in rows if one['step'] == row['step']), row['sampled_ns'])
 
 
 class FormerNames(SqlTest):
