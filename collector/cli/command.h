@@ -32,6 +32,7 @@ int ServeCommand(const std::vector<std::string>& arguments);
 int ProfileModelCommand(const std::vector<std::string>& arguments);
 int DiffCommand(const std::vector<std::string>& arguments);
 int BaselineCommand(const std::vector<std::string>& arguments);
+int WhatIfCommand(const std::vector<std::string>& arguments);
 int BisectCommand(const std::vector<std::string>& arguments);
 int McpCommand(const std::vector<std::string>& arguments);
 int VerifyCommand(const std::vector<std::string>& arguments);

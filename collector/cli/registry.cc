@@ -15,6 +15,7 @@ constexpr Command kCommands[] = {
     {"calibrate", "measure what this host can do, as the roofs of a CPU job", &CalibrateCommand},
     {"doctor", "find what keeps this machine from tracing, and say what to do", &DoctorCommand},
     {"report", "print reports of a run", &ReportCommand},
+    {"whatif", "predict the step with a change that nobody has made yet", &WhatIfCommand},
     {"diff", "say whether runs are worse than others by more than a limit", &DiffCommand},
     {"baseline", "keep what runs took, for later comparisons", &BaselineCommand},
     {"bisect", "find the commit that made a program slower, by git bisect", &BisectCommand},

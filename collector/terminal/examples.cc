@@ -31,6 +31,7 @@ constexpr Examples kExamples[] = {
      "ranktap merge node0 node1 -o both.pftrace"},
     {"profile-model", "ranktap profile-model net.py:Net --input-shape 8,128",
      "ranktap profile-model torchvision.models:resnet18 --input-shape 8,3,224,224"},
+    {"whatif", "ranktap whatif slow", "ranktap whatif slow --module blocks.2 x0.5 --no-dataloader"},
     {"diff", "ranktap diff slow -- fast",
      "ranktap diff slow -- fast --fail-if 'step>3%' --format markdown"},
     {"baseline", "ranktap baseline tag main slow", "ranktap baseline list"},

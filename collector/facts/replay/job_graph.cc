@@ -1,0 +1,187 @@
+#include "collector/facts/replay/job_graph.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "collector/facts/device_timeline.h"
+#include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/replay/job_links.h"
+#include "collector/facts/samples/host_phases.h"
+#include "collector/facts/samples/host_samples.h"
+
+namespace ranktap::collector {
+namespace {
+
+// The cuts at which each step of a rank ends; the first begins the first step.
+struct StepCuts {
+  std::vector<Moment> cuts;  // empty: the steps are the device's
+};
+
+StepCuts CutSteps(uint32_t t, const StepList& steps, JobLinks* links) {
+  StepCuts of;
+  const uint32_t lane = links->job().main_lane[t];
+  if (lane == kNone || steps.on_device || steps.list.empty()) return of;
+  of.cuts.push_back(links->Point(lane, steps.list.front().start));
+  for (const Step& step : steps.list) of.cuts.push_back(links->Point(lane, step.end));
+  return of;
+}
+
+// The last work on each stream that each step launched.
+std::vector<std::vector<uint32_t>> LastWorkOfSteps(const Trace& trace, const StepList& steps,
+                                                   const std::vector<uint32_t>& tails) {
+  std::vector<std::vector<uint32_t>> last(steps.list.size());
+  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  StepFinder finder(trace, steps);
+  std::vector<std::map<std::pair<uint32_t, uint32_t>, uint32_t>> by_stream(last.size());
+  for (uint32_t i = 0; i < spans.size(); ++i) {
+    const int64_t step = finder.IndexOf(spans[i]);
+    if (step < 0) continue;
+    uint32_t& at = by_stream[static_cast<size_t>(step)]
+                       .try_emplace({spans[i].device, spans[i].stream}, i)
+                       .first->second;
+    if (spans[i].end >= spans[at].end) at = i;
+  }
+  for (size_t step = 0; step < last.size(); ++step) {
+    for (const auto& [stream, span] : by_stream[step]) last[step].push_back(tails[span]);
+  }
+  return last;
+}
+
+// The numbers of steps in which a rank's thread was ready to run for 5 % of the time and had no
+// CPU: they say what else the machine did. None where few others would be left.
+std::set<int64_t> DisturbedSteps(const Run& run) {
+  constexpr double kMostQueued = 0.05;
+  constexpr size_t kFewestLeft = 10;
+  std::set<int64_t> disturbed, all;
+  for (const Trace& trace : run.traces) {
+    const HostSamples& samples = SamplesOf(trace);
+    for (const Step& step : DetectSteps(trace).list) {
+      if (step.warm_up) continue;
+      all.insert(step.number);
+      double queued = 0;
+      samples.ForEachOfMain(step.start, step.end, [&](const HostSample& sample, int64_t ns) {
+        const auto length = static_cast<double>(std::max<int64_t>(sample.end - sample.start, 1));
+        queued += static_cast<double>(sample.queued_ns) * static_cast<double>(ns) / length;
+      });
+      if (queued > kMostQueued * static_cast<double>(step.length())) disturbed.insert(step.number);
+    }
+  }
+  if (all.size() - disturbed.size() < kFewestLeft) disturbed.clear();
+  return disturbed;
+}
+
+// So that a change of one phase is that of its own nodes.
+void CutPhases(uint32_t t, const StepList& steps, JobLinks* links) {
+  const uint32_t lane = links->job().main_lane[t];
+  if (lane == kNone) return;
+  const HostPhases phases(links->run().traces[t]);
+  for (const Step& step : steps.list) {
+    phases.Split(step.start, step.end,
+                 [&](std::optional<Cause>, std::string_view, int64_t begin, int64_t) {
+                   links->Point(lane, begin);
+                 });
+  }
+}
+
+std::vector<StepEnd> EndSteps(const Trace& trace, const StepList& steps, const StepCuts& cuts,
+                              const std::set<int64_t>& disturbed, const JobLinks& links,
+                              const std::vector<uint32_t>& tails) {
+  std::vector<StepEnd> ends;
+  if (steps.list.empty()) return ends;
+  const std::vector<std::vector<uint32_t>> work = LastWorkOfSteps(trace, steps, tails);
+  if (!cuts.cuts.empty()) ends.push_back({-1, false, {links.NodeOf(cuts.cuts[0])}});
+  for (size_t i = 0; i < steps.list.size(); ++i) {
+    const int64_t number = steps.list[i].number;
+    StepEnd end{number, !steps.list[i].warm_up && !disturbed.contains(number), work[i]};
+    if (!cuts.cuts.empty()) end.nodes.push_back(links.NodeOf(cuts.cuts[i + 1]));
+    if (!end.nodes.empty()) ends.push_back(std::move(end));
+  }
+  return ends;
+}
+
+// When the rank's devices had nothing to do within its steps, and what of that only `gaps` explain.
+void AddIdle(uint32_t t, const Trace& trace, const StepList& steps, std::vector<Interval> gaps,
+             const JobLinks& links, JobGraph* job) {
+  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  if (spans.empty() || steps.list.empty()) return;
+  const Interval within{links.At(t, steps.list.front().start), links.At(t, steps.list.back().end)};
+  std::vector<Interval> busy;
+  for (const DeviceSpan& span : spans) {
+    busy.emplace_back(links.At(t, span.start), links.At(t, span.end));
+  }
+  const std::vector<Interval> idle = Difference({within}, Merged(std::move(busy)));
+  job->idle_ns += Length(idle);
+  job->kept_gap_ns += Length(Intersection(idle, Merged(std::move(gaps))));
+}
+
+JobGraph MakeGraph(const Run& run) {
+  JobGraph job;
+  const size_t traces = run.traces.size();
+  job.main_lane.assign(traces, kNone);
+  job.waits.resize(traces);
+  job.steps.resize(traces);
+  JobLinks links(run, &job);
+  std::vector<StepCuts> cuts(traces);
+  for (uint32_t t = 0; t < traces; ++t) {
+    const uint16_t writer = MainWriter(run.traces[t]);
+    if (writer != UINT16_MAX) job.main_lane[t] = links.LaneOf(t, writer);
+    cuts[t] = CutSteps(t, DetectSteps(run.traces[t]), &links);
+    CutPhases(t, DetectSteps(run.traces[t]), &links);
+  }
+  AddDeviceMeetings(&links);
+  for (uint32_t t = 0; t < traces; ++t) {
+    AddDeviceWork(t, &links);
+    AddLoader(t, &links);
+    AddHandOvers(t, &links);
+  }
+  AddHostMeetings(&links);
+  AddHostMessages(&links);
+  links.Build();
+  const std::set<int64_t> disturbed = DisturbedSteps(run);
+  job.disturbed = disturbed.size();
+  for (uint32_t t = 0; t < traces; ++t) {
+    const Trace& trace = run.traces[t];
+    job.steps[t] = EndSteps(trace, DetectSteps(trace), cuts[t], disturbed, links, links.tails[t]);
+  }
+  job.graph = std::move(links.builder()).Seal();
+  std::vector<std::vector<Interval>> gaps(traces);
+  const TimedGraph& graph = job.graph;
+  for (uint32_t node = 0; node < graph.size(); ++node) {
+    if (graph.kind[node] != NodeKind::kWork || graph.gap[node] == 0) continue;
+    gaps[graph.trace[node]].emplace_back(graph.start[node] - graph.gap[node], graph.start[node]);
+  }
+  for (uint32_t t = 0; t < traces; ++t) {
+    AddIdle(t, run.traces[t], DetectSteps(run.traces[t]), std::move(gaps[t]), links, &job);
+  }
+  return job;
+}
+
+}  // namespace
+
+const JobGraph& JobGraphOf(const Run& run) {
+  return run.memo.Get<JobGraph>([&run] { return MakeGraph(run); });
+}
+
+std::vector<int64_t> EndsInTrace(const TimedGraph& graph) {
+  std::vector<int64_t> ends(graph.size());
+  for (uint32_t node = 0; node < graph.size(); ++node) ends[node] = graph.end(node);
+  return ends;
+}
+
+std::vector<int64_t> StepLengths(const JobGraph& job, const std::vector<int64_t>& ends) {
+  std::vector<int64_t> lengths;
+  for (const std::vector<StepEnd>& steps : job.steps) {
+    int64_t before = INT64_MIN;
+    for (const StepEnd& step : steps) {
+      int64_t end = before;  // a step whose work was done early ends with the one before
+      for (const uint32_t node : step.nodes) end = std::max(end, ends[node]);
+      if (step.counted && before != INT64_MIN) lengths.push_back(end - before);
+      before = end;
+    }
+  }
+  return lengths;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,174 @@
+// Jobs whose step after a change is known in closed form.
+#include "collector/facts/replay/predict.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "tests/unit/collector/report/steps/planted_program.h"
+#include "tests/unit/collector/synthetic_job.h"
+
+namespace ranktap::collector {
+namespace {
+
+using Kind = Change::Kind;
+
+int64_t Gain(const Run& run, const Change& change) {
+  const Result<Identity> identity = CheckIdentity(run);
+  EXPECT_TRUE(identity) << identity.message();
+  EXPECT_EQ(identity->broken, "");
+  const Result<Prediction> prediction = Predict(run, {change});
+  EXPECT_TRUE(prediction) << prediction.message();
+  if (!prediction) return -1;
+  EXPECT_LE(prediction->low, prediction->step);
+  EXPECT_GE(prediction->high, prediction->step);
+  return prediction->before - prediction->step;
+}
+
+std::string WhyNot(const Run& run, const Change& change) {
+  const Result<Prediction> prediction = Predict(run, {change});
+  EXPECT_FALSE(prediction);
+  return prediction ? "" : prediction.message();
+}
+
+// Closed forms of SyntheticJob: of each step on the device and between ranks.
+TEST(WhatIf, OfAJobOnDevicesEachChangeGainsWhatItTakesAway) {
+  for (uint32_t ranks = 1; ranks <= 4; ++ranks) {
+    SCOPED_TRACE(ranks);
+    SyntheticJob job({.ranks = ranks, .layers = 3, .steps = 12});
+    const collector::Run& run = job.run();
+    EXPECT_NEAR(Gain(run, {Kind::kKernel, "gemm", 0.5}), 3 * 100'000, 1'000);
+    EXPECT_NEAR(Gain(run, {Kind::kComm, "", 0}), 3 * 80'000, 1'000);
+    EXPECT_NEAR(Gain(run, {Kind::kData, "", 0}), 50'000, 1'000);
+    EXPECT_NEAR(Gain(run, {Kind::kKernel, "nccl*", 0}), 3 * 80'000, 1'000);
+  }
+}
+
+TEST(WhatIf, ALateRankAsTheOthersGainsItsLatenessAndAnotherRankNothing) {
+  for (const Cause cause : {Cause::kHost, Cause::kDataLoading, Cause::kCompute, Cause::kMemory}) {
+    SCOPED_TRACE(NameOf(cause));
+    SyntheticJob job({.steps = 12, .late = {{.rank = 2, .cause = cause, .ns = 150'000}}});
+    EXPECT_NEAR(Gain(job.run(), {Kind::kRank, "2", 0}), 150'000, 3'000);
+    EXPECT_NEAR(Gain(job.run(), {Kind::kRank, "1", 0}), 0, 3'000);
+  }
+}
+
+TEST(WhatIf, ChangesCompose) {
+  SyntheticJob job({.ranks = 2, .layers = 2, .steps = 12});
+  const Result<Prediction> both =
+      Predict(job.run(), {{Kind::kKernel, "gemm", 0.5}, {Kind::kComm, "", 0}});
+  ASSERT_TRUE(both);
+  EXPECT_NEAR(both->before - both->step, 2 * 100'000 + 2 * 80'000, 1'000);
+}
+
+TEST(WhatIf, ThenCriticalIsWhatTheLateRankWaitsFor) {
+  SyntheticJob job({.steps = 12, .late = {{.rank = 2, .cause = Cause::kCompute, .ns = 900'000}}});
+  const Result<Prediction> prediction = Predict(job.run(), {{Kind::kData, "", 0}});
+  ASSERT_TRUE(prediction);
+  ASSERT_FALSE(prediction->critical.empty());
+  EXPECT_EQ(prediction->critical[0].what, "gemm");
+  EXPECT_EQ(prediction->critical[0].trace, 2u);
+}
+
+// Steps of 40 ms on a host: data, a forward with two modules, backward, optimizer, and 5 ms of the
+// program's own.
+Run HostSteps() {
+  Program program;
+  program.trace().info.rank = 0;
+  for (int i = 0; i < 12; ++i) {
+    const int64_t at = (100 + i * 40) * kMs;
+    program.AddStep(at, at + 40 * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kDataPhase, at, at + 4 * kMs);
+    const int64_t forward = at + 4 * kMs;
+    program.AddRange(proto::kModuleDomain, "Net", forward, forward + 10 * kMs);
+    program.AddRange(proto::kModuleDomain, "Net.wide", forward, forward + 6 * kMs);
+    program.trace().ranges.depth.back() = 1;
+    program.AddRange(proto::kPhaseDomain, proto::kBackwardPhase, at + 14 * kMs, at + 30 * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kOptimizerPhase, at + 30 * kMs, at + 35 * kMs);
+  }
+  return std::move(program.run());
+}
+
+TEST(WhatIf, OnAHostAModuleTakesItsPartOfBothPasses) {
+  const collector::Run run = HostSteps();
+  // 6 of 10 ms of the forward pass, and, without operators, the same part of the backward pass.
+  EXPECT_NEAR(Gain(run, {Kind::kModule, "wide", 0.5}), 3 * kMs + 16 * kMs * 6 / 10 / 2, 10'000);
+  EXPECT_NEAR(Gain(run, {Kind::kModule, "Net", 0}), 26 * kMs, 10'000);
+  EXPECT_NEAR(Gain(run, {Kind::kData, "", 0}), 4 * kMs, 10'000);
+  EXPECT_NEAR(Gain(run, {Kind::kData, "", 0.5}), 2 * kMs, 10'000);
+  EXPECT_NEAR(Gain(run, {Kind::kHost, "", 0.5}), 20 * kMs, 10'000);
+}
+
+// Two hosts whose all-reduce of 2 ms begins when rank 1 comes, `late` after rank 0.
+Run TwoHosts(int64_t late) {
+  collector::Run run;
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    Program program;
+    Trace& trace = program.trace();
+    trace.info.rank = rank;
+    trace.info.world_size = 2;
+    for (int i = 0; i < 12; ++i) {
+      const int64_t at = 100 * kMs + i * (22 * kMs + late);
+      const int64_t there = at + 20 * kMs + late;
+      const int64_t comes = rank == 0 ? at + 20 * kMs : there;
+      program.AddStep(at, there + 2 * kMs);
+      program.AddRange(proto::kCommDomain, "gloo:all_reduce", comes, there + 2 * kMs);
+      trace.ranges.category.PadTo(trace.ranges.size());
+      trace.ranges.category.back() = 2;
+    }
+    run.traces.push_back(std::move(trace));
+  }
+  return run;
+}
+
+TEST(WhatIf, ACollectiveOfHostsBeginsWhenTheLastHasCome) {
+  const collector::Run run = TwoHosts(8 * kMs);
+  EXPECT_NEAR(Gain(run, {Kind::kComm, "", 0}), 2 * kMs, 10'000);
+  EXPECT_NEAR(Gain(run, {Kind::kRank, "1", 0}), 8 * kMs, 10'000);
+  EXPECT_NEAR(Gain(run, {Kind::kRank, "0", 0}), 0, 10'000);
+  EXPECT_NEAR(Gain(run, {Kind::kHost, "", 0.5}), 14 * kMs, 10'000);
+}
+
+TEST(WhatIf, WhatTheRunDoesNotHaveIsNamed) {
+  const collector::Run host = HostSteps();
+  EXPECT_EQ(WhyNot(host, {Kind::kKernel, "gemm", 0.5}),
+            "no rank used a device, so that it has no kernels");
+  EXPECT_EQ(WhyNot(host, {Kind::kModule, "nope", 0}),
+            "no module is called 'nope': report RUN modules names them");
+  EXPECT_EQ(WhyNot(host, {Kind::kRank, "7", 0}), "the run has no rank 7");
+  EXPECT_EQ(WhyNot(host, {Kind::kRank, "0", 0}), "the run has no other rank to compare with");
+  EXPECT_EQ(WhyNot(host, {Kind::kComm, "", 0}), "the run has no collectives");
+  EXPECT_EQ(WhyNot(host, {Kind::kLine, "train.py:3", 0}),
+            "nobody looked at the program's lines: run --sample 10ms does");
+  EXPECT_EQ(WhyNot(host, {Kind::kLine, "train", 0}),
+            "'train' is no line: --line FILE:LINE, as train.py:93");
+  SyntheticJob job({.steps = 12});
+  EXPECT_EQ(WhyNot(job.run(), {Kind::kKernel, "nope*", 0}),
+            "no kernel matches 'nope*': report RUN kernels names them");
+}
+
+TEST(WhatIf, ARunWithoutStepsIsRefused) {
+  collector::Run run;
+  run.traces.emplace_back();
+  const Result<Identity> identity = CheckIdentity(run);
+  ASSERT_FALSE(identity);
+  EXPECT_EQ(identity.message(), "the run has no steps after its warm-up");
+}
+
+// Work on a second stream that begins for no reason in the trace: the device stands idle meanwhile.
+TEST(WhatIf, IdleTimeThatOnlyAKeptGapExplainsIsRefused) {
+  Program program;
+  for (int i = 0; i < 12; ++i) {
+    const int64_t at = (100 + i * 10) * kMs;
+    program.AddStep(at, at + 10 * kMs);
+    program.AddKernel(at, at + 4 * kMs * (i % 2) + 10'000, at + 4 * kMs * (i % 2) + kMs);
+  }
+  const Result<Identity> identity = CheckIdentity(program.run());
+  ASSERT_TRUE(identity);
+  EXPECT_NE(identity->broken.find("has no edge that explains it"), std::string::npos)
+      << identity->broken;
+}
+
+}  // namespace
+}  // namespace ranktap::collector
