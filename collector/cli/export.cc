@@ -12,6 +12,7 @@
 #include "collector/cli/export_name.h"
 #include "collector/cli/host_roofs.h"
 #include "collector/cli/known_words.h"
+#include "collector/cli/ncu_files.h"
 #include "collector/cli/run_selection.h"
 #include "collector/export/exporter.h"
 #include "collector/export/recorded_cycles.h"
@@ -180,7 +181,8 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporters& expor
                  {!wanted.roofline.device.empty(), kRooflines, "--device"},
                  {wanted.roofline.peak_flops != 0, kRooflines, "--peak-flops"},
                  {wanted.roofline.peak_bandwidth != 0, kRooflines, "--peak-bandwidth"},
-                 {!wanted.selection.roofs.empty(), kRooflines, "--roofs"}};
+                 {!wanted.selection.roofs.empty(), kRooflines, "--roofs"},
+                 {!wanted.selection.ncu.empty(), kRooflines, "--ncu"}};
   for (const auto& option : options) {
     if (!option.given || (heeds & option.bit) != 0) continue;
     return fmt::format("{} is for {}, not for {}", option.name, FormatsThatHeed(option.bit),
@@ -365,6 +367,7 @@ int ExportCommand(const std::vector<std::string>& arguments) {
   AddOptions(&app, &wanted);
   AddRooflineOptions(&app, &wanted.roofline);
   AddHostRoofsOption(&app, &wanted.selection.roofs);
+  AddNcuOption(&app, &wanted.selection.ncu);
   if (const auto status = app.Parse(arguments)) return *status;
   const Result<Exporters> exporters = FindExporters(wanted.format);
   if (!exporters) return Complained(exporters.message(), kWrongUsage);

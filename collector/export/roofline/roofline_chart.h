@@ -32,6 +32,9 @@ struct ChartPoint {
   std::string bound;                // "memory", as a report calls it; empty: unknown
   std::optional<double> roof;       // FLOP/s at its intensity
   std::optional<int64_t> saved_ns;  // if it met the roof
+  // Its bytes are those that passed this level, as hardware counters say: "L1", "L2", "memory".
+  // Empty: those of its shapes. Drawn as a mark of the level's own.
+  std::string level;
 };
 
 struct RooflineChart {

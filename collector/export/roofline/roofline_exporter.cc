@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <iterator>
 #include <limits>
 
 #include "collector/export/exporters.h"
 #include "collector/export/output_file.h"
 #include "collector/export/roofline/log_axis.h"
 #include "collector/export/roofline/roofline_chart.h"
+#include "collector/facts/roofline/measured_rows.h"
 #include "collector/facts/roofline/roofline_rows.h"
 
 namespace ranktap::collector {
@@ -110,6 +112,67 @@ ChartPoint PointOf(const RooflineRow& row, bool has_times, const UnitLabels& lab
   return point;
 }
 
+constexpr size_t kMeasuredRows = 10;     // with up to three marks each
+constexpr double kL1BytesOfClock = 128;  // of an SM, since Volta
+
+// What another run's counters say of the same rows: a mark at each level's intensity, below the
+// ceilings of L1, L2 and memory.
+void AddMeasured(const Run& run, RooflineBy by, const Roofs& roofs, RooflineChart* chart) {
+  if (by != RooflineBy::kOperator && by != RooflineBy::kKernel && by != RooflineBy::kModule) return;
+  MeasuredRows measured = SummarizeMeasured(run, kRooflineByNames[static_cast<size_t>(by)]);
+  if (measured.rows.empty()) return;
+  std::ranges::stable_sort(measured.rows, [](const MeasuredRow& a, const MeasuredRow& b) {
+    return a.TimeNs().value_or(0) > b.TimeNs().value_or(0);
+  });
+  double l1 = 0, l2 = 0;
+  if (roofs.device != nullptr && roofs.given_bandwidth <= 0) {
+    l1 = kL1BytesOfClock * roofs.device->sms * roofs.device->boost_mhz * 1e6;
+    l2 = roofs.device->l2_bandwidth_gb * 1e9;
+    chart->ceilings.push_back({"L1", "", true, l1});
+  }
+  size_t drawn = 0;
+  std::vector<ChartPoint> marks;
+  for (const MeasuredRow& row : measured.rows) {
+    const std::optional<double> flops = row.Flops(), time = row.TimeNs();
+    if (!flops || *flops <= 0 || !time || *time <= 0 || drawn == kMeasuredRows) continue;
+    const auto same = std::ranges::find(chart->points, row.name, &ChartPoint::label);
+    const struct {
+      const char* name;
+      const Measured& bytes;
+      double peak;
+    } levels[] = {{"L1", row.work.l1, l1},
+                  {"L2", row.work.l2, l2},
+                  {"memory", row.work.device, roofs.Bandwidth()}};
+    bool has_mark = false;
+    for (const auto& level : levels) {
+      if (level.bytes.sum().value_or(0) <= 0) continue;
+      has_mark = true;
+      ChartPoint& mark = marks.emplace_back();
+      mark.label = row.name;
+      mark.level = level.name;
+      if (same != chart->points.end()) mark.type = same->type;
+      mark.intensity = *flops / *level.bytes.sum();
+      mark.attained = *flops / *time * 1e9;
+      mark.bandwidth = *level.bytes.sum() / *time * 1e9;
+      mark.time_ns = static_cast<int64_t>(*time);
+      if (level.peak > 0) mark.roof = level.peak * mark.intensity;
+    }
+    drawn += has_mark ? 1 : 0;
+  }
+  if (drawn == 0) {
+    chart->notes.emplace_back("The counters have no bytes or no times, so no level is drawn.");
+  } else {
+    chart->notes.push_back(fmt::format(
+        "Triangles, squares and diamonds, of {} rows: the same FLOPs by the bytes that passed L1, "
+        "L2 and the device's memory, as hardware counters say.",
+        drawn));
+  }
+  for (const std::string& sentence : measured.contradictions) {
+    chart->notes.push_back(sentence + ".");
+  }
+  std::ranges::move(marks, std::back_inserter(chart->points));
+}
+
 void AddNotes(const Run& run, const RooflineRows& rows, bool has_times, RooflineChart* chart) {
   chart->notes.emplace_back(
       "Analytic: FLOPs and bytes are of shapes and types, each tensor read or written once. What "
@@ -156,6 +219,7 @@ Result<RooflineChart> ChartOf(const Run& run, const ExportOptions& options) {
   for (const RooflineRow& row : rows.rows) {
     chart.points.push_back(PointOf(row, has_times, labels, roofs));
   }
+  if (has_times) AddMeasured(run, question.by, roofs, &chart);
   AddNotes(run, rows, has_times, &chart);
   if (std::ranges::any_of(chart.points, [](const ChartPoint& one) { return one.attained > 0; })) {
     return chart;

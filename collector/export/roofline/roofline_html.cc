@@ -49,16 +49,18 @@ std::string Row(const ChartPoint& point, int64_t whole_ns, const TypeColors& col
   const bool on_axes = point.attained > 0;
   std::string row = point.above_roof ? "<tr class=\"above\">" : "<tr>";
   row += Cell("text name", MarkupText(point.label) + (point.above_roof ? " (above its roof)" : "") +
-                               (point.at_best ? " (at best)" : ""));
+                               (point.at_best ? " (at best)" : "") +
+                               (point.level.empty() ? "" : " (" + point.level + ", counters)"));
   row += Cell("text", point.type.empty()
                           ? ""
                           : fmt::format("<i class=\"{}\"></i>{}", colors.ClassOf(point.type),
                                         MarkupText(point.type)));
   row += Cell("", point.rank ? std::to_string(*point.rank) : "");
   row += Cell("", PointTime(point.time_ns));
-  row += Cell("", whole_ns > 0 ? Percent(100.0 * static_cast<double>(point.time_ns) /
-                                         static_cast<double>(whole_ns))
-                               : "");
+  row += Cell(
+      "", whole_ns > 0 && point.level.empty()
+              ? Percent(100.0 * static_cast<double>(point.time_ns) / static_cast<double>(whole_ns))
+              : "");
   row += Cell("", point.intensity > 0 ? fmt::format("{:.3g}", point.intensity) : "");
   row += Cell("", on_axes ? PointFlops(point.attained) : "");
   row += Cell("", point.bandwidth.value_or(0) > 0 ? WithPrefix(*point.bandwidth) + "B/s" : "");
@@ -74,7 +76,7 @@ std::string PointTable(const RooflineChart& chart) {
   int64_t whole_ns = 0;
   for (const ChartPoint& point : chart.points) {
     points.push_back(&point);
-    whole_ns += point.time_ns;
+    if (point.level.empty()) whole_ns += point.time_ns;
   }
   std::ranges::stable_sort(
       points, [](const ChartPoint* a, const ChartPoint* b) { return a->time_ns > b->time_ns; });

@@ -11,6 +11,7 @@ namespace ranktap::collector {
 struct RooflinePicture::Item {
   std::string style, text;
   double radius = 6;
+  std::string level;
 };
 
 double RooflinePicture::DrawLegend(double top) {
@@ -23,6 +24,13 @@ double RooflinePicture::DrawLegend(double top) {
         kLargest * std::sqrt(static_cast<double>(ns) / static_cast<double>(longest_ns_));
     if (radius < kSmallest) break;
     items.push_back({"key", PointTime(ns), radius});
+  }
+  for (const char* const level : {"L1", "L2", "memory"}) {
+    const bool is_there =
+        std::ranges::any_of(points_, [level](const auto* of) { return of->level == level; });
+    if (is_there) {
+      items.push_back({"key", fmt::format("bytes of {}, by counters", level), kLevelMark, level});
+    }
   }
   if (std::ranges::any_of(points_, &ChartPoint::above_roof)) {
     items.push_back({"above", "above its roof: a wrong count, no fact"});
@@ -39,8 +47,7 @@ double RooflinePicture::DrawLegend(double top) {
       high = 0;
     }
     high = std::max(high, std::max(item.radius, 8.0));
-    out_ += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"/>\n",
-                        item.style, x + item.radius, y + 8, item.radius);
+    out_ += MarkOfLevel(item.level, item.style, x + item.radius, y + 8, item.radius) + "\n";
     Text(x + 2 * item.radius + 6, y + 12, "", item.text);
     x += width;
   }

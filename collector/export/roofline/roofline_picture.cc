@@ -67,6 +67,8 @@ constexpr std::string_view kPictureStyle =
     ".point{fill:var(--c);fill-opacity:.5;stroke:var(--c);stroke-width:1.2}"
     ".above{fill:none;stroke:var(--bad);stroke-width:2;stroke-dasharray:4 2}"
     ".at-best{fill:var(--paper);fill-opacity:.6;stroke:var(--c);stroke-width:2}"
+    ".level{fill:var(--c);fill-opacity:.15;stroke:var(--c);stroke-width:1.6}"
+    ".levels{stroke:var(--c);stroke-width:1;opacity:.8}"
     ".key{fill:none;stroke:var(--dim)}.leader{stroke:var(--dim);stroke-width:.8}"
     ".name{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}"
     ".colored{fill:var(--c)}.bad{fill:var(--bad)}";
@@ -277,6 +279,8 @@ void RooflinePicture::DrawRidges() {
 }
 
 double RooflinePicture::Radius(const ChartPoint& point) const {
+  // Marks of levels say by their form what a circle says by its area.
+  if (!point.level.empty()) return kLevelMark;
   const double share =
       static_cast<double>(std::max<int64_t>(point.time_ns, 0)) / static_cast<double>(longest_ns_);
   return std::max(point.above_roof ? kSmallestAbove : kSmallest, kLargest * std::sqrt(share));
@@ -288,15 +292,28 @@ double RooflinePicture::YOf(const ChartPoint& point) const {
 
 std::string RooflinePicture::StyleOf(const ChartPoint& point) const {
   if (point.above_roof) return "above";
+  if (!point.level.empty()) return "level " + colors_.ClassOf(point.type);
   return (point.at_best ? "at-best " : "point ") + colors_.ClassOf(point.type);
 }
 
+// The levels of one row lie side by side, at one height.
+void RooflinePicture::DrawLevels() {
+  for (size_t i = 1; i < points_.size(); ++i) {
+    const ChartPoint &point = *points_[i], &before = *points_[i - 1];
+    if (point.level.empty() || before.level.empty() || point.label != before.label) continue;
+    out_ += fmt::format(
+        "<line class=\"levels {}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n",
+        colors_.ClassOf(point.type), x_.At(before.intensity), YOf(before), x_.At(point.intensity),
+        YOf(point));
+  }
+}
+
 void RooflinePicture::DrawPoints() {
+  DrawLevels();
   for (const ChartPoint* const point : points_) {
     const double x = x_.At(point->intensity), y = YOf(*point), radius = Radius(*point);
-    out_ += fmt::format(
-        "<g><title>{}</title><circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"/>",
-        PointTitle(*point), StyleOf(*point), x, y, radius);
+    out_ += fmt::format("<g><title>{}</title>{}", PointTitle(*point),
+                        MarkOfLevel(point->level, StyleOf(*point), x, y, radius));
     if (point->above_roof) {
       out_ +=
           fmt::format("<text class=\"bad middle\" x=\"{:.1f}\" y=\"{:.1f}\">!</text>", x, y + 4);
@@ -307,8 +324,15 @@ void RooflinePicture::DrawPoints() {
 }
 
 void RooflinePicture::LabelPoints() {
-  for (size_t i = 0; i < std::min(points_.size(), kLabels); ++i) {
+  size_t labels = 0;
+  for (size_t i = 0; i < points_.size() && labels < kLabels; ++i) {
     const ChartPoint& point = *points_[i];
+    const bool is_said = std::ranges::any_of(points_, [&point](const ChartPoint* other) {
+      return other->level.empty() && other->label == point.label;
+    });
+    // Else its memory's mark has the name of all levels.
+    if (!point.level.empty() && (is_said || point.level != "memory")) continue;
+    ++labels;
     std::string text = Shortened(point.label, kLabelCharacters);
     if (point.above_roof) text += " (above its roof)";
     const double x = x_.At(point.intensity), y = YOf(point), radius = Radius(point);

@@ -29,6 +29,7 @@ class RooflinePicture {
   void LabelLine(const ChartCeiling& ceiling, double from);
   void DrawRidges();
   void DrawPoints();
+  void DrawLevels();
   void LabelPoints();
   void DrawEmpty();
   double DrawLegend(double top);

@@ -24,6 +24,27 @@ std::string TypeColors::ClassOf(const std::string& type) const {
   return fmt::format("t{}", static_cast<size_t>(found - types_.begin()) % kTypeColors);
 }
 
+std::string MarkOfLevel(std::string_view level, std::string_view style, double x, double y,
+                        double radius) {
+  if (level == "L1") {
+    return fmt::format("<path class=\"{}\" d=\"M{:.1f} {:.1f}l{:.1f} {:.1f}h{:.1f}z\"/>", style, x,
+                       y - radius, 0.87 * radius, 1.5 * radius, -1.74 * radius);
+  }
+  if (level == "L2") {
+    const double side = 1.6 * radius;
+    return fmt::format("<path class=\"{}\" d=\"M{:.1f} {:.1f}h{:.1f}v{:.1f}h{:.1f}z\"/>", style,
+                       x - side / 2, y - side / 2, side, side, -side);
+  }
+  if (level == "memory") {
+    return fmt::format(
+        "<path class=\"{0}\" d=\"M{1:.1f} {2:.1f}l{3:.1f} {3:.1f}l{4:.1f} {3:.1f}l{4:.1f} "
+        "{4:.1f}z\"/>",
+        style, x, y - radius, radius, -radius);
+  }
+  return fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"/>", style, x, y,
+                     radius);
+}
+
 std::string PointFlops(double flops) { return WithPrefix(flops) + "FLOP/s"; }
 
 std::string PointTime(int64_t ns) {
@@ -40,6 +61,7 @@ std::string PointTitle(const ChartPoint& point) {
     lines.emplace_back("ABOVE ITS ROOF: its count, its type or the peak is wrong");
   }
   if (point.at_best) lines.emplace_back("at best: no time was measured");
+  if (!point.level.empty()) lines.push_back("by the bytes that passed " + point.level);
   lines.push_back(fmt::format("{} at {:.3g} FLOP/B, {}", PointFlops(point.attained),
                               point.intensity, PointTime(point.time_ns)));
   if (point.roof && *point.roof > 0) {

@@ -14,6 +14,7 @@ inline constexpr double kWidth = 960, kLeft = 84, kRight = 936, kTop = 48, kBott
 inline constexpr double kFont = 12;
 inline constexpr double kLineHeight = 15;
 inline constexpr double kSmallest = 3, kSmallestAbove = 7, kLargest = 26;  // radii
+inline constexpr double kLevelMark = 7;
 
 // Colours are of Okabe and Ito, which those who see no red or no green tell apart; in dark as light
 // as the others are dark.
@@ -39,6 +40,9 @@ class TypeColors {
   std::vector<std::string> types_;
 };
 
+// A mark around (x, y): a circle, of "L1" a triangle, of "L2" a square, of "memory" a diamond.
+std::string MarkOfLevel(std::string_view level, std::string_view style, double x, double y,
+                        double radius);
 std::string PointFlops(double flops);       // "12.3 TFLOP/s"
 std::string PointTime(int64_t ns);          // "9.12 ms"
 std::string PointTitle(const ChartPoint&);  // lines, as markup

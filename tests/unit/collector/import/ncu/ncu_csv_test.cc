@@ -5,9 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "collector/export/exporters.h"
 #include "collector/facts/roofline/join_readings.h"
 #include "collector/facts/roofline/measured_work.h"
 #include "collector/report/reports.h"
@@ -192,6 +196,51 @@ TEST(NcuJoinTest, WithoutTheSequenceEachNameAndGridHasItsOwnOrder) {
   EXPECT_EQ(OperatorOf(trace, 400), "aten::mul");
   EXPECT_EQ(OperatorOf(trace, 200), "aten::add");
   EXPECT_EQ(OperatorOf(trace, 500), "none");
+}
+
+// Of `export --format roofline`: peaks that are given, so that the device needs no name.
+std::string PictureOf(const collector::Run& run) {
+  const TemporaryDirectory directory;
+  ExportOptions options;
+  options.roofline.peak_flops = 1e13;
+  options.roofline.peak_bandwidth = 1e12;
+  const auto failure = WriteRoofline(run, {}, options, directory / "x.html");
+  EXPECT_FALSE(failure) << failure->message;
+  std::ifstream file(directory / "x.html");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(NcuJoinTest, ThePictureHasAMarkForEachLevelWhoseBytesWereCounted) {
+  const collector::Run run = OpenText(Program());
+  const std::string ffma = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum";
+  KnowReadings({{"gemm",
+                 {80, 1, 1},
+                 {64, 1, 1},
+                 {{ffma, 2'097'152},
+                  {"l1tex__t_bytes.sum", 4'194'304},
+                  {"lts__t_bytes.sum", 2'097'152},
+                  {"dram__bytes.sum", 1'048'576}}}},
+               run.traces.at(0));
+  const std::string page = PictureOf(run);
+  // 4,194,304 FLOPs in the 25 us that the run's own kernel took.
+  for (const auto& [level, intensity] :
+       {std::pair("L1", 1), std::pair("L2", 2), std::pair("memory", 4)}) {
+    EXPECT_THAT(page,
+                HasSubstr("aten::mm\nby the bytes that passed " + std::string(level) +
+                          "\n168 GFLOP/s at " + std::to_string(intensity) + " FLOP/B, 25 us"));
+  }
+  EXPECT_THAT(page, HasSubstr("Triangles, squares and diamonds, of 1 rows"));
+  EXPECT_THAT(page, HasSubstr("aten::mm: the device&#39;s memory moved 4.6 times"));
+}
+
+TEST(NcuJoinTest, ATensorCoresProductIsPlacedByTheFlopsOfItsShapes) {
+  const collector::Run run = OpenText(Program());
+  KnowReadings({{"gemm",
+                 {80, 1, 1},
+                 {64, 1, 1},
+                 {{"sm__inst_executed_pipe_tensor.sum", 512}, {"lts__t_bytes.sum", 2'097'152}}}},
+               run.traces.at(0));
+  EXPECT_THAT(PictureOf(run), HasSubstr("passed L2\n168 GFLOP/s at 2 FLOP/B"));
 }
 
 TEST(NcuJoinTest, AFileWithoutGridsIsJoinedByNameAndOrder) {
