@@ -37,7 +37,12 @@ class DeviceWorkOf {
         links_(links),
         spans_(DeviceTimeline(trace_)),
         head_(spans_.size(), kNone),
-        tail_(spans_.size(), kNone) {
+        tail_(spans_.size(), kNone),
+        blocks_(CallsThatSawTheirCopyEnd(trace_)) {
+    const std::vector<bool> waits = ApisThatWait(trace_);
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      if (waits[std::min<size_t>(trace_.api_calls.api[i], waits.size() - 1)]) blocks_[i] = true;
+    }
     for (uint32_t i = 0; i < spans_.size(); ++i) {
       streams_[{spans_[i].device, spans_[i].stream}].spans.push_back(i);
     }
@@ -134,7 +139,10 @@ class DeviceWorkOf {
     const int64_t called = Called(i), returned = trace_.api_calls.end[span.launch];
     const int64_t latest = span.start - floor_;
     int64_t launched = std::min(called + into_, returned);
-    if (latest <= returned || FindsStreamFree(stream, place, returned)) {
+    // A call that waits for its own copy has launched it before.
+    if (blocks_[span.launch]) {
+      launched = called;
+    } else if (latest <= returned || FindsStreamFree(stream, place, returned)) {
       launched = std::clamp(latest, called, returned);
     }
     const uint32_t lane = links_->LaneOf(t_, trace_.api_calls.writer[span.launch]);
@@ -252,6 +260,7 @@ class DeviceWorkOf {
   JobLinks* links_;
   const std::vector<DeviceSpan>& spans_;
   std::vector<uint32_t> head_, tail_;  // nodes: its begin, and its end
+  std::vector<bool> blocks_;           // by row of api_calls: it returns when a device has worked
   std::map<StreamKey, StreamWork> streams_;
   int64_t floor_ = 0, into_ = 0, between_ = 0;
 };
