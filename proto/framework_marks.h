@@ -25,7 +25,7 @@ inline constexpr std::string_view kLabelDomain = "record_function";
 inline constexpr std::string_view kStepRange = "step";
 inline constexpr std::string_view kOptimizerPhase = "optimizer";
 inline constexpr std::string_view kBackwardPhase = "backward";
-inline constexpr std::string_view kDataPhase = "data";
+inline constexpr std::string_view kDataPhase = "data";  // payload: 1 + the batches that were ready
 inline constexpr std::string_view kCollectionPhase = "garbage collection";
 inline constexpr std::string_view kCheckpointPhase = "checkpoint";
 // The program stands still between two steps while operators and memory are begun or ended.

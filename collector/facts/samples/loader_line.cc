@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collector/facts/framework/program_settings.h"
 #include "collector/facts/samples/host_samples.h"
 #include "collector/facts/samples/thread_purposes.h"
+#include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
@@ -17,6 +20,23 @@ constexpr int64_t kFewestLoaderLooks = 10;
 struct LineOfLoader {
   int64_t ns = 0, looks = 0;
 };
+
+using LoaderLines = std::unordered_map<std::string, LineOfLoader>;
+
+void AddTo(LoaderLines* lines, const HostSamples& samples, const HostSample& sample, int64_t ns) {
+  const std::string text = samples.Describe(samples.LineOf(sample.frame));
+  if (text.empty()) return;
+  (*lines)[text].ns += ns;
+  (*lines)[text].looks += sample.looks;
+}
+
+// The line that has more than half of `all_ns`, with its time.
+std::pair<std::string, int64_t> MostOf(const LoaderLines& lines, int64_t all_ns) {
+  for (const auto& [text, line] : lines) {
+    if (line.ns * 2 > all_ns && line.looks >= kFewestLoaderLooks) return {text, line.ns};
+  }
+  return {};
+}
 
 // From the first counted step to the last: workers fetch ahead, so a moment of theirs is not of one
 // step.
@@ -64,6 +84,20 @@ uint32_t WorkersWanted(const Trace& trace, const RankWaterfall& waterfall, int64
 
 }  // namespace
 
+LoaderQueue QueueOfLoader(const Trace& trace, const RankWaterfall& waterfall) {
+  LoaderQueue queue;
+  const auto [first, last] = CountedSpan(waterfall);
+  for (const uint32_t row : RangesIn(trace, kPhaseDomain)) {
+    const uint64_t payload = trace.ranges.payload.At(row);
+    const int64_t start = trace.ranges.start[row];
+    if (payload == 0 || start < first || start >= last) continue;
+    if (trace.dictionary.String(trace.ranges.name[row]) != proto::kDataPhase) continue;
+    ++queue.asked;
+    queue.empty += payload == 1 ? 1 : 0;
+  }
+  return queue;
+}
+
 LoaderLine FindLoaderLine(const Trace& trace, const RankWaterfall& waterfall) {
   LoaderLine found;
   const HostSamples& samples = SamplesOf(trace);
@@ -71,34 +105,42 @@ LoaderLine FindLoaderLine(const Trace& trace, const RankWaterfall& waterfall) {
   found.workers = purposes.loader_workers();
   if (found.workers == 0 || waterfall.counted == 0) return {};
   const auto [first, last] = CountedSpan(waterfall);
-  std::unordered_map<std::string, LineOfLoader> lines;
+  LoaderLines lines, starting;
   std::vector<int64_t> busy(found.workers);
   double cpu_ns = 0;
   for (const HostSample& sample : samples.all()) {
     const int64_t ns = std::min(last, sample.end) - std::max(first, sample.start);
     if (ns <= 0) continue;
     const int worker = purposes.LoaderWorkerOf(sample.thread);
-    if (worker < 0 || !MakesBatch(purposes.WorkOf(sample))) continue;
+    const LoaderWork work = purposes.WorkOf(sample);
+    if (worker >= 0 && work == LoaderWork::kStarts) {
+      found.starting_ns += ns;
+      AddTo(&starting, samples, sample, ns);
+    }
+    if (worker < 0 || !MakesBatch(work)) continue;
     busy[static_cast<size_t>(worker)] += ns;
     found.busy_ns += ns;
     cpu_ns += static_cast<double>(sample.cpu_ns) * static_cast<double>(ns) /
               static_cast<double>(sample.end - sample.start);
-    const std::string text = samples.Describe(samples.LineOf(sample.frame));
-    if (text.empty()) continue;
-    lines[text].ns += ns;
-    lines[text].looks += sample.looks;
+    AddTo(&lines, samples, sample, ns);
+  }
+  found.all_ns = (last - first) * found.workers;
+  constexpr int64_t kLeastStarting = 4;
+  const bool are_starting = found.starting_ns * kLeastStarting > found.all_ns;
+  if (are_starting) {
+    found.starting_text = MostOf(starting, found.starting_ns).first;
+  } else {
+    found.starting_ns = 0;
   }
   // Workers that wait for work most of the time are not why a batch is late.
-  if (*std::ranges::max_element(busy) * 2 <= last - first) return {};
+  const bool are_busy = *std::ranges::max_element(busy) * 2 > last - first;
+  if (!are_busy && !are_starting) return {};
+  if (!are_busy) return found;
   FindLateWorker(busy, &found);
   const uint32_t wanted =
       WorkersWanted(trace, waterfall, found.busy_ns, cpu_ns / static_cast<double>(found.busy_ns));
   if (wanted > found.workers) found.wanted = wanted;
-  for (const auto& [text, line] : lines) {
-    if (line.ns * 2 <= found.busy_ns || line.looks < kFewestLoaderLooks) continue;
-    found.text = text;
-    found.ns = line.ns;
-  }
+  std::tie(found.text, found.ns) = MostOf(lines, found.busy_ns);
   return found;
 }
 

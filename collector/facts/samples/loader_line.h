@@ -19,7 +19,17 @@ struct LoaderLine {
   // The one that is busy for longer than the median of the others by half; -1: none.
   int late_worker = -1;
   int64_t late_ns = 0, median_ns = 0;
+  // What all of them spent on starting, where that is a quarter of their time; and the line that
+  // has more than half of it.
+  int64_t starting_ns = 0, all_ns = 0;
+  std::string starting_text;
 };
+
+// How full the loader's queue was when batches were asked for, in the counted steps.
+struct LoaderQueue {
+  size_t asked = 0, empty = 0;  // 0: there is no such queue, or nobody knows
+};
+LoaderQueue QueueOfLoader(const Trace& trace, const RankWaterfall& waterfall);
 
 // workers 0: there are none, or nobody looked at them.
 LoaderLine FindLoaderLine(const Trace& trace, const RankWaterfall& waterfall);

@@ -63,6 +63,16 @@ class Backward:
             agent.close(ended)
 
 
+def ready_batches(iterator):
+    """1 and the batches that its workers have ready; 0: nobody knows. No lock: the workers hold it while they send."""
+    tasks = getattr(iterator, '_task_info', None)  # of a loader with workers: (worker,), with its batch where that came early
+    if tasks is None:
+        return 0
+    queue = iterator._data_queue
+    pinned = getattr(queue, 'queue', None)  # where a thread pins memory
+    return 1 + (queue.qsize() if pinned is None else len(pinned)) + sum(len(task) == 2 for task in tasks.values())
+
+
 class Data:
     """Waiting for the next batch."""
 
@@ -74,12 +84,12 @@ class Data:
         iterator = getattr(loader, '_BaseDataLoaderIter', None)
         if iterator is None:
             return
-        process, original = self._process, iterator.__next__
+        process, original, ready = self._process, iterator.__next__, guarded(ready_batches)
 
         def __next__(self):
             if not process.state:
                 return original(self)
-            agent.push(process.domains[agent.PHASE_DOMAIN], agent.name(agent.DATA_PHASE))
+            agent.push(process.domains[agent.PHASE_DOMAIN], agent.name(agent.DATA_PHASE), ready(self) or 0)
             try:
                 return original(self)
             finally:

@@ -273,8 +273,11 @@ class PhasesTest(unittest.TestCase):
         self.backward().watch([Tensor(), 3, [[[Tensor(mock.Mock())]]]])  # too deep to be looked for
         self.assertEqual(self.agent.calls('open', 'contained'), [])
 
-    def data(self):
+    def data(self, **members):
         class Iterator:
+            def __init__(self):
+                vars(self).update(members)
+
             def __next__(self):
                 raise StopIteration
 
@@ -287,7 +290,15 @@ class PhasesTest(unittest.TestCase):
         with self.assertRaises(StopIteration):
             next(self.data())
         self.assertEqual(self.agent.calls('push', 'pop'),
-                         [('push', self.phase, self.agent.texts['data']), ('pop', self.phase)])
+                         [('push', self.phase, self.agent.texts['data'], 0), ('pop', self.phase)])
+
+    def test_it_tells_how_many_batches_the_workers_have_ready(self):
+        early = {0: (0,), 1: (1, 'a batch that came before its turn'), 2: (0,)}
+        for queue, ready in ((types.SimpleNamespace(qsize=lambda: 2), 3), (types.SimpleNamespace(queue=[1]), 2)):
+            with self.assertRaises(StopIteration):
+                next(self.data(_task_info=early, _data_queue=queue))
+            self.assertEqual(self.agent.calls('push')[-1][-1], 1 + ready)
+        self.assertEqual(self.agent.calls('contained'), [])
 
     def test_a_process_that_does_not_record_only_has_its_batches(self):
         self.process.state = None

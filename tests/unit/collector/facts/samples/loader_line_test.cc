@@ -89,6 +89,17 @@ TEST(LoaderLineTest, WorkersThatWaitForWorkAreNotWhyABatchIsLate) {
   EXPECT_EQ(loader.Find().workers, 0u);
 }
 
+TEST(LoaderLineTest, WorkersThatStartAnewAreTold) {
+  LoaderTrace loader;
+  loader.AddMark(proto::kSampledFramesMark, "[21,12,14,3]\n");
+  loader.AddWorker(50, {{21, 4000}, {15, 1000}, {18, 5000}});
+  loader.AddWorker(51, {{21, 3000}, {12, 1000}, {15, 1000}, {18, 5000}});
+  const LoaderLine found = loader.Find();
+  EXPECT_EQ(found.starting_ns, 8000);
+  EXPECT_EQ(found.all_ns, 20'000);
+  EXPECT_EQ(found.starting_text, "data.py:3 (Images.__getitem__)");
+}
+
 TEST(LoaderLineTest, OfThreeWorkersTheOneThatIsBusyForLongerIsTheLateOne) {
   LoaderTrace loader;
   loader.AddWorker(50, {{16, 3000}, {18, 7000}});

@@ -72,6 +72,21 @@ TEST(DataLoadingRule, FiresWhereTheDeviceWaitsForTheLoader) {
   EXPECT_LE(found.saving_ns.value(), 2 * kMs);
 }
 
+// The payload of the phase is 1 and the batches that were ready.
+TEST(DataLoadingRule, SaysHowOftenABatchWasReady) {
+  for (const uint64_t ready : {0u, 3u}) {
+    InsightProgram program = StepsThatLoad(proto::kDataPhase);
+    Ranges& ranges = program->trace().ranges;
+    for (size_t row = 1; row < ranges.size(); row += 2) ranges.payload[row] = 1 + ready;
+    const std::string finding = TheFinding(program.run(), "data-loading").finding;
+    EXPECT_TRUE(finding.ends_with(
+        ready == 0 ? "once a step. No batch was ready at 10 of 10 requests."
+                   : "once a step. A batch was ready at 10 of 10 requests: the time goes into "
+                     "taking it."))
+        << finding;
+  }
+}
+
 TEST(DataLoadingRule, IsSilentWhereTheHostDoesSomethingElse) {
   InsightProgram program = StepsThatLoad("something else");
   EXPECT_TRUE(IsSilent(program.run(), "data-loading"));
