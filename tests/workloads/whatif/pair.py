@@ -20,7 +20,8 @@ class Rows(Dataset):
         return 1_000_000
 
     def __getitem__(self, index):
-        time.sleep(self.seconds)
+        if self.seconds:  # sleep(0) gives the processor away
+            time.sleep(self.seconds)
         return torch.full((WIDTH,), float(index % 7))
 
 
@@ -60,7 +61,8 @@ class Router(nn.Module):
         self.seconds = seconds
 
     def forward(self, x):
-        time.sleep(self.seconds)
+        if self.seconds:
+            time.sleep(self.seconds)
         return x * 1.0
 
 
