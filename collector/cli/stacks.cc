@@ -98,6 +98,8 @@ Table Tabulate(const std::vector<RankStacks>& processes) {
                           {"thread", Unit::kText},
                           {"name", Unit::kText},
                           {"does", Unit::kText},
+                          {"cuda_call", Unit::kText},
+                          {"cuda_call_ns", Unit::kNs},
                           {"holds_gil", Unit::kText},
                           {"truncated", Unit::kText},
                           {"stack", Unit::kText},
@@ -105,10 +107,12 @@ Table Tabulate(const std::vector<RankStacks>& processes) {
   for (const RankStacks& process : processes) {
     const Cell rank = process.rank ? Cell(int64_t{*process.rank}) : Cell();
     for (const ThreadStack& stack : process.stacks.threads) {
-      table.rows.push_back({rank, std::to_string(process.stacks.process),
-                            stack.thread == 0 ? Cell() : Cell(std::to_string(stack.thread)),
-                            stack.name, stack.does, stack.holds_gil ? "yes" : "no",
-                            stack.truncated ? "yes" : "no", JoinFrames(stack), JoinNative(stack)});
+      table.rows.push_back(
+          {rank, std::to_string(process.stacks.process),
+           stack.thread == 0 ? Cell() : Cell(std::to_string(stack.thread)), stack.name, stack.does,
+           stack.cuda_call.empty() ? Cell() : Cell(stack.cuda_call),
+           stack.cuda_call_ns ? Cell(*stack.cuda_call_ns) : Cell(), stack.holds_gil ? "yes" : "no",
+           stack.truncated ? "yes" : "no", JoinFrames(stack), JoinNative(stack)});
     }
     if (!process.stacks.problem.empty()) {
       table.notes.push_back(

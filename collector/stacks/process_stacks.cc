@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "collector/file/printable.h"
+#include "collector/stacks/cuda_calls.h"
 #include "collector/stacks/live_symbols.h"
 #include "collector/stacks/proc_files.h"
 #include "collector/stacks/wait_reason.h"
@@ -73,6 +74,39 @@ std::vector<MappedFile> CandidatesIn(pid_t process) {
 std::string Shown(std::string text) {
   proto::RedactText(text);
   return Printable(text);
+}
+
+// By the number that the process itself sees, in its pid namespace.
+std::map<pid_t, pid_t> NumbersInOwnNamespace(pid_t process, const std::vector<pid_t>& alive) {
+  std::map<pid_t, pid_t> names;
+  for (const pid_t thread : alive) {
+    pid_t own = thread;
+    const std::string status =
+        ReadProcFile(fmt::format("/proc/{}/task/{}/status", process, thread)).value_or("");
+    const size_t line = status.find("NSpid:");
+    if (line != status.npos) {
+      const std::string_view numbers =
+          std::string_view(status).substr(line, status.find('\n', line) - line);
+      const std::string_view last = numbers.substr(numbers.find_last_of("\t ") + 1);
+      (void)std::from_chars(last.data(), last.data() + last.size(), own);
+    }
+    names.emplace(own, thread);
+  }
+  return names;
+}
+
+void AddCudaCalls(ProcessStacks* stacks) {
+  const std::map<pid_t, CudaCall> calls = CudaCallsOf(stacks->process);
+  if (calls.empty()) return;
+  const auto names = NumbersInOwnNamespace(stacks->process, ThreadsOf(stacks->process));
+  for (const auto& [own, call] : calls) {
+    const auto name = names.find(own);
+    if (name == names.end()) continue;
+    const auto stack = std::ranges::find(stacks->threads, name->second, &ThreadStack::thread);
+    if (stack == stacks->threads.end()) continue;
+    stack->cuda_call = Shown(call.name);
+    stack->cuda_call_ns = call.since_ns;
+  }
 }
 
 // What the interpreter is called from in C lies between the Python frames, and is left out.
@@ -139,7 +173,7 @@ class StackReader::Reader {
       return std::move(stacks_);
     }
     const std::vector<pid_t> alive = ThreadsOf(process_);
-    names_ = NumbersInOwnNamespace(alive);
+    names_ = NumbersInOwnNamespace(process_, alive);
     for (const proto::PythonThread& thread : threads) AddThread(thread);
     return std::move(stacks_);
   }
@@ -166,25 +200,6 @@ class StackReader::Reader {
              "(kernel.yama.ptrace_scope, PR_SET_DUMPABLE)";
     }
     return "it does not run Python";
-  }
-
-  // By the number that the process itself sees, in its pid namespace.
-  std::map<pid_t, pid_t> NumbersInOwnNamespace(const std::vector<pid_t>& alive) const {
-    std::map<pid_t, pid_t> names;
-    for (const pid_t thread : alive) {
-      pid_t own = thread;
-      const std::string status =
-          ReadProcFile(fmt::format("/proc/{}/task/{}/status", process_, thread)).value_or("");
-      const size_t line = status.find("NSpid:");
-      if (line != status.npos) {
-        const std::string_view numbers =
-            std::string_view(status).substr(line, status.find('\n', line) - line);
-        const std::string_view last = numbers.substr(numbers.find_last_of("\t ") + 1);
-        (void)std::from_chars(last.data(), last.data() + last.size(), own);
-      }
-      names.emplace(own, thread);
-    }
-    return names;
   }
 
   void AddThread(const proto::PythonThread& listed) {
@@ -271,6 +286,7 @@ bool HasPython(pid_t process) {
 ProcessStacks ReadProcessStacks(pid_t process, bool with_native) {
   ProcessStacks stacks = StackReader(process).Read();
   if (with_native) AddNativeStacks(&stacks);
+  AddCudaCalls(&stacks);
   return stacks;
 }
 

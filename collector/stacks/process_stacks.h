@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct ThreadStack {
   pid_t thread = 0;  // 0: not known
   std::string name;
   std::string does;  // "runs", "sleeps", "waits for the GIL": a verb and what it waits for
+  // "cudaStreamSynchronize": the CUDA call that it is inside of, where an agent knows that.
+  std::string cuda_call;
+  std::optional<int64_t> cuda_call_ns;  // for how long
   bool holds_gil = false;
   bool truncated = false;          // the outermost frames are left out
   std::vector<StackFrame> frames;  // the innermost first

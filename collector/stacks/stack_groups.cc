@@ -25,7 +25,7 @@ std::string KindOf(const std::string& does) {
 
 bool IsSame(const ThreadStack& a, const ThreadStack& b) {
   return a.frames == b.frames && a.native == b.native && a.holds_gil == b.holds_gil &&
-         KindOf(a.does) == KindOf(b.does);
+         KindOf(a.does) == KindOf(b.does) && a.cuda_call == b.cuda_call;
 }
 
 // "0-12, 14"
@@ -67,6 +67,15 @@ std::string FormatFrames(const ThreadStack& stack) {
   return text;
 }
 
+// ", in cudaStreamSynchronize for 3.2 s"
+std::string DescribeCudaCall(const StackGroup& group) {
+  if (group.stack->cuda_call.empty()) return "";
+  std::string text = ", in " + group.stack->cuda_call;
+  if (!group.cuda_call_ns) return text;
+  return text + fmt::format(" for {}{:.1f} s", group.threads.size() > 1 ? "up to " : "",
+                            static_cast<double>(*group.cuda_call_ns) / 1e9);
+}
+
 }  // namespace
 
 std::vector<StackGroup> GroupStacks(const std::vector<RankStacks>& processes) {
@@ -83,6 +92,9 @@ std::vector<StackGroup> GroupStacks(const std::vector<RankStacks>& processes) {
       }
       if (group->ranks.empty() || group->ranks.back() != i) group->ranks.push_back(i);
       group->threads.push_back(stack.thread);
+      if (stack.cuda_call_ns) {
+        group->cuda_call_ns = std::max(group->cuda_call_ns.value_or(0), *stack.cuda_call_ns);
+      }
     }
   }
   std::ranges::stable_sort(groups, [](const StackGroup& a, const StackGroup& b) {
@@ -119,6 +131,7 @@ std::string FormatStacks(const std::vector<RankStacks>& processes) {
     text += fmt::format("{}, {}", NameGroup(processes, group.ranks), group.thread);
     if (threads > group.ranks.size()) text += fmt::format(" ({} threads)", threads);
     if (!stack.does.empty()) text += fmt::format(": {}", stack.does);
+    text += DescribeCudaCall(group);
     if (stack.holds_gil) text += ", with the GIL";
     text += "\n" + FormatFrames(stack) + "\n";
   }

@@ -19,6 +19,7 @@ struct StackGroup {
   std::vector<size_t> ranks;  // positions in the list, in order
   std::string thread;         // "main thread", "thread pt_autograd_0"
   const ThreadStack* stack = nullptr;
+  std::optional<int64_t> cuda_call_ns;  // the longest
   std::vector<pid_t> threads;
 };
 

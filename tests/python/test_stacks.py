@@ -74,6 +74,27 @@ class StacksTest(harness.TracedTest):
                 self.assertEqual({row['thread']: row['stack'] for row in stopped},
                                  {row['thread']: row['stack'] for row in rows})
 
+    def test_a_thread_that_is_inside_of_a_cuda_call_is_told_with_the_call_and_for_how_long(self):
+        program = self.scratch / 'waits.py'
+        program.write_text(f'import sys\nsys.path.append({str(harness.ROOT / "tests/gpu/programs")!r})\n'
+                           'import stand_in_device\ndevice = stand_in_device.StandIn(kernel_ns=60e9)\n'
+                           'device.launch()\ndevice.synchronize()\n')
+        fakes = harness.BUILD / 'fakes'
+        run = subprocess.Popen([harness.RANKTAP, 'run', '--quiet', '-o', self.scratch / 'run', '--', sys.executable, program],
+                               env={**os.environ, 'LD_LIBRARY_PATH': str(fakes), 'RANKTAP_CUPTI': str(fakes / 'libcupti.so.13')})
+        self.addCleanup(run.wait)
+        self.addCleanup(run.terminate)
+        for _ in range(2000):
+            done = self._run([harness.RANKTAP, 'stacks', str(run.pid), '--format', 'json'], {})
+            rows = [row for row in json.loads(done.stdout or '{"rows": []}')['rows'] if row['cuda_call_ns']]
+            if rows:
+                break
+        self.assertEqual([row['cuda_call'] for row in rows], ['cuStreamSynchronize'])
+        self.assertEqual([frames_in(row['stack'])[-1][:2] for row in rows], [[str(program), 6]])
+        self.assertLess(rows[0]['cuda_call_ns'], 60e9)
+        text = self._run([harness.RANKTAP, 'stacks', str(run.pid)], {}).stdout
+        self.assertRegex(text, r', main thread: [^\n]*, in cuStreamSynchronize for \d+\.\d s\n')
+
     def test_equal_stacks_of_ranks_are_told_once_and_the_other_one_apart(self):
         program = self.scratch / 'ranks.py'
         program.write_text('import os, socket, subprocess, sys\n'

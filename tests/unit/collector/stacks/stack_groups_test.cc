@@ -42,6 +42,20 @@ TEST(StackGroups, RecursionIsToldOnceAndAProcessThatCannotBeReadWithItsReason) {
             "process 9: it does not run Python\n");
 }
 
+TEST(StackGroups, RanksInOneCudaCallAreTogetherHoweverLongTheyAreInIt) {
+  std::vector<RankStacks> ranks = {RankAt(0, 5, "runs"), RankAt(1, 5, "runs"),
+                                   RankAt(2, 5, "runs")};
+  for (size_t i = 0; i < 2; ++i) {
+    ranks[i].stacks.threads[0].cuda_call = "cudaStreamSynchronize";
+    ranks[i].stacks.threads[0].cuda_call_ns = 1'500'000'000 * static_cast<int64_t>(i + 1);
+  }
+  EXPECT_EQ(FormatStacks(ranks),
+            "2 ranks (0, 1), main thread: runs, in cudaStreamSynchronize for up to 3.0 s\n"
+            "    train.py:5 main\n\n"
+            "rank 2, main thread: runs\n"
+            "    train.py:5 main\n\n");
+}
+
 TEST(WaitReason, IsWhatTheSystemCallIsAbout) {
   const auto describe = [](std::string_view line, const std::string& path) {
     const auto call = ParseSystemCall(line);
