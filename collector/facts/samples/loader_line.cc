@@ -113,6 +113,7 @@ LoaderLine FindLoaderLine(const Trace& trace, const RankWaterfall& waterfall) {
     if (ns <= 0) continue;
     const int worker = purposes.LoaderWorkerOf(sample.thread);
     const LoaderWork work = purposes.WorkOf(sample);
+    if (work == LoaderWork::kPins) found.pinning_ns += ns;
     if (worker >= 0 && work == LoaderWork::kStarts) {
       found.starting_ns += ns;
       AddTo(&starting, samples, sample, ns);
@@ -134,7 +135,8 @@ LoaderLine FindLoaderLine(const Trace& trace, const RankWaterfall& waterfall) {
   }
   // Workers that wait for work most of the time are not why a batch is late.
   const bool are_busy = *std::ranges::max_element(busy) * 2 > last - first;
-  if (!are_busy && !are_starting) return {};
+  if (found.pinning_ns * 2 <= last - first) found.pinning_ns = 0;
+  if (!are_busy && !are_starting && found.pinning_ns == 0) return {};
   if (!are_busy) return found;
   FindLateWorker(busy, &found);
   const uint32_t wanted =

@@ -23,6 +23,7 @@ struct LoaderLine {
   // has more than half of it.
   int64_t starting_ns = 0, all_ns = 0;
   std::string starting_text;
+  int64_t pinning_ns = 0;  // of the pin-memory thread, where that is half of its time
 };
 
 // How full the loader's queue was when batches were asked for, in the counted steps.

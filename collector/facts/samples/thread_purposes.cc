@@ -55,6 +55,7 @@ Stack LookThrough(const HostSamples& samples, uint32_t frame) {
 }
 
 LoaderWork WorkIn(const Stack& stack, bool waits) {
+  if (stack.pins) return stack.gets ? LoaderWork::kWaits : LoaderWork::kPins;
   if (stack.feeds) return stack.is_idle ? LoaderWork::kNone : LoaderWork::kSends;
   if (!stack.in_fetch) {
     return stack.in_worker && stack.gets ? LoaderWork::kWaits : LoaderWork::kStarts;
@@ -69,8 +70,8 @@ LoaderWork WorkIn(const Stack& stack, bool waits) {
 
 std::string_view NameOf(LoaderWork work) {
   static constexpr std::array<std::string_view, kLoaderWorks> kNames = {
-      "",        "waiting for work", "starting", "reading", "decoding", "transforming",
-      "an item", "collating",        "sending"};
+      "",        "waiting for work", "starting", "reading",       "decoding", "transforming",
+      "an item", "collating",        "sending",  "pinning memory"};
   return kNames[static_cast<size_t>(work)];
 }
 
@@ -143,8 +144,10 @@ int ThreadPurposes::LoaderWorkerOf(uint32_t thread) const {
 
 LoaderWork ThreadPurposes::WorkOf(const HostSample& sample) const {
   const auto found = work_.find(sample.frame);
-  if (LoaderWorkerOf(sample.thread) < 0 || found == work_.end()) return LoaderWork::kNone;
+  if (found == work_.end()) return LoaderWork::kNone;
   const LoaderWork work = found->second[sample.state == proto::SampleState::kOnCpu ? 0 : 1];
+  if (std::ranges::count(pins_memory_, sample.thread) > 0) return work;
+  if (LoaderWorkerOf(sample.thread) < 0) return LoaderWork::kNone;
   // Of its threads only the one that sends is a part of the loader.
   const bool is_main = SamplesOf(trace_).ProcessOf(sample.thread) == sample.thread;
   return is_main || work == LoaderWork::kSends ? work : LoaderWork::kNone;

@@ -15,7 +15,7 @@
 
 namespace ranktap::collector {
 
-// What a worker of PyTorch's DataLoader does at a time.
+// What a worker of PyTorch's DataLoader does at a time, or the thread that pins memory for it.
 enum class LoaderWork : uint8_t {
   kNone,     // it is not a worker's
   kWaits,    // for the batch that it is to make
@@ -26,8 +26,9 @@ enum class LoaderWork : uint8_t {
   kMakesItem,  // other code of the dataset
   kCollates,   // items to a batch
   kSends,      // the batch to the training process
+  kPins,       // its memory
 };
-inline constexpr size_t kLoaderWorks = 9;
+inline constexpr size_t kLoaderWorks = 10;
 // "reading", "waiting for work"
 std::string_view NameOf(LoaderWork work);
 

@@ -38,6 +38,12 @@ std::string DescribeStart(const LoaderLine& line) {
       line.starting_text);
 }
 
+std::string DescribePinning(const LoaderLine& line) {
+  if (line.pinning_ns == 0) return "";
+  return fmt::format("The thread that pins memory does so for {} of the time.",
+                     FormatShare(line.pinning_ns, line.all_ns / line.workers));
+}
+
 std::string DescribeLateWorker(const LoaderLine& line) {
   if (line.late_worker < 0) return "";
   return fmt::format("Its worker {} is the late one: it was busy for {}, the median is {}.",
@@ -59,8 +65,9 @@ std::string DescribeQueue(const LoaderQueue& queue) {
 std::string DescribeLateLoader(const Trace& trace, const RankWaterfall& waterfall) {
   const LoaderLine line = FindLoaderLine(trace, waterfall);
   std::string text;
-  for (const std::string& part : {DescribeWork(line), DescribeStart(line), DescribeLateWorker(line),
-                                  DescribeQueue(QueueOfLoader(trace, waterfall))}) {
+  for (const std::string& part :
+       {DescribeWork(line), DescribeStart(line), DescribeLateWorker(line), DescribePinning(line),
+        DescribeQueue(QueueOfLoader(trace, waterfall))}) {
     if (!part.empty()) text += (text.empty() ? "" : " ") + part;
   }
   return text;

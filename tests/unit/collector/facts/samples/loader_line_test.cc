@@ -100,6 +100,21 @@ TEST(LoaderLineTest, WorkersThatStartAnewAreTold) {
   EXPECT_EQ(found.starting_text, "data.py:3 (Images.__getitem__)");
 }
 
+// Frame 22 is pin_memory.py's, which 23 calls Queue.get from.
+TEST(LoaderLineTest, AThreadThatPinsMemoryAllTheTimeIsTold) {
+  for (const int64_t pinning : {7000, 3000}) {
+    LoaderTrace loader;
+    loader.AddMark(proto::kSampledCodesMark,
+                   "[22,\"/v/site-packages/torch/utils/data/_utils/pin_memory.py\",\"loop\"]\n");
+    loader.AddMark(proto::kSampledFramesMark, "[22,0,22,3]\n[23,22,18,100]\n");
+    loader.AddWorker(50, {{15, 1000}, {18, 9000}});
+    loader.AddWorker(47, {{22, pinning}, {23, 10'000 - pinning}});
+    EXPECT_EQ(loader.Find().pinning_ns, pinning == 7000 ? 7000 : 0);
+    const ThreadPurposes purposes(loader.trace());
+    EXPECT_EQ(purposes.NameOfThread(47), "pin-memory thread");
+  }
+}
+
 TEST(LoaderLineTest, OfThreeWorkersTheOneThatIsBusyForLongerIsTheLateOne) {
   LoaderTrace loader;
   loader.AddWorker(50, {{16, 3000}, {18, 7000}});
