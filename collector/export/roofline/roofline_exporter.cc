@@ -11,6 +11,7 @@
 #include "collector/export/output_file.h"
 #include "collector/export/roofline/log_axis.h"
 #include "collector/export/roofline/roofline_chart.h"
+#include "collector/facts/framework/layers.h"
 #include "collector/facts/roofline/measured_rows.h"
 #include "collector/facts/roofline/roofline_rows.h"
 
@@ -200,6 +201,24 @@ void AddNotes(const Run& run, const RooflineRows& rows, bool has_times, Roofline
   }
 }
 
+// The ratio that articles plot.
+void NoteTorchStat(const Run& run, RooflineChart* chart) {
+  for (const Trace& trace : run.traces) {
+    const std::vector<Layer> layers = DescribeLayers(trace);
+    if (layers.empty()) continue;
+    const TorchStatCount& of = layers.front().torchstat;
+    const int64_t bytes = of.read + of.written;
+    if (of.flops <= 0 || bytes <= 0) return;
+    chart->notes.push_back(fmt::format(
+        "One forward of {} by torchstat's definitions: {}FLOP by {}B read and written, {:.2f} "
+        "FLOP/B.",
+        layers.front().name, WithPrefix(static_cast<double>(of.flops)),
+        WithPrefix(static_cast<double>(bytes)),
+        static_cast<double>(of.flops) / static_cast<double>(bytes)));
+    return;
+  }
+}
+
 Result<RooflineChart> ChartOf(const Run& run, const ExportOptions& options) {
   const RooflineQuestion question{
       .by = RooflineByNamed(options.roofline.by).value_or(RooflineBy::kOperator),
@@ -221,6 +240,7 @@ Result<RooflineChart> ChartOf(const Run& run, const ExportOptions& options) {
   }
   if (has_times) AddMeasured(run, question.by, roofs, &chart);
   AddNotes(run, rows, has_times, &chart);
+  NoteTorchStat(run, &chart);
   if (std::ranges::any_of(chart.points, [](const ChartPoint& one) { return one.attained > 0; })) {
     return chart;
   }

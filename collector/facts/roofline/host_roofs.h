@@ -36,6 +36,22 @@ struct HostRoofs {
   std::vector<Arithmetic> arithmetic;
   std::vector<Level> levels;
 
+  // Of all cores, for an operator that moves so much: that of the smallest cache which holds it
+  // all, as if whatever ran before had left it there. A model, no measurement of the operator. L1
+  // is left out: an operator's cores are not those of the one before.
+  double BandwidthFor(int64_t moved) const {
+    double memory = 0;
+    for (const Level& level : levels) {
+      // Half of the cache was measured.
+      if ((level.name == "L2" || level.name == "L3") && level.all.rate > 0 &&
+          moved <= 2 * level.bytes * cores) {
+        return level.all.rate;
+      }
+      if (level.name == "memory") memory = level.all.rate;
+    }
+    return memory;
+  }
+
   // As a device's peaks: of all cores. bf16's stand for all 16-bit floats.
   DevicePeaks Peaks() const {
     DevicePeaks peaks;

@@ -63,6 +63,7 @@ void AskHost(const Trace& trace, const RoofQuestion& question, Roofs* roofs) {
   if (!question.device.empty() || host == nullptr) return;
   roofs->measured = std::make_shared<const DevicePeaks>(host->Peaks());
   roofs->device = roofs->measured.get();
+  roofs->host = host;
   roofs->name = host->processor;
   if (host->cores > 1) roofs->name += ", " + std::to_string(host->cores) + " cores";
 }
@@ -98,7 +99,9 @@ RoofBound BoundOf(const RooflinePoint& point, const Roofs& roofs, const RoofJudg
   if (is_timed && of.least_ns < kShortestNs * kernels && time > kFarFromRoof * of.least_ns) {
     return RoofBound::kLatency;
   }
-  return is_memory ? RoofBound::kMemory : RoofBound::kCompute;
+  if (!is_memory) return RoofBound::kCompute;
+  return roofs.BandwidthFor(point.bytes.total()) > roofs.Bandwidth() ? RoofBound::kL2
+                                                                     : RoofBound::kMemory;
 }
 
 }  // namespace
@@ -147,6 +150,11 @@ double Roofs::Bandwidth() const {
   return device != nullptr ? device->bandwidth() : own_bandwidth;
 }
 
+double Roofs::BandwidthFor(int64_t moved) const {
+  const bool is_host = host != nullptr && measured != nullptr && given_bandwidth <= 0;
+  return is_host ? std::max(host->BandwidthFor(moved), Bandwidth()) : Bandwidth();
+}
+
 void KnowHost(std::shared_ptr<const HostRoofs> roofs, const Trace& trace) {
   trace.memo.Get<KnownHost>([&roofs] { return std::move(roofs); });
 }
@@ -182,7 +190,8 @@ RoofJudgement JudgePoint(const RooflinePoint& point, const Roofs& roofs, bool ha
     const auto flops = static_cast<double>(point.flops);
     of.compute_ns = NsAt(flops, of.roof_flops);
     if (point.bytes.is_counted()) {
-      of.memory_ns = NsAt(static_cast<double>(point.bytes.total()), roofs.Bandwidth());
+      of.memory_ns =
+          NsAt(static_cast<double>(point.bytes.total()), roofs.BandwidthFor(point.bytes.total()));
     }
     of.least_ns = std::max(of.compute_ns, of.memory_ns);
     const auto least_at = [&](double mhz) {

@@ -54,12 +54,15 @@ struct Roofs {
   bool is_where_it_ran = true;
   // Of a processor: set, its own peaks are `device`'s, and what ran on it took the host's time.
   std::shared_ptr<const DevicePeaks> measured;
+  std::shared_ptr<const HostRoofs> host;
 
   // FLOP/s at the boost clock; 0: not known. A unit that the device lacks: that which does its
   // work, as CUDA cores for TF32 before Ampere.
   double Flops(const MathUnit& unit) const;
   ComputeUnit UnitThere(ComputeUnit unit) const;
   double Bandwidth() const;
+  // For work that moves so much: a calibrated host's caches stand for memory where they hold it.
+  double BandwidthFor(int64_t moved) const;
   // At other clocks of the SMs; 0: not known.
   double FlopsAt(const MathUnit& unit, double mhz) const;
 };

@@ -184,7 +184,8 @@ std::vector<std::string> NotesOnRoofline(const Run& run, const RooflineQuestion&
   if (rows.on_host && question.by != RooflineBy::kKernel) {
     notes.emplace_back(
         "times are the operators' on the host; percent_of_roof divides by what ranktap calibrate "
-        "measured there on all cores");
+        "measured there on all cores. What fits a cache is taken to lie there: a model by the "
+        "shapes, no counter");
   } else if (!rows.on_device) {
     notes.push_back(question.by == RooflineBy::kKernel
                         ? "nothing ran on a device: there are no kernels; --by operator counts the "

@@ -418,5 +418,28 @@ TEST(RooflineTest, AnOperatorOfACpuJobIsMeasuredByItsHostsRoofsOnceSomebodyCalib
   }
 }
 
+TEST(RooflineTest, ACpuOperatorHasTheRoofOfTheSmallestCacheThatHoldsWhatItMoves) {
+  HostRoofs roofs = *MeasuredHost();
+  roofs.cache_bytes = 1 << 20;
+  // Of two cores: 64 KiB and 1 MiB.
+  roofs.levels = {{"L1", 1 << 12, {500e9, 1}, {900e9, 1}},
+                  {"L2", 1 << 14, {50e9, 1}, {100e9, 1}},
+                  {"L3", 1 << 18, {20e9, 1}, {40e9, 1}},
+                  {"memory", 1 << 28, {8e9, 1}, {10e9, 1}}};
+  // A relu reads and writes four bytes each of so many.
+  const auto judged = [&roofs](std::string_view shapes) {
+    PlantedOperators planted("");
+    planted.trace().lanes.clear();
+    planted.Operator("aten::relu", shapes, R"(["float"])");
+    KnowHost(std::make_shared<const HostRoofs>(roofs), planted.trace());
+    return Only(&planted);
+  };
+  EXPECT_NEAR(judged("[[8192]]").least_ns, 655.36, 1) << "64 KiB at 100 GB/s";
+  EXPECT_NEAR(judged("[[8200]]").least_ns, 1640, 1) << "at 40 GB/s";
+  EXPECT_NEAR(judged("[[131080]]").least_ns, 104'864, 1) << "at 10 GB/s";
+  EXPECT_EQ(judged("[[50000]]").Bound(), RoofBound::kL2);
+  EXPECT_EQ(judged("[[131080]]").Bound(), RoofBound::kMemory);
+}
+
 }  // namespace
 }  // namespace ranktap::collector
