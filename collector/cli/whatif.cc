@@ -10,13 +10,17 @@
 #include <optional>
 
 #include "collector/cli/command.h"
+#include "collector/facts/device_steps.h"
+#include "collector/facts/numbers/describe.h"
 #include "collector/facts/replay/predict.h"
 #include "collector/file/printable.h"
 #include "collector/import/open_run.h"
 #include "collector/report/human_units.h"
+#include "collector/report/text/name_cut.h"
 #include "collector/terminal/arguments.h"
 #include "collector/terminal/complain.h"
 #include "collector/trace/large_blocks.h"
+#include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
 namespace {
@@ -153,14 +157,60 @@ std::string RankOf(const Run& run, const CriticalPart& part) {
   return run.traces.size() < 2 || !rank ? "" : fmt::format(" of rank {}", *rank);
 }
 
+// Kernels' names side by side, so that what differs is left of them.
+std::vector<std::string> CutToTell(const std::vector<std::string>& names) {
+  constexpr size_t kColumns = 60;
+  return CutNames(names, kColumns);
+}
+
 std::string CriticalText(const Run& run, const Prediction& prediction) {
   constexpr size_t kMost = 3;
-  std::vector<std::string> parts;
+  std::vector<std::string> names;
   for (const CriticalPart& part : prediction.critical) {
-    if (parts.size() == kMost || part.ns * 100 < prediction.step) break;
-    parts.push_back(fmt::format("{}{} {}", part.what, RankOf(run, part), FormatNs(part.ns)));
+    if (names.size() == kMost || part.ns * 100 < prediction.step) break;
+    names.push_back(part.what);
+  }
+  names = CutToTell(names);
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const CriticalPart& part = prediction.critical[i];
+    parts.push_back(fmt::format("{}{} {}", names[i], RankOf(run, part), FormatNs(part.ns)));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// As Describe, with kernels' names short enough for a line.
+std::vector<std::string> DescribeAll(const std::vector<Candidate>& all) {
+  std::vector<std::string> kernels;
+  for (const auto& [change, prediction] : all) {
+    if (change.kind == Kind::kKernel) kernels.push_back(TellingKernelName(change.what));
+  }
+  kernels = CutToTell(kernels);
+  std::vector<std::string> names;
+  auto kernel = kernels.begin();
+  for (const auto& [change, prediction] : all) {
+    Change told = change;
+    if (change.kind == Kind::kKernel) told.what = *kernel++;
+    names.push_back(Describe(told));
+  }
+  return names;
+}
+
+// Where the steps of the table of steps are others: those before the first and after the last.
+std::string StepText(const Run& run, int64_t before) {
+  std::vector<double> lengths;
+  for (const Trace& trace : run.traces) {
+    for (const Step& step : StepsOnDevice(trace).list) {
+      if (!step.warm_up) lengths.push_back(static_cast<double>(step.length()));
+    }
+  }
+  const auto told = static_cast<int64_t>(lengths.empty() ? 0 : Median(std::move(lengths)));
+  constexpr int64_t kTellAbove = 100;  // 1 %
+  if (std::abs(told - before) * kTellAbove <= before) return "";
+  return fmt::format(
+      "  note: a step ends here with the last work that it launched; the table of steps has a "
+      "median of {}\n",
+      FormatNs(told));
 }
 
 std::string IdentityText(const Identity& identity) {
@@ -233,31 +283,32 @@ int Answer(const Run& run, const Identity& identity, const std::vector<Change>& 
   fmt::print("With {} a step takes {} ({}), between {} and {}; now {}.\n",
              Printable(Names(changes)), FormatNs(prediction->step), GainOf(*prediction),
              FormatNs(prediction->low), FormatNs(prediction->high), FormatNs(prediction->before));
-  fmt::print("  then critical: {}\n", Printable(CriticalText(run, *prediction)));
+  fmt::print("  then critical: {}\n{}", Printable(CriticalText(run, *prediction)),
+             StepText(run, prediction->before));
   fmt::print("  note: {}\n", IdentityText(identity));
   return kSuccess;
 }
 
 int AnswerAll(const Run& run, const Identity& identity, const Wanted& wanted) {
   const std::vector<Candidate> all = PredictAll(run);
+  const std::vector<std::string> names = DescribeAll(all);
   std::vector<nlohmann::json> answers;
-  std::vector<std::string> lines;
+  std::vector<std::string> lines, too_wide;
   int64_t before = 0;
-  size_t without_gain = 0, too_wide = 0;
-  for (const Candidate& candidate : all) {
-    const Prediction& prediction = candidate.prediction;
+  size_t without_gain = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto& [change, prediction] = all[i];
     before = prediction.before;
-    const std::string name = Describe(candidate.change);
     if (prediction.doubt_percent() > kWidestPercent) {
-      ++too_wide;
+      too_wide.push_back(names[i]);
       continue;
     }
-    if (wanted.format == "json") answers.push_back(JsonOf(run, name, prediction));
+    if (wanted.format == "json") answers.push_back(JsonOf(run, Describe(change), prediction));
     if (prediction.gain_percent() < 1) {
       ++without_gain;
       continue;
     }
-    lines.push_back(fmt::format("  with {} {} ({}), between {} and {}", Printable(name),
+    lines.push_back(fmt::format("  with {} {} ({}), between {} and {}", Printable(names[i]),
                                 FormatNs(prediction.step), GainOf(prediction),
                                 FormatNs(prediction.low), FormatNs(prediction.high)));
   }
@@ -270,10 +321,11 @@ int AnswerAll(const Run& run, const Identity& identity, const Wanted& wanted) {
   if (without_gain > 0) {
     fmt::print("  note: {} would gain less than 1 %\n", Counted(without_gain, "other change"));
   }
-  if (too_wide > 0) {
-    fmt::print("  note: of {} nothing within {:g} % can be said\n",
-               Counted(too_wide, "other change"), kWidestPercent);
+  if (!too_wide.empty()) {
+    fmt::print("  note: too few or too uneven steps for a bound of {:g} % with {}\n",
+               kWidestPercent, Printable(fmt::format("{}", fmt::join(too_wide, ", "))));
   }
+  fmt::print("{}", StepText(run, before));
   fmt::print("  note: {}\n", IdentityText(identity));
   return kSuccess;
 }

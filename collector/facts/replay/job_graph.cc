@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "collector/facts/device_steps.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/facts/replay/job_links.h"
@@ -49,6 +50,28 @@ std::vector<std::vector<uint32_t>> LastWorkOfSteps(const Trace& trace, const Ste
   return last;
 }
 
+// When the first step begins, as StepsOnDevice has it: with the host, when the work before it has
+// ended, or with its own first work.
+StepEnd BeginOfSteps(const Trace& trace, const StepList& steps, uint32_t host,
+                     const std::vector<uint32_t>& tails) {
+  StepEnd begin{-1, false, {host}};
+  const int64_t time = StepsOnDevice(trace).list.front().start;
+  if (time <= steps.list.front().start) return begin;
+  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  for (uint32_t i = 0; i < spans.size(); ++i) {
+    if (spans[i].end == time) {
+      begin.nodes.push_back(tails[i]);
+      std::ranges::sort(begin.nodes);
+      break;
+    }
+    if (spans[i].start >= time) {
+      begin.first_work = tails[i];
+      break;
+    }
+  }
+  return begin;
+}
+
 // The numbers of steps in which a rank's thread was ready to run for 5 % of the time and had no
 // CPU: they say what else the machine did. None where few others would be left.
 std::set<int64_t> DisturbedSteps(const Run& run) {
@@ -91,7 +114,9 @@ std::vector<StepEnd> EndSteps(const Trace& trace, const StepList& steps, const S
   std::vector<StepEnd> ends;
   if (steps.list.empty()) return ends;
   const std::vector<std::vector<uint32_t>> work = LastWorkOfSteps(trace, steps, tails);
-  if (!cuts.cuts.empty()) ends.push_back({-1, false, {links.NodeOf(cuts.cuts[0])}});
+  if (!cuts.cuts.empty()) {
+    ends.push_back(BeginOfSteps(trace, steps, links.NodeOf(cuts.cuts[0]), tails));
+  }
   for (size_t i = 0; i < steps.list.size(); ++i) {
     const int64_t number = steps.list[i].number;
     StepEnd end{number, !steps.list[i].warm_up && !disturbed.contains(number), work[i]};
@@ -164,19 +189,26 @@ const JobGraph& JobGraphOf(const Run& run) {
   return run.memo.Get<JobGraph>([&run] { return MakeGraph(run); });
 }
 
-std::vector<int64_t> EndsInTrace(const TimedGraph& graph) {
-  std::vector<int64_t> ends(graph.size());
-  for (uint32_t node = 0; node < graph.size(); ++node) ends[node] = graph.end(node);
-  return ends;
+Replayed TimesInTrace(const TimedGraph& graph) {
+  Replayed times{graph.start, {}, {}};
+  times.end.resize(graph.size());
+  for (uint32_t node = 0; node < graph.size(); ++node) times.end[node] = graph.end(node);
+  return times;
 }
 
-std::vector<int64_t> StepLengths(const JobGraph& job, const std::vector<int64_t>& ends) {
+int64_t EndOf(const StepEnd& step, const Replayed& times, int64_t before) {
+  if (step.first_work != kNone) return times.begin[step.first_work];
+  int64_t end = before;  // a step whose work was done early ends with the one before
+  for (const uint32_t node : step.nodes) end = std::max(end, times.end[node]);
+  return end;
+}
+
+std::vector<int64_t> StepLengths(const JobGraph& job, const Replayed& times) {
   std::vector<int64_t> lengths;
   for (const std::vector<StepEnd>& steps : job.steps) {
     int64_t before = INT64_MIN;
     for (const StepEnd& step : steps) {
-      int64_t end = before;  // a step whose work was done early ends with the one before
-      for (const uint32_t node : step.nodes) end = std::max(end, ends[node]);
+      const int64_t end = EndOf(step, times, before);
       if (step.counted && before != INT64_MIN) lengths.push_back(end - before);
       before = end;
     }

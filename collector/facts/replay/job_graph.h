@@ -18,6 +18,9 @@ struct StepEnd {
   int64_t number = 0;
   bool counted = false;  // no warm-up and not disturbed; the first of the list only begins the next
   std::vector<uint32_t> nodes;  // ascending
+  // Of the first of the list: the work with which the next step begins, where its device began
+  // after the host (StepsOnDevice); kNone.
+  uint32_t first_work = kNone;
 };
 
 // A time in which the thread of a rank's steps waited, on the rank's own clock.
@@ -43,9 +46,11 @@ struct JobGraph {
 // Worked out once and kept in the run's memo.
 const JobGraph& JobGraphOf(const Run& run);
 
-// The lengths of counted steps, of all ranks; by `ends` of nodes, as replayed or as traced.
-std::vector<int64_t> StepLengths(const JobGraph& job, const std::vector<int64_t>& ends);
-// The same as the trace has them.
-std::vector<int64_t> EndsInTrace(const TimedGraph& graph);
+// When a step of a rank ended; `before`: when the last one did.
+int64_t EndOf(const StepEnd& step, const Replayed& times, int64_t before);
+// The lengths of counted steps, of all ranks.
+std::vector<int64_t> StepLengths(const JobGraph& job, const Replayed& times);
+// The same as the trace has them, without last_edge.
+Replayed TimesInTrace(const TimedGraph& graph);
 
 }  // namespace ranktap::collector

@@ -13,6 +13,7 @@
 #include "collector/facts/replay/step_places.h"
 #include "collector/facts/replay/suggest_changes.h"
 #include "collector/facts/shared_clock.h"
+#include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
 namespace {
@@ -103,7 +104,7 @@ class CriticalWalk {
         for (const uint32_t of : step.nodes) {
           if (node == kNone || replayed_.end[of] >= replayed_.end[node]) node = of;
         }
-        const int64_t end = node == kNone ? before : replayed_.end[node];
+        const int64_t end = EndOf(step, replayed_, before);
         if (step.counted && before != INT64_MIN) counted.emplace_back(before, end);
         before = end;
       }
@@ -140,7 +141,8 @@ class CriticalWalk {
       case NodeKind::kTransfer:
         return add("in collectives", ns);
       case NodeKind::kWork:
-        return add(NameOf(run_.traces[t], DeviceTimeline(run_.traces[t])[job_.graph.row[node]]),
+        return add(TellingKernelName(NameOf(run_.traces[t],
+                                            DeviceTimeline(run_.traces[t])[job_.graph.row[node]])),
                    ns);
       default:
         return AddHost(node, ns);
@@ -185,7 +187,7 @@ Result<Outcome> ReplayWith(const Run& run, const std::vector<Change>& changes, D
     if (auto failure = ApplyChange(run, change, doubt, &edit)) return *failure;
   }
   Outcome outcome{Replay(job.graph, edit), {}};
-  outcome.lengths = StepLengths(job, outcome.replayed.end);
+  outcome.lengths = StepLengths(job, outcome.replayed);
   return outcome;
 }
 
@@ -198,10 +200,10 @@ Result<Identity> CheckIdentity(const Run& run) {
         "what waits for what goes round in a circle: the clocks of ranks, or matched "
         "collectives, contradict each other"};
   }
-  const std::vector<int64_t> traced = StepLengths(job, EndsInTrace(job.graph));
+  const std::vector<int64_t> traced = StepLengths(job, TimesInTrace(job.graph));
   if (traced.empty()) return Failure{"the run has no steps after its warm-up"};
   const Replayed replayed = Replay(job.graph, GraphEdit(job.graph));
-  const std::vector<int64_t> lengths = StepLengths(job, replayed.end);
+  const std::vector<int64_t> lengths = StepLengths(job, replayed);
   Identity identity;
   identity.steps = traced.size();
   identity.disturbed = job.disturbed;
@@ -234,7 +236,7 @@ Result<Identity> CheckIdentity(const Run& run) {
 Result<Prediction> Predict(const Run& run, const std::vector<Change>& changes) {
   Prediction prediction;
   const JobGraph& job = JobGraphOf(run);
-  const std::vector<int64_t> traced = StepLengths(job, EndsInTrace(job.graph));
+  const std::vector<int64_t> traced = StepLengths(job, TimesInTrace(job.graph));
   if (traced.empty()) return Failure{"the run has no steps after its warm-up"};
   prediction.before = MedianStep(traced);
   const Result<Outcome> middle = ReplayWith(run, changes, Doubt::kMiddle);

@@ -17,6 +17,7 @@ namespace ranktap::collector {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 const std::string kRecorded = RANKTAP_DOCS "/../tests/golden/inputs/";
@@ -51,6 +52,31 @@ TEST(WhatIfCommandTest, EachRecordedRunOfTheStandInIsReplayedWithinTheBounds) {
     EXPECT_LE(answer["identity"]["p95_percent"], 3) << name;
     EXPECT_EQ(answer["identity"]["violated"], 0) << name;
     EXPECT_LE(answer["identity"]["kept_gap_percent"], 10) << name;
+  }
+}
+
+// The host's step lasts from 100 to 200 us. Its kernel runs from 140 to 260, and the one that was
+// launched before the recording until 130 or, behind a gap, until 90: the step which the table of
+// steps has too.
+TEST(WhatIfCommandTest, AStepIsThatOfTheTableOfSteps) {
+  for (const auto& [before, step] : {std::pair{"70", "130.0 us"}, std::pair{"30", "160.0 us"}}) {
+    const TemporaryDirectory directory;
+    const std::string file = directory.path() + "/rank0.json";
+    std::ofstream(file) << R"trace({"traceEvents": [
+      {"ph": "X", "cat": "kernel", "name": "before", "pid": 0, "tid": 7, "ts": 60, "dur": )trace"
+                        << before << R"trace(,
+       "args": {"device": 0, "stream": 7, "correlation": 1}},
+      {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 1, "tid": 1,
+       "ts": 100, "dur": 100},
+      {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
+       "ts": 120, "dur": 25, "args": {"correlation": 2}},
+      {"ph": "X", "cat": "kernel", "name": "void at::gemm<float>(float*)", "pid": 0, "tid": 7,
+       "ts": 140, "dur": 120, "args": {"device": 0, "stream": 7, "correlation": 2}}]})trace";
+    const Told told = Ask(file, {});
+    EXPECT_EQ(told.status, kSuccess) << told.complained;
+    EXPECT_THAT(told.said, StartsWith(std::string("A step takes ") + step + " (1 step)."));
+    EXPECT_THAT(told.said, HasSubstr("gemm<float> x0.5"));
+    EXPECT_THAT(told.said, Not(HasSubstr("table of steps")));
   }
 }
 
