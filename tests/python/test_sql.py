@@ -144,7 +144,7 @@ class Command(SqlTest):
         program.chmod(0o755)
         done = self._run([RANKTAP, 'sql', INPUTS / 'standin-full', 'SELECT 1', '--format', 'json'],
                          {'PATH': f'{self.scratch}:{os.environ["PATH"]}'})
-        self.assertEqual(done.stdout, '10\n-json -c SELECT 1\n')
+        self.assertEqual(done.stdout, '11\n-json -c SELECT 1\n')
 
     def test_a_text_is_no_wider_than_the_terminal_and_whole_in_a_pipe(self):
         query = 'SELECT *, name AS again, name AS third FROM kernels LIMIT 5'
