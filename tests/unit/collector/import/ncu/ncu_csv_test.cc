@@ -132,6 +132,23 @@ TEST(NcuCsvTest, WhatCannotBeReadIsNamedByItsLine) {
               HasSubstr("8: the kernel with the ID 1 is there twice"));
 }
 
+// Under the sanitizers this reads no byte beyond the text, wherever it was cut or spoiled.
+TEST(NcuCsvTest, ACutOrSpoiledFileIsReadOrRefused) {
+  const std::string rows = Row("0", "k", "4", "dram__bytes.sum", "byte", "9.25");
+  for (const std::string& text : {std::string(kWide), Long(rows + rows)}) {
+    for (size_t at = 0; at < text.size(); ++at) {
+      const Result<NcuFile> cut = ParseNcu(text.substr(0, at), &TellsOfWork);
+      EXPECT_LE(cut ? cut->kernels.size() : 0, 2u);
+      for (const char byte : {'"', ',', '\n', '\0', '9'}) {
+        std::string spoiled = text;
+        spoiled[at] = byte;
+        const Result<NcuFile> read = ParseNcu(spoiled, &TellsOfWork);
+        EXPECT_LE(read ? read->kernels.size() : 0, 3u);
+      }
+    }
+  }
+}
+
 // Two steps of a product by cuBLAS and two additions of one name, whose grids differ.
 std::string Program() {
   std::string events;
