@@ -19,13 +19,13 @@ namespace {
 constexpr double kContradiction = 0.10, kReadAgain = 1.5;
 constexpr size_t kContradictionsNamed = 3;
 
-std::string OperatorName(const Trace& trace, uint32_t op) {
+std::string MeasuredOperatorName(const Trace& trace, uint32_t op) {
   return op == kNone ? "" : std::string(trace.dictionary.String(trace.operators.name[op]));
 }
 
-class Adding {
+class AddingMeasured {
  public:
-  explicit Adding(std::string_view by) : by_(by) {}
+  explicit AddingMeasured(std::string_view by) : by_(by) {}
 
   void Add(const Trace& trace, const MeasuredKernels& measured) {
     if (measured.kernels.empty()) return;
@@ -51,7 +51,7 @@ class Adding {
  private:
   MeasuredRow& RowOf(const Trace& trace, const MeasuredKernel& kernel, uint32_t op,
                      const std::string& module) {
-    const std::string name = by_ == "operator" ? OperatorName(trace, op)
+    const std::string name = by_ == "operator" ? MeasuredOperatorName(trace, op)
                              : by_ == "module" ? module
                                                : ReadableKernelName(kernel.name);
     if (by_ != "launch") {
@@ -61,8 +61,8 @@ class Adding {
     MeasuredRow& row = rows_.emplace_back();
     row.trace = &trace;
     row.name = name;
-    row.innermost = OperatorName(trace, kernel.innermost);
-    row.outermost = OperatorName(trace, kernel.outermost);
+    row.innermost = MeasuredOperatorName(trace, kernel.innermost);
+    row.outermost = MeasuredOperatorName(trace, kernel.outermost);
     row.module = module;
     return row;
   }
@@ -87,7 +87,7 @@ class Adding {
     for (const auto& [op, point] : points) {
       if (point == nullptr) continue;
       const std::string name = by_ == "operator"
-                                   ? OperatorName(trace, op)
+                                   ? MeasuredOperatorName(trace, op)
                                    : std::string(trace.dictionary.String(places[op].module));
       MeasuredRow& row = rows_[by_name_.at({&trace, name})];
       row.flops = row.flops.value_or(0) + point->flops;
@@ -146,7 +146,7 @@ std::optional<double> MeasuredRow::TimeNs() const {
 
 MeasuredRows SummarizeMeasured(const Run& run, std::string_view by) {
   MeasuredRows measured;
-  Adding rows(by);
+  AddingMeasured rows(by);
   for (const Trace& trace : run.traces) {
     const MeasuredKernels kernels = JoinKernelCounters(trace);
     rows.Add(trace, kernels);
