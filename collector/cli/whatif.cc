@@ -32,6 +32,7 @@ struct Wanted {
   std::vector<std::string> kernels, modules, lines, ranks;
   std::string host, comm, dataloader, format = "text";
   bool no_dataloader = false;
+  int workers = 0;
 };
 
 // "x0.5" -> 0.5
@@ -93,6 +94,9 @@ bool AddFactor(Kind kind, const char* option, const std::string& word,
 std::optional<std::vector<Change>> ChangesIn(const Wanted& wanted) {
   std::vector<Change> changes;
   if (wanted.no_dataloader) changes.push_back({Kind::kData, "", 0});
+  if (wanted.workers > 0) {
+    changes.push_back({Kind::kWorkers, "", static_cast<double>(wanted.workers)});
+  }
   const bool good = AddNamed(Kind::kKernel, "--kernel", wanted.kernels, &changes) &&
                     AddNamed(Kind::kModule, "--module", wanted.modules, &changes) &&
                     AddNamed(Kind::kLine, "--line", wanted.lines, &changes) &&
@@ -133,8 +137,10 @@ std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* want
       .Repeatable();
   app.Add("--host", &wanted->host, "what the threads of steps run on hosts").Says("xF");
   app.Add("--comm", &wanted->comm, "moving data between ranks; waiting for ranks stays").Says("xF");
-  app.Add("--dataloader", &wanted->dataloader, "making a batch; x0.5 for twice the workers")
-      .Says("xF");
+  app.Add("--dataloader", &wanted->dataloader, "making a batch").Says("xF");
+  app.Add("--workers", &wanted->workers, "so many workers of a DataLoader that is late")
+      .From(1, kMostWorkers)
+      .Says("N");
   app.AddFlag("--no-dataloader", &wanted->no_dataloader, "the same as --dataloader x0");
   app.Add("--format", &wanted->format, "format of the answer")
       .OneOf({"text", "json"})

@@ -30,20 +30,28 @@ class WantedLine {
     if (number == 0) return false;
     if (const auto found = known_.find(number); found != known_.end()) return found->second;
     const SampledFrame* const frame = samples_.Frame(number);
-    const bool has = frame != nullptr && (IsAt(*frame) || Has(frame->parent));
+    bool has = false;
+    if (frame != nullptr) {
+      const bool is_in_file = IsInFile(*frame);
+      saw_file_ |= is_in_file;
+      has = (is_in_file && frame->line == line_) | Has(frame->parent);
+    }
     known_[number] = has;
     return has;
   }
+  // Another line of its file was seen, so that this one takes next to nothing.
+  bool saw_file() const { return saw_file_; }
 
  private:
-  bool IsAt(const SampledFrame& frame) const {
-    if (frame.line != line_ || !frame.file.ends_with(file_)) return false;
+  bool IsInFile(const SampledFrame& frame) const {
+    if (!frame.file.ends_with(file_)) return false;
     const size_t before = frame.file.size() - file_.size();
     return before == 0 || frame.file[before - 1] == '/';
   }
   const HostSamples& samples_;
   std::string_view file_;
   uint32_t line_ = 0;
+  bool saw_file_ = false;
   std::unordered_map<uint32_t, bool> known_;
 };
 
@@ -110,8 +118,8 @@ bool ChangeMain(const Run& run, uint32_t t, const Change& change, WantedLine* li
 }
 
 // The workers of a loader make their batches in so much less.
-bool ChangeWorkers(const Run& run, uint32_t t, const Change& change, WantedLine* line,
-                   GraphEdit* edit) {
+bool ChangeLineOfWorkers(const Run& run, uint32_t t, const Change& change, WantedLine* line,
+                         GraphEdit* edit) {
   const ThreadPurposes& purposes = PurposesOf(run.traces[t]);
   Seen seen;
   for (const HostSample& sample : SamplesOf(run.traces[t]).all()) {
@@ -142,12 +150,13 @@ std::optional<Failure> ChangeLine(const Run& run, const Change& change, GraphEdi
     }
     has_samples |= !samples.empty();
     any |= ChangeMain(run, t, change, &line, edit);
-    any |= ChangeWorkers(run, t, change, &line, edit);
+    any |= ChangeLineOfWorkers(run, t, change, &line, edit);
+    any |= line.saw_file();
   }
   if (any) return std::nullopt;
   if (!has_samples) return Failure{"nobody looked at the program's lines: run --sample 10ms does"};
-  return Failure{
-      fmt::format("nobody saw {} within a step: report RUN host-lines names lines", change.what)};
+  return Failure{fmt::format("nobody saw the file of {} within a step: report RUN host names lines",
+                             change.what)};
 }
 
 }  // namespace ranktap::collector

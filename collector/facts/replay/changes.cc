@@ -89,6 +89,26 @@ std::optional<Failure> ChangeData(const Run& run, const Change& change, GraphEdi
   return Failure{"no rank was seen in a DataLoader"};
 }
 
+// A batch is then made after the one so many before.
+std::optional<Failure> ChangeWorkers(const Run& run, const Change& change, GraphEdit* edit) {
+  const JobGraph& job = JobGraphOf(run);
+  const TimedGraph& graph = job.graph;
+  const auto workers = static_cast<size_t>(change.factor);
+  bool any = false;
+  for (const std::vector<uint32_t>& batches : job.batches) {
+    for (size_t number = 0; number < batches.size(); ++number) {
+      const uint32_t before = number < workers ? kNone : batches[number - workers];
+      for (uint32_t e = graph.first_edge[batches[number]];
+           e < graph.first_edge[batches[number] + 1]; ++e) {
+        edit->without[e] = graph.from[e] != before;
+      }
+      any = true;
+    }
+  }
+  if (any) return std::nullopt;
+  return Failure{"no step waited for the workers of a DataLoader that were busy"};
+}
+
 double MedianOf(std::vector<double> values) { return Median(std::move(values)); }
 
 // visit(node, thing) for a rank's work on devices: the name, and which of that name in its step it
@@ -192,6 +212,8 @@ std::string Describe(const Change& change) {
     case Change::Kind::kData:
       return change.factor == 0 ? "no DataLoader wait"
                                 : fmt::format("making batches x{:g}", change.factor);
+    case Change::Kind::kWorkers:
+      return fmt::format("{:g} workers of the DataLoader", change.factor);
     case Change::Kind::kComm:
       return fmt::format("transfers between ranks x{:g}", change.factor);
     case Change::Kind::kRank:
@@ -218,6 +240,8 @@ std::optional<Failure> ApplyChange(const Run& run, const Change& change, Doubt d
       return ChangeLine(run, change, edit);
     case Change::Kind::kData:
       return ChangeData(run, change, edit);
+    case Change::Kind::kWorkers:
+      return ChangeWorkers(run, change, edit);
     case Change::Kind::kComm:
       return ChangeComm(run, change, edit);
     case Change::Kind::kRank:

@@ -12,13 +12,14 @@ namespace ranktap::collector {
 
 struct Change {
   enum class Kind : uint8_t {
-    kKernel,  // work of devices, by a shell's pattern of its name
-    kModule,  // a module and all below it, in both passes
-    kHost,    // what the threads of steps ran
-    kLine,    // a line of the program and all that it calls, by samples
-    kData,    // making batches
-    kComm,    // moving data between ranks; waiting for a rank stays
-    kRank,    // one rank does each thing as the median of the others
+    kKernel,   // work of devices, by a shell's pattern of its name
+    kModule,   // a module and all below it, in both passes
+    kHost,     // what the threads of steps ran
+    kLine,     // a line of the program and all that it calls, by samples
+    kData,     // making batches
+    kWorkers,  // the loaders that steps waited for have `factor` workers
+    kComm,     // moving data between ranks; waiting for a rank stays
+    kRank,     // one rank does each thing as the median of the others
   };
   Kind kind = Kind::kHost;
   std::string what;   // pattern, module, "train.py:93", rank

@@ -140,18 +140,25 @@ void AddLoader(uint32_t t, JobLinks* links) {
   const auto waited = static_cast<size_t>(std::ranges::count_if(fetches, waits));
   if (waited * 2 <= fetches.size() || !AreBusy(trace)) return;
   GraphBuilder& builder = links->builder();
-  uint32_t before = kNone;
+  const size_t workers = std::max<size_t>(PurposesOf(trace).loader_workers(), 1);
+  std::vector<uint32_t> batches;
   for (const auto& [begin, end] : fetches) {
     if (!waits({begin, end})) continue;
-    // Workers make one batch after the other: from the one waited for before to this one.
+    // A worker makes one batch after the other; in turn with the others.
+    const size_t number = batches.size();
+    const uint32_t before = number < workers ? kNone : batches[number - workers];
     const int64_t since = before == kNone ? links->At(t, trace.first_ns) : builder.end(before);
     const uint32_t batch =
         builder.AddNode(NodeKind::kBatch, t, kNone, since, links->At(t, end) - since);
     builder.AddEdge(before, batch, EdgeKind::kLoader);
-    before = batch;
+    for (size_t other = 1; other <= std::min(number, kMostWorkers); ++other) {
+      if (other == workers) continue;
+      builder.AddEdge(batches[number - other], batch, EdgeKind::kOtherWorkers);
+    }
+    batches.push_back(batch);
     links->LinkAsTraced(links->Node(batch), links->Return(lane, begin, end), EdgeKind::kLoader);
-    ++links->job().batches;
   }
+  links->job().batches[t] = std::move(batches);
 }
 
 void AddHandOvers(uint32_t t, JobLinks* links) {

@@ -146,6 +146,7 @@ JobGraph MakeGraph(const Run& run) {
   const size_t traces = run.traces.size();
   job.main_lane.assign(traces, kNone);
   job.waits.resize(traces);
+  job.batches.resize(traces);
   job.steps.resize(traces);
   JobLinks links(run, &job);
   std::vector<StepCuts> cuts(traces);

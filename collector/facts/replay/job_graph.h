@@ -29,6 +29,9 @@ struct HostWait {
   uint32_t after = kNone;  // node: it returned
 };
 
+// More workers of a loader are not predicted.
+inline constexpr size_t kMostWorkers = 16;
+
 struct JobGraph {
   TimedGraph graph;
   std::vector<HostLane> lanes;               // host threads, of trace after trace
@@ -38,7 +41,8 @@ struct JobGraph {
   // Of all devices within the steps: when nothing ran, and how much of it only a kept gap explains.
   int64_t idle_ns = 0, kept_gap_ns = 0;
   size_t disturbed = 0;  // steps in which something else had a rank's CPU; they are not counted
-  size_t batches = 0;    // that a thread of steps waited for
+  // By trace: the batches that the thread of its steps waited for, in their order.
+  std::vector<std::vector<uint32_t>> batches;
   // Why an edge that should be there is not: "messages whose other rank is not known".
   std::vector<std::string> missing;
 };

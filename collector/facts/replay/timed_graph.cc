@@ -6,8 +6,9 @@ namespace ranktap::collector {
 
 std::string_view NameOf(EdgeKind kind) {
   constexpr std::array<std::string_view, kEdgeKinds> kNames = {
-      "thread order", "stream order", "launch",  "event wait", "return of a wait",
-      "launch queue", "collective",   "message", "hand-over",  "batch"};
+      "thread order",          "stream order", "launch",  "event wait", "return of a wait",
+      "launch queue",          "collective",   "message", "hand-over",  "batch",
+      "batch of other workers"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -23,7 +24,8 @@ uint32_t GraphBuilder::AddNode(NodeKind kind, uint32_t trace, uint32_t row, int6
 
 void GraphBuilder::AddEdge(uint32_t from, uint32_t to, EdgeKind kind, int64_t lag) {
   if (from == kNone || to == kNone) return;
-  if (graph_.end(from) > graph_.start[to] + TimedGraph::kClockNs) {
+  const bool is_late = graph_.end(from) > graph_.start[to] + TimedGraph::kClockNs;
+  if (is_late && kind != EdgeKind::kOtherWorkers) {
     ++graph_.violated[static_cast<size_t>(kind)];
   } else {
     edges_.push_back({from, to, lag, kind});
@@ -74,6 +76,7 @@ TimedGraph GraphBuilder::Seal() && {
   for (uint32_t node = 0; node < nodes; ++node) {
     int64_t explained = INT64_MIN;
     for (uint32_t e = graph_.first_edge[node]; e < graph_.first_edge[node + 1]; ++e) {
+      if (graph_.edge_kind[e] == EdgeKind::kOtherWorkers) continue;
       explained = std::max(explained, graph_.end(graph_.from[e]) + graph_.lag[e]);
     }
     if (explained != INT64_MIN) {
@@ -81,6 +84,13 @@ TimedGraph GraphBuilder::Seal() && {
     }
   }
   return std::move(graph_);
+}
+
+GraphEdit::GraphEdit(const TimedGraph& graph)
+    : share(graph.size(), 1.0), without(graph.from.size()) {
+  for (size_t e = 0; e < without.size(); ++e) {
+    without[e] = graph.edge_kind[e] == EdgeKind::kOtherWorkers;
+  }
 }
 
 Replayed Replay(const TimedGraph& graph, const GraphEdit& edit) {

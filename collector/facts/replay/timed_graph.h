@@ -26,18 +26,19 @@ enum class NodeKind : uint8_t {
 };
 
 enum class EdgeKind : uint8_t {
-  kThread,    // a thread does one thing after the other
-  kStream,    // so does a stream
-  kLaunch,    // work runs after its launch
-  kEvent,     // a stream waits for what was recorded on another
-  kReturn,    // a call returns when a device has come to some point
-  kQueue,     // a launch returns when the stream's queue has room
-  kMeeting,   // a collective moves data when the last rank has come
-  kMessage,   // a receive ends after the send began
-  kHandOver,  // between the threads of the forward and the backward pass; inferred
-  kLoader,    // a batch is there
+  kThread,        // a thread does one thing after the other
+  kStream,        // so does a stream
+  kLaunch,        // work runs after its launch
+  kEvent,         // a stream waits for what was recorded on another
+  kReturn,        // a call returns when a device has come to some point
+  kQueue,         // a launch returns when the stream's queue has room
+  kMeeting,       // a collective moves data when the last rank has come
+  kMessage,       // a receive ends after the send began
+  kHandOver,      // between the threads of the forward and the backward pass; inferred
+  kLoader,        // a batch is there
+  kOtherWorkers,  // the same with another number of workers; nothing waits for it as it is
 };
-inline constexpr size_t kEdgeKinds = 10;
+inline constexpr size_t kEdgeKinds = 11;
 std::string_view NameOf(EdgeKind kind);
 
 struct TimedGraph {
@@ -86,8 +87,7 @@ class GraphBuilder {
 
 // An edit of a graph: what each node takes, and edges that nothing waits for any more.
 struct GraphEdit {
-  explicit GraphEdit(const TimedGraph& graph)
-      : share(graph.size(), 1.0), without(graph.from.size()) {}
+  explicit GraphEdit(const TimedGraph& graph);
   std::vector<double> share;  // of `own`, by node
   std::vector<bool> without;  // by edge
 };

@@ -1,11 +1,13 @@
 // Jobs whose step after a change is known in closed form.
 #include "collector/facts/replay/predict.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 
+#include "proto/sample_marks.h"
 #include "tests/unit/collector/report/steps/planted_program.h"
 #include "tests/unit/collector/synthetic_job.h"
 
@@ -128,6 +130,68 @@ TEST(WhatIf, ACollectiveOfHostsBeginsWhenTheLastHasCome) {
   EXPECT_NEAR(Gain(run, {Kind::kRank, "1", 0}), 8 * kMs, 10'000);
   EXPECT_NEAR(Gain(run, {Kind::kRank, "0", 0}), 0, 10'000);
   EXPECT_NEAR(Gain(run, {Kind::kHost, "", 0.5}), 14 * kMs, 10'000);
+}
+
+// Steps whose last 10 ms are train.py:98; before it train.py:97 runs for 30 ms. The first
+// `disturbed` take 25 ms more, in which no CPU ran the thread.
+collector::Run SampledSteps(int disturbed) {
+  Program program;
+  program.trace().hello.mutable_process()->set_pid(40);
+  program.AddMark(proto::kSampleDomain, proto::kSampledCodesMark, 1,
+                  "[1,\"/job/train.py\",\"main\"]\n");
+  program.AddMark(proto::kSampleDomain, proto::kSampledFramesMark, 1, "[1,0,1,97]\n[4,0,1,98]\n");
+  int64_t at = 100 * kMs;
+  for (int i = 0; i < 24; ++i) {
+    const int64_t queued = i < disturbed ? 25 * kMs : 0;
+    const int64_t until = at + 30 * kMs + queued;
+    program.AddStep(at, until + 10 * kMs);
+    program.trace().ranges.payload.back() = static_cast<uint64_t>(i);
+    program.AddMark(proto::kSampleDomain, proto::kSamplesMark, at,
+                    fmt::format("[40,1,1,3,{},{},{},{},0,0]\n[40,4,2,1,{},{},0,0,0,0]\n", at, until,
+                                30 * kMs, queued, until, until + 10 * kMs));
+    at = until + 10 * kMs;
+  }
+  return std::move(program.run());
+}
+
+TEST(WhatIf, ALineHasThePartOfItsPlaceThatSamplesSaw) {
+  const collector::Run run = SampledSteps(0);
+  EXPECT_NEAR(Gain(run, {Kind::kLine, "train.py:98", 0}), 10 * kMs, kMs / 10);
+  EXPECT_NEAR(Gain(run, {Kind::kLine, "job/train.py:97", 0.5}), 15 * kMs, kMs / 10);
+  // A line of a file that was seen takes next to nothing where no sample has it.
+  EXPECT_EQ(Gain(run, {Kind::kLine, "train.py:5", 0}), 0);
+  EXPECT_EQ(WhyNot(run, {Kind::kLine, "rain.py:98", 0}),
+            "nobody saw the file of rain.py:98 within a step: report RUN host names lines");
+}
+
+TEST(WhatIf, StepsInWhichSomethingElseHadTheCpuAreLeftOutWhereEnoughOthersAre) {
+  const collector::Run run = SampledSteps(10);
+  EXPECT_EQ(CheckIdentity(run)->disturbed, 10u);
+  EXPECT_EQ(Predict(run, {})->before, 40 * kMs);
+  const collector::Run busy = SampledSteps(20);
+  EXPECT_EQ(CheckIdentity(busy)->disturbed, 0u);
+  EXPECT_EQ(Predict(busy, {})->before, 65 * kMs);
+}
+
+// One worker makes a batch in 30 ms, and the loop takes 10 ms of its own.
+TEST(WhatIf, TwoWorkersMakeTwoBatchesAtATime) {
+  Program program;
+  program.AddOperator("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 1, 2);
+  for (int i = 0; i < 25; ++i) {
+    const int64_t at = (100 + i * 30) * kMs;
+    program.AddStep(at, at + 30 * kMs);
+    program.AddRange(proto::kPhaseDomain, proto::kDataPhase, at, at + 20 * kMs);
+  }
+  const collector::Run run = std::move(program.run());
+  EXPECT_NEAR(Gain(run, {Kind::kData, "", 0.5}), 15 * kMs, 10'000);
+  EXPECT_NEAR(Gain(run, {Kind::kData, "", 0}), 20 * kMs, 10'000);
+  // Batches come in pairs: every other step is the loop's own 10 ms, and the others have 20.
+  const int64_t gain = Gain(run, {Kind::kWorkers, "", 2});
+  EXPECT_TRUE(gain >= 10 * kMs - 10'000 && gain <= 20 * kMs + 10'000) << gain;
+  EXPECT_NEAR(Gain(run, {Kind::kWorkers, "", 4}), 20 * kMs, 10'000);
+  EXPECT_EQ(Gain(run, {Kind::kWorkers, "", 1}), 0);
+  // The loader binds: a faster host gains nothing.
+  EXPECT_NEAR(Gain(run, {Kind::kHost, "", 0.5}), 0, 10'000);
 }
 
 TEST(WhatIf, WhatTheRunDoesNotHaveIsNamed) {
