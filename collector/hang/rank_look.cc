@@ -174,7 +174,9 @@ RankLook GlanceAt(uint32_t rank, pid_t pid) {
   if (state != status.npos && state + 8 < status.size()) look.state = status[state + 8];
   look.sleeps = LineNumber(status, "voluntary_ctxt_switches");
   look.tracer = static_cast<pid_t>(LineNumber(status, "TracerPid"));
-  look.cpu_ns = NumberAt(ReadOf(folder, "schedstat"));
+  const std::string runs = ReadOf(folder, "schedstat");
+  look.cpu_ns = NumberAt(runs);
+  look.queue_ns = runs.empty() ? 0 : NumberAt(std::string_view(runs).substr(runs.find(' ') + 1));
   return look;
 }
 

@@ -25,9 +25,10 @@ struct RankWork {
 struct RankLook {
   uint32_t rank = 0;
   pid_t pid = 0;
-  char state = '?';     // of the main thread, as /proc/PID/stat has it; '?': it has gone
-  uint64_t cpu_ns = 0;  // of the main thread
-  uint64_t sleeps = 0;  // times it gave the processor up by itself
+  char state = '?';       // of the main thread, as /proc/PID/stat has it; '?': it has gone
+  uint64_t cpu_ns = 0;    // of the main thread
+  uint64_t queue_ns = 0;  // that it was ready to run and others ran
+  uint64_t sleeps = 0;    // times it gave the processor up by itself
   pid_t tracer = 0;
   bool is_full = false;  // the following are filled in
   RankWork work;

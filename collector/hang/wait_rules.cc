@@ -100,7 +100,7 @@ void WaitRules::Compare(const RankLook& look, uint64_t now_ns, Rank* rank) const
                         work.children_bytes != before.children_bytes;
   // Of a thread that computes, its pages and its helpers tell that it gets on: operators take
   // memory and other threads.
-  const bool computes = rank->cpu > kBusyShare;
+  const bool computes = rank->wanted > kBusyShare;
   const bool gets_on =
       computes && (look.is_changing || work.faults != before.faults ||
                    work.others_cpu != before.others_cpu || look.sleeps != rank->full.sleeps);
@@ -115,6 +115,7 @@ void WaitRules::Take(RankLook look, uint64_t now_ns) {
   if (rank.glanced_ns != 0 && now_ns > rank.glanced_ns) {
     const auto passed = static_cast<double>(now_ns - rank.glanced_ns);
     rank.cpu = static_cast<double>(look.cpu_ns - rank.glance.cpu_ns) / passed;
+    rank.wanted = rank.cpu + static_cast<double>(look.queue_ns - rank.glance.queue_ns) / passed;
     const bool ran = look.sleeps != rank.glance.sleeps || rank.cpu > kIdleShare ||
                      (look.state == 'R' && rank.cpu > 0);
     if (ran) {
@@ -186,7 +187,7 @@ WaitCause WaitRules::CauseOf(const Rank& awaited, uint64_t now_ns, uint64_t limi
   if (IsStopped(awaited.glance)) return WaitCause::kStopped;
   if (ReadsTerminal(awaited.full)) return WaitCause::kAsksTerminal;
   if (awaited.full.stacks.threads.empty()) return WaitCause::kUnreadable;
-  const uint64_t still = awaited.cpu > kBusyShare ? limit_ns : kStillNs;
+  const uint64_t still = awaited.wanted > kBusyShare ? limit_ns : kStillNs;
   const bool is_stuck = awaited.same_looks >= kSameLooks && now_ns - awaited.worked_ns >= still &&
                         now_ns - awaited.same_since >= still;
   return is_stuck ? WaitCause::kStuck : WaitCause::kMoves;

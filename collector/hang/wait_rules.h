@@ -70,6 +70,7 @@ class WaitRules {
     uint64_t same_since = 0, worked_ns = 0;
     int same_looks = 0;  // full ones, with the same stack
     double cpu = 0;      // share of the main thread
+    double wanted = 0;   // the same, and what it waited for a processor
     bool functions_move = false;
   };
   struct Ended {

@@ -25,6 +25,7 @@ struct Doing {
   uint64_t cpu_ns = 0, sleeps = 0, bytes = 0, faults = 0;  // a second
   pid_t tracer = 0;
   bool is_changing = false;
+  uint64_t queue_ns = 0;  // a second
 };
 
 Doing InCall(const std::string& function, uint32_t line) {
@@ -51,6 +52,7 @@ class Job {
       look.state = doing.state;
       look.tracer = doing.tracer;
       look.cpu_ns += doing.cpu_ns;
+      look.queue_ns += doing.queue_ns;
       look.sleeps += doing.sleeps;
       look.work.bytes += doing.bytes;
       look.work.faults += doing.faults;
@@ -129,6 +131,10 @@ TEST(WaitRules, ALongComputationThatTakesMemoryMovesAndALoopThatTakesNoneDoesNot
   EXPECT_EQ(other.After(60, {computes, InCall("barrier", 12)}).cause, WaitCause::kStuck);
   computes.is_changing = true;  // short operators, which have the same stack most of the time
   EXPECT_EQ(loops.After(60, {computes, InCall("barrier", 12)}).cause, WaitCause::kMoves);
+  Job loaded;  // a machine on which it gets a fifth of a processor
+  computes.cpu_ns = kSecond / 5;
+  computes.queue_ns = kSecond - computes.cpu_ns;
+  EXPECT_EQ(loaded.After(60, {computes, InCall("barrier", 12)}).cause, WaitCause::kMoves);
 }
 
 TEST(WaitRules, AStoppedRankADebuggedOneAndOneThatReadsATerminalAreToldApart) {
