@@ -124,16 +124,19 @@ std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* want
       "ranktap whatif");
   app.Add("RUN", &wanted->paths, "a run directory, a trace, or files of other tools").Required();
   app.Add("--kernel", &wanted->kernels, "device work by a shell's pattern: --kernel 'gemm*' x0.5")
-      .Says("PATTERN xF")
+      .Says("PATTERN")
       .Repeatable();
-  app.Add("--module", &wanted->modules, "a module and all below it, in both passes")
-      .Says("NAME xF")
+  app.Add("--module", &wanted->modules,
+          "a module and all below it, in both passes: --module blocks.2 x0.5")
+      .Says("NAME")
       .Repeatable();
-  app.Add("--line", &wanted->lines, "a line of the program and what it calls, by samples")
-      .Says("FILE:LINE xF")
+  app.Add("--line", &wanted->lines,
+          "a line of the program and what it calls, by samples: --line train.py:93 x0")
+      .Says("FILE:LINE")
       .Repeatable();
-  app.Add("--rank", &wanted->ranks, "this rank does each thing as the median of the others")
-      .Says("N as median")
+  app.Add("--rank", &wanted->ranks,
+          "this rank does each thing as the median of the others: --rank 3 as median")
+      .Says("N")
       .Repeatable();
   app.Add("--host", &wanted->host, "what the threads of steps run on hosts").Says("xF");
   app.Add("--comm", &wanted->comm, "moving data between ranks; waiting for ranks stays").Says("xF");
@@ -203,7 +206,8 @@ std::vector<std::string> DescribeAll(const std::vector<Candidate>& all) {
 }
 
 // Where the steps of the table of steps are others: those before the first and after the last.
-std::string StepText(const Run& run, int64_t before) {
+std::string StepText(const Run& run, const Identity& identity, int64_t before) {
+  if (identity.disturbed > 0) return "";  // IdentityText says that steps are left out
   std::vector<double> lengths;
   for (const Trace& trace : run.traces) {
     for (const Step& step : StepsOnDevice(trace).list) {
@@ -290,7 +294,7 @@ int Answer(const Run& run, const Identity& identity, const std::vector<Change>& 
              Printable(Names(changes)), FormatNs(prediction->step), GainOf(*prediction),
              FormatNs(prediction->low), FormatNs(prediction->high), FormatNs(prediction->before));
   fmt::print("  then critical: {}\n{}", Printable(CriticalText(run, *prediction)),
-             StepText(run, prediction->before));
+             StepText(run, identity, prediction->before));
   fmt::print("  note: {}\n", IdentityText(identity));
   return kSuccess;
 }
@@ -331,7 +335,7 @@ int AnswerAll(const Run& run, const Identity& identity, const Wanted& wanted) {
     fmt::print("  note: too few or too uneven steps for a bound of {:g} % with {}\n",
                kWidestPercent, Printable(fmt::format("{}", fmt::join(too_wide, ", "))));
   }
-  fmt::print("{}", StepText(run, before));
+  fmt::print("{}", StepText(run, identity, before));
   fmt::print("  note: {}\n", IdentityText(identity));
   return kSuccess;
 }
