@@ -56,9 +56,9 @@ class Help:
         self.reports = set(re.findall(r'^ +([a-z][a-z0-9-]+)  +\S', self.texts['report'].partition('--quiet')[2], re.M))
 
     def option(self, verb, name):
-        """None: there is none; else whether a word follows it."""
-        found = re.search(rf'^  (?:[-\w,!]*,)?{re.escape(name)}(?:,[-\w,!]*)?((?: \S+)?)(?:  |$)', self.texts[verb], re.M)
-        return None if found is None else bool(found[1].strip())
+        """None: there is none; else how many words follow it."""
+        found = re.search(rf'^  (?:[-\w,!]*,)?{re.escape(name)}(?:,[-\w,!]*)?((?: \S+)*?)(?:  |$)', self.texts[verb], re.M)
+        return None if found is None else len(found[1].split())
 
 
 class DocumentedCommands(unittest.TestCase):
@@ -84,8 +84,8 @@ class DocumentedCommands(unittest.TestCase):
             if equals:
                 told.append((name, value))
             elif takes and i < len(words):
-                told.append((name, words[i]))
-                i += 1
+                told.append((name, ' '.join(words[i:i + takes])))
+                i += takes
             else:
                 told.append((name, None))
         return told
