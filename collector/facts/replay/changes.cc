@@ -40,8 +40,11 @@ std::optional<Failure> ChangeKernels(const Run& run, const Change& change, Graph
     const DeviceSpan& span = SpanOf(run, graph, node);
     const auto matches = [&] {
       const std::string name = NameOf(trace, span);
-      return ::fnmatch(change.what.c_str(), name.c_str(), 0) == 0 ||
-             ::fnmatch(change.what.c_str(), trace.dictionary.String(span.name).data(), 0) == 0;
+      const auto fits = [&](const std::string& word) {
+        return ::fnmatch(change.what.c_str(), word.c_str(), 0) == 0;
+      };
+      return change.what == name || fits(name) || fits(BaseKernelName(name)) ||
+             fits(TellingKernelName(name)) || fits(std::string(trace.dictionary.String(span.name)));
     };
     bool is_wanted = false;
     if (span.name == 0) {
@@ -70,7 +73,10 @@ std::optional<Failure> ChangeComm(const Run& run, const Change& change, GraphEdi
     any = true;
   }
   if (any) return std::nullopt;
-  return Failure{"the run has no collectives"};
+  return Failure{run.traces.size() > 1
+                     ? "the run has no collectives"
+                     : "one rank's file does not tell what collectives moved from what they "
+                       "waited for: name the files of all ranks"};
 }
 
 std::optional<Failure> ChangeData(const Run& run, const Change& change, GraphEdit* edit) {

@@ -77,6 +77,7 @@ TEST(WhatIfCommandTest, AStepIsThatOfTheTableOfSteps) {
     EXPECT_THAT(told.said, StartsWith(std::string("A step takes ") + step + " (1 step)."));
     EXPECT_THAT(told.said, HasSubstr("gemm<float> x0.5"));
     EXPECT_THAT(told.said, Not(HasSubstr("table of steps")));
+    EXPECT_EQ(Ask(file, {"--kernel", "gem*", "x1"}).status, kSuccess) << "by its own name";
   }
 }
 
