@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kMedianOff = 1, kP95Off = 3, kViolatedPercent = 0.1, kGapPercent = 10;
 // What a run of the same program differs by, and what a share of a gain may be off by: together
-// they held 10 of 13 pairs on a machine that others used (docs/measurements/whatif.md).
+// they held 12 of 14 pairs on a machine that others used (docs/measurements/whatif.md).
 constexpr double kRunToRun = 0.03, kOfGain = 0.06;
 
 int64_t MedianStep(const std::vector<int64_t>& lengths) {
