@@ -41,9 +41,11 @@ namespace fs = std::filesystem;
 struct CollectOptions {
   std::string socket = PublicSocket::DefaultPath();
   std::string output = ::geteuid() == 0 ? "/var/lib/ranktap" : "ranktap-runs";
-  std::string level, log, spool, keep_runs, max_disk, metrics;
+  std::string level, log, spool, keep_runs, max_disk;
+  MetricsOptions metrics;
   RunCleaning cleaning;
   HangOptions hang;
+  KeepOptions keep;
   bool all_users = false, all_spools = false, print_env = false;
   v1::Level wanted_level = v1::LEVEL_UNKNOWN;  // each process's own
 };
@@ -105,8 +107,9 @@ std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
   app.Add("--max-disk", &options->max_disk,
           "remove the oldest runs while all take more than this: 200G, 1.5T");
   app.Add("--log", &options->log, "file for the collector's own messages");
-  AddMetricsOption(&app, &options->metrics);
+  AddMetricsOptions(&app, &options->metrics);
   AddHangOptions(&app, &options->hang);
+  AddKeepOptions(&app, &options->keep);
   app.AddFlag("--print-env", &options->print_env,
               "print the variables that make a program join, and end");
   if (const auto status = app.Parse(arguments)) return status;
@@ -116,6 +119,7 @@ std::optional<int> ParseCollect(const std::vector<std::string>& arguments,
     return kWrongUsage;
   }
   if (const auto status = CheckHangOptions(&options->hang)) return status;
+  if (const auto status = CheckKeepOptions(&options->keep)) return status;
   if (options->hang.command == "kill") {
     return Complained("--on-hang kill is for ranktap run, whose command it ends", kWrongUsage);
   }
@@ -243,11 +247,13 @@ int CollectUntilSignal(CollectOptions& options) {
   server.resumable = true;
   if (!options.all_spools) server.spools_of = NamesOf(options.socket);
   server.log_path = options.log;
+  server.keep = options.keep.limits;
   if (options.cleaning.limits.any()) server.cleaning = &options.cleaning;
   Collector collector(socket->TakeListener(), std::move(*registry), server);
   Complain(fmt::format("collecting at {} into {}", options.socket, options.output));
-  const auto metrics = ServeMetrics(options.metrics, options.socket);
-  HangAlarm alarm(options.hang, options.socket, &collector);
+  const Metrics metrics(options.metrics, options.socket);
+  DumpTriggers triggers(options.keep, options.socket, &collector);
+  HangAlarm alarm(options.hang, options.socket, &collector, &triggers);
   NotifyService("READY=1");
   {
     const SpoolAdopter adopter(
@@ -259,7 +265,8 @@ int CollectUntilSignal(CollectOptions& options) {
     }
     Serve(signals, &collector);
   }
-  (void)alarm.Finish();
+  alarm.Finish();
+  triggers.Finish();
   NotifyService("STOPPING=1");
   // Frames that are in the sockets are stored; processes that live on keep the rest for the next
   // collector.

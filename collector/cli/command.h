@@ -20,6 +20,7 @@ std::span<const Command> AllCommands();
 int RunCommand(const std::vector<std::string>& arguments);
 int CollectCommand(const std::vector<std::string>& arguments);
 int StartCommand(const std::vector<std::string>& arguments);
+int DumpCommand(const std::vector<std::string>& arguments);
 int StopCommand(const std::vector<std::string>& arguments);
 int StatusCommand(const std::vector<std::string>& arguments);
 int TopCommand(const std::vector<std::string>& arguments);

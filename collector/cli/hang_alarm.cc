@@ -79,16 +79,18 @@ std::optional<int> CheckHangOptions(HangOptions* options) {
 }
 
 HangAlarm::HangAlarm(const HangOptions& options, const std::string& socket, const std::string& run,
-                     pid_t command, Collector* collector)
+                     pid_t command, Collector* collector, DumpTriggers* triggers)
     : options_(options),
+      triggers_(triggers),
       socket_(socket),
       run_(run),
       command_(static_cast<int>(::syscall(SYS_pidfd_open, command, 0))) {
   Start(socket, collector);
 }
 
-HangAlarm::HangAlarm(const HangOptions& options, const std::string& socket, Collector* collector)
-    : options_(options), socket_(socket) {
+HangAlarm::HangAlarm(const HangOptions& options, const std::string& socket, Collector* collector,
+                     DumpTriggers* triggers)
+    : options_(options), triggers_(triggers), socket_(socket) {
   Start(socket, collector);
 }
 
@@ -157,6 +159,7 @@ void HangAlarm::Say(const WaitVerdict& verdict, const std::string& directory) co
 
 void HangAlarm::React(const WaitVerdict& verdict, const std::string& directory) {
   const std::string sentence = Printable(verdict.sentence);
+  triggers_->OnHang(sentence, run_.empty() ? directory.substr(0, directory.rfind('/')) : "");
   // Of a standing collector each hang is another job's, mostly.
   if (options_.command.empty() || (has_run_ && !run_.empty())) return;
   has_run_ = true;

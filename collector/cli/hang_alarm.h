@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "collector/cli/dump_triggers.h"
 #include "collector/file/file_descriptor.h"
 #include "collector/hang/hang_watch.h"
 #include "collector/ingest/collector.h"
@@ -27,12 +28,13 @@ std::optional<int> CheckHangOptions(HangOptions* options);
 
 class HangAlarm {
  public:
-  // `run`: the directory of the run and the command, for --on-hang kill. `collector` and `options`
-  // outlive it.
+  // `run`: the directory of the run and the command, for --on-hang kill. `collector`, `triggers`
+  // and `options` outlive it.
   HangAlarm(const HangOptions& options, const std::string& socket, const std::string& run,
-            pid_t command, Collector* collector);
+            pid_t command, Collector* collector, DumpTriggers* triggers);
   // `collect`: runs are where the collector says.
-  HangAlarm(const HangOptions& options, const std::string& socket, Collector* collector);
+  HangAlarm(const HangOptions& options, const std::string& socket, Collector* collector,
+            DumpTriggers* triggers);
   ~HangAlarm();
 
   // Stops the watch, and ends what is left of a job that --on-hang kill ends.
@@ -49,6 +51,7 @@ class HangAlarm {
   void KillJob(const std::string& sentence);
 
   const HangOptions& options_;
+  DumpTriggers* triggers_;
   const std::string socket_, run_;
   FileDescriptor command_;  // a pidfd of run's command
   std::string killed_for_, last_words_;

@@ -1,9 +1,11 @@
-// `run|collect --metrics`: what ranks do now, for Prometheus, as OpenMetrics 1.0. One page, read
-// only, on this machine's loopback; a scrape asks the collector, and nothing happens between two.
+// `run|collect --metrics` and `--metrics-file`: what ranks do now, for Prometheus. One page, read
+// only, on this machine's loopback unless an address is given; a scrape asks the collector, and
+// nothing happens between two.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "collector/file/result.h"
 #include "collector/serve/http_server.h"
@@ -12,16 +14,39 @@
 
 namespace ranktap::collector {
 
-void AddMetricsOption(Arguments* app, std::string* address);
+struct MetricsOptions {
+  std::string address, file;
+};
+void AddMetricsOptions(Arguments* app, MetricsOptions* options);
 
-// "127.0.0.1:9400", "localhost:9400" or "9400" -> 9400. A failure of any other address.
-Result<uint16_t> MetricsPort(const std::string& address);
+struct MetricsPlace {
+  std::string address;  // numeric
+  uint16_t port = 0;
+};
+// "9400" and "localhost:9400" are of the loopback; "0.0.0.0:9400", "[::]:9400" are of all.
+Result<MetricsPlace> MetricsPlaceOf(const std::string& text);
 
-// Serves until it is destroyed; the collector at `socket` is asked. Null: no address was given, or
-// after a complaint: a job does not wait for its metrics.
-std::unique_ptr<HttpServer> ServeMetrics(const std::string& address, const std::string& socket);
+// Serves, and writes, until it is destroyed; the collector at `socket` is asked. What cannot be had
+// is complained of: a job does not wait for its metrics.
+class Metrics {
+ public:
+  Metrics(const MetricsOptions& options, const std::string& socket);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
 
-// At most 30 series a process.
-std::string MetricsText(const v1::ControlReply& reply);
+  // Null: nothing is served.
+  const HttpServer* server() const { return server_.get(); }
+
+ private:
+  std::unique_ptr<HttpServer> server_;
+  std::string file_;
+  std::jthread writer_;
+};
+
+// OpenMetrics 1.0, or the older text format that every reader knows.
+enum class MetricsFormat : uint8_t { kOpenMetrics, kText };
+// At most 32 series a process.
+std::string MetricsText(const v1::ControlReply& reply, MetricsFormat format);
 
 }  // namespace ranktap::collector

@@ -10,6 +10,7 @@ constexpr Command kCommands[] = {
     {"start", "begin to capture, on all ranks at the same instant", &StartCommand},
     {"stop", "end capture, on all ranks at the same instant", &StopCommand},
     {"status", "show what is being traced now, and what that costs", &StatusCommand},
+    {"dump", "save the last minute of a job that runs with --keep", &DumpCommand},
     {"top", "watch what every rank does now, the worst first", &TopCommand},
     {"stacks", "show where every rank's Python threads are now", &StacksCommand},
     {"calibrate", "measure what this host can do, as the roofs of a CPU job", &CalibrateCommand},

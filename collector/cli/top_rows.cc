@@ -259,6 +259,7 @@ Table TopTable(const std::vector<TopRow>& rows, size_t spark, bool is_utf8) {
                           {"waits_percent", Unit::kPercent},
                           {"data_percent", Unit::kPercent},
                           {"memory_bytes", Unit::kBytes, Shown::kDetail},
+                          {"gpu_memory_bytes", Unit::kBytes, Shown::kDetail},
                           {"lost", Unit::kCount, Shown::kDetail},
                           {"cost_percent", Unit::kPercent, Shown::kDetail},
                           {"does", Unit::kText}}};
@@ -291,7 +292,11 @@ Table TopTable(const std::vector<TopRow>& rows, size_t spark, bool is_utf8) {
                           steps.empty() ? Cell() : Cell(count(steps.back())),
                           Sparkline(steps, spark, usual, is_utf8), Percent(row.busy),
                           Percent(row.waits), Percent(row.data),
-                          memory == 0 ? Cell() : Cell(count(memory)), count(process.lost()), cost,
+                          memory == 0 ? Cell() : Cell(count(memory)),
+                          process.device_memory_total() == 0
+                              ? Cell()
+                              : Cell(count(process.device_memory_used())),
+                          count(process.lost()), cost,
                           DoesNow(row)});
   }
   table.notes = WaitSentences(rows);

@@ -66,6 +66,13 @@ bool ParseCheckpoint(std::span<const std::byte> bytes, v1::Checkpoint* rest,
   return rest->ParseFromString(others) && HasFewItems(rest->hello());
 }
 
+// To a Checkpoint these are fields that it does not know, and keeps.
+v1::CheckpointOfKept KeptPartOf(const v1::Checkpoint& rest) {
+  v1::CheckpointOfKept kept;
+  (void)kept.ParseFromString(rest.SerializeAsString());
+  return kept;
+}
+
 bool ForEachBlockEntry(std::span<const std::byte> index, const TakeBlockEntry& take) {
   try {
     protozero::pbf_reader reader(reinterpret_cast<const char*>(index.data()), index.size());

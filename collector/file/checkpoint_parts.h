@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "ranktap/v1/kept.pb.h"
 #include "ranktap/v1/trace.pb.h"
 
 namespace ranktap::collector {
@@ -20,6 +21,9 @@ inline constexpr size_t kMaxCheckpointRest = 16u << 20;
 // also where more is in it than a process can make a collector remember.
 [[nodiscard]] bool ParseCheckpoint(std::span<const std::byte> bytes, v1::Checkpoint* rest,
                                    std::string* dictionary);
+
+// What such a rest says of --keep.
+v1::CheckpointOfKept KeptPartOf(const v1::Checkpoint& rest);
 
 // Calls take(bytes) for each v1.BlockEntry of a serialised v1.Index. False when malformed.
 using TakeBlockEntry = std::function<void(std::string_view bytes)>;

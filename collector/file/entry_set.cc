@@ -106,4 +106,17 @@ bool ForEachEntry(std::span<const std::byte> dictionary, const TakeEntry& take) 
   return true;
 }
 
+std::string_view TextOfEntry(std::string_view entry) {
+  try {
+    protozero::pbf_reader outer(entry.data(), entry.size());
+    if (!outer.next() || outer.wire_type() != protozero::pbf_wire_type::length_delimited) return {};
+    protozero::pbf_reader text(outer.get_view());
+    if (!text.next(v1::Text::kTextFieldNumber)) return {};
+    const protozero::data_view view = text.get_view();
+    return {view.data(), view.size()};
+  } catch (const protozero::exception&) {
+    return {};
+  }
+}
+
 }  // namespace ranktap::collector

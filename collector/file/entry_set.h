@@ -48,4 +48,7 @@ class EntrySet {
 using TakeEntry = std::function<void(uint32_t field, uint64_t id, std::string_view bytes)>;
 [[nodiscard]] bool ForEachEntry(std::span<const std::byte> dictionary, const TakeEntry& take);
 
+// The text of such an entry that is a v1.Text; empty where it is none.
+std::string_view TextOfEntry(std::string_view bytes);
+
 }  // namespace ranktap::collector

@@ -162,9 +162,10 @@ Result<RunDirectory::Part> RunDirectory::CreatePart(const TraceName& name) {
   return Failure{fmt::format("{}: too many traces of {}", path_, name.FileName(0))};
 }
 
-Result<std::string> RunDirectory::Publish(const Part& part, const TraceName& name) {
+Result<std::string> RunDirectory::Publish(const Part& part, const TraceName& name,
+                                          bool as_first) {
   const std::string from = part.file_name();
-  uint32_t incarnation = name == part.name ? part.incarnation : 0;
+  uint32_t incarnation = name == part.name && !as_first ? part.incarnation : 0;
   for (; incarnation < kMaxIncarnations; ++incarnation) {
     const std::string to = name.FileName(incarnation);
     const bool reserved_by_other = to + ".part" != from && Exists(to + ".part");
@@ -176,6 +177,15 @@ Result<std::string> RunDirectory::Publish(const Part& part, const TraceName& nam
     }
   }
   return Failure{fmt::format("{}: too many traces of {}", path_, name.FileName(0))};
+}
+
+void RunDirectory::Remove(const std::string& file) const {
+  (void)::unlinkat(directory_.get(), file.c_str(), 0);
+}
+
+std::vector<std::string> RunDirectory::Names() const {
+  constexpr size_t kMost = 1u << 16;
+  return NamesIn(directory_.get(), kMost);
 }
 
 std::optional<Failure> RunDirectory::WriteInfo(const RunInfo& info) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "collector/file/file_descriptor.h"
 #include "collector/file/result.h"
@@ -57,7 +58,12 @@ class RunDirectory {
   };
   Result<Part> CreatePart(const TraceName& name);
   // Gives a closed file its final name, which is `name`'s where that has changed since. Returns it.
-  Result<std::string> Publish(const Part& part, const TraceName& name);
+  // `as_first`: the first of the names that is free, also where the part's own is another.
+  Result<std::string> Publish(const Part& part, const TraceName& name, bool as_first = false);
+
+  // A file that we made; it may be gone already.
+  void Remove(const std::string& file) const;
+  std::vector<std::string> Names() const;
 
   // Replaces run.json in one step. Nothing when it could be written.
   std::optional<Failure> WriteInfo(const RunInfo& info);

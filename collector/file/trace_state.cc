@@ -62,7 +62,9 @@ bool TraceState::TakeNewEntries(std::span<const std::byte> dictionary, std::stri
   (void)ForEachEntry(dictionary, [&](uint32_t field, uint64_t id, std::string_view bytes) {
     if (entries_.Insert(field, id)) fresh->append(bytes);
   });
-  dictionary_.Append(std::string_view(*fresh).substr(before));
+  const std::string_view added = std::string_view(*fresh).substr(before);
+  dictionary_.Append(added);
+  if (lasting_) lasting_->AddNames(std::as_bytes(std::span(added)));
   return true;
 }
 
@@ -92,6 +94,7 @@ bool TraceState::Note(const proto::FrameView& frame) {
       for (size_t i = 0; i < proto::kFrameLossCount; ++i) {
         writer.lost[i] = std::max(writer.lost[i], frame.header.lost[i]);
       }
+      if (lasting_) lasting_->Take(frame);
       return true;
     }
     case proto::FrameType::kDictionary: {
@@ -139,6 +142,13 @@ bool TraceState::Note(const proto::FrameView& frame) {
   }
 }
 
+void TraceState::KeepLasting() {
+  if (lasting_) return;
+  lasting_.emplace();
+  const std::string names = dictionary();
+  lasting_->AddNames(std::as_bytes(std::span(names)));
+}
+
 bool TraceState::Restore(std::span<const std::byte> bytes) {
   v1::Checkpoint checkpoint;
   std::string dictionary, fresh;
@@ -153,6 +163,11 @@ bool TraceState::Restore(std::span<const std::byte> bytes) {
     restored.accounts_[account.writer()] = account;
   }
   restored.clocks_.assign(checkpoint.clocks().begin(), checkpoint.clocks().end());
+  v1::CheckpointOfKept kept = KeptPartOf(checkpoint);
+  if (kept.dropped_before()) restored.KeepLasting();
+  for (std::string& frame : *kept.mutable_lasting()) {
+    if (restored.lasting_) restored.lasting_->Restore(std::move(frame));
+  }
   *this = std::move(restored);
   return true;
 }
@@ -170,6 +185,12 @@ std::string TraceState::EncodeCheckpoint(v1::Checkpoint extra) const {
   for (const auto& [id, account] : accounts_) *extra.add_accounts() = account;
   for (const v1::ClockReading& reading : clocks_) *extra.add_clocks() = reading;
   std::string bytes = extra.SerializeAsString();
+  if (lasting_) {
+    v1::CheckpointOfKept kept;
+    kept.set_dropped_before(true);
+    lasting_->ForEach([&](const std::string& frame) { kept.add_lasting(frame); });
+    bytes += kept.SerializeAsString();
+  }
   protozero::pbf_writer(bytes).add_message(v1::Checkpoint::kDictionaryFieldNumber,
                                            dictionary_.Whole());
   return bytes;
@@ -180,7 +201,7 @@ uint64_t TraceState::MemoryBytes() const {
   constexpr uint64_t kWriterBytes = 192, kAccountBytes = 320, kHelloTimes = 4;
   return sizeof(*this) + dictionary_.bytes() + entries_.bytes() + writers_.size() * kWriterBytes +
          accounts_.size() * kAccountBytes + hello_.ByteSizeLong() * kHelloTimes +
-         last_words_.detail().size();
+         last_words_.detail().size() + (lasting_ ? lasting_->bytes() : 0);
 }
 
 uint64_t TraceState::CheckpointBytes() const {
@@ -190,6 +211,7 @@ uint64_t TraceState::CheckpointBytes() const {
   bytes += writers_.size() * kPositionBytes;
   for (const auto& [id, account] : accounts_) bytes += account.ByteSizeLong() + kFieldBytes;
   for (const v1::ClockReading& reading : clocks_) bytes += reading.ByteSizeLong() + kFieldBytes;
+  if (lasting_) lasting_->ForEach([&](const std::string& frame) { bytes += frame.size() + kFieldBytes; });
   return bytes;
 }
 

@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "collector/file/checkpoint_parts.h"
 #include "collector/file/entry_set.h"
+#include "collector/file/lasting_events.h"
 #include "collector/file/packed_text.h"
 #include "collector/file/trace_bounds.h"
 #include "proto/frame.h"
@@ -45,6 +47,9 @@ class TraceState {
   bool said_goodbye() const { return goodbye_; }
   const v1::Goodbye& goodbye() const { return last_words_; }
 
+  // From now on checkpoints say that earlier files were dropped, and hold what lasts of them.
+  void KeepLasting();
+
   // Becomes what a checkpoint says. False when it does not parse; then nothing has changed.
   [[nodiscard]] bool Restore(std::span<const std::byte> checkpoint);
   // Takes note of a complete frame that is about to be stored. False when its payload is not what
@@ -71,6 +76,7 @@ class TraceState {
   std::deque<v1::ClockReading> clocks_;
   bool goodbye_ = false;
   v1::Goodbye last_words_;
+  std::optional<LastingEvents> lasting_;
 };
 
 }  // namespace ranktap::collector

@@ -83,6 +83,16 @@ bool TraceWriter::WriteFrames(std::span<const std::byte> frames, const FramesSum
   return true;
 }
 
+bool TraceWriter::CopyBlock(BlockHeader header, std::span<const std::byte> stored) {
+  const uint64_t offset = offset_;
+  header.sequence = sequence_;
+  header.header_crc = proto::Crc32c(BytesOf(header).first(offsetof(BlockHeader, header_crc)));
+  if (!Append(BytesOf(header), stored)) return false;
+  ++sequence_;
+  index_.Add(offset, header);
+  return index_.blocks() < kBlocksOfAnIndex || WriteIndex();
+}
+
 bool TraceWriter::WriteCheckpoint(std::string_view checkpoint) {
   if (checkpoint.size() > kMaxCheckpointBytes) {
     error_ = EFBIG;

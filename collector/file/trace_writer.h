@@ -40,6 +40,8 @@ class TraceWriter {
                                  std::span<const uint8_t> collector, uint64_t created_realtime_ns);
   // `frames`: whole frames, at most kMaxFramesBytes.
   [[nodiscard]] bool WriteFrames(std::span<const std::byte> frames, const FramesSummary& summary);
+  // A block of another file as it is stored there; it gets the next number.
+  [[nodiscard]] bool CopyBlock(BlockHeader header, std::span<const std::byte> stored);
   // `checkpoint`: a serialised v1.Checkpoint.
   [[nodiscard]] bool WriteCheckpoint(std::string_view checkpoint);
   // From now on a block is written only where this many bytes are left behind it, besides those of

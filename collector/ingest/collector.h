@@ -31,6 +31,10 @@ class Collector {
   // What `ranktap start` and `ranktap stop` without options do to every process here.
   void BeginWindow() { server_.Control(v1::ControlRequest::VERB_START); }
   void EndWindow() { server_.Control(v1::ControlRequest::VERB_STOP); }
+  // Saves what --keep has of the request's job. See Server::Dump.
+  void Dump(v1::ControlRequest request, std::function<void(v1::ControlReply)> done) {
+    server_.Dump(std::move(request), std::move(done));
+  }
   void SetWaits(std::vector<std::pair<uid_t, std::string>> waits) {
     server_.SetWaits(std::move(waits));
   }

@@ -37,7 +37,7 @@ void Server::Run(TraceStore* store) {
                                                            .closer = &closer_,
                                                            .store = store});
   control_ =
-      std::make_unique<ControlService>(&options_, &connections_, sessions_.get(), &plans_, &log_);
+      std::make_unique<ControlService>(&options_, &loop_, &connections_, sessions_.get(), &plans_, &log_);
   // While the disk is behind, the bytes stay in the sockets, and the senders' rings hold them.
   loop_.PauseWhile([this, store] {
     return sessions_->abandoned() || store->queued_bytes() > options_.limits.queued_bytes;
@@ -75,6 +75,12 @@ void Server::Control(v1::ControlRequest::Verb verb) {
     v1::ControlRequest request;
     request.set_verb(verb);
     (void)control_->Answer(request, {.uid = options_.owner, .pid = ::getpid()});
+  });
+}
+
+void Server::Dump(v1::ControlRequest request, std::function<void(v1::ControlReply)> done) {
+  loop_.Post([this, request = std::move(request), done = std::move(done)] {
+    control_->Dump(request, {.uid = options_.owner, .pid = ::getpid()}, done);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -40,6 +41,8 @@ class Server {
   void SetLevel(v1::LevelChange change);
   // A start or stop of everything, as the owner would ask for it.
   void Control(v1::ControlRequest::Verb verb);
+  // `done` must not wait; it may be called on any thread of the collector's.
+  void Dump(v1::ControlRequest request, std::function<void(v1::ControlReply)> done);
   // A socket whose other end is read as a process of `owner` that has ended.
   FileDescriptor ConnectSpool(uid_t owner);
   // What `status` tells of ranks that wait, each sentence to its user.

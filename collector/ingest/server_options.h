@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collector/ingest/limits.h"
+#include "collector/ingest/store/kept_segments.h"
 #include "collector/ingest/store/old_runs.h"
 #include "ranktap/v1/hello.pb.h"
 
@@ -34,6 +35,7 @@ struct ServerOptions {
     return spools_of.empty() || socket.empty() ||
            std::ranges::find(spools_of, socket) != spools_of.end();
   }
+  KeepLimits keep;              // nothing: every event stays
   std::string log_path;         // empty: no log
   bool sample_devices = false;  // ask NVML once a second
   // The function that tries a CUPTI that may end a process (cupti_trials.h); empty: nothing does.

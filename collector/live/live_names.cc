@@ -1,7 +1,5 @@
 #include "collector/live/live_names.h"
 
-#include <protozero/pbf_reader.hpp>
-
 #include "collector/facts/communication_kernels.h"
 #include "collector/facts/step_names.h"
 #include "collector/file/entry_set.h"
@@ -12,20 +10,6 @@ namespace ranktap::collector {
 namespace {
 
 constexpr size_t kMostNameBytes = 80;
-
-// Of an entry with its tag.
-std::string_view TextOf(std::string_view entry) {
-  try {
-    protozero::pbf_reader outer(entry.data(), entry.size());
-    if (!outer.next() || outer.wire_type() != protozero::pbf_wire_type::length_delimited) return {};
-    protozero::pbf_reader text(outer.get_view());
-    if (!text.next(v1::Text::kTextFieldNumber)) return {};
-    const protozero::data_view view = text.get_view();
-    return {view.data(), view.size()};
-  } catch (const protozero::exception&) {
-    return {};
-  }
-}
 
 LivePhase PhaseNamed(std::string_view name) {
   if (name == proto::kDataPhase) return LivePhase::kData;
@@ -41,8 +25,8 @@ LivePhase PhaseNamed(std::string_view name) {
 
 void LiveNames::Add(std::span<const std::byte> dictionary) {
   (void)ForEachEntry(dictionary, [this](uint32_t field, uint64_t id, std::string_view entry) {
-    if (field == v1::Dictionary::kNvtxDomainsFieldNumber) AddDomain(id, TextOf(entry));
-    if (field == v1::Dictionary::kStringsFieldNumber) AddString(id, TextOf(entry));
+    if (field == v1::Dictionary::kNvtxDomainsFieldNumber) AddDomain(id, TextOfEntry(entry));
+    if (field == v1::Dictionary::kStringsFieldNumber) AddString(id, TextOfEntry(entry));
   });
 }
 
@@ -60,6 +44,7 @@ void LiveNames::AddString(uint64_t id, std::string_view text) {
   if (const LivePhase phase = PhaseNamed(text); phase != LivePhase::kNone) {
     phases_[static_cast<size_t>(phase)] = id;
   }
+  if (text == proto::kOutOfMemoryMark) out_of_memory_ = id;
   if (id < kMostKernels && IsCommunicationKernel(text)) {
     if (id >= kernels_.size()) kernels_.resize(id + 1);
     kernels_[id] = true;

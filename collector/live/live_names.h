@@ -36,6 +36,8 @@ class LiveNames {
     return id < domains_.size() ? domains_[id] : LiveDomain::kPrograms;
   }
   LivePhase Phase(uint64_t name) const;
+  // Of the mark of an allocation that failed; 0: no such name has come.
+  uint64_t OutOfMemory() const { return out_of_memory_; }
   bool KnowsCollectiveKernels() const { return !kernels_.empty(); }
   bool IsCollectiveKernel(uint64_t name) const { return name < kernels_.size() && kernels_[name]; }
   // The number of a step that the program's own range is called by; none: not like a step.
@@ -56,6 +58,7 @@ class LiveNames {
     int64_t number = 0;
   };
   std::vector<LiveDomain> domains_;  // by id
+  uint64_t out_of_memory_ = 0;
   std::array<uint64_t, kLivePhases> phases_{};
   std::vector<bool> kernels_;    // by id: communicates
   std::vector<StepName> steps_;  // by id modulo its size: "iteration 7" is a new name each time

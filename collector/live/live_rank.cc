@@ -1,6 +1,7 @@
 #include "collector/live/live_rank.h"
 
 #include <algorithm>
+#include <array>
 
 #include "collector/live/live_state.h"
 
@@ -42,6 +43,9 @@ struct LiveRank::State : LiveState {
                               const LiveClock& clock, LiveColumns* columns);
   void TakeRanges(uint32_t writer, const LiveNames& names, const LiveClock& clock,
                   const LiveColumns& columns);
+  // Sums that were told with what was open: an open range that is forgotten makes none fall.
+  uint64_t told_collective_ns = 0;
+  std::array<uint64_t, kLivePhases> told_phase_ns{};
   Open Opened(uint32_t writer, const LiveNames& names, const LiveColumns::Ranges& ranges, size_t i,
               int64_t begin);
 };
@@ -87,6 +91,13 @@ void LiveRank::TakeEvents(const proto::FrameView& frame, LiveColumns* columns) {
                       std::is_same_v<Event, proto::MemsetEvent> ||
                       std::is_same_v<Event, proto::GraphLaunchEvent>) {
           return state_->TakeWork(section, names_, clock_, columns);
+        } else if constexpr (std::is_same_v<Event, proto::MarkEvent>) {
+          const uint64_t wanted = names_.OutOfMemory();
+          if (wanted == 0) return true;
+          if (!TakeColumn<3>(section, &columns->marks)) return false;
+          const auto end = columns->marks.begin() + section.count;
+          state_->out_of_memory +=
+              static_cast<uint64_t>(std::count(columns->marks.begin(), end, wanted));
         } else if constexpr (std::is_same_v<Event, proto::RangePushEvent>) {
           return TakeNvtx<3>(section, &columns->pushes);
         } else if constexpr (std::is_same_v<Event, proto::RangePopEvent>) {
@@ -200,7 +211,8 @@ void LiveRank::Describe(uint64_t now_ns, v1::LiveStatus* status) const {
   if (state_ == nullptr) return;
   const auto now = static_cast<int64_t>(now_ns);
   const auto positive = [](int64_t ns) { return static_cast<uint64_t>(std::max<int64_t>(ns, 0)); };
-  const LiveState& state = *state_;
+  State& state = *state_;
+  const auto grown = [&](int64_t ns, uint64_t* told) { return *told = std::max(*told, positive(ns)); };
   for (const LiveStep& step : state.steps) status->add_step_ns(positive(step.end - step.begin));
   status->set_steps(state.step_count);
   if (!state.steps.empty()) {
@@ -210,6 +222,7 @@ void LiveRank::Describe(uint64_t now_ns, v1::LiveStatus* status) const {
     status->set_since_step_ns(positive(now - state.steps.back().end));
   }
   status->set_kernels(state.kernels);
+  status->set_out_of_memory(state.out_of_memory);
   status->set_busy_ns(positive(state.busy.total()));
   status->set_exposed_ns(positive(state.busy.total() - state.computing.total()));
   if (state.kernels > 0) status->set_device_age_ns(positive(now - state.busy.end()));
@@ -221,11 +234,12 @@ void LiveRank::Describe(uint64_t now_ns, v1::LiveStatus* status) const {
     const int64_t known = state.collectives.total() == 0 ? open->begin : state.collectives.end();
     collectives += std::max<int64_t>(now - std::max(open->begin, known), 0);
   }
-  status->set_collective_ns(positive(collectives));
+  status->set_collective_ns(grown(collectives, &state.told_collective_ns));
   const auto phase_ns = [&](LivePhase phase) {
     const Open* const open = state.LongestOpen(Open::What::kPhase, phase);
-    return positive(state.phases[static_cast<size_t>(phase)] +
-                    (open == nullptr ? 0 : std::max<int64_t>(now - open->begin, 0)));
+    return grown(state.phases[static_cast<size_t>(phase)] +
+                     (open == nullptr ? 0 : std::max<int64_t>(now - open->begin, 0)),
+                 &state.told_phase_ns[static_cast<size_t>(phase)]);
   };
   status->set_data_ns(phase_ns(LivePhase::kData));
   status->set_checkpoint_ns(phase_ns(LivePhase::kCheckpoint));

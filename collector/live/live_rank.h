@@ -26,6 +26,7 @@ struct LiveColumns {
   };
   Ranges pushes, pops, starts, ends;
   std::vector<uint64_t> lengths, kernels;  // of work
+  std::vector<uint64_t> marks;             // their names
 };
 
 class LiveRank {

@@ -44,7 +44,7 @@ class LiveState {
   void HookTellsSteps() { hook_tells_steps_ = true; }
 
   BusySpans busy, computing, collectives;
-  uint64_t kernels = 0;
+  uint64_t kernels = 0, out_of_memory = 0;
   std::array<int64_t, kLivePhases> phases{};
   uint64_t step_count = 0;
   std::deque<LiveStep> steps;  // the last ones, by end

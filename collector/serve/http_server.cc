@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -115,6 +116,7 @@ std::string HeadOf(const HttpResponse& response) {
 struct HttpServer::State {
   FileDescriptor listener;
   uint16_t port = 0;
+  bool is_for_all = false;
   std::function<HttpResponse(const HttpRequest&)> handle;
   std::atomic<bool> ends = false;
   std::mutex mutex;
@@ -136,7 +138,7 @@ struct HttpServer::State {
     const std::optional<HttpRequest> request = ParseHttpRequest(head);
     if (!request) return Plain(400, "no HTTP request\n");
     *with_body = request->method != "HEAD";
-    if (!IsForUs(*request)) return Plain(403, "this server is 127.0.0.1's\n");
+    if (!is_for_all && !IsForUs(*request)) return Plain(403, "this server is 127.0.0.1's\n");
     if (request->method != "GET" && request->method != "HEAD") return Plain(405, "GET or HEAD\n");
     return handle(*request);
   }
@@ -221,23 +223,35 @@ uint16_t HttpServer::port() const { return state_->port; }
 
 Result<std::unique_ptr<HttpServer>> HttpServer::Listen(
     uint16_t port, std::function<HttpResponse(const HttpRequest&)> handle) {
+  return ListenAt("127.0.0.1", port, std::move(handle));
+}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::ListenAt(
+    const std::string& address, uint16_t port,
+    std::function<HttpResponse(const HttpRequest&)> handle) {
+  const addrinfo wanted{.ai_flags = AI_NUMERICHOST | AI_PASSIVE | AI_NUMERICSERV,
+                        .ai_socktype = SOCK_STREAM};
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &wanted, &found) != 0) {
+    return Failure{fmt::format("'{}' is not a numeric address", address)};
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, &::freeaddrinfo);
   auto state = std::make_unique<State>();
   state->handle = std::move(handle);
-  state->listener.Reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  state->is_for_all = address != "127.0.0.1";
+  state->listener.Reset(
+      ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int yes = 1;
   ::setsockopt(state->listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  socklen_t size = sizeof(address);
-  if (::bind(state->listener.get(), any, size) != 0 ||
+  sockaddr_storage bound{};
+  socklen_t size = sizeof(bound);
+  if (::bind(state->listener.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       ::listen(state->listener.get(), SOMAXCONN) != 0 ||
-      ::getsockname(state->listener.get(), any, &size) != 0) {
-    return SystemFailure(fmt::format("127.0.0.1:{}: could not listen", port), errno);
+      ::getsockname(state->listener.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+    return SystemFailure(fmt::format("{}:{}: could not listen", address, port), errno);
   }
-  state->port = ntohs(address.sin_port);
+  // Both families have it at the same place.
+  state->port = ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
   State* const started = state.get();
   started->thread = std::thread([started] { started->Run(); });
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(state)));

@@ -1,5 +1,5 @@
 // A small HTTP server for one person's browser on this machine: GET and HEAD, one answer a
-// connection. It listens on 127.0.0.1 alone.
+// connection. It listens on 127.0.0.1 alone, unless a caller names another address.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,11 @@ class HttpServer {
   // `handle` is called on threads of the server's, several at a time. `port` 0: any that is free.
   static Result<std::unique_ptr<HttpServer>> Listen(
       uint16_t port, std::function<HttpResponse(const HttpRequest&)> handle);
+  // At a numeric address of this machine, for pages that every machine may read: whatever name a
+  // request has for it.
+  static Result<std::unique_ptr<HttpServer>> ListenAt(
+      const std::string& address, uint16_t port,
+      std::function<HttpResponse(const HttpRequest&)> handle);
   // Takes no more connections and waits for the answers that are being made.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;

@@ -17,6 +17,7 @@ constexpr Examples kExamples[] = {
     {"stop", "ranktap stop", "ranktap stop slow"},
     {"status", "ranktap status", "ranktap status --format json"},
     {"stacks", "ranktap stacks slow", "ranktap stacks slow --ranks 0-3"},
+    {"dump", "ranktap dump", "ranktap dump slow --last 30s --after 5s"},
     {"top", "ranktap top", "ranktap top slow --once --over 1"},
     {"calibrate", "ranktap calibrate", "ranktap calibrate --format json"},
     {"doctor", "ranktap doctor", "ranktap doctor --format json"},

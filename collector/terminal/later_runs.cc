@@ -26,6 +26,7 @@ std::string LastRunIn(const std::string& path) {
   for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
     std::error_code unreadable;
     if (!fs::exists(at->path() / "run.json", unreadable)) continue;
+    if (at->path().filename().string().starts_with("dump-")) continue;  // a part of this one
     const std::string found = at->path().string();
     if (last.empty() || StampOf(found) > StampOf(last)) last = found;
   }

@@ -101,7 +101,10 @@ char LiveScreen::NextKey(int timeout_ms) {
   char key = 0;
   // A terminal that has gone away would be readable for ever.
   if (::read(STDIN_FILENO, &key, 1) != 1) return 'q';
-  return key;
+  char rest[2] = {};
+  if (key != '\x1b' || ::read(STDIN_FILENO, rest, sizeof(rest)) != sizeof(rest)) return key;
+  // What comes behind an escape at once is one key: "\x1b[A" is the arrow up.
+  return rest[1] == 'A' ? 'k' : rest[1] == 'B' ? 'j' : '\0';
 }
 
 }  // namespace ranktap::collector

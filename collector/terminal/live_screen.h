@@ -22,7 +22,8 @@ class LiveScreen {
   // What the whole screen shows from now on; lines that do not fit are cut.
   void Draw(const std::string& text) const;
 
-  // The next key, at most so long; 0: none came, or the terminal has another size now.
+  // The next key, at most so long; 0: none came, or the terminal has another size now. An arrow is
+  // j or k.
   char NextKey(int timeout_ms);
 };
 

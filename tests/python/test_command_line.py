@@ -152,6 +152,11 @@ class CommandLine(unittest.TestCase):
     def test_a_collector_removes_runs_that_are_older_than_asked_and_none_that_a_process_is_in(self):
         for name, days, status in (('old', 31, 'closed'), ('dead', 40, 'died'), ('open', 50, 'open'), ('young', 29, 'closed')):
             self.make_run(name, days, status)
+        for part in 'dump-20260101-120000', 'hang-20260101-120000':  # parts of the run, which go with it
+            inside = self.folder / f'runs/{os.getuid()}/old/{part}'
+            inside.mkdir()
+            (inside / 'run.json').touch()
+            os.utime(inside / 'run.json', (0, 0))
         (self.folder / f'runs/{os.getuid()}/no-run').mkdir()
         (self.folder / f'runs/{os.getuid()}/no-run/notes').touch()
         os.utime(self.folder / f'runs/{os.getuid()}/no-run/notes', (0, 0))

@@ -24,8 +24,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr time_t kPatienceSeconds = 5;
-
 void AddOnce(std::string path, std::vector<std::string>* paths) {
   if (std::find(paths->begin(), paths->end(), path) == paths->end()) {
     paths->push_back(std::move(path));
@@ -52,7 +50,7 @@ void AddPrivateSockets(const char* parent, std::vector<std::string>* paths) {
   for (std::string& path : found) AddOnce(std::move(path), paths);
 }
 
-Result<FileDescriptor> Connect(const std::string& path) {
+Result<FileDescriptor> Connect(const std::string& path, unsigned patience_seconds) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
@@ -60,7 +58,7 @@ Result<FileDescriptor> Connect(const std::string& path) {
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const timeval patience{.tv_sec = kPatienceSeconds, .tv_usec = 0};
+  const timeval patience{.tv_sec = patience_seconds, .tv_usec = 0};
   (void)::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
   (void)::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
@@ -89,8 +87,9 @@ std::vector<std::string> CandidateSockets() {
   return paths;
 }
 
-Result<v1::ControlReply> AskCollector(const std::string& path, const v1::ControlRequest& request) {
-  Result<FileDescriptor> socket = Connect(path);
+Result<v1::ControlReply> AskCollector(const std::string& path, const v1::ControlRequest& request,
+                                      unsigned patience_seconds) {
+  Result<FileDescriptor> socket = Connect(path, patience_seconds);
   if (!socket) return Failure{socket.message()};
   const auto frame = EncodeControl(proto::FrameType::kControl, request.SerializeAsString());
   for (std::span<const std::byte> left = frame; !left.empty();) {

@@ -14,7 +14,8 @@ namespace ranktap::collector {
 // `ranktap collect`, and those that `ranktap run` makes for itself. Each path once.
 std::vector<std::string> CandidateSockets();
 
-// One request, one reply. The server must run as this user or as root.
-Result<v1::ControlReply> AskCollector(const std::string& socket, const v1::ControlRequest& request);
+// One request, one reply, which may take so long. The server must run as this user or as root.
+Result<v1::ControlReply> AskCollector(const std::string& socket, const v1::ControlRequest& request,
+                                      unsigned patience_seconds = 5);
 
 }  // namespace ranktap::collector

@@ -62,11 +62,44 @@ bool ControlService::OnRequest(Connection* connection, const proto::FrameView& f
       !request.ParseFromArray(frame.payload.data(), static_cast<int>(frame.payload.size()))) {
     return false;
   }
-  const v1::ControlReply reply = Answer(request, connection->peer());
+  if (request.verb() == v1::ControlRequest::VERB_DUMP) {
+    connection->is_answered_later = true;
+    Dump(request, connection->peer(), [this, id = connection->id()](v1::ControlReply reply) {
+      loop_->Post([this, id, reply = std::move(reply)] {
+        if (Connection* const asking = connections_->Find(id)) Reply(asking, reply);
+      });
+    });
+    return true;
+  }
+  Reply(connection, Answer(request, connection->peer()));
+  return true;
+}
+
+void ControlService::Reply(Connection* connection, const v1::ControlReply& reply) {
   const auto bytes = EncodeControl(proto::FrameType::kReport, reply.SerializeAsString());
   connection->closing = true;  // one request, one reply
   if (connection->SendReply(bytes)) connections_->Flush(connection);
-  return true;
+}
+
+void ControlService::Dump(const v1::ControlRequest& request, const PeerCredentials& caller,
+                          TakeReply done) {
+  v1::ControlReply reply;
+  if (!FindJob(request, caller, &reply)) return done(std::move(reply));
+  std::vector<SessionId> wanted;
+  for (const auto& [id, session] : sessions_->all()) {
+    if (MayControl(caller, *session) && IsOfJob(*session, request.job())) wanted.push_back(id);
+  }
+  if (wanted.empty()) {
+    reply.set_problem("no process is connected here");
+    return done(std::move(reply));
+  }
+  sessions_->Dump(wanted, {.last_ns = request.last_ns(),
+                           .reason = request.reason(),
+                           .done = [done = std::move(done)](std::vector<v1::Dump> dumps) {
+                             v1::ControlReply told;
+                             for (v1::Dump& dump : dumps) *told.add_dumps() = std::move(dump);
+                             done(std::move(told));
+                           }});
 }
 
 v1::ControlReply ControlService::Answer(const v1::ControlRequest& request,
@@ -78,27 +111,7 @@ v1::ControlReply ControlService::Answer(const v1::ControlRequest& request,
     DescribeCleaning(*options_->cleaning, caller.uid == 0 || caller.uid == options_->owner,
                      reply.mutable_cleaning());
   }
-  std::set<std::string> jobs;
-  bool is_known = request.job().empty();
-  for (const auto& [id, session] : sessions_->all()) {
-    if (!MayControl(caller, *session)) continue;
-    jobs.insert(NameOf(*session));
-    is_known = is_known || IsOfJob(*session, request.job());
-  }
-  if (!is_known) {
-    std::string names;
-    size_t named = 0;
-    for (const std::string& job : jobs) {
-      if (++named > kMostNames) break;
-      names += (names.empty() ? "" : ", ") + job.substr(0, kMostNameBytes);
-    }
-    if (named > kMostNames) {
-      names += fmt::format(" and {} more", jobs.size() - kMostNames);
-    }
-    reply.set_problem(fmt::format("no process of '{}' is connected here; {}", request.job(),
-                                  names.empty() ? "none is at all" : "there are: " + names));
-    return reply;
-  }
+  if (!FindJob(request, caller, &reply)) return reply;
   if (request.verb() != v1::ControlRequest::VERB_STATUS && !ChangeLevels(request, caller, &reply)) {
     return reply;
   }
@@ -114,6 +127,30 @@ v1::ControlReply ControlService::Answer(const v1::ControlRequest& request,
     refusal->set_count(count);
   }
   return reply;
+}
+
+bool ControlService::FindJob(const v1::ControlRequest& request, const PeerCredentials& caller,
+                             v1::ControlReply* reply) const {
+  std::set<std::string> jobs;
+  bool is_known = request.job().empty();
+  for (const auto& [id, session] : sessions_->all()) {
+    if (!MayControl(caller, *session)) continue;
+    jobs.insert(NameOf(*session));
+    is_known = is_known || IsOfJob(*session, request.job());
+  }
+  if (is_known) return true;
+    std::string names;
+    size_t named = 0;
+    for (const std::string& job : jobs) {
+      if (++named > kMostNames) break;
+      names += (names.empty() ? "" : ", ") + job.substr(0, kMostNameBytes);
+    }
+    if (named > kMostNames) {
+      names += fmt::format(" and {} more", jobs.size() - kMostNames);
+    }
+    reply->set_problem(fmt::format("no process of '{}' is connected here; {}", request.job(),
+                                  names.empty() ? "none is at all" : "there are: " + names));
+  return false;
 }
 
 bool ControlService::ChangeLevels(const v1::ControlRequest& request, const PeerCredentials& caller,

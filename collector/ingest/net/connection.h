@@ -65,6 +65,8 @@ class Connection {
   uint64_t session = 0;
   // Set once the welcome (or the refusal) is on its way; no level is sent before.
   bool welcomed = false;
+  // Its request is being worked on: it has no session, and is in time.
+  bool is_answered_later = false;
   // To be closed when the output is flushed.
   bool closing = false;
 

@@ -103,7 +103,7 @@ void Connections::Admit(FileDescriptor socket, const PeerCredentials& peer) {
 
 void Connections::OnNoHello(uint64_t id) {
   const Connection* const connection = Find(id);
-  if (connection == nullptr || connection->session != 0) return;
+  if (connection == nullptr || connection->session != 0 || connection->is_answered_later) return;
   log_->Count("no hello in time", fmt::format("pid {}", connection->peer().pid));
   Close(id);
 }

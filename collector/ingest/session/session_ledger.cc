@@ -76,6 +76,19 @@ double SessionLedger::NsPerTick() const {
   return static_cast<double>(ns) / static_cast<double>(ticks);
 }
 
+void SessionLedger::NoteDevices(const v1::DeviceSamples& samples) {
+  double fullest = -1;
+  for (const v1::DeviceSample& sample : samples.samples()) {
+    if (sample.memory_total() == 0) continue;
+    const double share =
+        static_cast<double>(sample.memory_used()) / static_cast<double>(sample.memory_total());
+    if (share <= fullest) continue;
+    fullest = share;
+    device_memory_used_ = sample.memory_used();
+    device_memory_total_ = sample.memory_total();
+  }
+}
+
 void SessionLedger::Describe(v1::ProcessStatus* status) const {
   status->set_job(hello_.rank().job());
   if (hello_.rank().has_rank()) status->set_rank(hello_.rank().rank());
@@ -92,6 +105,8 @@ void SessionLedger::Describe(v1::ProcessStatus* status) const {
   status->set_callback_ns(callback_ns < 9e18 ? static_cast<uint64_t>(callback_ns) : 0);
   for (const std::string& note : hello_.notes()) status->add_notes(note);
   status->set_schedule(schedule_);
+  status->set_device_memory_used(device_memory_used_);
+  status->set_device_memory_total(device_memory_total_);
 }
 
 }  // namespace ranktap::collector

@@ -8,6 +8,7 @@
 
 #include "proto/frame.h"
 #include "ranktap/v1/control.pb.h"
+#include "ranktap/v1/devices.pb.h"
 #include "ranktap/v1/hello.pb.h"
 #include "ranktap/v1/status.pb.h"
 
@@ -19,6 +20,9 @@ class SessionLedger {
 
   // A frame that was taken; its payload has been seen to parse.
   void Note(const proto::FrameView& frame, size_t bytes, uint64_t now_ns);
+
+  // NVML's readings of its devices.
+  void NoteDevices(const v1::DeviceSamples& samples);
 
   // The hello with all amendments so far.
   const v1::Hello& hello() const { return hello_; }
@@ -38,6 +42,7 @@ class SessionLedger {
   v1::Cost cost_;
   v1::ClockReading first_clock_, last_clock_;
   uint64_t events_ = 0, bytes_ = 0;
+  uint64_t device_memory_used_ = 0, device_memory_total_ = 0;
   uint64_t events_per_second_ = 0;
   // As of the cost before: what the rate is taken over.
   uint64_t rate_since_ns_ = 0, rate_events_ = 0;

@@ -237,6 +237,7 @@ void Sessions::OnDeviceReadings(const std::vector<DeviceReading>& readings) {
     if (!is_open) continue;
     const v1::DeviceSamples samples = SamplesFor(session->ledger().hello(), readings);
     if (samples.samples_size() == 0) continue;
+    session->ledger().NoteDevices(samples);
     const std::string payload = samples.SerializeAsString();
     AddFrame(session.get(), {.type = proto::FrameType::kDeviceSamples},
              std::as_bytes(std::span(payload)));
@@ -249,6 +250,13 @@ void Sessions::WatchRanks(uint64_t now_ns) {
     for (auto& [id, session] : sessions_) session->live().Resume();
   }
   watched_until_ns_ = now_ns + kWatchNs;
+}
+
+void Sessions::Dump(const std::vector<SessionId>& ids, DumpOrder order) {
+  for (const SessionId id : ids) {
+    if (Session* const session = Find(id)) blocks_.Close(session);
+  }
+  in_.store->Dump(ids, std::move(order));
 }
 
 bool Sessions::SendLevel(Session* session, Connection* connection, const v1::LevelChange& change) {

@@ -60,6 +60,9 @@ class Sessions {
   void DeferLevel(const v1::LevelChange& change,
                   const std::function<bool(const Session&)>& is_wanted);
 
+  // What is kept of these sessions' runs is saved, with all that has come so far.
+  void Dump(const std::vector<SessionId>& ids, DumpOrder order);
+
   // Events are read, too, for as long as this is called every few seconds: sessions say what their
   // ranks do now.
   void WatchRanks(uint64_t now_ns);

@@ -27,6 +27,18 @@ struct FinishedRun {
   uint64_t last_ns = 0, bytes = 0;
 };
 
+// What a run has beside its files: a hang's stacks, and a dump.
+bool IsPartOfRun(const std::string& name) {
+  return name.starts_with("hang-") || name.starts_with("dump-");
+}
+
+void AddFile(const struct stat& status, FinishedRun* run) {
+  run->bytes += static_cast<uint64_t>(status.st_blocks) * 512;
+  run->last_ns =
+      std::max(run->last_ns, static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
+                                 static_cast<uint64_t>(status.st_mtim.tv_nsec));
+}
+
 // nullopt: a process is in it, or it is no run.
 std::optional<FinishedRun> LookAt(const FileDescriptor& directory, const std::string& path,
                                   uid_t uid, uint64_t* bytes) {
@@ -34,11 +46,18 @@ std::optional<FinishedRun> LookAt(const FileDescriptor& directory, const std::st
   for (const std::string& name : NamesIn(directory.get(), kMostNames)) {
     struct stat status {};
     if (::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (S_ISDIR(status.st_mode)) return std::nullopt;
-    run.bytes += static_cast<uint64_t>(status.st_blocks) * 512;
-    run.last_ns =
-        std::max(run.last_ns, static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
-                                  static_cast<uint64_t>(status.st_mtim.tv_nsec));
+    if (!S_ISDIR(status.st_mode)) {
+      AddFile(status, &run);
+      continue;
+    }
+    if (!IsPartOfRun(name)) return std::nullopt;
+    const auto part = OpenOwnedDirectory(directory.get(), name, uid, path + "/" + name);
+    if (!part) return std::nullopt;
+    for (const std::string& file : NamesIn(part->get(), kMostNames)) {
+      if (::fstatat(part->get(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      if (S_ISDIR(status.st_mode)) return std::nullopt;
+      AddFile(status, &run);
+    }
   }
   *bytes += run.bytes;
   const Result<std::string> json =
@@ -60,7 +79,14 @@ std::string Remove(int root, const std::string& root_path, const FinishedRun& ru
         OpenOwnedDirectory(user->get(), run.name, run.uid, path);
     if (!directory) return directory.message();
     for (const std::string& name : NamesIn(directory->get(), kMostNames)) {
-      (void)::unlinkat(directory->get(), name.c_str(), 0);
+      if (::unlinkat(directory->get(), name.c_str(), 0) == 0 || !IsPartOfRun(name)) continue;
+      if (const auto part =
+              OpenOwnedDirectory(directory->get(), name, run.uid, path + "/" + name)) {
+        for (const std::string& file : NamesIn(part->get(), kMostNames)) {
+          (void)::unlinkat(part->get(), file.c_str(), 0);
+        }
+      }
+      (void)::unlinkat(directory->get(), name.c_str(), AT_REMOVEDIR);
     }
   }
   if (::unlinkat(user->get(), run.name.c_str(), AT_REMOVEDIR) == 0) return "";

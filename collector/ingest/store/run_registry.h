@@ -20,6 +20,7 @@
 
 #include "collector/file/run_directory.h"
 #include "collector/file/trace_tail.h"
+#include "collector/ingest/store/kept_segments.h"
 
 namespace ranktap::collector {
 
@@ -32,6 +33,7 @@ struct RunEntry {
   std::string kind;     // what goes on in it: "job-42", "run"; empty: of an earlier collector
   size_t sessions = 0;  // that are open
   uint64_t last_closed_ns = 0;  // CLOCK_MONOTONIC_RAW
+  std::unique_ptr<KeptSegments> kept;  // none: all of it stays
 };
 
 class RunRegistry {

@@ -49,12 +49,14 @@ uint64_t HeldByCupti(const TraceState& state) {
 SessionStore::SessionStore(StoreContext* context, const v1::Hello& hello, uint32_t pid)
     : context_(context), pid_(pid) {
   state_.hello() = hello;
+  if (context->keeps) state_.KeepLasting();
 }
 
 void SessionStore::GoOnFrom(const TraceTail& tail) {
   const v1::Hello hello = state_.hello();
   state_ = tail.state;
   TraceState::Amend(hello, &state_.hello());
+  if (context_->keeps) state_.KeepLasting();
   incarnation_ = tail.incarnation + 1;
 }
 
@@ -106,6 +108,7 @@ bool SessionStore::CreateFile() {
   part_ = std::move(*part);
   writer_ = std::make_unique<TraceWriter>(std::move(part_.file), *context_->compressor);
   stage_ = Stage::kHeader;
+  file_events_ = 0;
   infos_.emplace_back();
   info_changed_ = true;
   return true;
@@ -169,7 +172,9 @@ bool SessionStore::WriteCheckpoint(v1::Checkpoint extra) {
 }
 
 bool SessionStore::WriteBlock(const FrameBlock& block) {
-  return writer_->WriteFrames(block.bytes, block.summary);
+  if (!writer_->WriteFrames(block.bytes, block.summary)) return false;
+  file_events_ += block.summary.events;
+  return true;
 }
 
 void SessionStore::DeferLosses(const FrameBlock& block) {
@@ -200,6 +205,8 @@ void SessionStore::Failed(const std::string& what) {
 }
 
 bool SessionStore::Recover(const Segment& segment, bool process_is_dead) {
+  // What a dead process was in is no event: after an EndSegment there is no file for it.
+  if (context_->keeps && stage_ == Stage::kNoFile && !infos_.empty()) (void)CreateFile();
   FrameBlock block;
   const auto flush = [&] {
     if (block.summary.frames > 0) Store(block);
@@ -254,7 +261,33 @@ void SessionStore::UpdateInfo() {
   if (file != info.file || is_new) info_changed_ = true;
 }
 
+bool SessionStore::EndSegment() {
+  if (stage_ != Stage::kReady || file_events_ == 0 || writer_->broken()) return false;
+  v1::Ending ending;
+  ending.set_how(v1::Ending::HOW_ABANDONED);
+  ending.set_detail("the process went on; this is what --keep kept of it");
+  Close(ending);
+  return true;
+}
+
+void SessionStore::ForgetFiles(const std::vector<std::string>& files, const TraceInfo* instead) {
+  const size_t open = has_open_file() ? 1 : 0;
+  size_t kept = 0;
+  for (size_t i = 0; i < infos_.size(); ++i) {
+    const bool is_gone =
+        i + open < infos_.size() && std::ranges::find(files, infos_[i].file) != files.end();
+    if (is_gone) continue;
+    if (kept != i) infos_[kept] = std::move(infos_[i]);
+    ++kept;
+  }
+  infos_.resize(kept);
+  if (instead != nullptr) infos_.push_back(*instead);
+  info_changed_ = true;
+}
+
 void SessionStore::Close(const v1::Ending& ending) {
+  // Its last words came after an EndSegment.
+  if (context_->keeps && stage_ == Stage::kNoFile && !infos_.empty()) (void)CreateFile();
   if (stage_ == Stage::kNoFile) return;
   v1::Checkpoint last;
   *last.mutable_ending() = ending;

@@ -28,6 +28,7 @@ struct StoreContext {
   BlockCompressor* compressor;
   std::string collector_id;      // 16 bytes
   v1::ClockReading first_clock;  // from when the collector started
+  bool keeps = false;            // files end with EndSegment, and old ones go
 };
 
 class SessionStore {
@@ -45,6 +46,15 @@ class SessionStore {
   [[nodiscard]] bool Recover(const Segment& segment, bool process_is_dead);
   // Closes the file, if there is one. A session that comes back gets another.
   void Close(const v1::Ending& ending);
+
+  // Closes the file where it has events; what comes then goes to another. Its info is infos()'s
+  // last. False: there was nothing to close.
+  [[nodiscard]] bool EndSegment();
+  // The bytes of the file that is open.
+  uint64_t open_bytes() const { return writer_ ? writer_->file_bytes() : 0; }
+  bool has_open_file() const { return stage_ != Stage::kNoFile; }
+  // These closed files are gone; `instead` holds what was in them, if anything does.
+  void ForgetFiles(const std::vector<std::string>& files, const TraceInfo* instead);
 
   const TraceState& state() const { return state_; }
   // One for each file so far; none before the first event.
@@ -88,6 +98,7 @@ class SessionStore {
   std::unique_ptr<TraceWriter> writer_;
   RunDirectory::Part part_;
   std::vector<TraceInfo> infos_;
+  uint64_t file_events_ = 0;
   bool info_changed_ = false;
   bool lost_names_ = false;
   // Gaps and the like from before the first event; bounded.

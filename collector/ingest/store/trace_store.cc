@@ -11,11 +11,21 @@ namespace ranktap::collector {
 
 using std::chrono::steady_clock;
 
-TraceStore::TraceStore(RunRegistry registry, std::string collector_id, Reply reply)
+TraceStore::TraceStore(RunRegistry registry, std::string collector_id, Reply reply, KeepLimits keep)
     : registry_(std::move(registry)),
       collector_id_(std::move(collector_id)),
       first_clock_(ReadClocks()),
-      reply_(std::move(reply)) {
+      reply_(std::move(reply)),
+      keeper_(
+          keep,
+          [this](const RunEntry* entry) {
+            std::vector<SessionStore*> sessions;
+            for (const auto& [id, stored] : sessions_) {
+              if (stored->entry == entry) sessions.push_back(stored->store.get());
+            }
+            return sessions;
+          },
+          [this](Job job) { Post(std::move(job)); }, &stale_) {
   for (const auto& entry : registry_.runs()) WriteInfo(entry.get());
   thread_ = std::thread([this] { Run(); });
   (void)::pthread_setname_np(thread_.native_handle(), "ranktap-writer");
@@ -36,7 +46,9 @@ void TraceStore::Post(Job job) {
 void TraceStore::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto woken = [this] { return !jobs_.empty() || finished_; };
+    const auto woken = [this] {
+      return !jobs_.empty() || (finished_ && !keeper_.is_dumping());
+    };
     if (stale_.empty()) {
       wake_.wait(lock, woken);
     } else if (steady_clock::now() >= next_info_ || !wake_.wait_until(lock, next_info_, woken)) {
@@ -50,6 +62,9 @@ void TraceStore::Run() {
     jobs_.pop_front();
     lock.unlock();
     job();
+    if (!ended_during_dump_.empty() && !keeper_.is_dumping()) {
+      for (const SessionId session : std::exchange(ended_during_dump_, {})) ForgetNow(session);
+    }
     lock.lock();
   }
 }
@@ -106,8 +121,10 @@ void TraceStore::OpenNow(SessionId session, const v1::Hello& hello, uint32_t pid
   }
   auto stored = std::make_unique<StoredSession>(
       StoredSession{place->entry,
-                    {&place->entry->directory, &compressor_, collector_id_, first_clock_},
+                    {&place->entry->directory, &compressor_, collector_id_, first_clock_,
+                     keeper_.keeps()},
                     nullptr});
+  keeper_.Opened(place->entry);
   stored->store = std::make_unique<SessionStore>(&stored->context, hello, pid);
   if (place->earlier) stored->store->GoOnFrom(*place->earlier);
   sessions_.emplace(session, std::move(stored));
@@ -128,6 +145,7 @@ void TraceStore::Store(SessionId session, uint64_t connection, uint64_t frames, 
     }
     queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     const StoredSession* const found = Find(session);
+    if (found != nullptr) keeper_.Stored(found->entry, *found->store, shared->summary.events);
     const uint64_t memory = found == nullptr ? 0 : found->store->MemoryBytes();
     reply_(StoredReply{session, connection, frames, memory, std::move(*shared)});
   });
@@ -155,16 +173,31 @@ void TraceStore::Close(SessionId session, std::shared_ptr<const Segment> segment
         ending.set_how(v1::Ending::HOW_GOODBYE);
       }
       store->Close(ending);
+      keeper_.Closed(found->entry, *store);
     });
     reply_(ClosedReply{session});
   });
 }
 
 void TraceStore::Forget(SessionId session) {
-  Post([this, session] {
-    const std::unique_ptr<StoredSession> gone = Take(session);
-    if (gone == nullptr) return;
-    for (const TraceInfo& info : gone->store->infos()) gone->entry->info.traces.push_back(info);
+  Post([this, session] { ForgetNow(session); });
+}
+
+void TraceStore::ForgetNow(SessionId session) {
+  if (keeper_.is_dumping()) return ended_during_dump_.push_back(session);
+  if (StoredSession* const found = Find(session)) keeper_.Ended(found->entry, found->store.get());
+  const std::unique_ptr<StoredSession> gone = Take(session);
+  if (gone == nullptr) return;
+  for (const TraceInfo& info : gone->store->infos()) gone->entry->info.traces.push_back(info);
+}
+
+void TraceStore::Dump(const std::vector<SessionId>& sessions, DumpOrder order) {
+  Post([this, sessions, order = std::move(order)] {
+    std::set<RunEntry*> entries;
+    for (const SessionId session : sessions) {
+      if (const StoredSession* const found = Find(session)) entries.insert(found->entry);
+    }
+    keeper_.Dump(entries, order);
   });
 }
 

@@ -23,6 +23,7 @@
 #include "collector/ingest/net/peer.h"
 #include "collector/ingest/recovery/segment.h"
 #include "collector/ingest/store/frame_block.h"
+#include "collector/ingest/store/run_keeper.h"
 #include "collector/ingest/store/run_registry.h"
 #include "collector/ingest/store/session_store.h"
 
@@ -66,7 +67,7 @@ class TraceStore {
   using Reply = std::function<void(StoreReply)>;
 
   // Starts the thread.
-  TraceStore(RunRegistry registry, std::string collector_id, Reply reply);
+  TraceStore(RunRegistry registry, std::string collector_id, Reply reply, KeepLimits keep = {});
   // Waits until everything is written.
   ~TraceStore();
 
@@ -77,6 +78,8 @@ class TraceStore {
   void Close(SessionId session, std::shared_ptr<const Segment> segment, bool process_is_dead,
              v1::Ending ending);
   void Forget(SessionId session);
+  // What is kept of the sessions' runs, with all blocks that came before this call.
+  void Dump(const std::vector<SessionId>& sessions, DumpOrder order);
 
   // Ends the thread when everything is written, writes each run.json a last time and returns what
   // the first one says. `finish` adds what is known only now (exit status, end). Not from the
@@ -103,6 +106,7 @@ class TraceStore {
   };
   void OpenNow(SessionId session, const v1::Hello& hello, uint32_t pid,
                const PeerCredentials& peer);
+  void ForgetNow(SessionId session);
   RunInfo InfoOf(const RunEntry& entry) const;
   void WriteInfo(RunEntry* entry);
   void WriteStaleInfos();
@@ -118,6 +122,7 @@ class TraceStore {
   Reply reply_;
   std::map<SessionId, std::unique_ptr<StoredSession>> sessions_;
   std::string problem_;
+  std::vector<SessionId> ended_during_dump_;
 
   // Runs whose run.json is behind. All of it is written anew, so that no more than a twentieth of
   // this thread's time goes into it: a run of 2,000 short processes spent minutes there.
@@ -129,6 +134,7 @@ class TraceStore {
   std::condition_variable wake_;
   std::deque<Job> jobs_;
   bool finished_ = false;
+  RunKeeper keeper_;
   std::thread thread_;
 };
 

@@ -56,6 +56,11 @@ class Checker {
 
   // After the last block.
   void CheckEnd() {
+    // A writer that had its last event before is where it was.
+    for (const auto& [id, next] : base_) {
+      if (!check_->dropped_before || started_.contains(id) || !HasRoomFor(id)) continue;
+      check_->writers[id].first_event = check_->writers[id].next_event = next;
+    }
     for (size_t kind = 0; kind < needed_.size(); ++kind) {
       for (size_t id = 1; id < needed_[kind].size(); ++id) {
         if (!needed_[kind][id] || names_.Contains(static_cast<uint32_t>(kind), id)) continue;
@@ -229,6 +234,7 @@ class Checker {
     if (!AddNames(std::as_bytes(std::span(dictionary)))) Problem("a dictionary does not parse");
     check_->session = ToHex(checkpoint.hello().session());
     if (checkpoint.has_ending()) check_->ending = checkpoint.ending();
+    check_->dropped_before |= KeptPartOf(checkpoint).dropped_before();
     for (const v1::Account& account : checkpoint.accounts()) AddAccount(account);
     for (const v1::Position& position : checkpoint.positions()) {
       const uint32_t id = position.writer();
@@ -314,7 +320,11 @@ void CheckProcess(const std::vector<TraceCheck*>& files) {
       return std::pair(a.first->first_event, a.first->next_event) <
              std::pair(b.first->first_event, b.first->next_event);
     });
-    uint64_t next = 0;
+    const bool is_kept = std::ranges::any_of(list, [](const auto& part) {
+      return part.second->dropped_before;
+    });
+    uint64_t next = is_kept ? list.front().first->first_event : 0;
+    if (next > 0) list.front().second->dropped_events += next;
     for (const auto& [writer, file] : list) {
       const bool holds_any = writer->next_event > writer->first_event;
       if (holds_any && writer->first_event != next) {
@@ -370,6 +380,9 @@ Result<RunCheck> CheckRun(const std::string& path) {
   for (TraceCheck& check : run.traces) by_process[check.session].push_back(&check);
   for (auto& [session, checks] : by_process) CheckProcess(checks);
   for (TraceCheck& check : run.traces) {
+    if (check.dropped_events > 0) {
+      check.notes.push_back(fmt::format("--keep dropped {} earlier events", check.dropped_events));
+    }
     SortRows(&check.problems, [](const Damage& a, const Damage& b) { return a.offset < b.offset; });
   }
   return run;

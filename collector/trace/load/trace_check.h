@@ -29,6 +29,8 @@ struct TraceCheck {
   uint64_t lost = 0;  // declared, by the agent and by the collector
   bool closed = false;
   v1::Ending ending;
+  bool dropped_before = false;  // --keep dropped what came before this file
+  uint64_t dropped_events = 0;  // how much, where this file is the process's first
   std::map<uint32_t, CheckedWriter> writers;
   // Each problem, with the offset of the block it was found in.
   std::vector<Damage> problems;

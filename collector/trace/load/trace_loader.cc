@@ -125,7 +125,21 @@ class Loader {
     for (const v1::ClockReading& reading : checkpoint.clocks()) AddReading(reading);
     for (const v1::Account& account : checkpoint.accounts()) AddAccount(account);
     if (checkpoint.has_ending()) trace_->ending = checkpoint.ending();
-    return trace_->dictionary.Add(std::as_bytes(std::span(dictionary)));
+    if (!trace_->dictionary.Add(std::as_bytes(std::span(dictionary)))) return false;
+    // Later checkpoints repeat what is in the file.
+    if (std::exchange(has_checkpoint_, true)) return true;
+    return std::ranges::all_of(KeptPartOf(checkpoint).lasting(),
+                               [this](const std::string& frame) { return AddLasting(frame); });
+  }
+
+  // Its positions were in an earlier file.
+  bool AddLasting(const std::string& bytes) {
+    const proto::FrameView frame = proto::DecodeFrame(std::as_bytes(std::span(bytes)));
+    const uint64_t room = most_events_ - std::min(most_events_, lasting_events_);
+    if (frame.status != proto::FrameStatus::kComplete || frame.header.events > room) return false;
+    if (!writers_.contains(frame.header.writer) && writers_.size() >= kMaxWriters) return false;
+    lasting_events_ += frame.header.events;
+    return tables_.AddFrame(frame, WriterIndex(frame.header.writer), false);
   }
 
   // Checkpoints repeat readings that came in frames.
@@ -251,7 +265,8 @@ class Loader {
   Trace* trace_;
   EventTables tables_;
   uint64_t most_events_;
-  bool reserved_ = false;
+  uint64_t lasting_events_ = 0;
+  bool reserved_ = false, has_checkpoint_ = false;
   std::array<PagesAhead, kReserved> pages_;
   std::map<uint32_t, uint16_t> writers_;
   std::vector<v1::ClockReading> readings_;

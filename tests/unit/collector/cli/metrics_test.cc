@@ -8,7 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -37,7 +40,7 @@ v1::ControlReply TwoRanks() {
 }
 
 TEST(MetricsTest, ValuesAreInBaseUnitsAndALabelsTextIsEscaped) {
-  const std::string text = MetricsText(TwoRanks());
+  const std::string text = MetricsText(TwoRanks(), MetricsFormat::kOpenMetrics);
   const std::string labels = R"({job="a \"job\"\\",rank="1",pid="101"})";
   EXPECT_THAT(text, HasSubstr("\nranktap_step" + labels + " 41\n"));
   EXPECT_THAT(text, HasSubstr("\nranktap_steps_total" + labels + " 7\n"));
@@ -47,7 +50,7 @@ TEST(MetricsTest, ValuesAreInBaseUnitsAndALabelsTextIsEscaped) {
 }
 
 TEST(MetricsTest, EachFamilyIsTogetherAndARankHasAtMostFiftySeriesEachOnce) {
-  std::istringstream lines(MetricsText(TwoRanks()));
+  std::istringstream lines(MetricsText(TwoRanks(), MetricsFormat::kOpenMetrics));
   std::set<std::string> series, families;
   std::map<std::string, int> by_rank;
   std::string family;
@@ -61,6 +64,7 @@ TEST(MetricsTest, EachFamilyIsTogetherAndARankHasAtMostFiftySeriesEachOnce) {
     const std::string name = line.substr(0, line.rfind(' '));
     EXPECT_TRUE(series.insert(name).second) << name << " comes twice";
     const size_t pid = name.find("pid=");
+    if (pid == name.npos) continue;  // of the collector
     ++by_rank[name.substr(pid, name.find('"', pid + 5) - pid)];
   }
   EXPECT_EQ(by_rank.size(), 2u);
@@ -70,23 +74,35 @@ TEST(MetricsTest, EachFamilyIsTogetherAndARankHasAtMostFiftySeriesEachOnce) {
 TEST(MetricsTest, WithoutEventsThereIsNoZeroThatWouldMeanStanding) {
   v1::ControlReply reply = TwoRanks();
   for (auto& process : *reply.mutable_processes()) process.clear_live();
-  EXPECT_THAT(MetricsText(reply), Not(HasSubstr("ranktap_steps_total")));
-  EXPECT_THAT(MetricsText(reply), HasSubstr("ranktap_lost_events_total"));
+  EXPECT_THAT(MetricsText(reply, MetricsFormat::kOpenMetrics), Not(HasSubstr("ranktap_steps_total")));
+  EXPECT_THAT(MetricsText(reply, MetricsFormat::kOpenMetrics), HasSubstr("ranktap_lost_events_total"));
 }
 
-TEST(MetricsTest, OnlyAPortOfTheLoopbackIsTaken) {
-  for (const char* const good : {"9400", ":9400", "127.0.0.1:9400", "localhost:9400"}) {
-    const auto port = MetricsPort(good);
-    ASSERT_TRUE(port.ok()) << good;
-    EXPECT_EQ(*port, 9400) << good;
-  }
-  for (const char* const bad :
-       {"", "0.0.0.0:9400", "10.1.2.3:9400", "0", "70000", "94x", "[::]:1"}) {
-    EXPECT_FALSE(MetricsPort(bad).ok()) << bad;
-  }
+TEST(MetricsTest, InTheOlderFormatAFamilyHasItsSamplesNameAndNoEnd) {
+  const std::string text = MetricsText(TwoRanks(), MetricsFormat::kText);
+  EXPECT_THAT(text, HasSubstr("# TYPE ranktap_steps_total counter\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE ranktap_process_info gauge\n"));
+  EXPECT_THAT(text, Not(HasSubstr("# UNIT")));
+  EXPECT_THAT(text, Not(HasSubstr("# EOF")));
 }
 
-std::string Get(uint16_t port, const std::string& path) {
+TEST(MetricsTest, APlaceIsTheLoopbackUnlessAnAddressIsGiven) {
+  const std::pair<const char*, const char*> good[] = {
+      {"9400", "127.0.0.1"},        {":9400", "127.0.0.1"},  {"127.0.0.1:9400", "127.0.0.1"},
+      {"localhost:9400", "127.0.0.1"}, {"0.0.0.0:9400", "0.0.0.0"}, {"[::]:9400", "::"}};
+  for (const auto& [text, address] : good) {
+    const auto place = MetricsPlaceOf(text);
+    ASSERT_TRUE(place.ok()) << text;
+    EXPECT_EQ(place->address, address) << text;
+    EXPECT_EQ(place->port, 9400) << text;
+  }
+  for (const char* const bad : {"", "0", "70000", "94x", "::1:9400", "127.0.0.1:"}) {
+    EXPECT_FALSE(MetricsPlaceOf(bad).ok()) << bad;
+  }
+  EXPECT_FALSE(HttpServer::ListenAt("example.org", 9400, nullptr).ok());
+}
+
+std::string Get(uint16_t port, const std::string& path, const std::string& more = "") {
   const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -96,7 +112,8 @@ std::string Get(uint16_t port, const std::string& path) {
     return "not connected";
   }
   const std::string head =
-      "GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) + "\r\n\r\n";
+      "GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) + "\r\n" +
+      more + "\r\n";
   EXPECT_EQ(::send(socket.get(), head.data(), head.size(), 0), static_cast<ssize_t>(head.size()));
   std::string answer;
   char bytes[4096];
@@ -108,16 +125,36 @@ std::string Get(uint16_t port, const std::string& path) {
 
 TEST(MetricsTest, AScrapeAsksTheCollectorAndNothingElseIsServed) {
   const TestCollector collector;
-  std::unique_ptr<HttpServer> server;
-  for (int port = 19'400; server == nullptr && port < 19'500; ++port) {
-    server = ServeMetrics(std::to_string(port), collector.socket());
+  std::optional<Metrics> metrics;
+  for (int port = 19'400; port < 19'500; ++port) {
+    metrics.emplace(MetricsOptions{.address = std::to_string(port)}, collector.socket());
+    if (metrics->server() != nullptr) break;
   }
+  const HttpServer* const server = metrics->server();
   ASSERT_NE(server, nullptr);
-  const std::string answer = Get(server->port(), "/metrics");
+  const std::string answer = Get(server->port(), "/metrics",
+                                 "Accept: application/openmetrics-text;version=1.0.0;q=0.8\r\n");
   EXPECT_THAT(answer, HasSubstr("200 OK"));
   EXPECT_THAT(answer, HasSubstr("application/openmetrics-text; version=1.0.0"));
   EXPECT_THAT(answer, HasSubstr("# TYPE ranktap_process info"));
+  const std::string older = Get(server->port(), "/metrics");
+  EXPECT_THAT(older, HasSubstr("text/plain; version=0.0.4"));
+  EXPECT_THAT(older, HasSubstr("# TYPE ranktap_process_info gauge"));
   EXPECT_THAT(Get(server->port(), "/"), HasSubstr("404"));
+}
+
+TEST(MetricsTest, TheFileIsWholeWheneverItIsReadAndGoesAtTheEnd) {
+  const TestCollector collector;
+  const TemporaryDirectory directory;
+  const std::string path = directory / "ranktap.prom";
+  {
+    const Metrics metrics({.file = path}, collector.socket());
+    while (!std::filesystem::exists(path)) std::this_thread::yield();
+    std::ifstream file(path);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_TRUE(text.starts_with("# TYPE ranktap_process_info gauge\n")) << text;
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 }  // namespace

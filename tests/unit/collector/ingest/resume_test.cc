@@ -42,6 +42,7 @@ class ResumeTest : public ::testing::Test {
     options.limits.small_block_ages = 1;
     options.owner = ::geteuid();
     options.resumable = true;
+    options.keep = keep_;
     return std::make_unique<Collector>(socket_->TakeListener(),
                                        std::move(*RunRegistry::Open(root(), {})), options);
   }
@@ -107,7 +108,7 @@ class ResumeTest : public ::testing::Test {
       for (const Damage& problem : trace.problems) ADD_FAILURE() << trace.path << problem.what;
     }
     EXPECT_TRUE(check->ok());
-    EXPECT_EQ(check->traces.size(), 2u);
+    EXPECT_EQ(check->traces.size(), keep_.any() ? 1u : 2u);
     EXPECT_EQ(events, 1750u);
     EXPECT_EQ(lost, 0u);
     const Result<collector::Run> run = LoadRun(runs[0]);
@@ -146,12 +147,18 @@ class ResumeTest : public ::testing::Test {
   TemporaryDirectory directory_;
   std::string path_ = directory_ / "sockets" + "/collector.sock";
   std::optional<PublicSocket> socket_;
+  KeepLimits keep_;
   uint32_t next_ = 0;
 };
 
 TEST_F(ResumeTest, AfterACollectorWasKilledTheNextOneGoesOnByPosition) { RunThrough(true); }
 
 TEST_F(ResumeTest, AfterACollectorEndedInOrderTheNextOneGoesOnByPosition) { RunThrough(false); }
+
+TEST_F(ResumeTest, AKilledCollectorThatKeepsLosesNothingEitherAndTheNextOneJoinsTheFiles) {
+  keep_ = {.ns = 3'600'000'000'000, .bytes = 1u << 30};
+  RunThrough(true);
+}
 
 TEST_F(ResumeTest, WhatAKilledCollectorLeftIsClosedAndVerifies) {
   Signal ready, stop, sent, never;

@@ -29,9 +29,9 @@ class Frames {
  public:
   explicit Frames(v1::HostClock::Kind kind = v1::HostClock::KIND_MONOTONIC_RAW)
       : live_(Clock(kind)) {
-    Name({"ranktap.step", "ranktap.phase", "ranktap.comm", "ranktap.op"}, true);
+    Name({"ranktap.step", "ranktap.phase", "ranktap.comm", "ranktap.op", "ranktap.memory"}, true);
     Name({"step", "data", "backward", "gloo:allreduce", "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
-          "void gemm<float>", "train_step 7", "epoch", "batch 7"},
+          "void gemm<float>", "train_step 7", "epoch", "batch 7", "out of memory"},
          false);
     Reading(0, 0);
   }
@@ -48,6 +48,9 @@ class Frames {
   void Push(uint32_t domain, uint32_t name, uint64_t at, uint64_t payload = 0) {
     Add(proto::RangePushEvent{.time_ticks = at,
                               .nvtx = {.domain = domain, .name = name, .payload = payload}});
+  }
+  void Mark(uint32_t domain, uint32_t name, uint64_t at) {
+    Add(proto::MarkEvent{.time_ticks = at, .nvtx = {.domain = domain, .name = name}});
   }
   void Pop(uint32_t domain, uint64_t at) {
     Add(proto::RangePopEvent{.time_ticks = at, .domain = domain});
@@ -230,6 +233,27 @@ TEST(LiveRankTest, EventsThatAreMissingLeaveNothingOpen) {
   frames.Send();
   EXPECT_EQ(frames.At(70 * kMs).collective_ns_open(), 0u);
   EXPECT_EQ(frames.At(70 * kMs).data_ns(), 1 * kMs);
+}
+
+TEST(LiveRankTest, ASumThatWasToldDoesNotFallWhereAnOpenRangeIsForgotten) {
+  Frames frames;
+  frames.Push(2, 2, kMs);
+  frames.Send();
+  EXPECT_EQ(frames.At(11 * kMs).data_ns(), 10 * kMs);
+  frames.Lose(1);
+  frames.Push(2, 2, 20 * kMs);
+  frames.Send();
+  EXPECT_EQ(frames.At(25 * kMs).data_ns(), 10 * kMs);
+  EXPECT_EQ(frames.At(40 * kMs).data_ns(), 20 * kMs);
+}
+
+TEST(LiveRankTest, AllocationsThatFailAreCounted) {
+  Frames frames;
+  frames.Mark(5, 10, kMs);
+  frames.Mark(5, 1, 2 * kMs);
+  frames.Mark(5, 10, 3 * kMs);
+  frames.Send();
+  EXPECT_EQ(frames.At(4 * kMs).out_of_memory(), 2u);
 }
 
 TEST(LiveRankTest, TicksOfTheTscAreTimesOnceTwoReadingsHaveCome) {

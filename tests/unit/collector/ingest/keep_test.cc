@@ -1,0 +1,194 @@
+// `--keep`: the last part of each rank stays, whatever it is given, and a dump of it is a run.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <future>
+
+#include "collector/trace/load/run_reader.h"
+#include "collector/trace/load/trace_check.h"
+#include "proto/framework_marks.h"
+#include "tests/fakes/fake_agent/fake_agent.h"
+#include "tests/unit/collector/test_collector.h"
+
+namespace ranktap::collector {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// Segments end by size: no test waits for the time.
+constexpr uint64_t kKeptBytes = 54'000;
+
+ServerOptions Keeping() {
+  ServerOptions options;
+  options.keep = {.ns = 3'600'000'000'000, .bytes = kKeptBytes};
+  return options;
+}
+
+class KeptRank {
+ public:
+  KeptRank(const std::string& socket, uint32_t rank) : agent_({.rank = rank, .chunks = 48}) {
+    (void)agent_.Join(socket);
+    writer_ = agent_.AddWriter();
+    proto::MarkEvent groups{.time_ticks = 1};
+    groups.nvtx.domain = agent_.InternText(std::string(proto::kCommDomain),
+                                           proto::EntryKind::kNvtxDomain);
+    groups.nvtx.name = agent_.InternText(std::string(proto::kGroupsMark));
+    groups.nvtx.payload = proto::kBytesSchema;
+    groups.nvtx.payload_type = proto::kNvtxSchemaPayload;
+    const std::string line =
+        R"({"name": "dp_0", "description": "", "backend": "nccl", "ranks": [0, 1], "size": 2})";
+    const uint64_t head[2] = {proto::kBytesSchema, line.size()};
+    agent_.Emit(writer_, groups, "",
+                std::string(reinterpret_cast<const char*>(head), sizeof(head)) + line);
+    proto::NameEvent stream{.time_ticks = 1, .id = 7, .object = proto::NamedObject::kStream};
+    stream.name = agent_.InternText("the copies' stream");
+    agent_.Emit(writer_, stream);
+  }
+  // Kernels whose times do not compress, stored by the time it returns.
+  void Work(int blocks) {
+    for (int block = 0; block < blocks; ++block) {
+      for (uint32_t i = 0; i < 2000; ++i, ++next_) {
+        random_ = random_ * 6364136223846793005 + 1442695040888963407;
+        proto::KernelEvent kernel{};
+        kernel.start_ns = 1'000'000 * uint64_t{next_} + (random_ >> 48);
+        kernel.end_ns = kernel.start_ns + (random_ >> 40) % 1'000'000;
+        kernel.correlation = next_;
+        kernel.name = agent_.InternText("kernel " + std::to_string(next_ % 7));
+        agent_.Emit(writer_, kernel);
+      }
+      agent_.Flush(500);
+      agent_.SendClock();
+      agent_.AwaitAcks();
+    }
+  }
+  void Leave() { agent_.LeaveLastWords(); }
+
+ private:
+  fakes::FakeAgent agent_;
+  uint32_t writer_ = 0, next_ = 0;
+  uint64_t random_ = 1;
+};
+
+v1::Dump DumpOf(TestCollector* collector) {
+  std::promise<v1::ControlReply> reply;
+  v1::ControlRequest request;
+  request.set_verb(v1::ControlRequest::VERB_DUMP);
+  request.set_reason("a test");
+  collector->collector().Dump(request,
+                              [&](v1::ControlReply told) { reply.set_value(std::move(told)); });
+  const v1::ControlReply told = reply.get_future().get();
+  EXPECT_EQ(told.problem(), "");
+  return told.dumps_size() == 1 ? told.dumps(0) : v1::Dump();
+}
+
+void ExpectWhole(const std::string& path) {
+  const Result<RunCheck> check = CheckRun(path);
+  ASSERT_TRUE(check.ok()) << check.message();
+  for (const TraceCheck& trace : check->traces) {
+    for (const Damage& problem : trace.problems) ADD_FAILURE() << trace.path << problem.what;
+  }
+  for (const std::string& problem : check->problems) ADD_FAILURE() << problem;
+}
+
+// Correlations in a row, up to `last`; names that were told before the first of them.
+void ExpectLastKernels(const Trace& trace, uint32_t last) {
+  ASSERT_GT(trace.kernels.size(), 1000u);
+  EXPECT_LT(trace.kernels.size(), last) << "the first ones are gone";
+  std::vector<uint32_t> seen(trace.kernels.correlation.begin(), trace.kernels.correlation.end());
+  std::sort(seen.begin(), seen.end());
+  EXPECT_EQ(seen.back(), last);
+  for (size_t i = 1; i < seen.size(); ++i) ASSERT_EQ(seen[i], seen[i - 1] + 1);
+  for (size_t i = 0; i < trace.kernels.size(); ++i) {
+    ASSERT_EQ(trace.dictionary.String(trace.kernels.name[i]),
+              "kernel " + std::to_string(trace.kernels.correlation[i] % 7));
+  }
+  ASSERT_EQ(trace.process_groups.size(), 1u) << "told once, long before";
+  ASSERT_EQ(trace.names.size(), 1u);
+  EXPECT_EQ(trace.dictionary.String(trace.names[0].name), "the copies' stream");
+}
+
+TEST(KeepTest, TheLastPartOfARankIsOneFileThatVerifiesWithWhatWasToldOnceBefore) {
+  TestCollector collector(Keeping());
+  EXPECT_EQ(RunChild([&] {
+              KeptRank rank(collector.socket(), 0);
+              rank.Work(9);
+              rank.Leave();
+              return 0;
+            }),
+            0);
+  const RunInfo info = collector.Finish();
+  ASSERT_EQ(info.traces.size(), 1u);
+  EXPECT_EQ(info.traces[0].file, "rank-00000.trace");
+  EXPECT_EQ(info.traces[0].status, TraceStatus::kClosed);
+  EXPECT_LT(info.traces[0].bytes, kKeptBytes + kKeptBytes / 4);
+  ExpectWhole(collector.run_path());
+  const auto run = collector.Load();
+  ASSERT_EQ(run.traces.size(), 1u);
+  ExpectLastKernels(run.traces[0], 9 * 2000 - 1);
+  EXPECT_EQ(run.traces[0].ending.how(), v1::Ending::HOW_GOODBYE);
+}
+
+TEST(KeepTest, ADumpIsARunOfTheSameIntervalAndRecordingGoesOn) {
+  TestCollector collector(Keeping());
+  KeptRank first(collector.socket(), 0), second(collector.socket(), 1);
+  for (int i = 0; i < 9; ++i) {
+    first.Work(1);
+    second.Work(1);
+  }
+  const v1::Dump dump = DumpOf(&collector);
+  ASSERT_EQ(dump.problem(), "");
+  EXPECT_THAT(dump.path(), StartsWith(collector.run_path() + "/dump-"));
+  EXPECT_EQ(dump.traces(), 2u);
+  first.Work(1);
+  second.Work(1);
+  first.Leave();
+  second.Leave();
+  ExpectWhole(dump.path());
+  auto run = LoadRun(dump.path());
+  ASSERT_TRUE(run.ok()) << run.message();
+  EXPECT_EQ(run->info.metadata.at("dump"), "a test");
+  ASSERT_EQ(run->traces.size(), 2u);
+  for (const Trace& trace : run->traces) ExpectLastKernels(trace, 9 * 2000 - 1);
+  // One may have stored a block of its 2,000 as a segment ended.
+  const auto first_of = [&](size_t i) { return run->traces[i].kernels.correlation[0]; };
+  EXPECT_LE(std::max(first_of(0), first_of(1)) - std::min(first_of(0), first_of(1)), 2000u);
+  (void)collector.Finish(0);
+  ExpectWhole(collector.run_path());
+  const auto rest = collector.Load();
+  ASSERT_EQ(rest.traces.size(), 2u);
+  for (const Trace& trace : rest.traces) ExpectLastKernels(trace, 10 * 2000 - 1);
+}
+
+TEST(KeepTest, ADumpOntoAFullDiskSaysSoLeavesNothingAndRecordingGoesOn) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  TestCollector collector(Keeping());
+  KeptRank rank(collector.socket(), 0);
+  rank.Work(9);
+  rlimit unlimited{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  rlimit limit = unlimited;
+  limit.rlim_cur = kKeptBytes / 2;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const v1::Dump dump = DumpOf(&collector);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  EXPECT_THAT(dump.problem(), HasSubstr("File too large"));
+  EXPECT_FALSE(std::filesystem::exists(dump.path()));
+  rank.Work(1);
+  rank.Leave();
+  (void)collector.Finish(0);
+  ExpectWhole(collector.run_path());
+  ExpectLastKernels(collector.Load().traces.at(0), 10 * 2000 - 1);
+}
+
+TEST(KeepTest, WithoutItADumpIsRefusedWithTheOptionThatIsMissing) {
+  TestCollector collector;
+  KeptRank rank(collector.socket(), 0);
+  rank.Work(1);
+  EXPECT_THAT(DumpOf(&collector).problem(), HasSubstr("--keep 60s"));
+  rank.Leave();
+}
+
+}  // namespace
+}  // namespace ranktap::collector
