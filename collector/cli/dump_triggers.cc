@@ -26,9 +26,9 @@ constexpr size_t kMostRuns = 4096;
 
 std::string SentenceOfDump(const v1::Dump& dump) {
   if (!dump.problem().empty()) {
-    return Printable(dump.path().empty() ? dump.problem()
-                                         : fmt::format("no dump of {}: {}", dump.run(),
-                                                       dump.problem()));
+    return Printable(dump.path().empty()
+                         ? dump.problem()
+                         : fmt::format("no dump of {}: {}", dump.run(), dump.problem()));
   }
   return Printable(fmt::format(
       "{}: {} of {} {}, {}", dump.path(),

@@ -54,7 +54,7 @@ class DumpTriggers {
     std::string run, name;
   };
   std::map<pid_t, Watched> watched_;
-  std::mutex mutex_;                            // of what follows
+  std::mutex mutex_;  // of what follows
   std::condition_variable_any wake_;
   std::map<std::string, Done> done_;
   std::deque<Order> orders_;

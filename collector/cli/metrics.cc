@@ -239,9 +239,10 @@ Metrics::Metrics(const MetricsOptions& options, const std::string& socket) : fil
   }
   server_ = std::move(*server);
   if (!IsLoopback(place->address)) {
-    Complain(fmt::format("metrics at {}: every machine that reaches it can read them, without a "
-                         "password",
-                         options.address));
+    Complain(
+        fmt::format("metrics at {}: every machine that reaches it can read them, without a "
+                    "password",
+                    options.address));
   }
 }
 
@@ -264,8 +265,11 @@ std::string MetricsText(const v1::ControlReply& reply, MetricsFormat format) {
   const auto begin = [&](std::string_view name, std::string_view type, std::string_view unit,
                          const char* help) {
     const bool is_info = type == "info";
-    const std::string full = fmt::format(
-        "{}{}", name, is_open ? "" : type == "counter" ? "_total" : is_info ? "_info" : "");
+    const std::string full = fmt::format("{}{}", name,
+                                         is_open             ? ""
+                                         : type == "counter" ? "_total"
+                                         : is_info           ? "_info"
+                                                             : "");
     text += fmt::format("# TYPE {} {}\n", full, is_info && !is_open ? "gauge" : type);
     if (!unit.empty() && is_open) text += fmt::format("# UNIT {} {}\n", full, unit);
     text += fmt::format("# HELP {} {}\n", full, help);

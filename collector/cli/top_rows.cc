@@ -286,18 +286,15 @@ Table TopTable(const std::vector<TopRow>& rows, size_t spark, bool is_utf8) {
       cost = 100.0 * static_cast<double>(process.callback_ns()) /
              static_cast<double>(process.cost().watched_ns());
     }
-    table.rows.push_back({row.job, process.has_rank() ? Cell(int64_t{process.rank()}) : Cell(),
-                          std::to_string(process.pid()),
-                          live.has_step_number() ? Cell(count(live.step_number())) : Cell(),
-                          steps.empty() ? Cell() : Cell(count(steps.back())),
-                          Sparkline(steps, spark, usual, is_utf8), Percent(row.busy),
-                          Percent(row.waits), Percent(row.data),
-                          memory == 0 ? Cell() : Cell(count(memory)),
-                          process.device_memory_total() == 0
-                              ? Cell()
-                              : Cell(count(process.device_memory_used())),
-                          count(process.lost()), cost,
-                          DoesNow(row)});
+    table.rows.push_back(
+        {row.job, process.has_rank() ? Cell(int64_t{process.rank()}) : Cell(),
+         std::to_string(process.pid()),
+         live.has_step_number() ? Cell(count(live.step_number())) : Cell(),
+         steps.empty() ? Cell() : Cell(count(steps.back())),
+         Sparkline(steps, spark, usual, is_utf8), Percent(row.busy), Percent(row.waits),
+         Percent(row.data), memory == 0 ? Cell() : Cell(count(memory)),
+         process.device_memory_total() == 0 ? Cell() : Cell(count(process.device_memory_used())),
+         count(process.lost()), cost, DoesNow(row)});
   }
   table.notes = WaitSentences(rows);
   for (const TopRow& row : rows) {

@@ -28,6 +28,7 @@ constexpr char kEscape = '\x1b', kDelete = '\x7f';
 
 constexpr std::string_view kKeys =
     "q quit  s sort  r ranks  jk scroll  l lines  t stacks  be window  d dump  ? help";
+constexpr std::string_view kFewKeys = "q quit  ? all keys";
 constexpr std::string_view kHelp =
     "steps     the last 60, 12 on a narrow screen; a block of half the height is a usual step\n"
     "busy      any device worked\n"
@@ -114,7 +115,8 @@ class Keys {
     }
   }
   std::string Said() {
-    if (typed_) return fmt::format("ranks: {}_   (0,2-5; Enter shows them, Escape goes back)", *typed_);
+    if (typed_)
+      return fmt::format("ranks: {}_   (0,2-5; Enter shows them, Escape goes back)", *typed_);
     if (dump_.valid()) {
       if (dump_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return "saving ...";
       said_ = Printable(dump_.get());
@@ -196,7 +198,8 @@ std::string TopScreen(const Table& whole, LiveScreen::Size size, const TopView& 
   if (view.is_colored) text = ColoredTable(text, !table.rows.empty());
   if (below > 0) text += fmt::format("{} more below\n", Counted(below, "rank"));
   for (const std::string& note : notes) text += Printable(note) + "\n";
-  text += view.said.empty() ? std::string(kKeys) : view.said;
+  const std::string_view keys = size.columns < kNarrow ? kFewKeys : kKeys;
+  text += view.said.empty() ? std::string(keys) : view.said;
   return CutToHeight(text, size.rows);
 }
 

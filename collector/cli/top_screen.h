@@ -13,9 +13,9 @@ namespace ranktap::collector {
 bool SpeaksUtf8();
 
 struct TopView {
-  size_t first = 0;   // of the rows that are scrolled away
+  size_t first = 0;  // of the rows that are scrolled away
   bool is_utf8 = true, is_colored = false;
-  std::string said;   // in the place of the keys; empty: those
+  std::string said;  // in the place of the keys; empty: those
 };
 // As many lines as the size has, at most: the rows from view.first on, the sentences, the keys.
 std::string TopScreen(const Table& table, LiveScreen::Size size, const TopView& view);

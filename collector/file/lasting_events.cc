@@ -13,8 +13,8 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr std::string_view kLastingMarks[] = {proto::kGroupsMark,     proto::kTreeMark,
-                                              proto::kSettingsMark,   proto::kSignaturesMark,
+constexpr std::string_view kLastingMarks[] = {proto::kGroupsMark, proto::kTreeMark,
+                                              proto::kSettingsMark, proto::kSignaturesMark,
                                               proto::kStacksMark};
 
 // Texts are dictionary ids already.

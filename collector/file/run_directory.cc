@@ -162,8 +162,7 @@ Result<RunDirectory::Part> RunDirectory::CreatePart(const TraceName& name) {
   return Failure{fmt::format("{}: too many traces of {}", path_, name.FileName(0))};
 }
 
-Result<std::string> RunDirectory::Publish(const Part& part, const TraceName& name,
-                                          bool as_first) {
+Result<std::string> RunDirectory::Publish(const Part& part, const TraceName& name, bool as_first) {
   const std::string from = part.file_name();
   uint32_t incarnation = name == part.name && !as_first ? part.incarnation : 0;
   for (; incarnation < kMaxIncarnations; ++incarnation) {

@@ -13,9 +13,9 @@
 
 namespace ranktap::collector {
 
-// `files`: closed ones of `owner` below `directory`, whose path is `path`, in their order. `into` is empty and
-// open for writing. Returns how many bytes it has then. Fails at the first block that is damaged
-// or cannot be written; `into` is of no use then.
+// `files`: closed ones of `owner` below `directory`, whose path is `path`, in their order. `into`
+// is empty and open for writing. Returns how many bytes it has then. Fails at the first block that
+// is damaged or cannot be written; `into` is of no use then.
 Result<uint64_t> JoinTraces(int directory, uid_t owner, const std::string& path,
                             const std::vector<std::string>& files, FileDescriptor into);
 

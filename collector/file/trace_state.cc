@@ -211,7 +211,8 @@ uint64_t TraceState::CheckpointBytes() const {
   bytes += writers_.size() * kPositionBytes;
   for (const auto& [id, account] : accounts_) bytes += account.ByteSizeLong() + kFieldBytes;
   for (const v1::ClockReading& reading : clocks_) bytes += reading.ByteSizeLong() + kFieldBytes;
-  if (lasting_) lasting_->ForEach([&](const std::string& frame) { bytes += frame.size() + kFieldBytes; });
+  if (lasting_)
+    lasting_->ForEach([&](const std::string& frame) { bytes += frame.size() + kFieldBytes; });
   return bytes;
 }
 

@@ -11,8 +11,9 @@ Collector::Collector(FileDescriptor listener, RunDirectory directory, RunInfo in
 
 Collector::Collector(FileDescriptor listener, RunRegistry registry, const ServerOptions& options)
     : server_(std::move(listener), options),
-      store_(std::move(registry), options.collector_id,
-             [this](StoreReply reply) { server_.OnStoreReply(std::move(reply)); }, options.keep),
+      store_(
+          std::move(registry), options.collector_id,
+          [this](StoreReply reply) { server_.OnStoreReply(std::move(reply)); }, options.keep),
       thread_([this] { server_.Run(&store_); }) {
   (void)::pthread_setname_np(thread_.native_handle(), "ranktap-server");
   if (!options.sample_devices) return;

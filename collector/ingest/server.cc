@@ -36,8 +36,8 @@ void Server::Run(TraceStore* store) {
                                                            .log = &log_,
                                                            .closer = &closer_,
                                                            .store = store});
-  control_ =
-      std::make_unique<ControlService>(&options_, &loop_, &connections_, sessions_.get(), &plans_, &log_);
+  control_ = std::make_unique<ControlService>(&options_, &loop_, &connections_, sessions_.get(),
+                                              &plans_, &log_);
   // While the disk is behind, the bytes stay in the sockets, and the senders' rings hold them.
   loop_.PauseWhile([this, store] {
     return sessions_->abandoned() || store->queued_bytes() > options_.limits.queued_bytes;

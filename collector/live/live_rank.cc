@@ -212,7 +212,9 @@ void LiveRank::Describe(uint64_t now_ns, v1::LiveStatus* status) const {
   const auto now = static_cast<int64_t>(now_ns);
   const auto positive = [](int64_t ns) { return static_cast<uint64_t>(std::max<int64_t>(ns, 0)); };
   State& state = *state_;
-  const auto grown = [&](int64_t ns, uint64_t* told) { return *told = std::max(*told, positive(ns)); };
+  const auto grown = [&](int64_t ns, uint64_t* told) {
+    return *told = std::max(*told, positive(ns));
+  };
   for (const LiveStep& step : state.steps) status->add_step_ns(positive(step.end - step.begin));
   status->set_steps(state.step_count);
   if (!state.steps.empty()) {

@@ -239,8 +239,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::ListenAt(
   auto state = std::make_unique<State>();
   state->handle = std::move(handle);
   state->is_for_all = address != "127.0.0.1";
-  state->listener.Reset(
-      ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  state->listener.Reset(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int yes = 1;
   ::setsockopt(state->listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   sockaddr_storage bound{};

@@ -139,17 +139,17 @@ bool ControlService::FindJob(const v1::ControlRequest& request, const PeerCreden
     is_known = is_known || IsOfJob(*session, request.job());
   }
   if (is_known) return true;
-    std::string names;
-    size_t named = 0;
-    for (const std::string& job : jobs) {
-      if (++named > kMostNames) break;
-      names += (names.empty() ? "" : ", ") + job.substr(0, kMostNameBytes);
-    }
-    if (named > kMostNames) {
-      names += fmt::format(" and {} more", jobs.size() - kMostNames);
-    }
-    reply->set_problem(fmt::format("no process of '{}' is connected here; {}", request.job(),
-                                  names.empty() ? "none is at all" : "there are: " + names));
+  std::string names;
+  size_t named = 0;
+  for (const std::string& job : jobs) {
+    if (++named > kMostNames) break;
+    names += (names.empty() ? "" : ", ") + job.substr(0, kMostNameBytes);
+  }
+  if (named > kMostNames) {
+    names += fmt::format(" and {} more", jobs.size() - kMostNames);
+  }
+  reply->set_problem(fmt::format("no process of '{}' is connected here; {}", request.job(),
+                                 names.empty() ? "none is at all" : "there are: " + names));
   return false;
 }
 

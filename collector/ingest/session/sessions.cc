@@ -252,13 +252,6 @@ void Sessions::WatchRanks(uint64_t now_ns) {
   watched_until_ns_ = now_ns + kWatchNs;
 }
 
-void Sessions::Dump(const std::vector<SessionId>& ids, DumpOrder order) {
-  for (const SessionId id : ids) {
-    if (Session* const session = Find(id)) blocks_.Close(session);
-  }
-  in_.store->Dump(ids, std::move(order));
-}
-
 bool Sessions::SendLevel(Session* session, Connection* connection, const v1::LevelChange& change) {
   session->window = change.window();
   return connection->Send(EncodeControl(proto::FrameType::kLevel, change.SerializeAsString()));

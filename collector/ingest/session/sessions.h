@@ -61,7 +61,12 @@ class Sessions {
                   const std::function<bool(const Session&)>& is_wanted);
 
   // What is kept of these sessions' runs is saved, with all that has come so far.
-  void Dump(const std::vector<SessionId>& ids, DumpOrder order);
+  void Dump(const std::vector<SessionId>& ids, DumpOrder order) {
+    for (const SessionId id : ids) {
+      if (Session* const session = Find(id)) blocks_.Close(session);
+    }
+    in_.store->Dump(ids, std::move(order));
+  }
 
   // Events are read, too, for as long as this is called every few seconds: sessions say what their
   // ranks do now.

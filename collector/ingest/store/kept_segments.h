@@ -64,9 +64,9 @@ class KeptSegments {
   KeepLimits limits_;
   uint64_t begun_ns_;
   bool has_events_ = false;
-  uint64_t open_bytes_ = 0;     // of the largest open file
-  std::deque<Segment> ended_;   // the oldest first
-  std::vector<File> closed_;    // of the open one
+  uint64_t open_bytes_ = 0;    // of the largest open file
+  std::deque<Segment> ended_;  // the oldest first
+  std::vector<File> closed_;   // of the open one
 };
 
 }  // namespace ranktap::collector

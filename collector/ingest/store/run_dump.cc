@@ -56,8 +56,8 @@ v1::Dump WriteDump(RunDump dump) {
     told.set_problem("no rank has recorded anything in that time");
     return told;
   }
-  Result<RunDirectory> into = RunDirectory::CreateIn(dump.directory.get(), dump.path,
-                                                     DirectoryName(dump.end_realtime_ns));
+  Result<RunDirectory> into =
+      RunDirectory::CreateIn(dump.directory.get(), dump.path, DirectoryName(dump.end_realtime_ns));
   if (!into) {
     told.set_problem(into.message());
     return told;

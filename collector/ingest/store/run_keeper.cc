@@ -18,7 +18,9 @@ namespace {
 
 constexpr size_t kMostNames = 1u << 16;
 
-const std::string& TokenOf(const SessionStore& session) { return session.state().hello().session(); }
+const std::string& TokenOf(const SessionStore& session) {
+  return session.state().hello().session();
+}
 
 uid_t OwnerOf(int directory) {
   struct stat status {};
@@ -36,10 +38,10 @@ void AdoptFiles(const RunDirectory& directory, KeptSegments* kept) {
     const std::optional<FileHeader> header = ReadFileHeader(*file);
     struct stat status {};
     if (!header || ::fstat(file->get(), &status) != 0) continue;
-    files.emplace_back(header->created_realtime_ns,
-                       std::string(reinterpret_cast<const char*>(header->session),
-                                   sizeof(header->session)),
-                       name, static_cast<uint64_t>(status.st_size));
+    files.emplace_back(
+        header->created_realtime_ns,
+        std::string(reinterpret_cast<const char*>(header->session), sizeof(header->session)), name,
+        static_cast<uint64_t>(status.st_size));
   }
   std::ranges::sort(files);
   for (const auto& [created, session, name, bytes] : files) kept->Add(session, name, bytes);
@@ -101,9 +103,8 @@ void RunKeeper::Ended(RunEntry* entry, SessionStore* session) {
   const TraceName name{.rank = info.rank, .pid = info.pid};
   Result<RunDirectory::Part> part = directory.CreatePart(name);
   if (!part) return;
-  const Result<uint64_t> bytes =
-      JoinTraces(directory.descriptor(), OwnerOf(directory.descriptor()), directory.path(), files,
-                 std::move(part->file));
+  const Result<uint64_t> bytes = JoinTraces(directory.descriptor(), OwnerOf(directory.descriptor()),
+                                            directory.path(), files, std::move(part->file));
   if (!bytes) return directory.Remove(part->file_name());
   for (const std::string& file : files) directory.Remove(file);
   const Result<std::string> published = directory.Publish(*part, name, true);
@@ -151,14 +152,14 @@ void RunKeeper::Dump(const std::set<RunEntry*>& entries, DumpOrder order) {
     return order.done({refused});
   }
   is_dumping_ = true;
-  dumper_ = std::jthread([this, entries, done = std::move(order.done),
-                          dumps = std::move(dumps)]() mutable {
-    (void)::pthread_setname_np(::pthread_self(), "ranktap-dump");
-    std::vector<v1::Dump> told;
-    for (RunDump& dump : dumps) told.push_back(WriteDump(std::move(dump)));
-    done(std::move(told));
-    post_([this] { is_dumping_ = false; });
-  });
+  dumper_ = std::jthread(
+      [this, entries, done = std::move(order.done), dumps = std::move(dumps)]() mutable {
+        (void)::pthread_setname_np(::pthread_self(), "ranktap-dump");
+        std::vector<v1::Dump> told;
+        for (RunDump& dump : dumps) told.push_back(WriteDump(std::move(dump)));
+        done(std::move(told));
+        post_([this] { is_dumping_ = false; });
+      });
 }
 
 }  // namespace ranktap::collector

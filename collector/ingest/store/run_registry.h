@@ -32,7 +32,7 @@ struct RunEntry {
   std::string name;     // of its directory, in its user's
   std::string kind;     // what goes on in it: "job-42", "run"; empty: of an earlier collector
   size_t sessions = 0;  // that are open
-  uint64_t last_closed_ns = 0;  // CLOCK_MONOTONIC_RAW
+  uint64_t last_closed_ns = 0;         // CLOCK_MONOTONIC_RAW
   std::unique_ptr<KeptSegments> kept;  // none: all of it stays
 };
 

@@ -46,9 +46,7 @@ void TraceStore::Post(Job job) {
 void TraceStore::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto woken = [this] {
-      return !jobs_.empty() || (finished_ && !keeper_.is_dumping());
-    };
+    const auto woken = [this] { return !jobs_.empty() || (finished_ && !keeper_.is_dumping()); };
     if (stale_.empty()) {
       wake_.wait(lock, woken);
     } else if (steady_clock::now() >= next_info_ || !wake_.wait_until(lock, next_info_, woken)) {
@@ -119,11 +117,10 @@ void TraceStore::OpenNow(SessionId session, const v1::Hello& hello, uint32_t pid
     reply_(RefusedReply{session, place.message()});
     return;
   }
-  auto stored = std::make_unique<StoredSession>(
-      StoredSession{place->entry,
-                    {&place->entry->directory, &compressor_, collector_id_, first_clock_,
-                     keeper_.keeps()},
-                    nullptr});
+  auto stored = std::make_unique<StoredSession>(StoredSession{
+      place->entry,
+      {&place->entry->directory, &compressor_, collector_id_, first_clock_, keeper_.keeps()},
+      nullptr});
   keeper_.Opened(place->entry);
   stored->store = std::make_unique<SessionStore>(&stored->context, hello, pid);
   if (place->earlier) stored->store->GoOnFrom(*place->earlier);

@@ -320,9 +320,8 @@ void CheckProcess(const std::vector<TraceCheck*>& files) {
       return std::pair(a.first->first_event, a.first->next_event) <
              std::pair(b.first->first_event, b.first->next_event);
     });
-    const bool is_kept = std::ranges::any_of(list, [](const auto& part) {
-      return part.second->dropped_before;
-    });
+    const bool is_kept =
+        std::ranges::any_of(list, [](const auto& part) { return part.second->dropped_before; });
     uint64_t next = is_kept ? list.front().first->first_event : 0;
     if (next > 0) list.front().second->dropped_events += next;
     for (const auto& [writer, file] : list) {

@@ -30,8 +30,7 @@ std::vector<std::string> DumpsOf(const std::string& run) {
   std::vector<std::string> found;
   for (const auto& entry : fs::directory_iterator(run)) {
     const std::string path = entry.path();
-    if (entry.path().filename().string().starts_with("dump-") &&
-        fs::exists(path + "/run.json")) {
+    if (entry.path().filename().string().starts_with("dump-") && fs::exists(path + "/run.json")) {
       found.push_back(path);
     }
   }

@@ -74,8 +74,10 @@ TEST(MetricsTest, EachFamilyIsTogetherAndARankHasAtMostFiftySeriesEachOnce) {
 TEST(MetricsTest, WithoutEventsThereIsNoZeroThatWouldMeanStanding) {
   v1::ControlReply reply = TwoRanks();
   for (auto& process : *reply.mutable_processes()) process.clear_live();
-  EXPECT_THAT(MetricsText(reply, MetricsFormat::kOpenMetrics), Not(HasSubstr("ranktap_steps_total")));
-  EXPECT_THAT(MetricsText(reply, MetricsFormat::kOpenMetrics), HasSubstr("ranktap_lost_events_total"));
+  EXPECT_THAT(MetricsText(reply, MetricsFormat::kOpenMetrics),
+              Not(HasSubstr("ranktap_steps_total")));
+  EXPECT_THAT(MetricsText(reply, MetricsFormat::kOpenMetrics),
+              HasSubstr("ranktap_lost_events_total"));
 }
 
 TEST(MetricsTest, InTheOlderFormatAFamilyHasItsSamplesNameAndNoEnd) {
@@ -88,7 +90,7 @@ TEST(MetricsTest, InTheOlderFormatAFamilyHasItsSamplesNameAndNoEnd) {
 
 TEST(MetricsTest, APlaceIsTheLoopbackUnlessAnAddressIsGiven) {
   const std::pair<const char*, const char*> good[] = {
-      {"9400", "127.0.0.1"},        {":9400", "127.0.0.1"},  {"127.0.0.1:9400", "127.0.0.1"},
+      {"9400", "127.0.0.1"},           {":9400", "127.0.0.1"},      {"127.0.0.1:9400", "127.0.0.1"},
       {"localhost:9400", "127.0.0.1"}, {"0.0.0.0:9400", "0.0.0.0"}, {"[::]:9400", "::"}};
   for (const auto& [text, address] : good) {
     const auto place = MetricsPlaceOf(text);
@@ -111,9 +113,8 @@ std::string Get(uint16_t port, const std::string& path, const std::string& more 
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return "not connected";
   }
-  const std::string head =
-      "GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) + "\r\n" +
-      more + "\r\n";
+  const std::string head = "GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) +
+                           "\r\n" + more + "\r\n";
   EXPECT_EQ(::send(socket.get(), head.data(), head.size(), 0), static_cast<ssize_t>(head.size()));
   std::string answer;
   char bytes[4096];

@@ -32,8 +32,8 @@ class KeptRank {
     (void)agent_.Join(socket);
     writer_ = agent_.AddWriter();
     proto::MarkEvent groups{.time_ticks = 1};
-    groups.nvtx.domain = agent_.InternText(std::string(proto::kCommDomain),
-                                           proto::EntryKind::kNvtxDomain);
+    groups.nvtx.domain =
+        agent_.InternText(std::string(proto::kCommDomain), proto::EntryKind::kNvtxDomain);
     groups.nvtx.name = agent_.InternText(std::string(proto::kGroupsMark));
     groups.nvtx.payload = proto::kBytesSchema;
     groups.nvtx.payload_type = proto::kNvtxSchemaPayload;
