@@ -27,7 +27,8 @@ int ShowOnce(TopWatch* watch, double seconds, Format format) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   if (!watch->Look()) return Complained("the job has ended", kFailure);
   const std::vector<TopRow> rows = watch->Rows(TopOrder::kWorst, true);
-  Table table = TopTable(rows, kSpark, SpeaksUtf8());
+  const size_t spark = format == Format::kText ? TopSpark(OutputWidth(STDOUT_FILENO)) : kSpark;
+  Table table = TopTable(rows, spark, SpeaksUtf8());
   watch->AddWaits(rows, &table);
   const std::string text = format == Format::kJson ? FormatJson(table, 0)
                            : format == Format::kCsv
