@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/numbers/describe.h"
@@ -73,7 +74,12 @@ std::optional<Failure> ChangeComm(const Run& run, const Change& change, GraphEdi
     any = true;
   }
   if (any) return std::nullopt;
-  return Failure{run.traces.size() > 1
+  const auto communicates = [](const RankWaterfall& of) {
+    return of.mean[static_cast<size_t>(Cause::kTransfer)] +
+               of.mean[static_cast<size_t>(Cause::kWait)] >
+           0;
+  };
+  return Failure{std::ranges::none_of(ComputeWaterfalls(run), communicates)
                      ? "the run has no collectives"
                      : "one rank's file does not tell what collectives moved from what they "
                        "waited for: name the files of all ranks"};
