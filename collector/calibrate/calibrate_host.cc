@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <sys/utsname.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -18,6 +17,7 @@
 
 #include "collector/calibrate/host_kernels.h"
 #include "collector/calibrate/numa_nodes.h"
+#include "collector/calibrate/samples.h"
 #include "collector/file/owned_file.h"
 
 namespace ranktap::collector {
@@ -49,13 +49,6 @@ std::vector<int> AllowedCores() {
 // What one thread runs; it makes its memory itself, near its core.
 using Work = std::function<void(uint64_t rounds)>;
 using MakeWork = std::function<Work()>;
-
-MeasuredRate MedianOf(std::vector<double> rates) {
-  std::sort(rates.begin(), rates.end());
-  const double median = rates[rates.size() / 2];
-  if (!(median > 0)) return {};
-  return {.rate = median, .spread_percent = 100 * (rates.back() - rates.front()) / median};
-}
 
 // Amounts a second of threads that begin together, added up.
 MeasuredRate Measure(const std::vector<int>& cores, size_t threads, double amount_a_round,
@@ -193,22 +186,11 @@ std::vector<int64_t> CacheBytes(int core) {
   return bytes;
 }
 
-std::string Today() {
-  const time_t now = time(nullptr);
-  tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
-
 }  // namespace
 
 HostRoofs CalibrateHost() {
   HostRoofs roofs;
-  char name[256] = "";
-  (void)gethostname(name, sizeof(name) - 1);
-  roofs.host = name;
+  roofs.host = HostName();
   roofs.processor = Processor();
   roofs.date = Today();
   utsname kernel{};

@@ -10,8 +10,6 @@
 
 namespace ranktap::collector {
 
-inline constexpr int kCalibrationSamples = 5;  // the median of which is kept
-
 // Takes some seconds of all cores that the process may use.
 HostRoofs CalibrateHost();
 

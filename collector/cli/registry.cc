@@ -13,7 +13,7 @@ constexpr Command kCommands[] = {
     {"dump", "save the last minute of a job that runs with --keep", &DumpCommand},
     {"top", "watch what every rank does now, the worst first", &TopCommand},
     {"stacks", "show where every rank's Python threads are now", &StacksCommand},
-    {"calibrate", "measure what this host can do, as the roofs of a CPU job", &CalibrateCommand},
+    {"calibrate", "measure what this host and its GPUs can do, as roofs of reports", &CalibrateCommand},
     {"doctor", "find what keeps this machine from tracing, and say what to do", &DoctorCommand},
     {"report", "print reports of a run", &ReportCommand},
     {"whatif", "predict the step with a change that nobody has made yet", &WhatIfCommand},
