@@ -37,7 +37,7 @@ struct PythonLayout {
   uint32_t code, previous, instruction, owner;  // in a frame
   uint32_t frame_bytes;
   uint32_t filename, name, qualname, first_line, line_table, instructions;  // in a code object
-  uint32_t text;        // of an ASCII string's bytes
+  uint32_t text;  // of an ASCII string's bytes
   GilPlace gil_place;
   uint32_t gil;  // of the lock in the runtime, or of ceval.gil in PyInterpreterState
   uint8_t entry_owner, last_owner;  // an owner from the first on: a frame without code of its own

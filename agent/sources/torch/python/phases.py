@@ -65,7 +65,8 @@ class Backward:
 
 def ready_batches(iterator):
     """1 and the batches that its workers have ready; 0: nobody knows. No lock: the workers hold it while they send."""
-    tasks = getattr(iterator, '_task_info', None)  # of a loader with workers: (worker,), with its batch where that came early
+    # Of a loader with workers: (worker,), with its batch where that came early.
+    tasks = getattr(iterator, '_task_info', None)
     if tasks is None:
         return 0
     queue = iterator._data_queue
