@@ -1,4 +1,4 @@
-// What `ranktap calibrate` wrote about the hosts of a run, for reports of their CPU jobs: --roofs.
+// What `ranktap calibrate` wrote about the hosts of a run and their GPUs, for reports: --roofs.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace ranktap::collector {
 
 void AddHostRoofsOption(Arguments* app, std::string* file);
 
-// `file`, or where it is empty the files of the run's hosts where calibrate writes them. False,
-// after a complaint: the file is none, or of a host that is not in the run.
+// `file`, or where it is empty the files of the run's hosts and devices where calibrate writes
+// them. False, after a complaint: the file is none, or of a host or device that is not in the run.
 bool TakeHostRoofs(const std::string& file, const Run& run);
 
 }  // namespace ranktap::collector

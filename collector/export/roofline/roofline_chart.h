@@ -15,6 +15,7 @@ struct ChartCeiling {
   std::string type;   // the type whose points it bounds, as ChartPoint::type; empty: all (memory)
   bool is_memory = false;  // a slope of `peak` B/s, not a line of `peak` FLOP/s
   double peak = 0;         // FLOP/s or B/s; ceilings that are not above 0 are left out
+  bool is_dashed = false;  // the maker's, beside others that were measured
 };
 
 struct ChartPoint {

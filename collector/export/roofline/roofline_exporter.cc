@@ -73,13 +73,17 @@ void AddCeilings(const Roofs& roofs, const UnitLabels& labels, RooflineChart* ch
       continue;
     }
     const std::string label = labels.Of(unit);
-    chart->ceilings.push_back({label, label, false, flops});
+    const bool is_dashed = roofs.calibrated != nullptr && !roofs.calibrated->has(unit);
+    chart->ceilings.push_back({label, label, false, flops, is_dashed});
     if (roofs.given_flops > 0) break;
   }
   chart->ceilings.push_back({"memory", "", true, roofs.Bandwidth()});
   if (roofs.device == nullptr || roofs.given_bandwidth > 0) return;
+  const CalibratedPeaks* const own = roofs.calibrated.get();
   chart->ceilings.back().label = "device memory";
-  chart->ceilings.push_back({"L2", "", true, roofs.device->l2_bandwidth_gb * 1e9});
+  chart->ceilings.back().is_dashed = own != nullptr && !own->has_bandwidth;
+  chart->ceilings.push_back(
+      {"L2", "", true, roofs.device->l2_bandwidth_gb * 1e9, own != nullptr && !own->has_l2});
 }
 
 // More than L2 gives, too, where it is that which held the data.
@@ -129,7 +133,7 @@ void AddMeasured(const Run& run, RooflineBy by, const Roofs& roofs, RooflineChar
   if (roofs.device != nullptr && roofs.given_bandwidth <= 0) {
     l1 = kL1BytesOfClock * roofs.device->sms * roofs.device->boost_mhz * 1e6;
     l2 = roofs.device->l2_bandwidth_gb * 1e9;
-    chart->ceilings.push_back({"L1", "", true, l1});
+    chart->ceilings.push_back({"L1", "", true, l1, roofs.calibrated != nullptr});
   }
   size_t drawn = 0;
   std::vector<ChartPoint> marks;
@@ -194,9 +198,12 @@ void AddNotes(const Run& run, const RooflineRows& rows, bool has_times, Roofline
       chart->notes.push_back(
           fmt::format("There is a {} too, whose ceilings are not drawn.", roofs.name));
     } else if (roofs.device != nullptr) {
-      chart->notes.push_back(fmt::format(
-          "Peaks{}: {}.", roofs.measured == nullptr ? ", dense, at the boost clock" : "",
-          roofs.device->source));
+      chart->notes.push_back(fmt::format("Peaks{}: {}.",
+                                         roofs.calibrated != nullptr
+                                             ? " (dashed: the maker's, at the boost clock)"
+                                         : roofs.measured == nullptr ? ", dense, at the boost clock"
+                                                                     : "",
+                                         roofs.device->source));
     }
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,5 +42,18 @@ struct DeviceRoofs {
   std::vector<Bandwidth> bandwidths;
   std::vector<Latency> latencies;
 };
+
+// The peaks of a device that was measured: its own where there are figures, else the maker's.
+struct CalibratedPeaks {
+  DevicePeaks peaks;
+  std::string source;  // the text of `peaks.source`
+  uint32_t units = 0;  // measured, a bit each
+  bool has_bandwidth = false, has_l2 = false;
+
+  bool has(ComputeUnit unit) const { return (units >> static_cast<unsigned>(unit) & 1) != 0; }
+};
+// `sheet`: of the table of devices; nullptr: it is not there. A lower bound is no roof.
+std::shared_ptr<const CalibratedPeaks> CalibratedPeaksOf(const DeviceRoofs& roofs,
+                                                         const DevicePeaks* sheet);
 
 }  // namespace ranktap::collector

@@ -1,5 +1,7 @@
 #include "collector/facts/roofline/roofs.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <set>
@@ -53,6 +55,24 @@ void Ask(const RoofQuestion& question, Roofs* roofs) {
     roofs->device = asked;
   }
   if (roofs->device != nullptr) roofs->name = roofs->device->name;
+}
+
+using KnownDevices = std::shared_ptr<const std::vector<DeviceRoofs>>;
+
+// What a person asks for wins.
+void TakeCalibrated(const Trace& trace, uint32_t number, const RoofQuestion& question,
+                    Roofs* roofs) {
+  const KnownDevices known = trace.memo.Get<KnownDevices>([] { return KnownDevices(); });
+  if (!question.device.empty() || known == nullptr) return;
+  for (const v1::Device& device : trace.hello.devices()) {
+    if (device.id() != number) continue;
+    const auto found =
+        std::ranges::find_if(*known, [&](const DeviceRoofs& of) { return IsOfDevice(of, device); });
+    if (found == known->end()) return;
+    roofs->calibrated = CalibratedPeaksOf(*found, roofs->device);
+    roofs->device = &roofs->calibrated->peaks;
+    return;
+  }
 }
 
 using KnownHost = std::shared_ptr<const HostRoofs>;
@@ -155,6 +175,23 @@ double Roofs::BandwidthFor(int64_t moved) const {
   return is_host ? std::max(host->BandwidthFor(moved), Bandwidth()) : Bandwidth();
 }
 
+void KnowDevices(std::shared_ptr<const std::vector<DeviceRoofs>> roofs, const Trace& trace) {
+  trace.memo.Get<KnownDevices>([&roofs] { return std::move(roofs); });
+}
+
+std::string UuidOf(const v1::Device& device) {
+  const std::string& bytes = device.uuid();
+  if (bytes.find_first_not_of('\0') == std::string::npos) return {};
+  std::string digits;
+  for (const char byte : bytes) digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return digits;
+}
+
+bool IsOfDevice(const DeviceRoofs& roofs, const v1::Device& device) {
+  const std::string uuid = UuidOf(device);
+  return roofs.name == device.name() && (uuid.empty() || roofs.uuid == uuid);
+}
+
 void KnowHost(std::shared_ptr<const HostRoofs> roofs, const Trace& trace) {
   trace.memo.Get<KnownHost>([&roofs] { return std::move(roofs); });
 }
@@ -165,6 +202,7 @@ RoofsOfTrace::RoofsOfTrace(const Trace& trace, const RoofQuestion& question) {
   for (const uint32_t device : used) {
     by_device_.emplace_back(device, Recorded(trace, device));
     Ask(question, &by_device_.back().second);
+    TakeCalibrated(trace, device, question, &by_device_.back().second);
   }
   Ask(question, &otherwise_);
   if (used.empty()) AskHost(trace, question, &otherwise_);
@@ -199,8 +237,8 @@ RoofJudgement JudgePoint(const RooflinePoint& point, const Roofs& roofs, bool ha
       const double at = mhz > 0 ? roofs.FlopsAt(point.unit, mhz) : 0;
       return at > 0 ? std::max(NsAt(flops, at), of.memory_ns) : 0;
     };
-    // What was measured on a processor was at the clock that it had.
-    if (roofs.measured == nullptr) {
+    // What was measured was at the clock that it had.
+    if (roofs.measured == nullptr && roofs.calibrated == nullptr) {
       of.least_at_base = roofs.device == nullptr ? 0 : least_at(roofs.device->base_mhz);
       of.least_at_measured = least_at(roofs.measured_mhz);
     }

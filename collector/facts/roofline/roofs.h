@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collector/facts/roofline/device_peaks.h"
+#include "collector/facts/roofline/device_roofs.h"
 #include "collector/facts/roofline/host_roofs.h"
 #include "collector/facts/roofline/roofline.h"
 #include "collector/file/result.h"
@@ -39,6 +40,12 @@ struct RoofQuestion {
 // Somebody calibrated the trace's host: roofs of what ran on its processor. Kept in the trace's
 // memo, as KnownArithmetic is.
 void KnowHost(std::shared_ptr<const HostRoofs> roofs, const Trace& trace);
+// The same of GPUs: those of one host.
+void KnowDevices(std::shared_ptr<const std::vector<DeviceRoofs>> roofs, const Trace& trace);
+// By its name, and by its UUID where the trace has one.
+bool IsOfDevice(const DeviceRoofs& roofs, const v1::Device& device);
+// 32 digits; empty: the trace has none.
+std::string UuidOf(const v1::Device& device);
 
 // The sentence that is wrong with it.
 std::optional<std::string> WrongWith(const RoofQuestion& question);
@@ -55,6 +62,8 @@ struct Roofs {
   // Of a processor: set, its own peaks are `device`'s, and what ran on it took the host's time.
   std::shared_ptr<const DevicePeaks> measured;
   std::shared_ptr<const HostRoofs> host;
+  // Of a GPU that was measured: `device` is its peaks.
+  std::shared_ptr<const CalibratedPeaks> calibrated;
 
   // FLOP/s at the boost clock; 0: not known. A unit that the device lacks: that which does its
   // work, as CUDA cores for TF32 before Ampere.

@@ -71,9 +71,11 @@ std::string Clocks(const Roofs& roofs) {
   const auto add = [&text](int mhz, std::string_view what) {
     if (mhz > 0) text += fmt::format("{}{} {} MHz", text.empty() ? "; clocks: " : ", ", what, mhz);
   };
-  add(roofs.device->base_mhz, "base");
-  add(roofs.device->boost_mhz, "boost");
-  add(roofs.device->tensor_mhz, "boost of tensor cores");
+  if (roofs.calibrated == nullptr) {
+    add(roofs.device->base_mhz, "base");
+    add(roofs.device->boost_mhz, "boost");
+    add(roofs.device->tensor_mhz, "boost of tensor cores");
+  }
   add(static_cast<int>(std::lround(roofs.measured_mhz)), "measured");
   return text;
 }

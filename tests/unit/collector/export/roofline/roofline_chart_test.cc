@@ -195,5 +195,17 @@ TEST(LogAxis, NumbersHaveThreeDigitsAndAPrefix) {
   EXPECT_EQ(WithPrefix(0), "0 ");
 }
 
+TEST(RooflineSvg, DashesACeilingOfADataSheetBesideMeasuredOnes) {
+  RooflineChart chart = Chart();
+  const std::string plain = DrawRooflineSvg(chart);
+  EXPECT_THAT(plain, Not(HasSubstr(" sheet\"")));
+  chart.ceilings[1].is_dashed = chart.ceilings[4].is_dashed = true;
+  const std::string dashed = DrawRooflineSvg(chart);
+  const std::regex of_sheet("class=\"roof [^\"]*sheet\"");
+  EXPECT_EQ(std::distance(std::sregex_iterator(dashed.begin(), dashed.end(), of_sheet),
+                          std::sregex_iterator()),
+            2);
+}
+
 }  // namespace
 }  // namespace ranktap::collector

@@ -441,5 +441,49 @@ TEST(RooflineTest, ACpuOperatorHasTheRoofOfTheSmallestCacheThatHoldsWhatItMoves)
   EXPECT_EQ(judged("[[131080]]").Bound(), RoofBound::kMemory);
 }
 
+// A board that gives 100 GFLOP/s in fp32 and 10 GB/s, and less than its tensor cores can.
+std::shared_ptr<const std::vector<DeviceRoofs>> MeasuredBoard(std::string uuid) {
+  DeviceRoofs roofs;
+  roofs.name = "NVIDIA H100 80GB HBM3";
+  roofs.uuid = std::move(uuid);
+  roofs.date = "2026-11-26T20:00:00Z";
+  roofs.arithmetic = {{"fp32", "FMA", {100e9, 1}, 1000, false},
+                      {"fp16 tensor", "mma.sync", {1e9, 1}, 1000, true},
+                      {"tf32", "wgmma", {}, 0, false}};
+  roofs.bandwidths = {{"L2", 1 << 20, {50e9, 1}}, {"memory", 1 << 28, {10e9, 1}}};
+  return std::make_shared<const std::vector<DeviceRoofs>>(std::vector{std::move(roofs)});
+}
+
+TEST(RooflineTest, ABoardThatWasMeasuredHasItsOwnRoofsBeforeItsDataSheets) {
+  const auto judged = [](const std::string& uuid, const RooflineQuestion& question) {
+    PlantedOperators planted;
+    planted.trace().hello.mutable_devices(0)->set_uuid(std::string(15, '\0') + "\x01");
+    const uint32_t mm = planted.Operator("aten::mm", "[[100, 100], [100, 50]]", kTwoFloats);
+    planted.Kernel("sgemm", mm, 40'000);
+    KnowDevices(MeasuredBoard(uuid), planted.trace());
+    return Rows(&planted, question);
+  };
+  const std::string own = std::string(30, '0') + "01", other = std::string(30, '0') + "02";
+  // 1e6 FLOPs, and 80 kB in 8 us.
+  const RooflineRows measured = judged(own, {});
+  EXPECT_NEAR(measured.rows.at(0).least_ns, 10'000, 1);
+  EXPECT_NEAR(*measured.rows.at(0).PercentOfRoof(), 25, 0.1);
+  EXPECT_EQ(measured.rows.at(0).Bound(), RoofBound::kCompute);
+  EXPECT_LT(judged(other, {}).rows.at(0).least_ns, 100) << "another board of the same model";
+  EXPECT_NEAR(judged(own, {.roofs = {.peak_flops = 50e9}}).rows.at(0).least_ns, 20'000, 1);
+  EXPECT_LT(judged(own, {.roofs = {.device = "H100 SXM"}}).rows.at(0).least_ns, 100);
+  const Roofs& roofs = measured.roofs.at(0);
+  ASSERT_NE(roofs.calibrated, nullptr);
+  EXPECT_TRUE(roofs.calibrated->has(ComputeUnit::kFp32));
+  // A lower bound is no roof, and a figure that nobody has is none.
+  for (const ComputeUnit unit : {ComputeUnit::kHalfTensor, ComputeUnit::kTf32}) {
+    EXPECT_FALSE(roofs.calibrated->has(unit));
+    EXPECT_GT(roofs.Flops({UnitKnown::kByKernel, unit}), 1e14) << "the data sheet's";
+  }
+  EXPECT_EQ(roofs.device->l2_bandwidth_gb, 50);
+  EXPECT_THAT(std::string(roofs.device->source),
+              testing::StartsWith("measured by ranktap calibrate, 2026-11-26; what it has not: "));
+}
+
 }  // namespace
 }  // namespace ranktap::collector
