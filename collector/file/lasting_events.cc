@@ -9,13 +9,17 @@
 #include "proto/decode.h"
 #include "proto/encode.h"
 #include "proto/framework_marks.h"
+#include "proto/sample_marks.h"
 
 namespace ranktap::collector {
 namespace {
 
-constexpr std::string_view kLastingMarks[] = {proto::kGroupsMark, proto::kTreeMark,
-                                              proto::kSettingsMark, proto::kSignaturesMark,
-                                              proto::kStacksMark};
+constexpr std::string_view kLastingMarks[] = {
+    proto::kGroupsMark,        proto::kTreeMark,
+    proto::kSettingsMark,      proto::kSignaturesMark,
+    proto::kStacksMark,        proto::kSampledCodesMark,
+    proto::kSampledFramesMark, proto::kSampledChildrenMark,
+    proto::kNodesMark,         proto::kBusNodesMark};
 
 // Texts are dictionary ids already.
 struct SameIds {

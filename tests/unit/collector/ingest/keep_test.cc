@@ -8,6 +8,7 @@
 #include "collector/trace/load/run_reader.h"
 #include "collector/trace/load/trace_check.h"
 #include "proto/framework_marks.h"
+#include "proto/sample_marks.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 #include "tests/unit/collector/test_collector.h"
 
@@ -31,20 +32,19 @@ class KeptRank {
   KeptRank(const std::string& socket, uint32_t rank) : agent_({.rank = rank, .chunks = 48}) {
     (void)agent_.Join(socket);
     writer_ = agent_.AddWriter();
-    proto::MarkEvent groups{.time_ticks = 1};
-    groups.nvtx.domain =
-        agent_.InternText(std::string(proto::kCommDomain), proto::EntryKind::kNvtxDomain);
-    groups.nvtx.name = agent_.InternText(std::string(proto::kGroupsMark));
-    groups.nvtx.payload = proto::kBytesSchema;
-    groups.nvtx.payload_type = proto::kNvtxSchemaPayload;
-    const std::string line =
-        R"({"name": "dp_0", "description": "", "backend": "nccl", "ranks": [0, 1], "size": 2})";
-    const uint64_t head[2] = {proto::kBytesSchema, line.size()};
-    agent_.Emit(writer_, groups, "",
-                std::string(reinterpret_cast<const char*>(head), sizeof(head)) + line);
+    Tell(proto::kCommDomain, proto::kGroupsMark,
+         R"({"name": "dp_0", "description": "", "backend": "nccl", "ranks": [0, 1], "size": 2})");
+    Tell(proto::kSampleDomain, proto::kSampledCodesMark, "[1,\"train.py\",\"main\"]\n");
+    Tell(proto::kSampleDomain, proto::kSampledFramesMark, "[1,0,1,31]\n");
     proto::NameEvent stream{.time_ticks = 1, .id = 7, .object = proto::NamedObject::kStream};
     stream.name = agent_.InternText("the copies' stream");
     agent_.Emit(writer_, stream);
+  }
+  // At the place that was told at the beginning.
+  void Sample() {
+    Tell(proto::kSampleDomain, proto::kSamplesMark, "[1,1,0,5,1000000,2000000,1000000,0,0,0]\n",
+         2'000'000);
+    agent_.Flush(500);
   }
   // Kernels whose times do not compress, stored by the time it returns.
   void Work(int blocks) {
@@ -66,6 +66,18 @@ class KeptRank {
   void Leave() { agent_.LeaveLastWords(); }
 
  private:
+  void Tell(std::string_view domain, std::string_view mark, const std::string& line,
+            uint64_t ticks = 1) {
+    proto::MarkEvent event{.time_ticks = ticks};
+    event.nvtx.domain = agent_.InternText(std::string(domain), proto::EntryKind::kNvtxDomain);
+    event.nvtx.name = agent_.InternText(std::string(mark));
+    event.nvtx.payload = proto::kBytesSchema;
+    event.nvtx.payload_type = proto::kNvtxSchemaPayload;
+    const uint64_t head[2] = {proto::kBytesSchema, line.size()};
+    agent_.Emit(writer_, event, "",
+                std::string(reinterpret_cast<const char*>(head), sizeof(head)) + line);
+  }
+
   fakes::FakeAgent agent_;
   uint32_t writer_ = 0, next_ = 0;
   uint64_t random_ = 1;
@@ -114,6 +126,7 @@ TEST(KeepTest, TheLastPartOfARankIsOneFileThatVerifiesWithWhatWasToldOnceBefore)
   EXPECT_EQ(RunChild([&] {
               KeptRank rank(collector.socket(), 0);
               rank.Work(9);
+              rank.Sample();
               rank.Leave();
               return 0;
             }),
@@ -128,6 +141,16 @@ TEST(KeepTest, TheLastPartOfARankIsOneFileThatVerifiesWithWhatWasToldOnceBefore)
   ASSERT_EQ(run.traces.size(), 1u);
   ExpectLastKernels(run.traces[0], 9 * 2000 - 1);
   EXPECT_EQ(run.traces[0].ending.how(), v1::Ending::HOW_GOODBYE);
+  // A sample is of a place that was told at the beginning.
+  for (const std::string_view mark :
+       {proto::kSampledCodesMark, proto::kSampledFramesMark, proto::kSamplesMark}) {
+    const Trace& trace = run.traces[0];
+    EXPECT_EQ(
+        std::ranges::count_if(trace.marks.name,
+                              [&](uint32_t name) { return trace.dictionary.String(name) == mark; }),
+        1)
+        << mark;
+  }
 }
 
 TEST(KeepTest, ADumpIsARunOfTheSameIntervalAndRecordingGoesOn) {
