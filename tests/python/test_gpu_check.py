@@ -26,13 +26,14 @@ class GpuCheckTest(harness.TracedTest):
 
     def test_two_calls_make_one_report(self):
         self._pack()
-        for checks in 'facts', 'graphs':
+        for checks in 'facts', 'graphs,roofs':
             done = self._check('--only', checks)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         said = self._said()
         names = [finding['name'] for finding in said['findings']]
         self.assertIn('fact clock-once', names)
         self.assertIn('graphs node by node at level full', names)
+        self.assertIn('roofs of device 1', names)
         self.assertTrue(all(finding['met'] is not False for finding in said['findings']))
         self.assertEqual(len(said['questions']), 10)
         self.assertTrue(all(question['answer'] is None for question in said['questions']), 'the stand-in answers none')

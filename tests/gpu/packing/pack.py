@@ -19,7 +19,7 @@ PACKED = ['build/release/bin/ranktap', 'build/release/lib/libranktap.so', 'build
           'tests/gpu/check', 'tests/gpu/programs', 'scripts/gpu-check']
 # (minutes, arguments): each stands alone, and what lasts comes first. The first two fit 12 minutes.
 COMMANDS = [(4.5, '--only facts,record'),
-            (6, '--only basics,clients,graphs'),
+            (6.5, '--only basics,clients,graphs,roofs'),
             (9.5, '--only overhead --models mlp,gpt2'),
             (8, '--only variants,processes,clocks --models mlp')]
 

@@ -22,7 +22,8 @@ WITH_TORCH = {'record': 'recording conv', 'basics': 'PyTorch mlp', 'clients': 't
               'overhead': 'overhead mlp', 'processes': 'short processes'}
 # Of each command's findings, by the beginnings of their names.
 EXPECTED = [('recording profiler', 'fact clock-once', 'fact cost'),
-            ('C++ kernels joined', 'the program profiles itself: full, environment', 'graphs node by node'),
+            ('C++ kernels joined', 'the program profiles itself: full, environment', 'graphs node by node',
+             'roofs of device'),
             ('overhead mlp', 'cost of a step in pairs, mlp: kernels', 'cost of a step in pairs, gpt2: planted'),
             ('variant against the usual, mlp: driver launches alone', 'variant, mlp: floor, MEMORY2 alone',
              'short processes', 'clocks')]
