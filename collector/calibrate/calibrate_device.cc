@@ -173,7 +173,7 @@ class DeviceMeasurement {
   // One array is read, one is written: both fit, with room for what else is in the cache, or do
   // not.
   void MeasureCopies() {
-    constexpr uint64_t kLeast = 128 << 20, kMost = 512 << 20, kUnit = 1 << 20;
+    constexpr uint64_t kLeast = 128 << 20, kMost = 512 << 20, kUnit = 64 << 10;
     const auto l2 = static_cast<uint64_t>(roofs_.l2_bytes);
     const uint64_t within = l2 / 8 / kUnit * kUnit,
                    beyond = std::clamp(4 * l2, kLeast, kMost) / kUnit * kUnit;

@@ -167,7 +167,7 @@ double Roofs::FlopsAt(const MathUnit& unit, double mhz) const {
 
 double Roofs::Bandwidth() const {
   if (given_bandwidth > 0) return given_bandwidth;
-  return device != nullptr ? device->bandwidth() : own_bandwidth;
+  return device != nullptr && device->bandwidth() > 0 ? device->bandwidth() : own_bandwidth;
 }
 
 double Roofs::BandwidthFor(int64_t moved) const {

@@ -485,5 +485,18 @@ TEST(RooflineTest, ABoardThatWasMeasuredHasItsOwnRoofsBeforeItsDataSheets) {
               testing::StartsWith("measured by ranktap calibrate, 2026-11-26; what it has not: "));
 }
 
+TEST(RooflineTest, ABoardWithoutAMeasuredMemoryKeepsTheBandwidthThatCuptiSaid) {
+  PlantedOperators planted("A board of no table");
+  planted.trace().hello.mutable_devices(0)->set_memory_bandwidth(1'000'000);  // kB/s
+  DeviceRoofs roofs;
+  roofs.name = "A board of no table";
+  roofs.arithmetic = {{"fp32", "FMA", {100e9, 1}, 1000, false}};
+  KnowDevices(std::make_shared<const std::vector<DeviceRoofs>>(std::vector{roofs}),
+              planted.trace());
+  const RoofsOfTrace of(planted.trace(), {});
+  EXPECT_EQ(of.Of(0).Flops({UnitKnown::kUnsaid, ComputeUnit::kFp32}), 100e9);
+  EXPECT_EQ(of.Of(0).Bandwidth(), 1e9);
+}
+
 }  // namespace
 }  // namespace ranktap::collector
