@@ -55,6 +55,8 @@ LogAxis YAxis(const RooflineChart& chart) {
   return {values, kMostDecades, kBottom, kTop};
 }
 
+constexpr const char* kDashes = " stroke-dasharray=\"7 5\"";
+
 constexpr std::string_view kPictureStyle =
     "text{font:12px system-ui,'DejaVu Sans',sans-serif;fill:var(--ink)}"
     ".paper{fill:var(--paper)}.title{font-size:16px;font-weight:600}.dim{fill:var(--dim)}"
@@ -62,7 +64,6 @@ constexpr std::string_view kPictureStyle =
     ".grid{stroke:var(--grid);stroke-width:1}.minor{stroke:var(--minor);stroke-width:1}"
     ".frame{fill:none;stroke:var(--dim)}"
     ".roof{fill:none;stroke:var(--c);stroke-width:2}.memory{--c:var(--ink)}"
-    ".sheet{stroke-dasharray:7 5}"
     ".ridge{fill:var(--paper);stroke:var(--c);stroke-width:1.5}"
     ".drop{stroke:var(--c);stroke-dasharray:2 4;opacity:.7}"
     ".point{fill:var(--c);fill-opacity:.5;stroke:var(--c);stroke-width:1.2}"
@@ -168,9 +169,9 @@ void RooflinePicture::DrawSlopes() {
     const double from = x_.first(), to = std::min(x_.last(), top / ceiling->peak);
     if (to <= from) continue;
     out_ += fmt::format(
-        "<line class=\"roof memory{}\" clip-path=\"url(#plot)\" x1=\"{:.1f}\" y1=\"{:.1f}\" "
+        "<line class=\"roof memory\"{} clip-path=\"url(#plot)\" x1=\"{:.1f}\" y1=\"{:.1f}\" "
         "x2=\"{:.1f}\" y2=\"{:.1f}\"><title>{}</title></line>\n",
-        ceiling->is_dashed ? " sheet" : "", x_.At(from), y_.At(from * ceiling->peak), x_.At(to),
+        ceiling->is_dashed ? kDashes : "", x_.At(from), y_.At(from * ceiling->peak), x_.At(to),
         y_.At(to * ceiling->peak),
         MarkupText(fmt::format("{}: {}B/s", ceiling->label, WithPrefix(ceiling->peak))));
   }
@@ -225,9 +226,9 @@ void RooflinePicture::DrawLines() {
         memory_.empty() ? x_.first() : std::max(x_.first(), ceiling->peak / memory_.back()->peak);
     if (from >= x_.last()) continue;
     out_ += fmt::format(
-        "<line class=\"roof {}{}\" clip-path=\"url(#plot)\" x1=\"{:.1f}\" y1=\"{:.1f}\" "
+        "<line class=\"roof {}\"{} clip-path=\"url(#plot)\" x1=\"{:.1f}\" y1=\"{:.1f}\" "
         "x2=\"{:.1f}\" y2=\"{:.1f}\"><title>{}</title></line>\n",
-        colors_.ClassOf(ceiling->type), ceiling->is_dashed ? " sheet" : "", x_.At(from),
+        colors_.ClassOf(ceiling->type), ceiling->is_dashed ? kDashes : "", x_.At(from),
         y_.At(ceiling->peak), x_.At(x_.last()), y_.At(ceiling->peak),
         MarkupText(fmt::format("{}: {}", ceiling->label, PointFlops(ceiling->peak))));
   }
