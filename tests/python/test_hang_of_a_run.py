@@ -25,7 +25,7 @@ class HangOfARunTest(harness.TracedTest):
         while time.monotonic() < deadline:
             table = self.hang(run)
             # Each earlier call is waited for, too, for a moment.
-            if (table['title'].startswith(f'Rank {guilty} did not enter Allreduce #4 (group default_pg)') and
+            if (table['title'].startswith(f'Rank {guilty} did not enter Allreduce #4 (64 B, group default_pg)') and
                     [(row['ranks'], row['waiting']) for row in table['rows']] == [(f'rank {guilty}', WORLD - 1)]):
                 return table
             time.sleep(0.2)
@@ -43,7 +43,7 @@ class HangOfARunTest(harness.TracedTest):
             finally:
                 os.killpg(job.pid, signal.SIGTERM)
                 job.wait(timeout=DEADLINE_S)
-            said = f'Rank {guilty} did not enter Allreduce #4 (group default_pg); 3 of 4 wait since '
+            said = f'Rank {guilty} did not enter Allreduce #4 (64 B, group default_pg); 3 of 4 wait since '
             self.assertTrue(table['title'].startswith(said), table['title'])
             self.assertTrue(self.hang(run)['title'].startswith(said), self.hang(run)['title'])
 
