@@ -2,7 +2,6 @@
 import json
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import subprocess
@@ -13,11 +12,11 @@ import urllib.parse
 import urllib.request
 
 import nvtx_program
-from harness import RANKTAP, ROOT
+from harness import CACHE, RANKTAP, ROOT
 
 SCRAPE_S = int(os.environ.get('RANKTAP_SCRAPE_S', '8'))
-NO_PROMETHEUS = None if shutil.which('promtool') and shutil.which('prometheus') else \
-    'no prometheus and promtool here; scripts/setup --tools installs them'
+PROMETHEUS = CACHE / 'prometheus/usr/bin'
+NO_PROMETHEUS = None if (PROMETHEUS / 'prometheus').exists() else f'no Prometheus at {PROMETHEUS}; scripts/setup --tools unpacks it'
 
 
 def free_port():
@@ -73,9 +72,9 @@ class MetricsTest(unittest.TestCase):
 
     @unittest.skipIf(NO_PROMETHEUS, NO_PROMETHEUS)
     def test_promtool_finds_nothing_wrong_with_the_page_and_the_alert_rules(self):
-        linted = subprocess.run(['promtool', 'check', 'metrics'], input=self.page(), capture_output=True, text=True)
+        linted = subprocess.run([PROMETHEUS / 'promtool', 'check', 'metrics'], input=self.page(), capture_output=True, text=True)
         self.assertEqual((linted.returncode, linted.stdout + linted.stderr), (0, ''))
-        checked = subprocess.run(['promtool', 'check', 'rules', ROOT / 'docs/prometheus/alerts.yml'], capture_output=True, text=True)
+        checked = subprocess.run([PROMETHEUS / 'promtool', 'check', 'rules', ROOT / 'docs/prometheus/alerts.yml'], capture_output=True, text=True)
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
 
     @unittest.skipIf(NO_PROMETHEUS, NO_PROMETHEUS)
@@ -85,7 +84,7 @@ class MetricsTest(unittest.TestCase):
                           f'rule_files: [{ROOT}/docs/prometheus/alerts.yml]\n'
                           f'scrape_configs: [{{job_name: ranktap, honor_labels: true, static_configs: [{{targets: ["{self.address}"]}}]}}]\n')
         own = f'127.0.0.1:{free_port()}'
-        with subprocess.Popen(['prometheus', f'--config.file={config}', f'--storage.tsdb.path={self.folder}/tsdb', f'--web.listen-address={own}'],
+        with subprocess.Popen([PROMETHEUS / 'prometheus', f'--config.file={config}', f'--storage.tsdb.path={self.folder}/tsdb', f'--web.listen-address={own}'],
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as prometheus:
             try:
                 def ask(query):
