@@ -156,7 +156,7 @@ struct DeviceSampler::State {
   }
 };
 
-DeviceSampler::DeviceSampler(Take take, std::string library)
+DeviceSampler::DeviceSampler(Take take, const std::string& library)
     : state_(std::make_shared<State>(std::move(take))) {
   std::thread thread([state = state_, library] { state->Run(library); });
   (void)::pthread_setname_np(thread.native_handle(), "ranktap-nvml");

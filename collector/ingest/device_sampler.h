@@ -26,7 +26,7 @@ class DeviceSampler {
   // Called on the sampler's thread, never after the destructor has begun to return.
   using Take = std::function<void(std::vector<DeviceReading> readings)>;
 
-  explicit DeviceSampler(Take take, std::string library = "libnvidia-ml.so.1");
+  explicit DeviceSampler(Take take, const std::string& library = "libnvidia-ml.so.1");
   // Waits for a call into NVML that is under way, at most 200 ms; a thread that hangs in it is left
   // behind and touches nothing of ours any more.
   ~DeviceSampler();

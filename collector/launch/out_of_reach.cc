@@ -37,7 +37,7 @@ constexpr auto kStarters = std::to_array<Starter>({{"sudo", Kind::kClearsEnviron
 // The first folder or file on the way to `path` that other users may not use; empty: they may.
 std::string ClosedOnTheWayTo(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    const std::string at = path.substr(0, end);
+    std::string at = path.substr(0, end);
     struct stat status {};
     const mode_t wanted = end == std::string::npos ? S_IROTH : S_IXOTH;
     if (::stat(at.c_str(), &status) != 0 || (status.st_mode & wanted) == 0) return at;
