@@ -13,6 +13,7 @@ namespace ranktap::collector {
 namespace {
 
 constexpr size_t kMostFrames = 3;
+constexpr uint64_t kLongCallNs = 2'000'000'000;
 
 std::string_view FileOf(const StackFrame& frame) {
   return std::string_view(frame.file).substr(frame.file.rfind('/') + 1);
@@ -76,6 +77,25 @@ std::string CollectiveOf(const RankLook& look) {
       return CollectiveWord(frame.function);
   }
   return look.is_in_torch ? std::string(kUnnamedCollective) : "";
+}
+
+bool WaitsForDevice(const RankLook& look) {
+  return !look.cuda_call.empty() && look.cuda_call_ns >= kLongCallNs && CollectiveOf(look).empty();
+}
+
+std::string CallAt(const RankLook& look) {
+  const ThreadStack* const stack = MainThreadOf(look.stacks);
+  const std::string name = WaitsForDevice(look) ? look.cuda_call : CollectiveOf(look);
+  if (stack == nullptr) return name;
+  const std::string place = ProgramPlaceOf(*stack);
+  if (WaitsForDevice(look)) return fmt::format("{} at {}", name, place);
+  return name == kUnnamedCollective ? "the collective at " + place
+                                    : fmt::format("{} ({})", name, place);
+}
+
+std::string WaitsIn(const RankLook& look, size_t ranks) {
+  if (!WaitsForDevice(look)) return "in " + CallAt(look);
+  return fmt::format("for {} ({})", ranks == 1 ? "its device" : "their devices", CallAt(look));
 }
 
 std::string ProgramPlaceOf(const ThreadStack& stack) {

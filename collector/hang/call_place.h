@@ -14,6 +14,12 @@ namespace ranktap::collector {
 inline constexpr std::string_view kUnnamedCollective = "a collective";
 // The collective that the main thread stands in: "AllReduce". Empty: none.
 std::string CollectiveOf(const RankLook& look);
+// Nothing is known of a collective, and its main thread is in a call of CUDA's for 2 s or more.
+bool WaitsForDevice(const RankLook& look);
+// Where it waits: "AllReduce (train.py:31)", or "cudaStreamSynchronize at train.py:31".
+std::string CallAt(const RankLook& look);
+// "in AllReduce (train.py:31)", or "for their devices (cudaStreamSynchronize at train.py:31)".
+std::string WaitsIn(const RankLook& look, size_t ranks);
 
 // "train.py:31", of the program's innermost frame; of a library's where there is none.
 std::string ProgramPlaceOf(const ThreadStack& stack);

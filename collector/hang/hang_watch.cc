@@ -100,23 +100,27 @@ void HangWatch::NoteEnd(const EndedRank& ended) {
 // A rank that runs the interpreter's end has no place any more: the one before stays.
 void HangWatch::NotePlaces() {
   const uint64_t now = ClockNs(CLOCK_MONOTONIC);
-  std::erase_if(places_,
+  std::erase_if(readers_,
                 [&](const auto& entry) { return !processes_.ranks().contains(entry.first); });
   for (const auto& [pid, process] : processes_.ranks()) {
-    LastPlace& last = places_.try_emplace(pid, LastPlace{.reader = StackReader(pid)}).first->second;
-    const ProcessStacks stacks = last.reader.Read();
+    Readers& readers = ReadersOf(pid);
+    const ProcessStacks stacks = readers.stacks.Read();
     const ThreadStack* const main = MainThreadOf(stacks);
     if (main == nullptr) continue;
-    last.place = ChainOf(*main);
-    last.at_ns = now;
+    readers.place = ChainOf(*main);
+    readers.placed_ns = now;
   }
 }
 
+HangWatch::Readers& HangWatch::ReadersOf(pid_t process) {
+  return readers_.try_emplace(process, process).first->second;
+}
+
 void HangWatch::AddPlace(EndedRank* ended) {
-  const auto last = places_.find(ended->pid);
-  if (last == places_.end() || last->second.at_ns == 0) return;
+  const auto last = readers_.find(ended->pid);
+  if (last == readers_.end() || last->second.placed_ns == 0) return;
   ended->last_place = last->second.place;
-  ended->last_age_ns = ended->seen_ns - last->second.at_ns;
+  ended->last_age_ns = ended->seen_ns - last->second.placed_ns;
 }
 
 void HangWatch::Look(uint64_t passed_ns) {
@@ -149,10 +153,10 @@ void HangWatch::Look(uint64_t passed_ns) {
   options_.on_notices(std::move(notices));
 }
 
-std::vector<RankLook> HangWatch::LookAtAll(const std::string& name) const {
+std::vector<RankLook> HangWatch::LookAtAll(const std::string& name) {
   std::vector<RankLook> looks;
   for (const auto& [pid, process] : processes_.ranks()) {
-    if (process.job == name) looks.push_back(LookAt(process.rank, pid));
+    if (process.job == name) looks.push_back(LookAt(process.rank, pid, &ReadersOf(pid).cuda));
   }
   return looks;
 }
@@ -166,7 +170,8 @@ void HangWatch::LookAtJob(const std::string& name, uint64_t passed_ns, Job* job)
     for (RankLook& look : LookAtAll(name)) job->rules.Take(std::move(look), now);
   } else {
     for (const auto& [pid, process] : processes_.ranks()) {
-      if (process.job == name) job->rules.Take(GlanceAt(process.rank, pid), now);
+      if (process.job == name)
+        job->rules.Take(GlanceAt(process.rank, pid, &ReadersOf(pid).cuda), now);
     }
   }
   if (!job->rules.IsSuspicious(now)) {

@@ -53,11 +53,13 @@ class HangWatch {
     bool is_told = false;  // of this hang
     int directories = 0;
   };
-  // SIGKILL and _exit leave no stack: the last one before it is all that there is.
-  struct LastPlace {
-    StackReader reader;
+  struct Readers {
+    explicit Readers(pid_t process) : stacks(process), cuda(process) {}
+    StackReader stacks;
+    CudaStateReader cuda;
+    // SIGKILL and _exit leave no stack: the last one before it is all that there is.
     std::string place;
-    uint64_t at_ns = 0;
+    uint64_t placed_ns = 0;
   };
   void Watch();
   void Look(uint64_t passed_ns);
@@ -65,7 +67,8 @@ class HangWatch {
   void AddPlace(EndedRank* ended);
   void LookAtJob(const std::string& name, uint64_t passed_ns, Job* job);
   void Tell(const std::string& name, Job* job);
-  std::vector<RankLook> LookAtAll(const std::string& name) const;
+  std::vector<RankLook> LookAtAll(const std::string& name);
+  Readers& ReadersOf(pid_t process);
   void NoteEnd(const EndedRank& ended);
   // False: it is to stop.
   bool Pause(uint64_t ns);
@@ -73,7 +76,7 @@ class HangWatch {
   HangWatchOptions options_;
   RankProcesses processes_;
   std::map<std::string, Job> jobs_;
-  std::map<pid_t, LastPlace> places_;
+  std::map<pid_t, Readers> readers_;
   std::vector<std::string> notices_;
   std::string first_end_, first_bad_end_, last_hang_;
   size_t ends_ = 0;

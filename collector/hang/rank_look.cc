@@ -8,6 +8,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "collector/file/printable.h"
 #include "collector/stacks/proc_files.h"
 #include "collector/stacks/wait_reason.h"
 #include "proto/process_memory.h"
@@ -144,6 +145,23 @@ bool WaitsInTorch(pid_t pid, const std::string& system_call) {
   return false;
 }
 
+// As the process sees itself, in its pid namespace.
+pid_t OwnNumberIn(const std::string& status, pid_t pid) {
+  const size_t line = status.find("\nNSpid:");
+  if (line == status.npos) return pid;
+  const std::string_view numbers =
+      std::string_view(status).substr(line, status.find('\n', line + 1) - line);
+  return static_cast<pid_t>(NumberAt(numbers.substr(numbers.find_last_of("\t ") + 1)));
+}
+
+void AddCuda(const CudaState& state, pid_t main_thread, RankLook* look) {
+  look->device_records = state.device_records;
+  const auto call = state.calls.find(main_thread);
+  if (call == state.calls.end() || call->second.since_ns.value_or(-1) < 0) return;
+  look->cuda_call = Printable(call->second.name);
+  look->cuda_call_ns = static_cast<uint64_t>(*call->second.since_ns);
+}
+
 // A short operator in a loop has the same stack most of the time; and what computes for long gives
 // the GIL back, as an endless loop in C mostly does not.
 bool IsChanging(const ThreadStack& first, StackReader* reader) {
@@ -166,7 +184,7 @@ const ThreadStack* MainThreadOf(const ProcessStacks& stacks) {
   return nullptr;
 }
 
-RankLook GlanceAt(uint32_t rank, pid_t pid) {
+RankLook GlanceAt(uint32_t rank, pid_t pid, CudaStateReader* cuda) {
   RankLook look{.rank = rank, .pid = pid};
   const std::string folder = fmt::format("/proc/{}/task/{}/", pid, pid);
   const std::string status = ReadOf(folder, "status");
@@ -177,14 +195,16 @@ RankLook GlanceAt(uint32_t rank, pid_t pid) {
   const std::string runs = ReadOf(folder, "schedstat");
   look.cpu_ns = NumberAt(runs);
   look.queue_ns = runs.empty() ? 0 : NumberAt(std::string_view(runs).substr(runs.find(' ') + 1));
+  AddCuda(cuda->Read(), OwnNumberIn(status, pid), &look);
   return look;
 }
 
-RankLook LookAt(uint32_t rank, pid_t pid) {
-  RankLook look = GlanceAt(rank, pid);
+RankLook LookAt(uint32_t rank, pid_t pid, CudaStateReader* cuda) {
+  RankLook look = GlanceAt(rank, pid, cuda);
   const std::vector<pid_t> children = DescendantsOf(pid);
   look.is_full = true;
   look.work = WorkOf(pid, children);
+  look.work.device_records = look.device_records;
   StackReader reader(pid);
   look.stacks = reader.Read();
   const ThreadStack* const main = MainThreadOf(look.stacks);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/stacks/cuda_calls.h"
 #include "collector/stacks/process_stacks.h"
 
 namespace ranktap::collector {
@@ -19,6 +20,7 @@ struct RankWork {
   uint64_t faults = 0;      // pages, major and minor
   uint64_t others_cpu = 0;  // of its other threads, in clock ticks
   uint64_t children_cpu = 0, children_bytes = 0;
+  uint64_t device_records = 0;  // see CudaState
   bool operator==(const RankWork&) const = default;
 };
 
@@ -30,6 +32,10 @@ struct RankLook {
   uint64_t queue_ns = 0;  // that it was ready to run and others ran
   uint64_t sleeps = 0;    // times it gave the processor up by itself
   pid_t tracer = 0;
+  // The CUDA call that its main thread is inside of, and how long; empty: none, or nobody knows.
+  std::string cuda_call;
+  uint64_t cuda_call_ns = 0;
+  uint64_t device_records = 0;
   bool is_full = false;  // the following are filled in
   RankWork work;
   ProcessStacks stacks;
@@ -39,9 +45,9 @@ struct RankLook {
 };
 
 // Some 50 us.
-RankLook GlanceAt(uint32_t rank, pid_t pid);
+RankLook GlanceAt(uint32_t rank, pid_t pid, CudaStateReader* cuda);
 // Some milliseconds.
-RankLook LookAt(uint32_t rank, pid_t pid);
+RankLook LookAt(uint32_t rank, pid_t pid, CudaStateReader* cuda);
 
 // Null: there is none that can be read.
 const ThreadStack* MainThreadOf(const ProcessStacks& stacks);

@@ -37,15 +37,6 @@ std::string Others(size_t waiting, size_t all) {
   return fmt::format("{} of {} {} ", waiting, all, waiting == 1 ? "waits" : "wait");
 }
 
-// "AllReduce (train.py:31)"
-std::string CallAt(const RankLook& look) {
-  const ThreadStack* const stack = MainThreadOf(look.stacks);
-  const std::string name = CollectiveOf(look);
-  if (stack == nullptr) return name;
-  return name == kUnnamedCollective ? "the collective at " + ProgramPlaceOf(*stack)
-                                    : fmt::format("{} ({})", name, ProgramPlaceOf(*stack));
-}
-
 const char* AdviceFor(WaitCause cause) {
   switch (cause) {
     case WaitCause::kEnded:
@@ -63,6 +54,9 @@ const char* AdviceFor(WaitCause cause) {
              "the rank, or for uneven numbers of batches";
     case WaitCause::kAllEntered:
       return "compare shapes, dtypes and groups of the call; else look at the network";
+    case WaitCause::kDevices:
+      return "a collective or a kernel does not end: compare shapes, dtypes and groups of the "
+             "calls; else look at the GPUs and the network";
     case WaitCause::kOtherNode:
       return "look at the other machines of the job";
     case WaitCause::kDebugged:
@@ -77,9 +71,9 @@ const char* AdviceFor(WaitCause cause) {
 }  // namespace
 
 const char* NameOf(WaitCause cause) {
-  constexpr const char* kNames[] = {"none",     "ended",      "stopped",     "stuck",
-                                    "moves",    "other call", "all entered", "other machine",
-                                    "debugger", "terminal",   "unknown"};
+  constexpr const char* kNames[] = {"none",          "ended",      "stopped",     "stuck",
+                                    "moves",         "other call", "all entered", "devices",
+                                    "other machine", "debugger",   "terminal",    "unknown"};
   return kNames[static_cast<size_t>(cause)];
 }
 
@@ -97,7 +91,8 @@ void WaitRules::Compare(const RankLook& look, uint64_t now_ns, Rank* rank) const
   ++rank->same_looks;
   const RankWork &before = rank->full.work, &work = look.work;
   const bool did_work = work.bytes != before.bytes || work.children_cpu != before.children_cpu ||
-                        work.children_bytes != before.children_bytes;
+                        work.children_bytes != before.children_bytes ||
+                        work.device_records != before.device_records;
   // Of a thread that computes, its pages and its helpers tell that it gets on: operators take
   // memory and other threads.
   const bool computes = rank->wanted > kBusyShare;
@@ -116,8 +111,12 @@ void WaitRules::Take(RankLook look, uint64_t now_ns) {
     const auto passed = static_cast<double>(now_ns - rank.glanced_ns);
     rank.cpu = static_cast<double>(look.cpu_ns - rank.glance.cpu_ns) / passed;
     rank.wanted = rank.cpu + static_cast<double>(look.queue_ns - rank.glance.queue_ns) / passed;
-    const bool ran = look.sleeps != rank.glance.sleeps || rank.cpu > kIdleShare ||
-                     (look.state == 'R' && rank.cpu > 0);
+    // In one call of CUDA's since the last look it may spin.
+    const bool is_in_call =
+        !look.cuda_call.empty() && look.cuda_call_ns >= now_ns - rank.glanced_ns;
+    const bool ran = is_in_call ? look.device_records != rank.glance.device_records
+                                : look.sleeps != rank.glance.sleeps || rank.cpu > kIdleShare ||
+                                      (look.state == 'R' && rank.cpu > 0);
     if (ran) {
       const bool waited = rank.blocked_since && now_ns - *rank.blocked_since >= kStillNs;
       ended_waits_.push_back(waited ? now_ns - *rank.blocked_since : 0);
@@ -164,7 +163,7 @@ size_t WaitRules::Count() const { return std::max<size_t>(world_, ranks_.size() 
 
 bool WaitRules::IsWaiting(const Rank& rank) const {
   return rank.full.is_full && rank.blocked_since && !IsStopped(rank.glance) &&
-         !CollectiveOf(rank.full).empty();
+         (!CollectiveOf(rank.full).empty() || WaitsForDevice(rank.full));
 }
 
 bool WaitRules::IsMovingInACall(const Rank& rank) const {
@@ -193,7 +192,32 @@ WaitCause WaitRules::CauseOf(const Rank& awaited, uint64_t now_ns, uint64_t limi
   return is_stuck ? WaitCause::kStuck : WaitCause::kMoves;
 }
 
+// Where each stands is told, and nobody is named: ranks that wait for the same kernel may have gone
+// on to different lines.
+void WaitRules::JudgeDevices(const std::vector<const Rank*>& waiting, WaitVerdict* verdict) const {
+  std::map<std::string, std::vector<uint32_t>> places;
+  for (const Rank* const rank : waiting) {
+    const RankLook& look = rank->full;
+    places[CallAt(look)].push_back(look.rank);
+  }
+  std::string text;
+  for (const auto& [place, ranks] : places) {
+    const std::string who = places.size() == 1 ? "" : RankText(ranks) + " ";
+    text += fmt::format("{}{}in {}", text.empty() ? "" : ", ", who, place);
+  }
+  verdict->cause = WaitCause::kDevices;
+  const std::string all =
+      waiting.size() < Count()
+          ? fmt::format("All {} ranks of this machine, of {},", waiting.size(), Count())
+          : fmt::format("All {} ranks", waiting.size());
+  verdict->sentence =
+      fmt::format("{} wait for their devices since {}{} {}", all, DurationText(verdict->waited_ns),
+                  places.size() == 1 ? "," : ":", text);
+}
+
 void WaitRules::JudgeAllIn(const std::vector<const Rank*>& waiting, WaitVerdict* verdict) const {
+  const auto waits_for_device = [](const Rank* rank) { return WaitsForDevice(rank->full); };
+  if (std::ranges::any_of(waiting, waits_for_device)) return JudgeDevices(waiting, verdict);
   // By function, else by line.
   std::map<std::string, std::vector<const Rank*>> calls;
   for (const Rank* const rank : waiting) calls[CollectiveOf(rank->full)].push_back(rank);
@@ -243,17 +267,21 @@ void WaitRules::JudgeAwaited(const std::vector<const Rank*>& awaited, uint64_t n
                              WaitVerdict* verdict) const {
   const std::string others = Others(verdict->waiting.size(), Count());
   const std::string since = "since " + DurationText(verdict->waited_ns);
-  const Rank& waits = ranks_.at(verdict->waiting.front());
-  const std::string call = CallAt(waits.full);
+  const RankLook& waits = ranks_.at(verdict->waiting.front()).full;
+  const bool for_device = WaitsForDevice(waits);
+  const std::string wait = WaitsIn(waits, verdict->waiting.size());
   if (!ended_.empty()) {
     const auto first =
         std::ranges::min_element(ended_, {}, [](const auto& entry) { return entry.second.at_ns; });
     const EndedRank& rank = first->second.rank;
     verdict->cause = WaitCause::kEnded;
     for (const auto& [number, ended] : ended_) verdict->awaited.push_back(number);
-    verdict->sentence = fmt::format("Rank {} has ended{} and did not enter {}; {}{}", rank.rank,
-                                    rank.wait_status ? fmt::format(", by {},", EndText(rank)) : "",
-                                    call, others, since);
+    const std::string end = rank.wait_status ? ", by " + EndText(rank) : "";
+    verdict->sentence =
+        for_device
+            ? fmt::format("Rank {} has ended{}; {}{} {}", rank.rank, end, others, wait, since)
+            : fmt::format("Rank {} has ended{} and did not enter {}; {}{}", rank.rank,
+                          end.empty() ? "" : end + ",", CallAt(waits), others, since);
     if (const std::string place = LastPlaceText(rank); !place.empty()) {
       verdict->sentence += ". " + Capitalized(place);
     }
@@ -280,8 +308,8 @@ void WaitRules::JudgeAwaited(const std::vector<const Rank*>& awaited, uint64_t n
     case WaitCause::kMoves: {
       const ThreadStack* const stack = MainThreadOf(guilty->full.stacks);
       verdict->sentence =
-          fmt::format("{}in {} {} for {}, which runs {} ({}, {:.0f} % CPU)", others, call, since,
-                      who, stack == nullptr ? "no Python" : ChainOf(*stack),
+          fmt::format("{}{} {} for {}, which runs {} ({}, {:.0f} % CPU)", others, wait, since, who,
+                      stack == nullptr ? "no Python" : ChainOf(*stack),
                       guilty->functions_move       ? "functions change"
                       : guilty->same_looks == 1    ? "lines move"
                       : now_ns > guilty->worked_ns ? "stands at one line"
@@ -298,11 +326,15 @@ void WaitRules::JudgeAwaited(const std::vector<const Rank*>& awaited, uint64_t n
           fmt::format("{}{} for {}, which reads a terminal. {}", others, since, who, place);
       return;
     case WaitCause::kUnreadable:
-      verdict->sentence = fmt::format("{}in {} {} for {}. {}", others, call, since, who, place);
+      verdict->sentence = fmt::format("{}{} {} for {}. {}", others, wait, since, who, place);
       return;
     default:
-      verdict->sentence = fmt::format("{} did not enter {}; {}{}. {}", Capitalized(who), call,
-                                      others, since, place);
+      verdict->sentence =
+          for_device
+              ? fmt::format("{} {} the others waiting; {}{} {}. {}", Capitalized(who),
+                            awaited.size() == 1 ? "keeps" : "keep", others, wait, since, place)
+              : fmt::format("{} did not enter {}; {}{}. {}", Capitalized(who), CallAt(waits),
+                            others, since, place);
   }
 }
 
@@ -334,8 +366,9 @@ WaitVerdict WaitRules::Judge(uint64_t now_ns) const {
   for (const auto& [number, rank] : ranks_) youngest = std::max(youngest, rank.first_ns);
   const bool is_young = limits_.waits_after_ns == 0 && !is_certain && now_ns - youngest < kYoungNs;
   if (verdict.waited_ns < LimitNs() || is_young) return verdict;
-  const bool is_hang =
-      is_certain || verdict.cause == WaitCause::kStuck || verdict.cause == WaitCause::kAllEntered;
+  const bool is_hang = is_certain || verdict.cause == WaitCause::kStuck ||
+                       verdict.cause == WaitCause::kAllEntered ||
+                       verdict.cause == WaitCause::kDevices;
   const bool may_be_hang =
       verdict.cause != WaitCause::kDebugged && verdict.cause != WaitCause::kAsksTerminal;
   verdict.grade = is_hang || (may_be_hang && verdict.waited_ns >= limits_.hang_after_ns)

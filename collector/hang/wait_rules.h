@@ -1,5 +1,6 @@
 // Who waits for whom in one job, from looks at its ranks from outside. A rank waits while its main
-// thread stands in a collective and does not run; a rank that is elsewhere meanwhile is waited for.
+// thread stands in a collective and does not run, or is in a CUDA call while nothing ends on its
+// device: there it may spin. A rank that is elsewhere meanwhile is waited for.
 // Pure: no clock, no /proc. Thread-compatible.
 #pragma once
 
@@ -30,6 +31,7 @@ enum class WaitCause : uint8_t {
   kMoves,         // a rank is busy elsewhere
   kOtherCall,     // ranks stand in different calls
   kAllEntered,    // all stand in the same call
+  kDevices,       // all wait, some of them for their devices
   kOtherNode,     // all of this machine wait, and the job has more
   kDebugged,      // a debugger holds a rank
   kAsksTerminal,  // a rank reads what a person types
@@ -83,6 +85,7 @@ class WaitRules {
   WaitCause CauseOf(const Rank& awaited, uint64_t now_ns, uint64_t limit_ns) const;
   uint64_t LimitNs() const;
   void JudgeAllIn(const std::vector<const Rank*>& waiting, WaitVerdict* verdict) const;
+  void JudgeDevices(const std::vector<const Rank*>& waiting, WaitVerdict* verdict) const;
   void JudgeAwaited(const std::vector<const Rank*>& awaited, uint64_t now_ns,
                     WaitVerdict* verdict) const;
   size_t Count() const;

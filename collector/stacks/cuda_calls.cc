@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,22 +38,31 @@ Clocks ClocksNow() {
   return clocks;
 }
 
+// As the agent names the thread that takes CUPTI's records.
+constexpr std::string_view kDrainThread = "ranktap-drain";
+
 // The header and slots of one process, as plain bytes: they may change while they are read.
 class SharedRings {
  public:
   SharedRings(pid_t process, uint64_t base) : memory_(process), base_(base) {}
 
-  std::map<pid_t, CudaCall> Calls() {
-    std::map<pid_t, CudaCall> calls;
-    if (!ReadClock()) return calls;
+  // nullopt: no rings are there, or those of another version.
+  std::optional<CudaState> Read() {
+    if (!ReadClock()) return std::nullopt;
+    CudaState state;
     // So many writers there have been: further slots are holes, which a read would fill.
     const size_t count =
         std::min(Field<uint32_t>(header_, offsetof(SegmentHeader, next_writer)), MostSlots());
     std::vector<std::byte> slots(count * sizeof(WriterSlot));
     const auto offset = Field<uint64_t>(header_, offsetof(SegmentHeader, slots_offset));
-    if (count == 0 || !memory_.Read(base_ + offset, slots.data(), slots.size())) return calls;
-    for (size_t i = 0; i < count; ++i) AddCall(slots.data() + i * sizeof(WriterSlot), &calls);
-    return calls;
+    if (count == 0 || !memory_.Read(base_ + offset, slots.data(), slots.size())) return state;
+    for (size_t i = 0; i < count; ++i) {
+      const std::byte* const slot = slots.data() + i * sizeof(WriterSlot);
+      AddCall(slot, &state.calls);
+      if (IsDrain(slot))
+        state.device_records += Field<uint64_t>(slot, offsetof(WriterSlot, produced));
+    }
+    return state;
   }
 
  private:
@@ -98,6 +108,12 @@ class SharedRings {
     return static_cast<int64_t>(static_cast<double>(now_.tsc - ticks) * ns_per_tick);
   }
 
+  static bool IsDrain(const std::byte* slot) {
+    char name[sizeof(WriterSlot::name) + 1] = {};
+    std::memcpy(name, slot + offsetof(WriterSlot, name), sizeof(WriterSlot::name));
+    return name == kDrainThread;
+  }
+
   void AddCall(const std::byte* slot, std::map<pid_t, CudaCall>* to) {
     const auto api = Field<uint32_t>(slot, offsetof(WriterSlot, open_api));
     const auto state = Field<uint32_t>(slot, offsetof(WriterSlot, state));
@@ -134,11 +150,20 @@ class SharedRings {
 
 }  // namespace
 
-std::map<pid_t, CudaCall> CudaCallsOf(pid_t process) {
-  for (const MappedFile& file : MappedFilesOf(process)) {
+CudaState CudaStateReader::Read() {
+  constexpr int kReadsBetweenSearches = 10;  // a search reads the whole map of the process
+  if (base_ != 0) {
+    if (auto state = SharedRings(process_, base_).Read()) return *std::move(state);
+    base_ = 0;  // another program runs in it by now
+  }
+  if (reads_until_search_-- > 0) return {};
+  reads_until_search_ = kReadsBetweenSearches;
+  for (const MappedFile& file : MappedFilesOf(process_)) {
     if (!file.path.starts_with("/memfd:ranktap")) continue;
-    auto calls = SharedRings(process, file.base).Calls();
-    if (!calls.empty()) return calls;
+    auto state = SharedRings(process_, file.base).Read();
+    if (!state) continue;
+    base_ = file.base;
+    return *std::move(state);
   }
   return {};
 }

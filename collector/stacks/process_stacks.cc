@@ -96,7 +96,7 @@ std::map<pid_t, pid_t> NumbersInOwnNamespace(pid_t process, const std::vector<pi
 }
 
 void AddCudaCalls(ProcessStacks* stacks) {
-  const std::map<pid_t, CudaCall> calls = CudaCallsOf(stacks->process);
+  const std::map<pid_t, CudaCall> calls = CudaStateReader(stacks->process).Read().calls;
   if (calls.empty()) return;
   const auto names = NumbersInOwnNamespace(stacks->process, ThreadsOf(stacks->process));
   for (const auto& [own, call] : calls) {

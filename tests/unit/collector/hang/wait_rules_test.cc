@@ -26,11 +26,21 @@ struct Doing {
   pid_t tracer = 0;
   bool is_changing = false;
   uint64_t queue_ns = 0;  // a second
+  std::string cuda_call = "";
+  uint64_t device_records = 0;  // a second
 };
 
 Doing InCall(const std::string& function, uint32_t line) {
   return {.frames = {{kC10d, function, 3000}, {"/job/train.py", "main", line}},
           .does = "waits for a lock"};
+}
+// Spins in it, as CUDA does by default.
+Doing InCuda(const std::string& call, uint32_t line) {
+  return {.frames = {{"/job/train.py", "main", line}},
+          .does = "runs",
+          .state = 'R',
+          .cpu_ns = kSecond,
+          .cuda_call = call};
 }
 Doing At(uint32_t line, const std::string& function = "evaluate") {
   return {.frames = {{"/job/eval.py", function, line}, {"/job/train.py", "main", 9}}};
@@ -56,6 +66,10 @@ class Job {
       look.sleeps += doing.sleeps;
       look.work.bytes += doing.bytes;
       look.work.faults += doing.faults;
+      look.cuda_call_ns = look.cuda_call == doing.cuda_call ? look.cuda_call_ns + kSecond : 0;
+      look.cuda_call = doing.cuda_call;
+      look.device_records += doing.device_records;
+      look.work.device_records = look.device_records;
       look.is_full = true;
       look.is_changing = doing.is_changing;
       look.stacks = {.process = look.pid,
@@ -241,6 +255,55 @@ TEST(WaitRules, WhereTheJobHasRanksOnOtherMachinesAllMayWaitForOneOfThose) {
   const WaitVerdict verdict = job.After(60, {InCall("barrier", 1), InCall("barrier", 1)});
   EXPECT_EQ(verdict.cause, WaitCause::kOtherNode);
   EXPECT_EQ(verdict.grade, WaitGrade::kWaits);
+}
+
+TEST(WaitRules, ARankThatSpinsInACallOfCudasWhileNothingEndsOnItsDeviceWaits) {
+  Job job;
+  const std::vector<Doing> ranks = {InCuda("cudaStreamSynchronize", 31), At(88)};
+  EXPECT_EQ(job.After(20, ranks).grade, WaitGrade::kNone);
+  const WaitVerdict verdict = job.After(4, ranks);
+  EXPECT_EQ(verdict.grade, WaitGrade::kHang);
+  EXPECT_EQ(verdict.cause, WaitCause::kStuck);
+  EXPECT_THAT(verdict.awaited, ElementsAre(1));
+  EXPECT_THAT(verdict.sentence,
+              StartsWith("Rank 1 keeps the others waiting; 1 of 2 waits for its device "
+                         "(cudaStreamSynchronize at train.py:31) since "));
+  EXPECT_THAT(verdict.sentence, HasSubstr("Its main thread sleeps at eval.py:88 ← train.py:9"));
+}
+
+TEST(WaitRules, ALongCallOfCudasIsNoWaitWhileWorkEndsOnTheDevice) {
+  Job job;
+  Doing works = InCuda("cudaStreamSynchronize", 31);
+  works.device_records = 1;
+  EXPECT_EQ(job.After(60, {works, works}).cause, WaitCause::kNone);
+  const WaitVerdict verdict = job.After(30, {works, InCuda("cudaStreamSynchronize", 40)});
+  EXPECT_EQ(verdict.grade, WaitGrade::kWaits);
+  EXPECT_EQ(verdict.cause, WaitCause::kMoves);
+  EXPECT_THAT(verdict.awaited, ElementsAre(0));
+}
+
+TEST(WaitRules, ShortCallsOfCudasAreNoWait) {
+  Job job;
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_EQ(job.After(1, {InCuda("cudaStreamSynchronize", 31), At(88)}).cause, WaitCause::kNone);
+    (void)job.After(1, {InCuda("cudaLaunchKernel", 30), At(88)});
+  }
+}
+
+TEST(WaitRules, WhereAllWaitForTheirDevicesNobodyIsNamed) {
+  Job job;
+  const std::vector<Doing> ranks = {InCuda("cudaStreamSynchronize", 31),
+                                    InCuda("cudaDeviceSynchronize", 40),
+                                    InCuda("cudaStreamSynchronize", 31)};
+  EXPECT_EQ(job.After(18, ranks).grade, WaitGrade::kNone);
+  const WaitVerdict verdict = job.After(6, ranks);
+  EXPECT_EQ(verdict.grade, WaitGrade::kHang);
+  EXPECT_EQ(verdict.cause, WaitCause::kDevices);
+  EXPECT_TRUE(verdict.awaited.empty());
+  EXPECT_THAT(verdict.sentence, StartsWith("All 3 ranks wait for their devices since "));
+  EXPECT_THAT(verdict.sentence,
+              HasSubstr(": rank 1 in cudaDeviceSynchronize at train.py:40, ranks 0, 2 in "
+                        "cudaStreamSynchronize at train.py:31."));
 }
 
 }  // namespace
