@@ -232,7 +232,18 @@ std::vector<CollectorAnswer> FindTarget(const ControlTarget& target) {
   return found;
 }
 
-bool IsAmbiguous(const ControlTarget& target, const std::vector<CollectorAnswer>& found) {
+std::vector<CollectorAnswer> ThoseThatKeep(std::vector<CollectorAnswer> found) {
+  const auto keeps = [](const CollectorAnswer& answer) {
+    return std::ranges::any_of(answer.reply.processes(),
+                               [](const auto& process) { return process.has_kept_ns(); });
+  };
+  if (!std::ranges::any_of(found, keeps)) return found;
+  std::erase_if(found, [&](const CollectorAnswer& answer) { return !keeps(answer); });
+  return found;
+}
+
+bool IsAmbiguous(const ControlTarget& target, const std::vector<CollectorAnswer>& found,
+                 const char* or_else) {
   if (target.all || !target.job.empty()) return false;
   std::set<std::string> jobs;
   for (const CollectorAnswer& answer : found) {
@@ -243,15 +254,15 @@ bool IsAmbiguous(const ControlTarget& target, const std::vector<CollectorAnswer>
   if (jobs.size() < 2 && (found.size() < 2 || !target.socket.empty())) return false;
   std::string names;
   for (const std::string& job : jobs) names += (names.empty() ? "" : ", ") + job;
-  Complain(
-      fmt::format("several collectors or jobs are here ({}); name a job, or use --all", names));
+  Complain(fmt::format("several collectors or jobs are here ({}); name a job{}",
+                       names.empty() ? "no process is connected" : names, or_else));
   return true;
 }
 
 int OrderLevels(const ControlTarget& target, v1::ControlRequest request, bool wait) {
   const std::vector<CollectorAnswer> found = FindTarget(target);
   if (found.empty()) return kFailure;
-  if (IsAmbiguous(target, found)) return kWrongUsage;
+  if (IsAmbiguous(target, found, ", or use --all")) return kWrongUsage;
   request.set_job(FullJobName(target));
   int status = kSuccess;
   for (const CollectorAnswer& collector : found) {

@@ -28,8 +28,13 @@ std::vector<CollectorAnswer> FindTarget(const ControlTarget& target);
 // name, begins so.
 std::string FullJobName(const ControlTarget& target);
 
+// Those that keep the last part of a job (--keep); all, where none does.
+std::vector<CollectorAnswer> ThoseThatKeep(std::vector<CollectorAnswer> found);
+
 // True, after a complaint that names them, when there are several jobs and the target names none.
-bool IsAmbiguous(const ControlTarget& target, const std::vector<CollectorAnswer>& found);
+// `or_else`: what else the caller may do than name one.
+bool IsAmbiguous(const ControlTarget& target, const std::vector<CollectorAnswer>& found,
+                 const char* or_else = "");
 
 // The name of a job on the command line: its launcher's name for it, else its run's directory.
 std::string JobNameOf(const v1::ProcessStatus& process);

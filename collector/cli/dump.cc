@@ -48,7 +48,7 @@ int DumpCommand(const std::vector<std::string>& arguments) {
   if (!TakeTime("--last", last, &last_ns) || !TakeTime("--after", after, &after_ns)) {
     return kWrongUsage;
   }
-  const std::vector<CollectorAnswer> found = FindTarget(target);
+  const std::vector<CollectorAnswer> found = ThoseThatKeep(FindTarget(target));
   if (found.empty() || IsAmbiguous(target, found)) return kFailure;
   std::this_thread::sleep_for(std::chrono::nanoseconds(after_ns));
   v1::ControlRequest request;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "collector/cli/command.h"
 #include "collector/cli/control.h"
@@ -66,6 +67,24 @@ void AddNotes(const v1::ProcessStatus& process, Table* table) {
   }
 }
 
+// What --keep holds of each job, a line each.
+void AddKept(const v1::ControlReply& reply, Table* table) {
+  struct Kept {
+    uint64_t ns = 0, bytes = 0;
+  };
+  std::map<std::string, Kept> jobs;
+  for (const v1::ProcessStatus& process : reply.processes()) {
+    if (!process.has_kept_ns()) continue;
+    Kept& kept = jobs[JobNameOf(process)];
+    kept.ns = std::max(kept.ns, process.kept_ns());
+    kept.bytes += process.kept_bytes();
+  }
+  for (const auto& [job, kept] : jobs) {
+    table->notes.push_back(fmt::format("{}: --keep holds the last {}, {}; ranktap dump saves it",
+                                       job, FormatNs(Signed(kept.ns)), FormatBytes(kept.bytes)));
+  }
+}
+
 std::string SentenceOf(const v1::RunCleaning& cleaning) {
   std::string said = "runs are removed";
   if (cleaning.keep_ns() > 0) {
@@ -115,6 +134,7 @@ Table Tabulate(std::vector<CollectorAnswer> answers) {
       table.rows.push_back(RowOf(answer.socket, process));
       AddNotes(process, &table);
     }
+    AddKept(answer.reply, &table);
     for (const std::string& wait : answer.reply.waits()) table.notes.push_back(wait);
     for (const v1::Refusal& refusal : answer.reply.refused()) {
       table.notes.push_back(fmt::format("turned away: {}, {} times", refusal.reason(),

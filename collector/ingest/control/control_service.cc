@@ -204,6 +204,11 @@ void ControlService::DescribeSessions(const v1::ControlRequest& request,
     status->set_pid(static_cast<uint32_t>(session->peer().pid));
     status->set_uid(session->peer().uid);
     status->set_window(session->window);
+    if (options_->keep.any()) {
+      const uint64_t since = session->kept.since_ns;
+      status->set_kept_ns(since == 0 ? 0 : now - std::min(now, since));
+      status->set_kept_bytes(session->kept.bytes);
+    }
     if (request.live()) session->live().Describe(now, status->mutable_live());
     status->set_state(session->is_dead || session->is_closing ? v1::ProcessStatus::STATE_ENDING
                       : session->connection() == 0            ? v1::ProcessStatus::STATE_AWAY

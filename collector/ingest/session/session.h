@@ -90,6 +90,7 @@ class Session {
   };
   uint64_t stored_memory = 0;  // what the store holds of it, as it last said
   uint64_t accounted = 0;      // as UserMemory has it
+  KeptAmount kept;             // as the store last said
   // About what it takes of memory, here and in the store.
   uint64_t MemoryBytes() const;
 

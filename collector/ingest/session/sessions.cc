@@ -289,6 +289,7 @@ void Sessions::OnStored(StoredReply reply) {
   blocks_.Reuse(std::move(reply.block));
   if (Session* const session = Find(reply.session)) {
     session->stored_memory = reply.memory;
+    session->kept = reply.kept;
     in_.connections->Account(session->peer().uid, session->MemoryBytes(), &session->accounted);
   }
   Connection* const connection = in_.connections->Find(reply.connection);

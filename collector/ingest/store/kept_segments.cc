@@ -23,6 +23,7 @@ bool KeptSegments::IsDue(uint64_t now_ns) const {
 
 void KeptSegments::Add(const std::string& session, const std::string& file, uint64_t bytes) {
   closed_.push_back({session, file, bytes});
+  bytes_[session] += bytes;
 }
 
 void KeptSegments::EndSegment(uint64_t now_ns) {
@@ -32,15 +33,22 @@ void KeptSegments::EndSegment(uint64_t now_ns) {
   open_bytes_ = 0;
 }
 
+uint64_t KeptSegments::BytesOf(const std::string& session) const {
+  const auto bytes = bytes_.find(session);
+  return bytes == bytes_.end() ? 0 : bytes->second;
+}
+
 uint64_t KeptSegments::BytesOfLargest() const {
-  std::map<std::string_view, uint64_t> bytes;
   uint64_t largest = 0;
-  const auto add = [&](const File& file) {
-    largest = std::max(largest, bytes[file.session] += file.bytes);
-  };
-  for (const Segment& segment : ended_) std::ranges::for_each(segment.files, add);
-  std::ranges::for_each(closed_, add);
+  for (const auto& [session, bytes] : bytes_) largest = std::max(largest, bytes);
   return largest;
+}
+
+void KeptSegments::Subtract(const File& file) {
+  const auto bytes = bytes_.find(file.session);
+  if (bytes == bytes_.end()) return;
+  bytes->second -= std::min(bytes->second, file.bytes);
+  if (bytes->second == 0) bytes_.erase(bytes);
 }
 
 std::vector<std::string> KeptSegments::TakeOld() {
@@ -50,7 +58,10 @@ std::vector<std::string> KeptSegments::TakeOld() {
     for (size_t i = 1; i < ended_.size(); ++i) others_ns += ended_[i].end_ns - ended_[i].begin_ns;
     const bool is_too_much = limits_.bytes != 0 && BytesOfLargest() > limits_.bytes;
     if (others_ns < limits_.ns && !is_too_much) break;
-    for (File& file : ended_.front().files) gone.push_back(std::move(file.name));
+    for (File& file : ended_.front().files) {
+      Subtract(file);
+      gone.push_back(std::move(file.name));
+    }
     ended_.pop_front();
   }
   return gone;
@@ -78,6 +89,7 @@ void KeptSegments::Replace(const std::string& session, const std::string& file, 
   const auto is_of_it = [&](const File& one) { return one.session == session; };
   for (Segment& segment : ended_) std::erase_if(segment.files, is_of_it);
   std::erase_if(closed_, is_of_it);
+  bytes_.erase(session);
   Add(session, file, bytes);
 }
 

@@ -38,6 +38,9 @@ class KeptSegments {
   std::vector<std::string> TakeOld();
   bool Has(const std::string& file) const;
 
+  // What there is of the process: since when, and how much in closed files.
+  uint64_t since_ns() const { return ended_.empty() ? begun_ns_ : ended_.front().begin_ns; }
+  uint64_t BytesOf(const std::string& session) const;
   // Files of the process, in their order.
   std::vector<std::string> FilesOf(const std::string& session) const;
   // One file in the place of those.
@@ -60,13 +63,15 @@ class KeptSegments {
     std::vector<File> files;
   };
   uint64_t BytesOfLargest() const;
+  void Subtract(const File& file);
 
   KeepLimits limits_;
   uint64_t begun_ns_;
   bool has_events_ = false;
-  uint64_t open_bytes_ = 0;    // of the largest open file
-  std::deque<Segment> ended_;  // the oldest first
-  std::vector<File> closed_;   // of the open one
+  uint64_t open_bytes_ = 0;                // of the largest open file
+  std::deque<Segment> ended_;              // the oldest first
+  std::vector<File> closed_;               // of the open one
+  std::map<std::string, uint64_t> bytes_;  // of all files, by process
 };
 
 }  // namespace ranktap::collector

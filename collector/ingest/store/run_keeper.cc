@@ -27,8 +27,8 @@ uid_t OwnerOf(int directory) {
   return ::fstat(directory, &status) == 0 ? status.st_uid : ::geteuid();
 }
 
-// Closed files by when they were begun.
-void AdoptFiles(const RunDirectory& directory, KeptSegments* kept) {
+// Closed files of an earlier collector, by when they were begun, as one segment that ends now.
+std::unique_ptr<KeptSegments> AdoptFiles(const RunDirectory& directory, KeepLimits limits) {
   std::vector<std::tuple<uint64_t, std::string, std::string, uint64_t>> files;
   const uid_t owner = OwnerOf(directory.descriptor());
   for (const std::string& name : NamesIn(directory.descriptor(), kMostNames)) {
@@ -44,17 +44,19 @@ void AdoptFiles(const RunDirectory& directory, KeptSegments* kept) {
         static_cast<uint64_t>(status.st_size));
   }
   std::ranges::sort(files);
+  const uint64_t now = MonotonicRawNs(), realtime = RealtimeNs();
+  const uint64_t begun = files.empty() ? realtime : std::min(realtime, std::get<0>(files[0]));
+  auto kept = std::make_unique<KeptSegments>(limits, now - std::min(now, realtime - begun));
   for (const auto& [created, session, name, bytes] : files) kept->Add(session, name, bytes);
+  kept->EndSegment(now);
+  return kept;
 }
 
 }  // namespace
 
 void RunKeeper::Opened(RunEntry* entry) {
   if (!keeps() || entry->kept != nullptr) return;
-  const uint64_t now = MonotonicRawNs();
-  entry->kept = std::make_unique<KeptSegments>(limits_, now);
-  AdoptFiles(entry->directory, entry->kept.get());
-  entry->kept->EndSegment(now);
+  entry->kept = AdoptFiles(entry->directory, limits_);
 }
 
 void RunKeeper::Stored(RunEntry* entry, const SessionStore& session, uint64_t events) {
@@ -63,6 +65,11 @@ void RunKeeper::Stored(RunEntry* entry, const SessionStore& session, uint64_t ev
   if (!entry->kept->IsDue(MonotonicRawNs())) return;
   EndSegment(entry);
   if (!is_dumping_) RemoveOld(entry);
+}
+
+KeptAmount RunKeeper::AmountOf(const RunEntry& entry, const SessionStore& session) {
+  if (entry.kept == nullptr) return {};
+  return {entry.kept->since_ns(), entry.kept->BytesOf(TokenOf(session)) + session.open_bytes()};
 }
 
 void RunKeeper::EndSegment(RunEntry* entry) {

@@ -24,6 +24,11 @@ struct DumpOrder {
   std::function<void(std::vector<v1::Dump>)> done;
 };
 
+struct KeptAmount {
+  uint64_t since_ns = 0;  // CLOCK_MONOTONIC_RAW; 0: nothing is known
+  uint64_t bytes = 0;
+};
+
 class RunKeeper {
  public:
   // Those that write into the run now.
@@ -38,6 +43,8 @@ class RunKeeper {
   void Opened(RunEntry* entry);
   // It has stored a block with so many events.
   void Stored(RunEntry* entry, const SessionStore& session, uint64_t events);
+  // What there is of it then.
+  static KeptAmount AmountOf(const RunEntry& entry, const SessionStore& session);
   // Its file was closed.
   void Closed(RunEntry* entry, const SessionStore& session);
   // It is over: one file holds what is kept of it. Not while is_dumping().

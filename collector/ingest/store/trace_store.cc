@@ -144,7 +144,9 @@ void TraceStore::Store(SessionId session, uint64_t connection, uint64_t frames, 
     const StoredSession* const found = Find(session);
     if (found != nullptr) keeper_.Stored(found->entry, *found->store, shared->summary.events);
     const uint64_t memory = found == nullptr ? 0 : found->store->MemoryBytes();
-    reply_(StoredReply{session, connection, frames, memory, std::move(*shared)});
+    const KeptAmount kept =
+        found == nullptr ? KeptAmount{} : RunKeeper::AmountOf(*found->entry, *found->store);
+    reply_(StoredReply{session, connection, frames, memory, kept, std::move(*shared)});
   });
 }
 

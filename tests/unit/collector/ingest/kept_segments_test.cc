@@ -63,5 +63,18 @@ TEST(KeptSegmentsTest, AnIntervalIsOfWholeSegmentsTheSameOnAllRanks) {
   EXPECT_THAT(interval.files.at("b"), ElementsAre("b2", "b3", "b4"));
 }
 
+TEST(KeptSegmentsTest, ItKnowsSinceWhenAndHowMuchOfEachProcessThereIs) {
+  KeptSegments kept({.ns = 20 * kSecond}, 7);
+  EXPECT_EQ(kept.since_ns(), 7u);
+  for (int i = 0; i < 4; ++i) AddSegment(&kept, i);
+  (void)kept.TakeOld();
+  EXPECT_EQ(kept.since_ns(), 20 * kSecond);
+  EXPECT_EQ(kept.BytesOf("a"), 200u);
+  kept.Replace("a", "joined", 150);
+  EXPECT_EQ(kept.BytesOf("a"), 150u);
+  EXPECT_EQ(kept.BytesOf("b"), 2u);
+  EXPECT_EQ(kept.BytesOf("c"), 0u);
+}
+
 }  // namespace
 }  // namespace ranktap::collector
