@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "collector/cli/control.h"
@@ -23,6 +24,21 @@ constexpr int kMostOfARun = 10;
 constexpr size_t kMostRuns = 4096;
 
 }  // namespace
+
+std::string DumpLimits::Take(const std::string& run, uint64_t now_ns) {
+  Done& done = done_[run];
+  if (done.count >= kMostOfARun) return "dumps of --on, held back after the tenth of a run";
+  if (done.count > 0 && now_ns - done.last_ns < kCooldownNs) {
+    return "dumps of --on, held back in the ten minutes after another of the run";
+  }
+  ++done.count;
+  done.last_ns = now_ns;
+  if (done_.size() > kMostRuns) {
+    done_.erase(std::ranges::min_element(done_, {},
+                                         [](const auto& entry) { return entry.second.last_ns; }));
+  }
+  return {};
+}
 
 std::string SentenceOfDump(const v1::Dump& dump) {
   if (!dump.problem().empty()) {
@@ -74,11 +90,8 @@ void DumpTriggers::Ask(const std::string& run, const std::string& reason) {
   {
     const std::lock_guard lock(mutex_);
     const uint64_t now = MonotonicRawNs();
-    Done& done = done_[run];
-    if (done.count >= kMostOfARun || (done.count > 0 && now - done.last_ns < kCooldownNs)) return;
-    if (done_.size() > kMostRuns) return;
-    ++done.count;
-    done.last_ns = now;
+    const std::string why_not = limits_.Take(run, now);
+    if (!why_not.empty()) return collector_->CountRefusal(why_not, run + ": " + reason);
     orders_.push_back({run, reason, now + kOnItsWayNs});
   }
   wake_.notify_one();

@@ -19,12 +19,26 @@
 
 namespace ranktap::collector {
 
+// How often a run may save a dump by itself: ten times, ten minutes apart. Pure.
+class DumpLimits {
+ public:
+  // Empty: it may now, and this one counts. Else why not, for people.
+  std::string Take(const std::string& run, uint64_t now_ns);
+
+ private:
+  struct Done {
+    uint64_t last_ns = 0;
+    int count = 0;
+  };
+  std::map<std::string, Done> done_;
+};
+
 class DumpTriggers {
  public:
   // `collector` outlives it.
   DumpTriggers(const KeepOptions& options, const std::string& socket, Collector* collector);
 
-  // Any thread. `run`: its directory; empty: the only one.
+  // Any thread. `run`: its directory, as the collector names it.
   void OnHang(const std::string& sentence, const std::string& run);
   // No dump begins after it.
   void Finish();
@@ -33,10 +47,6 @@ class DumpTriggers {
   struct Order {
     std::string run, reason;
     uint64_t at_ns = 0;
-  };
-  struct Done {
-    uint64_t last_ns = 0;
-    int count = 0;
   };
   void Watch(const std::stop_token& stop);
   void Look();
@@ -56,7 +66,7 @@ class DumpTriggers {
   std::map<pid_t, Watched> watched_;
   std::mutex mutex_;  // of what follows
   std::condition_variable_any wake_;
-  std::map<std::string, Done> done_;
+  DumpLimits limits_;
   std::deque<Order> orders_;
   std::jthread thread_;
 };

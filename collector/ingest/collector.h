@@ -35,6 +35,10 @@ class Collector {
   void Dump(v1::ControlRequest request, std::function<void(v1::ControlReply)> done) {
     server_.Dump(std::move(request), std::move(done));
   }
+  // Something that was not done, as `status` and run.json tell it: how often.
+  void CountRefusal(const std::string& kind, const std::string& detail) {
+    server_.CountRefusal(kind, detail);
+  }
   void SetWaits(std::vector<std::pair<uid_t, std::string>> waits) {
     server_.SetWaits(std::move(waits));
   }

@@ -84,6 +84,10 @@ void Server::Dump(v1::ControlRequest request, std::function<void(v1::ControlRepl
   });
 }
 
+void Server::CountRefusal(const std::string& kind, const std::string& detail) {
+  loop_.Post([this, kind, detail] { log_.Count(kind, detail); });
+}
+
 void Server::SetWaits(std::vector<std::pair<uid_t, std::string>> waits) {
   loop_.Post([this, waits = std::move(waits)] { control_->SetWaits(waits); });
 }

@@ -45,6 +45,8 @@ class Server {
   void Dump(v1::ControlRequest request, std::function<void(v1::ControlReply)> done);
   // A socket whose other end is read as a process of `owner` that has ended.
   FileDescriptor ConnectSpool(uid_t owner);
+  // Counts it beside what ingest turned away.
+  void CountRefusal(const std::string& kind, const std::string& detail);
   // What `status` tells of ranks that wait, each sentence to its user.
   void SetWaits(std::vector<std::pair<uid_t, std::string>> waits);
   // NVML's readings go to the traces of the processes that see the devices.

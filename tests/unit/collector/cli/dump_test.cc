@@ -1,13 +1,16 @@
-// Which collector a dump without a name is of.
+// Which collector a dump without a name is of, and how often a run saves one by itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "collector/cli/control.h"
+#include "collector/cli/dump_triggers.h"
 
 namespace ranktap::collector {
 namespace {
 
 using testing::HasSubstr;
+
+constexpr uint64_t kMinute = 60'000'000'000;
 
 CollectorAnswer Answer(const std::string& socket, const std::vector<std::string>& jobs,
                        bool keeps) {
@@ -38,6 +41,28 @@ TEST(DumpTest, OfSeveralJobsThatAreKeptOneIsToBeNamed) {
 
 TEST(DumpTest, WhereNobodyKeepsAllAreAskedSoThatTheirAnswerSaysWhatIsMissing) {
   EXPECT_EQ(ThoseThatKeep({Answer("idle", {}, false), Answer("whole", {"a"}, false)}).size(), 2u);
+}
+
+TEST(DumpLimitsTest, ARunHasTenMinutesBetweenTwoAndTheOtherRunsDoNotCount) {
+  DumpLimits limits;
+  EXPECT_EQ(limits.Take("run", 5), "");
+  EXPECT_THAT(limits.Take("run", 5 + 10 * kMinute - 1), HasSubstr("in the ten minutes after"));
+  EXPECT_EQ(limits.Take("other", 6), "");
+  EXPECT_EQ(limits.Take("run", 5 + 10 * kMinute), "") << "one that was held back does not count";
+}
+
+TEST(DumpLimitsTest, ARunHasTenInAll) {
+  DumpLimits limits;
+  uint64_t now = 1;
+  for (int i = 0; i < 10; ++i, now += 10 * kMinute) EXPECT_EQ(limits.Take("run", now), "");
+  EXPECT_THAT(limits.Take("run", now + 1000 * kMinute), HasSubstr("after the tenth"));
+}
+
+TEST(DumpLimitsTest, AStandingCollectorGoesOnAfterThousandsOfRuns) {
+  DumpLimits limits;
+  for (int run = 0; run < 10'000; ++run) {
+    EXPECT_EQ(limits.Take(std::to_string(run), static_cast<uint64_t>(run) * kMinute), "");
+  }
 }
 
 }  // namespace
