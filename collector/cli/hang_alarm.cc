@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 
 #include "collector/file/printable.h"
 #include "collector/ingest/control/control_client.h"
@@ -127,21 +128,29 @@ void HangAlarm::Start(const std::string& socket, Collector* collector) {
       .on_hang = [this](const WaitVerdict& verdict,
                         const std::string& directory) { Say(verdict, directory); },
       .on_hang_saved = [this](const WaitVerdict& verdict,
-                              const std::string& directory) { React(verdict, directory); }});
+                              const std::string& directory) { React(verdict, directory); },
+      .on_problem =
+          [](const std::string& problem) {
+            if (!Style().quiet) Complain("hang: " + Printable(problem));
+          }});
 }
 
-FileDescriptor HangAlarm::PlaceFor(const std::vector<pid_t>& ranks, std::string* path) const {
+FileDescriptor HangAlarm::PlaceFor(const std::vector<pid_t>& ranks, std::string* path) {
   *path = run_;
   if (run_.empty()) {
     v1::ControlRequest request;
     request.set_verb(v1::ControlRequest::VERB_STATUS);
     const Result<v1::ControlReply> reply = AskCollector(socket_, request);
+    run_of_hang_.clear();
     if (!reply) return {};
     for (const v1::ProcessStatus& process : reply->processes()) {
       if (std::ranges::find(ranks, static_cast<pid_t>(process.pid())) != ranks.end())
         *path = process.run();
     }
   }
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::canonical(*path, error);
+  run_of_hang_ = error ? *path : whole.string();
   if (path->empty()) return {};
   return FileDescriptor(::open(path->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
@@ -159,7 +168,7 @@ void HangAlarm::Say(const WaitVerdict& verdict, const std::string& directory) co
 
 void HangAlarm::React(const WaitVerdict& verdict, const std::string& directory) {
   const std::string sentence = Printable(verdict.sentence);
-  triggers_->OnHang(sentence, run_.empty() ? directory.substr(0, directory.rfind('/')) : "");
+  if (!run_of_hang_.empty()) triggers_->OnHang(sentence, run_of_hang_);
   // Of a standing collector each hang is another job's, mostly.
   if (options_.command.empty() || (has_run_ && !run_.empty())) return;
   has_run_ = true;

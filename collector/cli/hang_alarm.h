@@ -44,7 +44,7 @@ class HangAlarm {
 
  private:
   void Start(const std::string& socket, Collector* collector);
-  FileDescriptor PlaceFor(const std::vector<pid_t>& ranks, std::string* path) const;
+  FileDescriptor PlaceFor(const std::vector<pid_t>& ranks, std::string* path);
   void Say(const WaitVerdict& verdict, const std::string& directory) const;
   void React(const WaitVerdict& verdict, const std::string& directory);
   void RunCommand(const std::string& sentence, const std::string& directory);
@@ -53,7 +53,8 @@ class HangAlarm {
   const HangOptions& options_;
   DumpTriggers* triggers_;
   const std::string socket_, run_;
-  FileDescriptor command_;  // a pidfd of run's command
+  FileDescriptor command_;   // a pidfd of run's command
+  std::string run_of_hang_;  // the last one's directory, as the collector names it
   std::string killed_for_, last_words_;
   bool has_run_ = false;
   std::unique_ptr<HangWatch> watch_;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 
+#include <cerrno>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -96,9 +97,15 @@ void HangDirectory::Write(const std::string& name, const std::string& text) {
   size_t written = 0;
   while (file.valid() && written < text.size()) {
     const ssize_t bytes = ::write(file.get(), text.data() + written, text.size() - written);
-    if (bytes <= 0) return;
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) break;
     written += static_cast<size_t>(bytes);
   }
+  if (file.valid() && written == text.size()) return;
+  const int error = errno;
+  if (file.valid()) directory_.Remove(name);
+  if (!problem_.empty()) return;
+  problem_ = SystemFailure(fmt::format("{}/{}: could not be written", path(), name), error).message;
 }
 
 }  // namespace ranktap::collector

@@ -16,19 +16,21 @@ class HangDirectory {
   // Below `parent`, an open directory whose path is `path`.
   static Result<HangDirectory> Create(int parent, const std::string& path, uint64_t realtime_ns);
 
-  // Each as far as there is room: what could not be written is left out.
+  // What could not be written is left out, and problem() says why.
   void WriteVerdict(const WaitVerdict& verdict, const std::vector<const RankLook*>& looks,
                     uint64_t realtime_ns);
   void WriteStacks(int number, const std::vector<RankLook>& looks);
   void WriteProcFacts(const std::vector<RankLook>& looks);
 
   const std::string& path() const { return directory_.path(); }
+  const std::string& problem() const { return problem_; }
 
  private:
   explicit HangDirectory(RunDirectory directory) : directory_(std::move(directory)) {}
   void Write(const std::string& name, const std::string& text);
 
   RunDirectory directory_;
+  std::string problem_;  // the first
 };
 
 }  // namespace ranktap::collector

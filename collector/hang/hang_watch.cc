@@ -22,6 +22,7 @@ constexpr uint64_t kEveryNs = kSecond;
 // More than this between two looks and the machine, or we, stood still: it does not count.
 constexpr uint64_t kMostPassedNs = 3 * kSecond;
 constexpr uint64_t kFullEveryNs = 5 * kSecond;  // where nothing was found
+constexpr size_t kMostPlaces = 64;  // read in one look, at 1 ms and more; the others come next
 constexpr int kSamples = 3, kMostDirectories = 3;
 
 uint64_t ClockNs(clockid_t clock) {
@@ -100,10 +101,13 @@ void HangWatch::NoteEnd(const EndedRank& ended) {
 // A rank that runs the interpreter's end has no place any more: the one before stays.
 void HangWatch::NotePlaces() {
   const uint64_t now = ClockNs(CLOCK_MONOTONIC);
-  std::erase_if(readers_,
-                [&](const auto& entry) { return !processes_.ranks().contains(entry.first); });
-  for (const auto& [pid, process] : processes_.ranks()) {
-    Readers& readers = ReadersOf(pid);
+  const auto& ranks = processes_.ranks();
+  std::erase_if(readers_, [&](const auto& entry) { return !ranks.contains(entry.first); });
+  for (size_t i = 0; i < std::min(ranks.size(), kMostPlaces); ++i) {
+    auto next = ranks.upper_bound(last_placed_);
+    if (next == ranks.end()) next = ranks.begin();
+    last_placed_ = next->first;
+    Readers& readers = ReadersOf(last_placed_);
     const ProcessStacks stacks = readers.stacks.Read();
     const ThreadStack* const main = MainThreadOf(stacks);
     if (main == nullptr) continue;
@@ -192,13 +196,13 @@ void HangWatch::Tell(const std::string& name, Job* job) {
   std::vector<pid_t> ranks;
   for (const RankLook* const look : job->rules.Looks()) ranks.push_back(look->pid);
   std::string path;
-  const FileDescriptor parent =
-      job->directories < kMostDirectories ? options_.place(ranks, &path) : FileDescriptor();
+  const FileDescriptor parent = options_.place(ranks, &path);
   std::optional<HangDirectory> directory;
   const uint64_t now = ClockNs(CLOCK_REALTIME);
-  if (parent.valid()) {
+  if (parent.valid() && job->directories < kMostDirectories) {
     Result<HangDirectory> made = HangDirectory::Create(parent.get(), path, now);
     if (made) directory.emplace(std::move(*made));
+    if (!made) options_.on_problem(made.message());
   }
   if (directory) {
     ++job->directories;
@@ -212,6 +216,7 @@ void HangWatch::Tell(const std::string& name, Job* job) {
       if (i == 1) directory->WriteProcFacts(looks);
       if (i < kSamples && !Pause(kSecond)) break;
     }
+    if (!directory->problem().empty()) options_.on_problem(directory->problem());
   }
   options_.on_hang_saved(job->verdict, directory ? directory->path() : "");
 }

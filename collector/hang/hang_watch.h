@@ -32,6 +32,8 @@ struct HangWatchOptions {
   // directory is filled. `directory` is empty where none could be made.
   std::function<void(std::vector<WaitNotice>)> on_notices;
   std::function<void(const WaitVerdict&, const std::string&directory)> on_hang, on_hang_saved;
+  // What of it could not be saved, and why.
+  std::function<void(const std::string&)> on_problem;
 };
 
 class HangWatch {
@@ -77,6 +79,7 @@ class HangWatch {
   RankProcesses processes_;
   std::map<std::string, Job> jobs_;
   std::map<pid_t, Readers> readers_;
+  pid_t last_placed_ = 0;
   std::vector<std::string> notices_;
   std::string first_end_, first_bad_end_, last_hang_;
   size_t ends_ = 0;

@@ -3,7 +3,10 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -42,6 +45,26 @@ TEST(HangNotes, AHangsDirectoryIsReadBackAsItWasWritten) {
   EXPECT_TRUE(notes[0].is_guilty());
   EXPECT_THAT(notes[0].waiting, ElementsAre(0, 2));
   EXPECT_THAT(notes[0].awaited, ElementsAre(1));
+}
+
+TEST(HangNotes, OnAFullDiskItsDirectoryHasWholeFilesAloneAndTheFirstThatIsMissingIsNamed) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  const TemporaryDirectory folder;
+  const FileDescriptor parent(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY));
+  Result<HangDirectory> hang = HangDirectory::Create(parent.get(), folder.path(), 0);
+  ASSERT_TRUE(hang) << hang.message();
+  rlimit unlimited{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  rlimit limit = unlimited;
+  limit.rlim_cur = 64;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  RankLook look{.rank = 1, .pid = ::getpid()};
+  hang->WriteVerdict({.sentence = "Rank 1 did not enter AllReduce."}, {&look}, 0);
+  hang->WriteProcFacts({look});
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  EXPECT_EQ(hang->problem(), hang->path() + "/hang.json: could not be written: File too large");
+  EXPECT_TRUE(std::filesystem::is_empty(hang->path()));
+  EXPECT_TRUE(ReadHangNotes(folder.path()).empty());
 }
 
 TEST(HangNotes, WhatIsNoSuchFileIsLeftOutAndWaitedForByNobody) {

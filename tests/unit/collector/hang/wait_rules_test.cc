@@ -46,13 +46,13 @@ Doing At(uint32_t line, const std::string& function = "evaluate") {
   return {.frames = {{"/job/eval.py", function, line}, {"/job/train.py", "main", 9}}};
 }
 
-// Looks at its ranks once a second.
+// Looks at its ranks once a second; its clock stands still while all are stopped, as HangWatch's.
 class Job {
  public:
   explicit Job(const WaitLimits& limits = {.waits_after_ns = 20 * kSecond}) : rules(limits) {}
 
   void Look(const std::vector<Doing>& ranks) {
-    now += kSecond;
+    if (!rules.AllStopped()) now += kSecond;
     for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
       if (gone.contains(rank)) continue;
       const Doing& doing = ranks[rank];
@@ -304,6 +304,27 @@ TEST(WaitRules, WhereAllWaitForTheirDevicesNobodyIsNamed) {
   EXPECT_THAT(verdict.sentence,
               HasSubstr(": rank 1 in cudaDeviceSynchronize at train.py:40, ranks 0, 2 in "
                         "cudaStreamSynchronize at train.py:31."));
+}
+
+// Stacks are read only of a job that is suspicious.
+TEST(WaitRules, Of512RanksThatAllStopAtOnceNothingIsSaidNoStackIsReadAndNoTimePasses) {
+  Job job({.waits_after_ns = 20 * kSecond});
+  Doing works = At(7);
+  works.state = 'R';
+  works.cpu_ns = kSecond;
+  Doing stopped = InCall("all_reduce", 31);
+  stopped.state = 'T';
+  EXPECT_EQ(job.After(5, std::vector<Doing>(512, works)).grade, WaitGrade::kNone);
+  const uint64_t before = job.now;
+  for (int second = 0; second < 600; ++second) {
+    job.Look(std::vector<Doing>(512, stopped));
+    EXPECT_TRUE(job.rules.AllStopped());
+    EXPECT_FALSE(job.rules.IsSuspicious(job.now));
+    EXPECT_EQ(job.rules.Judge(job.now).grade, WaitGrade::kNone);
+  }
+  EXPECT_EQ(job.now, before + kSecond);
+  EXPECT_EQ(job.After(30, std::vector<Doing>(512, works)).grade, WaitGrade::kNone);
+  EXPECT_FALSE(job.rules.AllStopped());
 }
 
 }  // namespace
