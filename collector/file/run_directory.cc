@@ -187,6 +187,19 @@ std::vector<std::string> RunDirectory::Names() const {
   return NamesIn(directory_.get(), kMost);
 }
 
+std::optional<Failure> RunDirectory::Rename(int parent, const std::string& name) {
+  const std::filesystem::path from(path_);
+  for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+    const std::string to = name + (attempt == 1 ? "" : fmt::format("-{}", attempt));
+    if (::renameat(parent, from.filename().c_str(), parent, to.c_str()) == 0) {
+      path_ = from.parent_path() / to;
+      return std::nullopt;
+    }
+    if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) break;
+  }
+  return SystemFailure(fmt::format("{}: could not rename", path_), errno);
+}
+
 std::optional<Failure> RunDirectory::WriteInfo(const RunInfo& info) {
   constexpr const char* kName = "run.json";
   constexpr const char* kTemporary = "run.json.new";

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collector/file/file_descriptor.h"
@@ -25,6 +26,12 @@ struct TraceName {
   // "rank-00003.trace", for a later incarnation of the same rank "rank-00003.1.trace".
   std::string FileName(uint32_t incarnation) const;
 };
+
+// A dump has this in its name until all of it is there.
+inline constexpr std::string_view kHalfDump = ".part";
+inline bool IsHalfDump(std::string_view name) {
+  return name.starts_with("dump-") && name.find(kHalfDump) != name.npos;
+}
 
 class RunDirectory {
  public:
@@ -64,6 +71,9 @@ class RunDirectory {
   // A file that we made; it may be gone already.
   void Remove(const std::string& file) const;
   std::vector<std::string> Names() const;
+
+  // Gives the directory this name in its parent, with a number behind it where that is taken.
+  std::optional<Failure> Rename(int parent, const std::string& name);
 
   // Replaces run.json in one step. Nothing when it could be written.
   std::optional<Failure> WriteInfo(const RunInfo& info);

@@ -56,14 +56,18 @@ v1::Dump WriteDump(RunDump dump) {
     told.set_problem("no rank has recorded anything in that time");
     return told;
   }
+  const std::string name = DirectoryName(dump.end_realtime_ns);
   Result<RunDirectory> into =
-      RunDirectory::CreateIn(dump.directory.get(), dump.path, DirectoryName(dump.end_realtime_ns));
+      RunDirectory::CreateIn(dump.directory.get(), dump.path, name + std::string(kHalfDump));
   if (!into) {
     told.set_problem(into.message());
     return told;
   }
+  std::string problem = WriteTraces(&dump, &*into, &told);
+  if (problem.empty()) {
+    if (const auto failure = into->Rename(dump.directory.get(), name)) problem = failure->message;
+  }
   told.set_path(into->path());
-  const std::string problem = WriteTraces(&dump, &*into, &told);
   if (problem.empty()) return told;
   told.set_problem(problem);
   for (const std::string& name : into->Names()) into->Remove(name);

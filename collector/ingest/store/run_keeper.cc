@@ -118,6 +118,10 @@ void RunKeeper::Ended(RunEntry* entry, SessionStore* session) {
   info.file = published ? *published : part->file_name();
   info.bytes = *bytes;
   session->ForgetFiles(files, &info);
+  // An earlier collector's.
+  std::erase_if(entry->info.traces, [&](const TraceInfo& trace) {
+    return std::ranges::find(files, trace.file) != files.end();
+  });
   entry->kept->Replace(TokenOf(*session), info.file, info.bytes);
 }
 

@@ -69,6 +69,17 @@ v1::Ending EndingOf(const char* detail) {
   return ending;
 }
 
+// Of a collector that was killed meanwhile. What it copied is still in the run.
+void RemoveHalfDump(const FileDescriptor& run, const std::string& name, uid_t uid,
+                    const std::string& path) {
+  if (const auto dump = OpenOwnedDirectory(run.get(), name, uid, path + "/" + name)) {
+    for (const std::string& file : NamesIn(dump->get(), kMostNames)) {
+      (void)::unlinkat(dump->get(), file.c_str(), 0);
+    }
+  }
+  (void)::unlinkat(run.get(), name.c_str(), AT_REMOVEDIR);
+}
+
 }  // namespace
 
 RunRegistry::RunRegistry(RunDirectory directory, RunInfo info) {
@@ -135,6 +146,9 @@ void RunRegistry::ScanRun(const FileDescriptor& user, uid_t uid, const std::stri
     return;
   }
   std::vector<std::string> files = NamesIn(directory->get(), kMostNames);
+  for (const std::string& name : files) {
+    if (IsHalfDump(name)) RemoveHalfDump(*directory, name, uid, PathOf(uid, run));
+  }
   std::erase_if(files, [](const std::string& name) { return !IsTrace(name); });
   for (const std::string& file : files) {
     if (MonotonicRawNs() > until_ns) break;

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "collector/file/read_run_info.h"
+#include "collector/file/run_directory.h"
 #include "collector/trace/load/parallel_load.h"
 #include "collector/trace/load/trace_loader.h"
 #include "collector/trace/sort_rows.h"
@@ -67,6 +68,17 @@ void SetHelpersAside(std::vector<Trace>* traces) {
   if (has_ranks) std::erase_if(*traces, HasOnlySamples);
 }
 
+// What is wrong with a dump whose collector did not come to its end; empty: nothing.
+std::string HalfDumpProblem(const std::string& path) {
+  std::error_code error;
+  fs::path directory = fs::absolute(path, error).lexically_normal();
+  if (!directory.has_filename()) directory = directory.parent_path();
+  if (!IsHalfDump(directory.filename().string())) return {};
+  return fmt::format(
+      "{}: half a dump: its collector still makes it, or ended meanwhile; what it was of is in {}",
+      path, directory.parent_path().string());
+}
+
 std::string FileName(const std::string& path) { return fs::path(path).filename().string(); }
 
 }  // namespace
@@ -89,6 +101,9 @@ Result<RunFiles> FindTraces(const std::string& path) {
     if (IsTraceName(FileName(entry.path().string()))) files.traces.push_back(entry.path().string());
   }
   if (error) return Failure{fmt::format("{}: could not list: {}", path, error.message())};
+  if (std::string problem = HalfDumpProblem(path); !problem.empty()) {
+    files.problems.push_back(std::move(problem));
+  }
   std::sort(files.traces.begin(), files.traces.end());
   ReadInfo(path, &files);
   FindMissing(path, &files);
@@ -115,6 +130,9 @@ Result<Run> LoadRun(const std::string& path) {
   Result<RunFiles> files = FindTraces(path);
   if (!files) return Failure{files.message()};
   if (files->traces.empty()) {
+    if (const std::string problem = HalfDumpProblem(path); !problem.empty()) {
+      return Failure{problem};
+    }
     return Failure{fmt::format("{}: no traces in it; no traced process emitted an event", path)};
   }
   auto loaded = LoadInParallel(files->traces, &LoadTrace);

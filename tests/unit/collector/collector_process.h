@@ -25,6 +25,7 @@ class CollectorProcess {
   struct Setup {
     bool all_users = false;
     IngestLimits limits{};
+    KeepLimits keep{};
     std::function<void()> first = [] {};  // in the new process, before there is a collector
   };
   // Files and socket lie below `directory`, which other users may pass.
@@ -87,6 +88,7 @@ class CollectorProcess {
     options.resumable = true;
     options.all_users = setup.all_users;
     options.limits = setup.limits;
+    options.keep = setup.keep;
     options.limits.small_block_ages = 1;
     Collector collector(listener->TakeListener(), std::move(*registry), options);
     char byte = 'r';

@@ -5,17 +5,23 @@
 
 #include <future>
 
+#include "collector/ingest/control/control_client.h"
 #include "collector/trace/load/run_reader.h"
 #include "collector/trace/load/trace_check.h"
 #include "proto/framework_marks.h"
 #include "proto/sample_marks.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
+#include "tests/unit/collector/collector_process.h"
 #include "tests/unit/collector/test_collector.h"
 
 namespace ranktap::collector {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 // Segments end by size: no test waits for the time.
@@ -64,6 +70,11 @@ class KeptRank {
     }
   }
   void Leave() { agent_.LeaveLastWords(); }
+  // The next collector gets what the one before has not acknowledged.
+  void GoOnAt(const std::string& socket) {
+    agent_.Disconnect();
+    agent_.Rewind(agent_.Join(socket));
+  }
 
  private:
   void Tell(std::string_view domain, std::string_view mark, const std::string& line,
@@ -203,6 +214,70 @@ TEST(KeepTest, ADumpOntoAFullDiskSaysSoLeavesNothingAndRecordingGoesOn) {
   (void)collector.Finish(0);
   ExpectWhole(collector.run_path());
   ExpectLastKernels(collector.Load().traces.at(0), 10 * 2000 - 1);
+}
+
+std::vector<std::string> DirectoriesIn(const std::string& path) {
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    if (entry.is_directory()) found.push_back(entry.path());
+  }
+  return found;
+}
+
+// A limit ends it in the middle of the file that it copies.
+TEST(KeepTest, OfACollectorThatDiesDuringADumpTheNextOneLosesNothingAndRemovesTheHalf) {
+  const TemporaryDirectory directory;
+  const KeepLimits keep{.ns = 3'600'000'000'000, .bytes = 240'000};
+  auto first = std::make_unique<CollectorProcess>(
+      directory.path(),
+      CollectorProcess::Setup{.keep = keep, .first = [] {
+                                ::signal(SIGXFSZ, SIG_DFL);
+                                const rlimit none{0, 0}, least{80'000, RLIM_INFINITY};
+                                (void)::setrlimit(RLIMIT_CORE, &none);
+                                (void)::setrlimit(RLIMIT_FSIZE, &least);
+                              }});
+  KeptRank rank(first->socket(), 0);
+  rank.Work(12);
+  v1::ControlRequest request;
+  request.set_verb(v1::ControlRequest::VERB_STATUS);
+  const auto status = AskCollector(first->socket(), request);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_EQ(status->processes_size(), 1);
+  EXPECT_GT(status->processes(0).kept_ns(), 0u);
+  EXPECT_GT(status->processes(0).kept_bytes(), 80'000u);
+  EXPECT_LT(status->processes(0).kept_bytes(), keep.bytes);
+  request.set_verb(v1::ControlRequest::VERB_DUMP);
+  EXPECT_FALSE(AskCollector(first->socket(), request).ok());
+  const int end = first->Stop();
+  ASSERT_TRUE(WIFSIGNALED(end));
+  EXPECT_EQ(WTERMSIG(end), SIGXFSZ);
+
+  const std::string run = DirectoriesIn(first->root() + "/" + std::to_string(::geteuid())).at(0);
+  const std::string half = DirectoriesIn(run).at(0);
+  EXPECT_THAT(half, AllOf(StartsWith(run + "/dump-"), EndsWith(".part")));
+  const Result<RunCheck> check = CheckRun(half + "/");
+  ASSERT_TRUE(check.ok()) << check.message();
+  EXPECT_FALSE(check->ok());
+  EXPECT_THAT(check->problems, ElementsAre(HasSubstr(": half a dump: its collector still makes it, "
+                                                     "or ended meanwhile; what it was of is in " +
+                                                     run)));
+
+  CollectorProcess second(directory.path(), {.keep = keep});
+  EXPECT_THAT(DirectoriesIn(run), IsEmpty());
+  rank.GoOnAt(second.socket());
+  rank.Work(1);
+  rank.Leave();
+  EXPECT_EQ(second.Stop(), 0);
+  ExpectWhole(run);
+  auto loaded = LoadRun(run);
+  ASSERT_TRUE(loaded.ok()) << loaded.message();
+  std::vector<uint32_t> seen;
+  for (const Trace& trace : loaded->traces) {
+    seen.insert(seen.end(), trace.kernels.correlation.begin(), trace.kernels.correlation.end());
+  }
+  std::ranges::sort(seen);
+  ASSERT_EQ(seen.size(), 13u * 2000);
+  for (uint32_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], i);
 }
 
 TEST(KeepTest, WithoutItADumpIsRefusedWithTheOptionThatIsMissing) {
