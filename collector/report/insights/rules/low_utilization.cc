@@ -7,10 +7,12 @@
 #include <utility>
 
 #include "collector/facts/collective_types.h"
+#include "collector/facts/collectives.h"
 #include "collector/report/claims/claim.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/first_time.h"
 #include "collector/report/insights/rules/all_rules.h"
+#include "proto/framework_marks.h"
 
 namespace ranktap::collector {
 namespace {
@@ -20,6 +22,7 @@ constexpr int64_t kParts = 30;
 constexpr double kLowShare = 0.5;
 // One part alone is the end of an epoch; nsys reports that, too, and nobody acts on it.
 constexpr int64_t kLeastParts = 3;
+constexpr double kWorthSaying = 0.01;  // of the step, exposed: as the verdict's
 
 struct Use {
   std::vector<Interval> busy;
@@ -52,13 +55,28 @@ bool NamesACollective(std::string_view range) {
   return std::ranges::find(kTypes, CollectiveTypeOf(range)) != std::end(kTypes);
 }
 
-// A library whose communication no table knows says in a range that it communicates. The one with
-// most of `idle`, if they have more than half of it; empty: they have not.
+bool HasExposedCollectives(const RankFacts& rank) {
+  const auto moments = [&rank](WorkKind kind) {
+    return Intersection(MergedIntervals(rank.spans(), kind), rank.counted());
+  };
+  const std::vector<Interval> exposed =
+      Difference(moments(WorkKind::kCommunication), moments(WorkKind::kCompute));
+  return rank.IsWorth(rank.PerStep(Length(exposed)), kWorthSaying);
+}
+
+// A library whose communication no table knows says in a range that it communicates. Where tables
+// know collectives, a range around the launch of hidden ones says nothing: gloo's calls, which the
+// agent saw, count alone then. The one with most of `idle`, if they have more than half of it;
+// empty: they have not.
 std::string CommunicationWhileIdle(const RankFacts& rank, const std::vector<Interval>& idle) {
   const Trace& trace = rank.trace();
   std::map<uint32_t, std::vector<Interval>> by_name;
   std::vector<Interval> all;
+  const bool counts_any =
+      MatchDeviceOrHostCollectives(rank.run()).empty() || HasExposedCollectives(rank);
   for (size_t i = 0; i < trace.ranges.size(); ++i) {
+    const bool is_gloos = trace.dictionary.Domain(trace.ranges.domain[i]) == proto::kCommDomain;
+    if (!counts_any && !is_gloos) continue;
     const uint32_t name = trace.ranges.name[i];
     const auto known = by_name.find(name);
     if (known == by_name.end() && !NamesACollective(trace.dictionary.String(name))) continue;

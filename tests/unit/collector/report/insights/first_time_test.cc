@@ -95,6 +95,39 @@ TEST(LowUtilizationRule, ABiggerBatchIsNoAdviceWhereCodeIsLoaded) {
               StartsWith("Give the device more at once"));
 }
 
+// Both ranks compute behind their all-reduces, or wait for them, and are idle in a range that is
+// named so for most of the time.
+InsightProgram AnIdleRangeOf(std::string_view domain, bool is_exposed) {
+  InsightProgram program(2);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    uint64_t sequence = 0;
+    for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
+      program.rank(rank).AddStep(at, at + 10 * kMs);
+      program.rank(rank).AddKernel({.launched = at, .start = at, .end = at + 2 * kMs});
+      program.rank(rank).AddKernel({.name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+                                    .launched = at + 10 * kUs,
+                                    .start = at + (is_exposed ? 2 * kMs : 1 * kMs),
+                                    .end = at + (is_exposed ? 3 * kMs : 2 * kMs),
+                                    .stream = 13});
+      program.rank(rank).DescribeCollective(++sequence, 4 << 20, 2);
+      program.rank(rank).AddRange(domain, "all_reduce", at + 3 * kMs, at + 10 * kMs);
+    }
+  }
+  return program;
+}
+
+TEST(LowUtilizationRule, ARangeNamedLikeACollectiveIsNoReasonWhereCollectivesAreHidden) {
+  InsightProgram hidden = AnIdleRangeOf("", false);
+  EXPECT_THAT(TheFinding(hidden.run(), "low-utilization").advice,
+              StartsWith("Give the device more at once"));
+  InsightProgram exposed = AnIdleRangeOf("", true);
+  EXPECT_THAT(TheFinding(exposed.run(), "low-utilization").advice,
+              StartsWith("Overlap what the range all_reduce communicates"));
+  InsightProgram gloo = AnIdleRangeOf(proto::kCommDomain, false);
+  EXPECT_THAT(TheFinding(gloo.run(), "low-utilization").advice,
+              StartsWith("Overlap what the range all_reduce communicates"));
+}
+
 // A trace of 100 ms without steps.
 InsightProgram AGapOf(int64_t length) {
   InsightProgram program;
