@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/utsname.h>
 
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "collector/file/read_run_info.h"
 #include "collector/trace/load/run_reader.h"
@@ -14,6 +17,7 @@ namespace ranktap::control_test {
 namespace {
 
 namespace fs = std::filesystem;
+using agent_test::Host;
 using ::testing::HasSubstr;
 
 void ExpectAddsUp(const std::string& path) {
@@ -43,6 +47,35 @@ bool HasDropped(const std::string& run) {
   return check.ok() && std::ranges::any_of(check->traces, [](const auto& trace) {
            return trace.dropped_events > 0;
          });
+}
+
+// Linux tells how a process ended that is not the asker's child.
+bool TellsEnds() {
+  utsname kernel{};
+  int major = 0, minor = 0;
+  return ::uname(&kernel) == 0 && std::sscanf(kernel.release, "%d.%d", &major, &minor) == 2 &&
+         (major > 6 || (major == 6 && minor >= 15));
+}
+
+TEST(KeepRunTest, ARankThatExitsWithAnotherStatusThan0WhileOthersGoOnMakesADump) {
+  if (!TellsEnds()) GTEST_SKIP() << "Linux older than 6.15 does not tell how a process ended";
+  LiveRun job(2,
+              "sh -c \"if [ $RANK = 1 ]; then exec " + Host("endings") +
+                  " exit @$STOP.exit; fi; exec " + Host("launches") + " @$STOP 500\"",
+              {"--keep", "2s", "--on", "exit"}, {});
+  ASSERT_TRUE(job.AwaitRanks(2));
+  ASSERT_TRUE(WaitUntil([&] { return HasDropped(job.path()); }));
+  const auto status = Ranktap({"status", job.path()});
+  EXPECT_THAT(status->output(), HasSubstr("run: --keep holds the last ")) << status->errors();
+  std::ofstream(fs::path(job.path()).parent_path() / "stop.exit") << "now";
+  ASSERT_TRUE(WaitUntil([&] { return DumpsOf(job.path()).size() == 1; }));
+  const std::string dump = DumpsOf(job.path())[0];
+  const auto info = collector::ReadRunInfo(dump);
+  ASSERT_TRUE(info.ok());
+  EXPECT_EQ(info->metadata.at("dump"), "rank 1 exited with status 3");
+  EXPECT_EQ(info->traces.size(), 2u);
+  ExpectAddsUp(dump);
+  job.End();
 }
 
 TEST(KeepRunTest, ADumpHoldsTheLastSecondsOfAllRanksAndARankThatIsKilledMakesAnother) {

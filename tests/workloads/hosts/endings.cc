@@ -1,6 +1,7 @@
 // A process that works on a GPU and then ends in one of many ways.
-// usage: endings HOW LAUNCHES   HOW: return exit _exit quick_exit abort segv terminate kill exec
-// hang
+// usage: endings HOW LAUNCHES|@FILE   @FILE: until there is such a file
+//                               HOW: return exit _exit quick_exit abort segv terminate kill exec
+//                               hang
 //                               (kill: SIGKILL by itself; hang: waits for a signal, with work
 //                               behind it)
 #include <nvtx3/nvToolsExt.h>
@@ -52,10 +53,15 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: endings HOW LAUNCHES\n");
     return 2;
   }
-  int launches = std::atoi(argv[2]);
+  const char* const stop = argv[2][0] == '@' ? argv[2] + 1 : nullptr;
+  int launches = stop != nullptr ? 0 : std::atoi(argv[2]);
   start_device(0);
   nvtxRangePushA("open at the end");
-  for (int i = 0; i < launches; ++i) {
+  for (int i = 0; stop != nullptr ? access(stop, F_OK) != 0 : i < launches; ++i) {
+    if (stop != nullptr) {
+      ++launches;
+      usleep(1000);
+    }
     nvtxRangePushA("work");
     launch_kernel(nullptr);
     nvtxRangePop();
