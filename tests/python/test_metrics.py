@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -28,6 +29,19 @@ def free_port():
 def fetch(url, accept=None):
     with urllib.request.urlopen(urllib.request.Request(url, headers={'Accept': accept} if accept else {}), timeout=10) as reply:
         return reply.headers['Content-Type'], reply.read().decode()
+
+
+class DashboardTest(unittest.TestCase):
+    def test_it_has_a_panel_for_every_metric_that_an_alert_is_of(self):
+        def metrics(text):
+            return set(re.findall(r'ranktap_[a-z_]+', text))
+
+        folder = ROOT / 'docs/prometheus'
+        panels = json.loads((folder / 'dashboard.json').read_text())['panels']
+        alerts = [line for line in (folder / 'alerts.yml').read_text().splitlines() if not line.lstrip().startswith('#')]
+        drawn = metrics(' '.join(target['expr'] for panel in panels for target in panel['targets']))
+        self.assertLessEqual(metrics(' '.join(alerts)), drawn)
+        self.assertLessEqual(drawn, metrics((ROOT / 'docs/metrics.md').read_text()))
 
 
 class MetricsTest(unittest.TestCase):
