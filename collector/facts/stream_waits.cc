@@ -60,7 +60,8 @@ void AddRecords(const Trace& trace, Waits* waits) {
   }
   for (size_t i = 0; i < syncs.size(); ++i) {
     if (syncs.type[i] != kStreamWaitEvent || syncs.stream[i] == kNone) continue;
-    uint32_t on = kNone;
+    // Files of torch.profiler name the other stream.
+    uint32_t on = syncs.record_stream.At(i) == 0 ? kNone : syncs.record_stream.At(i) - 1;
     const auto after = records.lower_bound({syncs.cuda_event[i], syncs.correlation[i]});
     if (after != records.begin() && std::prev(after)->first.first == syncs.cuda_event[i]) {
       on = std::prev(after)->second;

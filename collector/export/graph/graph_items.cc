@@ -9,53 +9,16 @@
 #include "collector/facts/collectives.h"
 #include "collector/facts/flops/dtype_sizes.h"
 #include "collector/facts/flops/op_inputs.h"
-#include "collector/facts/sync_calls.h"
 
 namespace ranktap::collector {
 namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 50;
 
-// Ends of device work, on all streams and on each.
-class DeviceEnds {
- public:
-  explicit DeviceEnds(const Trace& trace) {
-    const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
-    for (uint32_t i = 0; i < spans.size(); ++i) {
-      all_.push_back({spans[i].end, i});
-      streams_[spans[i].stream].push_back({spans[i].end, i});
-    }
-    std::ranges::sort(all_);
-    for (auto& [stream, ends] : streams_) std::ranges::sort(ends);
-    for (size_t i = 0; i < trace.syncs.size(); ++i) {
-      if (trace.syncs.stream[i] != kNone) {
-        stream_of_.emplace(trace.syncs.correlation[i], trace.syncs.stream[i]);
-      }
-    }
-  }
-
-  // The last work that ended by `time`, on the stream that the call was for; kNone: none.
-  uint32_t LastBy(int64_t time, uint32_t correlation) const {
-    const std::vector<End>* ends = &all_;
-    if (const auto stream = stream_of_.find(correlation); stream != stream_of_.end()) {
-      const auto of = streams_.find(stream->second);
-      if (of != streams_.end()) ends = &of->second;
-    }
-    const auto after = std::ranges::upper_bound(*ends, time, {}, &End::first);
-    return after == ends->begin() ? kNone : std::prev(after)->second;
-  }
-
- private:
-  using End = std::pair<int64_t, uint32_t>;
-  std::vector<End> all_;
-  std::unordered_map<uint32_t, std::vector<End>> streams_;
-  std::unordered_map<uint32_t, uint32_t> stream_of_;  // of synchronisation, by correlation
-};
-
 class Lister {
  public:
-  Lister(const Run& run, const Trace& trace, const ExportOptions& options)
-      : run_(run), trace_(trace), options_(options), ends_(trace) {}
+  Lister(const Run& run, const Trace& trace, const DeviceOrder& order, const ExportOptions& options)
+      : run_(run), trace_(trace), order_(order), options_(options) {}
 
   GraphItems List() {
     AddHostCollectives();
@@ -169,21 +132,20 @@ class Lister {
   // Those that wait for a device, and those that launched work outside of any operator.
   void AddCalls() {
     const ApiCalls& calls = trace_.api_calls;
-    std::vector<bool> waits(calls.size()), launches(calls.size());
+    std::vector<bool> launches(calls.size());
     for (const DeviceSpan& span : DeviceTimeline(trace_)) {
       if (span.launch != kNone && OperatorOf(span) == kNone) launches[span.launch] = true;
     }
-    ForEachSyncCall(trace_, [&](const ApiCalls& table, size_t i) {
-      const bool is_query =
-          trace_.dictionary.Api(table.api[i]).name.find("Query") != std::string::npos;
-      if (&table == &calls && !is_query) waits[i] = true;
-      if (&table != &calls && !is_query) AddCall(table, static_cast<uint32_t>(i), true);
-    });
+    for (const DeviceReturn& back : order_.returns()) {
+      if (back.only_asks) continue;
+      AddCall(back.is_event_call ? trace_.event_calls : calls, back.row, back.latest);
+      if (!back.is_event_call) launches[back.row] = false;
+    }
     for (uint32_t i = 0; i < calls.size(); ++i) {
-      if (waits[i] || launches[i]) AddCall(calls, i, waits[i]);
+      if (launches[i]) AddCall(calls, i, kNone);
     }
   }
-  void AddCall(const ApiCalls& calls, uint32_t row, bool waits) {
+  void AddCall(const ApiCalls& calls, uint32_t row, uint32_t awaited) {
     if (!Keeps(calls.start[row], calls.end[row])) return;
     GraphItem item{
         .key = calls.start[row],
@@ -191,13 +153,9 @@ class Lister {
         .kind = &calls == &trace_.api_calls ? GraphItem::Kind::kCall : GraphItem::Kind::kEventCall,
         .row = row,
         .writer = calls.writer[row],
-        .around = Around(calls.writer[row], calls.start[row])};
-    if (waits) {
-      item.awaited = ends_.LastBy(item.end, calls.correlation[row]);
-      if (item.awaited != kNone) {
-        item.key = std::max(item.key, DeviceTimeline(trace_)[item.awaited].end);
-      }
-    }
+        .around = Around(calls.writer[row], calls.start[row]),
+        .awaited = awaited};
+    if (awaited != kNone) item.key = std::max(item.key, DeviceTimeline(trace_)[awaited].end);
     if (item.around != kNone) {
       items_.own_ns[item.around] -= Inside(calls.start[row], calls.end[row], item.around);
     }
@@ -255,8 +213,8 @@ class Lister {
 
   const Run& run_;
   const Trace& trace_;
+  const DeviceOrder& order_;
   const ExportOptions& options_;
-  DeviceEnds ends_;
   GraphItems items_;
   std::vector<bool> is_collective_;               // by operator: gloo's own
   std::vector<std::vector<uint32_t>> by_writer_;  // operators
@@ -307,8 +265,9 @@ uint64_t TensorBytes(const Trace& trace, uint32_t shapes, uint32_t types) {
   return bytes;
 }
 
-GraphItems ListGraphItems(const Run& run, const Trace& trace, const ExportOptions& options) {
-  return Lister(run, trace, options).List();
+GraphItems ListGraphItems(const Run& run, const Trace& trace, const DeviceOrder& order,
+                          const ExportOptions& options) {
+  return Lister(run, trace, order, options).List();
 }
 
 }  // namespace ranktap::collector

@@ -8,7 +8,7 @@
 
 #include "collector/export/export_options.h"
 #include "collector/facts/collectives.h"
-#include "collector/facts/device_timeline.h"
+#include "collector/facts/device_order.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
@@ -38,7 +38,8 @@ struct GraphItems {
   std::vector<int64_t> own_ns;              // by operator: its time without what is inside it
 };
 
-GraphItems ListGraphItems(const Run& run, const Trace& trace, const ExportOptions& options);
+GraphItems ListGraphItems(const Run& run, const Trace& trace, const DeviceOrder& order,
+                          const ExportOptions& options);
 
 // The communication of a call or an operator: "allreduce", "send", ...; empty: none.
 std::string CommunicationType(std::string_view name);

@@ -8,9 +8,9 @@
 #include "collector/export/graph/graph_communication.h"
 #include "collector/export/graph/graph_items.h"
 #include "collector/export/graph/graph_phases.h"
-#include "collector/export/graph/stream_order.h"
 #include "collector/export/graph/thread_order.h"
 #include "collector/export/run_clock.h"
+#include "collector/facts/device_order.h"
 #include "collector/facts/flops/op_flops.h"
 #include "collector/facts/framework/tensor_arrows.h"
 
@@ -24,8 +24,10 @@ class Builder {
   Builder(const Run& run, const Trace& trace, const GraphGroups& groups,
           const ExportOptions& options)
       : trace_(trace),
-        items_(ListGraphItems(run, trace, options)),
         spans_(DeviceTimeline(trace)),
+        order_(trace),
+        event_waits_(order_.EventWaits()),
+        items_(ListGraphItems(run, trace, order_, options)),
         communication_(run, trace, groups),
         phases_(PhasesOfOperators(trace)),
         shift_(RealtimeOffset(run, trace) - FirstRealtime(run)),
@@ -33,8 +35,7 @@ class Builder {
         node_of_op_(trace.operators.size(), kNobody),
         node_of_span_(spans_.size(), kNobody),
         work_of_op_(trace.operators.size()),
-        node_of_call_(trace.api_calls.size(), kNobody),
-        streams_(trace) {
+        node_of_call_(trace.api_calls.size(), kNobody) {
     for (const TensorArrow& arrow : TensorArrows(trace)) makers_[arrow.to].push_back(arrow.from);
   }
 
@@ -191,13 +192,21 @@ class Builder {
     SetTimes(item, item.end - spans_[item.row].start);
     node.op = item.around == kNone ? kNobody : item.around;
     Launched(item, span);
-    for (const uint32_t before : streams_.Add(span, Index(), item.end)) Depend(before);
+    DependOnWork(order_.Before(item.row));
+    auto [wait, end] = std::ranges::equal_range(event_waits_, item.row, {},
+                                                [](const auto& edge) { return edge.first; });
+    for (; wait != end; ++wait) DependOnWork(wait->second);
     if (span.table == DeviceSpan::Table::kKernel && span.kind == WorkKind::kCommunication) {
       communication_.OfKernel(span.row, &node);
       FollowCommunicator();
     }
     SetBytes(span);
     node_of_span_[item.row] = Index();
+  }
+  // On it, or, where it was left out, on the last before it on its stream that was not.
+  void DependOnWork(uint32_t work) {
+    while (work != kNone && node_of_span_[work] == kNobody) work = order_.Before(work);
+    if (work != kNone) Depend(node_of_span_[work]);
   }
   void Launched(const GraphItem& item, const DeviceSpan& span) {
     uint32_t by = item.around == kNone ? kNobody : node_of_op_[item.around];
@@ -275,8 +284,10 @@ class Builder {
   }
 
   const Trace& trace_;
-  GraphItems items_;
   const std::vector<DeviceSpan>& spans_;
+  DeviceOrder order_;
+  std::vector<std::pair<uint32_t, uint32_t>> event_waits_;
+  GraphItems items_;
   GraphCommunication communication_;
   std::vector<std::string_view> phases_;
   int64_t shift_;
@@ -287,7 +298,6 @@ class Builder {
   std::vector<std::vector<uint32_t>> work_of_op_;  // nodes of devices, inside operators too
   std::vector<uint32_t> node_of_call_;
   ThreadOrder threads_;
-  StreamOrder streams_;
   std::unordered_map<uint32_t, std::vector<uint32_t>> makers_;  // by operator: operators
   std::unordered_map<uint64_t, uint32_t> forward_;              // by sequence number
   std::map<std::string, uint32_t> communicators_;               // the last of each

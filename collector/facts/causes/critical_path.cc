@@ -1,83 +1,55 @@
 #include "collector/facts/causes/critical_path.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
 #include <optional>
 
 #include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/clock_alignment.h"
 #include "collector/facts/collectives.h"
-#include "collector/facts/device_timeline.h"
+#include "collector/facts/device_order.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/numbers/interval_set.h"
-#include "collector/facts/sync_calls.h"
 
 namespace ranktap::collector {
 namespace {
 
 constexpr int64_t kStreamGapNs = 5'000;  // within it the stream's order explains a start
 
-// Answers the walk's questions about one rank.
-class RankIndex {
- public:
-  explicit RankIndex(const Trace& trace)
-      : trace_(trace), spans_(DeviceTimeline(trace)), loading_(DataLoading(trace)) {
-    by_end_.resize(spans_.size());
-    std::iota(by_end_.begin(), by_end_.end(), 0u);
-    std::stable_sort(by_end_.begin(), by_end_.end(),
-                     [this](uint32_t a, uint32_t b) { return spans_[a].end < spans_[b].end; });
-    std::map<std::pair<uint32_t, uint32_t>, uint32_t> last;
-    before_.resize(spans_.size(), kNone);
-    span_of_kernel_.resize(trace.kernels.size(), kNone);
-    for (uint32_t i = 0; i < spans_.size(); ++i) {
-      const auto [at, is_new] = last.try_emplace({spans_[i].device, spans_[i].stream}, i);
-      if (!is_new) before_[i] = std::exchange(at->second, i);
-      if (spans_[i].table == DeviceSpan::Table::kKernel) span_of_kernel_[spans_[i].row] = i;
-    }
-    ForEachSyncCall(trace, [this](const ApiCalls& calls, size_t i) {
-      syncs_.emplace_back(calls.end[i], calls.start[i]);
-    });
-    std::sort(syncs_.begin(), syncs_.end());
-  }
+// One rank's part of the graph.
+struct RankOrder {
+  explicit RankOrder(const Trace& of)
+      : trace(of), spans(DeviceTimeline(of)), order(of), loading(DataLoading(of)) {}
 
-  const Trace& trace() const { return trace_; }
-  const DeviceSpan& span(uint32_t i) const { return spans_[i]; }
-  size_t size() const { return spans_.size() + syncs_.size(); }
-  uint32_t SpanOfKernel(uint32_t kernel) const { return span_of_kernel_[kernel]; }
-  uint32_t LastToEnd() const { return by_end_.empty() ? kNone : by_end_.back(); }
-  // The last to end at `time` or before; kNone: none.
-  uint32_t LastEnded(int64_t time) const {
-    const auto after =
-        std::upper_bound(by_end_.begin(), by_end_.end(), time,
-                         [this](int64_t at, uint32_t i) { return at < spans_[i].end; });
-    return after == by_end_.begin() ? kNone : *std::prev(after);
+  uint32_t SpanOfKernel(uint32_t kernel) const {
+    const int64_t start = trace.kernels.start[kernel];
+    const auto at = std::ranges::lower_bound(spans, start, {}, &DeviceSpan::start);
+    const auto span = std::find_if(at, spans.end(), [kernel](const DeviceSpan& one) {
+      return one.table == DeviceSpan::Table::kKernel && one.row == kernel;
+    });
+    return static_cast<uint32_t>(span - spans.begin());
   }
   // What `i` began after, on the device; kNone: nothing.
   uint32_t Before(uint32_t i) const {
-    const int64_t start = spans_[i].start;
-    const uint32_t in_order = before_[i];
-    if (in_order != kNone && spans_[in_order].end <= start &&
-        start - spans_[in_order].end <= kStreamGapNs) {
+    const int64_t start = spans[i].start;
+    const uint32_t in_order = order.Before(i);
+    if (in_order != kNone && spans[in_order].end <= start &&
+        start - spans[in_order].end <= kStreamGapNs) {
       return in_order;
     }
-    const uint32_t latest = LastEnded(start);
+    const uint32_t latest = order.LastEnded(start);
     return latest == i ? in_order : latest;  // work that took no time ended at its own start
   }
-  // The last call that waited for the device and returned by `time`: its start and end.
-  std::optional<Interval> SyncBefore(int64_t time) const {
-    const auto after = std::upper_bound(syncs_.begin(), syncs_.end(), Interval{time, INT64_MAX});
-    if (after == syncs_.begin()) return std::nullopt;
-    return Interval{std::prev(after)->second, std::prev(after)->first};
+  // The last call that waited for the device and returned by `time`; null: none.
+  const DeviceReturn* ReturnBefore(int64_t time) const {
+    const auto after = std::ranges::upper_bound(order.returns(), time, {}, &DeviceReturn::returned);
+    return after == order.returns().begin() ? nullptr : &*std::prev(after);
   }
-  int64_t Loading(int64_t start, int64_t end) const { return Length(Within(loading_, start, end)); }
+  int64_t Loading(int64_t start, int64_t end) const { return Length(Within(loading, start, end)); }
 
- private:
-  const Trace& trace_;
-  const std::vector<DeviceSpan>& spans_;
-  std::vector<uint32_t> by_end_, before_, span_of_kernel_;
-  std::vector<Interval> loading_;
-  std::vector<Interval> syncs_;  // end, start
+  const Trace& trace;
+  const std::vector<DeviceSpan>& spans;
+  DeviceOrder order;
+  std::vector<Interval> loading;
 };
 
 class Walk {
@@ -94,7 +66,7 @@ class Walk {
 
   std::vector<PathSegment> From(uint32_t trace) {
     trace_ = trace;
-    uint32_t at = Rank().LastToEnd();
+    uint32_t at = Rank().order.LastEnded(INT64_MAX);
     // Causes precede effects; matched wrongly, collectives could lead in a circle.
     size_t left = 0;
     for (const Trace& of : run_.traces)
@@ -105,7 +77,7 @@ class Walk {
   }
 
  private:
-  const RankIndex& Rank() {
+  const RankOrder& Rank() {
     if (!ranks_[trace_]) ranks_[trace_].emplace(run_.traces[trace_]);
     return *ranks_[trace_];
   }
@@ -124,7 +96,7 @@ class Walk {
 
   // Adds work `i`; returns what it waited for.
   uint32_t Follow(uint32_t i) {
-    const DeviceSpan span = Rank().span(i);
+    const DeviceSpan span = Rank().spans[i];
     const uint32_t collective =
         span.table == DeviceSpan::Table::kKernel ? member_[trace_][span.row] : 0;
     if (collective != 0 && collectives_[collective - 1].members.size() > 1) {
@@ -132,7 +104,7 @@ class Walk {
       const CollectiveMember& last = call.members[call.last_arriver()];
       trace_ = last.trace;
       i = Rank().SpanOfKernel(last.kernel);
-      Add(Cause::kTransfer, last.start, last.end, Rank().span(i).name);
+      Add(Cause::kTransfer, last.start, last.end, Rank().spans[i].name);
       return FollowStart(i);
     }
     const Cause cause = span.kind == WorkKind::kMemory          ? Cause::kMemory
@@ -144,10 +116,10 @@ class Walk {
 
   // The work for which the start of work `i` waited.
   uint32_t FollowStart(uint32_t i) {
-    const DeviceSpan& span = Rank().span(i);
+    const DeviceSpan& span = Rank().spans[i];
     const uint32_t before = Rank().Before(i);
-    const int64_t free = before == kNone ? INT64_MIN : Rank().span(before).end;
-    const int64_t launched = span.launch == kNone ? INT64_MIN : HandedOver(Rank().trace(), span);
+    const int64_t free = before == kNone ? INT64_MIN : Rank().spans[before].end;
+    const int64_t launched = span.launch == kNone ? INT64_MIN : HandedOver(Rank().trace, span);
     const int64_t ready = std::max(free, launched);
     if (ready == INT64_MIN) return kNone;
     const int64_t gap = span.start - ready;
@@ -157,18 +129,17 @@ class Walk {
 
   // What the host waited for that launched something at `time`.
   uint32_t FollowHost(int64_t time) {
-    while (const std::optional<Interval> sync = Rank().SyncBefore(time)) {
-      AddHost(sync->second, time);
-      const uint32_t ended = Rank().LastEnded(sync->second);
-      if (ended != kNone && Rank().span(ended).end > sync->first) {
-        Add(Cause::kSync, Rank().span(ended).end, sync->second);
-        return ended;
+    while (const DeviceReturn* const back = Rank().ReturnBefore(time)) {
+      AddHost(back->returned, time);
+      if (back->latest != kNone && Rank().spans[back->latest].end > back->called) {
+        Add(Cause::kSync, Rank().spans[back->latest].end, back->returned);
+        return back->latest;
       }
-      AddHost(sync->first, sync->second);
-      if (sync->first >= time) break;  // of no length
-      time = sync->first;
+      AddHost(back->called, back->returned);
+      if (back->called >= time) break;  // of no length
+      time = back->called;
     }
-    AddHost(std::min(time, Rank().trace().first_ns), time);
+    AddHost(std::min(time, Rank().trace.first_ns), time);
     return kNone;
   }
   void AddHost(int64_t start, int64_t end) {
@@ -182,7 +153,7 @@ class Walk {
 
   const Run& run_;
   const std::vector<CollectiveRun>& collectives_;
-  std::vector<std::optional<RankIndex>> ranks_;  // made when the path comes there
+  std::vector<std::optional<RankOrder>> ranks_;  // made when the path comes there
   std::vector<std::vector<uint32_t>> member_;    // by kernel: 1 + index of its collective
   uint32_t trace_ = 0;
   std::vector<PathSegment> path_;

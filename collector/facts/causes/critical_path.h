@@ -28,7 +28,7 @@ struct PathSegment {
 //                   where the launch came after both
 //   a launch        (one that takes 30 us or longer launches as it returns: HandedOver) waited for
 //   the host since the last call that waited for the device, and that
-//                   call for the work that ended during it
+//                   call for the work that it waited for (DeviceOrder)
 // No clocks of two ranks are compared. Its length is what the run would take if nothing on it were
 // shortened; only what is on it is worth shortening. Worked out once and kept in the run's memo.
 const std::vector<PathSegment>& FindCriticalPath(const Run& run);

@@ -2,16 +2,12 @@
 // point.
 #include <algorithm>
 #include <map>
-#include <numeric>
-#include <unordered_map>
 #include <vector>
 
 #include "collector/facts/collectives.h"
-#include "collector/facts/device_timeline.h"
-#include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/device_order.h"
 #include "collector/facts/replay/job_graph.h"
 #include "collector/facts/replay/job_links.h"
-#include "collector/facts/stream_waits.h"
 #include "collector/facts/sync_calls.h"
 
 namespace ranktap::collector {
@@ -23,12 +19,6 @@ constexpr int64_t kBlockedNs = 30'000;  // a launch that takes so long may have 
 constexpr int64_t kFollowsNs = 5'000;      // work that begins so soon after other may wait for it
 constexpr int64_t kStreamTakesNs = 2'000;  // between two pieces of work, at most
 
-using StreamKey = std::pair<uint32_t, uint32_t>;  // device, stream
-
-struct StreamWork {
-  std::vector<uint32_t> spans;  // by start
-};
-
 class DeviceWorkOf {
  public:
   DeviceWorkOf(uint32_t trace, JobLinks* links)
@@ -36,6 +26,7 @@ class DeviceWorkOf {
         trace_(links->run().traces[trace]),
         links_(links),
         spans_(DeviceTimeline(trace_)),
+        order_(trace_, TimedGraph::kClockNs),
         head_(spans_.size(), kNone),
         tail_(spans_.size(), kNone),
         blocks_(CallsThatSawTheirCopyEnd(trace_)) {
@@ -43,26 +34,19 @@ class DeviceWorkOf {
     for (size_t i = 0; i < blocks_.size(); ++i) {
       if (waits[std::min<size_t>(trace_.api_calls.api[i], waits.size() - 1)]) blocks_[i] = true;
     }
-    for (uint32_t i = 0; i < spans_.size(); ++i) {
-      streams_[{spans_[i].device, spans_[i].stream}].spans.push_back(i);
-    }
   }
 
   void Add() {
     FindDelays();
     for (uint32_t i = 0; i < spans_.size(); ++i) AddNodes(i);
-    const auto waits = StreamWaits(trace_);
-    for (auto& [key, stream] : streams_) {
-      for (size_t place = 0; place < stream.spans.size(); ++place) {
-        const uint32_t i = stream.spans[place];
-        if (place > 0) {
-          AddWorkEdge(stream.spans[place - 1], i, EdgeKind::kStream);
-        }
-        AddLaunch(stream, place);
-        AddEvents(waits, key, stream, place);
-        AddQueue(stream, place);
-      }
+    for (uint32_t i = 0; i < spans_.size(); ++i) {
+      if (order_.Before(i) != kNone) AddWorkEdge(order_.Before(i), i, EdgeKind::kStream);
+      AddLaunch(i);
     }
+    for (const auto& [work, awaited] : order_.EventWaits()) {
+      AddWorkEdge(awaited, work, EdgeKind::kEvent);
+    }
+    AddQueues();
     AddUnrecordedWaits();
     AddReturns();
     links_->tails[t_] = std::move(tail_);
@@ -95,8 +79,9 @@ class DeviceWorkOf {
     return launch == kNone ? INT64_MIN : trace_.api_calls.start[launch];
   }
 
-  bool FindsStreamFree(const StreamWork& stream, size_t place, int64_t at) const {
-    return place == 0 || spans_[stream.spans[place - 1]].end <= at;
+  bool FindsStreamFree(uint32_t span, int64_t at) const {
+    const uint32_t before = order_.Before(span);
+    return before == kNone || spans_[before].end <= at;
   }
 
   // What of a launch or a stream every piece of work takes: how long after the call it begins at
@@ -104,16 +89,14 @@ class DeviceWorkOf {
   // given away, and how long after the work before it the next begins that waited for that alone.
   void FindDelays() {
     std::vector<int64_t> floors, into, between;
-    for (const auto& [key, stream] : streams_) {
-      for (size_t place = 0; place < stream.spans.size(); ++place) {
-        const DeviceSpan& span = spans_[stream.spans[place]];
-        if (span.launch == kNone) continue;
-        const int64_t called = Called(stream.spans[place]);
-        if (FindsStreamFree(stream, place, called)) {
-          if (span.start >= called) floors.push_back(span.start - called);
-        } else if (span.start - called > 2 * kBlockedNs) {
-          between.push_back(span.start - spans_[stream.spans[place - 1]].end);
-        }
+    for (uint32_t i = 0; i < spans_.size(); ++i) {
+      const DeviceSpan& span = spans_[i];
+      if (span.launch == kNone) continue;
+      const int64_t called = Called(i);
+      if (FindsStreamFree(i, called)) {
+        if (span.start >= called) floors.push_back(span.start - called);
+      } else if (span.start - called > 2 * kBlockedNs) {
+        between.push_back(span.start - spans_[order_.Before(i)].end);
       }
     }
     if (!floors.empty()) {
@@ -132,8 +115,7 @@ class DeviceWorkOf {
   }
 
   // Work that began while its call ran, on a free stream, was given away just before.
-  void AddLaunch(const StreamWork& stream, size_t place) {
-    const uint32_t i = stream.spans[place];
+  void AddLaunch(uint32_t i) {
     const DeviceSpan& span = spans_[i];
     if (span.launch == kNone) return;
     const int64_t called = Called(i), returned = trace_.api_calls.end[span.launch];
@@ -142,7 +124,7 @@ class DeviceWorkOf {
     // A call that waits for its own copy has launched it before.
     if (blocks_[span.launch]) {
       launched = called;
-    } else if (latest <= returned || FindsStreamFree(stream, place, returned)) {
+    } else if (latest <= returned || FindsStreamFree(i, returned)) {
       launched = std::clamp(latest, called, returned);
     }
     const uint32_t lane = links_->LaneOf(t_, trace_.api_calls.writer[span.launch]);
@@ -150,52 +132,19 @@ class DeviceWorkOf {
                  std::clamp<int64_t>(span.start - launched, 0, floor_));
   }
 
-  // The last work of another stream that was launched before the event was recorded; where nobody
-  // tells when that was, before the wait for it.
-  void AddEvents(const std::map<uint32_t, std::vector<StreamWait>>& waits, const StreamKey& key,
-                 const StreamWork& stream, size_t place) {
-    const uint32_t i = stream.spans[place];
-    if (spans_[i].launch == kNone) return;
-    const int64_t since = place == 0 ? INT64_MIN : Called(stream.spans[place - 1]);
-    const auto wait = WaitBetween(waits, key.second, since, Called(i));
-    if (!wait || wait->on == kNone) return;
-    const auto other = streams_.find({key.first, wait->on});
-    if (other == streams_.end()) return;
-    const uint32_t before = LastLaunched(other->second, wait->called, spans_[i].start);
-    if (before != kNone && before != i) {
-      AddWorkEdge(before, i, EdgeKind::kEvent);
-    }
-  }
-
-  // Of a stream, launched by `called` and at its end by `ended`; kNone: none.
-  uint32_t LastLaunched(const StreamWork& stream, int64_t called, int64_t ended) const {
-    auto at = std::ranges::partition_point(stream.spans,
-                                           [&](uint32_t span) { return Called(span) <= called; });
-    while (at != stream.spans.begin()) {
-      --at;
-      if (spans_[*at].end <= ended + TimedGraph::kClockNs) return *at;
-    }
-    return kNone;
-  }
-
   // Work that begins where other work of the rank ends, and long after its own stream and launch
   // let it, waits for that: files of other tools have no events.
   void AddUnrecordedWaits() {
     constexpr int64_t kUnexplainedNs = 5'000;
-    std::vector<uint32_t> by_end(spans_.size());
-    std::iota(by_end.begin(), by_end.end(), 0u);
-    std::ranges::stable_sort(by_end, {}, [this](uint32_t i) { return spans_[i].end; });
-    std::map<StreamKey, int64_t> free;
+    std::map<std::pair<uint32_t, uint32_t>, int64_t> free;  // by device and stream
     for (uint32_t i = 0; i < spans_.size(); ++i) {
       const DeviceSpan& span = spans_[i];
       int64_t& own = free.try_emplace({span.device, span.stream}, INT64_MIN).first->second;
       const int64_t since = std::max(own, span.launch == kNone ? INT64_MIN : Called(i));
       own = std::max(own, span.end);
       if (since == INT64_MIN || span.start - since < kUnexplainedNs) continue;
-      const auto after = std::ranges::upper_bound(by_end, span.start, {},
-                                                  [this](uint32_t at) { return spans_[at].end; });
-      if (after == by_end.begin()) continue;
-      const uint32_t before = *std::prev(after);
+      const uint32_t before = order_.LastEnded(span.start);
+      if (before == kNone) continue;
       const int64_t ended = spans_[before].end;
       if (before == i || ended <= since || span.start - ended > kFollowsNs) continue;
       if (spans_[before].start >= span.start) continue;
@@ -203,12 +152,18 @@ class DeviceWorkOf {
     }
   }
 
-  void AddQueue(const StreamWork& stream, size_t place) {
-    if (place <= kQueueLength) return;
-    const uint32_t launch = spans_[stream.spans[place]].launch;
+  void AddQueues() {
+    std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> streams;
+    for (uint32_t i = 0; i < spans_.size(); ++i) {
+      std::vector<uint32_t>& stream = streams[{spans_[i].device, spans_[i].stream}];
+      if (stream.size() > kQueueLength) AddQueue(stream[stream.size() - kQueueLength - 1], i);
+      stream.push_back(i);
+    }
+  }
+  void AddQueue(uint32_t blocker, uint32_t i) {
+    const uint32_t launch = spans_[i].launch;
     if (launch == kNone) return;
     const int64_t called = trace_.api_calls.start[launch], returned = trace_.api_calls.end[launch];
-    const uint32_t blocker = stream.spans[place - kQueueLength - 1];
     const int64_t made_room = spans_[blocker].end;
     if (returned - called < kBlockedNs || made_room <= called || made_room > returned) return;
     const uint32_t lane = links_->LaneOf(t_, trace_.api_calls.writer[launch]);
@@ -217,40 +172,19 @@ class DeviceWorkOf {
   }
 
   void AddReturns() {
-    std::unordered_map<uint32_t, uint32_t> stream_of;  // of synchronisations, by correlation
-    for (size_t i = 0; i < trace_.syncs.size(); ++i) {
-      if (trace_.syncs.stream[i] != kNone) {
-        stream_of.emplace(trace_.syncs.correlation[i], trace_.syncs.stream[i]);
-      }
-    }
-    ForEachSyncCall(trace_, [&](const ApiCalls& calls, size_t i) {
-      const std::string_view name = trace_.dictionary.Api(calls.api[i]).name;
-      if (name.find("Query") != name.npos) return;
-      const auto of = stream_of.find(calls.correlation[i]);
-      const uint32_t stream = of == stream_of.end() ? kNone : of->second;
-      AddReturn(links_->LaneOf(t_, calls.writer[i]), calls.start[i], calls.end[i], stream);
-    });
-  }
-  void AddReturn(uint32_t lane, int64_t called, int64_t returned, uint32_t on) {
-    uint32_t last = kNone;
-    std::vector<uint32_t> awaited;
-    for (const auto& [key, stream] : streams_) {
-      if (on != kNone && key.second != on) continue;
-      const uint32_t span = LastLaunched(stream, called, returned);
-      if (span == kNone) continue;
-      awaited.push_back(span);
-      if (last == kNone || spans_[span].end > spans_[last].end) last = span;
-    }
-    if (last == kNone) return;
-    // A call whose work was done has not waited, and yet it might have.
-    const bool waited = spans_[last].end > called;
-    const Moment back = links_->Return(lane, waited ? called : returned, returned);
-    for (const uint32_t span : awaited) {
-      const Moment from = links_->Node(tail_[span]);
-      if (span == last && waited) {
-        links_->LinkAsTraced(from, back, EdgeKind::kReturn);
-      } else {
-        links_->Link(from, back, EdgeKind::kReturn);
+    for (const DeviceReturn& call : order_.returns()) {
+      if (call.only_asks || call.latest == kNone) continue;
+      const uint32_t lane = links_->LaneOf(t_, call.writer);
+      // A call whose work was done has not waited, and yet it might have.
+      const bool waited = spans_[call.latest].end > call.called;
+      const Moment back = links_->Return(lane, waited ? call.called : call.returned, call.returned);
+      for (const uint32_t span : order_.AwaitedBy(call)) {
+        const Moment from = links_->Node(tail_[span]);
+        if (span == call.latest && waited) {
+          links_->LinkAsTraced(from, back, EdgeKind::kReturn);
+        } else {
+          links_->Link(from, back, EdgeKind::kReturn);
+        }
       }
     }
   }
@@ -259,9 +193,9 @@ class DeviceWorkOf {
   const Trace& trace_;
   JobLinks* links_;
   const std::vector<DeviceSpan>& spans_;
+  DeviceOrder order_;
   std::vector<uint32_t> head_, tail_;  // nodes: its begin, and its end
   std::vector<bool> blocks_;           // by row of api_calls: it returns when a device has worked
-  std::map<StreamKey, StreamWork> streams_;
   int64_t floor_ = 0, into_ = 0, between_ = 0;
 };
 

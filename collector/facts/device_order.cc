@@ -1,0 +1,131 @@
+#include "collector/facts/device_order.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string_view>
+#include <unordered_map>
+
+#include "collector/facts/stream_waits.h"
+#include "collector/facts/sync_calls.h"
+
+namespace ranktap::collector {
+
+DeviceOrder::DeviceOrder(const Trace& trace, int64_t clock_ns)
+    : trace_(trace), spans_(DeviceTimeline(trace)) {
+  std::map<Stream, uint32_t> last;
+  before_.resize(spans_.size(), kNone);
+  for (uint32_t i = 0; i < spans_.size(); ++i) {
+    const auto [at, is_new] = last.try_emplace({spans_[i].device, spans_[i].stream}, i);
+    if (!is_new) before_[i] = std::exchange(at->second, i);
+  }
+  by_end_.resize(spans_.size());
+  std::iota(by_end_.begin(), by_end_.end(), 0u);
+  SortByEnd();
+  AddReturns(clock_ns);
+}
+
+// Work by start is nearly by end. Sorting took 11 % of `report critical-path` on 4.8 M pieces.
+void DeviceOrder::SortByEnd() {
+  constexpr size_t kMostMoves = 8;  // of each
+  size_t moves = 0;
+  const size_t most = kMostMoves * spans_.size();
+  for (size_t i = 1; i < by_end_.size() && moves <= most; ++i) {
+    size_t at = i;
+    for (; at > 0 && moves <= most && spans_[by_end_[at - 1]].end > spans_[i].end; --at, ++moves) {
+      by_end_[at] = by_end_[at - 1];
+    }
+    by_end_[at] = static_cast<uint32_t>(i);
+  }
+  if (moves > most) {
+    std::ranges::stable_sort(by_end_, {}, [this](uint32_t i) { return spans_[i].end; });
+  }
+}
+
+uint32_t DeviceOrder::LastEnded(int64_t time) const {
+  const auto after =
+      std::ranges::upper_bound(by_end_, time, {}, [this](uint32_t i) { return spans_[i].end; });
+  return after == by_end_.begin() ? kNone : *std::prev(after);
+}
+
+// `work` or what came before it on its stream: the last that was launched by `called` and had ended
+// by `ended`; kNone: none.
+uint32_t DeviceOrder::LaunchedBy(uint32_t work, int64_t called, int64_t ended) const {
+  while (work != kNone && (Launched(work) > called || spans_[work].end > ended)) {
+    work = before_[work];
+  }
+  return work;
+}
+
+void DeviceOrder::AddReturns(int64_t clock_ns) {
+  std::unordered_map<uint32_t, uint32_t> stream_of;  // of synchronisations, by correlation
+  for (size_t i = 0; i < trace_.syncs.size(); ++i) {
+    if (trace_.syncs.stream[i] != kNone) {
+      stream_of.emplace(trace_.syncs.correlation[i], trace_.syncs.stream[i]);
+    }
+  }
+  ForEachSyncCall(trace_, [&](const ApiCalls& calls, size_t i) {
+    const std::string_view name = trace_.dictionary.Api(calls.api[i]).name;
+    returns_.push_back({.called = calls.start[i],
+                        .returned = calls.end[i],
+                        .row = static_cast<uint32_t>(i),
+                        .writer = calls.writer[i],
+                        .is_event_call = &calls != &trace_.api_calls,
+                        .only_asks = name.find("Query") != name.npos});
+  });
+  std::ranges::sort(returns_, {}, [](const DeviceReturn& back) {
+    return std::tuple(back.returned, back.called, back.is_event_call, back.row);
+  });
+  std::map<Stream, uint32_t> ended;  // what ended last on each, so far
+  auto next = by_end_.begin();
+  for (DeviceReturn& back : returns_) {
+    const int64_t until = back.returned + clock_ns;
+    for (; next != by_end_.end() && spans_[*next].end <= until; ++next) {
+      ended[{spans_[*next].device, spans_[*next].stream}] = *next;
+    }
+    const ApiCalls& calls = back.is_event_call ? trace_.event_calls : trace_.api_calls;
+    const auto of = stream_of.find(calls.correlation[back.row]);
+    back.first = static_cast<uint32_t>(awaited_.size());
+    for (const auto& [stream, last] : ended) {
+      if (of != stream_of.end() && of->second != stream.second) continue;
+      const uint32_t work = LaunchedBy(last, back.called, until);
+      if (work == kNone) continue;
+      awaited_.push_back(work);
+      if (back.latest == kNone || spans_[work].end > spans_[back.latest].end) back.latest = work;
+    }
+  }
+}
+
+std::span<const uint32_t> DeviceOrder::AwaitedBy(const DeviceReturn& back) const {
+  const size_t after = static_cast<size_t>(&back - returns_.data()) + 1;
+  const size_t end = after < returns_.size() ? returns_[after].first : awaited_.size();
+  return {awaited_.data() + back.first, end - back.first};
+}
+
+std::vector<std::pair<uint32_t, uint32_t>> DeviceOrder::EventWaits() const {
+  std::vector<std::pair<uint32_t, uint32_t>> edges;
+  const std::map<uint32_t, std::vector<StreamWait>> waits = StreamWaits(trace_);
+  if (waits.empty()) return edges;
+  struct Progress {
+    uint32_t last = kNone;  // work, so far
+    size_t heeded = 0;      // of the waits
+  };
+  std::map<Stream, Progress> streams;
+  for (uint32_t i = 0; i < spans_.size(); ++i) {
+    Progress& own = streams[{spans_[i].device, spans_[i].stream}];
+    own.last = i;
+    const auto of = waits.find(spans_[i].stream);
+    if (of == waits.end() || spans_[i].launch == kNone) continue;
+    for (; own.heeded < of->second.size(); ++own.heeded) {
+      const StreamWait& wait = of->second[own.heeded];
+      if (wait.called > Launched(i)) break;
+      const auto other = streams.find({spans_[i].device, wait.on});
+      if (other == streams.end()) continue;
+      const uint32_t work = LaunchedBy(other->second.last, wait.called, spans_[i].start);
+      if (work != kNone && work != i) edges.emplace_back(i, work);
+    }
+  }
+  return edges;
+}
+
+}  // namespace ranktap::collector

@@ -1,0 +1,66 @@
+// What a rank's device work came after, and the host calls that waited for it: the edges that the
+// critical path, exported graphs and replays share. Work is named by its place in DeviceTimeline().
+//
+//   host       sync(7) called .......... returned      waits for A; what C ends after is not its
+//   own stream 7   A...............B..                     Before(B) is A stream 9 C...... of C: A,
+//   where cudaStreamWaitEvent(9, an
+//                                                      event of 7) came between their launches
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "collector/facts/device_timeline.h"
+#include "collector/trace/model.h"
+
+namespace ranktap::collector {
+
+// A host call that returns when a device has come to some point.
+struct DeviceReturn {
+  int64_t called = 0, returned = 0;
+  uint32_t row = 0;  // of api_calls, or of event_calls
+  uint16_t writer = 0;
+  bool is_event_call = false;
+  bool only_asks = false;   // cudaEventQuery
+  uint32_t latest = kNone;  // of the work that it waited for, what ended last
+  uint32_t first = 0;       // of that work, in DeviceOrder::awaited()
+};
+
+class DeviceOrder {
+ public:
+  // A call that waited may have returned `clock_ns` before its work ended, by clocks of which one
+  // is the device's.
+  explicit DeviceOrder(const Trace& trace, int64_t clock_ns = 0);
+
+  // The work before it on its stream; kNone: it is the first.
+  uint32_t Before(uint32_t work) const { return before_[work]; }
+  // The last of all to end at `time` or before; kNone: none.
+  uint32_t LastEnded(int64_t time) const;
+  // By time of return.
+  const std::vector<DeviceReturn>& returns() const { return returns_; }
+  // On each stream that the call was for, the last work that was launched before the call and had
+  // ended when it returned.
+  std::span<const uint32_t> AwaitedBy(const DeviceReturn& back) const;
+  // Work, and work of another stream that was recorded in an event it waited for; by the first.
+  std::vector<std::pair<uint32_t, uint32_t>> EventWaits() const;
+
+ private:
+  using Stream = std::pair<uint32_t, uint32_t>;  // device, number
+
+  int64_t Launched(uint32_t work) const {
+    const uint32_t launch = spans_[work].launch;
+    return launch == kNone ? INT64_MIN : trace_.api_calls.start[launch];
+  }
+  uint32_t LaunchedBy(uint32_t work, int64_t called, int64_t ended) const;
+  void SortByEnd();
+  void AddReturns(int64_t clock_ns);
+
+  const Trace& trace_;
+  const std::vector<DeviceSpan>& spans_;
+  std::vector<uint32_t> before_, by_end_, awaited_;
+  std::vector<DeviceReturn> returns_;
+};
+
+}  // namespace ranktap::collector
