@@ -1,8 +1,11 @@
 #include "collector/facts/replay/changed_lines.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
+#include <iterator>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -33,14 +36,15 @@ class WantedLine {
     bool has = false;
     if (frame != nullptr) {
       const bool is_in_file = IsInFile(*frame);
-      saw_file_ |= is_in_file;
+      if (is_in_file) seen_.insert(frame->line);
       has = (is_in_file && frame->line == line_) | Has(frame->parent);
     }
     known_[number] = has;
     return has;
   }
-  // Another line of its file was seen, so that this one takes next to nothing.
-  bool saw_file() const { return saw_file_; }
+  // Lines of its file that a stack went through.
+  const std::set<uint32_t>& seen() const { return seen_; }
+  uint32_t number() const { return line_; }
 
  private:
   bool IsInFile(const SampledFrame& frame) const {
@@ -51,7 +55,7 @@ class WantedLine {
   const HostSamples& samples_;
   std::string_view file_;
   uint32_t line_ = 0;
-  bool saw_file_ = false;
+  std::set<uint32_t> seen_;
   std::unordered_map<uint32_t, bool> known_;
 };
 
@@ -138,10 +142,28 @@ bool ChangeLineOfWorkers(const Run& run, uint32_t t, const Change& change, Wante
   return true;
 }
 
+// Why the line of `change` is none of those of its file that were seen within steps.
+Failure NoSample(const Change& change, uint32_t line, const std::set<uint32_t>& seen) {
+  if (seen.empty()) {
+    return Failure{fmt::format(
+        "nobody saw the file of {} within a step: report RUN host names lines", change.what)};
+  }
+  const auto after = seen.lower_bound(line);
+  std::vector<uint32_t> nearest;
+  if (after != seen.begin()) nearest.push_back(*std::prev(after));
+  if (after != seen.end()) nearest.push_back(*after);
+  return Failure{
+      fmt::format("no sample within a step is on {}: the nearest {} {}", change.what,
+                  nearest.size() == 1 ? "line that has some is" : "lines that have some are",
+                  fmt::join(nearest, " and "))};
+}
+
 }  // namespace
 
 std::optional<Failure> ChangeLine(const Run& run, const Change& change, GraphEdit* edit) {
   bool any = false, has_samples = false;
+  std::set<uint32_t> seen;
+  uint32_t number = 0;
   for (uint32_t t = 0; t < run.traces.size(); ++t) {
     const HostSamples& samples = SamplesOf(run.traces[t]);
     WantedLine line(samples, change.what);
@@ -151,12 +173,12 @@ std::optional<Failure> ChangeLine(const Run& run, const Change& change, GraphEdi
     has_samples |= !samples.empty();
     any |= ChangeMain(run, t, change, &line, edit);
     any |= ChangeLineOfWorkers(run, t, change, &line, edit);
-    any |= line.saw_file();
+    seen.insert(line.seen().begin(), line.seen().end());
+    number = line.number();
   }
   if (any) return std::nullopt;
   if (!has_samples) return Failure{"nobody looked at the program's lines: run --sample 10ms does"};
-  return Failure{fmt::format("nobody saw the file of {} within a step: report RUN host names lines",
-                             change.what)};
+  return NoSample(change, number, seen);
 }
 
 }  // namespace ranktap::collector

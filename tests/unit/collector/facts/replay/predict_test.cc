@@ -158,8 +158,10 @@ TEST(WhatIf, ALineHasThePartOfItsPlaceThatSamplesSaw) {
   const collector::Run run = SampledSteps(0);
   EXPECT_NEAR(Gain(run, {Kind::kLine, "train.py:98", 0}), 10 * kMs, kMs / 10);
   EXPECT_NEAR(Gain(run, {Kind::kLine, "job/train.py:97", 0.5}), 15 * kMs, kMs / 10);
-  // A line of a file that was seen takes next to nothing where no sample has it.
-  EXPECT_EQ(Gain(run, {Kind::kLine, "train.py:5", 0}), 0);
+  EXPECT_EQ(WhyNot(run, {Kind::kLine, "train.py:5", 0}),
+            "no sample within a step is on train.py:5: the nearest line that has some is 97");
+  EXPECT_EQ(WhyNot(run, {Kind::kLine, "train.py:100", 0}),
+            "no sample within a step is on train.py:100: the nearest line that has some is 98");
   EXPECT_EQ(WhyNot(run, {Kind::kLine, "rain.py:98", 0}),
             "nobody saw the file of rain.py:98 within a step: report RUN host names lines");
 }
