@@ -87,8 +87,10 @@ void LiveScreen::Draw(const std::string& text) const {
   std::string_view rest = text;
   for (size_t row = size().rows; row > 0; --row) {
     const size_t end = rest.find('\n');
+    // Before it: behind a line of the full width it would take the last letter.
+    out += "\x1b[K";
     out += rest.substr(0, end);
-    out += "\x1b[0m\x1b[K";
+    out += "\x1b[0m";
     rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
     if (row > 1) out += "\r\n";
   }

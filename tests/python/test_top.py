@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -45,7 +46,7 @@ class Terminal:
     def screen(self):
         """The lines of the last whole drawing."""
         drawings = self.output.split(b'\x1b[H')
-        whole = drawings[-1] if drawings[-1].endswith(b'\x1b[K') else drawings[-2] if len(drawings) > 1 else b''
+        whole = drawings[-1] if drawings[-1].endswith(b'\x1b[0m') else drawings[-2] if len(drawings) > 1 else b''
         text = re.sub(rb'\x1b\[[?0-9;]*[A-Za-z]', b'', whole).decode(errors='replace')
         return [line.rstrip() for line in text.split('\r\n')]
 
@@ -118,6 +119,33 @@ class TopTest(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertEqual(after, terminal.before)
         self.assertIn(LEAVES, terminal.output)
+
+    @unittest.skipIf(shutil.which('tmux') is None, 'no tmux here')
+    def test_tmux_shows_80_by_24_after_a_resize_too_and_the_shell_comes_back(self):
+        def tmux(*words):
+            return subprocess.run(['tmux', '-L', server, '-f', '/dev/null', *words], capture_output=True, text=True, check=True).stdout
+
+        def await_pane(condition):
+            end = time.monotonic() + 60
+            while time.monotonic() < end:
+                lines = tmux('capture-pane', '-p').splitlines()
+                if condition(lines):
+                    return lines
+                time.sleep(0.2)
+            self.fail('\n'.join(lines))
+
+        server = f'ranktap-test-{os.getpid()}'
+        ranks = re.compile(r'^ +(?:run +)?[012] ')
+        tmux('new-session', '-d', '-x', '80', '-y', '24', f'echo before; env LANG=C.UTF-8 {RANKTAP} top {self.run_path}; echo after; cat')
+        try:
+            shown = await_pane(lambda lines: sum(bool(ranks.match(line)) for line in lines) == 3 and any('▄' in line for line in lines))
+            self.assertRegex([line for line in shown if line][-1], r'^q quit .* \? help$')
+            tmux('resize-window', '-x', '60', '-y', '12')
+            await_pane(lambda lines: len(lines) == 12 and any(line.startswith('q quit  ? all keys') for line in lines))
+            tmux('send-keys', 'q')
+            self.assertEqual(await_pane(lambda lines: 'after' in lines)[:2], ['before', 'after'])
+        finally:
+            tmux('kill-server')
 
     def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(self):
         terminal = Terminal(self.run_path)
