@@ -122,6 +122,29 @@ class HangWatchTest(harness.TracedTest):
         self.assertIn(json.loads((folder / 'hang.json').read_text())['sentence'], [row['finding'] for row in told['rows']])
         self.assertIn('did not enter AllReduce (hangs.py:', status.stdout)
 
+    def test_a_hang_saves_what_keep_has_and_the_next_one_within_ten_minutes_is_counted(self):
+        job = start(self.scratch, [('sleep', 0), ('gil', 1)], '--level', 'full', '--keep', '60s', '--on', 'hang')
+        held = 'dumps of --on, held back in the ten minutes after another of the run'
+
+        def dumps():
+            return [path for path in (self.scratch / 'run').glob('dump-*') if not path.name.endswith('.part')]
+
+        def status():
+            return self._run([harness.RANKTAP, 'status', self.scratch / 'run'], {}).stdout.replace('\n', ' ')
+
+        try:
+            self.wait_until(lambda: len(text_of(self.scratch / 'told').splitlines()) == 2 and dumps() and held in status())
+            self.assertRegex(status(), r'run: --keep holds the last \S+ \w+, \S+ \w+; ranktap dump saves it')
+        finally:
+            end(job)
+        self.assertEqual(len(dumps()), 1)
+        info = json.loads((dumps()[0] / 'run.json').read_text())
+        self.assertRegex(info['metadata']['dump'], r'^hang: [Rr]ank \d did not enter AllReduce \(hangs.py:')
+        self.assertEqual(len(info['traces']), 4)
+        verified = self._run([harness.RANKTAP, 'verify', dumps()[0]], {})
+        self.assertEqual(verified.returncode, 0, verified.stdout)
+        self.assertEqual(json.loads((self.scratch / 'run/run.json').read_text())['refused'], {held: 1})
+
     def test_on_hang_kill_ends_a_job_whose_rank_hears_no_signal_with_the_sentence_as_its_last_words(self):
         job = start(self.scratch, [('gil', 0)], '--on-hang', 'kill')
         self.wait_until(lambda: job.poll() is not None)
