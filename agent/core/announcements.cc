@@ -12,6 +12,7 @@
 #include "agent/core/arena.h"
 #include "agent/core/log.h"
 #include "proto/encode_entry.h"
+#include "proto/flight.h"
 #include "proto/redact.h"
 
 namespace ranktap::agent {
@@ -84,6 +85,17 @@ void AnnounceGap(const GapFields& fields) {
   gap.add_uint64(4, fields.end_ticks);
   gap.add_bytes(5, fields.detail.data(), fields.detail.size());
   Announce(proto::FrameType::kGap, true, std::move(bytes));
+}
+
+void AnnounceFlight(const FlightPart& fields) {
+  std::string bytes;
+  protozero::pbf_writer part(bytes);
+  part.add_uint64(1, fields.number);
+  part.add_bytes(2, fields.backend.data(), fields.backend.size());
+  part.add_bytes(3, fields.text.data(), fields.text.size());
+  part.add_bool(4, fields.is_last);
+  part.add_bytes(5, fields.problem.data(), fields.problem.size());
+  Announce(proto::kFlightFrame, false, std::move(bytes));
 }
 
 void AppendEntry(const proto::ArenaEntry& entry, std::string& dictionary) {

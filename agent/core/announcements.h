@@ -44,6 +44,14 @@ struct GapFields {
 };
 void AnnounceGap(const GapFields& gap);
 
+// v1.FlightPart, to the collector that has asked for it, and to no later one.
+struct FlightPart {
+  uint64_t number = 0;
+  std::string_view backend, text, problem;
+  bool is_last = false;
+};
+void AnnounceFlight(const FlightPart& part);
+
 // Appends an arena entry to the payload of a dictionary frame, for entries that no event refers to.
 void AppendEntry(const proto::ArenaEntry& entry, std::string& dictionary);
 

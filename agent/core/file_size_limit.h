@@ -19,4 +19,10 @@ inline uint64_t LargestFile() {
   return limit.rlim_cur;
 }
 
+// Our descriptors could push the program over a limit below 64.
+inline bool HasFewDescriptors() {
+  rlimit limit;
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 64;
+}
+
 }  // namespace ranktap::agent

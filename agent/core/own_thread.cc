@@ -21,7 +21,7 @@ namespace ranktap::agent {
 namespace {
 
 // More than there ever are in a program; what has none is not counted.
-constexpr size_t kPlaces = 4;
+constexpr size_t kPlaces = 6;
 constexpr size_t kNoPlace = kPlaces;
 constexpr pid_t kComing = -1;  // the thread has not told its number yet
 
@@ -116,7 +116,9 @@ uint32_t OwnThreadsRunning() {
 
 bool WaitForOwnThreadsEnd(uint64_t deadline_ns) {
   const auto self = static_cast<pid_t>(syscall(SYS_gettid));
-  for (Place& place : g_places) {
+  // Twice: the sender may have started another just before its own end.
+  for (size_t i = 0; i < 2 * kPlaces; ++i) {
+    Place& place = g_places[i % kPlaces];
     for (pid_t thread; (thread = place.thread.load()) != 0 && thread != self;) {
       if (!place.runs.load() && !IsInKernel(thread)) {
         place.thread.store(0);

@@ -1,8 +1,9 @@
-// A thread of ours in somebody else's process. There are two at most, the sender and the drain. All
-// signals are blocked before one exists, so that it never takes a signal meant for the program. It
-// is detached: at exit it is left where it stands, and a body that returns ends the thread. A fork
-// child has none of ours and must not start one. Runs on: Start on the starting thread, the sender,
-// or the thread inside cuInit.  May not: be destroyed while its thread runs.
+// A thread of ours in somebody else's process. There are four at most: the sender, the drain, the
+// sampler and the one that asks the Flight Recorder. All signals are blocked before one exists, so
+// that it never takes a signal meant for the program. It is detached: at exit it is left where it
+// stands, and a body that returns ends the thread. A fork child has none of ours and must not start
+// one. Runs on: Start on the starting thread, the sender, or the thread inside cuInit.  May not: be
+// destroyed while its thread runs.
 #pragma once
 
 #include <signal.h>

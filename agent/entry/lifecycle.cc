@@ -41,6 +41,7 @@
 #include "agent/entry/python_forks.h"
 #include "agent/sources/cupti/cupti_source.h"
 #include "agent/sources/source.h"
+#include "agent/sources/torch/torch_flight.h"
 #include "agent/transport/messages.h"
 #include "agent/transport/sender.h"
 #include "proto/spool.h"
@@ -224,12 +225,6 @@ void WatchConfinement() {
   InstallPythonForkHooks(duties);
 }
 
-// Our descriptors could push the program over a limit below 64.
-bool HasFewDescriptors() {
-  rlimit limit;
-  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 64;
-}
-
 // Its leak check counts what a live thread of ours has as possibly lost.
 bool RunsUnderValgrind() {
   const char* preload = std::getenv("LD_PRELOAD");
@@ -309,6 +304,7 @@ void MakeSender(Running& running) {
                                                           .spool = SpoolOf(running),
                                                           .on_level = OnLevelOrder,
                                                           .on_cupti_trial = TellCuptiTrial,
+                                                          .on_flight_request = DumpFlightRecorder,
                                                           .on_beat = RefreshNcclRank,
                                                           .goes_on = SenderGoesOn,
                                                           .add_cost = AddCost});

@@ -3,6 +3,7 @@
 #include "agent/sources/cupti/cupti_source.h"
 #include "agent/sources/samples/sampler.h"
 #include "agent/sources/source.h"
+#include "agent/sources/torch/torch_flight.h"
 #include "agent/sources/torch/torch_source.h"
 
 namespace ranktap::agent {
@@ -18,7 +19,7 @@ constexpr Source kSources[] = {
      .close_in_fork_child = &CloseSamplerInForkChild,
      .add_cost = &AddSampleCost},
     {.name = "nvtx"},  // its handlers stay installed
-    {.name = "torch", .set_level = &SetTorchLevel},
+    {.name = "torch", .set_level = &SetTorchLevel, .finish = &FinishFlight},
     {.name = "cupti",
      .set_level = &SetCuptiLevel,
      .finish = &FinishCupti,

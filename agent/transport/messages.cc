@@ -48,6 +48,20 @@ bool ForEachField(std::span<const std::byte> payload, Read&& read) {
   return true;
 }
 
+// Field 1 of a message that has one; absent it is 0.
+std::optional<uint64_t> FirstNumber(std::span<const std::byte> payload) {
+  uint64_t number = 0;
+  const bool ok = ForEachField(payload, [&number](pbf_reader& field) {
+    if (field.tag_and_type() == tag_and_type(1, protozero::pbf_wire_type::varint)) {
+      number = field.get_uint64();
+    } else {
+      field.skip();
+    }
+  });
+  if (!ok) return std::nullopt;
+  return number;
+}
+
 proto::Level ToLevel(uint64_t value) {
   return value < proto::kLevelNames.size() ? static_cast<proto::Level>(value)
                                            : proto::Level::kUnknown;
@@ -195,16 +209,11 @@ std::optional<Welcome> DecodeWelcome(std::span<const std::byte> payload) {
 }
 
 std::optional<uint64_t> DecodeAck(std::span<const std::byte> payload) {
-  uint64_t frames = 0;
-  const bool ok = ForEachField(payload, [&frames](pbf_reader& field) {
-    if (field.tag_and_type() == tag_and_type(1, protozero::pbf_wire_type::varint)) {
-      frames = field.get_uint64();
-    } else {
-      field.skip();
-    }
-  });
-  if (!ok) return std::nullopt;
-  return frames;
+  return FirstNumber(payload);
+}
+
+std::optional<uint64_t> DecodeFlightRequest(std::span<const std::byte> payload) {
+  return FirstNumber(payload);
 }
 
 proto::TrialOutcome DecodeCuptiTrialResult(std::span<const std::byte> payload) {

@@ -84,6 +84,8 @@ struct LevelOrder {
   bool is_greeting = false;  // of a welcome: what is in force, and no new order
 };
 std::optional<LevelOrder> DecodeLevelChange(std::span<const std::byte> payload);
+// The number of a v1.FlightRequest.
+std::optional<uint64_t> DecodeFlightRequest(std::span<const std::byte> payload);
 // kNotTried: not a message.
 proto::TrialOutcome DecodeCuptiTrialResult(std::span<const std::byte> payload);
 

@@ -16,6 +16,7 @@
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
 #include "agent/core/sanitizers.h"
+#include "proto/flight.h"
 
 namespace ranktap::agent {
 
@@ -370,6 +371,10 @@ void Sender::HandleFrames() {
         setup_.on_cupti_trial(DecodeCuptiTrialResult(frame.payload));
         break;
       default:  // the others are of a newer collector
+        if (frame.header.type != proto::kFlightFrame) break;
+        if (const auto number = DecodeFlightRequest(frame.payload)) {
+          setup_.on_flight_request(*number);
+        }
         break;
     }
   }

@@ -39,6 +39,8 @@ class Sender {
     std::function<void(const LevelOrder&)> on_level;
     // Called on the sender's thread with what the collector says of a CUPTI that it has tried.
     std::function<void(proto::TrialOutcome)> on_cupti_trial;
+    // Called on the sender's thread where the collector wants the Flight Recorder's dump.
+    std::function<void(uint64_t request)> on_flight_request;
     // Called on the sender's thread about once a second, and at the end on the thread that ends.
     std::function<void()> on_beat;
     // Asked on the sender's thread before each round; false ends the thread. Empty: it never ends.

@@ -14,6 +14,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "collector/cli/hang_evidence.h"
 #include "collector/file/printable.h"
 #include "collector/ingest/control/control_client.h"
 #include "collector/ingest/monotonic_clock.h"
@@ -132,6 +133,10 @@ void HangAlarm::Start(const std::string& socket, Collector* collector) {
       .on_problem =
           [](const std::string& problem) {
             if (!Style().quiet) Complain("hang: " + Printable(problem));
+          },
+      .gather =
+          [collector](const std::vector<const RankLook*>& looks) {
+            return GatherEvidence(looks, collector);
           }});
 }
 

@@ -12,6 +12,16 @@
 namespace ranktap::collector {
 namespace {
 
+Cell CellOf(const HangCalls& calls, const std::string& column) {
+  if (column == "cause") return calls.cause;
+  if (column == "ranks") return calls.ranks;
+  if (column == "guilty") return std::string(calls.is_guilty ? "yes" : "undecided");
+  if (column == "waiting") return static_cast<int64_t>(calls.waiting);
+  if (column == "finding") return calls.finding;
+  if (column == "advice") return calls.advice;
+  return {};
+}
+
 Cell CellOf(const HangNote& note, const std::string& column) {
   if (column == "cause") return note.cause;
   if (column == "ranks") return note.awaited.empty() ? Cell() : Cell(RankText(note.awaited));
@@ -24,9 +34,13 @@ Cell CellOf(const HangNote& note, const std::string& column) {
 
 void AddRows(const std::vector<HangNote>& notes, Table* table) {
   std::vector<std::vector<Cell>> rows;
-  for (const HangNote& note : notes) {
+  const auto add = [&](const auto& told) {
     std::vector<Cell>& row = rows.emplace_back();
-    for (const TableColumn& column : table->columns) row.push_back(CellOf(note, column.name));
+    for (const TableColumn& column : table->columns) row.push_back(CellOf(told, column.name));
+  };
+  for (const HangNote& note : notes) {
+    add(note);
+    if (note.calls) add(*note.calls);
     table->notes.push_back(
         fmt::format("stacks of all ranks, and what /proc said: {}", note.directory));
   }

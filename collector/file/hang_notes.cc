@@ -38,6 +38,21 @@ std::vector<uint32_t> RanksIn(const json& object, const char* key) {
   return ranks;
 }
 
+std::optional<HangCalls> CallsIn(const json& object) {
+  const auto member = object.find("calls");
+  if (member == object.end() || !member->is_object()) return std::nullopt;
+  HangCalls calls{.cause = TextIn(*member, "cause"),
+                  .ranks = TextIn(*member, "ranks"),
+                  .finding = TextIn(*member, "finding"),
+                  .advice = TextIn(*member, "advice")};
+  const auto guilty = member->find("guilty"), waiting = member->find("waiting");
+  calls.is_guilty = guilty != member->end() && guilty->is_boolean() && guilty->get<bool>();
+  if (waiting != member->end() && waiting->is_number_unsigned()) {
+    calls.waiting = static_cast<uint32_t>(std::min<uint64_t>(waiting->get<uint64_t>(), kMostRanks));
+  }
+  return calls.finding.empty() ? std::nullopt : std::optional(std::move(calls));
+}
+
 }  // namespace
 
 std::vector<HangNote> ReadHangNotes(const std::string& run) {
@@ -61,7 +76,8 @@ std::vector<HangNote> ReadHangNotes(const std::string& run) {
                   .advice = TextIn(object, "advice"),
                   .cause = TextIn(object, "cause"),
                   .waiting = RanksIn(object, "waiting"),
-                  .awaited = RanksIn(object, "awaited")};
+                  .awaited = RanksIn(object, "awaited"),
+                  .calls = CallsIn(object)};
     const auto time = object.find("realtime_ns");
     if (time != object.end() && time->is_number_unsigned())
       note.realtime_ns = time->get<uint64_t>();

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -66,7 +67,8 @@ void HangDirectory::WriteVerdict(const WaitVerdict& verdict,
   object["awaited"] = verdict.awaited;
   object["ranks"] = nlohmann::ordered_json::array();
   for (const RankLook* const look : looks) object["ranks"].push_back(RankJson(*look));
-  Write("hang.json", WriteJson(object, 2) + "\n");
+  verdict_ = WriteJson(object, 2) + "\n";
+  Write("hang.json", verdict_);
 }
 
 void HangDirectory::WriteStacks(int number, const std::vector<RankLook>& looks) {
@@ -89,6 +91,17 @@ void HangDirectory::WriteProcFacts(const std::vector<RankLook>& looks) {
     }
     Write(fmt::format("proc-rank-{:05}.txt", look.rank), text);
   }
+}
+
+// Whoever reads hang.json meanwhile gets it whole, with or without.
+void HangDirectory::AddCalls(const HangCalls& calls) {
+  nlohmann::ordered_json object = nlohmann::ordered_json::parse(verdict_, nullptr, false);
+  if (!object.is_object()) return;
+  object["calls"] = {{"cause", calls.cause},      {"ranks", calls.ranks},
+                     {"guilty", calls.is_guilty}, {"waiting", calls.waiting},
+                     {"finding", calls.finding},  {"advice", calls.advice}};
+  Write("hang.json.new", WriteJson(object, 2) + "\n");
+  (void)::renameat(directory_.descriptor(), "hang.json.new", directory_.descriptor(), "hang.json");
 }
 
 void HangDirectory::Write(const std::string& name, const std::string& text) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/file/hang_notes.h"
 #include "collector/file/result.h"
 #include "collector/file/run_directory.h"
 #include "collector/hang/rank_look.h"
@@ -21,15 +22,19 @@ class HangDirectory {
                     uint64_t realtime_ns);
   void WriteStacks(int number, const std::vector<RankLook>& looks);
   void WriteProcFacts(const std::vector<RankLook>& looks);
+  // Into hang.json, after WriteVerdict.
+  void AddCalls(const HangCalls& calls);
+  // Another file.
+  void Write(const std::string& name, const std::string& text);
 
   const std::string& path() const { return directory_.path(); }
   const std::string& problem() const { return problem_; }
 
  private:
   explicit HangDirectory(RunDirectory directory) : directory_(std::move(directory)) {}
-  void Write(const std::string& name, const std::string& text);
 
   RunDirectory directory_;
+  std::string verdict_;  // hang.json
   std::string problem_;  // the first
 };
 

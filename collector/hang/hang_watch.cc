@@ -210,12 +210,14 @@ void HangWatch::Tell(const std::string& name, Job* job) {
   }
   options_.on_hang(job->verdict, directory ? directory->path() : "");
   if (directory) {
+    const HangWatchOptions::AddRest add_rest = options_.gather(job->rules.Looks());
     for (int i = 1; i <= kSamples; ++i) {
       const std::vector<RankLook> looks = LookAtAll(name);
       directory->WriteStacks(i, looks);
       if (i == 1) directory->WriteProcFacts(looks);
       if (i < kSamples && !Pause(kSecond)) break;
     }
+    add_rest(&*directory);
     if (!directory->problem().empty()) options_.on_problem(directory->problem());
   }
   options_.on_hang_saved(job->verdict, directory ? directory->path() : "");

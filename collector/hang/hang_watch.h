@@ -1,6 +1,7 @@
 // Watches the jobs of a collector for ranks that wait for each other, once a second, on a thread of
 // its own. It reads /proc and the memory of the ranks; it never stops one, sends it nothing and
-// waits for none, so that it cannot hang what it watches, nor hang with it.
+// waits for none, so that it cannot hang what it watches, nor hang with it. Only what its user
+// gathers of a hang that is told already asks the ranks themselves.
 #pragma once
 
 #include <functional>
@@ -34,6 +35,10 @@ struct HangWatchOptions {
   std::function<void(const WaitVerdict&, const std::string&directory)> on_hang, on_hang_saved;
   // What of it could not be saved, and why.
   std::function<void(const std::string&)> on_problem;
+  // On the watch's thread, after on_hang: begins to gather what else is known of these ranks. What
+  // it returns waits for that and puts it into the directory, before on_hang_saved.
+  using AddRest = std::function<void(HangDirectory*)>;
+  std::function<AddRest(const std::vector<const RankLook*>& looks)> gather;
 };
 
 class HangWatch {

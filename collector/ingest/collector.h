@@ -39,6 +39,9 @@ class Collector {
   void CountRefusal(const std::string& kind, const std::string& detail) {
     server_.CountRefusal(kind, detail);
   }
+  void AskFlight(std::vector<pid_t> processes, FlightRequests::Done done) {
+    server_.AskFlight(std::move(processes), std::move(done));
+  }
   void SetWaits(std::vector<std::pair<uid_t, std::string>> waits) {
     server_.SetWaits(std::move(waits));
   }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -129,6 +130,15 @@ std::optional<std::array<uint8_t, 16>> ParseDeviceUuid(const std::string& text) 
     ++digits;
   }
   return digits == 2 * bytes.size() ? std::optional(bytes) : std::nullopt;
+}
+
+std::vector<DeviceReading> ReadDevices(std::chrono::milliseconds patience,
+                                       const std::string& library) {
+  auto told = std::make_shared<std::promise<std::vector<DeviceReading>>>();
+  std::future<std::vector<DeviceReading>> readings = told->get_future();
+  std::thread([told, library] { told->set_value(Nvml(library).ReadAll()); }).detach();
+  if (readings.wait_for(patience) != std::future_status::ready) return {};
+  return readings.get();
 }
 
 struct DeviceSampler::State {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,6 +38,11 @@ class DeviceSampler {
   struct State;
   std::shared_ptr<State> state_;  // the thread's, too
 };
+
+// One reading of each device, on a thread that is left behind where the library hangs. Empty: there
+// is no device, or it took longer.
+std::vector<DeviceReading> ReadDevices(std::chrono::milliseconds patience,
+                                       const std::string& library = "libnvidia-ml.so.1");
 
 // "GPU-8a5e...-..." to the 16 bytes that CUDA gives; nullopt: it is none.
 std::optional<std::array<uint8_t, 16>> ParseDeviceUuid(const std::string& text);

@@ -88,6 +88,12 @@ void Server::CountRefusal(const std::string& kind, const std::string& detail) {
   loop_.Post([this, kind, detail] { log_.Count(kind, detail); });
 }
 
+void Server::AskFlight(std::vector<pid_t> processes, FlightRequests::Done done) {
+  loop_.Post([this, processes = std::move(processes), done = std::move(done)] {
+    sessions_->AskFlight(processes, done);
+  });
+}
+
 void Server::SetWaits(std::vector<std::pair<uid_t, std::string>> waits) {
   loop_.Post([this, waits = std::move(waits)] { control_->SetWaits(waits); });
 }

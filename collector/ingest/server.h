@@ -43,6 +43,8 @@ class Server {
   void Control(v1::ControlRequest::Verb verb);
   // `done` must not wait; it may be called on any thread of the collector's.
   void Dump(v1::ControlRequest request, std::function<void(v1::ControlReply)> done);
+  // `done`: on the server's thread, after 5 s at the latest; never where Run has ended.
+  void AskFlight(std::vector<pid_t> processes, FlightRequests::Done done);
   // A socket whose other end is read as a process of `owner` that has ended.
   FileDescriptor ConnectSpool(uid_t owner);
   // Counts it beside what ingest turned away.

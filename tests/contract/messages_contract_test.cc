@@ -8,8 +8,10 @@
 #include "agent/sources/cupti/cupti_encode.h"
 #include "agent/sources/nvtx/nvtx_encode.h"
 #include "agent/transport/messages.h"
+#include "proto/flight.h"
 #include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/dictionary.pb.h"
+#include "ranktap/v1/flight.pb.h"
 #include "ranktap/v1/hello.pb.h"
 #include "ranktap/v1/status.pb.h"
 #include "ranktap/v1/trial.pb.h"
@@ -112,8 +114,9 @@ TEST(MessagesContractTest, Announcements) {
                .start_ticks = 5,
                .end_ticks = 9,
                .detail = "Kineto"});
+  AnnounceFlight({.number = 5, .backend = "nccl", .text = "{}", .problem = "cut", .is_last = true});
   const auto announced = TakeAnnounced();
-  ASSERT_EQ(announced.size(), 3u) << "in the order they were made";
+  ASSERT_EQ(announced.size(), 4u) << "in the order they were made";
   EXPECT_EQ(Parse<v1::Hello>(announced[0].payload).level(), v1::LEVEL_RANGES);
   EXPECT_EQ(Parse<v1::Hello>(announced[1].payload).notes(0), "no libcupti");
   const auto gap = Parse<v1::Gap>(announced[2].payload);
@@ -122,6 +125,13 @@ TEST(MessagesContractTest, Announcements) {
   EXPECT_EQ(gap.start_ticks(), 5u);
   EXPECT_EQ(gap.end_ticks(), 9u);
   EXPECT_EQ(gap.detail(), "Kineto");
+  EXPECT_EQ(announced[3].type, proto::kFlightFrame);
+  const auto part = Parse<v1::FlightPart>(announced[3].payload);
+  EXPECT_EQ(part.number(), 5u);
+  EXPECT_EQ(part.backend(), "nccl");
+  EXPECT_EQ(part.text(), "{}");
+  EXPECT_EQ(part.problem(), "cut");
+  EXPECT_TRUE(part.is_last());
 }
 
 TEST(MessagesContractTest, EveryCostCounterIsAFieldOfItsNameAndTheReverse) {
@@ -229,6 +239,11 @@ TEST(MessagesContractTest, WhatTheCollectorSays) {
   const std::string result_bytes = result.SerializeAsString();
   EXPECT_EQ(DecodeCuptiTrialResult(std::as_bytes(std::span(result_bytes))),
             proto::TrialOutcome::kDied);
+
+  v1::FlightRequest request;
+  request.set_number(5);
+  const std::string request_bytes = request.SerializeAsString();
+  EXPECT_EQ(DecodeFlightRequest(std::as_bytes(std::span(request_bytes))), 5u);
 
   const std::string garbage = "\xff\xff\xff\xff\xff";
   EXPECT_FALSE(DecodeWelcome(std::as_bytes(std::span(garbage))).has_value());

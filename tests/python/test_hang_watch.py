@@ -8,9 +8,11 @@ import pathlib
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -83,6 +85,44 @@ def told_of(folder, cause, guilty):
     return next((line for line in text.splitlines() if re.search(pattern, line)), None)
 
 
+RAS_REPORT = 'NCCL version 2.30.7\nComm 0x5a: rank 1 is UNRESPONSIVE\n'
+
+
+class Ras:
+    """Stands on a port as NCCL's RAS does, or as something else."""
+
+    def __init__(self, treat):
+        self.socket = socket.create_server(('127.0.0.1', 0))
+        self.address = f'127.0.0.1:{self.socket.getsockname()[1]}'
+        self.treat = treat
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        caller, _ = self.socket.accept()
+        try:
+            self.treat(caller, caller.makefile('r', encoding='utf-8'))
+        except OSError:
+            pass
+        finally:
+            caller.close()
+            self.socket.close()
+
+    @staticmethod
+    def answer(caller, lines):
+        for reply in 'SERVER PROTOCOL 2\n', 'OK\n', RAS_REPORT:
+            lines.readline()
+            caller.sendall(reply.encode())
+
+    @staticmethod
+    def rave(caller, _):
+        while True:
+            caller.sendall(bytes(range(256)) * 256)
+
+    @staticmethod
+    def say_nothing(_, lines):
+        lines.read()
+
+
 def end(job):
     os.killpg(job.pid, signal.SIGTERM)
     job.wait(timeout=60)
@@ -99,14 +139,56 @@ class HangWatchTest(harness.TracedTest):
             time.sleep(0.2)
         self.fail(f'not within {DEADLINE_S} s: {text_of(self.scratch / "told")}{text_of(self.scratch / "err")}')
 
+    def files_by_cause(self):
+        """Of each hang whose directory is filled. By the line that is named; of `stop` by the state of the rank."""
+        found = {}
+        for told in (self.scratch / 'run').glob('hang-*/hang.json'):
+            folder, verdict = told.parent, json.loads(told.read_text() or '{"ranks": []}')
+            ranks = verdict['ranks']
+            lines = {int(number) for rank in ranks for number in re.findall(r'hangs.py:(\d+)', rank['place'])}
+            cause = 'stop' if any(rank['state'] == 'T' for rank in ranks) else next(
+                (cause for cause in ('sleep', 'gil', 'barrier', 'two-locks') if LINES[cause] in lines), None)
+            is_filled = 'calls' in verdict and (cause not in ('sleep', 'gil', 'barrier') or (folder / 'ras.txt').exists())
+            found[cause] = {file.name: file for file in folder.iterdir()} if is_filled else {}
+        return found
+
+    def check_directories(self, files):
+        for cause, guilty in ('sleep', 0), ('gil', 1), ('two-locks', 1):
+            told = json.loads(files[cause]['hang.json'].read_text())
+            self.assertRegex(told['calls']['finding'], rf'^Rank {guilty} did not enter AllReduce #6 \(64 B, group default_pg\); ')
+            for rank in 0, 1:
+                dump = json.loads(files[cause][f'flight-rank-{rank:05}.json'].read_text())
+                pending = [call for call in dump['entries'] if not call['retired']]
+                self.assertEqual([(call['profiling_name'], call['collective_seq_id']) for call in pending],
+                                 [] if rank == guilty else [('gloo:all_reduce', 6)], cause)
+        self.assertIn('Barrier', json.loads(files['barrier']['hang.json'].read_text())['calls']['finding'])
+        self.assertIn('flight-rank-00000.json', files['stop'])
+        self.assertNotIn('flight-rank-00001.json', files['stop'])
+        self.assertEqual(files['sleep']['ras.txt'].read_text(), RAS_REPORT)
+        self.assertRegex(files['gil']['ras.txt'].read_text(), r"^127\.0\.0\.1:\d+ is not NCCL's RAS: it answers ")
+        self.assertRegex(files['barrier']['ras.txt'].read_text(), r"^127\.0\.0\.1:\d+ is not NCCL's RAS: no line came\n$")
+        self.assertNotIn('ras.txt', files['two-locks'])
+
+    def stopped_rank(self):
+        told = json.loads(self.files_by_cause()['stop']['hang.json'].read_text())
+        return next(rank['pid'] for rank in told['ranks'] if rank['state'] == 'T')
+
     def test_guilty_ranks_are_named_with_their_lines_and_ranks_that_work_alone_are_no_hang(self):
         hung = [('sleep', 0), ('gil', 1), ('stop', 1, 2, 'spawn'), ('barrier', 0), ('two-locks', 1)]
-        job = start(self.scratch, [*hung, ('checkpoint', 0), ('eval', 1)], '--on-hang', 'echo "$1 $RANKTAP_HANG" > ran')
+        ras = {'sleep': Ras(Ras.answer), 'gil': Ras(Ras.rave), 'barrier': Ras(Ras.say_nothing)}
+        # Dormant: the agent is there, and records nothing.
+        job = start(self.scratch, [*hung, ('checkpoint', 0), ('eval', 1)], '--level', 'full', '--dormant', '--on-hang',
+                    'echo "$1 $RANKTAP_HANG" > ran', env={**os.environ, **{f'RAS_{cause}': stub.address for cause, stub in ras.items()}})
         try:
             self.wait_until(lambda: all(told_of(self.scratch, *one[:2]) for one in hung))
+            self.wait_until(lambda: sum(bool(files) for files in self.files_by_cause().values()) == len(hung))
+            self.check_directories(self.files_by_cause())
             status = self._run([harness.RANKTAP, 'status', '--format', 'json'], {})
             table = self._run([harness.RANKTAP, 'report', self.scratch / 'run', 'hang', '--format', 'json'], {})
             self.wait_until(lambda: text_of(self.scratch / 'out').count('done') == 4)
+            # One that was stopped goes on, and its job ends as if nothing had been asked of it.
+            os.kill(self.stopped_rank(), signal.SIGCONT)
+            self.wait_until(lambda: text_of(self.scratch / 'out').count('done') == 6)
         finally:
             end(job)
         for line in text_of(self.scratch / 'told').splitlines():

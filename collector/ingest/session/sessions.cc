@@ -169,6 +169,7 @@ void Sessions::Welcome(Connection* connection, const PositionsReply* positions) 
 void Sessions::OnConnectionClosed(const Connection& connection) {
   Session* const session = Find(connection.session);
   if (session == nullptr || session->connection() != connection.id()) return;
+  flights_.OnConnectionClosed(session->id());
   end_.OnConnectionClosed(session, connection.peer().is_spool);
 }
 
@@ -188,6 +189,7 @@ bool Sessions::OnFrame(Connection* connection, const proto::FrameView& frame,
   if (verdict == Session::Verdict::kDuplicate) in_.log->Count("frames sent twice", "skipped");
   session->is_closed = false;
   blocks_.Grew(session, number, bytes_before);
+  if (frame.header.type == proto::kFlightFrame) flights_.Take(session->id(), frame.payload);
   if (frame.header.type == proto::FrameType::kCuptiTrial) TryCupti(session, *connection, frame);
   return true;
 }

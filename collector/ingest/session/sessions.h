@@ -20,6 +20,7 @@
 #include "collector/ingest/net/connections.h"
 #include "collector/ingest/net/event_loop.h"
 #include "collector/ingest/server_options.h"
+#include "collector/ingest/session/flight_requests.h"
 #include "collector/ingest/session/open_blocks.h"
 #include "collector/ingest/session/session.h"
 #include "collector/ingest/session/session_end.h"
@@ -59,6 +60,11 @@ class Sessions {
   // unless that has a newer one by then.
   void DeferLevel(const v1::LevelChange& change,
                   const std::function<bool(const Session&)>& is_wanted);
+
+  // What PyTorch's Flight Recorder holds in these processes, of those in which an agent is.
+  void AskFlight(const std::vector<pid_t>& processes, FlightRequests::Done done) {
+    flights_.Ask(sessions_, processes, std::move(done));
+  }
 
   // What is kept of these sessions' runs is saved, with all that has come so far.
   void Dump(const std::vector<SessionId>& ids, DumpOrder order) {
@@ -113,6 +119,7 @@ class Sessions {
   SessionId last_id_ = 0;
   OpenBlocks blocks_;
   CuptiTrials trials_;
+  FlightRequests flights_{in_.loop, in_.connections};
   SessionEnd end_;
   bool abandoned_ = false;
   uint64_t watched_until_ns_ = 0;

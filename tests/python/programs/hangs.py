@@ -41,7 +41,7 @@ def launch(jobs):
         cause, guilty, ranks, how = job.split(':') + ['2', 'env'][job.count(':') - 1:]
         port = free_port()
         env = {**os.environ, 'CAUSE': cause, 'GUILTY': guilty, 'HOW': how, 'RANKS': ranks, 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': port,
-               'OMP_NUM_THREADS': '1'}
+               'OMP_NUM_THREADS': '1', 'NCCL_RAS_ADDR': os.environ.get(f'RAS_{cause}', '127.0.0.1:1')}
         if how == 'env':
             processes += [subprocess.Popen([sys.executable, __file__], env={**env, 'RANK': str(rank), 'WORLD_SIZE': ranks})
                           for rank in range(int(ranks))]
