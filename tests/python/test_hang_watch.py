@@ -201,7 +201,9 @@ class HangWatchTest(harness.TracedTest):
                              {file.name for file in folder.iterdir()})
         self.assertEqual(table.returncode, 0, table.stderr)
         told = json.loads(table.stdout)
-        self.assertIn(json.loads((folder / 'hang.json').read_text())['sentence'], [row['finding'] for row in told['rows']])
+        verdict, findings = json.loads((folder / 'hang.json').read_text()), [row['finding'] for row in told['rows']]
+        self.assertIn(verdict['sentence'], findings)
+        self.assertIn(verdict['calls']['finding'], findings)
         self.assertIn('did not enter AllReduce (hangs.py:', status.stdout)
 
     def test_a_hang_saves_what_keep_has_and_the_next_one_within_ten_minutes_is_counted(self):

@@ -36,6 +36,14 @@ TEST(HangNotes, AHangsDirectoryIsReadBackAsItWasWritten) {
     hang->WriteVerdict(verdict, {&look}, second * 1'000'000'000);
     hang->WriteStacks(1, {look});
     EXPECT_TRUE(std::filesystem::exists(hang->path() + "/stacks-1.txt"));
+    if (second != 1'700'000'060) continue;
+    hang->AddCalls({.cause = "not entered",
+                    .ranks = "rank 1",
+                    .finding = "Rank 1 did not enter AllReduce #6 (64 B, group dp_0).",
+                    .advice = "find it",
+                    .is_guilty = true,
+                    .waiting = 2});
+    EXPECT_FALSE(std::filesystem::exists(hang->path() + "/hang.json.new"));
   }
   const std::vector<HangNote> notes = ReadHangNotes(folder.path());
   ASSERT_EQ(notes.size(), 2);
@@ -45,6 +53,26 @@ TEST(HangNotes, AHangsDirectoryIsReadBackAsItWasWritten) {
   EXPECT_TRUE(notes[0].is_guilty());
   EXPECT_THAT(notes[0].waiting, ElementsAre(0, 2));
   EXPECT_THAT(notes[0].awaited, ElementsAre(1));
+  ASSERT_TRUE(notes[0].calls.has_value());
+  EXPECT_EQ(notes[0].calls->cause, "not entered");
+  EXPECT_EQ(notes[0].calls->ranks, "rank 1");
+  EXPECT_EQ(notes[0].calls->finding, "Rank 1 did not enter AllReduce #6 (64 B, group dp_0).");
+  EXPECT_EQ(notes[0].calls->advice, "find it");
+  EXPECT_TRUE(notes[0].calls->is_guilty);
+  EXPECT_EQ(notes[0].calls->waiting, 2u);
+  EXPECT_FALSE(notes[1].calls.has_value()) << "nobody was asked, or nobody answered";
+}
+
+TEST(HangNotes, CallsThatAreNoneLeaveTheRestAsItIs) {
+  for (const char* const calls : {"5", "[]", "{}", "null", R"({"finding": 7, "waiting": -1})"}) {
+    const TemporaryDirectory folder;
+    std::filesystem::create_directory(folder / "hang-1");
+    std::ofstream(folder / "hang-1/hang.json")
+        << R"({"sentence": "Rank 1", "calls": )" << calls << "}";
+    const std::vector<HangNote> notes = ReadHangNotes(folder.path());
+    ASSERT_EQ(notes.size(), 1) << calls;
+    EXPECT_FALSE(notes[0].calls.has_value()) << calls;
+  }
 }
 
 TEST(HangNotes, OnAFullDiskItsDirectoryHasWholeFilesAloneAndTheFirstThatIsMissingIsNamed) {
