@@ -130,9 +130,6 @@ Result<Run> LoadRun(const std::string& path) {
   Result<RunFiles> files = FindTraces(path);
   if (!files) return Failure{files.message()};
   if (files->traces.empty()) {
-    if (const std::string problem = HalfDumpProblem(path); !problem.empty()) {
-      return Failure{problem};
-    }
     return Failure{fmt::format("{}: no traces in it; no traced process emitted an event", path)};
   }
   auto loaded = LoadInParallel(files->traces, &LoadTrace);
