@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 
@@ -50,10 +52,13 @@ std::string ClockText(uint64_t realtime_ns) {
   return {text, ::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc)};
 }
 
-void AppendLine(const std::string& path, const std::string& line) {
+// 0, or errno.
+int AppendLine(const std::string& path, const std::string& line) {
   const FileDescriptor file(
       ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600));
-  if (file.valid()) (void)!::write(file.get(), line.data(), line.size());
+  const ssize_t written = file.valid() ? ::write(file.get(), line.data(), line.size()) : -1;
+  if (written < 0) return errno;
+  return static_cast<size_t>(written) == line.size() ? 0 : ENOSPC;
 }
 
 }  // namespace
@@ -165,7 +170,11 @@ void HangAlarm::Say(const WaitVerdict& verdict, const std::string& directory) co
   const std::string text =
       fmt::format("{} Try: {}.{}", Printable(verdict.sentence), verdict.advice, where);
   if (!options_.report.empty()) {
-    AppendLine(options_.report, fmt::format("{} {}\n", ClockText(RealtimeNs()), text));
+    const int error =
+        AppendLine(options_.report, fmt::format("{} {}\n", ClockText(RealtimeNs()), text));
+    if (error == 0) return;
+    Complain(fmt::format("--hang-report {}: could not be written: {}; hang: {}", options_.report,
+                         std::strerror(error), text));
   } else if (::isatty(STDERR_FILENO) == 1) {
     Complain("hang: " + text);
   }

@@ -63,10 +63,10 @@ UNLIKE = {
 STANDS = {'missing': 'other', 'swallow': 'other', 'uneven': 'end'}
 
 
-def start(folder, jobs, *options, waits_after=f'{T_S}s', env=None):
+def start(folder, jobs, *options, waits_after=f'{T_S}s', report=None, env=None):
     return subprocess.Popen(
         [harness.RANKTAP, 'run', '-o', folder / 'run', '--waits-after', waits_after, '--hang-report',
-         folder / 'told', *options, '--', harness.TORCH_PYTHON, PROGRAM, *[':'.join(map(str, job)) for job in jobs]],
+         report or folder / 'told', *options, '--', harness.TORCH_PYTHON, PROGRAM, *[':'.join(map(str, job)) for job in jobs]],
         stdout=open(folder / 'out', 'w', encoding='utf-8'), stderr=open(folder / 'err', 'w', encoding='utf-8'),
         cwd=folder, start_new_session=True, env=env)
 
@@ -230,9 +230,11 @@ class HangWatchTest(harness.TracedTest):
         self.assertEqual(json.loads((self.scratch / 'run/run.json').read_text())['refused'], {held: 1})
 
     def test_on_hang_kill_ends_a_job_whose_rank_hears_no_signal_with_the_sentence_as_its_last_words(self):
-        job = start(self.scratch, [('gil', 0)], '--on-hang', 'kill')
+        job = start(self.scratch, [('gil', 0)], '--on-hang', 'kill', report='/dev/full')
         self.wait_until(lambda: job.poll() is not None)
         self.assertNotEqual(job.returncode, 0)
+        self.assertIn('ranktap: --hang-report /dev/full: could not be written: No space left on device; hang: Rank 0 did not enter ',
+                      text_of(self.scratch / 'err'))
         last = text_of(self.scratch / 'err').splitlines()[-1]
         self.assertRegex(last, rf'^ranktap: --on-hang kill: Rank 0 did not enter AllReduce .*hangs.py:{LINES["gil"]} ')
 

@@ -1,6 +1,7 @@
 #include "collector/ingest/store/kept_segments.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ranktap::collector {
 namespace {
