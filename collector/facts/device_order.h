@@ -38,6 +38,8 @@ class DeviceOrder {
   uint32_t Before(uint32_t work) const { return before_[work]; }
   // The last of all to end at `time` or before; kNone: none.
   uint32_t LastEnded(int64_t time) const;
+  // All of it, by end.
+  const std::vector<uint32_t>& by_end() const { return by_end_; }
   // By time of return.
   const std::vector<DeviceReturn>& returns() const { return returns_; }
   // On each stream that the call was for, the last work that was launched before the call and had

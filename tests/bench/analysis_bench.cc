@@ -22,6 +22,7 @@
 
 #include "collector/export/exporter.h"
 #include "collector/facts/device_timeline.h"
+#include "collector/facts/replay/job_graph.h"
 #include "collector/import/importers.h"
 #include "collector/report/report.h"
 #include "collector/trace/large_blocks.h"
@@ -169,6 +170,13 @@ void MeasureAnalyses(const std::string& path) {
              .floor_name = ""});
     }
   }
+  const double graph = CpuSecondsOf([&] { Keep(JobGraphOf(run).graph.size()); });
+  Print({.name = "10 M events: the graph that whatif replays, one core",
+         .value = graph,
+         .unit = "s",
+         .floor_name = "loading them",
+         .floor = load,
+         .target = 3 * load});
   // The columns once more, and the timeline that nearly all of them walk.
   const double floor =
       ReadSeconds(path) + NewMemorySeconds(bytes) + CopySeconds(trace) +

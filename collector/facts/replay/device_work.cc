@@ -109,9 +109,10 @@ class DeviceWorkOf {
     }
     std::erase_if(between, [](int64_t gap) { return gap < 0; });
     if (between.empty()) return;
-    std::ranges::sort(between);
-    between_ = std::min(
-        {between[between.size() / 2], between.front() + TimedGraph::kClockNs, kStreamTakesNs});
+    const int64_t least = std::ranges::min(between);
+    const auto middle = between.begin() + static_cast<std::ptrdiff_t>(between.size() / 2);
+    std::ranges::nth_element(between, middle);
+    between_ = std::min({*middle, least + TimedGraph::kClockNs, kStreamTakesNs});
   }
 
   // Work that began while its call ran, on a free stream, was given away just before.
@@ -137,14 +138,16 @@ class DeviceWorkOf {
   void AddUnrecordedWaits() {
     constexpr int64_t kUnexplainedNs = 5'000;
     std::map<std::pair<uint32_t, uint32_t>, int64_t> free;  // by device and stream
+    auto ended_by = order_.by_end().begin();
     for (uint32_t i = 0; i < spans_.size(); ++i) {
       const DeviceSpan& span = spans_[i];
       int64_t& own = free.try_emplace({span.device, span.stream}, INT64_MIN).first->second;
       const int64_t since = std::max(own, span.launch == kNone ? INT64_MIN : Called(i));
       own = std::max(own, span.end);
       if (since == INT64_MIN || span.start - since < kUnexplainedNs) continue;
-      const uint32_t before = order_.LastEnded(span.start);
-      if (before == kNone) continue;
+      while (ended_by != order_.by_end().end() && spans_[*ended_by].end <= span.start) ++ended_by;
+      if (ended_by == order_.by_end().begin()) continue;
+      const uint32_t before = *std::prev(ended_by);
       const int64_t ended = spans_[before].end;
       if (before == i || ended <= since || span.start - ended > kFollowsNs) continue;
       if (spans_[before].start >= span.start) continue;

@@ -149,6 +149,9 @@ JobGraph MakeGraph(const Run& run) {
   job.batches.resize(traces);
   job.steps.resize(traces);
   JobLinks links(run, &job);
+  size_t work = 0;
+  for (const Trace& trace : run.traces) work += DeviceTimeline(trace).size();
+  links.Reserve(work);
   std::vector<StepCuts> cuts(traces);
   for (uint32_t t = 0; t < traces; ++t) {
     const uint16_t writer = MainWriter(run.traces[t]);

@@ -31,6 +31,12 @@ class JobLinks {
         clock_(SharedClockOf(run)),
         meetings_(run.traces.size()) {}
 
+  // For so much work of devices: of each a node, one where it is launched, and edges from there,
+  // from its stream and along its thread.
+  void Reserve(size_t work) {
+    builder_.Reserve(2 * work, 4 * work);
+    pending_.reserve(work);
+  }
   GraphBuilder& builder() { return builder_; }
   const Run& run() const { return run_; }
   JobGraph& job() { return *job_; }

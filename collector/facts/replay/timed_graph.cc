@@ -12,6 +12,15 @@ std::string_view NameOf(EdgeKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+void GraphBuilder::Reserve(size_t nodes, size_t edges) {
+  graph_.start.reserve(nodes);
+  graph_.own.reserve(nodes);
+  graph_.trace.reserve(nodes);
+  graph_.row.reserve(nodes);
+  graph_.kind.reserve(nodes);
+  edges_.reserve(edges);
+}
+
 uint32_t GraphBuilder::AddNode(NodeKind kind, uint32_t trace, uint32_t row, int64_t start,
                                int64_t own) {
   graph_.start.push_back(start);

@@ -65,6 +65,8 @@ struct TimedGraph {
 
 class GraphBuilder {
  public:
+  // Room for so many, so that nothing is copied as they come.
+  void Reserve(size_t nodes, size_t edges);
   uint32_t AddNode(NodeKind kind, uint32_t trace, uint32_t row, int64_t start, int64_t own);
   // `to` begins `lag` after `from` ended, at the earliest.
   void AddEdge(uint32_t from, uint32_t to, EdgeKind kind, int64_t lag = 0);
