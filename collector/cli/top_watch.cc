@@ -63,7 +63,9 @@ std::string TopWatch::Order(v1::ControlRequest::Verb verb) const {
 }
 
 std::future<std::string> TopWatch::Dump() const {
-  return std::async(std::launch::async, [found = found_, job = job_] {
+  const std::vector<CollectorAnswer> found =
+      ThoseThatKeep(looks_.empty() ? found_ : looks_.back().answers);
+  return std::async(std::launch::async, [found, job = job_] {
     v1::ControlRequest request;
     request.set_verb(v1::ControlRequest::VERB_DUMP);
     request.set_job(job);
