@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "collector/file/printable.h"
+#include "collector/stacks/native_stack.h"
 #include "collector/stacks/proc_files.h"
 #include "collector/stacks/wait_reason.h"
 #include "proto/process_memory.h"
@@ -145,6 +146,20 @@ bool WaitsInTorch(pid_t pid, const std::string& system_call) {
   return false;
 }
 
+// The same by unwinding. Words of calls that are long over lie between the frames: by those alone 2
+// of 11 waits for a lock of Python's were taken for collectives.
+bool UnwindsToTorch(pid_t pid, const std::string& system_call) {
+  const auto at = ParseBlockedAt(system_call);
+  if (!at) return true;
+  bool is_cut = false;
+  for (const NativeFrame& frame :
+       NativeStacks(pid, /*with_functions=*/false).Read(pid, *at, &is_cut)) {
+    if (IsTorchLibrary(frame.module)) return true;
+    if (IsInterpreter(frame.module)) return false;
+  }
+  return true;
+}
+
 // As the process sees itself, in its pid namespace.
 pid_t OwnNumberIn(const std::string& status, pid_t pid) {
   const size_t line = status.find("\nNSpid:");
@@ -215,7 +230,8 @@ RankLook LookAt(uint32_t rank, pid_t pid, CudaStateReader* cuda) {
     if (!stacks.threads.empty()) look.workers.push_back(std::move(stacks));
   }
   const auto condition = ConditionOf(pid, pid);
-  look.is_in_torch = condition && WaitsInTorch(pid, condition->system_call);
+  look.is_in_torch = condition && WaitsInTorch(pid, condition->system_call) &&
+                     UnwindsToTorch(pid, condition->system_call);
   return look;
 }
 

@@ -40,9 +40,10 @@ std::optional<BlockedAt> ParseBlockedAt(std::string_view line) {
 }
 
 struct NativeStacks::Session {
-  explicit Session(pid_t process) : memory(process) {}
+  Session(pid_t process, bool named) : memory(process), with_functions(named) {}
 
   proto::ProcessMemory memory;
+  bool with_functions;
   BlockedAt at;
   Dwfl* dwfl = nullptr;
   bool is_attached = false;
@@ -75,7 +76,8 @@ struct NativeStacks::Session {
     if (Dwfl_Module* const module = dwfl_addrmodule(Of(session).dwfl, address)) {
       const char* const path =
           dwfl_module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
-      const char* const name = dwfl_module_addrname(module, address);
+      const char* const name =
+          Of(session).with_functions ? dwfl_module_addrname(module, address) : nullptr;
       if (path != nullptr) found.module = path;
       found.module.erase(0, found.module.rfind('/') + 1);
       if (name != nullptr) found.function = name;
@@ -85,7 +87,8 @@ struct NativeStacks::Session {
   }
 };
 
-NativeStacks::NativeStacks(pid_t process) : session_(std::make_unique<Session>(process)) {
+NativeStacks::NativeStacks(pid_t process, bool with_functions)
+    : session_(std::make_unique<Session>(process, with_functions)) {
   static const Dwfl_Callbacks kCallbacks = {.find_elf = dwfl_linux_proc_find_elf,
                                             .find_debuginfo = FindNoDebugFile,
                                             .section_address = nullptr,

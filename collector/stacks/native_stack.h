@@ -28,7 +28,8 @@ std::optional<BlockedAt> ParseBlockedAt(std::string_view line);
 
 class NativeStacks {
  public:
-  explicit NativeStacks(pid_t process);
+  // Without names of functions it reads no table of symbols, and PyTorch's are large.
+  explicit NativeStacks(pid_t process, bool with_functions = true);
   ~NativeStacks();
   NativeStacks(const NativeStacks&) = delete;
   NativeStacks& operator=(const NativeStacks&) = delete;
