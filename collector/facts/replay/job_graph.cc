@@ -73,10 +73,11 @@ StepEnd BeginOfSteps(const Trace& trace, const StepList& steps, uint32_t host,
 }
 
 // The numbers of steps in which a rank's thread was ready to run for 5 % of the time and had no
-// CPU: they say what else the machine did. None where few others would be left.
+// CPU: they say what else the machine did. None where few others would be left: of 200 steps 11,
+// which were too uneven for an answer.
 std::set<int64_t> DisturbedSteps(const Run& run) {
   constexpr double kMostQueued = 0.05;
-  constexpr size_t kFewestLeft = 10;
+  constexpr size_t kFewestLeft = 10, kFewestOf = 4;
   std::set<int64_t> disturbed, all;
   for (const Trace& trace : run.traces) {
     const HostSamples& samples = SamplesOf(trace);
@@ -91,7 +92,8 @@ std::set<int64_t> DisturbedSteps(const Run& run) {
       if (queued > kMostQueued * static_cast<double>(step.length())) disturbed.insert(step.number);
     }
   }
-  if (all.size() - disturbed.size() < kFewestLeft) disturbed.clear();
+  const size_t fewest = std::max(kFewestLeft, all.size() / kFewestOf);
+  if (all.size() - disturbed.size() < fewest) disturbed.clear();
   return disturbed;
 }
 

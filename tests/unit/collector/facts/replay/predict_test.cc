@@ -134,14 +134,14 @@ TEST(WhatIf, ACollectiveOfHostsBeginsWhenTheLastHasCome) {
 
 // Steps whose last 10 ms are train.py:98; before it train.py:97 runs for 30 ms. The first
 // `disturbed` take 25 ms more, in which no CPU ran the thread.
-collector::Run SampledSteps(int disturbed) {
+collector::Run SampledSteps(int disturbed, int steps = 24) {
   Program program;
   program.trace().hello.mutable_process()->set_pid(40);
   program.AddMark(proto::kSampleDomain, proto::kSampledCodesMark, 1,
                   "[1,\"/job/train.py\",\"main\"]\n");
   program.AddMark(proto::kSampleDomain, proto::kSampledFramesMark, 1, "[1,0,1,97]\n[4,0,1,98]\n");
   int64_t at = 100 * kMs;
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < steps; ++i) {
     const int64_t queued = i < disturbed ? 25 * kMs : 0;
     const int64_t until = at + 30 * kMs + queued;
     program.AddStep(at, until + 10 * kMs);
@@ -173,6 +173,10 @@ TEST(WhatIf, StepsInWhichSomethingElseHadTheCpuAreLeftOutWhereEnoughOthersAre) {
   const collector::Run busy = SampledSteps(20);
   EXPECT_EQ(CheckIdentity(busy)->disturbed, 0u);
   EXPECT_EQ(Predict(busy, {})->before, 65 * kMs);
+  // 12 of 60 are left: what takes the CPU is part of this run.
+  const collector::Run always_busy = SampledSteps(48, 60);
+  EXPECT_EQ(CheckIdentity(always_busy)->disturbed, 0u);
+  EXPECT_EQ(Predict(always_busy, {})->before, 65 * kMs);
 }
 
 // One worker makes a batch in 30 ms, and the loop takes 10 ms of its own.
