@@ -350,7 +350,10 @@ int WhatIfCommand(const std::vector<std::string>& arguments) {
   if (!changes) return kWrongUsage;
   const Result<Run> run = OpenRun(wanted.paths);
   if (!run) return Complained(run.message(), kFailure);
-  for (const std::string& problem : run->problems) Complain(Printable(problem));
+  if (!run->problems.empty()) {
+    return Complained(fmt::format("nothing is predicted: {}", Printable(run->problems.front())),
+                      kFailure);
+  }
   const Result<Identity> identity = CheckIdentity(*run);
   if (!identity) return Complained(identity.message(), kFailure);
   if (!identity->broken.empty()) {

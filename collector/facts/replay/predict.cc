@@ -194,6 +194,11 @@ Result<Outcome> ReplayWith(const Run& run, const std::vector<Change>& changes, D
 }  // namespace
 
 Result<Identity> CheckIdentity(const Run& run) {
+  for (const Trace& trace : run.traces) {
+    if (trace.damage.empty()) continue;
+    return Failure{fmt::format("nothing is predicted: {} is cut off or damaged at offset {}: {}",
+                               trace.path, trace.damage[0].offset, trace.damage[0].what)};
+  }
   const JobGraph& job = JobGraphOf(run);
   if (job.graph.has_cycle) {
     return Failure{

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -112,7 +113,24 @@ TEST(WhatIfCommandTest, AChangeWithoutAFactorIsWrongUsage) {
   }
 }
 
-TEST(WhatIfCommandTest, ATraceThatIsCutOffOrHasNoStepsIsRefusedInOneLine) {
+TEST(WhatIfCommandTest, ARunThatLacksARankIsRefusedInOneLine) {
+  const TemporaryDirectory directory;
+  const std::string run = directory.path() + "/run";
+  std::filesystem::copy(kRecorded + "torch-ddp", run);
+  std::filesystem::remove(run + "/rank-00001.trace");
+  ExpectOneLine(Ask(run, {}), kFailure, "rank-00001.trace: named in run.json, and missing");
+}
+
+TEST(WhatIfCommandTest, ARunOfWhichATraceIsCutOffIsRefusedInOneLine) {
+  const TemporaryDirectory directory;
+  const std::string run = directory.path() + "/run";
+  std::filesystem::copy(kRecorded + "torch-ddp", run);
+  const std::string file = run + "/rank-00001.trace";
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) * 6 / 10);
+  ExpectOneLine(Ask(run, {}), kFailure, "rank-00001.trace is cut off or damaged at offset ");
+}
+
+TEST(WhatIfCommandTest, ATraceThatHasNoStepsIsRefusedInOneLine) {
   const TemporaryDirectory directory;
   const std::string file = directory.path() + "/rank0.json";
   std::ofstream(file) << R"({"traceEvents": [

@@ -226,6 +226,35 @@ TEST(WhatIf, ARunWithoutStepsIsRefused) {
   EXPECT_EQ(identity.message(), "the run has no steps after its warm-up");
 }
 
+// Each launch takes 10 us of the host, which then waits until the kernel 1,024 before has begun.
+// Kernels take 100 us, 200 of them in a step.
+TEST(WhatIf, ALaunchThatFoundTheQueueFullReturnsEarlierWhereKernelsAreShorter) {
+  constexpr int kQueue = 1'024, kEarlier = 1'200, kOfStep = 200, kSteps = 12;
+  constexpr int64_t kKernel = 100'000, kLaunch = 10'000;
+  Program program;
+  const auto ends = [](int kernel) { return 20 * kMs + (kernel + 1) * kKernel; };
+  int64_t host = kMs, begin = 0;
+  for (int i = 0; i < kEarlier + kSteps * kOfStep; ++i) {
+    if (i >= kEarlier && (i - kEarlier) % kOfStep == 0) {
+      if (i > kEarlier) program.AddStep(begin, host);
+      begin = host;
+    }
+    program.AddKernel(host, ends(i) - kKernel, ends(i));
+    int64_t returned = host + 1'000;
+    if (i > kQueue) returned = std::max(returned, ends(i - kQueue - 1) + 1'000);
+    program.trace().api_calls.end.back() = returned;
+    host = returned + kLaunch;
+  }
+  program.AddStep(begin, host);
+  const collector::Run run = std::move(program.run());
+  EXPECT_NEAR(Gain(run, {Kind::kKernel, "gemm", 0.5}), kOfStep * kKernel / 2, kMs / 10);
+  // The device binds: a faster host gains nothing.
+  EXPECT_NEAR(Gain(run, {Kind::kHost, "", 0.5}), 0, kMs / 10);
+  // Now the host does, with what it takes of its own and the call's way back.
+  EXPECT_NEAR(Gain(run, {Kind::kKernel, "gemm", 0}), kOfStep * (kKernel - kLaunch - 1'000),
+              kMs / 2);
+}
+
 // Work on a second stream that begins for no reason in the trace: the device stands idle meanwhile.
 TEST(WhatIf, IdleTimeThatOnlyAKeptGapExplainsIsRefused) {
   Program program;
