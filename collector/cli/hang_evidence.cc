@@ -100,11 +100,11 @@ std::string DeviceText(const DeviceReading& reading) {
   return text + (slow.empty() ? "\n" : ", slowed down: " + slow + "\n");
 }
 
-// "off" where the ranks have switched it off.
-std::string RasAddressOf(const std::vector<const RankLook*>& looks) {
+// As AskRas wants it. nullopt: the job has switched RAS off.
+std::optional<std::string> RasAddressOf(const std::vector<const RankLook*>& looks) {
   for (const RankLook* const look : looks) {
-    if (VariableOf(look->pid, "NCCL_RAS_ENABLE") == "0") return "off";
-    const std::string address = VariableOf(look->pid, "NCCL_RAS_ADDR");
+    if (VariableOf(look->pid, "NCCL_RAS_ENABLE") == "0") return std::nullopt;
+    std::string address = VariableOf(look->pid, "NCCL_RAS_ADDR");
     if (!address.empty()) return address;
   }
   return "";
@@ -131,8 +131,8 @@ HangWatchOptions::AddRest GatherEvidence(const std::vector<const RankLook*>& loo
   auto promised = std::make_shared<std::promise<Flights>>();
   gathered->flights = promised->get_future();
   collector->AskFlight(asked, [promised](Flights told) { promised->set_value(std::move(told)); });
-  if (const std::string address = RasAddressOf(looks); address != "off") {
-    gathered->ras = std::async(std::launch::async, AskRas, address, kPatience);
+  if (const auto address = RasAddressOf(looks)) {
+    gathered->ras = std::async(std::launch::async, AskRas, *address, kPatience);
   }
   gathered->devices = std::async(std::launch::async, [] { return ReadDevices(kPatience); });
   return [ranks, gathered, deadline = Clock::now() + kServerPatience](HangDirectory* directory) {
