@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "collector/facts/hang/find_hang.h"
+#include "collector/file/printable.h"
 #include "collector/hang/ras_client.h"
 #include "collector/import/open_run.h"
 #include "collector/ingest/device_sampler.h"
@@ -47,36 +48,6 @@ std::optional<HangCalls> CallsIn(const std::vector<std::string>& files) {
                    .advice = HangAdvice(first),
                    .is_guilty = first.is_guilty,
                    .waiting = static_cast<uint32_t>(first.waiting.size())};
-}
-
-// A process has a recorder for each backend. Most jobs use one; of two, NCCL's keeps the plain
-// name.
-void AddFlights(const Flights& flights, const std::map<pid_t, uint32_t>& ranks,
-                HangDirectory* directory) {
-  std::string problems;
-  std::optional<HangCalls> calls;
-  bool is_named = false;
-  for (const char* const backend : kBackends) {
-    std::vector<std::string> files;
-    for (const FlightRecord& record : flights) {
-      const auto rank = ranks.find(record.pid);
-      const auto dump = record.dumps.find(backend);
-      if (rank == ranks.end() || dump == record.dumps.end()) continue;
-      const std::string name = fmt::format(
-          "flight-{}rank-{:05}.json", is_named ? fmt::format("{}-", backend) : "", rank->second);
-      directory->Write(name, dump->second);
-      files.push_back(fmt::format("{}/{}", directory->path(), name));
-    }
-    is_named = is_named || !files.empty();
-    if (!calls) calls = CallsIn(files);
-  }
-  for (const FlightRecord& record : flights) {
-    const auto rank = ranks.find(record.pid);
-    if (record.problem.empty() || rank == ranks.end()) continue;
-    problems += fmt::format("rank {}: {}\n", rank->second, record.problem);
-  }
-  if (!problems.empty()) directory->Write("flight-problems.txt", problems);
-  if (calls) directory->AddCalls(*calls);
 }
 
 std::string DeviceText(const DeviceReading& reading) {
@@ -117,6 +88,36 @@ struct Gathered {
 };
 
 }  // namespace
+
+// A process has a recorder for each backend. Most jobs use one; of two, NCCL's keeps the plain
+// name.
+void AddFlights(const std::vector<FlightRecord>& flights, const std::map<pid_t, uint32_t>& ranks,
+                HangDirectory* directory) {
+  std::string problems;
+  std::optional<HangCalls> calls;
+  bool is_named = false;
+  for (const char* const backend : kBackends) {
+    std::vector<std::string> files;
+    for (const FlightRecord& record : flights) {
+      const auto rank = ranks.find(record.pid);
+      const auto dump = record.dumps.find(backend);
+      if (rank == ranks.end() || dump == record.dumps.end()) continue;
+      const std::string name = fmt::format(
+          "flight-{}rank-{:05}.json", is_named ? fmt::format("{}-", backend) : "", rank->second);
+      directory->Write(name, dump->second);
+      files.push_back(fmt::format("{}/{}", directory->path(), name));
+    }
+    is_named = is_named || !files.empty();
+    if (!calls) calls = CallsIn(files);
+  }
+  for (const FlightRecord& record : flights) {
+    const auto rank = ranks.find(record.pid);
+    if (record.problem.empty() || rank == ranks.end()) continue;
+    problems += fmt::format("rank {}: {}\n", rank->second, Printable(record.problem));
+  }
+  if (!problems.empty()) directory->Write("flight-problems.txt", problems);
+  if (calls) directory->AddCalls(*calls);
+}
 
 HangWatchOptions::AddRest GatherEvidence(const std::vector<const RankLook*>& looks,
                                          Collector* collector) {
