@@ -39,14 +39,20 @@ class DeviceWorkOf {
   void Add() {
     FindDelays();
     for (uint32_t i = 0; i < spans_.size(); ++i) AddNodes(i);
+    std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> streams;
     for (uint32_t i = 0; i < spans_.size(); ++i) {
-      if (order_.Before(i) != kNone) AddWorkEdge(order_.Before(i), i, EdgeKind::kStream);
-      AddLaunch(i);
+      streams[{spans_[i].device, spans_[i].stream}].push_back(i);
+    }
+    for (const auto& [key, stream] : streams) {
+      for (size_t place = 0; place < stream.size(); ++place) {
+        if (place > 0) AddWorkEdge(stream[place - 1], stream[place], EdgeKind::kStream);
+        AddLaunch(stream[place]);
+        if (place > kQueueLength) AddQueue(stream[place - kQueueLength - 1], stream[place]);
+      }
     }
     for (const auto& [work, awaited] : order_.EventWaits()) {
       AddWorkEdge(awaited, work, EdgeKind::kEvent);
     }
-    AddQueues();
     AddUnrecordedWaits();
     AddReturns();
     links_->tails[t_] = std::move(tail_);
@@ -155,14 +161,6 @@ class DeviceWorkOf {
     }
   }
 
-  void AddQueues() {
-    std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> streams;
-    for (uint32_t i = 0; i < spans_.size(); ++i) {
-      std::vector<uint32_t>& stream = streams[{spans_[i].device, spans_[i].stream}];
-      if (stream.size() > kQueueLength) AddQueue(stream[stream.size() - kQueueLength - 1], i);
-      stream.push_back(i);
-    }
-  }
   void AddQueue(uint32_t blocker, uint32_t i) {
     const uint32_t launch = spans_[i].launch;
     if (launch == kNone) return;

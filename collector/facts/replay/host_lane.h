@@ -39,6 +39,7 @@ class HostLane {
     uint32_t number = 0;
   };
   uint32_t Add(int64_t begin, int64_t end, bool waits);
+  void SortCuts();
 
   uint32_t trace_;
   uint16_t writer_;

@@ -134,9 +134,10 @@ void AddIdle(uint32_t t, const Trace& trace, const StepList& steps, std::vector<
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   if (spans.empty() || steps.list.empty()) return;
   const Interval within{links.At(t, steps.list.front().start), links.At(t, steps.list.back().end)};
-  std::vector<Interval> busy;
-  for (const DeviceSpan& span : spans) {
-    busy.emplace_back(links.At(t, span.start), links.At(t, span.end));
+  std::vector<Interval> busy = MergedIntervals(spans);
+  for (auto& [start, end] : busy) {
+    start = links.At(t, start);
+    end = links.At(t, end);
   }
   const std::vector<Interval> idle = Difference({within}, Merged(std::move(busy)));
   job->idle_ns += Length(idle);
