@@ -26,6 +26,9 @@ inline constexpr std::string_view kSampledChildrenMark = "children";
 inline constexpr std::string_view kSamplesMark = "samples";
 // A look met a thread in a call that reads a file from storage: [thread, time of the look, "path"].
 inline constexpr std::string_view kReadFilesMark = "reads";
+// The main thread of a process that the traced one started was in a call that reads a file: [its
+// number, time of the look, ns since it was asked before, "path"].
+inline constexpr std::string_view kChildReadsMark = "child reads";
 
 // What the kernel counted of a thread between two times: [thread, start, end, CPU time in ns, time
 // in ns ready to run without a CPU, major faults, bytes read from storage, bytes written to it,

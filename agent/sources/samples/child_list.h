@@ -28,6 +28,7 @@ struct Child {
   uint64_t shift = 0;        // of its interpreter's addresses, from ours
   uint64_t agent_shift = 0;  // of our library's; 0: it has none
   uint64_t asks_again_ns = 0, pause_ns = 0;
+  uint64_t file_asked_ns = 0;  // when it was last seen what it reads; 0: not since looks began
 };
 
 class ChildList {

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "agent/sources/samples/read_files.h"
+
 namespace ranktap::agent::samples {
 namespace {
 
@@ -33,6 +35,8 @@ void ChildStacks::Round(uint64_t now_ns, uint64_t now_ticks, StackNumbers& numbe
     find_at_ns_ = now_ns + kFindPauseNs;
     list_.Find(now_ns);
   }
+  now_ns_ = now_ns;
+  now_ticks_ = now_ticks;
   looks_.BeginRound(now_ns, now_ticks);
   for (Child& child : list_.children()) LookAt(&child, numbers, lines);
   looks_.EndRound(lines);
@@ -64,6 +68,23 @@ void ChildStacks::LookAt(Child* child, StackNumbers& numbers, SampleLines& lines
     LookAtThread(*child, thread, thread.thread == child->process ? cpu_ns : 0, numbers, lines);
   }
   looks_.EndProcess(frames_->CountGilWaiters(), lines);
+  TellFile(child, lines);
+}
+
+void ChildStacks::TellFile(Child* child, SampleLines& lines) {
+  constexpr uint64_t kPauseNs = 50'000'000;
+  const uint64_t passed = now_ns_ - child->file_asked_ns;
+  if (passed < kPauseNs) return;
+  const bool is_first = child->file_asked_ns == 0;
+  child->file_asked_ns = now_ns_;
+  PathBuffer buffer;
+  const std::string_view path = FileReadBy(child->process, child->process, &buffer);
+  if (!path.empty() && !is_first) lines.AddChildRead(child->process, now_ticks_, passed, path);
+}
+
+void ChildStacks::Close(SampleLines& lines) {
+  for (Child& child : list_.children()) child.file_asked_ns = 0;
+  looks_.Close(lines);
 }
 
 void ChildStacks::LookAtThread(const Child& child, proto::PythonThread thread, uint64_t cpu_ns,

@@ -23,17 +23,18 @@ class ChildStacks {
 
   void Round(uint64_t now_ns, uint64_t now_ticks, StackNumbers& numbers, SampleLines& lines);
   void CloseInForkChild() { list_.CloseInForkChild(); }
-  void Close(SampleLines& lines) { looks_.Close(lines); }
+  void Close(SampleLines& lines);
 
  private:
   void LookAt(Child* child, StackNumbers& numbers, SampleLines& lines);
   void LookAtThread(const Child& child, proto::PythonThread thread, uint64_t cpu_ns,
                     StackNumbers& numbers, SampleLines& lines);
+  void TellFile(Child* child, SampleLines& lines);
 
   proto::PythonPlace place_;
   proto::PythonLayout layout_{};
   ChildList list_;
-  uint64_t find_at_ns_ = 0;
+  uint64_t find_at_ns_ = 0, now_ns_ = 0, now_ticks_ = 0;
   proto::ProcessMemory memory_{0};
   std::optional<proto::PythonFrames> frames_;
   std::vector<proto::PythonThread> threads_;

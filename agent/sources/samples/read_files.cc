@@ -1,4 +1,4 @@
-// Reads of /proc/self, by plain system calls: the program may have replaced open and read.
+// Reads of /proc, by plain system calls: the program may have replaced open and read.
 // Runs on: see read_files.h.  May not: see there.
 #include "agent/sources/samples/read_files.h"
 
@@ -29,14 +29,15 @@ int ReadDescriptorIn(std::string_view line) {
   return descriptor;
 }
 
-std::string_view FileReadBy(int32_t thread, PathBuffer* buffer) {
-  char path[64], text[256];
-  (void)std::snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", thread);
+std::string_view FileReadBy(int32_t process, int32_t thread, PathBuffer* buffer) {
+  char of[16] = "self", path[64], text[256];
+  if (process != 0) (void)std::snprintf(of, sizeof(of), "%d", process);
+  (void)std::snprintf(path, sizeof(path), "/proc/%s/task/%d/syscall", of, thread);
   OwnDescriptor file;
   if (!OpenOwn(&file, path)) return {};
   const int descriptor = ReadDescriptorIn(ReadOwn(file, text, sizeof(text)));
   if (descriptor < 0) return {};
-  (void)std::snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
+  (void)std::snprintf(path, sizeof(path), "/proc/%s/fd/%d", of, descriptor);
   const long got = syscall(SYS_readlinkat, AT_FDCWD, path, buffer->data(), buffer->size());
   // "pipe:[77]", "socket:[78]"
   const bool has_path = got > 0 && (*buffer)[0] == '/';

@@ -8,11 +8,12 @@
 
 namespace ranktap::agent::samples {
 
-// The descriptor that a line of /proc/self/task/TID/syscall reads from; -1: it is in no such call.
+// The descriptor that a line of /proc/PID/task/TID/syscall reads from; -1: it is in no such call.
 int ReadDescriptorIn(std::string_view line);
 
-// Views `buffer`. Empty: the thread is in no call that reads, or not from a file with a path.
+// Views `buffer`. Empty: the thread is in no call that reads, not from a file with a path, or
+// nobody may know. Process 0: our own.
 using PathBuffer = std::array<char, 1024>;
-std::string_view FileReadBy(int32_t thread, PathBuffer* buffer);
+std::string_view FileReadBy(int32_t process, int32_t thread, PathBuffer* buffer);
 
 }  // namespace ranktap::agent::samples

@@ -69,7 +69,8 @@ SampleLines::SampleLines()
       host_(proto::kHostCountsMark),
       nodes_(proto::kNodesMark),
       bus_nodes_(proto::kBusNodesMark),
-      reads_(proto::kReadFilesMark) {}
+      reads_(proto::kReadFilesMark),
+      child_reads_(proto::kChildReadsMark) {}
 
 void SampleLines::AddCode(uint32_t number, const proto::PythonCodeText& text) {
   // Escaped, a name may be twice as long.
@@ -137,6 +138,12 @@ void SampleLines::AddRead(int32_t thread, uint64_t ticks, std::string_view path)
   Add(&reads_, numbers, path);
 }
 
+void SampleLines::AddChildRead(int32_t process, uint64_t ticks, uint64_t ns,
+                               std::string_view path) {
+  const uint64_t numbers[] = {static_cast<uint32_t>(process), ticks, ns};
+  Add(&child_reads_, numbers, path);
+}
+
 void SampleLines::Send() {
   if (writer_ == nullptr) return;
   codes_.Send(*writer_, domain_);
@@ -144,6 +151,7 @@ void SampleLines::Send() {
   children_.Send(*writer_, domain_);
   samples_.Send(*writer_, domain_);
   reads_.Send(*writer_, domain_);
+  child_reads_.Send(*writer_, domain_);
   nodes_.Send(*writer_, domain_);
   bus_nodes_.Send(*writer_, domain_);
   host_.Send(*writer_, domain_);

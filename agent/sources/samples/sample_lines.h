@@ -43,6 +43,7 @@ class SampleLines {
   void AddNode(uint64_t node, std::string_view cpus);
   void AddBusNode(uint64_t node, std::string_view bus);
   void AddRead(int32_t thread, uint64_t ticks, std::string_view path);
+  void AddChildRead(int32_t process, uint64_t ticks, uint64_t ns, std::string_view path);
 
   // All that was gathered: code objects first, then frames, then samples.
   void Send();
@@ -72,7 +73,8 @@ class SampleLines {
   void Add(Text* text, std::span<const uint64_t> numbers, std::string_view last);
 
   proto::ArenaRef domain_;
-  Text codes_, frames_, children_, samples_, threads_, host_, nodes_, bus_nodes_, reads_;
+  Text codes_, frames_, children_, samples_, threads_, host_, nodes_, bus_nodes_, reads_,
+      child_reads_;
   ThreadState* writer_ = nullptr;
 };
 

@@ -210,7 +210,7 @@ class Sampler {
 
   void TellFile(int32_t thread, uint64_t now_ticks) {
     samples::PathBuffer buffer;
-    const std::string_view path = samples::FileReadBy(thread, &buffer);
+    const std::string_view path = samples::FileReadBy(0, thread, &buffer);
     if (!path.empty()) lines_->AddRead(thread, now_ticks, path);
   }
 

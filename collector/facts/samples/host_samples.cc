@@ -46,6 +46,10 @@ bool ReadNumbers(std::string_view line, std::array<uint64_t, kCount>* numbers,
   return true;
 }
 
+std::pair<uint32_t, int64_t> PlaceOf(const ChildRead& child) {
+  return {child.process, child.read.time};
+}
+
 }  // namespace
 
 std::string ShortFile(std::string_view file) {
@@ -67,6 +71,7 @@ HostSamples::HostSamples(const Trace& trace) : main_thread_(trace.hello.process(
   ReadChildren(trace);
   ReadSamples(trace);
   ReadReads(trace);
+  ReadChildReads(trace);
   std::ranges::copy_if(all_, std::back_inserter(main_), [this](const HostSample& sample) {
     return sample.thread == main_thread_ && sample.start < sample.end;
   });
@@ -166,6 +171,32 @@ void HostSamples::ReadReads(const Trace& trace) {
     reads_.push_back(std::move(read));
   }
   std::ranges::stable_sort(reads_, {}, &FileRead::time);
+}
+
+void HostSamples::ReadChildReads(const Trace& trace) {
+  size_t segment = 0;
+  for (const std::string_view line :
+       MarkedLines(trace, proto::kSampleDomain, proto::kChildReadsMark)) {
+    const nlohmann::json row = ParseJson(line);
+    if (!row.is_array() || row.size() < 4 || !row[3].is_string()) continue;
+    const auto is_number = [&row](size_t i) { return row[i].is_number_unsigned(); };
+    if (!is_number(0) || !is_number(1) || !is_number(2)) continue;
+    ChildRead child{.process = row[0].get<uint32_t>(),
+                    .read = {.time = trace.host_clock.Map(row[1].get<uint64_t>(), &segment),
+                             .path = row[3].get<std::string>()},
+                    .ns = row[2].get<int64_t>()};
+    proto::RedactText(child.read.path);
+    child_reads_.push_back(std::move(child));
+  }
+  std::ranges::stable_sort(child_reads_, {}, PlaceOf);
+}
+
+std::span<const ChildRead> HostSamples::ReadsOf(const HostSample& sample) const {
+  const auto behind = [this, &sample](int64_t time) {
+    return std::ranges::upper_bound(child_reads_, std::pair(sample.thread, time), {}, PlaceOf);
+  };
+  if (child_reads_.empty()) return {};
+  return {behind(sample.start), behind(sample.end)};
 }
 
 const SampledFrame* HostSamples::Frame(uint32_t number) const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -42,6 +43,13 @@ struct FileRead {
   std::string path;
 };
 
+// And the main thread of a process that the traced one started.
+struct ChildRead {
+  uint32_t process = 0;
+  FileRead read;
+  int64_t ns = 0;  // it stands for
+};
+
 // "train.py", "torch/nn/modules/linear.py": as sentences name a file.
 std::string ShortFile(std::string_view file);
 
@@ -61,6 +69,8 @@ class HostSamples {
   const std::vector<HostSample>& all() const { return all_; }
   // In the order of time.
   const std::vector<FileRead>& reads() const { return reads_; }
+  // What this thread's looks of (start, end] met, where it is the main one of a child.
+  std::span<const ChildRead> ReadsOf(const HostSample& sample) const;
   // nullptr: not told.
   const SampledFrame* Frame(uint32_t number) const;
   // Whose thread it is: a process that the traced one started, or the traced one itself.
@@ -88,13 +98,15 @@ class HostSamples {
   void ReadChildren(const Trace& trace);
   void ReadSamples(const Trace& trace);
   void ReadReads(const Trace& trace);
+  void ReadChildReads(const Trace& trace);
 
   uint32_t main_thread_ = 0;
   std::unordered_map<uint32_t, SampledFrame> frames_;
   std::unordered_map<uint32_t, uint32_t> children_;  // process, by thread
   std::vector<HostSample> all_;
   std::vector<FileRead> reads_;
-  std::vector<HostSample> main_;  // by start, disjoint
+  std::vector<ChildRead> child_reads_;  // by process and time
+  std::vector<HostSample> main_;        // by start, disjoint
 };
 
 // Worked out once and kept in the trace's memo.

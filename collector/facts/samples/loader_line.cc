@@ -10,6 +10,7 @@
 #include "collector/facts/framework/program_settings.h"
 #include "collector/facts/samples/host_samples.h"
 #include "collector/facts/samples/thread_purposes.h"
+#include "collector/facts/samples/time_by_text.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
@@ -37,6 +38,26 @@ std::pair<std::string, int64_t> MostOf(const LoaderLines& lines, int64_t all_ns)
   }
   return {};
 }
+
+struct FilesOfLoader {
+  TimeByFile files;
+  TimeByText lines;
+
+  void Add(const HostSamples& samples, const HostSample& sample, const Interval& counted) {
+    for (const ChildRead& child : samples.ReadsOf(sample)) {
+      if (child.read.time <= counted.first || child.read.time > counted.second) continue;
+      files.Add(child.read.path, child.ns);
+      lines.Add(samples.Describe(samples.LineOf(sample.frame)), child.ns);
+    }
+  }
+  void Tell(LoaderLine* found) const {
+    const auto [path, ns] = files.MostWithTime();
+    if (4 * ns <= found->busy_ns) return;
+    found->read_files = path;
+    found->read_ns = std::min(ns, found->busy_ns);
+    found->read_line = lines.Most();
+  }
+};
 
 // From the first counted step to the last: workers fetch ahead, so a moment of theirs is not of one
 // step.
@@ -106,6 +127,7 @@ LoaderLine FindLoaderLine(const Trace& trace, const RankWaterfall& waterfall) {
   if (found.workers == 0 || waterfall.counted == 0) return {};
   const auto [first, last] = CountedSpan(waterfall);
   LoaderLines lines, starting;
+  FilesOfLoader read;
   std::vector<int64_t> busy(found.workers);
   double cpu_ns = 0;
   for (const HostSample& sample : samples.all()) {
@@ -124,6 +146,7 @@ LoaderLine FindLoaderLine(const Trace& trace, const RankWaterfall& waterfall) {
     cpu_ns += static_cast<double>(sample.cpu_ns) * static_cast<double>(ns) /
               static_cast<double>(sample.end - sample.start);
     AddTo(&lines, samples, sample, ns);
+    read.Add(samples, sample, {first, last});
   }
   found.all_ns = (last - first) * found.workers;
   constexpr int64_t kLeastStarting = 4;
@@ -143,6 +166,7 @@ LoaderLine FindLoaderLine(const Trace& trace, const RankWaterfall& waterfall) {
       WorkersWanted(trace, waterfall, found.busy_ns, cpu_ns / static_cast<double>(found.busy_ns));
   if (wanted > found.workers) found.wanted = wanted;
   std::tie(found.text, found.ns) = MostOf(lines, found.busy_ns);
+  read.Tell(&found);
   return found;
 }
 

@@ -14,6 +14,10 @@ struct LoaderLine {
   std::string text;     // HostSamples::Describe; empty: no line has more than half of it
   int64_t ns = 0;       // at that line, of all workers in the counted steps
   int64_t busy_ns = 0;  // that they made batches in
+  // The file or folder that they were met reading, for how long, where that is a quarter of
+  // `busy_ns`; and the line that has more than half of it.
+  std::string read_files, read_line;
+  int64_t read_ns = 0;
   uint32_t workers = 0;
   uint32_t wanted = 0;  // that would hide it; 0: as many or fewer, or the CPUs are too few
   // The one that is busy for longer than the median of the others by half; -1: none.

@@ -9,28 +9,10 @@
 #include "collector/facts/causes/waterfall.h"
 #include "collector/facts/samples/host_counts.h"
 #include "collector/facts/samples/host_samples.h"
+#include "collector/facts/samples/time_by_text.h"
 
 namespace ranktap::collector {
 namespace {
-
-class TimeByText {
- public:
-  void Add(const std::string& text, int64_t ns) {
-    total_ns_ += ns;
-    if (!text.empty()) by_text_[text] += ns;
-  }
-  int64_t total_ns() const { return total_ns_; }
-  std::string Most() const {
-    for (const auto& [text, ns] : by_text_) {
-      if (2 * ns > total_ns_) return text;
-    }
-    return "";
-  }
-
- private:
-  std::map<std::string, int64_t> by_text_;
-  int64_t total_ns_ = 0;
-};
 
 int64_t PartOf(int64_t count, int64_t ns, int64_t length) {
   return static_cast<int64_t>(static_cast<double>(count) * static_cast<double>(ns) /
@@ -83,7 +65,7 @@ class OtherThreads {
   std::map<uint32_t, std::vector<const HostSample*>> by_thread_;
 };
 
-// The files that a look met the main thread in, by path and by folder.
+// The files that a look met the main thread in.
 class ReadFiles {
  public:
   explicit ReadFiles(const HostSamples& samples) : reads_(samples.reads()) {}
@@ -92,20 +74,13 @@ class ReadFiles {
     auto at = std::ranges::upper_bound(reads_, sample.start, {}, &FileRead::time);
     const auto end = std::ranges::upper_bound(at, reads_.end(), sample.end, {}, &FileRead::time);
     if (at == end) return;
-    for (const int64_t each = ns / (end - at); at != end; ++at) {
-      files_.Add(at->path, each);
-      folders_.Add(at->path.substr(0, std::max<size_t>(at->path.rfind('/'), 1)), each);
-    }
+    for (const int64_t each = ns / (end - at); at != end; ++at) files_.Add(at->path, each);
   }
-  std::string Most() const {
-    if (std::string file = files_.Most(); !file.empty()) return file;
-    const std::string folder = folders_.Most();
-    return folder.empty() ? "" : "files in " + folder;
-  }
+  std::string Most() const { return files_.MostWithTime().first; }
 
  private:
   const std::vector<FileRead>& reads_;
-  TimeByText files_, folders_;
+  TimeByFile files_;
 };
 
 void AddProcess(const Trace& trace, std::span<const Interval> intervals, TakenTime* to) {

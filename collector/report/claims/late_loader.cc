@@ -29,6 +29,14 @@ std::string DescribeWork(const LoaderLine& line) {
   return fmt::format("No one line takes most of the time of the loader's {}{}.", workers, wanted);
 }
 
+std::string DescribeReads(const LoaderLine& line) {
+  if (line.read_files.empty()) return "";
+  const bool is_told = line.read_line.empty() || line.read_line == line.text;
+  return fmt::format("Its workers read {} for {} of their time{}{}.", line.read_files,
+                     FormatShare(line.read_ns, line.busy_ns), is_told ? "" : ", at ",
+                     is_told ? "" : line.read_line);
+}
+
 std::string DescribeStart(const LoaderLine& line) {
   if (line.starting_ns == 0) return "";
   return fmt::format(
@@ -66,8 +74,8 @@ std::string DescribeLateLoader(const Trace& trace, const RankWaterfall& waterfal
   const LoaderLine line = FindLoaderLine(trace, waterfall);
   std::string text;
   for (const std::string& part :
-       {DescribeWork(line), DescribeStart(line), DescribeLateWorker(line), DescribePinning(line),
-        DescribeQueue(QueueOfLoader(trace, waterfall))}) {
+       {DescribeWork(line), DescribeReads(line), DescribeStart(line), DescribeLateWorker(line),
+        DescribePinning(line), DescribeQueue(QueueOfLoader(trace, waterfall))}) {
     if (!part.empty()) text += (text.empty() ? "" : " ") + part;
   }
   return text;

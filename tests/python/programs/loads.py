@@ -1,19 +1,33 @@
-"""A loader whose workers spend 80 % of their time on one line: `loads.py slow`; or a third on each of three: `loads.py even`."""
+"""A loader whose workers spend 80 % of their time on one line, which sleeps (`loads.py slow`), computes (`loads.py computes`) or
+reads a file that fills slowly (`loads.py reads FIFO`, 90 %); or a third on each of three: `loads.py even`."""
+import fcntl
+import os
 import sys
+import threading
 import time
 
 import torch
 
-SLOW = sys.argv[1] == 'slow'
+KIND = sys.argv[1]
+FIFO = sys.argv[2] if KIND == 'reads' else None
 
 
 class Items(torch.utils.data.Dataset):
+    file = None
+
     def __len__(self):
         return 240
 
     def __getitem__(self, i):
-        if SLOW:
+        if KIND == 'slow':
             time.sleep(0.008)  # slow
+            time.sleep(0.002)
+        elif KIND == 'computes':
+            sum(range(400_000))  # computes
+            time.sleep(0.002)
+        elif KIND == 'reads':
+            self.file = self.file or open(FIFO, 'rb', buffering=0)
+            self.file.read(4096)  # reads
             time.sleep(0.002)
         else:
             time.sleep(0.004)
@@ -22,7 +36,19 @@ class Items(torch.utils.data.Dataset):
         return torch.ones(8) * i
 
 
+def fill(fifo):
+    """An item each 10 ms; the pipe holds one, so that none lies ready."""
+    while True:
+        time.sleep(0.010)
+        os.write(fifo, bytes(4096))
+
+
 def main():
+    if KIND == 'reads':
+        os.mkfifo(FIFO)
+        fifo = os.open(FIFO, os.O_RDWR)
+        fcntl.fcntl(fifo, 1031, 4096)  # F_SETPIPE_SZ, which Python 3.9 does not name
+        threading.Thread(target=fill, args=(fifo,), daemon=True).start()
     model = torch.nn.Linear(8, 8)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for batch in torch.utils.data.DataLoader(Items(), batch_size=4, num_workers=2):

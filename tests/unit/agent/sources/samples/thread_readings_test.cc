@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -65,11 +67,34 @@ TEST(ReadFiles, AThreadThatReadsAPipeReadsNoFile) {
   });
   while (reader == 0) std::this_thread::yield();
   PathBuffer buffer;
-  EXPECT_EQ(FileReadBy(reader, &buffer), "");
+  EXPECT_EQ(FileReadBy(0, reader, &buffer), "");
   ASSERT_EQ(write(ends[1], "x", 1), 1);
   thread.join();
   close(ends[0]);
   close(ends[1]);
+}
+
+TEST(ReadFiles, AChildThatReadsAFifoReadsAFileWithAPath) {
+  const std::string path = testing::TempDir() + "read_files_fifo_" + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const int writer = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte;
+    const int reader = open(path.c_str(), O_RDONLY);
+    _exit(read(reader, &byte, 1) == 1 ? 0 : 1);
+  }
+  PathBuffer buffer;
+  // The child comes to its read some time, or the test hangs until its limit.
+  while (FileReadBy(child, child, &buffer).empty()) std::this_thread::yield();
+  EXPECT_EQ(FileReadBy(child, child, &buffer), path);
+  ASSERT_EQ(write(writer, "x", 1), 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(FileReadBy(child, child, &buffer), "");  // it is gone
+  close(writer);
+  unlink(path.c_str());
 }
 
 int OpenDescriptors() {

@@ -83,6 +83,36 @@ TEST(LoaderLineTest, WhereTheWorkIsSpreadNoLineIsAccused) {
   EXPECT_EQ(found.wanted, 3u);
 }
 
+TEST(LoaderLineTest, TheFileThatWorkersAreMetReadingIsNamedWithItsLine) {
+  LoaderTrace loader;
+  loader.AddWorker(50, {{15, 4000}, {16, 4000}, {17, 1500}, {18, 500}});
+  loader.AddMark(
+      proto::kChildReadsMark,
+      "[50,500,500,\"/data/a.tar\"]\n[50,4500,1500,\"/data/b.tar\"]\n"
+      "[50,6000,1500,\"/data/b.tar\"]\n[50,7900,500,\"/data/c.tar\"]\n"
+      "[50,9900,9000,\"/waits/for/work\"]\n[51,5000,9000,\"/other\"]\nno line\n[50,1]\n");
+  const LoaderLine found = loader.Find();
+  EXPECT_EQ(found.text, "");
+  EXPECT_EQ(found.read_files, "/data/b.tar");
+  EXPECT_EQ(found.read_ns, 3000);
+  EXPECT_EQ(found.read_line, "data.py:42 (Images.__getitem__)");
+}
+
+TEST(LoaderLineTest, OfManyFilesTheFolderIsNamedAndOfFewReadsNothing) {
+  for (const int each : {1000, 300}) {
+    LoaderTrace loader;
+    loader.AddWorker(50, {{15, 7000}, {16, 1500}, {17, 500}, {18, 1000}});
+    std::string lines;
+    for (int i = 1; i <= 7; ++i) {
+      lines += fmt::format("[50,{},{},\"/data/{}.png\"]\n", 1000 * i, each, i);
+    }
+    loader.AddMark(proto::kChildReadsMark, lines);
+    const LoaderLine found = loader.Find();
+    EXPECT_EQ(found.read_files, each == 1000 ? "files in /data" : "");
+    EXPECT_EQ(found.read_ns, each == 1000 ? 7000 : 0);
+  }
+}
+
 TEST(LoaderLineTest, WorkersThatWaitForWorkAreNotWhyABatchIsLate) {
   LoaderTrace loader;
   loader.AddWorker(50, {{15, 3000}, {18, 7000}});
