@@ -16,6 +16,13 @@ POINTS = 2.0 if LOOKS >= 100_000 else 9.0
 
 
 class PythonSamplesTest(harness.TracedTest):
+    told = []  # (looks, torn, points) of each CPython
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.told:
+            looks, torn, apart = zip(*cls.told)
+            print(f'{len(looks)} CPythons: {sum(looks)} looks, {sum(torn)} torn, shares {max(apart):.2f} points apart at most')
 
     def sampled(self, suite, interpreter):
         """Runs that together hold the looks wanted; a busy machine lets the sampler look less often than asked for."""
@@ -55,6 +62,7 @@ class PythonSamplesTest(harness.TracedTest):
             told, true = 100 * seen.get(line, 0.0) / sum(seen.values()), 100 * time / sum(spent.values())
             self.assertAlmostEqual(told, true, delta=POINTS, msg=f'line {line} of {made} looks')
             apart = max(apart, abs(told - true))
+        self.told.append((made, torn, apart))
         print(f'{interpreter}: {made} looks, {torn} torn, shares {apart:.2f} points apart at most')
 
 

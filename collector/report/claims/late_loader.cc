@@ -32,9 +32,10 @@ std::string DescribeWork(const LoaderLine& line) {
 std::string DescribeReads(const LoaderLine& line) {
   if (line.read_files.empty()) return "";
   const bool is_told = line.read_line.empty() || line.read_line == line.text;
-  return fmt::format("Its workers read {} for {} of their time{}{}.", line.read_files,
-                     FormatShare(line.read_ns, line.busy_ns), is_told ? "" : ", at ",
-                     is_told ? "" : line.read_line);
+  return fmt::format("{} {} for {} of {} time{}{}.",
+                     line.workers == 1 ? "Its worker reads" : "Its workers read", line.read_files,
+                     FormatShare(line.read_ns, line.busy_ns), line.workers == 1 ? "its" : "their",
+                     is_told ? "" : ", at ", is_told ? "" : line.read_line);
 }
 
 std::string DescribeStart(const LoaderLine& line) {
