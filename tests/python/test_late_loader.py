@@ -31,8 +31,8 @@ class LateLoaderTest(harness.TracedTest):
         # 40 ms of work for each step, which takes 8 ms and what a busy machine adds.
         self.assertIn(int(told[2]), (3, 4, 5), sentence)
         rows = self.report(self.run_directory, 'host')
-        self.assertLessEqual({'an item', 'waiting for work'},
-                             {row['phase'] for row in rows if row['thread'] == 'loader workers'})
+        # Workers that are late may never wait for work.
+        self.assertIn('an item', {row['phase'] for row in rows if row['thread'] == 'loader workers'})
 
     def test_the_file_that_the_workers_read_is_named_with_its_line_and_share(self):
         fifo = self.scratch / 'part-3.tar'
