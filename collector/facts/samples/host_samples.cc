@@ -174,6 +174,8 @@ void HostSamples::ReadReads(const Trace& trace) {
 }
 
 void HostSamples::ReadChildReads(const Trace& trace) {
+  // A hostile file's numbers may not make a sum overflow.
+  constexpr uint64_t kMostNs = 10'000'000'000;
   size_t segment = 0;
   for (const std::string_view line :
        MarkedLines(trace, proto::kSampleDomain, proto::kChildReadsMark)) {
@@ -184,7 +186,7 @@ void HostSamples::ReadChildReads(const Trace& trace) {
     ChildRead child{.process = row[0].get<uint32_t>(),
                     .read = {.time = trace.host_clock.Map(row[1].get<uint64_t>(), &segment),
                              .path = row[3].get<std::string>()},
-                    .ns = row[2].get<int64_t>()};
+                    .ns = static_cast<int64_t>(std::min(row[2].get<uint64_t>(), kMostNs))};
     proto::RedactText(child.read.path);
     child_reads_.push_back(std::move(child));
   }
