@@ -34,6 +34,9 @@ struct Features {
   // To disable the kernel kind while kernels run may deadlock the program (13.0 U1 mends it): it
   // stays on between windows, and what it gives is thrown away.
   bool kernel_kind_stays;
+  // Once whole graphs are recorded, the launch of a graph that was instantiated before ends the
+  // process (12.4, 12.9 and 13.0 beside an H100 and an H200; 13.2 to 13.5 pass).
+  bool whole_graphs_crash;
   // Every call into CUPTI is slower than the last (13.2, mended in 13.3): flush less often.
   bool calls_slow_down;
   // A long trace takes more and more CPU (13.4 U1 mends it): flush less often once it does.
@@ -56,6 +59,7 @@ constexpr Features FeaturesOf(uint32_t version) {
           .graph_ids_wrong_in_later_sessions = version >= kVersion130 && version < kVersion131u1,
           .launches_by_driver_alone = false,
           .kernel_kind_stays = version < kVersion130u1,
+          .whole_graphs_crash = version < kVersion132,
           .calls_slow_down = version >= kVersion132 && version < kVersion133,
           .cpu_use_grows = version < kVersion134u1,
           .shares_second_api = false,

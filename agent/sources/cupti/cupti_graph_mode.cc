@@ -1,5 +1,5 @@
 // Whole graphs would take the nodes from a client of the program's that comes later: they are for
-// programs in which none can be, and for those that ask.
+// programs in which none can be, and for those that ask; never where CUPTI may crash on them.
 // Runs on: see cupti_graph_mode.h.  May not: call CUPTI.
 #include "agent/sources/cupti/cupti_graph_mode.h"
 
@@ -19,7 +19,8 @@ void GraphMode::Begin(bool has_cupti) {
 void GraphMode::Choose(Session& session, proto::Level level) const {
   if (ClientTookGraphsWhole()) session.TakeGraphsWhole();
   const bool for_client = client_may_come_ && !Config().whole_graphs;
-  session.ChooseGraphNodes(level >= proto::Level::kFull || for_client);
+  session.ChooseGraphNodes(level >= proto::Level::kFull || for_client ||
+                           session.features().whole_graphs_crash);
   g_callbacks.large_buffers.store(session.graph_nodes(), std::memory_order_relaxed);
 }
 

@@ -51,6 +51,7 @@ class Session {
   void LimitDeviceBuffers(size_t most) { most_device_buffers_ = most; }
   // The program's client has taken them whole.
   void TakeGraphsWhole();
+  const Features& features() const { return features_; }
   bool graph_nodes() const { return graph_nodes_; }
   // The last Arm failed because another client has the subscription.
   bool owned_by_other() const { return owned_by_other_; }

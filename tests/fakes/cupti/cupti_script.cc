@@ -51,6 +51,7 @@ CuptiScript Read() {
   script.flush_grows_us = Number("FLUSH_GROWS_US", IsBetween(script, 18, 130'401) ? 2 : 0);
   script.one_api = IsBetween(script, 130'200, 140'000);
   script.several_subscribers = IsBetween(script, 130'300, 140'000);
+  script.old_graphs_crash = IsBetween(script, 18, 130'200);
   script.old_graphs_silent = Is("OLD_GRAPHS", "silent");
   script.hardware_events = static_cast<int>(Number("HARDWARE_EVENTS", CUPTI_ERROR_NOT_SUPPORTED));
   script.hardware_events_late = static_cast<int>(Number("HARDWARE_EVENTS_LATE", 0));

@@ -28,6 +28,7 @@ struct CuptiScript {
   uint64_t flush_grows_us;         // FLUSH_GROWS_US: of CPU, with each flush
   bool late_version;               // LATE_VERSION
   bool old_graphs_silent;          // OLD_GRAPHS=silent
+  bool old_graphs_crash;           // beside whole graphs, as 12.4 to 13.0 do on an H200
   bool one_api;                    // there is a second API, and after it no first
   bool several_subscribers;        // of the second API
   int hardware_events;             // HARDWARE_EVENTS: the answer to whoever asks for them

@@ -1,5 +1,6 @@
 // Kernels, copies, memsets and graph launches as records of the newest layout.
 #include <stddef.h>
+#include <csignal>
 
 #include <algorithm>
 
@@ -151,6 +152,7 @@ void OnOperation(const Operation& operation) {
     // A graph instantiated before its tracing was on gives nothing.
     const bool is_on = KindEnabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
     if (is_on && operation.graph_was_traced) WriteGraph(operation);
+    if (is_on && !operation.graph_was_traced && Script().old_graphs_crash) (void)raise(SIGSEGV);
     return;
   }
   // Once whole, whole for good: GRAPH_TRACE off ends its records and brings no node back (13.5).

@@ -183,7 +183,7 @@ class GraphSessionsTest : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(GraphSessionsTest, AJoinThatCuptiGetsWrongIsRefusedAndSaid) {
-  const int works = kLaunches * (GetParam() == std::string("full") ? 2 : 1);
+  constexpr int works = 2 * kLaunches;  // nodes, whatever is asked of such versions
   ASSERT_NO_FATAL_FAILURE(Count("130001", GetParam()));
   EXPECT_EQ(before_, (std::map<std::string, int>{{"cudaGraphLaunch", works}}));
   EXPECT_EQ(after_, (std::map<std::string, int>{{"", works}}));
@@ -191,11 +191,20 @@ TEST_P(GraphSessionsTest, AJoinThatCuptiGetsWrongIsRefusedAndSaid) {
 }
 
 TEST_P(GraphSessionsTest, WhereCuptiIsRightTheyAreJoinedAfterAGapToo) {
-  const int works = kLaunches * (GetParam() == std::string("full") ? 2 : 1);
+  constexpr int works = 2 * kLaunches;  // nodes, whatever is asked of such versions
   ASSERT_NO_FATAL_FAILURE(Count("130101", GetParam()));
   EXPECT_EQ(before_, after_);
   EXPECT_EQ(after_, (std::map<std::string, int>{{"cudaGraphLaunch", works}}));
   EXPECT_THAT(notes_, testing::Not(testing::Contains(testing::HasSubstr("unjoined"))));
+}
+
+// CUPTI 13.0 ends a program that launches a graph of before whole graphs were on (an H100).
+TEST(GraphWindowTest, AWindowEndsNoProgramThatMadeItsGraphsBefore) {
+  const TracedRun run({Host("train_cuda"), "--ranks", "1", "--steps", "400"},
+                      {{"RANKTAP_STANDIN_CUPTI_VERSION", "130001"}}, {"--delay", "100ms"});
+  ASSERT_TRUE(run.process().exited_with(0)) << run.process().errors();
+  ASSERT_EQ(run.run().traces.size(), 1u) << run.load_problem();
+  EXPECT_THAT(NodesIn(run.run().traces[0]), testing::Not(testing::IsEmpty()));
 }
 
 // Whole graphs, once on, would take the nodes from the program's profile (13.5's header).
