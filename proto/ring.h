@@ -148,7 +148,10 @@ struct alignas(64) WriterSlot {
   std::atomic<uint32_t> open_correlation;
   std::atomic<uint32_t> first_chunk;  // as Chunk::next
   char name[16];                      // of the thread at its first event, NUL-terminated
-  uint8_t pad[256 - 188];
+  // Kernels, copies and the like that have ended on a device: of the thread that takes CUPTI's
+  // records.
+  std::atomic<uint64_t> work_ended;
+  uint8_t pad[256 - 200];
 };
 static_assert(sizeof(WriterSlot) == 256);
 

@@ -343,6 +343,7 @@ WriterSlot* Segment::AcquireSlot(proto::WriterKind kind, int32_t thread, const c
   for (auto& lost : slot.lost) lost.store(0, std::memory_order_relaxed);
   slot.open_api.store(0, std::memory_order_relaxed);
   slot.first_chunk.store(0, std::memory_order_relaxed);
+  slot.work_ended.store(0, std::memory_order_relaxed);
   slot.id.store(header_->next_writer.fetch_add(1, std::memory_order_relaxed),
                 std::memory_order_release);
   uint32_t used = slots_used_.load(std::memory_order_relaxed);

@@ -102,6 +102,9 @@ class ThreadState {
     if (is_outermost) SetBusy(0);
   }
 
+  // A kernel, a copy or the like has ended on a device, whatever becomes of its event.
+  void CountEndedWork() { Add(slot_->work_ended, 1); }
+
   // The CUDA call that this thread is inside of: what a drain after death reports as open.
   void OpenCall(uint64_t since_ticks, proto::ArenaRef api, uint32_t correlation) {
     slot_->open_since_ticks.store(since_ticks, std::memory_order_relaxed);

@@ -170,7 +170,9 @@ pid_t OwnNumberIn(const std::string& status, pid_t pid) {
 }
 
 void AddCuda(const CudaState& state, pid_t main_thread, RankLook* look) {
-  look->device_records = state.device_records;
+  look->work_ended = state.work_ended;
+  if (state.work_ended == 0)
+    return;  // an older agent does not tell, and a younger has nothing to wait for
   const auto call = state.calls.find(main_thread);
   if (call == state.calls.end() || call->second.since_ns.value_or(-1) < 0) return;
   look->cuda_call = Printable(call->second.name);
@@ -219,7 +221,7 @@ RankLook LookAt(uint32_t rank, pid_t pid, CudaStateReader* cuda) {
   const std::vector<pid_t> children = DescendantsOf(pid);
   look.is_full = true;
   look.work = WorkOf(pid, children);
-  look.work.device_records = look.device_records;
+  look.work.work_ended = look.work_ended;
   StackReader reader(pid);
   look.stacks = reader.Read();
   const ThreadStack* const main = MainThreadOf(look.stacks);

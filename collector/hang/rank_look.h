@@ -20,7 +20,7 @@ struct RankWork {
   uint64_t faults = 0;      // pages, major and minor
   uint64_t others_cpu = 0;  // of its other threads, in clock ticks
   uint64_t children_cpu = 0, children_bytes = 0;
-  uint64_t device_records = 0;  // see CudaState
+  uint64_t work_ended = 0;  // see CudaState
   bool operator==(const RankWork&) const = default;
 };
 
@@ -35,7 +35,7 @@ struct RankLook {
   // The CUDA call that its main thread is inside of, and how long; empty: none, or nobody knows.
   std::string cuda_call;
   uint64_t cuda_call_ns = 0;
-  uint64_t device_records = 0;
+  uint64_t work_ended = 0;
   bool is_full = false;  // the following are filled in
   RankWork work;
   ProcessStacks stacks;

@@ -92,7 +92,7 @@ void WaitRules::Compare(const RankLook& look, uint64_t now_ns, Rank* rank) const
   const RankWork &before = rank->full.work, &work = look.work;
   const bool did_work = work.bytes != before.bytes || work.children_cpu != before.children_cpu ||
                         work.children_bytes != before.children_bytes ||
-                        work.device_records != before.device_records;
+                        work.work_ended != before.work_ended;
   // Of a thread that computes, its pages and its helpers tell that it gets on: operators take
   // memory and other threads.
   const bool computes = rank->wanted > kBusyShare;
@@ -114,7 +114,7 @@ void WaitRules::Take(RankLook look, uint64_t now_ns) {
     // In one call of CUDA's since the last look it may spin.
     const bool is_in_call =
         !look.cuda_call.empty() && look.cuda_call_ns >= now_ns - rank.glanced_ns;
-    const bool ran = is_in_call ? look.device_records != rank.glance.device_records
+    const bool ran = is_in_call ? look.work_ended != rank.glance.work_ended
                                 : look.sleeps != rank.glance.sleeps || rank.cpu > kIdleShare ||
                                       (look.state == 'R' && rank.cpu > 0);
     if (ran) {

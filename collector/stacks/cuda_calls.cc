@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,9 +37,6 @@ Clocks ClocksNow() {
   return clocks;
 }
 
-// As the agent names the thread that takes CUPTI's records.
-constexpr std::string_view kDrainThread = "ranktap-drain";
-
 // The header and slots of one process, as plain bytes: they may change while they are read.
 class SharedRings {
  public:
@@ -59,8 +55,7 @@ class SharedRings {
     for (size_t i = 0; i < count; ++i) {
       const std::byte* const slot = slots.data() + i * sizeof(WriterSlot);
       AddCall(slot, &state.calls);
-      if (IsDrain(slot))
-        state.device_records += Field<uint64_t>(slot, offsetof(WriterSlot, produced));
+      state.work_ended += Field<uint64_t>(slot, offsetof(WriterSlot, work_ended));
     }
     return state;
   }
@@ -106,12 +101,6 @@ class SharedRings {
     const double ns_per_tick =
         static_cast<double>(now_.raw_ns - told_.raw_ns) / static_cast<double>(now_.tsc - told_.tsc);
     return static_cast<int64_t>(static_cast<double>(now_.tsc - ticks) * ns_per_tick);
-  }
-
-  static bool IsDrain(const std::byte* slot) {
-    char name[sizeof(WriterSlot::name) + 1] = {};
-    std::memcpy(name, slot + offsetof(WriterSlot, name), sizeof(WriterSlot::name));
-    return name == kDrainThread;
   }
 
   void AddCall(const std::byte* slot, std::map<pid_t, CudaCall>* to) {

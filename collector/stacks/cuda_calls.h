@@ -19,8 +19,9 @@ struct CudaCall {
 
 struct CudaState {
   std::map<pid_t, CudaCall> calls;  // by the thread's number as the process sees it
-  // Records of ended work that the agent has had of CUPTI. It asks for them about once a second.
-  uint64_t device_records = 0;
+  // Kernels, copies and the like that the agent knows to have ended. It asks CUPTI for them about
+  // once a second.
+  uint64_t work_ended = 0;
 };
 
 // Reads one process again and again. It keeps where the agent's memory lies.

@@ -9,6 +9,14 @@
 #include "agent/sources/cupti/cupti_encode.h"
 
 namespace ranktap::agent::cupti {
+namespace {
+
+bool IsDeviceWork(Kind kind) {
+  return kind == Kind::kConcurrentKernel || kind == Kind::kMemcpy || kind == Kind::kMemcpy2 ||
+         kind == Kind::kMemset || kind == Kind::kGraphTrace;
+}
+
+}  // namespace
 
 void Intake::TakeCompleted(const Doubts& doubts) {
   BufferPool::Buffer* buffer = buffers_.TakeCompleted();
@@ -69,6 +77,7 @@ void Intake::EmitRecord(const Record& record) {
     default:
       break;
   }
+  if (IsDeviceWork(record.kind)) writer_->CountEndedWork();
   if (!window_.Takes(record)) return;
   if (!CountKernel(record)) return;
   if (!reader_->Emit(record, *writer_)) writer_->Lose(proto::Loss::kCuptiUnknown);

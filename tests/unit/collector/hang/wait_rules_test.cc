@@ -27,7 +27,7 @@ struct Doing {
   bool is_changing = false;
   uint64_t queue_ns = 0;  // a second
   std::string cuda_call = "";
-  uint64_t device_records = 0;  // a second
+  uint64_t work_ended = 0;  // a second
 };
 
 Doing InCall(const std::string& function, uint32_t line) {
@@ -68,8 +68,8 @@ class Job {
       look.work.faults += doing.faults;
       look.cuda_call_ns = look.cuda_call == doing.cuda_call ? look.cuda_call_ns + kSecond : 0;
       look.cuda_call = doing.cuda_call;
-      look.device_records += doing.device_records;
-      look.work.device_records = look.device_records;
+      look.work_ended += doing.work_ended;
+      look.work.work_ended = look.work_ended;
       look.is_full = true;
       look.is_changing = doing.is_changing;
       look.stacks = {.process = look.pid,
@@ -274,7 +274,7 @@ TEST(WaitRules, ARankThatSpinsInACallOfCudasWhileNothingEndsOnItsDeviceWaits) {
 TEST(WaitRules, ALongCallOfCudasIsNoWaitWhileWorkEndsOnTheDevice) {
   Job job;
   Doing works = InCuda("cudaStreamSynchronize", 31);
-  works.device_records = 1;
+  works.work_ended = 1;
   EXPECT_EQ(job.After(60, {works, works}).cause, WaitCause::kNone);
   const WaitVerdict verdict = job.After(30, {works, InCuda("cudaStreamSynchronize", 40)});
   EXPECT_EQ(verdict.grade, WaitGrade::kWaits);
