@@ -151,6 +151,8 @@ Graph* CloneGraph(Graph* graph, bool announced, uint32_t id) {
     copy->memset_params = original->memset_params;
     copy->host_params = original->host_params;
     copies[original] = copy;
+    // The copy of an instantiation is told twice, as CUPTI 13.0 does on an H100.
+    if (!announced) Announce(Describe(ResourceChange::kGraphNodeCreated, copy));
     Resource resource = Describe(ResourceChange::kGraphNodeCloned, copy);
     resource.original_graph = Handle(graph);
     resource.original_node = Handle(original);

@@ -73,6 +73,17 @@ TEST_F(GraphNodesTest, ACloneOfACloneIsWhatTheOriginalIs) {
   EXPECT_EQ(FindGraphNode(trace_, 31)->stack, 50u);
 }
 
+TEST_F(GraphNodesTest, ACopyThatIsToldAsMadeAndThenAsACloneIsWhatTheOriginalIs) {
+  AddCall(1, 100, 110, 5, 50);
+  AddRange(1, 120, 200, 1);
+  AddNode(1, ResourceChange::kNodeCreated, 105, 11);
+  AddNode(1, ResourceChange::kNodeCreated, 130, 21);
+  AddNode(1, ResourceChange::kNodeCloned, 131, 21, 11);
+  ASSERT_NE(FindGraphNode(trace_, 21), nullptr);
+  EXPECT_EQ(FindGraphNode(trace_, 21)->stack, 50u);
+  EXPECT_FALSE(FindGraphNode(trace_, 21)->has_range);
+}
+
 TEST_F(GraphNodesTest, ANodeMadeOutsideOfAnyRecordedCallSaysSo) {
   AddCall(1, 100, 110, 5, 50);
   AddNode(1, ResourceChange::kNodeCreated, 150, 11);
