@@ -54,6 +54,7 @@ void SummarizeDevices(const Trace& trace, RankRow* row) {
 }
 
 bool IsLaunch(std::string_view api) {
+  if (api.find("LaunchHostFunc") != api.npos) return false;  // runs on the host
   // nvcc 13 compiles <<<>>> to __cudaLaunchKernel.
   api.remove_prefix(std::min(api.find_first_not_of('_'), api.size()));
   for (const std::string_view prefix :
