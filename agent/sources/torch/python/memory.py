@@ -11,6 +11,7 @@ import json
 import weakref
 
 MOST_ENTRIES = 200_000  # of the CUDA allocator's history
+BLOCK_BYTES = 512  # kMinBlockSize of c10/cuda/CUDACachingAllocator.h
 MOST_FRAMES = 64
 ACTIONS = {'alloc': agent.BLOCK_ALLOCATED, 'free_completed': agent.BLOCK_FREED,
            'segment_alloc': agent.SEGMENT_ALLOCATED, 'segment_map': agent.SEGMENT_ALLOCATED,
@@ -266,7 +267,7 @@ class CudaHistory:
                 action = ACTIONS.get(entry['action'])
                 if action is not None:
                     yield Change(device=1 + index, time_us=entry.get('time_us', 0), action=action,
-                                 address=entry.get('addr', 0), bytes=entry['size'], stack=stack_of(entry))
+                                 address=entry.get('addr', 0), bytes=given_out(entry['size']), stack=stack_of(entry))
 
     def _advance(self, index, entries):
         """The entries that were not read yet. PyTorch keeps the last MOST_ENTRIES, in order; once there are
@@ -282,6 +283,12 @@ class CudaHistory:
         if entries:
             self._seen[index] = len(entries), entries[-1].get('time_us', 0)
         return new
+
+
+def given_out(size):
+    """The history has what was asked for. PyTorch gives out, and counts, multiples of 512 bytes: torch.cuda's peak of a
+    training beside an H200 was the same to the byte. The rest of a large block that is too small to be cut off is not told."""
+    return -(-size // BLOCK_BYTES) * BLOCK_BYTES
 
 
 def stack_of(entry):
