@@ -21,6 +21,9 @@ struct NamedMetric {
 constexpr NamedMetric kMetrics[] = {
     {"l1tex__t_bytes.sum", &MeasuredWork::l1},
     {"lts__t_bytes.sum", &MeasuredWork::l2},
+    // What ncu's own roofline of a cache level takes.
+    {"derived__l1tex__lsu_writeback_bytes_mem_lgds.sum", &MeasuredWork::l1},
+    {"derived__lts__lts2xbar_bytes.sum", &MeasuredWork::l2},
     {"dram__bytes.sum", &MeasuredWork::device},
     {"dram__bytes_read.sum", &MeasuredWork::device},
     {"dram__bytes_write.sum", &MeasuredWork::device},
@@ -61,16 +64,42 @@ bool AddReading(std::string_view metric, double value, MeasuredWork* work) {
   return false;
 }
 
+// ncu's sets (--set roofline, full) have rates where its --metrics have sums.
+constexpr std::string_view kCycles = "smsp__cycles_elapsed.avg";
+constexpr std::string_view kASecond = ".per_second", kACycle = ".per_cycle_elapsed";
+
+// The sum that a rate is of, and by what to multiply it; of a multiprocessor's the rate by its
+// cycles alone, since the same is there by seconds too. Empty: none.
+std::pair<std::string_view, double> SumOf(std::string_view metric, double seconds, double cycles) {
+  const bool is_of_cycles = metric.starts_with("sm");
+  const std::string_view end = is_of_cycles ? kACycle : kASecond;
+  if (!metric.ends_with(end)) return {};
+  metric.remove_suffix(end.size());
+  return {metric.ends_with(".sum") ? metric : "", is_of_cycles ? cycles : seconds};
+}
+
 // `of`: a metric's name and value.
 template <typename Readings, typename Of>
 MeasuredWork WorkOf(const Readings& readings, const Of& of) {
   MeasuredWork work;
-  bool has_all_bytes = false;
-  for (const auto& reading : readings) has_all_bytes |= of(reading).first == "dram__bytes.sum";
+  std::unordered_set<std::string_view> names;
+  double seconds = 0, cycles = 0;
+  for (const auto& reading : readings) {
+    const auto [metric, value] = of(reading);
+    names.insert(metric);
+    if (metric == "gpu__time_duration.sum") seconds = value / 1e9;
+    if (metric == kCycles) cycles = value;
+  }
+  const bool has_all_bytes = names.contains("dram__bytes.sum");
   for (const auto& reading : readings) {
     const auto [metric, value] = of(reading);
     if (has_all_bytes && metric.starts_with("dram__bytes_")) continue;  // parts of that
-    AddReading(metric, value, &work);
+    const auto [sum, times] = SumOf(metric, seconds, cycles);
+    if (sum.empty()) {
+      AddReading(metric, value, &work);
+    } else if (times > 0 && !names.contains(sum)) {
+      AddReading(sum, value * times, &work);
+    }
   }
   if (work.occupancy.sum()) work.occupied.Add(1);
   if (work.tensor_busy.sum()) work.tensors.Add(1);
@@ -164,7 +193,8 @@ std::vector<std::string_view> MetricsOfWork() {
 
 bool TellsOfWork(std::string_view metric) {
   MeasuredWork ignored;
-  return AddReading(metric, 0, &ignored);
+  const std::string_view sum = SumOf(metric, 0, 0).first;
+  return metric == kCycles || AddReading(sum.empty() ? metric : sum, 0, &ignored);
 }
 
 MeasuredKernels JoinKernelCounters(const Trace& trace) {

@@ -76,12 +76,16 @@ std::optional<double> ScaleOfUnit(std::string_view unit) {
     double scale;
   };
   // Long names until Nsight Compute 2024.1, short ones since; prefixes of bytes are powers of ten.
-  constexpr Known kKnown[] = {{"", 1},         {"%", 1},       {"inst", 1},       {"byte", 1},
-                              {"Kbyte", 1e3},  {"Mbyte", 1e6}, {"Gbyte", 1e9},    {"Tbyte", 1e12},
-                              {"B", 1},        {"KB", 1e3},    {"MB", 1e6},       {"GB", 1e9},
-                              {"TB", 1e12},    {"nsecond", 1}, {"usecond", 1e3},  {"msecond", 1e6},
-                              {"second", 1e9}, {"ns", 1},      {"us", 1e3},       {"ms", 1e6},
-                              {"s", 1e9},      {"op", 1},      {"thread inst", 1}};
+  constexpr Known kKnown[] = {{"", 1},         {"%", 1},       {"inst", 1},        {"byte", 1},
+                              {"Kbyte", 1e3},  {"Mbyte", 1e6}, {"Gbyte", 1e9},     {"Tbyte", 1e12},
+                              {"B", 1},        {"KB", 1e3},    {"MB", 1e6},        {"GB", 1e9},
+                              {"TB", 1e12},    {"nsecond", 1}, {"usecond", 1e3},   {"msecond", 1e6},
+                              {"second", 1e9}, {"ns", 1},      {"us", 1e3},        {"ms", 1e6},
+                              {"s", 1e9},      {"op", 1},      {"thread inst", 1}, {"cycle", 1}};
+  // Of a rate: its names have what it is by.
+  for (const std::string_view by : {"/second", "/s", "/cycle"}) {
+    if (unit.ends_with(by)) return ScaleOfUnit(unit.substr(0, unit.size() - by.size()));
+  }
   for (const Known& known : kKnown) {
     if (unit == known.unit) return known.scale;
   }

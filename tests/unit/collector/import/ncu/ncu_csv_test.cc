@@ -1,5 +1,5 @@
-// Files of ncu --csv, written here by hand in the layouts that ncu has: public files of it carry no
-// licence. Then their kernels joined to those of a run.
+// Files of ncu --csv, written here by hand in the layouts that ncu has, and a real one. Then their
+// kernels joined to those of a run.
 #include "collector/import/ncu/ncu_csv.h"
 
 #include <gmock/gmock.h>
@@ -213,6 +213,24 @@ TEST(NcuJoinTest, WithoutTheSequenceEachNameAndGridHasItsOwnOrder) {
   EXPECT_EQ(OperatorOf(trace, 400), "aten::mul");
   EXPECT_EQ(OperatorOf(trace, 200), "aten::add");
   EXPECT_EQ(OperatorOf(trace, 500), "none");
+}
+
+// ncu's sets have rates, by seconds and by cycles. A product of 64 x 256 with 256 x 256 floats.
+TEST(NcuJoinTest, ASetOfNcusOwnGivesTheSumsThatItsRatesAreOf) {
+  std::ifstream text(RANKTAP_TEST_DATA "/ncu/h200-set-roofline.csv");
+  const Result<NcuFile> file =
+      ParseNcu(std::string{std::istreambuf_iterator<char>(text), {}}, &TellsOfWork);
+  ASSERT_TRUE(file) << file.message();
+  const collector::Run run = OpenText(Program());
+  KnowReadings(file->kernels, run.traces.at(0));
+  const std::vector<MeasuredKernel> kernels = JoinKernelCounters(run.traces.at(0)).kernels;
+  ASSERT_EQ(kernels.size(), 3u);
+  const MeasuredWork& product = kernels[0].work;
+  EXPECT_THAT(kernels[0].name, HasSubstr("sgemm_64x64_8x5_tn"));
+  EXPECT_NEAR(*product.Flops(), 2.0 * 64 * 256 * 256, 0.01 * 2.0 * 64 * 256 * 256);
+  EXPECT_NEAR(*product.device.sum(), 356'864, 1);
+  EXPECT_NEAR(*product.l2.sum(), 750'752, 1);
+  EXPECT_EQ(product.duration_ns.sum(), 6'976);
 }
 
 // Of `export --format roofline`: peaks that are given, so that the device needs no name.
