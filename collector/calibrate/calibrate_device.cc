@@ -173,10 +173,10 @@ class DeviceMeasurement {
   // One array is read, one is written: both fit, with room for what else is in the cache, or do
   // not.
   void MeasureCopies() {
-    constexpr uint64_t kLeast = 128 << 20, kMost = 512 << 20, kUnit = 64 << 10;
+    constexpr uint64_t kLeast = 128 << 20, kMost = 1 << 30, kUnit = 64 << 10;
     const auto l2 = static_cast<uint64_t>(roofs_.l2_bytes);
     const uint64_t within = l2 / 8 / kUnit * kUnit,
-                   beyond = std::clamp(4 * l2, kLeast, kMost) / kUnit * kUnit;
+                   beyond = std::clamp(16 * l2, kLeast, kMost) / kUnit * kUnit;
     CudaHandle function = nullptr;
     unsigned blocks = 0;
     if (!Find(kCopyKernel, &function, &blocks) || !Allocate(beyond, &to_) ||
@@ -195,7 +195,26 @@ class DeviceMeasurement {
       roofs_.bandwidths.push_back({what, static_cast<int64_t>(2 * bytes), rate});
     };
     measure("L2", within);
-    measure("memory", beyond);
+    measure("memory, copied", beyond);
+    MeasureReads(beyond);
+  }
+
+  void MeasureReads(uint64_t bytes) {
+    CudaHandle function = nullptr;
+    unsigned unused = 0;
+    if (!Find(kReadKernel, &function, &unused)) return;
+    CudaAddress from = from_, sink = cycles_;
+    uint64_t count = bytes / 16;
+    const auto blocks = static_cast<unsigned>((bytes + kReadBytesOfBlock - 1) / kReadBytesOfBlock);
+    constexpr uint64_t kMostReads = 10'000;
+    const MeasuredRate rate = Rate(static_cast<double>(bytes), kMostReads, [&](uint64_t rounds) {
+      void* arguments[] = {&from, &sink, &count};
+      while (rounds-- > 0) {
+        if (!Launch(function, blocks, kDeviceThreads, arguments)) return false;
+      }
+      return true;
+    });
+    roofs_.bandwidths.push_back({"memory", static_cast<int64_t>(bytes), rate});
   }
 
   // Pinned memory of the host, and the device's; `to_` is large enough.

@@ -25,6 +25,8 @@ struct DeviceCode {
 
 inline constexpr int kDeviceThreads = 256;  // of a block
 inline constexpr const char* kCopyKernel = "ranktap_copy";
+inline constexpr const char* kReadKernel = "ranktap_read";
+inline constexpr uint64_t kReadBytesOfBlock = uint64_t{kDeviceThreads} * 8 * 16;
 inline constexpr const char* kEmptyKernel = "ranktap_nothing";
 
 std::span<const DeviceCode> AllDeviceCode();

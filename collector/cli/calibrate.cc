@@ -90,7 +90,8 @@ Table TabulateDevice(const DeviceRoofs& roofs) {
         std::llround(of.rate.rate), of.mhz);
   }
   for (const DeviceRoofs::Bandwidth& of : roofs.bandwidths) {
-    add(of.what, fmt::format("copy, {} KiB", of.bytes >> 10), of.rate, 3, of.rate.rate / 1e9, 0);
+    const char* const by = of.what == "memory" ? "read" : "copy";
+    add(of.what, fmt::format("{}, {} KiB", by, of.bytes >> 10), of.rate, 3, of.rate.rate / 1e9, 0);
   }
   for (const DeviceRoofs::Latency& of : roofs.latencies) {
     add(of.what, "empty kernel", of.ns, 4, std::llround(of.ns.rate), 0);

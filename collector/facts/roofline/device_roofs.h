@@ -21,9 +21,10 @@ struct DeviceRoofs {
     bool is_lower_bound = false;  // the device has a faster instruction
   };
   struct Bandwidth {
-    std::string what;   // "L2", "memory", "host to device", "device to host", "to device 1"
+    // "L2", "memory", "memory, copied", "host to device", "device to host", "to device 1"
+    std::string what;
     int64_t bytes = 0;  // of the working set
-    MeasuredRate rate;  // B/s; of L2 and memory what is read and what is written
+    MeasuredRate rate;  // B/s; of a copy what is read and what is written
   };
   struct Latency {
     std::string what;  // "launch", "launch and synchronise"

@@ -62,7 +62,8 @@ TEST_F(CalibrateTest, EveryKernelIsFoundByNameAndRunsOnEachDevice) {
   const SimulatedRun run = Calibrate({{"RANKTAP_STANDIN_DEVICES", "2"}});
   ASSERT_TRUE(run.exited_with(0)) << run.errors();
   const int pid = run.Processes().at(0);
-  std::set<std::string> expected = {collector::kCopyKernel, collector::kEmptyKernel};
+  std::set<std::string> expected = {collector::kCopyKernel, collector::kReadKernel,
+                                    collector::kEmptyKernel};
   for (const DeviceKernel& kernel : DeviceCodeFor(9, 0)->kernels) expected.insert(kernel.name);
   std::map<int, std::set<std::string>> ran;
   for (const Json& kernel : run.Truth(pid, "kernel")) ran[kernel["device"]].insert(kernel["name"]);

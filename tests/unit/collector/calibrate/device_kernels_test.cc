@@ -25,7 +25,7 @@ std::set<std::string> KernelsIn(std::string_view image) {
 TEST(DeviceKernelsTest, EachArchitecturesCodeHasTheKernelsOfItsTableAndNoOther) {
   if (!HasDeviceCode()) GTEST_SKIP() << "built without nvcc: there is no code";
   for (const DeviceCode& code : AllDeviceCode()) {
-    std::set<std::string> listed = {kCopyKernel, kEmptyKernel};
+    std::set<std::string> listed = {kCopyKernel, kReadKernel, kEmptyKernel};
     for (const DeviceKernel& kernel : code.kernels) listed.insert(kernel.name);
     EXPECT_EQ(KernelsIn(code.image), listed) << code.architecture;
     EXPECT_EQ(code.image.find("/device_kernels"), code.image.npos) << "a path of this machine";
