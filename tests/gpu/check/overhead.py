@@ -13,7 +13,7 @@ from check.base import BUILD, LIMIT_S, PROGRAMS, RANKTAP, last_json, percent, su
 MODELS = {'mlp': 400, 'gpt2': 40, 'resnet50': 40}  # and the steps that are timed
 STAND_IN_STEPS = 30
 FLOOR = BUILD / 'gpu/cupti_floor.so'
-START_S = 15  # PyTorch's import and a model's first steps
+START_S = 10  # PyTorch's import and a model's first steps: 6 s beside an H100
 
 
 def blocks(check, model, way, *options):
