@@ -48,6 +48,8 @@ enum class FrameType : uint8_t {
   kDeviceSamples = 17,  // collector -> file: v1.DeviceSamples, NVML's readings of its devices
   // agent -> collector: v1.CuptiTrial; back: v1.CuptiTrialResult (cupti_trial.h)
   kCuptiTrial = 18,
+  // collector -> agent: v1.FlightRequest, for PyTorch's Flight Recorder; back: v1.FlightPart
+  kFlight = 19,
 };
 
 struct FrameHeader {

@@ -12,7 +12,7 @@
 #include "agent/core/arena.h"
 #include "agent/core/log.h"
 #include "proto/encode_entry.h"
-#include "proto/flight.h"
+#include "proto/frame.h"
 #include "proto/redact.h"
 
 namespace ranktap::agent {
@@ -95,7 +95,7 @@ void AnnounceFlight(const FlightPart& fields) {
   part.add_bytes(3, fields.text.data(), fields.text.size());
   part.add_bool(4, fields.is_last);
   part.add_bytes(5, fields.problem.data(), fields.problem.size());
-  Announce(proto::kFlightFrame, false, std::move(bytes));
+  Announce(proto::FrameType::kFlight, false, std::move(bytes));
 }
 
 void AppendEntry(const proto::ArenaEntry& entry, std::string& dictionary) {

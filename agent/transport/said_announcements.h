@@ -7,7 +7,7 @@
 
 #include "agent/core/announcements.h"
 #include "agent/transport/frame_sink.h"
-#include "proto/flight.h"
+#include "proto/frame.h"
 
 namespace ranktap::agent {
 
@@ -30,7 +30,7 @@ class SaidAnnouncements {
     *end = TakeAnnouncements();
     while (Announcement* const next = *unsaid_) {
       // These may be 16 MiB: the rest with the next round.
-      if (next->type == proto::kFlightFrame && sink.IsBehind()) return;
+      if (next->type == proto::FrameType::kFlight && sink.IsBehind()) return;
       sink.Put({.type = next->type}, std::as_bytes(std::span(next->payload)));
       if (next->keep) {
         unsaid_ = &next->next;

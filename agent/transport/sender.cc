@@ -16,7 +16,7 @@
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
 #include "agent/core/sanitizers.h"
-#include "proto/flight.h"
+#include "proto/frame.h"
 
 namespace ranktap::agent {
 
@@ -370,11 +370,12 @@ void Sender::HandleFrames() {
       case FrameType::kCuptiTrial:
         setup_.on_cupti_trial(DecodeCuptiTrialResult(frame.payload));
         break;
-      default:  // the others are of a newer collector
-        if (frame.header.type != proto::kFlightFrame) break;
+      case FrameType::kFlight:
         if (const auto number = DecodeFlightRequest(frame.payload)) {
           setup_.on_flight_request(*number);
         }
+        break;
+      default:  // of a newer collector
         break;
     }
   }

@@ -8,7 +8,7 @@
 #include "agent/sources/cupti/cupti_encode.h"
 #include "agent/sources/nvtx/nvtx_encode.h"
 #include "agent/transport/messages.h"
-#include "proto/flight.h"
+#include "proto/frame.h"
 #include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/dictionary.pb.h"
 #include "ranktap/v1/flight.pb.h"
@@ -125,7 +125,7 @@ TEST(MessagesContractTest, Announcements) {
   EXPECT_EQ(gap.start_ticks(), 5u);
   EXPECT_EQ(gap.end_ticks(), 9u);
   EXPECT_EQ(gap.detail(), "Kineto");
-  EXPECT_EQ(announced[3].type, proto::kFlightFrame);
+  EXPECT_EQ(announced[3].type, proto::FrameType::kFlight);
   const auto part = Parse<v1::FlightPart>(announced[3].payload);
   EXPECT_EQ(part.number(), 5u);
   EXPECT_EQ(part.backend(), "nccl");

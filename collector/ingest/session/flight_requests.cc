@@ -21,7 +21,7 @@ void FlightRequests::Ask(const std::unordered_map<SessionId, std::unique_ptr<Ses
   done_ = std::move(done);
   v1::FlightRequest request;
   request.set_number(++number_);
-  const auto frame = EncodeControl(proto::kFlightFrame, request.SerializeAsString());
+  const auto frame = EncodeControl(proto::FrameType::kFlight, request.SerializeAsString());
   for (const auto& [id, session] : sessions) {
     const pid_t pid = session->peer().pid;
     if (session->peer().is_spool || std::ranges::find(processes, pid) == processes.end()) continue;

@@ -14,7 +14,7 @@
 #include "collector/ingest/net/connections.h"
 #include "collector/ingest/net/event_loop.h"
 #include "collector/ingest/session/session.h"
-#include "proto/flight.h"
+#include "proto/frame.h"
 
 namespace ranktap::collector {
 

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "collector/file/trace_state.h"
-#include "proto/flight.h"
+#include "proto/frame.h"
 #include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/hello.pb.h"
 
@@ -134,7 +134,7 @@ Session::Verdict Session::Accept(const proto::FrameView& frame, std::span<const 
   ++connection_frames_;
   const proto::FrameType type = frame.header.type;
   // Of no file: it is acknowledged with the next block.
-  if (type == proto::kFlightFrame) return Verdict::kTaken;
+  if (type == proto::FrameType::kFlight) return Verdict::kTaken;
   if (type == proto::FrameType::kEvents || type == proto::FrameType::kLoss) {
     const proto::FrameHeader& header = frame.header;
     const Verdict verdict = type == proto::FrameType::kLoss

@@ -189,7 +189,7 @@ bool Sessions::OnFrame(Connection* connection, const proto::FrameView& frame,
   if (verdict == Session::Verdict::kDuplicate) in_.log->Count("frames sent twice", "skipped");
   session->is_closed = false;
   blocks_.Grew(session, number, bytes_before);
-  if (frame.header.type == proto::kFlightFrame) flights_.Take(session->id(), frame.payload);
+  if (frame.header.type == proto::FrameType::kFlight) flights_.Take(session->id(), frame.payload);
   if (frame.header.type == proto::FrameType::kCuptiTrial) TryCupti(session, *connection, frame);
   return true;
 }

@@ -4,7 +4,7 @@
 #include <future>
 
 #include "collector/trace/load/trace_check.h"
-#include "proto/flight.h"
+#include "proto/frame.h"
 #include "ranktap/v1/flight.pb.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 #include "tests/unit/collector/test_collector.h"
@@ -23,7 +23,7 @@ std::future<Records> Ask(TestCollector* collector, const std::vector<pid_t>& pro
 
 uint64_t AwaitRequest(fakes::FakeAgent* agent) {
   while (const auto frame = agent->Receive()) {
-    if (frame->header.type != proto::kFlightFrame) continue;
+    if (frame->header.type != proto::FrameType::kFlight) continue;
     v1::FlightRequest request;
     EXPECT_TRUE(request.ParseFromString(frame->payload));
     return request.number();
@@ -40,7 +40,7 @@ void SendPart(fakes::FakeAgent* agent, uint64_t number, const std::string& text,
   part.set_text(text);
   part.set_problem(problem);
   part.set_is_last(is_last);
-  agent->Send({.type = proto::kFlightFrame}, part.SerializeAsString());
+  agent->Send({.type = proto::FrameType::kFlight}, part.SerializeAsString());
 }
 
 TEST(FlightRequestsTest, PartsOfAnAnswerAreOneTextAndAreInNoFile) {
@@ -52,7 +52,7 @@ TEST(FlightRequestsTest, PartsOfAnAnswerAreOneTextAndAreInNoFile) {
   const uint64_t number = AwaitRequest(&agent);
   SendPart(&agent, number + 7, "of another request", false);
   SendPart(&agent, number, "{\"entries\":", false);
-  agent.Send({.type = proto::kFlightFrame}, "\xff\xff no message");
+  agent.Send({.type = proto::FrameType::kFlight}, "\xff\xff no message");
   SendPart(&agent, number, "[]}", false);
   SendPart(&agent, number, "", true, "", "CUDA did not answer");
   const Records records = answer.get();

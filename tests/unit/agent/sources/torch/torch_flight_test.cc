@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "proto/flight.h"
+#include "proto/frame.h"
 #include "tests/unit/agent/core/announced.h"
 
 namespace ranktap::agent {
@@ -30,7 +30,7 @@ Answer g_answer;
 // Adds what was announced for this request; true: its last part was there.
 bool TakeParts(uint64_t number) {
   for (const Announcement& each : TakeAnnounced()) {
-    if (each.type != proto::kFlightFrame) continue;
+    if (each.type != proto::FrameType::kFlight) continue;
     uint64_t of = 0;
     std::string backend, text, problem;
     bool is_last = false;
