@@ -1,6 +1,7 @@
 #include "collector/facts/samples/taken_time.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -109,6 +110,7 @@ TakenTime TakenIn(const Trace& trace, std::span<const Interval> intervals) {
   TakenTime taken;
   ReadFiles files(samples);
   TimeByText queued, gil, holders, reads, faults;
+  double fault_count = 0;  // of a sample that lies in a step in part, a part
   for (const Interval& interval : intervals) {
     samples.ForEachOfMain(
         interval.first, interval.second, [&](const HostSample& sample, int64_t ns) {
@@ -128,7 +130,8 @@ TakenTime TakenIn(const Trace& trace, std::span<const Interval> intervals) {
           // A page that is not in memory is read as well.
           if (sample.major_faults > 0) {
             faults.Add(line, waited);
-            taken.faults.count += PartOf(sample.major_faults, ns, length);
+            fault_count += static_cast<double>(sample.major_faults) * static_cast<double>(ns) /
+                           static_cast<double>(std::max<int64_t>(length, 1));
           } else if (sample.read_bytes > 0) {
             reads.Add(line, waited);
             files.Add(sample, waited);
@@ -142,6 +145,7 @@ TakenTime TakenIn(const Trace& trace, std::span<const Interval> intervals) {
     to->ns = from->total_ns();
     to->line = from->Most();
   }
+  taken.faults.count = std::llround(fault_count);
   taken.gil_holder = holders.Most();
   taken.read_files = files.Most();
   AddProcess(trace, intervals, &taken);

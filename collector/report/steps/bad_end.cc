@@ -132,7 +132,13 @@ std::string DescribeEnd(const Run& run) {
   // What ended it afterwards, a watchdog or a person, did so because it hung.
   if (run.info.exit_status != 0) {
     const std::vector<HangNote> hangs = ReadHangNotes(run.path);
-    if (!hangs.empty()) return fmt::format("The job hung: {} ", hangs.front().sentence);
+    if (!hangs.empty()) {
+      const HangNote& last = hangs.front();
+      // Where the watch names nobody, the calls may.
+      const bool calls_tell = !last.is_guilty() && last.calls && last.calls->is_guilty;
+      return fmt::format("The job hung: {} {}", last.sentence,
+                         calls_tell ? last.calls->finding + " " : "");
+    }
   }
   std::vector<BadEnd> ends;
   for (uint32_t t = 0; t < run.traces.size(); ++t) {

@@ -125,6 +125,9 @@ Answer FindPageFaults(const RankFacts& rank) {
   }
   const int64_t lost = rank.PerStep(taken.faults.ns);
   if (!rank.IsWorth(lost, kLeastReadShare)) return {};
+  // A sample with one fault may wait for something else most of its time: nothing that comes less
+  // than once a step takes a share of each.
+  if (rank.PerStep(taken.faults.count) < 1) return {};
   Answer answer =
       AnswerWith(rank, {.lost_ns = lost,
                         .count = taken.faults.count,

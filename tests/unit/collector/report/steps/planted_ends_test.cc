@@ -69,6 +69,21 @@ TEST(PlantedEnds, ASignalAndAStatusAreSaidAndAGoodEndIsNot) {
   EXPECT_EQ(DescribeEnd(program.run()), "The command exited with 2. ");
 }
 
+TEST(PlantedEnds, WhereTheWatchOfAHangNamesNobodyTheCallsOfTheRanksMay) {
+  const TemporaryDirectory folder;
+  std::filesystem::create_directory(folder.path() + "/hang-1");
+  std::ofstream(folder.path() + "/hang-1/hang.json")
+      << R"({"sentence": "All 2 ranks wait for their devices.", "cause": "devices", "calls": )"
+      << R"({"cause": "not entered", "ranks": "rank 1", "guilty": true, "waiting": 1, )"
+      << R"("finding": "Rank 1 did not enter AllReduce #63.", "advice": "look"}})";
+  Program program = TenSteps();
+  program.run().path = folder.path();
+  program.run().info.exit_signal = 15;
+  EXPECT_EQ(
+      DescribeEnd(program.run()),
+      "The job hung: All 2 ranks wait for their devices. Rank 1 did not enter AllReduce #63. ");
+}
+
 TEST(PlantedEnds, AHangIsSaidBeforeWhatEndedTheJobForItAndNotWhereTheJobWentOn) {
   const TemporaryDirectory folder;
   std::filesystem::create_directory(folder.path() + "/hang-1");
