@@ -126,7 +126,7 @@ class FrameworkMarksTest(unittest.TestCase):
         snapshot = {
             'segments': [{'device': 0, 'address': 512, 'total_size': 64,
                           'blocks': [{'state': 'active_allocated', 'size': 16}]}],
-            'device_traces': [[{'action': 'free_completed', 'addr': 512, 'size': 16, 'time_us': 7}]]}
+            'device_traces': [[{'action': 'free_completed', 'addr': 512, 'size': 500, 'time_us': 7}]]}
         hooks.load('lines').send('domain', hooks.agent.HISTORY_MARK,
                                  [*history._held(snapshot), *history._changes(snapshot)])
         actions = constants()
@@ -134,7 +134,7 @@ class FrameworkMarksTest(unittest.TestCase):
         self.assertEqual(segment, {'device': 1, 'time_us': 0, 'action': actions['SEGMENT_ALLOCATED'], 'address': 512,
                                    'bytes': 64, 'stack': ''})
         self.assertEqual(held, {**segment, 'action': actions['BLOCK_HELD'], 'bytes': 16})
-        self.assertEqual(freed, {**held, 'action': actions['BLOCK_FREED'], 'time_us': 7})
+        self.assertEqual(freed, {**held, 'action': actions['BLOCK_FREED'], 'time_us': 7, 'bytes': 512})
 
     def test_a_failed_allocation_of_a_gpu_is_told_in_the_order_of_the_fields(self):
         hooks = Hooks()

@@ -53,11 +53,11 @@ Span SpanOf(const Json& line) {
 }
 
 Events Collect(const std::vector<Json>& lines, const std::function<std::string(const Json&)>& key,
-               const std::function<Span(const Json&)>& span) {
+               const std::function<Span(const Json&)>& span, bool graphs_by_node) {
   Events events;
   for (const Json& line : lines) {
-    // Nodes of a graph are traced as one launch at this level.
-    if (line.value("type", "") != "graph_launch" && line.value("graph", 0) != 0) continue;
+    const bool is_whole = line.value("type", "") == "graph_launch";
+    if (is_whole ? graphs_by_node : line.value("graph", 0) != 0 && !graphs_by_node) continue;
     events.emplace(key(line), span(line));
   }
   return events;
@@ -200,7 +200,7 @@ constexpr Version kVersions[] = {
     {"12.9", 28, "fakes/cupti-12.9"},     {"13.0", 130001, "fakes"},
     {"13.4", 130401, "fakes/cupti-13.4"}, {"13.5", 130500, "fakes/cupti-13.5"},
 };
-constexpr uint32_t kSyncIdsSince = 26, kLaunchByHandleSince = 130000;
+constexpr uint32_t kSyncIdsSince = 26, kLaunchByHandleSince = 130000, kWholeGraphsSince = 130200;
 
 Environment EnvironmentOf(const Version& version) {
   return {{"LD_LIBRARY_PATH", BuildPath(version.folder) + ":" + BuildPath("fakes")}};
@@ -240,7 +240,8 @@ class ParityTest : public testing::TestWithParam<Version> {
     for (const Trace& trace : run_->run().traces) {
       SCOPED_TRACE("rank " + std::to_string(trace.info.rank.value_or(99)));
       ExpectSame(type, traced(trace),
-                 Collect(run_->process().Truth(static_cast<int>(trace.info.pid), type), key, span));
+                 Collect(run_->process().Truth(static_cast<int>(trace.info.pid), type), key, span,
+                         GetParam().number < kWholeGraphsSince));
     }
   }
 

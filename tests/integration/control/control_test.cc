@@ -225,6 +225,9 @@ INSTANTIATE_TEST_SUITE_P(Cupti, KernelKindTest, testing::Values("27", "130000", 
 
 // The program made its graph before the window; the stand-in tells nothing of such a graph as a
 // whole, and of its nodes unless it is told to.
+// A CUPTI that may record graphs as a whole.
+const Environment kNewCupti = {{"RANKTAP_STANDIN_CUPTI_VERSION", "130500"}};
+
 std::string NotesOfOldGraph(const char* level, const Environment& environment) {
   LiveRun job(1, agent_test::Host("graph_flood") + " 5 @$STOP", {"--dormant"}, environment);
   EXPECT_TRUE(job.AwaitRanks(1));
@@ -242,15 +245,20 @@ std::string NotesOfOldGraph(const char* level, const Environment& environment) {
 }
 
 TEST(ControlTest, AWindowWithoutTheGraphsThatTheProgramMadeBeforeItSaysSo) {
-  EXPECT_THAT(NotesOfOldGraph("kernels", {}), HasSubstr("launches of CUDA graphs"));
+  EXPECT_THAT(NotesOfOldGraph("kernels", kNewCupti), HasSubstr("launches of CUDA graphs"));
   EXPECT_EQ(NotesOfOldGraph("full", {}), "");
   EXPECT_THAT(NotesOfOldGraph("full", {{"RANKTAP_STANDIN_OLD_GRAPHS", "silent"}}),
               HasSubstr("launches of CUDA graphs"));
 }
 
+// The stand-in's CUPTI 13.0 does, beside whole graphs, as the real one beside an H100.
+TEST(ControlTest, AWindowEndsNoProgramThatMadeItsGraphsBeforeItAndHasTheirNodes) {
+  EXPECT_EQ(NotesOfOldGraph("kernels", {}), "");
+}
+
 // CUPTI cannot go back from whole graphs to their nodes.
 TEST(ControlTest, AWindowAtFullAfterOneAtKernelsSaysThatItLacksTheNodesOfGraphs) {
-  LiveRun job(1, 500, {"--dormant"});
+  LiveRun job(1, 500, {"--dormant"}, kNewCupti);
   ASSERT_TRUE(job.AwaitRanks(1));
   for (const char* level : {"kernels", "full"}) {
     (void)Ranktap({"start", job.path(), "--level", level});
