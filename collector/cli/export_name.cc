@@ -17,7 +17,7 @@ std::string NameOf(const std::vector<std::string>& paths) {
   fs::path path = fs::absolute(paths[0], error).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
   if (paths.size() > 1) path = path.parent_path();
-  const std::string name = path.filename().string();
+  std::string name = path.filename().string();
   if (name.empty()) return "run";
   if (paths.size() > 1 || fs::is_directory(paths[0], error)) return name;
   for (const char* const ending :

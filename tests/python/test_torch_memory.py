@@ -154,9 +154,9 @@ class CudaAllocatorTest(harness.TracedTest):
         gpu, = self.of_gpu(self.report(run, 'memory'))
         # A block from before, one a step that goes after the optimizer, one inside; the window has two steps and
         # the rest of the one before. The second segment is the window's.
-        self.assertEqual(gpu['peak_bytes'], 1000 + 500_002 + 100_000)
+        self.assertEqual(gpu['peak_bytes'], 1024 + 500_224 + 100_352)
         self.assertEqual(gpu['peak_reserved_bytes'], (1 << 20) + (2 << 20))
-        self.assertEqual(gpu['at_end_bytes'], 1000 + 500_002)
+        self.assertEqual(gpu['at_end_bytes'], 1024 + 500_224)
         self.assertEqual(gpu['allocations'], 2 + 2 * 2)
 
     def test_stacks_by_policy(self):
@@ -164,7 +164,7 @@ class CudaAllocatorTest(harness.TracedTest):
         self.assertIn('history all alloc', done.stderr)
         peak = self.of_gpu(self.report(run, 'memory-peak', '--group-by-stack', '2'))
         self.assertEqual({row['held_by'] for row in peak}, {'train.py(12): forward'})
-        self.assertEqual(sum(row['bytes'] for row in peak), 1000 + 500_002 + 100_000)
+        self.assertEqual(sum(row['bytes'] for row in peak), 1024 + 500_224 + 100_352)
         self.assertEqual(peak[0]['stack'], 'train.py(12): forward; train.py(40): main')
 
     def test_a_program_that_records_the_history_keeps_it(self):

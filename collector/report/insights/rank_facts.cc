@@ -65,6 +65,11 @@ std::string RankFacts::TimesAStep(int64_t count) const {
   if (!has_steps()) return count == 1 ? "once" : fmt::format("{} times", FormatCount(count));
   const double times = TimesPerStep(count);
   if (times == 1) return fmt::format("once a {}", waterfall_.steps.noun());
+  constexpr double kRare = 0.05;  // which would be 0.0 times
+  if (times > 0 && times < kRare) {
+    return fmt::format("once in {} {}s", FormatCount(std::llround(1 / times)),
+                       waterfall_.steps.noun());
+  }
   const auto whole = static_cast<int64_t>(std::llround(times));
   const bool is_whole = times >= 10 || times == static_cast<double>(whole);
   return fmt::format("{} times a {}", is_whole ? FormatCount(whole) : fmt::format("{:.1f}", times),

@@ -13,7 +13,7 @@ CLAIMS = [
     ('kernels joined to their launches', 'all', 'C++ kernels joined to launches'),
     ('torch.profiler in the middle of a run, both ways of loading', 'its trace complete, one gap in ours',
      'the program profiles itself'),
-    ('graphs at both levels', 'whole at *kernels*, by node at *full*', 'graphs '),
+    ('graphs at both levels', 'whole or by node at *kernels*, by node at *full*', 'graphs '),
     ('short processes end as bare', 'each of them', 'short processes'),
     ('cuInit, end, peak memory and device memory of a process', 'reported', 'start and end of a CUDA process'),
     ('exit with a live collector', '500 ms more than bare', 'end of a CUDA process beside a live collector'),

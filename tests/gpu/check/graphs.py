@@ -1,5 +1,4 @@
-"""CUDA graphs, with the calls that captured their nodes. At level kernels as a whole, but by node where the program may bring
-a CUPTI client of its own, as any Python program may."""
+"""CUDA graphs: as a whole or by node at level kernels; by node at level full, with the calls that captured them."""
 from check.base import last_json, why, workload
 
 
@@ -28,12 +27,9 @@ def run(check):
             return
     rows = found['kernels']
     whole = [row for row in rows if row['work'].startswith('CUDA graph')]
-    if check.stand_in:
-        check.note('graphs as a whole at level kernels', len(whole) > 0 and len(whole) == len(rows),
-                   f'{sum(row["calls"] for row in whole)} launches of {len(whole)} graphs, '
-                   f'{sum(row["gpu_ns"] for row in whole) / 1e6:.3f} ms', rows=whole)
-    else:
-        check.note('graphs by node at level kernels', len(rows) > 0 and not whole, f'{len(rows)} kinds of nodes', rows=rows[:20])
+    # By node where a client of the program's may come, and before CUPTI 13.2: as a whole elsewhere.
+    check.note('graphs at level kernels', len(rows) > 0 and len(whole) in (0, len(rows)),
+               f'{len(whole)} graphs as a whole, {len(rows) - len(whole)} kinds of nodes', rows=rows[:20])
     nodes = found['full']
     tied = [row for row in nodes if row['api']]
     with_source = [row for row in nodes if row['source'] or row['function']]

@@ -18,7 +18,7 @@ class Allocator:
     def __init__(self):
         self.enabled, self.context, self.entries, self.limit = None, None, [], 0
         self.segments = {0x10000: 1 << 20}
-        self.blocks = {0x10000: 1000}
+        self.blocks, self.asked = {0x10000: 1024}, {0x10000: 1000}
         self.observers = []
 
     def record(self, enabled, context, stacks, max_entries, *_):
@@ -38,11 +38,14 @@ class Allocator:
         self._add('segment_alloc', address, size)
 
     def allocate(self, address, size):
-        self.blocks[address] = size
+        """PyTorch gives out multiples of 512 bytes, and its history has what was asked for."""
+        self.blocks[address] = -(-size // 512) * 512
+        self.asked[address] = size
         self._add('alloc', address, size)
 
     def free(self, address):
-        size = self.blocks.pop(address)
+        del self.blocks[address]
+        size = self.asked.pop(address)
         self._add('free_requested', address, size)
         self._add('free_completed', address, size)
 

@@ -286,8 +286,9 @@ class CudaHistory:
 
 
 def given_out(size):
-    """The history has what was asked for. PyTorch gives out, and counts, multiples of 512 bytes: torch.cuda's peak of a
-    training beside an H200 was the same to the byte. The rest of a large block that is too small to be cut off is not told."""
+    """The history has what was asked for. PyTorch gives out, and counts, multiples of 512 bytes: the peak of a
+    training beside an H200 was torch.cuda's to the byte. The rest of a large block that is too small to be cut
+    off is not told."""
     return -(-size // BLOCK_BYTES) * BLOCK_BYTES
 
 
