@@ -74,7 +74,7 @@ TEST_F(Rings, NewThreadsHaveABlockEachWhereTheSenderDoesNotComeToRun) {
 
 // Six groups, of which two are there from the start, and a block for each of 380 threads at once.
 TEST_F(Rings, ThreadsThatFindNothingFreeAtOnceDoNotClaimAllForThemselves) {
-#if defined(RANKTAP_UNDER_TSAN)
+#if defined(RANKTAP_UNDER_TSAN) || defined(RANKTAP_UNDER_QEMU)
   constexpr int kRounds = 4;  // a thread costs it a millisecond
 #else
   constexpr int kRounds = 20;
