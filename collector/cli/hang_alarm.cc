@@ -103,8 +103,8 @@ HangAlarm::HangAlarm(const HangOptions& options, const std::string& socket, Coll
 
 HangAlarm::~HangAlarm() { Finish(); }
 
-void HangAlarm::Finish() {
-  last_words_ = watch_->Finish();
+void HangAlarm::Finish(uint64_t asked_to_end_ns) {
+  last_words_ = watch_->Finish(asked_to_end_ns);
   if (killer_.joinable()) killer_.join();
 }
 

@@ -37,8 +37,9 @@ class HangAlarm {
             DumpTriggers* triggers);
   ~HangAlarm();
 
-  // Stops the watch, and ends what is left of a job that --on-hang kill ends.
-  void Finish();
+  // Stops the watch, and ends what is left of a job that --on-hang kill ends. `asked_to_end_ns`:
+  // ChildProcess's.
+  void Finish(uint64_t asked_to_end_ns = 0);
   // After Finish: what a job that failed failed of, as far as the watch saw it.
   void SayLast(int wait_status) const;
 

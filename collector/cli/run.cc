@@ -106,7 +106,7 @@ int RunTraced(const FoundCommand& found, const RunOptions& options, const Inject
     child.Keep(SIGUSR2, [&] { collector.EndWindow(); });
   }
   const int status = child.Wait();
-  alarm.Finish();
+  alarm.Finish(child.asked_to_end_ns());
   triggers.Finish();
   (void)::unlink((path + "/deepspeed_env").c_str());  // with the user's own lines in it
   const RunInfo finished = collector.Finish(kGraceNs, [&](RunInfo* run) {

@@ -59,6 +59,16 @@ const ThreadStack* OtherThreadOf(const ProcessStacks& stacks) {
   return found;
 }
 
+// One that ended badly; of the others none while some are left, as those were not needed any more.
+const EndedChild* ChildToTell(const RankLook& look) {
+  constexpr uint64_t kLatelyNs = 120'000'000'000;
+  const auto bad = std::ranges::find_if(look.ended_children, &EndedChild::is_bad);
+  if (bad != look.ended_children.end()) return &*bad;
+  if (look.ended_children.empty() || !look.workers.empty()) return nullptr;
+  const EndedChild& last = look.ended_children.back();
+  return last.is_loaders || last.age_ns > kLatelyNs ? nullptr : &last;
+}
+
 bool IsInLoader(const ThreadStack& stack) {
   return std::ranges::any_of(stack.frames, [](const StackFrame& frame) {
     return frame.file.find("/torch/utils/data/") != frame.file.npos;
@@ -149,6 +159,9 @@ std::string DescribePlace(const RankLook& look) {
       break;
     }
   }
+  if (const EndedChild* const child = ChildToTell(look)) {
+    text += "; " + ChildEndText(*child, "ago");
+  }
   return text;
 }
 
@@ -191,8 +204,8 @@ std::string DurationText(uint64_t ns) {
   return fmt::format("{} min {} s", seconds / 60, seconds % 60);
 }
 
-std::string EndText(const EndedRank& ended) {
-  const int status = ended.wait_status.value_or(0);
+std::string EndText(const ProcessEnd& end) {
+  const int status = end.wait_status.value_or(0);
   if (!WIFSIGNALED(status)) return fmt::format("exit status {}", WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
   const char* const name = ::sigabbrev_np(signal);
@@ -202,20 +215,35 @@ std::string EndText(const EndedRank& ended) {
     text +=
         ": an assertion, or gloo, which aborts a rank that gets more bytes than it waits for, "
         "as another's tensor has another shape or dtype; --level full names that one";
-  } else if (ended.was_out_of_memory) {
-    text += *ended.was_out_of_memory ? " of the kernel, which was short of memory"
-                                     : ", not for want of memory: a scheduler, or kill -9";
+  } else if (end.was_out_of_memory) {
+    text += *end.was_out_of_memory ? " of the kernel, which was short of memory"
+                                   : ", not for want of memory: a scheduler, or kill -9";
   } else if (signal == SIGKILL) {
     text += ": the kernel short of memory, a scheduler, or kill -9";
+  } else if (signal == SIGTERM) {
+    text += ": a scheduler, kill, or a launcher for a reason of its own";
   }
   return text;
 }
 
+std::string ChildEndText(const EndedChild& child, std::string_view before) {
+  const std::string age = child.age_ns < kLongCallNs
+                              ? fmt::format("{:.1f} s", static_cast<double>(child.age_ns) / 1e9)
+                              : DurationText(child.age_ns);
+  const std::string_view what = child.is_loaders ? "DataLoader worker" : "child process";
+  return fmt::format("its {} {} ended {} {}{}", what, child.pid, age, before,
+                     child.end.wait_status ? ", by " + EndText(child.end) : "");
+}
+
 std::string LastPlaceText(const EndedRank& ended) {
   constexpr double kNsPerSecond = 1e9;
-  if (ended.last_place.empty()) return "";
-  return fmt::format("its last stack, {:.1f} s before it was seen to have ended, is at {}",
-                     static_cast<double>(ended.last_age_ns) / kNsPerSecond, ended.last_place);
+  std::string text;
+  if (!ended.last_place.empty()) {
+    text = fmt::format("its last stack, {:.1f} s before it was seen to have ended, is at {}",
+                       static_cast<double>(ended.last_age_ns) / kNsPerSecond, ended.last_place);
+  }
+  if (ended.child) text += (text.empty() ? "" : "; ") + ChildEndText(*ended.child, "before it");
+  return text;
 }
 
 }  // namespace ranktap::collector

@@ -37,7 +37,9 @@ std::string RankText(const std::vector<uint32_t>& ranks);
 // "42 s", "2 min 5 s"
 std::string DurationText(uint64_t ns);
 // "exit status 1", "signal 9 (SIGKILL) of the kernel, which was short of memory"
-std::string EndText(const EndedRank& ended);
+std::string EndText(const ProcessEnd& end);
+// "its DataLoader worker 4711 ended 12 s before, by signal 9 (SIGKILL)"
+std::string ChildEndText(const EndedChild& child, std::string_view before);
 // "Its last stack, 0.4 s before it was seen to have ended, is at train.py:88". Empty: not known.
 std::string LastPlaceText(const EndedRank& ended);
 

@@ -43,7 +43,7 @@ HangWatch::HangWatch(HangWatchOptions options)
 
 HangWatch::~HangWatch() { (void)Finish(); }
 
-std::string HangWatch::Finish() {
+std::string HangWatch::Finish(uint64_t asked_to_end_ns) {
   if (thread_.joinable()) {
     const uint64_t one = 1;
     (void)!::write(stop_.get(), &one, sizeof(one));
@@ -55,21 +55,20 @@ std::string HangWatch::Finish() {
       NoteEnd(ended);
     }
   }
-  return !last_hang_.empty() ? last_hang_ : ends_ > 1 ? first_bad_end_ : "";
+  // A scheduler sends its signal to all processes at once.
+  constexpr uint64_t kAtOnceNs = kSecond / 5;
+  const bool was_asked = asked_to_end_ns != 0 && first_bad_ns_ + kAtOnceNs > asked_to_end_ns;
+  return !last_hang_.empty() ? last_hang_ : ends_ > 1 && !was_asked ? first_bad_end_ : "";
 }
 
 // Takes note of ends as they come: the first of them is the cause of the others.
 bool HangWatch::Pause(uint64_t ns) {
   const uint64_t end = ClockNs(CLOCK_MONOTONIC) + ns;
   for (uint64_t now = ClockNs(CLOCK_MONOTONIC); now < end; now = ClockNs(CLOCK_MONOTONIC)) {
-    std::vector<pollfd> polled = {{.fd = stop_.get(), .events = POLLIN, .revents = 0}};
-    for (const auto& [pid, rank] : processes_.ranks()) {
-      if (rank.handle.valid()) {
-        polled.push_back({.fd = rank.handle.get(), .events = POLLIN, .revents = 0});
-      }
-    }
+    pollfd polled[] = {{.fd = stop_.get(), .events = POLLIN, .revents = 0},
+                       {.fd = processes_.ends(), .events = POLLIN, .revents = 0}};
     constexpr uint64_t kMs = 1'000'000;
-    (void)::poll(polled.data(), polled.size(), static_cast<int>((end - now) / kMs + 1));
+    (void)::poll(polled, std::size(polled), static_cast<int>((end - now) / kMs + 1));
     if (polled[0].revents != 0) return false;
     processes_.DropEnded();
   }
@@ -87,11 +86,12 @@ void HangWatch::Watch() {
 
 void HangWatch::NoteEnd(const EndedRank& ended) {
   const bool is_first = ++ends_ == 1;
-  if (!first_bad_end_.empty() || !ended.wait_status) return;
-  const std::string text = fmt::format("rank {}, by {}", ended.rank, EndText(ended));
+  if (!first_bad_end_.empty() || !ended.end.wait_status) return;
+  const std::string text = fmt::format("rank {}, by {}", ended.rank, EndText(ended.end));
   const std::string place = LastPlaceText(ended);
   if (is_first) first_end_ = place.empty() ? text : fmt::format("{} ({})", text, place);
-  if (*ended.wait_status == 0) return;
+  if (*ended.end.wait_status == 0) return;
+  first_bad_ns_ = ended.end.seen_ns;
   first_bad_end_ = fmt::format("the first rank that ended badly is {}", text);
   if (!place.empty()) first_bad_end_ += "; " + place;
   // Its end may have been what the others failed of.
@@ -124,7 +124,7 @@ void HangWatch::AddPlace(EndedRank* ended) {
   const auto last = readers_.find(ended->pid);
   if (last == readers_.end() || last->second.placed_ns == 0) return;
   ended->last_place = last->second.place;
-  ended->last_age_ns = ended->seen_ns - last->second.placed_ns;
+  ended->last_age_ns = ended->end.seen_ns - last->second.placed_ns;
 }
 
 void HangWatch::Look(uint64_t passed_ns) {
@@ -139,7 +139,7 @@ void HangWatch::Look(uint64_t passed_ns) {
     AddPlace(&ended);
     NoteEnd(ended);
     const auto job = jobs_.find(ended.job);
-    if (job != jobs_.end()) job->second.rules.TakeEnded(ended, job->second.clock_ns);
+    if (job != jobs_.end()) job->second.rules.TakeEnded(ended);
   }
   std::erase_if(jobs_, [&](const auto& entry) { return !worlds.contains(entry.first); });
   std::vector<std::string> sentences;
@@ -160,7 +160,9 @@ void HangWatch::Look(uint64_t passed_ns) {
 std::vector<RankLook> HangWatch::LookAtAll(const std::string& name) {
   std::vector<RankLook> looks;
   for (const auto& [pid, process] : processes_.ranks()) {
-    if (process.job == name) looks.push_back(LookAt(process.rank, pid, &ReadersOf(pid).cuda));
+    if (process.job != name) continue;
+    looks.push_back(LookAt(process.rank, pid, &ReadersOf(pid).cuda));
+    looks.back().ended_children = processes_.EndedChildrenOf(pid);
   }
   return looks;
 }

@@ -47,8 +47,8 @@ class HangWatch {
   ~HangWatch();
 
   // Stops; the sentence of the rank whose end was the first of several to be a bad one, or of the
-  // last hang. Empty: there was none.
-  std::string Finish();
+  // last hang. Empty: there was none, or somebody had asked the job to end before.
+  std::string Finish(uint64_t asked_to_end_ns = 0);
 
  private:
   struct Job {
@@ -87,6 +87,7 @@ class HangWatch {
   pid_t last_placed_ = 0;
   std::vector<std::string> notices_;
   std::string first_end_, first_bad_end_, last_hang_;
+  uint64_t first_bad_ns_ = 0;
   size_t ends_ = 0;
   FileDescriptor stop_;  // an eventfd
   std::thread thread_;

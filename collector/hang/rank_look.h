@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/hang/rank_children.h"
 #include "collector/stacks/cuda_calls.h"
 #include "collector/stacks/process_stacks.h"
 
@@ -40,8 +41,9 @@ struct RankLook {
   RankWork work;
   ProcessStacks stacks;
   std::vector<ProcessStacks> workers;  // of children that run Python
-  bool is_changing = false;            // a main thread that runs: its stack did, or without the GIL
-  bool is_in_torch = false;            // blocked in a lock below PyTorch's own native code
+  std::vector<EndedChild> ended_children;
+  bool is_changing = false;  // a main thread that runs: its stack did, or without the GIL
+  bool is_in_torch = false;  // blocked in a lock below PyTorch's own native code
 };
 
 // Some 50 us.

@@ -1,10 +1,7 @@
 #include "collector/hang/rank_processes.h"
 
 #include <fmt/core.h>
-#include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -70,26 +67,17 @@ std::optional<uint32_t> NumberOf(std::string_view text) {
   return number;
 }
 
-// Word `index` behind the name in /proc/PID/stat, the state being 0; 0 where there is none.
-uint64_t StatWord(pid_t pid, int index) {
-  const std::string stat = ReadProcFile(fmt::format("/proc/{}/stat", pid)).value_or("");
-  size_t at = stat.rfind(')');
-  for (int i = 0; i <= index && at != stat.npos; ++i) at = stat.find(' ', at + 1);
-  uint64_t number = 0;
-  if (at != stat.npos) {
-    (void)std::from_chars(stat.data() + at + 1, stat.data() + stat.size(), number);
-  }
-  return number;
-}
-constexpr int kParent = 1, kStartTime = 19, kExitCode = 49;
+constexpr int kParent = 1, kStartTime = 19;  // StatWord's
 
-// Before its parent has taken it, /proc has the status; afterwards the pidfd.
-std::optional<int> EndOf(const RankProcess& rank) {
-  const auto condition = ConditionOf(rank.pid, rank.pid);
-  const auto left = static_cast<int>(StatWord(rank.pid, kExitCode));
-  if (left != 0) return left;
-  const auto status = WaitStatusOf(rank.handle);
-  return status || !condition || condition->state != 'Z' ? status : 0;
+uint64_t MonotonicNs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+std::optional<bool> KillsGrew(const RankProcess& rank) {
+  const auto kills = rank.kills ? OomKillsIn(rank.kills_file) : std::nullopt;
+  return kills ? std::optional(*kills > *rank.kills) : std::nullopt;
 }
 
 // PyTorch names the threads of a process group so; a forked child has none of them.
@@ -101,33 +89,13 @@ bool HasGroupThread(pid_t pid) {
   });
 }
 
-bool HasEnded(const RankProcess& rank) {
-  if (rank.handle.valid()) {
-    pollfd polled{.fd = rank.handle.get(), .events = POLLIN, .revents = 0};
-    return ::poll(&polled, 1, 0) == 1;
-  }
+// Where there are no pidfds.
+bool IsGone(const RankProcess& rank) {
   const auto condition = ConditionOf(rank.pid, rank.pid);
   return !condition || condition->state == 'Z' || condition->state == 'X';
 }
 
 }  // namespace
-
-std::optional<int> WaitStatusOf(const FileDescriptor& handle) {
-  // linux/pidfd.h of 6.15, which Debian 12 does not have.
-  struct PidfdInfo {
-    uint64_t mask, cgroup;
-    uint32_t ids[11];
-    int32_t exit_code;
-  };
-  static_assert(sizeof(PidfdInfo) == 64);
-  constexpr uint64_t kExit = 1 << 3;
-  PidfdInfo info{.mask = kExit};
-  if (!handle.valid() || ::ioctl(handle.get(), _IOWR(0xff, 11, PidfdInfo), &info) != 0 ||
-      (info.mask & kExit) == 0) {
-    return std::nullopt;
-  }
-  return info.exit_code;
-}
 
 std::optional<uint64_t> OomKillsIn(const std::string& file) {
   const std::string text = ReadProcFile(file).value_or("");
@@ -248,31 +216,56 @@ void RankProcesses::FindSpawned() {
   }
 }
 
-void RankProcesses::DropEnded() {
-  for (auto rank = ranks_.begin(); rank != ranks_.end();) {
-    if (!HasEnded(rank->second)) {
-      ++rank;
-      continue;
-    }
-    EndedRank& ended = ended_.emplace_back();
-    ended.rank = rank->second.rank;
-    ended.job = rank->second.job;
-    ended.pid = rank->first;
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    ended.seen_ns =
-        static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-    ended.wait_status = EndOf(rank->second);
-    if (ended.wait_status == SIGKILL && rank->second.kills) {
-      const auto kills = OomKillsIn(rank->second.kills_file);
-      if (kills) ended.was_out_of_memory = *kills > *rank->second.kills;
-    }
-    Candidate& gone = candidates_[rank->first];  // a zombie stays in /proc
-    gone.rank.reset();
-    gone.looks = kYoungLooks;
-    gone.is_ours = gone.has_group = false;
-    rank = ranks_.erase(rank);
+// Workers of a server that the rank started to fork them are two below it.
+pid_t RankProcesses::RankAbove(const Candidate& candidate) const {
+  constexpr int kDeepest = 3;
+  auto above = candidates_.find(candidate.parent);
+  for (int i = 0; i < kDeepest && above != candidates_.end(); ++i) {
+    if (ranks_.contains(above->first)) return above->first;
+    above = candidates_.find(above->second.parent);
   }
+  return 0;
+}
+
+std::vector<EndedChild> RankProcesses::EndedChildrenOf(pid_t rank) const {
+  return children_.EndedOf(rank, MonotonicNs());
+}
+
+void RankProcesses::TakeEnd(pid_t pid, uint64_t now_ns) {
+  ProcessEnd end{.wait_status = {}, .was_out_of_memory = {}, .seen_ns = now_ns};
+  const auto above = ranks_.find(children_.RankOf(pid));
+  if (children_.TakeEnd(pid, end, above == ranks_.end() ? std::nullopt : KillsGrew(above->second)))
+    return;
+  const auto found = ranks_.find(pid);
+  if (found == ranks_.end()) return;
+  const RankProcess& rank = found->second;
+  end.wait_status = EndStatusOf(pid, rank.handle);
+  if (end.wait_status == SIGKILL) end.was_out_of_memory = KillsGrew(rank);
+  EndedRank& ended = ended_.emplace_back();
+  ended.rank = rank.rank;
+  ended.job = rank.job;
+  ended.pid = pid;
+  ended.end = end;
+  constexpr uint64_t kShortlyNs = 30'000'000'000;
+  for (const EndedChild& child : children_.EndedOf(pid, now_ns)) {
+    if (!ended.child && child.is_bad() && child.age_ns <= kShortlyNs) ended.child = child;
+  }
+  children_.Forget(pid);
+  Candidate& gone = candidates_[pid];  // a zombie stays in /proc
+  gone.rank.reset();
+  gone.looks = kYoungLooks;
+  gone.is_ours = gone.has_group = false;
+  ranks_.erase(found);
+}
+
+void RankProcesses::DropEnded() {
+  const uint64_t now = MonotonicNs();
+  for (const pid_t pid : order_.Take()) TakeEnd(pid, now);
+  std::vector<pid_t> gone;
+  for (const auto& [pid, rank] : ranks_) {
+    if (!rank.handle.valid() && IsGone(rank)) gone.push_back(pid);
+  }
+  for (const pid_t pid : gone) TakeEnd(pid, now);
 }
 
 void RankProcesses::Update() {
@@ -289,11 +282,13 @@ void RankProcesses::Update() {
     if (!candidate.is_ours || !candidate.rank || !candidate.has_python) continue;
     if (IsLauncher(pid) || (!candidate.has_group && IsBelowItsRank(candidate))) {
       ranks_.erase(pid);
+      children_.Forget(pid);
       continue;
     }
     RankProcess& rank = ranks_[pid];
     if (!rank.handle.valid()) {
-      rank.handle.Reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+      rank.handle = OpenPidfd(pid);
+      order_.Watch(pid, rank.handle);
       rank.kills_file =
           OomKillsFile(ReadProcFile(fmt::format("/proc/{}/cgroup", pid)).value_or(""));
       rank.kills = OomKillsIn(rank.kills_file);
@@ -303,6 +298,10 @@ void RankProcesses::Update() {
     rank.world = candidate.world;
     rank.job = candidate.job;
     rank.user = candidate.user;
+  }
+  for (const auto& [pid, candidate] : candidates_) {
+    if (!candidate.is_ours || ranks_.contains(pid)) continue;
+    if (const pid_t rank = RankAbove(candidate); rank != 0) children_.Look(pid, rank, order_);
   }
 }
 

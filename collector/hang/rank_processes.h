@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "collector/file/file_descriptor.h"
+#include "collector/hang/process_ends.h"
+#include "collector/hang/rank_children.h"
 
 namespace ranktap::collector {
 
@@ -34,12 +36,10 @@ struct EndedRank {
   uint32_t rank = 0;
   std::string job;
   pid_t pid = 0;
-  std::optional<int> wait_status;  // Linux 6.15 and newer tell it
-  std::optional<bool>
-      was_out_of_memory;   // ended by SIGKILL: whether the kernel's OOM killer did it
+  ProcessEnd end;
   std::string last_place;  // where its main thread was when it was last looked at; empty: not known
-  uint64_t seen_ns = 0;    // to have ended; CLOCK_MONOTONIC
-  uint64_t last_age_ns = 0;  // how long before it was seen to have ended
+  uint64_t last_age_ns = 0;         // how long before it was seen to have ended
+  std::optional<EndedChild> child;  // of its own, that ended badly shortly before it
 };
 
 class RankProcesses {
@@ -53,12 +53,15 @@ class RankProcesses {
   // read again, since a launcher's child has its rank only from its exec on.
   void Update();
 
-  // Only that: takes note of the ranks that have ended.
+  // Only that: takes note of the ranks that have ended, and of their children.
   void DropEnded();
+  // Readable while there are some.
+  int ends() const { return order_.handle(); }
 
   const std::map<pid_t, RankProcess>& ranks() const { return ranks_; }
-  // Since the last call, in the order in which they were seen to have ended.
+  // Since the last call, in the order in which they ended.
   std::vector<EndedRank> TakeEnded() { return std::exchange(ended_, {}); }
+  std::vector<EndedChild> EndedChildrenOf(pid_t rank) const;
 
  private:
   struct Candidate {
@@ -79,21 +82,22 @@ class RankProcesses {
   bool IsBelowItsRank(const Candidate& candidate) const;
   bool IsBelowAGroup(const Candidate& candidate) const;
   void FindSpawned();
+  pid_t RankAbove(const Candidate& candidate) const;
+  void TakeEnd(pid_t pid, uint64_t now_ns);
 
+  EndOrder order_;  // the handles that it watches are below
   std::string socket_;
   bool own_only_;
   std::map<pid_t, Candidate> candidates_;
   std::map<pid_t, Siblings> spawned_;  // by their parent
   std::map<pid_t, RankProcess> ranks_;
   std::vector<EndedRank> ended_;
+  RankChildren children_;
 };
 
 // The file that counts what the OOM killer ended in the control group of a process whose
 // /proc/PID/cgroup is `groups`, and its number. Empty: there is none that can be read.
 std::string OomKillsFile(const std::string& groups, const std::string& root = "/sys/fs/cgroup");
 std::optional<uint64_t> OomKillsIn(const std::string& file);
-
-// As waitpid has it. `handle`: a pidfd of a process that has ended.
-std::optional<int> WaitStatusOf(const FileDescriptor& handle);
 
 }  // namespace ranktap::collector

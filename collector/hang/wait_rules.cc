@@ -106,7 +106,7 @@ void WaitRules::Take(RankLook look, uint64_t now_ns) {
   const auto [at, is_new] = ranks_.try_emplace(look.rank);
   Rank& rank = at->second;
   if (is_new || rank.glance.pid != look.pid) rank = {.first_ns = now_ns};
-  ended_.erase(look.rank);
+  std::erase_if(ended_, [&look](const EndedRank& ended) { return ended.rank == look.rank; });
   if (rank.glanced_ns != 0 && now_ns > rank.glanced_ns) {
     const auto passed = static_cast<double>(now_ns - rank.glanced_ns);
     rank.cpu = static_cast<double>(look.cpu_ns - rank.glance.cpu_ns) / passed;
@@ -134,12 +134,12 @@ void WaitRules::Take(RankLook look, uint64_t now_ns) {
   rank.glanced_ns = now_ns;
 }
 
-void WaitRules::TakeEnded(const EndedRank& ended, uint64_t now_ns) {
+void WaitRules::TakeEnded(const EndedRank& ended) {
   const auto rank = ranks_.find(ended.rank);
   // A launcher may have started the rank again by now.
   if (rank == ranks_.end() || rank->second.glance.pid != ended.pid) return;
   ranks_.erase(rank);
-  ended_[ended.rank] = {ended, now_ns};
+  ended_.push_back(ended);
 }
 
 bool WaitRules::IsSuspicious(uint64_t now_ns) const {
@@ -271,12 +271,11 @@ void WaitRules::JudgeAwaited(const std::vector<const Rank*>& awaited, uint64_t n
   const bool for_device = WaitsForDevice(waits);
   const std::string wait = WaitsIn(waits, verdict->waiting.size());
   if (!ended_.empty()) {
-    const auto first =
-        std::ranges::min_element(ended_, {}, [](const auto& entry) { return entry.second.at_ns; });
-    const EndedRank& rank = first->second.rank;
+    const EndedRank& rank = ended_.front();
     verdict->cause = WaitCause::kEnded;
-    for (const auto& [number, ended] : ended_) verdict->awaited.push_back(number);
-    const std::string end = rank.wait_status ? ", by " + EndText(rank) : "";
+    for (const EndedRank& ended : ended_) verdict->awaited.push_back(ended.rank);
+    std::ranges::sort(verdict->awaited);
+    const std::string end = rank.end.wait_status ? ", by " + EndText(rank.end) : "";
     verdict->sentence =
         for_device
             ? fmt::format("Rank {} has ended{}; {}{} {}", rank.rank, end, others, wait, since)

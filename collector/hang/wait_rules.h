@@ -53,7 +53,8 @@ class WaitRules {
 
   // `now_ns` of a clock that stands still while the machine, or the whole job, does.
   void Take(RankLook look, uint64_t now_ns);
-  void TakeEnded(const EndedRank& ended, uint64_t now_ns);
+  // In the order of the ends.
+  void TakeEnded(const EndedRank& ended);
   void SetWorld(uint32_t ranks) { world_ = ranks; }
 
   // Some rank has not run for a while, so that the next looks should be full ones.
@@ -75,10 +76,6 @@ class WaitRules {
     double wanted = 0;   // the same, and what it waited for a processor
     bool functions_move = false;
   };
-  struct Ended {
-    EndedRank rank;
-    uint64_t at_ns = 0;
-  };
   void Compare(const RankLook& look, uint64_t now_ns, Rank* rank) const;
   bool IsWaiting(const Rank& rank) const;
   bool IsMovingInACall(const Rank& rank) const;
@@ -93,7 +90,7 @@ class WaitRules {
   WaitLimits limits_;
   uint32_t world_ = 0;
   std::map<uint32_t, Rank> ranks_;
-  std::map<uint32_t, Ended> ended_;
+  std::vector<EndedRank> ended_;      // the first one first
   std::deque<uint64_t> ended_waits_;  // 0 where a rank had run between two looks
 };
 

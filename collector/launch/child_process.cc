@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 namespace ranktap::collector {
 namespace {
@@ -34,6 +35,12 @@ bool IsFile(const std::string& path, bool* executable) {
   if (::stat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) return false;
   *executable = ::access(path.c_str(), X_OK) == 0;
   return true;
+}
+
+uint64_t MonotonicNs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 // SIGCHLD's action when we were started.
@@ -201,7 +208,12 @@ void ChildProcess::PassSignals() {
     const bool from_kernel = info.ssi_code > 0;
     if (const auto kept = kept_.find(signal); kept != kept_.end()) {
       kept->second();
-    } else if (!from_kernel && signal != SIGCHLD) {
+      continue;
+    }
+    const bool ends =
+        signal == SIGTERM || signal == SIGINT || signal == SIGQUIT || signal == SIGHUP;
+    if (ends && asked_to_end_ns_ == 0) asked_to_end_ns_ = MonotonicNs();
+    if (!from_kernel && signal != SIGCHLD) {
       (void)::kill(pid_, signal);
     }
   }

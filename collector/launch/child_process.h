@@ -60,6 +60,9 @@ class ChildProcess {
   int Wait();
 
   pid_t pid() const { return pid_; }
+  // When somebody first asked this job to end, by a signal to us or to all of the terminal's;
+  // CLOCK_MONOTONIC. 0: nobody did.
+  uint64_t asked_to_end_ns() const { return asked_to_end_ns_; }
 
  private:
   void PassSignals();
@@ -70,6 +73,7 @@ class ChildProcess {
   sigset_t before_;
   FileDescriptor signals_;
   pid_t pid_ = -1;
+  uint64_t asked_to_end_ns_ = 0;
 };
 
 // Replaces this process by the command; returns only when that fails.

@@ -32,6 +32,8 @@ NAMED = {
     'two-locks': r'Rank {0} did not enter AllReduce .* waits for a lock at hangs.py:{1} ',
     'read': r'Rank {0} did not enter AllReduce .* receives from socket:\S+ \(descriptor \d+\) at hangs.py:{1} ',
     'fifo': r'Rank {0} did not enter AllReduce .* reads \S+ \(descriptor \d+\) at hangs.py:{1} ',
+    'fuse': r'Rank {0} did not enter AllReduce .* reads \S+/data \(descriptor \d+\) at hangs.py:{1} ',
+    'pool-dead': r'Rank {0} did not enter AllReduce .*hangs.py:{1} .*; its child process \d+ ended \S+ s ago, by exit status 3\.',
     'stop': r'Rank {0} did not enter AllReduce .* is stopped.* at hangs.py:{1} ',
     'child': r'Rank {0} did not enter AllReduce .* waits for a child process at .*hangs.py:{1} ',
     'join': r'Rank {0} did not enter AllReduce .* waits for a lock at .*hangs.py:{1} ',
@@ -52,13 +54,15 @@ ENDED = {
     'exit': r'[Rr]ank {0}(,| has ended,) by exit status 0',
     'raise': r'rank {0}, by exit status 1',
     'oom': r'rank {0}, by exit status 1',
-    'loader-dead': r'rank {0}, by exit status 1',
+    'loader-dead': r'rank {0}, by exit status 1; .*its DataLoader worker \d+ ended \S+ s before it, by signal 9 \(SIGKILL\)',
 }
 # Causes of which the job ends, or goes on with wrong sums: `report hang` of a run at level full names the rank.
 UNLIKE = {
     'shape': r'Rank {0} entered Allreduce #6 .* with 20 B, where the \d others had 64 B|Ranks 0 and 1 entered Allreduce #6 ',
     'dtype': r'Rank {0} entered Allreduce #6 .* with 128 B, where the \d others had 64 B|Ranks 0 and 1 entered Allreduce #6 ',
 }
+if os.geteuid() != 0 or not os.path.exists('/dev/fuse'):
+    del NAMED['fuse']  # no file system can be mounted
 # Where a rank stands whose cause has no line of its own.
 STANDS = {'missing': 'other', 'swallow': 'other', 'uneven': 'end'}
 
@@ -239,6 +243,18 @@ class HangWatchTest(harness.TracedTest):
         self.assertRegex(last, rf'^ranktap: --on-hang kill: Rank 0 did not enter AllReduce .*hangs.py:{LINES["gil"]} ')
 
     @unittest.skipIf(KERNEL < (6, 15), f'Linux {KERNEL} does not tell how a process ended that is not our child')
+    def test_workers_that_died_and_a_file_system_that_stops_are_told(self):
+        hung = [(cause, rank) for cause, rank in (('pool-dead', 1), ('fuse', 0)) if cause in NAMED]
+        ended = self.scratch / 'ended'  # what ends without a hang is told when the command ends
+        ended.mkdir()
+        job, ends = start(self.scratch, hung), start(ended, [('loader-dead', 0)])
+        try:
+            self.wait_until(lambda: all(told_of(self.scratch, *one) for one in hung) and ends.poll() is not None)
+        finally:
+            end(job)
+        self.assertIsNotNone(told_of(ended, 'loader-dead', 0), text_of(ended / 'err'))
+
+    @unittest.skipIf(KERNEL < (6, 15), f'Linux {KERNEL} does not tell how a process ended that is not our child')
     def test_the_rank_that_ended_first_is_named_when_a_job_fails(self):
         job = start(self.scratch, [('kill', 1)])
         self.wait_until(lambda: job.poll() is not None)
@@ -284,7 +300,53 @@ time.sleep(100000)
 """
 
 
+# Two ranks that live until they are told how to end; `ranktap run` has a pidfd of each.
+TOLD = '''import os, pathlib, re, signal, subprocess, sys, time
+if 'RANK' in os.environ:
+    sys.exit(int(sys.stdin.readline()))
+ranks = [subprocess.Popen([sys.executable, __file__], env={**os.environ, 'RANK': str(rank)}, stdin=subprocess.PIPE, text=True)
+         for rank in (0, 1)]
+run = os.getppid()
+def is_watched(rank):
+    pid = re.compile(rf'^Pid:\\t{rank.pid}$', re.M)
+    return any(pid.search(info.read_text()) for info in pathlib.Path(f'/proc/{run}/fdinfo').iterdir() if info.exists())
+def ended(rank):
+    os.waitid(os.P_PID, rank.pid, os.WEXITED | os.WNOWAIT)
+while not all(map(is_watched, ranks)):
+    time.sleep(0.1)
+if sys.argv[1] == 'first':
+    os.kill(run, signal.SIGSTOP)  # it is late
+    ranks[1].terminate()
+    ended(ranks[1])
+    print(3, file=ranks[0].stdin, flush=True)
+    ended(ranks[0])
+    os.kill(run, signal.SIGCONT)
+    sys.exit(max(abs(rank.wait()) for rank in ranks))
+def end(*_):
+    for rank in ranks:
+        rank.terminate()
+    sys.exit(max(abs(rank.wait()) for rank in ranks))
+signal.signal(signal.SIGTERM, end)
+os.kill(run, signal.SIGTERM)
+time.sleep(100000)
+'''
+
+
 class WatchWithoutTorchTest(harness.TracedTest):
+
+    @unittest.skipIf(KERNEL < (6, 15), f'Linux {KERNEL} does not tell how a process ended that is not our child')
+    def test_a_rank_that_got_sigterm_before_another_failed_is_the_first_although_both_are_seen_at_once(self):
+        (self.scratch / 'told.py').write_text(TOLD)
+        done, _ = self.run_traced([sys.executable, self.scratch / 'told.py', 'first'])
+        self.assertEqual(done.returncode, 15)
+        self.assertIn('the first rank that ended badly is rank 1, by signal 15 (SIGTERM): a scheduler, kill, or a launcher',
+                      done.stderr.splitlines()[-1])
+
+    def test_of_a_job_that_was_asked_to_end_no_rank_is_named(self):
+        (self.scratch / 'told.py').write_text(TOLD)
+        done, _ = self.run_traced([sys.executable, self.scratch / 'told.py', 'asked'])
+        self.assertEqual(done.returncode, 15)
+        self.assertNotIn('ended badly', done.stderr)
 
     @unittest.skipIf(KERNEL < (6, 15), f'Linux {KERNEL} does not tell how a process ended that is not our child')
     def test_a_rank_that_ended_with_0_before_another_failed_is_told(self):

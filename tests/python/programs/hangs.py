@@ -41,7 +41,7 @@ def launch(jobs):
         cause, guilty, ranks, how = job.split(':') + ['2', 'env'][job.count(':') - 1:]
         port = free_port()
         env = {**os.environ, 'CAUSE': cause, 'GUILTY': guilty, 'HOW': how, 'RANKS': ranks, 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': port,
-               'OMP_NUM_THREADS': '1', 'NCCL_RAS_ADDR': os.environ.get(f'RAS_{cause}', '127.0.0.1:1')}
+               'OMP_NUM_THREADS': '1', 'WATCHER': str(os.getppid()), 'NCCL_RAS_ADDR': os.environ.get(f'RAS_{cause}', '127.0.0.1:1')}
         if how == 'env':
             processes += [subprocess.Popen([sys.executable, __file__], env={**env, 'RANK': str(rank), 'WORLD_SIZE': ranks})
                           for rank in range(int(ranks))]
@@ -116,6 +116,46 @@ def read_file_that_stops():
         file.read(1)  # fifo
 
 
+def read_fuse_that_stops():
+    """In a mount namespace of its own, so that nothing is left to be unmounted."""
+    libc, folder = ctypes.CDLL(None, use_errno=True), f'fuse-{os.getpid()}'
+    os.mkdir(folder)
+    device = os.open('/dev/fuse', os.O_RDWR)
+    private, namespace = 1 << 18 | 1 << 14, 0x20000  # MS_PRIVATE | MS_REC, CLONE_NEWNS
+    options = f'fd={device},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()}'
+    if libc.unshare(namespace) or libc.mount(None, b'/', None, private, None) or libc.mount(b'planted', folder.encode(), b'fuse', 0,
+                                                                                           options.encode()):
+        raise OSError(ctypes.get_errno(), 'no FUSE can be mounted')
+    subprocess.Popen([sys.executable, pathlib.Path(__file__).with_name('fuse_that_stops.py'), str(device)], pass_fds=[device])
+    os.close(device)  # the last one that is closed ends the wait: a rank with one of its own could not be killed
+    with open(f'{folder}/data', 'rb', buffering=0) as file:
+        file.read(1)  # fuse
+
+
+def wait_until_watched():
+    """A pidfd of ours is open in `ranktap run`."""
+    pid = re.compile(rf'^Pid:\t{os.getpid()}$', re.M)
+    folder = pathlib.Path(f'/proc/{os.environ["WATCHER"]}/fdinfo')
+    while True:
+        for info in folder.iterdir():
+            try:
+                if pid.search(info.read_text()):
+                    return
+            except OSError:
+                pass
+
+
+def end_as_worker(_):
+    wait_until_watched()
+    os._exit(3)
+
+
+def wait_for_dead_worker():
+    """Pool starts another one, and waits for the first one's answer for ever."""
+    with torch.multiprocessing.get_context('fork').Pool(1) as pool:
+        pool.map(end_as_worker, range(1))  # pool-dead
+
+
 def loop():
     count = 0
     while True:
@@ -132,6 +172,7 @@ class Sleepy(torch.utils.data.Dataset):
 
 class Dying(Sleepy):
     def __getitem__(self, index):
+        wait_until_watched()
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -198,6 +239,13 @@ def do(cause, model, grad, other_group):
         read_slowly()
     elif cause == 'fifo':
         read_file_that_stops()
+    elif cause == 'fuse':
+        read_fuse_that_stops()
+    elif cause == 'pool-dead':
+        wait_for_dead_worker()
+    elif cause == 'silent-dtype':
+        dist.all_reduce(torch.ones(1, 16, dtype=torch.int32))
+        return True
     elif cause == 'spin-c':
         re.match('(a+)+$', 'a' * 64 + 'b')  # spin-c
     elif cause == 'spin-py':

@@ -84,7 +84,7 @@ class Job {
   void End(uint32_t rank, int wait_status) {
     gone.insert(rank);
     rules.TakeEnded(
-        {.rank = rank, .pid = static_cast<pid_t>(100 + rank), .wait_status = wait_status}, now);
+        {.rank = rank, .pid = static_cast<pid_t>(100 + rank), .end = {.wait_status = wait_status}});
   }
 
   WaitRules rules;
@@ -187,16 +187,47 @@ TEST(WaitRules, ARankThatEndedWithoutAWordHasTheLastPlaceThatItWasSeenAt) {
   job.Look({InCall("barrier", 1), At(7)});
   job.rules.TakeEnded({.rank = 1,
                        .pid = 101,
-                       .wait_status = SIGKILL,
-                       .was_out_of_memory = true,
+                       .end = {.wait_status = SIGKILL, .was_out_of_memory = true},
                        .last_place = "train.py:7",
-                       .last_age_ns = 400'000'000},
-                      job.now);
+                       .last_age_ns = 400'000'000});
   job.gone.insert(1);
   EXPECT_EQ(job.After(25, {InCall("barrier", 1)}).sentence,
             "Rank 1 has ended, by signal 9 (SIGKILL) of the kernel, which was short of memory, and "
             "did not enter Barrier (train.py:1); 1 of 2 waits since 25 s. Its last stack, 0.4 s "
             "before it was seen to have ended, is at train.py:7.");
+}
+
+TEST(WaitRules, OfTwoRanksThatEndedBetweenTwoLooksTheFirstIsTheCause) {
+  Job job;
+  const Doing waits = InCall("barrier", 1);
+  job.Look({waits, waits, waits});
+  job.End(2, SIGTERM);
+  job.End(0, 1 << 8);
+  const WaitVerdict verdict = job.After(25, {waits, waits, waits});
+  EXPECT_THAT(verdict.sentence,
+              StartsWith("Rank 2 has ended, by signal 15 (SIGTERM): a scheduler, "
+                         "kill, or a launcher for a reason of its own, and did "));
+  EXPECT_THAT(verdict.awaited, ElementsAre(0, 2));
+}
+
+TEST(WaitRules, ARankThatWaitsForAChildThatHasEndedIsToldByThatEnd) {
+  RankLook look;
+  look.stacks = {
+      .process = 7,
+      .threads = {
+          {.thread = 7, .does = "waits for a lock", .frames = {{"/job/train.py", "main", 31}}}}};
+  const EndedChild quiet{.pid = 8, .end = {.wait_status = 0}, .age_ns = 12 * kSecond};
+  const EndedChild killed{
+      .pid = 9, .is_loaders = true, .end = {.wait_status = SIGKILL}, .age_ns = 13 * kSecond};
+  const std::string main = "Its main thread waits for a lock at train.py:31";
+  look.ended_children = {quiet};
+  EXPECT_EQ(DescribePlace(look), main + "; its child process 8 ended 12 s ago, by exit status 0");
+  look.ended_children = {quiet, killed, quiet};
+  EXPECT_THAT(DescribePlace(look),
+              StartsWith(main + "; its DataLoader worker 9 ended 13 s ago, by signal 9 (SIGKILL)"));
+  look.ended_children = {quiet};
+  look.workers.emplace_back();
+  EXPECT_EQ(DescribePlace(look), main);
 }
 
 TEST(WaitRules, AMainThreadThatAnExceptionEndedIsToldByTheThreadThatItWaitsFor) {
