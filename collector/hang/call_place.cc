@@ -42,12 +42,6 @@ const ThreadStack* HolderOf(const ProcessStacks& stacks) {
 
 bool WaitsForGil(const ThreadStack& stack) { return stack.does == "waits for the GIL"; }
 
-// Its program has come to its end, or an exception has ended it, and other threads go on.
-bool HasRunOut(const ThreadStack& stack) {
-  return !stack.frames.empty() && stack.frames[0].function == "_shutdown" &&
-         FileOf(stack.frames[0]) == "threading.py";
-}
-
 // Of the program's rather than of a library's.
 const ThreadStack* OtherThreadOf(const ProcessStacks& stacks) {
   const ThreadStack* found = nullptr;
@@ -135,10 +129,16 @@ std::string DescribePlace(const RankLook& look) {
                                                          ? "its main thread runs no Python"
                                                          : look.stacks.problem);
   }
-  if (const ThreadStack* const other = OtherThreadOf(look.stacks); HasRunOut(*stack) && other) {
+  if (const ThreadStack* const other = OtherThreadOf(look.stacks);
+      IsAtProgramsEnd(*stack) && other) {
+    const ProcessStacks& process = look.stacks;
+    const std::string end = process.exception.empty() ? "at its end or by an exception"
+                            : process.exception_frames.empty()
+                                ? "by " + process.exception
+                                : fmt::format("by {}, at {}", process.exception,
+                                              ProgramPlaceOf({.frames = process.exception_frames}));
     return fmt::format(
-        "Its main thread has left the program, at its end or by an exception, and waits for a "
-        "thread that {} at {}",
+        "Its main thread has left the program, {}, and waits for a thread that {} at {}", end,
         other->does.empty() ? "stands" : other->does, ChainOf(*other));
   }
   std::string text =
@@ -224,6 +224,11 @@ std::string EndText(const ProcessEnd& end) {
     text += ": a scheduler, kill, or a launcher for a reason of its own";
   }
   return text;
+}
+
+std::string EndText(const EndedRank& ended) {
+  const std::string text = EndText(ended.end);
+  return ended.exception.empty() ? text : fmt::format("{} ({})", text, ended.exception);
 }
 
 std::string ChildEndText(const EndedChild& child, std::string_view before) {

@@ -38,6 +38,8 @@ std::string RankText(const std::vector<uint32_t>& ranks);
 std::string DurationText(uint64_t ns);
 // "exit status 1", "signal 9 (SIGKILL) of the kernel, which was short of memory"
 std::string EndText(const ProcessEnd& end);
+// The same, and the exception that it told: "exit status 1 (ValueError: no such label)".
+std::string EndText(const EndedRank& ended);
 // "its DataLoader worker 4711 ended 12 s before, by signal 9 (SIGKILL)"
 std::string ChildEndText(const EndedChild& child, std::string_view before);
 // "Its last stack, 0.4 s before it was seen to have ended, is at train.py:88". Empty: not known.

@@ -87,7 +87,7 @@ void HangWatch::Watch() {
 void HangWatch::NoteEnd(const EndedRank& ended) {
   const bool is_first = ++ends_ == 1;
   if (!first_bad_end_.empty() || !ended.end.wait_status) return;
-  const std::string text = fmt::format("rank {}, by {}", ended.rank, EndText(ended.end));
+  const std::string text = fmt::format("rank {}, by {}", ended.rank, EndText(ended));
   const std::string place = LastPlaceText(ended);
   if (is_first) first_end_ = place.empty() ? text : fmt::format("{} ({})", text, place);
   if (*ended.end.wait_status == 0) return;

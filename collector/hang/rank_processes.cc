@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "collector/hang/recorded_error.h"
 #include "collector/stacks/proc_files.h"
 #include "collector/stacks/process_stacks.h"
 
@@ -140,6 +141,7 @@ void RankProcesses::Read(pid_t pid, Candidate* candidate) const {
   candidate->rank = NumberOf(FirstOf(variables, kRankVariables));
   candidate->world = NumberOf(FirstOf(variables, kWorldVariables)).value_or(0);
   candidate->local_rank = FirstOf(variables, kLocalVariables);
+  candidate->error_file = ValueOf(variables, "TORCHELASTIC_ERROR_FILE");
   const std::string_view address = ValueOf(variables, "MASTER_ADDR");
   candidate->job = address.empty()
                        ? fmt::format("below {}", candidate->parent)
@@ -246,6 +248,7 @@ void RankProcesses::TakeEnd(pid_t pid, uint64_t now_ns) {
   ended.job = rank.job;
   ended.pid = pid;
   ended.end = end;
+  if (end.wait_status.value_or(0) != 0) ended.exception = RecordedError(rank.error_file);
   constexpr uint64_t kShortlyNs = 30'000'000'000;
   for (const EndedChild& child : children_.EndedOf(pid, now_ns)) {
     if (!ended.child && child.is_bad() && child.age_ns <= kShortlyNs) ended.child = child;
@@ -297,6 +300,7 @@ void RankProcesses::Update() {
     rank.rank = *candidate.rank;
     rank.world = candidate.world;
     rank.job = candidate.job;
+    rank.error_file = candidate.error_file;
     rank.user = candidate.user;
   }
   for (const auto& [pid, candidate] : candidates_) {

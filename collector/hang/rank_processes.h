@@ -25,7 +25,8 @@ struct RankProcess {
   uint32_t world = 0;  // 0: its environment does not say
   std::string job;     // equal for the ranks of one job, and for no other's
   uid_t user = 0;
-  FileDescriptor handle;  // a pidfd; not valid before Linux 5.3
+  std::string error_file;  // see RecordedError
+  FileDescriptor handle;   // a pidfd; not valid before Linux 5.3
   // The kernel's count of processes that it killed for want of memory in this one's control group:
   // the file, and its number when the rank was found.
   std::string kills_file;
@@ -39,6 +40,7 @@ struct EndedRank {
   ProcessEnd end;
   std::string last_place;  // where its main thread was when it was last looked at; empty: not known
   uint64_t last_age_ns = 0;         // how long before it was seen to have ended
+  std::string exception;            // see RecordedError
   std::optional<EndedChild> child;  // of its own, that ended badly shortly before it
 };
 
@@ -71,7 +73,7 @@ class RankProcesses {
     uid_t user = 0;
     std::optional<uint32_t> rank;
     uint32_t world = 0;
-    std::string local_rank, job;
+    std::string local_rank, job, error_file;
     int group_looks = 0;
     bool has_group = false;  // threads of a process group, where its environment has no rank of it
   };

@@ -275,7 +275,7 @@ void WaitRules::JudgeAwaited(const std::vector<const Rank*>& awaited, uint64_t n
     verdict->cause = WaitCause::kEnded;
     for (const EndedRank& ended : ended_) verdict->awaited.push_back(ended.rank);
     std::ranges::sort(verdict->awaited);
-    const std::string end = rank.end.wait_status ? ", by " + EndText(rank.end) : "";
+    const std::string end = rank.end.wait_status ? ", by " + EndText(rank) : "";
     verdict->sentence =
         for_device
             ? fmt::format("Rank {} has ended{}; {}{} {}", rank.rank, end, others, wait, since)

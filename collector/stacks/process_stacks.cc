@@ -12,6 +12,7 @@
 
 #include "collector/file/printable.h"
 #include "collector/stacks/cuda_calls.h"
+#include "collector/stacks/last_exception.h"
 #include "collector/stacks/live_symbols.h"
 #include "collector/stacks/proc_files.h"
 #include "collector/stacks/wait_reason.h"
@@ -175,6 +176,7 @@ class StackReader::Reader {
     const std::vector<pid_t> alive = ThreadsOf(process_);
     names_ = NumbersInOwnNamespace(process_, alive);
     for (const proto::PythonThread& thread : threads) AddThread(thread);
+    if (HasRunOut()) AddException();
     return std::move(stacks_);
   }
 
@@ -200,6 +202,26 @@ class StackReader::Reader {
              "(kernel.yama.ptrace_scope, PR_SET_DUMPABLE)";
     }
     return "it does not run Python";
+  }
+
+  bool HasRunOut() const {
+    const auto main = std::ranges::find(stacks_.threads, process_, &ThreadStack::thread);
+    return main != stacks_.threads.end() && IsAtProgramsEnd(*main);
+  }
+
+  void AddException() {
+    constexpr size_t kMostCharacters = 300;
+    const auto found = ReadLastException(memory_, place_, layout_, &*frames_);
+    if (!found) return;
+    const std::string message = found->message.substr(0, found->message.find('\n'));
+    stacks_.exception = Shown(found->type + (message.empty() ? "" : ": ") + message);
+    if (stacks_.exception.size() > kMostCharacters) stacks_.exception.resize(kMostCharacters);
+    stacks_.exception = Printable(stacks_.exception);
+    for (const auto& [code, line] : found->frames) {
+      StackFrame frame = NameOf({.code = code, .offset = 0});
+      frame.line = line;
+      stacks_.exception_frames.push_back(std::move(frame));
+    }
   }
 
   void AddThread(const proto::PythonThread& listed) {
@@ -269,6 +291,11 @@ class StackReader::Reader {
   std::map<uint64_t, std::pair<PythonCode, proto::PythonCodeText>> texts_;
   ProcessStacks stacks_;
 };
+
+bool IsAtProgramsEnd(const ThreadStack& stack) {
+  return !stack.frames.empty() && stack.frames[0].function == "_shutdown" &&
+         BaseNameOf(stack.frames[0].file) == "threading.py";
+}
 
 StackReader::StackReader(pid_t process) : reader_(std::make_unique<Reader>(process)) {}
 StackReader::StackReader(StackReader&& other) noexcept = default;

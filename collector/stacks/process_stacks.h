@@ -42,8 +42,16 @@ struct ProcessStacks {
   std::string python;   // "3.11"
   std::string problem;  // set: there are no threads, for this reason
   std::vector<ThreadStack> threads;
+  // Of a process whose main thread has come to the program's end, where an exception was that end:
+  // "ValueError: no such label", and its frames, the innermost first.
+  std::string exception;
+  std::vector<StackFrame> exception_frames;
   uint32_t torn = 0;  // stacks that changed each time they were read
 };
+
+// Of a main thread whose program has come to its end, or was ended by an exception, while other
+// threads go on.
+bool IsAtProgramsEnd(const ThreadStack& stack);
 
 // True where an interpreter is mapped in the process, read or not.
 bool HasPython(pid_t process);

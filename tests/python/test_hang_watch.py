@@ -17,6 +17,7 @@ import time
 import unittest
 
 import harness
+from test_stacks import pythons
 
 PROGRAM = harness.PROGRAMS / 'hangs.py'
 LINES = {match[2]: number for number, line in enumerate(PROGRAM.read_text().splitlines(), 1)
@@ -46,7 +47,8 @@ NAMED = {
     'uneven': r'[Rr]ank {0} stands in Barrier \(hangs.py:{1}\)',
     'order': r'[Rr]ank {0} stands in AllReduce \(hangs.py:{1}\)',
     'wrong-group': r'[Rr]ank {0} stands in AllReduce \(hangs.py:{1}\)',
-    'thread': r'Rank {0} did not enter AllReduce .* waits for a thread that sleeps at hangs.py:{1}\.',
+    'thread': rf'Rank {{0}} did not enter AllReduce .* by ValueError: no such label, at hangs.py:{LINES["thread-raise"]}, and waits for a '
+              r'thread that sleeps at hangs.py:{1}\.',
 }
 # Causes of which the job ends, and how the last line on stderr names the rank.
 ENDED = {
@@ -248,6 +250,7 @@ class HangWatchTest(harness.TracedTest):
         ended = self.scratch / 'ended'  # what ends without a hang is told when the command ends
         ended.mkdir()
         job, ends = start(self.scratch, hung), start(ended, [('loader-dead', 0)])
+        self.addCleanup(ends.wait)
         try:
             self.wait_until(lambda: all(told_of(self.scratch, *one) for one in hung) and ends.poll() is not None)
         finally:
@@ -255,9 +258,14 @@ class HangWatchTest(harness.TracedTest):
         self.assertIsNotNone(told_of(ended, 'loader-dead', 0), text_of(ended / 'err'))
 
     @unittest.skipIf(KERNEL < (6, 15), f'Linux {KERNEL} does not tell how a process ended that is not our child')
-    def test_the_rank_that_ended_first_is_named_when_a_job_fails(self):
-        job = start(self.scratch, [('kill', 1)])
-        self.wait_until(lambda: job.poll() is not None)
+    def test_the_rank_that_ended_first_is_named_when_a_job_fails_with_the_exception_that_it_told_torchrun(self):
+        folder = self.scratch / 'raise'
+        folder.mkdir()
+        job, other = start(self.scratch, [('kill', 1)]), start(folder, [('raise', 1, 2, 'torchrun')])
+        self.wait_until(lambda: job.poll() is not None and other.poll() is not None)
+        self.assertRegex(text_of(folder / 'err').splitlines()[-1],
+                         rf'^ranktap: the first rank that ended badly is rank 1, by exit status 1 \(ValueError: no such label, at '
+                         rf'hangs\.py:{LINES["raise"]}\); its last stack, ')
         self.assertRegex(text_of(self.scratch / 'err').splitlines()[-1],
                          r'^ranktap: the first rank that ended badly is rank 1, by signal 9 \(SIGKILL\)(, not for want of memory: a|: the '
                          r'kernel short of memory, a) scheduler, or kill -9; its last stack, \d+\.\d s before it was seen to have ended, is at ')
@@ -332,7 +340,45 @@ time.sleep(100000)
 '''
 
 
+# One waits in a collective; an exception has ended the other's main thread, and another thread keeps it.
+RAISES = """import os, subprocess, sys, threading, time
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+if 'RANK' not in os.environ:
+    ranks = [subprocess.Popen([sys.executable, __file__], env={**os.environ, 'RANK': str(rank)}) for rank in (0, 1)]
+    while not os.path.exists('told'):
+        time.sleep(0.1)
+    for rank in ranks:
+        rank.kill()
+        rank.wait()
+    sys.exit()
+if os.environ['RANK'] == '0':
+    from torch.distributed.distributed_c10d import all_reduce
+    all_reduce()
+class Unfit(Exception):
+    pass
+threading.Thread(target=time.sleep, args=(100000,)).start()
+def read():
+    raise Unfit('no such l\u00e4bel')
+read()
+"""
+
+
 class WatchWithoutTorchTest(harness.TracedTest):
+
+    def test_an_exception_that_ended_a_main_thread_while_another_thread_keeps_the_process_is_told(self):
+        (self.scratch / 'torch/distributed').mkdir(parents=True)
+        (self.scratch / 'torch/distributed/distributed_c10d.py').write_text(COLLECTIVE)
+        (self.scratch / 'raises.py').write_text(RAISES)
+        for minor, python in pythons().items():
+            with self.subTest(python):
+                told = self.scratch / 'told'
+                told.unlink(missing_ok=True)
+                done = self._run([harness.RANKTAP, 'run', '-o', self.scratch / f'run-{minor}', '--waits-after', '3s', '--hang-report', told,
+                                  '--', python, self.scratch / 'raises.py'], {})
+                self.assertEqual(done.returncode, 0, done.stderr)
+                # Before 3.11 a traceback lies elsewhere, and is not read.
+                by = r'by Unfit: no such läbel, at raises\.py:18' if minor >= 11 else 'at its end or by an exception'
+                self.assertRegex(text_of(told), f'Its main thread has left the program, {by}, and waits for a thread that ')
 
     @unittest.skipIf(KERNEL < (6, 15), f'Linux {KERNEL} does not tell how a process ended that is not our child')
     def test_a_rank_that_got_sigterm_before_another_failed_is_the_first_although_both_are_seen_at_once(self):

@@ -70,6 +70,7 @@ if 'CAUSE' not in os.environ:
 # The launcher does without: an import takes seconds.
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
+import torch.distributed.elastic.multiprocessing.errors  # noqa: E402
 
 CAUSE = os.environ['CAUSE']
 GUILTY = int(os.environ['GUILTY'])
@@ -216,7 +217,7 @@ def pause(pids):
 
 def raise_beside_thread():
     threading.Thread(target=watch_for_ever).start()
-    raise ValueError('no such label')
+    raise ValueError('no such label')  # thread-raise
 
 
 def do(cause, model, grad, other_group):
@@ -328,4 +329,5 @@ if __name__ == '__main__':
     if os.environ['HOW'] == 'spawn':
         torch.multiprocessing.spawn(main, nprocs=RANKS)
     else:
-        main(int(os.environ['RANK']))
+        record = torch.distributed.elastic.multiprocessing.errors.record if os.environ['HOW'] == 'torchrun' else lambda same: same
+        record(main)(int(os.environ['RANK']))
