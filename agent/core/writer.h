@@ -34,20 +34,25 @@ class ThreadState {
  public:
   // This thread's state, made at its first event; nullptr when there are more threads than slots.
   static ThreadState* Current() {
-    if (current_ > kNoSlot) [[likely]]
-      return reinterpret_cast<ThreadState*>(current_);
-    return current_ == kNoSlot ? nullptr : Attach(proto::WriterKind::kThread);
+    const uintptr_t current = current_;  // once: each access is a call of the loader's
+    if (current > kNoSlot) [[likely]]
+      return reinterpret_cast<ThreadState*>(current);
+    return current == kNoSlot ? nullptr : Attach(proto::WriterKind::kThread);
   }
   // The same, without making one: nullptr where this thread has made no event yet.
   static ThreadState* Existing() {
-    return current_ > kNoSlot ? reinterpret_cast<ThreadState*>(current_) : nullptr;
+    const uintptr_t current = current_;
+    return current > kNoSlot ? reinterpret_cast<ThreadState*>(current) : nullptr;
   }
   // For threads of ours, before they emit.
   static ThreadState* Attach(proto::WriterKind kind);
 
   // Appends an event; its header is filled in here. When there is no room the newest, this one, is
   // dropped whole and counted.
-  // Always inline: a call costs a range 5 %.
+  // Always inline: a call costs a range 5 %. The members go from registers into the ring, as long
+  // as nobody takes the event's address: an event put together in memory is read back in larger
+  // pieces than it was written in, and the processor waits until the clock, read just before, has
+  // retired (20 of 42 ns of a range).
   template <typename Event>
   [[gnu::always_inline]] void Emit(const Event& event) {
     static_assert(proto::kIsEvent<Event>);
@@ -64,9 +69,9 @@ class ThreadState {
     Commit(here, sizeof(Event));
   }
 
-  // The same with what follows the event inline.
+  // The same with what follows the event inline. By value, for the sake of callers that also Emit.
   template <typename Event>
-  [[gnu::noinline]] void EmitWith(const Event& event, std::span<const std::byte> text,
+  [[gnu::noinline]] void EmitWith(Event event, std::span<const std::byte> text,
                                   std::span<const std::byte> payload) {
     const uintptr_t here = StackPointer();
     if (!Begin(here)) return;
@@ -262,7 +267,8 @@ class ThreadState {
 
   // ThreadState* or one of the two constants. One word of TLS in all: static TLS space is scarce in
   // a library that is dlopened.
-  static thread_local uintptr_t current_;
+  // constinit here too: else each access asks whether it is initialised.
+  static constinit thread_local uintptr_t current_;
 
   // The stack pointer of the hook that is at an event; 0: none.
   std::atomic<uintptr_t> busy_{0};

@@ -81,9 +81,6 @@ EventName InternName(ThreadState& thread, const char* text) {
 EventName NameOfPushedText(ThreadState& thread, const char* text,
                            proto::NvtxAttributes& attributes) {
   if (text == nullptr) return {};
-  const ThreadState::NameCacheLine& line = thread.NameCacheFor(text);
-  if (line.pointer == text && std::strcmp(line.name, text) == 0) [[likely]]
-    return {.ref = line.ref};
   std::string_view name = Bounded(text);
   uint64_t id = 0, sequence = 0;
   if (!TakeNumber(", op_id = ", name, id)) return InternName(thread, text);
@@ -99,19 +96,6 @@ EventName NameOfPushedText(ThreadState& thread, const char* text,
 EventName NameOfWideText(const wchar_t* text) {
   if (text == nullptr) return {};
   return {.ref = Names().InternText(Utf8(text).view())};
-}
-
-EventName NameOf(ThreadState& thread, const nvtxEventAttributes_t& attributes) {
-  switch (attributes.messageType) {
-    case NVTX_MESSAGE_TYPE_ASCII:
-      return NameOfText(thread, attributes.message.ascii);
-    case NVTX_MESSAGE_TYPE_UNICODE:
-      return NameOfWideText(attributes.message.unicode);
-    case NVTX_MESSAGE_TYPE_REGISTERED:
-      return {.ref = FromHandle(attributes.message.registered)};
-    default:
-      return {};
-  }
 }
 
 ArenaRef RegisterText(EntryKind kind, const char* text) {

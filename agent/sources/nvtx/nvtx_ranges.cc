@@ -32,7 +32,7 @@ constexpr int kNotTracked = NVTX_NO_PUSH_POP_TRACKING;
 constinit std::atomic<uint64_t> g_next_range{1};
 
 // The thread to record on, or nullptr: capture is off, or the event is counted as lost.
-ThreadState* Enter() {
+[[gnu::always_inline]] inline ThreadState* Enter() {
   if (!Capturing(kCaptureRanges)) return nullptr;
   ThreadState* thread = ThreadState::Current();
   if (thread == nullptr) [[unlikely]] {
@@ -93,6 +93,12 @@ template <typename Event>
   EmitNamed(thread, event, name);
 }
 
+[[gnu::noinline]] void PushNewText(ThreadState& thread, uint64_t now, const char* text) {
+  RangePushEvent event{.time_ticks = now};
+  const EventName name = NameOfPushedText(thread, text, event.nvtx);
+  EmitNamed(thread, event, name);
+}
+
 std::span<const nvtxPayloadData_t> Span(const nvtxPayloadData_t* payloads, size_t count) {
   return payloads == nullptr ? std::span<const nvtxPayloadData_t>{} : std::span(payloads, count);
 }
@@ -104,9 +110,11 @@ int RangePushA(const char* text) {
   if (thread == nullptr) return kNotTracked;
   const uint64_t now = NowTicks();
   const CallbackCost cost(*thread, now);
-  RangePushEvent event{.time_ticks = now};
-  const EventName name = NameOfPushedText(*thread, text, event.nvtx);
-  EmitNamed(*thread, event, name);
+  if (const ArenaRef name = LastNameOf(*thread, text)) [[likely]] {
+    thread->Emit(RangePushEvent{.time_ticks = now, .nvtx = {.name = name}});
+  } else {
+    PushNewText(*thread, now, text);
+  }
   return kNotTracked;
 }
 

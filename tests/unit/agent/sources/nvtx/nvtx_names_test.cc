@@ -1,7 +1,9 @@
 #include "agent/sources/nvtx/nvtx_names.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <cstring>
 #include <string>
 
 #include "proto/operator_payload.h"
@@ -31,6 +33,32 @@ TEST_F(NvtxNamesTest, MemoryThatHoldsAnotherNameNowIsAnotherName) {
     EXPECT_EQ(TextOf(NameOfText(thread, text).ref), "loss");
     EXPECT_EQ(TextOf(before.ref), "forward");
   });
+}
+
+TEST_F(NvtxNamesTest, ATextThatEndsWhereMemoryEndsIsComparedToItsEndAndNotBeyond) {
+  constexpr size_t kPage = 4096;
+  void* const pages =
+      mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  ASSERT_EQ(mprotect(static_cast<char*>(pages) + kPage, kPage, PROT_NONE), 0);
+  OnNewThread([end = static_cast<char*>(pages) + kPage](ThreadState& thread) {
+    for (size_t length = 0; length < 70; ++length) {
+      char* const text = end - length - 1;
+      std::memset(text, 'n', length);
+      text[length] = '\0';
+      const EventName before = NameOfText(thread, text);
+      EXPECT_EQ(NameOfText(thread, text).ref, before.ref);
+      EXPECT_EQ(TextOf(before.ref), text);
+      for (size_t i = 0; i < length; ++i) {
+        text[i] = 'm';
+        EXPECT_EQ(TextOf(NameOfText(thread, text).ref), text);
+        text[i] = '\0';
+        EXPECT_EQ(TextOf(NameOfText(thread, text).ref), text);
+        text[i] = 'n';
+      }
+    }
+  });
+  munmap(pages, 2 * kPage);
 }
 
 TEST_F(NvtxNamesTest, ALongNameIsCutAndANullIsNone) {
