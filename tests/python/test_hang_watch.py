@@ -28,6 +28,7 @@ T_S = 5
 # Cause, and how its sentence names the guilty rank; {0} is that rank, {1} the marked line.
 NAMED = {
     'sleep': r'Rank {0} did not enter AllReduce .* sleeps at hangs.py:{1} ',
+    'silent': r'Rank {0} did not enter AllReduce .* sleeps at hangs.py:{1} ',
     'gil': r'Rank {0} did not enter AllReduce .* sleeps, with the GIL, at hangs.py:{1} ',
     'lock': r'Rank {0} did not enter AllReduce .* waits for a lock at hangs.py:{1} ',
     'two-locks': r'Rank {0} did not enter AllReduce .* waits for a lock at hangs.py:{1} ',
@@ -153,7 +154,7 @@ class HangWatchTest(harness.TracedTest):
             ranks = verdict['ranks']
             lines = {int(number) for rank in ranks for number in re.findall(r'hangs.py:(\d+)', rank['place'])}
             cause = 'stop' if any(rank['state'] == 'T' for rank in ranks) else next(
-                (cause for cause in ('sleep', 'gil', 'barrier', 'two-locks') if LINES[cause] in lines), None)
+                (cause for cause in ('sleep', 'gil', 'barrier', 'two-locks', 'silent') if LINES[cause] in lines), None)
             is_filled = 'calls' in verdict and (cause not in ('sleep', 'gil', 'barrier') or (folder / 'ras.txt').exists())
             found[cause] = {file.name: file for file in folder.iterdir()} if is_filled else {}
         return found
@@ -245,16 +246,20 @@ class HangWatchTest(harness.TracedTest):
         self.assertRegex(last, rf'^ranktap: --on-hang kill: Rank 0 did not enter AllReduce .*hangs.py:{LINES["gil"]} ')
 
     @unittest.skipIf(KERNEL < (6, 15), f'Linux {KERNEL} does not tell how a process ended that is not our child')
-    def test_workers_that_died_and_a_file_system_that_stops_are_told(self):
-        hung = [(cause, rank) for cause, rank in (('pool-dead', 1), ('fuse', 0)) if cause in NAMED]
+    def test_workers_that_died_a_file_system_that_stops_and_another_dtype_of_as_many_bytes_are_told(self):
+        hung = [('pool-dead', 1), ('silent', 1, 3), *[('fuse', 0)] * ('fuse' in NAMED)]
         ended = self.scratch / 'ended'  # what ends without a hang is told when the command ends
         ended.mkdir()
-        job, ends = start(self.scratch, hung), start(ended, [('loader-dead', 0)])
+        job, ends = start(self.scratch, hung, '--level', 'full', '--dormant'), start(ended, [('loader-dead', 0)])
         self.addCleanup(ends.wait)
         try:
-            self.wait_until(lambda: all(told_of(self.scratch, *one) for one in hung) and ends.poll() is not None)
+            self.wait_until(lambda: all(told_of(self.scratch, *one[:2]) for one in hung) and ends.poll() is not None)
+            self.wait_until(lambda: self.files_by_cause().get('silent'))
+            calls = self.report(self.files_by_cause()['silent']['hang.json'].parent, 'hang')
         finally:
             end(job)
+        # The call ended with a wrong sum; the recorder has its dtype.
+        self.assertRegex(calls[-1]['finding'], r'^Rank 1 entered AllReduce #6 .* with Int .*, where the 2 others had Float .*\. The call ended')
         self.assertIsNotNone(told_of(ended, 'loader-dead', 0), text_of(ended / 'err'))
 
     @unittest.skipIf(KERNEL < (6, 15), f'Linux {KERNEL} does not tell how a process ended that is not our child')

@@ -244,9 +244,9 @@ def do(cause, model, grad, other_group):
         read_fuse_that_stops()
     elif cause == 'pool-dead':
         wait_for_dead_worker()
-    elif cause == 'silent-dtype':
-        dist.all_reduce(torch.ones(1, 16, dtype=torch.int32))
-        return True
+    elif cause == 'silent':
+        dist.all_reduce(torch.ones(1, 16, dtype=torch.int32))  # as many bytes: gloo takes it
+        time.sleep(100000)  # silent
     elif cause == 'spin-c':
         re.match('(a+)+$', 'a' * 64 + 'b')  # spin-c
     elif cause == 'spin-py':
