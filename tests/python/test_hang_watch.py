@@ -48,8 +48,9 @@ NAMED = {
     'uneven': r'[Rr]ank {0} stands in Barrier \(hangs.py:{1}\)',
     'order': r'[Rr]ank {0} stands in AllReduce \(hangs.py:{1}\)',
     'wrong-group': r'[Rr]ank {0} stands in AllReduce \(hangs.py:{1}\)',
-    'thread': rf'Rank {{0}} did not enter AllReduce .* by ValueError: no such label, at hangs.py:{LINES["thread-raise"]}, and waits for a '
-              r'thread that sleeps at hangs.py:{1}\.',
+    # torch.multiprocessing.spawn takes the exception itself, and ends the main thread by sys.exit.
+    'thread': rf'Rank {{0}} did not enter AllReduce .* by (an exception|ValueError: no such label, at hangs.py:{LINES["thread-raise"]}), and '
+              r'waits for a thread that sleeps at hangs.py:{1}\.',
 }
 # Causes of which the job ends, and how the last line on stderr names the rank.
 ENDED = {

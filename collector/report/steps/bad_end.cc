@@ -65,8 +65,16 @@ std::string FirstLine(const std::string& message) {
   return line;
 }
 
+// A rank that a signal ends did its last thing some time before.
+enum class Cause : uint8_t {
+  kOwn,
+  kAsked,  // by SIGTERM: mostly by the launcher, as another rank has ended
+  kPeer,   // it lost the connection to one that has ended
+};
+
 struct BadEnd {
   uint32_t trace = 0;
+  Cause cause = Cause::kOwn;
   int64_t time = 0;   // on the first trace's clock
   std::string words;  // "ended with ValueError: ..."
 };
@@ -81,19 +89,28 @@ std::string WordsOf(const Trace& trace, const Json& row) {
   return fmt::format("ended with {}{}{}{}", type, message.empty() ? "" : ": ", message, Where(row));
 }
 
+Cause CauseOf(const Json& row) {
+  const std::string message = Text(row, kEnding.Key("message"));
+  const bool lost = message.find("Connection closed by peer") != message.npos ||
+                    message.find("Connection reset by peer") != message.npos ||
+                    message.find("remote process exited") != message.npos;
+  return lost ? Cause::kPeer : Cause::kOwn;
+}
+
 std::optional<BadEnd> EndOf(const Run& run, uint32_t t) {
   const Trace& trace = run.traces[t];
   const SharedClock& clock = SharedClockOf(run);
   for (const MarkedLine& line : MarkedLinesWithRows(trace, kStepDomain, proto::kEndingMark)) {
     const Json row = ParseJson(line.text);
     if (!row.is_object()) continue;
-    return BadEnd{t, clock.At(t, trace.marks.start[line.row]), WordsOf(trace, row)};
+    return BadEnd{t, CauseOf(row), clock.At(t, trace.marks.start[line.row]), WordsOf(trace, row)};
   }
   const std::string& detail = trace.info.detail;
   const int64_t last = clock.At(t, trace.last_ns);
-  if (detail.starts_with("killed by")) return BadEnd{t, last, "was " + detail};
+  const Cause cause = detail.ends_with("(SIGTERM)") ? Cause::kAsked : Cause::kOwn;
+  if (detail.starts_with("killed by")) return BadEnd{t, cause, last, "was " + detail};
   if (detail.starts_with("exited with status") && !detail.ends_with(" 0")) {
-    return BadEnd{t, last, detail};
+    return BadEnd{t, Cause::kOwn, last, detail};
   }
   return std::nullopt;
 }
@@ -149,7 +166,8 @@ std::string DescribeEnd(const Run& run) {
     return snapshot.empty() ? DescribeEnd(run.info) : snapshot;
   }
   const std::string unlike = OfUnlikeCalls(run);
-  const BadEnd& first = *std::ranges::min_element(ends, {}, &BadEnd::time);
+  const BadEnd& first = *std::ranges::min_element(
+      ends, {}, [](const BadEnd& end) { return std::pair(end.cause, end.time); });
   const Trace& trace = run.traces[first.trace];
   std::string who = run.traces.size() == 1 ? "The program" : RankName(trace);
   who[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(who[0])));

@@ -127,6 +127,25 @@ TEST(PlantedEnds, TheRankWhoseTensorDiffersComesBeforeTheInnocentOneThatItEnded)
             "had 64 B. Rank 0 was killed by signal 6 (SIGABRT). ");
 }
 
+std::string EndOfTwo(const std::string& row) {
+  Program asked = TenSteps(), other = TenSteps();
+  asked.trace().info.rank = 0;
+  asked.trace().info.detail = "killed by signal 15 (SIGTERM)";
+  other.trace().info.rank = 1;
+  other.AddMark(proto::kStepDomain, proto::kEndingMark, 120 * kMs, row);
+  asked.run().traces.push_back(std::move(other.trace()));
+  return DescribeEnd(asked.run());
+}
+
+// The launcher ended rank 0, which had waited for 20 ms, for the exception of rank 1; or rank 1
+// lost the connection to it.
+TEST(PlantedEnds, ARankThatSigtermEndedComesBehindCausesAndBeforeWhatItsEndBrought) {
+  EXPECT_EQ(EndOfTwo(std::string(kRow)),
+            "Rank 1 ended with ValueError: the labels do not fit, at train.py(31): main. ");
+  EXPECT_EQ(EndOfTwo(R"({"type":"RuntimeError","message":"Connection closed by peer [::1]:9"})"),
+            "Rank 0 was killed by signal 15 (SIGTERM). ");
+}
+
 // Rank 0 loses its connection because rank 1 is gone.
 TEST(PlantedEnds, OfSeveralRanksTheFirstThatEndedIsNamed) {
   Program first = TenSteps(), second = TenSteps();
