@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "collector/facts/collective_types.h"
-#include "collector/facts/collectives.h"
 #include "collector/report/claims/claim.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/first_time.h"
@@ -64,16 +63,15 @@ bool HasExposedCollectives(const RankFacts& rank) {
   return rank.IsWorth(rank.PerStep(Length(exposed)), kWorthSaying);
 }
 
-// A library whose communication no table knows says in a range that it communicates. Where tables
-// know collectives, a range around the launch of hidden ones says nothing: gloo's calls, which the
-// agent saw, count alone then. The one with most of `idle`, if they have more than half of it;
-// empty: they have not.
+// Where known collectives are exposed, ranges tell which. Elsewhere a range that is named like one
+// says nothing: the report says beside it that no communication is exposed. gloo's calls, which the
+// agent saw, count always. The one with most of `idle`, if they have more than half of it; empty:
+// they have not.
 std::string CommunicationWhileIdle(const RankFacts& rank, const std::vector<Interval>& idle) {
   const Trace& trace = rank.trace();
   std::map<uint32_t, std::vector<Interval>> by_name;
   std::vector<Interval> all;
-  const bool counts_any =
-      MatchDeviceOrHostCollectives(rank.run()).empty() || HasExposedCollectives(rank);
+  const bool counts_any = HasExposedCollectives(rank);
   for (size_t i = 0; i < trace.ranges.size(); ++i) {
     const bool is_gloos = trace.dictionary.Domain(trace.ranges.domain[i]) == proto::kCommDomain;
     if (!counts_any && !is_gloos) continue;
