@@ -379,6 +379,27 @@ bool HasSeveralProfiledGlooGroups(const Run& run) {
   });
 }
 
+const std::vector<std::vector<uint32_t>>& CollectivesByKernel(const Run& run) {
+  struct ByKernel {
+    std::vector<std::vector<uint32_t>> traces;
+  };
+  return run.memo
+      .Get<ByKernel>([&run] {
+        ByKernel by{std::vector<std::vector<uint32_t>>(run.traces.size())};
+        uint32_t index = 0;
+        for (const CollectiveRun& call : MatchCollectives(run)) {
+          for (const CollectiveMember& member : call.members) {
+            std::vector<uint32_t>& of = by.traces[member.trace];
+            if (of.empty()) of.assign(run.traces[member.trace].kernels.size(), kNone);
+            of[member.kernel] = index;
+          }
+          ++index;
+        }
+        return by;
+      })
+      .traces;
+}
+
 const std::vector<CollectiveRun>& MatchDeviceOrHostCollectives(const Run& run) {
   const std::vector<CollectiveRun>& on_device = MatchCollectives(run);
   return on_device.empty() ? MatchHostCollectives(run) : on_device;

@@ -37,8 +37,11 @@ struct CollectiveRun {
 // Worked out once and kept in the run's memo.
 const std::vector<CollectiveRun>& MatchCollectives(const Run& run);
 
-// The same of those that ran on the host (gloo), by the order of the calls in their group.
-// torch.profiler's files have them only where gloo has one group: its events do not name it.
+// By trace and kernel: its index there, or kNone; empty of a trace that has none.
+const std::vector<std::vector<uint32_t>>& CollectivesByKernel(const Run& run);
+
+// As MatchCollectives, of those that ran on the host (gloo), by the order of the calls in their
+// group. torch.profiler's files have them only where gloo has one group: its events do not name it.
 const std::vector<CollectiveRun>& MatchHostCollectives(const Run& run);
 bool HasSeveralProfiledGlooGroups(const Run& run);
 

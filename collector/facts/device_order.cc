@@ -7,6 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "collector/facts/stream_numbers.h"
 #include "collector/facts/stream_waits.h"
 #include "collector/facts/sync_calls.h"
 
@@ -14,11 +15,13 @@ namespace ranktap::collector {
 
 DeviceOrder::DeviceOrder(const Trace& trace, int64_t clock_ns)
     : trace_(trace), spans_(DeviceTimeline(trace)) {
-  std::map<Stream, uint32_t> last;
-  before_.resize(spans_.size(), kNone);
+  StreamNumbers streams;
+  std::vector<uint32_t> last;
+  before_.reserve(spans_.size());
   for (uint32_t i = 0; i < spans_.size(); ++i) {
-    const auto [at, is_new] = last.try_emplace({spans_[i].device, spans_[i].stream}, i);
-    if (!is_new) before_[i] = std::exchange(at->second, i);
+    const uint32_t stream = streams.Of(spans_[i]);
+    if (stream == last.size()) last.push_back(kNone);
+    before_.push_back(std::exchange(last[stream], i));
   }
   by_end_.resize(spans_.size());
   std::iota(by_end_.begin(), by_end_.end(), 0u);
@@ -77,19 +80,24 @@ void DeviceOrder::AddReturns(int64_t clock_ns) {
   std::ranges::sort(returns_, {}, [](const DeviceReturn& back) {
     return std::tuple(back.returned, back.called, back.is_event_call, back.row);
   });
-  std::map<Stream, uint32_t> ended;  // what ended last on each, so far
+  StreamNumbers streams;
+  std::vector<uint32_t> ended;  // what ended last on each, so far
+  std::vector<uint32_t> sorted;
   auto next = by_end_.begin();
   for (DeviceReturn& back : returns_) {
     const int64_t until = back.returned + clock_ns;
     for (; next != by_end_.end() && spans_[*next].end <= until; ++next) {
-      ended[{spans_[*next].device, spans_[*next].stream}] = *next;
+      const uint32_t stream = streams.Of(spans_[*next]);
+      if (stream == ended.size()) ended.push_back(kNone);
+      ended[stream] = *next;
     }
+    if (sorted.size() != ended.size()) sorted = streams.Sorted();
     const ApiCalls& calls = back.is_event_call ? trace_.event_calls : trace_.api_calls;
     const auto of = stream_of.find(calls.correlation[back.row]);
     back.first = static_cast<uint32_t>(awaited_.size());
-    for (const auto& [stream, last] : ended) {
-      if (of != stream_of.end() && of->second != stream.second) continue;
-      const uint32_t work = LaunchedBy(last, back.called, until);
+    for (const uint32_t stream : sorted) {
+      if (of != stream_of.end() && of->second != streams[stream].second) continue;
+      const uint32_t work = LaunchedBy(ended[stream], back.called, until);
       if (work == kNone) continue;
       awaited_.push_back(work);
       if (back.latest == kNone || spans_[work].end > spans_[back.latest].end) back.latest = work;
@@ -111,18 +119,21 @@ std::vector<std::pair<uint32_t, uint32_t>> DeviceOrder::EventWaits() const {
     uint32_t last = kNone;  // work, so far
     size_t heeded = 0;      // of the waits
   };
-  std::map<Stream, Progress> streams;
+  StreamNumbers streams;
+  std::vector<Progress> progress;
   for (uint32_t i = 0; i < spans_.size(); ++i) {
-    Progress& own = streams[{spans_[i].device, spans_[i].stream}];
+    const uint32_t stream = streams.Of(spans_[i]);
+    if (stream == progress.size()) progress.emplace_back();
+    Progress& own = progress[stream];
     own.last = i;
     const auto of = waits.find(spans_[i].stream);
     if (of == waits.end() || spans_[i].launch == kNone) continue;
     for (; own.heeded < of->second.size(); ++own.heeded) {
       const StreamWait& wait = of->second[own.heeded];
       if (wait.called > Launched(i)) break;
-      const auto other = streams.find({spans_[i].device, wait.on});
-      if (other == streams.end()) continue;
-      const uint32_t work = LaunchedBy(other->second.last, wait.called, spans_[i].start);
+      const uint32_t other = streams.Find(spans_[i].device, wait.on);
+      if (other == kNone) continue;
+      const uint32_t work = LaunchedBy(progress[other].last, wait.called, spans_[i].start);
       if (work != kNone && work != i) edges.emplace_back(i, work);
     }
   }

@@ -49,8 +49,6 @@ class DeviceOrder {
   std::vector<std::pair<uint32_t, uint32_t>> EventWaits() const;
 
  private:
-  using Stream = std::pair<uint32_t, uint32_t>;  // device, number
-
   int64_t Launched(uint32_t work) const {
     const uint32_t launch = spans_[work].launch;
     return launch == kNone ? INT64_MIN : trace_.api_calls.start[launch];

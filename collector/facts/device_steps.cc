@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "collector/facts/backlog.h"
+#include "collector/facts/stream_numbers.h"
 
 namespace ranktap::collector {
 namespace {
@@ -18,41 +19,26 @@ class MainWork {
  public:
   explicit MainWork(const std::vector<DeviceSpan>& spans) {
     for (const DeviceSpan& span : spans) {
-      if (span.kind == WorkKind::kCompute) StreamOf(span).compute += span.end - span.start;
+      if (span.kind != WorkKind::kCompute) continue;
+      const uint32_t stream = streams_.Of(span);
+      if (stream == compute_.size()) compute_.push_back(0);
+      compute_[stream] += span.end - span.start;
     }
     std::unordered_map<uint32_t, int64_t> of_device;
-    for (const Stream& stream : streams_) of_device[stream.device] += stream.compute;
-    for (Stream& stream : streams_) {
-      stream.is_main = static_cast<double>(stream.compute) >
-                       kSideStream * static_cast<double>(of_device[stream.device]);
+    for (uint32_t i = 0; i < streams_.size(); ++i) of_device[streams_[i].first] += compute_[i];
+    for (uint32_t i = 0; i < streams_.size(); ++i) {
+      is_main_.push_back(static_cast<double>(compute_[i]) >
+                         kSideStream * static_cast<double>(of_device[streams_[i].first]));
     }
   }
   bool Holds(const DeviceSpan& span) {
-    return streams_.empty() || (span.kind == WorkKind::kCompute && StreamOf(span).is_main);
+    return compute_.empty() || (span.kind == WorkKind::kCompute && is_main_[streams_.Of(span)]);
   }
 
  private:
-  struct Stream {
-    uint32_t device = 0, stream = 0;
-    int64_t compute = 0;
-    bool is_main = false;
-  };
-  Stream& StreamOf(const DeviceSpan& span) {
-    // Most work follows work on its own stream.
-    if (last_ < streams_.size() && streams_[last_].device == span.device &&
-        streams_[last_].stream == span.stream) {
-      return streams_[last_];
-    }
-    const uint64_t key = uint64_t{span.device} << 32 | span.stream;
-    const auto [found, is_new] = index_.try_emplace(key, streams_.size());
-    if (is_new) streams_.push_back({span.device, span.stream});
-    last_ = found->second;
-    return streams_[last_];
-  }
-
-  std::unordered_map<uint64_t, size_t> index_;
-  std::vector<Stream> streams_;
-  size_t last_ = 0;
+  StreamNumbers streams_;
+  std::vector<int64_t> compute_;  // by stream, of those that compute
+  std::vector<bool> is_main_;
 };
 
 // The work that one step launched.

@@ -7,6 +7,8 @@
 //        analysis_bench --load FILE, prints the user and the system seconds of each of nine loads
 //        of an own trace, for a profiler to look at analysis_bench --own FILE, what is measured of
 //        our own traces alone; FILE is made where it is not there, and stays
+//        analysis_bench --graph FILE, the seconds of loading it, of its graph and of a replay, for
+//        a profiler
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -21,6 +23,8 @@
 #include <vector>
 
 #include "collector/export/exporter.h"
+#include "collector/facts/collectives.h"
+#include "collector/facts/device_steps.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/replay/job_graph.h"
 #include "collector/import/importers.h"
@@ -209,6 +213,19 @@ void LoadForAProfiler(const std::string& path) {
   }
 }
 
+void GraphForAProfiler(const std::string& path) {
+  for (int i = 0; i < 3; ++i) {
+    Run run;
+    const double load = CpuSecondsOf([&] { run.traces.push_back(Load(path)); });
+    Keep(StepsOnDevice(run.traces[0]).list.size());
+    Keep(MatchCollectives(run).size());
+    const double make = CpuSecondsOf([&] { Keep(JobGraphOf(run).graph.size()); });
+    const TimedGraph& graph = JobGraphOf(run).graph;
+    const double replay = CpuSecondsOf([&] { Keep(Replay(graph, GraphEdit(graph)).end.back()); });
+    std::printf("%.3f load %.3f graph %.3f replay\n", load, make, replay);
+  }
+}
+
 }  // namespace
 }  // namespace ranktap::bench
 
@@ -224,6 +241,10 @@ int main(int argc, char** argv) {
   }
   if (argc == 3 && std::string_view(argv[1]) == "--load") {
     LoadForAProfiler(argv[2]);
+    return 0;
+  }
+  if (argc == 3 && std::string_view(argv[1]) == "--graph") {
+    GraphForAProfiler(argv[2]);
     return 0;
   }
   if (argc == 3 && std::string_view(argv[1]) == "--own") {

@@ -21,15 +21,8 @@ GraphCommunication::GraphCommunication(const Run& run, const Trace& trace,
       groups_(groups),
       rank_(trace.info.rank.value_or(0)),
       asked_for_(ReadHostMessages(trace)),
-      runs_(MatchCollectives(run)) {
-  const auto index = static_cast<uint32_t>(&trace - run.traces.data());
-  for (size_t i = 0; i < runs_.size(); ++i) {
-    for (size_t k = 0; k < runs_[i].members.size(); ++k) {
-      if (runs_[i].members[k].trace == index)
-        matched_.emplace(runs_[i].members[k].kernel, std::pair(i, k));
-    }
-  }
-}
+      runs_(MatchCollectives(run)),
+      by_kernel_(CollectivesByKernel(run)[static_cast<size_t>(&trace - run.traces.data())]) {}
 
 void GraphCommunication::See(uint32_t op, uint32_t node) {
   const std::string_view name = trace_.dictionary.String(trace_.operators.name[op]);
@@ -87,9 +80,8 @@ void GraphCommunication::SetPeer(const Asked& asked, const Collective* described
 
 void GraphCommunication::OfKernel(uint32_t kernel, GraphNode* node) {
   const Collective* const described = DescriptionOf(kernel);
-  const auto matched = matched_.find(kernel);
-  const CollectiveRun* const run =
-      matched == matched_.end() ? nullptr : &runs_[matched->second.first];
+  const uint32_t matched = by_kernel_.empty() ? kNone : by_kernel_[kernel];
+  const CollectiveRun* const run = matched == kNone ? nullptr : &runs_[matched];
   std::string type = described != nullptr ? CommunicationType(described->name) : "";
   if (type.empty() && run != nullptr) type = run->type;
   if (type.empty()) type = CommunicationType(node->name);

@@ -37,10 +37,10 @@ class GraphCommunication {
   const Trace& trace_;
   const GraphGroups& groups_;
   uint32_t rank_;
-  std::map<uint32_t, HostMessage> asked_for_;              // by operator
-  std::map<std::string, std::deque<Asked>> asked_;         // by type
-  std::map<uint32_t, std::pair<size_t, size_t>> matched_;  // by kernel: run and member
+  std::map<uint32_t, HostMessage> asked_for_;       // by operator
+  std::map<std::string, std::deque<Asked>> asked_;  // by type
   const std::vector<struct CollectiveRun>& runs_;
+  const std::vector<uint32_t>& by_kernel_;
   std::map<std::pair<int32_t, int32_t>, int32_t> messages_;  // between two ranks, so far
 };
 

@@ -1,14 +1,14 @@
 #include "collector/export/graph/graph_items.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 
+#include "collector/facts/collective_types.h"
 #include "collector/facts/collectives.h"
 #include "collector/facts/flops/dtype_sizes.h"
 #include "collector/facts/flops/op_inputs.h"
+#include "collector/facts/framework/operator_around.h"
 
 namespace ranktap::collector {
 namespace {
@@ -18,7 +18,7 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 50;
 class Lister {
  public:
   Lister(const Run& run, const Trace& trace, const DeviceOrder& order, const ExportOptions& options)
-      : run_(run), trace_(trace), order_(order), options_(options) {}
+      : run_(run), trace_(trace), order_(order), options_(options), around_(trace) {}
 
   GraphItems List() {
     AddHostCollectives();
@@ -153,7 +153,7 @@ class Lister {
         .kind = &calls == &trace_.api_calls ? GraphItem::Kind::kCall : GraphItem::Kind::kEventCall,
         .row = row,
         .writer = calls.writer[row],
-        .around = Around(calls.writer[row], calls.start[row]),
+        .around = around_.InnermostAt(calls.writer[row], calls.start[row]),
         .awaited = awaited};
     if (awaited != kNone) item.key = std::max(item.key, DeviceTimeline(trace_)[awaited].end);
     if (item.around != kNone) {
@@ -161,21 +161,6 @@ class Lister {
     }
     items_.list.push_back(item);
   }
-  // The innermost operator of the thread that was open.
-  uint32_t Around(uint16_t writer, int64_t time) {
-    const Operators& ops = trace_.operators;
-    if (by_writer_.empty()) {
-      by_writer_.resize(size_t{UINT16_MAX} + 1);
-      for (uint32_t op = 0; op < ops.size(); ++op) by_writer_[ops.writer[op]].push_back(op);
-    }
-    const std::vector<uint32_t>& of = by_writer_[writer];
-    const auto after =
-        std::ranges::upper_bound(of, time, {}, [&](uint32_t op) { return ops.start[op]; });
-    uint32_t op = after == of.begin() ? kNone : *std::prev(after);
-    while (op != kNone && ops.end[op] < time) op = ops.parent[op];
-    return op;
-  }
-
   uint32_t OperatorOf(const DeviceSpan& span) const {
     const uint32_t op = span.table == DeviceSpan::Table::kKernel ? trace_.kernels.op.At(span.row)
                         : span.table == DeviceSpan::Table::kCopy ? trace_.copies.op.At(span.row)
@@ -216,25 +201,15 @@ class Lister {
   const DeviceOrder& order_;
   const ExportOptions& options_;
   GraphItems items_;
-  std::vector<bool> is_collective_;               // by operator: gloo's own
-  std::vector<std::vector<uint32_t>> by_writer_;  // operators
+  std::vector<bool> is_collective_;  // by operator: gloo's own
+  OperatorAround around_;
 };
 
 }  // namespace
 
 std::string CommunicationType(std::string_view name) {
-  std::string letters;
-  for (const char byte : name) {
-    if (std::isalpha(static_cast<unsigned char>(byte)) != 0) {
-      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(byte)));
-    }
-  }
-  for (const std::string_view type :
-       {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast", "sendrecv", "barrier",
-        "reduce", "gather", "scatter", "send", "recv"}) {
-    if (letters.find(type) != letters.npos) return std::string(type);
-  }
-  return "";
+  const std::string type = CollectiveTypeOf(name);
+  return type == "other" ? "" : type;
 }
 
 int64_t MessageBytes(const Collective& call) {

@@ -54,15 +54,11 @@ struct RankOrder {
 
 class Walk {
  public:
-  Walk(const Run& run, const std::vector<CollectiveRun>& collectives)
-      : run_(run), collectives_(collectives), ranks_(run.traces.size()), member_(ranks_.size()) {
-    for (size_t t = 0; t < ranks_.size(); ++t) member_[t].resize(run.traces[t].kernels.size());
-    for (uint32_t c = 0; c < collectives.size(); ++c) {
-      for (const CollectiveMember& member : collectives[c].members) {
-        member_[member.trace][member.kernel] = c + 1;
-      }
-    }
-  }
+  explicit Walk(const Run& run)
+      : run_(run),
+        collectives_(MatchCollectives(run)),
+        by_kernel_(CollectivesByKernel(run)),
+        ranks_(run.traces.size()) {}
 
   std::vector<PathSegment> From(uint32_t trace) {
     trace_ = trace;
@@ -97,10 +93,11 @@ class Walk {
   // Adds work `i`; returns what it waited for.
   uint32_t Follow(uint32_t i) {
     const DeviceSpan span = Rank().spans[i];
-    const uint32_t collective =
-        span.table == DeviceSpan::Table::kKernel ? member_[trace_][span.row] : 0;
-    if (collective != 0 && collectives_[collective - 1].members.size() > 1) {
-      const CollectiveRun& call = collectives_[collective - 1];
+    const bool has_collectives =
+        span.table == DeviceSpan::Table::kKernel && !by_kernel_[trace_].empty();
+    const uint32_t collective = has_collectives ? by_kernel_[trace_][span.row] : kNone;
+    if (collective != kNone && collectives_[collective].members.size() > 1) {
+      const CollectiveRun& call = collectives_[collective];
       const CollectiveMember& last = call.members[call.last_arriver()];
       trace_ = last.trace;
       i = Rank().SpanOfKernel(last.kernel);
@@ -153,32 +150,21 @@ class Walk {
 
   const Run& run_;
   const std::vector<CollectiveRun>& collectives_;
+  const std::vector<std::vector<uint32_t>>& by_kernel_;
   std::vector<std::optional<RankOrder>> ranks_;  // made when the path comes there
-  std::vector<std::vector<uint32_t>> member_;    // by kernel: 1 + index of its collective
   uint32_t trace_ = 0;
   std::vector<PathSegment> path_;
 };
 
-int64_t LastEnd(const Trace& trace) {
-  int64_t last = INT64_MIN;
-  for (const DeviceWork* const work : {static_cast<const DeviceWork*>(&trace.kernels),
-                                       static_cast<const DeviceWork*>(&trace.copies),
-                                       static_cast<const DeviceWork*>(&trace.memsets),
-                                       static_cast<const DeviceWork*>(&trace.graph_launches)}) {
-    for (const int64_t end : work->end) last = std::max(last, end);
-  }
-  return last;
-}
-
 std::vector<PathSegment> WalkBack(const Run& run) {
-  const std::vector<CollectiveRun>& collectives = MatchCollectives(run);
   // The rank that worked last, by the clocks as collectives align them.
-  const std::vector<ClockDifference> clocks = AlignClocks(run, collectives);
+  const std::vector<ClockDifference> clocks = AlignClocks(run, MatchCollectives(run));
   std::optional<uint32_t> last_rank;
   double last = 0;
   for (uint32_t t = 0; t < run.traces.size(); ++t) {
-    const int64_t end = LastEnd(run.traces[t]);
-    if (end == INT64_MIN) continue;
+    const std::vector<DeviceSpan>& spans = DeviceTimeline(run.traces[t]);
+    if (spans.empty()) continue;
+    const int64_t end = std::ranges::max_element(spans, {}, &DeviceSpan::end)->end;
     const double offset =
         clocks[t].offset_ns + clocks[t].drift_ppm / 1e6 * static_cast<double>(end - clocks[t].at);
     const double common = static_cast<double>(end) - offset;
@@ -186,7 +172,7 @@ std::vector<PathSegment> WalkBack(const Run& run) {
     last_rank = t;
     last = common;
   }
-  return last_rank ? Walk(run, collectives).From(*last_rank) : std::vector<PathSegment>();
+  return last_rank ? Walk(run).From(*last_rank) : std::vector<PathSegment>();
 }
 
 }  // namespace

@@ -13,7 +13,21 @@ uint32_t HostLane::Add(int64_t begin, int64_t end, bool waits) {
 uint32_t HostLane::AddPoint(int64_t time) { return Add(time, time, false); }
 uint32_t HostLane::AddWait(int64_t begin, int64_t end) { return Add(begin, end, true); }
 
-// Steps, phases, waits and the launches of each stream come in order: a few runs to merge.
+uint32_t HostLane::AddLaunch(int64_t time) {
+  if (!launches_.empty() && time < launches_.back()) return kNone;
+  launches_.push_back(time);
+  return static_cast<uint32_t>(launches_.size() - 1);
+}
+
+void HostLane::Forget() {
+  cuts_ = {};
+  launches_ = Column<int64_t>();
+  before_ = {};
+  after_ = {};
+  launching_ = {};
+}
+
+// Steps, phases and waits come in order: a few runs to merge.
 void HostLane::SortCuts() {
   const auto less = [](const Cut& a, const Cut& b) {
     return std::tuple(a.begin, a.waits, a.end, a.number) <
@@ -41,27 +55,34 @@ void HostLane::Build(int64_t first, int64_t last, GraphBuilder* builder) {
   SortCuts();
   before_.resize(cuts_.size());
   after_.resize(cuts_.size());
+  launching_.resize(launches_.size());
+  first_ = static_cast<uint32_t>(builder->size());
   int64_t at = first;
-  uint32_t node = kNone;
   const auto add = [&](int64_t start, int64_t end) {
-    const uint32_t before = node;
-    node = builder->AddNode(NodeKind::kHost, trace_, writer_, start, end - start);
-    nodes_.push_back(node);
-    builder->AddEdge(before, node, EdgeKind::kThread);
+    last_ = builder->AddNode(NodeKind::kHost, trace_, writer_, start, end - start) + 1;
   };
-  for (const Cut& cut : cuts_) {
-    // What begins within a wait before it begins as that ends.
-    const int64_t begin = std::max(cut.begin, at), end = std::max(cut.end, begin);
-    if (begin > at || node == kNone) add(at, begin);
+  // What begins within a wait before it begins as that ends.
+  const auto come_to = [&](int64_t time) {
+    const int64_t begin = std::max(time, at);
+    if (begin > at || last_ == 0) add(at, begin);
     at = begin;
-    before_[cut.number] = node;
-    if (cut.waits) {
-      add(end, end);
-      at = end;
+    return last_ - 1;
+  };
+  size_t launch = 0;
+  for (const Cut& cut : cuts_) {
+    for (; launch < launches_.size() && launches_[launch] <= cut.begin; ++launch) {
+      launching_[launch] = come_to(launches_[launch]);
     }
-    after_[cut.number] = node;
+    before_[cut.number] = come_to(cut.begin);
+    if (cut.waits) {
+      at = std::max(cut.end, at);
+      add(at, at);
+    }
+    after_[cut.number] = last_ - 1;
   }
-  if (last > at || node == kNone) add(at, std::max(at, last));
+  for (; launch < launches_.size(); ++launch) launching_[launch] = come_to(launches_[launch]);
+  if (last > at || last_ == 0) add(at, std::max(at, last));
+  builder->AddSeries({.to = first_, .size = last_ - first_, .kind = EdgeKind::kThread});
 }
 
 }  // namespace ranktap::collector

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <ranges>
 #include <vector>
 
 #include "collector/facts/replay/timed_graph.h"
+#include "collector/trace/column.h"
 
 namespace ranktap::collector {
 
@@ -18,19 +20,26 @@ class HostLane {
 
   // Each returns the number of the cut. A point: others depend on the thread's having come there.
   uint32_t AddPoint(int64_t time);
+  // A point at which it launched work; kNone: it lies before the last one, and AddPoint is for it.
+  uint32_t AddLaunch(int64_t time);
   // A wait, of no length where the call returned at once: it might not have.
   uint32_t AddWait(int64_t begin, int64_t end);
 
-  // From `first`, by the run's common clock. After it Before() and After() hold.
+  // From `first`, by the run's common clock. After it Before(), After() and Launching() hold, until
+  // Forget().
   void Build(int64_t first, int64_t last, GraphBuilder* builder);
   // The node that ends at the cut.
   uint32_t Before(uint32_t cut) const { return before_[cut]; }
   // Where the thread returned from the wait.
   uint32_t After(uint32_t cut) const { return after_[cut]; }
+  // The node that ends with the launch.
+  uint32_t Launching(uint32_t launch) const { return launching_[launch]; }
+  void Forget();
 
   uint32_t trace() const { return trace_; }
   uint16_t writer() const { return writer_; }
-  const std::vector<uint32_t>& nodes() const { return nodes_; }  // by start
+  // By start.
+  std::ranges::iota_view<uint32_t, uint32_t> nodes() const { return {first_, last_}; }
 
  private:
   struct Cut {
@@ -44,7 +53,9 @@ class HostLane {
   uint32_t trace_;
   uint16_t writer_;
   std::vector<Cut> cuts_;
-  std::vector<uint32_t> before_, after_, nodes_;
+  Column<int64_t> launches_;  // their times, ascending
+  std::vector<uint32_t> before_, after_, launching_;
+  uint32_t first_ = 0, last_ = 0;  // nodes
 };
 
 }  // namespace ranktap::collector

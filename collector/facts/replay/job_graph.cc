@@ -1,16 +1,16 @@
 #include "collector/facts/replay/job_graph.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "collector/facts/device_steps.h"
 #include "collector/facts/device_timeline.h"
-#include "collector/facts/numbers/interval_set.h"
 #include "collector/facts/replay/job_links.h"
 #include "collector/facts/samples/host_phases.h"
 #include "collector/facts/samples/host_samples.h"
+#include "collector/facts/stream_numbers.h"
 
 namespace ranktap::collector {
 namespace {
@@ -31,41 +31,48 @@ StepCuts CutSteps(uint32_t t, const StepList& steps, JobLinks* links) {
 
 // The last work on each stream that each step launched.
 std::vector<std::vector<uint32_t>> LastWorkOfSteps(const Trace& trace, const StepList& steps,
-                                                   const std::vector<uint32_t>& tails) {
-  std::vector<std::vector<uint32_t>> last(steps.list.size());
+                                                   const WorkNodes& work) {
+  using Last = std::pair<uint32_t, uint32_t>;  // stream, span
+  std::vector<std::vector<Last>> last(steps.list.size());
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   StepFinder finder(trace, steps);
-  std::vector<std::map<std::pair<uint32_t, uint32_t>, uint32_t>> by_stream(last.size());
+  StreamNumbers streams;
   for (uint32_t i = 0; i < spans.size(); ++i) {
     const int64_t step = finder.IndexOf(spans[i]);
     if (step < 0) continue;
-    uint32_t& at = by_stream[static_cast<size_t>(step)]
-                       .try_emplace({spans[i].device, spans[i].stream}, i)
-                       .first->second;
-    if (spans[i].end >= spans[at].end) at = i;
+    const uint32_t stream = streams.Of(spans[i]);
+    std::vector<Last>& of = last[static_cast<size_t>(step)];
+    const auto at = std::ranges::find(of, stream, &Last::first);
+    if (at == of.end()) {
+      of.emplace_back(stream, i);
+    } else if (spans[i].end >= spans[at->second].end) {
+      at->second = i;
+    }
   }
+  std::vector<std::vector<uint32_t>> nodes(last.size());
   for (size_t step = 0; step < last.size(); ++step) {
-    for (const auto& [stream, span] : by_stream[step]) last[step].push_back(tails[span]);
+    std::ranges::sort(last[step], {}, [&](const Last& of) { return streams[of.first]; });
+    for (const auto& [stream, span] : last[step]) nodes[step].push_back(work.Tail(span));
   }
-  return last;
+  return nodes;
 }
 
 // When the first step begins, as StepsOnDevice has it: with the host, when the work before it has
 // ended, or with its own first work.
 StepEnd BeginOfSteps(const Trace& trace, const StepList& steps, uint32_t host,
-                     const std::vector<uint32_t>& tails) {
+                     const WorkNodes& work) {
   StepEnd begin{-1, false, {host}};
   const int64_t time = StepsOnDevice(trace).list.front().start;
   if (time <= steps.list.front().start) return begin;
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   for (uint32_t i = 0; i < spans.size(); ++i) {
     if (spans[i].end == time) {
-      begin.nodes.push_back(tails[i]);
+      begin.nodes.push_back(work.Tail(i));
       std::ranges::sort(begin.nodes);
       break;
     }
     if (spans[i].start >= time) {
-      begin.first_work = tails[i];
+      begin.first_work = work.Tail(i);
       break;
     }
   }
@@ -112,36 +119,56 @@ void CutPhases(uint32_t t, const StepList& steps, JobLinks* links) {
 
 std::vector<StepEnd> EndSteps(const Trace& trace, const StepList& steps, const StepCuts& cuts,
                               const std::set<int64_t>& disturbed, const JobLinks& links,
-                              const std::vector<uint32_t>& tails) {
+                              const WorkNodes& work) {
   std::vector<StepEnd> ends;
   if (steps.list.empty()) return ends;
-  const std::vector<std::vector<uint32_t>> work = LastWorkOfSteps(trace, steps, tails);
+  const std::vector<std::vector<uint32_t>> last = LastWorkOfSteps(trace, steps, work);
   if (!cuts.cuts.empty()) {
-    ends.push_back(BeginOfSteps(trace, steps, links.NodeOf(cuts.cuts[0]), tails));
+    ends.push_back(BeginOfSteps(trace, steps, links.NodeOf(cuts.cuts[0]), work));
   }
   for (size_t i = 0; i < steps.list.size(); ++i) {
     const int64_t number = steps.list[i].number;
-    StepEnd end{number, !steps.list[i].warm_up && !disturbed.contains(number), work[i]};
+    StepEnd end{number, !steps.list[i].warm_up && !disturbed.contains(number), last[i]};
     if (!cuts.cuts.empty()) end.nodes.push_back(links.NodeOf(cuts.cuts[i + 1]));
     if (!end.nodes.empty()) ends.push_back(std::move(end));
   }
   return ends;
 }
 
-// When the rank's devices had nothing to do within its steps, and what of that only `gaps` explain.
-void AddIdle(uint32_t t, const Trace& trace, const StepList& steps, std::vector<Interval> gaps,
-             const JobLinks& links, JobGraph* job) {
+// When the rank's devices had nothing to do within its steps, and what of that only gaps of the
+// work after it explain.
+void AddIdle(uint32_t t, const Trace& trace, const StepList& steps, const JobLinks& links,
+             JobGraph* job) {
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   if (spans.empty() || steps.list.empty()) return;
-  const Interval within{links.At(t, steps.list.front().start), links.At(t, steps.list.back().end)};
-  std::vector<Interval> busy = MergedIntervals(spans);
-  for (auto& [start, end] : busy) {
-    start = links.At(t, start);
-    end = links.At(t, end);
+  const int64_t first = links.At(t, steps.list.front().start);
+  const int64_t last = links.At(t, steps.list.back().end);
+  struct Idle {
+    int64_t begin, end;
+    uint32_t before;  // the work
+  };
+  std::vector<Idle> idle;
+  int64_t free = first;
+  const auto add = [&](int64_t until, uint32_t before) {
+    if (std::min(until, last) > free) idle.push_back({free, std::min(until, last), before});
+  };
+  const auto size = static_cast<uint32_t>(spans.size());
+  for (uint32_t i = 0; i < size; ++i) {
+    add(links.At(t, spans[i].start), i);
+    free = std::max({free, links.At(t, spans[i].start), links.At(t, spans[i].end)});
   }
-  const std::vector<Interval> idle = Difference({within}, Merged(std::move(busy)));
-  job->idle_ns += Length(idle);
-  job->kept_gap_ns += Length(Intersection(idle, Merged(std::move(gaps))));
+  add(last, size);
+  const TimedGraph& graph = job->graph;
+  int64_t since = INT64_MAX / 2;  // the earliest begin of a gap of the work from `i` on
+  uint32_t i = size;
+  for (const Idle& one : std::views::reverse(idle)) {
+    for (; i > one.before; --i) {
+      const uint32_t node = links.work[t].Head(i - 1);
+      if (graph.gap[node] > 0) since = std::min(since, graph.start[node] - graph.gap[node]);
+    }
+    job->idle_ns += one.end - one.begin;
+    job->kept_gap_ns += std::max<int64_t>(one.end - std::max(one.begin, since), 0);
+  }
 }
 
 JobGraph MakeGraph(const Run& run) {
@@ -154,7 +181,8 @@ JobGraph MakeGraph(const Run& run) {
   JobLinks links(run, &job);
   size_t work = 0;
   for (const Trace& trace : run.traces) work += DeviceTimeline(trace).size();
-  links.Reserve(work);
+  // Of each a node, one of its launch, and few others: without a launch they may be more.
+  links.builder().Reserve(2 * work + work / 4);
   std::vector<StepCuts> cuts(traces);
   for (uint32_t t = 0; t < traces; ++t) {
     const uint16_t writer = MainWriter(run.traces[t]);
@@ -175,18 +203,13 @@ JobGraph MakeGraph(const Run& run) {
   job.disturbed = disturbed.size();
   for (uint32_t t = 0; t < traces; ++t) {
     const Trace& trace = run.traces[t];
-    job.steps[t] = EndSteps(trace, DetectSteps(trace), cuts[t], disturbed, links, links.tails[t]);
+    job.steps[t] = EndSteps(trace, DetectSteps(trace), cuts[t], disturbed, links, links.work[t]);
   }
   job.graph = std::move(links.builder()).Seal();
-  std::vector<std::vector<Interval>> gaps(traces);
-  const TimedGraph& graph = job.graph;
-  for (uint32_t node = 0; node < graph.size(); ++node) {
-    if (graph.kind[node] != NodeKind::kWork || graph.gap[node] == 0) continue;
-    gaps[graph.trace[node]].emplace_back(graph.start[node] - graph.gap[node], graph.start[node]);
-  }
   for (uint32_t t = 0; t < traces; ++t) {
-    AddIdle(t, run.traces[t], DetectSteps(run.traces[t]), std::move(gaps[t]), links, &job);
+    AddIdle(t, run.traces[t], DetectSteps(run.traces[t]), links, &job);
   }
+  for (HostLane& lane : job.lanes) lane.Forget();
   return job;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collector/facts/device_timeline.h"
 #include "collector/facts/replay/job_graph.h"
 
 namespace ranktap::collector {
@@ -28,6 +29,27 @@ Moment JobLinks::Return(uint32_t lane, int64_t begin, int64_t end) {
   return moment;
 }
 
+uint32_t JobLinks::Launch(uint32_t lane, int64_t time) {
+  HostLane& of = job_->lanes[lane];
+  return of.AddLaunch(At(of.trace(), time));
+}
+
+void JobLinks::AddLaunches(uint32_t trace, EdgeSeries edges) {
+  const ApiCalls& calls = run_.traces[trace].api_calls;
+  const std::vector<DeviceSpan>& spans = DeviceTimeline(run_.traces[trace]);
+  uint16_t writer = UINT16_MAX;
+  uint32_t lane = kNone;
+  for (uint32_t i = 0; i < edges.size; ++i) {
+    if (edges.from[i] == kNone) continue;
+    if (lane == kNone || calls.writer[spans[i].launch] != writer) {
+      writer = calls.writer[spans[i].launch];
+      lane = LaneOf(trace, writer);
+    }
+    edges.from[i] = job_->lanes[lane].Launching(edges.from[i]);
+  }
+  builder_.AddSeries(std::move(edges));
+}
+
 void JobLinks::Link(Moment from, Moment to, EdgeKind kind, int64_t lag) {
   pending_.push_back({from, to, kind, false, lag});
 }
@@ -46,6 +68,7 @@ void JobLinks::Build() {
     const Trace& trace = run_.traces[lane.trace()];
     lane.Build(At(lane.trace(), trace.first_ns), At(lane.trace(), trace.last_ns), &builder_);
   }
+  for (auto& [trace, edges] : launches_) AddLaunches(trace, std::move(edges));
   for (const Pending& link : pending_) {
     const uint32_t from = NodeOf(link.from), to = NodeOf(link.to);
     if (from == kNone || to == kNone || from == to) continue;

@@ -11,9 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "collector/trace/operators.h"
+#include "collector/trace/pages_ahead.h"
 
 namespace ranktap::collector {
 
@@ -51,7 +53,7 @@ struct TimedGraph {
   std::vector<uint32_t> order;  // each after those that it waits for
   // Edges to node n are first_edge[n] to first_edge[n + 1].
   std::vector<uint32_t> first_edge, from;
-  std::vector<int64_t> lag;
+  std::vector<uint32_t> lag;  // ns; what is more than 4.29 s of it is a gap
   std::vector<EdgeKind> edge_kind;
   // Edges that the trace contradicts by more than kClockNs: `to` began before `from` ended. They
   // are not among the edges.
@@ -63,16 +65,36 @@ struct TimedGraph {
   int64_t end(uint32_t node) const { return start[node] + own[node]; }
 };
 
+// An edge to each of the nodes from `to` on, in flat arrays: threads, streams and launches have
+// millions.
+struct EdgeSeries {
+  uint32_t to = 0, size = 0;
+  EdgeKind kind{};
+  std::vector<uint32_t> from;  // kNone: this node has none. Empty: the node before it
+  std::vector<uint32_t> lag;   // empty: none
+};
+
 class GraphBuilder {
  public:
   // Room for so many, so that nothing is copied as they come.
-  void Reserve(size_t nodes, size_t edges);
-  uint32_t AddNode(NodeKind kind, uint32_t trace, uint32_t row, int64_t start, int64_t own);
+  void Reserve(size_t nodes);
+  uint32_t AddNode(NodeKind kind, uint32_t trace, uint32_t row, int64_t start, int64_t own) {
+    if (size() % kAtOnce == 0) PrepareNodes();
+    graph_.start.push_back(start);
+    graph_.own.push_back(own < 0 ? 0 : own);
+    graph_.trace.push_back(trace);
+    graph_.row.push_back(row);
+    graph_.kind.push_back(kind);
+    return static_cast<uint32_t>(size() - 1);
+  }
   // `to` begins `lag` after `from` ended, at the earliest.
   void AddEdge(uint32_t from, uint32_t to, EdgeKind kind, int64_t lag = 0);
+  // The same for many nodes. Two series of one kind have no node in common.
+  void AddSeries(EdgeSeries series) { series_.push_back(std::move(series)); }
   // When the last edge so far lets it begin, by the times of the trace.
   int64_t end(uint32_t node) const { return graph_.end(node); }
   int64_t start(uint32_t node) const { return graph_.start[node]; }
+  size_t size() const { return graph_.size(); }
   TimedGraph Seal() &&;
 
  private:
@@ -81,10 +103,19 @@ class GraphBuilder {
     int64_t lag;
     EdgeKind kind;
   };
+  // The edges of a node in their order: of its thread or stream, others as they came, its launch.
+  void ListEdges();
+  // So that the kernel gives pages for the next ones at once.
+  static constexpr size_t kAtOnce = 2048;
+  void PrepareNodes();
+  void PrepareEdges();
+  void List(uint32_t from, uint32_t to, EdgeKind kind, int64_t lag);
   void Order();
 
   TimedGraph graph_;
   std::vector<Edge> edges_;
+  std::vector<EdgeSeries> series_;
+  std::array<PagesAhead, 5> node_pages_, edge_pages_;
 };
 
 // An edit of a graph: what each node takes, and edges that nothing waits for any more.

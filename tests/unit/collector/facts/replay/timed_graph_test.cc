@@ -77,6 +77,43 @@ TEST(TimedGraph, ACircleIsSeen) {
   EXPECT_TRUE(std::move(builder).Seal().has_cycle);
 }
 
+TEST(TimedGraph, ASeriesOfEdgesIsTheSameAsItsEdgesAlone) {
+  const auto graph_of = [](bool in_series) {
+    GraphBuilder builder;
+    for (int64_t i = 0; i < 3; ++i) builder.AddNode(NodeKind::kWork, 0, 0, i * 10 * kUs, 8 * kUs);
+    const uint32_t host = builder.AddNode(NodeKind::kHost, 0, 0, 0, 5 * kUs);
+    if (in_series) {
+      builder.AddSeries({0, 3, EdgeKind::kStream, {kNone, 0, 1}, {0, 1'000, 500}});
+      builder.AddSeries({2, 1, EdgeKind::kLaunch, {host}, {}});
+    } else {
+      builder.AddEdge(1, 2, EdgeKind::kStream, 500);
+      builder.AddEdge(host, 2, EdgeKind::kLaunch);
+      builder.AddEdge(0, 1, EdgeKind::kStream, 1'000);
+    }
+    return std::move(builder).Seal();
+  };
+  const TimedGraph series = graph_of(true), alone = graph_of(false);
+  EXPECT_EQ(series.first_edge, alone.first_edge);
+  EXPECT_EQ(series.from, alone.from);
+  EXPECT_EQ(series.lag, alone.lag);
+  EXPECT_EQ(series.edge_kind, alone.edge_kind);
+  EXPECT_EQ(series.gap, alone.gap);
+  EXPECT_EQ(series.order.size(), 4u);
+}
+
+TEST(HostLane, ALaunchIsAPointAndOneThatComesTooLateIsNone) {
+  GraphBuilder builder;
+  HostLane lane(0, 3);
+  const uint32_t wait = lane.AddWait(6 * kUs, 9 * kUs);
+  const uint32_t before = lane.AddLaunch(4 * kUs), within = lane.AddLaunch(7 * kUs);
+  EXPECT_EQ(lane.AddLaunch(5 * kUs), kNone);
+  lane.Build(0, 20 * kUs, &builder);
+  const TimedGraph graph = std::move(builder).Seal();
+  EXPECT_EQ(graph.end(lane.Launching(before)), 4 * kUs);
+  EXPECT_EQ(lane.Launching(within), lane.After(wait));
+  EXPECT_EQ(lane.nodes().size(), 4u);  // to 4, to 6, the return, to 20
+}
+
 TEST(HostLane, AWaitEndsWithWhatItWaitsForAndNoEarlierThanItBegins) {
   GraphBuilder builder;
   HostLane lane(0, 3);
