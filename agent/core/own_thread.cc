@@ -28,6 +28,7 @@ constexpr pid_t kComing = -1;  // the thread has not told its number yet
 struct Place {
   std::atomic<pid_t> thread{0};  // 0: free
   std::atomic<bool> runs{false};
+  std::atomic<bool> may_be_lost{false}, is_lost{false};
 };
 
 constinit std::array<Place, kPlaces> g_places;
@@ -41,11 +42,13 @@ bool IsInKernel(pid_t thread) {
   return thread == kComing || syscall(SYS_tgkill, getpid(), thread, 0) == 0;
 }
 
-size_t TakePlace() {
+size_t TakePlace(bool may_be_lost) {
   for (size_t i = 0; i < kPlaces; ++i) {
     pid_t before = g_places[i].thread.load();
     if (before != 0 && (g_places[i].runs.load() || IsInKernel(before))) continue;
     if (!g_places[i].thread.compare_exchange_strong(before, kComing)) continue;
+    g_places[i].may_be_lost.store(may_be_lost);
+    g_places[i].is_lost.store(false);
     g_places[i].runs.store(true);
     return i;
   }
@@ -76,7 +79,7 @@ bool StartDetached(size_t stack_bytes, void* (*entry)(void*), void* argument) {
 }  // namespace
 
 bool OwnThread::Start(const Setup& setup) {
-  place_ = TakePlace();
+  place_ = TakePlace(setup.may_be_lost);
   setup_ = setup;
   // A new thread inherits the mask: blocked by itself, it could take a signal before that.
   sigset_t all;
@@ -124,7 +127,12 @@ bool WaitForOwnThreadsEnd(uint64_t deadline_ns) {
         place.thread.store(0);
         break;
       }
-      if (ClockNs(CLOCK_MONOTONIC) >= deadline_ns) return false;
+      if (place.runs.load() && place.is_lost.load()) break;
+      if (ClockNs(CLOCK_MONOTONIC) >= deadline_ns) {
+        if (!place.runs.load() || !place.may_be_lost.load()) return false;
+        place.is_lost.store(true);
+        break;
+      }
       constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 50'000};
       nanosleep(&kNap, nullptr);
     }

@@ -22,6 +22,8 @@ class OwnThread {
     size_t stack_bytes;
     void (*body)(void* owner);
     void* owner;
+    // Its body calls the program's libraries, which may keep it for good.
+    bool may_be_lost = false;
   };
 
   OwnThread() = default;
@@ -44,6 +46,7 @@ uint32_t OwnThreadsRunning();
 
 // Returns when the kernel has none of those left whose bodies have returned or will, but for the
 // calling one. False: `deadline_ns` (CLOCK_MONOTONIC) came first. Makes system calls all the while.
+// One that may be lost, and has not ended by then, is: nobody waits for it again.
 bool WaitForOwnThreadsEnd(uint64_t deadline_ns);
 
 // From now on a thread of ours whose body returns stays where it is: at exit, the end of a thread

@@ -117,7 +117,8 @@ void DumpFlightRecorder(uint64_t request) {
                        .nice = 0,
                        .stack_bytes = kStackBytes,
                        .body = &Run,
-                       .owner = nullptr})) {
+                       .owner = nullptr,
+                       .may_be_lost = true})) {
     return;
   }
   g_is_busy.store(false);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -115,6 +116,26 @@ TEST(OwnThreadTest, IsCountedUntilItReturnsAndItsEndCanBeWaitedFor) {
   EXPECT_EQ(OwnThreadsRunning(), 0u);
   ASSERT_TRUE(thread.Start(setup)) << "again, after its end";
   may_end.release();
+}
+
+TEST(OwnThreadTest, OneThatALibraryMayKeepForGoodIsWaitedForOnce) {
+  static std::binary_semaphore may_end{0};
+  static OwnThread thread;
+  OwnThread::Setup setup = kSetup;
+  setup.body = [](void*) { may_end.acquire(); };
+  setup.may_be_lost = true;
+  constexpr uint64_t kSecond = 1'000'000'000, kNever = UINT64_MAX;
+  ASSERT_TRUE(WaitForOwnThreadsEnd(ClockNs(CLOCK_MONOTONIC) + 10 * kSecond));
+  ASSERT_TRUE(thread.Start(setup));
+  EXPECT_TRUE(WaitForOwnThreadsEnd(ClockNs(CLOCK_MONOTONIC) + kSecond / 100));
+  EXPECT_EQ(OwnThreadsRunning(), 1u);
+  EXPECT_TRUE(WaitForOwnThreadsEnd(kNever)) << "it is known to be lost";
+  may_end.release();
+  while (OwnThreadsRunning() > 0) sched_yield();
+  ASSERT_TRUE(thread.Start(setup)) << "it came back";
+  may_end.release();
+  EXPECT_TRUE(WaitForOwnThreadsEnd(kNever));
+  EXPECT_EQ(OwnThreadsRunning(), 0u);
 }
 
 TEST(OwnThreadTest, IsDetached) {

@@ -172,6 +172,28 @@ TEST_F(LifecycleTest, OursAreAwayFromAPauseToItsEnd) {
   });
 }
 
+TEST_F(LifecycleTest, AThreadOfOursThatPyTorchKeepsHoldsUpNoPauseAndTheOthersComeBack) {
+  InAProcess("", [&] {
+    ASSERT_TRUE(StartOnce());
+    static OwnThread kept;
+    ASSERT_TRUE(kept.Start({.name = "test",
+                            .nice = 0,
+                            .stack_bytes = 256 << 10,
+                            .body =
+                                [](void*) {
+                                  for (;;) pause();
+                                },
+                            .owner = nullptr,
+                            .may_be_lost = true}));
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(PauseInTime());
+      EXPECT_EQ(OwnThreadsRunning(), 1u);
+      g_duties.resume();
+      EXPECT_EQ(OwnThreadsRunning(), 2u);
+    }
+  });
+}
+
 TEST_F(LifecycleTest, BesideAThreadOfTheProgramACallOfOneThreadPausesNobody) {
   InAProcess("", [&] {
     ASSERT_TRUE(StartOnce());
