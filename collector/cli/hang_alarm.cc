@@ -61,6 +61,12 @@ int AppendLine(const std::string& path, const std::string& line) {
   return static_cast<size_t>(written) == line.size() ? 0 : ENOSPC;
 }
 
+std::string WholePath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::canonical(path, error);
+  return error ? path : whole.string();
+}
+
 }  // namespace
 
 void AddHangOptions(Arguments* app, HangOptions* options) {
@@ -158,9 +164,7 @@ FileDescriptor HangAlarm::PlaceFor(const std::vector<pid_t>& ranks, std::string*
         *path = process.run();
     }
   }
-  std::error_code error;
-  const std::filesystem::path whole = std::filesystem::canonical(*path, error);
-  run_of_hang_ = error ? *path : whole.string();
+  run_of_hang_ = WholePath(*path);
   if (path->empty()) return {};
   return FileDescriptor(::open(path->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
@@ -182,7 +186,11 @@ void HangAlarm::Say(const WaitVerdict& verdict, const std::string& directory) co
 
 void HangAlarm::React(const WaitVerdict& verdict, const std::string& directory) {
   const std::string sentence = Printable(verdict.sentence);
-  if (!run_of_hang_.empty()) triggers_->OnHang(sentence, run_of_hang_);
+  // Another job's hang may have been told since this one's directory was made.
+  const std::string run = directory.empty()
+                              ? run_of_hang_
+                              : WholePath(std::filesystem::path(directory).parent_path().string());
+  if (!run.empty()) triggers_->OnHang(sentence, run);
   // Of a standing collector each hang is another job's, mostly.
   if (options_.command.empty() || (has_run_ && !run_.empty())) return;
   has_run_ = true;

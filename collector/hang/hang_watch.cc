@@ -36,6 +36,11 @@ uint64_t ClockNs(clockid_t clock) {
 HangWatch::HangWatch(HangWatchOptions options)
     : options_(std::move(options)),
       processes_(options_.socket, options_.own_only),
+      savings_([this](const WaitVerdict& verdict, const std::string& directory,
+                      const std::string& problem) {
+        if (!problem.empty()) options_.on_problem(problem);
+        options_.on_hang_saved(verdict, directory);
+      }),
       stop_(::eventfd(0, EFD_CLOEXEC)),
       thread_([this] { Watch(); }) {
   (void)::pthread_setname_np(thread_.native_handle(), "ranktap-hang");
@@ -66,10 +71,12 @@ bool HangWatch::Pause(uint64_t ns) {
   const uint64_t end = ClockNs(CLOCK_MONOTONIC) + ns;
   for (uint64_t now = ClockNs(CLOCK_MONOTONIC); now < end; now = ClockNs(CLOCK_MONOTONIC)) {
     pollfd polled[] = {{.fd = stop_.get(), .events = POLLIN, .revents = 0},
+                       {.fd = savings_.descriptor(), .events = POLLIN, .revents = 0},
                        {.fd = processes_.ends(), .events = POLLIN, .revents = 0}};
     constexpr uint64_t kMs = 1'000'000;
     (void)::poll(polled, std::size(polled), static_cast<int>((end - now) / kMs + 1));
     if (polled[0].revents != 0) return false;
+    if (polled[1].revents != 0) savings_.TakeFilled();
     processes_.DropEnded();
   }
   return true;
@@ -82,6 +89,7 @@ void HangWatch::Watch() {
     Look(std::min(now - before, kMostPassedNs));
     before = now;
   }
+  savings_.Finish();
 }
 
 void HangWatch::NoteEnd(const EndedRank& ended) {
@@ -211,18 +219,15 @@ void HangWatch::Tell(const std::string& name, Job* job) {
     directory->WriteVerdict(job->verdict, job->rules.Looks(), now);
   }
   options_.on_hang(job->verdict, directory ? directory->path() : "");
-  if (directory) {
-    const HangWatchOptions::AddRest add_rest = options_.gather(job->rules.Looks());
-    for (int i = 1; i <= kSamples; ++i) {
-      const std::vector<RankLook> looks = LookAtAll(name);
-      directory->WriteStacks(i, looks);
-      if (i == 1) directory->WriteProcFacts(looks);
-      if (i < kSamples && !Pause(kSecond)) break;
-    }
-    add_rest(&*directory);
-    if (!directory->problem().empty()) options_.on_problem(directory->problem());
+  if (!directory) return options_.on_hang_saved(job->verdict, "");
+  HangWatchOptions::AddRest add_rest = options_.gather(job->rules.Looks());
+  for (int i = 1; i <= kSamples; ++i) {
+    const std::vector<RankLook> looks = LookAtAll(name);
+    directory->WriteStacks(i, looks);
+    if (i == 1) directory->WriteProcFacts(looks);
+    if (i < kSamples && !Pause(kSecond)) break;
   }
-  options_.on_hang_saved(job->verdict, directory ? directory->path() : "");
+  savings_.Add(job->verdict, std::move(*directory), std::move(add_rest));
 }
 
 }  // namespace ranktap::collector

@@ -12,6 +12,7 @@
 
 #include "collector/file/file_descriptor.h"
 #include "collector/hang/hang_directory.h"
+#include "collector/hang/hang_savings.h"
 #include "collector/hang/rank_processes.h"
 #include "collector/hang/wait_rules.h"
 
@@ -36,7 +37,8 @@ struct HangWatchOptions {
   // What of it could not be saved, and why.
   std::function<void(const std::string&)> on_problem;
   // On the watch's thread, after on_hang: begins to gather what else is known of these ranks. What
-  // it returns waits for that and puts it into the directory, before on_hang_saved.
+  // it returns waits for that and puts it into the directory, before on_hang_saved: on a thread of
+  // its own, while the watch goes on with other jobs.
   using AddRest = std::function<void(HangDirectory*)>;
   std::function<AddRest(const std::vector<const RankLook*>& looks)> gather;
 };
@@ -89,6 +91,7 @@ class HangWatch {
   std::string first_end_, first_bad_end_, last_hang_;
   uint64_t first_bad_ns_ = 0;
   size_t ends_ = 0;
+  HangSavings savings_;
   FileDescriptor stop_;  // an eventfd
   std::thread thread_;
 };
