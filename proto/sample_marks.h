@@ -43,6 +43,9 @@ inline constexpr std::string_view kHostCountsMark = "host";
 inline constexpr std::string_view kNodesMark = "nodes";
 // And of each device for graphics or computing on the PCI bus: [its node, "0000:3b:00.0"].
 inline constexpr std::string_view kBusNodesMark = "bus nodes";
+// No lines: codes, frames, children and nodes that were told before this are told again, under the
+// same numbers, before a sample that comes after this needs them. Written for --keep.
+inline constexpr std::string_view kSampledAgainMark = "again";
 
 inline constexpr uint32_t kUnknownCpu = UINT32_MAX;
 

@@ -61,4 +61,11 @@ void Dictionary::Forget() {
   definitions_.clear();
 }
 
+void Dictionary::TellAgain() {
+  for (const EntryKind kind : proto::kToldAgain) {
+    told_[static_cast<size_t>(kind)].clear();
+    recent_[static_cast<size_t>(kind)].fill({});
+  }
+}
+
 }  // namespace ranktap::agent

@@ -32,6 +32,8 @@ class Dictionary {
 
   // A new connection: nothing has been told.
   void Forget();
+  // Nothing of the kinds that proto::kToldAgainMessage is of.
+  void TellAgain();
 
  private:
   // By ref, for the names that come again and again; {0, 0} is the right answer for no name.

@@ -200,6 +200,9 @@ std::optional<Welcome> DecodeWelcome(std::span<const std::byte> payload) {
       case tag_and_type(9, protozero::pbf_wire_type::varint):
         welcome.takes_spools = field.get_bool();
         break;
+      case tag_and_type(10, protozero::pbf_wire_type::varint):
+        welcome.tell_again_ms = field.get_uint32();
+        break;
       default:
         field.skip();
     }

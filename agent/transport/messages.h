@@ -69,6 +69,7 @@ struct Welcome {
   std::string refused;
   uint32_t retry_after_ms = 0;
   bool takes_spools = false;
+  uint32_t tell_again_ms = 0;
 };
 // nullopt: not a message. Total over any input.
 std::optional<Welcome> DecodeWelcome(std::span<const std::byte> payload);

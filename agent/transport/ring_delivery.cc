@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "agent/core/host_clock.h"
+#include "agent/core/tell_again.h"
 #include "agent/transport/messages.h"
+#include "proto/encode_entry.h"
 
 namespace ranktap::agent {
 
@@ -38,6 +40,12 @@ RingDelivery::RingDelivery(Segment& segment, const Arena& arena, const Collector
   message_.reserve(kMessageBytes);
 }
 
+void RingDelivery::Begin(const Welcome& welcome) {
+  for (const auto& [writer, next_event] : welcome.positions) reader_.SkipTo(writer, next_event);
+  tell_again_every_ns_ = welcome.tell_again_ms * kMillisecond;
+  tell_again_at_ns_ = NowNs() + tell_again_every_ns_;
+}
+
 template <typename Append>
 void RingDelivery::PutMessage(FrameSink& sink, FrameType type, Append&& append) {
   message_.clear();
@@ -50,6 +58,7 @@ RingDelivery::Sent RingDelivery::SendEvents(FrameSink& sink) {
   const uint64_t now = NowNs();
   const bool flush = now >= flush_at_ns_;
   if (flush) flush_at_ns_ = now + kFlushEvery;
+  tells_again_ = tell_again_every_ns_ != 0 && now >= tell_again_at_ns_ && !IsSpool(sink);
   Sent sent;
   while (!sink.IsBehind() && !in_flight_.full()) {
     const auto batch = reader_.TakeBatch(flush ? 1 : kWorthSending, encoder_);
@@ -68,6 +77,7 @@ bool RingDelivery::SendBatch(FrameSink& sink, const RingReader::Batch& batch) {
     PutMessage(sink, FrameType::kDictionary,
                [&](std::string& bytes) { AppendWriter(slot, bytes); });
   }
+  if (tells_again_) TellAgain(sink);
   // Before a sink has the batch: what it has must be noted.
   if (IsSpool(sink)) replay_.NoteBatch(batch.writer, batch.first_event);
   payload_.clear();
@@ -89,6 +99,14 @@ bool RingDelivery::SendBatch(FrameSink& sink, const RingReader::Batch& batch) {
                        .writer = batch.writer,
                        .first_event = batch.first_event,
                        .frame = 0});
+}
+
+void RingDelivery::TellAgain(FrameSink& sink) {
+  tells_again_ = false;
+  tell_again_at_ns_ = NowNs() + tell_again_every_ns_;
+  sink.Put({.type = FrameType::kDictionary}, std::as_bytes(std::span(proto::kToldAgainMessage)));
+  dictionary_.TellAgain();
+  g_tell_again.fetch_add(1, std::memory_order_relaxed);
 }
 
 RingDelivery::Sent RingDelivery::SendFarewells(FrameSink& sink) {

@@ -14,6 +14,7 @@
 #include "agent/transport/dictionary.h"
 #include "agent/transport/fixed_queue.h"
 #include "agent/transport/frame_sink.h"
+#include "agent/transport/messages.h"
 #include "agent/transport/ring_reader.h"
 #include "agent/transport/spool_replay.h"
 
@@ -26,6 +27,8 @@ class RingDelivery {
                SpoolReplay& replay);
 
   RingReader& rings() { return reader_; }
+  // The collector has so much already, and wants names again every now and then.
+  void Begin(const Welcome& welcome);
   uint64_t writers_seen() const { return writers_seen_; }
 
   struct Sent {
@@ -68,6 +71,7 @@ class RingDelivery {
   bool Commit(FrameSink& sink, InFlight sent);
   void GiveBack(const InFlight& done);
   bool SendBatch(FrameSink& sink, const RingReader::Batch& batch);
+  void TellAgain(FrameSink& sink);
   void AppendAccountAtRest(uint32_t slot, std::string& accounts);
 
   Segment& segment_;
@@ -79,6 +83,8 @@ class RingDelivery {
   std::string payload_, message_;
   FixedQueue<InFlight> in_flight_{kMostInFlight};
   uint64_t flush_at_ns_ = 0;
+  uint64_t tell_again_every_ns_ = 0, tell_again_at_ns_ = 0;  // 0: never
+  bool tells_again_ = false;
   uint64_t writers_seen_ = 0;
 };
 

@@ -197,9 +197,7 @@ void Sender::Greet(const Welcome& welcome) {
   silent_since_ns_ = NowNs();
   StartOver();
   sink_ = &link_;
-  for (const auto& [writer, next_event] : welcome.positions) {
-    delivery_.rings().SkipTo(writer, next_event);
-  }
+  delivery_.Begin(welcome);
   replay_.Begin(welcome);
   peer_ = spool_.open() || replay_.HasEvents() ? Peer::kReplaying : Peer::kLive;
   if (welcome.level != proto::Level::kUnknown) {

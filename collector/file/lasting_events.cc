@@ -81,6 +81,10 @@ void LastingEvents::AddNames(std::span<const std::byte> dictionary) {
     const std::string_view text = TextOfEntry(entry);
     if (is_domain && domains_.size() < kMostNames && text.starts_with("ranktap.")) {
       domains_.insert(id);
+      if (text == proto::kSampleDomain) sample_domains_.insert(id);
+    }
+    if (!is_domain && text == proto::kSampledAgainMark && again_.size() < kMostNames) {
+      again_.insert(id);
     }
     if (!is_domain && std::ranges::find(kLastingMarks, text) != std::end(kLastingMarks) &&
         names_.size() < kMostNames) {
@@ -90,7 +94,7 @@ void LastingEvents::AddNames(std::span<const std::byte> dictionary) {
 }
 
 void LastingEvents::Take(const proto::FrameView& frame) {
-  LastingRows told, resources;
+  LastingRows told, resources, sampled;
   (void)proto::DecodeEvents(
       frame.payload, frame.header.events,
       [&]<typename Event>(const proto::Section<Event>& section) {
@@ -110,8 +114,12 @@ void LastingEvents::Take(const proto::FrameView& frame) {
               resources.Add(rows[i], {});
             } else if constexpr (std::is_same_v<Event, proto::MarkEvent>) {
               const proto::NvtxAttributes& nvtx = rows[i].nvtx;
-              if (names_.contains(nvtx.name) && domains_.contains(nvtx.domain)) {
-                told.Add(rows[i], payloads[i]);
+              const bool is_sampled = sample_domains_.contains(nvtx.domain);
+              if (is_sampled && again_.contains(nvtx.name)) {
+                sampled = {};
+                ForgetSampled();
+              } else if (names_.contains(nvtx.name) && domains_.contains(nvtx.domain)) {
+                (is_sampled ? sampled : told).Add(rows[i], payloads[i]);
               }
             } else {
               told.Add(rows[i], {});
@@ -122,9 +130,34 @@ void LastingEvents::Take(const proto::FrameView& frame) {
       });
   Add(told.Frame(frame.header.writer), &told_);
   Add(resources.Frame(frame.header.writer), &resources_);
+  Add(sampled.Frame(frame.header.writer), &sampled_);
 }
 
-void LastingEvents::Restore(std::string frame) { Add(std::move(frame), &told_); }
+void LastingEvents::ForgetSampled() {
+  for (const std::string& frame : sampled_) bytes_ -= frame.size();
+  sampled_.clear();
+}
+
+void LastingEvents::ForEachName(
+    const std::function<void(proto::EntryKind, uint64_t id)>& take) const {
+  ForEach([&take](const std::string& bytes) {
+    const proto::FrameView frame = proto::DecodeFrame(std::as_bytes(std::span(bytes)));
+    (void)proto::DecodeEvents(frame.payload, frame.header.events,
+                              [&take]<typename Event>(const proto::Section<Event>& section) {
+                                size_t index = 0;
+                                proto::ForEachColumn<Event>([&]<typename C>() {
+                                  const auto column = section.columns[index++];
+                                  if constexpr (C::kEncoding == proto::Encoding::kRef) {
+                                    (void)proto::DecodeColumn<C>(column, section.count,
+                                                                 [&take](uint32_t, uint64_t id) {
+                                                                   take(C::kEntryKind, id);
+                                                                 });
+                                  }
+                                });
+                                return true;
+                              });
+  });
+}
 
 // Nodes of graphs come by the thousand: they never push out what is told once.
 void LastingEvents::Add(std::string frame, std::deque<std::string>* frames) {
@@ -132,7 +165,9 @@ void LastingEvents::Add(std::string frame, std::deque<std::string>* frames) {
   bytes_ += frame.size();
   frames->push_back(std::move(frame));
   while (bytes_ > kMostBytes) {
-    std::deque<std::string>& oldest = resources_.empty() ? told_ : resources_;
+    std::deque<std::string>& oldest = !resources_.empty() ? resources_
+                                      : !sampled_.empty() ? sampled_
+                                                          : told_;
     bytes_ -= oldest.front().size();
     oldest.pop_front();
   }

@@ -1,11 +1,13 @@
 // Events that are told once and hold on: names of threads and streams, a job's process groups, a
-// model's modules. `--keep` drops the file in which they came, so that each later file begins with
-// them (v1.Checkpoint.lasting). Bounded. Not thread-safe.
+// model's modules; and what samples name, since it was told again. `--keep` drops the file in which
+// they came, so that each later file begins with them (v1.Checkpoint.lasting). Bounded. Not
+// thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -13,6 +15,7 @@
 
 #include "proto/events.h"
 #include "proto/frame.h"
+#include "proto/ring.h"
 
 namespace ranktap::collector {
 
@@ -22,22 +25,25 @@ class LastingEvents {
   void AddNames(std::span<const std::byte> dictionary);
   // A complete frame of events.
   void Take(const proto::FrameView& frame);
-  // As a checkpoint has it.
-  void Restore(std::string frame);
 
   // Calls take(frame) for each: whole frames, each of one writer's events, without positions.
   void ForEach(const auto& take) const {
     for (const std::string& frame : told_) take(frame);
     for (const std::string& frame : resources_) take(frame);
+    for (const std::string& frame : sampled_) take(frame);
   }
+  // Calls take(kind, id) for each entry of the dictionary that they name.
+  void ForEachName(const std::function<void(proto::EntryKind, uint64_t id)>& take) const;
   size_t bytes() const { return bytes_; }
 
  private:
   void Add(std::string frame, std::deque<std::string>* frames);
+  void ForgetSampled();
 
   static constexpr size_t kMostBytes = 4u << 20, kMostNames = 4096;
-  std::set<uint64_t> names_, domains_;  // ids of marks that hold on, and of our domains
-  std::deque<std::string> told_, resources_;
+  // Ids of marks that hold on, of the one after which samples' are told again, and of our domains.
+  std::set<uint64_t> names_, again_, domains_, sample_domains_;
+  std::deque<std::string> told_, resources_, sampled_;
   size_t bytes_ = 0;
 };
 

@@ -4,6 +4,8 @@
 #include <protozero/pbf_writer.hpp>
 #include <set>
 
+#include "proto/encode_entry.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -54,7 +56,37 @@ uint64_t TraceState::NextEvent(uint32_t writer) const {
   return found == writers_.end() ? 0 : found->second.next_event;
 }
 
+// What lasting events name stays. Not each time: its cost is of all entries, its cause two bytes.
+void TraceState::ForgetToldAgain() {
+  constexpr size_t kWorth = 16;
+  const size_t grown = dictionary_.size() - retained_bytes_;
+  if (grown < (retained_bytes_ + lasting_->bytes()) / kWorth) return;
+  EntrySet named;
+  lasting_->ForEachName([&named](proto::EntryKind kind, uint64_t id) {
+    (void)named.Insert(static_cast<uint32_t>(kind), id);
+  });
+  const std::string all = dictionary_.Whole();
+  std::string retained;
+  EntrySet entries;
+  (void)ForEachEntry(
+      std::as_bytes(std::span(all)), [&](uint32_t field, uint64_t id, std::string_view bytes) {
+        const bool is_told_again =
+            std::ranges::find(proto::kToldAgain, static_cast<proto::EntryKind>(field)) !=
+            std::end(proto::kToldAgain);
+        if (is_told_again && !named.Contains(field, id)) return;
+        (void)entries.Insert(field, id);
+        retained += bytes;
+      });
+  dictionary_ = {};
+  dictionary_.Append(retained);
+  entries_ = std::move(entries);
+  retained_bytes_ = retained.size();
+}
+
 bool TraceState::TakeNewEntries(std::span<const std::byte> dictionary, std::string* fresh) {
+  if (lasting_ &&
+      std::ranges::equal(dictionary, std::as_bytes(std::span(proto::kToldAgainMessage))))
+    ForgetToldAgain();
   const size_t room = kMaxDictionaryBytes - std::min(kMaxDictionaryBytes, dictionary_.size());
   if (dictionary.size() > room) return false;
   if (!ForEachEntry(dictionary, [](uint32_t, uint64_t, std::string_view) {})) return false;
@@ -163,10 +195,13 @@ bool TraceState::Restore(std::span<const std::byte> bytes) {
     restored.accounts_[account.writer()] = account;
   }
   restored.clocks_.assign(checkpoint.clocks().begin(), checkpoint.clocks().end());
-  v1::CheckpointOfKept kept = KeptPartOf(checkpoint);
+  const v1::CheckpointOfKept kept = KeptPartOf(checkpoint);
   if (kept.dropped_before()) restored.KeepLasting();
-  for (std::string& frame : *kept.mutable_lasting()) {
-    if (restored.lasting_) restored.lasting_->Restore(std::move(frame));
+  for (const std::string& bytes : kept.lasting()) {
+    const proto::FrameView frame = proto::DecodeFrame(std::as_bytes(std::span(bytes)));
+    if (restored.lasting_ && frame.status == proto::FrameStatus::kComplete) {
+      restored.lasting_->Take(frame);
+    }
   }
   *this = std::move(restored);
   return true;

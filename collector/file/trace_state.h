@@ -65,6 +65,7 @@ class TraceState {
   uint64_t CheckpointBytes() const;
 
  private:
+  void ForgetToldAgain();
   [[nodiscard]] bool NoteAccounts(const v1::Accounts& accounts);
   [[nodiscard]] bool NoteClock(std::span<const std::byte> payload);
 
@@ -77,6 +78,7 @@ class TraceState {
   bool goodbye_ = false;
   v1::Goodbye last_words_;
   std::optional<LastingEvents> lasting_;
+  size_t retained_bytes_ = 0;  // of the dictionary, when entries were forgotten last
 };
 
 }  // namespace ranktap::collector

@@ -8,11 +8,13 @@
 #include "agent/sources/cupti/cupti_encode.h"
 #include "agent/sources/nvtx/nvtx_encode.h"
 #include "agent/transport/messages.h"
+#include "proto/encode_entry.h"
 #include "proto/frame.h"
 #include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/dictionary.pb.h"
 #include "ranktap/v1/flight.pb.h"
 #include "ranktap/v1/hello.pb.h"
+#include "ranktap/v1/kept.pb.h"
 #include "ranktap/v1/status.pb.h"
 #include "ranktap/v1/trial.pb.h"
 #include "tests/contract/schema.h"
@@ -201,7 +203,9 @@ TEST(MessagesContractTest, WhatTheCollectorSays) {
   auto* position = welcome.add_positions();
   position->set_writer(4);
   position->set_next_event(1000);
-  const std::string welcome_bytes = welcome.SerializeAsString();
+  v1::WelcomeOfKept kept;
+  kept.set_tell_again_ms(10'000);
+  const std::string welcome_bytes = welcome.SerializeAsString() + kept.SerializeAsString();
   const auto decoded = DecodeWelcome(std::as_bytes(std::span(welcome_bytes)));
   ASSERT_TRUE(decoded.has_value());
   EXPECT_EQ(decoded->protocol, 1u);
@@ -209,6 +213,11 @@ TEST(MessagesContractTest, WhatTheCollectorSays) {
   EXPECT_EQ(decoded->refused, "no room");
   EXPECT_EQ(decoded->retry_after_ms, 500u);
   EXPECT_TRUE(decoded->takes_spools);
+  EXPECT_EQ(decoded->tell_again_ms, 10'000u);
+
+  v1::DictionaryOfKept again;
+  again.set_told_again(true);
+  EXPECT_EQ(again.SerializeAsString(), proto::kToldAgainMessage);
   ASSERT_EQ(decoded->positions.size(), 1u);
   EXPECT_EQ(decoded->positions[0], (std::pair<uint32_t, uint64_t>{4, 1000}));
 

@@ -23,6 +23,7 @@ class ChildStacks {
 
   void Round(uint64_t now_ns, uint64_t now_ticks, StackNumbers& numbers, SampleLines& lines);
   void CloseInForkChild() { list_.CloseInForkChild(); }
+  void Cut(SampleLines& lines) { looks_.Cut(lines); }
   void Close(SampleLines& lines);
 
  private:

@@ -29,6 +29,7 @@ class ProcessLooks {
   // All of a process were added: so many of its threads wait for its lock.
   void EndProcess(uint32_t gil_waiters, SampleLines& lines);
   void EndRound(SampleLines& lines) { runs_.EndRound(lines); }
+  void Cut(SampleLines& lines) { runs_.Cut(lines); }
   void Close(SampleLines& lines) { runs_.Close(lines); }
 
  private:

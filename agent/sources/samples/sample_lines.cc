@@ -61,6 +61,7 @@ void SampleLines::Text::Send(ThreadState& writer, proto::ArenaRef domain) {
 SampleLines::SampleLines()
     : domain_(Names().Intern(proto::EntryKind::kNvtxDomain,
                              std::as_bytes(std::span(proto::kSampleDomain)))),
+      again_(Names().InternText(proto::kSampledAgainMark)),
       codes_(proto::kSampledCodesMark),
       frames_(proto::kSampledFramesMark),
       children_(proto::kSampledChildrenMark),
@@ -156,6 +157,14 @@ void SampleLines::Send() {
   bus_nodes_.Send(*writer_, domain_);
   host_.Send(*writer_, domain_);
   threads_.Send(*writer_, domain_);
+}
+
+void SampleLines::TellAgain() {
+  if (writer_ == nullptr) return;
+  Send();
+  writer_->EmitWith(
+      proto::MarkEvent{.time_ticks = NowTicks(), .nvtx = {.domain = domain_, .name = again_}}, {},
+      {});
 }
 
 }  // namespace ranktap::agent::samples

@@ -47,6 +47,8 @@ class SampleLines {
 
   // All that was gathered: code objects first, then frames, then samples.
   void Send();
+  // Sends, and says that what was told so far will be told again.
+  void TellAgain();
 
  private:
   class Text {
@@ -72,7 +74,7 @@ class SampleLines {
 
   void Add(Text* text, std::span<const uint64_t> numbers, std::string_view last);
 
-  proto::ArenaRef domain_;
+  proto::ArenaRef domain_, again_;
   Text codes_, frames_, children_, samples_, threads_, host_, nodes_, bus_nodes_, reads_,
       child_reads_;
   ThreadState* writer_ = nullptr;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "agent/core/agent_state.h"
 #include "agent/core/announcements.h"
@@ -16,6 +17,7 @@
 #include "agent/core/futex.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/own_thread.h"
+#include "agent/core/tell_again.h"
 #include "agent/core/writer.h"
 #include "agent/sources/samples/child_list.h"
 #include "agent/sources/samples/child_stacks.h"
@@ -172,6 +174,7 @@ class Sampler {
       numbers_.Forget();
       counts_.Forget();
     }
+    TellAgain();
     if (stacks_.ReadThreads()) LookAtThreads();
     const uint64_t cpu_own = ClockNs(CLOCK_THREAD_CPUTIME_ID);
     LookAtChildren();
@@ -183,6 +186,16 @@ class Sampler {
     pace_.cpu_ns = cpu_own - cpu_before;
     cpu_ns_.store(ClockNs(CLOCK_THREAD_CPUTIME_ID), std::memory_order_relaxed);
     GiveUpOnNonsense();
+  }
+
+  void TellAgain() {
+    const uint32_t wanted = g_tell_again.load(std::memory_order_relaxed);
+    if (std::exchange(told_again_, wanted) == wanted) return;
+    looks_.Cut(*lines_);
+    children_.Cut(*lines_);
+    lines_->TellAgain();
+    numbers_.TellAgain();
+    counts_.Forget();
   }
 
   void LookAtThreads() {
@@ -241,6 +254,7 @@ class Sampler {
   uint64_t children_due_ns_ = 0;
   ThreadState* writer_ = nullptr;
   bool is_worth_it_ = false, is_given_up_ = false;
+  uint32_t told_again_ = 0;
   struct Pace {
     uint64_t began_ns, last_began_ns;  // of rounds
     uint64_t cpu_ns;                   // of the last one

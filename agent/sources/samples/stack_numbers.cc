@@ -40,11 +40,15 @@ uint32_t StackNumbers::NumberOf(std::span<const proto::PythonFrame> frames,
     while (true) {
       Place& place = tables_->places[at++ % kPlaceSlots];
       if (place.number == 0) {
-        place = {.parent = parent, .code = code, .offset = offset, .number = ++last_place_};
+        place = {
+            .parent = parent, .code = code, .offset = offset, .number = ++last_place_, .told = 0};
         ++places_;
-        lines.AddFrame(place.number, parent, code, LineOf(frames[i], reader));
       } else if (place.parent != parent || place.code != code || place.offset != offset) {
         continue;
+      }
+      if (place.told != telling_) {
+        place.told = telling_;
+        lines.AddFrame(place.number, parent, code, LineOf(frames[i], reader));
       }
       parent = place.number;
       break;
@@ -58,12 +62,16 @@ uint32_t StackNumbers::CodeNumber(const proto::PythonCode& code, int32_t space,
   uint64_t at = Mix(Mix(code.address, code.line_table), code.first_line) >> 16;
   while (true) {
     Code& slot = tables_->codes[at++ % kCodeSlots];
-    if (slot.number != 0 && slot.space == space && slot.code == code) [[likely]]
-      return slot.number;
-    if (slot.number != 0) continue;
-    slot = {.code = code, .space = space, .number = ++last_code_};
-    ++codes_;
-    Tell(code, slot.number, reader, lines);
+    const bool is_it = slot.number != 0 && slot.space == space && slot.code == code;
+    if (slot.number != 0 && !is_it) continue;
+    if (!is_it) {
+      slot = {.code = code, .space = space, .number = ++last_code_, .told = 0};
+      ++codes_;
+    }
+    if (slot.told != telling_) {
+      slot.told = telling_;
+      Tell(code, slot.number, reader, lines);
+    }
     return slot.number;
   }
 }

@@ -23,6 +23,8 @@ class StackNumbers {
 
   // A collector that came later has heard nothing: all is told anew, under new numbers.
   void Forget();
+  // One that keeps the last part only has forgotten: each is told anew before it is needed.
+  void TellAgain() { ++telling_; }
 
  private:
   static constexpr uint32_t kMostCodes = 1 << 14, kCodeSlots = 2 * kMostCodes;
@@ -32,10 +34,12 @@ class StackNumbers {
     proto::PythonCode code;
     int32_t space;
     uint32_t number;  // 0: a free slot
+    uint32_t told;    // in which telling
   };
   struct Place {
     uint32_t parent, code, offset;
     uint32_t number;  // 0: a free slot
+    uint32_t told;
   };
   struct Tables {
     Code codes[kCodeSlots];
@@ -51,6 +55,7 @@ class StackNumbers {
   Tables* tables_ = nullptr;
   uint32_t codes_ = 0, places_ = 0;  // in the tables now
   uint32_t last_code_ = 0, last_place_ = 0;
+  uint32_t telling_ = 1;
   proto::PythonCodeText text_;
 };
 

@@ -36,6 +36,12 @@ void ThreadRuns::Tell(const Run& run, SampleLines& lines) {
                    .counts = run.counts});
 }
 
+void ThreadRuns::Restart(Run* run) {
+  run->start_ticks = run->end_ticks;
+  run->looks = 0;
+  run->counts = {};
+}
+
 void ThreadRuns::Add(const Look& look, SampleLines& lines) {
   const size_t i = Find(look.thread);
   if (i == kMostThreads) return;
@@ -52,17 +58,17 @@ void ThreadRuns::Add(const Look& look, SampleLines& lines) {
            .end_ticks = now_ticks_,
            .counts = {},
            .at = look.counts,
-           .round = round_};
+           .round = round_,
+           .is_cut = false};
     return;
   }
   if (run.frame != look.frame || run.state != look.state || run.looks >= kMostLooks) {
     Tell(run, lines);
-    run.start_ticks = run.end_ticks;
+    Restart(&run);
     run.frame = look.frame;
     run.state = look.state;
-    run.looks = 0;
-    run.counts = {};
   }
+  run.is_cut = false;
   ++run.looks;
   run.end_ticks = now_ticks_;
   for (size_t c = 0; c < look.counts.size(); ++c) {
@@ -81,6 +87,14 @@ void ThreadRuns::EndRound(SampleLines& lines) {
     }
     Tell(runs_[i], lines);
     runs_[i] = runs_[--count_];
+  }
+}
+
+void ThreadRuns::Cut(SampleLines& lines) {
+  for (size_t i = 0; i < count_; ++i) {
+    Tell(runs_[i], lines);
+    Restart(&runs_[i]);
+    runs_[i].is_cut = true;
   }
 }
 

@@ -24,11 +24,17 @@ class ThreadRuns {
 
   // Between BeginRound and EndRound a thread is looked at once; who was not has ended.
   void BeginRound(uint64_t now_ticks) { ++round_, now_ticks_ = now_ticks; }
-  bool IsNew(int32_t thread) const { return Find(thread) == count_; }
+  // Or new since a Cut.
+  bool IsNew(int32_t thread) const {
+    const size_t i = Find(thread);
+    return i == count_ || runs_[i].is_cut;
+  }
   // What LookCounts has at `which`, since the last look; UINT64_MAX: this is the first.
   uint64_t SinceLook(int32_t thread, size_t which, uint64_t count) const;
   void Add(const Look& look, SampleLines& lines);
   void EndRound(SampleLines& lines);
+  // Tells what is open. Samples go on from there, of frames that are told again.
+  void Cut(SampleLines& lines);
   // Tells what is open: samples end here, for now.
   void Close(SampleLines& lines);
 
@@ -40,10 +46,12 @@ class ThreadRuns {
     uint64_t start_ticks, end_ticks;
     LookCounts counts, at;  // of the run, and at its end since the thread began
     uint64_t round;
+    bool is_cut;
   };
 
   size_t Find(int32_t thread) const;
   static void Tell(const Run& run, SampleLines& lines);
+  static void Restart(Run* run);
 
   std::array<Run, kMostThreads> runs_{};
   size_t count_ = 0;

@@ -47,4 +47,11 @@ std::vector<std::byte> EncodeControl(proto::FrameType type, const std::string& p
   return frame;
 }
 
+std::vector<std::byte> EncodeWelcome(const v1::Welcome& welcome, uint64_t tell_again_ns) {
+  v1::WelcomeOfKept kept;
+  kept.set_tell_again_ms(static_cast<uint32_t>(tell_again_ns / 1'000'000));
+  return EncodeControl(proto::FrameType::kWelcome,
+                       welcome.SerializeAsString() + kept.SerializeAsString());
+}
+
 }  // namespace ranktap::collector

@@ -27,4 +27,7 @@ std::string RefusalOf(const v1::Hello& hello);
 // A whole frame, header included.
 std::vector<std::byte> EncodeControl(proto::FrameType type, const std::string& payload);
 
+// The frame of a welcome. The agent tells names again as often as that; 0: once.
+std::vector<std::byte> EncodeWelcome(const v1::Welcome& welcome, uint64_t tell_again_ns);
+
 }  // namespace ranktap::collector

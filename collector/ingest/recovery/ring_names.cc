@@ -23,6 +23,10 @@ constexpr size_t kMostTexts = 1u << 18;
 
 std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
+bool IsToldAgain(EntryKind kind) {
+  return std::ranges::find(proto::kToldAgain, kind) != std::end(proto::kToldAgain);
+}
+
 std::optional<ArenaEntry> EntryAt(std::span<const std::byte> arena, uint64_t offset) {
   if (offset + sizeof(ArenaEntry) > arena.size()) return std::nullopt;
   ArenaEntry entry;
@@ -56,7 +60,7 @@ void RingNames::ForEachNewEntry(const std::function<void(const std::string&)>& t
     const auto kind = static_cast<EntryKind>(entry->kind);
     const auto content = std::span(arena_).subspan(offset + sizeof(ArenaEntry), entry->bytes);
     if (kind == EntryKind::kString) largest_string = std::max<uint64_t>(largest_string, entry->id);
-    if (!state_.entries().Contains(entry->kind, entry->id) &&
+    if (!IsToldAgain(kind) && !state_.entries().Contains(entry->kind, entry->id) &&
         content.size() < proto::kMaxPayloadBytes / 2) {
       std::string encoded;
       protozero::pbf_writer writer(encoded);
@@ -72,23 +76,45 @@ void RingNames::ForEachNewEntry(const std::function<void(const std::string&)>& t
   next_string_id_ = static_cast<uint32_t>(std::max<uint64_t>(largest_string + 1, next_string_id_));
 }
 
-uint32_t RingNames::IdOf(EntryKind kind, proto::ArenaRef ref) const {
+uint32_t RingNames::IdOf(EntryKind kind, proto::ArenaRef ref) {
   if (ref == 0) return 0;
-  const auto entry = EntryAt(arena_, uint64_t{ref} * kArenaAlign);
+  const uint64_t offset = uint64_t{ref} * kArenaAlign;
+  const auto entry = EntryAt(arena_, offset);
   if (!entry || entry->kind != static_cast<uint16_t>(kind)) return 0;
-  return state_.entries().Contains(entry->kind, entry->id) ? entry->id : 0;
+  if (state_.entries().Contains(entry->kind, entry->id) ||
+      fresh_ids_.Contains(entry->kind, entry->id)) {
+    return entry->id;
+  }
+  const auto content = std::span(arena_).subspan(offset + sizeof(ArenaEntry), entry->bytes);
+  const bool is_new = IsToldAgain(kind) && content.size() < proto::kMaxPayloadBytes / 2 &&
+                      Define(kind, entry->id, content);
+  return is_new ? entry->id : 0;
+}
+
+bool RingNames::Define(EntryKind kind, uint32_t id, std::span<const std::byte> content) {
+  constexpr size_t kHeadBytes = 16;
+  const size_t bytes = content.size() + kHeadBytes;
+  if (!room_)
+    room_ = kMaxDictionaryBytes - std::min<uint64_t>(kMaxDictionaryBytes, state_.CheckpointBytes());
+  if (bytes > *room_) return false;
+  *room_ -= bytes;
+  if (fresh_.empty() || fresh_.back().size() > proto::kMaxPayloadBytes / 4) fresh_.emplace_back();
+  protozero::pbf_writer dictionary(fresh_.back());
+  if (!proto::EncodeEntry(kind, id, content, dictionary)) return false;
+  (void)fresh_ids_.Insert(static_cast<uint32_t>(kind), id);
+  if (kind == EntryKind::kString && texts_.size() < kMostTexts) {
+    texts_.emplace(std::string(reinterpret_cast<const char*>(content.data()), content.size()), id);
+  }
+  return true;
 }
 
 uint32_t RingNames::IdOfText(std::span<const std::byte> text) {
   const std::string_view key(reinterpret_cast<const char*>(text.data()), text.size());
-  Texts& texts = KnownTexts();
+  const Texts& texts = KnownTexts();
   if (const auto found = texts.find(key); found != texts.end()) return found->second;
   const uint32_t id = next_string_id_++;
   if (id > kMaxEntryId) return 0;
-  texts.emplace(key, id);
-  protozero::pbf_writer dictionary(fresh_);
-  (void)proto::EncodeEntry(EntryKind::kString, id, text, dictionary);
-  return id;
+  return Define(EntryKind::kString, id, text) ? id : 0;
 }
 
 // Built when the first text of an event is met.

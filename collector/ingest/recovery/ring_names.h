@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,25 +29,33 @@ class RingNames {
   // before.
   [[nodiscard]] bool Read(const Segment& segment, uint64_t offset, uint64_t bytes,
                           uint32_t next_string_id);
-  // Calls `take` with each entry that no frame has carried, serialised as a v1.Dictionary.
+  // Calls `take` with each entry that no frame has carried, serialised as a v1.Dictionary; but for
+  // kinds that an agent tells again (proto::kToldAgain), which come where an event names them: with
+  // --keep nearly all that the process ever named would be among these.
   void ForEachNewEntry(const std::function<void(const std::string&)>& take);
 
   // For proto::EventEncoder: arena references and texts -> dictionary ids.
-  uint32_t IdOf(proto::EntryKind kind, proto::ArenaRef ref) const;
+  uint32_t IdOf(proto::EntryKind kind, proto::ArenaRef ref);
   uint32_t IdOfText(std::span<const std::byte> text);
-  // A serialised v1.Dictionary of the texts that got an id since the last call.
-  std::string TakeFresh() { return std::exchange(fresh_, {}); }
+  // Serialised v1.Dictionary messages of what was named since the last call.
+  std::vector<std::string> TakeFresh() {
+    fresh_ids_ = {};
+    return std::exchange(fresh_, {});
+  }
 
  private:
   using Texts = std::map<std::string, uint32_t, std::less<>>;
   Texts& KnownTexts();
+  [[nodiscard]] bool Define(proto::EntryKind kind, uint32_t id, std::span<const std::byte> content);
 
   const TraceState& state_;
   std::vector<std::byte> arena_;
   uint32_t next_string_id_ = 1;
-  Texts texts_;  // what is stored, by content
+  Texts texts_;  // what is stored or was defined here, by content
   bool texts_known_ = false;
-  std::string fresh_;
+  std::vector<std::string> fresh_;
+  EntrySet fresh_ids_;
+  std::optional<size_t> room_;  // for names in the file
 };
 
 }  // namespace ranktap::collector

@@ -199,7 +199,7 @@ void RingRecovery::DrainChunk(const ChunkInfo& info, uint64_t* next) {
     const auto events = static_cast<uint32_t>(encoder.count());
     std::string payload;
     encoder.Encode(names_, payload);
-    Send(proto::FrameType::kDictionary, names_.TakeFresh());
+    for (const std::string& names : names_.TakeFresh()) Send(proto::FrameType::kDictionary, names);
     SendEvents(info.writer, *next, payload, events);
     *next += events;
   }

@@ -2,7 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "collector/file/trace_state.h"
+#include "proto/encode_entry.h"
 #include "proto/frame.h"
 #include "ranktap/v1/control.pb.h"
 #include "ranktap/v1/hello.pb.h"
@@ -86,6 +89,13 @@ bool Session::CheckControl(const proto::FrameView& frame, std::string* why) cons
   return why->empty();
 }
 
+// The limit is of what a file's state holds (TraceState), which has its own.
+void Session::NoteNames(std::span<const std::byte> dictionary) {
+  const auto again = std::as_bytes(std::span(proto::kToldAgainMessage));
+  dictionary_bytes_ =
+      std::ranges::equal(dictionary, again) ? 0 : dictionary_bytes_ + dictionary.size();
+}
+
 Session::Verdict Session::CheckLoss(const proto::FrameView& frame, const IngestLimits& limits,
                                     std::string* why) {
   v1::LostRange lost;
@@ -147,7 +157,7 @@ Session::Verdict Session::Accept(const proto::FrameView& frame, std::span<const 
     if (verdict == Verdict::kDuplicate) return verdict;
   } else {
     if (!CheckControl(frame, why)) return Verdict::kViolation;
-    if (type == proto::FrameType::kDictionary) dictionary_bytes_ += frame.payload.size();
+    if (type == proto::FrameType::kDictionary) NoteNames(frame.payload);
     if (type == proto::FrameType::kAmend) amended_bytes_ += frame.payload.size();
     said_goodbye = type == proto::FrameType::kGoodbye;
   }

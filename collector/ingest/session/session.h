@@ -110,6 +110,7 @@ class Session {
     block_open_ = true;
     ++block_number_;
   }
+  void NoteNames(std::span<const std::byte> dictionary);
   [[nodiscard]] bool CheckControl(const proto::FrameView& frame, std::string* why) const;
   // A frame with the positions [first, end) of a writer, as events or as lost.
   Verdict CheckPositions(uint32_t writer, uint64_t first, uint64_t end, const IngestLimits& limits,

@@ -159,7 +159,7 @@ void Sessions::Welcome(Connection* connection, const PositionsReply* positions) 
     }
   }
   connection->welcomed = true;
-  const auto frame = EncodeControl(proto::FrameType::kWelcome, welcome.SerializeAsString());
+  const auto frame = EncodeWelcome(welcome, KeptSegments::LengthNs(in_.options->keep));
   if (!connection->Send(frame)) return;  // EPOLLHUP follows
   const v1::LevelChange* const ahead = in_.plans->Ahead(run, now);
   if (session != nullptr && ahead != nullptr && !SendLevel(session, connection, *ahead)) return;

@@ -11,15 +11,18 @@ constexpr uint64_t kShortestNs = 1'000'000'000, kLongestNs = 60'000'000'000;
 
 }  // namespace
 
+uint64_t KeptSegments::LengthNs(KeepLimits limits) {
+  return limits.any() ? std::clamp(limits.ns / kSegments, kShortestNs, kLongestNs) : 0;
+}
+
 void KeptSegments::NoteEvents(uint64_t open_bytes) {
   has_events_ = true;
   open_bytes_ = std::max(open_bytes_, open_bytes);
 }
 
 bool KeptSegments::IsDue(uint64_t now_ns) const {
-  const uint64_t length = std::clamp(limits_.ns / kSegments, kShortestNs, kLongestNs);
   const bool is_long = limits_.bytes != 0 && open_bytes_ >= limits_.bytes / kSegments;
-  return has_events_ && (now_ns - begun_ns_ >= length || is_long);
+  return has_events_ && (now_ns - begun_ns_ >= LengthNs(limits_) || is_long);
 }
 
 void KeptSegments::Add(const std::string& session, const std::string& file, uint64_t bytes) {

@@ -27,6 +27,9 @@ class KeptSegments {
   // Instants are CLOCK_MONOTONIC_RAW.
   KeptSegments(KeepLimits limits, uint64_t now_ns) : limits_(limits), begun_ns_(now_ns) {}
 
+  // How long a segment is; 0: there are none, everything is kept.
+  static uint64_t LengthNs(KeepLimits limits);
+
   // A rank has recorded events; its open file is so long now.
   void NoteEvents(uint64_t open_bytes);
   // The segment is to be ended: first each rank's file, by Add, then itself, by EndSegment.

@@ -392,6 +392,14 @@ void FakeAgent::Rewind(const v1::Welcome& welcome) {
   }
 }
 
+void FakeAgent::TellAgain() {
+  Send({.type = proto::FrameType::kDictionary}, std::string(proto::kToldAgainMessage));
+  std::erase_if(told_, [](const auto& told) {
+    const auto kind = static_cast<EntryKind>(told.first.first);
+    return std::ranges::find(proto::kToldAgain, kind) != std::end(proto::kToldAgain);
+  });
+}
+
 void FakeAgent::SendClock() {
   v1::ClockReadings readings;
   v1::ClockReading& reading = *readings.add_readings();

@@ -88,6 +88,8 @@ class FakeAgent {
   void FlushWriter(uint32_t writer, uint64_t from, uint32_t max_events = 10'000);
   // Treats the dictionary and everything from the positions on as unsent (absent: 0).
   void Rewind(const v1::Welcome& welcome);
+  // From here on names are told again, as an agent does for --keep.
+  void TellAgain();
   void SendClock();
   void SayGoodbye();
   // As a process that ends in good order: no goodbye frame, a mark in the rings.

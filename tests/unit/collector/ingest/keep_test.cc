@@ -4,10 +4,14 @@
 #include <sys/resource.h>
 
 #include <future>
+#include <nlohmann/json.hpp>
+#include <set>
 
+#include "collector/file/json.h"
 #include "collector/ingest/control/control_client.h"
 #include "collector/trace/load/run_reader.h"
 #include "collector/trace/load/trace_check.h"
+#include "collector/trace/marked_lines.h"
 #include "proto/framework_marks.h"
 #include "proto/sample_marks.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
@@ -46,6 +50,24 @@ class KeptRank {
     stream.name = agent_.InternText("the copies' stream");
     agent_.Emit(writer_, stream);
   }
+  // Kernels of names, and samples at places, that there were never before; as many each time.
+  void WorkAtNewPlaces(int round) {
+    agent_.TellAgain();
+    Tell(proto::kSampleDomain, proto::kSampledAgainMark, "");
+    std::string codes, frames, samples;
+    for (int i = 1; i <= kPlaces; ++i) {
+      const std::string place = std::to_string(round * kPlaces + i);
+      codes += "[" + place + ",\"/job/generated_" + place + ".py\",\"step_" + place + "\"]\n";
+      frames += "[" + place + ",0," + place + ",1]\n";
+      samples += "[1," + place + ",0,5,1000000,2000000,1000000,0,0,0]\n";
+    }
+    Tell(proto::kSampleDomain, proto::kSampledCodesMark, codes);
+    Tell(proto::kSampleDomain, proto::kSampledFramesMark, frames);
+    Tell(proto::kSampleDomain, proto::kSamplesMark, samples);
+    suffix_ = " of round " + std::to_string(round);
+    names_ = 300;
+    Work(1);
+  }
   // At the place that was told at the beginning.
   void Sample() {
     Tell(proto::kSampleDomain, proto::kSamplesMark, "[1,1,0,5,1000000,2000000,1000000,0,0,0]\n",
@@ -61,7 +83,7 @@ class KeptRank {
         kernel.start_ns = 1'000'000 * uint64_t{next_} + (random_ >> 48);
         kernel.end_ns = kernel.start_ns + (random_ >> 40) % 1'000'000;
         kernel.correlation = next_;
-        kernel.name = agent_.InternText("kernel " + std::to_string(next_ % 7));
+        kernel.name = agent_.InternText("kernel " + std::to_string(next_ % names_) + suffix_);
         agent_.Emit(writer_, kernel);
       }
       agent_.Flush(500);
@@ -90,7 +112,9 @@ class KeptRank {
   }
 
   fakes::FakeAgent agent_;
-  uint32_t writer_ = 0, next_ = 0;
+  static constexpr int kPlaces = 100;
+  uint32_t writer_ = 0, next_ = 0, names_ = 7;
+  std::string suffix_;
   uint64_t random_ = 1;
 };
 
@@ -162,6 +186,54 @@ TEST(KeepTest, TheLastPartOfARankIsOneFileThatVerifiesWithWhatWasToldOnceBefore)
         1)
         << mark;
   }
+}
+
+uint64_t NumberAt(std::string_view line, size_t index) {
+  const nlohmann::json row = ParseJson(line);
+  return row.is_array() && row.size() > index ? row[index].get<uint64_t>() : 0;
+}
+
+// Samples, whose frames are told, whose code objects are told.
+size_t CountSamplesOfKnownPlaces(const Trace& trace) {
+  const auto lines = [&trace](std::string_view mark) {
+    return MarkedLines(trace, proto::kSampleDomain, mark);
+  };
+  std::set<uint64_t> codes, frames;
+  for (const auto& line : lines(proto::kSampledCodesMark)) codes.insert(NumberAt(line, 0));
+  for (const auto& line : lines(proto::kSampledFramesMark)) {
+    EXPECT_TRUE(codes.contains(NumberAt(line, 2))) << line;
+    frames.insert(NumberAt(line, 0));
+  }
+  for (const auto& line : lines(proto::kSamplesMark)) {
+    EXPECT_TRUE(frames.contains(NumberAt(line, 1))) << line;
+  }
+  return lines(proto::kSamplesMark).size();
+}
+
+TEST(KeepTest, HoweverManyNamesAndPlacesThereWereTheSameBytesHoldAsManyEventsWithTheirNames) {
+  ServerOptions options;
+  options.keep = {.ns = 3'600'000'000'000, .bytes = 120'000};
+  TestCollector collector(options);
+  KeptRank rank(collector.socket(), 0);
+  int round = 0;
+  const auto kernels_after = [&](int rounds) {
+    while (round < rounds) rank.WorkAtNewPlaces(round++);
+    const v1::Dump dump = DumpOf(&collector);
+    ExpectWhole(dump.path());
+    auto run = LoadRun(dump.path());
+    EXPECT_TRUE(run.ok());
+    const Trace& trace = run->traces.at(0);
+    EXPECT_EQ(trace.process_groups.size(), 1u) << "told once, long before";
+    EXPECT_GT(CountSamplesOfKnownPlaces(trace), 500u);
+    for (const uint32_t name : trace.kernels.name) {
+      EXPECT_THAT(trace.dictionary.String(name), StartsWith("kernel "));
+    }
+    return trace.kernels.size();
+  };
+  const size_t at_first = kernels_after(14);
+  EXPECT_LT(at_first, 13u * 2000) << "the first ones are gone";
+  EXPECT_NEAR(static_cast<double>(kernels_after(40)), static_cast<double>(at_first), 2000);
+  rank.Leave();
 }
 
 TEST(KeepTest, ADumpIsARunOfTheSameIntervalAndRecordingGoesOn) {
