@@ -1,8 +1,9 @@
 // How many kernel events one collector takes from 64 processes that send as fast as they can: from
 // the first byte to the last ack, files written. The senders replay frames encoded beforehand; the
 // floor is a process that reads the same bytes from the same sockets and throws them away.
-// Usage: ingest_bench DIRECTORY [EVENTS_PER_RANK [EVENTS_PER_SECOND]]
-// At EVENTS_PER_SECOND, of all ranks together, it says instead what a load that lasts costs.
+// Usage: ingest_bench DIRECTORY [EVENTS_PER_RANK [EVENTS_PER_SECOND [PAIRS]]]
+// At EVENTS_PER_SECOND, of all ranks together, it says instead what a load that lasts costs; with
+// PAIRS, what --keep adds to that: so many runs with it and as many without, in turn.
 #include <malloc.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -11,8 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
@@ -210,7 +213,8 @@ struct Measured {
 };
 
 // The collector in a process of its own, so that its CPU and memory can be told apart.
-pid_t StartCollector(PrivateSocket* socket, const std::string& directory, const Pipe& stop) {
+pid_t StartCollector(PrivateSocket* socket, const std::string& directory, const Pipe& stop,
+                     KeepLimits keep = {}) {
   const pid_t child = ::fork();
   if (child != 0) return child;
   ::close(stop.write_end);
@@ -219,6 +223,7 @@ pid_t StartCollector(PrivateSocket* socket, const std::string& directory, const 
   options.collector_id = RandomId();
   options.collector_version = "bench";
   options.owner = ::geteuid();
+  options.keep = keep;
   Collector collector(socket->TakeListener(), std::move(*RunDirectory::Create(directory, "run")),
                       RunInfo{.run = "bench"}, options);
   char byte;
@@ -227,10 +232,11 @@ pid_t StartCollector(PrivateSocket* socket, const std::string& directory, const 
   ::_exit(0);
 }
 
-Measured MeasureCollector(const std::string& directory, uint32_t frames, double pause_ns) {
+Measured MeasureCollector(const std::string& directory, uint32_t frames, double pause_ns,
+                          KeepLimits keep = {}) {
   PrivateSocket socket = std::move(*PrivateSocket::Create());
   const Pipe stop;
-  const pid_t collector = StartCollector(&socket, directory, stop);
+  const pid_t collector = StartCollector(&socket, directory, stop, keep);
   const Pipe ready,
       go;  // after the fork: a copy of their ends in the collector would hold them open
   const auto ranks = StartRanks(
@@ -357,6 +363,40 @@ void RunPaced(const std::string& directory, uint32_t events_per_rank, double eve
          .note = "largest of a reading each 5 ms"});
 }
 
+// A segment is ten seconds long: a run is to be longer.
+void RunPairs(const std::string& directory, uint32_t events_per_rank, double events_per_second,
+              int pairs) {
+  const KeepLimits keep{.ns = 60'000'000'000};
+  const uint32_t frames = std::max(1u, events_per_rank / kEventsPerFrame);
+  const double pause_ns = 1e9 * kRanks * kEventsPerFrame / events_per_second;
+  std::vector<double> without, with;
+  for (int i = 0; i < 2 * pairs; ++i) {
+    const bool keeps = i % 4 == 1 || i % 4 == 2;  // without, with, with, without
+    const std::string run = directory + "/run" + std::to_string(i);
+    const Measured measured = MeasureCollector(run, frames, pause_ns, keeps ? keep : KeepLimits{});
+    std::filesystem::remove_all(run);
+    (keeps ? with : without).push_back(measured.collector_cpu);
+  }
+  double sum = 0, squares = 0;
+  for (int i = 0; i < pairs; ++i) {
+    const double ratio = std::log(with[i] / without[i]);
+    sum += ratio;
+    squares += ratio * ratio;
+  }
+  const double mean = sum / pairs;
+  const double error = std::sqrt((squares / pairs - mean * mean) / std::max(1, pairs - 1));
+  constexpr double kTwoSided = 2.3;  // Student's t at 8 degrees of freedom, 95 %
+  char note[160];
+  std::snprintf(note, sizeof(note), "%d pairs, %.3f to %.3f; without: %.3f us a thousand events",
+                pairs, std::exp(mean - kTwoSided * error), std::exp(mean + kTwoSided * error),
+                without[0] * 1e9 / (double{kRanks} * frames * kEventsPerFrame));
+  Print({.name = "collector, CPU with --keep over without",
+         .value = std::exp(mean),
+         .unit = "times",
+         .floor_name = "",
+         .note = note});
+}
+
 void Run(const std::string& directory, uint32_t events_per_rank) {
   const uint32_t frames = std::max(1u, events_per_rank / kEventsPerFrame);
   const uint64_t replayed = uint64_t{kRanks} * frames * kEventsPerFrame;
@@ -404,15 +444,19 @@ void Run(const std::string& directory, uint32_t events_per_rank) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: %s DIRECTORY [EVENTS_PER_RANK [EVENTS_PER_SECOND]]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s DIRECTORY [EVENTS_PER_RANK [EVENTS_PER_SECOND [PAIRS]]]\n",
+                 argv[0]);
     return 2;
   }
   const auto events = argc > 2 ? static_cast<uint32_t>(std::atoi(argv[2])) : 400'000;
   const double rate = argc > 3 ? std::atof(argv[3]) : 0;
   // A bench that hangs says nothing to anybody.
-  ::alarm(300 + (rate > 0 ? static_cast<unsigned>(64.0 * events / rate) : 0));
+  const int pairs = argc > 4 ? std::atoi(argv[4]) : 0;
+  ::alarm(300 + (rate > 0 ? static_cast<unsigned>(64.0 * events / rate * (2 * pairs + 1)) : 0));
   try {
-    if (rate > 0) {
+    if (rate > 0 && pairs > 0) {
+      ranktap::bench::RunPairs(argv[1], events, rate, pairs);
+    } else if (rate > 0) {
       ranktap::bench::RunPaced(argv[1], events, rate);
     } else {
       ranktap::bench::Run(argv[1], events);
