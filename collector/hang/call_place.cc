@@ -63,13 +63,13 @@ const EndedChild* ChildToTell(const RankLook& look) {
   return last.is_loaders || last.age_ns > kLatelyNs ? nullptr : &last;
 }
 
+}  // namespace
+
 bool IsInLoader(const ThreadStack& stack) {
   return std::ranges::any_of(stack.frames, [](const StackFrame& frame) {
     return frame.file.find("/torch/utils/data/") != frame.file.npos;
   });
 }
-
-}  // namespace
 
 std::string CollectiveOf(const RankLook& look) {
   const ThreadStack* const stack = MainThreadOf(look.stacks);
@@ -160,7 +160,9 @@ std::string DescribePlace(const RankLook& look) {
     }
   }
   if (const EndedChild* const child = ChildToTell(look)) {
-    text += "; " + ChildEndText(*child, "ago");
+    EndedChild told = *child;
+    told.is_loaders = told.is_loaders || IsInLoader(*stack);
+    text += "; " + ChildEndText(told, "ago");
   }
   return text;
 }

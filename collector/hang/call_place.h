@@ -29,6 +29,8 @@ std::string ChainOf(const ThreadStack& stack);
 // it waits for, where it does.
 std::string DescribePlace(const RankLook& look);
 
+// In PyTorch's DataLoader: a child that it waits for is a worker of that, whatever its name was.
+bool IsInLoader(const ThreadStack& stack);
 bool IsInDebugger(const RankLook& look);
 bool ReadsTerminal(const RankLook& look);
 

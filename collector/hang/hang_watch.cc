@@ -121,6 +121,7 @@ void HangWatch::NotePlaces() {
     if (main == nullptr) continue;
     readers.place = ChainOf(*main);
     readers.placed_ns = now;
+    readers.is_in_loader = IsInLoader(*main);
   }
 }
 
@@ -132,6 +133,7 @@ void HangWatch::AddPlace(EndedRank* ended) {
   const auto last = readers_.find(ended->pid);
   if (last == readers_.end() || last->second.placed_ns == 0) return;
   ended->last_place = last->second.place;
+  if (ended->child && last->second.is_in_loader) ended->child->is_loaders = true;
   ended->last_age_ns = ended->end.seen_ns - last->second.placed_ns;
 }
 

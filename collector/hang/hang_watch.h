@@ -69,6 +69,7 @@ class HangWatch {
     // SIGKILL and _exit leave no stack: the last one before it is all that there is.
     std::string place;
     uint64_t placed_ns = 0;
+    bool is_in_loader = false;
   };
   void Watch();
   void Look(uint64_t passed_ns);

@@ -228,6 +228,12 @@ TEST(WaitRules, ARankThatWaitsForAChildThatHasEndedIsToldByThatEnd) {
   look.ended_children = {quiet};
   look.workers.emplace_back();
   EXPECT_EQ(DescribePlace(look), main);
+  look.ended_children = {{.pid = 10, .end = {.wait_status = 3 << 8}, .age_ns = kSecond}};
+  look.stacks.threads[0].frames.insert(
+      look.stacks.threads[0].frames.begin(),
+      {"/site-packages/torch/utils/data/dataloader.py", "_try_get_data", 1300});
+  EXPECT_THAT(DescribePlace(look),
+              HasSubstr("; its DataLoader worker 10 ended 1.0 s ago, by exit status 3"));
 }
 
 TEST(WaitRules, AMainThreadThatAnExceptionEndedIsToldByTheThreadThatItWaitsFor) {
