@@ -207,8 +207,20 @@ uint64_t AnonymousKib(pid_t pid) {
   return 0;
 }
 
+double CpuSecondsOfThreads(pid_t pid) {
+  double ns = 0;
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+    double own = 0;
+    std::ifstream(task.path() / "schedstat") >> own;
+    ns += own;
+  }
+  return ns / 1e9;
+}
+
 struct Measured {
   double seconds = 0, collector_cpu = 0;
+  double cpu_while_all_sent = 0;  // of the collector, until the first rank ended
   uint64_t anonymous_kib = 0;
 };
 
@@ -255,6 +267,8 @@ Measured MeasureCollector(const std::string& directory, uint32_t frames, double 
   size_t left = ranks.size();
   for (; left > 0; ::usleep(5000)) {
     measured.anonymous_kib = std::max(measured.anonymous_kib, AnonymousKib(collector));
+    const double cpu = CpuSecondsOfThreads(collector);
+    if (left == ranks.size()) measured.cpu_while_all_sent = cpu;
     int status = 0;
     for (pid_t ended; (ended = ::waitpid(-1, &status, WNOHANG)) > 0; --left) {
       if (status != 0) throw std::runtime_error("a rank failed");
@@ -363,7 +377,7 @@ void RunPaced(const std::string& directory, uint32_t events_per_rank, double eve
          .note = "largest of a reading each 5 ms"});
 }
 
-// A segment is ten seconds long: a run is to be longer.
+// A segment is ten seconds long: a run is to be longer. At its end the files of a rank become one.
 void RunPairs(const std::string& directory, uint32_t events_per_rank, double events_per_second,
               int pairs) {
   const KeepLimits keep{.ns = 60'000'000'000};
@@ -375,7 +389,7 @@ void RunPairs(const std::string& directory, uint32_t events_per_rank, double eve
     const std::string run = directory + "/run" + std::to_string(i);
     const Measured measured = MeasureCollector(run, frames, pause_ns, keeps ? keep : KeepLimits{});
     std::filesystem::remove_all(run);
-    (keeps ? with : without).push_back(measured.collector_cpu);
+    (keeps ? with : without).push_back(measured.cpu_while_all_sent);
   }
   double sum = 0, squares = 0;
   for (int i = 0; i < pairs; ++i) {

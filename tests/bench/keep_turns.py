@@ -20,9 +20,9 @@ T = {4: 3.18, 6: 2.57, 8: 2.36, 10: 2.26, 12: 2.20, 16: 2.13, 20: 2.09}
 
 def one(keeps, steps, scratch):
     """Seconds of (the program's CPU, the collector's, the program's clock)."""
-    command = [BUILD / 'bin/ranktap', 'run', '--quiet', '--level', 'kernels', *(['--keep', '6s'] if keeps else []), '-o', scratch / 'run', '--',
-               'bash', '-c', TIMED, BUILD / 'workloads/train_cuda', str(steps)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
+    options = ['--quiet', '--level', 'kernels', *(['--keep', '6s'] if keeps else []), '-o', scratch / 'run']
+    program = ['bash', '-c', TIMED, BUILD / 'workloads/train_cuda', str(steps)]
+    with subprocess.Popen([BUILD / 'bin/ranktap', 'run', *options, '--', *program], stderr=subprocess.PIPE, text=True,
                           env={**os.environ, 'LD_LIBRARY_PATH': str(BUILD / 'fakes')}) as job:
         told = job.stderr.read().split()
         _, status, usage = os.wait4(job.pid, 0)
@@ -43,9 +43,9 @@ def main():
     for column, name in enumerate(("the program's CPU", "the collector's CPU", "the program's time")):
         logs = [math.log(with_[column] / without[column]) for with_, without in zip(runs[True], runs[False])]
         mean, error = statistics.mean(logs), statistics.stdev(logs) / math.sqrt(pairs) * T.get(pairs, 2.6)
-        least = statistics.median(run[column] for run in runs[False])
+        usual = statistics.median(run[column] for run in runs[False])
         print(f'{name}: {math.exp(mean):.3f} ({math.exp(mean - error):.3f} to {math.exp(mean + error):.3f}) of '
-              f'{1e6 * least / steps:.1f} us a step, {pairs} pairs')
+              f'{1e6 * usual / steps:.1f} us a step, {pairs} pairs')
 
 
 main()
