@@ -56,4 +56,14 @@ int64_t FullBufferBytes(const std::string& type, const Collective& call) {
              : static_cast<int64_t>(elements) * BytesPerElement(call.dtype);
 }
 
+double BusFactor(const std::string& type, uint32_t n) {
+  if (n < 2) return 1;
+  const double others = static_cast<double>(n - 1) / n;
+  if (type == "allreduce") return 2 * others;
+  for (const char* const name : {"allgather", "reducescatter", "alltoall", "gather", "scatter"}) {
+    if (type == name) return others;
+  }
+  return 1;
+}
+
 }  // namespace ranktap::collector

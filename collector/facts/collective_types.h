@@ -19,4 +19,7 @@ std::string_view OperatorThatCommunicates(const Trace& trace, uint32_t kernel);
 // What one call sends, as nccl-tests counts it; 0: not known.
 int64_t FullBufferBytes(const std::string& type, const Collective& call);
 
+// busbw / algbw of nccl-tests (doc/PERFORMANCE.md) for a group of n.
+double BusFactor(const std::string& type, uint32_t n);
+
 }  // namespace ranktap::collector

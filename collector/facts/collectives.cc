@@ -372,13 +372,6 @@ const std::vector<CollectiveRun>& MatchHostCollectives(const Run& run) {
   return run.memo.Get<OnHost>([&run] { return OnHost{Match(run, HostCallsOf)}; }).list;
 }
 
-bool HasSeveralProfiledGlooGroups(const Run& run) {
-  return std::any_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
-    return !trace.is_ours() &&
-           std::count_if(trace.process_groups.begin(), trace.process_groups.end(), IsOfGloo) > 1;
-  });
-}
-
 const std::vector<std::vector<uint32_t>>& CollectivesByKernel(const Run& run) {
   struct ByKernel {
     std::vector<std::vector<uint32_t>> traces;
@@ -386,8 +379,7 @@ const std::vector<std::vector<uint32_t>>& CollectivesByKernel(const Run& run) {
   return run.memo
       .Get<ByKernel>([&run] {
         ByKernel by{std::vector<std::vector<uint32_t>>(run.traces.size())};
-        uint32_t index = 0;
-        for (const CollectiveRun& call : MatchCollectives(run)) {
+        for (uint32_t index = 0; const CollectiveRun& call : MatchCollectives(run)) {
           for (const CollectiveMember& member : call.members) {
             std::vector<uint32_t>& of = by.traces[member.trace];
             if (of.empty()) of.assign(run.traces[member.trace].kernels.size(), kNone);
@@ -403,16 +395,6 @@ const std::vector<std::vector<uint32_t>>& CollectivesByKernel(const Run& run) {
 const std::vector<CollectiveRun>& MatchDeviceOrHostCollectives(const Run& run) {
   const std::vector<CollectiveRun>& on_device = MatchCollectives(run);
   return on_device.empty() ? MatchHostCollectives(run) : on_device;
-}
-
-double BusFactor(const std::string& type, uint32_t n) {
-  if (n < 2) return 1;
-  const double others = static_cast<double>(n - 1) / n;
-  if (type == "allreduce") return 2 * others;
-  for (const char* const name : {"allgather", "reducescatter", "alltoall", "gather", "scatter"}) {
-    if (type == name) return others;
-  }
-  return 1;
 }
 
 }  // namespace ranktap::collector

@@ -43,12 +43,8 @@ const std::vector<std::vector<uint32_t>>& CollectivesByKernel(const Run& run);
 // As MatchCollectives, of those that ran on the host (gloo), by the order of the calls in their
 // group. torch.profiler's files have them only where gloo has one group: its events do not name it.
 const std::vector<CollectiveRun>& MatchHostCollectives(const Run& run);
-bool HasSeveralProfiledGlooGroups(const Run& run);
 
 // Those on devices; of a run that has none, those on the host.
 const std::vector<CollectiveRun>& MatchDeviceOrHostCollectives(const Run& run);
-
-// busbw / algbw of nccl-tests (doc/PERFORMANCE.md) for a group of n.
-double BusFactor(const std::string& type, uint32_t n);
 
 }  // namespace ranktap::collector

@@ -212,4 +212,10 @@ GlooCalls::GlooCalls(const Trace& trace) {
   }
 }
 
+bool HasSeveralProfiledGlooGroups(const Run& run) {
+  return std::ranges::any_of(run.traces, [](const Trace& trace) {
+    return !trace.is_ours() && std::ranges::count_if(trace.process_groups, IsOfGloo) > 1;
+  });
+}
+
 }  // namespace ranktap::collector

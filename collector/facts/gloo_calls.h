@@ -5,11 +5,14 @@
 #include <unordered_map>
 
 #include "collector/trace/model.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 
 // One of its backends is gloo: "gloo", or "cpu:gloo,cuda:nccl".
 bool IsOfGloo(const ProcessGroup& group);
+// In a trace of torch.profiler, whose events do not name the group.
+bool HasSeveralProfiledGlooGroups(const Run& run);
 
 // The group that a range of gloo is of (proto::kCollectivePayload); nullptr: not known. By its
 // context, else the only group of gloo's that has this size.

@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "collector/facts/gloo_calls.h"
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/trace/framework_ranges.h"
 

@@ -9,6 +9,7 @@
 #include "collector/facts/flops/dtype_sizes.h"
 #include "collector/facts/flops/op_inputs.h"
 #include "collector/facts/framework/operator_around.h"
+#include "collector/facts/gloo_calls.h"
 
 namespace ranktap::collector {
 namespace {

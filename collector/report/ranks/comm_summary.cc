@@ -4,8 +4,10 @@
 #include <map>
 #include <tuple>
 
+#include "collector/facts/collective_types.h"
 #include "collector/facts/collectives.h"
 #include "collector/facts/device_timeline.h"
+#include "collector/facts/gloo_calls.h"
 #include "collector/facts/numbers/duration_distribution.h"
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/report/cells.h"

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "collector/facts/clock_alignment.h"
+#include "collector/facts/collective_types.h"
 #include "collector/report/reports.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/synthetic_job.h"
