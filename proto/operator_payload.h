@@ -17,6 +17,8 @@ inline constexpr uint32_t kOperatorPayload = 0x72740001;
 inline constexpr uint32_t kDescribedOperatorPayload = 0x72740004;
 inline constexpr unsigned kOperatorScopeShift = 56, kOperatorStackShift = 28;
 inline constexpr uint32_t kMostOperatorStacks = (1u << 28) - 1;  // and signatures
+// A window has numbers of its own for signatures: the n-th from n times this, plus one.
+inline constexpr uint32_t kSignaturesOfWindow = 1u << 14;
 
 // A mark at the end of such an operator of the same thread: it ended by an exception, and did not
 // do its work (a checkpoint stops its recomputation so).

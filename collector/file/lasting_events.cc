@@ -1,6 +1,7 @@
 #include "collector/file/lasting_events.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <protozero/pbf_writer.hpp>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "proto/decode.h"
 #include "proto/encode.h"
 #include "proto/framework_marks.h"
+#include "proto/operator_payload.h"
 #include "proto/sample_marks.h"
 
 namespace ranktap::collector {
@@ -67,6 +69,17 @@ class LastingRows {
   std::vector<std::vector<uint64_t>> rows_;  // words: aligned
 };
 
+// Of a signatures mark, whose rows begin with a number, behind schema and size; 0 where they do
+// not.
+uint64_t WindowOf(std::span<const std::byte> payload) {
+  constexpr size_t kHeadBytes = 2 * sizeof(uint64_t);
+  const std::string_view text(reinterpret_cast<const char*>(payload.data()), payload.size());
+  const size_t begin = std::min(text.find('[', kHeadBytes) + 1, text.size());
+  uint64_t number = 0;
+  (void)std::from_chars(text.data() + begin, text.data() + text.size(), number);
+  return number == 0 ? 0 : (number - 1) / proto::kSignaturesOfWindow;
+}
+
 template <typename Event>
 constexpr bool kIsToldOnce =
     std::is_same_v<Event, proto::MarkEvent> || std::is_same_v<Event, proto::NameEvent> ||
@@ -89,12 +102,14 @@ void LastingEvents::AddNames(std::span<const std::byte> dictionary) {
     if (!is_domain && std::ranges::find(kLastingMarks, text) != std::end(kLastingMarks) &&
         names_.size() < kMostNames) {
       names_.insert(id);
+      if (text == proto::kSignaturesMark) signatures_.insert(id);
     }
   });
 }
 
 void LastingEvents::Take(const proto::FrameView& frame) {
   LastingRows told, resources, sampled;
+  std::map<uint64_t, LastingRows> described;
   (void)proto::DecodeEvents(
       frame.payload, frame.header.events,
       [&]<typename Event>(const proto::Section<Event>& section) {
@@ -117,9 +132,11 @@ void LastingEvents::Take(const proto::FrameView& frame) {
               const bool is_sampled = sample_domains_.contains(nvtx.domain);
               if (is_sampled && again_.contains(nvtx.name)) {
                 sampled = {};
-                ForgetSampled();
+                Forget(&sampled_);
               } else if (names_.contains(nvtx.name) && domains_.contains(nvtx.domain)) {
-                (is_sampled ? sampled : told).Add(rows[i], payloads[i]);
+                LastingRows* of = is_sampled ? &sampled : &told;
+                if (signatures_.contains(nvtx.name)) of = &described[WindowOf(payloads[i])];
+                of->Add(rows[i], payloads[i]);
               }
             } else {
               told.Add(rows[i], {});
@@ -131,11 +148,18 @@ void LastingEvents::Take(const proto::FrameView& frame) {
   Add(told.Frame(frame.header.writer), &told_);
   Add(resources.Frame(frame.header.writer), &resources_);
   Add(sampled.Frame(frame.header.writer), &sampled_);
+  for (auto& [window, rows] : described) {
+    Add(rows.Frame(frame.header.writer), &described_[window]);
+  }
+  while (described_.size() > kMostWindows) {
+    Forget(&described_.begin()->second);
+    described_.erase(described_.begin());
+  }
 }
 
-void LastingEvents::ForgetSampled() {
-  for (const std::string& frame : sampled_) bytes_ -= frame.size();
-  sampled_.clear();
+void LastingEvents::Forget(std::deque<std::string>* frames) {
+  for (const std::string& frame : *frames) bytes_ -= frame.size();
+  frames->clear();
 }
 
 void LastingEvents::ForEachName(
@@ -165,11 +189,14 @@ void LastingEvents::Add(std::string frame, std::deque<std::string>* frames) {
   bytes_ += frame.size();
   frames->push_back(std::move(frame));
   while (bytes_ > kMostBytes) {
-    std::deque<std::string>& oldest = !resources_.empty() ? resources_
-                                      : !sampled_.empty() ? sampled_
-                                                          : told_;
-    bytes_ -= oldest.front().size();
-    oldest.pop_front();
+    std::deque<std::string>* oldest = &told_;
+    const auto of_windows = std::ranges::find_if(
+        described_, [](const auto& of_window) { return !of_window.second.empty(); });
+    if (of_windows != described_.end()) oldest = &of_windows->second;
+    if (!sampled_.empty()) oldest = &sampled_;
+    if (!resources_.empty()) oldest = &resources_;
+    bytes_ -= oldest->front().size();
+    oldest->pop_front();
   }
 }
 

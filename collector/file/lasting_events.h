@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -31,6 +32,9 @@ class LastingEvents {
     for (const std::string& frame : told_) take(frame);
     for (const std::string& frame : resources_) take(frame);
     for (const std::string& frame : sampled_) take(frame);
+    for (const auto& [window, frames] : described_) {
+      for (const std::string& frame : frames) take(frame);
+    }
   }
   // Calls take(kind, id) for each entry of the dictionary that they name.
   void ForEachName(const std::function<void(proto::EntryKind, uint64_t id)>& take) const;
@@ -38,12 +42,16 @@ class LastingEvents {
 
  private:
   void Add(std::string frame, std::deque<std::string>* frames);
-  void ForgetSampled();
+  void Forget(std::deque<std::string>* frames);
 
   static constexpr size_t kMostBytes = 4u << 20, kMostNames = 4096;
-  // Ids of marks that hold on, of the one after which samples' are told again, and of our domains.
-  std::set<uint64_t> names_, again_, domains_, sample_domains_;
+  // The last window's operators may still be on their way when the next one's begin.
+  static constexpr size_t kMostWindows = 2;
+  // Ids of marks that hold on, of those that hold on for a window, of the one after which samples'
+  // are told again, and of our domains.
+  std::set<uint64_t> names_, signatures_, again_, domains_, sample_domains_;
   std::deque<std::string> told_, resources_, sampled_;
+  std::map<uint64_t, std::deque<std::string>> described_;  // by window of operators
   size_t bytes_ = 0;
 };
 

@@ -130,7 +130,8 @@ class HostLinesTest(harness.TracedTest):
         self.assertEqual((traced.returncode, traced.stdout, traced.stderr), (bare.returncode, bare.stdout, bare.stderr))
         self.assert_verifies(run)
         functions = {row['function'].partition('.')[0] for row in self.report(run, 'host')}
-        self.assertLess({'deep', 'interpreters', 'tasks', 'made_code', 'unreadable'}, functions)
+        # While an interpreter in the interpreter runs, the thread's stack is the inner one's.
+        self.assertLess({'deep', 'in_another', 'tasks', 'made_code', 'unreadable'}, functions)
 
 
 if __name__ == '__main__':

@@ -20,7 +20,7 @@ namespace ranktap::agent {
 namespace {
 
 constexpr size_t kMostInputs = 64, kMostDims = 64, kMostBytes = 56'000;
-constexpr size_t kSlots = 1 << 14, kMostProbes = 32;
+constexpr size_t kSlots = proto::kSignaturesOfWindow, kMostProbes = 32;
 
 // Hashes; a signature's number is its slot's. The epoch keeps those of several windows apart.
 constinit std::array<std::atomic<uint64_t>, kSlots> g_signatures{};

@@ -46,7 +46,7 @@ def interpreters():
 
     def one():
         inner = sub.create()
-        sub.run_string(inner, 'def f(n):\n return sum(i for i in range(n))\nfor _ in range(100): f(500)')
+        sub.run_string(inner, 'def in_another(n):\n return sum(i for i in range(n))\nfor _ in range(1000): in_another(500)')
         sub.destroy(inner)
     return for_a_while(one)
 

@@ -13,6 +13,7 @@
 #include "collector/trace/load/trace_check.h"
 #include "collector/trace/marked_lines.h"
 #include "proto/framework_marks.h"
+#include "proto/operator_payload.h"
 #include "proto/sample_marks.h"
 #include "tests/fakes/fake_agent/fake_agent.h"
 #include "tests/unit/collector/collector_process.h"
@@ -64,6 +65,11 @@ class KeptRank {
     Tell(proto::kSampleDomain, proto::kSampledCodesMark, codes);
     Tell(proto::kSampleDomain, proto::kSampledFramesMark, frames);
     Tell(proto::kSampleDomain, proto::kSamplesMark, samples);
+    for (int i = 1; i <= kPlaces; ++i) {  // a window of operators, each with inputs of its own
+      const std::string number = std::to_string(round * int{proto::kSignaturesOfWindow} + i);
+      Tell(proto::kOperatorDomain, proto::kSignaturesMark,
+           "[" + number + ",\"[[" + number + ", 64]]\",\"[\\\"float\\\"]\",\"\"]\n");
+    }
     suffix_ = " of round " + std::to_string(round);
     names_ = 300;
     Work(1);
