@@ -28,7 +28,8 @@ void HangSavings::TakeFilled() {
   uint64_t count = 0;
   (void)!::read(filled_.get(), &count, sizeof(count));
   for (auto saving = savings_.begin(); saving != savings_.end();) {
-    // It writes to the eventfd some instructions before it is ready: one more of these is no wait.
+    // It writes to the eventfd some instructions before it is ready. Where it loses the processor
+    // in between, the next call takes it.
     constexpr auto kNoTime = std::chrono::milliseconds(1);
     if (saving->problem.wait_for(kNoTime) != std::future_status::ready) {
       ++saving;

@@ -24,7 +24,8 @@ class HangSavings {
            std::function<void(HangDirectory*)> fill);
   // To be polled: readable once a directory has been filled since TakeFilled.
   int descriptor() const { return filled_.get(); }
-  // Tells of those that are filled, or, by Finish, of all.
+  // Tells of those that are filled, or, by Finish, of all. To be called once a second as well: one
+  // that has made the descriptor readable may not be taken by the first call.
   void TakeFilled();
   void Finish();
 
