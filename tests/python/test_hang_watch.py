@@ -41,7 +41,7 @@ NAMED = {
     'join': r'Rank {0} did not enter AllReduce .* waits for a lock at .*hangs.py:{1} ',
     'spin-c': r'Rank {0} did not enter AllReduce .* runs, with the GIL, at .*hangs.py:{1} ',
     'spin-py': r'(for rank {0}, which runs|Rank {0} did not enter AllReduce .* at) hangs.py:{1} ',
-    'loader': r'Rank {0} did not enter AllReduce .*; worker \d+ sleeps at hangs.py:{1} ',
+    'loader': r'Rank {0} did not enter AllReduce .*; worker \d+ sleeps at hangs.py:{1}\b',
     'barrier': r'[Rr]ank {0} stands in Barrier \(hangs.py:{1}\)',
     'missing': r'[Rr]ank {0} stands in AllReduce \(hangs.py:{1}\)',
     'swallow': r'[Rr]ank {0} stands in AllReduce \(hangs.py:{1}\)',
