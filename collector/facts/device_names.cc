@@ -4,13 +4,9 @@
 #include <set>
 
 namespace ranktap::collector {
-namespace {
-
 using Table = DeviceSpan::Table;
 
-}  // namespace
-
-uint64_t DeviceNames::KeyOf(const Trace& trace, const DeviceSpan& span) {
+uint64_t KeyOfName(const Trace& trace, const DeviceSpan& span) {
   uint64_t what = span.name;
   if (span.table == Table::kCopy) {
     what = uint64_t{trace.copies.copy_kind[span.row]} << 16 |
@@ -39,7 +35,7 @@ DeviceNames::DeviceNames(const Run& run, Timeline timeline)
         if (span.name >= kernels.size()) kernels.resize(span.name + 1);
         if (kernels[span.name]) continue;
         kernels[span.name] = true;
-      } else if (!others.insert(KeyOf(trace, span)).second) {
+      } else if (!others.insert(KeyOfName(trace, span)).second) {
         continue;
       }
       samples[t].emplace_back(span, &numbers.try_emplace(NameOf(trace, span), 0).first->first);
@@ -56,7 +52,7 @@ DeviceNames::DeviceNames(const Run& run, Timeline timeline)
       if (span.table == Table::kKernel) {
         traces_[t].kernels[span.name] = number;
       } else {
-        traces_[t].others[KeyOf(run.traces[t], span)] = number;
+        traces_[t].others[KeyOfName(run.traces[t], span)] = number;
       }
     }
   }

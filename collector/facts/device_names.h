@@ -12,6 +12,9 @@
 
 namespace ranktap::collector {
 
+// Spans with equal keys have equal names: a name takes a hundred times as long.
+uint64_t KeyOfName(const Trace& trace, const DeviceSpan& span);
+
 // Numbers follow the order of the texts, so that they do not depend on the order of the input.
 class DeviceNames {
  public:
@@ -21,7 +24,7 @@ class DeviceNames {
   uint32_t Of(size_t trace, const DeviceSpan& span) const {
     return span.table == DeviceSpan::Table::kKernel
                ? traces_[trace].kernels[span.name]
-               : traces_[trace].others.at(KeyOf(run_.traces[trace], span));
+               : traces_[trace].others.at(KeyOfName(run_.traces[trace], span));
   }
   const std::string& Text(uint32_t number) const { return texts_[number]; }
 
@@ -30,7 +33,6 @@ class DeviceNames {
     std::vector<uint32_t> kernels;  // by Dictionary::String
     std::unordered_map<uint64_t, uint32_t> others;
   };
-  static uint64_t KeyOf(const Trace& trace, const DeviceSpan& span);
 
   const Run& run_;
   std::vector<OfTrace> traces_;

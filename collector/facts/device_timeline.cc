@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <tuple>
 
 #include "collector/facts/communication_kernels.h"
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/trace/pages_ahead.h"
+#include "collector/trace/sort_rows.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -100,13 +100,10 @@ void AddKernels(const Trace& trace, bool as_hta, std::vector<DeviceSpan>* spans)
 template <typename Where>
 std::vector<Interval> MergedWhere(const std::vector<DeviceSpan>& spans, Where&& where) {
   std::vector<Interval> merged;
+  // As much each time: the next takes the block that this one gives back (KeepLargeBlocks).
+  merged.reserve(spans.size());
   for (const DeviceSpan& span : spans) {
-    if (!where(span) || span.end <= span.start) continue;
-    if (!merged.empty() && span.start <= merged.back().second) {
-      merged.back().second = std::max(merged.back().second, span.end);
-    } else {
-      merged.emplace_back(span.start, span.end);
-    }
+    if (where(span)) Append({span.start, span.end}, &merged);
   }
   return merged;
 }
@@ -119,30 +116,20 @@ void SortByStart(std::vector<DeviceSpan>* spans) {
   }
 }
 
-// The tables are sorted each; merging is an eighth of the time of sorting.
 std::vector<DeviceSpan> MakeTimeline(const Trace& trace) {
   std::vector<DeviceSpan> spans;
   spans.reserve(trace.kernels.size() + trace.copies.size() + trace.memsets.size() +
                 trace.graph_launches.size());
   AddKernels(trace, false, &spans);
-  const auto kernels = static_cast<std::ptrdiff_t>(spans.size());
-  AddWork(trace, trace.copies, Table::kCopy, WorkKind::kMemory, &spans);
-  const auto copies = static_cast<std::ptrdiff_t>(spans.size());
-  AddWork(trace, trace.memsets, Table::kMemset, WorkKind::kMemory, &spans);
-  const auto memsets = static_cast<std::ptrdiff_t>(spans.size());
-  AddWork(trace, trace.graph_launches, Table::kGraphLaunch, WorkKind::kCompute, &spans);
-  const auto begin = spans.begin();
-  for (auto [first, middle, last] : {std::tuple(begin, begin + kernels, begin + copies),
-                                     std::tuple(begin, begin + copies, begin + memsets),
-                                     std::tuple(begin, begin + memsets, spans.end())}) {
-    if (middle == last || (middle != first && !Before(*middle, *std::prev(middle)))) continue;
-    if (!std::is_sorted(first, middle, Before) || !std::is_sorted(middle, last, Before)) {
-      std::stable_sort(first, last, Before);
-    } else {
-      std::inplace_merge(first, middle, last, Before);
-    }
-  }
   SortByStart(&spans);
+  const auto add = [&](const DeviceWork& work, Table table, WorkKind kind) {
+    const size_t first = spans.size();
+    AddWork(trace, work, table, kind, &spans);
+    MergeRows(&spans, first, Before);
+  };
+  add(trace.copies, Table::kCopy, WorkKind::kMemory);
+  add(trace.memsets, Table::kMemset, WorkKind::kMemory);
+  add(trace.graph_launches, Table::kGraphLaunch, WorkKind::kCompute);
   return spans;
 }
 

@@ -17,11 +17,20 @@ class LaunchedWork {
     Add(trace.copies, &by_call);
     Add(trace.memsets, &by_call);
     Add(trace.graph_launches, &by_call);
+    const ApiCalls& calls = trace.api_calls;
+    std::vector<size_t> counts(writers_.size());
     for (size_t i = 0; i < by_call.size(); ++i) {
-      if (by_call[i] == 0 || trace.api_calls.writer[i] >= writers_.size()) continue;
-      Launches& launches = writers_[trace.api_calls.writer[i]];
+      if (by_call[i] != 0 && calls.writer[i] < counts.size()) ++counts[calls.writer[i]];
+    }
+    for (size_t i = 0; i < counts.size(); ++i) {
+      writers_[i].start.reserve(counts[i]);
+      writers_[i].total.reserve(counts[i]);
+    }
+    for (size_t i = 0; i < by_call.size(); ++i) {
+      if (by_call[i] == 0 || calls.writer[i] >= writers_.size()) continue;
+      Launches& launches = writers_[calls.writer[i]];
       const int64_t before = launches.total.empty() ? 0 : launches.total.back();
-      launches.start.push_back(trace.api_calls.start[i]);
+      launches.start.push_back(calls.start[i]);
       launches.total.push_back(before + by_call[i]);
     }
   }

@@ -46,18 +46,34 @@ inline std::vector<bool> CallsThatSawTheirCopyEnd(const Trace& trace) {
   return saw;
 }
 
-// visit(table, row) for each call that waits by its name or by what it did.
-template <typename Visit>
-void ForEachSyncCall(const Trace& trace, Visit&& visit) {
+// Rows of calls that wait, by their names or by what they did.
+struct SyncCalls {
+  std::vector<uint32_t> api_calls, event_calls;
+};
+
+inline SyncCalls FindSyncCalls(const Trace& trace) {
   const std::vector<bool> waits = ApisThatWait(trace);
   const std::vector<bool> blocks = CallsThatSawTheirCopyEnd(trace);
-  for (const ApiCalls* const calls :
-       {&trace.api_calls, static_cast<const ApiCalls*>(&trace.event_calls)}) {
-    for (size_t i = 0; i < calls->size(); ++i) {
-      const bool by_name = waits[std::min<size_t>(calls->api[i], waits.size() - 1)];
-      if (by_name || (calls == &trace.api_calls && blocks[i])) visit(*calls, i);
-    }
+  const auto waits_by_name = [&waits](const ApiCalls& calls, size_t i) {
+    return waits[std::min<size_t>(calls.api[i], waits.size() - 1)];
+  };
+  SyncCalls found;
+  for (uint32_t i = 0; i < trace.api_calls.size(); ++i) {
+    if (blocks[i] || waits_by_name(trace.api_calls, i)) found.api_calls.push_back(i);
   }
+  for (uint32_t i = 0; i < trace.event_calls.size(); ++i) {
+    if (waits_by_name(trace.event_calls, i)) found.event_calls.push_back(i);
+  }
+  return found;
+}
+
+// visit(table, row) for each of them. They are worked out once and kept in the trace's memo.
+template <typename Visit>
+void ForEachSyncCall(const Trace& trace, Visit&& visit) {
+  const SyncCalls& found = trace.memo.Get<SyncCalls>([&trace] { return FindSyncCalls(trace); });
+  for (const uint32_t i : found.api_calls) visit(trace.api_calls, size_t{i});
+  const ApiCalls& event_calls = trace.event_calls;
+  for (const uint32_t i : found.event_calls) visit(event_calls, size_t{i});
 }
 
 }  // namespace ranktap::collector

@@ -20,8 +20,13 @@ using proto::kStepDomain;
 // Rows of trace.ranges in this domain, by start.
 inline std::vector<uint32_t> RangesIn(const Trace& trace, std::string_view domain) {
   std::vector<uint32_t> rows;
+  const Column<uint16_t>& domains = trace.ranges.domain;
+  bool is_in = false;
   for (uint32_t row = 0; row < trace.ranges.size(); ++row) {
-    if (trace.dictionary.Domain(trace.ranges.domain[row]) == domain) rows.push_back(row);
+    if (row == 0 || domains[row] != domains[row - 1]) {
+      is_in = trace.dictionary.Domain(domains[row]) == domain;
+    }
+    if (is_in) rows.push_back(row);
   }
   return rows;
 }

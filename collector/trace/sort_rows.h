@@ -2,7 +2,10 @@
 // only their indices are sorted, by code that all share.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -30,6 +33,17 @@ void SortRows(std::vector<Row>* rows, const Before& before) {
   sorted.reserve(rows->size());
   for (const uint32_t i : order) sorted.push_back(std::move((*rows)[i]));
   rows->swap(sorted);
+}
+
+// Puts the rows from `middle` on among those before it, which are in order. Stable: of equals those
+// before it come first. What is in order already costs one look at each row, a merge an eighth of a
+// sort.
+template <typename Row, typename Before>
+void MergeRows(std::vector<Row>* rows, size_t middle, const Before& before) {
+  const auto at = rows->begin() + static_cast<std::ptrdiff_t>(middle);
+  if (!std::is_sorted(at, rows->end(), before)) std::stable_sort(at, rows->end(), before);
+  if (at == rows->begin() || at == rows->end() || !before(*at, *std::prev(at))) return;
+  std::inplace_merge(rows->begin(), at, rows->end(), before);
 }
 
 }  // namespace ranktap::collector

@@ -1,5 +1,7 @@
 #include "collector/facts/causes/device_sweep.h"
 
+#include <utility>
+
 #include "collector/facts/collectives.h"
 #include "collector/facts/framework/pass_nesting.h"
 #include "collector/facts/host_activity.h"
@@ -34,13 +36,20 @@ const std::vector<std::vector<Interval>>& WaitsForOtherRanks(const Run& run) {
   return run.memo.Get<Waits>([&run] { return Waits{FindWaits(run)}; }).by_trace;
 }
 
-Explained PausesOfHost(const Trace& trace) {
-  Explained pauses;
-  pauses.Add(Cause::kCheckpoint, PhaseIntervals(trace, proto::kCheckpointPhase));
-  pauses.Add(Cause::kCollection, PhaseIntervals(trace, proto::kCollectionPhase));
-  pauses.Add(Cause::kDataLoading, DataLoading(trace));
-  pauses.Add(Cause::kCapture, GraphCaptures(trace));
-  return pauses;
+const Explained& PausesOfHost(const Trace& trace) {
+  struct Pauses {
+    Explained of;
+  };
+  return trace.memo
+      .Get<Pauses>([&trace] {
+        Explained pauses;
+        pauses.Add(Cause::kCheckpoint, PhaseIntervals(trace, proto::kCheckpointPhase));
+        pauses.Add(Cause::kCollection, PhaseIntervals(trace, proto::kCollectionPhase));
+        pauses.Add(Cause::kDataLoading, DataLoading(trace));
+        pauses.Add(Cause::kCapture, GraphCaptures(trace));
+        return Pauses{std::move(pauses)};
+      })
+      .of;
 }
 
 void AddPasses(const Trace& trace, Explained* explained) {

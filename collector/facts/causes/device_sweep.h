@@ -24,8 +24,8 @@ inline constexpr int64_t kLatencyNs = 30'000;
 const std::vector<std::vector<Interval>>& WaitsForOtherRanks(const Run& run);
 
 // The pauses that stop a host whether it has a device or not: checkpoints, garbage collection,
-// loading.
-Explained PausesOfHost(const Trace& trace);
+// loading. Worked out once and kept in the trace's memo.
+const Explained& PausesOfHost(const Trace& trace);
 
 // Adds what the host worked on: the optimizer, the backward and the forward pass.
 void AddPasses(const Trace& trace, Explained* explained);
@@ -86,7 +86,7 @@ class DeviceSweep {
         waits_(waits),
         syncs_(SyncIntervals(trace)),
         off_(NotRecordedIntervals(trace)),
-        pauses_(PausesOfHost(trace).Take()) {}
+        pauses_(Explained(PausesOfHost(trace)).Take()) {}
 
   void Run(const std::vector<DeviceSpan>& spans) {
     for (uint32_t i = 0; i < spans.size(); ++i) {

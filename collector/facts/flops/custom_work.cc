@@ -278,6 +278,8 @@ class Finding {
 
 }  // namespace
 
-CustomWorks FindCustomWork(const Trace& trace) { return Finding(trace).Take(); }
+const CustomWorks& FindCustomWork(const Trace& trace) {
+  return trace.memo.Get<CustomWorks>([&trace] { return Finding(trace).Take(); });
+}
 
 }  // namespace ranktap::collector

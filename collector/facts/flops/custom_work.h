@@ -40,6 +40,7 @@ struct CustomWorks {
   int64_t unknown_ns = 0;  // of rows whose FLOPs are not known
 };
 
-CustomWorks FindCustomWork(const Trace& trace);
+// Worked out once and kept in the trace's memo.
+const CustomWorks& FindCustomWork(const Trace& trace);
 
 }  // namespace ranktap::collector

@@ -1,15 +1,18 @@
 #include "collector/facts/framework/op_tree.h"
 
 #include <algorithm>
-#include <unordered_map>
+
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
 
 using Kind = HostNode::Kind;
 
+// Among those that are there, by start, of equal starts the longer first.
 template <typename Table>
 void AddNodes(const Trace& trace, const Table& table, Kind kind, std::vector<HostNode>* nodes) {
+  const size_t first = nodes->size();
   for (uint32_t i = 0; i < table.size(); ++i) {
     HostNode node;
     node.kind = kind;
@@ -20,6 +23,9 @@ void AddNodes(const Trace& trace, const Table& table, Kind kind, std::vector<Hos
     if (kind == Kind::kOperator && IsHiddenOp(NameOf(trace, node))) continue;
     nodes->push_back(node);
   }
+  MergeRows(nodes, first, [](const HostNode& a, const HostNode& b) {
+    return a.start != b.start ? a.start < b.start : a.end > b.end;
+  });
 }
 
 // torch/autograd/profiler_util.py, _populate_cpu_children.
@@ -75,7 +81,7 @@ void AddDeviceTime(const Trace& trace, std::vector<HostNode>* nodes) {
 }
 
 // Allocations are summed by time alone, whoever made them, as torch does.
-void AddMemory(const Trace& trace, std::vector<HostNode>* nodes) {
+void AddMemory(const Trace& trace, OpTree* tree) {
   const Allocations& all = trace.allocations;
   if (all.size() == 0) return;
   std::vector<int64_t> cpu(all.size() + 1), device(all.size() + 1);
@@ -84,26 +90,29 @@ void AddMemory(const Trace& trace, std::vector<HostNode>* nodes) {
     cpu[i + 1] = cpu[i] + (on_cpu ? all.bytes[i] : 0);
     device[i + 1] = device[i] + (on_cpu ? 0 : all.bytes[i]);
   }
-  for (HostNode& node : *nodes) {
+  tree->memory.reserve(tree->nodes.size());
+  for (const HostNode& node : tree->nodes) {
     const auto first = std::lower_bound(all.start.begin(), all.start.end(), node.start);
     const auto last = std::upper_bound(first, all.start.end(), node.end);
     const auto from = first - all.start.begin(), to = last - all.start.begin();
-    node.cpu_bytes = cpu[to] - cpu[from];
-    node.device_bytes = device[to] - device[from];
+    tree->memory.push_back(
+        {.cpu_bytes = cpu[to] - cpu[from], .device_bytes = device[to] - device[from]});
   }
 }
 
-void SumUp(std::vector<HostNode>* nodes) {
-  for (size_t i = nodes->size(); i-- > 0;) {
-    HostNode& node = (*nodes)[i];
+void SumUp(OpTree* tree) {
+  for (size_t i = tree->nodes.size(); i-- > 0;) {
+    HostNode& node = tree->nodes[i];
     if (node.gone) continue;
     node.device_ns += node.own_device_ns;
     if (node.parent == kNone) continue;
-    HostNode& parent = (*nodes)[node.parent];
+    HostNode& parent = tree->nodes[node.parent];
     parent.children_ns += node.end - node.start;
     parent.device_ns += node.device_ns;
-    parent.children_cpu_bytes += node.cpu_bytes;
-    parent.children_device_bytes += node.device_bytes;
+    if (tree->memory.empty()) continue;
+    NodeMemory& memory = tree->memory[node.parent];
+    memory.children_cpu_bytes += tree->memory[i].cpu_bytes;
+    memory.children_device_bytes += tree->memory[i].device_bytes;
   }
 }
 
@@ -130,21 +139,19 @@ std::string_view NameOf(const Trace& trace, const HostNode& node) {
   return "";
 }
 
-std::vector<HostNode> BuildOpTree(const Trace& trace) {
-  std::vector<HostNode> nodes;
+OpTree BuildOpTree(const Trace& trace) {
+  OpTree tree;
+  std::vector<HostNode>& nodes = tree.nodes;
   nodes.reserve(trace.operators.size() + trace.python_calls.size() + trace.api_calls.size());
   AddNodes(trace, trace.operators, Kind::kOperator, &nodes);
   AddNodes(trace, trace.python_calls, Kind::kPython, &nodes);
   AddNodes(trace, static_cast<const ApiCalls&>(trace.api_calls), Kind::kCall, &nodes);
-  std::stable_sort(nodes.begin(), nodes.end(), [](const HostNode& a, const HostNode& b) {
-    return a.start != b.start ? a.start < b.start : a.end > b.end;
-  });
   Nest(trace.writers.size(), &nodes);
   AddDeviceTime(trace, &nodes);
   RemoveDuplicates(trace, &nodes);
-  AddMemory(trace, &nodes);
-  SumUp(&nodes);
-  return nodes;
+  AddMemory(trace, &tree);
+  SumUp(&tree);
+  return tree;
 }
 
 }  // namespace ranktap::collector

@@ -20,17 +20,25 @@ struct HostNode {
   uint32_t keep = kNone;  // of a node that is gone: the one that stands for it
   int64_t start = 0, end = 0;
   int64_t children_ns = 0;
-  int64_t own_device_ns = 0;                // of the device work that names it as its cause
-  int64_t device_ns = 0;                    // and of all nodes inside it
-  int64_t cpu_bytes = 0, device_bytes = 0;  // allocated while it was open, by anyone
+  int64_t own_device_ns = 0;  // of the device work that names it as its cause
+  int64_t device_ns = 0;      // and of all nodes inside it
+};
+
+// Allocated while a node was open, by anyone.
+struct NodeMemory {
+  int64_t cpu_bytes = 0, device_bytes = 0;
   int64_t children_cpu_bytes = 0, children_device_bytes = 0;
+};
+
+struct OpTree {
+  std::vector<HostNode> nodes;     // by start, of equal starts the longer first
+  std::vector<NodeMemory> memory;  // by node; empty of a trace without allocations
 };
 
 // Names that torch leaves out before it nests.
 bool IsHiddenOp(std::string_view name);
 std::string_view NameOf(const Trace& trace, const HostNode& node);
 
-// By start, of equal starts the longer first.
-std::vector<HostNode> BuildOpTree(const Trace& trace);
+OpTree BuildOpTree(const Trace& trace);
 
 }  // namespace ranktap::collector

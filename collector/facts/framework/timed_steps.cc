@@ -52,11 +52,10 @@ Result<TimedSteps> SelectTimedSteps(const Trace& trace, std::optional<int64_t> w
     timed.recorded = steady.empty() && found_recorded;
     timed.list = steady.empty() ? steps.list : steady;
   }
-  for (size_t i = 0; i < steps.list.size(); ++i) {
-    const bool is_timed = std::any_of(timed.list.begin(), timed.list.end(), [&](const Step& step) {
-      return step.start == steps.list[i].start;
-    });
-    if (is_timed) timed.device_ns.push_back(StepsOnDevice(trace).list[i].length());
+  for (size_t i = 0, next = 0; i < steps.list.size(); ++i) {
+    if (next == timed.list.size() || timed.list[next].start != steps.list[i].start) continue;
+    ++next;
+    timed.device_ns.push_back(StepsOnDevice(trace).list[i].length());
   }
   if (timed.list.empty()) return Failure{"no training step was seen, so there are no latencies"};
   return timed;

@@ -9,21 +9,33 @@
 
 namespace ranktap::collector {
 
+// Adds an interval that begins no earlier than the last of the set; those that touch become one.
+inline void Append(const Interval& interval, std::vector<Interval>* set) {
+  if (interval.second <= interval.first) return;
+  if (!set->empty() && interval.first <= set->back().second) {
+    set->back().second = std::max(set->back().second, interval.second);
+  } else {
+    set->push_back(interval);
+  }
+}
+
 // Sorts and merges; intervals that touch become one.
 inline std::vector<Interval> Merged(std::vector<Interval> intervals) {
   if (!std::is_sorted(intervals.begin(), intervals.end())) {
     std::sort(intervals.begin(), intervals.end());
   }
-  std::vector<Interval> merged;
-  for (const Interval& interval : intervals) {
+  size_t kept = 0;
+  for (size_t i = 0; i < intervals.size(); ++i) {
+    const Interval interval = intervals[i];
     if (interval.second <= interval.first) continue;
-    if (!merged.empty() && interval.first <= merged.back().second) {
-      merged.back().second = std::max(merged.back().second, interval.second);
+    if (kept > 0 && interval.first <= intervals[kept - 1].second) {
+      intervals[kept - 1].second = std::max(intervals[kept - 1].second, interval.second);
     } else {
-      merged.push_back(interval);
+      intervals[kept++] = interval;
     }
   }
-  return merged;
+  intervals.resize(kept);
+  return intervals;
 }
 
 inline int64_t Length(const std::vector<Interval>& set) {

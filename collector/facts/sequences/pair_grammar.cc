@@ -31,7 +31,7 @@ PairGrammar::PairGrammar(std::span<const uint32_t> text) {
     body_[kept++] = body_[at];
   }
   body_.resize(kept);
-  next_ = {}, previous_ = {}, nodes_ = {}, pairs_ = {}, known_ = {};
+  next_ = {}, previous_ = {}, pair_at_ = {}, nodes_ = {}, pairs_ = {}, known_ = {};
 }
 
 uint32_t PairGrammar::NewRule(Rule rule) {
@@ -64,18 +64,23 @@ void PairGrammar::FindPairs() {
     previous_[i] = i == 0 ? kEnd : i - 1;
     next_[i] = i + 1 == body_.size() ? kEnd : i + 1;
   }
+  pair_at_.assign(body_.size(), kEnd);
+  nodes_.reserve(body_.size());
   for (uint32_t i = 0; i < body_.size(); ++i) Add(i);
 }
 
 // The pair that begins at `place`, if one does.
 void PairGrammar::Add(uint32_t place) {
-  if (place == kEnd || next_[place] == kEnd) return;
+  if (place == kEnd) return;
+  pair_at_[place] = kEnd;
+  if (next_[place] == kEnd) return;
   const uint32_t left = body_[place], right = body_[next_[place]];
   if (left == kSeparator || right == kSeparator) return;
   const auto [known, is_new] =
       known_.try_emplace(Key(left, right), static_cast<uint32_t>(pairs_.size()));
   if (is_new) pairs_.push_back({.left = left, .right = right});
   Pair& pair = pairs_[known->second];
+  pair_at_[place] = known->second;
   uint32_t node = free_;
   if (node == kEnd) {
     node = static_cast<uint32_t>(nodes_.size());
@@ -89,10 +94,9 @@ void PairGrammar::Add(uint32_t place) {
   if (++pair.count == 2) grown_.push_back(known->second);
 }
 
-void PairGrammar::Drop(uint32_t left, uint32_t right) {
-  if (left == kSeparator || right == kSeparator) return;
-  const auto known = known_.find(Key(left, right));
-  if (known != known_.end() && pairs_[known->second].count > 0) --pairs_[known->second].count;
+// The pair that begins at `place` is there no more.
+void PairGrammar::Drop(uint32_t place) {
+  if (pair_at_[place] != kEnd && pairs_[pair_at_[place]].count > 0) --pairs_[pair_at_[place]].count;
 }
 
 void PairGrammar::ReplaceAll() {
@@ -128,8 +132,8 @@ void PairGrammar::Replace(uint32_t index, uint32_t by) {
     // A place whose symbol has been replaced, or swallowed by the one before, is none any more.
     if (body_[place] != left || next_[place] == kEnd || body_[next_[place]] != right) continue;
     const uint32_t gone = next_[place], before = previous_[place], after = next_[gone];
-    if (before != kEnd) Drop(body_[before], left);
-    if (after != kEnd) Drop(right, body_[after]);
+    if (before != kEnd) Drop(before);
+    Drop(gone);
     body_[place] = by;
     body_[gone] = kSeparator;
     next_[place] = after;

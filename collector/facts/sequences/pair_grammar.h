@@ -46,7 +46,7 @@ class PairGrammar {
   void ReplaceAll();
   void Replace(uint32_t pair, uint32_t by);
   void Add(uint32_t place);
-  void Drop(uint32_t left, uint32_t right);
+  void Drop(uint32_t place);
   uint32_t NewRule(Rule rule);
   static uint64_t Key(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
 
@@ -54,6 +54,7 @@ class PairGrammar {
   std::vector<Rule> rules_;
   std::vector<uint32_t> body_;             // while pairs are replaced: by place
   std::vector<uint32_t> next_, previous_;  // places of the body that are left
+  std::vector<uint32_t> pair_at_;          // that begins at each place; UINT32_MAX: none
   std::vector<Pair> pairs_;
   std::vector<Node> nodes_;
   uint32_t free_ = UINT32_MAX;  // of nodes_

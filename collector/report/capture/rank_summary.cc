@@ -12,7 +12,6 @@
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/each_trace.h"
 #include "collector/facts/framework/memory_blocks.h"
-#include "collector/facts/numbers/interval_union.h"
 #include "collector/report/columns.h"
 #include "collector/trace/file_notes.h"
 #include "collector/trace/graph_launch_ids.h"
@@ -27,23 +26,27 @@ void ForEachWork(const Trace& trace, Visit&& visit) {
 }
 
 void SummarizeDevices(const Trace& trace, RankRow* row) {
-  std::map<uint32_t, std::vector<Interval>> by_device;
-  ForEachWork(trace, [&](const DeviceWork& work) {
-    for (size_t i = 0; i < work.size(); ++i) {
-      if (work.start[i] == kUntimed) continue;
-      by_device[trace.lanes[work.lane[i]].device].emplace_back(work.start[i], work.end[i]);
-    }
-  });
+  struct Use {
+    size_t works = 0;
+    int64_t first = 0, last = INT64_MIN, busy = 0;
+  };
+  std::map<uint32_t, Use> by_device;
+  std::pair<const uint32_t, Use>* of = nullptr;
+  for (const DeviceSpan& work : DeviceTimeline(trace)) {
+    if (of == nullptr || of->first != work.device) of = &*by_device.try_emplace(work.device).first;
+    Use& use = of->second;
+    if (use.works++ == 0) use.first = work.start;
+    if (work.end <= use.last) continue;
+    use.busy += work.end - std::max(work.start, use.last);
+    use.last = work.end;
+  }
   size_t most = 0;
   int64_t busy = 0, span = 0;
-  for (auto& [device, intervals] : by_device) {
-    std::sort(intervals.begin(), intervals.end());
-    int64_t last = INT64_MIN;
-    for (const Interval& interval : intervals) last = std::max(last, interval.second);
-    span += last - intervals.front().first;
-    busy += UnionLength(intervals);
-    if (intervals.size() <= most) continue;
-    most = intervals.size();
+  for (const auto& [device, use] : by_device) {
+    span += use.last - use.first;
+    busy += use.busy;
+    if (use.works <= most) continue;
+    most = use.works;
     row->device = std::to_string(device);
     for (const v1::Device& known : trace.hello.devices()) {
       if (known.id() == device) row->device += " " + known.name();

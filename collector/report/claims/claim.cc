@@ -8,7 +8,7 @@
 namespace ranktap::collector {
 namespace {
 
-std::string PartsDisagree(const Run& run) { return WhatDisagrees(run, ComputeWaterfalls(run)); }
+std::string PartsDisagree(const Run& run) { return WhatDisagrees(run); }
 
 constexpr CrossCheck kChecks[] = {
     {Claim::kLargestLoss, "missing", &WhatIsMissing},

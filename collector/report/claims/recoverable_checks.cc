@@ -50,7 +50,13 @@ std::vector<std::vector<Interval>> PiecesOfPath(const Run& run) {
   std::vector<std::vector<Interval>> pieces(run.traces.size());
   const std::vector<PathSegment>& path = FindCriticalPath(run);
   for (const PathSegment& segment : path) {
-    pieces[segment.trace].emplace_back(segment.start, segment.end);
+    std::vector<Interval>& of = pieces[segment.trace];
+    // Mostly each begins where the one before it ends.
+    if (!of.empty() && of.back().second == segment.start && segment.end > segment.start) {
+      of.back().second = segment.end;
+    } else {
+      of.emplace_back(segment.start, segment.end);
+    }
   }
   if (path.empty()) return pieces;
   const uint32_t last = path.back().trace;

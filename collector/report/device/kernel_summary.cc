@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
@@ -153,18 +154,18 @@ std::vector<KernelRow> SummarizeKernels(const std::vector<Trace>& traces,
   std::map<Key, KernelRow> rows;
   for (const Trace& trace : traces) {
     std::map<Key, ByName> of_trace;
-    for (const Group& group : CountKernels(trace, options.by_grid)) {
+    for (Group& group : CountKernels(trace, options.by_grid)) {
       const proto::LaunchShape* const shape = trace.dictionary.Shape(group.shape);
       ByName& sum = of_trace[{NameIn(trace.dictionary.String(group.name), options.kernel_names),
                               shape == nullptr ? "" : Sizes(shape->grid),
                               shape == nullptr ? "" : Sizes(shape->block)}];
-      sum.time.Add(group.of.time);
+      sum.time.Add(std::move(group.of.time));
       sum.untimed += group.of.untimed;
     }
-    for (const auto& [key, sum] : of_trace) {
+    for (auto& [key, sum] : of_trace) {
       KernelRow& row = rows[key];
       std::tie(row.name, row.grid, row.block) = key;
-      row.time.Add(sum.time);
+      row.time.Add(std::move(sum.time));
       row.untimed += sum.untimed;
       ++row.ranks;
     }

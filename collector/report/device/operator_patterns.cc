@@ -174,10 +174,12 @@ void AddTrace(const Run& run, size_t t, const DeviceNames& names, DeviceNames::T
               const OperatorChoice& choice, std::map<Key, OperatorPattern>* patterns) {
   const Trace& trace = run.traces[t];
   const Operators& ops = trace.operators;
+  const std::vector<uint32_t> rows = Choose(trace, choice);
+  if (rows.empty()) return;
   const std::vector<ThreadWork> threads =
       WorkByThread(trace, t, names, timeline, choice.as_hta ? HtaCutoff(trace) : INT64_MAX);
   std::map<std::tuple<uint32_t, size_t, uint64_t>, OperatorPattern*> known;  // by the name's id
-  for (const uint32_t row : Choose(trace, choice)) {
+  for (const uint32_t row : rows) {
     if (ops.writer[row] >= threads.size()) continue;
     const ThreadWork& thread = threads[ops.writer[row]];
     const auto work = thread.Between(ops.start[row], ops.end[row]);

@@ -7,9 +7,11 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "collector/facts/device_names.h"
 #include "collector/facts/sequences/repeated_sequences.h"
+#include "collector/facts/stream_numbers.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/device/operator_patterns.h"
@@ -85,11 +87,60 @@ struct PatternRow {
 struct StreamText {
   std::vector<uint32_t> symbols;
   std::vector<int64_t> weights;
-  std::vector<const DeviceSpan*> spans;  // null at separators
-  std::vector<size_t> traces;
+  std::vector<const DeviceSpan*> spans;             // null at separators
+  std::vector<std::pair<size_t, size_t>> begin_of;  // where each trace begins, and which it is
+
+  size_t TraceAt(size_t place) const {
+    return std::prev(std::ranges::upper_bound(begin_of, std::pair(place, SIZE_MAX)))->second;
+  }
 };
 
-// Streams one after the other, by rank; their work by start.
+// By start, of equal starts the shorter first. Work comes by start.
+void SortPieces(size_t from, size_t until, StreamText* text) {
+  const auto key = [text](size_t i) {
+    return std::tuple(text->spans[i]->start, text->spans[i]->end, text->symbols[i]);
+  };
+  size_t sorted = from + 1;
+  while (sorted < until && key(sorted - 1) <= key(sorted)) ++sorted;
+  if (sorted >= until) return;
+  std::vector<std::pair<const DeviceSpan*, uint32_t>> work;
+  for (size_t i = from; i < until; ++i) work.emplace_back(text->spans[i], text->symbols[i]);
+  std::ranges::stable_sort(work, {}, [](const auto& piece) {
+    return std::tuple(piece.first->start, piece.first->end, piece.second);
+  });
+  for (size_t i = from; i < until; ++i) {
+    std::tie(text->spans[i], text->symbols[i]) = work[i - from];
+  }
+}
+
+// The streams of one trace one after the other, by device and number; their work by start.
+void WriteTrace(const Trace& trace, size_t t, const DeviceNames& names, StreamText* text) {
+  const std::vector<DeviceSpan>& timeline = DeviceTimeline(trace);
+  StreamNumbers streams;
+  std::vector<size_t> places;  // by stream: how many pieces it has, then where the next stands
+  for (const DeviceSpan& span : timeline) {
+    const uint32_t stream = streams.Of(span);
+    if (stream == places.size()) places.push_back(0);
+    ++places[stream];
+  }
+  size_t end = text->symbols.size();
+  text->begin_of.emplace_back(end, t);
+  std::vector<std::pair<size_t, size_t>> pieces;
+  for (const uint32_t stream : streams.Sorted()) {
+    pieces.emplace_back(end, end + places[stream]);
+    end += std::exchange(places[stream], end) + 1;
+  }
+  text->symbols.resize(end, kSeparator);
+  text->spans.resize(end);
+  for (const DeviceSpan& span : timeline) {
+    const size_t place = places[streams.Of(span)]++;
+    text->symbols[place] = names.Of(t, span);
+    text->spans[place] = &span;
+  }
+  for (const auto& [from, until] : pieces) SortPieces(from, until, text);
+}
+
+// By rank.
 StreamText WriteStreams(const Run& run, const DeviceNames& names) {
   StreamText text;
   std::vector<std::tuple<uint32_t, std::string, size_t>> order;
@@ -97,29 +148,10 @@ StreamText WriteStreams(const Run& run, const DeviceNames& names) {
     order.emplace_back(run.traces[t].info.rank.value_or(UINT32_MAX), run.traces[t].info.file, t);
   }
   std::sort(order.begin(), order.end());
-  const auto add = [&text](uint32_t symbol, const DeviceSpan* span, size_t trace) {
-    text.symbols.push_back(symbol);
+  for (const auto& [rank, file, t] : order) WriteTrace(run.traces[t], t, names, &text);
+  text.weights.reserve(text.spans.size());
+  for (const DeviceSpan* const span : text.spans) {
     text.weights.push_back(span == nullptr ? 0 : span->end - span->start);
-    text.spans.push_back(span);
-    text.traces.push_back(trace);
-  };
-  for (const auto& [rank, file, t] : order) {
-    std::map<std::pair<uint32_t, uint32_t>, std::vector<std::pair<uint32_t, const DeviceSpan*>>>
-        streams;
-    for (const DeviceSpan& span : DeviceTimeline(run.traces[t])) {
-      streams[{span.device, span.stream}].emplace_back(names.Of(t, span), &span);
-    }
-    for (auto& [lane, work] : streams) {
-      const auto before = [](const auto& a, const auto& b) {
-        return std::tie(a.second->start, a.second->end, a.first) <
-               std::tie(b.second->start, b.second->end, b.first);
-      };
-      if (!std::is_sorted(work.begin(), work.end(), before)) {
-        std::stable_sort(work.begin(), work.end(), before);
-      }
-      for (const auto& [symbol, span] : work) add(symbol, span, t);
-      add(kSeparator, nullptr, t);
-    }
   }
   return text;
 }
@@ -143,7 +175,7 @@ std::vector<PatternRow> StreamRows(const Run& run, const DeviceNames& names, siz
         end = std::max(end, text.spans[i]->end);
       }
       row.span_ns += end - text.spans[place]->start;
-      traces.insert(text.traces[place]);
+      traces.insert(text.TraceAt(place));
     }
     row.ranks = traces.size();
   }

@@ -18,7 +18,7 @@ struct DeviceUse {
   const Trace* trace = nullptr;
   uint32_t device = 0;
   std::vector<Interval> kernels, work, compute, comm, overlap;  // merged
-  std::map<int64_t, Interval> steps;                            // from first start to last end
+  std::vector<Interval> steps;  // that launched kernels, from first start to last end
   int64_t start() const { return kernels.front().first; }
   int64_t end() const { return kernels.back().second; }
   int64_t span() const { return end() - start(); }
@@ -28,36 +28,57 @@ bool IsKernel(const DeviceSpan& span) {
   return span.table == DeviceSpan::Table::kKernel || span.table == DeviceSpan::Table::kGraphLaunch;
 }
 
-void AddSpan(const DeviceSpan& span, StepFinder* steps, DeviceUse* use) {
-  use->work.emplace_back(span.start, span.end);
-  if (span.kind == WorkKind::kCompute) use->compute.emplace_back(span.start, span.end);
-  if (span.kind == WorkKind::kCommunication) use->comm.emplace_back(span.start, span.end);
-  if (!IsKernel(span)) return;
-  use->kernels.emplace_back(span.start, span.end);
-  const int64_t step = steps->IndexOf(span);
-  if (step < 0) return;
-  const auto [at, is_new] = use->steps.try_emplace(step, Interval{span.start, span.end});
-  at->second.second = std::max(at->second.second, span.end);
-}
+// What one device did, its work by start.
+class UseFinder {
+ public:
+  UseFinder(const Trace& trace, uint32_t device)
+      : use_{.trace = &trace, .device = device}, steps_(trace, DetectSteps(trace)) {}
+
+  uint32_t device() const { return use_.device; }
+  void Add(const DeviceSpan& span) {
+    const Interval interval(span.start, span.end);
+    Append(interval, &use_.work);
+    if (span.kind == WorkKind::kCompute) Append(interval, &use_.compute);
+    if (span.kind == WorkKind::kCommunication) Append(interval, &use_.comm);
+    if (!IsKernel(span)) return;
+    Append(interval, &use_.kernels);
+    const int64_t step = steps_.IndexOf(span);
+    if (step < 0) return;
+    const auto index = static_cast<size_t>(step);
+    if (index >= place_.size()) place_.resize(index + 1, kNone);
+    if (place_[index] == kNone) {
+      place_[index] = static_cast<uint32_t>(use_.steps.size());
+      use_.steps.push_back(interval);
+    }
+    int64_t& end = use_.steps[place_[index]].second;
+    end = std::max(end, span.end);
+  }
+  DeviceUse Take() {
+    use_.overlap = Intersection(use_.comm, use_.compute);
+    return std::move(use_);
+  }
+
+ private:
+  DeviceUse use_;
+  StepFinder steps_;
+  std::vector<uint32_t> place_;  // in use_.steps, by step
+};
 
 // By rank and device; only those that ran a kernel.
 std::vector<DeviceUse> FindUse(const Run& run) {
   std::vector<DeviceUse> found;
   for (const Trace& trace : run.traces) {
     if (!HasStarts(trace)) continue;
-    StepFinder steps(trace, DetectSteps(trace));
-    std::map<uint32_t, DeviceUse> devices;
+    std::map<uint32_t, UseFinder> devices;
+    UseFinder* last = nullptr;
     for (const DeviceSpan& span : DeviceTimeline(trace)) {
-      AddSpan(span, &steps, &devices[span.device]);
+      if (last == nullptr || last->device() != span.device) {
+        last = &devices.try_emplace(span.device, trace, span.device).first->second;
+      }
+      last->Add(span);
     }
-    for (auto& [device, use] : devices) {
-      use.trace = &trace;
-      use.device = device;
-      use.kernels = Merged(std::move(use.kernels));
-      use.work = Merged(std::move(use.work));
-      use.compute = Merged(std::move(use.compute));
-      use.comm = Merged(std::move(use.comm));
-      use.overlap = Intersection(use.comm, use.compute);
+    for (auto& [device, finder] : devices) {
+      DeviceUse use = finder.Take();
       if (!use.kernels.empty()) found.push_back(std::move(use));
     }
   }
@@ -69,7 +90,7 @@ int64_t BusyTime(const DeviceUse& use) { return Length(Within(use.work, use.star
 Cell TrainTimeRatio(const DeviceUse& use) {
   if (use.steps.empty()) return {};
   int64_t training = 0;
-  for (const auto& [step, of] : use.steps) training += of.second - of.first;
+  for (const auto& [start, end] : use.steps) training += end - start;
   return Percent(training, use.span());
 }
 

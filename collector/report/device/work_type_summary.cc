@@ -29,19 +29,25 @@ std::string Combination(unsigned running) {
 // Time by set of kinds that ran at once. `unit`: each piece is cut down to a multiple of it.
 void AddTrace(const std::vector<DeviceSpan>& spans, int64_t unit,
               std::array<int64_t, 8>* by_combination) {
-  std::vector<std::pair<int64_t, int>> changes;
-  for (unsigned i = 0; i < kKinds.size(); ++i) {
-    for (const auto& [start, end] : MergedIntervals(spans, kKinds[i])) {
-      changes.emplace_back(start, 1 << i);
-      changes.emplace_back(end, -(1 << i));
+  std::array<std::vector<Interval>, kKinds.size()> sets;
+  std::array<size_t, kKinds.size()> changes{};  // of each set: two for each of its intervals
+  for (size_t i = 0; i < sets.size(); ++i) sets[i] = MergedIntervals(spans, kKinds[i]);
+  const auto next_of = [&](size_t i) {
+    if (changes[i] / 2 == sets[i].size()) return INT64_MAX;
+    const Interval& interval = sets[i][changes[i] / 2];
+    return changes[i] % 2 == 0 ? interval.first : interval.second;
+  };
+  size_t running = 0;
+  for (int64_t since = 0;;) {
+    const int64_t next = std::min({next_of(0), next_of(1), next_of(2)});
+    if (next == INT64_MAX) return;
+    if (running > 0) (*by_combination)[running] += (next - since) / unit * unit;
+    since = next;
+    for (size_t i = 0; i < sets.size(); ++i) {
+      if (next_of(i) != next) continue;
+      running ^= size_t{1} << i;
+      ++changes[i];
     }
-  }
-  std::sort(changes.begin(), changes.end());
-  int running = 0;
-  for (size_t i = 0; i + 1 < changes.size(); ++i) {
-    running += changes[i].second;
-    const int64_t length = changes[i + 1].first - changes[i].first;
-    if (running > 0) (*by_combination)[static_cast<size_t>(running)] += length / unit * unit;
   }
 }
 

@@ -108,7 +108,7 @@ void AddAdvice(const std::vector<Line>& lines, std::vector<std::string>* notes) 
 std::vector<std::string> SharesOfUnknown(const Run& run) {
   std::vector<std::string> notes;
   for (const Trace& trace : run.traces) {
-    const CustomWorks works = FindCustomWork(trace);
+    const CustomWorks& works = FindCustomWork(trace);
     if (works.unknown_ns * 100 < works.time_ns || works.unknown_ns == 0) continue;
     notes.push_back(fmt::format(
         "{}{:.1f} % of the {} time is in work whose FLOPs nobody knows, which no table counts",
@@ -138,8 +138,8 @@ std::set<std::string, std::less<>> NamesOfUnknownFlops(const Trace& trace) {
 Table TabulateCustomFlops(const Run& run, const ReportOptions&) {
   std::vector<Line> lines;
   for (const Trace& trace : run.traces) {
-    CustomWorks works = FindCustomWork(trace);
-    for (CustomWork& work : works.rows) lines.push_back({&trace, std::move(work), works.time_ns});
+    const CustomWorks& works = FindCustomWork(trace);
+    for (const CustomWork& work : works.rows) lines.push_back({&trace, work, works.time_ns});
   }
   Table table = TableOf("Work beside PyTorch's formulas", kColumns, lines);
   table.notes = SharesOfUnknown(run);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
@@ -74,7 +75,7 @@ std::vector<ApiRow> SummarizeApis(const std::vector<Trace>& traces) {
       ApiRow& row = rows[{name, DomainName(api.domain)}];
       row.name = name;
       row.domain = DomainName(api.domain);
-      row.time.Add(by_id[id].time);
+      row.time.Add(std::move(by_id[id].time));
       row.errors += by_id[id].errors;
     }
   }

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "collector/facts/launched_work.h"
 #include "collector/facts/range_instances.h"
@@ -20,8 +21,8 @@ namespace {
 
 using Key = std::pair<std::string, std::string>;
 
-void Add(const RangeRow& counted, RangeRow* row) {
-  row->time.Add(counted.time);
+void Add(RangeRow&& counted, RangeRow* row) {
+  row->time.Add(std::move(counted.time));
   row->gpu_ns += counted.gpu_ns;
   row->self_ns += counted.self_ns;
   row->unfinished += counted.unfinished;
@@ -30,22 +31,26 @@ void Add(const RangeRow& counted, RangeRow* row) {
 void AddTrace(const Trace& trace, std::map<Key, RangeRow>* rows) {
   const LaunchedWork work(trace);
   std::unordered_map<uint64_t, RangeRow> by_id;  // by name and domain
+  std::pair<const uint64_t, RangeRow>* last = nullptr;
   for (const RangeInstance& range : RangeInstances(trace)) {
-    RangeRow& row = by_id[uint64_t{range.name} << 32 | range.domain];
+    const uint64_t id = uint64_t{range.name} << 32 | range.domain;
+    if (last == nullptr || last->first != id) last = &*by_id.try_emplace(id).first;
+    RangeRow& row = last->second;
     row.time.Add(range.end - range.start);
     row.self_ns += range.self_ns();
     row.unfinished += range.unfinished;
     row.gpu_ns += work.Between(range.writer, range.start, range.end);
   }
   std::map<Key, RangeRow> of_trace;
-  for (const auto& [id, counted] : by_id) {
-    Add(counted, &of_trace[{std::string(trace.dictionary.String(static_cast<uint32_t>(id >> 32))),
-                            std::string(DomainName(trace, static_cast<uint32_t>(id)))}]);
+  for (auto& [id, counted] : by_id) {
+    Add(std::move(counted),
+        &of_trace[{std::string(trace.dictionary.String(static_cast<uint32_t>(id >> 32))),
+                   std::string(DomainName(trace, static_cast<uint32_t>(id)))}]);
   }
-  for (const auto& [key, counted] : of_trace) {
+  for (auto& [key, counted] : of_trace) {
     RangeRow& row = (*rows)[key];
     std::tie(row.name, row.domain) = key;
-    Add(counted, &row);
+    Add(std::move(counted), &row);
     ++row.ranks;
   }
 }

@@ -79,21 +79,35 @@ class Costs {
  private:
   void AddCalls() {
     const ApiCalls& calls = trace_.api_calls;
-    std::map<uint32_t, std::vector<uint32_t>> by_name;
-    for (uint32_t i = 0; i < calls.size(); ++i) by_name[calls.api[i]].push_back(i);
-    for (const auto& [api, rows] : by_name) {
-      const std::string_view name = trace_.dictionary.Api(api).name;
-      const bool loads = LoadsCode(name), makes = MakesContext(name);
-      for (const uint32_t row : rows) {
-        if (loads || makes) {
-          costs_.push_back({calls.start[row], calls.end[row],
-                            loads ? FirstTime::kLoading : FirstTime::kContext, name});
+    struct Api {
+      std::string_view name;
+      bool loads = false, makes = false, launches = false, may_make = false;
+      std::vector<uint32_t> rows;  // of a kind that a first call of may be a cost
+    };
+    std::map<uint32_t, Api> apis;
+    Api* of = nullptr;
+    for (uint32_t i = 0, last = 0; i < calls.size(); ++i) {
+      if (of == nullptr || calls.api[i] != last) {
+        last = calls.api[i];
+        const auto [at, is_new] = apis.try_emplace(last);
+        of = &at->second;
+        if (is_new) {
+          const std::string_view name = trace_.dictionary.Api(last).name;
+          const bool loads = LoadsCode(name), makes = MakesContext(name);
+          *of = {name, loads, makes, name.find("Launch") != name.npos, MayMakeContext(name), {}};
         }
       }
+      if (of->loads || of->makes || of->launches || of->may_make) of->rows.push_back(i);
+    }
+    for (const auto& [id, api] : apis) {
+      for (const uint32_t row : api.rows) {
+        if (!api.loads && !api.makes) break;
+        costs_.push_back({calls.start[row], calls.end[row],
+                          api.loads ? FirstTime::kLoading : FirstTime::kContext, api.name});
+      }
       // A lazily loaded kernel is loaded by its first launch.
-      const bool launches = name.find("Launch") != name.npos;
-      if (loads || makes || !(launches || MayMakeContext(name))) continue;
-      AddFirst(calls, rows, launches ? FirstTime::kLoading : FirstTime::kContext, name);
+      if (api.loads || api.makes || !(api.launches || api.may_make)) continue;
+      AddFirst(calls, api.rows, api.launches ? FirstTime::kLoading : FirstTime::kContext, api.name);
     }
   }
   // Those of `rows` that last far longer than most, before the first that does not.
@@ -101,7 +115,12 @@ class Costs {
   void AddFirst(const Table& table, const std::vector<uint32_t>& rows, FirstTime kind,
                 std::string_view name) {
     if (rows.size() < 2) return;
+    const bool any_is_long = std::ranges::any_of(rows, [&table](uint32_t row) {
+      return table.end[row] - table.start[row] >= kLeastFirstNs;
+    });
+    if (!any_is_long) return;
     std::vector<int64_t> lengths;
+    lengths.reserve(rows.size());
     for (const uint32_t row : rows) lengths.push_back(table.end[row] - table.start[row]);
     std::ranges::nth_element(lengths,
                              lengths.begin() + static_cast<int64_t>((lengths.size() - 1) / 2));

@@ -36,9 +36,20 @@ bool RankFacts::has_launches() const {
   return *has_launches_;
 }
 
+// Mostly asked in the order of time: searching for each of 4.8 M pieces took a rule 0.2 s.
 bool RankFacts::IsCounted(int64_t time) const {
-  const auto after = std::upper_bound(counted_.begin(), counted_.end(), Interval{time, INT64_MAX});
-  return after != counted_.begin() && std::prev(after)->second > time;
+  const auto is_at = [&](size_t i) {
+    return i < counted_.size() && counted_[i].first <= time &&
+           (i + 1 == counted_.size() || time < counted_[i + 1].first);
+  };
+  if (is_at(counted_at_ + 1)) ++counted_at_;
+  if (!is_at(counted_at_)) {
+    const auto after =
+        std::upper_bound(counted_.begin(), counted_.end(), Interval{time, INT64_MAX});
+    if (after == counted_.begin()) return false;
+    counted_at_ = static_cast<size_t>(std::prev(after) - counted_.begin());
+  }
+  return time < counted_[counted_at_].second;
 }
 
 int64_t RankFacts::PerStep(int64_t sum) const {
@@ -80,6 +91,7 @@ const std::vector<LostPiece>& RankFacts::lost() const {
   if (lost_) return *lost_;
   lost_.emplace();
   if (!has_device() || counted_.empty()) return *lost_;
+  lost_->reserve(spans().size());
   size_t at = 0;
   std::optional<int64_t> dry;
   SweepDevice(

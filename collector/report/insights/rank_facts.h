@@ -88,6 +88,7 @@ class RankFacts {
   const Trace& trace_;
   const RankWaterfall& waterfall_;
   std::vector<Interval> counted_;
+  mutable size_t counted_at_ = 0;  // where the last question was answered
   mutable std::optional<bool> has_launches_;
   mutable std::optional<std::vector<LostPiece>> lost_;
   mutable std::optional<std::vector<HostWait>> waits_;

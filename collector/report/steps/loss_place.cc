@@ -6,14 +6,17 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/causes/host_places.h"
+#include "collector/facts/device_names.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/framework/op_modules.h"
 #include "collector/facts/framework/operator_around.h"
 #include "collector/facts/framework/program_lines.h"
 #include "collector/facts/samples/host_samples.h"
+#include "collector/facts/stream_numbers.h"
 #include "collector/facts/stream_waits.h"
 #include "collector/facts/sync_calls.h"
 #include "collector/report/human_units.h"
@@ -99,14 +102,16 @@ class Places {
     Explained phases = PausesOfHost(trace);
     AddPasses(trace, &phases);
     phases_ = phases.Take();
-    std::map<std::pair<uint32_t, uint32_t>, int64_t> last;  // launch, by device and stream
+    StreamNumbers streams;
+    std::vector<int64_t> last;  // launch, by stream
     for (size_t i = 0; i < spans_.size(); ++i) {
-      const auto [at, is_new] = last.try_emplace({spans_[i].device, spans_[i].stream}, LaunchOf(i));
-      if (!is_new) launched_before_[i] = std::exchange(at->second, LaunchOf(i));
+      const uint32_t stream = streams.Of(spans_[i]);
+      if (stream == last.size()) last.push_back(INT64_MIN);
+      launched_before_[i] = std::exchange(last[stream], LaunchOf(i));
     }
   }
 
-  void Add(Cause cause, int64_t start, int64_t end, uint32_t span, Tallies* to) const {
+  void Add(Cause cause, int64_t start, int64_t end, uint32_t span, Tallies* to) {
     AddPhase(cause, start, end, span, &to->phases);
     const uint32_t op = span == kNone ? kNone : OperatorOf(span);
     to->modules.Add(op == kNone || ops_[op].module == 0 ? std::string_view()
@@ -120,12 +125,33 @@ class Places {
       to->lines.Add(lines_.OfOperator(op), end - start);
     }
     if (cause == Cause::kDependency && span != kNone) {
-      AddWait(WhatFor(span), end - start, NameOfOperator(op), to);
+      const DependencyKey key{spans_[span].stream, op == kNone ? kNone : trace_.operators.name[op],
+                              KeyOfWhatFor(span)};
+      if (last_ == nullptr || last_->first != key) {
+        last_ = &*dependencies_.try_emplace(key, Dependency{span, 0}).first;
+      }
+      last_->second.ns += end - start;
     }
     if (cause == Cause::kHost) AddCalls(start, end, to);
   }
+  // What work waited for: its words take longer than the rest of a piece.
+  void AddDependencies(Tallies* to) const {
+    for (const auto& [key, of] : dependencies_) {
+      AddWait(WhatFor(of.span), of.ns,
+              key.op == kNone ? std::string_view() : trace_.dictionary.String(key.op), to);
+    }
+  }
 
  private:
+  struct DependencyKey {
+    uint32_t stream = 0, op = 0;  // op: its name
+    uint64_t what = 0;            // equal: WhatFor says the same
+    auto operator<=>(const DependencyKey&) const = default;
+  };
+  struct Dependency {
+    uint32_t span = 0;  // one of them
+    int64_t ns = 0;
+  };
   std::string_view NameOfOperator(uint32_t row) const {
     return row == kNone ? "" : trace_.dictionary.String(trace_.operators.name[row]);
   }
@@ -193,6 +219,15 @@ class Places {
     return time < piece.interval.second;
   }
 
+  uint64_t KeyOfWhatFor(uint32_t i) const {
+    constexpr uint64_t kEvent = uint64_t{1} << 63;
+    const DeviceSpan& span = spans_[i];
+    if (span.launch == kNone) return kEvent - 1;
+    if (const auto wait = WaitBetween(waits_, span.stream, launched_before_[i], LaunchOf(i))) {
+      return kEvent | wait->on;
+    }
+    return span.table == DeviceSpan::Table::kKernel ? 0 : KeyOfName(trace_, span);
+  }
   std::string WhatFor(uint32_t i) const {
     const DeviceSpan& span = spans_[i];
     if (span.launch == kNone) return "";
@@ -221,11 +256,13 @@ class Places {
   PassGaps gaps_;
   std::vector<LongCall> long_calls_;
   std::vector<Interval> syncs_;
+  std::map<DependencyKey, Dependency> dependencies_;
+  std::pair<const DependencyKey, Dependency>* last_ = nullptr;  // asked for
 };
 
 void AddTrace(const Trace& trace, const std::vector<Interval>& waits,
               const RankWaterfall& waterfall, std::array<Tallies, kCauses>* to) {
-  const Places places(trace);
+  Places places(trace);
   const std::vector<Step>& steps = waterfall.steps.list;
   size_t step = 0;
   SweepDevice(trace, waits, steps.front().start, steps.back().end,
@@ -238,6 +275,7 @@ void AddTrace(const Trace& trace, const std::vector<Interval>& waits,
                              span, &(*to)[static_cast<size_t>(cause)]);
                 }
               });
+  places.AddDependencies(&(*to)[static_cast<size_t>(Cause::kDependency)]);
 }
 
 // ", 72.0 % of it in the backward pass"

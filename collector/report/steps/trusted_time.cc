@@ -127,6 +127,16 @@ std::string WhatDisagrees(const Run& run, const std::vector<RankWaterfall>& wate
   return "";
 }
 
+const std::string& WhatDisagrees(const Run& run) {
+  struct Disagreement {
+    std::string why;
+  };
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  // Its threads ask the memos of their traces alone.
+  return run.memo.Get<Disagreement>([&] { return Disagreement{WhatDisagrees(run, waterfalls)}; })
+      .why;
+}
+
 std::string WhatIsMissing(const Run& run) {
   ForEachTraceAtOnce(run, [&run](uint32_t t) { SummarizeRank(run.traces[t]); });
   for (const Trace& trace : run.traces) {

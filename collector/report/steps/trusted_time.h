@@ -17,5 +17,7 @@ std::string WhatIsMissing(const Run& run);
 // against its length, the time that computes in steps against *temporal*'s for the same time and
 // against what the steps launched, the number of steps against how often the device's work repeats.
 std::string WhatDisagrees(const Run& run, const std::vector<RankWaterfall>& waterfalls);
+// By the run's own waterfalls. Worked out once and kept in the run's memo.
+const std::string& WhatDisagrees(const Run& run);
 
 }  // namespace ranktap::collector

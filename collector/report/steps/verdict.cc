@@ -317,7 +317,7 @@ Verdict JudgeTimes(const Run& run) {
             .refused = true,
             .nothing_missing = true};
   }
-  if (const std::string disagree = WhatDisagrees(run, waterfalls); !disagree.empty()) {
+  if (const std::string disagree = WhatDisagrees(run); !disagree.empty()) {
     return {.sentence = fmt::format("No verdict: {}: two ways to one number disagree.", disagree),
             .refused = true,
             .nothing_missing = true};

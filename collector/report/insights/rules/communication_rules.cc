@@ -7,6 +7,7 @@
 #include <set>
 
 #include "collector/facts/collectives.h"
+#include "collector/facts/stream_numbers.h"
 #include "collector/report/claims/claim.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
@@ -45,9 +46,13 @@ struct Streams {
 
 Streams UseOfStreams(const RankFacts& rank) {
   Streams streams;
+  StreamNumbers numbers;
+  std::vector<StreamUse*> by_number;
   for (const DeviceSpan& span : rank.spans()) {
     if (!rank.IsCounted(span.start)) continue;
-    StreamUse& use = streams.by_stream[{span.device, span.stream}];
+    const uint32_t number = numbers.Of(span);
+    if (number == by_number.size()) by_number.push_back(&streams.by_stream[numbers[number]]);
+    StreamUse& use = *by_number[number];
     if (span.kind == WorkKind::kCommunication) ++use.collectives;
     if (span.kind != WorkKind::kCompute) continue;
     use.compute_ns += span.end - span.start;
@@ -67,7 +72,7 @@ int64_t ComputeToHideBehind(const RankFacts& rank) {
 struct Exposed {
   std::vector<Interval> moments;
   int64_t ns = 0;
-  std::map<uint32_t, int64_t> by_span;
+  std::vector<std::pair<uint32_t, int64_t>> by_span;  // by the span's index
 };
 
 // Transfers that nothing computes behind, of those `picks` holds for.
@@ -78,16 +83,27 @@ Exposed ExposedTransfers(const RankFacts& rank, Picks&& picks) {
     if (piece.cause != Cause::kTransfer || piece.span == kNone) continue;
     if (!picks(rank.spans()[piece.span])) continue;
     exposed.ns += piece.length();
-    exposed.by_span[piece.span] += piece.length();
+    exposed.by_span.emplace_back(piece.span, piece.length());
     exposed.moments.emplace_back(piece.start, piece.end);
   }
+  auto& list = exposed.by_span;
+  std::ranges::stable_sort(list, {}, &std::pair<uint32_t, int64_t>::first);
+  size_t kept = 0;
+  for (const auto& [span, ns] : list) {
+    if (kept > 0 && list[kept - 1].first == span) {
+      list[kept - 1].second += ns;
+    } else {
+      list[kept++] = {span, ns};
+    }
+  }
+  list.resize(kept);
   return exposed;
 }
 
-Saving SavingOf(const RankFacts& rank, Exposed exposed) {
+Saving SavingOf(int64_t compute_to_hide_behind, Exposed exposed) {
   return {.moments = std::move(exposed.moments),
           .causes = BitOf(Cause::kTransfer),
-          .most_ns = ComputeToHideBehind(rank)};
+          .most_ns = compute_to_hide_behind};
 }
 
 // The name of the kernel with most of the time.
@@ -129,18 +145,14 @@ std::string_view AdviceOnCollective(std::string_view type) {
 
 // The type of the collectives that are most of it; empty: not known.
 std::string MostExposedType(const RankFacts& rank, const Exposed& exposed) {
-  std::map<uint32_t, int64_t> by_kernel;
-  for (const auto& [span, ns] : exposed.by_span) {
-    if (rank.spans()[span].table == DeviceSpan::Table::kKernel)
-      by_kernel[rank.spans()[span].row] = ns;
-  }
+  const std::vector<uint32_t>& collectives = CollectivesByKernel(rank.run())[rank.index()];
   std::map<std::string, int64_t> by_type;
-  for (const CollectiveRun& collective : MatchCollectives(rank.run())) {
-    for (const CollectiveMember& member : collective.members) {
-      if (member.trace != rank.index() || member.kernel == kNone) continue;
-      const auto known = by_kernel.find(member.kernel);
-      if (known != by_kernel.end()) by_type[collective.type] += known->second;
-    }
+  if (collectives.empty()) return "";
+  for (const auto& [span, ns] : exposed.by_span) {
+    const DeviceSpan& of = rank.spans()[span];
+    const uint32_t collective =
+        of.table == DeviceSpan::Table::kKernel ? collectives[of.row] : kNone;
+    if (collective != kNone) by_type[MatchCollectives(rank.run())[collective].type] += ns;
   }
   const auto most =
       std::ranges::max_element(by_type, {}, [](const auto& entry) { return entry.second; });
@@ -204,7 +216,7 @@ Answer FindCommOnComputeStream(const RankFacts& rank) {
                       rank.OfStep(), FormatShare(lost, rank.step_ns())),
                   .count = use.collectives,
                   .lost_ns = lost};
-  insight.saving = SavingOf(rank, std::move(exposed));
+  insight.saving = SavingOf(ComputeToHideBehind(rank), std::move(exposed));
   return {.insights = {std::move(insight)}};
 }
 
@@ -217,16 +229,17 @@ Answer FindExposedComm(const RankFacts& rank) {
   const int64_t lost = rank.PerStep(exposed.ns);
   if (!rank.IsWorth(lost, kLeastExposed)) return {};
   const auto count = static_cast<int64_t>(exposed.by_span.size());
+  const int64_t compute = ComputeToHideBehind(rank);
   Insight insight{
       .finding = fmt::format(
           "For {} {} ({}) {} on streams of its own while nothing computes, {}; most "
           "of it is {}. {} of compute a step run without communication.",
           FormatNs(lost), rank.OfStep(), FormatShare(lost, rank.step_ns()), DescribeExposed(rank),
-          rank.TimesAStep(count), MostExposed(rank, exposed), FormatNs(ComputeToHideBehind(rank))),
+          rank.TimesAStep(count), MostExposed(rank, exposed), FormatNs(compute)),
       .advice = std::string(AdviceOnCollective(MostExposedType(rank, exposed))),
       .count = count,
       .lost_ns = lost};
-  insight.saving = SavingOf(rank, std::move(exposed));
+  insight.saving = SavingOf(compute, std::move(exposed));
   return {.insights = {std::move(insight)}};
 }
 

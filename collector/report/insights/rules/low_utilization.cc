@@ -30,8 +30,8 @@ struct Use {
 };
 
 // Of the counted steps, as every other share, and not from the device's first work to its last.
-Use Measure(std::vector<Interval> work, const std::vector<Interval>& counted) {
-  Use use{.busy = Intersection(Merged(std::move(work)), counted)};
+Use Measure(const std::vector<Interval>& work, const std::vector<Interval>& counted) {
+  Use use{.busy = Intersection(work, counted)};
   if (use.busy.empty()) return use;
   const int64_t first = counted.front().first, last = counted.back().second;
   for (int64_t part = 0; part < kParts; ++part) {
@@ -156,11 +156,15 @@ Answer FindLowUtilization(const RankFacts& rank) {
   if (const Ruling& ruling = RulingOn(rank.run(), Claim::kBusy); ruling.is_undecided()) {
     return CannotTell(ruling.why);
   }
-  std::map<uint32_t, std::vector<Interval>> work;
-  for (const DeviceSpan& span : rank.spans()) work[span.device].emplace_back(span.start, span.end);
+  std::map<uint32_t, std::vector<Interval>> work;  // merged
+  std::pair<const uint32_t, std::vector<Interval>>* last = nullptr;
+  for (const DeviceSpan& span : rank.spans()) {
+    if (last == nullptr || last->first != span.device) last = &*work.try_emplace(span.device).first;
+    Append({span.start, span.end}, &last->second);
+  }
   Answer answer;
-  for (auto& [device, spans] : work) {
-    const Use use = Measure(std::move(spans), rank.counted());
+  for (const auto& [device, spans] : work) {
+    const Use use = Measure(spans, rank.counted());
     if (use.parts >= kLeastParts) answer.insights.push_back(About(rank, device, use));
   }
   return answer;

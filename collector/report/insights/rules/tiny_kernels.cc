@@ -1,9 +1,9 @@
 // Kernels that take no longer than it takes to start them.
 #include <fmt/core.h>
 
-#include <map>
 #include <unordered_map>
 
+#include "collector/facts/stream_numbers.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
 
@@ -25,15 +25,17 @@ Tiny CountTiny(const RankFacts& rank) {
   Tiny tiny;
   const std::vector<DeviceSpan>& spans = rank.spans();
   tiny.after_tiny.resize(spans.size());
-  std::map<std::pair<uint32_t, uint32_t>, bool> was_tiny;  // by device and stream
+  StreamNumbers streams;
+  std::vector<bool> was_tiny;  // by stream
   for (uint32_t i = 0; i < spans.size(); ++i) {
     const DeviceSpan& span = spans[i];
-    bool& before = was_tiny[{span.device, span.stream}];
+    const uint32_t stream = streams.Of(span);
+    if (stream == was_tiny.size()) was_tiny.push_back(false);
     const bool is_kernel =
         span.table == DeviceSpan::Table::kKernel && span.kind == WorkKind::kCompute;
     const bool is_tiny = is_kernel && span.end - span.start < kTinyNs;
-    tiny.after_tiny[i] = is_tiny && before;
-    before = is_tiny;
+    tiny.after_tiny[i] = is_tiny && was_tiny[stream];
+    was_tiny[stream] = is_tiny;
     if (!is_kernel || !rank.IsCounted(span.start)) continue;
     ++tiny.kernels;
     if (!is_tiny) continue;
